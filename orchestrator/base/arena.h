@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is freed as a whole. Everything read from outside lives in one (STYLE.md section 3). Not thread-safe.
-   Out of memory, or a request over ARENA_ALLOC_MAX, ends the process: sizes from outside are checked before. */
+/* Memory that is freed as a whole. Everything read from outside lives in one (STYLE.md section 3). Not thread-safe. Out
+   of memory, or a request over ARENA_ALLOC_MAX, ends the process: check sizes from outside first. */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
@@ -27,9 +27,9 @@ static inline void arena_cleanup(struct arena *arena)
 
 /* Zeroed memory. */
 void *arena_alloc(struct arena *arena, size_t size, size_t align);
-/* Moves all that `from` holds into `into`; from is then empty. */
+/* Moves everything from `from` to `into`, leaving `from` empty. */
 void arena_join(struct arena *into, struct arena *from);
-/* Takes over a block from the heap: it is freed with the arena. NULL is nothing. */
+/* Takes ownership of a heap block, which is then freed with the arena. NULL does nothing. */
 void arena_adopt(struct arena *arena, void *heap_ptr);
 char *arena_strndup(struct arena *arena, const char *ptr, size_t len);
 char *arena_printf(struct arena *arena, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -52,14 +52,14 @@ int beneath_open(int root_fd, const char *path, int flags, mode_t mode)
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
     };
     long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-    /* Before Linux 5.6, and in containers whose filter does not know the call. */
+    /* Before Linux 5.6, or in a container whose seccomp filter does not know the call. */
     if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
         return walk(root_fd, path, flags, mode);
     }
     return (int)fd;
 }
 
-/* The folder that holds the last part; root_fd itself where there is none above. */
+/* The folder that holds the last part: root_fd itself if the path has one part only. */
 static int open_parent(int root_fd, const char *path, const char **ret_last)
 {
     char parent[PATH_BYTES];

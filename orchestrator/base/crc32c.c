@@ -27,12 +27,13 @@ uint32_t crc32c_table(uint32_t crc, const void *ptr, size_t len)
 
 #include <immintrin.h>
 
-/* The instruction takes three cycles but a new one can start in each: three lanes side by side, then put together. */
+/* The instruction has a latency of three cycles and a throughput of one: three independent lanes, combined at the
+   end. */
 #define LANE_LONG  2048
 #define LANE_SHORT 256
 
-/* x^(8n - 33) modulo the polynomial, bits reversed, for n = two lanes and one: what comes after a lane moves it up by n bytes, of
-   which 33 bits are the product's own place and the instruction's. */
+/* x^(8n - 33) modulo the polynomial, bits reversed, for n = two lanes and one: shifts a lane's value by the n bytes that follow
+   it; 33 of the bits come from the product and from the instruction itself. */
 struct crc_lane {
     size_t bytes;
     uint32_t by_two, by_one;

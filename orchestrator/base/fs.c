@@ -101,7 +101,7 @@ int fs_sync_dir(const char *path, struct err *err)
     if (fd < 0) {
         return FS_FAIL(err, "open", path);
     }
-    /* Some file systems cannot sync a folder and say EINVAL: there is nothing more to do there. */
+    /* Some file systems cannot sync a folder and return EINVAL: nothing more can be done there. */
     if (fsync(fd) < 0 && errno != EINVAL) {
         return FS_FAIL(err, "sync", path);
     }
@@ -134,7 +134,7 @@ static int write_temp(int fd, const char *temp, struct str content, bool is_sync
     return 0;
 }
 
-/* A device or a pipe is written to and never replaced: for root, a rename would put a file in the place of /dev/full. */
+/* A device or a pipe is written to, never replaced: as root, a rename would turn /dev/full into a regular file. */
 static bool is_special(const char *path)
 {
     struct stat info;

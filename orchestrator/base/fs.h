@@ -23,14 +23,14 @@ static inline int take_fd(int *fd)
 MUST_CHECK int fs_read(struct arena *arena, const char *path, size_t max_bytes,
                        struct str *ret_text, struct err *err);
 
-/* What a rename may replace: a regular file, or nothing. A device or a pipe would be taken away by it. */
+/* Whether a rename may replace it: a regular file, or nothing. A rename would destroy a device or a pipe. */
 MUST_CHECK int fs_check_target(const char *path, struct err *err);
 
-/* Temporary name, fsync, rename, fsync of the folder: either the old file or the whole new one is there. A device or pipe of
-   that name is written to as it is. */
+/* Temporary name, fsync, rename, fsync of the folder: leaves either the old file or the whole new one. A device or pipe of
+   that name is written to directly. */
 MUST_CHECK int fs_write_atomic(const char *path, struct str content, struct err *err);
 
-/* The same without the syncs: after a power loss it may be the old file, the new one or an empty one. For what can be made again. */
+/* The same without the syncs: after a power loss it may be the old file, the new one or empty. For files that can be made again. */
 MUST_CHECK int fs_replace(const char *path, struct str content, struct err *err);
 
 MUST_CHECK int fs_write_all(int fd, const void *ptr, size_t len, const char *name, struct err *err);

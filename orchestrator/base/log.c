@@ -49,7 +49,7 @@ size_t log_take_unended(char *dst, size_t size)
     if (n <= 0) {
         return 0;
     }
-    /* In the last column a terminal may begin the next row already. */
+    /* A terminal may wrap already when its last column is written. */
     n = n < columns ? n : columns - 1;
     n = snprintf(dst, size, "\r%*s\r", n, "");
     return (size_t)n < size ? (size_t)n : size - 1;

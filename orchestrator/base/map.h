@@ -26,7 +26,7 @@ static inline void map_cleanup(struct map *map)
 
 /* NULL where absent. */
 void *map_get(const struct map *map, struct str key);
-/* False, and nothing changed, when the key is there already. value is not NULL. */
+/* False, and nothing changed, if the key exists already. value is not NULL. */
 bool map_add(struct map *map, struct str key, void *value);
 
 uint64_t hash_bytes(const void *ptr, size_t len); /* FNV-1a 64; not for hostile keys at scale */

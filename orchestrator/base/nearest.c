@@ -30,7 +30,7 @@ static size_t distance_of(const char *a, size_t n_a, const char *b, size_t n_b)
     return rows[n_a % 3][n_b];
 }
 
-/* One letter in three at most may differ; a name that begins with all of what was typed is near, too. */
+/* At most one letter in three may differ; a name that begins with everything that was typed is near, too. */
 void nearest_offer(struct nearest *nearest, const char *name)
 {
     size_t n_wanted = strlen(nearest->wanted);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What somebody may have meant: of the names offered one by one, the one with the fewest letters otherwise, where those are few
+/* What a user may have meant: among the names offered one by one, the one at the smallest edit distance, if that is small
    enough. Only for messages. Borrows its names. */
 #ifndef BASE_NEAREST_H
 #define BASE_NEAREST_H

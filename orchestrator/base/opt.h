@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Command-line options from one table: parsing, help, man-page lines and shell completion all read the same rows.
-   --name VALUE, --name=VALUE, -x VALUE; -- ends options; flags may stand before, between and after operands. */
+   --name VALUE, --name=VALUE, -x VALUE; -- ends options; flags may come before, between and after operands. */
 #ifndef BASE_OPT_H
 #define BASE_OPT_H
 
@@ -26,7 +26,7 @@ struct opt {
     const char *value; /* what to call the value in help: "DIR" */
     const char *help;  /* one line */
     size_t
-        offset; /* in the command's argument struct, of a bool, const char *, int64_t, double or struct opt_list */
+        offset; /* of a bool, const char *, int64_t, double or struct opt_list in the command's argument struct */
     int64_t min, max; /* OPT_I64 */
 };
 

@@ -35,7 +35,7 @@ static void expand(const uint8_t *ptr, uint32_t *w)
     }
 }
 
-/* Variable a, b, c... of round t: they change places, not values. */
+/* Variable a, b, c... of round t: names rotate instead of values. */
 #define V(i) v[((i)-t) & 7]
 
 static void compress_plain(uint32_t *state, const uint8_t *ptr, size_t n_blocks)
@@ -66,7 +66,8 @@ static void compress_plain(uint32_t *state, const uint8_t *ptr, size_t n_blocks)
 #include <immintrin.h>
 
 #define SHA_TARGET __attribute__((target("sha,sse4.1,ssse3")))
-/* Four rounds, and the message words of the four that come twelve later. abef and cdgh: the state as the instructions want it. */
+/* Four rounds, and the message words for the four rounds that come twelve later. abef and cdgh: the state in the order of the
+   instructions. */
 #define ROUNDS(i, abef, cdgh, w)                                                                   \
     do {                                                                                           \
         __m128i sum_ = _mm_add_epi32(                                                              \
@@ -226,7 +227,7 @@ static void compress_lane(struct sha256_lane *lane, const uint8_t *ptr, size_t n
     }
 }
 
-/* Completes the part that waits; what is left begins at a block, or fills no more than a part. */
+/* Completes the partial block; then the rest starts at a block, or is less than one. */
 static void align(struct sha256_lane *lane, const uint8_t **ptr, size_t *len)
 {
     size_t n_part = lane->n_bytes % SHA256_BLOCK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 of two streams at once on one core, where the processor has the instructions for it (x86 SHA-NI): each round of one waits
-   for the one before, so that a second stream goes through in the gaps. Without them one stream is plain C. Any thread. */
+/* SHA-256 of two streams at once on one core, where the processor has the instructions for it (x86 SHA-NI): each round depends on
+   the one before, so that a second stream fits into the gaps. Without them, one stream in plain C. Any thread. */
 #ifndef BASE_SHA256_PAIR_H
 #define BASE_SHA256_PAIR_H
 
@@ -17,10 +17,10 @@ struct sha256_lane { /* one stream */
     bool is_plain;              /* without the instructions: slower */
 };
 
-/* Whether the functions below may be called, but for sha256_lane_start_any. */
+/* Whether the processor has the instructions: else only sha256_lane_start_any may be called. */
 bool sha256_pair_is_there(void);
 void sha256_lane_start(struct sha256_lane *lane);
-/* On any processor; then of the functions below only those of one stream. */
+/* On any processor; after it only the functions for one stream may be called. */
 void sha256_lane_start_any(struct sha256_lane *lane);
 /* Bytes of one, or of two different streams; any lengths. */
 void sha256_lane_add(struct sha256_lane *lane, const void *ptr, size_t len);

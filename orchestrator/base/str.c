@@ -220,7 +220,7 @@ static size_t utf8_at(const unsigned char *text, size_t len, uint32_t *ret_code)
                : n;
 }
 
-/* Source: Unicode 15, Bidi_Control; U+2028 and U+2029 end a line; U+FEFF is not seen. */
+/* Source: Unicode 15, Bidi_Control; U+2028 and U+2029 end a line; U+FEFF is invisible. */
 static bool steers(uint32_t code)
 {
     return (code < 0x20 && code != '\n' && code != '\t') || (code >= 0x7f && code < 0xa0) ||
@@ -242,7 +242,7 @@ void text_plain(char *text, size_t len)
     }
 }
 
-/* Of a paint that begins at text: its length, or 0. */
+/* Length of the colour sequence at `text`, or 0. */
 static size_t paint_len(const char *text, size_t len)
 {
     static const char *const PAINTS[] = {"\033[0m",  "\033[1m",  "\033[31m",

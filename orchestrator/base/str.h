@@ -22,12 +22,12 @@ static inline struct str str_of(const char *z)
 
 bool str_eq(struct str a, struct str b);
 bool str_eq_z(struct str a, const char *z);
-/* Same length, in place: what would steer or rearrange a terminal (controls but tab and line end, C1 also as UTF-8, bidirectional marks,
-   bytes that are no UTF-8) becomes "?". */
+/* In place, same length: replaces with "?" whatever would control a terminal or reorder its text (control characters except tab and line
+   end, C1 also as UTF-8, bidirectional marks, bytes that are not UTF-8). */
 void text_plain(char *text, size_t len);
-/* The same of text that is painted: what sets or ends a colour or bold face ("ESC[31m") stays. */
+/* The same for coloured text: sequences that set or end a colour or bold face ("ESC[31m") stay. */
 void text_plain_painted(char *text, size_t len);
-/* The same of text that is to stay on its line: line ends and tabs become "?", too. */
+/* The same for text that must stay on one line: line ends and tabs become "?", too. */
 void text_plain_line(char *text, size_t len);
 /* Likewise each byte of the password in "scheme://user:password@host" becomes "*". */
 void text_hide_logins(char *text, size_t len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text being built, with a cap given at the start. Passing the cap is remembered, not fatal: `is_full` says so, and the
-   text stays what it was before the append that did not fit. ptr is NUL-terminated and never NULL. */
+/* Text being built, with a cap given at the start. Exceeding the cap is not fatal: it sets `is_full` and leaves the
+   text as it was before the append that did not fit. ptr is NUL-terminated and never NULL. */
 #ifndef BASE_STRBUF_H
 #define BASE_STRBUF_H
 

@@ -84,7 +84,7 @@ static void pad(struct strbuf *out, char c, size_t count)
     }
 }
 
-/* One line; `is_last` columns that are left-aligned get no blanks after them. */
+/* One line; the last column gets no trailing blanks if it is left-aligned. */
 static void add_line(const struct table *table, const size_t *widths, const struct str *cells,
                      struct strbuf *out)
 {

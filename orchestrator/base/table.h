@@ -33,12 +33,13 @@ static inline void table_cleanup(struct table *table)
 void table_add(struct table *table, struct str text);
 void table_addf(struct table *table, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* Head, rule of dashes, rows; whole rows only. Two blanks part the columns; no blanks at the line's end. */
+/* Header, rule of dashes, rows; whole rows only. Columns are separated by two blanks; no blanks at the end of a
+   line. */
 void table_render(const struct table *table, struct strbuf *out);
 
-/* RFC 4180: CRLF, quoted where it must be; what a spreadsheet would take for a formula gets a ' before it. */
+/* RFC 4180: CRLF, quoted where needed; a cell that a spreadsheet would take for a formula gets a ' in front. */
 void table_render_csv(const struct table *table, struct strbuf *out);
-/* A table of GitHub's Markdown; and text that is to mean nothing in it. */
+/* A table of GitHub's Markdown; and text with everything escaped that has a meaning in it. */
 void table_render_markdown(const struct table *table, struct strbuf *out);
 void markdown_text(struct strbuf *out, struct str text);
 

@@ -9,8 +9,8 @@ static bool is_one_of(char byte, const char *bytes)
     return byte != '\0' && strchr(bytes, byte);
 }
 
-/* What a spreadsheet takes for a formula is text for it where a ' stands before it; a number stays one. Source: OWASP, "CSV Injection"
-   (read 2026-11). */
+/* A spreadsheet takes such a cell for a formula unless a ' precedes it; a number stays a number. Source: OWASP, "CSV Injection" (read
+   2026-11). */
 static bool is_formula(struct str cell)
 {
     struct err ignored = {0};

@@ -44,7 +44,7 @@ static artifact_fn function_of(enum artifact_kind kind, enum artifact_verb verb)
     return NULL;
 }
 
-/* All names, reports replaced by what they need, synthetic datasets where --synthetic was given. */
+/* All names, with reports replaced by what they need, and synthetic datasets if --synthetic was given. */
 static int resolve_all(struct artifact_job *job, const struct opt_list *names, bool is_synthetic,
                        struct artifacts *ret_artifacts, struct err *err)
 {

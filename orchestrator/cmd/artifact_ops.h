@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fetch, verify, lock and repair for each kind of thing that a name can stand for: one row a kind in artifact_ops.c. A report is no row: it
-   is the rows of all that it needs. */
+/* fetch, verify, lock and repair for each kind of thing that a name can stand for: one row per kind in artifact_ops.c. A report has no row:
+   it uses the rows of everything that it needs. */
 #ifndef CMD_ARTIFACT_OPS_H
 #define CMD_ARTIFACT_OPS_H
 
@@ -29,8 +29,8 @@ struct artifact_job { /* what was asked, the same for all names of a command */
     struct net *net; /* net_open before use */
 };
 
-/* Puts the members of its result into out, which is inside an object, and lines for people into text. On failure what was put
-   there stays, and *err is reported as the item's error; ERR_INTEGRITY is "checked, and does not hold". */
+/* Puts the members of its result into out, which is inside an object, and lines for people into text. On failure what was
+   written stays, and *err is reported as the item's error; ERR_INTEGRITY means "checked and wrong". */
 struct artifact_sink {
     struct json_out *out;
     struct strbuf *text;
@@ -39,15 +39,16 @@ typedef int (*artifact_fn)(struct artifact_job *job, const struct artifact *arti
                            struct artifact_sink *sink, struct err *err);
 
 struct artifact_ops {
-    artifact_fn fetch, verify, lock, repair, foresee; /* NULL: this kind cannot */
+    artifact_fn fetch, verify, lock, repair, foresee; /* NULL: not supported for this kind */
 };
 
 extern const struct artifact_ops ARTIFACT_OPS[ARTIFACT_KINDS]; /* by enum artifact_kind */
 
 enum artifact_verb { VERB_FETCH, VERB_VERIFY, VERB_LOCK, VERB_REPAIR, VERB_FORESEE };
 
-/* Every name in turn, reports as all that they need; goes on after a failure, and ends with the first one's error. Prints text, or
-   one document: {schema_version, command, items: [{artifact, ..., error}]}. Returns the exit status, or -1 with *err filled. */
+/* Handles every name in turn, reports as everything that they need; continues after a failure, and ends with the first one's
+   error. Prints text, or one document: {schema_version, command, items: [{artifact, ..., error}]}. Returns the exit status, or -1
+   with *err filled. */
 MUST_CHECK int artifact_ops_run(struct artifact_job *job, enum artifact_verb verb,
                                 const struct opt_list *names, bool is_synthetic, bool want_json,
                                 struct err *err);

@@ -27,7 +27,8 @@ struct cmd {
     int (*run)(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err);
 };
 
-/* Each cmd_NAME.c defines one of these; cmd/commands.c lists them. One a line: two branches that add one do not meet. */
+/* Each cmd_NAME.c defines one of these; cmd/commands.c lists them. One per line, so that two branches that add one do
+   not conflict. */
 extern const struct cmd CMD_ATTACH;
 extern const struct cmd CMD_AUDIT;
 extern const struct cmd CMD_BUNDLE;
@@ -62,12 +63,12 @@ extern const struct cmd CMD_VERIFY;
 
 extern const struct cmd *const CMDS[]; /* sorted by name, ended by NULL */
 
-/* The verbs of a command whose verbs have options of their own, ended by NULL; NULL where it has none such. */
+/* The verbs of a command whose verbs have options of their own, ended by NULL; NULL if it has none. */
 const struct cmd *const *cmd_verbs(const struct cmd *c);
 
-/* Writes a whole document to stdout and checks that it got there (a full disk or a closed pipe is an error). */
+/* Writes a whole document to stdout and checks that it was written (a full disk or a closed pipe is an error). */
 MUST_CHECK int cmd_print(struct str text, struct err *err);
-/* Of a view that paints, and has made text from outside plain itself. */
+/* For a view that uses colours and has sanitised outside text itself. */
 MUST_CHECK int cmd_print_painted(struct str text, struct err *err);
 /* Text that is for programs, whatever it begins with. */
 MUST_CHECK int cmd_print_document(struct str text, struct err *err);

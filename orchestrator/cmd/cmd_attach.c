@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follows a run that another process carries out: a line for each change of a repeat, then what came of it. */
+/* Follows a run that another process executes: a line for each change of a repeat, then the result. */
 #include "base/base.h"
 
 #include <time.h>

@@ -130,7 +130,7 @@ static void write_result(struct arena *arena, const char *root, const struct aud
     }
 }
 
-/* A manifest holds the digest of its series: of new ones it is another. */
+/* A manifest holds the digest of its series, which differs for new ones. */
 static void say_written(const struct report_audit *audit)
 {
     if (audit->written_sha256.ptr && !str_eq(audit->written_sha256, audit->report->series_sha256)) {

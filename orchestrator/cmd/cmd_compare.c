@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reperf compare`: two runs side by side: values, verdicts, and what differs between their machines and conditions, what is
-   likeliest to matter first. */
+/* `reperf compare`: two runs side by side: values, verdicts, and differences of machines and conditions, the likeliest to
+   matter first. */
 #include "base/base.h"
 
 #include "cmd/cmd.h"

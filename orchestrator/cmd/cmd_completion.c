@@ -94,7 +94,7 @@ static const char BASH_TAIL[] =
     "}\n"
     "complete -F _reperf reperf\n";
 
-/* The letters, and what else may stand in a literal word of a synopsis. */
+/* Letters, and other characters of a literal word in a synopsis. */
 static bool is_name_char(char c)
 {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -170,7 +170,7 @@ static bool has_option(const struct opt *opts, const char *name)
     return false;
 }
 
-/* Before its verb is there, a command takes the options of all of them. */
+/* Before its verb is typed, a command takes the options of all verbs. */
 static void add_bash_options(struct strbuf *out, const char *name, const struct cmd *c)
 {
     const struct cmd *const *verbs = cmd_verbs(c);

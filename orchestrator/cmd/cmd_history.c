@@ -145,7 +145,7 @@ static void add_cell(struct history *history, const struct run_info *info,
     add_folder(history, info);
 }
 
-/* Of what report and cases it was is not known: it stands in every selection. */
+/* Its report and cases are unknown: it is in every selection. */
 static void add_damaged(struct history *history, const struct run_info *info)
 {
     history->n_damaged++;
@@ -207,7 +207,7 @@ static void write_summary(const struct history *history, struct strbuf *buf)
     strbuf_add_char(buf, '\n');
 }
 
-/* A report or case that was named and is nowhere is not an empty history. */
+/* A named report or case that does not occur is an error, not an empty history. */
 static int check_asked(const struct cmd_ctx *ctx, struct arena *arena,
                        const struct history *history, struct err *err)
 {

@@ -66,7 +66,7 @@ static bool series_has_rows(const struct series *series)
     return false;
 }
 
-/* What the log states counts; what is asked for where it states nothing. */
+/* The log's own number counts, else the one given. */
 static struct rule_case case_of(const struct args *args, const struct finding_of_log *f)
 {
     return (struct rule_case){.gpus = f->counts.gpus > 0 ? f->counts.gpus : args->gpus,
@@ -75,7 +75,7 @@ static struct rule_case case_of(const struct args *args, const struct finding_of
                                                                            : args->batch};
 }
 
-/* A number that was given must not be another than the one that the log states. */
+/* A given number must not contradict the one that the log states. */
 static int check_asked(const struct args *args, const struct finding_of_log *f, struct err *err)
 {
     const struct {
@@ -103,7 +103,7 @@ static int apply_mean(const struct args *args, struct finding_of_log *f, struct 
     return rule_apply(&mean, &f->m, &of, &f->value, err);
 }
 
-/* Of a log that ends too early, or lacks lines, a number is given all the same, by its name. */
+/* A log that ends too early, or lacks lines, still gets a number, marked as such. */
 static bool is_part(const struct finding_of_log *f)
 {
     return f->verdict == PARSE_INCOMPLETE || f->verdict == PARSE_TRUNCATED;
@@ -185,8 +185,8 @@ struct source {
     struct format_set *suggested;
 };
 
-/* Of those that fit, the program's own where there is one, and the protocols next to it; what fits any log counts where nothing else
-   does. */
+/* Of the formats that fit, the program's own if there is one, and the protocols next to it; generic ones only if nothing else
+   fits. */
 static void sort_guess(struct guess *guess, struct finding_of_log *f)
 {
     static const enum format_role ORDER[] = {FORMAT_FIRST, FORMAT_OWN, FORMAT_SIDECAR,
@@ -208,7 +208,7 @@ static void sort_guess(struct guess *guess, struct finding_of_log *f)
     }
 }
 
-/* Tables of any program have no lines of their own to be known by: they are read. */
+/* Tables of any program have no characteristic lines: they must be read. */
 static int guess_tables(const struct source *from, const char *file, struct guess *guess,
                         struct err *err)
 {
@@ -400,7 +400,7 @@ static int put_result(struct measure_sink *sink, const struct finding_of_log *f,
     return measure_flush(&sink->buf, FLUSH_BYTES, err);
 }
 
-/* A log that cannot be read: among several it is one entry, and the others still count. */
+/* An unreadable log is one entry among several; the others still count. */
 static void put_error(struct measure_sink *sink, const char *file, const struct err *err)
 {
     log_line(LOG_ERROR, "%s", err->msg);
@@ -413,7 +413,7 @@ static void put_error(struct measure_sink *sink, const char *file, const struct 
     }
 }
 
-/* A log's result, and what it makes of the status. */
+/* A log's result, and its effect on the exit status. */
 static int take_result(struct measure_sink *sink, const struct finding_of_log *f, struct err *err)
 {
     if (!f->has_value || (is_part(f) && !sink->args->allows_incomplete)) {

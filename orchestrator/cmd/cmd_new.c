@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reperf new: a report of one's own, begun from what a repository holds, or a round of MLPerf Training made whole. */
+/* reperf new: a new report, drafted from a repository, or complete for a round of MLPerf Training. */
 #include "base/base.h"
 
 #include "cmd/cmd.h"
@@ -40,7 +40,7 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-/* The first place of the user's; where there is none, the user's data folder. */
+/* The user's first --manifests folder, else the user's data folder. */
 static int find_folder(struct arena *arena, const char *root, const char **ret, struct err *err)
 {
     struct places places;

@@ -80,7 +80,7 @@ static void print_split(struct strbuf *buf, const struct dataset_here *here,
     }
 }
 
-/* What reperf-pack says of each split is one of its own documents, put in as it is. */
+/* reperf-pack's document for each split is inserted unchanged. */
 static void print(struct strbuf *buf, const struct dataset_here *here,
                   const struct dataset_packed *packed, size_t n, bool want_json)
 {

@@ -95,7 +95,7 @@ static int audit_all(struct arena *arena, const struct audited *of, struct audit
 
 enum form { FORM_HTML, FORM_SVG, FORM_CSV, FORM_MARKDOWN, FORM_JSON, FORM_TEXT, FORMS };
 
-/* Where each form goes; NULL where it is not asked for. */
+/* Where each form goes; NULL if not requested. */
 static void places_of(const struct outputs *outputs, const char *places[FORMS])
 {
     places[FORM_HTML] = outputs->html;

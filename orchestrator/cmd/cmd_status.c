@@ -173,7 +173,7 @@ static void print_json(struct strbuf *buf, const struct run_info *infos, size_t 
     jw_end_object(&out);
 }
 
-/* A listing goes on past a damaged run; who names it wants to know of it. */
+/* A listing continues past a damaged run; naming one is an error. */
 static int refuse_damaged(const struct run_info *infos, size_t n, struct err *err)
 {
     for (size_t idx = 0; idx < n; idx++) {

@@ -84,7 +84,7 @@ static const struct verb *find_verb(const struct opt_list *operands, struct err 
     return NULL;
 }
 
-/* An option of another verb would have no effect: that is refused, not passed over. */
+/* An option of another verb would have no effect and is refused. */
 static int check_options(const struct verb *verb, const struct store_args *args, struct err *err)
 {
     bool is_gc = strcmp(verb->name, "gc") == 0;

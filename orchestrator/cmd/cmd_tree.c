@@ -100,7 +100,7 @@ static int with_cache(struct treeing *t, struct err *err)
     t->opts.cache = cache;
     result = work(t, err);
     t->opts.cache = NULL;
-    if (digest_cache_save(cache, &cache_err) < 0) { /* costs time, no truth */
+    if (digest_cache_save(cache, &cache_err) < 0) { /* only costs time */
         log_line(LOG_WARN, "%s", cache_err.msg);
     }
     return result;
@@ -172,7 +172,7 @@ static int print_differences(const struct treeing *t, struct err *err)
     return cmd_print(strbuf_str(&buf), err);
 }
 
-/* 5 where a file is not as the list says, 10 where all that is wrong is that some cannot be read. */
+/* 5 if a file differs from the list, 10 if the only problem is that some cannot be read. */
 static int judge(const struct treeing *t)
 {
     int status = 0;

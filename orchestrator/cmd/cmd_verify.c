@@ -112,7 +112,7 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
     jw_end_object(&out);
 }
 
-/* An earlier derivation judges less strictly: who relies on it is told what today's says. */
+/* An earlier derivation judges less strictly: also shows today's result. */
 static void print_derivation(struct strbuf *buf, const struct verify_info *info)
 {
     if (info->from.derivation < DERIVATION_NOW) {
@@ -200,7 +200,7 @@ static int verify_it(const struct cmd_ctx *ctx, struct arena *arena, const char 
     return info->is_folder && !args->is_bytes_only ? run_check_folder(path, err) : 0;
 }
 
-/* What is in the store, by name; with a folder, the dataset that lies there. */
+/* Content of the store by name; with a folder, the dataset in it. */
 static int verify_names(const struct cmd_ctx *ctx, const struct verify_args *args,
                         const struct opt_list *names, const char *folder, struct err *err)
 {
@@ -288,7 +288,7 @@ static int verify_path(const struct cmd_ctx *ctx, const char *path, const struct
     return stop_end(err);
 }
 
-/* A path with a slash, or one that is there, is an archive; then a run's id or name; all else is the name of something in the store. */
+/* A path with a slash, or an existing one, is an archive; then a run's id or name; anything else names something in the store. */
 static int run_verify(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(opt_list) struct opt_list operands = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the second run is slower than somebody will have it. */
+/* Whether the second run is slower than allowed. */
 #include "base/base.h"
 
 #include <math.h>

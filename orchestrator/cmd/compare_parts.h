@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two runs beside each other: what cmd_compare.c finds, compare_write.c shows and compare_gate.c judges. Nobody else includes this. */
+/* Two runs side by side: what cmd_compare.c finds, compare_write.c shows and compare_gate.c judges. Nobody else includes this. */
 #ifndef CMD_COMPARE_PARTS_H
 #define CMD_COMPARE_PARTS_H
 
@@ -45,7 +45,7 @@ struct compare {
 /* NULL where the run has no such case. */
 const struct cell_result *compare_find(const struct run_view *view, struct str case_id);
 
-/* How a cell of B stands to that of A; either may be NULL. */
+/* Compares a cell of B with that of A; either may be NULL. */
 struct compare_change {
     double
         change; /* b / a - 1; NAN: one has no value, their units differ, or only one was rehearsed */
@@ -61,7 +61,7 @@ bool compare_is_apart(const struct compare *c);
 void compare_interval_text(const struct compare_change *change, const struct cell_result *a,
                            const struct cell_result *b, struct strbuf *out);
 bool compare_is_outlier(const struct cell_result *cell, size_t repeat_idx);
-/* Repeats that count and stand out of their fellows: "3 (7.1)"; nothing where none does. */
+/* Repeats that count and are outliers: "3 (7.1)"; nothing if there are none. */
 void compare_outliers_text(const struct cell_result *cell, struct strbuf *out);
 
 void compare_text(const struct compare *c, struct strbuf *out);
@@ -73,7 +73,7 @@ void compare_markdown(const struct compare *c, struct strbuf *out);
 enum gate gate_of(const struct compare *c, const struct cell_result *a,
                   const struct cell_result *b);
 enum gate gate_of_runs(const struct compare *c);
-/* The exit status: 0 where every cell of both passes; says each on stderr. */
+/* Returns the exit status: 0 if every cell of both passes; reports each on stderr. */
 int gate_run(const struct compare *c);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two runs beside each other, for people and programs. */
+/* Two runs side by side, for people and programs. */
 #include "base/base.h"
 
 #include <math.h>

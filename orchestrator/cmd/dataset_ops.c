@@ -165,7 +165,7 @@ static int fetch(struct artifact_job *job, const struct dataset_here *here, bool
     return dataset_fetch(job->arena, job->store, here, &opts, fetched, err);
 }
 
-/* A tree that was there before is only said to be there after its files were looked at. */
+/* A tree that existed before is reported only after its files were checked. */
 static int check_there(struct artifact_job *job, const struct dataset_here *here, struct err *err);
 
 int dataset_op_fetch(struct artifact_job *job, const struct artifact *artifact,
@@ -399,7 +399,7 @@ static void print_verified(struct strbuf *text, const struct dataset_here *here,
     }
 }
 
-/* What was read stays known also where the tree does not hold. A cache that cannot be written costs time only. */
+/* The cache is kept even if the tree is damaged. A cache that cannot be written only costs time. */
 static void save_cache(struct digest_cache *cache)
 {
     struct err err = {0};
@@ -541,7 +541,7 @@ int dataset_op_repair(struct artifact_job *job, const struct artifact *artifact,
     if (load(job, artifact, &here, err) < 0 || net_open(job->net, err) < 0) {
         return -1;
     }
-    /* Without the cache: what a disk has lost is seen by reading only. */
+    /* Without the cache: bit rot is only noticed by reading. */
     const struct dataset_verify_opts verify = verify_opts(job, DEPTH_NORMAL, NULL);
     const struct dataset_fetch_opts fetch = {.net = job->net, .self = job->ctx->self};
     const struct dataset_repair_opts opts = {

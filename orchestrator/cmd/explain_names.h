@@ -32,8 +32,8 @@ static inline void explainer_cleanup(struct explainer *e)
     logs_clone_cleanup(&e->clone);
 }
 
-/* A format, a rule or a cell by items[0], or a cell by a report and items[1]; *ret_n says how many names that took, 0 where there is no
-   such thing: then nearest has been offered what there is. */
+/* A format, a rule or a cell by items[0], or a cell by a report and items[1]; *ret_n says how many names that took, 0 if there is none:
+   then nearest has been offered all names. */
 MUST_CHECK int explain_names(struct explainer *e, const char *const *items, size_t n,
                              struct nearest *nearest, size_t *ret_n, struct err *err);
 

@@ -118,7 +118,7 @@ int image_op_fetch(struct artifact_job *job, const struct artifact *artifact,
 
 /* ---- fetch --dry-run ---- */
 
-/* Bytes as the store or the lock has them: a registry is not asked. */
+/* Bytes by the store or the lock, without asking a registry. */
 int image_op_foresee(struct artifact_job *job, const struct artifact *artifact,
                      struct artifact_sink *sink, struct err *err)
 {

@@ -22,7 +22,7 @@ void logs_clone_cleanup(struct logs_clone *clone)
     clone->folder = NULL;
 }
 
-/* Where a work tree's or submodule's ".git" leads: "gitdir: PATH". NULL: nowhere. */
+/* Where a work tree's or submodule's ".git" file points: "gitdir: PATH". NULL: nowhere. */
 static const char *linked_dir(struct arena *arena, const char *folder)
 {
     struct err ignored = {0};

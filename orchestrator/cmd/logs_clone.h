@@ -14,7 +14,7 @@ void logs_clone_cleanup(struct logs_clone *clone);
 
 /* From the root on, for a clone, a bare one, a work tree or a submodule; NULL where it is none. In the arena. */
 const char *git_dir_of(struct arena *arena, const char *folder);
-/* ERR_NOT_FOUND where the repository, or the store, has not the commit of a report's logs. A log that the commit lacks is left out. */
+/* ERR_NOT_FOUND if the repository, or the store, lacks the commit of a report's logs. A log that the commit lacks is left out. */
 MUST_CHECK int logs_clone_read(struct arena *arena, const struct cmd_ctx *ctx, const char *folder,
                                const struct report_set *reports, struct logs_clone *ret,
                                struct err *err);

@@ -16,7 +16,7 @@
 #define STATUS_FAILED  9                             /* parse */
 #define CHECKS_MAX     ((size_t)LOGS_MAX * LOGS_MAX) /* pairs of seeds, and five of each log */
 
-struct folder_check { /* that failed, or that nothing could be said of */
+struct folder_check { /* that failed, or could not be checked */
     const char *rule;
     bool has_failed;
     struct str why;

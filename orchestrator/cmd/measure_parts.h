@@ -41,7 +41,7 @@ struct finding_of_log {
     struct proposal *proposal; /* borrowed; NULL: a format was found */
 };
 
-/* What a log that no format reads holds, and what could read it. */
+/* The content of a log that no format reads, and a format for it. */
 struct proposal {
     struct survey *survey; /* owned */
     struct suggestions list;
@@ -77,12 +77,13 @@ void measure_put_proposal(struct json_out *out, const struct proposal *proposal)
 MUST_CHECK int measure_spool(struct arena *arena, const char **ret_path, int *ret_fd,
                              struct err *err);
 
-/* Prints what has gathered and empties the buffer, so that a document of any length needs little memory. */
+/* Prints and empties the buffer, so that a document of any length needs little memory. */
 MUST_CHECK int measure_flush(struct strbuf *buf, size_t over, struct err *err);
 MUST_CHECK int measure_put_log(struct json_out *out, const struct finding_of_log *f,
                                struct err *err);
 void measure_add_row(struct table *table, const struct finding_of_log *f);
-/* Below the table: what cannot be known of the log; of an only one, how the number came about and what the log states. */
+/* Below the table: what is unknown about the log; for a single log, how the number was computed and what the log
+   states. */
 void measure_add_details(struct strbuf *text, const struct finding_of_log *f, bool is_only);
 
 #endif

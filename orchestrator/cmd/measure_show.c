@@ -163,7 +163,7 @@ static void add_sidecar(struct strbuf *text, const struct sidecar *b)
     strbuf_add_z(text, "\n");
 }
 
-/* It is whole as far as can be seen, and may be a part all the same. */
+/* It seems whole, but may still be only a part. */
 #define NO_END "the log says neither how many steps its run makes nor that it is over"
 static bool lacks_end(const struct finding_of_log *f)
 {

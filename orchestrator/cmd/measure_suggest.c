@@ -122,7 +122,7 @@ static int try_format(struct arena *arena, const struct format *format,
     return 0;
 }
 
-/* By the step and by whole bars, and where that reads nothing, by the number alone. False in *ret_reads where neither does. */
+/* By the step and by finished bars, and if that reads nothing, by the number alone. *ret_reads is false if neither does. */
 static int choose_shape(struct arena *arena, const struct proposal_want *want, struct proposal *p,
                         bool *ret_reads, struct err *err)
 {

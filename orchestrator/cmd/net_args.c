@@ -42,7 +42,7 @@ static int check_file(const char *option, const char *path, struct err *err)
                : err_set(err, ERR_USAGE, "%s %.200s: no such file", option, path);
 }
 
-/* Said before anything is done, also where the mirror would not be asked. */
+/* Checked before anything is done, even if the mirror would not be asked. */
 static int check_mirror(const struct net_opts *opts, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;

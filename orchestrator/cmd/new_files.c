@@ -88,7 +88,7 @@ static enum new_rank rank_of(struct str path)
     return str_ends(path, STR_LIT(".txt")) && !ends_any(path, NO_LOGS) ? RANK_TEXT : RANK_NONE;
 }
 
-/* A path that stays in a folder, and is none of ours there. */
+/* A path that stays in a folder and does not clash with our own files. */
 static bool is_plain(struct str path)
 {
     struct str part;
@@ -134,7 +134,7 @@ static size_t depth_of(const char *path)
     return n;
 }
 
-/* What people read before what programs wrote, and what stands further up first. */
+/* Documents for people before generated ones, and higher folders first. */
 static int compare_docs(const void *left, const void *right)
 {
     const struct new_file *a = left;
@@ -192,7 +192,7 @@ int new_list_files(struct new_maker *m, struct err *err)
     return 0;
 }
 
-/* More than can be read: those first that may be of a number. */
+/* If there are too many: first those that may belong to a number. */
 static void set_apart(struct new_maker *m, struct draft_reader *reader)
 {
     for (size_t idx = 0; idx < m->log_files.n; idx++) {

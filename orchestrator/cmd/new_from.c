@@ -95,7 +95,7 @@ static const struct format *first_that_reads(struct new_maker *m, const struct f
     return NULL;
 }
 
-/* A format from the log's own lines, where they say what they are. */
+/* A format from the log's own lines, if they are self-explanatory. */
 static const struct format *make_format(struct new_maker *m, const char *path, const char *file,
                                         struct measurement *ret)
 {
@@ -248,7 +248,7 @@ static struct format_set all_formats(struct new_maker *m)
     return all;
 }
 
-/* The draft as audit reads and judges it, before anything of it lies where others look; the series of its logs are written then. */
+/* Audits the draft before anything is written to its final place; also writes the series of its logs. */
 static int judge_draft(struct new_maker *m, struct str *ret_series_sha256, struct err *err)
 {
     const char *path = fs_join(m->arena, m->tmp, ".reperf-draft.json");
@@ -313,7 +313,7 @@ static size_t add_state(const struct draft *draft, enum draft_state state, struc
     return n;
 }
 
-/* What logs give that no number takes. */
+/* Values of logs that match no number. */
 static void say_logs(struct new_maker *m, struct strbuf *text)
 {
     static const struct table_column COLUMNS[] = {
@@ -341,7 +341,7 @@ static void say_logs(struct new_maker *m, struct strbuf *text)
     table_release(&table);
 }
 
-/* What was seen and not taken, and what would take it. */
+/* What was left out, and the option that would include it. */
 static void say_left_out(struct new_maker *m, struct strbuf *text)
 {
     if (m->docs.n_left_out + m->log_files.n_left_out + m->draft.n_left_out > 0) {
@@ -409,7 +409,7 @@ static int say(struct new_maker *m, struct err *err)
     return cmd_print(strbuf_str(&text), err);
 }
 
-/* The repository at hand, or what an address gives, without its history. */
+/* The local repository, or a clone of an address without its history. */
 static int open_clone(struct new_maker *m, struct err *err)
 {
     const char *from = m->from->clone;
@@ -439,7 +439,7 @@ static int take_name(struct new_maker *m, const char *option, struct str *name, 
     return 0;
 }
 
-/* What a person says of all rows, in the words that a report has. */
+/* The user's statements about all rows, in a report's words. */
 static int take_given(struct new_maker *m, struct draft_attrs *given, struct str *ret_unit,
                       struct err *err)
 {

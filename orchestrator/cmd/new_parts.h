@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of `reperf new --from`: new_files.c (what the repository holds) and new_from.c (what is made of it). */
+/* The parts of `reperf new --from`: new_files.c (reading the repository) and new_from.c (making the draft). */
 #ifndef CMD_NEW_PARTS_H
 #define CMD_NEW_PARTS_H
 
@@ -16,7 +16,7 @@
 enum new_rank {              /* which files are read first, where there are too many */
                 RANK_LINKED, /* a table names it */
                 RANK_NAMED,  /* it is named as a log */
-                RANK_APART,  /* so it is, and its path says that it is of no number */
+                RANK_APART,  /* likewise, but by its path it belongs to no number */
                 RANK_TEXT,
                 RANK_NONE,
 };
@@ -53,7 +53,7 @@ MUST_CHECK int new_git_line(struct new_maker *m, const char *const *args, struct
 enum doc_kind new_doc_kind(struct str path, bool *ret_is);
 /* Lists the repository and chooses the documents. */
 MUST_CHECK int new_list_files(struct new_maker *m, struct err *err);
-/* Once the documents are read: what they link to is looked at first. */
+/* Once the documents are read: files that they link to come first. */
 void new_choose_logs(struct new_maker *m, struct draft_reader *reader);
 /* Brings the files to the folder m->tmp, byte for byte. */
 MUST_CHECK int new_bring(struct new_maker *m, const struct new_files *files, struct err *err);

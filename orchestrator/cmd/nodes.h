@@ -17,7 +17,7 @@ extern const struct cmd NODES_PROVISION;
 
 extern const struct cmd *const NODES_VERBS[]; /* ended by NULL */
 
-/* What `nodes bench` does, with few repeats, for `nodes doctor --deep`: measured, kept, and written to out. Its exit status, or -1. */
+/* `nodes bench` with few repeats, for `nodes doctor --deep`: measured, kept, and written to out. Its exit status, or -1. */
 struct nodes_deep {
     struct strbuf *out;
     bool want_json;

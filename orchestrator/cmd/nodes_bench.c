@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `nodes bench`: what the nodes can do, and which of them is not like the others. */
+/* `nodes bench`: measures the nodes and finds outliers. */
 #include "base/base.h"
 
 #include "base/fs.h"
@@ -150,7 +150,7 @@ static int keep(struct arena *arena, const struct cmd_ctx *ctx, const struct ben
     return 0;
 }
 
-struct measured { /* what a view of it borrows */
+struct measured { /* borrowed by a view of it */
     struct bench_limits limits;
     struct bench_gpu_opts gpu;
     struct image_spec image;

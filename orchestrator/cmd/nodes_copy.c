@@ -11,7 +11,7 @@
 #include "cmd/stop.h"
 
 #define OUTPUT_MAX (64u << 20)
-#define OUTAGE_NS  (5 * NS_PER_S) /* who is there to look on wants to know soon */
+#define OUTAGE_NS  (5 * NS_PER_S) /* a user at the terminal wants to know soon */
 
 struct copy_args {
     const char *nodes, *to;

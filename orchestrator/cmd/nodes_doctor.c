@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `nodes doctor`: what the nodes are, and whether a report's cases could run there. */
+/* `nodes doctor`: the state of the nodes, and whether a report's cases could run there. */
 #include "base/base.h"
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `nodes exec`: one command on all nodes at once. What they print comes line by line with the node's name in front as soon as a
-   line is whole, or gathered: nodes that printed the same are one block. */
+/* `nodes exec`: one command on all nodes at once. Their output appears line by line with the node's name in front, or gathered:
+   nodes with the same output form one block. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #define LINE_MAX_BYTES    65536       /* a longer one is printed in parts */
 #define GATHERED_MAX      (16u << 20) /* of a node; more is an error of the node */
 #define OUTPUT_MAX        (1u << 30)
-#define OUTAGE_NS         (2 * NS_PER_S) /* who is there to look on wants to know soon */
+#define OUTAGE_NS         (2 * NS_PER_S) /* a user at the terminal wants to know soon */
 
 struct exec_args {
     const char *nodes;
@@ -76,12 +76,12 @@ struct exec_job {
     size_t n_argv;
     struct nodes_fleet *nodes;
     struct exec_node *of; /* for each node */
-    int broken_errno;     /* standard output took no more: why; 0: it does */
+    int broken_errno;     /* error of standard output; 0: none */
 };
 
 /* ---- lines as they come ---- */
 
-/* For people what a node says is plain text; for a file or a program it is what the command wrote. */
+/* On a terminal a node's output is sanitised; a file or a program gets it unchanged. */
 static void print_line(struct exec_job *job, struct str name, struct str line)
 {
     CLEANUP(free) char *plain = NULL;
@@ -128,7 +128,7 @@ static enum step step_node(void *ctx, struct fleet_node *fleet_node, size_t node
     struct exec_job *job = ctx;
     struct exec_node *node = &job->of[node_idx];
     bool is_live = !job->args->want_gathered && !job->args->want_json;
-    /* One word is a line for the shell, as it is for ssh; more are taken as they are. */
+    /* One word is a line for the shell, as with ssh; several are quoted as they are. */
     struct remote_exec exec = {.script = job->n_argv == 1 ? job->argv[0] : "exec \"$@\"",
                                .args = job->n_argv == 1 ? NULL : job->argv,
                                .output = is_live ? NULL : &node->output,
@@ -136,7 +136,7 @@ static enum step step_node(void *ctx, struct fleet_node *fleet_node, size_t node
                                .output_ctx = node,
                                .deadline_ns = job->args->timeout_s * NS_PER_S};
     enum step step;
-    if (job->broken_errno) { /* nobody hears it any more */
+    if (job->broken_errno) { /* nobody reads it any more */
         fleet_node->remote->ops->abort(fleet_node->remote);
         return STEP_DONE;
     }
@@ -228,7 +228,7 @@ static int print_json(const struct exec_job *job, int status, struct err *err)
                : cmd_print(strbuf_str(&text), err);
 }
 
-/* The largest problem: a node that failed, else the command's highest status. */
+/* The worst problem: a node that failed, else the command's highest status. */
 static int end_status(struct exec_job *job)
 {
     int failed = nodes_log_failed(job->nodes);

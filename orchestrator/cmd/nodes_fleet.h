@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes that a verb of `reperf nodes` works on: found by text, reached through one loop; what could not be reached is said
-   and gives the status. In place: neither moved nor copied between open and release. */
+/* The nodes that a verb of `reperf nodes` works on: found by text, reached through one loop; unreachable ones are reported and
+   determine the status. Must not be moved or copied between open and release. */
 #ifndef CMD_NODES_FLEET_H
 #define CMD_NODES_FLEET_H
 
@@ -39,8 +39,8 @@ MUST_CHECK int nodes_runtime(const char *option, const struct inventory *invento
    returns the exit status of the first of them, 0 where there is none. */
 int nodes_log_failed(const struct nodes_fleet *nodes);
 
-/* The nodes for which key_of says the same, in the order of the first of each: fn gets them as "node[1-3]" with the first one's
-   index. key_of may return a str with ptr NULL: that node is left out. */
+/* Groups the nodes by key_of, in the order of each group's first node: fn gets them as "node[1-3]" with the first one's index.
+   key_of may return a str with ptr NULL: that node is left out. */
 void nodes_each_group(const struct nodes_fleet *nodes, void *ctx,
                       struct str (*key_of)(void *ctx, size_t node_idx),
                       void (*fn)(void *ctx, struct str names, size_t node_idx));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `nodes list`: what an inventory says, nothing more: nobody is asked. */
+/* `nodes list`: shows an inventory, without contacting any node. */
 #include "base/base.h"
 
 #include "base/table.h"

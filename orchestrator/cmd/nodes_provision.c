@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `nodes provision`: what a run needs, brought to the nodes beforehand. Images here. */
+/* `nodes provision`: puts what a run needs on the nodes in advance. Images here. */
 #include "base/base.h"
 
 #include "base/table.h"
@@ -99,7 +99,7 @@ static struct str row_text(const struct fleet_node *node, const struct node_imag
     return node->err.code != ERR_NONE ? str_of(node->err.msg) : result->id;
 }
 
-/* Nodes of which there is the same to say are one row, where the first of them stands. */
+/* Nodes with the same result are one row, at the place of the first of them. */
 static void add_rows(struct provision *provision, const char *name,
                      const struct node_image_node *results)
 {

@@ -30,7 +30,7 @@ struct outputs {
 
 /* ERR_USAGE where two are for standard output or for one file. */
 MUST_CHECK int outputs_check(const struct outputs *outputs, const char *command, struct err *err);
-/* Text for people is printed where nothing else was asked for. */
+/* Text for people is printed if nothing else was requested. */
 bool outputs_want_text(const struct outputs *outputs);
 /* A file is written whole or not at all. */
 MUST_CHECK int outputs_put(const char *file, const struct strbuf *text, struct err *err);

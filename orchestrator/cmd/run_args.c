@@ -53,7 +53,7 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
 
 /* ---- plan ---- */
 
-/* What goes without saying on one machine. */
+/* Details that need no mention on one machine. */
 static void print_place(struct strbuf *buf, const struct plan *plan, const struct plan_step *step)
 {
     if (step->n_ranks > 1 || plan_step_nodes(step) > 1) {
@@ -186,7 +186,7 @@ static void print_plan(struct strbuf *buf, const struct plan *plan)
     }
 }
 
-/* Nothing to run is no success: the status of what keeps the first case from it. */
+/* Nothing to run is not a success: the status is the first case's cause. */
 static int plan_status(const struct plan *plan, struct err *err)
 {
     return plan_runnable(plan) ? 0

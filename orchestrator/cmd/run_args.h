@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `run`, `plan` and `resume` share: their options, and how a run's end is printed. */
+/* Shared by `run`, `plan` and `resume`: their options, and printing the end of a run. */
 #ifndef CMD_RUN_ARGS_H
 #define CMD_RUN_ARGS_H
 
@@ -123,7 +123,7 @@ MUST_CHECK int run_nothing_and_print(const struct run_opts *opts,
                                      const struct run_prepared *prepared, bool want_json,
                                      struct err *err);
 
-/* Carries the run out and prints what came of it; returns the exit status, or -1. */
+/* Executes the run and prints the result; returns the exit status, or -1. */
 MUST_CHECK int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool want_json,
                              struct err *err);
 

@@ -31,7 +31,7 @@ static void want(struct wanted_case *wanted, const struct step_need *need)
     VEC_PUSH(&wanted->items, *need);
 }
 
-/* Of the cases that nothing else keeps from being run. */
+/* Needs of the cases that could otherwise run. */
 static void collect(const struct plan *plan, struct wanted_case *wanted)
 {
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
@@ -77,7 +77,7 @@ static int get(const struct cmd_ctx *ctx, const struct net_opts *net, struct are
                             err);
 }
 
-/* What could not be got is not asked for again. Returns a signal's status where one came. */
+/* What could not be fetched is not requested again. Returns a signal's status if one came. */
 static int get_new(const struct cmd_ctx *ctx, const struct net_opts *net, struct arena *arena,
                    struct wanted_case *wanted, struct err *err)
 {

@@ -162,7 +162,7 @@ int source_op_fetch(struct artifact_job *job, const struct artifact *artifact,
     return 0;
 }
 
-/* What a commit weighs is known to nobody before git has asked for it. */
+/* A commit's size is unknown before git fetches it. */
 int source_op_foresee(struct artifact_job *job, const struct artifact *artifact,
                       struct artifact_sink *sink, struct err *err)
 {
@@ -219,7 +219,7 @@ int source_op_lock(struct artifact_job *job, const struct artifact *artifact,
         sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0) {
         return -1;
     }
-    /* A branch is asked again although it is locked: that it moved is what lock is to say. */
+    /* A branch is resolved again although it is locked: lock reports whether it has moved. */
     if (pin.name.ref &&
         source_resolve(&sources, pin.name.url, pin.name.ref, &pin.commit, err) < 0) {
         return -1;

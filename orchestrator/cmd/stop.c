@@ -15,7 +15,7 @@ void stop_hold(void)
     sigemptyset(&set);
     for (size_t idx = 0; idx < ARRAY_LEN(SIGNALS); idx++) {
         struct sigaction now;
-        /* What the caller has us ignore (nohup) stays ignored; held back, it would count. */
+        /* A signal that the caller ignores (nohup) stays ignored; if blocked, it would count. */
         if (sigaction(SIGNALS[idx], NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
             sigaddset(&set, SIGNALS[idx]);
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ^C and SIGTERM for commands that work in one loop of their own: held back, asked for between two steps, so that the command
-   removes what is half done before it ends. One thread; before it starts others. */
+/* ^C and SIGTERM for commands that work in one loop of their own: blocked, and checked between two steps, so that the command
+   can clean up before it ends. One thread; before it starts others. */
 #ifndef CMD_STOP_H
 #define CMD_STOP_H
 

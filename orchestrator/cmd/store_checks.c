@@ -94,7 +94,7 @@ static void print_finding(struct store_cmd *cmd, const struct store_finding *fin
     strbuf_add_z(cmd->buf, "\n");
 }
 
-/* 5 where something is corrupt or missing, 10 where the disk alone is at fault. A foreign file is named and harms nobody. */
+/* 5 if something is corrupt or missing, 10 if only the disk is at fault. A foreign file is reported but harmless. */
 static int judge(const struct store_verify_result *result)
 {
     int status = 0;
@@ -175,7 +175,7 @@ int store_check(struct store_cmd *cmd, struct err *err)
     progress_start(&progress, cmd->ctx->clock, "verify", "bytes", bytes);
     rc = store_verify(cmd->arena, cmd->store, &opts, &result, err);
     progress_end(&progress);
-    /* What was read before a ^C or a full disk is worth keeping; a cache that cannot be written costs time, no truth. */
+    /* What was read before a ^C or a full disk is worth keeping; a cache that cannot be written only costs time. */
     if (digest_cache_save(cache, &cache_err) < 0) {
         log_line(LOG_WARN, "%s", cache_err.msg);
     }

@@ -12,7 +12,7 @@
 #include "store/image_store.h"
 #include "store/store_gc.h"
 
-#define FILE_KIND     "file" /* references of what a person added by hand */
+#define FILE_KIND     "file" /* references of files that the user added */
 #define REF_BYTES_MAX 8192
 #define HOUR_S        INT64_C(3600)
 #define DAY_S         (24 * HOUR_S)
@@ -93,7 +93,7 @@ static int list_ref(void *ctx, const struct store_ref *ref, struct err *err)
     return 0;
 }
 
-/* What a gc without any grace would drop is what nothing names. */
+/* Unreferenced is what a gc without grace periods would drop. */
 static int sum_up(struct store_cmd *cmd, struct err *err)
 {
     const struct store_gc_opts opts = {.is_dry_run = true,

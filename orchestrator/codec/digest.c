@@ -25,7 +25,7 @@ static int start_one(struct digest *digest, size_t idx, struct err *err)
     }
     if (!digest->kind[idx] || !digest->ctx[idx] ||
         EVP_DigestInit_ex2(digest->ctx[idx], digest->kind[idx], NULL) != 1) {
-        return err_set(err, ERR_INTERNAL, "OpenSSL of this machine does not give %s",
+        return err_set(err, ERR_INTERNAL, "OpenSSL on this machine does not provide %s",
                        KIND_NAMES[idx]);
     }
     return 0;

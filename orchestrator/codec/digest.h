@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MD5 and SHA-256, several at once in one pass over the bytes, and strict hex. A struct digest is reused for many inputs:
-   digest_start, digest_update..., digest_finish, digest_start again. One thread at a time may use it; it may be passed on. */
+   digest_start, digest_update..., digest_finish, digest_start again. One thread at a time may use it. */
 #ifndef CODEC_DIGEST_H
 #define CODEC_DIGEST_H
 
@@ -22,7 +22,7 @@ struct digest {
 
 #define DIGEST_EMPTY ((struct digest){0})
 
-/* What was not asked for stays zero. */
+/* Digests that were not asked for stay zero. */
 struct digest_value {
     uint64_t size_bytes;
     uint8_t md5[MD5_BYTES];
@@ -42,7 +42,7 @@ MUST_CHECK int digest_finish(struct digest *digest, struct digest_value *ret_val
 
 MUST_CHECK int sha256_of(struct str bytes, uint8_t *ret_sha256, struct err *err);
 
-/* From the descriptor's place to its end; name is for messages. */
+/* From the descriptor's current offset to the end of the file; name is for messages. */
 MUST_CHECK int digest_fd(int fd, const char *name, unsigned kinds, struct digest_value *ret_value,
                          struct err *err);
 /* A regular file; a symlink is followed. */

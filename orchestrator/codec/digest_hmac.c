@@ -14,7 +14,7 @@ int hmac_sha1(struct str key, struct str text, uint8_t *ret_mac, struct err *err
         !HMAC(EVP_sha1(), key.ptr, (int)key.len, (const unsigned char *)text.ptr, text.len, ret_mac,
               &len) ||
         len != SHA1_BYTES) {
-        return err_set(err, ERR_INTERNAL, "HMAC-SHA1 is not to be had from OpenSSL here");
+        return err_set(err, ERR_INTERNAL, "OpenSSL on this machine does not provide HMAC-SHA1");
     }
     return 0;
 }

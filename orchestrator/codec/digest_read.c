@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is made of codec/digest.h's three steps, whoever takes them: OpenSSL (digest.c), or in reperf-node node/digest_plain.c. */
+/* What is built on the three functions of codec/digest.h, whether OpenSSL implements them (digest.c) or reperf-node
+   (node/digest_plain.c). */
 #include "base/base.h"
 
 #include "codec/digest.h"

@@ -23,7 +23,7 @@ static uint64_t little(const uint8_t *ptr, size_t n)
     return value;
 }
 
-/* The superblock may stand at 0, 512, 1024, 2048, ... */
+/* The superblock may be at offset 0, 512, 1024, 2048, ... */
 static bool find_superblock(const uint8_t *ptr, size_t len, size_t *ret_at)
 {
     for (size_t at = 0; at <= len && len - at >= SIGNATURE_SIZE; at = at ? at * 2 : 512) {
@@ -79,7 +79,7 @@ int file_header_hdf5(const uint8_t *ptr, size_t len, bool deep UNUSED, struct fi
     end = little(ptr + at + addresses_at + 2 * size, size);
     if (base != at || end > len || end < at) {
         return err_set(err, ERR_INTEGRITY,
-                       "the superblock says that the file ends at byte %llu, it ends at %zu",
+                       "the superblock says that the file ends at byte %llu, but it ends at %zu",
                        (unsigned long long)end, len);
     }
     *ret = NOTHING;

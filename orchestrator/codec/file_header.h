@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a file of a dataset says about itself, read without decoding it: sizes, channels, records, and whether its end is there.
-   The bytes are the whole file. deep: every checksum inside it too (PNG chunks, TFRecord data) and every byte of a JPEG's scans
-   is walked. On a fault: ERR_INTEGRITY, "byte N: expected ..., found ...". No pixel is decoded: a header that is right says
-   nothing about the picture. */
+/* What a dataset's file says about itself, read without decoding it: sizes, channels, records, and whether it is complete. The
+   bytes are the whole file. deep: every checksum inside it too (PNG chunks, TFRecord data) and every byte of a JPEG's scans is
+   walked. On a fault: ERR_INTEGRITY, "byte N: expected ..., found ...". No pixel is decoded: a valid header says nothing about
+   the picture. */
 #ifndef CODEC_FILE_HEADER_H
 #define CODEC_FILE_HEADER_H
 

@@ -16,7 +16,7 @@ struct gunzip {
     z_stream z;
     uint64_t in_bytes; /* read so far */
     bool is_open;      /* z is to be ended */
-    bool is_between;   /* a member has ended, none has begun */
+    bool is_between;   /* between two members */
     bool is_first;
     bool is_at_end;
     uint8_t out[GUNZIP_OUT_BYTES];
@@ -31,7 +31,7 @@ int gunzip_new(gunzip_read_fn read, void *ctx, struct gunzip **ret_gunzip, struc
     gunzip->is_first = true;
     if (inflateInit2(&gunzip->z, WINDOW_GZIP) != Z_OK) {
         free(gunzip);
-        return err_set(err, ERR_INTERNAL, "zlib of this machine does not start");
+        return err_set(err, ERR_INTERNAL, "zlib cannot be initialised");
     }
     gunzip->is_open = true;
     *ret_gunzip = gunzip;
@@ -46,7 +46,7 @@ void gunzip_free(struct gunzip *gunzip)
     free(gunzip);
 }
 
-/* More input where there is none left; false in *ret_has at the end. */
+/* Reads more input if none is left; false in *ret_has at the end. */
 static int refill(struct gunzip *gunzip, bool *ret_has, struct err *err)
 {
     const void *ptr;
@@ -66,7 +66,7 @@ static int refill(struct gunzip *gunzip, bool *ret_has, struct err *err)
     return 0;
 }
 
-/* Zeros up to the end of everything. */
+/* Zeros to the end of the file. */
 static int read_padding(struct gunzip *gunzip, struct err *err)
 {
     bool has = true;
@@ -99,7 +99,7 @@ static int begin_member(struct gunzip *gunzip, struct err *err)
         return read_padding(gunzip, err);
     }
     if (!gunzip->is_first && inflateReset(&gunzip->z) != Z_OK) {
-        return err_set(err, ERR_INTERNAL, "zlib did not start again");
+        return err_set(err, ERR_INTERNAL, "zlib cannot be reset");
     }
     gunzip->is_first = false;
     gunzip->is_between = false;

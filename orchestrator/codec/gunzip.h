@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gzip (RFC 1952), read in portions: every member's CRC-32 and length are checked against its bytes; zeros behind the last member
+/* gzip (RFC 1952), read in portions: every member's CRC-32 and length are checked against its bytes; zeros after the last member
    are padding, anything else there is an error. codec/gunzip.c is the only home of zlib. One thread at a time. */
 #ifndef CODEC_GUNZIP_H
 #define CODEC_GUNZIP_H

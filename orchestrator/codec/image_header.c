@@ -66,7 +66,7 @@ static int read_frame(struct jpeg *jpeg, size_t bytes, struct err *err)
     return 0;
 }
 
-/* Past the marker, which is left in *ret_marker. */
+/* Moves past the marker, which goes to *ret_marker. */
 static int next_marker(struct jpeg *jpeg, uint8_t *ret_marker, struct err *err)
 {
     if (jpeg->len - jpeg->at < 2) {
@@ -86,7 +86,7 @@ static int next_marker(struct jpeg *jpeg, uint8_t *ret_marker, struct err *err)
     return 0;
 }
 
-/* Over the coded data of a scan, to the next marker that is no restart. */
+/* Skips the coded data of a scan, to the next marker that is not a restart. */
 static int skip_scan(struct jpeg *jpeg, struct err *err)
 {
     for (;;) {
@@ -94,7 +94,7 @@ static int skip_scan(struct jpeg *jpeg, struct err *err)
             jpeg->len > jpeg->at ? memchr(jpeg->ptr + jpeg->at, 0xFF, jpeg->len - jpeg->at) : NULL;
         size_t at = hit ? (size_t)(hit - jpeg->ptr) : jpeg->len;
         if (!hit || at + 1 >= jpeg->len) {
-            return cut(jpeg, "its picture, without an end marker", err);
+            return cut(jpeg, "its picture, with no end marker", err);
         }
         if (hit[1] != 0x00 && hit[1] != 0xFF && !(hit[1] >= M_RST0 && hit[1] <= M_RST7)) {
             jpeg->at = at;
@@ -144,7 +144,7 @@ int file_header_jpeg(const uint8_t *ptr, size_t len, bool deep, struct file_head
         return err_set(err, ERR_INTEGRITY, "expected the first bytes of a JPEG, found %02x %02x",
                        len > 0 ? ptr[0] : 0, len > 1 ? ptr[1] : 0);
     }
-    /* Where the last two bytes are the end marker, only --deep walks over the picture. */
+    /* If the last two bytes are the end marker, only --deep reads through the picture. */
     for (uint8_t marker = 0; deep || !ends_well || !jpeg.has_frame;) {
         if (next_marker(&jpeg, &marker, err) < 0) {
             return -1;
@@ -177,7 +177,7 @@ static void make_table(uint32_t *table)
     }
 }
 
-/* The table is made anew for each chunk, which is cheap beside a chunk with a picture in it, and shared by no threads. */
+/* Making the table again for each chunk is cheap next to a chunk with a picture in it, and no threads share it. */
 static uint32_t crc32_of(const uint8_t *ptr, size_t len)
 {
     uint32_t table[256];

@@ -131,7 +131,7 @@ int json_read_text(struct arena *arena, const char *path, struct str *ret_text, 
     }
     if (fs_read(arena, path, JSON_TEXT_MAX, ret_text, err) < 0) {
         err->code =
-            ERR_MANIFEST; /* absent, unreadable, no file, too large: the place is this document */
+            ERR_MANIFEST; /* absent, unreadable, not a file, too large: the error names this document */
         return -1;
     }
     return 0;

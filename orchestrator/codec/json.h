@@ -12,10 +12,9 @@
 #define JSON_DEPTH_MAX 64
 
 struct json_doc {
-    const char *name; /* borrowed: the file's name for messages */
-    void *root;       /* owned */
-    const void
-        *context; /* borrowed; what decoders of this document are given, set after json_parse */
+    const char *name;    /* borrowed: the file's name for messages */
+    void *root;          /* owned */
+    const void *context; /* borrowed; passed to decoders of this document, set after json_parse */
 };
 
 struct json {
@@ -41,7 +40,7 @@ static inline void json_doc_cleanup(struct json_doc *doc)
     json_doc_release(doc);
 }
 struct json json_root(const struct json_doc *doc);
-/* The document's, from any place in it. */
+/* The document's context, from any place in it. */
 const void *json_context(const struct json *at);
 
 /* "file:$.a[3].b: message". Always ERR_MANIFEST; returns -1. */

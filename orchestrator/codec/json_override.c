@@ -22,7 +22,7 @@ static int no_path(struct str setting, struct err *err)
                    setting.len < 100 ? (int)setting.len : 100, setting.ptr ? setting.ptr : "");
 }
 
-/* One part off the front of *rest. */
+/* Cuts one part off the front of *rest. */
 static bool next_part(struct str *rest, struct json_path_part *part)
 {
     size_t len = 0;
@@ -90,7 +90,7 @@ static size_t skip_blank(struct str text, size_t at)
     return at;
 }
 
-/* From the quotation mark to behind the closing one. */
+/* From the opening quotation mark to just after the closing one. */
 static size_t skip_string(struct str text, size_t at)
 {
     for (at++; at < text.len && text.ptr[at] != '"'; at++) {
@@ -129,11 +129,11 @@ static size_t skip_value(struct str text, size_t at)
 
 struct override_place {
     size_t from, to; /* of the value */
-    bool is_absent;  /* from: where the object with the key that is not there ends */
+    bool is_absent;  /* if so, from: the end of the object that lacks the key */
     bool is_empty;   /* that object */
 };
 
-/* A key as it is written: escapes in keys are not looked through. */
+/* A key is compared as written: escapes in keys are not decoded. */
 static bool is_key(struct str text, size_t at, size_t end, struct str key)
 {
     return str_eq(str_sub(text, at + 1, end - at - 2), key);
@@ -213,7 +213,7 @@ static int find_place(struct str text, const struct json_path_part *parts, size_
 
 /* ---- values ---- */
 
-/* Text of the value, as JSON. A word is text; so is a number, where text stands. */
+/* The value as JSON text. A bare word is text; so is a number, if the old value is text. */
 static struct str value_of(struct arena *arena, struct str given, bool is_text)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};

@@ -25,7 +25,7 @@ static void skip_blank(struct scan *s)
     }
 }
 
-/* At a quotation mark: what stands between it and the next that is not escaped. */
+/* At a quotation mark: what is between it and the next unescaped one. */
 static struct str take_string(struct scan *s)
 {
     size_t from = ++s->at;
@@ -142,7 +142,7 @@ static void advance(struct str text, size_t from, size_t end, int64_t *line, int
     }
 }
 
-/* Of the value that begins there: its end; of an object or array, the end of its first line. */
+/* The end of the value that begins there; for an object or array, the end of its first line. */
 static size_t end_of(struct scan s)
 {
     char first = peek(&s);

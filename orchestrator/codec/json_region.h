@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where in a document's text a place is. Pure. */
+/* Where a path of a JSON document is in its text. Pure. */
 #ifndef CODEC_JSON_REGION_H
 #define CODEC_JSON_REGION_H
 
@@ -10,8 +10,8 @@ struct json_region {
     int64_t line, column, end_line, end_column;
 };
 
-/* The value that "$.stacks[2].commands[0].printed" names; of an object or array, its opening line. A place that leads nowhere: the last
-   part of it that is there. Keys are compared as they are written. Any text may be given; of one that is no JSON it is some part of it. */
+/* The value that "$.stacks[2].commands[0].printed" names; for an object or array, its opening line. For a path that leads nowhere, the
+   last part of it that exists. Keys are compared as written. Any text may be given; in text that is not JSON it finds some region. */
 struct json_region json_region_of(struct str text, struct str place);
 
 #endif

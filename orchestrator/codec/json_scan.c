@@ -106,7 +106,7 @@ static int scan_string(struct scan *s, struct err *err)
         s->at += len;
     }
     if (s->at == s->end) {
-        return scan_fail(s, err, "string without an end");
+        return scan_fail(s, err, "unterminated string");
     }
     s->at++;
     return 0;
@@ -190,7 +190,8 @@ static int scan_key(struct scan *s, struct err *err)
     return 0;
 }
 
-/* Opens containers as long as the next thing is one; ends behind a scalar or an empty container. Closers are left. */
+/* Opens containers as long as the next token is one; stops after a scalar or an empty container, before closing
+   brackets. */
 static int scan_value(struct scan *s, char *closers, int *depth, struct err *err)
 {
     for (;;) {

@@ -77,7 +77,7 @@
     STEP(I, b, c, d, a, 9, 21, 0xeb86d391)
 /* clang-format on */
 
-/* ---- AVX2: two groups of 8 lanes, whose steps do not wait for each other ---- */
+/* ---- AVX2: two groups of 8 lanes, whose steps do not depend on each other ---- */
 
 #define GROUP   ((size_t)8)
 #define FN_AVX2 __attribute__((target("avx2"))) static inline

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MD5 of many messages at once, one in each lane of a vector register: MD5 is a chain in which each step waits for the one
-   before, so a core computes 16 chains in the time of two. The caller feeds all lanes the same number of 64-byte blocks.
-   Source: RFC 1321. */
+/* MD5 of many messages at once, one in each lane of a vector register: MD5 is a chain in which each step depends on the
+   one before, so a core computes 16 chains in the time of two. The caller feeds all lanes the same number of 64-byte
+   blocks. Source: RFC 1321. */
 #ifndef CODEC_MD5_MANY_H
 #define CODEC_MD5_MANY_H
 
@@ -11,11 +11,11 @@
 #define MD5_BLOCK_BYTES 64
 
 enum md5_way {
-    MD5_WAY_NONE,    /* no vectors here that are worth it: use codec/digest.h */
+    MD5_WAY_NONE,    /* no vector unit that would be faster: use codec/digest.h */
     MD5_WAY_AVX2,    /* two times 8 lanes, interleaved */
     MD5_WAY_AVX512F, /* 16 lanes */
 };
-/* The best that this processor has. */
+/* The fastest that this processor has. */
 enum md5_way md5_many_way(void);
 bool md5_many_has(enum md5_way way);
 
@@ -28,11 +28,11 @@ struct md5_many {
 void md5_many_init(struct md5_many *many, enum md5_way way);
 /* A new message begins in a lane. */
 void md5_many_start(struct md5_many *many, size_t lane);
-/* The next n_blocks of each lane: ptrs[lane] has n_blocks * MD5_BLOCK_BYTES readable bytes, also that of a lane that is not in
-   use (any bytes will do). Not changed. */
+/* The next n_blocks of each lane: ptrs[lane] has n_blocks * MD5_BLOCK_BYTES readable bytes, for an unused lane too (any bytes
+   will do). Not changed. */
 void md5_many_blocks(struct md5_many *many, const uint8_t *const *ptrs, size_t n_blocks);
-/* Writes the end of a message behind its last tail_len bytes (less than a block) at tail, which has room for two blocks; gives
-   the blocks that are then still to feed: 1 or 2. */
+/* Pads a message whose last tail_len bytes (less than a block) are at tail, which has room for two blocks; returns the number
+   of blocks still to feed: 1 or 2. */
 size_t md5_many_pad(uint8_t *tail, size_t tail_len, uint64_t message_bytes);
 void md5_many_value(const struct md5_many *many, size_t lane, uint8_t *ret_md5);
 

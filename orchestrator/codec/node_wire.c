@@ -72,7 +72,7 @@ void node_answer_write(struct strbuf *out, const struct node_answer *answer)
     strbuf_add_char(out, '\n');
 }
 
-/* 1: the frame is whole; 0: more is to come; -1. A wrong mark is seen by its first byte. */
+/* 1: the frame is complete; 0: more to come; -1: error. A wrong mark is noticed at its first byte. */
 static int read_frame(struct str bytes, uint32_t mark, uint32_t len_max, struct header *ret_header,
                       struct str *ret_body, struct err *err)
 {
@@ -91,7 +91,7 @@ static int read_frame(struct str bytes, uint32_t mark, uint32_t len_max, struct 
     header = (struct header){mark, get_u32(bytes.ptr + 4), get_u32(bytes.ptr + 8),
                              get_u32(bytes.ptr + 12)};
     if (header.len > len_max) {
-        return err_set(err, ERR_PARSE, "a frame of %u bytes, at most %u are expected", header.len,
+        return err_set(err, ERR_PARSE, "a frame of %u bytes, expected at most %u", header.len,
                        len_max);
     }
     if (bytes.len < NODE_HEADER_BYTES + (size_t)header.len + 1) {
@@ -114,7 +114,8 @@ static int read_fields(struct arena *arena, struct str body, struct node_request
     for (size_t at = 0; at < body.len; n++) {
         uint32_t len = body.len - at >= 4 ? get_u32(body.ptr + at) : UINT32_MAX;
         if (body.len - at < 4 || len > body.len - at - 4 || n == NODE_FIELDS_MAX) {
-            return err_set(err, ERR_PARSE, "field %zu of a request is cut, or one too many", n);
+            return err_set(err, ERR_PARSE, "field %zu of a request is cut short, or one too many",
+                           n);
         }
         if (len && !may_hold_nul && memchr(body.ptr + at + 4, '\0', len)) {
             return err_set(err, ERR_PARSE, "field %zu of a request holds a NUL", n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the orchestrator and reperf-node on a node say to each other over one channel, as bytes; no descriptor here. The page of this
-   language, with what each request means and answers, is node/README.md. */
+/* The protocol between the orchestrator and reperf-node on a node, as bytes; no descriptors here. node/README.md documents it, with
+   the meaning and the answer of each request. */
 #ifndef CODEC_NODE_WIRE_H
 #define CODEC_NODE_WIRE_H
 
@@ -12,8 +12,8 @@
 #define NODE_TEXT_MAX      (5u << 20)  /* of an answer: a log's part */
 #define NODE_FAILED        74          /* an answer's status: its text is the reason */
 #define NODE_ENGINE        7           /* the same, and it is the container engine */
-#define NODE_FULL          10          /* the same, and the disk there takes no more */
-#define NODE_FEED_OVER     "over\n"    /* the answer to FEED, where the relay takes no more */
+#define NODE_FULL          10          /* the same, and the disk there is full */
+#define NODE_FEED_OVER     "over\n"    /* the answer to FEED if the relay accepts no more */
 #define NODE_FIELDS_MAX    65536
 #define NODE_WATCH_DELAY_S 1 /* from a job's start to the first look of what watches it */
 /* In the words of a job's command: the path of reperf-node there. */
@@ -41,7 +41,7 @@ enum node_op {
     NODE_CONNECT, /* PORT, then pairs of NAME ADDRESS */
     NODE_RELAY,   /* OFFSET LAST BYTES */
     NODE_HEAR,    /* WAIT_MS */
-    NODE_FEED,    /* BYTES; alone may hold NULs */
+    NODE_FEED,    /* BYTES: the only field that may hold NULs */
     NODE_SUBMIT,  /* ID N_OPTIONS OPTIONS... then START's fields after ID */
     NODE_QUEUE,   /* ID */
     NODE_CANCEL,  /* ID NUMBER WHOLE */
@@ -63,12 +63,12 @@ struct node_answer {
     struct str text; /* into what was read */
 };
 
-/* What does not fit its maximum leaves out->is_full. */
+/* What exceeds its maximum sets out->is_full. */
 void node_request_write(struct strbuf *out, const struct node_request *request);
 void node_answer_write(struct strbuf *out, const struct node_answer *answer);
 
-/* The first frame of what has come. 1: it is whole, *ret_len bytes of it are used up; 0: more is to come; -1: it is none of ours
-   (ERR_PARSE). A request's fields are copied into the arena, and none holds a NUL. */
+/* The first frame of the bytes received. 1: it is complete and *ret_len bytes long; 0: more to come; -1: not a frame of ours
+   (ERR_PARSE). A request's fields are copied into the arena; none holds a NUL. */
 MUST_CHECK int node_request_read(struct arena *arena, struct str bytes,
                                  struct node_request *ret_request, size_t *ret_len,
                                  struct err *err);

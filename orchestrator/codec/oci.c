@@ -28,7 +28,8 @@ static enum type_kind kind_of(struct str type)
     return TYPE_OTHER;
 }
 
-/* Layers that can be kept and loaded. Those of Windows that must not be passed on (foreign, nondistributable) are not among them. */
+/* Layers that can be kept and loaded. Windows layers that must not be redistributed (foreign, nondistributable) are not among
+   them. */
 static bool packing_of(struct str type, enum oci_packing *ret_packing)
 {
     static const struct {
@@ -185,7 +186,7 @@ static int read_image(const struct json *root, struct arena *arena, struct oci_m
     }
     if (!str_eq_z(out->config.media_type, OCI_TYPE_CONFIG) &&
         !str_eq_z(out->config.media_type, "application/vnd.docker.container.image.v1+json")) {
-        return json_fail(&config, err, "is no container image: its config is of type \"%.*s\"",
+        return json_fail(&config, err, "is not a container image: its config is of type \"%.*s\"",
                          STR_ARG(str_sub(out->config.media_type, 0, 100)));
     }
     return read_layers(root, arena, out, err);
@@ -216,7 +217,8 @@ static struct str bare_type(struct str type)
     return str_trim(semicolon >= 0 ? str_sub(type, 0, (size_t)semicolon) : type);
 }
 
-/* What it is must be sure: a document that could be read both ways has two meanings under one digest (CVE-2021-41190). */
+/* The kind must be unambiguous: a document that could be read both ways has two meanings under one digest
+   (CVE-2021-41190). */
 static int decide_kind(const struct json *root, struct arena *arena, struct str content_type,
                        struct oci_manifest *out, struct err *err)
 {
@@ -238,11 +240,11 @@ static int decide_kind(const struct json *root, struct arena *arena, struct str 
     }
     kind = kind_of(out->media_type);
     if (kind == TYPE_OTHER) {
-        return json_fail(root, err, "is of type \"%.*s\", which is no image",
+        return json_fail(root, err, "is of type \"%.*s\", which is not an image",
                          STR_ARG(str_sub(out->media_type, 0, 100)));
     }
     if (kind_of(said) != TYPE_OTHER && kind_of(said) != kind) {
-        return json_fail(root, err, "the server says type \"%.*s\", the document \"%.*s\"",
+        return json_fail(root, err, "the server says type \"%.*s\", the document says \"%.*s\"",
                          STR_ARG(str_sub(said, 0, 100)), STR_ARG(out->media_type));
     }
     out->is_index = kind == TYPE_INDEX;
@@ -260,9 +262,8 @@ static int check_schema(const struct json *root, struct str content_type, struct
     if (schema == 1 || kind_of(bare_type(content_type)) == TYPE_SCHEMA1) {
         return json_fail(
             root, err,
-            "is a Docker manifest of schema 1, which is not supported: its digest does "
-            "not cover the image's config; push the image again with a tool of after "
-            "2017");
+            "is a Docker manifest of schema 1, which is not supported: its digest does not cover "
+            "the image's config; push the image again with a tool from after 2017");
     }
     return 0;
 }
@@ -274,7 +275,7 @@ static int parse_manifest(struct arena *arena, struct str text, struct str conte
     struct oci_manifest out = {0};
     struct json root;
     if (text.len > OCI_MANIFEST_BYTES_MAX) {
-        return err_set(err, ERR_PARSE, "%s: %zu bytes are more than a manifest may have (%u)", name,
+        return err_set(err, ERR_PARSE, "%s: %zu bytes, a manifest may have at most %u", name,
                        text.len, OCI_MANIFEST_BYTES_MAX);
     }
     if (json_parse(text, name, &doc, err) < 0) {
@@ -295,7 +296,7 @@ static int parse_manifest(struct arena *arena, struct str text, struct str conte
     return 0;
 }
 
-/* codec/json's errors say "manifest" as reperf's own are meant; these documents are somebody else's. */
+/* codec/json's errors say "manifest" and mean reperf's own; these documents are somebody else's. */
 static int as_parse(struct err *err)
 {
     if (err->code == ERR_MANIFEST) {
@@ -407,7 +408,7 @@ static int parse_config(struct arena *arena, struct str text, size_t n_layers, c
     struct oci_config out = {0};
     struct json root, os, architecture;
     if (text.len > OCI_CONFIG_BYTES_MAX) {
-        return err_set(err, ERR_PARSE, "%s: %zu bytes are more than a config may have (%u)", name,
+        return err_set(err, ERR_PARSE, "%s: %zu bytes, a config may have at most %u", name,
                        text.len, OCI_CONFIG_BYTES_MAX);
     }
     if (json_parse(text, name, &doc, err) < 0) {
@@ -498,7 +499,7 @@ static int no_platform(const struct oci_manifest *list, const struct oci_platfor
         }
     }
     return err_set(err, ERR_NOT_FOUND, "%s: not made for %s; there is %s", name,
-                   oci_platform_text(&arena, want), there.len ? there.ptr : "no platform at all");
+                   oci_platform_text(&arena, want), there.len ? there.ptr : "no platform");
 }
 
 int oci_choose_platform(const struct oci_manifest *list, const struct oci_platform *want,
@@ -507,7 +508,7 @@ int oci_choose_platform(const struct oci_manifest *list, const struct oci_platfo
     const struct oci_descriptor *best = NULL;
     for (size_t idx = 0; idx < list->n_manifests; idx++) {
         const struct oci_descriptor *entry = &list->manifests[idx];
-        /* No variant sorts before all, and "v1" before "v2". */
+        /* No variant sorts first, and "v1" before "v2". */
         if (is_of(entry, want) &&
             (!best || str_cmp(entry->platform.variant, best->platform.variant) < 0)) {
             best = entry;

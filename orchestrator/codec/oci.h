@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a registry and an image layout hold: manifests, lists of manifests by platform, and an image's config. OCI's media types
-   and Docker's (schema 2) are read alike; Docker's schema 1 is refused, because its digests do not cover what it unpacks to.
-   Pure: bytes in, values in an arena out. Unknown keys are allowed, as both specifications demand; what is read is checked, and
-   all sizes are bounded before anything is allocated by them.
-   Source: OCI image-spec v1.1 (manifest.md, image-index.md, descriptor.md, config.md), read 2026-11; Docker's image manifest
-   version 2, schema 2. */
+   and Docker's (schema 2) are read in the same way; Docker's schema 1 is refused, because its digests do not cover what it
+   unpacks to. Pure: bytes in, values in an arena out. Unknown keys are allowed, as both specifications demand; what is read is
+   checked, and all sizes are bounded before anything is allocated. Source: OCI image-spec v1.1 (manifest.md, image-index.md,
+   descriptor.md, config.md), read 2026-11; Docker's image manifest version 2, schema 2. */
 #ifndef CODEC_OCI_H
 #define CODEC_OCI_H
 
 #include "codec/json.h"
 #include "codec/oci_ref.h"
 
-#define OCI_MANIFEST_BYTES_MAX (4u << 20) /* distribution-spec: at least 4 MiB must be taken */
+#define OCI_MANIFEST_BYTES_MAX (4u << 20) /* distribution-spec: at least 4 MiB must be accepted */
 #define OCI_CONFIG_BYTES_MAX   (8u << 20)
 #define OCI_LAYERS_MAX         512 /* docker itself stops at 127 */
 #define OCI_PLATFORMS_MAX      512
@@ -59,7 +58,7 @@ struct oci_manifest {
 
 struct oci_config {
     struct oci_platform platform;
-    struct str created; /* NULL where not said; the texts below likewise */
+    struct str created; /* NULL if not given; the texts below likewise */
     struct str working_dir, user;
     struct str *env; /* NAME=VALUE */
     size_t n_env;
@@ -73,21 +72,21 @@ struct oci_config {
     size_t n_diff_ids;
 };
 
-/* content_type is what the server said it is, STR_EMPTY where nobody did (a layout): it and the document must agree.
-   name is for messages, as in json_parse. ERR_PARSE. */
+/* content_type is the server's, STR_EMPTY if there is none (a layout): it must agree with the document. name is for
+   messages, as in json_parse. ERR_PARSE. */
 MUST_CHECK int oci_manifest_parse(struct arena *arena, struct str text, struct str content_type,
                                   const char *name, struct oci_manifest *ret_manifest,
                                   struct err *err);
-/* n_layers of the manifest: there must be as many diff_ids. */
+/* n_layers is the manifest's: there must be as many diff_ids. */
 MUST_CHECK int oci_config_parse(struct arena *arena, struct str text, size_t n_layers,
                                 const char *name, struct oci_config *ret_config, struct err *err);
 
 /* The entry of a list for a platform: one without variant first, then by the variants' order (amd64: v1 to v4). ERR_NOT_FOUND
-   names the platforms that are there. Entries that are no images (attestations) have the platform unknown/unknown. */
+   names the platforms that exist. Entries that are not images (attestations) have the platform unknown/unknown. */
 MUST_CHECK int oci_choose_platform(const struct oci_manifest *list, const struct oci_platform *want,
                                    const char *name, const struct oci_descriptor **ret_entry,
                                    struct err *err);
-/* linux/amd64: what the reports' images and the GPUs' machines are. */
+/* linux/amd64: the platform of the reports' images and of the GPU machines. */
 struct oci_platform oci_platform_default(void);
 /* "linux/arm64/v8" */
 MUST_CHECK int oci_platform_parse(struct arena *arena, struct str text,

@@ -110,7 +110,7 @@ static int set_param(struct oci_challenge *one, struct str key, struct str value
     return 0;
 }
 
-/* KEY "=" VALUE; without one the cursor stays where it was, before the next scheme, or behind a token68. */
+/* KEY "=" VALUE; without one the cursor stays where it was, before the next scheme, or after a token68. */
 static int read_params(struct arena *arena, struct auth_cursor *c, struct oci_challenge *one,
                        struct err *err)
 {
@@ -128,7 +128,7 @@ static int read_params(struct arena *arena, struct auth_cursor *c, struct oci_ch
         }
         c->at++;
         skip_blanks(c, false);
-        /* token68: "abc==" has no value behind its sign. */
+        /* A token68, "abc==", has no value after its equals sign. */
         if (peek(c) == '\0' || peek(c) == ',' || peek(c) == '=') {
             while (peek(c) == '=') {
                 c->at++;
@@ -147,7 +147,7 @@ int oci_challenge_parse(struct arena *arena, struct str header, struct oci_chall
     struct auth_cursor c = {header, 0};
     struct oci_challenge best = {0};
     if (header.len > OCI_CHALLENGE_MAX) {
-        return err_set(err, ERR_PARSE, "WWW-Authenticate: %zu bytes are too many", header.len);
+        return err_set(err, ERR_PARSE, "WWW-Authenticate: too long, %zu bytes", header.len);
     }
     for (skip_blanks(&c, true); c.at < c.text.len; skip_blanks(&c, true)) {
         struct oci_challenge one = {0};
@@ -199,7 +199,7 @@ static int parse_token(struct arena *arena, struct str text, const char *name,
     struct oci_token token = {.lifetime_s = OCI_TOKEN_S};
     struct json root, member;
     if (text.len > OCI_TOKEN_MAX) {
-        return err_set(err, ERR_PARSE, "%s: an answer of %zu bytes is too long for a token", name,
+        return err_set(err, ERR_PARSE, "%s: an answer of %zu bytes, too long for a token", name,
                        text.len);
     }
     if (json_parse(text, name, &doc, err) < 0) {
@@ -273,7 +273,7 @@ static bool covers(struct str key, const char *name)
            key.len > 0;
 }
 
-/* user:password in base64; nothing of it may come into a message. */
+/* user:password in base64; no part of it may get into a message. */
 static int read_login(const struct json *entry, struct arena *arena, struct oci_login *ret_login,
                       struct err *err)
 {
@@ -287,7 +287,7 @@ static int read_login(const struct json *entry, struct arena *arena, struct oci_
                          "or an access token");
     }
     if (!json_find(entry, "auth", &member) || json_is_null(&member)) {
-        return 0; /* docker leaves an empty entry where a helper keeps the login */
+        return 0; /* docker leaves an empty entry if a helper keeps the login */
     }
     if (json_str(&member, arena, &packed, err) < 0) {
         return -1;

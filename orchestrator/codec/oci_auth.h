@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a registry asks who one is: the WWW-Authenticate header, a token server's answer, and docker's config.json, where people
-   keep logins. Pure; secrets are only ever in the caller's arena and never in a message.
-   Source: RFC 9110 section 11, RFC 6750 section 3, RFC 4648; distribution's token specification (docs/spec/auth/token.md, read
-   2026-11). */
+/* How a registry authenticates its clients: the WWW-Authenticate header, a token server's answer, and docker's config.json,
+   where people keep logins. Pure; secrets are only ever in the caller's arena and never in a message. Source: RFC 9110 section
+   11, RFC 6750 section 3, RFC 4648; distribution's token specification (docs/spec/auth/token.md, read 2026-11). */
 #ifndef CODEC_OCI_AUTH_H
 #define CODEC_OCI_AUTH_H
 
@@ -13,7 +12,7 @@
 #define OCI_AUTHS_MAX     1000
 #define OCI_AUTH_FILE_MAX (1u << 20)
 #define OCI_LOGIN_MAX     4096
-/* Where the answer does not say how long a token is good. Source: token.md, "expires_in". */
+/* If the answer does not say how long the token is valid. Source: token.md, "expires_in". */
 #define OCI_TOKEN_S 60
 
 enum oci_auth { OCI_AUTH_NONE, OCI_AUTH_BASIC, OCI_AUTH_BEARER };
@@ -26,7 +25,7 @@ struct oci_challenge { /* strings in the arena; NULL: not said */
     struct str error; /* "invalid_token", "insufficient_scope" */
 };
 
-/* The best of the challenges that a header value holds: Bearer, then Basic; OCI_AUTH_NONE where there is neither. ERR_PARSE. */
+/* The best of the challenges that a header value holds: Bearer, then Basic; OCI_AUTH_NONE if there is neither. ERR_PARSE. */
 MUST_CHECK int oci_challenge_parse(struct arena *arena, struct str header,
                                    struct oci_challenge *ret_challenge, struct err *err);
 
@@ -42,13 +41,13 @@ struct oci_login {
     struct str user, password; /* NULL: no login for that registry */
 };
 /* The login for HOST (as in a reference) and PATH in docker's config.json: the longest of HOST/PART/OF/PATH and HOST; "docker.io"
-   stands there under its old names. A credential helper for the host is refused by its name (ERR_AUTH): it would be a program
-   that we start. */
+   is listed there under its old names. A credential helper for the host is refused by name (ERR_AUTH), because we would have to
+   run it. */
 MUST_CHECK int oci_login_find(struct arena *arena, struct str text, const char *name,
                               const struct oci_ref *ref, struct oci_login *ret_login,
                               struct err *err);
 
-/* What may stand in a query: everything but letters, digits and "-._~" becomes %XX. */
+/* Escapes for a query: everything except letters, digits and "-._~" becomes %XX. */
 void url_escape(struct strbuf *buf, struct str text);
 
 #endif

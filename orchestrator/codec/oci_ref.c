@@ -90,7 +90,7 @@ static bool is_ipv6(struct str s)
     return s.len >= 2;
 }
 
-/* Cuts ":PORT" off the end. False where what stands there is no port. */
+/* Cuts ":PORT" off the end. False if it is not a valid port. */
 static bool cut_port(struct str *host)
 {
     struct err err = {0};
@@ -186,14 +186,14 @@ static int bad(struct err *err, struct str text, const char *what)
     return err_set(err, ERR_USAGE, "image name \"%.*s\": %s", STR_ARG(str_sub(text, 0, 200)), what);
 }
 
-/* The tag stands after a colon behind the last slash. */
+/* The tag follows a colon after the last slash. */
 static struct str cut_tag(struct str *name)
 {
     struct str tag = STR_EMPTY;
     for (size_t at = name->len; at > 0 && name->ptr[at - 1] != '/'; at--) {
         if (name->ptr[at - 1] == ':') {
             tag = str_sub(*name, at, name->len);
-            tag.ptr = name->ptr + at; /* an empty one is there, too */
+            tag.ptr = name->ptr + at; /* an empty tag counts, too */
             name->len = at - 1;
             break;
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of container images: [HOST[:PORT]/]PATH[:TAG][@sha256:HEX], as docker, podman and skopeo write them. A first part without
-   a dot, a colon and other than "localhost" is part of the path at docker.io, and a path of one part there is library/PATH.
-   Nothing is guessed beyond that: a name without tag and digest does not mean "latest".
-   Source: https://github.com/distribution/reference (grammar in reference.go, read 2026-11); OCI distribution-spec v1.1. */
+/* Names of container images: [HOST[:PORT]/]PATH[:TAG][@sha256:HEX], as docker, podman and skopeo write them. A first part that
+   has no dot or colon and is not "localhost" is part of the path at docker.io, and a path of one part there is library/PATH.
+   Nothing is guessed beyond that: a name without tag and digest does not mean "latest". Source:
+   https://github.com/distribution/reference (grammar in reference.go, read 2026-11); OCI distribution-spec v1.1. */
 #ifndef CODEC_OCI_REF_H
 #define CODEC_OCI_REF_H
 
@@ -26,16 +26,16 @@ struct oci_ref {     /* strings in the arena */
 /* ERR_USAGE with what is wrong and where. */
 MUST_CHECK int oci_ref_parse(struct arena *arena, struct str text, struct oci_ref *ret_ref,
                              struct err *err);
-/* The whole name, with host; what the parser gives back unchanged. */
+/* The whole name, with host; the parser reads it back unchanged. */
 char *oci_ref_text(struct arena *arena, const struct oci_ref *ref);
 /* HOST/PATH alone. */
 char *oci_ref_name(struct arena *arena, const struct oci_ref *ref);
 /* Where its registry answers: docker.io's is registry-1.docker.io. */
 struct str oci_ref_server(const struct oci_ref *ref);
-/* localhost, 127.0.0.0/8 or ::1, whatever the port: the one place where plain HTTP is nobody else's to read. */
+/* localhost, 127.0.0.0/8 or ::1, whatever the port: the only hosts to which nobody else can read plain HTTP. */
 bool oci_host_is_loopback(struct str host);
 
-/* "sha256:" and 64 lower-case digits; another algorithm is refused by its name. ERR_PARSE. */
+/* "sha256:" and 64 lower-case digits; another algorithm is refused by name. ERR_PARSE. */
 MUST_CHECK int oci_digest_parse(struct str text, uint8_t *ret_sha256, struct err *err);
 void oci_digest_text(const uint8_t *sha256, char ret_text[OCI_DIGEST_SIZE]);
 

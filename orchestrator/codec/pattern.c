@@ -8,14 +8,14 @@
 #include <pcre2.h>
 
 #define MESSAGE_BYTES   256
-#define STEPS_OF_START  256 /* backtracking points of one beginning that are not counted, */
+#define STEPS_OF_START  256 /* uncounted backtracking points for one start, */
 #define STEPS_OF_BYTE   8   /* and for each byte after it */
 #define JIT_STACK_START (32u << 10)
 #define JIT_STACK_MAX   (1u << 20)
 
 struct pattern {
     pcre2_code *code;    /* owned */
-    pcre2_code *counted; /* owned: the same, which says each step; NULL before first use */
+    pcre2_code *counted; /* owned: the same with a callout at each step; NULL before first use */
     char *source;        /* owned; not ended by a NUL */
     size_t source_len;
     pcre2_match_data *match;      /* owned */
@@ -128,7 +128,7 @@ static void find_starts(struct pattern *pattern)
     pattern->is_anchored = (options & PCRE2_ANCHORED) != 0;
     pattern->has_first = kind == 1 || bitmap;
     for (unsigned c = 0; c <= UCHAR_MAX; c++) {
-        /* Whether case counts is not told. */
+        /* PCRE2 does not say whether it ignores case. */
         bool is_letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
         bool is_unit = kind == 1 && (c == unit || (is_letter && (c ^ unit) == 0x20));
         pattern->is_first[c] = is_unit || (kind != 1 && bitmap && (bitmap[c / 8] >> c % 8 & 1));
@@ -168,10 +168,10 @@ static int match_error(int status, struct str subject, struct err *err)
 {
     PCRE2_UCHAR text[MESSAGE_BYTES] = "";
     if (status == PCRE2_ERROR_CALLOUT) {
-        return err_set(err, ERR_PARSE,
-                       "pattern on a line of %zu bytes: the matching steps for so long a log are "
-                       "used up",
-                       subject.len);
+        return err_set(
+            err, ERR_PARSE,
+            "pattern on a line of %zu bytes: the matching steps for so long a log are used up",
+            subject.len);
     }
     pcre2_get_error_message(status, text, sizeof(text));
     return err_set(err, ERR_PARSE, "pattern on a line of %zu bytes: %s", subject.len,
@@ -204,7 +204,7 @@ static int count_step(pcre2_callout_block *at, void *data)
     return 0;
 }
 
-/* False where the pattern is too large for that: callouts take room in it. */
+/* False if the pattern is too large for it: callouts take room. */
 static bool make_counted(struct pattern *pattern)
 {
     int status = 0;
@@ -244,7 +244,7 @@ static int match_counted(struct pattern *pattern, const struct stretch *s,
     return status;
 }
 
-/* Places that a match may begin at, or max where there are as many. */
+/* Number of places at which a match may begin, at most max. */
 static size_t count_starts(const struct pattern *pattern, const struct stretch *s, size_t max)
 {
     size_t n = 0;
@@ -274,9 +274,9 @@ static bool is_cut_off(int status)
     return status == PCRE2_ERROR_MATCHLIMIT || status == PCRE2_ERROR_JIT_STACKLIMIT;
 }
 
-/* pcre2's match limit counts backtracking points anew from each place that a match may begin at. Where those places are few
-   and the subject is short, so is the match, and nothing is counted; what is not so, or is found not to be, is matched with
-   its steps counted. Most lines need so little that they may begin anywhere: then the places are not counted either. */
+/* pcre2's match limit counts backtracking points anew from each place at which a match may begin. If those places are few
+   and the subject is short, the match is short too and nothing is counted; otherwise it is matched with its steps counted.
+   Most lines need so few steps that they may begin anywhere: then the places are not counted either. */
 static int match_stretch(struct pattern *pattern, const struct stretch *s,
                          struct match_budget *budget)
 {
@@ -293,7 +293,7 @@ static int match_stretch(struct pattern *pattern, const struct stretch *s,
     return is_cut_off(status) ? match_counted(pattern, s, budget) : status;
 }
 
-/* A long line is gone through in steps, each of which sees so much of the line behind it. */
+/* A long line is searched in steps, each of which sees enough of the line after it. */
 static int match_by_windows(struct pattern *pattern, struct str subject,
                             struct match_budget *budget, bool *ret_found, struct err *err)
 {
@@ -307,7 +307,7 @@ static int match_by_windows(struct pattern *pattern, struct str subject,
         if (status < 0 && status != PCRE2_ERROR_NOMATCH) {
             return match_error(status, subject, err);
         }
-        /* What begins in the second half is seen whole by the next step. */
+        /* A match that begins in the second half is seen whole by the next step. */
         *ret_found = status >= 0 && (is_last || pattern->spans[0] < from + PATTERN_WINDOW);
         if (*ret_found) {
             return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regular expressions of PCRE2 over bytes (no UTF-8 mode, no locale), with named groups. The only home of pcre2.h. A pattern
    is checked when it is made and compiled to machine code when it is first used. A match that would take too many steps or
-   too much memory is ERR_PARSE, not an endless wait: so are the matches of a whole log, which share one budget. A pattern is
-   used by one thread at a time. */
+   too much memory is ERR_PARSE, not an endless wait; the matches of a whole log share one budget. A pattern is used by one
+   thread at a time. */
 #ifndef CODEC_PATTERN_H
 #define CODEC_PATTERN_H
 
@@ -16,8 +16,8 @@
 
 struct pattern;
 
-/* What matches may still cost together. A step is one item of the pattern tried at one place of the subject, or one byte that an item
-   went over. */
+/* What is left for further matches, all together. A step is one item of the pattern tried at one place of the subject, or one byte
+   that an item consumed. */
 struct match_budget {
     uint64_t left;
 };
@@ -26,14 +26,14 @@ struct match_budget {
 MUST_CHECK int pattern_new(struct str source, struct pattern **ret_pattern, struct err *err);
 void pattern_free(struct pattern *pattern);
 
-/* Number of a named group, or -1 where the pattern has none of that name. */
+/* Number of a named group, or -1 if the pattern has none of that name. */
 int pattern_group(const struct pattern *pattern, const char *name);
 
-/* The names, in the order of the alphabet; idx counts from 0. NULL past the last. */
+/* The names, in alphabetical order; idx counts from 0. NULL past the last. */
 const char *pattern_group_name(const struct pattern *pattern, size_t idx);
 
-/* First match in subject: sets *ret_found. Of a subject of more than two PATTERN_WINDOW one that does not hang on its beginning is
-   sought from each place in at least PATTERN_WINDOW bytes, so that the time grows with the length and not with its square. */
+/* First match in subject: sets *ret_found. In a subject of more than two PATTERN_WINDOW an unanchored pattern is tried from each
+   place on at least PATTERN_WINDOW bytes, so that the time grows linearly and not with the square of the length. */
 MUST_CHECK int pattern_match(struct pattern *pattern, struct str subject,
                              struct match_budget *budget, bool *ret_found, struct err *err);
 
@@ -42,13 +42,13 @@ MUST_CHECK int pattern_match_partial(struct pattern *pattern, struct str subject
                                      struct match_budget *budget, bool *ret_partial,
                                      struct err *err);
 
-/* The steps of the search alone, whatever its length and whether it finds: at most max. */
+/* Steps of this search alone, whatever the length and the outcome; at most max. */
 uint64_t pattern_steps(struct pattern *pattern, struct str subject, uint64_t max);
 struct str pattern_source(const struct pattern *pattern);
-/* A byte that every match has in it, the last such, or -1. */
+/* A byte that every match contains (the last such one), or -1. */
 int pattern_needs(const struct pattern *pattern);
 
-/* A group's text in the last match; ptr NULL where it took no part. group -1 gives that too; 0 is the whole match. */
+/* A group's text in the last match; ptr NULL if it took no part. group -1 gives that too; 0 is the whole match. */
 struct str pattern_text(const struct pattern *pattern, struct str subject, int group);
 
 #endif

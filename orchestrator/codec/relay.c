@@ -95,7 +95,7 @@ static int read_part(struct relay_reader *reader, struct str rest, struct err *e
 static int read_item(struct relay_reader *reader, struct str rest, struct err *err)
 {
     if (!is_absolute(rest) || reader->items.n >= RELAY_ITEMS_MAX) {
-        return bad_line(reader, "an absolute folder, of few", err);
+        return bad_line(reader, "an absolute folder and fewer items", err);
     }
     VEC_PUSH(&reader->items,
              (struct relay_item){.root = str_z(reader->arena, rest), .first = reader->files.n});
@@ -188,7 +188,7 @@ static int read_order(struct relay_reader *reader, struct err *err)
             return -1;
         }
     }
-    return err_set(err, ERR_PARSE, "order: it lacks its end, its token, its part or its items");
+    return err_set(err, ERR_PARSE, "order: no end, token, part or item");
 }
 
 int relay_order_parse(struct arena *arena, struct str text, struct relay_order *ret_order,
@@ -219,7 +219,7 @@ static int write_item(const struct relay_order *order, const struct relay_item *
     char hex[SHA256_HEX_SIZE];
     if (!is_absolute(str_of(item->root)) ||
         (item->mark_name && !is_absolute(str_of(item->mark_folder)))) {
-        return err_set(err, ERR_USAGE, "%s: cannot be staged: not an absolute, plain path",
+        return err_set(err, ERR_USAGE, "%s: cannot be staged: expected an absolute, plain path",
                        item->mark_name ? item->mark_folder : item->root);
     }
     strbuf_printf(out, "item %s\n", item->root);
@@ -391,7 +391,7 @@ int relay_hops_parse(struct arena *arena, struct str text, struct relay_hop **re
     }
     arena_adopt(arena, hops.items);
     if (!is_right || text.len) {
-        return err_set(err, ERR_INTEGRITY, "stream: a chain that no orchestrator sends");
+        return err_set(err, ERR_INTEGRITY, "stream: invalid chain of hops");
     }
     *ret_hops = hops.items;
     *ret_n = hops.n;

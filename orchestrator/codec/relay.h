@@ -46,7 +46,7 @@ struct relay_file {
 
 struct relay_item {
     const char *root;
-    const char *mark_name, *mark_hex, *mark_folder; /* all NULL: it is not asked */
+    const char *mark_name, *mark_hex, *mark_folder; /* all NULL: not asked */
     size_t first, n;                                /* of its files */
 };
 
@@ -71,19 +71,19 @@ bool relay_path_is_safe(struct str path);
 /* ---- the answers ---- */
 
 enum relay_word {
-    RELAY_STATE,    /* the account of what is missing begins anew */
-    RELAY_MISSING,  /* A to B, inclusive: files that are not there */
-    RELAY_PARTIAL,  /* file A is there up to byte B */
-    RELAY_SHARED,   /* item A is seen where it is, and is right */
-    RELAY_READY,    /* listens at port A; B bytes were there and right */
-    RELAY_TAKEN,    /* a stream begins to come */
-    RELAY_DONE,     /* file A is there and right */
+    RELAY_STATE,    /* a new list of missing files begins */
+    RELAY_MISSING,  /* files A to B, inclusive, are missing */
+    RELAY_PARTIAL,  /* file A exists up to byte B */
+    RELAY_SHARED,   /* item A is visible in place and correct */
+    RELAY_READY,    /* listens at port A; B bytes existed and were correct */
+    RELAY_TAKEN,    /* a stream begins */
+    RELAY_DONE,     /* file A is complete and correct */
     RELAY_BAD,      /* file A had another digest, and was dropped */
     RELAY_AT,       /* alive; A bytes received */
     RELAY_LOST,     /* the connection to node A: TEXT */
     RELAY_FULL,     /* A bytes needed, B free: TEXT is where */
     RELAY_FAIL,     /* A is an err_code: TEXT; the relay ends */
-    RELAY_COMPLETE, /* all is there and right, B bytes; the relay ends */
+    RELAY_COMPLETE, /* all is complete and correct, B bytes; the relay ends */
     RELAY_WORD_COUNT,
 };
 
@@ -93,16 +93,16 @@ struct relay_line {
     struct str text;
 };
 
-/* False for any other line: login shells talk. */
+/* False for any other line: login shells print messages. */
 bool relay_line_parse(struct str line, struct relay_line *ret_line);
 void relay_line_write(const struct relay_line *line, struct strbuf *out);
 
 /* ---- the stream ---- */
 
 enum relay_kind {
-    RELAY_CHAIN = 1, /* body: the hops after the receiver, for it to connect to */
+    RELAY_CHAIN = 1, /* body: the hops after the receiver, to which it connects */
     RELAY_DATA,      /* body: bytes of a file from an offset on; in order within a file */
-    RELAY_END,       /* no body: all was sent */
+    RELAY_END,       /* no body: everything was sent */
 };
 
 struct relay_frame {
@@ -113,7 +113,7 @@ struct relay_frame {
 };
 
 void relay_frame_encode(const struct relay_frame *frame, uint8_t *ret_header);
-/* ERR_INTEGRITY for what no relay of ours sends. */
+/* ERR_INTEGRITY for a header that no relay of ours sends. */
 MUST_CHECK int relay_frame_decode(const uint8_t *header, struct relay_frame *ret_frame,
                                   struct err *err);
 
@@ -131,7 +131,7 @@ void relay_hops_write(const struct relay_hop *hops, size_t n, struct strbuf *out
 enum relay_role { RELAY_CLIENT = 'c', RELAY_SERVER = 's' };
 MUST_CHECK int relay_proof(const uint8_t *token, enum relay_role role, const uint8_t *server_nonce,
                            const uint8_t *client_nonce, uint8_t *ret_proof, struct err *err);
-/* In a time that does not tell where they differ. */
+/* In constant time. */
 bool relay_proof_is(const uint8_t *proof, const uint8_t *wanted);
 
 #endif

@@ -35,7 +35,7 @@ void sign_key_release(struct sign_key *key)
     *key = SIGN_KEY_EMPTY;
 }
 
-/* Takes pkey over, whatever happens. */
+/* Takes ownership of pkey, whatever happens. */
 static int finish_key(EVP_PKEY *pkey, bool is_private, struct sign_key *ret_key, struct err *err)
 {
     CLEANUP(sign_key) struct sign_key key = {.pkey = pkey, .is_private = is_private};
@@ -97,7 +97,7 @@ int sign_keygen(const char *private_path, const char *public_path,
     EVP_PKEY *pkey = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
     if (!pkey || !secret || !open_part) {
         EVP_PKEY_free(pkey);
-        return err_set(err, ERR_INTERNAL, "OpenSSL of this machine makes no Ed25519 key");
+        return err_set(err, ERR_INTERNAL, "OpenSSL on this machine cannot make an Ed25519 key");
     }
     if (finish_key(pkey, true, &key, err) < 0) {
         return -1;
@@ -218,11 +218,12 @@ int sign_check(const struct sign_key *key, struct str message, const uint8_t sig
 {
     CLEANUP(md_ctx) EVP_MD_CTX *ctx = EVP_MD_CTX_new();
     if (!ctx || EVP_DigestVerifyInit_ex(ctx, NULL, NULL, NULL, NULL, key->pkey, NULL) != 1) {
-        return err_set(err, ERR_INTERNAL, "OpenSSL of this machine checks no Ed25519 signature");
+        return err_set(err, ERR_INTERNAL,
+                       "OpenSSL on this machine cannot check an Ed25519 signature");
     }
     if (EVP_DigestVerify(ctx, signature, SIGN_BYTES, (const uint8_t *)message.ptr, message.len) !=
         1) {
-        return err_set(err, ERR_INTEGRITY, "the signature does not hold under key %.16s", key->id);
+        return err_set(err, ERR_INTEGRITY, "the signature is not valid under key %.16s", key->id);
     }
     return 0;
 }
@@ -278,7 +279,7 @@ int base64_decode(struct arena *arena, struct str text, struct str *ret_bytes, s
     size_t n_pad = 0;
     size_t len = 0;
     if (text.len % 4 != 0) {
-        return err_set(err, ERR_PARSE, "base64: length %zu is no multiple of 4", text.len);
+        return err_set(err, ERR_PARSE, "base64: length %zu is not a multiple of 4", text.len);
     }
     while (n_pad < 2 && n_pad < text.len && text.ptr[text.len - 1 - n_pad] == '=') {
         n_pad++;
@@ -296,7 +297,7 @@ int base64_decode(struct arena *arena, struct str text, struct str *ret_bytes, s
         for (size_t k = 0; k + 1 < n_here; k++) {
             out[len++] = (uint8_t)(word >> (16 - 8 * k));
         }
-        /* Bits that stand for no byte would be a place to hide something. */
+        /* Bits that encode nothing could hide something. */
         if (n_here < 4 && (word & (n_here == 3 ? 0xffu : 0xffffu))) {
             return err_set(err, ERR_PARSE, "base64: unused bits are set at the end");
         }

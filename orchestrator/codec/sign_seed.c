@@ -27,7 +27,8 @@ int sign_with_seed(const uint8_t seed[SIGN_SEED_BYTES], struct str message,
         EVP_DigestSign(ctx, ret_signature, &len, (const unsigned char *)message.ptr, message.len) !=
             1 ||
         len != SIGN_BYTES) {
-        return err_set(err, ERR_INTERNAL, "OpenSSL makes no Ed25519 signature here");
+        return err_set(err, ERR_INTERNAL,
+                       "OpenSSL on this machine cannot make an Ed25519 signature");
     }
     return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A signature by an Ed25519 key that is its 32-byte seed (RFC 8032 section 5.1.5), as key files of OpenSSH hold it. */
+/* A signature with an Ed25519 key given as its 32-byte seed (RFC 8032 section 5.1.5), as OpenSSH's key files hold
+   it. */
 #ifndef CODEC_SIGN_SEED_H
 #define CODEC_SIGN_SEED_H
 

@@ -84,7 +84,7 @@ int tarball_writer_init(struct tarball_writer *w, int fd, const char *name, stru
     w->out_bytes = ZSTD_CStreamOutSize();
     w->out = xmalloc(w->out_bytes);
     if (!w->zstd) {
-        return err_set(err, ERR_INTERNAL, "libzstd gives no context");
+        return err_set(err, ERR_INTERNAL, "libzstd cannot make a context");
     }
     if (set_parameters(w->zstd, err) < 0) {
         return -1;
@@ -292,10 +292,10 @@ static int parse_closing(const uint8_t *bytes, struct tarball_closing *ret_closi
     char found[TARBALL_CLOSING_TEXT_BYTES];
     char wanted[TARBALL_CLOSING_TEXT_BYTES + 1];
     if (get_u32(bytes) != CLOSING_MAGIC || get_u32(bytes + 4) != TARBALL_CLOSING_TEXT_BYTES) {
-        return err_set(err, ERR_INTEGRITY,
-                       "no closing in the last %d bytes: cut short, added to, or no archive of "
-                       "reperf",
-                       TARBALL_CLOSING_BYTES);
+        return err_set(
+            err, ERR_INTEGRITY,
+            "no closing in the last %d bytes: cut short, appended to, or not an archive of reperf",
+            TARBALL_CLOSING_BYTES);
     }
     memcpy(found, bytes + 8, sizeof(found));
     closing.is_signed = found[17 + 72 + 4] != '-';
@@ -363,7 +363,7 @@ static int check_frame_header(int fd, struct err *err)
     }
     if (get_u32(head) != FRAME_MAGIC || head[4] != FRAME_DESCRIPTOR) {
         return err_set(err, ERR_INTEGRITY,
-                       "the first bytes are no zstd frame with a checksum, as reperf writes it");
+                       "the first bytes are not a zstd frame with a checksum, as reperf writes it");
     }
     return 0;
 }
@@ -382,7 +382,7 @@ static int open_parts(const char *path, struct tarball_source *source, struct er
     source->in = xmalloc(TARBALL_CHUNK_BYTES);
     if (!source->zstd || ZSTD_isError(ZSTD_DCtx_setParameter(source->zstd, ZSTD_d_windowLogMax,
                                                              TARBALL_WINDOW_LOG_MAX))) {
-        return err_set(err, ERR_INTERNAL, "libzstd %s gives no context", ZSTD_versionString());
+        return err_set(err, ERR_INTERNAL, "libzstd %s cannot make a context", ZSTD_versionString());
     }
     return digest_start(&source->container, DIGEST_SHA256, err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file RUN.tar.zst: one zstd frame that holds a canonical tar (codec/ustar.h), then one skippable frame, the closing, that
-   every zstd tool passes over. The closing holds the SHA-256 of all bytes before it, the public key and an Ed25519 signature over
-   that digest, or dashes where there is no key. So every byte of the file is covered, that of zstd's own coding too, and whether
-   it holds does not depend on the version of libzstd that reads it. Writing twice with one libzstd gives the same bytes. */
+/* The file RUN.tar.zst: one zstd frame that holds a canonical tar (codec/ustar.h), then one skippable frame, the closing, which
+   every zstd tool skips. The closing holds the SHA-256 of all bytes before it, the public key and an Ed25519 signature over that
+   digest, or dashes if there is no key. So every byte of the file is covered, including zstd's own coding, and whether the
+   closing is valid does not depend on the version of libzstd that reads it. The same libzstd always writes the same bytes. */
 #ifndef CODEC_TARBALL_H
 #define CODEC_TARBALL_H
 
@@ -17,7 +17,7 @@
 #define TARBALL_LEVEL      1
 #define TARBALL_WINDOW_LOG 20
 #define TARBALL_WORKERS    3
-/* What the reader takes: bounds its memory. */
+/* The largest that the reader accepts: bounds its memory. */
 #define TARBALL_WINDOW_LOG_MAX 23
 
 #define TARBALL_CHUNK_BYTES ((size_t)1 << 20)
@@ -43,7 +43,7 @@ struct tarball_writer {
     void *zstd;       /* owned */
     uint8_t *out;     /* owned */
     size_t out_bytes;
-    uint8_t *found; /* owned; when comparing: what stands in the file */
+    uint8_t *found; /* owned; when comparing: what the file holds */
     struct digest container;
     struct ustar_names names;
     struct str member;
@@ -73,8 +73,8 @@ MUST_CHECK int tarball_end(struct tarball_writer *w, struct err *err);
 MUST_CHECK int tarball_finish(struct tarball_writer *w, const struct sign_key *key,
                               struct err *err);
 
-/* The writer checked against a file that is there: each byte that it would write must stand at that place in fd. ERR_INTEGRITY where
-   one does not, which may also mean that another libzstd has written it. tarball_compare_end in place of tarball_finish. */
+/* The writer checked against an existing file: each byte that it would write must be at that place in fd. ERR_INTEGRITY if one is
+   not, which may also mean that another libzstd wrote the file. tarball_compare_end in place of tarball_finish. */
 MUST_CHECK int tarball_compare_init(struct tarball_writer *w, int fd, const char *name,
                                     struct err *err);
 MUST_CHECK int tarball_compare_end(struct tarball_writer *w, uint64_t container_bytes,
@@ -103,11 +103,11 @@ static inline void tarball_source_cleanup(struct tarball_source *source)
     tarball_source_release(source);
 }
 /* The next bytes of the tar stream into buf; *ret_len 0 at its end, when every byte of the file has been read and the digest
-   of the closing holds. One thread at a time; it may be passed on. */
+   of the closing was confirmed. One thread at a time. */
 MUST_CHECK int tarball_next(struct tarball_source *source, void *buf, size_t size, size_t *ret_len,
                             struct err *err);
 
-/* The SHA-256 of all bytes before the closing, as tarball_finish gave it to the writer. The bytes are not unpacked. */
+/* The SHA-256 of all bytes before the closing, as tarball_finish gave it to the writer. Nothing is unpacked. */
 MUST_CHECK int tarball_container(const char *path, uint8_t ret_sha256[SHA256_BYTES],
                                  struct err *err);
 

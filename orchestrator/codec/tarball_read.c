@@ -23,7 +23,7 @@ static int unpack_begin(void *ctx, struct str name, uint64_t size_bytes UNUSED, 
         return -1;
     }
     *slash = '/';
-    /* The folder is new and ours, names are checked and unique: O_EXCL says so once more. */
+    /* The folder is new and ours, names are checked and unique: O_EXCL makes sure once more. */
     u->fd = open(u->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (u->fd < 0) {
         return err_set(err, err_code_of_errno(errno), "create %s: %s", u->path,

@@ -17,7 +17,7 @@
 #define SHOWN_MAX     200
 #define SHOWN(s)      (int)((s).len < SHOWN_MAX ? (s).len : SHOWN_MAX), (s).ptr
 
-/* libarchive converts names by the thread's locale: UTF-8, whatever the user's is. */
+/* libarchive converts names by the thread's locale: UTF-8, whatever the user's locale is. */
 static void enter(struct unpack *unpack)
 {
     unpack->old_locale = uselocale(unpack->locale);
@@ -92,7 +92,7 @@ const char *unpack_format(const struct unpack *unpack)
     return UNPACK_KIND_NAMES[unpack->kind];
 }
 
-/* Once failed, an archive stays so. */
+/* A failed archive stays failed. */
 static int close_call(struct unpack *unpack, int result, struct str path, struct err *err)
 {
     leave(unpack);
@@ -147,7 +147,7 @@ static int find_type(struct archive_entry *entry, enum unpack_type *ret_type, st
     return 0;
 }
 
-/* What its header says of its size, before a byte of it is read. */
+/* Checks the size in its header before a byte of it is read. */
 static int check_size(struct unpack *unpack, struct layer *layer, struct archive_entry *entry,
                       bool is_file, struct err *err)
 {
@@ -238,7 +238,7 @@ static bool is_inner_tar(const struct unpack *unpack, struct str path, enum unpa
            str_ends(path, STR_LIT(".tar"));
 }
 
-/* NAME.tar becomes the folder NAME, and its bytes another archive. */
+/* NAME.tar becomes the folder NAME, its bytes a nested archive. */
 static int enter_inner(struct unpack *unpack, struct str path, struct err *err)
 {
     struct str name = str_sub(path, 0, path.len - 4);
@@ -278,7 +278,7 @@ static int take_entry(struct unpack *unpack, struct layer *layer, struct archive
     }
     unpack->entry.path = path;
     if (path.len == 0 && type != UNPACK_FOLDER) {
-        return err_set(err, ERR_INTEGRITY, "its name is that of the top folder");
+        return err_set(err, ERR_INTEGRITY, "its name is the top folder's");
     }
     if (find_target(unpack, entry, type, &target, err) < 0 ||
         check_size(unpack, layer, entry, type == UNPACK_FILE, err) < 0) {
@@ -305,7 +305,7 @@ static int take_entry(struct unpack *unpack, struct layer *layer, struct archive
                : unpack_names_add(&unpack->names, path, type, target, &unpack->has_entry, err);
 }
 
-/* A tar has ended by its own mark, and only zeros follow it. */
+/* A tar has its end mark, and only zeros follow. */
 static int end_tar(struct layer *layer, struct err *err)
 {
     uint64_t mark = (uint64_t)archive_read_header_position(layer->a);
@@ -362,7 +362,7 @@ static int check_header(struct unpack *unpack, struct layer *layer, struct archi
                                (uint64_t)archive_filter_bytes(layer->a, 0), err);
 }
 
-/* Until there is something to give out, or it is over. */
+/* Until there is something to return, or the end. */
 static int advance(struct unpack *unpack, struct err *err)
 {
     while (!unpack->has_entry && unpack->n_shown >= unpack->names.n_new && !unpack->is_over) {

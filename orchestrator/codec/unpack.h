@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Archives of others, read one entry after another with libarchive, of which codec/unpack.c is the only home: tar, tar.gz,
-   tar.zst, zip, and a tar inside a tar. Which entries may be written where is decided here, from names and types alone, before
-   a byte is written; store/unpack_tree.h writes them. An archive that would leave its folder, or make anything but regular
-   files, folders and harmless links, is refused as a whole: ERR_INTEGRITY with the entry's name. So is one that is cut, that
-   goes on after its end, or whose own sums do not hold. One thread at a time. */
+/* Untrusted archives, read one entry after another with libarchive, whose only home is codec/unpack.c: tar, tar.gz, tar.zst,
+   zip, and a tar inside a tar. Which entries may be written where is decided here, from names and types alone, before a byte
+   is written; store/unpack_tree.h writes them. An archive that would leave its folder, or make anything but regular files,
+   folders and harmless links, is refused as a whole: ERR_INTEGRITY with the entry's name. So is one that is truncated, has
+   bytes after its end, or fails its own checksums. One thread at a time. */
 #ifndef CODEC_UNPACK_H
 #define CODEC_UNPACK_H
 
@@ -14,7 +14,7 @@
 #define UNPACK_DEPTH_MAX 64
 #define UNPACK_FILES_MAX 4000000
 
-/* Unpacked bytes that are always allowed: below it a ratio says nothing. */
+/* Unpacked bytes that are always allowed: for so few the ratio means nothing. */
 #define UNPACK_RATIO_FREE_BYTES (64ULL << 20)
 
 struct unpack_limits {
@@ -30,23 +30,23 @@ enum unpack_type { UNPACK_FILE, UNPACK_FOLDER, UNPACK_SYMLINK, UNPACK_HARDLINK }
 struct unpack_entry {
     struct str path; /* relative, without "." and "..", checked; valid until the next entry */
     enum unpack_type type;
-    /* Of a symlink: its text, relative, staying inside, through real folders to a file of the archive; the last of
-       that is known only when unpack_next has said that there are no more. Of a hard link: the path of an earlier file. */
+    /* Of a symlink: its text, relative, staying inside, through real folders to a file of the archive (the last is known
+       only once unpack_next has reported the end). Of a hard link: the path of an earlier file. */
     struct str target;
     uint64_t size_bytes;
     bool is_size_known; /* zip may not say */
     bool is_executable; /* tar; a zip's files never are */
 };
 
-/* The archive's bytes: *ret_len 0 at the end. What is read here is what is to be hashed. The bytes stay until the next call. */
+/* The archive's bytes: *ret_len 0 at the end. Hash what is read here. The bytes stay until the next call. */
 typedef int (*unpack_read_fn)(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err);
 
 struct unpack_opts {
     struct unpack_limits limits;
     uint64_t
-        archive_bytes;  /* size of the archive; 0: not known, and then a huge size is seen later */
+        archive_bytes;  /* size of the archive; 0: not known; then a huge size is noticed later */
     const char *format; /* "tar", "tar.gz", "tar.zst", "zip"; NULL: any of them */
-    bool takes_other_format; /* another than `format` is no error: unpack_format says which */
+    bool takes_other_format; /* another format than `format` is not an error: see unpack_format */
     bool
         is_nested; /* an entry NAME.tar is itself unpacked, into NAME/ next to it, without a temporary; a tar in that is a file */
 };
@@ -54,13 +54,13 @@ struct unpack_opts {
 struct unpack;
 MUST_CHECK int unpack_new(const struct unpack_opts *opts, unpack_read_fn read, void *ctx,
                           const char *name, struct unpack **ret_unpack, struct err *err);
-/* What it is, by its first bytes: one of the words of unpack_opts.format. */
+/* The format, by the first bytes: one of the words of unpack_opts.format. */
 const char *unpack_format(const struct unpack *unpack);
-/* False in *ret_has at the end, after the archive's bytes have been read to their very end. */
+/* False in *ret_has at the end, after all bytes of the archive have been read. */
 MUST_CHECK int unpack_next(struct unpack *unpack, struct unpack_entry *ret_entry, bool *ret_has,
                            struct err *err);
-/* Data of a file, in order, holes filled with zeros; *ret_len 0 at its end. The bytes are valid until the next call. Of a tar
-   that is not compressed they lie, where they can, in what the read function gave. What is not read is checked all the same. */
+/* Data of a file, in order, holes filled with zeros; *ret_len 0 at its end. The bytes are valid until the next call. For an
+   uncompressed tar they point, if possible, into what the read function gave. Data that is not read is checked all the same. */
 MUST_CHECK int unpack_data(struct unpack *unpack, const void **ret_ptr, size_t *ret_len,
                            struct err *err);
 void unpack_free(struct unpack *unpack);

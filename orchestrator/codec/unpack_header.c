@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands before a tar's entry, as it lies in the archive: libarchive gives names as C strings, which end at a NUL, and so shows
-   another name than the one that was written. Source: POSIX.1-2017, pax, "pax Interchange Format"; tar(5) of libarchive. */
+/* The headers before a tar's entry, as they are in the archive: libarchive gives names as C strings, which end at a NUL, and so
+   shows a different name than the one written. Source: POSIX.1-2017, pax, "pax Interchange Format"; tar(5) of libarchive. */
 #include "base/base.h"
 
 #include "codec/unpack_impl.h"
@@ -43,7 +43,7 @@ int unpack_header_keep(struct layer *layer, uint64_t end, struct err *err)
                : 0;
 }
 
-/* Octal digits after blanks. A size of another kind is over any that a header before an entry may have. */
+/* Octal digits after blanks. A size in another notation counts as too large for a header before an entry. */
 static size_t size_of(struct str block)
 {
     struct str text = str_sub(block, SIZE_AT, SIZE_BYTES);
@@ -61,7 +61,7 @@ static size_t size_of(struct str block)
     return size;
 }
 
-/* "LEN KEY=VALUE\n", LEN being that of all of it. */
+/* "LEN KEY=VALUE\n", LEN being the length of the whole record. */
 static int check_records(struct str records, struct err *err)
 {
     static const char *const NAMES[] = {"path", "linkpath", "GNU.sparse.name", NULL};
@@ -85,7 +85,7 @@ static int check_records(struct str records, struct err *err)
     return 0;
 }
 
-/* A name, and NULs after it. */
+/* A name, then only NULs. */
 static int check_long_name(struct str name, struct err *err)
 {
     const char *nul = memchr(name.ptr, '\0', name.len);

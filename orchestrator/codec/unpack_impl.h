@@ -23,14 +23,14 @@ struct layer {
     struct archive *a; /* owned; NULL: none */
     struct unpack *unpack;
     struct unpack_source source; /* what libarchive reads */
-    /* Of the entry that is being read. */
+    /* Of the current entry. */
     struct str path; /* as shown to people; in the arena `text` */
     uint64_t size_bytes, done_bytes;
     uint64_t hole_bytes; /* zeros to be given before `ptr` */
     const void *ptr;
     size_t len;
     bool is_size_known, is_sparse, has_data, is_drained;
-    /* Of a tar, while libarchive reads on to the next entry: what it reads, from that byte of the tar on. */
+    /* For a tar, while libarchive reads on to the next entry: what it reads, from that byte of the tar on. */
     bool is_in_header;
     uint64_t header_from;
     struct strbuf header;
@@ -43,7 +43,7 @@ struct unpack {
     void *ctx;
     enum unpack_kind kind;
     struct unpack_source file; /* the archive's own bytes */
-    bool is_peeked;            /* its first portion is still to be given on */
+    bool is_peeked;            /* its first portion has not been passed on yet */
     struct gunzip *gunzip;
     struct archive *zstd;
     struct layer outer, inner;
@@ -53,21 +53,21 @@ struct unpack {
     struct strbuf path, target, inner_path;      /* of the entry */
     struct str prefix;                           /* NAME of the tar inside, in inner_path */
     struct unpack_entry entry;
-    size_t n_shown; /* of names.new_ends that were given out */
+    size_t n_shown; /* of names.new_ends that were returned */
     bool has_entry, is_over, has_failed;
     uint64_t total_bytes;
     uint32_t crc;   /* of a zip's entry */
     struct err err; /* of a read, while libarchive is in between */
 };
 
-/* An error of ours goes before libarchive's word about it. */
+/* An error of ours takes precedence over libarchive's message about it. */
 MUST_CHECK int unpack_fail(struct unpack *unpack, struct archive *a, struct err *err);
-/* Finds out what it is, by its first bytes, and opens the outer layer. */
+/* Detects the format by the first bytes and opens the outer layer. */
 MUST_CHECK int unpack_open(struct unpack *unpack, struct err *err);
 MUST_CHECK int unpack_open_inner(struct unpack *unpack, struct err *err);
 void unpack_close(struct unpack *unpack);
-/* unpack_header.c: before libarchive is asked for an entry, before each portion that it reads for it, and when it has been found
-   between those two bytes of the tar. A name with a NUL in it is ERR_INTEGRITY. */
+/* unpack_header.c: called before libarchive is asked for an entry, before each portion that it reads for it, and once it was
+   found, between those two bytes of the tar. A name with a NUL in it is ERR_INTEGRITY. */
 void unpack_header_begin(struct layer *layer, uint64_t from);
 MUST_CHECK int unpack_header_keep(struct layer *layer, uint64_t end, struct err *err);
 MUST_CHECK int unpack_header_check(struct layer *layer, uint64_t from, uint64_t end,

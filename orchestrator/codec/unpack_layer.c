@@ -13,7 +13,7 @@
 const char *const UNPACK_KIND_NAMES[KIND_COUNT] = {"tar", "tar.gz", "tar.zst", "zip"};
 static const uint8_t ZERO[ZERO_BYTES];
 
-/* The error of our own read function goes before libarchive's word about it. */
+/* The error of our own read function takes precedence over libarchive's message about it. */
 int unpack_fail(struct unpack *unpack, struct archive *a, struct err *err)
 {
     const char *text = a ? archive_error_string(a) : NULL;
@@ -24,7 +24,7 @@ int unpack_fail(struct unpack *unpack, struct archive *a, struct err *err)
     return err_set(err, ERR_INTEGRITY, "%s", text ? text : "libarchive refuses it");
 }
 
-/* What has come out so far, against what has gone in. */
+/* Bytes unpacked so far, against bytes read. */
 static int check_ratio(const struct unpack *unpack, uint64_t out_bytes, struct err *err)
 {
     uint64_t read = unpack->file.offset + unpack->file.len, allowed;
@@ -34,7 +34,7 @@ static int check_ratio(const struct unpack *unpack, uint64_t out_bytes, struct e
     }
     if (out_bytes > allowed) {
         return err_set(err, ERR_INTEGRITY,
-                       "more than %" PRIu64 " times as many bytes come out as go in",
+                       "more than %" PRIu64 " times as many bytes unpacked as read",
                        unpack->opts.limits.ratio);
     }
     return 0;
@@ -107,7 +107,7 @@ static int zstd_open(struct unpack *unpack, struct err *err)
     unpack->zstd = archive_read_new();
     if (!unpack->zstd || archive_read_support_filter_zstd(unpack->zstd) != ARCHIVE_OK ||
         archive_read_support_format_raw(unpack->zstd) != ARCHIVE_OK) {
-        return err_set(err, ERR_INTERNAL, "libarchive of this machine cannot read zstd");
+        return err_set(err, ERR_INTERNAL, "libarchive on this machine cannot read zstd");
     }
     if (archive_read_open(unpack->zstd, unpack, NULL, zstd_file_read, NULL) != ARCHIVE_OK ||
         archive_read_next_header(unpack->zstd, &entry) != ARCHIVE_OK) {
@@ -126,7 +126,7 @@ static int layer_open(struct unpack *unpack, struct layer *layer, bool is_zip, u
     layer->a = archive_read_new();
     if (!layer->a || (is_zip ? archive_read_support_format_zip_streamable(layer->a)
                              : archive_read_support_format_tar(layer->a)) != ARCHIVE_OK) {
-        return err_set(err, ERR_INTERNAL, "libarchive of this machine cannot read %s",
+        return err_set(err, ERR_INTERNAL, "libarchive on this machine cannot read %s",
                        is_zip ? "zip" : "tar");
     }
     layer->is_drained = true;
@@ -162,7 +162,7 @@ static int find_kind(struct unpack *unpack, struct err *err)
     for (size_t idx = 0; idx < ARRAY_LEN(MAGICS); idx++) {
         if (str_starts(head, str_of(MAGICS[idx].magic))) {
             if (MAGICS[idx].kind < 0) {
-                return err_set(err, ERR_INTEGRITY, "it is %s, none of tar, tar.gz, tar.zst and zip",
+                return err_set(err, ERR_INTEGRITY, "it is %s, expected tar, tar.gz, tar.zst or zip",
                                MAGICS[idx].name);
             }
             unpack->kind = (enum unpack_kind)MAGICS[idx].kind;
@@ -250,7 +250,7 @@ static int layer_data(struct layer *layer, const void **ret_ptr, size_t *ret_len
     return 0;
 }
 
-/* What the tar inside is read from. */
+/* The bytes of the nested tar. */
 static int inner_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
 {
     struct unpack *unpack = ctx;

@@ -74,7 +74,7 @@ static size_t fold(struct str name, uint8_t *ret_folded)
     return name.len;
 }
 
-__extension__ typedef unsigned __int128 u128; /* gcc's and clang's on 64-bit machines */
+__extension__ typedef unsigned __int128 u128; /* an extension of gcc and clang on 64-bit machines */
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -82,7 +82,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Keyed, so that names chosen to collide do not. */
+/* Keyed, so that names cannot be chosen to collide. */
 static uint32_t hash_name(const struct unpack_names *names, uint32_t parent, const uint8_t *ptr,
                           size_t len)
 {
@@ -194,8 +194,9 @@ static int check_component(struct str part, struct err *err)
         return err_set(err, ERR_INTEGRITY, "its name has the part \"%.*s\"", STR_ARG(part));
     }
     if (part.len > UNPACK_NAME_MAX) {
-        return err_set(err, ERR_INTEGRITY, "a part of its name has %zu bytes, at most %d are taken",
-                       part.len, UNPACK_NAME_MAX);
+        return err_set(err, ERR_INTEGRITY,
+                       "a part of its name has %zu bytes, at most %d are accepted", part.len,
+                       UNPACK_NAME_MAX);
     }
     return 0;
 }
@@ -208,8 +209,8 @@ int unpack_path_clean(struct str raw, struct str *ret_path, struct err *err)
         return err_set(err, ERR_INTEGRITY, "its name is empty");
     }
     if (raw.len >= UNPACK_PATH_MAX) {
-        return err_set(err, ERR_INTEGRITY, "its name has %zu bytes, at most %d are taken", raw.len,
-                       UNPACK_PATH_MAX - 1);
+        return err_set(err, ERR_INTEGRITY, "its name has %zu bytes, at most %d are accepted",
+                       raw.len, UNPACK_PATH_MAX - 1);
     }
     if (raw.ptr[0] == '/') {
         return err_set(err, ERR_INTEGRITY, "its name is an absolute path");
@@ -253,7 +254,7 @@ static const char *type_name(uint8_t type)
     return NAMES[type];
 }
 
-/* One step down, to a folder that is there or that is made. */
+/* One step down, into an existing or a new folder. */
 static int step_into(struct unpack_names *names, uint32_t *at, struct str part, size_t end,
                      struct err *err)
 {
@@ -280,7 +281,7 @@ static int step_into(struct unpack_names *names, uint32_t *at, struct str part, 
     return 0;
 }
 
-/* The node of a path that is there, letter for letter; 0: none. */
+/* The node of an existing path, letter for letter; 0: none. */
 static uint32_t find_path(const struct unpack_names *names, struct str path)
 {
     uint32_t at = 0, hash;
@@ -299,13 +300,13 @@ static int check_hardlink(const struct unpack_names *names, struct str target, s
     uint32_t node = find_path(names, target);
     if (node == 0 || names->nodes[node].type == UNPACK_FOLDER ||
         names->nodes[node].type == UNPACK_SYMLINK) {
-        return err_set(err, ERR_INTEGRITY, "a hard link to \"%.*s\", which is no earlier file",
+        return err_set(err, ERR_INTEGRITY, "a hard link to \"%.*s\", which is not an earlier file",
                        SHOWN(target));
     }
     return 0;
 }
 
-/* What can be said of a symlink's text before all names are known. depth: folders above the link. */
+/* What can be checked of a symlink's text before all names are known. depth: folders above the link. */
 static int check_symlink(struct str target, size_t depth, struct err *err)
 {
     struct str rest = target, part;
@@ -368,7 +369,7 @@ static int add_last(struct unpack_names *names, uint32_t parent, struct str part
         return 0;
     }
     if (type == UNPACK_FOLDER || node->type == UNPACK_FOLDER) {
-        return err_set(err, ERR_INTEGRITY, "a %s where a %s was", type_name((uint8_t)type),
+        return err_set(err, ERR_INTEGRITY, "a %s in place of a %s", type_name((uint8_t)type),
                        type_name(node->type));
     }
     return err_set(err, ERR_INTEGRITY, "it is there twice");
@@ -405,7 +406,7 @@ int unpack_names_add(struct unpack_names *names, struct str path, enum unpack_ty
     return 0;
 }
 
-/* Where the symlink leads, from real folder to real folder; a text for people where it may not. */
+/* Where the symlink leads, from real folder to real folder; returns a text for people if it is not allowed to. */
 static const char *judge_link(const struct unpack_names *names, const struct unpack_link *link)
 {
     uint32_t at = names->nodes[link->node].parent, hash;

@@ -21,7 +21,7 @@ struct unpack_names {
     size_t n_slots;
     struct unpack_link *links; /* owned */
     size_t n_links, n_links_max;
-    uint64_t key[2]; /* of the hash: names come from strangers */
+    uint64_t key[2]; /* of the hash: names are untrusted */
     uint64_t n_max;
     uint32_t new_ends[UNPACK_DEPTH_MAX]; /* of the last path added: prefixes that became folders */
     size_t n_new;
@@ -31,12 +31,12 @@ struct unpack_names {
 void unpack_names_init(struct unpack_names *names, const uint64_t key[2], uint64_t n_max);
 void unpack_names_release(struct unpack_names *names);
 
-/* One "./" in front and one "/" behind are taken away; what is left is a path that may be used, or empty for the top itself. */
+/* Removes one leading "./" and one trailing "/"; the rest is a path that may be used, or empty for the top itself. */
 MUST_CHECK int unpack_path_clean(struct str raw, struct str *ret_path, struct err *err);
 /* Enters a cleaned path; new_ends then says which folders above it are new. A folder may come again. */
 MUST_CHECK int unpack_names_add(struct unpack_names *names, struct str path, enum unpack_type type,
                                 struct str target, bool *ret_is_new, struct err *err);
-/* When all are entered: every symlink leads through real folders to a file of the archive. */
+/* After all were entered: every symlink leads through real folders to a file of the archive. */
 MUST_CHECK int unpack_names_check_links(const struct unpack_names *names, struct err *err);
 
 #endif

@@ -79,7 +79,7 @@ int unpack_source_pad(struct unpack_source *source, uint64_t from, struct err *e
             return -1;
         }
         bytes = ptr;
-        /* Equal to itself shifted by one, and the first is zero: all are. */
+        /* All bytes are zero if the first is and each equals the one before it. */
         if (len > 0 && (bytes[0] != 0 || memcmp(bytes, bytes + 1, len - 1) != 0)) {
             size_t first = 0;
             while (bytes[first] == 0) {

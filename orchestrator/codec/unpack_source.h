@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream of bytes in portions, whose last bytes can be looked at again: what lies behind the end that libarchive saw. */
+/* A stream of bytes in portions whose last bytes can be looked at again: those after the end that libarchive saw. */
 #ifndef CODEC_UNPACK_SOURCE_H
 #define CODEC_UNPACK_SOURCE_H
 
@@ -21,7 +21,7 @@ struct unpack_source {
 /* The next portion; *ret_len 0 at the end, any number of times. */
 MUST_CHECK int unpack_source_next(struct unpack_source *source, const void **ret_ptr,
                                   size_t *ret_len, struct err *err);
-/* The bytes from that place on, portion by portion: *from moves behind them. *ret_len 0 at the end. */
+/* The bytes from that offset on, portion by portion; *from moves past them. *ret_len 0 at the end. */
 MUST_CHECK int unpack_source_rest(struct unpack_source *source, uint64_t *from,
                                   const void **ret_ptr, size_t *ret_len, struct err *err);
 /* Reads to the end: zeros are padding, anything else is ERR_INTEGRITY. */

@@ -69,7 +69,7 @@ struct record {
     struct str name, extra;
 };
 
-/* Sizes of 2^32 - 1 stand in the extra field 1, in this order: unpacked, packed, offset. */
+/* Sizes of 2^32 - 1 are in the extra field 1, in this order: unpacked, packed, offset. */
 static int read_zip64(struct record *record, uint32_t packed, struct err *err)
 {
     struct str extra = record->extra;
@@ -135,13 +135,13 @@ static int check_record(struct unpack_zip *zip, const struct record *record, str
     if (!entry || entry->is_seen || record->offset - entry->offset > SKIPPED_MAX) {
         return err_set(err, ERR_INTEGRITY,
                        "entry \"%.*s\": its directory says byte %" PRIu64
-                       ", where none of its own begins",
+                       ", where it does not begin",
                        STR_ARG(shown), record->offset);
     }
     entry->is_seen = true;
     if (kind != 0 && kind != (entry->is_folder ? S_IFDIR : S_IFREG)) {
         return err_set(err, ERR_INTEGRITY,
-                       "entry \"%.*s\": a %s; of a zip only files and folders are taken",
+                       "entry \"%.*s\": a %s; in a zip only files and folders are accepted",
                        STR_ARG(shown), kind == S_IFLNK ? "symlink" : "special file");
     }
     if (kind == S_IFREG && (record->mode & (S_ISUID | S_ISGID))) {
@@ -165,7 +165,7 @@ static int check_record(struct unpack_zip *zip, const struct record *record, str
     return 0;
 }
 
-/* One header of the directory; *at moves behind it. */
+/* One header of the directory; *at moves past it. */
 static int read_record(struct unpack_zip *zip, struct str bytes, size_t *at, struct err *err)
 {
     struct str head = str_sub(bytes, *at, HEADER_BYTES);
@@ -200,11 +200,11 @@ static int read_record(struct unpack_zip *zip, struct str bytes, size_t *at, str
 struct directory {
     uint64_t offset, bytes; /* in the file */
     size_t n;
-    bool is_zip64; /* zip64's two records stand between it and the end */
+    bool is_zip64; /* zip64's two records are between it and the end */
 };
 
-/* A reader that comes from the end finds the directory by its place and length alone: they must be these, on one disk. All bits set
-   say that zip64's end has the number, and so they say nothing where there is none. */
+/* A reader that starts at the end finds the directory only by its offset and length: they must be these, on one disk. All bits set
+   mean that zip64's end has the number, so they mean nothing if there is none. */
 static int check_place(const struct directory *dir, struct str end, struct err *err)
 {
     uint32_t n = le(end, 10, 2), bytes = le(end, 12, 4), offset = le(end, 16, 4);
@@ -221,12 +221,12 @@ static int check_place(const struct directory *dir, struct str end, struct err *
                        bytes, offset, dir->bytes, dir->offset);
     }
     if ((disk && !(dir->is_zip64 && disk == UINT16_MAX)) || le(end, 8, 2) != n) {
-        return err_set(err, ERR_INTEGRITY, "its end says that it is of several disks");
+        return err_set(err, ERR_INTEGRITY, "its end says that it spans several disks");
     }
     return 0;
 }
 
-/* Zip64's end and its locator, which is how a reader that comes from the end finds it; *at moves behind both. */
+/* Zip64's end and its locator, by which a reader that starts at the end finds it; *at moves past both. */
 static int check_zip64(struct str bytes, size_t *at, const struct directory *dir, struct err *err)
 {
     uint64_t len = le64(bytes, *at + 4);
@@ -247,14 +247,14 @@ static int check_zip64(struct str bytes, size_t *at, const struct directory *dir
                        le64(bytes, *at + 8), here);
     }
     if (le(bytes, *at + 4, 4) != 0 || le(bytes, *at + 16, 4) > 1) {
-        return err_set(err, ERR_INTEGRITY, "its zip64 locator says that it is of several disks");
+        return err_set(err, ERR_INTEGRITY, "its zip64 locator says that it spans several disks");
     }
     *at += LOCATOR_BYTES;
     return 0;
 }
 
-/* What stands behind the headers: perhaps zip64's two records, then the end with a comment, then nothing. Readers look for the end from
-   the file's last byte on, and for the locator right before it: neither may be found where it is not. */
+/* What follows the headers: perhaps zip64's two records, then the end with a comment, then nothing. Readers look for the end from the
+   file's last byte backwards, and for the locator right before it: neither may be found anywhere else. */
 static int check_end(struct str bytes, size_t at, struct directory *dir, struct err *err)
 {
     struct str end;
@@ -305,9 +305,8 @@ int unpack_zip_check(struct unpack_zip *zip, struct unpack_source *source, uint6
         }
     }
     if (n != zip->entries.n) {
-        return err_set(err, ERR_INTEGRITY,
-                       "its directory has %zu entries, %zu were met on the way to it", n,
-                       zip->entries.n);
+        return err_set(err, ERR_INTEGRITY, "its directory has %zu entries, %zu were read before it",
+                       n, zip->entries.n);
     }
     dir.n = n;
     dir.bytes = at - begin;

@@ -14,7 +14,7 @@ struct unzstd {
     struct archive *a;
     gunzip_read_fn read;
     void *ctx;
-    struct err err; /* of read: libarchive only carries that there was one */
+    struct err err; /* of read: libarchive only passes on that there was one */
 };
 
 static la_ssize_t on_read(struct archive *a, void *ctx, const void **ret_ptr)
@@ -47,7 +47,7 @@ int unzstd_new(gunzip_read_fn read, void *ctx, struct unzstd **ret_unzstd, struc
     unzstd->a = archive_read_new();
     if (!unzstd->a || archive_read_support_filter_zstd(unzstd->a) != ARCHIVE_OK ||
         archive_read_support_format_raw(unzstd->a) != ARCHIVE_OK) {
-        return err_set(err, ERR_INTERNAL, "libarchive of this machine cannot read zstd");
+        return err_set(err, ERR_INTERNAL, "libarchive on this machine cannot read zstd");
     }
     if (archive_read_open(unzstd->a, unzstd, NULL, on_read, NULL) != ARCHIVE_OK ||
         archive_read_next_header(unzstd->a, &entry) != ARCHIVE_OK) {

@@ -87,7 +87,7 @@ int ustar_check_name(struct str name, struct err *err)
     return 0;
 }
 
-/* Bytes of prefix: 0 where the name fits alone, -1 where no slash divides it so that both parts fit. */
+/* Length of the prefix: 0 if the name fits alone, -1 if there is no slash at which both parts fit. */
 static int64_t split_at(struct str name)
 {
     if (name.len <= NAME_BYTES) {
@@ -183,7 +183,7 @@ static int check_order(const struct ustar_names *names, struct str name, struct 
         return err_set(err, ERR_INTEGRITY, "%.*s: the name is there twice", STR_ARG(name));
     }
     if (order > 0) {
-        return err_set(err, ERR_INTEGRITY, "%.*s: not sorted, stands after %.*s", STR_ARG(name),
+        return err_set(err, ERR_INTEGRITY, "%.*s: not sorted, comes after %.*s", STR_ARG(name),
                        STR_ARG(names->last));
     }
     return 0;
@@ -250,7 +250,7 @@ static struct str field_text(const char *field, size_t size)
     return (struct str){field, strnlen(field, size)};
 }
 
-/* The size as it stands there; the whole header is compared with the canonical one afterwards. */
+/* The size as written; the whole header is compared with the canonical one afterwards. */
 static uint64_t read_size(const struct ustar_raw *raw)
 {
     uint64_t size_bytes = 0;
@@ -366,7 +366,7 @@ static int end_member(struct ustar_reader *reader, struct err *err)
     return reader->sink.end(reader->sink.ctx, err);
 }
 
-/* Takes some bytes (at least one, or changes state) and says how many. */
+/* Consumes some bytes (at least one, or changes state) and returns how many. */
 static int feed_some(struct ustar_reader *reader, const uint8_t *ptr, size_t len, size_t *ret_used,
                      struct err *err)
 {
@@ -405,7 +405,7 @@ static int feed_some(struct ustar_reader *reader, const uint8_t *ptr, size_t len
 int ustar_feed(struct ustar_reader *reader, const void *ptr, size_t len, struct err *err)
 {
     const uint8_t *bytes = ptr;
-    /* An empty file ends, and a file without padding goes on, without a further byte. */
+    /* An empty file, or one without padding, ends without a further byte. */
     while (len || ((reader->state == USTAR_DATA || reader->state == USTAR_PAD) &&
                    reader->left_bytes == 0)) {
         size_t used = 0;

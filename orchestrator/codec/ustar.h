@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one canonical tar form of an evidence archive: POSIX ustar, regular files only, each header a function of name and
-   size alone, names in one order, two zero blocks at the end and nothing after them. The reader takes bytes as they come
-   (push) and refuses everything that the writer would not have written, byte for byte. */
+/* The canonical tar form of an evidence archive: POSIX ustar, regular files only, each header a function of name and
+   size alone, names in a fixed order, two zero blocks at the end and nothing after them. The reader is fed bytes as they
+   arrive and refuses everything that the writer would not have written, byte for byte. */
 #ifndef CODEC_USTAR_H
 #define CODEC_USTAR_H
 
@@ -16,7 +16,7 @@
 /* 1980-01-01T00:00:00Z, which every tar and zip can hold; GNU tar warns about 1970. */
 #define USTAR_MTIME 315532800
 
-/* Members that are made last, because they cover the others, also stand last, in this order. */
+/* Members that cover the others are made last and also come last, in this order. */
 #define USTAR_SUMS       "SHA256SUMS"
 #define USTAR_PROVENANCE "provenance.dsse.json"
 #define USTAR_STATEMENT  "statement.dsse.json"
@@ -48,7 +48,7 @@ struct ustar_names {
     uint64_t total_bytes;
 };
 void ustar_names_release(struct ustar_names *names);
-/* Refuses what is out of order, twice there, a file and a folder at once, different only in case, or over a *_MAX. */
+/* Refuses names that are out of order, duplicate, both file and folder, different only in case, or over a *_MAX. */
 MUST_CHECK int ustar_names_add(struct ustar_names *names, struct str name, uint64_t size_bytes,
                                struct err *err);
 
@@ -82,7 +82,7 @@ static inline void ustar_reader_cleanup(struct ustar_reader *reader)
 }
 MUST_CHECK int ustar_feed(struct ustar_reader *reader, const void *ptr, size_t len,
                           struct err *err);
-/* The stream has ended: an error unless the archive has. */
+/* The stream has ended: an error unless the archive is complete. */
 MUST_CHECK int ustar_finish(const struct ustar_reader *reader, struct err *err);
 
 #endif

@@ -59,7 +59,7 @@ static void add_cell(struct arena *arena, struct columns *columns, const struct 
     row->cells[column].cell = cell;
 }
 
-/* A framework alone is compared with nothing. */
+/* A single framework has nothing to be compared with. */
 static void drop_single(struct columns *columns)
 {
     size_t n_kept = 0;
@@ -223,7 +223,7 @@ struct str columns_cell_text(struct arena *arena, const struct column_cell *at)
                                at->low, at->high));
 }
 
-/* What is said of one column in one row, "" of most. */
+/* The note on one column of a row, "" for most. */
 static struct str note_of(struct arena *arena, const struct column_cell *at)
 {
     CLEANUP(strbuf) struct strbuf text;
@@ -237,7 +237,7 @@ static struct str note_of(struct arena *arena, const struct column_cell *at)
     return str_dup(arena, strbuf_str(&text));
 }
 
-/* The same note of all its rows is one line. */
+/* A note shared by all its rows is one line. */
 static void add_notes(struct arena *arena, struct strbuf *out, const struct columns *columns,
                       size_t column)
 {

@@ -10,12 +10,12 @@
 
 struct column_cell {
     const struct cell_result *cell; /* NULL: the run has none of this framework in this row */
-    /* Over the row's reference; NAN where there is none: `why` says it. */
+    /* Over the row's reference; NAN if there is none: see `why`. */
     double ratio;
     double low, high; /* 95 % of the ratio, from the spread of the repeats; NAN of a single one */
     const char *why;  /* no ratio: why; else NULL */
     const char *differs
-        [COLUMN_NAMES_MAX]; /* what is not as in the reference, so that the ratio is not of like with like */
+        [COLUMN_NAMES_MAX]; /* differences from the reference, so that the ratio is not like for like */
     size_t n_differs;
 };
 
@@ -40,7 +40,7 @@ void columns_of(struct arena *arena, const struct frozen *frozen, const struct r
 struct str columns_cell_text(struct arena *arena, const struct column_cell *at);
 /* How they were run, in words. */
 const char *columns_order(const struct frozen *frozen);
-/* Lines for people: to what the ratios are, which rows are not of like with like and in what, where there is none and why. */
+/* Lines for people: the reference of the ratios, which rows are not like for like and why, which have no ratio and why. */
 void columns_notes(struct strbuf *out, const struct frozen *frozen, const struct columns *columns);
 
 /* "rows" of `reperf run --json`. */

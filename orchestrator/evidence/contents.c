@@ -66,7 +66,7 @@ static void expect_frozen(struct contents *c)
                    PRESENT_ALWAYS);
         }
     }
-    /* Of a node that could never be asked there is none. */
+    /* There is none for a node that could never be asked. */
     for (size_t idx = 0; !frozen->inventory.is_local && idx < frozen->inventory.n_nodes; idx++) {
         expect(c,
                arena_printf(c->arena, "environment/%.*s.json",
@@ -125,7 +125,7 @@ static void expect_lost(struct contents *c, const struct repeat_result *repeat, 
     }
 }
 
-/* What was typed on the nodes is of the attempt that counts. */
+/* The commands on the nodes must be those of the attempt that counts. */
 static int expect_commands(struct contents *c, const struct repeat_result *repeat, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
@@ -158,7 +158,7 @@ static int expect_commands(struct contents *c, const struct repeat_result *repea
                : wrong(name, "not of the attempt that counts", err);
 }
 
-/* Byte for byte as it was written, with nothing beside. */
+/* Byte for byte as it was written, and nothing else. */
 static int check_outcome_text(const struct contents *c, const struct repeat_result *repeat,
                               struct err *err)
 {

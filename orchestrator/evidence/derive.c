@@ -98,8 +98,8 @@ static bool is_same(const struct cell_result *a, const struct cell_result *b)
            (a->value == b->value || (isnan(a->value) && isnan(b->value)));
 }
 
-/* NULL where it is the same verdicts and numbers, else the first that is another. An archive keeps the verdict of its own
-   derivation; who reads it is told. */
+/* NULL if verdicts and numbers are the same, else the first that differs. An archive keeps the verdict of its own
+   derivation; the reader is told. */
 static const char *derive_today(struct arena *arena, const struct derived *derived)
 {
     struct frozen frozen = derived->frozen;

@@ -176,7 +176,7 @@ static void put_variables(struct json_out *out)
 
 /* ---- programs ---- */
 
-/* Output of a short tool; NULL where it is not there or fails: then nothing is known, and null is written. */
+/* Output of a short tool; NULL if it is missing or fails: then null is written. */
 static struct str ask(struct arena *arena, const struct environment_opts *opts,
                       const char *const *argv)
 {

@@ -123,7 +123,7 @@ static struct str name_of_line(struct str line)
     return str_sub(line, SHA256_HEX_SIZE - 1 + 2, line.len);
 }
 
-/* Says in words how the line differs from what the file asks for. */
+/* Describes how the line differs from what the file requires. */
 static int line_differs(struct str line, size_t line_idx, struct str wanted, struct err *err)
 {
     int order = str_cmp(name_of_line(line), name_of_line(wanted));

@@ -37,11 +37,11 @@ struct evidence_cell {
 
 /* What is read from result.json: "run_id", "report", optionally "finished_at" (RFC 3339), and "cells", whose items have "cell" or
    "case", and "verdict": reproduced passes, slower and failed fail, faster, not_comparable and not_run are warnings. Its other
-   keys are of no concern here. */
+   keys are ignored here. */
 struct evidence_facts {
     struct str run_id;
     struct str report;
-    struct str finished_at; /* ptr NULL: not said */
+    struct str finished_at; /* ptr NULL: not stated */
     struct evidence_cell *cells;
     size_t n_cells;
     enum evidence_outcome outcome; /* the worst of the cells */
@@ -81,7 +81,7 @@ struct evidence_envelope {
 /* Only the text that evidence_envelope would have made. ERR_INTEGRITY. */
 MUST_CHECK int evidence_envelope_read(struct arena *arena, struct str text, const char *name,
                                       struct evidence_envelope *ret_envelope, struct err *err);
-/* ERR_INTEGRITY where it is not signed by this key. */
+/* ERR_INTEGRITY if it is not signed by this key. */
 MUST_CHECK int evidence_envelope_check(const struct evidence_envelope *envelope,
                                        const struct sign_key *key, struct err *err);
 

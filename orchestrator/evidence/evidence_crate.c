@@ -93,7 +93,7 @@ static void add_root(struct json_out *out, const struct evidence_facts *facts,
     jw_z(out, "description",
          "Evidence of one run of reperf: manifest, pins, environment, raw logs, series, verdicts.");
     jw_str(out, "datePublished", time);
-    /* RO-Crate wants one; only who ran it can give one. */
+    /* RO-Crate requires one; only the person who ran it can choose one. */
     jw_z(out, "license", "No licence is stated.");
     jw_array(out, "hasPart");
     for (size_t idx = 0; idx < files->n; idx++) {

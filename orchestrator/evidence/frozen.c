@@ -73,7 +73,7 @@ static int load_plan(struct arena *arena, struct frozen *frozen, struct err *err
     return 0;
 }
 
-/* A run on this machine alone freezes no inventory. */
+/* A run on this machine only freezes no inventory. */
 static int load_inventory(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
@@ -172,7 +172,7 @@ static int load_lock(struct arena *arena, struct frozen *frozen, struct err *err
     return 0;
 }
 
-/* Of the machine that measured: this one, or the first of the nodes that was looked at. */
+/* Those of the machine that measured: this one, or the first node that was examined. */
 static const char *machine_path(struct arena *arena, const struct frozen *frozen)
 {
     for (size_t idx = 0; !frozen->inventory.is_local && idx < frozen->inventory.n_nodes; idx++) {

@@ -33,7 +33,7 @@ struct frozen {
 /* ERR_INTEGRITY where the plan was made for another report than the frozen one. */
 MUST_CHECK int frozen_load(struct arena *arena, const char *folder, struct frozen *ret_frozen,
                            struct err *err);
-/* Again, once the nodes were looked at. */
+/* Reads them again once the nodes were examined. */
 MUST_CHECK int frozen_load_machine(struct arena *arena, struct frozen *frozen, struct err *err);
 void frozen_release(struct frozen *frozen);
 static inline void frozen_cleanup(struct frozen *frozen)
@@ -44,8 +44,8 @@ static inline void frozen_cleanup(struct frozen *frozen)
 /* lock/lock.json: run id, derivation in force, programs by digest, pins of the stacks that are run. */
 void frozen_encode_lock(const struct frozen *frozen, struct strbuf *out);
 
-/* That its parts are of one run: the plan has the report's cases that were asked for, each read, ranked and conditioned as the report
-   says, and the lock follows from both. ERR_INTEGRITY. */
+/* Checks that its parts belong to one run: the plan has the report's requested cases, each with rule, ranks and conditions as in the
+   report, and the lock follows from both. ERR_INTEGRITY. */
 MUST_CHECK int frozen_check(struct arena *arena, const struct frozen *frozen, struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was frozen agrees with itself: the plan is one of this report, and the lock is the plan's. */
+/* The frozen files agree with each other: the plan is one of this report, and the lock is the plan's. */
 #include "base/base.h"
 
 #include "base/fs.h"
@@ -43,7 +43,7 @@ static bool is_read_by(const struct plan_step *step, const struct report_case *c
            same_target(&step->target, &recipe->target);
 }
 
-/* A name that the plan may give another value than the report: where, how many, on what data. */
+/* Conditions whose value in the plan may differ from the report: where, how many, on what data. */
 static bool is_placed(const struct plan *plan, struct str name)
 {
     static const char *const SMOKE[] = {"gpus", "global_batch", "nodes", "device", NULL};
@@ -228,8 +228,8 @@ static int check_names(const struct frozen *frozen, struct err *err)
     return 0;
 }
 
-/* Of what was still to be got before the run nothing follows, and nothing is read: the items of the last "needs" are let be. What old
-   programs wrote of a plan had fewer members. */
+/* The items of the last "needs", which list what was still missing before the run, have no consequences and are not read. Plans of
+   old programs had fewer members. */
 static int check_plan_text(struct arena *arena, const struct frozen *frozen, struct err *err)
 {
     static const char NEEDS[] = "\n  \"needs\": [";

@@ -21,7 +21,7 @@ struct named { /* what was in force when we measured */
 struct result_names {
     struct named *items;
     size_t n;
-    size_t n_max; /* all that there is to put, were each name another */
+    size_t n_max; /* upper bound, if all names were different */
 };
 
 static void put_name(struct result_names *names, struct str name, struct str value)
@@ -48,7 +48,7 @@ static struct str said_value(struct arena *arena, const struct frozen *frozen, s
     return value;
 }
 
-/* The plan's, over them the machine's, over them what the first log that counts says of itself. */
+/* The plan's, overridden by the machine's, overridden by what the first log that counts states. */
 static void conditions_of_run(struct arena *arena, const struct frozen *frozen,
                               const struct cell_result *cell, struct result_names *names)
 {
@@ -62,7 +62,7 @@ static void conditions_of_run(struct arena *arena, const struct frozen *frozen,
         const struct repeat_result *repeat = &cell->repeats[idx];
         for (size_t fact = 0; repeat->counts && fact < repeat->n_facts; fact++) {
             if (identity_is_known(repeat->facts[fact].name)) {
-                continue; /* which row it is, is no condition of it */
+                continue; /* its row is not a condition */
             }
             put_name(
                 names, repeat->facts[fact].name,
@@ -142,7 +142,7 @@ static void note_differences(struct arena *arena, const struct frozen *frozen,
                 (struct run_difference){names->items[idx].name, theirs, ours};
         }
     }
-    /* Whatever they did to this case: its report is not the published one. */
+    /* Whether or not they affect this case, its report is not the published one. */
     for (size_t idx = 0; idx < frozen->plan.n_overrides; idx++) {
         const struct json_override *set = &frozen->plan.overrides[idx];
         cell->differs[cell->n_differs++] = (struct run_difference){

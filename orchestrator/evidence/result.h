@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From raw logs to verdicts: for each collected repeat its series, for each case its cell, for the run result.json. A function
-   of what is frozen and of the logs alone: no clock, nothing of the machine. Run, resume and replay all come here. */
+   of the frozen inputs and the logs alone: no clock, nothing of the machine. Used by run, resume and replay. */
 #ifndef EVIDENCE_RESULT_H
 #define EVIDENCE_RESULT_H
 
@@ -106,7 +106,7 @@ void outcome_encode(const struct outcome_record *record, struct arena *arena, st
 const char *outcome_name(enum outcome outcome);
 
 /* That the record is the repeat's own, agrees with itself, and that all nodes' logs are what was collected; else ERR_INTEGRITY. The
-   log that metrics are read from is left to who reads it. */
+   log that metrics are read from is checked by its reader. */
 MUST_CHECK int result_check_outcome(struct arena *arena, const struct frozen *frozen,
                                     const struct plan_step *step, int64_t repeat,
                                     const struct outcome_record *record, struct err *err);

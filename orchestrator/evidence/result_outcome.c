@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An outcome record is believed only as far as it agrees with where it stands, with itself, and with the files that it names. */
+/* An outcome record is trusted only as far as it agrees with its place, with itself, and with the files that it names. */
 #include "base/base.h"
 
 #include "evidence/result.h"

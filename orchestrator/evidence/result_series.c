@@ -325,7 +325,7 @@ static void judge_identity(struct arena *arena, const struct frozen *frozen,
     }
 }
 
-/* A loss that did not come down is no failure of the run: it says so beside the rate. */
+/* A loss that did not come down is not a failure of the run: it is reported along with the rate. */
 static void judge_target(struct arena *arena, const struct plan_step *step,
                          const struct measurement *m, const struct rule_case *of,
                          struct target_result *ret)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the nodes' monitors give reason to doubt a repeat for. */
+/* Reasons to doubt a repeat, from the nodes' monitors. */
 #include "base/base.h"
 
 #include "evidence/result.h"

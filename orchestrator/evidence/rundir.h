@@ -34,7 +34,7 @@ void rundir_in(struct arena *arena, const char *folder, struct str id, struct ru
 
 #define RUN_NAME_MAX 64
 
-/* A run by its name, by its id, by a beginning of it that fits one only, or "last". ERR_NOT_FOUND where there is none. */
+/* A run by its name, its id, an unambiguous prefix of the id, or "last". ERR_NOT_FOUND where there is none. */
 MUST_CHECK int rundir_find(struct arena *arena, const char *state, const char *name,
                            struct rundir *ret_dir, struct err *err);
 
@@ -47,8 +47,8 @@ MUST_CHECK int rundir_give_name(struct arena *arena, const char *state, const ch
 /* NULL: it has none. */
 const char *rundir_name_of(struct arena *arena, const char *state, struct str id);
 
-/* What an operand stands for: the archive of a run, or its folder where it has none yet; a path that is there is itself, and of a
-   run's own folder the evidence within. */
+/* What an operand stands for: the archive of a run, or its folder if it has none yet; an existing path is itself, but a run's own
+   folder means the evidence in it. */
 MUST_CHECK int rundir_evidence_of(struct arena *arena, const char *state, const char *operand,
                                   bool wants_archive, const char **ret_path, struct err *err);
 

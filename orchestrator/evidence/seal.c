@@ -98,7 +98,7 @@ static int list_files(struct sealing *s, struct err *err)
     return 0;
 }
 
-/* What is signed here follows from the logs. */
+/* What is signed must follow from the logs. */
 static int derive(struct sealing *s, struct err *err)
 {
     struct derived_from from;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns a finished run folder into RUN.tar.zst (logs/README.md), once all that is in it follows from its raw logs
+/* Turns a finished run folder into RUN.tar.zst (logs/README.md), once everything in it follows from its raw logs
    (evidence/derive.h). All files of the folder go into it; it must hold result.json (evidence/evidence.h says what is read there)
-   and something in manifest/. ro-crate-metadata.json, SHA256SUMS,
-   provenance.dsse.json and statement.dsse.json are written into the folder as well, over older ones. */
+   and something in manifest/. ro-crate-metadata.json, SHA256SUMS, provenance.dsse.json and statement.dsse.json are written into
+   the folder as well, over older ones. */
 #ifndef EVIDENCE_SEAL_H
 #define EVIDENCE_SEAL_H
 
@@ -13,7 +13,7 @@ struct seal_opts {
     const char *folder;
     const char *archive;        /* made as ARCHIVE.partial, synced, then renamed */
     const struct sign_key *key; /* NULL: unsigned, and said so in every part */
-    bool is_bytes_only;         /* of a folder that no run made: nothing is derived */
+    bool is_bytes_only;         /* for a folder not made by a run: nothing is derived */
     bool may_replace;           /* else ERR_USAGE where the archive exists */
     bool wants_progress;
     struct clock_src clock;

@@ -178,7 +178,7 @@ static int read_archive(struct checking *c, struct err *err)
     CLEANUP(tarball_source) struct tarball_source source = TARBALL_SOURCE_EMPTY;
     CLEANUP(free) char *bufs = xmalloc(STEPS * STEP_BYTES);
     struct decoding steps[STEPS];
-    /* After what its jobs use, so that on every way out it is freed, and they have ended, before that is. */
+    /* Declared after what its jobs use, so that on every return it is freed first and they have ended. */
     CLEANUP(pool) struct pool *pool = NULL;
     int result;
     if (tarball_open(c->opts->path, &source, err) < 0) {
@@ -434,7 +434,7 @@ static int check_and_unpack(struct checking *c, const char *folder, struct err *
     return result;
 }
 
-/* Where nobody wants the files, they are looked at in a place of their own. */
+/* If nobody wants the files, they are unpacked to a temporary folder. */
 static int check_aside(struct checking *c, struct err *err)
 {
     const char *scratch;

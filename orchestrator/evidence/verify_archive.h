@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks an archive, or the folder of an unpacked one: form, every byte, SHA256SUMS, the RO-Crate, both statements, signatures, and
-   that its numbers follow from its logs (evidence/derive.h). Failures are ERR_INTEGRITY, or ERR_AUTH where only the signer is
-   in doubt; both are exit status 5, and the message names the place. */
+   that its numbers follow from its logs (evidence/derive.h). Failures are ERR_INTEGRITY, or ERR_AUTH if only the signer is in
+   doubt; both are exit status 5, and the message names the place. */
 #ifndef EVIDENCE_VERIFY_ARCHIVE_H
 #define EVIDENCE_VERIFY_ARCHIVE_H
 
@@ -18,8 +18,8 @@ struct verify_opts {
     /* Archives only: compress the tar again and compare the frame too. Not needed for integrity, since the closing covers the
        frame; it shows that this libzstd makes the same archive of the same files. */
     bool wants_rebuild;
-    /* Nothing is derived from the logs (evidence/derive.h): what result.json says is taken as said. Else an archive is unpacked below
-       $TMPDIR for that, where unpack_to is NULL. */
+    /* Derives nothing from the logs (evidence/derive.h): result.json is believed. Otherwise an archive is unpacked below $TMPDIR for
+       that if unpack_to is NULL. */
     bool is_bytes_only;
     bool wants_progress;
     struct clock_src clock;

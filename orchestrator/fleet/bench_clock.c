@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node's clock against this machine's: it prints its time again and again, and of those lines the one that was delayed least counts.
-   Monotonic time here, so that nothing that steers this machine's clock counts as the node's. */
+/* A node's clock against this machine's: it prints its time repeatedly, and the least delayed of those lines counts. Monotonic time
+   here, so that adjustments of this machine's clock are not attributed to the node. */
 #include "base/base.h"
 
 #include "fleet/bench_impl.h"

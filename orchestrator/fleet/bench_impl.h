@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of fleet/bench share. */
+/* Shared by the files of fleet/bench. */
 #ifndef FLEET_BENCH_IMPL_H
 #define FLEET_BENCH_IMPL_H
 
@@ -17,7 +17,7 @@ struct bench_task { /* one run of reperf-node on one node */
     const char *const *argv, *const *cleanup; /* argv: instead of reperf-node and args */
     /* what it came to */
     enum task_phase phase;
-    bool is_started; /* something is to be forgotten there */
+    bool is_started; /* a job there must be forgotten */
     bool is_looking; /* it runs, and its log is read */
     bool is_killed, has_ended;
     int exit_status;
@@ -39,7 +39,7 @@ struct bench_job { /* all of it */
     size_t n_tasks;
 };
 
-/* bench_round.c. Starts all tasks, waits for all, reads and forgets them. Those of a node that fails get its error. -1: it was ended. */
+/* bench_round.c. Starts all tasks, waits for all, reads and forgets them. Tasks of a failed node get its error. -1: stopped. */
 MUST_CHECK int bench_round(struct bench_job *job, struct bench_task *tasks, size_t n,
                            struct err *err);
 /* Where each node has its work folder, and will have reperf-node. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every pair of nodes once, as many pairs at a time as have no node in common (the circle method of tournaments), then all in a ring. */
+/* Every pair of nodes once, with as many disjoint pairs at a time as possible (the circle method of tournaments), then all in a ring. */
 #include "base/base.h"
 
 #include "fleet/bench_impl.h"
@@ -36,7 +36,7 @@ static const char *const *new_token(struct bench_job *job, struct err *err)
     return env;
 }
 
-/* As this machine knows the name: reperf-node is static and asks nobody. */
+/* The address as this machine resolves the name: reperf-node is static and has no resolver. */
 static const char *numeric(struct bench_job *job, const char *name)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -63,7 +63,7 @@ static void find_addresses(struct net_bench *net)
         net->addresses[idx] = numeric(job, name);
         if (!net->addresses[idx]) {
             struct err why = {0};
-            (void)!err_set(&why, ERR_NODE, "%.100s: no address of it is known here", name);
+            (void)!err_set(&why, ERR_NODE, "%.100s: its address cannot be resolved here", name);
             bench_node_fails(job, idx, &why);
         }
     }
@@ -152,7 +152,7 @@ static void take_answer(struct net_bench *net, struct bench_task *task, size_t t
 
 /* ---- pairs ---- */
 
-/* Who meets whom: of n (even), one stays, the others go round. */
+/* The pairs of a round: of n (even), one stays, the others rotate. */
 static size_t seat(size_t n, size_t round, size_t at)
 {
     return at == 0 ? 0 : 1 + (at - 1 + round) % (n - 1);

@@ -142,8 +142,8 @@ static void take_drift(struct bench_job *job)
         struct bench_figure *figure = &node->figures[measure - BENCH_MEASURE];
         double spread, drift = bench_drift(job->arena, node->ticks, node->n_ticks, &spread);
         if (isnan(drift)) {
-            struct str why =
-                node->err.code == ERR_NONE ? STR_LIT("too few times came") : str_of(node->err.msg);
+            struct str why = node->err.code == ERR_NONE ? STR_LIT("too few times arrived")
+                                                        : str_of(node->err.msg);
             bench_figure_lacks(job, idx, measure, why, false);
             continue;
         }

@@ -24,7 +24,7 @@ struct bench_gpu_opts {
 struct bench_opts {
     bool wants[BENCH_WHATS];
     int64_t n_repeats;
-    int64_t sample_ms;                 /* what a repeat of a rate is to take */
+    int64_t sample_ms;                 /* target duration of a repeat of a rate */
     int64_t memory_bytes;              /* of all arrays, at most; 0: four times the caches each */
     int64_t disk_bytes;                /* of the file */
     int64_t port;                      /* node K of the inventory listens on port + K */
@@ -46,9 +46,9 @@ struct bench_node {
     size_t n_notes;
     struct bench_tick *ticks;
     size_t n_ticks;
-    bool has_offset; /* of its clock against this machine's; it may have had any value between */
+    bool has_offset; /* bounds of its clock's offset against this machine's */
     int64_t offset_low_ns, offset_high_ns;
-    struct err err; /* the first: not reached, or an answer that is none */
+    struct err err; /* the first: not reached, or an invalid answer */
 };
 
 struct bench_result {
@@ -59,7 +59,7 @@ struct bench_result {
     struct err err; /* of the first node that was not measured as asked; ERR_NONE: all were */
 };
 
-/* A node that cannot be measured is part of the result, no error. All live in the arena. */
+/* A node that cannot be measured is part of the result, not an error. All live in the arena. */
 MUST_CHECK int bench_nodes_run(struct arena *arena, struct fleet *fleet,
                                const struct bench_opts *opts, struct bench_result *ret_result,
                                struct err *err);

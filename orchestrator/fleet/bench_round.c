@@ -165,7 +165,7 @@ static enum step step_node(void *ctx, struct fleet_node *node, size_t node_idx, 
     return step;
 }
 
-/* Of what was begun and not ended well. */
+/* Of tasks that were started and did not end well. */
 static enum step step_clean(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
 {
     struct bench_job *job = ctx;
@@ -179,7 +179,8 @@ static enum step step_clean(void *ctx, struct fleet_node *node, size_t node_idx,
             step = node->remote->ops->signal(node->remote, task->id, SIGNAL_KILL, err);
             task->is_killed = step == STEP_DONE;
         }
-        if (step == STEP_DONE && !task->has_ended) { /* what still dies is not forgotten */
+        if (step == STEP_DONE &&
+            !task->has_ended) { /* a job that is still dying is not forgotten */
             struct job_report report = {0};
             step = node->remote->ops->poll(node->remote, task->id, &report, err);
             task->has_ended = step == STEP_DONE && report.state != JOB_RUNNING;

@@ -90,8 +90,8 @@ static enum step await_end(struct apply *apply, struct apply_node *of, struct re
     return step;
 }
 
-/* KILL at once, to all processes of its session: TERM would leave a program that takes no notice. For one that has ended too: KILL is
-   also what runs a job's cleanup, for its container's sake. */
+/* KILL at once, to all processes of its session: a program may ignore TERM. Also for one that has ended: KILL runs a job's cleanup,
+   which removes its container. */
 static enum step step_job(struct apply *apply, struct fleet_node *node, size_t node_idx,
                           struct clean_item *item, struct err *err)
 {
@@ -198,7 +198,7 @@ static enum step step_rest(struct apply *apply, struct fleet_node *node, size_t 
     while (of->rest_at < of->n_rest) {
         size_t left = of->n_rest - of->rest_at;
         size_t n = left < REST_PAIRS_MAX ? left : REST_PAIRS_MAX;
-        struct str *fields = of->rest + 2 * of->rest_at; /* the place before the pairs is free */
+        struct str *fields = of->rest + 2 * of->rest_at; /* the slot before the pairs is free */
         const struct remote_ask ask = {.what = "removing what is left there",
                                        .op = NODE_REMOVE,
                                        .fields = fields,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runs have left on nodes when nobody works on them any more: jobs, containers, leases, half-written files, jobs of Slurm. First it is all
-   listed, with what is to become of each; then, if wanted, that is done. A run that an orchestrator on this machine holds is
-   left alone, and so is one of another machine that renewed its lease on that node a moment ago. Memory is the arena's. */
+/* What runs have left on nodes when nobody works on them any more: jobs, containers, leases, half-written files, jobs of Slurm. First
+   everything is listed with the intended action; then, if wanted, the actions are carried out. A run held by an orchestrator on this machine is
+   left alone, and so is one of another machine that renewed its lease on that node recently. Memory is the arena's. */
 #ifndef FLEET_CLEAN_H
 #define FLEET_CLEAN_H
 
@@ -56,12 +56,13 @@ struct clean_list {
 MUST_CHECK int clean_scan(struct arena *arena, struct fleet *fleet, const struct clean_opts *opts,
                           struct clean_list *ret_list, struct err *err);
 
-/* A line of what a node says is left there: KIND, its state but of a partial, then what that is, parted by tabs. Nothing is decided;
-   the strings lie in the line and the arena. ERR_NODE for any other. */
+/* Parses a line of a node's leftovers: KIND, its state except for a partial, then its name, separated by tabs. Decides nothing; the
+   strings are in the line and the arena. ERR_NODE for any other line. */
 MUST_CHECK int clean_read_line(struct arena *arena, struct str line, struct clean_item *ret_item,
                                struct err *err);
 
-/* Does what the list says, and sets is_done. A node that could not be looked at has failed here too. As clean_scan. */
+/* Carries out the actions of the list, and sets is_done. A node that could not be scanned has failed here too. As
+   clean_scan. */
 MUST_CHECK int clean_apply(struct fleet *fleet, struct clean_list *list, struct err *err);
 
 /* Where Slurm is called: the login node's own remote, else *own, which is made when it is needed. */

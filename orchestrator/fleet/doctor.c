@@ -9,8 +9,9 @@
 #define FACTS_DEADLINE_NS   (240 * NS_PER_S) /* nvidia-smi without persistence takes seconds a GPU */
 #define SHORT_DEADLINE_NS   (30 * NS_PER_S)
 #define CONNECT_DEADLINE_NS (120 * NS_PER_S)
-#define OUTAGE_NS           (5 * NS_PER_S) /* the doctor is asked what is, not to wait until it is well */
-#define OUTPUT_MAX          (4u << 20)
+#define OUTAGE_NS                                                                                  \
+    (5 * NS_PER_S) /* the doctor reports the present state and does not wait for recovery */
+#define OUTPUT_MAX (4u << 20)
 
 /* ---- one node's steps ---- */
 
@@ -35,7 +36,7 @@ struct exam {
     const char *engines;
 };
 
-/* When it looked lies between the question and the answer. */
+/* It read its clock between the request and the answer. */
 static int read_clock(struct node_probe *probe, struct str text, int64_t before_ns,
                       int64_t after_ns, struct err *err)
 {
@@ -182,7 +183,7 @@ static enum step step_round(void *ctx, struct fleet_node *node, size_t node_idx,
                : STEP_DONE;
 }
 
-/* Asks all that were reached; what they say goes to ret_facts, why not to their `why`. */
+/* Asks all nodes that were reached; answers go to ret_facts, reasons for failures to their `why`. */
 static int run_round(struct port_round *round, struct fleet *fleet, struct node_facts *ret_facts,
                      struct err *err)
 {

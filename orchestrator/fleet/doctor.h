@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks at nodes before anything is started there: each is asked by a request to reperf-node (node/facts.h), what it says is judged by
-   judge/checks. Changes nothing on a node, except that reperf-node is put there as for any job, and that a listener waits on a port for a moment where there are several. */
+/* Looks at nodes before anything is started there: each answers a request to reperf-node (node/facts.h), which judge/checks judges. Changes nothing on a node, except that
+   reperf-node is installed as for any job, and that with several nodes a listener waits on a port for a moment. */
 #ifndef FLEET_DOCTOR_H
 #define FLEET_DOCTOR_H
 
@@ -33,7 +33,7 @@ struct doctor_result {
     enum err_code cause; /* of the first node that was not reached, in the inventory's order */
 };
 
-/* A node that cannot be reached is a check that fails, no error. */
+/* A node that cannot be reached is a failed check, not an error. */
 MUST_CHECK int doctor_run(struct arena *arena, const struct doctor_opts *opts,
                           struct doctor_result *ret_result, struct err *err);
 
@@ -41,12 +41,12 @@ MUST_CHECK int doctor_run(struct arena *arena, const struct doctor_opts *opts,
    engines that are asked, which takes most of the time; "": all. */
 MUST_CHECK int doctor_examine(struct arena *arena, struct fleet *fleet, struct clock_src clock,
                               const char *engines, struct node_probes *ret_probes, struct err *err);
-/* Who reaches whom, for nodes that answered doctor_examine. */
+/* Which nodes reach each other, for those that answered doctor_examine. */
 MUST_CHECK int doctor_try_ports(struct arena *arena, struct fleet *fleet, int64_t port,
                                 struct node_probes *probes, struct err *err);
 
-/* 0: all that is required holds; else 6, or 5 where a node is not the one it was. Required and not known is not 0 unless
-   allow_unknown. */
+/* 0: all required checks pass; else 6, or 5 if a node's host key has changed. A required check that is unknown is not 0
+   unless allow_unknown. */
 int doctor_exit_status(const struct doctor_result *result, bool allow_unknown);
 
 /* ---- what the doctor saw, as a run's record ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The nodes of an inventory, reached: one remote each, all on one loop. Work on many nodes is a step function for one node,
-   called for all of them in turn until each is done or has failed; one that fails does not stop the others, and is never left
-   out of the account. */
+   called for all of them in turn until each is done or has failed; one that fails does not stop the others, and is always
+   counted. */
 #ifndef FLEET_FLEET_H
 #define FLEET_FLEET_H
 
@@ -14,7 +14,7 @@ struct fleet_node {
     const struct inventory_node *spec; /* borrowed from the inventory */
     struct remote *remote;             /* owned */
     struct err err;   /* why it failed in the last fleet_each; ERR_NONE: it did not */
-    bool is_left_out; /* by the caller: nothing is asked of it any more, its err stays */
+    bool is_left_out; /* set by the caller: it is no longer used, its err stays */
     void *data;       /* the caller's own */
 };
 
@@ -43,7 +43,7 @@ struct fleet_opts {
 /* Connects to nobody yet: the first operation does. */
 MUST_CHECK int fleet_open(struct fleet *fleet, struct loop *loop, const struct inventory *inventory,
                           const struct fleet_opts *opts, struct err *err);
-/* One more way to a node over SSH, the caller's own. NULL and *err where its configuration is wrong. */
+/* Another remote to a node over SSH, owned by the caller. NULL and *err where its configuration is wrong. */
 struct remote *fleet_remote_new(struct loop *loop, const struct inventory *inventory,
                                 const struct inventory_node *node, struct err *err);
 void fleet_release(struct fleet *fleet);

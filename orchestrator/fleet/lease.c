@@ -8,7 +8,7 @@
 
 #define OUTPUT_MAX 4096
 
-/* Of both only what a name is made of: it is read on other machines and shown on terminals. */
+/* Only characters of names are kept: it is read on other machines and shown on terminals. */
 static void name_us(char ret_who[LEASE_WHO_MAX])
 {
     static const char OTHERS[] = "0123456789._-@";

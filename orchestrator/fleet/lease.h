@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run measures on a node at a time, whoever started it from where: WORK/lease on the node says which (node/lease_folder.c). A lease is kept by
-   renewing it; one that was not renewed for LEASE_TTL_S, and whose run has no job alive there, may be taken over. */
+/* Only one run at a time measures on a node, wherever it was started: WORK/lease on the node says which (node/lease_folder.c). A lease is kept by
+   renewing it; one that was not renewed for LEASE_TTL_S, and whose run has no live job there, may be taken over. */
 #ifndef FLEET_LEASE_H
 #define FLEET_LEASE_H
 
@@ -12,16 +12,16 @@
 
 #define LEASE_WHO_MAX 128
 
-enum lease_mode { LEASE_TAKE, LEASE_DROP }; /* taking one's own again renews it */
+enum lease_mode { LEASE_TAKE, LEASE_DROP }; /* taking one's own lease again renews it */
 
 struct lease_op { /* one operation on one node, from its first step to its last */
     struct strbuf output;
-    char who[LEASE_WHO_MAX]; /* "user@host" of ours, for whoever waits for it */
+    char who[LEASE_WHO_MAX]; /* our "user@host", shown to others who wait for it */
     bool is_begun;
 };
 
-/* *ret_holder, valid until lease_op_release: empty where it is ours now, else the run that has it, as "RUN" or "RUN of USER@HOST". ERR_DISK where the work folder
-   takes no files. */
+/* *ret_holder, valid until lease_op_release: empty if we hold it now, else the run that does, as "RUN" or "RUN of USER@HOST". ERR_DISK if no file can be written
+   to the work folder. */
 enum step lease_step(struct lease_op *op, struct remote *remote, const char *run_id,
                      enum lease_mode mode, struct str *ret_holder, struct err *err);
 void lease_op_release(struct lease_op *op);

@@ -179,7 +179,7 @@ int node_image_take(struct provide *provide, size_t node_idx, int exit_status, s
     if (!id.ptr) {
         return fail_output("the node gave no image id", output, err);
     }
-    /* Where only the digest is known it is the engine that held manifest and config against it. */
+    /* If only the digest is known, the engine has checked manifest and config against it. */
     if (!provide->files && (provide->config[0] || provide->manifest[0]) &&
         !is_pinned_id(provide, id)) {
         return err_set(err, ERR_INTEGRITY, "the engine has %.*s, the pin is %s", STR_ARG(id),
@@ -339,7 +339,7 @@ bool node_image_is_pinned(const struct image_pins *want, const struct image_pins
            (!want->has_config || memcmp(want->config, have->config, SHA256_BYTES) == 0);
 }
 
-/* A digest alone does not say by what id an engine knows the image; the store's manifest does. */
+/* A digest alone does not tell the engine's id of the image; the store's manifest does. */
 static void learn_ids(struct provide *provide)
 {
     struct image_info info;
@@ -357,7 +357,7 @@ static int prepare(struct provide *provide, struct err *err)
     const struct image_pins *pins = &provide->spec->pins;
     char digest[OCI_DIGEST_SIZE];
     if (provide->kind == RUNTIME_NONE) {
-        return err_set(err, ERR_CONTAINER, "runtime none takes no images");
+        return err_set(err, ERR_CONTAINER, "runtime none has no images");
     }
     if (provide->kind == RUNTIME_APPTAINER || provide->kind == RUNTIME_ENROOT) {
         provide->files = arena_array(provide->arena, const char *, provide->fleet->n_nodes + 1);

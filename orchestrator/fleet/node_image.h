@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An image on every node, by its pin. Where the inventory names a registry, each node's engine pulls REGISTRY/NAME@sha256:... from
-   that site's own mirror; else the image comes from this machine's store as one tar that is passed on from node to node
-   (fleet/stage) and loaded. Nothing is pulled from outside by a node. What is there already and is the pinned one stays as it
-   is; afterwards every node's engine was asked for the image and answered with the pinned id. One thread; it runs the loop. */
+/* An image on every node, by its pin. If the inventory names a registry, each node's engine pulls REGISTRY/NAME@sha256:... from
+   that site's mirror; else the image comes from this machine's store as one tar that is passed on from node to node (fleet/stage)
+   and loaded. Nodes never pull from outside. An existing image with the pinned id stays as it is; afterwards every node's engine
+   has been asked for the image and answered with the pinned id. One thread; it runs the loop. */
 #ifndef FLEET_NODE_IMAGE_H
 #define FLEET_NODE_IMAGE_H
 
@@ -48,7 +48,7 @@ MUST_CHECK int node_images_provide(struct arena *arena, struct fleet *fleet,
                                    const struct node_image_opts *opts,
                                    struct node_image_report *ret_report, struct err *err);
 
-/* What an engine's words mean; used by node_images_provide, and tested with real ones. */
+/* The meaning of an engine's messages; used by node_images_provide, and tested with real ones. */
 enum err_code node_image_cause(struct str output);
 
 #endif

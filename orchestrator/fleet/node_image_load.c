@@ -206,7 +206,7 @@ static int load_all(struct node_load *load, struct err *err)
     return 0;
 }
 
-/* The tars go last, for all nodes: where their work folder is one and the same, the first to be done must not take it from the others. */
+/* The tars are removed last, for all nodes: in a shared work folder the first node must not remove it from the others. */
 static int load_nodes(struct node_load *load, const char *tar, struct err *err)
 {
     struct fleet staged;

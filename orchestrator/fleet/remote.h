@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Detached jobs on a node. A job outlives who started it: it runs in an own session under a small wrapper that keeps
-   its log and, once it has ended, its status in its own folder, each under its final name only when whole. Whoever comes
-   later attaches by the job's id. Every operation is a step: it may say STEP_AGAIN and is then called again, with the same
+/* Detached jobs on a node. A job outlives its starter: it runs in its own session under a small wrapper that keeps its log
+   and, once it has ended, its status in its own folder, each under its final name only when complete. Others can attach
+   later by the job's id. Every operation is a step: it may return STEP_AGAIN and is then called again, with the same
    arguments, after the loop has waited. One operation at a time on one remote. */
 #ifndef FLEET_REMOTE_H
 #define FLEET_REMOTE_H
@@ -22,14 +22,13 @@ enum job_state {
 
 struct job_report {
     enum job_state state;
-    bool is_waiting; /* JOB_RUNNING, but a batch system has not begun it yet */
-    enum err_code
-        cause;       /* of its end, where the remote knows more than the status; else ERR_NONE */
-    char why[160];   /* for people: of cause and is_waiting; else "" */
-    int exit_status; /* of the program; 128+n where signal n ended it, as the shell says it */
+    bool is_waiting;     /* JOB_RUNNING, but a batch system has not started it yet */
+    enum err_code cause; /* of its end, if the remote knows more than the status; else ERR_NONE */
+    char why[160];       /* for people: of cause and is_waiting; else "" */
+    int exit_status;     /* of the program; 128+n where signal n ended it, as the shell says it */
 };
 
-/* What a batch system is asked for. */
+/* Resources requested from a batch system. */
 struct remote_batch {
     int64_t n_nodes, tasks_per_node;
     int64_t gpus_per_node; /* 0: none asked */
@@ -43,7 +42,8 @@ struct remote_job {
     const char *const *env;  /* NAME=VALUE, ended by NULL */
     const char *const *
         cleanup; /* argv run on the node once the job is over or is killed (SIGKILL), e.g. to end its container; or NULL */
-    /* What its node does while it runs is kept (judge/monitor.h), as the log of the job "ID/monitor". Slurm has no such thing. */
+    /* Records what its node does while it runs (judge/monitor.h), as the log of the job "ID/monitor". Not available with
+       Slurm. */
     bool is_watched;
     const struct remote_batch *batch; /* of a remote that is a batch system; NULL for others */
 };
@@ -59,14 +59,14 @@ struct remote_exec {
     proc_output_fn on_output; /* instead of output */
     void *output_ctx;
     int64_t deadline_ns; /* span; 0: REMOTE_EXEC_DEADLINE_NS */
-    /* Run twice it does what it does once: over SSH it is begun anew when the connection was lost in its midst. Of any other
-       script that had begun that is ERR_NODE. Not with on_output. */
+    /* Idempotent: over SSH it is started again if the connection was lost during it. For any other script that is ERR_NODE.
+       Not with on_output. */
     bool is_repeatable;
 };
 
 #define REMOTE_EXEC_DEADLINE_NS (60 * NS_PER_S)
 
-/* What reperf-node there is asked (node/README.md); it may be asked twice where the connection was lost in its midst. */
+/* A request to reperf-node there (node/README.md); it may be repeated if the connection was lost during it. */
 struct remote_ask {
     const char *what; /* for messages: "the lease" */
     enum node_op op;
@@ -90,21 +90,21 @@ struct remote;
 struct remote_ops {
     enum step (*exec)(struct remote *remote, const struct remote_exec *exec, int *ret_exit_status,
                       struct err *err);
-    /* What the node says against it is ERR_DISK or ERR_NODE. NULL: not of this kind of remote. */
+    /* If the node refuses: ERR_DISK or ERR_NODE. NULL: not supported by this kind of remote. */
     enum step (*ask)(struct remote *remote, const struct remote_ask *ask, struct err *err);
-    /* Starting what is there already, running or ended, starts nothing. */
+    /* Starting a job that exists already, running or ended, does nothing. */
     enum step (*start)(struct remote *remote, const struct remote_job *job, struct err *err);
     enum step (*poll)(struct remote *remote, const char *id, struct job_report *ret_report,
                       struct err *err);
     /* part->len 0: nothing there (yet) at this offset. */
     enum step (*read_log)(struct remote *remote, const char *id, struct log_part *part,
                           struct err *err);
-    /* SHA-256 of the job's log as the node has it, as hex (65 bytes with NUL); "" where the node has no tool for it. */
+    /* SHA-256 of the job's log as the node has it, as hex (65 bytes with NUL); "" if the node has no tool for it. */
     enum step (*log_digest)(struct remote *remote, const char *id, char *ret_hex, struct err *err);
-    /* To all processes of the job; one that has ended is no error. */
+    /* Signals all processes of the job; it is not an error if the job has ended. */
     enum step (*signal)(struct remote *remote, const char *id, int signal_no, struct err *err);
-    /* Signal 9, then log_digest, and the log is read ahead from offset: the end of a job at the price of one operation. NULL: the
-       remote has no such thing. ret_hex as of log_digest. */
+    /* Signal 9, then log_digest, and the log is read ahead from offset: ends a job with a single operation. NULL: not supported
+       by the remote. ret_hex as of log_digest. */
     enum step (*reap)(struct remote *remote, const char *id, uint64_t offset, char *ret_hex,
                       struct err *err);
     /* Removes what the node keeps of a job that does not run. */
@@ -116,7 +116,7 @@ struct remote_ops {
     void (*free)(struct remote *remote);
     /* What the login shell printed before the last script began; the remote's own. NULL member: there is no login shell. */
     struct str (*login_noise)(const struct remote *remote);
-    /* Absolute path of reperf-node there, where it was put if it was not; the string is the remote's own. */
+    /* Absolute path of reperf-node there, installing it if necessary; the string is the remote's own. */
     enum step (*program)(struct remote *remote, const char **ret_path, struct err *err);
 };
 

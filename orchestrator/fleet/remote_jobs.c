@@ -20,7 +20,7 @@ static bool begin_job_op(struct served *r, const char *id, const char *what, str
     }
     while (str_next(&rest, '/', &part)) {
         if (!part.len || str_eq_z(part, ".") || str_eq_z(part, "..")) {
-            (void)!err_set(err, ERR_INTERNAL, "job id %s is no plain relative path", id);
+            (void)!err_set(err, ERR_INTERNAL, "job id %s is not a plain relative path", id);
             return false;
         }
     }
@@ -150,7 +150,7 @@ static int take_reaped(struct served *r, struct str said, const char *id, uint64
     return 0;
 }
 
-/* What its first second came to is what the next poll would say, and the next reap if that was its end. */
+/* The state after its first second is what the next poll would return, and the next reap if it has ended. */
 static int take_early(struct served *r, const char *id, struct err *err)
 {
     struct str rest = strbuf_str(&r->op.output);

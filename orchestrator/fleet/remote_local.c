@@ -19,7 +19,7 @@ struct local {
     struct served base; /* first: a struct remote * is this */
     struct proc child;  /* reperf-node, while node.is_open */
     int to_fd;          /* its stdin; -1 */
-    bool is_full;       /* it took not all of the feed: to_fd is watched */
+    bool is_full;       /* it did not accept all of the feed: to_fd is watched */
     struct proc exec;   /* of the exec under way */
     bool is_busy;       /* exec is one */
     int input_fd;       /* of exec, ours; -1: none */
@@ -29,7 +29,7 @@ struct local {
 
 static void note_ready(void *ctx UNUSED, int fd UNUSED, short events UNUSED)
 {
-    /* It ends the loop's wait; the next turn looks. */
+    /* Only ends the loop's wait; the next step checks. */
 }
 
 static int find_node(struct served *base, struct err *err)
@@ -42,7 +42,8 @@ static int find_node(struct served *base, struct err *err)
                                                       node->program, err_errno_text(errno));
 }
 
-/* A process group of its own: what is typed at the terminal is for us. Of our environment it has what a child may see. */
+/* A process group of its own: signals of the terminal are for us. It gets the part of our environment that a child may
+   see. */
 static int open_node(struct local *local, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -94,7 +95,7 @@ static void close_node(struct served *base)
     local->child = PROC_EMPTY;
 }
 
-/* What it does not take it has not read, or it is gone: then its end says so. */
+/* If a write fails, it has not read or is gone: then its exit tells. */
 static void send_feed(struct local *local)
 {
     struct strbuf *feed = &local->base.node.feed;
@@ -135,7 +136,7 @@ static enum step local_turn(struct served *base, int *ret_status, bool *ret_agai
 
 static void nothing(struct served *base UNUSED)
 {
-    /* It says nothing unasked, and a pipe has no deadline. */
+    /* It sends nothing unasked, and a pipe has no deadline. */
 }
 
 static const char *no_label(const struct served *base UNUSED)
@@ -268,7 +269,7 @@ static enum step local_work_folder(struct remote *remote, const char **ret_path,
     return STEP_DONE;
 }
 
-/* A job is meant to go on. */
+/* A job must keep running. */
 static void local_free(struct remote *remote)
 {
     struct local *local = (struct local *)remote;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reperf-node on a node: put there once, its digest checked each time before it is run, and then spoken to over one channel. Whatever
-   ends it under an operation lets it be run again, and the operation be asked again, which is the same as asking once; what keeps it
-   from running, or answers with what is no answer, fails the operation (ERR_NODE), and is said with what can be done. */
+/* reperf-node on a node: installed once, its digest checked each time before it runs, and used over one channel. If it ends during an
+   operation it is started again and the request repeated, which is idempotent; if it cannot run, or sends an invalid answer, the
+   operation fails (ERR_NODE) with advice. */
 #include "base/base.h"
 
 #include "fleet/remote_node_impl.h"
@@ -145,7 +145,7 @@ char *remote_node_file(void)
 
 /* ---- the channel ---- */
 
-/* It is gone, or is not to be trusted: once more, or no more. */
+/* It is gone, or cannot be trusted: try again, or give up. */
 static enum step is_over(struct served *r, const char *what, struct str why, struct err *err)
 {
     if (++r->op.n_ends >= ENDS_MAX) {
@@ -203,7 +203,7 @@ static enum step launch(struct served *r, struct err *err)
         return STEP_DONE;
     }
     if (step == STEP_DONE && status == NODE_ABSENT && r->way->put) {
-        return remote_node_never(r, "reperf-node was put there and is gone, or is another",
+        return remote_node_never(r, "reperf-node was installed there, but is gone or was changed",
                                  STR_EMPTY, err);
     }
     hello = take_hello(node);
@@ -218,7 +218,7 @@ static enum step launch(struct served *r, struct err *err)
 
 /* ---- one operation ---- */
 
-/* 1: the answer was there and is taken; 0: not yet; -1: what came is none. */
+/* 1: the answer was received; 0: not yet; -1: an invalid answer. */
 static int take_answer(struct served *r, int *ret_exit_status, struct err *err)
 {
     struct remote_node *node = &r->node;
@@ -256,7 +256,7 @@ static void send_request(struct served *r)
     r->way->go_on(r);
 }
 
-/* *ret_is_done: it is answered; else, with STEP_DONE, the state is another. */
+/* *ret_is_done: it was answered; else, with STEP_DONE, the state has changed. */
 static enum step ask(struct served *r, int *ret_exit_status, bool *ret_is_done, struct err *err)
 {
     struct remote_node *node = &r->node;
@@ -291,7 +291,7 @@ static enum step ask(struct served *r, int *ret_exit_status, bool *ret_is_done, 
     return step == STEP_DONE ? has_ended(r, status, err) : step;
 }
 
-/* Until it is up and, where is_question, has answered. */
+/* Steps until it is up and, if is_question, has answered. */
 static enum step serve(struct served *r, bool is_question, int *ret_status, struct err *err)
 {
     enum step step = STEP_DONE;

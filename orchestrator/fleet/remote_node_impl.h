@@ -13,7 +13,7 @@
 #define OP_OUTPUT_MAX  (NODE_TEXT_MAX + OWN_OUTPUT_MAX)
 #define ASK_SPAN_NS    (60 * NS_PER_S) /* of a request, a signal's cleanup included */
 
-struct operation { /* what is under way */
+struct operation { /* the current operation */
     bool is_active;
     bool is_own_word; /* what the node says against it is said as it is */
     const char *what;
@@ -24,9 +24,9 @@ struct operation { /* what is under way */
 };
 
 enum node_state {
-    NODE_UNKNOWN, /* what there is here is not looked at yet */
-    NODE_LAUNCH,  /* to be run there, or being begun */
-    NODE_PUT,     /* it is not there: being put there */
+    NODE_UNKNOWN, /* the local program has not been examined yet */
+    NODE_LAUNCH,  /* to be started there, or starting */
+    NODE_PUT,     /* missing there: being installed */
     NODE_UP,
 };
 
@@ -34,12 +34,12 @@ struct served;
 
 /* How reperf-node is reached. */
 struct node_way {
-    /* Finds the program here: node.program, node.sha256 where it is put somewhere. */
+    /* Finds the program here: node.program, and node.sha256 if it must be installed. */
     int (*prepare)(struct served *r, struct err *err);
-    /* Begins it where the channel is not open; sends what is in node.feed, and takes what came into node.said. STEP_DONE: it has ended, with
-       that status; NODE_ABSENT: it is not there. *ret_again: the connection was lost, and it is begun again. */
+    /* Starts it if the channel is not open; sends node.feed, and receives into node.said. STEP_DONE: it has ended, with that status;
+       NODE_ABSENT: it is not installed. *ret_again: the connection was lost, and it is started again. */
     enum step (*turn)(struct served *r, int *ret_status, bool *ret_again, struct err *err);
-    /* Puts it there. The state is NODE_LAUNCH then; or it fails by remote_node_never. NULL where it is always there. */
+    /* Installs it. Then the state is NODE_LAUNCH; or it fails by remote_node_never. NULL if it always exists. */
     enum step (*put)(struct served *r, struct err *err);
     /* Between two requests nothing of the channel ends the loop's wait. */
     void (*pause)(struct served *r);
@@ -58,7 +58,7 @@ struct remote_node { /* reperf-node there */
     bool was_put;
     bool is_open;         /* its channel is */
     bool is_asked;        /* the operation under way has been sent */
-    bool has_turn_failed; /* the last error of a turn is of the program, not of the way there */
+    bool has_turn_failed; /* the last error concerns the program, not the connection */
     uint32_t seq;         /* of the last request */
     struct strbuf feed, said;
 };
@@ -73,9 +73,9 @@ struct served {
     uint64_t ahead_at;   /* its offset there */
     size_t ahead_used;
     char ahead_id[JOB_ID_MAX];
-    bool has_early; /* the start of ahead_id said already what the next poll asks */
+    bool has_early; /* the start of ahead_id already answered the next poll */
     struct job_report early;
-    bool has_early_end; /* and what its reap from offset 0 does */
+    bool has_early_end; /* and its reap from offset 0 */
     char early_hex[SHA256_HEX_SIZE];
     int64_t known_size; /* of the log of ahead_id, as the last poll said; -1: not known */
     struct remote_node node;
@@ -90,21 +90,21 @@ void remote_collect(void *ctx, const char *ptr, size_t len); /* ctx: a strbuf */
 
 /* ---- remote_node.c ---- */
 
-/* The operation under way, by reperf-node, which is put there first where it is not: its answer is in op.output until served_end;
-   STEP_FAIL has ended it. */
+/* Serves the current operation by reperf-node, which is installed first if necessary: its answer is in op.output until
+   served_end; STEP_FAIL has ended it. */
 enum step remote_node_ask(struct served *r, struct err *err);
 /* Written once an operation; what is too long leaves op.request.is_full. */
 void remote_node_request(struct served *r, enum node_op op, const struct str *fields,
                          size_t n_fields);
 /* Where it lies there. */
 enum step remote_node_there(struct remote *remote, const char **ret_path, struct err *err);
-/* It does not run: what, and the first line of what was said. The next operation tries again. */
+/* It cannot run: fails with `what` and the first line of its output. The next operation tries again. */
 enum step remote_node_never(struct served *r, const char *what, struct str said, struct err *err);
 /* Its channel makes room for a script. */
 void remote_node_close(struct served *r);
 /* The channel is gone. */
 void remote_node_lost(struct served *r);
-/* The operation under way is given up; true: nothing else is to be done for it. */
+/* Gives up the current operation; true: nothing else needs to be done for it. */
 bool remote_node_abort(struct served *r);
 
 /* ---- remote_jobs.c: the operations of remote.h ---- */

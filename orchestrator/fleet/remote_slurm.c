@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reperf-node on the login node speaks to Slurm and keeps the job's folder (node/slurm.c); it is also what the batch job runs. */
+/* reperf-node on the login node talks to Slurm and keeps the job's folder (node/slurm.c); the batch job runs it, too. */
 #include "base/base.h"
 
 #include "fleet/remote_slurm.h"
@@ -24,7 +24,7 @@ struct slurm {
     struct remote *via;   /* owned */
     bool is_busy;         /* a request of ours is under way */
     struct strbuf said;
-    int64_t silent_ns; /* since when the controller does not answer; 0: it does */
+    int64_t silent_ns; /* since when the controller has not answered; 0: it does */
     /* What is known of the job that was asked for last. */
     char id[JOB_ID_MAX];
     struct job_report report;
@@ -72,7 +72,7 @@ static struct str first_line(struct str text)
     return str_next(&text, '\n', &line) ? str_trim(line) : STR_EMPTY;
 }
 
-/* "silent WHY": the controller may be restarted just now, and is asked again for a while. *ret_is_silent: with STEP_AGAIN, or what it
+/* "silent WHY": the controller may just be restarting, and is asked again for a while. *ret_is_silent: with STEP_AGAIN, or what it
    failed with. */
 static enum step hear(struct slurm *slurm, bool *ret_is_silent, struct err *err)
 {
@@ -195,13 +195,13 @@ static enum step slurm_signal(struct remote *remote, const char *id, int signal_
     char number[16];
     bool is_kill = signal_no == SIGKILL;
     forget_answers(slurm, id);
-    /* Of a job that has written its status nothing is left; and a KILL is said again at every tick of the caller's. */
+    /* A job that has written its status has no processes left; and the caller repeats KILL at every tick. */
     if (!slurm->is_busy &&
         ((slurm->report_ns && slurm->report.state == JOB_ENDED) ||
          (is_kill && slurm->killed_ns && now_ns - slurm->signal_ns < SIGNAL_GAP_NS))) {
         return STEP_DONE;
     }
-    /* First the ranks alone: the batch job then ends their containers and says how it went. */
+    /* First only the ranks: the batch job then ends their containers and records the outcome. */
     bool is_whole = is_kill && slurm->killed_ns && now_ns - slurm->killed_ns >= ESCALATE_NS;
     snprintf(number, sizeof(number), "%d", signal_no);
     const struct str fields[] = {str_of(id), str_of(number),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From what the login node said of a job to a report. Source of the states: squeue(1), "JOB STATE CODES", Slurm 22.05. */
+/* Converts the login node's answer about a job to a report. Source of the states: squeue(1), "JOB STATE CODES", Slurm
+   22.05. */
 #include "base/base.h"
 
 #include "fleet/remote_slurm_impl.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node over SSH: scripts, and a channel to reperf-node there. A connection that is lost is had again, for outage_ns in all, and what was
-   under way is asked again where that is the same as asking once. */
+/* A node over SSH: scripts, and a channel to reperf-node there. A lost connection is made again, for outage_ns in all, and the current
+   request is repeated if it is idempotent. */
 #include "base/base.h"
 
 #include "fleet/remote.h"
@@ -70,7 +70,7 @@ static void on_retry(void *ctx)
     ((struct remote_ssh *)ctx)->retry_timer = 0;
 }
 
-/* After a loss: again later, or no more. */
+/* After a loss: retry later, or give up. */
 static enum step back_off(struct remote_ssh *r, struct err *err)
 {
     int64_t now_ns = loop_now_ns(r->base.loop);
@@ -92,7 +92,7 @@ static enum step back_off(struct remote_ssh *r, struct err *err)
                                  (double)(now_ns - r->down_since_ns) / NS_PER_S, r->n_attempts,
                                  cause.msg));
     }
-    /* Half of it is chance, so that 128 nodes behind one switch do not come back at one moment. */
+    /* Half of it is random, so that 128 nodes behind one switch do not reconnect at once. */
     span_ns = span_ns / 2 + (int64_t)rng_below(&r->rng, (uint64_t)span_ns);
     if (span_ns > r->down_since_ns + r->outage_ns - now_ns) {
         span_ns = r->down_since_ns + r->outage_ns - now_ns;
@@ -159,7 +159,7 @@ static enum step run(struct remote_ssh *r, const struct script_opts *opts, int *
         return step;
     }
     if (!may_pass(err)) {
-        /* A session that did not answer in time is not trusted with the next script. */
+        /* A session that did not answer in time is not used for the next script. */
         hang_up(r);
         r->has_script_failed = true;
         return step;
@@ -429,7 +429,8 @@ static void ssh_remote_abort(struct remote *remote)
     if (r->is_up) {
         ssh_abort(r->ssh);
     } else {
-        hang_up(r); /* half-way in, it would end each wait of the loop, and nobody steps it now */
+        hang_up(
+            r); /* a half-made connection would end each wait of the loop, and nobody steps it now */
     }
     served_end(&r->base);
 }
@@ -470,7 +471,7 @@ static const struct remote_ops SSH_OPS = {
     .program = remote_node_there,
 };
 
-/* What a site knows of its network; who says nothing gets the default. */
+/* For sites that know their network; otherwise the default applies. */
 static int find_outage(const struct remote_ssh_opts *opts, int64_t *ret_ns, struct err *err)
 {
     const char *wanted = getenv("REPERF_OUTAGE");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the drivers share, and what the end of a container means. */
+/* Shared by the drivers, and the meaning of a container's end. */
 #include "base/base.h"
 
 #include "fleet/runtime.h"
@@ -198,7 +198,7 @@ static int check_name(const char *name, struct err *err)
         char c = name[idx];
         bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
         if (!is_plain && (idx == 0 || !strchr("-_.", c))) {
-            return err_set(err, ERR_CONTAINER, "\"%.100s\" is no name of a container", name);
+            return err_set(err, ERR_CONTAINER, "\"%.100s\" is not a container name", name);
         }
     }
     return len > 0 && len <= 200
@@ -248,7 +248,7 @@ static struct str last_words(struct str log)
     struct str line, found = STR_EMPTY, logged = STR_EMPTY;
     while (str_next(&log, '\n', &line)) {
         line = str_trim(line);
-        /* docker's and podman's own log, which may come after the error itself: for want of better. */
+        /* docker's and podman's own log, which may follow the error itself: used if there is nothing better. */
         if (str_starts(line, STR_LIT("time=\"")) && str_find(line, STR_LIT(" level=")) >= 0) {
             logged = line;
         } else if (line.len && !str_starts(line, STR_LIT("{\"event\":\"container")) &&

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Container engines on the nodes, behind one interface: what command starts a workload inside, what ends it, what its end means.
-   A driver makes argv arrays as data and runs nothing itself, so that plan and journal can show them; the runner runs them
-   through a node's remote. fleet/node_image brings the images.
-   docker and podman are run in the tests; apptainer and enroot are not in the distribution: their argv is tested, they have
-   never been run. */
+/* Container engines on the nodes, behind one interface: the command that starts a workload inside, the one that ends it, and the
+   meaning of its end. A driver makes argv arrays as data and runs nothing itself, so that plan and journal can show them; the
+   runner runs them through a node's remote. fleet/node_image brings the images. docker and podman are run in the tests;
+   apptainer and enroot are not in the distribution: their argv is tested, they have never been run. */
 #ifndef FLEET_RUNTIME_H
 #define FLEET_RUNTIME_H
 
@@ -50,13 +49,13 @@ struct runtime_commands {
         cleanup; /* argv that ends and removes the container whatever its state; idempotent; NULL: none needed */
 };
 
-/* ERR_CONTAINER: the flags ask for what this engine cannot do; nothing that was asked for is left out without a word. */
+/* ERR_CONTAINER: the flags ask for what this engine cannot do; nothing that was asked for is silently left out. */
 MUST_CHECK int runtime_commands(struct arena *arena, enum runtime_kind kind,
                                 const struct runtime_job *job,
                                 struct runtime_commands *ret_commands, struct err *err);
 
 /* What the end of a job's command means, by its exit status and the last part of its log (some KiB). 0: status 0. ERR_CONTAINER:
-   the engine could not start it, lost it, a flag does not hold inside, the image has no such program, or it ran out of memory
+   the engine could not start it, lost it, a flag is not in force inside, the image has no such program, or it ran out of memory
    (also where the workload said 0 afterwards: the status is then 137). ERR_WORKLOAD: its own status. */
 MUST_CHECK int runtime_exit_check(enum runtime_kind kind, int exit_status, struct str log_tail,
                                   struct err *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* docker and podman: the same words, but for GPUs. A script on the node runs the engine's client in the foreground and asks afterwards
-   how the container ended; so the container is not removed by the engine (--rm) but by that script, and by cleanup where the script
-   was killed. Its log is not kept by the engine as well. Values of the environment stand in argv unless they sound like secrets. */
+/* docker and podman: the same options, except for GPUs. A script on the node runs the engine's client in the foreground and asks
+   afterwards how the container ended; so the container is not removed by the engine (--rm) but by that script, and by cleanup where
+   the script was killed. Its log is not kept by the engine as well. Values of the environment stand in argv unless they sound like
+   secrets. */
 #include "base/base.h"
 
 #include "fleet/runtime_oci.h"

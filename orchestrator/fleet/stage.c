@@ -18,7 +18,7 @@ const char *stage_way_name(enum stage_way way)
 
 /* ---- this machine itself ---- */
 
-/* A local node uses what lies here; gathering has held it against what was expected. */
+/* A local node uses the files in place; gathering has compared them with what was expected. */
 static void report_local(struct staging *staging)
 {
     struct stage_node *node = &staging->report.nodes[0];
@@ -79,7 +79,7 @@ static void report_node(struct staging *staging, size_t idx)
     }
 }
 
-/* Every node is busy from the beginning to the end: a chain has all its members. */
+/* All nodes are busy from beginning to end: a chain needs all its members. */
 static int stage_nodes(struct staging *staging, struct err *err)
 {
     struct fleet *fleet = staging->fleet;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sending: rounds, each one stream through a chain of the nodes that lack something. A stream begins with what the least of them has
-   not, in the order's sequence; who has it already only passes it on. */
+/* Sending: rounds, each one stream through a chain of the nodes that lack something. A stream begins with the first file, in the
+   order's sequence, that any of them lacks; a node that has it only passes it on. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -186,7 +186,7 @@ static void close_stream(struct staging *staging)
     fd_close(&staging->chain.file_fd);
 }
 
-/* From here on the members say what they have now. */
+/* From here on the members report what they have now. */
 static void drain(struct staging *staging, bool was_cut)
 {
     struct chain *chain = &staging->chain;
@@ -335,7 +335,7 @@ static void step_sending(struct staging *staging)
     if (result == 0) {
         watch(staging, true);
         if (loop_now_ns(staging->fleet->loop) - chain->moved_ns > STAGE_STALL_NS) {
-            stage_demote(staging, first, "it takes nothing any more");
+            stage_demote(staging, first, "it no longer accepts data");
             drain(staging, true);
         }
         return;
@@ -347,8 +347,8 @@ static void step_sending(struct staging *staging)
     drain(staging, result < 0);
 }
 
-/* Until each member has said what it has now, is over, or does nothing for long. One that never saw a stream that was cut has nothing
-   to say: what it said last holds, and its next stream takes the place of one that it still waits for. */
+/* Waits until each member has reported what it has now, is over, or is silent for long. One that never saw a broken stream has
+   nothing to report: its last report is valid, and its next stream replaces the one that it still waits for. */
 static void step_draining(struct staging *staging)
 {
     struct chain *chain = &staging->chain;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is to be staged, as it lies here. */
+/* The local files that are to be staged. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -156,7 +156,7 @@ static int gather_items(struct gathering *g, size_t n_items, struct err *err)
     return 0;
 }
 
-/* A cache that cannot be kept costs time, no truth. */
+/* A cache that cannot be saved only costs time. */
 static void make_cache_folder(struct staging *staging)
 {
     const char *path = staging->opts->cache_path;
@@ -202,7 +202,7 @@ static char *mark_path(struct arena *arena, const struct relay_item *item)
     return fs_join(arena, item->mark_folder, item->mark_name);
 }
 
-/* A folder that nobody may write to has no mark: it is copied. */
+/* A read-only folder cannot be marked: it is copied. */
 static int mark_item(struct staging *staging, size_t idx, struct err *err)
 {
     struct relay_item *item = &staging->order.items[idx];
@@ -218,7 +218,8 @@ static int mark_item(struct staging *staging, size_t idx, struct err *err)
         arena_printf(staging->arena, STAGE_MARK_PREFIX "%.16s", hex + RELAY_MARK_HEX - 16);
     item->mark_hex = arena_strndup(staging->arena, hex, RELAY_MARK_HEX);
     if (fs_write_atomic(mark_path(staging->arena, item), str_of(item->mark_hex), &why) < 0) {
-        log_line(LOG_INFO, "whether the nodes share it is not known, it is copied: %s", why.msg);
+        log_line(LOG_INFO, "it is not known whether the nodes share it, so it is copied: %s",
+                 why.msg);
         item->mark_folder = item->mark_name = item->mark_hex = NULL;
     }
     return 0;

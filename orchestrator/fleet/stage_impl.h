@@ -20,8 +20,8 @@
 #define STAGE_MARK_PREFIX ".reperf-mark-"
 
 enum stage_phase {
-    PHASE_FOLDER, /* asking for its work folder */
-    PHASE_ORDER,  /* what it is to have goes there */
+    PHASE_FOLDER, /* being asked for its work folder */
+    PHASE_ORDER,  /* its order is being sent */
     PHASE_RELAY,  /* its relay runs */
     PHASE_OVER,   /* done or failed */
 };
@@ -43,7 +43,7 @@ struct staging_node {
     uint32_t part;       /* of what is shared, that it reads */
     struct strbuf order; /* of the relay */
     struct strbuf line;  /* under way */
-    char tail[256];      /* the last line that was none of the relay's */
+    char tail[256];      /* the last line that was not the relay's */
     uint8_t *is_missing; /* beside the order's files */
     size_t n_missing;
     uint8_t *was_bad; /* a file came damaged once */
@@ -130,12 +130,12 @@ char *stage_item_root(const struct staging *staging, struct arena *arena, const 
 /* ---- stage_node.c ---- */
 
 enum step stage_step_node(void *ctx, struct fleet_node *fleet_node, size_t idx, struct err *err);
-/* To the next way that serves a node; why is for people. */
+/* Switches to the next way of serving a node; why is for people. */
 void stage_demote(struct staging *staging, size_t idx, const char *why);
 
 /* ---- stage_chain.c ---- */
 
-/* What can be done now about sending. */
+/* Sends what can be sent now. */
 void stage_send(struct staging *staging);
 /* Gives up the stream; the nodes keep what they have. */
 void stage_cut(struct staging *staging);
@@ -143,10 +143,10 @@ void stage_chain_release(struct staging *staging);
 
 /* ---- stage_feed.c ---- */
 
-/* The next part of its stream, by a request; STEP_DONE: it is there. */
+/* Sends the next part of its stream in a request; STEP_DONE: delivered. */
 enum step stage_feed(struct staging *staging, struct staging_node *node, struct remote *remote,
                      struct err *err);
-/* Its next stream begins anew. */
+/* Its next stream starts from the beginning. */
 void stage_feed_again(struct staging_node *node);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One node's way through a staging: its work folder, its relay, what that says, and what its end means. */
+/* One node during a staging: its work folder, its relay, its relay's reports, and the meaning of its end. */
 #include "base/base.h"
 
 #include "base/log.h"
@@ -45,7 +45,7 @@ static void drop_missing(struct staging *staging, struct staging_node *node, uin
     }
 }
 
-/* Once is a broken transfer, and the file comes again; twice the same is no chance. */
+/* Once is a broken transfer, and the file is sent again; the same twice is not chance. */
 static void take_bad(struct staging *staging, struct staging_node *node, uint64_t idx)
 {
     if (idx >= staging->order.n_files) {
@@ -76,7 +76,7 @@ static void take_lost(struct staging *staging, const struct relay_line *line)
         return;
     }
     stage_demote(staging, lost, why);
-    /* Those behind it get nothing any more. */
+    /* The nodes after it receive nothing any more. */
     if (chain->n_members && chain->members[chain->n_members - 1] != lost) {
         stage_cut(staging);
     }
@@ -189,7 +189,7 @@ void stage_demote(struct staging *staging, size_t idx, const char *why)
              node->mode == MODE_DIRECT ? "alone" : "by SSH");
 }
 
-/* A connection that broke while all was well: what is there stays, and the relay is started again. */
+/* A connection that broke without another fault: existing data stays, and the relay is started again. */
 static bool may_run_again(struct staging_node *node, const struct err *err)
 {
     return (err->code == ERR_NODE || err->code == ERR_NET || err->code == ERR_TIMEOUT) &&
@@ -266,7 +266,7 @@ static enum step take_heard(struct staging *staging, struct staging_node *node, 
         restart(staging, node);
         return STEP_AGAIN;
     }
-    return step_fail(err_set(err, ERR_NODE, "what its relay does is not understood: \"%.*s\"",
+    return step_fail(err_set(err, ERR_NODE, "unexpected answer of its relay: \"%.*s\"",
                              STR_ARG(str_sub(word, 0, 100))));
 }
 
@@ -283,7 +283,7 @@ static enum step hear(struct staging *staging, struct staging_node *node, struct
     if (step == STEP_DONE) {
         step = take_heard(staging, node, err);
         strbuf_clear(&node->answer);
-        /* The next is asked at once: nothing would wake the loop for it. */
+        /* The next request is sent at once: nothing would wake the loop for it. */
         return step == STEP_AGAIN && node->phase == PHASE_RELAY ? STEP_DONE : step;
     }
     return step;

@@ -12,7 +12,7 @@ struct str cell_format(const struct report_case *c, const struct cell *cell)
     return cell->derive != DERIVE_NONE ? STR_EMPTY : cell->format.ptr ? cell->format : c->format;
 }
 
-/* The case's rule is for its throughput. Other metrics have their own rule or none. */
+/* The case's rule is for its throughput; other metrics have their own rule or none. */
 struct str cell_rule(const struct report_case *c, const struct cell *cell)
 {
     bool is_rate = cell->metric == METRIC_THROUGHPUT || cell->metric == METRIC_RUN_THROUGHPUT;
@@ -39,7 +39,7 @@ static const char *const DERIVE_RULES[] = {[DERIVE_NONE] = "",
                                            [DERIVE_MEAN] = "derived:mean",
                                            [DERIVE_MEDIAN] = "derived:median"};
 
-/* From what is printed for its own cells. References were checked when the report was read. */
+/* From the printed values of its own cells. References were checked when the report was read. */
 static double derived_value(const struct report *report, const struct cell *cell,
                             struct arena *arena)
 {
@@ -59,7 +59,7 @@ static double derived_value(const struct report *report, const struct cell *cell
     return stats_sorted_median(values, cell->n_of);
 }
 
-/* A derived cell has no rule that would say how its digits were made: either way of making them counts, and is said. */
+/* A derived cell has no rule that says how its digits were made: either rounding counts, and the verdict says which. */
 static void judge_derived(struct audit *audit, struct cell_audit *a)
 {
     const struct cell *cell = a->cell;
@@ -83,10 +83,10 @@ static struct str note_of_absent(const struct audit *audit, const struct audit_l
     if (log->is_unreadable) {
         text = arena_printf(audit->arena, "log cannot be read: %.*s", STR_ARG(log->why));
     } else if (log->tried.ptr) {
-        text = arena_printf(audit->arena, "log not there: %.*s (tried %.*s)",
-                            STR_ARG(log->ref.path), STR_ARG(log->tried));
+        text = arena_printf(audit->arena, "log missing: %.*s (tried %.*s)", STR_ARG(log->ref.path),
+                            STR_ARG(log->tried));
     } else {
-        text = arena_printf(audit->arena, "log not there: %.*s", STR_ARG(log->ref.path));
+        text = arena_printf(audit->arena, "log missing: %.*s", STR_ARG(log->ref.path));
     }
     return str_of(text);
 }
@@ -122,7 +122,7 @@ struct rule_case audit_case_of_log(const struct report_case *c, const struct rul
     return of;
 }
 
-/* format: of the logs, where what they state is to count; NULL: the row's own counts. */
+/* format: the logs' format, if the counts that they state are to be used; NULL: the row's own counts. */
 static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
                          const struct format *format, struct rule_value *ret, struct err *err)
 {
@@ -163,7 +163,7 @@ const struct rule *audit_rule_of(const struct audit *audit, const struct cell_au
     return format ? format_rule(format, cell->rule) : NULL;
 }
 
-/* No number of this cell can be recomputed: the verdict says so, and the note says why. */
+/* No number can be recomputed for this cell: the verdict says so, and the note says why. */
 static void judge_none(struct cell_audit *a, enum log_state state, struct str why)
 {
     a->verdict = AUDIT_NO_LOG;
@@ -189,14 +189,15 @@ static enum log_state state_of(const struct rule *rule, const struct audit_log *
         return LOG_UNREADABLE;
     }
     if (m->n_runs > 1 || m->verdict == PARSE_NO_METRIC) {
-        /* Of several runs the rule's; of none with the primary figure, the last, whose other one it reads. */
+        /* Of several runs the one that the rule takes; if no run has the primary figure, the last, whose other figure
+           it reads. */
         return (rule->run == RUN_FIRST ? m->first_run : m->last_run) == PARSE_OK ? LOG_WHOLE
                                                                                  : LOG_INCOMPLETE;
     }
     return m->verdict == PARSE_OK ? LOG_WHOLE : LOG_INCOMPLETE;
 }
 
-/* What each log shows of the row, and whether it is whole. */
+/* What each log proves about the row, and whether it is whole. */
 static void look_at_logs(struct audit *audit, struct cell_audit *a, const struct format *format,
                          const struct rule *rule)
 {
@@ -208,7 +209,7 @@ static void look_at_logs(struct audit *audit, struct cell_audit *a, const struct
         struct identity one =
             m ? identity_of(audit->arena, format, m, &row, rule)
               : identity_none(log->is_unreadable ? STR_LIT("the log cannot be read")
-                                                 : STR_LIT("the log is not there"));
+                                                 : STR_LIT("the log is missing"));
         enum log_state state = state_of(rule, log);
         if (identity_proof(&one) > identity_proof(&a->identity)) {
             a->identity_log = idx;
@@ -221,7 +222,7 @@ static void look_at_logs(struct audit *audit, struct cell_audit *a, const struct
     }
 }
 
-/* The log belongs to another row: whatever its number is, it is not this cell's. */
+/* The log belongs to another row: its number is not this cell's, whatever it is. */
 static void judge_row(struct audit *audit, struct cell_audit *a)
 {
     a->proof = identity_proof(&a->identity);
@@ -237,7 +238,7 @@ static void judge_row(struct audit *audit, struct cell_audit *a)
     }
 }
 
-/* One digit that is another, before the last: no rounding makes that, a hand does. */
+/* One different digit before the last: rounding cannot cause that, a typing error can. */
 static bool is_slip(const char *printed, const char *found)
 {
     size_t len = strlen(printed);
@@ -255,7 +256,7 @@ static bool is_slip(const char *printed, const char *found)
     return n == 1 && at + 1 < len;
 }
 
-/* A match shows its digits. */
+/* Notes the digits of a match. */
 static void judge_digits(struct audit *audit, struct cell_audit *a, enum rounding rounding)
 {
     struct str found;
@@ -313,7 +314,7 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
         look_at_logs(audit, a, format, rule);
     }
     if (!rule) {
-        /* Whatever else its logs lack: no log would give this number. */
+        /* Takes precedence over anything that its logs lack: no log would give this number. */
         a->note = missing ? str_of(missing) : a->note;
         a->log_state = LOG_WHOLE;
         judge_none(a, LOG_NO_RULE, STR_LIT("no rule says how its log gives this number"));
@@ -343,7 +344,7 @@ static struct cell_audit *find_audited(const struct report_audit *out, struct st
     return NULL;
 }
 
-/* A derived cell is proven as far as the cells that it is derived from. */
+/* A derived cell is proven as far as the cells that it is derived from are. */
 static void prove_derived(struct audit *audit, struct cell_audit *a)
 {
     const struct report_audit *out = audit->out;

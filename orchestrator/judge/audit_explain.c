@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where its rule does not give a cell: a search over named statistics and windows for one that does. With many candidates
-   some fit by chance, so that only one that gives every cell of the group counts as an explanation. */
+/* If its rule does not give a cell: a search over named statistics and windows for one that does. With many candidates
+   some fit by chance, so only a candidate that gives every cell of the group counts as an explanation. */
 #include "base/base.h"
 
 #include <math.h>
@@ -22,10 +22,10 @@ struct search {
     struct cell_audit *cell;
     const struct rule *base;
     struct explanation found;
-    double batch_factor; /* of the candidate being tried: other batch over the row's */
+    double batch_factor; /* of the candidate being tried: its batch over the row's */
 };
 
-/* Exact when rounded or when cut off; which of the two. */
+/* Whether it is exact when rounded or when cut off, and which of the two. */
 static bool gives(const struct cell_audit *a, double value, enum rounding rounding)
 {
     return verdict_audit(value, a->cell->published, a->cell->decimals, rounding) == AUDIT_EXACT;
@@ -38,7 +38,7 @@ static bool is_in_group(const struct cell_audit *a, const struct cell_audit *b)
            str_eq(cell_format(a->of_case, a->cell), cell_format(b->of_case, b->cell));
 }
 
-/* How many cells of the group this candidate gives, with the same way of making the digits. */
+/* How many cells of the group this candidate gives with the same rounding. */
 static size_t count_given(const struct search *s, const struct rule *rule, enum rounding rounding)
 {
     const struct report_audit *out = s->audit->out;
@@ -141,7 +141,7 @@ static void try_stamps(struct search *s, struct rule rule, int64_t n)
     }
 }
 
-/* Step times become rates by a batch: that another batch was put in is a candidate. */
+/* Step times become rates by a batch: each other batch is a candidate. */
 static void try_batches(struct search *s, struct rule rule, int64_t n)
 {
     rule.statistic = STAT_MEAN;
@@ -167,7 +167,7 @@ enum scale audit_scale_of(const struct series *series)
                                          : SCALE_NONE;
 }
 
-/* Is this series about the same kind of number as the one of the stated rule? */
+/* Whether this series has the same kind of number as that of the stated rule. */
 static bool is_candidate(const struct search *s, const struct series *series)
 {
     bool is_rate = s->cell->cell->metric == METRIC_THROUGHPUT ||
@@ -233,7 +233,7 @@ static double printed_for(const struct audit *audit, struct str id)
     return cell->published;
 }
 
-/* Other numbers printed for the denominator's own case, such as one of its runs, put in its place. */
+/* Tries other numbers printed for the denominator's case, such as one of its runs, as the denominator. */
 static void search_ratio(struct audit *audit, struct cell_audit *a)
 {
     const struct report_case *base = NULL;
@@ -286,10 +286,10 @@ static void note_search(struct audit *audit, struct cell_audit *a)
         a->note =
             arena_str(audit->arena, "%s gives all %zu cells of its group", e->best.ptr, e->n_group);
     } else if (e->n_group == 1) {
-        a->note =
-            arena_str(audit->arena,
-                      "%zu of %zu other rules give it; alone in its group, it shows none of them",
-                      e->n_matching, e->n_tried);
+        a->note = arena_str(
+            audit->arena,
+            "%zu of %zu other rules give it; as the only cell of its group, it proves none of them",
+            e->n_matching, e->n_tried);
     } else {
         a->note =
             arena_str(audit->arena,

@@ -49,7 +49,7 @@ static bool is_rate(const struct cell_audit *a)
     return a->cell->metric == METRIC_THROUGHPUT && a->cell->derive == DERIVE_NONE;
 }
 
-/* Only single samples give the number: someone read it off one line. */
+/* Only single samples give the number: someone took it from one line. */
 static void find_single(struct audit *audit, const struct cell_audit *a)
 {
     const struct explanation *e = &a->explanation;
@@ -68,7 +68,7 @@ static double job_rate(const struct cell_audit *a, const struct interval *i)
     return (double)i->n_steps * (double)c->gpus * (double)c->batch_per_gpu / i->seconds;
 }
 
-/* The fastest interval of the log is what is printed, and the others are slower. */
+/* The printed number is the fastest interval of the log. */
 static void find_best(struct audit *audit, const struct cell_audit *a)
 {
     struct pace pace;
@@ -187,7 +187,7 @@ static void find_time(struct audit *audit, const struct cell_audit *a)
     }
 }
 
-/* Two formats read one log: their lines must be of the same days. */
+/* If two formats read one log, their lines must be of the same days. */
 static void find_clock(struct audit *audit, const struct span *spans, size_t at)
 {
     const struct cell_audit *a = &audit->out->cells[at];
@@ -202,14 +202,14 @@ static void find_clock(struct audit *audit, const struct span *spans, size_t at)
         day_of(spans[at].from, day, sizeof(day));
         day_of(spans[idx].from, b_day, sizeof(b_day));
         finding_add(&audit->out->findings, audit->arena, "clock-implausible", cell_where(audit, a),
-                    "lines of format %.*s are of %s, and those of %.*s of %s",
+                    "lines of format %.*s are of %s, but those of %.*s of %s",
                     STR_ARG(a->measurements[0]->format), day, STR_ARG(b->measurements[0]->format),
                     b_day);
         return;
     }
 }
 
-/* Rate x time between steps = items a step. Source of the factor: half of a step's work again cannot be clock noise. */
+/* Rate x time between steps = items per step. Source of the factor: half a step's work more cannot be clock noise. */
 static void find_step_work(struct audit *audit, const struct cell_audit *a)
 {
     const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
@@ -240,10 +240,10 @@ static void find_step_work(struct audit *audit, const struct cell_audit *a)
     items /= (double)(last->step - first->step);
     stated = (double)a->of_case->gpus * (double)a->of_case->batch_per_gpu * (double)accumulated;
     if (items > STEP_WORK_FACTOR * stated) {
-        finding_add(
-            &audit->out->findings, audit->arena, "step-work-differs", cell_where(audit, a),
-            "%s: a step of the log works on %.0f items, and %.0f are stated: %.0f batches a step",
-            a->cell->id.ptr, items, stated, items / stated * (double)accumulated);
+        finding_add(&audit->out->findings, audit->arena, "step-work-differs", cell_where(audit, a),
+                    "%s: a step of the log processes %.0f items, but %.0f are stated: %.0f batches "
+                    "per step",
+                    a->cell->id.ptr, items, stated, items / stated * (double)accumulated);
     }
 }
 
@@ -257,14 +257,14 @@ static bool is_noted(const struct findings *list, const char *id, struct str whe
     return false;
 }
 
-/* A rule that takes the lines of the case's own GPU count tells the runs of a file apart. */
+/* A rule that takes only lines of the case's GPU count tells the runs in a file apart. */
 static bool is_told_apart(const struct audit *audit, const struct cell_audit *a)
 {
     const struct rule *rule = audit_rule_of(audit, a);
     return rule && rule->match_gpus;
 }
 
-/* The raw log is not the one whose digest logs/published holds: the numbers may follow from it, but it is another log. */
+/* The raw log is not the one whose digest logs/published has: even if the numbers follow from it, it is another log. */
 static void find_log_changed(struct audit *audit, const struct cell_audit *a, struct str path)
 {
     struct findings *list = &audit->out->findings;
@@ -307,7 +307,7 @@ static void find_log_states(struct audit *audit, const struct cell_audit *a)
             }
         } else if (!m && !is_noted(list, "log-missing", path)) {
             finding_add(list, audit->arena, "log-missing", path, "%s needs it: %s", a->cell->id.ptr,
-                        a->note.ptr ? a->note.ptr : "it is not there");
+                        a->note.ptr ? a->note.ptr : "it is missing");
         } else if (m && is_no_whole_run(m) && !is_noted(list, "log-incomplete", path)) {
             finding_add(list, audit->arena, "log-incomplete", path, "%.*s (read as %.*s)",
                         STR_ARG(m->why), STR_ARG(m->format));
@@ -320,7 +320,7 @@ static void find_log_states(struct audit *audit, const struct cell_audit *a)
     }
 }
 
-/* A cell that has its logs and a rule, and still no number: it was not checked, and that must be seen. */
+/* A cell with logs and a rule but without a number was not checked, which must be visible. */
 static void find_unread(struct audit *audit, const struct cell_audit *a)
 {
     struct findings *list = &audit->out->findings;
@@ -332,7 +332,7 @@ static void find_unread(struct audit *audit, const struct cell_audit *a)
     }
     for (size_t idx = 0; idx < a->n_logs; idx++) {
         if (!a->measurements[idx]) {
-            return; /* log-missing says it */
+            return; /* reported as log-missing */
         }
     }
     if (a->n_logs && a->rule.ptr && a->verdict == AUDIT_NO_LOG &&
@@ -343,7 +343,7 @@ static void find_unread(struct audit *audit, const struct cell_audit *a)
     }
 }
 
-/* One finding a stack: its numbers that nothing published stands behind. */
+/* One finding per stack: its numbers without any published log. */
 static void find_unpublished(struct audit *audit, const struct stack *stack)
 {
     size_t n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings about what logs state of their own run: against the report's conditions, and against each other. */
+/* Findings about what logs state about their own run: against the report's conditions, and against each other. */
 #include "base/base.h"
 
 #include <math.h>
@@ -16,7 +16,8 @@ static bool to_number(struct str text, double *ret)
     return str_to_f64(text, ret, &err) == 0;
 }
 
-/* "8.0" and "8.0.5" are one version, less or more exactly; "8.1" is another. Parts are cut at dots. */
+/* "8.0" and "8.0.5" are one version, stated more or less exactly; "8.1" is another. Versions are compared part by
+   part. */
 static bool is_version_prefix(struct str a, struct str b)
 {
     struct str part_a;
@@ -81,7 +82,7 @@ static const char *const NUMBERS[] = {"iterations",
                                       "dataset_images",
                                       NULL};
 
-/* Does the log contradict what is stated? Names whose texts cannot be checked against each other never do. */
+/* Whether the log contradicts what is stated; never for names whose texts cannot be compared. */
 static bool contradicts(struct str name, struct str stated, struct str fact)
 {
     double x = 0;
@@ -107,7 +108,7 @@ static bool contradicts(struct str name, struct str stated, struct str fact)
     return false;
 }
 
-/* Repeats of one case say the same: once is enough. */
+/* Repeats of one case give the same finding: once is enough. */
 static void add_once(struct audit *audit, const char *id, struct str where, struct str message)
 {
     const struct findings *list = &audit->out->findings;
@@ -125,7 +126,7 @@ static struct str fact_where(struct audit *audit, const struct cell_audit *a, si
     return arena_str(audit->arena, "%.*s:%" PRId64, STR_ARG(a->logs[log].path), fact->line);
 }
 
-/* Of the log: the run whose samples the cell's rule takes; < 0: whichever. */
+/* The run of the log whose samples the cell's rule takes; < 0: any. */
 static int32_t run_of(const struct audit *audit, const struct cell_audit *a, size_t log)
 {
     const struct rule *rule = audit_rule_of(audit, a);
@@ -141,7 +142,7 @@ static void find_batch(struct audit *audit, const struct cell_audit *a, size_t l
     bool is_gpu = str_eq_z(fact->name, "batch_per_gpu");
     double batch = 0;
     if (a->measurements[log]->n_runs > 1 && run_of(audit, a, log) < 0) {
-        return; /* which run stated it is not known */
+        return; /* unknown which run stated it */
     }
     double row = (double)c->batch_per_gpu * (is_gpu ? 1 : (double)c->gpus);
     double node = (double)c->batch_per_gpu * (double)c->gpus_per_node;
@@ -157,8 +158,8 @@ static void find_batch(struct audit *audit, const struct cell_audit *a, size_t l
         return;
     }
     add_once(audit, "batch-differs", fact_where(audit, a, log, fact),
-             arena_str(audit->arena, "%s: the row's %s is %.0f, and the log's is %.*s",
-                       a->cell->id.ptr, is_gpu ? "batch of a GPU" : "batch of all GPUs", row,
+             arena_str(audit->arena, "%s: the row's %s is %.0f, but the log's is %.*s",
+                       a->cell->id.ptr, is_gpu ? "batch per GPU" : "batch of all GPUs", row,
                        STR_ARG(fact->value)));
 }
 
@@ -178,12 +179,12 @@ static void find_fact(struct audit *audit, const struct cell_audit *a, size_t lo
             "%s: the list of images is repeated %.*s times", a->cell->id.ptr, STR_ARG(fact->value));
     } else if (has_stated && contradicts(fact->name, stated, fact->value)) {
         add_once(audit, "log-contradicts-condition", fact_where(audit, a, log, fact),
-                 arena_str(audit->arena, "%s: %.*s is stated as %s, and the log says %.*s",
+                 arena_str(audit->arena, "%s: %.*s is stated as %s, but the log says %.*s",
                            a->cell->id.ptr, STR_ARG(fact->name), stated.ptr, STR_ARG(fact->value)));
     }
 }
 
-/* Several patterns may state one thing more or less exactly: the first of a name counts. */
+/* Several patterns may give one fact more or less exactly: the first with a name counts. */
 static bool is_first_of_name(const struct measurement *m, size_t idx, int32_t run)
 {
     for (size_t before = 0; before < idx; before++) {
@@ -222,7 +223,7 @@ static void find_software(struct audit *audit, size_t first, const char *name)
             continue;
         }
         if (idx < first) {
-            return; /* said at the first of them */
+            return; /* reported for the first of them */
         }
         if (!str_eq(x->value, y->value)) {
             add_once(audit, "software-differs", fact_where(audit, b, 0, y),

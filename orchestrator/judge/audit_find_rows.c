@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings about what ties a cell to its log: the row that the log is of, and the rule that reads it. */
+/* Findings about what connects a cell to its log: the row that the log belongs to, and the rule that reads it. */
 #include "base/base.h"
 
 #include "judge/audit_parts.h"
@@ -24,7 +24,7 @@ static void find_other_row(struct audit *audit, const struct cell_audit *a)
     }
 }
 
-/* One sample of many, whichever way it is picked. A tool's own figure is no sample. */
+/* Whether it picks one sample of many, in whatever way. A tool's own figure is not a sample. */
 static bool picks_sample(const struct rule *rule, const struct cell_audit *a,
                          const struct series *series)
 {
@@ -40,7 +40,8 @@ static bool fits_scope(const struct rule *rule, const struct series *series)
     return rule->scale == (is_whole ? SCALE_NONE : audit_scale_of(series));
 }
 
-/* What the report itself states is its own affair; what somebody found that fits must not be a sample or a wrong product. */
+/* A rule that the report states is its own affair; one that somebody found to fit must not pick a sample or use a wrong
+   product. */
 static void find_rule(struct audit *audit, const struct cell_audit *a)
 {
     struct findings *list = &audit->out->findings;
@@ -52,12 +53,12 @@ static void find_rule(struct audit *audit, const struct cell_audit *a)
     }
     if (picks_sample(rule, a, series)) {
         finding_add(list, audit->arena, "rule-picks-sample", cell_where(audit, a),
-                    "%s: %.*s takes one of %zu samples, and the report does not say so",
+                    "%s: %.*s takes one of %zu samples, but the report does not say so",
                     a->cell->id.ptr, STR_ARG(rule->id), series->n);
     }
     if (!fits_scope(rule, series)) {
         finding_add(list, audit->arena, "rule-scale-differs", cell_where(audit, a),
-                    "%s: %.*s scales by %s, and a value of %.*s is that of a %s", a->cell->id.ptr,
+                    "%s: %.*s scales by %s, but a value of %.*s is per %s", a->cell->id.ptr,
                     STR_ARG(rule->id), scale_name(rule->scale), STR_ARG(series->name),
                     scope_name(series->scope));
     }

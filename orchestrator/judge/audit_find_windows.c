@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings about rules: what they leave in and out, and whether both sides of a row leave out the same. */
+/* Findings about rules: what they include and leave out, and whether both sides of a row leave out the same. */
 #include "base/base.h"
 
 #include <math.h>
@@ -62,7 +62,7 @@ static bool keeps_all(const struct rule *rule)
            !rule->window.skips_warmup;
 }
 
-/* A tool's summary that is the mean over all of its lines, the first cold one too. */
+/* A tool's summary that is the mean over all of its lines, including the first, cold one. */
 static bool is_mean_of_all(const struct cell_audit *a, const struct rule *rule)
 {
     const struct series *s = measurement_primary(a->measurements[0]);
@@ -134,7 +134,7 @@ static void find_mixed_rules(struct audit *audit, size_t first)
     strbuf_init(&list, LIST_BYTES);
     for (size_t idx = 0; idx < first; idx++) {
         if (is_rate(&out->cells[idx]) && same_column(a, &out->cells[idx])) {
-            return; /* said at its first cell */
+            return; /* reported for its first cell */
         }
     }
     seen[0] = audit_rule_of(audit, a);
@@ -189,7 +189,7 @@ static bool is_said(const struct findings *list, const char *id, struct str part
     return false;
 }
 
-/* Both frameworks of a row: once for each pair of stacks and rules. */
+/* Compares both frameworks of a row, once for each pair of stacks and rules. */
 static void find_row(struct audit *audit, const struct like_row *row)
 {
     const struct rule *a = audit_rule_of(audit, row->a);

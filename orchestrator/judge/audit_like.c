@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Like for like: each row of two frameworks under one rule: items over time, the same number of first steps left out on both
-   sides, nothing trimmed, no last interval that holds a checkpoint. Running means are taken apart into the time between
-   their lines. Where a log holds only a tool's own figure, that figure stands, and the row says so. */
+   sides, nothing trimmed, no last interval that holds a checkpoint. Running means are converted to the times between their
+   lines. If a log holds only a tool's own figure, that figure is used, and the row says so. */
 #include "base/base.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 #define WARMUP_SHARE 0.1 /* of the shorter run's steps */
 #define CHECKPOINT_FACTOR                                                                          \
-    1.15 /* a last interval this much slower than the slowest other holds more than its steps */
+    1.15 /* a last interval this much slower than the slowest of the others contains more than its steps */
 #define REASON_BYTES 300
 
 /* --- one log as intervals --------------------------------------------------------------------------- */
@@ -22,7 +22,7 @@ static bool is_pace(const struct series *s)
                         s->quantity == QTY_STEP_TIME);
 }
 
-/* The series that the cell's rule reads, where it says how fast each interval was; else the primary one, if it does. */
+/* The series that the cell's rule reads if it gives the speed of each interval; else the primary one if that does. */
 static const struct series *pace_series(const struct rule *rule, const struct measurement *m)
 {
     const struct series *own = measurement_series(m, rule->series);
@@ -60,7 +60,7 @@ static double mean_time(const struct series *s, const struct report_case *c, dou
                : (double)c->gpus * (double)c->batch_per_gpu / (value * job_factor(s, c));
 }
 
-/* The batch that ran, where step times must be turned into rates: the log's word goes before the table's. */
+/* The batch that ran, to turn step times into rates: the log takes precedence over the table. */
 static int64_t batch_of(const struct audit *audit, const struct cell_audit *a,
                         const struct series *s)
 {
@@ -115,7 +115,7 @@ bool audit_pace(struct audit *audit, const struct cell_audit *a, struct pace *re
             continue;
         }
         if (ret->n == 0) {
-            /* An interval is as long as the first: the run began that many steps before the first line. */
+            /* Intervals are equally long: the run began that many steps before the first line. */
             first_step = s->quantity == QTY_RUNNING_MEAN || at->step < 1 ? at->step : 1;
         }
         add_interval(s, a->of_case, ret, at, &total_s, first_step);
@@ -128,7 +128,7 @@ bool audit_pace(struct audit *audit, const struct cell_audit *a, struct pace *re
     return ret->n > 0;
 }
 
-/* How much slower the last interval's steps are than the slowest of the others after `from`; 0 where there are too few. */
+/* How much slower the last interval's steps are than the slowest of the others after `from`; 0 if there are too few. */
 double pace_last_over_slowest(const struct pace *pace, size_t from)
 {
     double slowest = 0;
@@ -161,7 +161,7 @@ static void read_side(struct audit *audit, const struct cell_audit *a, struct si
     }
 }
 
-/* Items a second after the first `skip` steps; NAN where nothing is left. */
+/* Items per second after the first `skip` steps; NAN if nothing is left. */
 static double side_rate(struct side *side, int64_t skip)
 {
     const struct report_case *c = side->cell->of_case;
@@ -191,7 +191,7 @@ static void add_reason(struct strbuf *out, const char *text)
     strbuf_printf(out, "%s%s", out->len ? "; " : "", text);
 }
 
-/* What one rule cannot make alike. */
+/* Differences that a common rule cannot remove. */
 static void list_reasons(const struct side *a, const struct side *b, struct strbuf *out)
 {
     static const char *const NAMES[] = {
@@ -216,7 +216,7 @@ static void list_reasons(const struct side *a, const struct side *b, struct strb
     }
 }
 
-/* The log's own figure where it has nothing else: the number that its rule gives. */
+/* The log's own figure if it has nothing else: the number that its rule gives. */
 static double fallback_rate(const struct side *side)
 {
     return side->cell->n_logs ? side->cell->recomputed : (double)NAN;
@@ -265,7 +265,7 @@ static bool same_place(const struct report_case *a, const struct report_case *b)
            (!a->variant.len || str_eq(a->variant, b->variant));
 }
 
-/* How many cells of the same stack and place have a smaller batch: rows put the n-th batch of one beside the n-th of others. */
+/* How many cells of the same stack and place have a smaller batch: rows pair the n-th batches of their frameworks. */
 static size_t batch_rank(const struct report_audit *out, const struct cell_audit *a)
 {
     size_t n = 0;

@@ -15,13 +15,13 @@ struct audit {
 
 /* audit_cells.c */
 void audit_cells(struct audit *audit);
-/* As published, but for the counts that the log itself states, where its format is given: a rate is scaled by what ran. */
+/* As published, except for counts that the log itself states, if its format is given: a rate is scaled by what ran. */
 struct rule_case audit_case_of_log(const struct report_case *c, const struct rule *rule,
                                    const struct format *format, const struct measurement *m);
-/* The number of this cell by another rule; false where the rule does not apply. */
+/* The number of this cell by another rule; false if the rule does not apply. */
 bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_value *ret);
 
-/* By which the cell is judged, or NULL: none, or one that its format does not have. */
+/* The rule that the cell is judged by, or NULL: none, or one that its format does not have. */
 const struct rule *audit_rule_of(const struct audit *audit, const struct cell_audit *cell);
 
 /* What turns a value of the series into a number of the job. */
@@ -32,7 +32,7 @@ void audit_explain(struct audit *audit);
 
 /* audit_like.c */
 struct interval { /* from one line of a log to the next */
-    int64_t step; /* of the line at its end, as printed */
+    int64_t step; /* the step of the line at its end, as printed */
     int64_t n_steps;
     double seconds;
 };
@@ -41,7 +41,7 @@ struct pace { /* one run of one log as intervals; of the rank that prints first 
     size_t n;
     const struct series *series;
 };
-/* False where the log holds no series of intervals. */
+/* False if the log holds no series of intervals. */
 bool audit_pace(struct audit *audit, const struct cell_audit *cell, struct pace *ret_pace);
 double pace_last_over_slowest(const struct pace *pace, size_t from);
 void audit_like_for_like(struct audit *audit);
@@ -52,7 +52,7 @@ void audit_find_cells(struct audit *audit);
 void audit_find_windows(struct audit *audit);
 void audit_find_facts(struct audit *audit);
 
-/* "paddle-perf-8903782/ResNet50V1.5/logs/x.txt" of the cell's first log, else the cell's place in the manifest. */
+/* The cell's first log, such as "paddle-perf-8903782/ResNet50V1.5/logs/x.txt", else its place in the manifest. */
 struct str cell_where(const struct audit *audit, const struct cell_audit *cell);
 struct str arena_str(struct arena *arena, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

@@ -15,7 +15,7 @@ static bool is_selected(const struct selection *s, const struct report_case *c)
     return plan_selects(s->globs, s->n_globs, c->id);
 }
 
-/* The number after `start`, as in "$.cases[N]..."; false of every other place. */
+/* The number after `start`, as in "$.cases[N]..."; false for every other place. */
 static bool number_of_place(struct str place, const char *start, size_t n, size_t *ret_idx)
 {
     struct str rest = str_sub(place, strlen(start), SIZE_MAX);
@@ -58,7 +58,7 @@ static bool is_cell_of(const struct report_case *c, struct str place)
     return false;
 }
 
-/* A finding that is of cases, and of none that is selected. */
+/* A finding about cases, none of which is selected. */
 static bool is_of_others(const struct selection *s, const struct finding *finding)
 {
     const struct report *report = s->report;
@@ -121,7 +121,7 @@ void audit_select(struct arena *arena, struct report_audit *audit, const struct 
     for (size_t idx = 0; idx < audit->n_rows; idx++) {
         if (is_selected(&s, audit->rows[idx].a->of_case) &&
             is_selected(&s, audit->rows[idx].b->of_case)) {
-            rows[n_rows++] = audit->rows[idx]; /* which borrow the cells as they were */
+            rows[n_rows++] = audit->rows[idx]; /* these borrow the cells as they were */
         }
     }
     audit->cells = cells;

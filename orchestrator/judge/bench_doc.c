@@ -11,7 +11,7 @@
 
 #define LIST_MAX   (1u << 24)
 #define NODES_MIN  3
-#define NEAR       1e-9 /* of what other machines' arithmetic may differ in */
+#define NEAR       1e-9 /* relative; another machine's arithmetic may differ by less */
 #define NAME_SHOWN 100
 
 struct doc_reading {
@@ -21,8 +21,7 @@ struct doc_reading {
     struct bench_limits limits;
     bool has_limit[BENCH_MEASURES];
     struct bench_all all;
-    struct bench_figure *
-        *stated; /* of each node, as the document has them; measure NULL: not listed */
+    struct bench_figure **stated; /* of each node, as in the document; measure NULL: not listed */
     struct bench_figure *stated_links;
     enum err_code first_error; /* of a node */
 };
@@ -75,7 +74,8 @@ static int member_measure(const struct json *at, struct arena *arena,
     }
     *ret = bench_measure_of(id);
     return *ret ? 0
-                : json_fail(at, err, "\"%.*s\" is no measure", STR_ARG(str_sub(id, 0, NAME_SHOWN)));
+                : json_fail(at, err, "\"%.*s\" is not a measure",
+                            STR_ARG(str_sub(id, 0, NAME_SHOWN)));
 }
 
 static int read_limit(const struct json *at, struct doc_reading *r, struct err *err)
@@ -90,7 +90,7 @@ static int read_limit(const struct json *at, struct doc_reading *r, struct err *
         return -1;
     }
     if (r->has_limit[measure - BENCH_MEASURE]) {
-        return json_fail(at, err, "%s a second time", measure->id);
+        return json_fail(at, err, "duplicate %s", measure->id);
     }
     if (limit.share < 0 || limit.share >= 1 || limit.amount < 0 || limit.bound <= 0 ||
         (!isnan(limit.share) && isnan(limit.amount))) {
@@ -134,7 +134,7 @@ static int read_values(const struct json *at, struct doc_reading *r, struct benc
         return -1;
     }
     if (repeats != (int64_t)n) {
-        return json_fail(at, err, "%lld repeats, and %zu values", (long long)repeats, n);
+        return json_fail(at, err, "%lld repeats, but %zu values", (long long)repeats, n);
     }
     figure->values = arena_array(r->arena, double, n + 1);
     for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
@@ -163,10 +163,11 @@ static int read_verdict(const struct json *at, struct doc_reading *r, enum bench
             return 0;
         }
     }
-    return json_fail(at, err, "\"%.*s\" is no verdict", STR_ARG(str_sub(verdict, 0, NAME_SHOWN)));
+    return json_fail(at, err, "\"%.*s\" is not a verdict",
+                     STR_ARG(str_sub(verdict, 0, NAME_SHOWN)));
 }
 
-/* As it stands there. */
+/* Reads a figure as the document states it. */
 static int read_figure(const struct json *at, struct doc_reading *r,
                        struct bench_figure *ret_stated, struct err *err)
 {
@@ -181,13 +182,13 @@ static int read_figure(const struct json *at, struct doc_reading *r,
         return -1;
     }
     if (!r->has_limit[f.measure - BENCH_MEASURE]) {
-        return json_fail(at, err, "there is no limit of %s", f.measure->id);
+        return json_fail(at, err, "there is no limit for %s", f.measure->id);
     }
     *ret_stated = f;
     return 0;
 }
 
-/* What follows from the values alone. Of a clock's drift the spread is stated: it is that of times that are not kept. */
+/* What follows from the values, except for the spread of a clock's drift, whose times are not kept. */
 static struct bench_figure summed(struct doc_reading *r, const struct bench_figure *stated)
 {
     struct bench_figure figure = {
@@ -230,7 +231,7 @@ static int read_error(const struct json *at, struct doc_reading *r, struct bench
         return -1;
     }
     if (!node->against.len) {
-        return json_fail(&error, err, "an error without a word why");
+        return json_fail(&error, err, "an error without a reason");
     }
     if (r->first_error == ERR_NONE) {
         bool is_integrity =
@@ -268,11 +269,11 @@ static int read_node(const struct json *at, struct doc_reading *r, size_t idx, s
         }
         size_t m = (size_t)(figure.measure - BENCH_MEASURE);
         if (stated[m].measure) {
-            return json_fail(&item, err, "%s a second time", figure.measure->id);
+            return json_fail(&item, err, "duplicate %s", figure.measure->id);
         }
         stated[m] = figure;
         if (figure.measure->what != BENCH_NET && figure.measure->what != BENCH_RING) {
-            figures[m] = summed(r, &figure); /* the network's come of the links */
+            figures[m] = summed(r, &figure); /* the network's follow from the links */
         }
     }
     return 0;
@@ -347,7 +348,7 @@ static int read_links(struct doc_reading *r, struct err *err)
     return 0;
 }
 
-/* ---- whether it is what follows ---- */
+/* ---- whether it follows from the values ---- */
 
 static bool is_same(double stated, double derived)
 {
@@ -356,7 +357,7 @@ static bool is_same(double stated, double derived)
                : fabs(stated - derived) <= NEAR * (fabs(stated) + fabs(derived));
 }
 
-/* Of a figure that was not measured no number stands there. */
+/* A figure that was not measured must have no numbers. */
 static int check_numbers(const struct doc_reading *r, struct str of,
                          const struct bench_figure *stated, const struct bench_figure *derived,
                          struct err *err)
@@ -377,7 +378,7 @@ static int check_numbers(const struct doc_reading *r, struct str of,
     };
     for (size_t idx = 0; idx < ARRAY_LEN(NUMBERS); idx++) {
         if (!is_same(NUMBERS[idx].stated, NUMBERS[idx].derived)) {
-            return json_fail(r->root, err, "%.*s: %s: %s is %.9g, and %.9g follows from the values",
+            return json_fail(r->root, err, "%.*s: %s: %s is %.9g, but %.9g follows from the values",
                              STR_ARG(of), stated->measure->id, NUMBERS[idx].name,
                              NUMBERS[idx].stated, NUMBERS[idx].derived);
         }
@@ -401,7 +402,7 @@ static int check_figure(struct doc_reading *r, struct str of, const struct bench
         return -1;
     }
     if (stated->verdict != derived->verdict) {
-        return json_fail(r->root, err, "%.*s: %s: %s, and it follows that it is %s", STR_ARG(of),
+        return json_fail(r->root, err, "%.*s: %s: %s, but %s follows from the values", STR_ARG(of),
                          stated->measure->id, bench_verdict_name(stated->verdict),
                          bench_verdict_name(derived->verdict));
     }
@@ -412,7 +413,7 @@ static int check_figure(struct doc_reading *r, struct str of, const struct bench
     return 0;
 }
 
-/* What was not measured and has no excuse is an error of the node. */
+/* A figure that was not measured, without an excuse, is an error of the node. */
 static int check_node(struct doc_reading *r, size_t idx, struct err *err)
 {
     struct bench_doc_node *node = &r->doc.nodes[idx];
@@ -521,12 +522,12 @@ static int check_summary(struct doc_reading *r, struct err *err)
         }
     }
     if (listed.n != n_listed) {
-        return json_fail(&listed.list, err, "%zu outliers, and %zu figures that are one", n_listed,
-                         listed.n);
+        return json_fail(&listed.list, err, "%zu outliers, but %zu figures that are outliers",
+                         n_listed, listed.n);
     }
     wanted = r->first_error != ERR_NONE ? err_exit_status(r->first_error) : listed.n ? 1 : 0;
     return status == wanted ? 0
-                            : json_fail(r->root, err, "exit_status %lld, and %lld follows",
+                            : json_fail(r->root, err, "exit_status %lld, but %lld follows",
                                         (long long)status, (long long)wanted);
 }
 

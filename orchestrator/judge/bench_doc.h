@@ -11,9 +11,10 @@
 struct bench_doc_node {
     struct str name;
     struct str
-        against; /* why no run should rely on it: an outlier's sentence, or what could not be measured; ptr NULL: nothing */
+        against; /* why no run should rely on the node: an outlier's sentence, or what could not be measured; ptr NULL:
+                    nothing */
     bool is_outlier;
-    bool is_alone;     /* a figure of it that has a limit was compared with none */
+    bool is_alone;     /* a figure of it that has a limit could not be compared with others */
     size_t n_measured; /* figures */
     struct str group;
     int64_t gpus;
@@ -23,19 +24,19 @@ struct bench_doc {
     struct str inventory, time;
     struct bench_doc_node *nodes;
     size_t n_nodes;
-    size_t n_outliers;      /* nodes; one end of a slow link alone is none */
+    size_t n_outliers;      /* nodes; being one end of a slow link does not count */
     size_t n_failed;        /* nodes that were not measured as asked */
-    size_t n_figures;       /* of nodes, that were measured */
-    struct str *slow_links; /* "node1 to node2"; one may be there for each of its sizes */
+    size_t n_figures;       /* figures of nodes that were measured */
+    struct str *slow_links; /* "node1 to node2"; may occur once for each size */
     size_t n_slow_links;
 };
 
-/* ERR_MANIFEST where it is none, or is not what follows from its values and limits: each median, spread, comparison and verdict, the
-   list of outliers and the exit status are derived again. The values themselves are as the nodes gave them. */
+/* ERR_MANIFEST if it is not such a document, or does not follow from its values and limits: each median, spread, comparison and
+   verdict, the list of outliers and the exit status are derived again. The values themselves are the nodes' own. */
 MUST_CHECK int bench_doc_read(struct arena *arena, struct str text, const char *name,
                               struct bench_doc *ret_doc, struct err *err);
 
-/* ERR_NODE: a node of these is not in the document, was not measured, or is an outlier. */
+/* ERR_NODE: one of these nodes is not in the document, was not measured, or is an outlier. */
 MUST_CHECK int bench_doc_admits(const struct bench_doc *doc, struct str inventory,
                                 const struct str *names, size_t n, struct err *err);
 

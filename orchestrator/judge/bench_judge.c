@@ -5,9 +5,9 @@
 
 #include <math.h>
 
-/* ---- a node's figure: of its links ---- */
+/* ---- a node's figure: from its links ---- */
 
-/* What the repeats of that link leave open of its median; the spread over the peers would be that of a sick one among them. */
+/* The uncertainty of that link's median by its repeats; the spread over the peers would include a sick peer. */
 static double spread_at(const struct bench_all *all, double median)
 {
     for (size_t idx = 0; idx < all->n_links; idx++) {
@@ -50,7 +50,7 @@ bool bench_sum_links(struct arena *arena, const struct bench_all *all, size_t no
 
 /* ---- judging ---- */
 
-/* A node that is sick is named itself, not with each of its links. */
+/* A sick node is named itself, instead of each of its links. */
 static bool has_sick_end(const struct bench_all *all, const struct bench_link *link,
                          enum bench_what what)
 {
@@ -76,7 +76,7 @@ static void judge_links(struct arena *arena, const struct bench_limits *limits,
             continue;
         }
         if (has_sick_end(all, link, measure->what)) {
-            link->figure.why = STR_LIT("of a node that is an outlier");
+            link->figure.why = STR_LIT("an end is an outlier");
         } else if (!str_eq(all->groups[link->from], all->groups[link->to])) {
             link->figure.why = STR_LIT("between two groups");
         } else {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that nodes bench measured, judged: each node beside those of its group, each link beside the others. The same for what was just
-   measured (fleet/bench_nodes.h) and for a document that is read again (judge/bench_doc.h). Pure. */
+/* Judges everything that nodes bench measured: each node against its group, each link against the others. Used for new measurements
+   (fleet/bench_nodes.h) and for a document that is read again (judge/bench_doc.h). Pure. */
 #ifndef JUDGE_BENCH_JUDGE_H
 #define JUDGE_BENCH_JUDGE_H
 
@@ -21,11 +21,11 @@ struct bench_all {
     size_t n_links;
 };
 
-/* A node's figure of the network is the median of its links' medians. False: it has no link that was measured. */
+/* A node's network figure is the median of its links' medians. False: none of its links was measured. */
 bool bench_sum_links(struct arena *arena, const struct bench_all *all, size_t node,
                      const struct bench_measure *measure);
 
-/* Gives every figure its verdict. Links that are not compared keep the one they have. */
+/* Gives every figure its verdict. Links that are not compared keep theirs. */
 void bench_judge(struct arena *arena, const struct bench_limits *limits,
                  const struct bench_all *all);
 

@@ -6,11 +6,10 @@
 
 #include "report/container.h"
 
-#define GIB (1LL << 30)
-#define CAP_RESOURCE                                                                               \
-    24 /* Source: linux/capability.h, CAP_SYS_RESOURCE: may raise limits over the hard ones */
+#define GIB          (1LL << 30)
+#define CAP_RESOURCE 24 /* Source: linux/capability.h, CAP_SYS_RESOURCE: may raise hard limits */
 #define GPU_MEMORY_MIN                                                                             \
-    0.9 /* of the vendor's figure: ECC kept in memory takes 1/16, the driver some more */
+    0.9 /* of the vendor's figure: ECC in memory takes 1/16, the driver some more */
 
 void checks_add(struct checks *checks, struct check check)
 {
@@ -63,7 +62,7 @@ static struct str bytes_in_words(struct arena *arena, int64_t bytes)
                             : str_of(arena_printf(arena, "%lld bytes", (long long)bytes));
 }
 
-/* One want, one node. */
+/* One requirement, one node. */
 struct trial {
     struct checks *checks;
     const struct inventory *inventory;
@@ -86,7 +85,7 @@ static void judge(struct trial *trial, bool holds, struct str found)
 
 /* ---- GPUs ---- */
 
-/* "NVIDIA A100-SXM4-40GB" and "Tesla V100-SXM2-16GB" without the maker's words, which change from driver to driver. */
+/* "NVIDIA A100-SXM4-40GB" and "Tesla V100-SXM2-16GB" without the vendor's words, which change from driver to driver. */
 static struct str bare_model(struct str model)
 {
     static const char *const WORDS[] = {"NVIDIA ", "Tesla ", "GeForce "};
@@ -98,7 +97,7 @@ static struct str bare_model(struct str model)
     return model;
 }
 
-/* "V100" is every V100, "V100-SXM2-16GB" one kind of it. */
+/* "V100" matches every V100, "V100-SXM2-16GB" one kind of it. */
 static bool is_model(struct str found, struct str wanted)
 {
     found = bare_model(found);
@@ -154,7 +153,7 @@ static void try_gpus(struct trial *trial)
     }
 }
 
-/* All of them: a job takes every one. */
+/* Checks all of them, because a job uses every one. */
 static void try_model(struct trial *trial)
 {
     struct arena *arena = trial->checks->arena;
@@ -194,7 +193,7 @@ static void try_gpu_memory(struct trial *trial)
     judge(trial, holds, n ? str_of(arena_printf(arena, "%.*s MiB", STR_ARG(found))) : found);
 }
 
-/* Known, not just not seen: no device file of the driver's. */
+/* True only if this is certain: the driver has no device file. */
 static bool has_no_gpu(const struct node_facts *facts)
 {
     int64_t n = -1;
@@ -213,7 +212,7 @@ static void try_cuda(struct trial *trial)
                                      STR_ARG(trial->want->text)))
                : str_of(arena_printf(arena, "for CUDA %.*s", STR_ARG(trial->want->text)));
     if (!needed) {
-        not_known(trial, words(arena, "which driver this CUDA needs is not known here"));
+        not_known(trial, words(arena, "unknown which driver this CUDA needs"));
     } else if (!driver.ptr && has_no_gpu(trial->facts)) {
         judge(trial, false, STR_LIT("no driver"));
     } else if (!driver.ptr) {
@@ -229,23 +228,22 @@ static void try_capability(struct trial *trial)
     struct str capability = facts_value(trial->facts, "gpu.0.compute_cap");
     const char *needed = capability.ptr ? capability_needs_cuda(capability) : NULL;
     trial->check.id = "gpu-code";
-    trial->check.expected = str_of(
-        arena_printf(arena, "GPUs that CUDA %.*s makes code for", STR_ARG(trial->want->text)));
+    trial->check.expected =
+        str_of(arena_printf(arena, "GPUs that CUDA %.*s supports", STR_ARG(trial->want->text)));
     if (!needed && has_no_gpu(trial->facts)) {
         judge(trial, false, STR_LIT("no GPU"));
         return;
     }
     if (!needed) {
         not_known(trial, capability.ptr
-                             ? str_of(arena_printf(arena,
-                                                   "compute capability %.*s: its first CUDA is "
-                                                   "not known here",
-                                                   STR_ARG(capability)))
+                             ? str_of(arena_printf(
+                                   arena, "compute capability %.*s: unknown which CUDA it needs",
+                                   STR_ARG(capability)))
                              : facts_why(trial->facts, "gpu.0.compute_cap"));
         return;
     }
     judge(trial, version_cmp(trial->want->text, str_of(needed)) >= 0,
-          str_of(arena_printf(arena, "compute capability %.*s, from CUDA %s on",
+          str_of(arena_printf(arena, "compute capability %.*s, supported from CUDA %s on",
                               STR_ARG(capability), needed)));
 }
 
@@ -259,7 +257,7 @@ static bool is_daemon(enum runtime_kind kind)
 static void try_shm(struct trial *trial)
 {
     struct arena *arena = trial->checks->arena;
-    /* An engine mounts one of its own, which memory must be able to fill; without, the node's is used. */
+    /* An engine mounts its own /dev/shm, which memory must be able to hold; without an engine the node's is used. */
     bool is_own =
         trial->inventory->runtime == RUNTIME_DOCKER || trial->inventory->runtime == RUNTIME_PODMAN;
     const char *key = is_own ? "memory.total_kb" : "shm.size_kb";
@@ -291,8 +289,8 @@ static bool may_raise(struct str caps)
     return (mask >> CAP_RESOURCE) & 1;
 }
 
-/* A limit of a container comes from its engine's daemon where there is one, else from who starts it: up to the hard limit, over
-   it with CAP_SYS_RESOURCE. unit: the name in systemd's, as in LimitMEMLOCK. */
+/* A container's limits come from its engine's daemon if there is one, else from whoever starts it: up to the hard limit, beyond
+   it with CAP_SYS_RESOURCE. unit: the suffix of systemd's setting, as in LimitMEMLOCK. */
 static void try_limit(struct trial *trial, const char *name, const char *unit, bool is_bytes)
 {
     struct arena *arena = trial->checks->arena;
@@ -345,7 +343,7 @@ static void try_disk(struct trial *trial)
           str_of(arena_printf(arena, "%.*s on %.*s", STR_ARG(bytes_in_words(arena, kb * 1024)),
                               STR_ARG(facts_value(trial->facts, "disk.work.kind")))));
     if (trial->check.verdict == CHECK_HOLDS && trial->want->text.len) {
-        trial->check.verdict = CHECK_UNKNOWN; /* enough for what is known of it */
+        trial->check.verdict = CHECK_UNKNOWN; /* enough for the part that is known */
     }
 }
 
@@ -355,8 +353,8 @@ struct ib_found {
     int64_t n_ports, n_active, best_gbit;
 };
 
-/* Of the facts ib.DEVICE.PORT.state "4: ACTIVE", .rate "100 Gb/sec (4X EDR)", .link_layer "InfiniBand".
-   Source: Documentation/ABI/stable/sysfs-class-infiniband. */
+/* From the facts ib.DEVICE.PORT.state "4: ACTIVE", .rate "100 Gb/sec (4X EDR)", .link_layer "InfiniBand". Source:
+   Documentation/ABI/stable/sysfs-class-infiniband. */
 static struct ib_found find_ib(struct arena *arena, const struct node_facts *facts)
 {
     struct ib_found found = {0};
@@ -411,7 +409,7 @@ static void try_device(struct trial *trial)
     trial->check.id = "device";
     trial->check.expected = path;
     if (!str_starts(path, STR_LIT("/dev/infiniband"))) {
-        not_known(trial, STR_LIT("the probe does not look for it"));
+        not_known(trial, STR_LIT("the probe does not check it"));
         return;
     }
     struct str value = facts_value(trial->facts, "ib.device");
@@ -528,7 +526,7 @@ void checks_of_wants(struct checks *checks, const struct inventory *inventory,
         struct trial trial = {
             checks, inventory, &probe->facts, want, {.node = probe->spec->name, .of = want->of}};
         if (want->kind == WANT_NODES) {
-            continue; /* of all nodes together */
+            continue; /* over all nodes together */
         }
         try_want(&trial);
         checks_add(checks, trial.check);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts about nodes, from what they said of themselves: what was expected, what was found, and whether that holds. What is
-   not known never holds. Pure; everything lives in the arena of struct checks. */
+/* Verdicts about nodes, from what they report about themselves: what was expected, what was found, and whether that is
+   enough. An unknown fact never passes. Pure; everything lives in the arena of struct checks. */
 #ifndef JUDGE_CHECKS_H
 #define JUDGE_CHECKS_H
 
@@ -12,13 +12,13 @@
 
 enum check_verdict { CHECK_HOLDS, CHECK_FAILS, CHECK_UNKNOWN };
 enum check_level {
-    CHECK_REQUIRED, /* nothing may be started where it does not hold */
-    CHECK_ADVISED   /* numbers may suffer; it does not count for the exit status */
+    CHECK_REQUIRED, /* nothing may be started if it fails */
+    CHECK_ADVISED   /* numbers may suffer; does not affect the exit status */
 };
 
 struct check {
     const char *id;  /* "gpu-model", of a closed list in the schema */
-    struct str node; /* name; NULL: of all of them together */
+    struct str node; /* name; NULL: all nodes together */
     enum check_level level;
     enum check_verdict verdict;
     struct str expected;
@@ -37,19 +37,19 @@ void checks_add(struct checks *checks, struct check check);
 const char *check_verdict_name(enum check_verdict verdict);
 const char *check_level_name(enum check_level level);
 
-/* A node as the doctor met it. */
+/* A node as the doctor found it. */
 struct node_probe {
     const struct inventory_node *spec;
     bool is_reached;
-    struct str error; /* where it is not, and its kind */
+    struct str error; /* if it was not reached: the error and its kind */
     enum err_code cause;
     int64_t connect_ns;    /* first answer, connection and login included */
     int64_t round_trip_ns; /* of a script that does nothing, once connected */
     bool has_clock;
-    int64_t clock_low_ns, clock_high_ns; /* its clock minus ours lies between them */
-    struct node_facts facts;             /* of the probe; empty where it failed */
+    int64_t clock_low_ns, clock_high_ns; /* bounds of its clock minus ours */
+    struct node_facts facts;             /* from the probe; empty if it failed */
     struct node_facts peers;             /* port.NAME, route.NAME of the other nodes */
-    struct str listen_error;             /* why nobody could try a port of it; NULL: one could */
+    struct str listen_error;             /* why no port of it could be tried; NULL: one could */
 };
 
 struct node_probes {
@@ -58,16 +58,16 @@ struct node_probes {
     size_t n;
 };
 
-/* What every inventory asks: reached, clock, shell, engine of its runtime, GPUs, work folder, health of GPUs. */
+/* What every inventory requires: reachable, clock, shell, engine of its runtime, GPUs, work folder, health of GPUs. */
 void checks_of_probe(struct checks *checks, const struct inventory *inventory,
                      const struct node_probe *probe);
-/* What a report's cases ask of each node. */
+/* What a report's cases require of each node. */
 void checks_of_wants(struct checks *checks, const struct inventory *inventory,
                      const struct node_probe *probe, const struct wants *wants);
-/* Whether a port of `to` is tried from `from`: of few nodes each from each; of more each from the one before it, as a ring of ranks
-   goes, and the first one's, where ranks meet, from all. */
+/* Whether a port of `to` is tried from `from`: among few nodes each from each; among more each from the one before it, as in a ring
+   of ranks, and the first one's, where ranks meet, from all. */
 bool checks_tries_port(size_t n_nodes, size_t from, size_t to);
-/* Ports from each to each, and the interface that NCCL takes. is_training: cases of several nodes with GPUs are asked for. */
+/* Ports between nodes, and the interface that NCCL uses. is_training: cases of several nodes with GPUs were selected. */
 void checks_of_network(struct checks *checks, const struct node_probes *probes, bool is_training);
 
 struct difference_value {
@@ -84,14 +84,14 @@ struct differences {
     struct difference *items;
     size_t n;
 };
-/* Among the nodes that were reached, what ought to be equal and is not; each is a check that fails too. */
+/* What ought to be equal on all nodes that were reached, but is not; each is a failed check, too. */
 void checks_of_differences(struct checks *checks, const struct node_probes *probes,
                            struct differences *ret_differences);
 
-/* The interfaces that NCCL takes by itself, in its order, "eth0,eth1"; NULL: not known. Source: NCCL's documentation,
-   NCCL_SOCKET_IFNAME: names that begin with ib first, else all but lo and docker*, else docker*, else lo. */
+/* The interfaces that NCCL picks by itself, in its order, "eth0,eth1"; NULL: not known. Source: NCCL's documentation,
+   NCCL_SOCKET_IFNAME: names that begin with ib first, else all except lo and docker*, else docker*, else lo. */
 struct str nccl_interfaces(struct arena *arena, const struct node_facts *facts);
-/* "8 x Tesla V100-SXM2-16GB", or each by itself where they are not the same; NULL: not known. */
+/* "8 x Tesla V100-SXM2-16GB", or each by itself if they differ; NULL: not known. */
 struct str gpus_in_words(struct arena *arena, const struct node_facts *facts, const char *field);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What concerns several nodes: ports, interfaces, and what ought to be equal. */
+/* Checks of several nodes together: ports, interfaces, and what ought to be equal. */
 #include "base/base.h"
 
 #include "judge/checks.h"
@@ -8,7 +8,7 @@
 
 #define PAIRS_NODES_MAX 16 /* 240 pairs */
 
-/* ---- which interface NCCL takes ---- */
+/* ---- which interface NCCL uses ---- */
 
 struct interface {
     struct str name;
@@ -22,7 +22,7 @@ static int by_index(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Those that are up and have an address, also a link-local one: NCCL asks for no more. False where addresses are not known. */
+/* Those that are up and have an address, even a link-local one: NCCL requires no more. False if addresses are not known. */
 static bool list_interfaces(struct arena *arena, const struct node_facts *facts,
                             struct interface *items, size_t *ret_n)
 {
@@ -60,7 +60,7 @@ static bool starts_any(struct str name, const char *const *prefixes)
     return false;
 }
 
-/* Of the variable: "eth", "=eth0", "^docker,lo", "^=docker0", lists of them. */
+/* Whether the variable selects it: "eth", "=eth0", "^docker,lo", "^=docker0", lists of them. */
 static bool is_asked_for(struct str name, struct str variable)
 {
     bool is_not = str_starts(variable, STR_LIT("^"));
@@ -86,7 +86,7 @@ struct str nccl_interfaces(struct arena *arena, const struct node_facts *facts)
     if (!list_interfaces(arena, facts, items, &n)) {
         return STR_EMPTY;
     }
-    /* The first pass that finds any. */
+    /* Stops at the first pass that finds any. */
     for (int pass = 0; pass < 4; pass++) {
         CLEANUP(strbuf) struct strbuf names;
         strbuf_init(&names, FACT_TEXT_MAX);
@@ -108,7 +108,7 @@ struct str nccl_interfaces(struct arena *arena, const struct node_facts *facts)
     return STR_LIT("none");
 }
 
-/* The one way to all other nodes; NULL: not known, or several. */
+/* The only interface that leads to all other nodes; NULL: not known, or several. */
 static struct str fast_interface(struct arena *arena, const struct node_probes *probes, size_t at)
 {
     struct str found = STR_EMPTY;
@@ -140,11 +140,12 @@ static void try_nccl(struct checks *checks, const struct node_probes *probes, si
     check.found = taken;
     if (!fast.ptr || !taken.ptr) {
         check.verdict = CHECK_UNKNOWN;
-        check.found = taken.ptr ? str_of(arena_printf(checks->arena,
-                                                      "it would take %.*s; the way to the other "
-                                                      "nodes is not known",
-                                                      STR_ARG(taken)))
-                                : STR_LIT("addresses of the interfaces are not known");
+        check.found =
+            taken.ptr
+                ? str_of(arena_printf(
+                      checks->arena, "it would use %.*s; the route to the other nodes is not known",
+                      STR_ARG(taken)))
+                : STR_LIT("addresses of the interfaces are not known");
     } else if (!str_eq(taken, fast)) {
         check.verdict = CHECK_FAILS;
         check.advice =
@@ -160,7 +161,7 @@ bool checks_tries_port(size_t n_nodes, size_t from, size_t to)
     return from != to && (n_nodes <= PAIRS_NODES_MAX || to == 0 || to == (from + 1) % n_nodes);
 }
 
-/* Nothing gets there, whoever listens. */
+/* Whether the port is unreachable for certain, whether or not anything listens. */
 static bool is_certain(struct str answer)
 {
     static const char *const OPEN_TO_DOUBT[] = {"open", "connection refused", "no connection",
@@ -351,7 +352,7 @@ void checks_of_differences(struct checks *checks, const struct node_probes *prob
             break;
         }
         if (difference.n_values == 1 && !difference.values[0].value.ptr) {
-            continue; /* nobody has one */
+            continue; /* no node has one */
         }
         if (EQUAL[row].kind == VALUE_OF_GPUS && difference.n_values == 1 &&
             str_eq_z(difference.values[0].value, "none") && strcmp(EQUAL[row].key, "name") != 0) {

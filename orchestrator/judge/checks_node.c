@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of a node whatever runs there. */
+/* What is required of a node whatever runs there. */
 #include "base/base.h"
 
 #include "judge/checks.h"
 
 #include "base/clock.h"
 
-/* Raw logs of several nodes are put in order by their stamps, and tokens of a rendezvous and TLS certificates have an age. */
+/* Raw logs of several nodes are ordered by their time stamps, and rendezvous tokens and TLS certificates expire. */
 #define CLOCK_OFF_MAX_NS (2 * NS_PER_S)
 #define INODES_MIN                                                                                 \
-    100000 /* the largest dataset unpacked has 1.3 million files, in one folder a class */
+    100000 /* the largest dataset unpacked has 1.3 million files, one folder per class */
 #define CLOCK_CAP_PERCENT 98 /* application clocks under this share of the highest are a cap */
 
 static void add(struct checks *checks, const struct node_probe *probe, struct check check)
@@ -50,8 +50,7 @@ static void try_noise(struct checks *checks, const struct node_probe *probe)
         check.found =
             str_of(arena_printf(checks->arena, "%zu bytes before the first line: %.*s",
                                 facts->noise_bytes, STR_ARG(str_sub(facts->noise, 0, 80))));
-        check.advice =
-            STR_LIT("print only where the shell is interactive: case $- in *i*) ... esac");
+        check.advice = STR_LIT("print only if the shell is interactive: case $- in *i*) ... esac");
     }
     add(checks, probe, check);
 }
@@ -63,7 +62,7 @@ static void try_clock(struct checks *checks, const struct node_probe *probe)
     struct check check = {.id = "clock", .expected = STR_LIT("within 2 s of this machine's")};
     if (!probe->has_clock) {
         check.verdict = CHECK_UNKNOWN;
-        check.found = STR_LIT("its date command gives no number");
+        check.found = STR_LIT("its date command prints no number");
         add(checks, probe, check);
         return;
     }
@@ -88,7 +87,7 @@ static void try_work_folder(struct checks *checks, const struct node_probe *prob
     int64_t inodes = 0;
     struct check check = {
         .id = "work-folder",
-        .expected = str_of(arena_printf(checks->arena, "%.*s can be written", STR_ARG(path)))};
+        .expected = str_of(arena_printf(checks->arena, "%.*s is writable", STR_ARG(path)))};
     struct check files = {
         .id = "inodes", .level = CHECK_ADVISED, .expected = STR_LIT("at least 100000 free inodes")};
     check.verdict = str_eq_z(writable, "1") ? CHECK_HOLDS : CHECK_FAILS;
@@ -110,11 +109,11 @@ static void try_work_folder(struct checks *checks, const struct node_probe *prob
                            .verdict = CHECK_FAILS,
                            .expected = STR_LIT("a work folder on a disk"),
                            .found = kind,
-                           .advice = STR_LIT("data there takes memory from the job, and a reboot "
-                                             "loses it: set work_folder")});
+                           .advice = STR_LIT("data there takes memory from the job and is lost on "
+                                             "reboot: set work_folder")});
     }
     if (!facts_i64(facts, "disk.work.inodes_free", &inodes)) {
-        /* btrfs and others make them as they need them. */
+        /* btrfs and others create inodes on demand. */
         files.verdict = CHECK_UNKNOWN;
         files.found = facts_why(facts, "disk.work.inodes_free");
     } else {
@@ -159,7 +158,7 @@ static void try_engine(struct checks *checks, const struct inventory *inventory,
             (struct check){.id = "engine-gpus",
                            .verdict = has ? CHECK_HOLDS : CHECK_FAILS,
                            .expected = STR_LIT("the engine can give a container GPUs"),
-                           .found = has ? STR_LIT("NVIDIA's runtime or CDI files are there")
+                           .found = has ? STR_LIT("NVIDIA's runtime or CDI files exist")
                                         : STR_LIT("no NVIDIA runtime, no CDI file"),
                            .advice = has ? STR_EMPTY
                                          : STR_LIT("install nvidia-container-toolkit; nvidia-ctk "
@@ -186,7 +185,7 @@ static bool says_no_such(struct str why)
     return str_eq_z(why, "[N/A]") || str_eq_z(why, "N/A") || str_eq_z(why, "[Not Supported]");
 }
 
-/* Each GPU whose field is not as it should be; a field that is not known fails nobody: old cards lack some. */
+/* Lists each GPU whose field is not as it should be; an unknown field does not fail: old cards lack some. */
 static void try_gpu_field(struct checks *checks, const struct node_probe *probe, int64_t n,
                           const char *field, const struct check *form)
 {
@@ -199,7 +198,7 @@ static void try_gpu_field(struct checks *checks, const struct node_probe *probe,
     strbuf_init(&bad, FACT_TEXT_MAX);
     for (int64_t gpu = 0; gpu < n; gpu++) {
         struct str value = of_gpu(checks->arena, &probe->facts, gpu, field);
-        /* A card without the mode, or a driver from before it, is not in it. */
+        /* A card without the mode, or with a driver that predates it, does not have it on. */
         n_known += value.ptr != NULL ||
                    (is_mig && (says_no_such(of_gpu_why(checks->arena, &probe->facts, gpu, field)) ||
                                str_find(group, STR_LIT("not a valid field")) >= 0));
@@ -226,12 +225,12 @@ static void try_gpu_field(struct checks *checks, const struct node_probe *probe,
     add(checks, probe, check);
 }
 
-/* Application clocks that somebody has set lower than the card goes. */
+/* Application clocks that somebody has lowered below the card's highest. */
 static void try_clocks(struct checks *checks, const struct node_probe *probe, int64_t n)
 {
     struct check check = {.id = "gpu-clocks",
                           .level = CHECK_ADVISED,
-                          .expected = STR_LIT("application clocks at the highest the card goes"),
+                          .expected = STR_LIT("application clocks at the card's highest"),
                           .found = STR_LIT("they are")};
     for (int64_t gpu = 0; gpu < n; gpu++) {
         int64_t set = 0;
@@ -308,7 +307,7 @@ static void try_gpus(struct checks *checks, const struct node_probe *probe)
         .found = is_known ? str_of(arena_printf(checks->arena, "%lld", (long long)n))
                           : facts_why(facts, "gpu.count")};
     if (wanted > 0 || !is_known || n > 0) {
-        /* More than it says: its inventory leaves some out, which it may. */
+        /* More GPUs than the inventory lists: it may leave some out. */
         check.level = is_known && n > wanted ? CHECK_ADVISED : CHECK_REQUIRED;
         add(checks, probe, check);
     }

@@ -2,12 +2,12 @@
 #ifndef JUDGE_DERIVATION_H
 #define JUDGE_DERIVATION_H
 
-/* How a result follows from logs and rules. A run freezes the number in force (lock/lock.json) and states it in result.json; replay
-   derives by that number, so a sealed archive keeps its verdict whatever later numbers change. 1: archives that state none.
-   2: result.json states it. 3: time_weighted_mean takes each rank's intervals from that rank alone. 4: a log is judged by the causes of
-   judge/series.h. 5: a run's log that states other ranks, nodes, batch, precision or model than its plan does not count. 6: facts are of
-   one run of a log; a run without its beginning is incomplete. 7: more ways to break off, gaps and lines that are cut are seen.
-   8: the last line of a run that reached its end may stand off the grid; the last epoch of one is as long as the others. */
+/* The version of how a result follows from logs and rules. A run freezes the number in force (lock/lock.json) and states it in
+   result.json; replay derives by that number, so a sealed archive keeps its verdict whatever later versions change. 1: archives that
+   state none. 2: result.json states it. 3: time_weighted_mean takes each rank's intervals from that rank alone. 4: a log is judged by
+   the causes of judge/series.h. 5: a run's log that states other ranks, nodes, batch, precision or model than its plan does not count.
+   6: facts are of one run of a log; a run without its beginning is incomplete. 7: more ways to break off, gaps and lines that are cut
+   are seen. 8: the last line of a run that reached its end may stand off the grid; the last epoch of one is as long as the others. */
 enum {
     DERIVATION_FIRST = 1,
     DERIVATION_RANK_INTERVALS = 3,

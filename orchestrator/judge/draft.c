@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rates of a document's tables, and what stands around them. */
+/* The rates of a document's tables, and the text around them. */
 #include "base/base.h"
 
 #include "judge/draft_impl.h"
@@ -10,10 +10,10 @@
 #define HEAD_MAX      300 /* bytes */
 #define TIME_UNIT_MAX 12
 
-struct draft_page { /* a table and where it stands */
+struct draft_page { /* a table and its place */
     struct str document, title;
     const struct doc_table *table;
-    struct str heads[DOC_COLS_MAX]; /* of all its rows of heads */
+    struct str heads[DOC_COLS_MAX]; /* of all its header rows */
     enum draft_column columns[DOC_COLS_MAX];
     size_t n_columns, n_heads;
     struct str above;   /* the last line with words above it */
@@ -21,14 +21,14 @@ struct draft_page { /* a table and where it stands */
     struct str carried[DOC_COLS_MAX];
 };
 
-/* ---- heads ---- */
+/* ---- headers ---- */
 
 static bool has_text(struct str text)
 {
     return text.len > 0 && !str_eq_z(text, "-");
 }
 
-/* One text and nothing else: what the rows below it are of. */
+/* A row with one text and nothing else describes the rows below it. */
 static struct str section_of(const struct doc_row *row)
 {
     struct str one = STR_EMPTY;
@@ -42,7 +42,7 @@ static struct str section_of(const struct doc_row *row)
     return row->n > 1 ? one : STR_EMPTY;
 }
 
-/* "56.17 ms", "1.491s ± 0.178", "0.98x": a figure, and no name that begins with a number ("8 GPUs", "1x"). */
+/* "56.17 ms", "1.491s ± 0.178", "0.98x": a figure, not a name that begins with a number ("8 GPUs", "1x"). */
 static bool is_figure(struct draft_reader *r, struct str text)
 {
     struct str printed, rest;
@@ -60,7 +60,7 @@ static bool is_figure(struct draft_reader *r, struct str text)
            (memchr(printed.ptr, '.', printed.len) && (n < 2 || str_eq_z(rest, "GB")));
 }
 
-/* A row without a figure is a head of its columns, below the first. */
+/* A row without a figure is another header row. */
 static bool is_head(struct draft_reader *r, const struct doc_row *row)
 {
     for (size_t c = 0; c < row->n; c++) {
@@ -141,7 +141,7 @@ static void read_label(struct draft_reader *r, enum draft_column column, struct 
     draft_read_attrs(r, text, attrs);
 }
 
-/* A row's own words: the columns that say what it is of, and its labels. */
+/* A row's own words: its labels, and the columns that describe it. */
 static void read_row(struct draft_reader *r, const struct draft_page *page,
                      const struct doc_row *row, struct draft_attrs *attrs, struct str *ret_link)
 {
@@ -153,7 +153,7 @@ static void read_row(struct draft_reader *r, const struct draft_page *page,
         if (!is_value) {
             read_label(r, page->columns[c], cell->text.len ? cell->text : page->carried[c], attrs);
         }
-        /* A link at another number is that number's. */
+        /* A link on another number belongs to that number. */
         if (!is_value && cell->link.ptr &&
             (!ret_link->ptr || (!is_log_link(*ret_link) && is_log_link(cell->link)))) {
             *ret_link = cell->link;
@@ -190,7 +190,7 @@ static struct str line_before(struct str text)
     return str_sub(rest, from, rest.len);
 }
 
-/* The nearest folder that is named for something else than a framework or what lies in it; in none, the heading, where it is no general
+/* The nearest folder that is not named for a framework or for what it contains; if there is none, the heading, unless it is a general
    one. */
 static struct str model_of(struct draft_reader *r, const struct draft_page *page)
 {
@@ -210,7 +210,7 @@ static struct str model_of(struct draft_reader *r, const struct draft_page *page
     return draft_slug(r->arena, name);
 }
 
-/* What stands around the number, nearest first. */
+/* Reads the text around the number, nearest first. */
 static void read_around(struct draft_reader *r, const struct draft_page *page,
                         struct draft_attrs *attrs)
 {
@@ -227,7 +227,7 @@ static void read_around(struct draft_reader *r, const struct draft_page *page,
 
 /* ---- numbers ---- */
 
-/* A unit that stands outside the column counts where the column's head says speed, a row, or a name: not where it says "date". */
+/* A unit outside the column counts if the column's header says speed, a row, or a name: not if it says "date". */
 static struct str unit_around(struct draft_reader *r, const struct draft_page *page)
 {
     struct str unit = draft_unit(r, page->table->heading);
@@ -236,7 +236,7 @@ static struct str unit_around(struct draft_reader *r, const struct draft_page *p
     return unit.len ? unit : draft_unit(r, page->table->outer);
 }
 
-/* False: no number of speed, or one that is left out. */
+/* False: not a speed, or one that is left out. */
 static bool find_unit(struct draft_reader *r, const struct draft_page *page, size_t column,
                       struct str text, struct draft *into, struct str *ret)
 {
@@ -266,7 +266,7 @@ static bool find_unit(struct draft_reader *r, const struct draft_page *page, siz
     return unit.len > 0;
 }
 
-/* A time whose unit the column or the cell names, or an accuracy. */
+/* A time whose unit is in the column's header or the cell, or an accuracy. */
 static bool find_other(struct draft_reader *r, const struct draft_page *page, size_t column,
                        struct draft_number *number, struct str text)
 {

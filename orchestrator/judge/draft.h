@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From tables of a repository's documents and what formats read of its logs to the draft of a report: which printed numbers are rates, of
-   which row, and which log gives them by which rule. What a table does not say is said to be missing, never filled in. Pure. */
+/* Makes the draft of a report from the tables of a repository's documents and what formats read in its logs: which printed numbers are
+   rates, of which row, and which log gives them by which rule. What a table does not say is listed as missing, never filled in. Pure. */
 #ifndef JUDGE_DRAFT_H
 #define JUDGE_DRAFT_H
 
@@ -8,25 +8,25 @@
 #include "report/doc_table.h"
 #include "report/vocabulary.h"
 
-#define DRAFT_PRINTED_MAX 1e12 /* whatever is printed larger is no rate, time or accuracy */
+#define DRAFT_PRINTED_MAX 1e12 /* a larger printed number is not a rate, time or accuracy */
 #define DRAFT_NUMBERS_MAX 4096 /* as many as a report has cases */
 
 enum draft_purpose { PURPOSE_UNSAID, PURPOSE_TRAINING, PURPOSE_INFERENCE };
 
-/* What a row, a column, a heading or a path says; 0 and ptr NULL: not said. */
+/* What a row, a column, a heading or a path states; 0 and ptr NULL: not stated. */
 struct draft_attrs {
     int64_t nodes, gpus, batch; /* gpus: of the job */
-    int64_t gpus_per_node;      /* of what a person gives: of a job of more than one node */
+    int64_t gpus_per_node;      /* given by the user: for jobs of more than one node */
     struct str precision, framework, model;
     struct str hardware; /* "a100" */
     enum draft_purpose purpose;
     bool is_model_a_guess; /* by a folder or a heading */
 };
 
-struct draft_value { /* what a rule gives of a log */
+struct draft_value { /* what a rule gives for a log */
     double value;    /* NaN: nothing */
     int64_t gpus, nodes, batch;
-    bool is_known, is_of_log; /* is_of_log: of whatever row */
+    bool is_known, is_of_log; /* is_of_log: whatever the row */
 };
 struct draft_log {
     struct str path; /* in the repository */
@@ -36,7 +36,7 @@ struct draft_log {
     struct draft_attrs attrs;   /* by its path and by what it states */
     struct str model;           /* that it states, or empty */
     struct draft_value *values; /* of each rule of the format */
-    bool is_taken;              /* a number is its */
+    bool is_taken;              /* it was assigned a number */
 };
 struct draft_logs {
     struct draft_log *items;
@@ -44,10 +44,10 @@ struct draft_logs {
 };
 
 enum draft_state {
-    DRAFT_FITS,     /* a log gives the number by a rule: exact or match of audit */
-    DRAFT_DIFFERS,  /* a log is of the row by all that both say, and audit says differs */
-    DRAFT_NO_LOG,   /* no log is of the row */
-    DRAFT_UNPLACED, /* nothing is said of the row */
+    DRAFT_FITS,    /* a log gives the number by a rule: exact or match of audit */
+    DRAFT_DIFFERS, /* a log belongs to the row by everything that both state, but audit says differs */
+    DRAFT_NO_LOG,   /* no log belongs to the row */
+    DRAFT_UNPLACED, /* nothing is stated about the row */
 };
 
 struct draft_number {
@@ -59,56 +59,56 @@ struct draft_number {
     size_t row, column;
     struct draft_attrs attrs;
     enum draft_state state;
-    struct str missing;          /* of its row, what is not said */
-    bool is_by_chance;           /* a log gives it, but so many were tried that one would */
-    struct str grid, id;         /* of one with a row: "n1g8", and the case's id */
-    bool is_repeated;            /* the same number for the same row stands in another table too */
+    struct str missing;          /* what its row does not state */
+    bool is_by_chance;           /* a log gives it, but with so many tried, one was bound to */
+    struct str grid, id;         /* if it has a row: "n1g8", and the case's id */
+    bool is_repeated;            /* the same number for the same row is in another table too */
     const struct draft_log *log; /* borrowed */
     const struct rule *rule;     /* borrowed */
     struct str found;            /* what its log gives, as audit shows it */
-    bool is_of_another;          /* the log states that it is of another row */
+    bool is_of_another;          /* the log states that it belongs to another row */
 };
 struct draft {
     struct draft_number *items;
     size_t n, n_left_out;
-    struct draft_number *
-        others; /* times and accuracies: they come behind the rates, as many as there is room for */
+    struct draft_number
+        *others; /* times and accuracies: they follow the rates, as far as there is room */
     size_t n_others;
-    size_t n_without_unit; /* numbers below a head that speaks of speed and names no unit */
-    size_t n_unknown_unit; /* numbers below a head that names a unit which the vocabulary has not */
-    struct str unknown_unit; /* the head of the first */
-    size_t n_per_gpu;        /* rates of one GPU: no log's rule gives such */
+    size_t n_without_unit;   /* numbers below a header that says speed but no unit */
+    size_t n_unknown_unit;   /* numbers below a header with a unit that the vocabulary lacks */
+    struct str unknown_unit; /* the header of the first */
+    size_t n_per_gpu;        /* rates per GPU: no rule gives such a number */
 };
 
-/* Small letters, digits and single dashes; empty where nothing is left. */
+/* Lower-case letters, digits and single dashes; empty if nothing is left. */
 struct str draft_slug(struct arena *arena, struct str text);
 
 struct draft_reader;
-/* unit: what a person says of numbers of speed whose table names none; or empty. */
+/* unit: the user's unit for speeds whose table names none; or empty. */
 struct draft_reader *draft_reader_new(struct arena *arena, const struct vocabulary *vocabulary,
                                       struct str unit);
 void draft_reader_free(struct draft_reader *reader);
-/* Of a path or another text. */
+/* From a path or another text. */
 void draft_read_attrs(struct draft_reader *reader, struct str text, struct draft_attrs *into);
 /* Adds the rates of a document's tables. */
 void draft_add_tables(struct draft_reader *reader, struct str document,
                       const struct doc_tables *tables, struct draft *into);
-/* What a document's link is in its repository: "../logs/a.log", or its address at a host of repositories; empty where it leads elsewhere. */
+/* The path in the repository of a document's link, "../logs/a.log" or an address at a repository host; empty if it leads elsewhere. */
 struct str draft_link_path(struct arena *arena, struct str document, struct str link);
-/* Is the file, or lies in the folder. */
+/* Whether it is that file, or lies in that folder. */
 bool draft_is_below(struct str path, struct str link_path);
-/* Whether what a log's path says contradicts not every number's row. */
+/* Whether at least one number's row does not contradict the log's path. */
 bool draft_has_row_like(const struct draft *draft, const struct draft_attrs *log);
-/* given: what a person says of all rows that do not say it. */
+/* given: the user's statements for rows that do not state it themselves. */
 void draft_match(struct arena *arena, const struct draft_logs *logs,
                  const struct draft_attrs *given, struct draft *draft);
 
 /* Whether any number has a row: then the draft is a report. */
 bool draft_has_rows(const struct draft *draft);
-/* What audit says of the report that draft_write made of it, number by number: one judge for both. */
+/* Takes over, number by number, what audit says about the report that draft_write made: one judge for both. */
 void draft_take_audit(struct arena *arena, const struct report_audit *audit, struct draft *draft);
 
-/* What a log gives by the first rule of its format that gives a rate or a time; false where none does. */
+/* What a log gives by the first rule of its format that gives a rate or a time; false if none does. */
 bool draft_log_gives(const struct draft_log *log, const struct rule **ret_rule, double *ret_value);
 
 struct draft_source {
@@ -116,7 +116,7 @@ struct draft_source {
     struct str document;      /* the one with the most numbers */
     struct str series_sha256; /* or empty */
 };
-/* The manifest of those that have a row. */
+/* Writes the manifest of the numbers that have a row. */
 void draft_write(struct arena *arena, const struct draft *draft, const struct draft_source *source,
                  struct strbuf *out);
 

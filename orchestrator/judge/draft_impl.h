@@ -61,23 +61,23 @@ enum draft_column {
 struct draft_reader {
     struct arena *arena; /* borrowed */
     const struct vocabulary *vocabulary;
-    struct str unit; /* of numbers of speed that name none; or empty */
+    struct str unit; /* for speeds that name none; or empty */
     struct pattern *shapes[SHAPES];
     int a[SHAPES], b[SHAPES];
 };
 
 bool draft_finds(struct draft_reader *r, enum draft_shape shape, struct str text);
 struct str draft_lower(struct arena *arena, struct str text);
-/* The first unit of a rate of items that a text names; empty where there is none. */
+/* The first unit of a rate of items in a text; empty if there is none. */
 struct str draft_unit(struct draft_reader *r, struct str text);
-/* The unit of time that a text names, as the vocabulary has it; empty where there is none. */
+/* The unit of time in a text, as in the vocabulary; empty if there is none. */
 struct str draft_time_unit(struct draft_reader *r, struct str text);
-/* "1,234.5 img/s", "**117.2**": the digits alone. What follows may be a unit, a bracket or what says a row ("bs=96"), and nothing else. */
+/* "1,234.5 img/s", "**117.2**": only the digits. What follows may be a unit, a bracket or a part of the row ("bs=96"), nothing else. */
 bool draft_printed(struct draft_reader *r, struct str text, struct str *ret);
-/* The same of "31.3 ms" and "76.1 %": what follows is that, and it is given. */
+/* The same for "31.3 ms" and "76.1 %", whose unit must follow and is returned. */
 bool draft_printed_with(struct draft_reader *r, struct str text, struct str *ret,
                         struct str *ret_rest);
-/* A count, also as CSV writers print it: "8.0". */
+/* A count, also in the form that CSV writers use: "8.0". */
 bool draft_count(struct str text, int64_t *ret);
 enum draft_column draft_column_of(struct draft_reader *r, struct str head);
 bool draft_says_row(const struct draft_attrs *attrs);

@@ -57,7 +57,7 @@ bool draft_has_row_like(const struct draft *draft, const struct draft_attrs *log
     return false;
 }
 
-/* How many folders of the path both have from the root on. */
+/* How many folders from the root on the two paths share. */
 static int64_t shared_folders(struct str a, struct str b)
 {
     int64_t n = 0;
@@ -69,7 +69,7 @@ static int64_t shared_folders(struct str a, struct str b)
 
 /* ---- links ---- */
 
-/* The parts of a path onto one that has none of "." and "..". */
+/* Appends the parts of a path to one without "." and "..". */
 static void walk(char *path, size_t *len, struct str parts)
 {
     struct str part;
@@ -123,13 +123,13 @@ bool draft_is_below(struct str path, struct str link_path)
 /* ---- how near a log is to a number's row ---- */
 
 enum nearness {
-    NEAR_NOT,    /* it contradicts the row */
-    NEAR_MAYBE,  /* it does not */
-    NEAR_ROW,    /* it is of the row by GPUs, precision, and batch or model */
+    NEAR_NOT,    /* contradicts the row */
+    NEAR_MAYBE,  /* says nothing against it */
+    NEAR_ROW,    /* belongs to the row by GPUs, precision, and batch or model */
     NEAR_LINKED, /* the table names it */
 };
 
-/* Letters and digits alone. */
+/* Only letters and digits. */
 static size_t bare(struct str text, char *out, size_t size)
 {
     size_t len = 0;
@@ -152,9 +152,9 @@ static bool names_model(const struct draft_number *number, const struct draft_lo
     return n_model >= 3 && memmem(path, n_path, model, n_model) != NULL;
 }
 
-struct known {  /* of the logs that name a number's model, or of all where none does */
+struct known {  /* of the logs that name a number's model, or of all if none does */
     bool names; /* this log does */
-    bool cards; /* some of them say on which card they ran */
+    bool cards; /* some of them state their card */
 };
 
 static enum nearness nearness_of(const struct draft_number *number, const struct draft_log *log,
@@ -169,7 +169,7 @@ static enum nearness nearness_of(const struct draft_number *number, const struct
                           !identity_is_model(a->model, log->model))) {
         return NEAR_NOT;
     }
-    /* Where others say their card, one that does not may be of any. */
+    /* If others state their card, one that does not may be from any. */
     return a->gpus && a->gpus == b->gpus && a->precision.ptr && b->precision.ptr &&
                    ((a->batch && a->batch == b->batch) || known->names) &&
                    !(known->cards && a->hardware.ptr && !b->hardware.ptr)
@@ -200,7 +200,7 @@ static bool same_unit(struct str a, struct str b)
            ((is_a || is_b) && (str_eq_z(other, "images/s") || str_eq_z(other, "sequences/s")));
 }
 
-/* False where the rule gives nothing of the log. */
+/* False if the rule gives nothing for the log. */
 static bool value_of(const struct draft_number *number, const struct draft_log *log,
                      size_t rule_idx, double *ret)
 {
@@ -249,7 +249,7 @@ bool draft_log_gives(const struct draft_log *log, const struct rule **ret_rule, 
     return false;
 }
 
-/* How far a value may lie from what is printed to be it, as audit has it. NaN: it is not. */
+/* How far a value may be from the printed one and still match, as in audit. NaN: it does not match. */
 static double width_of(const struct draft_number *number, const struct rule *rule, double value)
 {
     double printed;
@@ -283,7 +283,7 @@ static bool is_better(const struct candidate *a, const struct candidate *b)
 {
     bool fits = isfinite(a->width);
     if (!b->log || a->nearness != b->nearness) {
-        /* What is of the row and does not fit says more than what fits and may be of any. */
+        /* A log of the row that does not fit is stronger evidence than one of any row that fits. */
         return !b->log || a->nearness > b->nearness;
     }
     if (fits != isfinite(b->width)) {
@@ -314,7 +314,7 @@ static void try_log(const struct draft_number *number, const struct draft_log *l
         tries->n[c.nearness]++;
         c.rule = &rules[idx];
         c.width = width_of(number, c.rule, c.value);
-        /* A link to a log of another row, as both say, is one where the number is the log's. */
+        /* A link to a log that belongs to another row, as both state, counts only if the log gives the number. */
         if (c.nearness == NEAR_LINKED && !isfinite(c.width) &&
             !agrees(&number->attrs, &log->attrs)) {
             continue;
@@ -325,7 +325,7 @@ static void try_log(const struct draft_number *number, const struct draft_log *l
     }
 }
 
-/* So many values were compared that one would be found whatever is printed: rates lie anywhere within a factor of ten. */
+/* So many values were compared that one would match any printed number: rates lie anywhere within a factor of ten. */
 static bool may_be_chance(const struct candidate *c, const struct tries *tries)
 {
     return c->nearness == NEAR_MAYBE &&
@@ -365,7 +365,7 @@ static void find_log(const struct draft_logs *logs, struct draft_number *number)
     number->state = isfinite(best.width) ? DRAFT_FITS : DRAFT_DIFFERS;
 }
 
-/* What nobody says stands in the row as not said: "unstated", n0g0, bs0. */
+/* What is not stated appears so in the row: "unstated", n0g0, bs0. */
 static void name_missing(struct arena *arena, struct draft_number *n)
 {
     struct draft_attrs *a = &n->attrs;
@@ -381,7 +381,7 @@ static void name_missing(struct arena *arena, struct draft_number *n)
     a->precision = a->precision.ptr ? a->precision : STR_LIT("unstated");
 }
 
-/* Nodes that nobody states: one, or as many as hold the GPUs. */
+/* The number of nodes if it is not stated: one, or as many as the GPUs need. */
 static void make_grid(const struct draft_attrs *given, struct draft_attrs *a)
 {
     int64_t each = given->gpus_per_node;
@@ -395,7 +395,7 @@ static void make_grid(const struct draft_attrs *given, struct draft_attrs *a)
     }
 }
 
-/* The case's id; of a second number for the same row, one with its place in the table. */
+/* The case's id; for a second number of the same row, one with its place in the table. */
 static void make_id(struct arena *arena, struct map *ids, struct draft_number *n)
 {
     const struct draft_attrs *a = &n->attrs;

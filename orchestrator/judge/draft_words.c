@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the words of a table, a heading or a path say. */
+/* What the words of a table, a heading or a path mean. */
 #include "base/base.h"
 
 #include "judge/draft_impl.h"
@@ -174,7 +174,7 @@ static bool take_grid(struct draft_reader *r, enum draft_shape shape, struct str
     return true;
 }
 
-/* Without what stands between its letters and digits: "rtx 3090", "RTX-3090", "RTX_3090". */
+/* Without the separators between its letters and digits: "rtx 3090", "RTX-3090", "RTX_3090". */
 static struct str hardware_name(struct arena *arena, struct str text)
 {
     struct str low = draft_lower(arena, text);
@@ -232,7 +232,7 @@ bool draft_says_row(const struct draft_attrs *attrs)
 
 /* ---- numbers and their units ---- */
 
-/* Of a column's name, "train_samples_per_sec", or of "FPS". */
+/* From a column's name, "train_samples_per_sec", or from "FPS". */
 static struct str name_unit(struct draft_reader *r, struct str name)
 {
     const struct word *unit;
@@ -292,7 +292,7 @@ struct str draft_unit(struct draft_reader *r, struct str text)
     return unit.len ? unit : name_unit(r, text);
 }
 
-/* What stands behind a number. */
+/* Whether the text after a number is harmless. */
 static bool is_harmless(struct draft_reader *r, struct str rest)
 {
     struct draft_attrs attrs = {0};
@@ -302,7 +302,7 @@ static bool is_harmless(struct draft_reader *r, struct str rest)
         return memchr(rest.ptr ? rest.ptr : "", '%', rest.len) == NULL || rest.ptr[0] == '(';
     }
     if (str_eq_z(rest, "/s") || str_eq_z(rest, "/sec")) {
-        return true; /* of what stands around it or is said by --unit */
+        return true; /* of the text around it, or given by --unit */
     }
     if (draft_unit(r, rest).len) {
         return !draft_finds(r, SHAPE_RATIO, rest);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A draft as the text of a report's manifest, and what audit says of that. */
+/* A draft as the text of a report's manifest, and what audit says about it. */
 #include "base/base.h"
 
 #include "judge/draft.h"
@@ -110,7 +110,7 @@ static void put_case(struct writer *w, const struct draft_number *n)
     jw_str(out, "unit", n->unit);
     jw_z(out, "table", table);
     jw_null(out, "derive");
-    /* A case's own rule is that of its throughput. */
+    /* A case's own rule is the one for its throughput. */
     jw_str(out, "rule", n->log && !str_eq_z(n->metric, "throughput") ? n->rule->id : STR_EMPTY);
     jw_null(out, "format");
     jw_array(out, "also_printed");

@@ -22,7 +22,7 @@ struct findings {
     size_t n_max;
 };
 
-/* One row for each rule: for `reperf list --rules`, SARIF's rules array, the docs. */
+/* One row per rule: for `reperf list --rules`, SARIF's rules array and the docs. */
 struct finding_rule {
     const char *id;
     enum finding_level level;

@@ -8,7 +8,8 @@ const struct finding_rule FINDING_RULES[] = {
     {"accumulation-differs", LEVEL_WARNING, "Rows compare different gradient accumulation",
      "An optimizer step after every batch and one after many do different work. Compare rows that "
      "accumulate equally."},
-    {"archive-name-mismatch", LEVEL_ERROR, "The download has another name than what is unpacked",
+    {"archive-name-mismatch", LEVEL_ERROR,
+     "The download has a different name than the unpacked file",
      "The URL's last part, as it is saved, is not the file that the next command unpacks. Give the "
      "download a name."},
     {"archive-not-folder", LEVEL_ERROR, "The archive is moved where its folder is meant",
@@ -75,7 +76,8 @@ const struct finding_rule FINDING_RULES[] = {
     {"image-version-differs", LEVEL_WARNING, "The image has another version than the report states",
      "The version in the image's tag is not the framework version that the report states."},
     {"library-path-overwritten", LEVEL_WARNING, "LD_LIBRARY_PATH of the image is overwritten",
-     "Libraries that the image put on the path are no longer found, or others are. Append to it."},
+     "Libraries that the image put on the path are no longer found, or others are found instead. "
+     "Append to it."},
     {"log-ambiguous", LEVEL_WARNING, "One log holds more than one run",
      "The file does not show which run a number is from. Publish one log a run."},
     {"log-changed", LEVEL_ERROR, "A raw log is not the one that was published",
@@ -88,7 +90,7 @@ const struct finding_rule FINDING_RULES[] = {
      "it describes only what is left."},
     {"log-links-swapped", LEVEL_WARNING, "A link to a log is labelled as another case",
      "The label says one precision and the file's name another."},
-    {"log-missing", LEVEL_ERROR, "A log that the manifest names is not there",
+    {"log-missing", LEVEL_ERROR, "A log that the manifest names is missing",
      "The cell cannot be judged. Get the log, or use the published series."},
     {"log-name-unknown", LEVEL_WARNING, "A listed log is written by no command",
      "The text lists log names that the printed commands never write."},
@@ -97,7 +99,7 @@ const struct finding_rule FINDING_RULES[] = {
     {"log-older", LEVEL_WARNING, "A row is based on logs from another time than its table",
      "Rows of one table were measured long apart, with different software. Measure them together "
      "or say so."},
-    {"log-without-number", LEVEL_ERROR, "A log is there, and its rule finds no number in it",
+    {"log-without-number", LEVEL_ERROR, "A log exists, but its rule finds no number in it",
      "The cell was not checked. The log is empty, cut, of another format, or holds several runs."},
     {"network-differs", LEVEL_WARNING, "Rows compare different networks",
      "Parameters or operations a sample differ: a ratio of rates then measures the networks and "
@@ -113,9 +115,10 @@ const struct finding_rule FINDING_RULES[] = {
      "One of the two is wrong. Say which."},
     {"optimizer-differs", LEVEL_WARNING, "Rows compare different optimizers",
      "The optimizer step is part of the measured time. Use the same one."},
-    {"pattern-quadratic", LEVEL_ERROR, "A pattern's time grows as the square of a line",
-     "A line that begins the pattern over and over is searched to its end from each beginning. Put "
-     "(*COMMIT) before the first .* that follows the beginning, or bound the repeat ({0,80})."},
+    {"pattern-quadratic", LEVEL_ERROR, "A pattern's time grows with the square of a line's length",
+     "On a line that repeats the beginning of the pattern, each occurrence is searched to the end "
+     "of the line. Put (*COMMIT) before the first .* after the beginning, or bound the repeat "
+     "({0,80})."},
     {"precision-mode-mixed", LEVEL_WARNING, "One precision column mixes modes",
      "Pure half precision and mixed precision are different work under one heading."},
     {"rate-contradicts-time", LEVEL_ERROR, "Rate and time to train contradict each other",
@@ -171,7 +174,7 @@ const struct finding_rule FINDING_RULES[] = {
      "A page of a web site is not a repository. Print the repository and the commit."},
     {"variable-misspelt", LEVEL_ERROR, "A variable is set under another name than it is used",
      "The shell substitutes nothing. Use one spelling."},
-    {"variable-without-dollar", LEVEL_ERROR, "A variable's name stands where its value is meant",
+    {"variable-without-dollar", LEVEL_ERROR, "A variable's name is used where its value is meant",
      "The dollar sign is missing, so that the name itself is used."},
     {"warmup-differs", LEVEL_WARNING, "Warm-up is left out on one side only",
      "One framework's first, slow steps are skipped and the other's are kept. Use one rule for "

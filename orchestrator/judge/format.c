@@ -104,7 +104,7 @@ static int add_absent(const struct json *at, struct format *f, const struct raw_
 {
     if (raw->literal.ptr || raw->pattern.ptr || raw->says.ptr || raw->is_list || raw->is_last ||
         raw->is_grouped || raw->is_in_sample || !raw->why.len) {
-        return json_fail(at, err, "an absent fact has a name and \"why\", and nothing else");
+        return json_fail(at, err, "an absent fact has a name and \"why\" only");
     }
     f->absent[f->n_absent++] = (struct absent_fact){raw->name, raw->why};
     return 0;
@@ -143,8 +143,7 @@ static int decode_fact(const struct decoder *d, const struct json *at, struct er
     f->fact_mask[raw.is_in_sample] |= UINT64_C(1) << fact->line.bit;
     fact->value = pattern_group(fact->line.pattern, "value");
     if ((fact->value < 0) != (raw.says.len > 0)) {
-        return json_fail(at, err,
-                         "a fact's pattern has a group \"value\", or the fact \"says\" it");
+        return json_fail(at, err, "expected a group \"value\" in the fact's pattern, or \"says\"");
     }
     return 0;
 }
@@ -168,7 +167,7 @@ static int decode_facts(const struct decoder *d, const struct json *root, struct
     }
     for (size_t idx = 0; idx < f->n_absent; idx++) {
         if (format_reads(f, f->absent[idx].name.ptr)) {
-            return json_fail(&list, err, "fact \"%.60s\" is read and absent",
+            return json_fail(&list, err, "fact \"%.60s\" is both read and absent",
                              f->absent[idx].name.ptr);
         }
     }
@@ -270,7 +269,7 @@ static int decode_done(const struct decoder *d, const struct json *root, struct 
                : 0;
 }
 
-/* "begin": a line that stands before the samples of every run; or why no log of the format shows whether its beginning is there. */
+/* "begin": a line that precedes the samples of every run; or why no log of the format shows whether its beginning is there. */
 static int decode_begin(const struct decoder *d, const struct json *root, struct err *err)
 {
     struct {
@@ -294,14 +293,14 @@ static int decode_begin(const struct decoder *d, const struct json *root, struct
         return -1;
     }
     if (!raw.is_unknown || !raw.why.len) {
-        return json_fail(&member, err, "\"unknown\" is true, and \"why\" says why");
+        return json_fail(&member, err, "expected \"unknown\" true and a \"why\"");
     }
     d->format->begin_why = raw.why;
     return 0;
 }
 
-/* By which a Python or CUDA program breaks off, whatever it trains, or is ended by the kernel, Slurm or mpirun. That TensorFlow's
-   allocator "ran out of memory" is said to be no failure. */
+/* Messages with which any Python or CUDA program breaks off, or with which the kernel, Slurm or mpirun ends it. TensorFlow's
+   allocator says "ran out of memory" without failing. */
 static int add_crashes(const struct json *root, struct format *f, struct err *err)
 {
     static const struct {

@@ -21,13 +21,13 @@
 struct format; /* compiled; opaque */
 struct vocabulary;
 
-/* What a format's lines are in a log that several formats read. */
+/* The role of a format's lines in a log that several formats read. */
 enum format_role {
-    FORMAT_FIRST, /* a protocol that says more than the program's own lines: the log's format wherever it stands */
+    FORMAT_FIRST, /* a protocol that says more than the program's own lines: always the log's format */
     FORMAT_OWN,     /* the program's own lines: two such formats are ambiguous */
-    FORMAT_SIDECAR, /* lines of a protocol that programs print beside their own */
-    FORMAT_GENERIC, /* any program's: taken where no other format reads anything */
-    FORMAT_NAMED, /* only where it is asked for by name: another reading of lines that a format above reads */
+    FORMAT_SIDECAR, /* lines of a protocol that programs print in addition to their own */
+    FORMAT_GENERIC, /* any program's: used if no other format reads anything */
+    FORMAT_NAMED, /* only if asked for by name: another reading of lines that a format above reads */
 };
 
 struct format_set {
@@ -47,11 +47,11 @@ bool format_has_series(const struct format *format, struct str name);
 enum format_role format_role(const struct format *format);
 const struct vocabulary *format_vocabulary(const struct format *format);
 size_t format_rules(const struct format *format, const struct rule **ret_rules);
-/* NULL where absent; accepts "FORMAT/NAME" and "NAME". */
+/* NULL if absent; accepts "FORMAT/NAME" and "NAME". */
 const struct rule *format_rule(const struct format *format, struct str id);
-/* By which this series is shown where no rule is named; NULL: by its mean. */
+/* The rule by which this series is shown if none is named; NULL: its mean. */
 const struct rule *format_rule_of(const struct format *format, struct str series);
-/* Whether a pattern reads this fact; and why no log of the format states it, or NULL where the format does not say so. */
+/* Whether a pattern reads this fact; and why no log of the format states it, or NULL if the format gives no reason. */
 bool format_reads(const struct format *format, const char *fact);
 struct str format_absent(const struct format *format, const char *fact);
 const struct format *format_find(const struct format_set *set, struct str id);
@@ -66,19 +66,19 @@ MUST_CHECK int parser_finish(struct parser *parser, struct measurement *ret_meas
                              struct err *err);
 void parser_free(struct parser *parser);
 
-/* Before the first byte: judged as it was by this derivation (judge/rule.h); without it, by the one in force. */
+/* Before the first byte: judge by this derivation (judge/derivation.h) instead of the current one. */
 void parser_judge_by(struct parser *parser, int64_t derivation);
-/* Before the first byte: leaves out the series of quantity score, but for the one that is named (ptr NULL: none). */
+/* Before the first byte: leaves out the series of quantity score, except for the named one (ptr NULL: none). */
 void parser_skip_scores(struct parser *parser, struct str named);
-/* Before the first byte: series say of each sample on which line it stands. */
+/* Before the first byte: series record the line of each sample. */
 void parser_keep_lines(struct parser *parser);
 
-/* Which formats read something of a log: fed like a parser. All of them are tried in one pass. */
+/* Which formats read something in a log: fed like a parser. All of them are tried in one pass. */
 struct guesser;
 MUST_CHECK int guesser_new(const struct format_set *set, struct guesser **ret_guesser,
                            struct err *err);
 MUST_CHECK int guesser_feed(struct guesser *guesser, const char *ptr, size_t len, struct err *err);
-/* ret_fits: one for each format of the set, of those that read something so far. Returns how many. */
+/* ret_fits: one for each format of the set, true for those that have read something so far. Returns how many. */
 size_t guesser_fits(const struct guesser *guesser, bool *ret_fits);
 MUST_CHECK int guesser_finish(struct guesser *guesser, struct err *err);
 void guesser_free(struct guesser *guesser);

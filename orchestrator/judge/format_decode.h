@@ -5,7 +5,7 @@
 
 #include "judge/format_impl.h"
 
-/* Where the decoding of one format stands. */
+/* The state of decoding one format. */
 struct decoder {
     struct format *format;
     struct arena *arena;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A decoded format, as format.c makes it and the parser reads it. Private to those files. */
+/* A decoded format, made by format.c and read by the parser. Private to those files. */
 #ifndef JUDGE_FORMAT_IMPL_H
 #define JUDGE_FORMAT_IMPL_H
 
@@ -11,7 +11,7 @@
 #define NO_LITERAL UINT8_MAX
 
 struct probe {               /* a literal, and a pattern for the lines that hold it */
-    struct str literal;      /* empty: every line, of a table while it is open */
+    struct str literal;      /* empty: every line, or every line of a table while it is open */
     uint8_t bit;             /* of its literal in a line's mask; NO_LITERAL */
     struct pattern *pattern; /* owned by the format; NULL: absent */
 };
@@ -23,11 +23,11 @@ struct series_spec {
     enum quantity quantity;
     bool is_primary;
     bool repeats;      /* the tool may print a step again (loss scaling repeats an iteration) */
-    bool stands_in;    /* shown where a log has nothing of the primary series */
+    bool stands_in;    /* shown if a log has nothing of the primary series */
     bool is_grouped;   /* digits in groups, "1,234.5" */
-    bool is_off_grid;  /* printed by the clock, not by the step: intervals show no gap */
+    bool is_off_grid;  /* printed by the clock, not by the step: intervals reveal no gap */
     int64_t step_from; /* what the first step is called, 0 or 1: a run from 0 ends at total - 1 */
-    int64_t first_by;  /* the step of the first line at the latest; 0: the interval of the lines */
+    int64_t first_by;  /* the first line has at most this step; 0: the interval of the lines */
     int64_t
         epoch_from; /* >= 0: step and total count within an epoch, and the first epoch is this */
     double factor;
@@ -38,22 +38,22 @@ struct series_spec {
     struct pattern *until; /* closes it; NULL: never closes */
     int value, step, total, epoch, epochs, rank, gpus, time, inverse; /* groups, -1 absent */
     int kilo, milli,
-        micro; /* likewise: what the value is then a thousand of, or the thousandth or millionth of */
+        micro; /* likewise: the value then is in thousands, thousandths or millionths */
 };
 
 struct fact_spec {
     struct str name;
     struct probe line;
-    int value;         /* group; -1 where says is set */
+    int value;         /* group; -1 if says is set */
     struct str says;   /* what a line that matches states, or NULL */
     bool is_last;      /* the last line of a run that matches counts, not the first */
-    bool is_list;      /* the value is a list with commas, and the fact is how many it has */
+    bool is_list;      /* the value is a list with commas, and the fact is its number of items */
     bool is_grouped;   /* digits in groups, "1,281,167" */
     size_t place;      /* in the file's list of facts */
     bool is_in_sample; /* read from every line of a sample, and from no other */
 };
 
-struct absent_fact { /* what no log of the format states */
+struct absent_fact { /* a fact that no log of the format states */
     struct str name;
     struct str why;
 };
@@ -66,15 +66,15 @@ struct format {
     size_t n_series;
     struct probe run_start, begin, resumed, end, fatal, done;
     struct str begin_why; /* why a log does not show whether its beginning is there, or NULL */
-    int done_step;        /* group of done: steps that the run has made */
-    uint64_t crash_mask;  /* literals by which any program breaks off, */
+    int done_step;        /* group of done: steps completed by the run */
+    uint64_t crash_mask;  /* literals with which any program breaks off, */
     uint64_t break_mask;  /* and those that count since DERIVATION_GAPS, */
     uint64_t killed_mask; /* one of them as a word of its own */
     bool needs_end;
     struct str total_from;  /* name of the fact that states how many steps a run makes, or NULL */
     struct str epochs_from; /* likewise, how many epochs */
     enum format_role role;
-    enum record_kind records;            /* lines are made of the records of a table */
+    enum record_kind records;            /* lines are made from the records of a table */
     const struct vocabulary *vocabulary; /* as long-lived as the format */
     struct fact_spec *facts;
     size_t n_facts;

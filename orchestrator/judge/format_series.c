@@ -58,13 +58,13 @@ static int decode_groups(const struct json *at, struct series_spec *s, struct er
             at, err, "a pattern has a group \"value\" unless its quantity is clock or progress");
     }
     if (s->quantity == QTY_PROGRESS && s->step < 0) {
-        return json_fail(at, err, "the pattern of a progress has a group \"step\"");
+        return json_fail(at, err, "expected a group \"step\" in the pattern of a progress");
     }
     if (s->epoch_from >= 0 && (s->epoch < 0 || s->step < 0)) {
-        return json_fail(at, err, "\"epoch_from\" asks for groups epoch and step");
+        return json_fail(at, err, "\"epoch_from\" needs groups epoch and step");
     }
     if (s->quantity == QTY_CLOCK && s->time < 0) {
-        return json_fail(at, err, "a clock's pattern has a group \"time\"");
+        return json_fail(at, err, "expected a group \"time\" in a clock's pattern");
     }
     return 0;
 }
@@ -149,13 +149,14 @@ static int decode_one_series(const struct decoder *d, const struct json *at, str
         return -1;
     }
     if (raw.like.ptr && !raw.literal.len) {
-        return json_fail(at, err, "\"like\" is for lines that hold the literal, and there is none");
+        return json_fail(at, err, "\"like\" is for lines that hold the literal, but there is none");
     }
     if (raw.like.ptr && format_pattern(at, raw.like, &s->like, err) < 0) {
         return -1;
     }
     if (raw.until.ptr && !s->after.pattern) {
-        return json_fail(at, err, "\"until\" closes what \"after\" opens, and there is none");
+        return json_fail(at, err,
+                         "\"until\" closes what \"after\" opens, but there is no \"after\"");
     }
     return raw.until.ptr ? format_pattern(at, raw.until, &s->until, err) : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A text that the pattern would match is made of each of its alternatives, item by item, of a group's the first. What begins at one of its
-   items that repeat without bound, and ends at another, is repeated to a line's length. Where the length doubles, linear growth is by
-   2 and quadratic by 4: by more than 2.8, half the way between in powers, and both times, is steep. */
+/* For each alternative of the pattern a matching text is made item by item, with a group's first alternative. The part from one unbounded
+   item to another is repeated to the length of a line. If the length doubles, linear growth is by 2 and quadratic by 4: more than 2.8,
+   their geometric mean, both times is steep. */
 #include "base/base.h"
 
 #include "judge/growth.h"
@@ -10,7 +10,7 @@
 #define CUTS_MAX   24
 #define DEPTH_MAX  32
 #define STEEP      2.8
-#define STEPS_MIN  16 /* a byte: a pattern that costs less is cheap, however it grows */
+#define STEPS_MIN  16 /* per byte: a pattern that costs less is cheap, however it grows */
 #define LINE_BYTES ((size_t)4 * GROWTH_BYTES)
 
 struct sample_text {
@@ -23,7 +23,7 @@ struct sample_text {
     size_t n_bars;   /* between them, so far */
     size_t depth;
     bool is_skipped
-        [DEPTH_MAX]; /* by depth: the rest of this group is another way, or not part of the text */
+        [DEPTH_MAX]; /* by depth: the rest of this group is another alternative, or not part of the text */
 };
 
 static void add_cut(struct sample_text *s, size_t at)
@@ -40,7 +40,7 @@ static char take(struct sample_text *s)
     return c;
 }
 
-/* One byte that \c stands for; NUL where that is none. */
+/* One byte that \c stands for; NUL if none. */
 static char of_escape(char c)
 {
     switch (c) {
@@ -166,7 +166,7 @@ static void make_text(struct sample_text *s)
     }
 }
 
-/* text[0, from), then text[from, to) over and over, and near the end what a match must hold. */
+/* text[0, from), then text[from, to) repeatedly, and near the end the byte that a match needs. */
 static struct str make_line(const struct sample_text *s, size_t from, size_t to, int needs,
                             size_t len, char *line)
 {
@@ -176,7 +176,7 @@ static struct str make_line(const struct sample_text *s, size_t from, size_t to,
         memcpy(line + at, s->text + from, to - from < len - at ? to - from : len - at);
     }
     if (needs >= 0) {
-        /* Between bytes that are of no pattern. */
+        /* Between bytes that occur in no pattern. */
         line[len - 3] = line[len - 1] = '\1';
         line[len - 2] = (char)needs;
     }

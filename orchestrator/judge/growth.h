@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a pattern's steps grow faster than the line that it is tried on: by trying it on lines that begin it over and over. Pure. */
+/* Whether a pattern's steps grow faster than the length of the line, found by trying it on lines that repeat its beginning. Pure. */
 #ifndef JUDGE_GROWTH_H
 #define JUDGE_GROWTH_H
 
@@ -13,7 +13,7 @@ struct growth {
 };
 #define GROWTH_BYTES 512
 
-/* True where there is such a line. */
+/* True if there is such a line. */
 bool growth_is_steep(struct pattern *pattern, struct growth *ret_growth);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the formats that fit a log in one pass: the literals of all of them are looked for together, and a format is done
-   as soon as one line is its own. */
+/* Finds the formats that fit a log in one pass: all their literals are searched together, and a format is done as soon as
+   one line matches it. */
 #include "base/base.h"
 
 #include "judge/parser_impl.h"
@@ -40,11 +40,11 @@ static bool is_clue(const struct series_spec *spec)
 
 static const struct probe *clue_of(const struct series_spec *spec)
 {
-    /* A table whose lines say nothing is known by its head. */
+    /* A table whose lines have no literal is recognised by its header. */
     return spec->line.literal.len ? &spec->line : &spec->after;
 }
 
-/* The literals of the formats that have not shown yet. */
+/* The literals of the formats that have not been found yet. */
 static void aim(struct group *g)
 {
     const struct guesser *guesser = g->guesser;
@@ -163,7 +163,7 @@ void guesser_free(struct guesser *guesser)
     free(guesser);
 }
 
-/* The clues with one literal. */
+/* Tries the clues that share a literal. */
 static int look_for(struct group *g, size_t bit, struct str text, bool *found, struct err *err)
 {
     for (size_t at = g->first[bit]; at > 0; at = g->clues[at - 1].next) {

@@ -10,7 +10,7 @@
 
 #define STEPS_MAX 8
 
-struct made { /* steps that are being made */
+struct made { /* the steps made so far */
     struct arena *arena;
     struct how_steps *steps;
 };
@@ -95,7 +95,7 @@ static double sum_of_inverse(const struct counted *c)
     return sum;
 }
 
-/* Of timestamps and elapsed time: from which line to which. */
+/* For timestamps and elapsed time: from which line to which. */
 static struct str words_of_times(struct arena *arena, const struct rule *rule,
                                  const struct rule_case *of, const struct counted *c)
 {
@@ -202,7 +202,7 @@ static void how_log_of(struct arena *arena, const struct rule *rule, const struc
     log->value = (double)NAN;
     log->series = m ? measurement_series(m, rule->series) : NULL;
     if (!m) {
-        log->why = cell->note.ptr ? cell->note : STR_LIT("the log is not there");
+        log->why = cell->note.ptr ? cell->note : STR_LIT("the log is missing");
         return;
     }
     of = audit_case_of_log(cell->of_case, rule, format, m);
@@ -275,7 +275,7 @@ static void add_combined(const struct made *made, const struct how *how,
     }
 }
 
-/* A derived cell: from what is printed for the cells that it is derived from. */
+/* A derived cell: from the printed values of the cells that it is derived from. */
 static void add_derived(const struct made *made, const struct report *report,
                         const struct cell_audit *cell)
 {

@@ -17,26 +17,26 @@ struct how_steps {
 
 struct how_log {
     const struct series *series; /* that the rule takes; NULL: there is none */
-    enum sample_use *uses;       /* one a sample; NULL where the rule does not apply */
+    enum sample_use *uses;       /* one per sample; NULL if the rule does not apply */
     size_t n_of[USE_BEFORE_LAST + 1];
     struct how_steps steps;
-    double value;    /* INFINITY: it did not succeed; NAN: none */
-    struct str why;  /* it has no number, or did not succeed */
-    bool is_dropped; /* of several, by an olympic mean */
+    double value;    /* INFINITY: the run did not succeed; NAN: none */
+    struct str why;  /* why it has no number, or did not succeed */
+    bool is_dropped; /* dropped by an olympic mean of several */
 };
 
 struct how {
     const struct rule *rule; /* NULL: none applies */
     struct how_log *logs;    /* as many as the cell's */
     struct how_steps
-        steps; /* from the logs' numbers to the printed one; empty where there is no number */
+        steps; /* from the logs' numbers to the printed one; empty if there is no number */
 };
 
-/* The formats that the audit had. */
+/* formats: those of the audit. */
 void how_of(struct arena *arena, const struct format_set *formats, const struct report *report,
             const struct cell_audit *cell, struct how *ret_how);
 
-/* In words, of a sample that does not count: "before the window: skip 2". */
+/* Why a sample does not count, in words: "before the window: skip 2". */
 struct str how_use_words(struct arena *arena, const struct rule *rule, enum sample_use use);
 
 #endif

@@ -90,20 +90,21 @@ static int64_t to_count(struct str text)
     return str_to_i64(text, 1, COUNT_MAX, &value, &ignored) == 0 ? value : 0;
 }
 
-/* 0 where the log states none, or several. */
+/* 0 if the log states none, or several. */
 static int64_t count_stated(const struct told *told, const char *name)
 {
     struct stated s = stated_of(told, name);
     return s.n == 1 ? to_count(s.items[0]->value) : 0;
 }
 
-/* Whole quotient, or 0. */
+/* The quotient if it is whole, else 0. */
 static int64_t whole(int64_t product, int64_t factor)
 {
     return product > 0 && factor > 0 && product % factor == 0 ? product / factor : 0;
 }
 
-/* What one optimizer step adds up: 1 where the format knows no accumulation, 0 where it does and the log does not say. */
+/* Batches accumulated per optimizer step: 1 if the format knows no accumulation, 0 if it does but the log does not
+   say. */
 static int64_t accumulated(const struct format *format, const struct told *told)
 {
     return format_reads(format, "grad_accumulation") ? count_stated(told, "grad_accumulation") : 1;
@@ -146,7 +147,7 @@ static struct identity_item proven(void)
     return (struct identity_item){ID_PROVEN, STR_EMPTY, 0};
 }
 
-/* The format never reads it, or this log lacks it, or says it elsewhere. */
+/* The format never reads it, or this log lacks it, or states it for another run. */
 static struct identity_item lacking(struct arena *arena, const struct format *format,
                                     const struct told *told, const char *fact, const char *words)
 {
@@ -156,14 +157,14 @@ static struct identity_item lacking(struct arena *arena, const struct format *fo
     return unproven(
         why.ptr ? why
                 : str_of(arena_printf(arena,
-                                      is_elsewhere ? "the log states %s, but not of this run"
+                                      is_elsewhere ? "the log states %s, but not for this run"
                                                    : "the log does not state %s",
                                       words)));
 }
 
 typedef bool (*same_fn)(const struct stated *all, struct str row, struct str stated);
 
-/* All of what is stated against the row. Several that are not the same prove nothing; none of them being the row's contradicts. */
+/* Compares all stated values with the row. Several different values prove nothing; if none is the row's, they contradict it. */
 static struct identity_item compare(struct arena *arena, const struct stated *s, struct str row,
                                     same_fn same, const char *words)
 {
@@ -230,7 +231,7 @@ static struct identity_item check_count(struct arena *arena, const struct format
                                  is_gpus ? "how many GPUs there are" : "how many nodes there are");
 }
 
-/* Batches of a GPU that a step of the log adds up: as it states them, or by its batches of all GPUs and of one. 0: not known. */
+/* Batches per GPU that a step of the log accumulates: as stated, or by its batches of all GPUs and of one. 0: not known. */
 static int64_t adds_up(const struct format *format, const struct told *told,
                        const struct log_counts *counts)
 {
@@ -243,8 +244,8 @@ static int64_t adds_up(const struct format *format, const struct told *told,
                : 0;
 }
 
-/* Two runs of one batch are not the same where one makes a step of several. The batch itself is the row's: the log is no other row's for
-   that alone, but what it shows is not the whole of this one. */
+/* Runs with the same batch differ if one accumulates several batches per step. The batch itself is still the row's: the log does not
+   belong to another row for that reason alone, but what it proves is not the whole row. */
 static struct identity_item check_accumulation(struct arena *arena, const struct identity_row *row,
                                                int64_t found)
 {
@@ -259,8 +260,8 @@ static struct identity_item check_accumulation(struct arena *arena, const struct
         says, found)));
 }
 
-/* A batch of all GPUs tells that of one where the GPUs are known and nothing is accumulated; where something is, and how much is not
-   stated, it must at least be a multiple of one node's. */
+/* A global batch gives the batch per GPU if how many GPUs there are is known and nothing is accumulated; if an unstated
+   number is accumulated, it must at least be a multiple of one step without accumulation. */
 static struct identity_item check_global(struct arena *arena, const struct format *format,
                                          const struct told *told, const struct identity_row *row,
                                          bool knows_gpus)
@@ -272,12 +273,12 @@ static struct identity_item check_global(struct arena *arena, const struct forma
     if (accumulates && s.n == 1 && row->gpus_per_node > 0 &&
         to_count(s.items[0]->value) % (row->batch_per_gpu * row->gpus_per_node) == 0) {
         return unproven(
-            STR_LIT("batches of GPUs are added up, and the log does not state that of one"));
+            STR_LIT("batches are accumulated, and the log does not state the batch per GPU"));
     }
     item = compare(arena, &s, count_text(arena, batch), same_count, "batch of all GPUs");
     return item.state == ID_PROVEN && !knows_gpus
-               ? unproven(
-                     STR_LIT("the log states the batch of all GPUs, and not how many there are"))
+               ? unproven(STR_LIT(
+                     "the log states the batch of all GPUs, but not how many GPUs there are"))
                : item;
 }
 
@@ -304,7 +305,7 @@ static struct identity_item check_batch(struct arena *arena, const struct format
                    "the batch");
 }
 
-/* Words of one class are the same: full, half in any mixture; a word that is not there is only equal to itself. */
+/* Words of one class are the same: full, half in any mixture; an unlisted word is equal only to itself. */
 static bool same_precision(const struct stated *all, struct str row, struct str stated)
 {
     const struct word *a = words_find(&all->vocabulary->precisions, row);
@@ -312,7 +313,7 @@ static bool same_precision(const struct stated *all, struct str row, struct str 
     return a ? b && str_eq(a->kind, b->kind) : str_eq(row, stated);
 }
 
-/* Letters and digits alone, in lower case; "plus" and "+" are "p": DeepLabV3+, deeplabv3plus and deeplabv3p are one model. */
+/* Only letters and digits, in lower case; "plus" and "+" are "p": DeepLabV3+, deeplabv3plus and deeplabv3p are one model. */
 static size_t bare_name(struct str text, char *out, size_t size)
 {
     static const char PLUS[] = "plus";
@@ -477,8 +478,7 @@ void identity_count_logs(struct arena *arena, struct identity *identity, const s
 struct identity identity_none(struct str why)
 {
     struct identity id = {0};
-    for (size_t idx = 0; idx < ID_LOGS;
-         idx++) { /* how many there are is no question where there are none */
+    for (size_t idx = 0; idx < ID_LOGS; idx++) { /* without GPUs there is no number to compare */
         id.items[idx] = unproven(why);
     }
     return id;

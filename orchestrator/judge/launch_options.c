@@ -8,7 +8,7 @@
 #define NAME_BYTES_MAX 40
 #define KEY_BYTES_MAX  160 /* of an override, with its sections */
 
-/* Whose options the run's words are; 0: none of these. */
+/* Whose options the run's words are; 0: none of the known ones. */
 static unsigned owner_of(const struct shell_run *run)
 {
     struct str program = shell_program(run);
@@ -37,7 +37,7 @@ bool option_is_training(const struct shell_run *run)
     return (owner_of(run) & OF_TRAINING) != 0;
 }
 
-/* Without dashes and underscores, in small letters; one letter as it is. False where it is too long. */
+/* Without dashes and underscores, in lower case; a single letter as it is. False if it is too long. */
 static bool plain_name(struct str spelled, char *ret, size_t size)
 {
     size_t len = 0;
@@ -82,7 +82,8 @@ static struct str last_part(struct str key)
     return key;
 }
 
-/* section.key=VALUE, as hydra, mmcv, PaddleClas -o and --params_override take it; of AMP.* any key but a size is a claim. */
+/* section.key=VALUE, as hydra, mmcv, PaddleClas -o and --params_override take it; any key of AMP.* except a size is a
+   claim. */
 static bool override_of(struct str word, unsigned of, struct option_found *ret)
 {
     int64_t equals = str_find(word, STR_LIT("="));

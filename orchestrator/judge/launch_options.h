@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the options of launchers, training programs and their override words mean, whoever spells them how: `-np 8`,
+/* What the options of launchers, training programs and their override words mean, however they are spelled: `-np 8`,
    `--nproc_per_node=8`, `-o DATALOADER.TRAIN.sampler.batch_size=32`. The spellings are a table (launch_options_table.c). Pure. */
 #ifndef JUDGE_LAUNCH_OPTIONS_H
 #define JUDGE_LAUNCH_OPTIONS_H
@@ -8,15 +8,15 @@
 
 enum meaning {
     MEANS_RANKS,          /* processes of the job */
-    MEANS_RANKS_PER_NODE, /* processes of a node */
+    MEANS_RANKS_PER_NODE, /* processes per node */
     MEANS_NODES,
-    MEANS_HOSTS,   /* a list, one item a node: "a:8,b:8" */
+    MEANS_HOSTS,   /* a list, one item per node: "a:8,b:8" */
     MEANS_DEVICES, /* a list of GPUs by index: "0,1,2" */
     MEANS_DEVICE,  /* one GPU by index: "3", "cuda:3" */
     MEANS_GPUS,    /* a count of GPUs, or a list of them */
     MEANS_NODE_RANK,
     MEANS_NODE_ADDRESS,
-    MEANS_BATCH, /* of a GPU, a node or the job: names do not tell */
+    MEANS_BATCH, /* per GPU, node or job: names do not tell */
     MEANS_ITERATIONS,
     MEANS_LOG_INTERVAL,
     MEANS_WORKERS,
@@ -38,12 +38,13 @@ enum { /* whose option */
        OF_SLURM = 64,
        OF_TRAINING = 128, /* of the program that trains */
        OF_SHORT =
-           256 /* of that, where it is surely one: the letter means other things to other programs */
+           256 /* the same, if it surely is one: the letter means other things to other programs */
 };
 
 struct option_spelling {
     const char *
-        name; /* small letters and digits alone: num_workers, --numWorkers and num-workers are one; of one letter as it is */
+        name; /* only lower-case letters and digits: num_workers, --numWorkers and num-workers are one; a single letter as it
+                 is */
     enum meaning means;
     unsigned of;
 };
@@ -57,8 +58,8 @@ struct launcher_name {
 extern const struct launcher_name LAUNCHER_NAMES[];
 extern const size_t N_LAUNCHER_NAMES;
 
-/* Programs whose options are none of these. */
-extern const char *const OTHER_PROGRAMS[]; /* beside container engines */
+/* Programs whose options are not among these, */
+extern const char *const OTHER_PROGRAMS[]; /* in addition to container engines */
 
 struct option_found {
     enum meaning means;
@@ -66,12 +67,12 @@ struct option_found {
     struct str value;   /* with $NAME replaced; NULL: a flag alone */
 };
 
-/* The next option of the run that the table knows; *at: 0 to begin with. */
+/* The next option of the run that the table knows; *at: initially 0. */
 bool option_next(struct arena *arena, const struct shell_run *run, size_t *at,
                  struct option_found *ret_option);
 /* Whether the run is a launcher's: what it starts is a run of its own. */
 bool option_is_launcher(const struct shell_run *run);
-/* Whether the run may train: not a launcher, and no program that is known for other things. */
+/* Whether the run may train: it is neither a launcher nor a program known for other things. */
 bool option_is_training(const struct shell_run *run);
 
 #endif

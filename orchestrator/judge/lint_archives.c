@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Archives: what is downloaded under which name, checked, unpacked and moved, in the order of a stack's printed commands. */
+/* Archives: downloads and their names, checks, unpacking and moves, in the order of a stack's printed commands. */
 #include "base/base.h"
 
 #include "judge/lint_parts.h"
@@ -94,7 +94,8 @@ struct tar_words {
     struct str file, filter;
 };
 
-/* A bundle of letters: those that take a value take the rest of a -bundle, or the words behind an old one ("xzf FILE"). */
+/* A bundle of letters: those that take a value take the rest of a -bundle, or the words after an old-style one ("xzf
+   FILE"). */
 static void read_tar_letters(const struct shell_run *run, size_t *at, struct tar_words *tar)
 {
     struct str word = run->words[(*at)++].text;
@@ -147,7 +148,7 @@ static void read_tar_long(const struct shell_run *run, size_t *at, struct tar_wo
     }
 }
 
-/* What is piped or redirected into the step: an archive's name, or NULL. */
+/* The archive that is piped or redirected into the step, or NULL. */
 static struct str piped_file(const struct step *step)
 {
     for (size_t idx = 0; idx < step->run->n_files; idx++) {
@@ -231,7 +232,7 @@ static void lint_filter(struct lint *lint, const struct stack *s, const struct s
 
 /* ---- checking ---- */
 
-/* Whether a checksum step is about the file: it names it, or a list or a pipe that need not name it. */
+/* Whether a checksum step is about the file: it names the file, or reads a list or a pipe, which need not name it. */
 static bool checks_file(const struct step *step, struct str file)
 {
     bool names_other = false;
@@ -269,7 +270,7 @@ static void lint_check(struct lint *lint, const struct stack *s, const struct st
         }
         if (idx > unpack_idx) {
             lint_add(lint, "checksum-after-use", s, step->place,
-                     "%.*s is unpacked first and checked after", STR_ARG(file));
+                     "%.*s is unpacked first and checked afterwards", STR_ARG(file));
         }
         is_checked = true;
     }
@@ -293,7 +294,8 @@ static bool is_mover(const struct shell_run *run)
     return shell_is_any(run, MOVERS);
 }
 
-/* Whether the run moves a thing of this name: one of its operands but the last, or any where -t gives the target. */
+/* Whether the run moves something of this name: an operand other than the last, or any operand if -t gives the
+   target. */
 static bool moves(const struct shell_run *run, struct str name)
 {
     struct str target = STR_EMPTY;
@@ -346,7 +348,7 @@ static struct str url_of(const struct shell_run *run)
     return url;
 }
 
-/* The name under which a download is saved; NULL: none, or none that the text tells. *ret_is_unknown: the latter. */
+/* The name under which a download is saved; NULL: none, or the text does not tell, which sets *ret_is_unknown. */
 static struct str saved_name(const struct shell_run *run, bool *ret_is_unknown)
 {
     static const char *const OTHERS[] = {"gdown", "kaggle", "gsutil",  "aws",
@@ -384,7 +386,7 @@ static struct str saved_name(const struct shell_run *run, bool *ret_is_unknown)
     return name;
 }
 
-/* What `gunzip data.tar.gz` and its like leave in the archive's place. */
+/* Collects what `gunzip data.tar.gz` and the like leave in place of the archive. */
 static void collect_unpacked(const struct shell_run *run, struct names *saved)
 {
     static const char *const UNPACKERS[] = {"gunzip", "unpigz", "bunzip2", "unxz",
@@ -402,7 +404,8 @@ static void collect_unpacked(const struct shell_run *run, struct names *saved)
     }
 }
 
-/* Archives that the stack's printed commands download or rename. True where one may be that the text does not tell. */
+/* Collects archives that the stack's printed commands download or rename. True if there may be one with an unknown
+   name. */
 static bool collect_saved(const struct steps *steps, struct names *saved)
 {
     bool may_be_other = false;
@@ -424,7 +427,7 @@ static bool collect_saved(const struct steps *steps, struct names *saved)
     return may_be_other;
 }
 
-/* The archive that a working command downloads where the printed one says nothing of a download; NULL where none does. */
+/* The archive that a working command downloads although the printed one has no download; NULL if none does. */
 static struct str working_download(struct lint *lint, const struct stack *s,
                                    const struct step *step)
 {
@@ -447,7 +450,7 @@ static void lint_name(struct lint *lint, const struct stack *s, const struct ste
     struct str got = saved->n ? saved->items[0] : working_download(lint, s, step);
     if (got.ptr && !str_eq(got, path_base(file)) && !has_name(saved, path_base(file))) {
         lint_add(lint, "archive-name-mismatch", s, step->place,
-                 "%.*s is unpacked, and the download is saved as %.*s", STR_ARG(file),
+                 "%.*s is unpacked, but the download is saved as %.*s", STR_ARG(file),
                  STR_ARG(got));
     }
 }

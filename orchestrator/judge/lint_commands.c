@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stack's printed commands, and what all of these rules use. */
+/* A stack's printed commands, and helpers that all of these rules use. */
 #include "base/base.h"
 
 #include <strings.h>

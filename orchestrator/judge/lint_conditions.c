@@ -11,7 +11,7 @@
 #define BYTES_PER_VALUE 4 /* fp32, as it leaves the loader */
 #define GIB             1073741824.0
 
-/* Conditions that move a throughput and that a reader needs; rules of their own: seed, repeats. */
+/* Conditions that affect throughput and that a reader needs; seed and repeats have rules of their own. */
 static const char *const ESSENTIAL[] = {
     "cpu",          "cudnn", "driver",         "ecc",     "gpu_clock", "nccl", "power_cap", "cuda",
     "interconnect", "os",    "python_version", "workers", NULL};
@@ -45,7 +45,7 @@ static void add_unstated(struct unstated *list, struct str name)
     }
 }
 
-/* Names of the case that are null in force, and essential ones that are nowhere. */
+/* Names whose value in force is null, and essential ones that are missing. */
 static void collect_unstated(const struct report_case *c, struct unstated *list)
 {
     const struct conditions *lists[] = {&c->conditions, &c->stack->conditions,
@@ -98,7 +98,7 @@ static bool states(const struct lint *lint, const struct stack *s, const char *n
     return true;
 }
 
-/* The value of the option that means this, of the first run that has it; NULL where none has. */
+/* The value of the option with this meaning, from the first run that has it; NULL if none has. */
 static struct str option_value(struct lint *lint, const struct shell_script *script,
                                enum meaning means)
 {
@@ -142,7 +142,7 @@ static double size_bytes(struct str text)
     return text.len && str_to_f64(text, &value, &err) == 0 ? value * unit : 0;
 }
 
-/* "512x1024" or "224": pixels; 0 where not that. */
+/* "512x1024" or "224": pixels; 0 for anything else. */
 static double pixels(struct str text)
 {
     struct err err = {0};
@@ -159,7 +159,7 @@ static double pixels(struct str text)
     return height * width;
 }
 
-/* The workers of the command that runs this case: as printed, or else as it must be. */
+/* The workers of the command that runs this case: as printed, else as in the working command. */
 static double workers_of(struct lint *lint, const struct report_case *c)
 {
     struct err err = {0};
@@ -180,7 +180,7 @@ static double workers_of(struct lint *lint, const struct report_case *c)
     return text.ptr && str_to_f64(text, &n, &err) == 0 ? n : 0;
 }
 
-/* Bytes that the loaders of a node hold ahead; 0 where too little is stated. */
+/* Bytes that the loaders of a node hold ahead; 0 if too little is stated. */
 static double needed_bytes(struct lint *lint, const struct report_case *c, struct str *ret_image)
 {
     *ret_image = STR_EMPTY;
@@ -206,7 +206,7 @@ static void lint_no_shm(struct lint *lint, const struct stack *s, const char *pl
     }
 }
 
-/* What is stated and what is printed may differ: each must do. */
+/* The stated and the printed size may differ: both must be enough. */
 static void lint_shm_of(struct lint *lint, const struct stack *s, struct str printed)
 {
     for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
@@ -271,7 +271,7 @@ static void lint_also(struct lint *lint, const struct report_case *c, size_t cas
                 lint_add(lint, "number-conflict", NULL,
                          arena_printf(lint->arena, ".cases[%zu].cells[%zu].also_printed[%zu]",
                                       case_idx, idx, also),
-                         "%s is printed as %s, and as %s in %s", cell->id.ptr, cell->printed.ptr,
+                         "%s is printed as %s, but as %s in %s", cell->id.ptr, cell->printed.ptr,
                          cell->also[also].printed.ptr, cell->also[also].source.path.ptr);
             }
         }

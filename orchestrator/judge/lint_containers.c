@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Printed container commands: which image, which names, what of the image they hide. */
+/* Printed container commands: which image, which names, and what they hide of the image. */
 #include "base/base.h"
 
 #include "judge/lint_parts.h"
@@ -31,7 +31,7 @@ static struct str repository_of(struct str image)
     return colon > 0 ? str_sub(image, 0, (size_t)colon) : image;
 }
 
-/* By digest an image is the same whatever tag stands next to it. */
+/* With a digest, an image is the same whatever its tag. */
 static bool same_image(struct str a, struct str b)
 {
     bool by_digest = str_find(a, STR_LIT("@sha256:")) > 0 || str_find(b, STR_LIT("@sha256:")) > 0;
@@ -60,7 +60,7 @@ static bool makes(const struct shell_run *run, struct str image)
     return false;
 }
 
-/* Does any printed command of the stack pull, build -t or tag this image? */
+/* Whether a printed command of the stack pulls, builds with -t or tags this image. */
 static bool is_made(struct lint *lint, const struct stack *s, struct str image)
 {
     for (size_t idx = 0; idx < s->n_commands; idx++) {
@@ -89,13 +89,13 @@ static void lint_image(struct lint *lint, const struct lint_command *c, const st
         return;
     }
     lint_add(lint, "image-name-mismatch", c->stack, c->place,
-             "image \"%.*s\" is run, and no printed command pulls, builds or tags it",
+             "image \"%.*s\" is run, but no printed command pulls, builds or tags it",
              STR_ARG(image));
 }
 
 /* ---- LD_LIBRARY_PATH ---- */
 
-/* Whether what is written of NAME=VALUE keeps the path that was there: by $LD_LIBRARY_PATH, or by a variable that holds it. */
+/* Whether NAME=VALUE as written keeps the old path: by $LD_LIBRARY_PATH, or by a variable that holds it. */
 static bool keeps_path(const struct shell_word *word, struct str value)
 {
     struct shell_cursor cursor = {0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats that a report's cells name: patterns whose steps grow as the square of a line, found by trying them. */
+/* Formats that a report's cells name: patterns whose steps grow with the square of a line's length, found by trying
+   them. */
 #include "base/base.h"
 
 #include "judge/audit.h"

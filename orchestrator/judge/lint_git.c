@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clones and checkouts of a stack's printed commands: what moves, what is never pinned, what is typed in the wrong folder. */
+/* Clones and checkouts in a stack's printed commands: what moves, what is never pinned, what is typed in the wrong folder. */
 #include "base/base.h"
 
 #include "base/strbuf.h"
 #include "judge/lint_parts.h"
 
-#define FOLDERS_MAX 32 /* ( ) and shells in each other whose folders are told apart */
+#define FOLDERS_MAX 32 /* nested ( ) and shells whose folders are told apart */
 
 enum git_kind { GIT_CLONE, GIT_PIN, GIT_MOVE };
 
 struct git_step {
     enum git_kind kind;
-    struct str folder;   /* a clone's own; else where it is typed; NULL: not told */
+    struct str folder;   /* a clone's own; else where it is typed; NULL: unknown */
     struct str clone_at; /* of a clone: where it is typed */
-    struct str text;     /* of GIT_MOVE: what to say; of GIT_CLONE: the URL */
+    struct str text;     /* of GIT_MOVE: the message; of GIT_CLONE: the URL */
     bool is_commit, has_ref,
-        stays; /* stays: in the folder of an earlier clone, not in what that made */
+        stays; /* stays: in the folder of an earlier clone, not in the one that it made */
     size_t command_idx;
     const char *place;
 };
@@ -27,7 +27,7 @@ struct git_walk {
         struct git_step *items;
         size_t n, n_max;
     } steps;
-    struct str folders[FOLDERS_MAX]; /* by depth; NULL: not told */
+    struct str folders[FOLDERS_MAX]; /* by depth; NULL: unknown */
     size_t depth;
     size_t command_idx;
     const char *place;
@@ -35,7 +35,7 @@ struct git_walk {
 
 /* ---- folders ---- */
 
-/* base/more without "." and ".."; NULL where either is not told. */
+/* base/more without "." and ".."; NULL if either is unknown. */
 static struct str folder_join(struct arena *arena, struct str base, struct str more)
 {
     CLEANUP(strbuf) struct strbuf out;
@@ -98,7 +98,7 @@ static bool takes_value(struct str option)
     return str_eq_any(option, OPTIONS);
 }
 
-/* The operand number `nth` from words[at] on; NULL where there are fewer. */
+/* The `nth` operand from words[at] on; NULL if there are fewer. */
 static struct str operand(const struct shell_run *run, size_t at, size_t nth)
 {
     for (; at < run->n; at++) {
@@ -175,7 +175,7 @@ static void read_clone(struct git_walk *w, const struct shell_run *run, size_t a
         folder = step->folder;
         step = add_step(w, GIT_MOVE, folder);
         step->stays = false;
-        step->text = str_of(arena_printf(w->lint->arena, "git clone takes branch or tag %.*s",
+        step->text = str_of(arena_printf(w->lint->arena, "git clone uses branch or tag %.*s",
                                          STR_ARG(branch.text)));
     }
 }
@@ -205,7 +205,7 @@ static void read_checkout(struct git_walk *w, const struct shell_run *run, size_
         return;
     }
     step = add_step(w, GIT_MOVE, folder);
-    step->text = str_of(arena_printf(w->lint->arena, "git %.*s takes branch or tag %.*s",
+    step->text = str_of(arena_printf(w->lint->arena, "git %.*s uses branch or tag %.*s",
                                      STR_ARG(verb), STR_ARG(ref)));
 }
 
@@ -213,9 +213,9 @@ static void read_moving(struct git_walk *w, struct str folder, struct str verb)
 {
     struct git_step *step = add_step(w, GIT_MOVE, folder);
     step->text = str_eq_z(verb, "pull")
-                     ? STR_LIT("git pull takes whatever the branch holds that day")
+                     ? STR_LIT("git pull fetches whatever the branch holds that day")
                      : str_of(arena_printf(w->lint->arena,
-                                           "git %.*s takes whatever the branch holds that day",
+                                           "git %.*s fetches whatever the branch holds that day",
                                            STR_ARG(verb)));
 }
 
@@ -246,14 +246,13 @@ static void read_git(struct git_walk *w, const struct shell_run *run)
     }
 }
 
-/* `git clone X && checkout Y`: the shell knows no checkout. */
+/* `git clone X && checkout Y`: there is no such command as checkout. */
 static void read_bare_checkout(struct git_walk *w, const struct shell_run *run)
 {
     struct git_step *step = add_step(w, GIT_MOVE, STR_EMPTY);
-    step->text = str_of(arena_printf(w->lint->arena,
-                                     "checkout %.*s is no command, so that the clone stays on its "
-                                     "default branch",
-                                     STR_ARG(run->n > 1 ? run->words[1].text : STR_EMPTY)));
+    step->text = str_of(arena_printf(
+        w->lint->arena, "checkout %.*s is not a command, so the clone stays on its default branch",
+        STR_ARG(run->n > 1 ? run->words[1].text : STR_EMPTY)));
     for (size_t idx = 0; idx + 1 < w->steps.n; idx++) {
         w->steps.items[idx].has_ref = true;
     }
@@ -261,7 +260,7 @@ static void read_bare_checkout(struct git_walk *w, const struct shell_run *run)
 
 /* ---- judgement ---- */
 
-/* Whether a commit is checked out later in the same folder, or in one that the text does not tell. */
+/* Whether a commit is checked out later in the same folder, or in an unknown one. */
 static bool is_pinned_later(const struct git_walk *w, size_t from)
 {
     const struct git_step *step = &w->steps.items[from];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Printed launches against their cases: how many nodes, processes and GPUs, and which of them. */
+/* Compares printed launches with their cases: how many nodes, processes and GPUs, and which ones. */
 #include "base/base.h"
 
 #include "base/strbuf.h"
@@ -52,7 +52,7 @@ static bool fits_enough_job(const struct report_case *c, int64_t n)
     return n >= c->gpus;
 }
 
-/* True where the command is for cases, and n is right for none of them; *ret_like: one of those. */
+/* True if the command is for some cases, but n is right for none of them; *ret_like: one of those. */
 static bool fits_none(const struct lint *lint, const struct lint_command *c, fit_fn fits, int64_t n,
                       const struct report_case **ret_like)
 {
@@ -75,7 +75,7 @@ static void lint_size(struct lint *lint, const struct lint_command *c, fit_fn fi
                       struct str spelled, int64_t n)
 {
     const struct report_case *like = NULL;
-    /* A script that is printed as code takes its sizes from whoever runs it. */
+    /* A script that is printed as code gets its sizes from its caller. */
     if (str_eq_z(c->command->purpose, "code") || !fits_none(lint, c, fits, n, &like)) {
         return;
     }
@@ -148,7 +148,7 @@ static void lint_hosts(struct lint *lint, const struct lint_command *c,
 
 /* ---- devices ---- */
 
-/* The number of a list of GPUs, "0,1,2"; 0: no list of numbers. *ret_is_plain: it counts from 0 upwards. */
+/* The length of a list of GPUs, "0,1,2"; 0: not a list of numbers. *ret_is_plain: it counts from 0 upwards. */
 static int64_t read_devices(struct str list, bool *ret_is_plain)
 {
     static const char *const PREFIXES[] = {
@@ -205,7 +205,7 @@ static void lint_gpus(struct lint *lint, const struct lint_command *c, const str
     }
 }
 
-/* cuda:3 wherever it stands, in a word or in a program text. */
+/* cuda:3 anywhere, in a word or in a program's text. */
 static void lint_cuda_words(struct lint *lint, const struct lint_command *c,
                             const struct shell_run *run)
 {
@@ -269,7 +269,7 @@ static size_t count_family(const struct shell_script *script, struct str stem)
     return n;
 }
 
-/* $NODE1 where NODE1, NODE2, ... are set; raw: a word, or what is behind its = */
+/* $NODE1 if NODE1, NODE2, ... are set; raw: a word, or the part after its = */
 static bool is_first_of_family(const struct shell_script *script, struct str raw)
 {
     int64_t equals = str_find(raw, STR_LIT("="));
@@ -387,7 +387,7 @@ static void lint_option(struct lint *lint, const struct lint_command *c,
             }
         }
         break;
-    case MEANS_BATCH: /* and what follows: lint_settings.c's */
+    case MEANS_BATCH: /* from here on: handled by lint_settings.c */
     case MEANS_ITERATIONS:
     case MEANS_LOG_INTERVAL:
     case MEANS_WORKERS:
@@ -401,7 +401,7 @@ static void lint_option(struct lint *lint, const struct lint_command *c,
     }
 }
 
-/* docker --gpus, and NAME=VALUE behind -e. */
+/* docker --gpus, and NAME=VALUE after -e. */
 static void lint_container_devices(struct lint *lint, const struct lint_command *c,
                                    const struct shell_run *run)
 {
@@ -422,7 +422,7 @@ static void lint_container_devices(struct lint *lint, const struct lint_command 
     }
 }
 
-/* "8", "v100:8", "gpu:8" and "gpu:v100:8": what stands last. */
+/* "8", "v100:8", "gpu:8" and "gpu:v100:8": the last part. */
 static void lint_slurm_gpus(struct lint *lint, const struct lint_command *c,
                             const struct shell_run *run)
 {
@@ -456,7 +456,7 @@ static void lint_run(struct lint *lint, const struct lint_command *c, size_t at)
     static const char *const SCRIPTS[] = {"dist_train.sh", "dist_test.sh", NULL};
     const struct shell_run *run = &c->script->runs[at];
     const struct shell_run *next = at + 1 < c->script->n ? run + 1 : NULL;
-    /* What a batch job starts may be a launcher of its own. */
+    /* A batch job may itself start a launcher. */
     bool has_launcher = (next && next->is_inner && option_is_launcher(next)) ||
                         shell_is(run, "sbatch") || shell_is(run, "salloc");
     struct option_found o;

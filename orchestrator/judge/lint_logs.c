@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of logs, as a report prints them: names that nothing writes, links under another label. */
+/* Lists of logs as printed by a report: names that nothing writes, links with another case's label. */
 #include "base/base.h"
 
 #include "judge/lint_parts.h"
@@ -51,7 +51,7 @@ static bool says_full(struct str text)
     return says_any(text, WORDS);
 }
 
-/* The text before `open`, and what stands between `open` and `close`. False where the line has not both. */
+/* The text before `open`, and the text between `open` and `close`. False if the line lacks either. */
 static bool cut(struct str line, const char *open, const char *close, struct str *ret_before,
                 struct str *ret_inside, struct str *ret_behind)
 {
@@ -108,11 +108,11 @@ static void lint_name(struct lint *lint, const struct lint_command *c, struct st
     if (ends_in_any(name, LOGS) && !printed_mentions(c->stack, name) &&
         !is_case_log(lint, c->stack, name)) {
         lint_add(lint, "log-name-unknown", c->stack, c->place,
-                 "log %.*s is listed, and no printed command writes it", STR_ARG(name));
+                 "log %.*s is listed, but no printed command writes it", STR_ARG(name));
     }
 }
 
-/* Names end at blanks and at what a page puts around them. */
+/* Names end at blanks and at markup. */
 static void lint_names(struct lint *lint, const struct lint_command *c, struct str line)
 {
     static const char ENDS[] = " \t\r()[]<>\"'`,;|";

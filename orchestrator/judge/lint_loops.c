@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops of printed launches against the repeats that are stated. */
+/* Compares loops in printed launches with the stated repeats. */
 #include "base/base.h"
 
 #include "judge/lint_parts.h"
 
-/* A variable that stands for something else than the number of the run. */
+/* A variable that is something other than the number of the run. */
 static bool counts_other_things(struct str name)
 {
     static const char *const PARTS[] = {"bs",   "batch", "gpu",   "node", "host",  "rank", "dev",
@@ -18,7 +18,7 @@ static bool counts_other_things(struct str name)
     return false;
 }
 
-/* How many numbers FIRST, FIRST + STEP, ... LAST there are. */
+/* The length of FIRST, FIRST + STEP, ... LAST. */
 static int64_t count_range(int64_t first, int64_t step, int64_t last)
 {
     return step > 0 && last >= first ? (last - first) / step + 1 : 0;
@@ -79,7 +79,7 @@ static int64_t count_seq(struct str word)
     return count_numbers(numbers, n);
 }
 
-/* How many lines the run before `at` gives it through a pipe: seq alone. */
+/* How many lines the run before `at` pipes into it; only for seq. */
 static int64_t count_piped(const struct shell_script *script, size_t at)
 {
     const struct shell_run *seq = at > 0 && at < script->n ? &script->runs[at - 1] : NULL;
@@ -224,7 +224,7 @@ static int64_t count_loop(const struct shell_script *script, const struct shell_
     return count_range(first, 1, c.limit - c.is_open);
 }
 
-/* Whether some of these runs is a launch. */
+/* Whether any of these runs is a launch. */
 static bool launches(const struct shell_script *script, size_t first, size_t end)
 {
     static const char *const SCRIPTS[] = {".py", ".sh", NULL};
@@ -256,7 +256,7 @@ static void lint_count(struct lint *lint, const struct lint_command *c, int64_t 
     }
 }
 
-/* What a value is given as: what stands there with it, or before it. */
+/* Whether the text with or before the value gives it another meaning. */
 static bool is_for_other_things(const struct shell_run *xargs, struct str mark)
 {
     for (size_t idx = xargs->n_own; idx < xargs->n; idx++) {

@@ -17,7 +17,7 @@ bool is_commit(struct str s)
     return s.len >= COMMIT_DIGITS_MIN && s.len <= COMMIT_DIGITS_MAX;
 }
 
-/* ---- where code lies ---- */
+/* ---- where code is kept ---- */
 
 /* "https://HOST/PATH" and "git@HOST:PATH": host and path. */
 static bool url_parts(struct str url, struct str *ret_host, struct str *ret_path)
@@ -110,7 +110,7 @@ static void read_ref(struct str rest, struct download *d)
     }
 }
 
-/* What a page of a code host is below OWNER/NAME/: the words before the ref are skipped. False where it names no state. */
+/* The part of a code host's page below OWNER/NAME/: skips the words before the ref. False if it names no state. */
 static bool read_page(struct str path, struct download *d)
 {
     static const char *const KINDS[] = {"raw",    "archive",    "tarball",       "zipball", "zip",
@@ -134,7 +134,7 @@ static bool read_page(struct str path, struct download *d)
     return d->ref.ptr && d->ref.len;
 }
 
-/* Whether the URL is of files of a repository at a named state. */
+/* Whether the URL names files of a repository at a named state. */
 static bool read_download(struct str url, struct download *ret)
 {
     struct str host;
@@ -226,7 +226,7 @@ static void lint_git_package(struct lint *lint, const struct lint_command *c, st
     }
 }
 
-/* A framework's package by its bare name: whatever is the newest. */
+/* A framework's package by its bare name, which means the newest. */
 static void lint_bare_package(struct lint *lint, const struct lint_command *c, struct str word)
 {
     static const char *const PACKAGES[] = {"torch",
@@ -252,7 +252,7 @@ static void lint_bare_package(struct lint *lint, const struct lint_command *c, s
     }
 }
 
-/* The CUDA that a stack's cases state, where all state one; NULL otherwise. */
+/* The CUDA that all cases of a stack state; NULL if they differ or do not state it. */
 static struct str stated_cuda(const struct lint *lint, const struct stack *s)
 {
     struct str all = STR_EMPTY;
@@ -281,10 +281,10 @@ static void lint_package_cuda(struct lint *lint, const struct lint_command *c, s
     }
     if (stack_condition(c->stack, "framework_version", &version) && version.ptr &&
         str_find(word, version) >= 0 && package_cuda(version, other, sizeof(other))) {
-        return; /* said of the version that is stated */
+        return; /* reported for the stated version */
     }
     lint_add(lint, "cuda-of-wheel-differs", c->stack, c->place,
-             "package %.*s is built for CUDA %s, and CUDA %.*s is stated", STR_ARG(word), built,
+             "package %.*s is built for CUDA %s, but CUDA %.*s is stated", STR_ARG(word), built,
              STR_ARG(cuda));
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images, sources, data and versions: what would be another thing tomorrow. */
+/* Images, sources, data and versions that may be different tomorrow. */
 #include "base/base.h"
 
 #include "judge/lint_parts.h"
 
 #define VERSION_PARTS 3
 
-/* Whether a printed command pulls or runs an image by its digest: then the tag is a name and no more. */
+/* Whether a printed command pulls or runs an image by its digest: then the tag is only a name. */
 static bool is_by_digest(struct lint *lint, const struct stack *s)
 {
     for (size_t idx = 0; idx < s->n_commands; idx++) {
@@ -59,7 +59,8 @@ static struct version version_at(struct str s, size_t at)
     return v;
 }
 
-/* The first version of two parts or more that begins a word: 2.5.0 in "2.5.0-cuda11.2", 1.2 in "v1.2"; n is 0 where there is none. */
+/* The first version of two parts or more at the beginning of a word: 2.5.0 in "2.5.0-cuda11.2", 1.2 in "v1.2"; n is 0 if there is
+   none. */
 static struct version version_in(struct str s)
 {
     for (size_t at = 0; at < s.len; at++) {
@@ -76,7 +77,7 @@ static struct version version_in(struct str s)
     return (struct version){.n = 0};
 }
 
-/* Monthly names such as 20.06 are of the image, not of what it holds. */
+/* Monthly names such as 20.06 are versions of the image, not of its contents. */
 static bool is_month(const struct version *v)
 {
     return v->n == 2 && v->parts[0] >= 15 && v->parts[1] >= 1 && v->parts[1] <= 12;
@@ -97,7 +98,7 @@ static void lint_image_version(struct lint *lint, const struct stack *s)
     for (size_t idx = 0; idx < run.n && idx < of_tag.n; idx++) {
         if (run.parts[idx] != of_tag.parts[idx]) {
             lint_add(lint, "image-version-differs", s, ".image_tag",
-                     "the image is tagged %.*s and the framework is stated to be %s", STR_ARG(tag),
+                     "the image is tagged %.*s, but the framework is stated as %s", STR_ARG(tag),
                      stated.ptr);
             return;
         }
@@ -115,7 +116,7 @@ static void lint_sources(struct lint *lint, const struct stack *s)
                      source->ref.ptr ? "branch or tag " : "nothing but its URL",
                      source->ref.ptr ? source->ref.ptr : "");
         }
-        /* Files that are downloaded one by one are cloned by nobody. */
+        /* Files that are downloaded one by one need no clone. */
         if (source->printed_url.ptr && str_find(source->printed_url, STR_LIT("://raw.")) < 0 &&
             !url_can_be_cloned(source->printed_url)) {
             lint_add(lint, "url-not-cloneable", s, place, "git cannot clone %s",
@@ -173,7 +174,7 @@ static bool digits_at(struct str s, size_t at, struct str *ret)
     return end > at;
 }
 
-/* "102" is 10.2, "92" 9.2, "11" and "12" majors alone, "10.1" and "11.8.0" as they are. */
+/* "102" is 10.2, "92" 9.2, "11" and "12" are only majors, "10.1" and "11.8.0" as they are. */
 static bool cuda_of_digits(struct str digits, char *ret, size_t size)
 {
     int64_t dot = str_find(digits, STR_LIT("."));
@@ -195,7 +196,7 @@ static bool cuda_of_digits(struct str digits, char *ret, size_t size)
 }
 
 /* "1.8.3.post107" is CUDA 10, "2.5.0.post112" CUDA 11.2; "1.6.0+cu102" CUDA 10.2. Source: the frameworks' own naming of
-   packages: PaddlePaddle before 2.0 counts the CUDA major and the cuDNN major, later CUDA's major and minor, as PyTorch. */
+   packages: PaddlePaddle before 2.0 gives the majors of CUDA and cuDNN, later CUDA's major and minor, as PyTorch does. */
 bool package_cuda(struct str version, char *ret, size_t size)
 {
     static const char *const MARKS[] = {"cudatoolkit", "pytorch-cuda", "cuda-version", "cuda",
@@ -252,7 +253,7 @@ static void lint_wheel(struct lint *lint, const struct stack *s)
         }
         if (!same_cuda(built, cuda)) {
             lint_add(lint, "cuda-of-wheel-differs", s, ".conditions.framework_version",
-                     "package %s is built for CUDA %s, and CUDA %s is stated", version.ptr, built,
+                     "package %s is built for CUDA %s, but CUDA %s is stated", version.ptr, built,
                      cuda.ptr);
         }
     }
@@ -272,7 +273,7 @@ static void lint_data(struct lint *lint, const struct stack *s)
         }
     }
     lint_add(lint, "dataset-no-checksum", s, ".dataset",
-             "data set %s is used, and no printed command checks it", s->dataset.ptr);
+             "dataset %s is used, but no printed command checks it", s->dataset.ptr);
 }
 
 void lint_pins(struct lint *lint)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a report's tables put side by side: rows of several frameworks, and one framework over several GPU counts. */
+/* What a report's tables compare: rows of several frameworks, and one framework over several GPU counts. */
 #include "base/base.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "judge/lint_parts.h"
 
 #define SAME_REL_MAX                                                                               \
-    0.01 /* networks whose size differs by less count as the same: frameworks count parameters differently */
+    0.01 /* networks whose sizes differ by less are the same: frameworks count parameters differently */
 #define LIST_BYTES 400
 
 static bool both_state(const struct report_case *a, const struct report_case *b, const char *name,
@@ -26,7 +26,8 @@ static bool are_compared(const struct report_case *a, const struct report_case *
            str_eq(a->variant, b->variant);
 }
 
-/* Not alike: one steps after every batch and the other after many. Different numbers may be one global batch. */
+/* They differ if one steps after every batch and the other after several. Different numbers above one may give the same
+   global batch. */
 static bool accumulate_alike(struct str a, struct str b)
 {
     return str_eq_z(a, "1") == str_eq_z(b, "1");
@@ -53,12 +54,12 @@ static void lint_network(struct lint *lint, const struct report_case *a,
             str_to_f64(y, &of_b, &err) == 0 && fabs(of_a / of_b - 1) > SAME_REL_MAX) {
             lint_add(lint, "network-differs", NULL, ".cases",
                      "%s have %s and %s %s: %.2f times as many", pair_of(lint, a, b), x.ptr, y.ptr,
-                     idx ? "multiply-adds a sample" : "parameters", of_b / of_a);
+                     idx ? "multiply-adds per sample" : "parameters", of_b / of_a);
         }
     }
 }
 
-/* The first word, without case: "momentum 0.9" and "Momentum" are alike. */
+/* The first word, ignoring case: "momentum 0.9" and "Momentum" are the same. */
 static bool same_first_word(struct str a, struct str b)
 {
     int64_t x = str_find(a, STR_LIT(" "));
@@ -78,7 +79,7 @@ static void lint_texts(struct lint *lint, const struct report_case *a, const str
         {"optimizer", "optimizer-differs", "step with", same_first_word},
         {"grad_accumulation", "accumulation-differs", "accumulate batches:", accumulate_alike},
         {"dataset", "dataset-differs", "read", str_eq},
-        {"dataset_images", "dataset-differs", "read so many images:", str_eq},
+        {"dataset_images", "dataset-differs", "read different numbers of images:", str_eq},
         {"dataset_repeats", "dataset-differs", "repeat their images:", str_eq},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
@@ -103,7 +104,7 @@ static bool has_rate(const struct report_case *c)
     return false;
 }
 
-/* One stack, model and precision column over its cases: rates, which are read as a series. A list of results is none. */
+/* One stack, model and precision column over its cases: rates that form a series. A list of results does not. */
 static bool same_column(const struct report_case *a, const struct report_case *b)
 {
     return has_rate(a) && has_rate(b) && a->stack == b->stack && str_eq(a->model, b->model) &&
@@ -162,7 +163,7 @@ static void lint_scaling(struct lint *lint, const struct report_case *a,
     }
 }
 
-/* The first case of the column: what differs between any two of them differs from it in one. */
+/* The first case of the column: if any two cases differ, one of them differs from it. */
 static const struct report_case *first_of_column(const struct report *report,
                                                  const struct report_case *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings of printed launches against their cases: batch, steps, seed, workers, precision, configuration. */
+/* Compares the settings of printed launches with their cases: batch, steps, seed, workers, precision, configuration. */
 #include "base/base.h"
 
 #include "judge/lint_parts.h"
@@ -8,7 +8,7 @@
 
 /* ---- batch ---- */
 
-/* A batch is right when it is that of a GPU, a node or the job of some case, or that times the batches that are accumulated. */
+/* A batch is right if it is that of a GPU, a node or the job of some case, or that times the accumulated batches. */
 static bool fits_batch(const struct report_case *c, int64_t batch)
 {
     struct str text = STR_EMPTY;
@@ -123,7 +123,7 @@ static enum width width_of_case(const struct report_case *c)
     return width_of_name(c->precision);
 }
 
-/* Several options of one run say it together: --fp16 False --bf16 True is half. */
+/* Several options of a run decide together: --fp16 False --bf16 True is half. */
 static void lint_precision(struct lint *lint, const struct lint_command *c, enum width width,
                            struct str spelled)
 {
@@ -149,7 +149,7 @@ static void lint_precision(struct lint *lint, const struct lint_command *c, enum
 
 /* ---- configurations ---- */
 
-/* The number at name[at, end): of GPUs by what stands around it ("8gpu", "gpu_8", "_c8", "8xb32", "8cards")? */
+/* Whether the number at name[at, end) counts GPUs by the text around it ("8gpu", "gpu_8", "_c8", "8xb32", "8cards"). */
 static bool is_gpu_number(struct str name, size_t at, size_t end)
 {
     static const char *const UNITS[] = {"gpu", "card"};
@@ -177,7 +177,7 @@ static bool is_gpu_number(struct str name, size_t at, size_t end)
            (end == name.len || name.ptr[end] == '.' || name.ptr[end] == '_');
 }
 
-/* The GPUs that a configuration's name is for, or 0. */
+/* The number of GPUs in a configuration's name, or 0. */
 static int64_t scale_in_name(struct str name)
 {
     for (size_t at = 0; at < name.len; at++) {

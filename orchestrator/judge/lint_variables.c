@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables of a stack's printed commands: set under one name and used under another, or named without their dollar. */
+/* Variables in a stack's printed commands: set under one name and used under another, or named without their dollar
+   sign. */
 #include "base/base.h"
 
 #include <strings.h>
@@ -97,7 +98,7 @@ static bool are_alike(struct str a, struct str b)
            (differ_in_case || edit_distance(a, b) <= DISTANCE_MAX);
 }
 
-/* Set here and used nowhere, while what a launcher, CUDA, OpenMP or NCCL reads has almost that name. */
+/* Set here and used nowhere, while a launcher, CUDA, OpenMP or NCCL reads a variable of almost that name. */
 static void lint_misspelt_known(struct lint *lint, const struct lint_command *c,
                                 const struct names *here, const struct names *used)
 {
@@ -121,14 +122,14 @@ static void lint_misspelt_known(struct lint *lint, const struct lint_command *c,
         for (size_t at = 0; !has_name(used, name) && !str_eq_any(name, KNOWN) && KNOWN[at]; at++) {
             if (are_alike(name, str_of(KNOWN[at]))) {
                 lint_add(lint, "variable-misspelt", c->stack, c->place,
-                         "%.*s is set, which nothing reads; %s is read by what is started",
+                         "%.*s is set, but nothing reads it; the started program reads %s",
                          STR_ARG(name), KNOWN[at]);
             }
         }
     }
 }
 
-/* Set and never used, while another name at a small distance is used and never set. */
+/* Set and never used, while a similar name is used and never set. */
 static void lint_misspelt(struct lint *lint, const struct lint_command *c, const struct names *set,
                           const struct names *used)
 {
@@ -139,7 +140,7 @@ static void lint_misspelt(struct lint *lint, const struct lint_command *c, const
         for (size_t a = 0; !has_name(set, here.items[u]) && a < set->n; a++) {
             if (!has_name(used, set->items[a]) && are_alike(set->items[a], here.items[u])) {
                 lint_add(lint, "variable-misspelt", c->stack, c->place,
-                         "%.*s is set and $%.*s is used, which nothing sets",
+                         "%.*s is set, but $%.*s is used, which nothing sets",
                          STR_ARG(set->items[a]), STR_ARG(here.items[u]));
             }
         }
@@ -151,7 +152,8 @@ static void lint_misspelt(struct lint *lint, const struct lint_command *c, const
 
 /* ---- without a dollar ---- */
 
-/* One part of a list such as $NODE1,$NODE2,NODE3: a name without its dollar, beside siblings that have one? */
+/* Whether one part of a list such as $NODE1,$NODE2,NODE3 is a name without its dollar sign, next to siblings that have
+   one. */
 static bool lacks_dollar(struct str part, struct str sibling)
 {
     size_t stem = part.len;
@@ -191,7 +193,7 @@ static void lint_list(struct lint *lint, const struct lint_command *c, struct st
     }
 }
 
-/* The last expansion of a value: "${5:-$A,$B}" is "$A,$B". */
+/* The default of a value's last expansion: "$A,$B" for "${5:-$A,$B}". */
 static struct str default_of(struct str value)
 {
     int64_t at = str_find(value, STR_LIT(":-"));
@@ -218,11 +220,11 @@ static void lint_value(struct lint *lint, const struct lint_command *c, struct s
     struct str fallback = default_of(value);
     if (fallback.ptr != value.ptr && is_identifier(fallback) && has_name(set, fallback)) {
         lint_add(lint, "variable-without-dollar", c->stack, c->place,
-                 "%.*s falls back to the name %.*s, not to what it holds", STR_ARG(value),
+                 "%.*s falls back to the name %.*s, not to its value", STR_ARG(value),
                  STR_ARG(fallback));
     } else if (is_capital(value) && has_name(set, value)) {
         lint_add(lint, "variable-without-dollar", c->stack, c->place,
-                 "%.*s stands for itself, and is the name of a variable that is set",
+                 "%.*s is used literally, but is the name of a variable that is set",
                  STR_ARG(value));
     }
     if (str_find(fallback, STR_LIT(",")) >= 0 && str_find(fallback, STR_LIT("$")) >= 0) {
@@ -230,7 +232,7 @@ static void lint_value(struct lint *lint, const struct lint_command *c, struct s
     }
 }
 
-/* As written, without double quotes; NULL where there are single ones. */
+/* As written, without double quotes; NULL if there are single ones. */
 static struct str plain(struct lint *lint, struct str raw)
 {
     char *out;
@@ -262,7 +264,7 @@ static void lint_sets(struct lint *lint, const struct lint_command *c, const str
     }
 }
 
-/* Values of options, which are --name VALUE or --name=VALUE; lists anywhere. */
+/* Checks values of options (--name VALUE or --name=VALUE), and lists anywhere. */
 static void lint_arguments(struct lint *lint, const struct lint_command *c,
                            const struct shell_run *run, const struct names *set)
 {

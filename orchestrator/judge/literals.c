@@ -23,7 +23,8 @@ struct literals {
     uint8_t next[LITERALS_MAX];
     uint32_t prints[LITERALS_MAX];
     /* For the vector search: four bytes of each literal at `offset`, by the nibbles that may occur there. Literals that are
-       alike there share one of eight bits. Source: the "Teddy" search of Hyperscan (W. Langdale, X. Wang et al., NSDI 2019). */
+       similar there share one of eight bits. Source: the "Teddy" search of Hyperscan (W. Langdale, X. Wang et al., NSDI
+       2019). */
     size_t offset;
     uint8_t low[FINGERPRINT][16];
     uint8_t high[FINGERPRINT][16];
@@ -55,7 +56,7 @@ static unsigned weight(char c)
     return c >= 'a' && c <= 'z' ? 4 : 2;
 }
 
-/* The place in the window at which the literals' three bytes are rarest. */
+/* The offset in the window at which the literals' three bytes are rarest. */
 static size_t best_offset(const struct literals *literals)
 {
     size_t best = 0;
@@ -167,7 +168,7 @@ may_be(const char *text, __m256i low, __m256i high)
     return _mm256_and_si256(_mm256_shuffle_epi8(low, lower), _mm256_shuffle_epi8(high, upper));
 }
 
-/* Vectors as far as whole blocks go. *ret_from: where the search by bytes goes on. */
+/* Searches whole blocks with vectors. *ret_from: where the search by bytes goes on. */
 static __attribute__((target("avx2"))) size_t next_by_vectors(const struct literals *literals,
                                                               struct str text, size_t from,
                                                               uint64_t *ret_mask, size_t *ret_from)

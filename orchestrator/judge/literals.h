@@ -15,7 +15,8 @@ struct literals;
 struct literals *literals_new(const struct str *items, size_t n);
 void literals_free(struct literals *literals);
 
-/* The next place at or after `from` where one or more of them begin: their bits in *ret_mask. SIZE_MAX where none does. */
+/* The next place at or after `from` where one or more of them begin: their bits in *ret_mask. SIZE_MAX if there is
+   none. */
 size_t literals_next(const struct literals *literals, struct str text, size_t from,
                      uint64_t *ret_mask);
 

@@ -25,7 +25,7 @@ static bool take_digits(struct str *text, size_t n, int64_t *ret_value)
     return true;
 }
 
-/* One of the two. */
+/* Takes one of two characters. */
 static bool take_char(struct str *text, char one, char other)
 {
     if (text->len == 0 || (text->ptr[0] != one && text->ptr[0] != other)) {
@@ -71,7 +71,7 @@ static bool take_clock(struct str text, int64_t days, double *ret_s)
         }
         fraction = top / place;
     }
-    (void)take_char(&text, 'Z', 'Z'); /* UTC is what is assumed anyway */
+    (void)take_char(&text, 'Z', 'Z'); /* UTC is assumed anyway */
     *ret_s = (double)(days * 86400 + hour * 3600 + minute * 60 + second) + fraction;
     return text.len == 0;
 }
@@ -168,7 +168,7 @@ static bool parse_short(struct str text, double *ret_value)
     return true;
 }
 
-/* What is not a plain short decimal: signs, exponents, long mantissas, words. */
+/* Anything but a plain short decimal: signs, exponents, long mantissas, words. */
 static enum number_kind parse_rare(struct str text, double *ret_value)
 {
     static const char *const WORDS[] = {"nan", "inf", "infinity"};
@@ -185,7 +185,7 @@ static enum number_kind parse_rare(struct str text, double *ret_value)
     if (str_to_f64(text, ret_value, &err) == 0) {
         return NUMBER_OK;
     }
-    /* "1e999" is a number, and one that no double holds. */
+    /* "1e999" is a number, although no double can hold it. */
     for (size_t idx = 0; idx < text.len; idx++) {
         if (!strchr("0123456789.eE+-", text.ptr[idx])) {
             return NUMBER_NONE;
@@ -204,7 +204,7 @@ enum number_kind lognumber_parse(struct str text, double *ret_value)
 bool logwhole_parse(struct str text, int64_t max, int64_t *ret_value)
 {
     int64_t value = 0;
-    if (text.len == 0 || text.len > 18) { /* 18 digits fit, and no log counts further */
+    if (text.len == 0 || text.len > 18) { /* 18 digits fit, and no log has more */
         return false;
     }
     for (size_t idx = 0; idx < text.len; idx++) {

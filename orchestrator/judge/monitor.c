@@ -52,7 +52,7 @@ static int bad_line(const struct reader *reader, const char *what, struct err *e
     return err_set(err, ERR_PARSE, "monitor: line %lld: %s", (long long)reader->line_no, what);
 }
 
-/* "N N N ...": as many as are wanted, or false. */
+/* "N N N ...": exactly as many as wanted, or false. */
 static bool read_numbers(struct str text, size_t n, double *ret_values)
 {
     struct str word;
@@ -236,7 +236,7 @@ static void take_work(struct reader *reader, struct gpu_state *gpu, const struct
         keep_clock(reader->arena, gpu, value);
     }
     if (reasons_of(cells, n, &reasons)) {
-        /* HW slowdown is one of its two causes, or both unnamed on older cards. */
+        /* HW slowdown is one of its two causes; older cards name neither. */
         bool is_brake = (reasons & REASON_HW_POWER_BRAKE) != 0;
         bool is_thermal =
             (reasons & REASONS_THERMAL) != 0 || ((reasons & REASON_HW_SLOWDOWN) != 0 && !is_brake);
@@ -337,7 +337,7 @@ static int read_line(struct reader *reader, struct str line, struct err *err)
     case 'l':
     case 'm':
     case 'f':
-        return 0; /* kept in the log, judged by nobody */
+        return 0; /* kept in the log, not judged */
     default:
         return bad_line(reader, "no such reading", err);
     }
@@ -348,7 +348,7 @@ static int read_line(struct reader *reader, struct str line, struct err *err)
 static void add_taint(struct reader *reader, const char *id, char *text)
 {
     struct monitor_report *report = reader->report;
-    ASSERT(report->n_taints < MONITOR_TAINTS_MAX); /* so many verdicts are there on each */
+    ASSERT(report->n_taints < MONITOR_TAINTS_MAX); /* each has this many verdicts at most */
     report->taints[report->n_taints++] = (struct taint){id, str_of(text)};
 }
 
@@ -401,7 +401,7 @@ static void judge_gpu(struct reader *reader, struct gpu_state *gpu, int64_t rank
     }
 }
 
-/* Counters that went back were reset, by a driver or a reboot: nothing can be said. */
+/* Counters that went back were reset by a driver or a reboot: the rise is unknown. */
 static double rise(const struct port_state *port, size_t idx)
 {
     return port->last[idx] > port->first[idx] ? port->last[idx] - port->first[idx] : 0;
@@ -468,7 +468,7 @@ int monitor_judge(struct arena *arena, struct str text, const struct monitor_opt
     while (!report.is_whole && str_next(&text, '\n', &line)) {
         reader.line_no++;
         if (!text.ptr) {
-            break; /* the last line of one that was cut off is not whole */
+            break; /* the last line of a truncated log may be incomplete */
         }
         if (str_starts(line, STR_LIT(END))) {
             report.is_whole = true;

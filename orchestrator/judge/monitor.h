@@ -19,13 +19,14 @@
 #define MONITOR_PORTS_MAX  256
 #define MONITOR_TAINTS_MAX (6 * MONITOR_GPUS_MAX + 2 * MONITOR_PORTS_MAX + 1)
 
-/* A GPU counts as at work from this utilisation on. Own choice: below it clocks fall by themselves. */
+/* A GPU counts as busy from this utilisation on. Our choice: below it clocks drop by themselves. */
 #define MONITOR_BUSY_PERCENT 50
-/* Of the highest clock, for the median of the samples at work. Own choice: cards at one power cap differ by a few percent. */
+/* Of the highest clock, for the median of the busy samples. Our choice: cards with the same power cap differ by a few
+   percent. */
 #define MONITOR_CLOCK_MIN_PERCENT 90
-/* Of CPU time taken by the hypervisor for others. Own choice. */
+/* Of CPU time that the hypervisor gave to others. Our choice. */
 #define MONITOR_STEAL_MAX_PERCENT 2
-/* Of packets. Own choice: a switch that is well drops none, a few are multicast that nobody wants. */
+/* Of packets. Our choice: a healthy switch drops none, a few are unwanted multicast. */
 #define MONITOR_DROPS_MAX_PERMILLE 1
 #define MONITOR_DROPS_MIN          100
 
@@ -39,7 +40,7 @@ struct monitor_gpu {
     int64_t index;
     struct str bus_id;
     size_t n_samples, n_busy;
-    double clock_median_mhz;               /* of those at work; 0: none, or not known */
+    double clock_median_mhz;               /* of the busy samples; 0: none, or not known */
     double clock_max_mhz;                  /* the card's; 0: not known */
     double temperature_max_c, power_max_w; /* -1: not known */
 };
@@ -47,7 +48,7 @@ struct monitor_gpu {
 struct monitor_report {
     size_t n_samples;
     double span_s;
-    bool is_whole;  /* its last line is there */
+    bool is_whole;  /* its last line is present */
     struct str end; /* why it ended: "job ended" */
     struct monitor_gpu *gpus;
     size_t n_gpus;
@@ -58,10 +59,10 @@ struct monitor_report {
 };
 
 struct monitor_opts {
-    int64_t ranks_per_gpu; /* processes of ours on one GPU; 0: 1 */
+    int64_t ranks_per_gpu; /* our processes on one GPU; 0 means 1 */
 };
 
-/* ERR_PARSE for a text that is no such log. One that was cut off is judged as far as it goes (is_whole false). */
+/* ERR_PARSE for a text that is not such a log. A truncated one is judged as far as it goes (is_whole false). */
 MUST_CHECK int monitor_judge(struct arena *arena, struct str text, const struct monitor_opts *opts,
                              struct monitor_report *ret_report, struct err *err);
 

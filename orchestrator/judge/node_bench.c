@@ -12,7 +12,7 @@
 #define SIGMA_OF_MAD    1.4826
 #define MEDIAN_OVER_SEM 1.2533
 #define LOOPS_OF_ONE    20
-#define LEAVE_OUT_MAX   64 /* of more, one does not matter */
+#define LEAVE_OUT_MAX   64 /* in a larger group a single node does not matter */
 
 size_t bench_values(const struct bench_series *series, double *ret_values)
 {
@@ -105,14 +105,15 @@ double bench_peers_median(struct arena *arena, const struct bench_measure *measu
 
 /* ---- a group ---- */
 
-/* What the repeats leave open of a figure's median. */
+/* The uncertainty of a figure's median by its repeats. */
 static double open_of(const struct bench_figure *figure)
 {
     double sigma = SIGMA_OF_MAD * figure->mad;
     return isnan(figure->spread_given) ? sigma * MEDIAN_OVER_SEM / sqrt((double)figure->n) : sigma;
 }
 
-/* Rates and times vary by factors: they are compared as logarithms, so that a node of a fiftieth stands out even among noisy ones. */
+/* Rates and times vary by factors: they are compared as logarithms, so that a node at a fiftieth of the rate stands out even among
+   noisy ones. */
 static bool is_by_factor(const struct bench_measure *measure)
 {
     return measure->kind == BENCH_RATE || measure->kind == BENCH_TIME;
@@ -146,14 +147,14 @@ static bool is_worse(const struct bench_figure *figure, const struct bench_limit
            far > limits->deviations * group->sigma;
 }
 
-/* Without any group. */
+/* Compared with a fixed bound, without a group. */
 static bool is_beyond(const struct bench_figure *figure, const struct bench_limits *limits)
 {
     double bound = limits->of[figure->measure - BENCH_MEASURE].bound;
     return bound > 0 && figure->median - limits->deviations * open_of(figure) > bound;
 }
 
-/* Of all but one, so that a sick node of four does not widen what it is measured by. */
+/* Of all but one, so that a sick node among four does not widen the spread that it is compared with. */
 static double sigma_of_others(struct bench_figure *const *figures, size_t n, size_t but)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -180,7 +181,8 @@ static void compare(struct arena *arena, const struct bench_limits *limits,
     }
     stats_sort(medians, n);
     stats_sort(opens, n);
-    open = stats_sorted_median(opens, n); /* of the group: a sick node's own noise is no excuse */
+    open =
+        stats_sorted_median(opens, n); /* of the group: a sick node's own noise is not an excuse */
     for (size_t idx = 0; idx < n; idx++) {
         struct bench_figure *figure = figures[idx];
         if (n <= LEAVE_OUT_MAX || idx == 0) {
@@ -229,12 +231,12 @@ void bench_compare(struct arena *arena, const struct bench_limits *limits,
             figure->verdict = BENCH_OUTLIER;
         } else if (n_measured < (size_t)limits->nodes_min) {
             figure->verdict = is_bounded ? BENCH_WITHIN : BENCH_NOT_COMPARED;
-            figure->why =
-                is_bounded ? STR_EMPTY
-                           : str_of(arena_printf(arena,
-                                                 "its group has %zu measured; of fewer than %lld "
-                                                 "none can be told from the others",
-                                                 n_measured, (long long)limits->nodes_min));
+            figure->why = is_bounded
+                              ? STR_EMPTY
+                              : str_of(arena_printf(arena,
+                                                    "its group has %zu measured; with fewer than "
+                                                    "%lld an outlier cannot be told",
+                                                    n_measured, (long long)limits->nodes_min));
         }
     }
 }

@@ -7,23 +7,23 @@
 
 #include "base/strbuf.h"
 
-#define NODE_BENCH_TEXT_MAX   (1u << 20) /* of what a node may answer */
+#define NODE_BENCH_TEXT_MAX   (1u << 20) /* of a node's answer */
 #define NODE_BENCH_SERIES_MAX 16         /* of one answer */
 #define NODE_BENCH_REPEATS    200        /* at most */
 
-/* What is asked of a node at one time: one run of reperf-node. */
+/* What a node is asked for in one request: one run of reperf-node. */
 enum bench_what {
     BENCH_MEMORY,
     BENCH_FLOPS,
     BENCH_DISK,
     BENCH_CLOCK,
     BENCH_NET,
-    BENCH_RING, /* asked for with the network */
+    BENCH_RING, /* requested together with the network */
     BENCH_GPU,
     BENCH_WHATS,
 };
 
-/* How a figure comes from a repeat's work and nanoseconds. */
+/* How a figure is computed from a repeat's work and nanoseconds. */
 enum bench_formula {
     BENCH_RATE,   /* scale x work / ns */
     BENCH_TIME,   /* scale x ns / work */
@@ -36,15 +36,15 @@ struct bench_measure {
     enum bench_what what;
     enum bench_formula kind;
     double scale;
-    int64_t size_bytes; /* of the messages that are judged; 0: has none */
+    int64_t size_bytes; /* of the messages that are judged; 0: none */
     bool is_higher_better;
-    double most; /* beyond it, or for a time below 1 / most, no machine is: the node lies */
+    double most; /* no machine exceeds it, or is below 1 / most for a time: the node lies */
     const char *unit, *head, *formula; /* head: of a column */
 };
 enum { BENCH_MEASURES = 18 };
 extern const struct bench_measure BENCH_MEASURE[BENCH_MEASURES];
 const struct bench_measure *bench_measure_of(struct str id); /* NULL: there is none */
-const char *bench_what_name(enum bench_what what); /* as reperf-node's WHAT and --only have it */
+const char *bench_what_name(enum bench_what what); /* as in reperf-node's WHAT and --only */
 bool bench_what_of_name(struct str name, enum bench_what *ret);
 /* On a node of so many GPUs, one of so many nodes, there is nothing to measure. */
 bool bench_is_excused(const struct bench_measure *measure, int64_t gpus, size_t n_nodes);
@@ -73,7 +73,8 @@ struct bench_answer {
     struct str *notes;
     size_t n_notes;
 };
-/* took_ns: how long the node was seen to work on it, all its repeats included. Whatever is not what was asked, or cannot be, is ERR_NODE. */
+/* took_ns: how long the node took, as seen from here, with all its repeats. An answer that was not asked for, or is impossible, is
+   ERR_NODE. */
 MUST_CHECK int bench_answer_read(struct arena *arena, struct str text, enum bench_what what,
                                  int64_t took_ns, struct bench_answer *ret_answer, struct err *err);
 
@@ -82,9 +83,9 @@ size_t bench_values(const struct bench_series *series, double *ret_values);
 
 /* ---- the clock, seen from here ---- */
 
-struct bench_tick {   /* the least delayed of some lines with the node's time */
+struct bench_tick {   /* the least delayed of several lines with the node's time */
     int64_t here_ns;  /* when it arrived */
-    int64_t ahead_ns; /* of the node's clock, less the way here */
+    int64_t ahead_ns; /* how far the node's clock is ahead, minus the transit time */
 };
 /* Median of the slopes between all pairs (Theil and Sen), in ppm, and in ret_spread their median absolute deviation. NAN for n < 3. */
 double bench_drift(struct arena *arena, const struct bench_tick *ticks, size_t n,
@@ -96,14 +97,14 @@ struct bench_limit {
     double
         share; /* of the group's median: at least this much worse; NAN: not compared, origin says why */
     double amount; /* and at least this much, in the measure's unit */
-    double bound;  /* without any group: at most this much; NAN: none */
+    double bound;  /* fixed bound, without a group; NAN: none */
     struct str origin;
 };
 
 struct bench_limits {
     double deviations;
     struct str deviations_origin;
-    int64_t nodes_min; /* of a group in which one can be told from the others */
+    int64_t nodes_min; /* the smallest group in which an outlier can be told */
     struct str nodes_min_origin;
     struct bench_limit of[BENCH_MEASURES];
 };
@@ -116,28 +117,28 @@ MUST_CHECK int bench_limits_decode(struct arena *arena, struct str text, const c
 enum bench_verdict { BENCH_WITHIN, BENCH_OUTLIER, BENCH_NOT_COMPARED, BENCH_NOT_MEASURED };
 const char *bench_verdict_name(enum bench_verdict verdict);
 
-struct bench_figure { /* of one measure: of a node, or of a link between two */
+struct bench_figure { /* of one measure: of a node, or of a link between two nodes */
     const struct bench_measure *measure;
-    double *values; /* in order of time; of a node's network: of each peer; n 0: not measured */
+    double *values; /* in order of time; for a node's network, one per peer; n 0: not measured */
     size_t n;
     double
         spread_given; /* of the median itself, where values do not show it: drift, network; else NAN */
     struct str why;  /* not measured, or not compared */
-    bool is_excused; /* not measured, and nothing is wrong with that */
+    bool is_excused; /* not measured, for an acceptable reason */
     /* what follows */
     double median, mad, q1, q3, best;
     double group_median, group_spread; /* NAN: not compared */
     enum bench_verdict verdict;
 };
-/* median to best, from values. */
+/* Computes median to best from values. */
 void bench_figure_sum(struct arena *arena, struct bench_figure *figure);
-/* All of one measure and one group; those without values stay not measured. */
+/* Compares all figures of one measure and one group; those without values stay not measured. */
 void bench_compare(struct arena *arena, const struct bench_limits *limits,
                    struct bench_figure *const *figures, size_t n);
-/* The better of the middle two, else the median: one sick peer of two makes no sick node. */
+/* The better of the middle two, else the median: one sick peer of two does not make a sick node. */
 double bench_peers_median(struct arena *arena, const struct bench_measure *measure,
                           const double *values, size_t n);
-/* "memory 61 % of its group's median (5.1 of 8.4 GB/s)"; "" for a figure that is no outlier. */
+/* "memory 61 % of its group's median (5.1 of 8.4 GB/s)"; "" for a figure that is not an outlier. */
 struct str bench_says(struct arena *arena, const struct bench_figure *figure);
 
 #endif

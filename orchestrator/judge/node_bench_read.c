@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node says of itself: trusted in nothing. */
+/* A node's own answer, which is not trusted. */
 #include "base/base.h"
 
 #include "judge/node_bench.h"
@@ -16,7 +16,7 @@
 #define NOTES_MAX     16
 #define TEXT_MAX      512
 
-/* Bounds of what can be are a hundred times what the fastest machine of 2026 does, or more. */
+/* The bounds of what is possible are at least a hundred times what the fastest machine of 2026 does. */
 /* clang-format off */
 const struct bench_measure BENCH_MEASURE[BENCH_MEASURES] = {
     {"memory.triad", BENCH_MEMORY, BENCH_RATE, 1, 0, true, 1e6, "GB/s", "memory",
@@ -61,7 +61,7 @@ const struct bench_measure BENCH_MEASURE[BENCH_MEASURES] = {
 static const char *const WHAT_NAMES[BENCH_WHATS] = {"memory", "flops", "disk", "clock",
                                                     "net",    "ring",  "gpu"};
 
-/* The busy loop's times are of the node; the figure is another. */
+/* The busy loop's times belong to the node; the figure has another id. */
 #define LOOP_ID "clock.loop"
 
 const char *bench_what_name(enum bench_what what)
@@ -147,7 +147,7 @@ static int read_ns(const struct json *at, struct bench_reading *r, struct bench_
     return 0;
 }
 
-/* What no machine does was not measured. */
+/* A value beyond any machine cannot have been measured. */
 static int check_values(const struct json *at, struct bench_reading *r,
                         const struct bench_series *series, struct err *err)
 {
@@ -157,7 +157,7 @@ static int check_values(const struct json *at, struct bench_reading *r,
         bool is_time = series->measure->kind == BENCH_TIME;
         double value = is_time ? 1 / values[idx] : values[idx];
         if (!isfinite(value) || value > series->measure->most) {
-            return json_fail(at, err, "no machine does %.4g %s", values[idx],
+            return json_fail(at, err, "no machine reaches %.4g %s", values[idx],
                              series->measure->unit);
         }
     }
@@ -249,7 +249,7 @@ static int read_list(const struct json *root, const char *key, struct bench_read
     return 0;
 }
 
-/* Each measure is there, with the messages that are judged, or said to be missing: exactly one of the two. */
+/* Each measure is either present, with the messages that are judged, or listed as missing. */
 static int check_whole(const struct json *root, const struct bench_reading *r, struct err *err)
 {
     for (size_t idx = 0; idx < BENCH_MEASURES; idx++) {
@@ -267,7 +267,7 @@ static int check_whole(const struct json *root, const struct bench_reading *r, s
         }
     }
     if (r->sum_ns > (double)r->took_ns) {
-        return json_fail(root, err, "its repeats are %.3f s, but all of it took %.3f s",
+        return json_fail(root, err, "its repeats add up to %.3f s, but all of it took %.3f s",
                          r->sum_ns / 1e9, (double)r->took_ns / 1e9);
     }
     return 0;
@@ -290,7 +290,7 @@ static int read_all(const struct json *root, struct bench_reading *r, struct err
         {"notes", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"not_measured", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
     };
-    /* The busy loop is asked for by its own name. */
+    /* The busy loop is requested by its own name. */
     const char *what = r->what == BENCH_CLOCK ? "loop"
                        : r->what == BENCH_NET ? "link"
                                               : WHAT_NAMES[r->what];

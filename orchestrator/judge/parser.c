@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes to lines. Text is taken in pieces; the complete lines of a piece are searched for the format's literals as a whole,
-   and only lines that hold one are looked at. Most pieces need no copy. */
+/* Bytes to lines. Text comes in pieces; the complete lines of a piece are searched for the format's literals as a whole,
+   and only lines with one are looked at. Most pieces need no copy. */
 #include "base/base.h"
 
 #include "judge/parser_impl.h"
 #include "judge/survey_impl.h"
 
 #define PIECE_BYTES                                                                                \
-    (128u << 10) /* under FORMAT_LINE_MAX: so a line within a piece is never too long */
+    (128u << 10) /* less than FORMAT_LINE_MAX, so that a line within a piece is never too long */
 
-/* Of 166 real logs of 32 formats none takes more than 1.7 million steps, nor more than 88 a byte. */
+/* None of 166 real logs in 32 formats takes more than 1.7 million steps, or more than 88 per byte. */
 #define STEPS_OF_LOG  20000000u
 #define STEPS_OF_BYTE 128u
 
@@ -98,7 +98,7 @@ static char *scratch_of(struct parser *p, int idx, size_t len)
 }
 
 /* Position after the ESC sequence that begins at `at`: CSI to its final byte, OSC and the like to BEL or ESC \, else two
-   bytes. It ends at the end of the line at the latest. Source: ECMA-48, 5.4 and 5.6. */
+   bytes. It ends no later than the line. Source: ECMA-48, 5.4 and 5.6. */
 static size_t skip_escape(struct str text, size_t at)
 {
     size_t end = at + 1;
@@ -154,7 +154,7 @@ static size_t drop_escapes(struct str text, char *out)
     return len;
 }
 
-/* NULs first: what is carried over from piece to piece has lost its own already, and both ways must read the same. */
+/* NULs first: text carried over from piece to piece has lost its own already, and both must read the same. */
 static struct str drop_controls(struct parser *p, struct str text)
 {
     if (memchr(text.ptr, '\0', text.len)) {
@@ -249,7 +249,7 @@ static size_t next_mark(struct str text, size_t from)
     return text.len;
 }
 
-/* Cuts mpirun's tags out, wherever in a line they stand, and remembers whose text follows. */
+/* Cuts mpirun's tags out of lines, wherever they are, and remembers whose text follows. */
 static struct str drop_tags(struct parser *p, struct str text)
 {
     size_t mark = next_mark(text, 0);
@@ -299,7 +299,7 @@ static int take_region(struct parser *p, struct str text, bool is_cut, struct er
     return parser_region(p, &region, err);
 }
 
-/* Appends what belongs to the line that has not ended, without its NULs. */
+/* Appends to the unfinished line, without NULs. */
 static int carry_add(struct parser *p, const char *ptr, size_t len, struct err *err)
 {
     if (p->carry_max < p->carry_len + len) {
@@ -318,7 +318,7 @@ static int carry_add(struct parser *p, const char *ptr, size_t len, struct err *
             len--;
         }
     }
-    /* The line break itself, which may be the last byte here, does not count. */
+    /* A line break, possibly the last byte here, does not count. */
     if (p->carry_len > FORMAT_LINE_MAX + 1 ||
         (p->carry_len == FORMAT_LINE_MAX + 1 && p->carry[FORMAT_LINE_MAX] != '\n' &&
          p->carry[FORMAT_LINE_MAX] != '\r')) {
@@ -338,7 +338,7 @@ static size_t first_break(const char *ptr, size_t len)
     return cr ? (size_t)(cr - ptr) : end;
 }
 
-/* Bytes up to and with the last line break. */
+/* Number of bytes up to and including the last line break. */
 static size_t complete_lines(const char *ptr, size_t len)
 {
     const char *lf = memrchr(ptr, '\n', len);
@@ -391,7 +391,7 @@ int parser_feed(struct parser *parser, const char *ptr, size_t len, struct err *
     return 0;
 }
 
-/* Counts byte c, 16 at a time in the vector registers every machine has. */
+/* Counts byte c, 16 at a time, in vector registers that every machine has. */
 static size_t count_byte(const char *ptr, size_t len, char c)
 {
     typedef int8_t lanes __attribute__((vector_size(16)));
@@ -469,7 +469,7 @@ static void move_cursor(const struct parser *p, struct str text, size_t from, st
     cursor->at = literals_next(p->search, text, from, &cursor->mask);
 }
 
-/* The line around text[hit], and what it holds; the cursor moves past it. */
+/* The line around text[hit] and its literals; the cursor moves past it. */
 static struct line line_at(struct parser *p, const struct region *region, size_t hit, size_t floor,
                            struct cursor *cursor)
 {
@@ -492,7 +492,7 @@ static struct line line_at(struct parser *p, const struct region *region, size_t
     return line;
 }
 
-/* What a record says takes the place of its line. A last line without an end may have lost some of it. */
+/* Replaces a line by the text of its record. A last line without a line break may have lost a part. */
 static bool take_record(struct parser *p, struct line *line)
 {
     struct cursor cursor;
@@ -523,13 +523,13 @@ int parser_region(struct parser *p, const struct region *region, struct err *err
     struct cursor cursor;
     size_t at = 0;
     p->counted = 0;
-    if (p->guesser && !p->search) { /* all was found in the region before it */
+    if (p->guesser && !p->search) { /* everything was found before this region */
         return 0;
     }
     move_cursor(p, text, 0, &cursor);
     while (at < text.len) {
         unsigned n_aims = p->n_aims;
-        /* An open table reads every line, and a cut last line may lack its literal. */
+        /* An open table reads every line, and a truncated last line may lack its literal. */
         bool wants_all = p->n_open > 0 || region->is_cut || p->records || p->survey;
         size_t hit = wants_all ? at : cursor.at;
         if (hit == SIZE_MAX) {
@@ -548,7 +548,7 @@ int parser_region(struct parser *p, const struct region *region, struct err *err
             return err_wrap(err, "line %" PRId64, line.number);
         }
         at = line.end + 1;
-        if (p->n_aims != n_aims) { /* the guesser looks for less now, or for nothing */
+        if (p->n_aims != n_aims) { /* the guesser now looks for fewer literals, or none */
             if (!p->search) {
                 break;
             }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a log says of itself: facts, each read where it stands first in a run, or last. What stands after samples is of the next run where
-   one begins there: its header comes before its first sample. */
+/* What a log states about itself: facts, each read at its first occurrence in a run, or the last. Facts after samples belong to the next
+   run if one begins there, because its header precedes its first sample. */
 #include "base/base.h"
 
 #include "judge/identity.h"
@@ -19,14 +19,14 @@ int parser_probe(struct parser *p, const struct probe *probe, const struct line 
     return pattern_match(probe->pattern, line->text, &p->budget, ret_found, err);
 }
 
-/* Before derivation 6 a fact is of all runs. */
+/* Before derivation 6 a fact belongs to all runs. */
 static struct fact fact_of(const struct parser *p, struct str name, struct str value, int64_t line)
 {
     bool is_of_run = p->derivation >= DERIVATION_RUNS;
     return (struct fact){name, value, line, is_of_run ? p->run : 0, is_of_run ? p->run : RUNS_MAX};
 }
 
-/* The value is text of a line: copied. */
+/* The value points into a line and is copied. */
 static int push_fact(struct parser *p, struct fact fact, struct err *err)
 {
     if (p->facts.n == FACTS_MAX) {
@@ -61,7 +61,8 @@ int parser_add_fact(struct parser *p, struct str name, struct str value, int64_t
     return 0;
 }
 
-/* A fact that says how many steps or epochs the run makes, or after how many it prints; text that is no such number says nothing. */
+/* Notes a fact that says how many steps or epochs the run makes, or how often it prints; text that is not such a number is
+   ignored. */
 static void note_total(struct parser *p, struct str name, struct str value)
 {
     struct err ignored = {0};
@@ -75,7 +76,7 @@ static void note_total(struct parser *p, struct str name, struct str value)
     }
 }
 
-/* How many parts a list with commas has. */
+/* The number of items in a comma-separated list. */
 static struct str count_parts(struct str list, char *buf, size_t size)
 {
     size_t n = 1;
@@ -86,7 +87,7 @@ static struct str count_parts(struct str list, char *buf, size_t size)
     return str_of(buf);
 }
 
-/* Of what was read by one spec before in this run: the later statement holds. */
+/* Replaces a fact that the same spec read earlier in this run: the later statement counts. */
 static int replace_fact(struct parser *p, size_t *place, struct str value, int64_t line,
                         struct err *err)
 {
@@ -96,7 +97,7 @@ static int replace_fact(struct parser *p, size_t *place, struct str value, int64
     if (!value.len || str_eq(fact->value, value)) {
         return 0;
     }
-    if (p->derivation >= DERIVATION_RUNS && fact->first_run < p->run) { /* of a run before, too */
+    if (p->derivation >= DERIVATION_RUNS && fact->first_run < p->run) { /* also of an earlier run */
         fact->last_run = p->run - 1;
         return parser_add_fact(p, name, value, line, place, err);
     }
@@ -137,7 +138,7 @@ static struct str late_text(const struct late_fact *late)
     return late->len ? (struct str){late->text, late->len} : STR_EMPTY;
 }
 
-/* Another header, while the run goes on: it states again what identity stands on. */
+/* Another header while the run goes on: it states again facts on which identity depends. */
 static bool is_second_header(const struct parser *p)
 {
     for (size_t idx = 0; idx < p->format->n_facts; idx++) {
@@ -149,7 +150,8 @@ static bool is_second_header(const struct parser *p)
     return false;
 }
 
-/* Of this run. What identity stands on counts beside what was stated first; what only another header states is of none. */
+/* Assigns a fact to this run. A fact on which identity depends counts in addition to the first statement; one that only
+   another header states belongs to no run. */
 static int settle_fact(struct parser *p, size_t idx, bool is_second, struct err *err)
 {
     const struct fact_spec *spec = &p->format->facts[idx];
@@ -202,7 +204,7 @@ int parser_pass_facts(struct parser *p, struct err *err)
     return end_gap(p, true, err);
 }
 
-/* Whether a line is to be checked against a spec at all. */
+/* Whether a line needs to be checked against a spec. */
 static bool is_wanted(const struct parser *p, size_t idx, bool is_sample, bool is_late)
 {
     const struct fact_spec *spec = &p->format->facts[idx];

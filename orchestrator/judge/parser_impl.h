@@ -7,7 +7,7 @@
 #include "judge/format_impl.h"
 #include "judge/whole.h"
 
-/* A place in cleaned text from which on, to the end of its line, a rank speaks. */
+/* A place in cleaned text: from here to the end of the line the text is a rank's. */
 struct tag {
     size_t at;
     int32_t rank;
@@ -48,7 +48,7 @@ struct series_state {
     bool is_open;    /* between after and until */
 };
 
-/* What a line states after samples of the run: of this run or of the next, as the lines after it tell. */
+/* A fact after samples of the run: it belongs to this run or the next, which later lines decide. */
 struct late_fact {
     char *text; /* owned */
     size_t len, max;
@@ -64,48 +64,48 @@ struct parser {
     const struct format *format;   /* borrowed */
     struct arena *arena;           /* borrowed */
     const struct literals *search; /* borrowed from the format, or from the guesser */
-    unsigned n_aims;               /* how often the guesser has changed it */
-    struct records *records;       /* owned; NULL: lines are read as they stand */
+    unsigned n_aims;               /* how many times the guesser has changed it */
+    struct records *records;       /* owned; NULL: lines are read as they are */
     struct strbuf record;
-    struct guesser *guesser; /* borrowed; not NULL: lines are its business */
+    struct guesser *guesser; /* borrowed; if not NULL, it handles the lines */
     struct survey *survey;   /* likewise, and all lines */
-    struct str named;        /* with skips_scores: this one is read all the same */
+    struct str named;        /* with skips_scores: this one is still read */
     bool skips_scores;
     bool keeps_lines;
     struct series_state *series; /* owned; n_series of the format */
     VEC(struct fact) facts;      /* values in the arena */
     size_t *
-        fact_of; /* owned; by fact_spec, in this run: 0 none yet, else its place in facts and one */
+        fact_of; /* owned; by fact_spec, in this run: 0: none yet, else its index in facts plus one */
     struct late_fact *late; /* owned; by fact_spec, since the last sample */
     bool has_late;
-    bool has_begin;                       /* of this run: the line with which one begins */
-    bool is_resumed;                      /* of this run: it goes on from a step of another */
+    bool has_begin;                       /* of this run: the line that begins a run */
+    bool is_resumed;                      /* of this run: it resumes from a step of another run */
     bool has_late_begin, is_late_resumed; /* since the last sample */
     size_t n_open;
     int32_t run;
     bool has_start; /* run_start was seen in this run */
     bool has_end;
-    int64_t fatal_line; /* of this run: where the log says that it failed; 0 nowhere */
+    int64_t fatal_line; /* of this run: the line that says it failed; 0: none */
     bool has_samples;   /* of this run */
     bool has_date;      /* of this run: fact log_date */
     int64_t total_steps;
-    int64_t log_interval; /* of this run, by a fact; 0 not said */
-    int64_t
-        epoch_steps; /* of an epoch, where the steps of the run are counted over all; 0 not so */
-    int64_t total_epochs; /* of this run, by a fact; -1 not said */
-    int64_t epochs_left;  /* of this run: after that of its last line */
-    int of_epochs; /* of this run: 1 how many is said, -1 it counts them and does not say, 0 it counts none */
+    int64_t log_interval; /* of this run, by a fact; 0: not stated */
+    int64_t epoch_steps;  /* of an epoch, if the run's steps are counted over all epochs; else 0 */
+    int64_t total_epochs; /* of this run, by a fact; -1: not stated */
+    int64_t epochs_left;  /* of this run: epochs left after that of its last line */
+    int of_epochs; /* of this run: 1: states its number of epochs, -1: counts epochs without stating it, 0: counts
+                      none */
     int64_t first_bad_line; /* 0: none */
     char bad_value[40];
     bool is_truncated;
     enum parse_verdict first_run, last_run; /* known when they end */
-    int64_t derivation;                     /* by which it is judged */
+    int64_t derivation;                     /* the derivation by which it is judged */
     struct causes causes;                   /* of the runs before */
     struct causes run_causes;               /* of this run */
-    int64_t done_step; /* of this run: steps that it says it has made; -1 not said */
+    int64_t done_step; /* of this run: steps that it says it has made; -1: not stated */
     bool has_stepless; /* of this run: a sample whose line has no step */
 
-    char *carry; /* owned: the line that has not ended yet, without NULs */
+    char *carry; /* owned: the unfinished line, without NULs */
     size_t carry_len;
     size_t carry_max;
     char *scratch[2]; /* owned: cleaned text */
@@ -115,28 +115,28 @@ struct parser {
     uint64_t n_bytes;
     uint64_t line_at; /* byte offset at which the carried line began */
     int64_t n_lines;  /* LFs before the region */
-    size_t counted;   /* of the region: LFs up to here are in n_lines */
+    size_t counted;   /* of the region: LFs up to here are counted in n_lines */
 };
 
 MUST_CHECK int parser_region(struct parser *parser, const struct region *region, struct err *err);
-/* What is left after the last line break, as one line that may have been cut. */
+/* Handles what is left after the last line break as one line that may be truncated. */
 MUST_CHECK int parser_finish_bytes(struct parser *parser, struct err *err);
 MUST_CHECK int guesser_line(struct guesser *guesser, const struct line *line, struct err *err);
 /* parser_judge.c: when a run ends, and when the log does. */
 void parser_end_run(struct parser *parser);
 void parser_judge(struct parser *parser, struct measurement *m);
-bool parser_is_done(const struct parser *parser); /* it has made the steps it was to make */
+bool parser_is_done(const struct parser *parser); /* it has made all steps that it was to make */
 size_t parser_primary(const struct parser *parser);
 /* parser_facts.c. A probe without a pattern finds nothing. */
 MUST_CHECK int parser_probe(struct parser *parser, const struct probe *probe,
                             const struct line *line, bool *ret_found, struct err *err);
-/* Keeps a fact that is new; *ret_place is one more than where it is, SIZE_MAX of one that says nothing. The value is text of a line: copied. */
+/* Keeps a new fact; *ret_place is its index plus one, SIZE_MAX for one that says nothing. The value is copied. */
 MUST_CHECK int parser_add_fact(struct parser *parser, struct str name, struct str value,
                                int64_t line, size_t *ret_place, struct err *err);
-/* What was stated since the last sample is of this run, or, where another has begun, of that. */
+/* Assigns what was stated since the last sample to this run, or to the next if one has begun. */
 MUST_CHECK int parser_settle_facts(struct parser *parser, struct err *err);
 MUST_CHECK int parser_pass_facts(struct parser *parser, struct err *err);
-/* Of a line that is a sample, or of another one. */
+/* Reads the facts of a line, which may be a sample. */
 MUST_CHECK int parser_facts(struct parser *parser, const struct line *line, bool is_sample,
                             struct err *err);
 MUST_CHECK int parser_line(struct parser *parser, const struct line *line, struct err *err);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verdict on a log: by its causes (judge/whole.h); by derivation 1 to 3 as it was before there was a table of them. */
+/* The verdict on a log: by its causes (judge/whole.h); by derivations 1 to 3 as before there was a table of causes. */
 #include "base/base.h"
 
 #include "judge/parser_impl.h"
 
-/* Where the log has none of the format's first figure, another of the same kind takes its place. */
+/* If the log lacks the format's primary figure, another of the same kind takes its place. */
 size_t parser_primary(const struct parser *p)
 {
     const struct format *f = p->format;
     size_t declared = 0;
-    while (!f->series[declared].is_primary) { /* format_decode saw that there is one */
+    while (!f->series[declared].is_primary) { /* format_decode made sure that there is one */
         declared++;
     }
     for (size_t idx = 0; p->series[declared].n == 0 && p->derivation >= DERIVATION_WHOLE &&
@@ -31,7 +31,7 @@ size_t parser_primary(const struct parser *p)
 
 /* ---- before derivation 4 ---- */
 
-/* Steps between the last two lines of one rank: what a log may lack at its end without being incomplete. */
+/* Steps between the last two lines of one rank: as many may be missing at the end of a complete log. */
 static int64_t last_interval(const struct sample *samples, size_t n)
 {
     const struct sample *last = &samples[n - 1];
@@ -147,7 +147,7 @@ bool parser_is_done(const struct parser *p)
     return p->total_steps > 0 && step >= p->total_steps;
 }
 
-/* Whether the run's lines say how long it is, or that it is over: else a log that was cut between two lines looks like a whole one. */
+/* Whether the run's lines state its length or its end: otherwise a log that was cut between two lines looks whole. */
 static bool states_end(const struct parser *p)
 {
     const size_t first = parser_primary(p);
@@ -166,7 +166,7 @@ static void merge(struct causes *into, const struct causes *from)
     into->epochs_left = from->n[CAUSE_SHORT] ? from->epochs_left : into->epochs_left;
 }
 
-/* The steps of a run whose figure is one for the whole are told by its series of quantity progress. */
+/* If a run has only one figure, its steps come from its series of quantity progress. */
 static void look_at_run(struct parser *p, size_t first)
 {
     const struct series primary = series_of(p, first);

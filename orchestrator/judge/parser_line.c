@@ -43,7 +43,7 @@ static int next_run(struct parser *p, struct err *err)
     return parser_pass_facts(p, err);
 }
 
-/* NULL with *err filled where there are too many ranks. */
+/* NULL with *err filled if there are too many ranks. */
 static struct rank_state *rank_state_of(struct series_state *state, int32_t rank, struct err *err)
 {
     size_t idx = rank < 0 ? 0 : (size_t)rank + 1;
@@ -86,7 +86,7 @@ static int push_sample(const struct parser *p, struct series_state *state,
     return 0;
 }
 
-/* A whole number of a group, or `absent` where the group took no part or is none. */
+/* The whole number in a group, or `absent` if the group took no part or is not a number. */
 static int64_t group_i64(const struct series_spec *spec, struct str text, int group, int64_t max,
                          int64_t absent)
 {
@@ -164,7 +164,7 @@ static bool is_loss(const struct series_spec *spec)
     return spec->quantity == QTY_SCORE && str_eq_z(spec->name, "loss");
 }
 
-/* A value that touches the end of a line without an end may have lost digits. */
+/* A value at the very end of an unterminated line may have lost digits. */
 static bool may_be_cut(const struct series_spec *spec, const struct line *line)
 {
     struct str value =
@@ -172,7 +172,7 @@ static bool may_be_cut(const struct series_spec *spec, const struct line *line)
     return line->is_cut && value.ptr && value.ptr + value.len == line->text.ptr + line->text.len;
 }
 
-/* Where step and total count within an epoch: both counted over all epochs, as far as the line and the facts tell. */
+/* Steps and totals of an epoch become those of the run, as far as the line and the facts tell. */
 static void count_over_epochs(struct parser *p, const struct series_spec *spec, int64_t epoch,
                               int64_t epochs, struct sample *sample, int64_t *total)
 {
@@ -255,7 +255,7 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
     return push_sample(p, series, &sample, line->number, err);
 }
 
-/* A last line without an end that opens an object and does not close it. */
+/* An unterminated last line that opens an object and does not close it. */
 static bool ends_in_object(const struct line *line)
 {
     return line->is_cut && memchr(line->text.ptr, '{', line->text.len) &&
@@ -280,13 +280,13 @@ static int read_series(struct parser *p, size_t idx, const struct line *line, bo
         return -1;
     }
     if (*ret_found && may_be_cut(spec, line)) {
-        /* What was printed is not known. A cut score takes no rate with it. */
+        /* The printed value is unknown. A truncated score does not affect the rates. */
         p->is_truncated = p->is_truncated || is_measured(spec->quantity);
         return 0;
     }
     if (*ret_found && spec->quantity == QTY_CLOCK && p->derivation >= DERIVATION_GAPS &&
         ends_in_object(line)) {
-        p->is_truncated = true; /* when is known, and what was said of it is not */
+        p->is_truncated = true; /* the step is known, but not its value */
         return 0;
     }
     if (*ret_found) {
@@ -328,7 +328,7 @@ static int follow_table(struct parser *p, size_t idx, const struct line *line, s
     return 0;
 }
 
-/* A letter stands where the number of a loss should: "loss: nan", "Loss nan", "\"loss\":inf". */
+/* A letter in place of a loss's number: "loss: nan", "Loss nan", "\"loss\":inf". */
 static bool has_loss_in_letters(struct str text)
 {
     size_t at = 0;
@@ -351,7 +351,7 @@ static bool has_loss_in_letters(struct str text)
     return false;
 }
 
-/* Whether the loss on a sample's line is a number: seen even where scores are left out. Few lines hold such letters. */
+/* Whether the loss on a sample's line is a number, even if scores are left out. Few lines hold such letters. */
 static int look_at_loss(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_hit = has_loss_in_letters(line->text);
@@ -373,7 +373,7 @@ static int look_at_loss(struct parser *p, const struct line *line, struct err *e
     return 0;
 }
 
-/* A line that looks like the metric, which no series that shows it has read. */
+/* A line that looks like the metric but that no series of the metric has read. */
 static int look_at_like(struct parser *p, const struct line *line, bool *ret_is_like,
                         struct err *err)
 {
@@ -392,7 +392,7 @@ static int look_at_like(struct parser *p, const struct line *line, bool *ret_is_
     return 0;
 }
 
-/* As a word of its own, as a shell says it. */
+/* As a separate word, as a shell prints it. */
 static bool says_killed(struct str text)
 {
     const struct str word = STR_LIT("Killed");
@@ -411,7 +411,7 @@ static bool breaks_off(const struct format *f, bool sees_more, const struct line
            (sees_more && (line->mask & f->killed_mask) != 0 && says_killed(line->text));
 }
 
-/* A line that no series reads: it may look like one all the same, say how far the run is, or be how a program breaks off. */
+/* A line that no series reads: it may still look like one, state the progress of the run, or be a crash message. */
 static int look_at_rest(struct parser *p, const struct line *line, struct err *err)
 {
     const struct format *f = p->format;
@@ -437,7 +437,7 @@ static int look_at_rest(struct parser *p, const struct line *line, struct err *e
     return 0;
 }
 
-/* Of a line whose loss alone is read: whether what the log is measured by should be, too. */
+/* For a line of which only the loss was read: whether the metric should have been, too. */
 static int look_at_unread(struct parser *p, const struct line *line, bool has_score,
                           struct err *err)
 {
@@ -448,7 +448,7 @@ static int look_at_unread(struct parser *p, const struct line *line, bool has_sc
     return p->derivation < DERIVATION_GAPS ? 0 : look_at_like(p, line, &is_like, err);
 }
 
-/* A line by which a run begins: another one where there is one already. */
+/* A line that begins a run, or the next run if there is one already. */
 static int follow_start(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_hit = false;
@@ -470,7 +470,7 @@ static int follow_start(struct parser *p, const struct line *line, struct err *e
     return 0;
 }
 
-/* Lines by which a run begins or goes on: after samples, perhaps the next one. */
+/* Lines that begin or resume a run: after samples, perhaps the next one. */
 static int look_at_begin(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_begin = false;
@@ -484,7 +484,7 @@ static int look_at_begin(struct parser *p, const struct line *line, struct err *
     return 0;
 }
 
-/* One figure for the whole run: its losses stand on lines of their own. */
+/* One figure for the whole run: its losses are on separate lines. */
 static bool has_one_figure(const struct parser *p)
 {
     return p->format->series[parser_primary(p)].quantity == QTY_SUMMARY;
@@ -494,8 +494,8 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_hit = false;
     bool is_sample = false;
-    bool is_shown = false; /* a line of what the log is measured by */
-    bool is_step = false;  /* one that would have begun another run, had there been one */
+    bool is_shown = false; /* a line of the metric */
+    bool is_step = false;  /* a line that would begin another run if there already was one */
     if (follow_start(p, line, err) < 0 || look_at_begin(p, line, err) < 0) {
         return -1;
     }
@@ -580,7 +580,7 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
             .lines = state->lines,
         };
         m.n_runs = state->n ? p->run + 1 : m.n_runs;
-        state->items = NULL; /* given away, or never there */
+        state->items = NULL; /* given away, or never allocated */
         state->lines = NULL;
     }
     m.facts = arena_array(p->arena, struct fact, p->facts.n ? p->facts.n : 1);

@@ -39,9 +39,9 @@ void records_free(struct records *records)
     free(records);
 }
 
-/* ---- what a column is ---- */
+/* ---- the meaning of a column ---- */
 
-/* Small letters, "_per_" as "/", brackets and blanks as "_": "Throughput (images/s)" is "throughput_images/s". */
+/* Lower case, "_per_" as "/", brackets and blanks as "_": "Throughput (images/s)" is "throughput_images/s". */
 static struct str plain_name(struct str name, char *buf, size_t size)
 {
     size_t len = 0;
@@ -75,7 +75,7 @@ static struct str drop_prefix(struct str name)
     return name;
 }
 
-/* The metric before the unit, or what the unit's dimension alone tells: a rate is a throughput, a time is nothing in particular. */
+/* The metric before the unit, or what the unit's dimension implies: a rate is a throughput, a time is nothing in particular. */
 static bool label_figure(const struct vocabulary *v, struct str head, const struct word *unit,
                          char *label)
 {
@@ -87,8 +87,8 @@ static bool label_figure(const struct vocabulary *v, struct str head, const stru
     return name && snprintf(label, NAME_BYTES, "%s[%s]", name, unit->name.ptr) < NAME_BYTES;
 }
 
-/* "images/s", "throughput_images/s", "step_time_ms": the longest end that is a unit. Without a unit only what is by its name a count of
-   samples a second; the others, a step's time above all, might be in any. */
+/* "images/s", "throughput_images/s", "step_time_ms": the longest suffix that is a unit. Without a unit, only names that mean samples
+   per second count; others, such as a step's time, might be in any unit. */
 static bool find_figure(const struct vocabulary *v, struct str name, char *label)
 {
     for (size_t at = 0; at < name.len; at++) {
@@ -150,7 +150,7 @@ static struct column column_of(const struct records *r, struct str name)
 
 /* ---- records to fields ---- */
 
-/* The next field of a row; quotes are taken off, and a doubled one within stays as it is. */
+/* The next field of a row; enclosing quotes are removed, a doubled one inside stays as it is. */
 static bool next_cell(struct str *rest, char delimiter, struct str *ret)
 {
     size_t at = 0;
@@ -171,7 +171,7 @@ static bool next_cell(struct str *rest, char delimiter, struct str *ret)
     return true;
 }
 
-/* A name, not a line of a log that happens to hold commas. */
+/* A name, not part of a log line that happens to contain commas. */
 static bool is_name(struct str cell)
 {
     for (size_t idx = 0; idx < cell.len; idx++) {
@@ -229,7 +229,7 @@ static void skip_blanks(struct str text, size_t *at)
     }
 }
 
-/* A string without its quotes, or what stands up to the next comma or bracket outside of strings and nested values. */
+/* A string without its quotes, or the text up to the next comma or bracket outside strings and nested values. */
 static bool take_value(struct str text, size_t *at, struct str *ret)
 {
     size_t from = *at;
@@ -290,7 +290,7 @@ static size_t read_object(const struct records *r, struct str text, struct field
 
 /* ---- fields to a line ---- */
 
-/* White space within a value would end it, and what follows could pass for a figure: a date and its time are joined by T. */
+/* White space in a value would end it, and the rest could pass for a figure: a date and its time are joined by T. */
 static void put(struct strbuf *out, const char *name, struct str value)
 {
     if (out->len) {

@@ -81,7 +81,7 @@ struct choices {
     size_t n;
 };
 
-/* One of the names, found in member `key` of at; *ret_idx stays where the member is absent. */
+/* The index of the name in member `key` of at; *ret_idx stays if the member is absent. */
 static int decode_choice(const struct json *at, const char *key, struct str value,
                          const struct choices *of, int *ret_idx, struct err *err)
 {
@@ -108,7 +108,7 @@ static int decode_choice(const struct json *at, const char *key, struct str valu
 #define CHOICE(at, key, value, names, ret, err)                                                    \
     decode_choice(at, key, value, &(struct choices){names, ARRAY_LEN(names)}, ret, err)
 
-/* What json_decode fills; the rest of the rule is worked out from it. */
+/* Filled by json_decode; the rest of the rule is derived from it. */
 struct raw {
     struct str name, series, run, statistic, scale, rounding, repeats, origin, source, fact, unit;
     int64_t skip, drop_last, last;
@@ -176,7 +176,7 @@ static int decode_trim(const struct json *at, struct rule *rule, struct err *err
     struct json trim;
     bool is_there = json_find(at, "trim", &trim) && !json_is_null(&trim);
     if (is_there != (rule->statistic == STAT_TRIMMED_MEAN)) {
-        return json_fail(at, err, "\"trim\" belongs to statistic trimmed_mean, and to it alone");
+        return json_fail(at, err, "\"trim\" belongs to statistic trimmed_mean only");
     }
     if (!is_there) {
         return 0;
@@ -259,14 +259,12 @@ int rule_decode(const struct json *at, struct arena *arena, struct str format_id
     }
     if ((rule.statistic == STAT_TIMESTAMPS || rule.statistic == STAT_ELAPSED) &&
         rule.scale != SCALE_NONE) {
-        return json_fail(at, err, "statistic %s is of the whole job: expected scale none",
+        return json_fail(at, err, "statistic %s is for the whole job: expected scale none",
                          statistic_name(rule.statistic));
     }
     if (rule_is_by_fact(&rule) != (rule.fact.len > 0) ||
         rule_is_by_fact(&rule) != (rule.unit.len > 0 && rule.statistic != STAT_ELAPSED)) {
-        return json_fail(
-            at, err,
-            "\"fact\" and \"unit\" belong to scales fact and fact_over, and to them alone");
+        return json_fail(at, err, "\"fact\" and \"unit\" belong to scales fact and fact_over only");
     }
     if (rule.statistic == STAT_ELAPSED && rule.unit.len > 0 && rule_unit_s(rule.unit) == 0) {
         return json_fail(at, err, "unit: expected s, min or h, found \"%.40s\"", rule.unit.ptr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules: how a series becomes a number. Data (manifests/formats/ID.json, "rules"); the statistics and windows are named here
-   and nowhere else. Pure functions. */
+/* Rules: how a series becomes a number. Rules are data (manifests/formats/ID.json, "rules"); statistics and windows are
+   named only here. Pure functions. */
 #ifndef JUDGE_RULE_H
 #define JUDGE_RULE_H
 
@@ -26,13 +26,13 @@ enum statistic {
 };
 
 enum scale {
-    SCALE_NONE, /* value as it stands */
+    SCALE_NONE, /* the value unchanged */
     SCALE_GPUS, /* x GPUs of the case */
     SCALE_NODES,
-    SCALE_GLOBAL_BATCH_OVER, /* batch_per_gpu x GPUs / value: seconds a step become items per second */
+    SCALE_GLOBAL_BATCH_OVER, /* batch_per_gpu x GPUs / value: seconds per step become items per second */
     SCALE_GLOBAL_BATCH, /* batch_per_gpu x GPUs x value: steps per second become items per second */
-    SCALE_FACT_OVER,    /* what the log states that a step holds / value */
-    SCALE_FACT,         /* that x value */
+    SCALE_FACT_OVER,    /* items per step as the log states them / value */
+    SCALE_FACT,         /* items per step x value */
 };
 
 enum rounding { ROUND_NEAREST, ROUND_TRUNCATE };
@@ -46,14 +46,14 @@ struct window {
     int64_t last;      /* > 0: then only this many at the end */
     bool has_steps;    /* then only step_from <= step <= step_to, before skip and the rest */
     int64_t step_from, step_to;
-    bool skips_warmup; /* drops the warm-up steps that the log states; it must state them */
+    bool skips_warmup; /* drops the warm-up steps that the log states, which it must */
 };
 
-/* Which of several logs count as runs that did what they were to do; of the others an olympic mean takes each for the slowest. */
+/* Which of several logs count as successful runs; an olympic mean treats the others as slowest. */
 struct rule_success {
     struct str fact, value; /* the log must state it once; NULL: every log counts */
 };
-/* How many logs a cell must have, by what they state. */
+/* How many logs a cell must have, by a fact that they state. */
 struct rule_required {
     struct str fact, source; /* source: where the counts are stated, or NULL */
     struct rule_count {
@@ -63,7 +63,7 @@ struct rule_required {
     size_t n;
 };
 
-/* What the last evaluation of a run must reach, by the model that the log states. */
+/* The target of a run's last evaluation, by the model that the log states. */
 struct rule_target {
     struct str model;
     double value;
@@ -80,31 +80,31 @@ struct rule {
     double trim_share;
     enum statistic statistic;
     enum scale scale;
-    struct str fact; /* of SCALE_FACT_OVER and SCALE_FACT: items a step, in `unit` */
+    struct str fact; /* of SCALE_FACT_OVER and SCALE_FACT: items per step, in `unit` */
     struct str unit; /* of STAT_ELAPSED: s, min or h; NULL: s */
     struct rule_success success;
     struct rule_required required;
     struct rule_target *targets;
     size_t n_targets;
-    bool is_default; /* taken for its series where no rule is named */
+    bool is_default; /* used for its series if no rule is named */
     enum rounding rounding;
     enum repeats repeats;
     struct str origin; /* "stated", "inferred" or "own" */
     struct str source; /* where it is stated, or how it was found */
 };
 
-/* What a rule must know of the case. 0 or less: not known; a rule that needs it says so. */
+/* What a rule needs to know about the case. 0 or less: not known; a rule that needs it says so. */
 struct rule_case {
     int64_t gpus, nodes, batch_per_gpu;
-    int64_t derivation; /* 0: the one in force */
+    int64_t derivation; /* 0: the current one */
 };
 
 struct rule_value {
     double value;       /* not rounded */
-    size_t n_used;      /* samples that went in */
+    size_t n_used;      /* samples used */
     size_t n_window;    /* samples in the window before trimming */
     double statistic;   /* before scaling */
-    double operand;     /* what the scale took: GPUs, nodes, items a step; 1: none */
+    double operand;     /* what the scale used: GPUs, nodes, items per step; 1: none */
     double top, bottom; /* of a time-weighted mean, which is top / bottom; else 0 */
 };
 
@@ -119,7 +119,7 @@ enum sample_use {
     USE_WARMUP,
     USE_SKIPPED,    /* at the start */
     USE_DROPPED,    /* at the end */
-    USE_BEFORE_LAST /* before the last ones, which alone count */
+    USE_BEFORE_LAST /* before the last ones, the only ones that count */
 };
 static inline bool use_is_in_window(enum sample_use use)
 {
@@ -131,45 +131,46 @@ const char *sample_use_name(enum sample_use use);
 MUST_CHECK int rule_decode(const struct json *at, struct arena *arena, struct str format_id,
                            struct rule *ret_rule, struct err *err);
 
-/* Of the rule's value, from the unit of its series: steps that were timed give items per second. */
+/* The unit of the rule's value, from that of its series: timed steps give items per second. */
 struct str rule_unit(const struct rule *rule, struct str series_unit);
 
-/* ERR_PARSE with the reason where the rule does not apply (series absent, window empty, two runs, batch not known). Where
-   the series is of scope rank and several ranks print, the window counts each rank's own samples. The parse verdict is the
-   caller's to judge: an incomplete log still has a series. */
+/* ERR_PARSE with the reason if the rule does not apply (series absent, window empty, two runs, batch not known). If the
+   series has scope rank and several ranks print, the window applies to each rank's samples. The caller judges the parse
+   verdict: an incomplete log still has a series. */
 MUST_CHECK int rule_apply(const struct rule *rule, const struct measurement *m,
                           const struct rule_case *of, struct rule_value *ret_value,
                           struct err *err);
 
-/* Whose samples the rule takes; -1: of no run, of no chosen one of several, or of a table that may be about another than it stands in. */
+/* The run whose samples the rule takes; -1: no run, none chosen of several, or a table that may describe another run than the one it is
+   in. */
 int32_t rule_run(const struct rule *rule, const struct measurement *m);
 
 /* What rule_apply does with each sample of the rule's series: ret_uses has one entry for each. */
 MUST_CHECK int rule_uses(const struct rule *rule, const struct measurement *m,
                          const struct rule_case *of, enum sample_use *ret_uses, struct err *err);
 
-/* One of the logs that a rule makes one number of. */
+/* One of several logs from which a rule makes one number. */
 struct rule_repeat {
-    double value;   /* INFINITY: it did not succeed, and counts as the slowest */
-    struct str why; /* of one that did not succeed */
+    double value;   /* INFINITY: it did not succeed and counts as the slowest */
+    struct str why; /* why it did not succeed */
 };
-/* ERR_PARSE where a log that succeeded gives no number. The text lives in the arena. */
+/* ERR_PARSE if a successful log gives no number. The text lives in the arena. */
 MUST_CHECK int rule_repeat(const struct rule *rule, const struct measurement *m,
                            const struct rule_case *of, struct arena *arena,
                            struct rule_repeat *ret_repeat, struct err *err);
 /* Which two of n an olympic mean leaves out: the first of the fastest, the last of the slowest. n >= 2. */
 void rule_dropped(const struct rule_repeat *repeats, size_t n, size_t *ret_fastest,
                   size_t *ret_slowest);
-/* NULL where the rule holds none. */
+/* NULL if the rule has none. */
 const struct rule_target *rule_target_for(const struct rule *rule, struct str model);
-/* How many logs the rule asks for where they state what this one does; 0: any number. */
+/* How many logs the rule asks for if they state the same as this one; 0: any number. */
 int64_t rule_required_for(const struct rule *rule, const struct measurement *m);
 
 /* One number from the repeats' numbers. n >= 1; REPEATS_SINGLE with n > 1 is an error. */
 MUST_CHECK int rule_combine(enum repeats how, const double *values, size_t n, double *ret_value,
                             struct err *err);
 
-/* value at `decimals` places under the rule's rounding. */
+/* The value at `decimals` places under the rule's rounding. */
 double rule_round(enum rounding rounding, double value, int decimals);
 
 const char *statistic_name(enum statistic statistic);

@@ -25,7 +25,7 @@ struct runs { /* that a series has samples of */
     int32_t first, last;
 };
 
-/* Found in the series itself, so that a table after two runs is one run's. */
+/* Taken from the series itself, so that a table after two runs belongs to one run. */
 static struct runs runs_of(const struct series *series)
 {
     struct runs runs = {INT32_MAX, -1};
@@ -63,7 +63,7 @@ static int choose_run(const struct rule *rule, const struct series *series, int3
     return 0;
 }
 
-/* Steps of warm-up that the run states, -1 none; of one run alone, also what the log is kept with. */
+/* Warm-up steps that the run states, -1: none; for a log of one run also those that a kept series states. */
 static int64_t warmup_of(const struct measurement *m, int32_t run)
 {
     struct err ignored = {0};
@@ -107,7 +107,7 @@ static int compare_ranks(const void *a, const void *b)
     return (x > y) - (x < y); /* same array: keeps file order */
 }
 
-/* Most logs hold one rank, and are in order as they are. */
+/* Most logs have one rank and are already in order. */
 static void sort_by_rank(const struct sample **items, size_t n)
 {
     size_t n_sorted = n ? 1 : 0;
@@ -119,7 +119,8 @@ static void sort_by_rank(const struct sample **items, size_t n)
     }
 }
 
-/* skip, drop_last and last of items[from, to), one rank's or all; the rest moves to items[at...]. Returns how many. */
+/* Applies skip, drop_last and last to items[from, to), one rank's or all; the rest moves to items[at...]. Returns their
+   number. */
 static size_t cut_window(const struct window *w, const struct picked *picked, size_t from,
                          size_t to, size_t at)
 {
@@ -142,7 +143,7 @@ static size_t cut_window(const struct window *w, const struct picked *picked, si
     return keep;
 }
 
-/* A log in which only some ranks print, or one, is one sequence; with scope rank and several, each rank is. */
+/* Usually the whole log is one sequence; with scope rank and several ranks, each rank is. */
 static void cut_windows(const struct rule *rule, struct picked *picked)
 {
     const struct sample **items = picked->items;
@@ -238,7 +239,7 @@ static int apply_elapsed(const struct rule *rule, const struct picked *picked, d
         return err_set(err, ERR_PARSE, "rule %.*s: no time passes between the %zu lines",
                        STR_ARG(rule->id), picked->n);
     }
-    /* Logs give whole microseconds at the finest: so much of a double since 1970 is no noise. */
+    /* Logs give whole microseconds at best; in a double since 1970 anything finer is noise. */
     *ret_value = (nearbyint(last * US_PER_S) - nearbyint(first * US_PER_S)) / US_PER_S;
     if (rule->unit.len) {
         *ret_value /= rule_unit_s(rule->unit);
@@ -246,7 +247,7 @@ static int apply_elapsed(const struct rule *rule, const struct picked *picked, d
     return 0;
 }
 
-/* Derivation 1 and 2: the first sample of all, alone, counts for as many steps as the one after it; where another rank begins, 1. */
+/* Derivations 1 and 2: the first sample of all counts for as many steps as the next; the first of another rank for 1. */
 static void weigh_in_a_row(const struct picked *picked, double *weights)
 {
     for (size_t idx = 0; idx < picked->n; idx++) {
@@ -257,9 +258,9 @@ static void weigh_in_a_row(const struct picked *picked, double *weights)
     }
 }
 
-/* A sample counts for the steps since the one before it of its rank. The first of a rank has none before it, nor has one whose step
-   is not after it: such a sample counts for as many steps as the next of its rank that has an interval, else the last before it, else
-   (a rank with one sample) the first of any rank, else 1. items are sorted by rank. */
+/* A sample counts for the steps since the one before it of its rank. The first sample of a rank, or one whose step does not increase,
+   has no interval: it counts for as many steps as the next of its rank that has an interval, else the last before it, else (a rank
+   with one sample) the first of any rank, else 1. items are sorted by rank. */
 static void weigh_by_rank(const struct picked *picked, double *weights)
 {
     const struct sample *const *items = picked->items;
@@ -404,7 +405,7 @@ static int apply_statistic(const struct rule *rule, const struct rule_case *of,
     return -1;
 }
 
-/* Items a step, of a fact that the run states once; 0 where it does not. */
+/* Items per step, from a fact that the run states once; 0 if it does not. */
 static double stated_items(const struct measurement *m, struct str fact, int32_t run)
 {
     struct err ignored = {0};
@@ -420,7 +421,7 @@ static double stated_items(const struct measurement *m, struct str fact, int32_t
     return items;
 }
 
-/* Sets ret->operand, and value by it. */
+/* Sets ret->operand and scales the value by it. */
 static int apply_scale(const struct rule *rule, const struct measurement *m,
                        const struct rule_case *of, struct rule_value *ret, struct err *err)
 {
@@ -485,7 +486,7 @@ struct str rule_unit(const struct rule *rule, struct str series_unit)
                                              : series_unit;
 }
 
-/* The rule's series, and what of it is in the window. */
+/* The rule's series, and its samples in the window. */
 static int pick_series(const struct rule *rule, const struct measurement *m,
                        const struct rule_case *of, struct picked *picked, struct err *err)
 {
@@ -523,7 +524,7 @@ static int compare_values(const void *a, const void *b)
     return x->value != y->value ? (x->value > y->value) - (x->value < y->value) : (x > y) - (x < y);
 }
 
-/* What the statistic does with the samples of the window. */
+/* Notes what the statistic does with the samples of the window. */
 static void note_statistic(const struct rule *rule, struct picked *picked)
 {
     size_t n = picked->n;
@@ -593,7 +594,7 @@ double rule_round(enum rounding rounding, double value, int decimals)
     double power = pow(10.0, decimals);
     double scaled = value * power;
     double nearest = round(scaled);
-    /* 6.13 x 100 is 612.9999...: what is that near to a whole number is that number. */
+    /* 6.13 x 100 is 612.9999...: a value this near to a whole number is that number. */
     bool is_whole = fabs(scaled - nearest) < 1e-9 * fmax(1.0, fabs(scaled));
     return (rounding == ROUND_NEAREST || is_whole ? nearest : trunc(scaled)) / power;
 }

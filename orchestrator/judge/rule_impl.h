@@ -5,7 +5,7 @@
 
 #include "judge/rule.h"
 
-/* Seconds of one; 0: no unit of time that a rule may give. */
+/* Seconds in the unit; 0: not a unit of time that a rule may use. */
 double rule_unit_s(struct str unit);
 static inline bool rule_is_by_fact(const struct rule *rule)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One number of several logs: which of them succeeded, how many there must be, which an olympic mean drops. */
+/* One number from several logs: which of them succeeded, how many there must be, which an olympic mean drops. */
 #include "base/base.h"
 
 #include "judge/rule_impl.h"
@@ -31,7 +31,7 @@ static int decode_success(const struct json *at, struct arena *arena, struct rul
         return 0;
     }
     if (rule->repeats != REPEATS_OLYMPIC) {
-        return json_fail(&member, err, "\"success\" belongs to repeats olympic, and to it alone");
+        return json_fail(&member, err, "\"success\" belongs to repeats olympic only");
     }
     return json_decode(&member, arena, FIELDS, ARRAY_LEN(FIELDS), &rule->success, err);
 }
@@ -56,7 +56,7 @@ static int decode_required(const struct json *at, struct arena *arena, struct ru
         return -1;
     }
     if (!json_is_object(&list)) {
-        return json_fail(&list, err, "expected an object: how many logs, by the fact's value");
+        return json_fail(&list, err, "expected an object: numbers of logs by the fact's value");
     }
     required->items = arena_array(arena, struct rule_count, REQUIRED_MAX);
     for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
@@ -137,7 +137,7 @@ int rule_decode_repeats(const struct json *at, struct arena *arena, struct rule 
                : decode_targets(at, arena, rule, err);
 }
 
-/* NULL where the run states none, or several that differ. */
+/* NULL if the run states none, or several that differ. */
 static const struct fact *one_fact(const struct measurement *m, struct str name, int32_t run)
 {
     const struct fact *found = NULL;

@@ -132,7 +132,7 @@ bool stats_change_ci95(const struct stats_sample *a, const struct stats_sample *
     if (a->n < 2 || b->n < 2) {
         return false;
     }
-    /* Relative variances of the two means; of their ratio r it is r^2 times the sum. */
+    /* Relative variances of the two means; the variance of their ratio r is r^2 times the sum. */
     double u = a->std / a->mean * (a->std / a->mean) / (double)a->n;
     double v = b->std / b->mean * (b->std / b->mean) / (double)b->n;
     double bottom = u * u / (double)(a->n - 1) + v * v / (double)(b->n - 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statistics of plain arrays. Sums are compensated (Neumaier), so the order of many values does not show in the digits that
-   reports print. Every function needs n >= 1 unless it says more. Pure. */
+/* Statistics of plain arrays. Sums are compensated (Neumaier), so the order of many values does not affect the digits that
+   reports print. Every function needs n >= 1 unless stated otherwise. Pure. */
 #ifndef JUDGE_STATS_H
 #define JUDGE_STATS_H
 
@@ -21,7 +21,8 @@ double stats_sorted_percentile(const double *sorted, size_t n,
 double stats_sorted_trimmed_mean(const double *sorted, size_t n, size_t n_each); /* 2 n_each < n */
 
 double stats_std(const double *values, size_t n); /* of the sample: n - 1; 0 for n = 1 */
-/* Two-sided 95 % point of Student's t; a part of a degree of freedom does not count, so that no interval is too narrow. df >= 1. */
+/* Two-sided 95 % point of Student's t; fractional degrees of freedom are rounded down, so that no interval is too narrow. df >=
+   1. */
 double stats_t975(double df);
 /* Half the width of the 95 % confidence interval of the mean by Student's t; NAN for n = 1. */
 double stats_ci95(const double *values, size_t n);
@@ -31,14 +32,14 @@ struct stats_sample {
     size_t n;
     double mean, std;
 };
-/* 95 % confidence interval of b / a - 1 for two means, by Welch's t on the delta method: *ret_half is half its width. False where either
-   has fewer than two repeats: then there is none. Means over 0. */
+/* 95 % confidence interval of b / a - 1 for two means, by Welch's t on the delta method: *ret_half is half its width. False if either
+   has fewer than two repeats. Means over 0. */
 bool stats_change_ci95(const struct stats_sample *a, const struct stats_sample *b,
                        double *ret_half);
 
-/* Whether values[idx] stands out of its fellows: its modified z-score is over 3.5, and it is off their median by 1 % or more, which timing
-   noise of two like runs is not. Fewer than three show nothing.
-   Source of 3.5: Iglewicz and Hoaglin 1993, as NIST/SEMATECH e-Handbook 1.3.5.17 has it (read 2026-11). The 1 % is ours. */
+/* Whether values[idx] is an outlier: its modified z-score is over 3.5, and it is off the median by 1 % or more, which is more than the
+   timing noise of two equal runs. False for fewer than three. Source of 3.5: Iglewicz and Hoaglin 1993, as given in NIST/SEMATECH
+   e-Handbook 1.3.5.17 (read 2026-11). The 1 % is ours. */
 bool stats_is_outlier(const double *values, size_t n, size_t idx);
 
 #endif

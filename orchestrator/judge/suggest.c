@@ -13,9 +13,9 @@
 #define WARMUP_FAR   0.1 /* of the median */
 #define WARMUP_SHARE 4
 #define SAMPLES_FEW  3
-#define BESIDE_LESS  65 /* below any rate of steps and any time of one, above a bare moment */
+#define BESIDE_LESS  65 /* below any rate or time of steps, above bare time stamps */
 
-/* Small letters, and "_" before a capital after a small one: "SamplesPerSec" is "samples_per_sec". */
+/* Lower case, with "_" before a capital that follows a lower-case letter: "SamplesPerSec" is "samples_per_sec". */
 static struct str snake(struct str name, char *buf, size_t size)
 {
     size_t len = 0;
@@ -43,7 +43,7 @@ static bool has_word(struct str name, const char *const *words)
     return false;
 }
 
-/* What a rate is called for short. Sources: fairseq's wps and ups, video's fps, Megatron's tgs, requests' qps. */
+/* Short names of rates. Sources: fairseq's wps and ups, video's fps, Megatron's tgs, requests' qps. */
 static struct str short_rate(struct str word)
 {
     static const struct {
@@ -75,7 +75,7 @@ static bool factor_of(const struct word *unit, double *ret)
     return false;
 }
 
-/* The time in "s/it", "ms_step", "time (ms)": a unit of time, then what it is of. */
+/* The time in "s/it", "ms_step", "time (ms)": a unit of time, then its object. */
 static const struct word *time_over_step(const struct vocabulary *v, struct str text)
 {
     char buf[NAME_BYTES];
@@ -111,7 +111,7 @@ static bool is_rate_name(struct str name)
     return has_word(name, WORDS) && !has_word(name, NOT);
 }
 
-/* ---- what a number is ---- */
+/* ---- the meaning of a number ---- */
 
 static void set_time(struct suggestion *s, enum suggestion_kind kind, double factor)
 {
@@ -120,7 +120,7 @@ static void set_time(struct suggestion *s, enum suggestion_kind kind, double fac
     s->unit = kind == SUGGEST_TIME ? STR_LIT("s") : STR_EMPTY;
 }
 
-/* The time since the beginning, whatever its name: nearly each is more than the one before it. */
+/* The time since the start, whatever its name: nearly every value exceeds the one before it. */
 static bool only_grows(const struct survey_number *n)
 {
     return n->n >= GROWS_MIN && n->n_up * 20 >= (n->n - 1) * 19 && n->last > 2 * n->min;
@@ -156,7 +156,7 @@ static void classify(const struct vocabulary *v, struct suggestion *s)
     double factor = 1;
     time = time ? time : time_over_step(v, name);
     if (n->is_clock) {
-        /* Where the same count stands on every line, the lines are no steps. */
+        /* If every line has the same count, the lines are not steps. */
         bool are_steps =
             n->steps.n == n->n && !n->steps.is_changing && n->steps.last > n->steps.first;
         s->kind = are_steps ? SUGGEST_CLOCK : SUGGEST_NONE;
@@ -184,7 +184,7 @@ static void classify(const struct vocabulary *v, struct suggestion *s)
     }
 }
 
-/* Figures beside the training's own, and smoothed ones. */
+/* For figures other than the training's own, and smoothed ones. */
 static int penalty(const struct survey_number *n)
 {
     static const char *const SIDE_FIGURES[] = {
@@ -230,7 +230,7 @@ static int compare(const void *a, const void *b)
         return nx->steps.total < ny->steps.total ? 1 : -1;
     }
     if (x->kind == SUGGEST_TIME || x->kind == SUGGEST_TIME_NO_UNIT) {
-        /* The whole of a step takes longer than its parts. */
+        /* A whole step takes longer than its parts. */
         double longer = y->factor * ny->last - x->factor * nx->last;
         if (longer < 0 || longer > 0) {
             return longer > 0 ? 1 : -1;
@@ -242,7 +242,7 @@ static int compare(const void *a, const void *b)
     return nx->first_line < ny->first_line ? -1 : nx->first_line > ny->first_line;
 }
 
-/* The unit that a person says takes the place of the one that is not printed. */
+/* A unit given by the user replaces one that is not printed. */
 static int take_unit(struct suggestions *list, const struct vocabulary *v, struct str unit,
                      struct err *err)
 {
@@ -272,12 +272,12 @@ static int take_unit(struct suggestions *list, const struct vocabulary *v, struc
     qsort(list->items, list->n, sizeof(list->items[0]), compare);
     return is_taken ? 0
                     : err_set(err, ERR_USAGE,
-                              "--unit %.40s: no number in the log is by its name in it, and prints "
-                              "no unit; --pattern names one",
+                              "--unit %.40s: no number without a printed unit has a name that fits "
+                              "it; name one with --pattern",
                               unit.ptr);
 }
 
-/* Whether another loop's bar looks like this one but for its length. */
+/* Whether another loop's bar looks like this one except for its length. */
 static bool has_alike(const struct survey_number *n, const struct survey_number *all, size_t n_all)
 {
     for (size_t idx = 0; n->is_bar && idx < n_all; idx++) {
@@ -326,15 +326,15 @@ const char *suggest_says(const struct suggestion *s)
     case SUGGEST_RATE:
         return "a rate";
     case SUGGEST_RATE_NO_UNIT:
-        return "a rate; of what, it does not say: --unit";
+        return "a rate of unknown items: --unit";
     case SUGGEST_TIME:
         return "time of a step";
     case SUGGEST_TIME_NO_UNIT:
-        return "a step's time by its name; in what, it does not say: --unit";
+        return "a step's time by its name, in an unknown unit: --unit";
     case SUGGEST_CLOCK:
         return "moments of the steps";
     case SUGGEST_SPAN:
-        return "a span of time; what it holds is not said";
+        return "a span of time; its content is unknown";
     case SUGGEST_NONE:
         break;
     }

@@ -15,7 +15,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* Blanks match any of them; other text itself. A run at the beginning or end may be none. */
+/* Blanks match any number of blanks, other text itself. Blanks at the beginning or end are optional. */
 static void add_text(struct strbuf *out, struct str text, const char *blanks)
 {
     for (size_t idx = 0; idx < text.len; idx++) {
@@ -34,7 +34,7 @@ static void add_text(struct strbuf *out, struct str text, const char *blanks)
     }
 }
 
-/* The words before a number, and what stands between. */
+/* The words before a number, and the gap between. */
 static void add_key(struct strbuf *out, struct str key, struct str gap)
 {
     bool is_open = gap.len > 0 && is_blank(gap.ptr[0]) && str_trim(gap).len == 0;
@@ -59,7 +59,7 @@ static bool has_steps(const struct survey_number *n)
     return s->n == n->n && !s->is_changing && !n->is_bar;
 }
 
-/* Steps that begin again with each epoch, where the epoch says so and all of an epoch is known. */
+/* Steps that restart with each epoch, if the epoch shows it and the length of an epoch is known. */
 static bool has_epochs(const struct survey_number *n)
 {
     const struct survey_steps *s = &n->steps;
@@ -72,7 +72,7 @@ static bool is_full_bar(const struct suggestion *s)
     return s->number->is_bar && s->number->steps.n_full > 0 && !s->is_plain;
 }
 
-/* What stands elsewhere on the line, whatever the order. */
+/* Items elsewhere on the line, in any order. */
 static void add_steps(struct strbuf *out, const struct survey_number *n)
 {
     const struct survey_steps *s = &n->steps;
@@ -121,7 +121,7 @@ bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
     if (suggestion->total > 0) {
         strbuf_printf(out, "(?=.*?(?<![\\d/])%s/%" PRId64 "\\s*(?:\\[|\\xe2\\x94\\x81))", full,
                       suggestion->total);
-    } else if (is_full_bar(suggestion)) { /* what bars print on the way is smoothed */
+    } else if (is_full_bar(suggestion)) { /* values of unfinished bars are smoothed */
         strbuf_add_z(out, "(?=.*?(?<![\\d/])(\\d+)/\\1\\s*(?:\\[|\\xe2\\x94\\x81))");
     }
     if (!suggestion->is_plain) {
@@ -143,7 +143,7 @@ bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
 
 /* ---- as a format ---- */
 
-/* The longest of the texts that stand on every line, in one piece; empty where none is long enough. */
+/* The longest piece of text that is on every line; empty if none is long enough. */
 static struct str literal_of(const struct suggestion *suggestion)
 {
     const struct survey_number *n = suggestion->number;
@@ -267,8 +267,9 @@ static void put_rules(struct json_out *out, const struct suggestion *s, size_t s
     const char *scale = s->kind == SUGGEST_TIME        ? "global_batch_over"
                         : str_eq_z(s->unit, "steps/s") ? "global_batch"
                                                        : NULL;
-    const char *why = skip ? "the first lines are further than 10 % from where the second half lies"
-                           : "the first lines are where the others are";
+    const char *why =
+        skip ? "the first lines differ by more than 10 % from the level of the second half"
+             : "the first lines are at the level of the others";
     jw_array(out, "rules");
     if (s->kind == SUGGEST_CLOCK) {
         const struct rule_text clock = {"timestamps",

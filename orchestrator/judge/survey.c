@@ -15,7 +15,7 @@
 #define HEAD_WORDS_MIN 3
 #define MARK           "\x01\x02\x03\x04" /* a literal that no line is looked for by */
 
-struct head {        /* of a table, where the line before was one */
+struct head {        /* of a table, if the previous line was one */
     struct str text; /* in buf */
     struct str words[HEAD_WORDS_MAX];
     size_t n;
@@ -35,7 +35,7 @@ struct survey {
     struct survey_counts counts;
 };
 
-/* What a line says beside a number. */
+/* What a line has besides a number. */
 struct scene {
     struct str text;
     int64_t number;
@@ -109,7 +109,7 @@ static struct str plain_ascii(struct arena *arena, struct str text)
     return str_of(copy);
 }
 
-/* The one that this identity has, or a new one; NULL where there are too many. */
+/* The number with this identity, or a new one; NULL if there are too many. */
 static struct survey_number *number_of(struct survey *s, struct str identity,
                                        const struct scene *scene)
 {
@@ -257,7 +257,7 @@ static void take_numbers(struct survey *s, const struct scene *scene)
         double value;
         bool is_span = t->kind == TOKEN_SPAN;
         struct str lead = scene->is_bar ? scene->tokens[0].key : STR_EMPTY;
-        /* Bars of another length are of another loop. */
+        /* Bars of another length belong to another loop. */
         int64_t total = scene->is_bar && scene->step && scene->step->kind == TOKEN_FRACTION
                             ? scene->step->total
                             : 0;
@@ -284,7 +284,7 @@ static void take_numbers(struct survey *s, const struct scene *scene)
     }
 }
 
-/* The moment of a line that has a step. */
+/* The time stamp of a line that has a step. */
 static void take_clock(struct survey *s, const struct scene *scene)
 {
     struct survey_number *number;
@@ -323,7 +323,7 @@ static size_t split_words(struct str text, struct str *ret_words, size_t max)
     return n;
 }
 
-/* A line of names alone: what a table begins with. */
+/* A line with only names, which begins a table. */
 static void keep_head(struct survey *s, struct str text)
 {
     struct head *head = &s->head;
@@ -349,7 +349,7 @@ static bool cell_value(struct str word, bool *ret_is_span, double *ret_value)
     return *ret_is_span ? span_of(word, ret_value) : value_of(word, ret_value);
 }
 
-/* A row has as many words as the head, most of them numbers. */
+/* A row has as many words as the header, most of them numbers. */
 static bool take_row(struct survey *s, const struct scene *scene)
 {
     struct str words[HEAD_WORDS_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which numbers recur in a log that no format reads: each with the words before it, the word after it or its column's head, and the step that
-   stands on the same line. One pass in bounded memory; judge/suggest.h makes a format of it. */
+/* Which numbers recur in a log that no format reads: each with the words before it, the word after it or its column's header, and the step on
+   the same line. One pass in bounded memory; judge/suggest.h makes a format from it. */
 #ifndef JUDGE_SURVEY_H
 #define JUDGE_SURVEY_H
 
@@ -12,29 +12,29 @@
 
 /* The step on the lines of a number. */
 struct survey_steps {
-    struct str key, gap; /* as of a number; key may be empty where total stands next to it */
+    struct str key, gap;             /* as of a number; key may be empty if a total is next to it */
     struct str epoch_key, epoch_gap; /* likewise */
     int64_t n, n_epochs;             /* lines that have one */
     int64_t n_back;                  /* a step that is less than the one before it */
-    int64_t n_back_same;             /* of these, those whose epoch is not a later one */
+    int64_t n_back_same;             /* of these, those whose epoch is not later */
     int64_t n_full;                  /* step and total are equal */
     int64_t first, last, first_epoch, last_epoch, total;
-    bool is_after;    /* it stands after the number */
+    bool is_after;    /* it comes after the number */
     bool has_total;   /* "10/100" */
     bool is_changing; /* not the same words on every line */
 };
 
 struct survey_number {
-    struct str key;  /* words before it, or the head of its column */
+    struct str key;  /* words before it, or the header of its column */
     struct str gap;  /* between the key and it */
     struct str unit; /* word after it, of the vocabulary or one over it ("s/it"); or empty */
     struct str head; /* of a table: its first line; ptr NULL: no table */
     size_t column;
-    bool is_clock;   /* no number: the moment of lines that have a step */
+    bool is_clock;   /* not a number: the time stamps of lines with a step */
     bool is_span;    /* "00:35": minutes and seconds, or hours, minutes, seconds */
     bool is_bar;     /* progress bars: a figure of all steps so far */
     bool is_grouped; /* "1,234.5" */
-    struct str lead; /* of a bar: the word that it begins with, or empty */
+    struct str lead; /* of a bar: its first word, or empty */
     int64_t n, first_line;
     int64_t n_up; /* more than the one before it */
     double first, last, min, max;
@@ -54,7 +54,7 @@ static inline void survey_cleanup(struct survey **survey)
 
 /* In the order in which they were seen; of the survey. */
 size_t survey_numbers(const struct survey *survey, const struct survey_number **ret_numbers);
-/* Lines that were seen, numbers that were too many, and lines that were too long or had too many. */
+/* Lines seen, numbers left out, and lines that were too long or had too many numbers. */
 struct survey_counts {
     int64_t n_lines, n_left_out, n_cut;
 };

@@ -23,10 +23,10 @@ size_t survey_tokens(const struct vocabulary *vocabulary, struct str text,
                      struct token *ret_tokens);
 /* One line of the log (judge/parser.c). */
 void survey_line(struct survey *survey, const struct line *line);
-/* "it", "step", "batch": what a time or a rate may be one of. */
+/* "it", "step", "batch": words for a step. */
 bool survey_is_step_word(struct str word);
 bool survey_is_epoch_word(struct str word);
-/* The last of a key's words, in small letters, in buf. */
+/* The last of a key's words, in lower case, in buf. */
 struct str survey_last_word(struct str key, char *buf, size_t size);
 
 #endif

@@ -77,7 +77,7 @@ static bool is_inverse(const struct vocabulary *v, struct str word)
            survey_is_step_word(survey_last_word(over, buf, sizeof(buf)));
 }
 
-/* The unit after a number, with a blank between them or none; where it ends in *ret_end. */
+/* The unit after a number, with or without a blank between; *ret_end: its end. */
 static struct str unit_after(const struct vocabulary *v, struct str text, size_t at,
                              size_t *ret_end)
 {
@@ -122,7 +122,7 @@ static bool has_shape(struct str text, size_t at, const char *shape)
     return true;
 }
 
-/* A date with its time, or a date alone; the end, or `at` where there is none. */
+/* A date with or without a time; the end, or `at` if there is none. */
 static size_t moment_from(struct str text, size_t at)
 {
     size_t end = at;
@@ -259,7 +259,7 @@ static bool is_key_char(char c)
     return is_word(c) || (c != '\0' && strchr("/.%()-", c));
 }
 
-/* The words that end at `to`, not before `floor`: at most three, one blank between them. */
+/* The beginning of the words that end at `to`, not before `floor`: at most three, one blank between them. */
 static size_t key_from(struct str text, size_t floor, size_t to)
 {
     size_t from = to;

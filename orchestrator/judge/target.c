@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* The lowest rank that prints a sample; -1 where the lines do not say. */
+/* The lowest rank that prints a sample; -1 if the lines do not say. */
 static int32_t lowest_rank(const struct series *series)
 {
     int32_t rank = series->samples[0].rank;
@@ -47,7 +47,7 @@ static int find_step(const struct loss_target *target, const struct series *loss
                          target->mean_of);
 }
 
-/* What one step took, in seconds, by a sample of the series; NAN where that cannot be said. */
+/* Seconds per step by a sample of the series; NAN if unknown. */
 static double step_seconds(const struct series *series, const struct rule_case *of, double value)
 {
     double batch = (double)of->batch_per_gpu;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a training got somewhere: the time until its running loss was low enough, from its log alone. Pure. */
+/* The time until a training's running loss is low enough, from its log alone. Pure. */
 #ifndef JUDGE_TARGET_H
 #define JUDGE_TARGET_H
 
@@ -12,10 +12,10 @@ struct target_value {
     double lowest;    /* of the running loss, up to `step` or the end */
 };
 
-/* The running loss is the mean of the last target->mean_of samples of the series; before there are so many, there is none. The time is
-   the sum of what the steps took: by the format's primary series, a rate or step times, of the same rank as the losses (the lowest that
-   prints any). A line that stands for several steps (log interval) counts for all since the one before it. ERR_PARSE where the
-   log does not say enough; a loss that never came down is not an error. */
+/* The running loss is the mean of the last target->mean_of samples of the series; with fewer, there is none. The time is the sum of the
+   steps' times: by the format's primary series, a rate or step times, of the same rank as the losses (the lowest that prints any). A
+   line for several steps (log interval) counts for all steps since the line before it. ERR_PARSE if the log does not say enough; a loss
+   that never came down is not an error. */
 MUST_CHECK int target_apply(const struct loss_target *target, const struct measurement *m,
                             const struct rule_case *of, struct target_value *ret_value,
                             struct err *err);

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #define DOUBLE_DIGITS                                                                              \
-    14 /* 15 survive text to double to text (DBL_DIG); a mean of several costs one */
+    14 /* 15 survive text to double to text (DBL_DIG); a mean of several loses one */
 
 static const char *const AUDIT_NAMES[] = {"exact", "match", "differs", "no_log"};
 static const char *const RUN_NAMES[] = {"reproduced",     "faster", "slower",
@@ -30,7 +30,7 @@ double rel_diff(double value, double reference)
 }
 
 /* Half a unit of the last printed place is far above the rounding error of a decimal text read as a double, so that two
-   values at the same place differ by less than a quarter of it only when they are the same text. */
+   values at the same place differ by less than a quarter of it only if they are the same text. */
 static bool same_at(double a, double b, int decimals)
 {
     return fabs(a - b) < 0.25 * pow(10.0, -decimals);

@@ -6,9 +6,9 @@
 #include <math.h>
 
 #define CLOCK_SLACK_S   1.0
-#define YEAR_WRAP_S     (300 * 86400.0) /* times without a year begin anew in January */
-#define GRID_DELTAS_MIN 3               /* intervals that show a grid by their majority, */
-#define GRID_FEW        2               /* or fewer, of which each is a multiple of the smallest */
+#define YEAR_WRAP_S     (300 * 86400.0) /* times without a year start over in January */
+#define GRID_DELTAS_MIN 3               /* intervals whose majority shows a grid, */
+#define GRID_FEW        2               /* or fewer, if each is a multiple of the smallest */
 #define GRID_ALIKE      2               /* at least 2 of 3 are alike */
 #define GRID_OF         3
 
@@ -134,7 +134,7 @@ struct str causes_why(struct arena *arena, const struct causes *causes)
 
 /* ---- the samples of one run ---- */
 
-/* Each sample of the run beside the one before it of the same rank. */
+/* Each sample of the run, paired with the one before it of the same rank. */
 struct pairs {
     const struct series *series;
     int32_t run;
@@ -175,10 +175,10 @@ static bool next_pair(struct pairs *p, const struct sample **ret_before,
 /* What the intervals between a rank's lines have in common. */
 struct intervals {
     int64_t n, candidate, votes, alike, least;
-    bool are_multiples; /* of the least */
+    bool are_multiples; /* of the smallest */
 };
 
-/* The first pass finds the candidate and the least, the second how many are like them. */
+/* The first pass finds the candidate and the smallest, the second how many agree with them. */
 static void count_interval(struct intervals *of, int64_t delta, int pass)
 {
     if (pass == 1) {
@@ -200,7 +200,7 @@ static int64_t few_grid(const struct run_seen *run, const struct intervals *of)
                : 0;
 }
 
-/* The line of the run's last step, sooner than the grid would have it: where the line before stands on a grid of the interval before. */
+/* Whether the line of the run's last step comes before the next grid step, while the line before it is on the grid. */
 static bool is_odd_last(const struct run_seen *run, const struct sample *s, int64_t delta,
                         int64_t former)
 {
@@ -209,8 +209,8 @@ static bool is_odd_last(const struct run_seen *run, const struct sample *s, int6
            delta < former && (step % former == 0 || (step + run->n_before) % former == 0);
 }
 
-/* Steps between lines that at least two of three intervals have; 0 where the log shows none. The vote finds the only
-   candidate for a majority in one pass. */
+/* Steps between lines in at least two of three intervals; 0 if the log shows no grid. The vote finds the only candidate
+   for a majority in one pass. */
 static int64_t grid_of(const struct run_seen *run)
 {
     struct pairs p = {.series = run->primary, .run = run->run};
@@ -228,7 +228,7 @@ static int64_t grid_of(const struct run_seen *run)
             bool is_early =
                 run->sees_more && run->first_by > 0 && before && before->step == run->first_by;
             if (delta <= 0 || is_early || is_odd_last(run, s, delta, former)) {
-                continue; /* they may stand beside the grid */
+                continue; /* they may be off the grid */
             }
             former = delta;
             count_interval(&of, delta, pass);
@@ -239,11 +239,11 @@ static int64_t grid_of(const struct run_seen *run)
                                                                               : few_grid(run, &of);
 }
 
-/* Lines that are missing between two whose steps an epoch's end divides. Each epoch begins as the run did. */
+/* Lines that are missing between two with an epoch's end between them. Each epoch begins as the run did. */
 static int64_t missing_across(const struct run_seen *run, int64_t grid, const struct sample *before,
                               const struct sample *s)
 {
-    int64_t first = 1 - run->n_before; /* what the first step of an epoch is called */
+    int64_t first = 1 - run->n_before; /* the number of an epoch's first step */
     int64_t each = run->epoch_steps;
     int64_t epochs = (s->step - first) / each - (before->step - first) / each;
     int64_t at = (s->step - first) % each;
@@ -269,7 +269,7 @@ static void add_gaps(struct causes *causes, int64_t n, int64_t step)
     }
 }
 
-/* An epoch that counts anew is as long as the one before it, the last of a known number, too. */
+/* If each epoch counts from the start, all are equally long, including the last of a known number. */
 static void look_at_last_epoch(const struct run_seen *run, int64_t grid, int64_t last,
                                struct causes *causes)
 {
@@ -282,7 +282,8 @@ static void look_at_last_epoch(const struct run_seen *run, int64_t grid, int64_t
     }
 }
 
-/* Where each epoch counts anew, all begin alike, and all but the run's last end alike. */
+/* If each epoch counts from the start, all begin at the same step, and all except the run's last end at the same
+   step. */
 static void look_at_edges(const struct run_seen *run, int64_t grid, int64_t last, int64_t first,
                           struct causes *causes)
 {
@@ -313,7 +314,7 @@ static void look_at_steps(const struct run_seen *run, int64_t grid, const struct
     }
 }
 
-/* Whoever prints each so many steps has printed the first within as many, or where its format says. */
+/* A program that prints every n steps prints its first line within n steps, or where its format says. */
 static void look_at_begin(const struct run_seen *run, int64_t grid, const struct sample *first,
                           struct causes *causes)
 {
@@ -329,13 +330,13 @@ static void look_at_begin(const struct run_seen *run, int64_t grid, const struct
 static void look_at_clock(const struct sample *before, const struct sample *s,
                           struct causes *causes)
 {
-    double back = before ? before->time_s - s->time_s : 0; /* NAN where a line has no time */
+    double back = before ? before->time_s - s->time_s : 0; /* NAN if a line has no time */
     if (back > CLOCK_SLACK_S && back < YEAR_WRAP_S) {
         cause_add(causes, CAUSE_CLOCK, s->step);
     }
 }
 
-/* Steps between the last two lines of one rank: what a log may lack at its end without being incomplete. */
+/* Steps between the last two lines of one rank: as many may be missing at the end of a complete log. */
 static int64_t last_interval(const struct run_seen *run)
 {
     const struct sample *samples = run->primary->samples;

@@ -63,7 +63,7 @@ static int write_series(const struct reading *in, const struct audit_log *log, s
     return series_file_write(path, &file, err);
 }
 
-/* A log that is not there, cannot be read or is no log of its format is a finding later; anything else stops the audit. */
+/* A log that is missing, unreadable or not of its format becomes a finding later; any other error stops the audit. */
 static int note_missing(struct audit_log *log, struct arena *arena, const struct err *what,
                         struct err *err)
 {
@@ -76,7 +76,7 @@ static int note_missing(struct audit_log *log, struct arena *arena, const struct
     return 0;
 }
 
-/* What logs/published records of this raw log; no record is no claim. */
+/* The digest that logs/published records for this raw log; without one nothing is claimed. */
 static int read_record(struct reading *in, struct audit_log *log, struct err *err)
 {
     const struct series_file *kept = map_get(&in->bundle->logs, log->path);
@@ -104,7 +104,7 @@ static const char *raw_path(const struct reading *in, const struct audit_log *lo
     return !fs_exists(path) && fs_exists(bare) ? bare : path;
 }
 
-/* Where it was looked for, from the root on: what was typed may mean another place than it seems. */
+/* The absolute path where it was looked for: a relative one may mean another place than it seems. */
 static struct str tried_path(const struct reading *in, const struct audit_log *log)
 {
     char *whole = realpath(in->opts->logs_folder, NULL);

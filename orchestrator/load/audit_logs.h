@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The audit from files: the logs that a report's cells stand on, raw (a folder) or as the series kept in logs/published; then
+/* The audit from files: the logs of a report's cells, raw (a folder) or as the series kept in logs/published; then
    audit_judge. Everything lives in the arena given. */
 #ifndef LOAD_AUDIT_LOGS_H
 #define LOAD_AUDIT_LOGS_H
@@ -23,7 +23,7 @@ struct audit_opts {
 /* How many logs (times formats) audit_report will read: for progress. */
 size_t audit_count_logs(const struct report *report);
 
-/* Errors only where nothing can be read at all; a missing or broken log is a finding. */
+/* An error only if nothing can be read at all; a missing or broken log is a finding. */
 MUST_CHECK int audit_report(struct arena *arena, const struct report *report,
                             const struct format_set *formats, const struct audit_opts *opts,
                             struct report_audit *ret_audit, struct err *err);

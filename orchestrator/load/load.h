@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading what manifests/ holds below the data folder. */
+/* Reads the manifests/ of the data folder. */
 #ifndef LOAD_LOAD_H
 #define LOAD_LOAD_H
 
@@ -14,7 +14,7 @@ MUST_CHECK int load_vocabulary(struct arena *arena, const char *root, const stru
 /* Every format of the places (load/places.h); format_set_release at the end. */
 MUST_CHECK int load_formats(struct arena *arena, const char *root, struct format_set *ret_set,
                             struct err *err);
-/* A set of the one format alone; an empty set where there is none of that id. */
+/* A set of only that format; an empty set if there is none of that id. */
 MUST_CHECK int load_format(struct arena *arena, const char *root, const char *id,
                            struct format_set *ret_set, struct err *err);
 /* A set of the one format in this file, whatever its name, or in this text. */
@@ -28,7 +28,7 @@ static inline void format_set_cleanup(struct format_set *set)
     format_set_release(set);
 }
 
-/* One report by id, or by path where the name holds a slash or ends in .json. ERR_MANIFEST where there is none. */
+/* One report by id, or by path if the name contains a slash or ends in .json. ERR_MANIFEST if there is none. */
 MUST_CHECK int load_report(struct arena *arena, const char *root, const char *name,
                            struct report *ret_report, struct err *err);
 /* The same in two steps, for those who change its text in between. */

@@ -44,7 +44,7 @@ static int read_stored(struct arena *arena, const struct placed *file,
                          file->stem, ret_inventory->id.ptr);
 }
 
-/* Position of the colon that parts an inventory from a node set: the first one outside of brackets, or behind ".json"; -1. */
+/* Position of the colon between an inventory and a node set: the first one outside brackets, or after ".json"; -1 if none. */
 static int64_t find_colon(const char *text)
 {
     const char *suffix = strstr(text, SUFFIX ":");
@@ -102,7 +102,7 @@ static void make_local(struct arena *arena, struct inventory *ret_inventory)
     *ret_inventory = inventory;
 }
 
-/* Any word may be a host; one that is nearly an inventory's name is said to be taken so. */
+/* Any word may be a host; a warning says so if it is nearly an inventory's name. */
 static void say_near(struct arena *arena, const struct placed_list *files, struct str text)
 {
     const char *name = str_z(arena, text);
@@ -119,7 +119,7 @@ static void say_near(struct arena *arena, const struct placed_list *files, struc
     }
 }
 
-/* An inventory's own name, without a node set. False: it is none, and nothing was tried. */
+/* An inventory's name, without a node set. False: it is not one, and nothing was tried. */
 static bool load_named(struct arena *arena, const char *root, struct str text,
                        struct inventory *ret_inventory, int *ret_result, struct err *err)
 {

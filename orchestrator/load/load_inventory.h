@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `--nodes TEXT` and `nodes VERB INVENTORY` mean by their text. */
+/* The meaning of the text in `--nodes TEXT` and `nodes VERB INVENTORY`. */
 #ifndef LOAD_LOAD_INVENTORY_H
 #define LOAD_LOAD_INVENTORY_H
 

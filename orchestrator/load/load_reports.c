@@ -11,7 +11,7 @@
 #define REPORTS_FOLDER "manifests/reports"
 #define SUFFIX         ".json"
 
-/* How messages name it: the program's own below the data folder, others as they lie. */
+/* How messages name it: the program's own relative to the data folder, others by their path. */
 static const char *said_of(struct arena *arena, const struct report_file *file)
 {
     return file->id.ptr && !file->place
@@ -64,7 +64,7 @@ int load_report_decode(struct arena *arena, const struct report_file *file,
     return 0;
 }
 
-/* The program's own are named below the data folder, others as they lie. */
+/* The program's own are named relative to the data folder, others by their path. */
 static int read_stored(struct arena *arena, const char *root, const struct placed *at,
                        struct report_file *ret_file, struct err *err)
 {

@@ -10,7 +10,7 @@
 
 /* A descriptor of a file that is no folder. */
 MUST_CHECK int log_open(const char *path, int *ret_fd, struct err *err);
-/* What a digest stands for can be read again; a pipe cannot, and may never end. */
+/* A digest needs a file that can be read again; a pipe cannot, and may never end. */
 MUST_CHECK int log_must_be_regular(const char *path, struct err *err);
 /* Up to a window's bytes; 0 in *ret_len at the end. */
 MUST_CHECK int log_read_window(int fd, const char *path, char *window, size_t *ret_len,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each thread reads two logs in turn, so that both are digested together: one alone leaves half of what a core does of SHA-256
-   unused. What a window of one has more than that of the other waits for the other's next one. */
+/* Each thread reads two logs in turn, so that both are digested together: one alone would use only half of a core's SHA-256
+   rate. The excess of one window over the other waits for the other's next window. */
 #include "base/base.h"
 
 #include "load/measure_many.h"
@@ -69,7 +69,7 @@ static int take_job(struct many *many, struct turn *turn, struct reading_by *ret
     return find_format(many, turn, (*ret_job)->format, &ret_by->format, err);
 }
 
-/* Where a log at a time is as good as two. */
+/* Whether one log at a time is as good as two. */
 static int work_alone(struct many *many, struct turn *turn, struct err *err)
 {
     struct measure_job *job;
@@ -119,7 +119,7 @@ static int begin_job(struct many *many, struct turn *turn, struct err *err)
     return 0;
 }
 
-/* Brings a turn to where it has bytes to digest, or is done. */
+/* Advances a turn until it has bytes to digest, or is done. */
 static int go_on(struct many *many, struct turn *turn, struct err *err)
 {
     struct log_reader *reader = &turn->reader;

@@ -14,7 +14,7 @@ struct places {
     size_t n;
 };
 
-/* ERR_USAGE where one that is named is no folder, or there are too many. */
+/* ERR_USAGE if a named one is not a folder, or there are too many. */
 MUST_CHECK int places_find(struct arena *arena, const char *root, struct places *ret,
                            struct err *err);
 

@@ -39,7 +39,7 @@ static bool is_log(struct str name)
 
 /* ---- a system ---- */
 
-/* A description is free in what it states and how: a text or a number, or nothing. */
+/* Descriptions are free-form: a text or a number, or nothing. */
 static struct str text_of(const struct json *at, const char *key, struct arena *arena)
 {
     struct err ignored = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows to submissions: by submitter, benchmark, accelerators and the system's name, and by content, which decides where names do not. */
+/* Rows to submissions: by submitter, benchmark, accelerators and the system's name, and by content, which decides if names do not. */
 #include "base/base.h"
 
 #include <math.h>
@@ -141,7 +141,7 @@ static struct str say_why(struct arena *arena, const struct submission *s)
                : s->why;
 }
 
-/* Where no score is the row's: the nearest folder by name, with what was tried. */
+/* If no score is the row's: the nearest folder by name, with what was tried. */
 static void match_name(struct arena *arena, const struct round *round, const struct round_row *row,
                        const bool *is_taken, struct round_match *ret)
 {

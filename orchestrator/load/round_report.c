@@ -92,7 +92,7 @@ static struct str system_key(struct round_writer *w, const struct round_row *row
                                      STR_ARG(row->machine), row->accelerators));
 }
 
-/* Of accelerators on nodes that nobody describes it is only known how many there are. */
+/* On undescribed nodes only the number of accelerators is known. */
 static int64_t nodes_of(const struct round_row *row, const struct round_match *match)
 {
     const struct machine *s = match->submission ? match->submission->machine : NULL;
@@ -178,7 +178,7 @@ static void put_factor(struct round_writer *w, const struct factor *factor)
     }
 }
 
-/* A folder whose logs are not all there gives nothing to judge by. */
+/* A folder with missing logs cannot be judged. */
 static const struct submission *judged(const struct round_match *match)
 {
     return match->submission && match->submission->n_absent == 0 ? match->submission : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two written forms of series share: a file a log (series_file.c), a file a report (series_bundle.c). Nobody else includes this. */
+/* Shared by the two file formats of series: a file a log (series_file.c), a file a report (series_bundle.c). Nobody else includes this. */
 #ifndef LOAD_SERIES_PARTS_H
 #define LOAD_SERIES_PARTS_H
 

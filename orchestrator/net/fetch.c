@@ -77,8 +77,8 @@ static void set_up(struct fetch *fetch)
     }
 }
 
-/* All of it is there from an earlier process, and no digest will tell whether it is still the same file: the server is asked for
-   the first block again, and says so if it is another one. */
+/* Everything exists from an earlier process, and there is no digest to tell whether it is still the same file: ask the server
+   for the first block again, which shows whether the file has changed. */
 static void leave_something_to_ask(struct fetch *fetch)
 {
     if (fetch->blocks && fetch->missing_bytes == 0 && !fetch_has_expectation(fetch)) {
@@ -213,7 +213,7 @@ static int compare(const struct fetch *fetch, const struct digest_value *value, 
     return 0;
 }
 
-/* The whole is wrong. One mirror alone is tried next, which none of the tries so far was; 0: there was none. */
+/* The file as a whole is wrong. Chooses a mirror that has not yet been tried alone; false if there is none. */
 static bool choose_alone(struct fetch *fetch)
 {
     struct mirror *used = NULL;
@@ -261,7 +261,7 @@ static int give_result(struct fetch *fetch, const struct digest_value *value)
     return 0;
 }
 
-/* 0: it is over, or begins again. */
+/* 0: it is over, or starts again. */
 static int finish(struct fetch *fetch, struct err *err)
 {
     struct digest_value value;
@@ -272,7 +272,7 @@ static int finish(struct fetch *fetch, struct err *err)
     if (compare(fetch, &value, &wrong) == 0) {
         return give_result(fetch, &value);
     }
-    /* Pieces that hold make a whole that holds, or the two do not belong together. */
+    /* Correct pieces make a correct file, or the digests do not belong together. */
     if (!fetch->spec->pieces && choose_alone(fetch)) {
         return fetch_restart(fetch, err);
     }

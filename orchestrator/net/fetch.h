@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One file from one or more mirrors into a folder of its own: pieces over several connections, digests while it is written,
-   what is there kept over any death of the process. The folder holds `data` and `state` (which pieces are whole, with a digest
-   of each, so that bytes that did not reach the disk are seen) and is locked while a fetch runs.
+/* One file from one or more mirrors into a folder of its own: pieces over several connections, digests computed while
+   writing, partial data kept if the process dies. The folder holds `data` and `state` (which pieces are complete, with
+   a digest of each, so that bytes that did not reach the disk are noticed) and is locked while a fetch runs.
 
-   Order of trust: known digests of pieces (a piece that is wrong is fetched again, from another mirror if there is one), the
-   digest of the whole, the size. A whole that is wrong without known pieces is ERR_INTEGRITY after one try of each mirror.
-
-   A file that is another one than at the last time (ETag, Last-Modified, size) is begun anew. Where no mirror has ranges, what is
-   there is kept, but each request reads from the start (is_single_stream); where the size is not known before the end, nothing
-   is kept. The whole is never called whole without a length, a digest, or an end that the protocol shows. */
+   Order of trust: known digests of pieces (a piece that is wrong is fetched again, from another mirror if there is
+   one), the digest of the whole, the size. A wrong file without known pieces is ERR_INTEGRITY after one try of each
+   mirror. A file that has changed since the last time (ETag, Last-Modified, size) is fetched from the start. If no
+   mirror has ranges, partial data is kept, but each request reads from the start (is_single_stream); if the size is not
+   known before the end, nothing is kept. A file never counts as complete without a length, a digest, or an end marked
+   by the protocol. */
 #ifndef NET_FETCH_H
 #define NET_FETCH_H
 
@@ -32,16 +32,16 @@ struct fetch_spec {
     size_t n_urls;
     const struct http_header *headers; /* for every request; a registry's token */
     size_t n_headers;
-    const char *folder; /* made if it is not there */
+    const char *folder; /* created if missing */
     int64_t size_bytes; /* -1: not known */
     unsigned kinds;     /* digests wanted besides those expected */
     const uint8_t *md5; /* expected; NULL: not known */
     const uint8_t *sha256;
     const struct fetch_pieces *pieces; /* NULL: none are known */
-    bool wants_pieces;    /* ours into the result, for `lock`; costs a second SHA-256 */
-    size_t n_connections; /* 0: 8 */
-    int n_retries;        /* of one piece and mirror after ERR_NET, ERR_TIMEOUT, 429, 5xx; 0: 5 */
-    int64_t backoff_ns;   /* before the first new try, then twice as long each time; 0: 0.5 s */
+    bool wants_pieces;                 /* computes our own for `lock`; costs a second SHA-256 */
+    size_t n_connections;              /* 0: 8 */
+    int n_retries;      /* of one piece and mirror after ERR_NET, ERR_TIMEOUT, 429, 5xx; 0: 5 */
+    int64_t backoff_ns; /* before the first new try, then twice as long each time; 0: 0.5 s */
     uint64_t rate_bytes_per_s; /* of all connections together; 0: no limit */
     uint64_t spare_bytes; /* that must be free on the disk besides the file, for what comes after */
 };
@@ -54,11 +54,11 @@ struct fetch_result {
     uint64_t kept_bytes;       /* from an earlier process */
     uint64_t again_bytes;      /* received more than once: bad pieces, cut connections */
     size_t n_bad_pieces;
-    size_t n_bad_blocks; /* kept ones that had not reached the disk whole */
-    size_t n_restarts;   /* begun anew: another file than before, or a wrong whole */
+    size_t n_bad_blocks; /* kept blocks that had not reached the disk completely */
+    size_t n_restarts;   /* started again: the file has changed, or was wrong */
     size_t n_requests;
     bool
-        is_single_stream; /* no ranges: over one connection, and a next try would begin at the start */
+        is_single_stream; /* no ranges: one connection, and the next try would start from the beginning */
     struct str etag, last_modified;
     uint64_t piece_bytes; /* digests of the pieces, known or wanted ones; 0: none */
     const uint8_t (*piece_sha256)[SHA256_BYTES];
@@ -67,12 +67,13 @@ struct fetch_result {
 
 struct fetch;
 
-/* Several fetches may share http and pool; both outlive them. The spec is borrowed until fetch_free. ERR_DISK where it would not
-   fit (or later, once the size is known); ERR_IO "is being fetched by another process" where the folder is locked. */
+/* Several fetches may share http and pool; both outlive them. The spec is borrowed until fetch_free. ERR_DISK if it does not fit
+   (or later, once the size is known); ERR_IO "is being fetched by another process" if the folder is locked. */
 MUST_CHECK int fetch_new(struct http *http, struct pool *pool, struct loop *loop,
                          const struct fetch_spec *spec, struct fetch **ret_fetch, struct err *err);
 /* Call after each loop_once. STEP_FAIL: ERR_FETCH (404, 410, gone everywhere), ERR_AUTH (401, 403), ERR_INTEGRITY, ERR_NET
-   (silence, too), ERR_USAGE (URL), ERR_DISK. What is whole stays for the next try, except after ERR_INTEGRITY of the whole. */
+   (silence, too), ERR_USAGE (URL), ERR_DISK. Complete blocks stay for the next try, except after ERR_INTEGRITY of the whole
+   file. */
 enum step fetch_step(struct fetch *fetch, struct err *err);
 void fetch_progress(const struct fetch *fetch, uint64_t *ret_done_bytes, uint64_t *ret_total_bytes);
 /* After STEP_DONE; lives as long as the fetch. */
@@ -84,7 +85,8 @@ static inline void fetch_cleanup(struct fetch **fetch)
     fetch_free(*fetch);
 }
 
-/* All of it: runs the loop, with a progress bar where wants_progress. should_stop may be NULL; a stop is ERR_INTERRUPTED. */
+/* Fetches everything: runs the loop, with a progress bar if wants_progress. should_stop may be NULL; a stop is
+   ERR_INTERRUPTED. */
 struct fetch_run {
     struct http *http;
     struct pool *pool;

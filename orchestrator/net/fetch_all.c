@@ -7,7 +7,7 @@
 
 #define WAIT_NS (200 * NS_PER_MS)
 
-/* Steps all that are not over; ret_left: how many are not. */
+/* Steps all that are not finished; ret_left: how many are left. */
 static int step_each(struct fetch **fetches, size_t n, bool *is_over, size_t *ret_left,
                      struct err *err)
 {

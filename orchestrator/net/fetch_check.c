@@ -36,7 +36,7 @@ static int read_at(int fd, uint8_t *buf, size_t len, uint64_t pos, struct err *e
     return 0;
 }
 
-/* One block: its CRC against what was noted, and its bytes into the piece's digest. */
+/* One block: compares its CRC with the record and adds its bytes to the piece's digest. */
 static int check_block(struct check_job *check, size_t idx, struct digest *digest, struct err *err)
 {
     uint64_t pos = check->first_byte + idx * check->block_bytes;
@@ -101,7 +101,7 @@ static int run_chain(void *arg, const atomic_bool *is_cancelled, struct err *err
         }
         chain->pos += len;
     }
-    /* The disk begins to write what will be synced at the end anyway; where it cannot be told so, nothing is lost. */
+    /* Lets the disk start writing what will be synced at the end anyway; if that is not possible, nothing is lost. */
     (void)sync_file_range(chain->fd, (off_t)from, (off_t)(chain->until - from),
                           SYNC_FILE_RANGE_WRITE);
     return 0;
@@ -240,7 +240,7 @@ static int end_check(struct fetch *fetch, struct check_job *check, struct err *e
     }
     if (fetch->piece_bytes) {
         if (has_bad) {
-            return 0; /* looked at again when it is whole */
+            return 0; /* checked again when it is complete */
         }
         if (fetch->spec->pieces &&
             memcmp(check->sha256, fetch->spec->pieces->sha256[piece_idx], SHA256_BYTES) != 0) {
@@ -279,7 +279,7 @@ static bool is_all_there(const struct fetch *fetch)
                               : fetch->blocks && fetch->frontier == fetch->n_blocks;
 }
 
-/* Bytes from the start that are known to be right. */
+/* Bytes from the start that are known to be correct. */
 static uint64_t sure_bytes(const struct fetch *fetch)
 {
     if (fetch->is_open_end) {

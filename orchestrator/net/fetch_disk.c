@@ -16,7 +16,7 @@
 
 #define BLOCK_BYTES_MIN (4u << 10)
 #define BLOCK_BYTES_MAX (4u << 20)
-#define BLOCKS_WANTED   16384u /* so that what a death costs is a small part of any file */
+#define BLOCKS_WANTED   16384u /* so that a crash costs only a small part of any file */
 #define PIECE_BYTES_MIN (1u << 20)
 #define PIECE_BYTES_MAX (64u << 20)
 #define PIECES_WANTED   4096u
@@ -76,7 +76,7 @@ static uint64_t power_over(uint64_t value, uint64_t min, uint64_t max)
     return power;
 }
 
-/* Blocks are small beside the file, and a piece is a whole number of them. */
+/* Blocks are small compared with the file, and a piece is a whole number of them. */
 static uint64_t choose_block(uint64_t size_bytes, uint64_t piece_bytes)
 {
     uint64_t block_bytes = power_over(size_bytes / BLOCKS_WANTED, BLOCK_BYTES_MIN, BLOCK_BYTES_MAX);
@@ -114,7 +114,7 @@ static void set_pieces(struct fetch *fetch)
     }
 }
 
-/* The arrays, once the size is known: in the arena, for a fetch learns its size once or begins anew a few times. */
+/* The arrays, once the size is known: in the arena, because a fetch learns its size once or restarts a few times. */
 static int make_blocks(struct fetch *fetch, uint64_t block_bytes, struct err *err)
 {
     const struct fetch_pieces *known = fetch->spec->pieces;
@@ -141,8 +141,8 @@ static int make_blocks(struct fetch *fetch, uint64_t block_bytes, struct err *er
     return 0;
 }
 
-/* Room for all of it now, so that the disk is not full at the last byte; where a file system cannot do that, the length alone.
-   A tmpfs has nothing to lay out, and would make each page twice. */
+/* Preallocates everything, so that the disk is not full at the last byte; if a file system cannot do that, only sets the
+   length. On a tmpfs preallocation would write each page twice. */
 static int set_length(struct fetch *fetch, struct err *err)
 {
     struct statfs kind;
@@ -175,7 +175,8 @@ static bool is_other_digest(bool has, const uint8_t *then, const uint8_t *now, s
     return has && now && memcmp(then, now, n) != 0;
 }
 
-/* The validators of the mirrors that we ask too; ret_map: the state's mirrors to ours. True where one of them has any. */
+/* Takes over the validators of mirrors that are still in use; ret_map: the state's mirrors to ours. True if one of them
+   has any. */
 static bool take_validators(struct fetch *fetch, const struct state_head *head, uint8_t *ret_map)
 {
     bool has_any = false;
@@ -221,7 +222,7 @@ static void claim_blocks(struct fetch *fetch, const struct state *state, const u
     fetch->done_bytes = (uint64_t)fetch->size_bytes - fetch->missing_bytes;
 }
 
-/* Bytes are kept where something will tell whether they belong to this file: a digest, or a server's validator. */
+/* Bytes are kept if something can tell whether they belong to this file: a digest, or a server's validator. */
 static int take_state(struct fetch *fetch, struct err *err)
 {
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
@@ -303,7 +304,7 @@ static void add_record(uint32_t seed, size_t block_idx, const struct block *bloc
                        struct strbuf *out)
 {
     uint8_t record[STATE_RECORD_BYTES];
-    /* A mirror that is no longer asked: the first one stands for it, so that the record stays a good one. */
+    /* For a mirror that is no longer in use the first one is recorded, so that the record stays valid. */
     uint32_t mirror = block->mirror == NO_MIRROR ? 0 : block->mirror;
     state_record(seed, (uint32_t)block_idx, block->crc, mirror, record);
     strbuf_add(out, record, sizeof(record));
@@ -340,7 +341,7 @@ void disk_record(struct fetch *fetch, size_t block_idx, uint32_t crc, uint32_t m
     }
     state_record(fetch->state_seed, (uint32_t)block_idx, crc, mirror, record);
     strbuf_add(&fetch->records, record, sizeof(record));
-    /* Beyond its cap the whole state is written anew instead. */
+    /* Beyond its cap the whole state is rewritten instead. */
     fetch->has_stale_head = fetch->records.is_full;
 }
 

@@ -16,7 +16,7 @@
 #define PROBE_BYTES        (4u << 20)
 #define CHUNK_MIN_BYTES    (256u << 10)
 #define CHUNK_MAX_BYTES    (64u << 20)
-#define PROGRESS_BYTES     (64u << 10) /* so much makes a try a success */
+#define PROGRESS_BYTES     (64u << 10) /* this much progress makes a try a success */
 #define PIECE_TRIES_MAX    3           /* of one mirror */
 #define RESTARTS_MAX       2
 #define RETRY_AFTER_MAX_NS (300 * NS_PER_S)
@@ -25,8 +25,8 @@
 enum block_state {
     BLOCK_MISSING,
     BLOCK_TAKEN,   /* of a span */
-    BLOCK_CLAIMED, /* an earlier process had it: its CRC is to be checked */
-    BLOCK_WRITTEN, /* came just now: its piece is to be checked */
+    BLOCK_CLAIMED, /* from an earlier process: its CRC is to be checked */
+    BLOCK_WRITTEN, /* just received: its piece is to be checked */
     BLOCK_GOOD,
 };
 
@@ -52,22 +52,23 @@ struct mirror {
     const char *url, *shown;
     bool is_dead;
     struct err err;  /* the last failure */
-    bool is_known;   /* it has answered well in this process */
+    bool is_known;   /* it has answered correctly in this process */
     bool has_ranges; /* it gave a 206 */
     bool no_ranges;
     bool no_if_range;
-    bool is_off;                    /* left out in this attempt, because the whole was wrong */
-    bool was_used;                  /* in this attempt */
-    bool was_alone;                 /* an attempt was from it alone */
-    struct str etag, last_modified; /* in the fetch's arena; of the file that our blocks are of */
-    int n_fails;                    /* one after the other */
+    bool is_off;    /* left out in this attempt, because the file was wrong */
+    bool was_used;  /* in this attempt */
+    bool was_alone; /* an attempt was from it alone */
+    struct str etag,
+        last_modified; /* in the fetch's arena; of the file to which our blocks belong */
+    int n_fails;       /* one after the other */
     int64_t rest_until_ns, failed_ns;
     size_t n_active, max_active;
     double rate; /* bytes/s of one connection; 0: not known */
     uint64_t got_bytes;
 };
 
-enum why { /* a transfer ended, where it is not libcurl's error */
+enum why { /* why a transfer ended, if not by an error of libcurl */
            WHY_NONE,
            WHY_ENOUGH,    /* the span is full */
            WHY_GONE,      /* 404, 410 */
@@ -75,7 +76,7 @@ enum why { /* a transfer ended, where it is not libcurl's error */
            WHY_BUSY,      /* 429, 5xx */
            WHY_CHANGED,   /* another file than before */
            WHY_NO_RANGES, /* 200 to a range */
-           WHY_USELESS,   /* wrong size, encoding, status: this mirror is of no use */
+           WHY_USELESS,   /* wrong size, encoding, status: this mirror is useless */
            WHY_FATAL,     /* disk: fetch->err is set */
 };
 
@@ -89,7 +90,7 @@ struct slot {
     uint64_t body_pos;    /* of the next byte of the body in the file */
     uint64_t asked_end;   /* what the request was for */
     uint64_t came_bytes;  /* in this request */
-    uint64_t fresh_bytes; /* of them, those that were not there */
+    uint64_t fresh_bytes; /* of them, those that were missing */
     bool is_delimited;
     int64_t retry_after_ns;
     enum why why;
@@ -137,7 +138,7 @@ struct fetch {
     const struct fetch_spec *spec;
     struct arena arena;
     struct rng rng;
-    struct err err; /* what ends it */
+    struct err err; /* the error that ends it */
     bool is_done;
     bool is_attached;
 
@@ -145,13 +146,13 @@ struct fetch {
     int data_fd, state_fd, lock_fd;
     uint32_t state_seed;
     struct strbuf records; /* not yet appended */
-    bool has_stale_head;   /* the state is to be written anew */
+    bool has_stale_head;   /* the state must be rewritten */
 
     struct mirror mirrors[FETCH_MIRRORS_MAX];
     size_t n_mirrors;
     struct slot slots[FETCH_CONNECTIONS_MAX];
     size_t n_slots;
-    struct { /* what slots that failed leave behind */
+    struct { /* the rest periods of failed slots */
         struct fetch_span *items;
         size_t n, n_max;
     } orphans;
@@ -168,12 +169,12 @@ struct fetch {
     uint64_t missing_bytes;
     uint64_t done_bytes;
 
-    uint64_t piece_bytes; /* 0: pieces play no part */
+    uint64_t piece_bytes; /* 0: no pieces */
     size_t n_pieces;
     struct piece *pieces;
     uint8_t (*piece_sha256)[SHA256_BYTES];
-    size_t next_claim; /* no block before it is CLAIMED; where pieces play no part */
-    struct {           /* pieces whose blocks are all there, to be checked */
+    size_t next_claim; /* no block before it is CLAIMED; if there are no pieces */
+    struct {           /* pieces whose blocks are all present, to be checked */
         size_t *items;
         size_t n, n_max;
     } ready;

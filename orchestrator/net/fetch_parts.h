@@ -21,7 +21,7 @@ void disk_close(struct fetch *fetch);
 /* fetch_slot.c */
 MUST_CHECK int slot_start(struct slot *slot, struct mirror *mirror, struct fetch_span span,
                           struct err *err);
-/* Looks how its transfer stands and takes the consequences. -1: the fetch is over. */
+/* Checks the state of its transfer and acts on it. -1: the fetch is over. */
 MUST_CHECK int slot_step(struct slot *slot, struct err *err);
 /* Gives back what it has not fetched. */
 void slot_drop(struct slot *slot);
@@ -33,13 +33,13 @@ void plan_take(struct fetch *fetch, size_t first_block, size_t end_block);
 void plan_missing(struct fetch *fetch, size_t block_idx);
 void plan_orphan(struct fetch *fetch, struct fetch_span span);
 void plan_rates(struct fetch *fetch);
-/* When the next slot or mirror has rested; 0: none does. */
+/* When the next slot or mirror has rested; 0: none rests. */
 int64_t plan_next_ns(const struct fetch *fetch);
 /* Fills *err with why no mirror is left. */
 int plan_no_mirror(const struct fetch *fetch, struct err *err);
 
 /* fetch_check.c */
-/* A block is there that was not: its piece may be ready. */
+/* Notes that a block has arrived: its piece may be ready. */
 void check_came(struct fetch *fetch, size_t block_idx);
 MUST_CHECK int check_init(struct fetch *fetch, struct err *err);
 MUST_CHECK int check_step(struct fetch *fetch, struct err *err);
@@ -47,13 +47,13 @@ MUST_CHECK int check_step(struct fetch *fetch, struct err *err);
 MUST_CHECK int check_restart(struct fetch *fetch, struct err *err);
 void check_wait(struct fetch *fetch);
 void check_release(struct fetch *fetch);
-bool check_is_over(const struct fetch *fetch); /* all bytes are in all digests */
+bool check_is_over(const struct fetch *fetch); /* all digests have seen all bytes */
 
 /* fetch.c */
 void fetch_block_came(struct fetch *fetch, size_t block_idx, uint32_t crc, size_t mirror_idx);
 void fetch_block_good(struct fetch *fetch, size_t block_idx);
 bool fetch_has_expectation(const struct fetch *fetch);
-/* Everything again from the first byte. */
+/* Starts again from the first byte. */
 MUST_CHECK int fetch_restart(struct fetch *fetch, struct err *err);
 
 static inline uint64_t block_start(const struct fetch *fetch, size_t block_idx)

@@ -5,11 +5,10 @@
 
 #include "base/vec.h"
 
-#define TICK_NS (250 * NS_PER_MS)
-#define CHUNK_SPAN_S                                                                               \
-    4.0 /* so long a request may take, so that the gaps between requests are small */
+#define TICK_NS      (250 * NS_PER_MS)
+#define CHUNK_SPAN_S 4.0 /* duration of a request, so that the gaps between requests are small */
 #define GAIN_MIN_S   0.3 /* less is not worth a new connection */
-#define SLOW_FACTOR  8.0 /* so much slower than another mirror: left */
+#define SLOW_FACTOR  8.0 /* a mirror slower than another by this factor is dropped */
 #define SLOW_SPAN_NS (3 * NS_PER_S)
 #define ALIKE        0.75 /* mirrors of about the same speed share the work */
 #define REGROW_NS    (5 * NS_PER_S)
@@ -76,7 +75,7 @@ static double best_rate(const struct fetch *fetch)
     return best;
 }
 
-/* What a mirror that was not measured yet may be worth: as much as the best. */
+/* A mirror that has not been measured yet counts as much as the best. */
 static double worth(const struct fetch *fetch, const struct mirror *mirror)
 {
     double best = best_rate(fetch);
@@ -93,8 +92,8 @@ static bool is_better(const struct fetch *fetch, const struct mirror *a, const s
     return a->n_active < b->n_active;
 }
 
-/* Mirrors not to ask for the block: those that gave of a bad copy of its piece. Where all did, it may be of several mirrors and one
-   of them right: then each is asked for the whole of it, in turn. */
+/* Mirrors not to ask for the block: those that contributed to a bad copy of its piece. If all did, the copy may have mixed good and
+   bad ones: then each is asked for the whole piece in turn. */
 static unsigned bad_mirrors(const struct fetch *fetch, size_t block_idx)
 {
     const struct piece *piece;
@@ -141,7 +140,7 @@ static struct mirror *pick_from(struct fetch *fetch, unsigned avoided, bool *ret
     return best;
 }
 
-/* NULL: none just now. One that gave a bad copy only where there is no other. */
+/* NULL: none at the moment. One that gave a bad copy only if there is no other. */
 static struct mirror *pick_mirror(struct fetch *fetch, unsigned avoided)
 {
     bool has_other;
@@ -162,7 +161,7 @@ int plan_no_mirror(const struct fetch *fetch, struct err *err)
         }
         is_gone &= mirror->err.code == ERR_FETCH;
         n_other += !is_first;
-        /* What a person can do something about is said first. */
+        /* Errors that a user can fix come first. */
         if (is_first || (mirror->err.code == ERR_AUTH && told->code != ERR_AUTH)) {
             told = &mirror->err;
         }
@@ -170,7 +169,7 @@ int plan_no_mirror(const struct fetch *fetch, struct err *err)
     if (!told) {
         return err_set(err, ERR_FETCH, "%s: no mirror is left", fetch->spec->name);
     }
-    /* One that is gone does not make an outage of the others final. */
+    /* One dead mirror does not make an outage of the others final. */
     for (size_t idx = 0; !is_gone && told->code == ERR_FETCH && idx < fetch->n_mirrors; idx++) {
         if (!fetch->mirrors[idx].is_off && fetch->mirrors[idx].err.code != ERR_NONE &&
             fetch->mirrors[idx].err.code != ERR_FETCH) {
@@ -287,8 +286,8 @@ static double best_running_rate(const struct fetch *fetch)
     return best;
 }
 
-/* An idle connection takes over the end of what the slowest one still has to do, in the ratio of their speeds; all of it, where
-   that one hardly moves. */
+/* An idle connection takes over the end of the slowest one's span, in the ratio of their speeds; all of it if that one hardly
+   moves. */
 static int steal(struct fetch *fetch, struct slot *thief, struct err *err)
 {
     struct slot *victim = slowest(fetch);
@@ -328,7 +327,7 @@ static int steal(struct fetch *fetch, struct slot *thief, struct err *err)
 
 /* --- who does what --------------------------------------------------------------------------------------- */
 
-/* A mirror that turned out far slower than another is left in the middle of a request, too. */
+/* Drops a mirror that turned out far slower than another, even in the middle of a request. */
 static void leave_slow(struct fetch *fetch)
 {
     int64_t now_ns = loop_now_ns(fetch->loop);
@@ -428,7 +427,7 @@ int plan_work(struct fetch *fetch, struct err *err)
     }
     for (size_t idx = 0; idx < fetch->n_slots; idx++) {
         struct slot *slot = &fetch->slots[idx];
-        /* The first answer says what there is to share out. */
+        /* The first answer tells how much there is to distribute. */
         if (!fetch->is_known && count_running(fetch) > 0) {
             break;
         }

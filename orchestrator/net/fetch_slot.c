@@ -6,7 +6,7 @@
 #include "base/crc32c.h"
 
 #define WINDOW_NS         (250 * NS_PER_MS)
-#define REST_SLOT_NS      (1 * NS_PER_S) /* of a connection that a busy server did not want */
+#define REST_SLOT_NS      (1 * NS_PER_S) /* of a connection that a busy server rejected */
 #define BACKOFF_NS        (500 * NS_PER_MS)
 #define BACKOFF_MAX_NS    (30 * NS_PER_S)
 #define BACKOFF_SHIFT_MAX 16
@@ -39,7 +39,7 @@ static int fatal(struct slot *slot, struct err *err)
 
 /* --- the head ----------------------------------------------------------------------------------------- */
 
-/* True where the validators say that it is not the file that our blocks are of. Where digests will tell, another ETag of the same
+/* True if the validators say that it is not the file to which our blocks belong. If digests will tell, another ETag with the same
    time and size is taken for another server of the same site. */
 static bool is_other_file(const struct slot *slot, const struct http_head *head)
 {
@@ -88,7 +88,7 @@ static void take_first_span(struct slot *slot)
     plan_take(fetch, 0, end_block);
 }
 
-/* An answer with a body of this file: what is learned from it. */
+/* Takes note of an answer with a body of this file. */
 static int accept(struct slot *slot, const struct http_head *head, int64_t total_bytes,
                   struct err *err)
 {
@@ -142,14 +142,14 @@ static int on_whole(struct slot *slot, const struct http_head *head, struct err 
         /* Some servers know ranges, but not If-Range. */
         mirror->no_ranges = !slot->sent_if_range;
         mirror->no_if_range = true;
-        return refuse(slot, WHY_NO_RANGES, ERR_NET, err, "answers a range with the whole");
+        return refuse(slot, WHY_NO_RANGES, ERR_NET, err, "answers a range with the whole file");
     }
     slot->is_whole_body = true;
     slot->body_pos = 0;
     if (head->total_bytes < 0 && fetch->size_bytes < 0) {
         if (!head->is_delimited && !fetch_has_expectation(fetch)) {
             return refuse(slot, WHY_USELESS, ERR_INTEGRITY, err,
-                          "says no length, and nothing is known to check it against");
+                          "states no length, and there is nothing to check it against");
         }
         fetch->is_open_end = true;
     }
@@ -215,7 +215,7 @@ static void count_block(struct slot *slot, size_t block_idx, const uint8_t *ptr,
     }
 }
 
-/* The run of bytes from span.pos that one write can put down: up to a block that is there already (of a whole body). */
+/* Length of the run from span.pos that one write can store: up to a block that exists already (of a whole body). */
 static size_t run_of(const struct slot *slot, size_t len)
 {
     const struct fetch *fetch = slot->fetch;
@@ -230,7 +230,7 @@ static size_t run_of(const struct slot *slot, size_t len)
     return end - slot->span.pos < len ? (size_t)(end - slot->span.pos) : len;
 }
 
-/* Bytes that are of no use to the span: before it, or of blocks that are there. Returns how many of len. */
+/* Skips bytes of no use to the span: before it, or of existing blocks. Returns how many of len. */
 static size_t pass_over(struct slot *slot, size_t len)
 {
     const struct fetch *fetch = slot->fetch;
@@ -303,7 +303,7 @@ static int on_body(void *ctx, const uint8_t *ptr, size_t len, struct err *err)
 
 /* --- a request ------------------------------------------------------------------------------------------ */
 
-/* A strong ETag, or a date: what If-Range takes. Source: RFC 9110 section 13.1.5. */
+/* What If-Range accepts: a strong ETag, or a date. Source: RFC 9110 section 13.1.5. */
 static struct str range_validator(const struct mirror *mirror)
 {
     if (mirror->no_if_range || mirror->no_ranges) {
@@ -312,7 +312,7 @@ static struct str range_validator(const struct mirror *mirror)
     return mirror->etag.len && mirror->etag.ptr[0] == '"' ? mirror->etag : mirror->last_modified;
 }
 
-/* The part of the span that was not fetched is somebody else's now. */
+/* Gives the unfetched part of the span back for others. */
 static void give_back(struct slot *slot)
 {
     struct fetch *fetch = slot->fetch;
@@ -333,7 +333,7 @@ static void give_back(struct slot *slot)
     }
 }
 
-/* A URL that is none, a file that cannot be read: others may be better. */
+/* An invalid URL, an unreadable file: other mirrors may be better. */
 static int cannot_start(struct slot *slot, struct err *err)
 {
     if (err->code == ERR_INTERNAL) {
@@ -419,7 +419,7 @@ static void note_window(struct slot *slot, int64_t now_ns)
     }
 }
 
-/* Twice as long each time, and not all at once. */
+/* Doubles each time, with jitter. */
 static int64_t backoff_ns(struct fetch *fetch, int n_fails)
 {
     int64_t base_ns = fetch->spec->backoff_ns ? fetch->spec->backoff_ns : BACKOFF_NS;
@@ -428,7 +428,7 @@ static int64_t backoff_ns(struct fetch *fetch, int n_fails)
     return (int64_t)((double)span_ns * (0.5 + rng_f64(&fetch->rng)));
 }
 
-/* Worth another try: at once after progress, later without. A server that serves others of our connections has had enough of them. */
+/* Worth another try: at once after progress, later otherwise. A server that serves other connections of ours limits their number. */
 static void rest(struct slot *slot, const struct err *failure)
 {
     struct fetch *fetch = slot->fetch;
@@ -498,7 +498,7 @@ static int slot_failed(struct slot *slot, const struct err *failure, struct err 
     case WHY_USELESS:
         slot->mirror->err = *failure;
         slot->mirror->is_dead = true;
-        if (slot->came_bytes) { /* what it sent is of no use either */
+        if (slot->came_bytes) { /* what it sent is useless, too */
             return fetch_restart(fetch, err);
         }
         break;

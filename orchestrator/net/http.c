@@ -31,7 +31,7 @@ struct http {
     struct http_transfer *first;
 };
 
-/* Names of hosts must be looked up beside the loop, not in it. */
+/* Host names must be resolved outside the loop, not in it. */
 static int check_library(struct err *err)
 {
     const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
@@ -43,7 +43,7 @@ static int check_library(struct err *err)
     return 0;
 }
 
-/* A file with logins: of no use if it is not there, and not to be trusted if others read it. */
+/* A file with logins must exist, and must not be readable by others. */
 static int check_secret(const char *path, struct err *err)
 {
     struct stat info;
@@ -193,7 +193,7 @@ static void read_head(struct http_transfer *transfer)
     read_range(transfer, head);
 }
 
-/* Which of them ends the body, two readers would not agree upon. */
+/* Two readers could disagree about which of them ends the body. */
 static bool has_two_lengths(const struct http_transfer *transfer)
 {
     struct curl_header *first = NULL;
@@ -296,7 +296,7 @@ static int add_headers(struct http_transfer *transfer, const struct http_request
             return -1;
         }
     }
-    /* The bytes as they are: digests and ranges are of those. */
+    /* Unencoded bytes: digests and ranges refer to those. */
     return has_encoding ? 0 : add_header(transfer, "Accept-Encoding", "identity", err);
 }
 
@@ -310,8 +310,7 @@ static int set_common(struct http_transfer *transfer, const struct http_settings
     SET(CURLOPT_PRIVATE, transfer);
     SET(CURLOPT_ERRORBUFFER, transfer->error_text);
     SET(CURLOPT_NOSIGNAL, 1L);
-    SET(CURLOPT_QUICK_EXIT,
-        1L); /* ending a transfer does not wait for a name that is being looked up */
+    SET(CURLOPT_QUICK_EXIT, 1L); /* ending a transfer does not wait for a pending name lookup */
     SET(CURLOPT_USERAGENT, "reperf/" REPERF_VERSION);
     SET(CURLOPT_HEADERFUNCTION, on_header);
     SET(CURLOPT_HEADERDATA, transfer);
@@ -405,7 +404,7 @@ static void text_cleanup(char **text)
     curl_free(*text);
 }
 
-/* Says no part of a URL that cannot be read: it may hold a password anywhere. */
+/* Shows no part of an unreadable URL: it may contain a password anywhere. */
 static int start_by_scheme(struct http_transfer *transfer, const struct http_request *request,
                            struct err *err)
 {
@@ -464,7 +463,7 @@ void http_transfer_free(struct http_transfer *transfer)
         return;
     }
     if (transfer->easy) {
-        /* Fails only where it is not in there. */
+        /* Fails only if it is not in there. */
         (void)curl_multi_remove_handle(transfer->lane->multi, transfer->easy);
         curl_easy_cleanup(transfer->easy);
     }
@@ -507,7 +506,7 @@ static int finish(struct http_transfer *transfer, struct err *err)
         return transfer_failed(transfer, err);
     }
     return transfer->head.status == 407
-               ? err_set(err, ERR_AUTH, "%s: the proxy wants a login", transfer->shown)
+               ? err_set(err, ERR_AUTH, "%s: the proxy requires a login", transfer->shown)
                : 0;
 }
 

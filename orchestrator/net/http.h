@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP(S), FTP-free: one transfer after another, many at once, on the one loop (libcurl's multi-socket interface, of which
-   net/http.c is the only home). A transfer gives its head once, then its body in pieces as they come. Retrying, ranges over
-   several connections and digests are net/fetch.h's. Secrets come from files only and stay out of argv, messages and logs:
-   a message shows a URL without user info, query and fragment (http_url_shown). */
+   net/http.c is the only home). A transfer gives its head once, then its body in pieces as they arrive. Retries, ranges
+   over several connections and digests are in net/fetch.h. Secrets come from files only and stay out of argv, messages and
+   logs: a message shows a URL without user info, query and fragment (http_url_shown). */
 #ifndef NET_HTTP_H
 #define NET_HTTP_H
 
@@ -16,9 +16,9 @@
 struct http;
 struct http_transfer;
 
-/* What is the same for all transfers of a command. NULL and 0: the default in the comment. */
+/* Settings for all transfers of a command. NULL and 0: the default in the comment. */
 struct http_settings {
-    const char *netrc_path;     /* logins by host; none. ERR_AUTH where others may read it */
+    const char *netrc_path;     /* logins by host; none. ERR_AUTH if others may read it */
     const char *cookie_path;    /* Netscape cookie file, only read; none. Likewise */
     const char *proxy;          /* URL; NULL: http_proxy, https_proxy, no_proxy; "": none */
     const char *ca_path;        /* file with certificates; SSL_CERT_FILE, then the system's */
@@ -49,9 +49,9 @@ struct http_head {
     /* Of the whole file, from Content-Range, or Content-Length of a 200; -1: not said. */
     int64_t total_bytes;
     uint64_t first_byte;    /* of a 206 with a Content-Range */
-    bool has_content_range; /* one that can be understood */
+    bool has_content_range; /* one that could be parsed */
     bool accepts_ranges;    /* Accept-Ranges: bytes, or a 206 */
-    /* The end of the body shows (Content-Length, chunks, HTTP/2): cut short, it is ERR_NET. Else it ends with the connection. */
+    /* The body has a visible end (Content-Length, chunks, HTTP/2): if truncated, ERR_NET. Else it ends with the connection. */
     bool is_delimited;
     bool is_encoded;        /* Content-Encoding other than identity: its length is not the file's */
     int64_t retry_after_ns; /* Retry-After; -1: none */
@@ -77,7 +77,8 @@ struct http_request {
     struct str body; /* of a POST */
     bool has_range;
     uint64_t first_byte, last_byte; /* inclusive */
-    /* An own connection (not a stream of a shared HTTP/2 one) with large buffers: for one of several ranges of a large file. */
+    /* A separate connection (not a stream of a shared HTTP/2 one) with large buffers: for one of several ranges of a large
+       file. */
     bool is_alone;
     bool wants_error_body; /* body of a status of 400 and over goes to on_body too */
     http_head_fn on_head;  /* may be NULL */
@@ -85,14 +86,14 @@ struct http_request {
     void *ctx;
 };
 
-/* The request's strings are copied. ERR_USAGE: a URL that is none, or of a scheme that is not allowed. */
+/* The request's strings are copied. ERR_USAGE: an invalid URL, or a scheme that is not allowed. */
 MUST_CHECK int http_start(struct http *http, const struct http_request *request,
                           struct http_transfer **ret_transfer, struct err *err);
-/* Call after each loop_once. A status of 400 and over is no failure: see head. STEP_FAIL: ERR_NET (refused, reset, cut short,
+/* Call after each loop_once. A status of 400 and over is not a failure: see head. STEP_FAIL: ERR_NET (refused, reset, cut short,
    DNS), ERR_TIMEOUT, ERR_AUTH (login refused by a proxy), ERR_INTEGRITY (TLS certificate), ERR_FETCH (a redirect in a circle, to
    another scheme, or from https to http), or a callback's. Only ERR_NET and ERR_TIMEOUT are worth another try. */
 enum step http_step(struct http_transfer *transfer, struct err *err);
-const struct http_head *http_head(const struct http_transfer *transfer); /* NULL until it came */
+const struct http_head *http_head(const struct http_transfer *transfer); /* NULL until it arrived */
 /* Stops it if it runs. NULL is fine. */
 void http_transfer_free(struct http_transfer *transfer);
 static inline void http_transfer_cleanup(struct http_transfer **transfer)
@@ -102,8 +103,8 @@ static inline void http_transfer_cleanup(struct http_transfer **transfer)
 /* From now on; 0: no limit. */
 void http_set_rate(struct http_transfer *transfer, uint64_t rate_bytes_per_s);
 
-/* scheme://host[:port]/path, for messages and events: no user info, query, fragment or control byte. What cannot be read as a
-   URL is not shown at all. */
+/* scheme://host[:port]/path, for messages and events: no user info, query, fragment or control byte. An unreadable URL is not
+   shown at all. */
 char *http_url_shown(struct arena *arena, const char *url);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file://: libcurl reads such a file to its end in one call, and the loop would stand still; here it comes in pieces. */
+/* file://: libcurl would read such a file to its end in one call and block the loop; here it is read in pieces. */
 #include "base/base.h"
 
 #include "net/http_impl.h"

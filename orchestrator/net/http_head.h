@@ -11,10 +11,10 @@ struct content_range {
     int64_t total_bytes;  /* -1: "*" */
 };
 
-/* Source: RFC 9110 section 14.4. False where it is anything else, first > last, or last is outside the total. */
+/* Source: RFC 9110 section 14.4. False for anything else, first > last, or last outside the total. */
 bool content_range_parse(struct str value, struct content_range *ret_range);
 
-/* True where the media coding changes the bytes: anything but empty or identity. */
+/* True if the coding changes the bytes: anything except empty or identity. */
 bool content_encoding_changes(struct str value);
 
 /* Printable ASCII of at most HTTP_VALUE_MAX bytes: what may be kept, sent back and shown. */

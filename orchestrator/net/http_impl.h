@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by net/http.c, net/http_lane.c (both libcurl) net/http_watch.c and net/http_file.c (file://) alone. */
+/* Shared by net/http.c, net/http_lane.c (both libcurl) net/http_watch.c and net/http_file.c (file://) only. */
 #ifndef NET_HTTP_IMPL_H
 #define NET_HTTP_IMPL_H
 
@@ -13,7 +13,7 @@ struct http_lane {
     struct err err; /* of the loop: no more descriptors or timers */
 };
 
-/* is_shared: streams of one HTTP/2 connection where the server has that, else a connection each. */
+/* is_shared: streams of one HTTP/2 connection if the server supports that, else one connection each. */
 MUST_CHECK int lane_init(struct http_lane *lane, struct loop *loop, bool is_shared,
                          struct err *err);
 void lane_release(struct http_lane *lane);
@@ -47,7 +47,7 @@ struct http_transfer {
     int64_t alive_ns;  /* when the last byte came, or the start */
     int64_t window_ns; /* since when window_bytes came */
     uint64_t window_bytes;
-    uint64_t rate_bytes_per_s; /* that it is held to; 0: none */
+    uint64_t rate_bytes_per_s; /* to which it is limited; 0: none */
     uint64_t header_bytes;
     uint64_t stall_timer;
     http_head_fn on_head;
@@ -61,10 +61,10 @@ int transfer_failed(struct http_transfer *transfer, struct err *err);
 int transfer_give_head(struct http_transfer *transfer);
 int transfer_give_body(struct http_transfer *transfer, const uint8_t *ptr, size_t len);
 
-/* Ends it with ERR_TIMEOUT where for stall_timeout_ns no byte comes, or fewer than a least rate. */
+/* Ends it with ERR_TIMEOUT if for stall_timeout_ns no byte arrives, or fewer than the minimum rate. */
 MUST_CHECK int transfer_watch(struct http_transfer *transfer, struct err *err);
 
-/* path: from the URL, decoded. What is wrong with the file is an answer (404, 403, 416) as a server would give it. */
+/* path: from the URL, decoded. Errors of the file become answers (404, 403, 416) as from a server. */
 MUST_CHECK int file_start(struct http_transfer *transfer, struct loop *loop, const char *path,
                           const struct http_request *request, struct err *err);
 /* Gives the head, then a piece of the body each time it is called. */

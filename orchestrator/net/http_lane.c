@@ -126,12 +126,12 @@ static enum err_code code_of(const struct http_transfer *transfer, CURLcode resu
         return transfer->is_redirected ? ERR_FETCH : ERR_USAGE;
     case CURLE_TOO_MANY_REDIRECTS:
         return ERR_FETCH;
-    case CURLE_UNSUPPORTED_PROTOCOL: /* the scheme of a redirect; or no HTTP at all comes */
+    case CURLE_UNSUPPORTED_PROTOCOL: /* the scheme of a redirect; or the answer is not HTTP */
         return status / 100 == 3 ? ERR_FETCH : ERR_NET;
     case CURLE_LOGIN_DENIED:
     case CURLE_AUTH_ERROR:
         return ERR_AUTH;
-    case CURLE_OUT_OF_MEMORY: /* libcurl's word for one line of a head over its limit, too */
+    case CURLE_OUT_OF_MEMORY: /* also what libcurl reports for a header line over its limit */
         return transfer->header_bytes > 0 && !transfer->has_head ? ERR_FETCH : ERR_INTERNAL;
     default:
         return ERR_NET;
@@ -156,5 +156,5 @@ int transfer_failed(struct http_transfer *transfer, struct err *err)
     }
     return err_set(err, proxy_status == 407 ? ERR_AUTH : code_of(transfer, result, status),
                    "%s: %s%s", transfer->shown, transfer->is_redirected ? "redirected: " : "",
-                   is_long_line ? "a line of its headers is longer than libcurl takes" : text);
+                   is_long_line ? "a header line is longer than libcurl accepts" : text);
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A transfer that brings nothing, or next to nothing, is given up. */
+/* Gives up a transfer that delivers nothing, or next to nothing. */
 #include "base/base.h"
 
 #include "net/http_impl.h"
 
-#define LEAST_BYTES_PER_S 1000 /* as git is told to want, too */
+#define LEAST_BYTES_PER_S 1000 /* also configured for git */
 
-/* Where the transfer itself is held back, half of what it may. */
+/* Half the rate limit, if there is one that low. */
 static uint64_t least_rate(const struct http_transfer *transfer)
 {
     uint64_t half = transfer->rate_bytes_per_s / 2;
     return half && half < LEAST_BYTES_PER_S ? half : LEAST_BYTES_PER_S;
 }
 
-/* Over one window of stall_timeout_ns after the other, each with some byte. */
+/* Measured over successive windows of stall_timeout_ns. */
 static bool is_too_slow(struct http_transfer *transfer, int64_t now_ns)
 {
     int64_t span_ns = now_ns - transfer->window_ns;

@@ -54,7 +54,7 @@ struct fetch_run net_fetch_run(const struct net *net)
     union {
         const struct net *in;
         struct net *out;
-    } own = {.in = net}; /* the loop is the run's to turn */
+    } own = {.in = net}; /* the run drives the loop */
     return (struct fetch_run){.http = net->http,
                               .pool = net->pool,
                               .loop = &own.out->loop,
@@ -102,10 +102,10 @@ int net_mirror_url(struct arena *arena, const struct net_opts *opts, const char 
         char *whole = realpath(opts->mirror, NULL);
         if (!whole || !fs_is_dir(whole)) {
             free(whole);
-            return err_set(err, ERR_USAGE,
-                           "--mirror %.200s: expected http://..., https://..., or a folder that "
-                           "is there",
-                           opts->mirror);
+            return err_set(
+                err, ERR_USAGE,
+                "--mirror %.200s: expected http://..., https://..., or an existing folder",
+                opts->mirror);
         }
         strbuf_add_z(&url, "file://");
         add_escaped(&url, whole);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every command that fetches needs: loop, pool and HTTP client with the command's options, opened at the first need. */
+/* What every command that fetches needs: loop, pool and HTTP client with the command's options, opened on first use. */
 #ifndef NET_NET_SESSION_H
 #define NET_NET_SESSION_H
 
@@ -19,8 +19,7 @@ struct net_opts {
     size_t n_connections;      /* 0: fetch's default */
     uint64_t rate_bytes_per_s; /* 0: no limit */
     int n_retries;             /* 0: fetch's default */
-    bool
-        is_offline; /* nothing may be asked over the network: ERR_FETCH says what would have been */
+    bool is_offline;           /* no network access: ERR_FETCH says what would have been needed */
     bool wants_progress;
     bool (*should_stop)(void); /* may be NULL */
     struct clock_src clock;
@@ -35,7 +34,7 @@ struct net {
 };
 
 void net_init(struct net *net, const struct net_opts *opts);
-/* Nothing to do where it is open already. */
+/* Does nothing if it is open already. */
 MUST_CHECK int net_open(struct net *net, struct err *err);
 void net_close(struct net *net);
 static inline void net_cleanup(struct net *net)
@@ -46,7 +45,7 @@ struct fetch_run net_fetch_run(const struct net *net);
 
 /* A password or cookie was named. */
 bool net_has_login(const struct net_opts *opts);
-/* MIRROR/NAME as a URL, file:// for a folder; NULL where no mirror was named. */
+/* MIRROR/NAME as a URL, file:// for a folder; NULL if no mirror was named. */
 MUST_CHECK int net_mirror_url(struct arena *arena, const struct net_opts *opts, const char *name,
                               char **ret_url, struct err *err);
 /* True for file:// and, unless offline, all others. */

@@ -59,7 +59,7 @@ int ssh_wake_in(struct ssh *ssh, int64_t span_ns, struct err *err)
                           &ssh->tick_timer, err);
 }
 
-/* Nobody steps a session between two operations: then nothing of it may end the loop's wait. */
+/* Between two operations nobody steps a session, so it must not end the loop's wait. */
 void ssh_rest(struct ssh *ssh)
 {
     for (size_t idx = 0; idx < ssh->n_hops; idx++) {
@@ -143,7 +143,7 @@ void ssh_free(struct ssh *ssh)
         return;
     }
     ssh_abort(ssh);
-    /* The last first: its session's farewell goes through those before it. */
+    /* The last first, because its disconnect goes through those before it. */
     for (size_t idx = ssh->n_hops; idx-- > 0;) {
         hop_release(&ssh->hops[idx]);
     }
@@ -162,7 +162,7 @@ void ssh_pause(struct ssh *ssh)
 void ssh_go_on(struct ssh *ssh, int64_t deadline_ns)
 {
     struct ssh_hop *hop = ssh_last(ssh);
-    ssh->job.from_ns = hop->heard_ns = loop_now_ns(ssh->loop); /* nobody listened meanwhile */
+    ssh->job.from_ns = hop->heard_ns = loop_now_ns(ssh->loop); /* nothing was read meanwhile */
     ssh->job.until_ns = ssh->job.from_ns + deadline_ns;
     hop->asked_ns = 0;
     ssh->is_ready = true;
@@ -170,7 +170,7 @@ void ssh_go_on(struct ssh *ssh, int64_t deadline_ns)
 
 struct str ssh_login_noise(const struct ssh *ssh)
 {
-    /* Of the script that runs, once it has begun; of the one before, else. */
+    /* The noise of the running script once it has begun, else that of the previous one. */
     return ssh->job.state != RUN_IDLE && ssh->job.stream.has_begun
                ? strbuf_str(&ssh->job.stream.noise)
                : strbuf_str(&ssh->noise);
@@ -211,11 +211,11 @@ static const char *state_text(enum hop_state state)
     case HOP_CONNECT:
         return "the connection was not accepted";
     case HOP_HANDSHAKE:
-        return "something accepts connections there, but no SSH handshake came";
+        return "something accepts connections there, but there was no SSH handshake";
     case HOP_AGENT:
         return "the agent gave no answer";
     case HOP_TUNNEL:
-        return "it did not open a way to the next stop";
+        return "it did not open a channel to the next stop";
     case HOP_HOST_KEY:
     case HOP_METHODS:
     case HOP_KEYS:
@@ -276,7 +276,7 @@ enum step ssh_connect(struct ssh *ssh, struct err *err)
     step = bring_up(ssh, err);
     if (step == STEP_AGAIN) {
         struct ssh_hop *hop = &ssh->hops[ssh->at];
-        /* Nothing tells when a name is resolved. */
+        /* There is no event for a resolved name. */
         bool is_resolving = hop->state == HOP_RESOLVE;
         if (ssh_wake_in(ssh, is_resolving ? 10 * NS_PER_MS : SSH_TICK_NS, err) < 0) {
             step = STEP_FAIL;

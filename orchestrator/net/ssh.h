@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection to a node over SSH, by libssh2, on the one loop: never blocks (but for a passphrase that is typed at the
-   terminal). What needs to wait is a step: call it again after loop_once. Error codes are for policy: ERR_NET is a connection that
-   is lost or cannot be had now; ERR_TIMEOUT a deadline of ours; ERR_AUTH and ERR_INTEGRITY stand whatever is tried again.
-   After a STEP_FAIL of ssh_connect, or ERR_NET of ssh_run, the struct ssh is of no more use: free it. */
+/* One connection to a node over SSH, by libssh2, on the one loop: never blocks (except for a passphrase typed at the terminal).
+   Functions that wait are steps: call them again after loop_once. Error codes are for policy: ERR_NET is a connection that is lost
+   or cannot be made now; ERR_TIMEOUT a deadline of ours; ERR_AUTH and ERR_INTEGRITY are permanent. After a STEP_FAIL of
+   ssh_connect, or ERR_NET of ssh_run, the struct ssh is useless: free it. */
 #ifndef NET_SSH_H
 #define NET_SSH_H
 
@@ -16,31 +16,30 @@ struct ssh;
 MUST_CHECK struct ssh *ssh_new(struct loop *loop, const struct ssh_plan *plan, struct err *err);
 void ssh_free(struct ssh *ssh);
 
-/* To the node and in. */
+/* Connects and logs in. */
 enum step ssh_connect(struct ssh *ssh, struct err *err);
 
-/* One script under /bin/sh there. The login shell, whatever it is, sees one constant word; script and arguments come by its stdin.
-   What the login shell printed before the script began is kept for messages and is not output. */
+/* One script under /bin/sh there. The login shell, whatever it is, sees one constant word; script and arguments are sent to its
+   stdin. What the login shell printed before the script began is kept for messages and is not output. */
 struct ssh_script {
     const char *text;
     const char *const *args; /* $1...; ended by NULL; may be NULL */
     struct str input;        /* its stdin */
     int input_fd;            /* instead: a regular file, from 0 to its end; -1: none */
-    struct strbuf *
-        feed; /* instead: whatever is in it is sent and taken out; there is no end to it but ssh_abort */
+    struct strbuf
+        *feed; /* instead: whatever is in it is sent and removed; only ssh_abort ends it */
     proc_output_fn on_output;
     void *output_ctx;
-    int64_t deadline_ns; /* span, from the moment that the channel is asked for */
+    int64_t deadline_ns; /* span, from the request for the channel */
 };
 
-/* The same arguments until it is done. ret_has_begun: the script was seen to run (set in every case). */
+/* Pass the same arguments until it is done. ret_has_begun: whether the script started (always set). */
 enum step ssh_run(struct ssh *ssh, const struct ssh_script *script, int *ret_exit_status,
                   bool *ret_has_begun, struct err *err);
-/* Of a script with a feed, between two things said: nothing of it ends the loop's wait; then it is gone on with, under a new deadline
-   (a span). */
+/* For a script with a feed, between two exchanges: it no longer ends the loop's wait; continue it under a new deadline (a span). */
 void ssh_pause(struct ssh *ssh);
 void ssh_go_on(struct ssh *ssh, int64_t deadline_ns);
-/* Gives up the script under way; its processes there are not ended by it. */
+/* Gives up the current script, without ending its processes. */
 void ssh_abort(struct ssh *ssh);
 
 /* What the login shell printed before the last script began, its first SSH_NOISE_MAX bytes; the ssh's own. */

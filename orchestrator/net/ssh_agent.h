@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two questions that a client asks an SSH agent, without ever blocking on it: an agent may wait for its owner's consent.
-   Source: draft-miller-ssh-agent-04, sections 4.4 and 4.5. */
+/* The two requests of a client to an SSH agent, without ever blocking: an agent may wait for its owner's consent. Source:
+   draft-miller-ssh-agent-04, sections 4.4 and 4.5. */
 #ifndef NET_SSH_AGENT_H
 #define NET_SSH_AGENT_H
 
@@ -26,10 +26,10 @@ void ssh_agent_init(struct ssh_agent *agent);
 void ssh_agent_release(struct ssh_agent *agent);
 MUST_CHECK int ssh_agent_connect(struct ssh_agent *agent, const char *path, struct err *err);
 
-/* Keys in the arena. Wait for the descriptor while it says STEP_AGAIN. */
+/* Keys in the arena. On STEP_AGAIN wait for the descriptor. */
 enum step ssh_agent_list(struct ssh_agent *agent, struct arena *arena,
                          struct ssh_agent_key **ret_keys, size_t *ret_n, struct err *err);
-/* The signature alone, without the name of its algorithm, malloc'ed. */
+/* Only the signature, without the name of its algorithm; malloc'ed. */
 enum step ssh_agent_sign(struct ssh_agent *agent, struct str blob, struct str data,
                          unsigned char **ret_signature, size_t *ret_len, struct err *err);
 

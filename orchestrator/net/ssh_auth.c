@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In, by key: those of the agent that the config names, then the agent's others, then files. */
+/* Login by key: first the agent's keys that the config names, then the agent's others, then files. */
 #include "base/base.h"
 
 #include "net/ssh_impl.h"
@@ -65,7 +65,7 @@ enum step auth_methods(struct ssh_hop *hop, struct err *err)
 
 /* ---- which keys there are ---- */
 
-/* What a key file, or the .pub next to it, says. False: it cannot be used, which is noted. */
+/* Reads a key file, or the .pub next to it. False: it cannot be used, which is noted. */
 static bool inspect(struct ssh_hop *hop, const char *path, struct ssh_key_info *info)
 {
     struct ssh_auth *auth = &hop->auth;
@@ -74,7 +74,7 @@ static bool inspect(struct ssh_hop *hop, const char *path, struct ssh_key_info *
     const char *pub = arena_printf(&auth->arena, "%s.pub", path);
     *info = (struct ssh_key_info){0};
     if (!fs_exists(path)) {
-        /* The agent may hold it all the same. */
+        /* The agent may still hold it. */
         if (fs_exists(pub) && fs_read(&auth->arena, pub, SSH_KEY_TEXT_MAX, &text, &ignored) == 0 &&
             ssh_key_public(&auth->arena, text, &info->blob, &ignored) == 0) {
             return true;
@@ -109,11 +109,10 @@ static bool is_usable(struct ssh_auth *auth, const char *name, unsigned type)
     if (type == SSH_KEY_RSA && !libssh2_version(0x010b00)) {
         CLEANUP(strbuf) struct strbuf text;
         strbuf_init(&text, 256);
-        strbuf_printf(
-            &text,
-            "an RSA key, for which libssh2 %s has SHA-1 alone, which servers refuse (1.11 "
-            "has more): use an ed25519 key",
-            libssh2_version(0));
+        strbuf_printf(&text,
+                      "an RSA key, for which libssh2 %s has only SHA-1, which servers refuse (1.11 "
+                      "has more): use an ed25519 key",
+                      libssh2_version(0));
         note(auth, name, text.ptr);
         return false;
     }
@@ -177,7 +176,7 @@ static void find_candidates(struct ssh_hop *hop)
         } else if (infos[idx].type || infos[idx].is_encrypted || !infos[idx].blob.len) {
             is_file[idx] = true;
         } else {
-            note(auth, path, "its private half is neither there nor with the agent");
+            note(auth, path, "its private half is neither on disk nor in the agent");
         }
     }
     add_agent_keys(hop);
@@ -287,7 +286,7 @@ static LIBSSH2_USERAUTH_PUBLICKEY_SIGN_FUNC(sign_by_seed)
     return 0;
 }
 
-/* libssh2 offers a key file to one decoder of OpenSSL after the other, twice: 1.5 ms, more than all the rest of getting in. */
+/* libssh2 tries one decoder of OpenSSL after the other on a key file, twice: 1.5 ms, more than the rest of the login. */
 static int try_file_key(struct ssh_hop *hop)
 {
     struct ssh_auth *auth = &hop->auth;
@@ -319,7 +318,7 @@ static enum step no_key_left(struct ssh_hop *hop, struct err *err)
                                                "~/.ssh/id_ed25519 or id_ecdsa"));
 }
 
-/* Narrower than ssh_is_lost: a key that cannot be read has codes of that list too. */
+/* Narrower than ssh_is_lost: an unreadable key has codes of that list too. */
 static bool is_gone(int rc)
 {
     return rc == LIBSSH2_ERROR_SOCKET_SEND || rc == LIBSSH2_ERROR_SOCKET_DISCONNECT ||
@@ -327,7 +326,7 @@ static bool is_gone(int rc)
            rc == LIBSSH2_ERROR_BAD_SOCKET;
 }
 
-/* What became of a candidate that was not taken. STEP_DONE: on to the next. */
+/* Handles a rejected candidate. STEP_DONE: on to the next. */
 static enum step not_taken(struct ssh_hop *hop, const struct ssh_candidate *candidate, int rc,
                            struct err *err)
 {
@@ -339,7 +338,7 @@ static enum step not_taken(struct ssh_hop *hop, const struct ssh_candidate *cand
     }
     if (is_gone(rc)) {
         if (auth->n_refused) {
-            /* It hangs up on who has tried too many keys. */
+            /* It hangs up after too many keys. */
             note(auth, candidate->name, "the server hung up");
             return no_key_left(hop, err);
         }

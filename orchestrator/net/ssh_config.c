@@ -46,7 +46,7 @@ static size_t skip_blanks(struct str text, size_t at)
     return at;
 }
 
-/* KEYWORD ARG... or KEYWORD=ARG...; an argument may stand in double quotes; # begins a comment. */
+/* KEYWORD ARG... or KEYWORD=ARG...; an argument may be in double quotes; # begins a comment. */
 static int split_line(struct str line, struct str *ret_key, struct config_words *words,
                       struct err *err)
 {
@@ -72,7 +72,7 @@ static int split_line(struct str line, struct str *ret_key, struct config_words 
             at++;
         }
         if (is_quoted && at == line.len) {
-            return err_set(err, ERR_MANIFEST, "a quote without its end");
+            return err_set(err, ERR_MANIFEST, "unterminated quote");
         }
         if (words->n == WORDS_MAX) {
             return err_set(err, ERR_MANIFEST, "more than %d words", WORDS_MAX);
@@ -94,12 +94,12 @@ enum key_kind {
     KEY_TEXT,        /* one word at an offset */
     KEY_NUMBER,      /* likewise, 0 to max */
     KEY_TIME,        /* likewise, seconds, also 1m, 2h */
-    KEY_FILES,       /* up to SSH_KNOWN_FILES_MAX words; a count stands behind them */
+    KEY_FILES,       /* up to SSH_KNOWN_FILES_MAX words; their count follows */
     KEY_FLAG,        /* yes or no */
     KEY_SPECIAL,     /* see set_special */
-    KEY_PASSED,      /* changes nothing of what we do */
-    KEY_REFUSED,     /* would change it; we cannot */
-    KEY_REFUSED_YES, /* likewise, where its value is not "no" or "none" */
+    KEY_PASSED,      /* has no effect on us */
+    KEY_REFUSED,     /* would have an effect, but is not supported */
+    KEY_REFUSED_YES, /* likewise, if its value is not "no" or "none" */
 };
 
 struct key {
@@ -252,7 +252,7 @@ static int set_special(struct config_reader *reader, struct str key, struct str 
     } else if (is_key(key, "PubkeyAuthentication")) {
         if (is_key(value, "no") || is_key(value, "host-bound")) {
             return err_set(err, ERR_MANIFEST,
-                           "PubkeyAuthentication %.*s is not supported: nodes are entered by key",
+                           "PubkeyAuthentication %.*s is not supported: logins need a key",
                            STR_ARG(value));
         }
     } else {
@@ -293,7 +293,7 @@ static int set_number(void *field, const struct key *key, struct str value, stru
     } else if (str_to_i64(value, 0, key->max, &found, err) < 0) {
         return -1;
     }
-    /* Not said is 0 for a port and -1 for the others. */
+    /* Unset is 0 for a port and -1 for the others. */
     if (*number == (key->offset == AT(port) ? 0 : -1)) {
         *number = found;
     }
@@ -445,7 +445,7 @@ static int take_line(struct config_reader *reader, struct config_frame *frame, s
     }
     if (is_key(key, "Match")) {
         bool applies = false;
-        /* Also where an outer block does not apply: what cannot be read is said in any case. */
+        /* Even if an outer block does not apply: errors are always reported. */
         if (match_applies(reader, &words, &applies, err) < 0) {
             return -1;
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ~/.ssh/config, read for one host. Pure: text in, settings out; what a file includes is asked of the caller. As with OpenSSH the
-   first value given for a keyword counts, and IdentityFile adds up. What this program cannot honour and what would change where a
-   connection goes, or whom it trusts, is an error with file and line, never passed over.
-   Source of the syntax and of the meaning of each keyword: ssh_config(5) of OpenSSH 9.2. */
+/* ~/.ssh/config, read for one host. Pure: text in, settings out; the caller provides included files. As with OpenSSH the first
+   value for a keyword counts, and IdentityFile accumulates. A setting that this program cannot honour but that would change where
+   a connection goes, or whom it trusts, is an error with file and line, never skipped. Source of the syntax and of the meaning of
+   each keyword: ssh_config(5) of OpenSSH 9.2. */
 #ifndef NET_SSH_CONFIG_H
 #define NET_SSH_CONFIG_H
 
@@ -15,7 +15,7 @@
 
 enum ssh_strict { SSH_STRICT_UNSET, SSH_STRICT_YES, SSH_STRICT_ACCEPT_NEW };
 
-/* NULL, 0 and -1 (numbers): not said. Text is as written, before %-tokens and ~ are replaced. */
+/* NULL, 0 and -1 (numbers): not set. Text is as written, before %-tokens and ~ are replaced. */
 struct ssh_settings {
     const char *host_name;
     const char *user;
@@ -35,7 +35,7 @@ struct ssh_settings {
     int64_t alive_interval_s;
     int64_t alive_count_max;
     int family;     /* 0: any, 4, 6 */
-    bool has_proxy; /* ProxyJump or ProxyCommand was said: the other does not count any more */
+    bool has_proxy; /* ProxyJump or ProxyCommand was set: the other no longer counts */
 };
 
 #define SSH_SETTINGS_EMPTY                                                                         \
@@ -49,13 +49,13 @@ struct ssh_config_text {
     struct str text;
 };
 
-/* The files that a pattern of an Include line names, in order; none is no error. */
+/* The files that match a pattern of an Include line, in order; none is not an error. */
 typedef int (*ssh_include_fn)(void *ctx, struct arena *arena, const char *pattern,
                               struct ssh_config_text **ret_texts, size_t *ret_n, struct err *err);
 
 struct ssh_config_ask {
     const char *host;       /* as the caller names it */
-    const char *user;       /* given beside the config, or NULL */
+    const char *user;       /* given outside the config, or NULL */
     const char *local_user; /* ours */
     ssh_include_fn include;
     void *include_ctx;
@@ -74,7 +74,7 @@ struct ssh_tokens {
     const char *local_user;    /* %u */
     int64_t port;              /* %p */
 };
-/* A path of the settings, made whole. ERR_USAGE for a token that it does not know. */
+/* Expands a path of the settings. ERR_USAGE for an unknown token. */
 MUST_CHECK int ssh_config_expand(struct arena *arena, const char *text,
                                  const struct ssh_tokens *tokens, const char **ret_text,
                                  struct err *err);

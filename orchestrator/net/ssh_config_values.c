@@ -10,7 +10,7 @@ bool ssh_glob(struct str pattern, struct str text)
 {
     size_t p = 0;
     size_t t = 0;
-    size_t star = SIZE_MAX; /* the last one seen, and how much it has taken */
+    size_t star = SIZE_MAX; /* the last star seen, and how much it has matched */
     size_t taken = 0;
     while (t < text.len) {
         if (p < pattern.len && pattern.ptr[p] == '*') {
@@ -98,7 +98,7 @@ int ssh_config_expand(struct arena *arena, const char *text, const struct ssh_to
             strbuf_add_z(&out, tokens->home);
             at += sizeof("${HOME}") - 2;
         } else if (str_starts(tail, STR_LIT("${"))) {
-            return err_set(err, ERR_USAGE, "%s: of the environment, ${HOME} alone is supported",
+            return err_set(err, ERR_USAGE, "%s: of the environment, only ${HOME} is supported",
                            text);
         } else {
             strbuf_add_char(&out, rest.ptr[at]);

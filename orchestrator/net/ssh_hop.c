@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a name to a session whose other end is who it ought to be. */
+/* From a name to a session with an authenticated other end. */
 #include "base/base.h"
 
 #include "net/ssh_impl.h"
@@ -16,11 +16,11 @@
 
 #include "base/fs.h"
 
-#define FREE_TRIES_MAX 64 /* each reads on towards the end of a socket that is shut */
+#define FREE_TRIES_MAX 64 /* each reads further towards the end of a shut-down socket */
 
 /* ---- name and socket ---- */
 
-/* The resolver's threads may still write into a request that is given up: then it is left to them. */
+/* The resolver's threads may still write into an abandoned request: then it is leaked to them. */
 static void drop_lookup(struct ssh_hop *hop)
 {
     struct gaicb *lookup = hop->lookup;
@@ -101,7 +101,7 @@ static void set_options(struct ssh_hop *hop)
     static const int ON = 1;
     int64_t silence_ns = hop->target->alive_interval_ns * hop->target->alive_count_max;
     unsigned silence_ms = (unsigned)(silence_ns / NS_PER_MS);
-    /* A kernel that refuses one of these is no reason not to connect: our own deadlines hold in any case. */
+    /* If the kernel refuses one of these we still connect: our own deadlines apply in any case. */
     (void)setsockopt(hop->fd, IPPROTO_TCP, TCP_NODELAY, &ON, sizeof(ON));
     (void)setsockopt(hop->fd, SOL_SOCKET, SO_KEEPALIVE, &ON, sizeof(ON));
     if (silence_ms) {
@@ -129,7 +129,7 @@ static int open_socket(struct ssh_hop *hop)
     return 0;
 }
 
-/* 0 where it is connected, EINPROGRESS, or why not. */
+/* 0 if connected, EINPROGRESS, or the error. */
 static int connect_state(struct ssh_hop *hop)
 {
     struct pollfd polled = {.fd = hop->fd, .events = POLLOUT};
@@ -164,7 +164,7 @@ enum step hop_connect(struct ssh_hop *hop, struct err *err)
 
 /* ---- handshake ---- */
 
-/* libssh2 asks for the banner byte by byte: some more are received then. */
+/* libssh2 reads the banner byte by byte: receives more at once. */
 static LIBSSH2_RECV_FUNC(receive)
 {
     struct ssh_hop *hop = *abstract;
@@ -203,7 +203,7 @@ static int look_known(struct ssh_hop *hop, const char *name, struct str blob, st
         struct str text;
         struct stat info;
         if (stat(path, &info) < 0 || !S_ISREG(info.st_mode)) {
-            continue; /* /dev/null says nothing either */
+            continue; /* /dev/null has no keys */
         }
         if (fs_read(arena, path, SSH_KNOWN_TEXT_MAX, &text, err) < 0 ||
             ssh_known_look(answer, path, text, name, blob, err) < 0) {
@@ -213,10 +213,10 @@ static int look_known(struct ssh_hop *hop, const char *name, struct str blob, st
     return 0;
 }
 
-/* A server has several keys: it is asked for one that is known. */
+/* A server has several keys: ask for one that is known. */
 static int prefer_known_keys(struct ssh_hop *hop, struct err *err)
 {
-    /* None but what this libssh2 has: 1.10 takes others out of the list by a memcpy that overlaps. */
+    /* Only types that this libssh2 has: 1.10 removes others from the list with an overlapping memcpy. */
     const struct {
         unsigned type;
         const char *names;
@@ -248,10 +248,10 @@ static int prefer_known_keys(struct ssh_hop *hop, struct err *err)
 
 static int make_session(struct ssh_hop *hop, struct err *err)
 {
-    /* The fastest of those that are good, where the processor has AES. */
+    /* The fastest of the secure ones if the processor has AES. */
     static const char CIPHERS[] = "aes128-ctr,aes256-ctr,aes192-ctr";
     LIBSSH2_RECV_FUNC((*const function)) = receive;
-    void *pointer; /* which ISO C does not convert to */
+    void *pointer; /* ISO C has no conversion to it */
     memcpy(&pointer, &function, sizeof(pointer));
     hop->session = libssh2_session_init_ex(NULL, NULL, NULL, hop);
     if (!hop->session) {
@@ -325,16 +325,15 @@ static int refuse_changed(struct ssh_hop *hop, const struct known_answer *known,
 {
     if (known->types == SSH_KEY_RSA && !has_rsa_sha2()) {
         return err_set(err, ERR_AUTH,
-                       "%s: %s:%zu has an RSA host key alone, which libssh2 %s cannot check (it "
+                       "%s: %s:%zu has only an RSA host key, which libssh2 %s cannot check (it "
                        "would need 1.11): add its ed25519 key (ssh-keyscan -t ed25519)",
                        hop->target->label, known->file, known->line, libssh2_version(0));
     }
-    return err_set(err, ERR_INTEGRITY,
-                   "%s: its host key has CHANGED: it shows %.*s %s, but %s:%zu has another. "
-                   "Somebody may be listening in, or the node was set up anew: find out, then "
-                   "remove that line",
-                   hop->target->label, STR_ARG(ssh_key_name_of_blob(blob)), print, known->file,
-                   known->line);
+    return err_set(
+        err, ERR_INTEGRITY,
+        "%s: its host key has CHANGED: it shows %.*s %s, but %s:%zu has another. Somebody may be "
+        "intercepting the connection, or the node was reinstalled: find out, then remove that line",
+        hop->target->label, STR_ARG(ssh_key_name_of_blob(blob)), print, known->file, known->line);
 }
 
 enum step hop_check_host_key(struct ssh_hop *hop, struct err *err)
@@ -355,7 +354,7 @@ enum step hop_check_host_key(struct ssh_hop *hop, struct err *err)
         return STEP_FAIL;
     }
     if (known.state == KNOWN_UNKNOWN && target->known_name_plain) {
-        /* Of an entry without the port only a match counts: another port may be another machine. */
+        /* For an entry without the port only a match counts: another port may be another machine. */
         struct known_answer plain = KNOWN_ANSWER_EMPTY;
         if (look_known(hop, target->known_name_plain, blob, &arena, &plain, err) < 0) {
             return STEP_FAIL;
@@ -384,8 +383,8 @@ enum step hop_check_host_key(struct ssh_hop *hop, struct err *err)
     }
 }
 
-/* Says farewell as far as that can be done at once. The socket is shut before the session is freed: else it would wait for the
-   other side's word on each channel. */
+/* Disconnects as far as possible without waiting. The socket is shut down before the session is freed, which would otherwise
+   wait for the other side's answer on each channel. */
 static void end_session(struct ssh_hop *hop)
 {
     if (hop->state > HOP_HANDSHAKE) {

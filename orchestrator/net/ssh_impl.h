@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files net/ssh*.c share: a chain of sessions, each through the one before it, and the one channel of the last. */
+/* Shared by net/ssh*.c: a chain of sessions, each through the one before it, and the one channel of the last. */
 #ifndef NET_SSH_IMPL_H
 #define NET_SSH_IMPL_H
 
@@ -22,18 +22,18 @@ enum hop_state {
     HOP_CONNECT,
     HOP_HANDSHAKE,
     HOP_HOST_KEY,
-    HOP_METHODS, /* which ways in the server offers */
+    HOP_METHODS, /* which authentication methods the server offers */
     HOP_AGENT,   /* which keys the agent has */
     HOP_KEYS,    /* one after the other */
     HOP_TUNNEL,  /* the channel to the next stop */
     HOP_UP,
 };
 
-/* A call that libssh2 has half done: it must be made again before any other on this session. */
+/* A libssh2 call in progress: it must be repeated before any other on this session. */
 enum hop_pending { PENDING_NONE, PENDING_READ, PENDING_WRITE };
 
 struct watched {
-    int fd; /* as it is in the loop; -1: not */
+    int fd; /* as watched by the loop; -1: not watched */
     short events;
 };
 
@@ -52,7 +52,7 @@ struct ssh_auth {
     struct ssh_candidate *candidates;
     size_t n_candidates, at;
     struct str key_text;   /* of the candidate at hand; empty: not read */
-    struct str seed, blob; /* of that file, where it is an Ed25519 key in the clear */
+    struct str seed, blob; /* of that file, if it is an unencrypted Ed25519 key */
     const char *passphrase;
     size_t n_refused;
     struct strbuf tried; /* for the message when none is left */
@@ -75,9 +75,9 @@ struct ssh_hop {
     const struct addrinfo *address; /* the one at hand */
     bool is_host_key_checked;
     struct ssh_auth auth;
-    int64_t until_ns; /* of getting in */
+    int64_t until_ns; /* for connecting and login */
     int64_t heard_ns;
-    char ahead[SSH_AHEAD_BYTES]; /* received, and not asked for yet */
+    char ahead[SSH_AHEAD_BYTES]; /* received, but not requested yet */
     size_t ahead_at, ahead_len;
     int64_t asked_ns; /* last keepalive */
     enum hop_pending pending;
@@ -92,17 +92,17 @@ struct ssh_stream { /* what comes back */
     bool has_begun, has_ended;
     int exit_status;
     struct strbuf
-        hold; /* not yet told apart: before the begin all, then a tail that may be the end mark */
-    struct strbuf noise; /* what came before the begin, cut */
+        hold; /* not yet classified: everything before the begin mark, then a tail that may be the end mark */
+    struct strbuf noise; /* what came before the begin mark, cut */
 };
 
 struct ssh_job { /* the script under way */
     enum run_state state;
     int64_t from_ns, until_ns;
-    int64_t open_again_ns; /* the server had no channel for us: when to ask again */
+    int64_t open_again_ns; /* the server had no channel for us: when to retry */
     int64_t open_wait_ns;
     char nonce[2 * SSH_NONCE_BYTES + 1];
-    struct strbuf text; /* what goes first into its stdin */
+    struct strbuf text; /* sent to its stdin first */
     size_t sent;        /* of text, then of the input */
     bool is_text_sent, is_eof_sent;
     char *chunk; /* owned, SSH_BUF_BYTES: of the input's file */
@@ -117,7 +117,7 @@ struct ssh {
     size_t n_hops;
     size_t at; /* the hop that is being brought up; n_hops: all are */
     LIBSSH2_CHANNEL *channel;
-    LIBSSH2_CHANNEL *closing; /* of the script before: its close is under way */
+    LIBSSH2_CHANNEL *closing; /* of the previous script: being closed */
     struct ssh_job job;
     bool is_ready;
     uint64_t tick_timer;
@@ -129,16 +129,16 @@ static inline struct ssh_hop *ssh_last(struct ssh *ssh)
     return &ssh->hops[ssh->n_hops - 1];
 }
 
-/* ssh.c: waiting. Each wait names what it waits for anew. */
+/* ssh.c: waiting. Each wait names again what it waits for. */
 MUST_CHECK int ssh_want(struct ssh *ssh, struct watched *watched, int fd, short events,
                         struct err *err);
 void ssh_unwant(struct ssh *ssh, struct watched *watched);
 MUST_CHECK int ssh_want_session(struct ssh_hop *hop, struct err *err);
 /* Nothing more is waited for. */
 void ssh_rest(struct ssh *ssh);
-/* At the latest then it is stepped again. */
+/* Makes sure that it is stepped again after that span. */
 MUST_CHECK int ssh_wake_in(struct ssh *ssh, int64_t span_ns, struct err *err);
-/* "LABEL: WHAT: libssh2's words"; ERR_NET where the connection is gone. Returns -1. */
+/* "LABEL: WHAT: libssh2's words"; ERR_NET if the connection is gone. Returns -1. */
 MUST_CHECK int ssh_fail(struct ssh_hop *hop, int rc, const char *what, struct err *err);
 bool ssh_is_lost(int rc);
 
@@ -149,13 +149,13 @@ enum step hop_handshake(struct ssh_hop *hop, struct err *err);
 enum step hop_check_host_key(struct ssh_hop *hop, struct err *err);
 void hop_release(struct ssh_hop *hop);
 
-/* ssh_auth.c: in. STEP_DONE of the last two: the next state is set. */
+/* ssh_auth.c: login. STEP_DONE of the last two: the next state is set. */
 enum step auth_methods(struct ssh_hop *hop, struct err *err);
 enum step auth_agent(struct ssh_hop *hop, struct err *err);
 enum step auth_keys(struct ssh_hop *hop, struct err *err);
 void auth_release(struct ssh_auth *auth);
 
-/* ssh_prompt.c. The passphrase stays the prompt's own, for the other nodes that the same key opens. */
+/* ssh_prompt.c. The prompt keeps the passphrase for other nodes with the same key. */
 MUST_CHECK int ssh_prompt(const char *path, bool is_again, const char **ret_passphrase,
                           struct err *err);
 
@@ -171,11 +171,11 @@ void stream_init(struct ssh_stream *stream);
 void stream_release(struct ssh_stream *stream);
 void stream_take(struct ssh_stream *stream, const char *nonce, struct str bytes,
                  proc_output_fn on_output, void *ctx);
-/* What came beside the stream. */
+/* Adds output outside the stream. */
 void stream_take_noise(struct ssh_stream *stream, struct str bytes);
-/* At the end of the stream: what is held back was output. */
+/* At the end of the stream: held-back bytes were output. */
 void stream_finish(struct ssh_stream *stream, proc_output_fn on_output, void *ctx);
-/* What the login shell printed, on one line, for a message; "" where it printed nothing. */
+/* What the login shell printed, on one line, for a message; "" if it printed nothing. */
 const char *stream_noise(const struct ssh_stream *stream, struct arena *arena);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a private key file says about itself: its type, whether a passphrase protects it, its public half, and the seed of an
-   Ed25519 key that nothing protects.
-   Pure. Source: PROTOCOL.key of OpenSSH 9.2 (openssh-key-v1); RFC 7468 for PEM labels. */
+   unencrypted Ed25519 key. Pure. Source: PROTOCOL.key of OpenSSH 9.2 (openssh-key-v1); RFC 7468 for PEM labels. */
 #ifndef NET_SSH_KEY_H
 #define NET_SSH_KEY_H
 
@@ -16,7 +15,7 @@ struct ssh_key_info {
     struct str seed; /* 32 bytes, in the arena; empty: encrypted, or of another type */
 };
 
-/* ERR_PARSE where the text is no private key. */
+/* ERR_PARSE if the text is not a private key. */
 MUST_CHECK int ssh_key_inspect(struct arena *arena, struct str text, struct ssh_key_info *ret_info,
                                struct err *err);
 
@@ -24,7 +23,7 @@ MUST_CHECK int ssh_key_inspect(struct arena *arena, struct str text, struct ssh_
 MUST_CHECK int ssh_key_public(struct arena *arena, struct str text, struct str *ret_blob,
                               struct err *err);
 
-/* A string of the SSH wire format (RFC 4251 section 5) off the front. False where there is none. */
+/* Cuts a string of the SSH wire format (RFC 4251 section 5) off the front. False if there is none. */
 bool ssh_wire_u32(struct str *rest, uint32_t *ret_value);
 bool ssh_wire_string(struct str *rest, struct str *ret_string);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* known_hosts, read for one host and one key. Pure. Names plain, with * and ?, negated, hashed, and as [host]:port.
-   Source of the format: sshd(8) of OpenSSH 9.2, "SSH_KNOWN_HOSTS FILE FORMAT". Certificate authorities are passed over: libssh2
-   knows no host certificates. */
+/* known_hosts, read for one host and one key. Pure. Names plain, with * and ?, negated, hashed, and as [host]:port. Source of
+   the format: sshd(8) of OpenSSH 9.2, "SSH_KNOWN_HOSTS FILE FORMAT". Certificate authorities are ignored: libssh2 has no host
+   certificates. */
 #ifndef NET_SSH_KNOWN_H
 #define NET_SSH_KNOWN_H
 
@@ -19,12 +19,12 @@ enum {
     SSH_KEY_OTHER = 32,
 };
 unsigned ssh_key_type_of_name(struct str name);
-/* The name that the blob itself begins with; empty where it is none. */
+/* The key type at the start of the blob; empty if malformed. */
 struct str ssh_key_name_of_blob(struct str blob);
 
 enum known_state {
     KNOWN_UNKNOWN, /* nothing about this host */
-    KNOWN_OTHER,   /* other keys alone */
+    KNOWN_OTHER,   /* only other keys */
     KNOWN_MATCH,
     KNOWN_REVOKED,
 };
@@ -38,11 +38,11 @@ struct known_answer {
 
 #define KNOWN_ANSWER_EMPTY ((struct known_answer){.state = KNOWN_UNKNOWN})
 
-/* "host", or "[host]:port" where the port is not 22; lower case. */
+/* "host", or "[host]:port" if the port is not 22; lower case. */
 const char *ssh_known_name(struct arena *arena, const char *host, int64_t port);
 
 /* Adds what one file says; call it for one file after the other with the same answer. blob: the host's key, or empty to learn
-   the types alone. Lines that are none are passed over: they can make nobody known. */
+   only the types. Malformed lines are skipped: they cannot make a host known. */
 MUST_CHECK int ssh_known_look(struct known_answer *answer, const char *file, struct str text,
                               const char *name, struct str blob, struct err *err);
 

@@ -22,7 +22,7 @@ struct ssh_planner {
     const struct ssh_plan_opts *opts;
     const char *home;
     const char *local_user;
-    const char *folder; /* what Include is relative to */
+    const char *folder; /* the folder that Include is relative to */
     bool has_config;
     struct ssh_config_text config;
 };
@@ -78,7 +78,8 @@ static int find_self(struct ssh_planner *planner, struct err *err)
         home = self ? self->pw_dir : NULL;
     }
     if (!home || !self) {
-        return err_set(err, ERR_USAGE, "SSH: neither HOME nor the password file says who we are");
+        return err_set(err, ERR_USAGE,
+                       "SSH: neither HOME nor the password file has our home folder");
     }
     planner->home = arena_printf(planner->arena, "%s", home);
     planner->local_user = arena_printf(planner->arena, "%s", self->pw_name);
@@ -223,21 +224,21 @@ static int read_settings(struct ssh_planner *planner, const struct ssh_jump *sto
                : 0;
 }
 
-/* ---- the way ---- */
+/* ---- the stops ---- */
 
 static bool has_jump(const struct ssh_settings *settings)
 {
     return settings->proxy_jump && strcasecmp(settings->proxy_jump, "none") != 0;
 }
 
-/* From the node back to the first stop that nothing stands before. Of a list, a,b: b is entered from a, whatever b's own
-   entry says; what stands before a is a's own. */
+/* From the node back to the first stop without a ProxyJump. In a list a,b: b is reached from a, whatever b's own entry
+   says; a's own entry decides what comes before a. */
 static int make_way(struct ssh_planner *planner, struct ssh_plan *plan, struct err *err)
 {
     struct ssh_target back[SSH_HOPS_MAX];
     size_t n = 0;
     struct ssh_jump stop = {planner->opts->user, planner->opts->host, planner->opts->port};
-    struct str rest = STR_EMPTY; /* of a list, what is before the stop at hand */
+    struct str rest = STR_EMPTY; /* of a list, the part before the current stop */
     for (;;) {
         struct ssh_settings settings;
         const char *comma;

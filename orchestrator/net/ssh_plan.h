@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way to a node, as ~/.ssh/config says: its stops (jump hosts first, the node last), each with its address, user, keys and
+/* The route to a node by ~/.ssh/config: its stops (jump hosts first, the node last), each with its address, user, keys and
    known_hosts files. Reads the config once, when it is made. */
 #ifndef NET_SSH_PLAN_H
 #define NET_SSH_PLAN_H
@@ -21,11 +21,11 @@ struct ssh_target {
     bool accepts_new;
     const char **identity_files;
     size_t n_identity_files;
-    bool are_identities_default; /* nobody named them: one that is not there is no matter */
+    bool are_identities_default; /* not named by the user: a missing one does not matter */
     bool has_identities_only;
     const char *agent_path; /* NULL: no agent */
     int64_t connect_timeout_ns;
-    int64_t alive_interval_ns; /* 0: never asked whether it is alive */
+    int64_t alive_interval_ns; /* 0: no keepalive */
     int64_t alive_count_max;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A passphrase typed at the terminal, which is the one thing here that blocks the loop. What was typed is kept, in memory alone,
-   so that a key which opens 128 nodes is asked for once: the only state of the process that net/ssh has. */
+/* A passphrase typed at the terminal, the only thing here that blocks the loop. It is kept in memory only, so that the key to
+   128 nodes is asked for once: the only process-wide state of net/ssh. */
 #include "base/base.h"
 
 #include "net/ssh_impl.h"
@@ -78,7 +78,7 @@ static int ask(int fd, const char *path, bool is_again, char *dst, struct err *e
     CLEANUP(strbuf) struct strbuf line;
     int result;
     strbuf_init(&line, 8192);
-    strbuf_printf(&line, "%sPassphrase of %s: ", is_again ? "That was not it. " : "", path);
+    strbuf_printf(&line, "%sPassphrase of %s: ", is_again ? "Wrong passphrase. " : "", path);
     if (tcgetattr(fd, &old) < 0) {
         return err_set(err, ERR_AUTH, "/dev/tty: %s", err_errno_text(errno));
     }
@@ -110,7 +110,7 @@ int ssh_prompt(const char *path, bool is_again, const char **ret_passphrase, str
         return 0;
     }
     if (row->n_asked >= ASKED_MAX) {
-        return err_set(err, ERR_AUTH, "encrypted, and %d passphrases were not its own", ASKED_MAX);
+        return err_set(err, ERR_AUTH, "encrypted, and %d passphrases were wrong", ASKED_MAX);
     }
     fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
     if (fd < 0) {

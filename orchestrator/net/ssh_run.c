@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One script on one channel. The server's exec request holds a constant word that every login shell takes for the same: no
-   backslash, no line end, no quote and no exclamation mark inside it. Then /bin/sh reads from its stdin: one line that says how
-   to go on, the script up to a line that is the nonce, and the script's own input. */
+/* One script on one channel. The server's exec request is constant and means the same to every login shell: no backslash, line
+   end, quote or exclamation mark inside it. Then /bin/sh reads from its stdin: one line with the loader, the script up to a
+   line that is the nonce, and the script's own input. */
 #include "base/base.h"
 
 #include "net/ssh_impl.h"
@@ -16,7 +16,7 @@
 #define TEXT_MAX       (32u << 20)
 #define OPEN_WAIT_NS   (20 * NS_PER_MS)
 #define OPEN_WAIT_MAX  (500 * NS_PER_MS)
-#define READS_MAX      256 /* a turn: the other sessions want theirs too */
+#define READS_MAX      256 /* per step, so that other sessions get theirs */
 #define CHANNEL_WINDOW (2u << 20)
 #define CHANNEL_PACKET 32768
 
@@ -81,7 +81,7 @@ static int begin(struct ssh *ssh, const struct ssh_script *script, struct err *e
     return 0;
 }
 
-/* The close of the last channel, as far as it goes without waiting. False: it must be gone on with before anything else. */
+/* Closes the last channel as far as possible without waiting. False: must be continued before anything else. */
 static bool finish_closing(struct ssh *ssh)
 {
     if (ssh->closing && libssh2_channel_free(ssh->closing) == LIBSSH2_ERROR_EAGAIN) {
@@ -137,7 +137,7 @@ static enum step open_channel(struct ssh *ssh, struct err *err)
     }
     rc = libssh2_session_last_errno(hop->session);
     if (rc == LIBSSH2_ERROR_CHANNEL_FAILURE) {
-        /* MaxSessions: the script before may still be ending there. */
+        /* MaxSessions: the previous script may still be ending there. */
         job->open_again_ns = loop_now_ns(ssh->loop) + job->open_wait_ns;
         if (ssh_wake_in(ssh, job->open_wait_ns, err) < 0) {
             return STEP_FAIL;
@@ -159,7 +159,7 @@ static enum step exec_command(struct ssh *ssh, struct err *err)
         return again(hop, err);
     }
     if (rc != 0) {
-        return step_fail(ssh_fail(hop, rc, "the server runs no command", err));
+        return step_fail(ssh_fail(hop, rc, "the server does not run commands", err));
     }
     ssh->job.state = RUN_STREAM;
     hop->pending = PENDING_NONE;
@@ -168,7 +168,7 @@ static enum step exec_command(struct ssh *ssh, struct err *err)
 
 /* ---- in and out ---- */
 
-/* What is to be written next; false at the end of all. */
+/* What to write next; false at the end. */
 static int next_bytes(struct ssh_job *job, const struct ssh_script *script, struct str *ret_bytes,
                       struct err *err)
 {
@@ -218,7 +218,7 @@ static void was_sent(struct ssh_job *job, const struct ssh_script *script, size_
     }
 }
 
-/* As much as goes. Where libssh2 stops inside a packet, nothing else may be called before it is through. */
+/* Sends as much as possible. If libssh2 stops inside a packet, nothing else may be called until it has finished. */
 static int send_some(struct ssh *ssh, const struct ssh_script *script, struct err *err)
 {
     struct ssh_hop *hop = ssh_last(ssh);
@@ -232,7 +232,7 @@ static int send_some(struct ssh *ssh, const struct ssh_script *script, struct er
         }
         is_end = bytes.len == 0;
         if (is_end && script->feed) {
-            return 0; /* nothing to say for now */
+            return 0; /* nothing to send for now */
         }
         rc = is_end ? libssh2_channel_send_eof(ssh->channel)
                     : libssh2_channel_write_ex(ssh->channel, 0, bytes.ptr, bytes.len);
@@ -244,7 +244,7 @@ static int send_some(struct ssh *ssh, const struct ssh_script *script, struct er
         }
         hop->pending = PENDING_NONE;
         if (rc == LIBSSH2_ERROR_CHANNEL_CLOSED || rc == LIBSSH2_ERROR_CHANNEL_EOF_SENT) {
-            job->is_eof_sent = true; /* it reads no more; what it says is still to come */
+            job->is_eof_sent = true; /* it reads no more; its output is still to come */
             return 0;
         }
         if (rc < 0) {
@@ -259,7 +259,7 @@ static int send_some(struct ssh *ssh, const struct ssh_script *script, struct er
     return 0;
 }
 
-/* EAGAIN, half-way or not. */
+/* Handles EAGAIN, half-way or not. */
 static enum step read_again(struct ssh_hop *hop)
 {
     bool is_half_done =
@@ -268,8 +268,8 @@ static enum step read_again(struct ssh_hop *hop)
     return STEP_AGAIN;
 }
 
-/* LOADER sends all that a script says through stdout. What comes on stderr is of the login shell, and may come late: the server
-   reads two pipes, in an order of its own. */
+/* LOADER sends all output of a script through stdout. Output on stderr is the login shell's and may be late: the server reads
+   two pipes in any order. */
 static enum step read_noise(struct ssh *ssh, struct err *err)
 {
     struct ssh_hop *hop = ssh_last(ssh);
@@ -344,11 +344,10 @@ static enum step ended_without_mark(struct ssh *ssh, struct err *err)
         libssh2_free(ssh_last(ssh)->session, signal_name);
     }
     if (!stream->has_begun) {
-        return step_fail(
-            err_set(err, ERR_NODE,
-                    "%s: its login shell ended (%s) before the script began; a start-up "
-                    "file of it exits, or it runs no /bin/sh%s",
-                    label, by, stream_noise(stream, &arena)));
+        return step_fail(err_set(err, ERR_NODE,
+                                 "%s: its login shell ended (%s) before the script began; one of "
+                                 "its start-up files exits, or it cannot run /bin/sh%s",
+                                 label, by, stream_noise(stream, &arena)));
     }
     return step_fail(
         err_set(err, ERR_NODE, "%s: the shell of a script was ended from outside (%s)", label, by));
@@ -368,15 +367,15 @@ static enum step ran_out(struct ssh *ssh, const struct ssh_script *script, struc
     }
     if (!job->stream.has_begun) {
         return step_fail(err_set(err, ERR_TIMEOUT,
-                                 "%s: its login shell did not begin the script within %.3g s: a "
-                                 "start-up file of it waits%s",
+                                 "%s: its login shell did not begin the script within %.3g s: one "
+                                 "of its start-up files waits%s",
                                  label, span_s, stream_noise(&job->stream, &arena)));
     }
     return step_fail(
         err_set(err, ERR_TIMEOUT, "%s: a script did not end within %.3g s", label, span_s));
 }
 
-/* A peer that is silent is asked whether it is there; TCP alone never tells of a node that is frozen. */
+/* A silent peer is asked whether it is alive; TCP alone never reveals a frozen node. */
 static int check_alive(struct ssh *ssh, int64_t now_ns, struct err *err)
 {
     struct ssh_hop *hop = ssh_last(ssh);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "noise BEGIN NONCE\n" output "END NONCE STATUS\n": the one stream of a script, told apart. Pure. */
+/* "noise BEGIN NONCE\n" output "END NONCE STATUS\n": splits the one stream of a script. Pure. */
 #include "base/base.h"
 
 #include "net/ssh_impl.h"
@@ -62,7 +62,7 @@ static void look_for_begin(struct ssh_stream *stream, const char *nonce)
 
 enum status { STATUS_CUT, STATUS_GOOD, STATUS_NONE };
 
-/* "STATUS\n" behind the mark; STATUS_CUT where it is not whole yet, STATUS_NONE where it is none. */
+/* "STATUS\n" after the mark; STATUS_CUT if it is incomplete, STATUS_NONE if it is not a status. */
 static enum status read_status(struct str rest, int *ret_status)
 {
     struct err ignored = {0};
@@ -84,7 +84,8 @@ static enum status read_status(struct str rest, int *ret_status)
     return STATUS_GOOD;
 }
 
-/* How many bytes at the end may be the beginning of the mark: no more are held back, so that a line is seen when it is whole. */
+/* How many bytes at the end may be the beginning of the mark: only these are held back, so that a complete line is seen at
+   once. */
 static size_t held_back(struct str text, struct str mark)
 {
     size_t len = text.len < mark.len ? text.len : mark.len;
@@ -110,7 +111,7 @@ static void look_for_end(struct ssh_stream *stream, const char *nonce, proc_outp
         if (status != STATUS_NONE) {
             return;
         }
-        /* No end of ours; kept, it would grow for ever. */
+        /* Not our end mark; if kept, it would grow for ever. */
         give(stream, (size_t)len, on_output, ctx);
     }
     give(stream, stream->hold.len - held_back(strbuf_str(&stream->hold), mark), on_output, ctx);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ProxyJump: the next session's bytes go through a channel of this one, by way of a pair of sockets, so that the next session is
-   one like any other. */
+/* ProxyJump: the next session's bytes go through a channel of this one, by way of a socket pair, so that the next session is
+   like any other. */
 #include "base/base.h"
 
 #include "net/ssh_impl.h"
@@ -41,19 +41,19 @@ enum step tunnel_open(struct ssh_hop *hop, struct err *err)
     }
     if (rc == LIBSSH2_ERROR_CHANNEL_FAILURE) {
         return step_fail(err_set(err, ERR_NET,
-                                 "%s: could not be reached from %s (or that one forwards nothing)",
+                                 "%s: could not be reached from %s (or that host does not forward)",
                                  next->label, hop->target->label));
     }
-    return step_fail(ssh_fail(hop, rc, "way to the next stop", err));
+    return step_fail(ssh_fail(hop, rc, "channel to the next stop", err));
 }
 
 static int tunnel_lost(struct ssh_hop *hop, struct err *err)
 {
-    return err_set(err, ERR_NET, "%s: the way through %s was closed", hop[1].target->label,
+    return err_set(err, ERR_NET, "%s: the channel through %s was closed", hop[1].target->label,
                    hop->target->label);
 }
 
-/* The next hop's socket to the channel. Returns 1 where something moved, 0, -1. */
+/* Copies from the next hop's socket to the channel. Returns 1 if something moved, 0, or -1. */
 static int pump_up(struct ssh_hop *hop, struct err *err)
 {
     struct pump *pump = &hop->up;

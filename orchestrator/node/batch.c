@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reperf-node batch DIR`: what a batch job of Slurm is (slurm.c). It claims the job, runs its program, passes on what asks it to end,
-   cleans up, and says in DIR how that went. What it and the program print is the log, which Slurm has opened.
-   `reperf-node srun N NAME ADDRESS ... WORDS...`: srun WORDS, which starts the ranks, told where the first of them is. N nodes of the
-   inventory, in its order; Slurm has its own, and the first rank is where that begins. */
+/* `reperf-node batch DIR`: the content of a Slurm batch job (slurm.c). It claims the job, runs its program, passes on signals that ask
+   it to end, cleans up, and records the outcome in DIR. Its output and the program's is the log, which Slurm has opened. `reperf-node
+   srun N NAME ADDRESS ... WORDS...`: runs srun WORDS, which starts the ranks, with the address of the first rank's node in the
+   environment. N nodes of the inventory, in its order; Slurm has an order of its own, in which the first node has the first rank. */
 #include "base/base.h"
 
 #include "node/serve.h"
@@ -32,8 +32,8 @@ static int say(const char *what, const char *why)
     return STATUS_BAD;
 }
 
-/* What the job was told to end with; 0: it was not. A controller that died may begin a job that was taken out of its queue, and srun
-   may say 0 for ranks that were killed with their job. */
+/* The status that the job was told to end with; 0: it was not told to end. A controller that died may start a job that was removed
+   from its queue, and srun may report 0 for ranks that were killed with their job. */
 static int read_stop(const char *dir)
 {
     char path[JOB_PATH_BYTES], text[STOP_MAX];
@@ -46,7 +46,7 @@ static int read_stop(const char *dir)
                : 0;
 }
 
-/* 1: it is ours; 0: another runs it. */
+/* 1: it is ours; 0: another process runs it. */
 static int claim(struct arena *arena, const char *dir, struct err *err)
 {
     const char *path = arena_printf(arena, "%s/claim", dir);
@@ -77,14 +77,14 @@ static int read_job(struct arena *arena, const char *dir, struct wrapper_job *re
         return err_wrap(err, "%s", path);
     }
     if (rc == 0 || request.op != NODE_START || !serve_take_job(&request, dir, ret_job, &most)) {
-        return err_set(err, ERR_PARSE, "%s: it is no job", path);
+        return err_set(err, ERR_PARSE, "%s: not a job", path);
     }
     ret_job->is_in_batch = true;
     (void)unlink(path); /* its environment may hold secrets */
     return 0;
 }
 
-/* The child's status, whatever signals come meanwhile; those that ask for the end are passed on. */
+/* Waits for the child's status through signals; those that ask it to end are passed on. */
 static int run_program(const struct wrapper_job *job, bool *ret_was_asked)
 {
     sigset_t signals;
@@ -138,18 +138,18 @@ int batch_main(const char *dir)
             return say("this job cannot be run", err.msg);
         }
         exit_status = run_program(&job, &was_asked);
-        /* What was told to end has not ended well, unless it says itself how it ended. */
+        /* A job that was told to end has failed, unless its own status says how it ended. */
         exit_status = exit_status ? exit_status : read_stop(dir);
         exit_status = exit_status || !was_asked ? exit_status : 128 + SIGTERM;
     }
     return wrapper_finish(&job, STDOUT_FILENO, exit_status) < 0
-               ? say("how it ended could not be written", dir)
+               ? say("its status could not be written", dir)
                : exit_status;
 }
 
 /* ---- srun ---- */
 
-/* Of the allocation's nodes, in its order. */
+/* Finds the addresses of the allocation's nodes, in its order. */
 static int find_addresses(const char *list, size_t n_nodes, char **pairs, struct strbuf *out)
 {
     CLEANUP(strbuf) struct strbuf hosts;
@@ -167,7 +167,7 @@ static int find_addresses(const char *list, size_t n_nodes, char **pairs, struct
         }
         if (host.len && !found) {
             dprintf(STDERR_FILENO,
-                    "reperf: %.*s of the allocation (%s) is no node of the inventory\n",
+                    "reperf: %.*s of the allocation (%s) is not a node of the inventory\n",
                     STR_ARG(host), list);
             return STATUS_PLACE;
         }
@@ -191,7 +191,7 @@ int srun_main(int argc, char **argv)
         return STATUS_PLACE;
     }
     if (!list) {
-        return say("srun", "SLURM_JOB_NODELIST is not set: this is no job of Slurm");
+        return say("srun", "SLURM_JOB_NODELIST is not set: this is not a Slurm job");
     }
     status = find_addresses(list, (size_t)n_nodes, argv + 1, &addresses);
     if (status != 0) {
@@ -203,7 +203,7 @@ int srun_main(int argc, char **argv)
     addresses.ptr[strcspn(addresses.ptr, ",")] = '\0';
     (void)setenv("MASTER_ADDR", addresses.ptr, 1);
     (void)dup2(null_fd, STDIN_FILENO);
-    argv += 2 * n_nodes; /* the place before its words is srun's name */
+    argv += 2 * n_nodes; /* the slot before its words holds srun's name */
     argv[0] = (char[]){"srun"};
     execvp(argv[0], argv);
     status = errno == ENOENT ? 127 : 126;

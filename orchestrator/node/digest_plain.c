@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codec/digest.h without OpenSSL, which a static program had better not carry: SHA-256 alone, by base/sha256_pair.h. */
+/* codec/digest.h without OpenSSL, which is too large for this static program: only SHA-256, by base/sha256_pair.h. */
 #include "base/base.h"
 
 #include "codec/digest.h"
 
 #include "base/sha256_pair.h"
 
-enum { OF_SHA256 = 1 }; /* its place in struct digest: bit 1 of the kinds */
+enum { OF_SHA256 = 1 }; /* its index in struct digest: bit 1 of the kinds */
 
 void digest_release(struct digest *digest)
 {
@@ -17,7 +17,7 @@ void digest_release(struct digest *digest)
 int digest_start(struct digest *digest, unsigned kinds, struct err *err)
 {
     if (kinds != DIGEST_SHA256) {
-        return err_set(err, ERR_INTERNAL, "reperf-node computes SHA-256 alone");
+        return err_set(err, ERR_INTERNAL, "reperf-node computes only SHA-256");
     }
     if (!digest->ctx[OF_SHA256]) {
         digest->ctx[OF_SHA256] = xcalloc(1, sizeof(struct sha256_lane));

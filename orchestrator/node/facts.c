@@ -14,7 +14,7 @@
 #define BEGIN "reperf-probe 1 begin\n"
 #define END   "reperf-probe 1 end\n"
 
-/* What a run may be steered by; nothing else of the environment leaves the node. */
+/* Variables that may influence a run; nothing else of the environment leaves the node. */
 static const char *const ENV_PREFIXES[] = {"CUDA_",     "CUDNN_",  "CUBLAS_", "NCCL_", "OMP_",
                                            "GOMP_",     "KMP_",    "MKL_",    "DNNL_", "ONEDNN_",
                                            "OPENBLAS_", "NVIDIA_", "FLAGS_",  "UCX_",  "MALLOC_"};
@@ -178,5 +178,5 @@ int serve_facts(struct server *server, const struct node_request *request, struc
     say_environment(&facts);
     strbuf_add_z(text, END);
     arena_release(&facts.arena);
-    return text->is_full ? serve_failed(text, "more facts than one answer holds", NULL) : 0;
+    return text->is_full ? serve_failed(text, "more facts than an answer can hold", NULL) : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this node says of itself, in the lines of report/node_facts.h: "= KEY VALUE", or "? KEY WHY" where it is not known. */
+/* What this node reports about itself, as lines of report/node_facts.h: "= KEY VALUE", or "? KEY WHY" if it is not known. */
 #ifndef NODE_FACTS_H
 #define NODE_FACTS_H
 
@@ -17,13 +17,13 @@ struct facts {
 void facts_put(struct facts *facts, const char *key, const char *value);
 void facts_printf(struct facts *facts, const char *key, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void facts_unknown(struct facts *facts, const char *key, const char *why);
-/* The value, or why where it is empty. */
+/* The value, or if it is empty why. */
 void facts_say(struct facts *facts, const char *key, const char *value, const char *why);
 /* The first line of a file. */
 void facts_file(struct facts *facts, const char *key, const char *path);
-/* False, and "", where it cannot be read. */
+/* False, and "", if it cannot be read. */
 bool facts_line(const char *path, char ret_text[FACTS_TEXT]);
-/* Names in a folder that begin so; none where it is not there. */
+/* Names in a folder with that prefix; none if there is no such folder. */
 struct fs_names facts_names(struct facts *facts, const char *folder, const char *prefix);
 /* PREFIX.NAME.soft and .hard, PREFIX.caps, of a process by its folder in /proc. */
 void facts_limits(struct facts *facts, const char *prefix, const char *proc);

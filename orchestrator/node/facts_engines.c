@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The container engines: which of them answer, and how they are set up. */
+/* The container engines: which of them answer, and their configuration. */
 #include "base/base.h"
 
 #include "node/facts.h"
@@ -69,7 +69,7 @@ static void say_info(struct facts *facts, const char *name, const char *form)
               arena_printf(&facts->arena, "%s info fails", name));
 }
 
-/* Of dockerd's process: what its containers are given at most. */
+/* The limits of dockerd's process, which bound those of its containers. */
 static void say_daemon(struct facts *facts)
 {
     char text[FACTS_TEXT];

@@ -23,7 +23,7 @@
 #define PCIE   "pcie.link.gen.current,pcie.link.gen.max,pcie.link.width.current,pcie.link.width.max"
 #define FIELDS ID "," CAP "," CLOCK "," APP "," ECC "," POWER "," STATE "," MIG "," PCIE
 
-/* Each line that is none of blanks, as KEY.0 and so on. */
+/* Each line that is not blank, as KEY.0 and so on. */
 static void say_lines(struct facts *facts, const char *key, const struct strbuf *said)
 {
     struct str rest = strbuf_str(said), line;
@@ -112,8 +112,8 @@ static void say_topology(struct facts *facts)
     }
 }
 
-/* What an old driver does not know makes the whole query fail: then group by group. One that does not answer is asked nothing more: a
-   GPU that hangs holds each of its calls up. */
+/* A field that an old driver does not know fails the whole query: then it is asked group by group. If it does not answer it is not
+   asked again: a GPU that hangs delays every call. */
 static void ask_smi(struct facts *facts)
 {
     static const char *const GROUPS[][2] = {{"id", ID},       {"cap", CAP}, {"clock", CLOCK},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine itself: system, processors, memory, room, limits. Source: proc(5), sysfs's ABI documents of the kernel. */
+/* The machine itself: system, processors, memory, disk space, limits. Source: proc(5), sysfs's ABI documents of the
+   kernel. */
 #include "base/base.h"
 
 #include "node/facts.h"
@@ -127,7 +128,7 @@ static void say_count(struct facts *facts, const char *key, size_t n, const char
     }
 }
 
-/* Those that this process may run on. */
+/* The number of processors that this process may run on. */
 static size_t usable_cpus(void)
 {
     cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
@@ -216,9 +217,9 @@ static void say_memory(struct facts *facts)
     }
 }
 
-/* ---- room ---- */
+/* ---- disk space ---- */
 
-/* A mount point as the kernel writes it: blanks and the like as \ooo. */
+/* Decodes a mount point as the kernel writes it: blanks and the like as \ooo. */
 static const char *unescape(struct arena *arena, struct str word)
 {
     char *text = str_z(arena, word);
@@ -233,7 +234,8 @@ static const char *unescape(struct arena *arena, struct str word)
     return text;
 }
 
-/* Of the mount that a path without symlinks lies in: the longest point that begins it, of several there the last. */
+/* The type of the mount that holds a path without symlinks: the longest mount point that is a prefix, the last of
+   several. */
 static const char *kind_of(struct facts *facts, const char *path)
 {
     struct str rest = read_proc(facts, "/proc/self/mounts"), line;
@@ -259,10 +261,10 @@ static const char *kind_of(struct facts *facts, const char *path)
 struct space {
     struct facts *facts;
     const char *key, *path;
-    bool is_to_be; /* a folder that may not be there yet: the first one above it that is */
+    bool is_to_be; /* the folder may not exist yet: then the first existing one above it */
 };
 
-/* In a child: a dead file system may never let go of it. */
+/* In a child process, because a dead file system may block it for ever. */
 static int look_at_space(void *ctx)
 {
     const struct space *space = ctx;
@@ -318,7 +320,7 @@ static void say_space(struct space space)
         facts_unknown(facts, arena_printf(&facts->arena, "%s.%s", space.key, NAMES[idx]),
                       status == TOOL_LATE || status == TOOL_STUCK
                           ? "its file system does not answer within 10 s"
-                          : arena_printf(&facts->arena, "nothing is said of %s", space.path));
+                          : arena_printf(&facts->arena, "nothing is known about %s", space.path));
     }
 }
 

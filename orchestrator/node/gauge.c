@@ -114,7 +114,7 @@ static int print(const struct gauge *gauge)
                : 0;
 }
 
-/* ---- what is asked ---- */
+/* ---- the request ---- */
 
 struct asked {
     int argc;
@@ -197,7 +197,7 @@ static int run_listen(const struct asked *asked)
     return gauge_listen(&self, &err) < 0 ? fail(&err) : 0;
 }
 
-/* The time here, a line each: when a line arrives is seen at the other end. */
+/* Prints the time here, one per line; the other end sees when each line arrives. */
 static int run_clock(const struct asked *asked)
 {
     struct clock_src clock = clock_system();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reperf-node bench LIMIT_S WHAT ARG...`: what this node can do, measured by this one process and the workers that it forks, and
-   printed as one line of JSON (manifests/schema/node-bench-answer.json; read by judge/node_bench.h). It states work and nanoseconds of each
-   repeat; whoever reads them makes the figures. After LIMIT_S the kernel ends it, and its workers with it. */
+/* `reperf-node bench LIMIT_S WHAT ARG...`: measures this node by this process and the workers that it forks, and prints one line of JSON
+   (manifests/schema/node-bench-answer.json; read by judge/node_bench.h). It states work and nanoseconds of each repeat; the reader computes
+   the figures. After LIMIT_S the kernel ends it and its workers. */
 #ifndef NODE_GAUGE_H
 #define NODE_GAUGE_H
 
@@ -26,10 +26,10 @@ struct gauge_series {
 };
 void gauge_add(struct gauge *gauge, const struct gauge_series *series);
 void gauge_note(struct gauge *gauge, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* What was asked for and could not be measured. */
+/* Notes what was asked for but could not be measured. */
 void gauge_lacks(struct gauge *gauge, const char *measure, const char *why);
 
-/* Of the arguments after WHAT; 0, or the exit status of a wrong use. */
+/* Returns 0, or the exit status of wrong usage. */
 int gauge_main(int argc, char **argv);
 
 static inline int64_t gauge_now_ns(void)
@@ -44,16 +44,16 @@ struct team {
     const int *cpus; /* a worker is bound to each */
     size_t n;
     size_t n_repeats;
-    void *(*prepare)(void *ctx, size_t worker); /* in the worker; NULL: it cannot */
-    void (*work)(void *own);                    /* one repeat, with what prepare made */
+    void *(*prepare)(void *ctx, size_t worker); /* called in the worker; NULL: it failed */
+    void (*work)(void *own);                    /* one repeat, with the result of prepare */
     void *ctx;
 };
-/* ret_ns: of each repeat, from the first worker's begin to the last one's end. */
+/* ret_ns: of each repeat, from the first worker's start to the last one's end. */
 MUST_CHECK int team_run(const struct team *team, int64_t *ret_ns, struct err *err);
-/* The processors that this process may use; 0: that cannot be told. */
+/* The processors that this process may use; 0: not known. */
 size_t team_cpus(int *ret_cpus, size_t max);
 
-/* ---- what is measured: arguments as the orchestrator gives them ---- */
+/* ---- the measurements: arguments as given by the orchestrator ---- */
 
 void gauge_memory(struct gauge *gauge, int64_t bytes_max, size_t n_repeats);
 void gauge_flops(struct gauge *gauge, int64_t sample_ns, size_t n_repeats);
@@ -68,9 +68,9 @@ struct gauge_peer {
 #define GAUGE_HALF_BYTES  32
 #define GAUGE_TOKEN_BYTES (2 * (size_t)GAUGE_HALF_BYTES)
 #define GAUGE_TOKEN_ENV   "REPERF_BENCH_TOKEN"
-/* Serves the one peer that knows the token, and nobody else. */
+/* Serves only the peer that knows the token. */
 MUST_CHECK int gauge_listen(const struct gauge_peer *self, struct err *err);
-/* Round trips, and messages both ways; is_ring: messages there alone. */
+/* Round trips, and messages both ways; is_ring: only messages to the peer. */
 MUST_CHECK int gauge_link(struct gauge *gauge, const struct gauge_peer *peer, int64_t sample_ns,
                           size_t n_repeats, bool is_ring, struct err *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk of the work folder: sequential writes and reads past the page cache, and how long a written block takes to be safe. The
-   file has no name from the moment it is open, so that nothing is left, however this ends. */
+/* The disk of the work folder: sequential writes and reads past the page cache, and the time until a written block is safe. The
+   file is unlinked as soon as it is open, so that nothing is left, however this ends. */
 #include "base/base.h"
 
 #include "node/gauge.h"
@@ -16,7 +16,7 @@
 #define BLOCK_BYTES  (1u << 20) /* of one request */
 #define PAGE_BYTES   4096
 #define SYNCS        10 /* of one repeat */
-#define SHARE_MAX    4  /* of what is free, at most one part in this many is written */
+#define SHARE_MAX    4  /* of the free space at most one part in this many is written */
 #define BYTE_PATTERN 0x5a
 
 struct disk {
@@ -32,7 +32,7 @@ static int fail(const char *what, struct err *err)
     return err_set(err, ERR_IO, "%s: %s", what, err_errno_text(errno));
 }
 
-/* A request of the whole block, or of less: of a file that is cut. */
+/* Whether the whole block was transferred; less means a truncated file. */
 static bool is_whole(ssize_t done, size_t asked)
 {
     if (done >= 0 && (size_t)done != asked) {
@@ -44,7 +44,7 @@ static bool is_whole(ssize_t done, size_t asked)
 static int write_once(struct disk *disk, struct err *err)
 {
     for (int64_t at = 0; at < disk->bytes; at += BLOCK_BYTES) {
-        memcpy(disk->block, &at, sizeof(at)); /* no two blocks alike */
+        memcpy(disk->block, &at, sizeof(at)); /* no two blocks are the same */
         if (!is_whole(pwrite(disk->fd, disk->block, BLOCK_BYTES, at), BLOCK_BYTES)) {
             return fail("write", err);
         }
@@ -112,7 +112,7 @@ static int open_unnamed(const char *folder, int64_t bytes, int *ret_fd, struct e
     fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_DIRECT | O_CLOEXEC, 0600);
     if (fd < 0) {
         int why = errno;
-        (void)unlink(path); /* some make the file and then refuse O_DIRECT */
+        (void)unlink(path); /* some create the file and then refuse O_DIRECT */
         return err_set(err, ERR_IO, "%s: no direct I/O: %s", folder, err_errno_text(why));
     }
     if (unlink(path) < 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Floating-point rate: chains of x = x m + c in registers, as wide as the processor has them, two operations counted a lane. Ten
-   chains: a fused multiply-add takes four cycles and two may begin in each on x86-64, so eight are needed. Source of both: Intel 64
-   and IA-32 Architectures Optimization Reference Manual, 2023, appendix D (Skylake server: latency 4, throughput 0.5). */
+/* Floating-point rate: chains of x = x m + c in registers as wide as the processor has, two operations per lane. Ten chains: a
+   fused multiply-add takes four cycles and two may start in each on x86-64, so eight are needed. Source of both: Intel 64 and IA-32
+   Architectures Optimization Reference Manual, 2023, appendix D (Skylake server: latency 4, throughput 0.5). */
 #include "base/base.h"
 
 #include "node/gauge.h"
@@ -12,7 +12,7 @@
 #define CALIBRATE_TRIES 5
 
 static volatile double the_factor = 0.999999,
-                       the_summand = 1e-6; /* no constants: nothing is folded */
+                       the_summand = 1e-6; /* not constants, so that nothing is folded */
 static volatile double the_sink;
 
 #define FLOPS_LANES(type, bytes) ((bytes) / (int64_t)sizeof(type))
@@ -98,7 +98,7 @@ static int64_t time_of(void (*kernel)(int64_t n), int64_t n)
     return gauge_now_ns() - begin_ns;
 }
 
-/* How many turns take sample_ns here. The fastest of several tries: one that was interrupted would make all samples short. */
+/* How many turns take sample_ns here, by the fastest of several tries: an interrupted one would make all samples short. */
 static int64_t turns_of(void (*kernel)(int64_t n), int64_t sample_ns)
 {
     int64_t n = CALIBRATE_FROM;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steadiness: one and the same busy loop, again and again. What takes longer now and then was interrupted, throttled or moved. */
+/* Steadiness: the same busy loop, again and again. A longer turn was interrupted, throttled or moved. */
 #include "base/base.h"
 
 #include "node/gauge.h"
 
-#define TURNS      500000 /* about 1 ms: below the scheduler's slices, far over the clock's grain */
+#define TURNS                                                                                      \
+    500000 /* about 1 ms: below the scheduler's slices, far above the clock's resolution */
 #define PER_REPEAT 20
-#define ODD        INT64_C(6364136223846793005) /* Knuth's multiplier: no turn can be left out */
+#define ODD        INT64_C(6364136223846793005) /* Knuth's multiplier: no turn can be optimised away */
 
 static volatile uint64_t the_sink;
 

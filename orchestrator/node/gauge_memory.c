@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory bandwidth: a[i] = b[i] + s c[i] over arrays of double that are larger than the caches, 24 bytes counted an element.
-   Source of kernel, counting and of "each array at least four times the last-level caches": J. D. McCalpin, STREAM,
+/* Memory bandwidth: a[i] = b[i] + s c[i] over arrays of double that are larger than the caches, 24 bytes per element. Source
+   of the kernel, the counting and of "each array at least four times the last-level caches": J. D. McCalpin, STREAM,
    https://www.cs.virginia.edu/stream/ref.html, "General rules". */
 #include "base/base.h"
 
@@ -15,14 +15,14 @@
 #define CACHE_TIMES     4
 #define N_ARRAYS        3
 #define LANES           8
-#define SHARE_OF_FREE   2         /* of what is available, at most one part in this many */
-#define ARRAY_BYTES_MIN (1 << 20) /* in all; below, the clock is measured */
-#define FALLBACK_BYTES  (INT64_C(256) << 20) /* of an array, where the caches are not known */
+#define SHARE_OF_FREE   2         /* of the available memory at most one part in this many */
+#define ARRAY_BYTES_MIN (1 << 20) /* in all; with less, the clock would be measured */
+#define FALLBACK_BYTES  (INT64_C(256) << 20) /* of an array, if the caches are not known */
 #define CACHE_INDEX_MAX 8
 #define SMALL_MAX       4096
 
 typedef double lanes
-    __attribute__((vector_size(64))); /* a cache line, by the registers there are */
+    __attribute__((vector_size(64))); /* a cache line, in whatever registers there are */
 
 struct triad { /* of one worker; the arrays begin on a page */
     lanes *a;
@@ -93,7 +93,7 @@ static int64_t bytes_of_size(struct str text)
     return str_to_i64(text, 0, INT64_C(1) << 40, &number, &ignored) < 0 ? 0 : number << shift;
 }
 
-/* The largest cache of a processor, counted at the first of those that share it. */
+/* The largest cache of a processor, counted once for all that share it. */
 static int64_t last_cache_bytes(struct arena *arena, int cpu)
 {
     int64_t most = 0;
@@ -168,7 +168,7 @@ static int64_t choose_bytes(struct gauge *gauge, int64_t bytes_max, const int *c
         bytes = free_bytes;
     }
     if (!caches) {
-        gauge_note(gauge, MEASURE ": the size of the caches is not known here");
+        gauge_note(gauge, MEASURE ": the size of the caches is not known");
     } else if (bytes < want) {
         gauge_note(gauge,
                    MEASURE ": arrays of %" PRId64 " MiB each with caches of %" PRId64

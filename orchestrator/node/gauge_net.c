@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two nodes over TCP. One listens on its own address for the one that knows the token; the other one connects, shows it, is shown the
-   second half, and says what is to be done: a command is three 64-bit numbers (operation, size, count), little-endian. All times are
-   taken by the one that connected: round trips, and streams of messages whose end is answered by one byte. */
+/* Two nodes over TCP. One listens on its own address for a peer that knows the token; the peer connects, shows its half, is shown the
+   other half, and sends commands of three 64-bit numbers (operation, size, count), little-endian. All times are taken by the peer
+   that connected: round trips, and streams of messages whose end is answered by one byte. */
 #include "base/base.h"
 
 #include "node/gauge.h"
@@ -15,9 +15,9 @@
 #include "base/fs.h"
 #include "node/name_find.h"
 
-#define STRANGERS_MAX  64 /* who knocked without the token */
+#define STRANGERS_MAX  64 /* connections without the token */
 #define HELLO_S        2
-#define PEER_S         40 /* for the one that is to come */
+#define PEER_S         40 /* for the peer to connect */
 #define WAIT_S         20 /* for the other end, in a measurement */
 #define CONNECT_NS     (10 * NS_PER_S)
 #define RETRY_NS       (20 * NS_PER_MS)
@@ -25,7 +25,7 @@
 #define BYTES_MAX      (INT64_C(1) << 42) /* of one command */
 #define PINGS_MIN      4
 #define PINGS_MAX      2000
-#define PROBE_BYTES    (INT64_C(1) << 20) /* to see how fast it is */
+#define PROBE_BYTES    (INT64_C(1) << 20) /* to estimate the rate */
 #define TRIES          3
 
 enum net_op { NET_PING = 1, NET_TAKE, NET_GIVE, NET_END };
@@ -120,7 +120,7 @@ static bool is_token(const char *a, const char *b)
     return differs == 0;
 }
 
-/* 1: it knows the token; 0: it is none of ours; -1. */
+/* 1: it knows the token; 0: it does not; -1: error. */
 static int greet(int fd, const char *token, struct err *err)
 {
     char shown[GAUGE_HALF_BYTES];
@@ -158,7 +158,7 @@ static int serve(int fd, char *bytes, struct err *err)
         }
         if (command.op < NET_PING || command.op > NET_END || !command.size ||
             command.size > SIZE_MAX_BYTES || command.count > BYTES_MAX / command.size) {
-            return err_set(err, ERR_NET, "the other end asks for what there is not");
+            return err_set(err, ERR_NET, "the other end sent an unknown command");
         }
         if (serve_one(fd, &command, bytes, err) < 0) {
             return -1;
@@ -237,7 +237,7 @@ static int connect_to(const struct gauge_peer *peer, int *ret_fd, struct err *er
             return 0;
         }
         if (gauge_now_ns() >= until_ns) {
-            int why = errno == EINPROGRESS ? ETIMEDOUT : errno; /* so SO_SNDTIMEO says it */
+            int why = errno == EINPROGRESS ? ETIMEDOUT : errno; /* how SO_SNDTIMEO reports it */
             return err_set(err, ERR_NET, "connect to %.60s port %u: %s", peer->address,
                            (unsigned)peer->port, err_errno_text(why));
         }
@@ -254,7 +254,7 @@ static int show_token(int fd, const char *token, struct err *err)
     }
     return is_token(shown, token + GAUGE_HALF_BYTES)
                ? 0
-               : err_set(err, ERR_AUTH, "who listens there is not the node that was asked");
+               : err_set(err, ERR_AUTH, "the program that listens there is not the expected node");
 }
 
 static int run_command(struct gauge_link *link, struct net_command command, int64_t *ret_ns,
@@ -290,7 +290,7 @@ static int measure(struct gauge_link *link, const char *name, struct net_command
     uint64_t most = is_ping ? PINGS_MAX : BYTES_MAX / command.size;
     double wanted;
     command.count = is_ping ? PINGS_MIN : (PROBE_BYTES + command.size - 1) / command.size;
-    for (int idx = 0; idx < TRIES; idx++) { /* to warm up, and to see how many fill the time */
+    for (int idx = 0; idx < TRIES; idx++) { /* to warm up, and to find how many fill the time */
         if (run_command(link, command, &took_ns, err) < 0) {
             return -1;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes, not threads: they share one page of counters, and each has memory of its own on its own side of the machine. */
+/* Processes, not threads: they share one page of counters, and each has its own memory on its own NUMA node. */
 #include "base/base.h"
 
 #include "node/gauge.h"
@@ -72,7 +72,7 @@ static NORETURN void run_worker(const struct team *team, struct team_shared *sha
     _exit(0);
 }
 
-/* A worker that is gone would keep the others waiting. */
+/* A worker that died would keep the others waiting. */
 static int wait_for_all(const pid_t *pids, size_t n, struct err *err)
 {
     size_t n_left = n;
@@ -94,7 +94,7 @@ static int wait_for_all(const pid_t *pids, size_t n, struct err *err)
                  ? err_set(err, ERR_NODE, "a worker was ended by signal %d", WTERMSIG(status))
                  : err_set(err, ERR_NODE, "a worker got no memory");
         for (size_t idx = 0; idx < n; idx++) {
-            (void)kill(pids[idx], SIGKILL); /* all are our children until they are waited for */
+            (void)kill(pids[idx], SIGKILL); /* all are our children until they are reaped */
         }
     }
     return rc;

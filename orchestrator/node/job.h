@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job's folder on this node, WORK/jobs/ID: claim/ (who made it runs the job), pid ("PID START_TICKS BOOT_ID"), log, status ("exit N"),
-   cleanup (a script), monitor/log; of a batch job (slurm.c) also request, batch,
-   slurm, stop and claim/job. What a job that an older version of ours began there says is said in the same files. Paths are NUL-terminated and end without a slash. */
+/* A job's folder on this node, WORK/jobs/ID: claim/ (its creator runs the job), pid ("PID START_TICKS BOOT_ID"), log, status ("exit N"), cleanup (a script),
+   monitor/log; of a batch job (slurm.c) also request, batch, slurm, stop and claim/job. Jobs started by older versions of ours use the same files. Paths are
+   NUL-terminated and end without a slash. */
 #ifndef NODE_JOB_H
 #define NODE_JOB_H
 
@@ -14,7 +14,7 @@
 
 enum look_state { LOOK_ABSENT, LOOK_RUNNING, LOOK_ENDED, LOOK_LOST };
 
-struct job_pid { /* a wrapper; a number alone proves nothing */
+struct job_pid { /* a wrapper process; its number alone proves nothing */
     pid_t pid;   /* 0: none is known */
     uint64_t start_ticks;
     bool is_of_boot; /* of this one */
@@ -38,31 +38,31 @@ bool job_read_pid(const char *dir, struct job_pid *ret_pid);
 /* False: there is no such process. */
 bool job_proc_stat(pid_t pid, struct proc_stat *ret_stat);
 bool job_read_boot_id(char *ret_text, size_t size);
-/* Whether the folder takes files: why not, else. */
+/* Whether the folder accepts files; if not, the error says why. */
 MUST_CHECK int job_probe(const char *dir, struct err *err);
-/* "exit N"; false: there is none, or it cannot be read. */
+/* Reads "exit N"; false: there is none, or it cannot be read. */
 bool job_read_status(const char *dir, int *ret_exit_status);
-/* The whole of a small file, without its line break; false where it cannot be read. */
+/* The content of a small file, without its line break; false if it cannot be read. */
 bool job_read_small(const char *path, char *ret_text, size_t size);
-/* Written and, where asked for, synced; then under its own name. */
+/* Writes the file, synced if requested, and then renames it to its own name. */
 MUST_CHECK int job_put(const char *path, struct str text, bool is_synced, struct err *err);
 
 /* session.c */
 bool job_has_session(pid_t session); /* a process of it lives */
-/* To all processes of the job's session; with 9 its cleanup is run too. */
+/* Sends the signal to all processes of the job's session; with 9 its cleanup is run too. */
 void job_signal(const char *dir, int signal_no);
-/* A script of the job's folder, waited for at most limit_ns; 0: without limit. */
+/* Runs a script of the job's folder for at most limit_ns; 0: no limit. */
 void job_run_script(const char *path, int64_t limit_ns);
 
-/* walk.c: all that lies below root. Symlinks are not followed; what is too deep for a path is left out. */
+/* walk.c: everything below root. Symlinks are not followed; entries too deep for a path are left out. */
 struct job_entry {
     const char *below, *name; /* its folder, "" for root, and its own name */
     char path[JOB_PATH_BYTES];
     int folder_fd;
-    mode_t kind; /* S_IFDIR, ...; folders say it, so that not each file is looked at */
+    mode_t kind; /* S_IFDIR, ...; from the folder, so that not every file needs a stat */
 };
 bool job_entry_stat(const struct job_entry *entry, struct stat *ret_info);
-enum job_walk { WALK_ON, WALK_INTO /* it, where it is a folder */, WALK_END };
+enum job_walk { WALK_ON, WALK_INTO /* into it, if it is a folder */, WALK_END };
 typedef enum job_walk (*job_walk_fn)(void *ctx, const struct job_entry *entry);
 void job_walk(const char *root, job_walk_fn fn, void *ctx);
 
@@ -76,21 +76,22 @@ struct wrapper_job {
     size_t n_argv;
     const struct str *env; /* NAME=VALUE, likewise */
     size_t n_env;
-    bool is_watched;  /* what the node does meanwhile is kept, as the log of ID/monitor */
-    bool is_in_batch; /* the program has all of this process's environment, Slurm's words too */
+    bool is_watched; /* the node's activity meanwhile is recorded, as the log of ID/monitor */
+    bool
+        is_in_batch; /* the program gets this process's whole environment, including Slurm's variables */
 };
-/* A process of its own session that claims the job, runs it, and says in its folder how it ended. It outlives this one. *ret_said: to
-   be closed; it is at its end once the pid is written, or never will be. */
+/* Starts a process in its own session that claims the job, runs it, and records in its folder how it ended. It outlives this process.
+   *ret_said must be closed; it reads EOF once the pid is written, or never will be. */
 MUST_CHECK int wrapper_start(const struct wrapper_job *job, int *ret_said, struct err *err);
 /* For batch.c, which does the same inside a batch job. */
 NORETURN void wrapper_become(const struct wrapper_job *job, int log_fd);
 MUST_CHECK int wrapper_write_pid(const struct wrapper_job *job, struct err *err);
-/* The job's cleanup, then its status. */
+/* Runs the job's cleanup, then writes its status. */
 MUST_CHECK int wrapper_finish(const struct wrapper_job *job, int log_fd, int exit_status);
-int wrapper_exit_status(int status); /* as the shell says it: 128+n where signal n ended it */
-/* What may be sent to a child of ours has its default effect again; nothing is blocked. */
+int wrapper_exit_status(int status); /* as the shell reports it: 128+n if signal n ended it */
+/* Restores the default effect of signals that may be sent to a child of ours; blocks none. */
 void wrapper_reset_signals(void);
-/* fork, of a child that is killed when this process ends, be it before the child's first instruction. */
+/* Forks a child that is killed when this process ends, even before the child's first instruction. */
 pid_t wrapper_fork_tied(void);
 
 #endif

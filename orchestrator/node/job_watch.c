@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the node does while a job runs: a sample every few seconds, less often the longer it lasts, read by judge/monitor.h. A child of
-   the job's wrapper, in its session; it ends by itself, when the job has ended or is gone. */
+/* Records what the node does while a job runs: a sample every few seconds, less often the longer it lasts, read by judge/monitor.h. A
+   child of the job's wrapper, in its session; it ends by itself when the job has ended or is gone. */
 #include "base/base.h"
 
 #include "node/job.h"
@@ -44,7 +44,7 @@ static void put(struct job_watcher *watch, char mark, const char *text)
     strbuf_printf(&watch->out, "%c %s\n", mark, text);
 }
 
-/* A log that cannot be written ends it. */
+/* Ends the process if the log cannot be written. */
 static void flush(struct job_watcher *watch)
 {
     struct err ignored = {0};
@@ -162,7 +162,7 @@ static void sample_gpus(struct job_watcher *watch, size_t n)
     }
     if (ask_smi("csv,noheader", watch->query.ptr, &rows) == TOOL_STUCK) {
         put(watch, '?', "gpu nvidia-smi does not end");
-        strbuf_clear(&watch->query); /* each that is asked would stay, too */
+        strbuf_clear(&watch->query); /* each further call would hang, too */
         return;
     }
     put_lines(watch, 'g', &rows);
@@ -196,7 +196,8 @@ static void put_memory(struct job_watcher *watch)
     }
 }
 
-/* "IF: 16 counters": rx first, of which 4 are kept, then tx. The name and the first number may stand together. */
+/* "IF: 16 counters": rx first, of which 4 are kept, then tx. There may be no blank between the name and the first
+   number. */
 static void put_interface(struct job_watcher *watch, struct str line)
 {
     static const char *const OTHERS[] = {"veth", "docker", "br-"};

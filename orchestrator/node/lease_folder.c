@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WORK/lease: holder ("RUN SECONDS", this node's own clock) and who ("USER@HOST" of that run). Whoever made the folder has it. */
+/* WORK/lease: holder ("RUN SECONDS", this node's own clock) and who ("USER@HOST" of that run). Whoever created the folder holds
+   the lease. */
 #include "base/base.h"
 
 #include "node/serve.h"
@@ -15,7 +16,7 @@
 #define TEXT_MAX  512
 #define TTL_MAX_S (1 << 30)
 #define NAMELESS_OLD                                                                               \
-    120 /* s: a holder that left no name is writing it, unless it is as old as that */
+    120 /* s: a holder without a name is still writing it, unless it is as old as this */
 #define UNKNOWN "unknown"
 
 struct lease {
@@ -23,7 +24,7 @@ struct lease {
     const char *work_folder, *folder;
     struct str run;
     int64_t ttl_s, now_s;
-    struct str holder; /* UNKNOWN: it left no name, or there is none */
+    struct str holder; /* UNKNOWN: it left no name, or there is no holder */
     int64_t since_s;
 };
 
@@ -115,7 +116,7 @@ static bool may_be_taken_over(struct lease *lease)
     return lease->now_s - lease->since_s >= lease->ttl_s && !has_job(lease);
 }
 
-/* Away with it, unless it has become another's meanwhile. 1: it may be made anew; 0: it is held; -1. */
+/* Removes the lease, unless another run took it meanwhile. 1: it may be created again; 0: it is held; -1: error. */
 static int take_away(struct lease *lease, struct err *err)
 {
     const char *stale = arena_printf(&lease->arena, "%s.stale.%d", lease->folder, (int)getpid());
@@ -136,7 +137,7 @@ static int fail(const struct lease *lease, struct err *err)
     return err_set(err, err_code_of_errno(errno), "%s: %s", lease->folder, err_errno_text(errno));
 }
 
-/* 1: it is ours; 0: it is held; -1. */
+/* 1: it is ours; 0: it is held; -1: error. */
 static int take(struct lease *lease, struct err *err)
 {
     int rc;
@@ -174,7 +175,7 @@ static int serve(const struct server *server, struct lease *lease, bool is_take,
         return say_held(lease, text);
     }
     if (rc < 0 || (is_take && sign(lease, who, &err) < 0)) {
-        err.code = ERR_DISK; /* whatever it is that takes no files */
+        err.code = ERR_DISK; /* whatever the reason */
         return serve_failed(text, "the lease cannot be written", &err);
     }
     return 0;

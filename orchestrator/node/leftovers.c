@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runs have left here: listed, a line for each thing, and removed. Names with a tab or a line break are none of ours. */
+/* Lists what runs have left here, one per line, and removes it. Names with a tab or a line break are never ours. */
 #include "base/base.h"
 
 #include "node/serve.h"
@@ -20,7 +20,7 @@
 struct left_scan {
     struct arena *arena;
     const char *root; /* of the jobs */
-    const char *work; /* NULL: it is not looked at */
+    const char *work; /* NULL: not scanned */
     int64_t now_s, older_than_s;
     struct strbuf *text;
 };
@@ -37,7 +37,7 @@ static const char *state_of(const char *dir)
     static const char *const NAMES[] = {"absent", "running", "ended", "lost"};
     struct job_look look;
     job_look(dir, &look);
-    /* Its wrapper is gone, its program may not be. */
+    /* Its wrapper is gone, but its program may still run. */
     return look.state == LOOK_LOST && look.wrapper.is_of_boot && job_has_session(look.wrapper.pid)
                ? "orphaned"
                : NAMES[look.state];
@@ -83,7 +83,7 @@ static int scan_containers(struct left_scan *scan, const char *engine, const cha
     struct str rest, id;
     strbuf_init(&ids, ENGINE_BYTES);
     if (tool_run(list, ENGINE_LIMIT, true, &ids) != 0) {
-        return err_set(err, ERR_CONTAINER, "its container engine does not answer: %s",
+        return err_set(err, ERR_CONTAINER, "the container engine does not answer: %s",
                        one_line(arena, &ids));
     }
     rest = strbuf_str(&ids);
@@ -91,7 +91,7 @@ static int scan_containers(struct left_scan *scan, const char *engine, const cha
         CLEANUP(strbuf) struct strbuf said;
         const char *const ask[] = {engine, "inspect", "-f", form, str_z(arena, id), NULL};
         strbuf_init(&said, ENGINE_BYTES);
-        /* One that has gone meanwhile is not left there. */
+        /* A container that has gone meanwhile is not a leftover. */
         if (id.len && tool_run(ask, ENGINE_LIMIT, false, &said) == 0) {
             strbuf_printf(scan->text, "%.*s\n", STR_ARG(str_trim(strbuf_str(&said))));
         }
@@ -111,7 +111,7 @@ static void scan_lease(struct left_scan *scan)
     }
 }
 
-/* Half-written: what a relay or an interrupted copy leaves, and leases that were being taken over. */
+/* Half-written files of a relay or an interrupted copy, and leases that were being taken over. */
 static bool is_partial(const char *below, const char *name, bool is_folder)
 {
     if (is_folder) {
@@ -171,10 +171,11 @@ int serve_scan(struct server *server, const struct node_request *request, struct
         job_walk(scan.work, note_partial, &scan);
     }
     strbuf_add_z(text, "end\n");
-    return text->is_full ? serve_failed(text, "more is left there than one answer holds", NULL) : 0;
+    return text->is_full ? serve_failed(text, "more is left there than an answer can hold", NULL)
+                         : 0;
 }
 
-/* What is gone already is no failure. */
+/* It is not a failure if it is gone already. */
 static int remove_one(const struct server *server, const char *engine, const struct str *pair,
                       struct err *err)
 {
@@ -190,7 +191,7 @@ static int remove_one(const struct server *server, const char *engine, const str
             return err_set(err, ERR_NODE, "container %s is still there: %s", name,
                            one_line(&arena, &said));
         }
-        /* As its job's cleanup may have done meanwhile. */
+        /* Its job's cleanup may have removed it meanwhile. */
         bool was_gone = str_find(strbuf_str(&said), STR_LIT("o such container")) >= 0;
         return status == 0 || was_gone
                    ? 0
@@ -200,7 +201,7 @@ static int remove_one(const struct server *server, const char *engine, const str
         return slurm_scancel(name, err);
     }
     if (!serve_is_plain_id(pair[1])) {
-        return err_set(err, ERR_NODE, "%s is no plain relative path", name);
+        return err_set(err, ERR_NODE, "%s is not a plain relative path", name);
     }
     if (str_eq_z(pair[0], "lease")) {
         return lease_remove(server, pair[1], err);
@@ -221,5 +222,6 @@ int serve_remove(struct server *server, const struct node_request *request, stru
             first = err;
         }
     }
-    return first.code == ERR_NONE ? 0 : serve_failed(text, "not all could be removed", &first);
+    return first.code == ERR_NONE ? 0
+                                  : serve_failed(text, "not everything could be removed", &first);
 }

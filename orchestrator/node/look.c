@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job's folder says, and writing into it. */
+/* Reading and writing the files of a job's folder. */
 #include "base/base.h"
 
 #include "node/job.h"
@@ -91,7 +91,7 @@ bool job_read_pid(const char *dir, struct job_pid *ret_pid)
     if (!str_next(&rest, ' ', &pid) || !str_next(&rest, ' ', &start) ||
         str_to_i64(pid, 1, INT32_MAX, &number, &ignored) < 0 ||
         str_to_i64(start, 0, INT64_MAX, &ticks, &ignored) < 0) {
-        *ret_pid = (struct job_pid){0}; /* a file of that name, and nobody's */
+        *ret_pid = (struct job_pid){0}; /* the file exists, but names no process */
         return true;
     }
     *ret_pid = (struct job_pid){.pid = (pid_t)number,
@@ -138,7 +138,7 @@ void job_look(const char *dir, struct job_look *ret_look)
                              : LOOK_RUNNING;
         }
     }
-    /* Last: a wrapper that was alive a moment ago may have written it since. */
+    /* Read again last: a wrapper that was alive a moment ago may have written it since. */
     if (job_read_status(dir, &look.exit_status)) {
         look.state = LOOK_ENDED;
     }
@@ -170,10 +170,10 @@ int job_put(const char *path, struct str text, bool is_synced, struct err *err)
 {
     char part[JOB_PATH_BYTES];
     CLEANUP(fd) int fd = -1;
-    /* A start whose channel was lost may still be ending when it is made again: each has a name of its own. */
+    /* A start whose channel was lost may still be finishing when it is requested again: each uses a name of its own. */
     int len = snprintf(part, sizeof(part), "%s.part.%d", path, (int)getpid());
     if (len < 0 || (size_t)len >= sizeof(part)) {
-        return err_set(err, ERR_IO, "%s: a path of too many bytes", path);
+        return err_set(err, ERR_IO, "%s: the path is too long", path);
     }
     fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) {

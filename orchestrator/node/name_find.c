@@ -26,7 +26,7 @@ struct addresses {
     uint16_t port;
 };
 
-/* A number, with a zone where it has one ("fe80::1%eth0"). */
+/* A numeric address, with its zone if it has one ("fe80::1%eth0"). */
 static bool add_number(struct addresses *found, struct str text)
 {
     char number[INET6_ADDRSTRLEN + IF_NAMESIZE + 2];
@@ -126,7 +126,7 @@ static void begin_getent(struct getent *getent, struct name_ask *ask)
     tool_begin(&getent->tool, tool_program, &getent->program, GETENT_LIMIT);
 }
 
-/* Side by side: a name server that is gone keeps each of them waiting. */
+/* In parallel, because an unreachable name server delays each of them. */
 static void await_getents(struct getent *getents, size_t n, uint16_t port)
 {
     size_t n_over = 0;
@@ -184,7 +184,7 @@ size_t address_find(const char *name, uint16_t port, struct net_address ret[NET_
     return ask.n;
 }
 
-/* ---- the way there ---- */
+/* ---- routes ---- */
 
 struct route_ask {
     struct nlmsghdr head;

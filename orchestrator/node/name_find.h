@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of machines. The program is static, so that the C library's own look-up would want libraries of the node's: numbers are read
-   here, then /etc/hosts, then `getent` is asked, which answers as every other program there would be. */
+/* Host names. In a static program the C library's resolver would need shared libraries of the node: so numeric addresses are parsed
+   here, then /etc/hosts is read, then `getent` is run, which resolves names as for any other program there. */
 #ifndef NODE_NAME_FIND_H
 #define NODE_NAME_FIND_H
 
@@ -13,9 +13,9 @@ struct name_ask {
     size_t n;                                    /* 0: the name does not resolve */
 };
 
-/* All of them, with that port. */
+/* Finds the addresses of all names, with that port. */
 void addresses_find(struct name_ask *asks, size_t n, uint16_t port);
-/* One. Returns how many addresses it has. */
+/* Finds those of one name. Returns their number. */
 size_t address_find(const char *name, uint16_t port, struct net_address ret[NET_ADDRESSES_MAX]);
 /* The name of the interface through which it is reached, in the arena; NULL: none. */
 const char *address_route(struct arena *arena, const struct net_address *address);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `reperf-node bench ...` measures (node/gauge.h), `reperf-node relay ...` passes a stream on (node/relay_server.h), `reperf-node batch DIR` is a batch job of Slurm
-   (node/batch.c). reperf-node WORK:
-   serves the jobs of WORK over its stdin and stdout (codec/node_wire.h) until stdin ends. The orchestrator puts it on a node and starts
-   it there (fleet/remote_node.c). What it keeps in memory is a relay, which ends with it, and is begun again by the orchestrator: so it
-   may be killed and started again at any moment, and the jobs that it started go on without it. Linked statically: it runs on any
-   Linux of its machine. */
+   (node/batch.c). reperf-node WORK: serves the jobs of WORK over its stdin and stdout (codec/node_wire.h) until stdin ends. The orchestrator puts it on a node and
+   starts it there (fleet/remote_node.c). Its only state in memory is a relay, which ends with it and is started again by the orchestrator: so it may be killed and
+   started again at any moment, and the jobs that it started go on without it. Linked statically: it runs on any Linux of its architecture. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +21,7 @@
 
 #define READ_BYTES 65536
 #define IDLE_MS                                                                                    \
-    (10 * 60 *                                                                                     \
-     1000) /* of a channel whose other end may be gone without a word; it may be opened again */
+    (10 * 60 * 1000) /* of a channel whose other end may have disappeared; it may be opened again */
 #define RELAY_IDLE_MS   (60 * 1000)
 #define PART_AGE_S      3600
 #define OTHER_AGE_S     (30 * 24 * 3600)
@@ -45,7 +42,7 @@ static int answer(struct server *server, const struct node_request *request)
     return fs_write_all(STDOUT_FILENO, frame.ptr, frame.len, "the channel", &err);
 }
 
-/* All whole requests of what came. -1: none of ours, or nobody listens. */
+/* Serves all complete requests received. -1: not one of ours, or nobody listens. */
 static int serve_all(struct server *server, struct strbuf *input)
 {
     size_t used = 0;
@@ -68,7 +65,7 @@ static int serve_all(struct server *server, struct strbuf *input)
     }
 }
 
-/* A full pipe blocks: whoever asked reads the answer, or is gone. */
+/* A full pipe blocks: the other end reads the answer, or is gone. */
 static int serve_channel(struct server *server)
 {
     CLEANUP(strbuf) struct strbuf input;
@@ -81,7 +78,7 @@ static int serve_channel(struct server *server)
             if (!server->relay) {
                 return 0;
             }
-            relay_child_end(server); /* nobody asks for it any more */
+            relay_child_end(server); /* nobody needs it any more */
             continue;
         }
         len = read(server->input_fd, bytes, sizeof(bytes));
@@ -106,7 +103,8 @@ static int say_hello(const char *self)
     return fs_write_all(STDOUT_FILENO, hello, strlen(hello), "the channel", &err);
 }
 
-/* In a folder where this program was put: what puts that were cut off left goes after an hour, other versions after a month. */
+/* In the folder where this program was installed: removes remains of interrupted uploads after an hour, other versions after a
+   month. */
 static void tidy(const char *folder, const char *own_name)
 {
     DIR *dir = opendir(folder);
@@ -132,7 +130,7 @@ static void tidy_all(const char *self, const char *work)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *slash = strrchr(self, '/');
     const char *own_name = slash ? slash + 1 : self;
-    if (slash && strncmp(own_name, "reperf-node-", 12) == 0) { /* it was put there */
+    if (slash && strncmp(own_name, "reperf-node-", 12) == 0) { /* it was installed there */
         tidy(arena_printf(&arena, "%.*s", (int)(slash - self), self), own_name);
         tidy(arena_printf(&arena, "%s/bin", work), own_name);
     }
@@ -167,8 +165,8 @@ int main(int argc, char **argv)
         return relay_main(argv[2], argc == 4 ? argv[3][0] - '0' : -1);
     }
     if (argc != 2 || argv[1][0] != '/') {
-        fprintf(stderr, "usage: reperf-node WORK, which is an absolute folder; reperf starts it on "
-                        "a node and speaks to it over its stdin and stdout\n");
+        fprintf(stderr, "usage: reperf-node WORK, an absolute folder; reperf starts it on a node "
+                        "and talks to it over its stdin and stdout\n");
         return STATUS_USAGE;
     }
     server.work_folder = argv[1];
@@ -178,7 +176,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "reperf-node: /dev/null: %s\n", err_errno_text(errno));
         return STATUS_PROTOCOL;
     }
-    (void)dup2(null_fd, STDERR_FILENO); /* the channel carries frames alone */
+    (void)dup2(null_fd, STDERR_FILENO); /* the channel carries only frames */
     close(null_fd);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGCHLD, SIG_DFL);

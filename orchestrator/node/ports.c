@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who reaches whom at a port: a listener that tells who it is, and tries of all peers at once. The listener ends with the channel that
-   asked for it, at the latest after a minute. */
+/* Which nodes reach each other at a port: a listener that identifies itself, and attempts to connect to all peers at once. The
+   listener ends with the channel that requested it, or after a minute. */
 #include "base/base.h"
 
 #include "node/serve.h"
@@ -69,7 +69,7 @@ int serve_listen(struct server *server UNUSED, const struct node_request *reques
     if (request->n_fields != 2 || !serve_number(request, 0, PORT_MAX, &port) || port < 1) {
         return serve_bad(text);
     }
-    /* Where it should be; else anywhere. */
+    /* At the requested address; else at any. */
     size_t n = address_find(request->fields[1].ptr, (uint16_t)port, found);
     struct net_address any = {.at.v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)},
                               .len = sizeof(struct sockaddr_in)};
@@ -187,7 +187,7 @@ static void try_all(struct arena *arena, struct port_attempt *attempts, size_t n
     }
 }
 
-/* Each address of each name at once, all first ones first. Returns how many. */
+/* Tries every address of every name at once, the first ones first. Returns how many. */
 static size_t begin_all(struct arena *arena, struct port_attempt *attempts,
                         const struct name_ask *peers, size_t n_peers, struct port_attempt ***ret_of)
 {
@@ -206,7 +206,7 @@ static size_t begin_all(struct arena *arena, struct port_attempt *attempts,
     return n;
 }
 
-/* An address that is open, else what came of the first. */
+/* An address that is open, else the result of the first. */
 static const struct port_attempt *best_of(struct port_attempt *const *of, size_t n)
 {
     const struct port_attempt *best = of[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node has already, and whether the rest fits. */
+/* Which files a node has already, and whether the rest fits. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static void beat(void *ctx, uint64_t bytes UNUSED)
     }
 }
 
-/* Which of an item's files, below folder, are right: is_right marks those to look at. */
+/* Which of an item's files below folder are correct: is_right marks those to check. */
 static int pick(struct relay *relay, const struct relay_item *item, const char *folder,
                 uint8_t *is_right, struct err *err)
 {
@@ -55,7 +55,7 @@ static int pick(struct relay *relay, const struct relay_item *item, const char *
     return 0;
 }
 
-/* A file of another size is another file: it need not be read. The mode counts where it says that a program may run. */
+/* A file of another size is another file and need not be read. Of the mode only the executable bit counts. */
 static bool has_size(int folder_fd, const struct relay_file *file, bool must_run)
 {
     struct stat info;
@@ -90,7 +90,7 @@ static bool sees_mark(const struct relay_item *item, int folder_fd)
     return len == RELAY_MARK_HEX && memcmp(text, item->mark_hex, RELAY_MARK_HEX) == 0;
 }
 
-/* All files' sizes are looked at by each node; the bytes are read by all nodes together once, each its part. */
+/* Each node checks the sizes of all files; the bytes are read once by all nodes together, each its part. */
 static int look_at_shared(struct relay *relay, const struct relay_item *item, bool *ret_is_shared,
                           struct err *err)
 {
@@ -142,7 +142,7 @@ int relay_look(struct relay *relay, struct err *err)
     return 0;
 }
 
-/* ---- room ---- */
+/* ---- disk space ---- */
 
 struct disk { /* one file system */
     dev_t device;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The relay of a staging, which is this program once more: its order comes by requests, what it says goes back by them, and where its
-   port is not reached its stream comes by them, too. It ends with this process, whose end of its pipe it watches. */
+/* The relay of a staging, another process of this program: its order arrives in requests, its output goes back in their answers, and
+   if its port cannot be reached its stream arrives in requests, too. It ends with this process, whose end of its pipe it watches. */
 #include "base/base.h"
 
 #include "node/serve.h"
@@ -32,7 +32,7 @@ struct relay_child {
     pid_t pid; /* 0: not begun */
     int out_fd, feed_fd;
     struct strbuf said;
-    bool is_over; /* it says no more */
+    bool is_over; /* its output has ended */
     int status;
 };
 
@@ -123,7 +123,7 @@ int serve_relay(struct server *server, const struct node_request *request, struc
     struct str bytes = request->fields[2];
     if (!child || child->pid || child->order_bytes != (uint64_t)offset ||
         bytes.len > RELAY_ORDER_MAX - child->order_bytes) {
-        return serve_failed(text, "what came before of the relay's order is not here", NULL);
+        return serve_failed(text, "an earlier part of the relay's order is missing", NULL);
     }
     if (fs_write_all(child->order_fd, bytes.ptr, bytes.len, "a relay's order", &err) < 0 ||
         (is_last && begin(server, child, &err) < 0)) {
@@ -149,7 +149,7 @@ static void take_said(struct relay_child *child)
             child->is_over = true;
             while (waitpid(child->pid, &status, 0) < 0) {
                 if (errno != EINTR) {
-                    status = 127 << 8; /* it was reaped: nobody knows */
+                    status = 127 << 8; /* already reaped: status unknown */
                     break;
                 }
             }
@@ -195,7 +195,7 @@ int serve_hear(struct server *server, const struct node_request *request, struct
 
 /* ---- a stream for it ---- */
 
-/* It is heard meanwhile: it might wait for that. How it has ended is what HEAR says. */
+/* Reads its output meanwhile, since it might wait for that. HEAR reports how it ended. */
 int serve_feed(struct server *server, const struct node_request *request, struct strbuf *text)
 {
     struct relay_child *child = server->relay;

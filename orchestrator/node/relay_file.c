@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that come in on a node. The order is trusted to name the roots; below them no symlink is followed. */
+/* Files that arrive on a node. The order is trusted to name the roots; below them no symlink is followed. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/fs.h"
 #include "node/relay_impl.h"
 
-#define RESERVE_MIN_BYTES (16u << 20) /* smaller files need no room kept for them */
+#define RESERVE_MIN_BYTES (16u << 20) /* smaller files need no preallocation */
 #define PREFIX_CHUNK      (1u << 20)
 #define SYNC_EACH_MAX     64
 #define PARTIAL_TRIES     100
@@ -56,8 +56,8 @@ uint64_t relay_partial_bytes(struct relay *relay, size_t idx)
     }
     partial_name(file, "", name, sizeof(name));
     fd = beneath_open(root_fd, name, O_RDONLY | O_NONBLOCK, 0);
-    /* One that is whole or longer was not checked against its digest, or did not pass: it comes again. So does one that another staging
-       writes, which the order's file could not go on with (try_partial). */
+    /* A partial that is complete or longer was not checked against its digest, or failed: it is sent again. So is one that another
+       staging is writing, which could not be continued (try_partial). */
     if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||
         (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)) {
         return 0;
@@ -76,7 +76,8 @@ static int failed(const struct relay *relay, const struct relay_file *file, cons
                    err_errno_text(errno));
 }
 
-/* Still the file of that name: another staging of the same folder may have finished or dropped it before it was locked here. */
+/* Whether it still has that name: another staging of the same folder may have finished or dropped it before it was locked
+   here. */
 static bool is_still_named(int root_fd, const char *name, int fd)
 {
     struct stat mine;
@@ -86,7 +87,7 @@ static bool is_still_named(int root_fd, const char *name, int fd)
            mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
 }
 
-/* One try; false with errno set: ENOENT or EAGAIN where another staging got in between. */
+/* One attempt; false with errno set: ENOENT or EAGAIN if another staging interfered. */
 static bool try_partial(struct relay_incoming *incoming)
 {
     char own[48];
@@ -110,8 +111,8 @@ static bool try_partial(struct relay_incoming *incoming)
     return incoming->fd >= 0;
 }
 
-/* Locked, so that two stagings of one file do not write into each other's. They share the folder of partials too, which each
-   removes when it is empty: so what is gone in between is made again. */
+/* Locked, so that two stagings of one file do not write to the same partial. They share the folder of partials, too, which
+   each removes when it is empty: so it is created again if it disappears. */
 static int open_partial(const struct relay *relay, struct relay_incoming *incoming, struct err *err)
 {
     for (int i = 0; i < PARTIAL_TRIES; i++) {
@@ -125,7 +126,8 @@ static int open_partial(const struct relay *relay, struct relay_incoming *incomi
     return failed(relay, incoming->file, "write", err);
 }
 
-/* Few files one by one, so that nobody waits for what others write to the same disk; many at once at the end. */
+/* Few files are synced one by one, so that none waits for others' writes to the same disk; many are synced together at
+   the end. */
 static bool syncs_each(const struct relay *relay)
 {
     return relay->order.n_files <= SYNC_EACH_MAX;
@@ -156,7 +158,7 @@ int relay_incoming_open(struct relay *relay, size_t idx, uint64_t offset,
         return err_set(err, ERR_INTEGRITY, "stream: a hole in %s", file->path);
     }
     incoming->written_bytes = incoming->resume_bytes;
-    /* Keeps room where the file system can, so that a full disk is known before the last byte. */
+    /* Preallocates if the file system can, so that a full disk is noticed early. */
     if (file->size_bytes - incoming->resume_bytes >= RESERVE_MIN_BYTES &&
         fallocate(incoming->fd, FALLOC_FL_KEEP_SIZE, (off_t)incoming->resume_bytes,
                   (off_t)(file->size_bytes - incoming->resume_bytes)) < 0 &&
@@ -180,7 +182,7 @@ void relay_incoming_free(struct relay_incoming *incoming)
 
 /* ---- bytes ---- */
 
-/* Cuts off what is there already; false: all of it. */
+/* Cuts off the part that exists already; false: all of it. */
 static bool clip(uint64_t have_bytes, uint64_t offset, const uint8_t **bytes, size_t *len)
 {
     uint64_t skip = have_bytes > offset ? have_bytes - offset : 0;
@@ -206,7 +208,7 @@ int relay_incoming_write(struct relay_incoming *incoming, uint64_t offset, const
                            err_errno_text(errno));
         }
         if (n > 0) {
-            /* The disk begins at once, so that the end of a large file is not a long wait. */
+            /* Starts writing to disk at once, so that the end of a large file does not mean a long wait. */
             (void)sync_file_range(incoming->fd, (off64_t)incoming->written_bytes, n,
                                   SYNC_FILE_RANGE_WRITE);
             incoming->written_bytes += (uint64_t)n;
@@ -308,7 +310,7 @@ static int name_it(struct relay_incoming *incoming, struct err *err)
     return 0;
 }
 
-/* What a relay that died meanwhile left of the same file. */
+/* Removes the partial of the same file that a dead relay left. */
 static void drop_other_partial(const struct relay_incoming *incoming)
 {
     char name[96];

@@ -116,7 +116,7 @@ static void release(struct relay *relay)
     struct err ignored = {0};
     pool_free(relay->pool);
     fd_close(&relay->next_fd);
-    /* Costs time the next time, no truth. */
+    /* A loss costs time at the next start, nothing else. */
     if (relay->cache && digest_cache_save(relay->cache, &ignored) < 0) {
         log_line(LOG_WARN, "%s", ignored.msg);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream on a node: blocks come in from the side of the orchestrator into a ring; each is passed on, hashed and written, by
-   whoever is free, in its order. A ring's place is free again when all three are done with it, so that the slowest sets the pace. */
+/* A stream on a node: blocks arrive from the orchestrator's side in a ring; each is passed on, hashed and written, in order. A slot
+   of the ring is free again when all three are done with it, so that the slowest sets the pace. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -17,14 +17,14 @@
 
 #define RING_BLOCKS 16
 #define TICK_MS     500
-#define QUIET_NS    (2 * NS_PER_S) /* after it a new connection may take a stream's place */
+#define QUIET_NS    (2 * NS_PER_S) /* after it a new connection may replace a stream */
 
 struct relay_block {
     uint8_t bytes[RELAY_HEADER_BYTES + RELAY_BLOCK_BYTES];
-    size_t len; /* header and body, once the header is there */
+    size_t len; /* header and body, once the header was received */
     struct relay_frame frame;
     struct relay_incoming *incoming; /* NULL: not wanted here */
-    bool is_last;                    /* of its file, and it is wanted */
+    bool is_last;                    /* last of its file, which is wanted */
 };
 
 enum lane_kind { LANE_HASH, LANE_WRITE, LANE_COUNT };
@@ -48,7 +48,7 @@ struct relay_flow {
     uint32_t down_node;
     int64_t down_ns, up_ns; /* of the last progress */
     struct relay_incoming *incoming;
-    size_t incoming_idx; /* the file that the stream is in; SIZE_MAX: none */
+    size_t incoming_idx; /* the file that is being received; SIZE_MAX: none */
     bool has_end;
 };
 
@@ -96,7 +96,7 @@ static int tend_lane(struct relay_flow *stream, struct relay_lane *lane, bool mu
     return 0;
 }
 
-/* Blocks that both lanes have passed: a file's last one ends it. */
+/* Blocks done by both lanes: the last one of a file completes it. */
 static int finish_blocks(struct relay_flow *stream, struct err *err)
 {
     uint64_t done = stream->lanes[LANE_HASH].n_done;
@@ -201,12 +201,12 @@ static int send_down(struct relay_flow *stream, struct err *err)
     }
     if (stream->down_fd >= 0 && stream->n_out < stream->n_in &&
         relay_now_ns(stream->relay) - stream->down_ns > RELAY_STALL_NS) {
-        return lose_down(stream, "it takes nothing any more", err);
+        return lose_down(stream, "it no longer accepts data", err);
     }
     return 0;
 }
 
-/* The next node says nothing after the proofs: what can be read is its end. */
+/* The next node sends nothing after the proofs: if there is something to read, it has closed. */
 static int look_down(struct relay_flow *stream, struct err *err)
 {
     char byte;
@@ -223,7 +223,7 @@ static int look_down(struct relay_flow *stream, struct err *err)
 
 /* ---- what comes in ---- */
 
-/* A whole block: what is it to us? */
+/* Handles a complete block. */
 static int take_block(struct relay_flow *stream, struct relay_block *block, struct err *err)
 {
     struct relay *relay = stream->relay;
@@ -237,7 +237,7 @@ static int take_block(struct relay_flow *stream, struct relay_block *block, stru
     }
     file = frame->file < relay->order.n_files ? &relay->order.files[frame->file] : NULL;
     if (!file || frame->offset + frame->len > file->size_bytes) {
-        return err_set(err, ERR_INTEGRITY, "stream: bytes of no file");
+        return err_set(err, ERR_INTEGRITY, "stream: data outside any file");
     }
     relay->received_bytes += frame->len;
     if (frame->file != stream->incoming_idx) {
@@ -257,18 +257,18 @@ static int take_block(struct relay_flow *stream, struct relay_block *block, stru
         return 0;
     }
     if (frame->offset != stream->incoming->next_bytes) {
-        return err_set(err, ERR_INTEGRITY, "stream: a file out of its order");
+        return err_set(err, ERR_INTEGRITY, "stream: a file out of order");
     }
     stream->incoming->next_bytes += frame->len;
     block->incoming = stream->incoming;
     block->is_last = stream->incoming->next_bytes == file->size_bytes;
     if (block->is_last) {
-        stream->incoming = NULL; /* from here on the block's */
+        stream->incoming = NULL; /* owned by the block from here on */
     }
     return 0;
 }
 
-/* One recv. 1: there may be more, 0: not now, -1. is_eof: the other side has ended it. */
+/* One recv. 1: there may be more; 0: not now; -1: error. is_eof: the other side has closed. */
 static int receive(struct relay_flow *stream, bool *ret_is_eof, struct err *err)
 {
     struct relay_block *block = &stream->ring[stream->n_in % RING_BLOCKS];
@@ -337,14 +337,14 @@ static int wait_for_work(struct relay_flow *stream, int listen_fd, struct err *e
     if (fds[1].revents && stream->down_fd >= 0 && look_down(stream, err) < 0) {
         return -1;
     }
-    /* Only who knows the token takes its place. */
+    /* Only a peer that knows the token replaces it. */
     return fds[4].revents &&
                    relay_accept(listen_fd, relay->order.token, &relay->next_fd, &ignored) == 0
                ? 1
                : 0;
 }
 
-/* Until its end, its breaking off, or another connection that takes its place. 0, or -1: the relay ends. What is wrong with the
+/* Runs until the stream ends, breaks off, or is replaced by another connection. 0, or -1: the relay ends. An error of the
    stream itself goes to ret_why. */
 static int pump(struct relay_flow *stream, int listen_fd, struct err *ret_why, struct err *err)
 {
@@ -372,7 +372,7 @@ static int pump(struct relay_flow *stream, int listen_fd, struct err *ret_why, s
     return 0;
 }
 
-/* A stream that broke off leaves what it brought. */
+/* A broken stream keeps what it delivered. */
 static int end_stream(struct relay_flow *stream, struct err *err)
 {
     int result = tend_lanes(stream, true, err);
@@ -380,7 +380,7 @@ static int end_stream(struct relay_flow *stream, struct err *err)
         struct err ignored = {0};
         if (stream->lanes[idx].is_busy &&
             pool_wait(stream->relay->pool, &stream->lanes[idx].job, &ignored) < 0) {
-            continue; /* the first error stands */
+            continue; /* the first error counts */
         }
     }
     for (uint64_t at = stream->n_over; result < 0 && at < stream->n_in; at++) {
@@ -425,7 +425,7 @@ static int wait_for_stream(struct relay *relay, int listen_fd, int *ret_fd, bool
             *ret_fd = fcntl(relay->opts->feed_fd, F_DUPFD_CLOEXEC, 0);
             return *ret_fd < 0 ? err_set(err, ERR_INTERNAL, "fcntl: %s", err_errno_text(errno)) : 0;
         }
-        /* Who does not know the token is sent away, and the next one is waited for. */
+        /* A peer that does not know the token is rejected; waits for the next one. */
         if (fds[0].revents && relay_accept(listen_fd, relay->order.token, ret_fd, &why) == 0) {
             return 0;
         }
@@ -462,8 +462,8 @@ static int take_stream(struct relay *relay, int listen_fd, struct err *err)
         *err = end_err;
         result = -1;
     }
-    /* What only its writer could have done to a file here ends the relay; a broken stream does not, unless it came by requests: then
-       the rest of it would be taken for the next one. */
+    /* A file that only its sender can have spoilt ends the relay; a broken stream does not, unless it arrived in requests: then the
+       rest of it would be taken for the next one. */
     if (result == 0 && why.code == ERR_INTEGRITY && is_fed) {
         return err_set(err, ERR_NET, "%s", why.msg);
     }

@@ -18,11 +18,11 @@
 #include "node/job.h"
 
 #define ID_MAX         512
-#define START_WAIT_NS  (15 * NS_PER_S) /* for a wrapper to say that it is there */
+#define START_WAIT_NS  (15 * NS_PER_S) /* for a wrapper to announce itself */
 #define START_LOOK_MS  10
 #define EARLY_WAIT_MS  1000
 #define WAIT_MAX_MS    60000
-#define LOOK_MS        20 /* where nothing tells when a job ends */
+#define LOOK_MS        20 /* if nothing signals a job's end */
 #define CHUNK_BYTES    65536
 #define DIGEST_NOTHING "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
@@ -79,7 +79,7 @@ bool serve_number(const struct node_request *request, size_t field, int64_t max,
 
 int serve_bad(struct strbuf *text)
 {
-    return serve_failed(text, "a request that is none of its operation", NULL);
+    return serve_failed(text, "a malformed request for its operation", NULL);
 }
 
 /* ---- looking and waiting ---- */
@@ -94,7 +94,7 @@ static int pidfd_of(pid_t pid)
 #endif
 }
 
-/* All but the relay, whose status is wanted. */
+/* All except the relay, whose status is needed. */
 static void reap_children(const struct server *server)
 {
     siginfo_t ended = {0};
@@ -106,8 +106,8 @@ static void reap_children(const struct server *server)
     }
 }
 
-/* Until it runs no more, the time is up, or the channel has something to say. The kernel tells when a process ends; where it cannot
-   (before Linux 5.3), or no process is known yet, it is looked again and again. */
+/* Waits until the job has ended, the time is up, or the channel has input. The kernel signals the end of a process; if it cannot
+   (before Linux 5.3), or no process is known yet, this polls. */
 static void wait_for_end(const struct server *server, struct asked_job *job, int64_t wait_ms,
                          struct job_look *look)
 {
@@ -118,7 +118,7 @@ static void wait_for_end(const struct server *server, struct asked_job *job, int
         int64_t left_ms = (until_ns - now_ns() + NS_PER_MS - 1) / NS_PER_MS;
         if (pid_fd < 0 && look->wrapper.pid) {
             pid_fd = pidfd_of(look->wrapper.pid);
-            job_look(job->dir, look); /* it is that process whose end we are told */
+            job_look(job->dir, look); /* so the pidfd is that process's */
             continue;
         }
         struct pollfd fds[2] = {{.fd = server->input_fd, .events = POLLIN},
@@ -147,7 +147,7 @@ static int say_look(struct asked_job *job, const struct job_look *look, struct s
     static const char *const NAMES[] = {"absent", "running", "ended", "lost"};
     struct err err = {0};
     uint64_t size = log_size(job);
-    /* Lost, and the disk is full: then that is why it has no status. */
+    /* Lost, and the disk is full: then that is why there is no status. */
     if (look->state == LOOK_LOST && job_probe(job->dir, &err) < 0) {
         return serve_failed(text, "", &err);
     }
@@ -200,7 +200,7 @@ int serve_sha256(const char *path, char *ret_hex, struct err *err)
 {
     struct digest_value value;
     if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
-        return err_wrap(err, "its digest could not be made");
+        return err_wrap(err, "its digest could not be computed");
     }
     hex_encode(value.sha256, SHA256_BYTES, ret_hex);
     return 0;
@@ -231,7 +231,7 @@ static int serve_read(struct asked_job *job, const struct node_request *request,
     return read_from(job, offset, most, text);
 }
 
-/* Nothing of it runs on; then its log is what it will be. */
+/* Nothing of it runs any more, so its log is final. */
 static int reap(const struct server *server, struct asked_job *job, int64_t offset, int64_t most,
                 struct strbuf *text)
 {
@@ -304,7 +304,7 @@ static int claim_and_run(struct asked_job *job, const struct node_request *reque
                : wrapper_start(wrapper, ret_said, err);
 }
 
-/* Until its pid is written, whoever claimed it. */
+/* Waits until its pid is written, whoever claimed it. */
 static int await_wrapper(struct asked_job *job, int said_fd, struct err *err)
 {
     int64_t until_ns = now_ns() + START_WAIT_NS;
@@ -373,7 +373,7 @@ static int serve_forget(const struct server *server, struct asked_job *job, stru
     if (fs_remove_tree(job->dir, &err) < 0) {
         return serve_failed(text, "", &err);
     }
-    for (;;) { /* the folders above it, as long as they are empty */
+    for (;;) { /* also the folders above it, as long as they are empty */
         while (folder.len && folder.ptr[folder.len - 1] != '/') {
             folder.len--;
         }
@@ -388,7 +388,7 @@ static int serve_forget(const struct server *server, struct asked_job *job, stru
     }
 }
 
-/* Made where it is not there; its path without symlinks. */
+/* Creates the folder if it is missing; answers with its path without symlinks. */
 static int serve_folder(struct server *server, const struct node_request *request UNUSED,
                         struct strbuf *text)
 {
@@ -410,7 +410,7 @@ static int serve_job(struct server *server, const struct node_request *request, 
     struct asked_job job = {.arena = ARENA_EMPTY};
     int status = NODE_FAILED;
     if (request->n_fields < 1 || !serve_is_plain_id(request->fields[0])) {
-        return serve_failed(text, "a job's id is no plain relative path", NULL);
+        return serve_failed(text, "a job's id is not a plain relative path", NULL);
     }
     job.id = request->fields[0].ptr;
     job.dir = arena_printf(&job.arena, "%s/jobs/%s", server->work_folder, job.id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked over the channel, done: one request, one answer. What it waits for ends early when something more is to be read. */
+/* Serves requests of the channel: one request, one answer. A wait ends early when there is more input. */
 #ifndef NODE_SERVE_H
 #define NODE_SERVE_H
 
@@ -11,10 +11,9 @@ struct relay_child;
 
 struct server {
     const char *work_folder;
-    const char *self; /* this program's path */
-    struct relay_child
-        *relay;   /* NULL: none; what of it is here is lost with this process, and it with that */
-    int input_fd; /* the channel's; readable, or at its end: a wait is over */
+    const char *self;          /* this program's path */
+    struct relay_child *relay; /* NULL: none; ends with this process */
+    int input_fd;              /* the channel's; readable, or at its end: ends a wait */
 };
 
 /* Appends the text of the answer; returns its status. */
@@ -53,19 +52,19 @@ MUST_CHECK int slurm_scancel(const char *number, struct err *err);
 void relay_child_end(struct server *server);
 pid_t relay_child_pid(const struct server *server); /* 0: none */
 
-/* lease_folder.c: false: nobody has the node. A holder that left no name is "unknown". */
+/* lease_folder.c. False: nobody holds the node. A holder that left no name is "unknown". */
 bool lease_read(struct arena *arena, const char *work_folder, struct str *ret_holder,
                 int64_t *ret_since_s);
-/* Of that run; another's stays. */
+/* Removes that run's lease; another's stays. */
 MUST_CHECK int lease_remove(const struct server *server, struct str run, struct err *err);
 
-/* The text becomes the reason: what, and the error where there is one (NULL: none). Returns the status. */
+/* The text becomes the reason: what, and the error if there is one (NULL: none). Returns the status. */
 int serve_failed(struct strbuf *text, const char *what, const struct err *err);
-int serve_bad(struct strbuf *text); /* the request is none of its operation */
-/* A field's number, from 0 to max; false: it has none. */
+int serve_bad(struct strbuf *text); /* the request is malformed */
+/* A field's number, from 0 to max; false: not a number. */
 bool serve_number(const struct node_request *request, size_t field, int64_t max,
                   int64_t *ret_number);
-/* Of START; false: the request is none. */
+/* The job of a START request; false: malformed. */
 struct wrapper_job;
 bool serve_take_job(const struct node_request *request, const char *dir,
                     struct wrapper_job *ret_job, int64_t *ret_most);

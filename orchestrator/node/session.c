@@ -14,12 +14,12 @@
 
 #include "base/clock.h"
 
-#define ROUNDS_MAX      3 /* one may fork meanwhile */
+#define ROUNDS_MAX      3 /* a process may fork meanwhile */
 #define CLEANUP_LIMIT   (30 * NS_PER_S)
-#define SCRIPT_GRACE_NS (2 * NS_PER_S) /* from its TERM to its KILL */
+#define SCRIPT_GRACE_NS (2 * NS_PER_S) /* between TERM and KILL */
 #define SCRIPT_LOOK_MS  5
 
-/* Whether any process of it was reached; by 0, whether there is one. */
+/* Whether any of its processes was reached; with signal 0, whether there is one. */
 static bool signal_session(pid_t session, int signal_no)
 {
     DIR *proc = opendir("/proc");
@@ -90,7 +90,7 @@ void job_signal(const char *dir, int signal_no)
     struct job_pid wrapper;
     struct proc_stat stat;
     snprintf(cleanup, sizeof(cleanup), "%s/cleanup", dir);
-    /* The number may belong to another by now: then nothing of the job is left under it. */
+    /* The number may belong to another process by now: then nothing of the job is left. */
     if (job_read_pid(dir, &wrapper) && wrapper.pid && wrapper.is_of_boot &&
         (!job_proc_stat(wrapper.pid, &stat) || stat.start_ticks == wrapper.start_ticks)) {
         int n_rounds = signal_no == SIGKILL ? ROUNDS_MAX : 1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that Slurm runs, asked for on a machine that has sbatch. A job's folder lies on a file system that this machine and the compute
-   nodes share: request (the job, as a frame of START; whoever runs it removes it), batch (Slurm's script: one exec of this program,
-   batch.c), slurm (the job's number), stop (what it ends with once it was told to end), claim/ (whoever made it runs the job: one
-   submitted twice runs once; claim/job: its number), log, pid, status, cleanup.
-   Source: Slurm 22.05, sbatch(1), squeue(1), scancel(1), sacct(1). */
+/* Jobs that Slurm runs, submitted on a machine that has sbatch. A job's folder is on a file system that this machine and the compute
+   nodes share: request (the job, as a START frame; removed by the process that runs it), batch (Slurm's script: one exec of this
+   program, batch.c), slurm (the job's number), stop (the status to end with, once it was told to end), claim/ (its creator runs the
+   job, so a job submitted twice runs once; claim/job: its number), log, pid, status, cleanup. Source: Slurm 22.05, sbatch(1),
+   squeue(1), scancel(1), sacct(1). */
 #include "base/base.h"
 
 #include "node/serve.h"
@@ -34,9 +34,9 @@
 struct batch {
     struct arena arena;
     const char *id, *dir; /* WORK/jobs/ID */
-    const char *name;     /* unique, and short enough for squeue: the id itself is the comment */
-    struct strbuf said;   /* by the last tool */
-    const char *why;      /* it failed */
+    const char *name; /* unique, and short enough for squeue; the id itself is the job's comment */
+    struct strbuf said; /* output of the last tool */
+    const char *why;    /* it failed */
 };
 
 struct queue {     /* the jobs of a name */
@@ -92,18 +92,19 @@ static bool run(struct batch *batch, const char *const *argv, int64_t limit_ns)
         return true;
     }
     batch->why =
-        status == TOOL_ABSENT ? arena_printf(&batch->arena, "%s is not there", argv[0])
+        status == TOOL_ABSENT ? arena_printf(&batch->arena, "%s is not installed", argv[0])
         : status == TOOL_LATE || status == TOOL_STUCK
             ? arena_printf(&batch->arena, "%s does not answer", argv[0])
             : arena_printf(&batch->arena, "%.*s", STR_ARG(first_line(strbuf_str(&batch->said))));
     return false;
 }
 
-/* The controller may be restarted just now: whoever asked asks again for a while. Without the program nothing will change. */
+/* The controller may just be restarting: the caller retries for a while. If the program is missing, that is useless. */
 static int silent(struct batch *batch, struct strbuf *text)
 {
     if (!tool_is_there("squeue")) {
-        return serve_failed(text, "squeue is not there: is this the machine that has Slurm?", NULL);
+        return serve_failed(text, "squeue is not installed: is this the machine that has Slurm?",
+                            NULL);
     }
     strbuf_printf(text, "silent %s\n", batch->why);
     return 0;
@@ -146,14 +147,14 @@ int slurm_scancel(const char *number, struct err *err)
     int status;
     strbuf_init(&said, SAID_MAX);
     status = tool_run(argv, ASK_LIMIT_NS, true, &said);
-    /* One that has ended meanwhile is no failure. */
+    /* It is not a failure if the job has ended meanwhile. */
     return status == 0 || str_find(strbuf_str(&said), STR_LIT("nvalid job id")) >= 0
                ? 0
                : err_set(err, ERR_NODE, "scancel %s: %.*s", number,
                          STR_ARG(first_line(strbuf_str(&said))));
 }
 
-/* Of a job that was submitted twice all the same, the one that runs. */
+/* The number of the job that runs, even if it was submitted twice. */
 static const char *read_number(struct batch *batch)
 {
     static const char *const FILES[] = {"claim/job", "slurm"};
@@ -170,7 +171,7 @@ static const char *read_number(struct batch *batch)
 
 /* ---- submit ---- */
 
-/* Where the compute nodes find this program: it is run by path, so the folder that they share must let programs run. */
+/* Where the compute nodes find this program: it is run by path, so the shared folder must allow execution. */
 static const char *shared_program(struct batch *batch, const struct server *server, struct err *err)
 {
     const char *folder = arena_printf(&batch->arena, "%s/bin", server->work_folder);
@@ -194,16 +195,16 @@ static const char *shared_program(struct batch *batch, const struct server *serv
         }
     }
     if (!run(batch, (const char *const[]){path, "--version", NULL}, RUNS_LIMIT_NS)) {
-        (void)!err_set(err, ERR_NODE,
-                       "%s lets no program run (%s): name a shared_folder that is not mounted "
-                       "noexec",
-                       folder, batch->why);
+        (void)!err_set(
+            err, ERR_NODE,
+            "%s does not allow execution (%s): name a shared_folder that is not mounted noexec",
+            folder, batch->why);
         return NULL;
     }
     return path;
 }
 
-/* ID, then what START has after it. */
+/* ID, then START's fields after it. */
 static int write_request(struct batch *batch, const struct node_request *request, size_t from,
                          struct err *err)
 {
@@ -250,7 +251,7 @@ static int write_files(struct batch *batch, const struct server *server,
     if (job_put(path_in(batch, "batch"), strbuf_str(&script), false, err) < 0) {
         return -1;
     }
-    /* There from the start: a job that never runs has said nothing. */
+    /* Exists from the start: a job that never runs has an empty log. */
     log_fd = open(log, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     return log_fd >= 0
                ? 0
@@ -282,10 +283,10 @@ static int64_t sbatch(struct batch *batch, const struct str *options, size_t n_o
     argv[n++] = arena_printf(&batch->arena, "--chdir=%s", batch->dir);
     argv[n++] = log_option(batch, "--output=");
     argv[n++] = log_option(batch, "--error=");
-    argv[n++] = "--open-mode=append"; /* one that was submitted twice leaves the log alone */
+    argv[n++] = "--open-mode=append"; /* a job submitted twice does not truncate the log */
     argv[n++] = "--no-requeue";
-    argv[n++] = "--exclusive"; /* what shares a node with others is no measurement */
-    /* What the caller's shell has set is no part of the run. */
+    argv[n++] = "--exclusive"; /* sharing a node would spoil the measurement */
+    /* The caller's environment is not part of the run. */
     argv[n++] = "--export=HOME,USER,PATH,SLURM_CONF";
     for (size_t idx = 0; idx < n_options; idx++) {
         argv[n++] = options[idx].ptr;
@@ -304,9 +305,9 @@ static int64_t sbatch(struct batch *batch, const struct str *options, size_t n_o
     return number;
 }
 
-/* Slurm is asked for the name before: who submitted it may have died before it could write the number down. It is asked after, too: a
-   request whose connection was lost may still be at it when this one is made again. The first number is the job; another that waits
-   leaves the queue. */
+/* Slurm is asked for the name first: an earlier submitter may have died before it could record the number. It is asked afterwards,
+   too: a request whose connection was lost may still be running when this one is repeated. The first number is the job; another that
+   waits is cancelled. */
 static int submit(struct batch *batch, const struct str *options, size_t n_options,
                   struct strbuf *text)
 {
@@ -327,7 +328,7 @@ static int submit(struct batch *batch, const struct str *options, size_t n_optio
         queue.first = queue.first ? queue.first : ours;
     }
     if (!queue.first) {
-        return serve_failed(text, "sbatch took the job and named no number", NULL);
+        return serve_failed(text, "sbatch accepted the job, but printed no number", NULL);
     }
     for (size_t idx = 0; idx < queue.n; idx++) {
         const char *other = arena_printf(&batch->arena, "%" PRId64, queue.all[idx]);
@@ -378,7 +379,7 @@ int serve_submit(struct server *server, const struct node_request *request, stru
 
 /* ---- queue ---- */
 
-/* Of the ended, squeue knows for some minutes; what kept it may know longer. False: Slurm does not answer. */
+/* squeue knows ended jobs for some minutes; accounting, if there is any, for longer. False: Slurm does not answer. */
 static bool ask_state(struct batch *batch, const char *number, const char **ret_state)
 {
     const char *job = arena_printf(&batch->arena, "--jobs=%s", number);
@@ -404,7 +405,7 @@ static bool ask_state(struct batch *batch, const char *number, const char **ret_
     return true;
 }
 
-/* The program's own word is enough where it ended well; else Slurm may know why. */
+/* The program's own status is enough if it succeeded; else Slurm may know why. */
 static int queue(struct batch *batch, struct strbuf *text)
 {
     bool is_claimed = fs_is_dir(path_in(batch, "claim"));
@@ -460,7 +461,7 @@ static bool is_waiting(struct str state)
     return false;
 }
 
-/* A signal reaches the ranks alone: the batch job then ends their containers and says how it went. */
+/* A signal reaches only the ranks: the batch job then ends their containers and records the outcome. */
 static int cancel(struct batch *batch, int signal_no, bool is_whole, struct strbuf *text)
 {
     const char *number = read_number(batch);
@@ -523,8 +524,8 @@ int serve_batches(struct server *server UNUSED, const struct node_request *reque
     strbuf_init(&said, NODE_TEXT_MAX / 2);
     int status = tool_run(argv, ASK_LIMIT_NS, true, &said);
     if (status != 0) {
-        struct str why =
-            status == TOOL_ABSENT ? STR_LIT("squeue is not there") : first_line(strbuf_str(&said));
+        struct str why = status == TOOL_ABSENT ? STR_LIT("squeue is not installed")
+                                               : first_line(strbuf_str(&said));
         return serve_failed(text, arena_printf(&arena, "Slurm does not answer: %.*s", STR_ARG(why)),
                             NULL);
     }

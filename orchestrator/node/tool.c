@@ -15,8 +15,8 @@
 #include "node/job.h"
 
 #define MORE_FOLDERS "/usr/local/bin:/usr/local/sbin:/usr/sbin:/sbin"
-#define FOLDERS_LOST "/usr/bin:/bin" /* where PATH is not set */
-#define GRACE_NS     (2 * NS_PER_S)  /* from its TERM to its KILL, and from that until it is left */
+#define FOLDERS_LOST "/usr/bin:/bin" /* if PATH is not set */
+#define GRACE_NS     (2 * NS_PER_S) /* between TERM and KILL, and from then until it is abandoned */
 #define ENDS_MAX     2
 #define CHUNK_BYTES  16384
 
@@ -80,7 +80,7 @@ static NORETURN void run_child(tool_fn fn, void *ctx, int out_fd)
     _exit(fn(ctx));
 }
 
-/* False: nothing more is there now. */
+/* False: nothing more at present. */
 static bool take_output(const struct tool *tool, struct strbuf *out, bool *ret_is_end)
 {
     char chunk[CHUNK_BYTES];
@@ -103,7 +103,7 @@ static void look(struct tool *tool)
         tool->status = TOOL_BROKEN;
         tool->is_over = true;
     } else if (now_ns() >= tool->until_ns && tool->n_ends == ENDS_MAX) {
-        tool->is_over = tool->is_stuck = true; /* the kernel does not let go of it */
+        tool->is_over = tool->is_stuck = true; /* it hangs in the kernel */
     } else if (now_ns() >= tool->until_ns) {
         int signal_no = tool->n_ends++ ? SIGKILL : SIGTERM;
         (void)kill(-tool->pid, signal_no);
@@ -135,7 +135,7 @@ void tool_begin(struct tool *tool, tool_fn fn, void *ctx, int64_t limit_ns)
     }
 }
 
-/* What it left behind may hold its output open, and is not waited for. */
+/* Processes that it left behind may keep its output open; they are not waited for. */
 bool tool_step(struct tool *tool, struct strbuf *out, int *ret_status)
 {
     bool is_end = tool->out_fd < 0;

@@ -13,7 +13,7 @@ bool job_entry_stat(const struct job_entry *entry, struct stat *ret_info)
     return fstatat(entry->folder_fd, entry->name, ret_info, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* false: it is a folder's own name, gone, or its path is too long. */
+/* False: it is "." or "..", gone, or its path is too long. */
 static bool entry_of(const char *root, const char *below, DIR *folder, const struct dirent *found,
                      struct job_entry *ret_entry)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that a job runs under: it claims the job, says who it is,
-   starts the monitor and the program, and once that is over writes how it ended, synced, under its final name. What fails before the
-   program runs takes the claim back, so that the job can be started once the trouble is over. */
+/* The process that a job runs under: it claims the job, records its identity, starts the monitor and the program, and once that has
+   ended writes its status, synced, under its final name. A failure before the program runs gives the claim back, so that the job can
+   be started once the trouble is over. */
 #include "base/base.h"
 
 #include "node/job.h"
@@ -61,7 +61,7 @@ static bool has_name_of(const char *entry, const char *other)
     return strncmp(entry, other, len) == 0 && entry[len] == '=';
 }
 
-/* A name given twice has its last value, as env has it. */
+/* A name given twice has its last value, as with env. */
 static void add_env(char **env, size_t *n, char *entry)
 {
     for (size_t idx = 0; idx < *n; idx++) {
@@ -138,11 +138,11 @@ static void start_watch(const struct wrapper_job *job)
     if (fork() == 0) {
         int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         wrapper_reset_signals();
-        (void)signal(SIGINT, SIG_IGN); /* as what a shell starts with & */
+        (void)signal(SIGINT, SIG_IGN); /* as for a command that a shell starts with & */
         (void)signal(SIGQUIT, SIG_IGN);
         (void)poll(NULL, 0,
                    NODE_WATCH_DELAY_S *
-                       1000); /* what is over by then has no clocks worth a sample */
+                       1000); /* a job that is over by then is too short to sample */
         if (fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0) {
             job_watch(job->dir);
         }
@@ -174,7 +174,7 @@ static int run_program(const struct wrapper_job *job, int log_fd)
 
 /* ---- before and after it ---- */
 
-/* Nothing of this process holds the channel, and it outlives a signal to its session, so as to tell how the program ended. */
+/* Lets go of the channel, and ignores signals to its session, so that it can record how the program ended. */
 static void stand_alone(int said_fd)
 {
     int null_fd = open("/dev/null", O_RDWR);
@@ -205,7 +205,7 @@ int wrapper_write_pid(const struct wrapper_job *job, struct err *err)
     }
     snprintf(text, sizeof(text), "%d %" PRIu64 " %s\n", (int)getpid(), self.start_ticks, boot);
     path_in(job, "pid", path);
-    return job_put(path, str_of(text), false, err); /* after a restart it says nothing anyway */
+    return job_put(path, str_of(text), false, err); /* after a reboot it means nothing anyway */
 }
 
 static int begin(const struct wrapper_job *job, const char *log, int *ret_log_fd, struct err *err)
@@ -229,7 +229,7 @@ int wrapper_finish(const struct wrapper_job *job, int log_fd, int exit_status)
     if (access(path, F_OK) == 0) {
         job_run_script(path, 0);
     }
-    /* A status that is there means a log that is there. */
+    /* A status must imply a complete log. */
     if (fsync(log_fd) < 0) {
         return -1;
     }
@@ -250,8 +250,7 @@ static NORETURN void run_wrapper(const struct wrapper_job *job, int said_fd)
         _exit(0);
     }
     path_in(job, "job", path);
-    (void)unlink(
-        path); /* of a start by an older version that went no further: it may name secrets */
+    (void)unlink(path); /* left by a failed start of an older version: it may name secrets */
     if (begin(job, log, &log_fd, &err) < 0) {
         (void)unlink(log);
         (void)rmdir(claim);

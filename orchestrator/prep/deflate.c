@@ -71,7 +71,7 @@ void gzip_writer_release(struct gzip_writer *w)
     *w = GZIP_WRITER_EMPTY;
 }
 
-/* Grows with what comes out, not with what a header claims. */
+/* Grows with the output, not with what a header claims. */
 static int inflate_all(z_stream *stream, size_t max_bytes, uint8_t **out, size_t *len,
                        struct err *err)
 {

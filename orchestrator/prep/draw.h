@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Made-up pictures: structure and noise as photographs have them, so that files have like sizes, and something that a network can
+/* Synthetic pictures: structure and noise as in photographs, so that files have similar sizes, and something that a network can
    learn from the label. Whole numbers only: the same pixels on every machine. */
 #ifndef PREP_DRAW_H
 #define PREP_DRAW_H
@@ -9,7 +9,7 @@
 #define DRAW_CLASSES 19 /* of a scene: Cityscapes' train ids */
 #define DRAW_VOID    255
 
-/* A shape in front of a background; hue, shape and stripes are the class's, place, size and light are the seed's. */
+/* A shape in front of a background; hue, shape and stripes depend on the class, place, size and light on the seed. */
 void draw_object(uint64_t seed, uint32_t label, uint32_t width, uint32_t height, uint8_t *rgb);
 
 /* A street: sky, buildings, trees, road, cars, people; void at the lower edge. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libhdf5's only home: files with BERT's inputs, one row a sample. Debian's library is not made for several threads: one thread only.
-   It is not made for hostile files either: what is opened should have been checked against its digest before (`pack --list`). */
+/* libhdf5's only home: files with BERT's inputs, one row a sample. Debian's library is not thread-safe: one thread only. It is not
+   safe for hostile files either: check a file's digest before it is opened (`pack --list`). */
 #ifndef PREP_HDF5_H
 #define PREP_HDF5_H
 

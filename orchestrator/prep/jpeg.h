@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libjpeg-turbo's only home. Its errors come back as ours (its own way is exit), and of its warnings those that say that pixels were
-   made up (a file that is cut, a bad code) are errors too; bytes too many between markers are none. */
+/* libjpeg-turbo's only home. Its errors are returned as ours (by default it exits), and warnings that pixels were invented (a
+   truncated file, a bad code) are errors, too; extra bytes between markers are not. */
 #ifndef PREP_JPEG_H
 #define PREP_JPEG_H
 

@@ -46,7 +46,7 @@ void file_bytes_release(struct file_bytes *bytes);
 /* ERR_INTEGRITY where it is larger than max_bytes or has another digest than the list says; messages name the path. */
 MUST_CHECK int tree_source_read(const struct tree_source *source, const char *path,
                                 size_t max_bytes, struct file_bytes *bytes, struct err *err);
-/* The first bytes only, at most n; the digest is not looked at. ret_is_all: there is no more. */
+/* Only the first bytes, at most n, without checking the digest. ret_is_all: there are no more. */
 MUST_CHECK int tree_source_head(const struct tree_source *source, const char *path, size_t n,
                                 struct file_bytes *bytes, bool *ret_is_all, struct err *err);
 /* A file of any size, checked against the list without keeping it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devkit's data/meta.mat: which WordNet id each of ILSVRC 2012's own class numbers is. Of MATLAB's file format (level 5) what that
-   file needs: one struct array `synsets` with the fields ILSVRC2012_ID and WNID, plain or compressed.
-   Source: "MAT-File Format", MathWorks, version 5: 1-6 to 1-22. */
+/* The devkit's data/meta.mat: the WordNet id of each of ILSVRC 2012's own class numbers. Reads of MATLAB's file format (level 5) what
+   that file needs: one struct array `synsets` with the fields ILSVRC2012_ID and WNID, plain or compressed. Source: "MAT-File Format",
+   MathWorks, version 5: 1-6 to 1-22. */
 #ifndef PREP_META_MAT_H
 #define PREP_META_MAT_H
 

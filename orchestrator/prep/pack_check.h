@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holds a folder of shards against its pack.json and against itself, and, deep, against the tree that it was made from: every sample is
+/* Checks a folder of shards against its pack.json and itself, and, deep, against the tree that it was made from: every sample is
    decoded again and compared. Goes on after a fault, so that all are named. */
 #ifndef PREP_PACK_CHECK_H
 #define PREP_PACK_CHECK_H
@@ -19,7 +19,7 @@ struct check_opts {
 };
 
 struct check_result {
-    struct pack_file pack; /* in the arena; n_shards 0 where pack.json itself does not hold */
+    struct pack_file pack; /* in the arena; n_shards 0 if pack.json itself is invalid */
     const char **faults;   /* in the arena: "00003.shard: sample 17: ..." */
     size_t n_faults;       /* named */
     uint64_t n_all;        /* found */
@@ -27,7 +27,7 @@ struct check_result {
     bool is_deep;
 };
 
-/* An error only where the check itself could not be done; what does not hold is in the faults. */
+/* An error only if the check itself could not be done; what is wrong is in the faults. */
 MUST_CHECK int check_folder(struct arena *arena, const struct check_opts *opts,
                             struct check_result *ret_result, struct err *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ^C and SIGTERM: noted, and asked for between two jobs. Before threads are started. */
+/* ^C and SIGTERM: noted, and checked between two jobs. Before threads are started. */
 #ifndef PREP_PACK_STOP_H
 #define PREP_PACK_STOP_H
 

@@ -350,7 +350,7 @@ static bool is_same_layout(const struct packer *p, uint32_t idx, const struct sh
     return true;
 }
 
-/* A shard that cannot be read or does not hold is written again: its fault is no error. Runs on any thread. */
+/* A shard that is unreadable or damaged is written again: that is not an error. Runs on any thread. */
 static int check_shard(void *ctx, size_t job, void *slot UNUSED, const atomic_bool *is_cancelled,
                        struct err *err)
 {
@@ -403,7 +403,7 @@ static bool is_torn(struct str name)
            (str_starts(name, STR_LIT(PLAN_NAME ".")) && name.len == sizeof(PLAN_NAME) + 6);
 }
 
-/* What is left of an earlier packing: all of it, or what a stop left half written. */
+/* Remains of an earlier packing: all of it, or what a stop left half written. */
 static int remove_ours(struct packer *p, bool is_all, struct err *err)
 {
     struct fs_names names = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the packed format (data/shard.h). Each sample's place is known beforehand, so threads decode samples straight to where they
-   belong, and the bytes do not depend on their number. Shards appear whole under their names; pack.json comes last. What a packing
-   that was ended left behind is taken up again: shards of the same recipe that hold are kept. */
+   belong, and the bytes do not depend on their number. Shards appear complete under their names; pack.json comes last. An
+   interrupted packing is continued: valid shards of the same recipe are kept. */
 #ifndef PREP_PACKING_H
 #define PREP_PACKING_H
 
@@ -19,7 +19,7 @@ struct packing_opts {
     struct str dataset_id;
     struct str split;
     bool is_synthetic;
-    bool is_forced; /* what is there of another recipe is removed */
+    bool is_forced; /* files of another recipe are removed */
     uint64_t shard_bytes;
     const struct tree_source *source;
     const struct samples *samples;

@@ -31,7 +31,7 @@ struct pixel_info {
 };
 
 /* From the first bytes of the file, of which `is_all` says whether they are the whole: ERR_PARSE where more are needed, and
-   ERR_INTEGRITY for what is no image that can be packed. name is for messages. */
+   ERR_INTEGRITY for an image that cannot be packed. name is for messages. */
 MUST_CHECK int image_probe(struct str bytes, bool is_all, const char *name,
                            struct pixel_info *ret_info, struct err *err);
 

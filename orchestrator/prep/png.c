@@ -8,7 +8,7 @@
 #define SIGNATURE     "\x89PNG\r\n\x1a\n"
 #define HEADER_BYTES  33 /* signature and IHDR */
 #define CHUNK_BYTES   (64u << 20)
-#define DEFLATE_LEVEL 1 /* made-up pictures: seconds matter more than a tenth of the size */
+#define DEFLATE_LEVEL 1 /* synthetic pictures: seconds matter more than a tenth of the size */
 
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)
@@ -83,7 +83,7 @@ static int check_end(struct str file, struct err *err)
     return err_set(err, ERR_INTEGRITY, "PNG: it is cut: no end chunk");
 }
 
-/* The header, checked against what was looked at before. */
+/* The header, checked against the earlier probe. */
 static int open_file(spng_ctx *ctx, struct str file, const struct pixel_info *info,
                      struct spng_ihdr *ret_ihdr, struct err *err)
 {
@@ -113,7 +113,7 @@ static int decode(spng_ctx *ctx, uint8_t *dst, size_t expected, int format, stru
         return err_set(err, ERR_INTEGRITY, "PNG: %zu bytes of pixels, expected %zu", len, expected);
     }
     status = status ? status : spng_decode_image(ctx, dst, len, format, 0);
-    /* What follows the pixels, up to the end chunk, is read too: a file that is cut there is not whole. */
+    /* What follows the pixels, up to the end chunk, is read too: a file truncated there is incomplete. */
     status = status ? status : spng_decode_chunks(ctx);
     return status ? fail(status, err) : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is packed, in its order: found in a tree by the dataset's groups, labelled, and looked at (sizes, numbers of records), so that
+/* The samples in their order: found in a tree by the dataset's groups, labelled, and examined (sizes, numbers of records), so that
    each sample's place in the shards is known before the first is decoded. */
 #ifndef PREP_SAMPLES_H
 #define PREP_SAMPLES_H

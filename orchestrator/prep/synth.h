@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A synthetic dataset, written as exactly the archives that are fetched for the original: same names, same layout, real JPEG,
-   PNG, HDF5 and TFRecord files, labels that fit the pictures; made up from a seed. The same bytes for the same versions of the
-   libraries, whatever the number of threads. */
+   PNG, HDF5 and TFRecord files, labels that fit the pictures; generated from a seed. The same bytes for the same versions of
+   the libraries, whatever the number of threads. */
 #ifndef PREP_SYNTH_H
 #define PREP_SYNTH_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tar archive being written, plain or through gzip, hashed (MD5, SHA-256) as it goes out. Headers are codec/ustar's. The file
-   appears under its name, synced, when it is whole. Members of any order; the caller sees to it that no name comes twice. */
+   appears under its name, synced, when it is complete. Members in any order; the caller makes sure that no name comes twice. */
 #ifndef PREP_TARFILE_H
 #define PREP_TARFILE_H
 

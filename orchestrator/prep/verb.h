@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reperf-pack can do: one row a verb. As cmd/cmd.h for reperf; the result on stdout, exit statuses of DESIGN.md section 5. */
+/* The verbs of reperf-pack, one row each. Like cmd/cmd.h for reperf; the result on stdout, exit statuses of DESIGN.md section
+   5. */
 #ifndef PREP_VERB_H
 #define PREP_VERB_H
 

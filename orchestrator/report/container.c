@@ -21,7 +21,7 @@ static bool is_printable(struct str s)
     return s.len > 0;
 }
 
-/* What a shell would put something else for. */
+/* No character that a shell would replace. */
 static bool is_literal(struct str s)
 {
     return str_find(s, STR_LIT("$")) < 0 && str_find(s, STR_LIT("`")) < 0;
@@ -167,7 +167,7 @@ static int check_word(const struct json *at, const char *key, struct str word,
     if (!word.ptr || is_valid(word)) {
         return 0;
     }
-    return json_find(at, key, &member) ? json_fail(&member, err, "no valid value: \"%.*s\"",
+    return json_find(at, key, &member) ? json_fail(&member, err, "not a valid value: \"%.*s\"",
                                                    (int)(word.len < 80 ? word.len : 80), word.ptr)
                                        : 0;
 }

@@ -34,7 +34,7 @@ struct container_flags {
     struct str cpuset;  /* "0-3,8"; NULL: all */
     struct str workdir; /* NULL: the image's */
     struct str *
-        not_understood; /* words of the line that stand for something else: kept, shown, never dropped silently */
+        not_understood; /* words of the line that mean anything else: kept, shown, never dropped silently */
     size_t n_not_understood;
 };
 
@@ -49,17 +49,17 @@ struct container_line {
     struct str *elsewhere; /* words of other commands in the same text */
     size_t n_elsewhere;
     size_t n_words;      /* of the text, comments left out */
-    size_t n_understood; /* that are told by flags, "docker" and "run" among them */
+    size_t n_understood; /* that the flags express, "docker" and "run" among them */
     size_t n_left_out_words, n_not_understood_words; /* an option and its value are two words */
 };
 
-/* The first `docker run`, `nvidia-docker run` or `podman run` of the text. ERR_MANIFEST where there is none, and for more words or
-   options than are taken. */
+/* The first `docker run`, `nvidia-docker run` or `podman run` of the text. ERR_MANIFEST if there is none, or for more words or
+   options than the limits allow. */
 MUST_CHECK int container_line_read(struct arena *arena, struct str text,
                                    struct container_line *ret_line, struct err *err);
-/* Whether a command's first word, with or without a path, starts a container engine: the one list of them. */
+/* Whether a command's first word, with or without a path, is a container engine: the only list of them. */
 bool container_is_engine(struct str program);
-/* Where the image stands among the words of one such command, by the arity of the options before it; n where there is none. */
+/* Index of the image among the words of such a command, found by the arity of the options before it; n if there is none. */
 size_t container_image_at(const struct shell_word *words, size_t n);
 /* Its flags alone. */
 MUST_CHECK int container_flags_of_command(struct arena *arena, struct str line,
@@ -69,11 +69,11 @@ void container_flags_encode(struct json_out *out, const char *key,
 MUST_CHECK int container_flags_decode(const struct json *at, struct arena *arena,
                                       struct container_flags *ret_flags, struct err *err);
 
-/* What one word of a list may be: also checked when flags are decoded. */
+/* The form of one word of a list, also checked when flags are decoded. */
 bool container_is_device(struct str s);   /* an absolute path, or HOST:INSIDE[:rwm] */
 bool container_is_cap(struct str s);      /* letters, digits and _ */
 bool container_is_security(struct str s); /* printable, no blank */
-bool container_is_env(struct str s);      /* NAME=VALUE, nothing to be expanded by a shell */
+bool container_is_env(struct str s);      /* NAME=VALUE, nothing that a shell would expand */
 bool container_is_cpuset(struct str s);   /* "0-3,8" */
 bool container_is_path(struct str s);     /* absolute, printable */
 

@@ -35,7 +35,7 @@ struct option {
 };
 
 /* Options that take a value and stand for something that we neither set nor leave out are W_OTHER: their value must not be taken for
-   the image. One that is not here at all is taken for a claim. */
+   the image. An option that is not listed is taken for one without a value. */
 static const struct option OPTIONS[] = {
     {"add-host", 0, false, W_OTHER},
     {"annotation", 0, false, W_OTHER},
@@ -202,7 +202,7 @@ static bool take_ulimit(struct container_flags *flags, struct str text)
     if (!str_next(&text, '=', &name) || !text.ptr || !str_next(&text, ':', &soft) ||
         (text.ptr && !str_eq(text, soft)) ||
         str_to_i64(soft, LIMIT_UNLIMITED, BYTES_MAX, &value, &err) < 0 || value == 0) {
-        return false; /* a limit of 0 and one with another hard limit have no place in the flags */
+        return false; /* the flags cannot express a limit of 0 or a different hard limit */
     }
     for (size_t idx = 0; idx < ARRAY_LEN(LIMITS); idx++) {
         if (str_eq_z(name, LIMITS[idx].name)) {
@@ -238,7 +238,7 @@ static bool take_value(struct container_flags *flags, enum what what, struct str
     case W_ENV:
         return take_to(&flags->env, &flags->n_env, value, container_is_env(value));
     case W_GPUS:
-        /* Some of them: which ones is for the plan to say, so that the choice is shown. */
+        /* Some of them: the plan says which ones, so that the choice is shown. */
         flags->wants_gpus = true;
         return str_eq_z(value, "all");
     case W_IPC:
@@ -291,7 +291,7 @@ static const struct option *option_of_letter(char letter)
     return NULL;
 }
 
-/* The words from `from` to `to` as one, and what they came to. */
+/* Joins the words from `from` to `to` into one and files it under its kind. */
 static int put(struct line_reader *reader, size_t from, size_t to, enum what what, bool is_taken,
                struct err *err)
 {
@@ -345,7 +345,7 @@ static const struct option *cluster(struct str word, struct str *ret_value, bool
     return option;
 }
 
-/* The option at reader->at, which moves behind it and its value. */
+/* The option at reader->at, which moves past it and its value. */
 static int read_option(struct line_reader *reader, struct err *err)
 {
     size_t from = reader->at++;
@@ -353,7 +353,7 @@ static int read_option(struct line_reader *reader, struct err *err)
     const struct option *option;
     struct str value = STR_EMPTY;
     bool is_known = true;
-    bool is_mixed = false; /* -Pv X: something that is not understood among what is */
+    bool is_mixed = false; /* -Pv X: understood and other letters in one word */
     if (str_starts(word, STR_LIT("--"))) {
         struct str name, rest = str_sub(word, 2, SIZE_MAX);
         (void)str_next(&rest, '=', &name);
@@ -449,7 +449,7 @@ static int read_words(struct line_reader *reader, size_t first, size_t run, stru
             line->elsewhere[line->n_elsewhere++] = items[idx].text;
         }
     }
-    /* Of `docker -H HOST container run` the words between are about which engine, not about the container. */
+    /* In `docker -H HOST container run` the words between are about the engine, not the container. */
     line->n_understood = 2;
     for (size_t idx = first + 1; idx < run; idx++) {
         if (put(reader, idx, idx + 1, W_LEFT_OUT, false, err) < 0) {
@@ -472,7 +472,7 @@ static int read_words(struct line_reader *reader, size_t first, size_t run, stru
         }
     }
     if (reader->at == reader->end) {
-        return err_set(err, ERR_MANIFEST, "container command: it names no image");
+        return err_set(err, ERR_MANIFEST, "container command: no image");
     }
     line->image = items[reader->at++].text;
     while (reader->at < reader->end) {
@@ -481,7 +481,7 @@ static int read_words(struct line_reader *reader, size_t first, size_t run, stru
     return 0;
 }
 
-/* Where its output goes is the shell's, not the container's. */
+/* Redirections are for the shell, not for the container. */
 static void leave_out_redirections(struct shell_words *words, struct container_line *line)
 {
     size_t n = 0;
@@ -503,7 +503,7 @@ int container_line_read(struct arena *arena, struct str text, struct container_l
     struct line_reader reader = {.arena = arena, .words = &words};
     struct container_line *line = &reader.line;
     if (text.len && memchr(text.ptr, '\0', text.len)) {
-        return err_set(err, ERR_MANIFEST, "container command: it has a byte 0");
+        return err_set(err, ERR_MANIFEST, "container command: it contains a NUL");
     }
     shell_split(arena, text, &words);
     if (words.n > SHELL_WORDS_MAX) {
@@ -521,7 +521,7 @@ int container_line_read(struct arena *arena, struct str text, struct container_l
     leave_out_redirections(&words, line);
     if (!find_run(&words, &first, &run, &reader.end)) {
         return err_set(err, ERR_MANIFEST,
-                       "container command: neither docker run, nvidia-docker run nor podman run");
+                       "container command: expected docker run, nvidia-docker run or podman run");
     }
     if (read_words(&reader, first, run, err) < 0) {
         return -1;

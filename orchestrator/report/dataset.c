@@ -47,7 +47,7 @@ static int decode_source_of(const struct json *at, const char *key, struct arena
 
 /* ---- files ---- */
 
-/* http://USER:PASSWORD@HOST/: descriptions are shown, printed, bundled. */
+/* http://USER:PASSWORD@HOST/: refused, because descriptions are shown, printed and bundled. */
 static bool has_login(struct str url)
 {
     struct str rest = str_sub(url, (size_t)str_find(url, STR_LIT("//")) + 2, url.len);
@@ -77,7 +77,7 @@ static int decode_urls(const struct json *at, struct arena *arena, struct datase
         }
         if (has_login(url)) {
             return json_fail(&member, err,
-                             "a login does not belong into a URL: --netrc, --cookies");
+                             "a URL must not contain a login: use --netrc or --cookies");
         }
     }
     return 0;
@@ -122,7 +122,7 @@ static int decode_file(const struct json *at, struct arena *arena, struct datase
         return -1;
     }
     if (!text.file.pieces_path.ptr != !text.file.piece_bytes) {
-        return json_fail(at, err, "expected both of pieces and piece_bytes or none, found one");
+        return json_fail(at, err, "expected both pieces and piece_bytes or neither, found one");
     }
     if (text.file.is_nested && !text.file.unpack.ptr) {
         return json_fail(at, err, "nested: expected a kind of archive in unpack, found null");
@@ -237,14 +237,14 @@ static int check_pack(const struct json *at, const struct dataset_pack *pack, st
 {
     bool is_tokens = pack->kind == PACK_TOKENS;
     if (is_tokens != (pack->sequence > 0) || is_tokens != (pack->predictions > 0)) {
-        return json_fail(at, err, "sequence and predictions are of tokens, and needed there");
+        return json_fail(at, err, "sequence and predictions are for tokens, which need them");
     }
     if (is_tokens == (pack->n_classes > 0) || (is_tokens && pack->short_side > 0)) {
-        return json_fail(at, err, "classes and short_side are of images, classes are needed there");
+        return json_fail(at, err, "classes and short_side are for images, which need classes");
     }
     return pack->predictions <= pack->sequence
                ? 0
-               : json_fail(at, err, "predictions: expected at most the sequence's length");
+               : json_fail(at, err, "predictions: expected at most the length of the sequence");
 }
 
 static int decode_pack(const struct json *at, struct arena *arena, struct dataset *ret,
@@ -273,7 +273,7 @@ static int decode_pack(const struct json *at, struct arena *arena, struct datase
     if (json_decode(&pack, arena, FIELDS, ARRAY_LEN(FIELDS), &text, err) < 0) {
         return -1;
     }
-    /* From 1: "none" is written null. */
+    /* From index 1: "none" is written as null. */
     kind = dataset_decode_word(&pack, "kind", text.kind, KINDS + 1, ARRAY_LEN(KINDS) - 1, err);
     if (kind < 0) {
         return -1;
@@ -320,7 +320,7 @@ static int decode_synthetic_splits(const struct json *at, struct arena *arena,
     return 0;
 }
 
-/* null: the original's archives, of which nothing is known but how they are packed. */
+/* null: the original's archives, about which only the packing is known. */
 static int decode_synthetic_files(const struct json *at, struct arena *arena,
                                   struct dataset *dataset, struct err *err)
 {
@@ -377,7 +377,7 @@ static int decode_synthetic(const struct json *at, struct arena *arena, struct d
         return -1;
     }
     if ((ret->synthetic.width < 0) != (ret->synthetic.height < 0)) {
-        return json_fail(&synthetic, err, "expected both of width and height or none, found one");
+        return json_fail(&synthetic, err, "expected both width and height or neither, found one");
     }
     ret->synthetic.is_there = true;
     return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* datasets/ID/dataset.json: what to fetch, how its tree looks once unpacked, how it is packed, and how the synthetic dataset is made.
-   The meaning of each key is in datasets/README.md. Strings live in the arena it was decoded into; NULL: its authors did not say. */
+/* datasets/ID/dataset.json: what to fetch, what its tree looks like once unpacked, how it is packed, and how the synthetic dataset is
+   made. The meaning of each key is in datasets/README.md. Strings live in the arena it was decoded into; NULL: its authors did not
+   say. */
 #ifndef REPORT_DATASET_H
 #define REPORT_DATASET_H
 
@@ -26,8 +27,8 @@ struct dataset_file { /* one download */
     uint8_t md5[MD5_BYTES];
     uint8_t sha256[SHA256_BYTES];
     int64_t piece_bytes;      /* 0: no digests of pieces are known */
-    bool pieces_are_locks;    /* pieces_path is below the lock's folder instead */
-    struct str pieces_path;   /* below the folder of dataset.json: one SHA-256 in hex a line */
+    bool pieces_are_locks;    /* pieces_path is in the lock's folder instead */
+    struct str pieces_path;   /* below the folder of dataset.json; one SHA-256 in hex per line */
     struct str unpack;        /* "tar", "tar.gz", "tar.zst", "zip"; NULL: kept as it is */
     bool is_nested;           /* NAME.tar inside it is unpacked into NAME/ */
     struct str into;          /* folder of the tree that it is unpacked into; NULL: the top */
@@ -43,7 +44,7 @@ struct dataset_split {
 enum file_role { ROLE_IMAGE, ROLE_LABEL, ROLE_RECORDS, ROLE_LIST, ROLE_OTHER };
 enum file_format { FILE_ANY, FILE_JPEG, FILE_PNG, FILE_HDF5, FILE_TFRECORD, FILE_TEXT };
 
-struct dataset_group { /* files of the tree that belong together: what must be there */
+struct dataset_group { /* files of the tree that belong together and must exist */
     struct str name;
     struct str split; /* or NULL */
     enum file_role role;
@@ -59,17 +60,17 @@ struct dataset_group { /* files of the tree that belong together: what must be t
     int64_t channels;      /* as stored; -1: any */
     int64_t n_lines;       /* of a text; -1: not stated */
     struct str
-        pair_of; /* each file of that group has its partner here, and the other way round; NULL: none */
+        pair_of; /* each file of that group has its partner here, and vice versa; NULL: none */
     struct str pair_from,
-        pair_to; /* partner's path: every pair_from in the path becomes pair_to, then */
-    struct str pair_from_end, pair_to_end; /* the end pair_from_end becomes pair_to_end */
+        pair_to; /* the partner's path: every pair_from in the path becomes pair_to, then */
+    struct str pair_from_end, pair_to_end; /* the ending pair_from_end becomes pair_to_end */
 };
 
 enum pack_kind { PACK_NONE, PACK_CLASSES, PACK_SEGMENTS, PACK_TOKENS };
 
 struct dataset_pack { /* how shards are made from the tree */
     enum pack_kind kind;
-    int64_t short_side; /* of a packed image: larger ones are made smaller to it; -1: as it is */
+    int64_t short_side; /* of a packed image: larger ones are scaled down to it; -1: as it is */
     int64_t n_classes;  /* labels from 0; -1: not for tokens */
     int64_t sequence, predictions; /* tokens; else -1 */
 };
@@ -86,7 +87,8 @@ struct dataset_synthetic { /* how the synthetic dataset is made: the same layout
     int64_t width, height; /* of images made at one size; -1: sizes vary as in the original */
     struct dataset_synthetic_split *splits;
     size_t n_splits;
-    /* Archives that it is made as: the original's, or own ones where nobody hands out the original. No URLs, sizes, digests. */
+    /* The archives that it is made as: the original's, or its own if the original is not distributed. No URLs, sizes or
+       digests. */
     struct dataset_file *files;
     size_t n_files;
 };
@@ -101,7 +103,7 @@ struct dataset {
     size_t n_splits;
     struct dataset_group *groups;
     size_t n_groups;
-    bool allows_others; /* files that no group names are no fault */
+    bool allows_others; /* files outside all groups are not a fault */
     struct str
         list_path; /* tree.sha256 next to dataset.json; NULL: no digests of single files are known */
     bool has_list_sha256;
@@ -109,21 +111,22 @@ struct dataset {
     struct dataset_pack pack;
     struct dataset_synthetic synthetic;
     struct source_ref source; /* strings NULL: none */
-    struct str layout_source; /* where the facts of the groups were read, in words */
+    struct str layout_source; /* where the facts about the groups were read, in words */
 };
 
 MUST_CHECK int dataset_decode(const struct json *root, struct arena *arena,
                               struct dataset *ret_dataset, struct err *err);
 
-/* `*` is any bytes but `/`, `?` one of them, `**` + `/` any number of whole folders, also none. Nothing else is special. */
+/* `*` is any bytes except `/`, `?` one of them, `**` + `/` any number of whole folders, or none. Nothing else is
+   special. */
 bool dataset_glob_matches(struct str glob, struct str path);
 
 /* The first group of the role and split whose glob matches; NULL: none. split NULL: any. */
 const struct dataset_group *dataset_group_of(const struct dataset *dataset, struct str path);
-/* Of the split: its images or records; NULL where it has none. */
+/* The split's images or records; NULL if it has none. */
 const struct dataset_group *dataset_group_find(const struct dataset *dataset, struct str split,
                                                enum file_role role);
-/* Path in `group` of the partner of a file of the group pair_of; NULL str where the path has not the stated end. */
+/* Path in `group` of the partner of a file of the group pair_of; NULL str if the path lacks the stated end. */
 struct str dataset_partner(struct arena *arena, const struct dataset_group *group, struct str path);
 
 #define DATASET_SYNTHETIC_SUFFIX ".synthetic"

@@ -12,7 +12,7 @@
 MUST_CHECK int dataset_decode_word(const struct json *at, const char *key, struct str word,
                                    const char *const *words, size_t n_words, struct err *err);
 bool dataset_has_split(const struct dataset *dataset, struct str name);
-/* The splits are there already. */
+/* The splits must be decoded already. */
 MUST_CHECK int dataset_decode_groups(const struct json *at, struct arena *arena,
                                      struct dataset *ret, struct err *err);
 

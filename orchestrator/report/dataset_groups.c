@@ -156,11 +156,11 @@ static int check_group(const struct json *at, const struct dataset *dataset,
         return json_fail(at, err, "split: no split is named \"%.100s\"", group->split.ptr);
     }
     if (!is_image && (group->width >= 0 || group->height >= 0 || group->channels >= 0)) {
-        return json_fail(at, err, "width, height and channels are of jpeg and png, not of %s",
+        return json_fail(at, err, "width, height and channels are for jpeg and png, not for %s",
                          FORMATS[group->format]);
     }
     if (group->n_lines >= 0 && group->format != FILE_TEXT) {
-        return json_fail(at, err, "lines are of text, not of %s", FORMATS[group->format]);
+        return json_fail(at, err, "lines are for text, not for %s", FORMATS[group->format]);
     }
     for (size_t idx = 0; idx < dataset->n_groups; idx++) {
         if (str_eq(dataset->groups[idx].name, group->name)) {

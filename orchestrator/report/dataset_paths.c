@@ -4,7 +4,7 @@
 
 #include "report/dataset.h"
 
-/* One `*`, `?` or byte after another within one path component; the last `*` is widened when what follows does not fit. */
+/* Matches one `*`, `?` or byte after another within a path component; the last `*` is widened if the rest does not fit. */
 static bool component_matches(struct str glob, struct str name)
 {
     size_t g = 0;

@@ -22,7 +22,7 @@ static bool looks_like_tag(struct str text, size_t at)
                                    ((next | 0x20) >= 'b' && (next | 0x20) <= 'z'));
 }
 
-/* What stands in the quotes of href="...". */
+/* The value of href="...". */
 static struct str link_of_tag(struct str tag)
 {
     int64_t at = str_find(tag, STR_LIT("href=\""));
@@ -75,7 +75,7 @@ struct doc_cell doc_clean_cell(struct arena *arena, struct str text)
     return cell;
 }
 
-/* ---- where a table stands ---- */
+/* ---- a table's place ---- */
 
 static int64_t line_of(struct doc_reader *r, size_t at)
 {
@@ -85,7 +85,7 @@ static int64_t line_of(struct doc_reader *r, size_t at)
     return r->line + 1;
 }
 
-/* NULL where there are too many. */
+/* NULL if there are too many. */
 struct doc_table *doc_new_table(struct doc_reader *r, size_t at)
 {
     struct doc_table *table;
@@ -179,7 +179,7 @@ static size_t split_bars(struct doc_reader *r, struct str line, struct doc_cell 
     return n;
 }
 
-/* The table whose head stands at `at`; where the text goes on. */
+/* The table whose header line is at `at`; returns where the text goes on. */
 static size_t read_bars(struct doc_reader *r, size_t at, struct str head)
 {
     struct doc_cell cells[DOC_COLS_MAX];
@@ -188,7 +188,7 @@ static size_t read_bars(struct doc_reader *r, size_t at, struct str head)
     if (table) {
         doc_add_row(r, table, cells, split_bars(r, head, cells));
     }
-    next += doc_line_at(r->text, next).len + 1; /* the rule below the head */
+    next += doc_line_at(r->text, next).len + 1; /* the rule below the header */
     while (next < r->text.len) {
         struct str line = doc_line_at(r->text, next);
         if (!memchr(line.ptr, '|', line.len)) {
@@ -277,7 +277,7 @@ static size_t span_of(struct str tag, const char *name)
     return str_to_i64(digits, 1, SPAN_MAX, &value, &ignored) == 0 ? (size_t)value : 1;
 }
 
-struct spans { /* cells that reach down into the rows below */
+struct spans { /* cells that span into the rows below */
     struct doc_cell cells[DOC_COLS_MAX];
     size_t left[DOC_COLS_MAX];
 };
@@ -292,7 +292,7 @@ static size_t carry_down(struct spans *spans, struct doc_cell *cells, size_t n)
     return n;
 }
 
-/* The row whose <tr> stands at `at`, to the next or the table's end. */
+/* The row whose <tr> is at `at`, to the next row or the table's end. */
 static size_t read_tr(struct doc_reader *r, size_t at, struct doc_table *table, struct spans *spans)
 {
     struct doc_cell cells[DOC_COLS_MAX];
@@ -349,7 +349,7 @@ static size_t read_html(struct doc_reader *r, size_t at)
 
 /* ---- a document ---- */
 
-/* 1 to DOC_LEVELS; 0: no heading. */
+/* 1 to DOC_LEVELS; 0: not a heading. */
 static int level_of(struct str line)
 {
     int64_t html;

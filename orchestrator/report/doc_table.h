@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of documents: Markdown, HTML (also within Markdown), CSV, reStructuredText and notebooks, as rows of plain text. Any bytes are a document; what is too
-   much is left out and counted. Pure. */
+/* Tables of documents: Markdown, HTML (also within Markdown), CSV, reStructuredText and notebooks, as rows of plain text. Any bytes are a document; what
+   exceeds a limit is left out and counted. Pure. */
 #ifndef REPORT_DOC_TABLE_H
 #define REPORT_DOC_TABLE_H
 
@@ -22,11 +22,11 @@ struct doc_row {
     size_t n;
 };
 struct doc_table {
-    struct str heading;   /* the one above it, or empty */
-    struct str outer;     /* the one that heading stands below, or empty; never the title */
-    struct str before;    /* what stands above it, to the heading or DOC_BEFORE_MAX */
+    struct str heading;   /* the nearest heading above it, or empty */
+    struct str outer;     /* the parent of that heading, or empty; never the title */
+    struct str before;    /* the text above it, up to the heading or DOC_BEFORE_MAX */
     int64_t line;         /* of its first row, from 1 */
-    struct doc_row *rows; /* the first is the head */
+    struct doc_row *rows; /* the first is the header */
     size_t n_rows;
 };
 struct doc_tables {

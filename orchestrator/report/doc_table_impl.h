@@ -23,13 +23,13 @@ struct doc_reader {
 struct doc_cell doc_clean_cell(struct arena *arena, struct str text);
 /* The line that begins at `at`, without its end. */
 struct str doc_line_at(struct str text, size_t at);
-/* NULL where there are too many. */
+/* NULL if there are too many. */
 struct doc_table *doc_new_table(struct doc_reader *r, size_t at);
 void doc_add_row(struct doc_reader *r, struct doc_table *table, const struct doc_cell *cells,
                  size_t n);
 
 void doc_read_rst(struct doc_reader *r);
-/* What the strings of a notebook's JSON hold, a line each: its Markdown and the HTML of its outputs. */
+/* The strings of a notebook's JSON, one per line: its Markdown and the HTML of its outputs. */
 struct str doc_notebook_text(struct arena *arena, struct str json);
 
 #endif

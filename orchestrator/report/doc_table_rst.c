@@ -61,7 +61,7 @@ static void append(struct rst_column *column, struct str text)
     column->len += text.len;
 }
 
-/* The row that has gathered, if it has text. */
+/* Emits the row collected so far, if it has text. */
 static void flush(struct doc_reader *r, struct doc_table *table, struct rst_columns *columns)
 {
     struct doc_cell cells[DOC_COLS_MAX];
@@ -77,7 +77,7 @@ static void flush(struct doc_reader *r, struct doc_table *table, struct rst_colu
     }
 }
 
-/* A line of a grid: where no bar stands at a column's end, its cell reaches on. */
+/* A line of a grid: without a bar at a column's end, the cell spans on. */
 static void take_grid_line(struct rst_columns *columns, struct str line)
 {
     for (size_t c = 0; c < columns->n;) {
@@ -163,7 +163,7 @@ static size_t read_simple(struct doc_reader *r, struct rst_columns *columns, siz
             flush(r, table, columns);
             if (!str_trim(doc_line_at(r->text, at)).len && n_borders == 2 && table &&
                 table->n_rows > 1) {
-                break; /* a table without a head */
+                break; /* a table without a header */
             }
         } else if (columns->n && columns->items[0].from < line.len &&
                    line.ptr[columns->items[0].from] != ' ' && n_borders > 1) {
@@ -177,7 +177,7 @@ static size_t read_simple(struct doc_reader *r, struct rst_columns *columns, siz
     return at;
 }
 
-/* "* - a" begins a row, "- b" goes on in it. */
+/* "* - a" begins a row, "- b" continues it. */
 static size_t read_list(struct doc_reader *r, struct rst_columns *columns, size_t at)
 {
     struct doc_table *table = doc_new_table(r, at);
@@ -228,7 +228,7 @@ static void note_heading(struct doc_reader *r, size_t at, struct str line)
 
 void doc_read_rst(struct doc_reader *r)
 {
-    /* Of one table at a time: a document may begin very many. */
+    /* For one table at a time, because a document may contain very many. */
     struct rst_columns columns = {arena_array(r->arena, struct rst_column, DOC_COLS_MAX), 0};
     for (size_t at = 0; at < r->text.len;) {
         struct str line = doc_line_at(r->text, at);
@@ -246,7 +246,7 @@ void doc_read_rst(struct doc_reader *r)
     }
 }
 
-/* The string of a line of JSON, without its escapes, to `out`; how much that is. */
+/* Unescapes the string in a line of JSON into `out`; returns its length. */
 static size_t unescape(struct str line, char *out)
 {
     struct str text = str_trim(line);

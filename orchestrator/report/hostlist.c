@@ -26,7 +26,7 @@ bool hostlist_is_name(struct str text)
 
 /* ---- the set in the making ---- */
 
-struct entry { /* a name that was met; it is in the set or not */
+struct entry { /* a name seen so far, in the set or not */
     struct str name;
     bool is_in;
     uint64_t round; /* of the term that named it last */
@@ -65,7 +65,7 @@ static struct entry *find_entry(struct expansion *e, struct str name)
     return &e->entries.items[found - 1];
 }
 
-/* One name of the term that follows the operator. */
+/* Applies the operator to one name of the term. */
 static int apply(struct expansion *e, char op, struct str name, const char *at, struct err *err)
 {
     struct entry *entry = find_entry(e, name);
@@ -84,7 +84,7 @@ static int apply(struct expansion *e, char op, struct str name, const char *at, 
                : hostlist_fail(e->whole, at, err, "more than %d names", HOSTLIST_NAMES_MAX);
 }
 
-/* After a term: what an intersection did not name goes. */
+/* After a term: drops what an intersection did not name. */
 static int end_term(struct expansion *e, char op, const char *at, struct err *err)
 {
     if (op != '&') {
@@ -107,7 +107,8 @@ static bool has_wildcard(struct str text)
     return str_find(text, STR_LIT("*")) >= 0 || str_find(text, STR_LIT("?")) >= 0;
 }
 
-/* "*" any bytes, "?" one. A star that did not fit takes one byte more, and only the last star has to. */
+/* "*" is any bytes, "?" one. If the rest does not match, the last star takes one byte more; only the last one needs
+   to. */
 static bool glob_matches(struct str glob, struct str name)
 {
     size_t g = 0;
@@ -134,7 +135,7 @@ static bool glob_matches(struct str glob, struct str name)
     return g == glob.len;
 }
 
-/* Those of the scope that a group ("@" is cut off) or a wildcard names. */
+/* The names of the scope that a group (its "@" cut off) or a wildcard stands for. */
 static int apply_scope(struct expansion *e, char op, struct str pattern, bool is_group,
                        const char *at, struct err *err)
 {
@@ -146,7 +147,7 @@ static int apply_scope(struct expansion *e, char op, struct str pattern, bool is
     }
     if (!scope) {
         return hostlist_fail(e->whole, at, err,
-                             "%s need an inventory, written before a colon: INVENTORY:%s%.*s",
+                             "%s need an inventory before a colon: INVENTORY:%s%.*s",
                              is_group ? "groups" : "wildcards", is_group ? "@" : "",
                              (int)(pattern.len < 60 ? pattern.len : 60), pattern.ptr);
     }
@@ -175,7 +176,8 @@ static int apply_name(struct expansion *e, char op, struct str name, const char 
         bool has_user = str_find(name, STR_LIT("@")) > 0;
         return hostlist_fail(e->whole, at, err, "expected a host name, found \"%.*s\"%s",
                              (int)(name.len < 60 ? name.len : 60), name.ptr,
-                             has_user ? ": a user stands in an inventory or in ~/.ssh/config" : "");
+                             has_user ? ": put a user into an inventory or into ~/.ssh/config"
+                                      : "");
     }
     if (e->scope && !map_get(&e->scope_names, name)) {
         return hostlist_fail(e->whole, at, err, "the inventory has no node \"%.*s\"",
@@ -247,7 +249,7 @@ static size_t skip_blanks(struct str text, size_t at)
     return at;
 }
 
-/* The operator before a term, ',' where there is only a blank; *at moves on to the term. */
+/* The operator before a term, ',' if there is only a blank; *at moves on to the term. */
 static int read_operator(const struct expansion *e, size_t *at, char *ret_operator, struct err *err)
 {
     struct str text = e->whole;

@@ -26,7 +26,7 @@ struct hostlist {
     size_t n;
 };
 
-/* What groups and wildcards refer to; with a scope, a name that it does not have is an error. */
+/* What groups and wildcards refer to; with a scope, a name outside it is an error. */
 struct hostlist_scope {
     const struct str *names;
     size_t n_names;
@@ -35,11 +35,11 @@ struct hostlist_scope {
 };
 
 enum hostlist_syntax {
-    HOSTLIST_SET,  /* as above */
-    HOSTLIST_SLURM /* SLURM_JOB_NODELIST: union alone; n[01-100] may grow wider than its first */
+    HOSTLIST_SET, /* as above */
+    HOSTLIST_SLURM /* SLURM_JOB_NODELIST: union only; n[01-100] may grow wider than its first number */
 };
 
-/* ERR_USAGE says which byte is wrong, what was expected and what was found. A set that comes out empty is no error here. */
+/* ERR_USAGE says which byte is wrong, what was expected and what was found. An empty result is not an error here. */
 MUST_CHECK int hostlist_expand(struct arena *arena, struct str text, enum hostlist_syntax syntax,
                                const struct hostlist_scope *scope, struct hostlist *ret_list,
                                struct err *err);
@@ -47,7 +47,7 @@ MUST_CHECK int hostlist_expand(struct arena *arena, struct str text, enum hostli
 /* The shortest text for those names, in natural order: "gpu[1-3],login". Two sets of the same names give the same text. */
 struct str hostlist_fold(struct arena *arena, const struct str *names, size_t n_names);
 
-/* A host name or an address, that may be part of a command or a path: letters, digits, and inside also . : - _ */
+/* A host name or an address that is safe in a command or a path: letters, digits, and in the middle also . : - _ */
 bool hostlist_is_name(struct str text);
 
 #endif

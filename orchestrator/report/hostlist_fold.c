@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folding. A name is literal text with numbers in it; names that differ in their numbers alone are a set of points, which is
-   covered by boxes: boxes that differ in one number become one, until none do. */
+/* Folding. A name is literal text with numbers in it; names that differ only in their numbers are a set of points, which is
+   covered by boxes: boxes that differ in one number are merged until none do. */
 #include "base/base.h"
 
 #include "base/strbuf.h"
 #include "report/hostlist.h"
 
-#define NUMBERS_MAX 16 /* numbers in a name; with more it is folded with no other */
+#define NUMBERS_MAX 16 /* numbers in a name; with more it is not folded */
 
 struct number {
     int64_t value;
     int width; /* digits as written */
 };
 
-struct fold_axis { /* numbers that a box has at one place of the name, sorted; in the arena */
+struct fold_axis { /* the numbers of a box at one place of the name, sorted; in the arena */
     struct number *items;
     size_t n;
 };
@@ -118,7 +118,7 @@ static struct box read_name(struct arena *arena, struct str name)
         for (; at < end; at++) {
             number.value = number.value * 10 + (name.ptr[at] - '0');
         }
-        pattern[len++] = '%'; /* no byte of a name */
+        pattern[len++] = '%'; /* never a byte of a name */
         box.axes[box.n_axes].items = arena_array(arena, struct number, 1);
         box.axes[box.n_axes].items[0] = number;
         box.axes[box.n_axes++].n = 1;
@@ -127,7 +127,7 @@ static struct box read_name(struct arena *arena, struct str name)
     return box;
 }
 
-/* Both are sorted; they have no number in common. */
+/* Both are sorted and have no number in common. */
 static struct fold_axis join_axes(struct arena *arena, const struct fold_axis *a,
                                   const struct fold_axis *b)
 {

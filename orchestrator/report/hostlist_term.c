@@ -71,7 +71,7 @@ static int read_range(const struct range_reader *reader, struct str text, struct
         return -1;
     }
     if (has_step && reader->syntax == HOSTLIST_SLURM) {
-        return hostlist_fail(reader->whole, text.ptr, reader->err, "Slurm's lists have no steps");
+        return hostlist_fail(reader->whole, text.ptr, reader->err, "Slurm's lists have no /STEP");
     }
     if (range.step < 1 || range.last < range.first) {
         return hostlist_fail(reader->whole, text.ptr, reader->err,
@@ -89,7 +89,7 @@ static int read_range(const struct range_reader *reader, struct str text, struct
     return 0;
 }
 
-/* Adds to the room that is left: `numbers` has HOSTLIST_NAMES_MAX. */
+/* Appends to `numbers`, which holds HOSTLIST_NAMES_MAX. */
 static int add_range(const struct range_reader *reader, const struct range *range, const char *at,
                      struct term_piece *piece)
 {

@@ -24,11 +24,11 @@ struct term {
     size_t n_names; /* product of the brackets' numbers, 1 to HOSTLIST_NAMES_MAX */
 };
 
-/* text lies in `whole`, which positions in messages count from. */
+/* text is part of `whole`; positions in messages count from the start of `whole`. */
 MUST_CHECK int term_parse(struct arena *arena, struct str text, struct str whole,
                           enum hostlist_syntax syntax, struct term *ret_term, struct err *err);
 
-/* The idx-th of its names, in buf (NUL-terminated). False where it is longer than HOSTLIST_NAME_MAX. */
+/* The idx-th of its names, in buf (NUL-terminated). False if it is longer than HOSTLIST_NAME_MAX. */
 bool term_name(const struct term *term, size_t idx, char buf[HOSTLIST_NAME_MAX + 1],
                struct str *ret_name);
 

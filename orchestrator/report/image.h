@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* images/ID/image.json: the container image of a report's stack, by name and tag as the report has it, by digest where somebody
-   said one. The meaning of each key is in images/README.md. Strings live in the arena; NULL: not said. */
+/* images/ID/image.json: the container image of a report's stack, by name and tag as in the report, and by digest if one was
+   published. The meaning of each key is in images/README.md. Strings live in the arena; NULL: not given. */
 #ifndef REPORT_IMAGE_H
 #define REPORT_IMAGE_H
 
@@ -10,7 +10,7 @@
 /* What is known of an image besides its name: from image.json, then from its lock. */
 struct image_pins {
     bool
-        has_digest; /* of the list, or of the one manifest where there is no list: what a tag gives */
+        has_digest; /* of the list, or of the manifest if there is no list: what a tag resolves to */
     bool has_manifest; /* of the platform's manifest */
     bool has_config;   /* = the image's id in an engine */
     uint8_t digest[SHA256_BYTES];
@@ -25,7 +25,7 @@ struct image {
     bool has_fallback;
     struct oci_ref fallback;
     struct str base;        /* what its Dockerfile starts from */
-    struct str replacement; /* what to use where it is gone, in a sentence */
+    struct str replacement; /* what to use if it is gone, in a sentence */
     struct str status;
     bool has_dockerfile;
 };

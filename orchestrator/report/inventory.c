@@ -189,9 +189,9 @@ static int decode_fields(const struct json *root, struct arena *arena, struct in
     return 0;
 }
 
-struct node_text { /* one row, which stands for as many nodes as its name's pattern has */
+struct node_text { /* one row, which stands for as many nodes as its name's pattern expands to */
     struct inventory_node node;
-    struct hostlist names, addresses, fast_addresses; /* of addresses none, or as many as names */
+    struct hostlist names, addresses, fast_addresses; /* addresses: none, or as many as names */
 };
 
 /* The names that a pattern stands for; a NULL value has none. */
@@ -337,7 +337,7 @@ int inventory_decode(const struct json *root, struct arena *arena, struct invent
     (void)runtime_kind_of_name(text.runtime, &inventory->runtime);
     (void)launcher_kind_of_name(text.launcher, &inventory->launcher);
     if (inventory->is_local && inventory->n_nodes != 1) {
-        return json_fail(root, err, "nodes: expected one, as remote is \"local\", found %zu",
+        return json_fail(root, err, "nodes: expected one, because remote is \"local\", found %zu",
                          inventory->n_nodes);
     }
     *ret_inventory = *inventory;

@@ -44,30 +44,30 @@ struct inventory_node {
 struct inventory {
     struct str id; /* "local", or the list as it was given */
     struct str title;
-    bool is_local; /* this machine, no SSH: exactly one node */
+    bool is_local; /* this machine, without SSH: exactly one node */
     enum runtime_kind runtime;
     enum launcher_kind launcher;
     struct str
         registry; /* HOST:PORT[/PREFIX] of a registry that the nodes pull from by digest, or NULL */
-    struct str head_address;  /* of this machine as the nodes see it, or NULL: found out */
+    struct str head_address;  /* of this machine as the nodes see it, or NULL: detected */
     struct str shared_folder; /* absolute, the same on all nodes, or NULL */
     struct str login;         /* name of the node on which sbatch is called; NULL: this machine */
     struct inventory_node *nodes;
     size_t n_nodes;
 };
 
-/* A pattern such as gpu[01-04] as a node's name stands for as many nodes; its address must then have as many. */
+/* A pattern such as gpu[01-04] as a node's name stands for several nodes; its address must then expand to as many. */
 MUST_CHECK int inventory_decode(const struct json *root, struct arena *arena,
                                 struct inventory *ret_inventory, struct err *err);
 /* The same document again, with patterns expanded: frozen as manifest/inventory.json of a run. */
 void inventory_encode(const struct inventory *inventory, struct strbuf *out);
 
-/* From a node set of host names, without any file: docker is not assumed (runtime none), launcher ssh, gpus 0 each. */
+/* From a node set of host names, without any file: runtime none (docker is not assumed), launcher ssh, 0 GPUs each. */
 MUST_CHECK int inventory_of_hosts(struct arena *arena, struct str nodeset,
                                   struct inventory *ret_inventory, struct err *err);
 
 /* Those nodes of the inventory that a node set names ("gpu[01-03],!gpu02", "@v100", "*"), in the inventory's order.
-   ERR_USAGE for a name that it does not have, or none at all. */
+   ERR_USAGE for a name that it does not have, or an empty result. */
 MUST_CHECK int inventory_select(const struct inventory *inventory, struct arena *arena,
                                 struct str nodeset, struct inventory *ret_selected,
                                 struct err *err);
@@ -77,7 +77,7 @@ struct str inventory_fold(struct arena *arena, const struct inventory *inventory
                           const size_t *nodes, size_t n_nodes);
 
 const char *runtime_kind_name(enum runtime_kind kind);
-/* For people: an engine that we have never run says so. */
+/* For people; engines that we have never run are marked experimental. */
 const char *runtime_kind_label(enum runtime_kind kind);
 bool runtime_kind_of_name(struct str name, enum runtime_kind *ret_kind);
 const char *launcher_kind_name(enum launcher_kind kind);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inventories by the names of nodes: made of a list, cut to a part of one. */
+/* Inventories by the names of nodes: made from a list, or reduced to a part of one. */
 #include "base/base.h"
 
 #include "base/map.h"
@@ -8,7 +8,7 @@
 
 #define ID_MAX_BYTES 512
 
-/* "fe80::1" is an address; with one colon it was meant as something else. */
+/* "fe80::1" is an address; a name with one colon was meant as HOST:PORT. */
 static bool has_one_colon(struct str name)
 {
     int64_t at = str_find(name, STR_LIT(":"));
@@ -34,8 +34,8 @@ int inventory_of_hosts(struct arena *arena, struct str nodeset, struct inventory
     for (size_t idx = 0; idx < hosts.n; idx++) {
         if (has_one_colon(hosts.names[idx])) {
             return err_set(err, ERR_USAGE,
-                           "\"%.100s\" is no host name: a port and a user stand in an inventory "
-                           "or in ~/.ssh/config",
+                           "\"%.100s\" is not a host name: put a port and a user into an inventory "
+                           "or into ~/.ssh/config",
                            hosts.names[idx].ptr);
         }
         inventory.nodes[idx] =

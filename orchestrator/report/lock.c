@@ -66,7 +66,7 @@ static int decode_item(const struct json *at, struct arena *arena, struct lock_i
         return -1;
     }
     if (!text.item.pieces_path.ptr != !text.item.piece_bytes) {
-        return json_fail(at, err, "expected both of pieces and piece_bytes or none, found one");
+        return json_fail(at, err, "expected both pieces and piece_bytes or neither, found one");
     }
     *ret = text.item;
     return 0;
@@ -191,7 +191,7 @@ void lock_encode(const struct lock *lock, struct strbuf *out)
     jw_end_object(&json);
 }
 
-/* ---- holding one against another ---- */
+/* ---- comparing ---- */
 
 const struct lock_item *lock_find(const struct lock *lock, struct str name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was resolved at first sight: manifests/locks/KIND/ID.json. A lock fills what the authors left open; what it says is held
-   against everything that is fetched later, and another thing is ERR_INTEGRITY. Strings live in the arena; NULL: not of this kind,
-   or not known. Used for datasets (an item a file), images (an item a blob) and sources (an item a repository). */
+/* What was resolved the first time: manifests/locks/KIND/ID.json. A lock adds what the authors left open; everything fetched later
+   is compared with it, and a difference is ERR_INTEGRITY. Strings live in the arena; NULL: not of this kind, or not known. Used
+   for datasets (an item a file), images (an item a blob) and sources (an item a repository). */
 #ifndef REPORT_LOCK_H
 #define REPORT_LOCK_H
 
@@ -26,9 +26,9 @@ struct lock_item {
     struct str commit;      /* of a source: 40 hex digits */
     struct str tree;        /* likewise */
     struct str paths;       /* of a part of a source; NULL: all */
-    struct str selection;   /* git's tree of just that part */
+    struct str selection;   /* git's tree of only that part */
     struct str url;         /* where it came from, without secrets */
-    struct str date;        /* RFC 3339, of the first sight */
+    struct str date;        /* RFC 3339, when it was first resolved */
 };
 
 struct lock {
@@ -46,16 +46,16 @@ MUST_CHECK int lock_decode(const struct json *root, struct arena *arena, struct 
                            struct err *err);
 void lock_encode(const struct lock *lock, struct strbuf *out);
 
-/* NULL where there is none. */
+/* NULL if there is none. */
 const struct lock_item *lock_find(const struct lock *lock, struct str name);
 
-/* Two sights of one thing: ERR_INTEGRITY where anything that both know differs. what is for the message. */
+/* Compares two records of one item: ERR_INTEGRITY if anything that both know differs. what is for the message. */
 MUST_CHECK int lock_check_item(const struct lock_item *known, const struct lock_item *found,
                                const char *what, struct err *err);
-/* The same for all of found's items and the tree's list; an item that is new is no error. */
+/* The same for all of found's items and the tree's list; a new item is not an error. */
 MUST_CHECK int lock_check(const struct lock *known, const struct lock *found, struct err *err);
 
-/* Fills what the description left open. ERR_MANIFEST where they contradict each other. */
+/* Adds what the description left open. ERR_MANIFEST if they contradict each other. */
 MUST_CHECK int lock_merge_dataset(struct arena *arena, const struct lock *lock,
                                   struct dataset *dataset, struct err *err);
 

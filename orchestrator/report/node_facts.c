@@ -21,7 +21,7 @@ static bool is_key(struct str key)
     return true;
 }
 
-/* A copy that can be shown: no control characters, not over the limit. */
+/* A printable copy: no control characters, cut at the limit. */
 static struct str clean(struct arena *arena, struct str text)
 {
     struct str cut = str_sub(str_trim(text), 0, FACT_TEXT_MAX);
@@ -127,7 +127,7 @@ static int parse_line(struct arena *arena, struct node_facts *facts, struct str 
     return facts_add(arena, facts, fact, err);
 }
 
-/* What a login shell printed before the probe's first line, maybe without a newline of its own. */
+/* Skips what a login shell printed before the probe's first line, perhaps without a newline. */
 static int skip_noise(struct arena *arena, struct str *rest, struct node_facts *facts,
                       struct err *err)
 {

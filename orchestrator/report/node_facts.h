@@ -28,31 +28,31 @@ struct node_facts {
     struct str noise;   /* its first line */
 };
 
-/* ERR_NODE for a text without begin or end, a line of another form, a key that is there twice. Control characters of values
-   become blanks. */
+/* ERR_NODE for a text without begin or end, a malformed line, a duplicate key. Control characters in values become
+   blanks. */
 MUST_CHECK int facts_parse(struct arena *arena, struct str text, struct node_facts *ret_facts,
                            struct err *err);
 
 /* Adds gpu.count, gpu.N.FIELD, nvidia.driver and nvidia.cuda, read from what nvidia-smi printed (facts smi.*: its CSV with the
-   head line). ERR_NODE where that is no such CSV. */
+   head line). ERR_NODE if it is not such a CSV. */
 MUST_CHECK int facts_expand_gpus(struct arena *arena, struct node_facts *facts, struct err *err);
 
-/* NULL where the node said nothing of it. */
+/* NULL if the node did not report it. */
 const struct node_fact *facts_find(const struct node_facts *facts, const char *key);
-/* The value, or a NULL str where it is not known. */
+/* The value, or a NULL str if it is not known. */
 struct str facts_value(const struct node_facts *facts, const char *key);
-/* Why it is not known; NULL str where it is. */
+/* Why it is not known; NULL str if it is. */
 struct str facts_why(const struct node_facts *facts, const char *key);
-/* False where it is not known or no whole number from 0 on. */
+/* False if it is not known or not a whole number from 0 on. */
 bool facts_i64(const struct node_facts *facts, const char *key, int64_t *ret_value);
 
-/* Appends and keeps the order; for parsers of facts. Full: ERR_NODE. */
+/* Inserts in order; for parsers of facts. ERR_NODE if full. */
 MUST_CHECK int facts_add(struct arena *arena, struct node_facts *facts, struct node_fact fact,
                          struct err *err);
 
 /* One value of a line of nvidia-smi's CSV under a head such as "clocks.max.sm [MHz]": key part "clocks.max.sm_mhz", value "1530",
-   or why it is not known ("[N/A]", "[Not Supported]", ...).
-   Source: `nvidia-smi --help` and --help-query-gpu (R470 to R610): --format=csv prints units in the head and after each value. */
+   or why it is not known ("[N/A]", "[Not Supported]", ...). Source: `nvidia-smi --help` and --help-query-gpu (R470 to R610):
+   --format=csv prints units in the header and after each value. */
 struct smi_cell {
     struct str field; /* "clocks.max.sm" */
     struct str unit;  /* "mhz", "mib", "w", "percent"; NULL: none */
@@ -60,12 +60,11 @@ struct smi_cell {
     struct str why;
 };
 #define SMI_COLUMNS_MAX 64
-/* ERR_NODE where line and head have not the same number of columns, or a value has not its head's unit. */
+/* ERR_NODE if line and header differ in their number of columns, or a value lacks the unit of its header. */
 MUST_CHECK int smi_row(struct arena *arena, struct str head, struct str line,
                        struct smi_cell cells[SMI_COLUMNS_MAX], size_t *ret_n, struct err *err);
 
-/* Newest CUDA of a banner "... Driver Version: 535.104.05   CUDA Version: 12.2 |" ("CUDA UMD Version:" from R595 on); NULL str:
-   none there. */
+/* Newest CUDA of a banner "... Driver Version: 535.104.05   CUDA Version: 12.2 |" ("CUDA UMD Version:" from R595 on); NULL: none. */
 struct str smi_banner_cuda(struct str banner);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "report/node_facts.h"
 
-/* Of the probe's query groups; "all" holds everything where the driver knows every field, else the others are there. */
+/* The probe's query groups: "all" holds everything if the driver knows every field, otherwise the others exist. */
 static const char *const GROUPS[] = {"all", "id",    "cap",   "clock", "app",
                                      "ecc", "power", "state", "mig",   "pcie"};
 
@@ -54,9 +54,9 @@ static int read_head(struct arena *arena, struct str column, struct smi_cell *ce
     }
     ret_unit->len--;
     cell->unit = unit_of(*ret_unit);
-    return cell->unit.ptr ? 0
-                          : err_set(err, ERR_NODE, "nvidia-smi: head '%.*s': a unit not known here",
-                                    STR_ARG(column));
+    return cell->unit.ptr
+               ? 0
+               : err_set(err, ERR_NODE, "nvidia-smi: head '%.*s': unknown unit", STR_ARG(column));
 }
 
 static int read_value(struct arena *arena, struct str value, struct str unit, struct smi_cell *cell,
@@ -95,7 +95,7 @@ int smi_row(struct arena *arena, struct str head, struct str line,
             return -1;
         }
         if (!str_next(&line, ',', &value)) {
-            return err_set(err, ERR_NODE, "nvidia-smi: %zu values, and more columns in its head",
+            return err_set(err, ERR_NODE, "nvidia-smi: %zu values, but more columns in its head",
                            n);
         }
         if (read_value(arena, str_trim(value), unit, &cells[n], err) < 0) {
@@ -104,7 +104,7 @@ int smi_row(struct arena *arena, struct str head, struct str line,
         n++;
     }
     if (line.ptr) {
-        return err_set(err, ERR_NODE, "nvidia-smi: %zu columns in its head, and more values", n);
+        return err_set(err, ERR_NODE, "nvidia-smi: %zu columns in its head, but more values", n);
     }
     *ret_n = n;
     return 0;
@@ -155,7 +155,7 @@ static int add_gpu(struct arena *arena, struct node_facts *facts, const struct s
     return 0;
 }
 
-/* Returns the number of GPUs, -1 on an error; 0 where the group is not there. */
+/* Returns the number of GPUs, -1 on an error, 0 if there is no such group. */
 static int64_t add_group(struct arena *arena, struct node_facts *facts, const char *group,
                          struct err *err)
 {
@@ -181,7 +181,7 @@ static bool has_rows(struct arena *arena, const struct node_facts *facts, const 
     return facts_value(facts, arena_printf(arena, "smi.%s.0", group)).ptr != NULL;
 }
 
-/* Without nvidia-smi's list: what the driver's device files show. */
+/* Without nvidia-smi's list, counts the driver's device files. */
 static int add_count(struct arena *arena, struct node_facts *facts, int64_t listed, struct err *err)
 {
     struct node_fact count = {STR_LIT("gpu.count"), STR_EMPTY, STR_EMPTY};
@@ -193,7 +193,7 @@ static int add_count(struct arena *arena, struct node_facts *facts, int64_t list
         count.value = str_of(arena_printf(arena, "%lld", (long long)listed));
     } else if (has_devices && (devices == 0 || facts_find(facts, "nvidia.smi") == NULL ||
                                str_eq_z(smi, "no nvidia-smi"))) {
-        /* No device file: no GPU that anything could use, whatever is in the slots. */
+        /* Without a device file no GPU can be used, whatever is in the slots. */
         count.value = str_of(arena_printf(arena, "%lld", (long long)devices));
     } else {
         count.why = why.ptr && facts_find(facts, "smi.id") ? why : smi;

@@ -215,7 +215,7 @@ static void encode_needs(struct json_out *out, const struct plan *plan)
     jw_end_array(out);
 }
 
-/* Not there where there are none: as in the plans of runs before there was -C. */
+/* Absent if there are none, as in the plans of runs from before there was -C. */
 static void encode_overrides(struct json_out *out, const struct plan *plan)
 {
     if (plan->n_overrides == 0) {
@@ -376,7 +376,7 @@ static int decode_step(const struct json *at, struct arena *arena, struct plan_s
         return json_fail(&member, err, "unknown cause \"%.*s\"", STR_ARG(cause));
     }
     if (!plan_case_id_is_safe(step.case_id)) {
-        return json_fail(at, err, "\"%.*s\" is no case id", STR_ARG(step.case_id));
+        return json_fail(at, err, "\"%.*s\" is not a case id", STR_ARG(step.case_id));
     }
     if (json_member(at, "argv", &member, err) < 0 ||
         json_str_list(&member, arena, PLAN_ARGV_MAX, &step.argv, &step.n_argv, err) < 0 ||
@@ -389,7 +389,7 @@ static int decode_step(const struct json *at, struct arena *arena, struct plan_s
         return -1;
     }
     if (step.cause == ERR_NONE && step.n_argv == 0) {
-        return json_fail(at, err, "a step that is run has an argv");
+        return json_fail(at, err, "expected an argv, as the step is to be run");
     }
     *ret_step = step;
     return 0;
@@ -489,7 +489,7 @@ int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_p
         {"steps", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"missing_pins", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"data", JSON_ANY, JSON_NULLABLE, 0, 0, 0},
-        {"needs", JSON_ANY, 0, 0, 0, 0}, /* how the store was then */
+        {"needs", JSON_ANY, 0, 0, 0, 0}, /* the state of the store then */
         {"overrides", JSON_ANY, 0, 0, 0, 0},
     };
     int64_t version = 0;
@@ -504,7 +504,7 @@ int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_p
         return json_fail(&member, err, "expected smoke or full, found \"%.*s\"", STR_ARG(profile));
     }
     if (plan.is_rehearsal && plan.profile != PROFILE_FULL) {
-        return json_fail(&member, err, "a rehearsal is of profile full, found \"%.*s\"",
+        return json_fail(&member, err, "a rehearsal needs profile full, found \"%.*s\"",
                          STR_ARG(profile));
     }
     if (json_member(root, "globs", &member, err) < 0 ||

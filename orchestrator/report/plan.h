@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run will do, decided before anything is done: one step for each case, with its argv as data, what it needs, and,
-   for a step that cannot be made here, why. Frozen as manifest/plan.json of the run; a resumed run follows the frozen plan.
-   Everything lives in the arena it was made or decoded into. */
+/* What a run will do, decided in advance: one step for each case, with its argv as data, what it needs, and, if the step
+   cannot be run here, why. Frozen as manifest/plan.json of the run; a resumed run follows the frozen plan. Everything lives
+   in the arena it was made or decoded into. */
 #ifndef REPORT_PLAN_H
 #define REPORT_PLAN_H
 
@@ -25,20 +25,20 @@
 
 enum profile { PROFILE_FULL, PROFILE_SMOKE };
 
-/* What a step lacks to be run. */
+/* What a step lacks before it can run. */
 struct step_need {
     enum err_code cause;
     struct str what;
-    struct str command;  /* that brings it, as it can be typed; NULL: none does */
-    struct str artifact; /* that `reperf fetch`, or where is_lock `reperf lock`, brings; or NULL */
+    struct str command;  /* that provides it, as one would type it; NULL: none does */
+    struct str artifact; /* that `reperf fetch` provides, or `reperf lock` if is_lock; or NULL */
     bool is_lock;
-    bool needs_login; /* only registered users get it */
+    bool needs_login; /* available to registered users only */
 };
 
 /* Of a source of which only some paths are mounted. */
 struct plan_part {
     struct str
-        tree; /* git's, of just these files; NULL: all of the commit, or it was not here when this was planned */
+        tree; /* git's, of only these files; NULL: the whole commit, or it was not here when this was planned */
     int64_t n_files, n_left_out;
 };
 
@@ -48,7 +48,7 @@ struct plan_mount {
     struct str name; /* as in struct recipe_mount; of a synthetic dataset: ID.synthetic */
     struct str
         version; /* a source's pin (report/source.h), else hex: SHA-256 of the files' list; NULL: not here */
-    struct str folder; /* here; of a source NULL: it is checked out when it is needed */
+    struct str folder; /* here; NULL for a source: it is checked out when needed */
     struct str inside; /* absolute */
     struct plan_part part;
 };
@@ -61,11 +61,11 @@ struct plan_step {
     struct loss_target target; /* series NULL: none */
     struct str node;           /* where: "local", or the nodes of the inventory, folded */
     enum err_code cause; /* ERR_NONE: it will be run; else not_run, with the status of this code */
-    struct str why;      /* of a cause; else NULL */
+    struct str why;      /* if there is a cause; else NULL */
     struct step_need *needs; /* the first is cause and why; decoded: what, cause and command */
     size_t n_needs;
-    struct str recipe; /* its title, or NULL: as the report has it */
-    bool is_per_node;  /* argv starts the ranks of its node itself; else it is one rank */
+    struct str recipe; /* its title, or NULL: as in the report */
+    bool is_per_node;  /* argv starts all ranks of its node itself; else it is one rank */
     struct plan_mount *mounts;
     size_t n_mounts;
     struct str *
@@ -77,7 +77,7 @@ struct plan_step {
         *conditions; /* under which it will be measured; value NULL: there is none (no GPU) */
     size_t n_conditions;
     int64_t n_ranks;
-    int64_t n_nodes;         /* that it is spread over evenly; 0, in plans of old: 1 */
+    int64_t n_nodes;         /* over which it is spread evenly; 0 in old plans, meaning 1 */
     int64_t gpus_per_node;   /* that each of them must have; 0: none is needed */
     struct str image;        /* id; NULL: runtime none */
     struct str image_name;   /* repository, as an engine names it */
@@ -91,7 +91,7 @@ struct plan_step {
 
 #define PLAN_PIN_IMAGE "image digest"
 
-struct missing_pin { /* what its authors did not pin and a run of the step would need */
+struct missing_pin { /* what its authors did not pin although a run of the step needs it */
     struct str stack;
     struct str what; /* "image digest", "source commit of URL" */
 };
@@ -109,13 +109,13 @@ struct
 
 enum need_state { NEED_ABSENT, NEED_PARTIAL, NEED_READY };
 
-struct plan_need {   /* of the cases' stacks: what a run of them needs from the store */
+struct plan_need {   /* what a run of the cases' stacks needs from the store */
     struct str kind; /* "dataset", "image", "source" */
     struct str name;
     enum need_state state;
     int64_t download_bytes; /* still to be fetched; -1: its authors did not say */
     int64_t disk_bytes;     /* of archives and tree, estimated; -1: likewise */
-    int64_t n_unpinned; /* files without any digest; of an image: 1 where its tag is not locked */
+    int64_t n_unpinned;     /* files without any digest; of an image: 1 if its tag is not locked */
     bool needs_login;
 };
 
@@ -124,9 +124,9 @@ struct plan {
     struct str report_sha256; /* hex, of the frozen file */
     enum profile profile;
     bool
-        is_rehearsal; /* full, on synthetic datasets of its data: nothing of it is checked against a published number */
+        is_rehearsal; /* full, on synthetic data: nothing in it is checked against a published number */
     int64_t repeats;
-    bool takes_turns;     /* the frameworks of a row run one at a time and in turns: A B, A B */
+    bool takes_turns;     /* the frameworks of a row take turns, one at a time: A B, A B */
     int64_t deadline_s;   /* of one repeat */
     struct str inventory; /* "local", else the id of manifest/inventory.json */
     enum runtime_kind runtime;
@@ -140,8 +140,7 @@ struct plan {
     struct plan_data data;
     struct plan_need *needs;
     size_t n_needs;
-    struct json_override
-        *overrides; /* -C: what the frozen report.json has otherwise than its file */
+    struct json_override *overrides; /* -C: where the frozen report.json differs from its file */
     size_t n_overrides;
 };
 
@@ -149,9 +148,10 @@ const char *need_state_name(enum need_state state);
 
 /* How a verdict names the data: "cityscapes", "synthetic twin of cityscapes". */
 char *plan_data_name(struct arena *arena, const struct plan_data *data);
-/* The condition "dataset" of a rehearsal by a recipe: "synthetic twin of cityscapes"; NULL: the recipe has none to be replaced. */
+/* The condition "dataset" of a rehearsal by a recipe: "synthetic twin of cityscapes"; NULL: the recipe has no dataset to
+   replace. */
 struct str plan_rehearsed_data(struct arena *arena, const struct recipe *recipe);
-/* An object, or null where there is none. */
+/* An object, or null if there is none. */
 void plan_data_encode(struct json_out *out, const char *key, const struct plan_data *data);
 
 const char *profile_name(enum profile profile);
@@ -161,7 +161,7 @@ bool profile_of_name(struct str name, enum profile *ret_profile);
 
 /* The document of `reperf plan --json` and of manifest/plan.json. */
 void plan_encode(const struct plan *plan, struct strbuf *out);
-/* Its members, into an object that has more of them. */
+/* Its members, into an object that has others too. */
 void plan_encode_members(const struct plan *plan, struct json_out *out);
 MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_plan,
                            struct err *err);
@@ -170,7 +170,7 @@ MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct 
 int64_t plan_disk_bytes(const struct plan *plan);
 size_t plan_runnable(const struct plan *plan); /* steps that will be run */
 
-/* Of a case under smoke. Source: DESIGN section 5 */
+/* of a case under smoke. Source: DESIGN.md, section 5 */
 #define SMOKE_RANKS_MAX 4
 int64_t plan_smoke_ranks(const struct report_case *c);
 
@@ -181,13 +181,13 @@ bool plan_cause_of_name(struct str name, enum err_code *ret_code);
 void plan_place_encode(struct json_out *out, const struct plan_step *step);
 MUST_CHECK int plan_place_decode(const struct json *at, struct arena *arena, struct plan_step *step,
                                  struct err *err);
-/* The plan's runtime and launcher: none and ssh where it does not say. */
+/* The plan's runtime and launcher, by default none and ssh. */
 MUST_CHECK int plan_kinds_decode(const struct json *root, struct arena *arena, struct plan *plan,
                                  struct err *err);
 /* Whether a node has what each node of the step needs. */
 bool plan_step_fits(const struct plan_step *step, const struct inventory_node *node);
 
-/* fnmatch without FNM_PATHNAME: `*` crosses `/`. True where globs is empty. */
+/* fnmatch without FNM_PATHNAME: `*` crosses `/`. True if globs is empty. */
 bool plan_selects(const struct str *globs, size_t n_globs, struct str case_id);
 /* A case id becomes folders: only letters, digits and ._+-, no part that is empty, "." or "..". */
 bool plan_case_id_is_safe(struct str case_id);

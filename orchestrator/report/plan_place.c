@@ -116,7 +116,7 @@ static int decode_image(const struct json *at, struct arena *arena, struct plan_
     return container_flags_decode(&flags, arena, &step->flags, err);
 }
 
-/* Without a word: a line for a shell starts its node's ranks. */
+/* If absent: a shell command starts its node's ranks. */
 static int decode_starts(const struct json *at, struct arena *arena, struct plan_step *step,
                          struct err *err)
 {

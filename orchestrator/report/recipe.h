@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the cases of a stack are carried out under a profile (manifests/reports/README.md): decoded with the report that they stand in, and as
-   long-lived. A struct str with ptr NULL is a null. */
+/* How the cases of a stack are carried out under a profile (manifests/reports/README.md): decoded with their report, and living as long. A
+   struct str with ptr NULL is a null. */
 #ifndef REPORT_RECIPE_H
 #define REPORT_RECIPE_H
 
@@ -9,7 +9,7 @@
 #define RECIPES_MAX       8 /* a profile */
 #define RECIPE_MOUNTS_MAX 16
 
-/* Name from the closed list in manifests/vocabulary.json; value as text, NULL where not stated. */
+/* Name from the closed list in manifests/vocabulary.json; value as text, NULL if not stated. */
 struct condition {
     struct str name;
     struct str value;
@@ -22,12 +22,12 @@ struct conditions {
 
 struct command {
     struct str purpose;  /* "pull", "build", "container", "code", "data", "install", "run", "log" */
-    int64_t nodes, gpus; /* of the cases it is for, GPUs of all nodes together; 0: all */
+    int64_t nodes, gpus; /* of the cases it is for; GPUs on all nodes together; 0: all */
     int64_t batch;       /* per GPU, likewise */
     struct str precision; /* or NULL: all */
-    struct str per; /* "node" (typed on each), "rank" (of "run": a process each), "head" (once) */
-    struct str printed; /* as the report prints it; NULL where it prints none */
-    struct str works;   /* as it must be to work; NULL where the printed one works */
+    struct str per; /* "node" (run on each), "rank" (for "run": one process each), "head" (once) */
+    struct str printed; /* as the report prints it; NULL if it prints none */
+    struct str works;   /* as it must be to work; NULL if the printed one works */
 };
 
 enum recipe_mount_kind { MOUNT_OVERLAY, MOUNT_SOURCE, MOUNT_DATASET };
@@ -37,8 +37,7 @@ struct recipe_mount {
     enum recipe_mount_kind kind;
     struct str
         name; /* below workloads/competitors; a repository of the stack's sources; a dataset */
-    struct str
-        commit; /* of a source: any repository's; NULL: what the stack pins of one of its own */
+    struct str commit; /* of a source, any repository's; NULL: the one that the stack pins */
     struct str paths;  /* of a source: the part that is mounted, as in report/source.h; NULL: all */
     bool is_synthetic; /* of a dataset: the synthetic one */
     struct str inside; /* absolute path there */
@@ -46,35 +45,35 @@ struct recipe_mount {
 
 #define TARGET_MEAN_MAX 1000
 
-/* Where a training is to come: the first step at which the mean of the last mean_of losses is no more than at_most. */
+/* The target of a training: the first step at which the mean of the last mean_of losses is at most at_most. */
 struct loss_target {
     struct str series; /* the format's, of losses; NULL: there is no target */
     double at_most;
     int64_t mean_of;
 };
 
-/* Without commands: by the stack's own. */
+/* If it has no commands, the stack's own apply. */
 struct recipe {
     struct str title;        /* one line for people: what runs */
     struct str why_not;      /* one line: why nothing can; else NULL, and then there is an image */
     struct str else_why_not; /* one line: why not the cases that no command of it is for; or NULL */
     struct str image;        /* folder under images/ */
     struct str
-        container; /* "docker run ..." whose flags hold; NULL: under full the report's own, under smoke the host's network */
+        container; /* "docker run ..." whose flags apply; NULL: under full the report's own, under smoke the host's
+                      network */
     struct str rule; /* of smoke: FORMAT/NAME that reads its log instead of the case's; or NULL */
     struct loss_target target; /* of smoke */
-    struct str before; /* lines of a shell that run in the container first, once a node; or NULL */
+    struct str before; /* shell lines that run in the container first, once per node; or NULL */
     struct recipe_mount *mounts;
     size_t n_mounts;
     struct condition *env; /* after the stack's own; value NULL: without the stack's of that name */
     size_t n_env;
-    struct conditions
-        conditions;           /* what it does otherwise than the case; also device and precision */
-    struct command *commands; /* all "run"; at most one for a case */
+    struct conditions conditions; /* how it differs from the case; also device and precision */
+    struct command *commands;     /* all "run"; at most one per case */
     size_t n_commands;
 };
 
-/* Of one profile, the preferred one first: the first that has all it needs is taken. */
+/* For one profile, in order of preference: the first that has everything it needs is used. */
 struct recipes {
     struct recipe *items;
     size_t n;
@@ -83,7 +82,7 @@ struct recipes {
 const char *recipe_mount_kind_name(enum recipe_mount_kind kind);
 bool recipe_mount_kind_of_name(struct str name, enum recipe_mount_kind *ret_kind);
 
-/* Of member "target" of at, which may be absent. */
+/* Decodes member "target" of at, which may be absent. */
 MUST_CHECK int loss_target_decode(const struct json *at, struct arena *arena,
                                   struct loss_target *ret_target, struct err *err);
 

@@ -109,7 +109,7 @@ static int decode_environments(const struct json *list, struct arena *arena, str
             return -1;
         }
         if (!map_add(seen, e->id, e)) {
-            return json_fail(&item, err, "id: a second environment \"%.100s\"", e->id.ptr);
+            return json_fail(&item, err, "id: duplicate environment \"%.100s\"", e->id.ptr);
         }
     }
     return 0;
@@ -130,7 +130,7 @@ static int decode_stacks(const struct json *list, struct arena *arena, struct ma
             return -1;
         }
         if (!map_add(seen, s->id, s)) {
-            return json_fail(&item, err, "id: a second stack \"%.100s\"", s->id.ptr);
+            return json_fail(&item, err, "id: duplicate stack \"%.100s\"", s->id.ptr);
         }
     }
     return 0;
@@ -143,11 +143,11 @@ struct ids { /* of the whole report */
 static int note_ids(const struct json *at, struct report_case *c, struct ids *ids, struct err *err)
 {
     if (!map_add(&ids->cases, c->id, c)) {
-        return json_fail(at, err, "id: a second case \"%.160s\"", c->id.ptr);
+        return json_fail(at, err, "id: duplicate case \"%.160s\"", c->id.ptr);
     }
     for (size_t idx = 0; idx < c->n_cells; idx++) {
         if (!map_add(&ids->cells, c->cells[idx].id, &c->cells[idx])) {
-            return json_fail(at, err, "cells[%zu].cell: a second cell \"%.160s\"", idx,
+            return json_fail(at, err, "cells[%zu].cell: duplicate cell \"%.160s\"", idx,
                              c->cells[idx].id.ptr);
         }
     }
@@ -176,7 +176,7 @@ static int decode_cases(const struct json *list, struct arena *arena,
     return 0;
 }
 
-/* A report of nothing would hold whatever is asked of it. */
+/* An empty report would pass every check. */
 static int check_has_cells(const struct json *list, const struct report *report, struct err *err)
 {
     for (size_t idx = 0; idx < report->n_cases; idx++) {
@@ -241,7 +241,7 @@ static int check_derivations(const struct json *root, struct report *report, str
         }
     }
     return json_fail(root, err,
-                     "derive of cell \"%.160s\": goes in a circle, or over more than %d cells",
+                     "derive of cell \"%.160s\": it is circular, or over more than %d cells deep",
                      open.ptr, DERIVE_DEPTH_MAX);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A published report as data (manifests/reports/ID.json; described in manifests/reports/README.md, schema in manifests/schema).
-   Everything lives in the arena it was decoded into. A struct str with ptr NULL is a null: its authors did not say. */
+   Everything lives in the arena it was decoded into. A struct str with ptr NULL is a null: not stated by its authors. */
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 
@@ -32,10 +32,10 @@ struct pin_source {         /* a git repository that the launch needs */
     struct str repository;  /* a URL that can be cloned */
     struct str commit;      /* 40 hex digits or NULL */
     struct str ref;         /* branch or tag that was used instead, or NULL */
-    struct str printed_url; /* as the report prints it, where that is another; or NULL */
+    struct str printed_url; /* as the report prints it, if different; or NULL */
 };
 
-struct stack { /* one framework as one report ran it */
+struct stack { /* a framework as this report ran it */
     struct str id;
     struct str framework; /* slug: "paddle", "ngc-tf", "reperf" */
     struct str label;     /* as in the table head: "NGC PyTorch(mmseg)" */
@@ -50,8 +50,8 @@ struct stack { /* one framework as one report ran it */
     size_t n_env;
     struct command *commands;
     size_t n_commands;
-    struct recipes smoke; /* none: its cases cannot be run under that profile */
-    /* None: commands as the report has them, in its image; only where it asks for no code, installs or data. */
+    struct recipes smoke; /* none: its cases cannot run under that profile */
+    /* None: the report's own commands in its image; only if it needs no code, installs or data. */
     struct recipes full;
 };
 
@@ -61,13 +61,13 @@ enum metric {
     METRIC_SPEEDUP,
     METRIC_TIME_TO_TRAIN,
     METRIC_ACCURACY,
-    METRIC_OTHER /* of the vocabulary, and nothing is special about it */
+    METRIC_OTHER /* of the vocabulary, without special treatment */
 };
 
 enum derive_kind { DERIVE_NONE, DERIVE_RATIO, DERIVE_MEAN, DERIVE_MEDIAN };
 
 struct
-    also_printed { /* the same quantity, printed with another value elsewhere by the same authors */
+    also_printed { /* the same quantity, printed elsewhere by the same authors with another value */
     struct str printed;
     struct source_ref source;
 };
@@ -91,7 +91,7 @@ struct cell {
     size_t n_also;
 };
 
-struct factor {        /* that was published beside the logs */
+struct factor {        /* published along with the logs */
     double value;      /* 0: none */
     struct str path;   /* below logs_source.path, of the file that holds it */
     struct str sha256; /* of that file, hex */
@@ -105,15 +105,15 @@ struct report_case {
     const struct stack *stack;
     const struct environment *environment; /* NULL for framework reperf */
     struct str group;                      /* cells that one rule must explain together */
-    struct str format;                     /* id, or NULL where there is no log */
+    struct str format;                     /* id, or NULL if there is no log */
     struct str rule;                       /* "FORMAT/NAME", or NULL */
     struct str
         baseline; /* case id that a run of this one is compared with (framework reperf), or NULL */
     struct str *logs; /* paths below --logs, or empty */
     size_t n_logs;
     struct conditions conditions; /* of this case, over the stack's and the environment's */
-    struct factor factor;         /* its rule's number is multiplied by it before it is compared */
-    struct str matched; /* how its logs were found, where the report does not name them; or NULL */
+    struct factor factor; /* the number by its rule is multiplied by it before the comparison */
+    struct str matched;   /* how its logs were found if the report does not name them; or NULL */
     struct cell *cells;
     size_t n_cells;
 };
@@ -123,10 +123,10 @@ struct report {
     struct str title;
     struct str path; /* of the manifest, for messages: "manifests/reports/ID.json" */
     struct str
-        place; /* folder of the user's that holds reports/ with it; NULL: the program's, or another */
+        place; /* the user's folder whose reports/ holds it; NULL: the program's, or another */
     struct source_ref source;
     struct source_ref
-        logs_source; /* path: the folder below --logs; commit: of the logs; NULLs where there are none */
+        logs_source; /* path: the folder below --logs; commit: of the logs; NULL if there are none */
     bool is_bundled;          /* its kept series are one file */
     struct str series_sha256; /* of the list of its kept series' digests, hex; NULL: none is kept */
     struct environment *environments;
@@ -140,16 +140,16 @@ struct report {
 MUST_CHECK int report_decode(const struct json *root, struct arena *arena,
                              struct report *ret_report, struct err *err);
 
-/* NULL where absent. */
+/* NULL if absent. */
 const struct report_case *report_case_find(const struct report *report, struct str id);
 const struct cell *report_cell_find(const struct report *report, struct str id,
                                     const struct report_case **ret_case);
 
-/* The value in force: the case's, else the stack's, else the environment's; false where none names it. A name that is there
-   with a null gives true and a NULL str. */
+/* The value in force: the case's, else the stack's, else the environment's; false if none names it. A name with a null
+   gives true and a NULL str. */
 bool case_condition(const struct report_case *c, const char *name, struct str *ret_value);
 
-/* Whether the command is for this case: at most one of purpose "run" in a stack is for a given case. */
+/* Whether the command is for this case: a stack has at most one of purpose "run" for a case. */
 bool command_is_for(const struct command *command, const struct report_case *c);
 /* That one, or NULL. */
 const struct command *run_command_for(const struct command *commands, size_t n,

@@ -56,7 +56,7 @@ static int parse_counts(const struct json *at, struct str part, struct report_ca
     }
     if (c->nodes == 0 && c->gpus_per_node != 0) {
         return json_fail(at, err,
-                         "id: n0 goes with g0 alone (how many is not printed), found \"%.*s\"",
+                         "id: n0 goes with g0 only (the number is not printed), found \"%.*s\"",
                          STR_ARG(part));
     }
     c->gpus = c->nodes * c->gpus_per_node;
@@ -152,7 +152,7 @@ static int decode_also(const struct json *list, struct arena *arena, struct cell
     return 0;
 }
 
-/* The metric's word, and its place among those that the program treats by name. */
+/* The metric's word, and its index among those that the program treats specially. */
 static int check_metric(const struct json *at, struct str name, struct cell *cell, struct err *err)
 {
     const struct vocabulary *v = vocabulary_of(at);
@@ -164,7 +164,7 @@ static int check_metric(const struct json *at, struct str name, struct cell *cel
                          v->metrics.items[0].name.ptr, v->metrics.items[1].name.ptr);
     }
     if (!unit || !str_eq(unit->dimension, metric->dimension)) {
-        return json_fail(at, err, "unit: \"%.*s\" is no unit of %s, whose dimension is %s",
+        return json_fail(at, err, "unit: \"%.*s\" is not a unit of %s, whose dimension is %s",
                          (int)(cell->unit.len < 100 ? cell->unit.len : 100), cell->unit.ptr,
                          metric->name.ptr, metric->dimension.ptr);
     }
@@ -181,7 +181,7 @@ static int check_metric(const struct json *at, struct str name, struct cell *cel
     return 0;
 }
 
-/* "FORMAT/NAME", with the format in force. */
+/* "FORMAT/NAME" of the format in force. */
 static int check_rule(const struct json *at, struct str rule, struct str format, struct err *err)
 {
     if (!rule.ptr) {
@@ -243,7 +243,9 @@ static int decode_cell(const struct json *at, struct arena *arena, const struct 
         return -1;
     }
     if (cell->derive != DERIVE_NONE && cell->rule.ptr) {
-        return json_fail(at, err, "a derived cell has no rule: it is judged from its own cells");
+        return json_fail(
+            at, err,
+            "a derived cell has no rule: it is judged by the cells that it is derived from");
     }
     *ret = *cell;
     return 0;
@@ -303,7 +305,7 @@ static int decode_case_lists(const struct json *at, struct arena *arena, struct 
     return 0;
 }
 
-/* Two ways to start one case would leave open which of them its number stands for. */
+/* With two ways to start a case, it would be open to which of them its number belongs. */
 static int check_run_command(const struct json *at, const struct report_case *c,
                              const struct command *commands, size_t n, struct err *err)
 {
@@ -337,7 +339,7 @@ static int check_run_commands(const struct json *at, const struct report_case *c
     return 0;
 }
 
-/* The case's stack and environment by name, and that its counts fit them. */
+/* Finds the case's stack and environment by name and checks its counts against them. */
 static int link_case(const struct json *at, const struct case_names *names, struct str stack,
                      struct str environment, struct report_case *c, struct err *err)
 {
@@ -359,7 +361,8 @@ static int link_case(const struct json *at, const struct case_names *names, stru
                          environment.ptr);
     }
     if (is_own && c->nodes == 0) {
-        return json_fail(at, err, "framework %s: expected how many nodes and GPUs", FRAMEWORK_OWN);
+        return json_fail(at, err, "framework %s: expected the numbers of nodes and GPUs",
+                         FRAMEWORK_OWN);
     }
     if (is_own) {
         return c->environment || c->n_cells || c->n_logs || !c->baseline.ptr

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the report decoder (report.c, report_stack.c, report_recipe.c, report_case.c). Beside them only dataset.c and lock.c include it, for
-   the checks of text. Every function that fails has filled *err with "file:$.path: expected ..., found ...". Memory is the arena's. */
+/* The parts of the report decoder (report.c, report_stack.c, report_recipe.c, report_case.c). Apart from them only dataset.c and lock.c include it,
+   for the checks of text. Every function that fails fills *err with "file:$.path: expected ..., found ...". Memory is the arena's. */
 #ifndef REPORT_REPORT_DECODE_H
 #define REPORT_REPORT_DECODE_H
 
@@ -11,7 +11,7 @@
 #define GPUS_PER_NODE_MAX 1024
 #define BATCH_MAX         (1 << 24)
 
-/* Text forms. A NULL str passes: whether it may be null is the field's own rule. */
+/* Forms of text. A NULL str passes: whether null is allowed is checked elsewhere. */
 MUST_CHECK int check_slug(const struct json *at, const char *key, struct str value,
                           struct err *err);
 MUST_CHECK int check_text(const struct json *at, const char *key, struct str value,
@@ -21,7 +21,7 @@ MUST_CHECK int check_line(const struct json *at, const char *key, struct str val
 MUST_CHECK int check_commit(const struct json *at, const char *key, struct str value,
                             struct err *err);
 MUST_CHECK int check_rel_path(const struct json *at, struct str value, struct err *err);
-/* Of a file somebody published: blanks may stand in it. */
+/* Of a published file: blanks are allowed. */
 MUST_CHECK int check_file_path(const struct json *at, struct str value, struct err *err);
 /* One of a list ended by NULL. */
 MUST_CHECK int check_word(const struct json *at, const char *key, struct str value,
@@ -33,11 +33,11 @@ MUST_CHECK int decode_source(const struct json *at, struct arena *arena, struct 
                              struct err *err);
 MUST_CHECK int decode_conditions(const struct json *at, struct arena *arena, struct conditions *ret,
                                  struct err *err);
-/* Names of `also` may stand there too. */
+/* Names of `also` are allowed too. */
 MUST_CHECK int decode_conditions_and(const struct json *at, struct arena *arena,
                                      const char *const *also, size_t n_also, struct conditions *ret,
                                      struct err *err);
-/* The member "env", where there is one. */
+/* The member "env", if there is one. */
 MUST_CHECK int decode_env(const struct json *at, struct arena *arena, struct condition **ret_env,
                           size_t *ret_n, struct err *err);
 MUST_CHECK int decode_command(const struct json *at, struct arena *arena, struct command *ret,

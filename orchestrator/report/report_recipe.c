@@ -8,7 +8,7 @@
 
 static const char *const MOUNT_KINDS[] = {
     [MOUNT_OVERLAY] = "overlay", [MOUNT_SOURCE] = "source", [MOUNT_DATASET] = "dataset", NULL};
-/* What a case's id says of it, and a recipe may do otherwise. */
+/* Properties in a case's id from which a recipe may deviate. */
 static const char *const OF_THE_CASE[] = {"device", "precision"};
 
 const char *recipe_mount_kind_name(enum recipe_mount_kind kind)
@@ -167,10 +167,10 @@ static int decode_commands(const struct json *at, struct arena *arena, struct re
             return -1;
         }
         if (!str_eq_z(command->purpose, "run")) {
-            return json_fail(&item, err, "purpose: a recipe's commands are all \"run\"");
+            return json_fail(&item, err, "purpose: all commands of a recipe are \"run\"");
         }
         if (ret->before.ptr && !str_eq_z(command->per, "node")) {
-            return json_fail(&item, err, "per: \"before\" runs once a node, and so must this");
+            return json_fail(&item, err, "per: \"before\" runs once per node, and so must this");
         }
     }
     return 0;
@@ -246,7 +246,7 @@ static int decode_list(const struct json *stack_at, const char *profile, struct 
             return -1;
         }
         if ((recipe->rule.ptr || recipe->target.series.ptr) && ret != &stack->smoke) {
-            return json_fail(&item, err, "%s: a full run is judged by its case's own",
+            return json_fail(&item, err, "%s: a full run is judged by that of its case",
                              recipe->rule.ptr ? "rule" : "target");
         }
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sources, conditions, environments and stacks of a report, and the forms that text may have. */
+/* Sources, conditions, environments and stacks of a report, and the forms of text. */
 #include "base/base.h"
 
 #include "report/report_decode.h"
@@ -50,7 +50,7 @@ int check_line(const struct json *at, const char *key, struct str value, struct 
                          LINE_BYTES_MAX, value.len);
     }
     for (size_t idx = 0; idx < value.len; idx++) {
-        /* It is printed on terminals, which obey such bytes. */
+        /* It is printed on terminals, which interpret such bytes. */
         if ((unsigned char)value.ptr[idx] < ' ' || value.ptr[idx] == 0x7F) {
             return json_fail(at, err, "%s: expected text, found the control character 0x%02x", key,
                              (unsigned)value.ptr[idx]);
@@ -133,7 +133,7 @@ int check_rel_path(const struct json *at, struct str value, struct err *err)
                            value.ptr);
 }
 
-/* A file's name may hold blanks: only what leaves the folder, or cannot be a name, is refused. */
+/* A file's name may contain blanks; refused is only what leaves the folder or cannot be a name. */
 int check_file_path(const struct json *at, struct str value, struct err *err)
 {
     CLEANUP(free) char *bare = xcalloc(1, value.len + 1);

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-/* d: decimal digit, x: lower-case hex digit, the rest stands for itself. */
+/* d: decimal digit, x: lower-case hex digit, the rest is literal. */
 static const char SHAPE[] = "ddddddddTdddddd.dddZ-xxxxxxxx";
 
 void run_id_make(int64_t wall_ns, uint64_t random, char ret_id[RUN_ID_SIZE])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that start other programs, and how options are written. */
+/* Programs that start other programs, and the syntax of options. */
 #include "base/base.h"
 
 #include "report/shell_script.h"
@@ -68,7 +68,7 @@ static bool is_shell(struct str base)
     return str_eq_any(base, SHELLS);
 }
 
-/* Where `python -m NAME`, `python FILE` or `bash FILE` names what it runs; n where it does not. */
+/* Index of the word that names what `python -m NAME`, `python FILE` or `bash FILE` runs; n if there is none. */
 static size_t named_at(const struct shell_run *run)
 {
     bool takes_module = is_python(path_base(run->words[0].text));
@@ -201,7 +201,7 @@ bool shell_engine_does(const struct shell_run *run, const char *verb)
     return at < run->n && str_eq_z(run->words[at].text, verb);
 }
 
-/* `docker exec -it -e A=1 NAME COMMAND` and `ssh -p 22 HOST COMMAND`: behind the operand. */
+/* `docker exec -it -e A=1 NAME COMMAND` and `ssh -p 22 HOST COMMAND`: the word after the operand. */
 static size_t behind_operand(const struct shell_run *run, size_t at, const char *with_value)
 {
     while (at < run->n && is_option(run->words[at].text)) {
@@ -222,7 +222,7 @@ static struct str joined(struct arena *arena, const struct shell_run *run, size_
     return text.len ? str_dup(arena, strbuf_str(&text)) : STR_EMPTY;
 }
 
-/* The body of a here-document, where the run reads it as commands: a shell, or cat into a script. */
+/* The body of a here-document that the run reads as commands: a shell, or cat into a script. */
 static struct str here_text(const struct shell_run *run, bool is_reader)
 {
     struct str body = STR_EMPTY;

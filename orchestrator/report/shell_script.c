@@ -7,8 +7,8 @@
 #include "base/vec.h"
 #include "report/shell_script_impl.h"
 
-#define FRAMES_MAX         6         /* texts in texts: bash -c in docker run in ssh ... */
-#define LOOPS_OPEN_MAX     64        /* loops in loops; deeper ones are read as straight lines */
+#define FRAMES_MAX         6         /* nested texts: bash -c in docker run in ssh ... */
+#define LOOPS_OPEN_MAX     64        /* nested loops; deeper ones are read as plain lines */
 #define EXPANDED_BYTES_MAX (1 << 20) /* of a text in all; beyond it a $NAME stays as it is */
 #define VALUE_BYTES_MAX    4096
 
@@ -19,7 +19,7 @@ struct frame { /* a text, or the words of a program that another one starts */
 };
 
 struct variable {
-    struct str name, value; /* value NULL: not one value */
+    struct str name, value; /* value NULL: no single value */
 };
 
 struct script_reader {
@@ -59,7 +59,7 @@ static struct variable *variable_of(struct script_reader *r, struct str name)
     return NULL;
 }
 
-/* What a command sets under a condition or in a loop, and had another value before, has no one value. */
+/* A variable that a command changes under a condition or in a loop has no single value. */
 static void set_variable(struct script_reader *r, struct str name, struct str value,
                          bool may_not_happen)
 {
@@ -74,7 +74,7 @@ static void set_variable(struct script_reader *r, struct str name, struct str va
     }
 }
 
-/* The first } that closes no { of its own; the end where there is none. */
+/* The first } that does not close an inner {; the end if there is none. */
 static size_t closed_at(struct str text)
 {
     size_t depth = 0;
@@ -88,7 +88,7 @@ static size_t closed_at(struct str text)
     return text.len;
 }
 
-/* One ${...} or $NAME at text[at]: what it comes to, NULL where the text does not say; *ret_len: its length. */
+/* The value of one ${...} or $NAME at text[at], NULL if the text does not tell; *ret_len: its length. */
 static struct str value_at(struct script_reader *r, struct str text, size_t at, size_t *ret_len)
 {
     bool is_braced = at + 1 < text.len && text.ptr[at + 1] == '{';
@@ -163,7 +163,7 @@ struct simple {
     size_t n_sets, n_files;
 };
 
-/* An unquoted $NAME whose value has blanks is as many words. */
+/* An unquoted $NAME whose value has blanks is several words. */
 static bool is_split(const struct shell_word *word)
 {
     return !word->is_quoted && word->raw.len > 1 && word->raw.ptr[0] == '$' && word->text.len &&
@@ -214,7 +214,7 @@ static void add_sets(struct script_reader *r, struct simple *s, const struct she
     }
 }
 
-/* NAME=VALUE words and prefixes off the front of the command. */
+/* Takes NAME=VALUE words and prefixes off the front of the command. */
 static void take_front(struct script_reader *r, struct simple *s)
 {
     size_t skip = 0;
@@ -234,7 +234,7 @@ static void take_front(struct script_reader *r, struct simple *s)
     }
 }
 
-/* Where variables are set by commands: export A=1, read A, unset A, for A. */
+/* Variables set by commands: export A=1, read A, unset A, for A. */
 static void take_declared(struct script_reader *r, struct simple *s)
 {
     static const char *const DECLARES[] = {"export", "declare", "typeset", "readonly", "local",
@@ -299,7 +299,7 @@ static void take_for(struct script_reader *r, struct simple *s)
     s->n = 0;
 }
 
-/* Reserved words off the front; they open and close loops and conditions. */
+/* Takes reserved words off the front; they open and close loops and conditions. */
 static void take_reserved(struct script_reader *r, struct simple *s)
 {
     static const char *const PLAIN[] = {"do", "then", "else", "elif", "{", "}", "!", NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a printed text runs, program by program, as far as the text alone tells: prefixes such as sudo and env are taken off, inner
-   shells (bash -c, ssh, here-documents), containers and launchers are followed to what they start, and $NAME is replaced where the
-   text itself gives NAME one value. A #SBATCH line is a run of sbatch with its options. Views live in the arena. Nothing is run. Pure. */
+/* Which programs a printed text runs, as far as the text alone tells: prefixes such as sudo and env are removed, inner shells (bash -c,
+   ssh, here-documents), containers and launchers are followed to what they start, and $NAME is replaced where the text itself gives NAME
+   one value. A #SBATCH line is a run of sbatch with its options. Views live in the arena. Nothing is run. Pure. */
 #ifndef REPORT_SHELL_SCRIPT_H
 #define REPORT_SHELL_SCRIPT_H
 
@@ -11,21 +11,20 @@
 
 struct shell_run {
     const struct shell_word
-        *words; /* [0] names the program; arguments alone; none where there are only assignments */
+        *words; /* [0] names the program; arguments only; none if there are only assignments */
     size_t n;
     size_t
-        n_own; /* of them before the program that it starts, which is a run of its own that follows; else n */
-    const struct shell_word
-        *sets; /* NAME=VALUE that hold for it; of export, declare, read and unset their names too */
+        n_own; /* words before the program that it starts, which follows as a run of its own; else n */
+    const struct shell_word *
+        sets; /* NAME=VALUE that apply to it; for export, declare, read and unset also their names */
     size_t n_sets;
     const struct shell_word *files; /* redirections, by role */
     size_t n_files;
-    char before;   /* as shell_word's */
-    bool is_inner; /* started by the run before it: a launcher, a container, an inner shell */
-    bool
-        is_elsewhere; /* in a container or on another machine, whose folders and variables are others */
+    char before;       /* as shell_word's */
+    bool is_inner;     /* started by the run before it: a launcher, a container, an inner shell */
+    bool is_elsewhere; /* in a container or on another machine, with other folders and variables */
     bool is_conditional;
-    size_t depth; /* of ( ) and inner shells around it: a cd holds within its own */
+    size_t depth; /* of ( ) and inner shells around it: a cd applies within its own */
     size_t loop;  /* of loops, the innermost around it, or SHELL_LOOP_NONE */
 };
 
@@ -47,7 +46,7 @@ struct shell_script {
     size_t n_loops;
     const struct shell_word *sets; /* all of the text, in order */
     size_t n_sets;
-    struct shell_words words; /* all of the text but of its inner shells */
+    struct shell_words words; /* all of the text except its inner shells */
 };
 
 void shell_script_read(struct arena *arena, struct str text, struct shell_script *ret_script);
@@ -58,16 +57,16 @@ bool shell_is(const struct shell_run *run, const char *program);
 bool shell_is_any(const struct shell_run *run,
                   const char *const *programs); /* list ended by NULL */
 
-/* Of docker, nvidia-docker and podman: where the verb stands, behind `container`, `image` and `buildx`. n of other programs. */
+/* For docker, nvidia-docker and podman: index of the verb, after `container`, `image` and `buildx`. n for other programs. */
 size_t shell_engine_verb(const struct shell_run *run);
 bool shell_engine_does(const struct shell_run *run, const char *verb);
 
 /* The next value of an option among the run's own words: --name VALUE, --name=VALUE; of one letter also -nVALUE. *at: where to look
-   from, 1 to begin with; it moves behind what was found. */
+   from, initially 1; it moves past what was found. */
 bool shell_run_option(const struct shell_run *run, const char *name, size_t *at,
                       struct shell_word *ret_value);
-/* A letter alone or in a bundle: in `-xzf FILE` f has the value FILE, and x what follows it, "zf". False where it is not there. */
+/* A letter alone or in a bundle: in `-xzf FILE` f has the value FILE, and x what follows it, "zf". False if it is absent. */
 bool shell_run_letter(const struct shell_run *run, char letter, struct str *ret_value);
-bool shell_run_flag(const struct shell_run *run, const char *name); /* this very word */
+bool shell_run_flag(const struct shell_run *run, const char *name); /* exactly this word */
 
 #endif

@@ -5,10 +5,10 @@
 
 #include "report/shell_script.h"
 
-/* How many words at the front are a prefix with its options: `sudo -u me`, `timeout -k 5 60`; 0 where none is. */
+/* How many words at the front are a prefix with its options: `sudo -u me`, `timeout -k 5 60`; 0 if there is none. */
 size_t shell_prefix_words(const struct shell_word *words, size_t n);
 
-/* What a run starts: an inner shell's text, or its own words from `at` on. Neither: text NULL and at == n. */
+/* What a run starts: an inner shell's text, or its own words from `at` on. Nothing: text NULL and at == n. */
 struct shell_inner {
     struct str text;
     size_t at;

@@ -12,14 +12,14 @@ struct splitter {
     struct str text;
     size_t at;
     char *
-        out; /* where the next quoted word's text goes: all of them together are shorter than the text */
+        out; /* where the text of the next quoted word goes: together they are shorter than the text */
     struct shell_word *items;
     size_t n;
     char before; /* operator since the last word; '\0': none */
     bool starts;
     uint16_t depth;
     struct shell_word
-        *here[HERE_MAX];          /* whose body is still to come: text is the line that ends it */
+        *here[HERE_MAX];          /* whose body has not come yet: text is the line that ends it */
     bool here_has_tabs[HERE_MAX]; /* <<-: tabs before lines do not count */
     size_t n_here;
 };
@@ -39,7 +39,7 @@ static char peek(const struct splitter *s, size_t ahead)
     return s->at + ahead < s->text.len ? s->text.ptr[s->at + ahead] : '\0';
 }
 
-/* Behind the expansion that begins at `at` with ${, $( or a back quote; the text's end where it is not closed. */
+/* Just after the expansion that begins at `at` with ${, $( or a back quote; the text's end if it is not closed. */
 static size_t expansion_end(struct str text, size_t at)
 {
     bool is_back = text.ptr[at] == '`';
@@ -136,7 +136,7 @@ static void read_arithmetic(struct splitter *s, char **out)
     *out += s->at - from;
 }
 
-/* One word into *ret: its text and raw form; s->at moves behind it. */
+/* Reads one word into *ret, its text and raw form; s->at moves past it. */
 static void read_word(struct splitter *s, struct shell_word *ret)
 {
     size_t from = s->at;
@@ -228,7 +228,7 @@ static void read_bodies(struct splitter *s)
     s->n_here = 0;
 }
 
-/* > >> >| >& &> &>> < <& <> << <<- <<< and the word behind it; at the operator. */
+/* > >> >| >& &> &>> < <& <> << <<- <<< and the word after it; at the operator. */
 static void read_redirection(struct splitter *s)
 {
     char first = peek(s, 0) == '&' ? '>' : peek(s, 0);
@@ -295,7 +295,7 @@ static void add_argument(struct splitter *s)
     struct shell_word word;
     size_t from = s->at;
     read_word(s, &word);
-    if (s->at == from) { /* a byte 0 or the like cannot stop the reading */
+    if (s->at == from) { /* a NUL or the like must not stop the reading */
         s->at++;
         return;
     }
@@ -372,7 +372,7 @@ bool shell_assignment(struct str word, struct str *ret_name, struct str *ret_val
     return true;
 }
 
-/* Past quotes and escapes: true where the byte at the cursor is one of them, and the cursor is behind it. */
+/* Skips quotes and escapes: true if the byte at the cursor was one and the cursor moved past it. */
 static bool skip_quoting(struct str raw, struct shell_cursor *c)
 {
     char byte = raw.ptr[c->at];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading printed shell commands: words, redirections, here-documents, assignments, uses of variables. It follows the shell's
-   quoting and expands nothing: shell_script.h does, as far as a text alone tells. Views point into the text or into the arena.
-   Source of the rules: POSIX.1-2017, XCU 2.2 and 2.3, and of $'...', &>, <<< and (( )) the Bash manual, 3.1 to 3.6. Pure. */
+   quoting and expands nothing; shell_script.h expands, as far as the text alone tells. Views point into the text or into the
+   arena. Source of the rules: POSIX.1-2017, XCU 2.2 and 2.3, and of $'...', &>, <<< and (( )) the Bash manual, 3.1 to 3.6.
+   Pure. */
 #ifndef REPORT_SHELL_TEXT_H
 #define REPORT_SHELL_TEXT_H
 
@@ -11,19 +12,19 @@
 
 enum shell_role {
     SHELL_ARGUMENT, /* a word of a command, assignments before it among them */
-    SHELL_TO,       /* the file behind > */
-    SHELL_FROM,     /* the file behind < */
-    SHELL_HERE      /* the body of a here-document, or the word behind <<< */
+    SHELL_TO,       /* the file after > */
+    SHELL_FROM,     /* the file after < */
+    SHELL_HERE      /* the body of a here-document, or the word after <<< */
 };
 
 struct shell_word {
-    struct str text; /* quotes and escapes taken off, $uses as they stand */
-    struct str raw;  /* as it is written */
+    struct str text; /* quotes and escapes removed, $NAMEs left as they are */
+    struct str raw;  /* as written */
     enum shell_role role;
     char
         before; /* of the first word of a simple command the operator before it: ';' (also a line's end and the text's
                        beginning), '&', '|', 'A' for &&, 'O' for ||, '(' or ')'; else '\0' */
-    bool starts; /* names a command: first, or behind a prefix such as sudo, an assignment or do */
+    bool starts; /* names a command: first, or after a prefix such as sudo, an assignment or do */
     bool
         is_quoted; /* of SHELL_HERE: nothing in it is expanded; else: a part of it is quoted or escaped */
     uint16_t depth; /* of ( ) around it */
@@ -35,13 +36,13 @@ struct shell_words {
     size_t n;
 };
 
-/* Comments are left out, and so are `2>&1` and the like. A word takes a byte of the text or more. */
+/* Comments are left out, and so are `2>&1` and the like. Each word takes at least one byte of the text. */
 void shell_split(struct arena *arena, struct str text, struct shell_words *ret_words);
 
 /* NAME=VALUE or NAME+=VALUE: true, and both parts. */
 bool shell_assignment(struct str word, struct str *ret_name, struct str *ret_value);
 
-/* Where a search for uses stands: {0} to begin with a raw word, {.is_here = true} with the body of a here-document. */
+/* State of a search for uses: starts as {0} for a raw word, as {.is_here = true} for the body of a here-document. */
 struct shell_cursor {
     size_t at;
     char quote; /* ' or " or '\0' */

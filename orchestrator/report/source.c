@@ -30,7 +30,7 @@ static struct str after_scheme(struct str url)
 static int check_characters(struct str url, struct err *err)
 {
     if (url.len == 0 || url.len > SOURCE_URL_MAX || url.ptr[0] == '-') {
-        return err_set(err, ERR_USAGE, "\"%.*s\" is no address of a repository", SHOWN(url));
+        return err_set(err, ERR_USAGE, "\"%.*s\" is not the address of a repository", SHOWN(url));
     }
     for (size_t idx = 0; idx < url.len; idx++) {
         uint8_t c = (uint8_t)url.ptr[idx];
@@ -43,7 +43,7 @@ static int check_characters(struct str url, struct err *err)
     return 0;
 }
 
-/* OWNER/REPOSITORY/tree/... of a web site: the address of a page, beside which the repository's own is named. */
+/* OWNER/REPOSITORY/tree/... on a web site is the address of a page; the message names the repository's address. */
 static int check_page(struct str url, struct str rest, struct err *err)
 {
     static const char *const PAGES[] = {"/tree/", "/blob/",   "/raw/",      "/commit/", "/commits/",
@@ -86,8 +86,7 @@ int source_check_url(struct str url, struct err *err)
         scheme++;
     }
     if (scheme == ARRAY_LEN(SCHEMES)) {
-        return err_set(err, ERR_USAGE, "%.*s: of https, http, git, ssh and file it is none",
-                       SHOWN(url));
+        return err_set(err, ERR_USAGE, "%.*s: expected https, http, git, ssh or file", SHOWN(url));
     }
     host = rest;
     for (size_t idx = 0; idx < host.len; idx++) {
@@ -96,12 +95,12 @@ int source_check_url(struct str url, struct err *err)
         }
     }
     if (scheme < 3 && str_find(host, STR_LIT("@")) >= 0) {
-        return err_set(err, ERR_USAGE,
-                       "the address of the repository has a user or password in it: it would be "
-                       "recorded");
+        return err_set(
+            err, ERR_USAGE,
+            "the address of the repository contains a user or password, which would be recorded");
     }
     if (scheme < 4 && (host.len == 0 || host.ptr[0] == '-')) {
-        return err_set(err, ERR_USAGE, "%.*s names no host", SHOWN(url));
+        return err_set(err, ERR_USAGE, "%.*s: no host", SHOWN(url));
     }
     return scheme < 2 ? check_page(url, rest, err) : 0;
 }
@@ -164,7 +163,7 @@ int source_join_paths(struct arena *arena, const struct str *paths, size_t n,
     for (size_t idx = 0; idx < n; idx++) {
         for (size_t at = 0; at < idx; at++) {
             if (source_lies_in(sorted[idx], sorted[at])) {
-                return err_set(err, ERR_USAGE, "path %.*s: %.*s has it already", SHOWN(sorted[idx]),
+                return err_set(err, ERR_USAGE, "path %.*s: already within %.*s", SHOWN(sorted[idx]),
                                SHOWN(sorted[at]));
             }
         }
@@ -192,13 +191,14 @@ int source_parse_pin(struct arena *arena, const char *text, struct source_pin *r
     struct err why = {0};
     struct str rest, item;
     if (!source_is_commit(str_of(pin.commit))) {
-        return err_set(err, ERR_MANIFEST, "\"%.60s\" is no commit: expected 40 hex digits", text);
+        return err_set(err, ERR_MANIFEST, "\"%.60s\" is not a commit: expected 40 hex digits",
+                       text);
     }
     if (text[SOURCE_COMMIT_HEX]) {
         rest = str_of(text + SOURCE_COMMIT_HEX + 1);
         if (parse_paths(arena, rest, &pin.paths, &why) < 0 || !str_eq_z(rest, pin.paths)) {
             return err_set(err, ERR_MANIFEST, "paths of %.60s: %s", pin.commit,
-                           why.code ? why.msg : "not in their order");
+                           why.code ? why.msg : "not in order");
         }
         pin.items = arena_array(arena, struct str, SOURCE_PATHS_MAX);
         while (str_next(&rest, ',', &item)) {
@@ -217,14 +217,14 @@ const char *source_folder_name(struct arena *arena, struct str pin)
     if (pin.len <= SOURCE_COMMIT_HEX) {
         return str_z(arena, pin);
     }
-    /* OpenSSL without SHA-256 has ended the program long before. */
+    /* Without SHA-256 in OpenSSL the program would have ended long before. */
     int result = sha256_of(pin, sha256, &err);
     ASSERT(result == 0);
     hex_encode(sha256, 4, hex);
     return arena_printf(arena, "%.*s-%s", SOURCE_COMMIT_HEX, pin.ptr, hex);
 }
 
-/* What was meant as a commit: 7 to 40 hex digits, not as they should be. */
+/* Probably meant as a commit: 7 to 40 hex digits, but not 40 in lower case. */
 static bool is_short_commit(struct str pin)
 {
     for (size_t idx = 0; idx < pin.len; idx++) {
@@ -313,12 +313,12 @@ static bool is_local(struct str url)
     return !has_host || (url.len >= 5 && strncasecmp(url.ptr, "file:", 5) == 0);
 }
 
-/* As git has it since 2.38.1 (CVE-2022-39253): what came over a network does not choose from this machine's folders. */
+/* As in git since 2.38.1 (CVE-2022-39253): what came over a network must not refer to folders of this machine. */
 static int check_reach(const char *base, struct str url, struct err *err)
 {
     return is_local(url) && !is_local(str_of(base))
                ? err_set(err, ERR_INTEGRITY,
-                         "a submodule's address is on this machine, its repository's is not: "
+                         "a submodule's address is on this machine, but its repository's is not: "
                          "%.200s",
                          base)
                : source_check_url(url, err);
@@ -334,7 +334,7 @@ int source_resolve_url(struct arena *arena, const char *base, struct str url, ch
         *ret_url = str_z(arena, url);
         return check_reach(base, url, err);
     }
-    /* Nothing above the host, or above the colon of user@host:path. */
+    /* Not above the host, or above the colon of user@host:path. */
     if (rest.ptr) {
         host_end = (size_t)(rest.ptr - above.ptr);
         while (host_end < above.len && above.ptr[host_end] != '/') {

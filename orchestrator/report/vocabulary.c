@@ -7,7 +7,7 @@
 #define ALIASES_MAX    64
 #define DIMENSIONS_MAX 32
 
-/* The bytes of the data file, for archives and documents that bring none of their own. */
+/* The bytes of the data file, for archives and documents that carry none of their own. */
 __asm__(".section .rodata\n"
         ".global vocabulary_json\n"
         ".global vocabulary_json_end\n"
@@ -31,7 +31,7 @@ const struct vocabulary *vocabulary_builtin(struct arena *arena)
     struct err err = {0};
     struct json root;
     int status = json_parse(vocabulary_builtin_text(), "manifests/vocabulary.json", &doc, &err);
-    ASSERT(status == 0); /* a test holds the file to it */
+    ASSERT(status == 0); /* a test makes sure of it */
     root = json_root(&doc);
     status = vocabulary_decode(&root, arena, &vocabulary, &err);
     ASSERT(status == 0);
@@ -179,8 +179,7 @@ static int check_dimensions(const struct json *root, struct arena *arena,
         for (size_t idx = 0; idx < lists[which]->n; idx++) {
             const struct word *word = &lists[which]->items[idx];
             if (!is_one_of(word->dimension, names, n)) {
-                return json_fail(&list, err,
-                                 "\"%.40s\" has dimension \"%.40s\", which is not there",
+                return json_fail(&list, err, "\"%.40s\" has dimension \"%.40s\", which is unknown",
                                  word->name.ptr, word->dimension.ptr);
             }
         }

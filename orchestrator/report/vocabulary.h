@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Units with their dimension, metrics, precisions and condition names, as data: manifests/vocabulary.json. One is read from the data
-   folder with the manifests, or with what a run froze; the program holds the one that it was built with. It lives in the arena that
-   it was decoded into, and a document carries it to whoever decodes the document (codec/json.h, context). */
+/* Units with their dimension, metrics, precisions and condition names, as data: manifests/vocabulary.json. It is read from the data
+   folder along with the manifests, or with the inputs that a run froze; the program contains the one that it was built with. It
+   lives in the arena that it was decoded into, and a document carries it to its decoders (codec/json.h, context). */
 #ifndef REPORT_VOCABULARY_H
 #define REPORT_VOCABULARY_H
 
@@ -31,19 +31,19 @@ struct vocabulary {
 
 MUST_CHECK int vocabulary_decode(const struct json *root, struct arena *arena,
                                  const struct vocabulary **ret, struct err *err);
-/* Its text and what it says, as the program was built. */
+/* The built-in one: its text, and decoded. */
 struct str vocabulary_builtin_text(void);
 const struct vocabulary *vocabulary_builtin(struct arena *arena);
-/* What the document at hand is decoded with. */
+/* The vocabulary that the document is decoded with. */
 const struct vocabulary *vocabulary_of(const struct json *at);
 
-/* By name or alias; NULL where there is none. */
+/* By name or alias; NULL if there is none. */
 const struct word *words_find(const struct words *words, struct str name);
 bool unit_is(const struct vocabulary *vocabulary, struct str unit, const char *dimension);
-/* A unit of something a second: samples, steps, bytes, operations. */
+/* A unit of something per second: samples, steps, bytes, operations. */
 bool word_is_rate(const struct word *unit);
 bool vocabulary_has_condition(const struct vocabulary *vocabulary, struct str name);
-/* Canonical precisions, for ids and commands of a report. NULL is none. */
+/* Canonical precisions, for ids and commands of a report. NULL passes. */
 MUST_CHECK int check_precision(const struct json *at, const char *key, struct str value,
                                struct err *err);
 

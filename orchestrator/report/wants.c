@@ -27,7 +27,8 @@ int version_cmp(struct str a, struct str b)
 }
 
 /* Source: NVIDIA, "CUDA Compatibility", tables 1 and 2 (docs.nvidia.com/deploy/cuda-compatibility), and the CUDA 11.0 and 12.0
-   release notes, table 2 (Linux x86_64): from 11.1 on, a major version's first driver is enough for all of it. */
+   release notes, table 2 (Linux x86_64): from 11.1 on, the first driver of a major version is enough for all its minor
+   versions. */
 const char *cuda_needs_driver(struct str cuda)
 {
     static const struct {
@@ -187,7 +188,7 @@ int wants_of_case(struct arena *arena, struct wants *wants, const struct report_
         }
         if (ROWS[idx].is_number &&
             str_to_i64(want.text, 1, INT64_MAX, &want.number, &(struct err){0}) < 0) {
-            continue; /* "502 (shared)": said in words, compared by nobody */
+            continue; /* "502 (shared)": a phrase, which is not compared */
         }
         if (wants_add(wants, want, err) < 0) {
             return -1;

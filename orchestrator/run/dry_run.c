@@ -111,7 +111,7 @@ static const char *work_of(const struct dry *d, const struct inventory_node *nod
                : (node->work_folder.ptr ? str_z(d->arena, node->work_folder) : WORK_UNKNOWN);
 }
 
-/* The first place in the word, and which thing stands there; NULL: none. */
+/* The first placeholder in the word, and what it stands for; NULL: none. */
 static const char *find_place(const struct dry *d, const char *word, const struct thing **ret_thing)
 {
     const char *first = NULL;
@@ -228,7 +228,7 @@ static void add_ssh(const struct inventory_node *node, struct str there, struct 
     shq_append(out, there);
 }
 
-/* Where a job's line is typed: on its node; of Slurm on the login node, else here. */
+/* Where a job's line would be typed: on its node; with Slurm on the login node, else here. */
 static const struct inventory_node *ssh_node(const struct dry *d, const struct inventory_node *node)
 {
     if (d->inventory->is_local) {

@@ -49,10 +49,10 @@ struct event_fields {   /* what is NULL or 0 is left out of "fields" */
     double value;
 };
 
-/* Appends. What a crash cut off is ended by a line break first. */
+/* Appends. First ends a line that a crash cut off. */
 MUST_CHECK int events_open(struct events *events, const char *path, struct clock_src clock,
                            struct err *err);
-/* An event that cannot be written is said at debug level and dropped: it must not end a measurement. */
+/* An event that cannot be written is logged at debug level and dropped: it must not end a measurement. */
 void events_write(struct events *events, enum event event, const struct event_fields *fields);
 void events_release(struct events *events);
 

@@ -142,7 +142,7 @@ static int line_holds(struct str line, char *last_check, bool *ret_holds, struct
 }
 
 /* What a crash leaves of the last record: its beginning, or blocks of it that never got to the disk and read as zeros. Anything else
-   that does not hold was never written here. */
+   that is invalid was never written here. */
 static bool is_torn(struct str line, bool has_end, int64_t seq)
 {
     char begin[64];
@@ -255,7 +255,7 @@ int journal_open(struct journal *journal, struct arena *arena, const char *path,
         return -1;
     }
     CLEANUP(fd) int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    /* What is read and built upon must be on the disk, also where a killed process has left it in memory alone. */
+    /* What later records build upon must be on the disk, even if a killed process left it only in memory. */
     if (fd < 0 || (ret_records->torn_bytes && ftruncate(fd, (off_t)opened.end.bytes) < 0) ||
         fsync(fd) < 0) {
         return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
@@ -269,8 +269,8 @@ int journal_open(struct journal *journal, struct arena *arena, const char *path,
 
 /* ---- writing ---- */
 
-/* After a write or sync that failed: which bytes are on the disk is not known, so the file ends with what the last sync that worked
-   has put there, or nothing is appended any more. A reader drops a torn last record; behind one no other may follow. */
+/* After a write or sync that failed: it is unknown which bytes are on the disk, so the file is cut back to the last successful
+   sync, or nothing is appended any more. A reader drops a torn last record; no other may follow one. */
 static void cut_back(struct journal *journal)
 {
     struct journal_mark *kept = &journal->durable;
@@ -304,7 +304,7 @@ int journal_append(struct journal *journal, const struct journal_record *record,
     struct journal_record full = *record;
     struct journal_mark end = journal->end;
     char time[RFC3339_MAX];
-    /* What a log said is read from the log again: a record of it need not outlive a power loss before the next one does. */
+    /* Values from a log can be read from it again: their record need not survive a power loss before the next one does. */
     bool must_last = record->state != J_PARSED;
     strbuf_init(&buf, RECORD_MAX);
     if (journal->fd < 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journal of a run: journal.jsonl, one record a line, synced before what it announces is done. Each record carries its
-   number and a check over itself and the record before, so a last line that was cut by a crash is seen and dropped, and a
-   line changed or taken away is ERR_INTEGRITY. A journal is written by one process: whoever holds the run's lock. */
+   number and a check over itself and the record before, so a last line cut by a crash is noticed and dropped, and a
+   changed or removed line is ERR_INTEGRITY. A journal is written only by the process that holds the run's lock. */
 #ifndef RUN_JOURNAL_H
 #define RUN_JOURNAL_H
 
@@ -51,7 +51,7 @@ struct journal_mark { /* the end of a record */
 };
 
 struct journal {
-    int fd; /* -1 also after a failure that could not be taken back: every append fails then */
+    int fd; /* -1 also after a failure that could not be undone: every append fails then */
     const char *path;        /* borrowed */
     struct clock_src clock;  /* of the time in each record */
     struct journal_mark end; /* of the last record */
@@ -79,7 +79,7 @@ MUST_CHECK int journal_open(struct journal *journal, struct arena *arena, const 
                             struct err *err);
 
 /* Fills seq, time and state_name, writes, syncs. After a failure the file is cut back to its last record that was synced; where
-   that fails too, the handle is dead: no later record follows bytes of which nobody knows. */
+   that fails too, the handle is dead: no later record may follow bytes in an unknown state. */
 MUST_CHECK int journal_append(struct journal *journal, const struct journal_record *record,
                               struct err *err);
 

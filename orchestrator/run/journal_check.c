@@ -197,7 +197,7 @@ static bool find_journal(struct arena *arena, const char *folder, const char **r
     return ret_id->len || fs_exists(*ret_path);
 }
 
-/* The run that a path is called by, links or not: its last part, or the one before; else empty. */
+/* The run that a path names, links or not: its last part, or the one before; else empty. */
 static struct str called_by(const char *path)
 {
     struct str rest = str_of(path);
@@ -254,7 +254,7 @@ int run_check_folder(const char *folder, struct err *err)
     return find_journal(&arena, folder, &path, &id) ? run_derive(&arena, folder, &derived, err) : 0;
 }
 
-/* The run's folder, and what it is called, where path is that folder or lies in it; false: in no run's folder. */
+/* The run's folder and its name, if path is that folder or lies in it; false: in no run's folder. */
 static bool find_place(struct arena *arena, const char *path, const char **ret_folder,
                        struct str *ret_id)
 {
@@ -272,7 +272,7 @@ static bool find_place(struct arena *arena, const char *path, const char **ret_f
     return true;
 }
 
-/* The archive in a run's folder is the one that was sealed there last. */
+/* The archive in a run's folder must be the one that was sealed there last. */
 static int check_archive(struct arena *arena, const struct rundir *dir, struct err *err)
 {
     struct journal_records records = {0};
@@ -289,7 +289,7 @@ static int check_archive(struct arena *arena, const struct rundir *dir, struct e
         sealed = records.items[idx].state == J_SEALED ? records.items[idx].note : sealed;
     }
     if (!sealed.ptr) {
-        return 0; /* written, and not yet written down: the run is not over */
+        return 0; /* written, but not yet recorded: the run is not over */
     }
     if (tarball_container(dir->archive, sha256, err) < 0) {
         return -1;

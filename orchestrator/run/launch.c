@@ -50,7 +50,7 @@ static bool is_env_name(struct str name)
     return name.len > 0;
 }
 
-/* Which a launcher gives, whatever the step says: only the launcher knows them. */
+/* Set by the launcher, whatever the step says: only the launcher knows them. */
 static bool is_rank_name(struct str name)
 {
     static const char *const NAMES[] = {
@@ -98,7 +98,7 @@ static int add_step_env(const struct launch *launch, struct launch_list *env, st
     for (size_t idx = 0; idx < step->n_env; idx++) {
         const struct condition *item = &step->env[idx];
         if (!is_env_name(item->name)) {
-            return err_set(err, ERR_MANIFEST, "case %.*s: \"%.*s\" is no name of a variable",
+            return err_set(err, ERR_MANIFEST, "case %.*s: \"%.*s\" is not a variable's name",
                            STR_ARG(step->case_id), STR_ARG(item->name));
         }
         if (item->value.len && memchr(item->value.ptr, '\0', item->value.len)) {
@@ -147,7 +147,7 @@ int launch_env(const struct launch *launch, struct launch_list *ret_env, struct 
     }
     add_number(arena, &env, "WORLD_SIZE", launch->n_ranks);
     add_number(arena, &env, "LOCAL_WORLD_SIZE", place->ranks_per_node);
-    /* Threads of several ranks that spin while they wait take the cores from the ranks they wait for. */
+    /* Spinning threads of waiting ranks would take the cores from the ranks that they wait for. */
     if (launch->n_ranks > 1 && !has_name(launch, "OMP_WAIT_POLICY")) {
         launch_add(&env, "OMP_WAIT_POLICY=passive");
     }
@@ -267,7 +267,7 @@ int launch_wrap(const struct launch *launch, size_t place_idx, const struct laun
         char *equals = strchr(name, '=');
         ASSERT(equals);
         *equals = '\0';
-        /* Said twice, which one counts would be the C library's choice. */
+        /* If set twice, it would be up to the C library which one counts. */
         if (!has_env(env->items, name) && !is_rank_name(str_of(name))) {
             launch_add(&all, opts->env[idx]);
         }

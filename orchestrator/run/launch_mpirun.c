@@ -7,10 +7,10 @@
 
 #include <arpa/inet.h>
 
-#define PREFIX_MIN 8 /* bits in common: fewer, and there is no network that is theirs */
+#define PREFIX_MIN 8 /* bits in common: with fewer they share no network */
 
 /* The smallest network with all fast addresses in it, as "10.11.0.0/29": docker0 and its like have the same address on every node,
-   and mpirun would take them for a way between nodes. "" where the addresses are names, or have no network in common. */
+   and mpirun would take them for a route between nodes. "" where the addresses are names, or have no network in common. */
 static const char *network_of(const struct launch *launch)
 {
     const struct launch_place *place = launch->place;

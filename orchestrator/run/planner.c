@@ -13,7 +13,7 @@
 
 #define PROBE_DEADLINE_NS (30 * NS_PER_S)
 #define PROBE_OUTPUT_MAX  (1u << 20)
-/* Of one training step's metric line, from above; and of start and stop. */
+/* Upper bounds of one training step's metric line, and of start and stop. */
 #define STEP_LINE_BYTES 256
 #define RUN_LINES_BYTES 4096
 
@@ -160,7 +160,7 @@ static struct plan_step new_step(struct arena *arena, const struct report_case *
     return step;
 }
 
-/* Whether the report's commands alone would do: nothing has to be got into the image first. */
+/* Whether the report's commands alone are enough: nothing has to be added to the image first. */
 static bool is_self_contained(const struct stack *stack)
 {
     static const char *const BEFORE[] = {"code", "data", "install", "build"};
@@ -174,7 +174,7 @@ static bool is_self_contained(const struct stack *stack)
     return stack->n_sources == 0;
 }
 
-/* Without one: the report's commands in its image, where nothing else is asked for. */
+/* Without one: the report's commands in its image, if nothing else is needed. */
 static const struct recipe *as_the_report(struct planner *p, const struct stack *stack)
 {
     struct recipe *recipe = arena_new(p->arena, struct recipe);

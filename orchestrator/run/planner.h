@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a report and what was asked to a plan (report/plan.h): each case by the first recipe of its stack that has all it needs, no
-   framework known by name. Looks at the store and changes nothing; asks the bundled program what it can do only where this
+/* Makes a plan (report/plan.h) from a report and the request: each case by the first recipe of its stack that has all it needs,
+   with no framework known by name. Reads the store and changes nothing; asks the bundled program what it can do only if this
    machine itself is the node. A case that lacks something stays in the plan with what it needs. */
 #ifndef RUN_PLANNER_H
 #define RUN_PLANNER_H
@@ -45,11 +45,11 @@ struct planner_opts {
     struct clock_src clock;
 };
 
-/* ERR_USAGE where the globs select nothing. */
+/* ERR_USAGE if the globs select nothing. */
 MUST_CHECK int plan_make(struct arena *arena, const struct report *report,
                          const struct planner_opts *opts, struct plan *ret_plan, struct err *err);
 
-/* Whether reperf itself can bring all that the step lacks: fetch or lock it. */
+/* Whether reperf itself can get all that the step lacks, by fetch or lock. */
 bool plan_can_get(const struct plan_step *step);
 
 /* $REPERF_TRAIN, else reperf-train next to the program `self`. In the arena. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of run/planner share. */
+/* Shared by the files of run/planner. */
 #ifndef RUN_PLANNER_IMPL_H
 #define RUN_PLANNER_IMPL_H
 
 #include "base/map.h"
 #include "run/planner.h"
 
-struct planner { /* what is the same for all steps */
+struct planner { /* common to all steps */
     struct arena *arena;
     const struct planner_opts *opts;
     const struct report *report;
@@ -30,10 +30,10 @@ void plan_place_smoke(struct arena *arena, const struct planner_opts *opts,
                       const struct report_case *c, struct plan_step *step);
 void plan_place_full(struct arena *arena, const struct planner_opts *opts,
                      const struct report_case *c, struct plan_step *step);
-/* The image that the step runs in, where the inventory's runtime wants one: pinned by digest, or the step cannot be run. */
+/* The image that the step runs in, if the inventory's runtime needs one: pinned by digest, or the step cannot be run. */
 void plan_choose_image(struct planner *p, const struct report_case *c, const struct recipe *recipe,
                        struct plan_step *step);
-/* Of an image of the report: there is nothing to pull. False of what is not described. */
+/* Whether an image of the report cannot be pulled. False if it is not described. */
 bool plan_is_built(const struct planner_opts *opts, struct str id);
 /* The folders that its container sees; what is not here becomes a need. */
 MUST_CHECK int plan_find_mounts(struct planner *p, const struct report_case *c,

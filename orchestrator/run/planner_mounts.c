@@ -87,7 +87,7 @@ static struct pin_source pin_of(const struct stack *stack, const struct recipe_m
         return (struct pin_source){.repository = mount->name, .commit = mount->commit};
     }
     while (!str_eq(pin->repository, mount->name)) {
-        pin++; /* the reader has looked: it is there */
+        pin++; /* checked by the reader */
     }
     return *pin;
 }
@@ -196,7 +196,7 @@ static int find(struct planner *p, const struct stack *stack, const struct recip
     return 0;
 }
 
-/* A stack may name a repository that another pins otherwise. */
+/* A stack may name a repository that another pins differently. */
 static const struct plan_found *found_once(struct planner *p, const struct stack *stack,
                                            const struct recipe_mount *mount, struct err *err)
 {

@@ -102,7 +102,7 @@ static void set_env(struct plan_step *step, const struct condition *env, size_t 
         while (at < step->n_env && !str_eq(step->env[at].name, env[idx].name)) {
             at++;
         }
-        if (!env[idx].value.ptr) { /* the stack's own is not wanted */
+        if (!env[idx].value.ptr) { /* removes the stack's own */
             step->n_env -= at < step->n_env;
             memmove(&step->env[at], &step->env[at + 1], (step->n_env - at) * sizeof(*step->env));
             continue;
@@ -144,7 +144,7 @@ static void set_conditions(struct arena *arena, const struct planner_opts *opts,
     step->n_steps = number_of(step, "iterations");
 }
 
-/* The data is a condition like any other: a verdict lists it where it is not the published run's. */
+/* The data is a condition like any other: a verdict lists it if it differs from the published run's. */
 static void use_data(struct arena *arena, const struct planner_opts *opts, struct plan_step *step)
 {
     const struct plan_data *data = &opts->data;
@@ -155,7 +155,7 @@ static void use_data(struct arena *arena, const struct planner_opts *opts, struc
     }
 }
 
-/* Its synthetic dataset needs no login, and is of the original's layout: what a rehearsal replaces is a condition. */
+/* The synthetic dataset needs no login and has the original's layout: what a rehearsal replaces is a condition. */
 static void rehearse_data(struct arena *arena, const struct recipe *recipe, struct plan_step *step)
 {
     struct str synthetic = plan_rehearsed_data(arena, recipe);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run, from its plan to its sealed archive: made, carried out, taken up again. One orchestrator works on a run (a lock); what it
-   does is in the journal before it is done, so that it may die at any moment and resume ends in the same cells, every repeat
-   counted once. Jobs are detached and outlive it. */
+/* A run, from its plan to its sealed archive: made, executed, resumed. One orchestrator works on a run (a lock) and journals each
+   action in advance, so that it may die at any moment and resume gives the same cells, every repeat counted once. Jobs are
+   detached and outlive it. */
 #ifndef RUN_RUN_H
 #define RUN_RUN_H
 
@@ -39,14 +39,14 @@ struct run_prepared {
     struct plan plan;
 };
 
-/* Reads all that was asked for: the report with its overrides, the inventory, the packed data. */
+/* Reads everything requested: the report with its overrides, the inventory, the packed data. */
 MUST_CHECK int run_read(struct arena *arena, const struct run_opts *opts,
                         struct run_prepared *ret_prepared, struct err *err);
 /* Plans the cases; changes nothing. May be called again when more is in the store or locked. */
 MUST_CHECK int run_plan(struct arena *arena, const struct run_opts *opts,
                         struct run_prepared *prepared, struct err *err);
 
-/* Freezes the plan into a new run folder. All of the folder appears at once. */
+/* Freezes the plan into a new run folder. The folder appears complete, in one step. */
 MUST_CHECK int run_create(struct arena *arena, const struct run_opts *opts,
                           const struct run_prepared *prepared, struct rundir *ret_dir,
                           struct err *err);
@@ -64,12 +64,12 @@ MUST_CHECK int run_nothing(struct arena *arena, const struct run_opts *opts,
                            const struct run_prepared *prepared, struct run_end *ret_end,
                            struct err *err);
 
-/* Carries a run out from wherever it is. Of opts: state, self, clock and key_path. On an error the job is stopped and the run
+/* Executes a run from its current state. Of opts: state, self, clock and key_path. On an error the job is stopped and the run
    can be resumed. */
 MUST_CHECK int run_execute(struct arena *arena, const struct run_opts *opts,
                            const struct rundir *dir, struct run_end *ret_end, struct err *err);
 
-/* Gives a run up: asks its orchestrator to stop, or stops the job that a dead one left. */
+/* Cancels a run: asks its orchestrator to stop, or stops the job that a dead one left. */
 MUST_CHECK int run_cancel(struct arena *arena, const struct run_opts *opts,
                           const struct rundir *dir, struct err *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One attempt of a repeat, on all its nodes: find its jobs or start them, wait, stop them where need be, read their logs. Each
-   job goes its own way; what concerns all of them is decided in attempt_step. */
+/* One attempt of a repeat, on all its nodes: finds its jobs or starts them, waits, stops them if necessary, reads their logs.
+   Each job is stepped by itself; what concerns all of them is decided in attempt_step. */
 #include "base/base.h"
 
 #include "run/run_attempt.h"
@@ -100,7 +100,7 @@ static int make_jobs(struct attempt *a, bool is_new, struct err *err)
         a->jobs[idx] = (struct rank_job){
             .job = jobs[idx], .node = a->unit->nodes[jobs[idx].place_idx], .fd = -1};
         a->jobs[idx].remote = a->batch ? a->batch : r->fleet.nodes[a->jobs[idx].node].remote;
-        /* Nobody has seen a new attempt's id before; until it is journaled nothing of it is started, nor lost. */
+        /* A new attempt's id is unknown to others; until it is journaled nothing of it is started or lost. */
         a->jobs[idx].phase = is_new ? RANK_JOB_READY : RANK_JOB_FIND;
     }
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
@@ -111,7 +111,7 @@ static int make_jobs(struct attempt *a, bool is_new, struct err *err)
     return 0;
 }
 
-/* An attempt is taken up again, and a node of it could not be reached: what it began elsewhere ends. */
+/* A resumed attempt with an unreachable node: its jobs elsewhere are ended. */
 static void leave_bad_nodes(struct attempt *a)
 {
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
@@ -219,7 +219,7 @@ static enum step rank_job_look(struct attempt *a, struct rank_job *m, struct err
 static enum step rank_job_read(struct attempt *a, struct rank_job *m, struct err *err)
 {
     size_t len = 0;
-    if (m->fd < 0) { /* nowhere to put it: the attempt is given up */
+    if (m->fd < 0) { /* no space for it: the attempt is given up */
         m->phase = RANK_JOB_OVER;
         return STEP_DONE;
     }
@@ -237,7 +237,7 @@ static bool was_short(const struct attempt *a, const struct rank_job *m)
            loop_now_ns(&a->r->loop) - m->started_ns < NODE_WATCH_DELAY_S * NS_PER_S;
 }
 
-/* What we have is what the node has. */
+/* Our copy must be what the node has. */
 static enum step rank_job_digest(struct attempt *a, struct rank_job *m, struct err *err)
 {
     struct remote *remote = m->remote;
@@ -269,7 +269,7 @@ static enum step rank_job_digest(struct attempt *a, struct rank_job *m, struct e
 
 /* ---- a job's way ---- */
 
-/* The first that is seen to fail, but for one that a signal ended: those next to it, which say that they lost it, may be seen before. */
+/* The first that is seen to fail, unless one was ended by a signal: its peers, which report that they lost it, may be seen first. */
 static bool is_cause(const struct attempt *a, const struct rank_job *m)
 {
     return !a->is_stopping && m->exit_status != 0 &&
@@ -283,7 +283,7 @@ static void rank_job_ended(struct attempt *a, struct rank_job *m, const struct j
     m->is_ended = true;
     m->exit_status = is_lost ? 128 + SIGTERM : report->exit_status;
     if (report->cause == ERR_WORKLOAD && m->exit_status == 0) {
-        m->exit_status = 128 + SIGKILL; /* a part of it was killed, whatever the rest said */
+        m->exit_status = 128 + SIGKILL; /* a part of it was killed, whatever the rest reported */
     }
     m->phase = RANK_JOB_REAP;
     if (report->cause != ERR_NONE && !a->is_stopping) {
@@ -385,7 +385,7 @@ static enum step rank_job_signal(struct rank_job *m, int signal_no, enum rank_jo
     return step;
 }
 
-/* What the program left running in its session would disturb the next repeat. */
+/* Processes that the program left in its session would disturb the next repeat. */
 static enum step rank_job_reap(struct rank_job *m, struct err *err)
 {
     enum step step;
@@ -436,7 +436,8 @@ static enum step rank_job_step(struct attempt *a, struct rank_job *m, struct err
 
 /* ---- the attempt ---- */
 
-/* Before the first signal: found by a later orchestrator, a job that we ended would look like one that ended so by itself. */
+/* Journaled before the first signal: otherwise, to a later orchestrator, a job that we ended would seem to have ended by
+   itself. */
 static void note_cut(struct attempt *a, size_t n_cut)
 {
     struct err ignored = {0};
@@ -453,7 +454,7 @@ void attempt_stop(struct attempt *a, enum attempt_end why)
         return;
     }
     a->is_stopping = true;
-    /* What was known of its end before stays: a part that its node lost is no failure of the others. */
+    /* An end that is already known stays: a part lost with its node is not a failure of the others. */
     if (a->end == END_NONE || why == END_STOPPED || why == END_NODE) {
         a->end = why;
     }
@@ -486,11 +487,11 @@ static void kill_jobs(struct attempt *a)
     }
 }
 
-/* A node that cannot be reached takes its attempt down, not the run; what else goes wrong there is the run's own error. */
+/* An unreachable node ends its attempt, not the run; any other failure there is the run's own error. */
 static enum step rank_job_failed(struct attempt *a, struct rank_job *m, struct err *err)
 {
     struct err cause = *err;
-    /* A job whose log cannot be written here runs on, and is still to be stopped. */
+    /* A job whose log cannot be written here keeps running and must still be stopped. */
     m->phase = m->fd < 0 && !m->is_ended && !a->is_stopping ? RANK_JOB_WAIT : RANK_JOB_GONE;
     if (!run_is_node_error(err)) {
         return step_fail(err_wrap(err, "%.*s", STR_ARG(node_name(a, m))));
@@ -518,7 +519,7 @@ static void start_ready(struct attempt *a)
         n_ready += a->jobs[idx].phase == RANK_JOB_READY;
         n_ended += a->jobs[idx].is_ended;
     }
-    /* Never whole; or nobody was there to start it in its time, which is no failure of its own. */
+    /* Incomplete; or not started in time, which is not its own failure. */
     if (n_ready && (n_ended || loop_now_ns(&a->r->loop) >= a->deadline_ns)) {
         attempt_stop(a, END_LOST);
         return;
@@ -539,7 +540,7 @@ static void look_at_clock(struct attempt *a)
         bool is_running = false;
         for (size_t idx = 0; idx < a->n_jobs; idx++) {
             enum rank_job_phase phase = a->jobs[idx].phase;
-            /* Not before it was looked for: it may have ended while nobody looked. */
+            /* Not before it was searched for: it may have ended in the meantime. */
             is_running = is_running || (phase != RANK_JOB_FIND && phase < RANK_JOB_REAP);
         }
         if (is_running) {

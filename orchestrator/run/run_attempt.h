@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One attempt of a repeat, on one or more nodes; what is left of it. Only run/run*.c include it. */
+/* One attempt of a repeat, on one or more nodes, and its results. Only run/run*.c include it. */
 #ifndef RUN_RUN_ATTEMPT_H
 #define RUN_RUN_ATTEMPT_H
 
@@ -9,14 +9,14 @@ enum attempt_end { END_NONE, END_EXITED, END_DEADLINE, END_LOST, END_STOPPED, EN
 
 enum rank_job_phase {
     RANK_JOB_FIND,  /* is its job there already? */
-    RANK_JOB_READY, /* absent: waits for the others to be found absent too */
+    RANK_JOB_READY, /* absent: waits until the others are known to be absent, too */
     RANK_JOB_START,
     RANK_JOB_WAIT,
     RANK_JOB_LOOK,  /* between two polls: the log's next part */
     RANK_JOB_RENEW, /* likewise: the node's lease */
     RANK_JOB_TERM,
     RANK_JOB_KILL,
-    RANK_JOB_REAP, /* it is over: whatever it left running ends too */
+    RANK_JOB_REAP, /* it is over: ends whatever it left running */
     RANK_JOB_READ, /* the rest of its log */
     RANK_JOB_DIGEST,
     RANK_JOB_UNWATCH, /* what its monitor said */
@@ -77,7 +77,7 @@ MUST_CHECK int attempt_collect(struct attempt *a, struct err *err);
 MUST_CHECK int attempt_note_lost(struct attempt *a, struct err *err);
 /* The attempt does not count; its logs are kept apart. */
 MUST_CHECK int attempt_lose(struct attempt *a, struct err *err);
-/* A node's failure that this repeat met: the run's end, unless another attempt succeeds. */
+/* A node's failure during this repeat: it ends the run unless another attempt succeeds. */
 void unit_blame(struct unit *unit, const char *why);
 MUST_CHECK int unit_parse(struct runner *r, struct unit *unit, struct err *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Giving a run up. */
+/* Cancelling a run. */
 #include "base/base.h"
 
 #include "run/run.h"
@@ -13,8 +13,8 @@
 #define CANCEL_WAIT_NS (30 * NS_PER_S)
 #define CANCEL_TICK_NS (50 * NS_PER_MS)
 
-/* Where its orchestrator died, its jobs may run on. What it lost sight of before is on a node that may be gone for good: that is
-   said, and holds nothing up. */
+/* Where its orchestrator died, its jobs may run on. Jobs that it had lost may be on a dead node: that is reported and does not
+   block. */
 static int stop_left_jobs(struct runner *r, struct err *err)
 {
     for (size_t idx = 0; idx < r->n_units; idx++) {
@@ -39,7 +39,7 @@ static int stop_left_jobs(struct runner *r, struct err *err)
     return 0;
 }
 
-/* is_asked: its orchestrator was asked before, and may have done it, or have ended otherwise. */
+/* is_asked: its orchestrator was asked before, and may have complied, or ended otherwise. */
 static int cancel_left(struct arena *arena, const struct run_opts *opts, const struct rundir *dir,
                        bool is_asked, struct err *err)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is left of an attempt that is over: its logs become evidence and its outcome is recorded, or they are kept apart. Then the
-   log is parsed. */
+/* After an attempt: its logs become evidence and its outcome is recorded, or they are kept apart. Then the log is parsed. */
 #include "base/base.h"
 
 #include "run/run_attempt.h"
@@ -96,7 +95,7 @@ static const struct rank_job *metric_job(const struct attempt *a)
     return &a->jobs[0];
 }
 
-/* Of a job on this machine alone the record is what it always was. */
+/* For a job on this machine alone the record keeps its old form. */
 static int note_nodes(struct attempt *a, struct outcome_record *outcome, struct err *err)
 {
     struct runner *r = a->r;

@@ -76,7 +76,7 @@ static int check_source(const struct plan_data *data, const uint8_t *sha256, con
                          data->folder.ptr, PACK_NAME, data->source_sha256.ptr, whose, hex);
 }
 
-/* In the store's place for it: of this split, and of the tree that is there now. */
+/* In its place in the store: of this split, and of the present tree. */
 static int check_place(struct arena *arena, const char *store, const char *name,
                        const struct plan_data *data, struct err *err)
 {
@@ -87,7 +87,7 @@ static int check_place(struct arena *arena, const char *store, const char *name,
                        data->folder.ptr, PACK_NAME, data->split.ptr, RUN_DATA_SPLIT);
     }
     if (!fs_exists(fs_join(arena, dataset_tree_path(&here, name), DATASET_TREE_JSON))) {
-        return 0; /* a tree may go once it is packed */
+        return 0; /* a tree may be removed once it is packed */
     }
     return dataset_tree_read(arena, &here, name, &tree, err) < 0
                ? (err->code = ERR_INTEGRITY, -1)

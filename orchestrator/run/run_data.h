@@ -6,7 +6,7 @@
 
 #include "report/plan.h"
 
-#define RUN_DATA_NONE  "synthetic" /* made up on the device: as the report's own commands say */
+#define RUN_DATA_NONE  "synthetic" /* generated on the device, as in the report's own commands */
 #define RUN_DATA_SPLIT "train"
 
 /* text: a dataset's id or ID.synthetic, packed in the store, or a path (with a slash) of a folder with a pack.json. ERR_USAGE where

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run from wherever its journal says it is to its sealed archive. */
+/* Executes a run from the state in its journal to its sealed archive. */
 #include "base/base.h"
 
 #include "run/run.h"
@@ -181,7 +181,7 @@ int run_replay_record(struct runner *r, const struct journal_record *record, str
         }
     } else if (record->state == J_LOST) {
         unit->state = UNIT_TODO;
-        if (unit->nodes) { /* it may have outlived whoever wrote that it is lost */
+        if (unit->nodes) { /* it may have survived although it was recorded as lost */
             run_note_orphan(r, unit);
         }
     } else {
@@ -269,7 +269,7 @@ static int note_stop(struct runner *r, struct run_end *end, struct err *err)
     return append(r, end->is_cancelled ? J_CANCELLED : J_INTERRUPTED, STR_EMPTY, NULL, note, err);
 }
 
-/* What ended it is an error of its own; that it could not also be written down is not. */
+/* The cause of the end is the error; a failure to record it is not. */
 static void note_failure(struct runner *r, const struct err *why)
 {
     struct err ignored = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of run/run share. */
+/* Shared by the files of run/run. */
 #ifndef RUN_RUN_IMPL_H
 #define RUN_RUN_IMPL_H
 
@@ -79,7 +79,7 @@ struct run_node {
 
 /* ---- all of them ---- */
 
-/* Every unit as far as it gets. 0 with stop_signal set where it was stopped. */
+/* Executes every unit as far as possible. 0 with stop_signal set if it was stopped. */
 MUST_CHECK int run_schedule(struct runner *r, struct err *err);
 
 /* ---- where it is ---- */
@@ -113,13 +113,13 @@ const struct runtime_image *run_image_of(const struct runner *r, const struct pl
 /* Renewing is due from time to time. */
 void run_look_at_leases(struct runner *r);
 enum step run_renew_lease(struct runner *r, size_t node_idx, struct err *err);
-/* Leases go back; the jobs' folders too where the run is over. What fails is said, and ends nothing. */
+/* Gives leases back, and removes the jobs' folders if the run is over. Failures are logged only. */
 void run_leave_nodes(struct runner *r, bool is_over);
-/* Nothing more is asked of the node by this orchestrator. */
+/* This orchestrator no longer uses the node. */
 void run_leave_out(struct runner *r, size_t node_idx, const struct err *why);
 bool run_is_node_error(const struct err *err);
 MUST_CHECK int run_judge_nodes(struct runner *r, int n_failed, struct err *err);
-/* The unit's last attempt may live on somewhere: it is ended when its nodes answer again. */
+/* The unit's last attempt may still run somewhere: it is ended when its nodes answer again. */
 void run_note_orphan(struct runner *r, const struct unit *unit);
 /* The nodes that a record of J_STARTED names, again. */
 MUST_CHECK int run_place_again(struct runner *r, struct unit *unit,
@@ -152,7 +152,7 @@ MUST_CHECK int run_launch(struct arena *arena, const struct run_launch *launch,
 MUST_CHECK int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_jobs,
                         size_t *ret_n, struct err *err);
 
-/* metrics.prom, as far as the run is. Not being able to write it is said, and ends nothing. */
+/* metrics.prom, as far as the run is. A failure to write it is logged only. */
 void run_write_metrics(struct runner *r, const char *state);
 
 /* OpenMetrics text; pure. state: "running", "sealed", ... */

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 
-/* What goes wrong here is only said: whether the leases are still ours is looked at before the first job. */
+/* Failures here are only logged: whether the leases are still ours is checked before the first job. */
 static void renew(struct run_keeper *keeper, size_t idx)
 {
     struct runner *r = keeper->r;

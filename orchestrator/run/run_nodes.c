@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The run's nodes: reached, and what is started on them. */
+/* The run's nodes: connections, and what is started on them. */
 #include "base/base.h"
 
 #include "fleet/remote_slurm.h"

@@ -5,7 +5,7 @@
 
 #include "report/plan.h"
 
-/* What a run is checked against, and what it is called, is not the run's to say. */
+/* A run must not change what it is checked against, or its name. */
 static bool is_published(struct str key)
 {
     static const char *const KEYS[] = {"schema_version", "id",       "title", "source", "logs",
@@ -18,7 +18,7 @@ static bool is_published(struct str key)
     return false;
 }
 
-/* A word of it, as such names are made: HF_TOKEN, AWS_SECRET_ACCESS_KEY, PGPASSWORD. */
+/* Whether the name contains the word: HF_TOKEN, AWS_SECRET_ACCESS_KEY, PGPASSWORD. */
 static bool is_secret_name(struct str name)
 {
     static const char *const WORDS[] = {"TOKEN",       "SECRET",     "PASSWORD", "PASSWD",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* -C PATH=VALUE on a report: what of it may be set otherwise for a run, and what was published and may not. */
+/* -C PATH=VALUE on a report: what a run may set differently, and what was published and may not be changed. */
 #ifndef RUN_RUN_OVERRIDE_H
 #define RUN_RUN_OVERRIDE_H
 

@@ -58,7 +58,7 @@ static int check_images(const struct run_opts *opts, const struct inventory *inv
                : 0;
 }
 
-/* Exactly the bytes that are frozen are the ones that are planned from. */
+/* The plan is made from exactly the bytes that are frozen. */
 int run_read(struct arena *arena, const struct run_opts *opts, struct run_prepared *ret_prepared,
              struct err *err)
 {
@@ -83,7 +83,7 @@ int run_read(struct arena *arena, const struct run_opts *opts, struct run_prepar
     return 0;
 }
 
-/* A rule that there is not would be found when all is over. */
+/* Otherwise a missing rule would only be noticed at the end. */
 static int check_rules(struct arena *arena, const char *root, const struct plan *plan,
                        struct err *err)
 {
@@ -357,7 +357,7 @@ int run_create(struct arena *arena, const struct run_opts *opts,
     if (fs_exists(dir.folder)) {
         return err_set(err, ERR_USAGE, "run %.*s is there already", STR_ARG(id));
     }
-    /* Made beside its place and renamed: a run that is there is whole. */
+    /* Made under a temporary name and renamed: an existing run is complete. */
     fresh = arena_printf(arena, "%s/runs/new-%.*s", opts->state, STR_ARG(id));
     rc = fs_mkdir_p(fresh, err);
     if (rc == 0) {

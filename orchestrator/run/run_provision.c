@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Before the first repeat the nodes of a run are reached, leased, and given what the steps need; after the last they are left as
-   they were found, but for what is kept for the next run. A node that cannot be reached is left out and the steps that need it
-   wait for resume; whatever else goes wrong on one (a changed host key, a full disk) ends the run. */
+   they were found, except for what is kept for the next run. An unreachable node is left out and the steps that need it wait for
+   resume; any other failure (a changed host key, a full disk) ends the run. */
 #include "base/base.h"
 
 #include "run/run_impl.h"
@@ -100,7 +100,7 @@ static int wait_a_while(struct runner *r, struct err *err)
     return 0;
 }
 
-/* All nodes or none: two runs that each had a part would wait for each other for ever. */
+/* All nodes or none: otherwise two runs, each holding a part, would wait for each other for ever. */
 static int take_leases(struct leases *leases, struct err *err)
 {
     struct runner *r = leases->r;
@@ -336,7 +336,8 @@ static enum step forget_run(void *ctx, struct fleet_node *node, size_t node_idx 
     return node->remote->ops->forget(node->remote, r->dir.id.ptr, err);
 }
 
-/* Where that cannot be done it is said: nobody else gets such a node for a while. A lease of before may be where nobody asked, too. */
+/* A failure is reported, because nobody else gets such a node for a while. An earlier lease may be on a node that was not asked,
+   too. */
 static void drop_leases(struct runner *r)
 {
     struct leases leases = leases_of(r);

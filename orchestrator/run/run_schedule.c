@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which repeat runs where and when: in plan order, each on as many nodes as it needs, several at one time where their nodes are
-   not the same. */
+/* Which repeat runs where and when: in plan order, each on as many nodes as it needs, several at once if they use different
+   nodes. */
 #include "base/base.h"
 
 #include "run/run_attempt.h"
@@ -8,7 +8,7 @@
 #include "base/log.h"
 
 #define LOST_MAX        3           /* attempts of a repeat by one orchestrator */
-#define DISK_FULL_BYTES (256 << 10) /* with less than this left a log may have been cut */
+#define DISK_FULL_BYTES (256 << 10) /* with less than this free, a log may have been truncated */
 #define ABANDON_NS      (15 * NS_PER_S)
 
 struct schedule {
@@ -85,7 +85,7 @@ static bool nodes_are_idle(const struct runner *r, const struct unit *unit)
     return true;
 }
 
-/* Whether it could run if nothing else did. */
+/* Whether it could run if nothing else were running. */
 static bool is_possible(const struct runner *r, const struct unit *unit)
 {
     size_t n = 0;
@@ -153,7 +153,7 @@ static const char *why_too_few(struct runner *r, const struct unit *unit)
     return text;
 }
 
-/* A repeat whose nodes are gone, or that was lost too often, waits for `resume`. */
+/* A repeat whose nodes are gone, or that was lost too many times, waits for `resume`. */
 static bool must_give_up(struct runner *r, struct unit *unit)
 {
     if (unit->n_lost >= LOST_MAX) {
@@ -214,7 +214,7 @@ static int begin_what_fits(struct schedule *s, struct err *err)
     return 0;
 }
 
-/* A log that met a full disk proves nothing, whatever the program says of itself: resume makes it again. */
+/* A log written to a full disk proves nothing, whatever the program reports: resume repeats it. */
 static void forget_jobs(struct attempt *a)
 {
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
@@ -342,7 +342,8 @@ static int carry_on(struct schedule *s, struct err *err)
             return -1;
         }
         show_progress(s);
-        /* One that ended has made room: what fits there need not wait. With none at all, nodes are busy with their leases. */
+        /* A unit that ended has freed nodes: others that fit need not wait. If there is none, nodes are busy with their
+           leases. */
         if (n_active >= n_before && loop_once(&r->loop, RUN_TICK_NS, err) < 0) {
             return -1;
         }

@@ -65,7 +65,7 @@ static int spec_of(struct runner *r, const struct plan_step *step, struct image_
     return 0;
 }
 
-/* A node that answers and gets no image is not a node that is lost. */
+/* A node that answers but gets no image is not lost. */
 static void blame_registry(struct runner *r, int n_failed)
 {
     for (size_t idx = 0; n_failed > 0 && idx < r->fleet.n_nodes; idx++) {
@@ -105,7 +105,7 @@ static int provide_image(struct runner *r, struct store *store, const struct pla
     struct runtime_image *image = &r->images.items[r->images.n - 1];
     image->digest = step->image_digest;
     if (!image->id
-             .ptr) { /* no node is left that has it: what is taken up again is given a name, and never started */
+             .ptr) { /* no remaining node has it: a resumed step gets a name, but is never started */
         image->id = image->file = image->digest;
     }
     events_write(&r->events, EV_IMAGE_PROVIDED, &fields);

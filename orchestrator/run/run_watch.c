@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The monitor beside each job of an attempt on remote nodes: its log is fetched once the job's is here. It is never a
-   reason to lose an attempt: what goes wrong with it is said, and the repeat is then one that nobody watched. */
+/* The monitor beside each job of an attempt on remote nodes: its log is fetched once the job's is here. It never causes
+   an attempt to be lost: its failure is logged, and the repeat then counts as not watched. */
 #include "base/base.h"
 
 #include "run/run_attempt.h"
@@ -9,7 +9,7 @@
 
 #define WATCH_LOG_MAX (16u << 20)
 
-/* The inventory "local" has this machine to itself or not at all: its runs are as they always were. */
+/* Runs of the inventory "local" have no monitors. */
 bool run_watches(const struct runner *r)
 {
     return !r->fleet.inventory->is_local && r->frozen.plan.launcher != LAUNCHER_SLURM;
@@ -28,7 +28,7 @@ static enum step go_on(struct attempt *a, struct rank_job *m, enum step step, st
     return step;
 }
 
-/* The job is over, so what is there is all there is. */
+/* The job is over, so the log is complete. */
 enum step rank_job_unwatch(struct attempt *a, struct rank_job *m, struct err *err)
 {
     struct watch *watch = &m->watch;

@@ -73,7 +73,7 @@ static int load_journal(struct arena *arena, struct run_info *info, struct err *
     if (journal_read(arena, info->dir.journal, &records, err) < 0) {
         return -1;
     }
-    info->state = "died"; /* nobody works on it, and nobody said why */
+    info->state = "died"; /* no process works on it, for no recorded reason */
     for (size_t idx = 0; idx < records.n; idx++) {
         enum journal_state state = records.items[idx].state;
         note_record(info, &records.items[idx]);

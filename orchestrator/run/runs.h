@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of the runs on this machine, read from their folders without changing anything. */
+/* The runs on this machine, read from their folders without changing anything. */
 #ifndef RUN_RUNS_H
 #define RUN_RUNS_H
 
@@ -50,7 +50,7 @@ struct run_info {
     size_t n_cells;
 };
 
-/* Of a sealed run the cells follow from its logs (run/journal_check.h). ERR_INTEGRITY where what is there is not what a run leaves. */
+/* Of a sealed run the cells follow from its logs (run/journal_check.h). ERR_INTEGRITY if its files are not what a run leaves. */
 MUST_CHECK int run_info_load(struct arena *arena, const struct rundir *dir,
                              struct run_info *ret_info, struct err *err);
 /* For listings: one that cannot be loaded is in state "damaged", and says why; its report is NULL, and it has no repeats and cells. */

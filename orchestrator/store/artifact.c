@@ -32,7 +32,7 @@ char *artifact_text(struct arena *arena, const struct artifact *artifact)
                         artifact->is_synthetic ? DATASET_SYNTHETIC_SUFFIX : "");
 }
 
-/* An id is a file's name: whatever else it may hold is not looked for. */
+/* An id is a file's name: anything else cannot be one. */
 static bool is_id(struct str name)
 {
     for (size_t idx = 0; idx < name.len; idx++) {
@@ -78,7 +78,7 @@ static bool is_there(struct arena *arena, const char *root, enum artifact_kind k
     return fs_exists(path);
 }
 
-/* False where there is no such thing of the kind. */
+/* False if there is none of that kind. */
 static bool find_kind(struct arena *arena, const char *root, enum artifact_kind kind,
                       struct str name, struct artifact *ret_artifact)
 {
@@ -121,7 +121,7 @@ static int resolve_logs(struct arena *arena, const char *root, struct str report
         return -1;
     }
     if (!logs->repository.len || !logs->commit.len) {
-        return err_set(err, ERR_MANIFEST, "%.*s names no repository and commit of logs",
+        return err_set(err, ERR_MANIFEST, "%.*s names no repository and commit for its logs",
                        STR_ARG(r.id));
     }
     return resolve_source(
@@ -218,8 +218,8 @@ int artifact_resolve(struct arena *arena, const char *root, const char *name,
     }
     if (n_found == 0) {
         return err_set(err, ERR_USAGE,
-                       "\"%.200s\" is no dataset, image or report (reperf list names them), no "
-                       "logs:REPORT and no source:URL@COMMIT%s",
+                       "\"%.200s\" is not a dataset, image or report (reperf list names them), nor "
+                       "logs:REPORT or source:URL@COMMIT%s",
                        name, near_text(arena, root, ARTIFACT_KINDS, name));
     }
     *ret_artifact = found;
@@ -258,7 +258,7 @@ static int add_source(struct arena *arena, struct artifacts *artifacts, struct s
     return add_once(artifacts, ARTIFACT_SOURCE, str_of(name), err);
 }
 
-/* Beside the stack's own: what its recipes name by commit. */
+/* In addition to the stack's own: sources that its recipes name by commit. */
 static int add_recipes(struct arena *arena, struct artifacts *artifacts,
                        const struct recipes *recipes, struct err *err)
 {

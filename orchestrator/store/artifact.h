@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a name on a command line of fetch, verify, lock or bundle stands for: a dataset, an image, a source, or a report, which is
-   all that it needs. Prefixes `dataset:`, `image:`, `source:`, `report:` say which; without one the id is looked for among
+/* What a name on a command line of fetch, verify, lock or bundle stands for: a dataset, an image, a source, or a report, meaning
+   everything it needs. Prefixes `dataset:`, `image:`, `source:`, `report:` say which; without one the id is looked for among
    datasets, images and reports, and must be one of them only. `ID.synthetic` is the synthetic form of dataset ID. `image:REFERENCE`
    is an image of any registry, by its whole name; `logs:REPORT` the source that a report's logs are in. */
 #ifndef STORE_ARTIFACT_H
@@ -27,11 +27,11 @@ const char *artifact_kind_name(enum artifact_kind kind);
 /* "dataset:cityscapes"; a synthetic dataset's name has its ".synthetic". */
 char *artifact_text(struct arena *arena, const struct artifact *artifact);
 
-/* ERR_USAGE where the name is of no known thing, or of two. */
+/* ERR_USAGE if the name is unknown or ambiguous. */
 MUST_CHECK int artifact_resolve(struct arena *arena, const char *root, const char *name,
                                 struct artifact *ret_artifact, struct err *err);
-/* What the stacks of a report need, each once: datasets, then images, then sources, by name. A dataset that is made up on the
-   device, and a source without commit, branch and tag, are left out: nothing can be fetched. */
+/* What the stacks of a report need, each once: datasets, then images, then sources, by name. Datasets generated on the
+   device, and sources without commit, branch or tag, are left out: they cannot be fetched. */
 MUST_CHECK int artifact_of_report(struct arena *arena, const char *root, const char *report,
                                   struct artifacts *ret_artifacts, struct err *err);
 

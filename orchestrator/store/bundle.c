@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a bundle: what the parts need is looked up first, so that nothing is written where something is missing; then all is
-   copied into a folder beside the one that was asked for, read again and digested there, and renamed. */
+/* Making a bundle: the needs of all parts are looked up first, so that nothing is written if something is missing; then
+   everything is copied into a folder next to the target, read again and digested there, and renamed. */
 #include "base/base.h"
 
 #include "store/bundle.h"
@@ -48,7 +48,7 @@ static bool should_stop(const struct maker *m)
 
 /* ---- what is needed ---- */
 
-/* NULL where the store has all that the reference names, else why not. */
+/* NULL if the store has everything that the reference names, else why not. */
 static const char *blobs_missing(struct maker *m, struct str text, const char *name)
 {
     uint8_t(*sha256)[SHA256_BYTES];
@@ -287,7 +287,7 @@ static int write_about(struct maker *m, struct err *err)
     return fs_write_atomic(below(m, BUNDLE_ABOUT), strbuf_str(&text), err);
 }
 
-/* The copies are read again: what SHA256SUMS says is what lies in the bundle, and a blob is what its name says. */
+/* The copies are read again, so that SHA256SUMS and the blobs' names describe what is in the bundle. */
 static int write_sums(struct maker *m, struct err *err)
 {
     struct tree_list list;
@@ -309,7 +309,7 @@ static int write_all(struct maker *m, struct err *err)
     if (should_stop(m)) {
         return err_set(err, ERR_INTERRUPTED, "stopped");
     }
-    sync(); /* thousands of files: once for all is what a carried disk needs */
+    sync(); /* thousands of files: one sync of the file system is enough */
     if (rename(m->folder, m->opts->folder) < 0) {
         return err_set(err, err_code_of_errno(errno), "rename to %s: %s", m->opts->folder,
                        err_errno_text(errno));
@@ -332,7 +332,7 @@ int bundle_make(struct arena *arena, const struct bundle_opts *opts, struct bund
     CLEANUP(maker) struct maker m = {.arena = arena, .opts = opts};
     struct err ignored = {0};
     if (fs_exists(opts->folder)) {
-        return err_set(err, ERR_USAGE, "%s: is there already", opts->folder);
+        return err_set(err, ERR_USAGE, "%s: exists already", opts->folder);
     }
     if (look_up(&m, err) < 0) {
         return -1;

@@ -8,7 +8,7 @@
           bin/                  the programs; bin/reperf finds share/reperf by itself
 
    Both ways read every byte: a bundle is made only from blobs whose digest holds, and imported only when all of SHA256SUMS
-   holds, nothing is missing and nothing is there besides. */
+   holds, nothing is missing and there are no other files. */
 #ifndef STORE_BUNDLE_H
 #define STORE_BUNDLE_H
 
@@ -37,7 +37,7 @@ struct bundle_opts {
     size_t n_parts;
     const struct net_opts *net; /* offline */
     bool allows_missing;
-    const char *folder; /* new; made beside and renamed */
+    const char *folder; /* must not exist; made next to it and renamed */
     struct clock_src clock;
     bool (*should_stop)(void);
 };
@@ -59,8 +59,8 @@ struct bundle_info {
 MUST_CHECK int bundle_make(struct arena *arena, const struct bundle_opts *opts,
                            struct bundle_info *ret_info, struct err *err);
 
-/* What bundle_make would write, folder not being looked at: files and bytes but for the bundle's own lists and references, of which
-   none is read. What is missing is listed, and no error. */
+/* What bundle_make would write, ignoring `folder`: files and bytes, without the bundle's own lists and references; no file is read.
+   Missing parts are listed and are not an error. */
 MUST_CHECK int bundle_foresee(struct arena *arena, const struct bundle_opts *opts,
                               struct bundle_info *ret_info, struct err *err);
 
@@ -72,8 +72,8 @@ struct import_opts {
     bool (*should_stop)(void);
 };
 
-/* Into the store; what is there already stays. Locks of the bundle go to `locks` where it has none of that name; a lock or a
-   reference that says another thing than the one here is ERR_INTEGRITY, before anything is changed. */
+/* Imports into the store; existing content stays. The bundle's locks go to `locks` unless one of that name exists; a lock or
+   a reference that contradicts the one here is ERR_INTEGRITY, before anything is changed. */
 MUST_CHECK int bundle_import(struct arena *arena, const struct import_opts *opts,
                              struct bundle_info *ret_info, struct err *err);
 

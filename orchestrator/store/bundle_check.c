@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a bundle says in words, before the store and the locks say it, too: a reference claims digests that nobody will look at
-   again, and a lock decides what every later fetch must bring. */
+/* Checks a bundle's references and locks before the store takes them over: a reference claims digests that nobody checks
+   again, and a lock decides what every later fetch must deliver. */
 #include "base/base.h"
 
 #include "base/fs.h"
@@ -62,7 +62,7 @@ int bundle_check_ref(struct arena *arena, const char *kind, const char *name, st
     return 0;
 }
 
-/* The blob's own MD5: the store's alias is made from the bytes; where it has none, they are read. */
+/* The blob's own MD5: the store's alias is made from the bytes; if it has none, the bytes are read. */
 static int check_md5(const struct store *store, const struct lock_item *item, struct err *err)
 {
     struct digest_value value;

@@ -20,7 +20,7 @@ MUST_CHECK int bundle_about_read(struct arena *arena, const char *folder,
 /* Digests of all files of a bundle but SHA256SUMS itself. */
 MUST_CHECK int bundle_hash(struct arena *arena, const char *folder, bool (*should_stop)(void),
                            struct tree_list *ret_list, struct err *err);
-/* Every store/blobs/sha256/HEX has that digest: ERR_INTEGRITY where one has not. */
+/* Every store/blobs/sha256/HEX has that digest: ERR_INTEGRITY if one has not. */
 MUST_CHECK int bundle_check_blobs(const struct tree_list *list, struct err *err);
 
 /* A reference of a dataset or an image, whole and of that name; ERR_INTEGRITY. */
@@ -38,8 +38,8 @@ bool bundle_is_synthetic(struct str ref_text);
 MUST_CHECK int bundle_check_source(struct arena *arena, const struct store *store,
                                    const struct net_opts *net, const char *name,
                                    struct source_tree *ret_tree, struct err *err);
-/* Of a bare repository only objects, references and the border of a shallow fetch travel: its config, hooks, attributes and
-   alternates could make git run or read something else where it arrives. */
+/* Of a bare repository only objects, references and the boundary of a shallow fetch are copied: its config, hooks,
+   attributes and alternates could make git run or read something else at the destination. */
 bool bundle_skips_in_source(const char *below);
 #define BUNDLE_SOURCE_CONFIG                                                                       \
     "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bundle into the store. Nothing is changed before every byte of the bundle has been read and holds, and no lock contradicts
-   one that is here. An import that was interrupted is simply done again: blobs that came in stay, references come last. */
+/* A bundle into the store. Nothing is changed before every byte of the bundle has been verified and no lock contradicts an
+   existing one. An import that was interrupted is simply done again: blobs that came in stay, references come last. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -120,9 +120,7 @@ static int check_lock(struct importer *im, const char *from, const char *to, str
     return str_eq(ours, theirs)
                ? 0
                : err_set(err, ERR_INTEGRITY,
-                         "%s: the lock of the bundle says another thing; look at both, then remove "
-                         "one",
-                         to);
+                         "%s: the lock of the bundle differs; compare both, then remove one", to);
 }
 
 static int put_lock(struct importer *im, const char *from, const char *to, struct err *err)
@@ -160,7 +158,7 @@ static int import_blob(struct importer *im, const struct tree_file *file, struct
     struct digest_value value;
     struct err ignored = {0};
     uint64_t size_bytes = 0;
-    /* One that is here may have rotted; the bundle's is known to be right. */
+    /* An existing one may be damaged; the bundle's is known to be correct. */
     if (!store_has(im->store, file->sha256, &size_bytes) ||
         digest_file(store_blob_path(im->store, file->sha256), DIGEST_SHA256, &value, &ignored) <
             0 ||
@@ -220,7 +218,7 @@ static bool has_all(const struct blobs *more, const struct blobs *less)
     return true;
 }
 
-/* A reference grows while it is used, so one that has all of the other's blobs is the same thing. */
+/* A reference grows while it is used, so one with all of the other's blobs counts as the same. */
 static int is_same_thing(const struct importer *im, struct str ours_text,
                          const struct blobs *theirs, bool *ret_same, struct err *err)
 {
@@ -287,9 +285,10 @@ static int check_ref(struct importer *im, const char *path, struct err *err)
     }
     return is_same
                ? 0
-               : err_set(err, ERR_INTEGRITY,
-                         "%s %s: the store has another one than the bundle; nothing was imported",
-                         kind, name);
+               : err_set(
+                     err, ERR_INTEGRITY,
+                     "%s %s: the store has a different one than the bundle; nothing was imported",
+                     kind, name);
 }
 
 static int import_ref(struct importer *im, const char *path, struct err *err)
@@ -309,7 +308,7 @@ static int import_ref(struct importer *im, const char *path, struct err *err)
     if (strcmp(kind, IMAGE_KIND) != 0 || image_list_again(im->store, name, err) == 0) {
         return 0;
     }
-    /* Its manifest is none: the name means nothing here. */
+    /* Its manifest is invalid: the name means nothing here. */
     absent = (struct err){0};
     if (is_new && store_ref_drop(im->store, kind, name, &absent) < 0) {
         log_line(LOG_WARN, "%s", absent.msg);
@@ -318,7 +317,7 @@ static int import_ref(struct importer *im, const char *path, struct err *err)
     return -1;
 }
 
-/* The commits at which a shallow history ends: both repositories' borders hold in what has the objects of both. */
+/* The commits at which a shallow history ends: with the objects of both repositories, both sets apply. */
 static int join_borders(struct importer *im, const char *fresh, const char *repo, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = {0};
@@ -420,7 +419,7 @@ static int check_sources(struct importer *im, struct err *err)
         }
         const char *slash = strchr(path + strlen(SOURCES_BELOW), '/');
         if (!slash || bundle_skips_in_source(slash + 1)) {
-            return err_set(err, ERR_INTEGRITY, "%s: no file that a bundle may bring", path);
+            return err_set(err, ERR_INTEGRITY, "%s: not a file that a bundle may contain", path);
         }
     }
     return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a description says of groups of files, against the files that are there: numbers, folders, partners, samples. */
+/* Compares a description's groups of files with the files that exist: numbers, folders, partners, samples. */
 #include "base/base.h"
 
 #include "base/map.h"
@@ -45,7 +45,7 @@ static bool is_label_text(const struct dataset_group *group)
     return group->role == ROLE_LABEL && group->format == FILE_TEXT;
 }
 
-/* Of a synthetic dataset: what was made. Else what is stated of the group, or of the split where its images are one file each. */
+/* For a synthetic dataset what was made; else what is stated for the group, or for the split if each image is a file. */
 static void wanted_counts(const struct dataset_verifying *v, const struct dataset_group *group,
                           struct dataset_group_count *count)
 {
@@ -130,7 +130,7 @@ static void check_group(struct dataset_verifying *v, const struct dataset_group 
 static void judge_count(struct dataset_verifying *v, const struct dataset_group_count *count)
 {
     if (v->lacks_list && count->n_files == 0) {
-        verify_add_fault(v, FAULT_COUNT, count->name, "not one file of this group is there");
+        verify_add_fault(v, FAULT_COUNT, count->name, "no file of this group exists");
     } else if (count->wanted_files < 0) {
         verify_note(v, arena_printf(v->arena,
                                     "the number of files of group %s: not stated (%llu found)",
@@ -149,7 +149,7 @@ static void judge_count(struct dataset_verifying *v, const struct dataset_group_
     }
 }
 
-/* Each file of the one group has its partner in the other, and the other way round. */
+/* Each file of the one group has its partner in the other, and vice versa. */
 static void check_pairs(struct dataset_verifying *v, const struct dataset_group *group)
 {
     for (size_t idx = 0; idx < v->n_present && group->pair_of.ptr; idx++) {
@@ -189,7 +189,7 @@ static void check_strangers(struct dataset_verifying *v)
     }
 }
 
-/* Samples that lie many in one file. */
+/* Counts samples in files with many each. */
 static void check_records(struct dataset_verifying *v, const struct dataset_group *group)
 {
     const struct dataset_synthetic_split *synthetic = synthetic_split(v, group->split);

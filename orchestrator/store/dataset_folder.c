@@ -72,7 +72,7 @@ static int check_archive(struct dataset_verifying *v, const char *path,
     return 0;
 }
 
-/* All that the description names where one of them lies in the folder, or is the path itself. */
+/* All archives in the description if one of them is in the folder, or is the path itself. */
 static int check_archives(struct dataset_verifying *v, bool *ret_is_file, struct err *err)
 {
     const char *path = v->out->tree_path;
@@ -107,8 +107,8 @@ static int check_archives(struct dataset_verifying *v, bool *ret_is_file, struct
         v->out->n_archives = 0;
     }
     return is_file && n_there == 0
-               ? err_set(err, ERR_USAGE, "%s: no file of %s is called so (%s)", path, v->here->name,
-                         n_files ? files[0].name.ptr : "it has none")
+               ? err_set(err, ERR_USAGE, "%s: no file of %s has that name (%s)", path,
+                         v->here->name, n_files ? files[0].name.ptr : "it has none")
                : 0;
 }
 
@@ -123,7 +123,7 @@ static struct str first_part(struct str path)
     return len < path.len ? str_sub(path, 0, len) : STR_EMPTY;
 }
 
-/* "cityscapes" where every glob begins so; empty where they have nothing in common. */
+/* The first folder that all globs share, such as "cityscapes"; empty if none. */
 static struct str common_part(const struct dataset *dataset)
 {
     struct str part = dataset->n_groups ? first_part(dataset->groups[0].glob) : STR_EMPTY;
@@ -159,7 +159,7 @@ static const struct dataset_here *lowered(struct dataset_verifying *v, size_t le
     return here;
 }
 
-/* How many bytes of each path are the folder itself: of "cityscapes/..." where the folder is cityscapes/. */
+/* Length of the prefix of each path that is the folder itself: "cityscapes/" if the folder is cityscapes/. */
 static size_t find_start(struct dataset_verifying *v)
 {
     struct str part = common_part(&v->here->dataset);
@@ -201,7 +201,7 @@ static int read_list(struct dataset_verifying *v, const char *path, bool is_know
     }
     if (is_known &&
         memcmp(v->out->tree.seen.list_sha256, dataset->list_sha256, SHA256_BYTES) != 0) {
-        return err_set(err, ERR_INTEGRITY, "%s: not the list of files that is known of %s", path,
+        return err_set(err, ERR_INTEGRITY, "%s: not the known list of files of %s", path,
                        v->here->name);
     }
     v->out->tree.seen.has_list = true;
@@ -214,7 +214,7 @@ static int read_list(struct dataset_verifying *v, const char *path, bool is_know
     return 0;
 }
 
-/* The description's own, the one that lies in the folder, the one of the store's tree; none is no error. */
+/* The description's own, the folder's, or that of the store's tree; having none is not an error. */
 static int find_list(struct dataset_verifying *v, struct err *err)
 {
     const struct dataset *dataset = &v->here->dataset;
@@ -239,7 +239,7 @@ static int find_list(struct dataset_verifying *v, struct err *err)
     return 0;
 }
 
-/* What the folder says of itself: of a synthetic dataset how many samples it has. */
+/* Reads the folder's own tree.json: for a synthetic dataset, its number of samples. */
 static int read_record(struct dataset_verifying *v, struct err *err)
 {
     const char *path = fs_join(v->arena, v->out->tree_path, DATASET_TREE_JSON);
@@ -280,7 +280,7 @@ int verify_open_folder(struct dataset_verifying *v, bool *ret_has_tree, struct e
     *ret_has_tree = !is_file && has_tree(v, err);
     if (!*ret_has_tree) {
         if (err->code == ERR_NONE) {
-            verify_note(v, "what is in the archives: only they lie there, not unpacked");
+            verify_note(v, "what is in the archives: only they are there, not unpacked");
         }
         for (size_t idx = 0; !is_file && idx < v->out->n_archives; idx++) {
             if (!v->out->archives[idx].is_there) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The archives of a dataset into the store: from the store itself, from its folder for files that a person brings, or over the
+/* The archives of a dataset into the store: from the store itself, from its folder for files provided by the user, or over the
    network; each checked against what is known of it. */
 #include "base/base.h"
 
@@ -82,7 +82,8 @@ static struct lock_item item_of(const struct getting *g, const struct dataset_fi
     return item;
 }
 
-/* What is had so far, and what an earlier fetch had: a death now must not make gc drop what is still to be looked at. */
+/* Records what was fetched so far and by an earlier fetch: if the process dies now, gc must not drop what has not been
+   checked yet. */
 static int remember(struct getting *g, struct err *err)
 {
     struct dataset_record both = *g->record;
@@ -118,7 +119,7 @@ static const struct lock_item *earlier_item(const struct getting *g, struct str 
     return item && store_has(g->store, item->sha256, NULL) ? item : NULL;
 }
 
-/* A blob that an earlier fetch brought and that is not what is known now stays a stranger. */
+/* A blob of an earlier fetch that does not match what is known now is not used. */
 static bool find_in_store(const struct getting *g, const struct dataset_file *file,
                           struct lock_item *ret_item)
 {
@@ -287,7 +288,7 @@ static int read_pieces(struct getting *g, const struct dataset_file *file,
     return 0;
 }
 
-/* Nothing may or can be asked for it: a person has to bring it. */
+/* It cannot or must not be downloaded: the user has to provide it. */
 static int want_it(struct getting *g, const struct dataset_file *file, struct err *err)
 {
     const struct net_opts *net = g->opts->net->opts;
@@ -511,7 +512,7 @@ int dataset_get_files(struct arena *arena, struct store *store, const struct dat
     fetched->wanted = arena_array(arena, struct dataset_wanted, n + 1);
     for (size_t idx = 0; idx < n; idx++) {
         struct err one = {0};
-        /* A file that a person must bring does not keep the others from being fetched: all are named at once. */
+        /* A file that the user must provide does not stop the others from being fetched: all are named at once. */
         if (get_one(&g, idx, &files[idx], &one) < 0) {
             if (first.code == ERR_NONE) {
                 first = one;

@@ -93,14 +93,14 @@ static int check_bytes(const struct headers_opts *opts, struct header_check *che
     return check_facts(opts, check->group, &header, err);
 }
 
-/* The tree is the user's: a file that is changed while it is mapped may end this program with SIGBUS, so that only those are mapped
-   that are large, or of which most is skipped. */
+/* The tree is the user's: a file that changes while it is mapped may end this program with SIGBUS, so only large files, or those of
+   which most is skipped, are mapped. */
 #define READ_MAX  (64u << 20)
 #define HEAD_MAX  (128u << 10)
 #define TAIL_SIZE 2u
 
-/* Of a JPEG the head and the end marker are enough, and most of a data set is not read a second time. False where they do not show
-   that it is right: then all of it is looked at. */
+/* For a JPEG the header and the end marker are enough, so most of a dataset is not read twice. False if they are inconclusive:
+   then all of it is checked. */
 static bool is_right_jpeg(const struct headers_opts *opts, struct header_check *check, int fd,
                           size_t len, struct arena *arena)
 {

@@ -88,7 +88,7 @@ static int write_pieces(struct piecing *p, const struct store *store,
     return 0;
 }
 
-/* Only of what is new and worth it: a file of one piece is fetched again whole anyway. */
+/* Only for new files with several pieces: a single piece would be fetched again whole anyway. */
 static int add_pieces(struct arena *arena, const struct dataset_lock_from *from,
                       const struct lock *known, struct lock *found, struct err *err)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first sight of a dataset, written down: sizes, digests, digests of pieces, the tree's list, each with date and source. */
+/* Records a dataset the first time that it is resolved: sizes, digests, digests of pieces, the tree's list, each with date and
+   source. */
 #ifndef STORE_DATASET_LOCK_H
 #define STORE_DATASET_LOCK_H
 
@@ -11,7 +12,7 @@ struct dataset_locked {
     struct lock lock;
 };
 
-/* fetched: with its tree. ERR_INTEGRITY where an earlier lock says another thing. */
+/* fetched: with its tree. ERR_INTEGRITY if an earlier lock differs. */
 struct dataset_lock_from {
     const struct store *store;
     const struct dataset_here *here;

@@ -91,7 +91,7 @@ static void keep_samples(struct repairing *r, const struct dataset_record *earli
     fetch->n_samples = earlier->n_splits;
 }
 
-/* What the store has of them is read whole: a corrupt one is taken out of use, so that it is fetched again. */
+/* Reads those in the store completely: a corrupt one is quarantined, so that it is fetched again. */
 static int check_archives(struct repairing *r, struct dataset_fetch_opts *fetch, struct err *err)
 {
     struct dataset_record earlier;
@@ -140,7 +140,7 @@ static bool wants(void *ctx, const char *path)
     return map_get(&r->wanted, str_of(tree_path_of(r, path))) != NULL;
 }
 
-/* Over what lies there, in one step. What cannot be placed so is left to a tree made anew. */
+/* Replaces the existing file in one step. If that fails, the tree is made again. */
 static void place(struct repairing *r, const char *from, const struct tree_file *file)
 {
     const char *to = fs_join(r->arena, dataset_tree_path(r->store, r->here->name), file->path);
@@ -220,7 +220,7 @@ static int mend_files(struct repairing *r, struct err *err)
     const struct dataset_file *files = dataset_files_of(r->here, &n);
     for (size_t idx = 0; idx < n; idx++) {
         const struct lock_item *item = lock_find(&r->out->fetched.record.seen, files[idx].name);
-        ASSERT(item); /* all were got */
+        ASSERT(item); /* all were fetched */
         r->into = files[idx].into.ptr;
         if ((files[idx].unpack.ptr ? unpack_again(r, &files[idx], item, err)
                                    : copy_again(r, &files[idx], item, err)) < 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tree of the store that does not hold, made whole: archives that are lost or corrupt are fetched again, files that are missing or
-   corrupt are unpacked again out of them, everything else stays as it lies. Where the tree's own list or record is damaged, or an
-   archive has links, the tree is made anew. */
+/* Repairs a damaged tree of the store: lost or corrupt archives are fetched again, missing or corrupt files are unpacked again from
+   them, everything else stays as it is. If the tree's own list or record is damaged, or an archive has links, the tree is made
+   again. */
 #ifndef STORE_DATASET_REPAIR_H
 #define STORE_DATASET_REPAIR_H
 

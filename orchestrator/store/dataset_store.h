@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A dataset in the store: its archives are blobs named by the reference dataset/NAME, its tree is trees/NAME, with two files of
    ours at the top: tree.sha256 (sha256sum -c checks it) and tree.json, which is written last. NAME is the id, or ID.synthetic for
-   the synthetic dataset, which goes the same way and says "synthetic": true everywhere. */
+   the synthetic dataset, which is handled in the same way, with "synthetic": true everywhere. */
 #ifndef STORE_DATASET_STORE_H
 #define STORE_DATASET_STORE_H
 
@@ -30,7 +30,7 @@ struct dataset_which {
     const char *id;
     bool is_synthetic;
 };
-/* ERR_USAGE for a synthetic dataset of what has none. */
+/* ERR_USAGE if the dataset has no synthetic version. */
 MUST_CHECK int dataset_load(struct arena *arena, const struct dataset_which *which,
                             struct dataset_here *ret_here, struct err *err);
 /* The files it is unpacked from: the original's, or the synthetic dataset's. */
@@ -58,7 +58,7 @@ MUST_CHECK int dataset_tree_read(struct arena *arena, const struct store *store,
 MUST_CHECK int dataset_record_parse(struct arena *arena, struct str text, const char *name,
                                     struct dataset_record *ret_record, struct err *err);
 void dataset_record_encode(const struct dataset_record *record, struct strbuf *out);
-/* -1 with what to do about a tree that is not there: ERR_FETCH. */
+/* ERR_FETCH with what to do about the missing tree. Returns -1. */
 int dataset_no_tree(struct arena *arena, const struct store *store, const struct dataset_here *here,
                     struct err *err);
 /* Path of the tree's folder, whether it is there or not. */
@@ -80,7 +80,7 @@ struct dataset_fetch_opts {
     const char *const *samples; /* "SPLIT=N" of a synthetic dataset */
     size_t n_samples;
     bool wants_tree;
-    bool makes_anew; /* the tree, although one of the same archives is there */
+    bool makes_anew; /* make the tree again, although one of the same archives exists */
 };
 
 enum dataset_origin { FROM_STORE, FROM_INCOMING, FROM_NET, FROM_SYNTH };
@@ -93,7 +93,7 @@ struct dataset_got {
     size_t n_bad_pieces;
 };
 
-struct dataset_wanted { /* what a person must put into the store */
+struct dataset_wanted { /* what the user must put into the store */
     const struct dataset_file *file;
     const char *put_path;
 };
@@ -117,15 +117,15 @@ MUST_CHECK int dataset_fetch(struct arena *arena, struct store *store,
 struct dataset_foreseen {
     const struct dataset_file *file;
     enum dataset_origin origin;
-    bool is_wanted;  /* a person must bring it */
-    const char *url; /* FROM_NET: the first that would be asked; or NULL */
+    bool is_wanted;  /* the user must provide it */
+    const char *url; /* FROM_NET: the first URL that would be used; or NULL */
     int64_t bytes;   /* -1: not known */
 };
 struct dataset_foreseen_list { /* in the arena */
     struct dataset_foreseen *items;
     size_t n;
 };
-/* What dataset_fetch would do for each file, looking at names and sizes only; nobody is asked. */
+/* What dataset_fetch would do for each file, by names and sizes only; without network access. */
 MUST_CHECK int dataset_foresee(struct arena *arena, struct store *store,
                                const struct dataset_here *here,
                                const struct dataset_fetch_opts *opts,

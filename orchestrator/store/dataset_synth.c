@@ -72,7 +72,7 @@ static int recipe_of(struct arena *arena, const struct dataset_here *here, const
     return 0;
 }
 
-/* The digests are our own: what the program says of its files is not asked. */
+/* The digests are our own: the program's own statements are not used. */
 static int adopt_all(struct arena *arena, struct store *store, const struct dataset_here *here,
                      const char *folder, struct dataset_fetched *fetched, struct err *err)
 {

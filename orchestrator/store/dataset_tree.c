@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From archives in the store to trees/NAME: unpacked and digested in one pass into tmp/tree-NAME, listed, renamed. Whatever dies
-   on the way leaves no tree; the next call starts this part again. */
+/* From archives in the store to trees/NAME: unpacked and digested in one pass into tmp/tree-NAME, listed, renamed. If the
+   process dies on the way there is no tree; the next call starts this part again. */
 #include "base/base.h"
 
 #include "store/dataset_store.h"
@@ -50,7 +50,8 @@ static bool same_archives(const struct dataset_record *a, const struct dataset_r
     return true;
 }
 
-/* Estimated: a compressed archive says little about what is in it, so the disk may still become full, which is seen then. */
+/* Estimated: a compressed archive says little about its content, so the disk may still become full, which is an error
+   then. */
 static int check_space(const struct making *m, struct err *err)
 {
     struct statvfs info;
@@ -235,8 +236,7 @@ static int check_list(struct making *m, const struct tree_list *list, const uint
     }
     hex_encode(sha256, SHA256_BYTES, hex);
     return err_set(err, ERR_INTEGRITY,
-                   "%s: the tree is not the one that is known: its list has SHA-256 %s, %zu files "
-                   "differ",
+                   "%s: the tree is not the known one: its list has SHA-256 %s, %zu files differ",
                    m->here->name, hex, differences.n);
 }
 
@@ -259,7 +259,7 @@ static int write_record(struct making *m, const struct tree_list *list, const ui
     return fs_write_atomic(fs_join(m->arena, m->work, DATASET_TREE_JSON), strbuf_str(&text), err);
 }
 
-/* An older tree of other archives goes out of the way first; there is no moment at which half a tree has the name. */
+/* An older tree of other archives is moved out of the way first; half a tree never has the name. */
 static int place(struct making *m, struct err *err)
 {
     const char *to = dataset_tree_path(m->store, m->here->name);

@@ -102,7 +102,7 @@ int verify_archives(struct dataset_verifying *v, struct err *err)
     return 0;
 }
 
-/* Archives whose digest nobody stated. Of a synthetic dataset there is nobody who could. */
+/* Archives without a published digest. Synthetic ones cannot have one. */
 static void note_archives(struct dataset_verifying *v)
 {
     size_t n = 0;
@@ -162,7 +162,7 @@ static enum dataset_fault_kind kind_of(enum tree_fault fault)
     return FAULT_UNREADABLE;
 }
 
-/* What is there: the list without what is missing, and what is extra. Both are sorted by path. */
+/* The existing files: the list without missing ones, plus extra ones. Both are sorted by path. */
 static void collect_present(struct dataset_verifying *v, const struct tree_differences *differences)
 {
     size_t at = 0;

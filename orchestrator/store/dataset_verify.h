@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tree in the store against its description: files by name and digest, groups by number, folder and partner, headers of
-   images and records. Every fault is in the result. What the description leaves open, and what this does not look at, is in
-   not_checked: a verdict of "holds" without that list would claim too much. */
+   images and records. Every fault is in the result. not_checked lists what the description leaves open and what is not
+   checked here: a verdict of "holds" without that list would claim too much. */
 #ifndef STORE_DATASET_VERIFY_H
 #define STORE_DATASET_VERIFY_H
 
@@ -49,7 +49,7 @@ struct dataset_group_count {
 
 enum dataset_verdict { VERDICT_HOLDS, VERDICT_PARTLY, VERDICT_WRONG };
 
-struct dataset_archive {             /* one that lies in a folder outside of the store */
+struct dataset_archive {             /* an archive in a folder outside the store */
     const struct dataset_file *file; /* what is known of it */
     struct digest_value found;
     bool is_there, is_right;
@@ -76,8 +76,8 @@ struct dataset_verified {
 const char *dataset_fault_name(enum dataset_fault_kind kind);
 const char *dataset_verdict_name(enum dataset_verdict verdict); /* "holds", "partly", "wrong" */
 
-/* ERR_FETCH where there is no tree; faults are no error here: see the verdict. opts->folder: data that lies anywhere: the archives, the
-   tree, or both. The list of digests is then the description's, the folder's own tree.sha256 or the store's; without one, names,
+/* ERR_FETCH where there is no tree; faults are not an error here: see the verdict. opts->folder: data anywhere on disk: the archives,
+   the tree, or both. The list of digests is then the description's, the folder's own tree.sha256 or the store's; without one, names,
    numbers, partners and headers are checked, and not_checked says that the bytes were not. The folder may also be the one that all
    paths of the description begin with (cityscapes/ of cityscapes/...). */
 MUST_CHECK int dataset_verify(struct arena *arena, const struct store *store,

@@ -25,7 +25,7 @@ struct digest_cache {
     char *lock_path; /* owned */
     struct clock_src clock;
     struct dc_map map;
-    atomic_bool is_damaged; /* met while looking: nothing of the map is trusted any more */
+    atomic_bool is_damaged; /* an error was found: the map is no longer trusted */
     struct {
         struct dc_record *items;
         size_t n;
@@ -145,7 +145,7 @@ bool digest_cache_find(const struct digest_cache *cache, const struct digest_key
             return false;
         }
         if (record->crc != dc_record_crc(record)) {
-            /* The flag alone changes, for all threads; the map stays as it is until nobody looks. */
+            /* Only the flag changes, for all threads; the map stays until no thread reads it. */
             struct digest_cache *mine = (struct digest_cache *)(uintptr_t)cache;
             if (!atomic_exchange(&mine->is_damaged, true)) {
                 note_damage(cache->path, "a record's checksum is wrong");

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Digests of files that were read before, by (device, inode, size, mtime, ctime): whoever has not changed a file since has not
-   changed these. It trusts the kernel's ctime, which no program can set back; it does not see a disk that rots, for which every
-   byte must be read (deep). A digest older than DIGEST_CACHE_DAYS is forgotten, so that even quick checks read all once a year.
+/* Digests of files that were read before, by (device, inode, size, mtime, ctime): a file that was not changed still has
+   the same. It trusts the kernel's ctime, which no program can set back; it does not notice bit rot, for which every
+   byte must be read (deep). A digest older than DIGEST_CACHE_DAYS is forgotten, so that even quick checks read all once
+   a year.
 
-   The racy case: a file that is written in the same tick of the clock in which it was hashed keeps its times. So a digest is
-   only recorded for a file whose times lay back by digest_cache_slack_ns when reading began.
+   The racy case: a file that is written in the same tick of the clock in which it was hashed keeps its times. So a
+   digest is only recorded for a file whose times were older than digest_cache_slack_ns when reading began.
 
-   One file, replaced whole under a lock, mapped for reading; each record has a checksum. What is damaged is dropped with a
-   line in the log and never trusted. Two processes may use it at once: the one that saves keeps what the other has saved. */
+   One file, replaced whole under a lock, mapped for reading; each record has a checksum. What is damaged is dropped
+   with a line in the log and never trusted. Two processes may use it at once: the one that saves keeps what the other
+   has saved. */
 #ifndef STORE_DIGEST_CACHE_H
 #define STORE_DIGEST_CACHE_H
 
@@ -37,7 +39,7 @@ static inline void digest_cache_cleanup(struct digest_cache **cache)
     digest_cache_free(*cache);
 }
 
-/* All of kinds, or false. Any thread, while no other call than find and settled is under way. */
+/* Finds all of `kinds`, or false. Any thread, concurrently only with find and settled. */
 bool digest_cache_find(const struct digest_cache *cache, const struct digest_key *key,
                        unsigned kinds, struct digest_value *ret_value);
 /* True when a file with these times, read from now on, could not change without new times. fd_slack_ns is of its file system. */

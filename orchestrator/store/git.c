@@ -15,7 +15,7 @@
 #define ERROR_SHOWN_MAX 300
 #define TICK_NS         (100 * NS_PER_MS)
 
-/* Source: git-config(1), git(1); what a repository or its server could otherwise make git do. */
+/* Source: git-config(1), git(1); prevents what a repository or its server could otherwise make git do. */
 static const char *const OPTIONS[] = {
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -24,7 +24,7 @@ static const char *const OPTIONS[] = {
     "protocol.ext.allow=never",
     "protocol.file.allow=always",
     "fetch.fsckObjects=true",
-    "fetch.fsck.zeroPaddedFilemode=warn", /* old repositories have these, and are none the worse */
+    "fetch.fsck.zeroPaddedFilemode=warn", /* harmless findings in old repositories */
     "fetch.fsck.missingSpaceBeforeDate=warn",
     "fetch.fsck.badTimezone=warn",
     "fetch.recurseSubmodules=false",
@@ -59,7 +59,7 @@ static const char *const ENVIRONMENT[] = {
 };
 static const char *const PASSED[] = {"PATH", "TMPDIR", "SSH_AUTH_SOCK"};
 
-/* git runs in a folder of its own: what is named from here is named from the root. */
+/* git runs in another folder: our paths are made absolute. */
 static const char *from_root(const struct git *git, const char *path)
 {
     CLEANUP(free) char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
@@ -212,7 +212,7 @@ int git_run(const struct git *git, const struct git_call *call, struct strbuf *o
     result = proc_start(&proc, &loop, &spec, err);
     result = result < 0 ? result : wait_for(git, &loop, &proc, err);
     if (result == 0 && fs_read(git->arena, error_path, ERROR_MAX, &text, err) < 0) {
-        /* Too much of it is no reason to fail; its end is not known then. */
+        /* Too much of it is not a failure; the end is lost then. */
         *err = (struct err){0};
     }
     unlink(error_path);

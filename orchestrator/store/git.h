@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* git as a program, for repositories of strangers: its environment is given whole; no configuration but ours, no prompt, no hook,
+/* git as a program, for untrusted repositories: its environment is set completely; no configuration but ours, no prompt, no hook,
    no credential helper, no template, no protocol but those of an allow-list. One thread. */
 #ifndef STORE_GIT_H
 #define STORE_GIT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An image from a folder or a tar file that somebody kept: an OCI layout, or what `docker save` writes. Of the latter the manifest
-   is lost, because docker repacks the layers: the image is then known again by the digest of its config, which its layers' own
-   digests are part of. */
+/* An image from a folder or a tar file that the user has kept: an OCI layout, or what `docker save` writes. Of the latter the
+   manifest is lost, because docker repacks the layers: the image is then identified by the digest of its config, which
+   contains the digests of its layers. */
 #include "base/base.h"
 
 #include "store/image_impl.h"
@@ -82,7 +82,7 @@ static bool has_pins(const struct image_pins *pins)
     return pins->has_digest || pins->has_manifest || pins->has_config;
 }
 
-/* With pins they alone decide; without, the name in the layout, or that there is only one. */
+/* With pins only they decide; otherwise the name in the layout, or its only image. */
 static bool is_wanted(const struct layout *layout, const struct oci_descriptor *entry,
                       const struct image_docs *docs, bool is_only)
 {
@@ -96,7 +96,7 @@ static bool is_wanted(const struct layout *layout, const struct oci_descriptor *
            str_eq_z(entry->ref_name, oci_ref_text(layout->arena, &spec->ref));
 }
 
-/* A blob into the store, as what it says it is. */
+/* Adds a blob to the store under the digest that it claims. */
 static int take_blob(struct layout *layout, const struct oci_descriptor *blob, struct err *err)
 {
     struct digest_value value;
@@ -152,7 +152,7 @@ static int from_oci(struct layout *layout, struct image_docs *ret_docs, struct e
             return take_blobs(layout, &docs.manifest, err);
         }
     }
-    return err_set(err, ERR_NOT_FOUND, "%s: none of its %zu images is the one that is wanted",
+    return err_set(err, ERR_NOT_FOUND, "%s: none of its %zu images is the wanted one",
                    layout->shown, index.n_manifests);
 }
 
@@ -322,7 +322,7 @@ static int from_save(struct layout *layout, struct image_docs *ret_docs, struct 
             return make_docs(layout, &save, ret_docs, err);
         }
     }
-    return err_set(err, ERR_NOT_FOUND, "%s: none of its %zu images is the one that is wanted",
+    return err_set(err, ERR_NOT_FOUND, "%s: none of its %zu images is the wanted one",
                    layout->shown, n);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An image into docker or podman: the tar goes through a pipe, written by a job of its own, while the loop waits for the engine.
-   What the engine then has is asked for by digest; the name that it gave is never trusted. */
+   Then the engine is asked for the image by digest; the name that it reported is never trusted. */
 #include "base/base.h"
 
 #include "store/image_tar.h"
@@ -65,7 +65,7 @@ static const char *last_line(struct load *load)
     for (char *c = text; *c; c++) {
         *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
     }
-    return text[0] ? text : "it says nothing";
+    return text[0] ? text : "no output";
 }
 
 /* The client's own environment, and in it the host that was asked for. */
@@ -147,12 +147,12 @@ static int write_job(void *arg, const atomic_bool *is_cancelled, struct err *err
 {
     struct image_writer *writer = arg;
     struct feed *feed = writer->feed;
-    CLEANUP(fd) int fd = take_fd(&writer->fd); /* closed here: the engine then sees the end */
+    CLEANUP(fd) int fd = take_fd(&writer->fd); /* closed here, so that the engine reads EOF */
     const struct tar_to to = {fd, "pipe to the engine", is_cancelled, &feed->at_bytes};
     return image_write_tar(feed->store, feed->info, &to, err);
 }
 
-/* The engine's word on the image with that digest. *ret_has false: it has none. */
+/* Asks the engine for the image with that digest. *ret_has false: it has none. */
 static int ask_id(struct load *load, const char *digest, bool *ret_has, struct str *ret_id,
                   struct err *err)
 {
@@ -234,7 +234,7 @@ static int send_tar(struct load *load, struct err *err)
     feed.job = (struct pool_job){.fn = write_job, .arg = &writer};
     pool_submit(pool, &feed.job);
     result = run_client(load, argv, &feed, &status, err);
-    fd_close(&feed.fd); /* nobody reads any more: a writer that waits gets EPIPE */
+    fd_close(&feed.fd); /* no reader is left: a waiting writer gets EPIPE */
     sent = pool_wait(pool, &feed.job, &why);
     if (result < 0) {
         return -1;
@@ -266,11 +266,10 @@ static int load_it(struct load *load, struct image_loaded *out, struct err *err)
     }
     oci_digest_text(load->info->pins.config, text);
     if (!has || !is_ours(load, out->id)) {
-        return err_set(err, ERR_INTEGRITY,
-                       "%s took image %s, and does not have it afterwards: expected the id %s, "
-                       "found %.*s",
-                       load->program, load->info->name, text,
-                       STR_ARG(has ? out->id : STR_LIT("none")));
+        return err_set(
+            err, ERR_INTEGRITY,
+            "%s accepted image %s, but does not have it afterwards: expected the id %s, found %.*s",
+            load->program, load->info->name, text, STR_ARG(has ? out->id : STR_LIT("none")));
     }
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an image may still be, one place after the other, and what is said when it is nowhere. */
+/* Looks for an image in one place after the other; the message if it is nowhere. */
 #include "base/base.h"
 
 #include "store/image_impl.h"
@@ -19,7 +19,7 @@ static int follow_list(struct arena *arena, struct registry *registry, const str
     struct oci_ref below = *ref;
     docs->is_list = true;
     if (oci_choose_platform(&docs->manifest, platform, name, &entry, err) < 0) {
-        err->code = ERR_FETCH; /* it is there, and not for this machine: not gone */
+        err->code = ERR_FETCH; /* it exists, but not for this platform: not gone */
         return -1;
     }
     below.tag = STR_EMPTY;
@@ -75,7 +75,7 @@ static int pin_differs(const char *where, const char *what, const uint8_t *pinne
 int image_check_pins(const struct image_pins *pins, const struct image_docs *docs,
                      const char *where, struct err *err)
 {
-    /* Where the list is lost, and the platform's manifest was asked for by its own digest, that is no drift. */
+    /* If the list is lost and the platform's manifest was requested by its own digest, that is not drift. */
     bool is_part = pins->has_manifest && !docs->is_list &&
                    memcmp(pins->manifest, docs->doc.sha256, SHA256_BYTES) == 0;
     if (pins->has_digest && !is_part && memcmp(pins->digest, docs->top.sha256, SHA256_BYTES) != 0) {
@@ -111,7 +111,7 @@ static int drift(const struct image_spec *spec, struct arena *arena, const uint8
                    a, b);
 }
 
-/* A tag that is gone, or a registry that does not answer, is no drift: the digest decides then. */
+/* A deleted tag, or a registry that does not answer, is not drift: the digest decides then. */
 static int check_drift(struct arena *arena, struct registry *registry,
                        const struct image_spec *spec, struct err *err)
 {
@@ -235,7 +235,7 @@ static const char *word_for(enum err_code code)
     }
 }
 
-/* Whether another place may help. Where our own disk, the user or an option is the cause, none does. */
+/* Whether another place may help: not if the cause is our own disk, the user or an option. */
 static bool is_of_the_place(enum err_code code)
 {
     return code == ERR_NOT_FOUND || code == ERR_AUTH || code == ERR_NET || code == ERR_TIMEOUT ||
@@ -398,7 +398,7 @@ static bool has_blob(const struct store *store, const struct oci_descriptor *blo
     return store_has(store, blob->sha256, &size_bytes) && size_bytes == blob->size_bytes;
 }
 
-/* Whole, as far as sizes say; image_verify reads the bytes. */
+/* Complete by its sizes; image_verify reads the bytes. */
 static bool is_there(struct arena *arena, const struct store *store, const struct image_spec *spec,
                      struct image_info *ret_info)
 {

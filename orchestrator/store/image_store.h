@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Container images: fetched from where they still are, proved, kept in the store, given to an engine.
+/* Container images: fetched from wherever they still are, verified, kept in the store, loaded into an engine.
 
-   The order of places: the origin by digest, its mirrors, image.json's other place, local layouts. An image that none of them
-   has is "gone", which is another thing than "not allowed" and "unreachable". Whatever the place, the digests decide: a tag is
-   only followed where no digest is known yet, and a tag that now means another digest than the lock's is ERR_INTEGRITY. */
+   The order of places: the origin by digest, its mirrors, image.json's other place, local layouts. An image that none
+   of them has is "gone", which differs from "not allowed" and "unreachable". The digests decide, whatever the place: a
+   tag is only followed where no digest is known yet, and a tag that now means another digest than the lock's is
+   ERR_INTEGRITY. */
 #ifndef STORE_IMAGE_STORE_H
 #define STORE_IMAGE_STORE_H
 
@@ -79,9 +80,9 @@ MUST_CHECK int image_open(struct arena *arena, const struct store *store, const 
 /* A reference's text from elsewhere has the form of one, and is that of name. */
 MUST_CHECK int image_ref_check(struct str text, const char *name, struct err *err);
 MUST_CHECK int image_names(const struct store *store, struct fs_names *ret_names, struct err *err);
-/* The entry of index.json, made again from a reference that came from another store. */
+/* Makes the entry of index.json again from a reference of another store. */
 MUST_CHECK int image_list_again(struct store *store, const char *name, struct err *err);
-/* The reference and the entry of index.json go; the next gc drops the blobs. */
+/* Removes the reference and the entry of index.json; the next gc drops the blobs. */
 MUST_CHECK int image_remove(struct store *store, const char *name, struct err *err);
 
 #endif

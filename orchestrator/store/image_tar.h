@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An image out of the store: as an OCI layout in a folder, or as one tar of it. Both also hold docker's manifest.json, so that
+/* Exports an image from the store: as an OCI layout in a folder, or as one tar of it. Both also hold docker's manifest.json, so that
    `docker load`, `podman load` and skopeo (oci:, oci-archive:, docker-archive:) take them. Equal images give equal bytes. Each blob's
    digest is checked while it is written. */
 #ifndef STORE_IMAGE_TAR_H
@@ -34,7 +34,7 @@ enum image_engine { IMAGE_DOCKER, IMAGE_PODMAN };
 const char *image_engine_program(enum image_engine engine);
 
 struct image_loaded {
-    struct str id;   /* what the engine says it is, "sha256:..." */
+    struct str id;   /* as the engine reports it, "sha256:..." */
     struct str name; /* in the engine */
     bool was_there;
 };
@@ -45,7 +45,7 @@ struct image_load_opts {
     bool wants_progress;
     bool (*should_stop)(void);
 };
-/* Streams the tar to ENGINE load, then asks the engine for the image by its digest. ERR_CONTAINER: the engine is not there, does not
+/* Streams the tar to ENGINE load, then asks the engine for the image by its digest. ERR_CONTAINER: the engine is missing, does not
    answer, or refuses; ERR_INTEGRITY: it has another image than was sent. */
 MUST_CHECK int image_load(struct arena *arena, const struct store *store,
                           const struct image_info *info, const struct image_load_opts *opts,

@@ -14,7 +14,7 @@
 #define THREADS_MAX 16
 #define READ_BYTES  (256u << 10)
 #define WAIT_NS     (100 * NS_PER_MS)
-/* Nothing packs a layer better than that: zeros in gzip give 1030. A layer beyond is made to keep us busy. */
+/* The highest possible ratio: zeros in gzip give 1030. A layer beyond it is a decompression bomb. */
 #define RATIO_MAX 100000
 
 struct blob_check { /* one job of the pool; all in it is its own */
@@ -104,7 +104,7 @@ static int unpack_all(struct blob_check *check, struct digest_value *ret_value, 
             return -1;
         }
         if (unpacked.size_bytes / RATIO_MAX > check->size_bytes) {
-            return err_set(err, ERR_INTEGRITY, "more than %d times as many bytes come out as go in",
+            return err_set(err, ERR_INTEGRITY, "more than %d times as many bytes unpacked as read",
                            RATIO_MAX);
         }
     }
@@ -239,7 +239,7 @@ static void check_pins(struct verify *v, const struct image_pins *pins)
 {
     const struct image_pins *found = &v->out.info.pins;
     check_pin(v, "config", pins->has_config, pins->config, found->config);
-    /* What docker save kept has the image's config, and a manifest of its own. */
+    /* Output of docker save has the image's config, but a manifest of its own. */
     if (!pins->has_config) {
         check_pin(v, "manifest", pins->has_manifest, pins->manifest, found->manifest);
     }
@@ -249,7 +249,7 @@ static void check_pins(struct verify *v, const struct image_pins *pins)
     }
 }
 
-/* The config must be whole before its diff_ids mean anything. */
+/* The config must be verified before its diff_ids mean anything. */
 static int read_config(struct verify *v, struct oci_config *ret_config, bool *ret_is_good,
                        struct err *err)
 {
@@ -297,7 +297,7 @@ static int list_blobs(struct verify *v, struct err *err)
     if (info->is_list) {
         uint64_t size_bytes = 0;
         memcpy(list.sha256, info->pins.digest, SHA256_BYTES);
-        /* Nobody else says how long it is; its digest covers that. */
+        /* Its length is not stated elsewhere; its digest covers it. */
         (void)store_has(v->store, list.sha256, &size_bytes);
         list.size_bytes = size_bytes;
         add_blob(v, "list", &list, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is the image in the store what its pins say, to the last byte of its unpacked layers? Every blob is read once: its own digest and
-   the digest of what it unpacks to come from the same pass. All that is wrong is named, not the first thing only. */
+/* Verifies that the image in the store is what its pins say, to the last byte of its unpacked layers. Every blob is read once: its
+   own digest and the digest of what it unpacks to come from the same pass. All faults are named, not only the first. */
 #ifndef STORE_IMAGE_VERIFY_H
 #define STORE_IMAGE_VERIFY_H
 

@@ -35,7 +35,7 @@ int lock_read(struct arena *arena, const char *folder, enum lock_kind kind, cons
         return -1;
     }
     if (!fs_exists(path)) {
-        return err_set(err, ERR_NOT_FOUND, "%s: there is no lock of it", path);
+        return err_set(err, ERR_NOT_FOUND, "%s: it has no lock", path);
     }
     if (json_read_file(path, &doc, err) < 0) {
         return -1;
@@ -52,7 +52,7 @@ int lock_read(struct arena *arena, const char *folder, enum lock_kind kind, cons
     return 0;
 }
 
-/* What is new beside what is known: items that the known lock has not yet, and what it left open. */
+/* Merges what is new into what is known: items that the known lock has not yet, and what it left open. */
 static void add_to(struct arena *arena, const struct lock *known, const struct lock *found,
                    struct lock *ret_both, bool *ret_is_more)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks on disk: FOLDER/KIND/NAME.json, FOLDER being manifests/locks or another that was named. NAME is the lock's id with what
+/* Locks on disk: FOLDER/KIND/NAME.json, FOLDER being manifests/locks or one given by the user. NAME is the lock's id with what
    cannot be in a file's name as %XX. */
 #ifndef STORE_LOCK_FILE_H
 #define STORE_LOCK_FILE_H
@@ -13,7 +13,7 @@ MUST_CHECK int lock_path(struct arena *arena, const char *folder, enum lock_kind
 /* ERR_NOT_FOUND where there is none; ERR_MANIFEST where it is another's. */
 MUST_CHECK int lock_read(struct arena *arena, const char *folder, enum lock_kind kind,
                          const char *id, struct lock *ret_lock, struct err *err);
-/* Holds `found` against the lock that is there (ERR_INTEGRITY), else writes it. *ret_is_new: it was written. */
+/* Compares `found` with an existing lock (ERR_INTEGRITY), else writes it. *ret_is_new: it was written. */
 MUST_CHECK int lock_settle(struct arena *arena, const char *folder, const struct lock *found,
                            bool *ret_is_new, struct err *err);
 

@@ -41,7 +41,7 @@ static void add_output(void *ctx, const char *ptr, size_t len)
     strbuf_add(ctx, ptr, len);
 }
 
-/* What the child has written to its stderr since, to ours. The last bytes are kept for a message. */
+/* Copies the child's new stderr output to ours. The last bytes are kept for a message. */
 static void relay(int fd, struct strbuf *last)
 {
     char buf[RELAY_MAX];

@@ -146,7 +146,7 @@ static int once(struct registry *r, struct arena *arena, const struct exchange *
             .retry_after_ns = head->retry_after_ns,
         };
     }
-    /* The transfer is over, or is ended here, before its buffer goes. */
+    /* The transfer must be over, or ended here, before its buffer is freed. */
     http_transfer_free(transfer);
     transfer = NULL;
     strbuf_release(&body.buf);
@@ -195,7 +195,7 @@ int registry_exchange(struct registry *r, struct arena *arena, const struct exch
         if (result == 0 && ret_answer->status < 500) {
             return 0;
         }
-        /* A server that was silent for its whole time is not asked again. */
+        /* A server that was silent until the timeout is not asked again. */
         is_weather = result == 0 || why.code == ERR_NET;
         if (result == 0) {
             result = err_set(&why, ERR_NET, "the server answers %d", ret_answer->status);
@@ -213,7 +213,7 @@ int registry_exchange(struct registry *r, struct arena *arena, const struct exch
 
 /* ---- manifests ---- */
 
-/* {"errors":[{"code":"MANIFEST_UNKNOWN",...}]}: the code, where it is a plain word. Their prose is not repeated. */
+/* {"errors":[{"code":"MANIFEST_UNKNOWN",...}]}: the code, where it is a plain word. Its message is not repeated. */
 static const char *error_code(struct arena *arena, struct str body)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
@@ -249,7 +249,7 @@ static int judge(struct arena *arena, const struct exchange *ask, const struct a
     case 401:
     case 403:
         return err_set(err, ERR_AUTH,
-                       "%.*s: not allowed (%d%s): it needs a login that may read it, or there is "
+                       "%.*s: not allowed (%d%s): it needs a login with read access, or there is "
                        "no such repository",
                        STR_ARG(ask->what), answer->status, code);
     case 404:
@@ -262,7 +262,7 @@ static int judge(struct arena *arena, const struct exchange *ask, const struct a
     }
 }
 
-/* The bytes against the digest that was asked for, and against what the server says they are. */
+/* Compares the bytes with the requested digest, and with the server's statement. */
 static int check_digest(const struct oci_ref *ref, const struct exchange *ask,
                         const struct answer *answer, const uint8_t *sha256, struct err *err)
 {
@@ -273,8 +273,7 @@ static int check_digest(const struct oci_ref *ref, const struct exchange *ask,
     if (ref->has_digest && memcmp(ref->sha256, sha256, SHA256_BYTES) != 0) {
         oci_digest_text(ref->sha256, wanted);
         return err_set(err, ERR_INTEGRITY,
-                       "%.*s: the registry gives other bytes than were asked for: expected %s, "
-                       "found %s",
+                       "%.*s: the registry gives other bytes than requested: expected %s, found %s",
                        STR_ARG(ask->what), wanted, found);
     }
     if (!answer->docker_digest.ptr) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client of OCI registries (distribution-spec v1.1): manifests and blobs, by digest or tag, anonymous, with a token or with a
-   login. Nothing that it gives out is unchecked: a manifest's bytes have the digest that was asked for and that the server said,
-   a blob is verified while it streams into the store. One thread; it runs the loop while it waits.
+/* A client of OCI registries (distribution-spec v1.1): manifests and blobs, by digest or tag, anonymous, with a token
+   or with a login. Everything that it returns is checked: a manifest's bytes have the digest that was requested and
+   that the server stated, a blob is verified while it streams into the store. One thread; it runs the loop while it
+   waits.
 
-   Plain HTTP is spoken with this machine's own addresses and with hosts that the caller names, and only where HTTPS does not
-   answer there; a certificate that does not hold is never answered by falling back. A login is read from a file and sent to the
-   registry, or to the token server that it names, and to nobody else: not on argv, in messages or logs, nor to the host that a
-   blob is redirected to. */
+   Plain HTTP is used only with this machine's own addresses and with hosts that the caller names, and only if HTTPS
+   does not answer there; an invalid certificate never causes a fallback. A login is read from a file and sent to the
+   registry, or to the token server that it names, and nowhere else: not to argv, messages or logs, nor to the host to
+   which a blob is redirected. */
 #ifndef STORE_REGISTRY_H
 #define STORE_REGISTRY_H
 
@@ -51,8 +52,8 @@ struct registry_doc {
     uint8_t sha256[SHA256_BYTES];
 };
 
-/* By digest where the reference has one, else by tag. ERR_NOT_FOUND: the registry answers, and has no such manifest ("gone");
-   ERR_AUTH: not allowed, or it does not say whether there is one; ERR_NET, ERR_TIMEOUT: unreachable; ERR_FETCH: an answer that is none;
+/* By digest if the reference has one, else by tag. ERR_NOT_FOUND: the registry answers, and has no such manifest ("gone"); ERR_AUTH:
+   not allowed, or it does not say whether there is one; ERR_NET, ERR_TIMEOUT: unreachable; ERR_FETCH: an invalid answer;
    ERR_INTEGRITY: other bytes than their digest says. */
 MUST_CHECK int registry_manifest(struct registry *registry, struct arena *arena,
                                  const struct oci_ref *ref, struct registry_doc *ret_doc,

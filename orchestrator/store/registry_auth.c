@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first words with a registry: which scheme, who asks for what; tokens, kept until they end. */
+/* First contact with a registry: scheme and authentication; tokens, kept until they expire. */
 #include "base/base.h"
 
 #include "store/registry_impl.h"
@@ -8,7 +8,7 @@
 #include "codec/sign.h"
 
 #define PING_BYTES_MAX (1u << 20)
-/* A token is not used in its last seconds: the request takes time, too. */
+/* A token is not used in its last seconds, because the request takes time, too. */
 #define TOKEN_SPARE_NS (5 * NS_PER_S)
 #define TOKENS_MAX     1000
 #define FOREVER_NS     INT64_MAX
@@ -37,8 +37,8 @@ static int ping(struct registry *r, struct arena *arena, struct registry_host *h
     return registry_exchange(r, arena, &ask, n_tries, ret_answer, err);
 }
 
-/* HTTPS first. Where plain HTTP is allowed and HTTPS does not answer, HTTP; what fails in both is told of HTTP, unless nobody
-   listens: then the two agree. */
+/* HTTPS first. Where plain HTTP is allowed and HTTPS does not answer, HTTP; if both fail, HTTP's error is reported, unless
+   nobody listens: then the two agree. */
 static int reach(struct registry *r, struct arena *arena, struct registry_host *host,
                  struct answer *ret_answer, struct err *err)
 {
@@ -126,14 +126,14 @@ static int check_realm(const struct registry *r, const struct registry_host *hos
     int64_t slash;
     bool is_plain = str_starts(realm, STR_LIT("http://"));
     if (!is_plain && !str_starts(realm, STR_LIT("https://"))) {
-        return err_set(err, ERR_AUTH, "registry %.*s: its token server is no web address",
+        return err_set(err, ERR_AUTH, "registry %.*s: its token server is not a web address",
                        STR_ARG(host->server));
     }
     rest = str_sub(realm, is_plain ? 7 : 8, realm.len);
     slash = str_find(rest, STR_LIT("/"));
     server = slash >= 0 ? str_sub(rest, 0, (size_t)slash) : rest;
     if (server.len == 0 || memchr(server.ptr, '@', server.len)) {
-        return err_set(err, ERR_AUTH, "registry %.*s: its token server is no web address",
+        return err_set(err, ERR_AUTH, "registry %.*s: its token server is not a web address",
                        STR_ARG(host->server));
     }
     if (is_plain && !may_be_plain(r, server)) {

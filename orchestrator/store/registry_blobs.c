@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blobs into the store: a few at once, each one a fetch of its own (net/fetch.h: ranges, resumption, digest while it streams).
-   A token may end while a large layer comes; the fetch is then taken up again with a new one. */
+   A token may expire during a large layer; the fetch then continues with a new one. */
 #include "base/base.h"
 
 #include "store/registry_impl.h"
@@ -107,7 +107,7 @@ static int finish(struct pull *pull, struct blob_job *job, struct err *err)
     return 0;
 }
 
-/* A 401 or 403: once more with a new token, as long as bytes came since the last one. */
+/* A 401 or 403: retries with a new token, as long as bytes arrived since the last one. */
 static int ask_again(struct pull *pull, struct blob_job *job, const struct err *why,
                      struct err *err)
 {
@@ -136,7 +136,7 @@ static int failed(struct pull *pull, struct blob_job *job, const struct err *why
     }
     *err = *why;
     if (err->code == ERR_FETCH) {
-        err->code = ERR_NOT_FOUND; /* the manifest is there, and this part of it is not */
+        err->code = ERR_NOT_FOUND; /* the manifest exists, but this part of it does not */
     }
     return -1;
 }
@@ -199,7 +199,7 @@ static int list_jobs(struct pull *pull, const struct oci_descriptor *blobs, size
     return 0;
 }
 
-/* Steps what runs, starts what may. *ret_left 0: all are done. */
+/* Steps running fetches, starts those that may. *ret_left 0: all are done. */
 static int turn(struct pull *pull, size_t *ret_left, struct err *err)
 {
     size_t n_running = 0;
@@ -231,7 +231,7 @@ static int run(struct pull *pull, struct err *err)
     while (true) {
         if (settings->should_stop && settings->should_stop()) {
             return err_set(err, ERR_INTERRUPTED,
-                           "%s: stopped; what is there is kept for the next fetch",
+                           "%s: stopped; partial data is kept for the next fetch",
                            oci_ref_name(&pull->arena, pull->ref));
         }
         if (turn(pull, &n_left, err) < 0) {

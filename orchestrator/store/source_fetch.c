@@ -21,7 +21,7 @@
 #define FSCK_MISSING                                                                               \
     2 /* Source: git's builtin/fsck.c, ERROR_REACHABLE: an object that another names is not there */
 
-/* Highest of all: what a repository says in its .gitattributes changes no byte of what is checked out or exported. */
+/* Highest priority: a repository's .gitattributes cannot change what is checked out or exported. */
 static const char ATTRIBUTES[] =
     "* -text -ident -filter -working-tree-encoding -export-ignore -export-subst !eol\n";
 
@@ -44,7 +44,8 @@ int sources_init(struct sources *sources, struct arena *arena, const struct stor
     return fs_mkdir_p(store_path(store, "sources"), err);
 }
 
-/* --- what a server says ------------------------------------------------------------------------------------------------------- */
+/* --- a server's messages
+   ------------------------------------------------------------------------------------------------------- */
 
 static bool says(struct str text, const char *words)
 {
@@ -229,7 +230,7 @@ static int has_ref(struct sources *sources, const char *repo, const char *commit
     return 0;
 }
 
-/* What the id names: only a commit will do. */
+/* The object that the id names must be a commit. */
 static int check_type(struct sources *sources, const char *url, const char *repo,
                       const char *commit, struct err *err)
 {
@@ -250,8 +251,8 @@ static int check_type(struct sources *sources, const char *url, const char *repo
     return str_eq_z(type, "commit")
                ? 0
                : err_set(err, ERR_MANIFEST,
-                         "%.200s: %s is a %.*s, not a commit: pin the commit that it is about", url,
-                         commit, STR_ARG(type));
+                         "%.200s: %s is a %.*s, not a commit: pin the commit that it refers to",
+                         url, commit, STR_ARG(type));
 }
 
 static int set_ref(struct sources *sources, const char *repo, const char *commit, struct err *err)
@@ -263,7 +264,7 @@ static int set_ref(struct sources *sources, const char *repo, const char *commit
                     NULL, ERR_INTEGRITY, err);
 }
 
-/* Servers that give no commit but those of their refs: all branches and tags, with their histories. */
+/* Servers that provide only the commits of their refs: all branches and tags, with their histories. */
 static int fetch_refs(struct sources *sources, const char *url, const struct source_part *part,
                       bool is_dumb, struct err *err)
 {
@@ -285,7 +286,7 @@ static int fetch_refs(struct sources *sources, const char *url, const struct sou
     return result.exit_status == 0 ? 0 : fail_remote(url, &result, err);
 }
 
-/* From one address. The id is the check: whoever gives the bytes, they hash to it or git refuses them. */
+/* From one address. The id is the check: whatever the origin, the bytes hash to it or git refuses them. */
 static int fetch_from(struct sources *sources, const char *url, struct source_part *part,
                       struct err *err)
 {
@@ -328,7 +329,7 @@ static int fetch_from(struct sources *sources, const char *url, struct source_pa
                : set_ref(sources, part->repo, commit, err);
 }
 
-/* Of a part: what has the whole repository, or one without what the part leaves out, before what has the part alone. */
+/* For a part: addresses that have the whole repository come before those that have only the part. */
 static int fetch_from_mirror(struct sources *sources, struct source_part *part, bool *ret_has,
                              struct err *err)
 {
@@ -348,7 +349,7 @@ static int fetch_from_mirror(struct sources *sources, struct source_part *part, 
         }
         *ret_has = fetch_from(sources, mirror, part, &first) == 0;
         if (first.code == ERR_INTERRUPTED ||
-            first.code == ERR_MANIFEST) { /* nobody has it otherwise */
+            first.code == ERR_MANIFEST) { /* otherwise nobody has it */
             *err = first;
             return -1;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A part of a commit: some of its files and folders. Its trees are all there, so that what is left out is known; of its blobs, those
-   of the part. */
+/* A part of a commit: some of its files and folders. All its trees exist, so that it is known what is left out; of its blobs, only
+   those of the part. */
 #include "base/base.h"
 
 #include "store/source_impl.h"
@@ -128,7 +128,7 @@ int source_find_selection(struct sources *sources, struct source_part *part, str
 
 const char *source_upload_pack(struct arena *arena, const char *url)
 {
-    /* Here nobody else decides what a repository gives; a server does. */
+    /* For a local repository we decide what it provides; otherwise its server does. */
     return strncmp(url, "file:", 5) == 0
                ? arena_printf(arena, "--upload-pack=git -c safe.directory=* -c "
                                      "uploadpack.allowFilter=true -c "
@@ -164,7 +164,7 @@ int source_fetch_blobs(struct sources *sources, const char *url, struct source_p
     int result;
     *ret_result = (struct git_result){0};
     if (source_find_selection(sources, part, &absent) == 0) {
-        return 0; /* from a server that knows no filters */
+        return 0; /* from a server without filters */
     }
     if (!part->entries.ptr || absent.code != ERR_INTEGRITY) {
         *err = absent;

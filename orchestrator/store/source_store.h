@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sources: git repositories at one full commit, with their submodules at the commits that it names. Kept as bare repositories,
-   STORE/sources/NAME.git, in which refs/reperf/COMMIT says what was fetched whole. What git checks by its ids is checked against them:
-   a commit is what was pinned, or nothing. One thread.
-   A part of a commit, some of its files and folders, is kept in STORE/sources/NAME.HEX8.git, where the same reference says that its
-   trees and the part's blobs are there; where the whole commit is there, its part is, too. */
+   STORE/sources/NAME.git, in which refs/reperf/COMMIT says what was fetched whole. git's ids are the check: a commit is exactly the
+   pinned one. One thread. A part of a commit, some of its files and folders, is kept in STORE/sources/NAME.HEX8.git, where the same
+   reference says that its trees and the part's blobs are there; where the whole commit is there, its part is, too. */
 #ifndef STORE_SOURCE_STORE_H
 #define STORE_SOURCE_STORE_H
 
@@ -29,7 +28,7 @@ struct source_part {
     const char *repo;       /* bare repository */
     const char *whole_repo; /* that of all of a commit; of a part maybe another */
     const char *paths;      /* of the repository itself: the part that is asked for; NULL: all */
-    const char *selection;  /* the tree of just that part; NULL where paths is */
+    const char *selection;  /* the tree of only that part; NULL if paths is */
     size_t n_files, n_all;  /* of the part and of the commit */
     struct str entries;     /* of the part: `ls-tree -r -z` */
     size_t depth;
@@ -47,7 +46,7 @@ MUST_CHECK int sources_init(struct sources *sources, struct arena *arena, const 
 /* The commit that a branch or tag is at now. ERR_FETCH where there is none, or one of each. */
 MUST_CHECK int source_resolve(struct sources *sources, const char *url, const char *ref,
                               const char **ret_commit, struct err *err);
-/* Fetches what is not there yet. The mirror is asked first: what it gives is known by its id. pin: report/source.h. */
+/* Fetches what is missing. The mirror is asked first: ids check what it delivers. pin: report/source.h. */
 MUST_CHECK int source_fetch(struct sources *sources, const char *url, const char *pin,
                             struct source_tree *ret_tree, struct err *err);
 /* What the store has: ERR_NOT_FOUND where it lacks something; with is_deep every object is hashed again. */
@@ -57,7 +56,7 @@ MUST_CHECK int source_verify(struct sources *sources, const char *url, const cha
 void source_lock_of(struct arena *arena, const struct source_tree *tree, const char *id,
                     const char *ref, const char *date, struct lock *ret_lock);
 
-/* All files of the pin, without .git, into a new folder: there as a whole or not at all; the trees' hashes are computed again from them. */
+/* Writes all files of the pin, without .git, to a new folder, completely or not at all; the trees' hashes are computed again from them. */
 MUST_CHECK int source_checkout(struct sources *sources, const struct source_tree *tree,
                                const char *folder, struct err *err);
 /* ERR_INTEGRITY, with the first paths, where the folder is not what the commits say: changed, missing or added files. */

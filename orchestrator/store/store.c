@@ -156,7 +156,7 @@ static int check_layout(const struct store *store, struct err *err)
                          STR_ARG(str_sub(text, 0, 100)));
 }
 
-/* A folder that a power cut takes away again would take its files along. */
+/* A folder lost in a power cut would take its files with it. */
 static int make_folders(const struct store *store, struct err *err)
 {
     bool is_new = false;
@@ -267,7 +267,7 @@ int store_find_md5(const struct store *store, const uint8_t *md5, uint8_t *ret_s
     struct str text;
     hex_encode(md5, MD5_BYTES, hex);
     path = arena_printf(&arena, "%s/md5/%s", store->folder, hex);
-    /* An alias that is damaged, or whose blob is gone, is none: adopting the file again writes it anew. */
+    /* A damaged alias, or one without its blob, does not count: adopting the file again rewrites it. */
     if (fs_read(&arena, path, SHA256_HEX_SIZE, &text, &ignored) < 0 ||
         hex_decode(str_trim(text), SHA256_BYTES, sha256, &ignored) < 0 ||
         !store_has(store, sha256, NULL)) {

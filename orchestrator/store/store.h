@@ -8,7 +8,7 @@
          md5/HEX                    the SHA-256 of the blob with that MD5
          refs/KIND/NAME.json        what is kept, and why; gc drops a blob that no reference names
          partial/KEY/               one fetch that is not over (net/fetch.h)
-         incoming/                  a person may put a file here, by the name that `fetch` says
+         incoming/                  the user may put a file here, under the name that `fetch` prints
          trees/NAME/                an unpacked dataset; NAME is the dataset's id, or ID.synthetic
          packed/NAME/SPLIT/         its shards (workloads/data/shard.h)
          sources/NAME.git           bare repositories
@@ -34,7 +34,7 @@ struct store {
 
 #define STORE_EMPTY ((struct store){.lock_fd = -1})
 
-/* Makes what is missing. A folder that holds other things and is no image layout is refused. */
+/* Creates what is missing. A folder with other content that is not an image layout is refused. */
 MUST_CHECK int store_open(struct arena *arena, const char *folder, struct store *ret_store,
                           struct err *err);
 void store_close(struct store *store);
@@ -61,8 +61,8 @@ MUST_CHECK int store_find_md5(const struct store *store, const uint8_t *md5, uin
 /* Never the same for two keys; only the path, nothing is made. */
 char *store_partial(const struct store *store, const char *key);
 /* A file on the store's file system becomes a blob: synced, renamed, read-only. The caller vouches for the digests (both kinds;
-   an MD5 of zeros is not recorded). One that is there already is replaced. ERR_INTEGRITY where the size is not what
-   value says, or where the MD5 belongs to another blob already: then one of the two is made to deceive. */
+   an MD5 of zeros is not recorded). One that is there already is replaced. ERR_INTEGRITY where the size is not what value says,
+   or where the MD5 belongs to another blob already: then one of the two is a forgery. */
 MUST_CHECK int store_adopt(struct store *store, const char *path, const struct digest_value *value,
                            struct err *err);
 /* Copies a file from anywhere into the store (a link on the same file system is never made: it could be changed from outside);
@@ -91,8 +91,8 @@ MUST_CHECK int store_ref_list(const struct store *store, const char *kind,
 MUST_CHECK int store_ref_kinds(const struct store *store, struct fs_names *ret_kinds,
                                struct err *err);
 
-/* Whoever changes index.json holds this from reading it to replacing it (fs_write_atomic); closing the fd gives it back.
-   Waits for another process that holds it. */
+/* Hold this from reading index.json to replacing it (fs_write_atomic); closing the fd gives it back. Waits for another
+   process that holds it. */
 MUST_CHECK int store_index_lock(const struct store *store, int *ret_fd, struct err *err);
 
 /* The digests that a reference's text names: ret_sha256 is in the arena. */

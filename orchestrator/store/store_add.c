@@ -24,9 +24,9 @@ int store_place_blob(struct store *store, const char *path, const uint8_t *sha25
     if (chmod(path, BLOB_MODE) < 0) {
         return STORE_FAIL(err, "chmod", path);
     }
-    /* One that is there already is replaced: it may have rotted, and these bytes are known to be right. Another process may place
-       the same bytes now: the second rename replaces the first. The rename makes the ctime now, so that a gc of another process
-       keeps it until there is a reference. */
+    /* One that is there already is replaced: it may be damaged, and these bytes are known to be correct. Another process may
+       place the same bytes now: the second rename replaces the first. The rename makes the ctime now, so that a gc of another
+       process keeps it until there is a reference. */
     if (rename(path, place) < 0) {
         return STORE_FAIL(err, "rename to", place);
     }

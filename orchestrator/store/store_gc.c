@@ -184,7 +184,7 @@ static int gc_leftover(struct gc *gc, enum store_gc_kind kind, const char *entry
     return drop(gc, kind, name, extent.size_bytes, err);
 }
 
-/* What was unpacked or packed of a dataset goes once its reference is gone: it can be made again. */
+/* Unpacked trees and shards of a dataset are dropped once its reference is gone: they can be made again. */
 static int gc_dataset(struct gc *gc, enum store_gc_kind kind, const char *entry, struct err *err)
 {
     struct str text;

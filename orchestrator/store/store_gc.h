@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drops from a store what nothing names: blobs that neither a reference nor the image layout's index leads to, aliases of blobs
-   that are gone, trees and shards of datasets that no reference names, what died in tmp/, fetches that nobody goes on with, what
-   was found corrupt. Nothing that is referenced, nothing
-   younger than its grace, and nothing at all while another process has the store open or a reference cannot be read. */
+   that are gone, trees and shards of datasets that no reference names, remains in tmp/, abandoned fetches, corrupt files in
+   quarantine. Nothing that is referenced, nothing younger than its grace, and nothing at all while another process has the store
+   open or a reference cannot be read. */
 #ifndef STORE_STORE_GC_H
 #define STORE_STORE_GC_H
 
 #include "store/store.h"
 
 #define STORE_GRACE_S         INT64_C(86400) /* a blob's reference may come from a later process */
-#define STORE_PARTIAL_GRACE_S (7 * STORE_GRACE_S) /* a fetch may be gone on with next week */
+#define STORE_PARTIAL_GRACE_S (7 * STORE_GRACE_S) /* a fetch may be continued next week */
 
 struct store_gc_opts {
     bool is_dry_run; /* says what would go; needs no lock */
@@ -31,10 +31,9 @@ struct store_gc_result {
     struct store_gc_item *items; /* what went, by kind, then by name; in the arena */
     size_t n;
     uint64_t bytes;
-    uint64_t n_kept, kept_bytes; /* blobs that are referenced */
-    uint64_t n_young,
-        young_bytes; /* blobs that nothing names yet, and the like, within their grace */
-    uint64_t n_busy; /* fetches that a process is at */
+    uint64_t n_kept, kept_bytes;   /* blobs that are referenced */
+    uint64_t n_young, young_bytes; /* unreferenced blobs and the like, within their grace period */
+    uint64_t n_busy;               /* fetches that a process is working on */
 };
 
 /* "blob", "alias", ... */

@@ -75,7 +75,7 @@ char *store_unescape(struct arena *arena, const char *component)
         name[n++] = (char)(high * 16 + low);
         c += 2;
     }
-    /* One name has one component: what escaping would not have written is a file of somebody else. */
+    /* Each name has one component: what escaping would not have written is not ours. */
     if (store_escape(&scratch, name, &again, &ignored) < 0 || strcmp(again, component) != 0) {
         return NULL;
     }

@@ -105,7 +105,7 @@ static int judge(struct verifying *v, const struct tree_difference *difference, 
         note(v, STORE_FOREIGN, difference->path, NULL);
         return 0;
     case TREE_MISSING:
-        break; /* went between the listing and the walk: no gc can have done that, a person can; a reference will say */
+        break; /* vanished between the listing and the walk: not by gc, perhaps by the user; a reference will tell */
     }
     return 0;
 }

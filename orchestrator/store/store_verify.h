@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every blob of a store against its name, and every reference against the blobs. What is corrupt is taken out of use at once: it
-   moves to quarantine/, so that nobody reads it and the next fetch gets it anew; gc drops it there after its grace. */
+/* Every blob of a store against its name, and every reference against the blobs. Corrupt blobs are taken out of use at once:
+   they move to quarantine/, so that nobody reads them and the next fetch gets them again; gc drops it there after its grace. */
 #ifndef STORE_STORE_VERIFY_H
 #define STORE_STORE_VERIFY_H
 
@@ -9,9 +9,9 @@
 
 enum store_fault {
     STORE_CORRUPT,    /* a blob whose bytes are not its name's */
-    STORE_MISSING,    /* a reference names a blob that is not there */
-    STORE_UNREADABLE, /* the disk does not give it */
-    STORE_FOREIGN, /* something in blobs/sha256 that is no blob: a file of another tool, perhaps dead */
+    STORE_MISSING,    /* a reference names a missing blob */
+    STORE_UNREADABLE, /* the disk cannot read it */
+    STORE_FOREIGN, /* a file in blobs/sha256 that is not a blob: another tool's, perhaps abandoned */
 };
 const char *store_fault_name(enum store_fault fault);
 
@@ -47,7 +47,8 @@ MUST_CHECK int store_verify(struct arena *arena, struct store *store,
                             const struct store_verify_opts *opts,
                             struct store_verify_result *ret_result, struct err *err);
 
-/* Some blobs alone: every byte of those that are there is read, and what is corrupt goes into quarantine; findings name it. */
+/* Checks only some blobs: every byte of those that exist is read, and what is corrupt goes into quarantine; findings name
+   it. */
 struct store_some {
     const uint8_t (*sha256)[SHA256_BYTES];
     size_t n;

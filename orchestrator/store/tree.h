@@ -100,8 +100,8 @@ struct tree_verify_result {
 MUST_CHECK int tree_verify(struct arena *arena, const struct tree_opts *opts,
                            const struct tree_list *expected, struct tree_verify_result *ret_result,
                            struct err *err);
-/* Of n files (sorted or not) those that is_right marks are looked at; afterwards it marks those that are there and have their
-   digest. Nothing else in the folder is looked at. */
+/* Checks those of n files (sorted or not) that is_right marks; afterwards it marks those that exist with the right digest.
+   Nothing else in the folder is looked at. */
 MUST_CHECK int tree_pick(const struct tree_opts *opts, const struct tree_file *files, size_t n,
                          uint8_t *is_right, struct err *err);
 /* "missing", "extra", "corrupt", "unreadable" */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is made of hashing a folder: a list, or the differences from one. */
+/* The results of hashing a folder: a list, or the differences from one. */
 #include "base/base.h"
 
 #include "base/vec.h"

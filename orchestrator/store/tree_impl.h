@@ -70,8 +70,8 @@ struct tree_open { /* a file that is being read */
     struct digest_key key;
     bool is_settled; /* its digest may be cached */
 };
-/* The next file that must be read; those that the cache knows, that are not wanted or that cannot be opened are dealt with on
-   the way. 1: *ret_open is open; 0: there is none (for this job). */
+/* The next file that must be read; files that are cached, not wanted or cannot be opened are handled on the way. 1: *ret_open
+   is open; 0: there is none (for this job). */
 MUST_CHECK int tree_next(struct tree_worker *worker, struct tree_open *ret_open, struct err *err);
 /* Fills buf unless the file ends. 0, or 1: it cannot be read, which is noted, and the file is closed. */
 MUST_CHECK int tree_fill(struct tree_worker *worker, struct tree_open *open, uint8_t *buf,

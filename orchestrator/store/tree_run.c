@@ -60,7 +60,7 @@ static void gather(struct tree_worker *worker, struct tree_failure *failure)
     }
 }
 
-/* The cache may only be saved while no worker looks into it. A cache that cannot be written costs time, no truth. */
+/* The cache may only be saved while no worker looks into it. A cache that cannot be written only costs time. */
 static void go_on(struct tree_run *run, struct tree_worker *workers, size_t n_running)
 {
     struct digest_cache *cache = run->opts->cache;

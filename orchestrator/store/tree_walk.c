@@ -187,13 +187,13 @@ static int check_link(struct walk *walk, struct err *err)
     }
     target = realpath(fs_join(&arena, walk->real_folder, walk->path), NULL);
     if (!target) {
-        return fail_here(walk, ERR_INTEGRITY, "a link that leads nowhere", err);
+        return fail_here(walk, ERR_INTEGRITY, "a dangling link", err);
     }
     if (!is_below(target, walk->real_folder)) {
         return fail_here(walk, ERR_INTEGRITY, "a link that leads out of the folder", err);
     }
     if (stat(target, &info) < 0 || !S_ISREG(info.st_mode)) {
-        return fail_here(walk, ERR_INTEGRITY, "a link to something that is no file", err);
+        return fail_here(walk, ERR_INTEGRITY, "a link to something that is not a file", err);
     }
     return 0;
 }

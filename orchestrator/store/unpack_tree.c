@@ -82,7 +82,7 @@ static int check_space(const struct job *job, const struct unpack_entry *entry, 
     uint64_t free_bytes;
     if (!entry->is_size_known || entry->size_bytes < LARGE_BYTES ||
         fstatvfs(job->root_fd, &info) < 0) {
-        return 0; /* the write itself will say */
+        return 0; /* the write itself will fail */
     }
     free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
     return entry->size_bytes > free_bytes
@@ -272,8 +272,9 @@ static int list_links(struct job *job, bool wants_symlinks, struct err *err)
         found =
             n_files ? bsearch(&key, job->writer.files.items, n_files, sizeof(key), by_path) : NULL;
         if (!found) {
-            return err_set(err, ERR_INTERNAL, "%s: %.200s is a link to no file", job->opts->archive,
-                           link->path);
+            return err_set(err, ERR_INTERNAL,
+                           "%s: %.200s is a link to something that is not a file",
+                           job->opts->archive, link->path);
         }
         copy = *found;
         copy.path = link->path;
@@ -380,7 +381,7 @@ static int run_job(struct arena *arena, const struct unpack_tree_opts *opts, int
         return err_set(err, ERR_INTEGRITY, "%s: %" PRId64 " bytes, expected %" PRId64,
                        opts->archive, (int64_t)info.st_size, opts->size_bytes);
     }
-    /* Advice: that it is not taken is no fault. */
+    /* Only advice: a failure does not matter. */
     (void)posix_fadvise(archive_fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     job = xcalloc(1, sizeof(*job));
     job->opts = opts;

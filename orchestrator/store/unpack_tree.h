@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An archive into a folder, in one pass over its bytes: read, digested, unpacked, each file digested as it is written (on the
-   pool), checked against the tree's list where there is one. On any failure nothing is left.
-   Files are 0644, or 0755 where the archive says executable; folders 0755; whatever the umask. The times are those of the
-   writing, not the archive's: a digest cache that goes by inode, size and time must never take a new file for an old one. */
+   pool), checked against the tree's list if there is one. On any failure nothing is left behind. Files are 0644, or 0755
+   where the archive says executable; folders 0755; whatever the umask. The times are those of the writing, not the archive's:
+   a digest cache keyed by inode, size and time must never mistake a new file for an old one. */
 #ifndef STORE_UNPACK_TREE_H
 #define STORE_UNPACK_TREE_H
 

@@ -65,7 +65,7 @@ static int open_file(const struct unpack_writer *writer, const struct write_op *
     if (*fd < 0 && errno == EEXIST) {
         return err_set(err, ERR_INTEGRITY, "%.300s: another archive has that file, too", op->path);
     }
-    /* The umask has a say in open, none here. */
+    /* Unlike open, this ignores the umask. */
     return *fd < 0 || fchmod(*fd, mode) < 0 ? fail_path(err, "create", op->path) : 0;
 }
 

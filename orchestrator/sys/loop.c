@@ -139,7 +139,7 @@ static void fire_timers(struct loop *loop)
 {
     int64_t now_ns = loop_now_ns(loop);
     for (size_t idx = 0; idx < loop->n_timers; idx++) {
-        struct loop_timer due = loop->timers[idx]; /* the row may be taken again by what it calls */
+        struct loop_timer due = loop->timers[idx]; /* the callback may reuse the row */
         if (due.id && due.due_ns <= now_ns) {
             loop->timers[idx].id = 0;
             due.fn(due.ctx);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one loop: descriptors, timers and signals on poll(2). One thread owns it and all state that its callbacks touch.
-   Callbacks note what became ready and return; whoever calls loop_once then takes the step (STYLE.md section 9). A callback
-   may add and drop descriptors and timers, its own too. */
+   Callbacks note what became ready and return; the caller of loop_once then acts on it (STYLE.md section 9). A callback may
+   add and drop descriptors and timers, its own included. */
 #ifndef SYS_LOOP_H
 #define SYS_LOOP_H
 
@@ -51,7 +51,7 @@ static inline void loop_cleanup(struct loop *loop)
     loop_release(loop);
 }
 
-/* The descriptor stays the caller's. events: POLLIN, POLLOUT. Hang-up and error are reported whatever was asked. */
+/* The descriptor stays the caller's. events: POLLIN, POLLOUT. Hang-up and error are always reported. */
 MUST_CHECK int loop_watch(struct loop *loop, int fd, short events, loop_fd_fn fn, void *ctx,
                           struct err *err);
 void loop_unwatch(struct loop *loop, int fd);

@@ -164,7 +164,7 @@ int pool_fd(const struct pool *pool)
 static void on_done(void *ctx UNUSED, int fd, short events UNUSED)
 {
     uint64_t n_done;
-    /* Fails only where it is empty already. */
+    /* Fails only if it is empty already. */
     if (read(fd, &n_done, sizeof(n_done)) < 0) {
         return;
     }

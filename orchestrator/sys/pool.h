@@ -43,7 +43,8 @@ MUST_CHECK int pool_wait(struct pool *pool, struct pool_job *job, struct err *er
 bool pool_is_done(struct pool *pool, const struct pool_job *job);
 /* Becomes readable (eventfd) when a job has ended, for poll(2); the owner reads it empty. */
 int pool_fd(const struct pool *pool);
-/* The end of a job ends the loop's wait; counted, so that several users of one pool may ask for it. Then pool_fd is the loop's. */
+/* The end of a job ends the loop's wait; counted, so that several users of one pool may ask for it. The loop then reads
+   pool_fd. */
 MUST_CHECK int pool_attach(struct pool *pool, struct loop *loop, struct err *err);
 void pool_detach(struct pool *pool, struct loop *loop);
 

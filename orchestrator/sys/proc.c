@@ -92,7 +92,7 @@ static void spawn_cleanup(struct spawn *spawn)
 
 static int set_attributes(struct spawn *spawn)
 {
-    /* Ours may block or ignore signals (signalfd, SIGPIPE); a child starts with the system's own handling. */
+    /* Our process may block or ignore signals (signalfd, SIGPIPE); a child starts with the default handling. */
     short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP;
     sigset_t none;
     sigset_t all;
@@ -154,7 +154,7 @@ static int spawn_child(const struct proc_spec *spec, int pipe_fd, pid_t *ret_pid
 
 static void note_ready(void *ctx UNUSED, int fd UNUSED, short events UNUSED)
 {
-    /* proc_step looks for itself: that poll woke up is all that was needed. */
+    /* proc_step looks for itself: only the wake-up of poll was needed. */
 }
 
 static void on_deadline(void *ctx)
@@ -232,7 +232,7 @@ static void reap(struct proc *proc)
     proc->signal_no = got > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     proc->exit_status = got > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (proc->kill_at_ns) {
-        (void)kill(-proc->pid, SIGKILL); /* what the group's leader left behind */
+        (void)kill(-proc->pid, SIGKILL); /* what the leader left of its group */
     }
 }
 
@@ -268,7 +268,7 @@ enum step proc_step(struct proc *proc, struct err *err UNUSED)
     if (!proc->has_ended) {
         return STEP_AGAIN;
     }
-    /* A grandchild that keeps the pipe must not hold us after a stop was asked. */
+    /* A grandchild that keeps the pipe open must not delay us once a stop was requested. */
     if (is_open && !proc->kill_at_ns) {
         return STEP_AGAIN;
     }

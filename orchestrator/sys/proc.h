@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Child processes: argv arrays (never a shell line), an environment that is given whole, an own process group,
-   output to a file or streamed through the loop, a deadline with TERM, then KILL of the whole group. A struct proc is owned
-   by its caller and must stay where it is between proc_start and proc_release. */
+/* Child processes: argv arrays (never a shell line), an environment given in full, a process group of its own, output to a
+   file or streamed through the loop, a deadline with TERM, then KILL of the whole group. A struct proc is owned by its
+   caller and must stay where it is between proc_start and proc_release. */
 #ifndef SYS_PROC_H
 #define SYS_PROC_H
 
@@ -20,7 +20,7 @@ struct proc_spec {
     const char *folder;      /* working folder, or NULL: ours */
     bool has_input; /* input_fd, the caller's own, is the child's stdin; else that is /dev/null */
     int input_fd;
-    const char *output_path;  /* stdout and stderr are appended there; NULL: see on_output */
+    const char *output_path;  /* stdout and stderr are appended there; if NULL, see on_output */
     const char *error_path;   /* stderr alone is appended there; NULL: with stdout */
     proc_output_fn on_output; /* NULL and no output_path: /dev/null */
     void *output_ctx;
@@ -46,7 +46,7 @@ struct proc {
 
 #define PROC_EMPTY ((struct proc){.pid_fd = -1, .out_fd = -1})
 
-/* A program that is not there is ERR_NOT_FOUND. */
+/* ERR_NOT_FOUND if there is no such program. */
 MUST_CHECK int proc_start(struct proc *proc, struct loop *loop, const struct proc_spec *spec,
                           struct err *err);
 /* Call after each loop_once. STEP_DONE once it has ended and its output is read to the end. */
@@ -60,7 +60,7 @@ static inline void proc_cleanup(struct proc *proc)
     proc_release(proc);
 }
 
-/* Runs to the end and collects stdout and stderr into out (whose cap cuts it). For short tools only. */
+/* Runs to the end and collects stdout and stderr in out, up to its cap. For short tools only. */
 MUST_CHECK int proc_capture(struct clock_src clock, const char *const *argv, int64_t deadline_ns,
                             struct strbuf *out, int *ret_exit_status, struct err *err);
 

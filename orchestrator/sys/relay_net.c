@@ -44,7 +44,7 @@ static int wait_for(int fd, short events, int64_t until_ns, struct err *err)
             return 0;
         }
         if (n == 0 && left_ns <= 0) {
-            return err_set(err, ERR_NET, "nothing came in time");
+            return err_set(err, ERR_NET, "timed out waiting for the other side");
         }
         if (n < 0 && errno != EINTR) {
             return err_set(err, ERR_NET, "poll: %s", err_errno_text(errno));
@@ -88,7 +88,7 @@ int relay_write(int fd, const void *ptr, size_t len, int64_t span_ns, struct err
     return 0;
 }
 
-/* What cannot be set costs time until a dead peer is noticed, and nothing else. */
+/* If it cannot be set, it only takes longer to notice a dead peer. */
 static bool set_option(int fd, int level, int option, int value)
 {
     return setsockopt(fd, level, option, &value, sizeof(value)) == 0;
@@ -160,7 +160,8 @@ static int prove_to_server(int fd, const uint8_t *token, struct err *err)
     }
     return relay_proof_is(got, wanted)
                ? 0
-               : err_set(err, ERR_AUTH, "who answers there is no relay of this staging");
+               : err_set(err, ERR_AUTH,
+                         "the program that answers there is not a relay of this staging");
 }
 
 static int prove_to_client(int fd, const uint8_t *token, struct err *err)
@@ -175,7 +176,7 @@ static int prove_to_client(int fd, const uint8_t *token, struct err *err)
         return -1;
     }
     if (!relay_proof_is(theirs + RELAY_NONCE_BYTES, wanted)) {
-        return err_set(err, ERR_AUTH, "who connected does not know the token");
+        return err_set(err, ERR_AUTH, "the peer that connected does not know the token");
     }
     if (relay_proof(token, RELAY_SERVER, server, theirs, proof, err) < 0) {
         return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sockets of the relays: listening, connecting, and the proof of each side to the other that it knows the token
-   (codec/relay.h). These functions wait, each no longer than it is told: on a node they are called by the relay itself, which has
-   nothing else to do then; the orchestrator calls them on a pool. */
+   (codec/relay.h). These functions wait, each no longer than it is told: on a node the relay itself calls them, which has nothing
+   else to do at that time; the orchestrator calls them on a pool. */
 #ifndef SYS_RELAY_NET_H
 #define SYS_RELAY_NET_H
 
@@ -12,7 +12,7 @@
 
 #define RELAY_REACH_NS (5 * NS_PER_S) /* for a connection */
 #define RELAY_SHAKE_NS                                                                             \
-    (20 * NS_PER_S) /* for the server's proof: it may still be busy with the stream before */
+    (20 * NS_PER_S) /* for the server's proof: it may still be busy with the previous stream */
 #define RELAY_PROVE_NS (5 * NS_PER_S) /* for the client's, while the server does nothing else */
 
 struct net_address {
@@ -24,8 +24,8 @@ struct net_address {
     socklen_t len;
 };
 #define NET_ADDRESSES_MAX 16
-/* Addresses of a name, in their order, with that port. Returns how many; 0: it does not resolve. Of net_find by the C library
-   (sys/net_find.c), or in reperf-node by node/name_find.h. */
+/* Addresses of a name, in the resolver's order, with that port. Returns how many; 0 if it does not resolve. Implemented by
+   net_find with the C library (sys/net_find.c), in reperf-node by node/name_find.h. */
 typedef size_t (*net_find_fn)(const char *name, uint16_t port,
                               struct net_address ret[NET_ADDRESSES_MAX]);
 size_t net_find(const char *name, uint16_t port, struct net_address ret[NET_ADDRESSES_MAX]);
@@ -33,10 +33,10 @@ size_t net_find(const char *name, uint16_t port, struct net_address ret[NET_ADDR
 /* On all interfaces, at a port that the kernel chooses. */
 MUST_CHECK int relay_listen(int *ret_fd, uint16_t *ret_port, struct err *err);
 
-/* Connected, proven, non-blocking. ERR_NET where nobody is reached, ERR_AUTH where who answers does not know the token. */
+/* Connected, proven, non-blocking. ERR_NET if nobody is reached, ERR_AUTH if the peer does not know the token. */
 MUST_CHECK int relay_connect(const struct relay_hop *hop, net_find_fn find, const uint8_t *token,
                              int *ret_fd, struct err *err);
-/* The other side: the connection that waits at listen_fd. ERR_AUTH: not one of ours; it is closed. */
+/* The other side: accepts a waiting connection. ERR_AUTH: not one of ours; it is closed. */
 MUST_CHECK int relay_accept(int listen_fd, const uint8_t *token, int *ret_fd, struct err *err);
 
 /* All of it within the span; fd is non-blocking. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses on the web of what was published: a commit, a file at a commit, a line of it. Empty where the repository's host is not one
-   whose addresses are known, or no commit is. In the arena. */
+/* Web addresses of what was published: a commit, a file at a commit, a line of it. Empty if the addresses of the repository's host, or
+   the commit, are unknown. In the arena. */
 #ifndef VIEW_ADDRESS_H
 #define VIEW_ADDRESS_H
 

@@ -7,8 +7,7 @@
 
 enum outcome { OUTCOME_PASSED, OUTCOME_FAILED, OUTCOME_ERROR, OUTCOME_SKIPPED };
 
-/* A cell whose logs are named but not there or not to be read is an error, and so is one that has no rule; one without any log was not
-   judged. */
+/* A cell whose named logs are missing or unreadable is an error, and so is one without a rule; one without any log was not judged. */
 static enum outcome outcome_of(const struct cell_audit *a)
 {
     switch (a->verdict) {

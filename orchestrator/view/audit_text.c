@@ -21,7 +21,7 @@ static const struct paint PAINTS[] = {{AUDIT_EXACT, "\033[32m"},
                                       {AUDIT_DIFFERS, "\033[31m"},
                                       {AUDIT_NO_LOG, "\033[90m"}};
 
-/* Copies `text`; where it is to be coloured, the verdict words that stand alone between blanks are. */
+/* Copies `text`; with colours on, verdict words between blanks are coloured. */
 static void add_painted(struct strbuf *out, struct str text, bool is_colored)
 {
     struct str line;
@@ -132,7 +132,7 @@ static void write_table(const struct report_audit *audit, struct str heading,
     add_painted(out, strbuf_str(&text), opts->is_colored);
 }
 
-/* Why a cell that does not follow from its rule has the number it has, as far as the search found. */
+/* The explanation that the search found for a cell that does not follow from its rule. */
 static void write_search(const struct report_audit *audit, struct strbuf *out)
 {
     bool has_any = false;
@@ -219,7 +219,7 @@ static void write_unproven(const struct report_audit *audit, struct strbuf *out)
     }
 }
 
-/* The digits of what is near and not the same. */
+/* The digits of cells that are close but not equal. */
 static void write_matches(const struct report_audit *audit, struct strbuf *out)
 {
     bool has_any = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `nodes bench` measured, for people and for programs. */
+/* The results of `nodes bench`, for people and for programs. */
 #ifndef VIEW_BENCH_OUT_H
 #define VIEW_BENCH_OUT_H
 

@@ -162,7 +162,7 @@ static void put_outliers(const struct bench_view *view, struct arena *arena, str
     }
 }
 
-/* Of which nodes what is said: what is said of the same nodes for the same reason is one line. */
+/* Notes on nodes: the same note with the same reason is one line for all its nodes. */
 struct saying {
     struct str names, why;
     struct strbuf heads;

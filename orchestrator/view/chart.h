@@ -44,8 +44,8 @@ struct spark {
     bool is_dots; /* several ranks: points, not a line */
 };
 
-/* One series over its samples. What the rule leaves out is shaded. The range is that of what is used, with a margin; what
-   lies outside is drawn at the edge. ret_low and ret_high are the ends of the range. */
+/* One series over its samples. What the rule leaves out is shaded. The range covers the used samples, with a margin;
+   others outside are drawn at the edge. ret_low and ret_high are the ends of the range. */
 void chart_spark(struct strbuf *out, const struct spark *spark, double *ret_low, double *ret_high);
 
 /* One row of a dumbbell chart: two ratios on a common logarithmic scale, with a line at 1. */

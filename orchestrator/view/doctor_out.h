@@ -9,7 +9,7 @@ struct doctor_view {
     const struct inventory *inventory;
     const struct report *report; /* or NULL */
     const struct doctor_result *result;
-    bool want_all; /* also what holds */
+    bool want_all; /* also passed checks */
     bool want_color;
     struct str bench; /* what nodes bench measured, in the same form; empty: not asked for */
 };

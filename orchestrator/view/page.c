@@ -260,7 +260,7 @@ static struct str zu(struct page *page, size_t n)
     return textf(&page->arena, "%zu", n);
 }
 
-/* What all of it comes to, in one sentence. */
+/* The overall result in one sentence. */
 static void add_headline(struct page *page, const struct report_audit *audits, size_t n)
 {
     struct verdict_counts all = {0};

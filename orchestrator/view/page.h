@@ -8,7 +8,7 @@
 #include "view/html.h"
 #include "view/run_view.h"
 
-/* What recomputing gave: one report, or several with an overview first. */
+/* The result of recomputing: one report, or several with an overview first. */
 void page_audit(struct strbuf *out, const struct report_audit *audits, size_t n,
                 const struct format_set *formats);
 
@@ -16,7 +16,7 @@ void page_audit(struct strbuf *out, const struct report_audit *audits, size_t n,
 void page_card(struct strbuf *out, const struct report_audit *audit,
                const struct format_set *formats);
 
-/* One run: its cells beside the published ones, what differs, every repeat's series, its machine. */
+/* One run: its cells next to the published ones, what differs, every repeat's series, its machine. */
 MUST_CHECK int page_run(struct strbuf *out, const struct run_view *view, struct err *err);
 
 #endif

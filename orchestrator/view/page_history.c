@@ -50,7 +50,7 @@ static void add_chart(struct page *page, const struct history_point *points, siz
          textf(&page->arena, "%.4g", high), points[first].unit);
 }
 
-/* In one column, which a phone has room for: how the run is called, and when it was. */
+/* In one column, for phones: the run's name, and its time. */
 static void add_run(struct page *page, const struct history_point *point)
 {
     char *verdict = arena_strndup(&page->arena, point->verdict.ptr, point->verdict.len);

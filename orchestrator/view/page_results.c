@@ -24,7 +24,7 @@ bool is_results(const struct page *page, const struct report_audit *audit)
     return false;
 }
 
-/* 1, the result, in the middle; what is further off than the strip stands at its edge. By the root, since most runs differ by less
+/* 1, the result, in the middle; values beyond the strip are at its edge. On a square-root scale, since most runs differ by less
    than one in a hundred and some by ten. */
 static double x_of(double ratio)
 {

@@ -72,7 +72,7 @@ static void add_target(struct page *page, const struct cell_result *cell)
     }
 }
 
-/* What the published log gives by its rule, and how that is to what was printed. */
+/* What the published log gives by its rule, compared with the printed number. */
 static void add_audited(struct page *page, const struct run_view *view,
                         const struct cell_result *cell)
 {
@@ -149,7 +149,7 @@ static void add_column_cell(struct page *page, const struct run_view *view,
     if (at->cell) {
         add_target(page, at->cell);
     }
-    /* Ours has none of its own: it is checked against another's. */
+    /* Our own case has no published number: it is checked against another's. */
     if (at->cell && at->cell->published && at->cell->baseline == at->cell->of_case) {
         HTML(page->out, "<small>published {}</small>", at->cell->published->printed);
         if (audited) {
@@ -297,7 +297,7 @@ static int add_run_series(struct page *page, const struct run_view *view, struct
     return 0;
 }
 
-/* What ran, what it gave, and what it does not claim. */
+/* What ran, its result, and what it does not claim. */
 static void add_headline(struct page *page, const struct run_view *view)
 {
     const struct run_result *result = &view->result;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a reader should know first: how many numbers hold, and the largest surprises. */
+/* What a reader should know first: how many numbers are confirmed, and the largest surprises. */
 #include "base/base.h"
 
 #include "view/page_parts.h"

@@ -76,7 +76,7 @@ bool run_view_is_run(struct arena *arena, const char *state, const char *name)
     if (strcmp(name, "last") == 0) {
         return true;
     }
-    /* Of a beginning that fits several, opening it says so. */
+    /* An ambiguous prefix is reported when it is opened. */
     return rundir_find(arena, state, name, &dir, &ignored) == 0 || ignored.code == ERR_USAGE;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A finished run as something to look at: what it froze, its result derived again from its raw logs and checked against its
-   result.json, and its machine. Opened by id, folder or archive; an archive is checked (verify_archive) and unpacked first. */
+/* A finished run for display: what it froze, its result derived again from its raw logs and checked against its result.json,
+   and its machine. Opened by id, folder or archive; an archive is checked (verify_archive) and unpacked first. */
 #ifndef VIEW_RUN_VIEW_H
 #define VIEW_RUN_VIEW_H
 
@@ -46,7 +46,7 @@ const struct cell_audit *run_view_audited(const struct run_view *view, const str
 /* By node, then by name. */
 int setting_cmp(const struct setting *a, const struct setting *b);
 
-/* True where `name` can only be a run: a folder with a result, an archive, the id of a run on this machine. */
+/* True if `name` can only be a run: a folder with a result, an archive, the id of a run on this machine. */
 bool run_view_is_run(struct arena *arena, const char *state, const char *name);
 
 /* A row a cell. */

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* Names of bases; which folders they are, the reader knows. Source: SARIF 2.1.0, 3.14.14. */
+/* Names of bases, whose folders the reader knows. Source: SARIF 2.1.0, 3.14.14. */
 #define BASE_CHECKOUT "%SRCROOT%"
 #define BASE_PROGRAM  "%REPERF%"
 #define BASE_LOGS     "%LOGS%"
@@ -277,7 +277,8 @@ static const char *lasting_place(struct arena *arena, const struct report *repor
                         STR_ARG(rest));
 }
 
-/* What stays while lines move and numbers change: the rule, the report, the case or place, the log; and the how manieth of these. */
+/* What stays while lines move and numbers change: the rule, the report, the case or place, the log; and the index among equal
+   ones. */
 static void write_fingerprint(struct arena *arena, struct json_out *out, const char *rule,
                               const struct report *report, const struct spot *spot, size_t nth)
 {
@@ -296,7 +297,7 @@ static void write_fingerprint(struct arena *arena, struct json_out *out, const c
     jw_end_object(out);
 }
 
-/* How many before it are of the same rule, place and log. */
+/* How many findings before it have the same rule, place and log. */
 static size_t nth_of(const struct findings *list, const struct spot *spots, size_t idx)
 {
     size_t n = 0;

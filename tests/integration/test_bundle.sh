@@ -134,7 +134,7 @@ changed
 mkdir -p "$T/bad/store/sources/x.git/hooks"
 echo 'touch /tmp/owned' >"$T/bad/store/sources/x.git/hooks/post-checkout"
 redo_sums
-refused "a repository with a hook" "no file that a bundle may bring"
+refused "a repository with a hook" "not a file that a bundle may contain"
 changed
 ln -s /etc/passwd "$T/bad/share/passwd"
 refused "a symlink that leads outside" "share/passwd"

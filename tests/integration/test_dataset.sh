@@ -171,7 +171,7 @@ exits 5 "an archive with a folder of that name" fetch ours2
 like "$(cat "$T/err")" 'holds "tree.json/x", a name that is ours' "is refused, too"
 dataset login false "$(file lab.tar "http://me:geheim@${U#http://}/lab.tar" "" tar "")" "$GROUPS_OK"
 exits 3 "a URL with a login in it" fetch login
-like "$(cat "$T/err")" 'a login does not belong into a URL' "is refused"
+like "$(cat "$T/err")" 'a URL must not contain a login' "is refused"
 is "$(grep -c geheim "$T/err")" 0 "and not repeated"
 dataset mirrored false "$(file nowhere.tar "" "" tar "")" "$GROUPS_OK"
 exits 4 "a mirror with a login, which lacks the file" fetch mirrored --retries 1 --mirror "http://me:geheim@${U#http://}"

@@ -208,7 +208,7 @@ is "$(verdict driver n1)" "fails: 410.48" "a driver too old for CUDA 10.1"
 printf 'name NVIDIA H200\ncompute_cap 9.0\nmemory.total 143771 MiB\ndriver_version 580.95.05\n' >"$T/node1/set"
 doctor --report paddle-perf-2020 --case 'resnet50/paddle/*' --json >"$T/out" 2>/dev/null
 is "$(verdict driver n1)" "holds: 580.95.05" "a new driver runs old CUDA"
-is "$(verdict gpu-code n1)" "fails: compute capability 9.0, from CUDA 11.8 on" "but old CUDA has no code for a new GPU"
+is "$(verdict gpu-code n1)" "fails: compute capability 9.0, supported from CUDA 11.8 on" "but old CUDA has no code for a new GPU"
 rm "$T/node1/set"
 rm "$T/node2/docker"
 exits 6 "an engine that is missing" doctor --json

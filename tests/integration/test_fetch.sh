@@ -99,7 +99,7 @@ bad 4 'net: ' "no HTTP" url="$base/garbage/0/f" retries=2
 bad 4 'net: .*\(503\)' "always 503" url="$base/busy/100/f" retries=2
 bad 4 'net: .*no byte for' "always silent" url="$base/mute/1000/f" retries=1
 bad 4 'net: ' "chunks that are cut, no size known" url="$base/chunkcut/100000/f" retries=2
-bad 5 'says no length' "no length and nothing to check it against" url="$base/open/0/f"
+bad 5 'states no length' "no length and nothing to check it against" url="$base/open/0/f"
 bad 4 'Content-Encoding' "encoded, and nothing to check it against" url="$base/gzip/0/f"
 bad 4 'net: ' "no server" url=http://127.0.0.1:1/f retries=1
 bad 2 'usage: ' "no URL" url=hush

@@ -65,7 +65,7 @@ listener=$!
 until sshd_listens "$port"; do sleep 0.05; done # a stranger already: it shows no token
 is "$(exec 3<>/dev/tcp/127.0.0.1/"$port" && printf 'cd%.0s' {1..16} >&3 && cat <&3 | wc -c)" 0 "who listens says nothing to one with another token"
 REPERF_BENCH_TOKEN=$(printf 'ab%.0s' {1..16})$(printf 'cd%.0s' {1..16}) exits 74 "a listener that is another is left alone" "$node" bench 20 ring 127.0.0.1 "$port" 1 3
-like "$(cat "$T/err")" 'is not the node that was asked' "and it says why"
+like "$(cat "$T/err")" 'is not the expected node' "and it says why"
 wait "$listener"
 is $? 74 "the listener served one peer alone"
 
@@ -134,9 +134,9 @@ forged() { # NAME JQ PATTERN
     like "$(cat "$T/err")" "$3" "and says what follows"
 }
 forged "a document that contradicts its figures" '.outliers = []' '\.outliers: expected "n[1-4]: FP'
-forged "verdicts that do not follow" "$within" 'n[1-4]: flops\.[a-z0-9.]+: within, and it follows that it is outlier'
+forged "verdicts that do not follow" "$within" 'n[1-4]: flops\.[a-z0-9.]+: within, but outlier follows from the values'
 forged "a median that is not that of its values" '.nodes[0].figures[0].value *= 2' 'n1: flops\.[a-z0-9.]+: value is .* follows from the values'
-forged "an exit status of its own" '.exit_status = 6' 'exit_status 6, and 1 follows'
+forged "an exit status of its own" '.exit_status = 6' 'exit_status 6, but 1 follows'
 forged "a figure that nobody measured" '.nodes[1].figures[0] |= (.values = [] | .repeats = 0 | .value = null | .verdict = "not_measured")' 'n[12]: flops'
 
 # ---- sealed ----
@@ -177,15 +177,15 @@ lies() { # NAME ERE SHELL LINE
 head='{\"schema_version\":1,\"what\":\"memory\",\"cpu_model\":\"X\",\"cpus\":2,\"gpus\":0,\"series\":[{\"measure\":\"memory.triad\",\"size_bytes\":0,'
 lies "words instead of figures" 'memory: its answer:1:1' 'echo Segmentation fault'
 lies "a status" 'ended with status 3: out of luck' 'echo out of luck; exit 3'
-lies "figures that no machine has" 'no machine does' "echo \"$head\\\"work\\\":1000000000000,\\\"ns\\\":[1,1,1]}],\\\"notes\\\":[],\\\"not_measured\\\":[]}\""
-lies "more time than it took" 'its repeats are 3000.000 s, but all of it took' "echo \"$head\\\"work\\\":1000,\\\"ns\\\":[1000000000000,1000000000000,1000000000000]}],\\\"notes\\\":[],\\\"not_measured\\\":[]}\""
+lies "figures that no machine has" 'no machine reaches' "echo \"$head\\\"work\\\":1000000000000,\\\"ns\\\":[1,1,1]}],\\\"notes\\\":[],\\\"not_measured\\\":[]}\""
+lies "more time than it took" 'its repeats add up to 3000.000 s, but all of it took' "echo \"$head\\\"work\\\":1000,\\\"ns\\\":[1000000000000,1000000000000,1000000000000]}],\\\"notes\\\":[],\\\"not_measured\\\":[]}\""
 lies "words without end" 'says more than 1048576 bytes' 'head -c 2000000 /dev/zero; sleep 600'
 
 # ---- who cannot be reached, and SIGTERM ----
 nodes_inventory n1 n5 >"$T/two.json"
 exits 6 "a node that is not there" bench "$T/two.json" --only memory --only net
 like "$(cat "$T/out")" '^not measured: n5: memory, latency, send, receive, ring: ' "is not measured"
-like "$(cat "$T/out")" '^not compared: n1: memory: its group has 1 measured; of fewer than 3 none' "the other one is not compared"
+like "$(cat "$T/out")" '^not compared: n1: memory: its group has 1 measured; with fewer than 3' "the other one is not compared"
 "$REPERF" nodes bench "$T/four.json" --only flops --sample-ms 3000 >"$T/out" 2>"$T/err" &
 pid=$!
 until pgrep -f "$T/work-n1/bin/reperf-node-[0-9a-f]* bench" >"$T/pids"; do sleep 0.05; done

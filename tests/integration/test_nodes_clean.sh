@@ -196,7 +196,7 @@ SH
     exits 0 "one that ends meanwhile" "$REPERF" nodes clean "$T/docker.json"
     touch "$T/dead"
     exits 7 "an engine that does not answer" "$REPERF" nodes clean "$T/docker.json"
-    like "$(cat "$T/err")" 'n5: its container engine does not answer: .*Cannot connect' "is no clean node"
+    like "$(cat "$T/err")" 'n5: the container engine does not answer: .*Cannot connect' "is no clean node"
 
     # Slurm on this machine, as this test plays it.
     cat >"$T/bin/squeue" <<SH

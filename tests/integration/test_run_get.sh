@@ -57,5 +57,5 @@ exits 3 "a rule without its format" "$REPERF" plan "${ask[@]}" -C "$(rule throug
 like "$(cat "$T/err")" 'rule: expected FORMAT/NAME, found "throughput"' "is refused"
 full='stacks[reperf].full=[{"title":"x","image":"reperf-cuda12","rule":"reperf/run-stop"}]'
 exits 3 "a rule of a full recipe" "$REPERF" plan "${ask[@]}" -C "$full"
-like "$(cat "$T/err")" "a full run is judged by its case's own" "is refused"
+like "$(cat "$T/err")" "a full run is judged by that of its case" "is refused"
 tap_done

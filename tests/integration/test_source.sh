@@ -300,6 +300,6 @@ for address in "file://$R/deep.git" "FILE://$R/deep.git"; do
     publish evil
     fresh
     exits 5 "a submodule of a repository from the network that lies on this machine" fetch "source:$D/evil.git@$(git -C "$T/work-evil" rev-parse HEAD)"
-    like "$(cat "$T/err")" "is on this machine, its repository's is not" "which is said"
+    like "$(cat "$T/err")" "is on this machine, but its repository's is not" "which is said"
 done
 tap_done

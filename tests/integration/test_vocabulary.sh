@@ -44,9 +44,9 @@ refused() { # NAME JQ MESSAGE
 made .
 [ "$status" -lt 2 ]
 ok $? "the report as it is loads"
-refused "a unit of another dimension" '.cases[0].cells[0].unit = "s"' '\$\.cases\[0\]\.cells\[0\]: unit: "s" is no unit of throughput, whose dimension is rate'
-refused "a unit that is not there" '.cases[0].cells[0].unit = "furlongs/s"' '"furlongs/s" is no unit of throughput'
-refused "a rate of steps for one of items" '.cases[0].cells[0].unit = "it/s"' '"it/s" is no unit of throughput'
+refused "a unit of another dimension" '.cases[0].cells[0].unit = "s"' '\$\.cases\[0\]\.cells\[0\]: unit: "s" is not a unit of throughput, whose dimension is rate'
+refused "a unit that is not there" '.cases[0].cells[0].unit = "furlongs/s"' '"furlongs/s" is not a unit of throughput'
+refused "a rate of steps for one of items" '.cases[0].cells[0].unit = "it/s"' '"it/s" is not a unit of throughput'
 refused "a metric that is not there" '.cases[0].cells[0].metric = "speediness"' 'metric: "speediness" is not one of the words'
 refused "a condition that is not there" '.cases[0].conditions = {"mood": "good"}' '"mood" is not one of the conditions'
 made '.cases[0].cells[0].unit = "images/second"'
@@ -55,7 +55,7 @@ ok $? "an alias is a unit"
 made '(.cases[0].cells[0] | .metric, .unit, .cell) |= . | .cases[0].cells += [.cases[0].cells[0] | .metric = "memory" | .unit = "GiB" | .cell |= sub("#.*"; "#memory") | .rule = null | .derive = null]'
 [ "$status" -lt 2 ]
 ok $? "a cell of memory in GiB"
-refused "memory in seconds" '.cases[0].cells += [.cases[0].cells[0] | .metric = "memory" | .unit = "ms" | .cell |= sub("#.*"; "#memory") | .rule = null]' '"ms" is no unit of memory, whose dimension is bytes'
+refused "memory in seconds" '.cases[0].cells += [.cases[0].cells[0] | .metric = "memory" | .unit = "ms" | .cell |= sub("#.*"; "#memory") | .rule = null]' '"ms" is not a unit of memory, whose dimension is bytes'
 
 # A unit nobody had: one line of JSON.
 jq '.units += [{"name": "molecules/s", "dimension": "rate", "kind": "molecules", "aliases": ["mol/s"]}] | .conditions += ["mood"]' $V >"$T/root/manifests/vocabulary.json"

@@ -245,7 +245,7 @@ static void a_node_by_itself(void **state UNUSED)
         enum check_verdict verdict;
         const char *found; /* NULL: whatever */
     } ROWS[] = {
-        {"", "clock", CHECK_UNKNOWN, "its date command gives no number"},
+        {"", "clock", CHECK_UNKNOWN, "its date command prints no number"},
         {"= disk.work.path /w\n= disk.work.writable 1\n= disk.work.kind tmpfs\n", "work-on-disk",
          CHECK_FAILS, "tmpfs"},
         {"= disk.work.path /w\n= disk.work.writable 0\n", "work-folder", CHECK_FAILS,

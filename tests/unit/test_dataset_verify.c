@@ -266,7 +266,7 @@ static void large_pictures(void **state)
     for (enum dataset_depth depth = DEPTH_NORMAL; depth <= DEPTH_DEEP; depth++) {
         v = verify(&b, depth);
         assert_int_equal(v.n_faults, 2);
-        has_fault(&v, FAULT_CORRUPT, "cut.jpg", "without an end marker");
+        has_fault(&v, FAULT_CORRUPT, "cut.jpg", "with no end marker");
         has_fault(&v, FAULT_CORRUPT, "wide.jpg", "expected a width of 3, found 4 x 2");
     }
     end(&b);

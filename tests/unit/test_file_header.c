@@ -59,8 +59,8 @@ static void jpeg_headers(void **state UNUSED)
     refused(file_header_jpeg, S(""), false, "first bytes of a JPEG");
     refused(file_header_jpeg, S("\x89PNG"), false, "first bytes of a JPEG, found 89 50");
     refused(file_header_jpeg, S(SOI EOI), false, "the end marker comes before the picture");
-    refused(file_header_jpeg, S(SOI SOF("\xc0") SOS DATA), false, "without an end marker");
-    refused(file_header_jpeg, S(SOI SOF("\xc0") SOS DATA "\xff"), false, "without an end marker");
+    refused(file_header_jpeg, S(SOI SOF("\xc0") SOS DATA), false, "with no end marker");
+    refused(file_header_jpeg, S(SOI SOF("\xc0") SOS DATA "\xff"), false, "with no end marker");
     refused(file_header_jpeg, S(SOI APP0), false, "ends within its markers");
     refused(file_header_jpeg, S(SOI SOF("\xc4") SOS DATA EOI), false,
             "a scan before the frame header");
@@ -128,7 +128,8 @@ static void hdf5_headers(void **state UNUSED)
     file[40] = 96;
     assert_int_equal(file_header_hdf5(file, 96, false, &header, &err), 0);
     assert_int_equal(header.width, -1);
-    refused(file_header_hdf5, file, 95, false, "says that the file ends at byte 96, it ends at 95");
+    refused(file_header_hdf5, file, 95, false,
+            "says that the file ends at byte 96, but it ends at 95");
     refused(file_header_hdf5, file, 20, false, "cut short");
     refused(file_header_hdf5, file + 1, 90, false, "the signature of HDF5");
     file[13] = 3;
@@ -142,7 +143,7 @@ static void hdf5_headers(void **state UNUSED)
     file[512 + 12 + 16] = 88;
     file[512 + 12 + 17] = 2;
     assert_int_equal(file_header_hdf5(file, 600, false, &header, &err), 0);
-    refused(file_header_hdf5, file, 599, false, "ends at byte 600, it ends at 599");
+    refused(file_header_hdf5, file, 599, false, "ends at byte 600, but it ends at 599");
 }
 
 static uint32_t masked(const void *ptr, size_t len)

@@ -194,7 +194,7 @@ static void slurms_own_lists(void **state UNUSED)
         {"n[098-101]", "n098 n099 n100 n101"},
         {"n[08-0010]", "node set \"n[08-0010]\", byte 3: both ends of \"08-0010\" need the same "
                        "number of digits"},
-        {"n[1-4/2]", "node set \"n[1-4/2]\", byte 3: Slurm's lists have no steps"},
+        {"n[1-4/2]", "node set \"n[1-4/2]\", byte 3: Slurm's lists have no /STEP"},
         {"a!b", "node set \"a!b\", byte 3: Slurm's lists have only \",\""},
         {"@g", "node set \"@g\", byte 1: expected a host name, found \"@g\""},
     };

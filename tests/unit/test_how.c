@@ -251,7 +251,7 @@ static void a_log_without_a_number_says_why(void **state UNUSED)
     assert_int_equal(how.steps.n, 0);
     made.ms[0] = NULL;
     how = how_by(&made, "\"series\": \"ips\", \"statistic\": \"mean\"");
-    assert_true(str_eq_z(how.logs[0].why, "the log is not there"));
+    assert_true(str_eq_z(how.logs[0].why, "the log is missing"));
     made.audit.note = STR_LIT("kept elsewhere");
     how = how_by(&made, "\"series\": \"ips\", \"statistic\": \"mean\"");
     assert_true(str_eq_z(how.logs[0].why, "kept elsewhere"));

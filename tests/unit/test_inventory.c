@@ -177,7 +177,7 @@ static void a_local_one_has_one_node(void **state UNUSED)
                             "], \"source\": null}",
                             &inventory, &err),
                      -1);
-    assert_non_null(strstr(err.msg, "nodes: expected one, as remote is \"local\", found 2"));
+    assert_non_null(strstr(err.msg, "nodes: expected one, because remote is \"local\", found 2"));
 }
 
 static void parts_keep_the_inventorys_order(void **state UNUSED)

@@ -310,8 +310,8 @@ static void refuses(void **state UNUSED)
     } BAD[] = {
         {"", "expected"},
         {"Segmentation fault\n", "expected"},
-        {MEMORY("1000", "100,200,9000"), "its repeats are"},
-        {MEMORY("100000000000", "1,1,1"), "no machine does"},
+        {MEMORY("1000", "100,200,9000"), "its repeats add up to"},
+        {MEMORY("100000000000", "1,1,1"), "no machine reaches"},
         {MEMORY("1000", ""), "at least one repeat"},
         {MEMORY("1000", "0"), "expected"},
         {MEMORY("1000", "-5"), "expected"},
@@ -366,7 +366,7 @@ static void refuses_limits(void **state UNUSED)
     } BAD[] = {
         {"{", "expected"},
         {"{}", "schema_version"},
-        {LIMITS("5", ""), "there is no limit of memory.triad"},
+        {LIMITS("5", ""), "there is no limit for memory.triad"},
         {LIMITS("0", ""), "deviations: expected a number over 0"},
         {LIMITS("5", "3"), "$.measures[0]"},
         {LIMITS("5", LIMIT("memory.peak", "0.1")), "there is no measure \"memory.peak\""},

@@ -135,7 +135,7 @@ static void who_does_not_know_the_token_is_turned_away(void **state UNUSED)
            "accept: Resource temporarily unavailable");
     call_and_wait(meeting);
     expect(relay_accept(meeting->listen_fd, TOKEN, &fd, &err), &err, ERR_AUTH,
-           "who connected does not know the token");
+           "the peer that connected does not know the token");
     expect(pool_wait(meeting->pool, &meeting->job, &theirs), &theirs, ERR_NET,
            "closed by the other side");
     assert_int_equal(fd, -1);
@@ -150,9 +150,10 @@ static void who_answers_and_is_no_relay_is_told_apart(void **state UNUSED)
     static const struct {
         enum err_code code;
         const char *words;
-    } EXPECTED[WAYS] = {[LIES] = {ERR_AUTH, "who answers there is no relay of this staging"},
-                        [CLOSES] = {ERR_NET, "closed by the other side"},
-                        [BREAKS_OFF] = {ERR_NET, "Connection reset by peer"}};
+    } EXPECTED[WAYS] = {
+        [LIES] = {ERR_AUTH, "the program that answers there is not a relay of this staging"},
+        [CLOSES] = {ERR_NET, "closed by the other side"},
+        [BREAKS_OFF] = {ERR_NET, "Connection reset by peer"}};
     for (int way = 0; way < WAYS; way++) {
         struct meeting *meeting = begin(net_find, "127.0.0.1", NULL, TOKEN);
         static const uint8_t lie[RELAY_NONCE_BYTES + RELAY_PROOF_BYTES];
@@ -220,7 +221,7 @@ static void what_cannot_be_sent_is_an_error_in_time(void **state UNUSED)
     struct err err = {0};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
     expect(relay_write(pair[0], bytes, sizeof(bytes), 20 * NS_PER_MS, &err), &err, ERR_NET,
-           "nothing came in time");
+           "timed out waiting for the other side");
     close(pair[1]);
     expect(relay_write(pair[0], bytes, sizeof(bytes), NS_PER_S, &err), &err, ERR_NET,
            "Broken pipe");

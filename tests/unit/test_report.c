@@ -149,7 +149,7 @@ static const struct fault FAULTS[] = {
     {"\"derive\":null", "\"derive\":{\"kind\":\"mean\",\"of\":[\"nobody\"]}",
      "derive.of[0]: no cell \"nobody\""},
     {"\"derive\":null", "\"derive\":{\"kind\":\"mean\",\"of\":[\"" ID "#throughput\"]}",
-     "goes in a circle"},
+     "it is circular"},
     {"\"logs\":{", "\"logs\":null,\"logs\":{", "duplicate key"},
     {ENV, FULL("\"image\":\"i\",\"why_not\":\"w\""), "either an image or why_not"},
     {ENV, MOUNTS("source", "https://example.org/d.git", ""), "a repository of the stack's sources"},
@@ -164,7 +164,7 @@ static const struct fault FAULTS[] = {
     {ENV, MOUNTS("source", "https://h/r", ",\"commit\":\"" COMMIT "\",\"paths\":[\"../a\"]"),
      "below the repository's top"},
     {ENV, MOUNTS("source", "https://h/r", ",\"commit\":\"" COMMIT "\",\"paths\":[\"a\",\"a/b\"]"),
-     "has it already"},
+     "already within"},
 };
 
 static void a_wrong_report_is_refused_with_its_place(void **state UNUSED)
@@ -192,9 +192,9 @@ static void ids_are_unique(void **state UNUSED)
     struct report r = {0};
     assert_int_equal(decode(&arena, REPORT(CASE(ID, ONE_CELL) "," CASE(ID, ONE_CELL)), &r, &err),
                      -1);
-    assert_non_null(strstr(err.msg, "$.cases[1]: id: a second case"));
+    assert_non_null(strstr(err.msg, "$.cases[1]: id: duplicate case"));
     assert_int_equal(decode(&arena, REPORT(CASE(ID, ONE_CELL "," ONE_CELL)), &r, &err2), -1);
-    assert_non_null(strstr(err2.msg, "cells[1].cell: a second cell"));
+    assert_non_null(strstr(err2.msg, "cells[1].cell: duplicate cell"));
 }
 
 static void derived_cells_may_not_chase_each_other(void **state UNUSED)
@@ -207,7 +207,7 @@ static void derived_cells_may_not_chase_each_other(void **state UNUSED)
 #define LINK(id, of) CELL(ID "#throughput." id, "1", "samples/s", MEAN_OF(of))
     assert_int_equal(decode(&arena, REPORT(CASE(ID, LINK("1", "2") "," LINK("2", "1"))), &r, &err),
                      -1);
-    assert_non_null(strstr(err.msg, "goes in a circle"));
+    assert_non_null(strstr(err.msg, "it is circular"));
     assert_int_equal(decode(&arena,
                             REPORT(CASE(ID, LINK("1", "2") "," CELL(ID "#throughput.2", "1",
                                                                     "samples/s", "null"))),

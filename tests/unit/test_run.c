@@ -290,7 +290,7 @@ static void plans_are_read_back_as_written(void **state UNUSED)
     assert_int_equal(json_parse(strbuf_str(&second), "plan", &wrong, &err), 0);
     root = json_root(&wrong);
     assert_int_equal(plan_decode(&root, &arena, &again, &err), -1);
-    assert_non_null(strstr(err.msg, "a rehearsal is of profile full"));
+    assert_non_null(strstr(err.msg, "a rehearsal needs profile full"));
 }
 
 /* ---- verdicts ---- */

@@ -37,13 +37,13 @@ static void test_urls(void **state UNUSED)
         {"https://user:secret@github.com/a/b", "user or password"},
         {"ext::sh -c id", "blank"},
         {"ext::sh", "expected https"},
-        {"--upload-pack=id", "no address"},
+        {"--upload-pack=id", "not the address"},
         {"/srv/r.git", "expected https"},
-        {"ftp://host/r.git", "is none"},
+        {"ftp://host/r.git", "expected https, http, git, ssh or file"},
         {"https:///r.git", "no host"},
         {"https://-oProxyCommand=id/r", "no host"},
         {"https://host/a\nb", "control"},
-        {"", "no address"},
+        {"", "not the address"},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         struct err err = {0};

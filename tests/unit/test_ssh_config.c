@@ -62,7 +62,7 @@ static const struct case_text CASES[] = {
     {"Host x\nStrictHostKeyChecking no\n", NULL, NULL, 0, NULL},
     {"Port 70000\n", NULL, NULL, 0, "f:1: "},
     {"Port\n", NULL, NULL, 0, "a value is missing"},
-    {"User \"a\n", NULL, NULL, 0, "a quote without its end"},
+    {"User \"a\n", NULL, NULL, 0, "unterminated quote"},
     {"Nonsense 1\n", NULL, NULL, 0, "unknown keyword Nonsense"},
     {"IgnoreUnknown Non*\nNonsense 1\nUser a\n", NULL, "a", 0, NULL},
     {"ForwardAgent yes\nControlMaster auto\nUser a\n", NULL, "a", 0, NULL},

@@ -13,10 +13,11 @@
 #include <unistd.h>
 
 #define STRANGERS                                                                                  \
-    64 /* connections that have not said who they are; one more pushes out the oldest */
+    64 /* connections that have not identified themselves; one more displaces the oldest */
 #define STRANGER_NS (5 * NS_PER_S)
 #define GRACE_NS                                                                                   \
-    (5 * NS_PER_S) /* that a disagreement waits for those who have not come yet, to tell them too */
+    (5 *                                                                                           \
+     NS_PER_S) /* that a disagreement waits for ranks that have not connected yet, to tell them too */
 #define MISSING_SAID 8
 
 struct host {
@@ -46,7 +47,7 @@ static void tell(int fd, int rank, const char *text)
     uint8_t bytes[WIRE_NOTE_BYTES];
     snprintf(note.text, sizeof(note.text), "%s", text);
     note_encode(&note, bytes);
-    /* A new connection has room for it; who does not read it runs into its own deadline. */
+    /* A new connection has room for it; a peer that does not read it runs into its own deadline. */
     (void)send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL);
     (void)shutdown(fd, SHUT_WR);
 }
@@ -59,7 +60,7 @@ static void disagree(struct host *host, enum err_code code, const char *text)
     }
 }
 
-/* ---- one guest that has said who it is ---- */
+/* ---- one identified guest ---- */
 
 static void seat(struct host *host, struct guest *stranger)
 {
@@ -176,7 +177,7 @@ static void list_missing(const struct host *host, struct strbuf *list)
     }
 }
 
-/* A rank that leaves before all are there will not come back: its job is over. Beyond its hello it has nothing to say. */
+/* A rank that leaves before all are present will not come back: its job is over. After its hello it sends nothing. */
 static void look_after(struct host *host, struct guest *guest)
 {
     char byte;

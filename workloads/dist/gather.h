@@ -25,11 +25,11 @@ static inline void gathered_cleanup(struct gathered *all)
     gathered_release(all);
 }
 
-/* All ranks there and of one mind, or an error that every one of them has been told. */
+/* All ranks present and in agreement, or an error that all of them have been told. */
 MUST_CHECK int gather(struct gathered *ret_all, int listener, const struct hello *own,
                       const struct wait *wait, struct err *err);
 
-/* The end, and why, to every rank that is there. */
+/* Tells every present rank the end and its reason. */
 void gathered_tell(const struct gathered *all, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This process as one of a job's ranks: the rendezvous, the watch over who lives, and the communicator. A job of one rank is
+/* This process as one of a job's ranks: the rendezvous, the watch for dead ranks, and the communicator. A job of one rank is
    a job too and touches no network. Must not be moved once it is open. */
 #ifndef DIST_JOB_H
 #define DIST_JOB_H
@@ -9,7 +9,7 @@
 #include "dist/ring.h"
 
 #define JOB_STALLS_A_TIMEOUT                                                                       \
-    20 /* a rank that beats but does not come to an operation gets as many time-outs */
+    20 /* time-outs granted to a rank that beats but does not enter an operation */
 
 struct job_opts {
     const struct ranks *ranks; /* borrowed */
@@ -32,25 +32,26 @@ struct job {
     bool ends_alike; /* job_ends_alike */
 };
 
-/* Returns when every rank is there and has heard from its neighbours. */
+/* Returns when every rank is present and connected to its neighbours. */
 MUST_CHECK int job_open(struct job *job, const struct job_opts *opts, struct err *err);
 
-/* From here on the data of the ranks lies on CUDA devices, which `gpu` tells apart. After a failure, as after any of an open job,
-   job_fail and job_close. The process has chosen its device. */
+/* From here on the ranks' data is on CUDA devices, identified by `gpu`. After a failure, as after any of an open job, job_fail
+   and job_close. The process has chosen its device. */
 MUST_CHECK int job_use_cuda(struct job *job, const char *gpu, const struct job_opts *opts,
                             struct err *err);
 
-/* This rank cannot go on: tells the others why, unless it is from them that it comes, or all end alike. */
+/* This rank cannot go on: tells the others why, unless the failure comes from them, or all ranks fail alike. */
 void job_fail(struct job *job, const char *why);
 
-/* What ends this rank is in numbers that all ranks have: each finds it by itself and ends with the same words. So nobody is told:
-   a verdict would overtake the numbers, and who hears it first would end otherwise than who sees them first. */
+/* What ends this rank is in numbers that all ranks have: each finds it by itself and ends with the same message. So nobody is
+   told: a verdict could overtake the numbers, and ranks that receive it first would end differently from those that see the
+   numbers first. */
 void job_ends_alike(struct job *job);
 
 /* After a failure: devices no longer wait for other ranks, so that their memory can be freed. */
 void job_abort(struct job *job);
 
-/* In peace waits for the others, for seconds at most. */
+/* Without a failure, waits for the others, for seconds at most. */
 void job_close(struct job *job);
 static inline void job_cleanup(struct job *job)
 {

@@ -32,7 +32,8 @@ static void nap(void)
 
 /* ---- failures ---- */
 
-/* NCCL sees that a connection broke, not who is gone: the watch may know in a moment. Else it is this rank's own. */
+/* NCCL sees that a connection broke, not which rank is gone: the watch may know shortly. Else the failure is this
+   rank's own. */
 static int broken(struct nccl *nccl, ncclResult_t status, const char *what, struct err *err)
 {
     char text[WIRE_TEXT_MAX - 32];
@@ -82,7 +83,7 @@ static int check(void *self, int64_t waited_ns, struct err *err)
     return 0;
 }
 
-/* What a call that does not block has begun. Nothing may be enqueued behind it before it is done. */
+/* Waits for what a non-blocking call has started. Nothing may be enqueued after it before it is done. */
 static int settle(struct nccl *nccl, ncclResult_t status, const char *what, int64_t limit_ns,
                   struct err *err)
 {
@@ -164,7 +165,7 @@ static void *abort_comm(void *arg)
     return NULL;
 }
 
-/* Why it ends was said before: a library that does not let go must not keep a dead rank alive. */
+/* The reason was reported before: a hanging library must not keep a dead rank alive. */
 static void abort_it(void *self)
 {
     struct nccl *nccl = self;
@@ -185,7 +186,7 @@ static void abort_it(void *self)
     }
 }
 
-/* All has been said and done: a failure here takes nothing away. */
+/* Everything is done: a failure here loses nothing. */
 static void part(struct nccl *nccl)
 {
     int64_t end_ns = sock_now_ns() + FINALIZE_NS;
@@ -218,7 +219,7 @@ void nccl_close(struct nccl *nccl, struct comm *comm)
 
 /* ---- the beginning ---- */
 
-/* What ranks tell each other before they meet. */
+/* What ranks exchange before the rendezvous of NCCL. */
 struct card {
     char gpu[NCCL_GPU_MAX];
     int32_t version; /* of the library; 0: the rank has none that it can use */
@@ -253,7 +254,7 @@ static int compare(const struct card *cards, int n, bool *ret_is_alike, struct e
     return 0;
 }
 
-/* A rank without the library says so here too, so that all end alike, whoever is first; *missing then is its own reason. */
+/* A rank without the library reports that here too, so that all end alike; *missing then is its own reason. */
 static int introduce(const struct nccl *nccl, struct comm *comm, const struct err *missing,
                      bool *ret_is_alike, struct err *err)
 {

@@ -21,11 +21,13 @@ struct nccl_opts {
     int64_t stall_ns;                  /* that the host waits for its device at most */
 };
 
-/* comm is the ring's and gets what devices need. *ret_is_alike: all ranks have found the same and end by themselves. */
+/* comm is the ring's and gets what devices need. *ret_is_alike: all ranks have found the same error and end by
+   themselves. */
 MUST_CHECK int nccl_open(struct nccl **ret_nccl, struct comm *comm, const struct nccl_opts *opts,
                          bool *ret_is_alike, struct err *err);
 
-/* In peace waits for what is under way, for seconds at most; after a failure, or where that is too long, aborts. NULL is nothing. */
+/* Without a failure, waits for pending operations, for seconds at most; after one, or if that takes too long, aborts. NULL does
+   nothing. */
 void nccl_close(struct nccl *nccl, struct comm *comm);
 
 #endif

@@ -20,8 +20,8 @@ struct ranks {
 
 typedef const char *(*ranks_env_fn)(void *ctx, const char *name); /* NULL: not set */
 
-/* Whole and free of contradictions, or an error that names the variables. Where is_alone, for what asks no other rank
-   anything: nothing is said of addresses, and a WORLD_SIZE without a RANK is rank 0. */
+/* Whole and free of contradictions, or an error that names the variables. With is_alone, for uses without other ranks:
+   addresses are not checked, and a WORLD_SIZE without a RANK is rank 0. */
 MUST_CHECK int ranks_read(ranks_env_fn env, void *ctx, bool is_alone, struct ranks *ret_ranks,
                           struct err *err);
 

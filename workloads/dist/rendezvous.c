@@ -14,7 +14,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* ---- what both sides say ---- */
+/* ---- both sides ---- */
 
 static int fill_hello(const struct rendezvous_opts *opts, int ring_port, struct hello *ret_hello,
                       struct err *err)
@@ -38,7 +38,7 @@ static int fill_hello(const struct rendezvous_opts *opts, int ring_port, struct 
     return 0;
 }
 
-/* Where all ranks are on this machine nobody else can come near. */
+/* If all ranks are on this machine nobody else can connect. */
 static const char *bind_host(const struct rendezvous_opts *opts)
 {
     const char *host = opts->ranks->master_addr;
@@ -71,7 +71,8 @@ static int read_welcome(int fd, const struct rendezvous_opts *opts, struct note 
     return 0;
 }
 
-/* One connection, one hello. A rank 0 that hangs up without a word was another job's last one: ERR_NET, to be tried again. */
+/* One connection, one hello. A rank 0 that hangs up without an answer belonged to another job that has ended: ERR_NET, to be
+   retried. */
 static int greet(const struct rendezvous_opts *opts, const struct hello *hello, int *ret_fd,
                  struct note *ret_note, struct err *err)
 {
@@ -117,8 +118,8 @@ static int join(const struct rendezvous_opts *opts, const struct hello *hello,
 
 /* ---- rank 0 ---- */
 
-/* The address at which rank `from` reaches rank `to`: what `to` has named, else what rank 0 sees of it. Rank 0 itself, and who
-   reached it by loopback and so lives next to it, are where `from` found rank 0. */
+/* The address at which rank `from` reaches rank `to`: the one that `to` has named, else the one that rank 0 sees. Rank 0
+   itself, and ranks that reached it by loopback and so share its machine, are where `from` found rank 0. */
 static int address_of(const struct gathered *all, const struct hello *own, int from, int to,
                       char *ret_host, struct err *err)
 {
@@ -238,7 +239,7 @@ static bool is_from_before(const struct ring_making *making, const uint8_t *byte
 }
 
 #define CALLERS                                                                                    \
-    8 /* that may be in the middle of their first words; one more pushes out the oldest */
+    8 /* that may be in the middle of their first message; one more displaces the oldest */
 
 struct caller {
     int fd;
@@ -246,7 +247,7 @@ struct caller {
     size_t len;
 };
 
-/* Reads what has come. True: it is the rank before. Strangers are closed. */
+/* Reads what has arrived. True: it is the rank before. Other connections are closed. */
 static bool hear(const struct ring_making *making, struct caller *caller)
 {
     ssize_t n =

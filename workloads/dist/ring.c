@@ -48,7 +48,7 @@ static void add_block(struct exchange *x, const uint8_t *block, int64_t bytes)
     x->in_done += bytes;
 }
 
-/* ---- how it fails ---- */
+/* ---- failures ---- */
 
 static int before(const struct ring *ring)
 {
@@ -260,7 +260,7 @@ static int all_gather(void *self, void *data, int64_t bytes, struct err *err)
     return 0;
 }
 
-/* Handed on block by block: the last rank has it soon after the second. */
+/* Passed on block by block: the last rank has it soon after the second. */
 static int broadcast(void *self, void *data, int64_t bytes, int root, struct err *err)
 {
     struct ring *ring = self;

@@ -155,7 +155,7 @@ int sock_listen(const char *host, int port, int *ret_fd, struct err *err)
 int sock_accept(int listen_fd, int *ret_fd, struct err *err)
 {
     *ret_fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    /* A guest that has gone again is no error of ours. */
+    /* A guest that has left again is not an error of ours. */
     bool is_nothing = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ||
                       errno == ECONNABORTED || errno == EPROTO || errno == ENETDOWN ||
                       errno == EHOSTUNREACH || errno == ENETUNREACH || errno == EHOSTDOWN ||
@@ -171,7 +171,7 @@ int sock_accept(int listen_fd, int *ret_fd, struct err *err)
 
 /* ---- connecting ---- */
 
-/* A free port of the own machine may be given to the very socket that tries it: it then answers itself. */
+/* A free port of this machine may be assigned to the very socket that tries it: it then connects to itself. */
 static bool is_own_echo(int fd)
 {
     struct sockaddr_storage own = {0};
@@ -226,7 +226,7 @@ static int try_host(const char *host, int port, const struct wait *wait, int *re
     struct addrinfo *list = NULL;
     int status = resolve(host, port, &list);
     if (status == EAI_AGAIN) {
-        errno = EHOSTUNREACH; /* a name server that is not there yet */
+        errno = EHOSTUNREACH; /* a name server that is not up yet */
         return 1;
     }
     if (status != 0) {
@@ -356,7 +356,7 @@ int sock_own_port(int fd)
     if (getsockname(fd, (struct sockaddr *)&store, &size) < 0) {
         return 0;
     }
-    /* The port stands at the same place in both families. */
+    /* The port is at the same offset in both families. */
     struct sockaddr_in four;
     memcpy(&four, &store, sizeof(four));
     return ntohs(four.sin_port);

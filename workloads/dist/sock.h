@@ -25,7 +25,7 @@ int sock_poll_ms(int64_t deadline_ns, int max_ms);
 /* Listens at host and port (0: any free one); host NULL is every address of the machine, IPv4 and IPv6. */
 MUST_CHECK int sock_listen(const char *host, int port, int *ret_fd, struct err *err);
 
-/* Tries all addresses of the host again and again until one answers, or the deadline. */
+/* Tries all addresses of the host repeatedly until one answers, or the deadline. */
 MUST_CHECK int sock_connect(const char *host, int port, const struct wait *wait, int *ret_fd,
                             struct err *err);
 
@@ -37,10 +37,10 @@ MUST_CHECK int sock_send_all(int fd, const void *ptr, size_t len, const struct w
 MUST_CHECK int sock_recv_all(int fd, void *ptr, size_t len, const struct wait *wait,
                              struct err *err);
 
-/* "10.11.0.2" of either end, IPv4 in IPv6 unwrapped; false where it cannot be said. ret_text has SOCK_NAME_MAX bytes. */
+/* "10.11.0.2" of either end, IPv4 in IPv6 unwrapped; false if unknown. ret_text has SOCK_NAME_MAX bytes. */
 bool sock_peer_host(int fd, char *ret_text);
 bool sock_own_host(int fd, char *ret_text);
-int sock_own_port(int fd); /* 0 where it cannot be said */
+int sock_own_port(int fd); /* 0 if unknown */
 
 /* True for 127.x.x.x, ::1 and localhost. */
 bool sock_is_loopback(const char *host);

@@ -18,7 +18,7 @@
 #define BEAT_NS_MAX     NS_PER_S
 #define VERDICT_NS      (4 * NS_PER_S) /* that a report waits for the verdict on it */
 #define GOODBYE_NS      (5 * NS_PER_S)
-#define TELL_NS         (2 * NS_PER_S) /* that rank 0 waits for all to have read the verdict */
+#define TELL_NS         (2 * NS_PER_S) /* that rank 0 waits until all have read the verdict */
 #define OUT_NOTES       4
 
 /* The other end of one connection. Only the thread touches it. */
@@ -29,7 +29,7 @@ struct peer {
     size_t in_len;
     uint8_t out[OUT_NOTES * WIRE_NOTE_BYTES];
     size_t out_len;
-    int64_t heard_ns; /* when it last said anything */
+    int64_t heard_ns; /* when it last sent anything */
     uint64_t number;  /* operations it has begun */
     int64_t moved_ns; /* when that last changed */
     bool has_said_bye;
@@ -67,7 +67,7 @@ static void send_note(struct peer *peer, const struct note *note)
     }
 }
 
-/* The first one stays. Rank 0 tells all, the one it is about too: that one may be frozen and not dead. */
+/* The first verdict stays. Rank 0 tells all, including the accused one, which may be frozen and not dead. */
 static void settle(struct watch *watch, const struct note *found)
 {
     bool is_new = false;
@@ -85,7 +85,7 @@ static void settle(struct watch *watch, const struct note *found)
         ssize_t n = write(watch->event, &one, sizeof(one));
         ASSERT(n == (ssize_t)sizeof(one)); /* the counter is far from full */
     }
-    /* A frozen rank 0 that wakes up again learns from the others that they have given it up. */
+    /* A frozen rank 0 that wakes up learns from the others that they have given it up. */
     bool is_told = watch->opts.rank == 0 || found->rank == 0;
     for (int i = 0; i < watch->n_peers && is_new && is_told; i++) {
         send_note(&watch->peers[i], &watch->verdict);
@@ -185,7 +185,7 @@ static void flush(struct peer *peer)
     }
 }
 
-/* A beat is left out where older words still wait. */
+/* A beat is left out if older messages still wait. */
 static void beat(struct watch *watch, int64_t now_ns)
 {
     const struct note note = {
@@ -217,7 +217,7 @@ static void judge_silence(struct watch *watch, int64_t now_ns)
     }
 }
 
-/* Alive, but others wait for it in an operation that it does not come to. */
+/* Alive, but others wait for it in an operation that it does not enter. */
 static void judge_stall(struct watch *watch, int64_t now_ns)
 {
     uint64_t most = atomic_load(&watch->number);
@@ -239,7 +239,7 @@ static void judge_stall(struct watch *watch, int64_t now_ns)
 
 /* ---- the thread ---- */
 
-/* The computing thread's words. True if it wants to end. */
+/* Messages of the computing thread. True if it wants to end. */
 static bool take_orders(struct watch *watch)
 {
     struct note report = {.kind = NOTE_REPORT};
@@ -276,7 +276,7 @@ static void turn(struct watch *watch, int max_ms)
         0) {
         return;
     }
-    /* Reading comes before judging: who was frozen itself then finds what was sent meanwhile. */
+    /* Reading comes before judging: a thread that was itself frozen then finds what was sent meanwhile. */
     for (int i = 0; i < watch->n_peers; i++) {
         take_all(watch, &watch->peers[i]);
     }
@@ -310,7 +310,7 @@ static void say_bye(struct watch *watch)
     watch->has_sent_bye = true;
 }
 
-/* Rank 0 answers when it has heard all, so that no end looks like a death to anybody. */
+/* Rank 0 answers once it has heard from all, so that no end looks like a death. */
 static void part(struct watch *watch)
 {
     int64_t end_ns = sock_now_ns() + GOODBYE_NS;
@@ -327,7 +327,7 @@ static void part(struct watch *watch)
     }
 }
 
-/* What still waits goes out; rank 0 then waits for the others to hang up, because a closed connection takes unread words along. */
+/* Sends what still waits; rank 0 then waits for the others to hang up, because closing a connection discards unread messages. */
 static void tell(struct watch *watch)
 {
     int64_t end_ns = sock_now_ns() + TELL_NS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is still alive: one thread beside the computing one, which owns the connections between rank 0 and every other rank. Each
-   end sends a beat about every quarter of the time-out. Rank 0 is the judge: it sees a connection that closes, a rank that is
-   silent for longer than the time-out, or one that is alive but far behind, hears what others report, and tells all one
-   verdict; where rank 0 itself is gone, each rank knows by its own connection. The first verdict stays. */
+/* Watches which ranks are alive: one thread beside the computing one, which owns the connections between rank 0 and every other
+   rank. Each end sends a beat about every quarter of the time-out. Rank 0 is the judge: it sees a connection that closes, a
+   rank that is silent for longer than the time-out, or one that is alive but far behind, hears what others report, and tells
+   all one verdict; where rank 0 itself is gone, each rank knows by its own connection. The first verdict stays. */
 #ifndef DIST_WATCH_H
 #define DIST_WATCH_H
 
@@ -30,15 +30,15 @@ MUST_CHECK int watch_check(struct watch *watch, struct err *err);
 /* The computing thread has begun one more operation. */
 void watch_count(struct watch *watch);
 
-/* Something is wrong with `rank` (or with oneself): tells rank 0 and waits, for seconds at most, for the verdict, which need
-   not be the same: who sees a broken connection may see only the second to fall. */
+/* Something is wrong with `rank` (or with oneself): tells rank 0 and waits, for seconds at most, for the verdict, which may
+   name another rank: a broken connection may belong to the second rank to fail. */
 void watch_tell(struct watch *watch, int rank, const char *text);
 
 /* The same, and -1 with the verdict or, if none came, with the suspicion itself. */
 MUST_CHECK int watch_report(struct watch *watch, int rank, const char *text, struct err *err);
 
-/* In peace: says so to all and waits, for seconds at most, until they have. After a verdict: makes sure that it is told. Ends the
-   thread and closes the connections. NULL is nothing. */
+/* Without a verdict: announces the end to all and waits, for seconds at most, until they have done so, too. After a verdict:
+   makes sure that it is delivered. Ends the thread and closes the connections. NULL does nothing. */
 void watch_close(struct watch *watch);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks say to each other beside the data: two messages of fixed size. Bytes from outside are checked against every rule
-   before a field is believed. Pure: buffers in, values out. Integers are little endian, text is printable ASCII padded with NUL. */
+/* What ranks exchange apart from the data: two messages of fixed size. Bytes from outside are fully checked before a field is used.
+   Pure: buffers in, values out. Integers are little endian, text is printable ASCII padded with NUL. */
 #ifndef DIST_WIRE_H
 #define DIST_WIRE_H
 
@@ -59,8 +59,8 @@ bool hello_may_be(const uint8_t *bytes, size_t len);
 void note_encode(const struct note *note, uint8_t *ret_bytes);
 MUST_CHECK int note_decode(const uint8_t *bytes, struct note *ret_note, struct err *err);
 
-/* What two ranks disagree about, "" for nothing: "rank 1 has batch=4, rank 0 batch=2". Versions first, then sizes, then the
-   first fact that differs. ret_text has WIRE_TEXT_MAX bytes. The tokens are not looked at: another job is not a disagreement. */
+/* What two ranks disagree about, "" if nothing: "rank 1 has batch=4, rank 0 batch=2". Versions first, then sizes, then the first
+   fact that differs. ret_text has WIRE_TEXT_MAX bytes. The tokens are not looked at: another job is not a disagreement. */
 void hello_compare(const struct hello *mine, const struct hello *theirs, char *ret_text);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The models there are. A model is one file with one build function that writes its graph straight down. */
+/* The available models. A model is one file with one build function that writes its graph straight down. */
 #ifndef MODELS_MODEL_H
 #define MODELS_MODEL_H
 
 #include "graph/graph.h"
 
-/* What a network is fed with: "input" and "labels", or the inputs of models/tokens.h. */
+/* The inputs of a network: "input" and "labels", or the inputs of models/tokens.h. */
 enum model_kind { MODEL_IMAGES, MODEL_TOKENS };
 
 struct model_opts {
@@ -34,7 +34,7 @@ extern const struct model model_hrnet_w18;
 extern const struct model model_deeplabv3p;
 extern const struct model model_deeplabv3p_mmseg;
 extern const struct model model_bert_base;
-extern const struct model model_bert_tiny; /* the same in small: for tests */
+extern const struct model model_bert_tiny; /* the same in a small size, for tests */
 
 /* NULL if there is none of that name. */
 const struct model *model_find(const char *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the segmentation networks share. */
+/* Shared by the segmentation networks. */
 #ifndef MODELS_SEGMENT_H
 #define MODELS_SEGMENT_H
 
@@ -18,7 +18,7 @@ int segment_resize_like(struct graph *graph, int x, int like);
 /* logits (N, C, h, w) to the image's size, and the loss over labelled pixels; the graph's outputs "logits" and "loss". */
 void segment_loss(struct graph *graph, int logits, int labels, const struct model_opts *opts);
 
-/* The same for a head that only training has: weight times its loss is added, nothing is given out. */
+/* The same for a head that only training has: weight times its loss is added, without outputs. */
 void segment_auxiliary_loss(struct graph *graph, int logits, int labels,
                             const struct model_opts *opts, double weight);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What networks of token sequences are fed with: six int64 inputs, in the order in which a packed sample has them (data/shard.h).
-   N sequences of S tokens, P of them to be predicted; a prediction that is not used is position 0, id 0. */
+/* The inputs of networks for token sequences: six int64 inputs, in the order in which a packed sample has them (data/shard.h). N
+   sequences of S tokens, P of them to be predicted; a prediction that is not used is position 0, id 0. */
 #ifndef MODELS_TOKENS_H
 #define MODELS_TOKENS_H
 
