@@ -77,7 +77,7 @@ static int read_all(const struct json *root, struct arena *arena, struct bench_l
     }
     for (size_t idx = 0; idx < BENCH_MEASURES; idx++) {
         if (!seen[idx]) {
-            return json_fail(&list, err, "there is no limit of %s", BENCH_MEASURE[idx].id);
+            return json_fail(&list, err, "there is no limit for %s", BENCH_MEASURE[idx].id);
         }
     }
     *limits = raw->limits;
