@@ -94,7 +94,7 @@ if rank == 0:
 EOT
     port=$(free_port)
     rank() { # RANK
-        env PYTHONPATH="$O/ngc-pytorch" REPERF_DEVICE=cpu NPROC_PER_NODE=2 RANK="$1" WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" OMP_NUM_THREADS=1 \
+        env PYTHONPATH="$O/ngc-pytorch:$O/dllogger" REPERF_DEVICE=cpu NPROC_PER_NODE=2 RANK="$1" WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" OMP_NUM_THREADS=1 \
             REPORT="$T/report.json" timeout 100 /usr/bin/python3 "$T/main.py" 2>"$T/rank-$1.err"
     }
     rank 1 >"$T/rank-1" &
