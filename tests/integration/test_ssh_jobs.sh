@@ -127,7 +127,7 @@ start_sshd a || exit 1
 
 # ---- silence ----
 kill -STOP "${ssh_pid[a]}"
-gives 6 'no SSH handshake came within 0.5 s' "a server that accepts and says nothing" connect_ms=500 outage_ms=600 127.0.0.1 exec true
+gives 6 'there was no SSH handshake within 0.5 s' "a server that accepts and says nothing" connect_ms=500 outage_ms=600 127.0.0.1 exec true
 kill -CONT "${ssh_pid[a]}"
 cat - "$T/ssh/config" >"$T/ssh/alive" <<<'ServerAliveInterval 2
 ServerAliveCountMax 2'

@@ -60,7 +60,7 @@ for f in paddleseg marked; do
     is "$(two $f "" "${own[*]}" | judged $f first-run)" "exact partial  gpus+nodes+precision+batch+model" "$f: not by the one after it"
     is "$(two $f "" "${own[*]}" | judged $f last-run)" "exact full  " "$f: which proves its own"
 done
-like "$(two paddleseg "${own[*]}" "" | judged paddleseg last-run >/dev/null && jq -r '.reports[0].cells[0].unproven[0].why' "$T/out")" 'the log states how many GPUs there are, but not of this run' "and it is said why"
+like "$(two paddleseg "${own[*]}" "" | judged paddleseg last-run >/dev/null && jq -r '.reports[0].cells[0].unproven[0].why' "$T/out")" 'the log states how many GPUs there are, but not for this run' "and it is said why"
 is "$( (head_of "${own[@]}" && mark marked && steps 10 20 30 40 50 60 70 80 && head_of 1 8 fp32 HRNet_W18 && mark marked && run) | judged marked last-run)" "differs contradicted gpus " "a header before the mark is of the run that the mark begins"
 
 # A second header and no sign of a second run: named, and no proof in full.
