@@ -108,10 +108,8 @@ enum gate gate_of(const struct compare *compare, const struct cell_result *a,
     return c.high < -share ? GATE_SLOWER : GATE_WITHIN;
 }
 
-/* The cells of both runs, those of A first; NULL after the last. */
-static const struct cell_result *gate_next(const struct compare *c, size_t *at,
-                                           const struct cell_result **ret_a,
-                                           const struct cell_result **ret_b)
+bool compare_next(const struct compare *c, size_t *at, const struct cell_result **ret_a,
+                  const struct cell_result **ret_b)
 {
     while (*at < c->a.result.n_cells + c->b.result.n_cells) {
         bool is_of_a = *at < c->a.result.n_cells;
@@ -121,10 +119,10 @@ static const struct cell_result *gate_next(const struct compare *c, size_t *at,
         *ret_a = compare_find(&c->a, cell->of_case->id);
         *ret_b = compare_find(&c->b, cell->of_case->id);
         if (is_of_a || !*ret_a) {
-            return cell;
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
 enum gate gate_of_runs(const struct compare *c)
@@ -133,7 +131,7 @@ enum gate gate_of_runs(const struct compare *c)
     const struct cell_result *b;
     enum gate worst = GATE_WITHIN;
     size_t n = 0;
-    for (size_t at = 0; gate_next(c, &at, &a, &b);) {
+    for (size_t at = 0; compare_next(c, &at, &a, &b);) {
         enum gate gate = gate_of(c, a, b);
         worst = gate > worst ? gate : worst;
         n++;
@@ -181,7 +179,7 @@ int gate_run(const struct compare *c)
     size_t n[GATE_MISSING + 1] = {0};
     size_t n_values = 0;
     bool is_passed = true;
-    for (size_t at = 0; gate_next(c, &at, &a, &b);) {
+    for (size_t at = 0; compare_next(c, &at, &a, &b);) {
         enum gate gate = gate_of(c, a, b);
         struct compare_change change = compare_change_of(c, a, b);
         say(c, a, b, gate);

@@ -44,6 +44,9 @@ struct compare {
 
 /* NULL where the run has no such case. */
 const struct cell_result *compare_find(const struct run_view *view, struct str case_id);
+/* The rows of a comparison: the cells of both runs, those of A first; NULL where one has none. Begin with *at 0; false after the last. */
+bool compare_next(const struct compare *c, size_t *at, const struct cell_result **ret_a,
+                  const struct cell_result **ret_b);
 
 /* Compares a cell of B with that of A; either may be NULL. */
 struct compare_change {

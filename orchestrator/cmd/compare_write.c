@@ -68,17 +68,12 @@ static void fill_tables(const struct compare *c, struct table *cells, struct tab
         {"95 % interval", true}, {"repeats", false}, {"verdict A", false}, {"verdict B", false}};
     static const struct table_column CHANGES[] = {
         {"matters", false}, {"what differs", false}, {"A", false}, {"B", false}};
+    const struct cell_result *a;
+    const struct cell_result *b;
     table_init(cells, CELLS, ARRAY_LEN(CELLS));
     table_init(changes, CHANGES, ARRAY_LEN(CHANGES));
-    for (size_t idx = 0; idx < c->a.result.n_cells; idx++) {
-        const struct cell_result *a = &c->a.result.cells[idx];
-        add_row(cells, c, a, compare_find(&c->b, a->of_case->id));
-    }
-    for (size_t idx = 0; idx < c->b.result.n_cells; idx++) {
-        const struct cell_result *b = &c->b.result.cells[idx];
-        if (!compare_find(&c->a, b->of_case->id)) {
-            add_row(cells, c, NULL, b);
-        }
+    for (size_t at = 0; compare_next(c, &at, &a, &b);) {
+        add_row(cells, c, a, b);
     }
     for (size_t idx = 0; idx < c->changes.n; idx++) {
         const struct change *change = &c->changes.items[idx];
@@ -199,16 +194,11 @@ void compare_csv(const struct compare *c, struct strbuf *out)
         {"n_b", true},      {"std_b", true},      {"verdict_b", false},  {"outliers_b", false},
         {"rel_diff", true}, {"ci95_low", true},   {"ci95_high", true},   {"gate", false}};
     CLEANUP(table) struct table table;
+    const struct cell_result *a;
+    const struct cell_result *b;
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
-    for (size_t idx = 0; idx < c->a.result.n_cells; idx++) {
-        const struct cell_result *a = &c->a.result.cells[idx];
-        add_csv_row(&table, c, a, compare_find(&c->b, a->of_case->id));
-    }
-    for (size_t idx = 0; idx < c->b.result.n_cells; idx++) {
-        const struct cell_result *b = &c->b.result.cells[idx];
-        if (!compare_find(&c->a, b->of_case->id)) {
-            add_csv_row(&table, c, NULL, b);
-        }
+    for (size_t at = 0; compare_next(c, &at, &a, &b);) {
+        add_csv_row(&table, c, a, b);
     }
     table_render_csv(&table, out);
 }
@@ -274,6 +264,8 @@ static void write_json_run(struct json_out *json, const char *key, const struct 
 void compare_json(const struct compare *c, struct strbuf *out)
 {
     struct json_out json;
+    const struct cell_result *a;
+    const struct cell_result *b;
     jw_begin(&json, out, false);
     jw_object(&json, NULL);
     jw_i64(&json, "schema_version", 1);
@@ -286,15 +278,8 @@ void compare_json(const struct compare *c, struct strbuf *out)
         jw_end_object(&json);
     }
     jw_array(&json, "cells");
-    for (size_t idx = 0; idx < c->a.result.n_cells; idx++) {
-        const struct cell_result *a = &c->a.result.cells[idx];
-        write_json_cell(&json, c, a, compare_find(&c->b, a->of_case->id));
-    }
-    for (size_t idx = 0; idx < c->b.result.n_cells; idx++) {
-        const struct cell_result *b = &c->b.result.cells[idx];
-        if (!compare_find(&c->a, b->of_case->id)) {
-            write_json_cell(&json, c, NULL, b);
-        }
+    for (size_t at = 0; compare_next(c, &at, &a, &b);) {
+        write_json_cell(&json, c, a, b);
     }
     jw_end_array(&json);
     jw_array(&json, "differences");
