@@ -6,18 +6,17 @@
 #include "node/facts.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cpus.h"
 #include "base/vec.h"
 #include "node/tool.h"
 
 #define PROC_MAX    (64u << 20) /* /proc/cpuinfo of the largest machines is some MB */
-#define CPUS_MAX    16384
 #define CPU         "/sys/devices/system/cpu"
 #define SPACE_LIMIT (10 * NS_PER_S)
 
@@ -128,16 +127,6 @@ static void say_count(struct facts *facts, const char *key, size_t n, const char
     }
 }
 
-/* The number of processors that this process may run on. */
-static size_t usable_cpus(void)
-{
-    cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
-    size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
-    size_t n = set && sched_getaffinity(0, size, set) == 0 ? (size_t)CPU_COUNT_S(size, set) : 0;
-    CPU_FREE(set);
-    return n;
-}
-
 static void say_clocks(struct facts *facts)
 {
     struct fs_names names = facts_names(facts, CPU, "cpu");
@@ -192,7 +181,7 @@ static void say_cpus(struct facts *facts)
     say_count(facts, "cpu.cores", cpus.cores.n, "not in /proc/cpuinfo");
     VEC_RELEASE(&cpus.packages);
     VEC_RELEASE(&cpus.cores);
-    say_count(facts, "cpu.usable", usable_cpus(), "the kernel does not say");
+    say_count(facts, "cpu.usable", cpus_usable(), "the kernel does not say");
     say_clocks(facts);
     say_count(facts, "cpu.numa_nodes", n_numbered(facts, "/sys/devices/system/node", "node"),
               "no /sys/devices/system/node");

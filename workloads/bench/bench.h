@@ -70,6 +70,8 @@ struct bench_times bench_times_of(struct arena *arena, const struct bench *bench
                                   const struct rival *rival);
 /* The value below which the share q lies; n above 0. */
 double bench_quantile(const struct bench_times *times, double q);
+/* Sorts them; n above 0. */
+double bench_median(double *values, int64_t n);
 
 /* ---- what reperf-bench does ---- */
 

@@ -40,6 +40,19 @@ double bench_quantile(const struct bench_times *times, double q)
     return (double)times->ns[below] * (1.0 - share) + (double)times->ns[above] * share;
 }
 
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_median(double *values, int64_t n)
+{
+    qsort(values, (size_t)n, sizeof(*values), ascending);
+    return (values[(n - 1) / 2] + values[n / 2]) / 2.0;
+}
+
 /* 0 where it has no number. */
 static double median_of(const struct bench *bench, const struct bench_program *program)
 {

@@ -108,7 +108,7 @@ static int look_at(struct worker *w, const void *place, enum dtype dtype, int64_
     return w->cuda.err.code == ERR_NONE ? 0 : said(w, err);
 }
 
-/* ---- a copy on the GPU ---- */
+/* ---- a copy on the GPU, and what it shares with sums ---- */
 
 static void copy(struct worker *w, void *to, const void *from, int64_t bytes)
 {
@@ -117,9 +117,10 @@ static void copy(struct worker *w, void *to, const void *from, int64_t bytes)
             "copy on the device");
 }
 
-static int prepare_copy(struct worker *w, int64_t *ret_work, struct err *err)
+/* Two places of so many bytes. Element i of the first is `first` more than `step` times its number in the pattern, which is repeated. */
+static int take_both(struct worker *w, int64_t bytes, float first, float step, struct err *err)
 {
-    w->bytes = least(COPY_BYTES, memory_of(w) / 2) / EDGE_STEP * EDGE_STEP;
+    w->bytes = bytes;
     w->from = take(w, w->bytes, err);
     w->to = w->from ? take(w, w->bytes, err) : NULL;
     if (!w->to) {
@@ -129,34 +130,49 @@ static int prepare_copy(struct worker *w, int64_t *ret_work, struct err *err)
     const struct tensor_desc desc = {.shape = SHAPE(n), .dtype = DT_F32};
     CLEANUP(free) float *pattern = xcalloc((size_t)n, sizeof(*pattern));
     for (int64_t i = 0; i < n; i++) {
-        pattern[i] = (float)i;
+        pattern[i] = first + step * (float)i;
     }
     w->backend.upload(w->backend.self, &desc, pattern, w->from);
     for (int64_t done = n * (int64_t)sizeof(float); done < w->bytes; done *= 2) {
         copy(w, (char *)w->from + done, w->from, least(done, w->bytes - done));
     }
-    *ret_work = 2 * w->bytes;
     return 0;
 }
 
-static int check_copy(struct worker *w, struct err *err)
+/* Of what has come out, at the beginning, in the middle and at the end. */
+static int check_pattern(struct worker *w, float first, float step, const char *what,
+                         struct err *err)
 {
     CLEANUP(free) float *found = xcalloc(LOOK_MAX, sizeof(*found));
     int64_t n_all = w->bytes / (int64_t)sizeof(float);
     int64_t n = least(LOOK_MAX, n_all);
+    int64_t length = pattern_length(w);
     for (int64_t at = 0; at < N_LOOKS; at++) {
-        int64_t first = (n_all - n) / (N_LOOKS - 1) * at;
-        if (look_at(w, w->to, DT_F32, first, n, found, err) < 0) {
+        int64_t begin = (n_all - n) / (N_LOOKS - 1) * at;
+        if (look_at(w, w->to, DT_F32, begin, n, found, err) < 0) {
             return -1;
         }
         for (int64_t i = 0; i < n; i++) {
-            if (found[i] != (float)((first + i) % pattern_length(w))) {
-                return err_set(err, ERR_WORKLOAD, "element %" PRId64 " of the copy is wrong",
-                               first + i);
+            float expected = first + step * (float)((begin + i) % length);
+            if (found[i] != expected) {
+                return err_set(err, ERR_WORKLOAD, "element %" PRId64 " of the %s is %g, not %g",
+                               begin + i, what, (double)found[i], (double)expected);
             }
         }
     }
     return 0;
+}
+
+static int prepare_copy(struct worker *w, int64_t *ret_work, struct err *err)
+{
+    int64_t bytes = least(COPY_BYTES, memory_of(w) / 2) / EDGE_STEP * EDGE_STEP;
+    *ret_work = 2 * bytes;
+    return take_both(w, bytes, 0.0F, 1.0F, err);
+}
+
+static int check_copy(struct worker *w, struct err *err)
+{
+    return check_pattern(w, 0.0F, 1.0F, "copy", err);
 }
 
 /* ---- matrix products ---- */
@@ -286,47 +302,15 @@ static int prepare_sum(struct worker *w, int64_t *ret_work, struct err *err)
     if (join(w, err) < 0) {
         return -1;
     }
-    w->bytes = least(REDUCE_BYTES, memory_of(w) / 2) / unit * unit;
-    w->from = take(w, w->bytes, err);
-    w->to = w->from ? take(w, w->bytes, err) : NULL;
-    if (!w->to) {
-        return -1;
-    }
-    const float own = (float)(w->place->gpu + 1);
-    int64_t n = pattern_length(w);
-    const struct tensor_desc desc = {.shape = SHAPE(n), .dtype = DT_F32};
-    CLEANUP(free) float *numbers = xcalloc((size_t)n, sizeof(*numbers));
-    for (int64_t i = 0; i < n; i++) {
-        numbers[i] = own;
-    }
-    w->backend.upload(w->backend.self, &desc, numbers, w->from);
-    for (int64_t done = n * (int64_t)sizeof(float); done < w->bytes; done *= 2) {
-        copy(w, (char *)w->from + done, w->from, least(done, w->bytes - done));
-    }
-    *ret_work = 2 * (n_gpus - 1) * (w->bytes / n_gpus);
-    return 0;
+    int64_t bytes = least(REDUCE_BYTES, memory_of(w) / 2) / unit * unit;
+    *ret_work = 2 * (n_gpus - 1) * (bytes / n_gpus);
+    return take_both(w, bytes, (float)(w->place->gpu + 1), 0.0F, err);
 }
 
 static int check_sum(struct worker *w, struct err *err)
 {
-    CLEANUP(free) float *found = xcalloc(LOOK_MAX, sizeof(*found));
-    int64_t n_all = w->bytes / (int64_t)sizeof(float);
-    int64_t n = least(LOOK_MAX, n_all);
     int total = w->place->n_gpus * (w->place->n_gpus + 1) / 2; /* of 1 to n_gpus */
-    float sum = (float)total;
-    for (int64_t at = 0; at < N_LOOKS; at++) {
-        int64_t first = (n_all - n) / (N_LOOKS - 1) * at;
-        if (look_at(w, w->to, DT_F32, first, n, found, err) < 0) {
-            return -1;
-        }
-        for (int64_t i = 0; i < n; i++) {
-            if (found[i] != sum) {
-                return err_set(err, ERR_WORKLOAD, "element %" PRId64 " of the sum is %g, not %g",
-                               first + i, (double)found[i], (double)sum);
-            }
-        }
-    }
-    return 0;
+    return check_pattern(w, (float)total, 0.0F, "sum", err);
 }
 
 /* ---- orders ---- */

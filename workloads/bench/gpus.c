@@ -5,13 +5,14 @@
 
 #include "bench/gpus.h"
 
+#include "base/cpus.h"
 #include "base/fs.h"
 #include "bench/bench.h"
+#include "core/json_writer.h"
 #include "dist/sock.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -22,7 +23,6 @@
 #define DOCUMENT_MAX  (1 << 20)
 #define SLOW_SHARE    0.9 /* of the median of this machine's GPUs: slower ones are named */
 #define SLOW_GPUS_MIN 3
-#define CPUS_MAX      8192
 
 static const char *const NAMES[GPU_MEASURES] = {"gpu.hbm", "gpu.matmul", "gpu.matmul.fp32",
                                                 "gpu.allreduce"};
@@ -43,14 +43,15 @@ struct gpus {
     int64_t deadline_ns;
     struct gpu_process *each;
     int n;
-    struct strbuf series, notes, lacks;
+    struct strbuf series_text, notes_text, lacks_text;
+    struct json_out series, notes, lacks; /* the members of three lists, into these */
 };
 
 static void gpus_cleanup(struct gpus *g)
 {
-    strbuf_release(&g->series);
-    strbuf_release(&g->notes);
-    strbuf_release(&g->lacks);
+    strbuf_release(&g->series_text);
+    strbuf_release(&g->notes_text);
+    strbuf_release(&g->lacks_text);
 }
 
 /* ---- processes ---- */
@@ -197,27 +198,17 @@ static int count(int *ret_n, struct err *err)
 
 /* ---- one measure ---- */
 
-static void put_text(struct strbuf *out, const char *text)
-{
-    for (; *text; text++) {
-        bool is_plain = *text >= ' ' && *text <= '~' && *text != '"' && *text != '\\';
-        strbuf_add_char(out, is_plain ? *text : '?');
-    }
-}
-
 static void lack(struct gpus *g, enum gpu_measure measure, const char *why)
 {
-    strbuf_printf(&g->lacks, "%s{\"measure\":\"%s\",\"why\":\"", g->lacks.len ? "," : "",
-                  NAMES[measure]);
-    put_text(&g->lacks, why);
-    strbuf_add_z(&g->lacks, "\"}");
+    json_out_open(&g->lacks, '{');
+    json_out_put_text(&g->lacks, "measure", NAMES[measure]);
+    json_out_put_text(&g->lacks, "why", why);
+    json_out_close(&g->lacks, '}');
 }
 
 static void note(struct gpus *g, const char *text)
 {
-    strbuf_add_z(&g->notes, g->notes.len ? ",\"" : "\"");
-    put_text(&g->notes, text);
-    strbuf_add_char(&g->notes, '"');
+    json_out_text(&g->notes, str_of(text));
 }
 
 static void lack_of(struct gpus *g, enum gpu_measure measure, const struct gpu_process *of)
@@ -225,19 +216,6 @@ static void lack_of(struct gpus *g, enum gpu_measure measure, const struct gpu_p
     char why[GPU_TEXT_MAX + 32];
     (void)snprintf(why, sizeof(why), "GPU %d: %s", (int)(of - g->each), of->reply.text);
     lack(g, measure, why);
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int n)
-{
-    qsort(values, (size_t)n, sizeof(*values), ascending);
-    return (values[(n - 1) / 2] + values[n / 2]) / 2.0;
 }
 
 /* Which GPU holds up the others; of a sum over all, none can be told. */
@@ -254,9 +232,9 @@ static void name_slow(struct gpus *g, enum gpu_measure measure)
         for (int64_t at = 0; at < n_repeats; at++) {
             own[at] = (double)g->each[i].ns[at];
         }
-        all[i] = sorted[i] = median(own, (int)n_repeats);
+        all[i] = sorted[i] = bench_median(own, n_repeats);
     }
-    double usual = median(sorted, g->n);
+    double usual = bench_median(sorted, g->n);
     for (int i = 0; i < g->n; i++) {
         double share = usual / all[i];
         if (share < SLOW_SHARE) {
@@ -268,17 +246,21 @@ static void name_slow(struct gpus *g, enum gpu_measure measure)
 
 static void put_series(struct gpus *g, enum gpu_measure measure, int64_t work)
 {
-    strbuf_printf(&g->series,
-                  "%s{\"measure\":\"%s\",\"size_bytes\":0,\"work\":%" PRId64 ",\"ns\":[",
-                  g->series.len ? "," : "", NAMES[measure], work);
+    json_out_open(&g->series, '{');
+    json_out_put_text(&g->series, "measure", NAMES[measure]);
+    json_out_put_i64(&g->series, "size_bytes", 0);
+    json_out_put_i64(&g->series, "work", work);
+    json_out_key(&g->series, "ns");
+    json_out_open(&g->series, '[');
     for (int64_t at = 0; at < g->opts->n_repeats; at++) {
         int64_t slowest = 1;
         for (int i = 0; i < g->n; i++) {
             slowest = g->each[i].ns[at] > slowest ? g->each[i].ns[at] : slowest;
         }
-        strbuf_printf(&g->series, "%s%" PRId64, at ? "," : "", slowest);
+        json_out_i64(&g->series, slowest);
     }
-    strbuf_add_z(&g->series, "]}");
+    json_out_close(&g->series, ']');
+    json_out_close(&g->series, '}');
 }
 
 /* As many for all, so that the slowest takes its time; of all of them the work, but of a sum over all that of one: NCCL's bus bandwidth. */
@@ -339,20 +321,33 @@ static int measure_one(struct gpus *g, enum gpu_measure measure, struct err *err
 
 /* ---- all ---- */
 
+static void put_list(struct json_out *out, const char *key, const struct strbuf *members)
+{
+    json_out_key(out, key);
+    json_out_open(out, '[');
+    strbuf_add(out->buf, members->ptr, members->len);
+    json_out_close(out, ']');
+}
+
 static int print(const struct gpus *g, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf out;
-    cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
-    size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
-    int cpus = sched_getaffinity(0, size, set) == 0 ? CPU_COUNT_S(size, set) : 1;
-    CPU_FREE(set);
-    strbuf_init(&out, 4 * (size_t)DOCUMENT_MAX);
-    strbuf_printf(&out,
-                  "{\"schema_version\":1,\"what\":\"gpu\",\"cpu_model\":\"\",\"cpus\":%d,"
-                  "\"gpus\":%d,\"series\":[%s],\"notes\":[%s],\"not_measured\":[%s]}\n",
-                  cpus, g->n, g->series.ptr, g->notes.ptr, g->lacks.ptr);
-    ASSERT(!out.is_full);
-    return fs_write_all(STDOUT_FILENO, out.ptr, out.len, "standard output", err);
+    CLEANUP(strbuf) struct strbuf text;
+    struct json_out out = {.buf = &text};
+    size_t cpus = cpus_usable();
+    strbuf_init(&text, 4 * (size_t)DOCUMENT_MAX);
+    json_out_open(&out, '{');
+    json_out_put_i64(&out, "schema_version", 1);
+    json_out_put_text(&out, "what", "gpu");
+    json_out_put_text(&out, "cpu_model", "");
+    json_out_put_i64(&out, "cpus", cpus > 0 ? (int64_t)cpus : 1);
+    json_out_put_i64(&out, "gpus", g->n);
+    put_list(&out, "series", &g->series_text);
+    put_list(&out, "notes", &g->notes_text);
+    put_list(&out, "not_measured", &g->lacks_text);
+    json_out_close(&out, '}');
+    strbuf_add_char(&text, '\n');
+    ASSERT(!text.is_full);
+    return fs_write_all(STDOUT_FILENO, text.ptr, text.len, "standard output", err);
 }
 
 static int measure_all(struct gpus *g, struct err *err)
@@ -421,9 +416,12 @@ int bench_gpus(const struct bench_opts *opts, struct clock_src clock,
                      .stop = stop,
                      .deadline_ns = clock.mono_ns(clock.ctx) + opts->deadline_s * NS_PER_S};
     int n_gpus = 0;
-    strbuf_init(&g.series, DOCUMENT_MAX);
-    strbuf_init(&g.notes, DOCUMENT_MAX);
-    strbuf_init(&g.lacks, DOCUMENT_MAX);
+    strbuf_init(&g.series_text, DOCUMENT_MAX);
+    g.series = (struct json_out){.buf = &g.series_text};
+    strbuf_init(&g.notes_text, DOCUMENT_MAX);
+    g.notes = (struct json_out){.buf = &g.notes_text};
+    strbuf_init(&g.lacks_text, DOCUMENT_MAX);
+    g.lacks = (struct json_out){.buf = &g.lacks_text};
     int rc = count(&n_gpus, err);
     if (rc == 0 && n_gpus == 0) {
         rc = err_set(err, ERR_WORKLOAD, "gpus: there is no GPU");

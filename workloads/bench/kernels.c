@@ -273,18 +273,9 @@ static const bool IS_PRODUCT[K_COUNT] = {
     [K_LINEAR_FWD] = true,     [K_LINEAR_BWD_DATA] = true,  [K_LINEAR_BWD_WEIGHT] = true,
     [K_ATTENTION_FWD] = true,  [K_ATTENTION_BWD] = true};
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median_ns(const struct kernels *k, int idx)
 {
-    double *row = &k->ns[idx * k->n_ns];
-    qsort(row, (size_t)k->n_ns, sizeof(*row), ascending);
-    return (row[(k->n_ns - 1) / 2] + row[k->n_ns / 2]) / 2.0;
+    return bench_median(&k->ns[idx * k->n_ns], k->n_ns);
 }
 
 static struct sum sum_of(struct kernels *k, int idx)
