@@ -23,6 +23,11 @@ struct clock_src clock_system(void)
     return (struct clock_src){system_mono_ns, system_wall_ns, NULL};
 }
 
+int64_t clock_now_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
 void clock_rfc3339(int64_t wall_ns, char *ret_text)
 {
     time_t seconds = (time_t)(wall_ns / NS_PER_S);

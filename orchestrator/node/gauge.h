@@ -32,12 +32,6 @@ void gauge_lacks(struct gauge *gauge, const char *measure, const char *why);
 /* Returns 0, or the exit status of wrong usage. */
 int gauge_main(int argc, char **argv);
 
-static inline int64_t gauge_now_ns(void)
-{
-    struct clock_src clock = clock_system();
-    return clock.mono_ns(clock.ctx);
-}
-
 /* ---- gauge_team.c: the same on several processors at once, a process on each ---- */
 
 struct team {

@@ -84,12 +84,12 @@ static void measure(struct disk *disk, const char *name, int64_t work,
     int64_t ns[GAUGE_REPEATS_MAX];
     struct err err = {0};
     for (size_t idx = 0; idx < disk->n_repeats; idx++) {
-        int64_t begin_ns = gauge_now_ns();
+        int64_t begin_ns = clock_now_ns();
         if (once(disk, &err) < 0) {
             gauge_lacks(disk->gauge, name, err.msg);
             return;
         }
-        ns[idx] = gauge_now_ns() - begin_ns;
+        ns[idx] = clock_now_ns() - begin_ns;
     }
     gauge_add(disk->gauge, &(struct gauge_series){
                                .measure = name, .work = work, .ns = ns, .n = disk->n_repeats});

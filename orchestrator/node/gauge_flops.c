@@ -93,9 +93,9 @@ static void run_chain(void *own)
 
 static int64_t time_of(void (*kernel)(int64_t n), int64_t n)
 {
-    int64_t begin_ns = gauge_now_ns();
+    int64_t begin_ns = clock_now_ns();
     kernel(n);
-    return gauge_now_ns() - begin_ns;
+    return clock_now_ns() - begin_ns;
 }
 
 /* How many turns take sample_ns here, by the fastest of several tries: an interrupted one would make all samples short. */

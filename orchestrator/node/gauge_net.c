@@ -220,7 +220,7 @@ struct gauge_link {
 
 static int connect_to(const struct gauge_peer *peer, int *ret_fd, struct err *err)
 {
-    int64_t until_ns = gauge_now_ns() + CONNECT_NS;
+    int64_t until_ns = clock_now_ns() + CONNECT_NS;
     struct net_address address[NET_ADDRESSES_MAX];
     if (find_address(peer, address, err) < 0) {
         return -1;
@@ -236,7 +236,7 @@ static int connect_to(const struct gauge_peer *peer, int *ret_fd, struct err *er
             *ret_fd = take_fd(&fd);
             return 0;
         }
-        if (gauge_now_ns() >= until_ns) {
+        if (clock_now_ns() >= until_ns) {
             int why = errno == EINPROGRESS ? ETIMEDOUT : errno; /* how SO_SNDTIMEO reports it */
             return err_set(err, ERR_NET, "connect to %.60s port %u: %s", peer->address,
                            (unsigned)peer->port, err_errno_text(why));
@@ -261,7 +261,7 @@ static int run_command(struct gauge_link *link, struct net_command command, int6
                        struct err *err)
 {
     char text[sizeof(struct net_command)];
-    int64_t begin_ns = gauge_now_ns();
+    int64_t begin_ns = clock_now_ns();
     put_u64(text, command.op);
     put_u64(text + 8, command.size);
     put_u64(text + 16, command.count);
@@ -277,7 +277,7 @@ static int run_command(struct gauge_link *link, struct net_command command, int6
     if (command.op == NET_TAKE && take_all(link->fd, link->bytes, 1, err) < 0) {
         return -1;
     }
-    *ret_ns = gauge_now_ns() - begin_ns;
+    *ret_ns = clock_now_ns() - begin_ns;
     return 0;
 }
 

@@ -65,9 +65,9 @@ static NORETURN void run_worker(const struct team *team, struct team_shared *sha
         while (atomic_load(&shared->arrived[repeat]) < team->n) {
             (void)sched_yield();
         }
-        span->begin_ns = gauge_now_ns();
+        span->begin_ns = clock_now_ns();
         team->work(own);
-        span->end_ns = gauge_now_ns();
+        span->end_ns = clock_now_ns();
     }
     _exit(0);
 }

@@ -12,13 +12,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cpus.h"
 #include "base/fs.h"
 #include "node/job.h"
 
@@ -27,7 +27,6 @@
 #define RANKS_MAX    1024
 #define GRACE_S_MAX  3600
 #define NODES_MAX    65536
-#define CPUS_MAX     8192
 #define NUMBER_SIZE  24
 #define FILE_SIZE    32
 /* After the first that failed: one that a signal ended is the cause, and those that lost it may have been seen before it. */
@@ -65,10 +64,7 @@ static void set_number(const char *name, int64_t number)
 static void share_cpus(int64_t n_ranks)
 {
     const char *said = getenv("OMP_NUM_THREADS");
-    cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
-    size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
-    int64_t cpus = set && sched_getaffinity(0, size, set) == 0 ? CPU_COUNT_S(size, set) : 1;
-    CPU_FREE(set);
+    int64_t cpus = (int64_t)cpus_usable();
     if (!said || !said[0]) {
         set_number("OMP_NUM_THREADS", cpus / n_ranks > 0 ? cpus / n_ranks : 1);
     }
@@ -95,12 +91,6 @@ struct ranks {
     int64_t settle_ns;
 };
 
-static int64_t now_ns(void)
-{
-    struct clock_src clock = clock_system();
-    return clock.mono_ns(clock.ctx);
-}
-
 static void signal_all(const struct ranks *r, int signal_no)
 {
     for (size_t idx = 0; idx < r->n; idx++) {
@@ -114,7 +104,7 @@ static void stop(struct ranks *r, int signal_no)
 {
     if (!r->is_stopping) {
         r->is_stopping = true;
-        r->kill_ns = now_ns() + r->grace_ns;
+        r->kill_ns = clock_now_ns() + r->grace_ns;
     }
     signal_all(r, signal_no);
 }
@@ -130,7 +120,7 @@ static void take_status(struct ranks *r, const struct rank *rank, int status)
     if (!r->is_settling) {
         r->is_settling = true;
         r->is_from_here = !r->is_stopping;
-        r->settle_ns = now_ns() + (status > 128 || r->is_stopping ? 0 : SETTLE_NS);
+        r->settle_ns = clock_now_ns() + (status > 128 || r->is_stopping ? 0 : SETTLE_NS);
     }
 }
 
@@ -177,7 +167,7 @@ static void take_signal(struct ranks *r, int signal_no)
 
 static struct timespec span_until(int64_t until_ns)
 {
-    int64_t left_ns = until_ns - now_ns();
+    int64_t left_ns = until_ns - clock_now_ns();
     left_ns = left_ns > 0 ? left_ns : 0;
     return (struct timespec){.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
 }
@@ -193,10 +183,10 @@ static int wait_for_all(struct ranks *r, const sigset_t *signals)
         if (signal_no > 0) {
             take_signal(r, signal_no);
         }
-        if (r->is_settling && (now_ns() >= r->settle_ns || r->status > 128)) {
+        if (r->is_settling && (clock_now_ns() >= r->settle_ns || r->status > 128)) {
             settle(r);
         }
-        if (r->is_stopping && !r->is_killed && now_ns() >= r->kill_ns) {
+        if (r->is_stopping && !r->is_killed && clock_now_ns() >= r->kill_ns) {
             r->is_killed = true;
             signal_all(r, SIGKILL);
         }

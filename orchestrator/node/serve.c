@@ -32,12 +32,6 @@ struct asked_job { /* of one request */
     const char *dir; /* WORK/jobs/ID */
 };
 
-static int64_t now_ns(void)
-{
-    struct clock_src clock = clock_system();
-    return clock.mono_ns(clock.ctx);
-}
-
 int serve_failed(struct strbuf *text, const char *what, const struct err *err)
 {
     strbuf_clear(text);
@@ -111,11 +105,11 @@ static void reap_children(const struct server *server)
 static void wait_for_end(const struct server *server, struct asked_job *job, int64_t wait_ms,
                          struct job_look *look)
 {
-    int64_t until_ns = now_ns() + wait_ms * NS_PER_MS;
+    int64_t until_ns = clock_now_ns() + wait_ms * NS_PER_MS;
     CLEANUP(fd) int pid_fd = -1;
     job_look(job->dir, look);
     while (look->state == LOOK_RUNNING) {
-        int64_t left_ms = (until_ns - now_ns() + NS_PER_MS - 1) / NS_PER_MS;
+        int64_t left_ms = (until_ns - clock_now_ns() + NS_PER_MS - 1) / NS_PER_MS;
         if (pid_fd < 0 && look->wrapper.pid) {
             pid_fd = pidfd_of(look->wrapper.pid);
             job_look(job->dir, look); /* so the pidfd is that process's */
@@ -307,14 +301,14 @@ static int claim_and_run(struct asked_job *job, const struct node_request *reque
 /* Waits until its pid is written, whoever claimed it. */
 static int await_wrapper(struct asked_job *job, int said_fd, struct err *err)
 {
-    int64_t until_ns = now_ns() + START_WAIT_NS;
+    int64_t until_ns = clock_now_ns() + START_WAIT_NS;
     const char *status = path_in(job, "status");
     const char *claim = path_in(job, "claim");
     struct job_pid wrapper;
     bool is_told = said_fd >= 0;
     while (!(job_read_pid(job->dir, &wrapper) && wrapper.pid) && !fs_exists(status)) {
         struct pollfd said = {.fd = is_told ? said_fd : -1, .events = POLLIN};
-        if (now_ns() >= until_ns) {
+        if (clock_now_ns() >= until_ns) {
             return err_set(err, ERR_NODE, "%s: the job was claimed, but its wrapper did not start",
                            job->dir);
         }

@@ -47,15 +47,9 @@ bool job_has_session(pid_t session)
     return session && signal_session(session, 0);
 }
 
-static int64_t now_ns(void)
-{
-    struct clock_src clock = clock_system();
-    return clock.mono_ns(clock.ctx);
-}
-
 void job_run_script(const char *path, int64_t limit_ns)
 {
-    int64_t until_ns = limit_ns ? now_ns() + limit_ns : INT64_MAX;
+    int64_t until_ns = limit_ns ? clock_now_ns() + limit_ns : INT64_MAX;
     bool has_term = false;
     pid_t pid = fork();
     if (pid == 0) {
@@ -73,10 +67,10 @@ void job_run_script(const char *path, int64_t limit_ns)
         if (done == pid || (done < 0 && errno != EINTR)) {
             return;
         }
-        if (done == 0 && now_ns() >= until_ns) {
+        if (done == 0 && clock_now_ns() >= until_ns) {
             (void)kill(-pid, has_term ? SIGKILL : SIGTERM);
             has_term = true;
-            until_ns = now_ns() + SCRIPT_GRACE_NS;
+            until_ns = clock_now_ns() + SCRIPT_GRACE_NS;
         }
         if (limit_ns) {
             (void)poll(NULL, 0, SCRIPT_LOOK_MS);

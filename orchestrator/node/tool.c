@@ -20,12 +20,6 @@
 #define ENDS_MAX     2
 #define CHUNK_BYTES  16384
 
-static int64_t now_ns(void)
-{
-    struct clock_src clock = clock_system();
-    return clock.mono_ns(clock.ctx);
-}
-
 static const char *folders(struct arena *arena)
 {
     const char *path = getenv("PATH");
@@ -102,20 +96,20 @@ static void look(struct tool *tool)
     } else if (done < 0 && errno != EINTR) {
         tool->status = TOOL_BROKEN;
         tool->is_over = true;
-    } else if (now_ns() >= tool->until_ns && tool->n_ends == ENDS_MAX) {
+    } else if (clock_now_ns() >= tool->until_ns && tool->n_ends == ENDS_MAX) {
         tool->is_over = tool->is_stuck = true; /* it hangs in the kernel */
-    } else if (now_ns() >= tool->until_ns) {
+    } else if (clock_now_ns() >= tool->until_ns) {
         int signal_no = tool->n_ends++ ? SIGKILL : SIGTERM;
         (void)kill(-tool->pid, signal_no);
         (void)kill(tool->pid, signal_no); /* it may have left its group */
-        tool->until_ns = now_ns() + GRACE_NS;
+        tool->until_ns = clock_now_ns() + GRACE_NS;
     }
 }
 
 void tool_begin(struct tool *tool, tool_fn fn, void *ctx, int64_t limit_ns)
 {
     int ends[2];
-    *tool = (struct tool){.until_ns = now_ns() + limit_ns, .out_fd = -1};
+    *tool = (struct tool){.until_ns = clock_now_ns() + limit_ns, .out_fd = -1};
     if (pipe2(ends, O_CLOEXEC) < 0) {
         tool->is_over = true;
         tool->status = TOOL_BROKEN;

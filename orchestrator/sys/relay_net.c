@@ -27,18 +27,12 @@ int relay_random(uint8_t *ret_bytes, size_t n, struct err *err)
     return 0;
 }
 
-static int64_t now_ns(void)
-{
-    struct clock_src clock = clock_system();
-    return clock.mono_ns(clock.ctx);
-}
-
 /* Until fd is ready, at the latest until until_ns. */
 static int wait_for(int fd, short events, int64_t until_ns, struct err *err)
 {
     struct pollfd ready = {.fd = fd, .events = events};
     for (;;) {
-        int64_t left_ns = until_ns - now_ns();
+        int64_t left_ns = until_ns - clock_now_ns();
         int n = poll(&ready, 1, left_ns <= 0 ? 0 : (int)(left_ns / NS_PER_MS) + 1);
         if (n > 0) {
             return 0;
@@ -73,7 +67,7 @@ static int read_until(int fd, void *dst, size_t len, int64_t until_ns, struct er
 
 int relay_write(int fd, const void *ptr, size_t len, int64_t span_ns, struct err *err)
 {
-    int64_t until_ns = now_ns() + span_ns;
+    int64_t until_ns = clock_now_ns() + span_ns;
     size_t sent = 0;
     while (sent < len) {
         ssize_t n = send(fd, (const uint8_t *)ptr + sent, len - sent, MSG_NOSIGNAL);
@@ -149,7 +143,7 @@ static int prove_to_server(int fd, const uint8_t *token, struct err *err)
 {
     uint8_t server[RELAY_NONCE_BYTES], wanted[RELAY_PROOF_BYTES], got[RELAY_PROOF_BYTES];
     uint8_t ours[RELAY_NONCE_BYTES + RELAY_PROOF_BYTES];
-    int64_t until_ns = now_ns() + RELAY_SHAKE_NS;
+    int64_t until_ns = clock_now_ns() + RELAY_SHAKE_NS;
     if (read_until(fd, server, sizeof(server), until_ns, err) < 0 ||
         relay_random(ours, RELAY_NONCE_BYTES, err) < 0 ||
         relay_proof(token, RELAY_CLIENT, server, ours, ours + RELAY_NONCE_BYTES, err) < 0 ||
@@ -168,7 +162,7 @@ static int prove_to_client(int fd, const uint8_t *token, struct err *err)
 {
     uint8_t server[RELAY_NONCE_BYTES], wanted[RELAY_PROOF_BYTES], proof[RELAY_PROOF_BYTES];
     uint8_t theirs[RELAY_NONCE_BYTES + RELAY_PROOF_BYTES];
-    int64_t until_ns = now_ns() + RELAY_PROVE_NS;
+    int64_t until_ns = clock_now_ns() + RELAY_PROVE_NS;
     if (relay_random(server, sizeof(server), err) < 0 ||
         relay_write(fd, server, sizeof(server), RELAY_PROVE_NS, err) < 0 ||
         read_until(fd, theirs, sizeof(theirs), until_ns, err) < 0 ||
@@ -214,7 +208,7 @@ static int connect_one(const struct net_address *address, struct err *err)
         failure = errno;
     }
     if (failure == EINPROGRESS) {
-        if (wait_for(fd, POLLOUT, now_ns() + RELAY_REACH_NS, err) < 0) {
+        if (wait_for(fd, POLLOUT, clock_now_ns() + RELAY_REACH_NS, err) < 0) {
             return -1;
         }
         if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &size) < 0) {

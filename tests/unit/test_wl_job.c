@@ -103,7 +103,7 @@ static int visit(int port, const void *ptr, size_t len)
 {
     struct err err = {0};
     int fd = -1;
-    const struct wait wait = {.deadline_ns = sock_now_ns() + 60 * NS_PER_S};
+    const struct wait wait = {.deadline_ns = clock_now_ns() + 60 * NS_PER_S};
     assert_int_equal(sock_connect("127.0.0.1", port, &wait, &fd, &err), 0);
     assert_int_equal(sock_send_all(fd, ptr, len, &wait, &err), 0);
     return fd;

@@ -23,13 +23,6 @@ struct cuda_ranks {
 
 /* ---- waiting ---- */
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
-
 static void keep(struct cuda *cuda, const struct err *err)
 {
     if (cuda->err.code == ERR_NONE) {
@@ -40,14 +33,14 @@ static void keep(struct cuda *cuda, const struct err *err)
 bool cuda_wait_event(struct cuda *cuda, cudaEvent_t event)
 {
     struct cuda_ranks *ranks = cuda->ranks;
-    int64_t start_ns = now_ns();
+    int64_t start_ns = clock_now_ns();
     if (!ranks || !ranks->comm->device.self) {
         return cuda_ok(cuda, cudaEventSynchronize(event), "work on the device");
     }
     cudaError_t status;
     while ((status = cudaEventQuery(event)) == cudaErrorNotReady) {
         const struct timespec nap = {.tv_nsec = NAP_NS};
-        if (comm_fails_waiting(ranks->comm, now_ns() - start_ns)) {
+        if (comm_fails_waiting(ranks->comm, clock_now_ns() - start_ns)) {
             keep(cuda, &ranks->comm->err);
             return false;
         }

@@ -157,7 +157,7 @@ static int take_new(struct host *host, struct err *err)
             turn_away(host, last);
         }
         memmove(host->strangers + 1, host->strangers, (STRANGERS - 1) * sizeof(*host->strangers));
-        host->strangers[0] = (struct guest){.fd = fd, .came_ns = sock_now_ns()};
+        host->strangers[0] = (struct guest){.fd = fd, .came_ns = clock_now_ns()};
         if (!sock_peer_host(fd, host->strangers[0].from)) {
             turn_away(host, &host->strangers[0]);
         }
@@ -214,7 +214,7 @@ static int turn(struct host *host, int64_t deadline_ns, struct err *err)
     for (int i = 0; i < STRANGERS; i++) {
         struct guest *stranger = &host->strangers[i];
         hear(host, stranger);
-        if (stranger->fd >= 0 && sock_now_ns() - stranger->came_ns > STRANGER_NS) {
+        if (stranger->fd >= 0 && clock_now_ns() - stranger->came_ns > STRANGER_NS) {
             turn_away(host, stranger);
         }
     }
@@ -268,7 +268,7 @@ static int host_all(struct host *host, const struct wait *wait, struct err *err)
                      (int)*wait->stop);
             return end_all(host, ERR_INTERRUPTED, err);
         }
-        int64_t now_ns = sock_now_ns();
+        int64_t now_ns = clock_now_ns();
         if (was_one_mind && host->verdict[0] != '\0') {
             was_one_mind = false;
             deadline_ns = now_ns + GRACE_NS < deadline_ns ? now_ns + GRACE_NS : deadline_ns;

@@ -3,6 +3,7 @@
 
 #include "dist/job.h"
 
+#include "base/clock.h"
 #include "base/fs.h"
 #include "dist/nccl.h"
 
@@ -56,7 +57,7 @@ int job_open(struct job *job, const struct job_opts *opts, struct err *err)
         .iface = opts->iface,
         .facts = opts->facts,
         .network = opts->network,
-        .wait = {.deadline_ns = sock_now_ns() + opts->rendezvous_ns, .stop = opts->stop}};
+        .wait = {.deadline_ns = clock_now_ns() + opts->rendezvous_ns, .stop = opts->stop}};
     if (rendezvous(&meet, &meeting, err) < 0) {
         return -1;
     }

@@ -39,7 +39,7 @@ static int broken(struct nccl *nccl, ncclResult_t status, const char *what, stru
     char text[WIRE_TEXT_MAX - 32];
     char said[WIRE_TEXT_MAX];
     nccl_api_text(&nccl->api, status, nccl->comm, what, text, sizeof(text));
-    for (int64_t end_ns = sock_now_ns() + GRACE_NS; sock_now_ns() < end_ns; nap()) {
+    for (int64_t end_ns = clock_now_ns() + GRACE_NS; clock_now_ns() < end_ns; nap()) {
         if (watch_check(nccl->opts.watch, err) < 0) {
             return -1;
         }
@@ -87,12 +87,12 @@ static int check(void *self, int64_t waited_ns, struct err *err)
 static int settle(struct nccl *nccl, ncclResult_t status, const char *what, int64_t limit_ns,
                   struct err *err)
 {
-    int64_t end_ns = sock_now_ns() + limit_ns;
+    int64_t end_ns = clock_now_ns() + limit_ns;
     while (status == ncclInProgress) {
         if (look(nccl, &status, what, err) < 0) {
             return -1;
         }
-        if (status == ncclInProgress && sock_now_ns() >= end_ns) {
+        if (status == ncclInProgress && clock_now_ns() >= end_ns) {
             return err_set(err, ERR_TIMEOUT, "nccl: %s: not done after %.0f s", what,
                            (double)limit_ns / (double)NS_PER_S);
         }
@@ -189,9 +189,9 @@ static void abort_it(void *self)
 /* Everything is done: a failure here loses nothing. */
 static void part(struct nccl *nccl)
 {
-    int64_t end_ns = sock_now_ns() + FINALIZE_NS;
+    int64_t end_ns = clock_now_ns() + FINALIZE_NS;
     ncclResult_t state = nccl->api.ncclCommFinalize(nccl->comm);
-    while (state == ncclInProgress && sock_now_ns() < end_ns) {
+    while (state == ncclInProgress && clock_now_ns() < end_ns) {
         nap();
         if (nccl->api.ncclCommGetAsyncError(nccl->comm, &state) != ncclSuccess) {
             return;

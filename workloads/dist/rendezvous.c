@@ -99,7 +99,7 @@ static int join(const struct rendezvous_opts *opts, const struct hello *hello,
         if (greet(opts, hello, &meeting->control[0], &note, &now) == 0) {
             break;
         }
-        bool may_try = now.code == ERR_NET && sock_now_ns() < opts->wait.deadline_ns;
+        bool may_try = now.code == ERR_NET && clock_now_ns() < opts->wait.deadline_ns;
         if (!may_try) {
             bool is_said = now.code == ERR_USAGE || now.code == ERR_INTERRUPTED;
             return err_set(err, now.code, "%s%s%s", is_said ? "" : "rank 0 is not there: ", now.msg,
@@ -309,7 +309,7 @@ static int await_before(const struct ring_making *making, int *ret_prev, struct 
             status = err_set(err, ERR_INTERRUPTED, "called off");
         } else if (wait->stop && *wait->stop != 0) {
             status = err_set(err, ERR_INTERRUPTED, "signal %d", (int)*wait->stop);
-        } else if (sock_now_ns() >= wait->deadline_ns) {
+        } else if (clock_now_ns() >= wait->deadline_ns) {
             status = err_set(err, ERR_TIMEOUT,
                              "rank %d has not connected to rank %d before --rendezvous-timeout",
                              (making->opts->ranks->rank + making->opts->ranks->n_ranks - 1) %

@@ -134,14 +134,14 @@ static int wait_some(struct ring *ring, const struct exchange *x, int64_t since_
     if (ring->watch) {
         return watch_check(ring->watch, err);
     }
-    return sock_now_ns() - since_ns < ring->timeout_ns
+    return clock_now_ns() - since_ns < ring->timeout_ns
                ? 0
                : blame(ring, fds[1].fd >= 0 ? before(ring) : after(ring), "time-out", err);
 }
 
 static int exchange(struct ring *ring, struct exchange *x, struct err *err)
 {
-    int64_t since_ns = sock_now_ns();
+    int64_t since_ns = clock_now_ns();
     while (x->out_done < x->n_out || x->in_done < x->n_in) {
         int pushed = push(ring, x, err);
         int pulled = pushed < 0 ? -1 : pull(ring, x, err);
@@ -153,7 +153,7 @@ static int exchange(struct ring *ring, struct exchange *x, struct err *err)
                 return -1;
             }
         } else if (!ring->watch) {
-            since_ns = sock_now_ns();
+            since_ns = clock_now_ns();
         }
     }
     return 0;

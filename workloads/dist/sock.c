@@ -23,15 +23,9 @@
     500 /* the stop flag is looked at as often, should a signal come just before a wait */
 #define BUFFER_BYTES (4 << 20)
 
-int64_t sock_now_ns(void)
-{
-    struct clock_src clock = clock_system();
-    return clock.mono_ns(clock.ctx);
-}
-
 int sock_poll_ms(int64_t deadline_ns, int max_ms)
 {
-    int64_t left_ns = deadline_ns - sock_now_ns();
+    int64_t left_ns = deadline_ns - clock_now_ns();
     int64_t left_ms = (left_ns + NS_PER_MS - 1) / NS_PER_MS;
     return left_ns <= 0 ? 0 : left_ms < max_ms ? (int)left_ms : max_ms;
 }
@@ -46,7 +40,7 @@ static int go_on(const struct wait *wait, const char *what, struct err *err)
     if (wait->cancel_fd > 0 && poll(&cancel, 1, 0) > 0) {
         return err_set(err, ERR_INTERRUPTED, "called off while %s", what);
     }
-    if (sock_now_ns() >= wait->deadline_ns) {
+    if (clock_now_ns() >= wait->deadline_ns) {
         return err_set(err, ERR_TIMEOUT, "deadline passed while %s", what);
     }
     return 0;
@@ -192,7 +186,7 @@ static int try_address(const struct addrinfo *at, const struct wait *wait, int *
         return 1;
     }
     sock_tune(fd);
-    int64_t end_ns = sock_now_ns() + TRY_NS;
+    int64_t end_ns = clock_now_ns() + TRY_NS;
     if (connect(fd, at->ai_addr, at->ai_addrlen) < 0 && errno != EINPROGRESS && errno != EINTR) {
         return 1;
     }
@@ -213,7 +207,7 @@ static int try_address(const struct addrinfo *at, const struct wait *wait, int *
         if (go_on(wait, "connecting", err) < 0) {
             return -1;
         }
-        if (sock_now_ns() >= end_ns) {
+        if (clock_now_ns() >= end_ns) {
             errno = ETIMEDOUT;
             return 1;
         }

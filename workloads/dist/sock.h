@@ -17,8 +17,6 @@ struct wait {
     int cancel_fd;                     /* once readable it ends a connect too; 0: none */
 };
 
-int64_t sock_now_ns(void);
-
 /* Milliseconds for poll(2) until then, from 0 to at most max_ms. */
 int sock_poll_ms(int64_t deadline_ns, int max_ms);
 

@@ -152,7 +152,7 @@ static void take_all(struct watch *watch, struct peer *peer)
     while (peer->fd >= 0) {
         ssize_t n = recv(peer->fd, peer->in + peer->in_len, sizeof(peer->in) - peer->in_len, 0);
         if (n > 0) {
-            peer->heard_ns = sock_now_ns();
+            peer->heard_ns = clock_now_ns();
             peer->in_len += (size_t)n;
             if (peer->in_len == sizeof(peer->in)) {
                 take_note(watch, peer);
@@ -313,13 +313,13 @@ static void say_bye(struct watch *watch)
 /* Rank 0 answers once it has heard from all, so that no end looks like a death. */
 static void part(struct watch *watch)
 {
-    int64_t end_ns = sock_now_ns() + GOODBYE_NS;
+    int64_t end_ns = clock_now_ns() + GOODBYE_NS;
     bool is_judge = watch->opts.rank == 0;
     if (!is_judge) {
         say_bye(watch);
     }
-    while (sock_now_ns() < end_ns && !all_have(watch, true) && !has_verdict(watch)) {
-        beat(watch, sock_now_ns());
+    while (clock_now_ns() < end_ns && !all_have(watch, true) && !has_verdict(watch)) {
+        beat(watch, clock_now_ns());
         turn(watch, 50);
     }
     if (is_judge && !has_verdict(watch)) {
@@ -330,7 +330,7 @@ static void part(struct watch *watch)
 /* Sends what still waits; rank 0 then waits for the others to hang up, because closing a connection discards unread messages. */
 static void tell(struct watch *watch)
 {
-    int64_t end_ns = sock_now_ns() + TELL_NS;
+    int64_t end_ns = clock_now_ns() + TELL_NS;
     bool is_judge = watch->opts.rank == 0;
     for (;;) {
         bool is_told = true;
@@ -338,7 +338,7 @@ static void tell(struct watch *watch)
             flush(&watch->peers[i]);
             is_told = is_told && watch->peers[i].out_len == 0;
         }
-        if ((is_told && (!is_judge || all_have(watch, false))) || sock_now_ns() >= end_ns) {
+        if ((is_told && (!is_judge || all_have(watch, false))) || clock_now_ns() >= end_ns) {
             return;
         }
         watch->next_beat_ns = end_ns;
@@ -350,10 +350,10 @@ static void *run(void *arg)
 {
     struct watch *watch = arg;
     while (!take_orders(watch)) {
-        int64_t now_ns = sock_now_ns();
+        int64_t now_ns = clock_now_ns();
         beat(watch, now_ns);
         turn(watch, 1000);
-        now_ns = sock_now_ns();
+        now_ns = clock_now_ns();
         if (!has_verdict(watch)) {
             judge_silence(watch, now_ns);
             judge_stall(watch, now_ns);
@@ -384,7 +384,7 @@ int watch_start(struct watch **ret_watch, const struct watch_opts *opts, int *fd
 {
     struct watch *watch = xcalloc(1, sizeof(*watch));
     bool is_judge = opts->rank == 0;
-    int64_t now_ns = sock_now_ns();
+    int64_t now_ns = clock_now_ns();
     int64_t beat_ns = opts->timeout_ns / BEATS_A_TIMEOUT;
     watch->opts = *opts;
     watch->beat_ns = beat_ns < BEAT_NS_MAX ? beat_ns : BEAT_NS_MAX;
@@ -451,7 +451,7 @@ static void wake_up(const struct watch *watch)
 
 static void wait_until(struct watch *watch, const bool *is_true, int64_t wait_ns)
 {
-    int64_t end_ns = sock_now_ns() + wait_ns;
+    int64_t end_ns = clock_now_ns() + wait_ns;
     const struct timespec end = {.tv_sec = end_ns / NS_PER_S, .tv_nsec = end_ns % NS_PER_S};
     while (!*is_true &&
            pthread_cond_timedwait(&watch->is_changed, &watch->lock, &end) != ETIMEDOUT) {
