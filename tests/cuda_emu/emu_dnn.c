@@ -38,7 +38,7 @@ static struct sizes sizes_of(const struct kernel_args *args)
 int dnn_open(struct cuda *cuda, const struct plan_opts *opts UNUSED, struct err *err)
 {
     if (emu_fault("cudnn")) {
-        return err_set(err, ERR_USAGE, "libcudnn.so.9 is not to be had: planted");
+        return err_set(err, ERR_USAGE, "libcudnn.so.9 is not available: planted");
     }
     cuda->dnn = calloc(1, sizeof(*cuda->dnn));
     return cuda->dnn != NULL ? 0 : err_set(err, ERR_INTERNAL, "out of memory");

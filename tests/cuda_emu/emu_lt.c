@@ -16,7 +16,7 @@ struct lt {
 int lt_open(struct cuda *cuda, const struct plan_opts *opts UNUSED, struct err *err)
 {
     if (emu_fault("cublaslt")) {
-        return err_set(err, ERR_USAGE, "libcublasLt.so is not to be had: planted");
+        return err_set(err, ERR_USAGE, "libcublasLt.so is not available: planted");
     }
     cuda->lt = calloc(1, sizeof(*cuda->lt));
     return cuda->lt != NULL ? 0 : err_set(err, ERR_INTERNAL, "out of memory");

@@ -56,7 +56,7 @@ static void test_capabilities(void **state UNUSED)
     facts.major = 6;
     facts.minor = 1;
     facts.archs = "61_75";
-    refused(&facts, false, "compute capability 6.1, needed is 7.0 or later");
+    refused(&facts, false, "compute capability 6.1, expected 7.0 or later");
     facts = good();
     facts.major = 7;
     refused(&facts, false,
