@@ -295,7 +295,7 @@ static void a_run_without_its_file_prints_nothing(void **state UNUSED)
     refused(arena_printf(&arena, TINY " --save %s/none/x", folder), ERR_NOT_FOUND, "--save");
     write_bytes(in_folder(&arena, "text"),
                 "this is some other file, and a long one at that, no tensors", 59);
-    refused(arena_printf(&arena, TINY " --load %s/text", folder), ERR_PARSE, "no checkpoint");
+    refused(arena_printf(&arena, TINY " --load %s/text", folder), ERR_PARSE, "not a checkpoint");
 }
 
 /* Texts and tensors of a whole checkpoint with one thing changed, sealed again. */
@@ -354,7 +354,7 @@ static void what_is_sealed_but_wrong_is_refused(void **state UNUSED)
         const char *key, *value, *needle;
     } TEXTS[] = {
         {"version", "2", "version is 2, this run's is 1"},
-        {"format", "other", "no checkpoint of this program"},
+        {"format", "other", "not a checkpoint of this program"},
         {"step", "-1", "step"},
         {"step", "1x", "step"},
         {"step", "2", "contradict each other"},
@@ -476,7 +476,7 @@ static void damage_is_found(void **state UNUSED)
         }
     }
     write_bytes(path, whole.ptr, whole.len - 1);
-    refused(arena_printf(&arena, TINY " --load %s", path), ERR_INTEGRITY, "damaged or cut");
+    refused(arena_printf(&arena, TINY " --load %s", path), ERR_INTEGRITY, "damaged or truncated");
 }
 
 int main(void)

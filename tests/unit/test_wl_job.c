@@ -214,7 +214,7 @@ static void what_ranks_disagree_about_ends_them_all(void **state UNUSED)
     for (int i = 0; i < 3; i++) {
         start(&peers[i]);
     }
-    all_fail_with(peers, 3, "rank 1 came twice: from 127.0.0.1 and from 127.0.0.1");
+    all_fail_with(peers, 3, "rank 1 connected twice: from 127.0.0.1 and from 127.0.0.1");
 }
 
 static void who_leaves_or_does_not_come_is_named(void **state UNUSED)

@@ -37,7 +37,7 @@ static const struct {
     const char *line, *message;
 } REFUSED[] = {
     {"", "--model is needed"},
-    {"--model alexnet", "there is no such model; there is resnet50"},
+    {"--model alexnet", "unknown model; expected one of resnet50"},
     {"--model resnet50 --tf32", "--device cuda"},
     {"--model resnet50 --device tpu", "unknown device"},
     {"--model resnet50 --precision amp", "fp32 only"},

@@ -207,7 +207,7 @@ static int read_kind(struct json_in *in, struct pack *pack, struct err *err)
                    in->at, name);
 }
 
-/* recipe may be any value: what made the pack is for people and for reperf-pack. */
+/* recipe may be any value: it is for people and for reperf-pack. */
 static int read_field(struct json_in *in, struct pack *pack, enum field field, struct err *err)
 {
     int64_t version = 0;
@@ -247,7 +247,7 @@ static int read_field(struct json_in *in, struct pack *pack, enum field field, s
     return -1;
 }
 
-/* What the keys say together. */
+/* Checks the keys against each other. */
 static int check_counts(struct pack *pack, struct err *err)
 {
     int64_t n_samples = 0;
