@@ -130,7 +130,7 @@ static void hdf5_headers(void **state UNUSED)
     assert_int_equal(header.width, -1);
     refused(file_header_hdf5, file, 95, false,
             "says that the file ends at byte 96, but it ends at 95");
-    refused(file_header_hdf5, file, 20, false, "cut short");
+    refused(file_header_hdf5, file, 20, false, "is truncated");
     refused(file_header_hdf5, file + 1, 90, false, "the signature of HDF5");
     file[13] = 3;
     refused(file_header_hdf5, file, 96, false, "addresses of 4 or 8 bytes, found 3");
@@ -178,7 +178,7 @@ static void tfrecord_headers(void **state UNUSED)
     refused(file_header_tfrecord, file, 0, false, "an empty file");
     refused(file_header_tfrecord, file, len - 1, false,
             "record 2 has 4 bytes, the file has 7 more");
-    refused(file_header_tfrecord, file, 30, false, "byte 28: record 1 is cut short");
+    refused(file_header_tfrecord, file, 30, false, "byte 28: record 1 is truncated");
     file[14] ^= 1;
     assert_int_equal(file_header_tfrecord(file, len, false, &header, &err), 0);
     refused(file_header_tfrecord, file, len, true, "byte 0: the record's data has checksum");

@@ -78,7 +78,7 @@ static void refused(void **state UNUSED)
 {
     is_refused("", "nothing");
     is_refused("= a 1\n", "does not begin");
-    is_refused(BEGIN "= a 1\n", "cut off");
+    is_refused(BEGIN "= a 1\n", "is truncated");
     is_refused(BEGIN "= a 1\n= a 2\n" END, "twice");
     is_refused(BEGIN "a 1\n" END, "line 2");
     is_refused(BEGIN "= \n" END, "line 2");

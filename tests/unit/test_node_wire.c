@@ -66,7 +66,7 @@ static void what_is_no_request_is_refused(void **state UNUSED)
     refuses_request(out.ptr, out.len, "no operation 99");
     out.ptr[8] = NODE_SIGNAL;
     out.ptr[NODE_HEADER_BYTES] = 100;
-    refuses_request(out.ptr, out.len, "is cut");
+    refuses_request(out.ptr, out.len, "is truncated");
     out.ptr[NODE_HEADER_BYTES] = 5;
     out.ptr[NODE_HEADER_BYTES + 4] = '\0';
     refuses_request(out.ptr, out.len, "holds a NUL");

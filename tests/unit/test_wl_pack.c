@@ -300,7 +300,7 @@ static void every_word_of_pack_json_is_checked(void **state)
         {"\"schema_version\":1", "\"schema_version\":2", ERR_PARSE, "schema_version 2"},
         {"\"schema_version\":1,", "", ERR_PARSE, "schema_version is missing"},
         {"\"schema_version\":1,", "\"schema_version\":1,\"schema_version\":1,", ERR_PARSE,
-         "is there twice"},
+         "occurs twice"},
         {"\"dataset\"", "\"data\"", ERR_PARSE, "unknown key data"},
         {"\"by-hand\"", "\"\"", ERR_PARSE, "expected a name"},
         {"\"by-hand\"", "\"by hand\"", ERR_PARSE, "expected a name"},

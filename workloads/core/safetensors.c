@@ -364,7 +364,7 @@ int st_parse(struct arena *arena, struct str content, struct st_file *ret_file, 
     qsort(file.tensors, (size_t)p.n_entries, sizeof(*file.tensors), by_name);
     for (int i = 1; i < p.n_entries; i++) {
         if (strcmp(file.tensors[i - 1].name, file.tensors[i].name) == 0) {
-            return err_set(err, ERR_PARSE, "tensor %s is there twice", file.tensors[i].name);
+            return err_set(err, ERR_PARSE, "tensor %s occurs twice", file.tensors[i].name);
         }
     }
     *ret_file = file;

@@ -75,8 +75,7 @@ static int next_key(struct json_in *in, struct arena *arena, struct known_keys *
             continue;
         }
         if ((keys->seen & (1U << i)) != 0) {
-            return err_set(err, ERR_PARSE, "byte %zu: key %s is there twice", in->at,
-                           keys->names[i]);
+            return err_set(err, ERR_PARSE, "byte %zu: key %s occurs twice", in->at, keys->names[i]);
         }
         keys->seen |= 1U << i;
         *ret_idx = i;

@@ -41,7 +41,7 @@ struct train_opts {
     struct sample_size size; /* 0 where the model's samples have none */
     int64_t steps, warmup_steps;
     int64_t turn_steps;          /* above 0: that many steps for each line of standard input */
-    const char *data_path;       /* of a packed data set; NULL: synthetic */
+    const char *data_path;       /* of a packed dataset; NULL: synthetic */
     bool is_fresh_data;          /* synthetic: a new batch each step; else the same one */
     bool is_learnable;           /* fresh, and pixels encode their labels */
     int64_t data_seed;           /* of order and crops */
@@ -65,7 +65,7 @@ struct train_opts {
     const char *check_path, *out_path; /* of a --make-check it is out_path */
     bool is_inference;     /* forward only, with running statistics: a check, or an evaluation */
     int64_t eval_every;    /* steps; 0: nothing is evaluated */
-    const char *eval_path; /* of a packed data set; NULL: synthetic */
+    const char *eval_path; /* of a packed dataset; NULL: synthetic */
     struct sample_size eval_size; /* of its samples */
     bool has_target;
     double target;                     /* the run ends with the evaluation that reaches it */
