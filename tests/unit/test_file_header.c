@@ -72,7 +72,8 @@ static void jpeg_headers(void **state UNUSED)
     refused(file_header_jpeg, S(SOI "\xff\xe0\xff\xff" EOI), false, "ends within a segment");
 }
 
-/* Every cut of a good file is refused deep; only cuts that end in what looks like the end marker pass shallow. */
+/* Every truncation of a good file is refused deep; only those that end in what looks like the end marker pass
+   shallow. */
 static void cuts_are_seen(void **state UNUSED)
 {
     static const char JPEG[] = SOI APP0 SOF("\xc2") SOS DATA SOS DATA EOI;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inventories: what a file may say, what is refused and where, the parts of one, and what --nodes takes (load/load_inventory). */
+/* Inventories: what a file may contain, what is refused and where, parts of one, and what --nodes takes (load/load_inventory). */
 #include "base/base.h"
 
 #include <setjmp.h>

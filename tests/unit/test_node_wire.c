@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames between the orchestrator and reperf-node; SHA-256 without a processor's instructions, which reperf-node may have to use. */
+/* Frames between the orchestrator and reperf-node; SHA-256 without the processor's instructions, which reperf-node may have to
+   use. */
 #include "base/base.h"
 
 #include <setjmp.h>

@@ -419,7 +419,7 @@ static void damage(struct fetched *f, const char *script)
            "");
 }
 
-/* What is damaged is seen, although of a part objects may be missing. */
+/* Damage is detected even though a part may lack objects. */
 static void test_part_damage(void **state)
 {
     CLEANUP(strbuf) struct strbuf out = {0};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which devices a CUDA build takes, and what it says of the others. */
+/* Which devices a CUDA build accepts, and its messages about the others. */
 #include "wl_fixture.h"
 
 #include "backend_cuda/device_fit.h"
 
-/* A machine on which all is well; each case spoils one thing. */
+/* A machine without a fault; each case breaks one thing. */
 static struct device_facts good(void)
 {
     return (struct device_facts){.driver_version = 13000,

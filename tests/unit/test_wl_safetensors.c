@@ -208,12 +208,12 @@ static void what_is_written_is_read(void **state UNUSED)
         assert_int_equal(tensor->dtype, tensors[i].dtype);
         assert_memory_equal(tensor->data, tensors[i].data, (size_t)tensors[i].bytes);
     }
-    /* A second write replaces it, and no temporary file stays. */
+    /* A second write replaces it, and leaves no temporary file. */
     assert_int_equal(st_write(path, tensors, 1, &err), 0);
     struct fs_names names;
     assert_int_equal(fs_list(&arena, folder, &names, &err), 0);
     assert_int_equal(names.n, 1);
-    /* A folder that is not there is named. */
+    /* A missing folder is named. */
     assert_int_equal(st_write("/nonexistent/folder/a", tensors, 1, &err), -1);
     assert_non_null(strstr(err.msg, "/nonexistent/folder/a"));
     struct err gone = {0};
