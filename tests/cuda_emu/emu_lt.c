@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In cuBLASLt's place (backend_cuda/lt.h): plain loops. Where rows are rounded up, so is K: the loops see the zeros that the library does. */
+/* Replaces cuBLASLt (backend_cuda/lt.h): plain loops. Where rows are rounded up, so is K: the loops include the zeros, as the library
+   does. */
 #include "base/base.h"
 
 #include "backend_cuda/lt.h"
