@@ -143,7 +143,7 @@ int node_request_read(struct arena *arena, struct str bytes, struct node_request
         return rc;
     }
     if (header.what < NODE_START || header.what >= NODE_OP_END) {
-        return err_set(err, ERR_PARSE, "there is no operation %u", header.what);
+        return err_set(err, ERR_PARSE, "unknown operation %u", header.what);
     }
     struct node_request request = {.seq = header.seq, .op = (enum node_op)header.what};
     if (read_fields(arena, body, &request, err) < 0) {

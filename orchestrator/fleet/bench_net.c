@@ -95,7 +95,7 @@ static void add_sender(struct net_bench *net, struct bench_task *task, const siz
     task->env = env;
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 static struct bench_link *add_link(struct net_bench *net, size_t from, size_t to,
                                    const struct bench_measure *measure)

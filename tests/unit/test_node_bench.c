@@ -323,7 +323,7 @@ static void refuses(void **state UNUSED)
         {ANSWER_HEAD "\"series\":[]" ANSWER_TAIL, "is there 0 times"},
         {ANSWER_HEAD "\"series\":[" SERIES("memory.triad", "0", "1000", "100") "," SERIES(
              "memory.triad", "0", "1000", "100") "]" ANSWER_TAIL,
-         "a second time"},
+         "occurs twice"},
         {ANSWER_HEAD "\"series\":[" SERIES("disk.read", "0", "1000", "100") "]" ANSWER_TAIL,
          "expected a measure of memory"},
         {ANSWER_HEAD "\"series\":[" SERIES("memory.triad", "4096", "1000", "100") "]" ANSWER_TAIL,
@@ -370,9 +370,9 @@ static void refuses_limits(void **state UNUSED)
         {LIMITS("5", ""), "there is no limit for memory.triad"},
         {LIMITS("0", ""), "deviations: expected a number over 0"},
         {LIMITS("5", "3"), "$.measures[0]"},
-        {LIMITS("5", LIMIT("memory.peak", "0.1")), "there is no measure \"memory.peak\""},
+        {LIMITS("5", LIMIT("memory.peak", "0.1")), "unknown measure \"memory.peak\""},
         {LIMITS("5", LIMIT("memory.triad", "0.1") "," LIMIT("memory.triad", "0.1")),
-         "\"memory.triad\" a second time"},
+         "\"memory.triad\" occurs twice"},
         {LIMITS("5", LIMIT("memory.triad", "1")), "expected a share from 0 to 1 or null"},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {

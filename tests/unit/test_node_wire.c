@@ -64,7 +64,7 @@ static void what_is_no_request_is_refused(void **state UNUSED)
     refuses_request(out.ptr, out.len, "line break");
     out.ptr[out.len - 1] = '\n';
     out.ptr[8] = 99;
-    refuses_request(out.ptr, out.len, "no operation 99");
+    refuses_request(out.ptr, out.len, "unknown operation 99");
     out.ptr[8] = NODE_SIGNAL;
     out.ptr[NODE_HEADER_BYTES] = 100;
     refuses_request(out.ptr, out.len, "is truncated");
