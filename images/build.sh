@@ -11,7 +11,7 @@
 #   requirements.in   of the Python index, with --no-deps where its first line says so; requirements.lock: each file by its digest; may be absent
 #   programs.in       of this project, as they lie in ${B:-build/release}; may be absent
 #   python.in         another Python than the distribution's, as 3.7: the one of that version on PATH is a layer of its own; may be absent
-# A build that gets other versions fails and says which. --cached makes nothing: status 4 where the image was not made before. Needs root, debootstrap and pip; skopeo to push.
+# A build that gets other versions fails and names them. --cached builds nothing: status 4 if the image was not built before. Needs root, debootstrap and pip; skopeo to push.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 suite=bookworm python=3.11 interpreter=/usr/bin/python3 packages=dist-packages
@@ -79,7 +79,7 @@ work=$(mktemp -d "$cache/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 sha() { sha256sum "$@" | cut -d' ' -f1; }
 words() { sed 's/#.*//' "$1" | xargs; }
-# Both layers' times, owners and order are fixed, so that their bytes hang on nothing but what is in them.
+# Both layers' times, owners and order are fixed, so that their bytes depend only on their content.
 pack() { # ROOT LAYER
     tar -C "$1" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --format=posix \
         --pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime -cf "$2.tar" .
@@ -98,7 +98,7 @@ bootstrap() { # ROOT
     debootstrap --variant=minbase --include="$(words "$own/system.in" | tr ' ' ,)" "$suite" "$root" "$mirror" >"$work/debootstrap.log" 2>&1 ||
         die "debootstrap: $(tail -n 3 "$work/debootstrap.log")" 4
     chroot "$root" dpkg-query -W | sed 's/:amd64//; s/\t/ /' | LC_ALL=C sort >"$work/system.lock"
-    # What differs from build to build, and where it was fetched from.
+    # Removes what differs from build to build, and where it was fetched from.
     rm -rf "${root:?}"/{var/{cache/{apt,ldconfig,debconf,fontconfig},lib/{apt/lists,systemd},log},usr/share/{doc,man,locale,info,lintian},dev,tmp,run}/* \
         "$root"/var/lib/dpkg/*-old "$root"/etc/{resolv.conf,hostname,machine-id,apt/sources.list,{passwd,group,shadow,gshadow,subuid,subgid}-}
     find "$root" -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -191,7 +191,7 @@ make_framework() { # LAYER
     pip install --no-deps --require-hashes --no-index --find-links "$wheels" --no-build-isolation --no-compile --no-warn-script-location \
         --target "$work/own/$site" -r "$own/requirements.lock" || die "pip could not install images/$name/requirements.lock" 5
     rm -rf "$work/own/$site/bin"
-    # pip writes here when and by whom it was installed.
+    # pip writes here when and by what it was installed.
     find "$work/own/$site" -path '*.dist-info/*' \( -name INSTALLER -o -name REQUESTED -o -name direct_url.json \) -delete
     sed -i -E '/\.dist-info\/(INSTALLER|REQUESTED|direct_url\.json),|^\.\.\/|^bin\/|__pycache__/d' "$work/own/$site"/*.dist-info/RECORD
     find "$work/own/$site" -name __pycache__ -type d -prune -exec rm -rf {} +

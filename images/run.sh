@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A command in an image that images/build.sh has made, on this machine, without an engine: images/run.sh NAME [--bind FOLDER]... COMMAND...
 # It sees the image's files, /proc, /sys and /dev, this repository (read-only) and each --bind FOLDER under its own path, and starts in the folder that this was called in, else in /; nothing of it stays but what it
-# writes there. Ends with the command's status. Needs root. The files are unpacked once, beside the layers in ${REPERF_IMAGES:-~/.cache/reperf-images}.
+# writes there. Ends with the command's status. Needs root. The files are unpacked once, next to the layers in ${REPERF_IMAGES:-~/.cache/reperf-images}.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 name=${1:?expected the NAME of an image}

@@ -95,7 +95,7 @@ static int audit_all(struct arena *arena, const struct audited *of, struct audit
 
 enum form { FORM_HTML, FORM_SVG, FORM_CSV, FORM_MARKDOWN, FORM_JSON, FORM_TEXT, FORMS };
 
-/* Where each form goes; NULL if not requested. */
+/* Destination of each form; NULL if not requested. */
 static void places_of(const struct outputs *outputs, const char *places[FORMS])
 {
     places[FORM_HTML] = outputs->html;
@@ -282,8 +282,8 @@ static struct str digest_or_none(struct str hex)
     return hex.ptr ? hex : STR_LIT("none");
 }
 
-/* Beside what was measured, what the published logs give: by the report, formats and series that are here today, which belong together, as those
-   that the run froze and today's series need not. */
+/* What the published logs give, next to what was measured: by today's report, formats and series, which belong together; the report and formats
+   that the run froze need not fit today's series. */
 static int audit_today(struct arena *arena, const struct cmd_ctx *ctx, struct format_set *formats,
                        struct run_view *view, struct err *err)
 {
@@ -308,7 +308,7 @@ static int audit_today(struct arena *arena, const struct cmd_ctx *ctx, struct fo
     return 0;
 }
 
-/* Without it the page is whole, but for that column, and says why. */
+/* Without it the page is complete except for that column, and says why. */
 static void audit_run(struct arena *arena, const struct cmd_ctx *ctx, struct format_set *formats,
                       struct run_view *view)
 {

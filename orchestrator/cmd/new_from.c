@@ -476,7 +476,7 @@ static int make(struct new_maker *m, struct err *err)
     bool has_rows = false;
     int status;
     if (fs_exists(report_path(m))) {
-        return err_set(err, ERR_USAGE, "%s: is there already", report_path(m));
+        return err_set(err, ERR_USAGE, "%s exists already", report_path(m));
     }
     if (open_clone(m, err) < 0 || find_source(m, err) < 0 || new_list_files(m, err) < 0 ||
         load_formats(m->arena, m->ctx->root, &m->formats, err) < 0) {

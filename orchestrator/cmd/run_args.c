@@ -142,7 +142,7 @@ static void print_needs(struct strbuf *buf, const struct plan *plan)
     }
     if (plan->n_needs == 0) {
         bool is_contained = plan->runtime != RUNTIME_NONE;
-        strbuf_printf(buf, "fetch    0 bytes (these cases need no data set%s code%s)\n",
+        strbuf_printf(buf, "fetch    0 bytes (these cases need no dataset%s code%s)\n",
                       is_contained ? " or" : ", image or",
                       is_contained ? "; the nodes get their images themselves" : "");
     }

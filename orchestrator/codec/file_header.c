@@ -48,7 +48,7 @@ int file_header_hdf5(const uint8_t *ptr, size_t len, bool deep UNUSED, struct fi
         return err_set(err, ERR_INTEGRITY, "expected the signature of HDF5, found none");
     }
     if (len - at < 48) {
-        return err_set(err, ERR_INTEGRITY, "byte %zu: the superblock is cut short", len);
+        return err_set(err, ERR_INTEGRITY, "byte %zu: the superblock is truncated", len);
     }
     switch (ptr[at + 8]) {
     case 0:
@@ -109,7 +109,7 @@ int file_header_tfrecord(const uint8_t *ptr, size_t len, bool deep, struct file_
     for (size_t at = 0; at < len; n++) {
         uint64_t bytes;
         if (len - at < TFRECORD_HEAD + TFRECORD_TAIL) {
-            return err_set(err, ERR_INTEGRITY, "byte %zu: record %lld is cut short", at,
+            return err_set(err, ERR_INTEGRITY, "byte %zu: record %lld is truncated", at,
                            (long long)n);
         }
         if (check_crc(ptr + at, 8, at, "length", err) < 0) {

@@ -114,7 +114,7 @@ static int read_fields(struct arena *arena, struct str body, struct node_request
     for (size_t at = 0; at < body.len; n++) {
         uint32_t len = body.len - at >= 4 ? get_u32(body.ptr + at) : UINT32_MAX;
         if (body.len - at < 4 || len > body.len - at - 4 || n == NODE_FIELDS_MAX) {
-            return err_set(err, ERR_PARSE, "field %zu of a request is cut short, or one too many",
+            return err_set(err, ERR_PARSE, "field %zu of a request is truncated, or one too many",
                            n);
         }
         if (len && !may_hold_nul && memchr(body.ptr + at + 4, '\0', len)) {
@@ -143,7 +143,7 @@ int node_request_read(struct arena *arena, struct str bytes, struct node_request
         return rc;
     }
     if (header.what < NODE_START || header.what >= NODE_OP_END) {
-        return err_set(err, ERR_PARSE, "there is no operation %u", header.what);
+        return err_set(err, ERR_PARSE, "unknown operation %u", header.what);
     }
     struct node_request request = {.seq = header.seq, .op = (enum node_op)header.what};
     if (read_fields(arena, body, &request, err) < 0) {

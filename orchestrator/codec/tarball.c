@@ -411,7 +411,7 @@ static int refill(struct tarball_source *source, struct err *err)
     uint64_t left = source->container_bytes - source->read_bytes;
     size_t len = left < TARBALL_CHUNK_BYTES ? (size_t)left : TARBALL_CHUNK_BYTES;
     if (len == 0) {
-        return err_set(err, ERR_INTEGRITY, "the zstd frame is cut short at byte %" PRIu64,
+        return err_set(err, ERR_INTEGRITY, "the zstd frame is truncated at byte %" PRIu64,
                        source->read_bytes);
     }
     if (read_at(source->fd, source->in, len, source->read_bytes, err) < 0 ||

@@ -372,7 +372,7 @@ static int add_last(struct unpack_names *names, uint32_t parent, struct str part
         return err_set(err, ERR_INTEGRITY, "a %s in place of a %s", type_name((uint8_t)type),
                        type_name(node->type));
     }
-    return err_set(err, ERR_INTEGRITY, "it is there twice");
+    return err_set(err, ERR_INTEGRITY, "it occurs twice");
 }
 
 int unpack_names_add(struct unpack_names *names, struct str path, enum unpack_type type,
@@ -435,7 +435,7 @@ static const char *judge_link(const struct unpack_names *names, const struct unp
         return "leads to another symlink";
     }
     if (names->nodes[at].type == UNPACK_FOLDER) {
-        return "leads to a folder: its files would be there twice";
+        return "leads to a folder: its files would occur twice";
     }
     return NULL;
 }

@@ -180,7 +180,7 @@ static int check_order(const struct ustar_names *names, struct str name, struct 
 {
     int order = names->last.ptr ? ustar_order(names->last, name) : -1;
     if (order == 0) {
-        return err_set(err, ERR_INTEGRITY, "%.*s: the name is there twice", STR_ARG(name));
+        return err_set(err, ERR_INTEGRITY, "%.*s: the name occurs twice", STR_ARG(name));
     }
     if (order > 0) {
         return err_set(err, ERR_INTEGRITY, "%.*s: not sorted, comes after %.*s", STR_ARG(name),

@@ -45,7 +45,7 @@ static int check_log(const struct checked *c, const struct outcome_node *node, b
     if (is_metric) { /* is read, and so checked, by the caller */
         return str_eq(node->log_sha256, record->log_sha256) && node->log_bytes == record->log_bytes
                    ? 0
-                   : wrong(c, err, "its log's digest is said twice, and not the same",
+                   : wrong(c, err, "its log's digest is stated twice, with two values",
                            node->log_sha256);
     }
     if (digest_file(fs_join(c->arena, c->frozen->folder, own), DIGEST_SHA256, &value, err) < 0) {
@@ -72,7 +72,7 @@ static int check_node(const struct checked *c, size_t node_idx, size_t *n_metric
     }
     for (size_t idx = 0; idx < node_idx; idx++) {
         if (str_eq(record->nodes[idx].name, node->name)) {
-            return wrong(c, err, "a node is there twice", node->name);
+            return wrong(c, err, "a node occurs twice", node->name);
         }
     }
     if (node->monitor.ptr && !str_eq_z(node->monitor, monitor)) {

@@ -317,7 +317,7 @@ static int publish(struct sealing *s, const char *partial, struct err *err)
         slash ? arena_printf(s->arena, "%.*s", (int)(slash - archive) + 1, archive) : ".";
     /* RENAME_NOREPLACE would be one step, but not every file system has it; two seals of one run are locked out above. */
     if (!s->opts->may_replace && fs_exists(archive)) {
-        return err_set(err, ERR_USAGE, "%s is there already", archive);
+        return err_set(err, ERR_USAGE, "%s exists already", archive);
     }
     if (rename(partial, archive) < 0) {
         return err_set(err, err_code_of_errno(errno), "rename %s: %s", partial,
@@ -352,7 +352,7 @@ static int check_place(const struct seal_opts *opts, struct arena *arena, struct
     if (lstat(opts->archive, &info) == 0 && !S_ISREG(info.st_mode)) {
         return err_set(err, ERR_USAGE, "%s is there and no regular file", opts->archive);
     }
-    return opts->may_replace ? 0 : err_set(err, ERR_USAGE, "%s is there already", opts->archive);
+    return opts->may_replace ? 0 : err_set(err, ERR_USAGE, "%s exists already", opts->archive);
 }
 
 static int seal_with(struct sealing *s, struct seal_info *ret_info, struct err *err)

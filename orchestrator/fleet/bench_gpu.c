@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPUs: reperf-bench, from a pinned image, in a container on each node that has any. What it prints is read as what reperf-node prints is. */
+/* GPUs: reperf-bench, from a pinned image, in a container on each node that has any. Its output is read like reperf-node's. */
 #include "base/base.h"
 
 #include "fleet/bench_impl.h"
@@ -24,7 +24,7 @@ static void all_lack(struct bench_job *job, size_t node, const char *why)
     }
 }
 
-/* What no measurement before this one has found out: the processor, and how many GPUs there are. */
+/* Facts that no earlier measurement has found: the processor, and the number of GPUs. */
 static int learn(struct bench_job *job, struct err *err)
 {
     size_t n_nodes = job->fleet->n_nodes, n = 0;
@@ -46,7 +46,7 @@ static int learn(struct bench_job *job, struct err *err)
 
 /* ---- the image ---- */
 
-/* On the nodes that have GPUs. *ret_is_there false: why has been said of each. */
+/* On the nodes that have GPUs. *ret_is_there false: the reason is recorded for each. */
 static int bring_image(struct bench_job *job, const bool *has_gpus, struct runtime_image *ret_image,
                        bool *ret_is_there, struct err *err)
 {
@@ -85,7 +85,7 @@ static int bring_image(struct bench_job *job, const bool *has_gpus, struct runti
     return 0;
 }
 
-/* ---- in it ---- */
+/* ---- the measurement ---- */
 
 static int make_task(struct bench_job *job, struct bench_task *task, size_t node,
                      const struct runtime_image *image, struct err *err)
@@ -126,7 +126,7 @@ static int make_task(struct bench_job *job, struct bench_task *task, size_t node
     return 0;
 }
 
-/* Drivers and libraries may have said something before: the last line that begins as an answer is the one. */
+/* Drivers and libraries may have printed something before: the answer is the last line that begins like one. */
 static void keep_answer(struct bench_task *task)
 {
     struct str rest = strbuf_str(&task->output), line, answer = STR_EMPTY;

@@ -15,7 +15,7 @@ struct bench_task { /* one run of reperf-node on one node */
     const char *args[BENCH_ARGS_MAX]; /* after `bench`; ended by NULL */
     const char *const *env;
     const char *const *argv, *const *cleanup; /* argv: instead of reperf-node and args */
-    /* what it came to */
+    /* its state */
     enum task_phase phase;
     bool is_started; /* a job there must be forgotten */
     bool is_looking; /* it runs, and its log is read */
@@ -23,7 +23,7 @@ struct bench_task { /* one run of reperf-node on one node */
     int exit_status;
     int64_t begin_ns, took_ns;
     struct strbuf output;
-    struct err err; /* it has no answer, and why */
+    struct err err; /* it has no answer; the reason */
 };
 
 struct bench_job { /* all of it */
@@ -45,7 +45,7 @@ struct bench_job { /* all of it */
 /* bench_round.c. Starts all tasks, waits for all, reads and forgets them. Tasks of a failed node get its error. -1: stopped. */
 MUST_CHECK int bench_round(struct bench_job *job, struct bench_task *tasks, size_t n,
                            struct err *err);
-/* Where each node has its work folder, and will have reperf-node. */
+/* Finds out where each node has its work folder, and will have reperf-node. */
 MUST_CHECK int bench_reach(struct bench_job *job, struct err *err);
 /* In the arena of the job: zeroed tasks, their buffers ready until bench_tasks_release. */
 struct bench_task *bench_tasks_new(struct bench_job *job, size_t n);
@@ -63,14 +63,14 @@ MUST_CHECK int bench_tick_all(struct bench_job *job, struct err *err);
 /* bench_net.c: every pair, and the ring. */
 MUST_CHECK int bench_net_all(struct bench_job *job, struct err *err);
 
-/* bench_gpu.c: all that is asked of GPUs, where there are any. */
+/* bench_gpu.c: everything that GPUs are asked for, where there are any. */
 MUST_CHECK int bench_gpu_all(struct bench_job *job, struct err *err);
 
 /* bench_nodes.c */
 /* The answer of a task that ended well; else false, and node and task have the reason. */
 bool bench_read_task(struct bench_job *job, struct bench_task *task, enum bench_what what,
                      struct bench_answer *ret_answer);
-/* What was measured so far, for judge/bench_judge.h; gives each node its group. */
+/* The measurements so far, for judge/bench_judge.h; gives each node its group. */
 struct bench_all bench_all_of(struct bench_job *job);
 /* Adds the values of a series to the figure's. */
 void bench_figure_add(struct bench_job *job, struct bench_figure *figure,

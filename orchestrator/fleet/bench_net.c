@@ -96,7 +96,7 @@ static void add_sender(struct net_bench *net, struct bench_task *task, const siz
     task->env = env;
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 /* Those of two nodes lie beside each other, but for the ring's, which is measured once. */
 static struct bench_link *find_link(const struct net_bench *net, size_t begin,

@@ -39,7 +39,7 @@ struct bench_opts {
 
 struct bench_node {
     const struct inventory_node *spec;
-    struct str cpu_model; /* ptr NULL: it has not said */
+    struct str cpu_model; /* ptr NULL: not reported */
     int64_t cpus, gpus;
     struct str group; /* the first of the inventory's, else the processor's name */
     struct bench_figure figures[BENCH_MEASURES];

@@ -219,7 +219,7 @@ static void clean_up(struct bench_job *job)
     }
 }
 
-/* ---- where ---- */
+/* ---- places ---- */
 
 static enum step step_reach(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
 {

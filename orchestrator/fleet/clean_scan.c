@@ -225,7 +225,7 @@ static int read_answer(struct node_scan *scan, size_t node_idx, struct err *err)
         }
     }
     if (result == 0 && !has_end) {
-        result = err_set(err, ERR_NODE, "its answer is cut short");
+        result = err_set(err, ERR_NODE, "its answer is truncated");
     }
     if (result == 0 && items.n) {
         of->items = arena_array(scan->arena, struct clean_item, items.n);

@@ -188,7 +188,7 @@ static int read_figure(const struct json *at, struct doc_reading *r,
     return 0;
 }
 
-/* What follows from the values, except for the spread of a clock's drift, whose times are not kept. */
+/* The figure that follows from the values, except for the spread of a clock's drift, whose times are not kept. */
 static struct bench_figure summed(struct doc_reading *r, const struct bench_figure *stated)
 {
     struct bench_figure figure = {

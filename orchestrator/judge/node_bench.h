@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes can do, by what reperf-node measured there (node/gauge.h) and reperf-bench of GPUs (workloads/bench/gpus.h): figures from work and nanoseconds, each node beside the others
-   of its group. A node is an outlier where its figure is worse than the group's median by more than a share or an amount, and by more
-   than a number of robust standard deviations of the others; all of these are data (manifests/node-bench.json). Pure. */
+/* What nodes can do, as measured by reperf-node (node/gauge.h) and, for GPUs, by reperf-bench (workloads/bench/gpus.h):
+   figures from work and nanoseconds, each node compared with the others of its group. A node is an outlier where its
+   figure is worse than the group's median by more than a share or an amount, and by more than a number of robust
+   standard deviations of the others; all of these are data (manifests/node-bench.json). Pure. */
 #ifndef JUDGE_NODE_BENCH_H
 #define JUDGE_NODE_BENCH_H
 
@@ -38,7 +39,8 @@ struct bench_measure {
     double scale;
     int64_t size_bytes; /* of the messages that are judged; 0: none */
     bool is_higher_better;
-    double most; /* no machine exceeds it, or is below 1 / most for a time: the node lies */
+    double
+        most; /* no machine exceeds it, or is below 1 / most for a time: such an answer is refused */
     const char *unit, *head, *formula; /* head: of a column */
 };
 enum { BENCH_MEASURES = 18 };
@@ -81,13 +83,14 @@ MUST_CHECK int bench_answer_read(struct arena *arena, struct str text, enum benc
 /* A figure for each repeat (BENCH_JITTER: for each 20). ret_values has series->n entries; returns their number. */
 size_t bench_values(const struct bench_series *series, double *ret_values);
 
-/* ---- the clock, seen from here ---- */
+/* ---- the clock, as observed from here ---- */
 
 struct bench_tick {   /* the least delayed of several lines with the node's time */
     int64_t here_ns;  /* when it arrived */
     int64_t ahead_ns; /* how far the node's clock is ahead, minus the transit time */
 };
-/* Median of the slopes between all pairs (Theil and Sen), in ppm, and in ret_spread their median absolute deviation. NAN for n < 3. */
+/* Median of the slopes between all pairs (Theil and Sen), in ppm, and in ret_spread their median absolute deviation.
+   NAN for n < 3. */
 double bench_drift(struct arena *arena, const struct bench_tick *ticks, size_t n,
                    double *ret_spread);
 

@@ -27,8 +27,7 @@ static int read_limit(const struct json *at, struct arena *arena, struct bench_l
     }
     measure = bench_measure_of(raw.measure);
     if (!measure || seen[measure - BENCH_MEASURE]) {
-        return json_fail(at, err,
-                         measure ? "\"%.*s\" a second time" : "there is no measure \"%.*s\"",
+        return json_fail(at, err, measure ? "\"%.*s\" occurs twice" : "unknown measure \"%.*s\"",
                          STR_ARG(raw.measure));
     }
     if (raw.limit.share < 0 || raw.limit.share >= 1 || !(raw.limit.amount >= 0) ||
@@ -77,7 +76,7 @@ static int read_all(const struct json *root, struct arena *arena, struct bench_l
     }
     for (size_t idx = 0; idx < BENCH_MEASURES; idx++) {
         if (!seen[idx]) {
-            return json_fail(&list, err, "there is no limit for %s", BENCH_MEASURE[idx].id);
+            return json_fail(&list, err, "no limit for %s", BENCH_MEASURE[idx].id);
         }
     }
     *limits = raw->limits;

@@ -193,7 +193,7 @@ static int read_series(const struct json *at, struct bench_reading *r, struct er
     for (size_t idx = 0; idx < answer->n_series; idx++) {
         if (answer->series[idx].measure == series.measure &&
             answer->series[idx].size_bytes == series.size_bytes) {
-            return json_fail(at, err, "%s a second time", series.measure->id);
+            return json_fail(at, err, "%s occurs twice", series.measure->id);
         }
     }
     if (check_values(at, r, &series, err) < 0) {

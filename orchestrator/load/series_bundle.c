@@ -387,7 +387,7 @@ static int read_log(const struct json *at, struct arena *arena, const struct bun
     }
     return map_add(&bundle->logs, file->log, file)
                ? 0
-               : json_fail(at, err, "\"%.200s\" is there twice", file->log.ptr);
+               : json_fail(at, err, "\"%.200s\" occurs twice", file->log.ptr);
 }
 
 static int read_all(const struct json *root, struct arena *arena, struct bundle_shape *shape,

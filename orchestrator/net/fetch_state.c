@@ -141,7 +141,7 @@ static int take_head(struct str text, struct state_head *head, struct str *ret_r
     }
     if (seed != ((uint32_t)wanted[0] << 24 | (uint32_t)wanted[1] << 16 | (uint32_t)wanted[2] << 8 |
                  wanted[3])) {
-        return err_set(err, ERR_PARSE, "the checksum of the head does not hold");
+        return err_set(err, ERR_PARSE, "the checksum of the head does not match");
     }
     *ret_records = rest;
     *ret_seed = seed;

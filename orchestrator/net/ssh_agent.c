@@ -149,7 +149,7 @@ enum step ssh_agent_list(struct ssh_agent *agent, struct arena *arena,
     for (size_t idx = 0; idx < n; idx++) {
         struct str comment;
         if (!ssh_wire_string(&body, &(*ret_keys)[idx].blob) || !ssh_wire_string(&body, &comment)) {
-            return step_fail(err_set(err, ERR_AUTH, "agent: an answer that is cut off"));
+            return step_fail(err_set(err, ERR_AUTH, "agent: the answer is truncated"));
         }
         (*ret_keys)[idx].comment = str_z(arena, comment);
     }

@@ -75,7 +75,7 @@ static int inspect_openssh(struct arena *arena, struct str body, struct ssh_key_
     if (!ssh_wire_string(&bytes, &cipher) || !ssh_wire_string(&bytes, &kdf) ||
         !ssh_wire_string(&bytes, &options) || !ssh_wire_u32(&bytes, &n_keys) || n_keys != 1 ||
         !ssh_wire_string(&bytes, &info->blob)) {
-        return err_set(err, ERR_PARSE, "an openssh-key-v1 that is cut off");
+        return err_set(err, ERR_PARSE, "the openssh-key-v1 is truncated");
     }
     info->is_encrypted = !str_eq_z(cipher, "none");
     info->type = ssh_key_type_of_name(ssh_key_name_of_blob(info->blob));

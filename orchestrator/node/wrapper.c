@@ -24,7 +24,7 @@
 #define SAID_FD    3
 #define STATUS_BAD 70
 
-/* What a login gives a job, and nothing else of it. */
+/* What a job gets from the login's environment. */
 static const char *const FROM_LOGIN[] = {"HOME", "USER",   "LOGNAME",         "SHELL",
                                          "PATH", "TMPDIR", "XDG_RUNTIME_DIR", ENGINE_ENV};
 

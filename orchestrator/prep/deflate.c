@@ -97,7 +97,7 @@ static int inflate_all(z_stream *stream, size_t max_bytes, uint8_t **out, size_t
         }
         if (status != Z_OK || (stream->avail_in == 0 && stream->avail_out != 0)) {
             return err_set(err, ERR_INTEGRITY, "zlib: %s",
-                           stream->msg ? stream->msg : "the stream is cut");
+                           stream->msg ? stream->msg : "the stream is truncated");
         }
     }
 }

@@ -35,7 +35,7 @@ static herr_t keep_first(unsigned n, const H5E_error2_t *item, void *ctx)
 
 static int fail(const char *what, struct err *err)
 {
-    const char *text = "not said why";
+    const char *text = "no reason given";
     (void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, &text);
     return err_set(err, ERR_INTEGRITY, "HDF5: %s: %s", what, text);
 }

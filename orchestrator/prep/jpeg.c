@@ -75,7 +75,7 @@ static int read_frame(const uint8_t *at, size_t len, const char *name, struct pi
 {
     unsigned n_components;
     if (len < 6) {
-        return err_set(err, ERR_INTEGRITY, "%s: the JPEG frame header is cut", name);
+        return err_set(err, ERR_INTEGRITY, "%s: the JPEG frame header is truncated", name);
     }
     info->height = be16(at + 1);
     info->width = be16(at + 3);
@@ -139,7 +139,7 @@ int jpeg_probe(struct str bytes, bool is_all, const char *name, struct pixel_inf
         }
         pos += 2 + len;
     }
-    return err_set(err, cut, "%s: the JPEG header is cut after %zu bytes", name, bytes.len);
+    return err_set(err, cut, "%s: the JPEG header is truncated after %zu bytes", name, bytes.len);
 }
 
 /* ---- decoding ---- */

@@ -54,7 +54,7 @@ int listing_read(struct arena *arena, const char *path, struct listing *ret_list
         n_lines += listing.text.ptr[idx] == '\n';
     }
     if (!n_lines || listing.text.ptr[listing.text.len - 1] != '\n') {
-        return err_set(err, ERR_INTEGRITY, "%s: empty, or its last line is cut", path);
+        return err_set(err, ERR_INTEGRITY, "%s: empty, or its last line is truncated", path);
     }
     listing.lines = xcalloc(n_lines, sizeof(*listing.lines));
     const char *end = listing.text.ptr + listing.text.len;

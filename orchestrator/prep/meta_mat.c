@@ -30,7 +30,7 @@ static uint32_t le32(const char *at)
 
 static int cut(struct err *err)
 {
-    return err_set(err, ERR_INTEGRITY, "meta.mat: an element is cut");
+    return err_set(err, ERR_INTEGRITY, "meta.mat: an element is truncated");
 }
 
 /* Small elements have size and type in four bytes and up to four of data; others are padded to 8, compressed ones are not. */
@@ -139,7 +139,7 @@ static int read_text(const struct element *element, struct arena *arena, struct 
     for (size_t idx = 0; idx < data.bytes.len / step; idx++) {
         text[idx] = data.bytes.ptr[idx * step];
         if (text[idx] <= ' ' || (step == 2 && data.bytes.ptr[idx * step + 1])) {
-            return err_set(err, ERR_INTEGRITY, "meta.mat: WNID with other bytes than letters");
+            return err_set(err, ERR_INTEGRITY, "meta.mat: WNID has bytes other than letters");
         }
     }
     *ret_text = (struct str){text, data.bytes.len / step};

@@ -117,8 +117,8 @@ static int read_record(const struct tree_source *source, const struct samples *s
         slot->open_path = sample->path;
     }
     if (pread(slot->fd, data, len, (off_t)sample->place) != (ssize_t)len) {
-        return err_set(err, ERR_INTEGRITY, "%s: offset %" PRIu64 ": the file is cut", sample->path,
-                       sample->place);
+        return err_set(err, ERR_INTEGRITY, "%s: offset %" PRIu64 ": the file is truncated",
+                       sample->path, sample->place);
     }
     if (tfrecord_check(data, sample->len, err) < 0 ||
         tfrecord_example((struct str){(const char *)data, sample->len}, &samples->shape, row, err) <

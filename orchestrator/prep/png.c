@@ -37,7 +37,7 @@ int png_probe(struct str bytes, bool is_all, const char *name, struct pixel_info
     int bits, colour;
     if (bytes.len < HEADER_BYTES) {
         return err_set(err, is_all ? ERR_INTEGRITY : ERR_PARSE,
-                       "%s: the PNG header is cut after %zu bytes", name, bytes.len);
+                       "%s: the PNG header is truncated after %zu bytes", name, bytes.len);
     }
     if (memcmp(bytes.ptr + 8, "\0\0\0\rIHDR", 8) != 0) {
         return err_set(err, ERR_INTEGRITY, "%s: PNG without IHDR", name);
@@ -80,7 +80,7 @@ static int check_end(struct str file, struct err *err)
         }
         at += 12 + (size_t)len;
     }
-    return err_set(err, ERR_INTEGRITY, "PNG: it is cut: no end chunk");
+    return err_set(err, ERR_INTEGRITY, "PNG: truncated: no end chunk");
 }
 
 /* The header, checked against the earlier probe. */

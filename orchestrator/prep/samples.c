@@ -62,7 +62,7 @@ static int find_partners(struct arena *arena, const struct samples_opts *opts,
         struct str partner = dataset_partner(arena, labels, str_of(sample->path));
         if (!partner.ptr) {
             return err_set(err, ERR_INTEGRITY,
-                           "%s: its name has not the ending of an image of %.*s", sample->path,
+                           "%s: its name does not end like that of an image of %.*s", sample->path,
                            STR_ARG(images->name));
         }
         sample->partner = partner.ptr;
@@ -122,9 +122,9 @@ static int set_kind(const struct dataset *dataset, struct samples *samples, stru
         samples->n_classes = (uint32_t)pack->n_classes;
         if (pack->n_classes < 1 ||
             (pack->kind == PACK_SEGMENTS && (pack->n_classes > 255 || pack->short_side >= 0))) {
-            return err_set(err, ERR_MANIFEST,
-                           "classes: expected 1 or more, and of label maps at most 255 at the "
-                           "stored size");
+            return err_set(
+                err, ERR_MANIFEST,
+                "classes: expected at least 1, and for label maps at most 255 at the stored size");
         }
         return 0;
     case PACK_TOKENS:
@@ -141,7 +141,7 @@ static int set_kind(const struct dataset *dataset, struct samples *samples, stru
     case PACK_NONE:
         break;
     }
-    return err_set(err, ERR_MANIFEST, "%.*s is not for packing", STR_ARG(dataset->id));
+    return err_set(err, ERR_MANIFEST, "%.*s cannot be packed", STR_ARG(dataset->id));
 }
 
 static int find(struct arena *arena, const struct samples_opts *opts, struct samples *samples,

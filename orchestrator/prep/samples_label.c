@@ -104,7 +104,7 @@ static int order_classes(struct arena *arena, const struct meta_mat *meta, uint3
     for (size_t idx = 0; idx < n; idx++) {
         if (truth.class_of[leaves[idx]->number] >= 0 ||
             (idx && str_eq(leaves[idx - 1]->wnid, leaves[idx]->wnid))) {
-            return err_set(err, ERR_INTEGRITY, "meta.mat: %" PRId64 " or %.*s is there twice",
+            return err_set(err, ERR_INTEGRITY, "meta.mat: %" PRId64 " or %.*s occurs twice",
                            leaves[idx]->number, STR_ARG(leaves[idx]->wnid));
         }
         truth.class_of[leaves[idx]->number] = (int32_t)idx;

@@ -210,7 +210,7 @@ static int index_records(struct stream *stream, struct record_slot *slot,
             return 0;
         }
         if (got < sizeof(header)) {
-            return err_set(err, ERR_INTEGRITY, "offset %" PRIu64 ": the file is cut", offset);
+            return err_set(err, ERR_INTEGRITY, "offset %" PRIu64 ": the file is truncated", offset);
         }
         if (tfrecord_header(header, &len, err) < 0) {
             return err_wrap(err, "offset %" PRIu64, offset);
@@ -219,7 +219,7 @@ static int index_records(struct stream *stream, struct record_slot *slot,
             return -1;
         }
         if (got != len + 4) {
-            return err_set(err, ERR_INTEGRITY, "offset %" PRIu64 ": the file is cut", offset);
+            return err_set(err, ERR_INTEGRITY, "offset %" PRIu64 ": the file is truncated", offset);
         }
         if (tfrecord_check(slot->data, (size_t)len, err) < 0) {
             return err_wrap(err, "offset %" PRIu64, offset);

@@ -70,7 +70,7 @@ static int check_header(const struct shard_file *shard, uint64_t file_bytes, str
         return err_set(err, ERR_INTEGRITY, "%s: does not begin with %s", shard->name, SHARD_MAGIC);
     }
     if (crc32c(0, h, offsetof(struct shard_header, header_crc32c)) != h->header_crc32c) {
-        return err_set(err, ERR_INTEGRITY, "%s: the CRC-32C of the header does not hold",
+        return err_set(err, ERR_INTEGRITY, "%s: the CRC-32C of the header does not match",
                        shard->name);
     }
     if (h->kind < SHARD_CLASSES || h->kind > SHARD_TOKENS || !h->n_samples) {
@@ -118,7 +118,7 @@ static int check_entries(struct shard_file *shard, struct err *err)
         const struct shard_entry *entry = &shard->entries[idx];
         if (!entry->bytes || entry->bytes != expected_bytes(h, entry) || entry->offset != offset) {
             return err_set(err, ERR_INTEGRITY,
-                           "%s: sample %u: the entry is not one of its kind, or not at its place",
+                           "%s: sample %u: the entry is not of its kind, or not in its place",
                            shard->name, idx);
         }
         end = offset + entry->bytes;
@@ -174,7 +174,7 @@ int shard_file_open(struct shard_file *shard, const char *path, const char *name
         return -1;
     }
     if (crc32c(0, shard->entries, entries_bytes) != shard->header.entries_crc32c) {
-        return err_set(err, ERR_INTEGRITY, "%s: the CRC-32C of the entries does not hold", name);
+        return err_set(err, ERR_INTEGRITY, "%s: the CRC-32C of the entries does not match", name);
     }
     if (check_entries(shard, err) < 0 ||
         check_zeros(shard, sizeof(shard->header), SHARD_ALIGN, err) < 0 ||
@@ -207,7 +207,7 @@ int shard_file_check(const struct shard_file *shard, uint32_t idx, uint32_t n_cl
         return -1;
     }
     if (crc32c(0, buf, entry->bytes) != entry->crc32c) {
-        return err_set(err, ERR_INTEGRITY, "%s: sample %u: the CRC-32C of its data does not hold",
+        return err_set(err, ERR_INTEGRITY, "%s: sample %u: the CRC-32C of its data does not match",
                        shard->name, idx);
     }
     for (uint64_t at = entry->bytes; at < next - entry->offset; at++) {

@@ -33,7 +33,7 @@ int tfrecord_header(const uint8_t *header, uint64_t *ret_len, struct err *err)
     uint64_t len = little_endian(header, 8);
     uint32_t found = (uint32_t)little_endian(header + 8, 4);
     if (masked(crc32c(0, header, 8)) != found) {
-        return err_set(err, ERR_INTEGRITY, "the CRC of a record's length does not hold");
+        return err_set(err, ERR_INTEGRITY, "the CRC of a record's length does not match");
     }
     if (len > TFRECORD_BYTES_MAX) {
         return err_set(err, ERR_INTEGRITY, "a record of %" PRIu64 " bytes, expected at most %u",
@@ -46,7 +46,7 @@ int tfrecord_header(const uint8_t *header, uint64_t *ret_len, struct err *err)
 int tfrecord_check(const uint8_t *data, size_t len, struct err *err)
 {
     if (masked(crc32c(0, data, len)) != (uint32_t)little_endian(data + len, 4)) {
-        return err_set(err, ERR_INTEGRITY, "the CRC of a record's %zu bytes does not hold", len);
+        return err_set(err, ERR_INTEGRITY, "the CRC of a record's %zu bytes does not match", len);
     }
     return 0;
 }
@@ -59,7 +59,7 @@ static int varint(struct str *rest, uint64_t *ret_value, struct err *err)
     for (unsigned shift = 0; shift < 64; shift += 7) {
         uint8_t byte;
         if (!rest->len) {
-            return err_set(err, ERR_INTEGRITY, "the message is cut within a number");
+            return err_set(err, ERR_INTEGRITY, "the message is truncated within a number");
         }
         byte = (uint8_t)*rest->ptr;
         *rest = str_sub(*rest, 1, SIZE_MAX);
@@ -85,8 +85,9 @@ struct proto_field {
 static int cut(struct str *rest, uint64_t len, struct str *ret_bytes, struct err *err)
 {
     if (len > rest->len) {
-        return err_set(err, ERR_INTEGRITY, "the message is cut: %" PRIu64 " bytes wanted, %zu left",
-                       len, rest->len);
+        return err_set(err, ERR_INTEGRITY,
+                       "the message is truncated: %" PRIu64 " bytes wanted, %zu left", len,
+                       rest->len);
     }
     *ret_bytes = str_sub(*rest, 0, (size_t)len);
     *rest = str_sub(*rest, (size_t)len, SIZE_MAX);
@@ -193,7 +194,7 @@ static int read_feature(struct str key, struct str value, const struct tokens_sh
             continue;
         }
         if (*seen & 1u << part) {
-            return err_set(err, ERR_INTEGRITY, "%s is there twice", tokens_part_name(part));
+            return err_set(err, ERR_INTEGRITY, "%s occurs twice", tokens_part_name(part));
         }
         *seen |= 1u << part;
         if (next_field(&value, &field, err) < 0 || expect_message(&field, FIELD_INTS, err) < 0 ||

@@ -277,7 +277,7 @@ static int add_row(const struct json *at, struct arena *arena, struct node_rows 
         node.address = text.addresses.names[idx];
         node.fast_address = text.fast_addresses.n ? text.fast_addresses.names[idx] : STR_EMPTY;
         if (!map_add(&rows->names, node.name, rows)) {
-            return json_fail(at, err, "name: \"%.100s\" is there twice", node.name.ptr);
+            return json_fail(at, err, "name: \"%.100s\" occurs twice", node.name.ptr);
         }
         if (rows->nodes.n == INVENTORY_NODES_MAX) {
             return json_fail(at, err, "expected at most %d nodes in all", INVENTORY_NODES_MAX);

@@ -174,5 +174,5 @@ int facts_parse(struct arena *arena, struct str text, struct node_facts *ret_fac
             return -1;
         }
     }
-    return err_set(err, ERR_NODE, "the probe's output is cut off: no '%s'", END);
+    return err_set(err, ERR_NODE, "the probe's output is truncated: no '%s'", END);
 }

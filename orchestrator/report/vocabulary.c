@@ -134,11 +134,11 @@ static int decode_word(const struct json *at, struct arena *arena, const struct 
         return -1;
     }
     if (words_find(words, word.name)) {
-        return json_fail(at, err, "\"%.40s\" is there twice", word.name.ptr);
+        return json_fail(at, err, "\"%.40s\" occurs twice", word.name.ptr);
     }
     for (size_t idx = 0; idx < word.n_aliases; idx++) {
         if (words_find(words, word.aliases[idx]) || str_eq(word.aliases[idx], word.name)) {
-            return json_fail(at, err, "\"%.40s\" is there twice", word.aliases[idx].ptr);
+            return json_fail(at, err, "\"%.40s\" occurs twice", word.aliases[idx].ptr);
         }
     }
     words->items[words->n++] = word;

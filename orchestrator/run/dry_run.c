@@ -51,7 +51,7 @@ static int add_program(struct dry *d, struct err *err)
     return 0;
 }
 
-/* Where the first job of a node puts reperf-node; here it is where it is. */
+/* Where the first job of a node puts reperf-node; on this machine, where it is. */
 static int add_node_program(struct dry *d, struct err *err)
 {
     char *file = remote_node_file();
@@ -70,7 +70,7 @@ static int add_node_program(struct dry *d, struct err *err)
     return 0;
 }
 
-/* On this machine things are where they are; a commit is checked out into the run's folder. */
+/* On this machine targets are the sources themselves; a commit is checked out into the run's folder. */
 static const char *target_of(const struct dry *d, const struct plan_mount *mount)
 {
     return !d->inventory->is_local ? run_target_of(d->arena, mount)
@@ -157,7 +157,7 @@ static void add_word(const struct dry *d, const char *work, const char *word, st
     }
 }
 
-/* As they are for a program: no quotes. */
+/* Unquoted, as a program gets them. */
 static const char *const *put_paths(const struct dry *d, const char *work, const char *const *words)
 {
     size_t n = 0;
@@ -195,7 +195,7 @@ static void add_batch(const struct remote_batch *batch, struct strbuf *out)
     strbuf_add_char(out, ' ');
 }
 
-/* What the node's own shell gets. */
+/* The line for the node's own shell. */
 static void add_there(const struct dry *d, const char *work, const struct remote_job *job,
                       struct strbuf *out)
 {
@@ -228,7 +228,7 @@ static void add_ssh(const struct inventory_node *node, struct str there, struct 
     shq_append(out, there);
 }
 
-/* Where a job's line would be typed: on its node; with Slurm on the login node, else here. */
+/* The node on which a job's line would be typed: its own; with Slurm the login node, else here. */
 static const struct inventory_node *ssh_node(const struct dry *d, const struct inventory_node *node)
 {
     if (d->inventory->is_local) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run would start, as it would start it: each command of each node, quoted for a shell, by the launcher that starts the
-   real ones. Starts nothing and asks no node. Where a node's work folder is only known there, its commands find it there. */
+/* The commands that a run would start: each command of each node, quoted for a shell, by the launcher that starts the real
+   ones. Starts nothing and contacts no node. If a node's work folder is only known there, its commands find it there. */
 #ifndef RUN_DRY_RUN_H
 #define RUN_DRY_RUN_H
 

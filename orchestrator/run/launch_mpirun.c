@@ -39,7 +39,7 @@ static const char *network_of(const struct launch *launch)
                         first >> 8 & 255, first & 255, bits);
 }
 
-/* Names of what the ranks must see of the job's own environment. */
+/* Names of the variables of the job's environment that the ranks must get. */
 static void export_names(const struct launch *launch, const char *const *env,
                          struct launch_list *argv)
 {

@@ -355,7 +355,7 @@ int run_create(struct arena *arena, const struct run_opts *opts,
     }
     rundir_paths(arena, opts->state, id, &dir);
     if (fs_exists(dir.folder)) {
-        return err_set(err, ERR_USAGE, "run %.*s is there already", STR_ARG(id));
+        return err_set(err, ERR_USAGE, "run %.*s exists already", STR_ARG(id));
     }
     /* Made under a temporary name and renamed: an existing run is complete. */
     fresh = arena_printf(arena, "%s/runs/new-%.*s", opts->state, STR_ARG(id));

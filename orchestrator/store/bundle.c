@@ -332,7 +332,7 @@ int bundle_make(struct arena *arena, const struct bundle_opts *opts, struct bund
     CLEANUP(maker) struct maker m = {.arena = arena, .opts = opts};
     struct err ignored = {0};
     if (fs_exists(opts->folder)) {
-        return err_set(err, ERR_USAGE, "%s: exists already", opts->folder);
+        return err_set(err, ERR_USAGE, "%s exists already", opts->folder);
     }
     if (look_up(&m, err) < 0) {
         return -1;

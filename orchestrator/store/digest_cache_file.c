@@ -79,7 +79,7 @@ const char *dc_map_check(const void *base, size_t bytes, struct dc_map *ret_map)
     if (header.bits < DC_BITS_MIN || header.bits > DC_BITS_MAX ||
         header.n > DIGEST_CACHE_RECORDS_MAX || header.file_bytes != bytes ||
         bytes != sizeof(header) + table_bytes(header.bits) + header.n * sizeof(struct dc_record)) {
-        return "it is cut off";
+        return "it is truncated";
     }
     if (header.table_crc != crc32c(0, start + sizeof(header), table_bytes(header.bits))) {
         return "the table's checksum is wrong";

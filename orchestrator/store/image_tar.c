@@ -367,7 +367,7 @@ static int export_folder(struct arena *arena, const struct store *store,
     const char *temp = arena_printf(arena, "%s.%ld.tmp", path, (long)getpid());
     struct err ignored = {0};
     if (fs_exists(path)) {
-        return err_set(err, ERR_USAGE, "%s: is there already", path);
+        return err_set(err, ERR_USAGE, "%s exists already", path);
     }
     if (fill_folder(arena, store, info, temp, err) < 0) {
         (void)!fs_remove_tree(temp, &ignored);

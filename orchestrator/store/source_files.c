@@ -285,7 +285,7 @@ int source_checkout(struct sources *sources, const struct source_tree *tree, con
     char *whole;
     int result;
     if (fs_exists(folder)) {
-        return err_set(err, ERR_USAGE, "%s is there already", folder);
+        return err_set(err, ERR_USAGE, "%s exists already", folder);
     }
     if (!mkdtemp(made) || chmod(made, 0755) < 0) {
         return err_set(err, err_code_of_errno(errno), "make %s: %s", made, err_errno_text(errno));

@@ -441,7 +441,7 @@ static int unpack_new_folder(struct arena *arena, const struct unpack_tree_opts 
     CLEANUP(fd) int root_fd = -1;
     char *made = made_name(arena, opts->new_folder);
     if (fs_exists(opts->new_folder)) {
-        return err_set(err, ERR_USAGE, "%s is there already", opts->new_folder);
+        return err_set(err, ERR_USAGE, "%s exists already", opts->new_folder);
     }
     if (!mkdtemp(made)) {
         return fail_errno(err, "make folder", made);

@@ -226,7 +226,7 @@ static void write_matches(const struct report_audit *audit, struct strbuf *out)
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         const struct cell_audit *a = &audit->cells[idx];
         if (a->digits.ptr) {
-            strbuf_printf(out, "%s  %s: %s\n", has_any ? "" : "\nnear, and not the same\n",
+            strbuf_printf(out, "%s  %s: %s\n", has_any ? "" : "\nnear, but not equal\n",
                           a->cell->id.ptr, a->digits.ptr);
             has_any = true;
         }

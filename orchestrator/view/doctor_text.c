@@ -70,7 +70,7 @@ static void add_probe(struct table *table, struct arena *arena, const struct inv
 static void put_probes(const struct doctor_view *view, struct arena *arena, struct strbuf *out)
 {
     static const struct table_column COLUMNS[] = {
-        {"node", false},   {"answers ms", true}, {"clock s", true},  {"system", false},
+        {"node", false},   {"reply ms", true},   {"clock s", true},  {"system", false},
         {"CPUs", true},    {"memory GiB", true}, {"free GiB", true}, {"engine", false},
         {"driver", false}, {"GPUs", false}};
     CLEANUP(table) struct table table;

@@ -320,7 +320,7 @@ static void add_headline(struct page *page, const struct run_view *view)
                         : STR_EMPTY,
          textf(&page->arena, "%zu", n_values));
     if (is_smoke) {
-        strbuf_add_z(page->out, "it shows that everything works from manifest to sealed evidence, "
+        strbuf_add_z(page->out, "it shows that everything from manifest to sealed evidence works, "
                                 "and claims nothing about any published number.</p>\n");
     } else if (is_rehearsal) {
         strbuf_add_z(page->out,

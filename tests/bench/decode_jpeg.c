@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Yardstick of bench_pack.sh: libjpeg-turbo alone. Reads the files of a list (one path a line), of which it takes each COUNT-th from
-   INDEX on, decodes each into one buffer, and does nothing else; with OUT it also writes the pixels there, one after the other.
-   Prints how many there were and a sum over their last bytes. */
+/* Yardstick of bench_pack.sh: libjpeg-turbo alone. Reads the files of a list (one path a line), takes each COUNT-th from INDEX on,
+   decodes each into one buffer, and does nothing else; with OUT it also writes the pixels there, one after the other. Prints how
+   many there were and a sum over their last bytes. */
 #include <stdio.h>
 
 #include <jpeglib.h>

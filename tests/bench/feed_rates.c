@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host does for a batch of packed images before a copy to a GPU begins, both ways that reperf-train has, in turns: the reader's
-   threads crop and normalise, and one thread lays that out as AMP stores it; or the threads read and check alone, and the one
+/* The host's work for a batch of packed images before a copy to a GPU begins, in both of reperf-train's ways, in turns: the reader's
+   threads crop and normalise, and one thread lays the result out as AMP stores it; or the threads only read and check, and the one thread
    copies rectangles. CPU milliseconds a sample, of that one thread and of all. For bench_feed.sh. Arguments: PACK WORKERS BATCH STEPS. */
 #include "base/base.h"
 

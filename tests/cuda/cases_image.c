@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases of convolution and batch norm, and of what fusion makes of them. */
+/* Cases of convolution and batch norm, and of their fused forms. */
 #include "tests/cuda/cases.h"
 
 /* n, c, h, w, k, filter, stride, pad, dilation, groups: odd channels, one pixel, strides, windows larger than the image. */
@@ -203,7 +203,7 @@ bool case_bn_add_fwd(struct held_call *call, int idx)
     return bn_fwd(call, idx, true);
 }
 
-/* Without ReLU, with its result, with the mask made again from x. */
+/* Without ReLU, with its result, with the mask recomputed from x. */
 static bool bn_bwd(struct held_call *call, int idx, bool has_add)
 {
     int n_kinds = has_add ? 2 : 3;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases of what goes element by element, by windows, or by resizing, and of the losses of images. */
+/* Cases of element-wise operations, windows and resizing, and of the losses of images. */
 #include "tests/cuda/cases.h"
 
 /* n, c, h, w; c = 0: no image, n rows of h. */
@@ -72,7 +72,7 @@ bool case_add_bwd(struct held_call *call, int idx)
     return idx < 2 * N_ELEMS && elem_bwd(call, K_ADD_BWD, idx / 2, idx % 2 == 1);
 }
 
-/* Element by element, then planes of a channel together; a first element that is not 0. */
+/* Element by element, then whole planes of a channel; a first element that is not 0. */
 static bool dropout(struct held_call *call, enum kernel_id id, int idx)
 {
     bool is_plane = idx >= N_ELEMS;
@@ -401,7 +401,7 @@ bool case_loss_fwd(struct held_call *call, int idx)
     return true;
 }
 
-/* Shares of each pixel's classes, which add up to 1. */
+/* Shares of each pixel's classes, which sum to 1. */
 static void shares(struct held_tensor *prob, const struct loss_geom *g)
 {
     held_above(prob, 0.01);
@@ -469,7 +469,7 @@ bool case_upsample_loss_bwd(struct held_call *call, int idx)
     }
     struct shape pixels = upsample_loss_begin(call, K_UPSAMPLE_LOSS_BWD, idx);
     const struct resize_geom *g = &call->args.geom.upsample_loss.resize;
-    /* A log of a sum of exponentials that would fit logits as large. */
+    /* A log of a sum of exponentials that fits logits of this size. */
     held_normal(call, held_in(call, 2, HELD_STAT, ROLE_PLAIN, pixels), 6.0 + log((double)g->c),
                 0.3);
     double n_labels = 0.0;

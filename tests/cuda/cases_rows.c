@@ -134,7 +134,7 @@ static const int64_t ROWS[][2] = {
     {5, 768},
     {2, 1030},
     {130, 8},
-    /* The widths that layer norm's kernels are made for, but for 768. */
+    /* The widths that layer norm's kernels are made for, except 768. */
     {2, 256},
     {2, 384},
     {2, 512},
@@ -242,7 +242,7 @@ static const int64_t ATTENTIONS[][4] = {
 };
 #define N_ATTENTIONS (int)ARRAY_LEN(ATTENTIONS)
 
-/* No mask and no dropout; a mask; both. In the last sequence of a case with a mask no key may be seen. */
+/* No mask and no dropout; a mask; both. In the last sequence of a case with a mask no key is visible. */
 static const struct attention_geom *attention_begin(struct held_call *call, enum kernel_id id,
                                                     int idx, int mask_idx, int step_idx)
 {
@@ -282,7 +282,7 @@ bool case_attention_fwd(struct held_call *call, int idx)
     return true;
 }
 
-/* What the forward call would have made of qkv: context (rounded to `elem` by whoever runs it) and lse. */
+/* The results of the forward call on qkv: context (rounded to `elem` by the runner) and lse. */
 static void attention_results(struct held_call *call, const struct attention_geom *g)
 {
     const double *qkv = call->in[1].values;
@@ -327,7 +327,7 @@ bool case_attention_bwd(struct held_call *call, int idx)
     struct shape rows = SHAPE(g->n * g->s, g->heads * g->d);
     struct shape all = SHAPE(g->n * g->s, 3 * g->heads * g->d);
     held_in(call, 0, HELD_ELEM, ROLE_PLAIN, rows);
-    /* Values that half precision holds, so that context and lse fit what the device is given. */
+    /* Values that half precision represents, so that context and lse fit the device's input. */
     struct held_tensor *qkv = held_in(call, 1, HELD_ELEM, ROLE_PLAIN, all);
     for (int64_t i = 0; i < qkv->count; i++) {
         qkv->values[i] = nearbyint(qkv->values[i] * 64.0) / 64.0;
@@ -386,7 +386,7 @@ static const int64_t ROW_LOSSES[][3] = {
     {5, 24, 0}, {1, 2, 0}, {40, 1000, 3}, {3, 30522, 2}, {4, 9, 1}};
 #define N_ROW_LOSSES (int)ARRAY_LEN(ROW_LOSSES)
 
-/* Each as its shape says and with rows rounded up, where what rounding adds to the logits is NaN: nobody may look at it. */
+/* Each without padding and with rows rounded up, where the padding of the logits is NaN: nothing may read it. */
 bool case_row_loss(struct held_call *call, int idx)
 {
     if (idx >= 2 * N_ROW_LOSSES) {

@@ -6,7 +6,7 @@
 #include "base/base.h"
 #include "core/tensor.h"
 
-/* Both make what they return; free() it. */
+/* Both allocate what they return; free() it. */
 void *to_elements(const double *values, int64_t count, enum dtype dtype);
 double *to_doubles(const void *elements, int64_t count, enum dtype dtype);
 

@@ -16,7 +16,8 @@
    at most, 2.8e-4 in the mean square; the rest is for what is stored in half precision in between. */
 #define TOLERANCE_F32 1e-5
 #define TOLERANCE_F16 2e-3
-/* One element, in the same unit and measured by the mean square of all: a normal error's largest of a million is 5 deviations. */
+/* One element, in the same unit and measured by the mean square of all: among a million normal errors the largest is 5
+   deviations. */
 #define ELEMENT_FACTOR 32.0
 #define LOSS_SCALE     8.0
 #define RUNS           2
@@ -150,7 +151,7 @@ static void round_tensor(struct held_tensor *tensor, const struct held_device *d
 }
 
 /* --- the oracle ---------------------------------------------------------------------------------- */
-/* expected[i]: what out[i] is where nothing is added and there is no loss scale. */
+/* expected[i]: value of out[i] without += and without a loss scale. */
 static void expect(const struct held_call *call, double *expected[KERNEL_OUT_MAX])
 {
     struct cpu cpu;
@@ -187,7 +188,7 @@ static void expect(const struct held_call *call, double *expected[KERNEL_OUT_MAX
 }
 
 /* --- the device ---------------------------------------------------------------------------------- */
-/* How a case is run. */
+/* One way to run a case. */
 struct way {
     const char *name;
     unsigned accumulate;
@@ -224,7 +225,7 @@ static int bad(const struct bench *b, const char *format, ...)
     return -1;
 }
 
-/* Is element i of how the tensor lies there by rounding up alone? */
+/* Whether element i of the stored tensor is padding. */
 static bool is_added(const struct layout *layout, int64_t i)
 {
     return i % layout->inner_pad >= layout->inner ||
@@ -263,7 +264,7 @@ static void put(struct bench *b, struct place *place, const struct held_tensor *
         void *elements = to_elements(tensor->values, tensor->count, desc.dtype);
         backend->upload(backend->self, &desc, elements, place->device);
         struct err err = {0};
-        if (b->device->check(&err) < 0) { /* what is not there when it is read again shows below */
+        if (b->device->check(&err) < 0) { /* what cannot be read back shows below */
             (void)fprintf(stderr, "upload: %s\n", err.msg);
         }
         free(elements);
@@ -321,7 +322,7 @@ static void tear_down(struct bench *b)
     b->scale = NULL;
 }
 
-/* Where output i lies. */
+/* The place of output i. */
 static struct place *place_of(struct bench *b, int i)
 {
     return b->way.in_place == i + 1 ? &b->in[b->call->out[i].may_lie_in - 1] : &b->out[i];
@@ -353,7 +354,7 @@ static int launch(struct bench *b)
 }
 
 /* --- judging --------------------------------------------------------------------------------------- */
-/* What rounding up adds is 0 in tensors of floating types. */
+/* Padding is 0 in tensors of floating types. */
 static int check_padding(const struct bench *b, int idx, const struct place *place)
 {
     const struct held_tensor *tensor = &b->call->out[idx];
@@ -447,7 +448,7 @@ static int judge(struct bench *b, double *const expected[KERNEL_OUT_MAX])
     return 0;
 }
 
-/* Twice; the second time's bits are the first's. */
+/* Twice; the second time must give the same bits. */
 static int run_way(struct bench *b, double *const expected[KERNEL_OUT_MAX])
 {
     unsigned char *first[KERNEL_OUT_MAX] = {NULL};

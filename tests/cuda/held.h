@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One kernel's call on a device, checked against the same call of the CPU backend in double. What goes in is rounded first to what the
-   device stores, so that all that differs is the device's arithmetic and the rounding of its results. No CUDA header here: the
-   same cases hold whatever backend there is.
+/* One kernel's call on a device, checked against the same call of the CPU backend in double. Inputs are first rounded
+   to what the device stores, so that only the device's arithmetic and the rounding of its results differ. No CUDA
+   header here: the same cases apply to any backend.
 
-   Each case runs as it is, with its += outputs added to, with each output in the memory of its input where the contract allows
-   that, and with a loss scale where gradients begin; each of these twice, which must give the same bits. Outputs and the
-   workspace begin as NaN. Inputs must not change, and what rounding up channels adds must be 0. */
+   Each case runs as it is, with its += outputs added to, with each output in the memory of its input where the contract
+   allows that, and with a loss scale where gradients begin; each of these twice, which must give the same bits. Outputs
+   and the workspace begin as NaN. Inputs must not change, and padding must be 0. */
 #ifndef CUDA_HELD_H
 #define CUDA_HELD_H
 
@@ -29,8 +29,8 @@ struct held_tensor {
     int64_t count;
     double *values;   /* owned, in the order of the shape */
     bool is_kept;     /* an output that is read, too */
-    bool is_poisoned; /* an input: what rounding up adds to it is NaN and not 0 */
-    int may_lie_in;   /* an output: this input's memory, counted from 1 */
+    bool is_poisoned; /* an input: its padding is NaN and not 0 */
+    int may_lie_in;   /* an output: may use this input's memory, counted from 1 */
     double tolerance; /* 0: held_run's */
 };
 
@@ -51,12 +51,12 @@ struct held_device {
     enum dtype dtype; /* DT_F32 or DT_F16 */
     enum dtype stat;  /* of mean, rstd, sums */
     bool has_loss_scale;
-    int64_t channel_pad; /* 0: tensors lie as on the CPU */
+    int64_t channel_pad; /* 0: tensors are stored as on the CPU */
     void (*fill)(void *device, int byte, int64_t bytes);
     void (*read)(void *host, const void *device, int64_t bytes);
     void (*write)(void *device, const void *host, int64_t bytes);
-    void (*reseed)(uint64_t seed); /* NULL: the device has no order to choose */
-    int (*check)(struct err *err); /* waits, and gives the first failure */
+    void (*reseed)(uint64_t seed); /* NULL: the device's order cannot be chosen */
+    int (*check)(struct err *err); /* waits, and returns the first failure */
 };
 
 /* A kernel id's cases: fills *call, which is zeroed, for case `idx`; false past the last. */

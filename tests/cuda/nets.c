@@ -11,7 +11,7 @@
 #include "models/tokens.h"
 
 /* --- opening ------------------------------------------------------------------------------------- */
-#define STREAMS_WINDOW 48 /* calls: side by side, and memory still shared */
+#define STREAMS_WINDOW 48 /* calls: several run at once, and memory is still shared */
 
 static int64_t packed_bytes(void *self UNUSED, const struct tensor_desc *desc)
 {
@@ -195,7 +195,7 @@ static void fill_tokens(struct trial *trial, uint64_t seed)
     };
     for (int part = 0; part < TOKEN_PARTS; part++) {
         int value = graph_find(graph, token_part_name((enum token_part)part));
-        /* A mask of 0 with a 1 at every seventh place would hide next to all; 1 is what stands for a token. */
+        /* A mask of 0 with a 1 at every seventh place would hide nearly everything; 1 marks a token. */
         draw_whole(trial, value, below[part],
                    part == TOKENS_MASKED ? TOKEN_UNUSED : LOSS_IGNORE_NONE, seed + (uint64_t)part);
         if (part == TOKENS_MASK) {
@@ -380,7 +380,7 @@ const char *trial_differs(const struct trial *a, const struct trial *b)
     }
     if (a->net.has_optimizer) {
         struct opt_state states[2];
-        memset(states, 0, sizeof(states)); /* what lies between the members is compared, too */
+        memset(states, 0, sizeof(states)); /* padding between the members is compared, too */
         net_read_opt_state(&a->net, &states[0]);
         net_read_opt_state(&b->net, &states[1]);
         if (memcmp(&states[0], &states[1], sizeof(states[0])) != 0) {
@@ -390,10 +390,10 @@ const char *trial_differs(const struct trial *a, const struct trial *b)
     return NULL;
 }
 
-/* --- what rounding up adds ------------------------------------------------------------------------- */
+/* --- padding ------------------------------------------------------------------------------------- */
 enum tail { TAIL_PARAM, TAIL_GRAD, TAIL_MASTER, TAIL_MOMENT1, TAIL_MOMENT2, TAIL_COUNT };
 
-/* Where a tensor lies, in words of four bytes, and how many of them are its own; NULL where there is none. */
+/* A tensor's address, and how many of its four-byte words are its own; NULL if it has none. */
 static void *tail_of(const struct trial *trial, int param, enum tail tail, int64_t *ret_own,
                      int64_t *ret_all)
 {
@@ -418,7 +418,7 @@ static void *tail_of(const struct trial *trial, int param, enum tail tail, int64
                                                                        : NULL;
 }
 
-/* The bits as they lie. */
+/* The stored bits. */
 static int32_t *tail_words(const struct trial *trial, const void *device, int64_t n)
 {
     const struct tensor_desc desc = {SHAPE(n), DT_I32, ROLE_PLAIN};

@@ -28,8 +28,8 @@ struct trial {
     int n_fused;      /* sites */
 };
 
-/* All that the backend has: what it does not support (on Volta, any fused convolution) is left as it is. `fuse` and `n_streams` are not looked at.
-   The list lies in the arena; it holds for the same network on another backend too. */
+/* Everything that the backend supports: other sites (on Volta, any fused convolution) are left as they are. `fuse` and `n_streams` are ignored.
+   The list lies in the arena; it is also valid for the same network on another backend. */
 MUST_CHECK int nets_fusions(const struct nets_opts *opts, struct arena *arena,
                             struct fuse_list *ret_list, struct err *err);
 
@@ -37,28 +37,28 @@ MUST_CHECK int nets_fusions(const struct nets_opts *opts, struct arena *arena,
 MUST_CHECK int trial_open(struct trial *trial, const struct nets_opts *opts, struct err *err);
 void trial_release(struct trial *trial);
 
-/* Parameters by the model's rules; but batch norms scale by 1/2 and shift by 1, so that few values are near a ReLU's kink, where
-   rounding decides, and some are below it, as a shift that nothing cuts has no gradient at all where another batch norm follows.
-   Inputs and labels drawn. */
+/* Parameters by the model's rules, except that batch norms scale by 1/2 and shift by 1, so that few values are near a ReLU's
+   kink, where rounding decides, and some are below it, since a shift that is never cut off has no gradient if another batch norm
+   follows. Inputs and labels are drawn. */
 void trial_fill(struct trial *trial, uint64_t seed);
 
-/* Parameters, states and inputs of `from`, as they are stored there. */
+/* Parameters, states and inputs of `from`, as stored there. */
 void trial_copy(struct trial *to, const struct trial *from);
 
 /* Any value of a floating type as doubles; free() it. */
 double *trial_read(const struct trial *trial, int value);
 
-/* What a result may be off by, as a relative norm: `times` what `yardstick`, the same network on the CPU in float, is off by there,
-   and `plus`. So a gradient in which large terms cancel may be off by as much as rounding makes of it anywhere. */
+/* The allowed error of a result, as a relative norm: `times` the error of `yardstick`, the same network on the CPU in float, and
+   `plus`. So a gradient in which large terms cancel may be as far off as rounding makes it anywhere. */
 struct trial_allowed {
     double times, plus;
     double grad_scale; /* the gradients of `got` carry this factor */
 };
 struct trial_distance {
-    double loss;         /* relative */
-    double share;        /* of what is allowed, of the gradient or statistic that uses most of it */
-    double worst, noise; /* what that is off by, and the yardstick */
-    double median;       /* of what all are off by */
+    double loss;  /* relative */
+    double share; /* of the allowed error, for the gradient or statistic that uses most of it */
+    double worst, noise; /* its error, and the yardstick's */
+    double median;       /* of all errors */
     int n_compared;
     char worst_name[GRAPH_NAME_MAX];
 };
@@ -66,20 +66,20 @@ struct trial_distance trial_compare(const struct trial *got, const struct trial 
                                     const struct trial *yardstick,
                                     const struct trial_allowed *allowed);
 
-/* Parameters, states and what the optimiser keeps, bit for bit: NULL, or the name of the first that differs. */
+/* Parameters, states and the optimiser's state, bit for bit: NULL, or the name of the first that differs. */
 const char *trial_differs(const struct trial *a, const struct trial *b);
 
-/* The same of what one step leaves: gradients, states and the loss. */
+/* The same for the result of one step: gradients, states and the loss. */
 const char *trial_step_differs(const struct trial *a, const struct trial *b);
 
-/* What rounding up adds behind tables and vectors, in parameters, their gradients, masters and moments: the name of the first one where
-   it is not 0, or NULL. *ret_n counts those that have any. */
+/* Padding after tables and vectors, in parameters, their gradients, masters and moments: the name of the first one where it is not 0,
+   or NULL. *ret_n counts those that have any. */
 const char *trial_tails(const struct trial *trial, int *ret_n);
 
-/* Makes it NaN, but in gradients. */
+/* Makes it NaN, except in gradients. */
 void trial_poison_tails(struct trial *trial);
 
-/* Everything that a checkpoint holds, through host memory. */
+/* Everything that a checkpoint has, through host memory. */
 void trial_restore(struct trial *to, const struct trial *from);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults that compute-sanitizer must find (gpu_sanitizer.sh): plant memory | race | none. One that finds neither, or something
-   in the kernel without a fault, says nothing about the others. */
+/* Faults that compute-sanitizer must find (gpu_sanitizer.sh): plant memory | race | none. If it finds neither, or a fault in
+   the kernel that has none, its other results mean nothing. */
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <string.h>

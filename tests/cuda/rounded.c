@@ -39,7 +39,7 @@ static double rounded(double x, enum dtype dtype)
 
 /* --- one output ---------------------------------------------------------------------------------- */
 struct output {
-    const char *name; /* of the call and what it made */
+    const char *name; /* of the call and its output */
     enum kernel_id id;
     enum dtype dtype; /* on the device */
     int64_t count, inner;
@@ -103,7 +103,7 @@ static void note(struct rounded_worst *worst, double value, const char *name)
     }
 }
 
-/* What the CPU goes on with, into want. */
+/* The value with which the CPU continues, into want. */
 static void settle(struct output *out, bool is_whole)
 {
     for (int64_t i = 0; i < out->count && out->dtype == DT_F16; i++) {
@@ -119,8 +119,9 @@ enum fault { FAULT_TENTH, FAULT_PLACE, FAULT_EDGE, FAULT_SCALE, FAULT_CUT, FAULT
 static const char *const FAULT_NAME[FAULT_COUNT] = {
     "a tenth too large", "one place on",         "the last of each row missing",
     "no loss scale",     "cut off, not rounded", "one NaN"};
-#define FAULT_CALLS 4   /* of each kernel, at its first ones */
-#define FAULT_LEAST 0.1 /* of an element's size and the mean: below it is hardly one */
+#define FAULT_CALLS 4 /* of each kernel, at its first ones */
+#define FAULT_LEAST                                                                                \
+    0.1 /* relative to an element's size and the mean: a smaller fault hardly counts */
 
 static double cut_off(double want, double exact)
 {
@@ -149,7 +150,7 @@ static double plant(const struct output *out, enum fault fault, int64_t i, doubl
     return 0.0;
 }
 
-/* The output with a fault in it; false where that would be none: equal elements, edges of 0, results that need no rounding. */
+/* The output with a fault in it; false where it would be none: equal elements, edges of 0, results that need no rounding. */
 static bool planted(const struct output *out, enum fault fault, double grad_scale, double *ret_bad)
 {
     double mean = out->norm / sqrt((double)out->count);
@@ -163,7 +164,7 @@ static bool planted(const struct output *out, enum fault fault, double grad_scal
     }
     if (fault == FAULT_CUT) {
         bool can_be = out->dtype == DT_F16 && !rounds_inside(out->id);
-        /* Of so few that a quarter is within what may be otherwise, it is chance which are cut. */
+        /* With so few that a quarter may be rounded otherwise, it is chance which are truncated. */
         return can_be && (double)n_cut > (double)out->count / 4.0 && out->count > 8 * OTHER_FEW;
     }
     return fault == FAULT_NAN || most > (fault == FAULT_TENTH ? 0.0 : FAULT_LEAST);
@@ -205,8 +206,8 @@ static double *read_any(const struct trial *trial, int value)
 }
 
 /* relu(x * scale + shift) is what a fused convolution begins with. On the device it is a half like every operand of a tensor core, and is
-   declared as one (backend_cuda/dnn_graph.c); the CPU's kernel would keep it in double. So here it is made, rounded, and the kernel gets
-   it as x, with a scale of 1 and a shift of 0, which leave it as it is. To be freed; NULL where nothing is normalised first. */
+   declared as one (backend_cuda/dnn_graph.c); the CPU's kernel would keep it in double. So it is computed and rounded here, and passed to
+   the kernel as x, with a scale of 1 and a shift of 0, which leave it unchanged. To be freed; NULL where nothing is normalised first. */
 static double *begin_normalised(const struct trial *host, const struct call *call,
                                 struct kernel_args *args)
 {
@@ -244,8 +245,8 @@ static bool ends_in_sums(enum kernel_id id)
     return id == K_CONV_STATS_FWD || id == K_CONV_BWD_DATA_BN;
 }
 
-/* What follows in the fused convolution's graph reads the result as it is declared and stored, in half precision: its sums by channel,
-   of y and y * y, or of dz and dz * hat. */
+/* The rest of the fused convolution's graph reads the result as it is declared and stored, in half precision: its sums by channel, of
+   y and y * y, or of dz and dz * hat. */
 static void sum_stored(struct trial *host, const struct call *call)
 {
     const struct conv_geom *g = &call->args.geom.conv;
@@ -271,7 +272,7 @@ static void sum_stored(struct trial *host, const struct call *call)
     free(sums);
 }
 
-/* The CPU's kernels know no loss scale: what a loss sends back gets it here. */
+/* The CPU's kernels have no loss scale: the gradients of a loss get it here. */
 static bool begins_gradients(enum kernel_id id, int out)
 {
     return id == K_LOSS_BWD || id == K_UPSAMPLE_LOSS_BWD || (id == K_ROW_LOSS && out == 1);
@@ -306,7 +307,7 @@ static void run_host(struct trial *host, const struct call *call, double grad_sc
     }
 }
 
-/* The parameter or state, or the first one among what the call reads. */
+/* The parameter or state, or else the first value that the call reads. */
 static void name_output(const struct graph *graph, const struct call *call, int idx, char *name)
 {
     const char *of = graph->values[call->out[idx]].name;
@@ -377,7 +378,7 @@ static void hold_output(struct rounded_trials *t, const struct call *call, int i
     free(out.want);
 }
 
-/* A kernel in which no fault could be planted has not been shown to be held. */
+/* A kernel in which no fault could be planted has not been shown to be checked. */
 static void miss_unplanted(const struct rounded_trials *t, struct rounded_report *report)
 {
     for (int id = 0; id < K_COUNT; id++) {

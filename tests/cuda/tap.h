@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TAP for test programs that must run where no test library is. One program, one thread. */
+/* TAP for test programs on machines without a test library. One program, one thread. */
 #ifndef CUDA_TAP_H
 #define CUDA_TAP_H
 
@@ -8,10 +8,10 @@
 void tap_report(bool is_ok, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void tap_skip(const char *name, const char *why);
 
-/* Nothing more can be said: ends the program with status 1. */
+/* Gives up: ends the program with status 1. */
 NORETURN void tap_bail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The plan. The program's status: 0 where there were tests and none was bad. */
+/* Prints the plan. Returns the program's status: 0 if there were tests and none failed. */
 int tap_end(void);
 
 #endif

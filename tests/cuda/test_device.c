@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every kernel of the CUDA backend against the CPU backend: on a GPU (make test-gpu), or on the emulator (make test). Speaks TAP;
-   it needs no test library, as there may be none where the GPU is. An argument is the name of the one kernel to look at, or of the
-   one that is left out, with a minus before it. With
-   REPERF_TEST_PLANS=FOLDER the libraries' plans are chosen by timing and kept there; else the first that they offer is taken. */
+/* Every kernel of the CUDA backend against the CPU backend: on a GPU (make test-gpu), or on the emulator (make test). Prints TAP;
+   it needs no test library, as there may be none where the GPU is. An argument is the name of the only kernel to test, or, after a
+   minus, of the one to leave out. With REPERF_TEST_PLANS=FOLDER the libraries' plans are chosen by timing and kept there;
+   otherwise the first plan is used. */
 #include "base/base.h"
 
 #include <cuda_runtime_api.h>
@@ -39,7 +39,7 @@ static void write_bytes(void *device, const void *host, int64_t bytes)
     must(cudaMemcpy(device, host, (size_t)bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
 }
 
-static struct backend *checked; /* what check() asks */
+static struct backend *checked; /* the backend of check() */
 static int check(struct err *err)
 {
     return checked->async.check(checked->self, err);
@@ -62,7 +62,7 @@ static struct held_device device_of(struct cuda *cuda, struct backend *backend)
                                 .check = check};
 }
 
-/* The library has fused convolutions for half precision alone, and its older calls, which Volta has, none. */
+/* The library has fused convolutions for half precision only, and its older calls, for Volta, have none. */
 static bool may_lack(const struct held_device *device, enum kernel_id id)
 {
     int major = 0;
@@ -118,8 +118,8 @@ enum plant {
     PLANT_ELEMENT,
     PLANT_LANE,
     PLANT_UNWRITTEN,
-    PLANT_UNROUNDED, /* rows are taken for ones without anything behind them */
-    PLANT_READS,     /* what is behind a row is taken for logits */
+    PLANT_UNROUNDED, /* rows are taken for ones without padding */
+    PLANT_READS,     /* padding is taken for logits */
 };
 static void (*honest[K_COUNT])(void *self, const struct kernel_args *args);
 static enum plant planted;
@@ -133,7 +133,7 @@ static void plant_loss(void *self, const struct kernel_args *args)
     honest[K_ROW_LOSS](self, &faulty);
 }
 
-/* K_ADD_FWD of an image with 5 channels: element 0, or the first lane beyond the channels, of the result is made 1.0 or left. */
+/* K_ADD_FWD of an image with 5 channels: element 0, or the first padding lane, of the result is made 1.0 or left. */
 static void plant_sum(void *self, const struct kernel_args *args)
 {
     struct cuda *cuda = self;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plain or fused, by time, on buffers of the calls' sizes: the whole way from a graph to the list of its fusions. On a GPU, on the emulator, and
-   there with made-up libraries. Speaks TAP. REPERF_TEST_PLANS=FOLDER keeps the choices; REPERF_TEST_EXPECT is fused, plain or unsupported where
-   it is known what must come out. */
+   there with fake libraries. Prints TAP. REPERF_TEST_PLANS=FOLDER keeps the choices; REPERF_TEST_EXPECT is fused, plain or unsupported where the
+   outcome is known. */
 #include "base/base.h"
 
 #include <cuda_runtime_api.h>
@@ -14,7 +14,7 @@
 #include "graph/fuse_choose.h"
 #include "tests/cuda/tap.h"
 
-/* Two convolutions of 3x3 with batch norm and ReLU behind each. */
+/* Two convolutions of 3x3, each followed by batch norm and ReLU. */
 static struct graph *build(struct arena *arena)
 {
     const struct graph_types types = {DT_F16, DT_F32, DT_F32};
@@ -51,7 +51,7 @@ static void show(const struct fuse_tally *tally)
     }
 }
 
-/* True if all that was said of these convolutions is `choice`, and something was. */
+/* True if every answer about these convolutions is `choice`, and there is one. */
 static bool said_only(const struct fuse_tally *tally, enum form_choice choice)
 {
     int n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole networks, in small, on the CUDA backend against the CPU backend in double: loss, every gradient, running statistics,
-   FP32 and AMP, call by call as the model has them, and with everything fused on four streams; AMP also against a CPU that rounds as
-   the device does. On a GPU, or on the emulator. Speaks TAP; an argument is the name of the one model to look at. */
+/* Small whole networks on the CUDA backend against the CPU backend in double: loss, every gradient, running statistics, FP32 and
+   AMP, call by call as the model has them, and with everything fused on four streams; AMP also against a CPU that rounds as the
+   device does. On a GPU, or on the emulator. Prints TAP; an argument is the name of the only model to test. */
 #include "base/base.h"
 
 #include <cuda_runtime_api.h>
@@ -21,7 +21,7 @@
 static const struct {
     const char *name;
     struct model_opts size;
-    /* On the emulator, where not one model is asked for; the rest is left to TIER=all. Of the large ones AMP as it is trained. */
+    /* On the emulator, if no model is named; the rest is left to TIER=all. Of the large ones AMP as it is trained. */
     enum { DAILY, DAILY_FUSED_AMP, NOT_DAILY } how_much;
 } MODELS[] = {
     {"resnet50", {.batch = 3, .height = 33, .width = 33}, DAILY_FUSED_AMP},
@@ -36,8 +36,8 @@ static const struct {
 /* FP32: the CPU in float rounds each stored result to 24 bits but sums in double; the device sums in float, too: where large terms cancel
    it was off by up to 60 times as much (batch norm after batch norm). Medians were at most 7e-6. */
 static const struct trial_allowed ALLOWED = {.times = 200.0, .plus = 1e-5, .grad_scale = 1.0};
-/* AMP is held call by call (rounded.h). What half precision makes of the whole step, medians of 0.03 and single gradients of 0.25, is only
-   looked at for what is wrong in all of it: that what is fused, and the loss scale, mean the network. */
+/* AMP is compared call by call (rounded.h). The effect of half precision on the whole step, medians of 0.03 and single gradients of 0.25,
+   is only checked for gross errors: that the fused calls and the loss scale compute the network. */
 #define AMP_GRAD_SCALE 64.0
 static const struct trial_allowed ALLOWED_AMP = {.plus = 1.0, .grad_scale = AMP_GRAD_SCALE};
 static const double LOSS_ALLOWED[2] = {1e-5, 2e-3};
@@ -242,7 +242,7 @@ static bool is_daily(void)
 #endif
 }
 
-/* ASan slows whole networks down too much to look at them all; each kernel is seen by test_device. */
+/* ASan slows whole networks down too much to test them all; each kernel is tested by test_device. */
 static void hold_if_wanted(struct sides *s, int idx, const char *only)
 {
     const char *name = MODELS[idx].name;

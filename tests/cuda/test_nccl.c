@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL with one rank on one GPU: opened without blocking, sums and rows enqueued, recorded and played back, closed in peace, and
-   aborted with work under way. What several ranks make of it is gpu_ranks.sh's. Speaks TAP. */
+/* NCCL with one rank on one GPU: opened without blocking, sums and gathers enqueued, recorded and replayed, closed normally, and
+   aborted with work in flight. Several ranks are gpu_ranks.sh's part. Prints TAP. */
 #include "base/base.h"
 
 #include "tests/cuda/tap.h"
@@ -47,7 +47,7 @@ static bool passed(cudaError_t status, const char *what)
     return status == cudaSuccess;
 }
 
-/* On the emulated device the made-up library stands in, which needs a place for what its ranks share. */
+/* On the emulated device the fake library is used, which needs a place for what its ranks share. */
 static void find_library(struct arena *arena)
 {
 #ifdef CUDA_EMU

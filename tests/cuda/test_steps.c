@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of training on the CUDA backend: losses against the CPU's, a recorded step against the same call by call bit for bit, and a
-   stop in between that leaves no trace. FP32 and AMP, as the model has it and with everything fused on four streams. On a
-   GPU, or on the emulator. Speaks TAP; an argument is the name of the one model to look at. */
+   stop in between that leaves no trace. FP32 and AMP, as the model has it and with everything fused on four streams. On a GPU, or
+   on the emulator. Prints TAP; an argument is the name of the only model to test. */
 #include "base/base.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 
 #define STEPS_MAX 10
 #define SEED      11
-static int n_steps = STEPS_MAX; /* the third is the first that is played back */
+static int n_steps = STEPS_MAX; /* the third is the first to be replayed */
 static int stops_at = 5;
 
 static const struct opt_rule SGD = {
@@ -33,7 +33,7 @@ static const struct row {
     struct model_opts size;
     const struct opt_rule *rule;
     double lr;
-    bool is_slow;   /* on the emulator, and left to TIER=all where all are looked at */
+    bool is_slow;   /* on the emulator, left to TIER=all where all are tested */
     bool has_tails; /* words that are rounded up */
 } ROWS[] = {
     {"bert_tiny",
@@ -55,13 +55,13 @@ static void must_open(struct trial *trial, const struct nets_opts *opts)
     }
 }
 
-/* A falling rate: what a recorded step would keep of the first one shows. */
+/* A falling rate: a recorded step that kept the first one would show. */
 static double rate_of(const struct row *row, int step)
 {
     return row->lr * (1.0 - 0.05 * (double)step);
 }
 
-/* Steps from `from` to below `to`; losses[step], and false at the first that cannot be. */
+/* Steps from `from` to below `to`; losses[step], and false at the first that fails. */
 static bool play(struct net_player *player, const struct row *row, int from, int to, double *losses)
 {
     struct err err = {0};
@@ -105,8 +105,8 @@ static double furthest(const double *losses, const double *want)
     return worst;
 }
 
-/* Rounding grows from step to step. A step that is left out, done twice or done by another rate moves the last loss by more than
-   its share of what all moved it by: that is what is held here, beside an allowance for rounding. */
+/* Rounding grows from step to step. A step that is left out, done twice or done with another rate moves the last loss by more
+   than its share of what all steps moved it by: that is checked here, with an allowance for rounding. */
 static void hold_losses(const struct sides *s, const struct row *row, const char *how,
                         const double *losses, const double *want)
 {
@@ -124,8 +124,8 @@ static bool same_losses(const double *a, const double *b)
     return memcmp(a, b, (size_t)n_steps * sizeof(*a)) == 0;
 }
 
-/* What rounding BERT's words up adds to the table, to its bias and to what the optimiser keeps of both is 0 after all steps, is no part
-   of what is read out, whatever it is, and is 0 in what was put in. */
+/* The padding of BERT's words in the table, its bias and the optimiser's state of both is 0 after all steps, is not part of what is
+   read out, whatever it is, and is 0 in what was written. */
 static void hold_tails(const struct sides *s, const struct row *row, const char *how,
                        struct trial *played, struct trial *again, const struct trial *eager)
 {
@@ -148,7 +148,7 @@ static void hold_tails(const struct sides *s, const struct row *row, const char 
                "%s %s, %s: nor put into another network", s->mode, row->model, how);
 }
 
-/* `eager` has made all steps call by call, `start` is where it began. */
+/* `eager` has made all steps call by call, `start` is its beginning. */
 static void hold_replay(const struct sides *s, const struct row *row, const struct nets_opts *opts,
                         const struct trial *start, struct trial *eager, const double *losses)
 {

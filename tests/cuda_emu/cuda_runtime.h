@@ -19,7 +19,7 @@
 #define __host__
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
-/* One block runs at a time. The linker script emu.ld puts these together so that each block finds them poisoned. */
+/* One block runs at a time. The linker script emu.ld gathers these so that each block finds them poisoned. */
 #define __shared__   static
 #ifndef __restrict__
 #define __restrict__ __restrict

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The emulator's own interface: what kernels are compiled against beneath the CUDA names, and the switches tests have. */
+/* The emulator's own interface: what kernels are compiled against beneath the CUDA names, and the switches for tests. */
 #ifndef CUDA_EMU_EMU_H
 #define CUDA_EMU_EMU_H
 
@@ -15,7 +15,7 @@ struct emu_dim {
 };
 
 /* --- switches ----------------------------------------------------------------------------------- */
-/* Everything that a device may order as it likes is ordered by this seed: threads, blocks, streams. Start: REPERF_EMU_SEED or 1. */
+/* Everything that a device may order freely is ordered by this seed: threads, blocks, streams. Start: REPERF_EMU_SEED or 1. */
 void emu_seed(uint64_t seed);
 /* When queued work runs. Start: by the seed, changing with it. */
 enum emu_progress {
@@ -31,7 +31,7 @@ void emu_plant(const char *name, int nth);
 int emu_fault(
     const char *name);  /* for what is emulated elsewhere: is a planted fault of this name due? */
 void emu_unplant(void); /* all of them */
-/* The device that the runtime tells of, and as many others like it as REPERF_EMU_DEVICES says. Start: compute capability 9.0 (REPERF_EMU_CC=7.0), 8 GiB (REPERF_EMU_MEMORY, bytes). */
+/* The device that the runtime reports, and as many others like it as REPERF_EMU_DEVICES says. Start: compute capability 9.0 (REPERF_EMU_CC=7.0), 8 GiB (REPERF_EMU_MEMORY, bytes). */
 void emu_device(int major, int minor, size_t memory_bytes);
 
 struct emu_stats {
@@ -39,7 +39,7 @@ struct emu_stats {
     size_t allocated_bytes, peak_bytes;
 };
 struct emu_stats emu_stats(void);
-/* --- what cuda_runtime.h stands on -------------------------------------------------------------- */
+/* --- the basis of cuda_runtime.h ---------------------------------------------------------------- */
 extern struct emu_dim emu_thread_idx, emu_block_idx, emu_block_dim, emu_grid_dim;
 extern unsigned char *emu_shared; /* dynamic shared memory of the running block */
 
@@ -48,8 +48,8 @@ void emu_launch(const void *function, const char *name, const struct emu_dim *gr
                 const struct emu_dim *block, size_t shared_bytes, void *stream,
                 void (*call)(void *), void *closure, void (*drop)(void *));
 
-/* For what several devices do together: the work begins when is_ready(closure) is not 0, too. Nothing here waits for that but who
-   waits for the work. */
+/* For what several devices do together: the work also waits until is_ready(closure) is not 0. Nothing else waits for that, except
+   whoever waits for the work. */
 void emu_enqueue_when(const char *name, void *stream, int (*is_ready)(void *), void (*call)(void *),
                       void *closure, void (*drop)(void *));
 
@@ -58,13 +58,13 @@ int emu_launch_grid(const void *function, const char *name, const struct emu_dim
                     const struct emu_dim *block, size_t shared_bytes, void *stream,
                     void (*call)(void *), void *closure, void (*drop)(void *));
 
-/* The live allocation of the device that ptr lies in; *ret_shadow is for whoever looks at its accesses, and freed with it. */
+/* The live allocation of the device that contains ptr; *ret_shadow is for the checker of accesses, and freed with it. */
 int emu_memory_range(const void *ptr, void **ret_ptr, size_t *ret_bytes, void ***ret_shadow);
 
 /* All live threads of the block meet; whether any `value` is not 0 is returned. */
 int emu_barrier(const char *file, int line, int value);
 
-/* The lanes of `mask` meet. When the last is there, fn gets what each gave (NULL for lanes outside mask). */
+/* The lanes of `mask` meet. When the last arrives, fn gets each lane's value (NULL for lanes outside mask). */
 void emu_warp(unsigned mask, const char *what, void (*fn)(void *const lanes[32]), void *mine);
 unsigned emu_lane(void);
 void emu_trap(const char *what) __attribute__((noreturn));

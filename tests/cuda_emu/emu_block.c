@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the blocks of a kernel, one after another in random order. Each thread is a fibre that runs until it waits (barrier,
-   warp collective) or returns; who runs next is drawn from all that can. A thread that never waits needs no switch: the fibre
-   that ran it takes the next new thread. */
+   warp collective) or returns; the next to run is drawn from all that can. A thread that never waits needs no switch: the
+   fibre that ran it takes the next new thread. */
 #include "emu_internal.h"
 
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static struct emu_stats counts;
 
 /* Shared variables of all kernels: emu.ld gathers them. */
 extern unsigned char __start_emu_shared_memory[], __stop_emu_shared_memory[];
-/* There is at least this in it. */
+/* Makes the section exist even if it is empty. */
 __asm__(".pushsection emu_shared_memory,\"aw\",@nobits\n.balign 8\n.zero 8\n.popsection");
 
 void emu_die(const char *format, ...)
@@ -82,7 +82,7 @@ static void set_current(uint32_t idx)
     emu_thread_idx.z = idx / (emu_block_dim.x * emu_block_dim.y);
 }
 
-/* Nobody can run: either the barrier is complete or the kernel hangs. */
+/* No thread can run: either the barrier is complete or the kernel hangs. */
 static void release_barrier(void)
 {
     const struct thread *first = NULL;
@@ -120,7 +120,7 @@ static void release_barrier(void)
     }
 }
 
-/* The next thread, not yet begun ones too. */
+/* The next thread, including those that have not begun. */
 static uint32_t draw(void)
 {
     if (n_ready == 0) {
@@ -132,7 +132,7 @@ static uint32_t draw(void)
     return idx;
 }
 
-/* A fibre runs new threads until it is told to go on with one that waited. */
+/* A fibre runs new threads until it is told to continue one that waited. */
 static void fibre_main(void)
 {
     for (;;) {
@@ -148,12 +148,12 @@ static void fibre_main(void)
         set_current(next);
         if (threads[next].fibre != NULL) {
             emu_fibre_leave(threads[next].fibre);
-            /* Taken again for a new thread. */
+            /* Reused for a new thread. */
         }
     }
 }
 
-/* The current thread has said what it waits for; runs others until it is ready again. */
+/* The current thread has recorded what it waits for; runs others until it is ready again. */
 static void wait_turn(void)
 {
     uint32_t me = current;
@@ -163,7 +163,7 @@ static void wait_turn(void)
         struct emu_fibre *fibre = threads[next].fibre;
         emu_fibre_switch(fibre != NULL ? fibre : emu_fibre_take(fibre_main));
     }
-    /* Who switched here has made this thread the current one. */
+    /* The switch has made this thread the current one. */
 }
 
 int emu_barrier(const char *file, int line, int value)
@@ -235,7 +235,7 @@ static void poison_shared(size_t dynamic_bytes)
     }
 }
 
-/* Shared memory that nothing waits for is each thread's own: it need not be made new for every block then. */
+/* Shared memory of threads that never wait is each thread's own: it need not be poisoned again for every block. */
 static void begin_shared(bool is_first, uint64_t waits_before)
 {
     if (is_first || counts.barriers + counts.warp_calls != waits_before) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In cuDNN's place (backend_cuda/dnn.h): plain loops over images (N, H, W, C') and filters (K', R, S, C'). They take what lies in
-   the lanes added by rounding up as they find it: if that is not 0, a result's is not either. */
+/* Replaces cuDNN (backend_cuda/dnn.h): plain loops over images (N, H, W, C') and filters (K', R, S, C'). They include the padding
+   lanes: if those are not 0, neither are a result's. */
 #include "base/base.h"
 
 #include "backend_cuda/dnn.h"
@@ -38,7 +38,7 @@ static struct sizes sizes_of(const struct kernel_args *args)
 int dnn_open(struct cuda *cuda, const struct plan_opts *opts UNUSED, struct err *err)
 {
     if (emu_fault("cudnn")) {
-        return err_set(err, ERR_USAGE, "libcudnn.so.9 is not to be had: planted");
+        return err_set(err, ERR_USAGE, "libcudnn.so.9 is not available: planted");
     }
     cuda->dnn = calloc(1, sizeof(*cuda->dnn));
     return cuda->dnn != NULL ? 0 : err_set(err, ERR_INTERNAL, "out of memory");
@@ -88,7 +88,7 @@ void dnn_unprepare(struct cuda *cuda UNUSED, struct kernel_args *args)
     library_unprepare(args);
 }
 
-/* Where filter element (r, s) of output pixel (n, p, q) is in x; -1: beside the image. */
+/* Index in x of filter element (r, s) of output pixel (n, p, q); -1: outside the image. */
 static int64_t pixel(const struct conv_geom *g, int64_t n, int64_t p, int64_t q, int64_t r,
                      int64_t s)
 {

@@ -37,7 +37,7 @@ struct emu_fibre *emu_fibre_self(void)
     return self;
 }
 
-/* On another stack than the one that it was called on: tells ASan so. */
+/* Called on the new stack: tells ASan of the switch. */
 static void arrived(void *fake_stack)
 {
 #ifdef __SANITIZE_ADDRESS__

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Captured graphs. Launching one makes an op of each node, so that its nodes mix with other streams' work as they may. */
+/* Captured graphs. Launching one makes an op of each node, so that its nodes mix with other streams' work. */
 #include "emu_internal.h"
 
 #include <stdlib.h>

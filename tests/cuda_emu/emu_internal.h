@@ -25,7 +25,7 @@ struct emu_kernel {
 };
 void emu_kernel_run(const struct emu_kernel *kernel);
 
-/* emu_memory.c. Device memory is out of the host's reach except between open and close. */
+/* emu_memory.c. The host cannot access device memory except between open and close. */
 void emu_memory_open(void);
 void emu_memory_close(void);
 bool emu_is_device(const void *ptr);
@@ -70,7 +70,7 @@ void emu_op_step(void);              /* runs one, if one can */
 bool emu_op_done(const struct emu_op *op);
 int64_t emu_op_ended_ns(const struct emu_op *op);
 void emu_op_hold(struct emu_op *op);
-void emu_op_drop(struct emu_op *op); /* NULL is fine */
+void emu_op_drop(struct emu_op *op); /* NULL is allowed */
 void emu_op_wait_all(void);
 void emu_op_some(void); /* a call went by: the device may have done something */
 void emu_work_free(struct emu_work *work);
@@ -97,7 +97,7 @@ static inline uint32_t emu_random_below(uint32_t n)
     return (uint32_t)(((emu_random() >> 32) * n) >> 32);
 }
 
-/* Says what is wrong, where the current thread is, and aborts. */
+/* Reports the fault and where the current thread is, and aborts. */
 _Noreturn void emu_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches, copies and fills: what is checked before they are queued. */
+/* Launches, copies and fills: checked before they are queued. */
 #include "emu_internal.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute at
         (size_t)value > emu_shared_optin() || n_optins == OPTINS_MAX) {
         return emu_fail(cudaErrorInvalidValue);
     }
-    if (emu_is_planted("no_opt_in")) { /* as if it had not been asked for */
+    if (emu_is_planted("no_opt_in")) { /* as if it had not been requested */
         return cudaSuccess;
     }
     int i = 0;

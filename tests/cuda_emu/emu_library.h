@@ -7,7 +7,7 @@
 
 struct cuda;
 
-/* Enqueues fn on the call's stream with a copy of args; before it, the call's workspace is filled with rubbish. */
+/* Enqueues fn on the call's stream with a copy of args; before it, the call's workspace is filled with garbage. */
 void library_enqueue(struct cuda *cuda, const struct kernel_args *args, const char *name,
                      void (*fn)(const struct kernel_args *args));
 

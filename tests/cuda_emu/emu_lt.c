@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In cuBLASLt's place (backend_cuda/lt.h): plain loops. Where rows are rounded up, so is K: the loops see the zeros that the library does. */
+/* Replaces cuBLASLt (backend_cuda/lt.h): plain loops. Where rows are rounded up, so is K: the loops include the zeros, as the library
+   does. */
 #include "base/base.h"
 
 #include "backend_cuda/lt.h"
@@ -16,7 +17,7 @@ struct lt {
 int lt_open(struct cuda *cuda, const struct plan_opts *opts UNUSED, struct err *err)
 {
     if (emu_fault("cublaslt")) {
-        return err_set(err, ERR_USAGE, "libcublasLt.so is not to be had: planted");
+        return err_set(err, ERR_USAGE, "libcublasLt.so is not available: planted");
     }
     cuda->lt = calloc(1, sizeof(*cuda->lt));
     return cuda->lt != NULL ? 0 : err_set(err, ERR_INTERNAL, "out of memory");

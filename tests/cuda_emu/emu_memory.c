@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device memory: each allocation in pages of its own with a closed page behind it, filled with NaN, and out of the host's
-   reach while no queued work runs. Addresses are not used twice, so that a stale pointer faults. */
+/* Device memory: each allocation in pages of its own followed by a protected page, filled with NaN, and inaccessible to
+   the host while no queued work runs. Addresses are not reused, so that a stale pointer faults. */
 #include "emu_internal.h"
 
 #include <stdio.h>
@@ -159,7 +159,7 @@ void emu_memory_check(void)
 #endif
 }
 
-/* Closing costs a change of every page's rights: with much memory it is done now and then. */
+/* Closing changes the protection of every page: with much memory it is done only now and then. */
 static bool is_worth_closing(void)
 {
     static unsigned n_asked;

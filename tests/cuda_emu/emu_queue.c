@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queued work. An op may run when all that it comes after has run; which of those runs next is drawn. */
+/* Queued work. An op may run when everything before it has run; which of those runs next is drawn. */
 #include "emu_internal.h"
 
 #include <stdlib.h>

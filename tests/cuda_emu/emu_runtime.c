@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the runtime says of itself and the device, errors, seeds and planted faults. */
+/* The runtime's description of itself and the device, errors, seeds and planted faults. */
 #include "emu_internal.h"
 
 #include <stdio.h>
@@ -214,7 +214,7 @@ static cudaError_t is_device(int device)
                                                           : cudaErrorInvalidDevice);
 }
 
-/* A process computes on one of them: they share its memory. */
+/* A process uses one of them: they share its memory. */
 cudaError_t cudaSetDevice(int device)
 {
     cudaError_t error = is_device(device);

@@ -19,7 +19,7 @@ struct nodes {
     int n, node[NODES_MAX];
 };
 struct CUstream_st {
-    bool is_blocking; /* waits for the legacy stream, and that for it */
+    bool is_blocking; /* waits for the legacy stream, and the other way round */
     struct emu_op *last;
     struct emu_op **wait; /* of events, for the next op */
     int n_wait, cap_wait;
@@ -105,7 +105,7 @@ void emu_capture_break(void)
     }
 }
 
-/* What may not be called while anything is captured. */
+/* Calls that are not allowed during a capture. */
 static cudaError_t may_wait(void)
 {
     cudaError_t error = emu_ready();

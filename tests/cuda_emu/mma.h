@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvcuda::wmma, shape 16x16x16, half operands. Which lane holds which element is deliberately not what any GPU does, so that
+/* nvcuda::wmma, shape 16x16x16, half operands. Which lane holds which element deliberately differs from every GPU, so that
    code that relies on it fails. Products are summed in float from k = 0 to 15; a device's order and width are its own. */
 #ifndef CUDA_EMU_MMA_H
 #define CUDA_EMU_MMA_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels with known faults and known answers, for tests/unit/test_emu_device.c: is the emulator able to see and to compute them? */
+/* Kernels with known faults and known answers, for tests/unit/test_emu_device.c: whether the emulator detects and computes them. */
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <mma.h>

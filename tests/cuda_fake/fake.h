@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the made-up libraries need of the program that opens them: a kernel's place in a stream of the emulator, whose memory nobody
+/* What the fake libraries need of the program that opens them: a kernel's place in a stream of the emulator, whose memory nothing
    else may touch. The program has it from fake_host.c. */
 #ifndef CUDA_FAKE_FAKE_H
 #define CUDA_FAKE_FAKE_H

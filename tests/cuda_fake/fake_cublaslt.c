@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In cuBLASLt's place under its own names: products by loops, read off the descriptions as the library's manual has them (columns first). Built
+/* Replaces cuBLASLt under its own names: products by loops, from the descriptions as the library's manual defines them (columns first). Built
    as a shared library, so that all of lt*.c runs: opening, heuristics, timing, names of algorithms, epilogues, workspace. */
 #include "base/base.h"
 

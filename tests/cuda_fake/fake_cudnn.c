@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In cuDNN's place under its own names: the graph API, read as its manual has it. Descriptors keep what was set; an operation graph is
+/* Replaces cuDNN under its own names: the graph API, as its manual defines it. Descriptors keep what was set; an operation graph is
    computed by loops (fake_cudnn_ops.c) when its plan runs. Built as a shared library, so that all of dnn*.c runs on the emulated device: tensors
    and their numbers, += , what is made aside, engines, names, timing, workspace. It dies of misuse: attributes of a descriptor that is not
    finalised or gone, a result that nobody made, descriptors that are left at the end.
@@ -28,7 +28,7 @@ static const struct engine {
                {4, 0, true, false, false},     {7, 0, false, false, true},
                {3, 1000, false, false, false}, {0, 2000, false, false, false}};
 
-/* REPERF_FAKE_CUDNN=N: it says that it is version N. */
+/* REPERF_FAKE_CUDNN=N: it reports version N. */
 size_t cudnnGetVersion(void)
 {
     const char *version = getenv("REPERF_FAKE_CUDNN");
@@ -243,7 +243,7 @@ static void become_engine(struct descriptor *engine, int64_t index, struct descr
     engine->is_final = true;
 }
 
-/* The heuristics know all engines but 0, the fallback that one. */
+/* The heuristics return all engines but 0, the fallback only that one. */
 static int64_t results(const struct descriptor *heuristic, int64_t n_max, void *values)
 {
     struct descriptor *graph = child_of(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the made-up cuDNN share. */
+/* What the files of the fake cuDNN share. */
 #ifndef CUDA_FAKE_FAKE_CUDNN_H
 #define CUDA_FAKE_FAKE_CUDNN_H
 
@@ -47,7 +47,7 @@ bool fake_graph_is_fused(const struct descriptor *graph);
 bool fake_graph_is_fusable(const struct descriptor *graph);
 void fake_compute(void *work);
 
-/* What the file of the older calls needs of the others. */
+/* What the file of the older calls needs from the others. */
 struct fake_convolution {
     enum { FAKE_FORWARD, FAKE_DATA, FAKE_FILTER } which;
     cudnnDataType_t type;

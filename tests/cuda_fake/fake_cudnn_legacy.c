@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The older calls of the made-up cuDNN, as its manual has them. Algorithms, best first: 3 sums in any order, 5 wants more workspace than there is,
-   1, and 2, which is offered and fails where plans are timed: not as the first, so that an untimed choice works. */
+/* The older calls of the fake cuDNN, as its manual defines them. Algorithms, best first: 3 sums in any order, 5 wants more workspace than there
+   is, 1, and 2, which is offered and fails where plans are timed: not as the first, so that an untimed choice works. */
 #include "base/base.h"
 
 #include <cudnn_cnn.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of the made-up cuDNN. Every tensor has four dimensions and strides of its own; between operations values are doubles,
-   rounded where a tensor's type says so. */
+/* The operations of the fake cuDNN. Every tensor has four dimensions and strides of its own; between operations values are doubles,
+   rounded where a tensor's type requires it. */
 #include "base/base.h"
 
 #include <unistd.h>
@@ -115,7 +115,7 @@ static struct tensor *tensor_of(struct machine *m, const struct descriptor *op,
     return t;
 }
 
-/* What an operation reads: made before, or read from memory now. */
+/* Input of an operation: computed before, or read from memory now. */
 static struct tensor *input(struct machine *m, const struct descriptor *op,
                             cudnnBackendAttributeName_t name)
 {
@@ -394,7 +394,8 @@ bool fake_graph_is_fused(const struct descriptor *graph)
     return ops_of(graph, &ops) > 2;
 }
 
-/* Half outside; a scale that is applied first is half, batch norm's own vectors are float: else the real library has nothing. */
+/* Half outside; a scale that is applied first is half, batch norm's own vectors are float: the real library has no other
+   engines. */
 bool fake_graph_is_fusable(const struct descriptor *graph)
 {
     struct descriptor *const *ops = NULL;
@@ -438,8 +439,8 @@ static void run_op(struct machine *m, const struct descriptor *op)
     }
 }
 
-/* REPERF_FAKE_SLOW=fused or plain: graphs of that kind take at least so long, which is far above all else here; delivered: engines
-   that are not compiled when asked for. */
+/* REPERF_FAKE_SLOW=fused or plain: graphs of that kind take at least this long, far above everything else here; delivered: engines
+   that are not compiled on request. */
 #define SLOW_US 40000
 
 static void be_slow(const struct descriptor *graph, bool is_compiled)

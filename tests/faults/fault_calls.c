@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LD_PRELOAD: the call of number REPERF_FAULT_AT (from 1) of kind REPERF_FAULT_CALL (open, write, fsync, rename, mkdir) that has to do
-   with something below REPERF_FAULT_BELOW fails once with errno REPERF_FAULT_ERRNO, in whichever process comes to it first: the file
-   REPERF_FAULT_DONE is made then. Without REPERF_FAULT_AT nothing fails and REPERF_FAULT_DONE gets a byte a call. */
+/* LD_PRELOAD: the call of number REPERF_FAULT_AT (from 1) of kind REPERF_FAULT_CALL (open, write, fsync, rename, mkdir) on a path
+   below REPERF_FAULT_BELOW fails once with errno REPERF_FAULT_ERRNO, in whichever process makes it first; the file REPERF_FAULT_DONE
+   is then created. Without REPERF_FAULT_AT nothing fails and REPERF_FAULT_DONE gets a byte a call. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -39,7 +39,7 @@ static bool is_fd_below(int fd)
     return is_below(path);
 }
 
-/* At a place of ours: the mark, by system calls alone. */
+/* On a path of ours: sets the mark, by system calls alone. */
 static bool fails(const char *call)
 {
     const char *wanted = getenv("REPERF_FAULT_CALL");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What verify reads of an archive that somebody else made. The first byte says which part: a whole file, a tar stream, SHA256SUMS,
-   an envelope with its statement, result.json. What is accepted must be what the writer would have written. */
+/* The parts of an untrusted archive that verify reads. The first byte selects the part: a whole file, a tar stream, SHA256SUMS, an
+   envelope with its statement, result.json. What is accepted must be what the writer would have written. */
 #include "base/base.h"
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static void try_file(struct str bytes)
     ASSERT(result == 0 || err.code == ERR_INTEGRITY);
 }
 
-/* The stream again, as the writer makes it from what the reader gave. */
+/* The stream again, as the writer makes it from the reader's results. */
 struct rebuild {
     struct strbuf text;
     uint64_t size_bytes;

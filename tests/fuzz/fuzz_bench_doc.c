@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A document of nodes bench that somebody gives to `run --gate`. What is accepted agrees with itself, and a node that it has anything
-   against is admitted by no gate. */
+/* An untrusted document of nodes bench for `run --gate`. An accepted one agrees with itself, and a node for which it reports a
+   problem passes no gate. */
 #include "base/base.h"
 
 #include "judge/bench_doc.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a cache of digests. An odd first byte: the checksums of header and table are made right, as a forger would. Then no
-   lookup reads outside of the bytes, and a digest comes out only where a record with a right checksum has it. */
+   lookup reads outside the bytes, and a digest is returned only from a record with a right checksum. */
 #include "base/base.h"
 
 #include <sys/mman.h>

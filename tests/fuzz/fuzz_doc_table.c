@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a document with tables: within the limits, cells are plain text, lines are of the document; and what a draft takes of them are
-   numbers above 0 of a unit and metric of the vocabulary, each with an id of its own; as a manifest they are a report that can be read. */
+/* Any bytes as a document with tables: within the limits, cells are plain text, lines are those of the document; a draft takes from them only
+   numbers above 0 with a unit and metric of the vocabulary, each with an id of its own; its manifest is a valid report. */
 #include "base/base.h"
 
 #include "judge/draft.h"

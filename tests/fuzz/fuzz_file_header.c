@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as each kind of file, shallow and deep: refused with a reason, or facts that can be; a file cut short of what was
-   accepted deep is refused deep. */
+/* Any bytes as each kind of file, shallow and deep: refused with a reason, or facts that are possible; a truncation of a file
+   that was accepted deep is refused deep. */
 #include "base/base.h"
 #include "codec/file_header.h"
 

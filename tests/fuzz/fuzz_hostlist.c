@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as a node set. The first byte says how it is read: a set, Slurm's list, a set of an inventory. What is taken keeps its
-   limits, and its folded text stands for the same names again, in the same text. */
+/* Any text as a node set. The first byte selects how it is read: a set, Slurm's list, a set of an inventory. An accepted set
+   keeps its limits, and its folded text has the same names again, and folds to itself. */
 #include "base/base.h"
 
 #include "base/map.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as a Content-Range, a header's value, and a URL to be shown: ranges make sense, and what is shown has neither control
-   bytes nor anything of the user info, the query or the fragment. */
+/* Any text as a Content-Range, a header's value, and a URL to be shown: ranges make sense, and what is shown has no control
+   bytes and nothing of the user info, the query or the fragment. */
 #include "base/base.h"
 #include "net/http.h"
 #include "net/http_head.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A log, under a format like a real one: how its bytes arrive never changes what is read, samples are what verdicts say, and
-   no input does worse than an error. */
+/* A log, under a format like a real one: its measurement does not depend on how the bytes arrive, samples agree with the
+   verdict, and any other input is an error at worst. */
 #include "base/base.h"
 
 #include <math.h>
@@ -121,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1 || size > INPUT_BYTES_MAX) {
         return 0;
     }
-    piece = (size_t)data[0] + 1; /* the first byte says how the rest arrives */
+    piece = (size_t)data[0] + 1; /* the first byte selects how the rest arrives */
     text = (struct str){(const char *)data + 1, size - 1};
     status = parse(&arena, text, size, &whole);
     ASSERT(parse(&arena, text, piece, &pieces) == status);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of any program, CSV or JSON lines: what is read is one line of name=value, whatever the cells hold, and the same each time. */
+/* A table of any program, CSV or JSON lines: a record is one line of name=value, whatever the cells contain, and the same each time. */
 #include "base/base.h"
 
 #include "judge/records.h"
@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A blank stands before each name but the first and nowhere else. */
+/* A blank precedes each name but the first, and is nowhere else. */
 static void check_line(struct str line)
 {
     bool has_name = true;

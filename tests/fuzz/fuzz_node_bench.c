@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node says that it measured: the first byte says what it was asked. What is accepted has figures that are finite, possible and not
-   longer in the making than the time that it took; all that is judged of them is a verdict. */
+/* A node's answer to a benchmark: the first byte selects the request. Accepted figures are finite, possible and did not take longer than
+   the elapsed time; each gets a verdict. */
 #include "base/base.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node printed, of itself or while a workload ran: no input does worse than an error, and what is read keeps its
-   order and its meaning. The first byte says which of the two it is. */
+/* A node's output, about itself or during a workload: any input is an error at worst, and what is read keeps its order
+   and its meaning. The first byte selects which of the two it is. */
 #include "base/base.h"
 
 #include "judge/checks.h"

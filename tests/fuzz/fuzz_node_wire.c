@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reperf-node and the orchestrator read of each other: the first byte says which end reads, or that it is a line of what is left on
-   a node. A frame that is accepted is written again to the same bytes, is never longer than what came, and a cut of it asks for more. */
+/* The frames between reperf-node and the orchestrator: the first byte selects which end reads, or that it is a line of leftovers on a
+   node. An accepted frame is written again to the same bytes, is never longer than its input, and a truncation of it asks for more. */
 #include "base/base.h"
 
 #include "codec/node_wire.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a registry sends, and names that people type. The first byte says which reader gets the rest. A name that is taken comes
-   back the same; a manifest stays within its limits; a header or login is read or refused with a message. */
+/* A registry's answers, and names that people type. The first byte selects the reader of the rest. An accepted name comes back
+   the same; a manifest stays within its limits; a header or login is read or refused with a message. */
 #include "base/base.h"
 #include "codec/oci.h"
 #include "codec/oci_auth.h"

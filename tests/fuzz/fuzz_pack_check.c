@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as pack.json (first byte even) or as a shard (odd) that `reperf-pack verify` reads. Of a shard the checksums of header and
-   entries are put right first, so that what they guard is reached. Refused with a message; or pack.json written again reads the same, and
-   every sample of the shard can be checked. */
+/* Any bytes as pack.json (first byte even) or as a shard (odd) that `reperf-pack verify` reads. The checksums of a shard's header and
+   entries are corrected first, so that the code behind them is reached. Refused with a message; or pack.json written again reads the
+   same, and every sample of the shard can be checked. */
 #include "base/base.h"
 
 #include "base/crc32c.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pattern (first line) against text (the rest), and the whole input as a rule applied to a made series. Whatever comes in:
-   an answer or an error, spans within the text, no value that is not finite. */
+/* A pattern (first line) against text (the rest), and the whole input as a rule applied to a made series. For any input: an
+   answer or an error, spans within the text, finite values. */
 #include "base/base.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as what packing reads beside images, by the first byte: a tf.Example, a TFRecord frame, the development kit's meta.mat.
+/* Any bytes as the other inputs of packing, by the first byte: a tf.Example, a TFRecord frame, the development kit's meta.mat.
    Refused with a message, or numbers of the announced form, which written and read again are the same. */
 #include "base/base.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a relay reads: the first byte says whether it is an order, a chain, a line or a frame. What is accepted can be written and
-   read again, and no path of it leaves its folder. */
+/* The inputs of a relay: the first byte selects an order, a chain, a line or a frame. What is accepted can be written and read
+   again, and none of its paths leaves its folder. */
 #include "base/base.h"
 
 #include "codec/relay.h"
@@ -25,7 +25,7 @@ static void try_order(struct arena *arena, struct str text)
     }
     strbuf_init(&out, RELAY_ORDER_MAX);
     ASSERT(relay_order_write(&order, &out, &err) == 0);
-    /* The order of lines before the first item is free to read, and one when written. */
+    /* Lines before the first item may have any order when read, and have one when written. */
     ASSERT(relay_order_parse(arena, strbuf_str(&out), &order, &err) == 0);
     strbuf_release(&out);
 }

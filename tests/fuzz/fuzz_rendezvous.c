@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as what comes in at the port of rank 0 or of a ring: a hello or a note is refused with a message, or what was
-   read is written back byte for byte, and compared with our own without a crash; and any text as Slurm's node list. First byte: which of the
-   three. Short input is padded with zeros, as the fields are. */
+/* Any bytes at the port of rank 0 or of a ring: a hello or a note is refused with a message, or written back byte for byte, and compared
+   with our own without a crash; and any text as Slurm's node list. The first byte selects which of the three. Short input is padded with
+   zeros, as the fields are. */
 #include "base/base.h"
 
 #include "dist/ranks.h"
@@ -24,7 +24,7 @@ static void try_hello(const uint8_t *bytes)
     ASSERT(hello_may_be(bytes, WIRE_HELLO_BYTES) && hello.rank >= 0 && hello.n_ranks >= 0);
     hello_compare(&mine, &hello, text);
     ASSERT(strlen(text) < WIRE_TEXT_MAX);
-    /* Nothing that is not a rank of ours passes without a word. */
+    /* A hello that is not a rank of ours is refused with a message. */
     ASSERT(text[0] != '\0' || (hello.rank < mine.n_ranks && hello.n_ranks == mine.n_ranks));
     if (hello.version == WIRE_VERSION) {
         hello_encode(&hello, again);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as pack.json, or as a shard whose checksums have been put right so that what they guard is reached: refused with a
-   message, or every sample can be read and cropped. First byte: even for pack.json, odd for a shard given as header, entries
-   and data without the zeros between them. */
+/* Any bytes as pack.json, or as a shard whose checksums have been corrected so that the code behind them is reached: refused
+   with a message, or every sample can be read and cropped. First byte: even for pack.json, odd for a shard given as header,
+   entries and data without the zeros between them. */
 #include "base/base.h"
 
 #include "base/crc32c.h"
@@ -67,7 +67,7 @@ static void parse_json(const uint8_t *data, size_t size)
     arena_release(&pack.arena);
 }
 
-/* The file as it would lie on a disk, its checksums put right. NULL if there is not even a header. */
+/* The file as stored on a disk, with corrected checksums. NULL without even a header. */
 static uint8_t *lay_out(const uint8_t *data, size_t size, struct shard_header *header,
                         size_t *ret_size)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as ~/.ssh/config, as known_hosts, as a key file, as a stop of ProxyJump and as what a node sends back: no value comes from
-   nowhere, and nothing of a script's stream is lost or made up. The first byte chooses. */
+/* Any text as ~/.ssh/config, as known_hosts, as a key file, as a stop of ProxyJump and as a node's output: no value is invented, and
+   nothing of a script's stream is lost or added. The first byte selects which. */
 #include "base/base.h"
 #include "net/ssh_config.h"
 #include "net/ssh_impl.h"
@@ -87,7 +87,8 @@ static void collect(void *ctx, const char *ptr, size_t len)
     strbuf_add(ctx, ptr, len);
 }
 
-/* The bytes are the script's output, whatever is in them but the end mark, which has a nonce that they cannot know. */
+/* The bytes are the script's output, whatever is in them except the end mark, which has a nonce that they cannot
+   know. */
 static void check_stream(struct str bytes)
 {
     CLEANUP(strbuf) struct strbuf whole, out;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A log that no format reads: how its bytes arrive never changes what is seen, and a format that is suggested is one, whose pattern
-   is within what manifests/schema/format.json allows. */
+/* A log that no format reads: the survey does not depend on how its bytes arrive, and a suggested format is valid, with a pattern
+   within manifests/schema/format.json. */
 #include "base/base.h"
 
 #include "judge/suggest.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of files: the first byte says whether it is one of ours (strict) or one that others published. What our reader accepts is
-   what our writer writes, byte for byte; what the other accepts is sorted, clean, and the same when written and read again. */
+/* Lists of files: the first byte selects one of ours (strict) or a published one. What our reader accepts is what our writer
+   writes, byte for byte; what the other accepts is sorted, clean, and the same when written and read again. */
 #include "base/base.h"
 
 #include "store/tree.h"

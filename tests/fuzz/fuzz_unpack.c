@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Archives that somebody else made. The first byte says: tars inside or not, how long the portions are that are read. Whatever
-   comes out has a path that stays below one folder, after the folders that it lies in, and once. */
+/* Untrusted archives. The first byte selects whether tars inside are unpacked, and the length of the portions read. Every
+   output path stays below one folder, comes after its folders, and occurs once. */
 #include "base/base.h"
 
 #include "base/map.h"

@@ -256,7 +256,7 @@ inventory "a work folder that leads upwards" '.nodes[0].work_folder = "/scratch/
 inventory "a registry with a user" '.registry = "user:secret@h:5000"' '\$: registry: '
 inventory "more names than addresses" '.nodes[0].name = "node[1-5]"' 'as there are names \(5\), found 4'
 inventory "a million names" '.nodes[0].name = "n[1-1000000]"' 'more than 4096 names'
-inventory "the same node twice" '.nodes += .nodes' '"node1" is there twice'
+inventory "the same node twice" '.nodes += .nodes' '"node1" occurs twice'
 inventory "five thousand nodes" '.nodes = [range(5000) | {name: "n\(.)", address: "a", port: null, user: null, gpus: 0, fast_address: null, work_folder: null, groups: []}]' '\$\.nodes: '
 [ ! -e hit ]
 ok $? "nothing of it was run"

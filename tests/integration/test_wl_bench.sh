@@ -115,7 +115,7 @@ SECONDS=0
 fake "times that did not pass" 8 "less than half of the time" <<<"$prelude $started ${turns//1000000/10} read -r; echo '{\"event\":\"run_stop\"}'"
 deadline=$((10 + 4 * SECONDS)) # on a machine as busy as this one, ours is done long before that
 two_turns="read -r; $(step 1)$(step 2)read -r; $(step 3 1 90000000)$(step 4 1 110000000)"
-fake "hangs in its second turn" 8 "only the turn that warms up was finished, so there is no number" <<<"$prelude $started ${two_turns%read*} sleep 600"
+fake "hangs in its second turn" 8 "only the warm-up turn was finished, so there is no number" <<<"$prelude $started ${two_turns%read*} sleep 600"
 short=$deadline deadline=$((2 * deadline)) # what the rival leaves over must do for ours, whatever else the machine has to do
 fake "prepares for too long" 8 "was not done in time" <<<"sleep 600"
 is "$(key state reperf)" measured "and leaves the others their time"

@@ -79,7 +79,7 @@ exits 9 "made data instead" "$TRAIN" --model resnet50 --image 64 --batch 5 --loa
 head -c 100000 six >cut-short
 exits 5 "a checkpoint that is cut" "${learn[@]}" --load cut-short
 is "$(wc -c <out)" 0 "trains nothing"
-like "$(cat err)" 'cut-short: damaged or cut' "and says what it is"
+like "$(cat err)" 'cut-short: damaged or truncated' "and says what it is"
 exits 0 "--data-only" "$TRAIN" --model resnet50 --batch 6 --steps 9 --data classes --data-only
 like "$(cat out)" '^\{"schema_version":1,"data":"imagenet-2012.synthetic",.*"image":\[224,224\],"workers":4,"steps":9,"samples":54,.*"samples_per_s":[0-9.]+\}$' "reads and says how fast"
 exits 0 "trains on segments" "$TRAIN" --model hrnet_w18 --image 64x128 --batch 2 --steps 2 --data segments --threads 1

@@ -122,7 +122,7 @@ if [ -x "$B/reperf-pack" ]; then
     start 1 2 "${packed[@]}" --batch 2 --steps 1 --data "$T/pack2"
     all_of 2
     is "$statuses" "2 2" "ranks with different data sets end"
-    like "$(cat "$T/err.0")" '--data: rank 1 has another data set' "and say so"
+    like "$(cat "$T/err.0")" '--data: rank 1 has another dataset' "and say so"
 else
     skip "packed data" "reperf-pack is not built"
 fi

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In NCCL's place under its own names: sums, rows and broadcasts between processes, each with an emulated device, through a file
-   that all have mapped. An operation is two pieces of work in the stream: the first puts this rank's data into the file, the second
-   begins when all have, and takes theirs. So the host is never held up, and can look and abort, as with the real one.
+/* Replaces NCCL under its own names: sums, gathers and broadcasts between processes, each with an emulated device,
+   through a file that all have mapped. An operation is two pieces of work in the stream: the first puts this rank's
+   data into the file, the second begins when all have, and takes theirs. So the host is never blocked, and can poll and
+   abort, as with the real one.
 
-   REPERF_FAKE_NCCL_DIR: the folder of the file. REPERF_FAKE_NCCL: what is wrong with this rank's library, a word or WORD:NUMBER:
-   version (too old), no_id, init (fails), init_hang (never done), async:N (an error after N operations), hang:N (operation N never begins),
-   abort_hang, wrong (every sum is one too many). */
+   REPERF_FAKE_NCCL_DIR: the folder of the file. REPERF_FAKE_NCCL: the fault of this rank's library, a word or
+   WORD:NUMBER: version (too old), no_id, init (fails), init_hang (never done), async:N (an error after N operations),
+   hang:N (operation N never begins), abort_hang, wrong (every sum is one too many). */
 #include "base/base.h"
 
 #include <fcntl.h>
@@ -22,8 +23,8 @@
 #define SLOT_MAX  ((size_t)256 << 20) /* bytes of one operation; the file is sparse */
 #define RUNS_MAX  4096
 
-/* One of a rank's two places in the file, used in turn: who writes operation n has read n - 1, so all have put n - 1 there, and so
-   all have read n - 2. */
+/* One of a rank's two places in the file, used in turn: a rank that writes operation n has read n - 1, so all have written n - 1,
+   and so all have read n - 2. */
 struct slot {
     _Atomic uint64_t number; /* of the operation whose data it is, from 1; 0: none */
     int kind;
@@ -74,9 +75,9 @@ static struct {
 
 static char last_error[128];
 
-/* ---- what is wrong ---- */
+/* ---- planted faults ---- */
 
-/* -1: nothing of that name. */
+/* -1: no such fault. */
 static int fault(const char *name)
 {
     const char *text = getenv("REPERF_FAKE_NCCL");
@@ -320,7 +321,7 @@ static void set_value(unsigned char *at, ncclDataType_t type, double value)
            size_of(type));
 }
 
-/* In the order of the ranks; a half is rounded after each addition, a float too: as a ring would. */
+/* In the order of the ranks; a half is rounded after each addition, as is a float: like a ring. */
 static void add_up(const struct operation *op)
 {
     size_t at = 0;

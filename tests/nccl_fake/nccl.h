@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands in for NCCL's header where the emulated device's programs are built: own text, with the names, numbers and calls
-   that dist/nccl*.c use. The real header is what the program itself is built with. */
+/* Replaces NCCL's header for the emulated device's programs: written here, with the names, numbers and calls that dist/nccl*.c
+   uses. The program itself is built with the real header. */
 #ifndef NCCL_FAKE_NCCL_H
 #define NCCL_FAKE_NCCL_H
 

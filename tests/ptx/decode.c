@@ -39,14 +39,14 @@ static u64 by_zero(const struct ptx_insn *i)
     return 0;
 }
 
-/* A comparison is the set of ways in which two values may lie that pass it: less 1, equal 2, greater 4, one is no number 8. */
+/* A comparison is the set of orderings that satisfy it: less 1, equal 2, greater 4, unordered 8. */
 static const char *const COMPARISONS[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ", "neu",
                                           "ltu", "leu", "gtu", "geu", "num", "nan", NULL};
 static const uint8_t PASSES[] = {2, 5, 1, 3, 4, 6, 10, 13, 9, 11, 12, 14, 7, 8};
 #define HOLDS(a, b, is_unordered)                                                                  \
     ((i->mode & ((is_unordered) ? 8 : (a) < (b) ? 1 : (a) == (b) ? 2 : 4)) != 0)
 
-/* Rounded down: a double holds the product, and the sum but for its last digits, whose sign decides. */
+/* Rounded down: a double holds the product, and the sum except for its last digits, whose sign decides. */
 static f32 fma_down(f32 a, f32 b, f32 c)
 {
     f64 product = (f64)a * (f64)b;
@@ -64,8 +64,8 @@ static u64 field(u64 bits, u64 from, u64 n)
     return (n & 0xff) > 63 ? bits : bits & ((1ULL << (n & 0xff)) - 1);
 }
 
-/* --- what is computed: name, type, type of the result, and that from the operands a, b and c -------- */
-/* Signed sums wrap: they are made without a sign. Shifts count in 32 bits, and further than the type is wide, too. */
+/* --- what is computed: name, type, type of the result, and the result from the operands a, b and c -------- */
+/* Signed sums wrap: they are computed unsigned. Shifts count in 32 bits, even beyond the type's width. */
 #define INTEGER_OPS(X, T)                                                                          \
     X(add, T, T, (u64)a + (u64)b)                                                                  \
     X(sub, T, T, (u64)a - (u64)b)                                                                  \
@@ -227,7 +227,7 @@ static double double_of(uint64_t bits, int type)
                              : (double)extended(bits, type);
 }
 
-/* Out of range is the nearest that there is, and no number 0. */
+/* Out of range becomes the nearest value, and NaN 0. */
 static uint64_t integer_of(double x, int type)
 {
     int n = 8 * ptx_size((enum ptx_type)type) - is_signed(type);
@@ -244,7 +244,7 @@ static uint64_t integer_of(double x, int type)
     return x < 0 ? 0 : (uint64_t)x;
 }
 
-/* A 64-bit number is rounded to float at once: by way of double it would be twice. */
+/* A 64-bit number is rounded to float directly: through a double it would be rounded twice. */
 static f32 float_of(uint64_t bits, int type)
 {
     return type == T_S64   ? (f32)(int64_t)bits
@@ -334,7 +334,7 @@ static bool decode_cvt(const struct str *parts, int n, struct ptx_insn *insn)
     insn->type = (uint8_t)to;
     insn->from_type = (uint8_t)from;
     insn->run = convert;
-    /* Only floats saturate to 0 and 1, and a float becomes a whole number by a rounding that is named. */
+    /* Only floats saturate to 0 and 1, and a float becomes a whole number only by an explicit rounding. */
     return to >= 0 && from >= 0 && (!insn->is_saturated || is_float(to)) &&
            (!is_float(from) || is_float(to) || insn->is_integral);
 }
@@ -397,7 +397,7 @@ static bool decode_plain(const struct str *parts, int n, struct ptx_insn *insn)
     return false;
 }
 
-/* "setp.lt.f32": an opcode of two parts, and what is compared for. */
+/* "setp.lt.f32": an opcode of two parts, and the comparison. */
 static bool decode_setp(struct str *parts, int n, struct ptx_insn *insn)
 {
     int comparison = n == 3 ? place_of(parts[1], COMPARISONS) : -1;
@@ -411,7 +411,7 @@ static bool decode_setp(struct str *parts, int n, struct ptx_insn *insn)
 
 bool ptx_decode(struct str opcode, struct ptx_insn *insn)
 {
-    /* To the nearest is what is done; flushing and approximating are left out. */
+    /* Rounding is to nearest; flushing and approximation are ignored. */
     static const char *const ignored[] = {"rn", "approx", "ftz", "full", "uni", NULL};
     struct str parts[PARTS_MAX];
     struct str rest = opcode;

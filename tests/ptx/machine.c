@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks one after another, in random order; a block's threads each until they wait for others, in random order. */
+/* Blocks one after another, in random order; a block's threads, in random order, each until it waits for others. */
 #include "base/base.h"
 
 #include "base/rng.h"
@@ -111,8 +111,8 @@ static void ballot(struct ptx_thread *warp, uint32_t mask)
     }
 }
 
-/* A matrix of 16 by 16: which thread holds which element is the machine's own affair. Here lane i / 8 has element i, in its register i % 8
-   of a matrix of floats, in half of its register i % 8 / 2 of one in half precision. */
+/* A matrix of 16 by 16: which thread holds which element is up to the machine. Here lane i / 8 has element i, in its register i % 8 of a
+   matrix of floats, in half of its register i % 8 / 2 of one in half precision. */
 #define SIDE     16
 #define ELEMENTS (SIDE * SIDE)
 #define A_LANE   8
@@ -128,7 +128,7 @@ static uint64_t matrix_at(const struct ptx_thread *t, uint32_t size)
                     STR_ARG(insn->text));
         }
     }
-    /* What the manual asks of the address and of the stride. */
+    /* The manual's requirements for the address and the stride. */
     if (place % 32 != 0) {
         ptx_found(insn, "wmma: an address that is no multiple of 32 bytes");
     }
@@ -257,7 +257,7 @@ static bool is_complete(const struct ptx_thread *warp, uint32_t n_lanes, uint32_
     return true;
 }
 
-/* False: nobody could run. */
+/* False: no thread could run. */
 static bool run_warp(struct ptx_thread *warp, uint32_t n_lanes, uint64_t *n_insns)
 {
     bool has_run = false;
@@ -283,7 +283,7 @@ static bool run_warp(struct ptx_thread *warp, uint32_t n_lanes, uint64_t *n_insn
 }
 
 /* --- a block ------------------------------------------------------------------------------------------ */
-/* True: threads were let go on. */
+/* True: threads were released. */
 static bool pass_barrier(void)
 {
     const struct ptx_thread *first = NULL;
@@ -358,7 +358,7 @@ static void *room(void *old, size_t *n, size_t wanted, size_t size)
     return old;
 }
 
-/* Nobody has written anything: NaN in every floating type. */
+/* Unwritten memory: NaN in every floating type. */
 #define POISON 0xff
 
 static void begin_block(const struct ptx_launch *launch, uint32_t idx)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads, stores and atomic additions, with a shadow of who touched what: an access outside any allocation, one that is not aligned, and two of
-   which neither is known to come first are found. First comes what a barrier, a warp's barrier, or (between blocks) a fence and an atomic
-   addition to one address lie behind. */
+/* Loads, stores and atomic additions, with a shadow that records the last accesses: it finds an access outside any allocation, a misaligned
+   one, and two that are unordered. Accesses are ordered by a barrier, a warp's barrier, or (between blocks) a fence and an atomic addition to
+   one address. */
 #include "base/base.h"
 
 #include "tests/cuda_emu/emu.h"
@@ -16,7 +16,7 @@ struct seen {
 struct cell {
     struct seen writer, reader, other_reader;
 };
-#define GLOBAL_GRAIN 2 /* accesses of one byte are not looked at for races */
+#define GLOBAL_GRAIN 2 /* accesses of one byte are not checked for races */
 #define RANGES_MAX   4
 
 struct release {
@@ -88,7 +88,7 @@ static void see(struct cell *cell, uint32_t run, const struct ptx_thread *t,
         }
         cell->writer = now;
         cell->reader.run = cell->other_reader.run = 0;
-    } else if (!races(&cell->reader, run, t)) { /* a later read stands for those before it */
+    } else if (!races(&cell->reader, run, t)) { /* a later read represents the earlier ones */
         cell->reader = now;
     } else {
         cell->other_reader = now;
@@ -168,7 +168,7 @@ static bool see_global(struct ptx_thread *t, const struct ptx_insn *insn, uint64
 }
 
 /* --- instructions ------------------------------------------------------------------------------------------ */
-/* Where the bytes lie, or NULL where they may not be touched. */
+/* Address of the bytes, or NULL where they may not be touched. */
 static unsigned char *place_of(struct ptx_thread *t, const struct ptx_insn *insn, uint32_t bytes,
                                bool is_write)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of a PTX file as kernels. Statements, symbols and operands are taken apart here; what an opcode means is decode.c's. */
+/* The text of a PTX file as kernels. Statements, symbols and operands are parsed here; decode.c knows what an opcode means. */
 #include "base/base.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@ const char *const PTX_SPECIALS[] = {"%tid.x",    "%tid.y",    "%tid.z",   "%ntid
                                     "%ntid.z",   "%ctaid.x",  "%ctaid.y", "%ctaid.z", "%nctaid.x",
                                     "%nctaid.y", "%nctaid.z", "%laneid",  NULL};
 
-/* What a name stands for. A register's number and an address are kept as value + 1: a map holds no NULL. */
+/* The meaning of a name. A register's number and an address are kept as value + 1: a map holds no NULL. */
 struct symbol {
     enum { REGISTER, ADDRESS, DYNAMIC, LABEL } kind;
     uint64_t value;
@@ -45,7 +45,7 @@ static struct str next_word(struct str *rest)
     return word;
 }
 
-/* Up to the comma that stands in no bracket. */
+/* Up to the comma outside all brackets. */
 static struct str next_operand(struct str *rest)
 {
     size_t n = 0;
@@ -158,7 +158,7 @@ static uint64_t address_of(struct parser *p, struct str name)
     symbol = symbol != NULL ? symbol : map_get(&p->globals, name);
     struct symbol *shared = symbol == NULL ? map_get(&p->shared, name) : NULL;
     if (shared !=
-        NULL) { /* the first use in this kernel gives it its place; what has no size follows all others */
+        NULL) { /* the first use in this kernel gives it its place; symbols without a size follow all others */
         struct symbol placed = *shared;
         p->kernel->shared_bytes = round_up(p->kernel->shared_bytes, placed.align);
         placed.value = p->kernel->shared_bytes;
@@ -269,12 +269,12 @@ static void plain_operands(struct parser *p, struct str rest, struct ptx_insn *i
             ptx_die("%.*s: too many operands: %.*s", STR_ARG(p->kernel->name), STR_ARG(insn->text));
         }
         if (one.ptr[0] ==
-            '{') { /* packed or unpacked: the vector's side is known by what is left */
+            '{') { /* packed or unpacked: the vector's side is the one with the brace */
             insn->mode = n == 0;
             many(p, one, insn);
             insn->op[n] = -1;
         } else if (str_find(one, STR_LIT("|")) >
-                   0) { /* a second result, that a shuffle's lane was there */
+                   0) { /* a second result: whether the lane of a shuffle exists */
             size_t bar = (size_t)str_find(one, STR_LIT("|"));
             insn->second = operand(p, str_sub(one, bar + 1, one.len));
             insn->op[n] = operand(p, str_sub(one, 0, bar));
@@ -417,14 +417,14 @@ static void resolve(struct parser *p)
         k->special[i] = special != NULL ? (int32_t)special->value : -1;
     }
     for (size_t i = 0; i < p->names.n;
-         i++) { /* one that this machine does not have would read as rubbish */
+         i++) { /* one that this machine does not have would read garbage */
         struct str name = p->names.entries[i].key;
         bool is_special = name.ptr[0] == '%' && str_find(name, STR_LIT(".")) > 0;
         if (is_special && !str_eq_any(name, PTX_SPECIALS)) {
             ptx_die("%.*s: no special register %.*s", STR_ARG(k->name), STR_ARG(name));
         }
     }
-    /* Dynamic shared memory begins behind all other. */
+    /* Dynamic shared memory begins after all other. */
     k->shared_bytes = round_up(k->shared_bytes, 16);
 }
 
@@ -467,7 +467,7 @@ static struct str bracketed(struct str *rest, char open, char close)
     return inside;
 }
 
-/* Where dynamic shared memory begins is known only when all other is placed: the kernel is read twice. */
+/* Where dynamic shared memory begins is known only when all other is placed: the kernel is parsed twice. */
 static void entry(struct parser *p)
 {
     struct str name = next_word(&p->rest);
@@ -478,7 +478,7 @@ static void entry(struct parser *p)
     uint32_t static_bytes = 0;
     for (int pass = 0; pass < 2; pass++) {
         p->kernel = xcalloc(1, sizeof(*p->kernel));
-        /* clang names what is known in one file alone otherwise than the runtime is told by nvcc. */
+        /* clang names symbols local to one file differently from what nvcc tells the runtime. */
         p->kernel->name = name;
         if (str_starts(name, STR_LIT("_ZL"))) {
             char *plain = xcalloc(1, name.len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A machine for PTX: what nvcc made of the kernels, decoded from its text and run thread by thread on the CPU. Written from NVIDIA's
+/* A machine for PTX: nvcc's output for the kernels, decoded from its text and run thread by thread on the CPU. Written from NVIDIA's
    manual "Parallel Thread Execution ISA", version 9.0. One OS thread does everything; nothing is freed before the program ends. */
 #ifndef PTX_PTX_H
 #define PTX_PTX_H
@@ -36,14 +36,14 @@ enum ptx_kind {
     RUN, /* insn.run does it */
     BRANCH,
     EXIT,
-    /* What a warp's lanes wait for one another for. */
+    /* Where a warp's lanes wait for one another. */
     SHUFFLE,
     BALLOT,
     SYNC_WARP,
     WMMA_LOAD,
     WMMA_STORE,
     WMMA_MMA,
-    /* What a block's threads wait for one another for. */
+    /* Where a block's threads wait for one another. */
     BARRIER,
     BARRIER_OR,
 };
@@ -53,7 +53,7 @@ struct ptx_thread;
 struct ptx_insn;
 typedef void (*ptx_run)(struct ptx_thread *thread, const struct ptx_insn *insn);
 
-/* An operand is a register's number, or ~i of constant i. Nobody looks at a register's bits above those of the type that is read. */
+/* An operand is a register's number, or ~i of constant i. A register's bits above those of the type read are ignored. */
 struct ptx_insn {
     ptx_run run;
     uint8_t kind, type, from_type, space;
@@ -65,8 +65,8 @@ struct ptx_insn {
     int32_t op[5];   /* result, operands */
     int32_t second;  /* of two results, or -1 */
     int32_t *many;   /* a vector's elements, a fragment's registers */
-    int64_t offset;  /* what an address adds */
-    struct str text; /* as it stands in the file */
+    int64_t offset;  /* offset added to an address */
+    struct str text; /* as written in the file */
 };
 
 struct ptx_param {
@@ -95,9 +95,9 @@ struct ptx_module {
     VEC(struct ptx_range) globals;
 };
 
-/* parse.c: the text of a file, borrowed for good; any other than what it knows ends the program. */
+/* parse.c: the text of a file, borrowed for good; unknown text ends the program. */
 struct ptx_module *ptx_parse(struct str name, struct str text);
-/* decode.c: one statement's opcode. False: it is none of ours. insn->run and all that follows from the opcode are set. */
+/* decode.c: one statement's opcode. False: unknown. Sets insn->run and everything that follows from the opcode. */
 bool ptx_decode(struct str opcode, struct ptx_insn *insn);
 
 /* --- running ------------------------------------------------------------------------------------- */
@@ -161,14 +161,14 @@ void ptx_load(struct ptx_thread *thread, const struct ptx_insn *insn);
 void ptx_store(struct ptx_thread *thread, const struct ptx_insn *insn);
 void ptx_atomic_add(struct ptx_thread *thread, const struct ptx_insn *insn);
 void ptx_fence(struct ptx_thread *thread, const struct ptx_insn *insn);
-/* Looks at one access to shared memory; false where it lies outside. */
+/* Checks one access to shared memory; false if it is outside. */
 bool ptx_see_shared(const struct ptx_thread *thread, const struct ptx_insn *insn, uint64_t at,
                     uint32_t bytes, bool is_write);
 void ptx_memory_begin_launch(uint32_t n_blocks);
 void ptx_memory_begin_block(void);
 void ptx_add_global(struct ptx_range range); /* a module's own variable */
 
-/* runtime.c: a fault of a kernel, said once and counted; the program's status is then PTX_STATUS. */
+/* runtime.c: a fault of a kernel, printed once and counted; the program's status is then PTX_STATUS. */
 void ptx_found(const struct ptx_insn *insn, const char *what);
 _Noreturn void ptx_die(const char *format, ...) PRINTF_LIKE(1, 2);
 #define PTX_STATUS 3

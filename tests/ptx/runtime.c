@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nvcc's host code calls to register and to launch kernels, in the place of the runtime library: all else of the runtime is
+/* The functions by which nvcc's host code registers and launches kernels, replacing the runtime library; the rest of the runtime is
    tests/cuda_emu's. REPERF_PTX names the folder of the kernels' .ptx files, REPERF_PTX_REPORT a file that gets a line for each kernel and each
    finding. */
 #include "base/base.h"
@@ -200,7 +200,7 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
         drop(launch);
         return cudaErrorInvalidValue;
     }
-    /* Static shared memory counts where it makes an opt-in necessary. */
+    /* Static shared memory counts in deciding whether an opt-in is necessary. */
     size_t all = k->shared_bytes + shared_bytes;
     return (cudaError_t)emu_launch_grid(
         function, "kernel", &g, &b,
@@ -208,7 +208,7 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
         drop);
 }
 
-#pragma GCC diagnostic ignored "-Wmissing-prototypes" /* their only caller is what nvcc makes */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes" /* their only caller is nvcc's output */
 /* --- what nvcc's objects call, by the declarations in crt/host_runtime.h ------------------------------------------ */
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
                                size_t shared_bytes, cudaStream_t stream)
@@ -259,11 +259,11 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_b
 }
 cudaError_t __cudaGetKernel(cudaKernel_t *ret_kernel, const void *function)
 {
-    *ret_kernel = (cudaKernel_t)(uintptr_t)function; /* a handle that is given back as it is */
+    *ret_kernel = (cudaKernel_t)(uintptr_t)function; /* a handle that is returned unchanged */
     return cudaSuccess;
 }
 
-/* The real header's struct, of what tests/cuda_emu says of the device; few multiprocessors, so that grids that are made for them stay small. */
+/* The real header's struct, filled from tests/cuda_emu's device; few multiprocessors, so that grids sized by them stay small. */
 #define MULTIPROCESSORS 2
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
 {
@@ -296,7 +296,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
     return status;
 }
 
-/* No registers are counted here: a number that is none of the sources'. */
+/* No registers are counted here: an arbitrary number that no source uses. */
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n_blocks,
                                                                    const void *function UNUSED,
                                                                    int n_threads UNUSED,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of tests lie in a folder below the one that has the programs built with them. */
+/* Test programs are in a folder below that of the programs built with them. */
 #ifndef TESTS_BUILT_NODE_H
 #define TESTS_BUILT_NODE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A proxy for CONNECT alone: says its port on stdout, carries bytes both ways until it gets TERM or its parent ends. With an
-   argument, that is what Proxy-Authorization must be ("Basic ..."), else 407. One line on stderr a connection: what was asked. */
+/* A proxy for CONNECT only: prints its port on stdout, carries bytes both ways until it gets TERM or its parent ends. With an
+   argument, that is what Proxy-Authorization must be ("Basic ..."), else 407. One line on stderr a connection: the request. */
 #include "base/base.h"
 
 #include <arpa/inet.h>

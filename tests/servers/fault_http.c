@@ -100,7 +100,7 @@ static void sleep_ns(int64_t span_ns)
     nanosleep(&span, NULL);
 }
 
-/* Bytes of the file from pos on, with what the fault makes of them. */
+/* Bytes of the file from pos on, altered by the fault. */
 static void fill(const struct server *server, const struct asked *asked,
                  const struct answer *answer, uint64_t pos, uint8_t *buf, size_t len)
 {
@@ -173,7 +173,7 @@ static int send_error(int client, const char *status, const char *headers)
     return send_text(client, "HTTP/1.1 %s\r\n%sContent-Length: 0\r\n\r\n", status, headers);
 }
 
-/* Faults that are an answer without a body. 1: none of those. */
+/* Faults that are an answer without a body. 1: another fault. */
 static int answer_error(const struct server *server, int client, const struct asked *asked)
 {
     char location[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What launch_make says, for scripts that run it: launch_argv LAUNCHER NODES RANKS_PER_NODE NODE_IDX [NAME=VALUE...] -- ARGV...
-   prints the environment's and then the argv's words of the job of that node, each ended by a NUL byte, with an empty one between. */
+/* The result of launch_make, for scripts that run it: launch_argv LAUNCHER NODES RANKS_PER_NODE NODE_IDX [NAME=VALUE...] -- ARGV...
+   prints the environment and then the argv of the job of that node, each word ended by a NUL byte, with an empty one between. */
 #include "tests/servers/launch_fixture.h"
 
 static void put(const char *word)

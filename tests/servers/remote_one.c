@@ -22,7 +22,7 @@ struct options {
     const char *input;
     const char *text;
     int64_t deadline_ns;
-    int64_t limit_ns; /* of the verb: then abort */
+    int64_t limit_ns; /* limit of the verb: then abort */
     bool is_repeatable;
     bool is_quiet;
 };
@@ -180,7 +180,7 @@ static int do_folder(struct op *op, struct err *err)
     return 0;
 }
 
-/* A look at a job that runs, given up; then a script, at once. */
+/* A poll of a running job, aborted; then a script, at once. */
 static int do_abort(struct op *op, struct err *err)
 {
     struct job_report report;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server in a child process that answers the n-th connection's request with the n-th canned text, whatever is asked, and writes
-   what was asked to a file. For what a test must see byte for byte; servers that behave are nginx's part in tests/integration. */
+/* A server in a child process that answers the n-th connection's request with the n-th canned text, whatever the request, and
+   writes the requests to a file. For tests that need every byte known; well-behaved servers are nginx's, in tests/integration. */
 #ifndef TESTS_UNIT_CANNED_SERVER_H
 #define TESTS_UNIT_CANNED_SERVER_H
 
@@ -92,7 +92,7 @@ static UNUSED struct canned_server canned_start(const struct canned_reply *repli
     return server;
 }
 
-/* What was asked. */
+/* Returns the requests. */
 static UNUSED struct str canned_stop(struct canned_server *server)
 {
     kill(server->pid, SIGKILL);

@@ -31,7 +31,7 @@ static inline void *slot_upload(const struct slot *slot, const struct cuda *cuda
     return device;
 }
 
-/* The values, and in *ret_raw the bytes as they lie. What was added by rounding up must be 0. */
+/* The values, and in *ret_raw the bytes as stored. Padding must be 0. */
 static inline double *slot_download(const struct slot *slot, const struct cuda *cuda,
                                     const void *device, void **ret_raw)
 {

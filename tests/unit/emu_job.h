@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One kernel call as a test sees it: its operands in doubles, their roles and types, and what rounds them. */
+/* One kernel call in a test: its operands in doubles, their roles and types, and their rounding. */
 #ifndef UNIT_EMU_JOB_H
 #define UNIT_EMU_JOB_H
 

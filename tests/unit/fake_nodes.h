@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that only pretend: their jobs do at once what they were told to do. */
+/* Fake nodes: their jobs do at once what they were told to do. */
 #ifndef TESTS_UNIT_FAKE_NODES_H
 #define TESTS_UNIT_FAKE_NODES_H
 
@@ -19,13 +19,13 @@
 enum fake_way {
     FAKE_WELL,    /* its jobs end with 0 after some polls */
     FAKE_FAILS,   /* with 3 */
-    FAKE_KILLED,  /* by a signal of somebody else, seen a poll later */
+    FAKE_KILLED,  /* by somebody else's signal, seen a poll later */
     FAKE_LOSES,   /* without a status */
     FAKE_HANGS,   /* never, until they are killed */
     FAKE_DROPS,   /* after two polls the node cannot be reached any more */
-    FAKE_ANOTHER, /* its log is another there than what arrived */
+    FAKE_ANOTHER, /* its log on the node differs from what arrived */
     FAKE_NEW_KEY, /* its host key changed */
-    FAKE_BLAMED,  /* its jobs leave no status, and it is known that the node did it */
+    FAKE_BLAMED,  /* its jobs leave no status, and the node is known to be the cause */
 };
 
 struct fake {
@@ -141,7 +141,7 @@ static void on_answer(void *ctx)
     ((struct fake *)ctx)->is_answered = true;
 }
 
-/* An answer takes its time, in which others are asked. It is an empty one: the lease is ours. */
+/* An answer takes time, in which others are asked. An empty one: the lease is ours. */
 static enum step fake_ask(struct remote *remote, const struct remote_ask *ask UNUSED,
                           struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An interpreter of plans: the calls of a graph with their streams and events, and where every value lies. It trusts neither the
-   scheduler nor the planner: which call is done before which begins is what streams and events say, as a relation between all pairs of
-   calls; every two uses of one value, and every two values in one memory, are then looked at. Nothing is run. */
+/* An interpreter of plans: the calls of a graph with their streams and events, and the place of every value. It trusts neither the
+   scheduler nor the planner: which call is done before which begins follows from streams and events, as a relation between all pairs
+   of calls; every two uses of one value, and every two values in the same memory, are checked against it. Nothing is run. */
 #ifndef UNIT_PLAN_CHECK_H
 #define UNIT_PLAN_CHECK_H
 
@@ -17,7 +17,7 @@ static inline bool is_needed_after(const struct value *value)
     return value->is_kept || is_from_outside(value) || value->kind == VALUE_GRAD_PARAM;
 }
 
-/* Nothing is read that nobody has written, and of two uses of which one writes, one is done before the other. */
+/* Nothing is read before it is written, and of two uses of which one writes, one is done before the other. */
 static inline void check_value(struct plan_check *check, int value)
 {
     const struct graph *graph = check->graph;
@@ -45,7 +45,7 @@ static inline void check_value(struct plan_check *check, int value)
     }
 }
 
-/* True if all of a is done before the first use of b, but for the call `except`. */
+/* True if all of a is done before the first use of b, except for the call `except`. */
 static inline bool is_over_before(const struct plan_check *check, int a, int b, int except)
 {
     const struct value *value = &check->graph->values[a];
@@ -61,7 +61,7 @@ static inline bool is_over_before(const struct plan_check *check, int a, int b, 
     return true;
 }
 
-/* b takes a's memory over in the call that makes b, as the kernel's contract allows. */
+/* b takes over a's memory in the call that writes b, as the kernel's contract allows. */
 static inline bool takes_over(const struct plan_check *check, int a, int b)
 {
     const struct place *from = &check->plan->places[a];
@@ -116,7 +116,8 @@ static inline int by_offset(const void *left, const void *right)
     return (a->from > b->from) - (a->from < b->from);
 }
 
-/* Everything in one arena: alignment, its size, and every two values that share bytes. Joined values meet, but do not overlap. */
+/* Everything in one arena: alignment, its size, and every two values that share bytes. Joined values are adjacent without
+   overlap. */
 static inline void check_arena(struct plan_check *check, enum memplan_arena arena)
 {
     const struct graph *graph = check->graph;

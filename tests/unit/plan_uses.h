@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What plan_check.h looks at: which call is done before which begins, as streams and events say it, and which calls use each value. */
+/* The relations that plan_check.h needs: which call is done before which begins, by streams and events, and which calls use each
+   value. */
 #ifndef UNIT_PLAN_USES_H
 #define UNIT_PLAN_USES_H
 
@@ -44,7 +45,7 @@ static inline void done_before(struct plan_check *check, int a, int b)
     row[a / 64] |= UINT64_C(1) << (a % 64);
 }
 
-/* In the order in which the host enqueues: an event is what was recorded last. */
+/* In the order in which the host enqueues: an event is its last recording. */
 static inline void relate_calls(struct plan_check *check, int n_events_max)
 {
     const struct graph *graph = check->graph;

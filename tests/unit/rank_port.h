@@ -13,8 +13,9 @@
 #include "base/fs.h"
 #include "dist/sock.h"
 
-/* A port of 127.0.0.1 that nobody listens at: from a hundred of this process, below those which the kernel gives to connections (32768 on;
- * net.ipv4.ip_local_port_range), for one that a connection has for a moment can't be bound. A failed assertion where all are in use. */
+/* A free port of 127.0.0.1: one of a hundred of this process, below those that the kernel gives to connections (32768 on;
+ * net.ipv4.ip_local_port_range), because a port that a connection uses for a moment cannot be bound. A failed assertion if all are in use.
+ * */
 static inline int rank_port(void)
 {
     static int n_given;

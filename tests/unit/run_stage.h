@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run on nodes that only pretend, whose clock moves by itself. */
+/* A run on fake nodes, whose clock advances by itself. */
 #ifndef TESTS_UNIT_RUN_STAGE_H
 #define TESTS_UNIT_RUN_STAGE_H
 
@@ -29,7 +29,7 @@ struct stage {
     struct run_opts opts;
     struct fake *fakes[N_NODES];
     int n_at_once, most_at_once;
-    int64_t now_ns; /* the clock moves by itself: nothing is waited for */
+    int64_t now_ns; /* the clock advances by itself: nothing is waited for */
 };
 
 static int64_t fake_mono(void *ctx)
@@ -163,7 +163,7 @@ static void tear_down(struct stage *stage)
     arena_release(&stage->arena);
 }
 
-/* Its one unit was begun in 1970, and nobody has looked since. */
+/* Its one unit was begun in 1970 and not watched since. */
 static void set_up_resumed(struct stage *stage, const char *folder)
 {
     static const size_t ALL[N_NODES] = {0, 1, 2, 3};
@@ -174,7 +174,7 @@ static void set_up_resumed(struct stage *stage, const char *folder)
     stage->r.units[0].nodes = ALL;
 }
 
-/* As the orchestrator before has left them: each node has the unit's job. */
+/* As the previous orchestrator left them: each node has the unit's job. */
 static void put_jobs(struct stage *stage, enum fake_way way)
 {
     for (size_t idx = 0; idx < N_NODES; idx++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder of a test program's own, removed at the end, and an arena for what it reads. Helpers abort the program on failure:
-   a test whose set-up fails says nothing about the code. */
+/* A scratch folder of a test program, removed at the end, and an arena for what it reads. Helpers abort the program on
+   failure: a test whose set-up fails says nothing about the code. */
 #ifndef TESTS_UNIT_SCRATCH_H
 #define TESTS_UNIT_SCRATCH_H
 

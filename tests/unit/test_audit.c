@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Series kept in files: what is written reads back as the same bits, and a changed file is refused. */
+/* Series kept in files: they read back bit for bit, and a changed file is refused. */
 #include "base/base.h"
 
 #include <setjmp.h>

@@ -109,7 +109,7 @@ static void strbuf_stops_at_its_cap(void **state UNUSED)
     assert_string_equal(buf.ptr, "abcd");
 }
 
-/* The quoting goes through a real shell in tests/integration; here its exact form. */
+/* The quoting is tested with a real shell in tests/integration; here its exact form. */
 static void shell_words_are_quoted(void **state UNUSED)
 {
     CLEANUP(strbuf) struct strbuf buf;
@@ -199,7 +199,7 @@ static void files_are_written_whole_and_found(void **state UNUSED)
     assert_false(fs_exists(top));
 }
 
-/* The quick way and the plain one (the fewest digits, from 6 on, that read back as the same double) agree. */
+/* The fast way and the plain one (the fewest digits, from 6 on, that read back as the same double) agree. */
 static void doubles_have_their_shortest_text(void **state UNUSED)
 {
     struct rng rng;
@@ -254,9 +254,9 @@ static int64_t stepped_ns(void *ctx)
     return *(int64_t *)ctx;
 }
 
-#define SCREEN_MARK "\x01" /* a byte that no message has */
+#define SCREEN_MARK "\x01" /* a byte that no message contains */
 
-struct screen { /* a terminal, as far as it goes: a row that is full goes on in the next one */
+struct screen { /* a simple terminal: a full row continues on the next one */
     int columns;
     int column;
     int n_rows; /* that it went on to */
@@ -279,7 +279,7 @@ static void screen_put(struct screen *screen, char byte)
     }
 }
 
-/* Takes what was written to the pty until now: the kernel hands it over when it has time to, so a mark says where it ends. */
+/* Takes what was written to the pty so far: the kernel delivers it when it likes, so a mark shows where it ends. */
 static void screen_take(struct screen *screen, int fd)
 {
     char byte = '\0';
@@ -353,12 +353,12 @@ static void progress_stays_in_its_row(void **state UNUSED)
         const char *row = terminal_show(&t, 1u << 30);
         assert_true(strlen(row) < COLUMNS[idx]);
         assert_int_equal(t.screen.n_rows, 0);
-        if (COLUMNS[idx] >= 60) { /* the bar gives way before what it means */
+        if (COLUMNS[idx] >= 60) { /* the bar is dropped before the text */
             assert_non_null(strstr(row, "MB/s, 2 s left"));
         }
         row = terminal_show(&t, 1);
         assert_int_equal(t.screen.n_rows, 0);
-        /* A message takes its place, and leaves nothing of it. */
+        /* A message replaces it, and leaves nothing of it. */
         log_line(LOG_WARN, "x");
         screen_take(&t.screen, t.fd);
         assert_true(t.screen.n_rows == 1 || COLUMNS[idx] < 20);

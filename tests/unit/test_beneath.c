@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths that others made up stay below their folder, with the kernel's openat2 and, in a child that is not allowed it, without. */
+/* Untrusted paths stay below their folder, with the kernel's openat2 and, in a child that may not use it, without. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -21,7 +21,7 @@
 
 #define MAKE (O_WRONLY | O_CREAT | O_EXCL)
 
-/* A text for what went wrong, or NULL: also for the child, where cmocka's asserts do not help. */
+/* The reason for a failure, or NULL: also for the child, where cmocka's asserts do not work. */
 static const char *try_all(int root)
 {
     struct stat info;
@@ -62,7 +62,7 @@ static const char *try_all(int root)
                                       "none/x"};
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
         bool is_double =
-            strstr(BAD[idx], "//"); /* the kernel takes it as one, and nothing is outside */
+            strstr(BAD[idx], "//"); /* the kernel treats it as one, and nothing is outside */
         fd = beneath_open(root, BAD[idx], O_WRONLY | O_CREAT, 0644);
         if (fd >= 0 && !is_double) {
             return BAD[idx];

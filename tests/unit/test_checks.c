@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts about nodes: what a launch needs, what NCCL takes, what differs. */
+/* Verdicts about nodes: what a launch needs, which interface NCCL chooses, what differs. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -167,7 +167,7 @@ static void limits_and_sizes(void **state UNUSED)
     }
 }
 
-/* What is to be done about it names the limit that is too low, and where it is set. */
+/* The advice names the limit that is too low, and where it is set. */
 static void a_limit_that_is_too_low_says_what_to_do(void **state UNUSED)
 {
     static const struct {
@@ -376,11 +376,11 @@ static void what_differs(void **state UNUSED)
     assert_int_equal(differences.items[0].values[0].n_nodes, 2);
     assert_null(differences.items[0].values[1].value.ptr);
     assert_int_equal(checks.n,
-                     2); /* kernel holds, driver does not; what nobody knows is not compared */
+                     2); /* kernel agrees, driver does not; what is unknown is not compared */
     assert_int_equal(checks.items[0].verdict, CHECK_HOLDS);
     assert_int_equal(checks.items[1].verdict, CHECK_FAILS);
     assert_true(str_eq_z(checks.items[1].found, "450.1 on n[1,3]; not known on n2"));
-    /* One that was not reached is no difference. */
+    /* A node that was not reached is no difference. */
     items[1].is_reached = false;
     checks.n = 0;
     checks_of_differences(&checks, &probes, &differences);
@@ -424,7 +424,7 @@ static void clocks(void **state UNUSED)
     } ROWS[] = {{-5, 20, CHECK_HOLDS},
                 {2500, 2600, CHECK_FAILS},
                 {-3600000, -3599000, CHECK_FAILS},
-                {1500, 2500, CHECK_UNKNOWN}, /* too coarse to say */
+                {1500, 2500, CHECK_UNKNOWN}, /* too coarse to judge */
                 {-2500, 2500, CHECK_UNKNOWN}};
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `docker run` lines as data: each way of writing an option, and every container command of the reports, of which no word is lost. */
+/* `docker run` lines as data: each way of writing an option, and every container command of the reports, without losing a word. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -90,7 +90,7 @@ static void ways_of_writing_are_the_same(void **state UNUSED)
     assert_int_equal(line_of(&arena, "docker run -m4g i").flags.memory_bytes, 4LL << 30);
 }
 
-/* Each of these has one thing that is not understood; the image is found behind it all the same. */
+/* Each of these has one unknown item; the image after it is still found. */
 static void what_is_not_understood_is_kept(void **state UNUSED)
 {
     static const struct {
@@ -178,7 +178,7 @@ static void lines_that_are_no_run_are_refused(void **state UNUSED)
         strbuf_add_z(&many, " --device=/dev/x");
     }
     strbuf_add_z(&many, " img");
-    { /* one more than the list takes: kept where it is seen */
+    { /* one more than the list holds: kept in place */
         struct container_line line = line_of(&arena, many.ptr);
         assert_int_equal(line.flags.n_devices, CONTAINER_LIST_MAX);
         assert_int_equal(line.flags.n_not_understood, 1);
@@ -260,7 +260,7 @@ static void bad_json_is_refused(void **state UNUSED)
 
 /* ---- the reports ---- */
 
-/* The words that flags tell, said here a second time: word, and where it must show. */
+/* The words that flags render, stated here independently: word, and where it must appear. */
 static bool is_told(const struct container_flags *flags, struct str word, struct str next)
 {
     static const struct {

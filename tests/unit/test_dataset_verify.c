@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees made here, checked against descriptions made here: what each check sees, and what it says that it did not look at. */
+/* Trees made here, checked against descriptions made here: what each check finds, and what it reports as not checked. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -79,7 +79,7 @@ static void put(struct bench *b, const char *path, struct str bytes, bool is_ext
     }
 }
 
-/* Paths were put in the order of their bytes. */
+/* Paths were added in byte order. */
 static void seal_tree(struct bench *b)
 {
     CLEANUP(strbuf) struct strbuf text = {0};
@@ -142,7 +142,7 @@ static void counts_and_folders(void **state)
     seal_tree(&b);
     v = verify(&b, DEPTH_NORMAL);
     assert_int_equal(v.n_faults, 0);
-    assert_int_equal(v.verdict, VERDICT_PARTLY); /* nobody vouches for the list */
+    assert_int_equal(v.verdict, VERDICT_PARTLY); /* the list has no trusted digest */
     assert_int_equal(v.n_not_checked, 1);
     assert_int_equal(v.n_headers, 3);
     b.here.dataset.allows_others = false;
@@ -156,7 +156,7 @@ static void counts_and_folders(void **state)
     v = verify(&b, DEPTH_NORMAL);
     assert_int_equal(v.n_of[FAULT_COUNT], 3);
     has_fault(&v, FAULT_COUNT, "c1", "expected 1 to 1 files in the folder, found 2");
-    /* Whoever vouches for the list makes it hold. */
+    /* A trusted digest of the list makes it hold. */
     b.groups[0].n_files = 3;
     b.groups[0].n_folders = 2;
     b.groups[0].folder_max = 2;
@@ -245,7 +245,7 @@ static void bytes_and_names(void **state)
     "\x00\x3f\x00"
 #define LARGE (300u << 10)
 
-/* Larger than what is read of a JPEG where its head and its end are right. */
+/* Larger than the part of a JPEG that is read when its head and its end are right. */
 static void large_pictures(void **state)
 {
     struct bench b;

@@ -243,7 +243,7 @@ static void test_settled(void **state)
     assert_false(digest_cache_is_settled(cache, &key, 3 * NS_PER_S));
     key.ctime_ns = START_NS - NS_PER_S;
     assert_false(digest_cache_is_settled(cache, &key, 2 * NS_PER_S));
-    key.ctime_ns = START_NS + 100 * NS_PER_S; /* a clock that went back */
+    key.ctime_ns = START_NS + 100 * NS_PER_S; /* a clock that went backwards */
     assert_false(digest_cache_is_settled(cache, &key, 2 * NS_PER_S));
     CLEANUP(fd) int fd = open(*state, O_RDONLY | O_CLOEXEC);
     assert_int_equal(digest_cache_slack_ns(fd), 2 * NS_PER_S);
@@ -253,7 +253,7 @@ static void test_settled(void **state)
 
 /* ---- damage ---- */
 
-/* Nothing wrong comes out, and the next save gives a cache that is whole. */
+/* Nothing wrong is returned, and the next save writes a valid cache. */
 static void check_damaged(const char *path)
 {
     CLEANUP(digest_cache) struct digest_cache *cache = open_cache(path, test_clock());
@@ -371,7 +371,7 @@ static NORETURN void save_for_ever(const char *path, uint64_t first)
     }
 }
 
-/* Killed at any moment, the file on the disk is whole: nothing that was saved is lost. */
+/* Killed at any moment, the file on the disk is valid: nothing that was saved is lost. */
 static void test_killed_savers(void **state)
 {
     const char *path = cache_path(state);
@@ -443,7 +443,7 @@ static void test_quick_reads_only_what_changed(void **state)
     assert_int_equal(result.n_cached, 200);
     assert_int_equal(result.n_bytes_read, 0);
     assert_int_equal(result.differences.n, 0);
-    /* Other bytes, the same size, and the old mtime put back, as a careful hand might do. */
+    /* Other bytes, the same size, and the old mtime restored, as somebody hiding the change might do. */
     assert_int_equal(stat(path, &info), 0);
     scratch_write(path, STR_LIT("XYZ"));
     const struct timespec times[2] = {info.st_atim, info.st_mtim};

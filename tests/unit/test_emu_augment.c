@@ -145,7 +145,7 @@ static void check_batch(const struct augment_recipe *recipe, struct augment_size
     check_batch_of(recipe, out, is_amp, seed, 0);
 }
 
-/* Too little room for the weights is no picture, and no other image's loss. */
+/* Too little room for the weights gives no picture, and damages no other image. */
 static void test_no_room(void **ctx)
 {
     (void)ctx;

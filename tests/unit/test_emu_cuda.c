@@ -69,7 +69,7 @@ static void test_facts(void **state UNUSED)
     close_bed(&bed);
 }
 
-/* More than one piece of the way there, padded, in both types. */
+/* More than one piece of the copy, padded, in both types. */
 static void round_trip(const struct cuda_opts *opts, const struct tensor_desc *desc, int64_t bytes)
 {
     struct bed bed;
@@ -241,7 +241,7 @@ static void test_marks(void **state UNUSED)
     close_bed(&c.bed);
 }
 
-/* The first failure sticks and is what check and collect say. */
+/* The first failure sticks, and check and collect return it. */
 static void test_a_failure_sticks(void **state UNUSED)
 {
     struct chain c;

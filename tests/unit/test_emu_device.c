@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA emulator itself: does it compute what a device computes, and does it see what is wrong? */
+/* The CUDA emulator itself: whether it computes what a device computes, and detects faults. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -116,7 +116,7 @@ static void test_matrices(void **ctx)
     OK(cudaFree(dc));
 }
 
-/* A half is m * 2^e; the nearest one, ties to even m, is found by hand. */
+/* A half is m * 2^e; the nearest one, ties to even m, is found by search. */
 static double nearest_half(double value)
 {
     double size = fabs(value);
@@ -149,14 +149,14 @@ static void test_half(void **ctx)
                     nearest_half((double)single));
         assert_true((double)probe_from_half(probe_to_half(value, true)) == nearest_half(value));
     }
-    /* Half way but for a bit that a float does not hold. */
+    /* Half way except for a bit that a float does not have. */
     assert_true(probe_from_half(probe_to_half(1.0 + 0x1p-11 + 0x1p-40, true)) == 1.0f + 0x1p-10f);
     assert_true(probe_from_half(probe_to_half(1.0 + 0x1p-11, true)) == 1.0f);
     assert_true(isinf(probe_from_half(probe_to_half(65520.0, false))));
     assert_true(probe_from_half(probe_to_half(65519.0, false)) == 65504.0f);
 }
 
-/* What the child wrote on stderr before the emulator, ASan or UBSan ended it, or what it said itself. */
+/* What the child wrote on stderr before the emulator, ASan or UBSan ended it, or its own message. */
 static char *dies(enum probe_fault fault, char *text, size_t text_bytes)
 {
     int ends[2];

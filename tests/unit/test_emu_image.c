@@ -19,7 +19,7 @@ static void relu_values(struct slot *slot)
     }
 }
 
-/* ---- element by element: images whose channels are filled up, and what lies as its shape says ---- */
+/* ---- element by element: images with padded channels, and tensors stored as their shape says ---- */
 
 static const struct shape ELEM_SHAPES[] = {
     {4, {2, 18, 5, 7}}, {4, {1, 3, 33, 31}}, {2, {3, 7}}, {2, {5, 1001}}, {1, {1}},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed images that the device makes ready itself, from the shard to the network's inputs, on the emulator: checked against what the
-   reader's own threads make of the same samples. */
+/* Packed images that the device processes, from the shard to the network's inputs, on the emulator: compared with what the reader's
+   own threads make of the same samples. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -41,7 +41,7 @@ static int64_t no_time(void *ctx UNUSED)
     return 0;
 }
 
-/* A network that is little more than its inputs, with all that brings a batch there. */
+/* A network that is little more than its inputs, with everything needed to bring a batch there. */
 struct bench {
     struct train_opts opts;
     struct arena arena;
@@ -170,8 +170,8 @@ static double off_by(const struct batches *got, const struct batches *want)
     return norm > 0.0 ? sqrt(off / norm) : 1.0;
 }
 
-/* The device's batches are the host's but for rounding, the same bits for any number of threads, order of the device's work and
-   size of its groups; their labels are the host's. Another seed is noticed. */
+/* The device's batches equal the host's except for rounding, with the same bits for any number of threads, order of the
+   device's work and size of its groups; their labels are the host's. Another seed is noticed. */
 static void device_makes_what_the_host_makes(void **state UNUSED)
 {
     static const char *const models[] = {"resnet50", "hrnet_w18", "deeplabv3p_mmseg"};
@@ -266,7 +266,7 @@ static void an_image_goes_over_in_pieces(void **state UNUSED)
     for (size_t i = 0; i < ARRAY_LEN(got_labels); i++) {
         assert_int_equal(got_labels[i], 3);
     }
-    cuts[0].src_h = cuts[0].res_h = 1; /* more than there is room for is said, not cut short */
+    cuts[0].src_h = cuts[0].res_h = 1; /* more than fits is reported, not truncated */
     cuts[0].src_w = INT32_MAX / 4;
     net_write_images(&b.net, b.input, b.labels, &batch);
     assert_int_equal(b.backend.async.check(b.backend.self, &err), -1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many blocks layer norm's backward pass has: as many as the driver says run at once. Their sums lie in the call's workspace. */
+/* The number of blocks of layer norm's backward pass: as many as the driver says run at once. Their sums are in the call's
+   workspace. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -32,7 +33,7 @@ static void the_grid_follows_the_stated_occupancy(void **state UNUSED)
         assert_int_equal(blocks(TYPES[i], 96 * 128, 768, "2"), 2 * N_SM);
         assert_int_equal(blocks(TYPES[i], 96 * 128, 768, "3"), 3 * N_SM);
         assert_int_equal(blocks(TYPES[i], 96 * 128, 768, "1"), N_SM);
-        /* What the driver does not say is one; few rows need no more blocks than they fill. */
+        /* If the driver does not say, one; few rows need no more blocks than they fill. */
         assert_int_equal(blocks(TYPES[i], 96 * 128, 768, "0"), N_SM);
         assert_int_equal(blocks(TYPES[i], 33, 768, "3"), 3);
         /* Rows that are no whole vectors: a block has 256 columns, and six of them share a multiprocessor. */

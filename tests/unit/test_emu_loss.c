@@ -150,7 +150,8 @@ static void test_backward(void **ctx)
     }
 }
 
-/* A pixel that is nearly sure of itself: half precision cannot hold 1 - prob, the sum of the others can. */
+/* A pixel whose own class has a probability near 1: half precision cannot hold 1 - prob, but the sum of the others
+   can. */
 static void test_backward_of_sure_pixels(void **ctx)
 {
     (void)ctx;
@@ -256,7 +257,7 @@ static void test_fused_backward(void **ctx)
             struct job job = fused_job(K_UPSAMPLE_LOSS_BWD, cuda_upsample_loss_bwd, &FUSED[i]);
             struct job forward = fused_forward(&FUSED[i]);
             double *made[KERNEL_OUT_MAX];
-            round_slots(&forward, DT_F16); /* lse of the very logits that are rounded below */
+            round_slots(&forward, DT_F16); /* lse of exactly the logits that are rounded below */
             round_slots(&job, DT_F16);
             job_expect(&forward, made);
             struct slot *lse = job_in(&job, 2, FLOAT, ROLE_PLAIN, SHAPE(r->n, r->p, r->q));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dist/nccl.c on a made-up NCCL (tests/nccl_fake), each rank a process with an emulated device: what sums, rows and broadcasts are,
-   eagerly and as a program, and how each planted fault ends: with which status, in which words, on every rank. */
+/* dist/nccl.c on a fake NCCL (tests/nccl_fake), each rank a process with an emulated device: the results of sums, gathers and
+   broadcasts, eagerly and as a program, and how each planted fault ends: status and message on every rank. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -36,7 +36,7 @@ struct task {
     int64_t open_s, timeout_s;
 };
 
-/* What a rank had to say: its last line, and how it ended. */
+/* The output of a rank: its last line, and how it ended. */
 struct said {
     int status; /* 128 and a signal, or the exit status of its error */
     char words[1024];
@@ -112,7 +112,7 @@ static void enqueue(struct comm *comm, const struct device *d)
     comm_device_broadcast(comm, d->numbers, sizeof(float), 1, d->stream);
 }
 
-/* As the backend waits: the host looks at the job meanwhile. */
+/* As the backend waits: the host watches the job meanwhile. */
 static bool wait_for(struct comm *comm, const struct device *d)
 {
     cudaEvent_t event;
@@ -330,7 +330,7 @@ static void a_communicator_that_cannot_be_made(void **state UNUSED)
     expect(said, 1, 70, "rank 1 failed: nccl: ncclCommInitRankConfig: unhandled system error");
     expect(said, 0, 70, "rank 1 failed: nccl: ncclCommInitRankConfig: unhandled system error");
     run(&(struct task){.faults = {NULL, "init_hang"}, .open_s = 2}, 2, said);
-    for (int i = 0; i < 2; i++) { /* both wait equally long: who is first tells the other */
+    for (int i = 0; i < 2; i++) { /* both wait equally long: whichever is first tells the other */
         if (said[i].status != 70) {
             expect(said, i, 124, "nccl: ncclCommInitRankConfig: not done after 2 s");
         }
@@ -363,7 +363,7 @@ static void an_error_and_a_hang_of_the_library(void **state UNUSED)
     }
 }
 
-/* The words are out, the library does not let go: the process ends all the same. */
+/* The messages are printed, but the library hangs: the process ends anyway. */
 static void an_abort_that_hangs(void **state UNUSED)
 {
     struct said said[RANKS_MOST];

@@ -87,7 +87,7 @@ static void test_forward(void **ctx)
     }
 }
 
-/* A mean a thousand times the deviation, and a first pixel far off: what a sum of squares would lose. */
+/* A mean a thousand times the deviation, and a first pixel far off: a sum of squares would lose the digits. */
 static void test_moments_keep_their_digits(void **ctx)
 {
     (void)ctx;
@@ -261,7 +261,7 @@ static void test_backward_from_sums(void **ctx)
     }
 }
 
-/* y of forward is the mask of backward, bit for bit, where it is made again from x. */
+/* backward's mask equals forward's y, bit for bit, where it is recomputed from x. */
 static void test_mask_made_again_is_the_same(void **ctx)
 {
     (void)ctx;

@@ -147,7 +147,7 @@ static void fixture_close(struct fixture *f)
     cpu_release(&f->cpu);
 }
 
-/* New gradients, as a backward pass leaves them: times the loss scale. */
+/* New gradients, as a backward pass leaves them: multiplied by the loss scale. */
 static void new_gradients(struct fixture *f, double infinity_at)
 {
     for (int i = 0; i < N_SEGMENTS; i++) {
@@ -180,7 +180,7 @@ static void compare_arena(const struct fixture *f, const char *expected, const v
             difference += apart * apart;
             norm += want * want;
         }
-        /* A half that lies between two may be rounded either way. */
+        /* A half midway between two may be rounded either way. */
         double most = is_half ? 1e-4 : tolerance;
         if (!(sqrt(difference) <= most * sqrt(norm))) {
             print_error("segment %d: off by %.3g of %.3g\n", i, sqrt(difference), sqrt(norm));
@@ -234,7 +234,7 @@ static struct opt_rule rule_of(enum opt_method method)
                              .n_micro = 1};
 }
 
-/* The third update overflows in each segment in turn, and so do the scale and what is skipped. */
+/* The third update overflows in each segment in turn; so do the scale and the skipped count. */
 static void test_updates(void **ctx)
 {
     (void)ctx;
@@ -307,7 +307,7 @@ static void test_micro_batches(void **ctx)
     fixture_close(&f);
 }
 
-/* The order of threads and blocks does not matter to a single bit. */
+/* The order of threads and blocks changes not a single bit. */
 static void test_equal_bits(void **ctx)
 {
     (void)ctx;

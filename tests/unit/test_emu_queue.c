@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA emulator's streams, events and graphs: order is kept where it was asked for, and nowhere else. */
+/* The CUDA emulator's streams, events and graphs: order is kept where it was requested, and nowhere else. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -103,7 +103,7 @@ static void test_late_copies(void **ctx)
     OK(cudaMemcpyAsync(x, &pageable, sizeof(float), cudaMemcpyHostToDevice, stream));
     OK(cudaMemcpyAsync(y, pinned, sizeof(float), cudaMemcpyHostToDevice, stream));
     pageable = 2.0F;
-    *pinned = 2.0F; /* too early: the fault that this shows */
+    *pinned = 2.0F; /* too early: the fault to be detected */
     assert_int_equal(cudaStreamQuery(stream), cudaErrorNotReady);
     OK(cudaStreamSynchronize(stream));
     assert_true(value_of(x) == 1.0F);

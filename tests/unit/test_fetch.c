@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state's bytes, and a fetch as its callers use it: several at once over one pool, stopped, reused. What a network can do wrong is
-   in tests/integration/test_fetch*.sh. */
+/* The state's bytes, and a fetch as its callers use it: several at once over one pool, stopped, reused. Network faults are in
+   tests/integration/test_fetch*.sh. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -63,7 +63,7 @@ static void a_state_is_read_as_it_was_written(void **unused UNUSED)
     assert_int_equal(state.n_torn, 0);
 }
 
-/* Any one byte changed, any length: what is left is a part of what was written, never something else. */
+/* Any one byte changed, any length: the rest is part of what was written, never something else. */
 static void a_damaged_state_gives_no_false_block(void **unused UNUSED)
 {
     CLEANUP(strbuf) struct strbuf text;

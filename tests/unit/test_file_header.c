@@ -72,7 +72,8 @@ static void jpeg_headers(void **state UNUSED)
     refused(file_header_jpeg, S(SOI "\xff\xe0\xff\xff" EOI), false, "ends within a segment");
 }
 
-/* Every cut of a good file is refused deep; only cuts that end in what looks like the end marker pass shallow. */
+/* Every truncation of a good file is refused deep; only those that end in what looks like the end marker pass
+   shallow. */
 static void cuts_are_seen(void **state UNUSED)
 {
     static const char JPEG[] = SOI APP0 SOF("\xc2") SOS DATA SOS DATA EOI;
@@ -130,7 +131,7 @@ static void hdf5_headers(void **state UNUSED)
     assert_int_equal(header.width, -1);
     refused(file_header_hdf5, file, 95, false,
             "says that the file ends at byte 96, but it ends at 95");
-    refused(file_header_hdf5, file, 20, false, "cut short");
+    refused(file_header_hdf5, file, 20, false, "is truncated");
     refused(file_header_hdf5, file + 1, 90, false, "the signature of HDF5");
     file[13] = 3;
     refused(file_header_hdf5, file, 96, false, "addresses of 4 or 8 bytes, found 3");
@@ -178,7 +179,7 @@ static void tfrecord_headers(void **state UNUSED)
     refused(file_header_tfrecord, file, 0, false, "an empty file");
     refused(file_header_tfrecord, file, len - 1, false,
             "record 2 has 4 bytes, the file has 7 more");
-    refused(file_header_tfrecord, file, 30, false, "byte 28: record 1 is cut short");
+    refused(file_header_tfrecord, file, 30, false, "byte 28: record 1 is truncated");
     file[14] ^= 1;
     assert_int_equal(file_header_tfrecord(file, len, false, &header, &err), 0);
     refused(file_header_tfrecord, file, len, true, "byte 0: the record's data has checksum");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same on many nodes (fleet/fleet), with 64 nodes that exist in this file alone: each says how often a step has to be taken
-   before it is done, whether it then fails, and whether it ever is. */
+/* The same on many nodes (fleet/fleet), with 64 nodes that exist only in this file: for each, how many steps it takes, whether
+   it then fails, and whether it ever ends. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 
 struct fake { /* one node */
     struct remote remote;
-    int n_steps; /* STEP_AGAIN so often, -1: for ever */
+    int n_steps; /* STEP_AGAIN that many times, -1: for ever */
     bool fails;  /* in the end */
     int exit_status;
     int n_calls;
@@ -35,11 +35,11 @@ struct world {
     int n_steps;
 };
 
-static struct world world; /* should_stop and the clock have no other way to it */
+static struct world world; /* should_stop and the clock can reach it only here */
 
 static int64_t world_mono_ns(void *ctx UNUSED)
 {
-    world.now_ns += NS_PER_MS; /* each look costs time: what waits for a moment comes to it */
+    world.now_ns += NS_PER_MS; /* each look costs time: a short wait is over after some */
     return world.now_ns;
 }
 
@@ -183,7 +183,7 @@ static void past_its_deadline_a_node_is_given_up(void **state UNUSED)
     for (int idx = 0; idx < 8; idx++) {
         world.fakes[idx].n_steps = idx == 2 || idx == 5 ? -1 : 1;
     }
-    /* From each node's own first step: those behind the hanging ones have theirs still. */
+    /* From each node's own first step: those behind the hanging ones still have their own. */
     assert_int_equal(fleet_each(&world.fleet, 100 * TICK_NS, step_fake, &world, &err), 2);
     for (int idx = 0; idx < 8; idx++) {
         bool hangs = idx == 2 || idx == 5;

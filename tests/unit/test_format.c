@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats and the parsing of logs: every trap that published logs hold, with made input. */
+/* Formats and the parsing of logs: every trap found in published logs, with made input. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -216,7 +216,7 @@ static void values_that_are_none(void **state UNUSED)
     TRAIN_READS("iter: 1, ips: -5 samples/sec\n", "1=nan nan");
     TRAIN_READS("iter: 1, ips: 1e999 samples/sec\n", "1=nan nan");
     TRAIN_READS("iter: 1, ips: None samples/sec\n", "1=nan nan");
-    /* a loss that is not a number is no rate */
+    /* a loss that is not a number is not a rate */
     TRAIN_READS("loss: nan\niter: 1, ips: 5 samples/sec\n", "1=5 ok");
 }
 
@@ -234,7 +234,7 @@ static void ends(void **state UNUSED)
     TRAIN_READS("iter: 10, ips: 1 samples/sec\nepoch: 1, iter: 20", "10=1 truncated");
     TRAIN_READS("iter: 10, ips: 1 samples/sec\nsome other line", "10=1 ok");
     TRAIN_READS("iter: 20/20, ips: 1", "no_metric");
-    /* two runs weigh more than a cut line, a bad value more than both */
+    /* two runs count more than a truncated line, a bad value more than both */
     TRAIN_READS("iter: 2, ips: 1 samples/sec\niter: 1, ips: 1 samples/sec\niter: 2, ips: ",
                 "2=1 1=1/1 ambiguous");
     TRAIN_READS("iter: 2, ips: 0 samples/sec\niter: 1, ips: 1 samples/sec\niter: 2, ips: ",
@@ -274,7 +274,7 @@ static void facts_times_and_counts(void **state UNUSED)
     assert_true(str_eq_z(m.facts[0].name, "cuda") && str_eq_z(m.facts[0].value, "10.1"));
     assert_int_equal(m.facts[0].line, 2);
     assert_true(str_eq_z(m.facts[2].name, "log_date") && str_eq_z(m.facts[2].value, "2020-12-16"));
-    assert_true(str_eq_z(m.facts[3].value, "11.2")); /* the second run says otherwise */
+    assert_true(str_eq_z(m.facts[3].value, "11.2")); /* the second run differs */
     assert_int_equal(m.facts[3].line, 7);
     assert_int_equal(m.warmup_steps, 3);
     assert_int_equal(m.n_lines, 8);
@@ -317,7 +317,7 @@ static void arrival_does_not_matter(void **state UNUSED)
     release(&made);
 }
 
-/* Every beginning of a log either lacks samples at its end or is said to be cut: never a wrong number. */
+/* Every beginning of a log either lacks samples at its end or is reported as truncated: never a wrong number. */
 static void a_cut_log_never_gives_a_wrong_value(void **state UNUSED)
 {
     static const char LOG[] = "iter: 1/3, ips: 125 samples/sec\niter: 2/3, ips: 250 "
@@ -478,7 +478,7 @@ static void literals_are_all_found(void **state UNUSED)
     literals_free(literals);
 }
 
-/* What was sealed is judged as it was: a step twice, a gap and a step that goes back are nothing to derivation 3. */
+/* What was sealed is judged as before: derivation 3 ignores a repeated step, a gap and a step that goes back. */
 static void each_derivation_judges_as_it_did(void **state UNUSED)
 {
     static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Manifests of formats that are not as they should be: each is refused, with its place and what was expected there. */
+/* Invalid format manifests: each is refused, with the place and what was expected there. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 enum slot { PREFIX, SERIES, TOP, FACT, RULE, SLOTS };
 
-/* A format that is right, and has one more thing in one of its places. */
+/* A valid format with one more item in one of its places. */
 static int decode(enum slot slot, const char *more, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;

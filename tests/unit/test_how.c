@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a number follows from its log, in words: each statistic, each scale and each reason why a sample does not count. The numbers in the
-   words are the ones that were computed with. */
+   text are those used in the computation. */
 #include "base/base.h"
 
 #include <setjmp.h>

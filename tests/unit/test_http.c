@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net/http against a server whose every byte is known: heads, bodies, ranges, redirects, and what each kind of failure is called. */
+/* net/http against a server whose every byte is known: heads, bodies, ranges, redirects, and the error code of each kind of
+   failure. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -322,7 +323,7 @@ static void follows_redirects_up_to_a_number(void **state UNUSED)
     client_end(&client);
 }
 
-/* A login is for the host it was given for: 127.0.0.2 is another one. */
+/* A login is only for the host it was given for: 127.0.0.2 is another one. */
 static void a_login_is_not_sent_to_another_host(void **state UNUSED)
 {
     const struct http_header header = {"Authorization", "Bearer hush"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inventories: what a file may say, what is refused and where, the parts of one, and what --nodes takes (load/load_inventory). */
+/* Inventories: what a file may contain, what is refused and where, parts of one, and what --nodes takes (load/load_inventory). */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -105,7 +105,7 @@ static void what_is_refused_says_where(void **state UNUSED)
         {"\"shared_folder\": \"nfs\", ", NODE, "shared_folder: expected an absolute path"},
         {"\"shared_folder\": \"/a/../etc\", ", NODE, "shared_folder: expected an absolute path"},
         {"\"login\": \"other\", ", NODE, "login: expected the name of a node, found \"other\""},
-        {"", NODE ", " NODE, "nodes[1]: name: \"n1\" is there twice"},
+        {"", NODE ", " NODE, "nodes[1]: name: \"n1\" occurs twice"},
         {"", ROW("\"n[1-3]\"", "\"a[1-2]\"", ""),
          "address: expected as many as there are names (3), found 2"},
         {"", ROW("\"n[1-3]\"", "\"a\"", ""), "expected as many as there are names (3), found 1"},

@@ -14,7 +14,7 @@
 #include "run/journal.h"
 #include "scratch.h"
 
-/* The C library's, which fail when they are told to: countdown to the call that fails, 0: none. */
+/* The C library's, which fail on request: countdown to the call that fails, 0: none. */
 static int fsync_fails_at;
 static int ftruncate_fails_at;
 
@@ -78,7 +78,7 @@ static void records_come_back_as_written(void **state)
     assert_null(records.items[0].case_id.ptr);
 }
 
-/* Cut anywhere: what is left is a beginning of what was written, and more can be appended after it. */
+/* Truncated anywhere: the rest is a beginning of what was written, and more can be appended after it. */
 static void every_cut_leaves_whole_records(void **state)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -119,7 +119,7 @@ static void every_flipped_bit_of_a_record_is_seen(void **state)
     write_three(&arena, path);
     assert_int_equal(fs_read(&arena, path, 1 << 20, &text, &err), 0);
     char *changed = arena_strndup(&arena, text.ptr, text.len);
-    /* But of the last line end: without it, the record is one that was cut. */
+    /* Except for the last line end: without it, the record is truncated. */
     for (size_t idx = 0; idx + 1 < text.len; idx++) {
         struct journal_records records = {0};
         struct err found = {0};
@@ -133,7 +133,7 @@ static void every_flipped_bit_of_a_record_is_seen(void **state)
 
 #define TEXT(literal) literal, sizeof(literal) - 1
 
-/* Of a journal, only what a crash can leave behind the last record is dropped. */
+/* Only what a crash can leave behind the last record is dropped from a journal. */
 static void what_was_never_a_record_is_damage(void **state)
 {
     static const struct {
@@ -202,7 +202,7 @@ static void assert_goes_on(struct arena *arena, const char *path, const enum jou
     assert_int_equal(records.torn_bytes, 0);
 }
 
-/* A record whose sync fails is taken back, with what was not synced before it: the next one follows the last that was. */
+/* A record whose sync fails is removed, with unsynced ones before it: the next one follows the last synced one. */
 static void a_failed_sync_takes_its_record_back(void **state)
 {
     static const enum journal_state LEFT[] = {J_PLANNED, J_STARTED, J_FINISHED, J_INTERRUPTED};
@@ -256,7 +256,7 @@ static void a_torn_record_is_taken_back(void **state)
     assert_goes_on(&arena, path, LEFT, ARRAY_LEN(LEFT));
 }
 
-/* What cannot be taken back stays the last: the handle appends nothing any more, and who opens it next goes on. */
+/* What cannot be removed stays the last: the handle appends nothing any more, and the next opener continues. */
 static void nothing_follows_a_record_that_cannot_be_taken_back(void **state)
 {
     static const enum journal_state LEFT[] = {J_PLANNED, J_STARTED, J_FINISHED, J_STARTED};

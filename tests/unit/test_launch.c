@@ -222,7 +222,7 @@ static void a_container_is_around_the_ranks(void **state UNUSED)
     while (argv[n]) {
         n++;
     }
-    /* Inside it is the program of the image; the rest is the runtime's to say (test_runtime). */
+    /* Inside it is the image's program; the rest is tested with the runtime (test_runtime). */
     assert_string_equal(argv[n - 3], "reperf-train");
     assert_string_equal(argv[n - 6], "2");
     assert_string_equal(argv[n - 7], "ranks");

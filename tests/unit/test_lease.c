@@ -36,7 +36,7 @@ static const char *ask(struct loop *loop, struct remote *remote, const char *run
     assert_int_equal(step, STEP_DONE);
     char *text = str_z(&texts, holder.ptr ? holder : STR_LIT(""));
     char *of = strstr(text, " of ");
-    if (of) { /* whoever took it through lease_step said who it is */
+    if (of) { /* holders that took it through lease_step gave their name */
         char host[256] = "";
         assert_int_equal(gethostname(host, sizeof(host) - 1), 0);
         assert_string_equal(of, arena_printf(&texts, " of tester@%s", host));
@@ -71,7 +71,7 @@ static void a_lease_is_held_against_others_until_dropped(void **state)
     remote_free(remote);
 }
 
-/* A copy of the program that nobody may run, too, wherever the checkout lies (below /root, say). To be unlinked. */
+/* A copy of the program that any user may run, wherever the checkout is (below /root, say). To be unlinked. */
 static void copy_program(const char *program, char *path)
 {
     struct stat stat;
@@ -85,7 +85,7 @@ static void copy_program(const char *program, char *path)
     assert_int_equal(close(to), 0);
 }
 
-/* Root may remove what has no write bit: so it is asked by nobody. */
+/* Root may remove what has no write bit, so nobody asks. */
 static void a_lease_that_cannot_be_removed_is_an_error(void **state)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
@@ -122,7 +122,8 @@ static void a_lease_that_cannot_be_removed_is_an_error(void **state)
     remote_free(remote);
 }
 
-/* A file where the lease's folder is to be, and a folder where its file is: neither is taken for a lease that is free or ours. */
+/* A file where the lease's folder should be, and a folder where its file should be: neither is taken for a lease that is free or
+   ours. */
 static void what_lies_in_a_leases_place_is_an_error(void **state)
 {
     static const struct {
@@ -213,7 +214,7 @@ static void a_lease_of_the_dead_is_taken_over_unless_a_job_lives(void **state)
     }
 }
 
-/* After a reboot, or much later, its number is somebody else's. */
+/* After a reboot, or much later, its number belongs to another process. */
 static void a_process_with_the_number_of_a_job_is_not_the_job(void **state)
 {
     static const struct {

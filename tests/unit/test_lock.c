@@ -55,7 +55,7 @@ static void a_lock_is_written_and_read(void **state)
     assert_null(read.items[0].commit.ptr);
     assert_false(read.has_list);
     assert_int_equal(read.n_files, 3);
-    /* What comes later is added; what is there already is not changed. */
+    /* Later facts are added; existing ones are not changed. */
     lock.has_list = true;
     memset(lock.list_sha256, 4, SHA256_BYTES);
     lock.items[0].date = STR_LIT("2027-01-01T00:00:00.000Z");

@@ -20,7 +20,7 @@ static const char *md5_way_name(enum md5_way way)
     return NAMES[way];
 }
 
-/* Messages that are in memory already, in the best way there is. */
+/* Messages already in memory, in the best way available. */
 struct md5_message {
     struct str bytes;
     uint8_t md5[MD5_BYTES]; /* out */
@@ -35,7 +35,7 @@ struct lane {
     uint8_t tail[2 * MD5_BLOCK_BYTES];
 };
 
-/* From the message's whole blocks to its end; false when that is through too. */
+/* From the message's whole blocks to its end; false when that is done too. */
 static bool lane_go_on(struct lane *lane)
 {
     struct str bytes = lane->message->bytes;
@@ -219,7 +219,7 @@ static void test_published_vectors(void **state UNUSED)
     }
 }
 
-/* 0 to 10 blocks, each length: all borders of 55, 56, 63 and 64 bytes; whatever lies next to it in the lanes. */
+/* 0 to 10 blocks, each length: all borders of 55, 56, 63 and 64 bytes, whatever is in the other lanes. */
 static void test_each_length(void **state UNUSED)
 {
     struct md5_message messages[10 * MD5_BLOCK_BYTES + 1];
@@ -227,7 +227,7 @@ static void test_each_length(void **state UNUSED)
         messages[idx].bytes = (struct str){bytes + idx, idx};
     }
     check(messages, ARRAY_LEN(messages));
-    for (size_t idx = 0; idx < ARRAY_LEN(messages); idx++) { /* mixed: long beside short */
+    for (size_t idx = 0; idx < ARRAY_LEN(messages); idx++) { /* mixed: long next to short */
         messages[idx].bytes = (struct str){bytes + idx, idx * 397 % ARRAY_LEN(messages)};
     }
     check(messages, ARRAY_LEN(messages));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many logs by one thread, two in turn: each as it is read alone, whatever stands beside it. */
+/* Many logs by one thread, two in turn: each is read as if alone, whatever the other is. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -72,7 +72,8 @@ static void holds(const struct format *format, const struct measure_job *job)
     assert_true(str_eq_z(job->sha256, hex));
 }
 
-/* Lengths around a block of SHA-256 and around the window in which logs are read, beside longer and shorter ones. */
+/* Lengths around a block of SHA-256 and around the window in which logs are read, paired with longer and shorter
+   ones. */
 static void each_log_is_read_as_if_alone(void **state UNUSED)
 {
     static const size_t NEAR[] = {0, 1, 55, 56, 63, 64, 65, 127, 128, 1000};
@@ -103,7 +104,7 @@ static void refused(const struct measure_job *job, enum err_code code, const cha
     assert_non_null(strstr(job->err.msg, job->path));
 }
 
-/* They have an error of their own, and what stands beside them is read. */
+/* They have an error of their own, and the others are read. */
 static void logs_that_cannot_be_read_leave_the_others_alone(void **state UNUSED)
 {
     CLEANUP(free) struct logs *logs = xcalloc(1, sizeof(*logs));

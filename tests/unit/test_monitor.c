@@ -109,7 +109,7 @@ static void taints(void **state UNUSED)
         struct monitor_report report =
             judged(&arena, log_of(&arena, ROWS[idx].row, ROWS[idx].others));
         if (!ROWS[idx].id) {
-            /* Two processes within one sample: those of the sample before do not count. */
+            /* Two processes within one sample: those of the previous sample do not count. */
             assert_int_equal(report.n_taints, 1);
             assert_string_equal(report.taints[0].id, "gpu-shared");
             continue;
@@ -189,7 +189,7 @@ static void logs_that_are_cut_or_none(void **state UNUSED)
     is_refused("reperf-monitor 1 begin 2\nh index\ng 64\n", "line 3: a GPU without an index");
 }
 
-/* What comes from a node has a most of each kind; the next one is an error by name, not memory. */
+/* Each kind of item from a node has a limit; one more is an error that names it, not memory. */
 static void more_than_a_node_has_is_refused(void **state UNUSED)
 {
     static const struct {
@@ -226,7 +226,7 @@ static enum step poll_until_over(struct loop *loop, struct remote *remote,
     return step;
 }
 
-/* reperf-node's own, beside a job of some seconds, with an nvidia-smi that PATH finds. */
+/* reperf-node's own, during a job of some seconds, with an nvidia-smi found by PATH. */
 static void the_sampler(void **state UNUSED)
 {
     static const char RUN[] = "until grep -q '^g 1' \"$1\"; do sleep 0.1; done; sleep 0.2";

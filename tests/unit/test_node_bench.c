@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes beside each other: a sick one is found and named, equal ones are not; what a node says is believed in nothing. Seeded noise. */
+/* Nodes compared with each other: a sick one is found and named, equal ones are not; nothing that a node says is trusted. Seeded
+   noise. */
 #include "base/base.h"
 
 #include <math.h>
@@ -118,7 +119,7 @@ static void names_none_of_four_equal_nodes(void **state UNUSED)
     }
 }
 
-/* Beyond the share, and yet no more than the repeats leave open. */
+/* Beyond the share, but within the uncertainty of the repeats. */
 static void noise_alone_makes_no_outlier(void **state UNUSED)
 {
     size_t n = 0;
@@ -135,7 +136,7 @@ static void noise_alone_makes_no_outlier(void **state UNUSED)
     assert_true(n <= 5);
 }
 
-/* A link of a fiftieth on machines whose figures differ by a half from one moment to the next. */
+/* A link with a fiftieth of the rate among machines whose figures vary by a half from one moment to the next. */
 static void noise_hides_no_fiftieth(void **state UNUSED)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -173,7 +174,7 @@ static void says_the_figure(void **state UNUSED)
     assert_int_equal(bench_says(&arena, &group.figures[1]).len, 0);
 }
 
-/* A faster node is none, and so is a slower one within the share. */
+/* A faster node is no outlier, and neither is a slower one within the share. */
 static void better_is_no_outlier(void **state UNUSED)
 {
     static const double FACTORS[] = {1.5, 0.92};
@@ -248,7 +249,7 @@ static void a_ring_is_not_compared(void **state UNUSED)
     assert_true(str_find(group.figures[0].why, STR_LIT("slows the one before")) >= 0);
 }
 
-/* Of two peers the better one speaks for the node. */
+/* Of two peers the better one counts for the node. */
 static void a_sick_peer_makes_no_sick_node(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -258,7 +259,7 @@ static void a_sick_peer_makes_no_sick_node(void **state UNUSED)
     assert_true(bench_peers_median(&arena, measure_of("net.send"), THREE, 3) == 80);
 }
 
-/* ---- what a node says ---- */
+/* ---- a node's answer ---- */
 
 #define ANSWER_HEAD                                                                                \
     "{\"schema_version\":1,\"what\":\"memory\",\"cpu_model\":\"X\",\"cpus\":2,\"gpus\":0,"
@@ -286,7 +287,7 @@ static void reads_an_answer(void **state UNUSED)
     assert_string_equal(answer.notes[0].ptr, "n");
 }
 
-/* A measure that a node could not take is there with its reason, and its words cannot move a terminal's cursor. */
+/* A measure that a node could not take is listed with its reason, whose text cannot move a terminal's cursor. */
 static void reads_what_was_not_measured(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -322,7 +323,7 @@ static void refuses(void **state UNUSED)
         {ANSWER_HEAD "\"series\":[]" ANSWER_TAIL, "is there 0 times"},
         {ANSWER_HEAD "\"series\":[" SERIES("memory.triad", "0", "1000", "100") "," SERIES(
              "memory.triad", "0", "1000", "100") "]" ANSWER_TAIL,
-         "a second time"},
+         "occurs twice"},
         {ANSWER_HEAD "\"series\":[" SERIES("disk.read", "0", "1000", "100") "]" ANSWER_TAIL,
          "expected a measure of memory"},
         {ANSWER_HEAD "\"series\":[" SERIES("memory.triad", "4096", "1000", "100") "]" ANSWER_TAIL,
@@ -369,9 +370,9 @@ static void refuses_limits(void **state UNUSED)
         {LIMITS("5", ""), "there is no limit for memory.triad"},
         {LIMITS("0", ""), "deviations: expected a number over 0"},
         {LIMITS("5", "3"), "$.measures[0]"},
-        {LIMITS("5", LIMIT("memory.peak", "0.1")), "there is no measure \"memory.peak\""},
+        {LIMITS("5", LIMIT("memory.peak", "0.1")), "unknown measure \"memory.peak\""},
         {LIMITS("5", LIMIT("memory.triad", "0.1") "," LIMIT("memory.triad", "0.1")),
-         "\"memory.triad\" a second time"},
+         "\"memory.triad\" occurs twice"},
         {LIMITS("5", LIMIT("memory.triad", "1")), "expected a share from 0 to 1 or null"},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {

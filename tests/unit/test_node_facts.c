@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes say of themselves, in the forms that real tools print. */
+/* Facts that nodes report, in the forms that real tools print. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -78,7 +78,7 @@ static void refused(void **state UNUSED)
 {
     is_refused("", "nothing");
     is_refused("= a 1\n", "does not begin");
-    is_refused(BEGIN "= a 1\n", "cut off");
+    is_refused(BEGIN "= a 1\n", "is truncated");
     is_refused(BEGIN "= a 1\n= a 2\n" END, "twice");
     is_refused(BEGIN "a 1\n" END, "line 2");
     is_refused(BEGIN "= \n" END, "line 2");
@@ -150,7 +150,7 @@ static void no_gpus(void **state UNUSED)
     } ROWS[] = {
         {BEGIN "= nvidia.devices 0\n? nvidia.smi no nvidia-smi\n" END, "0", NULL},
         {BEGIN "= nvidia.devices 4\n? nvidia.smi no nvidia-smi\n" END, "4", NULL},
-        /* A driver that does not match its library: GPUs are there, and nobody can say how many work. */
+        /* A driver that does not match its library: there are GPUs, but how many work is unknown. */
         {BEGIN "= nvidia.devices 4\n? nvidia.smi status 18: Failed to initialize NVML: "
                "Driver/library version mismatch\n? smi.id status 18: Failed to initialize NVML: "
                "Driver/library version mismatch\n" END,

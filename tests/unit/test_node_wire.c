@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames between the orchestrator and reperf-node; SHA-256 without a processor's instructions, which reperf-node may have to use. */
+/* Frames between the orchestrator and reperf-node; SHA-256 without the processor's instructions, which reperf-node may have to
+   use. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -63,10 +64,10 @@ static void what_is_no_request_is_refused(void **state UNUSED)
     refuses_request(out.ptr, out.len, "line break");
     out.ptr[out.len - 1] = '\n';
     out.ptr[8] = 99;
-    refuses_request(out.ptr, out.len, "no operation 99");
+    refuses_request(out.ptr, out.len, "unknown operation 99");
     out.ptr[8] = NODE_SIGNAL;
     out.ptr[NODE_HEADER_BYTES] = 100;
-    refuses_request(out.ptr, out.len, "is cut");
+    refuses_request(out.ptr, out.len, "is truncated");
     out.ptr[NODE_HEADER_BYTES] = 5;
     out.ptr[NODE_HEADER_BYTES + 4] = '\0';
     refuses_request(out.ptr, out.len, "holds a NUL");

@@ -112,8 +112,7 @@ static void backtracking_ends_in_an_error(void **state UNUSED)
     pattern_free(p);
 }
 
-/* What is short costs nothing; what is not costs its steps, and those of a pattern that goes on to the end from each beginning grow as
-   the square. */
+/* Short lines cost nothing; others cost their steps, and a pattern that scans to the end from each beginning grows as the square. */
 static void steps_are_counted(void **state UNUSED)
 {
     const uint64_t all = 1u << 30;
@@ -168,7 +167,7 @@ static void a_cut_line_matches_in_part(void **state UNUSED)
     pattern_free(p);
 }
 
-/* Too large to be counted: an error where its steps had to be. */
+/* Too large to be counted: an error where its steps are needed. */
 static void a_large_pattern_is_not_counted(void **state UNUSED)
 {
     struct pattern *p = make("(?:(?:abcdefghij){20}){80}");
@@ -185,7 +184,7 @@ static void a_large_pattern_is_not_counted(void **state UNUSED)
     pattern_free(p);
 }
 
-/* A line that begins the pattern over and over, and one that matches once, at every place about the steps' ends. */
+/* A line that begins the pattern repeatedly, and one that matches once, at every place around the limits of steps. */
 static void long_lines_cost_what_they_are_long(void **state UNUSED)
 {
     const size_t len = 1u << 20;
@@ -198,8 +197,7 @@ static void long_lines_cost_what_they_are_long(void **state UNUSED)
     for (size_t at = 0; at + 11 <= len; at += 11) {
         memcpy(line + at, "ips: 1 img ", 11);
     }
-    memcpy(line + len - 3, "ast",
-           3); /* what each beginning looks for to the end, and does not find whole */
+    memcpy(line + len - 3, "ast", 3); /* what each beginning searches to the end without success */
     assert_int_equal(pattern_match(pattern, (struct str){line, len}, &budget, &is_found, &err), -1);
     assert_int_equal(err.code, ERR_PARSE);
     assert_non_null(strstr(err.msg, "steps"));

@@ -192,7 +192,7 @@ static void label_maps_have_one_form(void **state UNUSED)
     }
 }
 
-/* A file that is cut anywhere, even by its last byte, is refused. */
+/* A file truncated anywhere, even by its last byte, is refused. */
 static void cut_files_are_refused(void **state UNUSED)
 {
     static uint8_t pixels[W * H * 3], out[W * H * 3];
@@ -335,7 +335,7 @@ static void resampling_keeps_what_it_must(void **state UNUSED)
     fill_random(from, sizeof(from), 8);
     resample_rgb(from, whole, to, whole);
     assert_memory_equal(to, from, sizeof(from));
-    /* A half by the definition: a triangle of two pixels to each side, 1 3 3 1 over 8 in each direction. */
+    /* A half by definition: a triangle of two pixels to each side, 1 3 3 1 over 8 in each direction. */
     resample_rgb(from, whole, to, (struct resample_size){150, 100});
     static const int share[4] = {1, 3, 3, 1};
     for (size_t y = 1; y < 99; y++) {
@@ -350,7 +350,7 @@ static void resampling_keeps_what_it_must(void **state UNUSED)
     }
 }
 
-/* A larger picture goes through the decoder's own scaling first; the result must look like that without. */
+/* A larger picture is first scaled by the decoder; the result must look like one without. */
 static void scaled_decoding_looks_the_same(void **state UNUSED)
 {
     const uint32_t width = 640, height = 480;

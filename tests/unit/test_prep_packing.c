@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a small tree to shards: what lies where, what is refused, what is kept. */
+/* From a small tree to shards: what is stored where, what is refused, what is kept. */
 #include "base/base.h"
 
 #include "base/crc32c.h"
@@ -190,7 +190,7 @@ static void threads_do_not_change_bytes(void **state)
     }
 }
 
-/* What a death at any place leaves behind: some whole shards, one half written, the head, no pack.json. */
+/* What a crash at any place leaves behind: some whole shards, one half written, the head, no pack.json. */
 static void a_death_is_taken_up(void **state)
 {
     const char *tree = make_tree(*state), *whole = fs_join(&scratch_arena, *state, "whole");

@@ -91,7 +91,7 @@ static void a_changed_byte_is_seen(void **state UNUSED)
     }
 }
 
-/* Messages whose frames are right: what is in them is judged too. */
+/* Messages in valid frames: their content is checked too. */
 static void examples_are_strict(void **state UNUSED)
 {
     static const struct {

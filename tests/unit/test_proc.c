@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sys/loop, sys/proc and fleet/remote with real processes. No test depends on how fast the machine is. */
+/* sys/loop, sys/proc and fleet/remote with real processes. No test depends on the machine's speed. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -164,7 +164,7 @@ static void a_deadline_ends_a_whole_group_that_ignores_term(void **state UNUSED)
     }
     assert_int_equal(proc.signal_no, SIGKILL);
     assert_int_equal(str_to_i64(str_trim(strbuf_str(&out)), 2, INT32_MAX, &child, &err), 0);
-    /* Gone, or dead and waiting for whoever reaps it here. */
+    /* Gone, or dead and waiting to be reaped. */
     for (int tries = 0; is_alive((pid_t)child) && tries < 6000; tries++) {
         assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
     }
@@ -299,7 +299,7 @@ static void a_job_outlives_its_starter_and_is_lost_when_killed(void **state)
     remote_free(remote);
 }
 
-/* As over SSH: between TERM and KILL a program has time to save what it has, and says itself how it ended. */
+/* As over SSH: between TERM and KILL a program has time to save its data, and sets its own status. */
 static void a_job_that_is_told_to_end_has_its_grace(void **state)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -342,7 +342,7 @@ static void a_process_number_of_another_boot_is_nobody(void **state)
     assert_int_equal(fs_write_atomic(fs_join(&arena, folder, "pid"), str_of(text), &err), 0);
     DONE(remote->ops->poll(remote, "old", &report, &err));
     assert_int_equal(report.state, JOB_LOST);
-    /* And above all: nobody is killed for it. */
+    /* Above all, no process is killed for it. */
     DONE(remote->ops->signal(remote, "old", SIGKILL, &err));
     remote_free(remote);
 }
@@ -369,7 +369,7 @@ static pid_t only_child(void)
     return (pid_t)pid;
 }
 
-/* Killed under an operation, it is begun again; what it serves does not notice. */
+/* Killed during an operation, it is started again; its client does not notice. */
 static void a_reperf_node_that_dies_is_begun_again(void **state)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
@@ -383,7 +383,7 @@ static void a_reperf_node_that_dies_is_begun_again(void **state)
         DONE(remote->ops->poll(remote, "long", &report, &err));
         assert_int_equal(report.state, JOB_RUNNING);
     }
-    /* A job that runs is not forgotten. */
+    /* A running job is not forgotten. */
     enum step step;
     while ((step = remote->ops->forget(remote, "long", &err)) == STEP_AGAIN) {
         assert_int_equal(loop_once(&loop, TICK_NS, &(struct err){0}), 0);
@@ -415,7 +415,7 @@ static void fails_with(struct loop *loop, struct remote *remote, bool is_start, 
     }
 }
 
-/* A job that cannot be begun, and a log that is none, are errors, not a job that has ended or an empty log. */
+/* A job that cannot be started, and a log that is not a file, are errors, not an ended job or an empty log. */
 static void what_lies_in_the_way_of_a_job_is_an_error(void **state)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
@@ -471,7 +471,7 @@ static void a_script_gets_arguments_and_input_and_gives_output(void **state)
     assert_int_equal(run_script(remote, &loop, &exec, &status, &err), 0);
     assert_int_equal(status, 3);
     assert_string_equal(out.ptr, "a b|$(x)|in");
-    /* Too much output, and too long a time, are failures that say so. */
+    /* Too much output, and too much time, are failures that are reported as such. */
     strbuf_clear(&out);
     exec = (struct remote_exec){.script = "seq 1000", .output = &out};
     assert_int_equal(run_script(remote, &loop, &exec, &status, &err), -1);

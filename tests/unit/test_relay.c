@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What relays say to each other, as bytes: what is written is read again, and what no relay writes is refused. */
+/* The relays' messages as bytes: what is written is read again, and what no relay writes is refused. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -186,7 +186,8 @@ static void chains_are_read_as_written(void **state UNUSED)
     strbuf_release(&out);
 }
 
-/* Held against another implementation: printf 'c' and the two nonces | openssl dgst -sha256 -mac HMAC -macopt hexkey:TOKEN */
+/* Compared with another implementation: printf 'c' and the two nonces | openssl dgst -sha256 -mac HMAC -macopt
+   hexkey:TOKEN */
 static void proofs_are_hmac(void **state UNUSED)
 {
     uint8_t token[RELAY_TOKEN_BYTES], server[RELAY_NONCE_BYTES], client[RELAY_NONCE_BYTES];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sys/relay_net with real sockets: who knows the token is connected, and of everything else each side says what it was. */
+/* sys/relay_net with real sockets: a client that knows the token is connected; for every other one each side reports the
+   reason. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -73,7 +74,7 @@ static void expect(int result, struct err *err, enum err_code code, const char *
     *err = (struct err){0};
 }
 
-/* Two addresses of a name, of which nobody is at the first: all are tried, in their order. */
+/* Two addresses of a name, the first of which nobody has: all are tried, in their order. */
 static size_t find_behind_a_dead_one(const char *name UNUSED, uint16_t port,
                                      struct net_address ret[NET_ADDRESSES_MAX])
 {
@@ -143,7 +144,8 @@ static void who_does_not_know_the_token_is_turned_away(void **state UNUSED)
     end(meeting);
 }
 
-/* A port may by now be somebody else's. Who answers with other bytes, closes, or breaks off is no relay of ours. */
+/* A port may belong to another program by now. One that answers with other bytes, closes, or breaks off is not our
+   relay. */
 static void who_answers_and_is_no_relay_is_told_apart(void **state UNUSED)
 {
     enum { LIES, CLOSES, BREAKS_OFF, WAYS };
@@ -179,7 +181,7 @@ static void who_answers_and_is_no_relay_is_told_apart(void **state UNUSED)
     }
 }
 
-/* A client that leaves before its proof is no reason to end. */
+/* A client that leaves before its proof ends nothing. */
 static void who_leaves_before_the_proof_is_turned_away(void **state UNUSED)
 {
     struct meeting *meeting = begin(net_find, "127.0.0.1", NULL, TOKEN);
@@ -213,7 +215,7 @@ static void who_is_not_reached_is_named(void **state UNUSED)
     assert_int_equal(fd, -1);
 }
 
-/* A peer that does not read, and one that is gone: an error within the span, and no signal. */
+/* A peer that does not read, and one that is gone: an error in time, and no signal. */
 static void what_cannot_be_sent_is_an_error_in_time(void **state UNUSED)
 {
     static const uint8_t bytes[1u << 20];

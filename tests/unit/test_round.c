@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of a table of results to the folders they are of: by names and counts, and by content where those do not tell. */
+/* Matching rows of a table of results to their folders: by names and counts, and by content where those are
+   ambiguous. */
 #include "base/base.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@ struct made {
     struct round_match matches[FOLDERS];
 };
 
-/* A folder of Acme, and the row that is its. */
+/* A folder of Acme, and its row. */
 static void add(struct made *m, const char *folder, const char *name, int64_t n, double minutes)
 {
     size_t idx = m->round.n++;
@@ -60,7 +61,7 @@ static void each_row_has_the_folder_of_its_names(void **state UNUSED)
     struct made m = {0};
     add(&m, "a8", "A 8", 8, 30);
     add(&m, "a16", "A-16", 16, 20);
-    m.rows[0].submitter = STR_LIT("ACME+Inc."); /* letters and digits alone are compared */
+    m.rows[0].submitter = STR_LIT("ACME+Inc."); /* only letters and digits are compared */
     match(&arena, &m, 2);
     says(&m.matches[0], &m.items[0], "the one folder by submitter, benchmark, accelerator count");
     says(&m.matches[1], &m.items[1], "a16, the one folder");
@@ -121,7 +122,7 @@ static void rows_of_others_have_none(void **state UNUSED)
     add(&m, "i8", "I", 8, 30);
     add(&m, "j8", "J", 8, 40);
     add(&m, "k8", "K", 8, 50);
-    m.rows[0].submitter = STR_LIT("Bolt"); /* of its score, and of nobody's */
+    m.rows[0].submitter = STR_LIT("Bolt"); /* of its score, and of nobody else's */
     m.rows[1].benchmark = STR_LIT("bert");
     m.rows[2].machine = STR_LIT("L");
     m.rows[2].published = 60;

@@ -217,7 +217,7 @@ static void gives_by(struct made *made, int64_t derivation, double wanted)
     assert_int_equal(value.n_used, made->series.n);
 }
 
-/* Each rank's samples count by its own intervals, its first for as many steps as its second; worked out by hand. */
+/* Each rank's samples count by its own intervals, its first for as many steps as its second; computed by hand. */
 static void each_rank_has_its_own_intervals(void **state UNUSED)
 {
     struct made made;
@@ -251,7 +251,7 @@ static void each_rank_has_its_own_intervals(void **state UNUSED)
           6);
 }
 
-/* What has no interval: 9 = 30 / (10/5 + 10/10 + 10/30), the third sample being a rank's only one. */
+/* What has no interval: 9 = 30 / (10/5 + 10/10 + 10/30), since the third sample is a rank's only one. */
 static void a_sample_without_interval_counts_like_its_neighbour(void **state UNUSED)
 {
     struct made made;

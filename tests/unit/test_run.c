@@ -68,7 +68,7 @@ static int plan_of(struct arena *arena, const struct report *report, enum profil
                                 .globs = globs,
                                 .n_globs = 1,
                                 .report_sha256 = STR_LIT("none"),
-                                .train_path = "/bin/true", /* can do whatever it is asked */
+                                .train_path = "/bin/true", /* any program will do */
                                 .clock = clock_system()};
     return plan_make(arena, report, &opts, ret_plan, err);
 }
@@ -151,7 +151,7 @@ static struct str condition_of(const struct plan_step *step, const char *name)
     return STR_EMPTY;
 }
 
-/* As many as the closed list may have: none is left out, and the case's value is over its stack's. */
+/* As many as the closed list may have: none is left out, and the case's value overrides its stack's. */
 static void every_condition_is_planned_and_the_cases_wins(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -283,7 +283,7 @@ static void plans_are_read_back_as_written(void **state UNUSED)
     plan_encode(&again, &second);
     assert_string_equal(first.ptr, second.ptr);
     assert_true(plan.n_pins > 0);
-    again.is_rehearsal = true; /* of smoke, which there is none of */
+    again.is_rehearsal = true; /* of smoke, which cannot be rehearsed */
     strbuf_clear(&second);
     plan_encode(&again, &second);
     CLEANUP(json_doc) struct json_doc wrong = {0};
@@ -416,7 +416,7 @@ static void full_runs_are_held_against_the_published_number(void **state)
     }
 }
 
-/* Not even one that has the published rate: what it ran on is not what was published. A rank that fails is still one. */
+/* Not even with the published rate: what it ran on is not what was published. A failing rank still counts as one. */
 static void a_rehearsal_claims_no_number(void **state)
 {
     static const struct {
@@ -442,7 +442,7 @@ static void a_rehearsal_claims_no_number(void **state)
     }
 }
 
-/* What its recipe declares of batch and ranks is what its log is read as; of a run that is none, what the case says. */
+/* Its log is read with the batch and ranks that its recipe declares; that of any other run, with the case's. */
 static void a_rehearsal_is_read_as_what_it_trains(void **state)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;

@@ -50,7 +50,7 @@ static void packed_data_is_found(void **state)
     assert_int_equal(find(state, folder, &data, &err), 0);
     assert_false(data.is_synthetic);
     assert_string_equal(plan_data_name(&scratch_arena, &data), "cityscapes");
-    /* A synthetic dataset that calls itself the original. */
+    /* A synthetic dataset that claims to be the original. */
     folder = pack_at(state, "forged", PACK("cityscapes", "false", "9"));
     assert_int_equal(find(state, folder, &data, &err), -1);
     assert_int_equal(err.code, ERR_INTEGRITY);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs of a run that cannot be made or written here: an error like any other, after which nothing runs on and the journal agrees. */
+/* Logs of a run that cannot be created or written: an error like any other, after which nothing continues and the journal agrees. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -27,7 +27,7 @@ static void fails_for(struct stage *stage, enum err_code code, const char *path)
     assert_int_equal(stage->n_at_once, 0);
 }
 
-/* In the journal nothing is lost that was not started, and what runs next to it is stopped. */
+/* The journal loses nothing that was not started, and other running units are stopped. */
 static void a_log_that_cannot_be_made_ends_the_run(void **state)
 {
     struct stage stage;

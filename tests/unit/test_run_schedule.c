@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Repeats on several nodes, by nodes that only pretend: how they are packed, what a lost node or a failing rank does, and that
-   nothing is counted that did not end well everywhere. */
+/* Repeats on several fake nodes: how they are packed, what a lost node or a failing rank does, and that nothing counts that
+   did not end well everywhere. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -112,7 +112,7 @@ static void a_rank_that_fails_takes_the_others_down(void **state)
     tear_down(&stage);
 }
 
-/* Ranks that say that they lost another may be seen to end before the one that was killed. */
+/* Ranks that report the loss of another may be seen to end before the one that was killed. */
 static void a_rank_that_was_killed_is_named_before_those_that_lost_it(void **state)
 {
     struct stage stage;
@@ -155,7 +155,7 @@ static void too_few_nodes_left_is_a_node_failure_that_resume_mends(void **state)
     tear_down(&stage);
 }
 
-/* Left out before anything was begun on it, as where it could not be reached at all. */
+/* Left out before anything was started on it, as if it could not be reached at all. */
 static void too_few_nodes_from_the_first_are_named(void **state)
 {
     struct stage stage;
@@ -261,7 +261,7 @@ static void a_lease_that_is_due_does_not_keep_a_job_from_its_kill(void **state)
     tear_down(&stage);
 }
 
-/* A repeat that needs nodes whose leases are just being renewed: the loop runs meanwhile. */
+/* A repeat that needs nodes whose leases are being renewed: the loop runs meanwhile. */
 static void nodes_that_are_busy_with_their_lease_are_waited_for(void **state)
 {
     struct stage stage;
@@ -291,7 +291,7 @@ static struct remote *open_fake(struct loop *loop, const struct inventory *inven
     return &fake->remote;
 }
 
-/* Images and data on their way for five minutes: nobody may think that the run is dead. */
+/* Images and data are transferred for five minutes: nobody may think that the run is dead. */
 static void leases_are_kept_while_nodes_are_provisioned(void **state)
 {
     struct stage stage;
@@ -342,7 +342,7 @@ static void nodes_that_are_slow_get_their_leases_back_and_others_are_said(void *
     tear_down(&stage);
 }
 
-/* Taken for the end of the dropping, its end would leave the lease there. */
+/* If its end were taken for the end of the drop, the lease would stay there. */
 static void a_lease_that_is_being_renewed_at_the_end_is_dropped_after_it(void **state)
 {
     struct stage stage;
@@ -380,7 +380,7 @@ static void jobs_that_ended_while_nobody_looked_ended_in_time(void **state)
     tear_down(&stage);
 }
 
-/* Its jobs elsewhere would wait for it for ever; so would we. */
+/* Its jobs elsewhere would wait for it for ever, and so would we. */
 static void an_attempt_with_a_node_that_is_gone_is_lost(void **state)
 {
     struct stage stage;
@@ -403,7 +403,7 @@ static void an_attempt_with_a_node_that_is_gone_is_lost(void **state)
     tear_down(&stage);
 }
 
-/* What was never started did not run past its deadline: it is started now. */
+/* A job that was never started did not run past its deadline: it is started now. */
 static void jobs_that_were_never_started_are_not_past_their_deadline(void **state)
 {
     struct stage stage;
@@ -420,7 +420,7 @@ static void jobs_that_were_never_started_are_not_past_their_deadline(void **stat
     tear_down(&stage);
 }
 
-/* ---- what is kept of it is not changed unnoticed ---- */
+/* ---- kept files are not changed unnoticed ---- */
 
 static int keep_nothing(void *ctx UNUSED, const char *name UNUSED, struct str text UNUSED,
                         struct err *err UNUSED)

@@ -141,14 +141,14 @@ static void equal_folders_give_equal_bytes(void **state UNUSED)
     struct err err = {0};
     const char *again = scratch_path("again.tar.zst");
     assert_true(str_eq(first, scratch_read(sealed("two", &key))));
-    /* The folder now holds what sealing added; sealing it again changes nothing. */
+    /* The folder now has what sealing added; sealing it again changes nothing. */
     put(scratch_path("two"), "SHA256SUMS.a1B2c3", "left by a killed seal");
     assert_int_equal(seal(scratch_path("two"), again, &key, &info, &err), 0);
     assert_true(str_eq(first, scratch_read(again)));
     assert_int_equal(info.archive_bytes, first.len);
 }
 
-/* The whole of verify, with and without the key, over every changed byte, every length that `lengths` divides, and something added. */
+/* All of verify, with and without the key, over every changed byte, every length that `lengths` divides, and an addition. */
 static void every_change_is_refused(const char *archive, const struct sign_key *with,
                                     size_t lengths)
 {
@@ -233,7 +233,7 @@ static void every_byte_of_every_file_of_a_folder_counts(void **state UNUSED)
     expect_refused(folder, NULL, false, ERR_AUTH, "signer unverified");
 }
 
-/* Who can write archives but has not the key: sums and closing made good again, statements left as they were. */
+/* An attacker who can write archives but lacks the key: sums and closing recomputed, statements left as they were. */
 static void a_changed_log_with_good_sums_is_refused(void **state UNUSED)
 {
     const char *archive = scratch_path("forged.tar.zst");
@@ -248,7 +248,7 @@ static void a_changed_log_with_good_sums_is_refused(void **state UNUSED)
     unlink(archive);
     assert_int_equal(seal(folder, archive, &other_key, &info, &err), 0);
     expect_refused(archive, &key, false, ERR_AUTH, "expected key");
-    /* As a folder: the old signed statement beside new sums. */
+    /* As a folder: the old signed statement with new sums. */
     scratch_write(fs_join(&scratch_arena, folder, USTAR_STATEMENT), statement);
     expect_refused(folder, &key, false, ERR_INTEGRITY, USTAR_STATEMENT);
 }
@@ -296,7 +296,7 @@ static void a_result_that_says_other_than_the_statement_is_refused(void **state 
     assert_int_equal(evidence_statement_check(&scratch_arena, strbuf_str(&payload),
                                               EVIDENCE_TEST_RESULT, &facts, &files, &err),
                      0);
-    /* Every way in which the statement may promise other than result.json. */
+    /* Every way in which the statement may differ from result.json. */
     for (int way = 0; way < 5; way++) {
         struct evidence_cell cells[3] = {facts.cells[0], facts.cells[1], facts.cells[0]};
         err = (struct err){0};

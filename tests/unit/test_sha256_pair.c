@@ -72,7 +72,7 @@ static void test_portions(void **state UNUSED)
     }
 }
 
-/* Of any processor, and so that those without the instructions are seen on one that has them. */
+/* The plain code, also tested on processors that have the instructions. */
 static void test_plain(void **state UNUSED)
 {
     for (size_t len = 0; len < 200; len++) {

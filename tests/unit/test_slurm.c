@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fleet/remote_slurm: what Slurm says of a job, and what that means. */
+/* fleet/remote_slurm: what Slurm reports of a job, and what that means. */
 #include "base/base.h"
 
 #include <setjmp.h>

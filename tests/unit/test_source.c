@@ -284,7 +284,7 @@ static void test_checkout(void **state)
     assert_true(str_eq_z(text, "lib\n"));
     assert_int_equal(access(fs_join(&scratch_arena, folder, "run.sh"), X_OK), 0);
     hold(source_check_folder(&m.sources, &tree, folder, &err), &err);
-    expect(source_checkout(&m.sources, &tree, folder, &err), &err, ERR_USAGE, "there already");
+    expect(source_checkout(&m.sources, &tree, folder, &err), &err, ERR_USAGE, "exists already");
     write_below(folder, "d/e/x.o", "y"); /* ignored by .gitignore, not by us */
     expect(source_check_folder(&m.sources, &tree, folder, &err), &err, ERR_INTEGRITY,
            "d/e/x.o was changed");
@@ -419,7 +419,7 @@ static void damage(struct fetched *f, const char *script)
            "");
 }
 
-/* What is damaged is seen, although of a part objects may be missing. */
+/* Damage is detected even though a part may lack objects. */
 static void test_part_damage(void **state)
 {
     CLEANUP(strbuf) struct strbuf out = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a config says for one host, and what of it is refused; known_hosts; key files; the stream of a script. */
+/* What a config sets for one host, and what is refused; known_hosts; key files; the stream of a script. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -337,7 +337,7 @@ static void collect(void *ctx, const char *ptr, size_t len)
     strbuf_add(ctx, ptr, len);
 }
 
-/* Whatever pieces it comes in, the same is read. */
+/* The same is read whatever pieces it arrives in. */
 static void test_stream(void **state UNUSED)
 {
     static const char WHOLE[] = "motd\nprompt> BEGIN " NONCE "\nout\nEND of it\n\nBEGIN " NONCE
@@ -376,7 +376,7 @@ static void test_stream_cut(void **state UNUSED)
     stream_release(&stream);
 }
 
-/* No byte waits that cannot belong to the mark: who looks on sees a line when it is there. */
+/* No byte is held back that cannot belong to the mark: a line is shown when it is complete. */
 static void test_stream_at_once(void **state UNUSED)
 {
     static const char *const PIECES[][2] = {
@@ -401,7 +401,8 @@ static void test_stream_at_once(void **state UNUSED)
     stream_release(&stream);
 }
 
-/* A node that says no status behind the mark, but more and more: nothing of it is held back, and the end is still seen. */
+/* A node that prints no status after the mark but more and more output: nothing is held back, and the end is still
+   seen. */
 static void test_stream_false_end(void **state UNUSED)
 {
     static const char *const FALSE_ENDS[] = {"END " NONCE " 9999", "END " NONCE " 256\n",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Staging onto four nodes that are four work folders of this machine, with real relays between them (the program beside this
-   test's folder). Real sshds: tests/integration/test_stage.sh. */
+/* Staging onto four nodes that are four work folders of this machine, with real relays between them (the program next to
+   this test's folder). Real sshds: tests/integration/test_stage.sh. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -66,7 +66,7 @@ static const char *below(const char *folder, const char *name)
     return fs_join(&scratch_arena, folder, name);
 }
 
-/* Bytes that no compression and no shift makes alike. */
+/* Bytes that neither compression nor a shift makes alike. */
 static void write_bytes(const char *path, size_t size, uint32_t seed)
 {
     char *bytes = xmalloc(size + 1);
@@ -160,7 +160,7 @@ static void hands_a_folder_on(void **state)
         assert_int_equal(report.nodes[idx].way, STAGE_NOTHING);
         assert_true(report.nodes[idx].bytes_there == report.total_bytes);
     }
-    /* One byte on one node: that file alone, to that node alone. */
+    /* One changed byte on one node: that file alone is sent, to that node alone. */
     write_bytes(below(report.nodes[2].paths[0], "deep/file 17"), (size_t)17 * 11, 99);
     assert_int_equal(unlink(below(report.nodes[1].paths[0], "deep/file 5")), 0);
     assert_int_equal(stage(&c, items, 2, &report), 0);
@@ -303,7 +303,7 @@ static void a_node_that_is_left_out_is_left_alone(void **state)
     cluster_close(&c);
 }
 
-/* An address at which nobody listens: the copy goes another way, and that is said. */
+/* An address at which nobody listens: the copy is made another way, which is reported. */
 static void a_node_without_tcp_gets_copies(void **state)
 {
     struct cluster c;
@@ -328,7 +328,7 @@ static void a_node_without_tcp_gets_copies(void **state)
     cluster_close(&c);
 }
 
-/* Nobody gets to its relay: the stream goes by requests, in several parts, and is gone on with where a part is there. */
+/* Its relay cannot be reached: the stream goes by requests, in several parts, and is resumed where a part exists. */
 static void a_node_that_nobody_connects_to_is_served_by_requests(void **state)
 {
     struct cluster c;
@@ -354,7 +354,7 @@ static void a_node_that_nobody_connects_to_is_served_by_requests(void **state)
     cluster_close(&c);
 }
 
-/* What another staging writes to cannot be gone on with: it comes whole. */
+/* A file that another staging writes cannot be resumed: it is sent whole. */
 static void a_partial_that_another_writes_is_left_to_it(void **state)
 {
     struct cluster c;

@@ -128,7 +128,7 @@ static void moments_of_logs(void **state UNUSED)
     }
 }
 
-/* By hand: see tests/integration/test_gate.sh. */
+/* Computed by hand: see tests/integration/test_gate.sh. */
 static void changes_have_intervals(void **state UNUSED)
 {
     const struct stats_sample a = {3, 10, 0.2};

@@ -77,7 +77,7 @@ static void test_open_makes_an_image_layout(void **state)
     assert_true(str_eq_z(scratch_read(store_path(&store, "oci-layout")),
                          "{\"imageLayoutVersion\":\"1.0.0\"}"));
     assert_true(fs_is_dir(store_path(&store, "blobs/sha256")));
-    /* What is there stays as it is. */
+    /* Existing files stay as they are. */
     scratch_write(store_path(&store, "index.json"), STR_LIT("{\"mine\":1}"));
     store_close(&store);
     store = open_store(in_folder(state, "a/b/store"));
@@ -213,7 +213,7 @@ static void test_one_md5_of_two_files(void **state)
     err = (struct err){0};
     assert_int_equal(store_find_md5(&store, value.md5, found, &err), 0);
     assert_memory_equal(found, value.sha256, SHA256_BYTES);
-    /* An alias whose blob is gone, or that is damaged, is none. */
+    /* An alias whose blob is gone, or that is damaged, is ignored. */
     assert_int_equal(unlink(store_blob_path(&store, value.sha256)), 0);
     assert_code(store_find_md5(&store, value.md5, found, &err), ERR_NOT_FOUND, &err);
     store_close(&store);
@@ -455,7 +455,7 @@ static NORETURN void add_for_ever(const char *folder, const char *path)
     }
 }
 
-/* Whenever it dies, each blob has its name's digest, and the reference names a blob that is there. */
+/* Whenever it dies, each blob has the digest of its name, and the reference names a blob that exists. */
 static void test_killed_adders(void **state)
 {
     const char *folder = in_folder(state, "store");

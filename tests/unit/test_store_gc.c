@@ -107,7 +107,7 @@ static void test_only_old_and_unnamed_blobs_go(void **state)
     assert_int_equal(result.items[2].kind, GC_ALIAS);
     assert_int_equal(result.bytes, 5 + 13 + SHA256_HEX_SIZE);
     assert_true(is_there(&kept));
-    assert_true(fs_exists(path)); /* a person's file is not ours to drop */
+    assert_true(fs_exists(path)); /* a person's file is not ours to remove */
     assert_int_equal(store_ref_drop(&store, "dataset", "a", &err), 0);
     assert_int_equal(gc_ok(DAY_S + 60, false).n, 1);
     assert_false(is_there(&kept));
@@ -219,7 +219,7 @@ static void test_not_while_another_has_it_open(void **state)
     assert_false(is_there(&loose));
 }
 
-/* Opens, adds, refers, closes, and sees each time that what it refers to is there. */
+/* Opens, adds, refers, closes, and checks each time that the blobs it refers to exist. */
 static int add_and_refer(const char *folder)
 {
     for (unsigned round = 0; round < N_ROUNDS; round++) {

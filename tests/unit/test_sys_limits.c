@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sys where the system, or a limit of ours, refuses: an error that names it, nothing left behind, and it works again afterwards. */
+/* sys where the system, or a limit of ours, refuses: an error that names it, nothing left behind, and it works afterwards. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -29,7 +29,7 @@ static size_t n_open(void)
     return n;
 }
 
-/* No descriptor beyond the first n can be had. Returns what was allowed before. */
+/* Allows only the first n descriptors. Returns the previous limit. */
 static struct rlimit allow_fds(rlim_t n)
 {
     struct rlimit was;
@@ -119,7 +119,7 @@ static void note_timer(void *ctx UNUSED)
 {
 }
 
-/* A full loop refuses the next; what needs its place gives back all that it has. */
+/* A full loop refuses the next; what needs a slot releases everything it has. */
 static void a_full_loop_refuses_by_name(void **state UNUSED)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
@@ -131,7 +131,8 @@ static void a_full_loop_refuses_by_name(void **state UNUSED)
     loop_init(&loop, clock_system());
     assert_int_equal(pool_new(1, &pool, &err), 0);
     n = n_open();
-    /* One row is left for the child's end, none for its output; then none at all. The numbers stand for descriptors. */
+    /* One slot is left for the child's end, none for its output; then none at all. The numbers stand for
+       descriptors. */
     for (int idx = 0; idx < LOOP_FDS_MAX - 1; idx++) {
         assert_int_equal(loop_watch(&loop, 100000 + idx, POLLIN, note_ready, NULL, &err), 0);
     }
@@ -173,7 +174,8 @@ static void a_full_list_of_timers_refuses_by_name(void **state UNUSED)
 }
 
 #define HOLDER "setsid sh -c 'echo $$; exec sleep 60' & "
-/* A child has ended, and what it left behind in a session of its own still holds its output: that is waited for, unless a stop was asked. */
+/* A child has ended, but a process it started in a session of its own still holds its output: that is waited for, unless a stop was
+   requested. */
 static void a_stop_does_not_wait_for_a_grandchild(void **state UNUSED)
 {
     for (int is_stopped = 0; is_stopped < 2; is_stopped++) {

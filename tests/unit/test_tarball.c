@@ -223,7 +223,7 @@ static void every_change_of_a_signed_archive_is_seen(void **state UNUSED)
     change_everywhere(&test_key);
 }
 
-/* Any tar stream in a container whose own digest holds: what an attacker without the key can make. */
+/* Any tar stream in a container with a valid digest: what an attacker without the key can make. */
 static void write_container(const char *path, struct str tar)
 {
     size_t room = ZSTD_compressBound(tar.len);
@@ -269,7 +269,7 @@ static void add_end(struct strbuf *tar)
     strbuf_add(tar, ZERO, sizeof(ZERO));
 }
 
-/* A header changed at `at`, with its checksum made good again. */
+/* A header changed at `at`, with its checksum recomputed. */
 static void patch(struct strbuf *tar, size_t header, size_t at, const char *text, size_t len)
 {
     unsigned sum = 0;
@@ -419,7 +419,7 @@ static void ends_are_exact(void **state UNUSED)
     }
 }
 
-/* 80 GB of zeros in some kilobytes: refused by what the headers say, before a byte of it is made. */
+/* 80 GB of zeros in some kilobytes: refused by what the headers say, before any of it is unpacked. */
 static void bombs_are_refused(void **state UNUSED)
 {
     const char *path = scratch_path("bomb");
@@ -442,7 +442,7 @@ static void bombs_are_refused(void **state UNUSED)
     assert_int_equal(ustar_names_add(&names, STR_LIT("f8"), 1, &err), -1);
     assert_int_equal(err.code, ERR_INTEGRITY);
     ustar_names_release(&names);
-    /* A member that says 8 GiB and has nothing. */
+    /* A member that claims 8 GiB and has nothing. */
     patch(&tar, 0, 124, size, 11);
     write_container(path, strbuf_str(&tar));
     expect_refused(path);
@@ -517,7 +517,7 @@ static void unpacking_gives_the_files(void **state UNUSED)
         struct str bytes = scratch_read(fs_join(&scratch_arena, out, FILES[idx].name));
         assert_true(str_eq(bytes, FILES[idx].bytes));
     }
-    /* A file that is there is not touched. */
+    /* An existing file is not touched. */
     assert_int_equal(unpack_all(path, out, &err), -1);
     assert_true(fs_exists(fs_join(&scratch_arena, out, "logs/raw/esc.log")));
 }

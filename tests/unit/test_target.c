@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The time until a running loss was low enough, of made-up logs. */
+/* The time until a running loss was low enough, with made logs. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -107,7 +107,7 @@ static void test_rates(void **state UNUSED)
     assert_float_equal(reach(&made, 4, 1).elapsed_s, 3.75, 1e-12);
 }
 
-/* Of several ranks in one log the lowest counts; another's times and losses are not mixed in. */
+/* Of several ranks in one log the lowest counts; times and losses of others are not mixed in. */
 static void test_ranks(void **state UNUSED)
 {
     struct made made;

@@ -25,7 +25,7 @@
 
 static struct pool *pool;
 
-/* Not before the first test has forked: ThreadSanitizer wants no threads then. */
+/* Only after the first test has forked: ThreadSanitizer wants no threads before. */
 static struct pool *the_pool(void)
 {
     struct err err = {0};
@@ -114,7 +114,7 @@ static void test_bad_lists(void **state)
         "CA978112" HEX_A "  a\n",    /* too long */
         MD5_A "  a\n",               /* not SHA-256 */
         "\n",                        /* empty line */
-        "\\" HEX_A "  a\r\\n\n",     /* a bare CR beside an escape */
+        "\\" HEX_A "  a\r\\n\n",     /* a bare CR and an escape */
         HEX_A "  a\r/../\n",         /* a stray CR does not hide anything */
     };
     struct tree_list list;

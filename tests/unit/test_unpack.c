@@ -127,8 +127,8 @@ static void test_compressed(void **state)
     }
 }
 
-/* Every cut and every changed byte of a small tar.gz and tar.zst is seen; of gzip, the time and system of its header are not its
-   content's. */
+/* Every truncation and every changed byte of a small tar.gz and tar.zst is detected; gzip's header also has the time and system,
+   which do not affect the content. */
 static void test_compressed_damage(void **state)
 {
     for (int kind = 0; kind < 2; kind++) {
@@ -277,7 +277,8 @@ static void test_nested_hostile(void **state)
     assert_refused(*state, opts, "without the mark of its end");
 }
 
-/* --- what is known of it beforehand ------------------------------------------------------------------------------------------- */
+/* --- facts known beforehand
+   ---------------------------------------------------------------------------------------------------- */
 
 static void test_digests(void **state)
 {
@@ -372,7 +373,7 @@ static void test_into(void **state)
     assert_int_equal(unpack_tree(&scratch_arena, &opts, &result, &last), -1);
     assert_int_equal(last.code, ERR_INTEGRITY);
     assert_non_null(strstr(last.msg, "another archive has that file"));
-    /* A symlink that lies there already is not followed. */
+    /* An existing symlink is not followed. */
     last = (struct err){0};
     assert_int_equal(symlink("/tmp", fs_join(&scratch_arena, opts.into, "z")), 0);
     MAKE_TAR({.name = "z/reperf-unpack", .type = '0', .data = "three"});

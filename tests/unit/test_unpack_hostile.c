@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Archives made to do harm, cut and lengthened: none is taken, and nothing of them is left. */
+/* Archives made to do harm, truncated and lengthened: none is accepted, and none leaves anything behind. */
 #include "base/base.h"
 
 #include "tests/unit/unpack_fixture.h"
@@ -121,7 +121,7 @@ static void test_hostile_pax(void **state)
 {
     char *long_name = xmalloc(8000);
     char *depth = xmalloc(4000);
-    /* pax says another name, or a link, than the header shows. */
+    /* pax gives another name, or a link, than the header. */
     begin();
     add_pax("path", "../x", 4);
     add_header("x", '0', NULL, 0, 0);
@@ -192,7 +192,7 @@ static void test_nul_in_name(void **state)
         add_end();
         assert_refused(*state, PLAIN, "has a NUL");
     }
-    /* Over many portions of what is read, and compressed. */
+    /* Spread over many reads, and compressed. */
     memset(long_name, 'a', 900000);
     long_name[899990] = '\0';
     begin();
@@ -221,7 +221,7 @@ static void test_truncated(void **state)
     strbuf_init(&whole, 1u << 20);
     make_some();
     strbuf_add_str(&whole, strbuf_str(&made));
-    /* Whole again with one block of zeros: what is lost then says nothing. */
+    /* Completed again with one block of zeros: nothing shows what is lost. */
     for (size_t len = 0; len < whole.len - BLOCK; len += len < 1200 ? 7 : 61) {
         strbuf_clear(&made);
         strbuf_add(&made, whole.ptr, len);
@@ -250,8 +250,7 @@ static void test_trailing(void **state)
     strbuf_add(&made, "x", 1);
     assert_refused(*state, PLAIN, "bytes follow its end at byte");
     make_some();
-    add_part(
-        &(struct part){.name = "hidden", .type = '0', .data = "x"}); /* another tar behind it */
+    add_part(&(struct part){.name = "hidden", .type = '0', .data = "x"}); /* another tar after it */
     add_end();
     assert_refused(*state, PLAIN, "bytes follow its end");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Zips whose directory and entries tell different stories. */
+/* Zips whose directory and entries contradict each other. */
 #include "base/base.h"
 
 #include "tests/unit/unpack_fixture.h"
@@ -25,7 +25,7 @@ static void le(uint64_t value, size_t n)
     }
 }
 
-/* The zip made last: its directory's place, what the end says of it, where the end is. */
+/* The last zip made: where its directory is, what its end record says, where the end is. */
 static struct {
     uint64_t directory, directory_bytes, n;
     size_t end;
@@ -113,11 +113,11 @@ static void test_zip(void **state)
         {"1 entries, 2 were read",
          {{.name = "a", .data = "x"}, {.name = "b", .data = "y", .is_hidden = true}},
          0},
-        /* Two entries of the directory over one file's bytes, the way of the overlapping bombs. */
+        /* Two directory entries over one file's bytes, as in overlapping zip bombs. */
         {"where it does not begin",
          {{.name = "aa", .data = "x"}, {.name = "bb", .data = "x", .offset = 1}},
          0},
-        /* A header inside what the entry holds: another file for who comes from the end. */
+        /* A header inside an entry's data: another file for a reader that starts from the end. */
         {"where it does not begin",
          {{.name = "a",
            .data = "PK\3\4 and what a header has, which is thirty bytes",
@@ -200,7 +200,7 @@ static void test_end(void **state)
         put(zip.end + ROWS[idx].at, ROWS[idx].n, ROWS[idx].value);
         assert_end(*state, ROWS[idx].says);
     }
-    /* A comment is taken; with another end in it, the one that a reader from the end would find, it is not. */
+    /* A comment is accepted, but not one with another end record in it, which a reader from the end would find. */
     make_zip(TWO, 2, 0);
     put(zip.end + 20, 2, 30);
     strbuf_add(&made, "a comment; PK\5\6 is no end her", 30);
@@ -272,7 +272,7 @@ static void test_end_zip64(void **state)
         put(zip.end + ROWS[idx].at, ROWS[idx].n, ROWS[idx].value);
         assert_end(*state, ROWS[idx].says);
     }
-    /* A locator, and no end of zip64: behind the directory, and as its last entry's comment. */
+    /* A locator without a zip64 end record: after the directory, and as its last entry's comment. */
     make_zip64();
     memmove(made.ptr + zip.end, made.ptr + zip.end + 56, 42);
     made.len -= 56;

@@ -163,7 +163,7 @@ static void resizing_agrees_with_torch(void **state UNUSED)
     for (size_t i = 0; i < ARRAY_LEN(GOLDEN); i++) {
         CLEANUP(resample) struct resample own = {0};
         check_golden(&own, &GOLDEN[i]);
-        check_golden(&shared, &GOLDEN[i]); /* what the scratch held changes nothing */
+        check_golden(&shared, &GOLDEN[i]); /* the scratch's old contents change nothing */
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BERT: its size, its names, its gradient as a whole, what it is fed with, and that it learns. */
+/* BERT: its size, its names, its gradient as a whole, its inputs, and that it learns. */
 #include "wl_gradient.h"
 
 #include "models/bert.h"
@@ -91,7 +91,7 @@ static void whole_gradient(void **state UNUSED)
                                         .predictions = 4,
                                         .label_smoothing = 0.05,
                                         .has_dropout = has_dropout == 1});
-        /* Away from a fresh network, which has biases of 0 and looks at all tokens alike. */
+        /* Not at a fresh network, which has biases of 0 and attends to all tokens alike. */
         for (int i = 0; i < f.graph->n_params; i++) {
             fill_spread(&f, f.graph->params[i], 50 + (uint64_t)i);
         }

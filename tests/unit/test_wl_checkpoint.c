@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints: a run that stops and goes on prints exactly the losses of one that does not, and leaves exactly the same file; what is
-   damaged, cut or of another run is refused before anything is trained. */
+/* Checkpoints: a run that stops and resumes prints exactly the losses of an uninterrupted one, and leaves exactly the same file; a
+   file that is damaged, truncated or of another run is refused before anything is trained. */
 #include "wl_fixture.h"
 
 #include "base/fs.h"
@@ -148,7 +148,7 @@ static void an_image_model_goes_on_too(void **state UNUSED)
     struct str a = file_of(&arena, whole);
     struct str b = file_of(&arena, rest);
     assert_true(a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0);
-    /* Anybody can read it: parameters and statistics by their own names. */
+    /* Any program can read it: parameters and statistics have their own names. */
     struct st_file file;
     struct err err = {0};
     MUST_PASS(st_parse(&arena, a, &file, &err), err);
@@ -295,7 +295,7 @@ static void a_run_without_its_file_prints_nothing(void **state UNUSED)
     refused(arena_printf(&arena, TINY " --save %s/none/x", folder), ERR_NOT_FOUND, "--save");
     write_bytes(in_folder(&arena, "text"),
                 "this is some other file, and a long one at that, no tensors", 59);
-    refused(arena_printf(&arena, TINY " --load %s/text", folder), ERR_PARSE, "no checkpoint");
+    refused(arena_printf(&arena, TINY " --load %s/text", folder), ERR_PARSE, "not a checkpoint");
 }
 
 /* Texts and tensors of a whole checkpoint with one thing changed, sealed again. */
@@ -354,7 +354,7 @@ static void what_is_sealed_but_wrong_is_refused(void **state UNUSED)
         const char *key, *value, *needle;
     } TEXTS[] = {
         {"version", "2", "version is 2, this run's is 1"},
-        {"format", "other", "no checkpoint of this program"},
+        {"format", "other", "not a checkpoint of this program"},
         {"step", "-1", "step"},
         {"step", "1x", "step"},
         {"step", "2", "contradict each other"},
@@ -398,8 +398,8 @@ static void scale(struct arena *arena, struct st_tensor *tensor, float factor)
     tensor->data = values;
 }
 
-/* A loss that is finite, and gradients that are not: the last layer gives back 1e35, and the layer norm of embeddings that are next
-   to 0 multiplies it by a million. */
+/* A finite loss with gradients that are not: the last layer returns 1e35, and the layer norm of embeddings near 0 multiplies it by
+   a million. */
 static void a_gradient_that_is_not_finite_ends_the_run(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -440,7 +440,7 @@ static void a_gradient_that_is_not_finite_ends_the_run(void **state UNUSED)
     assert_memory_equal(file_of(&arena, path).ptr + 35, hex, SHA256_HEX_LEN); /* not saved over */
 }
 
-/* Every kind of damage by the seal alone: fast, so every part of the file gets its turn. */
+/* Every kind of damage, checked by the seal alone: fast enough to cover every part of the file. */
 static void damage_is_found(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -476,7 +476,7 @@ static void damage_is_found(void **state UNUSED)
         }
     }
     write_bytes(path, whole.ptr, whole.len - 1);
-    refused(arena_printf(&arena, TINY " --load %s", path), ERR_INTEGRITY, "damaged or cut");
+    refused(arena_printf(&arena, TINY " --load %s", path), ERR_INTEGRITY, "damaged or truncated");
 }
 
 int main(void)

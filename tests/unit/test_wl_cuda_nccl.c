@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL itself, where the toolkit has it beside nccl.h: it is found, of a version that is wanted, with every function that is used, and
-   says its errors. No GPU is needed for that, and nothing more is seen of it here: test_emu_nccl.c has a made-up one. */
+/* NCCL itself, if the toolkit has it next to nccl.h: it is found, its version is accepted, it has every function used, and it reports
+   its errors. That needs no GPU; anything more is tested with the fake one (test_emu_nccl.c). */
 #include "base/base.h"
 
 #include <setjmp.h>

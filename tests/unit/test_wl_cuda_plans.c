@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuDNN's plans without a device: every convolution of every model is planned for a GPU that is described in tests/cuda/h100.json.
-   Where the toolkit or cuDNN is missing the tests are skipped by name. */
+/* cuDNN's plans without a device: every convolution of every model is planned for the GPU described in tests/cuda/h100.json.
+   Without the toolkit or cuDNN the tests are named skips. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -37,7 +37,7 @@ int main(void)
 #include "graph/fuse.h"
 #include "models/model.h"
 
-/* In MODE=asan: what the libraries' heuristics keep for themselves is not ours to free. */
+/* For MODE=asan: memory that the libraries' heuristics keep is not ours to free. */
 const char *__lsan_default_suppressions(void); /* NOLINT: the sanitizer's name */
 const char *__lsan_default_suppressions(void)
 {
@@ -50,8 +50,8 @@ struct fixture {
     const char *missing; /* why nothing can be planned; NULL: it can */
 };
 
-/* cuDNN looks for the driver's library (the toolkit's stub of it does; the loader finds by its soname what is already there) and
-   opens and closes the runtime compiler again and again, which a check for leaks takes for one. */
+/* cuDNN looks for the driver's library (the toolkit's stub of it will do; the loader finds a loaded one by its soname) and opens
+   and closes the runtime compiler repeatedly, which a leak checker reports. */
 static void load_what_cudnn_looks_for(void)
 {
     if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL)) {
@@ -119,7 +119,7 @@ struct tally {
     int64_t workspace_max_bytes;
 };
 
-/* Plans the calls of a finished graph; what has no plan is said. */
+/* Plans the calls of a finished graph; calls without a plan are printed. */
 static void plan_calls(struct cuda *cuda, const struct graph *graph, struct tally *tally)
 {
     struct kernel_args *kept = calloc((size_t)graph->n_calls, sizeof(*kept));
@@ -160,8 +160,7 @@ static void plan_calls(struct cuda *cuda, const struct graph *graph, struct tall
 static const struct {
     const char *model;
     int64_t batch;
-    int n_fused
-        [3]; /* at least, in the order of FUSED_IDS: a fusion that falls away makes them fewer */
+    int n_fused[3]; /* at least, in the order of FUSED_IDS: a lost fusion makes them fewer */
 } NETWORKS[] = {{"resnet50", 256, {52, 47, 32}},
                 {"hrnet_w18", 8, {306, 240, 129}},
                 {"deeplabv3p", 4, {54, 50, 32}},
@@ -245,8 +244,8 @@ static void every_fused_convolution(void **state)
     plan_networks(*state, FUSED);
 }
 
-/* BERT has no convolution, and cuBLASLt cannot be asked without a device. What can be seen here: its matrices' rows are whole vectors of 8
-   in half precision, but for the logits of the vocabulary and of the two sentences, which lie as their shape says. */
+/* BERT has no convolution, and cuBLASLt cannot be asked without a device. What can be checked here: its matrices' rows are whole vectors
+   of 8 in half precision, except for the logits of the vocabulary and of the two sentences, which are stored as their shape says. */
 static void matrices_of_bert(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -314,7 +313,7 @@ static struct kernel_args args_of(const struct wish *wish)
     return args;
 }
 
-/* What cuDNN 9.19 had for an H100 on 2026-11-21. What falls away fails; what comes is said. */
+/* What cuDNN 9.19 had for an H100 on 2026-11-21. A lost one fails; a new one is printed. */
 #define STATS K_CONV_STATS_FWD
 #define DATA  K_CONV_BWD_DATA_BN
 #define WIDTH K_NORM_CONV_BWD_WEIGHT
@@ -368,7 +367,7 @@ static void what_is_fused(void **state)
     assert_int_equal(n_lost, 0);
 }
 
-/* An engine that was chosen is made again from its name alone: that is what is kept from run to run. */
+/* A chosen engine is rebuilt from its name alone, which is what is kept from run to run. */
 static void engines_by_name(void **state)
 {
     struct fixture *f = *state;
@@ -414,7 +413,7 @@ static void engines_by_name(void **state)
     dnn_api_close(&api);
 }
 
-/* A device that is none, and a network's layer that has no plan: a message that names it. */
+/* An invalid device, and a network's layer without a plan: a message that names it. */
 static void errors_name_what_is_wrong(void **state)
 {
     struct fixture *f = *state;
@@ -449,7 +448,7 @@ int main(void)
     };
     int status = cmocka_run_group_tests(tests, set_up, tear_down);
 #ifdef __SANITIZE_ADDRESS__
-    __lsan_do_leak_check(); /* now, while cuDNN's libraries are loaded: at the end they take themselves away */
+    __lsan_do_leak_check(); /* now, while cuDNN's libraries are loaded: they unload themselves at exit */
 #endif
     return status;
 }

@@ -31,7 +31,7 @@ static void deeplab_has_its_published_size(void **state UNUSED)
     assert_int_equal(graph_find(graph, "step"), NO_VALUE); /* dropout only where it is asked for */
 }
 
-/* Source of the count: the tensors of the network that mmsegmentation's published log prints. The two models go by one name
+/* Source of the count: the tensors of the network that mmsegmentation's published log prints. The two models share one name
    in the reports; this one has 1.6 times the parameters and the cost. */
 static void mmsegs_deeplab_is_another_network(void **state UNUSED)
 {
@@ -141,7 +141,7 @@ static void loss_falls_on_a_fixed_batch(void **state UNUSED)
     fixture_release(&f);
 }
 
-/* The image's average is one value a sample: a batch norm has nothing to go by with one sample. */
+/* The image's average is one value a sample: with one sample a batch norm has no variance. */
 static void a_batch_of_one_is_refused(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;

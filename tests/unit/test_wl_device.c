@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which devices a CUDA build takes, and what it says of the others. */
+/* Which devices a CUDA build accepts, and its messages about the others. */
 #include "wl_fixture.h"
 
 #include "backend_cuda/device_fit.h"
 
-/* A machine on which all is well; each case spoils one thing. */
+/* A machine without a fault; each case breaks one thing. */
 static struct device_facts good(void)
 {
     return (struct device_facts){.driver_version = 13000,
@@ -56,7 +56,7 @@ static void test_capabilities(void **state UNUSED)
     facts.major = 6;
     facts.minor = 1;
     facts.archs = "61_75";
-    refused(&facts, false, "compute capability 6.1, needed is 7.0 or later");
+    refused(&facts, false, "compute capability 6.1, expected 7.0 or later");
     facts = good();
     facts.major = 7;
     refused(&facts, false,

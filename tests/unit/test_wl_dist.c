@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks say to each other, how they learn who they are, and sums over a ring: threads over socket pairs. */
+/* The ranks' messages, how ranks learn who they are, and sums over a ring: threads over socket pairs. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -64,7 +64,7 @@ static void messages_come_back_as_they_were(void **state UNUSED)
     assert_memory_equal(again.key, note.key, sizeof(note.key));
 }
 
-/* Every single byte may be wrong: then it is an error, or another value that a check further up will see, never a crash. */
+/* Any single byte may be wrong: then it is an error, or another value that a later check will see, never a crash. */
 static void a_wrong_byte_is_an_error_or_another_value(void **state UNUSED)
 {
     uint8_t bytes[WIRE_HELLO_BYTES];

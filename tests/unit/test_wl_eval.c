@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Evaluations of a run on packed data: which samples, what is said of them, that they change nothing, what is refused. */
+/* Evaluations of a run on packed data: which samples, what is reported, that they change nothing, what is refused. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -119,8 +119,8 @@ static void an_evaluation_reads_each_sample_once(void **state)
     holds(nth_of(text, "eval", 0),
           ",\"samples\":7,\"counted\":7,\"unanswered\":0,\"eval_time_ns\":");
     holds(nth_of(text, "eval", 1), "\"step\":3,");
-    /* Ticks between the first step's start and the first evaluation's end: 6 a step; of an evaluation its start and end, and two for
-       each of two batches, of whose seven samples the second has three. */
+    /* Ticks between the first step's start and the first evaluation's end: 6 a step; for an evaluation its start and end, and two
+       for each of two batches, of whose seven samples the second has three. */
     holds(nth_of(text, "eval", 0), "\"eval_time_ns\":1250000000,\"elapsed_ns\":4500000000}");
     for (int i = 0; i < 3; i++) {
         holds(nth_of(text, "step", i), "\"step_time_ns\":1000000000,"); /* no evaluation in it */
@@ -143,7 +143,7 @@ static void what_does_not_count_is_left_out(void **state)
     text = runs(*state, with_eval(*state, "--model hrnet_w18 --image 64x32 --batch 2 --steps 1 "
                                           "--eval-every 1"));
     int64_t n_labelled = 0;
-    for (uint32_t n = 0; n < SEGMENTS.n_samples; n++) { /* each is smaller than what is cut out */
+    for (uint32_t n = 0; n < SEGMENTS.n_samples; n++) { /* each is smaller than the crop */
         for (uint32_t i = 0; i < (uint32_t)hand_height(n) * hand_width(n); i++) {
             n_labelled += hand_segment(&SEGMENTS, n, i) != 255;
         }
@@ -153,7 +153,7 @@ static void what_does_not_count_is_left_out(void **state)
           arena_printf(&scratch_arena, ",\"samples\":5,\"counted\":%" PRId64 ",", n_labelled));
 }
 
-/* Running statistics, dropout's steps, the order of the data: a run goes on as if it had not been evaluated. */
+/* Running statistics, dropout's steps, the order of the data: a run continues as if it had not been evaluated. */
 static void an_evaluation_changes_nothing(void **state)
 {
     static const char *const line =
@@ -215,7 +215,7 @@ static void what_is_not_held_out_is_refused(void **state)
     refused(*state, line, "kind segments, but resnet50 learns from classes");
 }
 
-/* The run ends where a sample of an evaluation is damaged, and counts none. */
+/* The run ends at a damaged sample of an evaluation, and counts none. */
 static void a_bad_sample_ends_the_run(void **state)
 {
     struct err err = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Training on packed data sets: what run_start and step say of the data, resuming, and what is refused. */
+/* Training on packed datasets: what run_start and step print of the data, resuming, and what is refused. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -25,7 +25,8 @@ static int64_t ticking(void *ctx)
     return *now_ns;
 }
 
-/* Runs with "--data folder", one OpenMP thread (several would spin beside the reader's) and the words of `line`; returns what was printed, in the scratch arena. */
+/* Runs with "--data folder", one OpenMP thread (several would compete with the reader's) and the words of `line`; returns what was printed, in the scratch
+   arena. */
 static struct str run_of(const char *folder, const char *line, int *ret_status, struct err *err)
 {
     char *argv[ARGS_MAX] = {arena_printf(&scratch_arena, "--data"),
@@ -161,7 +162,7 @@ static void segments_train_a_segmentation_model(void **state)
 static const struct hand_pack TOKENS = {
     .kind = SHARD_TOKENS, .n_samples = 10, .per_shard = 6, .sequence = 8, .predictions = 3};
 
-/* Nothing is done to tokens, and so nothing is said of it. */
+/* Tokens are not augmented, and no line says so. */
 static void tokens_train_a_language_model(void **state)
 {
     hand_write(&TOKENS, *state);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fused graphs: the same numbers as the unfused ones, for every pattern and every model; and how often each pattern is fused in each
-   model as the reports train it, so that one that falls away is seen. */
+   model as the reports train it, so that a lost fusion is noticed. */
 #include "wl_fixture.h"
 
 #include "graph/fuse_choose.h"
 #include "graph/traffic.h"
 
-/* Fusion changes the order of sums and takes a variance from a sum of squares. Of a value that is zero but for rounding (the
-   gradient of a bias that a batch norm takes away again, of a scale that the next one does) there is no relative error: it is held to
-   1e-4 of the norm of all. The small network then measures at most 7e-14; a planted fault is above 1e-7. */
+/* Fusion changes the order of sums and takes a variance from a sum of squares. A value that is zero except for rounding (the gradient
+   of a bias that a batch norm cancels, of a scale that the next one cancels) has no relative error: it is compared with 1e-4 of the
+   norm of all. The small network then measures at most 7e-14; a planted fault is above 1e-7. */
 #define SAME_TOLERANCE 1e-12
 #define NORM_FLOOR     1e-4
 
@@ -63,7 +63,7 @@ static double difference(const struct fixture *fused, const struct fixture *plai
     return worst;
 }
 
-/* ---- a small network that has every pattern, each in more than one form ---- */
+/* ---- a small network that has every pattern in more than one form ---- */
 
 static int conv_bn(struct fixture *f, int x, struct conv_opts conv, bool has_relu)
 {
@@ -149,8 +149,7 @@ static void build_small(struct fixture *f)
     graph_output(graph, "loss", loss);
 }
 
-/* Images of different brightness: what an average pool leaves of noise alone is all but equal, and a batch norm would make rounding
-   of it. */
+/* Images of different brightness: averages of noise alone are nearly equal, and a batch norm would amplify their rounding. */
 static void fill_input(struct fixture *f)
 {
     int input = graph_find(f->graph, "input");
@@ -248,7 +247,7 @@ static void every_pattern_is_there(void **state UNUSED)
     const struct fuse_policy all = fuse_supported(&EVERYTHING);
     small_net(&f, &all, &report);
     assert_memory_equal(report.n_fused, SMALL_SITES, sizeof(SMALL_SITES));
-    /* Nobody asked for the logits: they are not there, and nothing of their size is. */
+    /* The logits are not an output: they are gone, and so is everything of their size. */
     assert_int_equal(graph_find(f.graph, "logits"), NO_VALUE);
     for (int i = 0; i < f.graph->n_calls; i++) {
         assert_true(f.graph->calls[i].args.id != K_LOSS_FWD);
@@ -257,12 +256,12 @@ static void every_pattern_is_there(void **state UNUSED)
     fixture_release(&f);
 }
 
-/* The call reads something else than it should. */
+/* The call reads a wrong input. */
 static void spoil(struct kernel_args *args)
 {
     const struct kernel_args kept = *args;
     switch ((int)kept.id) {
-    case K_CONV_STATS_FWD: /* without normalising, or one sum for the other */
+    case K_CONV_STATS_FWD: /* without normalising, or the two sums swapped */
         args->in[2] = NULL;
         args->out[1] = kept.in[2] ? kept.out[1] : kept.out[2];
         args->out[2] = kept.in[2] ? kept.out[2] : kept.out[1];
@@ -271,20 +270,20 @@ static void spoil(struct kernel_args *args)
         args->in[7] = NULL;
         args->in[4] = kept.in[7] ? kept.in[4] : kept.in[3];
         break;
-    case K_BN_BWD_APPLY: /* the two sums, one for the other */
+    case K_BN_BWD_APPLY: /* the two sums swapped */
         args->in[5] = kept.in[6];
         args->in[6] = kept.in[5];
         break;
     case K_BN_FINALIZE:
         args->geom.bn.eps *= 2.0;
         break;
-    case K_BN_ADD_FWD: /* without what is added */
+    case K_BN_ADD_FWD: /* without the addend */
         args->in[3] = NULL;
         break;
     case K_BN_ADD_BWD: /* with another number for gamma */
         args->in[2] = kept.in[3];
         break;
-    case K_BN_APPLY: /* without what is added, or with the mean for beta */
+    case K_BN_APPLY: /* without the addend, or with the mean for beta */
         args->in[5] = NULL;
         args->in[2] = kept.in[5] ? kept.in[2] : kept.in[1];
         break;
@@ -350,9 +349,9 @@ struct model_case {
     int n_fused[FUSE_PATTERN_COUNT];
 };
 
-/* Without one site each: the 7x7 convolution of ResNet-50's stem has no engine with statistics. The first data gradient that is
-   fused is the second block's. HRNet: each convolution but the classifier. DeepLabV3+: not the one of dilation 16, no depthwise one,
-   not the one of a single pixel; those with biases (PaddleSeg's head) have no statistics. */
+/* All but one site each: the 7x7 convolution of ResNet-50's stem has no engine with statistics. The first fused data gradient is the
+   second block's. HRNet: each convolution but the classifier. DeepLabV3+: not the one of dilation 16, no depthwise one, not the one
+   of a single pixel; those with biases (PaddleSeg's head) have no statistics. */
 static const struct model_case CASES[] = {
     {&model_resnet50, 256, 33, {0, 16, 33, 52, 32, 47, 0}},
     {&model_hrnet_w18, 8, 33, {1, 139, 135, 306, 129, 240, 0}},
@@ -371,7 +370,7 @@ static void model_net(struct fixture *f, const struct model_case *c,
     ready_fused(f, policy, c->model->n_classes, ret_report);
 }
 
-/* Every parameter up or down by a bit, or left. */
+/* Changes every parameter by a bit up or down, or leaves it. */
 static void shake(struct fixture *f)
 {
     for (int i = 0; i < f->graph->n_params; i++) {
@@ -387,8 +386,8 @@ static void shake(struct fixture *f)
     }
 }
 
-/* What rounding makes of a whole network depends on the network: one batch norm over two pooled pixels, and a bit of a weight comes
-   out as 1e-11. So fusion may change as much as four times what a bit of each parameter does. */
+/* The effect of rounding depends on the network: with one batch norm over two pooled pixels, one bit of a weight becomes 1e-11. So
+   fusion may change four times as much as one bit of each parameter does. */
 static void models_fused_give_the_same(void **state UNUSED)
 {
     const struct fuse_support support = {
@@ -478,7 +477,7 @@ static void models_fuse_as_often_as_they_should(void **state UNUSED)
     }
 }
 
-/* Convolutions are fused in half precision alone; batch norms and the loss in any type. */
+/* Convolutions are fused in half precision only; batch norms and the loss in any type. */
 static void float_has_no_fused_convolutions(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -528,7 +527,7 @@ static void a_list_is_followed(void **state UNUSED)
     for (int i = 0; i < list.n_choices; i++) {
         struct fuse_choice *choice = &list.choices[i];
         assert_true(choice->is_fused);
-        /* Every other one; what normalises needs statistics, which all are made. */
+        /* Every other one; normalising needs statistics, which are all made. */
         choice->is_fused = i % 2 == 0 || choice->pattern == FUSE_CONV_STATS;
         n_wanted[choice->pattern] += choice->is_fused;
     }
@@ -544,7 +543,7 @@ static void a_list_is_followed(void **state UNUSED)
     assert_true(difference(&listed, &plain) <= SAME_TOLERANCE);
     fixture_release(&listed);
 
-    /* Without statistics nothing is normalised on the way: asked for all the same, it is an error. */
+    /* Without statistics nothing is normalised on the way: a list that asks for it is an error. */
     for (int i = 0; i < list.n_choices; i++) {
         struct fuse_choice *choice = &list.choices[i];
         choice->is_fused = choice->pattern == FUSE_NORM_CONV;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fusion by what a backend says of each site: which calls it is asked about, and what becomes of its answers. The backend is made up. */
+/* Fusion by a backend's answer for each site: which calls it is asked about, and what becomes of its answers. The backend is a fake. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -108,7 +108,7 @@ static int count_calls(const struct graph *graph, enum kernel_id id, int64_t str
     return n;
 }
 
-/* The list on a graph that is built anew. */
+/* The list applied to a new graph. */
 static struct graph *apply(struct arena *arena, struct fuse_list *list)
 {
     struct err err = {0};
@@ -124,7 +124,7 @@ static void all_that_is_faster(void **state UNUSED)
     struct fuse_tally tally;
     struct fuse_tally untimed;
     struct fuse_list list = choose(&arena, &teller, &tally);
-    struct fuse_list all = choose(&arena, NULL, &untimed); /* nobody to be asked */
+    struct fuse_list all = choose(&arena, NULL, &untimed); /* no backend to ask */
     assert_int_equal(list.n_choices, all.n_choices);
     assert_memory_equal(list.choices, all.choices, (size_t)all.n_choices * sizeof(*all.choices));
     int n_said = tally.n_sites[FUSE_CONV_STATS][FORM_FASTER] +
@@ -148,9 +148,9 @@ static void nothing_that_is_slower_or_not_had(void **state UNUSED)
         struct fuse_list list = choose(&arena, &teller, &tally);
         assert_int_equal(count_fused(&list, FUSE_CONV_STATS), 0);
         assert_int_equal(count_fused(&list, FUSE_CONV_BN_BWD), 0);
-        assert_true(count_fused(&list, FUSE_BN_ADD) > 0); /* own kernels are not asked about */
+        assert_true(count_fused(&list, FUSE_BN_ADD) > 0); /* our own kernels are not asked about */
         assert_true(tally.n_sites[FUSE_CONV_STATS][said] > 50);
-        /* What would need a fused convolution before it never comes up. */
+        /* A site that needs an earlier fused convolution never comes up. */
         assert_int_equal(tally.n_sites[FUSE_NORM_CONV][said], 0);
         const struct graph *graph = apply(&arena, &list);
         assert_int_equal(count_calls(graph, K_CONV_STATS_FWD, 0), 0);
@@ -180,7 +180,7 @@ static void hold_calls(const struct form *form, const enum kernel_id *ids, int n
     }
 }
 
-/* Every tensor that the plain calls leave for others the fused ones leave, too, and buffers are what the calls read and write. */
+/* Every tensor that the plain calls leave for others the fused ones leave, too, and buffers are the calls' inputs and outputs. */
 static void the_calls_that_are_compared(void **state UNUSED)
 {
     static const enum kernel_id STATS_PLAIN[] = {K_CONV_FWD, K_BN_FWD};

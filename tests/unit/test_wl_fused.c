@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every fused kernel of the CPU backend against the plain kernels that it stands for, one call at a time. */
+/* Every fused kernel of the CPU backend against the plain kernels that it replaces, one call at a time. */
 #include "wl_fixture.h"
 
-/* Both ways compute in double and round to F64 a few times in another order: 1e-12 of the norm is far above what that makes of
-   sums of some hundred terms (measured: at most 3e-15) and far below a missing term. F32 rounds each stored tensor. */
+/* Both compute in double and round to F64 a few times in another order: 1e-12 of the norm is far above the effect on sums of
+   some hundred terms (measured: at most 3e-15) and far below a missing term. F32 rounds each stored tensor. */
 static double tolerance_of(enum dtype dtype)
 {
     return dtype == DT_F64 ? 1e-12 : 2e-6;
@@ -34,7 +34,7 @@ static void *empty(struct bench *b, int64_t count)
 {
     double *x = arena_array(&b->arena, double, (size_t)count);
     for (int64_t i = 0; i < count; i++) {
-        x[i] = NAN; /* whatever is not written is seen, in float too */
+        x[i] = NAN; /* unwritten elements are noticed, in float too */
     }
     return x;
 }
@@ -470,7 +470,7 @@ static void two_norms_are_applied_at_once(void **state UNUSED)
     bench_release(&b);
 }
 
-/* Scale and shift say the same as the four numbers they are made of. */
+/* Scale and shift are equivalent to the four numbers they are made of. */
 static void scale_and_shift_are_the_norm(void **state UNUSED)
 {
     struct bench b;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/cuda/held.h checked against itself: the CPU backend in float passes every case that CUDA's kernels are checked against, and one
-   wrong element, one that is not written, one written input or a result that changes from run to run does not pass. */
+/* Checks tests/cuda/held.h itself: the CPU backend in float passes every case that CUDA's kernels are checked with, and one wrong
+   element, one unwritten element, one written input or a result that changes from run to run does not pass. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -24,14 +24,14 @@ static int check(struct err *err UNUSED)
     return 0;
 }
 
-/* What is done to a call's result, to see that it is noticed. */
+/* A fault planted in a call's result, which must be noticed. */
 enum plant {
     PLANT_NONE,
     PLANT_ELEMENT,    /* one element a little off */
     PLANT_UNWRITTEN,  /* one element is not written */
     PLANT_INPUT,      /* an input is written */
     PLANT_UNSTABLE,   /* other bits in the second run, within every tolerance */
-    PLANT_OVERWRITES, /* = where += is asked for */
+    PLANT_OVERWRITES, /* = instead of += */
 };
 
 struct planted {
@@ -157,7 +157,7 @@ static void every_case_holds(void **ctx)
             assert_int_equal(run_case((enum kernel_id)id, idx, PLANT_NONE, why, &is_there),
                              HELD_OK);
         }
-        assert_true(idx >= 4); /* three cases at the least, and the end of them */
+        assert_true(idx >= 4); /* at least three cases, and their end */
     }
 }
 

@@ -74,13 +74,13 @@ static void hrnet_has_paddlesegs_names(void **state UNUSED)
     assert_int_equal(graph_find(graph, "head.cls.bias"), NO_VALUE);
 }
 
-/* 37 x 53: 10 x 14, 5 x 7, 3 x 4 and 2 x 2 pixels at the four resolutions, none of them a half of the one before. */
+/* 37 x 53: 10 x 14, 5 x 7, 3 x 4 and 2 x 2 pixels at the four resolutions, none of them half of the previous one. */
 static void hrnet_gradient_along_random_directions(void **state UNUSED)
 {
     struct fixture f;
     hrnet_init(&f, DT_F64, CPU_PLAIN, 2,
                &(struct model_opts){.batch = 2, .height = 37, .width = 53});
-    /* A head that is still near zero lets next to nothing through. */
+    /* A head that is still near zero passes next to no gradient. */
     fill_spread(&f, graph_find(f.graph, "head.cls.weight"), 8);
     assert_true(best_directional_error(&f, 1000, 1.0) < 1e-5);
     assert_true(best_directional_error(&f, 1000, 1.001) > 1e-4); /* the test can fail */
@@ -121,7 +121,7 @@ static void loss_falls_on_a_fixed_batch(void **state UNUSED)
     }
 }
 
-/* Labels as a data set has them: classes, ignored pixels, patches larger than a pixel. */
+/* Labels as in a dataset: classes, ignored pixels, patches larger than a pixel. */
 static void synthetic_labels_are_patches(void **state UNUSED)
 {
     struct fixture f;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole jobs over 127.0.0.1, a thread a rank, with guests that nobody asked for. */
+/* Whole jobs over 127.0.0.1, a thread a rank, with uninvited connections. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -32,7 +32,7 @@ struct peer {
     struct err err;
     double sum;
     const char *fails_with; /* after the rendezvous */
-    const char *ends_with;  /* what all find, each by itself, when it has computed for so long: */
+    const char *ends_with;  /* what all ranks find, each by itself, after computing for so long: */
     int64_t computes_ns;
 };
 
@@ -98,7 +98,7 @@ static void join_all(struct peer *peers, int n)
     }
 }
 
-/* A guest's connection; waits until somebody listens. */
+/* An uninvited connection; waits until somebody listens. */
 static int visit(int port, const void *ptr, size_t len)
 {
     struct err err = {0};
@@ -118,7 +118,7 @@ static void hello_of(int rank, int n_ranks, const char *facts, uint8_t *ret_byte
                           .program = REPERF_VERSION};
     snprintf(hello.facts, sizeof(hello.facts), "%s", facts);
     memcpy(hello.network, HEX, sizeof(HEX));
-    /* SHA-256 of a job without a name: what rank 0 has too. Source: sha256sum of "reperf job" and a newline. */
+    /* SHA-256 of a job without a name, as rank 0 has it. Source: sha256sum of "reperf job" and a newline. */
     memcpy(hello.token, TOKEN_OF_NONE, WIRE_HEX_LEN);
     hello_encode(&hello, ret_bytes);
 }
@@ -156,9 +156,9 @@ static void guests_do_no_harm(void **state UNUSED)
     const char http[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     fd_close(&(int){visit(port, http, sizeof(http) - 1)});
     hello_of(2, 3, "model=x batch=2", bytes);
-    bytes[20] ^= 1; /* the port is another one then: this is a hello, but cut short */
+    bytes[20] ^= 1; /* another port: this is a hello, but truncated */
     fd_close(&(int){visit(port, bytes, 900)});
-    bytes[300] = 7; /* and one with a byte in it that no text has */
+    bytes[300] = 7; /* and one with a byte that no text has */
     fd_close(&(int){visit(port, bytes, WIRE_HELLO_BYTES)});
     struct peer other;
     prepare(&other, 1, port);
@@ -214,7 +214,7 @@ static void what_ranks_disagree_about_ends_them_all(void **state UNUSED)
     for (int i = 0; i < 3; i++) {
         start(&peers[i]);
     }
-    all_fail_with(peers, 3, "rank 1 came twice: from 127.0.0.1 and from 127.0.0.1");
+    all_fail_with(peers, 3, "rank 1 connected twice: from 127.0.0.1 and from 127.0.0.1");
 }
 
 static void who_leaves_or_does_not_come_is_named(void **state UNUSED)
@@ -245,7 +245,7 @@ static void who_leaves_or_does_not_come_is_named(void **state UNUSED)
     for (int i = 0; i < 2; i++) {
         assert_non_null(strstr(peers[i].err.msg, "of 3 ranks these have not come: 2"));
     }
-    /* Who says hello and then is not where it said it would be: the ring does not close. */
+    /* A rank that says hello and then is not where it said: the ring does not close. */
     port = rank_port();
     prepare(peers, 3, port);
     for (int i = 0; i < 2; i++) {
@@ -281,7 +281,7 @@ static void a_rank_that_fails_tells_the_others(void **state UNUSED)
     }
 }
 
-/* However long one of them still computes when the others have come to their end. */
+/* However long one of them still computes when the others are done. */
 static void what_all_find_is_every_ranks_own(void **state UNUSED)
 {
     for (int late = 0; late < 3; late++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How tensors lie on a device, element by element against formulas of their own, whole and in pieces. */
+/* Layout of tensors on a device, element by element against independent formulas, whole and in pieces. */
 #include "wl_fixture.h"
 
 #include "backend_cuda/layout.h"
@@ -7,7 +7,7 @@
 
 #define POISON 0x5a
 
-/* Where element (a, b, c, d) of the shape lies on the device, by the definition in layout.h. */
+/* Index of element (a, b, c, d) of the shape on the device, by the definition in layout.h. */
 static int64_t device_index(const struct tensor_desc *desc, const int64_t at[4], int64_t pad)
 {
     const int64_t *dim = desc->shape.dim;
@@ -33,7 +33,7 @@ static float value_of(int64_t i)
     return (float)(i + 1) * 0.25F; /* exact as a half up to 2048 * 0.25 */
 }
 
-/* Packs in pieces of `step` elements, looks at each element, unpacks in pieces of another size. */
+/* Packs in pieces of `step` elements, checks each element, unpacks in pieces of another size. */
 static void check_4d(const struct tensor_desc *desc, int64_t pad, int64_t step)
 {
     const struct layout layout = layout_of(desc, pad);
@@ -121,7 +121,7 @@ static void test_sizes(void **state UNUSED)
         {{SHAPE(1920, 30522), DT_F16, ROLE_ROWS}, 8, 1920 * 30528},
         {{SHAPE(1920, 30522), DT_F32, ROLE_ROWS}, 4, 1920 * 30524},
         {{SHAPE(30522, 768), DT_F16, ROLE_TABLE}, 8, 30528 * 768},
-        {{SHAPE(7, 5), DT_F16, ROLE_TABLE}, 8, 8 * 5}, /* its own rows are as they are */
+        {{SHAPE(7, 5), DT_F16, ROLE_TABLE}, 8, 8 * 5}, /* its own rows are not padded */
         {{SHAPE(3, 5, 7), DT_I64, ROLE_PLAIN}, 8, 105},
         {{SHAPE_SCALAR, DT_F32, ROLE_PLAIN}, 8, 1},
     };
@@ -132,8 +132,8 @@ static void test_sizes(void **state UNUSED)
     }
 }
 
-/* Rows grow at their ends, a table by rows at its end. What lies there is zero on the way there, and whatever it is, nobody
-   sees it on the way back. */
+/* Rows are padded at their ends, a table by rows at its end. The padding is zero on the way there, and ignored on the way
+   back. */
 static void test_rows_and_tables(void **state UNUSED)
 {
     static const int64_t steps[] = {1, 5, 8, 1000};
@@ -189,7 +189,7 @@ static void test_vectors_and_whole_numbers(void **state UNUSED)
     assert_memory_equal(back, gamma, sizeof(gamma));
 }
 
-/* To nearest, ties to even, and what does not fit. */
+/* To nearest, ties to even, and values out of range. */
 static void test_rounding(void **state UNUSED)
 {
     const float given[] = {1.0F + 0x1p-11F, 1.0F + 0x1.8p-10F, 65519.0F, 65520.0F, -0.0F, 0x1p-25F};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Libraries that are looked for at run time, with libraries made here: none, one without a symbol, too old, another major version,
-   and several of which the right one must be taken. */
+/* Libraries looked for at run time, with libraries built here: none, one without a symbol, too old, another major version, and
+   several of which the right one must be chosen. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -145,7 +145,7 @@ static void takes_the_first_that_fits(void **state)
     load_close(&load);
     assert_null(load.handle);
     load_close(&load);
-    /* A folder that is named is the only one. */
+    /* A folder given by the variable is the only one searched. */
     set_up_folder("none");
     refused("no such file");
     set_up_folder("cuda");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory plan, checked against an interpreter: every call's reads must find the bytes their writers left. */
+/* The memory plan, checked by an interpreter: every call's reads must find the bytes their writers left. */
 #include "wl_fixture.h"
 
-/* Who wrote each MEMPLAN_ALIGN_BYTES of each arena last; NO_VALUE: nobody. */
+/* Last writer of each MEMPLAN_ALIGN_BYTES of each arena; NO_VALUE: none. */
 struct machine {
     const struct graph *graph;
     const struct memplan *plan;
@@ -51,7 +51,7 @@ static bool holds(const struct machine *m, int value)
     return true;
 }
 
-/* May out and in of one call share memory? Only all of it, and only where the kernel's contract allows it. */
+/* Whether out and in of one call may share memory: only all of it, and only where the kernel's contract allows it. */
 static bool clash(const struct machine *m, const struct call *call, int j, int k)
 {
     const struct place *out = &m->plan->places[call->out[j]];
@@ -63,7 +63,7 @@ static bool clash(const struct machine *m, const struct call *call, int j, int k
     return meets && call->out[j] != call->in[k] && !may;
 }
 
-/* Faults found: reads of bytes that are gone, forbidden overlaps, kept values that are not there at the end. */
+/* Faults found: reads of overwritten bytes, forbidden overlaps, kept values that are gone at the end. */
 static int run_calls(struct machine *m)
 {
     int faults = 0;
@@ -147,7 +147,7 @@ static void resnet_reads_what_was_written(void **state UNUSED)
     assert_true((double)plan.arena_bytes[MEMPLAN_ACT] <= 1.05 * (double)plan.live_bytes_max);
 }
 
-/* Branches side by side keep much alive: upsampling, concatenation and dropout have to leave it alone. */
+/* Parallel branches keep much alive: upsampling, concatenation and dropout must not overwrite it. */
 static void segmentation_networks_read_what_was_written(void **state UNUSED)
 {
     static const struct model *const models[] = {&model_hrnet_w18, &model_deeplabv3p,
@@ -172,7 +172,8 @@ static void segmentation_networks_read_what_was_written(void **state UNUSED)
     }
 }
 
-/* A loss that makes its gradient in the forward pass, a matrix of three parameters, a table that two layers share. */
+/* A loss that computes its gradient in the forward pass, a matrix of three parameters, a table that two layers
+   share. */
 static void bert_reads_what_was_written(void **state UNUSED)
 {
     for (int has_logits = 0; has_logits < 2; has_logits++) {
@@ -207,7 +208,7 @@ static void bert_reads_what_was_written(void **state UNUSED)
     }
 }
 
-/* The interpreter must see a plan that is wrong: move each activation in turn onto its neighbour. */
+/* The interpreter must notice a wrong plan: move each activation in turn onto its neighbour. */
 static void a_wrong_plan_is_seen(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -255,7 +256,7 @@ static void elementwise_ops_work_in_place(void **state UNUSED)
     /* add takes a's memory, relu that of the sum: the ReLU's backward needs its result only. */
     assert_int_equal(plan.places[relu].offset_bytes, plan.places[a].offset_bytes);
     assert_int_equal(plan.places[relu].root, a);
-    /* A value that is kept is not given away. */
+    /* The memory of a kept value is not reused. */
     struct graph *kept = graph_new(&arena, DT_F64);
     x = graph_input(kept, "x", SHAPE(2, 3, 8, 8), DT_F64);
     labels = graph_input(kept, "labels", SHAPE(2, 8, 8), DT_I64);
@@ -268,7 +269,7 @@ static void elementwise_ops_work_in_place(void **state UNUSED)
     assert_true(plan.places[relu].root == relu);
 }
 
-/* What data parallelism builds on: gradients lie in the order in which backward completes them, without a gap. */
+/* The basis of data parallelism: gradients are stored in the order in which backward completes them, without a gap. */
 static void gradients_lie_in_backward_order(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics against numbers worked out by hand. */
+/* Metrics against numbers computed by hand. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -19,7 +19,8 @@ static const struct model WHOLE = {
 static const struct model WORDS = {
     .kind = MODEL_TOKENS, .n_classes = CLASSES, .ignore_label = TOKEN_UNUSED};
 
-/* Two images of three pixels. The ignored pixel's answer is a class that is nowhere else, class 2 is never the answer. */
+/* Two images of three pixels. The ignored pixel's answer is a class that occurs nowhere else, class 2 is never the
+   answer. */
 static const int64_t LABELS[2][3] = {{0, 0, 1}, {1, 255, 2}};
 static const int64_t ANSWERS[2][3] = {{0, 1, 1}, {1, 3, 0}};
 
@@ -73,7 +74,7 @@ static void miou_leaves_out_what_is_nowhere(void **state UNUSED)
     fill_logits(logits);
     metric_init(&metric, &SEGMENTS);
     adds(&metric, segments_of(logits, 0, 2));
-    /* Class 0: 1 of 2 + 2 - 1; class 1: 2 of 2 + 3 - 2; class 2: 0 of 1; class 3 is nowhere but at the ignored pixel. */
+    /* Class 0: 1 of 2 + 2 - 1; class 1: 2 of 2 + 3 - 2; class 2: 0 of 1; class 3 occurs only at the ignored pixel. */
     assert_close(value_of(&metric), (1.0 / 3.0 + 2.0 / 3.0 + 0.0) / 3.0, 1e-15);
     assert_int_equal(metric_n_counted(&metric), 5);
     assert_int_equal(metric_n_samples(&metric), 2);
@@ -150,7 +151,7 @@ static void what_is_not_finite_is_no_answer(void **state UNUSED)
     float logits[2 * CLASSES * 3];
     struct metric metric;
     fill_logits(logits);
-    logits[CLASSES * 3 + 1] = NAN;     /* at the ignored pixel: not looked at */
+    logits[CLASSES * 3 + 1] = NAN;     /* at the ignored pixel: not read */
     logits[2 * 3 + 0] = INFINITY;      /* of class 2 at the first pixel, whose answer was right */
     logits[CLASSES * 3 + 3 + 2] = NAN; /* of class 1 at the last one, whose answer was wrong */
     metric_init(&metric, &SEGMENTS);

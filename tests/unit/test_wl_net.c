@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole networks: ResNet-50's size and gradient, training, reproducibility, values worked out by hand. */
+/* Whole networks: ResNet-50's size and gradient, training, reproducibility, values computed by hand. */
 #include "wl_gradient.h"
 
 static void resnet_init(struct fixture *f, enum dtype dtype, enum cpu_flavour flavour,
@@ -97,7 +97,7 @@ static void loss_falls_on_a_fixed_batch(void **state UNUSED)
 
 /* ---- several batches in one step ---- */
 
-/* No batch norm: what a sample gives does not depend on its neighbours. */
+/* No batch norm: a sample's result does not depend on its neighbours. */
 static void small_net(struct fixture *f, enum opt_method method, int64_t batch, int64_t n_micro)
 {
     struct err err = {0};

@@ -108,7 +108,7 @@ static void conv_gradients(void **state UNUSED)
     }
 }
 
-/* Six loops, no tricks: what the tiled product has to equal, for sizes that cross its tiles (64 x 128 x 256). */
+/* Six loops, no tricks: what the tiled product must equal, for sizes that cross its tiles (64 x 128 x 256). */
 static double conv_at(const struct conv_geom *g, const double *x, const double *w,
                       const int64_t at[4])
 {
@@ -249,7 +249,7 @@ static void add_gradients(void **state UNUSED)
     }
 }
 
-/* One value used three times, once as both sides of a sum: its gradient is written once and added to after that. */
+/* One value used three times, once as both sides of a sum: its gradient is written once and then added to. */
 static void gradients_of_a_value_with_many_consumers(void **state UNUSED)
 {
     struct fixture f;

@@ -9,7 +9,7 @@
 #define STRIDE   (COUNT + 24)
 #define TOTAL    (SEGMENTS * STRIDE)
 
-/* Three parameters on the host, and what a plain loop makes of the same numbers. */
+/* Three parameters on the host, and what a plain loop computes from the same numbers. */
 struct bench {
     struct cpu cpu;
     struct backend backend;
@@ -49,7 +49,7 @@ static double rounded(enum dtype dtype, double value)
     return dtype == DT_F64 ? value : (double)(float)value;
 }
 
-/* The middle segment does not decay. Gaps between the segments hold nothing. */
+/* The middle segment has no decay. Gaps between the segments are zero. */
 static struct bench *bench_new(enum dtype type, const struct opt_rule *rule, int n_threads)
 {
     struct err err = {0};
@@ -112,7 +112,7 @@ static void fill_params(struct bench *b, uint64_t seed)
     }
 }
 
-/* Gradients as a backward pass leaves them: with the loss scale in them. ret_grad has the plain ones, as rounded as those. */
+/* Gradients as a backward pass leaves them: multiplied by the loss scale. ret_grad has the plain ones, rounded alike. */
 static void fill_grads(struct bench *b, uint64_t seed, double *ret_grad)
 {
     struct rng rng;
@@ -199,7 +199,7 @@ static void plain(struct bench *b, const double *grad, double lr, int t)
     }
 }
 
-/* Relative to the largest step that was made: 1 would be "not updated at all". */
+/* Relative to the largest step: 1 would be "not updated at all". */
 static void assert_as_wanted(const struct bench *b, double tolerance)
 {
     for (int64_t i = 0; i < TOTAL; i++) {

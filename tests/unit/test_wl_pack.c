@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed data sets: what they are checked for when they are opened. */
+/* Packed datasets: what is checked when they are opened. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -51,7 +51,7 @@ static void sha256_gives_the_standard_s_examples(void **state UNUSED)
         sha256_hex(&sha, hex);
         assert_string_equal(hex, cases[i].hex);
     }
-    /* Cut anywhere, the same. */
+    /* The same for any split. */
     uint8_t bytes[300];
     char whole[SHA256_HEX_LEN + 1];
     struct sha256 sha;
@@ -300,7 +300,7 @@ static void every_word_of_pack_json_is_checked(void **state)
         {"\"schema_version\":1", "\"schema_version\":2", ERR_PARSE, "schema_version 2"},
         {"\"schema_version\":1,", "", ERR_PARSE, "schema_version is missing"},
         {"\"schema_version\":1,", "\"schema_version\":1,\"schema_version\":1,", ERR_PARSE,
-         "is there twice"},
+         "occurs twice"},
         {"\"dataset\"", "\"data\"", ERR_PARSE, "unknown key data"},
         {"\"by-hand\"", "\"\"", ERR_PARSE, "expected a name"},
         {"\"by-hand\"", "\"by hand\"", ERR_PARSE, "expected a name"},

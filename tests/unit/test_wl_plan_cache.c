@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choices that are kept in files: found again under their key and no other, refused when a byte of them is wrong, written over. */
+/* Choices kept in files: found under their key and no other, refused when a byte is wrong, overwritten. */
 #include "base/base.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plans that the CUDA backend is given, without one: every model as the reports train it, in both precisions, plain and fused, on one
-   stream and on four, each checked against an interpreter; and the interpreter against plans that are wrong. */
+/* The plans of the CUDA backend, without one: every model as the reports train it, in both precisions, plain and fused, on one stream and
+   on four, each checked by an interpreter; and the interpreter with wrong plans. */
 #include "wl_fixture.h"
 
 #include "backend_cuda/layout.h"
@@ -27,7 +27,7 @@ struct how {
     int n_streams, window;
 };
 
-/* As backend_cuda has it: channels in multiples of 8 with AMP, of 4 with FP32. */
+/* As in backend_cuda: channels in multiples of 8 with AMP, of 4 with FP32. */
 static int64_t device_bytes(void *self, const struct tensor_desc *desc)
 {
     const struct layout layout = layout_of(desc, *(const int64_t *)self);
@@ -106,7 +106,7 @@ static void full_plans_hold(void **state UNUSED)
     }
 }
 
-/* ---- the interpreter sees what is wrong ---- */
+/* ---- the interpreter detects what is wrong ---- */
 
 static int faults_of(const struct planned *p)
 {
@@ -122,7 +122,7 @@ static void plan_hrnet(struct planned *p, int n_streams, int window)
     must_hold(p, "as planned");
 }
 
-/* Without a window every wait is for a value, and no other wait says the same. */
+/* Without a window every wait is for a value, and no wait is redundant. */
 static void a_dropped_wait_is_seen(void **state UNUSED)
 {
     struct planned p;
@@ -168,7 +168,7 @@ static void a_lost_or_doubled_event_is_seen(void **state UNUSED)
     arena_release(&p.arena);
 }
 
-/* The call that makes a value and the first one that reads it, one for the other. */
+/* The call that writes a value and its first reader, swapped. */
 static void swapped_calls_are_seen(void **state UNUSED)
 {
     for (int n_streams = 1; n_streams <= 4; n_streams += 3) {
@@ -195,7 +195,7 @@ static void swapped_calls_are_seen(void **state UNUSED)
     }
 }
 
-/* A value that is put where another one lies, one that is not aligned, one past the end, an arena that is said to be smaller. */
+/* A value moved onto another one, one that is not aligned, one past the end, an arena declared too small. */
 static void a_shifted_value_is_seen(void **state UNUSED)
 {
     struct planned p;
@@ -229,7 +229,7 @@ static void a_shifted_value_is_seen(void **state UNUSED)
     arena_release(&p.arena);
 }
 
-/* A plan made for one stream does not hold on several: memory is given on before other streams are done with it. */
+/* A plan made for one stream is invalid on several: memory is reused before other streams are done with it. */
 static void a_plan_for_one_stream_does_not_hold_on_four(void **state UNUSED)
 {
     struct planned p;
@@ -249,7 +249,7 @@ static void a_plan_for_one_stream_does_not_hold_on_four(void **state UNUSED)
     arena_release(&p.arena);
 }
 
-/* In place against the contract: a convolution's gradient over what it reads. */
+/* In place against the contract: a convolution's gradient over its input. */
 static void a_wrong_take_over_is_seen(void **state UNUSED)
 {
     struct planned p;

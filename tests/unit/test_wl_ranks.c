@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* N ranks with a batch of B each are one rank with N x B: gradients, running statistics and loss in f64 within 1e-10. The ranks are
-   threads; what they say goes through socket pairs. Real processes, several steps and f32: integration/test_wl_dist.sh. */
+/* N ranks with a batch of B each equal one rank with N x B: gradients, running statistics and loss in f64 within 1e-10. The ranks
+   are threads connected by socket pairs. Real processes, several steps and f32: integration/test_wl_dist.sh. */
 #include "tests/unit/rank_port.h"
 #include "tests/unit/wl_fixture.h"
 
@@ -38,7 +38,7 @@ struct rank_run {
     struct err err;
 };
 
-/* Those of the network that is copied have moved on with its step. */
+/* Those of the copied network have changed with its step. */
 static void first_states(struct fixture *f)
 {
     for (int i = 0; i < f->graph->n_values; i++) {
@@ -178,9 +178,9 @@ static double distance(const struct fixture *a, const struct fixture *b, int val
     return norm;
 }
 
-/* The largest relative error of one kind's values. Of a value that is zero but for rounding (the gradient of a bias that a batch
-   norm takes away again, the mean of what another one has centred) there is no relative error: it is held to a
-   millionth of the norm of all of them. */
+/* The largest relative error of one kind's values. A value that is zero except for rounding (the gradient of a bias that a batch
+   norm cancels, the mean of what another one has centred) has no relative error: it is compared with a millionth of the norm of
+   all of them. */
 static double worst_of(const struct rank_run *many, const struct rank_run *one,
                        enum value_kind kind)
 {
@@ -252,7 +252,7 @@ static void hrnet_w18(void **state UNUSED)
     hold(&model_hrnet_w18, 32, 6, 2, 3, false);
 }
 
-/* Larger, with calls that know nothing of ranks beside HRNet's and BERT's. */
+/* Larger, with calls that do not depend on ranks next to HRNet's and BERT's. */
 static void larger_ones(void **state UNUSED)
 {
     if (in_test_all("ranks of ResNet-50 and DeepLabV3+, four of HRNet")) {
@@ -262,13 +262,13 @@ static void larger_ones(void **state UNUSED)
     }
 }
 
-/* Sums over ranks are then made by other calls, and gradients lie in another order. */
+/* Sums over ranks are then made by other calls, and gradients are stored in another order. */
 static void hrnet_w18_fused(void **state UNUSED)
 {
     hold(&model_hrnet_w18, 32, 6, 3, 3, true);
 }
 
-/* Two losses with labels of their own, dropout of shares as well as of values; nothing has statistics. */
+/* Two losses with labels of their own, dropout of shares and of values; nothing has statistics. */
 static void bert_tiny(void **state UNUSED)
 {
     hold(&model_bert_tiny, 12, 6, 3, 3, false);
@@ -293,7 +293,7 @@ static void *start_check(void *arg)
     return NULL;
 }
 
-/* What a network of all the batch is asked: parameters and one batch. */
+/* Input for the network of the whole batch: parameters and one batch. */
 static void write_check_file(const char *path)
 {
     struct fixture f;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed data sets: the order of an epoch, batches by any number of threads and ranks, errors. */
+/* Packed datasets: the order of an epoch, batches by any number of threads and ranks, errors. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -116,7 +116,8 @@ static void positions_and_neighbours_are_uniform(void **state UNUSED)
         }
         before = order;
     }
-    /* Each sample is at each position as often; rows and columns sum to n_epochs, which takes 2n - 2 degrees away. */
+    /* Each sample is at each position equally often; rows and columns sum to n_epochs, which takes 2n - 2 degrees
+       away. */
     assert_true(fabs(chi_excess(position, N_POSITIONS * N_POSITIONS, n_epochs * N_POSITIONS)) < 5);
     assert_true(fabs(chi_excess(step, N_POSITIONS - 1, n_epochs * N_POSITIONS)) < 5);
     assert_true(fabs(chi_excess(again, N_POSITIONS, n_epochs * N_POSITIONS)) < 5);
@@ -212,7 +213,7 @@ static void batches_depend_on_nothing_but_the_step(void **state)
     }
 }
 
-/* Samples of the first n_steps in global order, put together from all ranks. */
+/* Samples of the first n_steps in global order, collected from all ranks. */
 static void order_of(const struct opened *o, int64_t n_ranks, int64_t batch, int64_t n_steps,
                      int64_t *ret_samples)
 {
@@ -248,7 +249,7 @@ static void any_number_of_ranks_sees_the_same_epochs(void **state)
             assert_memory_equal(many, one, sizeof(one));
         }
     }
-    /* 50 samples are 4 global batches of 12: each epoch has 48 different ones and leaves 2 out, not always the same. */
+    /* 50 samples are 4 global batches of 12: each epoch has 48 different ones and drops 2, not always the same. */
     uint64_t left_out = 0;
     for (int64_t epoch = 0; epoch < 5; epoch++) {
         uint64_t seen = 0;
@@ -260,7 +261,7 @@ static void any_number_of_ranks_sees_the_same_epochs(void **state)
         left_out |= ~seen & ((UINT64_C(1) << 50) - 1);
     }
     assert_true(__builtin_popcountll(left_out) > 2);
-    /* Without a left-over the epoch's order is that of any batch size. */
+    /* Without dropped samples the epoch's order is that of any batch size. */
     order_of(&o, 1, 5, 10, one);
     order_of(&o, 2, 1, 25, many);
     assert_memory_equal(many, one, 50 * sizeof(one[0]));
@@ -380,7 +381,7 @@ static void a_bad_sample_is_named_and_never_skipped(void **state)
         struct reader *reader = NULL;
         struct reader_batch batch;
         struct err err = {0};
-        /* Opened anew: scratch_write made a new file of the same name, or cut the old one. */
+        /* Opened again: scratch_write made a new file of the same name, or truncated the old one. */
         CLEANUP(pack) struct pack again;
         MUST_PASS(pack_open(&again, *state, &err), err);
         o.opts.pack = &again;

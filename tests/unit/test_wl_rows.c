@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What networks of sequences add: embeddings, layer norm, curves, attention, chosen rows, a loss that makes its gradient. */
+/* What sequence networks add: embeddings, layer norm, curves, attention, gathered rows, a loss that computes its
+   gradient. */
 #include "wl_gradient.h"
 
 static int numbers(struct fixture *f, const char *name, struct shape shape)
@@ -24,7 +25,7 @@ static const struct loss_opts PLAIN = {.ignore_label = LOSS_IGNORE_NONE};
 
 /* ---- linear ---- */
 
-/* One table used for a product twice and looked up in as well, the way BERT ties its decoder. */
+/* One table used for a product twice and for a lookup, as BERT ties its decoder. */
 static void tied_weights_get_all_their_gradients(void **state UNUSED)
 {
     static const int64_t ids[] = {3, 1, 3, 0, 2, 3};
@@ -52,7 +53,7 @@ static void tied_weights_get_all_their_gradients(void **state UNUSED)
     fixture_release(&f);
 }
 
-/* Rows that a backend may make longer are for the loss alone, and a table that is read as one has to be stored as one. */
+/* Rows that a backend may pad are for the loss alone, and a table that is read as one has to be stored as one. */
 static void rounded_rows_are_read_by_the_loss_alone(void **state UNUSED)
 {
     static const char *const messages[] = {NULL, "gelu reads rows that are rounded up",
@@ -80,7 +81,7 @@ static void rounded_rows_are_read_by_the_loss_alone(void **state UNUSED)
         }
         (void)graph_row_loss(f.graph, y, labels, &PLAIN);
         int status = graph_finish(f.graph, &err);
-        assert_int_equal(status, -1); /* where nothing else is wrong, "plain" has no gradient */
+        assert_int_equal(status, -1); /* otherwise valid, but "plain" has no gradient */
         const char *message = messages[i] ? messages[i] : "does not depend on parameter plain";
         if (!strstr(err.msg, message)) {
             fail_msg("case %d: %s", i, err.msg);
@@ -136,7 +137,7 @@ static void joined_linear_equals_three(void **state UNUSED)
     fixture_release(&f);
 }
 
-/* 7 x 7 doubles do not fill whole lines: the three would not lie side by side. */
+/* 7 x 7 doubles do not fill whole lines: the three would not be adjacent. */
 static void joined_parameters_must_lie_side_by_side(void **state UNUSED)
 {
     static const char *const names[] = {"q", "k", "v"};
@@ -330,7 +331,7 @@ static void attention_follows_its_formula(void **state UNUSED)
 
 /* ---- chosen rows and the loss over them ---- */
 
-/* Places that come twice or never, and the first row of each group. */
+/* Positions that occur twice or never, and the first row of each group. */
 static void gather_gradients(void **state UNUSED)
 {
     static const int64_t places[] = {2, 0, 2, 2, 1, 0};

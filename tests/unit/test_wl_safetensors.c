@@ -44,11 +44,11 @@ static const struct {
     {"no comma", "{\"a\":" T("F32", "[]", "[0,4]") "\"b\":" T("F32", "[]", "[4,8]") "}", 8, "','"},
     {"key without quotes", "{a:1}", 0, "expected '\"'"},
     {"name twice", "{\"a\":" T("F32", "[1]", "[0,4]") ",\"a\":" T("F32", "[1]", "[4,8]") "}", 8,
-     "tensor a is there twice"},
+     "tensor a occurs twice"},
     {"text twice", "{\"__metadata__\":{\"a\":\"b\",\"a\":\"c\"}}", 0, "double key a"},
     {"name twice, once escaped",
      "{\"a\":" T("F32", "[1]", "[0,4]") ",\"\\u0061\":" T("F32", "[1]", "[4,8]") "}", 8,
-     "tensor a is there twice"},
+     "tensor a occurs twice"},
     {"empty name", "{\"\":" T("F32", "[1]", "[0,4]") "}", 4, "empty tensor name"},
     {"NUL in a name", "{\"a\\u0000b\":" T("F32", "[1]", "[0,4]") "}", 4, "NUL"},
     {"half a surrogate pair", "{\"\\ud800\":" T("F32", "[1]", "[0,4]") "}", 4, "surrogate"},
@@ -208,12 +208,12 @@ static void what_is_written_is_read(void **state UNUSED)
         assert_int_equal(tensor->dtype, tensors[i].dtype);
         assert_memory_equal(tensor->data, tensors[i].data, (size_t)tensors[i].bytes);
     }
-    /* A second write replaces it, and no temporary file stays. */
+    /* A second write replaces it, and leaves no temporary file. */
     assert_int_equal(st_write(path, tensors, 1, &err), 0);
     struct fs_names names;
     assert_int_equal(fs_list(&arena, folder, &names, &err), 0);
     assert_int_equal(names.n, 1);
-    /* A folder that is not there is named. */
+    /* A missing folder is named. */
     assert_int_equal(st_write("/nonexistent/folder/a", tensors, 1, &err), -1);
     assert_non_null(strstr(err.msg, "/nonexistent/folder/a"));
     struct err gone = {0};

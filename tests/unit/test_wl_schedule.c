@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Learning rates at points worked out by hand, and what the recipes and the options make of them. */
+/* Learning rates at points computed by hand, and the effect of recipes and options on them. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -50,7 +50,7 @@ static void a_warm_up_stands_in_front(void **state UNUSED)
     NEAR(schedule_lr(&s, 4), 1.0);
     NEAR(schedule_lr(&s, 5), 8.0 / 12.0);
     NEAR(schedule_lr(&s, 13), 0.0);
-    s.warmup_steps = 100; /* longer than the schedule: there is nothing left of it */
+    s.warmup_steps = 100; /* longer than the schedule: nothing of it remains */
     s.covers_warmup = false;
     NEAR(schedule_lr(&s, 100), 1.0);
     NEAR(schedule_lr(&s, 101), 0.0);
@@ -63,7 +63,7 @@ static struct train_opts opts_of(const char *line)
     int n = 0;
     struct train_opts opts = {0};
     struct err err = {0};
-    static char kept[32][512]; /* options point into what they were parsed from */
+    static char kept[32][512]; /* options point into the text they were parsed from */
     static int n_kept;
     char *own = kept[n_kept++ % 32];
     snprintf(text, sizeof(text), "%s", line);
@@ -133,11 +133,11 @@ static void options_replace_a_recipes_numbers(void **state UNUSED)
     NEAR(schedule_lr(&o.schedule, 10), 0.01 * 0.2 * 0.2);
     o = opts_of("--model hrnet_w18 --schedule-steps 1000 --steps 5");
     assert_int_equal(o.schedule.steps, 1000);
-    o.start_step = 700; /* a run that goes on keeps a length that was named, */
+    o.start_step = 700; /* a resumed run keeps an explicit length, */
     fit_schedule(&o);
     assert_int_equal(o.schedule.steps, 1000);
     o = opts_of("--model hrnet_w18 --steps 5");
-    o.start_step = 700; /* and else ends with the run */
+    o.start_step = 700; /* and otherwise ends with the run */
     fit_schedule(&o);
     assert_int_equal(o.schedule.steps, 705);
 }

@@ -35,7 +35,7 @@ static void upsample_gradients(void **state UNUSED)
     }
 }
 
-/* One row or column worked out by hand. Every number is exact in binary, so float and double must both have it exactly. */
+/* One row or column computed by hand. Every number is exact in binary, so float and double must both have it exactly. */
 struct line_case {
     bool is_aligned;
     int64_t n_in, n_out;
@@ -127,7 +127,7 @@ static void concat_gradients(void **state UNUSED)
     }
 }
 
-/* x three times, once as part of a sum before: its gradient is written once and added to after that. */
+/* x three times, once as part of an earlier sum: its gradient is written once and then added to. */
 static void concat_of_the_same_value(void **state UNUSED)
 {
     struct fixture f;
@@ -191,7 +191,7 @@ static void avgpool_gradients(void **state UNUSED)
     }
 }
 
-/* A window at the border holds less of the image and divides by what it holds. */
+/* A window at the border contains less of the image and divides by what it contains. */
 static void avgpool_follows_its_formula(void **state UNUSED)
 {
     struct fixture f;
@@ -237,7 +237,7 @@ static void dropout_gradients(void **state UNUSED)
     fixture_release(&f);
 }
 
-/* What is kept of ones, read through two dropouts of the same value: each has a stream of its own. */
+/* The mask, read by passing ones through two dropouts of the same value: each has a random stream of its own. */
 static void read_masks(struct fixture *f, int64_t step, const int values[2], double *ret[2])
 {
     set_drop_step(f, step);
@@ -294,7 +294,7 @@ static void dropout_drops_its_share_anew_each_step(void **state UNUSED)
     fixture_release(&f);
 }
 
-/* Whole planes stand or fall. */
+/* Whole planes are kept or dropped. */
 static void channel_dropout_drops_planes(void **state UNUSED)
 {
     struct fixture f;

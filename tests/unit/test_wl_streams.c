@@ -60,10 +60,10 @@ static void fill(struct fixture *f, const struct model *model)
     }
 }
 
-/* ---- any order that is allowed ---- */
+/* ---- any allowed order ---- */
 
-/* The streams as queues. A stream's next call may run once what it waits for has been recorded: the event's recording that is the last
-   one before the wait in the order of the list. */
+/* The streams as queues. A stream's next call may run once the events it waits for are recorded: of an event the last recording before
+   the wait in the order of the list. */
 struct player {
     const struct net *net;
     int *waits_for; /* (calls, CALL_WAITS_MAX): call, or NO_VALUE */
@@ -113,7 +113,7 @@ static bool may_run(const struct player *player, int call)
     return true;
 }
 
-/* A stream that goes on: any, or as long as it can the one that is furthest ahead (is_greedy). */
+/* Picks a stream that can continue: any, or, as long as possible, the one that is furthest ahead (is_greedy). */
 static int pick_stream(struct player *player, bool is_greedy)
 {
     int able[GRAPH_STREAMS_MAX];
@@ -133,7 +133,7 @@ static int pick_stream(struct player *player, bool is_greedy)
     return best;
 }
 
-/* How many calls ran before one that stands before them in the list. */
+/* How many calls ran before one that precedes them in the list. */
 static int run_in_some_order(struct fixture *f, uint64_t seed, bool is_greedy)
 {
     const struct graph *graph = f->graph;
@@ -186,7 +186,7 @@ static int count_differences(const struct fixture *a, const struct fixture *b)
     return n_different;
 }
 
-/* What was left in memory must not help: every byte of the activations is poison but for the inputs. */
+/* Leftover memory must not help: every byte of the activations is poisoned, except for the inputs. */
 static void poison(struct fixture *f, const struct model *model)
 {
     memset(f->net.mem[MEMPLAN_ACT], 0xff, (size_t)f->net.plan.arena_bytes[MEMPLAN_ACT]);
@@ -269,8 +269,8 @@ static void one_stream_changes_nothing(void **state UNUSED)
     assert_true(report.serial_ns > 0.0 && report.side_by_side_ns == report.serial_ns);
 }
 
-/* HRNet's branches share nothing within a module: more streams are expected to be worth it, up to the four branches and their weights'
-   gradients; and no call waits twice for what one wait says. */
+/* HRNet's branches share nothing within a module: more streams are expected to pay, up to the four branches and their weights'
+   gradients; and no call waits twice for what one wait covers. */
 static void branches_run_side_by_side(void **state UNUSED)
 {
     double before = 1.0;
@@ -301,7 +301,7 @@ static void branches_run_side_by_side(void **state UNUSED)
     }
 }
 
-/* Two graphs of one model are spread alike, whatever the machine: ranks must agree, and a cached plan must fit. */
+/* Two graphs of one model get the same schedule on every machine: ranks must agree, and a cached plan must fit. */
 static void the_schedule_is_the_same_each_time(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;

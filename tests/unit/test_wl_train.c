@@ -37,7 +37,7 @@ static const struct {
     const char *line, *message;
 } REFUSED[] = {
     {"", "--model is needed"},
-    {"--model alexnet", "there is no such model; there is resnet50"},
+    {"--model alexnet", "unknown model; expected one of resnet50"},
     {"--model resnet50 --tf32", "--device cuda"},
     {"--model resnet50 --device tpu", "unknown device"},
     {"--model resnet50 --precision amp", "fp32 only"},
@@ -305,7 +305,7 @@ static void a_run_prints_its_lines(void **state UNUSED)
                        "{\"event\":\"run_stop\",\"steps\":3,\"warmup_steps\":1,\"rank\":0,"
                        "\"elapsed_ns\":500000000,\"samples_per_s\":8,\"loss_first\":"));
     assert_string_equal(nth_line(text, 5), "");
-    /* The same seed prints the same bytes, the clock being the same. */
+    /* The same seed prints the same bytes, with the same clock. */
     char *again = run_of(
         "--model hrnet_w18 --backend plain --image 32x40 --batch 2 --steps 3 --warmup 1 --threads "
         "2 --seed 9 --lr 0.005 --schedule piecewise --lr-drops 5,70",
@@ -380,10 +380,10 @@ static void a_full_disk_is_an_error(void **state UNUSED)
     fclose(full);
 }
 
-/* What a kernel keeps below the stack's pointer stands there still after a signal. */
+/* Data that a kernel keeps below the stack pointer is still there after a signal. */
 __attribute__((no_sanitize("address"), noinline)) static size_t n_changed_by_a_signal(void)
 {
-    enum { NEAR_BYTES = 1024, FAR_BYTES = 16384, MARK = 0xa5 }; /* kill's own frames lie nearer */
+    enum { NEAR_BYTES = 1024, FAR_BYTES = 16384, MARK = 0xa5 }; /* kill's own frames are closer */
     volatile unsigned char *here = __builtin_frame_address(0);
     size_t n_changed = 0;
     kill(getpid(), 0); /* the loader has looked both up before the marks are set */
@@ -409,7 +409,7 @@ static void a_signal_leaves_the_stack_as_it_is(void **state UNUSED)
     sigaction(SIGTERM, NULL, &on_the_stack);
     on_the_stack.sa_flags &= ~SA_ONSTACK;
     sigaction(SIGTERM, &on_the_stack, NULL);
-    assert_int_not_equal(n_changed_by_a_signal(), 0); /* the test would see it */
+    assert_int_not_equal(n_changed_by_a_signal(), 0); /* the test would notice it */
     sigaction(SIGTERM, &before, NULL);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list of files that is in memory, through the reader of lists. */
+/* A list of files in memory, read by the list reader. */
 #ifndef TESTS_TREE_TEXT_H
 #define TESTS_TREE_TEXT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tars made byte by byte, and unpack_tree run on what was made, for the test_unpack programs. */
+/* Tars made byte by byte, and unpack_tree run on them, for the test_unpack programs. */
 #ifndef TESTS_UNIT_UNPACK_FIXTURE_H
 #define TESTS_UNIT_UNPACK_FIXTURE_H
 
@@ -25,7 +25,7 @@ struct part { /* one entry of a tar */
     unsigned mode; /* 0: 0644 */
 };
 
-static struct strbuf made; /* the archive that is being made */
+static struct strbuf made; /* the archive being made */
 
 static UNUSED void octal(char *field, size_t size, uint64_t value)
 {

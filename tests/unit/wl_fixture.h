@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the engine share: a network on the CPU backend, filled with numbers that keep away from kinks. */
+/* What the engine's tests share: a network on the CPU backend, filled with numbers away from kinks. */
 #ifndef UNIT_WL_FIXTURE_H
 #define UNIT_WL_FIXTURE_H
 
@@ -17,7 +17,7 @@
 #include "graph/net.h"
 #include "models/model.h"
 
-/* True in make test-all; otherwise false, and what is left out is named at the end of make test. */
+/* True in make test-all; otherwise false, and the omitted part is named at the end of make test. */
 static inline bool in_test_all(const char *what)
 {
     const char *tier = getenv("TIER");
@@ -80,13 +80,13 @@ static inline void fixture_init(struct fixture *f, enum dtype dtype, enum cpu_fl
     f->graph = graph_new(&f->arena, dtype);
 }
 
-/* Momentum SGD without weight decay: what f->net.update.rule is, and a test may change before an update. */
+/* Momentum SGD without weight decay: the value of f->net.update.rule, which a test may change before an update. */
 static inline struct opt_rule sgd_rule(void)
 {
     return (struct opt_rule){.method = OPT_SGD, .momentum = 0.9, .loss_scale = 1.0F, .n_micro = 1};
 }
 
-/* After the graph is built: plans, takes memory, fills parameters and states. */
+/* After the graph is built: plans, allocates memory, fills parameters and states. */
 static inline void fixture_ready(struct fixture *f, uint64_t seed)
 {
     struct err err = {0};
@@ -129,7 +129,7 @@ static inline double *read_doubles(const struct fixture *f, int value)
 }
 
 /* Evenly spread over [-1, 1), shuffled and shifted a little by the seed: no ties, and neither an element nor a sum of two
-   such tensors lies near 0, so that no step of a difference crosses a kink. */
+   such tensors is near 0, so that no step of a difference crosses a kink. */
 static inline void fill_spread(struct fixture *f, int value, uint64_t seed)
 {
     int64_t count = count_of(f, value);

@@ -89,7 +89,7 @@ static inline int param_x(struct fixture *f, struct shape shape)
 }
 
 /* (f(x + h v) - f(x - h v)) / 2h against <g, v> for random v over all parameters at once, each tensor's part of v scaled by
-   the tensor's own norm, so that every layer has its say. */
+   the tensor's own norm, so that every layer counts. */
 static inline double directional_error(struct fixture *f, uint64_t seed, double step, double spoil)
 {
     const struct graph *graph = f->graph;
@@ -129,8 +129,8 @@ static inline double directional_error(struct fixture *f, uint64_t seed, double 
     return fabs((loss[0] - loss[1]) / (2.0 * step) - slope) / fmax(1.0, fabs(slope));
 }
 
-/* Where a step crosses a ReLU's kink the difference says nothing about the gradient (errors of 1e-2 at h = 1e-7), where it
-   crosses none rounding gives about 1e-15 * 50 / h. The better of two small steps counts: a wrong gradient fails at both.
+/* Where a step crosses a ReLU's kink the difference says nothing about the gradient (errors of 1e-2 at h = 1e-7);
+   otherwise rounding gives about 1e-15 * 50 / h. The better of two small steps counts: a wrong gradient fails at both.
    Measured for our models: 3e-8 to 4e-7. */
 static inline double best_directional_error(struct fixture *f, uint64_t seed, double spoil)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small packed data sets written by hand after data/shard.h, apart from reperf-pack, so that reader and writer check each
-   other through the format alone. Every pixel and token follows from its place: pack_pixel, pack_label, pack_token. */
+/* Small packed datasets written by hand after data/shard.h, independently of reperf-pack, so that reader and writer check
+   each other through the format alone. Every pixel and token follows from its place: pack_pixel, pack_label,
+   pack_token. */
 #ifndef UNIT_WL_PACK_H
 #define UNIT_WL_PACK_H
 
@@ -20,7 +21,7 @@ struct hand_pack {
     bool is_synthetic;
     const char *split; /* NULL: "train" */
     void (*spoil_header)(struct shard_header *header, struct shard_entry *entries);
-    bool keeps_crc; /* of header and entries, as they were before spoil_header */
+    bool keeps_crc; /* of the original header and entries, before spoil_header */
 };
 
 static UNUSED uint16_t hand_height(uint32_t sample)

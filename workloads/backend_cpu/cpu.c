@@ -154,7 +154,7 @@ static void cpu_unprepare(void *self UNUSED, struct kernel_args *args)
     }
 }
 
-/* What oneDNN leaves of a call to the plain kernel. */
+/* The part of a call that oneDNN leaves to the plain kernel. */
 static void run_bias_grad(const struct cpu *cpu, const struct kernel_args *args)
 {
     struct kernel_args bias = *args;
@@ -190,7 +190,7 @@ int cpu_init(struct cpu *cpu, enum cpu_flavour flavour, int n_threads, struct ba
         return err_set(err, ERR_USAGE, "%d threads, expected at most %d", cpu->n_threads,
                        CPU_THREADS_MAX);
     }
-    omp_set_num_threads(cpu->n_threads); /* oneDNN's own loops ask OpenMP for it */
+    omp_set_num_threads(cpu->n_threads); /* oneDNN's own loops ask OpenMP for the number */
     if (flavour == CPU_ONEDNN && onednn_init(&cpu->onednn, err) < 0) {
         return -1;
     }

@@ -39,7 +39,7 @@ struct cpu_tap {
     double share;
 };
 
-/* What one rank's batch says of a channel, and what its ranks' batches say together. */
+/* Moments of one channel, of one rank's batch or joined over all ranks. */
 struct cpu_moments {
     double mean, squares; /* sum of squared distances from the mean */
 };
@@ -52,7 +52,7 @@ _Static_assert(sizeof(struct cpu_bn_sums) == 2 * sizeof(double), "summed over ra
 struct cpu_moments cpu_join_moments(const struct cpu_moments *moments, int n_ranks, int64_t stride,
                                     double count);
 
-/* What a matrix product needs of the workspace, up to where something else may lie. */
+/* Bytes of workspace that a matrix product needs; what else a call keeps there comes after them. */
 int64_t cpu_gemm_bytes(const struct cpu *cpu);
 
 /* One table of kernels a type. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix product in double: C (m, n) = A (m, k) B (k, n). The operands are never stored: callbacks pack small panels of
    them (a convolution gathers its windows there), another receives the finished tile. Every element of C is one sum over
-   k in one fixed order, made by one thread: the result does not depend on the number of threads. */
+   k in one fixed order, computed by one thread: the result does not depend on the number of threads. */
 #ifndef BACKEND_CPU_GEMM_H
 #define BACKEND_CPU_GEMM_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneDNN behind one file: float convolutions, forward and backward. The library wants its own tensor layouts; each operand is
-   reordered into the workspace where they differ, so nothing outside of this file knows. Version 2's C API (Debian 12 has
-   2.6). Without it (REPERF_HAVE_DNNL is not set) asking for it is an error. */
+/* oneDNN behind one file: float convolutions, forward and backward. Where the library wants another tensor layout, an operand
+   is reordered into the workspace, so nothing outside this file depends on it. C API of version 2 (Debian 12 has 2.6). In a
+   build without it (REPERF_HAVE_DNNL is not set) asking for it is an error. */
 #include "base/base.h"
 
 #include "backend_cpu/cpu.h"
@@ -25,7 +25,7 @@ struct onednn {
 /* One operand of a convolution: where the graph has it and, if the library wants another layout, where its copy lies. */
 struct operand {
     dnnl_memory_t given;
-    dnnl_memory_t wanted;     /* NULL: the given layout will do */
+    dnnl_memory_t wanted;     /* NULL: the given layout is used */
     dnnl_primitive_t reorder; /* given -> wanted, for the result wanted -> given */
     int64_t offset_bytes;     /* of wanted in the workspace */
 };
@@ -355,7 +355,7 @@ static void bind(const struct onednn_call *call, const struct kernel_args *args)
     char *workspace = args->workspace;
     for (int i = 0; i < N_OPERANDS; i++) {
         const struct operand *operand = &call->operands[i];
-        /* The library takes every handle without const; it only reads those of the inputs. */
+        /* The library takes every handle without const; it only reads the inputs. */
         void *ptr = i < N_IN ? (void *)(uintptr_t)args->in[i] : args->out[0];
         must(dnnl_memory_set_data_handle(operand->given, ptr), FATAL_WHERE);
         if (operand->wanted) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The optimiser on a CPU: every type is widened to double block by block, computed, and rounded once. Sums are made in each
-   block and then over the blocks in order, so that a result does not depend on the number of threads. */
+/* The optimiser on a CPU: every type is widened to double block by block, computed, and rounded once. Sums run over each
+   block, then over the blocks in order, so that a result does not depend on the number of threads. */
 #include "base/base.h"
 
 #include "backend_cpu/cpu.h"
@@ -16,7 +16,7 @@ struct block {
     int segment;
     int64_t first;
     int count;
-    /* What update leaves here for the step after it. */
+    /* What an update leaves here for the next step. */
     bool has_inf;
     double grad_squares, param_squares, step_squares;
 };
@@ -109,7 +109,7 @@ static void store_param(const struct opt_args *args, const struct block *block, 
     store(args->param, segment->param, (enum dtype)segment->param_type, block, param);
 }
 
-/* ---- what every update needs ---- */
+/* ---- shared by all updates ---- */
 
 static void scan(const struct opt_args *args, struct block *block, double factor)
 {
@@ -196,7 +196,7 @@ static void adamw(const struct opt_args *args, const struct step *step, const st
 
 /* ---- LAMB: moments and norms, then the ratios, then the parameters ---- */
 
-/* u again from the moments as they are stored: nothing has to be kept between the two passes. */
+/* u again from the stored moments: nothing has to be kept between the two passes. */
 static void lamb_step(const struct opt_args *args, const struct step *step,
                       const struct block *block, const double *param, double *ret_step)
 {

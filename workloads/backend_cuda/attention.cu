@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention at any length, for heads of up to 160, without tensor cores (attention_half.cu has those): tiles of TILE queries by TILE keys, the softmax made as the keys
-   come by, so that no score leaves the multiprocessor. Bytes an element of E bytes: forward 3E read, E written, backward twice as much
-   and the products three times; bound by shared memory, some 5 loads for 4 multiply-adds.
+/* Attention at any length, for heads of up to 160, without tensor cores (attention_half.cu has those): tiles of TILE
+   queries by TILE keys, the softmax is computed as the keys stream through, so that no score leaves the multiprocessor.
+   Bytes an element of E bytes: forward 3E read, E written, backward twice as much and the products three times; bound
+   by shared memory, some 5 loads for 4 multiply-adds.
 
    Thread t of a block has row t / 8 of a tile, and every eighth column from t % 8 on. */
 #include "backend_cuda/attention.cuh"
@@ -103,7 +104,7 @@ static __global__ void __launch_bounds__(THREADS)
     load_tile(queries, h.q, g.stride, first, g);
     for (int key = 0; key < g.s; key += TILE) {
         float score[PER_LINE];
-        __syncthreads(); /* what the last round read */
+        __syncthreads(); /* the reads of the previous round */
         load_tile(others, h.k, g.stride, key, g);
         __syncthreads();
         dot_rows(queries, others, row, column, g.d, score);
@@ -155,7 +156,8 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- backward ---- */
 
-/* Shares of a tile and the slopes of its scores: with a = p * keep, dp = keep * (dcontext . v), dscore = p * (dp - delta) * scale. */
+/* Shares of a tile and the slopes of its scores: with a = p * keep, dp = keep * (dcontext . v), dscore = p * (dp -
+   delta) * scale. */
 template <typename T> struct tile_at {
     struct head_of<T> h;
     uint64_t base;

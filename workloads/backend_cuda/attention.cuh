@@ -45,7 +45,7 @@ static __device__ inline struct head_of<T> head_here(const T *qkv, const int64_t
             column,        at *g.s};
 }
 
-/* What dropout makes of share (i, j): 0, or a factor. */
+/* The factor that dropout applies to share (i, j): 0, or a constant. */
 static __device__ inline float
 keep_of(const struct attention_span &g, uint64_t base, int64_t share, int i, int j)
 {
@@ -55,12 +55,12 @@ keep_of(const struct attention_span &g, uint64_t base, int64_t share, int i, int
     return dropout_is_kept(base, g.threshold, share + (int64_t)i * g.s + j) ? g.kept : 0.0f;
 }
 
-/* attention_half.cu: on tensor cores, where the call is one for them. */
+/* attention_half.cu: whether the tensor-core kernels support the call. */
 extern "C" bool cuda_attention_half_can(const struct cuda *cuda, const struct kernel_args *args);
 extern "C" void cuda_attention_half_fwd(struct cuda *cuda, const struct kernel_args *args);
 extern "C" void cuda_attention_half_bwd(struct cuda *cuda, const struct kernel_args *args);
 
-/* More than 48 KiB of shared memory have to be asked for. */
+/* More than 48 KiB of shared memory has to be requested. */
 template <typename Kernel>
 static inline bool attention_allow(struct cuda *cuda, Kernel *kernel, size_t bytes)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention in half precision on tensor cores: sequences of up to 128, heads of 16, 32, 48 or 64. A whole row of scores lies in shared
-   memory, and none is stored. Bytes an element of 2: forward 3 read (keys and values twice, from L2) and 1 written, backward 5 read and 3
-   written. With d of 64 and s of 128 a head takes 75 KB of shared memory forward and 92 KB backward: one block on Volta, three and two on Hopper.
+/* Attention in half precision on tensor cores: sequences of up to 128, heads of 16, 32, 48 or 64. A whole row of scores
+   lies in shared memory, and none is stored. Bytes an element of 2: forward 3 read (keys and values twice, from L2) and
+   1 written, backward 5 read and 3 written. With d of 64 and s of 128 a head takes 75 KB of shared memory forward and
+   92 KB backward: one block on Volta, three and two on Hopper.
 
-   Products are of 16x16x16 (wmma), with sums in float. Which lane holds which element of a fragment is not ours to know, so fragments go
-   through shared memory wherever elements are looked at one by one. */
+   Products are of 16x16x16 (wmma), with sums in float. Which lane holds which element of a fragment is not specified,
+   so fragments go through shared memory wherever single elements are needed. */
 #include "backend_cuda/attention.cuh"
 
 #include <mma.h>
@@ -15,9 +16,10 @@ using namespace nvcuda;
 #define LENGTH_MAX 128
 #define FWD_WARPS  4 /* of a block, each with EDGE queries */
 #define BWD_WARPS  (LENGTH_MAX / EDGE)
-#define KEYS       32 /* that backward looks at at a time */
-/* Rows that a fragment is read from or written to lie a multiple of 32 bytes apart. Source: PTX ISA, "Matrix fragments for WMMA": a row begins
-   at a multiple of the fragment's row. Those of sums lie without a gap: more would not fit into Volta's 96 KB. */
+#define KEYS       32 /* that backward handles at a time */
+/* Rows that a fragment is read from or written to lie a multiple of 32 bytes apart. Source: PTX ISA, "Matrix fragments
+   for WMMA": a row begins at a multiple of the fragment's row. Those of sums lie without a gap: more would not fit into
+   Volta's 96 KB. */
 #define SHARE_PITCH (KEYS + 16)
 #define PAD_PITCH   EDGE /* floats of a fragment's row in shared memory */
 
@@ -146,7 +148,7 @@ static __global__ void __launch_bounds__(FWD_WARPS *WARP)
     for (int part = 0; part < parts; part++) {
         wmma::load_matrix_sync(query[part], (const __half *)own + part * EDGE, PITCH<D>);
     }
-    __syncwarp(); /* scores take the queries' place */
+    __syncwarp(); /* scores reuse the queries' memory */
     for (int j = 0; j < sp; j += EDGE) {
         sums_c score;
         wmma::fill_fragment(score, 0.0f);
@@ -184,7 +186,7 @@ static __global__ void __launch_bounds__(FWD_WARPS *WARP)
     __half *to = context + (h.row + first) * g.width + h.column;
 #pragma unroll
     for (int part = 0; part < parts; part++) {
-        __syncwarp(); /* what lies there is read */
+        __syncwarp(); /* the reads of that memory */
         wmma::store_matrix_sync(own, sum[part], PAD_PITCH, wmma::mem_row_major);
         __syncwarp();
         put_fragment(to + part * EDGE, g.width, own, PAD_PITCH, g.s - first, false);
@@ -199,8 +201,8 @@ struct half_in {
     const float *lse;
 };
 
-/* Shared memory of a backward block: a head's queries and their gradients, KEYS of its keys and values, the shares and slopes of all
-   queries for those keys, two fragments a warp, three numbers a query or key. */
+/* Shared memory of a backward block: a head's queries and their gradients, KEYS of its keys and values, the shares and
+   slopes of all queries for those keys, two fragments a warp, three numbers a query or key. */
 template <int D> struct half_room {
     __half *queries, *grads; /* (sp, PITCH) */
     __half *keys, *values;   /* (KEYS, PITCH) */
@@ -248,7 +250,8 @@ static __device__ inline void stage_numbers(const struct half_room<D> &r, const 
     }
 }
 
-/* Of EDGE queries from i on and EDGE keys, numbers `column` on of the KEYS from j on: products to shares and slopes. A warp's work. */
+/* Of EDGE queries from i on and EDGE keys, numbers `column` on of the KEYS from j on: products to shares and slopes. A
+   warp's work. */
 template <int D>
 static __device__ inline void
 slopes_of(const struct half_room<D> &r, const struct head_of<__half> &h,
@@ -297,7 +300,8 @@ static __device__ inline void products_of(const struct half_room<D> &r, int i, i
     wmma::store_matrix_sync(r.own + EDGE * PAD_PITCH, grad, PAD_PITCH, wmma::mem_row_major);
 }
 
-/* dvalues = shares' dcontext, dkeys = slopes' queries, of KEYS keys: 4 D / 16 fragments, each the sum over all queries by one warp. */
+/* dvalues = shares' dcontext, dkeys = slopes' queries, of KEYS keys: 4 D / 16 fragments, each the sum over all queries
+   by one warp. */
 template <int D>
 static __device__ inline void put_keys(const struct half_room<D> &r, __half *dqkv,
                                        const struct head_of<__half> &h,
@@ -352,7 +356,7 @@ static __global__ void __launch_bounds__(BWD_WARPS *WARP)
     stage<D>(r.grads, in.dcontext + h.row * g.width + h.column, g.width, 0, sp, g.s, me, n);
     stage_numbers<D>(r, in, h, g, sp);
     for (int j = 0; j < sp; j += KEYS) {
-        __syncthreads(); /* what the last round read */
+        __syncthreads(); /* the reads of the previous round */
         stage<D>(r.keys, h.k, g.stride, j, KEYS, g.s, me, n);
         stage<D>(r.values, h.v, g.stride, j, KEYS, g.s, me, n);
         __syncthreads();

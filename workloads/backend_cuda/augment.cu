@@ -42,7 +42,8 @@ static __device__ inline int resized_at(const struct stretch &s, int out)
     return (s.is_flipped ? s.out_len - 1 - out : out) + s.off;
 }
 
-/* Starts that are none. Where there is no room for an axis's weights the result is NaN: the caller has not asked augment_taps. */
+/* Start values outside the image. Where there is no room for an axis's weights the result is NaN: the caller did not call
+   augment_taps. */
 #define PADDING (-1)
 #define NO_ROOM (-2)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch of images cut out, scaled, mirrored and normalised on the device, from bytes to what a network reads: what data/resample.h
-   does on the CPU, from the same whole numbers (struct augment_plan of data/augment.h, which this room may not include). How the bytes
-   come here: images.c. */
+/* A batch of images cropped, scaled, mirrored and normalised on the device, from bytes to the network's input: what data/resample.h
+   does on the CPU, from the same whole numbers (struct augment_plan of data/augment.h, which this room may not include). images.c
+   brings the bytes here. */
 #ifndef BACKEND_CUDA_AUGMENT_H
 #define BACKEND_CUDA_AUGMENT_H
 
@@ -23,11 +23,11 @@ struct augment_batch {
     int n, height, width;               /* of the result */
     int n_taps;                         /* no axis of any image needs more: augment_taps */
     double mean[3], std[3];
-    int64_t ignored; /* label of what lies beside the image */
+    int64_t ignored; /* label of what lies outside the image */
     cudaStream_t stream;
 };
 
-/* Source pixels that each pixel of the result is made from, along the axis that needs most. */
+/* The most source pixels that a pixel of the result is made from, along either axis. */
 int augment_taps(const struct augment_image *image);
 
 /* Bytes of workspace: weights for each row and column of each image. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batch norm forward: moments over all rows of an image, then what they make of it. Bytes an element of E bytes: bn_fwd 3E (x twice,
-   y), bn_add_fwd 4E, bn_apply 2E to 3E, bn_finalize nothing worth counting. Bound by memory; where x is smaller than the L2 cache its
-   second reading comes from there, and so the second kernel walks the rows backwards. */
+/* Batch norm forward: moments over all rows of an image, then normalisation by them. Bytes an element of E bytes: bn_fwd 3E (x twice,
+   y), bn_add_fwd 4E, bn_apply 2E to 3E, bn_finalize next to nothing. Bound by memory; if x fits the L2 cache, its second read comes
+   from there, so the second kernel walks the rows backwards. */
 #include "backend_cuda/batch_norm.cuh"
 
 extern "C" {
@@ -15,7 +15,7 @@ struct bn_stats {
     int channels;
     double count; /* rows, of all ranks */
     double
-        running_one; /* what is taken from count for the running variance: 1, or 0 where it is biased */
+        running_one; /* subtracted from count for the running variance: 1, or 0 where it is biased */
     float *
         own; /* (2, stored): with several ranks only this one's mean and squares, to be joined; else NULL */
 };
@@ -82,8 +82,8 @@ static __device__ inline void join_lines(moments<T> *own, const struct rows_plan
     }
 }
 
-/* Sums of distances from one of the thread's own values: the loss of digits is bounded by how far that lies from the mean, squared,
-   which is itself part of the sum. */
+/* Sums of distances from one of the thread's own values: the digits lost are bounded by how far that value is from the mean,
+   squared, which is itself part of the sum. */
 template <typename T>
 static __device__ inline void thread_moments(const T *x, const struct rows_plan &plan,
                                              const struct rows_at &at, moments<T> *own)
@@ -127,7 +127,7 @@ static __device__ inline void thread_moments(const T *x, const struct rows_plan 
     }
 }
 
-/* One channel's statistics; 0 in the channels that are there to fill up. */
+/* One channel's statistics; 0 in the padding channels. */
 static __device__ inline void finish_channel(const struct bn_stats &to, int channel, double mean,
                                              double variance)
 {
@@ -295,7 +295,7 @@ extern "C" int64_t cuda_bn_workspace(const struct cuda *cuda, const struct kerne
     return (bn_scratch(&plan, stored) + rows) * (int64_t)sizeof(float);
 }
 
-/* The ranks' sums, where they are not the call's own. */
+/* The ranks' sums, where the call does not compute its own. */
 extern "C" int64_t cuda_bn_sums_workspace(const struct cuda *cuda, const struct kernel_args *args)
 {
     const struct bn_geom *g = &args->geom.bn;
@@ -308,7 +308,7 @@ extern "C" int cuda_bn_check(const struct cuda *cuda, const struct kernel_args *
     const struct bn_geom *g = &args->geom.bn;
     if (g->n_ranks > 1 && !cuda->ranks) {
         return err_set(err, ERR_WORKLOAD,
-                       "norm over the batches of %d ranks: this backend was told of no others",
+                       "norm over the batches of %d ranks: this backend was opened for one",
                        g->n_ranks);
     }
     if (rows_reduce(cuda, g->n * g->plane, channel_vectors(cuda, args, g->c)).n_tiles >

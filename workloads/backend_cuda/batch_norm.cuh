@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What batch norm's forward and backward kernels share. Their result must agree bit for bit where backward makes the ReLU's mask
-   again from x: bn_value is the only place that computes it. */
+/* What batch norm's forward and backward kernels share. Their result must agree bit for bit where backward recomputes the ReLU's
+   mask from x: only bn_value computes it. */
 #ifndef BACKEND_CUDA_BATCH_NORM_CUH
 #define BACKEND_CUDA_BATCH_NORM_CUH
 

@@ -8,7 +8,7 @@ extern "C" {
 #include "backend_cuda/kernels.h"
 }
 
-/* Where the ReLU lets the gradient through: everywhere, where y > 0, or where y made again from x is. */
+/* Where the ReLU passes the gradient: everywhere, where y > 0, or where y recomputed from x is > 0. */
 enum mask { MASK_NONE, MASK_FROM_Y, MASK_FROM_X };
 
 template <typename T> struct bn_grad {
@@ -23,7 +23,7 @@ template <typename T> struct bn_grad {
 struct bn_sums {
     float *dgamma, *dbeta; /* NULL: not wanted */
     bool has_dgamma_sum, has_dbeta_sum;
-    const float *own, *own_hat; /* this rank's, where dx takes those of all; for bn_bwd_dx */
+    const float *own, *own_hat; /* this rank's, where dx takes those of all ranks; for bn_bwd_dx */
 };
 
 CUDA_GLOBAL unsigned tickets[CUDA_STREAMS_MAX][BN_TILES_MAX];
@@ -41,8 +41,7 @@ template <typename T, enum mask MASK>
 static __device__ inline void load_norm(const struct bn_affine &from, int channel, bn_lanes<T> *to)
 {
     struct bn_affine some = from;
-    some.beta =
-        MASK == MASK_FROM_X ? from.beta : from.gamma; /* without a mask nobody looks at it */
+    some.beta = MASK == MASK_FROM_X ? from.beta : from.gamma; /* unused without a mask */
     bn_load(some, channel, to);
 }
 

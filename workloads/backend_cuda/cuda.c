@@ -31,7 +31,7 @@ bool cuda_ok(struct cuda *cuda, cudaError_t status, const char *what)
 
 /* ---- opening ---- */
 
-/* The calls' own failures say no more than what they could not find out, which is then 0. */
+/* Queries that fail leave their value at 0. */
 static int look(const struct cuda_opts *opts, struct cudaDeviceProp *ret_prop, struct err *err)
 {
     struct device_facts facts = {
@@ -46,7 +46,7 @@ static int look(const struct cuda_opts *opts, struct cudaDeviceProp *ret_prop, s
     if (status != cudaSuccess) {
         facts.n_devices = 0;
     }
-    (void)cudaGetLastError(); /* it is told below */
+    (void)cudaGetLastError(); /* it is reported below */
     if (device_judge_driver(&facts, err) < 0) {
         return -1;
     }
@@ -67,7 +67,7 @@ static int open_streams(struct cuda *cuda, struct err *err)
         status = cudaStreamCreateWithFlags(&cuda->streams[i], cudaStreamNonBlocking);
     }
     if (status != cudaSuccess) {
-        /* The device may be taken by somebody who wants it alone, or be broken. */
+        /* Another process may hold the device exclusively, or it may be broken. */
         return err_set(err, ERR_WORKLOAD, "GPU %d cannot be opened: %s", cuda->device,
                        cudaGetErrorString(status));
     }
@@ -167,7 +167,8 @@ void cuda_release(struct cuda *cuda)
 {
     for (int i = 0; i < cuda->n_streams; i++) {
         if (cuda->streams[i]) {
-            (void)cudaStreamSynchronize(cuda->streams[i]); /* a failure was told, or nobody asked */
+            (void)cudaStreamSynchronize(
+                cuda->streams[i]); /* a failure was reported already, or nobody waits for it */
         }
     }
     cuda_forms_close(cuda);

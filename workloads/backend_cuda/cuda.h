@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA backend: cuDNN's graph API, cuBLASLt and own kernels behind core/kernel.h. FP32 (TF32 only where asked for) or AMP: half
-   precision storage, sums in float, float master parameters (struct graph_types {DT_F16, DT_F32, DT_F32}).
+/* The CUDA backend: cuDNN's graph API, cuBLASLt and own kernels behind core/kernel.h. FP32 (TF32 only where asked for)
+   or AMP: half precision storage, sums in float, float master parameters (struct graph_types {DT_F16, DT_F32, DT_F32}).
 
-   Images lie as N, H, W, C and filters as K, R, S, C/G, with channels rounded up to channel_pad; a filter of a depthwise
-   convolution lies as R, S, C (layout.h). What is added by rounding up is zero and stays zero: the kernels are written so.
+   Images lie as N, H, W, C and filters as K, R, S, C/G, with channels rounded up to channel_pad; a filter of a
+   depthwise convolution lies as R, S, C (layout.h). What is added by rounding up is zero and stays zero: the kernels
+   are written so.
 
-   Errors stick, as in a graph: the first one is in `err`, later calls do nothing, and who drives the backend looks at it
-   before it believes a number (struct backend_async, check and collect). One thread. */
+   Errors stick, as in a graph: the first one is in `err`, later calls do nothing, and the caller checks it before it
+   uses a number (struct backend_async, check and collect). One thread. */
 #ifndef BACKEND_CUDA_CUDA_H
 #define BACKEND_CUDA_CUDA_H
 
@@ -19,13 +20,13 @@
 #define CUDA_PROGRAMS_MAX 4
 #define CUDA_MARKS_MAX    1025
 
-struct dnn;         /* backend_cuda/dnn.h: cuDNN */
-struct lt;          /* backend_cuda/lt.h: cuBLASLt */
-struct cuda_memory; /* backend_cuda/memory.c: what is allocated, and the way to and from the host */
-struct cuda_images; /* backend_cuda/images.c: where a batch's bytes lie */
-struct cuda_forms;  /* backend_cuda/forms.c: what was compared */
+struct dnn;          /* backend_cuda/dnn.h: cuDNN */
+struct lt;           /* backend_cuda/lt.h: cuBLASLt */
+struct cuda_memory;  /* backend_cuda/memory.c: allocations, and copies to and from the host */
+struct cuda_images;  /* backend_cuda/images.c: where a batch's bytes lie */
+struct cuda_forms;   /* backend_cuda/forms.c: what was compared */
 struct cuda_streams; /* backend_cuda/stream_order.c: events, programs, marks */
-struct cuda_ranks;   /* backend_cuda/rank_stream.c: what goes to the other ranks' devices */
+struct cuda_ranks;   /* backend_cuda/rank_stream.c: what is sent to the other ranks' devices */
 
 struct cuda_opts {
     int device; /* of those visible, from 0 */
@@ -99,13 +100,13 @@ static inline int64_t cuda_channels(const struct cuda *cuda, int64_t channels)
 /* Keeps the first failure; true if there was none in this call. */
 bool cuda_ok(struct cuda *cuda, cudaError_t status, const char *what);
 
-/* Are choices made by timing, and those of earlier runs believed? */
+/* Whether choices are made by timing, and those of earlier runs used. */
 static inline bool cuda_is_tuned(const struct cuda *cuda)
 {
     return cuda->tuning.is_asked && cuda->tuning.n_untimed == 0;
 }
 
-/* The same, for a choice that has to be made now: false, and counted, where the time for it is up. */
+/* The same, for a choice that is due now: false, and counted, once the time limit is used up. */
 bool cuda_may_time(struct cuda *cuda);
 
 /* Each fills its part of the backend. */
@@ -120,19 +121,19 @@ void cuda_forms_close(struct cuda *cuda);
 void cuda_fill_ranks(struct backend *backend);
 void cuda_ranks_close(struct cuda *cuda);
 
-/* The host waits for the event, or for all that the stream has been given; with several ranks it looks at the job meanwhile. False, and
-   the failure sticks: the device failed, or the job. */
+/* The host waits for the event, or for all work queued on the stream; with several ranks it also watches the job. False
+   if the device or the job failed; the failure sticks. */
 bool cuda_wait_event(struct cuda *cuda, cudaEvent_t event);
 bool cuda_wait_stream(struct cuda *cuda, cudaStream_t stream);
 
-/* In the midst of a call: what its stream is given later comes after the sum over the ranks, or after all their rows. */
+/* Within a call: work queued later on its stream comes after the sum over the ranks, or after the rows of all. */
 void cuda_sum_over_ranks(struct cuda *cuda, const struct kernel_args *args,
                          const struct comm_run *runs, int n_runs);
 void cuda_gather_ranks(struct cuda *cuda, const struct kernel_args *args, void *data,
                        int64_t bytes);
 void cuda_fill_kernels(struct backend *backend);
 
-/* One call, as the backend's functions of these names have it; and whether there is any way to do it. */
+/* One call, as the backend's functions of these names have it; and whether it is supported at all. */
 bool cuda_supports(void *self, const struct kernel_args *args);
 MUST_CHECK int cuda_prepare(void *self, struct kernel_args *args, struct err *err);
 void cuda_unprepare(void *self, struct kernel_args *args);

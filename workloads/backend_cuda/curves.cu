@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GELU and tanh. Bytes an element of E bytes: forward 2E, backward 3E, one more where it adds to its output. erff is some 20
-   instructions: about as long as memory takes in half precision. */
+   instructions: in half precision about as long as the memory traffic. */
 #include "backend_cuda/rows.cuh"
 
 extern "C" {
 #include "backend_cuda/kernels.h"
 }
 
-/* The normal distribution's share below x. 1 + erf loses the digits of a small share, which half precision has not. */
+/* The normal distribution's share below x. 1 + erf loses digits of a small share, which half precision does not have
+   anyway. */
 template <typename T> static __device__ inline float share_below(float x)
 {
     float at = x * 0.70710678f; /* 1 / sqrt(2) */

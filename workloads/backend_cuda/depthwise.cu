@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Depthwise convolution: forward, and the gradient of its input. Bytes an element of E bytes: 2E, 3E where it adds to its output. Of
-   chains a thread does 36 multiply-adds for 8 bytes read and 8 written in half precision: memory's and arithmetic's time are alike. */
+/* Depthwise convolution: forward, and the gradient of its input. Bytes an element of E bytes: 2E, 3E where it adds to its output. For
+   chains a thread does 36 multiply-adds for 8 bytes read and 8 written in half precision: memory and arithmetic take about the same
+   time. */
 #include "backend_cuda/depthwise.cuh"
 
 extern "C" {
@@ -93,7 +94,7 @@ static __global__ void __launch_bounds__(DW_THREADS)
     put_quad(y + (int64_t)pixel * width + channel, sum, false);
 }
 
-/* An input pixel looks at the outputs that it has a part in. */
+/* An input pixel gathers from the outputs that it contributed to. */
 template <typename T>
 static __global__ void __launch_bounds__(DW_THREADS)
     depthwise_bwd_data(const T *dy, const T *filter, T *dx, struct dw d)
@@ -171,7 +172,7 @@ template <typename T> static void run_bwd_data(struct cuda *cuda, const struct k
 {
     struct dw d = dw_of(cuda, args);
     if (dw_has_chains(&d)) {
-        /* The same with input and output exchanged and the filter turned round. */
+        /* The same with input and output exchanged and the filter rotated by 180 degrees. */
         struct dw turned = d;
         turned.h = d.p;
         turned.w = d.q;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the depthwise convolutions' kernels share. A channel has a filter of its own and nothing is summed over channels: bound by
-   memory, if what the taps have in common is read once.
+/* What the depthwise convolutions' kernels share. A channel has a filter of its own and nothing is summed over
+   channels: bound by memory, if what the taps share is read once.
 
-   With 3 x 3 filters and stride 1 ("chains") a thread walks down every dil_h-th row of one column and four channels: each row of the
-   input is read once for the three output rows that it has a part in, as three of their sums are kept. The columns to the left
-   and right come from the L2 cache, where the neighbouring threads' reads have put them. Four channels, not 16 bytes: the nine filter
-   elements of eight would take 72 registers. */
+   With 3 x 3 filters and stride 1 ("chains") a thread walks down every dil_h-th row of one column and four channels:
+   each row of the input is read once for the three output rows that it contributes to, because the thread keeps three
+   sums. The columns to the left and right come from the L2 cache, where the neighbouring threads' reads have put them.
+   Four channels, not 16 bytes: the nine filter elements of eight would take 72 registers. */
 #ifndef BACKEND_CUDA_DEPTHWISE_CUH
 #define BACKEND_CUDA_DEPTHWISE_CUH
 
@@ -14,8 +14,8 @@
 #define DW_THREADS 128
 #define QUAD       4
 
-/* Outputs of a chain that one thread makes; it reads two rows more. Source of the number: 2 / 16 read twice is 12 %, and 128 rows still
-   give 8 threads a column. */
+/* Outputs of a chain that one thread makes; it reads two rows more. Source of the number: 2 / 16 read twice is 12 %,
+   and 128 rows still give 8 threads a column. */
 #define CHAIN_MAX 16
 
 template <typename T> struct alignas(QUAD * sizeof(T)) quad {
@@ -99,7 +99,7 @@ struct chain {
     int image, p, q, length;
 };
 
-/* Piece number i of the n * heads * segments * q there are. */
+/* Piece number i of n * heads * segments * q. */
 static __device__ inline struct chain chain_at(const struct dw &d, int heads, unsigned i)
 {
     unsigned q = i % (unsigned)d.q;
@@ -111,7 +111,7 @@ static __device__ inline struct chain chain_at(const struct dw &d, int heads, un
     return {(int)image, p, (int)q, left < d.chain ? left : d.chain};
 }
 
-/* The three input pixels that row `h` has for output column q; 0 beside the image. */
+/* The three input pixels of row `h` for output column q; 0 outside the image. */
 template <typename T>
 static __device__ inline void load_taps(const T *in, const struct dw &d, const struct chain &at,
                                         int h, float (*taps)[QUAD])

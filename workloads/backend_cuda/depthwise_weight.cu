@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Depthwise convolution: the gradients of its filter and bias, in two stages: sums over some of the pixels by each block, then the
-   sum of those in a fixed order. Bytes an element of E bytes: 2E (dy, x), the filter's part of it apart. */
+/* Depthwise convolution: the gradients of its filter and bias, in two stages: each block sums over some of the pixels, then those
+   sums are added in a fixed order. Bytes an element of E bytes: 2E (dy, x), not counting the filter. */
 #include "backend_cuda/depthwise.cuh"
 
 extern "C" {
@@ -15,14 +15,14 @@ static struct rows_plan weight_plan(const struct cuda *cuda, int quads, int64_t 
     plan.tx = (quads + plan.n_tiles - 1) / plan.n_tiles;
     plan.n_tiles = (quads + plan.tx - 1) / plan.tx;
     plan.ty = DW_THREADS / plan.tx;
-    /* 5 blocks of 128 threads fit a multiprocessor beside each other (96 registers a thread) */
+    /* 5 blocks of 128 threads fit a multiprocessor at once (96 registers a thread) */
     int64_t wanted = (5 * n_sm + plan.n_tiles - 1) / plan.n_tiles;
     int64_t most = (items + plan.ty - 1) / plan.ty;
     plan.n_blocks = (int)(wanted < most ? wanted : most);
     return plan;
 }
 
-/* Adds the lines' sums up and leaves them at `to`, four channels by line 0. */
+/* Adds up the lines' sums and leaves them at `to`, four channels by line 0. */
 static __device__ inline void leave(float *sum, float *shared, const struct rows_plan &plan,
                                     const struct rows_at &at, float *to)
 {
@@ -80,7 +80,7 @@ static __global__ void __launch_bounds__(DW_THREADS)
     }
 }
 
-/* Tap number first_tap + blockIdx.z; that after the last is the bias. partial (n_blocks, taps, channels) */
+/* Tap number first_tap + blockIdx.z; the one after the last is the bias. partial (n_blocks, taps, channels) */
 template <typename T>
 static __global__ void __launch_bounds__(DW_THREADS)
     weight_taps(const T *dy, const T *x, float *partial, struct rows_plan plan, struct dw d,

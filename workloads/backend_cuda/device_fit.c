@@ -59,7 +59,7 @@ int device_judge(const struct device_facts *facts, struct err *err)
 {
     if (facts->major * 10 + facts->minor < DEVICE_CAPABILITY_MIN) {
         return err_set(err, ERR_USAGE,
-                       "--device cuda: %s has compute capability %d.%d, needed is %d.%d or later",
+                       "--device cuda: %s has compute capability %d.%d, expected %d.%d or later",
                        facts->name, facts->major, facts->minor, DEVICE_CAPABILITY_MIN / 10,
                        DEVICE_CAPABILITY_MIN % 10);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* May this build run on that device? Pure: what was found goes in, one clear message comes out. */
+/* Can this build run on that device? Pure: the facts found go in, one clear message comes out. */
 #ifndef BACKEND_CUDA_DEVICE_FIT_H
 #define BACKEND_CUDA_DEVICE_FIT_H
 
@@ -18,7 +18,7 @@ struct device_facts {
     const char *archs;   /* "75_80_90": what the kernels were compiled for */
 };
 
-/* Looks at driver and number of devices alone: the others are not known before. */
+/* Judges only the driver and the number of devices: the other facts are not known before. */
 MUST_CHECK int device_judge_driver(const struct device_facts *facts, struct err *err);
 MUST_CHECK int device_judge(const struct device_facts *facts, struct err *err);
 

@@ -7,7 +7,7 @@
 #include "backend_cuda/lt.h"
 #include "backend_cuda/optim_cuda.h"
 
-/* What runs a kernel id; what it needs beside its operands and whether it can, where that is a question. */
+/* The function that runs a kernel id; its workspace, and whether it supports a call, where that varies. */
 struct row {
     void (*run)(void *self, const struct kernel_args *args);
     int64_t (*workspace)(const struct cuda *cuda, const struct kernel_args *args);
@@ -83,7 +83,7 @@ static const struct row ROWS[K_COUNT] = {
     [K_LINEAR_BWD_WEIGHT] = {.run = lt_run, .home = CUBLASLT},
 };
 
-/* Filters of one channel each are ours, whatever library there is. */
+/* Filters of one channel each have a kernel of ours, whatever library is present. */
 static const struct row DEPTHWISE[K_COUNT] = {
     [K_CONV_FWD] = {.run = cuda_depthwise_fwd, .workspace = cuda_depthwise_workspace},
     [K_CONV_BWD_DATA] = {.run = cuda_depthwise_bwd_data, .workspace = cuda_depthwise_workspace},

@@ -71,7 +71,7 @@ int dnn_open(struct cuda *cuda, const struct plan_opts *opts, struct err *err)
     return status;
 }
 
-/* cuBLASLt may have been closed before: its part of the plan is gone then. */
+/* cuBLASLt may have been closed before, and its part of the plan with it. */
 static void plan_free(struct cuda *cuda, struct dnn_plan *plan)
 {
     if (plan->is_matmul && cuda->lt) {
@@ -164,7 +164,7 @@ cudnnStatus_t dnn_execute(const struct dnn_api *api, cudnnHandle_t handle,
     return status;
 }
 
-/* The result that was made aside is all that lies in the graph's part of the workspace. */
+/* The graph's part of the workspace holds only the result to be added. */
 static void add_result(struct cuda *cuda, const struct kernel_args *args,
                        const struct dnn_plan *plan)
 {
@@ -180,7 +180,7 @@ static void add_result(struct cuda *cuda, const struct kernel_args *args,
     cuda_add_to(cuda, &add);
 }
 
-/* The bias' gradient is an own sum: cuDNN has no reduction that is compiled before it is asked for. */
+/* The bias's gradient is a sum of our own: cuDNN has no reduction that is compiled ahead of time. */
 static void run_dbias(struct cuda *cuda, const struct kernel_args *args)
 {
     const struct conv_geom *g = &args->geom.conv;
@@ -296,7 +296,7 @@ int dnn_prepare(struct cuda *cuda, struct kernel_args *args, struct err *err)
     return 0;
 }
 
-/* Who prepares a network again, with another batch or after it was released, finds the plan of the last use gone. */
+/* When a network is prepared again, with another batch or after it was released, the plan of the last use is gone. */
 void dnn_unprepare(struct cuda *cuda, struct kernel_args *args)
 {
     struct dnn_plan *plan = args->prepared;

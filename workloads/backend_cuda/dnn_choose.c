@@ -83,7 +83,7 @@ void dnn_cache_key(const struct dnn *dnn, const struct dnn_plan *plan, char *key
     ASSERT(len > 0 && len < PLAN_KEY_MAX);
 }
 
-/* What an earlier run chose; false: nothing, or nothing that can be made now. */
+/* The choice of an earlier run; false: none, or one that cannot be built now. */
 static bool choose_cached(const struct dnn *dnn, struct dnn_plan *plan)
 {
     char key[PLAN_KEY_MAX];
@@ -133,7 +133,7 @@ static int choose_among(struct cuda *cuda, struct dnn_plan *plan, struct dnn_eng
     return status;
 }
 
-/* The graph is made, its engine chosen. *ret_found is false where there is none. */
+/* Builds the graph and chosen engine. *ret_found is false where there is none. */
 static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found, struct err *err)
 {
     struct dnn *dnn = cuda->dnn;
@@ -162,7 +162,8 @@ static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found, str
     return 0;
 }
 
-/* With cuDNN's own += where it has an engine for it, else made aside. False: it has no plan. */
+/* With cuDNN's own += if an engine has it, otherwise the result is computed in the workspace and added. False: no
+   plan. */
 static int choose_engine(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found, struct err *err)
 {
     struct dnn *dnn = cuda->dnn;
@@ -191,7 +192,7 @@ static bool is_product(const struct dnn_call *call)
            g->pad_h == 0 && g->pad_w == 0 && g->groups == 1;
 }
 
-/* Pixels are rows and channels columns: images lie so. */
+/* Pixels are rows and channels columns, as images are stored. */
 static int prepare_product(struct cuda *cuda, struct dnn_plan *plan, struct err *err)
 {
     const struct dnn_call *call = &plan->call;
@@ -206,7 +207,7 @@ static int prepare_product(struct cuda *cuda, struct dnn_plan *plan, struct err 
     return lt_prepare(cuda, &plan->matmul, err);
 }
 
-/* By time; untimed, cuBLASLt where there are no tensor cores: cuDNN then turns the images round and back. */
+/* By time; untimed, cuBLASLt where there are no tensor cores: cuDNN then transposes the images there and back. */
 static bool prefers_product(const struct dnn_plan *plan, bool has_engine)
 {
     int64_t product_ns = lt_plan_info(&plan->matmul).time_ns;

@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 
-#define CONFIGS_MAX  64 /* asked of one heuristic */
+#define CONFIGS_MAX  64 /* requested of one heuristic */
 #define NOTES_MAX    16
 #define NAME_PREFIX  "cudnn "
 #define COMPILED_MAX 2 /* of one graph: the compiler is slow */
@@ -70,7 +70,7 @@ int dnn_device_describe(struct dnn_device *device, const char *json, struct err 
 #endif
 }
 
-/* Says which device desc is about; with one at hand it is the handle's. */
+/* Sets the device that desc is for; with a real device that is the handle's. */
 static bool set_property(const struct dnn_device *device, cudnnBackendDescriptor_t desc,
                          cudnnBackendAttributeName_t name, struct err *err)
 {
@@ -82,7 +82,7 @@ static bool set_property(const struct dnn_device *device, cudnnBackendDescriptor
 #define HEUR_DEVICE   CUDNN_ATTR_ENGINEHEUR_DEVICEPROP
 #define ENGINE_DEVICE CUDNN_ATTR_ENGINE_DEVICEPROP
 #define PLAN_DEVICE   CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP
-#else /* never asked for: property is NULL */
+#else /* never called: property is NULL */
 #define HEUR_DEVICE   CUDNN_ATTR_ENGINEHEUR_MODE
 #define ENGINE_DEVICE CUDNN_ATTR_ENGINE_GLOBAL_INDEX
 #define PLAN_DEVICE   CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG
@@ -99,7 +99,7 @@ void dnn_engine_release(const struct dnn_api *api, struct dnn_engine *engine)
     engine->n_knobs = 0;
 }
 
-/* ---- what an engine says of itself ---- */
+/* ---- an engine's notes ---- */
 
 /* Reads the notes; false: an engine that the rules forbid. */
 static bool fits_rules(const struct dnn_api *api, const struct dnn_rules *rules,
@@ -188,7 +188,7 @@ static bool read_name(const struct dnn_api *api, struct dnn_engine *engine, stru
 
 /* ---- plans ---- */
 
-/* The engine's plan, if it can be made within the rules; false: not this one, which is no error. */
+/* The engine's plan, if it can be built within the rules; false: not this one, which is no error. */
 static bool make_plan(const struct dnn_device *device, const struct dnn_rules *rules,
                       struct dnn_engine *engine, struct err *why)
 {
@@ -232,7 +232,7 @@ static bool has_name(const struct dnn_engine *engines, int n, const char *name)
     return false;
 }
 
-/* Takes over the config. True: `engine` is one more; false: it is empty. */
+/* Takes over the config. True: `engine` was added; false: it is empty. */
 static bool take_config(const struct dnn_device *device, const struct dnn_rules *rules,
                         cudnnBackendDescriptor_t config, struct dnn_engine *engine)
 {
@@ -252,7 +252,7 @@ static bool take_config(const struct dnn_device *device, const struct dnn_rules 
     return false;
 }
 
-/* Asks one heuristic for its configurations: *ret_n of them, owned by the caller. A graph that it knows nothing for is none. */
+/* Asks one heuristic for its configurations: *ret_n of them, owned by the caller. A graph that it does not know has none. */
 static void ask(const struct dnn_device *device, const struct dnn_graph *graph,
                 cudnnBackendHeurMode_t mode, cudnnBackendDescriptor_t *configs, int64_t *ret_n)
 {
@@ -280,7 +280,7 @@ static void ask(const struct dnn_device *device, const struct dnn_graph *graph,
             n = 0;
         }
     }
-    n = n < n_made ? n : n_made; /* it may know of more than was asked for */
+    n = n < n_made ? n : n_made; /* it may report more than was requested */
     for (int64_t i = n; i < n_made; i++) {
         destroy(api, &configs[i]);
     }
@@ -402,5 +402,5 @@ int dnn_engine_named(const struct dnn_device *device, const struct dnn_graph *gr
         return 0;
     }
     dnn_engine_release(device->api, &engine);
-    return err->code != ERR_NONE ? -1 : err_set(err, ERR_WORKLOAD, "\"%s\" is not to be had", name);
+    return err->code != ERR_NONE ? -1 : err_set(err, ERR_WORKLOAD, "\"%s\" is not available", name);
 }

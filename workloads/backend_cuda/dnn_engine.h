@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engines that cuDNN has for a graph: asked of its heuristics, or made again from the name of one that was chosen before.
-   Private to dnn*.c. */
+/* The engines that cuDNN has for a graph: from its heuristics, or rebuilt from the name of an earlier choice. Private to
+   dnn*.c. */
 #ifndef BACKEND_CUDA_DNN_ENGINE_H
 #define BACKEND_CUDA_DNN_ENGINE_H
 
@@ -9,7 +9,7 @@
 
 #define DNN_KNOBS_MAX 24
 
-/* What plans are made for: a device at hand, or one that is described. */
+/* What plans are made for: a real device, or a described one. */
 struct dnn_device {
     const struct dnn_api *api;         /* borrowed */
     cudnnHandle_t handle;              /* borrowed; NULL: */
@@ -22,8 +22,8 @@ MUST_CHECK int dnn_device_describe(struct dnn_device *device, const char *json, 
 struct dnn_rules {
     bool allows_nondeterministic;
     bool
-        allows_tensor_cores; /* and numbers rounded on the way in: all there is with DT_F16, TF32 with DT_F32 */
-    bool allows_compiled; /* made when asked for, 0.2 to 1.5 s each */
+        allows_tensor_cores; /* also with inputs rounded first: all there is with DT_F16, TF32 with DT_F32 */
+    bool allows_compiled; /* compiled on request, 0.2 to 1.5 s each */
     int64_t workspace_max_bytes;
 };
 
@@ -34,8 +34,8 @@ struct dnn_engine {
     struct plan_info info;
 };
 
-/* The heuristics' best, best first, then what is always there; up to n_max whose plan was made within the rules, none twice. Returns how
-   many. */
+/* The heuristics' engines, best first, then the fallbacks; up to n_max whose plan could be built within the rules, without duplicates.
+   Returns how many. */
 int dnn_engines_find(const struct dnn_device *device, const struct dnn_graph *graph,
                      const struct dnn_rules *rules, int n_max, struct dnn_engine *ret_engines);
 

@@ -276,7 +276,7 @@ static void convolve(struct dnn_graph *graph, const struct conv_names *names,
     finish_op(graph, op, "convolution operation");
 }
 
-/* relu(x * scale + shift); scale is in[first]. A half where x is one: the engines that exist have it so. */
+/* relu(x * scale + shift); scale is in[first]. A half where x is one, since only such engines exist. */
 static cudnnBackendDescriptor_t normalised(struct dnn_graph *graph, const struct dnn_call *call,
                                            cudnnBackendDescriptor_t x, int first)
 {
@@ -360,7 +360,7 @@ struct norm_tensors {
     cudnnBackendDescriptor_t gamma, beta, mean, rstd;
 };
 
-/* (x - mean) * rstd * gamma + beta [+ a]: in this order alone there is an engine. */
+/* (x - mean) * rstd * gamma + beta [+ a]: only this order has an engine. */
 static cudnnBackendDescriptor_t before_relu(struct dnn_graph *graph, const struct dnn_call *call,
                                             cudnnBackendDescriptor_t x,
                                             const struct norm_tensors *norm)

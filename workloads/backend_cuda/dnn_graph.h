@@ -12,7 +12,7 @@
 #define DNN_BINDINGS_MAX 16
 #define DNN_KEY_MAX      224
 
-/* All that decides which plans there are. Channels are those on the device. */
+/* Everything that decides which plans exist. Channels are those on the device. */
 struct dnn_call {
     enum kernel_id id;
     enum dtype dtype;
@@ -22,7 +22,7 @@ struct dnn_call {
     bool has_da, has_a;
     bool is_added; /* out[0] += */
     bool
-        is_aside; /* data and filter gradients: made in the workspace, not in out[0]; not in the key */
+        is_aside; /* data and filter gradients: computed in the workspace, not in out[0]; not in the key */
     bool has_tf32;
 };
 
@@ -54,7 +54,7 @@ struct dnn_graph {
     struct err err;
 };
 
-/* handle may be NULL: the graph is for a device that is described elsewhere. */
+/* handle may be NULL: the graph is for a described device. */
 MUST_CHECK int dnn_graph_make(struct dnn_graph *graph, const struct dnn_api *api,
                               cudnnHandle_t handle, const struct dnn_call *call, struct err *err);
 void dnn_graph_release(struct dnn_graph *graph);

@@ -40,7 +40,7 @@ struct dnn_legacy {
     LEGACY_SYMBOLS(LOAD_FIELD)
 };
 
-/* An algorithm of one of the three kinds of call. */
+/* An algorithm for one of the three kinds of call. */
 struct way {
     int algo;
     cudnnMathType_t math;
@@ -131,7 +131,8 @@ static cudnnStatus_t make_tensor(const struct dnn_legacy *api, cudnnTensorDescri
                                                  (int)dim[1], (int)dim[2], (int)dim[3]);
 }
 
-/* Half precision on tensor cores with sums in float: what KataGo found to work on a V100, where a half-precision sum does not. */
+/* Half precision on tensor cores with sums in float: KataGo found that this works on a V100, and that a half-precision sum does
+   not. */
 static cudnnStatus_t make_convolution(const struct dnn_legacy *api, const struct dnn_call *call,
                                       cudnnConvolutionDescriptor_t *ret_conv)
 {
@@ -218,7 +219,7 @@ cudnnStatus_t dnn_legacy_run(const struct dnn *dnn, cudnnHandle_t handle,
 
 /* ---- choosing ---- */
 
-/* What the heuristics say of the three kinds of call differs in one type alone. */
+/* The heuristics' answers for the three kinds of call differ in one type only. */
 #define WAYS_FROM(perf, n, ways)                                                                   \
     do {                                                                                           \
         for (int i = 0; i < (n); i++) {                                                            \
@@ -336,7 +337,7 @@ static int time_ways(struct cuda *cuda, struct dnn_plan *plan, const struct way 
     return status;
 }
 
-/* Index of what an earlier run chose, or -1. */
+/* Index of an earlier run's choice, or -1. */
 static int find_cached(const struct dnn *dnn, struct dnn_plan *plan, const struct way *ways, int n)
 {
     char key[PLAN_KEY_MAX];
@@ -354,7 +355,7 @@ static int find_cached(const struct dnn *dnn, struct dnn_plan *plan, const struc
             return i;
         }
     }
-    log_line(LOG_WARN, "plan cache: %s is not to be had; the plan is chosen again", choice.plan);
+    log_line(LOG_WARN, "plan cache: %s is not available; the plan is chosen again", choice.plan);
     return -1;
 }
 

@@ -8,7 +8,7 @@
 struct dnn_legacy; /* dnn_legacy.c: the older calls */
 struct dnn_legacy_plan;
 
-/* One way to do a call, shared by all equal calls. */
+/* One way to perform a call, shared by all equal calls. */
 struct dnn_plan {
     struct dnn_plan *next; /* owned */
     int n_users;
@@ -17,7 +17,7 @@ struct dnn_plan {
     struct dnn_graph graph;
     struct dnn_engine engine;
     struct dnn_legacy_plan *legacy; /* owned; NULL: the graph's engine does it */
-    bool is_matmul;                 /* done by cuBLASLt, as what it also is */
+    bool is_matmul;                 /* done by cuBLASLt, as the matrix product that it also is */
     struct kernel_args matmul;      /* prepared there where is_matmul */
 };
 
@@ -49,11 +49,11 @@ cudnnStatus_t dnn_execute(const struct dnn_api *api, cudnnHandle_t handle,
 /* The engines that may be taken for the call. */
 struct dnn_rules dnn_rules_of(const struct dnn *dnn, const struct dnn_call *call);
 
-/* What a choice depends on, for core/plan_cache.h; and the keeping of one that was timed. */
+/* What a choice depends on, for core/plan_cache.h; and the storing of a timed one. */
 void dnn_cache_key(const struct dnn *dnn, const struct dnn_plan *plan, char *key);
 void dnn_keep_choice(const struct dnn *dnn, const struct dnn_plan *plan);
 
-/* Makes the plan of plan->call: what an earlier run chose, the fastest, or the library's first. On failure plan is as good as empty. */
+/* Creates the plan of plan->call: an earlier run's choice, the fastest, or the library's first. On failure plan is as good as empty. */
 MUST_CHECK int dnn_choose(struct cuda *cuda, struct dnn_plan *plan, struct err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dropout, forward and backward alike. Bytes an element of E bytes: 2E, 3E where it adds to its output. The hash is some 20 integer
-   instructions an element: in half precision about as long as the memory takes. */
+   instructions an element: in half precision about as long as the memory traffic. */
 #include "backend_cuda/hash.cuh"
 #include "backend_cuda/vec.cuh"
 
@@ -10,7 +10,7 @@ extern "C" {
 
 struct dropout_span {
     int64_t count; /* as stored */
-    int cv;        /* vectors of a row; 0: no image, lies as its shape says */
+    int cv;        /* vectors of a row; 0: not an image, stored as its shape says */
     int64_t channels, plane;
     int64_t run, first;
     bool is_by_plane; /* run is the plane of a channel, and first whole ones */

@@ -9,7 +9,7 @@ extern "C" {
 
 /* ---- element by element ---- */
 
-/* Vectors a thread: two loads of each input are under way at once, 2048 threads a multiprocessor: 64 KiB. */
+/* Vectors a thread: two loads of each input are in flight at once; with 2048 threads a multiprocessor 64 KiB. */
 #define EACH 2
 
 struct elem_span {
@@ -152,7 +152,7 @@ extern "C" void cuda_elem_bwd(void *self, const struct kernel_args *args)
 
 /* ---- concatenation ---- */
 
-/* Parts need not begin at a vector: then a vector is cut out of two neighbours. */
+/* Parts need not begin at a vector: then a vector is assembled from two neighbours. */
 struct concat_span {
     int64_t rows;
     int cv; /* vectors of a row that is written */
@@ -179,7 +179,7 @@ template <typename T> static __device__ inline void slide(float *lanes, int by)
     }
 }
 
-/* LANES<T> channels of a row of `stored` ones, from channel `first` on; what lies outside is 0. */
+/* LANES<T> channels of a row of `stored` ones, beginning at channel `first`; those outside are 0. */
 template <typename T>
 static __device__ inline void load_unaligned(const T *row, int stored, int first, float *lanes)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Embeddings. Bytes an element of E bytes. embed_fwd: E written, the tables' rows from L2 (3E read at worst). embed_bwd:
-   dy is read four times, 8 bytes an element go through the workspace for each word that is new in its stretch of tokens.
+/* Embeddings. Bytes an element of E bytes. embed_fwd: E written, the tables' rows from L2 (3E read at worst).
+   embed_bwd: dy is read four times, 8 bytes an element go through the workspace for each word that is new in its
+   stretch of tokens.
 
-   Which tokens are the same word is found without sorting: within a stretch of STRETCH tokens the block of a word's first token adds all
-   its rows up, in order; over the stretches the block of its first token of all adds those sums up, in order. No word waits longer than a
-   stretch for itself, however often it comes. */
+   Which tokens are the same word is found without sorting: within a stretch of STRETCH tokens the block of a word's
+   first token adds all its rows up, in order; over the stretches the block of its first token of all adds those sums
+   up, in order. No word waits for more than one stretch, however often it occurs. */
 #include "backend_cuda/rows.cuh"
 
 extern "C" {
@@ -58,8 +59,8 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- backward: words ---- */
 
-/* heads (stretches, words): a word's first token in a stretch, -1 for none. parts (tokens, D): at such a token, the sum of dy over the
-   stretch's tokens of that word. */
+/* heads (stretches, words): a word's first token in a stretch, -1 for none. parts (tokens, D): at such a token, the sum
+   of dy over the stretch's tokens of that word. */
 struct word_span {
     int n_tokens, n_stretches, words, d;
     bool has_sum;
@@ -110,7 +111,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* A block a token again: the first of all tokens of its word adds the stretches' sums up. */
+/* A block a token again: the first of all tokens of its word adds up the stretches' sums. */
 template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     embed_words(const int64_t *ids, const int *heads, const float *parts, T *dword,
@@ -241,7 +242,7 @@ template <typename T> static void run_fwd(struct cuda *cuda, const struct kernel
     CUDA_LAUNCHED(cuda);
 }
 
-/* Rows that no token names get no sum: they are cleared first where nothing is added to. */
+/* Rows that no token names get no sum: they are cleared first unless the call adds to its output. */
 static bool clear(struct cuda *cuda, const struct kernel_args *args, void *rows, int64_t bytes,
                   int byte)
 {
@@ -258,7 +259,7 @@ template <typename T> static void run_words(struct cuda *cuda, const struct kern
     T *dword = (T *)args->out[0];
     struct word_span s = {(int)(g->n * g->s), room.n_stretches, (int)g->vocabulary, (int)g->d,
                           (args->accumulate & 1U) != 0};
-    int64_t rows = cuda_channels(cuda, g->vocabulary); /* what rounding up adds stays 0 */
+    int64_t rows = cuda_channels(cuda, g->vocabulary); /* the padding stays 0 */
     if (!dword || !clear(cuda, args, heads, room.heads, 0xff) ||
         (!s.has_sum && !clear(cuda, args, dword, rows * g->d * (int64_t)sizeof(T), 0))) {
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plain or fused: both lists of calls are run on buffers of their sizes, in turn, and the faster one is kept like any plan. */
+/* Plain or fused: both lists of calls are run in turn on buffers of their sizes, and the faster one is kept like a plan. */
 #include "base/base.h"
 
 #include "core/forms.h"
@@ -13,10 +13,10 @@
 #include "core/plan_cache.h"
 #include "core/sha256.h"
 
-#define NAMES_MAX 120 /* of the fused calls, in the key: the digest tells what is cut */
+#define NAMES_MAX 120 /* of the fused calls, in the key; the digest covers what is cut off */
 #define TEXT_MAX  16384
 
-/* What was said, so that equal sites are asked about once. */
+/* An answer, so that equal sites are compared once. */
 struct said {
     struct said *next; /* owned */
     char key[PLAN_KEY_MAX];
@@ -24,7 +24,7 @@ struct said {
     struct form_times times;
 };
 
-/* Calls that stay prepared: their plans are what the network asks for next. */
+/* Calls that stay prepared, since the network needs their plans next. */
 struct kept {
     struct kept *next; /* owned */
     struct kernel_args args;
@@ -107,7 +107,7 @@ static void write_call(struct strbuf *text, const struct form_call *call)
     strbuf_add_z(text, "\n");
 }
 
-/* All that the two times depend on beside the device and the libraries. */
+/* Everything that the two times depend on besides the device and the libraries. */
 static void digest(const struct cuda *cuda, const struct forms *forms,
                    char ret_hex[SHA256_HEX_LEN + 1])
 {
@@ -177,7 +177,7 @@ static int prepare_all(struct race *race, int64_t *ret_workspace_bytes, struct e
             *args = race->lists[i]->calls[k].args;
             args->stream = 0;
             if (is_norm(args->id)) {
-                args->geom.bn.n_ranks = 1; /* what goes between ranks is the same in both */
+                args->geom.bn.n_ranks = 1; /* communication between ranks is the same in both */
             }
             if (cuda_prepare(race->cuda, args, err) < 0) {
                 return -1;

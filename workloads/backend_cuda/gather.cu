@@ -29,7 +29,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* A block a chosen row: the first one of a place adds up all that chose it, in order. */
+/* A block a chosen row: the first one of a place adds up all rows that chose it, in order. */
 template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     gather_bwd(const T *dy, const int64_t *at, T *dx, struct gather_span g)

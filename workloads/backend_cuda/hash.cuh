@@ -16,7 +16,7 @@ static __host__ __device__ inline uint64_t hash_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* What of the hash does not depend on the element. */
+/* The part of the hash that does not depend on the element. */
 static __device__ inline uint64_t dropout_base(uint64_t stream_hash, int64_t step)
 {
     return hash_mix(stream_hash ^ (uint64_t)step);

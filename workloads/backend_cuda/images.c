@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch of images comes as bytes and is made the network's input here (augment.cu). Of each image only the rectangle goes over that
-   is looked at: the host copies its rows into pinned memory, the copying stream brings them over and runs the kernel behind
-   them, group by group, as many images as the device's buffer holds. All of a group is on that one stream, so the next may use
-   the same memory. */
+/* Turns a batch of images, received as bytes, into the network's input (augment.cu). Only the rectangle that is used of each image is
+   copied: the host copies its rows into pinned memory, the copying stream transfers them and runs the kernel after them, group by
+   group, as many images as fit the device's buffer. A group is all on that one stream, so the next may reuse the memory. */
 #include "base/base.h"
 
 #include "backend_cuda/augment.h"
@@ -80,7 +79,7 @@ static int64_t rectangle_bytes(const struct image_cut *cut)
     return cut->src_h * cut->src_w * (PIXEL_BYTES + (cut->labels ? 1 : 0));
 }
 
-/* As it lies on the device from `at` on: the rectangle alone. */
+/* As stored on the device from `at` on: the rectangle alone. */
 static struct augment_image image_of(const struct image_cut *cut, const char *at)
 {
     const uint8_t *pixels = (const uint8_t *)at;
@@ -100,7 +99,7 @@ static struct augment_image image_of(const struct image_cut *cut, const char *at
     };
 }
 
-/* Images from `first` on into the table, as many as there is room for: their number, and the taps of the one that needs most. */
+/* Fills the table with images from `first` on, as many as there is room for: their number, and the largest number of taps. */
 static int64_t fill_table(const struct cuda_images *images, const struct image_batch *batch,
                           int64_t first, struct augment_batch *group)
 {
@@ -167,7 +166,7 @@ static void images_async(void *self, const struct image_batch *batch,
             const struct image_cut *cut = &batch->images[first];
             int failed = err_set(&cuda->err, ERR_WORKLOAD,
                                  "%" PRId64 "x%" PRId64 " pixels of an image to %" PRId64
-                                 "x%" PRId64 " need more memory than was taken for them",
+                                 "x%" PRId64 " need more memory than was reserved",
                                  cut->src_h, cut->src_w, cut->res_h, cut->res_w);
             ASSERT(failed < 0);
             return;
@@ -219,7 +218,9 @@ void cuda_images_fill(struct backend *backend)
 void cuda_images_close(struct cuda *cuda)
 {
     if (cuda->images) {
-        free(cuda->images->table); /* what is on the device goes with all that was taken there */
+        free(
+            cuda->images
+                ->table); /* device memory is freed with everything else that was allocated there */
         free(cuda->images);
         cuda->images = NULL;
     }

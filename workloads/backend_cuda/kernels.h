@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The own kernels, one function a kernel id with the contract of core/kernel.h; each enqueues its work on the call's stream and
-   returns. Whoever adds one adds a line here and a row to the table in cuda.c.
+/* Our own kernels, one function a kernel id with the contract of core/kernel.h; each enqueues its work on the call's stream and
+   returns. A new one needs a line here and a row in the table in dispatch.c.
 
-   A channel vector (gamma, mean, ...) has as many floats as an image has stored channels; those past C are 0. Where there is a
-   function NAME_workspace, it says how much args->workspace the call needs; calls that may run at the same time (on different
-   streams) need workspaces of their own. */
+   A channel vector (gamma, mean, ...) has as many
+   floats as an image has stored channels; those past C are 0. If there is a function NAME_workspace, it says how much
+   args->workspace the call needs; calls that may run at the same time (on different streams) need workspaces of their own. */
 #ifndef BACKEND_CUDA_KERNELS_H
 #define BACKEND_CUDA_KERNELS_H
 
@@ -17,7 +17,7 @@ void cuda_elem_bwd(void *self, const struct kernel_args *args); /* of both */
 void cuda_concat_fwd(void *self, const struct kernel_args *args);
 void cuda_concat_bwd(void *self, const struct kernel_args *args);
 
-/* batch_norm.cu, batch_norm_bwd.cu. Those with _check say by an error what they cannot do: norm over several ranks. */
+/* batch_norm.cu, batch_norm_bwd.cu. Those with _check report what they cannot do: norm over several ranks. */
 MUST_CHECK int cuda_bn_check(const struct cuda *cuda, const struct kernel_args *args,
                              struct err *err);
 int64_t cuda_bn_workspace(const struct cuda *cuda, const struct kernel_args *args);

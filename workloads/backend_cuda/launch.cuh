@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every .cu file of this room starts with. A kernel is launched by CUDA_LAUNCH alone, so that the same source also
-   runs on a CPU, where tests/cuda_emu stands in for the runtime's headers. A kernel name with a comma in it stands in
+/* What every .cu file of this room starts with. Kernels are launched by CUDA_LAUNCH only, so that the same source also
+   runs on a CPU, where tests/cuda_emu replaces the runtime's headers. A kernel name with a comma in it needs
    parentheses: CUDA_LAUNCH((add<float, 4>), grid, block, 0, stream, x). */
 #ifndef BACKEND_CUDA_LAUNCH_CUH
 #define BACKEND_CUDA_LAUNCH_CUH
@@ -24,7 +24,7 @@ extern "C" {
     type *name = (type *)cuda_shared_memory
 #endif
 
-/* In the host function that launched: the first failure of a launch sticks. */
+/* In the host function that launched: the first failed launch sticks. */
 #define CUDA_LAUNCHED(cuda) cuda_ok((cuda), cudaGetLastError(), __func__)
 
 #endif

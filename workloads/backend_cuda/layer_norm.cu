@@ -128,7 +128,7 @@ template <typename T, int V> struct norm_sums {
     float hat[V][LANES<T>], grad[V][LANES<T>];
 };
 
-/* dx of one row, and its part in the sums. */
+/* dx of one row, and its contribution to the sums. */
 template <typename T, int V>
 static __device__ inline void norm_row(const T *dy, const T *x, const float *gamma, T *dx,
                                        const float stat[2], const struct norm_span &s, int lane,
@@ -279,7 +279,7 @@ static struct norm_span span_of(const struct kernel_args *args)
     return {g->rows, (int)g->c, (float)g->eps, (args->accumulate & 1U) != 0};
 }
 
-/* That fit on a multiprocessor beside each other, as the driver says; what fails here is told by the launch. */
+/* Blocks that fit a multiprocessor at once, according to the driver; a failure here is reported by the launch. */
 template <typename T, int V> static int blocks_resident(int vectors, size_t shared_bytes)
 {
     int n_blocks = 0;
@@ -293,7 +293,7 @@ template <typename T, int V> static int blocks_resident(int vectors, size_t shar
     return status == cudaSuccess && n_blocks > 0 ? n_blocks : 1;
 }
 
-/* The same of rows that are read again, whose blocks stand in so many columns. */
+/* The same for rows that are read again, whose blocks are spread over so many columns. */
 template <typename T> static int any_resident(int n_columns)
 {
     int n_blocks = 0;
@@ -331,7 +331,7 @@ extern "C" int64_t cuda_layer_norm_workspace(const struct cuda *cuda,
     return bytes;
 }
 
-/* The driver was asked when the call was prepared. */
+/* The driver was queried when the call was prepared. */
 static unsigned blocks_of(const struct kernel_args *args, const struct norm_span &s)
 {
     return (unsigned)(args->workspace_bytes / (2 * s.c * (int64_t)sizeof(float)));
@@ -394,7 +394,7 @@ template <typename T> static void launch_any_bwd(struct cuda *cuda, const struct
     const float *mean = (const float *)args->in[3];
     const float *rstd = (const float *)args->in[4];
     dim3 grid(blocks_of(args, s), blocks_for(s.c, THREADS));
-    /* First, for dx may lie where dy does. */
+    /* First, since dx may alias dy. */
     CUDA_LAUNCH(norm_any_params<T>, grid, dim3(THREADS), 0, cuda_stream(cuda, args), dy, x, mean,
                 rstd, (float *)args->workspace, s);
     CUDA_LAUNCHED(cuda);

@@ -58,13 +58,13 @@ int64_t layout_bytes(const struct layout *layout)
     return layout_count(layout) * dtype_bytes(layout->dtype);
 }
 
-/* A stretch of one row, which is the inner_pad elements of one (outer, plane): where they are on the host, and how many of
-   them are there at all. */
+/* A stretch of one row (the inner_pad elements of one (outer, plane)): where its elements are on the host, and how many of
+   them exist. */
 struct stretch {
     int64_t host;   /* of the first */
     int64_t stride; /* on the host */
     int64_t count;  /* elements of the row in this piece */
-    int64_t real;   /* the first so many of them; the others are padding */
+    int64_t real;   /* the first of them; the others are padding */
 };
 
 static struct stretch stretch_at(const struct layout *layout, int64_t at, int64_t end)

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a tensor lies on the device, and its way there and back. Pure C: no device is needed.
+/* How a tensor is stored on the device, and how it is copied there and back. Pure C: no device is needed.
 
-   On the host a tensor is packed in the order of its shape, half precision as float. On the device
-       an image (N, C, H, W)        lies as (N, H, W, C'),
-       a filter (K, C, R, S)        as (K', R, S, C'),
-       a depthwise one (K, 1, R, S) as (R, S, K'),
-       a channel vector (C)         as (C'),
-       rows (R, C)                  as (R, C'),
-       a table (K, C)               as (K', C),
-       all else as its shape says,
-   where X' is X rounded up to the backend's channel_pad. What rounding up adds is zero. */
+   On the host a
+tensor is packed in the order of its shape, half precision as float. On the device an image (N, C, H, W) is stored as
+(N, H, W, C'), a filter (K, C, R, S) as (K', R, S, C'), a depthwise one (K, 1, R, S) as (R, S, K'), a channel vector (C)
+as (C'), rows (R, C) as (R, C'), a table (K, C) as (K', C), everything else as its shape says, where X' is X rounded up
+to the backend's channel_pad. The padding is zero. */
 #ifndef BACKEND_CUDA_LAYOUT_H
 #define BACKEND_CUDA_LAYOUT_H
 
@@ -29,11 +25,11 @@ struct layout layout_of(const struct tensor_desc *desc, int64_t channel_pad);
 int64_t layout_count(const struct layout *layout);
 int64_t layout_bytes(const struct layout *layout);
 
-/* Elements [first, first + count) of the device's order: from the whole tensor at `host` to `piece`, which is theirs alone. */
+/* Elements [first, first + count) of the device's order: from the whole tensor at `host` to `piece`, which holds only them. */
 void layout_pack(const struct layout *layout, const void *host, int64_t first, int64_t count,
                  void *piece);
 
-/* The way back; what was added by rounding up is dropped. */
+/* The way back; the padding is dropped. */
 void layout_unpack(const struct layout *layout, const void *piece, int64_t first, int64_t count,
                    void *host);
 

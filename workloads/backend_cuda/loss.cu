@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax cross-entropy. Bytes a pixel with C stored channels of E bytes: loss_fwd 2 C E + 8, loss_bwd 2 C E + 16 (labels are counted
-   first). Bound by memory. prob is stored in E bytes: near 1 that says little of 1 - prob, and so backward takes the gradient of
-   the label's own class from the sum of the others. */
+   first). Bound by memory. prob is stored in E bytes: near 1 that says little about 1 - prob, so backward takes the gradient of the
+   label's own class from the sum of the others. */
 #include "backend_cuda/loss.cuh"
 
 extern "C" {
@@ -15,12 +15,12 @@ struct loss_span {
     int64_t ignore_label;
     float smoothing, weight;
     bool has_sum;             /* of the loss, or of dlogits */
-    struct loss_ranks *ranks; /* where this rank's sums go, or NULL: it is alone */
+    struct loss_ranks *ranks; /* where this rank's sums go; NULL with one rank */
 };
 
 CUDA_GLOBAL unsigned tickets[CUDA_STREAMS_MAX];
 
-/* The loss of one pixel, and its part in the count. own: the logit of its label. */
+/* The loss of one pixel, and its contribution to the count. own: the logit of its label. */
 static __device__ inline void add_pixel(struct loss_sum *to, const struct loss_span &s,
                                         const struct soft &soft, float own, int64_t label)
 {
@@ -138,7 +138,7 @@ static __global__ void __launch_bounds__(THREADS)
         soft = soft_block(soft);
         float own = is_class(label, s.channels) ? (float)from[label] : 0.0f;
         float per_total = 1.0f / soft.total;
-        __syncthreads(); /* prob may lie over x: `own` is read by then */
+        __syncthreads(); /* prob may alias x: `own` has been read by then */
         for (int c = (int)threadIdx.x; c < s.stride; c += THREADS) {
             float share = expf((float)from[c] - soft.largest) * per_total;
             to[c] = (T)(c < s.channels ? share : 0.0f);
@@ -173,7 +173,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* ---- what backward multiplies by: weight / labels that count, times the loss scale ---- */
+/* ---- the factor of backward: weight / labels that count, times the loss scale ---- */
 
 static __device__ inline float factor_of(double count, const float *loss_scale, float weight)
 {
@@ -240,7 +240,7 @@ extern "C" int cuda_loss_check(const struct cuda *cuda, const struct kernel_args
     int n_ranks = is_fused ? args->geom.upsample_loss.loss.n_ranks : args->geom.loss.n_ranks;
     if (n_ranks > 1 && !cuda->ranks) {
         return err_set(err, ERR_WORKLOAD,
-                       "mean over the labels of %d ranks: this backend was told of no others",
+                       "mean over the labels of %d ranks: this backend was opened for one",
                        n_ranks);
     }
     return 0;

@@ -111,7 +111,7 @@ struct loss_ranks {
     double loss, count;
 };
 
-/* What the calls do between two kernels, so that the first n numbers of `ranks` are those of all. */
+/* Called between two kernels, so that the first n numbers of `ranks` are summed over all ranks. */
 static inline void loss_over_ranks(struct cuda *cuda, const struct kernel_args *args,
                                    struct loss_ranks *ranks, int n)
 {

@@ -16,7 +16,7 @@ int lt_open(struct cuda *cuda, const struct plan_opts *opts, struct err *err)
     struct cudaDeviceProp property;
     ASSERT(!cuda->lt);
     if (opts->device_json) {
-        return err_set(err, ERR_USAGE, "cuBLASLt plans for no device but the one at hand");
+        return err_set(err, ERR_USAGE, "cuBLASLt plans only for the device that is present");
     }
     cudaError_t status = cudaGetDeviceProperties(&property, cuda->device);
     if (status != cudaSuccess) {
@@ -86,7 +86,7 @@ const char *lt_version(const struct cuda *cuda)
     return cuda->lt->version;
 }
 
-/* ---- a problem in the library's words ---- */
+/* ---- a problem in the library's terms ---- */
 
 static struct lt_problem problem_of(const struct cuda *cuda, const struct kernel_args *args)
 {
@@ -205,7 +205,7 @@ int64_t lt_sum_bytes(const struct lt_problem *p)
     return p->id == K_LINEAR_BWD_WEIGHT && p->has_bias ? cuda_column_sum_bytes(p->n, p->k) : 0;
 }
 
-/* dbias is to be made and the product does not make it. */
+/* Whether dbias is needed and the product does not compute it. */
 static bool needs_sum(const struct lt_plan *plan, const struct lt_way *way)
 {
     return plan->problem.id == K_LINEAR_BWD_WEIGHT && plan->problem.has_bias && !way->has_bgrad;
@@ -241,7 +241,7 @@ void lt_run(void *self, const struct kernel_args *args)
                              .dbias = args->out[1],
                              .workspace = args->workspace,
                              .stream = cuda_stream(cuda, args)};
-    if (!at.d) { /* the bias alone is trained */
+    if (!at.d) { /* only the bias is trained */
         sum_bias(cuda, &plan->problem, &at);
         return;
     }

@@ -5,7 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-/* The library is that of the toolkit's major version which this program was built with. */
+/* The library of the major version of the toolkit that this program was built with. */
 #define CUDA_MAJOR (CUDART_VERSION / 1000)
 #if CUDART_VERSION >= 13000
 #define SONAME "libcublasLt.so.13"

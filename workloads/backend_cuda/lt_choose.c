@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "core/plan_cache.h"
 
-#define WAYS_ASKED  10 /* of each of the two ways to make dbias */
-#define ALIGN_BYTES 16 /* of what pointers are promised to have */
+#define WAYS_ASKED  10 /* of each of the two ways to compute dbias */
+#define ALIGN_BYTES 16 /* alignment promised for the pointers */
 #define NAME_PLAIN  "cublaslt "
 #define NAME_BGRAD  "cublaslt bgrad "
 
@@ -24,7 +24,7 @@ static bool passed(const struct lt_api *api, cublasStatus_t status, const char *
 
 static bool prefer(const struct lt_api *api, cublasLtMatmulPreference_t preference, struct err *err)
 {
-    /* No sums of parts in the type of the result, and none whose order is not fixed. */
+    /* No partial sums in the type of the result, and no order that may vary. */
     const uint32_t schemes =
         CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     const uint64_t workspace = PLAN_WORKSPACE_MAX_BYTES;
@@ -50,7 +50,7 @@ static bool prefer(const struct lt_api *api, cublasLtMatmulPreference_t preferen
     return true;
 }
 
-/* Appends up to n_max ways with the epilogue that the plan's description has; none is no error. */
+/* Appends up to n_max ways with the epilogue set in the plan's description; none is no error. */
 static int ask(const struct lt *lt, struct lt_plan *plan, bool has_bgrad, int n_max,
                struct lt_way *ret_ways, struct err *err)
 {
@@ -176,7 +176,7 @@ static void cache_key(const struct lt *lt, const struct lt_plan *plan, char key[
     ASSERT(len > 0 && len < PLAN_KEY_MAX);
 }
 
-/* What an earlier run chose, if the library still takes it. */
+/* An earlier run's choice, if the library still accepts it. */
 static bool choose_cached(const struct lt *lt, struct lt_plan *plan)
 {
     char key[PLAN_KEY_MAX];
@@ -196,7 +196,7 @@ static bool choose_cached(const struct lt *lt, struct lt_plan *plan)
                                         &way.algo, &result) != CUBLAS_STATUS_SUCCESS ||
         result.workspaceSize > (size_t)PLAN_WORKSPACE_MAX_BYTES) {
         log_line(LOG_WARN,
-                 "plan cache: %s: \"%.40s...\" is not to be had; the plan is chosen again",
+                 "plan cache: %s: \"%.40s...\" is not available; the plan is chosen again",
                  plan->key, choice.plan);
         return false;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lt.c and lt_choose.c share: a linear layer as cuBLASLt sees it, and one way to do it. Private to lt*.c. */
+/* What lt.c and lt_choose.c share: a linear layer as cuBLASLt sees it, and one way to perform it. Private to lt*.c. */
 #ifndef BACKEND_CUDA_LT_PLAN_H
 #define BACKEND_CUDA_LT_PLAN_H
 
@@ -9,7 +9,7 @@
 
 #define LT_KEY_MAX 120
 
-/* All that decides which algorithms there are. */
+/* Everything that decides which algorithms exist. */
 struct lt_problem {
     enum kernel_id id;
     enum dtype dtype;
@@ -19,7 +19,7 @@ struct lt_problem {
     bool has_tf32;
 };
 
-/* An algorithm, and whether it makes dbias as well. */
+/* An algorithm, and whether it also computes dbias. */
 struct lt_way {
     cublasLtMatmulAlgo_t algo;
     int64_t workspace_bytes;
@@ -56,18 +56,18 @@ struct lt_operands {
     cudaStream_t stream;
 };
 
-/* The description then asks for the bias, or for dbias, beside the product. */
+/* The description then requests the bias, or dbias, in addition to the product. */
 bool lt_set_epilogue(const struct lt_api *api, struct lt_plan *plan, bool has_bgrad,
                      struct err *err);
 
-/* Enqueues the product and, where it does not make dbias, the sum that does. */
+/* Enqueues the product and, where it does not compute dbias, the sum that does. */
 bool lt_run_way(struct cuda *cuda, struct lt_plan *plan, const struct lt_way *way,
                 const struct lt_operands *at, struct err *err);
 
-/* Bytes of workspace for that sum; 0 where there is none to make. */
+/* Bytes of workspace for that sum; 0 where there is none. */
 int64_t lt_sum_bytes(const struct lt_problem *problem);
 
-/* Sets plan->way and plan->info: what an earlier run chose, the fastest, or the library's first. */
+/* Sets plan->way and plan->info: an earlier run's choice, the fastest, or the library's first. */
 MUST_CHECK int lt_choose(struct cuda *cuda, struct lt_plan *plan, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device's memory, and the way to and from it through pinned memory of the host: a tensor goes in pieces, one being packed
-   while the one before it is under way. Everything is on stream 0: what was enqueued before is done before; but what goes beside a step
-   is first copied into a staging on a stream of its own, and on stream 0 only from there. */
+/* Device memory, and copies to and from it through pinned memory of the host: a tensor is copied in pieces, one being packed while the
+   previous one is in transit. Everything is on stream 0, in the order in which it was enqueued, except that a copy made during a step
+   first goes to a staging buffer on a stream of its own, and on stream 0 only from there. */
 #include "base/base.h"
 
 #include "backend_cuda/memory.h"
@@ -18,7 +18,7 @@ struct block {
     int64_t bytes;
 };
 
-/* Where a tensor waits until stream 0 comes to it. */
+/* Where a tensor waits until stream 0 reaches it. */
 struct stage {
     const void *staging;
     cudaEvent_t arrived; /* owned; on the copying stream: all of it is there */
@@ -52,7 +52,7 @@ static struct block *find_block(struct cuda *cuda, const void *ptr)
     return NULL;
 }
 
-/* NULL where it does not fit, which is the caller's to tell. */
+/* NULL where it does not fit, which the caller reports. */
 void *cuda_alloc(void *self, int64_t bytes)
 {
     struct cuda *cuda = self;
@@ -62,7 +62,7 @@ void *cuda_alloc(void *self, int64_t bytes)
     void *ptr = NULL;
     ASSERT(block != NULL);
     if (cudaMalloc(&ptr, size) != cudaSuccess) {
-        (void)cudaGetLastError(); /* or the next launch would be blamed for it */
+        (void)cudaGetLastError(); /* or the next launch would report it */
         return NULL;
     }
     *block = (struct block){ptr, (int64_t)size};
@@ -125,7 +125,7 @@ static void upload(void *self, const struct tensor_desc *desc, const void *host,
     upload_on(cuda, desc, host, device, cuda->streams[0]);
 }
 
-/* NULL after a failure, which is told. */
+/* NULL after a failure, which has been reported. */
 static struct stage *stage_of(struct cuda *cuda, const void *staging)
 {
     struct cuda_memory *memory = cuda->memory;
@@ -151,7 +151,7 @@ cudaStream_t cuda_copying(const struct cuda *cuda)
 bool cuda_stage_begin(struct cuda *cuda, const void *staging)
 {
     const struct stage *stage = stage_of(cuda, staging);
-    /* An event that was never recorded is no reason to wait. */
+    /* An event that was never recorded needs no wait. */
     return stage && cuda_ok(cuda, cudaStreamWaitEvent(cuda->memory->copying, stage->taken, 0),
                             "cudaStreamWaitEvent");
 }
@@ -181,7 +181,7 @@ static void upload_async(void *self, const struct tensor_desc *desc, const void 
     }
 }
 
-/* After a failure the host's side is left as it is: check says that there was one. */
+/* After a failure the host's side is left as it is: check reports it. */
 static void download(void *self, const struct tensor_desc *desc, const void *device, void *host)
 {
     struct cuda *cuda = self;
@@ -253,7 +253,8 @@ void cuda_memory_close(struct cuda *cuda)
 {
     struct cuda_memory *memory = cuda->memory;
     if (memory && memory->copying) {
-        (void)cudaStreamSynchronize(memory->copying); /* a failure was told, or nobody asked */
+        (void)cudaStreamSynchronize(
+            memory->copying); /* a failure was reported already, or nobody waits for it */
     }
     for (int i = 0; memory && i < N_PIECES; i++) {
         if (memory->pieces[i].event) {

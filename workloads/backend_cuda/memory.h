@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What memory.c and images.c share: the way from the host to the device beside a step. One thread. */
+/* What memory.c and images.c share: copies from the host to the device during a step. One thread. */
 #ifndef BACKEND_CUDA_MEMORY_H
 #define BACKEND_CUDA_MEMORY_H
 
@@ -13,21 +13,21 @@ struct cuda_piece {
     cudaEvent_t event; /* owned; when the host may use it again */
 };
 
-/* Of the device, zeroed; NULL where it does not fit. It goes with the backend if nobody frees it. */
+/* Device memory, zeroed; NULL where it does not fit. Freed with the backend at the latest. */
 void *cuda_alloc(void *self, int64_t bytes);
 
-/* One that is no longer under way. */
+/* One that is no longer in transit. */
 struct cuda_piece *cuda_free_piece(struct cuda *cuda);
 
 /* The first n bytes of the piece to the device. */
 void cuda_send_piece(struct cuda *cuda, const struct cuda_piece *piece, void *device, int64_t n,
                      cudaStream_t stream);
 
-/* The stream for what is brought beside a step. */
+/* The stream for copies made during a step. */
 cudaStream_t cuda_copying(const struct cuda *cuda);
 
-/* What the copying stream is given between the two fills the staging; stream 0 takes it from there to the device before it begins what
-   it is given next. False after a failure, which is told. */
+/* What the copying stream is given between the two calls fills the staging buffer; stream 0 copies it to the device before its next
+   work. False after a failure, which has been reported. */
 bool cuda_stage_begin(struct cuda *cuda, const void *staging);
 void cuda_stage_end(struct cuda *cuda, const void *staging, void *device, int64_t bytes);
 

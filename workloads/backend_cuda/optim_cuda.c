@@ -51,7 +51,7 @@ static int check_segments(const struct opt_args *args, struct err *err)
         }
         /* The kernels move 4 elements at a time. */
         if (segment->param % 16 != 0 || segment->grad % 16 != 0 || segment->wide % 16 != 0) {
-            return err_set(err, ERR_INTERNAL, "parameter %d does not lie on 16 bytes", i);
+            return err_set(err, ERR_INTERNAL, "parameter %d is not aligned to 16 bytes", i);
         }
     }
     return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The optimiser's kernels. Every launch does all parameters. First the gradients are looked at, and the last block of that decides
-   what becomes of the update; then the update itself, in one launch, or three for LAMB. Bytes an element with half precision
-   parameters and float masters: the look 2; SGD 4 + 4 (master) + 4 + 4 (velocity) + 2 + 2 (gradient, parameter) = 20; AdamW 28; LAMB 20 + 18
-   (moments made; then read again with the master). With float alone: 4; 20; 28; 24 + 16. Bound by memory. */
+/* The optimiser's kernels. Every launch handles all parameters. First the gradients are scanned, and the last block of the scan decides
+   whether the update happens; then the update itself, in one launch, or three for LAMB. Bytes an element with half precision parameters and
+   float masters: the scan 2; SGD 4 + 4 (master) + 4 + 4 (velocity) + 2 + 2 (gradient, parameter) = 20; AdamW 28; LAMB 20 + 18 (moments
+   computed; then read again with the master). With float alone: 4; 20; 28; 24 + 16. Bound by memory. */
 #include "backend_cuda/vec.cuh"
 
 #include <math.h>
@@ -13,7 +13,7 @@ extern "C" {
 
 #define QUAD 4
 
-/* args and its tables as the kernels get them. */
+/* args and its tables as passed to the kernels. */
 struct update {
     struct opt_rule rule;
     const struct opt_segment *segments;
@@ -106,7 +106,7 @@ static __device__ inline void load_stored(const struct update &u, const struct o
     }
 }
 
-/* The gradient times factor */
+/* The gradient times factor. */
 static __device__ inline void load_grad(const struct update &u, const struct opt_segment &segment,
                                         const struct piece &piece, float factor, float *to)
 {
@@ -166,7 +166,7 @@ static __device__ inline struct optim_part sum_parts(struct optim_part own)
     return own;
 }
 
-/* Chunks [first, last), in thread 0 and all others */
+/* Chunks [first, last), in thread 0 and all others. */
 static __device__ inline struct optim_part sum_chunks(const struct optim_part *parts, int first,
                                                       int last)
 {
@@ -180,7 +180,7 @@ static __device__ inline struct optim_part sum_chunks(const struct optim_part *p
     return sum_parts(own);
 }
 
-/* ---- what becomes of the update ---- */
+/* ---- whether the update happens ---- */
 
 /* opt_state_advance of core/optim.c. */
 static __device__ inline void advance(struct opt_state *state, const struct opt_rule &rule,
@@ -228,7 +228,7 @@ static __device__ inline void decide(const struct update &u, const struct optim_
     *u.scratch.step = step;
 }
 
-/* Every gradient: is it a number, and its square. The last block decides. */
+/* Every gradient: whether it is finite, and its square. The last block decides. */
 static __global__ void __launch_bounds__(THREADS) optim_scan(struct update u)
 {
     const struct optim_chunk chunk = u.chunks[blockIdx.x];
@@ -290,7 +290,7 @@ static __device__ inline float way_of(const struct update &u, const struct optim
     return m * step.per_correct1 / (sqrtf(v * step.per_correct2) + (float)u.rule.eps);
 }
 
-/* Both moments, made and stored, and the way they point. */
+/* Both moments, computed and stored, and the direction they give. */
 static __device__ inline void moments(const struct update &u, const struct optim_step &step,
                                       const struct opt_segment &segment, const struct piece &piece,
                                       float *way)
@@ -461,7 +461,7 @@ static struct update update_of(const struct opt_args *args)
 
 extern "C" void optim_set_lr(struct cuda *cuda, struct opt_state *state, double lr)
 {
-    /* A parameter of a launch is copied by the launch: nothing of the host's has to wait. */
+    /* The launch copies its parameters, so nothing of the host's has to stay valid. */
     CUDA_LAUNCH(set_lr, dim3(1), dim3(1), 0, cuda->streams[0], state, lr);
     CUDA_LAUNCHED(cuda);
 }

@@ -13,13 +13,13 @@ struct optim_chunk {
     int32_t first; /* in chunks, within the segment */
 };
 
-/* What one chunk adds to the sums. */
+/* What one chunk contributes to the sums. */
 struct optim_part {
     double grad_squares, param_squares, step_squares;
-    int64_t n_infinite; /* gradients that are no number */
+    int64_t n_infinite; /* gradients that are not finite */
 };
 
-/* What all elements of one update need. */
+/* What the update of every element needs. */
 struct optim_step {
     int32_t is_skipped;
     float factor; /* of the stored gradients: 1 / (loss scale * n_micro), and LAMB's clipping */
@@ -27,7 +27,7 @@ struct optim_step {
     float per_correct1, per_correct2; /* 1 / (1 - beta^t) */
 };
 
-/* Owned by opt_args.prepared. On the device but for the counts. */
+/* Owned by opt_args.prepared. On the device, except for the counts. */
 struct optim_table {
     struct opt_segment *segments;
     struct optim_chunk *chunks;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling. Backward gathers: each input pixel looks at the windows that hold it, so that sums have one order. Bytes an element of E
+/* Pooling. Backward gathers: each input pixel reads the windows that contain it, so that sums have one order. Bytes an element of E
    bytes, x being an input's and y an output's: maxpool_fwd E x + (E + 4) y, maxpool_bwd E x + (E + 4) y, avgpool_fwd E x + E y,
-   avgpool_bwd E x + E y. Bound by memory, with what windows share coming from the caches. */
+   avgpool_bwd E x + E y. Bound by memory; what windows share comes from the caches. */
 #include "backend_cuda/vec.cuh"
 
 extern "C" {
@@ -68,7 +68,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Windows [first, last) of one axis that hold position `at`. */
+/* Windows [first, last) of one axis that contain position `at`. */
 static __device__ inline void holders(int at, int n_windows, const struct pool_span &s,
                                       int *ret_first, int *ret_last)
 {
@@ -126,7 +126,7 @@ static __device__ inline void put_pooled(T *y, int64_t row, int vec, const struc
     }
 }
 
-/* A block makes tx vectors of one output pixel, each by ty threads. */
+/* A block computes tx vectors of one output pixel, each by ty threads. */
 template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     avgpool_fwd(const T *x, T *y, struct rows_plan plan, struct pool_span s)
@@ -159,7 +159,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* The same for small windows: a thread makes an output vector alone. */
+/* The same for small windows: one thread computes an output vector. */
 template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     avgpool_small_fwd(const T *x, T *y, struct pool_span s)
@@ -277,7 +277,7 @@ template <typename T> static void run_avg_fwd(struct cuda *cuda, const struct ke
         CUDA_LAUNCH(avgpool_small_fwd<T>, vectors_dim((int64_t)s.n * s.p * s.q * s.cv),
                     dim3(THREADS), 0, cuda_stream(cuda, args), x, y, s);
     } else {
-        /* 128 bytes of channels and 32 threads a sum; few pixels are made, so tiles are narrow. */
+        /* 128 bytes of channels and 32 threads a sum; there are few pixels, so tiles are narrow. */
         struct rows_plan plan = rows_tiles(1, s.cv, (s.cv + 7) / 8);
         plan.n_blocks = s.n * s.p * s.q;
         CUDA_LAUNCH(avgpool_fwd<T>, rows_dim(&plan), dim3(THREADS), 0, cuda_stream(cuda, args), x,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes to the other ranks' devices. All of it is on one stream, so that every rank's operations come in one order: a communicator
-   whose operations ran in another order on another rank would hang. Events tie that stream to the others, also while a step is
+/* Communication with the other ranks' devices. All of it is on one stream, so that every rank's operations are in one order: a
+   communicator whose operations ran in different orders would hang. Events tie that stream to the others, also while a step is
    captured. */
 #include "base/base.h"
 
@@ -11,14 +11,14 @@
 
 #include <time.h>
 
-#define NAP_NS 20000 /* between two looks at an event */
+#define NAP_NS 20000 /* between two checks of an event */
 
 struct cuda_ranks {
     struct comm *comm; /* borrowed */
     cudaStream_t stream;
     cudaEvent_t there[CUDA_STREAMS_MAX]; /* from each stream */
     cudaEvent_t back;
-    cudaEvent_t waited; /* by the host; of no capture */
+    cudaEvent_t waited; /* by the host; never captured */
 };
 
 /* ---- waiting ---- */
@@ -154,7 +154,7 @@ static void identify(void *self, char *ret_text, size_t size)
     }
 }
 
-/* Its operations come before others of the same age: the next step waits for them. */
+/* Its operations take priority over others: the next step waits for them. */
 static cudaError_t make(struct cuda *cuda)
 {
     struct cuda_ranks *ranks = cuda->ranks;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bilinear upsampling. Backward gathers: each input pixel adds up what it has a share in, in the order of the output. Bytes an
-   element of E bytes, x being an input's and y an output's: E x + E y both ways. Bound by memory; what neighbours share comes from the
-   caches (forward reads each x four times per y, backward each y four times). */
+/* Bilinear upsampling. Backward gathers: each input pixel adds up the outputs it has a share in, in their order. Bytes an element of E
+   bytes, x being an input's and y an output's: E x + E y both ways. Bound by memory; what neighbours share comes from the caches
+   (forward reads each x four times per y, backward each y four times). */
 #include "backend_cuda/resize.cuh"
 #include "backend_cuda/vec.cuh"
 
@@ -71,7 +71,7 @@ static __device__ inline void gather(const T *dy, const struct resize_span &s, i
     }
 }
 
-/* A thread makes an input vector alone. */
+/* One thread computes an input vector. */
 template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     upsample_bwd(const T *dy, T *dx, struct resize_span s)
@@ -91,7 +91,8 @@ static __global__ void __launch_bounds__(THREADS)
     put(dx + (int64_t)i * LANES<T>, sum, s.has_sum);
 }
 
-/* The same where an input pixel has a share in many output pixels: a block makes tx vectors of one, each by ty threads. */
+/* The same where an input pixel has a share in many output pixels: a block computes tx vectors of one, each by ty
+   threads. */
 template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     upsample_wide_bwd(const T *dy, T *dx, struct rows_plan plan, struct resize_span s)
@@ -114,7 +115,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- calls ---- */
 
-/* From so many output pixels an input pixel on, several threads share them. */
+/* From so many output pixels an input pixel on, several threads share the work. */
 #define GATHER_ALONE_MAX 512
 
 template <typename T>

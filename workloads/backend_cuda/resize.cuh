@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the pixels of a bilinear upsampling come from and go to, in whole numbers: the rules of struct resize_geom without a rounding. */
+/* Source and destination pixels of a bilinear upsampling, in whole numbers: the rules of struct resize_geom without rounding. */
 #ifndef BACKEND_CUDA_RESIZE_CUH
 #define BACKEND_CUDA_RESIZE_CUH
 
@@ -44,7 +44,7 @@ static __host__ __device__ inline struct tap tap_at(const struct axis &axis, int
     return tap;
 }
 
-/* What input pixel `in` is multiplied by in output pixel `out`: a tent over `in`, and 1 past the ends of the image. */
+/* The weight of input pixel `in` in output pixel `out`: a tent over `in`, and 1 past the ends of the image. */
 static __host__ __device__ inline float tap_weight(const struct axis &axis, int in, int out)
 {
     int apart = axis.slope * out + axis.base - in * axis.den;
@@ -58,7 +58,7 @@ static __host__ __device__ inline int floor_div(int a, int b)
     return a >= 0 ? a / b : -((b - 1 - a) / b);
 }
 
-/* Output pixels [*ret_first, *ret_last) that lie less than one input pixel from `in`: all that it has a share in. */
+/* Output pixels [*ret_first, *ret_last) less than one input pixel from `in`: all that it has a share in. */
 static __host__ __device__ inline void touched(const struct axis &axis, int in, int *ret_first,
                                                int *ret_last)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax cross-entropy of rows together with its gradient. Bytes a logit of E bytes: 2E from and to memory, and E from L2: a row of 30,522
    in half precision is 61 KB, a block goes over it twice, and the 4 blocks of each of 132 multiprocessors hold 32 MB at a time. Labels are
-   counted first, for the mean. Rows that were rounded up go in vectors; what rounding adds is not looked at, and is 0 in the gradient. */
+   counted first, for the mean. Rows that were rounded up are read in vectors; the padding is ignored, and is 0 in the gradient. */
 #include "backend_cuda/loss.cuh"
 
 extern "C" {
@@ -16,10 +16,10 @@ struct row_span {
     int64_t ignore_label;
     float smoothing, weight;
     bool has_loss_sum, has_grad_sum;
-    struct loss_ranks *ranks; /* where this rank's sums go, or NULL: it is alone */
+    struct loss_ranks *ranks; /* where this rank's sums go; NULL with one rank */
 };
 
-/* What the labels say: the factor of each row's loss, and that of its gradient. */
+/* From the labels: the factor of each row's loss, and that of its gradient. */
 struct row_scale {
     float loss, grad;
 };
@@ -81,7 +81,7 @@ static __device__ inline void store_some(T *to, const float *from)
     }
 }
 
-/* What of a row all its elements need. */
+/* What every element of a row needs. */
 struct row_facts {
     float lse, share, scale;
     int label;  /* -1: no class */
@@ -100,7 +100,7 @@ static __device__ inline double one_row(const T *x, T *grad, int64_t label,
                                         const struct row_scale &scale, const struct row_span &s)
 {
     constexpr int width = WIDTH<T, IN_VECTORS>;
-    /* More of one element each would spill registers. */
+    /* Longer stretches would spill registers. */
     [[maybe_unused]] constexpr int rounds = IN_VECTORS ? 2 : 1;
     struct soft soft = {-INFINITY, 0.0f, 0.0f};
     float value[width];
@@ -122,7 +122,7 @@ static __device__ inline double one_row(const T *x, T *grad, int64_t label,
     struct row_facts f = {soft.largest + logf(soft.total), s.smoothing / (float)s.c,
                           is_ignored ? 0.0f : scale.grad, is_known ? (int)label : -1,
                           1.0f - s.smoothing};
-    __syncthreads(); /* grad may lie over x: `own` is read by then */
+    __syncthreads(); /* grad may alias x: `own` has been read by then */
 #pragma unroll rounds
     for (int c = width * (int)threadIdx.x; c < s.pitch; c += width * THREADS) {
         load_some<T, IN_VECTORS>(x + c, value);
@@ -155,7 +155,7 @@ static __global__ void __launch_bounds__(THREADS)
         return;
     }
     if (s.ranks) {
-        s.ranks->loss = sum.loss; /* the count is that of all ranks already */
+        s.ranks->loss = sum.loss; /* the count is already that of all ranks */
     } else {
         *loss = (float)(sum.loss * (double)factors.loss) + (s.has_loss_sum ? *loss : 0.0f);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernels of rows share. Rows lie as their shape says, nothing rounded up: where a row is no whole number of vectors, elements
-   are taken one by one. */
+/* What the row kernels share. Rows are stored without padding: where a row is no whole number of vectors, elements are read one by
+   one. */
 #ifndef BACKEND_CUDA_ROWS_CUH
 #define BACKEND_CUDA_ROWS_CUH
 
@@ -37,8 +37,8 @@ template <typename T> static __device__ inline void put_one(T *to, float value, 
     *to = (T)(value + (has_sum ? (float)*to : 0.0f));
 }
 
-/* Sums over rows end here: out[i] (+)= sum over n_parts of parts (n_parts, width), in the order of the parts; a block has 32
-   columns and 8 lines. out[0] and out[1] are the halves of a row, of `half` elements; out[1] may be absent. */
+/* The last stage of sums over rows: out[i] (+)= sum over n_parts of parts (n_parts, width), in the order of the parts; a
+   block has 32 columns and 8 lines. out[0] and out[1] are the halves of a row, of `half` elements; out[1] may be absent. */
 template <typename T> struct part_sums {
     const float *parts;
     int n_parts;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the work of a step is ordered: events between streams, a step kept as a program, and marks that tell when it was done. */
+/* Order of the work of a step: events between streams, a step recorded as a program, and marks that tell when it was done. */
 #include "base/base.h"
 
 #include "backend_cuda/cuda.h"
@@ -13,7 +13,7 @@ struct mark {
 };
 
 struct cuda_streams {
-    cudaEvent_t events[CUDA_EVENTS_MAX];         /* owned; made when they are first named */
+    cudaEvent_t events[CUDA_EVENTS_MAX];         /* owned; created at first use */
     cudaEvent_t edges[CUDA_STREAMS_MAX];         /* owned; fork's and join's */
     cudaGraphExec_t programs[CUDA_PROGRAMS_MAX]; /* owned */
     struct mark marks[CUDA_MARKS_MAX];
@@ -76,7 +76,7 @@ static void wait(void *self, int event, int stream)
 {
     struct cuda *cuda = self;
     cudaEvent_t recorded = cuda->async->events[event];
-    if (recorded) { /* else record has failed, and said so */
+    if (recorded) { /* else record has failed, and reported it */
         cuda_ok(cuda, cudaStreamWaitEvent(cuda->streams[stream], recorded, 0),
                 "cudaStreamWaitEvent");
     }

@@ -8,7 +8,7 @@ extern "C" {
 #define ADD_THREADS  256
 #define TILE_COLUMNS 32
 #define TILE_ROWS    8
-#define CHUNK_ROWS   64 /* of TILE_ROWS each: what one block sums at least */
+#define CHUNK_ROWS   64 /* of TILE_ROWS each: the least that one block sums */
 #define CHUNKS_MAX   256
 
 template <typename T> static __global__ void add_to(const T *from, T *to, int64_t count)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the libraries leave to us around their calls: a gradient that was made aside is added, and a bias' gradient is summed. */
+/* Work that the libraries leave to us: adding a gradient that was computed elsewhere, and summing a bias's gradient. */
 #ifndef BACKEND_CUDA_SUMS_H
 #define BACKEND_CUDA_SUMS_H
 
@@ -15,7 +15,7 @@ struct add_args {
 };
 void cuda_add_to(struct cuda *cuda, const struct add_args *args);
 
-/* sums (columns) = or += the sum over rows of x (rows, columns), row-major, made in float in an order that depends on the
+/* sums (columns) = or += the sum over rows of x (rows, columns), row-major, in float, in an order that depends on the
    shape alone. */
 struct column_sum_args {
     enum dtype dtype; /* of x and of sums */

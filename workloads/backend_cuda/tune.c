@@ -10,8 +10,9 @@
 
 #define ROUNDS        6 /* that count, after one that does not */
 #define PATTERN_BYTES (1 << 20)
-#define FLUSH_FACTOR  2   /* times the L2 cache */
-#define SLOW_FACTOR   1.5 /* a way so much slower than the best after two rounds is timed no more */
+#define FLUSH_FACTOR  2 /* times the L2 cache */
+#define SLOW_FACTOR                                                                                \
+    1.5 /* a way this much slower than the best after two rounds is not timed any more */
 
 struct bed {
     cudaStream_t stream;
@@ -54,7 +55,7 @@ static void bed_release(struct bed *bed)
     }
 }
 
-/* Numbers as a network has them: power, and with it the clock, depends on the bits. */
+/* Realistic numbers: power, and with it the clock, depends on the bits. */
 static void make_pattern(enum dtype dtype, void *pattern)
 {
     struct rng rng;
@@ -133,7 +134,7 @@ static bool bed_make(struct bed *bed, const struct tune *tune, char *const patte
     return ok(cudaStreamSynchronize(bed->stream), "filling buffers", err);
 }
 
-/* Nanoseconds of one run, or -1 where the way cannot. */
+/* Nanoseconds of one run, or -1 if the way fails. */
 static bool time_one(const struct bed *bed, const struct tune *tune, int way, int64_t *ret_ns,
                      struct err *err)
 {
@@ -169,7 +170,7 @@ int64_t tune_median(int64_t *values, int n)
     return values[(n - 1) / 2];
 }
 
-/* After a round: ways that cannot catch up any more are out. */
+/* After a round: drops ways that cannot catch up any more. */
 static void drop_slow(int64_t (*samples)[ROUNDS], int n_ways, int n_samples, bool *is_in)
 {
     int64_t best = INT64_MAX;
@@ -237,7 +238,7 @@ int tune_choose(const struct tune *tune, int64_t *ret_ns, int *ret_best, struct 
     }
     bed_release(&bed);
     if (bed.is_short) {
-        (void)cudaGetLastError(); /* it is dealt with */
+        (void)cudaGetLastError(); /* it is handled here */
         log_line(LOG_WARN, "%s; nothing is timed, and the first plan is taken", why.msg);
         memset(ret_ns, 0, (size_t)tune->n_ways * sizeof(*ret_ns));
         *ret_best = 0;

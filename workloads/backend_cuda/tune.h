@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times several ways to do one call on buffers of its size, in turn, each with a cold L2 cache, and takes the fastest. Takes memory of
-   the device while it works and gives it back: for the time before a network's memory is taken. */
+/* Times several ways to perform a call on buffers of its size, in turn, each with a cold L2 cache, and selects the fastest. Allocates
+   device memory while it works and frees it: to be called before a network's memory is allocated. */
 #ifndef BACKEND_CUDA_TUNE_H
 #define BACKEND_CUDA_TUNE_H
 
@@ -11,7 +11,7 @@
 
 struct tune {
     int n_ways;
-    /* Enqueues way `i` on the stream; false: it cannot do it, which is no error of the choice. */
+    /* Enqueues way `i` on the stream; false: it cannot, which is no error of the choice. */
     bool (*run)(void *ctx, int i, void *const *buffers, cudaStream_t stream);
     void *ctx;
     int64_t buffer_bytes
@@ -22,12 +22,12 @@ struct tune {
     cudaStream_t stream;      /* to be used; NULL: one of its own */
 };
 
-/* ret_ns (n_ways) = the median of each, -1 where it cannot; *ret_best is the fastest. Where memory is short
-   nothing is timed: a note is logged, all are 0, and way 0 is the best. Fails if none can. */
+/* ret_ns (n_ways) = the median of each, -1 where it failed; *ret_best is the fastest. Where memory is short nothing is
+   timed: a note is logged, all are 0, and way 0 is the best. Fails if all fail. */
 MUST_CHECK int tune_choose(const struct tune *tune, int64_t *ret_ns, int *ret_best,
                            struct err *err);
 
-/* The median of n >= 1 numbers, which are sorted on the way; of an even number the lower one. */
+/* The median of n >= 1 numbers, which it sorts; of an even number the lower one. */
 int64_t tune_median(int64_t *values, int n);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bilinear upsampling of few-channel logits fused with softmax cross-entropy: the upsampled logits are made twice and never stored.
-   Bytes, with a small image of C stored channels of E bytes: forward 12 a large pixel (label, lse) and C E a small one; backward 12 a
-   large pixel and 2 C E a small one. Bound by exponentials: C of them a large pixel each way (16 a clock and multiprocessor), times
-   1.3 in backward, where neighbouring tiles make the pixels between them both. */
+/* Bilinear upsampling of few-channel logits fused with softmax cross-entropy: the upsampled logits are computed twice and never
+   stored. Bytes, with a small image of C stored channels of E bytes: forward 12 a large pixel (label, lse) and C E a small one;
+   backward 12 a large pixel and 2 C E a small one. Bound by exponentials: C of them a large pixel each way (16 a clock and
+   multiprocessor), times 1.3 in backward, where neighbouring tiles both compute the pixels between them. */
 #include "backend_cuda/loss.cuh"
 #include "backend_cuda/resize.cuh"
 
@@ -16,7 +16,7 @@ struct span {
     int64_t ignore_label;
     float smoothing, weight;
     bool has_sum;
-    struct loss_ranks *ranks; /* where this rank's sums go, or NULL: it is alone */
+    struct loss_ranks *ranks; /* where this rank's sums go; NULL with one rank */
 };
 
 CUDA_GLOBAL unsigned tickets[CUDA_STREAMS_MAX];
@@ -115,9 +115,9 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- backward: a block a tile of small pixels ---- */
 
-/* A block of BWD_THREADS makes TILE_H x TILE_W small pixels for CHUNK channels. It goes through the large rows that touch the tile,
-   BWD_THREADS large pixels at a time: each thread makes the gradient of one of them, then all add them up, first along the row and then
-   into the one or two small rows. Shared memory: 128 x 33 + 4 x 32 x 32 floats are 33 KiB, six blocks a multiprocessor. */
+/* A block of BWD_THREADS computes TILE_H x TILE_W small pixels for CHUNK channels. It goes through the large rows that touch the tile,
+   BWD_THREADS large pixels at a time: each thread computes the gradient of one of them, then all add them up, first along the row and
+   then into the one or two small rows. Shared memory: 128 x 33 + 4 x 32 x 32 floats are 33 KiB, six blocks a multiprocessor. */
 #define BWD_THREADS 128
 #define TILE_H      4
 #define TILE_W      32
@@ -160,7 +160,8 @@ struct tile {
     const int *first, *last;
 };
 
-/* Adds the large row's pixels from q0 on to what they touch. A thread has the same small pixels and channels in every row. */
+/* Adds the large row's pixels from q0 on to the small pixels they touch. A thread has the same small pixels and channels in
+   every row. */
 static __device__ inline void add_row(const struct span &s, const struct tile &tile, int p, int q0,
                                       const float *grads, float *sums)
 {
@@ -232,7 +233,7 @@ static __global__ void __launch_bounds__(BWD_THREADS)
     }
     float factor =
         *n_labels > 0.0f ? s.weight / *n_labels * (loss_scale ? *loss_scale : 1.0f) : 0.0f;
-    /* what was added up last is there for all: the loop ends with a barrier */
+    /* the last sums are visible to all: the loop ends with a barrier */
     int vecs = min(CHUNK, s.stored - c0) / LANES<T>;
     int per_row = (t.w_last - t.w0) * vecs;
     for (int i = (int)threadIdx.x; i < (t.h_last - t.h0) * per_row; i += BWD_THREADS) {

@@ -102,7 +102,7 @@ static __device__ inline float relu(float x)
 /* ---- rows and channels over threads ---- */
 
 /* A block of THREADS is tx vectors wide and ty rows high; the grid is n_blocks along the rows (x) and n_tiles along the
-   channels (y). Neighbouring threads read neighbouring 16 bytes: where a tile is all channels, of several rows in a row. */
+   channels (y). Neighbouring threads read neighbouring 16 bytes; where a tile spans all channels, across several rows. */
 struct rows_plan {
     int64_t rows;
     int cv, tx, ty, n_tiles, n_blocks;
@@ -136,7 +136,7 @@ static inline struct rows_plan rows_reduce(const struct cuda *cuda, int64_t rows
 
 #define APPLY_ROWS 4
 
-/* For what is done to each element by itself: APPLY_ROWS rows a thread, all loaded before the first is used. */
+/* For element-wise work: APPLY_ROWS rows a thread, all loaded before the first is used. */
 static inline struct rows_plan rows_apply(int64_t rows, int cv)
 {
     struct rows_plan plan = rows_tiles(rows, cv, (cv + 31) / 32);
@@ -175,8 +175,8 @@ static __device__ inline int64_t rows_of_block(const struct rows_plan &plan, int
 
 /* ---- sums over a block and over the grid ---- */
 
-/* True in all threads of the block that comes to `ticket` last of n_blocks; what the others wrote before is then there to be
-   read. The ticket is 0 before and after. Calls that share one must not run at the same time: one a stream and tile. */
+/* True in all threads of the block that is the last of n_blocks to reach `ticket`; what the others wrote before is then
+   visible. The ticket is 0 before and after. Calls that share one must not run at the same time: one a stream and tile. */
 static __device__ inline bool is_last_block(unsigned *ticket, unsigned n_blocks)
 {
     __shared__ bool is_last;

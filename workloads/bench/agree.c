@@ -7,10 +7,9 @@
 
 #define GRADIENT STR_LIT("grad.")
 
-/* A network that is another one (a loss that is left out, a stride elsewhere, a batch norm of another kind) is off by far more
-   than a hundredth in one of the two. FP32: sums of some 10^3 terms in other orders, 10^3 times 2^-24, and what a ReLU that rounding
-   turns makes of it in the norm. Half precision: 2^-11 a rounding, some 10 of which do not average out in the loss; the issue's
-   2e-3 is for single operations. */
+/* A network that differs (a missing loss, another stride, another kind of batch norm) is off by far more than a hundredth in one of
+   the two. FP32: sums of some 10^3 terms in other orders, 10^3 times 2^-24, and the effect on the norm of a ReLU that rounding
+   flips. Half precision: 2^-11 a rounding, some 10 of which do not average out in the loss. */
 struct agree_limits agree_limits_of(const char *precision, const char *device)
 {
     if (strcmp(precision, "amp") == 0) {
@@ -85,7 +84,7 @@ static double relative(double difference, double of)
     return of != 0.0 ? fabs(difference / of) : difference == 0.0 ? 0.0 : (double)INFINITY;
 }
 
-/* A program that gives none is judged by loss and gradient alone. */
+/* A program without logits is judged by loss and gradient alone. */
 static int compare_logits(const struct st_file *ours, const struct st_file *theirs,
                           double *ret_difference, struct err *err)
 {
@@ -103,7 +102,7 @@ static int compare_logits(const struct st_file *ours, const struct st_file *thei
     for (int64_t i = 0; i < shape_count(&mine->shape); i++) {
         double apart = fabs(element(mine, i) - element(other, i));
         largest = fmax(largest, fabs(element(mine, i)));
-        /* Not a number stays: fmax would drop it. */
+        /* Keeps NaN, which fmax would drop. */
         difference = apart > difference || isnan(apart) ? apart : difference;
         if (isnan(difference)) {
             break;
@@ -124,7 +123,7 @@ static bool is_statistic(const struct st_tensor *tensor)
     return false;
 }
 
-/* Both have them after one batch. A batch norm of few values tells a variance that is divided by one less from one that is not. */
+/* Both have them after one batch. A batch norm of few values shows whether the variance was divided by n or by n - 1. */
 static int compare_statistics(const struct st_file *ours, const struct st_file *theirs,
                               double *ret_difference, struct err *err)
 {
@@ -171,7 +170,7 @@ int agree(const struct st_file *ours, const struct st_file *theirs,
     found.loss_difference = relative(found.loss - found.our_loss, found.our_loss);
     found.norm_difference = relative(found.norm - found.our_norm, found.our_norm);
     found.distance = relative(sqrt(sums.difference), found.our_norm);
-    /* Not a number is no agreement. */
+    /* NaN is no agreement. */
     if (compare_logits(ours, theirs, &found.logits_difference, err) < 0 ||
         compare_statistics(ours, theirs, &found.statistics_difference, err) < 0) {
         return -1;

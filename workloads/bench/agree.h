@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Do two programs compute the same from the same numbers? What --check wrote, ours and a rival's. */
+/* Whether two programs compute the same from the same numbers: the outputs of --check, ours and a rival's. */
 #ifndef BENCH_AGREE_H
 #define BENCH_AGREE_H
 
@@ -17,7 +17,8 @@ struct agreement {
     double logits_difference; /* the largest, over the largest of ours; NAN: not given */
     double
         statistics_difference; /* of the running statistics, the worst tensor's, relative; NAN: not given */
-    double distance; /* norm of the gradients' difference, relative: told, not judged (README) */
+    double
+        distance; /* norm of the gradients' difference, relative: reported, not judged (README) */
     int64_t n_elements;
     bool holds;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reperf-bench: what was asked of it, and what it found. */
+/* reperf-bench: its options and its results. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
@@ -11,7 +11,7 @@
 #include "models/model.h"
 
 #define BENCH_RIVALS_MAX  8
-#define BENCH_STEPS_LEAST 50 /* timed ones: with fewer it is a trial, and no verdict is spoken */
+#define BENCH_STEPS_LEAST 50 /* timed ones: with fewer it is a trial without a verdict */
 #define BENCH_PATH_MAX    4096
 
 struct bench_opts {
@@ -27,10 +27,10 @@ struct bench_opts {
     const char *python, *train, *competitors;
     const char *out;                          /* the run's folder is made in it */
     const char *gpu;                          /* floor: by the table's name */
-    bool is_fused;                            /* kernels: everything that can be is fused */
+    bool is_fused;                            /* kernels: everything that can be fused is */
     int64_t tune_s;                           /* cuda: for choosing our plans by timing */
     bool allows_compiled;                     /* cuda: as reperf-train --compile-plans */
-    int64_t n_repeats, sample_ms, memory_mib; /* gpus; memory_mib 0: as much as it wants */
+    int64_t n_repeats, sample_ms, memory_mib; /* gpus; memory_mib 0: no limit */
 };
 
 /* How a program's loss and gradient compare with ours; only where has_agreement. */
@@ -73,19 +73,19 @@ double bench_quantile(const struct bench_times *times, double q);
 /* Sorts them; n above 0. */
 double bench_median(double *values, int64_t n);
 
-/* ---- what reperf-bench does ---- */
+/* ---- the verbs of reperf-bench ---- */
 
 /* Programs in turn on one device: a table on stdout, the run's folder in opts->out. ERR_WORKLOAD where one failed. */
 MUST_CHECK int bench_models(const struct bench_opts *opts, struct clock_src clock,
                             const volatile sig_atomic_t *stop, struct err *err);
 
-/* What the rivals compute from our parameters beside what we compute, without any timing: a table on stdout. ERR_WORKLOAD where
-   one computes something else. */
+/* What the rivals compute from our parameters, compared with what we compute, without timing: a table on stdout. ERR_WORKLOAD
+   where one computes something else. */
 MUST_CHECK int bench_agree(const struct bench_opts *opts, struct clock_src clock,
                            const volatile sig_atomic_t *stop, struct err *err);
 
-/* Each kind of call of one step on its own, on this program's own backend: time, bytes, operations, and their share of the GPU's peaks. One
-   JSON document in opts->out where that is there, a table on stdout. */
+/* Each kind of call of one step alone, on this program's own backend: time, bytes, operations, and their share of the GPU's peaks. One JSON
+   document in opts->out if set, a table on stdout. */
 MUST_CHECK int bench_kernels(const struct bench_opts *opts, struct clock_src clock,
                              const volatile sig_atomic_t *stop, struct err *err);
 
@@ -106,22 +106,22 @@ MUST_CHECK int bench_graph(struct arena *arena, const struct bench_opts *opts,
 /* Optimiser states of each parameter. */
 int bench_moments(const struct bench_opts *opts);
 
-/* Ours and the rivals', ready to be started. */
+/* Ours and the rivals', ready to start. */
 MUST_CHECK int bench_make_programs(struct bench *bench, struct err *err);
 MUST_CHECK int bench_make_folders(struct bench *bench, struct err *err);
 
-/* What nvidia-smi says, into environment/WHEN.log; without it that is what is known. */
+/* The output of nvidia-smi, into environment/WHEN.log; without nvidia-smi that fact. */
 MUST_CHECK int bench_note_gpu(struct bench *bench, const char *when, struct err *err);
 
-/* The parameters that all start from, and what we compute from them; where we fail at that, so has our program, and rivals
-   go unchecked. */
+/* The parameters that all start from, and what we compute from them; if that fails, so has our program, and rivals go
+   unchecked. */
 MUST_CHECK int bench_make_start(struct bench *bench, struct err *err);
 MUST_CHECK int bench_check_ours(struct bench *bench, struct err *err);
 
 /* A rival that computes something else fails. */
 MUST_CHECK int bench_judge(struct bench *bench, struct bench_program *program, struct err *err);
 
-/* The operations a second that count for opts' precision. */
+/* The peak rate of operations that applies to opts' precision. */
 double bench_peak_flops(const struct bench_opts *opts, const struct peak *peak);
 
 /* result.json's "machine": kernel, GPU, driver, libraries, and what nvidia-smi said before, while and after. */
@@ -129,7 +129,7 @@ void bench_put_machine(struct json_out *out, const struct bench *bench);
 
 MUST_CHECK int bench_print_agreement(const struct bench *bench, struct err *err);
 
-/* manifest/bench.json; result.json as far as it is known, which replaces the one before; the table. */
+/* manifest/bench.json; result.json so far, replacing the previous one; the table. */
 MUST_CHECK int bench_write_asked(const struct bench *bench, struct err *err);
 MUST_CHECK int bench_write_result(const struct bench *bench, struct err *err);
 MUST_CHECK int bench_print_table(const struct bench *bench, struct err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reperf-bench: the bundled networks beside the frameworks that their reports compare, on one device. */
+/* reperf-bench: the bundled networks and the frameworks that their reports compare, on one device. */
 #include "base/base.h"
 
 #include "bench/bench.h"
@@ -49,8 +49,8 @@ static const struct opt ROWS[] = {
      0, 0},
     {"competitors", 0, OPT_TEXT, "FOLDER", "the rivals' programs (workloads/competitors)",
      AT(opts.competitors), 0, 0},
-    {"out", 'o', OPT_TEXT, "FOLDER", "models: a folder for the run is made there", AT(opts.out), 0,
-     0},
+    {"out", 'o', OPT_TEXT, "FOLDER", "models: a folder for the run is created there", AT(opts.out),
+     0, 0},
     {"tune-seconds", 0, OPT_I64, "N",
      "cuda: for choosing our plans by timing, half of it before the check (a quarter of "
      "--deadline); later ones are the libraries' first",
@@ -59,9 +59,11 @@ static const struct opt ROWS[] = {
      "cuda: also try cuDNN's engines that are compiled on request", AT(opts.allows_compiled), 0, 0},
     {"fuse", 0, OPT_FLAG, NULL, "kernels: everything fused that can be", AT(opts.is_fused), 0, 0},
     {"gpu", 0, OPT_TEXT, "NAME", "floor: as nvidia-smi names it", AT(opts.gpu), 0, 0},
-    {"repeats", 0, OPT_I64, "N", "gpus: of each measurement (7)", AT(opts.n_repeats), 1, 199},
-    {"sample-ms", 0, OPT_I64, "MS", "gpus: that a repeat takes (50)", AT(opts.sample_ms), 1, 10000},
-    {"memory-mib", 0, OPT_I64, "N", "gpus: of a GPU's memory at most", AT(opts.memory_mib), 1,
+    {"repeats", 0, OPT_I64, "N", "gpus: repeats of each measurement (7)", AT(opts.n_repeats), 1,
+     199},
+    {"sample-ms", 0, OPT_I64, "MS", "gpus: duration of a repeat (50)", AT(opts.sample_ms), 1,
+     10000},
+    {"memory-mib", 0, OPT_I64, "N", "gpus: limit of a GPU's memory", AT(opts.memory_mib), 1,
      INT64_C(1) << 23},
     {"help", 'h', OPT_FLAG, NULL, "this list", AT(is_help), 0, 0},
     {"version", 0, OPT_FLAG, NULL, "print the version", AT(is_version), 0, 0},
@@ -87,7 +89,7 @@ static void print_help(void)
     }
 }
 
-/* Source: the reports' single-GPU batches with AMP (manifests/reports), the bench's table in the README. */
+/* Source: the reports' single-GPU batches with AMP (manifests/reports), the table in the README. */
 static int64_t batch_of(const struct model *model)
 {
     static const struct {
@@ -127,7 +129,7 @@ static int choose_words(const struct raw *raw, struct bench_opts *opts, struct e
 {
     opts->model = raw->model ? model_find(raw->model) : NULL;
     if (!opts->model) {
-        return err_set(err, ERR_USAGE, "--model %s: there is no such model",
+        return err_set(err, ERR_USAGE, "--model %s: unknown model",
                        raw->model ? raw->model : "(missing)");
     }
     bool is_cpu = opts->device && strcmp(opts->device, "cpu") == 0;

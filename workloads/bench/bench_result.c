@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a bench found: result.json with every step's time, manifest/bench.json with what was asked, a table for people. */
+/* Results of a bench: result.json with every step's time, manifest/bench.json with the options, a table for people. */
 #include "base/base.h"
 
 #include "bench/bench.h"
@@ -53,7 +53,7 @@ double bench_median(double *values, int64_t n)
     return (values[(n - 1) / 2] + values[n / 2]) / 2.0;
 }
 
-/* 0 where it has no number. */
+/* 0 if it has no number. */
 static double median_of(const struct bench *bench, const struct bench_program *program)
 {
     struct bench_times times = bench_times_of(bench->arena, bench, &program->rival);

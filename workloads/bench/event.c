@@ -7,7 +7,7 @@
 
 #define TEXT_MAX 4096
 
-/* A number as it stands, up to what ends it. */
+/* A number as written, up to what ends it. */
 static int read_number(struct json_in *in, double *ret_value, struct err *err)
 {
     (void)json_in_peek(in);

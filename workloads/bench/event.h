@@ -10,12 +10,12 @@ enum event_kind { EVENT_OTHER, EVENT_START, EVENT_STEP, EVENT_STOP, EVENT_FATAL 
 
 struct event {
     enum event_kind kind;
-    int64_t step, step_time_ns; /* of a step; 0 where it is not there */
-    int64_t peak_memory_bytes;  /* of a stop; 0: not said */
+    int64_t step, step_time_ns; /* of a step; 0: absent */
+    int64_t peak_memory_bytes;  /* of a stop; 0: absent */
     double loss;
     bool has_loss;
     struct str what;                         /* of a fatal line */
-    struct str gpu, driver, cuda, libraries; /* of a start; ptr NULL: not said */
+    struct str gpu, driver, cuda, libraries; /* of a start; ptr NULL: absent */
 };
 
 /* A line that is no JSON object with an event in it is an error. */

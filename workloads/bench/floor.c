@@ -5,7 +5,7 @@
 
 #define MASTER_BYTES 4 /* of a parameter's float copy, and of each moment */
 
-/* Who reads a value: the ops forward, and of them the only one. */
+/* The readers of a value: how many ops in the forward pass, and which if only one. */
 struct readers {
     int *n;    /* by value */
     int *only; /* op index, or -1 */
@@ -59,7 +59,7 @@ static enum op_kind only_reader(const struct counter *c, int id)
     return op < 0 ? OP_KIND_COUNT : c->graph->ops[op].kind;
 }
 
-/* A value that is never stored: it is made anew by the one that reads it. */
+/* A value that is never stored: its only reader recomputes it. */
 static bool is_passing(const struct counter *c, const struct op *op)
 {
     enum op_kind reader = only_reader(c, op->out[0]);
@@ -92,7 +92,7 @@ static bool is_passing(const struct counter *c, const struct op *op)
     return false;
 }
 
-/* What reading a value moves: itself, or what it is made of where it is not stored. */
+/* Bytes moved by reading a value: its own, or those it is made from if it is not stored. */
 static double read_bytes(const struct counter *c, int id)
 {
     double total = 0.0;
@@ -149,7 +149,7 @@ static double forward_bytes(const struct counter *c, const struct op *op)
     case OP_LINEAR:
         return read_bytes(c, op->in[0]) + weight_bytes(c, op) + out;
     case OP_GELU:
-    case OP_TANH: /* by who wrote its input, which is kept for the way back */
+    case OP_TANH: /* computed by the writer of its input, which is kept for backward */
         return out;
     case OP_CONCAT:
         return 0.0;
@@ -163,7 +163,7 @@ static double forward_bytes(const struct counter *c, const struct op *op)
     case OP_LOSS:
     case OP_ROW_LOSS:
         return read_bytes(c, op->in[0]) + bytes_of(c, op->in[1]);
-    case OP_EMBED: /* a row of each table for each token; those of places and segments stay close */
+    case OP_EMBED: /* a row of each table for each token; those of positions and segments stay in the caches */
         return bytes_of(c, op->in[0]) + 2.0 * out;
     case OP_GATHER:
         return 2.0 * out;
@@ -184,7 +184,7 @@ static bool needs_grad(const struct counter *c, int id)
     return id != NO_VALUE && c->graph->values[id].needs_grad;
 }
 
-/* The readers of a value each send a share of its gradient: each but the first reads what is there already. */
+/* Each reader of a value contributes a share of its gradient: each but the first reads what is already there. */
 static double gather_bytes(const struct counter *c, int id)
 {
     int n = c->readers.n[id];
@@ -198,11 +198,11 @@ static double product_data_bytes(const struct counter *c, const struct op *op)
     return bytes_of(c, op->out[0]) + weight_bytes(c, op) + bytes_of(c, op->in[0]) + mask;
 }
 
-/* The sums want its input once beside its gradient, the result wants both again. */
+/* The sums need its input once in addition to its gradient, the result needs both again. */
 static double norm_back_bytes(const struct counter *c, const struct op *op)
 {
     double x = bytes_of(c, op->in[0]);
-    bool is_alone = !is_passing(c, op); /* its gradient is then no one's by-product */
+    bool is_alone = !is_passing(c, op); /* its gradient is then not computed by another call */
     return 4.0 * x + (is_alone ? x : 0.0);
 }
 
@@ -218,7 +218,7 @@ static double backward_bytes(const struct counter *c, const struct op *op)
         return norm_back_bytes(c, op);
     case OP_ADD: /* the ReLU's mask; the gradient is the same for both */
         return op->geom.elem.has_relu ? out : 0.0;
-    case OP_MAXPOOL: /* a byte says which of a window's it was */
+    case OP_MAXPOOL: /* one byte says which element of the window it was */
         return out + out / (double)dtype_bytes(c->graph->types.dtype) + in;
     case OP_UPSAMPLE:
         return only_reader(c, op->out[0]) == OP_LOSS ? 0.0 : out + in;
@@ -227,7 +227,7 @@ static double backward_bytes(const struct counter *c, const struct op *op)
         return 2.0 * read_bytes(c, op->in[0]) + bytes_of(c, op->in[1]);
     case OP_LAYER_NORM:
         return out + 2.0 * in;
-    case OP_ATTENTION: /* the context, its gradient, the three and theirs */
+    case OP_ATTENTION: /* the context and its gradient; queries, keys and values and theirs */
         return 2.0 * out + 2.0 * in;
     case OP_EMBED:
     case OP_GATHER:
@@ -268,7 +268,7 @@ static double update_bytes(const struct graph *graph, int n_moments)
         double count = (double)shape_count(&value->shape);
         double stored = (double)dtype_bytes(value->dtype);
         double wide = stored > MASTER_BYTES ? stored : MASTER_BYTES;
-        bool has_copy = stored < wide; /* the stored one is then written only */
+        bool has_copy = stored < wide; /* the stored one is then only written */
         total +=
             count * (stored + 2.0 * wide * (double)(1 + n_moments) + (has_copy ? stored : 0.0));
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The least that a training step must compute and move through device memory, counted from the graph: no step runs faster than
-   what a GPU's peaks make of that.
+/* The least that a training step must compute and move through device memory, counted from the graph: no step can be
+   faster than a GPU's peaks allow for that.
 
-   Counted as if everything were fused that can be: a convolution or matrix product reads its operands once and writes its result once;
-   a batch norm's sums are made by who writes its input or its gradient, and it is applied by the convolution that reads it, or in
-   the sum that does; what else is done element by element happens on the way; sums of several terms, upsampled ones too, are one
-   pass; joined channels are written where they belong. A mask costs what it is made from. Weights are moved
-   once a use, and by the optimiser. Channels are not rounded up. */
+   Counted as if everything that can be fused were: a convolution or matrix product reads its operands once and writes
+   its result once; a batch norm's sums are computed by whoever writes its input or its gradient, and it is applied by
+   the convolution that reads it, or in the sum that does; other element-wise operations cost nothing extra; sums of
+   several terms, including upsampled ones, are one pass; concatenated channels are written in place. A mask costs what
+   it is computed from. Weights are moved once a use, and by the optimiser. Channels are not rounded up. */
 #ifndef BENCH_FLOOR_H
 #define BENCH_FLOOR_H
 

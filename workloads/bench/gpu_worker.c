@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One GPU of several. Each measure's result is looked at after it was timed: without a right one there is no number. */
+/* One GPU of several. Each measure's result is checked after it was timed: a wrong one gives no number. */
 #include "base/base.h"
 
 #include "bench/gpus.h"
@@ -17,12 +17,12 @@
 #include <unistd.h>
 
 #define COPY_BYTES                                                                                 \
-    (INT64_C(1) << 30) /* of each of the two places: many times the largest L2 cache */
+    (INT64_C(1) << 30) /* of each of the two buffers: many times the largest L2 cache */
 #define REDUCE_BYTES    (INT64_C(1) << 28)
 #define EDGE_MAX        8192 /* of the matrices: enough for all multiprocessors */
 #define EDGE_STEP       64
 #define PATTERN_MAX     (1 << 20) /* floats */
-#define LOOK_MAX        4096      /* elements of each place that is looked at */
+#define LOOK_MAX        4096      /* elements of each place that is checked */
 #define N_LOOKS         3
 #define MARKS           2
 #define NO_NETWORK      "0000000000000000000000000000000000000000000000000000000000000000"
@@ -31,7 +31,7 @@
 #define SILENCE_NS      (30 * NS_PER_S)
 #define PASSES_FIRST    1
 #define PASSES_MAX      (1 << 20)
-#define AIM_SHARE       4 /* a quarter of what is aimed at tells the time of a pass well enough */
+#define AIM_SHARE       4 /* a quarter of the target is enough to time a pass */
 #define PARTS_OF_MEMORY 4 /* of what is free, of which a measure takes three at most */
 
 struct worker {
@@ -49,7 +49,7 @@ struct worker {
     bool is_planned;
 };
 
-/* Small whole numbers that look like none in particular: their products and sums are exact in half precision too. */
+/* Small whole numbers without a pattern: their products and sums are exact in half precision too. */
 static float small_number(int64_t idx)
 {
     uint32_t x = (uint32_t)idx * 2654435761U;
@@ -84,7 +84,7 @@ static void give_back(struct worker *w, void **place)
     *place = NULL;
 }
 
-/* What a measure may take in all. */
+/* Memory that a measure may take in all. */
 static int64_t memory_of(const struct worker *w)
 {
     int64_t free_bytes = w->backend.async.memory_available(w->backend.self);
@@ -98,7 +98,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Elements at idx of a place on the GPU, as numbers. */
+/* Elements at idx of a buffer on the GPU, as numbers. */
 static int look_at(struct worker *w, const void *place, enum dtype dtype, int64_t idx, int64_t n,
                    float *ret_numbers, struct err *err)
 {
@@ -117,7 +117,7 @@ static void copy(struct worker *w, void *to, const void *from, int64_t bytes)
             "copy on the device");
 }
 
-/* Two places of so many bytes. Element i of the first is `first` more than `step` times its number in the pattern, which is repeated. */
+/* Two buffers of so many bytes. Element i of the first is `first` plus `step` times its number in the repeated pattern. */
 static int take_both(struct worker *w, int64_t bytes, float first, float step, struct err *err)
 {
     w->bytes = bytes;
@@ -139,7 +139,7 @@ static int take_both(struct worker *w, int64_t bytes, float first, float step, s
     return 0;
 }
 
-/* Of what has come out, at the beginning, in the middle and at the end. */
+/* Checks the result at the beginning, in the middle and at the end. */
 static int check_pattern(struct worker *w, float first, float step, const char *what,
                          struct err *err)
 {
@@ -231,7 +231,7 @@ static int prepare_product(struct worker *w, int64_t *ret_work, struct err *err)
     return 0;
 }
 
-/* Rows from the first to the last. Sums of whole numbers below 2048 are exact in all types here. */
+/* Rows from the first to the last. Sums of whole numbers below 2048 are exact in all types used. */
 static int check_product(struct worker *w, struct err *err)
 {
     int64_t edge = w->edge;
@@ -350,7 +350,7 @@ static int time_passes(struct worker *w, int64_t count, int64_t *ret_ns, struct 
     return async->collect(w->backend.self, 1, 0, nothing, ret_ns, err);
 }
 
-/* The first pass is warm-up. All GPUs must make as many sums: each of them alone would stop elsewhere. */
+/* The first pass is warm-up. All GPUs must make the same number of sums, so none may decide alone. */
 static int prepare(struct worker *w, struct gpu_reply *reply, struct err *err)
 {
     static int (*const PREPARE[])(struct worker * w, int64_t * ret_work, struct err * err) = {
@@ -376,7 +376,7 @@ static int check(struct worker *w, struct err *err)
 {
     static int (*const CHECK[])(struct worker * w, struct err * err) = {check_copy, check_product,
                                                                         check_product, check_sum};
-    return w->to ? CHECK[w->measure](w, err) : 0; /* else it never ran, and that was said */
+    return w->to ? CHECK[w->measure](w, err) : 0; /* else it never ran, and that was reported */
 }
 
 static void clear(struct worker *w)

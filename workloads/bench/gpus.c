@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the GPUs of this machine can do: one line of JSON, as reperf-node bench prints it of the rest of the machine
-   (manifests/schema/node-bench-answer.json). It states work and nanoseconds of each repeat; who reads them makes the figures. */
+/* What the GPUs of this machine can do: one line of JSON, in the form in which reperf-node bench prints the rest of the machine
+   (manifests/schema/node-bench-answer.json). It states work and nanoseconds of each repeat; the reader computes the figures. */
 #include "base/base.h"
 
 #include "bench/gpus.h"
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define WORK_MAX      (INT64_C(1) << 53) /* of a repeat */
-#define LOOK_MS       200                /* at signals and the deadline */
+#define LOOK_MS       200                /* between checks for signals and the deadline */
 #define DOCUMENT_MAX  (1 << 20)
 #define SLOW_SHARE    0.9 /* of the median of this machine's GPUs: slower ones are named */
 #define SLOW_GPUS_MIN 3
@@ -44,7 +44,7 @@ struct gpus {
     struct gpu_process *each;
     int n;
     struct strbuf series_text, notes_text, lacks_text;
-    struct json_out series, notes, lacks; /* the members of three lists, into these */
+    struct json_out series, notes, lacks; /* members of the three lists, in these buffers */
 };
 
 static void gpus_cleanup(struct gpus *g)
@@ -149,7 +149,7 @@ static int start(struct gpus *g, const struct gpu_place *place, struct gpu_proce
     return 0;
 }
 
-/* They end when there is nobody to tell them more. */
+/* They end when their socket is closed. */
 static void end_all(struct gpus *g, bool is_in_peace)
 {
     for (int i = 0; i < g->n; i++) {
@@ -167,7 +167,7 @@ static void end_all(struct gpus *g, bool is_in_peace)
     }
 }
 
-/* In a process of its own: a driver that was opened here would not survive the fork. */
+/* In a process of its own: a driver opened here would not survive the fork. */
 static int count(int *ret_n, struct err *err)
 {
     struct told {
@@ -218,7 +218,7 @@ static void lack_of(struct gpus *g, enum gpu_measure measure, const struct gpu_p
     lack(g, measure, why);
 }
 
-/* Which GPU holds up the others; of a sum over all, none can be told. */
+/* Names the GPU that slows down the others; for a sum over all that cannot be known. */
 static void name_slow(struct gpus *g, enum gpu_measure measure)
 {
     int64_t n_repeats = g->opts->n_repeats;
@@ -263,7 +263,8 @@ static void put_series(struct gpus *g, enum gpu_measure measure, int64_t work)
     json_out_close(&g->series, '}');
 }
 
-/* As many for all, so that the slowest takes its time; of all of them the work, but of a sum over all that of one: NCCL's bus bandwidth. */
+/* The same number for all, so that the slowest reaches the target time. The work is that of all GPUs together, but for an all-reduce that
+   of one: NCCL's bus bandwidth. */
 static int64_t passes_of(const struct gpus *g, enum gpu_measure measure, int64_t *ret_work)
 {
     int64_t slowest_ns = 1;
@@ -371,7 +372,7 @@ static int measure_all(struct gpus *g, struct err *err)
     return 0;
 }
 
-/* Free now, and mostly still so when the first process listens there. */
+/* Free now, and most likely still free when the first process listens there. */
 static int free_port(int *ret_port, struct err *err)
 {
     int fd = -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the GPUs of this machine can do, all of them at once: a process each (bench/gpu_worker.c) that does what it is told over a
-   socket, and one that tells them (bench/gpus.c). Every repeat begins on all GPUs together and takes as long as the slowest does. */
+/* What the GPUs of this machine can do, all at once: one process each (bench/gpu_worker.c) that executes orders received over a
+   socket, and one that sends them (bench/gpus.c). Every repeat begins on all GPUs together and takes as long as the slowest. */
 #ifndef BENCH_GPUS_H
 #define BENCH_GPUS_H
 
@@ -13,8 +13,8 @@
 
 enum gpu_measure { GPU_COPY, GPU_PRODUCT_HALF, GPU_PRODUCT_FLOAT, GPU_ALL_REDUCE, GPU_MEASURES };
 
-/* PREPARE takes memory, fills it, and makes passes until their time is known; RUN makes so many; END looks at what has come out, and
-   gives the memory back. */
+/* PREPARE takes memory, fills it, and makes passes until their time is known; RUN makes the given number of passes; END checks the
+   result and frees the memory. */
 enum gpu_verb { GPU_PREPARE, GPU_RUN, GPU_END };
 
 struct gpu_order {
@@ -23,7 +23,7 @@ struct gpu_order {
     int64_t count; /* passes */
 };
 
-/* Also sent once without being asked, when the GPU is open: text is then its name, driver and libraries. */
+/* Also sent once unasked, when the GPU is open: text is then its name, driver and libraries. */
 struct gpu_reply {
     int64_t ns;   /* by the GPU's clock: of one pass, of all passes */
     int64_t work; /* of one pass: bytes or operations */
@@ -34,8 +34,8 @@ struct gpu_reply {
 struct gpu_place {
     int gpu, n_gpus;
     int port;             /* of this machine, where the first meets the others */
-    int64_t memory_bytes; /* that a measure may take; 0: as much as it wants */
-    int64_t sample_ns;    /* what PREPARE aims at */
+    int64_t memory_bytes; /* that a measure may take; 0: no limit */
+    int64_t sample_ns;    /* target of PREPARE */
     const volatile sig_atomic_t *stop;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each call of a step by itself: how long, how many bytes and operations, and what share that is of what the GPU can do. */
+/* Each call of a step alone: how long, how many bytes and operations, and what share that is of the GPU's peaks. */
 #include "base/base.h"
 
 #include "bench/bench.h"
@@ -103,7 +103,7 @@ static int build_graph(struct kernels *k, const struct graph_types *types, struc
     return graph_finish(*ret_graph, err);
 }
 
-/* As training fuses it: what the device has and does faster. */
+/* Fused as in training: what the device supports and does faster. */
 static int fuse(struct kernels *k, const struct graph_types *types, struct err *err)
 {
     const struct fuse_support support = fuse_support_hopper();
@@ -138,7 +138,7 @@ static int build(struct kernels *k, struct err *err)
     return net_alloc(&k->net, err);
 }
 
-/* What an integer input stays below: labels are classes, segments two, positions within the sequence, masks all 1. */
+/* Upper bound of an integer input: labels are classes, segments two, positions within the sequence, masks all 1. */
 static int64_t below_of(const struct kernels *k, const char *name)
 {
     static const enum token_part pairs[] = {TOKENS_SEGMENTS, TOKENS_NEXT};
@@ -219,8 +219,8 @@ static void run_call(struct kernels *k, int idx)
     }
 }
 
-/* One step in its order: so that what a call reads is what its maker has just left, places in a window among it. Each call is done once
-   and then as many times as are timed together; what it adds to only grows. */
+/* One step in its order, so that a call reads what the previous one has just left in the caches, including positions in a window. Each
+   call runs once and then as many times as are timed together; an output that is added to only grows. */
 static int time_step(struct kernels *k, int64_t turn, const volatile sig_atomic_t *stop,
                      struct err *err)
 {
@@ -258,7 +258,7 @@ static int64_t stored_bytes(void *self, const struct tensor_desc *desc)
     return backend->tensor_bytes(backend->self, desc);
 }
 
-/* Products alone: what is done element by element is nothing beside the memory that it goes through. */
+/* Matrix products only: element-wise work is negligible next to its memory traffic. */
 static double flops_of(const struct graph *graph, const struct call *call)
 {
     const struct op *op = &graph->ops[call->op];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a bench says of the machine it ran on. */
+/* The machine on which a bench ran, for its result. */
 #include "base/base.h"
 
 #include "bench/bench.h"

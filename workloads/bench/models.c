@@ -11,7 +11,7 @@
 
 /* ---- turns ---- */
 
-/* One that compiles for too long is left out; it does not take the others' time with it. */
+/* One that compiles for too long is left out, so that it does not use up the others' time. */
 #define PREPARE_SHARE 0.6 /* of the time that is left */
 static struct rival_world preparing(const struct bench *bench)
 {
@@ -65,7 +65,7 @@ static int start_all(struct bench *bench, struct err *err)
     return 0;
 }
 
-/* Each round begins with another program: none has always the same one before it. */
+/* Each round begins with another program, so that none always follows the same one. */
 static int take_turns(struct bench *bench, struct err *err)
 {
     for (int64_t turn = 0; turn < bench->opts->n_turns; turn++) {
@@ -83,8 +83,8 @@ static int take_turns(struct bench *bench, struct err *err)
     return 0;
 }
 
-/* A program whose own times come to much less than what passed for us has timed something else. The first turn is left out: in it
-   data may be made. */
+/* A program whose own times add up to much less than the wall time timed something else. The first turn is left out: data may be
+   made in it. */
 #define CLOCK_SHARE_LEAST 0.5
 static void doubt_times(struct rival *rival, int64_t turn_steps)
 {
@@ -101,7 +101,7 @@ static void doubt_times(struct rival *rival, int64_t turn_steps)
     }
 }
 
-/* What was timed must be what was checked: the first step is from the same numbers, where no dropout is in it. */
+/* What was timed must be what was checked: without dropout, the first step starts from the same numbers. */
 static void hold_first_loss(struct bench *bench, struct bench_program *program)
 {
     const struct agree_limits limits = agree_limits_of(bench->opts->precision, bench->opts->device);

@@ -5,7 +5,7 @@
 
 #define TERA 1e12
 
-/* Where a data sheet gives tensor cores with sparsity only, half of it stands here. Read 2026-11. */
+/* Where a data sheet gives tensor cores with sparsity only, half of it is used. Read 2026-11. */
 #define H100 "NVIDIA H100 Tensor Core GPU data sheet"
 #define H200 "NVIDIA H200 Tensor Core GPU data sheet"
 #define A100 "NVIDIA A100 Tensor Core GPU data sheet"

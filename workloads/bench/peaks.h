@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What GPUs can do at most, by their data sheets: what a measured time is checked against. */
+/* Peak rates of GPUs by their data sheets: what a measured time is compared with. */
 #ifndef BENCH_PEAKS_H
 #define BENCH_PEAKS_H
 
@@ -8,13 +8,13 @@
 struct peak {
     const char *name;        /* as nvidia-smi has it */
     double half_flops_per_s; /* FP16 products, FP32 sums, by tensor cores, no sparsity */
-    double tf32_flops_per_s; /* 0: has none */
+    double tf32_flops_per_s; /* 0: no TF32 */
     double float_flops_per_s;
     double bytes_per_s;
     const char *source;
 };
 
-/* NULL for a GPU that is not in the table: then there is no floor. */
+/* NULL for a GPU that is not in the table: it has no floor. */
 const struct peak *peak_find(struct str gpu_name);
 
 /* The idx-th, NULL past the last. */

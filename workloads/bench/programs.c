@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* The same for all: constant rate, so that no step differs from another. `own` is what only our program must be told. */
+/* The same for all: a constant rate, so that no step differs from another. `own` is what only our program needs. */
 struct alike {
     const char *shared[9], *own[9];
     int n_moments;
@@ -21,8 +21,7 @@ static const struct alike TOKENS = {
     .shared = {"--optimizer", "adamw", "--lr", "0.0001", "--weight-decay", "0.01"},
     .own = {"--decay", "matrices", "--beta1", "0.9", "--beta2", "0.999", "--eps", "1e-6"},
     .n_moments = 2};
-#define WARMUP                                                                                     \
-    "3" /* steps of a rival's own before it says that it is ready: compiling, choosing algorithms */
+#define WARMUP "3" /* a rival's own steps before it is ready: compiling, choosing algorithms */
 
 static const struct alike *recipe_of(const struct bench_opts *opts)
 {
@@ -91,7 +90,7 @@ static void add_device(const struct bench *bench, struct rival *rival)
     }
 }
 
-/* Ours alone: the check and what is timed have half of the time each, and the second finds what the first has kept. */
+/* Ours alone: the check and the timed run get half of the time each; the second reuses the first one's choices. */
 static void add_tuning(const struct bench *bench, struct rival *rival)
 {
     const struct bench_opts *o = bench->opts;
@@ -226,7 +225,7 @@ int bench_make_folders(struct bench *bench, struct err *err)
     bench->folder = fs_join(bench->arena, bench->opts->out, bench->run_id);
     bench->scratch = fs_join(bench->arena, bench->folder, "scratch");
     if (fs_exists(bench->folder)) {
-        return err_set(err, ERR_USAGE, "%s is there already", bench->folder);
+        return err_set(err, ERR_USAGE, "%s exists already", bench->folder);
     }
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         if (fs_mkdir_p(fs_join(bench->arena, bench->folder, parts[i]), err) < 0) {
@@ -236,7 +235,7 @@ int bench_make_folders(struct bench *bench, struct err *err)
     return 0;
 }
 
-/* What nvidia-smi says of clocks, heat and power goes into the run's folder as it is; without it that is what is known. */
+/* The output of nvidia-smi (clocks, temperature, power), unchanged into the run's folder; without nvidia-smi that fact. */
 int bench_note_gpu(struct bench *bench, const char *when, struct err *err)
 {
     struct rival tool;
@@ -273,7 +272,7 @@ static int run_ours(struct bench *bench, struct rival *tool, struct err *err)
         struct err unsaid = {0};
         bool is_said = fs_read(bench->arena, tool->err_path, 1u << 20, &text, &unsaid) == 0;
         struct str said = str_trim(is_said ? text : STR_EMPTY);
-        /* What this machine or build cannot do stays the usage error that it is. */
+        /* What this machine or build cannot do stays a usage error. */
         return err_set(err, status == 2 ? ERR_USAGE : ERR_WORKLOAD, "%s: status %d: %.*s",
                        tool->name, status, (int)(said.len > 400 ? 400 : said.len), said.ptr);
     }

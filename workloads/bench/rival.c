@@ -123,13 +123,13 @@ static int spawn(struct rival *rival, const struct rival_world *world, const cha
         rival->pid = 0;
         return err_set(err, ERR_IO, "fork: %s", err_errno_text(errno));
     }
-    setpgid(rival->pid, rival->pid); /* whoever of the two comes first */
+    setpgid(rival->pid, rival->pid); /* whichever of the two comes first */
     return 0;
 }
 
 /* ---- its lines ---- */
 
-/* The last line of what it said on its standard error, for people. */
+/* The last line of its standard error, for people. */
 static void last_words(const struct rival *rival, char ret_text[RIVAL_WHY_MAX])
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -148,7 +148,7 @@ static void last_words(const struct rival *rival, char ret_text[RIVAL_WHY_MAX])
     snprintf(ret_text, RIVAL_WHY_MAX, "%.*s", STR_ARG(last));
 }
 
-/* The first turn warms up, so that there is a number from the second on. */
+/* The first turn is warm-up, so there is a number from the second on. */
 static void run_late(struct rival *rival)
 {
     if (rival->n_turns > 1) {
@@ -156,14 +156,13 @@ static void run_late(struct rival *rival)
                 rival->n_turns, rival->n_turns - 1);
     } else if (rival->n_turns == 1) {
         give_up(rival, RIVAL_FAILED,
-                "was not done in time: only the turn that warms up was finished, so there is no "
-                "number");
+                "was not done in time: only the warm-up turn was finished, so there is no number");
     } else {
         give_up(rival, RIVAL_FAILED, "was not done in time");
     }
 }
 
-/* It has closed its output: how did it end? */
+/* It has closed its output: waits for its exit status. */
 static int wait_end(struct rival *rival, int *ret_status, struct err *err)
 {
     int status = 0;
@@ -194,7 +193,7 @@ static int judge_end(struct rival *rival, const char *when, struct err *err)
     return 0;
 }
 
-/* True where a whole line is there; *ret_line lies in the arena. */
+/* True if a whole line has arrived; *ret_line lies in the arena. */
 static bool cut_line(struct rival *rival, struct arena *arena, struct str *ret_line)
 {
     struct str all = strbuf_str(&rival->pending);
@@ -238,7 +237,7 @@ static int read_more(struct rival *rival, const struct rival_world *world, struc
     return got > 0;
 }
 
-/* 1: an event; 0: none will come, and the state says why unless it has only ended; -1. */
+/* 1: an event; 0: none will come, and the state says why unless it has just ended; -1. */
 static int next_event(struct rival *rival, const struct rival_world *world, struct str *ret_line,
                       struct event *ret_event, struct err *err)
 {
@@ -250,7 +249,7 @@ static int next_event(struct rival *rival, const struct rival_world *world, stru
     }
     struct err wrong = {0};
     if (event_read(world->arena, *ret_line, ret_event, &wrong) < 0) {
-        give_up(rival, RIVAL_FAILED, "printed what is no metric line: %.*s",
+        give_up(rival, RIVAL_FAILED, "printed a line that is no metric line: %.*s",
                 (int)(ret_line->len > 120 ? 120 : ret_line->len), ret_line->ptr);
         return 0;
     }

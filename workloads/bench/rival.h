@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One program of a bench: this project's own or a rival's. It runs beside the others, but computes only when it is given a turn: it
-   prepares itself, prints run_start, and then makes some steps for each line it is sent (reperf-train --turn;
-   competitors/peer.py). Its lines are kept byte for byte in a log. One thread drives all of them. */
+/* One program of a bench: this project's own or a rival's. All run at the same time, but each computes only in its turn: it
+   prepares itself, prints run_start, and then makes some steps for each line it is sent (reperf-train --turn; competitors/peer.py).
+   Its lines are kept byte for byte in a log. One thread drives all of them. */
 #ifndef BENCH_RIVAL_H
 #define BENCH_RIVAL_H
 
@@ -12,7 +12,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#define RIVAL_NOT_HERE  77 /* exit status of one whose framework is not on this machine */
+#define RIVAL_NOT_HERE  77 /* exit status of a rival whose framework is not installed */
 #define RIVAL_LINE_MAX  (1 << 20)
 #define RIVAL_WHY_MAX   256
 #define RIVAL_ARGS_MAX  64
@@ -23,7 +23,7 @@ enum rival_state {
     RIVAL_IDLE,  /* not started yet */
     RIVAL_READY, /* waits for its turn */
     RIVAL_DONE,  /* all steps made, ended with 0 */
-    RIVAL_LATE, /* the deadline came after its first turn: what it had finished counts, and why says how much */
+    RIVAL_LATE, /* the deadline came after its first turn: the finished turns count, and why says how many */
     RIVAL_SKIPPED, /* cannot run on this machine: why says what is missing */
     RIVAL_FAILED,  /* why says how; no number of it counts */
 };
@@ -37,7 +37,7 @@ struct rival {
     int in_fd, out_fd, log_fd;
     const char *err_path;   /* borrowed: its standard error */
     struct strbuf pending;  /* read, but not yet a whole line */
-    struct str start, stop; /* its two lines, checked JSON, in the arena */
+    struct str start, stop; /* the two lines, checked JSON, in the arena */
     int64_t prepare_ns;     /* until run_start */
     int64_t *step_ns;       /* owned */
     double *losses;         /* owned */
@@ -45,11 +45,11 @@ struct rival {
     int n_steps, n_turns;
 };
 
-/* What all calls need. */
+/* Arguments shared by all calls. */
 struct rival_world {
     struct arena *arena;
     struct clock_src clock;
-    int64_t deadline_ns; /* by clock.mono_ns: nobody waits longer */
+    int64_t deadline_ns; /* by clock.mono_ns: nothing waits longer */
     const volatile sig_atomic_t *stop;
 };
 
@@ -58,15 +58,15 @@ void rival_init(struct rival *rival, const char *name);
 void rival_arg(struct rival *rival, const char *arg);
 void rival_release(struct rival *rival);
 
-/* Starts it and waits until it is ready: then, or when it is not, state says so. An error is ours: a signal, no log. */
+/* Starts it and waits until it is ready or has failed; state says which. An error is ours: a signal, no log. */
 MUST_CHECK int rival_start(struct rival *rival, const struct rival_world *world,
                            const char *log_folder, struct err *err);
 
-/* One turn of n_steps; a rival that is not ready is left alone. */
+/* One turn of n_steps; a rival that is not ready is skipped. */
 MUST_CHECK int rival_turn(struct rival *rival, const struct rival_world *world, int n_steps,
                           struct err *err);
 
-/* After the last turn: it must say run_stop and end with 0. */
+/* After the last turn: it must print run_stop and end with 0. */
 MUST_CHECK int rival_finish(struct rival *rival, const struct rival_world *world, struct err *err);
 
 /* Runs it to its end without turns; *ret_status is -1 where a signal ended it. */
@@ -77,7 +77,7 @@ MUST_CHECK int rival_run(struct rival *rival, const struct rival_world *world,
 MUST_CHECK int rival_try(struct rival *rival, const struct rival_world *world,
                          const char *log_folder, struct err *err);
 
-/* It has no number: ends it, if it lives, and says why. */
+/* Gives it no number: ends it, if it lives, and records why. */
 void rival_fail(struct rival *rival, const char *why);
 
 /* It has a number: of all turns or of those that were finished. */

@@ -68,7 +68,7 @@ def fits(found, wanted, path):
     """Names and shapes must be the network's, all of them."""
     missing, extra = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
     if missing or extra:
-        raise ValueError("%s: tensor %s is %s" % (path, (missing + extra)[0], "missing" if missing else "none of this network's"))
+        raise ValueError("%s: tensor %s is %s" % (path, (missing + extra)[0], "missing" if missing else "not part of this network"))
     for name, shape in wanted.items():
         if tuple(found[name].shape) != tuple(shape):
             raise ValueError("%s: tensor %s: shape %s, expected %s" % (path, name, list(found[name].shape), list(shape)))

@@ -55,7 +55,7 @@ class Trainer:
         stats = norm_stats(params)
         extra = [n for n in given if n.endswith(STATS) and n not in stats]
         if extra:
-            raise ValueError("%s: tensor %s is none of this network's" % (args.check, extra[0]))
+            raise ValueError("%s: tensor %s is not part of this network" % (args.check, extra[0]))
         stats.update({n: given[n] for n in stats if n in given})
         self.params = {n: jnp.asarray(nets_jax.to_jax(n, t)) for n, t in params.items()}
         self.stats = {n: jnp.asarray(t) for n, t in stats.items()}
@@ -67,7 +67,7 @@ class Trainer:
         p = nets_jax.Pass(params, stats, key, rate, self.dtype)
         loss = self.net(p, batch)
         if p.unused:
-            raise ValueError("%s: tensor %s is none of this network's" % (self.args.check, min(p.unused)))
+            raise ValueError("%s: tensor %s is not part of this network" % (self.args.check, min(p.unused)))
         return loss * scale, (loss, p.new_stats)
 
     def gradients(self, params, stats, batch, key, scale, rate):

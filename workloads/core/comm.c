@@ -8,7 +8,7 @@ struct comm comm_self(void)
     return (struct comm){.name = "self", .n_ranks = 1};
 }
 
-/* True if there is something to do for an operation about so many bytes. */
+/* True if an operation on so many bytes has anything to do. */
 static bool begins(struct comm *comm, int64_t bytes)
 {
     ASSERT(bytes >= 0);
@@ -20,7 +20,7 @@ static bool begins(struct comm *comm, int64_t bytes)
     return true;
 }
 
-/* The error is in comm->err: that it is there is what counts. */
+/* The error is in comm->err, where callers look for it. */
 static void ends(const struct comm *comm, int status)
 {
     ASSERT((status < 0) == (comm->err.code != ERR_NONE));
@@ -51,7 +51,7 @@ void comm_broadcast(struct comm *comm, void *data, int64_t bytes, int root)
 
 void comm_barrier(struct comm *comm)
 {
-    double nothing = 0.0; /* its sum needs all */
+    double nothing = 0.0; /* its sum needs every rank */
     comm_all_reduce(comm, &nothing, 1, DT_F64);
 }
 

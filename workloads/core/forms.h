@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two lists of calls that do the same part of a step, one plain and one fused: a backend says which it does faster
-   (struct backend, compare). Values only. */
+/* Two lists of calls for the same part of a step, one plain and one fused: a backend says which is faster (struct
+   backend, compare). Values only. */
 #ifndef CORE_FORMS_H
 #define CORE_FORMS_H
 

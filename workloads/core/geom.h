@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a call is about, in numbers: fully resolved, so that a kernel needs no shape next to it. Letters: core/kernel.h. */
+/* The geometry of a call, fully resolved, so that a kernel needs no shapes. Letters: core/kernel.h. */
 #ifndef CORE_GEOM_H
 #define CORE_GEOM_H
 
@@ -18,11 +18,10 @@ struct bn_geom {
     int64_t n, c, plane; /* plane = H*W */
     double eps, momentum;
     bool has_relu;
-    bool
-        is_running_biased; /* the running variance is of variances divided by all values, not by one less */
-    int n_ranks; /* above 1: one batch with that of all other ranks, whose N is the same */
+    bool is_running_biased; /* the running variance averages variances divided by n, not by n - 1 */
+    int n_ranks; /* above 1: one batch together with all other ranks, whose N is the same */
 };
-/* c and plane are an image's C and H*W; plane is 0 where it is none and lies as its shape says. */
+/* c and plane are an image's C and H*W; plane is 0 if it is no image and is stored as its shape says. */
 struct elem_geom {
     int64_t count;
     int64_t c, plane;
@@ -39,11 +38,11 @@ struct resize_geom {
     bool is_aligned;
 };
 /* Element i of step t is dropped if a hash of (stream, t, (first + i) / run) says so: the same on every device and for any number
-   of ranks, nothing to remember. */
+   of ranks, and nothing has to be stored. */
 struct dropout_geom {
     int64_t count;
     int64_t c, plane; /* as in elem_geom */
-    int64_t run;      /* elements that stand or fall together: 1, or the plane of a channel */
+    int64_t run;      /* elements that are dropped together: 1, or the plane of a channel */
     int64_t first;    /* number of the first element in the batch of all ranks */
     double rate;      /* above 0, below 1 */
     uint64_t stream;
@@ -59,13 +58,13 @@ struct linear_geom {
     bool is_rounded; /* n_parts is 1; y is ROLE_ROWS, w ROLE_TABLE, the bias ROLE_CHANNEL */
 };
 #define LINEAR_PARTS_MAX 3
-/* Softmax cross-entropy averaged over the labels that are not ignore_label, those of all ranks. */
+/* Softmax cross-entropy averaged over the labels that are not ignore_label, over all ranks. */
 struct loss_geom {
     int64_t n, c, plane;
     double smoothing; /* label smoothing, 0 to below 1 */
     int64_t ignore_label;
-    double weight;   /* of this loss in the sum of all */
-    int n_ranks;     /* above 1: loss and mean are those of the batches of all */
+    double weight;   /* of this loss in the sum of all losses */
+    int n_ranks;     /* above 1: loss and mean are those of all ranks' batches */
     bool is_image;   /* logits are (N,C,H,W), not (N,C) */
     bool is_rounded; /* K_ROW_LOSS: logits are ROLE_ROWS */
 };

@@ -7,7 +7,7 @@
 
 float half_to_float(uint16_t bits);
 
-/* Too large is infinity, a NaN stays one. */
+/* Too large becomes infinity, a NaN stays one. */
 uint16_t half_from_float(float value);
 
 #endif

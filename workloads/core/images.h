@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch of images as bytes in the host's memory, and what is to be cut out of each: what a device turns into a network's input by
-   itself (struct backend_async, images_async). The whole numbers are those of data/augment.h, struct augment_plan, and mean what
-   they mean there; this room may not include that one. Values only: nothing here owns memory. */
+/* A batch of images as bytes in the host's memory, and what to crop out of each: a device turns it into a network's input by itself
+   (struct backend_async, images_async). The whole numbers are those of data/augment.h, struct augment_plan, with the same meaning;
+   this room may not include it. Values only: nothing here owns memory. */
 #ifndef CORE_IMAGES_H
 #define CORE_IMAGES_H
 
@@ -22,10 +22,10 @@ struct image_batch {
     const struct image_cut *images; /* (n) */
     int64_t n, height, width;       /* of the result */
     double mean[3], std[3];
-    int64_t ignored; /* label of what lies beside an image */
+    int64_t ignored; /* label of what lies outside an image */
 };
 
-/* Where a batch goes: a tensor on the device and its staging, as upload_async has them. */
+/* Destination of a batch: a tensor on the device and its staging, as for upload_async. */
 struct image_place {
     void *staging, *device;
     int64_t bytes;

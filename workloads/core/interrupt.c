@@ -13,8 +13,8 @@ static void on_signal(int signal_number)
     caught = signal_number;
 }
 
-/* On a stack of their own: oneDNN's kernels keep data below the stack's pointer, and a signal that came in their midst wrote over it. The
-   kernel gives a process's signals to its first thread as long as that takes them. */
+/* On a stack of their own: oneDNN's kernels keep data below the stack pointer, which a signal in their midst overwrote. The kernel
+   delivers a process's signals to its first thread as long as that accepts them. */
 const volatile sig_atomic_t *interrupt_catch(void)
 {
     static char stack[STACK_BYTES];

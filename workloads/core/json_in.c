@@ -117,7 +117,7 @@ static int escape(struct json_in *in, char *out, size_t *ret_len, struct err *er
     }
     const char *hit = c ? strchr(from, c) : NULL;
     if (!hit) {
-        return fail(in, "an escape that JSON knows", err);
+        return fail(in, "an escape of JSON", err);
     }
     out[0] = to[hit - from];
     *ret_len = 1;
@@ -201,7 +201,7 @@ int json_in_whole(struct json_in *in, int64_t max, int64_t *ret_value, struct er
     return 0;
 }
 
-/* "true", "false" or "null", with nothing of a word after it. */
+/* "true", "false" or "null", not followed by more of a word. */
 static bool word(struct json_in *in, const char *text)
 {
     (void)json_in_peek(in);
@@ -298,8 +298,8 @@ static int skip_value(struct json_in *in, struct arena *arena, struct nest *nest
         return skip_scalar(in, arena, err);
     }
     if (nest->depth == JSON_IN_DEPTH_MAX) {
-        return err_set(err, ERR_PARSE, "byte %zu: more than %d lists and objects in each other",
-                       in->at, JSON_IN_DEPTH_MAX);
+        return err_set(err, ERR_PARSE, "byte %zu: more than %d nested lists and objects", in->at,
+                       JSON_IN_DEPTH_MAX);
     }
     nest->closing[nest->depth] = c == '[' ? ']' : '}';
     nest->n_seen[nest->depth++] = 0;

@@ -17,8 +17,8 @@ char json_in_peek(struct json_in *in);
 /* This one byte of punctuation must come next. */
 MUST_CHECK int json_in_expect(struct json_in *in, char c, struct err *err);
 
-/* In a list or object that has been opened: true if another element follows; eats the comma or the closing bracket.
-   *n_seen counts the elements and starts at 0. */
+/* In an opened list or object: true if another element follows; consumes the comma or the closing bracket. *n_seen
+   counts the elements and starts at 0. */
 MUST_CHECK int json_in_more(struct json_in *in, char closing, int64_t *n_seen, bool *ret_more,
                             struct err *err);
 
@@ -32,10 +32,10 @@ MUST_CHECK int json_in_whole(struct json_in *in, int64_t max, int64_t *ret_value
 /* true or false. */
 MUST_CHECK int json_in_bool(struct json_in *in, bool *ret_value, struct err *err);
 
-/* If null comes next it is eaten. */
+/* If null comes next it is consumed. */
 bool json_in_null(struct json_in *in);
 
-/* Any value, checked and not kept; at most JSON_IN_DEPTH_MAX lists and objects in each other. */
+/* Any value, checked and dropped; at most JSON_IN_DEPTH_MAX nested lists and objects. */
 #define JSON_IN_DEPTH_MAX 16
 MUST_CHECK int json_in_skip(struct json_in *in, struct arena *arena, struct err *err);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes one JSON document into a strbuf, keys in the order of the calls: equal data, equal bytes. Numbers must be finite.
-   The caller keeps to the grammar (a key before each value of an object); commas are put in here. */
+   The caller follows the grammar (a key before each value of an object); commas are added here. */
 #ifndef CORE_JSON_WRITER_H
 #define CORE_JSON_WRITER_H
 
 #include "base/strbuf.h"
 
 struct json_out {
-    struct strbuf *buf; /* borrowed; cut short sets its is_full */
+    struct strbuf *buf; /* borrowed; is_full is set if it was too small */
     bool needs_comma;
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contract between the graph and a backend: the kernels there are, what each reads and writes, and the table of
-   functions a backend is. The graph never looks inside a buffer; the backend never learns what model it runs.
+/* The contract between the graph and a backend: the kernels, what each reads and writes, and the table of functions
+   that a backend is. The graph never reads a buffer; the backend does not know the model.
 
-   Letters: N batch, C channels, H W height and width, K output channels, R S filter height and width, G groups.
-   Logical order is that of PyTorch (N, C, H, W), (K, C/G, R, S); a backend may store activations otherwise (NHWC,
-   padded channels) because it alone sizes them (tensor_bytes) and moves them from and to the host (upload, download). */
+   Letters: N batch, C channels, H W height and width, K output channels, R S filter height and width, G groups. Logical
+   order is that of PyTorch (N, C, H, W), (K, C/G, R, S); a backend may store activations otherwise (NHWC, padded
+   channels) because it alone sizes them (tensor_bytes) and moves them from and to the host (upload, download). */
 #ifndef CORE_KERNEL_H
 #define CORE_KERNEL_H
 
@@ -29,7 +29,7 @@ enum kernel_id {
     K_CONV_BWD_DATA,   /* dy, w -> dx += */
     K_CONV_BWD_WEIGHT, /* dy, x -> dw +=, [dbias +=] */
     K_BN_FWD, /* x, gamma (C), beta (C) -> y ~x, mean (C), rstd (C), running_mean (C), running_var (C) */
-    K_BN_BWD, /* dy, x, gamma, mean, rstd, [y if relu; where it is absent: beta, and the mask is made again from x]
+    K_BN_BWD, /* dy, x, gamma, mean, rstd, [y if relu; where it is absent: beta, and the mask is recomputed from x]
                  -> dx ~dy +=, dgamma +=, dbeta +=   (y is in[5], beta in[6]) */
     K_RELU_FWD,     /* x -> y ~x */
     K_RELU_BWD,     /* dy, y -> dx ~dy += */
@@ -51,7 +51,7 @@ enum kernel_id {
     K_LINEAR_FWD,        /* x (N,C), w (K,C), [bias (K)] -> y (N,K) */
     K_LINEAR_BWD_DATA,   /* dy, w -> dx += */
     K_LINEAR_BWD_WEIGHT, /* dy, x -> dw +=, [dbias +=] */
-    /* The mean over no label at all (each one ignored) is 0, and so is its gradient. */
+    /* The mean over no labels (all ignored) is 0, and so is its gradient. */
     K_LOSS_FWD, /* logits (N,C,H,W), labels (N,H,W) int64 -> loss () +=, prob (N,C,H,W) ~logits */
     K_LOSS_BWD, /* prob, labels -> dlogits ~prob += */
     /* Sequences: T = N*S tokens, D wide; ids and places are int64. */
@@ -68,8 +68,8 @@ enum kernel_id {
     K_ATTENTION_BWD, /* dcontext, qkv, mask, context, lse, [step] -> dqkv += */
     K_GATHER_FWD,    /* x (N*S,C), [at (N,P), else 0] -> y (N*P,C): row at[n,p] of the rows of n */
     K_GATHER_BWD,    /* dy, [at] -> dx += */
-    K_ROW_LOSS, /* logits (R,C), labels (R) -> loss () +=, dlogits ~logits +=: K_LOSS with its gradient made at once. What a backend adds to
-                   a row is not read and is 0 in dlogits */
+    K_ROW_LOSS, /* logits (R,C), labels (R) -> loss () +=, dlogits ~logits +=: K_LOSS and its gradient in one call. What a backend adds to a
+                   row is not read and is 0 in dlogits */
     /* What graph/fuse.h makes of the calls above. sum, squares (of x itself, not of its distance from the mean), sum_dz,
        sum_hat are (C) or (K) in the type of mean, scale and shift in args.dtype: cuDNN's fused convolutions have them so and no
        other way. They are overwritten, and those of this rank alone. "Normalised x" is
@@ -116,7 +116,7 @@ struct kernel_args {
 struct forms; /* core/forms.h */
 struct form_times;
 enum form_choice {
-    FORM_UNTIMED,     /* there is a way to do it, and nothing is timed: fused */
+    FORM_UNTIMED,     /* it is supported, and nothing is timed: fused */
     FORM_FASTER,      /* fused */
     FORM_SLOWER,      /* plain */
     FORM_UNSUPPORTED, /* plain: the library has no plan for the fused one */
@@ -126,7 +126,7 @@ enum form_choice {
 /* One device's kernels. Functions that cannot fail on a CPU fail stop elsewhere (STYLE.md section 2). */
 struct backend {
     const char *name; /* "cpu-plain" */
-    void *self;       /* owned by who made the backend */
+    void *self;       /* owned by the backend's creator */
     int n_threads;
     int64_t (*tensor_bytes)(void *self, const struct tensor_desc *desc);
     void *(*alloc)(void *self, int64_t bytes); /* zeroed, 64-byte aligned */
@@ -137,7 +137,7 @@ struct backend {
     /* Before any memory is planned: pointers in args are NULL. Sets args->prepared and args->workspace_bytes. */
     int (*prepare)(void *self, struct kernel_args *args, struct err *err);
     void (*unprepare)(void *self, struct kernel_args *args);
-    /* core/forms.h. Before any memory is planned: takes memory for the time that it works. NULL: whatever run has is as good. */
+    /* core/forms.h. Before any memory is planned: takes memory while it works. NULL: what is supported is fused. */
     int (*compare)(void *self, const struct forms *forms, enum form_choice *ret_choice,
                    struct form_times *ret_times, struct err *err);
     void (*run[K_COUNT])(void *self, const struct kernel_args *args); /* NULL: not implemented */

@@ -12,7 +12,7 @@
 #include "base/fs.h"
 #include "base/strbuf.h"
 
-#define TRIED_MAX   360 /* bytes of what is said of places: the rest of the message must fit, too */
+#define TRIED_MAX   360 /* bytes of the list of places tried, so that the rest of the message fits */
 #define WHEELS_MAX  64
 #define PREFIX_LIST "/lib/python3*/*-packages/nvidia/*/lib"
 
@@ -64,7 +64,7 @@ load_fn load_symbol(const struct load *load, const char *name)
     return symbol_of(load->handle, name);
 }
 
-/* Every symbol there and the version right, or the reason in why. */
+/* Every symbol present and the version right, or the reason in why. */
 static bool fits(struct search *search, void *handle, char *why, size_t why_bytes)
 {
     const struct load_want *want = search->want;
@@ -118,7 +118,7 @@ static bool try_name(struct search *search, const char *name)
         say(search, name, why);
         return false;
     }
-    /* It stays until the process ends: these libraries register code with the driver and start threads. */
+    /* It stays loaded until the process ends: these libraries register code with the driver and start threads. */
     void *again = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
     if (again) {
         (void)dlclose(again);
@@ -130,7 +130,7 @@ static bool try_name(struct search *search, const char *name)
     return true;
 }
 
-/* Another major version of the library lies there: worth a word. */
+/* Mentions another major version of the library in the folder. */
 static void say_others(struct search *search, const char *folder)
 {
     char pattern[PATH_MAX];
@@ -189,7 +189,7 @@ static bool try_wheels(struct search *search, const char *prefix)
     return is_found;
 }
 
-/* The folder above bin of the python3 that PATH finds: that of a virtual environment, too. */
+/* The folder above bin of the python3 on PATH: also that of a virtual environment. */
 static bool try_python(struct search *search)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared libraries that are looked for when they are needed and not when the program starts, so that one build runs with and without
-   them: cuDNN, cuBLASLt, NCCL. What is found is checked against the versions that are wanted; what is not there, too old, of
-   another major version or incomplete is one message with everything that was looked at. */
+/* Shared libraries that are opened when they are needed, not when the program starts, so that one build runs with and without them:
+   cuDNN, cuBLASLt, NCCL. Versions are checked; if a library is missing, too old, of another major version or incomplete, one message
+   lists every place tried. */
 #ifndef CORE_LOAD_H
 #define CORE_LOAD_H
 
@@ -26,10 +26,10 @@ struct load_want {
 struct load {
     void *handle; /* owned */
     int version;
-    char path[LOAD_PATH_MAX]; /* where it is, as the loader says */
+    char path[LOAD_PATH_MAX]; /* its path, according to the loader */
 };
 
-/* In this order: the folder that folder_variable names, and then nowhere else; the loader's own path; $CUDA_HOME and
+/* In this order: the folder that folder_variable names, then nothing else; the loader's own path; $CUDA_HOME and
    /usr/local/cuda; the wheels (nvidia/NAME/lib) of $VIRTUAL_ENV, of the python3 on PATH, of ~/.local, /usr/local and /usr. */
 MUST_CHECK int load_open(const struct load_want *want, struct load *ret_load, struct err *err);
 /* NULL: it has none of that name. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metric lines: what a run says, one JSON object a line on stdout, keys in this order. They are read like any other log
-   (manifests/formats/), so a changed key is a changed format. One thread writes. A line is one write(2): lines of several
-   ranks on one pipe do not mix. Of several ranks rank 0 speaks for the job; the others say fatal and nothing else. */
+/* Metric lines: the output of a run, one JSON object a line on stdout, keys in this order. They are read like any other
+   log (manifests/formats/), so a changed key is a changed format. One thread writes. A line is one write(2): lines of
+   several ranks on one pipe do not mix. Of several ranks rank 0 prints for the job; the others print only fatal. */
 #ifndef CORE_MLOG_H
 #define CORE_MLOG_H
 
@@ -19,7 +19,7 @@ struct sample_size {
 struct json_out;
 void mlog_put_size(struct json_out *out, const struct sample_size *size);
 
-/* What a run on a packed data set says of it. */
+/* Fields of a run on a packed dataset. */
 struct mlog_data {
     const char *split;
     int64_t n_samples;
@@ -32,7 +32,7 @@ struct mlog_data {
     double mean[3], std[3];
 };
 
-/* How a run trains. A number that means nothing to the optimiser or schedule is NAN, and left out. */
+/* How a run trains. A number without meaning for the optimiser or schedule is NAN, and left out. */
 #define MLOG_DROPS_MAX 16
 struct mlog_training {
     const char *recipe, *optimizer, *decay;
@@ -65,16 +65,16 @@ struct mlog_eval_setup {
     struct sample_size size;
 };
 
-/* What a run on a GPU says of it and of how it is used. */
+/* Fields of a run on a GPU. */
 struct mlog_gpu {
     const char *name, *driver, *runtime, *libraries;
     int64_t memory_bytes; /* all of the GPU's */
     bool has_tf32;
-    bool has_programs; /* steps are recorded and played back */
-    bool is_tuned;     /* the libraries' ways were chosen by timing, */
-    int64_t n_late;    /* but for so many, for which there was no time left */
+    bool has_programs; /* steps are recorded and replayed */
+    bool is_tuned;     /* the libraries' plans were chosen by timing, */
+    int64_t n_late;    /* except for so many, for which no time was left */
     int n_streams;
-    int64_t ahead; /* micro-batches given to the GPU before the first one's loss is looked at */
+    int64_t ahead; /* micro-batches given to the GPU before the first one's loss is read */
     /* Places where several operations became one kernel, by kind. */
     const struct mlog_count {
         const char *name;
@@ -98,7 +98,7 @@ struct mlog_start {
     uint64_t seed;
     int64_t parameters;
     const char *
-        data; /* "synthetic", "synthetic-fresh", or the data set's id, with ".synthetic" if it is a synthetic dataset */
+        data; /* "synthetic", "synthetic-fresh", or the dataset's id, with ".synthetic" for a synthetic dataset */
     double lr, momentum, weight_decay, label_smoothing;
     bool is_synthetic;
     const struct mlog_data *packed; /* NULL for data made here */
@@ -128,7 +128,7 @@ struct mlog_stop {
     double loss_first, loss_last;
     bool is_packed;
     int64_t data_wait_ns;      /* of elapsed_ns */
-    int64_t first_batch_ns;    /* from opening the data set to its first batch */
+    int64_t first_batch_ns;    /* from opening the dataset to its first batch */
     int64_t next_step;         /* for --start-step */
     int64_t peak_memory_bytes; /* of a GPU's; 0: on a CPU */
 };
@@ -147,7 +147,7 @@ struct mlog_checkpoint {
 MUST_CHECK int mlog_checkpoint(const struct mlog *log, const struct mlog_checkpoint *checkpoint,
                                struct err *err);
 
-/* An evaluation after a step, whose time has no part of it. */
+/* An evaluation after a step; the step's time does not include it. */
 struct mlog_eval {
     int64_t step;
     const char *metric;

@@ -24,7 +24,7 @@
              Source: You et al., "Large batch optimization for deep learning: training BERT in 76 minutes", arXiv:1904.00962,
              algorithm 2, phi(z) = z; the clipping, and the ratio only where decay applies, as in NVIDIA's apex, csrc/multi_tensor_lamb.cu.
 
-   What a backend adds to a tensor by padding is 0 in parameters and gradients: all three leave it 0. */
+   Padding that a backend adds to a tensor is 0 in parameters and gradients: all three leave it 0. */
 #ifndef CORE_OPTIM_H
 #define CORE_OPTIM_H
 
@@ -38,7 +38,7 @@ enum opt_scaling { OPT_SCALE_NONE, OPT_SCALE_STATIC, OPT_SCALE_DYNAMIC };
 #define OPT_SCALE_START  65536.0F
 #define OPT_SCALE_WINDOW 2000
 #define OPT_SCALE_MIN                                                                              \
-    0x1p-14F /* the smallest normal half: below it a scale takes away what it should save */
+    0x1p-14F /* the smallest normal half: a smaller scale would lose what it should save */
 
 /* What does not change from step to step. */
 struct opt_rule {
@@ -112,7 +112,7 @@ const char *opt_scaling_name(enum opt_scaling scaling); /* "none" */
 /* Before the first step. */
 struct opt_state opt_state_start(const struct opt_rule *rule);
 
-/* What an update that has looked at its gradients makes of the state: the rules above, for a backend on the host and for
+/* The state after an update that has scanned its gradients, by the rules above: for a backend on the host and for
    tests. */
 void opt_state_advance(struct opt_state *state, const struct opt_rule *rule, bool found_inf,
                        double grad_norm);

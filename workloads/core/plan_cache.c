@@ -113,7 +113,7 @@ int plan_cache_parse(struct arena *arena, struct str text, const char *key,
         int field = field_of(name);
         if (field < 0 || (seen >> field & 1U) != 0) {
             return err_set(err, ERR_PARSE, "\"%.*s\": %s", STR_ARG(name),
-                           field < 0 ? "unknown key" : "there twice");
+                           field < 0 ? "unknown key" : "occurs twice");
         }
         seen |= 1U << field;
         if (read_field(&in, arena, field, key, &choice, err) < 0) {

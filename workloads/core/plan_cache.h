@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of a library's plans was chosen for a call, kept in files from run to run: FOLDER/SHA-256 OF THE KEY.json. The key says all that a
-   choice depends on: library and version, device, call. A file that is damaged, of another form or of another key is as good
-   as none: a note is logged, and the next choice is written over it. Files are replaced whole; several processes may share a
-   folder. */
+/* Which of a library's plans was chosen for a call, kept in files from run to run: FOLDER/SHA-256 OF THE KEY.json. The key states
+   everything that a choice depends on: library and version, device, call. A file that is damaged, of another form or of another key is
+   ignored: a note is logged, and the next choice overwrites it. Files are replaced whole; several processes may share a folder. */
 #ifndef CORE_PLAN_CACHE_H
 #define CORE_PLAN_CACHE_H
 
@@ -19,13 +18,13 @@ struct plan_choice {
     int64_t time_ns;            /* by which it was chosen; 0: it was not timed */
 };
 
-/* $XDG_CACHE_HOME/reperf/plans or ~/.cache/reperf/plans; NULL if neither is to be had. */
+/* $XDG_CACHE_HOME/reperf/plans or ~/.cache/reperf/plans; NULL without both. */
 const char *plan_cache_folder(struct arena *arena);
 
 /* False: there is none. */
 bool plan_cache_find(const char *folder, const char *key, struct plan_choice *ret_choice);
 
-/* A choice that cannot be kept is a note and nothing else: it is made again next time. */
+/* A choice that cannot be kept is only a note: it is made again next time. */
 void plan_cache_put(const char *folder, const char *key, const struct plan_choice *choice);
 
 /* The content of a file, for key. */

@@ -7,7 +7,7 @@
 #include "core/json_in.h"
 
 #define META_TEXT_BYTES_MAX 65536
-#define META_STEP           16 /* texts that are made room for at a time */
+#define META_STEP           16 /* texts allocated at a time */
 
 static const struct {
     enum dtype dtype;
@@ -25,7 +25,7 @@ const char *st_dtype_text(enum dtype dtype)
     return NULL;
 }
 
-/* A tensor while it is read: where its data lie, relative to the end of the header. */
+/* A tensor while it is read: where its data are, relative to the end of the header. */
 struct entry {
     struct st_tensor tensor;
     int64_t begin, end;
@@ -194,7 +194,7 @@ static int keep_meta(struct parser *p, struct str key, struct str value, struct 
     return 0;
 }
 
-/* "__metadata__": texts by name, of which the first ST_META_MAX are kept. */
+/* "__metadata__": texts by name; the first ST_META_MAX are kept. */
 static int read_metadata(struct parser *p, struct err *err)
 {
     int64_t n_seen = 0;
@@ -364,7 +364,7 @@ int st_parse(struct arena *arena, struct str content, struct st_file *ret_file, 
     qsort(file.tensors, (size_t)p.n_entries, sizeof(*file.tensors), by_name);
     for (int i = 1; i < p.n_entries; i++) {
         if (strcmp(file.tensors[i - 1].name, file.tensors[i].name) == 0) {
-            return err_set(err, ERR_PARSE, "tensor %s is there twice", file.tensors[i].name);
+            return err_set(err, ERR_PARSE, "tensor %s occurs twice", file.tensors[i].name);
         }
     }
     *ret_file = file;

@@ -34,7 +34,7 @@ struct st_meta {
 struct st_file {
     struct st_tensor *tensors; /* in the arena, sorted by name */
     int n_tensors;
-    struct st_meta *meta; /* in the arena, as they stand in the file, ST_META_MAX at most */
+    struct st_meta *meta; /* in the arena, in the order of the file, at most ST_META_MAX */
     int n_meta;
 };
 
@@ -54,8 +54,8 @@ const char *st_find_meta(const struct st_file *file, const char *key);
 
 const char *st_dtype_text(enum dtype dtype); /* "F32" */
 
-/* In the order given; names must differ, data be of the size dtype and shape ask for. Either the whole file is there at the
-   end or, on an error, what was there before. */
+/* In the order given; names must differ, data must have the size of dtype and shape. On success the whole file is there; on
+   an error, what was there before. */
 MUST_CHECK int st_write(const char *path, const struct st_tensor *tensors, int n_tensors,
                         struct err *err);
 
@@ -65,15 +65,15 @@ struct st_content {
     int n_meta;
     const struct st_tensor *tensors;
     int n_tensors;
-    /* Gives the data of a tensor whose `data` is NULL, until it is called again. */
+    /* Returns the data of a tensor whose `data` is NULL, valid until the next call. */
     const void *(*fetch)(void *ctx, int tensor);
     void *ctx;
 };
 MUST_CHECK int st_write_sealed(const char *path, const struct st_content *content,
                                char ret_hex[SHA256_HEX_LEN + 1], struct err *err);
 
-/* A file's content against its digest: ERR_INTEGRITY if it is not that of st_write_sealed, or begins like one and is too short.
-   ERR_PARSE if it has no digest. */
+/* A file's content against its digest: ERR_INTEGRITY if the digest is not that of st_write_sealed, or the file begins like one
+   and is too short. ERR_PARSE without a digest. */
 MUST_CHECK int st_check_seal(struct str content, char ret_hex[SHA256_HEX_LEN + 1], struct err *err);
 
 #endif

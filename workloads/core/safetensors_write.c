@@ -11,13 +11,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* How a sealed file's header begins, so that the digest has a place of its own. */
+/* Beginning of a sealed file's header, so that the digest is at a fixed place. */
 #define SEAL_HEAD  "{\"__metadata__\":{\"sha256\":\""
 #define SEAL_ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
 #define SEAL_AT    (ST_PREFIX_BYTES + (int)sizeof(SEAL_HEAD) - 1)
-#define SEAL_LIKE  12 /* bytes of SEAL_HEAD that make a file one of ours, however damaged */
+#define SEAL_LIKE  12 /* bytes of SEAL_HEAD by which a damaged file is still recognised */
 
-/* A file on its way out. */
+/* A file being written. */
 struct writer {
     int fd;
     const char *path;
@@ -173,7 +173,7 @@ int st_write_sealed(const char *path, const struct st_content *content,
 
 /* ---- the seal ---- */
 
-/* Whole, or cut, or with some bytes of its beginning changed: still a file that was sealed. */
+/* Whole, truncated, or with some bytes of its beginning changed: still a file that was sealed. */
 static bool was_sealed(struct str content)
 {
     size_t n_like = 0;
@@ -194,7 +194,8 @@ int st_check_seal(struct str content, char ret_hex[SHA256_HEX_LEN + 1], struct e
                    ? err_set(err, ERR_INTEGRITY,
                              "damaged: %zu bytes, which do not begin as a checkpoint does",
                              content.len)
-                   : err_set(err, ERR_PARSE, "no checkpoint: it does not begin with its SHA-256");
+                   : err_set(err, ERR_PARSE,
+                             "not a checkpoint: it does not begin with its SHA-256");
     }
     sha256_init(&sha);
     sha256_add(&sha, content.ptr, (size_t)SEAL_AT);
@@ -204,7 +205,7 @@ int st_check_seal(struct str content, char ret_hex[SHA256_HEX_LEN + 1], struct e
     sha256_hex(&sha, ret_hex);
     if (memcmp(ret_hex, content.ptr + SEAL_AT, SHA256_HEX_LEN) != 0) {
         return err_set(err, ERR_INTEGRITY,
-                       "damaged or cut: its %zu bytes do not have the SHA-256 that it names",
+                       "damaged or truncated: its %zu bytes do not have the SHA-256 that it names",
                        content.len);
     }
     return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types and shapes, the two words every room of the engine shares. Values only: nothing here owns memory. */
+/* Element types and shapes, shared by all rooms of the engine. Values only: nothing here owns memory. */
 #ifndef CORE_TENSOR_H
 #define CORE_TENSOR_H
 
@@ -22,7 +22,7 @@ struct shape {
                     .dim = {__VA_ARGS__}})
 #define SHAPE_SCALAR ((struct shape){0})
 
-/* What a tensor is to the network: a backend may store each kind in a way of its own. */
+/* The role of a tensor in the network: a backend may store each in its own layout. */
 enum role {
     ROLE_PLAIN,            /* as its shape says */
     ROLE_IMAGE,            /* (N, C, H, W) */
@@ -42,7 +42,7 @@ struct tensor_desc {
 int64_t dtype_bytes(enum dtype dtype);
 const char *dtype_name(enum dtype dtype); /* "f32" */
 
-/* Elements of a shape whose every dimension is >= 1 and that was made by us. */
+/* Elements of a shape that we made, with every dimension >= 1. */
 int64_t shape_count(const struct shape *shape);
 
 /* The same for a shape from outside: a dimension below 0 or more than SHAPE_COUNT_MAX elements is an error. */

@@ -73,7 +73,7 @@ static int64_t at_least_one(double x)
     return x < 1.0 ? 1 : (int64_t)x;
 }
 
-/* Where no try fitted: the whole image, or its centre cut to the nearest ratio. */
+/* If no try fitted: the whole image, or its centre cropped to the nearest ratio. */
 static void centred_rectangle(struct augment_plan *plan, const struct augment_recipe *recipe,
                               struct augment_size image)
 {
@@ -96,7 +96,7 @@ static void resized_crop(struct augment_plan *plan, const struct augment_recipe 
     for (int i = 0; i < CROP_TRIES; i++) {
         double target = area * uniform(rng, recipe->area_min, recipe->area_max);
         double ratio = exp(uniform(rng, log(recipe->ratio_min), log(recipe->ratio_max)));
-        double width = rint(sqrt(target * ratio)); /* to even in the middle, as Python rounds */
+        double width = rint(sqrt(target * ratio)); /* ties to even, as Python rounds */
         double height = rint(sqrt(target / ratio));
         if (width >= 1 && height >= 1 && width <= (double)image.width &&
             height <= (double)image.height) {

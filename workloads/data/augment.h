@@ -27,7 +27,8 @@ struct augment_recipe {
     double scale_min, scale_max, scale_step; /* step 0: any factor in between */
     double flip_probability;
     double short_ratio;
-    /* Shrinking averages over all that a pixel covers (Pillow, torchvision); else two pixels each way (OpenCV). */
+    /* Shrinking averages over all source pixels that a pixel covers (Pillow, torchvision); else two pixels each way
+       (OpenCV). */
     bool is_antialiased;
     double mean[3], std[3]; /* of red, green, blue in [0, 1]; padding is the mean */
 };

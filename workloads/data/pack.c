@@ -24,7 +24,7 @@ static int64_t align_up(int64_t n, int64_t align)
     return (n + align - 1) / align * align;
 }
 
-/* Exactly this stretch; a file that ends before is a damaged one. */
+/* Exactly this stretch; a file that ends before it is damaged. */
 static int read_at(int fd, void *buf, int64_t n_bytes, int64_t offset, struct err *err)
 {
     char *to = buf;
@@ -94,7 +94,7 @@ static int check_header(const struct pack *pack, const struct pack_shard *shard,
     return 0;
 }
 
-/* Bytes that a sample of this entry must have, or 0 where the entry has a form that there is not. */
+/* Bytes that a sample of this entry must have, or 0 if the entry's form is invalid. */
 static int64_t sample_bytes(const struct pack *pack, const struct shard_entry *entry)
 {
     int64_t pixels = (int64_t)entry->height * entry->width;
@@ -287,7 +287,7 @@ static const struct pack_shard *shard_of(const struct pack *pack, int64_t sample
     return &pack->shards[low];
 }
 
-/* Without a branch, so that it runs as wide as the processor is. */
+/* Without a branch, so that it vectorises. */
 static bool has_bad_label(const uint8_t *labels, int64_t count, uint8_t n_classes)
 {
     uint8_t bad = 0;
@@ -370,6 +370,6 @@ void pack_advise(const struct pack *pack, int64_t sample)
 {
     const struct pack_shard *shard = shard_of(pack, sample);
     const struct shard_entry *entry = &shard->entries[sample - shard->first_sample];
-    /* A hint: what becomes of it changes no result. */
+    /* A hint: its failure changes no result. */
     (void)posix_fadvise(shard->fd, (off_t)entry->offset, (off_t)entry->bytes, POSIX_FADV_WILLNEED);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A packed data set (data/shard.h) opened for reading. Every number in pack.json, the shards' headers and their entries is
-   checked against the others and the files' sizes before it is used; the lists by SHA-256 and CRC-32C at open, each
-   sample by CRC-32C as it is read. After pack_open it is read-only: any number of threads may call pack_read. */
+/* A packed dataset (data/shard.h) opened for reading. Every number in pack.json, the shards' headers and their entries is
+   checked against the others and the files' sizes before it is used; the lists by SHA-256 and CRC-32C at open, each sample
+   by CRC-32C as it is read. After pack_open it is read-only: any number of threads may call pack_read. */
 #ifndef DATA_PACK_H
 #define DATA_PACK_H
 
@@ -38,7 +38,8 @@ struct pack {
     int64_t n_shards;
 };
 
-/* ERR_INTEGRITY where the folder is not whole or not what pack.json says, ERR_PARSE where pack.json itself is wrong. */
+/* ERR_INTEGRITY where the folder is incomplete or not what pack.json says, ERR_PARSE where pack.json itself is
+   wrong. */
 MUST_CHECK int pack_open(struct pack *pack, const char *path, struct err *err);
 void pack_release(struct pack *pack);
 static inline void pack_cleanup(struct pack *pack)
@@ -46,7 +47,7 @@ static inline void pack_cleanup(struct pack *pack)
     pack_release(pack);
 }
 
-/* pack.json alone; texts go into pack->arena, files are not looked at. */
+/* pack.json alone; texts go into pack->arena, files are not read. */
 MUST_CHECK int pack_parse(struct pack *pack, struct str text, struct err *err);
 
 /* "classes", "segments" or "tokens". */

@@ -75,8 +75,7 @@ static int next_key(struct json_in *in, struct arena *arena, struct known_keys *
             continue;
         }
         if ((keys->seen & (1U << i)) != 0) {
-            return err_set(err, ERR_PARSE, "byte %zu: key %s is there twice", in->at,
-                           keys->names[i]);
+            return err_set(err, ERR_PARSE, "byte %zu: key %s occurs twice", in->at, keys->names[i]);
         }
         keys->seen |= 1U << i;
         *ret_idx = i;
@@ -207,7 +206,7 @@ static int read_kind(struct json_in *in, struct pack *pack, struct err *err)
                    in->at, name);
 }
 
-/* recipe may be any value: what made the pack is for people and for reperf-pack. */
+/* recipe may be any value: it is for people and for reperf-pack. */
 static int read_field(struct json_in *in, struct pack *pack, enum field field, struct err *err)
 {
     int64_t version = 0;
@@ -247,7 +246,7 @@ static int read_field(struct json_in *in, struct pack *pack, enum field field, s
     return -1;
 }
 
-/* What the keys say together. */
+/* Checks the keys against each other. */
 static int check_counts(struct pack *pack, struct err *err)
 {
     int64_t n_samples = 0;

@@ -14,7 +14,7 @@
 
 #define BUF_ALIGN      64
 #define STOP_LOOK_NS   (100 * NS_PER_MS)
-#define ADVISE_AHEAD   64 /* samples that the kernel is told of before they are read */
+#define ADVISE_AHEAD   64 /* samples announced to the kernel before they are read */
 #define N_TOKEN_ARRAYS 6
 
 struct slot {
@@ -37,7 +37,7 @@ struct epoch {
 struct worker {
     struct reader *reader; /* borrowed */
     pthread_t thread;
-    uint8_t *buf; /* one sample as it lies in the shard */
+    uint8_t *buf; /* one sample as stored in the shard */
     struct resample scratch;
     struct epoch epoch;
 };
@@ -65,7 +65,7 @@ int64_t reader_steps_per_epoch(const struct reader_opts *opts)
     return (opts->pack->n_samples + left) / global;
 }
 
-/* Samples of this rank in a step: the whole batch but at the end of an evaluation. */
+/* Samples of this rank in a step: the whole batch, except at the end of an evaluation. */
 static int64_t samples_of_step(const struct reader *reader, struct order_place place)
 {
     const struct reader_opts *opts = &reader->opts;
@@ -161,7 +161,7 @@ static int make_sample(struct worker *worker, struct slot *slot, int64_t step, i
     return 0;
 }
 
-/* With the lock held. A step's slot is free when the caller is done with the step that was in it before. */
+/* With the lock held. A step's slot is free when the caller is done with the step that used it before. */
 static bool has_task(const struct reader *reader)
 {
     int64_t oldest = reader->taken > 0 ? reader->taken - 1 : 0;
@@ -371,7 +371,7 @@ static int take_memory(struct reader *reader, struct err *err)
             reader->opts.is_raw ? xcalloc((size_t)reader->opts.batch, sizeof(*slot->images)) : NULL;
         slot->samples = xcalloc((size_t)reader->opts.batch, sizeof(int64_t));
         if (reader->opts.is_evaluation &&
-            slot->input) { /* a short batch is zeros at its end, or samples before */
+            slot->input) { /* a short batch ends in zeros, or in old samples */
             memset(slot->input, 0, (size_t)bytes.input);
         }
         if (reader->opts.is_evaluation && slot->labels) {
@@ -392,7 +392,7 @@ static void init_sync(struct reader *reader)
     pthread_condattr_destroy(&attr);
 }
 
-/* Signals are the caller's: its threads are born with all of them blocked. */
+/* Signals are the caller's: the threads start with all of them blocked. */
 static int start_workers(struct reader *reader, struct err *err)
 {
     sigset_t all;
@@ -433,7 +433,7 @@ int reader_open(struct reader **ret_reader, const struct reader_opts *opts, stru
     return 0;
 }
 
-/* With the lock held: the moment at which the stop flag is to be looked at again. */
+/* With the lock held: waits until the stop flag is due to be checked again. */
 static void wait_a_little(struct reader *reader)
 {
     struct timespec until;
@@ -468,11 +468,11 @@ static void describe_batch(const struct reader *reader, const struct slot *slot,
 int reader_next(struct reader *reader, const volatile sig_atomic_t *stop,
                 struct reader_batch *ret_batch, struct err *err)
 {
-    int64_t step = reader->taken; /* this thread alone changes it */
+    int64_t step = reader->taken; /* only this thread changes it */
     struct slot *slot = &reader->slots[step % READER_BATCHES];
     ASSERT(step < reader->opts.n_steps);
     pthread_mutex_lock(&reader->lock);
-    /* The batch before this one becomes a free slot only when this one is there: an error leaves all as it is. */
+    /* The previous batch becomes a free slot only when this one is complete: an error leaves everything as it is. */
     bool is_stopped = stop && *stop != 0;
     while (!is_stopped && !(reader->task_step > step && slot->n_done == slot->n_samples)) {
         wait_a_little(reader);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of a packed data set, made ready by threads of its own while the caller computes. What is in the batch of a global step
-   depends on (pack, seed, step, batch, ranks, recipe) and on nothing else: not on the number of threads, not on the step at
-   which the reader started. Rank r of R takes samples r * batch to (r + 1) * batch - 1 of each global batch of R * batch.
-   One thread calls; the reader's own threads stay behind this header. */
+/* Batches of a packed dataset, prepared by threads of its own while the caller computes. What is in the batch of a global step
+   depends on (pack, seed, step, batch, ranks, recipe) and on nothing else: not on the number of threads, not on the step at which
+   the reader started. Rank r of R takes samples r * batch to (r + 1) * batch - 1 of each global batch of R * batch. One thread
+   calls; the reader's own threads stay behind this header. */
 #ifndef DATA_READER_H
 #define DATA_READER_H
 
@@ -13,7 +13,7 @@
 #include <signal.h>
 
 #define READER_WORKERS_MAX 256
-#define READER_BATCHES     4 /* in the caller's hands, ready or being made */
+#define READER_BATCHES     4 /* in the caller's hands, ready or being prepared */
 
 struct reader_opts {
     const struct pack *pack;             /* borrowed */
@@ -25,13 +25,12 @@ struct reader_opts {
     int64_t first_step; /* global, from 0: step / steps_per_epoch is the epoch */
     int64_t n_steps;    /* that will be asked for */
     int n_workers;
-    bool
-        is_raw; /* images as they were packed, with what is to be done to them, for a device that does it */
+    bool is_raw; /* images as they were packed, with their plans, for a device that executes them */
     bool
         is_evaluation; /* in the order of the pack, once; the last batch may be short, even empty */
 };
 
-/* An image, and what makes of it what resample_pixels and resample_labels make. */
+/* An image, and the arguments with which resample_pixels and resample_labels process it. */
 struct reader_image {
     struct augment_plan plan;
     struct augment_size size;
@@ -42,7 +41,7 @@ struct reader_image {
 struct reader_batch {
     int64_t step; /* global */
     struct order_place place;
-    int64_t n_samples;      /* batch but at the end of an evaluation */
+    int64_t n_samples;      /* batch, except at the end of an evaluation */
     const int64_t *samples; /* (n_samples): numbers in the pack */
     const float *input;     /* images: (batch, 3, height, width); NULL if is_raw */
     const int64_t *labels;  /* classes (batch), segments (batch, height, width), NULL if is_raw */
@@ -63,12 +62,12 @@ MUST_CHECK int reader_bytes(const struct reader_opts *opts, int64_t *ret_bytes, 
 MUST_CHECK int reader_open(struct reader **ret_reader, const struct reader_opts *opts,
                            struct err *err);
 
-/* The next batch, valid until the next call. An error is that of the first bad sample in order, whatever thread met it, after
-   all batches before it; it stays. *stop is looked at while waiting: set, it is ERR_INTERRUPTED. stop may be NULL. */
+/* The next batch, valid until the next call. An error is that of the first bad sample in order, whichever thread met it,
+   after all batches before it; it stays. *stop is checked while waiting: set, it is ERR_INTERRUPTED. stop may be NULL. */
 MUST_CHECK int reader_next(struct reader *reader, const volatile sig_atomic_t *stop,
                            struct reader_batch *ret_batch, struct err *err);
 
-/* Ends the threads; NULL is nothing. */
+/* Ends the threads; NULL does nothing. */
 void reader_close(struct reader *reader);
 
 #endif

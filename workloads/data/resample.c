@@ -78,7 +78,7 @@ static int64_t resized_at(const struct axis_job *job, int64_t out)
 }
 
 /* A triangle around the output pixel's centre in the source, cut off at its ends and scaled to sum 1. Source of the form: Pillow 9,
-   src/libImaging/Resample.c, precompute_coeffs; half a pixel's offset as everywhere but with align_corners. */
+   src/libImaging/Resample.c, precompute_coeffs; offset of half a pixel, as everywhere except with align_corners. */
 static void weigh(const struct axis_job *job, const struct resample_axis *axis, int64_t idx,
                   double spread)
 {
@@ -142,7 +142,7 @@ static inline __attribute__((always_inline)) void resize_row(const struct resamp
     }
 }
 
-/* One row of the image, as far as it is needed. */
+/* One row of the image, as far as needed. */
 static void row_in_x(struct resample *scratch, const struct axis_job *job, const uint8_t *pixels,
                      float *row)
 {
@@ -215,7 +215,7 @@ void resample_pixels(struct resample *scratch, const struct resample_job *job,
                           sizeof(*scratch->rows));
     scratch->wide = grown(scratch->wide, &scratch->room_wide, (size_t)in_x.src_len * 3 + 1,
                           sizeof(*scratch->wide));
-    scratch->wide[in_x.src_len * 3] = 0.0F; /* what is read past the last pixel */
+    scratch->wide[in_x.src_len * 3] = 0.0F; /* read past the last pixel */
     clear_padding(scratch, job, out);
     for (int64_t i = 0; i < y->last - y->first && width > 0; i++) {
         int64_t start = y->start[i];

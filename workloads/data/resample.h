@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executes an augment_plan on the CPU: bilinear for pixels, nearest for label maps. One scratch a thread; it grows to what
-   the largest image needs and is then used again. Results do not depend on what it held. */
+   the largest image needs and is reused. Results do not depend on its previous contents. */
 #ifndef DATA_RESAMPLE_H
 #define DATA_RESAMPLE_H
 

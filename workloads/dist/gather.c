@@ -68,7 +68,7 @@ static void seat(struct host *host, struct guest *stranger)
     bool is_twice = stranger->hello.rank == 0 || place->fd >= 0;
     if (is_twice) {
         char text[WIRE_TEXT_MAX];
-        snprintf(text, sizeof(text), "rank %d came twice: from %s and from %s",
+        snprintf(text, sizeof(text), "rank %d connected twice: from %s and from %s",
                  stranger->hello.rank, stranger->hello.rank == 0 ? "here" : place->from,
                  stranger->from);
         disagree(host, ERR_USAGE, text);

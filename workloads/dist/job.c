@@ -7,7 +7,7 @@
 #include "base/fs.h"
 #include "dist/nccl.h"
 
-/* Decides whose failure it is: the watch's knowledge comes first; else it is ours, and the others are told. */
+/* Decides whose failure it is: the watch's verdict comes first; otherwise it is ours, and the others are told. */
 static int settle(struct job *job, const struct job_opts *opts, struct err *err)
 {
     struct err verdict = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job's ranks on CUDA devices: NCCL beside the ring. The ring brings what lies on the host (the id that NCCL's ranks meet by, agreement
-   on data, barriers), NCCL what lies on the devices. A communicator is made without blocking and with a deadline; its errors are looked
-   at whenever the host waits, and it is aborted when another rank fails or a signal comes, so that no kernel waits for a rank
+/* A job's ranks on CUDA devices: NCCL in addition to the ring. The ring carries what is on the host (the id by which NCCL's ranks meet,
+   agreement on data, barriers), NCCL what is on the devices. A communicator is created without blocking and with a deadline; its errors
+   are checked whenever the host waits, and it is aborted when another rank fails or a signal comes, so that no kernel waits for a rank
    that is gone. One thread. */
 #ifndef DIST_NCCL_H
 #define DIST_NCCL_H

@@ -133,7 +133,7 @@ static int address_of(const struct gathered *all, const struct hello *own, int f
     if (is_on_this_machine && from > 0) {
         is_known = sock_own_host(all->guests[from].fd, ret_host);
     }
-    return is_known ? 0 : err_set(err, ERR_NET, "rank %d has gone again", to);
+    return is_known ? 0 : err_set(err, ERR_NET, "rank %d has disconnected", to);
 }
 
 static int introduce(const struct rendezvous_opts *opts, struct gathered *all,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collective operations over a ring of TCP connections: each rank sends to the next and receives from the one before it. A sum
-   goes round in n_ranks chunks, n_ranks - 1 steps to add and as many to hand on, so that a rank sends 2 (n - 1) / n of the data;
-   chunk c is always added up in the order of ranks c, c + 1, ..., so the result is the same bits everywhere and every
-   time. Each operation begins with a header, and ranks that are not at the same one end the job instead of adding up
-   what does not belong together. For tests and machines without a GPU: the data lies in host memory. */
+   goes round in n_ranks chunks, n_ranks - 1 steps to add and as many to pass on, so that a rank sends 2 (n - 1) / n of the data;
+   chunk c is always added up in the order of ranks c, c + 1, ..., so the result is the same bits everywhere and every time. Each
+   operation begins with a header, and ranks that are not at the same one end the job instead of adding up what does not belong
+   together. For tests and machines without a GPU: the data lies in host memory. */
 #ifndef DIST_RING_H
 #define DIST_RING_H
 

@@ -165,7 +165,7 @@ int sock_accept(int listen_fd, int *ret_fd, struct err *err)
 
 /* ---- connecting ---- */
 
-/* A free port of this machine may be assigned to the very socket that tries it: it then connects to itself. */
+/* A free port of this machine may be assigned to the socket that tries it: it then connects to itself. */
 static bool is_own_echo(int fd)
 {
     struct sockaddr_storage own = {0};

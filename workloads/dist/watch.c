@@ -125,7 +125,7 @@ static void take_note(struct watch *watch, struct peer *peer)
     struct err err = {0};
     peer->in_len = 0;
     if (note_decode(peer->in, &note, &err) < 0 || note.rank >= watch->opts.n_ranks) {
-        gone(watch, peer, "it sends what no rank would");
+        gone(watch, peer, "it sends bytes that no rank sends");
         return;
     }
     switch (note.kind) {
@@ -143,7 +143,7 @@ static void take_note(struct watch *watch, struct peer *peer)
     case NOTE_WELCOME:
     case NOTE_RING:
     case NOTE_KIND_END:
-        gone(watch, peer, "it sends what no rank would");
+        gone(watch, peer, "it sends bytes that no rank sends");
     }
 }
 

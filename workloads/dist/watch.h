@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches which ranks are alive: one thread beside the computing one, which owns the connections between rank 0 and every other
-   rank. Each end sends a beat about every quarter of the time-out. Rank 0 is the judge: it sees a connection that closes, a
-   rank that is silent for longer than the time-out, or one that is alive but far behind, hears what others report, and tells
-   all one verdict; where rank 0 itself is gone, each rank knows by its own connection. The first verdict stays. */
+/* Watches which ranks are alive: a thread next to the computing one owns the connections between rank 0 and every other rank.
+   Each end sends a beat about every quarter of the time-out. Rank 0 is the judge: it sees a connection that closes, a rank that
+   is silent for longer than the time-out, or one that is alive but far behind, hears what others report, and tells all one
+   verdict; where rank 0 itself is gone, each rank knows by its own connection. The first verdict stays. */
 #ifndef DIST_WATCH_H
 #define DIST_WATCH_H
 

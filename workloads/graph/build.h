@@ -38,8 +38,8 @@ struct conv_opts {
 struct bn_opts {
     const char *name; /* NAME.weight, .bias, .running_mean, .running_var */
     bool has_relu;
-    /* As Paddle has it: the statistics are ._mean and ._variance, and the running variance is one of the batch's own, divided by
-       all its values; else as PyTorch: divided by one less. */
+    /* As in Paddle: the statistics are ._mean and ._variance, and the running variance averages each batch's variance divided by
+       n; otherwise as in PyTorch: divided by n - 1. */
     bool is_paddles;
 };
 
@@ -76,14 +76,14 @@ struct linear_opts {
         init_std; /* above 0: deviation of the weights before training, biases 0; 0: PyTorch's rule */
     bool is_tied; /* the weight is another op's: */
     int weight;   /* (out_features, C), ROLE_TABLE */
-    /* The result's rows and the matrix are of a length that suits the backend, whatever out_features is: for graph_row_loss, which
-       alone reads such rows. What is tied has to be. */
+    /* The result's rows and the matrix have a length that suits the backend, whatever out_features is: for graph_row_loss, the
+       only reader of such rows. A tied matrix must have it. */
     bool is_rounded;
 };
 int graph_linear_with(struct graph *graph, int x, const struct linear_opts *opts); /* x (N, C) */
 int graph_linear(struct graph *graph, int x, const char *name, int64_t out_features);
 
-/* Three in one matrix product: (N, 3 * out_features), the columns of names[0] first. opts->name is not looked at. */
+/* Three in one matrix product: (N, 3 * out_features), the columns of names[0] first. opts->name is ignored. */
 int graph_linear_joined(struct graph *graph, int x, const char *const names[3],
                         const struct linear_opts *opts);
 
@@ -115,16 +115,17 @@ int graph_tanh(struct graph *graph, int x);
 
 struct attention_opts {
     int64_t heads;
-    int mask;    /* input (N, S), int64: 0 where nobody looks */
+    int mask;    /* input (N, S), int64: 0 where attention must not look */
     double rate; /* of the dropout of shares; 0: none */
     int step;    /* as graph_dropout's, where rate is not 0 */
 };
 int graph_attention(struct graph *graph, int qkv, const struct attention_opts *opts);
 
-/* Of n groups of rows of x those that the int64 input `at` (n, P) says, (n * P, C); with NO_VALUE the first of each, (n, C). */
+/* Of n groups of rows of x those that the int64 input `at` (n, P) selects, (n * P, C); with NO_VALUE the first of each, (n,
+   C). */
 int graph_gather(struct graph *graph, int x, int at, int64_t n);
 
-/* graph_loss for logits (R, C) whose gradient is made at once; labels have R elements. */
+/* graph_loss for logits (R, C) whose gradient is computed in the same call; labels have R elements. */
 int graph_row_loss(struct graph *graph, int logits, int labels, const struct loss_opts *opts);
 
 /* Names a value that can be read after the step. */

@@ -19,7 +19,7 @@ const char *fuse_pattern_name(enum fuse_pattern pattern)
     return names[pattern];
 }
 
-/* ---- ways to look at the calls and to change them ---- */
+/* ---- reading and changing the calls ---- */
 
 int fuse_call_of(const struct graph *graph, enum kernel_id id, int op)
 {

@@ -8,14 +8,14 @@
 
 #define CALLS_MOVED_MAX 4 /* by what one site inserts and removes before a call */
 
-/* ---- the calls that one fusion takes away and those that it makes ---- */
+/* ---- the calls that a fusion removes and adds ---- */
 
 struct difference {
     const struct call *gone[FORM_CALLS_MAX], *made[FORM_CALLS_MAX];
     int n_gone, n_made;
 };
 
-/* Calls and their geometry are copied from one graph to the other as bytes, padding included: what is the same has the same bytes. */
+/* Calls and their geometry are copied from one graph to the other as bytes, including padding: equal ones have equal bytes. */
 static bool is_copy(const void *a, const void *b, size_t size)
 {
     return memcmp(a, b, size) == 0;
@@ -33,7 +33,7 @@ static int find_same(const struct call *call, const struct call *others, int n_o
     return NO_CALL;
 }
 
-/* Those of `graph` that `other` has not; -1: too many. */
+/* Those of `graph` that `other` lacks; -1: too many. */
 static int list_missing(const struct graph *graph, const struct graph *other,
                         const struct call **ret_calls)
 {
@@ -55,7 +55,7 @@ static bool is_there(const int *values, int k)
     return values[k] != NO_VALUE;
 }
 
-/* Do they take the same time? They differ in whose tensors they are. */
+/* Whether they take the same time: they differ only in whose tensors they use. */
 static bool is_alike(const struct call *a, const struct call *b)
 {
     bool is_same = a->args.id == b->args.id && a->args.dtype == b->args.dtype &&
@@ -103,7 +103,7 @@ static struct graph copy_graph(struct arena *arena, const struct graph *graph)
     return copy;
 }
 
-/* ---- in the backend's words ---- */
+/* ---- as the backend's forms ---- */
 
 /* Values of the fused graph are those of the plain one, and more. */
 static int buffer_of(struct forms *forms, int *values, const struct graph *graph, int value)
@@ -121,7 +121,7 @@ static int buffer_of(struct forms *forms, int *values, const struct graph *graph
         values[n] = value;
         forms->buffers[n] = value_desc(&graph->values[value]);
     }
-    forms->n_buffers = n + 1; /* one too many: make_forms says so */
+    forms->n_buffers = n + 1; /* one too many: make_forms reports it */
     return n;
 }
 
@@ -142,7 +142,7 @@ static void write_form(struct forms *forms, struct form *form, int *values,
     }
 }
 
-/* False: more than is kept of one site. */
+/* False: more than a site can have. */
 static bool make_forms(struct arena *arena, const struct graph *graph, enum fuse_pattern pattern,
                        int op, struct forms *ret_forms)
 {

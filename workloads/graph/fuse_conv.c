@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The patterns of convolution and batch norm: what a library's convolutions do beside the product. */
+/* The patterns of convolution and batch norm: what a library's convolutions do besides the product. */
 #include "base/base.h"
 
 #include "graph/fuse_internal.h"
@@ -57,7 +57,7 @@ bool fuse_conv_stats(struct graph *graph, int op, bool do_it)
 
 struct norm_conv_calls {
     int conv_fwd, apply, finalize;
-    int conv_bwd_weight; /* NO_CALL: it is not asked for */
+    int conv_bwd_weight; /* NO_CALL: its gradient is not needed */
     int bn_bwd;          /* NO_CALL: it does not read the normalised value */
 };
 
@@ -119,7 +119,7 @@ struct bn_bwd_calls {
     int a;        /* value that the forward pass added before the ReLU, or NO_VALUE */
 };
 
-/* What was added to the batch norm of x before the ReLU; false if that is not to be had any more. */
+/* The value added to the batch norm of x before the ReLU; false if it is not available any more. */
 static bool find_added(const struct graph *graph, int x, int *ret_a)
 {
     int at = fuse_call_with(graph, K_BN_ADD_FWD, 0, x);
@@ -145,7 +145,7 @@ static bool find_bn_bwd(const struct graph *graph, int op, struct bn_bwd_calls *
     int bn = fuse_call_with(graph, K_BN_BWD, 0, grad);
     int bn_add = fuse_call_with(graph, K_BN_ADD_BWD, 0, grad);
     at.bn = bn != NO_CALL ? bn : bn_add;
-    /* The gradient is whole after this convolution, and nobody but the batch norm reads it then. */
+    /* The gradient is complete after this convolution, and only the batch norm reads it then. */
     if (at.bn == NO_CALL || fuse_writer(graph, grad, at.bn) != at.conv ||
         fuse_count_reads(graph, grad, at.conv + 1) != 1) {
         return false;
@@ -181,7 +181,7 @@ static void replace_value(struct graph *graph, int from, int to)
     }
 }
 
-/* dz, masked, is the gradient of what was added: it takes that one's place, or is added to it. */
+/* dz, masked, is the gradient of what was added: it replaces that gradient, or is added to it. */
 static void pass_on(struct graph *graph, const struct call *bn, int bn_at, int dz)
 {
     int da = bn->out[3];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The patterns of batch norm and of the loss: what own kernels do in one pass. */
+/* The patterns of batch norm and of the loss: what our own kernels do in one pass. */
 #include "base/base.h"
 
 #include "graph/fuse_internal.h"
@@ -81,7 +81,7 @@ bool fuse_upsample_loss(struct graph *graph, int op, bool keeps_outputs, bool do
 /* ---- batch norm and addition ---- */
 
 struct bn_add_calls {
-    int bn_fwd, add_fwd, add_bwd, other_bwd, bn_bwd; /* other_bwd: NO_CALL if nobody asks for it */
+    int bn_fwd, add_fwd, add_bwd, other_bwd, bn_bwd; /* other_bwd: NO_CALL if it is not needed */
     int other;                                       /* value that is added */
 };
 
@@ -136,7 +136,7 @@ static void remove_calls(struct graph *graph, int a, int b, int c)
 {
     int at[3] = {a, b, c};
     for (int round = 0; round < 3;
-         round++) { /* the last one first, so that the others stay where they are */
+         round++) { /* the last one first, so that the others keep their places */
         int last = 0;
         for (int i = 1; i < 3; i++) {
             last = at[i] > at[last] ? i : last;
@@ -190,7 +190,7 @@ bool fuse_bn_add(struct graph *graph, int op, bool do_it)
         fuse_take_out(&fused, j, &bn, j);
     }
     fused.inplace[0] = 1U << 0 | 1U << 3;
-    fuse_bn_add_bwd(graph, &at, add.out[0]); /* behind the forward calls, whose places stay */
+    fuse_bn_add_bwd(graph, &at, add.out[0]); /* after the forward calls, whose places stay */
     graph->calls[at.add_fwd] = fused;
     fuse_remove(graph, at.bn_fwd);
     graph->values[bn.out[0]].grad = NO_VALUE;

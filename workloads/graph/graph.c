@@ -38,7 +38,7 @@ void graph_fail(struct graph *graph, enum err_code code, const char *fmt, ...)
     va_end(args);
 }
 
-/* Room for one more element of an array in the arena; the old array stays there until the arena goes. */
+/* Room for one more element of an array in the arena; the old array stays there until the arena is freed. */
 static void *grown(struct arena *arena, void *items, int n, int *n_max, size_t elem_size)
 {
     if (n < *n_max) {

@@ -25,7 +25,7 @@ enum value_kind {
     VALUE_INPUT, /* written from outside before a step */
     VALUE_PARAM, /* trained */
     VALUE_STATE, /* kept from step to step, not trained: running statistics */
-    VALUE_ACT,   /* made by a forward op */
+    VALUE_ACT,   /* written by a forward op */
     VALUE_GRAD_PARAM,
     VALUE_GRAD_ACT,
 };
@@ -39,7 +39,7 @@ struct value {
     struct init init;
     bool needs_grad;
     bool is_kept;   /* readable after the step: never overwritten once written */
-    bool is_joined; /* lies right behind the parameter made before it, and so does its gradient */
+    bool is_joined; /* adjacent to the previous parameter in memory, and so is its gradient */
     int grad;       /* value holding its gradient, or NO_VALUE */
 };
 
@@ -71,7 +71,7 @@ struct op {
     int in[OP_IN_MAX];   /* value ids in the order of the kernel's in[], states last */
     int out[OP_OUT_MAX]; /* out[0] is the result */
     int64_t macs;        /* multiply-accumulates of one forward call, whole batch */
-    bool is_tied;        /* its weight, in[1], is another op's */
+    bool is_tied;        /* its weight, in[1], belongs to another op */
 };
 
 struct call {
@@ -83,18 +83,17 @@ struct call {
     unsigned reads_out;      /* bit i: out[i] is read as well (+= and running statistics) */
     unsigned
         inplace[KERNEL_OUT_MAX]; /* bit j: out[i] may take the memory of in[j] if that dies here */
-    /* Only with several streams, graph/streams.h: events that its stream waits for before it, and one that is recorded behind
-       it. */
+    /* Only with several streams, graph/streams.h: events that its stream waits for before it, and one recorded after it. */
     int waits[CALL_WAITS_MAX];
     int n_waits;
     bool is_recorded;
     int event;
 };
 
-/* This graph's part of a batch that is spread over several of them, as large each. */
+/* This graph's share of a batch that is spread evenly over several graphs. */
 struct graph_ranks {
     int rank, n_ranks;
-    bool has_sync_bn; /* batch norm over the batches of all */
+    bool has_sync_bn; /* batch norm over the batches of all ranks */
 };
 
 /* What is stored in which type. A CPU: all one type, statistics double; FP32 on a device: all float; AMP: {F16, F32, F32}. */
@@ -116,13 +115,13 @@ struct graph {
     int n_ops, n_ops_max;
     struct call *calls;
     int n_calls, n_calls_max;
-    int *params; /* value ids of VALUE_PARAM in the order the model made them */
+    int *params; /* value ids of VALUE_PARAM in the order of their creation */
     int n_params;
     int *
         grad_order; /* the same parameters in the order in which backward completes their gradients */
     int *grad_ready;                /* call index that completes grad_order[i] */
     int loss;                       /* value id of the loss, set by graph_loss */
-    int n_fused[GRAPH_FUSIONS_MAX]; /* places by pattern, what graph_fuse has done */
+    int n_fused[GRAPH_FUSIONS_MAX]; /* sites by pattern that graph_fuse has fused */
     bool is_inference;              /* graph_set_inference */
     bool is_finished;
 };
@@ -134,15 +133,15 @@ static inline struct tensor_desc value_desc(const struct value *value)
     return (struct tensor_desc){value->shape, value->dtype, value->role};
 }
 
-/* Before anything is built; without it there is one rank. Losses are then means over all ranks' labels, dropout goes by the
+/* Before anything is built; without it there is one rank. Losses are then means over all ranks' labels, dropout uses the
    element's number in the whole batch, and parameter gradients are this rank's share: their sum is the gradient. */
 void graph_set_ranks(struct graph *graph, const struct graph_ranks *ranks);
 
-/* Before anything is built: calls forward only, and only what the outputs but the loss need, which has no value. A batch norm goes by
-   its running statistics, from two inputs without names that net_take_running fills; there is no dropout. */
+/* Before anything is built: only forward calls, and only those that the outputs need; the loss has no value. A batch norm uses its
+   running statistics, from two unnamed inputs that net_take_running fills; there is no dropout. */
 void graph_set_inference(struct graph *graph);
 
-/* Builds the calls: forward in order, then backward. Needed before anything else is done with the graph. */
+/* Builds the calls: forward in order, then backward. Everything else needs a finished graph. */
 MUST_CHECK int graph_finish(struct graph *graph, struct err *err);
 
 /* Id of a named value, or NO_VALUE. */

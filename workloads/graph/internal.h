@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of graph/ share and nobody else calls. */
+/* What the files of graph/ share and no other room calls. */
 #ifndef GRAPH_INTERNAL_H
 #define GRAPH_INTERNAL_H
 
@@ -9,7 +9,7 @@ int graph_add_value(struct graph *graph, struct value value);
 void graph_fail(struct graph *graph, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void graph_lower(struct graph *graph);
 
-/* Fills in params, grad_order and grad_ready; again after the calls have changed. */
+/* Fills params, grad_order and grad_ready; call it again after the calls have changed. */
 void graph_order_gradients(struct graph *graph);
 
 /* A new last op, every id NO_VALUE; NULL with the graph's error set when there are too many. */
@@ -28,7 +28,7 @@ int graph_activation(struct graph *graph, struct shape shape, enum dtype dtype, 
 int graph_channel_stat(struct graph *graph, int64_t channels); /* its mean, its deviation */
 struct elem_geom graph_elem_geom(const struct shape *shape, bool has_relu);
 
-/* Parameter or state OWNER.FIELD, of which `value` says the rest; a parameter of the graph's type; what a batch norm has for each
+/* Parameter or state OWNER.FIELD, otherwise as `value` says; a parameter of the graph's type; a batch norm's value for each
    channel. */
 int graph_owned(struct graph *graph, const char *owner, const char *field, struct value value);
 int graph_owned_param(struct graph *graph, const char *owner, const char *field, struct shape shape,

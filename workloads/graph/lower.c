@@ -30,7 +30,7 @@ static void set_in(struct call *call, int a, int b, int c)
 /* ---- gradients ---- */
 
 /* Makes out[idx] of the call the gradient of value x: written if it is the first contribution, else added to. Leaves it
-   absent where nobody asks for that gradient. */
+   absent if that gradient is not needed. */
 static void set_grad(struct graph *graph, struct call *call, int idx, int x)
 {
     if (x == NO_VALUE || !graph->values[x].needs_grad) {
@@ -216,7 +216,7 @@ static void backward_attention(struct graph *graph, const struct op *op, int dy)
     }
 }
 
-/* One call an input. An input that is there twice gets both parts. */
+/* One call an input. An input that occurs twice gets both parts. */
 static void backward_concat(struct graph *graph, const struct op *op, int dy)
 {
     for (int i = 0; i < CONCAT_IN_MAX; i++) {
@@ -253,7 +253,7 @@ static void backward(struct graph *graph, const struct op *op)
     }
     int dy = graph->values[op->out[0]].grad;
     if (dy == NO_VALUE) {
-        return; /* the loss does not depend on this op, or the op has made its gradient already */
+        return; /* the loss does not depend on this op, or the op has computed its gradient already */
     }
     switch (op->kind) {
     case OP_CONV:
@@ -313,7 +313,7 @@ static void backward(struct graph *graph, const struct op *op)
 
 /* ---- the order in which gradients become complete ---- */
 
-/* In the order in which the model made them. */
+/* In the order of their creation. */
 static void list_params(struct graph *graph)
 {
     graph->n_params = 0;
@@ -384,7 +384,7 @@ static bool makes_needed(const struct op *op, const bool *is_needed)
     return false;
 }
 
-/* What the outputs need, the loss apart: a head that only training has does not run. */
+/* What the outputs other than the loss need: a head used only in training does not run. */
 static void lower_inference(struct graph *graph)
 {
     bool *is_needed = arena_array(graph->arena, bool, (size_t)graph->n_values + 1);

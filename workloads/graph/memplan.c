@@ -24,11 +24,11 @@ static enum memplan_arena arena_of(enum value_kind kind)
     return MEMPLAN_ACT;
 }
 
-/* From when to when a value, or a stretch of memory, is in use. Every use comes after the first one. */
+/* Lifetime of a value, or of a stretch of memory. Every use comes after the first one. */
 struct life {
     int first_call; /* BEFORE_ALL: written from outside */
     int n_on
-        [GRAPH_STREAMS_MAX]; /* of each stream: how many calls until the last that uses it is done */
+        [GRAPH_STREAMS_MAX]; /* for each stream: how many calls until the last that uses it is done */
 };
 #define BEFORE_ALL (-1)
 #define AFTER_ALL  INT_MAX
@@ -76,7 +76,7 @@ static void find_lives(const struct graph *graph, struct lives *lives, struct pl
     }
 }
 
-/* True if all of a's life is over before b's begins, whatever the streams do within their events. */
+/* True if all of a's life is over before b's begins, in every execution that the streams' events allow. */
 static bool is_over(const struct streams_clocks *clocks, const struct life *a, const struct life *b)
 {
     if (b->first_call == BEFORE_ALL) {
@@ -90,8 +90,8 @@ static bool is_over(const struct streams_clocks *clocks, const struct life *a, c
     return true;
 }
 
-/* May `out` of call call_idx take over the memory of `in`? Only where that call is the end of one and the beginning of the
-   other, and nothing reads `in` later or on another stream. */
+/* Whether `out` of call call_idx may take over the memory of `in`: only if the life of one ends and that of the other
+   begins there, and nothing reads `in` later or on another stream. */
 static bool can_take_over(const struct lives *lives, const struct place *places, int in, int out,
                           int call_idx, int stream)
 {
@@ -123,7 +123,7 @@ static void join_in_place(const struct graph *graph, const struct lives *lives,
     }
 }
 
-/* Parameters first in gradient order, so that both arenas have the same offsets; then what is left, in order. */
+/* Parameters first in gradient order, so that both arenas have the same offsets; then the rest, in order. */
 static int place_flat(const struct graph *graph, struct memplan *plan, struct err *err)
 {
     int64_t total = 0;
@@ -150,7 +150,7 @@ static int place_flat(const struct graph *graph, struct memplan *plan, struct er
     return 0;
 }
 
-/* One stretch of activation memory: a root with the joined lives of all that take it over. */
+/* One stretch of activation memory: a root and the joined lives of all values that take it over. */
 struct stretch {
     int root;
     int first_call, last_call;
@@ -203,7 +203,7 @@ static int collect_stretches(const struct memplan *plan, const struct lives *liv
     return n;
 }
 
-/* Lowest offset at which stretches[idx] meets none of the ones before it that live at the same time. */
+/* Lowest offset at which stretches[idx] overlaps none of the earlier ones that live at the same time. */
 static int64_t lowest_gap(const struct streams_clocks *clocks, const struct stretch *stretches,
                           int idx)
 {
@@ -272,7 +272,7 @@ static int place_activations(struct arena *arena, const struct graph *graph,
     return 0;
 }
 
-/* A joined parameter lies right behind the one before it, without a gap. */
+/* A joined parameter is adjacent to the previous one, without a gap. */
 static int check_joined(const struct graph *graph, const struct memplan *plan, struct err *err)
 {
     for (int i = 0; i < graph->n_params; i++) {
@@ -284,8 +284,8 @@ static int check_joined(const struct graph *graph, const struct memplan *plan, s
         int64_t bytes = shape_count(&before->shape) * dtype_bytes(before->dtype);
         if (plan->places[param].offset_bytes != plan->places[param - 1].offset_bytes + bytes) {
             return err_set(err, ERR_USAGE,
-                           "%s has %" PRId64 " bytes, expected a multiple of %d, for %s to lie "
-                           "right behind it",
+                           "%s has %" PRId64
+                           " bytes, expected a multiple of %d, so that %s is adjacent to it",
                            before->name, bytes, MEMPLAN_ALIGN_BYTES, graph->values[param].name);
         }
     }

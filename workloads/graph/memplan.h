@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where every value of a finished graph lies. Parameters, gradients and velocities share one order (that in which
-   backward completes the gradients) and one set of offsets, so that an optimiser or an all-reduce walks flat memory.
-   Activations and their gradients share one arena by liveness: two may lie in the same memory if the last use of one is done before
-   the first use of the other, which with several streams is for their events to say. Pure: sizes in, offsets out. */
+/* The place of every value of a finished graph. Parameters, gradients and velocities share one order (that in which backward
+   completes the gradients) and one set of offsets, so that an optimiser or an all-reduce walks flat memory. Activations and their
+   gradients share one arena by liveness: two may use the same memory if the last use of one is done before the first use of the
+   other, which with several streams their events must guarantee. Pure: sizes in, offsets out. */
 #ifndef GRAPH_MEMPLAN_H
 #define GRAPH_MEMPLAN_H
 

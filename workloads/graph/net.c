@@ -7,7 +7,7 @@
 
 #include "base/rng.h"
 
-#define WORKSPACE_ALIGN 256 /* as cudaMalloc's; more than any kernel asks for */
+#define WORKSPACE_ALIGN 256 /* as cudaMalloc's; more than any kernel needs */
 
 static void unprepare(struct net *net, int n)
 {
@@ -16,7 +16,7 @@ static void unprepare(struct net *net, int n)
     }
 }
 
-/* Calls of one stream follow each other and share a workspace; streams have each their own. */
+/* Calls of one stream follow each other and share a workspace; each stream has its own. */
 static void place_workspaces(struct net *net)
 {
     int64_t bytes[NET_STREAMS_MAX] = {0};
@@ -59,7 +59,7 @@ static int prepare(struct net *net, struct err *err)
     return 0;
 }
 
-/* Gradients lie in the order in which they become complete, so a bucket is ready with its last one. */
+/* Gradients are stored in the order in which they become complete, so a bucket is ready with its last one. */
 static void plan_buckets(struct net *net, struct arena *arena)
 {
     const struct graph *graph = net->graph;
@@ -198,7 +198,7 @@ static void bind_calls(struct net *net)
             call->args.out[j] = value_ptr(net, call->out[j]);
         }
         call->args.workspace = (char *)net->workspace + net->stream_at[call->args.stream];
-        /* Half precision is scaled by what its optimiser decides. */
+        /* The optimiser's state has the scale for half precision. */
         bool is_scaled = net->graph->dtype == DT_F16 && net->has_optimizer;
         call->args.loss_scale = is_scaled ? &net->update.state->loss_scale : NULL;
     }
@@ -353,8 +353,8 @@ void net_take_running(struct net *net, struct comm *comm)
     }
 }
 
-/* Each value has a stream of its own, from the seed and its name, so that it does not depend on what else is there.
-   Source of the hash: FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/, 64 bits. */
+/* Each value has a random stream of its own, from the seed and its name, so that it does not depend on the other
+   values. Source of the hash: FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/, 64 bits. */
 static uint64_t name_seed(uint64_t seed, const char *name)
 {
     uint64_t hash = 0xcbf29ce484222325ULL;
@@ -418,7 +418,7 @@ void net_broadcast(struct net *net)
     }
 }
 
-/* With half precision a norm's gradients are float between filters' of half: stretches of one type each, in one operation. */
+/* With half precision a norm's gradients are float among filters' of half: stretches of one type each, in one operation. */
 static void sum_on_device(struct net *net, const struct net_bucket *bucket)
 {
     const struct graph *graph = net->graph;

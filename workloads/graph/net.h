@@ -10,8 +10,8 @@
 
 /* A stretch of the gradients that is summed over all ranks as soon as the backward pass has completed it. */
 #define NET_BUCKET_BYTES (4 << 20)
-/* Between devices, whose links carry 100 GB/s and more, an operation must be larger to be worth its start. Source: NCCL's tests as
-   research on them has it, 16 to 25 MB; not measured here. */
+/* Between devices, whose links carry 100 GB/s and more, an operation must be larger to be worth its start-up cost. Source:
+   research/cuda.md on NCCL's tests, 16 to 25 MB; not measured here. */
 #define NET_BUCKET_DEVICE_BYTES (16 << 20)
 struct net_bucket {
     int64_t offset_bytes, size_bytes;
@@ -26,24 +26,24 @@ struct net {
     struct comm *comm;          /* borrowed; NULL with one rank */
     struct net_bucket *buckets; /* in the arena, in the order of last_call */
     int n_buckets;
-    struct comm_run *runs;         /* in the arena, for the bucket at hand: stretches of one type */
+    struct comm_run *runs;         /* in the arena, for the current bucket: stretches of one type */
     const struct backend *backend; /* borrowed */
     struct memplan plan;
-    struct call *calls;             /* the graph's calls, with this device's pointers in them */
+    struct call *calls;             /* the graph's calls with this device's pointers */
     void *mem[MEMPLAN_ARENA_COUNT]; /* owned, on the device */
-    void *staging;                  /* owned; NULL where inputs are not written beside a step */
-    int64_t *staging_at;            /* in the arena: where each value's begins; of inputs only */
+    void *staging;                  /* owned; NULL if inputs are not written during a step */
+    int64_t *staging_at; /* in the arena: where each value's staging begins; of inputs only */
     int64_t staging_bytes;
-    void *workspace; /* owned; of all streams, a stretch each that its calls share */
+    void *workspace; /* owned; of all streams, one stretch for each stream */
     int64_t workspace_bytes;
     int64_t stream_at[NET_STREAMS_MAX]; /* where each stream's begins */
     int n_streams;
     bool has_optimizer, has_masters;
-    struct opt_args update;  /* what it points to on the device is owned */
+    struct opt_args update;  /* owned: what it points to on the device */
     int64_t wide_bytes;      /* of masters, of each moment, of the sums */
     int64_t n_micro_done;    /* micro-batches since the last update, where it takes several */
-    const struct net *owner; /* borrowed: whose parameters and states these are; NULL: its own */
-    int *owned;              /* in the arena, with an owner: what they are there, else NO_VALUE */
+    const struct net *owner; /* borrowed: owner of the parameters and states; NULL: this net */
+    int *owned;              /* in the arena, with an owner: their ids there, else NO_VALUE */
 };
 
 struct net_bytes {
@@ -59,23 +59,24 @@ struct net_bytes {
 MUST_CHECK int net_plan(struct net *net, struct arena *arena, const struct graph *graph,
                         const struct backend *backend, struct err *err);
 
-/* The same for a graph of several ranks: comm has theirs. It is not used before net_gradients and may be opened until then. */
+/* The same for a graph of several ranks: comm has as many. It is not used before net_gradients and may be opened until
+   then. */
 MUST_CHECK int net_plan_ranks(struct net *net, struct arena *arena, const struct graph *graph,
                               const struct backend *backend, struct comm *comm, struct err *err);
 
 /* Between net_plan of a graph for inference and net_alloc: parameters and states are those of the owner, a network of the same model on the
-   same backend, which has its memory and keeps it for as long as this one is used. */
+   same backend, whose memory must outlive this one. */
 void net_share(struct net *net, struct arena *arena, const struct net *owner);
 
-/* What weight decay (and LAMB's ratio) applies to: every parameter, or only those of two dimensions and more. */
+/* Which parameters weight decay (and LAMB's ratio) applies to: all, or only those of two or more dimensions. */
 enum net_decay { NET_DECAY_ALL, NET_DECAY_MATRICES };
 
-/* Between net_plan and net_alloc; a network that only computes gradients has none. */
+/* Between net_plan and net_alloc; a network that only computes gradients needs none. */
 MUST_CHECK int net_plan_optimizer(struct net *net, struct arena *arena, const struct opt_rule *rule,
                                   enum net_decay decay, struct err *err);
 
-/* Between net_plan and net_alloc, for a run that writes inputs before each step: where the device can, they then go there while it is at the
-   step before. */
+/* Between net_plan and net_alloc, for a run that writes inputs before each step: if the device can, they are then copied there during the
+   previous step. */
 void net_plan_staging(struct net *net, struct arena *arena);
 
 struct net_bytes net_sizes(const struct net *net);
@@ -90,8 +91,8 @@ static inline void net_cleanup(struct net *net)
 void net_write(struct net *net, int value, const void *host);
 void net_read(const struct net *net, int value, void *host);
 
-/* A batch of images as bytes into the input (N, 3, H, W) and, where labels is not NO_VALUE, (N, H, W), by the device itself, if it
-   can and staging was planned; open_images before net_alloc. */
+/* A batch of images as bytes into the input (N, 3, H, W) and, where labels is not NO_VALUE, (N, H, W), processed by the device, if
+   it can and staging was planned; open_images before net_alloc. */
 bool net_takes_images(const struct net *net);
 MUST_CHECK int net_open_images(struct net *net, int64_t image_bytes_max, struct err *err);
 void net_write_images(struct net *net, int input, int labels, const struct image_batch *batch);
@@ -102,26 +103,26 @@ void net_write_f64(struct net *net, int value, const double *host);
 /* Every parameter and state by its rule and the seed: the same on every device and in both types (up to rounding). */
 void net_init_values(struct net *net, uint64_t seed);
 
-/* Parameters and states of rank 0 to all; the failure is comm's. */
+/* Sends parameters and states of rank 0 to all; a failure is the comm's. */
 void net_broadcast(struct net *net);
 
-/* The same of what the optimiser keeps beside masters, and its state. */
+/* The same for the optimiser's masters, moments and state. */
 void net_broadcast_optimizer(struct net *net);
 
-/* For inference, before net_gradients: batch norms go by the running statistics as they are now; with a comm, whose failure is its own, by
-   those of rank 0. */
+/* For inference, before net_gradients: batch norms use the current running statistics; with a comm, whose failure it keeps, those of rank
+   0. */
 void net_take_running(struct net *net, struct comm *comm);
 
-/* Forward and backward; for inference forward alone. With several ranks the gradients are then the sums over all. Where an update takes several micro-batches,
-   each call is one of them, and what is then summed, over them and the ranks, is in update.sum after the last. Looks at
-   *stop and at the comm between calls; true: one of them ended it and the step is unfinished. stop may be NULL. */
+/* Forward and backward; for inference only forward. With several ranks the gradients are then the sums over all. If an update takes several micro-batches,
+   each call is one of them, and the sum over them and the ranks is in update.sum after the last. Checks *stop and the comm between calls; true: one of them
+   ended it and the step is unfinished. stop may be NULL. */
 MUST_CHECK bool net_gradients(struct net *net, const volatile sig_atomic_t *stop);
 
 /* The loss of the last net_gradients. */
 double net_loss(const struct net *net);
 
-/* After n_micro of net_gradients. The two parts of it: the rate for the coming update, which the host sets, and the update, which
-   is the device's alone and may be captured. */
+/* After n_micro calls of net_gradients. Its two parts: the rate of the coming update, which the host sets, and the update, which
+   runs on the device only and may be captured. */
 void net_update(struct net *net, double lr);
 void net_set_lr(struct net *net, double lr);
 void net_apply_update(struct net *net);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A network's optimiser: where masters, moments and sums lie, and one update after the other (core/optim.h). */
+/* A network's optimiser: the places of masters, moments and sums, and the updates (core/optim.h). */
 #include "base/base.h"
 
 #include "graph/net.h"
@@ -14,7 +14,7 @@ static const struct tensor_desc STATE_DESC = {
     .dtype = DT_I64,
 };
 
-/* Biases and what belongs to a norm are vectors; BERT's implementations let only matrices decay. */
+/* Biases and norms' parameters are vectors; BERT's implementations decay only matrices. */
 static bool has_decay(const struct value *value, enum net_decay decay)
 {
     return decay == NET_DECAY_ALL || value->shape.n_dims > 1;
@@ -153,7 +153,8 @@ bool net_has_opt(const struct net *net, int param, enum net_opt_part part)
     bool is_planned = part == NET_MASTER    ? segment && segment->has_master
                       : part == NET_MOMENT2 ? opt_has_moment2(net->update.rule.method)
                                             : true;
-    return segment && is_planned; /* before net_alloc, too: a checkpoint is read against the plan */
+    return segment &&
+           is_planned; /* before net_alloc, too: a checkpoint is checked against the plan */
 }
 
 void net_write_opt(struct net *net, int param, enum net_opt_part part, const void *host)

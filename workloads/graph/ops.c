@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The builder functions: what each op needs of its inputs, the shape it makes, the parameters it owns. */
+/* The builder functions: what each op requires of its inputs, the shape of its result, the parameters it owns. */
 #include "base/base.h"
 
 #include "graph/internal.h"
@@ -60,7 +60,7 @@ static bool conv_geometry(struct graph *graph, const struct shape *x, const stru
     return true;
 }
 
-/* By its groups and not by its filter's shape: an ordinary convolution of one channel has (K, 1, R, S), too. */
+/* By its groups, not by its filter's shape: an ordinary convolution of one channel has (K, 1, R, S), too. */
 static bool is_depthwise(const struct conv_geom *geom)
 {
     return geom->groups > 1 && geom->groups == geom->c && geom->k == geom->c;
@@ -203,7 +203,7 @@ int graph_maxpool(struct graph *graph, int x, int64_t window, int64_t stride, in
         .stride = stride,
         .pad = pad,
     };
-    /* With 2 * pad <= window every window holds at least one element of the image. */
+    /* With 2 * pad <= window every window contains at least one element of the image. */
     if (geom.p < 1 || geom.q < 1 || 2 * pad > window || geom.h * geom.w > INT32_MAX) {
         graph_fail(graph, ERR_USAGE,
                    "maxpool: window %" PRId64 ", pad %" PRId64 " does not fit a %" PRId64
@@ -280,7 +280,7 @@ static int dropout(struct graph *graph, int x, int step, double rate, bool is_by
     }
     struct shape shape = graph->values[x].shape;
     ASSERT(!is_by_channel || shape.n_dims == 4);
-    ASSERT(!graph->is_inference); /* the model was asked for none */
+    ASSERT(!graph->is_inference); /* the model was told to have no dropout */
     int y = graph_activation(graph, shape, graph->dtype, graph_needs_grad(graph, x));
     struct op *op = graph_add_op(graph, OP_DROPOUT);
     if (graph->err.code != ERR_NONE) {
@@ -335,7 +335,7 @@ int graph_upsample(struct graph *graph, int x, const struct upsample_opts *opts)
     return y;
 }
 
-/* Fills in what the inputs come to. Each must be the first but for the channels. */
+/* Computes the result's geometry. Each input must equal the first except in channels. */
 static bool concat_geometry(struct graph *graph, const int *values, int n_values,
                             struct shape *ret_shape, struct concat_geom *ret_geom)
 {

@@ -23,7 +23,7 @@ const struct shape *graph_shape_of(struct graph *graph, int x, int n_dims, const
     return &graph->values[x].shape;
 }
 
-/* (N, C, H, W) is an image, whatever it is for. */
+/* (N, C, H, W) is an image, whatever its use. */
 static enum role role_of(const struct shape *shape)
 {
     return shape->n_dims == 4 ? ROLE_IMAGE : ROLE_PLAIN;
@@ -85,7 +85,7 @@ int graph_owned_param(struct graph *graph, const char *owner, const char *field,
                                       .init = init});
 }
 
-/* What a norm has for each channel. */
+/* The values of a norm for each channel. */
 int graph_owned_norm(struct graph *graph, const char *owner, const char *field,
                      enum value_kind kind, int64_t channels, double start)
 {

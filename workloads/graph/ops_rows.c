@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The builder functions for what lies in rows: linear layers, and what networks of sequences are made of. */
+/* The builder functions for rows: linear layers, and the operations of sequence networks. */
 #include "base/base.h"
 
 #include "graph/internal.h"
@@ -279,7 +279,7 @@ int graph_attention(struct graph *graph, int qkv, const struct attention_opts *o
     if (!attention_geometry(graph, qkv, opts, &geom)) {
         return NO_VALUE;
     }
-    ASSERT(!graph->is_inference || opts->rate <= 0.0); /* the model was asked for none */
+    ASSERT(!graph->is_inference || opts->rate <= 0.0); /* the model was told to have no dropout */
     int context = graph_activation(graph, SHAPE(geom.n * geom.s, geom.heads * geom.d), graph->dtype,
                                    graph_needs_grad(graph, qkv));
     int lse = graph_activation(graph, SHAPE(geom.n, geom.heads, geom.s), graph->types.stat, false);

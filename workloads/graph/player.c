@@ -11,7 +11,7 @@ void net_player_init(struct net_player *player, struct net *net, bool wants_prog
     ASSERT(net->has_optimizer);
     *player = (struct net_player){
         .net = net,
-        /* What ranks say to each other over the host cannot be played back. */
+        /* Communication between ranks over the host cannot be replayed. */
         .is_recorded = wants_programs && async->n_programs >= NET_PROGRAM_COUNT &&
                        (!net->comm || async->join_ranks)};
 }
@@ -32,7 +32,7 @@ static bool updates(enum net_program program)
     return program == NET_WHOLE || program == NET_LAST;
 }
 
-/* True if it was ended before its end. */
+/* True if it was stopped before its end. */
 static bool enqueue(struct net *net, enum net_program program, const volatile sig_atomic_t *stop)
 {
     if (net_gradients(net, stop)) {
@@ -44,7 +44,7 @@ static bool enqueue(struct net *net, enum net_program program, const volatile si
     return false;
 }
 
-/* What net_gradients and net_apply_update count, for a program that was launched. */
+/* The counters of net_gradients and net_apply_update, for a launched program. */
 static void count_micro(struct net *net, enum net_program program)
 {
     if (program != NET_WHOLE) {
@@ -62,9 +62,9 @@ static int record(struct net_player *player, enum net_program program, bool *ret
         return -1;
     }
     *ret_stopped = enqueue(net, program, NULL);
-    net->n_micro_done = n_micro_done; /* nothing was done yet */
+    net->n_micro_done = n_micro_done; /* nothing has been done yet */
     if (*ret_stopped) {
-        struct err unsaid = {0}; /* another rank ended it, in the midst: nothing can come of it */
+        struct err unsaid = {0}; /* another rank ended it midway: its result is lost */
         (void)(async->capture_end(net->backend->self, (int)program, &unsaid) < 0);
         return 0;
     }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of a training run on a device that works beside the host. Each kind of micro-batch runs call by call twice, so that
-   libraries have made what they make once; the third time it is recorded as a program, and from then on it is one launch. The
-   host sets learning rate and inputs between. On a CPU all steps run call by call. */
+/* The steps of a training run on a device that runs asynchronously to the host. Each kind of micro-batch runs twice call by
+   call, so that libraries have done their one-time work; the third time it is recorded as a program, and from then on it is one
+   launch. The host sets learning rate and inputs in between. On a CPU all steps run call by call. */
 #ifndef GRAPH_PLAYER_H
 #define GRAPH_PLAYER_H
 
 #include "graph/net.h"
 
-/* What a micro-batch of an update does beside forward and backward. */
+/* What a micro-batch of an update does besides forward and backward. */
 enum net_program {
-    NET_WHOLE, /* the only one of its update, which it makes */
+    NET_WHOLE, /* the only one of its update, which it performs */
     NET_FIRST, /* its gradients begin the sum */
     NET_MIDDLE,
-    NET_LAST, /* makes the update */
+    NET_LAST, /* performs the update */
     NET_PROGRAM_COUNT
 };
 
@@ -20,7 +20,7 @@ enum net_program {
 
 struct net_player {
     struct net *net;  /* borrowed; has an optimiser */
-    bool is_recorded; /* programs are made at all */
+    bool is_recorded; /* whether programs are recorded at all */
     int n_done[NET_PROGRAM_COUNT];
     bool has_program[NET_PROGRAM_COUNT];
 };
@@ -28,8 +28,8 @@ struct net_player {
 /* wants_programs false: everything call by call. */
 void net_player_init(struct net_player *player, struct net *net, bool wants_programs);
 
-/* The next micro-batch, enqueued; with the last one of an update the update by `lr`. *ret_stopped: a signal or another rank ended
-   it and the step is unfinished. -1: the device could not record. stop may be NULL. */
+/* Enqueues the next micro-batch; the last one of an update also updates, with `lr`. *ret_stopped: a signal or another rank
+   stopped it and the step is unfinished. -1: the device could not record. stop may be NULL. */
 MUST_CHECK int net_player_micro(struct net_player *player, double lr,
                                 const volatile sig_atomic_t *stop, bool *ret_stopped,
                                 struct err *err);
@@ -40,7 +40,7 @@ struct net_report {
     struct opt_state state; /* after the update */
 };
 
-/* When all that was enqueued so far is done: notes time, loss and state in `slot`, below async.n_marks. */
+/* When all work enqueued so far is done: stores time, loss and state in `slot`, below async.n_marks. */
 void net_mark(struct net *net, int slot);
 
 /* Waits for it. *ret_ns: since the mark in slot `since`. */

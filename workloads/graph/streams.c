@@ -6,14 +6,14 @@
 #include "graph/internal.h"
 #include "graph/traffic.h"
 
-/* How long a call is expected to run: a launch, and the slower of its bytes and its arithmetic. Only the proportions matter.
+/* Expected duration of a call: a launch, and the slower of its bytes and its arithmetic. Only the proportions matter.
    Source: a launch in a captured graph takes some 2 us; an H100's 3.35 TB/s and 989 TFLOP/s in half precision, of which
    convolutions reach about 40 % (NVIDIA, H100 datasheet). */
 #define CALL_NS      2000.0
 #define BYTES_PER_NS 3.0e3
 #define FLOPS_PER_NS 4.0e5
 
-/* ---- which call needs which ---- */
+/* ---- dependencies ---- */
 
 /* The calls that each call needs directly: of call i those in needs[first[i]] to needs[first[i + 1] - 1]. */
 struct needs {
@@ -44,7 +44,7 @@ static void add_need(struct needs *to, int call, int needed)
     to->needs[to->n++] = needed;
 }
 
-/* Of a value: who wrote it last, and who has read it since, as a list through next[slot]. */
+/* Of a value: its last writer, and its readers since, as a list through next[slot]. */
 struct trace {
     int writer;
     int reader; /* the last entry of the list, or NO_VALUE */
@@ -70,7 +70,7 @@ static void trace_read(struct tracer *tracer, struct needs *to, int call, int va
     trace->reader = tracer->n_readers++;
 }
 
-/* What is written is read by nobody any more who has the old value in mind. */
+/* Every reader of the old value must be done before it is written. */
 static void trace_write(struct tracer *tracer, struct needs *to, int call, int value)
 {
     if (value == NO_VALUE) {
@@ -132,7 +132,7 @@ static double cost_of(const struct graph *graph, const struct call *call,
     return CALL_NS + (bytes_ns > flops_ns ? bytes_ns : flops_ns);
 }
 
-/* When all that the call needs is done; -1: something is not even planned. */
+/* When everything that the call needs is done; -1: something is not planned yet. */
 static double ready_at(const struct plan *plan, int call)
 {
     double at = 0.0;
@@ -146,7 +146,7 @@ static double ready_at(const struct plan *plan, int call)
     return at;
 }
 
-/* True if the call needs what the stream did last: it then waits for nobody. */
+/* True if the call needs the stream's last call: it then waits for no event. */
 static bool follows(const struct plan *plan, int call, int stream)
 {
     for (int i = plan->needs.first[call]; i < plan->needs.first[call + 1]; i++) {
@@ -157,7 +157,7 @@ static bool follows(const struct plan *plan, int call, int stream)
     return false;
 }
 
-/* The stream on which the call begins first; of equal ones that which made what it needs, else the first. */
+/* The stream on which the call begins first; of equal ones the one that computed what it needs, else the first. */
 static int best_stream(const struct plan *plan, int call, double ready)
 {
     int best = 0;
@@ -186,8 +186,8 @@ static void place_call(struct plan *plan, int call, double ready)
     plan->order[plan->n_done++] = call;
 }
 
-/* The calls stand in an order that works. Of those that can begin first, the first in that order does: a graph's memory then lives
-   hardly longer than on one stream. Only those that stand near enough the first that is left are looked at. */
+/* The calls are in a valid order. Of those that can begin first, the first in that order does, so a graph's memory lives hardly
+   longer than on one stream. Only calls near the first remaining one are considered. */
 #define LOOK_AHEAD 1024
 
 static void place_calls(struct plan *plan)
@@ -253,7 +253,7 @@ static int *row_of(int *rows, int call, int n_streams)
 struct call_order {
     const struct plan *plan;
     int n_streams;
-    int *place;    /* (calls): where the call stands in the order */
+    int *place;    /* (calls): the call's place in the order */
     int *position; /* (calls): on its stream */
     int *before;   /* (calls, streams): how many calls of each are done before it begins */
     int *waits;    /* (calls, streams): the call that it waits for, or NO_VALUE */
@@ -261,7 +261,7 @@ struct call_order {
     int n_on[GRAPH_STREAMS_MAX];
 };
 
-/* Call b begins after call a, which stands before it. */
+/* Call b begins after call a, which comes before it. */
 static void wait_for(struct call_order *order, int b, int a)
 {
     int from = order->plan->stream[a];
@@ -287,7 +287,7 @@ static int by_place_down(const struct call_order *order, const int *calls, int n
     return best;
 }
 
-/* The one that stands last first: what it waited for need not be waited for. */
+/* The latest one first: what it waited for need not be waited for again. */
 static void wait_for_needs(struct call_order *order, int call)
 {
     const struct needs *needs = &order->plan->needs;
@@ -299,7 +299,7 @@ static void wait_for_needs(struct call_order *order, int call)
     }
 }
 
-/* The last call of each stream that stands `window` places or more before. */
+/* The last call of each stream that comes `window` places or more before. */
 static void wait_for_window(struct call_order *order, int place, int window)
 {
     int call = order->plan->order[place];
@@ -352,7 +352,7 @@ static struct call_order order_calls(struct arena *arena, const struct plan *pla
 
 /* ---- events ---- */
 
-/* An event may be recorded anew once all have waited for it: busy_until[e] is the place of the last one that does. */
+/* An event may be recorded again once all have waited for it: busy_until[e] is the place of the last one that does. */
 static int take_event(int *busy_until, int n_events, int place, int until)
 {
     for (int e = 0; e < n_events; e++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spreads the calls of a finished graph over several streams, so that what does not need each other runs side by side: the branches
-   of HRNet, a weight gradient beside the data gradient. The calls are put in the order in which they are expected to begin, each gets
-   a stream, and where one needs what another stream has made, it waits for an event. A step begins on all streams after stream 0
-   and ends on stream 0 after all of them (backend_async's fork and join). Pure and deterministic. */
+/* Spreads the calls of a finished graph over several streams, so that independent calls run at the same time: the branches of HRNet,
+   or a weight gradient and the data gradient. The calls are ordered by when they are expected to begin, each gets a stream, and where
+   one needs the result of another stream, it waits for an event. A step begins on all streams after stream 0 and ends on stream 0
+   after all of them (backend_async's fork and join). Pure and deterministic. */
 #ifndef GRAPH_STREAMS_H
 #define GRAPH_STREAMS_H
 
@@ -10,11 +10,11 @@
 
 struct streams_opts {
     int n_streams; /* up to GRAPH_STREAMS_MAX; 1: nothing is changed */
-    int n_events;  /* that there are; running out of them is an error */
-    /* A call begins after every call that stands this many places before it, on whatever stream: what that one used is then free.
-       0: calls are only as far apart as they must be, and their memory is shared little. */
+    int n_events;  /* available events; running out of them is an error */
+    /* A call begins after every call this many places before it, on whatever stream: the memory of that one is then free. 0: only
+       the necessary distance, and memory is shared little. */
     int window;
-    memplan_bytes_fn bytes_of; /* with self: for how long a call is expected to run */
+    memplan_bytes_fn bytes_of; /* with self: for the expected duration of a call */
     void *self;
 };
 
@@ -27,7 +27,7 @@ struct streams_report {
 MUST_CHECK int streams_assign(struct graph *graph, const struct streams_opts *opts,
                               struct streams_report *ret_report, struct err *err);
 
-/* What the streams and events of the calls guarantee: call a is done before call b begins if a is on b's stream and stands before it,
+/* What the streams and events of the calls guarantee: call a is done before call b begins if a is on b's stream and comes before it,
    or if position[a] < before[b * n_streams + stream of a]. */
 struct streams_clocks {
     int n_streams;

@@ -10,7 +10,7 @@ static int64_t value_bytes(const struct graph *graph, int value, memplan_bytes_f
     return bytes_of(self, &desc);
 }
 
-/* A value that is there twice is read once. */
+/* A value that occurs twice is read once. */
 static bool is_repeated(const struct call *call, int slot)
 {
     for (int k = 0; k < slot; k++) {
@@ -21,14 +21,14 @@ static bool is_repeated(const struct call *call, int slot)
     return false;
 }
 
-/* Inputs of which only the part is read that the output is made of: a slice, rows of a table. */
+/* Inputs that are read only in part, as much as the output needs: a slice, rows of a table. */
 static bool is_partly_read(enum kernel_id id, int slot)
 {
     return (id == K_CONCAT_BWD && slot == 0) || (id == K_GATHER_FWD && slot == 0) ||
            (id == K_EMBED_FWD && slot >= 2);
 }
 
-/* Batch norm needs a sum over the whole tensor before it can use the tensor: read for the one, then for the other. */
+/* Batch norm needs a sum over the whole tensor before it can use the tensor, so it reads it twice. */
 static bool is_read_twice(enum kernel_id id, int slot)
 {
     bool is_forward = id == K_BN_FWD || id == K_BN_ADD_FWD;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that a graph's calls move between memory and processor: what a roofline's floor is made of. Pure. */
+/* Bytes that a graph's calls move between memory and processor: the basis of a roofline's floor. Pure. */
 #ifndef GRAPH_TRAFFIC_H
 #define GRAPH_TRAFFIC_H
 
@@ -7,9 +7,9 @@
 
 struct traffic {
     int64_t
-        floor_bytes; /* each input read once, each output written once; what is added to is read as well */
+        floor_bytes; /* each input read once, each output written once; outputs that are added to are read as well */
     int64_t
-        reread_bytes; /* more: what a batch norm reads a second time where its tensor fits no cache */
+        reread_bytes; /* in addition: what a batch norm reads a second time if its tensor fits no cache */
 };
 
 /* One call. bytes_of gives a value's bytes on the device, as for memplan_make. */

@@ -14,7 +14,7 @@
 #define DROPOUT  0.1
 #define SEGMENTS 2
 
-/* The network while it is written down. */
+/* The network while it is built. */
 struct bert {
     struct graph *graph;
     const struct bert_size *size;
@@ -72,7 +72,7 @@ static int embeddings(const struct bert *b, int *ret_word)
     return dropout(b, graph_layer_norm(b->graph, x, "bert.embeddings.LayerNorm", NORM_EPS));
 }
 
-/* NAME.dense, dropout, and NAME.LayerNorm of its sum with what the block began with. */
+/* NAME.dense, dropout, and NAME.LayerNorm of its sum with the block's input. */
 static int back_to(const struct bert *b, int x, int begin, const char *name)
 {
     x = dropout(b, linear(b, x, sub(b, name, "dense"), b->size->width));
@@ -107,7 +107,7 @@ static int encoder(const struct bert *b, int x)
     return x;
 }
 
-/* Which word was there, of the tokens to be predicted: the decoder is the table of the word embeddings. */
+/* Predicts the masked words: the decoder is the table of the word embeddings. */
 static void masked_words(const struct bert *b, int x, int word)
 {
     x = graph_gather(b->graph, x, b->in[TOKENS_POSITIONS], b->opts->batch);
@@ -129,7 +129,7 @@ static void masked_words(const struct bert *b, int x, int word)
                                              .ignore_label = TOKEN_UNUSED});
 }
 
-/* Whether the second half follows the first, from the first token. */
+/* Predicts from the first token whether the second half follows the first. */
 static int next_sentence(const struct bert *b, int x)
 {
     x = graph_gather(b->graph, x, NO_VALUE, b->opts->batch);

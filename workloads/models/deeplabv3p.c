@@ -59,7 +59,7 @@ static int bottleneck(struct graph *graph, int x, const char *name, const struct
     y = conv1(graph, y, sub(graph, name, "conv2"), block->width * EXPANSION, false);
     int shortcut = x;
     if (block->has_projection) {
-        /* vd: where the block halves the image, an average of 2x2 does it for the shortcut. */
+        /* vd: where the block halves the image, the shortcut does it by an average of 2x2. */
         shortcut = block->stride == 2 ? graph_avgpool(graph, x, 2) : x;
         shortcut =
             conv1(graph, shortcut, sub(graph, name, "short"), block->width * EXPANSION, false);
@@ -105,7 +105,8 @@ static int biased_conv1(struct graph *graph, int x, const char *owner, int64_t w
                           true);
 }
 
-/* One 3x3 window a channel, without ReLU, then 1x1 over the channels. The second part's name is spelled as there. */
+/* One 3x3 window a channel, without ReLU, then 1x1 over the channels. The second part's name is spelled as in
+   PaddleSeg. */
 static int separable(struct graph *graph, int x, const char *owner, int64_t width, int64_t dilation)
 {
     int64_t channels = x == NO_VALUE ? 1 : graph->values[x].shape.dim[1];

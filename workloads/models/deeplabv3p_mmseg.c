@@ -96,7 +96,7 @@ static int bottleneck(struct graph *graph, int x, const char *name, const struct
     return graph_add(graph, y, x, true);
 }
 
-/* What each stage gives. */
+/* The result of each stage. */
 static void backbone(struct graph *graph, int x, int ret_stages[STAGES])
 {
     x = stem(graph, x);
@@ -112,7 +112,7 @@ static void backbone(struct graph *graph, int x, int ret_stages[STAGES])
 
 /* ---- heads ---- */
 
-/* OWNER.conv, OWNER.bn, ReLU; conv.name is not looked at. */
+/* OWNER.conv, OWNER.bn, ReLU; conv.name is ignored. */
 static int unit(struct graph *graph, int x, const char *owner, struct conv_opts conv)
 {
     conv.name = sub(graph, owner, "conv");

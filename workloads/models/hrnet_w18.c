@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HRNet-W18 with a fully convolutional head for 19 classes: two to four resolutions side by side that exchange what they
-   found after each module. Parameter names and the statistics' names are PaddleSeg's.
-   Source: Wang et al., "Deep high-resolution representation learning for visual recognition" (arXiv 1908.07919), section 3
-   and table 1; PaddleSeg at f3cec79, backbones/hrnet.py and fcn.py, for names, padding 1, upsampling without aligned
-   corners, a head without biases and the head's first weights. */
+/* HRNet-W18 with a fully convolutional head for 19 classes: two to four parallel resolutions that exchange their results
+   after each module. Parameter names and the statistics' names are PaddleSeg's. Source: Wang et al., "Deep high-resolution
+   representation learning for visual recognition" (arXiv 1908.07919), section 3 and table 1; PaddleSeg at f3cec79,
+   backbones/hrnet.py and fcn.py, for names, padding 1, upsampling without aligned corners, a head without biases and the
+   head's first weights. */
 #include "base/base.h"
 
 #include "models/segment.h"
@@ -11,7 +11,7 @@
 #define BRANCHES_MAX 4
 #define BLOCKS       4 /* of a branch in a module, and bottlenecks of the first stage */
 #define STEM_WIDTH   64
-#define BOTTLENECK   256 /* channels a bottleneck gives */
+#define BOTTLENECK   256 /* output channels of a bottleneck */
 #define HEAD_STD     0.001
 
 static const int64_t WIDTHS[BRANCHES_MAX] = {18, 36, 72, 144};
@@ -62,14 +62,14 @@ static int basic_block(struct graph *graph, int x, const char *name, int64_t wid
     return graph_add(graph, y, x, true);
 }
 
-/* What branch `from` gives to the finer branch `to`. */
+/* Contribution of branch `from` to the finer branch `to`. */
 static int up(struct graph *graph, const struct branches *in, int from, int to, const char *name)
 {
     int y = conv1(graph, in->values[from], name, WIDTHS[to], false);
     return segment_resize_like(graph, y, in->values[to]);
 }
 
-/* What branch `from` gives to the coarser branch `to`: half the size at a time, the width changes last. */
+/* Contribution of branch `from` to the coarser branch `to`: half the size at a time, the width changes last. */
 static int down(struct graph *graph, const struct branches *in, int from, int to, const char *name)
 {
     int y = in->values[from];

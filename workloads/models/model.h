@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The available models. A model is one file with one build function that writes its graph straight down. */
+/* The available models. A model is one file with one build function that writes its graph from top to bottom. */
 #ifndef MODELS_MODEL_H
 #define MODELS_MODEL_H
 
@@ -14,18 +14,18 @@ struct model_opts {
     int64_t sequence, predictions; /* tokens */
     double label_smoothing;        /* 0 to below 1 */
     bool has_logits;  /* tokens: "logits" can be read after the step; of images they always can */
-    bool has_dropout; /* where the network has some; it then makes the input "step", int64, () */
+    bool has_dropout; /* if the network has dropout; it then creates the input "step", int64, () */
 };
 
 struct model {
     const char *name;
     enum model_kind kind;
     int64_t n_classes;    /* tokens: words */
-    int64_t ignore_label; /* a label that counts for nothing; LOSS_IGNORE_NONE: there is none */
-    int64_t height_default, width_default; /* images: where none are asked for */
+    int64_t ignore_label; /* label of what does not count; LOSS_IGNORE_NONE: there is none */
+    int64_t height_default, width_default; /* images: the default size */
     int64_t image_min;
     int64_t sequence_default, sequence_max, predictions_default; /* tokens */
-    /* Makes the inputs, output "logits" and the loss; errors stay in the graph. */
+    /* Creates the inputs, output "logits" and the loss; errors stay in the graph. */
     void (*build)(struct graph *graph, const struct model_opts *opts);
 };
 

@@ -8,7 +8,7 @@
 #define CITYSCAPES_CLASSES 19
 #define CITYSCAPES_IGNORED 255 /* Source: Cityscapes' train ids. */
 
-/* Under PaddleSeg's names: OWNER._conv, then OWNER._batch_norm. conv.name is not looked at. */
+/* With PaddleSeg's names: OWNER._conv, then OWNER._batch_norm. conv.name is ignored. */
 int paddle_conv_bn(struct graph *graph, int x, const char *owner, struct conv_opts conv,
                    bool has_relu);
 
@@ -18,7 +18,7 @@ int segment_resize_like(struct graph *graph, int x, int like);
 /* logits (N, C, h, w) to the image's size, and the loss over labelled pixels; the graph's outputs "logits" and "loss". */
 void segment_loss(struct graph *graph, int logits, int labels, const struct model_opts *opts);
 
-/* The same for a head that only training has: weight times its loss is added, without outputs. */
+/* The same for a head used only in training: weight times its loss is added, without outputs. */
 void segment_auxiliary_loss(struct graph *graph, int logits, int labels,
                             const struct model_opts *opts, double weight);
 

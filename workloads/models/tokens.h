@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inputs of networks for token sequences: six int64 inputs, in the order in which a packed sample has them (data/shard.h). N
-   sequences of S tokens, P of them to be predicted; a prediction that is not used is position 0, id 0. */
+   sequences of S tokens, P of them to be predicted; an unused prediction is position 0, id 0. */
 #ifndef MODELS_TOKENS_H
 #define MODELS_TOKENS_H
 
@@ -11,12 +11,12 @@ enum token_part {
     TOKENS_SEGMENTS,  /* (N, S) */
     TOKENS_MASK,      /* (N, S): 0 where there is no token */
     TOKENS_POSITIONS, /* (N, P) */
-    TOKENS_MASKED,    /* (N, P): the ids that were there */
+    TOKENS_MASKED,    /* (N, P): the original ids */
     TOKENS_NEXT,      /* (N) */
     TOKEN_PARTS
 };
 
-#define TOKEN_UNUSED 0 /* the id of a prediction that counts for nothing */
+#define TOKEN_UNUSED 0 /* the id of an unused prediction */
 
 struct token_form {
     int64_t sequence, predictions, vocabulary;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --check: one forward and backward on given tensors, or with --steps so many training steps, every result written out, so
-   that anyone can hold the engine against another framework. Every tensor of the file must be one the network knows, and every one the network needs
-   must be there; only running statistics may be left out (they then start at 0 and 1). */
+/* --check: one forward and backward pass on given tensors, or with --steps that many training steps, with every result written out, so that the
+   engine can be compared with another framework. Every tensor of the file must belong to the network, and every one the network needs must be there;
+   only running statistics may be left out (they then start at 0 and 1). */
 #include "base/base.h"
 
 #include "train/train.h"
@@ -15,7 +15,7 @@
 #include <math.h>
 #include <unistd.h>
 
-/* PyTorch counts steps beside its running statistics; training does not depend on it. */
+/* PyTorch stores a step count next to its running statistics; training does not depend on it. */
 #define COUNTER_SUFFIX ".num_batches_tracked"
 
 static int refuse_form(const struct st_tensor *tensor, const char *expected, struct err *err)
@@ -61,7 +61,7 @@ static const struct st_tensor *first_real(const struct st_file *file)
     return NULL;
 }
 
-/* Type from the first parameter, size from the tokens and the places of the predictions. */
+/* Type from the first parameter, size from the tokens and the prediction positions. */
 static int read_tokens(const struct st_file *file, struct train_opts *opts, int64_t *ret_batch,
                        struct err *err)
 {
@@ -88,13 +88,13 @@ static int read_tokens(const struct st_file *file, struct train_opts *opts, int6
     return 0;
 }
 
-/* Half precision has no form of its own in a file: its elements are float there (core/kernel.h, upload). */
+/* A file has no half precision: its elements are float there (core/kernel.h, upload). */
 static enum dtype dtype_in_file(enum dtype dtype)
 {
     return dtype == DT_F16 ? DT_F32 : dtype;
 }
 
-/* The type of the file's tensors is in opts->dtype, which becomes that of the computing. */
+/* The type of the file's tensors is in opts->dtype, which becomes that of the computation. */
 static int choose_precision(struct train_opts *opts, bool is_amp, struct err *err)
 {
     bool is_cpu = strcmp(opts->device, "cpu") == 0;
@@ -192,7 +192,7 @@ static int check_labels(const struct st_tensor *labels, const struct model *mode
     return 0;
 }
 
-/* Out of range, a number would be read out of a table that has no such row. */
+/* An index out of range would be read from a table that has no such row. */
 static int check_tokens(const struct st_file *file, const struct train_opts *opts, struct err *err)
 {
     const struct token_form form = {opts->size.sequence, opts->size.predictions,
@@ -216,7 +216,7 @@ static int check_tensor(const struct graph *graph, const struct st_tensor *tenso
     }
     return is_batch_counter(graph, tensor)
                ? 0
-               : err_set(err, ERR_PARSE, "tensor %s is none of this network's", tensor->name);
+               : err_set(err, ERR_PARSE, "tensor %s is not part of this network", tensor->name);
 }
 
 /* Both ways: each tensor is known and fits, each value that is needed is there. */
@@ -256,14 +256,14 @@ static void write_inputs(struct net *net, const struct st_file *file)
     }
 }
 
-/* What the ranks have each for its own samples comes together; rows is (n_ranks, bytes). */
+/* Gathers what each rank has for its own samples; rows is (n_ranks, bytes). */
 static void gather_rows(const struct net *net, int id, char *rows, int64_t bytes)
 {
     net_read(net, id, rows + net->graph->ranks.rank * bytes);
     comm_all_gather(net->comm, rows, bytes);
 }
 
-/* With several ranks all must call it, and rank 0 has what is to be written. */
+/* With several ranks all must call it, and rank 0 gets the results. */
 struct results {
     struct arena *arena; /* borrowed */
     struct st_tensor *tensors;
@@ -343,12 +343,12 @@ static bool is_gradient(const struct net *net, const struct st_tensor *tensor)
     return id != NO_VALUE && net->graph->values[id].kind == VALUE_GRAD_PARAM;
 }
 
-/* Takes the scale out of float gradients; false where one of them overflowed. */
+/* Divides float gradients by the scale; false where one of them overflowed. */
 static bool unscale(const struct net *net, const struct results *results, float scale)
 {
     for (int i = 0; i < results->n; i++) {
         const struct st_tensor *tensor = &results->tensors[i];
-        float *data = (float *)(uintptr_t)tensor->data; /* collect_results made it */
+        float *data = (float *)(uintptr_t)tensor->data; /* collect_results allocated it */
         int64_t count = tensor->bytes / (int64_t)sizeof(*data);
         for (int64_t j = 0; is_gradient(net, tensor) && j < count; j++) {
             if (!isfinite(data[j])) {
@@ -360,7 +360,7 @@ static bool unscale(const struct net *net, const struct results *results, float 
     return true;
 }
 
-/* One forward and backward with half precision: the loss scale starts where the recipe has it and is halved until no gradient
+/* One forward and backward pass in half precision: the loss scale starts at the recipe's and is halved until no gradient
    overflows. Running statistics start anew each time. */
 static int compute_scaled(struct net *net, const struct train_opts *opts,
                           const struct st_file *file, const stop_flag *stop,
@@ -385,7 +385,7 @@ static int compute_scaled(struct net *net, const struct train_opts *opts,
                    opts->check_path);
 }
 
-/* One pass, which has to end well. */
+/* One pass, which must succeed. */
 static int pass(struct net *net, const struct train_opts *opts, const stop_flag *stop,
                 struct err *err)
 {
@@ -395,7 +395,7 @@ static int pass(struct net *net, const struct train_opts *opts, const stop_flag 
     return opts->is_inference || isfinite(net_loss(net)) ? 0 : loss_ended(opts, err);
 }
 
-/* So many passes, an update after each; all on the one batch. */
+/* That many passes, an update after each, all on the same batch. */
 static int steps(struct net *net, const struct train_opts *opts, const stop_flag *stop,
                  struct err *err)
 {

@@ -29,7 +29,7 @@ static enum dtype kept_type(const struct net *net, int id)
     return has_master ? DT_F32 : value->dtype;
 }
 
-/* Which tensors there are: a parameter, a statistic, a moment. False for what is none. */
+/* Which tensors are kept: a parameter, a statistic, a moment. False for any other value. */
 static bool is_kept(const struct net *net, int id, enum part part)
 {
     const struct value *value = &net->graph->values[id];
@@ -205,10 +205,10 @@ static int need_fact(const struct st_file *file, enum fact fact, const char **re
                      struct err *err)
 {
     *ret_value = st_find_meta(file, KEYS[fact]);
-    return *ret_value ? 0 : err_set(err, ERR_PARSE, "no checkpoint: it has no %s", KEYS[fact]);
+    return *ret_value ? 0 : err_set(err, ERR_PARSE, "not a checkpoint: it has no %s", KEYS[fact]);
 }
 
-/* The file's word must be this run's. */
+/* The file's text must be this run's. */
 static int same(const struct st_file *file, enum fact fact, const char *wanted, struct err *err)
 {
     const char *found = NULL;
@@ -260,7 +260,7 @@ static int check_facts(const struct st_file *file, const struct train_opts *opts
 {
     const char *format = st_find_meta(file, KEYS[FACT_FORMAT]);
     if (!format || strcmp(format, CHECKPOINT_FORMAT) != 0) {
-        return err_set(err, ERR_PARSE, "no checkpoint of this program");
+        return err_set(err, ERR_PARSE, "not a checkpoint of this program");
     }
     if (same_number(file, FACT_VERSION, CHECKPOINT_VERSION, err) < 0 ||
         same(file, FACT_MODEL, opts->model->name, err) < 0 ||
@@ -295,7 +295,7 @@ static int check_tensor(const struct net *net, int id, enum part part, const str
     return 0;
 }
 
-/* Each that is needed is there, and as many as there are: so there is no other. */
+/* Each that is needed is there, and their number is right, so there is no other. */
 static int check_tensors(const struct net *net, const struct st_file *file, struct err *err)
 {
     int n = 0;
@@ -375,7 +375,7 @@ static void fill_one(const struct checkpoint *checkpoint, struct net *net, int i
     char name[NAME_MAX_BYTES];
     name_of(net, id, part, name);
     const struct st_tensor *tensor = st_find(&checkpoint->file, name);
-    /* In the file it lies anywhere; a device wants its elements aligned. */
+    /* In the file it is unaligned; a device needs its elements aligned. */
     CLEANUP(free) void *data = xcalloc((size_t)tensor->bytes + 1, 1);
     memcpy(data, tensor->data, (size_t)tensor->bytes);
     if (part == PART_VALUE) {
@@ -394,7 +394,7 @@ void checkpoint_fill(const struct checkpoint *checkpoint, struct net *net)
             }
         }
     }
-    /* A scale is of its own kind of training: a run that is scaled otherwise starts with its own. */
+    /* A scale belongs to its kind of training: a run with another scaling starts with its own. */
     struct opt_state state = checkpoint->state;
     const char *scaling = opt_scaling_name(net->update.rule.scaling);
     if (strcmp(st_find_meta(&checkpoint->file, KEYS[FACT_LOSS_SCALING]), scaling) != 0) {

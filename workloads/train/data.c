@@ -6,11 +6,12 @@
 #include "base/rng.h"
 #include "models/tokens.h"
 
-/* Patches of one class each, a twentieth of them ignored: a network that sees at a quarter of the resolution can learn them. */
+/* Patches of one class each, a twentieth of them ignored: a network whose output has a quarter of the resolution can learn
+   them. */
 #define PATCH_PIXELS   16
 #define IGNORED_ONE_IN 20
 
-/* What can be learnt from the pixels: bit k of the class lifts or lowers channel k. */
+/* What can be learnt from the pixels: bit k of the class raises or lowers channel k. */
 #define LEARNABLE_CLASSES 8   /* three bits, and no model has fewer classes */
 #define LEARNABLE_LIFT    1.5 /* of pixels whose deviation is 1 */
 
@@ -43,8 +44,8 @@ static void draw_patches(struct rng *rng, const struct model *model, int64_t n_c
 #define MASKED_ONE_IN 7 /* BERT hides 15 % of the words, */
 #define SEEN_ONE_IN   5 /* of which some stay readable */
 
-/* One sample: words each of which mostly follows from the one before it, so that a network can learn them; from half the sequence to
-   all of it, in two segments. parts[i] is the sample's stretch of part i, zeros. */
+/* One sample: each word mostly follows from the previous one, so that a network can learn it; from half the sequence to all of it,
+   in two segments. parts[i] is the sample's stretch of part i, zeros. */
 static void draw_tokens(struct rng *rng, const struct token_form *form,
                         int64_t *const parts[TOKEN_PARTS])
 {
@@ -72,12 +73,12 @@ static void draw_tokens(struct rng *rng, const struct token_form *form,
     parts[TOKENS_NEXT][0] = (int64_t)rng_below(rng, 2);
 }
 
-/* Which stretch of the samples of a step: of all ranks in each micro-batch. */
+/* Which stretch of a step's samples: those of all ranks in each micro-batch. */
 struct part {
     int64_t idx, n_parts;
 };
 
-/* As for images: the step's samples are drawn whole, and one part is kept. */
+/* As for images: all samples of the step are drawn, and one part is kept. */
 static void token_batch(struct net *net, const struct model *model, struct part own,
                         struct rng *rng)
 {
@@ -115,11 +116,11 @@ static void colour(double *pixels, const struct shape *shape, const int64_t *lab
         int64_t n = i / plane / shape->dim[1];
         int64_t label = labels[is_dense ? n * plane + i % plane : n];
         double lift = (label >> channel & 1) != 0 ? LEARNABLE_LIFT : -LEARNABLE_LIFT;
-        pixels[i] += label < LEARNABLE_CLASSES ? lift : 0.0; /* else the ignored one */
+        pixels[i] += label < LEARNABLE_CLASSES ? lift : 0.0; /* otherwise the ignored one */
     }
 }
 
-/* The step's samples are drawn whole, labels first, and one part is kept: any number of ranks and micro-batches sees the same ones. */
+/* All samples of the step are drawn, labels first, and one part is kept: any number of ranks and micro-batches sees the same ones. */
 static void image_batch(struct net *net, const struct model *model, struct part own,
                         struct rng *rng, bool is_learnable)
 {

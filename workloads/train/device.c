@@ -18,7 +18,7 @@ static int open_cpu(struct device *device, const struct train_opts *opts,
     return cpu_init(cpu, opts->flavour, (int)opts->n_threads, ret_backend, err);
 }
 
-/* A device without a function to open it is one that this build was made without. */
+/* A device without a function to open it is not in this build. */
 static const struct kind {
     const char *name;
     int (*open)(struct device *device, const struct train_opts *opts, struct backend *ret_backend,

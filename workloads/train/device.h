@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which backend a run is on: by the name of its device, opened and closed in one place. */
+/* The backend of a run: by the name of its device, opened and closed in one place. */
 #ifndef TRAIN_DEVICE_H
 #define TRAIN_DEVICE_H
 
@@ -7,9 +7,9 @@
 #include "train/options.h"
 
 #define DEVICE_TEXT_MAX 256
-#define DEVICE_MARKS    (2 * (AHEAD_MAX + 1)) /* of one that works beside the host */
+#define DEVICE_MARKS    (2 * (AHEAD_MAX + 1)) /* of an asynchronous one */
 
-/* What a run says of the device it is on; texts are empty where there is nothing to say. */
+/* Description of the device; texts that do not apply are empty. */
 struct device_about {
     char gpu[DEVICE_TEXT_MAX], driver[DEVICE_TEXT_MAX], libraries[DEVICE_TEXT_MAX];
     char runtime[16];
@@ -25,7 +25,7 @@ struct device {
 /* "cpu", "cuda". */
 bool device_is_known(const char *name);
 
-/* False for one that this build was made without. */
+/* False for a device that is not in this build. */
 bool device_is_built(const char *name);
 
 /* The device of opts; *ret_backend borrows it until device_close. On failure nothing is owned. */
@@ -37,7 +37,7 @@ static inline void device_cleanup(struct device *device)
     device_close(device);
 }
 
-/* How values are stored there. */
+/* The types in which values are stored there. */
 struct graph_types device_types(const struct train_opts *opts);
 
 /* device_cuda.c; only where REPERF_HAVE_CUDA is defined. */

@@ -15,7 +15,7 @@ static uint64_t synthetic_seed(const struct eval *eval)
     return (uint64_t)eval->opts.seed + 1;
 }
 
-/* Samples of a set that the run learns from say nothing. */
+/* Rejects samples that the run trains on. */
 static int check_held_out(const struct eval *eval, const struct feed *trained, struct err *err)
 {
     const struct pack *own = &eval->feed.pack;
@@ -118,7 +118,7 @@ static int64_t now_ns(const struct eval *eval)
     return eval->feed.clock.mono_ns(eval->feed.clock.ctx);
 }
 
-/* This rank's share of batch idx into the network. */
+/* Loads this rank's share of batch idx into the network. */
 static int fetch(struct eval *eval, int64_t idx, const stop_flag *stop, struct err *err)
 {
     const struct train_opts *opts = &eval->opts;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Evaluations between the steps of a run: the network as it is, forward only, on samples that it does not learn from. Each rank looks
-   at its share of them, and all come to the same number. */
+/* Evaluations between the steps of a run: the network as it is, forward only, on samples that it does not train on. Each rank
+   evaluates its share, and all get the same number. */
 #ifndef TRAIN_EVAL_H
 #define TRAIN_EVAL_H
 
@@ -16,7 +16,7 @@ struct eval {
     struct metric metric;
     int64_t *labels;      /* a batch on the host; owned */
     void *logits;         /* owned */
-    int64_t bytes;        /* of what is not the network's */
+    int64_t bytes;        /* besides the network's */
     int64_t start_ns;     /* of the run's first step */
     int64_t elapsed_ns;   /* from there to the end of the last evaluation */
     double value;         /* of that one */
@@ -32,19 +32,19 @@ static inline void eval_cleanup(struct eval *eval)
     eval_release(eval);
 }
 
-/* What it takes beside the run's own. */
+/* Its memory besides the run's own. */
 int64_t eval_bytes(const struct eval *eval);
 
-/* When the trained network has its memory. */
+/* Called when the trained network has its memory. */
 MUST_CHECK int eval_alloc(struct eval *eval, struct err *err);
 
-/* What run_start says of it. */
+/* Its fields in run_start. */
 struct mlog_eval_setup eval_facts(const struct eval *eval);
 
 /* After step `step` of the run, if one is due: an evaluation and its line. */
 MUST_CHECK int eval_step(struct run *run, int64_t step, struct err *err);
 
-/* After the last step, where there is a target: the line that says whether it was reached, and when; and, when all else is said, the error
+/* After the last step, if there is a target: the line that says whether it was reached, and when; and, after all other lines, the error
    that it was not. */
 MUST_CHECK int eval_say_target(const struct run *run, int64_t step, struct err *err);
 MUST_CHECK int eval_end(const struct run *run, struct err *err);

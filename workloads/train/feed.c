@@ -13,19 +13,18 @@ static void allow_many_files(void)
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
         limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit); /* where it stays, opening a shard says so */
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* if it stays, opening a shard reports it */
     }
 }
 
-/* As many tokens and predictions a sample as the network reads; the tokens themselves are looked at as they come. */
+/* The network's number of tokens and predictions a sample; the tokens themselves are checked as they are read. */
 static int check_tokens(const struct feed *feed, struct err *err)
 {
     const struct pack *pack = &feed->pack;
     const struct train_opts *opts = feed->opts;
     if (pack->kind != SHARD_TOKENS) {
-        return err_set(err, ERR_USAGE, "kind %s, but %s learns from %s",
-                       shard_kind_name(pack->kind), opts->model->name,
-                       shard_kind_name(SHARD_TOKENS));
+        return err_set(err, ERR_USAGE, "kind %s, but %s trains on %s", shard_kind_name(pack->kind),
+                       opts->model->name, shard_kind_name(SHARD_TOKENS));
     }
     if (pack->sequence != opts->size.sequence || pack->predictions != opts->size.predictions) {
         return err_set(err, ERR_USAGE,
@@ -48,8 +47,8 @@ static int check_model(const struct feed *feed, const struct graph *graph, struc
     bool is_dense = graph->values[graph_find(graph, "labels")].shape.n_dims == 3;
     enum shard_kind wanted = is_dense ? SHARD_SEGMENTS : SHARD_CLASSES;
     if (pack->kind != wanted) {
-        return err_set(err, ERR_USAGE, "kind %s, but %s learns from %s",
-                       shard_kind_name(pack->kind), model->name, shard_kind_name(wanted));
+        return err_set(err, ERR_USAGE, "kind %s, but %s trains on %s", shard_kind_name(pack->kind),
+                       model->name, shard_kind_name(wanted));
     }
     if (pack->n_classes > model->n_classes) {
         return err_set(err, ERR_USAGE, "%" PRId64 " classes, but %s has %" PRId64, pack->n_classes,
@@ -62,13 +61,13 @@ static int check_model(const struct feed *feed, const struct graph *graph, struc
     return 0;
 }
 
-/* As the configuration does it that the model is from. */
+/* As in the configuration that the model comes from. */
 static void choose_recipe(struct feed *feed)
 {
     const struct train_opts *opts = feed->opts;
     struct str model = str_of(opts->model->name);
     if (opts->model->kind == MODEL_TOKENS) {
-        return; /* nothing is done to them */
+        return; /* tokens are not augmented */
     }
     feed->recipe = feed->pack.kind == SHARD_CLASSES     ? augment_classes
                    : str_ends(model, STR_LIT("_mmseg")) ? augment_segments_mmseg
@@ -123,8 +122,8 @@ static int open_packed(struct feed *feed, const struct graph *graph, struct err 
         feed->bytes += opts->batch * (int64_t)sizeof(*feed->cuts);
     }
     if (opts->dtype == DT_F64 && opts->model->kind == MODEL_IMAGES) {
-        int64_t count =
-            opts->batch * 3 * opts->size.height * opts->size.width; /* reader_bytes has it fit */
+        int64_t count = opts->batch * 3 * opts->size.height *
+                        opts->size.width; /* reader_bytes checked that it fits */
         feed->wide = xcalloc((size_t)count, sizeof(*feed->wide));
         feed->bytes += count * (int64_t)sizeof(*feed->wide);
     }
@@ -159,7 +158,7 @@ void feed_stop(struct feed *feed)
     feed->reader = NULL;
 }
 
-/* What a shard holds of 32 bits is 64 in the network. A token that the network has no row for is an error of the sample. */
+/* A shard's 32-bit values are 64-bit in the network. A token for which the network has no row is an error of the sample. */
 static int write_tokens(const struct feed *feed, struct net *net, const struct reader_batch *batch,
                         struct err *err)
 {
@@ -235,7 +234,7 @@ static void write_batch(struct feed *feed, struct net *net, const struct reader_
     net_write(net, graph_find(net->graph, "labels"), batch->labels);
 }
 
-/* The same batch stays where it is; several that are one step have to be made again in each. */
+/* The same batch stays in place; several batches of one step have to be made again in each step. */
 bool feed_makes(const struct feed *feed, int64_t step)
 {
     const struct train_opts *opts = feed->opts;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --make-check: where this program and any other framework can start from the same numbers. */
+/* --make-check: a file from which this program and any other framework can start with the same numbers. */
 #include "base/base.h"
 
 #include "train/train.h"
@@ -33,7 +33,7 @@ int train_make_check(const struct train_opts *opts, struct err *err)
     CLEANUP(cpu) struct cpu cpu = {0};
     CLEANUP(net) struct net net = {0};
     struct backend backend;
-    /* No kernel runs: any that knows its tensors will do, and what it allocates is not touched but for these. */
+    /* No kernel runs: any backend that knows its tensors will do, and only these allocations are used. */
     if (cpu_init(&cpu, CPU_PLAIN, (int)opts->n_threads, &backend, err) < 0 ||
         train_plan(opts, &arena, &backend, NULL, &net, err) < 0 ||
         train_alloc(opts, &net, 0, err) < 0) {

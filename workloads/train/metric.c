@@ -5,10 +5,10 @@
 
 #include <math.h>
 
-/* Rows of METRIC_MIOU's counts, each n_classes long; places of the others'. */
+/* Rows of METRIC_MIOU's counts, each n_classes long; indices of the others'. */
 enum { MIOU_BOTH, MIOU_LABEL, MIOU_ANSWER, MIOU_ROWS };
 enum { SHARE_RIGHT, SHARE_ALL, SHARE_COUNTS };
-/* Counted back from the end, of all kinds. */
+/* Counted from the end, for all kinds. */
 enum { LAST_SAMPLES = 1, LAST_UNANSWERED, LAST_COUNTS = LAST_UNANSWERED };
 
 static enum metric_kind kind_of(const struct model *model)
@@ -77,7 +77,7 @@ static int64_t answer(const struct metric_batch *batch, int64_t first, int64_t s
     return best;
 }
 
-/* found is -1 for a label without an answer: it counts, and not as right. */
+/* found is -1 for a label without an answer: it counts as wrong. */
 static void count_one(struct metric *metric, int64_t label, int64_t found)
 {
     double *counts = metric->counts;

@@ -7,8 +7,8 @@
 #include "graph/streams.h"
 #include "train/device.h"
 
-/* As many calls back a call finds the memory of what was used there free, on whatever stream: tests/unit/test_wl_plans.c says what
-   memory this takes (README, "Planned memory"). */
+/* A call's memory is free this many calls later, on any stream: tests/unit/test_wl_plans.c prints how much memory this takes
+   (README, "Planned memory"). */
 #define STREAMS_WINDOW 64
 
 static int build(const struct train_opts *opts, struct arena *arena, bool has_ranks,
@@ -38,8 +38,8 @@ static int build(const struct train_opts *opts, struct arena *arena, bool has_ra
     return graph_finish(graph, err);
 }
 
-/* The places that the device does faster in one, and those that it was not asked about. Ranks that time for themselves might choose
-   differently: they fuse what there is a plan for. */
+/* The sites that the device does faster fused, and those that it was not asked about. Ranks that time for themselves might choose
+   differently: they fuse wherever there is a plan. */
 static int choose(const struct train_opts *opts, struct arena *arena, const struct backend *backend,
                   bool has_ranks, struct fuse_list *ret_list, struct err *err)
 {

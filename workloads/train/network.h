@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The graph of a run, as its device is given it: on a CPU every operation as the model has it, on a GPU fused and on several streams. */
+/* The graph of a run, as built for its device: on a CPU every operation as in the model, on a GPU fused and on several streams. */
 #ifndef TRAIN_NETWORK_H
 #define TRAIN_NETWORK_H
 
 #include "graph/graph.h"
 #include "train/options.h"
 
-/* Lives in the arena. has_ranks: one rank's part of opts->ranks, else a network on its own. */
+/* In the arena. has_ranks: one rank's part of opts->ranks, else a network on its own. */
 MUST_CHECK int network_build(const struct train_opts *opts, struct arena *arena,
                              const struct backend *backend, bool has_ranks,
                              struct graph **ret_graph, struct err *err);

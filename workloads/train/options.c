@@ -12,7 +12,7 @@
 
 #define BATCH_MAX      65536
 #define IMAGE_MAX      65536
-#define SEQUENCE_MAX   65536 /* a model has its own */
+#define SEQUENCE_MAX   65536 /* a model has its own limit */
 #define STEPS_MAX      INT64_C(1000000000000)
 #define BATCH_START    32
 #define STEPS_START    20
@@ -132,7 +132,7 @@ static const struct opt ROWS[] = {
      CPU_THREADS_MAX},
     {"sync-bn", 0, OPT_FLAG, NULL, "batch norm over the batches of all ranks", AT(opts.has_sync_bn),
      0, 0},
-    {"rendezvous-timeout", 0, OPT_I64, "SECONDS", "until all ranks must be there (60)",
+    {"rendezvous-timeout", 0, OPT_I64, "SECONDS", "until all ranks must have joined (60)",
      AT(opts.rendezvous_s), 1, TIMEOUT_MAX},
     {"comm-timeout", 0, OPT_I64, "SECONDS", "of silence until a rank is given up (30)",
      AT(opts.comm_timeout_s), 1, TIMEOUT_MAX},
@@ -161,8 +161,7 @@ static const struct opt ROWS[] = {
     {"check", 0, OPT_TEXT, "FILE",
      "one forward and backward, or --steps of training, on the tensors of FILE", AT(check), 0, 0},
     {"out", 0, OPT_TEXT, "FILE",
-     "where --check writes logits, loss, gradients, and what --steps made of parameters", AT(out),
-     0, 0},
+     "where --check writes logits, loss, gradients, and parameters after --steps", AT(out), 0, 0},
     {"inference", 0, OPT_FLAG, NULL,
      "cpu, --check: forward only, by running statistics; write logits alone", AT(opts.is_inference),
      0, 0},
@@ -203,7 +202,7 @@ static int refuse_model(const char *name, struct err *err)
     for (int i = 0; model_at(i); i++) {
         strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", model_at(i)->name);
     }
-    return err_set(err, ERR_USAGE, "--model %s: there is no such model; there is %.*s", name,
+    return err_set(err, ERR_USAGE, "--model %s: unknown model; expected one of %.*s", name,
                    (int)known.len, known.ptr);
 }
 
@@ -358,7 +357,7 @@ static const char *from_environment(void *ctx UNUSED, const char *name)
     return getenv(name);
 }
 
-/* What prints and ends on its own waits for nobody. */
+/* Modes that print and exit need no other rank. */
 static int choose_ranks(struct train_opts *opts, struct err *err)
 {
     bool is_alone =
@@ -369,7 +368,7 @@ static int choose_ranks(struct train_opts *opts, struct err *err)
     return 0;
 }
 
-/* What --check takes from its file, and what it has no use for, is not asked for. */
+/* Skips the options that --check takes from its file, and those that do not apply. */
 static int go_with_check(const struct raw *raw, struct err *err)
 {
     const struct train_opts *opts = &raw->opts;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was asked of reperf-train, checked: no default replaces what this build cannot do. */
+/* The options of reperf-train, checked: no default replaces what this build cannot do. */
 #ifndef TRAIN_OPTIONS_H
 #define TRAIN_OPTIONS_H
 
@@ -29,34 +29,33 @@ struct train_opts {
     enum cpu_flavour flavour; /* of device cpu */
     /* Of device cuda. */
     bool has_tf32;
-    bool has_programs;       /* steps are recorded and played back */
-    bool is_tuned;           /* the libraries' ways are chosen by timing */
-    int64_t tune_limit_s;    /* for that; below 0: as long as it takes */
-    bool allows_compiled;    /* cuDNN's engines that are compiled when asked for are timed, too */
+    bool has_programs;       /* steps are recorded and replayed */
+    bool is_tuned;           /* the libraries' plans are chosen by timing */
+    int64_t tune_limit_s;    /* limit for that; below 0: none */
+    bool allows_compiled;    /* cuDNN's engines that are compiled on request are timed, too */
     const char *plan_cache;  /* folder where those choices are kept, "none", or NULL: the user's */
     bool is_fused;           /* graph/fuse.h */
     int64_t n_streams;       /* graph/streams.h */
-    int64_t ahead;           /* micro-batches under way before the host waits for the oldest */
+    int64_t ahead;           /* micro-batches in flight before the host waits for the oldest */
     int64_t batch;           /* of one rank and micro-batch; rule.n_micro of them are a step */
     struct sample_size size; /* 0 where the model's samples have none */
     int64_t steps, warmup_steps;
-    int64_t turn_steps;          /* above 0: so many for each line of standard input */
-    const char *data_path;       /* of a packed data set; NULL: synthetic */
+    int64_t turn_steps;          /* above 0: that many steps for each line of standard input */
+    const char *data_path;       /* of a packed dataset; NULL: synthetic */
     bool is_fresh_data;          /* synthetic: a new batch each step; else the same one */
-    bool is_learnable;           /* fresh, and pixels say their labels */
+    bool is_learnable;           /* fresh, and pixels encode their labels */
     int64_t data_seed;           /* of order and crops */
     int64_t start_step;          /* the data's, from 0 */
     int64_t n_workers;           /* threads that read */
-    bool is_augmented_on_device; /* images come to the device as bytes, and it makes them ready */
-    bool has_mean, has_std;      /* else the recipe's own */
+    bool is_augmented_on_device; /* images come to the device as bytes, and it processes them */
+    bool has_mean, has_std;      /* otherwise the recipe's */
     double mean[3], std[3];
     double label_smoothing;
-    const struct recipe
-        *recipe;          /* what the next three come from where nothing else was asked for */
-    struct opt_rule rule; /* of the updates */
+    const struct recipe *recipe; /* where the next three come from by default */
+    struct opt_rule rule;        /* of the updates */
     enum net_decay decay;
     struct schedule schedule;
-    bool has_schedule_steps; /* else it is as long as the run, from step 1 to its last */
+    bool has_schedule_steps; /* otherwise it spans the run, from step 1 to its last */
     double warmup_share;     /* above 0: the warm-up is this share of all steps */
     int64_t seed;
     int64_t n_threads; /* 0: what OpenMP gives */
@@ -64,16 +63,15 @@ struct train_opts {
     bool has_sync_bn;
     int64_t rendezvous_s, comm_timeout_s;
     const char *check_path, *out_path; /* of a --make-check it is out_path */
-    bool
-        is_inference; /* forward only, by running statistics: a check, or what an evaluation is run with */
-    int64_t eval_every;           /* steps; 0: nothing is evaluated */
-    const char *eval_path;        /* of a packed data set; NULL: synthetic */
+    bool is_inference;     /* forward only, with running statistics: a check, or an evaluation */
+    int64_t eval_every;    /* steps; 0: nothing is evaluated */
+    const char *eval_path; /* of a packed dataset; NULL: synthetic */
     struct sample_size eval_size; /* of its samples */
     bool has_target;
     double target;                     /* the run ends with the evaluation that reaches it */
     const char *save_path, *load_path; /* of checkpoints; may be NULL */
     int64_t save_every;                /* steps; 0: after the last only */
-    const char *loaded_sha256;         /* of the checkpoint that start_step is from; NULL: none */
+    const char *loaded_sha256; /* of the checkpoint that start_step comes from; NULL: none */
 };
 
 #define AHEAD_MAX 64
@@ -92,7 +90,7 @@ static inline const char *synthetic_name(const struct train_opts *opts)
                                  : "synthetic";
 }
 
-/* Where the schedule goes by the run's length: again after start_step has changed. */
+/* If the schedule depends on the run's length: to be called again after start_step has changed. */
 void fit_schedule(struct train_opts *opts);
 
 /* argv without the program's name. */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choices of device, precision and backend, and of how a GPU is used. */
+/* The options of device, precision and backend, and of how a GPU is used. */
 #include "base/base.h"
 
 #include "train/options_parse.h"
 
 #include "train/device.h"
 
-#define AHEAD_START 2 /* one micro-batch at which the device is, one that waits for it */
-#define STREAMS_START                                                                              \
-    4 /* HRNet has four branches; what needs no second stream is put on the first */
+#define AHEAD_START   2 /* one micro-batch being computed, one waiting */
+#define STREAMS_START 4 /* HRNet has four branches; what needs no second stream is on the first */
 
 static int find_device(struct raw *raw, struct err *err)
 {
@@ -32,7 +31,7 @@ static bool is_on_cpu(const struct raw *raw)
     return strcmp(raw->opts.device, "cpu") == 0;
 }
 
-/* --precision and --dtype name the same from two sides; what one does not say follows from the other. */
+/* --precision and --dtype name the same choice; each implies the other. */
 static const struct precision {
     const char *name, *dtype_name;
     enum dtype dtype;
@@ -96,7 +95,7 @@ static int choose_backend(struct raw *raw, struct err *err)
         return raw->backend ? err_set(err, ERR_USAGE, "--backend goes with --device cpu only") : 0;
     }
     if (!raw->backend) {
-        /* --check is the oracle's work. */
+        /* --check is for the oracle. */
         bool may = cpu_has_onednn() && opts->dtype == DT_F32 && !raw->check;
         opts->flavour = may ? CPU_ONEDNN : CPU_PLAIN;
         return 0;
@@ -114,7 +113,7 @@ static int choose_backend(struct raw *raw, struct err *err)
     return 0;
 }
 
-/* How a GPU is used; what is given for none is refused. */
+/* How a GPU is used; refused on a CPU. */
 static int choose_cuda(struct raw *raw, struct err *err)
 {
     struct train_opts *opts = &raw->opts;

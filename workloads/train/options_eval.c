@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choices of what a run is evaluated on, and of the target at which it ends. */
+/* The options of evaluation, and of the target at which a run ends. */
 #include "base/base.h"
 
 #include "train/options_parse.h"

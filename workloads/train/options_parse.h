@@ -5,7 +5,7 @@
 
 #include "train/options.h"
 
-#define UNSET (-1) /* of a whole number; a number that was not given is NAN */
+#define UNSET (-1) /* of a whole number; an unset number is NAN */
 
 struct raw {
     const char *model, *device, *precision, *dtype, *backend, *data, *image, *mean, *std;
@@ -27,10 +27,10 @@ struct raw raw_start(void);
 /* Device, precision, backend; mode and model are known. */
 MUST_CHECK int choose_device(struct raw *raw, struct err *err);
 
-/* Where a folder's images are made ready; device, model and data are known. */
+/* Where a folder's images are processed; device, model and data are known. */
 MUST_CHECK int choose_augment(struct raw *raw, struct err *err);
 
-/* Evaluation; all of the run and its data are known. */
+/* Evaluation; the run and its data are known. */
 MUST_CHECK int choose_eval(struct raw *raw, struct err *err);
 
 /* "--name N" or "--name HxW" into height and width. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choices of recipe, optimiser and schedule. What the recipe says stands where nothing was given; what was given and means nothing
-   to the chosen optimiser or schedule is refused. */
+/* The options of recipe, optimiser and schedule. The recipe's values apply unless an option is given; an option without meaning for
+   the chosen optimiser or schedule is refused. */
 #include "base/base.h"
 
 #include "train/options_parse.h"
@@ -36,7 +36,7 @@ static int choose_recipe(struct raw *raw, struct err *err)
 
 /* ---- the optimiser ---- */
 
-/* A number that was given, in its range, or else the recipe's. */
+/* A number given by an option, in its range, or else the recipe's. */
 struct knob {
     const char *option;
     double given;
@@ -67,7 +67,7 @@ static int turn_knobs(const struct knob *knobs, size_t n_knobs, const char *of, 
     return 0;
 }
 
-/* The recipe's rule is of one optimiser; another one starts from its paper's numbers. */
+/* The recipe's rule is for one optimiser; another one starts from its paper's numbers. */
 static void start_rule(struct opt_rule *rule, enum opt_method method)
 {
     if (rule->method == method) {
@@ -215,7 +215,7 @@ static int choose_schedule(struct raw *raw, struct err *err)
     struct schedule *schedule = &opts->schedule;
     *schedule = recipe_schedule(opts->recipe, samples_per_step(opts));
     if (opts->mode == TRAIN_CHECK) {
-        *schedule = (struct schedule){.kind = SCHEDULE_CONSTANT}; /* where none is asked for */
+        *schedule = (struct schedule){.kind = SCHEDULE_CONSTANT}; /* no schedule was chosen */
     }
     if (start_schedule(raw, err) < 0) {
         return -1;

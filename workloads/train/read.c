@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --data-only: the reader alone, to see whether it or the network is the slower. */
+/* --data-only: the reader alone, to see whether it or the network is slower. */
 #include "base/base.h"
 
 #include "train/feed.h"

@@ -14,7 +14,7 @@
 
 static double rate(int64_t samples, int64_t elapsed_ns)
 {
-    /* A clock that did not move would make an infinite rate: one nanosecond is its resolution. */
+    /* A clock that did not advance would give an infinite rate: one nanosecond is its resolution. */
     return (double)samples * (double)NS_PER_S / (double)(elapsed_ns > 0 ? elapsed_ns : 1);
 }
 
@@ -25,7 +25,7 @@ int run_say_unfinished(const struct run *run, int64_t step, struct err *err)
                        (int)*run->stop, step, run->opts->steps);
     }
     *err = run->job->comm.err;
-    return -1; /* team_fail says it */
+    return -1; /* team_fail reports it */
 }
 
 bool run_is_turn(const struct run *run, int64_t step)
@@ -56,8 +56,8 @@ int run_wait_turn(const struct run *run, int64_t step, struct err *err)
     return 0;
 }
 
-/* One micro-batch with its data. What packed data makes it wait for is part of the step's time, the making of synthetic data is
-   not. The update comes with the last one, after the loss is known to be finite. */
+/* One micro-batch with its data. Waiting for packed data is part of the step's time, making synthetic data is not. The update
+   comes with the last one, after the loss is known to be finite. */
 static int micro_step(const struct run *run, int64_t micro, struct mlog_step *step, struct err *err)
 {
     const struct train_opts *opts = run->opts;
@@ -89,7 +89,7 @@ static int end_alike(const struct run *run, int64_t step, const char *what, stru
     return say_end(run->opts, run->log, step, what, err);
 }
 
-/* What became of the update. */
+/* The outcome of the update. */
 static int look_at_update(struct run *run, struct mlog_step *step, const struct opt_state *state,
                           struct err *err)
 {
@@ -197,7 +197,7 @@ static int each_step(struct run *run, int64_t *ret_step, struct err *err)
     return 0;
 }
 
-/* *ret_step is the one at which it stands. */
+/* *ret_step is the step it has reached. */
 static int steps(struct run *run, int64_t *ret_step, struct err *err)
 {
     const struct train_opts *opts = run->opts;
@@ -210,7 +210,7 @@ static int steps(struct run *run, int64_t *ret_step, struct err *err)
     if ((is_ahead ? run_ahead : each_step)(run, ret_step, err) < 0) {
         return -1;
     }
-    comm_barrier(&run->job->comm); /* the job has done its steps when every rank has */
+    comm_barrier(&run->job->comm); /* the job is done with its steps when every rank is */
     if (comm_has_failed(&run->job->comm)) {
         return run_say_unfinished(run, *ret_step, err);
     }
@@ -227,7 +227,7 @@ static int steps(struct run *run, int64_t *ret_step, struct err *err)
     return eval_end(run, err);
 }
 
-/* Rank 0 reads the checkpoint, and all go on from its step. */
+/* Rank 0 reads the checkpoint, and all continue from its step. */
 static int read_checkpoint(struct run *run, struct err *err)
 {
     struct train_opts *opts = run->opts;
@@ -269,7 +269,7 @@ static int make_values(struct run *run, struct err *err)
     return comm_has_failed(&run->job->comm) ? run_say_unfinished(run, 0, err) : 0;
 }
 
-/* What an evaluation takes beside. */
+/* Memory of an evaluation. */
 static int open_eval(struct run *run, int64_t *ret_bytes, struct err *err)
 {
     const struct train_opts *opts = run->opts;

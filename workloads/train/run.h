@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What run.c and run_ahead.c share: one rank of a job on its way through the steps. */
+/* What run.c and run_ahead.c share: the state of one rank during its steps. */
 #ifndef TRAIN_RUN_H
 #define TRAIN_RUN_H
 
@@ -18,21 +18,22 @@ struct run {
     const struct mlog *log;
     const stop_flag *stop;
     const struct device *device;
-    float loss_scale;             /* of the next step that is looked at */
+    float loss_scale;             /* of the next step to be reported */
     int n_skipped;                /* updates in a row */
     struct mlog_stop total;       /* of the steps so far */
     struct checkpoint checkpoint; /* rank 0's, with opts->load_path */
-    struct arena *arena;          /* where that lies */
+    struct arena *arena;          /* memory of the checkpoint */
 };
 
-/* A step that did not come to its end: a signal, or another rank. */
+/* A step that was not finished: a signal, or another rank. */
 MUST_CHECK int run_say_unfinished(const struct run *run, int64_t step, struct err *err);
 
-/* Steps of several programs that take turns are timed alone: before the first step of a turn each waits until it is told to go on. */
+/* Steps of programs that take turns are timed alone: before the first step of a turn each waits for its line. */
 bool run_is_turn(const struct run *run, int64_t step);
 MUST_CHECK int run_wait_turn(const struct run *run, int64_t step, struct err *err);
 
-/* Loss and time of the step are known, and what the update left: whether that is training at all, its line, its part of the total. */
+/* Called when loss and time of the step are known, and the state after the update: checks them, prints the line, adds to the
+   total. */
 MUST_CHECK int run_end_step(struct run *run, struct mlog_step *step, const struct opt_state *state,
                             struct err *err);
 
@@ -40,7 +41,7 @@ MUST_CHECK int run_end_step(struct run *run, struct mlog_step *step, const struc
 bool run_is_saved(const struct run *run, int64_t step);
 MUST_CHECK int run_save(const struct run *run, int64_t step, struct err *err);
 
-/* All steps on a device that works beside the host. *ret_step is the one at which it stands. */
+/* All steps on a device that runs asynchronously to the host. *ret_step is the step it has reached. */
 MUST_CHECK int run_ahead(struct run *run, int64_t *ret_step, struct err *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Training on a device that works beside the host: the host enqueues a micro-batch and a mark behind it, and while the device is
-   at it goes on with the next, until opts->ahead of them are under way; only then it waits for the oldest and says what its mark has
-   noted. The time of a micro-batch is that from one mark to the next, by the device's clock: what the device waited for the host, or
-   for packed data, is part of it. Data that the host makes itself is not: then another mark stands behind it. */
+/* Training on a device that runs asynchronously to the host: the host enqueues a micro-batch followed by a mark, and continues with
+   the next ones while the device works, until opts->ahead of them are in flight; only then does it wait for the oldest and report
+   what its mark recorded. The time of a micro-batch is from one mark to the next, by the device's clock: it includes the device's
+   wait for the host, or for packed data. It excludes data that the host makes itself: another mark follows that. */
 #include "base/base.h"
 
 #include "train/run.h"
@@ -12,12 +12,12 @@
 #define FLIGHTS_MAX (AHEAD_MAX + 1)
 _Static_assert(2 * FLIGHTS_MAX <= DEVICE_MARKS, "each micro-batch under way has two marks");
 
-/* A micro-batch under way. */
+/* A micro-batch in flight. */
 struct flight {
-    int slot;  /* of the mark behind it */
+    int slot;  /* of the mark after it */
     int since; /* the mark its time counts from */
     bool is_last;
-    struct mlog_step step; /* with the last one of a step, but for loss and time */
+    struct mlog_step step; /* with the last one of a step, except for loss and time */
 };
 
 struct ahead {
@@ -25,8 +25,8 @@ struct ahead {
     struct net_player player;
     struct flight flights[FLIGHTS_MAX];
     int64_t n_given, n_taken;
-    bool is_flowing; /* the mark behind the last one is where the next one's time begins */
-    double loss;     /* of the step whose micro-batches are being taken, so far */
+    bool is_flowing; /* the mark after the last one is where the next one's time begins */
+    double loss;     /* of the step whose micro-batches are being collected, so far */
     int64_t time_ns;
 };
 
@@ -36,7 +36,7 @@ static int mark(const struct ahead *ahead, int slot)
     return slot;
 }
 
-/* The oldest one, when it is done. *ret_step is then the one it belongs to. */
+/* Collects the oldest one when it is done. *ret_step is then the step it belongs to. */
 static int take(struct ahead *ahead, int64_t *ret_step, struct err *err)
 {
     struct run *run = ahead->run;
@@ -74,7 +74,7 @@ static int take_down_to(struct ahead *ahead, int64_t n, int64_t *ret_step, struc
     return 0;
 }
 
-/* All of them; what the host does now is no part of the next one's time. */
+/* Collects all; the host's following work is no part of the next one's time. */
 static int land(struct ahead *ahead, int64_t *ret_step, struct err *err)
 {
     ahead->is_flowing = false;

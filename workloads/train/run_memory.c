@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much memory there still is, so that a run that cannot fit says so before its first step. */
+/* How much memory is still available, so that a run that cannot fit is refused before its first step. */
 #include "base/base.h"
 
 #include "train/train.h"
@@ -12,7 +12,7 @@
 #define FILE_BYTES_MAX 4096
 #define PATH_BYTES_MAX 4096
 
-/* A small file of the kernel's; these have no size to ask for. False if it cannot be read. */
+/* A small file of the kernel's, which has no size. False if it cannot be read. */
 static bool read_small(const char *path, char *text, struct str *ret_text)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -59,7 +59,7 @@ static int64_t machine_available(const char *proc)
     return INT64_MAX;
 }
 
-/* Where the kernel says what a control group may hold and holds. */
+/* The kernel's files for the limit and the usage of a control group. */
 struct group_files {
     const char *controller; /* in /proc/self/cgroup, after the number: "::" in version 2 */
     const char *folder;     /* below the groups' root */
@@ -73,8 +73,8 @@ static const struct group_files VERSIONS[] = {
     {"::", "", "memory.max", "memory.current", "inactive_file "},
 };
 
-/* What one group still allows: its limit less what it holds; file pages that nobody used lately are given back before
-   anybody is killed. INT64_MAX where it has no limit. */
+/* What one group still allows: its limit minus its usage; file pages not used recently are reclaimed before anything is
+   killed. INT64_MAX without a limit. */
 static int64_t group_available(const struct group_files *files, const char *folder)
 {
     char path[PATH_BYTES_MAX + 32];
@@ -100,7 +100,7 @@ static int64_t group_available(const struct group_files *files, const char *fold
     return limit > held ? limit - held : 0;
 }
 
-/* A group and all above it. A name with ".." is outside of what this process can see. */
+/* A group and all its ancestors. A name with ".." is outside what this process can see. */
 static int64_t chain_available(const struct group_files *files, const char *cgroups,
                                struct str name)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A network of the size that was asked for, and whether it fits. */
+/* A network of the requested size, and whether it fits. */
 #include "base/base.h"
 
 #include "train/train.h"
 
 #include "train/network.h"
 
-/* Does every step have another batch? */
+/* Whether every step has a new batch. */
 static bool is_written_often(const struct train_opts *opts)
 {
     return (opts->mode == TRAIN_RUN || opts->mode == TRAIN_DESCRIBE) &&
@@ -25,7 +25,7 @@ int train_plan(const struct train_opts *opts, struct arena *arena, const struct 
                    : err_wrap(err, "%s, batch %" PRId64 ", image %" PRId64 "x%" PRId64,
                               opts->model->name, opts->batch, opts->size.height, opts->size.width);
     }
-    /* The loss scale is the optimiser's: with half precision a check needs it, too. */
+    /* The loss scale belongs to the optimiser: with half precision a check needs it, too. */
     bool is_trained = opts->mode == TRAIN_RUN || opts->mode == TRAIN_DESCRIBE ||
                       (opts->mode == TRAIN_CHECK && (opts->steps > 0 || opts->dtype == DT_F16));
     if (is_written_often(opts)) {
@@ -34,7 +34,7 @@ int train_plan(const struct train_opts *opts, struct arena *arena, const struct 
     return is_trained ? net_plan_optimizer(ret_net, arena, &opts->rule, opts->decay, err) : 0;
 }
 
-/* Bytes that a network and its data may still take. */
+/* Bytes still available to a network and its data. */
 struct room {
     bool is_shared; /* the device's memory is the host's */
     int64_t device, host;
@@ -57,12 +57,12 @@ static bool batch_fits(const struct train_opts *opts, const struct net *net, int
     struct train_opts smaller = *opts;
     struct err ignored = {0};
     smaller.batch = batch;
-    /* Too small a batch for a network is no batch that fits. */
+    /* A batch too small for a network does not fit either. */
     return train_plan(&smaller, &arena, net->backend, net->comm, &other, &ignored) == 0 &&
            fits(&other, data_bytes / opts->batch * batch, room);
 }
 
-/* Of those smaller than what was asked for; 0 if there is none. */
+/* Of those smaller than the requested one; 0 if none fits. */
 static int64_t largest_batch(const struct train_opts *opts, const struct net *net,
                              int64_t data_bytes, const struct room *room)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of a run that are not a step's. */
+/* The lines of a run other than its steps'. */
 #include "base/base.h"
 
 #include "train/say.h"
@@ -16,7 +16,7 @@ static int64_t gradient_bytes(const struct net *net)
     return net->comm ? net_sizes(net).gradient_bytes : 0;
 }
 
-/* What means nothing to the optimiser or the schedule is left out of the line. */
+/* Fields without meaning for the optimiser or the schedule are left out of the line. */
 static struct mlog_training training_of(const struct train_opts *opts)
 {
     const struct opt_rule *rule = &opts->rule;

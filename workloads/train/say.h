@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of a run that are not a step's: how it starts, and why it ends before its time. */
+/* The lines of a run other than its steps': its start, and why it ends early. */
 #ifndef TRAIN_SAY_H
 #define TRAIN_SAY_H
 
@@ -12,7 +12,7 @@ struct run;
 
 MUST_CHECK int say_start(const struct run *run, struct err *err);
 
-/* The training itself has failed: says so in a fatal line; always -1, with ERR_WORKLOAD. */
+/* The training itself has failed: prints a fatal line; always -1, with ERR_WORKLOAD. */
 MUST_CHECK int say_end(const struct train_opts *opts, const struct mlog *log, int64_t step,
                        const char *what, struct err *err);
 

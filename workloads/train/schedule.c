@@ -36,7 +36,7 @@ static double piecewise(const struct schedule *schedule, int64_t before)
     return lr;
 }
 
-/* What is left of the way from lr to end: 1 at the start, 0 from the end on. */
+/* The remaining share of the way from lr to end: 1 at the start, 0 from the end on. */
 static double share_left(const struct schedule *schedule, int64_t before)
 {
     int64_t skipped = schedule->covers_warmup ? 0 : schedule->warmup_steps;

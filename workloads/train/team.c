@@ -31,7 +31,8 @@ static void put_training(struct strbuf *text, const struct train_opts *opts)
     }
 }
 
-/* One word a fact, so that a message can name the first that differs. What may differ (threads, paths) is left out. */
+/* One word a fact, so that a message can name the first that differs. Facts that may differ (threads, paths) are left
+   out. */
 static void put_facts(struct strbuf *text, const struct train_opts *opts, const struct net *net,
                       const char *extra)
 {
@@ -64,7 +65,7 @@ static void put_facts(struct strbuf *text, const struct train_opts *opts, const 
     put_training(text, opts);
 }
 
-/* The facts and the network to the last shape. */
+/* The facts, and the network down to the last shape. */
 static void digest_network(const struct graph *graph, const char *facts, char *ret_hex)
 {
     struct sha256 sha;
@@ -87,7 +88,7 @@ static void digest_network(const struct graph *graph, const char *facts, char *r
     sha256_hex(&sha, ret_hex);
 }
 
-/* As many whole words as are sent; a difference in the others is one of the digest. */
+/* As many whole words as fit; the digest covers the others. */
 static void first_words(const char *facts, char ret_words[WIRE_FACTS_MAX])
 {
     snprintf(ret_words, WIRE_FACTS_MAX, "%s", facts);
@@ -160,8 +161,7 @@ int team_agree_on_data(struct job *job, const char *option, const char *sha256_h
         if (memcmp(rows, theirs, SHA256_HEX_LEN) != 0) {
             job_ends_alike(job);
             return err_set(err, ERR_USAGE,
-                           "%s: rank %d has another data set (pack.json %.12s) than rank 0 "
-                           "(%.12s)",
+                           "%s: rank %d has another dataset (pack.json %.12s) than rank 0 (%.12s)",
                            option, rank, theirs, rows);
         }
     }
@@ -180,7 +180,7 @@ int team_fail(struct job *job, const struct mlog *log, const char *device, const
     }
     job_fail(job, err->msg);
     if (!job->ends_alike) {
-        job_abort(job); /* operations that others no longer come to must not hold up the device */
+        job_abort(job); /* operations that others no longer join must not block the device */
     }
     return -1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A training program as one of several ranks: what they must agree on, and how a failure of any of them ends. */
+/* A training program as one of several ranks: what they must agree on, and how any failure ends all. */
 #ifndef TRAIN_TEAM_H
 #define TRAIN_TEAM_H
 
@@ -7,8 +7,8 @@
 #include "dist/job.h"
 #include "train/train.h"
 
-/* Joins the ranks of `train` that would train this very network; `extra` is one more word of facts, or "". A failure has
-   been said as a fatal line. */
+/* Joins the ranks of `train` that would train the same network; `extra` is one more word of facts, or "". A failure has
+   been reported as a fatal line. */
 struct team_opts {
     const struct train_opts *train; /* all borrowed for the call */
     const struct net *net;
@@ -18,12 +18,12 @@ struct team_opts {
 };
 MUST_CHECK int team_open(struct job *job, const struct team_opts *team, struct err *err);
 
-/* All ranks have opened the same data by that option: its digest is 64 hex digits. */
+/* Checks that all ranks have opened the same data by that option: its digest is 64 hex digits. */
 MUST_CHECK int team_agree_on_data(struct job *job, const char *option, const char *sha256_hex,
                                   struct err *err);
 
-/* After a failure: if it came from another rank, says so in a fatal line (where: "step 7") and fills *err; if it is our own, which
-   is in *err, tells the others. Always -1. */
+/* After a failure: if it came from another rank, prints a fatal line (where: "step 7") and fills *err; if it is our own, which is
+   in *err, tells the others. Always -1. */
 MUST_CHECK int team_fail(struct job *job, const struct mlog *log, const char *device,
                          const char *where, struct err *err);
 

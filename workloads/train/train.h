@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The five things reperf-train does. Each returns 0, or -1 with *err. */
+/* The five modes of reperf-train. Each returns 0, or -1 with *err. */
 #ifndef TRAIN_TRAIN_H
 #define TRAIN_TRAIN_H
 
@@ -9,7 +9,7 @@
 
 #include <signal.h>
 
-/* Set by a signal handler to the signal's number; looked at between kernel calls. */
+/* Set by a signal handler to the signal's number; checked between kernel calls. */
 typedef volatile sig_atomic_t stop_flag;
 
 /* Steps with metric lines on fd. A loss that is not finite ends in a fatal line and ERR_WORKLOAD; a stop in
@@ -17,11 +17,11 @@ typedef volatile sig_atomic_t stop_flag;
 MUST_CHECK int train_run(const struct train_opts *opts, struct clock_src clock, int fd,
                          const stop_flag *stop, struct err *err);
 
-/* One JSON document on fd. Packed data that is given is opened and checked against the model. */
+/* One JSON document on fd. Packed data is opened and checked against the model. */
 MUST_CHECK int train_describe(const struct train_opts *opts, struct clock_src clock, int fd,
                               struct err *err);
 
-/* Reads the batches of opts->steps steps of a packed data set and trains nothing; one JSON document on fd. */
+/* Reads the batches of opts->steps steps of a packed dataset and trains nothing; one JSON document on fd. */
 MUST_CHECK int train_read(const struct train_opts *opts, struct clock_src clock, int fd,
                           const stop_flag *stop, struct err *err);
 
@@ -31,36 +31,36 @@ MUST_CHECK int train_check(const struct train_opts *opts, const stop_flag *stop,
 /* --make-check: what train_check reads, made from opts->seed. */
 MUST_CHECK int train_make_check(const struct train_opts *opts, struct err *err);
 
-/* The network of opts, planned on the backend; memory not yet taken. With a comm it is one rank's of opts->ranks, else a network
-   on its own. The graph lives in the arena. */
+/* The network of opts, planned on the backend; memory not yet allocated. With a comm it is one rank's of opts->ranks, else a
+   network on its own. The graph lives in the arena. */
 MUST_CHECK int train_plan(const struct train_opts *opts, struct arena *arena,
                           const struct backend *backend, struct comm *comm, struct net *ret_net,
                           struct err *err);
 
-/* An error with the bytes needed, the bytes there are and the largest batch that fits, if the network and its data do not fit;
-   then takes the network's memory. */
+/* If the network and its data do not fit: an error with the bytes needed, the bytes available and the largest batch that fits;
+   otherwise allocates the network's memory. */
 MUST_CHECK int train_alloc(const struct train_opts *opts, struct net *net, int64_t data_bytes,
                            struct err *err);
 
-/* Bytes this process may still take, by /proc/meminfo and the limits of its control group and those above it;
+/* Bytes this process may still allocate, by /proc/meminfo and the limits of its control group and its ancestors;
    INT64_MAX where none can be read. */
 int64_t memory_available(void);
-/* The same by files elsewhere: for tests. */
+/* The same with other paths: for tests. */
 int64_t memory_available_by(const char *proc, const char *cgroups);
 
 /* The rank's part of batch number `idx` of the seed into the net's inputs: normal pixels, uniform labels; pixels are labelled in patches, some of
    them with the model's ignored label. */
 void synthetic_batch(struct net *net, const struct model *model, uint64_t seed, int64_t idx);
 
-/* The same for micro-batch `micro` of n_micro, of a batch that is as many times as large: together they are its samples. */
+/* The same for micro-batch `micro` of n_micro, of a batch that many times as large: together they are its samples. */
 struct synthetic {
     uint64_t seed;
     int64_t idx, micro, n_micro;
-    bool is_learnable; /* images: of few classes, whose number is in the colour of the pixels */
+    bool is_learnable; /* images: of few classes, encoded in the colour of the pixels */
 };
 void synthetic_micro(struct net *net, const struct model *model, const struct synthetic *what);
 
-/* The number of the coming step into the net's input "step", if it has one: dropout depends on it. */
+/* Sets the net's input "step" to the number of the coming step, if it has one: dropout depends on it. */
 void set_step(struct net *net, int64_t step);
 
 #endif

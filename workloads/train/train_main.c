@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 /* Threads of GNU OpenMP that wait for the others spin for some 10 ms by default: on a machine with other work a step then takes
-   several times as long (README, "Measured"). It reads the setting before main, so the program starts itself once more with
-   500 turns, about 20 us, unless its caller has decided. Where that fails it runs as it is: slower, not wrong. */
+   several times as long (README, "Measured"). It reads the setting before main, so the program executes itself again with 500
+   turns, about 20 us, unless its caller has set it. If that fails it runs as it is: slower, not wrong. */
 static void wait_briefly(char **argv)
 {
     char path[4096];
