@@ -22,6 +22,8 @@
 #define DISK_DEFAULT_MIB  64
 #define SAMPLE_DEEP_MS    20
 #define DISK_DEEP_MIB     16
+#define CONFIRM_DEFAULT   2
+#define CONFIRM_MAX       10
 #define LIMIT_DEFAULT_S   120
 #define LIMIT_MAX_S       3600
 #define MIB_MAX           (INT64_C(1) << 23)
@@ -34,12 +36,15 @@ struct bench_args {
     struct opt_list only;
     const char *nodes, *limits, *html;
     const char *image, *runtime, *locks;
-    int64_t fanout, repeats, sample_ms, memory_mib, disk_mib, port, limit_s;
+    int64_t fanout, repeats, confirm, sample_ms, memory_mib, disk_mib, port, limit_s;
     bool want_json, want_junit;
 };
 
 #define AT(member) offsetof(struct bench_args, member)
 static const struct opt OPTS[] = {
+    {"confirm", 0, OPT_I64, "N",
+     "times that what has an outlier is measured again, in its whole group (2)", AT(confirm), 0,
+     CONFIRM_MAX},
     {"disk-mib", 0, OPT_I64, "N", "size of the file in the work folder (64)", AT(disk_mib), 1,
      MIB_MAX},
     {"fanout", 'f', OPT_I64, "N", "nodes at one time, but for the network (64)", AT(fanout), 1,
@@ -219,6 +224,7 @@ static int measure(struct arena *arena, const struct cmd_ctx *ctx, const struct 
     struct measured *m = arena_new(arena, struct measured);
     m->store = STORE_EMPTY;
     m->opts = (struct bench_opts){.n_repeats = args->repeats,
+                                  .n_confirm = args->confirm,
                                   .sample_ms = args->sample_ms,
                                   .memory_bytes = args->memory_mib << 20,
                                   .disk_bytes = args->disk_mib << 20,
@@ -245,6 +251,7 @@ static int measure(struct arena *arena, const struct cmd_ctx *ctx, const struct 
 }
 
 static const struct bench_args DEFAULTS = {.repeats = REPEATS_DEFAULT,
+                                           .confirm = CONFIRM_DEFAULT,
                                            .sample_ms = SAMPLE_DEFAULT_MS,
                                            .disk_mib = DISK_DEFAULT_MIB,
                                            .port = BENCH_PORT_DEFAULT,

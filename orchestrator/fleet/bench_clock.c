@@ -102,6 +102,7 @@ int bench_tick_all(struct bench_job *job, struct err *err)
     for (size_t idx = 0; idx < n; idx++) {
         ticks[idx] = (struct tick){.job = job, .node = &job->result->nodes[idx]};
     }
+    job->n_ticks++;
     job->fleet->fanout = n; /* it takes nothing from what is measured */
     rc = fleet_each(job->fleet, 2 * DEADLINE_NS, step_tick, ticks, err);
     job->fleet->fanout = fanout;

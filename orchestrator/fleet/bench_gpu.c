@@ -110,7 +110,7 @@ static int make_task(struct bench_job *job, struct bench_task *task, size_t node
     *flags = (struct container_flags){
         .wants_gpus = true, .shm_bytes = SHM_BYTES, .memlock_bytes = LIMIT_UNLIMITED};
     const struct runtime_job inside = {
-        .name = arena_printf(job->arena, "reperf-bench-%s-%zu", job->nonce, node),
+        .name = arena_printf(job->arena, "reperf-bench-%s-%zu", job->nonce, job->n_tasks_made),
         .image = image,
         .flags = flags,
         .argv = argv,

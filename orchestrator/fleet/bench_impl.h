@@ -35,6 +35,9 @@ struct bench_job { /* all of it */
     const char **work;  /* of each node */
     char nonce[17];
     size_t n_tasks_made;
+    struct net_bench *net;    /* bench_net.c's; NULL: not measured yet */
+    size_t n_ticks;           /* how often all nodes were asked for their time */
+    bool is_again;            /* values are added to those of before */
     struct bench_task *tasks; /* of the round under way, sorted by node */
     size_t n_tasks;
 };
@@ -69,6 +72,9 @@ bool bench_read_task(struct bench_job *job, struct bench_task *task, enum bench_
                      struct bench_answer *ret_answer);
 /* The measurements so far, for judge/bench_judge.h; gives each node its group. */
 struct bench_all bench_all_of(struct bench_job *job);
+/* Adds the values of a series to the figure's. */
+void bench_figure_add(struct bench_job *job, struct bench_figure *figure,
+                      const struct bench_series *series);
 /* The figures of a node that the answer has, and what it lacks. */
 void bench_take_figures(struct bench_job *job, size_t node, const struct bench_answer *answer);
 void bench_figure_lacks(struct bench_job *job, size_t node, const struct bench_measure *measure,

@@ -29,6 +29,18 @@ static void all_lack(struct bench_job *job, size_t node, enum bench_what what, c
     }
 }
 
+static void take_note(struct bench_node *node, struct str note)
+{
+    for (size_t idx = 0; idx < node->n_notes; idx++) {
+        if (str_eq(node->notes[idx], note)) {
+            return; /* it said so before */
+        }
+    }
+    if (node->n_notes < NOTES_MAX) {
+        node->notes[node->n_notes++] = note;
+    }
+}
+
 bool bench_read_task(struct bench_job *job, struct bench_task *task, enum bench_what what,
                      struct bench_answer *ret_answer)
 {
@@ -46,22 +58,31 @@ bool bench_read_task(struct bench_job *job, struct bench_task *task, enum bench_
         node->cpus = ret_answer->cpus;
         node->gpus = ret_answer->gpus;
     }
-    for (size_t idx = 0; idx < ret_answer->n_notes && node->n_notes < NOTES_MAX; idx++) {
-        node->notes[node->n_notes++] = ret_answer->notes[idx];
+    for (size_t idx = 0; idx < ret_answer->n_notes; idx++) {
+        take_note(node, ret_answer->notes[idx]);
     }
     return true;
+}
+
+void bench_figure_add(struct bench_job *job, struct bench_figure *figure,
+                      const struct bench_series *series)
+{
+    double *values = arena_array(job->arena, double, figure->n + series->n);
+    if (figure->n) {
+        memcpy(values, figure->values, figure->n * sizeof(*values));
+    }
+    figure->n += bench_values(series, values + figure->n);
+    figure->values = values;
+    figure->why = STR_EMPTY;
+    bench_figure_sum(job->arena, figure);
 }
 
 void bench_take_figures(struct bench_job *job, size_t node, const struct bench_answer *answer)
 {
     for (size_t idx = 0; idx < answer->n_series; idx++) {
         const struct bench_series *series = &answer->series[idx];
-        struct bench_figure *figure =
-            &job->result->nodes[node].figures[series->measure - BENCH_MEASURE];
-        figure->values = arena_array(job->arena, double, series->n);
-        figure->n = bench_values(series, figure->values);
-        figure->why = STR_EMPTY;
-        bench_figure_sum(job->arena, figure);
+        bench_figure_add(job, &job->result->nodes[node].figures[series->measure - BENCH_MEASURE],
+                         series);
     }
     for (size_t idx = 0; idx < answer->n_lacks; idx++) {
         const struct bench_measure *measure = answer->lacks[idx].measure;
@@ -227,29 +248,36 @@ static void stage(const struct bench_job *job, const char *name)
     }
 }
 
+static int run_stage(struct bench_job *job, enum bench_what what, struct err *err)
+{
+    if (what == BENCH_NET) {
+        return bench_net_all(job, err);
+    }
+    if (what == BENCH_GPU) {
+        return bench_gpu_all(job, err);
+    }
+    if (run_alone(job, what, err) < 0) {
+        return -1;
+    }
+    return job->opts->wants[BENCH_CLOCK] ? bench_tick_all(job, err) : 0;
+}
+
+/* Those that stand alone, the network, what is left of the clock, GPUs. */
 static int run_stages(struct bench_job *job, struct err *err)
 {
-    static const enum bench_what ALONE[] = {BENCH_CLOCK, BENCH_MEMORY, BENCH_FLOPS, BENCH_DISK};
+    static const enum bench_what ORDER[] = {BENCH_CLOCK, BENCH_MEMORY, BENCH_FLOPS,
+                                            BENCH_DISK,  BENCH_NET,    BENCH_GPU};
     const bool *wants = job->opts->wants;
-    size_t n_ticks = 0;
-    for (size_t idx = 0; idx < ARRAY_LEN(ALONE); idx++) {
-        if (wants[ALONE[idx]]) {
-            stage(job, bench_what_name(ALONE[idx]));
-            n_ticks++;
-            if (run_alone(job, ALONE[idx], err) < 0 ||
-                (wants[BENCH_CLOCK] && bench_tick_all(job, err) < 0)) {
-                return -1;
-            }
+    for (size_t idx = 0; idx < ARRAY_LEN(ORDER); idx++) {
+        if (!wants[ORDER[idx]]) {
+            continue;
         }
-    }
-    if (wants[BENCH_NET]) {
-        stage(job, bench_what_name(BENCH_NET));
-        if (bench_net_all(job, err) < 0) {
+        stage(job, bench_what_name(ORDER[idx]));
+        if (run_stage(job, ORDER[idx], err) < 0) {
             return -1;
         }
     }
-    while (wants[BENCH_CLOCK] && n_ticks < BENCH_TICKS_MIN) {
-        n_ticks++;
+    while (wants[BENCH_CLOCK] && job->n_ticks < BENCH_TICKS_MIN) {
         if (bench_tick_all(job, err) < 0) {
             return -1;
         }
@@ -257,10 +285,57 @@ static int run_stages(struct bench_job *job, struct err *err)
     if (wants[BENCH_CLOCK]) {
         take_drift(job);
     }
-    if (wants[BENCH_GPU]) {
-        stage(job, bench_what_name(BENCH_GPU));
+    return 0;
+}
+
+/* ---- outliers are measured again ---- */
+
+static bool find_suspects(const struct bench_result *result, bool *ret_suspect)
+{
+    bool has_any = false;
+    memset(ret_suspect, 0, BENCH_WHATS * sizeof(*ret_suspect));
+    for (size_t idx = 0; idx < result->n_nodes; idx++) {
+        for (size_t at = 0; at < BENCH_MEASURES; at++) {
+            const struct bench_figure *figure = &result->nodes[idx].figures[at];
+            ret_suspect[figure->measure->what] |= figure->verdict == BENCH_OUTLIER;
+            has_any = has_any || figure->verdict == BENCH_OUTLIER;
+        }
     }
-    return wants[BENCH_GPU] ? bench_gpu_all(job, err) : 0;
+    for (size_t idx = 0; idx < result->n_links; idx++) {
+        const struct bench_figure *figure = &result->links[idx].figure;
+        ret_suspect[figure->measure->what] |= figure->verdict == BENCH_OUTLIER;
+        has_any = has_any || figure->verdict == BENCH_OUTLIER;
+    }
+    return has_any;
+}
+
+/* A disturbance of a second or two may cover all repeats of one node, and none of the others'. So the whole group is measured again,
+   later, and the verdict is that of all repeats together. */
+static int confirm(struct bench_job *job, struct err *err)
+{
+    bool suspect[BENCH_WHATS];
+    for (int64_t round = 0; round < job->opts->n_confirm; round++) {
+        struct bench_all all = bench_all_of(job);
+        bench_judge(job->arena, job->opts->limits, &all);
+        if (!find_suspects(job->result, suspect)) {
+            return 0;
+        }
+        job->is_again = true;
+        for (enum bench_what what = 0; what < BENCH_WHATS; what++) {
+            if (!suspect[what]) {
+                continue;
+            }
+            stage(job, arena_printf(job->arena, "%s again, as it has an outlier",
+                                    bench_what_name(what)));
+            if (run_stage(job, what, err) < 0) {
+                return -1;
+            }
+        }
+        if (suspect[BENCH_CLOCK]) {
+            take_drift(job);
+        }
+    }
+    return 0;
 }
 
 static int prepare(struct bench_job *job, struct err *err)
@@ -296,7 +371,8 @@ int bench_nodes_run(struct arena *arena, struct fleet *fleet, const struct bench
 {
     struct bench_result result = {0};
     struct bench_job job = {.arena = arena, .fleet = fleet, .opts = opts, .result = &result};
-    if (prepare(&job, err) < 0 || bench_reach(&job, err) < 0 || run_stages(&job, err) < 0) {
+    if (prepare(&job, err) < 0 || bench_reach(&job, err) < 0 || run_stages(&job, err) < 0 ||
+        confirm(&job, err) < 0) {
         return -1;
     }
     judge_all(&job);

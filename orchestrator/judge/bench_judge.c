@@ -75,6 +75,8 @@ static void judge_links(struct arena *arena, const struct bench_limits *limits,
             link->figure.n == 0) {
             continue;
         }
+        link->figure.verdict = BENCH_NOT_COMPARED;
+        link->figure.group_median = link->figure.group_spread = (double)NAN;
         if (has_sick_end(all, link, measure->what)) {
             link->figure.why = STR_LIT("an end is an outlier");
         } else if (!str_eq(all->groups[link->from], all->groups[link->to])) {

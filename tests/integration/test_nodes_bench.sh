@@ -21,7 +21,7 @@ port=$(free_port)
 bench() { # INVENTORY ARG...
     local inventory=$1
     shift
-    "$REPERF" nodes bench "$inventory" --fanout 1 --memory-mib 12 --disk-mib 2 --sample-ms 3 --repeats 3 --port "$port" "$@"
+    "$REPERF" nodes bench "$inventory" --fanout 1 --memory-mib 12 --disk-mib 2 --sample-ms 3 --repeats 3 --confirm 0 --port "$port" "$@"
 }
 valid() { # SCHEMA NAME: the document in $T/out, which stays
     cp "$T/out" "$T/valid.json"
@@ -104,7 +104,8 @@ END
 # A tenth of the time, and less: its processes are stopped again and again. The limits also hold on a busy machine.
 other 'set -m; "'"$(realpath "$node")"'" "$@" & trap "kill -KILL -\$!" EXIT; while kill -STOP -$! && sleep 0.09 && kill -CONT -$! && sleep 0.005; do :; done 2>/dev/null; wait $!; rc=$?; trap - EXIT; exit $rc'
 jq '.deviations = 1 | .measures[].share |= (if . == null then null else 0.5 end)' manifests/node-bench.json >"$T/limits.json"
-REPERF_NODE="$T/other" exits 1 "a node that runs a tenth of the time" bench "$T/four.json" --only flops --sample-ms 10 --limits "$T/limits.json" --junit
+REPERF_NODE="$T/other" exits 1 "a node that runs a tenth of the time" bench "$T/four.json" --only flops --sample-ms 10 --confirm 1 --limits "$T/limits.json" --junit
+is "$(grep -c 'measuring: flops again, as it has an outlier' "$T/err")" 1 "is measured again"
 mv "$T/out" "$T/junit.xml"
 like "$(xmllint --xpath '//testsuite[@name="n3"]//failure/@message' "$T/junit.xml")" \
     'FP(32|64) (core|all) [0-9]+ % of its group.s median \([0-9.]+ of [0-9.]+ GFLOP/s\)' "is named with the figure that gives it away"
@@ -113,6 +114,9 @@ exits 0 "JUnit as CI servers read it" xmllint --noout --relaxng tests/integratio
 # ---- what is kept, and the gate of a run ----
 exits 0 "what was measured is kept" "$REPERF" history --nodes --json
 valid history-nodes "the document is as its schema says"
+exits 0 "the document" cat "$(q '.benches[-1].file')"
+is "$(q '[.nodes[].figures[] | select(.verdict != "not_measured") | .repeats] | unique | join(" ")')" 6 "has the repeats of both times, of each node"
+exits 0 "the history again" "$REPERF" history --nodes --json
 is "$(q '[.benches[] | select(.inventory == "test")] | length') $(q '.benches[-1] | "\(.inventory) \(.nodes) \(.outliers | contains(["n3"]))"')" "2 test 4 true" "each time, with the outlier"
 sick=$(q '.benches[-1].file')
 # shellcheck disable=SC2317 # by exits
@@ -181,6 +185,14 @@ lies "a status" 'ended with status 3: out of luck' 'echo out of luck; exit 3'
 lies "figures that no machine has" 'no machine reaches' "echo \"$head\\\"work\\\":1000000000000,\\\"ns\\\":[1,1,1]}],\\\"notes\\\":[],\\\"not_measured\\\":[]}\""
 lies "more time than it took" 'its repeats add up to 3000.000 s, but all of it took' "echo \"$head\\\"work\\\":1000,\\\"ns\\\":[1000000000000,1000000000000,1000000000000]}],\\\"notes\\\":[],\\\"not_measured\\\":[]}\""
 lies "words without end" 'says more than 1048576 bytes' 'head -c 2000000 /dev/zero; sleep 600'
+
+# ---- one that was disturbed ----
+# shellcheck disable=SC2016 # of the script that is written
+other 'if mkdir "'"$T"'/was" 2>/dev/null; then set -m; "'"$(realpath "$node")"'" "$@" & while kill -STOP -$! && sleep 0.09 && kill -CONT -$! && sleep 0.005; do :; done 2>/dev/null; wait $!; else exec -a "$0" "'"$(realpath "$node")"'" "$@"; fi'
+REPERF_NODE="$T/other" exits 0 "a node that ran a tenth of the time once is none when it is measured again" bench "$T/four.json" --only flops --sample-ms 10 --confirm 2 --limits "$T/limits.json" --json
+like "$(q '[.nodes[].figures[] | select(.verdict == "within") | .repeats] | unique | join(" ")')" '^(6|9)$' "with all its repeats"
+q '.nodes[] | select(.node == "n3") | .figures[] | select(.measure == "flops.fp64.all") | (.values[:3] | max) < (.values[-3:] | min)' >"$T/slower"
+is "$(cat "$T/slower")" true "the first ones too"
 
 # ---- who cannot be reached, and SIGTERM ----
 nodes_inventory n1 n5 >"$T/two.json"
