@@ -38,10 +38,10 @@ OPT.tsan    := -O1 -g3 -fsanitize=thread
 OPT.cov     := -O0 -g3 --coverage
 HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h /usr/include/oneapi/dnnl/dnnl.h),1)
 BASE_CFLAGS := -std=gnu17 -D_GNU_SOURCE $(WARN) $(WERROR) -ffile-prefix-map="$(CURDIR)=." -Iorchestrator $(CFLAGS)
-# CUDA: found or named (CUDA_HOME=...); without it the backend is not built, and says so when it is asked for.
+# CUDA: found or named (CUDA_HOME=...); without it the backend is not built, and --device cuda is refused.
 CUDA_HOME   ?= /usr/local/cuda
-# Headers of cuDNN, cuBLASLt and NCCL: beside the toolkit's, the distribution's, those of the python3 on PATH's wheels, or named (CUDNN_INC=..., CUBLAS_INC=..., NCCL_INC=...).
-# The libraries are opened at run time. Without nccl.h several ranks on CUDA devices are refused.
+# Headers of cuDNN, cuBLASLt and NCCL: next to the toolkit's, the distribution's, those of the python3 on PATH's wheels, or named (CUDNN_INC=...,
+# CUBLAS_INC=..., NCCL_INC=...). The libraries are opened at run time. Without nccl.h several ranks on CUDA devices are refused.
 PYTHON_HOME := $(patsubst %/bin/,%,$(dir $(shell command -v python3)))
 SYSTEM_INC  := /usr/include /usr/include/x86_64-linux-gnu /usr/local/include
 folder_of    = $(patsubst %/,%,$(dir $(firstword $(wildcard $(addsuffix /$(1),$(CUDA_HOME)/include $(SYSTEM_INC) $(PYTHON_HOME)/lib/python3*/site-packages/nvidia/*/include)))))
@@ -74,32 +74,33 @@ WL_LIBS     := -Wl,--as-needed -fopenmp $(if $(HAVE_DNNL),-ldnnl) $(CUDA_LIBS) -
 PREP_CFLAGS := -isystem /usr/include/hdf5/serial -Iworkloads
 PREP_LIBS   := -Wl,--as-needed -L/usr/lib/$(shell $(CC) -print-multiarch)/hdf5/serial -lhdf5 -ljpeg -lspng
 
-# --- what there is ------------------------------------------------------------------------------
+# --- sources ------------------------------------------------------------------------------
 BASE_SRC  := $(sort $(wildcard orchestrator/base/*.c))
 PREP_MAIN := orchestrator/prep/pack_main.c
 PREP_SRC  := $(sort $(filter-out $(PREP_MAIN),$(wildcard orchestrator/prep/*.c)))
 NODE_MAIN := orchestrator/node/node_main.c
 NODE_SRC  := $(sort $(filter-out $(NODE_MAIN),$(wildcard orchestrator/node/*.c)))
-# What reperf-node has of codec: no library of others, since it is linked statically.
+# The part of codec in reperf-node: no third-party library, since it is linked statically.
 NODE_USES := $(addprefix orchestrator/,$(addprefix codec/,node_wire.c relay.c digest_read.c md5_many.c md5_lanes.c) \
              $(addprefix store/,tree_run.c tree_worker.c tree_lanes.c digest_cache.c digest_cache_file.c) $(addprefix sys/,pool.c loop.c relay_net.c))
 ORCH_SRC  := $(sort $(filter-out $(BASE_SRC) $(PREP_SRC) $(PREP_MAIN) $(NODE_SRC) $(NODE_MAIN),$(wildcard orchestrator/*/*.c)))
-# What of the CUDA backend is built without CUDA: the parts that need no header of it.
+# The parts of the CUDA backend that are built without CUDA: they need no header of it.
 CUDA_PURE := layout device_fit
 NO_CUDA   := $(if $(HAVE_CUDA),,$(filter-out $(foreach p,$(CUDA_PURE),workloads/backend_cuda/$(p).h workloads/backend_cuda/$(p).c),$(wildcard workloads/backend_cuda/*)))
 NO_NCCL   := $(if $(HAVE_NCCL),,workloads/dist/nccl.c workloads/dist/nccl_api.c workloads/dist/nccl_api.h)
 WL_SRC    := $(sort $(filter-out workloads/train/train_main.c workloads/bench/bench_main.c $(NO_CUDA) $(NO_NCCL),$(wildcard workloads/*/*.c)))
 CU_SRC    := $(if $(HAVE_CUDA),$(sort $(wildcard workloads/backend_cuda/*.cu)))
 CU_OBJ    := $(patsubst %,build/cuda/%.o,$(CU_SRC))
-# The CUDA backend once more, for the CPU: the same sources against tests/cuda_emu's headers, which stand in for the toolkit.
+# The CUDA backend once more, for the CPU: the same sources against tests/cuda_emu's headers, which replace the toolkit's.
 EMU_C     := $(sort $(wildcard tests/cuda_emu/*.c) $(filter-out workloads/backend_cuda/dnn% workloads/backend_cuda/lt%,$(wildcard workloads/backend_cuda/*.c)))
-# What asks whether this build has CUDA: the programs on the emulated device have.
+# Sources that depend on whether this build has CUDA: the programs on the emulated device have.
 EMU_TRAIN := $(addprefix workloads/train/,device.c device_cuda.c options.c) workloads/bench/gpu_worker.c
-# What asks whether this build has NCCL: the emulated device's programs have tests/nccl_fake.
+# Sources that depend on whether this build has NCCL: the emulated device's programs have
+# tests/nccl_fake.
 EMU_DIST  := $(addprefix workloads/dist/,job.c nccl.c nccl_api.c)
 EMU_CU    := $(sort $(wildcard workloads/backend_cuda/*.cu))
 HELD_SRC  := $(sort $(filter-out $(wildcard tests/cuda/test_*.c),$(wildcard tests/cuda/*.c)))
-# The machine for PTX, and what it has of the emulator: streams, memory, graphs.
+# The machine for PTX, and its parts of the emulator: streams, memory, graphs.
 PTX_SRC   := $(sort $(wildcard tests/ptx/*.c))
 PTX_EMU   := block fibre graph launch memory queue runtime stream
 EMU_PROBE := $(sort $(wildcard tests/cuda_emu/*.cu))
@@ -118,7 +119,7 @@ PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP
 .DELETE_ON_ERROR:
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules
-# As many jobs as processors, but for an own -jN, and for several targets, which are made in their order.
+# As many jobs as processors, except with -jN, and with several targets, which are made in their order.
 ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS))$(word 2,$(MAKECMDGOALS)),)
 MAKEFLAGS += -j$(shell nproc)
 endif
@@ -204,7 +205,7 @@ build/$(1)/emu/%: build/$(1)/cuda_emu/tests/cuda/%.c.o build/$(1)/held.a build/$
 build/$(1)/emu/test_nccl: build/$(1)/cuda_emu/tests/cuda/test_nccl.c.o build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/held.a build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libnccl.so.2
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
-# The same with the real dnn*.c and lt*.c, which open made-up libraries (tests/cuda_fake) where cuDNN's and cuBLASLt's headers are.
+# The same with the real dnn*.c and lt*.c, which open fake libraries (tests/cuda_fake) where cuDNN's and cuBLASLt's headers are.
 build/$(1)/tests/cuda_fake/%.c.o: EXTRA := -I. -Iworkloads $$(CUDA_CFLAGS) -fPIC
 build/$(1)/tests/cuda_fake/fake_host.c.o: EXTRA := -I. -Iworkloads -Itests/cuda_emu
 build/$(1)/fake/libcudnn.so.9: $(patsubst %,build/$(1)/tests/cuda_fake/%.c.o,fake_cudnn fake_cudnn_ops fake_cudnn_legacy)
@@ -212,7 +213,7 @@ build/$(1)/fake/$(LT_SONAME): build/$(1)/tests/cuda_fake/fake_cublaslt.c.o
 build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME):
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) -shared -Wl,-soname,$$(@F) $$^ -o $$@
-# Processes with an emulated device each, and a made-up NCCL between them.
+# Processes with an emulated device each, and a fake NCCL between them.
 build/$(1)/tests/nccl_fake/%.c.o: EXTRA := -Itests/cuda_emu -Itests/nccl_fake -I. -Iworkloads -fPIC
 build/$(1)/fake/libnccl.so.2: build/$(1)/tests/nccl_fake/fake_nccl.c.o
 	@mkdir -p $$(@D)
@@ -228,7 +229,7 @@ build/$(1)/emu_lib/reperf-train: build/$(1)/workloads/train/train_main.c.o $$(EM
 build/$(1)/emu_lib/%: build/$(1)/cuda_emu/tests/cuda/%.c.o $$(EMU_LIB_WITH.$(1))
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
-# The objects that a GPU would run, with a machine for their PTX (tests/ptx) in the place of the runtime library.
+# The objects that a GPU would run, with a machine for their PTX (tests/ptx) instead of the runtime library.
 build/$(1)/tests/ptx/%.c.o: EXTRA := -O3 -fno-math-errno -Iworkloads -I. $$(CUDA_CFLAGS)
 # PTX of sm_70 is there, whatever nvcc can make.
 build/$(1)/ptx/cuda.o: workloads/backend_cuda/cuda.c build/$(1)/flags
@@ -274,7 +275,7 @@ build/cuda/%.cu.o: %.cu build/cuda/flags
 	@echo "NVCC $<"; $(CCACHE) $(NVCC) $(NVCCFLAGS) -Xptxas -v -MMD -MP -c $< -o $@ >$@.log 2>&1 || { cat $@.log; exit 1; }
 -include $(shell find build/cuda -name '*.d' 2>/dev/null)
 
-# The V100's code, which this nvcc may not know any more: clang makes it up to PTX, as a check (tests/integration/test_cuda_compile.sh).
+# The V100's code, which this nvcc may no longer support: clang compiles it to PTX, as a check (tests/integration/test_cuda_compile.sh).
 CLANG_SM70 ?= clang-22
 SM70_FLAGS := -x cuda --cuda-path=$(CUDA_HOME) --cuda-gpu-arch=sm_70 --cuda-device-only -S -std=c++17 -O3 -Iworkloads -Iorchestrator -Wall -Wextra -Werror -Wno-unknown-cuda-version -Wno-pass-failed
 cuda-sm70: $(patsubst %,build/cuda/sm_70/%.ptx,$(CU_SRC)) ## kernels for compute capability 7.0 by clang, to PTX
@@ -295,7 +296,7 @@ ptx-70: cuda-sm70
 ptx-80: $(call ptx_files,80)
 ptx-90: $(call ptx_files,90)
 
-# --- tests: every test program and script speaks TAP; tests/tap.sh runs them and counts ------------
+# --- tests: every test program and script prints TAP; tests/tap.sh runs them and counts ------------
 UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_SRC))
 # Tests of the CUDA backend that also run where a GPU is; here on the emulator.
 EMU_TEST := $(patsubst tests/cuda/%.c,$(B)/emu/%,$(sort $(wildcard tests/cuda/test_*.c)))
@@ -310,8 +311,8 @@ in_mode   = $(patsubst $(B)/%,build/$(1)/%,$(2))
 TAP      := B=$(B) tests/tap.sh
 
 # The tests' own modes, whatever MODE is, and no third: scripts run the programs that `make` builds and `make install` installs, unit tests are built
-# with ASan + UBSan, which see all that a plain build would; but for whole networks, which the sanitizers make several times slower: they have had
-# the parts of these one by one.
+# with ASan + UBSan, which see all that a plain build would; except for whole networks, which the sanitizers make several times slower: their
+# parts are tested with them one by one.
 EMU_LIB  := $(if $(HAVE_CUDA),$(addprefix $(B)/emu_lib/,test_device test_forms reperf-train))
 EMU_RUN  := $(addprefix $(B)/emu/,reperf-train reperf-bench)
 PTX_RUN  := $(if $(HAVE_CUDA),$(addprefix $(B)/ptx/test_,device models steps $(addprefix emu_,augment depthwise image images loss norm optim sums)))
@@ -326,7 +327,7 @@ test: test-programs $(if $(HAVE_CUDA),ptx-90) ## all tests this machine can run,
 # Evidence, faults, time and boundaries: with the sanitizers, too.
 SANITIZED := $(patsubst %,tests/integration/test_%.sh@asan,bad_input crash evidence faults fetch forgery measure new override repair run_names source terminal unpack)
 test-all: $(call in_mode,asan,$(SERVERS) $(addprefix $(B)/,$(PROGRAMS)))
-test-all: test-programs $(FUZZ_BIN) $(addprefix build/asan/unit/test_wl_,$(WHOLE_TOO)) ## test, and what is long by nature: whole networks, lint from nothing, fuzzing; before an issue is closed
+test-all: test-programs $(FUZZ_BIN) $(addprefix build/asan/unit/test_wl_,$(WHOLE_TOO)) ## test, and what is long: whole networks, lint of every file, fuzzing; before an issue is closed
 	@TIER=all B=build/release tests/tap.sh $(TEST_RUN) $(addprefix build/asan/unit/test_wl_,$(WHOLE_TOO)) $(SANITIZED) tests/fuzz/run.sh
 test-frameworks: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## every framework's column that runs on a CPU, one image at a time, in 45 minutes; SOURCES=DIR: a mirror of their code
 	@SOURCES="$(SOURCES)" TEST_LIMIT_S=2700 B=build/release tests/tap.sh tests/cluster/columns.sh
@@ -342,24 +343,24 @@ cluster: all                     ## scripts on a real cluster of four nodes made
 	@$(TAP) $(CLUSTER)
 cluster-up:                      ## four nodes with sshd and docker, registry, data and git server at 10.11.0.1 to 10.11.0.5; stays up
 	@tests/cluster/up.sh
-cluster-down:                    ## take them down, and whatever a dead cluster left
+cluster-down:                    ## take them down, and what dead clusters left
 	@tests/cluster/down.sh
 GPU_TEST := $(patsubst tests/cuda/%.c,$(B)/gpu/%,$(sort $(wildcard tests/cuda/test_*.c)))
 gpu-programs: $(B)/reperf-train $(GPU_TEST) $(B)/gpu/plant ## what test-gpu runs: workloads/ and tests/cuda, by cc and nvcc alone
-first-gpu:                       ## on a GPU for the first time: does it build, compute the right thing, how fast; ten minutes, one tar; RESULTS=FOLDER
+first-gpu:                       ## on a GPU for the first time: whether it builds, computes the right thing, how fast; ten minutes, one tar; RESULTS=FOLDER
 	@tests/cuda/first_call.sh
 test-gpu:                        ## all of the CUDA backend on this machine's GPU, in nine minutes; RESULTS=FOLDER
 	@tests/cuda/gpu.sh
-bench-gpu:                       ## our steps beside PyTorch's and JAX's on this GPU; MODEL=, PRECISION=, BATCH=, RESULTS=FOLDER
+bench-gpu:                       ## our steps, PyTorch's and JAX's in turns on this GPU; MODEL=, PRECISION=, BATCH=, RESULTS=FOLDER
 	@tests/bench/gpu.sh
-lint:                            ## every check that runs nothing: layers, headers, format, clang-tidy, shellcheck, man page
+lint:                            ## every static check: layers, headers, format, clang-tidy, shellcheck, man page
 	@$(TAP) $(LINT)
 bench: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## speed against the peers, as ratios, in one run
 	@B=build/release tests/bench/run.sh
 demo: all                        ## set up, build, audit the published reports, train, seal and verify
 	@B=$(B) tests/e2e/demo.sh
 
-# Each header in a file of its own, which the compiler's cache knows again.
+# Each header in a file of its own, which the compiler's cache recognises.
 hdr-check: $(patsubst %,build/hdr/%.o,$(HDRS))
 build/hdr/%.o: % build/release/flags
 	@mkdir -p $(@D); printf '#include "base/base.h"\n#include "%s"\n' "$(patsubst workloads/%,%,$(patsubst orchestrator/%,%,$<))" >$@.c
@@ -383,7 +384,7 @@ build/fuzz/fuzz_%: build/fuzz/obj/tests/fuzz/fuzz_%.c.o build/fuzz/lib.a
 -include $(shell find build/fuzz -name '*.d' 2>/dev/null)
 
 # --- the rest ---------------------------------------------------------------------------------------
-doctor:                          ## say what is here and what would be built
+doctor:                          ## show what is installed and what would be built
 	@for p in $(DEPS_TEST); do dpkg-query -W -f='ok      $${Package} $${Version}\n' $$p 2>/dev/null || echo "MISSING $$p"; done
 	@echo "CUDA    $(if $(HAVE_CUDA),built in: $(CUDA_HOME) for sm $(CUDA_ARCHS); headers of cuDNN in $(CUDNN_INC); of cuBLASLt in $(CUBLAS_INC); $(if $(HAVE_NCCL),NCCL's in $(NCCL_INC),no nccl.h: one GPU only),not built: $(if $(wildcard $(CUDA_HOME)/bin/nvcc),there is no $(notdir $(CUDA_LACKS)): name the folder with CUDNN_INC=... or CUBLAS_INC=...,no toolkit at CUDA_HOME=$(CUDA_HOME)))"
 	@echo "oneDNN  $(if $(HAVE_DNNL),built in,not built: libdnnl-dev is missing)"
@@ -399,11 +400,11 @@ install: all                     ## into $(DESTDIR)$(PREFIX): programs, man page
 	cp -R manifests images datasets "$(INSTALL_TO)/share/reperf/"
 	cp -R logs/published "$(INSTALL_TO)/share/reperf/logs/"
 	cp -R workloads/competitors "$(INSTALL_TO)/share/reperf/workloads/"
-uninstall:                       ## take away what install put there
+uninstall:                       ## remove what install installed
 	rm -f $(foreach program,$(PROGRAMS),"$(INSTALL_TO)/bin/$(program)") "$(INSTALL_TO)/share/man/man1/reperf.1" "$(INSTALL_TO)/share/man/man1/reperf-pack.1" \
 	  "$(INSTALL_TO)/share/bash-completion/completions/reperf"
 	rm -rf "$(INSTALL_TO)/share/reperf"
-# Debian's package of the installed tree, byte for byte the same for the same commit. What its programs need is asked of the programs.
+# Debian's package of the installed tree, byte for byte the same for the same commit. Its dependencies are read from the programs.
 VERSION   := $(shell sed -n 's/^.define REPERF_VERSION *"\(.*\)"/\1/p' orchestrator/base/base.h)
 DEB_ARCH   = $(shell dpkg --print-architecture)
 DEB_DIR   ?= build

@@ -190,6 +190,24 @@ static bool asks_for_help(int argc, char **argv)
     return false;
 }
 
+/* REPERF_LOG is the lowest level of messages that are shown. */
+static int set_log_level(struct err *err)
+{
+    static const char *const NAMES[] = {"error", "warning", "info", "debug"};
+    const char *wanted = getenv("REPERF_LOG");
+    if (!wanted || !wanted[0]) {
+        return 0;
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
+        if (strcmp(wanted, NAMES[idx]) == 0) {
+            log_set_level((enum log_level)idx);
+            return 0;
+        }
+    }
+    return err_set(err, ERR_USAGE, "REPERF_LOG=%.100s: expected error, warning, info or debug",
+                   wanted);
+}
+
 static int run_command(const struct cmd *c, int argc, char **argv, const char *manifests)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -198,7 +216,7 @@ static int run_command(const struct cmd *c, int argc, char **argv, const char *m
     const char *self = find_self(&arena);
     struct cmd_ctx ctx = {clock_system(), find_root(&arena, self), find_state(&arena),
                           find_store(&arena), self};
-    int status = c->run(&ctx, argc, argv, &err);
+    int status = set_log_level(&err) < 0 ? -1 : c->run(&ctx, argc, argv, &err);
     if (status < 0) {
         log_line(LOG_ERROR, "%s", err.msg);
         return err_exit_status(err.code);

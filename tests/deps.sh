@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs those of the named packages that are missing, by the distribution's own client, and says which on stderr: stdout is the caller's, as in
+# Installs those of the named packages that are missing, by the distribution's own client, and names them on stderr: stdout is the caller's, as in
 # C=$(make -s cluster-up).
 set -eu
 missing=()

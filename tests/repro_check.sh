@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `make repro-check`: what HEAD holds, built in two folders of other names and at other times, gives the same programs byte for byte.
+# `make repro-check`: HEAD, built in two folders of different names at different times, gives the same programs byte for byte.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/reperf-repro.XXXXXX")

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What starting a server takes, in tests and in benchmarks: a port, and waiting until it answers. $T: a folder of the script's own.
+# Helpers for starting a server, in tests and in benchmarks: a port, and waiting until it answers. $T: a folder of the script's
+# own.
 waiting_for() { # SECONDS COMMAND...: polls until it holds
     local tries=$(($1 * 20))
     shift

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs test programs and scripts that speak TAP, and ends with the one line "N passed, N failed, N skipped". Three queues run side by side:
-# what computes (programs, lint, the workloads' scripts), the long ones first, in as many lanes as there are processors and behind all others; what
-# mostly waits (other scripts) in two; what runs on the cluster in one. TAP_LANES=1: all in one lane, in the order given.
-# A program that dies, hangs past its limit, plans other tests than it runs, or none at all, counts as failed. One that plans none and says why
-# ("1..0 # SKIP why") is one skip. SCRIPT@MODE is a script with the programs of build/MODE. TIER=all has tests do what is long by nature, too; otherwise they name it ("# test-all: what"), and it is listed, as is
-# what only make test-frameworks does ("# test-frameworks: what").
+# Runs test programs and scripts that print TAP, and ends with the one line "N passed, N failed, N skipped". Three queues run side by side: what computes
+# (programs, lint, the workloads' scripts), the long ones first, in as many lanes as there are processors and behind all others; what mostly waits (other
+# scripts) in two; what runs on the cluster in one. TAP_LANES=1: all in one lane, in the order given. A program that dies, hangs past its limit, plans other
+# tests than it runs, or none at all, counts as failed. One that plans none and says why ("1..0 # SKIP why") is one skip. SCRIPT@MODE is a script with the
+# programs of build/MODE. TIER=all has tests do what is long, too; otherwise they name it ("# test-all: what"), and it is listed, as is what only make
+# test-frameworks does ("# test-frameworks: what").
 set -u
 : "${B:=build/release}"
 : "${TIER:=everyday}"
@@ -18,7 +18,7 @@ esac
 # Threads that wait must not spin: tests share the machine with other work.
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}"
-# A make that a test starts is none of this one's.
+# A make that a test starts is independent of this one.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 # The first test that needs the cluster brings it up for all of this run (tests/cluster/lib.sh).
 export TAP_OWNER=$$
@@ -87,7 +87,7 @@ judge() { # TEST STATUS FILE
     rm -f "$file.said"
 }
 
-# What the lane's programs have used since the last call, from two lines of the shell's own (`times`): this shell, and what it has waited for.
+# CPU time of the lane's programs since the last call, from two lines of the shell's own (`times`): this shell, and what it has waited for.
 cpu_s() {
     awk -v was="$(cat "$cpu_file.was" 2>/dev/null)" 'NR == 2 {
         split($1, user, /[ms]/)
@@ -101,7 +101,7 @@ cpu_s() {
 run() { # QUEUE TEST...: those of the queue that no other lane has taken
     local queue=$1 n=0 test file args mode status child='' cpu_file="$sums/cpu.$BASHPID"
     shift
-    # Whoever waits for an answer in time is served first.
+    # Queues that wait for answers in time come first.
     [ "$queue" != computing ] || renice -n 5 -p "$BASHPID" >/dev/null 2>&1
     trap '[ -z "$child" ] || kill "$child"; exit 143' INT TERM HUP
     for test in "$@"; do
@@ -127,10 +127,10 @@ run() { # QUEUE TEST...: those of the queue that no other lane has taken
 first=() computing=() waiting=() on_cluster=()
 for test in "$@"; do
     case "$test" in
-    # What is long begins first, so that no lane is left alone with it.
+    # The longest begin first, so that no lane is left alone with one.
     tests/lint/c_checks.sh | tests/integration/test_wl_torch* | tests/integration/test_wl_cuda.sh | tests/integration/test_wl_dist.sh) first+=("$test") ;;
     build/*/emu/test_* | */test_wl_net | */test_wl_checkpoint | */test_wl_fuse | */test_wl_feed) first+=("$test") ;;
-    # Of its minutes most are deadlines that must pass.
+    # Most of its minutes are deadlines that must pass.
     tests/integration/test_wl_bench.sh) waiting=("$test" "${waiting[@]+"${waiting[@]}"}") ;;
     build/* | tests/lint/* | tests/integration/test_wl_* | tests/fuzz/*) computing+=("$test") ;;
     tests/cluster/*) on_cluster+=("$test") ;;

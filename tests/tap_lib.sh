@@ -13,7 +13,7 @@ SHARED="${REPERF_SHARED:-$ROOT/../shared}"
 T=$(mktemp -d "${TMPDIR:-/tmp}/reperf-test.XXXXXX") || exit 1
 export REPERF_STATE="$T/state" REPERF_STORE="$T/store" XDG_DATA_HOME="$T/data" # no manifests but those of the test
 tap_n=0 tap_bad=0
-# What a sanitizer finds counts wherever it is found: in a child whose status nobody asks for, too.
+# A sanitizer's report counts in any process: also in a child whose status is not checked.
 case $B in */asan)
     mkdir "$T/sanitizer"
     export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}log_path=$T/sanitizer/report" UBSAN_OPTIONS=print_stacktrace=1

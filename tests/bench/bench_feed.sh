@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What the host does for a packed image on its way to a GPU (no GPU is needed): laying out what the reader's threads have cropped, against copying
-# the rectangle that the GPU then crops itself. CPU time a sample of the one thread that feeds the device, and of all; in turns. For information.
+# The host's work for a packed image on its way to a GPU (no GPU is needed): laying out the crops of the reader's threads, against copying the
+# rectangle that the GPU then crops itself. CPU time a sample of the one thread that feeds the device, and of all; in turns. For information.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 : "${B:=build/release}" "${ROUNDS:=5}" "${SAMPLES:=400}" "${BATCH:=32}"

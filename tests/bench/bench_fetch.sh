@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A verified download of 1.1 GB in memory (SHA-256 on both sides, 8 connections) against aria2c: from nginx as fast as it goes; from nginx
 # with limit_rate 50 MB/s (which counts anew, and lets a second's worth pass at once, with each request); from a server of ours that gives
-# each connection 50 MB/s whatever it asks. Then memory, and what one corrupt piece costs.
+# each connection 50 MB/s, whatever the request. Then memory, and what one corrupt piece costs.
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/bench/bench_lib.sh
 . tests/bench/bench_lib.sh

@@ -39,7 +39,7 @@ if command -v rhash >/dev/null; then
     pair "MD5 : rhash, as many processes" 0.333 "$ours --md5" "$(each rhash --md5)"
 fi
 
-# An unchanged tree again: the best of some, for the goal is what it costs, not what the neighbours do.
+# An unchanged tree again: the best of some, since other work on the machine should not count.
 sleep 2.1 # younger files are not recorded
 "$reperf" tree --quick "$tree" >"$dir/list" 2>/dev/null || exit 1
 best=

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Packing JPEGs against libjpeg-turbo that decodes the same files and does nothing else (tests/bench/decode_jpeg.c), one process a core.
-# Pictures: synthetic ImageNet, N of them, in memory (/dev/shm), page cache warm. Ours looks at all headers, decodes, makes
-# CRC-32C, writes the shards and syncs them; with --list it also holds each file against its SHA-256; with short_side it makes it smaller.
+# Pictures: synthetic ImageNet, N of them, in memory (/dev/shm), page cache warm. Ours reads all headers, decodes, computes CRC-32C,
+# writes the shards and syncs them; with --list it also checks each file's SHA-256; with short_side it scales it down.
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/bench/bench_lib.sh
 . tests/bench/bench_lib.sh

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The data reader alone (reading, CRC-32C, crop to 224x224, mirror, normalise) on packed synthetic ImageNet: samples a second by number of
-# threads, page cache warm and cold, CPU time a sample, and beside it `cat` of the same shards as the floor of the I/O. For information.
+# threads, page cache warm and cold, CPU time a sample, and `cat` of the same shards as the floor of the I/O. For information.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 : "${B:=build/release}" "${ROUNDS:=3}" "${SAMPLES:=800}"

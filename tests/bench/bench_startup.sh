@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Starting up: CPU of `reperf --help` and of `reperf lint` over all manifests, beside `curl --version`. One start is shorter than the clock's
+# Starting up: CPU of `reperf --help` and of `reperf lint` over all manifests, against `curl --version`. One start is shorter than the clock's
 # tick, so N starts are timed together, in turn with N of the peer's, and divided.
 set -u
 cd "$(dirname "$0")/../.." || exit 1

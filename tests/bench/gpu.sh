@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# make bench-gpu: our steps beside PyTorch's (eager, and torch.compile max-autotune with CUDA graphs) and JAX's on this machine's GPU, in
+# make bench-gpu: our steps and PyTorch's (eager, and torch.compile max-autotune with CUDA graphs) and JAX's on this machine's GPU, in
 # turns in one run of reperf-bench for each model. MODEL=NAME (all four), PRECISION=amp|fp32, BATCH=N, RIVALS=eager,compile,jax, PYTHON=,
 # TUNE_S=N (a quarter of the time). Each model has MODEL_LIMIT_S (530) seconds, compiling included; with all four that is not one call of nine
 # minutes, so name one where that counts. RESULTS=FOLDER (build/gpu) gets bench-gpu.tar, and in it each run as RUN.tar: that is what

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/bench/seal_gpu.sh RUN.tar [KEY [OUT]]: what `make bench-gpu` brought back from a machine with a GPU becomes OUT/RUN.tar.zst, sealed
+# tests/bench/seal_gpu.sh RUN.tar [KEY [OUT]]: the result of `make bench-gpu` on a machine with a GPU becomes OUT/RUN.tar.zst, sealed
 # (signed where there is a KEY of `reperf keygen`) and verified; OUT is logs/verified/RUN. A run without a GPU and its clocks in it, or that is
 # no more than a trial, is refused there: logs/verified is for evidence.
 cd "$(dirname "$0")/../.." || exit 1

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# make first-gpu: what is to be known first of this project on a GPU, in one call of ten minutes on a bare machine with nvcc, PyTorch and JAX: does
-# it build, compute the right thing, and how fast is it; the most telling first. RESULTS=FOLDER (build/gpu) gets first-gpu.tar, whole after each
-# part: logs, runs of reperf-bench, plans, and a summary with what to do next. PARTS="NAME..." runs those alone. Status: 0 where all parts
+# make first-gpu: the first facts about this project on a GPU, in one call of ten minutes on a bare machine with nvcc, PyTorch and JAX: whether it
+# builds, whether it computes the right thing, how fast it is; the most important first. RESULTS=FOLDER (build/gpu) gets first-gpu.tar, whole after
+# each part: logs, runs of reperf-bench, plans, and a summary with what to do next. PARTS="NAME..." runs those alone. Status: 0 where all parts
 # have passed, 1 where one has not or was not reached, 2 where there is no GPU, nvcc or library.
 SELF="tests/cuda/first_call.sh"
 cd "$(dirname "$0")/../.." || exit 1

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# make test-gpu: the CUDA backend on this machine's GPU, the most telling checks first. Needs nvcc, a C compiler, make, cuDNN and cuBLASLt; ends
+# make test-gpu: the CUDA backend on this machine's GPU, the most important checks first. Needs nvcc, a C compiler, make, cuDNN and cuBLASLt; ends
 # with "N passed, N failed, N skipped" and status 0 or 1; 2 where there is no GPU or no nvcc. RESULTS=FOLDER (build/gpu) gets
 # test-gpu.tar while it runs; PARTS="NAME..." runs those alone.
 SELF="tests/cuda/gpu.sh"
@@ -26,7 +26,7 @@ results_open
     announce ranks "two ranks on two GPUs, with NCCL" 60 'tap_part tests/cuda/gpu_ranks.sh'
     announce forms "fused or plain, by time" 40 'REPERF_TEST_PLANS=$PLANS tap_part "$B/gpu/test_forms"'
     announce sanitizer "compute-sanitizer" 120 'tap_part tests/cuda/gpu_sanitizer.sh'
-    # All the time that is left; what half of it for each precision is not enough for goes untimed.
+    # All the time that is left, half for each precision; choices beyond that stay untimed.
     announce timed "each operation with plans chosen by timing" "$LIMIT_S" \
         'REPERF_TEST_PLANS=$PLANS REPERF_TEST_TUNE_S=$((PART_LIMIT_S / 3)) tap_part "$B/gpu/test_device"'
 }

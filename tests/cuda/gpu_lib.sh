@@ -102,7 +102,7 @@ find_libraries() {
     export LD_LIBRARY_PATH CUDNN_INC CUBLAS_INC NCCL_INC
 }
 
-# The clock that limits go by: date's, as timeout's are, so that a rehearsal can step both.
+# The clock for limits: date's, as timeout's are, so that a rehearsal can advance both.
 export CLOCK_BEGIN_MS=${CLOCK_BEGIN_MS:-$(date +%s%3N)}
 elapsed() { echo $((($(date +%s%3N) - CLOCK_BEGIN_MS) / 1000)); }
 

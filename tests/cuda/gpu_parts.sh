@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# Parts, one after the other, each within its limit and all within LIMIT_S, and what comes back of them: `make first-gpu`, `make test-gpu` and
+# Parts, one after the other, each within its limit and all within LIMIT_S, and their results: `make first-gpu`, `make test-gpu` and
 # `make bench-gpu`. Sourced behind gpu_lib.sh, and again by each part's own shell.
 PART_LEAST_S=5 # less is not worth a try
 # OUT, a folder in RESULTS, gets a log of each part, summary.txt and summary.json; all of it is RESULTS/WHAT.tar, which is written anew as each
@@ -98,7 +98,7 @@ announce() {
     PART_STATES+=(not_reached) PART_SAID+=("not reached") PART_TIMES+=(0) PART_STATUSES+=(null) PART_COUNTS+=(null)
 }
 
-# What a part's last lines say, counts where it speaks TAP.
+# A part's last lines, or its counts if it prints TAP.
 judge_part() { # INDEX STATUS LOG
     local i=$1 status=$2 log=$3 counts
     PART_STATUSES[i]=$status
@@ -143,7 +143,7 @@ run_part() {
     child=$! running=$i
     wait "$child"
     status=$?
-    # timeout leads their group, and ends with the shell; a program that was deaf to its TERM would hold the GPU.
+    # timeout leads their group, and ends with the shell; a program that ignored its TERM would hold the GPU.
     kill -KILL -- "-$child" 2>/dev/null
     judge_part "$i" "$status" "$log"
     running=''
@@ -172,7 +172,7 @@ run_parts() {
 
 # ---- in a part's own shell ----
 
-# PROGRAM: one that speaks TAP, within the part's limit.
+# PROGRAM: one that prints TAP, within the part's limit.
 tap_part() {
     local status
     # shellcheck disable=SC2153

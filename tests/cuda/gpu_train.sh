@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# reperf-train on a GPU (part of tests/cuda/gpu.sh): the reports' sizes, losses beside the CPU's, checkpoints, bad input.
+# reperf-train on a GPU (part of tests/cuda/gpu.sh): the reports' sizes, losses compared with the CPU's, checkpoints, bad input.
 . "$(dirname "$0")/../tap_lib.sh"
 STEP_LIMIT_S=${STEP_LIMIT_S:-45}
 export OMP_WAIT_POLICY=passive
 losses() { sed -n 's/^{"event":"step",.*"loss":\([^,]*\),.*/\1/p' "$1"; }
 steps_of() { grep -c '"event":"step"' "$1"; }
-# Plans that were chosen once stay: another choice sums in another order.
+# Plans are chosen once: another choice would sum in another order.
 train() {
     timeout -k 5 "$STEP_LIMIT_S" "$TRAIN" "$@" --plan-cache "$T/plans" </dev/null
 }
@@ -58,7 +58,7 @@ deeplabv3p --image 64x128 --batch 4
 bert_tiny --batch 8 --sequence 32
 LIST
 
-# ---- save, reload, go on: bit for bit ----
+# ---- save, reload, continue: bit for bit ----
 for precision in fp32 amp; do
     for model in bert_tiny hrnet_w18; do
         set -- --model "$model" --device cuda --precision "$precision" --batch 4 --seed 3

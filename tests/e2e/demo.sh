@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `make demo`: the main ways through reperf on this machine, offline. Ends with 0 only when every step did what it says here.
+# `make demo`: the main uses of reperf on this machine, offline. Ends with 0 only if every step did what is stated here.
 set -eu
 cd "$(dirname "$0")/../.."
 B=${B:-build/release}

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The whole way of data in one sitting, on what a fresh machine has: synthetic datasets made, unpacked, verified, packed, trained on, and
+# All steps of data preparation, on a fresh machine: synthetic datasets made, unpacked, verified, packed, trained on, and
 # called synthetic in every verdict on the way.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"

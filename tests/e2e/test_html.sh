@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The page as a real browser renders it: what it holds, how it fits a desk and a phone, light and dark, and that it asks nothing
-# of anybody. page_probe.html looks at it from inside the browser.
+# The page as a real browser renders it: its content, how it fits a desk and a phone, light and dark, and that it makes no
+# request. page_probe.html inspects it from inside the browser.
 . "$(dirname "$0")/../tap_lib.sh"
 
 browser() { # ARGUMENT...

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Each libFuzzer target for SECS seconds, from its corpus on. What it finds to be new lies in build/fuzz/new-TARGET, a crash in build/fuzz.
+# Each libFuzzer target for SECS seconds, starting from its corpus. New inputs go to build/fuzz/new-TARGET, crashes to build/fuzz.
 cd "$(dirname "$0")/../.." || exit 1
 n=0 bad=0
 for target in build/fuzz/fuzz_*; do

@@ -22,7 +22,7 @@ def cells_of(path):
 
 
 def weighted(samples, is_seconds):
-    """Each sample counts for the steps since the one before it of its rank; the first for as many as the second."""
+    """Each sample counts for the steps since its rank's previous sample; the first for as many as the second."""
     by_rank = {}
     for s in samples:
         by_rank.setdefault(s["rank"], []).append(s)

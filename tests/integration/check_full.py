@@ -66,7 +66,7 @@ for case in report["cases"]:
     for rank, command in enumerate(here):
         options, env, argv = inside(command["argv"])
         for name, value in stack["env"].items():
-            # Which is the report's own mistake: the image's library path would be lost.
+            # The report's own mistake: the image's library path would be lost.
             if name != "LD_LIBRARY_PATH" and env.get(name) != value:
                 fault("%s is %s, expected %s" % (name, env.get(name), value))
         if "LD_LIBRARY_PATH" in env:

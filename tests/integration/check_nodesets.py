@@ -70,7 +70,7 @@ def differs(text, line):
         return f"folded {folded} is not {want}"
     simple = all(sum(c.isdigit() and (i == 0 or not n[i - 1].isdigit()) for i, c in enumerate(n)) <= 1 for n in names)
     if simple and folded != str(want):
-        # Beside padded numbers ClusterShell parts 98-101 into 98-99,100-101.
+        # With padded numbers ClusterShell splits 98-101 into 98-99,100-101.
         if len(folded) >= len(str(want)):
             return f"folded to {folded}, expected {want}"
         SHORTER.append(folded)
@@ -111,7 +111,7 @@ def main(args):
     print(f"# {len(texts)} sets, {named} not refused, {len(SHORTER)} folded shorter, {len(WORSE)} into more parts than ClusterShell's")
     for ours, want in WORSE[:3]:
         print(f"# {ours} / {want}")
-    # Both foldings of several numbers are heuristics; ours must not be the worse one by and large.
+    # Both foldings of several numbers are heuristics; ours must not be worse on the whole.
     return 1 if bad or named * 2 < len(texts) or len(WORSE) * 20 > len(texts) else 0
 
 

@@ -8,11 +8,11 @@ end_engines() {
     for pid in "${ENGINE_PIDS[@]}"; do kill "$pid" 2>/dev/null; done
     for pid in "${ENGINE_PIDS[@]}"; do wait "$pid" 2>/dev/null; done
     ENGINE_PIDS=()
-    # What a container that was killed left mounted.
+    # Mounts left by a killed container.
     awk -v t="$T/" 'index($2, t) == 1 { print $2 }' /proc/mounts | sort -r | while read -r m; do umount -l "$m" 2>/dev/null; done
 }
 
-# Limits above the hard ones in force, and a capability that root itself lacks, cannot be given to anybody: taken out of the bundle.
+# Limits above the hard ones in force, and a capability that root itself lacks, cannot be granted: removed from the bundle.
 make_runc() {
     cat >"$T/runc" <<'EOF2'
 #!/bin/bash

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Stands for nvidia-smi in tests of the doctor and the monitor: prints what the real one prints (R535; formats of `nvidia-smi -h`, --help-query-gpu and
+# Replaces nvidia-smi in tests of the doctor and the monitor: prints what the real one prints (R535; formats of `nvidia-smi -h`, --help-query-gpu and
 # NVIDIA's manual page) for V100s. Copied into a node's own folder of programs; the file "gpus" beside it says how many (2), "set" has lines FIELD VALUE
 # (or FIELD.INDEX VALUE) that differ, "old" makes it a driver that does not know newer fields, "broken" one that does not answer.
 here=${0%/*}

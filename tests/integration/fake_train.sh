@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A workload whose output is fixed, for tests of what happens around it; run as $REPERF_TRAIN. What it does wrong stands in the file
-# "mode" beside it (tests copy this script into their own folder); a line is added to "count" each time it really runs.
+# A workload with fixed output, for tests of what happens around it; run as $REPERF_TRAIN. Its fault is in the file "mode" beside it
+# (tests copy this script into their own folder); a line is added to "count" each time it really runs.
 dir=${0%/*}
 mode=$(cat "$dir/mode" 2>/dev/null)
 case " $* " in *" --describe "*)

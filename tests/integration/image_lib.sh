@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: Apache-2.0
-# For the tests of images: images made by hand as OCI layouts, registries of this machine's own, started here and ended by their pid.
+# For the tests of images: images built by hand as OCI layouts, registries of this machine's own, started here and ended by their pid.
 export REPERF_STORE="$T/store"
 LOCKS="$T/locks"
 mkdir -p "$LOCKS"

@@ -65,7 +65,7 @@ def planted(clean, where, text):
 
 
 def lint(reperf, folder, reports):
-    """Of each report how many findings of each rule: by one call, as most of a call is its start."""
+    """The number of findings of each rule in each report: by one call, since most of a call is its start."""
     paths = []
     for report in reports:
         paths.append(os.path.join(folder, f"report-{len(paths)}.json"))

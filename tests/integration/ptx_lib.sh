@@ -61,7 +61,7 @@ noticed() {
     like "$(grep -E -- "$pattern" "$T/out" | cut -c1-1000)" "$pattern" "for what it is"
 }
 
-# Halves as they leave a kernel: a tenth too large, or cut off and not rounded. A whole step in AMP is what must notice.
+# Halves as they leave a kernel: a tenth too large, or truncated instead of rounded. A whole step in AMP is what must notice.
 half='cvt[.]rn[.]f16[.]f32 (%[a-z0-9]+), (%f[0-9]+);'
 tenth="s/$half/mul.f32 \\2, \\2, 0f3F8CCCCD; &/"
 cut="s/$half/and.b32 \\2, \\2, -8192; &/"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # audit: every published cell judged, from raw logs and from the kept series alike; faults planted in numbers, logs and series are found; the output
-# passes validators that others made.
+# passes independent validators.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 O=(/usr/bin/python3 tests/integration/check_output.py)

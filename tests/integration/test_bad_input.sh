@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Hostile and unlucky input against the built programs: manifests, logs, tensors, archives, the command line, and the false green:
-# an audit, a measurement or a check that would hold without having looked. What other scripts attack in depth is not repeated here.
+# Hostile and unlucky input against the built programs: manifests, logs, tensors, archives, the command line, and false success: an
+# audit, a measurement or a check that would hold without having checked. What other scripts attack in depth is not repeated here.
 # The programs under test are started by other shells, with their own $1.
 # shellcheck disable=SC2016,SC2317
 # shellcheck source=tests/tap_lib.sh

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2094,SC2317
-# bundle and import: what was fetched, carried to a place without a network, and everything that can go wrong on the way. The other place
+# bundle and import: fetched artifacts, carried to a place without a network, and everything that can go wrong on the way. The other place
 # is a network namespace without a single interface up, where root may make one.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"

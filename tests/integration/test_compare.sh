@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `report` and `compare` on runs: by id, folder and archive; what differs, what matters first; and nothing of what was tampered with.
+# `report` and `compare` on runs: by id, folder and archive; what differs, the most important first; tampered runs are refused.
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh
 . "$ROOT/tests/integration/run_lib.sh"
@@ -27,7 +27,7 @@ like "$(cat "$T/out")" '\+0\.00 %' "the same value"
 like "$(cat "$T/out")" 'no difference of machine, software or plan' "and no difference"
 is "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'reperf-view.*' -newer "$T/json" | wc -l)" 0 "what was unpacked is gone"
 
-# Another machine: what does not enter the result may differ, and is ranked.
+# Another machine: facts that do not enter the result may differ, and are ranked.
 cp -R "$run/evidence" "$T/other"
 sed -i 's/"kernel": "[^"]*"/"kernel": "Linux 1.2.3"/; s/"cpu_governor": [^,]*/"cpu_governor": "powersave"/; s/"collected_at": "[^"]*"/"collected_at": "2020-01-01T00:00:00.000Z"/' \
     "$T/other/environment/local.json"

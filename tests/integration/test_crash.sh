@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A run is killed at every journal record, interrupted, starved of disk, fought over, tampered with: what is left resumes to the
-# same result, byte for byte, with every repeat counted once, or says what is wrong.
+# A run is killed at every journal record, interrupted, left without disk space, resumed twice at once, tampered with: it
+# resumes to the same result, byte for byte, with every repeat counted once, or reports what is wrong.
 # shellcheck source=tests/tap_lib.sh
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh
@@ -47,7 +47,7 @@ same_end "killed six times"
 exits 0 "a sealed run resumes to what it is" "$REPERF" resume $ID --json
 is "$(value "$T/out" 'd["cells"][0]["value"]')" 8 "and prints its cells"
 
-# --- a journal that is cut in the middle of its last record, at each byte of it ---
+# --- a journal truncated in the middle of its last record, at each byte of it ---
 forget_runs
 REPERF_CRASH_AFTER=5 smoke --repeats 2 --run-id $ID >/dev/null 2>&1
 cp -r "$F" "$T/at5"
@@ -71,7 +71,7 @@ exits 5 "a collected log that was cut by hand is noticed" "$REPERF" resume $ID
 like "$(cat "$T/err")" "repeat-1.log: changed since it was collected" "and named"
 rm -rf "$T/at5"
 
-# --- a sync or a write of the journal fails once: no record follows what failed, and the run resumes to the same result ---
+# --- a sync or a write of the journal fails once: no record follows the failed one, and the run resumes to the same result ---
 if strace -o /dev/null true 2>/dev/null; then
     # shellcheck disable=SC2317
     traced() { ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" strace -P "$F/journal.jsonl" "$@"; } # LeakSanitizer works under no tracer

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What can be said of the CUDA kernels with no GPU: each compiles for every compute capability that is promised, none spills
-# registers into memory or asks for more than a multiprocessor has, and the program that trains holds them.
+# The CUDA kernels without a GPU: each compiles for every supported compute capability, none spills registers into memory or
+# needs more than a multiprocessor has, and the program that trains contains them.
 . "$(dirname "$0")/../tap_lib.sh"
 cuda_home=${CUDA_HOME:-/usr/local/cuda}
 clang_sm70=${CLANG_SM70:-clang-22}
@@ -53,7 +53,7 @@ awk '$4 > 255 || $7 > 49152 || $5 < 0' "$T/kernels" >"$T/over"
 [ -s "$T/kernels" ] && [ ! -s "$T/over" ]
 ok $? "no kernel has more than 255 registers or 48 KiB of shared memory of its own"
 sed 's/^/# /' "$T/over" | head -n 10
-# Stored and loaded again, together. A few registers are noise of the compiler; more is a kernel that keeps too much.
+# Bytes stored and loaded again, together. A few registers are noise of the compiler; more means a kernel that keeps too much.
 spill_max=32
 spill_max_turing=64 # no report's GPU, and its attention has half the shared memory
 awk -v most=$spill_max -v turing=$spill_max_turing '$6 > ($2 == "sm_75" ? turing : most)' "$T/kernels" >"$T/spills"
@@ -76,7 +76,7 @@ else
             echo "# $ptx: not for sm_70"
             bad=1
         }
-        # The two compilers differ in how they write that a kernel is known in its file alone.
+        # The two compilers mark a kernel that is local to its file differently.
         grep -oE '\.entry [A-Za-z0-9_$]+' "$ptx" 2>/dev/null | sed 's/^.entry //; s/^_ZL/_Z/' | sort >"$T/entries"
         awk -v of="$source" '$1 == of { print $2 }' "$T/sm_80" | sed 's/^_ZL/_Z/' | sort | diff - "$T/entries" >"$T/diff" || {
             echo "# $source: other kernels than for sm_80"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What calls cuDNN and cuBLASLt, whole, on the emulated device with made-up libraries that compute by loops what the real ones' manuals say
-# (tests/cuda_fake): every call against the CPU backend, plans by the library's order and by timing, choices that are kept, damaged and foreign
-# ones, libraries that are not there.
+# All code that calls cuDNN and cuBLASLt, on the emulated device with fake libraries that compute by loops what the real ones' manuals say
+# (tests/cuda_fake): every call against the CPU backend, plans by the library's order and by timing, kept, damaged and foreign choices, missing
+# libraries.
 . "$(dirname "$0")/../tap_lib.sh"
 program="$B/emu_lib/test_device"
 calls=(conv_fwd conv_bwd_data conv_bwd_weight conv_stats_fwd conv_bwd_data_bn norm_conv_bwd_weight linear_fwd linear_bwd_data linear_bwd_weight)
@@ -13,7 +13,7 @@ fi
 export REPERF_CUDNN_DIR="$B/fake" REPERF_CUBLAS_DIR="$B/fake"
 unset REPERF_TEST_PLANS
 
-# An optimising compiler sees more: what the tests do not run is built without a warning all the same.
+# An optimising compiler sees more: code that the tests do not run must also build without a warning.
 exits 0 "the made-up libraries are built with MODE=release" make -s MODE=release build/release/fake/libcudnn.so.9 "build/release/fake/$(cd "$B/fake" && echo libcublasLt*)"
 
 holds() { # CALL NAME: all cases of both precisions, and nothing is left behind
@@ -54,7 +54,7 @@ for version in 8905 100000; do
     like "$(cat "$T/out" "$T/err")" 'cuDNN from 9\.0\.0 to below 10\.0\.0 is needed; .* is version (8\.9\.5|10\.0\.0)' "is said"
 done
 
-# Plain or fused by time: what is made slow is not taken, what was chosen is kept and believed the next time, whatever is slow then.
+# Plain or fused by time: what is made slow is not chosen, and a choice is kept and used the next time, whatever is slow then.
 forms() { # EXPECTED NAME [NAME=VALUE]...: the whole program holds, and all sites come out as EXPECTED
     local expected=$1 name=$2
     shift 2
@@ -94,7 +94,7 @@ ok $? "a bias' gradient beside the product is chosen somewhere"
 ! grep -lq '"plan":"cudnn 7 ' "$T"/plans/*.json
 ok $? "no engine that is compiled when asked for"
 
-# A budget: none, one that the first choices use up, and enough; what is kept costs none of it.
+# A time limit: zero, one that the first choices use up, and enough; kept choices cost none of it.
 late() { sed -n 's/^# amp: \([0-9]*\) choices were left untimed$/\1/p' "$T/out"; }
 budget() { # SECONDS FOLDER [NAME=VALUE]...: plans kept and choices left
     REPERF_TEST_TUNE_S=$1 REPERF_TEST_PLANS="$T/$2" holds conv_bwd_data "within $1 s for timing plans ($2)"
@@ -138,7 +138,7 @@ ok $? "some are timed and kept, the others are counted ($some and $untimed of $a
 trains 0 train "reperf-train --tune-seconds 0 with these"
 is "$untimed $kept" "$((all - some)) $some" "what was kept is taken, and costs none of the time"
 
-# Compiled only where asked for, though it is the fastest; and kept apart.
+# Compiled on request only, though it is the fastest; and kept separately.
 export REPERF_FAKE_SLOW=delivered REPERF_TEST_PLANS="$T/compiled"
 REPERF_TEST_COMPILED=1 holds norm_conv_bwd_weight "with engines that are compiled"
 grep -hq '; compiled","plan":"cudnn 7 ' "$T"/compiled/*.json
@@ -156,7 +156,7 @@ holds linear_bwd_weight "by the plans of the run before"
 cmp -s "$T/before" "$T/after"
 ok $? "choices that are there are not made again"
 
-# Every file damaged in one of four ways: an empty one, a plan that is none, one that must not be taken, another one's key.
+# Every file damaged in one of four ways: empty, an invalid plan, a plan that is not allowed, another key.
 i=0
 for file in "$T"/plans/*.json; do
     i=$((i + 1))

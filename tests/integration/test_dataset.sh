@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# fetch, verify and lock of datasets against a real nginx: the good way, a death in the middle, wrong bytes, files that are missing,
-# too many, cut or of a wrong number, a gated dataset brought by hand, drift from a lock, a mirror folder, no network.
+# fetch, verify and lock of datasets against a real nginx: success, a kill in the middle, wrong bytes, files that are missing,
+# extra, truncated or of a wrong number, a gated dataset put in place by hand, drift from a lock, a mirror folder, no network.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/nginx_lib.sh disable=SC1091
@@ -61,7 +61,7 @@ schema() { # NAME: $T/out is valid
 fresh() { chmod -R u+w "$REPERF_STORE" 2>/dev/null; rm -rf "$REPERF_STORE"; }
 TREE="$REPERF_STORE/trees/mini"
 
-# ---- the good way
+# ---- success
 exits 4 "verify of what was never fetched" verify mini
 like "$(cat "$T/err")" 'mini is not in the store .*: reperf fetch mini first' "says what to do"
 exits 0 "fetch" fetch mini --json
@@ -144,7 +144,7 @@ exits 5 "the JSON has all" verify mini --locks "$T/locks" --json
 is "$(grep -c '"kind": "extra"' "$T/out")" 30 "all 30 of them"
 restore
 
-# ---- what is wrong already in the archive
+# ---- faults within the archive
 dataset count false "$FILES" "$(group images image 'img/*/*.png' 7 3 null)"
 exits 0 "fetch of a dataset whose description says another number" fetch count
 exits 5 "verify sees the number" verify count
@@ -193,7 +193,7 @@ cp "$T/lab.tar" "$WWW/lab.tar"
 exits 0 "the locked file is fetched again, once it is there again" fetch mini --locks "$T/locks"
 exits 0 "and the tree is made again of it" verify mini --locks "$T/locks"
 
-# ---- a death in the middle
+# ---- a kill in the middle
 dataset big false "$(file big.bin "$U/slow/big.bin" "$(md5 "$WWW/big.bin")" "" "")" "$GROUPS_OK"
 "$REPERF" fetch big --connections 2 >/dev/null 2>&1 &
 pid=$!

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `make deb`: what the package holds and declares, that it is the same twice, and that the program runs from where it is unpacked, by
-# what it declares alone. test-all: it is installed in a bare root, where two commands are enough.
+# `make deb`: what the package contains and declares, that two builds are equal, and that the program runs from where it is unpacked,
+# with only what it declares. test-all: it is installed in a bare root, where two commands are enough.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 . "$(dirname "$0")/../tap_lib.sh"
 for tool in dpkg-deb readelf strip; do

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# nodes doctor, against real sshds: what is there, what is not known, what differs, what a report's launch lacks; GPUs are a program that prints what
-# nvidia-smi prints.
+# nodes doctor, against real sshds: facts, unknowns, differences, what a report's launch lacks; GPUs are a program that prints what nvidia-smi
+# prints.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/ssh_lib.sh disable=SC1091
@@ -88,7 +88,7 @@ wait $taken 2>/dev/null
 inventory none 0 no-such-host.invalid
 exits 6 "an address that does not resolve" doctor --json
 is "$(verdict port n1)" "fails: the name does not resolve" "is told from one that does not answer"
-# A doctor that is done before the listener has run once.
+# A doctor that ends before the listener has run once.
 for _ in 1 2 3 4; do doctor --json >"$T/out" 2>&1; done
 no_listener_at 127.0.0.1 "and leaves no listener behind"
 # A name with two addresses, of which nothing listens at the first.
@@ -113,7 +113,7 @@ if in_test_all "a GPU that hangs"; then # nvidia-smi gets half a minute
     rm "$T/node1/nvidia-smi"
 fi
 
-# Noise, and a clock that is off: a date of its own.
+# Noise, and a wrong clock: a date of its own.
 inventory none 0 127.0.0.2
 cat >"$T/late" <<PY
 #!/usr/bin/python3
@@ -140,7 +140,7 @@ chmod +x "$T/late"
 exits 6 "a clock an hour off" env REPERF_NODE="$T/late" "$REPERF" nodes doctor "$T/two.json" --port "$port" --json
 said=$(verdict clock n2)
 like "$said" '^fails: between -[0-9]+\.[0-9]+ s and -[0-9]+\.[0-9]+ s$' "is measured"
-# When within the answer's time the node looked is not known: the bounds hold the hour.
+# When the node read its clock is known only up to the answer's time: the bounds contain the hour.
 ok "$(awk '{ print $3 <= -3600 && -3600 <= $6 && $6 - $3 < 60 ? 0 : 1 }' <<<"$said")" "and its bounds hold the hour, not much more"
 if [ "$(getent passwd "$(id -un)" | cut -d: -f7)" = /bin/bash ]; then
     kill_sshd n2

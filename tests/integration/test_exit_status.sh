@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# One meaning for each exit status: a thing that is named and is not there is 2, whatever the command and whatever the thing. And what a
-# cell's log is: absent, not to be read, without a rule; the last two are never 0.
+# One meaning for each exit status: a name that does not exist is 2, for every command and kind of name. And the states of a cell's log:
+# absent, unreadable, without a rule; the last two are never 0.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2153,SC2317
 source "$(dirname "$0")/../tap_lib.sh"
 export REPERF_STORE="$T/store"
 mkdir "$T/empty"
 echo text >"$T/file"
 
-# COMMAND with @ for the thing that is not there. Each command of the program is in it (below).
+# COMMAND with @ for the missing thing. Each command of the program is in it (below).
 while read -r line; do
     [ -n "$line" ] || continue
     read -ra words <<<"$line"
@@ -134,4 +134,13 @@ for path in "${paths[@]}"; do
 done
 exits 1 "raw logs that are no text" audit --logs "$T/logs" --json
 is "$(states)" unreadable "cannot be read"
+
+# --- the level of messages ---
+exits 2 "an unknown level of messages" env REPERF_LOG=loud "$REPERF" list
+like "$(cat "$T/err")" 'REPERF_LOG=loud: expected error, warning, info or debug' "is named"
+suggest() { REPERF_LOG=$1 "$REPERF" measure "$ROOT/tests/integration/unknown/home-rate.log" --suggest "$T/mine.json"; }
+exits 0 "at level info" suggest info
+like "$(cat "$T/err")" 'mine.json: written' "what was written is said"
+exits 0 "at level error" suggest error
+is "$(cat "$T/err")" "" "nothing is"
 tap_done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Every open, write, fsync, rename and mkdir of run, resume, seal, unpack, fetch, bundle and import below their folders fails once, in turn, with ENOSPC,
-# EIO or EMFILE (tests/faults). The command then fails with a status of its own, or what it made is right all the same; another try heals
+# EIO or EMFILE (tests/faults). The command then fails with a status of its own, or its result is right anyway; another try repairs
 # everything. make test takes a sample, make test-all each call, and with the sanitizers a larger sample.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317,SC2119,SC2015,SC2010,SC2012
 . "$(dirname "$0")/../tap_lib.sh"
@@ -19,7 +19,7 @@ if [ -d "$T/sanitizer" ]; then
     SAMPLES=$((SAMPLES ? SAMPLES : 6))
 fi
 
-# --- what is worked on ------------------------------------------------------------------------------
+# --- the commands ------------------------------------------------------------------------------
 for folder in manifests images; do ln -s "$ROOT/$folder" "$T/root/$folder"; done
 mkdir -p "$T/in/tree/a" "$T/in/tree/b" "$T/www"
 for i in 1 2 3 4; do head -c $((i * 7001)) /dev/urandom >"$T/in/tree/a/$i.bin" && cp "$T/in/tree/a/$i.bin" "$T/in/tree/b/$i.bin"; done
@@ -31,8 +31,8 @@ cat >"$T/root/datasets/tiny/dataset.json" <<J
  "splits": [], "groups": [], "others": true, "list": null, "pack": null, "twin": null, "note": null, "layout_source": null, "source": null}
 J
 
-# A command NAME has: NAME_before, from nothing to where it is tried (kept and copied for each try); NAME, the command; NAME_again, what heals (default:
-# NAME); NAME_right, whether what was made is right.
+# A command NAME has: NAME_before, from nothing to where it is tried (kept and copied for each try); NAME, the command; NAME_again, the repair (default:
+# NAME); NAME_right, whether the result is right.
 same_tree() { diff -r "$T/in/tree" "$1" >/dev/null; } # FOLDER
 right_run() { # the newest run is sealed, its archive derives, and the number is the one that was measured
     local folder

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# net/fetch against a server that misbehaves on demand (tests/servers/fault_http.c): each fault ends in the right bytes, or in the error
-# that says what is wrong. What came twice is counted on both sides.
+# net/fetch against a server that misbehaves on demand (tests/servers/fault_http.c): each fault ends in the right bytes, or in an error
+# that names it. Bytes received twice are counted on both sides.
 . "$(dirname "$0")/../tap_lib.sh"
 one="$B/servers/fetch_one"
 size=20000000
@@ -138,8 +138,8 @@ half() { # FOLDER URL ARG...: cut down after a while
     kill -KILL $pid
     wait $pid 2>/dev/null
 }
-# A piece whose first part an earlier process had from the good mirror and whose rest, with the error, comes from the bad one: both are suspects.
-# Each is then asked for the whole of it, in turn.
+# A piece whose first part an earlier process had from the good mirror and whose rest, with the error, comes from the bad one: either may be
+# wrong. Each is then asked for the whole piece, in turn.
 kept=0
 for _ in 1 2 3 4 5; do
     [ $((kept % piece_bytes)) -eq 0 ] || [ "$kept" -gt $((size - 2 * piece_bytes)) ] || break

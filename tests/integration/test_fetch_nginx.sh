@@ -105,7 +105,7 @@ like "$(sort -u "$T/tunnel.log")" "^CONNECT 127.0.0.1:${ports[1]} " "by CONNECT"
 good "a tunnel with a login" proxy="http://ann:hush@127.0.0.1:$(cat "$T/tunnel2")" ca="$T/tls/ca.pem" url="$tls/file"
 bad 5 'auth: ' "a tunnel without the login" proxy="http://127.0.0.1:$(cat "$T/tunnel2")" ca="$T/tls/ca.pem" url="$tls/file"
 
-# A file that is replaced between two tries is fetched anew: nginx says so by ETag and If-Range.
+# A file that is replaced between two tries is fetched again from the start: nginx reports it by ETag and If-Range.
 "$one" folder="$T/g" proxy= kinds=2 rate=6000000 url="$plain/file" >"$T/out" 2>"$T/err" &
 pid=$!
 while [ "$(stat -c %s "$T/g/state" 2>/dev/null || echo 0)" -lt 12000 ]; do sleep 0.02; done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The rehearsal of `make first-gpu`, `test-gpu` and `bench-gpu` without a GPU: made-up programs that pass, fail, hang and overrun, by a clock that
-# what hangs steps on. Order, limits, the tar after each part, what the summary says; nothing here has run on a GPU.
+# The rehearsal of `make first-gpu`, `test-gpu` and `bench-gpu` without a GPU: fake programs that pass, fail, hang and overrun, with a clock that
+# a hanging program advances. Order, limits, the tar after each part, what the summary says; nothing here has run on a GPU.
 . "$(dirname "$0")/../tap_lib.sh"
 python=/usr/bin/python3
 made="$T/made"
@@ -20,7 +20,7 @@ noting() { # FILE: the same, and it notes its name and the tar
 # shellcheck disable=SC2016
 program "$made/cuda/bin/nvcc" <<<'[ "$1" = --version ] && echo "Cuda compilation tools, release 13.0, V13.0.88"; [ "$1" = --list-gpu-arch ] && echo compute_90; exit 0'
 echo '#define CUDNN_MAJOR 9' >"$made/cuda/include/cudnn_version.h"
-# A clock that stands but where something hangs, which takes all the time that it is given: the machine's load changes nothing.
+# A clock that advances only where something hangs, by all the time it is given: the machine's load changes nothing.
 export CLOCK="$T/clock"
 # shellcheck disable=SC2016
 program "$made/bin/date" <<<'[ "$*" = +%s%3N ] && exec cat "$CLOCK"; exec /usr/bin/date "$@"'
@@ -149,7 +149,7 @@ like "$(states first-gpu)" "^build=failed device=not_reached .*jax=not_reached$"
 like "$(cat "$T/out")" "error: no such thing" "is shown"
 like "$(tail -n 1 "$T/out")" "^0 passed, 1 failed, 0 skipped$" "and nothing has passed"
 
-# By its command: a number may be another's by now, and who was killed is there until its parent has looked.
+# By its command: a pid may have been reused, and a killed process exists until its parent reaps it.
 none_left() {
     local pid
     while read -r pid; do ! grep -aq '^sleep' "/proc/$pid/cmdline" 2>/dev/null || return 1; done <"$CLOCK.pids"
@@ -172,7 +172,7 @@ is "$?" 143 "cut off by a signal"
 like "$(states first-gpu)" "^build=passed device=passed models=out_of_time resnet50=not_reached" "what was known is in the tar"
 is "$(about first-gpu 'said["models"]')" "ended from outside" "and who ended it"
 
-# ---- test-gpu and bench-gpu go the same way ----
+# ---- test-gpu and bench-gpu likewise ----
 fresh
 noting "$made/b/gpu/test_steps" <<<'echo "ok 1 - a"; echo "not ok 2 - b # off by 3"; echo 1..2; exit 1'
 exits 1 "test-gpu: one that fails" call tests/cuda/gpu.sh 520

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Forged evidence (forge_evidence.py has the table): edited before it is sealed, beside its journal, and as an archive written by hand and signed by the
-# forger's own key. None is sealed, none is verified, none stops a listing.
+# Forged evidence (forge_evidence.py has the table): edited before it is sealed, next to its journal, and as an archive written by hand and signed with
+# the forger's own key. None is sealed, none is verified, none stops a listing.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317,SC2119,SC2015,SC2010,SC2012
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh disable=SC1091
@@ -69,7 +69,7 @@ while read -r name where; do
     esac
 done < <("${F[@]}" --list)
 
-# The same of what status, history and replay say of an edited result beside an untouched journal, and of a journal without its evidence's run.
+# The same for status, history and replay of an edited result next to an untouched journal, and of a journal without its evidence's run.
 rm -rf "$REPERF_STATE/runs" && mkdir "$REPERF_STATE/runs" && cp -r "$T/run" "$R"
 cp -r "$T/run" "$REPERF_STATE/runs/20200101T000000.000Z-00000000"
 exits 0 "a listing of a run and of its copy under another name" "$REPERF" status --json
@@ -107,7 +107,7 @@ for command in "${every_reader[@]}"; do
     # shellcheck disable=SC2086
     refused "a forged archive in the run's folder: ${command}" "$REPERF" $command
 done
-# One that holds, and is not what was sealed there.
+# A valid archive that is not the one sealed there.
 exits 0 "the evidence by another key" "$REPERF" seal "$R/evidence" -o "$T/other.tar.zst" --key "$T/forger" --force
 cp "$T/other.tar.zst" "$(echo "$R"/*.tar.zst)"
 for command in "${every_reader[@]}"; do
@@ -131,7 +131,7 @@ for command in "status last" "resume last" "compare last last" "report last" "re
     refused "an edited result: ${command%% *}" "$REPERF" $command
 done
 
-# What nobody can see from the archive alone: whoever measures something else, or edits a log and derives everything from it, signs what derives.
+# What the archive alone cannot show: if somebody measures something else, or edits a log and derives everything from it, the signed result derives.
 forget_runs
 sed 's/steps 1 20$/& | sed "s,8.0,80,;s,500000000,50000000,"/' "$ROOT/tests/integration/fake_train.sh" >"$T/fake/train.sh"
 exits 0 "another chain of tools, another key" smoke --repeats 1 --key "$T/forger"
@@ -146,7 +146,7 @@ exits 0 "in its document too" "$REPERF" verify "$A" --unsigned --bytes-only --js
 is "$(jq .derived "$T/out")" false "derived: false"
 exits 2 "--bytes-only is for archives" "$REPERF" verify cityscapes --bytes-only
 
-# A run that is made to be judged by the rules of an earlier version, which saw less: it derives, and who verifies it is told what today's say.
+# A run made to be judged by the rules of an earlier version, which detected less: it derives, and verify reports what today's rules give.
 forget_runs
 cp "$ROOT/tests/integration/fake_train.sh" "$T/fake/train.sh"
 mode ranks

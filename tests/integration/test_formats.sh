@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every format on a log of its own (tests/integration/formats): found among all, its number, in any dress, and not `ok` where the log is damaged.
+# Every format on a log of its own (tests/integration/formats): recognised among all, its number, with tags and other line ends, and not `ok` where the log is damaged.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016,SC2317
 . "$(dirname "$0")/../tap_lib.sh"
 F=tests/integration/formats
@@ -43,7 +43,7 @@ for id in paddleclas paddlenlp-transformer mxnet-dllogger dle-transformer paddle
     like " $known" " $id " "$id has a log of its own"
 done
 
-# --- dressed -------------------------------------------------------------------------------------------
+# --- line ends and tags -------------------------------------------------------------------------------------------
 dressed() {
     local want="$format ok $value $unit $records"
     case $file in hf-trainer-state.json) return ;; esac
@@ -99,7 +99,7 @@ broken hf-trainer.log hf-trainer tool "" "s#'train_samples_per_second': 81.25#'t
 broken hf-trainer-state.json hf-trainer-state tool "" 's#"train_samples_per_second": 64.5#"train_samples_per_second": NaN#'
 broken lightning-rich.log lightning rich-last "--gpus 1 --batch 2" '3s#21.00it/s#1_3it/s#'
 
-# What a run states of its length, and where it stops before.
+# The length that a run states, and logs that stop before it.
 short() { # FILE FORMAT RULE OPTIONS LINES: only its first lines
     read -ra args <<<"$4"
     head -n "$5" "$F/$1" >"$T/bad.log"
@@ -127,7 +127,7 @@ short gluon.log gluon mean "" 12 # in the last of its epochs
 sed 's,\[1/1\],[1/500],' "$F/paddleocr.log" >"$T/bad.log"
 is "$(told "$T/bad.log" | cut -d' ' -f2)" incomplete "paddleocr: the first epoch of 500"
 
-# --- whether it says that its run is over -----------------------------------------------------------------
+# --- whether the log shows the end of its run -----------------------------------------------------------------
 ends() { # FILE [LINE ADDED]: verdict, and whether its end is stated
     { cat "$1"; [ $# -lt 2 ] || printf '%s\n' "$2"; } >"$T/end.log"
     "$REPERF" measure --json "$T/end.log" 2>"$T/err" | jq -r '[.verdict, .end] | join(" ")'
@@ -150,7 +150,7 @@ like "$("$REPERF" measure "$F/table.csv")" 'end not known: the log says neither 
 is "$("$REPERF" measure "$F/table.csv" "$F/keras.log" "$F/timm.log" 2>&1 >"$T/out" | grep -c ': end not known: ')" 2 "and of each of several, beside their rows"
 is "$("$REPERF" measure "$F/timm.log" | grep -c 'end not known')" 0 "but of no log that states it"
 
-# --- what is known of each --------------------------------------------------------------------------------
+# --- particular formats --------------------------------------------------------------------------------
 grep 'val_' "$F/keras.log" | tail -n 1 >"$T/one.log"
 is "$(told "$T/one.log" --gpus 1 --batch 32 --rule single-epoch)" "keras ok 4571.428571428572 samples/s 1" "keras: one epoch has no line of its own, and a bar with validation is of training"
 grep -v 'val_\|Epoch' "$F/keras.log" | tail -n 1 >"$T/one.log"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# compare --fail-slower: the gate of somebody's own CI.
+# compare --fail-slower: the gate of a user's CI.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh disable=SC1091
@@ -39,7 +39,7 @@ cp "$T/out" "$T/gate.json"
 exits 0 "which is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/compare-output.json "$T/gate.json"
 exits 2 "a share that is none" "$REPERF" compare "$A" "$B_SLOW" --fail-slower much
 
-# --- the interval from the repeats, and repeats that stand out -------------------------------------------
+# --- the interval from the repeats, and outliers among them -------------------------------------------
 like "$(cat "$T/err")" "expected a share" "which is said"
 "$REPERF" compare "$A" "$B_NEAR" --fail-slower 5% >"$T/out" 2>"$T/err"
 like "$(cat "$T/err")" "$CASE: undecided: slower by 1.25 %, tolerance 5 % \(2 and 1 repeats give no interval: each run needs two that count\)" "too few repeats: plainly none"
@@ -102,7 +102,7 @@ is "$(grep -c not_comparable "$T/out") $(grep -c "  failed$" "$T/out")" "1 1" "a
 exits 0 "history -v" "$REPERF" history -v --case "$CASE"
 like "$(cat "$T/out")" "$REPERF_STATE/runs/$THREE" "shows where each run lies"
 
-# --- a rehearsal beside a run ----------------------------------------------------------------------------
+# --- a rehearsal compared with a run ----------------------------------------------------------------------------
 # On this machine's own GPU, as far as /proc tells; its log is one of the full profile.
 REHEARSED=20260101T000007.000Z-0000000b
 sed 's/"steps":20/"steps":500/g; s/"warmup_steps":4/"warmup_steps":100/; s/"batch":4/"batch":96/; s/\[64,64\]/[224,224]/; s/"device":"cpu"/"device":"cuda"/; s/^steps 1 20/steps 1 500/' "$ROOT/tests/integration/fake_train.sh" >"$T/fake/train.sh"

@@ -9,20 +9,20 @@ cp -a Makefile workloads "$alone/"
 cp -a orchestrator/base "$alone/orchestrator/"
 cp -a tests/cuda tests/bench tests/tap.sh tests/tap_lib.sh "$alone/tests/"
 
-# What a machine with a GPU has of programs, and nothing of ours: no clang, no pkg-config, no python unless linked here.
+# The programs of a machine with a GPU, and nothing of ours: no clang, no pkg-config, no python unless linked here.
 mkdir "$T/bin"
 for program in gcc g++ cc cc1 as ld ar make bash sh sed grep awk tr cat head tail cksum cut sort find mkdir mktemp rm cp mv ln touch printf echo dirname \
     basename realpath readlink nproc timeout tee uname date ldconfig env chmod cmp nm wc ls expr git; do
     path=$(command -v "$program") && ln -s "$path" "$T/bin/$program"
 done
-# What was compiled before need not be again: the compiler's cache looks at every file that a compilation reads, so one that is not here is missed as ever.
+# Through the compiler's cache, which checks every file that a compilation reads, so a missing one is still noticed.
 kept=() seen=$T/bin
 if command -v ccache >/dev/null; then
     kept=(CCACHE="$(command -v ccache)") CCACHE_DIR=$(ccache -k cache_dir)
     export CCACHE_DIR
 fi
 hidden() { env -i HOME="$T" PATH="$seen" TMPDIR="$T" ${CCACHE_DIR:+CCACHE_DIR="$CCACHE_DIR"} "$@"; }
-# The distribution's libraries that workloads/ must do without are not even looked at: their headers are another folder's.
+# The distribution's libraries that workloads/ must do without are not found: their headers are in another folder.
 makes() { hidden make -s -C "$alone" -j2 MODE=debug OPT.debug=-O0 WL_OPT=-O0 HAVE_DNNL= "${kept[@]}" "$@"; }
 
 # ---- alone ----
@@ -35,7 +35,7 @@ is "$needed" "" "which needs the C library, libm and OpenMP"
 exits 2 "without CUDA --device cuda is refused" "$alone/build/debug/reperf-train" --model bert_tiny --device cuda --steps 1
 cuda_home=${CUDA_HOME:-/usr/local/cuda}
 if [ -x "$cuda_home/bin/nvcc" ]; then
-    # The kernels come from this tree where they are made already: what is C is made again, and linked with them.
+    # The kernels come from this tree if they are built already: the C code is built again, and linked with them.
     # shellcheck disable=SC2046
     make -s $(printf 'build/cuda/%s.o ' workloads/backend_cuda/*.cu tests/cuda/*.cu) >"$T/make" 2>&1
     archs=$(grep -o 'code=sm_[0-9]*' build/cuda/flags | sed 's/.*_//' | tr '\n' ' ')
@@ -48,7 +48,7 @@ else
     skip "with nvcc: what test-gpu runs is built and linked" "no nvcc in $cuda_home"
 fi
 
-# ---- a toolkit of nvcc and cudart alone, all else in Python's packages ----
+# ---- a toolkit of only nvcc and cudart, everything else in Python's packages ----
 if [ -x "$cuda_home/bin/nvcc" ]; then
     bare="$T/bare" packages="$T/python/lib/python3.11/site-packages/nvidia"
     mkdir -p "$bare/include" "$T/python/bin" "$packages"/{cudnn,cublas,nccl}/include
@@ -101,7 +101,7 @@ for target in first-gpu test-gpu bench-gpu; do
         targets "$target" CUDA_HOME="$cuda_home" >"$T/out" 2>&1
         is $? 2 "$target without the libraries it needs"
         like "$(cat "$T/out")" "^$target: (libcuda.so.1|libcudnn.so.9|libcublasLt.so.[0-9]+) is not found|no cuDNN" "and names one"
-        # With stand-ins for them, for a GPU that nvcc has no code for.
+        # With fakes of them, for a GPU that nvcc has no code for.
         mkdir -p "$T/lib"
         touch "$T/lib/libcuda.so.1" "$T/lib/libcudnn.so.9" "$T/lib/libcublasLt.so.13" "$T/lib/libcublasLt.so.12"
         printf '#!/bin/sh\necho "3.5, 470.00, NVIDIA very old"\n' >"$T/bin/nvidia-smi"

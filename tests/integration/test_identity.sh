@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A number holds only for the row that its log is of: rows set beside the logs of others, with the number changed to fit, never hold.
+# A number holds only for the row that its log belongs to: rows paired with the logs of others, with the number changed to fit, never hold.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 source "$(dirname "$0")/../tap_lib.sh"
 export REPERF_ROOT="$ROOT"
@@ -25,7 +25,7 @@ caught() { # NAME LOGS PRINTED WHAT: whatever is printed, and whatever number th
     done
 }
 
-# --- made up -----------------------------------------------------------------------------------------------
+# --- made logs -----------------------------------------------------------------------------------------------
 mkdir -p "$T/logs/made"
 seg() { # GPUS BATCH TYPE EXTRA: a small log of PaddleSeg, 10 samples/s a GPU
     printf '%s\n' "GPUs used: $1" "batch_size: $2" "    type: $3"
@@ -61,7 +61,7 @@ like "$(cat "$T/out")" 'exact +partial +whole' "in the table"
 like "$(cat "$T/out")" 'nodes of 1 cell: the log does not state how many nodes' "with the reason"
 like "$(cat "$T/out")" '1 exact, .*0 are proven in full, 1 in part' "and counted"
 
-# A manifest without a fault but for what --strict counts.
+# A manifest whose only fault is one that --strict counts.
 new_root() {
     rm -rf "$T/root"
     mkdir -p "$T/root/manifests" "$T/root/logs" && cp -R manifests/formats manifests/reports "$T/root/manifests/" && cp -R logs/published "$T/root/logs/" && chmod -R u+w "$T/root"
@@ -211,7 +211,7 @@ if need_shared "published logs as proof of other rows; no published log states w
     forge $M/paddle-perf-deeplabv3p.json deeplabv3p/mmseg/fp32/n4g8/bs4
     caught "mmsegmentation's row of 32 GPUs and batch 4, whose log ran 8" "$L" "60.95 68.23 136.46" batch
 
-    # What a line of any framework looks like that states it. Words of other things (gpus of a resource list) are left out.
+    # The form in which a line of any framework states it. Words of other things (gpus of a resource list) are left out.
     declare -A SHAPE=(
         [gpus]='world.?size["'"'"' :=]+[0-9]|nranks: [0-9]|GPUs used: [0-9]|Num GPUs|TRAINERS_NUM +[0-9]|horovod.{0,9}size.{0,4}[0-9]|-np [0-9]'
         [nodes]='nnodes[ =:]+[0-9]|num_nodes|number_of_nodes|--nodes[ =][0-9]|SLURM_NNODES|num_hosts|worker_hosts.: .[0-9]'

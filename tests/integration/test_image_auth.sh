@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Registries that want to know who asks: a login (docker-registry with htpasswd, TLS, a CA of the test's own), and tokens (docker-registry that
-# trusts a token server: nginx, which gives out a JWT signed here). Logins go where they must, and nowhere else.
+# Registries with authentication: a login (docker-registry with htpasswd, TLS, a CA of the test's own), and tokens (docker-registry that
+# trusts a token server: nginx, which returns a JWT signed here). Logins go only where they must.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/image_lib.sh disable=SC1091

@@ -18,7 +18,7 @@ for image in images/*/system.in; do
     [ ! -e "images/$name/requirements.in" ] || is "$(wc -l <"images/$name/requirements.lock")" \
         "$(grep -cE '^[^ ]+==[^ ]+ --hash=sha256:[0-9a-f]{64}$' "images/$name/requirements.lock")" "$name: each file of the index is locked to a digest"
 done
-# Where everything but another Python is there, that is what is said.
+# If only another Python is missing, the message says that.
 mkdir -p "$REPERF_IMAGES"
 : >"$REPERF_IMAGES/system-$({ echo "1 bookworm 3.11" && cat images/tf1-cpu/system.{in,lock}; } | sha256sum | cut -d' ' -f1).tar.gz"
 exits 4 "a Python that this machine lacks" env PATH=/usr/bin:/bin images/build.sh tf1-cpu

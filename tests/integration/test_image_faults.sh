@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Registries that lie, stumble, wait, send elsewhere, or say nothing: nginx plays each of them with the files of one image; a fetch that is killed goes
-# on where it was.
+# Registries that lie, fail, delay, redirect, or stay silent: nginx plays each of them with the files of one image; a fetch that is killed resumes.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/image_lib.sh disable=SC1091
@@ -17,7 +16,7 @@ layer=$(sha "$T/one.tar")
 big=$(sha "$T/two.tar")
 fresh() { rm -rf "$REPERF_STORE"; }
 
-# --- a registry that says nothing: asked now, looked at in the end -----------------------------------------
+# --- a silent registry: asked now, checked at the end -----------------------------------------
 S=$(free_port)
 /usr/bin/python3 - "$S" <<'EOF' &
 import socket, sys, time
@@ -159,7 +158,7 @@ wait "$pid"
 is "$?" 143 "stopped: 128 and the signal"
 exits 0 "and the next one goes on" img fetch "$R/slow:v1"
 
-# --- the registry that says nothing ------------------------------------------------------------------------
+# --- the silent registry ------------------------------------------------------------------------
 wait "$silent"
 is $? 124 "a registry that takes the connection and says nothing"
 like "$(cat "$T/silent.err")" "unreachable" "is unreachable, after a while"

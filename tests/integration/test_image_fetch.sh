@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Images from a real registry (docker-registry, on 127.0.0.1): lists and single manifests, locks, drift, images that are gone and where else
-# they may be, with skopeo as a second opinion of what was fetched.
+# they may be, with skopeo as an independent check of the fetched image.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/image_lib.sh disable=SC1091

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Images by the id that a report knows them by: locked, planned, fetched; the other place of image.json, a mirror that is a folder, and what to do where
+# Images by the ids that reports use: locked, planned, fetched; the other place of image.json, a mirror that is a folder, and what to do where
 # one is gone. The data folder is a copy whose one image lies in a registry of the test's own.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
@@ -67,7 +67,7 @@ PORT_WANTED=${R##*:} start_registry origin
 curl -s -X DELETE "http://$R/v2/paddlepaddle/bench/manifests/sha256:$hex" -o "$T/curl.out"
 sed -i -E 's#"fallback": .*#"fallback": null,#' "$T/root/images/$ID/image.json"
 exits 4 "gone" "$REPERF" fetch "$ID"
-like "$(cat "$T/err")" "is gone: .*what then: the Dockerfile beside it" "says so, and what to do"
+like "$(cat "$T/err")" "is gone: .*what then: its Dockerfile here" "says so, and what to do"
 exits 2 "not in the store" "$REPERF" verify "image:$ID"
 
 # --- lock and description ---------------------------------------------------------------------------------

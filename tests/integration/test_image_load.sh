@@ -81,7 +81,7 @@ if [ -n "$dockerd" ] && [ -n "${dpid-}" ] && kill -0 "$dpid" 2>/dev/null; then
     exits 0 "again" env DOCKER_HOST="unix://$T/d/sock" "$REPERF" image load "$GZ" --json
     is "$(value "$T/out" "d['was_there']")" "True" "it was there"
     exits 0 "unpacked layers" "$REPERF" image load "$(name "$plain")" --host "unix://$T/d/sock"
-    # What docker itself saves comes back, known by the lock's image id.
+    # An image saved by docker itself comes back, known by the lock's image id.
     docker -H "unix://$T/d/sock" save -o "$T/saved.tar" "sha256:$config"
     exits 0 "what docker save wrote" env REPERF_STORE="$T/saved" "$REPERF" fetch --locks "$LOCKS" "image:example.org/team/saved:1" --offline --layout "$T/saved.tar" --json
     is "$(value "$T/out" "d['items'][0]['config']")" "sha256:$config" "is the same image"
@@ -102,7 +102,7 @@ cat >"$T/bin/podman" <<EOF
 exec /usr/bin/podman --root "$T/p/root" --runroot "$T/p/run" --tmpdir "$T/p/tmp" --storage-driver vfs --cgroup-manager cgroupfs --events-backend none "\$@"
 EOF
 chmod +x "$T/bin/podman"
-# Whether podman can load anything here is asked with an image that is not of our making: where / is no mount point, it cannot.
+# Whether podman can load anything here is tried with an image that we did not make: where / is no mount point, it cannot.
 podman_works() {
     [ -x /usr/bin/podman ] && skopeo copy --quiet "oci:$L:plain" "docker-archive:$T/probe.tar:example.org/probe:1" &&
         "$T/bin/podman" load --input "$T/probe.tar" && "$T/bin/podman" image rm --force example.org/probe:1
@@ -114,7 +114,7 @@ if podman_works >"$T/podman.out" 2>&1; then
 else
     skip "into podman" "podman loads nothing here: $(grep -m1 -i -E "error|fatal" "$T/podman.out" | cut -c1-160)"
 fi
-# An engine that says yes and has another image: its name is not believed.
+# An engine that reports success and has another image: its name is not trusted.
 cat >"$T/bin/docker" <<'EOF'
 #!/bin/sh
 case "$1" in

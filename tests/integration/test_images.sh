@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# images/: every Dockerfile is read as far as it can be without building it (no registry is reachable where this is tested): what it starts from is what
+# images/: every Dockerfile is checked as far as possible without building it (no registry is reachable where this is tested): what it starts from is what
 # image.json says, nothing is "latest", what is fetched is pinned, what is copied is there. And reperf reads every image.json.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
@@ -62,7 +62,7 @@ for dir in images/*/; do
         is "$(field "$dir/image.json" dockerfile)" False "${dir#images/}: is pulled as it is"
     fi
     n=$((n + 1))
-    # Offline, and not in the store: what reperf says shows that it has read image.json.
+    # Offline, and not in the store: reperf's message shows that it has read image.json.
     "$REPERF" fetch --offline "image:${dir#images/}" >"$T/out" 2>"$T/err"
     is "$?" 4 "${dir#images/}: not in the store"
     like "$(cat "$T/err")" "$(field "$dir/image.json" replacement | cut -c1-40)" "${dir#images/}: what to use instead is told"

@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What `make install` puts somewhere works from there, and `make uninstall` takes all of it away. What `make` itself asks the distribution for, on a
-# machine that has nothing.
+# What `make install` installs works from there, and `make uninstall` removes all of it. The packages that `make` itself installs on a bare machine.
 . "$(dirname "$0")/../tap_lib.sh"
 to="$T/a folder"
 mode=$(basename "$B")
@@ -23,7 +22,7 @@ like "$(cd / && REPERF_STATE="$T/state" "$root/bin/reperf" plan paddle-perf-2020
 exits 0 "make uninstall" make -s MODE="$mode" DESTDIR="$to" PREFIX=/opt/reperf uninstall
 is "$(find "$to" ! -type d | head -n 5)" "" "leaves no file"
 
-# ---- packages: a made-up distribution that has none of them installed ----
+# ---- packages: a fake distribution that has none of them installed ----
 tree="$T/a checkout" bin="$T/bin"
 mkdir -p "$tree/tests/cluster" "$bin"
 cp Makefile "$tree/"

@@ -22,7 +22,7 @@ start() { # as `words`: what runs in place of this shell, as the wrapper of a jo
     exec env -i PATH="$PATH" HOME="$T" TMPDIR="$T" "${ENV_WORDS[@]}" "${ARGV_WORDS[@]}" </dev/null
 }
 
-# A rank that says who it is, and does what the file "do-RANK" tells it.
+# A rank that prints its identity, and does what the file "do-RANK" says.
 cat >"$T/rank.sh" <<'EOF'
 #!/bin/bash
 echo "rank $RANK local $LOCAL_RANK of $WORLD_SIZE/$LOCAL_WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT threads $OMP_NUM_THREADS $OMP_WAIT_POLICY run $REPERF_RUN_ID job $REPERF_JOB args $#:$1:$2"
@@ -45,7 +45,7 @@ gone() { # RANK...: none of them runs, of those in the folder $D
     for r in "$@"; do ! kill -0 "$(cat "${D:-$T}/pid-$r")" 2>/dev/null || return 1; done
 }
 
-# Those that do not listen are killed after seconds: meanwhile the rest, in another folder.
+# Ranks that ignore TERM are killed after seconds: meanwhile the rest, in another folder.
 mkdir "$T/deaf"
 cp "$T/rank.sh" "$T/deaf/"
 deaf_ranks() {
@@ -98,7 +98,7 @@ is "$(cat "$T/deaf/status")" 137 "one that is killed, with others that do not li
 is "$(grep -c '"rank":2,.*status 137' "$T/deaf/log")" 1 "it is named"
 D="$T/deaf" gone 0 1 2
 ok $? "the others are killed too"
-# One that loses its peer ends first, and the one that a signal ended is the cause.
+# A rank that loses its peer ends first, and the one ended by a signal is the cause.
 fresh
 echo "until [ -e $T/ready-0 ]; do sleep 0.02; done; echo >$T/ready-1; exit 5" >"$T/do-1"
 echo "echo >$T/ready-0; until [ -e $T/ready-1 ]; do sleep 0.02; done; kill -9 \$\$" >"$T/do-0"

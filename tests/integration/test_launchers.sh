@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What stands in for a framework's launcher in a rehearsal (tests/cluster/published/standin.py) against the launcher itself, where its image was made: by the
+# The stand-in for a framework's launcher in a rehearsal (tests/cluster/published/standin.py) against the launcher itself, where its image was built: by the
 # reports' own words, each rank gets the same numbers, the same GPU and the same words. In make test-all.
 # shellcheck source=tests/tap_lib.sh
 . "$(dirname "$0")/../tap_lib.sh"

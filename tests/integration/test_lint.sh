@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# lint and the findings of audit, in both directions: a made-up report without a fault yields none; each planted fault yields its own; every defect that
-# orchestrator/judge/README.md says is found is found in the report that it names.
+# lint and the findings of audit, in both directions: a made report without a fault yields none; each planted fault yields its own; every defect listed
+# as found in orchestrator/judge/README.md is found in the report named there.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 source "$(dirname "$0")/../tap_lib.sh"
 O=(/usr/bin/python3 tests/integration/check_output.py)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# MLPerf Training: a made-up round made into a report, audited and forged; the five published rounds from their kept series, and from
+# MLPerf Training: a small generated round made into a report, audited and forged; the five published rounds from their kept series, and from
 # the raw logs where MLPERF=DIR holds clones of training_results_vN.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 source "$(dirname "$0")/../tap_lib.sh"
@@ -89,7 +89,7 @@ sed -i '2s/,8,A1/,16,A1/' "$T/made/results.csv"
 exits 0 "a table with another accelerator count" make_report
 like "$(jq -r '.cases[0].matched' "$R")" 'the accelerator count is another there' "the row says so"
 
-# --- somebody's own submission -------------------------------------------------------------------------------
+# --- a user's submission -------------------------------------------------------------------------------
 A=$T/made/training_results_v9.9/Acme/results
 runs() { jq -r '[.runs[] | .dropped // "-"] | join(" ")' "$T/out"; }
 exits 0 "measure of a folder" "$REPERF" measure "$A/a16/resnet" --json

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# reperf new --from: tables of a made-up repository (Markdown, HTML, CSV) and its logs, of a known kind and of none; what fits, what does not,
-# what has no log and what has no row; the draft is linted and audited at once.
+# reperf new --from: tables of a generated repository (Markdown, HTML, CSV) and its logs, of a known kind and of none; numbers that fit, that
+# do not, without a log and without a row; the draft is linted and audited at once.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 source "$(dirname "$0")/../tap_lib.sh"
 export HOME="$T/home" GIT_CONFIG_NOSYSTEM=1
@@ -151,8 +151,8 @@ exits 0 "its page" "$REPERF" report two --html page.html
 exits 7 "a plan says of each row why it cannot be run" "$REPERF" plan two --profile smoke
 exits 3 "also of one whose GPUs are not printed" "$REPERF" plan two --profile smoke --case 'resnet50/pytorch/fp16/n0g0/*'
 exits 0 "a bundle finds a report of the user's own" "$REPERF" bundle two --dry-run -o "$T/bundle"
-# One judge: what new says of a number is what audit says of it. A log of another purpose, or one that does not say its card where others do, accuses
-# nobody; a unit that is not known is not replaced by --unit.
+# One judge: new's verdict on a number is audit's. A log of another purpose, or one without a card where others state it, contradicts no number; an
+# unknown unit is not replaced by --unit.
 mkdir -p "$T/judged/logs/train" "$T/judged/logs/infer"
 cp "$ROOT/tests/integration/formats/timm.log" "$T/judged/logs/timm.log"
 printf 'PK\3\4' >"$T/judged/speed.xlsx"
@@ -207,7 +207,7 @@ like "$(cat said)" 'no log .* 41 images/s +a-name-that-is-longer-than-any-name-i
 is "$(grep -c 99999999999999999999 said)" 0 "a number that is no rate is none"
 exits 0 "names as people write them" "$REPERF" new named --from "$T/judged" --model "My Net!"
 exits 1 "make a report" "$REPERF" audit named --case 'my-net/*' -q
-# A row of figures right below the head is no head; what a column is named for; a unit that stands in the heading above the heading.
+# A row of figures right below the header is no header; names of columns; a unit in the heading above the heading.
 mkdir "$T/heads"
 cat >"$T/heads/README.md" <<'END'
 # A comparison of cards

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# reperf-node: put on a node once, checked each time, served over one channel; jobs that an older version began; killed; kept from running.
-# What nodes are to expand stands in single quotes.
+# reperf-node: put on a node once, checked each time, served over one channel; jobs begun by an older version; killed; prevented from
+# running. Text that nodes expand is in single quotes.
 # shellcheck disable=SC2016,SC2119,SC2028
 . "$(dirname "$0")/../tap_lib.sh"
 . tests/integration/ssh_lib.sh
@@ -119,7 +119,7 @@ gives 6 'the digest of a job.s log failed .*log is not there' "has no digest" 12
 exits 0 "hears no signal" one 127.0.0.1 signal no/such 9
 exits 0 "and is forgotten" one 127.0.0.1 forget no/such
 
-# ---- what is left where it lies ----
+# ---- leftovers that stay ----
 touch -d '2 hours ago' "$work/bin/.reperf-node-cut" "$work/bin/reperf-node-recent"
 touch -d '31 days ago' "$work/bin/reperf-node-old" "$work/bin/somebody-elses"
 touch "$work/bin/.reperf-node-under-way"
@@ -158,7 +158,7 @@ like "$(cat "$T/err")" 'state 3 0 after' "a wrapper that is killed is told at on
 exits 0 "what it left is ended" one 127.0.0.1 signal kill/2 9
 is "$(pgrep -xcf "sleep 300.$$")" 0 "all of it"
 cp "$(there)" "$T/keep"
-# ---- a node that lies: never a job's state, always status 6 ----
+# ---- a node that lies: always status 6, never a job's state ----
 liar() { # NAME: stdin, what it does once it is asked; as a program that says hello
     { printf '#!/bin/sh\n[ "$1" = --version ] && exit 0\n'; cat; } >"$T/$1"
     chmod 755 "$T/$1"
@@ -184,7 +184,7 @@ by="$T/wordy" gives 6 'its work folder has no absolute path' "a folder that is n
 [ ! -e "$work/jobs/bad" ]
 ok $? "none of them ran anything"
 
-# ---- kept from running ----
+# ---- prevented from running ----
 by=/no/such gives 6 'reperf-node cannot be read here: .*No such file' "not there" 127.0.0.1 start no/2 true
 mkdir "$T/shim"
 printf '#!/bin/sh\necho riscv64\n' >"$T/shim/uname"

@@ -60,7 +60,7 @@ like "$(cat "$T/err")" "docker: not found on this node" "is said"
 from_registry() { # ENGINE
     local e=$1 saved
     inventory "$e" "$e" "127.0.0.1:$MAIN"
-    # Before the first pull: dockerd may keep a manifest that it once saw whole, and then asks nobody for it.
+    # Before the first pull: dockerd may keep a manifest that it once received whole, and then requests it no more.
     saved=$(blob_path "$digest")
     cp "$saved" "$T/good"
     sed -i 's/"size":/"size": /' "$saved"
@@ -127,7 +127,7 @@ if start_podman; then
 else
     skip "podman" "podman runs nothing here: $(cat "$T/why")"
 fi
-# --- engines that keep an image in a file: stand-ins, for the order of things alone ------------------------
+# --- engines that keep an image in a file: fakes, only for the order of the calls ------------------------
 mkdir -p "$T/fake"
 cat >"$T/fake/apptainer" <<'EOF2'
 #!/bin/sh

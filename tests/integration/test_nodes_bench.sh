@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# nodes bench over four real sshds on this machine: all that is measured, a node that is slow on purpose, nodes that lie, what is left there.
-# Other work on this machine may make a healthy node look slow, so that no test asks for none; tests/unit/test_node_bench.c does, of seeded noise.
+# nodes bench over four real sshds on this machine: every measure, a node that is slow on purpose, nodes that lie, leftovers. Other work on this
+# machine may make a healthy node look slow, so no test here requires that there is no outlier; tests/unit/test_node_bench.c does, with seeded
+# noise.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/ssh_lib.sh disable=SC1091
@@ -100,7 +101,7 @@ END
     chmod +x "$T/other"
 }
 # shellcheck disable=SC2016 # of the script that is written
-# A tenth of the time, and less: its processes are stopped again and again. Limits that also hold where all else here is busy.
+# A tenth of the time, and less: its processes are stopped again and again. The limits also hold on a busy machine.
 other 'set -m; "'"$(realpath "$node")"'" "$@" & trap "kill -KILL -\$!" EXIT; while kill -STOP -$! && sleep 0.09 && kill -CONT -$! && sleep 0.005; do :; done 2>/dev/null; wait $!; rc=$?; trap - EXIT; exit $rc'
 jq '.deviations = 1 | .measures[].share |= (if . == null then null else 0.5 end)' manifests/node-bench.json >"$T/limits.json"
 REPERF_NODE="$T/other" exits 1 "a node that runs a tenth of the time" bench "$T/four.json" --only flops --sample-ms 10 --confirm 1 --limits "$T/limits.json" --junit

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # nodes bench of GPUs, where there is none: a real dockerd, a real registry, three sshds as nodes, and an image whose reperf-bench has emulated
-# devices and a made-up NCCL between them. Figures of an emulator say nothing of a GPU; the way to them is the real one.
+# devices and a fake NCCL between them. An emulator's figures say nothing about a GPU; the code that gets them is the real one.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/ssh_lib.sh disable=SC1091
@@ -49,7 +49,7 @@ for tool in skopeo docker-registry jq; do
     command -v "$tool" >/dev/null || { skip "GPUs of nodes" "$tool is not installed"; tap_done; }
 done
 trap 'stop_sshds; end_engines; end_servers; rm -rf "$T"' EXIT
-# In the place of NVIDIA's own hook, by which dockerd knows that it can give containers GPUs: there are none to give.
+# Replaces NVIDIA's own hook, by which dockerd knows that it can give containers GPUs: there are none.
 mkdir -p "$T/bin"
 printf '#!/bin/sh\nexit 0\n' >"$T/bin/nvidia-container-runtime-hook"
 chmod +x "$T/bin/nvidia-container-runtime-hook"

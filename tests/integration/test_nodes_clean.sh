@@ -155,7 +155,7 @@ JSON
     exits 0 "and after it" "$REPERF" nodes clean "$INV:n1"
     is "$(cat "$T/out")" "nothing is left there" "nothing is left"
 
-    # A node that answers what is no answer: nothing is taken for clean, well or copied.
+    # A node whose answer is invalid: nothing is reported as clean, healthy or copied.
     {
         # shellcheck disable=SC2016
         printf '#!/bin/sh\n[ "$1" = --version ] && exit 0\nprintf "reperf-node 4 %%s\\n" "$0"; head -c 16 >/dev/null\n'
@@ -169,7 +169,7 @@ JSON
     REPERF_NODE="$T/wordy" exits 6 "a copy to it" "$REPERF" nodes copy "$INV:n1" "$T/bin" --json
     like "$(jq -r '.nodes[0].error.message' "$T/out")" 'its work folder has no absolute path: "fine 1"' "is none"
 
-    # A container engine that exists in this test alone: what it is asked for is in $T/docker.log.
+    # A fake container engine: its calls are in $T/docker.log.
     cat >"$T/bin/docker" <<'SH'
 #!/bin/sh
 echo "$*" >>"$FAKE/docker.log"
@@ -198,7 +198,7 @@ SH
     exits 7 "an engine that does not answer" "$REPERF" nodes clean "$T/docker.json"
     like "$(cat "$T/err")" 'n5: the container engine does not answer: .*Cannot connect' "is no clean node"
 
-    # Slurm on this machine, as this test plays it.
+    # A fake Slurm on this machine.
     cat >"$T/bin/squeue" <<SH
 #!/bin/sh
 [ ! -e "$T/slurm-dead" ] || { echo "Unable to contact slurm controller" >&2; exit 1; }

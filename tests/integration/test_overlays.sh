@@ -7,7 +7,7 @@ O=workloads/competitors
 mkdir -p "$T/lib/scipy"
 
 # --- imagenet/layout.py ---
-# Two classes; validation images without folders, of which the development kit knows class by number. scipy's reader is stood in for.
+# Two classes; validation images without folders, of which the development kit knows class by number. scipy's reader is a fake.
 I="$T/imagenet"
 mkdir -p "$I"/train/{n02,n01} "$I/val" "$I/ILSVRC2012_devkit_t12/data"
 for image in n01/n01_1 n01/n01_2 n02/n02_1; do echo "$image" >"$I/train/$image.JPEG"; done
@@ -35,7 +35,7 @@ exits 1 "a validation class without training images" layout "$I" "$T/out3"
 like "$(cat "$T/err")" "no training images of n03" "is said"
 
 # --- imagenet/tfrecords.py ---
-# TensorFlow is stood in for by what it is asked to write.
+# TensorFlow is a fake that records what it should write.
 cp tests/cluster/published/tensorflow.py "$T/lib/"
 records() { PYTHONPATH="$T/lib" /usr/bin/python3 "$O/imagenet/tfrecords.py" "$T/laid" "$1"; }
 exits 0 "records are written" records "$T/records"

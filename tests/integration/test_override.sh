@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# -C PATH=VALUE: planned from, frozen, sealed, replayed and said aloud; what was published is not touched.
+# -C PATH=VALUE: planned from, frozen, sealed, replayed and listed; published values cannot be changed.
 # shellcheck source=tests/tap_lib.sh
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh
@@ -45,7 +45,7 @@ is "$(value "$F/evidence/result.json" "[x['name'] for x in d['cells'][0]['differ
     "['stacks[reperf].env.FLAGS_test', 'stacks[reperf].conditions.optimizer']" "result.json has both"
 archive=$(find "$F" -maxdepth 1 -name '*.tar.zst')
 exits 0 "its archive replays to the same result" "$REPERF" replay "$archive"
-# What is set is kept for others to read: no secret.
+# Settings are kept for others to read: they must not be secret.
 for setting in HF_TOKEN=hush PGPASSWORD=hush AWS_SECRET_ACCESS_KEY=hush SOME_KEY=hush https_proxy=http://me:hush@proxy; do
     exits 2 "-C of ${setting%%=*}" "$REPERF" run paddle-perf-2020 --profile smoke -C "stacks[reperf].env.$setting"
     is "$(cat "$T/err" "$T/out" | grep -c hush)" 0 "shows no value"

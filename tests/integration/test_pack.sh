@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# reperf-pack as a user meets it: synthetic datasets as archives, unpacked by tar, packed, verified; faults of every kind; a killed packing goes on.
+# reperf-pack as a user runs it: synthetic datasets as archives, unpacked by tar, packed, verified; faults of every kind; a killed packing resumes.
 . "$(dirname "$0")/../tap_lib.sh"
 PACK="$B/reperf-pack"
 if [ ! -x "$PACK" ]; then
@@ -101,7 +101,7 @@ assert doc["samples"] == 20 and doc["kind"] == "classes" and doc["synthetic"] is
 PY
 ok $? "shards, classes and order, read by another program"
 
-# --- taken up again ---
+# --- resumed ---
 exits 0 "packing what is packed" "${pack[@]}" --list tree.sha256 --split train --out p4 --shard-bytes 1000000 --json
 like "$(cat out)" '"shards_kept": 20' "keeps it"
 exits 2 "another recipe is refused" "${pack[@]}" --split train --out p4 --shard-bytes 2000000
@@ -117,7 +117,7 @@ ok $? "and all is as it was"
 exits 0 "--force" "${pack[@]}" --split train --out broken --shard-bytes 2000000 --force
 exits 0 "makes shards of the new recipe" "$PACK" verify broken
 
-# --- what does not hold ---
+# --- faults ---
 fault() { # NAME PATTERN: what was done to bad/ is found
     exits 5 "verify: $1" "$PACK" verify bad
     like "$(cat out)" "$2" "is named"

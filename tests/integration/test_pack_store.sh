@@ -73,7 +73,7 @@ chmod u+w "$shard" && truncate -s -1 "$shard"
 exits 5 "plan with a shard that was cut" "$REPERF" plan "${resnet[@]}" --data imagenet-2012.synthetic
 like "$(cat "$T/out")" 'integrity \(exit status 5\)' "is not run, for its integrity"
 
-# --- what is no longer wanted ---
+# --- garbage collection ---
 exits 0 "gc drops no tree and no shards of a dataset that is referred to" "$REPERF" store gc --grace 0 --json
 is "$(find "$REPERF_STORE/trees" "$packed" -mindepth 1 -maxdepth 1 | wc -l)" 6 "three trees, three packs"
 exits 0 "drop a dataset" "$REPERF" store drop dataset/imagenet-2012.synthetic

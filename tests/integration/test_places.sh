@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Where manifests are looked for, and in which order; the example of manifests/README.md, as it stands.
+# Where manifests are looked for, and in which order; the example of manifests/README.md, unchanged.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 source "$(dirname "$0")/../tap_lib.sh"
 export HOME="$T/home" PATH="$B:$PATH"
@@ -26,7 +26,7 @@ is "$(ids)" 1 "the user's data folder is looked at"
 is "$(REPERF_ROOT="$ROOT" ids)" 0 "with REPERF_ROOT it is not"
 is "$(XDG_DATA_HOME="$T/elsewhere" ids)" 0 "nor with another XDG_DATA_HOME"
 
-# The first place has the name; an own format stands in for the program's
+# The first place that has the name wins; a user's format replaces the program's
 mkdir -p "$T/first/reports" "$T/first/formats"
 sed 's/A table of ours/Another table/' "$T/example/manifests/reports/my-report.json" >"$T/first/reports/my-report.json"
 is "$("$REPERF" list reports --manifests "$T/first" --json | jq -r '.reports[] | select(.id == "my-report").title')" "Another table" "the first place wins"
@@ -37,7 +37,7 @@ cp "$T/first/reports/my-report.json" "$T/first/reports/other.json"
 exits 3 "a name that is not the id's" "$REPERF" --manifests "$T/first" lint other
 like "$(cat "$T/err")" "$T/first/reports/other.json" "is named where it lies"
 
-# The kept series of one's own report lie beside it
+# The kept series of a user's report are next to it
 exits 0 "kept series are written" "$REPERF" audit my-report --logs "$T/example/logs" --write-series "$T/home/.local/share/reperf/manifests/series"
 sha=$(grep -o '[0-9a-f]\{64\}' "$T/err")
 sed -i "s/\"path\": \"mine\", /\"path\": \"mine\", \"series_sha256\": \"$sha\", /" "$T/home/.local/share/reperf/manifests/reports/my-report.json"

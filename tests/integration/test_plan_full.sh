@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The full profile on the reports' own cluster: what each case needs, each command that brings it, and, with made-up pins, code and data, what would be started.
+# The full profile on the reports' own cluster: what each case needs, each command that provides it, and, with fake pins, code and data, what would be started.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 export REPERF_STORE="$T/store" REPERF_STATE="$T/state"
@@ -24,7 +24,7 @@ is "$(jq -r '[.[].needs[] | select(.command == null) | .what] | group_by(.) | .[
 is "$(sort -u "$T/as-text")" "$(jq -r '[.[].needs[].command | values] | unique | .[]' "$T/steps" | sort -u)" "the text has the same commands"
 
 # --- each command, as it is printed ---
-# An engine that notes what it is asked, names a digest, and saves an image of one small file; nothing is built.
+# An engine that records its calls, prints a digest, and saves an image of one small file; nothing is built.
 mkdir "$T/saved" && tar -C "$T/bin" --owner=0 --group=0 --mtime=@0 -cf "$T/saved/layer.tar" reperf
 printf '{"architecture":"amd64","os":"linux","config":{},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' "$(sha256sum "$T/saved/layer.tar" | cut -d' ' -f1)" >"$T/saved/config.json"
 echo '[{"Config":"config.json","RepoTags":null,"Layers":["layer.tar"]}]' >"$T/saved/manifest.json"
@@ -58,7 +58,7 @@ while read -r command; do
         is "$? $out" "0 registry.example:5000/$id@sha256:0" "$id for a registry"
         like "$(cat "$NOTES")" "push registry.example:5000/$id:latest" "is pushed there"
         ;;
-    *) # Without a network as far as it gets: it is understood, and what it would ask for is known.
+    *) # Without a network, as far as it gets: the command is valid, and what it would request is known.
         PATH="$T/bin:$PATH" sh -c "$command --offline" >"$T/out" 2>"$T/err"
         is $? 4 "$command: only the network is missing"
         ;;
@@ -77,7 +77,7 @@ jq '.registry = "registry.example:5000"' manifests/inventories/v100-4x8.json >"$
 like "$(cat "$T/out")" '[$] images/build.sh mmseg-0.30.0 --push registry.example:5000/mmseg-0.30.0' "an inventory's registry stands in the command"
 
 # --- every recipe's commands ---
-# With made-up images and nothing to mount: each script is one that a shell can read, and ends in no redirection, since its log is what it prints.
+# With fake images and nothing to mount: each script is one that a shell can read, and ends in no redirection, since its log is what it prints.
 for report in "${REPORTS[@]}"; do
     given=()
     for id in $(jq -r '[.stacks[] | .image, .full[]?.image | values] | unique | .[]' "manifests/reports/$report.json"); do
@@ -115,7 +115,7 @@ jq '.id = "https://github.com/tensorflow/models.git@r2.3.0"' "$T"/locks/source/*
 REPERF_ROOT="$T/data" "$REPERF" plan dlperf-tf2-resnet50 --profile full --nodes v100-4x8 --case '*/tf2/fp32/n4g8/*' >"$T/out" 2>&1
 like "$(cat "$T/out")" "[$] reperf fetch source:https://github.com/tensorflow/models.git@$(git -C "$T/models" rev-parse HEAD)" "locked, that commit is to be fetched"
 
-# --- made-up pins, code and data: what would be started ---
+# --- fake pins, code and data: what would be started ---
 git init -q "$T/code"
 mkdir "$T/code/tools" "$T/code/docs" && touch "$T/code/tools/train.py" "$T/code/docs/picture"
 git -C "$T/code" add . && git -C "$T/code" -c user.name=t -c user.email=t@localhost commit -q -m 1

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What eleven tools wrote themselves, measured as the README does it: from the sealed runs in logs/verified and from tests/integration/real.
+# Logs written by eleven tools, measured as in the README: from the sealed runs in logs/verified and from tests/integration/real.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 . "$(dirname "$0")/../tap_lib.sh"
 for archive in logs/verified/*/*.tar.zst; do tar --zstd -C "$T" -xf "$archive" logs/raw || ok 1 "$archive opens"; done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The scripts of the full profile's recipes, each run once a node in a root of its own with made-up code, data and frameworks: folders, links, edits of the
-# report's own scripts, and what is started at the end. (That the frameworks then do what they are asked is not seen here.)
+# The scripts of the full profile's recipes, each run once a node in a root of its own with fake code, data and frameworks: folders, links, edits of the
+# report's own scripts, and what is started at the end. (Whether the frameworks then work is not tested here.)
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 export REPERF_STORE="$T/store" REPERF_STATE="$T/state"
@@ -13,7 +13,7 @@ if ! unshare -m true 2>/dev/null; then
 fi
 
 # --- frameworks ---
-# Each notes its words, its folder, and how many of the places where data may be are there; an install says so, and wants its list.
+# Each records its arguments, its folder, and how many of the possible data folders exist; an install is recorded, and needs its list.
 cat >"$R/stubs/stub" <<'EOF'
 #!/bin/sh
 case "${0##*/} $*" in
@@ -50,7 +50,7 @@ made_up_code "$R/reperf/source"
 for name in perf dlperf; do ln -s source "$R/reperf/$name"; done
 
 # --- data ---
-# As reperf keeps them: beside what was unpacked lie the tree's own two files.
+# As reperf keeps them: the tree's own two files are next to what was unpacked.
 touch "$R"/reperf/{cityscapes,bert}-data/{tree.json,tree.sha256} "$R"/reperf/bert-data/top/{part_training.hdf5,part.hdf5,sequences} "$R"/mmsegmentation/configs/_base_/models/{fcn_hr18,deeplabv3plus_r50-d8}.py
 
 # --- what would be started ---

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Data that lies anywhere is checked where it lies (verify PATH --as); a damaged tree is never "there", and repair gets or unpacks
-# again what is missing or damaged and nothing else; --dry-run says files and bytes.
+# Data anywhere is checked in place (verify PATH --as); a damaged tree never counts as present, and repair fetches or unpacks
+# again what is missing or damaged and nothing else; --dry-run lists files and bytes.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/nginx_lib.sh disable=SC1091
@@ -63,7 +63,7 @@ exits 0 "bundle" "$REPERF" bundle mini -o "$T/bundle"
 whole=$(find "$T/bundle" -type f -printf '%s\n' | awk '{n += $1} END {print n}')
 ok "$((whole - foreseen < 0 || whole - foreseen > 400000))" "its bytes were foreseen, but for its own lists"
 
-# ---- data that lies elsewhere
+# ---- data outside the store
 mkdir -p "$T/data" && cp -R "$T/a/mini" "$T/data/" && cp -R "$T/b/mini/lab" "$T/data/mini/" && cp "$WWW/README" "$T/data/mini/"
 exits 0 "a folder of one's own, by the list of the store" verify "$T/data" --as mini --json
 schema "its JSON is valid"

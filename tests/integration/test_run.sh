@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `reperf run` end to end: the way of a good run, and every way in which a workload can lie or die.
+# `reperf run` end to end: a successful run, and every way in which a workload can lie or die.
 . "$(dirname "$0")/../tap_lib.sh"
 . "$(dirname "$0")/run_lib.sh"
 valid() { # SCHEMA FILE NAME
@@ -147,7 +147,7 @@ mode saves
 exits 124 "a job past its deadline" smoke --repeats 1 --deadline 2
 is "$(cat "$T/fake/checkpoint" 2>&1)" whole "has its grace to write a checkpoint, as over SSH"
 
-# --- what cannot be run here is never silent ---
+# --- what cannot be run here is always reported ---
 forget_runs
 exits 7 "other frameworks are not run, with their cause's status" "$REPERF" run paddle-perf-2020 --case 'resnet50/paddle/fp32/n1g1/bs96' --profile smoke --json
 is "$(value "$T/out" 'd["cells"][0]["verdict"]')" not_run "not_run"

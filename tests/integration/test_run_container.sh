@@ -33,7 +33,7 @@ ask=(paddle-perf-hrnetw18 --profile smoke --case '*/mmseg/fp32/n1g1/*' --nodes "
 exits 4 "without code and data nothing runs" env DOCKER_HOST="$DOCKER" "$REPERF" run "${ask[@]}" --offline
 "$REPERF" fetch "source:file://$T/code@$commit" >/dev/null 2>&1 && "$REPERF" fetch cityscapes-300 --synthetic >/dev/null 2>&1
 rm -rf "$REPERF_STATE"
-# It prints no rate, so that its cell fails; its log is what is looked at.
+# It prints no rate, so its cell fails; only its log is checked.
 exits 9 "a case in a container of this machine, whose log has no rate" env DOCKER_HOST="$DOCKER" "$REPERF" run "${ask[@]}" --offline --json
 log=$(find "$REPERF_STATE" -name 'repeat-1.log')
 own() { grep -v '^{"event"' "$1" | sort; } # FILE: in what order its two streams come is the engine's
@@ -49,7 +49,7 @@ mkdir -p "$REPERF_STATE/runs/DRY-RUN/sources" && git clone -q "$T/code" "$REPERF
 is "$? $(own "$T/typed")" "0 $(own "$log")" "typed, it prints the same"
 
 # --- which engine ---
-# It is docker's own client that decides; one that is reached over a network does not see what a run mounts.
+# Docker's own client decides; an engine reached over a network cannot see what a run mounts.
 export DOCKER_CONFIG="$T/config"
 docker context create here --docker "host=$DOCKER" >/dev/null 2>&1
 docker context create far --docker host=ssh://who@far.invalid >/dev/null 2>&1

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What a case lacks: plan says it with the command that brings it, and run brings it itself.
+# What a case lacks: plan lists it with the command that provides it, and run fetches it itself.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh disable=SC1091
@@ -30,7 +30,7 @@ PATH="$(dirname "$REPERF"):$PATH" sh -c "$command" >"$T/out" 2>&1
 is "$?" 0 "the command, typed as it is printed"
 exits 0 "brings it" "$REPERF" plan "${ask[@]}" -C "$synthetic"
 
-# What only registered users get, all of it at once, before anything is asked for or begun.
+# What only registered users get, listed all at once, before anything is requested or begun.
 n_before=$(find "$T/state/runs" -mindepth 1 -maxdepth 1 | wc -l)
 exits 4 "without the logins" "$REPERF" run "${ask[@]}" -C "$(with "$(mount imagenet-2012 false),$(mount imagenet-54289 false)")"
 like "$(cat "$T/err")" "for registered users only: dataset:imagenet-2012, dataset:imagenet-54289; name a login" "they are listed together"
@@ -38,7 +38,7 @@ is "$(grep -c getting "$T/err")" 0 "and nothing is asked for"
 is "$(find "$T/state/runs" -mindepth 1 -maxdepth 1 | wc -l)" "$n_before" "and no run is begun"
 exits 2 "a netrc that is not there" "$REPERF" run "${ask[@]}" --netrc "$T/none"
 
-# What cannot be got is said, and is the case's own cause.
+# What cannot be fetched is reported, and is the case's own cause.
 mkdir "$T/empty"
 exits 4 "a mirror that lacks the data" "$REPERF" run "${ask[@]}" -C "$(with "$(mount cityscapes false)")" --mirror "$T/empty" --proxy http://127.0.0.1:9 --repeats 1 --json
 is "$(jq -r '.cells[] | .verdict + " " + .cause' "$T/out")" "not_run fetch" "the case is not run, because of fetch"

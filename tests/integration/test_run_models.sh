@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Bundled models train for real in a case of their own reports, ResNet-50 every day (HRNet-W18: tests/e2e/test_data_way.sh) and all of them in test-all:
-# run by `reperf run` under the smoke profile, judged, sealed, verified; its loss falls, and comes to a target in a time. Each can be planned.
+# run by `reperf run` under the smoke profile, judged, sealed, verified; its loss falls, and reaches a target in a measured time. Each can be planned.
 . "$(dirname "$0")/../tap_lib.sh"
 export REPERF_STATE="$T/state" REPERF_STORE="$T/store"
 

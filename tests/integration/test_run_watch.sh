@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The monitor beside the jobs of a run on remote nodes: its log is evidence, what it saw stands beside the repeat, the number stays what it is; and a
-# monitor that cannot be had loses no repeat.
+# The monitor of a run's jobs on remote nodes: its log is evidence, its findings are listed with the repeat, the number does not change; and a
+# monitor that fails loses no repeat.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2119,SC2317
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/ssh_lib.sh disable=SC1091
@@ -20,7 +20,7 @@ mkdir -p "$T/node1"
 cp tests/integration/fake_nvidia_smi.sh "$T/node1/nvidia-smi"
 start_sshd n1 "SetEnv HOME=$T/home PATH=$T/node1:/usr/sbin:/usr/bin:/bin"
 nodes_inventory n1 >"$T/one.json"
-# Long enough for samples: until the monitor of this very job has written two, or that it gets none of the GPUs.
+# Long enough for samples: until this job's monitor has written two, or that it gets none of the GPUs.
 cat >"$T/wait" <<EOF
 i=0
 until [ \$i -ge 300 ]; do

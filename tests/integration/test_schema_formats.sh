@@ -45,7 +45,7 @@ if need_shared "measure's output on every published log"; then
     head -n 5 "$T/out" | sed 's/^/# /'
 fi
 
-# A fact under a name that reports do not use could never be held against a report.
+# A fact under a name that reports do not use could never be compared with a report.
 cp -r manifests "$T/root" && mkdir "$T/data" && mv "$T/root" "$T/data/manifests"
 sed -i '0,/"name": "cuda"/s//"name": "cuba"/' "$T/data/manifests/formats/paddleseg.json"
 exits 3 "a fact whose name is not in the list of conditions is refused" env REPERF_ROOT="$T/data" "$REPERF" measure "$T/ok.log"

@@ -66,7 +66,7 @@ like "$(slurm wait)" "^ended (7|143) - none \$" "one rank that fails ends the ot
 like "$(cat "$F/log")" "task 2: Exited with exit code 7" "and is named"
 
 job
-# None ends before all were asked, for srun then asks those that are left, too.
+# None ends before all were signalled, since srun then also signals those that are left.
 DO="trap '[ -e $T/all ] || echo asked; : >$T/asked.\$RANK' TERM; echo ready
 until [ -e $T/all ] || { [ -e $T/asked.0 ] && [ -e $T/asked.1 ] && [ -e $T/asked.2 ] && [ -e $T/asked.3 ]; }; do sleep 0.2; done
 : >$T/all; exit 3"
@@ -125,7 +125,7 @@ is_back() { # it may have come back by itself
 waiting_for 30 is_back
 ok $? "the node is back"
 
-# --- through a login node over SSH, whose connection is lost in the midst of a script ---
+# --- through a login node over SSH, whose connection is lost during a script ---
 if have_sshd "Slurm through a login node"; then
     trap 'touch "$T/go"; stop_sshds; slurm_down; rm -rf "$T"' EXIT
     unset SSH_AUTH_SOCK
@@ -213,7 +213,7 @@ fi
 
 job
 DO='exit 0'
-# TERM: killed harder it forgets the last seconds, and begins jobs that were cancelled in them.
+# TERM: with KILL it would forget the last seconds, and start jobs that were cancelled in them.
 ctld=$(cat "$SL/ctld.pid")
 kill "$ctld"
 # shellcheck disable=SC2317

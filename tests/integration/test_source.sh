@@ -124,7 +124,7 @@ for p in "$port" "$web"; do
 done
 D="git://127.0.0.1:$port" H="http://127.0.0.1:$web"
 
-# --- each server gives the same: the old commit, which no branch is at, with its submodules
+# --- each server gives the same: the old commit, which is no branch's head, with its submodules
 for u in "$D" "$H/v2" "$H/v0" "$H/dumb"; do
     fresh
     exits 0 "$u: an old commit" fetch --json "source:$u/top.git@$old"
@@ -146,7 +146,7 @@ fresh
 fetch "source:$H/v0/top.git@$old" >"$T/out" 2>"$T/err"
 like "$(cat "$T/err")" 'gives no single commits' "v0 refuses a commit by its id: the branches are fetched, and it is said"
 
-# --- what is no commit, or not there
+# --- not a commit, or missing
 fresh
 none=0123456789abcdef0123456789abcdef01234567
 for u in "$D" "$H/v2" "$H/v0"; do

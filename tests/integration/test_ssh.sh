@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # fleet/remote_ssh against real sshds on the loopback: scripts, keys, known_hosts, login shells, jumps. Jobs and lost connections are in
 # test_ssh_jobs.sh.
-# What nodes are to expand stands in single quotes.
+# Text that nodes expand is in single quotes.
 # shellcheck disable=SC2016,SC1003
 . "$(dirname "$0")/../tap_lib.sh"
 . tests/integration/ssh_lib.sh
@@ -130,7 +130,7 @@ kill -CONT "$agent_pid"
 unset SSH_AUTH_SOCK
 common
 
-# ---- who it is ----
+# ---- host keys ----
 gives 5 'its host key is not in .*ssh-keyscan' "a host that is not known" port="${ssh_port[b]}" localhost exec true
 cp "$T/ssh/known_hosts" "$T/ssh/known"
 known() { sed "s|known_hosts$|known|" "$T/ssh/config" >"$T/ssh/other" && config="$T/ssh/other"; }

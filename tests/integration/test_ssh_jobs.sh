@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Jobs on a node over SSH, and what happens to them and to scripts when the connection, the sshd, the node or its disk fails.
-# What nodes are to expand stands in single quotes.
+# Text that nodes expand is in single quotes.
 # shellcheck disable=SC2016,SC1003
 . "$(dirname "$0")/../tap_lib.sh"
 . tests/integration/ssh_lib.sh
@@ -29,7 +29,7 @@ wait_for() { # COMMAND...: up to 10 s
     return 1
 }
 
-# What a job or a script does until it is let go: so none is over before it was looked at, however busy this machine is.
+# What a job or a script does until it is released: so none ends before it was checked, however busy this machine is.
 held() { echo "until [ -e '$T/go-$1' ]; do sleep 0.05; done"; } # NAME
 go() { : >"$T/go-$1"; }
 
@@ -145,7 +145,7 @@ like "$(cat "$T/err")" 'nothing was heard for' "is heard of by its silence"
 kill -CONT $frozen
 is "$(one config="$T/ssh/alive" 127.0.0.1 exec 'sleep 5; echo late' 2>&1 | head -1)" late "a script that is long silent on a node that lives"
 
-# ---- stingy servers ----
+# ---- servers with low limits ----
 start_sshd single 'MaxSessions 1' || exit 1
 node=single
 one 127.0.0.1 start run/sleep sleep 3 2>"$T/err"

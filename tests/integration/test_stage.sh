@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `nodes copy` over real sshds: handed on, resumed, damaged, interrupted; a relay against who has no token.
+# `nodes copy` over real sshds: passed on, resumed, damaged, interrupted; a relay against a peer without the token.
 # shellcheck disable=SC2317
-# In a network of its own where it may: there a slow line can be had (tc on lo).
+# In a network of its own where possible: there a line can be made slow (tc on lo).
 if [ -z "${STAGE_NETWORK-}" ] && [ "$(id -u)" = 0 ] && unshare -n tc qdisc show >/dev/null 2>&1; then
     STAGE_NETWORK=own exec unshare -n "$0" "$@"
 fi
@@ -147,8 +147,8 @@ else
     skip "streams that are broken" "a slow line needs root, unshare and tc with tbf"
 fi
 
-# --- nodes that are not as they should be -----------------------------------------------------------
-# A work folder that lets nothing run: reperf-node goes elsewhere, and all is as on the others.
+# --- nodes with faults -----------------------------------------------------------
+# A work folder that does not allow execution: reperf-node goes elsewhere, and the result is as on the others.
 tmpfs="$T/work-n1"
 if [ "$(id -u)" = 0 ] && mv "$tmpfs" "$T/work-n1.was" && mkdir "$tmpfs" && mount -t tmpfs -o noexec none "$tmpfs" 2>/dev/null; then
     exits 0 "a node whose work folder lets nothing run" copy "$T/tree/tool" --to files/plain
@@ -207,7 +207,7 @@ exits 0 "a source" provision --source "$source"
 is "$("$T/work-n4/source/$commit/run.sh")" "from the source" "is there, with its modes"
 is "$(find "$REPERF_STATE" -name 'tmp-source*' | wc -l)" 0 "and nothing of it is left here"
 
-# --- a relay and who has no token -------------------------------------------------------------------
+# --- a relay and a peer without the token -------------------------------------------------------------------
 token=$(printf '%064d' 7)
 hex=$(sha256sum "$T/tree/tool" | cut -c1-64)
 printf 'reperf-relay 1\ntoken %s\npart 0 1\nitem %s\nfile %d - %s tool\nend\n' "$token" "$T/hostile" "$(stat -c %s "$T/tree/tool")" "$hex" >"$T/order"

@@ -20,7 +20,7 @@ open("one.log", "w").write("ips: 1 img tsa " * 69000 + "\n")
 open("cut.log", "w").write("ips: 1 img tsa " * 69000)
 with open("long.log", "w") as log:  # as long, and not costly
     log.write("ips: 7 img last\n" * 3 + ("ips: 1 img tsa " + "." * 15000 + "\n") * 2000)
-# What each shipped format looks for, over and over, in lines of 16 KiB.
+# The literals of each shipped format, repeated, in lines of 16 KiB.
 for path in glob.glob(sys.argv[1] + "/manifests/formats/*.json"):
     text = json.load(open(path))
     if "records" in text:

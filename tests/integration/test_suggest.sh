@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# reperf measure of logs that no format reads: what recurs, what is proposed, the format that is written, and what is not assumed.
+# reperf measure of logs that no format reads: the recurring numbers, the proposal, the format that is written, and what is not assumed.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 L=tests/integration/unknown
@@ -64,7 +64,7 @@ exits 2 "a unit that is none" "$REPERF" measure "$L/home-speed.log" --unit furlo
 exits 2 "a unit beside a format" "$REPERF" measure "$L/home-rate.log" --unit s --format timm
 exits 2 "a suggestion for two logs" "$REPERF" measure "$L/home-rate.log" "$L/tqdm.log" --suggest "$T/x.json"
 
-# The time since the beginning is no step's, whatever it is called; the mean of a step beside it is.
+# The time since the beginning is no step time, whatever its name; the mean of a step next to it is.
 for i in $(seq 12); do echo "step:$i/12 train_loss:2.$i train_time:$((214 * i))ms step_avg:213.$((10 + i))ms"; done >"$T/since.log"
 exits 0 "a log with the time since its beginning" "$REPERF" measure "$T/since.log" --suggest "$T/since.json" --json
 is "$(jq -r '"\(.unit) \(.value * 10000 | round)"' "$T/out")" "s 2132" "is read by its steps"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What nodes, logs, archives and names say is plain text on a terminal: no escape sequence, no C1 control, nothing that turns the
-# direction of text. Our own colours are there.
+# What nodes, logs, archives and names say is plain text on a terminal: no escape sequence, no C1 control, nothing that changes
+# the direction of text. Our own colours are kept.
 # shellcheck source=tests/tap_lib.sh
 . "$(dirname "$0")/../tap_lib.sh"
 cat >"$T/on_terminal.py" <<'EOF'

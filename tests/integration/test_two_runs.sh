@@ -92,7 +92,7 @@ value() { # RULE
 }
 is "$(value first-run) $(value last-run)" "80 10" "each run's rate by its own GPUs"
 
-# Kept series say of which run a fact is; those that do not, of a log with several, prove nothing by it.
+# Kept series state which run a fact belongs to; those that do not, for a log with several runs, prove nothing by it.
 (run "${own[@]}" && run 1 8 fp32 HRNet_W18) | judged paddleseg first-run >/dev/null
 "$REPERF" audit "$T/forged.json" --logs "$T/logs" --write-series "$T/kept" >/dev/null 2>&1
 kept=$(find "$T/kept" -name '*paddleseg.json')

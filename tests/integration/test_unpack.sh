@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# reperf unpack beside the tools that made the archives and others that unpack them: the same trees, and nothing left after a failure.
+# reperf unpack compared with the tools that made the archives and others that unpack them: the same trees, and nothing left after a failure.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 . "$(dirname "$0")/../tap_lib.sh"
 V=(/usr/bin/python3 tests/integration/validate.py manifests/schema/unpack-output.json)
@@ -75,7 +75,7 @@ for kind in "stored.zip ZIP_STORED" "deflated.zip ZIP_DEFLATED" "piped.zip ZIP_D
     rm -rf "$W/out"
 done
 
-# Tars in a tar, against the shell loop that everybody types.
+# Tars in a tar, against the usual shell loop.
 mkdir "$W/tars"
 for d in n01 n02; do tar -C "$W/in/train/$d" -cf "$W/tars/$d.tar" .; done
 tar -C "$W/tars" -cf "$W/nested.tar" n01.tar n02.tar

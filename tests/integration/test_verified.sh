@@ -15,7 +15,7 @@ for archive in "$V"/*/*.tar.zst; do
     is "$(jq -r .run_id "$R/result.json")" "$run" "$run: is in its own folder"
     is "$(jq -c '[.cells[] | select(.verdict != "not_comparable" or .value == null)]' "$R/result.json")" "[]" "$run: each case has a number, and claims nothing"
     jq -r '.report as $report | .steps[] | select(.recipe) | "\($report)\t\(.recipe)"' "$R/manifest/plan.json" >>"$T/sealed"
-    # Every real log of a framework, by the format that the reader finds of itself.
+    # Every real log of a framework, by the format that the reader detects.
     while read -r log format; do
         got=$("$REPERF" measure --json "$R/$log" 2>"$T/err" | jq -r '"\(.format) \(.verdict)"')
         [ "$got" = "$format ok" ] || { echo "# $log: $got, expected $format ok" && echo "$log" >>"$T/unread"; }
@@ -24,7 +24,7 @@ for archive in "$V"/*/*.tar.zst; do
 done
 is "$(cat "$T/unread" 2>/dev/null)" "" "every log is found and read as what it is"
 
-# A page has what was printed, what the published log gives and what was measured beside each other.
+# A page shows side by side what was printed, what the published log gives and what was measured.
 exits 0 "a run's page" "$REPERF" report "$V"/20261126T030232.917Z-9731c20a/*.zst --html "$T/page.html"
 like "$(tr -d '\n' <"$T/page.html" | sed 's/<wbr>//g; s/<[^>]*>/|/g')" '[|]hrnetw18/paddle/fp32/n1g1/bs8[|]+19[.]428[|]+19[.]4281[|]exact[|]+0[.]740' "published, audited and measured side by side"
 exits 0 "the page of a run from before the kept series changed" "$REPERF" report "$V"/20261123T151601.441Z-49ab5fb7/*.zst --html "$T/old.html"

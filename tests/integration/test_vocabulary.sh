@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Units, metrics, precisions and condition names are data: manifests/vocabulary.json. What it does not hold is refused; what is added there needs no C.
+# Units, metrics, precisions and condition names are data: manifests/vocabulary.json. An unlisted word is refused; a new word needs no C.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 . "$(dirname "$0")/../tap_lib.sh"
 V=manifests/vocabulary.json
@@ -57,7 +57,7 @@ made '(.cases[0].cells[0] | .metric, .unit, .cell) |= . | .cases[0].cells += [.c
 ok $? "a cell of memory in GiB"
 refused "memory in seconds" '.cases[0].cells += [.cases[0].cells[0] | .metric = "memory" | .unit = "ms" | .cell |= sub("#.*"; "#memory") | .rule = null]' '"ms" is not a unit of memory, whose dimension is bytes'
 
-# A unit nobody had: one line of JSON.
+# A new unit: one line of JSON.
 jq '.units += [{"name": "molecules/s", "dimension": "rate", "kind": "molecules", "aliases": ["mol/s"]}] | .conditions += ["mood"]' $V >"$T/root/manifests/vocabulary.json"
 made '.cases[0].cells[0].unit = "mol/s" | .cases[0].conditions.mood = "good"'
 [ "$status" -lt 2 ]

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# reperf-bench without a GPU: the whole way in small beside PyTorch (and JAX where it is), then rivals that fail in every way, then
+# reperf-bench without a GPU: a small complete run with PyTorch (and JAX if installed), then rivals that fail in every way, then
 # its run sealed and verified.
 . "$(dirname "$0")/../tap_lib.sh"
 BENCH="$B/reperf-bench"
@@ -15,7 +15,7 @@ import json, sys
 program = next(p for p in json.load(sys.stdin)["programs"] if p["name"] == sys.argv[2])
 print(program.get(sys.argv[1], "none"))' "$1" "$2"; }
 
-# ---- the whole way ----
+# ---- a complete run ----
 if "$python" -c 'import torch, numpy' 2>/dev/null; then
     exits 0 "our program and its rivals in turn" "$BENCH" models "${tiny[@]}" --python "$python"
     is "$(key state reperf) $(key state torch-eager)" "measured measured" "both were measured"
@@ -64,7 +64,7 @@ assert abs(eager["reperf_over_this"] - eager["median_step_ns"] / ours) < 1e-9
     exits 5 "which is no run's evidence" "$REPERF" verify "$T/run.tar.zst" --unsigned
     exits 0 "and verified" "$REPERF" verify "$T/run.tar.zst" --bytes-only --unsigned
 
-    # A network that is another one has no number: the second loss left out, or one layer norm's epsilon in the wrong place.
+    # A network that differs has no number: the second loss left out, or one layer norm's epsilon in the wrong place.
     mkdir -p "$T/other"
     cp workloads/competitors/*.py "$T/other/"
     sed -i 's/return words, loss + F.cross_entropy(following/return words, loss + 0 * F.cross_entropy(following/' "$T/other/nets_torch.py"
@@ -173,7 +173,7 @@ as_schema "our check fails"
 sed 's/"state":"failed"/"state":"measured"/' "$T"/runs/bench-*/result.json >"$T/planted.json"
 exits 1 "and one that were measured beside an unchecked rival is refused" "$python" tests/integration/validate.py manifests/schema/bench.json "$T/planted.json"
 
-# ---- what they compute, alone ----
+# ---- agreement alone ----
 echo "$prelude" >"$T/fake/peer_torch.py"
 fresh
 exits 0 "agree: a rival that computes the same" "$BENCH" agree "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # reperf-train --device cuda, whole, on the emulated device (tests/cuda_emu; its cuDNN and cuBLASLt are plain loops): a step that is
-# recorded and played back gives the very bits of one that is launched call by call, on one stream or several, however far the host is
-# ahead; what is fused gives the same but for rounding; statuses and messages where there is something wrong.
+# recorded and replayed gives exactly the bits of one that is launched call by call, on one stream or several, however far the host is
+# ahead; fused steps give the same except for rounding; statuses and messages of failures.
 . "$(dirname "$0")/../tap_lib.sh"
 EMU="$B/emu/reperf-train"
 bert=("$EMU" --device cuda --model bert_tiny --sequence 8 --predictions 2 --batch 2 --lr 0.001 --warmup-lr-steps 0)
@@ -75,7 +75,7 @@ exits 0 "and once more" "${describe[@]}"
 cmp -s "$T/first" "$T/out" && (cd "$T/plans" && sha256sum -- *.json) | cmp -s - "$T/before"
 ok $? "is the same choice, not made again"
 
-# --- batches that come while the device is at the one before ---
+# --- batches copied while the device computes the previous one ---
 REPERF_EMU_SEED=3 trains eager "${bert[@]}" --data synthetic-fresh --steps 3 "${plainly[@]}"
 REPERF_EMU_SEED=4 trains replay "${bert[@]}" --data synthetic-fresh --steps 3 --ahead 3
 same eager replay "another batch in each step: the same bits, whenever it comes"
@@ -141,7 +141,7 @@ is "$?:$(losses "$T/out" | wc -l)" "0:2" "two turns of a step"
 printf '\n' | "${bert[@]}" --steps 2 --turn 1 >"$T/out" 2>"$T/err"
 is "$?:$(losses "$T/out" | wc -l):$(grep -c run_stop "$T/out")" "2:1:0" "a turn that does not come: the steps of the first, then the end"
 
-# --- what goes wrong ---
+# --- failures ---
 exits 8 "a loss that is not finite" "${bert[@]}" --lr 1e300 --optimizer sgd --steps 5
 like "$(tail -n 1 "$T/out")" '^\{"event":"fatal","rank":0,"device":"cuda".*"what":"(loss is |a gradient is )' "ends in a fatal line"
 exits 8 "a batch that does not fit" env REPERF_EMU_MEMORY=80000000 "${bert[@]}" --batch 2000

@@ -85,7 +85,7 @@ like "$(cat out)" '^\{"schema_version":1,"data":"imagenet-2012.synthetic",.*"ima
 exits 0 "trains on segments" "$TRAIN" --model hrnet_w18 --image 64x128 --batch 2 --steps 2 --data segments --threads 1
 like "$(head -n 1 out)" '"data":"cityscapes.synthetic",.*"augment":"scale-crop","augment_on":"host","mean":\[0.5,0.5,0.5\]' "with PaddleSeg's numbers"
 
-# --- tokens: nothing is cropped, and nothing is said of crops ---
+# --- tokens: nothing is cropped, and no line mentions crops ---
 bert="$ROOT/datasets/bert-hdf5-sample/dataset.json"
 exits 0 "a synthetic sample for BERT" "$PACK" synth --dataset "$bert" --out bert --samples train=12
 mkdir berttree && tar xf bert/*.tar* -C berttree

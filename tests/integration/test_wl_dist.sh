@@ -23,7 +23,7 @@ wait_for() { # PATTERN FILE
 }
 
 # --- N ranks x B are one rank x N*B ----------------------------------------------------------------
-# In f32 a step multiplies what rounding has put apart: after two updates of ResNet-50 one rank is off by 5e-4 from f64 itself. So
+# In f32 a step amplifies differences from rounding: after two updates of ResNet-50 one rank is off by 5e-4 from f64 itself. So
 # HRNet goes four steps, the others two.
 same_as_one() { # NAME STEPS BATCH TOLERANCE RANKS COMMAND...
     local name=$1 steps=$2 batch=$3 tolerance=$4 n=$5 one zeros
@@ -249,7 +249,7 @@ for _ in $(seq 200); do
     sleep 0.05
 done
 exec 5<>"/dev/tcp/127.0.0.1/$port" # says nothing
-# Hung up on in the midst of it, a writer ends by SIGPIPE: not this script.
+# If the peer hangs up, a writer ends by SIGPIPE: not this script.
 (printf 'GET / HTTP/1.1\r\nHost: x\r\n\r\n' >"/dev/tcp/127.0.0.1/$port") 2>/dev/null
 (head -c 3000 /dev/urandom >"/dev/tcp/127.0.0.1/$port") 2>/dev/null
 start 1 2 "${quick[@]}" --batch 1

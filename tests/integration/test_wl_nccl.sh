@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# reperf-train as several ranks on devices: real processes, each with an emulated device, and a made-up NCCL between them. The same numbers as one
+# reperf-train as several ranks on devices: real processes, each with an emulated device, and a fake NCCL between them. The same numbers as one
 # rank, eagerly and replayed, and what ends a job. No GPU and no real NCCL: tests/cuda/gpu_ranks.sh is for those.
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/ranks_lib.sh disable=SC1091
@@ -46,7 +46,7 @@ if in_test_all "ResNet-50 as two ranks with batch norm over both"; then # batch 
     same_as_one "ResNet-50, batch norm over the ranks" 2 4 1e-5 --model resnet50 --image 40 --lr 1e-4 --data synthetic-fresh --sync-bn --steps 1
 fi
 
-# The sums of two micro-batches go over once.
+# The sums of two micro-batches are sent once.
 same_as_one "BERT, two micro-batches a step" 2 2 1e-5 "${words[@]}" --steps 3 --accumulate 2
 like "$(head -n 1 "$T/out.0")" '"global_batch":4,.*"accumulate":2' "each of as many samples"
 # Half precision: Issue 5's 2e-3 again. One step of each, for the reason given above.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# reperf-train as a user meets it: statuses, one JSON object a line, a signal, a reader that goes away, the network's size.
+# reperf-train as a user runs it: statuses, one JSON object a line, a signal, a reader that goes away, the network's size.
 . "$(dirname "$0")/../tap_lib.sh"
 run=("$TRAIN" --model resnet50)
 
@@ -23,7 +23,7 @@ assert abs(stop["samples_per_s"] - 80e9 / stop["elapsed_ns"]) < 1e-6 * stop["sam
 PY
 ok $? "its lines are whole JSON, in order, agree with each other, and the loss falls"
 
-# Of a machine with a GPU none is left to be seen; one without says what it lacks; a build without CUDA says so.
+# On a machine with a GPU it is hidden; a machine without one reports what it lacks; a build without CUDA says so.
 exits 2 "cuda without a GPU is refused, not replaced" env CUDA_VISIBLE_DEVICES= "${run[@]}" --device cuda
 like "$(cat "$T/err")" 'no CUDA backend|no NVIDIA driver|driver knows CUDA up to|no GPU that this process may see' "and says why"
 is "$(wc -c <"$T/out")" 0 "before any line"
@@ -41,7 +41,7 @@ if [ -n "$largest" ]; then
     needed=$(grep -o '"total_bytes":[0-9]*' "$T/out" | cut -d: -f2)
     exits 0 "and the next one" "${run[@]}" --backend plain --image 2000 --batch $((largest + 1)) --describe
     more=$(grep -o '"total_bytes":[0-9]*' "$T/out" | cut -d: -f2)
-    # Other programs take and give back memory meanwhile: half of it is no error of this one.
+    # Other programs allocate and free memory meanwhile: a difference of half is no error.
     free=$(($(awk '/MemAvailable/ { print $2 }' /proc/meminfo) * 1024))
     [ "$needed" -le $((free * 2)) ] && [ "$more" -gt "$needed" ]
     ok $? "it needs no more than there is"

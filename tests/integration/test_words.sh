@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The command line meets people half way: the nearest name for a mistyped one, help by name, --json before the command, a page on
-# standard output; and what could not be looked at is not called clean.
+# Conveniences of the command line: the nearest name for a mistyped one, help by name, --json before the command, a page on
+# standard output; and what could not be checked is not reported as clean.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317
 source "$(dirname "$0")/../tap_lib.sh"
 

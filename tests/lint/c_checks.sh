@@ -29,7 +29,7 @@ report $? "an SPDX line in each source file ${unlicensed:+: $unlicensed}"
 top=$(git ls-files | sed 's#/.*##' | sort -u | tr '\n' ' ')
 [ "$top" = ".ci .clang-format .gitignore CHANGELOG.md LICENSE Makefile README.md STYLE.md datasets images logs manifests orchestrator tests workloads " ]
 report $? "the top level holds what it may: $top"
-# No compiler looks there: what CLEANUP() frees must have a value before the function can be left.
+# No compiler checks that: a variable with CLEANUP() must have a value before the function can return.
 loose=$(awk '
     function has(word) { return $0 ~ ("(^|[^A-Za-z0-9_])(" word ")([^A-Za-z0-9_]|$)") }
     FNR == 1 || /^}/ { n = 0 }
@@ -44,8 +44,8 @@ loose=$(awk '
 [ -z "$loose" ]
 report $? "what CLEANUP frees has a value before any return ${loose:+: $loose}"
 
-# What passed is not looked at again, in whatever clone, until it, what it includes, the checks or the checking program are others: a file named by
-# the digest of all that says so. make test-all (TIER=all) looks at everything.
+# A file that passed is not checked again, in any clone, until it, its includes, the checks or the checking program change: a file named by the
+# digest of all of these records that. make test-all (TIER=all) checks everything.
 known="${XDG_CACHE_HOME:-$HOME/.cache}/reperf-lint"
 work=$(mktemp -d "${TMPDIR:-/tmp}/reperf-lint.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The law of the rooms (README of orchestrator/): reads the includes and fails on one that points up or sideways, on a room's private
+# The include order of the rooms (README of orchestrator/): reads the includes and fails on one that points up or sideways, on a room's private
 # header outside that room, on a third-party header outside its one home, on a room without a README, and on two product .c files of one name.
 cd "${LINT_ROOT:-$(dirname "$0")/../..}" || exit 1
-# A room of reperf includes itself and the rooms before it; what computes (report, judge) and what reads files for it (load) waits for nothing, so not sys.
+# A room of reperf includes itself and the rooms before it; report and judge, which compute, and load, which reads files for them, never wait, so they do not include sys.
 ORDER="base codec sys report judge load net store fleet evidence run view cmd"
 declare -A may=(
     [prep]="prep report sys codec base data" [node]="node store sys codec base"
@@ -36,7 +36,7 @@ check() { # FILE ROOM
         target=${inc%%/*}
         # Of the workloads, data preparation sees the packed format alone.
         [ "$room" = prep ] && [ "$target" = data ] && [ "$inc" != data/shard.h ] && target=none
-        # What is linked statically sees what needs no library of others.
+        # The statically linked program sees only what needs no third-party library.
         if [ "$room" = node ] && [ "$target" != node ] && [ "$target" != base ]; then
             case $inc in codec/node_wire.h | codec/digest.h | codec/relay.h | store/tree.h | store/digest_cache.h | sys/pool.h | sys/relay_net.h) ;; *) target=none ;; esac
         fi

@@ -44,7 +44,6 @@ trap 'rm -f "$text"' EXIT
 code "${product[@]}" >"$text"
 
 # Declared in a header of ours and defined, and nothing else of the product has the name.
-# log_set_level keeps what is expected out of the tests' output.
 lonely=$(awk -F'\t' '
     { rest = $2
       while (match(rest, /[A-Za-z_][A-Za-z0-9_]*/)) {
@@ -53,7 +52,7 @@ lonely=$(awk -F'\t' '
           seen[word]++
           if (rest ~ /^\(/ && $1 ~ /^orchestrator\/.*\.h$/ && $2 ~ /^[A-Za-z]/ && $2 !~ /^(static|#)/ && word !~ /^[A-Z_]+$|_cleanup$/) declared[word] = $1
       } }
-    END { for (word in declared) if (seen[word] <= 2 && word != "log_set_level") printf "%s (%s) ", word, declared[word] }' "$text")
+    END { for (word in declared) if (seen[word] <= 2) printf "%s (%s) ", word, declared[word] }' "$text")
 report "$lonely" "no public function that only tests use"
 
 twice=$(awk -F'\t' '$1 ~ /^orchestrator\/[^\/]*\// && match($2, /^struct [a-z0-9_]+ \{/) {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Each check of tests/lint fails on what it is there for: a small tree with one violation of each.
+# Each check of tests/lint fails where it should: a small tree with one violation of each.
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 tree=$(mktemp -d "${TMPDIR:-/tmp}/reperf-planted.XXXXXX") || exit 1
@@ -16,7 +16,7 @@ seen() { # OUTPUT NAME: the check of that name has failed
 cp "$root/Makefile" "$root/.clang-format" "$tree/"
 mkdir -p "$tree/orchestrator/base" "$tree/orchestrator/codec" "$tree/orchestrator/man" "$tree/extra" "$tree/tests/x"
 cp "$root/orchestrator/base/base.h" "$root/orchestrator/base/banned.h" "$tree/orchestrator/base/"
-# A header that points up, says no licence, does not compile alone and is too long.
+# A header that includes upwards, has no licence line, does not compile alone and is too long.
 {
     printf '#ifndef BASE_BAD_H\n#define BASE_BAD_H\n#include "codec/up.h"\nint bad(struct str text);\n'
     yes 'extern int x;' | head -n 250
@@ -53,7 +53,7 @@ said() { # OUTPUT TEXT NAME
         bad=1
     fi
 }
-# What is known to be good: never what failed, and nothing whose header has changed since.
+# Files remembered as good: never one that failed, or whose header has changed since.
 again=$(LINT_ROOT="$tree" "$here/c_checks.sh" 2>&1)
 said "$again" "clang-tidy: 3 files, 2 of them not known to be good" "what clang-tidy passed is known"
 seen "$again" "clang-tidy"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/tap.sh notices programs that die, hang, stop in the middle or say nothing, and takes a skip for what it is.
+# tests/tap.sh notices programs that die, hang, stop in the middle or print nothing, and counts a skip as a skip.
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 1
 tree=$(mktemp -d "${TMPDIR:-/tmp}/reperf-planted.XXXXXX") || exit 1

@@ -367,7 +367,7 @@ static void refuses_limits(void **state UNUSED)
     } BAD[] = {
         {"{", "expected"},
         {"{}", "schema_version"},
-        {LIMITS("5", ""), "there is no limit for memory.triad"},
+        {LIMITS("5", ""), "no limit for memory.triad"},
         {LIMITS("0", ""), "deviations: expected a number over 0"},
         {LIMITS("5", "3"), "$.measures[0]"},
         {LIMITS("5", LIMIT("memory.peak", "0.1")), "unknown measure \"memory.peak\""},

@@ -99,10 +99,10 @@ static void examples_are_strict(void **state UNUSED)
         size_t len;
         const char *message;
     } cases[] = {
-        {"", 0, "cut"},
+        {"", 0, "truncated"},
         {"\x0a\x00", 2, "input_ids is missing"},
         {"\x0a\x00\x00", 3, "bytes after"},
-        {"\x0a\x05", 2, "cut"},
+        {"\x0a\x05", 2, "truncated"},
         {"\x12\x00", 2, "expected the message 1"},
         {"\x08\x01", 2, "expected the message 1"},
         {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 11, "more than 64 bits"},

@@ -34,8 +34,8 @@ int main(void)
 #include "backend_cuda/lt.h"
 #include "base/clock.h"
 #include "base/fs.h"
-#include "graph/fuse.h"
 #include "models/model.h"
+#include "wl_fuse.h"
 
 /* For MODE=asan: memory that the libraries' heuristics keep is not ours to free. */
 const char *__lsan_default_suppressions(void); /* NOLINT: the sanitizer's name */

@@ -4,7 +4,7 @@
 #include "wl_fixture.h"
 
 #include "graph/fuse_choose.h"
-#include "graph/traffic.h"
+#include "wl_fuse.h"
 
 /* Fusion changes the order of sums and takes a variance from a sum of squares. A value that is zero except for rounding (the gradient
    of a bias that a batch norm cancels, of a scale that the next one cancels) has no relative error: it is compared with 1e-4 of the

@@ -4,10 +4,9 @@
 #include "wl_fixture.h"
 
 #include "backend_cuda/layout.h"
-#include "graph/fuse.h"
 #include "graph/streams.h"
-#include "graph/traffic.h"
 #include "plan_check.h"
+#include "wl_fuse.h"
 
 #define EVENTS 512
 #define WINDOW 64

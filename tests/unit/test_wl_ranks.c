@@ -7,7 +7,7 @@
 #include "base/fs.h"
 #include "core/safetensors.h"
 #include "dist/ring.h"
-#include "graph/fuse.h"
+#include "tests/unit/wl_fuse.h"
 #include "train/train.h"
 
 #include <pthread.h>

@@ -3,8 +3,8 @@
    for it. */
 #include "wl_fixture.h"
 
-#include "graph/fuse.h"
 #include "graph/streams.h"
+#include "wl_fuse.h"
 
 #define STREAMS 4
 #define EVENTS  512

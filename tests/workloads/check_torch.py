@@ -33,7 +33,7 @@ def make_model(seed, lift=0.0):
     for name, b in model.named_buffers():
         if b.dim() == 1:
             b.copy_(torch.rand_like(b) + (0.5 if name.endswith("var") else -0.5))
-    # What F32 can hold, so that both types start from the same numbers.
+    # Numbers that F32 represents, so that both types start from the same.
     for t in list(model.parameters()) + [b for b in model.buffers() if b.dim() == 1]:
         t.data.copy_(t.data.float().double())
     return model
@@ -139,7 +139,7 @@ def check_shape(tap, train, folder, shape, seed):
     theirs = torch_results(model32, torch.from_numpy(x), torch.from_numpy(labels))
     theirs = {n: rel(theirs[n], reference[n]) for n in reference}
     for backend in backends(train):
-        # The oracle is held to each tensor alone; oneDNN's loss at 64x64 is known to pass that by chance (workloads/backend_cpu/README.md).
+        # The oracle is checked tensor by tensor; oneDNN's loss at 64x64 is known to exceed that by chance (workloads/backend_cpu/README.md).
         limits = strict_limits(theirs) if backend == "plain" else pooled_limits(theirs)
         ours32 = engine_results(train, folder, state32, x, labels, ["--backend", backend])
         errors = {n: rel(ours32[n], reference[n]) for n in reference}

@@ -20,7 +20,7 @@ class Case:
 
 
 # Shapes that halve evenly, and ones that never do. A batch norm of DeepLab's sees one value a sample: with two samples it
-# gives plus and minus 1 whatever comes in, so three.
+# gives plus and minus 1 for any input, so three.
 CASES = {
     "hrnet_w18": Case(nets_torch.HRNet, 9640830, [(2, 3, 64, 64), (3, 3, 45, 53)],
                       ["grad.backbone.conv_layer1_1._conv.weight", "head.conv_1._batch_norm._variance", "grad.head.cls.weight"]),

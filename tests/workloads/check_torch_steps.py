@@ -20,7 +20,7 @@ import nets_torch  # found by check_torch
 import tensors  # found by check_torch
 
 STEPS = 3
-# A large epsilon: what decides a step is then never the sign of a gradient that is nothing but rounding. A small rate of SGD: the
+# A large epsilon: a step is then never decided by the sign of a gradient that is only rounding. A small rate of SGD: the
 # second and third gradient are then not those of a network that one rounding has sent elsewhere, and F32's bound says something.
 METHODS = {
     "sgd": dict(lr=1e-3, momentum=0.9, weight_decay=0.01, decay="all"),

@@ -68,10 +68,6 @@ struct cuda {
 MUST_CHECK int cuda_init(struct cuda *cuda, const struct cuda_opts *opts,
                          struct backend *ret_backend, struct err *err);
 void cuda_release(struct cuda *cuda);
-static inline void cuda_cleanup(struct cuda *cuda)
-{
-    cuda_release(cuda);
-}
 
 /* What a run says of where it ran. */
 #define CUDA_NAME_MAX 256

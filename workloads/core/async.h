@@ -13,7 +13,6 @@ struct backend_span {
     const void *device;
     int64_t bytes;
 };
-#define MARK_SPANS_MAX 4
 #define MARK_BYTES_MAX 256
 
 /* All NULL, and one stream, on a CPU. */

@@ -54,10 +54,9 @@ struct concat_geom {
 };
 struct linear_geom {
     int64_t n, c, k;
-    int n_parts;     /* parameters that the matrix is made of, 1 to LINEAR_PARTS_MAX */
+    int n_parts;     /* parameters that the matrix is made of, 1 or 3 */
     bool is_rounded; /* n_parts is 1; y is ROLE_ROWS, w ROLE_TABLE, the bias ROLE_CHANNEL */
 };
-#define LINEAR_PARTS_MAX 3
 /* Softmax cross-entropy averaged over the labels that are not ignore_label, over all ranks. */
 struct loss_geom {
     int64_t n, c, plane;

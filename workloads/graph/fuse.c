@@ -225,18 +225,6 @@ bool fuse_supports(const struct fuse_support *support, const struct graph *graph
             !fuse_conv_bn_bwd_adds(graph, op));
 }
 
-static bool wants_supported(void *self, const struct graph *graph, enum fuse_pattern pattern,
-                            int op)
-{
-    return fuse_supports(self, graph, pattern, op);
-}
-
-struct fuse_policy fuse_supported(const struct fuse_support *support)
-{
-    /* Only read there. */
-    return (struct fuse_policy){.wants = wants_supported, .self = (void *)(uintptr_t)support};
-}
-
 static bool wants_listed(void *self, const struct graph *graph UNUSED, enum fuse_pattern pattern,
                          int op)
 {

@@ -57,9 +57,6 @@ struct fuse_support fuse_support_hopper(void);
 bool fuse_supports(const struct fuse_support *support, const struct graph *graph,
                    enum fuse_pattern pattern, int op);
 
-/* A policy: all that `support` allows (borrowed). */
-struct fuse_policy fuse_supported(const struct fuse_support *support);
-
 struct fuse_choice {
     enum fuse_pattern pattern;
     int op;

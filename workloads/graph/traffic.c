@@ -59,14 +59,3 @@ struct traffic traffic_of_call(const struct graph *graph, const struct call *cal
     }
     return traffic;
 }
-
-struct traffic traffic_of_graph(const struct graph *graph, memplan_bytes_fn bytes_of, void *self)
-{
-    struct traffic total = {0};
-    for (int i = 0; i < graph->n_calls; i++) {
-        const struct traffic one = traffic_of_call(graph, &graph->calls[i], bytes_of, self);
-        total.floor_bytes += one.floor_bytes;
-        total.reread_bytes += one.reread_bytes;
-    }
-    return total;
-}

@@ -16,7 +16,4 @@ struct traffic {
 struct traffic traffic_of_call(const struct graph *graph, const struct call *call,
                                memplan_bytes_fn bytes_of, void *self);
 
-/* All calls of a step: forward and backward, no optimiser. */
-struct traffic traffic_of_graph(const struct graph *graph, memplan_bytes_fn bytes_of, void *self);
-
 #endif
