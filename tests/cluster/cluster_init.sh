@@ -11,6 +11,8 @@ mount -t proc proc /proc
 ip link set lo up
 mkdir -p "$S"/{ns,log,cgroup,ssh,registry,http,git,shared,run}
 chmod 1777 "$S/shared"
+mkdir -p "$CLUSTER_IMAGES"/overlay-{images,layers} "$CLUSTER_IMAGES/overlay"
+touch "$CLUSTER_IMAGES"/overlay-images/images.lock "$CLUSTER_IMAGES"/overlay-layers/layers.lock
 mount -t tmpfs -o mode=755 none "$S/cgroup"
 cgroup_mount "$S/cgroup" || echo "no control groups can be mounted"
 

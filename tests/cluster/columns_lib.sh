@@ -1,15 +1,30 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# A framework's column of a report, on nodes of the cluster: source it after lib.sh. $nodes is the inventory.
-nodes=$S/inventory.json
+# A framework's column of a report, on nodes of the cluster: source it after lib.sh. $nodes is the inventory; by nodes_share, podman runs it on all of them from
+# one store of images that they share, into which an image is unpacked once, instead of by each node's docker, which pulls it.
+nodes=$S/inventory.json shared='' SETTINGS=()
+nodes_share() {
+    nodes=$T/shared.json shared=1
+    jq '.runtime = "podman"' "$S/inventory.json" >"$nodes"
+}
+brings() { # IMAGE: what images/build.sh has made, to where the nodes have it from; prints the pin
+    local layout name="$HEAD_IP:$REGISTRY_PORT/reperf/$1"
+    if [ -z "$shared" ]; then
+        images/build.sh "$1" --cached --push "$name" --plain-http
+        return
+    fi
+    layout=$(images/build.sh "$1" --cached) &&
+        skopeo copy -q --preserve-digests "oci:$layout" "containers-storage:[overlay@$CLUSTER_IMAGES+$T/podman]$name:latest" >&2 &&
+        echo "$name@$(jq -r '.manifests[0].digest' "$layout/index.json")"
+}
 fetch_synthetic() { for id; do exits 0 "synthetic $id" "$REPERF" fetch "$id" --synthetic; done; } # NAME...
-column() { # REPORT IMAGE NAME CASES N [TARGETS [RECIPE]]: what images/build.sh has made, by digest; of N cases, how many come to their target; by the recipe that the text begins
+column() { # REPORT IMAGE NAME CASES N [TARGETS [RECIPE]]: what images/build.sh has made, by digest; of N cases, how many come to their target; by the recipe that the text begins; SETTINGS: -C ...
     local pin name="$3 itself" targets=${6:-0}
-    if ! pin=$(images/build.sh "$2" --cached --push "$HEAD_IP:$REGISTRY_PORT/reperf/$2" --plain-http 2>"$T/err"); then
+    if ! pin=$(brings "$2" 2>"$T/err"); then
         skip "$name" "$(tail -n 1 "$T/err")"
         return
     fi
-    exits 0 "$name" "$REPERF" run "$1" --profile smoke --nodes "$nodes" --image "$2=$pin" --case "$4" --repeats 1 --offline --json
+    exits 0 "$name" "$REPERF" run "$1" --profile smoke --nodes "$nodes" --image "$2=$pin" --case "$4" --repeats 1 --offline --json "${SETTINGS[@]}"
     is "$(jq -r '[.cells[] | select(.verdict == "not_comparable" and .value > 0 and (.unit | test("^(samples|images|sequences)/s$")))] | length' "$T/out")" "$5" "$name: every case has its rate, and claims nothing"
     is "$(jq -r '[.cells[] | select(.time_to_target.step > 0 and .time_to_target.value > 0)] | length' "$T/out")" "$targets" "$name: the time to its target beside it"
     jq -r '.cells[] | "# \(.case): \(.value) \(.unit)\(if .time_to_target then .time_to_target | ", \(.value) s to the target, step \(.step) \(.why // "")" else "" end)"' "$T/out"

@@ -9,6 +9,8 @@ CLUSTER_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
     HEAD_IP=10.11.0.1 HEAD_LINK=rp-head
     CLUSTER_NODES="1 2 3 4"
     REGISTRY_PORT=5000 GIT_PORT=9418 HTTP_PORT=80
+    # What the nodes share, read-only, as podman's additional store of images: kept from one cluster to the next, beside the layers of images/build.sh.
+    CLUSTER_IMAGES=${REPERF_IMAGES:-${XDG_CACHE_HOME:-$HOME/.cache}/reperf-images}/shared
 }
 CLUSTER_LIST=/run/reperf-cluster # one file for each cluster, up or dead: its content is its folder
 node_ip() { echo "10.11.0.$(($1 + 1))"; }

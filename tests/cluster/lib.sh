@@ -138,6 +138,7 @@ registry_mend() {
 node_is_well() {
     timeout 10 ssh -F "$S/ssh_config" "node$1" true 2>/dev/null || return 1
     timeout 300 ssh -F "$S/ssh_config" "node$1" 'rm -rf /var/lib/reperf; [ -z "$(docker ps -aq 2>/dev/null)" ] || docker rm -f $(docker ps -aq) >/dev/null
+        [ ! -d /var/lib/containers/storage ] || podman rm -af >/dev/null
         mountpoint -q /var/lib/reperf && exit 1; docker image prune -af >/dev/null 2>&1' 2>/dev/null || { [ $? = 1 ] && [ -s "$S/no-docker" ]; }
 }
 cluster_reset() {

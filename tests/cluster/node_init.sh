@@ -40,6 +40,9 @@ mount --bind "$N/home" "$R/root"
 [ ! -d "$R$repository" ] || mount -t tmpfs -o mode=755 none "$R$repository"
 mkdir -p "$R$S/shared"
 mount --bind "$S/shared" "$R$S/shared"
+mkdir -p "$R/opt/images"
+mount --bind "$CLUSTER_IMAGES" "$R/opt/images"
+mount -o remount,bind,ro "$R/opt/images"
 # Control groups, with this node's own as the root.
 mount -t tmpfs -o mode=755 none "$R/sys/fs/cgroup"
 cgroup_mount "$R/sys/fs/cgroup" || echo "no control groups" >"$N/no-docker"
@@ -73,6 +76,7 @@ if [ -n "$first" ]; then
         printf '[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\nruntime = "runc"\n' >"$R/etc/containers/containers.conf"
     fi
     printf '{"insecure-registries": ["%s:%s"]%s}\n' "$HEAD_IP" "$REGISTRY_PORT" "$runtime" >"$R/etc/docker/daemon.json"
+    printf '[storage]\ndriver = "overlay"\ngraphroot = "/var/lib/containers/storage"\nrunroot = "/run/containers/storage"\n[storage.options]\nadditionalimagestores = ["/opt/images"]\n' >"$R/etc/containers/storage.conf"
     printf '[[registry]]\nlocation = "%s:%s"\ninsecure = true\n' "$HEAD_IP" "$REGISTRY_PORT" >"$R/etc/containers/registries.conf"
 fi
 mkdir -p "$R/etc/ssh"

@@ -15,7 +15,7 @@ for ((try = 1; try <= TRIES; try++)); do
     node=$((1 + try % 4))
     # So slow that it stands out among neighbours whose rates a busy machine spreads by a factor of two.
     node_rate "$node" 60mbit
-    exits 1 "try $try: node$node with a link of 60 Mbit/s" bench --only net --sample-ms 20 --repeats 5
+    exits 1 "try $try: node$node with a link of 60 Mbit/s" bench --only net --sample-ms 20 --repeats 3
     like "$(named "node$node")" "^node$node: (send|receive) [0-9]+ % of its group's median \(" "is named with the figure that gives it away"
     [ "$TRIES" = 1 ] || is "$(jq -r '[.nodes[] | select(any(.figures[]; .verdict == "outlier")) | .node] | join(" ")' "$T/out")" "node$node" "and no other node"
     node_no_rate "$node"
@@ -23,7 +23,7 @@ for ((try = 1; try <= TRIES; try++)); do
         skip "try $try: a node with a twelfth of a processor" "the nodes have no control group of their own"
         continue
     fi
-    exits 1 "try $try: node$node with a twelfth of a processor" bench --only flops --sample-ms 100 --repeats 5
+    exits 1 "try $try: node$node with a twelfth of a processor" bench --only flops --sample-ms 30 --repeats 5
     like "$(named "node$node")" "^node$node: FP(32|64) (core|all) [0-9]+ % of its group's median \(" "is named with the figure that gives it away"
     node_cpu "$node" 0
 done

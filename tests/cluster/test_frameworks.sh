@@ -74,11 +74,16 @@ like "$(why $four)" '^failed null workload .*node3: ended with exit status 3' "t
 nothing_left "after all of it" 1 2 3 4
 
 # --- the frameworks themselves ---------------------------------------------------------------------
-# Each day the widest case, whose image all nodes pull; those of one node are the same program with fewer ranks.
-if in_test_all "PaddleSeg's cases of one node"; then
+# Each day the widest case, in so few steps that it comes to its target; those of one node are the same program with fewer ranks. Its launcher, which imports
+# what each rank does, leaves it compiled.
+if in_test_all "PaddleSeg's cases of one node, the frameworks' images pulled by each node"; then
     column $R paddle-cpu PaddleSeg 'hrnetw18/paddle/fp32/*' 3 3
 else
+    nodes_share
+    mapfile -t SETTINGS < <(jq -r '.stacks[] | select(.id == "paddle").smoke[1] | "commands=\(.commands | map(.works |= sub("--iters 20"; "--iters 12")))",
+        "conditions=\(.conditions + {iterations: "12"})", "env=\(.env + {PYTHONDONTWRITEBYTECODE: ""})" | "-C\nstacks[paddle].smoke[1].\(.)"' manifests/reports/$R.json)
     column $R paddle-cpu PaddleSeg "$four" 1 1
+    SETTINGS=()
 fi
 column $R mmseg-cpu mmsegmentation 'hrnetw18/mmseg/fp32/n1g1/*' 1 1
 if in_test_all "the columns of TensorFlow 2, MXNet and BERT"; then

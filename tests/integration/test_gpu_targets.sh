@@ -15,9 +15,15 @@ for program in gcc g++ cc cc1 as ld ar make bash sh sed grep awk tr cat head tai
     basename realpath readlink nproc timeout tee uname date ldconfig env chmod cmp nm wc ls expr git; do
     path=$(command -v "$program") && ln -s "$path" "$T/bin/$program"
 done
-hidden() { env -i HOME="$T" PATH="$T/bin" TMPDIR="$T" "$@"; }
+# What was compiled before need not be again: the compiler's cache looks at every file that a compilation reads, so one that is not here is missed as ever.
+kept=() seen=$T/bin
+if command -v ccache >/dev/null; then
+    kept=(CCACHE="$(command -v ccache)") CCACHE_DIR=$(ccache -k cache_dir)
+    export CCACHE_DIR
+fi
+hidden() { env -i HOME="$T" PATH="$seen" TMPDIR="$T" ${CCACHE_DIR:+CCACHE_DIR="$CCACHE_DIR"} "$@"; }
 # The distribution's libraries that workloads/ must do without are not even looked at: their headers are another folder's.
-makes() { hidden make -s -C "$alone" -j2 MODE=debug OPT.debug=-O0 WL_OPT=-O0 HAVE_DNNL= "$@"; }
+makes() { hidden make -s -C "$alone" -j2 MODE=debug OPT.debug=-O0 WL_OPT=-O0 HAVE_DNNL= "${kept[@]}" "$@"; }
 
 # ---- alone ----
 exits 0 "workloads/ builds alone, without CUDA" makes CUDA_HOME=/none build/debug/reperf-train build/debug/reperf-bench
@@ -58,15 +64,15 @@ if [ -x "$cuda_home/bin/nvcc" ]; then
     printf '#!/bin/sh\nexit 1\n' >"$T/python/bin/python3"
     chmod +x "$T/python/bin/python3"
     if [ -e "$packages/nccl/include/nccl.h" ] && [ -e "$packages/cudnn/include/cudnn_graph.h" ]; then
-        in_packages() { PATH="$T/python/bin:$T/bin" makes CUDA_HOME="$bare" SYSTEM_INC=/nowhere "$@"; }
-        hidden() { env -i HOME="$T" PATH="$T/python/bin:$T/bin" TMPDIR="$T" "$@"; }
+        in_packages() { makes CUDA_HOME="$bare" SYSTEM_INC=/nowhere "$@"; }
+        seen=$T/python/bin:$T/bin
         rm -f "$alone"/build/debug/workloads/backend_cuda/lt_api.c.o "$alone"/build/debug/workloads/backend_cuda/dnn_api.c.o
         exits 0 "headers of cuDNN, cuBLASLt and NCCL are found in Python's packages" in_packages build/debug/workloads/backend_cuda/{lt_api,dnn_api}.c.o build/debug/workloads/dist/nccl_api.c.o
         sed 's/^/# /' "$T/err" | head -n 10
         rm -r "$packages/cublas"
         in_packages doctor >"$T/out" 2>&1
         like "$(cat "$T/out")" 'CUDA +not built: there is no cublasLt.h' "one that is nowhere is named"
-        hidden() { env -i HOME="$T" PATH="$T/bin" TMPDIR="$T" "$@"; }
+        seen=$T/bin
     else
         skip "headers of cuDNN, cuBLASLt and NCCL are found in Python's packages" "they are not all in $cuda_home/include here"
     fi
