@@ -181,6 +181,17 @@ lies "figures that no machine has" 'no machine reaches' "echo \"$head\\\"work\\\
 lies "more time than it took" 'its repeats add up to 3000.000 s, but all of it took' "echo \"$head\\\"work\\\":1000,\\\"ns\\\":[1000000000000,1000000000000,1000000000000]}],\\\"notes\\\":[],\\\"not_measured\\\":[]}\""
 lies "words without end" 'says more than 1048576 bytes' 'head -c 2000000 /dev/zero; sleep 600'
 
+# ---- GPUs without an image ----
+jq '.nodes[].gpus = 2 | .runtime = "docker"' "$T/four.json" >"$T/gpus.json"
+exits 6 "GPUs that the inventory has, and no image" bench "$T/gpus.json" --nodes n1 --only memory --only gpu --json
+valid nodes-bench-output "the document is as its schema says"
+like "$(q '.nodes[0].figures | map(select(.verdict == "not_measured" and (.measure | startswith("gpu."))) | .message) | unique | join(" ")')" \
+    '^the image: image reperf-cuda12 is built, not pulled: images/build.sh reperf-cuda12 --store prints what --image reperf-cuda12= takes; without GPUs: --only memory .*--only net$' \
+    "are not measured, with what to do"
+is "$(q '.nodes[0].figures[0] | "\(.measure) \(.repeats)"')" "memory.triad 3" "the rest is"
+exits 0 "and by itself it is a success" bench "$T/gpus.json" --nodes n1 --only memory --json
+is "$(q '.nodes[0].figures | map(.measure) | join(" ")')" "memory.triad" "which claims nothing of GPUs"
+
 # ---- who cannot be reached, and SIGTERM ----
 nodes_inventory n1 n5 >"$T/two.json"
 exits 6 "a node that is not there" bench "$T/two.json" --only memory --only net
