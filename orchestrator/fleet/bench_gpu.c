@@ -7,6 +7,7 @@
 #define ANSWER_BEGIN "{\"schema_version\""
 #define SHM_BYTES    (INT64_C(1) << 30) /* NCCL's, between the processes of a node */
 #define ARGS_MAX     16
+#define WITHOUT      "; without GPUs: --only memory --only flops --only disk --only clock --only net"
 
 static int64_t gpus_of(const struct bench_node *node)
 {
@@ -68,7 +69,7 @@ static int bring_image(struct bench_job *job, const bool *has_gpus, struct runti
         }
         for (size_t idx = 0; idx < view.n_nodes; idx++) {
             if (has_gpus[idx]) {
-                all_lack(job, idx, arena_printf(job->arena, "the image: %s", why.msg));
+                all_lack(job, idx, arena_printf(job->arena, "the image: %s" WITHOUT, why.msg));
             }
         }
         return 0;
@@ -198,7 +199,8 @@ int bench_gpu_all(struct bench_job *job, struct err *err)
         const struct bench_node *node = &job->result->nodes[idx];
         const char *why = node->err.code != ERR_NONE ? node->err.msg
                           : gpus_of(node) == 0       ? "there is no GPU"
-                                                     : gpu->why_not;
+                          : gpu->why_not ? arena_printf(job->arena, "%s" WITHOUT, gpu->why_not)
+                                         : NULL;
         has_gpus[idx] = !why;
         has_any = has_any || !why;
         if (why) {

@@ -352,6 +352,24 @@ static void learn_ids(struct provide *provide)
     }
 }
 
+static int fail_unpinned(struct provide *provide, struct err *err)
+{
+    const char *name = provide->spec->name;
+    struct str registry = provide->fleet->inventory->registry;
+    const char *to = registry.ptr
+                         ? arena_printf(provide->arena, "--push %.*s/%s", STR_ARG(registry), name)
+                         : "--store";
+    return provide->spec->is_local
+               ? err_set(err, ERR_CONTAINER,
+                         "image %s is built, not pulled: images/build.sh %s %s prints what "
+                         "--image %s= takes",
+                         name, name, to, name)
+               : err_set(err, ERR_CONTAINER,
+                         "image %s is not pinned: no digest is known (reperf lock image:%s, or "
+                         "name it as NAME@sha256:HEX)",
+                         name, name);
+}
+
 static int prepare(struct provide *provide, struct err *err)
 {
     const struct image_pins *pins = &provide->spec->pins;
@@ -363,11 +381,7 @@ static int prepare(struct provide *provide, struct err *err)
         provide->files = arena_array(provide->arena, const char *, provide->fleet->n_nodes + 1);
     }
     if (!pins->has_digest && !pins->has_manifest) {
-        return err_set(
-            err, ERR_CONTAINER,
-            "image %s is not pinned: no digest is known (reperf lock image:%s, or name it as "
-            "NAME@sha256:HEX)",
-            provide->spec->name, provide->spec->name);
+        return fail_unpinned(provide, err);
     }
     if (pins->has_config) {
         oci_digest_text(pins->config, provide->config);

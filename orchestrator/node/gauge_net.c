@@ -27,6 +27,7 @@
 #define PINGS_MAX      2000
 #define PROBE_BYTES    (INT64_C(1) << 20) /* to estimate the rate */
 #define TRIES          3
+#define TRY_SAMPLES    4 /* a try that takes as many samples' time is the last: the link is slow */
 
 enum net_op { NET_PING = 1, NET_TAKE, NET_GIVE, NET_END };
 
@@ -285,19 +286,21 @@ static int measure(struct gauge_link *link, const char *name, struct net_command
                    struct err *err)
 {
     int64_t ns[GAUGE_REPEATS_MAX];
-    int64_t took_ns, best_ns = INT64_MAX;
+    int64_t took_ns = 0, best_ns = INT64_MAX;
     bool is_ping = command.op == NET_PING;
+    uint64_t least = is_ping ? PINGS_MIN : 1;
     uint64_t most = is_ping ? PINGS_MAX : BYTES_MAX / command.size;
     double wanted;
     command.count = is_ping ? PINGS_MIN : (PROBE_BYTES + command.size - 1) / command.size;
-    for (int idx = 0; idx < TRIES; idx++) { /* to warm up, and to find how many fill the time */
+    /* To warm up, and to find how many fill the time. */
+    for (int idx = 0; idx < TRIES && took_ns < TRY_SAMPLES * link->sample_ns; idx++) {
         if (run_command(link, command, &took_ns, err) < 0) {
             return -1;
         }
         best_ns = took_ns < best_ns ? took_ns : best_ns;
     }
     wanted = (double)command.count * (double)link->sample_ns / (double)(best_ns > 0 ? best_ns : 1);
-    command.count = wanted < PINGS_MIN      ? PINGS_MIN
+    command.count = wanted < (double)least  ? least
                     : wanted > (double)most ? most
                                             : (uint64_t)wanted;
     for (size_t idx = 0; idx < link->n_repeats; idx++) {

@@ -194,6 +194,17 @@ like "$(q '[.nodes[].figures[] | select(.verdict == "within") | .repeats] | uniq
 q '.nodes[] | select(.node == "n3") | .figures[] | select(.measure == "flops.fp64.all") | (.values[:3] | max) < (.values[-3:] | min)' >"$T/slower"
 is "$(cat "$T/slower")" true "the first ones too"
 
+# ---- GPUs without an image ----
+jq '.nodes[].gpus = 2 | .runtime = "docker"' "$T/four.json" >"$T/gpus.json"
+exits 6 "GPUs that the inventory has, and no image" bench "$T/gpus.json" --nodes n1 --only memory --only gpu --json
+valid nodes-bench-output "the document is as its schema says"
+like "$(q '.nodes[0].figures | map(select(.verdict == "not_measured" and (.measure | startswith("gpu."))) | .message) | unique | join(" ")')" \
+    '^the image: image reperf-cuda12 is built, not pulled: images/build.sh reperf-cuda12 --store prints what --image reperf-cuda12= takes; without GPUs: --only memory .*--only net$' \
+    "are not measured, with what to do"
+is "$(q '.nodes[0].figures[0] | "\(.measure) \(.repeats)"')" "memory.triad 3" "the rest is"
+exits 0 "and by itself it is a success" bench "$T/gpus.json" --nodes n1 --only memory --json
+is "$(q '.nodes[0].figures | map(.measure) | join(" ")')" "memory.triad" "which claims nothing of GPUs"
+
 # ---- who cannot be reached, and SIGTERM ----
 nodes_inventory n1 n5 >"$T/two.json"
 exits 6 "a node that is not there" bench "$T/two.json" --only memory --only net

@@ -101,7 +101,7 @@ cp "$T/out" "$T/bench.json"
 exits 0 "the document is sealed" "$REPERF" seal -o "$T/bench.tar.zst" "$T/bench.json"
 is "$("$T/bin/docker" ps -aq | wc -l)" 0 "no container is left"
 exits 6 "GPUs without an image" bench "$T/gpus.json"
-like "$(cat "$T/out")" 'not measured: n\[1-3\]: HBM, FP16 products, FP32 products, all-reduce: .*not pinned' "are not measured, and it says why"
+like "$(cat "$T/out")" 'not measured: n\[1-3\]: HBM, FP16 products, FP32 products, all-reduce: the image: image reperf-cuda12 is built, not pulled: images/build.sh reperf-cuda12 --push [0-9.:]*/reperf-cuda12 prints' "are not measured, and it says why"
 exits 6 "a runtime that takes no image" bench "$T/none.json"
 like "$(cat "$T/out")" 'not measured: n\[1-3\]: HBM.*inventory test has runtime none: --runtime says' "likewise"
 exits 6 "other GPUs than the inventory has" bench "$T/other.json" --image "$IMAGE" --json
