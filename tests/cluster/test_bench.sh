@@ -10,7 +10,7 @@ cluster_reset || exit 1
 I="$S/inventory-none.json"
 jq '.nodes[].gpus = 0' "$I" >"$T/four.json"
 # shellcheck disable=SC2317 # by exits
-bench() { "$REPERF" nodes bench "$T/four.json" --fanout 1 --json "$@"; }
+bench() { "$REPERF" nodes bench "$T/four.json" --fanout 1 --confirm "$((TRIES > 1 ? 2 : 0))" --json "$@"; }
 found() { # FAULT ERE OPTION...: the node that has the fault is named with the figure that gives it away
     exits 1 "try $try: node$node with $1" bench "${@:3}"
     like "$(jq -r '.outliers[] | select(startswith("'"node$node"'"))' "$T/out")" "^node$node: $2 [0-9]+ % of its group's median \\(" "is named with the figure that gives it away"
