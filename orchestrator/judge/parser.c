@@ -9,24 +9,11 @@
 #define PIECE_BYTES                                                                                \
     (128u << 10) /* less than FORMAT_LINE_MAX, so that a line within a piece is never too long */
 
-/* None of 166 real logs in 32 formats takes more than 1.7 million steps, or more than 88 per byte. */
-#define STEPS_OF_LOG  20000000u
-#define STEPS_OF_BYTE 128u
-
-int parser_new(const struct format *format, struct arena *arena, struct parser **ret_parser,
-               struct err *err)
+struct parser *parser_of_lines(const struct format *format, struct arena *arena)
 {
-    struct parser *p;
-    if (format->n_literals == 0) {
-        return err_set(err, ERR_MANIFEST, "format %.*s has no literal", STR_ARG(format->id));
-    }
-    p = xcalloc(1, sizeof(*p));
+    struct parser *p = xcalloc(1, sizeof(*p));
     p->format = format;
     p->arena = arena;
-    if (!*format->search) {
-        *format->search = literals_new(format->literals, format->n_literals);
-    }
-    p->search = *format->search;
     p->series = xcalloc(format->n_series, sizeof(p->series[0]));
     for (size_t idx = 0; idx < format->n_series; idx++) {
         p->n_open += !format->series[idx].line.literal.len && !format->series[idx].after.pattern;
@@ -41,8 +28,30 @@ int parser_new(const struct format *format, struct arena *arena, struct parser *
     strbuf_init(&p->record, FORMAT_LINE_MAX);
     p->records =
         format->records == RECORD_NONE ? NULL : records_new(format->records, format->vocabulary);
+    return p;
+}
+
+int parser_new(const struct format *format, struct arena *arena, struct parser **ret_parser,
+               struct err *err)
+{
+    struct parser *p;
+    if (format->n_literals == 0) {
+        return err_set(err, ERR_MANIFEST, "format %.*s has no literal", STR_ARG(format->id));
+    }
+    p = parser_of_lines(format, arena);
+    if (!*format->search) {
+        *format->search = literals_new(format->literals, format->n_literals);
+    }
+    p->search = *format->search;
     *ret_parser = p;
     return 0;
+}
+
+void parser_restart(struct parser *parser)
+{
+    parser->carry_len = 0;
+    parser->n_bytes = parser->line_at = 0;
+    parser->n_lines = 0;
 }
 
 void parser_judge_by(struct parser *parser, int64_t derivation)
@@ -416,9 +425,9 @@ static size_t count_byte(const char *ptr, size_t len, char c)
     return count;
 }
 
-static int64_t line_number(struct parser *p, struct str text, size_t at)
+int64_t parser_line_number(struct parser *p, const struct region *region, size_t at)
 {
-    p->n_lines += (int64_t)count_byte(text.ptr + p->counted, at - p->counted, '\n');
+    p->n_lines += (int64_t)count_byte(region->text.ptr + p->counted, at - p->counted, '\n');
     p->counted = at;
     return p->n_lines + 1;
 }
@@ -466,22 +475,16 @@ struct cursor {
 
 static void move_cursor(const struct parser *p, struct str text, size_t from, struct cursor *cursor)
 {
-    cursor->at = literals_next(p->search, text, from, &cursor->mask);
+    cursor->at = literals_next(p->search, text, from, UINT64_MAX, &cursor->mask);
 }
 
-/* The line around text[hit] and its literals; the cursor moves past it. */
-static struct line line_at(struct parser *p, const struct region *region, size_t hit, size_t floor,
-                           struct cursor *cursor)
+struct line parser_line_around(const struct parser *p, const struct region *region, size_t hit,
+                               size_t floor)
 {
     struct str text = region->text;
     size_t from = floor + complete_lines(text.ptr + floor, hit - floor);
     size_t end = hit + first_break(text.ptr + hit, text.len - hit);
     struct line line = {.text = {text.ptr + from, end - from}, .end = end, .rank = -1};
-    while (cursor->at < end) {
-        line.mask |= cursor->mask;
-        move_cursor(p, text, cursor->at + 1, cursor);
-    }
-    line.number = line_number(p, text, from);
     line.is_cut = region->is_cut && end == text.len;
     if (region->n_tags) {
         line.rank = rank_at(region, from, end);
@@ -489,6 +492,19 @@ static struct line line_at(struct parser *p, const struct region *region, size_t
     if (p->format->strips_srun && line.rank < 0) {
         strip_srun(&line);
     }
+    return line;
+}
+
+/* The line around text[hit] and its literals; the cursor moves past it. */
+static struct line line_at(struct parser *p, const struct region *region, size_t hit, size_t floor,
+                           struct cursor *cursor)
+{
+    struct line line = parser_line_around(p, region, hit, floor);
+    while (cursor->at < line.end) {
+        line.mask |= cursor->mask;
+        move_cursor(p, region->text, cursor->at + 1, cursor);
+    }
+    line.number = parser_line_number(p, region, line.end);
     return line;
 }
 
@@ -523,12 +539,15 @@ int parser_region(struct parser *p, const struct region *region, struct err *err
     struct cursor cursor;
     size_t at = 0;
     p->counted = 0;
-    if (p->guesser && !p->search) { /* everything was found before this region */
+    if (p->guesser) {
+        if (guesser_region(p->guesser, region, err) < 0) {
+            return -1;
+        }
+        (void)parser_line_number(p, region, text.len);
         return 0;
     }
     move_cursor(p, text, 0, &cursor);
     while (at < text.len) {
-        unsigned n_aims = p->n_aims;
         /* An open table reads every line, and a truncated last line may lack its literal. */
         bool wants_all = p->n_open > 0 || region->is_cut || p->records || p->survey;
         size_t hit = wants_all ? at : cursor.at;
@@ -543,20 +562,13 @@ int parser_region(struct parser *p, const struct region *region, struct err *err
         }
         if (p->survey) {
             survey_line(p->survey, &line);
-        } else if ((p->guesser ? guesser_line(p->guesser, &line, err)
-                               : parser_line(p, &line, err)) < 0) {
+        } else if (parser_line(p, &line, err) < 0) {
             return err_wrap(err, "line %" PRId64, line.number);
         }
         at = line.end + 1;
-        if (p->n_aims != n_aims) { /* the guesser now looks for fewer literals, or none */
-            if (!p->search) {
-                break;
-            }
-            move_cursor(p, text, at, &cursor);
-        }
     }
     p->budget.left += at < text.len ? STEPS_OF_BYTE * (text.len - at) : 0;
-    (void)line_number(p, text, text.len);
+    (void)parser_line_number(p, region, text.len);
     return 0;
 }
 

@@ -51,7 +51,7 @@ struct guess {
     const struct format *formats[FORMATS_MAX]; /* that fit, in the order of the set */
     size_t n;                                  /* 1: found; else ambiguous, or unknown */
 };
-MUST_CHECK int measure_guess(const struct format_set *set, const char *path, struct log_head *head,
+MUST_CHECK int measure_guess(struct guesser *guesser, const char *path, struct log_head *head,
                              struct guess *ret_guess, struct err *err);
 
 /* The lines of the log's first SURVEY_BYTES_MAX bytes; head as for measure_file_rates. */
