@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a pattern's source for the texts that no match can be without: plain characters outside of groups. Whatever is not understood
-   here yields none. Source: pcre2pattern(3). */
+/* Reads a pattern's source for the texts that no match can be without: plain characters outside of groups, and those that it looks ahead
+   for. Whatever is not understood here yields none. Source: pcre2pattern(3). */
 #include "base/base.h"
 
 #include "codec/pattern.h"
@@ -14,6 +14,7 @@ struct reading {
     size_t began; /* of the text that is being read */
     struct str *texts;
     size_t n, max;
+    bool is_ahead; /* within "(?=", outside of other groups */
 };
 
 static int peek(const struct reading *r, size_t at)
@@ -161,9 +162,21 @@ static bool take_count(struct reading *r, bool is_char)
     return peek(r, 0) != '{'; /* counted twice */
 }
 
+/* "(?=", whose texts every match has, too; and its end, which may not be counted. */
+static bool take_ahead(struct reading *r)
+{
+    r->is_ahead = !r->is_ahead;
+    end_text(r);
+    skip(r, r->is_ahead ? 3 : 1);
+    return r->is_ahead || peek(r, 0) < 0 || !strchr("*+?{", peek(r, 0));
+}
+
 static bool take_item(struct reading *r)
 {
     int c = peek(r, 0);
+    if (r->is_ahead ? c == ')' : str_starts(r->rest, STR_LIT("(?="))) {
+        return take_ahead(r);
+    }
     if (c == '\\') {
         if (!take_escape(r, &c)) {
             return false;
@@ -196,5 +209,5 @@ size_t pattern_holds(struct str source, char *buf, struct str *ret_texts, size_t
         }
     }
     end_text(&r);
-    return r.n;
+    return r.is_ahead ? 0 : r.n;
 }

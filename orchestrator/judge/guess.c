@@ -2,6 +2,7 @@
    matches it. */
 #include "base/base.h"
 
+#include "base/rarity.h"
 #include "judge/parser_impl.h"
 
 #define TEXTS_MAX 16 /* of a pattern */
@@ -61,10 +62,14 @@ static struct str text_of(struct guesser *guesser, const struct probe *probe)
     struct str texts[TEXTS_MAX];
     size_t n = pattern_holds(source, buf, texts, TEXTS_MAX);
     struct str best = probe->literal;
+    size_t offset;
+    uint32_t least = rarity_common(best, &offset);
     bool has_literal = false;
     for (size_t idx = 0; idx < n; idx++) {
+        uint32_t common = rarity_common(texts[idx], &offset);
         has_literal = has_literal || str_find(texts[idx], probe->literal) >= 0;
-        if (literal_commonness(texts[idx]) < literal_commonness(best)) {
+        if (common < least) {
+            least = common;
             best = texts[idx];
         }
     }
@@ -203,7 +208,7 @@ static int search(struct guesser *guesser, struct group *g, const struct region 
     size_t at = literals_next(g->search, text, 0, g->live, &mask);
     while (at != SIZE_MAX) {
         uint64_t all = 0;
-        line = parser_line_around(guesser->parser, region, at, line.end);
+        parser_line_around(guesser->parser, region, at, &line);
         while (at < line.end) {
             all |= mask;
             at = literals_next(g->search, text, at + 1, g->live, &mask);
@@ -211,7 +216,7 @@ static int search(struct guesser *guesser, struct group *g, const struct region 
         for (; all; all &= all - 1) {
             if (try_clues(guesser, g, (size_t)__builtin_ctzll(all), line.text, err) < 0) {
                 return err_wrap(err, "line %" PRId64,
-                                parser_line_number(guesser->parser, region, line.end));
+                                parser_line_number(guesser->parser, region, line.from, line.end));
             }
         }
     }

@@ -3,13 +3,15 @@
 
 #include "judge/literals.h"
 
+#include "base/rarity.h"
+
 #include <limits.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-#define FRAGMENT       4 /* bytes */
+#define FRAGMENT       RARITY_BYTES
 #define FRAGMENT_FIRST 255
 #define BUCKETS        8
 #define BLOCK          32 /* bytes a vector */
@@ -42,55 +44,6 @@ static uint32_t fragment_at(const char *ptr)
 static size_t head_of(uint32_t fragment)
 {
     return fragment * 0x9e3779b1u >> (32 - HEADS_LOG2);
-}
-
-/* Bytes in a thousand of logs, roughly. Source: the published logs, each counted alike; read 2026-11-26. */
-static uint32_t weight(unsigned char c)
-{
-    static const char COMMON[] = " 0e:ts12oarin.lcp3-46,d587/_9mu'hbg]fIy[vwLDN)=(<T|kFSM>P";
-    const char *hit = c ? strchr(COMMON, c) : NULL;
-    size_t rank = hit ? (size_t)(hit - COMMON) : sizeof(COMMON);
-    return rank < 1    ? 138
-           : rank < 9  ? 40
-           : rank < 20 ? 22
-           : rank < 32 ? 13
-           : rank < 43 ? 5
-           : hit       ? 3
-                       : 1;
-}
-
-/* Whether it stands in many lines of many logs, however rare its letters are. */
-static bool is_common(const char *fragment)
-{
-    static const char WORDS[] =
-        " - INFO - [INFO]: |DLL 20| Epoch: [|, epoch: [| Iter: [|, iter: |Iteration: | step: |"
-        "train |Train: |[TRAIN] | loss: |_loss: |time: |ips: | samples/sec| images/sec| total| "
-        "memory: "
-        "|batch ";
-    return memmem(WORDS, sizeof(WORDS) - 1, fragment, FRAGMENT) != NULL;
-}
-
-static uint32_t rarest(struct str literal, size_t *ret_offset)
-{
-    uint32_t least = UINT32_MAX;
-    *ret_offset = 0;
-    for (size_t at = 0; at + FRAGMENT <= literal.len && at <= FRAGMENT_FIRST; at++) {
-        uint32_t product = is_common(literal.ptr + at) ? UINT32_MAX : 1;
-        for (size_t idx = 0; product < UINT32_MAX && idx < FRAGMENT; idx++) {
-            product *= weight((unsigned char)literal.ptr[at + idx]);
-        }
-        if (product < least) {
-            least = product;
-            *ret_offset = at;
-        }
-    }
-    return least;
-}
-
-uint32_t literal_commonness(struct str literal)
-{
-    size_t offset;
-    return rarest(literal, &offset);
 }
 
 /* Bytes in a thousand that have one of these nibbles below and one of those above. */
@@ -131,7 +84,7 @@ static void prepare_vectors(struct literals *literals)
     struct bucket buckets[BUCKETS] = {0};
     uint32_t weights[16][16];
     for (unsigned c = 0; c <= UCHAR_MAX; c++) {
-        weights[c >> 4][c & 15] = weight((unsigned char)c);
+        weights[c >> 4][c & 15] = rarity_weight((unsigned char)c);
     }
     for (size_t idx = 0; idx < literals->n; idx++) {
         const char *fragment = literals->items[idx].ptr + literals->offsets[idx];
@@ -170,7 +123,7 @@ struct literals *literals_new(const struct str *items, size_t n)
     for (size_t idx = 0; idx < n; idx++) {
         size_t offset = 0;
         ASSERT(items[idx].len >= LITERAL_LEN_MIN);
-        (void)rarest(items[idx], &offset);
+        (void)rarity_common(items[idx], &offset);
         literals->offsets[idx] = (uint8_t)offset;
         literals->fragments[idx] = fragment_at(items[idx].ptr + offset);
         uint8_t *head = &literals->heads[head_of(literals->fragments[idx])];

@@ -20,8 +20,4 @@ void literals_free(struct literals *literals);
 size_t literals_next(const struct literals *literals, struct str text, size_t from, uint64_t live,
                      uint64_t *ret_mask);
 
-/* How often logs hold the rarest four bytes of a literal, roughly; 1 at least. Of two literals the one with the smaller number is
-   found with less work. */
-uint32_t literal_commonness(struct str literal);
-
 #endif

@@ -19,11 +19,12 @@ struct region {
     const struct tag *tags; /* ascending */
     size_t n_tags;
     bool is_cut; /* the last line of the file, which has no line break at its end */
+    bool has_cr; /* lines may end in CR */
 };
 
 struct line {
     struct str text;
-    size_t end; /* in the region: its line break */
+    size_t from, end; /* in the region; the latter is its line break */
     uint64_t mask;
     int32_t rank;
     int64_t number; /* from 1, counted by LF */
@@ -126,11 +127,12 @@ MUST_CHECK int parser_region(struct parser *parser, const struct region *region,
 MUST_CHECK int parser_finish_bytes(struct parser *parser, struct err *err);
 MUST_CHECK int guesser_region(struct guesser *guesser, const struct region *region,
                               struct err *err);
-/* The line around text[hit], without its literals and its number; no line break before it is looked for below `floor`. */
-struct line parser_line_around(const struct parser *parser, const struct region *region, size_t hit,
-                               size_t floor);
-/* Of the line that text[at] belongs to or ends; `at` never decreases within a region. */
-int64_t parser_line_number(struct parser *parser, const struct region *region, size_t at);
+/* The line around text[hit], without its literals and its number. *line is the line before it, or has the end 0. */
+void parser_line_around(const struct parser *parser, const struct region *region, size_t hit,
+                        struct line *line);
+/* Of the line from text[from] to text[end]; neither decreases within a region. */
+int64_t parser_line_number(struct parser *parser, const struct region *region, size_t from,
+                           size_t end);
 /* A parser that has no literals, for a guesser; and again from the first byte. */
 struct parser *parser_of_lines(const struct format *format, struct arena *arena);
 void parser_restart(struct parser *parser);

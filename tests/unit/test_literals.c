@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "base/rarity.h"
 #include "judge/literals.h"
 
 /* Against memmem, over text made of few letters so that near misses abound: in one search each is seen as often as the text holds it. */
@@ -51,8 +52,9 @@ static void rare_texts_are_told_from_common_ones(void **state UNUSED)
                  {":INFO: Epoch[", " samples/sec"},
                  {"SamplesPerSec=", " time "}};
     for (size_t idx = 0; idx < ARRAY_LEN(PAIRS); idx++) {
-        assert_true(literal_commonness(str_of(PAIRS[idx].rare)) <
-                    literal_commonness(str_of(PAIRS[idx].common)));
+        size_t offset;
+        assert_true(rarity_common(str_of(PAIRS[idx].rare), &offset) <
+                    rarity_common(str_of(PAIRS[idx].common), &offset));
     }
 }
 
