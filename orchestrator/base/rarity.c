@@ -20,15 +20,15 @@ uint32_t rarity_weight(unsigned char c)
                        : 1;
 }
 
-/* Whether it stands in many lines of many logs, however rare its letters are. */
-static bool is_common(const char *fragment)
+/* Words of many lines in many logs, however rare their letters are; the commonest first. Where a fragment is among them, or -1. */
+static int64_t common_at(const char *fragment)
 {
     static const char WORDS[] =
-        " - INFO - [INFO]: |DLL 20| Epoch: [|, epoch: [| Iter: [|, iter: |Iteration: | step: |"
-        "train |Train: |[TRAIN] | loss: |_loss: |time: |ips: | samples/sec| images/sec| total| "
-        "memory: "
-        "|batch ";
-    return memmem(WORDS, sizeof(WORDS) - 1, fragment, RARITY_BYTES) != NULL;
+        " - INFO - [INFO]: |DLL 20|ips: | samples/sec| images/sec|time: | loss: |_loss: | total|"
+        "memory: |batch |train |Train: |[TRAIN] | step: | iter: |Iteration: | Iter: [| epoch: [|"
+        " Epoch: [|";
+    const char *hit = memmem(WORDS, sizeof(WORDS) - 1, fragment, RARITY_BYTES);
+    return hit ? hit - WORDS : -1;
 }
 
 uint32_t rarity_common(struct str text, size_t *ret_offset)
@@ -36,8 +36,9 @@ uint32_t rarity_common(struct str text, size_t *ret_offset)
     uint32_t least = UINT32_MAX;
     *ret_offset = 0;
     for (size_t at = 0; at + RARITY_BYTES <= text.len && at <= OFFSET_MAX; at++) {
-        uint32_t product = is_common(text.ptr + at) ? UINT32_MAX : 1;
-        for (size_t idx = 0; product < UINT32_MAX && idx < RARITY_BYTES; idx++) {
+        int64_t word = common_at(text.ptr + at);
+        uint32_t product = word < 0 ? 1 : UINT32_MAX - (uint32_t)word;
+        for (size_t idx = 0; word < 0 && idx < RARITY_BYTES; idx++) {
             product *= rarity_weight((unsigned char)text.ptr[at + idx]);
         }
         if (product < least) {

@@ -6,6 +6,7 @@
 #include "base/str.h"
 
 #define RARITY_BYTES 4
+#define RARITY_WORDS (UINT32_MAX - 1000) /* from here on: words of many lines in many logs */
 
 /* The rarest RARITY_BYTES bytes of a text, among its first: their offset, and how often logs hold them, in no unit; the text is as long
    as that. Of two texts the one with the smaller number is found with less work. */

@@ -149,7 +149,7 @@ static void find_held(struct pattern *pattern)
 {
     struct str source = {pattern->source, pattern->source_len};
     struct str texts[TEXTS_MAX];
-    uint32_t least = UINT32_MAX;
+    uint32_t least = RARITY_WORDS;
     size_t n;
     pattern->held_buf = xmalloc(source.len);
     n = pattern_holds(source, pattern->held_buf, texts, TEXTS_MAX);

@@ -21,7 +21,7 @@ MUST_CHECK int measure_file_by(struct arena *arena, const struct reading_by *by,
                                struct err *err);
 
 /* The beginning of a log, kept so that a short one is read once. Reused from log to log. */
-#define LOG_HEAD_BYTES (1u << 20)  /* of a regular file */
+#define LOG_HEAD_BYTES (4u << 20)  /* of a regular file */
 #define LOG_PIPE_BYTES (64u << 20) /* of what cannot be read again: it must end within */
 struct log_head {
     char *ptr; /* owned */

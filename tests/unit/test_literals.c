@@ -47,10 +47,9 @@ static void rare_texts_are_told_from_common_ones(void **state UNUSED)
 {
     static const struct {
         const char *rare, *common;
-    } PAIRS[] = {{"END epoch:", " images/sec"},
-                 {"global_step: ", "INFO"},
-                 {":INFO: Epoch[", " samples/sec"},
-                 {"SamplesPerSec=", " time "}};
+    } PAIRS[] = {{"END epoch:", " images/sec"},     {"global_step: ", "INFO"},
+                 {"Epoch: ", " images/s"},          {" images/s", "INFO"},
+                 {":INFO: Epoch[", " samples/sec"}, {"SamplesPerSec=", " time "}};
     for (size_t idx = 0; idx < ARRAY_LEN(PAIRS); idx++) {
         size_t offset;
         assert_true(rarity_common(str_of(PAIRS[idx].rare), &offset) <
