@@ -425,6 +425,15 @@ struct str pattern_source(const struct pattern *pattern)
     return (struct str){pattern->source, pattern->source_len};
 }
 
+struct str pattern_library(void)
+{
+    static _Thread_local char version[64];
+    int len = pcre2_config(PCRE2_CONFIG_VERSION, NULL);
+    ASSERT(len > 0 && (size_t)len <= sizeof(version));
+    (void)pcre2_config(PCRE2_CONFIG_VERSION, version);
+    return str_of(version);
+}
+
 int pattern_needs(const struct pattern *pattern)
 {
     uint32_t kind = 0;

@@ -7,7 +7,7 @@
 
 #include <ctype.h>
 
-struct reading {
+struct holds_reader {
     struct str rest; /* of the source */
     char *out;       /* texts, one after the other */
     size_t len;
@@ -17,17 +17,17 @@ struct reading {
     bool is_ahead; /* within "(?=", outside of other groups */
 };
 
-static int peek(const struct reading *r, size_t at)
+static int peek(const struct holds_reader *r, size_t at)
 {
     return at < r->rest.len ? (unsigned char)r->rest.ptr[at] : -1;
 }
 
-static void skip(struct reading *r, size_t n)
+static void skip(struct holds_reader *r, size_t n)
 {
     r->rest = str_sub(r->rest, n, SIZE_MAX);
 }
 
-static void end_text(struct reading *r)
+static void end_text(struct holds_reader *r)
 {
     if (r->len - r->began >= PATTERN_HOLDS_MIN && r->n < r->max) {
         r->texts[r->n++] = (struct str){r->out + r->began, r->len - r->began};
@@ -38,7 +38,7 @@ static void end_text(struct reading *r)
 }
 
 /* "[...]" from its bracket on. */
-static bool skip_class(struct reading *r)
+static bool skip_class(struct holds_reader *r)
 {
     size_t at = peek(r, 1) == '^' ? 2 : 1;
     for (size_t first = at; peek(r, at) >= 0; at++) {
@@ -62,7 +62,7 @@ static bool skip_class(struct reading *r)
 }
 
 /* What opens a group that does not change how the text around it is read. */
-static bool is_plain_group(const struct reading *r)
+static bool is_plain_group(const struct holds_reader *r)
 {
     static const char *const KINDS[] = {"(?:", "(?=", "(?!", "(?>", "(?<", "(*COMMIT)", NULL};
     for (size_t idx = 0; KINDS[idx]; idx++) {
@@ -74,7 +74,7 @@ static bool is_plain_group(const struct reading *r)
 }
 
 /* A backslash and what it stands for; *ret_c: the character itself, or -1: a class, an assertion or a reference. */
-static bool take_escape(struct reading *r, int *ret_c)
+static bool take_escape(struct holds_reader *r, int *ret_c)
 {
     int c = peek(r, 1);
     *ret_c = -1;
@@ -96,7 +96,7 @@ static bool take_escape(struct reading *r, int *ret_c)
 }
 
 /* A group to its end, with all that is in it. */
-static bool skip_group(struct reading *r)
+static bool skip_group(struct holds_reader *r)
 {
     size_t depth = 0;
     do {
@@ -123,7 +123,7 @@ static bool skip_group(struct reading *r)
 }
 
 /* "{2}", "{2,}", "{2,5}"; *ret_len 0: a brace that is a character. */
-static bool read_counts(const struct reading *r, size_t *ret_len, bool *ret_may_lack)
+static bool read_counts(const struct holds_reader *r, size_t *ret_len, bool *ret_may_lack)
 {
     size_t at = 1;
     bool is_number = isdigit(peek(r, 1));
@@ -142,7 +142,7 @@ static bool read_counts(const struct reading *r, size_t *ret_len, bool *ret_may_
 }
 
 /* After an item: how often. A character that may lack is in no text, and one that may be repeated is the last of its own. */
-static bool take_count(struct reading *r, bool is_char)
+static bool take_count(struct holds_reader *r, bool is_char)
 {
     int c = peek(r, 0);
     size_t len = 1;
@@ -163,7 +163,7 @@ static bool take_count(struct reading *r, bool is_char)
 }
 
 /* "(?=", whose texts every match has, too; and its end, which may not be counted. */
-static bool take_ahead(struct reading *r)
+static bool take_ahead(struct holds_reader *r)
 {
     r->is_ahead = !r->is_ahead;
     end_text(r);
@@ -171,7 +171,7 @@ static bool take_ahead(struct reading *r)
     return r->is_ahead || peek(r, 0) < 0 || !strchr("*+?{", peek(r, 0));
 }
 
-static bool take_item(struct reading *r)
+static bool take_item(struct holds_reader *r)
 {
     int c = peek(r, 0);
     if (r->is_ahead ? c == ')' : str_starts(r->rest, STR_LIT("(?="))) {
@@ -202,7 +202,7 @@ static bool take_item(struct reading *r)
 
 size_t pattern_holds(struct str source, char *buf, struct str *ret_texts, size_t max)
 {
-    struct reading r = {.rest = source, .out = buf, .texts = ret_texts, .max = max};
+    struct holds_reader r = {.rest = source, .out = buf, .texts = ret_texts, .max = max};
     while (r.rest.len > 0) {
         if (!take_item(&r)) {
             return 0;
