@@ -53,7 +53,7 @@ still=("${run[@]}" --lr 0 --weight-decay 0)
 exits 0 "without learning, a loss depends on its batch alone" "${still[@]}" --steps 6
 cp out all
 exits 0 "resumed at step 3 with another number of threads" "${still[@]}" --steps 3 --start-step 3 --workers 1
-is "$(losses out)" "$(losses all | tail -n 3)" "goes on with the same batches"
+is "$(losses out)" "$(losses all | tail -n 3)" "resumes with the same batches"
 exits 0 "another --data-seed" "${still[@]}" --steps 1 --data-seed 1
 [ "$(losses out)" != "$(losses all | head -n 1)" ]
 ok $? "gives another order"
