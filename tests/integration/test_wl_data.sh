@@ -107,7 +107,7 @@ refuses() { # STATUS PATTERN NAME ARGS...
     is "$(wc -c <out)" 0 "before any line"
 }
 refuses 2 'no such folder' "a folder that is not there" --data nowhere
-refuses 2 'kind segments, but resnet50 learns from classes' "segments for a classifier" --data segments
+refuses 2 'kind segments, but resnet50 trains on classes' "segments for a classifier" --data segments
 refuses 2 '24 samples are less than one batch of 25' "a batch larger than the set" --data classes --batch 25
 refuses 2 'go with --data FOLDER only' "options of a folder without one" --start-step 3
 mkdir empty
