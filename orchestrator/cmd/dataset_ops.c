@@ -247,7 +247,7 @@ static void put_fault(struct json_out *out, const struct dataset_fault *fault)
     jw_end_object(out);
 }
 
-/* Of archives beside a tree, or without one: what each should be, and is. */
+/* Of archives next to a tree, or without one: what each should be, and is. */
 static void put_archive(struct json_out *out, const struct dataset_archive *archive)
 {
     const struct dataset_file *file = archive->file;

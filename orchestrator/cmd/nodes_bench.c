@@ -43,7 +43,7 @@ struct bench_args {
 #define AT(member) offsetof(struct bench_args, member)
 static const struct opt OPTS[] = {
     {"confirm", 0, OPT_I64, "N",
-     "times that what has an outlier is measured again, in its whole group (2)", AT(confirm), 0,
+     "how often a measurement with an outlier is repeated, for its whole group (2)", AT(confirm), 0,
      CONFIRM_MAX},
     {"disk-mib", 0, OPT_I64, "N", "size of the file in the work folder (64)", AT(disk_mib), 1,
      MIB_MAX},

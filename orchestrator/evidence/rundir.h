@@ -63,7 +63,7 @@ int64_t rundir_holder(const struct rundir *dir);
 
 /* Below evidence/: "logs/raw/CASE/repeat-N.log" and its like. */
 char *rundir_log_name(struct arena *arena, struct str case_id, int64_t repeat);
-/* "logs/raw/CASE/repeat-N.NODE.log": of the jobs beside the one that metrics are read from. */
+/* "logs/raw/CASE/repeat-N.NODE.log": of the jobs other than the one that metrics are read from. */
 char *rundir_node_log_name(struct arena *arena, struct str case_id, int64_t repeat,
                            struct str node);
 char *rundir_commands_name(struct arena *arena, struct str case_id, int64_t repeat);

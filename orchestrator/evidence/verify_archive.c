@@ -12,7 +12,7 @@
 #include "codec/tarball.h"
 #include "sys/pool.h"
 
-/* The members that are read, beside being hashed. */
+/* The members that are read in addition to being hashed. */
 enum kept { KEPT_RESULT, KEPT_CRATE, KEPT_SUMS, KEPT_PROVENANCE, KEPT_STATEMENT, KEPT_COUNT };
 
 static const struct {

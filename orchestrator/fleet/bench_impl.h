@@ -37,7 +37,7 @@ struct bench_job { /* all of it */
     size_t n_tasks_made;
     struct net_bench *net;    /* bench_net.c's; NULL: not measured yet */
     size_t n_ticks;           /* how often all nodes were asked for their time */
-    bool is_again;            /* values are added to those of before */
+    bool is_again;            /* values are added to the earlier ones */
     struct bench_task *tasks; /* of the round under way, sorted by node */
     size_t n_tasks;
 };

@@ -98,7 +98,7 @@ static void add_sender(struct net_bench *net, struct bench_task *task, const siz
 
 /* ---- results ---- */
 
-/* Those of two nodes lie beside each other, but for the ring's, which is measured once. */
+/* The links of two nodes are adjacent, except the ring's, which is measured once. */
 static struct bench_link *find_link(const struct net_bench *net, size_t begin,
                                     const struct bench_link *wanted)
 {
@@ -116,7 +116,7 @@ static struct bench_link *find_link(const struct net_bench *net, size_t begin,
     return NULL;
 }
 
-/* The one that there is, if they are measured again; else a new one. */
+/* The existing link if they are measured again; else a new one. */
 static struct bench_link *link_of(struct net_bench *net, size_t from, size_t to, int64_t size_bytes,
                                   const struct bench_measure *measure)
 {

@@ -262,7 +262,7 @@ static int run_stage(struct bench_job *job, enum bench_what what, struct err *er
     return job->opts->wants[BENCH_CLOCK] ? bench_tick_all(job, err) : 0;
 }
 
-/* Those that stand alone, the network, what is left of the clock, GPUs. */
+/* Measurements of single nodes, the network, the rest of the clock, GPUs. */
 static int run_stages(struct bench_job *job, struct err *err)
 {
     static const enum bench_what ORDER[] = {BENCH_CLOCK, BENCH_MEMORY, BENCH_FLOPS,
@@ -309,7 +309,7 @@ static bool find_suspects(const struct bench_result *result, bool *ret_suspect)
     return has_any;
 }
 
-/* A disturbance of a second or two may cover all repeats of one node, and none of the others'. So the whole group is measured again,
+/* A disturbance of a second or two may cover all repeats of one node and none of the others'. So the whole group is measured again
    later, and the verdict is that of all repeats together. */
 static int confirm(struct bench_job *job, struct err *err)
 {

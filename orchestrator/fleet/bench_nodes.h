@@ -24,7 +24,7 @@ struct bench_gpu_opts {
 struct bench_opts {
     bool wants[BENCH_WHATS];
     int64_t n_repeats;
-    int64_t n_confirm;                 /* times that a measurement with an outlier is made again */
+    int64_t n_confirm;                 /* how often a measurement with an outlier is repeated */
     int64_t sample_ms;                 /* target duration of a repeat of a rate */
     int64_t memory_bytes;              /* of all arrays, at most; 0: four times the caches each */
     int64_t disk_bytes;                /* of the file */

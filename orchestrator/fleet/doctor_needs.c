@@ -13,7 +13,7 @@ struct room { /* on a node, for everything once */
     int64_t bytes;
     struct str *names; /* counted already; room for two of each case */
     size_t n;
-    struct strbuf unknown; /* whose size nobody states */
+    struct strbuf unknown; /* whose size is not stated */
 };
 
 static bool is_new(struct room *room, struct str name)
@@ -93,7 +93,7 @@ static bool is_asked(struct arena *arena, const struct doctor_opts *opts, struct
     return opts->n_globs == 0;
 }
 
-/* The smoke profile runs cases of the bundled workload, on the CPU, on made-up data. */
+/* The smoke profile runs cases of the bundled workload, on the CPU, on synthetic data. */
 static int add_case(struct arena *arena, const struct doctor_opts *opts,
                     const struct report_case *c, struct wants *wants, struct room *room,
                     struct err *err)

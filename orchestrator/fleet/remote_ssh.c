@@ -178,7 +178,7 @@ static enum step run(struct remote_ssh *r, const struct script_opts *opts, int *
 /* ---- reperf-node there ---- */
 
 /* Sets w to the work folder, as $1 or the default, and $@ to the folders in which the program may lie, the first that lets programs run
-   has it; sum FILE prints its SHA-256. Those beside the work folder must be ours alone: others may write where they lie. */
+   has it; sum FILE prints its SHA-256. Those outside the work folder must be ours alone: others may write where they are. */
 static const char PRELUDE[] =
     "LC_ALL=C; export LC_ALL\n"
     "w=$1 sum=$2 word=$3\n"

@@ -44,7 +44,7 @@ struct staging_node {
     struct strbuf order; /* of the relay */
     struct strbuf line;  /* under way */
     char tail[256];      /* the last line that was not the relay's */
-    uint8_t *is_missing; /* beside the order's files */
+    uint8_t *is_missing; /* parallel to the order's files */
     size_t n_missing;
     uint8_t *was_bad; /* a file came damaged once */
     VEC(struct stage_partial) partials;

@@ -9,7 +9,7 @@
 
 #define OLD_DAYS         90
 #define DAY_S            86400.0
-#define TIME_REL_MAX     0.05 /* rate beside time to train */
+#define TIME_REL_MAX     0.05 /* rate next to time to train */
 #define FEW_INTERVALS    10
 #define FEW_STEPS        50
 #define DIGITS_MIN       4 /* fewer printed digits fit some sample by chance */

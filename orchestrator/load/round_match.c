@@ -68,7 +68,7 @@ static double off_by(const struct submission *s, const struct round_row *row)
     return isfinite(diff) ? diff : (double)INFINITY;
 }
 
-/* What a search of the submissions asks for beside submitter and benchmark; the narrowest first. */
+/* What a search of the submissions asks for besides submitter and benchmark; the narrowest first. */
 struct match_search {
     bool by_system, by_count;
     const char *words;

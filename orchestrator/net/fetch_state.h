@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file `state` beside a half-fetched `data`: which blocks are whole, and their CRC-32C, so that a block that never reached
+/* The file `state` next to a half-fetched `data`: which blocks are whole, and their CRC-32C, so that a block that never reached
    the disk is seen. A head in text, written whole and ended by its own checksum; then records of 16 bytes, appended as blocks
    come in, each with a checksum that the head's starts off: a torn or foreign record is passed over. The last record of a block
    counts. The reader is pure and fuzzed.

@@ -12,7 +12,7 @@ struct relay {
     const struct relay_opts *opts;
     struct arena arena;
     struct relay_order order;
-    uint8_t *is_right; /* beside order.files */
+    uint8_t *is_right; /* parallel to order.files */
     size_t n_right;
     int *root_fds; /* of each item; -1: not made yet */
     struct digest_cache *cache;

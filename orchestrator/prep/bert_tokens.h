@@ -33,7 +33,7 @@ size_t tokens_len(const struct tokens_shape *shape);
 /* ERR_INTEGRITY for a number that cannot be: naming the part, its place and the number. */
 MUST_CHECK int tokens_check(const struct tokens_shape *shape, const int32_t *row, struct err *err);
 
-/* A made-up sample: in most places a token follows from the one before, so that there is something to learn. */
+/* A synthetic sample: in most places a token follows from the previous one, so that there is something to learn. */
 void tokens_draw(uint64_t seed, const struct tokens_shape *shape, int32_t *row);
 
 #endif

@@ -22,7 +22,7 @@
 #define CHUNK_BYTES     (4ull << 20) /* of decoded data in one job */
 #define CHUNK_SAMPLES   2048
 #define HEAD_MAX        (1u << 16)
-#define SPARE_BYTES     (16ull << 20) /* of free space, beside the shards */
+#define SPARE_BYTES     (16ull << 20) /* of free space, besides the shards */
 #define RECIPE_REVISION 1             /* grows when the same input would give other bytes */
 
 struct chunk {

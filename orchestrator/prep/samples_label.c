@@ -53,8 +53,7 @@ static int label_by_folder(struct arena *arena, const struct samples_opts *opts,
     }
     qsort(folders, n_folders, sizeof(*folders), by_text);
     for (size_t idx = 1; idx < n_folders; idx++) {
-        if (str_eq(folders[idx - 1],
-                   folders[idx])) { /* it stood in two places of the sorted paths */
+        if (str_eq(folders[idx - 1], folders[idx])) { /* it is in two places of the sorted paths */
             memmove(folders + idx, folders + idx + 1, (n_folders - idx - 1) * sizeof(*folders));
             n_folders--;
             idx--;

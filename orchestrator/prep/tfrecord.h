@@ -18,7 +18,7 @@ MUST_CHECK int tfrecord_header(const uint8_t *header, uint64_t *ret_len, struct 
 /* data: len bytes, then the four of its CRC. */
 MUST_CHECK int tfrecord_check(const uint8_t *data, size_t len, struct err *err);
 /* One tf.Example into a sample's numbers. Values beyond int32, a part that is missing, twice there or of another length: an error. Of
-   features beside these only masked_lm_weights is known, and not kept: it is 1 where a prediction is used. */
+   features besides these only masked_lm_weights is known, and not kept: it is 1 where a prediction is used. */
 MUST_CHECK int tfrecord_example(struct str data, const struct tokens_shape *shape, int32_t *row,
                                 struct err *err);
 

@@ -34,7 +34,7 @@ int launch_by_ssh(const struct launch *launch, struct launch_job *ret_jobs, stru
         }
         if (launch->step->is_per_node) {
             launch_add(&env, number(launch, "NODE_RANK=", (int64_t)idx));
-        } else if (place->ranks_per_node == 1) { /* nothing to wait for beside it */
+        } else if (place->ranks_per_node == 1) { /* no other rank to wait for */
             launch_add(&env, number(launch, "RANK=", rank));
             launch_add(&env, "LOCAL_RANK=0");
         } else {

@@ -321,7 +321,7 @@ static int seal(struct runner *r, struct run_end *end, struct err *err)
     /* A second sealing, after a crash between the archive and its record, gives the same archive again. */
     struct seal_opts opts = {.folder = r->dir.evidence,
                              .archive = r->dir.archive,
-                             .is_bytes_only = true, /* derived here, beside its journal */
+                             .is_bytes_only = true, /* derived here, next to its journal */
                              .key = end->is_signed ? &key : NULL,
                              .may_replace = true,
                              .wants_progress = true,

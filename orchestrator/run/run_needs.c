@@ -90,7 +90,7 @@ static int add_dataset(struct needs *n, struct str id, bool is_synthetic, struct
                      &here, err) < 0) {
         return -1;
     }
-    if (here.dataset.is_synthetic) { /* made up on the device */
+    if (here.dataset.is_synthetic) { /* generated on the device */
         return 0;
     }
     need.name = str_of(here.name);

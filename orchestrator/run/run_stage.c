@@ -147,7 +147,7 @@ static bool needs_program(const struct runner *r)
     return false;
 }
 
-struct things { /* to be staged; beside each what stands for it in an argv: runner.places */
+struct things { /* to be staged; parallel to them runner.places, their placeholders in an argv */
     VEC(struct stage_item) items;
 };
 

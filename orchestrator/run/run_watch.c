@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The monitor beside each job of an attempt on remote nodes: its log is fetched once the job's is here. It never causes
-   an attempt to be lost: its failure is logged, and the repeat then counts as not watched. */
+/* The monitor of each job of an attempt on remote nodes: its log is fetched once the job's is here. It never causes an
+   attempt to be lost: its failure is logged, and the repeat then counts as not watched. */
 #include "base/base.h"
 
 #include "run/run_attempt.h"

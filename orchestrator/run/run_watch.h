@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The monitor beside a job of an attempt (run/run_watch.c). */
+/* The monitor of a job of an attempt (run/run_watch.c). */
 #ifndef RUN_RUN_WATCH_H
 #define RUN_RUN_WATCH_H
 
@@ -11,7 +11,7 @@ struct rank_job;
 struct outcome_node;
 struct runner;
 
-struct watch {         /* of the monitor beside a job */
+struct watch {         /* of a job's monitor */
     const char *id;    /* NULL: not asked for yet */
     struct strbuf log; /* cap_bytes 0: nothing read yet */
     bool is_over;

@@ -19,7 +19,7 @@ struct dataset_verifying {
     struct tree_list list; /* expected */
     bool lacks_list; /* of a folder: what lies there is no fault for want of a line in a list */
     struct header_check *present; /* every file that is there, sorted by path */
-    bool *is_paired;              /* beside present */
+    bool *is_paired;              /* parallel to present */
     size_t n_present;
     struct {
         struct dataset_fault *items;

@@ -22,7 +22,7 @@ struct tree_file {
 struct tree_list {
     struct tree_file *files; /* sorted by path, bytewise; no two alike */
     size_t n;
-    uint8_t (*md5)[MD5_BYTES]; /* beside files, same order; NULL: not known */
+    uint8_t (*md5)[MD5_BYTES]; /* parallel to files; NULL: not known */
     bool lacks_sha256;         /* a list of MD5 alone: files[].sha256 are zeros */
 };
 

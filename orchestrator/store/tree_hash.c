@@ -71,7 +71,7 @@ enum { FOUND_NOT, FOUND_WANTED, FOUND_SAME, FOUND_OTHER, FOUND_UNREADABLE };
 struct verifying {
     struct arena *arena;
     const struct tree_list *expected;
-    uint8_t *states;             /* beside expected->files */
+    uint8_t *states;             /* parallel to expected->files */
     struct digest_value **found; /* next to them: of those that differ; on the heap */
     size_t next_idx;
     struct {

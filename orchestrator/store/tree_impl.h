@@ -22,7 +22,7 @@ struct tree_run {
     unsigned kinds;
     const struct tree_file *files; /* their paths */
     size_t n;
-    const uint8_t *is_wanted; /* beside files; NULL: all are */
+    const uint8_t *is_wanted; /* parallel to files; NULL: all are */
     /* From the pool's threads, each idx once. on_unreadable NULL: the first such file ends the run. */
     void (*on_value)(void *ctx, size_t idx, const struct digest_value *value);
     void (*on_unreadable)(void *ctx, size_t idx);

@@ -12,8 +12,9 @@
 #include "sys/pool.h"
 
 struct unpack_tree_opts {
-    const char *archive;    /* path */
-    const char *new_folder; /* must not exist; made beside under another name, synced, renamed */
+    const char *archive; /* path */
+    const char
+        *new_folder; /* must not exist; made next to it under another name, synced, renamed */
     const char *
         into; /* instead of new_folder: a folder of the caller's that exists and may hold files of other archives of the
                                same dataset (none of the same path); then the caller syncs it, and removes it on failure */

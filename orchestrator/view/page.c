@@ -220,7 +220,7 @@ static void add_nav(struct page *page, struct str id, bool is_results_page)
         {"cells", "Cells"},           {"like", "Like for like"},        {"scaling", "Scaling"},
         {"series", "Step series"},    {"explanations", "Explanations"}, {"findings", "Findings"},
         {"conditions", "Conditions"}, {"provenance", "Provenance"}};
-    enum { FIRST_OF_RATES = 1, LAST_OF_RATES = 4 }; /* what a table of rates has beside its cells */
+    enum { FIRST_OF_RATES = 1, LAST_OF_RATES = 4 }; /* the other sections of a table of rates */
     HTML(page->out, "<nav aria-label=\"Parts of {}\"><ul>", id);
     for (size_t idx = 0; idx < ARRAY_LEN(PARTS); idx++) {
         if (is_results_page && idx >= FIRST_OF_RATES && idx <= LAST_OF_RATES) {

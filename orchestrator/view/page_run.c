@@ -58,7 +58,7 @@ static struct str g_text(struct page *page, double value)
     return isfinite(value) ? textf(&page->arena, "%.6g", value) : STR_EMPTY;
 }
 
-/* The time to the recipe's target, beside the rate. */
+/* The time to the recipe's target, next to the rate. */
 static void add_target(struct page *page, const struct cell_result *cell)
 {
     const struct loss_target *target = &cell->step->target;

@@ -24,7 +24,7 @@ export TURNS="--rivals ${RIVALS-eager,compile,jax} --turns ${TURNS:-13} --turn $
 # shellcheck disable=SC2016
 announce build "build" 200 'build "$B/reperf-train" "$B/reperf-bench"'
 for model in "${models[@]}"; do
-    announce "$model" "$model beside its rivals" $((MODEL_LIMIT_S - 60)) "bench_part $model $model \$ASKED \$TURNS"
+    announce "$model" "$model and its rivals" $((MODEL_LIMIT_S - 60)) "bench_part $model $model \$ASKED \$TURNS"
     announce "$model-kernels" "$model: each of its kernels by itself" 60 \
         "\"\$B/reperf-bench\" kernels --model $model \$ASKED --tune-seconds 20 --turns 4 --turn 5 --out \"\$OUT\""
 done

@@ -82,7 +82,7 @@ include_of() {
 
 # Sets CUDNN_INC, CUBLAS_INC and NCCL_INC for make, and LD_LIBRARY_PATH, so that what the backend opens at run time is found.
 find_libraries() {
-    local name folder major where="beside CUDA, in the system's folders, in Python's packages"
+    local name folder major where="next to CUDA, in the system's folders, in Python's packages"
     CUDNN_INC=$(include_of cudnn_graph.h) CUBLAS_INC=$(include_of cublasLt.h) NCCL_INC=$(include_of nccl.h)
     [ -n "$CUDNN_INC" ] || give_up "no cuDNN: cudnn_graph.h is nowhere ($where)"
     [ -n "$CUBLAS_INC" ] || give_up "no cuBLASLt: cublasLt.h is nowhere ($where)"
@@ -96,7 +96,7 @@ find_libraries() {
             *) LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder" ;;
             esac
         elif [ "$name" != libnccl.so.2 ]; then
-            give_up "$name is not found (in the loader's places, beside CUDA, in Python's packages)"
+            give_up "$name is not found (in the loader's places, next to CUDA, in Python's packages)"
         fi
     done
     export LD_LIBRARY_PATH CUDNN_INC CUBLAS_INC NCCL_INC

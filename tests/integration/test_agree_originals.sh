@@ -12,15 +12,15 @@ agree() { # ORIGINAL IMAGE MODEL SIZE...
     local original=$1 image=$2 model=$3
     shift 3
     if [ "$(id -u)" != 0 ] || ! images/build.sh "$image" --cached >"$T/out" 2>"$T/err"; then
-        skip "$model beside $original's" "image $image was not made here: images/build.sh $image, as root"
+        skip "$model compared with $original's" "image $image was not made here: images/build.sh $image, as root"
         return
     fi
-    exits 0 "$model beside $original's" "$BENCH" agree --model "$model" --device cpu --rivals "$original" --python "$T/$image" --out "$T/bench" "$@"
+    exits 0 "$model compared with $original's" "$BENCH" agree --model "$model" --device cpu --rivals "$original" --python "$T/$image" --out "$T/bench" "$@"
     like "$(cat "$T/out")" "^$original +[0-9.]+ +[0-9.e-]+ +[0-9.]+ +[0-9.e-]+ +[0-9.e-]+ +[0-9.e-]+ +[0-9.e-]+ +agrees" "$model: loss, gradient, logits and running statistics agree"
 }
 agree paddleseg paddle-cpu hrnet_w18 --batch 2 --image 64x128
 agree torchvision mmseg-cpu resnet50 --batch 4 --image 64
-if in_test_all "DeepLabV3+ beside PaddleSeg's and mmsegmentation's"; then
+if in_test_all "DeepLabV3+ compared with PaddleSeg's and mmsegmentation's"; then
     agree paddleseg paddle-cpu deeplabv3p --batch 2 --image 64x128
     agree mmseg mmseg-cpu deeplabv3p_mmseg --batch 2 --image 64x128
 fi

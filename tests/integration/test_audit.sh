@@ -18,7 +18,7 @@ exits 1 "a verdict of another word is refused" "${V[@]}" $S/audit-output.json "$
 exits 0 "a report whose cells all hold: status 0" "$REPERF" audit dlperf-tf2-resnet50 --json
 exits 1 "the text form has the same status" "$REPERF" audit paddle-perf-hrnetw18 --like-for-like
 like "$(cat "$T/out")" '117.205 .* exact ' "and shows a cell"
-like "$(cat "$T/out")" 'deeplab|hrnetw18/paddle/fp32/n1g8/bs8 .* 1\.9[0-9]+ +1\.944' "and a row like for like beside the published ratio"
+like "$(cat "$T/out")" 'deeplab|hrnetw18/paddle/fp32/n1g8/bs8 .* 1\.9[0-9]+ +1\.944' "and a row like for like next to the published ratio"
 exits 2 "neither a report nor --all" "$REPERF" audit
 exits 2 "two forms at once" "$REPERF" audit --all --json --junit
 exits 2 "a report that is not there" "$REPERF" audit nobody
@@ -103,7 +103,7 @@ is "$(cell "$T/out" "$TF2#speedup" verdict)" exact "the speed-up still follows a
 new_root
 sed -i 's/"9418.44"/"9518.44"/' "$T/root/manifests/reports/dlperf-tf2-resnet50.json"
 exits 1 "a digit that matters" "$REPERF" audit dlperf-tf2-resnet50 --json
-is "$(cell "$T/out" "$TF2#throughput" verdict) $(cell "$T/out" "$TF2#speedup" verdict)" "differs differs" "differs, and so does the speed-up beside it"
+is "$(cell "$T/out" "$TF2#throughput" verdict) $(cell "$T/out" "$TF2#speedup" verdict)" "differs differs" "differs, and so does the speed-up next to it"
 like "$(cat "$T/out")" '"id": "cell-differs"' "found as such"
 like "$(cat "$T/out")" '"id": "speedup-mismatch"' "and the speed-up as such"
 new_root

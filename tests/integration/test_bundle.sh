@@ -203,10 +203,10 @@ exits 0 "import" away "$REPERF" import "$T/b"
 chmod u+w "$THERE/blobs/sha256/$blob_file"
 printf 'damaged!' | dd of="$THERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
 exits 0 "import over a rotten blob" away "$REPERF" import "$T/b"
-is "$(sha256sum <"$THERE/blobs/sha256/$blob_file" | cut -c1-64)" "$blob_file" "heals it"
+is "$(sha256sum <"$THERE/blobs/sha256/$blob_file" | cut -c1-64)" "$blob_file" "repairs it"
 printf 'damaged!' | dd of="$THERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
 exits 0 "store add of the right file" away "$REPERF" store add "$T/b/store/blobs/sha256/$blob_file"
-is "$(sha256sum <"$THERE/blobs/sha256/$blob_file" | cut -c1-64)" "$blob_file" "heals it, too"
+is "$(sha256sum <"$THERE/blobs/sha256/$blob_file" | cut -c1-64)" "$blob_file" "repairs it, too"
 
 # --- a corrupt store, and a death in the middle ---
 chmod u+w "$HERE/blobs/sha256/$blob_file"

@@ -61,7 +61,7 @@ for cut in 1 2 $((last / 2)) $((last - 1)); do
 done
 rm -rf "$F" && cp -r "$T/at5" "$F"
 sed -i '3s/"exit_status":0/"exit_status":1/' "$F/journal.jsonl"
-exits 5 "a changed record is not believed" "$REPERF" resume $ID
+exits 5 "a changed record is refused" "$REPERF" resume $ID
 rm -rf "$F" && cp -r "$T/at5" "$F"
 sed -i 2d "$F/journal.jsonl"
 exits 5 "a record taken away is noticed" "$REPERF" resume $ID
@@ -200,7 +200,7 @@ REPERF_CRASH_AFTER=5 smoke --repeats 2 --run-id $ID >/dev/null 2>&1
 cp "$T/fake/train.sh" "$T/fake/kept.sh" && echo '# changed' >>"$T/fake/train.sh"
 exits 5 "a workload that is not the pinned one is refused" "$REPERF" resume $ID
 cp "$T/fake/kept.sh" "$T/fake/train.sh"
-exits 0 "with the pinned one it goes on" "$REPERF" resume $ID
+exits 0 "with the pinned one it resumes" "$REPERF" resume $ID
 
 # --- disk ---
 if [ "$(id -u)" -eq 0 ] && mkdir -p "$T/small" && mount -t tmpfs -o size=4m tmpfs "$T/small" 2>/dev/null; then

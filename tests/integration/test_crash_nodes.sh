@@ -60,7 +60,7 @@ exits 5 "another rank's log that was changed" "$REPERF" replay "$F"
 like "$(cat "$T/err")" "repeat-1.n3.log: not the log that was collected" "is named"
 rm -rf "$F" && cp -r "$T/kept" "$F"
 sed -i '/"nodes"/,$ s/"exit_status": 0/"exit_status": 9/' "$F/logs/outcome/$CASE/repeat-1.json"
-exits 5 "ranks that failed beside a repeat that did not" "$REPERF" replay "$F"
+exits 5 "failed ranks of a repeat that did not fail" "$REPERF" replay "$F"
 rm -rf "$F" && cp -r "$T/kept" "$F"
 exits 0 "as it was, it holds" "$REPERF" replay "$F"
 tap_done

@@ -7,14 +7,14 @@
 program="$B/emu_lib/test_device"
 calls=(conv_fwd conv_bwd_data conv_bwd_weight conv_stats_fwd conv_bwd_data_bn norm_conv_bwd_weight linear_fwd linear_bwd_data linear_bwd_weight)
 if [ ! -x "$program" ]; then
-    skip "calls of cuDNN and cuBLASLt on made-up libraries" "built without the CUDA toolkit and cuDNN's headers"
+    skip "calls of cuDNN and cuBLASLt on fake libraries" "built without the CUDA toolkit and cuDNN's headers"
     tap_done
 fi
 export REPERF_CUDNN_DIR="$B/fake" REPERF_CUBLAS_DIR="$B/fake"
 unset REPERF_TEST_PLANS
 
 # An optimising compiler sees more: code that the tests do not run must also build without a warning.
-exits 0 "the made-up libraries are built with MODE=release" make -s MODE=release build/release/fake/libcudnn.so.9 "build/release/fake/$(cd "$B/fake" && echo libcublasLt*)"
+exits 0 "the fake libraries are built with MODE=release" make -s MODE=release build/release/fake/libcudnn.so.9 "build/release/fake/$(cd "$B/fake" && echo libcublasLt*)"
 
 holds() { # CALL NAME: all cases of both precisions, and nothing is left behind
     "$program" "$1" >"$T/out" 2>"$T/err"
@@ -66,12 +66,12 @@ forms() { # EXPECTED NAME [NAME=VALUE]...: the whole program holds, and all site
 forms plain "fused convolutions are slow: none is taken" REPERF_FAKE_SLOW=fused REPERF_TEST_PLANS="$T/forms"
 grep -hq '"key":"forms; cudnn .*; conv_stats_fwd+bn_finalize+bn_apply n2 c[0-9]* h9 w8 .*"plan":"plain","time_ns":[1-9]' "$T"/forms/*.json
 ok $? "the choice is kept with library, device, calls and shape"
-forms plain "and is believed by the next run" REPERF_FAKE_SLOW=plain REPERF_TEST_PLANS="$T/forms"
+forms plain "and is used by the next run" REPERF_FAKE_SLOW=plain REPERF_TEST_PLANS="$T/forms"
 forms fused "plain convolutions are slow: all are fused" REPERF_FAKE_SLOW=plain REPERF_TEST_PLANS="$T/forms2"
 sed -i 's/"plan":"fused"/"plan":"fusedd"/' "$T"/forms2/*.json
 forms plain "a kept choice that is none is made again" REPERF_FAKE_SLOW=fused REPERF_TEST_PLANS="$T/forms2"
 like "$(cat "$T/err")" 'plan cache: fusedd is neither fused nor plain; it is chosen again' "and that is said"
-forms unsupported "Volta: none is to be had" REPERF_EMU_CC=7.0 REPERF_FAKE_CUDNN=91002
+forms unsupported "Volta: none is available" REPERF_EMU_CC=7.0 REPERF_FAKE_CUDNN=91002
 like "$(cat "$T/out")" '# cudnn 9\.10\.2 \(older calls\), cublaslt' "a run says which of cuDNN's calls it uses"
 
 export REPERF_TEST_PLANS="$T/plans"
@@ -89,7 +89,7 @@ grep -hq 'linear_fwd f16 n3 c40 k1008' "$T"/plans/*.json && grep -hq 'linear_bwd
     grep -hq 'linear_fwd f32 n3 c40 k1004' "$T"/plans/*.json && ! grep -hq 'k1003' "$T"/plans/*.json
 ok $? "a product of 1,003 columns that are rounded up is planned with 16 bytes' multiples"
 [ "$(grep -l '"plan":"cublaslt bgrad ' "$T"/plans/*.json | wc -l)" -gt 0 ]
-ok $? "a bias' gradient beside the product is chosen somewhere"
+ok $? "a bias's gradient computed with the product is chosen somewhere"
 
 ! grep -lq '"plan":"cudnn 7 ' "$T"/plans/*.json
 ok $? "no engine that is compiled when asked for"

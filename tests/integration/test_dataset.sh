@@ -178,7 +178,7 @@ exits 4 "a mirror with a login, which lacks the file" fetch mirrored --retries 1
 is "$(grep -c geheim "$T/err")$(find "$REPERF_STORE" -name '*geheim*' | wc -l)" 00 "leaves no password in messages or names"
 dataset gone false "$(file nowhere.tar "$U/nowhere.tar" "" tar "")" "$GROUPS_OK"
 exits 4 "a file that is gone" fetch gone
-exits 4 "a list of names goes on after a failure" fetch gone mini --json
+exits 4 "a list of names continues after a failure" fetch gone mini --json
 schema "and its JSON says both"
 is "$(grep -c '"noun":' "$T/out")" 2 "two items"
 
@@ -202,7 +202,7 @@ kill -9 "$pid"
 wait "$pid" 2>/dev/null
 is "$(find "$REPERF_STORE/trees" -maxdepth 1 -name 'big*' | wc -l)" 0 "a fetch that was killed leaves no tree"
 sed -i 's#/slow/#/#' "$T/root/datasets/big/dataset.json"
-exits 0 "the next call goes on" fetch big --json
+exits 0 "the next call resumes" fetch big --json
 kept=$(sed -n 's/.*"kept_bytes": \([0-9]*\).*/\1/p' "$T/out")
 received=$(sed -n 's/.*"received_bytes": \([0-9]*\).*/\1/p' "$T/out")
 ok $((kept > 0 && received < 6000000 ? 0 : 1)) "with what it had ($kept bytes kept, $received received)"

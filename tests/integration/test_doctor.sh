@@ -179,7 +179,7 @@ is "$(verdict gpu-idle n2)" "fails: 1 processes" "another's process"
 rm "$T/node2/set" "$T/node2/apps"
 touch "$T/node2/broken"
 exits 6 "a driver that does not answer: not known is not 0" doctor --json
-like "$(verdict inventory-gpus n2)" '^fails|^not_known' "the number of GPUs is not made up"
+like "$(verdict inventory-gpus n2)" '^fails|^not_known' "the number of GPUs is not invented"
 rm "$T/node2/broken"
 
 # --- what a report needs -------------------------------------------------------------------------------------

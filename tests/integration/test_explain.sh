@@ -97,7 +97,7 @@ sed -i 's/"line": 4/"line": 6/' "$T/mine.json"
 exits 1 "and of no other" "${C[@]}" lines "$T/mine.json" "$T/made"
 exits 0 "for people" "$REPERF" explain my-report "$mine" --logs "$T/made"
 like "$(cat "$T/out")" "lines 2 to 8 count: runs/a/train.log:2" "file and line"
-like "$(cat "$T/out")" " 4 +20 +- +1020 +counted +step 20/40" "the line beside its sample"
+like "$(cat "$T/out")" " 4 +20 +- +1020 +counted +step 20/40" "the line next to its sample"
 is "$(grep -c $'\033' "$T/out")" 0 "and nothing of it reaches the terminal raw"
 is "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'reperf-logs.*' -user "$(id -un)" -newer "$T/m" | wc -l)" 0 "nothing is left behind"
 unset REPERF_MANIFESTS

@@ -155,7 +155,7 @@ fetch k0 sha256="$sha" "${known[@]}" connections=1 url="$base/corrupt_always/$((
 is "$? $(value sha256) $(value bad_pieces)" "0 $sha 1" "a piece of two mirrors that is wrong comes whole from one"
 half k1 sha256="$sha" url="$base/ok/0/f"
 fetch k1 sha256="$sha" url="$base/ok/0/f"
-is $? 0 "goes on after kill -9"
+is $? 0 "resumes after kill -9"
 at_most $(($(value received) + $(value kept))) $size "what was there is not fetched again"
 at_most 4000000 "$(value kept)" "and it is a good part"
 half k2 connections=1 sha256="$sha" url="$base/ok/0/f"

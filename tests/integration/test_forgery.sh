@@ -97,7 +97,7 @@ ln -s "$(basename "$R")" "$REPERF_STATE/runs/$C"
 linked "a link to it by another name"
 mkdir "$REPERF_STATE/runs/$C" && cp "$R/journal.jsonl" "$REPERF_STATE/runs/$C/" && ln -s "$R/evidence" "$REPERF_STATE/runs/$C/evidence"
 linked "a folder by another name whose evidence is a link to its"
-exits 0 "a sealed run is resumed in vain" "$REPERF" resume last --json
+exits 0 "resuming a sealed run does nothing" "$REPERF" resume last --json
 is "$(jq -r '.archive | length > 0' "$T/out")" true "and names its archive"
 rm -rf "$T/forged" && cp -r "$T/sealed" "$T/forged" && sed -i 's/"value": 8,/"value": 9,/' "$T/forged/result.json"
 "${F[@]}" --repack "$T/forged" "$T/forged.tar.zst" "$T/forger"
@@ -121,7 +121,7 @@ is "$(jq -c '[(.cells | length), (.damaged | length)]' "$T/out")" "[0,1]" "witho
 exits 0 "sealing it again is written down" "$REPERF" seal last --force --key "$T/honest"
 for command in "status last" "report last" "resume last" "replay last" "verify last --key $T/honest.pub"; do
     # shellcheck disable=SC2086
-    exits 0 "and heals: ${command%% *}" "$REPERF" $command
+    exits 0 "and repairs it: ${command%% *}" "$REPERF" $command
 done
 rm "$R"/*.tar.zst
 refused "an archive that is gone: resume" "$REPERF" resume last

@@ -147,7 +147,7 @@ for file in timm torchvision nanogpt megatron vllm lightning caffe; do
     is "$(ends "$F/$file.log")" "ok stated" "$file.log: its length or its last line is in it"
 done
 like "$("$REPERF" measure "$F/table.csv")" 'end not known: the log says neither how many steps its run makes nor that it is over' "said below the table"
-is "$("$REPERF" measure "$F/table.csv" "$F/keras.log" "$F/timm.log" 2>&1 >"$T/out" | grep -c ': end not known: ')" 2 "and of each of several, beside their rows"
+is "$("$REPERF" measure "$F/table.csv" "$F/keras.log" "$F/timm.log" 2>&1 >"$T/out" | grep -c ': end not known: ')" 2 "and of each of several, next to their rows"
 is "$("$REPERF" measure "$F/timm.log" | grep -c 'end not known')" 0 "but of no log that states it"
 
 # --- particular formats --------------------------------------------------------------------------------

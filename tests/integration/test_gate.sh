@@ -79,7 +79,7 @@ like "$(cat "$T/out")" "of B these repeats stand out: [0-9] \(7.5\)" "in the tex
 is "$(grep -c 'of A these' "$T/out")" 0 "the other has none"
 
 # --- several forms at once -----------------------------------------------------------------------------
-exits 0 "CSV and Markdown beside JSON" "$REPERF" compare "$THREE" "$ODD" --csv "$T/c.csv" --markdown "$T/c.md" --json
+exits 0 "CSV and Markdown together with JSON" "$REPERF" compare "$THREE" "$ODD" --csv "$T/c.csv" --markdown "$T/c.md" --json
 cp "$T/out" "$T/c.json"
 exits 0 "the JSON is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/compare-output.json "$T/c.json"
 is "$(jq -c '.cells[0].b.outliers | length' "$T/c.json")" 1 "with the repeat that stands out"
@@ -126,6 +126,6 @@ if unshare -m mount -t tmpfs none /proc/driver 2>/dev/null; then
     exits 0 "among the runs" "$REPERF" status --json
     is "$(jq -c '[.runs[] | select(.rehearsal) | .run]' "$T/out")" "[\"$REHEARSED\"]" "as well"
 else
-    skip "a rehearsal beside a run" "a mount namespace of one's own needs root"
+    skip "a rehearsal compared with a run" "a mount namespace of one's own needs root"
 fi
 tap_done

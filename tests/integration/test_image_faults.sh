@@ -156,7 +156,7 @@ while kill -0 "$pid" 2>/dev/null && [ "$(du -s --apparent-size -B1 "$REPERF_STOR
 kill -TERM "$pid"
 wait "$pid"
 is "$?" 143 "stopped: 128 and the signal"
-exits 0 "and the next one goes on" img fetch "$R/slow:v1"
+exits 0 "and the next one resumes" img fetch "$R/slow:v1"
 
 # --- the silent registry ------------------------------------------------------------------------
 wait "$silent"

@@ -41,5 +41,5 @@ is "$(asked demo)" "libcjson-dev" "make demo installs what the build needs"
 is "$(asked deps)" "libcjson-dev libcmocka-dev" "make deps what the tests need, too"
 is "$(asked cluster-up)" "libcjson-dev libcmocka-dev" "as does make cluster-up"
 is "$(cat "$T/out")" /folder "which prints the folder of the cluster and nothing else"
-like "$(cat "$T/err")" '^installing: .*libcmocka-dev' "what is installed is said beside it"
+like "$(cat "$T/err")" '^installing: .*libcmocka-dev' "what is installed is printed on stderr"
 tap_done

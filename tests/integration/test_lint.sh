@@ -40,7 +40,7 @@ new_logs() {
     new_log alpha 1 100 && new_log beta 1 80 && new_log alpha 8 93.75 && new_log beta 8 75
 }
 new_logs
-exits 0 "the made-up report is valid" "${V[@]}" manifests/schema/report.json $G
+exits 0 "the written report is valid" "${V[@]}" manifests/schema/report.json $G
 exits 0 "lint finds nothing in it" "$REPERF" lint $G
 is "$(cat "$T/out")" "0 errors, 0 warnings, 0 notes" "nothing at all"
 exits 0 "audit: all its cells hold" "$REPERF" audit $G --logs "$T/logs" --json

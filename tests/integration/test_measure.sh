@@ -75,7 +75,7 @@ measure "$T/whole.log" --format airank
 is "$status $(field "$out" verdict)" "9 no_metric" "a log of another format: no_metric"
 { whole; printf 'AI-Rank-log 1558631910.424 avg_ips:4.7images/sec\nAI-Rank-log 1558631910.424 test_finish\n'; } >"$T/both.log"
 measure "$T/both.log"
-is "$status $(field "$out" verdict) $(field "$out" format)" "0 ok paddleseg" "AI-Rank lines in a log are read beside its own"
+is "$status $(field "$out" verdict) $(field "$out" format)" "0 ok paddleseg" "AI-Rank lines in a log are read in addition to its own"
 { whole; printf '2022-02-10 06:18:09,760 - mmseg - INFO - Iter [1/1]\tlr: 4.579e-04, eta: 0:00:00, time: 1.224, data_time: 0.019, memory: 19187\n'; } >"$T/both.log"
 measure "$T/both.log"
 is "$status $(field "$out" verdict) $(field "$out" format)" "9 ambiguous null" "two formats fit: ambiguous"

@@ -66,7 +66,7 @@ is "$(jq -r '.source | "\(.repository) \(.commit)"' "$R")" "https://example.org/
 exits 0 "the draft is valid against its schema" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$R"
 "$REPERF" lint mine >out 2>err
 like "$?" '^[01]$' "it is linted"
-exits 1 "it is audited at once, by the series kept beside it" "$REPERF" audit mine
+exits 1 "it can be audited at once, by the series next to it" "$REPERF" audit mine
 like "$(cat out)" '9 cells: 3 exact, 0 match, 1 differ, 5 without log' "with the same result"
 exits 1 "and from the clone" "$REPERF" audit mine --logs "$T/bare"
 like "$(cat out)" '9 cells: 3 exact, 0 match, 1 differ, 5 without log' "with the same result"

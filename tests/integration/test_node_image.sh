@@ -176,5 +176,5 @@ chmod +x "$T/bin/docker"
 exits 0 "a tag that a lock pins" "$REPERF" lock --locks "$LOCKS" "image:127.0.0.1:$MAIN/team/img:1"
 PATH="$T/bin:$PATH"
 exits 5 "an engine that has another image by that name" provision docker "127.0.0.1:$MAIN/team/img:1"
-like "$(cat "$T/err")" "the engine has sha256:0000.*, the pin is $config" "is not believed"
+like "$(cat "$T/err")" "the engine has sha256:0000.*, the pin is $config" "is not trusted"
 tap_done

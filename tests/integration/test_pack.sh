@@ -241,7 +241,7 @@ cp killed/pack.json killed/pack.json.aB3xYz
 cp killed/pack.json killed/packing.part
 echo >killed/packing.part.Zz09aA
 echo >killed/pack.json.notes
-exits 0 "after kills beside the shards" "${bigpack[@]}" --out killed
+exits 0 "after kills between shards" "${bigpack[@]}" --out killed
 is "$(diff -r go killed)" "Only in killed: pack.json.notes" "nothing else is left, but for what is not ours"
 rm killed/pack.json.notes
 "${bigpack[@]}" --out stopped >/dev/null 2>"$T/err" &

@@ -67,7 +67,7 @@ for id in bert-hdf5-sample bert-tfrecord-sample; do
 done
 resnet=(paddle-perf-2020 --profile smoke --case 'resnet50/reperf/fp32/n1g1/bs96')
 exits 8 "plan with it" "$REPERF" plan "${resnet[@]}" --data bert-hdf5-sample.synthetic
-like "$(cat "$T/out")" 'workload \(exit status 8\): .*kind tokens, but resnet50 learns from classes' "says that the model cannot learn from it"
+like "$(cat "$T/out")" 'workload \(exit status 8\): .*kind tokens, but resnet50 trains on classes' "says that the model cannot learn from it"
 shard=$(find "$packed/imagenet-2012.synthetic/train" -type f ! -name pack.json | LC_ALL=C sort | head -n 1)
 chmod u+w "$shard" && truncate -s -1 "$shard"
 exits 5 "plan with a shard that was cut" "$REPERF" plan "${resnet[@]}" --data imagenet-2012.synthetic

@@ -108,7 +108,7 @@ n=$((n - 2))
 job
 n=10
 # Cancelled while srun begins, srun says 1.
-like "$(slurm wait)" '^(ended [1-9][0-9]*|lost 0) - none' "one that somebody else cancelled has not ended well"
+like "$(slurm wait)" '^(ended [1-9][0-9]*|lost 0) - none' "one cancelled by somebody else has not ended well"
 
 job
 NODES=2 DO='sleep 120'

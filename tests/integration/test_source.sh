@@ -187,7 +187,7 @@ echo moved >>"$T/work-top/file.txt"
 git -C "$T/work-top" commit -qam moved
 publish top
 exits 5 "the branch has moved: lock says so" lock "source:$D/top.git@main"
-exits 0 "fetch goes on with the locked commit" fetch --json "source:$D/top.git@main"
+exits 0 "fetch still gives the locked commit" fetch --json "source:$D/top.git@main"
 valid "its document"
 is "$(value 'd["items"][0]["commit"]')" "$tip" "which is the old one"
 exits 0 "a tag is locked at its commit" lock --json "source:$D/top.git@v1"

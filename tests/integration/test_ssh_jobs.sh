@@ -119,7 +119,7 @@ wait_for test -s "$work/jobs/run/on/status"
 ok $? "a job ends while its node has no sshd"
 start_sshd a || exit 1
 wait "$pid"
-like "$? $(cat "$T/err")" '^0 state 2 7 after' "a job goes on without its sshd, and is attached to again"
+like "$? $(cat "$T/err")" '^0 state 2 7 after' "a job continues without its sshd, and is attached to again"
 is "$(one 127.0.0.1 log run/on 2>"$T/err" | tr '\n' ' ')" "1 2 3 4 5 " "and its log is whole"
 kill_sshd a
 gives 6 'unreachable for .* s \([0-9]+ attempts\).*[Cc]onnection refused' "a node that is gone" outage_ms=1000 127.0.0.1 exec true

@@ -138,7 +138,7 @@ if [ -n "${STAGE_NETWORK-}" ] && tc qdisc add dev lo root tbf rate 640mbit burst
     begin_slow d n4
     pkill -9 -P "${ssh_pid[n2]}"
     wait "$pid"
-    is "$?" 0 "a broken connection to a node is had again"
+    is "$?" 0 "a broken connection to a node is restored"
     cmp "$T/slow" "$T/work-n2/files/slow"
     ok $? "and all is there"
     is "$(left)" 0 "and nothing else lies on any node"

@@ -56,7 +56,7 @@ exits 2 "a digest that is none" store path sha256:abc
 exits 2 "a file that is not there" store add "$W/nothing"
 exits 10 "a folder is no file" store add "$W/dir"
 exits 2 "an option of another verb" store ls --dry-run
-exits 2 "a folder of somebody else is not made a store" env REPERF_STORE="$W" "$REPERF" store ls
+exits 2 "somebody else's folder is not made a store" env REPERF_STORE="$W" "$REPERF" store ls
 like "$(cat "$T/err")" 'expected an empty folder or a store' "and it says why"
 
 # --- hand-made image of another tool ---
@@ -110,7 +110,7 @@ like "$(cat "$T/out")" 'one file .*1 blobs are missing' "by name"
 exits 0 "added again" store add "$W/one file"
 exits 0 "it is whole again" store verify
 : >"$REPERF_STORE/blobs/sha256/oci-put-blob123"
-exits 0 "a file of another tool beside the blobs harms nobody" store verify
+exits 0 "another tool's file among the blobs does no harm" store verify
 like "$(cat "$T/out")" '^foreign oci-put-blob123$' "and is named"
 rm "$REPERF_STORE/blobs/sha256/oci-put-blob123"
 ln -s /etc/passwd "$REPERF_STORE/blobs/sha256/$two"

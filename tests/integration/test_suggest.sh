@@ -61,7 +61,7 @@ not_written xgboost 'None of them is a rate'
 not_written fastai 'spans of time alone'
 exits 2 "a unit for what has one" "$REPERF" measure "$L/home-rate.log" --unit s
 exits 2 "a unit that is none" "$REPERF" measure "$L/home-speed.log" --unit furlongs
-exits 2 "a unit beside a format" "$REPERF" measure "$L/home-rate.log" --unit s --format timm
+exits 2 "a unit together with a format" "$REPERF" measure "$L/home-rate.log" --unit s --format timm
 exits 2 "a suggestion for two logs" "$REPERF" measure "$L/home-rate.log" "$L/tqdm.log" --suggest "$T/x.json"
 
 # The time since the beginning is no step time, whatever its name; the mean of a step next to it is.

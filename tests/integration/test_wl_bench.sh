@@ -78,7 +78,7 @@ assert abs(eager["reperf_over_this"] - eager["median_step_ns"] / ours) < 1e-9
     exits 8 "a rival whose dropout is not off" "$BENCH" models "${tiny[@]}" --rivals eager --python "$python" --competitors "$T/other"
     like "$(key why torch-eager)" "computes another loss or gradient" "is found out, too"
 else
-    skip "reperf-bench beside PyTorch" "python3-torch is not installed"
+    skip "reperf-bench with PyTorch" "python3-torch is not installed"
 fi
 
 # ---- rivals that fail ----
@@ -171,7 +171,7 @@ ours_fails "our check fails" " --check "
 is "$(key check torch-eager)" None "the rival went unchecked"
 as_schema "our check fails"
 sed 's/"state":"failed"/"state":"measured"/' "$T"/runs/bench-*/result.json >"$T/planted.json"
-exits 1 "and one that were measured beside an unchecked rival is refused" "$python" tests/integration/validate.py manifests/schema/bench.json "$T/planted.json"
+exits 1 "and one measured with an unchecked rival is refused" "$python" tests/integration/validate.py manifests/schema/bench.json "$T/planted.json"
 
 # ---- agreement alone ----
 echo "$prelude" >"$T/fake/peer_torch.py"

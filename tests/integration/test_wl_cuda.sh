@@ -129,7 +129,7 @@ trains half "${bert[@]}" --steps 2 --schedule-steps 3 --save-every 1
 is "$(grep -c '"event":"checkpoint"' "$T/half.out")" 2 "--save-every 1 of two steps"
 trains rest "${bert[@]}" --steps 1 --schedule-steps 3 --load "$T/half"
 [ "$(losses "$T/whole.out")" = "$(losses "$T/half.out"; losses "$T/rest.out")" ] && cmp -s "$T/whole" "$T/rest"
-ok $? "saved in the middle, loaded and gone on with: the very bits of a run without a stop"
+ok $? "saved in the middle, loaded and resumed: exactly the bits of an uninterrupted run"
 half=("${bert[@]}" --precision amp --loss-scale 1024 --schedule-steps 2)
 trains whole_amp "${half[@]}" --steps 2
 trains half_amp "${half[@]}" --steps 1

@@ -53,7 +53,7 @@ still=("${run[@]}" --lr 0 --weight-decay 0)
 exits 0 "without learning, a loss depends on its batch alone" "${still[@]}" --steps 6
 cp out all
 exits 0 "resumed at step 3 with another number of threads" "${still[@]}" --steps 3 --start-step 3 --workers 1
-is "$(losses out)" "$(losses all | tail -n 3)" "goes on with the same batches"
+is "$(losses out)" "$(losses all | tail -n 3)" "resumes with the same batches"
 exits 0 "another --data-seed" "${still[@]}" --steps 1 --data-seed 1
 [ "$(losses out)" != "$(losses all | head -n 1)" ]
 ok $? "gives another order"
@@ -107,7 +107,7 @@ refuses() { # STATUS PATTERN NAME ARGS...
     is "$(wc -c <out)" 0 "before any line"
 }
 refuses 2 'no such folder' "a folder that is not there" --data nowhere
-refuses 2 'kind segments, but resnet50 learns from classes' "segments for a classifier" --data segments
+refuses 2 'kind segments, but resnet50 trains on classes' "segments for a classifier" --data segments
 refuses 2 '24 samples are less than one batch of 25' "a batch larger than the set" --data classes --batch 25
 refuses 2 'go with --data FOLDER only' "options of a folder without one" --start-step 3
 mkdir empty

@@ -91,9 +91,9 @@ job 2 "${going[@]}" --steps 2 --save "$T/two"
 part=$(losses "$T/out.0")
 job 2 "${going[@]}" --steps 1 --load "$T/two" --save "$T/rest"
 is "$statuses" "0 0" "two ranks go on"
-is "$part$(losses "$T/out.0")" "$whole" "with the very losses"
+is "$part$(losses "$T/out.0")" "$whole" "with exactly the same losses"
 cmp "$T/three" "$T/rest"
-ok $? "and leave the very file"
+ok $? "and leave exactly the same file"
 is "$(cat "$T/out.1" "$T/err.1")" "" "rank 1 says nothing"
 head -c 1000 "$T/two" >"$T/cut"
 job 2 "${going[@]}" --steps 1 --load "$T/cut"
@@ -210,7 +210,7 @@ with=(REPERF_JOB=mine)
 start 1 2 "${quick[@]}" --batch 1
 with=()
 all_of 2
-is "$statuses" "0 0" "the job that was there first goes on"
+is "$statuses" "0 0" "the first job continues"
 
 port=$(free_port)
 start 0 3 "${quick[@]}" --batch 1 --rendezvous-timeout 3

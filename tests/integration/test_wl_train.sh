@@ -141,7 +141,7 @@ for turn in $(seq 12); do # in the midst of another kernel each time
     [ "$status" = 143 ] || break
 done
 is "$turn $status" "12 143" "wherever the signal meets it"
-exits 0 "goes on from its last checkpoint" "${small[@]}" --steps 1 --load "$T/saved"
+exits 0 "resumes from its last checkpoint" "${small[@]}" --steps 1 --load "$T/saved"
 like "$(head -n 1 "$T/out")" '"first_step":[0-9]+,"loaded_sha256"' "and says so"
 
 exits 0 "describe" "${run[@]}" --describe --batch 2

@@ -270,7 +270,7 @@ static void an_image_goes_over_in_pieces(void **state UNUSED)
     cuts[0].src_w = INT32_MAX / 4;
     net_write_images(&b.net, b.input, b.labels, &batch);
     assert_int_equal(b.backend.async.check(b.backend.self, &err), -1);
-    assert_non_null(strstr(err.msg, "need more memory than was taken for them"));
+    assert_non_null(strstr(err.msg, "need more memory than was reserved"));
     bench_close(&b);
 }
 

@@ -212,7 +212,7 @@ static void what_is_not_held_out_is_refused(void **state)
     other = SEGMENTS;
     other.split = "val";
     hand_write(&other, fs_join(&scratch_arena, *state, "eval"));
-    refused(*state, line, "kind segments, but resnet50 learns from classes");
+    refused(*state, line, "kind segments, but resnet50 trains on classes");
 }
 
 /* The run ends at a damaged sample of an evaluation, and counts none. */

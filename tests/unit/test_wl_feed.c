@@ -198,7 +198,7 @@ static void what_does_not_go_with_the_model_is_refused(void **state)
     struct hand_pack pack = CLASSES;
     hand_write(&pack, *state);
     refused(*state, "--model hrnet_w18 --image 64x32 --batch 2", ERR_USAGE,
-            "kind classes, but hrnet_w18 learns from segments");
+            "kind classes, but hrnet_w18 trains on segments");
     refused(*state, "--model resnet50 --image 32 --batch 51", ERR_USAGE,
             "50 samples are less than one batch of 51");
     pack.n_classes = 1001;
@@ -208,14 +208,14 @@ static void what_does_not_go_with_the_model_is_refused(void **state)
             "1001 classes, but resnet50 has 1000");
     hand_write(&SEGMENTS, *state);
     refused(*state, "--model resnet50 --image 32 --batch 2", ERR_USAGE,
-            "kind segments, but resnet50 learns from classes");
+            "kind segments, but resnet50 trains on classes");
     pack = SEGMENTS;
     pack.n_classes = 20;
     hand_write(&pack, *state);
     refused(*state, "--model hrnet_w18 --image 64x32 --batch 2", ERR_USAGE,
             "20 classes, but hrnet_w18 has 19");
     refused(*state, "--model bert_tiny --sequence 8 --batch 2", ERR_USAGE,
-            "kind segments, but bert_tiny learns from tokens");
+            "kind segments, but bert_tiny trains on tokens");
     hand_write(&TOKENS, *state);
     refused(*state, "--model resnet50 --image 32 --batch 2", ERR_USAGE, "kind tokens");
     refused(*state, "--model bert_tiny --batch 2", ERR_USAGE,

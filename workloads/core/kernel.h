@@ -70,10 +70,10 @@ enum kernel_id {
     K_GATHER_BWD,    /* dy, [at] -> dx += */
     K_ROW_LOSS, /* logits (R,C), labels (R) -> loss () +=, dlogits ~logits +=: K_LOSS and its gradient in one call. What a backend adds to a
                    row is not read and is 0 in dlogits */
-    /* What graph/fuse.h makes of the calls above. sum, squares (of x itself, not of its distance from the mean), sum_dz,
-       sum_hat are (C) or (K) in the type of mean, scale and shift in args.dtype: cuDNN's fused convolutions have them so and no
-       other way. They are overwritten, and those of this rank alone. "Normalised x" is
-       x * scale + shift, or 0 where that is below; what a window sees beside the image is 0, too. Which add it is: bn.has_relu. */
+    /* What graph/fuse.h makes of the calls above. sum, squares (of x itself, not of its distance from the mean), sum_dz, sum_hat
+       are (C) or (K) in the type of mean, scale and shift in args.dtype: cuDNN's fused convolutions have them so and no other way.
+       They are overwritten, and those of this rank alone. "Normalised x" is x * scale + shift, or 0 where that is below; what a
+       window sees outside the image is 0, too. Which add it is: bn.has_relu. */
     K_BN_ADD_FWD, /* x, gamma, beta, a -> y ~x ~a (bn(x) + a, then ReLU if bn.has_relu), mean, rstd, running_mean, running_var */
     K_BN_ADD_BWD, /* dy, x, gamma, mean, rstd, [y if relu] -> dx ~dy +=, dgamma +=, dbeta +=, [da +=] */
     K_CONV_STATS_FWD, /* x, w, [scale, shift: x is then normalised first] -> y, sum, squares (of y, over N, P, Q) */

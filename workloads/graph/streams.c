@@ -442,7 +442,7 @@ static int wait_on(const struct graph *graph, const struct streams_clocks *clock
                    int from, struct err *err)
 {
     if (from == NO_VALUE) {
-        return err_set(err, ERR_INTERNAL, "call %d waits for an event that nobody has recorded",
+        return err_set(err, ERR_INTERNAL, "call %d waits for an event that was never recorded",
                        call);
     }
     int *mine = row_of(clocks->before, call, clocks->n_streams);

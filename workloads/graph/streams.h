@@ -36,7 +36,7 @@ struct streams_clocks {
         before; /* (n_calls, n_streams): how many calls of each stream are done before this one begins */
 };
 
-/* From the calls alone. An event that nobody has recorded is an error. */
+/* From the calls alone. An event that was never recorded is an error. */
 MUST_CHECK int streams_clocks_make(struct arena *arena, const struct graph *graph,
                                    struct streams_clocks *ret_clocks, struct err *err);
 
