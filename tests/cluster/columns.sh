@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Every framework's column that runs on a CPU, for `make test-frameworks`: one image on the nodes at a time, one node but for HRNet. With SOURCES=DIR, a mirror as
-# `reperf fetch --mirror` takes, also by the projects' own code at the reports' commits. What does not run is a named skip.
+# `reperf fetch --mirror` takes, also by the projects' own code at the reports' commits. What does not run is a named skip. ONLY=ERE: columns of such a name.
 # shellcheck source=tests/cluster/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cluster/fault_lib.sh
@@ -44,4 +44,7 @@ cluster_reset
 # What no recipe can run, by its own words.
 while IFS=$'\t' read -r title why; do skip "$title" "$why"; done < <(jq -r '.stacks[] | select(.smoke and all(.smoke[]; .why_not)) | .smoke[0] | "\(.title)\t\(.why_not)"' manifests/reports/*.json | sort -u)
 nothing_left "at the end" 1 2 3 4
+echo "# $SECONDS s in all; at most $disk_peak MB of disk taken"
+[ "$disk_peak" -lt 30000 ]
+ok $? "all of it took less than 30 GB of disk"
 tap_done
