@@ -108,7 +108,7 @@ SERVER_SRC := $(sort $(wildcard tests/servers/*.c))
 UNIT_SRC  := $(sort $(wildcard tests/unit/test_*.c))
 FUZZ_SRC  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 HDRS      := $(sort $(filter-out $(NO_CUDA) $(NO_NCCL),$(wildcard orchestrator/*/*.h workloads/*/*.h)))
-ALL_C     := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(wildcard $(PREP_MAIN)) $(NODE_SRC) $(NODE_MAIN) orchestrator/main.c $(WL_SRC) $(wildcard workloads/train/train_main.c workloads/bench/bench_main.c) $(UNIT_SRC) \
+ALL_C     := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(wildcard $(PREP_MAIN)) $(NODE_SRC) $(NODE_MAIN) orchestrator/main.c orchestrator/growth_main.c $(WL_SRC) $(wildcard workloads/train/train_main.c workloads/bench/bench_main.c) $(UNIT_SRC) \
              $(sort $(wildcard tests/*/*.c))
 SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
@@ -174,7 +174,14 @@ build/$(1)/emu_probe.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_PROBE))
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/wl_emu.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_C) $(EMU_CU) $(EMU_TRAIN) $(EMU_DIST)) $(patsubst %,build/$(1)/%.o,$(filter-out workloads/backend_cuda/% $(EMU_TRAIN) $(EMU_DIST),$(WL_SRC)))
 	@rm -f $$@; ar rcsD $$@ $$^
-build/$(1)/reperf: build/$(1)/orchestrator/main.c.o build/$(1)/orch.a build/$(1)/base.a
+# Which patterns of the shipped formats lint need not try again: those that are tried here (judge/growth.h).
+build/$(1)/growth-tried: build/$(1)/orchestrator/growth_main.c.o build/$(1)/orch.a build/$(1)/base.a
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
+build/$(1)/growth_tried.c: build/$(1)/growth-tried $(wildcard manifests/formats/*.json)
+	@env -u REPERF_MANIFESTS $$< . >$$@
+build/$(1)/growth_tried.c.o: build/$(1)/growth_tried.c
+	@$$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) -c $$< -o $$@
+build/$(1)/reperf: build/$(1)/orchestrator/main.c.o build/$(1)/growth_tried.c.o build/$(1)/orch.a build/$(1)/base.a
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
 # Sanitizers' runtimes cannot be linked in statically. -s: it is sent to nodes.
 build/$(1)/reperf-node: $(patsubst %,build/$(1)/%.o,$(NODE_MAIN) $(NODE_SRC) $(NODE_USES)) build/$(1)/base.a
@@ -329,8 +336,8 @@ SANITIZED := $(patsubst %,tests/integration/test_%.sh@asan,bad_input crash evide
 test-all: $(call in_mode,asan,$(SERVERS) $(addprefix $(B)/,$(PROGRAMS)))
 test-all: test-programs $(FUZZ_BIN) $(addprefix build/asan/unit/test_wl_,$(WHOLE_TOO)) ## test, and what is long: whole networks, lint of every file, fuzzing; before an issue is closed
 	@TIER=all B=build/release tests/tap.sh $(TEST_RUN) $(addprefix build/asan/unit/test_wl_,$(WHOLE_TOO)) $(SANITIZED) tests/fuzz/run.sh
-test-frameworks: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## every framework's column that runs on a CPU, one image at a time, in 45 minutes; SOURCES=DIR: a mirror of their code
-	@SOURCES="$(SOURCES)" TEST_LIMIT_S=2700 B=build/release tests/tap.sh tests/cluster/columns.sh
+test-frameworks: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## every framework's column that runs on a CPU, one image at a time, in 45 minutes; SOURCES=DIR: a mirror of their code; ONLY=ERE: some
+	@SOURCES="$(SOURCES)" ONLY="$(ONLY)" TEST_LIMIT_S=2700 B=build/release tests/tap.sh tests/cluster/columns.sh
 unit: $(UNIT) $(EMU_TEST)        ## unit tests of MODE
 	@$(TAP) $^
 replay: $(REPLAY)                ## saved fuzz inputs of MODE

@@ -13,7 +13,8 @@ bool str_eq(struct str a, struct str b)
 
 bool str_eq_z(struct str a, const char *z)
 {
-    return str_eq(a, str_of(z));
+    bool may_be = !z || a.len == 0 || a.ptr[0] == z[0]; /* most differ at once */
+    return may_be && str_eq(a, str_of(z));
 }
 
 bool str_eq_any(struct str a, const char *const *list)
@@ -233,6 +234,10 @@ void text_plain(char *text, size_t len)
 {
     for (size_t at = 0; at < len;) {
         uint32_t code = 0;
+        if (text[at] >= 0x20 && text[at] < 0x7f) {
+            at++;
+            continue;
+        }
         size_t n = utf8_at((const unsigned char *)text + at, len - at, &code);
         if (n == 0 || steers(code)) {
             n = n ? n : 1;
@@ -259,13 +264,16 @@ static size_t paint_len(const char *text, size_t len)
 void text_plain_painted(char *text, size_t len)
 {
     size_t from = 0;
-    for (size_t at = 0; at < len;) {
+    const char *escape = len ? memchr(text, '\033', len) : NULL;
+    while (escape) {
+        size_t at = (size_t)(escape - text);
         size_t paint = paint_len(text + at, len - at);
         if (paint) {
             text_plain(text + from, at - from);
             from = at + paint;
         }
         at += paint ? paint : 1;
+        escape = memchr(text + at, '\033', len - at);
     }
     text_plain(text + from, len - from);
 }

@@ -179,14 +179,14 @@ static int name_rules(const struct format *format, const char *asked, struct err
 struct source {
     const struct args *args;
     const struct format_set *set;
+    struct guesser *guesser; /* of these; NULL: one is named */
     struct log_head *head;
     const char *root;
     struct proposal *proposal; /* of the log at hand */
     struct format_set *suggested;
 };
 
-/* Of the formats that fit, the program's own if there is one, and the protocols next to it; generic ones only if nothing else
-   fits. */
+/* Of the formats that fit, the program's own if there is one, and the protocols next to it; generic ones only if no other fits. */
 static void sort_guess(struct guess *guess, struct finding_of_log *f)
 {
     static const enum format_role ORDER[] = {FORMAT_FIRST, FORMAT_OWN, FORMAT_SIDECAR,
@@ -246,10 +246,8 @@ static int choose_format(struct arena *arena, const struct source *from, struct 
         return 0;
     }
     strbuf_init(&why, WHY_BYTES);
-    if (measure_guess(from->set, f->path, from->head, &guess, err) < 0) {
-        return -1;
-    }
-    if (guess_tables(from, f->path, &guess, err) < 0) {
+    if (measure_guess(from->guesser, f->path, from->head, &guess, err) < 0 ||
+        guess_tables(from, f->path, &guess, err) < 0) {
         return -1;
     }
     sort_guess(&guess, f);
@@ -426,6 +424,7 @@ static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
                         const struct opt_list *files, struct measure_sink *sink, struct err *err)
 {
     CLEANUP(log_head) struct log_head head = {0};
+    CLEANUP(guesser) struct guesser *guesser = is_named(sink->args) ? NULL : guesser_new(set);
     struct progress progress;
     progress_start(&progress, ctx->clock, "measure", "logs", files->n);
     for (size_t idx = 0; idx < files->n; idx++) {
@@ -433,7 +432,8 @@ static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
         CLEANUP(format_set) struct format_set suggested = {0};
         CLEANUP(proposal) struct proposal proposal = {0};
         CLEANUP(fd) int spool = -1;
-        const struct source from = {sink->args, set, &head, ctx->root, &proposal, &suggested};
+        const struct source from = {sink->args, set,       guesser,   &head,
+                                    ctx->root,  &proposal, &suggested};
         struct finding_of_log f = {.file = files->items[idx], .path = files->items[idx]};
         struct err why = {0};
         bool is_input = strcmp(f.file, "-") == 0;

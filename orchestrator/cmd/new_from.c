@@ -134,7 +134,7 @@ static const struct format *format_of(struct new_maker *m, const struct new_file
     struct guess guess;
     struct err ignored = {0};
     const struct format *found;
-    if (measure_guess(&m->formats, file, &head, &guess, &ignored) < 0) {
+    if (measure_guess(m->guesser, file, &head, &guess, &ignored) < 0) {
         return NULL;
     }
     for (size_t idx = 0; idx < guess.n; idx++) {
@@ -485,6 +485,7 @@ static int make(struct new_maker *m, struct err *err)
     if (take_given(m, &given, &unit, err) < 0) {
         return -1;
     }
+    m->guesser = guesser_new(&m->formats);
     reader = draft_reader_new(m->arena, format_vocabulary(m->formats.items[0]), unit);
     status = read_docs(m, reader, err);
     if (status == 0) {
@@ -535,6 +536,7 @@ int new_from_clone(const struct cmd_ctx *ctx, const struct new_from *from, struc
     m.git = (struct git){.arena = &arena, .clock = ctx->clock, .tmp_folder = tmp.folder};
     m.made.items = arena_array(&arena, struct format *, ARRAY_LEN(m.made_text));
     status = make(&m, err);
+    guesser_free(m.guesser);
     format_set_release(&m.formats);
     format_set_release(&m.made);
     return status;

@@ -39,6 +39,7 @@ struct new_maker {
     struct str commit, date, repository;
     struct new_files all, docs, log_files;
     struct format_set formats; /* the program's and the user's */
+    struct guesser *guesser;   /* of these; owned */
     struct format_set made;    /* from unknown logs; owned */
     struct str made_text[8];
     struct draft_logs logs;

@@ -12,6 +12,7 @@
 
 #define I64_EXACT_MAX 9007199254740992.0 /* 2^53 */
 #define PATH_PARTS    (JSON_DEPTH_MAX + 1)
+#define FEW_KEYS      12 /* are compared each with each */
 
 static const cJSON *node_of(const struct json *at)
 {
@@ -67,11 +68,33 @@ static const char *kind_name(const cJSON *node)
     }
 }
 
+static const char *first_again(const cJSON *first)
+{
+    for (const cJSON *child = first; child; child = child->next) {
+        for (const cJSON *before = first; before != child; before = before->next) {
+            if (before->string[0] == child->string[0] &&
+                strcmp(before->string, child->string) == 0) {
+                return child->string;
+            }
+        }
+    }
+    return NULL;
+}
+
 static int check_keys(const struct json *at, struct err *err)
 {
     CLEANUP(map) struct map seen = {0};
     static char mark;
-    for (const cJSON *child = node_of(at)->child; child; child = child->next) {
+    const cJSON *first = node_of(at)->child;
+    size_t n = 0;
+    for (const cJSON *child = first; child && n <= FEW_KEYS; child = child->next) {
+        n++;
+    }
+    if (n <= FEW_KEYS) {
+        const char *again = first_again(first);
+        return again ? json_fail(at, err, "duplicate key \"%.100s\"", again) : 0;
+    }
+    for (const cJSON *child = first; child; child = child->next) {
         if (!map_add(&seen, str_of(child->string), &mark)) {
             return json_fail(at, err, "duplicate key \"%.100s\"", child->string);
         }

@@ -88,11 +88,21 @@ static int scan_escape(struct scan *s, struct err *err)
     return 0;
 }
 
+/* A character of ASCII that stands for itself. */
+static bool is_plain(char c)
+{
+    return (unsigned char)c < 0x80 && c >= 0x20 && c != '"' && c != '\\';
+}
+
 static int scan_string(struct scan *s, struct err *err)
 {
     s->at++;
     while (s->at < s->end && *s->at != '"') {
         size_t len;
+        if (is_plain(*s->at)) {
+            s->at++;
+            continue;
+        }
         if (*s->at == '\\') {
             if (scan_escape(s, err) < 0) {
                 return -1;

@@ -45,6 +45,12 @@ MUST_CHECK int pattern_match_partial(struct pattern *pattern, struct str subject
 /* Steps of this search alone, whatever the length and the outcome; at most max. */
 uint64_t pattern_steps(struct pattern *pattern, struct str subject, uint64_t max);
 struct str pattern_source(const struct pattern *pattern);
+/* Name and version of the library that matches. Any thread. */
+struct str pattern_library(void);
+/* Texts of at least PATTERN_HOLDS_MIN bytes that every match of this source contains, in their order, without overlap; at most max. buf
+   holds them and is as long as the source. None if there are none or the source is not understood (codec/pattern_holds.c). */
+#define PATTERN_HOLDS_MIN 4
+size_t pattern_holds(struct str source, char *buf, struct str *ret_texts, size_t max);
 /* A byte that every match contains (the last such one), or -1. */
 int pattern_needs(const struct pattern *pattern);
 

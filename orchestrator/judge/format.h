@@ -73,14 +73,19 @@ void parser_skip_scores(struct parser *parser, struct str named);
 /* Before the first byte: series record the line of each sample. */
 void parser_keep_lines(struct parser *parser);
 
-/* Which formats read something in a log: fed like a parser. All of them are tried in one pass. */
+/* Which formats read something in a log: fed like a parser. All of them are tried in one pass. The set outlives the guesser. */
 struct guesser;
-MUST_CHECK int guesser_new(const struct format_set *set, struct guesser **ret_guesser,
-                           struct err *err);
+struct guesser *guesser_new(const struct format_set *set);
 MUST_CHECK int guesser_feed(struct guesser *guesser, const char *ptr, size_t len, struct err *err);
-/* ret_fits: one for each format of the set, true for those that have read something so far. Returns how many. */
-size_t guesser_fits(const struct guesser *guesser, bool *ret_fits);
+/* Those that have read something so far, in the order of the set. Returns how many. */
+size_t guesser_found(const struct guesser *guesser, const struct format **ret_formats);
 MUST_CHECK int guesser_finish(struct guesser *guesser, struct err *err);
+/* Before the next log, whatever became of the last. */
+void guesser_restart(struct guesser *guesser);
 void guesser_free(struct guesser *guesser);
+static inline void guesser_cleanup(struct guesser **guesser)
+{
+    guesser_free(*guesser);
+}
 
 #endif

@@ -8,16 +8,60 @@
 #include "judge/growth.h"
 #include "judge/lint.h"
 
+static void visit_series(const struct format *format, size_t idx, format_visit *visit, void *ctx)
+{
+    const struct series_spec *spec = &format->series[idx];
+    const struct {
+        struct pattern *pattern;
+        const char *key;
+    } parts[] = {{spec->line.pattern, "pattern"},
+                 {spec->after.pattern, "after.pattern"},
+                 {spec->until, "until"},
+                 {spec->like, "like"}};
+    for (size_t at = 0; at < ARRAY_LEN(parts); at++) {
+        char part[48];
+        snprintf(part, sizeof(part), "series[%zu].%s", idx, parts[at].key);
+        if (parts[at].pattern) {
+            visit(ctx, parts[at].pattern, part);
+        }
+    }
+}
+
+void format_patterns(const struct format *format, format_visit *visit, void *ctx)
+{
+    const struct {
+        struct pattern *pattern;
+        const char *part;
+    } lines[] = {{format->run_start.pattern, "run_start.pattern"},
+                 {format->end.pattern, "end.pattern"},
+                 {format->fatal.pattern, "fatal.pattern"},
+                 {format->done.pattern, "done.pattern"}};
+    for (size_t idx = 0; idx < format->n_series; idx++) {
+        visit_series(format, idx, visit, ctx);
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(lines); idx++) {
+        if (lines[idx].pattern) {
+            visit(ctx, lines[idx].pattern, lines[idx].part);
+        }
+    }
+    for (size_t idx = 0; idx < format->n_facts; idx++) {
+        char part[48];
+        snprintf(part, sizeof(part), "facts[%zu].pattern", format->facts[idx].place);
+        visit(ctx, format->facts[idx].line.pattern, part);
+    }
+}
+
 struct trial {
     struct arena *arena;
     const struct format *format;
     struct findings *findings;
 };
 
-static void try_pattern(const struct trial *t, struct pattern *pattern, const char *part)
+static void try_pattern(void *ctx, struct pattern *pattern, const char *part)
 {
+    const struct trial *t = ctx;
     struct growth growth;
-    if (pattern && growth_is_steep(pattern, &growth)) {
+    if (!growth_was_tried(&GROWTH_TRIED, pattern) && growth_is_steep(pattern, &growth)) {
         finding_add(t->findings, t->arena, "pattern-quadratic",
                     str_of(arena_printf(t->arena, "%.*s:$.%s", STR_ARG(t->format->path), part)),
                     "on lines of %d, %d and %d bytes that repeat \"%s\" it takes %" PRIu64
@@ -27,36 +71,10 @@ static void try_pattern(const struct trial *t, struct pattern *pattern, const ch
     }
 }
 
-static void try_series(const struct trial *t, size_t idx)
-{
-    const struct series_spec *spec = &t->format->series[idx];
-    const struct {
-        struct pattern *pattern;
-        const char *key;
-    } parts[] = {{spec->line.pattern, "pattern"},
-                 {spec->after.pattern, "after.pattern"},
-                 {spec->until, "until"},
-                 {spec->like, "like"}};
-    for (size_t at = 0; at < ARRAY_LEN(parts); at++) {
-        try_pattern(t, parts[at].pattern,
-                    arena_printf(t->arena, "series[%zu].%s", idx, parts[at].key));
-    }
-}
-
 void lint_format(struct arena *arena, const struct format *format, struct findings *findings)
 {
-    const struct trial t = {arena, format, findings};
-    for (size_t idx = 0; idx < format->n_series; idx++) {
-        try_series(&t, idx);
-    }
-    try_pattern(&t, format->run_start.pattern, "run_start.pattern");
-    try_pattern(&t, format->end.pattern, "end.pattern");
-    try_pattern(&t, format->fatal.pattern, "fatal.pattern");
-    try_pattern(&t, format->done.pattern, "done.pattern");
-    for (size_t idx = 0; idx < format->n_facts; idx++) {
-        try_pattern(&t, format->facts[idx].line.pattern,
-                    arena_printf(arena, "facts[%zu].pattern", format->facts[idx].place));
-    }
+    struct trial t = {arena, format, findings};
+    format_patterns(format, try_pattern, &t);
 }
 
 static void take_trial(struct arena *arena, const struct format_trials *trials, size_t idx,

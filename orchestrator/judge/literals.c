@@ -3,35 +3,37 @@
 
 #include "judge/literals.h"
 
+#include "base/rarity.h"
+
 #include <limits.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-#define WINDOW_MAX  16
-#define FINGERPRINT 4  /* bytes */
-#define BLOCK       32 /* bytes a vector */
-#define HEADS_LOG2  10
+#define FRAGMENT       RARITY_BYTES
+#define FRAGMENT_FIRST 255
+#define BUCKETS        8
+#define BLOCK          32 /* bytes a vector */
+#define HEADS_LOG2     10
 
 struct literals {
     const struct str *items; /* borrowed */
     size_t n;
-    size_t window; /* bytes of the shortest literal, at most WINDOW_MAX */
-    /* Literals by their bytes at `offset`: index and one of the first with a hash, and of the next; 0: none. */
+    /* A literal is looked for by its rarest four bytes. Literals by these: index and one of the first with a hash, and of the
+       next; 0: none. */
     uint8_t heads[1u << HEADS_LOG2];
     uint8_t next[LITERALS_MAX];
-    uint32_t prints[LITERALS_MAX];
-    /* For the vector search: four bytes of each literal at `offset`, by the nibbles that may occur there. Literals that are
-       similar there share one of eight bits. Source: the "Teddy" search of Hyperscan (W. Langdale, X. Wang et al., NSDI
-       2019). */
-    size_t offset;
-    uint8_t low[FINGERPRINT][16];
-    uint8_t high[FINGERPRINT][16];
+    uint32_t fragments[LITERALS_MAX];
+    uint8_t offsets[LITERALS_MAX]; /* of the fragment in its literal */
+    /* For the vector search: the fragments' bytes, by the nibbles that may occur there. Fragments that are similar share one of
+       eight bits. Source: the "Teddy" search of Hyperscan (W. Langdale, X. Wang et al., NSDI 2019). */
+    uint8_t low[FRAGMENT][16];
+    uint8_t high[FRAGMENT][16];
     bool has_vectors;
 };
 
-static uint32_t print_at(const char *ptr)
+static uint32_t fragment_at(const char *ptr)
 {
     uint32_t bytes;
     memcpy(&bytes, ptr, sizeof(bytes));
@@ -39,69 +41,72 @@ static uint32_t print_at(const char *ptr)
 }
 
 /* Multiplied by 2^32 over the golden ratio: the high bits depend on all four bytes. */
-static size_t head_of(uint32_t print)
+static size_t head_of(uint32_t fragment)
 {
-    return print * 0x9e3779b1u >> (32 - HEADS_LOG2);
+    return fragment * 0x9e3779b1u >> (32 - HEADS_LOG2);
 }
 
-/* How common a byte is in logs, roughly. */
-static unsigned weight(char c)
+/* Bytes in a thousand that have one of these nibbles below and one of those above. */
+static double share_of(uint32_t (*weights)[16], uint32_t low, uint32_t high)
 {
-    if (c == ' ') {
-        return 16;
-    }
-    if ((c >= '0' && c <= '9') || strchr("aeinort", c)) {
-        return 8;
-    }
-    return c >= 'a' && c <= 'z' ? 4 : 2;
-}
-
-/* The offset in the window at which the literals' three bytes are rarest. */
-static size_t best_offset(const struct literals *literals)
-{
-    size_t best = 0;
-    unsigned least = UINT_MAX;
-    for (size_t offset = 0; offset + FINGERPRINT <= literals->window; offset++) {
-        unsigned all = 0;
-        for (size_t idx = 0; idx < literals->n; idx++) {
-            const char *ptr = literals->items[idx].ptr + offset;
-            unsigned product = 1;
-            for (size_t at = 0; at < FINGERPRINT; at++) {
-                product *= weight(ptr[at]);
-            }
-            all += product;
-        }
-        if (all < least) {
-            least = all;
-            best = offset;
+    uint32_t sum = 0;
+    for (uint32_t uppers = high; uppers; uppers &= uppers - 1) {
+        const uint32_t *row = weights[__builtin_ctz(uppers)];
+        for (uint32_t lowers = low; lowers; lowers &= lowers - 1) {
+            sum += row[__builtin_ctz(lowers)];
         }
     }
-    return best;
+    return sum;
 }
 
-static int compare_there(const void *a, const void *b, void *literals)
+struct bucket { /* fragments that share a bit */
+    uint32_t low[FRAGMENT], high[FRAGMENT];
+    double hits; /* places that look like one of them */
+};
+
+static struct bucket with_fragment(const struct bucket *bucket, uint32_t (*weights)[16],
+                                   const char *fragment)
 {
-    const struct literals *all = literals;
-    const struct str *items = all->items;
-    return memcmp(items[*(const uint8_t *)a].ptr + all->offset,
-                  items[*(const uint8_t *)b].ptr + all->offset, FINGERPRINT);
+    struct bucket more = *bucket;
+    more.hits = 1;
+    for (size_t at = 0; at < FRAGMENT; at++) {
+        unsigned char byte = (unsigned char)fragment[at];
+        more.low[at] |= 1u << (byte & 15);
+        more.high[at] |= 1u << (byte >> 4);
+        more.hits *= share_of(weights, more.low[at], more.high[at]);
+    }
+    return more;
 }
 
+/* Each literal into the bucket in which its fragment makes the fewest places look like a hit. */
 static void prepare_vectors(struct literals *literals)
 {
-    uint8_t order[LITERALS_MAX];
-    for (size_t idx = 0; idx < literals->n; idx++) {
-        order[idx] = (uint8_t)idx;
+    struct bucket buckets[BUCKETS] = {0};
+    uint32_t weights[16][16];
+    for (unsigned c = 0; c <= UCHAR_MAX; c++) {
+        weights[c >> 4][c & 15] = rarity_weight((unsigned char)c);
     }
-    literals->offset = best_offset(literals);
-    qsort_r(order, literals->n, sizeof(*order), compare_there, literals);
-    for (size_t rank = 0; rank < literals->n; rank++) {
-        uint8_t bit = (uint8_t)(1u << rank * 8 / literals->n);
-        for (size_t at = 0; at < FINGERPRINT; at++) {
-            unsigned char byte =
-                (unsigned char)literals->items[order[rank]].ptr[literals->offset + at];
-            literals->low[at][byte & 15] |= bit;
-            literals->high[at][byte >> 4] |= bit;
+    for (size_t idx = 0; idx < literals->n; idx++) {
+        const char *fragment = literals->items[idx].ptr + literals->offsets[idx];
+        struct bucket best = {.hits = 0};
+        size_t chosen = BUCKETS;
+        for (size_t at = 0; at < BUCKETS; at++) {
+            struct bucket more = with_fragment(&buckets[at], weights, fragment);
+            if (chosen == BUCKETS ||
+                more.hits - buckets[at].hits < best.hits - buckets[chosen].hits) {
+                chosen = at;
+                best = more;
+            }
+        }
+        buckets[chosen] = best;
+    }
+    for (size_t at = 0; at < FRAGMENT; at++) {
+        for (size_t nibble = 0; nibble < 16; nibble++) {
+            for (size_t idx = 0; idx < BUCKETS; idx++) {
+                literals->low[at][nibble] |= (uint8_t)((buckets[idx].low[at] >> nibble & 1) << idx);
+                literals->high[at][nibble] |=
+                    (uint8_t)((buckets[idx].high[at] >> nibble & 1) << idx);
+            }
         }
     }
 #if defined(__x86_64__)
@@ -115,19 +120,17 @@ struct literals *literals_new(const struct str *items, size_t n)
     ASSERT(n >= 1 && n <= LITERALS_MAX);
     literals->items = items;
     literals->n = n;
-    literals->window = WINDOW_MAX;
     for (size_t idx = 0; idx < n; idx++) {
+        size_t offset = 0;
         ASSERT(items[idx].len >= LITERAL_LEN_MIN);
-        literals->window = items[idx].len < literals->window ? items[idx].len : literals->window;
-    }
-    prepare_vectors(literals);
-    for (size_t idx = 0; idx < n; idx++) {
-        uint32_t print = print_at(items[idx].ptr + literals->offset);
-        uint8_t *head = &literals->heads[head_of(print)];
-        literals->prints[idx] = print;
+        (void)rarity_common(items[idx], &offset);
+        literals->offsets[idx] = (uint8_t)offset;
+        literals->fragments[idx] = fragment_at(items[idx].ptr + offset);
+        uint8_t *head = &literals->heads[head_of(literals->fragments[idx])];
         literals->next[idx] = *head;
         *head = (uint8_t)(idx + 1);
     }
+    prepare_vectors(literals);
     return literals;
 }
 
@@ -136,15 +139,17 @@ void literals_free(struct literals *literals)
     free(literals);
 }
 
-/* The literals at `start`, from which a window has to lie in the text. */
-static uint64_t found_at(const struct literals *literals, struct str text, size_t start)
+/* The literals whose fragments are at text[place], which holds one. */
+static uint64_t found_at(const struct literals *literals, struct str text, size_t place)
 {
-    uint32_t print = print_at(text.ptr + start + literals->offset);
+    uint32_t fragment = fragment_at(text.ptr + place);
     uint64_t found = 0;
-    for (size_t at = literals->heads[head_of(print)]; at > 0; at = literals->next[at - 1]) {
+    for (size_t at = literals->heads[head_of(fragment)]; at > 0; at = literals->next[at - 1]) {
         const struct str *item = &literals->items[at - 1];
-        if (literals->prints[at - 1] == print && text.len - start >= item->len &&
-            memcmp(text.ptr + start, item->ptr, item->len) == 0) {
+        size_t offset = literals->offsets[at - 1];
+        if (literals->fragments[at - 1] == fragment && place >= offset &&
+            text.len - (place - offset) >= item->len &&
+            memcmp(text.ptr + place - offset, item->ptr, item->len) == 0) {
             found |= UINT64_C(1) << (at - 1);
         }
     }
@@ -168,27 +173,26 @@ may_be(const char *text, __m256i low, __m256i high)
     return _mm256_and_si256(_mm256_shuffle_epi8(low, lower), _mm256_shuffle_epi8(high, upper));
 }
 
-/* Searches whole blocks with vectors. *ret_from: where the search by bytes goes on. */
+/* Searches whole blocks with vectors. *from: then where the search by bytes goes on. */
 static __attribute__((target("avx2"))) size_t next_by_vectors(const struct literals *literals,
-                                                              struct str text, size_t from,
-                                                              uint64_t *ret_mask, size_t *ret_from)
+                                                              struct str text, size_t *from,
+                                                              uint64_t live, uint64_t *ret_mask)
 {
-    size_t margin = BLOCK + literals->offset + FINGERPRINT + WINDOW_MAX;
-    size_t to = text.len > margin ? text.len - margin : 0;
+    size_t to = text.len > BLOCK + FRAGMENT ? text.len - BLOCK - FRAGMENT : 0;
     const __m256i low0 = table_of(literals->low[0]), high0 = table_of(literals->high[0]);
     const __m256i low1 = table_of(literals->low[1]), high1 = table_of(literals->high[1]);
     const __m256i low2 = table_of(literals->low[2]), high2 = table_of(literals->high[2]);
     const __m256i low3 = table_of(literals->low[3]), high3 = table_of(literals->high[3]);
-    for (*ret_from = from; *ret_from < to; *ret_from += BLOCK) {
-        const char *ptr = text.ptr + *ret_from + literals->offset;
+    for (; *from < to; *from += BLOCK) {
+        const char *ptr = text.ptr + *from;
         __m256i may = _mm256_and_si256(
             _mm256_and_si256(may_be(ptr, low0, high0), may_be(ptr + 1, low1, high1)),
             _mm256_and_si256(may_be(ptr + 2, low2, high2), may_be(ptr + 3, low3, high3)));
         uint32_t hits =
             ~(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(may, _mm256_setzero_si256()));
         for (; hits; hits &= hits - 1) {
-            size_t place = *ret_from + (size_t)__builtin_ctz(hits);
-            *ret_mask = found_at(literals, text, place);
+            size_t place = *from + (size_t)__builtin_ctz(hits);
+            *ret_mask = found_at(literals, text, place) & live;
             if (*ret_mask) {
                 return place;
             }
@@ -198,19 +202,19 @@ static __attribute__((target("avx2"))) size_t next_by_vectors(const struct liter
 }
 #endif
 
-size_t literals_next(const struct literals *literals, struct str text, size_t from,
+size_t literals_next(const struct literals *literals, struct str text, size_t from, uint64_t live,
                      uint64_t *ret_mask)
 {
 #if defined(__x86_64__)
     if (literals->has_vectors) {
-        size_t hit = next_by_vectors(literals, text, from, ret_mask, &from);
+        size_t hit = next_by_vectors(literals, text, &from, live, ret_mask);
         if (hit != SIZE_MAX) {
             return hit;
         }
     }
 #endif
-    for (; from + literals->window <= text.len; from++) {
-        *ret_mask = found_at(literals, text, from);
+    for (; from + FRAGMENT <= text.len; from++) {
+        *ret_mask = found_at(literals, text, from) & live;
         if (*ret_mask) {
             return from;
         }

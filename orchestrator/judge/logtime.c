@@ -236,3 +236,47 @@ struct str lognumber_ungroup(struct str text, char *buf, size_t size)
     }
     return (struct str){buf, len};
 }
+
+/* Position of the next "ss" at or after `at`, or the text's length: eight places at a time. */
+static size_t next_double_s(struct str text, size_t at)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    for (; at + 9 <= text.len; at += 8) {
+        uint64_t one;
+        uint64_t other;
+        memcpy(&one, text.ptr + at, 8);
+        memcpy(&other, text.ptr + at + 1, 8);
+        one = (one ^ 's' * ones) | (other ^ 's' * ones); /* a byte of 0 is a place */
+        if ((one - ones) & ~one & 0x80 * ones) {
+            break;
+        }
+    }
+    for (; at + 2 <= text.len; at++) {
+        if (text.ptr[at] == 's' && text.ptr[at + 1] == 's') {
+            return at;
+        }
+    }
+    return text.len;
+}
+
+static bool is_between(char c)
+{
+    return c == ' ' || c == ':' || c == '"' || c == '\'' || c == '=' || c == '+' || c == '-';
+}
+
+bool lognumber_lacks_loss(struct str text)
+{
+    for (size_t at = 0; (at = next_double_s(text, at)) < text.len; at += 2) {
+        size_t end = at + 2;
+        if (at < 2 || (text.ptr[at - 2] | 0x20) != 'l' || text.ptr[at - 1] != 'o') {
+            continue;
+        }
+        while (end < text.len && is_between(text.ptr[end])) {
+            end++;
+        }
+        if (end < text.len && ((text.ptr[end] | 0x20) == 'n' || (text.ptr[end] | 0x20) == 'i')) {
+            return true;
+        }
+    }
+    return false;
+}

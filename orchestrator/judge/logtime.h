@@ -22,4 +22,7 @@ struct str lognumber_ungroup(struct str text, char *buf, size_t size);
 /* Only digits, at most max. */
 bool logwhole_parse(struct str text, int64_t max, int64_t *ret_value);
 
+/* Whether a letter stands in place of a loss's number: "loss: nan", "Loss nan", "\"loss\":inf". */
+bool lognumber_lacks_loss(struct str line);
+
 #endif

@@ -3,30 +3,18 @@
    and only lines with one are looked at. Most pieces need no copy. */
 #include "base/base.h"
 
+#include "judge/logtime.h"
 #include "judge/parser_impl.h"
 #include "judge/survey_impl.h"
 
 #define PIECE_BYTES                                                                                \
     (128u << 10) /* less than FORMAT_LINE_MAX, so that a line within a piece is never too long */
 
-/* None of 166 real logs in 32 formats takes more than 1.7 million steps, or more than 88 per byte. */
-#define STEPS_OF_LOG  20000000u
-#define STEPS_OF_BYTE 128u
-
-int parser_new(const struct format *format, struct arena *arena, struct parser **ret_parser,
-               struct err *err)
+struct parser *parser_of_lines(const struct format *format, struct arena *arena)
 {
-    struct parser *p;
-    if (format->n_literals == 0) {
-        return err_set(err, ERR_MANIFEST, "format %.*s has no literal", STR_ARG(format->id));
-    }
-    p = xcalloc(1, sizeof(*p));
+    struct parser *p = xcalloc(1, sizeof(*p));
     p->format = format;
     p->arena = arena;
-    if (!*format->search) {
-        *format->search = literals_new(format->literals, format->n_literals);
-    }
-    p->search = *format->search;
     p->series = xcalloc(format->n_series, sizeof(p->series[0]));
     for (size_t idx = 0; idx < format->n_series; idx++) {
         p->n_open += !format->series[idx].line.literal.len && !format->series[idx].after.pattern;
@@ -41,8 +29,30 @@ int parser_new(const struct format *format, struct arena *arena, struct parser *
     strbuf_init(&p->record, FORMAT_LINE_MAX);
     p->records =
         format->records == RECORD_NONE ? NULL : records_new(format->records, format->vocabulary);
+    return p;
+}
+
+int parser_new(const struct format *format, struct arena *arena, struct parser **ret_parser,
+               struct err *err)
+{
+    struct parser *p;
+    if (format->n_literals == 0) {
+        return err_set(err, ERR_MANIFEST, "format %.*s has no literal", STR_ARG(format->id));
+    }
+    p = parser_of_lines(format, arena);
+    if (!*format->search) {
+        *format->search = literals_new(format->literals, format->n_literals);
+    }
+    p->search = *format->search;
     *ret_parser = p;
     return 0;
+}
+
+void parser_restart(struct parser *parser)
+{
+    parser->carry_len = 0;
+    parser->n_bytes = parser->line_at = 0;
+    parser->n_lines = 0;
 }
 
 void parser_judge_by(struct parser *parser, int64_t derivation)
@@ -197,36 +207,44 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* Length of "]<stdout>:", "]<stderr>:" or "]<stddiag>:" at text[mid], or 0. */
+static size_t mark_len(struct str text, size_t mid)
+{
+    static const char *const MARKS[] = {"]<stdout>:", "]<stderr>:", "]<stddiag>:"};
+    struct str rest = str_sub(text, mid, 11);
+    for (size_t idx = 0; rest.len >= 10 && idx < ARRAY_LEN(MARKS); idx++) {
+        if (rest.ptr[5] == MARKS[idx][5] && str_starts(rest, str_of(MARKS[idx]))) {
+            return strlen(MARKS[idx]);
+        }
+    }
+    return 0;
+}
+
+/* Where the digits that end at `end` begin. */
+static size_t digits_before(struct str text, size_t floor, size_t end)
+{
+    while (end > floor && is_digit(text.ptr[end - 1])) {
+        end--;
+    }
+    return end;
+}
+
 /* The "[1,0]<stdout>:" around the "]<std" at `mid`, with the date before it: [*ret_from, *ret_to). */
 static bool find_tag(struct str text, size_t mid, size_t floor, size_t *ret_from, size_t *ret_to,
                      int32_t *ret_rank)
 {
-    size_t from = mid;
-    size_t comma;
+    size_t len = mark_len(text, mid);
+    size_t from = digits_before(text, floor, mid);
     int64_t rank;
-    struct err err = {0};
-    struct str rest = str_sub(text, mid, 11);
-    if (str_starts(rest, STR_LIT("]<stdout>:")) || str_starts(rest, STR_LIT("]<stderr>:"))) {
-        *ret_to = mid + 10;
-    } else if (str_starts(rest, STR_LIT("]<stddiag>:"))) {
-        *ret_to = mid + 11;
-    } else {
+    if (len == 0 || from <= floor || text.ptr[from - 1] != ',' ||
+        !logwhole_parse(str_sub(text, from, mid - from), INT32_MAX, &rank)) {
         return false;
     }
-    while (from > floor && is_digit(text.ptr[from - 1])) {
-        from--;
-    }
-    comma = from;
-    if (comma == mid || from <= floor || text.ptr[--from] != ',' ||
-        str_to_i64(str_sub(text, comma, mid - comma), 0, INT32_MAX, &rank, &err) < 0) {
-        return false;
-    }
-    while (from > floor && is_digit(text.ptr[from - 1])) {
-        from--;
-    }
+    from = digits_before(text, floor, from - 1);
     if (from <= floor || text.ptr[--from] != '[') {
         return false;
     }
+    *ret_to = mid + len;
     *ret_from = from - date_before(str_sub(text, floor, text.len), from - floor);
     *ret_rank = (int32_t)rank;
     return true;
@@ -296,6 +314,7 @@ static int take_region(struct parser *p, struct str text, bool is_cut, struct er
         region.n_tags = p->tags.n;
     }
     region.text = text;
+    region.has_cr = memchr(text.ptr, '\r', text.len) != NULL;
     return parser_region(p, &region, err);
 }
 
@@ -329,21 +348,21 @@ static int carry_add(struct parser *p, const char *ptr, size_t len, struct err *
     return 0;
 }
 
-/* Where the first line break is, or len. */
-static size_t first_break(const char *ptr, size_t len)
+/* Where the first line break is, or len. has_cr: it may be a CR. */
+static size_t first_break(const char *ptr, size_t len, bool has_cr)
 {
     const char *lf = memchr(ptr, '\n', len);
     size_t end = lf ? (size_t)(lf - ptr) : len;
-    const char *cr = memchr(ptr, '\r', end);
+    const char *cr = has_cr ? memchr(ptr, '\r', end) : NULL;
     return cr ? (size_t)(cr - ptr) : end;
 }
 
 /* Number of bytes up to and including the last line break. */
-static size_t complete_lines(const char *ptr, size_t len)
+static size_t complete_lines(const char *ptr, size_t len, bool has_cr)
 {
     const char *lf = memrchr(ptr, '\n', len);
     size_t from = lf ? (size_t)(lf - ptr) + 1 : 0;
-    const char *cr = memrchr(ptr + from, '\r', len - from);
+    const char *cr = has_cr ? memrchr(ptr + from, '\r', len - from) : NULL;
     return cr ? (size_t)(cr - ptr) + 1 : from;
 }
 
@@ -351,7 +370,7 @@ static int feed_piece(struct parser *p, const char *ptr, size_t len, struct err 
 {
     size_t whole;
     if (p->carry_len > 0) {
-        size_t end = first_break(ptr, len);
+        size_t end = first_break(ptr, len, true);
         size_t take = end < len ? end + 1 : len;
         size_t carried;
         if (carry_add(p, ptr, take, err) < 0) {
@@ -369,7 +388,7 @@ static int feed_piece(struct parser *p, const char *ptr, size_t len, struct err 
         ptr += take;
         len -= take;
     }
-    whole = complete_lines(ptr, len);
+    whole = complete_lines(ptr, len, true);
     if (take_region(p, (struct str){ptr, whole}, false, err) < 0) {
         return -1;
     }
@@ -416,10 +435,10 @@ static size_t count_byte(const char *ptr, size_t len, char c)
     return count;
 }
 
-static int64_t line_number(struct parser *p, struct str text, size_t at)
+int64_t parser_line_number(struct parser *p, const struct region *region, size_t from, size_t end)
 {
-    p->n_lines += (int64_t)count_byte(text.ptr + p->counted, at - p->counted, '\n');
-    p->counted = at;
+    p->n_lines += (int64_t)count_byte(region->text.ptr + p->counted, from - p->counted, '\n');
+    p->counted = end;
     return p->n_lines + 1;
 }
 
@@ -441,20 +460,20 @@ static int32_t rank_at(const struct region *region, size_t line_at, size_t line_
 /* srun -l puts "12: " before every line. */
 static void strip_srun(struct line *line)
 {
+    struct str text = line->text;
     size_t len = 0;
     int64_t rank;
-    struct err err = {0};
-    while (len < line->text.len && line->text.ptr[len] == ' ') {
+    while (len < text.len && text.ptr[len] == ' ') {
         len++;
     }
     size_t from = len;
-    while (len < line->text.len && is_digit(line->text.ptr[len])) {
+    while (len < text.len && is_digit(text.ptr[len])) {
         len++;
     }
-    if (len > from && str_starts(str_sub(line->text, len, 2), STR_LIT(": ")) &&
-        str_to_i64(str_sub(line->text, from, len - from), 0, INT32_MAX, &rank, &err) == 0) {
+    if (len > from && len + 1 < text.len && text.ptr[len] == ':' && text.ptr[len + 1] == ' ' &&
+        logwhole_parse(str_sub(text, from, len - from), INT32_MAX, &rank)) {
         line->rank = (int32_t)rank;
-        line->text = str_sub(line->text, len + 2, line->text.len);
+        line->text = str_sub(text, len + 2, text.len);
     }
 }
 
@@ -466,30 +485,37 @@ struct cursor {
 
 static void move_cursor(const struct parser *p, struct str text, size_t from, struct cursor *cursor)
 {
-    cursor->at = literals_next(p->search, text, from, &cursor->mask);
+    cursor->at = literals_next(p->search, text, from, UINT64_MAX, &cursor->mask);
+}
+
+void parser_line_around(const struct parser *p, const struct region *region, size_t hit,
+                        struct line *line)
+{
+    struct str text = region->text;
+    size_t floor = line->end;
+    size_t from = floor + complete_lines(text.ptr + floor, hit - floor, region->has_cr);
+    size_t end = hit + first_break(text.ptr + hit, text.len - hit, region->has_cr);
+    line->text = (struct str){text.ptr + from, end - from};
+    line->from = from;
+    line->end = end;
+    line->rank = region->n_tags ? rank_at(region, from, end) : -1;
+    line->is_cut = region->is_cut && end == text.len;
+    if (p->format->strips_srun && line->rank < 0) {
+        strip_srun(line);
+    }
 }
 
 /* The line around text[hit] and its literals; the cursor moves past it. */
-static struct line line_at(struct parser *p, const struct region *region, size_t hit, size_t floor,
-                           struct cursor *cursor)
+static void next_line(struct parser *p, const struct region *region, size_t hit,
+                      struct cursor *cursor, struct line *line)
 {
-    struct str text = region->text;
-    size_t from = floor + complete_lines(text.ptr + floor, hit - floor);
-    size_t end = hit + first_break(text.ptr + hit, text.len - hit);
-    struct line line = {.text = {text.ptr + from, end - from}, .end = end, .rank = -1};
-    while (cursor->at < end) {
-        line.mask |= cursor->mask;
-        move_cursor(p, text, cursor->at + 1, cursor);
+    parser_line_around(p, region, hit, line);
+    line->mask = 0;
+    while (cursor->at < line->end) {
+        line->mask |= cursor->mask;
+        move_cursor(p, region->text, cursor->at + 1, cursor);
     }
-    line.number = line_number(p, text, from);
-    line.is_cut = region->is_cut && end == text.len;
-    if (region->n_tags) {
-        line.rank = rank_at(region, from, end);
-    }
-    if (p->format->strips_srun && line.rank < 0) {
-        strip_srun(&line);
-    }
-    return line;
+    line->number = parser_line_number(p, region, line->from, line->end);
 }
 
 /* Replaces a line by the text of its record. A last line without a line break may have lost a part. */
@@ -521,21 +547,25 @@ int parser_region(struct parser *p, const struct region *region, struct err *err
 {
     struct str text = region->text;
     struct cursor cursor;
+    struct line line = {.end = 0};
     size_t at = 0;
     p->counted = 0;
-    if (p->guesser && !p->search) { /* everything was found before this region */
+    if (p->guesser) {
+        if (guesser_region(p->guesser, region, err) < 0) {
+            return -1;
+        }
+        (void)parser_line_number(p, region, text.len, text.len);
         return 0;
     }
     move_cursor(p, text, 0, &cursor);
     while (at < text.len) {
-        unsigned n_aims = p->n_aims;
         /* An open table reads every line, and a truncated last line may lack its literal. */
         bool wants_all = p->n_open > 0 || region->is_cut || p->records || p->survey;
         size_t hit = wants_all ? at : cursor.at;
         if (hit == SIZE_MAX) {
             break;
         }
-        struct line line = line_at(p, region, hit, at, &cursor);
+        next_line(p, region, hit, &cursor, &line);
         p->budget.left += STEPS_OF_BYTE * (line.end - at);
         if (p->records && !take_record(p, &line)) {
             at = line.end + 1;
@@ -543,20 +573,13 @@ int parser_region(struct parser *p, const struct region *region, struct err *err
         }
         if (p->survey) {
             survey_line(p->survey, &line);
-        } else if ((p->guesser ? guesser_line(p->guesser, &line, err)
-                               : parser_line(p, &line, err)) < 0) {
+        } else if (parser_line(p, &line, err) < 0) {
             return err_wrap(err, "line %" PRId64, line.number);
         }
         at = line.end + 1;
-        if (p->n_aims != n_aims) { /* the guesser now looks for fewer literals, or none */
-            if (!p->search) {
-                break;
-            }
-            move_cursor(p, text, at, &cursor);
-        }
     }
     p->budget.left += at < text.len ? STEPS_OF_BYTE * (text.len - at) : 0;
-    (void)line_number(p, text, text.len);
+    (void)parser_line_number(p, region, text.len, text.len);
     return 0;
 }
 

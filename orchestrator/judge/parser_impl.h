@@ -19,11 +19,12 @@ struct region {
     const struct tag *tags; /* ascending */
     size_t n_tags;
     bool is_cut; /* the last line of the file, which has no line break at its end */
+    bool has_cr; /* lines may end in CR */
 };
 
 struct line {
     struct str text;
-    size_t end; /* in the region: its line break */
+    size_t from, end; /* in the region; the latter is its line break */
     uint64_t mask;
     int32_t rank;
     int64_t number; /* from 1, counted by LF */
@@ -60,15 +61,18 @@ struct survey;
 
 #define TOTAL_MAX (1ll << 50) /* steps that a run may state */
 
+/* None of 166 real logs in 32 formats takes more than 1.7 million steps, or more than 88 per byte. */
+#define STEPS_OF_LOG  20000000u
+#define STEPS_OF_BYTE 128u
+
 struct parser {
     const struct format *format;   /* borrowed */
     struct arena *arena;           /* borrowed */
-    const struct literals *search; /* borrowed from the format, or from the guesser */
-    unsigned n_aims;               /* how many times the guesser has changed it */
+    const struct literals *search; /* borrowed from the format; NULL: of a guesser */
     struct records *records;       /* owned; NULL: lines are read as they are */
     struct strbuf record;
-    struct guesser *guesser; /* borrowed; if not NULL, it handles the lines */
-    struct survey *survey;   /* likewise, and all lines */
+    struct guesser *guesser; /* borrowed; if not NULL, it handles the regions */
+    struct survey *survey;   /* likewise, all lines */
     struct str named;        /* with skips_scores: this one is still read */
     bool skips_scores;
     bool keeps_lines;
@@ -121,7 +125,17 @@ struct parser {
 MUST_CHECK int parser_region(struct parser *parser, const struct region *region, struct err *err);
 /* Handles what is left after the last line break as one line that may be truncated. */
 MUST_CHECK int parser_finish_bytes(struct parser *parser, struct err *err);
-MUST_CHECK int guesser_line(struct guesser *guesser, const struct line *line, struct err *err);
+MUST_CHECK int guesser_region(struct guesser *guesser, const struct region *region,
+                              struct err *err);
+/* The line around text[hit], without its literals and its number. *line is the line before it, or has the end 0. */
+void parser_line_around(const struct parser *parser, const struct region *region, size_t hit,
+                        struct line *line);
+/* Of the line from text[from] to text[end]; neither decreases within a region. */
+int64_t parser_line_number(struct parser *parser, const struct region *region, size_t from,
+                           size_t end);
+/* A parser that has no literals, for a guesser; and again from the first byte. */
+struct parser *parser_of_lines(const struct format *format, struct arena *arena);
+void parser_restart(struct parser *parser);
 /* parser_judge.c: when a run ends, and when the log does. */
 void parser_end_run(struct parser *parser);
 void parser_judge(struct parser *parser, struct measurement *m);

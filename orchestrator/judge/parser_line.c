@@ -328,33 +328,10 @@ static int follow_table(struct parser *p, size_t idx, const struct line *line, s
     return 0;
 }
 
-/* A letter in place of a loss's number: "loss: nan", "Loss nan", "\"loss\":inf". */
-static bool has_loss_in_letters(struct str text)
-{
-    size_t at = 0;
-    while (at < text.len) {
-        const char *hit = memchr(text.ptr + at, 's', text.len - at); /* few letters are */
-        if (!hit) {
-            return false;
-        }
-        at = (size_t)(hit - text.ptr) + 1;
-        if (at < 3 || (hit[-2] | 0x20) != 'l' || hit[-1] != 'o' ||
-            (at < text.len && text.ptr[at] != 's')) {
-            continue;
-        }
-        for (at++; at < text.len && strchr("\"' :=+-", text.ptr[at]); at++) {
-        }
-        if (at < text.len && ((text.ptr[at] | 0x20) == 'n' || (text.ptr[at] | 0x20) == 'i')) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Whether the loss on a sample's line is a number, even if scores are left out. Few lines hold such letters. */
 static int look_at_loss(struct parser *p, const struct line *line, struct err *err)
 {
-    bool is_hit = has_loss_in_letters(line->text);
+    bool is_hit = lognumber_lacks_loss(line->text);
     for (size_t idx = 0; is_hit && idx < p->format->n_series; idx++) {
         const struct series_spec *spec = &p->format->series[idx];
         bool is_there = false;

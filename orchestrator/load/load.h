@@ -34,8 +34,9 @@ MUST_CHECK int load_report(struct arena *arena, const char *root, const char *na
 /* The same in two steps, for those who change its text in between. */
 struct report_file {
     const char *path;
-    const char *root;  /* the data folder, of the vocabulary; borrowed */
-    struct str id;     /* that it must have, as it is named; NULL: read by path */
+    const char *root;                    /* the data folder, of the vocabulary; borrowed */
+    const struct vocabulary *vocabulary; /* it, where it is loaded already */
+    struct str id;                       /* that it must have, as it is named; NULL: read by path */
     const char *place; /* of the user's, where it lies; NULL: the program's, or no place */
     struct str text;   /* its bytes */
 };

@@ -41,12 +41,12 @@ int load_report_decode(struct arena *arena, const struct report_file *file,
                        struct report *ret_report, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    const struct vocabulary *vocabulary;
+    const struct vocabulary *vocabulary = file->vocabulary;
     struct json root;
     if (json_parse(file->text, file->path, &doc, err) < 0) {
         return -1;
     }
-    if (load_vocabulary(arena, file->root, &vocabulary, err) < 0) {
+    if (!vocabulary && load_vocabulary(arena, file->root, &vocabulary, err) < 0) {
         return -1;
     }
     doc.context = vocabulary;
@@ -139,6 +139,7 @@ int load_all_reports(struct arena *arena, const char *root, struct report_set *r
 {
     struct placed_list files;
     struct report_set set = {0};
+    const struct vocabulary *vocabulary;
     if (places_list(arena, root, KIND, REPORTS_MAX, &files, err) < 0) {
         return -1;
     }
@@ -146,11 +147,17 @@ int load_all_reports(struct arena *arena, const char *root, struct report_set *r
         return err_set(err, ERR_MANIFEST, "%s: expected reports, found none",
                        fs_join(arena, root, REPORTS_FOLDER));
     }
+    if (load_vocabulary(arena, root, &vocabulary, err) < 0) {
+        return -1;
+    }
     set.items = arena_array(arena, struct report, files.n + 1);
     for (; set.n < files.n; set.n++) {
         struct report_file file;
-        if (read_stored(arena, root, &files.items[set.n], &file, err) < 0 ||
-            load_report_decode(arena, &file, &set.items[set.n], err) < 0) {
+        if (read_stored(arena, root, &files.items[set.n], &file, err) < 0) {
+            return -1;
+        }
+        file.vocabulary = vocabulary;
+        if (load_report_decode(arena, &file, &set.items[set.n], err) < 0) {
             return -1;
         }
     }

@@ -84,11 +84,6 @@ int measure_file_rates(struct arena *arena, const struct format *format, const s
     return log_reader_finish(&reader, ret_measurement, err);
 }
 
-static void guesser_cleanup(struct guesser **guesser)
-{
-    guesser_free(*guesser);
-}
-
 /* Reads on until the head is full or the log ends. */
 static int fill_head(int fd, const char *path, size_t max, struct log_head *head, struct err *err)
 {
@@ -113,9 +108,9 @@ static int guess_on(int fd, const char *path, size_t n_bytes, struct guesser *gu
                     struct err *err)
 {
     CLEANUP(free) char *window = xmalloc(LOG_WINDOW_BYTES);
-    bool fits[FORMATS_MAX];
+    const struct format *found[FORMATS_MAX];
     for (size_t len = 1; len > 0; n_bytes += len) {
-        if (n_bytes >= GUESS_BYTES_MIN && guesser_fits(guesser, fits) > 0) {
+        if (n_bytes >= GUESS_BYTES_MIN && guesser_found(guesser, found) > 0) {
             return 0;
         }
         if (log_read_window(fd, path, window, &len, err) < 0) {
@@ -150,23 +145,15 @@ static int guess_all(int fd, const char *path, struct log_head *head, struct gue
     return guesser_finish(guesser, err) < 0 ? err_wrap(err, "%s", path) : 0;
 }
 
-int measure_guess(const struct format_set *set, const char *path, struct log_head *head,
+int measure_guess(struct guesser *guesser, const char *path, struct log_head *head,
                   struct guess *ret_guess, struct err *err)
 {
     CLEANUP(fd) int fd = -1;
-    CLEANUP(guesser) struct guesser *guesser = NULL;
-    bool fits[FORMATS_MAX] = {false};
-    if (log_open(path, &fd, err) < 0 || guesser_new(set, &guesser, err) < 0 ||
-        guess_all(fd, path, head, guesser, err) < 0) {
+    guesser_restart(guesser);
+    if (log_open(path, &fd, err) < 0 || guess_all(fd, path, head, guesser, err) < 0) {
         return -1;
     }
-    (void)guesser_fits(guesser, fits);
-    ret_guess->n = 0;
-    for (size_t idx = 0; idx < set->n; idx++) {
-        if (fits[idx]) {
-            ret_guess->formats[ret_guess->n++] = set->items[idx];
-        }
-    }
+    ret_guess->n = guesser_found(guesser, ret_guess->formats);
     return 0;
 }
 

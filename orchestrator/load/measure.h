@@ -21,7 +21,7 @@ MUST_CHECK int measure_file_by(struct arena *arena, const struct reading_by *by,
                                struct err *err);
 
 /* The beginning of a log, kept so that a short one is read once. Reused from log to log. */
-#define LOG_HEAD_BYTES (1u << 20)  /* of a regular file */
+#define LOG_HEAD_BYTES (4u << 20)  /* of a regular file */
 #define LOG_PIPE_BYTES (64u << 20) /* of what cannot be read again: it must end within */
 struct log_head {
     char *ptr; /* owned */
@@ -51,7 +51,7 @@ struct guess {
     const struct format *formats[FORMATS_MAX]; /* that fit, in the order of the set */
     size_t n;                                  /* 1: found; else ambiguous, or unknown */
 };
-MUST_CHECK int measure_guess(const struct format_set *set, const char *path, struct log_head *head,
+MUST_CHECK int measure_guess(struct guesser *guesser, const char *path, struct log_head *head,
                              struct guess *ret_guess, struct err *err);
 
 /* The lines of the log's first SURVEY_BYTES_MAX bytes; head as for measure_file_rates. */

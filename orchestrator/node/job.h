@@ -46,6 +46,8 @@ bool job_read_status(const char *dir, int *ret_exit_status);
 bool job_read_small(const char *path, char *ret_text, size_t size);
 /* Writes the file, synced if requested, and then renames it to its own name. */
 MUST_CHECK int job_put(const char *path, struct str text, bool is_synced, struct err *err);
+/* Synced, but not before that file is: whoever finds this one finds the other whole. */
+MUST_CHECK int job_put_after(const char *path, struct str text, int first_fd, struct err *err);
 
 /* session.c */
 bool job_has_session(pid_t session); /* a process of it lives */

@@ -166,7 +166,18 @@ int job_probe(const char *dir, struct err *err)
     return rc;
 }
 
-int job_put(const char *path, struct str text, bool is_synced, struct err *err)
+/* first_fd: a file that must be on the disk before; -1: there is none. */
+static int sync_put(int fd, int first_fd)
+{
+    if (first_fd < 0) {
+        return fsync(fd);
+    }
+    /* Begun for this one, too: then one commit of the file system serves both. */
+    (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    return fsync(first_fd) < 0 ? -1 : fsync(fd);
+}
+
+static int put(const char *path, struct str text, bool is_synced, int first_fd, struct err *err)
 {
     char part[JOB_PATH_BYTES];
     CLEANUP(fd) int fd = -1;
@@ -183,10 +194,20 @@ int job_put(const char *path, struct str text, bool is_synced, struct err *err)
         (void)unlink(part);
         return -1;
     }
-    if ((is_synced && fsync(fd) < 0) || rename(part, path) < 0) {
+    if ((is_synced && sync_put(fd, first_fd) < 0) || rename(part, path) < 0) {
         int failed = fail(err, path);
         (void)unlink(part);
         return failed;
     }
     return 0;
+}
+
+int job_put(const char *path, struct str text, bool is_synced, struct err *err)
+{
+    return put(path, text, is_synced, -1, err);
+}
+
+int job_put_after(const char *path, struct str text, int first_fd, struct err *err)
+{
+    return put(path, text, true, first_fd, err);
 }

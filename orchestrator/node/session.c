@@ -19,6 +19,15 @@
 #define SCRIPT_GRACE_NS (2 * NS_PER_S) /* between TERM and KILL */
 #define SCRIPT_LOOK_MS  5
 
+/* Reads no file of the many that are of other sessions. */
+static bool is_in(pid_t pid, pid_t session)
+{
+    struct proc_stat stat;
+    pid_t found = getsid(pid);
+    return (found == session || (found < 0 && errno != ESRCH)) && job_proc_stat(pid, &stat) &&
+           stat.session == session && stat.state != 'Z';
+}
+
 /* Whether any of its processes was reached; with signal 0, whether there is one. */
 static bool signal_session(pid_t session, int signal_no)
 {
@@ -26,12 +35,11 @@ static bool signal_session(pid_t session, int signal_no)
     bool has_hit = false;
     struct dirent *entry;
     while (proc && (entry = readdir(proc))) {
-        struct proc_stat stat;
         struct err ignored = {0};
         int64_t pid;
         if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
             str_to_i64(str_of(entry->d_name), 1, INT32_MAX, &pid, &ignored) < 0 ||
-            !job_proc_stat((pid_t)pid, &stat) || stat.session != session || stat.state == 'Z') {
+            !is_in((pid_t)pid, session)) {
             continue;
         }
         has_hit = signal_no == 0 || kill((pid_t)pid, signal_no) == 0 || has_hit;

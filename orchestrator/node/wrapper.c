@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that a job runs under: it claims the job, records its identity, starts the monitor and the program, and once that has
-   ended writes its status, synced, under its final name. A failure before the program runs gives the claim back, so that the job can
-   be started once the trouble is over. */
+/* The process that a job runs under: it claims the job, records its identity, starts the program and, if that lasts, the monitor, and
+   once the program has ended writes its status, synced, under its final name. A failure before the program runs gives the claim
+   back, so that the job can be started once the trouble is over. */
 #include "base/base.h"
 
 #include "node/job.h"
@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -131,7 +130,7 @@ static void start_watch(const struct wrapper_job *job)
     char log[JOB_PATH_BYTES];
     struct err ignored = {0};
     path_in(job, "monitor", log);
-    if (!job->is_watched || fs_mkdir_p(log, &ignored) < 0) {
+    if (fs_mkdir_p(log, &ignored) < 0) {
         return;
     }
     path_in(job, "monitor/log", log);
@@ -140,9 +139,6 @@ static void start_watch(const struct wrapper_job *job)
         wrapper_reset_signals();
         (void)signal(SIGINT, SIG_IGN); /* as for a command that a shell starts with & */
         (void)signal(SIGQUIT, SIG_IGN);
-        (void)poll(NULL, 0,
-                   NODE_WATCH_DELAY_S *
-                       1000); /* a job that is over by then is too short to sample */
         if (fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0) {
             job_watch(job->dir);
         }
@@ -157,14 +153,27 @@ int wrapper_exit_status(int status)
 
 static int run_program(const struct wrapper_job *job, int log_fd)
 {
+    const struct timespec delay = {.tv_sec = NODE_WATCH_DELAY_S};
+    sigset_t child;
     int status = 0;
-    pid_t pid = fork();
+    pid_t pid;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &child, NULL);
+    pid = fork();
     if (pid == 0) {
         wrapper_become(job, log_fd);
     }
     if (pid < 0) {
         dprintf(log_fd, "reperf-node: fork: %s\n", err_errno_text(errno));
         return 126;
+    }
+    if (job->is_watched) { /* a job that is over by then is too short to sample */
+        (void)sigtimedwait(&child, NULL, &delay);
+        if (waitpid(pid, &status, WNOHANG) == pid) {
+            return wrapper_exit_status(status);
+        }
+        start_watch(job);
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
         continue;
@@ -229,13 +238,9 @@ int wrapper_finish(const struct wrapper_job *job, int log_fd, int exit_status)
     if (access(path, F_OK) == 0) {
         job_run_script(path, 0);
     }
-    /* A status must imply a complete log. */
-    if (fsync(log_fd) < 0) {
-        return -1;
-    }
     snprintf(text, sizeof(text), "exit %d\n", exit_status);
     path_in(job, "status", path);
-    return job_put(path, str_of(text), true, &ignored);
+    return job_put_after(path, str_of(text), log_fd, &ignored);
 }
 
 static NORETURN void run_wrapper(const struct wrapper_job *job, int said_fd)
@@ -257,7 +262,6 @@ static NORETURN void run_wrapper(const struct wrapper_job *job, int said_fd)
         _exit(STATUS_BAD);
     }
     close(SAID_FD);
-    start_watch(job);
     _exit(wrapper_finish(job, log_fd, run_program(job, log_fd)) < 0 ? STATUS_BAD : 0);
 }
 

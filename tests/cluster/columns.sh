@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Every framework's column that runs on a CPU, for `make test-frameworks`: one image on the nodes at a time, one node but for HRNet. With SOURCES=DIR, a mirror as
-# `reperf fetch --mirror` takes, also by the projects' own code at the reports' commits. What does not run is a named skip.
+# `reperf fetch --mirror` takes, also by the projects' own code at the reports' commits. What does not run is a named skip. ONLY=ERE: columns of such a name.
 # shellcheck source=tests/cluster/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cluster/fault_lib.sh
@@ -41,7 +41,12 @@ from_source "DeepLearningExamples for TensorFlow 1" paddle-perf-2020 resnet50-ng
 cluster_reset
 from_source "DLPerf's Paddle 1.8" dlperf-paddle-resnet50 paddle column dlperf-paddle-resnet50 paddle18-cpu "DLPerf's Paddle 1.8" 'resnet50/paddle/fp32/n1g1/*' 1 0 "PaddlePaddle/models' train.py at release 1.8"
 cluster_reset
+from_source "OneFlow's models" dlperf-paddle-resnet50 oneflow column dlperf-paddle-resnet50 oneflow-cpu "OneFlow's models" 'resnet50/oneflow/fp32/n1g1/*' 1 0 "OneFlow's models"
+cluster_reset
 # What no recipe can run, by its own words.
 while IFS=$'\t' read -r title why; do skip "$title" "$why"; done < <(jq -r '.stacks[] | select(.smoke and all(.smoke[]; .why_not)) | .smoke[0] | "\(.title)\t\(.why_not)"' manifests/reports/*.json | sort -u)
 nothing_left "at the end" 1 2 3 4
+echo "# $SECONDS s in all; at most $disk_peak MB of disk taken"
+[ "$disk_peak" -lt 30000 ]
+ok $? "all of it took less than 30 GB of disk"
 tap_done

@@ -17,9 +17,19 @@ brings() { # IMAGE: what images/build.sh has made, to where the nodes have it fr
         skopeo copy -q --preserve-digests "oci:$layout" "containers-storage:[overlay@$CLUSTER_IMAGES+$T/podman]$name:latest" >&2 &&
         echo "$name@$(jq -r '.manifests[0].digest' "$layout/index.json")"
 }
+# Of the disk that the cluster is on, in MB: what it has less than when this was read, and the most that was.
+disk_free() { df --block-size=1MB --output=avail "$S" | tail -n 1; }
+disk_began=$(disk_free) disk_peak=0
+disk_taken() {
+    local taken=$((disk_began - $(disk_free)))
+    [ "$taken" -le "$disk_peak" ] || disk_peak=$taken
+    echo "$taken"
+}
+wanted() { [[ $1 =~ ${ONLY:-} ]]; } # NAME: with ONLY=ERE, columns of that name alone
 fetch_synthetic() { for id; do exits 0 "synthetic $id" "$REPERF" fetch "$id" --synthetic; done; } # NAME...
 column() { # REPORT IMAGE NAME CASES N [TARGETS [RECIPE]]: what images/build.sh has made, by digest; of N cases, how many come to their target; by the recipe that the text begins; SETTINGS: -C ...
-    local pin name="$3 itself" targets=${6:-0}
+    local pin name="$3 itself" targets=${6:-0} began=$SECONDS
+    wanted "$3" || return 0
     if ! pin=$(brings "$2" 2>"$T/err"); then
         skip "$name" "$(tail -n 1 "$T/err")"
         return
@@ -30,9 +40,12 @@ column() { # REPORT IMAGE NAME CASES N [TARGETS [RECIPE]]: what images/build.sh 
     jq -r '.cells[] | "# \(.case): \(.value) \(.unit)\(if .time_to_target then .time_to_target | ", \(.value) s to the target, step \(.step) \(.why // "")" else "" end)"' "$T/out"
     [ -z "${7:-}" ] || like "$(jq -r '.steps[].recipe' "$(jq -r .folder "$T/out")/evidence/manifest/plan.json" | sort -u)" "^$7" "$name: by the program that was meant"
     exits 0 "$name: the archive replays" "$REPERF" replay "$(jq -r .archive "$T/out")"
+    disk_taken >"$T/taken"
+    echo "# $name: $((SECONDS - began)) s; $(cat "$T/taken") MB of disk taken since the start"
 }
 from_source() { # NAME REPORT STACK COMMAND...: by the project's own code at the report's commit, where $SOURCES names a mirror of it (reperf fetch --mirror)
     local name=$1 source
+    wanted "$name" || return 0
     source=$(jq -r --arg stack "$3" '.stacks[] | select(.id == $stack) | .sources as $own | first(.smoke[].mounts[] | select(.kind == "source")) | .name as $url
         | "\($url)@\(.commit // first($own[] | select(.repository == $url) | .commit))\(if .paths then ":" + (.paths | join(",")) else "" end)"' "manifests/reports/$2.json")
     shift 3

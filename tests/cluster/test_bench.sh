@@ -9,8 +9,12 @@ cluster_reset || exit 1
 : "${TRIES:=1}"
 I="$S/inventory-none.json"
 jq '.nodes[].gpus = 0' "$I" >"$T/four.json"
+# One try of each is a quick test of a busy machine, whose figures are far apart; ten are judged as users' nodes are.
+jq '.deviations = 2 | .measures[].share |= (if . == null then null else 0.5 end)' manifests/node-bench.json >"$T/limits.json"
+LIMITS=()
+[ "$TRIES" -gt 1 ] || LIMITS=(--confirm 0 --limits "$T/limits.json")
 # shellcheck disable=SC2317 # by exits
-bench() { "$REPERF" nodes bench "$T/four.json" --fanout 1 --confirm "$((TRIES > 1 ? 2 : 0))" --json "$@"; }
+bench() { "$REPERF" nodes bench "$T/four.json" --fanout 1 --json "${LIMITS[@]}" "$@"; }
 found() { # FAULT ERE OPTION...: the node that has the fault is named with the figure that gives it away
     exits 1 "try $try: node$node with $1" bench "${@:3}"
     like "$(jq -r '.outliers[] | select(startswith("'"node$node"'"))' "$T/out")" "^node$node: $2 [0-9]+ % of its group's median \\(" "is named with the figure that gives it away"
@@ -35,7 +39,7 @@ for ((try = 1; try <= TRIES; try++)); do
         skip "try $try: a node with a slow disk" "the nodes' disk cannot be slowed: no block device, or no control group of its own"
     fi
     node_hog "$node"
-    found "another's processes in its memory" "memory" --only memory --memory-mib 96 --repeats 3
+    found "another's processes in its memory" "memory" --only memory --memory-mib 96 --repeats 41
     node_hog_end "$node"
 done
 for ((try = 1; try <= TRIES && TRIES > 1; try++)); do

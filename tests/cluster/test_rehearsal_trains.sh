@@ -10,7 +10,7 @@
 . "$(dirname "$0")/fault_lib.sh"
 # shellcheck source=tests/cluster/published_lib.sh
 . "$(dirname "$0")/published_lib.sh"
-in_test_all "rehearsals in which four ranks train: PaddleSeg, mmsegmentation and BERT in PyTorch" || tap_done
+in_test_all "rehearsals in which four ranks train: PaddleSeg, mmsegmentation, ResNet-50 and BERT in PyTorch" || tap_done
 cluster_reset || exit 1
 if no_docker "rehearsals in which ranks train"; then tap_done; fi
 trap 'published_down; rm -rf "$T"' EXIT
@@ -25,9 +25,8 @@ ok $? "and repositories and packages under them"
 stack_of() { jq -c --arg id "$2" '.stacks[] | select(.id == $id)' "manifests/reports/$1.json"; } # REPORT STACK
 # The published image of a stack's recipe: what $1 is made of, and over it the tools, this stack's overlay and how its ranks train.
 image_trains() { # LAYOUT REPORT STACK
-    local root=$P/layer stack overlay id name
+    local root=$P/layer stack overlay inside id name
     stack=$(stack_of "$2" "$3") site=usr/local/lib/python3.11/dist-packages
-    overlay=$(jq -r --argjson by "$TRAINS_BY" 'first(.smoke[$by].mounts[] | select(.kind == "overlay") | .name)' <<<"$stack")
     rm -rf "$root" "$P/layout"
     tools_root "$root"
     install -m 755 /usr/bin/git "$root/usr/bin/git"
@@ -38,7 +37,9 @@ image_trains() { # LAYOUT REPORT STACK
     [ ! -d /usr/lib/python3.11/distutils ] || cp -a /usr/lib/python3.11/distutils "$root/usr/lib/python3.11/"
     cp "$CLUSTER_DIR"/published/{standin,option_value}.py "$root/$site/"
     cp "$CLUSTER_DIR/published/trainee.py" "$root/usr/lib/python3.11/sitecustomize.py"
-    cp -R "workloads/competitors/$overlay" "$root/reperf/overlay"
+    while IFS=$'\t' read -r overlay inside; do
+        cp -R "workloads/competitors/$overlay" "$root$inside"
+    done < <(jq -r --argjson by "$TRAINS_BY" '.smoke[$by].mounts[] | select(.kind == "overlay") | "\(.name)\t\(.inside)"' <<<"$stack")
     # On one GPU, else what starts one rank of several.
     jq --argjson by "$TRAINS_BY" --argjson ranks "$TRAINS_RANKS" '.smoke[$by] | {ranks: $ranks, env, before: (.before // ""),
         command: first((.commands[] | select(.per == "rank" and (.gpus == 8 or .gpus == 0))), (.commands[] | select(.gpus == 1))).works}' <<<"$stack" >"$root/reperf/trains.json"
@@ -97,8 +98,13 @@ from_source https://github.com/PaddlePaddle/PaddleSeg.git f3cec7982aa68c517c524f
 column "PaddleSeg's HRNet-W18${OWN_CODE:+ by its tools/train.py}" $R paddle paddle-cpu hrnetw18/paddle/fp32/n4g8/bs8 4
 from_source https://github.com/sljlp/mmsegmentation.git a00a3b652282a20bdf294206587b604a18fc0d43 configs,mmseg,tools
 column "mmsegmentation's HRNet-W18${OWN_CODE:+ by its tools/train.py}" $R mmseg mmseg-cpu hrnetw18/mmseg/fp32/n1g8/bs8 4
-skip "DeepLearningExamples' ResNet-50 trains in a rehearsal" "all ranks start as the report says; those that train find no stand-in for apex"
 R=paddle-perf-2020
+from_source https://github.com/NVIDIA/DeepLearningExamples 99b1c898cead5603c945721162270c2fe077b4a2 PyTorch/Classification/ConvNets
+if [ -n "$OWN_CODE" ]; then
+    column "DeepLearningExamples' ResNet-50 by its main.py" $R resnet50-ngc-pytorch mmseg-cpu resnet50/ngc-pytorch/fp32/n1g8/bs128 4
+else
+    skip "DeepLearningExamples' ResNet-50 trains in a rehearsal" "SOURCES=DIR names no mirror of DeepLearningExamples, and no package has its main.py"
+fi
 OWN_CODE='' TRAINS_BY=0
 column "PyTorch's BERT" $R bert-ngc-pytorch bert-torch-cpu bert-base/ngc-pytorch/fp32/n1g8/bs32 2
 published_down

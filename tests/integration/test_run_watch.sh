@@ -22,6 +22,7 @@ start_sshd n1 "SetEnv HOME=$T/home PATH=$T/node1:/usr/sbin:/usr/bin:/bin"
 nodes_inventory n1 >"$T/one.json"
 # Long enough for samples: until this job's monitor has written two, or that it gets none of the GPUs.
 cat >"$T/wait" <<EOF
+ps -o args= -s "\$(ps -o sid= -p \$\$ | tr -d ' ')" | grep -c '/reperf-node-[0-9a-f]' >"$T/session"
 i=0
 until [ \$i -ge 300 ]; do
     for log in \$(find "$T/work-n1/jobs" -path '*/monitor/log' -newer "\$dir/count"); do
@@ -38,7 +39,8 @@ watched() { smoke --nodes "$T/one.json" --repeats 1 "$@"; }
 exits 0 "a run on a node whose GPUs are well" watched
 folder=$(run_folder)
 log="$folder/evidence/logs/monitor/$CASE/repeat-1.n1.log"
-like "$(head -n 1 "$log")" '^reperf-monitor 1 begin 2$' "its monitor's log is evidence"
+is "$(cat "$T/session")" 1 "it has nothing beside its wrapper when it begins"
+like "$(head -n 1 "$log")" '^reperf-monitor 1 begin 2$' "later its monitor, whose log is evidence"
 ok "$([ "$(grep -c '^t ' "$log")" -ge 1 ]; echo $?)" "with samples ($(grep -c '^t ' "$log"))"
 ok "$([ "$(grep -c '^g 1, ' "$log")" -ge 1 ]; echo $?)" "of each GPU"
 is "$(jq -r '.nodes[0].monitor' "$folder/evidence/logs/outcome/$CASE/repeat-1.json")" "logs/monitor/$CASE/repeat-1.n1.log" "the outcome says where"

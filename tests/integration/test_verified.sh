@@ -49,6 +49,7 @@ is "$(jq -r '[.cells[] | select(.case | contains("/paddle/")) | .differs[] | sel
 like "$(cat "$T/sealed")" "PaddlePaddle/models' train.py at release 1.8" "DLPerf's Paddle 1.8 ran"
 like "$(cat "$T/sealed")" "DeepLearningExamples' main.py for TensorFlow 1 at the report's commit" "TensorFlow 1.15 ran"
 like "$(cat "$T/sealed")" "PaddleNLP's run_pretrain_single.py at the report's commit" "Paddle's BERT ran"
+like "$(cat "$T/sealed")" "OneFlow's models, their ResNet-50 by OneFlow 0.9.0" "OneFlow ran"
 
 # No stack that the manifests say runs is without evidence: of one of its recipes.
 jq -r '.id as $report | .stacks[] | select(any(.smoke[]?; .image)) | .id as $stack | .smoke[] | "\($report)\t\(.title)\t\($report) \($stack)"' manifests/reports/*.json >"$T/recipes"

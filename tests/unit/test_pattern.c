@@ -221,6 +221,61 @@ static void long_lines_cost_what_they_are_long(void **state UNUSED)
     pattern_free(pattern);
 }
 
+/* Joined by "|". */
+static void what_each_match_holds(void **state UNUSED)
+{
+    static const struct {
+        const char *source;
+        const char *holds;
+    } ROWS[] = {
+        {"step (?<step>\\d+)(?: of (?<total>\\d+))?: (?<value>\\S+) img", "step | img"},
+        {"^\\[TRAIN\\] epoch: \\d+/\\d+", "[TRAIN] epoch: "},
+        {"abcdef+ghijk", "abcdef|ghijk"},
+        {"abcdef?ghijk", "abcde|ghijk"},
+        {"abcdef{2,3}ghijk", "abcdef|ghijk"},
+        {"abcdef{0,3}?ghijk", "abcde|ghijk"},
+        {"abcdef*+ghijk", "abcde|ghijk"},
+        {"{\"event\":\"step\"", "{\"event\":\"step\""},
+        {"a{b}c{", "a{b}c{"},
+        {"before[]x\\]y]+after.*last", "before|after|last"},
+        {"before[^]x]after", "before|after"},
+        {"(?!never)always(*COMMIT)ever(?<=ever)", "always|ever"},
+        {"(\\d+)/\\g{-1} text(?<a>x)\\k<a>more", " text|more"},
+        {"before(?=.*text(x|y)[)].*more)(?!.*never)after", "before|text|more|after"},
+        {"(?=text)?", ""},
+        {"(?=text|other)more", ""},
+        {"(?=text", ""},
+        {"(a[)(]|b\\))text", "text"},
+        {"abc", ""},
+        {"one text|other text", ""},
+        {"(?i)text", ""},
+        {"text(?i:more)", ""},
+        {"text(?#comment)", ""},
+        {"text(*ACCEPT)more", ""},
+        {"\\Qte.xt\\E", ""},
+        {"te\\x41xtext", ""},
+        {"[[:digit:]]text", ""},
+        {"text{,3}more", ""},
+        {"text{2}{0}more", ""},
+        {"(text", ""},
+        {"text[more", ""},
+        {"text\\", ""},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct str source = str_of(ROWS[idx].source);
+        struct str texts[8];
+        char buf[100];
+        char joined[100] = "";
+        size_t len = 0;
+        size_t n = pattern_holds(source, buf, texts, ARRAY_LEN(texts));
+        for (size_t at = 0; at < n; at++) {
+            len += (size_t)snprintf(joined + len, sizeof(joined) - len, "%s%.*s", at ? "|" : "",
+                                    STR_ARG(texts[at]));
+        }
+        assert_string_equal(joined, ROWS[idx].holds);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +287,7 @@ int main(void)
         cmocka_unit_test(backtracking_ends_in_an_error),
         cmocka_unit_test(steps_are_counted),
         cmocka_unit_test(a_large_pattern_is_not_counted),
+        cmocka_unit_test(what_each_match_holds),
         cmocka_unit_test(a_cut_line_matches_in_part),
         cmocka_unit_test(long_lines_cost_what_they_are_long),
     };

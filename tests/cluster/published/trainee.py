@@ -43,7 +43,7 @@ def once(script):
     import subprocess
     with open("/tmp/.trainee", "a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if lock.tell() == 0:
+        if lock.seek(0, os.SEEK_END) == 0:  # where the end was when it was opened says nothing of what another wrote since
             subprocess.run(["/bin/sh", "-ec", script], check=True)
             lock.write("done")
 

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* growth-tried ROOT: tries the patterns of the formats below ROOT/manifests for quadratic growth and writes, as the C source of
+   GROWTH_TRIED (judge/growth.h), which are linear. The build runs it, so that lint tries only what has changed since. */
+#include "base/base.h"
+
+#include "base/vec.h"
+#include "judge/growth.h"
+#include "judge/lint.h"
+#include "load/load.h"
+
+struct tried_key {
+    uint8_t bytes[GROWTH_KEY_BYTES];
+};
+
+struct tried_keys {
+    VEC(struct tried_key) list;
+};
+
+static void add_key(void *ctx, struct pattern *pattern, const char *part UNUSED)
+{
+    struct tried_keys *keys = ctx;
+    struct growth growth;
+    struct tried_key key;
+    if (!growth_is_steep(pattern, &growth)) {
+        growth_key(pattern_source(pattern), key.bytes);
+        VEC_PUSH(&keys->list, key);
+    }
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(struct tried_key));
+}
+
+static void print_source(const struct tried_keys *keys)
+{
+    struct str library = pattern_library();
+    printf("/* Made by orchestrator/growth_main.c. */\n#include \"base/base.h\"\n\n#include "
+           "\"judge/growth.h\"\n\n"
+           "static const uint8_t KEYS[][GROWTH_KEY_BYTES] = {\n");
+    for (size_t idx = 0; idx < keys->list.n; idx++) {
+        for (size_t at = 0; at < GROWTH_KEY_BYTES; at++) {
+            printf("%s%u", at ? ", " : "    {", keys->list.items[idx].bytes[at]);
+        }
+        printf("},\n");
+    }
+    printf("};\nconst struct growth_tried GROWTH_TRIED = {\"%.*s\", KEYS[0], ARRAY_LEN(KEYS)};\n",
+           STR_ARG(library));
+}
+
+int main(int argc, char **argv)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(format_set) struct format_set formats = {0};
+    struct tried_keys keys = {0};
+    struct err err = {0};
+    if (argc != 2 || load_formats(&arena, argv[1], &formats, &err) < 0) {
+        fprintf(stderr, "growth-tried: %s\n",
+                argc == 2 ? err.msg : "expected the folder above manifests");
+        return 1;
+    }
+    for (size_t idx = 0; idx < formats.n; idx++) {
+        format_patterns(formats.items[idx], add_key, &keys);
+    }
+    qsort(keys.list.items, keys.list.n, sizeof(struct tried_key), compare_keys);
+    print_source(&keys);
+    VEC_RELEASE(&keys.list);
+    return fflush(stdout) == 0 ? 0 : 1;
+}
