@@ -45,7 +45,7 @@ static cudnnStatus_t set_shape(void *desc, cudnnTensorFormat_t format, cudnnData
 {
     struct shape *shape = desc;
     if (format != CUDNN_TENSOR_NHWC) {
-        fake_die("cudnn: a tensor that does not lie as N, H, W, C");
+        fake_die("cudnn: a tensor that is not laid out as N, H, W, C");
     }
     shape->type = type;
     for (int i = 0; i < 4; i++) {

@@ -39,7 +39,7 @@ lacks() { # NAME MEASURES ERE
 REPERF_EMU_DEVICES=1 lacks "one GPU" "gpu.allreduce 3" '^there is one GPU$'
 REPERF_FAKE_NCCL=version lacks "NCCL that is too old" "gpu.allreduce 3" '^GPU [012]: .*NCCL'
 REPERF_FAKE_NCCL=wrong lacks "sums that are wrong" "gpu.allreduce 3" '^GPU [012]: element 0 of the sum is 7, not 6$'
-REPERF_EMU_FAULT=cublaslt:1 lacks "a GPU that does not open" "gpu.hbm gpu.matmul gpu.matmul.fp32 gpu.allreduce 0" '^GPU 0: libcublasLt.so is not to be had'
+REPERF_EMU_FAULT=cublaslt:1 lacks "a GPU that does not open" "gpu.hbm gpu.matmul gpu.matmul.fp32 gpu.allreduce 0" '^GPU 0: libcublasLt.so is not available'
 REPERF_EMU_FAULT=no_device:1 exits 8 "no GPU" "$BENCH" gpus
 unset REPERF_EMU_DEVICES REPERF_NCCL_DIR REPERF_FAKE_NCCL_DIR
 

@@ -103,7 +103,7 @@ is "$(result | grep -o '"verdict":"not_run"' | wc -l)" 1 "not installed: not run
 fake "dies at once" 8 "ended before its first step with status 3: out of memory" <<<'echo "out of memory" >&2; exit 3'
 fake "killed" 8 "ended before its first step with signal 9" <<<'kill -9 $$'
 fake "no file" 8 "its check: " <<<"$started read -r"
-fake "another line" 8 "printed what is no metric line: Epoch 1" <<<'echo Epoch 1'
+fake "another line" 8 "printed a line that is no metric line: Epoch 1" <<<'echo Epoch 1'
 fake "no start" 8 "another line where run_start was expected" <<<"$(step 1)"
 fake "fatal" 8 "fatal: NaN" <<<"$prelude $started read -r; echo '{\"event\":\"fatal\",\"what\":\"NaN\"}'"
 fake "dies in its turn" 8 "ended in its turn with status 4" <<<"$prelude $started read -r; $(step 1) exit 4"
