@@ -12,7 +12,7 @@ jq 'del(.registry)' "$S/inventory.json" >"$T/nodes.json"
 # What cannot be stood in for under its own name, a commit, and what the stand-ins are: said with -C, kept with the run as what differs. Of the stack $TRAINS
 # that is what its smoke recipe number $TRAINS_BY says of itself, and that $TRAINS_RANKS ranks train; with $OWN_CODE its first source is the project's own.
 has_capability 24 && CLAMPED='' || CLAMPED=1 # without CAP_SYS_RESOURCE nobody here locks as much memory as the reports ask for
-TRAINS='' TRAINS_BY=0 TRAINS_RANKS=0 OWN_CODE='' OWN_PATHS='' AGAIN=''
+TRAINS='' TRAINS_BY=0 TRAINS_RANKS=0 OWN_CODE='' OWN_PATHS=''
 replaced() { # REPORT: into SETTINGS
     mapfile -t SETTINGS < <(jq -r --arg code "$CODE" --arg clamped "$CLAMPED" --arg trains "$TRAINS" --argjson by "$TRAINS_BY" --arg ranks "$TRAINS_RANKS" --arg own "$OWN_CODE" --arg paths "$OWN_PATHS" '
         .stacks[] | select(.full[0].image and .framework != "reperf") | .id as $id | ($id == $trains) as $trains
@@ -42,23 +42,9 @@ rehearse_once() { # REPORT GLOB...
     given "$report"
     published "$REPERF" run "$report" --rehearse --nodes "$T/nodes.json" "${OWN[@]}" "${SETTINGS[@]}" "${cases[@]}" --repeats 1 --deadline "${DEADLINE_S:-300}" --json
 }
-# Paddle makes some thirty groups by Gloo, each of sockets of its own, of which now and then one refuses its peer: then all is done once more.
-rehearse_twice() { # as rehearse_once
-    local status
-    rehearse_once "$@" >"$T/first"
-    status=$?
-    AGAIN=''
-    if [ "$status" != 0 ] && grep -rqs 'gloo/transport/tcp/pair.cc.*Connection refused' "$(jq -r .folder "$T/first")/evidence/logs/raw"; then
-        AGAIN=1
-        rehearse_once "$@"
-        return
-    fi
-    cat "$T/first"
-    return "$status"
-}
 rehearse() { # STATUS REPORT NAME GLOB...
-    exits "$1" "$3" rehearse_twice "$2" "${@:4}"
-    [ -z "$AGAIN" ] || echo "# $3: done once more, since a socket of Gloo refused its peer"
+    exits "$1" "$3" gloo_permitting rehearse_once "$2" "${@:4}"
+    again_said "$3"
     E=$(jq -r .folder "$T/out")/evidence
 }
 holds() { # REPORT WANTED
