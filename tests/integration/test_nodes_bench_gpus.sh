@@ -90,7 +90,7 @@ jq '.runtime = "docker"' "$T/none.json" >"$T/gpus.json"
 jq '.nodes[1].gpus = 3 | .nodes[2].gpus = 0' "$T/gpus.json" >"$T/other.json"
 jq '.deviations = 1 | .measures[].share |= (if . == null then null else 0.5 end)' manifests/node-bench.json >"$T/limits.json"
 # shellcheck disable=SC2317 # by exits
-bench() { "$REPERF" nodes bench "$@" --locks "$LOCKS" --only gpu --fanout 1 --memory-mib 3 --sample-ms 30 --repeats 3 --limits "$T/limits.json"; }
+bench() { "$REPERF" nodes bench "$@" --locks "$LOCKS" --only gpu --fanout 1 --memory-mib 3 --sample-ms 30 --repeats 3 --confirm 0 --limits "$T/limits.json"; }
 exits 1 "three nodes, of which one is slow" bench "$T/gpus.json" --image "$IMAGE" --json
 valid nodes-bench-output "the document is as its schema says"
 is "$(q '[.nodes[] | "\(.node) \(.gpus) \(.error) \([.figures[].repeats] | join(","))"] | join("; ")')" \
