@@ -119,14 +119,14 @@ node_disk_rate() { # NUMBER BYTES (a second; 0: no limit): what it writes, past 
     device=$(cat "$device/dev" 2>/dev/null) && node_do "$1" /bin/bash -c 'cd /sys/fs/cgroup/blkio 2>/dev/null && { echo "$2 $1" >blkio.throttle.write_bps_device; exit; }
         cd /sys/fs/cgroup && { [ "$1" != 0 ] || set -- max "$2"; echo "$2 wbps=$1" >io.max; }' bash "$2" "$device" 2>/dev/null
 }
-# Memory is streamed through, eight times a processor, by processes of the node's own control groups: as by what a dead job left there. Only while this node is
-# measured, since the others have the same memory and processors.
+# Memory is streamed through by processes of the node's own control groups, four a processor that have priority: as by what a dead job left there. Only while this
+# node is measured, since the others have the same memory and processors.
 node_hog() { # NUMBER
     node_ssh "$1" 'cat >/run/hog; setsid bash /run/hog </dev/null >/dev/null 2>&1 & until [ -s /run/hog.pid ]; do sleep 0.01; done' <<'END'
 exec 9<> <(:)
 pids=()
-for ((n = 8 * $(nproc); n > 0; n--)); do
-    dd if=/dev/zero of=/dev/null bs=16M &
+for ((n = 4 * $(nproc); n > 0; n--)); do
+    nice -n -10 dd if=/dev/zero of=/dev/null bs=16M &
     kill -STOP $!
     pids+=($!)
 done

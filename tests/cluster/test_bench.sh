@@ -32,14 +32,14 @@ for ((try = 1; try <= TRIES; try++)); do
     else
         skip "try $try: a node with a twelfth of a processor" "the nodes have no control group of their own"
     fi
-    if node_disk_rate "$node" 10000000; then
-        found "a disk that writes 10 MB/s" "disk write" --only disk --disk-mib 2 --repeats 3
+    if node_disk_rate "$node" 2000000; then
+        found "a disk that writes 2 MB/s" "disk write" --only disk --disk-mib 2 --repeats 3
         node_disk_rate "$node" 0
     else
         skip "try $try: a node with a slow disk" "the nodes' disk cannot be slowed: no block device, or no control group of its own"
     fi
     node_hog "$node"
-    found "another's processes in its memory" "memory" --only memory --memory-mib 96 --repeats 41
+    found "another's processes in its memory" "memory" --only memory --memory-mib 48 --repeats 21
     node_hog_end "$node"
 done
 for ((try = 1; try <= TRIES && TRIES > 1; try++)); do
