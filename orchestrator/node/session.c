@@ -14,7 +14,8 @@
 
 #include "base/clock.h"
 
-#define ROUNDS_MAX      3 /* a process may fork meanwhile */
+#define KILL_WAIT_NS    (2 * NS_PER_S) /* one that the kernel holds dies later */
+#define KILL_LOOK_MS    1
 #define CLEANUP_LIMIT   (30 * NS_PER_S)
 #define SCRIPT_GRACE_NS (2 * NS_PER_S) /* between TERM and KILL */
 #define SCRIPT_LOOK_MS  5
@@ -95,9 +96,10 @@ void job_signal(const char *dir, int signal_no)
     /* The number may belong to another process by now: then nothing of the job is left. */
     if (job_read_pid(dir, &wrapper) && wrapper.pid && wrapper.is_of_boot &&
         (!job_proc_stat(wrapper.pid, &stat) || stat.start_ticks == wrapper.start_ticks)) {
-        int n_rounds = signal_no == SIGKILL ? ROUNDS_MAX : 1;
-        while (n_rounds > 0 && signal_session(wrapper.pid, signal_no)) {
-            n_rounds--;
+        /* Others once; who is killed is waited for, and so is what was forked meanwhile. */
+        int64_t until_ns = clock_now_ns() + (signal_no == SIGKILL ? KILL_WAIT_NS : 0);
+        while (signal_session(wrapper.pid, signal_no) && clock_now_ns() < until_ns) {
+            (void)poll(NULL, 0, KILL_LOOK_MS);
         }
     }
     if (signal_no == SIGKILL && access(cleanup, F_OK) == 0) {
