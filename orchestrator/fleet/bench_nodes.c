@@ -219,24 +219,37 @@ static void judge_all(struct bench_job *job)
     }
 }
 
+/* Which measurements have an outlier; whether any has. */
+static bool find_suspects(const struct bench_result *result, bool *ret_suspect)
+{
+    bool has_any = false;
+    memset(ret_suspect, 0, BENCH_WHATS * sizeof(*ret_suspect));
+    for (size_t idx = 0; idx < result->n_nodes; idx++) {
+        for (size_t at = 0; at < BENCH_MEASURES; at++) {
+            const struct bench_figure *figure = &result->nodes[idx].figures[at];
+            ret_suspect[figure->measure->what] |= figure->verdict == BENCH_OUTLIER;
+        }
+    }
+    for (size_t idx = 0; idx < result->n_links; idx++) {
+        const struct bench_figure *figure = &result->links[idx].figure;
+        ret_suspect[figure->measure->what] |= figure->verdict == BENCH_OUTLIER;
+    }
+    for (size_t what = 0; what < BENCH_WHATS; what++) {
+        has_any = has_any || ret_suspect[what];
+    }
+    return has_any;
+}
+
 int bench_exit_status(const struct bench_result *result)
 {
-    bool is_outlier = false;
+    bool suspect[BENCH_WHATS];
     if (result->err.code == ERR_INTEGRITY || result->err.code == ERR_AUTH) {
         return err_exit_status(result->err.code);
     }
     if (result->err.code != ERR_NONE) {
         return err_exit_status(ERR_NODE);
     }
-    for (size_t idx = 0; idx < result->n_nodes; idx++) {
-        for (size_t at = 0; at < BENCH_MEASURES; at++) {
-            is_outlier = is_outlier || result->nodes[idx].figures[at].verdict == BENCH_OUTLIER;
-        }
-    }
-    for (size_t idx = 0; idx < result->n_links; idx++) {
-        is_outlier = is_outlier || result->links[idx].figure.verdict == BENCH_OUTLIER;
-    }
-    return is_outlier ? 1 : 0;
+    return find_suspects(result, suspect) ? 1 : 0;
 }
 
 /* ---- all ---- */
@@ -289,25 +302,6 @@ static int run_stages(struct bench_job *job, struct err *err)
 }
 
 /* ---- outliers are measured again ---- */
-
-static bool find_suspects(const struct bench_result *result, bool *ret_suspect)
-{
-    bool has_any = false;
-    memset(ret_suspect, 0, BENCH_WHATS * sizeof(*ret_suspect));
-    for (size_t idx = 0; idx < result->n_nodes; idx++) {
-        for (size_t at = 0; at < BENCH_MEASURES; at++) {
-            const struct bench_figure *figure = &result->nodes[idx].figures[at];
-            ret_suspect[figure->measure->what] |= figure->verdict == BENCH_OUTLIER;
-            has_any = has_any || figure->verdict == BENCH_OUTLIER;
-        }
-    }
-    for (size_t idx = 0; idx < result->n_links; idx++) {
-        const struct bench_figure *figure = &result->links[idx].figure;
-        ret_suspect[figure->measure->what] |= figure->verdict == BENCH_OUTLIER;
-        has_any = has_any || figure->verdict == BENCH_OUTLIER;
-    }
-    return has_any;
-}
 
 /* A disturbance of a second or two may cover all repeats of one node and none of the others'. So the whole group is measured again
    later, and the verdict is that of all repeats together. */
