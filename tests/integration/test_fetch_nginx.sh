@@ -106,11 +106,8 @@ good "a tunnel with a login" proxy="http://ann:hush@127.0.0.1:$(cat "$T/tunnel2"
 bad 5 'auth: ' "a tunnel without the login" proxy="http://127.0.0.1:$(cat "$T/tunnel2")" ca="$T/tls/ca.pem" url="$tls/file"
 
 # A file that is replaced between two tries is fetched again from the start: nginx reports it by ETag and If-Range.
-"$one" folder="$T/g" proxy= kinds=2 rate=6000000 url="$plain/file" >"$T/out" 2>"$T/err" &
-pid=$!
-while [ "$(stat -c %s "$T/g/state" 2>/dev/null || echo 0)" -lt 12000 ]; do sleep 0.02; done
-kill -KILL $pid
-wait $pid 2>/dev/null
+{ "$one" folder="$T/g" proxy= kinds=2 rate=6000000 kill_state=12000 url="$plain/file" >"$T/out" 2>"$T/err"; } 2>"$T/said"
+is $? 137 "a fetch is killed in the middle"
 tac -s a "$T/www/file" >"$T/www/file.new" && touch -d 2020-01-01 "$T/www/file.new" && mv "$T/www/file.new" "$T/www/file"
 "$one" folder="$T/g" proxy= kinds=2 url="$plain/file" >"$T/out" 2>"$T/err"
 is "$? $(value kept) $(value restarts)" "0 0 1" "another file on the server: begun anew"

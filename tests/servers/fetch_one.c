@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One fetch by net/fetch, for the tests of it: KEY=VALUE arguments, any number of url=. The result goes to stdout as KEY VALUE
-   lines, an error to stderr as "CODE: message"; the exit status is the error's. */
+   lines, an error to stderr as "CODE: message"; the exit status is the error's. kill_state=BYTES: it kills itself once the state, on disk, has
+   that many; a killer from outside comes too late on a busy machine. */
 #include "base/base.h"
 
+#include <limits.h>
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "base/fs.h"
 #include "net/fetch.h"
@@ -18,6 +22,7 @@ struct options {
     uint8_t sha256[SHA256_BYTES];
     const char *pieces_out;
     bool wants_progress;
+    uint64_t kill_state_bytes; /* 0: never */
 };
 
 static int to_u64(struct str value, uint64_t *ret_value, struct err *err)
@@ -77,6 +82,8 @@ static int take_number(struct options *options, const char *key, struct str valu
         options->settings.stall_timeout_ns = (int64_t)number * NS_PER_MS;
     } else if (strcmp(key, "piece_bytes") == 0) {
         options->pieces.piece_bytes = number;
+    } else if (strcmp(key, "kill_state") == 0) {
+        options->kill_state_bytes = number;
     } else if (strcmp(key, "progress") == 0) {
         options->wants_progress = number != 0;
     } else {
@@ -171,6 +178,21 @@ static int write_pieces(const struct fetch_result *result, const char *path, str
     return fs_write_atomic(path, strbuf_str(&text), err);
 }
 
+/* What should_stop, which gets no argument, looks at. */
+static struct {
+    char state_path[PATH_MAX];
+    uint64_t state_bytes;
+} killed;
+
+static bool kill_self(void)
+{
+    struct stat st;
+    if (stat(killed.state_path, &st) == 0 && (uint64_t)st.st_size >= killed.state_bytes) {
+        raise(SIGKILL);
+    }
+    return false;
+}
+
 static int fetch_one(struct options *options, struct err *err)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
@@ -186,6 +208,11 @@ static int fetch_one(struct options *options, struct err *err)
     }
     run.http = http;
     run.pool = pool;
+    if (options->kill_state_bytes) {
+        snprintf(killed.state_path, sizeof(killed.state_path), "%s/state", options->spec.folder);
+        killed.state_bytes = options->kill_state_bytes;
+        run.should_stop = kill_self;
+    }
     if (fetch_all(&run, &fetch, 1, err) < 0) {
         return -1;
     }
