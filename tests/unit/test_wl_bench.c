@@ -285,6 +285,53 @@ static void logits_are_held_where_both_have_them(void **state UNUSED)
     assert_true(agree_limits_of("fp32", "cpu").loss < agree_limits_of("fp32", "cuda").loss);
 }
 
+/* A batch norm of two channels. */
+struct kept {
+    float mean[2], variance[2];
+};
+
+static double statistics_apart(const struct kept *a, const struct kept *b)
+{
+    static const float loss = 2.0F, gradient[] = {3.0F, 0.0F, 4.0F};
+    const struct kept *const kept[] = {a, b};
+    const struct agree_limits limits = agree_limits_of("fp32", "cpu");
+    struct st_tensor tensors[2][4];
+    struct st_file files[2];
+    struct agreement found;
+    struct err err = {0};
+    for (int i = 0; i < 2; i++) {
+        const struct st_tensor all[] = {
+            {"bn._mean", DT_F32, SHAPE(2), kept[i]->mean, 8},
+            {"bn._variance", DT_F32, SHAPE(2), kept[i]->variance, 8},
+            {"grad.a", DT_F32, SHAPE(3), gradient, 12},
+            {"loss", DT_F32, SHAPE_SCALAR, &loss, 4},
+        };
+        memcpy(tensors[i], all, sizeof(all));
+        files[i] = (struct st_file){.tensors = tensors[i], .n_tensors = 4};
+    }
+    MUST_PASS(agree(&files[0], &files[1], &limits, &found, &err), err);
+    assert_int_equal(found.holds, found.statistics_difference <= limits.statistics);
+    return found.statistics_difference;
+}
+
+static void a_mean_is_held_against_its_deviation(void **state UNUSED)
+{
+    const struct kept base = {{0.5F, 0.0F}, {0.9F, 1.6F}};
+    const struct kept zero = {{1e-8F, 0.0F}, {0.9F, 1.6F}};
+    const struct kept rounded = {{-3e-7F, 2e-7F}, {0.9F, 1.6F}};
+    const struct kept shifted = {{1e-8F, 1e-4F}, {0.9F, 1.6F}};
+    const struct kept biased = {{0.5F, 0.0F}, {0.9F, 1.61F}};
+    const struct kept moved = {{0.501F, 0.0F}, {0.9F, 1.6F}};
+    const struct kept not_a_number = {{NAN, 0.0F}, {0.9F, 1.6F}};
+    assert_true(statistics_apart(&base, &base) == 0.0);
+    assert_true(statistics_apart(&zero, &rounded) < 1e-4);
+    assert_true(statistics_apart(&rounded, &zero) < 1e-4);
+    assert_true(statistics_apart(&zero, &shifted) > 1e-3);
+    assert_true(statistics_apart(&base, &biased) > 1e-3);
+    assert_true(statistics_apart(&base, &moved) > 1e-3);
+    assert_true(isinf(statistics_apart(&base, &not_a_number)));
+}
+
 static void files_must_match(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -320,6 +367,7 @@ int main(void)
         cmocka_unit_test(lines_are_read),
         cmocka_unit_test(other_lines_are_refused),
         cmocka_unit_test(agreement_has_limits),
+        cmocka_unit_test(a_mean_is_held_against_its_deviation),
         cmocka_unit_test(files_must_match),
         cmocka_unit_test(logits_are_held_where_both_have_them),
     };

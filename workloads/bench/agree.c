@@ -112,15 +112,43 @@ static int compare_logits(const struct st_file *ours, const struct st_file *thei
     return 0;
 }
 
+static const struct {
+    const char *mean, *variance;
+} STATISTICS[] = {{"running_mean", "running_var"}, {"._mean", "._variance"}};
+
 static bool is_statistic(const struct st_tensor *tensor)
 {
-    static const char *const ends[] = {"running_mean", "running_var", "._mean", "._variance"};
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
-        if (str_ends(str_of(tensor->name), str_of(ends[i]))) {
+    for (size_t i = 0; i < ARRAY_LEN(STATISTICS); i++) {
+        if (str_ends(str_of(tensor->name), str_of(STATISTICS[i].mean)) ||
+            str_ends(str_of(tensor->name), str_of(STATISTICS[i].variance))) {
             return true;
         }
     }
     return false;
+}
+
+/* A mean that is zero but for rounding, as that of what a batch norm of mean 0 gives, says nothing relative to itself: it is held against at
+   least this share of its channels' deviation. */
+#define MEAN_LEAST 0.01
+
+static double least_of_mean(const struct st_file *ours, const struct st_tensor *mean)
+{
+    struct str name = str_of(mean->name);
+    double sum = 0.0;
+    for (size_t i = 0; i < ARRAY_LEN(STATISTICS); i++) {
+        char variance[512];
+        const struct st_tensor *found;
+        if (!str_ends(name, str_of(STATISTICS[i].mean))) {
+            continue;
+        }
+        snprintf(variance, sizeof(variance), "%.*s%s", (int)(name.len - strlen(STATISTICS[i].mean)),
+                 name.ptr, STATISTICS[i].variance);
+        found = st_find(ours, variance);
+        for (int64_t at = 0; found && at < shape_count(&found->shape); at++) {
+            sum += element(found, at);
+        }
+    }
+    return MEAN_LEAST * sqrt(sum);
 }
 
 /* Both have them after one batch. A batch norm of few values shows whether the variance was divided by n or by n - 1. */
@@ -135,10 +163,14 @@ static int compare_statistics(const struct st_file *ours, const struct st_file *
         if (!is_statistic(tensor)) {
             continue;
         }
-        if (add_tensor(&sums, tensor, mine, err) < 0) {
+        if (!mine) {
+            return err_set(err, ERR_PARSE, "tensor %s is missing in ours", tensor->name);
+        }
+        if (add_tensor(&sums, mine, tensor, err) < 0) {
             return -1;
         }
-        double apart = relative(sqrt(sums.difference), sqrt(sums.theirs));
+        double apart =
+            relative(sqrt(sums.difference), fmax(sqrt(sums.ours), least_of_mean(ours, mine)));
         bool is_worse = isnan(*ret_difference) || apart > *ret_difference;
         *ret_difference = isnan(apart) ? (double)INFINITY : is_worse ? apart : *ret_difference;
     }
