@@ -135,6 +135,11 @@ done
 exits 1 "raw logs that are no text" audit --logs "$T/logs" --json
 is "$(states)" unreadable "cannot be read"
 
+# ---- a network that cannot be opened
+install -m 644 /dev/null "$T/netrc"
+exits 5 "two datasets with a netrc that others may read" "$REPERF" lock bert-sample bert-tfrecord-sample --netrc "$T/netrc"
+like "$(cat "$T/err")" 'bert-sample: .*/netrc holds secrets and has mode 0644' "are refused for that"
+
 # --- the level of messages ---
 exits 2 "an unknown level of messages" env REPERF_LOG=loud "$REPERF" list
 like "$(cat "$T/err")" 'REPERF_LOG=loud: expected error, warning, info or debug' "is named"
