@@ -139,8 +139,8 @@ void literals_free(struct literals *literals)
     free(literals);
 }
 
-/* The literals whose fragments are at text[place], which holds one. */
-static uint64_t found_at(const struct literals *literals, struct str text, size_t place)
+/* The literals whose fragments are at text[place], which may hold one. */
+static inline uint64_t found_at(const struct literals *literals, struct str text, size_t place)
 {
     uint32_t fragment = fragment_at(text.ptr + place);
     uint64_t found = 0;
