@@ -121,6 +121,24 @@ static int check_tree(const struct json *at, struct err *err)
     return 0;
 }
 
+/* cJSON allocates each node and string by itself; in a document they are freed as a whole. */
+static _Thread_local struct arena *parsed_into;
+
+static void *take_room(size_t size)
+{
+    return arena_alloc(parsed_into, size, alignof(cJSON));
+}
+
+static void leave_room(void *ptr UNUSED)
+{
+}
+
+/* Before there is a thread, since they are the same for all. */
+__attribute__((constructor)) static void set_hooks(void)
+{
+    cJSON_InitHooks(&(cJSON_Hooks){take_room, leave_room});
+}
+
 int json_parse(struct str text, const char *name, struct json_doc *ret_doc, struct err *err)
 {
     struct json_doc doc = {.name = name};
@@ -132,8 +150,11 @@ int json_parse(struct str text, const char *name, struct json_doc *ret_doc, stru
     if (json_scan(text, name, err) < 0) {
         return -1;
     }
+    parsed_into = &doc.arena;
     doc.root = cJSON_ParseWithLength(text.ptr, text.len);
+    parsed_into = NULL;
     if (!doc.root) {
+        json_doc_release(&doc);
         return err_set(err, ERR_MANIFEST, "%s: not a JSON document", name);
     }
     root = json_root(&doc);
@@ -169,7 +190,7 @@ int json_read_file(const char *path, struct json_doc *ret_doc, struct err *err)
 
 void json_doc_release(struct json_doc *doc)
 {
-    cJSON_Delete(doc->root);
+    arena_release(&doc->arena);
     doc->root = NULL;
 }
 
@@ -333,19 +354,22 @@ static int decode_value(const struct json *at, struct arena *arena, const struct
     return -1;
 }
 
-static int check_unknown(const struct json *at, const struct json_field *fields, size_t n_fields,
-                         struct err *err)
+/* The members by field; NULL: absent. */
+static int find_members(const struct json *at, const struct json_field *fields, size_t n_fields,
+                        const cJSON **ret_members, struct err *err)
 {
-    struct json item;
-    for (bool more = json_first(at, &item); more; more = json_next(&item)) {
+    memset(ret_members, 0, n_fields * sizeof(ret_members[0]));
+    for (const cJSON *child = node_of(at)->child; child; child = child->next) {
+        const char *key = child->string;
         size_t idx = 0;
-        ASSERT(item.key); /* members of an object have one */
-        while (idx < n_fields && strcmp(fields[idx].key, item.key) != 0) {
+        while (idx < n_fields &&
+               (fields[idx].key[0] != key[0] || strcmp(fields[idx].key, key) != 0)) {
             idx++;
         }
         if (idx == n_fields) {
-            return json_fail(at, err, "unknown key \"%.100s\"", item.key);
+            return json_fail(at, err, "unknown key \"%.100s\"", key);
         }
+        ret_members[idx] = child;
     }
     return 0;
 }
@@ -353,21 +377,21 @@ static int check_unknown(const struct json *at, const struct json_field *fields,
 int json_decode(const struct json *at, struct arena *arena, const struct json_field *fields,
                 size_t n_fields, void *out, struct err *err)
 {
+    const cJSON *members[JSON_FIELDS_MAX];
+    ASSERT(n_fields <= JSON_FIELDS_MAX);
     if (!json_is_object(at)) {
         return json_fail(at, err, "expected an object, found %s", kind_name(at->node));
     }
-    if (check_unknown(at, fields, n_fields, err) < 0) {
+    if (find_members(at, fields, n_fields, members, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < n_fields; idx++) {
-        struct json member;
-        if (!json_find(at, fields[idx].key, &member)) {
-            if (fields[idx].flags & JSON_REQUIRED) {
-                return json_fail(at, err, "expected a member \"%s\", found none", fields[idx].key);
-            }
-            continue;
+        const struct json member = {
+            .name = at->name, .node = members[idx], .parent = at, .key = fields[idx].key};
+        if (!member.node && (fields[idx].flags & JSON_REQUIRED)) {
+            return json_fail(at, err, "expected a member \"%s\", found none", fields[idx].key);
         }
-        if (decode_value(&member, arena, &fields[idx], out, err) < 0) {
+        if (member.node && decode_value(&member, arena, &fields[idx], out, err) < 0) {
             return -1;
         }
     }

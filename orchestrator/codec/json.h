@@ -8,12 +8,14 @@
 
 #include "base/strbuf.h"
 
-#define JSON_TEXT_MAX  (16u << 20)
-#define JSON_DEPTH_MAX 64
+#define JSON_TEXT_MAX   (16u << 20)
+#define JSON_DEPTH_MAX  64
+#define JSON_FIELDS_MAX 64 /* of a table */
 
 struct json_doc {
-    const char *name;    /* borrowed: the file's name for messages */
-    void *root;          /* owned */
+    const char *name; /* borrowed: the file's name for messages */
+    void *root;       /* in the arena */
+    struct arena arena;
     const void *context; /* borrowed; passed to decoders of this document, set after json_parse */
 };
 

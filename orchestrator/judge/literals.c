@@ -139,8 +139,28 @@ void literals_free(struct literals *literals)
     free(literals);
 }
 
-/* The literals whose fragments are at text[place], which holds one. */
-static uint64_t found_at(const struct literals *literals, struct str text, size_t place)
+static uint64_t eight_at(const char *ptr)
+{
+    uint64_t bytes;
+    memcpy(&bytes, ptr, sizeof(bytes));
+    return bytes;
+}
+
+/* len is LITERAL_LEN_MIN or more: a short text is its first and its last bytes. */
+static bool is_same(const char *a, const char *b, size_t len)
+{
+    if (len <= 8) {
+        return fragment_at(a) == fragment_at(b) &&
+               fragment_at(a + len - 4) == fragment_at(b + len - 4);
+    }
+    if (len <= 16) {
+        return eight_at(a) == eight_at(b) && eight_at(a + len - 8) == eight_at(b + len - 8);
+    }
+    return memcmp(a, b, len) == 0;
+}
+
+/* The literals whose fragments are at text[place], which may hold one. */
+static inline uint64_t found_at(const struct literals *literals, struct str text, size_t place)
 {
     uint32_t fragment = fragment_at(text.ptr + place);
     uint64_t found = 0;
@@ -149,7 +169,7 @@ static uint64_t found_at(const struct literals *literals, struct str text, size_
         size_t offset = literals->offsets[at - 1];
         if (literals->fragments[at - 1] == fragment && place >= offset &&
             text.len - (place - offset) >= item->len &&
-            memcmp(text.ptr + place - offset, item->ptr, item->len) == 0) {
+            is_same(text.ptr + place - offset, item->ptr, item->len)) {
             found |= UINT64_C(1) << (at - 1);
         }
     }
@@ -183,21 +203,23 @@ static __attribute__((target("avx2"))) size_t next_by_vectors(const struct liter
     const __m256i low1 = table_of(literals->low[1]), high1 = table_of(literals->high[1]);
     const __m256i low2 = table_of(literals->low[2]), high2 = table_of(literals->high[2]);
     const __m256i low3 = table_of(literals->low[3]), high3 = table_of(literals->high[3]);
-    for (; *from < to; *from += BLOCK) {
-        const char *ptr = text.ptr + *from;
+    size_t at = *from;
+    for (; at < to; at += BLOCK) {
+        const char *ptr = text.ptr + at;
         __m256i may = _mm256_and_si256(
             _mm256_and_si256(may_be(ptr, low0, high0), may_be(ptr + 1, low1, high1)),
             _mm256_and_si256(may_be(ptr + 2, low2, high2), may_be(ptr + 3, low3, high3)));
         uint32_t hits =
             ~(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(may, _mm256_setzero_si256()));
         for (; hits; hits &= hits - 1) {
-            size_t place = *from + (size_t)__builtin_ctz(hits);
+            size_t place = at + (size_t)__builtin_ctz(hits);
             *ret_mask = found_at(literals, text, place) & live;
             if (*ret_mask) {
                 return place;
             }
         }
     }
+    *from = at;
     return SIZE_MAX;
 }
 #endif

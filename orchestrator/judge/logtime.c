@@ -237,21 +237,29 @@ struct str lognumber_ungroup(struct str text, char *buf, size_t size)
     return (struct str){buf, len};
 }
 
-/* Position of the next "ss" at or after `at`, or the text's length: eight places at a time. */
-static size_t next_double_s(struct str text, size_t at)
+/* Position of the next "ss" at or after `from`, or the text's length: 16 places at a time, of which the last ones may have been seen. */
+static size_t next_double_s(struct str text, size_t from)
 {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    for (; at + 9 <= text.len; at += 8) {
-        uint64_t one;
-        uint64_t other;
-        memcpy(&one, text.ptr + at, 8);
-        memcpy(&other, text.ptr + at + 1, 8);
-        one = (one ^ 's' * ones) | (other ^ 's' * ones); /* a byte of 0 is a place */
-        if ((one - ones) & ~one & 0x80 * ones) {
+    typedef int8_t lanes __attribute__((vector_size(16)));
+    typedef uint64_t halves __attribute__((vector_size(16)));
+    size_t at = from;
+    for (bool is_last = text.len < 17; !is_last; at += 16) {
+        lanes one;
+        lanes other;
+        is_last = at + 17 >= text.len;
+        at = is_last ? text.len - 17 : at;
+        memcpy(&one, text.ptr + at, 16);
+        memcpy(&other, text.ptr + at + 1, 16);
+        halves both = (halves)((one == 's') & (other == 's'));
+        if (both[0] | both[1]) {
+            at += both[0] ? 0 : 8;
             break;
         }
+        if (is_last) {
+            return text.len;
+        }
     }
-    for (; at + 2 <= text.len; at++) {
+    for (at = at > from ? at : from; at + 2 <= text.len; at++) {
         if (text.ptr[at] == 's' && text.ptr[at + 1] == 's') {
             return at;
         }

@@ -140,28 +140,33 @@ static size_t skip_escape(struct str text, size_t at)
     return end;
 }
 
+/* What is before the next c goes to *out, which may be the text itself; *out and *at move behind it. */
+static void keep_before(struct str text, char c, size_t *at, char **out)
+{
+    const char *hit = memchr(text.ptr + *at, c, text.len - *at);
+    size_t end = hit ? (size_t)(hit - text.ptr) : text.len;
+    memmove(*out, text.ptr + *at, end - *at);
+    *out += end - *at;
+    *at = end;
+}
+
 /* out may be text.ptr. Returns how much is left. */
 static size_t drop_nuls(struct str text, char *out)
 {
-    size_t len = 0;
+    char *end = out;
     for (size_t at = 0; at < text.len; at++) {
-        out[len] = text.ptr[at];
-        len += text.ptr[at] != '\0';
+        keep_before(text, '\0', &at, &end);
     }
-    return len;
+    return (size_t)(end - out);
 }
 
 static size_t drop_escapes(struct str text, char *out)
 {
-    size_t len = 0;
-    for (size_t at = 0; at < text.len;) {
-        if (text.ptr[at] == '\033') {
-            at = skip_escape(text, at);
-        } else {
-            out[len++] = text.ptr[at++];
-        }
+    char *end = out;
+    for (size_t at = 0; at < text.len; at = at < text.len ? skip_escape(text, at) : at) {
+        keep_before(text, '\033', &at, &end);
     }
-    return len;
+    return (size_t)(end - out);
 }
 
 /* NULs first: text carried over from piece to piece has lost its own already, and both must read the same. */

@@ -183,7 +183,7 @@ static void count_interval(struct intervals *of, int64_t delta, int pass)
 {
     if (pass == 1) {
         of->alike += delta == of->candidate;
-        of->are_multiples = of->are_multiples && delta % of->least == 0;
+        of->are_multiples = of->are_multiples && (delta == of->least || delta % of->least == 0);
         return;
     }
     of->n++;

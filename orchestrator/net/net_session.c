@@ -31,10 +31,12 @@ int net_open(struct net *net, struct err *err)
     if (pool_new(n_cores < 1                  ? 1
                  : n_cores > POOL_THREADS_MAX ? POOL_THREADS_MAX
                                               : (size_t)n_cores,
-                 &net->pool, err) < 0) {
+                 &net->pool, err) < 0 ||
+        http_new(&net->loop, &settings, &net->http, err) < 0) {
+        net_close(net);
         return -1;
     }
-    return http_new(&net->loop, &settings, &net->http, err);
+    return 0;
 }
 
 void net_close(struct net *net)

@@ -9,6 +9,7 @@
 
 #include "base/strbuf.h"
 #include "judge/format.h"
+#include "judge/logtime.h"
 #include "report/vocabulary.h"
 
 static const char HEAD[] = "{\"schema_version\": 1, \"id\": \"t\", \"title\": \"T\", "
@@ -182,6 +183,25 @@ static void launcher_tags(void **state UNUSED)
     TRAIN_READS(
         "[x,0]<stdout>:\n]<stdout>:\n<stdout>:\n[1,]<stdout>:\niter: 1, ips: 1 samples/sec\n",
         "1=1 ok");
+}
+
+static void a_loss_that_is_no_number_is_seen_wherever_it_is(void **state UNUSED)
+{
+    static const struct {
+        const char *text;
+        bool lacks;
+    } CASES[] = {
+        {"loss: nan", true}, {"Loss=-inf", true}, {"loss: 1.5", false}, {"boss: n", false}};
+    char line[80];
+    for (size_t len = 9; len < sizeof(line); len++) {
+        for (size_t at = 0; at + 9 <= len; at++) {
+            for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+                memset(line, idx % 2 ? 's' : ' ', len); /* "ss" before it, or nothing */
+                memcpy(line + at, CASES[idx].text, strlen(CASES[idx].text));
+                assert_int_equal(lognumber_lacks_loss((struct str){line, len}), CASES[idx].lacks);
+            }
+        }
+    }
 }
 
 static void runs_and_repeated_steps(void **state UNUSED)
@@ -560,6 +580,7 @@ int main(void)
         cmocka_unit_test(launcher_tags),
         cmocka_unit_test(runs_and_repeated_steps),
         cmocka_unit_test(values_that_are_none),
+        cmocka_unit_test(a_loss_that_is_no_number_is_seen_wherever_it_is),
         cmocka_unit_test(ends),
         cmocka_unit_test(tables),
         cmocka_unit_test(facts_times_and_counts),
