@@ -334,7 +334,7 @@ test: test-programs $(if $(HAVE_CUDA),ptx-90) ## all tests this machine can run,
 	@B=build/release tests/tap.sh $(TEST_RUN)
 # Evidence, faults, time and boundaries: with the sanitizers, too.
 SANITIZED := $(patsubst %,tests/integration/test_%.sh@asan,bad_input crash evidence faults fetch forgery measure new override repair run_names source terminal unpack)
-test-all: $(call in_mode,asan,$(SERVERS) $(addprefix $(B)/,$(PROGRAMS)))
+test-all: $(call in_mode,asan,$(SERVERS) $(addprefix $(B)/,$(PROGRAMS))) $(call in_mode,release,$(if $(HAVE_CUDA),$(B)/emu_lib/test_models))
 test-all: test-programs $(FUZZ_BIN) $(addprefix build/asan/unit/test_wl_,$(WHOLE_TOO)) ## test, and what is long: whole networks, lint of every file, fuzzing; before an issue is closed
 	@TIER=all B=build/release tests/tap.sh $(TEST_RUN) $(addprefix build/asan/unit/test_wl_,$(WHOLE_TOO)) $(SANITIZED) tests/fuzz/run.sh
 test-frameworks: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## every framework's column that runs on a CPU, one image at a time, in 45 minutes; SOURCES=DIR: a mirror of their code; ONLY=ERE: some
