@@ -442,7 +442,7 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     struct measurement m = {0};
     struct str sha256;
     const struct format *format = format_find(&frozen->formats, step->format);
-    const struct asked asked = {step->rule, &step->beside};
+    const struct asked_of_log asked = {step->rule, &step->beside};
     const char *key;
     const char *why;
     const struct reading_by by = {.format = format, .derivation = frozen->derivation};

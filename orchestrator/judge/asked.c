@@ -23,8 +23,8 @@ static bool is_missing_also(struct arena *arena, const struct beside *beside,
     return false;
 }
 
-bool asked_is_missing(struct arena *arena, const struct asked *asked, const struct format *format,
-                      const char **ret_key, const char **ret_why)
+bool asked_is_missing(struct arena *arena, const struct asked_of_log *asked,
+                      const struct format *format, const char **ret_key, const char **ret_why)
 {
     struct str series = asked->beside->target.series;
     if (asked->rule.ptr && (!format || !format_rule(format, asked->rule))) {

@@ -139,7 +139,7 @@ void lint_report(struct arena *arena, const struct report *report, struct findin
 static void lint_recipe(struct arena *arena, const struct rules_of *of, const struct stack *stack,
                         const struct recipe *recipe, const char *place)
 {
-    const struct asked asked = {recipe->rule, &recipe->beside};
+    const struct asked_of_log asked = {recipe->rule, &recipe->beside};
     const char *key;
     const char *why;
     for (size_t idx = 0; idx < of->report->n_cases; idx++) {

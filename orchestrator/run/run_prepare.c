@@ -97,7 +97,7 @@ static int check_rules(struct arena *arena, const char *root, const struct plan 
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         const struct plan_step *step = &plan->steps[idx];
         const struct format *format = step->format.ptr ? format_find(&formats, step->format) : NULL;
-        const struct asked asked = {step->rule, &step->beside};
+        const struct asked_of_log asked = {step->rule, &step->beside};
         if (step->rule.ptr && asked_is_missing(arena, &asked, format, &key, &why)) {
             return err_set(err, ERR_MANIFEST, "case %.*s: %s%.*s%s%s: %s", STR_ARG(step->case_id),
                            step->recipe.ptr ? "recipe \"" : "", STR_ARG(step->recipe),

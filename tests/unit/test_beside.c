@@ -119,7 +119,7 @@ static void test_missing(void **state UNUSED)
     assert_int_equal(format_decode(&root, &arena, &format, &err), 0);
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         struct beside beside = decoded(ROWS[idx].text);
-        struct asked asked = {str_of(ROWS[idx].rule), &beside};
+        struct asked_of_log asked = {str_of(ROWS[idx].rule), &beside};
         const char *key = NULL;
         const char *why = NULL;
         assert_int_equal(asked_is_missing(&arena, &asked, format, &key, &why), !!ROWS[idx].key);
@@ -132,10 +132,11 @@ static void test_missing(void **state UNUSED)
     struct beside also = decoded("{\"also\": [\"f/mean\"]}");
     const char *key = NULL;
     const char *why = NULL;
-    assert_true(asked_is_missing(&arena, &(struct asked){STR_LIT("f/mean"), &none}, NULL, &key,
-                                 &why)); /* of no format */
+    assert_true(asked_is_missing(&arena, &(struct asked_of_log){STR_LIT("f/mean"), &none}, NULL,
+                                 &key, &why)); /* of no format */
     assert_string_equal(key, "rule");
-    assert_true(asked_is_missing(&arena, &(struct asked){STR_EMPTY, &also}, NULL, &key, &why));
+    assert_true(
+        asked_is_missing(&arena, &(struct asked_of_log){STR_EMPTY, &also}, NULL, &key, &why));
     assert_string_equal(key, "also[0]");
     format_release(format);
 }
