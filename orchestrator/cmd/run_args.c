@@ -326,6 +326,48 @@ static void print_columns(struct strbuf *buf, const struct frozen *frozen,
     columns_notes(buf, frozen, columns);
 }
 
+/* A row for each rule that a recipe names in addition to its case's. */
+static void print_also(struct strbuf *buf, const struct frozen *frozen,
+                       const struct run_result *result)
+{
+    static const struct table_column COLUMNS[] = {
+        {"read beside it", false}, {"rule", false}, {"value", true}, {"unit", false}};
+    size_t n = 0;
+    CLEANUP(table) struct table table;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        const struct cell_result *cell = &result->cells[idx];
+        for (size_t at = 0; cell->also && at < cell->step->beside.n_also; at++, n++) {
+            const struct also_result *also = &cell->also[at];
+            table_add(&table, cell->of_case->id);
+            table_add(&table, cell->step->beside.also[at]);
+            add_number(&table, also->value);
+            table_add(&table, also->unit.len ? also->unit : STR_LIT("-"));
+        }
+    }
+    if (n) {
+        strbuf_add_char(buf, '\n');
+        table_render(&table, buf);
+        strbuf_printf(buf, "%s\n\n", result_also_means(&frozen->plan));
+    }
+}
+
+/* Why there is no time to the target, or nothing by a further rule. */
+static void print_beside(struct strbuf *buf, const struct cell_result *cell)
+{
+    const struct beside *beside = &cell->step->beside;
+    if (cell->target.why.len && beside->target.series.ptr) {
+        strbuf_printf(buf, "%.*s: target: %.*s\n", STR_ARG(cell->of_case->id),
+                      STR_ARG(cell->target.why));
+    }
+    for (size_t idx = 0; cell->also && idx < beside->n_also; idx++) {
+        if (cell->also[idx].why.len) {
+            strbuf_printf(buf, "%.*s: %.*s: %.*s\n", STR_ARG(cell->of_case->id),
+                          STR_ARG(beside->also[idx]), STR_ARG(cell->also[idx].why));
+        }
+    }
+}
+
 void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
                     const struct run_result *result)
 {
@@ -338,7 +380,7 @@ void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct columns columns;
     for (size_t idx = 0; idx < result->n_cells; idx++) {
-        has_target = has_target || result->cells[idx].step->target.series.ptr;
+        has_target = has_target || result->cells[idx].step->beside.target.series.ptr;
     }
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS) - !has_target);
     for (size_t idx = 0; idx < result->n_cells; idx++) {
@@ -355,6 +397,7 @@ void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
         }
     }
     table_render(&table, buf);
+    print_also(buf, frozen, result);
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         const struct cell_result *cell = &result->cells[idx];
         if (cell->why.len) {
@@ -362,10 +405,7 @@ void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
                           cell->cause ? err_code_name(cell->cause) : "", cell->cause ? ": " : "",
                           STR_ARG(cell->why));
         }
-        if (cell->target.why.len && cell->step->target.series.ptr) {
-            strbuf_printf(buf, "%.*s: target: %.*s\n", STR_ARG(cell->of_case->id),
-                          STR_ARG(cell->target.why));
-        }
+        print_beside(buf, cell);
         print_taints(buf, cell);
         print_differences(buf, cell);
     }

@@ -22,25 +22,13 @@ static bool same(struct str a, struct str b)
 
 /* ---- by which recipe ---- */
 
-static bool same_target(const struct loss_target *a, const struct loss_target *b)
-{
-    return same(a->series, b->series) &&
-           (!a->series.ptr ||
-            (!(a->at_most < b->at_most) && !(a->at_most > b->at_most) && a->mean_of == b->mean_of));
-}
-
 /* Its log is read as the recipe says, else as the case does. */
 static bool is_read_by(const struct plan_step *step, const struct report_case *c,
                        const struct recipe *recipe)
 {
-    struct str format = c->format;
-    struct str rest = recipe->rule;
-    if (recipe->rule.ptr) {
-        (void)str_next(&rest, '/', &format);
-    }
-    return same(step->format, format) &&
-           same(step->rule, recipe->rule.ptr ? recipe->rule : c->rule) &&
-           same_target(&step->target, &recipe->target);
+    struct str rule = recipe->rule.ptr ? recipe->rule : c->rule;
+    return same(step->format, recipe->rule.ptr ? rule_id_format(rule) : c->format) &&
+           same(step->rule, rule) && beside_is_same(&step->beside, &recipe->beside);
 }
 
 /* Conditions whose value in the plan may differ from the report: where, how many, on what data. */
@@ -153,7 +141,7 @@ static int check_recipe(const struct frozen *frozen, const struct plan_step *ste
     }
     return holds      ? 0
            : is_read  ? differs(step, "conditions", err)
-           : is_named ? differs(step, "format, rule or target", err)
+           : is_named ? differs(step, "format, rule, target or also", err)
                       : differs(step, "recipe", err);
 }
 

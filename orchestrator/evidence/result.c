@@ -188,6 +188,31 @@ static struct target_result combine_targets(const struct cell_result *cell)
     return all;
 }
 
+/* Across repeats as each rule says; a rule for a single log stands for their mean. Where a repeat has none, why. */
+static void combine_also(struct arena *arena, const struct frozen *frozen, struct cell_result *cell)
+{
+    const struct format *format = format_find(&frozen->formats, cell->step->format);
+    const struct beside *beside = &cell->step->beside;
+    double *values = arena_array(arena, double, cell->n_repeats + 1);
+    cell->also = arena_array(arena, struct also_result, beside->n_also + 1);
+    for (size_t idx = 0; idx < beside->n_also; idx++) {
+        const struct rule *rule = format_rule(format, beside->also[idx]);
+        struct also_result *all = &cell->also[idx];
+        *all = (struct also_result){.value = (double)NAN, .series = rule->series};
+        for (size_t at = 0; at < cell->n_repeats && !all->why.len; at++) {
+            const struct repeat_result *repeat = &cell->repeats[at];
+            all->why = repeat->counts ? repeat->also[idx].why : repeat->why;
+            all->unit = repeat->counts ? repeat->also[idx].unit : STR_EMPTY;
+            values[at] = repeat->counts ? repeat->also[idx].value : (double)NAN;
+        }
+        enum repeats how = rule->repeats == REPEATS_SINGLE ? REPEATS_MEAN : rule->repeats;
+        struct err err = {0};
+        if (!all->why.len && rule_combine(how, values, cell->n_repeats, &all->value, &err) < 0) {
+            all->why = str_of(arena_printf(arena, "%s", err.msg));
+        }
+    }
+}
+
 /* Across repeats as the rule says; a rule for a single log stands for their mean here. */
 static int combine(struct arena *arena, const struct frozen *frozen, struct cell_result *cell,
                    struct err *err)
@@ -305,15 +330,30 @@ static int derive_cell(struct arena *arena, const struct frozen *frozen,
     }
     cell->summary = summarise(arena, cell);
     cell->target = combine_targets(cell);
+    combine_also(arena, frozen, cell);
     if (cell->baseline) {
         note_differences(arena, frozen, cell);
     }
     return judge(arena, frozen, cell, err);
 }
 
+static bool claims_none(const struct plan *plan)
+{
+    return plan->profile == PROFILE_SMOKE || plan->is_rehearsal;
+}
+
+const char *result_also_means(const struct plan *plan)
+{
+    return claims_none(plan)
+               ? "What is read beside a rate comes from the same log and is not judged. After a "
+                 "few "
+                 "steps on synthetic data an accuracy shows that the evaluation works, and nothing "
+                 "of the network: it is compared with nothing."
+               : "What is read beside a rate comes from the same log and is not judged.";
+}
+
 static int exit_status_of(const struct run_result *result, const struct plan *plan)
 {
-    bool claims_none = plan->profile == PROFILE_SMOKE || plan->is_rehearsal;
     int held = 0;
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         const struct cell_result *cell = &result->cells[idx];
@@ -321,7 +361,7 @@ static int exit_status_of(const struct run_result *result, const struct plan *pl
             return err_exit_status(cell->cause);
         }
         if (cell->verdict != RUN_REPRODUCED &&
-            !(cell->verdict == RUN_NOT_COMPARABLE && claims_none)) {
+            !(cell->verdict == RUN_NOT_COMPARABLE && claims_none(plan))) {
             held = HELD_STATUS;
         }
     }
@@ -340,7 +380,30 @@ static void encode_target(struct json_out *out, const struct target_result *targ
     jw_end_object(out);
 }
 
-static void encode_repeat(struct json_out *out, const struct repeat_result *repeat, bool has_target)
+static void encode_beside(struct json_out *out, const struct beside *beside,
+                          const struct target_result *target, const struct also_result *also)
+{
+    if (beside->target.series.ptr) {
+        encode_target(out, target);
+    }
+    if (beside->n_also == 0) {
+        return;
+    }
+    jw_array(out, "also");
+    for (size_t idx = 0; idx < beside->n_also; idx++) {
+        jw_object(out, NULL);
+        jw_str(out, "rule", beside->also[idx]);
+        jw_str(out, "series", also[idx].series);
+        jw_f64(out, "value", also[idx].value);
+        jw_str(out, "unit", also[idx].unit);
+        jw_str(out, "why", also[idx].why.len ? also[idx].why : STR_EMPTY);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
+static void encode_repeat(struct json_out *out, const struct beside *beside,
+                          const struct repeat_result *repeat)
 {
     jw_object(out, NULL);
     jw_i64(out, "repeat", repeat->repeat);
@@ -352,8 +415,8 @@ static void encode_repeat(struct json_out *out, const struct repeat_result *repe
     jw_i64(out, "samples_used", (int64_t)repeat->n_used);
     jw_i64(out, "samples_in_window", (int64_t)repeat->n_window);
     jw_str(out, "why", repeat->why);
-    if (has_target && repeat->counts) {
-        encode_target(out, &repeat->target);
+    if (repeat->counts) {
+        encode_beside(out, beside, &repeat->target, repeat->also);
     }
     if (repeat->n_taints) {
         jw_array(out, "taints");
@@ -406,7 +469,7 @@ void result_encode_cell(struct json_out *out, struct arena *arena UNUSED,
                         const struct cell_result *cell)
 {
     const struct report_case *c = cell->of_case;
-    bool has_target = cell->step->target.series.ptr && cell->n_repeats;
+    const struct beside *beside = &cell->step->beside;
     jw_object(out, NULL);
     jw_str(out, "case", c->id);
     jw_str(out, "framework", c->framework);
@@ -426,13 +489,13 @@ void result_encode_cell(struct json_out *out, struct arena *arena UNUSED,
     jw_str(out, "why", cell->why.len ? cell->why : STR_EMPTY);
     jw_str(out, "rule", cell->step->rule);
     encode_summary(out, &cell->summary);
-    if (has_target) {
-        encode_target(out, &cell->target);
+    if (cell->n_repeats) {
+        encode_beside(out, beside, &cell->target, cell->also);
     }
     encode_differences(out, cell);
     jw_array(out, "repeats");
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
-        encode_repeat(out, &cell->repeats[idx], has_target);
+        encode_repeat(out, beside, &cell->repeats[idx]);
     }
     jw_end_array(out);
     jw_end_object(out);

@@ -39,6 +39,12 @@ struct target_result { /* of a step that has a target */
     struct str why;
 };
 
+struct also_result { /* of a rule that the step's recipe names in addition to its own */
+    double value;    /* NAN: there is none: why */
+    struct str series, unit;
+    struct str why;
+};
+
 struct repeat_result {
     int64_t repeat;
     struct outcome_record outcome;
@@ -55,6 +61,7 @@ struct repeat_result {
     struct str *taints; /* "node2: ...": reasons to doubt the number, which they do not change */
     size_t n_taints;
     struct target_result target; /* of a repeat that counts */
+    struct also_result *also;    /* likewise, one a rule; else NULL */
 };
 
 struct run_difference {
@@ -83,6 +90,8 @@ struct cell_result {
     size_t n_repeats;
     struct summary summary;
     struct target_result target; /* the mean over the repeats, of the last step; of all, or none */
+    struct also_result
+        *also; /* by the rule over the repeats; of all of them, or none; NULL: it was not run */
     struct run_difference *differs;
     size_t n_differs;
     struct str *not_stated; /* conditions of ours that the published case does not state */
@@ -131,6 +140,9 @@ MUST_CHECK int result_repeat(struct arena *arena, const struct frozen *frozen, s
 /* All of it, result.json last. */
 MUST_CHECK int result_derive(struct arena *arena, const struct frozen *frozen, struct derived_to to,
                              struct run_result *ret_result, struct err *err);
+
+/* What the numbers of rules named in addition to a case's are worth, as a sentence for people. */
+const char *result_also_means(const struct plan *plan);
 
 /* The members of a cell; also for `reperf run --json`. */
 void result_encode_cell(struct json_out *out, struct arena *arena, const struct cell_result *cell);

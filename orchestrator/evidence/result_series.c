@@ -12,6 +12,7 @@
 #include "codec/digest.h"
 #include "evidence/rundir.h"
 #include "fleet/runtime.h"
+#include "judge/asked.h"
 #include "judge/identity.h"
 #include "judge/target.h"
 #include "load/measure.h"
@@ -333,15 +334,39 @@ static void judge_target(struct arena *arena, const struct plan_step *step,
     struct target_value value;
     struct err err = {0};
     *ret = (struct target_result){.elapsed_s = (double)NAN};
-    if (target_apply(&step->target, m, of, &value, &err) < 0) {
+    const struct loss_target *target = &step->beside.target;
+    if (target_apply(target, m, of, &value, &err) < 0) {
         ret->why = str_of(arena_printf(arena, "%s", err.msg));
     } else if (value.step == 0) {
-        ret->why =
-            str_of(arena_printf(arena, "%.*s came down to %.4g, not to %.4g",
-                                STR_ARG(step->target.series), value.lowest, step->target.at_most));
+        ret->why = str_of(arena_printf(arena, "%.*s came down to %.4g, not to %.4g",
+                                       STR_ARG(target->series), value.lowest, target->at_most));
     } else {
         ret->elapsed_s = value.elapsed_s;
         ret->step = value.step;
+    }
+}
+
+/* A rule that finds nothing (no evaluation in the log) says why, and is not a failure of the run either. */
+static void judge_also(struct arena *arena, const struct plan_step *step,
+                       const struct log_read *log, const struct rule_case *of,
+                       struct repeat_result *repeat)
+{
+    const struct beside *beside = &step->beside;
+    repeat->also = arena_array(arena, struct also_result, beside->n_also + 1);
+    for (size_t idx = 0; idx < beside->n_also; idx++) {
+        const struct rule *rule = format_rule(log->format, beside->also[idx]);
+        const struct series *series = measurement_series(log->m, rule->series);
+        struct also_result *also = &repeat->also[idx];
+        struct rule_value value;
+        struct err err = {0};
+        *also = (struct also_result){.value = (double)NAN,
+                                     .series = rule->series,
+                                     .unit = series ? rule_unit(rule, series->unit) : STR_EMPTY};
+        if (rule_apply(rule, log->m, of, &value, &err) < 0) {
+            also->why = str_of(arena_printf(arena, "%s", err.msg));
+        } else {
+            also->value = value.value;
+        }
     }
 }
 
@@ -352,6 +377,7 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
 {
     const struct format *format = format_find(&frozen->formats, step->format);
     const struct rule *rule = format_rule(format, step->rule);
+    const struct log_read log = {format, m};
     struct rule_case of = result_rule_case(frozen, step);
     struct rule_value value = {0};
     struct err err = {0};
@@ -362,7 +388,7 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
         return;
     }
     if (frozen->derivation >= DERIVATION_IDENTITY) {
-        judge_identity(arena, frozen, step, &(struct log_read){format, m}, repeat);
+        judge_identity(arena, frozen, step, &log, repeat);
     }
     if (rule_apply(rule, m, &of, &value, &err) < 0) {
         does_not_count(repeat, ERR_PARSE, arena_printf(arena, "rule: %s", err.msg));
@@ -373,9 +399,10 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
     repeat->value = value.value;
     repeat->n_used = value.n_used;
     repeat->n_window = value.n_window;
-    if (step->target.series.ptr) {
+    if (step->beside.target.series.ptr) {
         judge_target(arena, step, m, &of, &repeat->target);
     }
+    judge_also(arena, step, &log, &of, repeat);
 }
 
 /* A log that cannot be read at all (one endless line) is a log without a metric, not an error of ours. */
@@ -415,15 +442,17 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     struct measurement m = {0};
     struct str sha256;
     const struct format *format = format_find(&frozen->formats, step->format);
+    const struct asked_of_log asked = {step->rule, &step->beside};
+    const char *key;
+    const char *why;
     const struct reading_by by = {.format = format, .derivation = frozen->derivation};
     const char *outcome_path =
         fs_join(arena, frozen->folder, rundir_outcome_name(arena, step->case_id, repeat_no));
     strbuf_init(&text, SERIES_TEXT_MAX);
     repeat.log = str_of(rundir_log_name(arena, step->case_id, repeat_no));
-    if (!format || !format_rule(format, step->rule)) {
-        return err_set(
-            err, ERR_MANIFEST, "case %.*s: format %.*s or rule %.*s is not in %s/manifest",
-            STR_ARG(step->case_id), STR_ARG(step->format), STR_ARG(step->rule), frozen->folder);
+    if (asked_is_missing(arena, &asked, format, &key, &why)) {
+        return err_set(err, ERR_MANIFEST, "%s/manifest: case %.*s: %s: %s", frozen->folder,
+                       STR_ARG(step->case_id), key, why);
     }
     if (read_outcome(arena, outcome_path, &repeat.outcome, err) < 0 ||
         result_check_outcome(arena, frozen, step, repeat_no, &repeat.outcome, err) < 0 ||

@@ -124,6 +124,9 @@ const struct finding_rule FINDING_RULES[] = {
     {"rate-contradicts-time", LEVEL_ERROR, "Rate and time to train contradict each other",
      "Work divided by time gives another rate than the one printed. One of the two is not of this "
      "run."},
+    {"recipe-rule-missing", LEVEL_ERROR, "A recipe asks for what its format does not have",
+     "It names a rule or series that does not exist, or one of another format than reads its log: "
+     "the run is refused."},
     {"repeats-differ", LEVEL_WARNING, "The commands repeat fewer times than stated",
      "The loop runs another number of repeats than the text says."},
     {"repeats-not-stated", LEVEL_WARNING, "One run, no spread",

@@ -10,7 +10,7 @@
 
 /* Appends to `findings`; messages live in the arena. */
 void lint_report(struct arena *arena, const struct report *report, struct findings *findings);
-/* Cells that name an unknown format or rule. */
+/* Cells and recipes that name an unknown format, rule or series. */
 void lint_rules(struct arena *arena, const struct report *report, const struct format_set *formats,
                 struct findings *findings);
 /* Many reports name one format: its patterns are tried once. */

@@ -144,17 +144,6 @@ static void encode_pairs(struct json_out *out, const char *key, const struct con
     jw_end_object(out);
 }
 
-static void encode_target(struct json_out *out, const struct loss_target *target)
-{
-    if (target->series.ptr) {
-        jw_object(out, "target");
-        jw_str(out, "series", target->series);
-        jw_f64(out, "at_most", target->at_most);
-        jw_i64(out, "mean_of", target->mean_of);
-        jw_end_object(out);
-    }
-}
-
 static void encode_step(struct json_out *out, const struct plan_step *step)
 {
     jw_object(out, NULL);
@@ -162,7 +151,7 @@ static void encode_step(struct json_out *out, const struct plan_step *step)
     jw_str(out, "baseline", step->baseline);
     jw_str(out, "format", step->format);
     jw_str(out, "rule", step->rule);
-    encode_target(out, &step->target);
+    beside_encode(out, &step->beside);
     jw_str(out, "node", step->node);
     jw_z(out, "cause", step->cause ? err_code_name(step->cause) : NULL);
     jw_str(out, "why", step->why);
@@ -360,12 +349,13 @@ static int decode_step(const struct json *at, struct arena *arena, struct plan_s
         /* Absent in the plans of runs before there were recipes. */
         {"recipe", JSON_STR, JSON_NULLABLE, offsetof(struct plan_step, recipe), 0, 0},
         {"target", JSON_ANY, 0, 0, 0, 0},
+        {"also", JSON_ANY, 0, 0, 0, 0},
         {"starts", JSON_ANY, 0, 0, 0, 0},
         {"mounts", JSON_ANY, 0, 0, 0, 0},
         {"needs", JSON_ANY, 0, 0, 0, 0},
     };
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &step, err) < 0 ||
-        loss_target_decode(at, arena, &step.target, err) < 0 ||
+        beside_decode(at, arena, &step.beside, err) < 0 ||
         json_member(at, "cause", &member, err) < 0) {
         return -1;
     }

@@ -58,8 +58,8 @@ struct plan_step {
     struct str baseline; /* case whose published throughput it is checked against, or NULL */
     struct str format;
     struct str rule;
-    struct loss_target target; /* series NULL: none */
-    struct str node;           /* where: "local", or the nodes of the inventory, folded */
+    struct beside beside;
+    struct str node;     /* where: "local", or the nodes of the inventory, folded */
     enum err_code cause; /* ERR_NONE: it will be run; else not_run, with the status of this code */
     struct str why;      /* if there is a cause; else NULL */
     struct step_need *needs; /* the first is cause and why; decoded: what, cause and command */

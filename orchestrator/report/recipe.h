@@ -4,6 +4,7 @@
 #ifndef REPORT_RECIPE_H
 #define REPORT_RECIPE_H
 
+#include "report/beside.h"
 #include "report/vocabulary.h"
 
 #define RECIPES_MAX       8 /* a profile */
@@ -43,15 +44,6 @@ struct recipe_mount {
     struct str inside; /* absolute path there */
 };
 
-#define TARGET_MEAN_MAX 1000
-
-/* The target of a training: the first step at which the mean of the last mean_of losses is at most at_most. */
-struct loss_target {
-    struct str series; /* the format's, of losses; NULL: there is no target */
-    double at_most;
-    int64_t mean_of;
-};
-
 /* If it has no commands, the stack's own apply. */
 struct recipe {
     struct str title;        /* one line for people: what runs */
@@ -62,8 +54,8 @@ struct recipe {
         container; /* "docker run ..." whose flags apply; NULL: under full the report's own, under smoke the host's
                       network */
     struct str rule; /* of smoke: FORMAT/NAME that reads its log instead of the case's; or NULL */
-    struct loss_target target; /* of smoke */
-    struct str before; /* shell lines that run in the container first, once per node; or NULL */
+    struct beside beside; /* its target: of smoke */
+    struct str before;    /* shell lines that run in the container first, once per node; or NULL */
     struct recipe_mount *mounts;
     size_t n_mounts;
     struct condition *env; /* after the stack's own; value NULL: without the stack's of that name */
@@ -81,9 +73,5 @@ struct recipes {
 
 const char *recipe_mount_kind_name(enum recipe_mount_kind kind);
 bool recipe_mount_kind_of_name(struct str name, enum recipe_mount_kind *ret_kind);
-
-/* Decodes member "target" of at, which may be absent. */
-MUST_CHECK int loss_target_decode(const struct json *at, struct arena *arena,
-                                  struct loss_target *ret_target, struct err *err);
 
 #endif

@@ -27,21 +27,6 @@ bool recipe_mount_kind_of_name(struct str name, enum recipe_mount_kind *ret_kind
     return false;
 }
 
-int loss_target_decode(const struct json *at, struct arena *arena, struct loss_target *ret_target,
-                       struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"series", JSON_STR, JSON_REQUIRED, offsetof(struct loss_target, series), 0, 0},
-        {"at_most", JSON_F64, JSON_REQUIRED, offsetof(struct loss_target, at_most), 0, 0},
-        {"mean_of", JSON_I64, JSON_REQUIRED, offsetof(struct loss_target, mean_of), 1,
-         TARGET_MEAN_MAX},
-    };
-    struct json member;
-    return json_find(at, "target", &member)
-               ? json_decode(&member, arena, FIELDS, ARRAY_LEN(FIELDS), ret_target, err)
-               : 0;
-}
-
 static bool has_source(const struct stack *stack, struct str repository)
 {
     for (size_t idx = 0; idx < stack->n_sources; idx++) {
@@ -197,6 +182,7 @@ static int decode_recipe(const struct json *at, struct arena *arena, const struc
         {"container", JSON_STR, 0, offsetof(struct recipe, container), 0, 0},
         {"rule", JSON_STR, 0, offsetof(struct recipe, rule), 0, 0},
         {"target", JSON_ANY, 0, 0, 0, 0},
+        {"also", JSON_ANY, 0, 0, 0, 0},
         {"before", JSON_STR, 0, offsetof(struct recipe, before), 0, 0},
         {"mounts", JSON_ANY, 0, 0, 0, 0},
         {"env", JSON_ANY, 0, 0, 0, 0},
@@ -222,7 +208,7 @@ static int decode_recipe(const struct json *at, struct arena *arena, const struc
     return decode_mounts(at, arena, stack, ret, err) < 0 ||
                    decode_env(at, arena, &ret->env, &ret->n_env, err) < 0 ||
                    decode_differences(at, arena, ret, err) < 0 ||
-                   loss_target_decode(at, arena, &ret->target, err) < 0
+                   beside_decode(at, arena, &ret->beside, err) < 0
                ? -1
                : decode_commands(at, arena, ret, err);
 }
@@ -245,7 +231,7 @@ static int decode_list(const struct json *stack_at, const char *profile, struct 
         if (decode_recipe(&item, arena, stack, recipe, err) < 0) {
             return -1;
         }
-        if ((recipe->rule.ptr || recipe->target.series.ptr) && ret != &stack->smoke) {
+        if ((recipe->rule.ptr || recipe->beside.target.series.ptr) && ret != &stack->smoke) {
             return json_fail(&item, err, "%s: a full run is judged by that of its case",
                              recipe->rule.ptr ? "rule" : "target");
         }

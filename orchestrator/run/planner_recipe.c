@@ -45,6 +45,18 @@ static void set_option(struct plan_step *step, const char *name, const char *val
     step->argv[step->n_argv++] = str_of(value);
 }
 
+static void drop_option(struct plan_step *step, const char *name)
+{
+    for (size_t idx = 1; idx + 1 < step->n_argv; idx++) {
+        if (str_eq_z(step->argv[idx], name)) {
+            step->n_argv -= 2;
+            memmove(&step->argv[idx], &step->argv[idx + 2],
+                    (step->n_argv - idx) * sizeof(*step->argv));
+            return;
+        }
+    }
+}
+
 static struct str text_of(const struct command *command)
 {
     return command->works.ptr ? command->works : command->printed;
@@ -150,6 +162,7 @@ static void use_data(struct arena *arena, const struct planner_opts *opts, struc
     const struct plan_data *data = &opts->data;
     if (data->folder.ptr && step->n_argv && str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
         set_option(step, "--data", data->folder.ptr);
+        drop_option(step, "--eval-every"); /* on data made by the program: it would refuse */
         plan_set_condition(step, "dataset", str_of(plan_data_name(arena, data)));
         plan_set_condition(step, "dataset_images", plan_number(arena, data->n_samples));
     }
@@ -167,10 +180,9 @@ static void rehearse_data(struct arena *arena, const struct recipe *recipe, stru
 /* The recipe's, where what it runs prints otherwise than the case's framework or too little for its rule. */
 static void choose_rule(const struct recipe *recipe, struct plan_step *step)
 {
-    struct str rest = recipe->rule;
     if (recipe->rule.ptr) {
         step->rule = recipe->rule;
-        (void)str_next(&rest, '/', &step->format);
+        step->format = rule_id_format(recipe->rule);
     }
     if (!step->format.ptr || !step->rule.ptr) {
         plan_cannot(step, ERR_MANIFEST,
@@ -197,7 +209,7 @@ int plan_follow(struct planner *p, const struct report_case *c, const struct rec
         return 0;
     }
     choose_rule(recipe, step);
-    step->target = recipe->target;
+    step->beside = recipe->beside;
     set_env(step, recipe->env, recipe->n_env);
     set_conditions(arena, opts, recipe, step);
     if (!choose_command(arena, c, recipe, step)) {

@@ -58,10 +58,11 @@ static struct str g_text(struct page *page, double value)
     return isfinite(value) ? textf(&page->arena, "%.6g", value) : STR_EMPTY;
 }
 
-/* The time to the recipe's target, next to the rate. */
-static void add_target(struct page *page, const struct cell_result *cell)
+/* The time to the recipe's target and what its log is asked for also, next to the rate. */
+static void add_beside(struct page *page, const struct cell_result *cell)
 {
-    const struct loss_target *target = &cell->step->target;
+    const struct beside *beside = &cell->step->beside;
+    const struct loss_target *target = &beside->target;
     if (target->series.ptr && cell->target.step) {
         HTML(page->out, "<small>{} at most {} after {}</small>", target->series,
              g_text(page, target->at_most),
@@ -69,6 +70,14 @@ static void add_target(struct page *page, const struct cell_result *cell)
                    cell->target.step));
     } else if (target->series.ptr && cell->n_repeats) {
         HTML(page->out, "<small>{}</small>", cell->target.why);
+    }
+    for (size_t idx = 0; cell->also && idx < beside->n_also; idx++) {
+        const struct also_result *also = &cell->also[idx];
+        HTML(page->out, "<small data-rule=\"{}\">{} {}{}{}</small>", beside->also[idx],
+             rule_id_name(beside->also[idx]),
+             isfinite(also->value) ? g_text(page, also->value) : STR_LIT("\xe2\x80\x93, "),
+             also->unit.len && isfinite(also->value) ? STR_LIT(" ") : STR_EMPTY,
+             isfinite(also->value) ? also->unit : also->why);
     }
 }
 
@@ -106,8 +115,17 @@ static void add_run_cell(struct page *page, const struct run_view *view,
     HTML(page->out,
          "</td><td class=\"n desk\">{}</td><td class=\"rule\">{}<small><code>{}</code></small>",
          percent_text(page, cell->rel_diff), cell->why, cell->step->rule);
-    add_target(page, cell);
+    add_beside(page, cell);
     strbuf_add_z(page->out, "</td></tr>\n");
+}
+
+static bool has_also(const struct run_result *result)
+{
+    bool has_some = false;
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        has_some = has_some || (result->cells[idx].also && result->cells[idx].step->beside.n_also);
+    }
+    return has_some;
 }
 
 static void add_run_cells(struct page *page, const struct run_view *view)
@@ -134,6 +152,10 @@ static void add_run_cells(struct page *page, const struct run_view *view)
     }
     strbuf_add_z(page->out, "</tbody>");
     add_scroll_end(page);
+    if (has_also(result)) {
+        HTML(page->out, "<p class=\"soft\">{}</p>\n",
+             str_of(result_also_means(&view->frozen.plan)));
+    }
     if (view->audit_note.ptr) {
         HTML(page->out, "<p class=\"soft\">{}</p>\n", view->audit_note);
     }
@@ -147,7 +169,7 @@ static void add_column_cell(struct page *page, const struct run_view *view,
         at->cell ? run_view_audited(view, at->cell->published) : NULL;
     HTML(page->out, "<td class=\"n\">{}", columns_cell_text(&page->arena, at));
     if (at->cell) {
-        add_target(page, at->cell);
+        add_beside(page, at->cell);
     }
     /* Our own case has no published number: it is checked against another's. */
     if (at->cell && at->cell->published && at->cell->baseline == at->cell->of_case) {

@@ -39,7 +39,8 @@ column() { # REPORT IMAGE NAME CASES N [TARGETS [RECIPE]]: what images/build.sh 
     jq -r '.folder as $folder | .cells[] | select(.value == null) | "\($folder)/evidence/logs/raw/\(.case)"' "$T/out" | while IFS= read -r raw; do tail -n 20 "$raw"/*.log | cut -c1-300 | sed 's/^/# /'; done
     is "$(jq -r '[.cells[] | select(.verdict == "not_comparable" and .value > 0 and (.unit | test("^(samples|images|sequences)/s$")))] | length' "$T/out")" "$5" "$name: every case has its rate, and claims nothing"
     is "$(jq -r '[.cells[] | select(.time_to_target.step > 0 and .time_to_target.value > 0)] | length' "$T/out")" "$targets" "$name: the time to its target beside it"
-    jq -r '.cells[] | "# \(.case): \(.value) \(.unit)\(if .time_to_target then .time_to_target | ", \(.value) s to the target, step \(.step) \(.why // "")" else "" end)"' "$T/out"
+    is "$(jq '[.cells[].also | values | .[] | select(.value == null)] | length' "$T/out")" 0 "$name: and the accuracy, where it evaluates"
+    jq -r '.cells[] | "# \(.case): \(.value) \(.unit)\(if .time_to_target then .time_to_target | ", \(.value) s to the target, step \(.step) \(.why // "")" else "" end)\(.also // [] | map(", \(.rule) \(.value)") | add // "")"' "$T/out"
     [ -z "${7:-}" ] || like "$(jq -r '.steps[].recipe' "$(jq -r .folder "$T/out")/evidence/manifest/plan.json" | sort -u)" "^$7" "$name: by the program that was meant"
     exits 0 "$name: the archive replays" "$REPERF" replay "$(jq -r .archive "$T/out")"
     disk_taken >"$T/taken"

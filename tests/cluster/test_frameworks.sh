@@ -30,6 +30,7 @@ shell='echo "fact $NODE_RANK $NNODES $NPROC_PER_NODE $NODE_IPS $MASTER_ADDR"; ls
 framework 0 "a command a node, on four nodes" $four node "${shell//\'/}"
 is "$(jq -r '.cells[0] | "\(.verdict) \(.value) \(.unit)"' "$T/out")" "not_comparable 12 samples/s" "its rate is that of four ranks"
 is "$(jq -r '.cells[0].time_to_target | "\(.step) \(.value * 1000 | round) \(.unit)"' "$T/out")" "5 3333 s" "the time to its target is that of five steps of two samples a rank"
+is "$(jq -r '.cells[0].also[] | "\(.rule) \(.value) \(.why)"' "$T/out")" 'paddleseg/miou-last null the log has no series "miou"' "it does not evaluate, which is said"
 log=$(raw $four)
 is "$(cat "$log"/*.log | grep '^fact' | sort)" "$(for i in 0 1 2 3; do echo "fact $i 4 1 10.11.0.2,10.11.0.3,10.11.0.4,10.11.0.5 10.11.0.2"; done)" "each node knows its number, all addresses and the first"
 is "$(cat "$log"/*.log | grep -c -x -e /reperf/overlay/train.py -e train)" 8 "each sees the overlay and the data, and cannot write there"

@@ -107,6 +107,8 @@ exits 0 "and trains there, on the synthetic dataset" away "$T/b/bin/reperf" run 
     --case 'resnet50/reperf/fp32/n1g1/bs96'
 like "$(away "$T/b/bin/reperf" plan paddle-perf-hrnetw18 --profile smoke --offline --data cityscapes-300.synthetic \
     --case 'hrnetw18/reperf/fp32/n1g1/*')" "1 of 1 cases can be run.*" "the packed synthetic dataset is found there"
+is "$(away "$T/b/bin/reperf" plan paddle-perf-hrnetw18 --profile smoke --offline --data cityscapes-300.synthetic --case 'hrnetw18/reperf/fp32/n1g1/*' --json |
+    jq -c '.steps[0] | [(.argv | index("--eval-every")), .also]')" '[null,["reperf/miou-last"]]' "of which the workload has no part to evaluate on, so the log will lack what is asked"
 
 # --- a bundle without something ---
 exits 0 "--allow-missing" "$REPERF" bundle cityscapes-300.synthetic imagenet-2012 --allow-missing --output "$T/less" --json

@@ -20,7 +20,28 @@ data = dict(
             dict(type="Collect", keys=["img", "gt_semantic_seg"]),
         ],
     ),
+    val=dict(
+        data_root="/reperf/data/cityscapes/",
+        img_dir="leftImg8bit/val/frankfurt",
+        ann_dir="gtFine/val/frankfurt",
+        pipeline=[
+            dict(type="LoadImageFromFile"),
+            dict(
+                type="MultiScaleFlipAug",
+                img_scale=crop_size[::-1],
+                flip=False,
+                transforms=[
+                    dict(type="Resize", keep_ratio=True),
+                    dict(type="Normalize", **_norm),
+                    dict(type="ImageToTensor", keys=["img"]),
+                    dict(type="Collect", keys=["img"]),
+                ],
+            ),
+        ],
+    ),
 )
+# After the last step, on one city's images.
+evaluation = dict(interval=20)
 log_config = dict(_delete_=True, interval=1, hooks=[dict(type="TextLoggerHook", by_epoch=False)])
 runner = dict(type="IterBasedRunner", max_iters=20)
 checkpoint_config = dict(by_epoch=False, interval=1000)

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a log is asked for beside the number of its case: a recipe says it (manifests/reports/README.md), a plan carries it. Pure
+   data, in the arena of whoever decoded it. */
+#ifndef REPORT_BESIDE_H
+#define REPORT_BESIDE_H
+
+#include "codec/json.h"
+
+#define TARGET_MEAN_MAX 1000
+#define ALSO_RULES_MAX  8
+
+/* The target of a training: the first step at which the mean of the last mean_of losses is at most at_most. */
+struct loss_target {
+    struct str series; /* the format's, of losses; NULL: there is no target */
+    double at_most;
+    int64_t mean_of;
+};
+
+struct beside {
+    struct loss_target target;
+    struct str
+        *also; /* "FORMAT/NAME": rules of the format that reads the log, none of them twice */
+    size_t n_also;
+};
+
+/* Members "target" and "also" of at, each of which may be absent. */
+MUST_CHECK int beside_decode(const struct json *at, struct arena *arena, struct beside *ret_beside,
+                             struct err *err);
+/* The same members, into an object that is open. */
+void beside_encode(struct json_out *out, const struct beside *beside);
+bool beside_is_same(const struct beside *a, const struct beside *b);
+
+/* Of the id of a rule, "FORMAT/NAME". */
+struct str rule_id_format(struct str id);
+struct str rule_id_name(struct str id);
+
+#endif

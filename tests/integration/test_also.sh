@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What a recipe has read from its log also (`also`): the accuracy of PaddleSeg's and mmsegmentation's evaluations, from logs that they wrote, printed by a
+# workload that stands in for them. Planned, run, judged, shown, sealed; forged, it is refused; a rule that does not exist is, too.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+. "$(dirname "$0")/../tap_lib.sh"
+export REPERF_STATE="$T/state" REPERF_TRAIN="$T/train.sh" TMPDIR=$T
+R=paddle-perf-hrnetw18 CASE=hrnetw18/reperf/fp32/n1g1/bs8
+report() { # RULE ALSO...: the report, whose recipe has the workload's log read by these
+    jq --arg rule "$1" '(.stacks[] | select(.id == "reperf").smoke[0]) |= (.rule = $rule | .also = $ARGS.positional)' manifests/reports/$R.json --args "${@:2}" >"$T/$R.json"
+}
+cat >"$T/train.sh" <<'END'
+#!/bin/sh
+case " $* " in *" --describe "*) echo '{"model": "hrnet_w18", "parameters": 9640830}' ;; *) cat "${0%/*}/log" ;; esac
+END
+chmod +x "$T/train.sh"
+run() { # LOG RULE ALSO...: a run of a workload that prints it
+    cp "$1" "$T/log"
+    report "${@:2}"
+    exits 0 "${1##*/} is run" "$REPERF" run "$T/$R.json" --case $CASE --profile smoke --repeats 1 --json
+    cp "$T/out" "$T/run.json"
+    E=$(jq -r .folder "$T/run.json")/evidence
+    is "$(jq -r '.cells[] | "\(.verdict) \(.value > 0) \(.why)"' "$T/run.json")" "not_comparable true the smoke profile shows that the way works; it claims no number" "${1##*/}: its rate is there, and nothing is claimed"
+    is "$(jq -c '.cells[0].also' "$T/run.json") $(jq -c '.cells[0].repeats[0].also' "$T/run.json")" "$(jq -c '.cells[0] | .also, .also' "$E/result.json" | paste -sd ' ')" "${1##*/}: the same in result.json, for the case and its repeat"
+}
+also() { jq -c '[.cells[0].also[] | [.rule, .series, .value, .unit, .why]]' "$T/run.json"; }
+shown() { # as a page, and as text
+    exits 0 "it is a page" "$REPERF" report last --html "$T/page.html"
+    exits 0 "and text" "$REPERF" report last
+}
+held() { # NAME
+    exits 0 "$1: verified" "$REPERF" verify --unsigned "$(jq -r .archive "$T/run.json")"
+    exits 0 "$1: replayed" "$REPERF" replay last
+}
+
+# --- PaddleSeg and mmsegmentation, with an evaluation ---
+L=tests/integration/logs
+run $L/paddleseg-eval.log paddleseg/skip1 paddleseg/miou-last paddleseg/miou-max
+is "$(also)" '[["paddleseg/miou-last","miou",0.009,"",null],["paddleseg/miou-max","miou",0.009,"",null]]' "PaddleSeg: the mIoU of its last evaluation, and the best"
+held PaddleSeg
+shown
+like "$(cat "$T/out")" "$CASE +paddleseg/miou-last +0.009" "PaddleSeg: in the text"
+like "$(cat "$T/out")" "After a few steps on synthetic data an accuracy shows that the evaluation works, .*compared with nothing" "and what it is worth"
+is "$(grep -o '<small data-rule="paddleseg/miou-last">[^<]*' "$T/page.html" | sort -u)" '<small data-rule="paddleseg/miou-last">miou-last 0.009' "on the page"
+like "$(cat "$T/page.html")" "compared with nothing" "and what it is worth, too"
+
+# Forged: another value in result.json, alone and in an archive that is in order otherwise; another question in the plan.
+forged() { # NAME FILE EDIT [STATUS]
+    rm -rf "$T/forged" && cp -r "$E" "$T/forged"
+    jq "$3" "$E/$2" >"$T/forged/$2"
+    ! cmp -s "$E/$2" "$T/forged/$2" || ok 1 "$1: cannot be forged"
+    exits 5 "$1: not replayed" "$REPERF" replay "$T/forged"
+}
+"$REPERF" keygen "$T/forger" >/dev/null
+forged "a better mIoU" result.json '.cells[0].also[0].value = 0.8 | .cells[0].repeats[0].also[0].value = 0.8'
+/usr/bin/python3 tests/integration/forge_evidence.py --repack "$T/forged" "$T/forged.tar.zst" "$T/forger"
+exits 5 "a better mIoU: not verified, by its signer's own key" "$REPERF" verify "$T/forged.tar.zst" --key "$T/forger.pub"
+forged "none in the result" result.json 'del(.cells[0].also)'
+forged "none in the plan" manifest/plan.json 'del(.steps[0].also)'
+like "$(cat "$T/err")" "target or also does not follow from report.json" "which is said"
+
+run $L/mmseg-eval.log mmseg/skip1 mmseg/miou-last
+is "$(also)" '[["mmseg/miou-last","miou",0.0121,"",null]]' "mmsegmentation: the mIoU of its evaluation"
+held mmsegmentation
+
+# A published run of 80000 steps, of which 64000 are there: its last evaluation is not its best.
+if need_shared "the published log with evaluations"; then
+    for rule in last=0.7641 max=0.7725; do
+        "$REPERF" measure "$SHARED/published/logs/airank-34c7743/deeplabv3plus/log/GPUx8.log" --rule "mmseg/miou-${rule%=*}" --json >"$T/out" 2>/dev/null
+        is "$(jq -c '[.value, .verdict]' "$T/out")" "[${rule#*=},\"incomplete\"]" "miou-${rule%=*} of AI-Rank's eight GPUs"
+    done
+fi
+
+# --- logs without one ---
+grep -v 'Iter(val)' $L/mmseg-eval.log >"$T/without.log"
+run "$T/without.log" mmseg/skip1 mmseg/miou-last mmseg/skip2
+is "$(also | jq -c '.[0]')" '["mmseg/miou-last","miou",null,"","the log has no series \"miou\""]' "a log without an evaluation: none, and why"
+is "$(jq -c '.cells[0].also[1] | [.rule, .value > 0, .unit, .why]' "$T/run.json")" '["mmseg/skip2",true,"samples/s",null]' "what else is asked is there"
+held "a log without an evaluation"
+shown
+like "$(cat "$T/out")" "$CASE +mmseg/miou-last +- " "in the text"
+like "$(cat "$T/out")" "$CASE: mmseg/miou-last: the log has no series" "with its reason"
+like "$(cat "$T/page.html")" '<small data-rule="mmseg/miou-last">miou-last [^<]*the log has no series' "on the page"
+
+# --- what does not exist ---
+for row in 'mmseg/miou-lst|there is no rule mmseg/miou-lst' 'paddleseg/miou-last|paddleseg/miou-last is no rule of format mmseg, which reads the log'; do
+    report mmseg/skip1 mmseg/miou-last "${row%|*}"
+    exits 3 "${row%|*} is refused before anything runs" "$REPERF" plan "$T/$R.json" --case $CASE --profile smoke
+    like "$(cat "$T/err")" "case $CASE: recipe \"the bundled workload on the CPU\": also\\[1\\]: ${row#*|}" "with its place"
+done
+report reperf/mean-after-warmup reperf/none-such
+exits 1 "lint finds it" "$REPERF" lint "$T/$R.json" --json
+is "$(jq -r '.reports[].findings[] | select(.id == "recipe-rule-missing") | "\(.level) \(.message) \(.where | sub("^.*:"; ""))"' "$T/out")" \
+    "error the bundled workload on the CPU: there is no rule reperf/none-such \$.stacks[$(jq '.stacks | map(.id) | index("reperf")' manifests/reports/$R.json)].smoke[0].also[0]" "with its place in the report"
+report reperf/mean-after-warmup miou
+exits 3 "what is no rule's name is refused" "$REPERF" plan "$T/$R.json" --profile smoke
+like "$(cat "$T/err")" 'smoke\[0\]\.also\[0\]: expected FORMAT/NAME, found "miou"' "with its place"
+tap_done
