@@ -60,7 +60,7 @@ not_written espnet 'does not say in what'
 not_written xgboost 'None of them is a rate'
 not_written fastai 'spans of time alone'
 exits 2 "a unit for what has one" "$REPERF" measure "$L/home-rate.log" --unit s
-exits 2 "a unit that is none" "$REPERF" measure "$L/home-speed.log" --unit furlongs
+exits 2 "an invalid unit" "$REPERF" measure "$L/home-speed.log" --unit furlongs
 exits 2 "a unit together with a format" "$REPERF" measure "$L/home-rate.log" --unit s --format timm
 exits 2 "a suggestion for two logs" "$REPERF" measure "$L/home-rate.log" "$L/tqdm.log" --suggest "$T/x.json"
 
@@ -84,9 +84,9 @@ exits 0 "a pattern in milliseconds" "$REPERF" measure "$L/home-time.log" --patte
 is "$(jq -r '"\(.unit) \(.series[-1].value)"' "$T/out")" "s 0.3" "is shown in seconds"
 exits 2 "a pattern without a unit" "$REPERF" measure "$L/home-rate.log" --pattern '(?<value>\d+)'
 exits 2 "a pattern without a value" "$REPERF" measure "$L/home-rate.log" --pattern '\d+' --unit s
-exits 2 "a pattern that is none" "$REPERF" measure "$L/home-rate.log" --pattern '(?<value>[' --unit s
+exits 2 "an invalid pattern" "$REPERF" measure "$L/home-rate.log" --pattern '(?<value>[' --unit s
 exits 2 "standard input twice" "$REPERF" measure - -
-exits 3 "a format file that is none" "$REPERF" measure "$L/home-rate.log" --format "$L/tqdm.log"
+exits 3 "an invalid format file" "$REPERF" measure "$L/home-rate.log" --format "$L/tqdm.log"
 exits 2 "a format file that is not there" "$REPERF" measure "$L/home-rate.log" --format "$T/absent.json"
 
 # Files of other kinds: what to do with them.
@@ -135,7 +135,7 @@ is "$?" 1 "no control byte of a log reaches the terminal"
 # Lines that have a moment and the same count each time are no steps; a figure that recurs is asked for before one that stands there once; the
 # bandwidth of a tool that no format knows.
 for i in $(seq 10 40); do echo "2025-11-01 20:09:$i | INFO | loader: | Training batches: 2502"; done >"$T/chat.log"
-exits 9 "a log that only talks" "$REPERF" measure "$T/chat.log" --suggest "$T/chat.json"
+exits 9 "a log without figures" "$REPERF" measure "$T/chat.log" --suggest "$T/chat.json"
 [ ! -e "$T/chat.json" ]
 ok $? "and gives no format"
 { echo "name: GTX TITAN X memoryClockRate (GHz) 1.076" && for i in 0 10 20 30 40; do echo "2016-04-25 13:48:1$((i / 10)).5: step $i, duration = 0.545"; done; } >"$T/tf.log"
