@@ -77,6 +77,34 @@ done >"$T/two-bars.log"
 exits 0 "bars of training and of evaluation, without a word" "$REPERF" measure "$T/two-bars.log" --suggest "$T/two-bars.json" --json
 is "$(jq -r '"\(.records) \(.value * 100 | round) \(.unit)"' "$T/out")" "5 953 steps/s" "are not mixed"
 
+# What stands around a number is not always its own: lines as programs print them, and what is proposed.
+while IFS='|' read -r name line wanted; do
+    for i in $(seq 12); do echo "${line//@/$i}"; done >"$T/around.log"
+    is "$("$REPERF" measure "$T/around.log" --json 2>"$T/err" | jq -r '"\(.proposed.unit) \(.recurring[0] // {} | "\(.min) \(.says)")"')" "$wanted" "$name"
+done <<'END'
+a unit that is the next number's key|step @/40 loss=2.9 dt=250.@ tok/sec=65,40@|tokens/s 65401 a rate
+a unit that may be either's|step @ loss 2.9@ tok/s 6540@ mfu 30|null 2.91 
+a unit before a colon|step @ speed 25@ img/s: fine|images/s 251 a rate
+the time of an epoch|Train epoch time: 1234@.5 ms, per step time: 6.@ ms|s 6.1 time of a step
+a time in its name|iteration @/99 - train_step_timing in s: 1.5@|s 1.51 time of a step
+a decimal comma|step @ throughput: 25@,7 images/s|null null null
+a decimal comma after four digits|step @ throughput: 1234,567 images/s|null null null
+thousands|iteration: @ - tokens_per_sec: 43@K|null 431 in thousands, millions or more: not read
+a rate of one GPU|Step @ - tokens_per_second_per_gpu:120@.5|tokens/s 1201.5 a rate of one device
+a rate of one core after a logger's time|I1126 10:00:00.5 7 u.py:300] [@] img/sec/core = 41@.5|images/s 411.5 a rate of one device
+a rate of a device and of all|Train throughput/samples_per_sec: 11@.5|samples/s 111.5 a rate
+words that belong to the number before|on:train @0it/400it rate:1.2@it/s|steps/s 1.21 a rate
+END
+for i in $(seq 12); do echo "Step $i - tokens_per_second_per_gpu:1200"; done >"$T/around.log"
+exits 0 "a rate of one device, times their number" "$REPERF" measure "$T/around.log" --suggest "$T/around.json" --rule job --gpus 8 --json
+is "$(jq -r '"\(.value) \(.unit)"' "$T/out")" "9600 tokens/s" "is the job's"
+
+# A text that no line can hold is not looked for.
+mkdir -p "$T/own/formats"
+jq '.id = "two-lines" | .series[0] |= (.literal = "ksteps" | .pattern = "ksteps aaaa\nzqjx (?<value>[\\d.]+)")' "$T/home-rate.json" >"$T/own/formats/two-lines.json"
+printf 'ksteps aaaa\nzqjx 100\n' >"$T/two-lines.log"
+REPERF_MANIFESTS="$T/own" exits 9 "a format whose pattern holds a line break reads nothing, and ends" timeout 20 "$REPERF" measure "$T/two-lines.log"
+
 # A pattern of one's own
 exits 0 "--pattern and --unit" "$REPERF" measure - --pattern 'step +(?<step>\d+) .* (?<value>\d+) img/s' --unit img/s --json <"$L/home-rate.log"
 is "$(jq -r '"\(.value | round) \(.unit) \(.records)"' "$T/out")" "1218 images/s 11" "reads standard input"
