@@ -166,5 +166,9 @@ int history_gate(const char *path, const struct inventory *inventory, struct err
     }
     log_line(LOG_INFO, "gate %s: %zu nodes measured at %.*s, nothing against any", path,
              inventory->n_nodes, STR_ARG(doc.time));
+    if (doc.n_alone > 0) {
+        log_line(LOG_WARN, "gate %s: of %zu nodes some figures could not be compared with others'",
+                 path, doc.n_alone);
+    }
     return 0;
 }

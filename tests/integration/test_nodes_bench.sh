@@ -142,6 +142,7 @@ forged "a document that contradicts its figures" '.outliers = []' '\.outliers: e
 forged "verdicts that do not follow" "$within" 'n[1-4]: flops\.[a-z0-9.]+: within, but outlier follows from the values'
 forged "a median that its values do not have" '.nodes[0].figures[0].value *= 2' 'n1: flops\.[a-z0-9.]+: value is .* follows from the values'
 forged "an exit status that does not follow" '.exit_status = 6' 'exit_status 6, but 1 follows'
+forged "a figure left out" 'del(.nodes[2].figures[0])' 'flops\.[a-z0-9.]+ is listed for only one of n1 and n3'
 forged "a figure that was not measured" '.nodes[1].figures[0] |= (.values = [] | .repeats = 0 | .value = null | .verdict = "not_measured")' 'n[12]: flops'
 
 # ---- sealed ----
