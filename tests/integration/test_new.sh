@@ -176,6 +176,12 @@ cat >"$T/judged/README.md" <<'END'
 |---|---|
 | 8 | [112.9](logs/timm.log) |
 
+## Short
+
+| GPUs | Throughput (tokens/s) | Ktokens/sec | On M40 (img/s) |
+|---|---|---|---|
+| 8 | 25.4k | 25.4 | 1.2 M img/s |
+
 ## Bare
 
 | Experiment | Throughput | Speed up |
@@ -201,6 +207,7 @@ like "$(cat said)" '^no log .* 3000 images/s' "nor does one that does not say it
 like "$(cat said)" '^differs .* 5600 images/s .*700\.[0-9]* by .*gpu8' "one of the row does"
 like "$(cat said)" 'no log .* 81234 tokens/s' "tokens in short"
 like "$(cat said)" 'left out: 3 numbers whose unit is not known, as "Throughput \(q/s\)"' "an unknown unit is not a unit, whatever --unit says"
+like "$(cat said)" 'left out: 3 rates in thousands or millions, as "25.4k"' "thousands are not read as ones"
 like "$(cat said)" 'no log .* 35.502 samples/s' "a rate of what --unit says"
 like "$(cat said)" 'not read: 1 spreadsheets .*export their tables as CSV' "a spreadsheet is named, with what to do"
 like "$(cat said)" 'no log .* 41 images/s +a-name-that-is-longer-than-any-name-in-a-report-may-be-by-some-l/' "a long name is cut"
