@@ -28,7 +28,7 @@ struct suggestion {
     bool
         is_beside; /* a bandwidth or arithmetic rate, which training logs print in addition to their own */
     bool is_of_one; /* a rate of each device, not of the job */
-    bool is_plain; /* its pattern reads only the number: no step, and unfinished bars too */
+    bool is_plain;  /* its pattern reads only the number: no step, and unfinished bars too */
     int64_t
         total; /* of a bar among similar ones of other lengths: its steps, which tell it from them; else 0 */
     int score; /* the higher, the likelier it is the log's main figure */
