@@ -38,6 +38,8 @@ left() { # what is left on the nodes beside the program
 # ---- the limits, and wrong uses ----
 exits 0 "the limits are as their schema says" /usr/bin/python3 tests/integration/validate.py manifests/schema/node-bench.json manifests/node-bench.json
 exits 2 "no inventory" "$REPERF" nodes bench
+exits 6 "nodes of which nothing can be measured" "$REPERF" nodes bench local --only net
+like "$(cat "$T/out" "$T/err")" '1 node: 0 within, .* 1 not measured as asked.*local: nothing was measured: there is one node' "are no success"
 exits 2 "an unknown measure" "$REPERF" nodes bench local --only speed
 like "$(cat "$T/err")" 'expected memory, flops, disk, clock, net or gpu' "says which there are"
 exits 2 "two forms at once" "$REPERF" nodes bench local --json --junit
