@@ -76,14 +76,16 @@ static bool factor_of(const struct word *unit, double *ret)
     return false;
 }
 
-/* The time in "s/it", "ms_step", "time (ms)": a unit of time, then its object. */
+/* The time in "s/it", "sec_per_step", "time (ms)/step": a unit of time, then its object. */
 static const struct word *time_over_step(const struct vocabulary *v, struct str text)
 {
     char buf[NAME_BYTES];
     int64_t slash = str_find(text, STR_LIT("/"));
+    struct str per = slash > 0 ? STR_LIT("/") : STR_LIT("_per_");
+    int64_t mid = slash > 0 ? slash : str_find(text, per);
     const struct word *unit;
-    struct str left = slash > 0 ? str_sub(text, 0, (size_t)slash) : STR_EMPTY;
-    struct str over = slash > 0 ? str_sub(text, (size_t)slash + 1, text.len) : STR_EMPTY;
+    struct str left = mid > 0 ? str_sub(text, 0, (size_t)mid) : STR_EMPTY;
+    struct str over = mid > 0 ? str_sub(text, (size_t)mid + per.len, text.len) : STR_EMPTY;
     size_t from = left.len;
     while (from > 0 && left.ptr[from - 1] != '_' && left.ptr[from - 1] != '(') {
         from--;

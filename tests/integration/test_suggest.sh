@@ -93,6 +93,7 @@ thousands|iteration: @ - tokens_per_sec: 43@K|null 431 in thousands, millions or
 a rate of one GPU|Step @ - tokens_per_second_per_gpu:120@.5|tokens/s 1201.5 a rate of one device
 a rate of one core after a logger's time|I1126 10:00:00.5 7 u.py:300] [@] img/sec/core = 41@.5|images/s 411.5 a rate of one device
 a rate of a device and of all|Train throughput/samples_per_sec: 11@.5|samples/s 111.5 a rate
+a time in other words|step @ sec_per_step: 0.4@ loss 2|s 0.41 time of a step
 words that belong to the number before|on:train @0it/400it rate:1.2@it/s|steps/s 1.21 a rate
 END
 for i in $(seq 12); do echo "Step $i - tokens_per_second_per_gpu:1200"; done >"$T/around.log"
@@ -126,6 +127,7 @@ done <<'END'
 PK\x03\x04abc|ZIP archive.*export the sheet as CSV
 \x1f\x8b\x08x|gzip -dc FILE . reperf measure -
 %PDF-1.4|PDF
+\x18\x00\x00\x00\x00\x00\x00\x00wxyz\x09\x00\x00\x00\x00\x00\x00\x00\x00\x1a\x0dbrain.Event:2|TensorBoard.*as CSV
 |it is empty
 END
 exits 2 "a folder without a result of MLPerf" "$REPERF" measure "$T"
