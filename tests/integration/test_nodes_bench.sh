@@ -39,7 +39,7 @@ left() { # what is left on the nodes beside the program
 exits 0 "the limits are as their schema says" /usr/bin/python3 tests/integration/validate.py manifests/schema/node-bench.json manifests/node-bench.json
 exits 2 "no inventory" "$REPERF" nodes bench
 exits 6 "nodes of which nothing can be measured" "$REPERF" nodes bench local --only net
-like "$(cat "$T/out" "$T/err")" '1 node: 0 within, .* 1 not measured as asked.*local: nothing was measured: there is one node' "are no success"
+like "$(cat "$T/out" "$T/err" | xargs)" '1 node: 0 within, .* 1 not measured as asked.*local: nothing was measured: there is one node' "are no success"
 exits 2 "an unknown measure" "$REPERF" nodes bench local --only speed
 like "$(cat "$T/err")" 'expected memory, flops, disk, clock, net or gpu' "says which there are"
 exits 2 "two forms at once" "$REPERF" nodes bench local --json --junit
@@ -135,6 +135,12 @@ exits 6 "a node that was not measured" gated "$T/well.json" "$T/other.json"
 like "$(cat "$T/err")" 'n5: not measured' "is named"
 jq '.inventory = "others"' "$T/well.json" >"$T/others.json"
 exits 6 "another inventory" gated "$T/others.json"
+exits 6 "a gate with a slow link between two of the nodes" gated tests/fuzz/corpus/bench_doc/link
+like "$(cat "$T/err")" "n1 to n2: send 10 % of its group's median" "is refused, with its figure"
+mkdir -p "$T/slow/nodes-bench" && cp tests/fuzz/corpus/bench_doc/link "$T/slow/nodes-bench/20260101T000000000Z-test.json"
+REPERF_STATE="$T/slow" exits 0 "its history" "$REPERF" history --nodes --json
+valid history-nodes "is as its schema says"
+is "$(q '.benches[0].slow_links | join(" ")')" "n1 to n2" "and names the link"
 forged() { # NAME JQ PATTERN
     jq "$2" "$sick" >"$T/forged.json"
     exits 3 "$1" gated "$T/forged.json"
