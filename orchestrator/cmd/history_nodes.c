@@ -49,6 +49,10 @@ static struct str against(struct arena *arena, const struct bench_doc *doc, bool
     while ((node = next_against(doc, &idx, is_outlier))) {
         strbuf_printf(&text, "%s%.*s", text.len ? " " : "", STR_ARG(node->name));
     }
+    for (size_t at = 0; is_outlier && at < doc->n_slow_links; at++) {
+        strbuf_printf(&text, "%s%.*s->%.*s", text.len ? " " : "", STR_ARG(doc->slow_links[at].from),
+                      STR_ARG(doc->slow_links[at].to));
+    }
     return str_dup(arena, text.len ? strbuf_str(&text) : STR_LIT("-"));
 }
 
@@ -73,6 +77,11 @@ static void put_bench(struct json_out *out, const struct kept_row *row)
     jw_i64(out, "nodes", (int64_t)doc->n_nodes);
     put_names(out, "outliers", doc, true);
     put_names(out, "not_measured", doc, false);
+    jw_array(out, "slow_links");
+    for (size_t idx = 0; idx < doc->n_slow_links; idx++) {
+        jw_str(out, NULL, doc->slow_links[idx].name);
+    }
+    jw_end_array(out);
     jw_z(out, "file", row->path);
     jw_z(out, "archive", row->archive);
     jw_end_object(out);
@@ -166,5 +175,9 @@ int history_gate(const char *path, const struct inventory *inventory, struct err
     }
     log_line(LOG_INFO, "gate %s: %zu nodes measured at %.*s, nothing against any", path,
              inventory->n_nodes, STR_ARG(doc.time));
+    if (doc.n_alone > 0) {
+        log_line(LOG_WARN, "gate %s: of %zu nodes some figures could not be compared with others'",
+                 path, doc.n_alone);
+    }
     return 0;
 }

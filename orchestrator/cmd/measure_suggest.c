@@ -198,9 +198,9 @@ static void add_shape(struct table *table, const struct survey_number *n)
     if (n->head.ptr) {
         snprintf(shape, sizeof(shape), "column %.*s", STR_ARG(n->key));
     } else {
-        snprintf(shape, sizeof(shape), "%.*s%.*s%sN%s%.*s", STR_ARG(n->key),
-                 STR_ARG(str_trim(n->gap)), n->key.len ? " " : "", n->unit.len ? " " : "",
-                 STR_ARG(n->unit));
+        snprintf(shape, sizeof(shape), "%.*s%.*s%sN%.*s%s%.*s", STR_ARG(n->key),
+                 STR_ARG(str_trim(n->gap)), n->key.len ? " " : "", n->si != 0, &n->si,
+                 n->unit.len ? " " : "", STR_ARG(n->unit));
     }
     table_add(table, str_of(shape));
 }
@@ -256,11 +256,21 @@ static void add_missing(struct strbuf *text, const char *file, const struct sugg
                       STR_ARG(first->number->key));
         return;
     }
-    strbuf_printf(
-        text,
-        "\nNone of them is a rate or the time of a step by the words around it. Name it:\n"
-        "  reperf measure %s --pattern 'WORDS (?<value>[\\d.]+)' --unit images/s\n",
-        file);
+    if (first && first->kind == SUGGEST_SCALED) {
+        strbuf_printf(text,
+                      "\nThe log shortens its figures (\"%.*s\" in %c), and the suffix may "
+                      "change from line to line:\nno rate follows from it.\n",
+                      STR_ARG(first->number->key), first->number->si);
+        return;
+    }
+    const char *why =
+        suggest_best(list)
+            ? "No pattern made from the words around the first one reads the log. Give one:"
+            : "None of them is a rate or the time of a step by the words around it. Name it:";
+    strbuf_printf(text,
+                  "\n%s\n"
+                  "  reperf measure %s --pattern 'WORDS (?<value>[\\d.]+)' --unit images/s\n",
+                  why, file);
 }
 
 void measure_add_proposal(struct strbuf *text, const struct finding_of_log *f,
@@ -271,6 +281,10 @@ void measure_add_proposal(struct strbuf *text, const struct finding_of_log *f,
                       "\nnot looked at: %" PRId64 " numbers after the first %d kinds, the "
                       "rest of %" PRId64 " long lines\n",
                       p->counts.n_left_out, SURVEY_NUMBERS_MAX, p->counts.n_cut);
+    }
+    if (p->counts.n_commas && !p->pattern.ptr) {
+        strbuf_printf(text, "\nnot read: %" PRId64 " numbers with a decimal comma (250,75)\n",
+                      p->counts.n_commas);
     }
     if (p->list.n == 0) {
         strbuf_add_z(text, "\nNo line has a number with a word next to it.\n");
@@ -287,7 +301,12 @@ void measure_add_proposal(struct strbuf *text, const struct finding_of_log *f,
                   suggest_says(&p->list.items[0]), p->unit.len ? ", " : "", STR_ARG(p->unit),
                   STR_ARG(p->list.items[0].number->example));
     strbuf_add_str(text, p->pattern);
-    strbuf_printf(text, "\n  window   all but the first %zu of %zu", p->skip, p->skip + p->n_used);
+    if (p->skip) {
+        strbuf_printf(text, "\n  window   without the first %zu of %zu", p->skip,
+                      p->skip + p->n_used);
+    } else {
+        strbuf_printf(text, "\n  window   all %zu", p->n_used);
+    }
     if (p->has_value) {
         strbuf_printf(text, "; their mean: %.6g %.*s", p->value, STR_ARG(p->unit));
     }
@@ -295,7 +314,11 @@ void measure_add_proposal(struct strbuf *text, const struct finding_of_log *f,
                   "\n\n  reperf measure %s --suggest FILE.json   writes it as a format\n"
                   "  reperf measure %s --format FILE.json    reads this and other logs by it\n",
                   f->file, f->file);
-    if (p->list.items[0].kind == SUGGEST_TIME || str_eq_z(p->unit, "steps/s")) {
+    if (p->list.items[0].is_of_one) {
+        strbuf_printf(
+            text, "  reperf measure %s --format FILE.json --rule job --gpus N   of all devices\n",
+            f->file);
+    } else if (p->list.items[0].kind == SUGGEST_TIME || str_eq_z(p->unit, "steps/s")) {
         strbuf_printf(text,
                       "  reperf measure %s --format FILE.json --rule samples --batch N --gpus N"
                       "   samples/s of the job\n",
@@ -337,23 +360,33 @@ void measure_put_proposal(struct json_out *out, const struct proposal *p)
 const char *measure_why_unread(const struct log_head *head)
 {
     static const struct {
+        size_t at;
         struct str begin;
         const char *why;
     } KINDS[] = {
-        {{"PK\3\4", 4},
+        {0,
+         {"PK\3\4", 4},
          "it is a ZIP archive, as .xlsx tables are, and no log: unzip it, or export the sheet as "
          "CSV"},
-        {{"\xd0\xcf\x11\xe0", 4}, "it is an old Office document and no log: export it as CSV"},
-        {{"%PDF-", 5}, "it is a PDF and no log: copy its text into a file"},
-        {{"\x1f\x8b", 2}, "it is compressed: gzip -dc FILE | reperf measure -"},
-        {{"\x28\xb5\x2f\xfd", 4}, "it is compressed: zstd -dc FILE | reperf measure -"},
-        {{"\xfd\x37zXZ", 5}, "it is compressed: xz -dc FILE | reperf measure -"},
-        {{"BZh", 3}, "it is compressed: bzip2 -dc FILE | reperf measure -"},
-        {{"\x89HDF", 4}, "it is an HDF5 file and no log"},
-        {{"SQLite format 3", 15}, "it is an SQLite database and no log: export the table as CSV"},
+        {0, {"\xd0\xcf\x11\xe0", 4}, "it is an old Office document and no log: export it as CSV"},
+        {0, {"%PDF-", 5}, "it is a PDF and no log: copy its text into a file"},
+        {0, {"\x1f\x8b", 2}, "it is compressed: gzip -dc FILE | reperf measure -"},
+        {0, {"\x28\xb5\x2f\xfd", 4}, "it is compressed: zstd -dc FILE | reperf measure -"},
+        {0, {"\xfd\x37zXZ", 5}, "it is compressed: xz -dc FILE | reperf measure -"},
+        {0, {"BZh", 3}, "it is compressed: bzip2 -dc FILE | reperf measure -"},
+        {0, {"\x89HDF", 4}, "it is an HDF5 file and no log"},
+        {0,
+         {"SQLite format 3", 15},
+         "it is an SQLite database and no log: export the table as CSV"},
+        {0, {"PAR1", 4}, "it is a Parquet table and no log: export it as CSV"},
+        /* After the record's length and checksum, the time, and the field's tag and length. */
+        {23,
+         {"brain.Event:", 12},
+         "it is TensorBoard's event file and no log: download the scalars there as CSV"},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
-        if (str_starts((struct str){head->ptr, head->len}, KINDS[idx].begin)) {
+        struct str text = {head->ptr, head->len};
+        if (str_starts(str_sub(text, KINDS[idx].at, text.len), KINDS[idx].begin)) {
             return KINDS[idx].why;
         }
     }

@@ -359,6 +359,10 @@ static void say_left_out(struct new_maker *m, struct strbuf *text)
         strbuf_printf(text, "left out: %zu numbers whose unit is not known, as \"%.*s\"\n",
                       m->draft.n_unknown_unit, STR_ARG(m->draft.unknown_unit));
     }
+    if (m->draft.n_scaled) {
+        strbuf_printf(text, "left out: %zu rates in thousands or millions, as \"%.*s\"\n",
+                      m->draft.n_scaled, STR_ARG(m->draft.scaled));
+    }
     if (m->draft.n_per_gpu) {
         strbuf_printf(text, "left out: %zu rates of one GPU of several\n", m->draft.n_per_gpu);
     }
@@ -505,7 +509,8 @@ static int make(struct new_maker *m, struct err *err)
     }
     if (!has_rows) {
         log_line(LOG_ERROR, "%s",
-                 m->draft.n || m->draft.n_without_unit || m->draft.n_unknown_unit
+                 m->draft.n || m->draft.n_without_unit || m->draft.n_unknown_unit ||
+                         m->draft.n_scaled
                      ? "no number has a unit and a row: nothing is written; --unit, "
                        "--model, --framework, --precision, --gpus and --batch say "
                        "what the tables do not"

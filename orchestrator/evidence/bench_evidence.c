@@ -48,7 +48,7 @@ static void put_result(struct strbuf *text, const struct bench_doc *doc)
                                   : "reproduced");
     }
     for (size_t idx = 0; idx < doc->n_slow_links; idx++) {
-        put_cell(&out, doc->slow_links[idx], "failed");
+        put_cell(&out, doc->slow_links[idx].name, "failed");
     }
     jw_end_array(&out);
     jw_end_object(&out);

@@ -198,11 +198,34 @@ struct bench_all bench_all_of(struct bench_job *job)
     return all;
 }
 
+/* Of single nodes there may be nothing to measure, as GPUs of those without; of all of them that is no success. */
+static void check_any(struct bench_job *job)
+{
+    struct bench_result *result = job->result;
+    struct str why = STR_EMPTY;
+    for (size_t idx = 0; idx < result->n_nodes; idx++) {
+        for (size_t at = 0; at < BENCH_MEASURES; at++) {
+            const struct bench_figure *figure = &result->nodes[idx].figures[at];
+            if (figure->n) {
+                return;
+            }
+            why = !why.len && job->opts->wants[figure->measure->what] ? figure->why : why;
+        }
+    }
+    for (size_t idx = 0; idx < result->n_nodes; idx++) {
+        if (result->nodes[idx].err.code == ERR_NONE) {
+            (void)!err_set(&result->nodes[idx].err, ERR_NODE, "nothing was measured: %.*s",
+                           STR_ARG(why));
+        }
+    }
+}
+
 static void judge_all(struct bench_job *job)
 {
     struct bench_result *result = job->result;
     struct bench_all all = bench_all_of(job);
     bench_judge(job->arena, job->opts->limits, &all);
+    check_any(job);
     for (size_t idx = 0; idx < result->n_nodes; idx++) {
         struct bench_node *node = &result->nodes[idx];
         for (size_t at = 0; at < BENCH_MEASURES; at++) {

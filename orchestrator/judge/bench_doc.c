@@ -279,6 +279,21 @@ static int read_node(const struct json *at, struct doc_reading *r, size_t idx, s
     return 0;
 }
 
+/* What was asked for was asked of all nodes. */
+static int check_list(const struct json *at, const struct doc_reading *r, size_t idx,
+                      struct err *err)
+{
+    for (size_t m = 0; m < BENCH_MEASURES; m++) {
+        if (!r->stated[idx][m].measure != !r->stated[0][m].measure) {
+            return json_fail(at, err, "%s is listed for only one of %.*s and %.*s",
+                             BENCH_MEASURE[m].id,
+                             STR_ARG(str_sub(r->doc.nodes[0].name, 0, NAME_SHOWN)),
+                             STR_ARG(str_sub(r->doc.nodes[idx].name, 0, NAME_SHOWN)));
+        }
+    }
+    return 0;
+}
+
 static int read_nodes(struct doc_reading *r, struct err *err)
 {
     struct json list, item;
@@ -293,7 +308,7 @@ static int read_nodes(struct doc_reading *r, struct err *err)
     groups = arena_array(r->arena, struct str, n + 1);
     for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
         size_t idx = r->doc.n_nodes;
-        if (read_node(&item, r, idx, err) < 0) {
+        if (read_node(&item, r, idx, err) < 0 || check_list(&item, r, idx, err) < 0) {
             return -1;
         }
         if (find(&r->doc, r->doc.nodes[idx].name) >= 0) {
@@ -442,6 +457,7 @@ static int check_node(struct doc_reading *r, size_t idx, struct err *err)
         }
     }
     r->doc.n_figures += node->n_measured;
+    r->doc.n_alone += node->is_alone;
     r->doc.n_outliers += node->is_outlier;
     r->doc.n_failed += has_failed && !node->is_outlier;
     return 0;
@@ -454,12 +470,14 @@ static struct str link_name(const struct doc_reading *r, const struct bench_link
 
 static int check_links(struct doc_reading *r, struct err *err)
 {
-    r->doc.slow_links = arena_array(r->arena, struct str, r->all.n_links + 1);
+    r->doc.slow_links = arena_array(r->arena, struct bench_doc_link, r->all.n_links + 1);
     for (size_t idx = 0; idx < r->all.n_links; idx++) {
         const struct bench_link *link = &r->all.links[idx];
         struct str name = link_name(r, link);
         if (link->figure.verdict == BENCH_OUTLIER) {
-            r->doc.slow_links[r->doc.n_slow_links++] = name;
+            r->doc.slow_links[r->doc.n_slow_links++] =
+                (struct bench_doc_link){r->doc.nodes[link->from].name, r->doc.nodes[link->to].name,
+                                        name, bench_says(r->arena, &link->figure)};
         }
         if (check_figure(r, str_sub(name, 0, NAME_SHOWN), &r->stated_links[idx], &link->figure,
                          err) < 0) {
@@ -573,25 +591,5 @@ int bench_doc_read(struct arena *arena, struct str text, const char *name,
         return -1;
     }
     *ret_doc = r->doc;
-    return 0;
-}
-
-int bench_doc_admits(const struct bench_doc *doc, struct str inventory, const struct str *names,
-                     size_t n, struct err *err)
-{
-    if (!str_eq(doc->inventory, inventory)) {
-        return err_set(err, ERR_NODE, "it measured the nodes of %.*s, not of %.*s",
-                       STR_ARG(str_sub(doc->inventory, 0, NAME_SHOWN)), STR_ARG(inventory));
-    }
-    for (size_t idx = 0; idx < n; idx++) {
-        ptrdiff_t at = find(doc, names[idx]);
-        if (at < 0 || (!doc->nodes[at].n_measured && !doc->nodes[at].against.ptr)) {
-            return err_set(err, ERR_NODE, "%.*s: not measured", STR_ARG(names[idx]));
-        }
-        if (doc->nodes[at].against.ptr) {
-            return err_set(err, ERR_NODE, "%.*s: %.*s", STR_ARG(names[idx]),
-                           STR_ARG(str_sub(doc->nodes[at].against, 0, 300)));
-        }
-    }
     return 0;
 }

@@ -20,15 +20,22 @@ struct bench_doc_node {
     int64_t gpus;
 };
 
+struct bench_doc_link { /* an outlier; may occur once for each size */
+    struct str from, to;
+    struct str name; /* "node1 to node2" */
+    struct str against;
+};
+
 struct bench_doc {
     struct str inventory, time;
     struct bench_doc_node *nodes;
     size_t n_nodes;
-    size_t n_outliers;      /* nodes; being one end of a slow link does not count */
-    size_t n_failed;        /* nodes that were not measured as asked */
-    size_t n_figures;       /* figures of nodes that were measured */
-    struct str *slow_links; /* "node1 to node2"; may occur once for each size */
+    size_t n_outliers; /* nodes; being one end of a slow link does not count */
+    size_t n_failed;   /* nodes that were not measured as asked */
+    size_t n_figures;  /* figures of nodes that were measured */
+    struct bench_doc_link *slow_links;
     size_t n_slow_links;
+    size_t n_alone; /* nodes of which some figure could not be compared */
 };
 
 /* ERR_MANIFEST if it is not such a document, or does not follow from its values and limits: each median, spread, comparison and
@@ -36,7 +43,7 @@ struct bench_doc {
 MUST_CHECK int bench_doc_read(struct arena *arena, struct str text, const char *name,
                               struct bench_doc *ret_doc, struct err *err);
 
-/* ERR_NODE: one of these nodes is not in the document, was not measured, or is an outlier. */
+/* ERR_NODE: one of these nodes is not in the document, was not measured, or is an outlier, or a link between two of them is. */
 MUST_CHECK int bench_doc_admits(const struct bench_doc *doc, struct str inventory,
                                 const struct str *names, size_t n, struct err *err);
 

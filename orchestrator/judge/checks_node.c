@@ -215,7 +215,7 @@ static void try_gpu_field(struct checks *checks, const struct node_probe *probe,
     } else if (n_known < (size_t)n) {
         check.verdict = CHECK_UNKNOWN;
         check.found = facts_why(&probe->facts, arena_printf(checks->arena, "gpu.0.%s", field));
-        check.found = check.found.ptr ? check.found : STR_LIT("not known of every GPU");
+        check.found = check.found.ptr ? check.found : STR_LIT("not known for every GPU");
         check.advice = STR_EMPTY;
     } else {
         check.verdict = CHECK_HOLDS;
@@ -244,7 +244,7 @@ static void try_clocks(struct checks *checks, const struct node_probe *probe, in
                        &max)) {
             check.verdict = CHECK_UNKNOWN;
             check.found = facts_why(facts, set_key);
-            check.found = check.found.ptr ? check.found : STR_LIT("not known of every GPU");
+            check.found = check.found.ptr ? check.found : STR_LIT("not known for every GPU");
             break;
         }
         if (set * 100 < max * CLOCK_CAP_PERCENT) {

@@ -304,9 +304,15 @@ static bool find_other(struct draft_reader *r, const struct draft_page *page, si
 static bool find_rate(struct draft_reader *r, const struct draft_page *page, size_t column,
                       struct draft_number *number, struct str text, struct draft *into)
 {
+    bool is_value = page->columns[column] == COLUMN_VALUE && !(column == 0 && !page->heads[0].len);
     number->metric = STR_LIT("throughput");
-    return page->columns[column] == COLUMN_VALUE && !(column == 0 && !page->heads[0].len) &&
-           draft_printed(r, text, &number->printed) &&
+    if (is_value && draft_is_scaled(r, page->heads[column], text)) {
+        if (find_unit(r, page, column, text, into, &number->unit)) {
+            into->scaled = into->n_scaled++ ? into->scaled : text;
+        }
+        return false;
+    }
+    return is_value && draft_printed(r, text, &number->printed) &&
            find_unit(r, page, column, text, into, &number->unit);
 }
 

@@ -77,6 +77,8 @@ struct draft {
     size_t n_without_unit;   /* numbers below a header that says speed but no unit */
     size_t n_unknown_unit;   /* numbers below a header with a unit that the vocabulary lacks */
     struct str unknown_unit; /* the header of the first */
+    size_t n_scaled;         /* rates in thousands or millions: how exact they are is not printed */
+    struct str scaled;       /* the first */
     size_t n_per_gpu;        /* rates per GPU: no rule gives such a number */
 };
 

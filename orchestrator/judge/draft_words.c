@@ -47,6 +47,9 @@ static const char *const SHAPE_TEXT[SHAPES] = {
     [SHAPE_ANY_PER_SECOND] = "(?i)(?<![a-z])[a-z]{1,16} ?/ ?s(?:ec(?:ond)?)?(?![a-z])",
     [SHAPE_TRAINING] = "(?i)train",
     [SHAPE_INFERENCE] = "(?i)infer(?:ence|ring)?(?![a-z])",
+    [SHAPE_SCALED] = FREE_BEFORE
+    "(?:[kmg]|kilo|(?:thousand|million)s?(?: of)?|(?:x ?)?10\\^[36]|1e[36])[ -]?(?:images?|imgs?|"
+    "samples?|seqs?|sequences?|sentences?|tokens?|toks?|words?) ?(?:/|per) ?s",
     [SHAPE_FPS] = "(?i)(?<![a-z])fps(?![a-z])",
     [SHAPE_RATIO] = "(?i)" RATIO,
     [SHAPE_OTHER] = "(?i)accuracy|top-?[15]|\\bacc\\b|\\bm?ap\\b|miou|param|flops|loss|latency|"
@@ -252,6 +255,11 @@ static bool is_letter(char c)
     return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
 }
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 /* "img/s" anywhere in it. */
 static struct str slashed_unit(struct draft_reader *r, struct str text)
 {
@@ -292,11 +300,29 @@ struct str draft_unit(struct draft_reader *r, struct str text)
     return unit.len ? unit : name_unit(r, text);
 }
 
+/* "k" and "M tokens/s" after a number: its digits are a thousandth or a millionth of it. */
+static bool begins_scaled(struct str rest)
+{
+    return rest.len && strchr("kKMG", rest.ptr[0]) &&
+           (rest.len == 1 || !(is_letter(rest.ptr[1]) || is_digit(rest.ptr[1])));
+}
+
+bool draft_is_scaled(struct draft_reader *r, struct str head, struct str text)
+{
+    struct str printed, rest;
+    return draft_printed_with(r, text, &printed, &rest) &&
+           (begins_scaled(rest) || draft_finds(r, SHAPE_SCALED, rest) ||
+            draft_finds(r, SHAPE_SCALED, head));
+}
+
 /* Whether the text after a number is harmless. */
 static bool is_harmless(struct draft_reader *r, struct str rest)
 {
     struct draft_attrs attrs = {0};
     size_t letters = 0;
+    if (begins_scaled(rest)) {
+        return false;
+    }
     if (!rest.len || rest.ptr[0] == '(' || str_starts(rest, STR_LIT("\xc2\xb1")) ||
         str_starts(rest, STR_LIT("+/-"))) {
         return memchr(rest.ptr ? rest.ptr : "", '%', rest.len) == NULL || rest.ptr[0] == '(';

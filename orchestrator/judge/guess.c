@@ -55,6 +55,12 @@ static bool can_guess(const struct format *format)
     return format->records == RECORD_NONE && format->role != FORMAT_NAMED;
 }
 
+/* No line has one. */
+static bool has_break(struct str text)
+{
+    return memchr(text.ptr, '\n', text.len) || memchr(text.ptr, '\r', text.len);
+}
+
 /* What to look for instead of the literal: of the texts that the pattern's matches hold the rarest, if the literal is in one of them. */
 static struct str text_of(struct guesser *guesser, const struct probe *probe)
 {
@@ -69,7 +75,7 @@ static struct str text_of(struct guesser *guesser, const struct probe *probe)
     for (size_t idx = 0; idx < n; idx++) {
         uint32_t common = rarity_common(texts[idx], &offset);
         has_literal = has_literal || str_find(texts[idx], probe->literal) >= 0;
-        if (common < least) {
+        if (common < least && !has_break(texts[idx])) {
             least = common;
             best = texts[idx];
         }

@@ -225,10 +225,13 @@ struct str lognumber_ungroup(struct str text, char *buf, size_t size)
     while (whole < text.len && text.ptr[whole] != '.') {
         whole++;
     }
+    bool has_comma = memchr(text.ptr, ',', whole) != NULL;
     for (size_t idx = 0; idx < text.len; idx++) {
         char c = text.ptr[idx];
-        bool is_comma = c == ',' && idx > 0 && idx < whole && (whole - idx) % 4 == 0;
-        if (len == size || (idx < whole && !is_comma && !(c >= '0' && c <= '9'))) {
+        bool is_place = has_comma && idx < whole && (whole - idx) % 4 == 0;
+        bool is_comma = is_place && c == ',' && idx > 0;
+        if (len == size || is_place != is_comma ||
+            (idx < whole && !is_comma && !(c >= '0' && c <= '9'))) {
             return text;
         }
         buf[len] = c;

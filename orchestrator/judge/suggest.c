@@ -13,6 +13,7 @@
 #define WARMUP_FAR   0.1 /* of the median */
 #define WARMUP_SHARE 4
 #define SAMPLES_FEW  3
+#define OF_ONE_LESS  10 /* below the job's own rate */
 #define BESIDE_LESS  65 /* below any rate or time of steps, above bare time stamps */
 
 /* Lower case, with "_" before a capital that follows a lower-case letter: "SamplesPerSec" is "samples_per_sec". */
@@ -75,14 +76,16 @@ static bool factor_of(const struct word *unit, double *ret)
     return false;
 }
 
-/* The time in "s/it", "ms_step", "time (ms)": a unit of time, then its object. */
+/* The time in "s/it", "sec_per_step", "time (ms)/step": a unit of time, then its object. */
 static const struct word *time_over_step(const struct vocabulary *v, struct str text)
 {
     char buf[NAME_BYTES];
     int64_t slash = str_find(text, STR_LIT("/"));
+    struct str per = slash > 0 ? STR_LIT("/") : STR_LIT("_per_");
+    int64_t mid = slash > 0 ? slash : str_find(text, per);
     const struct word *unit;
-    struct str left = slash > 0 ? str_sub(text, 0, (size_t)slash) : STR_EMPTY;
-    struct str over = slash > 0 ? str_sub(text, (size_t)slash + 1, text.len) : STR_EMPTY;
+    struct str left = mid > 0 ? str_sub(text, 0, (size_t)mid) : STR_EMPTY;
+    struct str over = mid > 0 ? str_sub(text, (size_t)mid + per.len, text.len) : STR_EMPTY;
     size_t from = left.len;
     while (from > 0 && left.ptr[from - 1] != '_' && left.ptr[from - 1] != '(') {
         from--;
@@ -94,13 +97,16 @@ static const struct word *time_over_step(const struct vocabulary *v, struct str 
                : NULL;
 }
 
+static const char *const EPOCHS[] = {"epoch", "epochs", NULL};
+
 static bool is_step_time_name(struct str name)
 {
     static const char *const NAMES[] = {"time",       "dt",   "sec",      "time/iter", "time/step",
                                         "time/batch", "step", "duration", NULL};
-    static const char *const TIMES[] = {"time", "took", "duration", "cost", "dt", NULL};
+    static const char *const TIMES[] = {"time", "timing", "took", "duration", "cost", "dt", NULL};
     static const char *const STEPS[] = {"step", "iter", "iteration", "batch", "train", NULL};
-    return str_eq_any(name, NAMES) || (has_word(name, TIMES) && has_word(name, STEPS));
+    return str_eq_any(name, NAMES) ||
+           (has_word(name, TIMES) && has_word(name, STEPS) && !has_word(name, EPOCHS));
 }
 
 static bool is_rate_name(struct str name)
@@ -138,7 +144,48 @@ static void set_unit(struct suggestion *s, const struct word *unit, struct str n
         s->is_beside = !str_ends(unit->dimension, STR_LIT("rate"));
     } else if (factor_of(unit, &factor) && (is_step_time_name(name) || is_mean)) {
         set_time(s, only_grows(s->number) ? SUGGEST_SPAN : SUGGEST_TIME, factor);
+    } else if (factor_of(unit, &factor) && has_word(name, EPOCHS)) {
+        set_time(s, SUGGEST_SPAN, factor);
     }
+}
+
+/* The rate itself in "tokens_per_sec_per_gpu", "img/sec/core", "device/tokens_per_sec" and "throughput/samples_per_sec". */
+static struct str rate_in(struct str name, bool *ret_is_of_one)
+{
+    static const char *const ONES[] = {"gpu", "device", "core", "chip", "rank", "gcd", NULL};
+    int64_t slash;
+    name = str_ends(name, STR_LIT(")")) ? str_sub(name, 0, name.len - 1) : name;
+    for (size_t at = 0; ONES[at]; at++) {
+        size_t len = strlen(ONES[at]);
+        struct str before = name.len > len ? str_sub(name, 0, name.len - len) : STR_EMPTY;
+        bool is_per = str_ends(before, STR_LIT("_per_"));
+        if (str_ends(name, str_of(ONES[at])) && (is_per || str_ends(before, STR_LIT("/")))) {
+            *ret_is_of_one = true;
+            return str_sub(before, 0, before.len - (is_per ? 5 : 1));
+        }
+    }
+    for (slash = (int64_t)name.len - 1; slash >= 0 && name.ptr[slash] != '/'; slash--) {
+    }
+    if (slash > 0 && str_find(name, STR_LIT("_per_")) > slash) {
+        struct str path = str_sub(name, 0, (size_t)slash), part;
+        while (str_next(&path, '/', &part)) {
+            *ret_is_of_one = *ret_is_of_one || str_eq_any(part, ONES);
+        }
+        return str_sub(name, (size_t)slash + 1, name.len);
+    }
+    return name;
+}
+
+/* "train_step_timing in s": the unit, or NULL. */
+static const struct word *time_in(const struct vocabulary *v, struct str name)
+{
+    int64_t in = str_find(name, STR_LIT("_in_"));
+    const struct word *unit =
+        in > 0 ? words_find(&v->units, str_sub(name, (size_t)in + 4, name.len)) : NULL;
+    return unit && str_eq_z(unit->dimension, "time") &&
+                   is_step_time_name(str_sub(name, 0, (size_t)in))
+               ? unit
+               : NULL;
 }
 
 static void classify(const struct vocabulary *v, struct suggestion *s)
@@ -150,12 +197,16 @@ static void classify(const struct vocabulary *v, struct suggestion *s)
     struct str name = snake(n->key, buf, sizeof(buf));
     struct str last = survey_last_word(name, last_buf, sizeof(last_buf));
     struct str printed = snake(n->unit, unit_buf, sizeof(unit_buf));
-    const struct word *unit = words_find(&v->units, n->unit);
+    const struct word *unit = words_find(&v->units, survey_unit_of_one(n->unit, &s->is_of_one));
     const struct word *time = time_over_step(v, printed);
+    struct str rate = rate_in(name, &s->is_of_one);
     struct str metric;
     double factor = 1;
     time = time ? time : time_over_step(v, name);
-    if (n->is_clock) {
+    time = time ? time : time_in(v, name);
+    if (n->si) {
+        s->kind = SUGGEST_SCALED;
+    } else if (n->is_clock) {
         /* If every line has the same count, the lines are not steps. */
         bool are_steps =
             n->steps.n == n->n && !n->steps.is_changing && n->steps.last > n->steps.first;
@@ -170,7 +221,7 @@ static void classify(const struct vocabulary *v, struct suggestion *s)
         s->kind = SUGGEST_RATE;
         s->unit = short_rate(last);
     } else if (!str_eq_z(name, "throughput") && !str_eq_z(name, "ips") &&
-               records_figure(v, name, &metric, &unit)) {
+               records_figure(v, rate, &metric, &unit)) {
         bool is_time = factor_of(unit, &factor);
         if (!is_time) {
             set_unit(s, unit, name);
@@ -208,13 +259,13 @@ static int score_of(const struct suggestion *s)
     static const int BY_KIND[] = {
         [SUGGEST_RATE] = 100,        [SUGGEST_RATE_NO_UNIT] = 60, [SUGGEST_TIME] = 70,
         [SUGGEST_TIME_NO_UNIT] = 40, [SUGGEST_CLOCK] = 30,        [SUGGEST_SPAN] = 2,
-        [SUGGEST_NONE] = 1};
+        [SUGGEST_SCALED] = 3,        [SUGGEST_NONE] = 1};
     int less = s->kind != SUGGEST_RATE        ? 0
                : s->is_beside                 ? BESIDE_LESS
                : str_eq_z(s->unit, "steps/s") ? 20
                                               : 0;
-    return BY_KIND[s->kind] - less -
-           (s->kind == SUGGEST_NONE || s->kind == SUGGEST_SPAN ? 0 : penalty(s->number));
+    less += s->is_of_one ? OF_ONE_LESS : 0;
+    return BY_KIND[s->kind] - less - (s->kind >= SUGGEST_SCALED ? 0 : penalty(s->number));
 }
 
 static int compare(const void *a, const void *b)
@@ -324,7 +375,7 @@ const char *suggest_says(const struct suggestion *s)
 {
     switch (s->kind) {
     case SUGGEST_RATE:
-        return "a rate";
+        return s->is_of_one ? "a rate of one device" : "a rate";
     case SUGGEST_RATE_NO_UNIT:
         return "a rate of unknown items: --unit";
     case SUGGEST_TIME:
@@ -333,6 +384,8 @@ const char *suggest_says(const struct suggestion *s)
         return "a step's time by its name, in an unknown unit: --unit";
     case SUGGEST_CLOCK:
         return "moments of the steps";
+    case SUGGEST_SCALED:
+        return "in thousands, millions or more: not read";
     case SUGGEST_SPAN:
         return "a span of time; its content is unknown";
     case SUGGEST_NONE:

@@ -15,6 +15,7 @@ enum suggestion_kind {
     SUGGEST_TIME,         /* seconds per step, in a printed unit */
     SUGGEST_TIME_NO_UNIT, /* a step's time by its name */
     SUGGEST_CLOCK,        /* moments of steps */
+    SUGGEST_SCALED,       /* "436K" */
     SUGGEST_SPAN,         /* a span of time, mostly of an epoch: its content is unknown */
     SUGGEST_NONE,         /* something else */
 };
@@ -26,7 +27,8 @@ struct suggestion {
     double factor;   /* converts the printed value to unit */
     bool
         is_beside; /* a bandwidth or arithmetic rate, which training logs print in addition to their own */
-    bool is_plain; /* its pattern reads only the number: no step, and unfinished bars too */
+    bool is_of_one; /* a rate of each device, not of the job */
+    bool is_plain;  /* its pattern reads only the number: no step, and unfinished bars too */
     int64_t
         total; /* of a bar among similar ones of other lengths: its steps, which tell it from them; else 0 */
     int score; /* the higher, the likelier it is the log's main figure */

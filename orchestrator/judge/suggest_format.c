@@ -208,7 +208,7 @@ static void put_series(struct json_out *out, const struct suggestion *s, struct 
     jw_str(out, "literal", has_literal ? literal : STR_EMPTY);
     jw_str(out, "pattern", strbuf_str(&pattern));
     jw_str(out, "unit", s->kind == SUGGEST_CLOCK ? STR_LIT("") : s->unit);
-    jw_z(out, "scope", "job");
+    jw_z(out, "scope", s->is_of_one ? "rank" : "job");
     jw_z(out, "quantity", quantity_of(s));
     jw_bool(out, "primary", is_primary);
     if (!is_primary) {
@@ -265,6 +265,7 @@ static void put_rules(struct json_out *out, const struct suggestion *s, size_t s
 {
     struct str name = name_of(s);
     const char *scale = s->kind == SUGGEST_TIME        ? "global_batch_over"
+                        : s->is_of_one                 ? "gpus"
                         : str_eq_z(s->unit, "steps/s") ? "global_batch"
                                                        : NULL;
     const char *why =
@@ -287,7 +288,10 @@ static void put_rules(struct json_out *out, const struct suggestion *s, size_t s
         {"mean", "mean", NULL, "plain mean", 0, false},
         {"median", "median", NULL, "plain median", 0, false},
         {"last", "last", NULL, "the last figure", 0, false},
-        {"samples", "mean", scale, "with --batch and --gpus: samples of the job", skip, false}};
+        {s->is_of_one ? "job" : "samples", "mean", scale,
+         s->is_of_one ? "with --gpus: all devices, as if each were like this one"
+                      : "with --batch and --gpus: samples of the job",
+         skip, false}};
     for (size_t idx = 0; idx < ARRAY_LEN(rules); idx++) {
         if (idx + 1 < ARRAY_LEN(rules) || scale) {
             put_rule(out, name, &rules[idx]);

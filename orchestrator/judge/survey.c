@@ -261,9 +261,9 @@ static void take_numbers(struct survey *s, const struct scene *scene)
         int64_t total = scene->is_bar && scene->step && scene->step->kind == TOKEN_FRACTION
                             ? scene->step->total
                             : 0;
-        int len = snprintf(identity, sizeof(identity), "%d%d\x01%.*s\x01%.*s\x01%.*s\x01%" PRId64,
-                           is_span, scene->is_bar, STR_ARG(t->key), STR_ARG(t->unit), STR_ARG(lead),
-                           total);
+        int len = snprintf(identity, sizeof(identity), "%d%d%d\x01%.*s\x01%.*s\x01%.*s\x01%" PRId64,
+                           is_span, scene->is_bar, t->si, STR_ARG(t->key), STR_ARG(t->unit),
+                           STR_ARG(lead), total);
         if ((t->kind != TOKEN_NUMBER && !is_span) || (t->key.len == 0 && t->unit.len == 0) ||
             t == scene->step || t == scene->epoch || len >= (int)sizeof(identity) ||
             !(is_span ? span_of(t->text, &value) : value_of(t->text, &value)) ||
@@ -277,6 +277,7 @@ static void take_numbers(struct survey *s, const struct scene *scene)
             number->is_bar = scene->is_bar;
             number->lead = str_dup(&s->arena, lead);
             number->is_span = is_span;
+            number->si = t->si;
         }
         number->is_grouped = number->is_grouped || memchr(t->text.ptr, ',', t->text.len);
         note_value(number, value);
@@ -398,6 +399,11 @@ void survey_line(struct survey *s, const struct line *line)
     }
     scene.n = survey_tokens(s->vocabulary, scene.text, tokens);
     s->counts.n_cut += scene.n == SURVEY_TOKENS_MAX;
+    for (size_t idx = 0; idx < scene.n; idx++) {
+        size_t at = tokens[idx].at;
+        s->counts.n_commas += tokens[idx].kind == TOKEN_OTHER &&
+                              memchr(scene.text.ptr + at, ',', tokens[idx].end - at) != NULL;
+    }
     if (scene.n == 0) {
         keep_head(s, scene.text);
         return;

@@ -34,6 +34,7 @@ struct survey_number {
     bool is_span;    /* "00:35": minutes and seconds, or hours, minutes, seconds */
     bool is_bar;     /* progress bars: a figure of all steps so far */
     bool is_grouped; /* "1,234.5" */
+    char si;         /* 'K' of "436K", which value, min and max leave out; 0: none */
     struct str lead; /* of a bar: its first word, or empty */
     int64_t n, first_line;
     int64_t n_up; /* more than the one before it */
@@ -54,9 +55,9 @@ static inline void survey_cleanup(struct survey **survey)
 
 /* In the order in which they were seen; of the survey. */
 size_t survey_numbers(const struct survey *survey, const struct survey_number **ret_numbers);
-/* Lines seen, numbers left out, and lines that were too long or had too many numbers. */
+/* Lines seen, numbers left out, lines that were too long or had too many numbers, and numbers with a decimal comma, which are not read. */
 struct survey_counts {
-    int64_t n_lines, n_left_out, n_cut;
+    int64_t n_lines, n_left_out, n_cut, n_commas;
 };
 struct survey_counts survey_counts(const struct survey *survey);
 

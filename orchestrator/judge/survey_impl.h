@@ -16,6 +16,7 @@ struct token {
     struct str key, gap, unit;
     int64_t step, total; /* of a fraction; step also of a whole number */
     bool is_whole;
+    char si; /* 'K' of "436K"; 0: none */
 };
 
 /* At most SURVEY_TOKENS_MAX of the line's numbers. */
@@ -28,5 +29,8 @@ bool survey_is_step_word(struct str word);
 bool survey_is_epoch_word(struct str word);
 /* The last of a key's words, in lower case, in buf. */
 struct str survey_last_word(struct str key, char *buf, size_t size);
+
+/* "img/s" of "img/s/gpu", which sets *ret_is_of_one; else the unit. */
+struct str survey_unit_of_one(struct str unit, bool *ret_is_of_one);
 
 #endif

@@ -13,6 +13,7 @@
 #define WHOLE_MAX  (1ll << 50)
 #define DATE_TEXT  10 /* "2024-01-31" */
 #define TIME_TEXT  8  /* "12:00:00" */
+#define GLOG_TEXT  6  /* "I1126 " */
 
 static bool is_digit(char c)
 {
@@ -77,6 +78,18 @@ static bool is_inverse(const struct vocabulary *v, struct str word)
            survey_is_step_word(survey_last_word(over, buf, sizeof(buf)));
 }
 
+struct str survey_unit_of_one(struct str unit, bool *ret_is_of_one)
+{
+    static const char *const ENDS[] = {"/gpu", "/GPU", "/device", "/core", "/chip", NULL};
+    for (const char *const *end = ENDS; *end; end++) {
+        if (str_ends(unit, str_of(*end))) {
+            *ret_is_of_one = true;
+            return str_sub(unit, 0, unit.len - strlen(*end));
+        }
+    }
+    return unit;
+}
+
 /* The unit after a number, with or without a blank between; *ret_end: its end. */
 static struct str unit_after(const struct vocabulary *v, struct str text, size_t at,
                              size_t *ret_end)
@@ -84,6 +97,7 @@ static struct str unit_after(const struct vocabulary *v, struct str text, size_t
     size_t from = at + (char_at(text, at) == ' ');
     size_t to = from;
     struct str word;
+    bool is_of_one;
     while (to < text.len && to - from < UNIT_BYTES &&
            (is_letter(text.ptr[to]) || strchr("/%_", text.ptr[to]))) {
         to++;
@@ -93,7 +107,7 @@ static struct str unit_after(const struct vocabulary *v, struct str text, size_t
         word.len--;
     }
     if (word.len == 0 || is_word(char_at(text, from + word.len)) ||
-        (!words_find(&v->units, word) && !is_inverse(v, word))) {
+        (!words_find(&v->units, survey_unit_of_one(word, &is_of_one)) && !is_inverse(v, word))) {
         return STR_EMPTY;
     }
     *ret_end = from + word.len;
@@ -162,8 +176,10 @@ static size_t span_from(struct str text, size_t at)
 static size_t number_from(struct str text, size_t at)
 {
     size_t end = at + (text.ptr[at] == '-' || text.ptr[at] == '+');
+    size_t from = end;
     end = digits_from(text, end);
-    while (char_at(text, end) == ',' && has_shape(text, end + 1, "999") &&
+    bool may_be_grouped = end - from <= 3; /* "1234,567" has a decimal comma */
+    while (may_be_grouped && char_at(text, end) == ',' && has_shape(text, end + 1, "999") &&
            !is_digit(char_at(text, end + 4))) {
         end += 4;
     }
@@ -215,6 +231,19 @@ static size_t total_from(struct str text, size_t at, int64_t *ret_total)
                : at;
 }
 
+static bool is_mark(char c)
+{
+    return c == '.' || c == ',';
+}
+
+/* "436K", "1.05M": not the "k" of a word or of "kB". */
+static bool is_prefix_of_si(struct str text, size_t at)
+{
+    char c = char_at(text, at);
+    char next = char_at(text, at + 1);
+    return c != '\0' && strchr("kKMGT", c) && !is_word(next) && next != '/';
+}
+
 static void take_number(const struct vocabulary *v, struct str text, size_t at, struct token *t)
 {
     size_t end = number_from(text, at);
@@ -222,9 +251,9 @@ static void take_number(const struct vocabulary *v, struct str text, size_t at, 
     t->text = str_sub(text, at, end - at);
     t->is_whole = logwhole_parse(t->text, WHOLE_MAX, &t->step);
     t->end = end;
-    if (char_at(text, end) == '.' && is_digit(char_at(text, end + 1))) { /* 127.0.0.1 */
+    if (is_mark(char_at(text, end)) && is_digit(char_at(text, end + 1))) { /* 127.0.0.1, 2,5 */
         t->kind = TOKEN_OTHER;
-        while (is_digit(char_at(text, t->end)) || char_at(text, t->end) == '.') {
+        while (is_digit(char_at(text, t->end)) || is_mark(char_at(text, t->end))) {
             t->end++;
         }
         return;
@@ -233,7 +262,20 @@ static void take_number(const struct vocabulary *v, struct str text, size_t at, 
         t->kind = TOKEN_FRACTION;
         return;
     }
+    if (is_prefix_of_si(text, end)) {
+        t->si = text.ptr[end];
+        t->end = end + 1;
+        return;
+    }
     t->unit = unit_after(v, text, end, &t->end);
+}
+
+/* "I1126 10:00:00.5" of Google's loggers: the time at `at` is no span. */
+static bool is_after_glog(struct str text, size_t at)
+{
+    size_t from = at - GLOG_TEXT;
+    return at >= GLOG_TEXT && has_shape(text, from + 1, "9999 ") &&
+           strchr("IWEFD", text.ptr[from]) && (from == 0 || !is_word(text.ptr[from - 1]));
 }
 
 static void take_token(const struct vocabulary *v, struct str text, size_t at, struct token *t)
@@ -241,8 +283,8 @@ static void take_token(const struct vocabulary *v, struct str text, size_t at, s
     size_t end = moment_from(text, at);
     *t = (struct token){.kind = TOKEN_MOMENT, .at = at, .end = end};
     if (end == at) {
-        t->kind = TOKEN_SPAN;
         end = span_from(text, at);
+        t->kind = is_after_glog(text, at) ? TOKEN_OTHER : TOKEN_SPAN;
     }
     if (end == at) {
         take_number(v, text, at, t);
@@ -274,6 +316,11 @@ static size_t key_from(struct str text, size_t floor, size_t to)
         }
         from--;
     }
+    if (from == floor && floor > 0 && is_word(text.ptr[floor - 1])) {
+        while (from < to && is_word(text.ptr[from])) { /* "400it rate: 1.2": the 400's */
+            from++;
+        }
+    }
     while (from < to && !is_letter(text.ptr[from]) && text.ptr[from] != '_') {
         from++;
     }
@@ -292,6 +339,29 @@ static void find_key(struct str text, size_t floor, struct token *t)
     t->gap = str_sub(text, to, t->at - to);
 }
 
+/* "dt=250.5 tok/sec=65,400", "loss 2.5 tok/s 65400": words after a number that are the next one's. */
+static void give_unit_away(const struct vocabulary *v, struct str text, struct token *t)
+{
+    size_t next = t->end;
+    size_t ignored;
+    char mark = ' ';
+    if (t->unit.len == 0 || t->unit.ptr == text.ptr + t->at + t->text.len) {
+        return;
+    }
+    for (; char_at(text, next) == ' ' || char_at(text, next) == '=' || char_at(text, next) == ':';
+         next++) {
+        mark = text.ptr[next] == ' ' ? mark : text.ptr[next];
+    }
+    if (mark == '=' || (mark == ':' && is_digit(char_at(text, next)))) {
+        t->unit = STR_EMPTY;
+        t->end = t->at + t->text.len;
+    } else if (mark == ' ' && is_digit(char_at(text, next)) && t->key.len &&
+               str_trim(t->gap).len == 0 && str_find(t->unit, STR_LIT("/")) > 0 &&
+               unit_after(v, text, number_from(text, next), &ignored).len == 0) {
+        t->unit = STR_EMPTY; /* whose they are cannot be told */
+    }
+}
+
 size_t survey_tokens(const struct vocabulary *vocabulary, struct str text, struct token *ret_tokens)
 {
     size_t n = 0;
@@ -303,6 +373,7 @@ size_t survey_tokens(const struct vocabulary *vocabulary, struct str text, struc
         }
         take_token(vocabulary, text, at, &ret_tokens[n]);
         find_key(text, floor, &ret_tokens[n]);
+        give_unit_away(vocabulary, text, &ret_tokens[n]);
         at = ret_tokens[n].end > at ? ret_tokens[n].end : at + 1;
         floor = at;
         n++;

@@ -42,11 +42,12 @@ static size_t n_sick_links(const struct bench_result *result)
 struct str bench_in_words(struct arena *arena, const struct bench_view *view)
 {
     const struct bench_result *result = view->result;
-    size_t n_failed = 0, n_outliers = 0, n_alone = 0, n_links = n_sick_links(result);
+    size_t n_failed = 0, n_outliers = 0, n_alone = 0, n_idle = 0, n_links = n_sick_links(result);
     for (size_t idx = 0; idx < result->n_nodes; idx++) {
         const struct bench_node *node = &result->nodes[idx];
-        bool is_alone = false;
+        bool is_alone = false, is_idle = true;
         for (size_t at = 0; at < BENCH_MEASURES; at++) {
+            is_idle = is_idle && !node->figures[at].n;
             is_alone = is_alone || (node->figures[at].verdict == BENCH_NOT_COMPARED &&
                                     !isnan(view->opts->limits->of[at].share));
         }
@@ -56,14 +57,17 @@ struct str bench_in_words(struct arena *arena, const struct bench_view *view)
             n_outliers++;
         } else {
             n_alone += is_alone;
+            n_idle += is_idle;
         }
     }
     return textf(arena,
-                 "%zu node%s: %zu within, %zu outlier%s, %zu not compared, %zu not measured as "
+                 "%zu node%s: %zu within, %zu outlier%s, %zu not compared, %s%zu not measured as "
                  "asked; links that are outliers: %zu",
                  result->n_nodes, result->n_nodes == 1 ? "" : "s",
-                 result->n_nodes - n_failed - n_outliers - n_alone, n_outliers,
-                 n_outliers == 1 ? "" : "s", n_alone, n_failed, n_links);
+                 result->n_nodes - n_failed - n_outliers - n_alone - n_idle, n_outliers,
+                 n_outliers == 1 ? "" : "s", n_alone,
+                 n_idle ? arena_printf(arena, "%zu without anything to measure, ", n_idle) : "",
+                 n_failed, n_links);
 }
 
 /* ---- tables ---- */

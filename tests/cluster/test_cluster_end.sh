@@ -96,7 +96,7 @@ fi
     kill -9 "$reaper" "$watcher"
     is_dead() { ! cluster_is_up "$S" && [ "$(processes "$group" "$S")" -eq 0 ]; }
     wait_for 20 is_dead
-    ok $? "watcher and reaper killed: the processes have gone all the same"
+    ok $? "watcher and reaper killed: the processes are gone nevertheless"
     ok "$([ -d "$S" ]; echo $?)" "and its folder is left"
     old=$S
     wait_for 10 eval '! ip link show rp-head >/dev/null 2>&1'

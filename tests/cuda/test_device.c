@@ -171,7 +171,7 @@ static void hold_plants(struct cuda *cuda, const struct backend *backend)
     struct backend faulty = *backend;
     memcpy(honest, backend->run, sizeof(honest));
     if (honest[K_ADD_FWD] == NULL || honest[K_ROW_LOSS] == NULL) {
-        tap_report(false, "kernels by which it is seen that faults are noticed are there");
+        tap_report(false, "the kernels with planted faults exist");
         return;
     }
     faulty.run[K_ADD_FWD] = plant_sum;

@@ -90,10 +90,10 @@ static void hold(const struct backend *backend, bool is_tuned)
     tap_report(memcmp(&tally, &second, sizeof(tally)) == 0 && list.n_choices == again.n_choices &&
                    memcmp(list.choices, again.choices,
                           (size_t)list.n_choices * sizeof(*list.choices)) == 0,
-               "asked again, the same is said");
+               "asked again, it gives the same answer");
     struct graph *graph = build(&arena);
     tap_report(graph_fuse_listed(graph, &list, NULL, &err) == 0,
-               "the list holds for a graph that is built anew");
+               "the list holds for a graph that is built again");
     if (!is_tuned) {
         tap_report(said_only(&tally, expect && strcmp(expect, "unsupported") == 0 ? FORM_UNSUPPORTED
                                                                                   : FORM_UNTIMED),

@@ -230,7 +230,7 @@ struct emu_op *emu_stream_replace_last(cudaStream_t stream, const struct emu_wor
 {
     cudaStream_t s = stream_of(stream);
     if (s == NULL) {
-        emu_die("work for a stream that is not there");
+        emu_die("work for an unknown stream");
     }
     struct emu_op *op = emu_op_add(work, true);
     set_last(s, op);

@@ -126,7 +126,7 @@ bad() { # NAME PATTERN: $T/bad.json
     like "$(cat "$T/err")" "$2" "and the place"
     [ -s "$T/out" ] && ok 1 "nothing on stdout"
 }
-head -c 3000 "$R" >"$T/bad.json" && bad "a manifest cut short" 'bad.json:[0-9]+:[0-9]+: '
+head -c 3000 "$R" >"$T/bad.json" && bad "a truncated manifest" 'bad.json:[0-9]+:[0-9]+: '
 sed '1s/"title"/"id": "x", "title"/' "$R" >"$T/bad.json" && bad "a key twice" 'bad.json:\$.*duplicate key "id"'
 sed 's/"unit": "samples\/s"/"unit": "samples per s"/' "$R" >"$T/bad.json" && bad "a wrong unit" 'cases\[0\].cells\[0\]: unit: "samples per s"'
 sed 's/"nodes": 4, "gpus_per_node": 8/"nodes": 0, "gpus_per_node": 8/' "$R" >"$T/bad.json" && bad "a count out of range" 'environments\[1\].nodes: expected 1 to'

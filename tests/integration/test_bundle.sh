@@ -151,11 +151,11 @@ changed
 mkdir "$T/bad/store/refs/Data"
 cp "$T/bad/$REF" "$T/bad/store/refs/Data/x.json"
 redo_sums
-refused "a reference of a kind that there is not" "expected one of a dataset or an image"
+refused "a reference of an unknown kind" "expected one of a dataset or an image"
 changed
 echo '{"blobs": []}' >"$T/bad/$REF"
 redo_sums
-refused "a reference that is none" "reference dataset cityscapes-300.synthetic"
+refused "an invalid reference" "reference dataset cityscapes-300.synthetic"
 changed
 mkdir -p "$T/bad/store/refs/image"
 echo '{"blobs": []}' >"$T/bad/store/refs/image/x.json"
@@ -192,7 +192,7 @@ rm -rf "$THERE"
 refused "a lock under another's name" "is the lock of dataset x"
 echo garbage >"$T/bad/share/reperf/manifests/locks/dataset/y.json"
 redo_sums
-refused "a lock that is none" "y.json"
+refused "an invalid lock" "y.json"
 changed
 mkdir -p "$T/other"
 REPERF_STORE="$T/other" "$REPERF" fetch cityscapes-300 --synthetic --samples train=4 >/dev/null 2>&1

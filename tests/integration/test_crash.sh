@@ -182,7 +182,7 @@ dies_while_it_stops() { # the third record is the lost one
 }
 dies_while_it_stops
 exits 0 "cancel of a run that dies of it" "$REPERF" cancel $ID
-is "$(grep -c '"state":"lost"' "$F/journal.jsonl") $(tail -n 1 "$F/journal.jsonl" | grep -c '"state":"cancelled"')" "1 1" "is written down all the same"
+is "$(grep -c '"state":"lost"' "$F/journal.jsonl") $(tail -n 1 "$F/journal.jsonl" | grep -c '"state":"cancelled"')" "1 1" "is written down nevertheless"
 is "$(pgrep -f "$T/fake/train.sh" | wc -l)" 0 "and ends its job"
 dies_while_it_stops
 kill -TERM $pid

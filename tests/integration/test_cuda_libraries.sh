@@ -69,7 +69,7 @@ ok $? "the choice is kept with library, device, calls and shape"
 forms plain "and is used by the next run" REPERF_FAKE_SLOW=plain REPERF_TEST_PLANS="$T/forms"
 forms fused "plain convolutions are slow: all are fused" REPERF_FAKE_SLOW=plain REPERF_TEST_PLANS="$T/forms2"
 sed -i 's/"plan":"fused"/"plan":"fusedd"/' "$T"/forms2/*.json
-forms plain "a kept choice that is none is made again" REPERF_FAKE_SLOW=fused REPERF_TEST_PLANS="$T/forms2"
+forms plain "an invalid kept choice is made again" REPERF_FAKE_SLOW=fused REPERF_TEST_PLANS="$T/forms2"
 like "$(cat "$T/err")" 'plan cache: fusedd is neither fused nor plain; it is chosen again' "and that is said"
 forms unsupported "Volta: none is available" REPERF_EMU_CC=7.0 REPERF_FAKE_CUDNN=91002
 like "$(cat "$T/out")" '# cudnn 9\.10\.2 \(older calls\), cublaslt' "a run says which of cuDNN's calls it uses"

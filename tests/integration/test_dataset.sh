@@ -130,7 +130,7 @@ fault "a file too many" extra img/a/extra.txt null
 printf 'damaged!' | dd of="$TREE/lab/b/5_l.png" bs=1 seek=60 conv=notrunc status=none
 fault "a bad byte" corrupt lab/b/5_l.png '"its digest differs'
 truncate -s 60 "$TREE/img/b/4.png"
-fault "a picture cut short" corrupt img/b/4.png '"its digest differs; .*the file ends before its IEND chunk'
+fault "a truncated picture" corrupt img/b/4.png '"its digest differs; .*the file ends before its IEND chunk'
 rm "$TREE/lab/a/1_l.png"
 fault "a label that is gone" missing lab/a/1_l.png '"the partner of img/a/1.png"'
 sed -i '1d' "$TREE/tree.sha256"
@@ -155,7 +155,7 @@ exits 5 "verify reads headers" verify shape
 like "$(cat "$T/out")" 'lab/a/1_l.png: expected 3 channels, found 1' "and names each file"
 mkdir -p "$T/cut/img/a" && base64 -d <<<"$RGB" | head -c 120 >"$T/cut/img/a/1.png" && tar -C "$T/cut" -cf "$WWW/cut.tar" img
 dataset cut false "$(file cut.tar "$U/cut.tar" "" tar "")" "$(group images image 'img/*/*.png' 1 3 null)"
-exits 0 "fetch of an archive that holds a picture cut short" fetch cut
+exits 0 "fetch of an archive that holds a truncated picture" fetch cut
 exits 5 "verify sees it without any digest" verify cut
 like "$(cat "$T/out")" 'img/a/1.png: byte 120: the file ends before its IEND chunk' "at its byte"
 dataset wrong false "$(file lab.tar "$U/lab.tar" "00000000000000000000000000000000" tar "")" "$GROUPS_OK"
@@ -262,7 +262,7 @@ exits 2 "--samples without --synthetic" fetch mini --samples train=2
 exits 2 "a synthetic version of what has none" fetch mini --synthetic
 exits 2 "--quick and --deep" verify mini --quick --deep
 exits 2 "--key with a name" verify mini --key x
-exits 2 "a rate that is none" fetch mini --rate fast
+exits 2 "an invalid rate" fetch mini --rate fast
 exits 2 "a mirror that is not there" fetch mini --mirror "$T/no-such-folder"
 sed -i 's/"others"/"colour"/' "$T/root/datasets/cut/dataset.json"
 exits 3 "a description with an unknown key" fetch cut

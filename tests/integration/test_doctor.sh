@@ -72,7 +72,7 @@ inventory none 0 127.0.0.2
 kill_sshd n2
 exits 6 "a node that is not there: status 6" doctor --json
 like "$(verdict reached n2)" '^fails: .*(refused|reached)' "it says why"
-is "$(verdict reached n1 | cut -d: -f1)" holds "the other is asked all the same"
+is "$(verdict reached n1 | cut -d: -f1)" holds "the other is still asked"
 valid "valid"
 start_sshd n2 "SetEnv HOME=$T/home PATH=$T/node2:/usr/sbin:/usr/bin:/bin"
 inventory none 0 127.0.0.2
@@ -87,7 +87,7 @@ kill $taken
 wait $taken 2>/dev/null
 inventory none 0 no-such-host.invalid
 exits 6 "an address that does not resolve" doctor --json
-is "$(verdict port n1)" "fails: the name does not resolve" "is told from one that does not answer"
+is "$(verdict port n1)" "fails: the name does not resolve" "is distinguished from one that does not answer"
 # A doctor that ends before the listener has run once.
 for _ in 1 2 3 4; do doctor --json >"$T/out" 2>&1; done
 no_listener_at 127.0.0.1 "and leaves no listener behind"
@@ -220,9 +220,9 @@ exits 0 "the smoke profile needs no GPU" doctor --report paddle-perf-2020 --case
 # --- usage ---------------------------------------------------------------------------------------------------
 exits 2 "no inventory" "$REPERF" nodes doctor
 exits 2 "a case without a report" "$REPERF" nodes doctor local --case 'x*'
-exits 2 "a case that is none" "$REPERF" nodes doctor local --report paddle-perf-2020 --case 'none/*'
+exits 2 "an invalid case" "$REPERF" nodes doctor local --report paddle-perf-2020 --case 'none/*'
 exits 0 "this machine, without any program" env -i PATH=/nowhere HOME="$T" REPERF_ROOT="$ROOT" "$REPERF" nodes doctor local --json
-is "$(jq -r '.nodes[0] | [.reached, .facts["cpu.usable"]] | @csv' "$T/out")" "true,\"$(nproc)\"" "is asked all the same"
+is "$(jq -r '.nodes[0] | [.reached, .facts["cpu.usable"]] | @csv' "$T/out")" "true,\"$(nproc)\"" "is still asked"
 exits 0 "this machine" "$REPERF" nodes doctor local --json
 valid "valid"
 

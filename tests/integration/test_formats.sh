@@ -156,7 +156,7 @@ is "$(told "$T/one.log" --gpus 1 --batch 32 --rule single-epoch)" "keras ok 4571
 grep -v 'val_\|Epoch' "$F/keras.log" | tail -n 1 >"$T/one.log"
 is "$(told "$T/one.log" | cut -d' ' -f2)" no_metric "keras: one without may be of evaluate"
 sed 's/PASSED/FAILED/' "$F/hpl.log" >"$T/wrong.log"
-is "$(told "$T/wrong.log" | cut -d' ' -f2)" incomplete "hpl: a solution that is none"
+is "$(told "$T/wrong.log" | cut -d' ' -f2)" incomplete "hpl: a wrong solution"
 sed 's/: 0 OK/: 12 FAILED/' "$F/nccl-tests.log" >"$T/wrong.log"
 is "$(told "$T/wrong.log" | cut -d' ' -f2)" incomplete "nccl-tests: sums that are wrong"
 sed 's/err= 0/err= 5/' "$F/fio.log" >"$T/wrong.log"

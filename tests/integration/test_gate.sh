@@ -23,7 +23,7 @@ like "$(tail -n 1 "$T/err")" '0 cells within, 1 slower, 0 undecided, 0 missing' 
 exits 0 "within the tolerance" "$REPERF" compare "$A" "$B_SLOW" --fail-slower 13
 exits 1 "slower by 1.25 %, and one repeat cannot tell" "$REPERF" compare "$A" "$B_NEAR" --fail-slower 5%
 exits 0 "which one may allow" "$REPERF" compare "$A" "$B_NEAR" --fail-slower 5% --allow-undecided
-like "$(cat "$T/err")" "$CASE: undecided: .*; too few repeats to tell" "and is told"
+like "$(cat "$T/err")" "$CASE: undecided: .*; too few repeats to tell" "and is reported"
 exits 1 "but not beyond the tolerance" "$REPERF" compare "$A" "$B_NEAR" --fail-slower 0% --allow-undecided
 exits 2 "which is the gate's" "$REPERF" compare "$A" "$B_NEAR" --allow-undecided
 exits 0 "faster" "$REPERF" compare "$B_SLOW" "$A" --fail-slower 0
@@ -32,12 +32,12 @@ like "$(cat "$T/err")" 'missing: a value in A, none in B' "and why"
 exits 1 "nothing to compare with" "$REPERF" compare "$NONE" "$A" --fail-slower 50%
 like "$(cat "$T/err")" 'undecided: no value in A' "is undecided"
 exits 1 "nothing at all, whatever is allowed" "$REPERF" compare "$NONE" "$A" --fail-slower 50% --allow-undecided
-exits 1 "one JSON document all the same" "$REPERF" compare --json "$A" "$B_SLOW" --fail-slower 5%
+exits 1 "still one JSON document" "$REPERF" compare --json "$A" "$B_SLOW" --fail-slower 5%
 is "$(jq -r '.cells[0].rel_diff * 1000 | round' "$T/out")" "-125" "with the difference"
 is "$(jq -c '[.gate, .cells[0].gate]' "$T/out")" '[{"tolerance":0.05,"outcome":"slower"},"slower"]' "and the outcome"
 cp "$T/out" "$T/gate.json"
 exits 0 "which is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/compare-output.json "$T/gate.json"
-exits 2 "a share that is none" "$REPERF" compare "$A" "$B_SLOW" --fail-slower much
+exits 2 "an invalid share" "$REPERF" compare "$A" "$B_SLOW" --fail-slower much
 
 # --- the interval from the repeats, and outliers among them -------------------------------------------
 like "$(cat "$T/err")" "expected a share" "which is said"

@@ -5,9 +5,9 @@
 . "$(dirname "$0")/../tap_lib.sh"
 export REPERF_IMAGES="$T/one"
 exits 2 "no name" images/build.sh
-exits 2 "an image that nobody describes" images/build.sh none-such
+exits 2 "an image without a description" images/build.sh none-such
 like "$(cat "$T/err")" 'no such image' "is said"
-exits 2 "an option that there is not" images/build.sh paddle-cpu --fast
+exits 2 "an unknown option" images/build.sh paddle-cpu --fast
 exits 2 "an image that is pulled" images/build.sh ngc-pytorch-20.06
 like "$(cat "$T/err")" 'reperf fetch image:ngc-pytorch-20.06' "is not built, and how it is got is said"
 for image in images/*/system.in; do

@@ -117,12 +117,12 @@ n_asked() { grep -c '/v2/nothing/manifests/v1 503' "$T/access.log"; }
 for _ in $(seq 50); do [ "$(n_asked)" -ge 3 ] && break; sleep 0.1; done # nginx writes its line after its answer
 is "$(n_asked)" 3 "is asked three times"
 : >"$T/access.log"
-exits 5 "401 whatever the token" img fetch "$R/loop:v1"
+exits 5 "401 whatever the token is" img fetch "$R/loop:v1"
 ok "$([ "$(grep -c '/v2/loop/' "$T/access.log")" -le 4 ]; echo $?)" "does not go round and round ($(grep -c '/v2/loop/' "$T/access.log") requests)"
-exits 4 "come back tomorrow" img fetch "$R/later:v1"
-like "$(cat "$T/err")" "come back in 86400 s" "is told, not waited for"
+exits 4 "retry after a day" img fetch "$R/later:v1"
+like "$(cat "$T/err")" "come back in 86400 s" "is reported, not waited for"
 (for _ in 1 2 3; do curl -s "http://$R/v2/busy/manifests/v1" -o "$T/curl.out"; done)
-exits 0 "come back in a second" img fetch "$R/busy:v1"
+exits 0 "retry after a second" img fetch "$R/busy:v1"
 like "$(cat "$T/err")" "limit of requests is used up, waiting" "is waited for"
 fresh
 exits 0 "blobs from another host" img fetch "$R/elsewhere:v1"

@@ -59,7 +59,7 @@ exits 0 "docker's types" img fetch "$R/team/img:docker" --json
 is "$(value "$T/out" "d['items'][0]['manifest']")" "$(skopeo inspect --tls-verify=false --format '{{.Digest}}' "docker://$R/team/img:docker")" "skopeo finds the same"
 like "$(cat "$REPERF_STORE/blobs/sha256/$(value "$T/out" "d['items'][0]['manifest'][7:]")")" "docker.distribution.manifest.v2" "and it is docker's"
 config=$(value "$T/out" "d['items'][0]['config'][7:]")
-is "$(skopeo inspect --config --raw "oci:$REPERF_STORE:$R/team/img:docker" | sha256sum | cut -d' ' -f1)" "$config" "and skopeo finds it in the store's layout all the same"
+is "$(skopeo inspect --config --raw "oci:$REPERF_STORE:$R/team/img:docker" | sha256sum | cut -d' ' -f1)" "$config" "and skopeo still finds it in the store's layout"
 exits 0 "it holds" img verify "$R/team/img:docker"
 exits 0 "it is exported" "$REPERF" image export "$R/team/img:docker" -o "$T/docker-types.tar"
 for from in oci-archive docker-archive; do
@@ -70,7 +70,7 @@ is "$(value "$T/out" "d['items'][0]['manifest'], d['items'][0]['fetched_bytes']"
 exits 4 "an image for other machines only" img fetch "$R/team/img:arm"
 like "$(cat "$T/err")" 'not made for linux/amd64; there is linux/arm64' "says for which"
 exits 2 "neither tag nor digest" img fetch "$R/team/img"
-exits 2 "a name that is none" img fetch "$R/Team/img:v1"
+exits 2 "an invalid name" img fetch "$R/Team/img:v1"
 exits 0 "each image is listed" "$REPERF" image ls
 is "$(grep -c "^$R/team/img" "$T/out")" 3 "all three"
 exits 0 "gc keeps them" "$REPERF" store gc
@@ -118,7 +118,7 @@ exits 0 "a tar of a layout" img fetch "$R/team/img:v1" --layout "$T/oci.tar"
 rm -rf "$T/store2"
 exits 0 "what docker save writes, known by the image's id" img fetch "$R/team/img:v1" --layout "$T/docker.tar" --json
 is "$(value "$T/out" "d['items'][0]['config']")" "sha256:$amd_config" "which is the locked one"
-exits 0 "verify agrees" img verify "$R/team/img:v1"
+exits 0 "verify confirms it" img verify "$R/team/img:v1"
 rm -rf "$T/store2"
 exits 0 "offline, from a layout" img fetch "$R/team/img:v1" --offline --layout "$L"
 rm -rf "$T/store2"

@@ -28,7 +28,7 @@ cp -R manifests images datasets "$T/root/"
 mkdir "$T/root/workloads" && cp -R workloads/competitors "$T/root/workloads/"
 export REPERF_ROOT="$T/root"
 sed -E "s#\"name\": .*#\"name\": \"$R/paddlepaddle/bench\",#; s#\"tag\": .*#\"tag\": \"v1\",#" "images/$ID/image.json" >"$T/root/images/$ID/image.json"
-exits 0 "a registry of a laboratory has a port" /usr/bin/python3 tests/integration/validate.py manifests/schema/image.json "$T/root/images/$ID/image.json"
+exits 0 "a registry of one's own has a port" /usr/bin/python3 tests/integration/validate.py manifests/schema/image.json "$T/root/images/$ID/image.json"
 plan() { "$REPERF" plan paddle-perf-hrnetw18 --case '*/paddle/*' --json >"$T/plan.json" 2>"$T/err"; }
 need() { value "$T/plan.json" "[(n['state'], n['download_bytes'], n['unpinned_files']) for n in d['needs'] if n['kind'] == 'image']"; }
 pins() { value "$T/plan.json" "[p['stack'] for p in d['missing_pins'] if p['what'] == 'image digest']"; }
@@ -56,7 +56,7 @@ stop_server "$ORIGIN"
 fresh
 exits 0 "the origin is dead, image.json's other place is not" "$REPERF" fetch "$ID" --json
 is "$(value "$T/out" "d['items'][0]['from']")" "$M/elsewhere/bench@sha256:$hex" "it comes from there, by digest"
-like "$(cat "$T/err")" "warning: .*unreachable|warning: .*127.0.0.1" "and what the origin did is told"
+like "$(cat "$T/err")" "warning: .*unreachable|warning: .*127.0.0.1" "and what the origin did is reported"
 stop_server "$OTHER"
 fresh
 mkdir "$T/mirror"

@@ -60,7 +60,7 @@ exits 0 "it can be fetched back" env REPERF_STORE="$T/back" "$REPERF" fetch --lo
 # --- engines -----------------------------------------------------------------------------------------
 exits 7 "an engine that is not there" env PATH="$T/empty" "$REPERF" image load "$GZ" --engine podman
 exits 7 "a daemon that is not there" "$REPERF" image load "$GZ" --host "unix://$T/none.sock"
-exits 2 "an engine nobody knows" "$REPERF" image load "$GZ" --engine rocket
+exits 2 "an unknown engine" "$REPERF" image load "$GZ" --engine rocket
 mkdir -p "$T/d"
 dockerd=$(command -v /usr/sbin/dockerd dockerd | head -n 1)
 if [ -n "$dockerd" ] && [ "$(id -u)" = 0 ]; then

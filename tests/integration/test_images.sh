@@ -65,7 +65,7 @@ for dir in images/*/; do
     # Offline, and not in the store: reperf's message shows that it has read image.json.
     "$REPERF" fetch --offline "image:${dir#images/}" >"$T/out" 2>"$T/err"
     is "$?" 4 "${dir#images/}: not in the store"
-    like "$(cat "$T/err")" "$(field "$dir/image.json" replacement | cut -c1-40)" "${dir#images/}: what to use instead is told"
+    like "$(cat "$T/err")" "$(field "$dir/image.json" replacement | cut -c1-40)" "${dir#images/}: what to use instead is stated"
 done
 is "$n" 25 "images of the reports, and our own"
 for stack in $(/usr/bin/python3 -c '
@@ -90,6 +90,6 @@ planted "a short commit" 's/^(ARG MMSEG=.{10}).*/\1/'
 planted "a branch" 's/^ARG MMSEG=.*/ARG MMSEG=master/'
 planted "a clone without a checkout" 's/^ && git -C .workspace.mmcv.*//'
 planted "an unpinned package" 's/pip install --no-cache-dir/pip install numpy --no-cache-dir/'
-planted "a download nobody checks" 's/^WORKDIR.*/RUN curl -O https:\/\/example.org\/x/'
+planted "a download without a check" 's/^WORKDIR.*/RUN curl -O https:\/\/example.org\/x/'
 planted "a copy of nothing" 's/^WORKDIR.*/COPY no-such-file \/x/'
 tap_done

@@ -14,9 +14,9 @@ for kind in reports cases datasets images formats rules findings inventories run
         "$(cat "$T/ids")" "with the same ids"
 done
 is "$("$REPERF" list --ids)" "$(cd manifests/reports && printf '%s\n' *.json | sed 's/\.json$//' | LC_ALL=C sort)" "reports are the files of manifests/reports"
-is "$("$REPERF" list formats --ids)" "$(cd manifests/formats && printf '%s\n' *.json | sed 's/\.json$//' | LC_ALL=C sort)" "formats those of manifests/formats"
-is "$("$REPERF" list images --ids)" "$(for f in images/*/image.json; do basename "$(dirname "$f")"; done | LC_ALL=C sort)" "images those of images"
-is "$("$REPERF" list datasets --ids)" "$(for f in datasets/*/dataset.json; do basename "$(dirname "$f")"; done | LC_ALL=C sort)" "data sets those of datasets"
+is "$("$REPERF" list formats --ids)" "$(cd manifests/formats && printf '%s\n' *.json | sed 's/\.json$//' | LC_ALL=C sort)" "formats are those of manifests/formats"
+is "$("$REPERF" list images --ids)" "$(for f in images/*/image.json; do basename "$(dirname "$f")"; done | LC_ALL=C sort)" "images are those of images/"
+is "$("$REPERF" list datasets --ids)" "$(for f in datasets/*/dataset.json; do basename "$(dirname "$f")"; done | LC_ALL=C sort)" "datasets are those of datasets/"
 is "$("$REPERF" list cases paddle-perf-hrnetw18 --ids | wc -l)" "$(grep -cE '^ +(\{)?"id": "hrnetw18/' manifests/reports/paddle-perf-hrnetw18.json)" \
     "cases of one report"
 is "$("$REPERF" list runs --ids)" "" "no run yet"

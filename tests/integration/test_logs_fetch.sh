@@ -81,7 +81,7 @@ export REPERF_MANIFESTS="$T/m"
 exits 2 "not fetched yet" "$REPERF" audit my-report --logs store
 like "$(cat "$T/err")" "the store does not have $url at $commit; reperf fetch logs:my-report gets it" "says what gets it"
 exits 4 "offline" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --offline
-exits 4 "nobody vouches for the server" "$REPERF" fetch logs:my-report
+exits 4 "the server's certificate is not trusted" "$REPERF" fetch logs:my-report
 exits 0 "a dry run" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --dry-run
 exits 2 "gets nothing" "$REPERF" audit my-report --logs store
 exits 0 "fetch" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --json

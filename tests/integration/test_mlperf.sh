@@ -144,7 +144,7 @@ bad_table() { # NAME SED PATTERN
 }
 bad_table "a column less" '1s/,submitter//' 'bad.csv:1: expected a column "submitter"'
 bad_table "a field less" '3s/9.9,//' 'bad.csv:3: expected 10 fields, found 9'
-bad_table "a result that is none" '2s/12.0/12,5/' 'bad.csv:2: expected 10 fields'
+bad_table "an invalid result" '2s/12.0/12,5/' 'bad.csv:2: expected 10 fields'
 bad_table "a quote that is not closed" '2s/G 2"/G 2/' 'a quote is not closed|expected'
 bad_table "another round" 's/^9.9/9.8/' 'no result of round 9.9'
 

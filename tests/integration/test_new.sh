@@ -73,7 +73,7 @@ like "$(cat out)" '9 cells: 3 exact, 0 match, 1 differ, 5 without log' "with the
 exits 2 "a report that is there is not overwritten" "$REPERF" new mine --from "$T/bare"
 exits 0 "what the tables do not say can be said" "$REPERF" new other --from "$T/repo" --below docs --framework pytorch --precision amp --gpus 8 --manifests "$T/home/.local/share/reperf/manifests"
 is "$(jq -r '.cases[].id' "$T/home/.local/share/reperf/manifests/reports/other.json")" vit/pytorch/amp/n1g8/bs128 "and makes a row"
-like "$(cat err)" 'names no https remote' "an address that is not known is said to be none"
+like "$(cat err)" 'names no https remote' "an unknown address is stated as unknown"
 exits 1 "nothing below a folder" "$REPERF" new none --from "$T/repo" --below nowhere
 [ ! -e "$T/home/.local/share/reperf/manifests/reports/none.json" ]
 ok $? "and nothing is written"
@@ -145,8 +145,8 @@ exits 0 "it is valid" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$R
 like "$?" '^[01]$' "linted"
 exits 1 "and audited" "$REPERF" audit two
 like "$(cat out)" '14 cells: 2 exact, 0 match, 1 differ, 11 without log' "with the same result"
-like "$("$REPERF" audit two --case 'bert/*' | grep 1234.5)" '^bert +pytorch +8 +- +throughput' "a batch that is not printed is none"
-like "$("$REPERF" audit mine --case 'vit/*' | grep 512.5)" '^vit +unstated +- +128 +throughput' "nor is a number of GPUs"
+like "$("$REPERF" audit two --case 'bert/*' | grep 1234.5)" '^bert +pytorch +8 +- +throughput' "a batch that is not printed is left open"
+like "$("$REPERF" audit mine --case 'vit/*' | grep 512.5)" '^vit +unstated +- +128 +throughput' "and so is a number of GPUs"
 exits 0 "its page" "$REPERF" report two --html page.html
 exits 7 "a plan says of each row why it cannot be run" "$REPERF" plan two --profile smoke
 exits 3 "also of one whose GPUs are not printed" "$REPERF" plan two --profile smoke --case 'resnet50/pytorch/fp16/n0g0/*'
@@ -176,6 +176,12 @@ cat >"$T/judged/README.md" <<'END'
 |---|---|
 | 8 | [112.9](logs/timm.log) |
 
+## Short
+
+| GPUs | Throughput (tokens/s) | Ktokens/sec | On M40 (img/s) |
+|---|---|---|---|
+| 8 | 25.4k | 25.4 | 1.2 M img/s |
+
 ## Bare
 
 | Experiment | Throughput | Speed up |
@@ -200,11 +206,12 @@ like "$(cat said)" '^no log .* 800 images/s' "a log of inference does not accuse
 like "$(cat said)" '^no log .* 3000 images/s' "nor does one that does not say its card, where others do"
 like "$(cat said)" '^differs .* 5600 images/s .*700\.[0-9]* by .*gpu8' "one of the row does"
 like "$(cat said)" 'no log .* 81234 tokens/s' "tokens in short"
-like "$(cat said)" 'left out: 3 numbers whose unit is not known, as "Throughput \(q/s\)"' "a unit that nobody knows is none, whatever --unit says"
+like "$(cat said)" 'left out: 3 numbers whose unit is not known, as "Throughput \(q/s\)"' "an unknown unit is not a unit, whatever --unit says"
+like "$(cat said)" 'left out: 3 rates in thousands or millions, as "25.4k"' "thousands are not read as ones"
 like "$(cat said)" 'no log .* 35.502 samples/s' "a rate of what --unit says"
 like "$(cat said)" 'not read: 1 spreadsheets .*export their tables as CSV' "a spreadsheet is named, with what to do"
 like "$(cat said)" 'no log .* 41 images/s +a-name-that-is-longer-than-any-name-in-a-report-may-be-by-some-l/' "a long name is cut"
-is "$(grep -c 99999999999999999999 said)" 0 "a number that is no rate is none"
+is "$(grep -c 99999999999999999999 said)" 0 "a number that is not a rate is not taken for one"
 exits 0 "names as people write them" "$REPERF" new named --from "$T/judged" --model "My Net!"
 exits 1 "make a report" "$REPERF" audit named --case 'my-net/*' -q
 # A row of figures right below the header is no header; names of columns; a unit in the heading above the heading.
@@ -244,10 +251,10 @@ exits 0 "tables of three more kinds" "$REPERF" new heads --from "$T/heads"
 is "$(jq -r '[.cases[] | (.id | split("/") | "\(.[0])/\(.[2])") + " \(.cells[0].printed) \(.cells[0].unit)"] | join("; ")' "$T/home/.local/share/reperf/manifests/reports/heads.json")" \
     "llama-70b/unstated 185 tokens/s; llama-70b/unstated 208 tokens/s; 8b-q4/unstated 138.31 tokens/s; 8b-f16/unstated 54.56 tokens/s; resnet50/fp32 56.17 ms; vgg16/fp32 72.85 ms; resnet50/fp16 29.08 ms; vgg16/fp16 36.03 ms; streaming/unstated 41 ms" \
     "each number is of its own row and column"
-exits 2 "a precision that is none" "$REPERF" new none --from "$T/judged" --precision foo
-exits 2 "a name that is none" "$REPERF" new none --from "$T/judged" --model '!'
-exits 2 "a unit that is none" "$REPERF" new three --from "$T/two" --unit furlongs
+exits 2 "an invalid precision" "$REPERF" new none --from "$T/judged" --precision foo
+exits 2 "an invalid name" "$REPERF" new none --from "$T/judged" --model '!'
+exits 2 "an invalid unit" "$REPERF" new three --from "$T/two" --unit furlongs
 exits 2 "a folder that is no repository" "$REPERF" new x --from "$T/home"
 exits 2 "no name" "$REPERF" new --from "$T/repo"
-exits 2 "a name that is none" "$REPERF" new '../x' --from "$T/repo"
+exits 2 "an invalid name" "$REPERF" new '../x' --from "$T/repo"
 tap_done

@@ -154,7 +154,7 @@ pid=$!
 sleep 0.3
 kill -9 "$wrapper"
 wait "$pid"
-like "$(cat "$T/err")" 'state 3 0 after' "a wrapper that is killed is told at once, and not taken for an end"
+like "$(cat "$T/err")" 'state 3 0 after' "a wrapper that is killed is reported at once, and not taken for an end"
 exits 0 "what it left is ended" one 127.0.0.1 signal kill/2 9
 is "$(pgrep -xcf "sleep 300.$$")" 0 "all of it"
 cp "$(there)" "$T/keep"
@@ -177,10 +177,10 @@ by="$T/endless" gives 6 'reperf-node there gave no answer: a frame begins' "one 
 by="$T/loud" gives 6 'reperf-node does not run there' "one that never says hello" 127.0.0.1 start bad/4 true
 by="$T/old" gives 6 'reperf-node does not run there: reperf-node 1$' "one of another language" 127.0.0.1 start bad/5 true
 by="$T/huge" gives 6 'reperf-node there gave no answer: a frame of 2147483647 bytes' "one that says too much" 127.0.0.1 poll bad/6
-by="$T/wordy" gives 6 "a job's state cannot be read: \"fine 1\"" "a state that is none" 127.0.0.1 poll bad/7
-by="$T/wordy" gives 6 'the end of a job cannot be read' "an end that is none" 127.0.0.1 reap bad/7
-by="$T/wordy" gives 6 'the digest of a log cannot be read: "fine 1"' "a digest that is none" 127.0.0.1 digest bad/7
-by="$T/wordy" gives 6 'its work folder has no absolute path' "a folder that is none" 127.0.0.1 folder
+by="$T/wordy" gives 6 "a job's state cannot be read: \"fine 1\"" "an invalid state" 127.0.0.1 poll bad/7
+by="$T/wordy" gives 6 'the end of a job cannot be read' "an invalid end" 127.0.0.1 reap bad/7
+by="$T/wordy" gives 6 'the digest of a log cannot be read: "fine 1"' "an invalid digest" 127.0.0.1 digest bad/7
+by="$T/wordy" gives 6 'its work folder has no absolute path' "an invalid folder" 127.0.0.1 folder
 [ ! -e "$work/jobs/bad" ]
 ok $? "none of them ran anything"
 
@@ -191,7 +191,7 @@ printf '#!/bin/sh\necho riscv64\n' >"$T/shim/uname"
 chmod 755 "$T/shim/uname"
 start_sshd other "SetEnv HOME=$T/home PATH=$T/shim:/usr/bin:/bin" || exit 1
 node=other
-gives 6 'reperf-node does not run there: the node is a riscv64, reperf-node is for x86_64: name one for it' "a node of another make" 127.0.0.1 start no/3 sh -c 'exit 3'
+gives 6 'reperf-node does not run there: the node is a riscv64, reperf-node is for x86_64: name one for it' "a node of another architecture" 127.0.0.1 start no/3 sh -c 'exit 3'
 mkdir "$T/few"
 for tool in sh mkdir mv rm cat chmod find id uname; do ln -s "$(command -v $tool)" "$T/few/$tool"; done
 start_sshd few "SetEnv HOME=$T/home PATH=$T/few" || exit 1

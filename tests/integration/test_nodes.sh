@@ -53,7 +53,7 @@ if have_sshd "nodes over SSH"; then
     is "$(cat "$T/out")" $'n[1,3]: same\nn2: same\nn2: other' "nodes that print the same are one"
     exits 7 "the highest status counts" "$REPERF" nodes exec "$INV" -- "set -- \$SSH_CONNECTION; [ \$4 != $port2 ] || exit 7; exit 3"
     is "$(sed 's/.*: \(n.*\)/\1/' "$T/err" | sort | xargs)" "n2: exit status 7 n[1,3]: exit status 3" "and which nodes had it is said"
-    exits 6 "a node that nobody answers for" "$REPERF" nodes exec "$INV4" --timeout 20 -- 'echo here; exit 9'
+    exits 6 "a node that does not answer" "$REPERF" nodes exec "$INV4" --timeout 20 -- 'echo here; exit 9'
     is "$(sort "$T/out" | xargs)" "n1: here n2: here n3: here" "does not keep the others from it"
     like "$(cat "$T/err")" 'error: n4: .*(refused|reach)' "and is named with the reason"
     exits 6 "the same as JSON" "$REPERF" nodes exec "$INV4" --json -- 'echo here; exit 9'

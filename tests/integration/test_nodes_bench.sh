@@ -38,11 +38,13 @@ left() { # what is left on the nodes beside the program
 # ---- the limits, and wrong uses ----
 exits 0 "the limits are as their schema says" /usr/bin/python3 tests/integration/validate.py manifests/schema/node-bench.json manifests/node-bench.json
 exits 2 "no inventory" "$REPERF" nodes bench
-exits 2 "a measure that there is not" "$REPERF" nodes bench local --only speed
+exits 6 "nodes of which nothing can be measured" "$REPERF" nodes bench local --only net
+like "$(cat "$T/out" "$T/err" | xargs)" '1 node: 0 within, .* 1 not measured as asked.*local: nothing was measured: there is one node' "are no success"
+exits 2 "an unknown measure" "$REPERF" nodes bench local --only speed
 like "$(cat "$T/err")" 'expected memory, flops, disk, clock, net or gpu' "says which there are"
 exits 2 "two forms at once" "$REPERF" nodes bench local --json --junit
 sed 's/"share": 0.1/"share": 2/' manifests/node-bench.json >"$T/limits.json"
-exits 3 "limits that are none" bench local --limits "$T/limits.json"
+exits 3 "invalid limits" bench local --limits "$T/limits.json"
 like "$(cat "$T/err")" 'limits.json:\$.measures\[0\]' "name the place"
 REPERF_NODE=/no/such exits 6 "without reperf-node nothing is measured" bench local
 like "$(cat "$T/err")" 'reperf-node: /no/such: No such file' "and it says why"
@@ -58,13 +60,13 @@ exits 0 "a folder that is not there" "$node" bench 30 disk "$T/none" 1048576 3
 is "$(q '.not_measured | map(.measure) | join(" ")') $(q '.series | length')" "disk.write disk.read disk.fsync 0" "has no figures, and says so"
 for wrong in "30" "0 loop 3" "30 loop" "30 loop 0" "30 loop 3 4" "30 memory -1 3" "30 nothing 3" "30 listen 127.0.0.1 99999"; do
     # shellcheck disable=SC2086
-    exits 2 "bench $wrong: no such thing" "$node" bench $wrong
+    exits 2 "bench $wrong: no such measurement" "$node" bench $wrong
 done
 exits 142 "its limit ends it" "$node" bench 1 clock 1000 100
 REPERF_BENCH_TOKEN=$(printf 'ab%.0s' {1..32}) "$node" bench 20 listen 127.0.0.1 "$port" 2>"$T/listener" &
 listener=$!
 until sshd_listens "$port"; do sleep 0.05; done # a stranger already: it shows no token
-is "$(exec 3<>/dev/tcp/127.0.0.1/"$port" && printf 'cd%.0s' {1..16} >&3 && cat <&3 | wc -c)" 0 "who listens says nothing to one with another token"
+is "$(exec 3<>/dev/tcp/127.0.0.1/"$port" && printf 'cd%.0s' {1..16} >&3 && cat <&3 | wc -c)" 0 "the listener says nothing to a peer with another token"
 REPERF_BENCH_TOKEN=$(printf 'ab%.0s' {1..16})$(printf 'cd%.0s' {1..16}) exits 74 "a listener that is another is left alone" "$node" bench 20 ring 127.0.0.1 "$port" 1 3
 like "$(cat "$T/err")" 'is not the expected node' "and it says why"
 wait "$listener"
@@ -133,6 +135,12 @@ exits 6 "a node that was not measured" gated "$T/well.json" "$T/other.json"
 like "$(cat "$T/err")" 'n5: not measured' "is named"
 jq '.inventory = "others"' "$T/well.json" >"$T/others.json"
 exits 6 "another inventory" gated "$T/others.json"
+exits 6 "a gate with a slow link between two of the nodes" gated tests/fuzz/corpus/bench_doc/link
+like "$(cat "$T/err")" "n1 to n2: send 10 % of its group's median" "is refused, with its figure"
+mkdir -p "$T/slow/nodes-bench" && cp tests/fuzz/corpus/bench_doc/link "$T/slow/nodes-bench/20260101T000000000Z-test.json"
+REPERF_STATE="$T/slow" exits 0 "its history" "$REPERF" history --nodes --json
+valid history-nodes "is as its schema says"
+is "$(q '.benches[0].slow_links | join(" ")')" "n1 to n2" "and names the link"
 forged() { # NAME JQ PATTERN
     jq "$2" "$sick" >"$T/forged.json"
     exits 3 "$1" gated "$T/forged.json"
@@ -140,9 +148,10 @@ forged() { # NAME JQ PATTERN
 }
 forged "a document that contradicts its figures" '.outliers = []' '\.outliers: expected "n[1-4]: FP'
 forged "verdicts that do not follow" "$within" 'n[1-4]: flops\.[a-z0-9.]+: within, but outlier follows from the values'
-forged "a median that is not that of its values" '.nodes[0].figures[0].value *= 2' 'n1: flops\.[a-z0-9.]+: value is .* follows from the values'
-forged "an exit status of its own" '.exit_status = 6' 'exit_status 6, but 1 follows'
-forged "a figure that nobody measured" '.nodes[1].figures[0] |= (.values = [] | .repeats = 0 | .value = null | .verdict = "not_measured")' 'n[12]: flops'
+forged "a median that its values do not have" '.nodes[0].figures[0].value *= 2' 'n1: flops\.[a-z0-9.]+: value is .* follows from the values'
+forged "an exit status that does not follow" '.exit_status = 6' 'exit_status 6, but 1 follows'
+forged "a figure left out" 'del(.nodes[2].figures[0])' 'flops\.[a-z0-9.]+ is listed for only one of n1 and n3'
+forged "a figure that was not measured" '.nodes[1].figures[0] |= (.values = [] | .repeats = 0 | .value = null | .verdict = "not_measured")' 'n[12]: flops'
 
 # ---- sealed ----
 "$REPERF" keygen "$T/key" >/dev/null 2>&1
@@ -175,16 +184,16 @@ lies() { # NAME ERE SHELL LINE
     other "$3"
     REPERF_NODE="$T/other" exits 6 "$1" bench "$T/four.json" --nodes n1,n3 --only memory --json
     valid nodes-bench-output "likewise"
-    like "$(q '.nodes[] | select(.node == "n3") | .error.message')" "$2" "is said of n3"
+    like "$(q '.nodes[] | select(.node == "n3") | .error.message')" "$2" "is reported for n3"
     is "$(q '[.nodes[] | select(.figures[0].verdict != "not_measured") | .node] | join(" ")')" "n1" "the other one is measured"
     is "$(left)" "" "nothing is left"
 }
 head='{\"schema_version\":1,\"what\":\"memory\",\"cpu_model\":\"X\",\"cpus\":2,\"gpus\":0,\"series\":[{\"measure\":\"memory.triad\",\"size_bytes\":0,'
-lies "words instead of figures" 'memory: its answer:1:1' 'echo Segmentation fault'
+lies "text instead of figures" 'memory: its answer:1:1' 'echo Segmentation fault'
 lies "a status" 'ended with status 3: out of luck' 'echo out of luck; exit 3'
-lies "figures that no machine has" 'no machine reaches' "echo \"$head\\\"work\\\":1000000000000,\\\"ns\\\":[1,1,1]}],\\\"notes\\\":[],\\\"not_measured\\\":[]}\""
+lies "figures that no machine reaches" 'no machine reaches' "echo \"$head\\\"work\\\":1000000000000,\\\"ns\\\":[1,1,1]}],\\\"notes\\\":[],\\\"not_measured\\\":[]}\""
 lies "more time than it took" 'its repeats add up to 3000.000 s, but all of it took' "echo \"$head\\\"work\\\":1000,\\\"ns\\\":[1000000000000,1000000000000,1000000000000]}],\\\"notes\\\":[],\\\"not_measured\\\":[]}\""
-lies "words without end" 'says more than 1048576 bytes' 'head -c 2000000 /dev/zero; sleep 600'
+lies "endless output" 'says more than 1048576 bytes' 'head -c 2000000 /dev/zero; sleep 600'
 
 # ---- one that was disturbed ----
 # shellcheck disable=SC2016 # of the script that is written

@@ -56,7 +56,7 @@ exits 0 "and again" "$REPERF" nodes clean local
 is "$(cat "$T/out")" "nothing is left there" "nothing is left"
 mode ''
 exits 0 "the run itself can be resumed" "$REPERF" resume last
-exits 2 "a run that nobody has" "$REPERF" nodes clean local nosuchrun
+exits 2 "an unknown run" "$REPERF" nodes clean local nosuchrun
 
 # --- nodes over SSH ---------------------------------------------------------------------------------
 if have_sshd "nodes clean over SSH"; then

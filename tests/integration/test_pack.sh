@@ -44,7 +44,7 @@ ok $? "sizes and digests are those of the files"
 exits 0 "another seed" "$PACK" synth --dataset "$imagenet" --out other --seed 1
 cmp -s in1/ILSVRC2012_img_train.tar other/ILSVRC2012_img_train.tar
 is $? 1 "makes other pictures"
-exits 2 "a split that there is not" "$PACK" synth --dataset "$imagenet" --out x --samples test=3
+exits 2 "an unknown split" "$PACK" synth --dataset "$imagenet" --out x --samples test=3
 exits 2 "fewer samples than classes" "$PACK" synth --dataset "$imagenet" --out x --samples train=3
 exits 2 "no dataset" "$PACK" synth --out x
 exits 3 "a dataset without a synthetic version" "$PACK" synth --dataset "$ROOT/datasets/synthetic/dataset.json" --out x
@@ -167,7 +167,7 @@ broken "a text named .JPEG" "${victim#tree/}: neither JPEG nor PNG"
 : >"$victim"
 broken "an empty file" "${victim#tree/}: neither JPEG nor PNG"
 truncate -s -3000 "$victim"
-exits 5 "verify --deep: an image that was cut since" "$PACK" verify p1 --deep --dataset "$imagenet" --tree tree
+exits 5 "verify --deep: an image that was truncated since" "$PACK" verify p1 --deep --dataset "$imagenet" --tree tree
 like "$(cat out)" "${victim#tree/}: JPEG: " "names it"
 cp whole "$victim"
 printf '\x00' | dd of="$victim" bs=1 seek=$(($(stat -c %s whole) - 1)) conv=notrunc status=none

@@ -39,7 +39,7 @@ exits 0 "and once more, for people" "$REPERF" pack imagenet-2012.synthetic --spl
 like "$(cat "$T/out")" '^  samples 20, shards 1 \(1 were there\), [0-9]+ bytes$' "says how much there is"
 like "$("$REPERF" store ls)" 'packed shards, in trees/ and packed/ there, are not counted' "store ls does not count them, and says so"
 
-exits 2 "a split that there is not" "$REPERF" pack imagenet-2012 --synthetic --split test
+exits 2 "an unknown split" "$REPERF" pack imagenet-2012 --synthetic --split test
 exits 2 "a split that leads out" "$REPERF" pack imagenet-2012 --synthetic --split ../x
 exits 2 "a report is no dataset" "$REPERF" pack report:paddle-perf-2020
 exits 2 "no name" "$REPERF" pack
@@ -70,7 +70,7 @@ exits 8 "plan with it" "$REPERF" plan "${resnet[@]}" --data bert-hdf5-sample.syn
 like "$(cat "$T/out")" 'workload \(exit status 8\): .*kind tokens, but resnet50 trains on classes' "says that the model cannot learn from it"
 shard=$(find "$packed/imagenet-2012.synthetic/train" -type f ! -name pack.json | LC_ALL=C sort | head -n 1)
 chmod u+w "$shard" && truncate -s -1 "$shard"
-exits 5 "plan with a shard that was cut" "$REPERF" plan "${resnet[@]}" --data imagenet-2012.synthetic
+exits 5 "plan with a truncated shard" "$REPERF" plan "${resnet[@]}" --data imagenet-2012.synthetic
 like "$(cat "$T/out")" 'integrity \(exit status 5\)' "is not run, for its integrity"
 
 # --- garbage collection ---

@@ -32,7 +32,7 @@ sed 's/A table of ours/Another table/' "$T/example/manifests/reports/my-report.j
 is "$("$REPERF" list reports --manifests "$T/first" --json | jq -r '.reports[] | select(.id == "my-report").title')" "Another table" "the first place wins"
 sed 's/"id": "mine"/"id": "timm"/' "$T/example/manifests/formats/mine.json" >"$T/first/formats/timm.json"
 is "$("$REPERF" --manifests="$T/first" measure "$T/example/logs/mine/train.log" --json | jq -r .verdict)" ambiguous "two of one's own that fit are both named"
-is "$("$REPERF" --manifests="$T/first" measure "$T/example/logs/mine/train.log" --format timm --json | jq -r '.records')" 4 "a format of the program's name is one's own"
+is "$("$REPERF" --manifests="$T/first" measure "$T/example/logs/mine/train.log" --format timm --json | jq -r '.records')" 4 "a format named like one of the program's is the user's own"
 cp "$T/first/reports/my-report.json" "$T/first/reports/other.json"
 exits 3 "a name that is not the id's" "$REPERF" --manifests "$T/first" lint other
 like "$(cat "$T/err")" "$T/first/reports/other.json" "is named where it lies"

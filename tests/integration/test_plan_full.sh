@@ -148,7 +148,7 @@ type=bind,source=\${XDG_STATE_HOME:-\$HOME/.local/state}/reperf/data/LIST,target
 "$REPERF" plan paddle-perf-2020 --rehearse --nodes v100-4x8 --case 'resnet50/ngc-pytorch/fp32/n4g8/*' >"$T/out" 2>&1
 like "$(cat "$T/out")" 'profile full, a rehearsal: 0 of 1' "a rehearsal is of the full profile, and says that it is one"
 like "$(cat "$T/out")" '[$] reperf fetch imagenet-2012 --synthetic' "on synthetic data, which nobody needs a login for"
-exits 2 "of smoke there is none" "$REPERF" plan paddle-perf-2020 --rehearse --profile smoke
+exits 2 "there is none for smoke" "$REPERF" plan paddle-perf-2020 --rehearse --profile smoke
 exits 0 "what a rehearsal would start" "$REPERF" run "${ask[@]}" --rehearse --dry-run --json
 is "$(jq -c '[.rehearsal, (.steps[] | select(.recipe and .mounts != []) | .conditions.dataset)] | unique' "$T/out")" '[true,"synthetic twin of cityscapes-300"]' "declares its data"
 /usr/bin/python3 tests/integration/validate.py manifests/schema/plan.json "$T/out" >"$T/valid" 2>&1

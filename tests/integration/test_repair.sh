@@ -82,7 +82,7 @@ like "$(cat "$T/out")" "found    SHA-256 $(sha256sum <"$T/data/mini/img/3.txt" |
 exits 0 "a folder of archives" verify "$WWW" --as mini --json
 is "$(value '.items[0].archives | map(.holds) | tostring')" '[true,true,true]' "holds"
 cp -R "$WWW" "$T/www2" && truncate -s 100 "$T/www2/lab.tar"
-exits 5 "one of them cut short" verify "$T/www2" --as mini --json
+exits 5 "one of them truncated" verify "$T/www2" --as mini --json
 schema "its JSON is valid, as well"
 is "$(value '.items[0].archives[] | select(.holds | not) | .name + (.expected_bytes|tostring) + "/" + (.found_bytes|tostring)')" \
     "lab.tar$(stat -c %s "$WWW/lab.tar")/100" "is named with both sizes"

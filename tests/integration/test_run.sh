@@ -164,7 +164,7 @@ exits 2 "no case matches" "$REPERF" run paddle-perf-2020 --case 'nothing/*'
 exits 2 "an unknown profile" "$REPERF" run paddle-perf-2020 --profile tiny
 exits 2 "no report" "$REPERF" run
 exits 2 "an unknown report" "$REPERF" run no-such-report
-exits 2 "an inventory that there is not" "$REPERF" run paddle-perf-2020 --case "$CASE" --nodes no-such:node1
+exits 2 "an unknown inventory" "$REPERF" run paddle-perf-2020 --case "$CASE" --nodes no-such:node1
 exits 2 "an image without a digest" smoke --image reperf-cpu=localhost:5000/reperf/cpu:latest
 like "$(cat "$T/err")" "without a digest it is unknown what will run" "and why it is refused"
 exits 2 "an image that no case runs in" smoke --image "reperf-cqu=localhost:5000/reperf/cpu@sha256:$(printf '%064d' 0)"

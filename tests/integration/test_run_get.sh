@@ -51,7 +51,7 @@ rule() { # RULE
 is "$? $(jq -r '.steps[0].rule' "$T/plan.json")" "0 reperf/run-stop" "a recipe's own rule is the plan's"
 exits 0 "and the run's" "$REPERF" run "${ask[@]}" -C "$(rule reperf/run-stop)" --repeats 1 --json
 is "$(jq -r '.cells[] | .rule + " " + .verdict' "$T/out")" "reperf/run-stop not_comparable" "which says so"
-exits 3 "a rule that there is not" "$REPERF" plan "${ask[@]}" -C "$(rule mlperf/none-such)"
+exits 3 "an unknown rule" "$REPERF" plan "${ask[@]}" -C "$(rule mlperf/none-such)"
 like "$(cat "$T/err")" "there is no rule mlperf/none-such" "is refused before anything runs"
 exits 3 "a rule without its format" "$REPERF" plan "${ask[@]}" -C "$(rule throughput)"
 like "$(cat "$T/err")" 'rule: expected FORMAT/NAME, found "throughput"' "is refused"

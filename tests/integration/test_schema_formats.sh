@@ -30,12 +30,12 @@ refused() { # NAME SED-SCRIPT
         exits 1 "refused: $1" "${V[@]}" "$S" "$T/planted.json"
     fi
 }
-refused "a verdict nobody knows" 's/"verdict":"ok"/"verdict":"fine"/'
+refused "an unknown verdict" 's/"verdict":"ok"/"verdict":"fine"/'
 refused "a value without a good verdict" 's/"verdict":"ok"/"verdict":"nan"/'
-refused "a member nobody knows" 's/"records"/"speed":1,"records"/'
+refused "an unknown member" 's/"records"/"speed":1,"records"/'
 refused "a member that is missing" 's/"unit":"[^"]*",//'
 refused "a sample without its scope" 's/"scope":"rank",//'
-refused "a unit nobody knows" 's/sequences\/s/seq/'
+refused "an unknown unit" 's/sequences\/s/seq/'
 
 if need_shared "measure's output on every published log"; then
     find "$SHARED/published/logs" -type f | sort >"$T/all"

@@ -73,7 +73,7 @@ key_config "$T/ssh/rsa"
 one 127.0.0.1 exec true >"$T/out" 2>"$T/err"
 case "$?" in
 0) ok 0 "an RSA key, with a libssh2 that has SHA-2 for it" ;;
-*) like "$(cat "$T/err")" '^auth: .*/rsa: an RSA key, .*SHA-1.*1\.11.*ed25519' "an RSA key is told by name" ;;
+*) like "$(cat "$T/err")" '^auth: .*/rsa: an RSA key, .*SHA-1.*1\.11.*ed25519' "an RSA key is reported by name" ;;
 esac
 key_config "$T/ssh/nothing"
 gives 5 '/nothing: not there' "a key file that is not there" 127.0.0.1 exec true
@@ -173,9 +173,9 @@ exits 0 "a name of the config" "$B/servers/remote_one" config="$config" node1 ex
 REPERF_SSH_CONFIG="$config" "$B/servers/remote_one" node1 exec true 2>"$T/err"
 ok $? "REPERF_SSH_CONFIG"
 with 'Match exec "true"' 'User x'
-gives 3 'other:1: Match exec is not supported' "what cannot be honoured is told with file and line" 127.0.0.1 exec true
+gives 3 'other:1: Match exec is not supported' "what cannot be honoured is reported with file and line" 127.0.0.1 exec true
 common
-gives 6 'nowhere\.invalid.*name: ' "a name that nobody knows" nowhere.invalid exec true
+gives 6 'nowhere\.invalid.*name: ' "an unknown name" nowhere.invalid exec true
 
 # ---- jumps ----
 start_sshd gone || exit 1

@@ -154,7 +154,7 @@ start_sshd crowded 'MaxStartups 1:100:1' || exit 1
 for i in 0 1 2 3 4 5; do printf 'Host c%s\n    HostName 127.0.0.1\n    HostKeyAlias [127.0.0.1]:%s\n' "$i" "${ssh_port[crowded]}"; done >"$T/ssh/many"
 cat "$T/ssh/config" >>"$T/ssh/many"
 node=crowded
-exits 0 "MaxStartups 1: six at once come in by and by" one config="$T/ssh/many" outage_ms=20000 c many 6 1 'echo x'
+exits 0 "MaxStartups 1: six at once get in one after the other" one config="$T/ssh/many" outage_ms=20000 c many 6 1 'echo x'
 node=a
 
 # ---- tools that a node may lack ----

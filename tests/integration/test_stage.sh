@@ -67,7 +67,7 @@ is "$(find "$T"/met-* -name .reperf-partial | wc -l)" 0 "and leave nothing"
 # --- failures ---------------------------------------------------------------------------------------
 exits 2 "a folder with .." "$REPERF" nodes copy "$INV4:n[1-2]" "$T/tree" --to "$T/none/../x"
 exits 2 "no files" "$REPERF" nodes copy "$INV4"
-exits 2 "a name that is none" "$REPERF" nodes copy "$INV4" "$T/tree/.."
+exits 2 "an invalid name" "$REPERF" nodes copy "$INV4" "$T/tree/.."
 ssh_port_saved=${ssh_port[n2]} && kill_sshd n2
 exits 6 "one node is down" copy "$T/tree/a/big" --to files/down
 is "$(value '[.nodes[] | .way // .error.code] | join(" ")')" "chain node chain chain" "the others have it, and that one is named"
@@ -107,7 +107,7 @@ if [ -n "${STAGE_NETWORK-}" ] && tc qdisc add dev lo root tbf rate 640mbit burst
     kill -9 "$(relays n2)"
     wait "$pid"
     is "$?" 6 "a relay killed in the middle of the chain"
-    is "$(value '[.nodes[] | .way // .error.code] | join(" ")')" "chain node chain chain" "is told, and the others get all by the chain"
+    is "$(value '[.nodes[] | .way // .error.code] | join(" ")')" "chain node chain chain" "is reported, and the others get everything through the chain"
     cmp "$T/slow" "$T/work-n4/files/slow" && cmp "$T/slow" "$T/work-n3/files/slow"
     ok $? "byte for byte"
     ok "$([ "$(value .head_bytes)" -lt 88000000 ]; echo $?)" "from where they were ($(value .head_bytes) bytes sent for 48000000)"
@@ -223,7 +223,7 @@ ok "$([ -n "$port" ]; echo $?)" "a relay listens"
 for talk in "$(printf '%0200d' 0)" 'GET / HTTP/1.0' "$(head -c 96 /dev/urandom | base64)"; do
     exec 8<>"/dev/tcp/127.0.0.1/$port"
     (printf "%s\n" "$talk" >&8) 2>/dev/null
-    is "$(timeout 20 cat <&8 | head -c 4096 | wc -c)" 32 "who proves nothing gets a nonce and is sent away"
+    is "$(timeout 20 cat <&8 | head -c 4096 | wc -c)" 32 "a peer that proves nothing gets a nonce and is turned away"
     exec 8>&-
 done
 kill -0 "$relay"

@@ -52,7 +52,7 @@ exits 2 "no verb" store
 exits 2 "another verb" store prune
 exits 2 "a name that is not there" store path nothing
 exits 2 "a digest that is not there" store path "sha256:$(printf '0%.0s' {1..64})"
-exits 2 "a digest that is none" store path sha256:abc
+exits 2 "an invalid digest" store path sha256:abc
 exits 2 "a file that is not there" store add "$W/nothing"
 exits 10 "a folder is no file" store add "$W/dir"
 exits 2 "an option of another verb" store ls --dry-run

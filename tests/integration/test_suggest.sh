@@ -60,7 +60,7 @@ not_written espnet 'does not say in what'
 not_written xgboost 'None of them is a rate'
 not_written fastai 'spans of time alone'
 exits 2 "a unit for what has one" "$REPERF" measure "$L/home-rate.log" --unit s
-exits 2 "a unit that is none" "$REPERF" measure "$L/home-speed.log" --unit furlongs
+exits 2 "an invalid unit" "$REPERF" measure "$L/home-speed.log" --unit furlongs
 exits 2 "a unit together with a format" "$REPERF" measure "$L/home-rate.log" --unit s --format timm
 exits 2 "a suggestion for two logs" "$REPERF" measure "$L/home-rate.log" "$L/tqdm.log" --suggest "$T/x.json"
 
@@ -77,6 +77,35 @@ done >"$T/two-bars.log"
 exits 0 "bars of training and of evaluation, without a word" "$REPERF" measure "$T/two-bars.log" --suggest "$T/two-bars.json" --json
 is "$(jq -r '"\(.records) \(.value * 100 | round) \(.unit)"' "$T/out")" "5 953 steps/s" "are not mixed"
 
+# What stands around a number is not always its own: lines as programs print them, and what is proposed.
+while IFS='|' read -r name line wanted; do
+    for i in $(seq 12); do echo "${line//@/$i}"; done >"$T/around.log"
+    is "$("$REPERF" measure "$T/around.log" --json 2>"$T/err" | jq -r '"\(.proposed.unit) \(.recurring[0] // {} | "\(.min) \(.says)")"')" "$wanted" "$name"
+done <<'END'
+a unit that is the next number's key|step @/40 loss=2.9 dt=250.@ tok/sec=65,40@|tokens/s 65401 a rate
+a unit that may be either's|step @ loss 2.9@ tok/s 6540@ mfu 30|null 2.91 
+a unit before a colon|step @ speed 25@ img/s: fine|images/s 251 a rate
+the time of an epoch|Train epoch time: 1234@.5 ms, per step time: 6.@ ms|s 6.1 time of a step
+a time in its name|iteration @/99 - train_step_timing in s: 1.5@|s 1.51 time of a step
+a decimal comma|step @ throughput: 25@,7 images/s|null null null
+a decimal comma after four digits|step @ throughput: 1234,567 images/s|null null null
+thousands|iteration: @ - tokens_per_sec: 43@K|null 431 in thousands, millions or more: not read
+a rate of one GPU|Step @ - tokens_per_second_per_gpu:120@.5|tokens/s 1201.5 a rate of one device
+a rate of one core after a logger's time|I1126 10:00:00.5 7 u.py:300] [@] img/sec/core = 41@.5|images/s 411.5 a rate of one device
+a rate of a device and of all|Train throughput/samples_per_sec: 11@.5|samples/s 111.5 a rate
+a time in other words|step @ sec_per_step: 0.4@ loss 2|s 0.41 time of a step
+words that belong to the number before|on:train @0it/400it rate:1.2@it/s|steps/s 1.21 a rate
+END
+for i in $(seq 12); do echo "Step $i - tokens_per_second_per_gpu:1200"; done >"$T/around.log"
+exits 0 "a rate of one device, times their number" "$REPERF" measure "$T/around.log" --suggest "$T/around.json" --rule job --gpus 8 --json
+is "$(jq -r '"\(.value) \(.unit)"' "$T/out")" "9600 tokens/s" "is the job's"
+
+# A text that no line can hold is not looked for.
+mkdir -p "$T/own/formats"
+jq '.id = "two-lines" | .series[0] |= (.literal = "ksteps" | .pattern = "ksteps aaaa\nzqjx (?<value>[\\d.]+)")' "$T/home-rate.json" >"$T/own/formats/two-lines.json"
+printf 'ksteps aaaa\nzqjx 100\n' >"$T/two-lines.log"
+REPERF_MANIFESTS="$T/own" exits 9 "a format whose pattern holds a line break reads nothing, and ends" timeout 20 "$REPERF" measure "$T/two-lines.log"
+
 # A pattern of one's own
 exits 0 "--pattern and --unit" "$REPERF" measure - --pattern 'step +(?<step>\d+) .* (?<value>\d+) img/s' --unit img/s --json <"$L/home-rate.log"
 is "$(jq -r '"\(.value | round) \(.unit) \(.records)"' "$T/out")" "1218 images/s 11" "reads standard input"
@@ -84,9 +113,9 @@ exits 0 "a pattern in milliseconds" "$REPERF" measure "$L/home-time.log" --patte
 is "$(jq -r '"\(.unit) \(.series[-1].value)"' "$T/out")" "s 0.3" "is shown in seconds"
 exits 2 "a pattern without a unit" "$REPERF" measure "$L/home-rate.log" --pattern '(?<value>\d+)'
 exits 2 "a pattern without a value" "$REPERF" measure "$L/home-rate.log" --pattern '\d+' --unit s
-exits 2 "a pattern that is none" "$REPERF" measure "$L/home-rate.log" --pattern '(?<value>[' --unit s
+exits 2 "an invalid pattern" "$REPERF" measure "$L/home-rate.log" --pattern '(?<value>[' --unit s
 exits 2 "standard input twice" "$REPERF" measure - -
-exits 3 "a format file that is none" "$REPERF" measure "$L/home-rate.log" --format "$L/tqdm.log"
+exits 3 "an invalid format file" "$REPERF" measure "$L/home-rate.log" --format "$L/tqdm.log"
 exits 2 "a format file that is not there" "$REPERF" measure "$L/home-rate.log" --format "$T/absent.json"
 
 # Files of other kinds: what to do with them.
@@ -98,6 +127,7 @@ done <<'END'
 PK\x03\x04abc|ZIP archive.*export the sheet as CSV
 \x1f\x8b\x08x|gzip -dc FILE . reperf measure -
 %PDF-1.4|PDF
+\x18\x00\x00\x00\x00\x00\x00\x00wxyz\x09\x00\x00\x00\x00\x00\x00\x00\x00\x1a\x0dbrain.Event:2|TensorBoard.*as CSV
 |it is empty
 END
 exits 2 "a folder without a result of MLPerf" "$REPERF" measure "$T"
@@ -135,7 +165,7 @@ is "$?" 1 "no control byte of a log reaches the terminal"
 # Lines that have a moment and the same count each time are no steps; a figure that recurs is asked for before one that stands there once; the
 # bandwidth of a tool that no format knows.
 for i in $(seq 10 40); do echo "2025-11-01 20:09:$i | INFO | loader: | Training batches: 2502"; done >"$T/chat.log"
-exits 9 "a log that only talks" "$REPERF" measure "$T/chat.log" --suggest "$T/chat.json"
+exits 9 "a log without figures" "$REPERF" measure "$T/chat.log" --suggest "$T/chat.json"
 [ ! -e "$T/chat.json" ]
 ok $? "and gives no format"
 { echo "name: GTX TITAN X memoryClockRate (GHz) 1.076" && for i in 0 10 20 30 40; do echo "2016-04-25 13:48:1$((i / 10)).5: step $i, duration = 0.545"; done; } >"$T/tf.log"

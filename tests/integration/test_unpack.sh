@@ -97,7 +97,7 @@ exits 2 "a folder that is there" "$REPERF" unpack "$W/gnu.tar" "$W/out"
 rm -rf "$W/out"
 exits 5 "another SHA-256" "$REPERF" unpack "$W/gnu.tar" "$W/out" --sha256 "${sha:0:63}$([ "${sha:63}" = 0 ] && echo 1 || echo 0)"
 exits 2 "no hex" "$REPERF" unpack "$W/gnu.tar" "$W/out" --sha256 "$md5"
-exits 2 "a format that is none" "$REPERF" unpack "$W/gnu.tar" "$W/out" --format rar
+exits 2 "an invalid format" "$REPERF" unpack "$W/gnu.tar" "$W/out" --format rar
 exits 5 "a tar.gz that is called tar" "$REPERF" unpack "$W/gz.tar.gz" "$W/out" --format tar
 like "$(cat "$T/err")" 'expected tar, its bytes are tar.gz' "it says so"
 exits 5 "too many bytes" "$REPERF" unpack "$W/gnu.tar" "$W/out" --max-bytes 100000

@@ -24,7 +24,7 @@ for number in 12,5 1_335 12.5x 3,105.25 1.2.3 12,500.5e 0x10; do
     n=$((n + 1))
 done
 like "$(cat "$T/out")" 'line 3: .*0x10.* where a finite number over 0' "the line is named"
-is "$(seg '3s#iter: 30/80#iter: 3o/80#' | told paddleseg)" "9 nan null unreadable=1,gaps=1" "a step that is none"
+is "$(seg '3s#iter: 30/80#iter: 3o/80#' | told paddleseg)" "9 nan null unreadable=1,gaps=1" "an invalid step"
 is "$(seg '3s#ips: 10.0000 samples/sec#ips:  samples/sec#' | told paddleseg)" "9 nan null unreadable=1,gaps=1" "a number that is not there"
 is "$(seg 4p | told paddleseg)" "9 ambiguous null duplicates=1" "a step twice"
 is "$(seg 4,5d | told paddleseg)" "9 incomplete 10 gaps=2" "two lines missing in the grid of ten steps"
@@ -42,18 +42,18 @@ epochs() { # DELETED: two epochs of five lines
 }
 is "$(epochs '' | told mxnet-dllogger --rule mean | sed 's/,*no_end=1//')" "9 incomplete 100 " "two epochs without their summary"
 is "$(epochs 6d | told mxnet-dllogger --rule mean | sed 's/no_end=1,*//')" "9 incomplete 100 gaps=1" "the first line of the second epoch is missing"
-is "$(seg '6s#iter: 60/80#iter: 6O/80#' | told paddleseg)" "9 nan null unreadable=1,gaps=1" "a step that is none, where the loss on its line is read"
+is "$(seg '6s#iter: 60/80#iter: 6O/80#' | told paddleseg)" "9 nan null unreadable=1,gaps=1" "an invalid step, where the loss on its line is read"
 is "$(seg '5s#12:51:00#12:49:00#' | told paddleseg)" "9 ambiguous null clock=1" "the clock goes back"
 is "$(seg '8s#iter: 80/80#iter: 90/80#;7s#iter: 70#iter: 80#' | told paddleseg | sed 's/gaps=[0-9]*//;s/,$//')" "9 ambiguous null beyond=1" "a step beyond the total"
 is "$(seg '6s#loss: 1.5#loss: nan#' | told paddleseg)" "9 nan null nan_loss=1" "a loss that is NaN on a sample's line"
 is "$(seg '6s#loss: 1.5#loss: inf#' | told paddleseg)" "9 nan null nan_loss=1" "or infinite"
-is "$(seg '6a Traceback (most recent call last):' | told paddleseg)" "9 incomplete 10 crash=1" "a traceback in mid-log"
-is "$(seg '6a RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB' | told paddleseg)" "9 incomplete 10 crash=1" "want of memory in mid-log"
+is "$(seg '6a Traceback (most recent call last):' | told paddleseg)" "9 incomplete 10 crash=1" "a traceback in the middle of a log"
+is "$(seg '6a RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB' | told paddleseg)" "9 incomplete 10 crash=1" "out of memory in the middle of a log"
 for text in 'RuntimeError: CUDA error: device-side assert triggered' 'RuntimeError: NCCL error in: x.cpp:1269' 'slurmstepd: error: *** JOB 12 ON node1 CANCELLED AT 2023-01-01T00:00:00 DUE TO TIME LIMIT ***' \
     'run.sh: line 3: 12345 Killed                  python train.py' Killed 'Aborted (core dumped)' 'mpirun noticed that process rank 3 with PID 12 on node node1 exited on signal 9'; do
-    is "$(seg "6a $text" | told paddleseg)" "9 incomplete 10 crash=1" "in mid-log: $text"
+    is "$(seg "6a $text" | told paddleseg)" "9 incomplete 10 crash=1" "in the middle of a log: $text"
 done
-is "$(seg '6a no process was Killed-off' | told paddleseg)" "0 ok 10 " "a word that only begins so is none"
+is "$(seg '6a no process was Killed-off' | told paddleseg)" "0 ok 10 " "a word that only begins so is not one"
 is "$(seg '8a Traceback (most recent call last):' | told paddleseg)" "0 ok 10 " "not after the last step"
 is "$(seg '1i Traceback (most recent call last):' | told paddleseg)" "0 ok 10 " "nor before the first"
 is "$(seg 7,8d | told paddleseg)" "9 incomplete 10 short=1" "cut at a line's end, where the run states its length"
@@ -127,5 +127,5 @@ is "$(audited 7,8d)" "exact incomplete" "so on one that is cut"
 is "$(audited 1,3d)" "exact incomplete" "at either end"
 is "$(audited 4p)" "exact incomplete" "and on one with a step twice"
 like "$(cat "$T/out")" '"id": "log-incomplete"' "which is found"
-is "$(audited '6s#loss: 1.5#loss: nan#')" "exact unreadable" "and on one with a loss that is none"
+is "$(audited '6s#loss: 1.5#loss: nan#')" "exact unreadable" "and on one with an invalid loss"
 tap_done

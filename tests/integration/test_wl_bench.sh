@@ -250,7 +250,7 @@ kill -TERM "$pid"
 wait "$pid"
 is $? 143 "a signal ends it"
 is "$(key state reperf) $(key state torch-eager)" "ready ready" "what was known until then is there"
-as_schema "a run that was cut off"
+as_schema "a run that was broken off"
 cut=$(basename "$T"/runs/bench-*)
 tar -C "$T/runs" -cf "$T/$cut.tar" "$cut"
 REPERF="$REPERF" exits 2 "and is not sealed" tests/bench/seal_gpu.sh "$T/$cut.tar" "" "$T/cut"

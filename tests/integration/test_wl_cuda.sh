@@ -145,7 +145,7 @@ is "$?:$(losses "$T/out" | wc -l):$(grep -c run_stop "$T/out")" "2:1:0" "a turn 
 exits 8 "a loss that is not finite" "${bert[@]}" --lr 1e300 --optimizer sgd --steps 5
 like "$(tail -n 1 "$T/out")" '^\{"event":"fatal","rank":0,"device":"cuda".*"what":"(loss is |a gradient is )' "ends in a fatal line"
 exits 8 "a batch that does not fit" env REPERF_EMU_MEMORY=80000000 "${bert[@]}" --batch 2000
-is "$(wc -c <"$T/out")" 0 "is told before any line"
+is "$(wc -c <"$T/out")" 0 "is reported before any line"
 like "$(cat "$T/err")" 'needs [0-9]+ bytes .* [0-9]+ are available; the largest --batch that fits is [0-9]+' "with both numbers and the batch that fits"
 like "$(cat "$T/err")" 'bytes of the GPU .*of the host' "each where it counts"
 largest=$(sed -n 's/.*the largest --batch that fits is //p' "$T/err")

@@ -121,7 +121,7 @@ if [ -x "$B/reperf-pack" ]; then
     start 0 2 "${packed[@]}" --batch 2 --steps 1
     start 1 2 "${packed[@]}" --batch 2 --steps 1 --data "$T/pack2"
     all_of 2
-    is "$statuses" "2 2" "ranks with different data sets end"
+    is "$statuses" "2 2" "ranks with different datasets end"
     like "$(cat "$T/err.0")" '--data: rank 1 has another dataset' "and say so"
 else
     skip "packed data" "reperf-pack is not built"
@@ -219,7 +219,7 @@ wait "${pids[0]}"
 is $? 124 "a rank that does not come: the deadline"
 like "$(cat "$T/out.0")" 'of 3 ranks these have not come: 1"' "names it"
 wait "${pids[2]}"
-is $? 2 "and the other one is told"
+is $? 2 "and the other one hears of it"
 like "$(cat "$T/out.2")" 'of 3 ranks these have not come: 1"' "the same"
 port=$(free_port)
 start 1 2 "${quick[@]}" --batch 1 --rendezvous-timeout 1

@@ -86,7 +86,7 @@ with=()
 start 0 2 "${short[@]}"
 all_of 2
 is "$statuses" "2 2" "one rank of two without NCCL"
-like "$(cat "$T/err.0")" 'rank 1 has no NCCL that it can use' "which the other is told"
+like "$(cat "$T/err.0")" 'rank 1 has no NCCL that it can use' "which the other hears of"
 job 2 "${words[@]}" --steps 4 --batch 1 --lr 1e300
 is "$statuses" "8 8" "a loss that is not finite ends both alike"
 

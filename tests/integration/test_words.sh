@@ -50,9 +50,9 @@ exits 6 "nodes clean of what cannot be reached" "$REPERF" nodes clean nowhere.in
 like "$(cat "$T/out")" 'unreachable: 1 of 1 nodes; what is left there is not known' "says that it is unreachable"
 is "$(grep -c 'nothing is left' "$T/out")" 0 "and not that nothing is left"
 echo "iter: 1" >"$T/some.log"
-exits 2 "a format that there is not" "$REPERF" measure "$T/some.log" --format timmm
-like "$(cat "$T/err")" "did you mean timm\?" "is told from what there is"
-exits 2 "a case that there is not" "$REPERF" explain deeplabv3p/paddle/fp32/n1g8/bs5
+exits 2 "an unknown format" "$REPERF" measure "$T/some.log" --format timmm
+like "$(cat "$T/err")" "did you mean timm\?" "is distinguished from what exists"
+exits 2 "an unknown case" "$REPERF" explain deeplabv3p/paddle/fp32/n1g8/bs5
 like "$(cat "$T/err")" "did you mean deeplabv3p/paddle/fp32/n1g8/bs4\?" "too"
 exits 2 "what is no folder cannot be sealed" "$REPERF" seal "$T/some.log"
 tap_done

@@ -33,7 +33,7 @@ static const char *try_all(int root)
     }
     umask(old);
     if (fstatat(root, "a/b", &info, 0) < 0 || (info.st_mode & 0777) != 0755) {
-        return "a folder's mode does not hang on the umask";
+        return "a folder's mode does not depend on the umask";
     }
     fd = beneath_open(root, "a/b/x", MAKE, 0644);
     if (fd < 0 || write(fd, "x", 1) != 1 || fcntl(fd, F_GETFD) != FD_CLOEXEC) {

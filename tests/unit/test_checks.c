@@ -264,7 +264,7 @@ static void a_node_by_itself(void **state UNUSED)
         {GPU_OF("persistence_mode", "[N/A]"), "gpu-persistence", CHECK_UNKNOWN, "[N/A]"},
         {GPU_OF("name", "A"), "gpu-persistence", CHECK_UNKNOWN, "the node did not say"},
         {GPU_OF("persistence_mode", "Enabled") "= smi.all.2 1, [N/A]\n", "gpu-persistence",
-         CHECK_UNKNOWN, "not known of every GPU"},
+         CHECK_UNKNOWN, "not known for every GPU"},
         {GPU_OF("clocks.applications.graphics [MHz], clocks.max.sm [MHz]", "1290 MHz, 1530 MHz"),
          "gpu-clocks", CHECK_FAILS, "GPU 0: 1290 of 1530 MHz"},
         {GPU_OF("clocks.applications.graphics [MHz], clocks.max.sm [MHz]", "1530 MHz, 1530 MHz"),
@@ -272,7 +272,7 @@ static void a_node_by_itself(void **state UNUSED)
         {GPU_OF("clocks.applications.graphics [MHz]", "[N/A]"), "gpu-clocks", CHECK_UNKNOWN,
          "[N/A]"},
         {GPU_OF("clocks.applications.graphics [MHz]", "1290 MHz"), "gpu-clocks", CHECK_UNKNOWN,
-         "not known of every GPU"},
+         "not known for every GPU"},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;

@@ -10,6 +10,7 @@
 
 #include "base/fs.h"
 #include "base/rng.h"
+#include "judge/bench_doc.h"
 #include "judge/node_bench.h"
 
 #define NODES   4
@@ -386,6 +387,26 @@ static void refuses_limits(void **state UNUSED)
     }
 }
 
+static void a_slow_link_closes_the_gate(void **state UNUSED)
+{
+    struct bench_doc_node nodes[] = {{.name = STR_LIT("n1"), .n_measured = 1},
+                                     {.name = STR_LIT("n2"), .n_measured = 1},
+                                     {.name = STR_LIT("n3"), .n_measured = 1}};
+    struct bench_doc_link link = {STR_LIT("n1"), STR_LIT("n3"), STR_LIT("n1 to n3"),
+                                  STR_LIT("send 10 % of its group's median")};
+    const struct bench_doc doc = {.inventory = STR_LIT("four"),
+                                  .nodes = nodes,
+                                  .n_nodes = 3,
+                                  .slow_links = &link,
+                                  .n_slow_links = 1};
+    const struct str names[] = {STR_LIT("n1"), STR_LIT("n2"), STR_LIT("n3")};
+    struct err err = {0};
+    assert_int_equal(bench_doc_admits(&doc, STR_LIT("four"), names, 2, &err), 0);
+    assert_int_equal(bench_doc_admits(&doc, STR_LIT("four"), names, 3, &err), -1);
+    assert_int_equal(err.code, ERR_NODE);
+    assert_string_equal(err.msg, "n1 to n3: send 10 % of its group's median");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -398,6 +419,7 @@ int main(void)
         cmocka_unit_test(two_nodes_are_not_compared),
         cmocka_unit_test(a_clock_that_runs_away_needs_no_group),
         cmocka_unit_test(a_ring_is_not_compared),
+        cmocka_unit_test(a_slow_link_closes_the_gate),
         cmocka_unit_test(a_sick_peer_makes_no_sick_node),
         cmocka_unit_test(reads_an_answer),
         cmocka_unit_test(reads_what_was_not_measured),

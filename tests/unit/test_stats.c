@@ -99,6 +99,31 @@ static void numbers_of_logs(void **state UNUSED)
     }
 }
 
+static void groups_of_digits(void **state UNUSED)
+{
+    static const struct {
+        const char *text, *plain;
+    } ROWS[] = {
+        {"1,234", "1234"},
+        {"12,345,678.5", "12345678.5"},
+        {"123,456", "123456"},
+        {"1234.5", "1234.5"},
+        {"1234", "1234"},
+        {"1234,567", "1234,567"}, /* a decimal comma */
+        {"1,2345", "1,2345"},
+        {"12345,678", "12345,678"},
+        {"1,2345,678", "1,2345,678"},
+        {",123", ",123"},
+        {"250,75", "250,75"},
+        {"1,234x", "1,234x"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        char buf[32];
+        assert_true(
+            str_eq_z(lognumber_ungroup(str_of(ROWS[idx].text), buf, sizeof(buf)), ROWS[idx].plain));
+    }
+}
+
 static void moments_of_logs(void **state UNUSED)
 {
     static const struct {
@@ -184,6 +209,7 @@ int main(void)
         cmocka_unit_test(order_statistics),
         cmocka_unit_test(spread),
         cmocka_unit_test(numbers_of_logs),
+        cmocka_unit_test(groups_of_digits),
         cmocka_unit_test(moments_of_logs),
         cmocka_unit_test(whole_numbers_of_logs),
         cmocka_unit_test(changes_have_intervals),

@@ -394,7 +394,7 @@ static void models_fused_give_the_same(void **state UNUSED)
         .dtype = DT_F64, .channel_pad = 8, .channel_multiple = 8, .dilation_max = 8};
     const struct fuse_policy none = fuse_none();
     const struct fuse_policy all = fuse_supported(&support);
-    bool is_all = in_test_all("whole networks beside their fused forms, but for HRNet");
+    bool is_all = in_test_all("whole networks next to their fused forms, except HRNet");
     for (size_t m = 0; m < ARRAY_LEN(CASES); m++) {
         struct fixture plain;
         struct fixture other;
