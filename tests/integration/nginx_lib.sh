@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # nginx on 127.0.0.1 for tests: nginx_start FOLDER, then $NGINX_URL; log in $T/nginx/access.log. Ended by its pid at the end.
-# /slow/ serves the same files at 1 MB/s a connection, /private/ asks for user:secret.
+# /private/ serves the same files to user:secret.
 NGINX_PID=
 nginx_start() { # FOLDER
     local port
@@ -23,7 +23,6 @@ http {
     server {
         listen 127.0.0.1:$port;
         root $1;
-        location /slow/ { alias $1/; limit_rate 1m; }
         location /private/ { alias $1/; auth_basic "private"; auth_basic_user_file $T/nginx/users; }
     }
 }
