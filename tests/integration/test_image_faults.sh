@@ -114,6 +114,7 @@ like "$(cat "$T/err")" "schema 1" "is named"
 exits 4 "a web page instead of a manifest" img fetch "$R/broken:v1"
 exits 4 "503 again and again" img fetch "$R/nothing:v1"
 n_asked() { grep -c '/v2/nothing/manifests/v1 503' "$T/access.log"; }
+# shellcheck disable=SC2317
 was_asked() { [ "$(n_asked)" -ge 3 ]; }
 waiting_for 60 was_asked # nginx writes its line after its answer
 is "$(n_asked)" 3 "is asked three times"
@@ -125,6 +126,7 @@ like "$(cat "$T/err")" "come back in 86400 s" "is told, not waited for"
 touch "$T/is-busy"
 "$REPERF" fetch --locks "$LOCKS" "image:$R/busy:v1" >"$T/out" 2>"$T/err" &
 pid=$!
+# shellcheck disable=SC2317
 is_told() { grep -q "limit of requests is used up, waiting" "$T/err"; }
 waiting_for 60 is_told
 ok $? "come back in two seconds: it waits, and says so"
