@@ -11,7 +11,7 @@ start_nginx() {
         ports=()
         local text=${block//@D@/$folder}
         for ((port = 1; port <= n_ports; port++)); do
-            ports+=($((20000 + (SRANDOM + try) % 12000)))
+            ports+=("$(free_port)")
             text=${text//@P$port@/${ports[-1]}}
         done
         {
@@ -24,12 +24,10 @@ start_nginx() {
         rm -f "$folder/nginx.pid"
         "$nginx" -c "$folder/nginx.conf" 2>>"$folder/start.log" &
         nginx_pid=$!
-        for _ in $(seq 100); do
+        while kill -0 "$nginx_pid" 2>/dev/null; do # it ends where another has one of its ports
             [ -s "$folder/nginx.pid" ] && return 0
-            kill -0 "$nginx_pid" 2>/dev/null || break
             sleep 0.05
         done
-        kill "$nginx_pid" 2>/dev/null
         wait "$nginx_pid"
     done
     cat "$folder/start.log" >&2

@@ -29,11 +29,7 @@ http {
 NGINX
         nginx -c "$T/nginx/nginx.conf" -p "$T/nginx" >"$T/nginx/out" 2>&1 &
         NGINX_PID=$!
-        for _ in $(seq 100); do
-            (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
-            kill -0 "$NGINX_PID" 2>/dev/null || break
-            sleep 0.05
-        done
+        while kill -0 "$NGINX_PID" 2>/dev/null && ! port_answers "$port"; do sleep 0.05; done
         if kill -0 "$NGINX_PID" 2>/dev/null; then
             # shellcheck disable=SC2034
             NGINX_URL="http://127.0.0.1:$port"

@@ -11,7 +11,7 @@ md5=$(openssl dgst -md5 -r "$T/file" | cut -d' ' -f1)
 "$B/servers/fault_http" "$T/file" >"$T/port" &
 server=$!
 trap 'kill "$server"; rm -rf "$T"' EXIT
-while [ ! -s "$T/port" ]; do sleep 0.02; done
+served "$server" "the server says its port" test -s "$T/port"
 base="http://127.0.0.1:$(cat "$T/port")"
 stats() { curl -s --noproxy '*' "$base/stats"; }
 
@@ -176,9 +176,9 @@ truncate -s $((state_bytes - 7)) "$T/k5/state"
 truncate -s 1000000 "$T/k5/data"
 fetch k5 sha256="$sha" url="$base/ok/0/f" && [ "$(value bad_blocks)" -gt 0 ] && cmp -s "$T/file" "$T/k5/data"
 ok $? "a torn record and lost data: the rest is kept"
-"$one" folder="$T/lock" proxy= rate=1000000 url="$base/ok/0/f" >"$T/out" 2>&1 &
+"$one" folder="$T/lock" proxy= rate=200000 url="$base/ok/0/f" >"$T/out" 2>&1 &
 holder=$!
-while [ ! -s "$T/lock/state" ]; do sleep 0.02; done
+served "$holder" "one process has begun to fetch" test -s "$T/lock/state"
 bad_folder() { "$one" folder="$T/lock" proxy= url="$base/ok/0/f"; }
 exits 10 "a folder that another process fetches into" bad_folder
 like "$(cat "$T/err")" 'being fetched by another process' "and it says so"

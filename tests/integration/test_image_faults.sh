@@ -87,7 +87,7 @@ http {
 EOF
 "$nginx" -c "$T/nginx.conf" -e "$T/nginx.err" &
 PIDS+=("$!")
-wait_port "$P" "$!" || cat "$T/nginx.err"
+wait_port "$P" "$!"
 R=127.0.0.1:$P
 
 exits 0 "nginx as a registry" img fetch "$R/good:v1"
