@@ -3,11 +3,11 @@
 # Starts nginx on 127.0.0.1 with ports that are free. start_nginx FOLDER N_PORTS: reads the http block's content from stdin, in which
 # @P1@, @P2@, ... are the ports and @D@ is FOLDER; leaves $nginx_pid and the array $ports. Whoever calls it ends that pid.
 start_nginx() {
-    local folder=$1 n_ports=$2 block port try nginx
+    local folder=$1 n_ports=$2 block port nginx
     block=$(cat)
     nginx=$(command -v nginx || echo /usr/sbin/nginx)
     mkdir -p "$folder/tmp"
-    for try in $(seq 20); do
+    for _ in $(seq 20); do
         ports=()
         local text=${block//@D@/$folder}
         for ((port = 1; port <= n_ports; port++)); do

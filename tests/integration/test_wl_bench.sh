@@ -114,7 +114,7 @@ fake "a bad end" 8 "did not end with 0" <<<"$prelude $started $turns read -r; ec
 SECONDS=0
 fake "times that did not pass" 8 "less than half of the time" <<<"$prelude $started ${turns//1000000/10} read -r; echo '{\"event\":\"run_stop\"}'"
 deadline=$((10 + 4 * SECONDS)) # on a machine as busy as this one, ours is done long before that
-two_turns="read -r; $(step 1)$(step 2)read -r; $(step 3 1 90000000)$(step 4 1 110000000)"
+two_turns="read -r; $(step 1)$(step 2)read -r; $(step 3 1 90000000000)$(step 4 1 110000000000)"
 fake "hangs in its second turn" 8 "only the warm-up turn was finished, so there is no number" <<<"$prelude $started ${two_turns%read*} sleep 600"
 short=$deadline deadline=$((2 * deadline)) # what the rival leaves over must do for ours, whatever else the machine has to do
 fake "prepares for too long" 8 "was not done in time" <<<"sleep 600"
@@ -126,7 +126,7 @@ echo "$prelude $named $two_turns read -r; $(step 5) sleep 600" >"$T/fake/peer_to
 fresh
 exits 124 "the deadline comes in the third turn" "$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake" --deadline "$deadline"
 is "$(key state torch-eager) $(key finished_turns torch-eager) $(key timed_steps torch-eager) $(key median_step_ns torch-eager)" \
-    "late 2 2 100000000" "the median is of the two turns that were finished, without the first"
+    "late 2 2 100000000000" "the median is of the two turns that were finished, without the first"
 like "$(key why torch-eager)" "was not done in time: 2 turns were finished, 1 of them count" "and says so"
 like "$(cat "$T/out")" "torch-eager .* 2 .*not_comparable: was not done in time: 2 turns" "in the table, too"
 is "$(key state reperf) $(key finished_turns reperf) $(key timed_steps reperf)" "late 3 4" "ours has its three"
@@ -137,13 +137,13 @@ for fault in 's/"finished_turns":[0-9]*,//' 's/"state":"late"/"state":"failed"/'
 done
 unset deadline
 
-fake_ok="$prelude $started ${turns//1000000/90000000} read -r; echo '{\"event\":\"run_stop\"}'"
+fake_ok="$prelude $started ${turns//1000000/90000000000} read -r; echo '{\"event\":\"run_stop\"}'"
 echo "$fake_ok" >"$T/fake/peer_torch.py"
 fresh
 exits 0 "a rival that is right" "$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake"
 is "$(key state torch-eager)" measured "is measured: the failures above are not for another reason"
 
-slow_start="${turns//1000000/90000000}"
+slow_start="${turns//1000000/90000000000}"
 echo "$prelude $started ${slow_start/sleep 0.01/sleep 3} read -r; echo '{\"event\":\"run_stop\"}'" >"$T/fake/peer_torch.py"
 fresh
 exits 0 "a rival that makes its data in its first turn" "$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake"
@@ -242,10 +242,7 @@ echo "$prelude $started read -r; sleep 600 & echo \$! >$T/child; wait" >"$T/fake
 fresh
 "$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake" 2>"$T/err" &
 pid=$!
-for ((i = 0; i < 600; i++)); do
-    [ -s "$T/child" ] && break
-    sleep 0.1
-done
+served "$pid" "the rival" test -s "$T/child"
 kill -TERM "$pid"
 wait "$pid"
 is $? 143 "a signal ends it"
@@ -259,10 +256,7 @@ lives() { # PID: is there and no zombie that nobody has reaped yet
     [ -e "/proc/$1/stat" ] && ! grep -q ') Z ' "/proc/$1/stat"
 }
 child=$(cat "$T/child")
-for ((i = 0; i < 100; i++)); do
-    lives "$child" || break
-    sleep 0.1
-done
-lives "$child"
-is $? 1 "and what its rivals started"
+has_ended() { ! lives "$child"; }
+waiting_for 60 has_ended
+ok $? "and what its rivals started"
 tap_done

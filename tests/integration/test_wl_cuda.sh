@@ -170,10 +170,8 @@ done
 
 "${bert[@]}" --steps 1000000 >"$T/out" 2>"$T/err" &
 pid=$!
-for _ in $(seq 600); do
-    [ "$(grep -c '"event":"step"' "$T/out")" -gt 2 ] && break
-    sleep 0.1
-done
+three_steps() { [ "$(grep -c '"event":"step"' "$T/out")" -gt 2 ]; }
+served "$pid" "three steps" three_steps
 kill -INT "$pid"
 wait "$pid"
 is "$?:$(grep -c run_stop "$T/out")" "130:0" "an interrupt ends it without run_stop"

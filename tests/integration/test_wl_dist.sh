@@ -14,13 +14,7 @@ start() { # RANK N COMMAND...
     pids[rank]=$!
 }
 losses() { grep -o '"loss":[^,]*' "$1" | cut -d: -f2 | tr '\n' ' '; }
-wait_for() { # PATTERN FILE
-    for _ in $(seq 600); do
-        grep -q "$1" "$2" 2>/dev/null && return 0
-        sleep 0.05
-    done
-    return 1
-}
+wait_for() { waiting_for 300 grep -qs "$1" "$2"; } # PATTERN FILE
 
 # --- N ranks x B are one rank x N*B ----------------------------------------------------------------
 # In f32 a step amplifies differences from rounding: after two updates of ResNet-50 one rank is off by 5e-4 from f64 itself. So
@@ -128,14 +122,14 @@ else
 fi
 
 # --- what ends a job -------------------------------------------------------------------------------
-long=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --batch 1 --steps 100000 --comm-timeout 5)
-no_metric_after_fatal() { ! sed -n '/"event":"fatal"/,$p' "$T/out.$1" | tail -n +2 | grep -q .; }
-begin() {
+begin() { # NAME
+    local long=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --batch 1 --steps 100000 --comm-timeout "${silence:-120}")
     port=$(free_port)
     for r in 0 1 2; do start $r 3 "${long[@]}"; done
     wait_for '"step":2,' "$T/out.0"
     ok $? "$1"
 }
+no_metric_after_fatal() { ! sed -n '/"event":"fatal"/,$p' "$T/out.$1" | tail -n +2 | grep -q .; }
 begin "three ranks are on their way"
 kill -9 "${pids[1]}"
 all_of 3
@@ -154,7 +148,7 @@ is "$statuses" "137 70 70" "rank 0 is killed: the others end"
 like "$(cat "$T/out.1")" '^\{"event":"fatal","rank":1,.*"what":"rank 0 died' "rank 1 names it"
 like "$(cat "$T/out.2")" '^\{"event":"fatal","rank":2,.*"what":"rank 0 died' "rank 2 names it"
 
-begin "three more"
+silence=8 begin "three more"
 kill -STOP "${pids[2]}"
 frozen=${pids[2]}
 unset 'pids[2]'
@@ -180,7 +174,7 @@ is "$statuses" "8 8" "a loss that is not finite ends all"
 like "$(tail -n 1 "$T/out.0")" '"event":"fatal".*"what":"loss is ' "in a fatal line"
 
 # --- the rendezvous --------------------------------------------------------------------------------
-quick=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --steps 1 --rendezvous-timeout 20)
+quick=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --steps 1 --rendezvous-timeout 120)
 port=$(free_port)
 start 0 2 "${quick[@]}" --batch 1
 start 1 2 "${quick[@]}" --batch 2
@@ -199,9 +193,9 @@ like "$(cat "$T/out.0")" 'rank 1 has a world size of 2, rank 0 one of 3' "with b
 
 port=$(free_port)
 with=(REPERF_JOB=mine)
-start 0 2 "${quick[@]}" --batch 1 --rendezvous-timeout 8
+start 0 2 "${quick[@]}" --batch 1 --rendezvous-timeout 120
 with=(REPERF_JOB=yours)
-start 1 2 "${quick[@]}" --batch 1 --rendezvous-timeout 8
+start 1 2 "${quick[@]}" --batch 1 --rendezvous-timeout 120
 with=()
 wait "${pids[1]}"
 is $? 2 "a rank of another job is turned away"
@@ -213,8 +207,8 @@ all_of 2
 is "$statuses" "0 0" "the first job continues"
 
 port=$(free_port)
-start 0 3 "${quick[@]}" --batch 1 --rendezvous-timeout 3
-start 2 3 "${quick[@]}" --batch 1 --rendezvous-timeout 60
+start 0 3 "${quick[@]}" --batch 1 --rendezvous-timeout 6
+start 2 3 "${quick[@]}" --batch 1 --rendezvous-timeout 120
 wait "${pids[0]}"
 is $? 124 "a rank that does not come: the deadline"
 like "$(cat "$T/out.0")" 'of 3 ranks these have not come: 1"' "names it"
@@ -230,10 +224,8 @@ like "$(cat "$T/out.1")" 'rank 0 is not there: ' "says so"
 port=$(free_port)
 start 0 2 "${quick[@]}" --batch 1
 start 1 2 env RANK=0 LOCAL_RANK=0 "${quick[@]}" --batch 1
-for _ in $(seq 200); do
-    for r in 0 1; do kill -0 "${pids[r]}" 2>/dev/null || break 2; done
-    sleep 0.05
-done
+one_ended() { for r in 0 1; do kill -0 "${pids[r]}" 2>/dev/null || return 0; done; return 1; } # which is left in r
+waiting_for 100 one_ended
 wait "${pids[r]}"
 is $? 4 "two ranks 0 on one port: one of them ends"
 like "$(cat "$T/err.$r")" 'cannot listen at .*in use' "and says why"
@@ -244,10 +236,7 @@ pids=()
 
 port=$(free_port)
 start 0 2 "${quick[@]}" --batch 1
-for _ in $(seq 200); do
-    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
-    sleep 0.05
-done
+served "${pids[0]}" "rank 0" port_answers "$port"
 exec 5<>"/dev/tcp/127.0.0.1/$port" # says nothing
 # If the peer hangs up, a writer ends by SIGPIPE: not this script.
 (printf 'GET / HTTP/1.1\r\nHost: x\r\n\r\n' >"/dev/tcp/127.0.0.1/$port") 2>/dev/null
