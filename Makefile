@@ -195,6 +195,10 @@ build/$(1)/reperf-pack: build/$(1)/$(PREP_MAIN).o build/$(1)/prep.a build/$(1)/o
 build/$(1)/servers/%: build/$(1)/tests/servers/%.c.o build/$(1)/orch.a build/$(1)/base.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
+# Loaded before the C library: without sanitizers in every mode.
+build/$(1)/faults/%.so: tests/faults/%.c
+	@mkdir -p $$(@D)
+	@$$(CC) -std=gnu17 -O1 -Wall -Wextra $$(WERROR) -shared -fPIC $$< -o $$@ -ldl
 build/$(1)/unit/test_prep_%: build/$(1)/tests/unit/test_prep_%.c.o build/$(1)/prep.a build/$(1)/orch.a build/$(1)/wl.a build/$(1)/base.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) $$(WL_LIBS) -lcmocka -o $$@
@@ -308,7 +312,7 @@ ptx-90: $(call ptx_files,90)
 UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_SRC))
 # Tests of the CUDA backend that also run where a GPU is; here on the emulator.
 EMU_TEST := $(patsubst tests/cuda/%.c,$(B)/emu/%,$(sort $(wildcard tests/cuda/test_*.c)))
-SERVERS  := $(patsubst tests/servers/%.c,$(B)/servers/%,$(SERVER_SRC))
+SERVERS  := $(patsubst tests/servers/%.c,$(B)/servers/%,$(SERVER_SRC)) $(B)/faults/fault_calls.so
 REPLAY   := $(patsubst tests/fuzz/fuzz_%.c,$(B)/replay/%,$(FUZZ_SRC))
 INTEGRATION := $(sort $(wildcard tests/integration/test_*.sh))
 E2E      := $(sort $(wildcard tests/e2e/test_*.sh))

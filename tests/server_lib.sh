@@ -11,12 +11,13 @@ waiting_for() { # SECONDS COMMAND...: polls until it holds
         sleep 0.05
     done
 }
+port_answers() { (exec 3<>"/dev/tcp/${2:-127.0.0.1}/$1") 2>/dev/null; } # PORT [ADDRESS]
 free_port() { # nobody listens at it, and it was not given before; below those that the kernel gives to connections, at which nobody can listen for a moment
     local port
     while :; do
         printf . >>"$T/ports"
-        port=$((10000 + $$ % 200 * 100 + $(stat -c %s "$T/ports") % 100))
-        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+        port=$((10000 + $$ % 560 * 40 + $(stat -c %s "$T/ports") % 40))
+        port_answers "$port" || break
     done
     echo "$port"
 }

@@ -59,6 +59,18 @@ in_test_all() { # WHAT: true in make test-all; otherwise false, and named at the
 }
 # shellcheck source=tests/server_lib.sh
 . "${BASH_SOURCE[0]%/*}/server_lib.sh"
+served() { # PID WHAT COMMAND...: waits until it holds; where that process has ended before, or after two minutes, the script ends here, and says so
+    local pid=$1 what=$2 tries
+    shift 2
+    for ((tries = 0; tries < 2400; tries++)); do
+        "$@" && return 0
+        kill -0 "$pid" 2>/dev/null || break
+        sleep 0.05
+    done
+    "$@" && return 0
+    ok 1 "$what: $(kill -0 "$pid" 2>/dev/null && echo 'not after two minutes' || echo 'its process has ended')"
+    tap_done
+}
 need_shared() { # NAME: false, and a named skip, where the published logs are absent
     [ -d "$SHARED/published/logs" ] && return 0
     skip "$1" "the published logs (../shared/published/logs) are not here"

@@ -6,6 +6,8 @@
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/bench/bench_lib.sh
 . tests/bench/bench_lib.sh
+# shellcheck source=tests/server_lib.sh
+. tests/server_lib.sh
 . tests/integration/nginx_conf_lib.sh
 : "${B:=build/release}"
 : "${MB:=1100}"

@@ -22,7 +22,7 @@ have_sshd "SSH sessions"
 unset SSH_AUTH_SOCK
 ssh_keys
 for node in 0 1 2 3; do
-    start_sshd "$node" 'LogLevel ERROR' || exit 1
+    start_sshd "$node" || exit 1
 done
 {
     for node in 0 1 2 3; do

@@ -65,7 +65,7 @@ node_restore() { in_switch ip link set "v$1" up; }
 node_off() { # as when its power goes: nothing is said on the network
     local pid
     node_cut "$1" 2>/dev/null
-    cluster_do "$S" bash -c '. "$1/env.sh"; pid=$(recorded_alive "$2/pid") && kill -9 "$pid" && is_gone() { ! recorded_alive "$2/pid" >/dev/null; } && wait_for 10 is_gone x "$2"' \
+    cluster_do "$S" bash -c '. "$1/env.sh"; pid=$(recorded_alive "$2/pid") && kill -9 "$pid" && is_gone() { ! recorded_alive "$2/pid" >/dev/null; } && wait_for 120 is_gone x "$2"' \
         bash "$CLUSTER_DIR" "$S/node$1" || return 0
 }
 node_on() { cluster_do "$S" "$CLUSTER_DIR/node_up.sh" "$S" "$1" && cluster_do "$S" "$CLUSTER_DIR/node_wait.sh" "$S" "$1"; }
@@ -74,9 +74,9 @@ node_reboot() { node_off "$1" && node_on "$1"; }
 node_freeze() { node_do "$1" /bin/bash -c 'kill -STOP -1'; }
 node_thaw() { node_do "$1" /bin/bash -c 'kill -CONT -1'; }
 # sshd makes itself anew at HUP, and for a moment nobody listens.
-sshd_shows() { ssh-keyscan -T 2 -t ed25519 "$(node_ip "$1")" 2>/dev/null | grep -qF "$(ssh-keygen -y -f "$2" | cut -d' ' -f2)"; } # NUMBER KEY
+sshd_shows() { ssh-keyscan -T 10 -t ed25519 "$(node_ip "$1")" 2>/dev/null | grep -qF "$(ssh-keygen -y -f "$2" | cut -d' ' -f2)"; } # NUMBER KEY
 node_give_key() { # NUMBER KEY
-    node_do "$1" /bin/bash -c 'cat >/etc/ssh/ssh_host_ed25519_key && kill -HUP "$(cat /run/sshd.pid)"' <"$2" && wait_for 20 sshd_shows "$1" "$2"
+    node_do "$1" /bin/bash -c 'cat >/etc/ssh/ssh_host_ed25519_key && kill -HUP "$(cat /run/sshd.pid)"' <"$2" && wait_for 120 sshd_shows "$1" "$2"
 }
 node_new_key() { # another host key than known_hosts has
     rm -f "$S/new_key" "$S/new_key.pub"
@@ -164,7 +164,7 @@ registry_mend() {
 # --- everything whole again ------------------------------------------------------------------------------
 # The first bound is that of an answer; the second that of work: a framework's image of some gigabytes takes a busy machine a minute to remove.
 node_is_well() {
-    timeout 10 ssh -F "$S/ssh_config" "node$1" true 2>/dev/null || return 1
+    timeout 30 ssh -F "$S/ssh_config" "node$1" true 2>/dev/null || return 1
     timeout 300 ssh -F "$S/ssh_config" "node$1" 'rm -rf /var/lib/reperf; [ -z "$(docker ps -aq 2>/dev/null)" ] || docker rm -f $(docker ps -aq) >/dev/null
         [ ! -d /var/lib/containers/storage ] || podman rm -af >/dev/null
         mountpoint -q /var/lib/reperf && exit 1; docker image prune -af >/dev/null 2>&1' 2>/dev/null || { [ $? = 1 ] && [ -s "$S/no-docker" ]; }

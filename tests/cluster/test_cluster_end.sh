@@ -45,7 +45,7 @@ fi
     }
     is_swept() { [ ! -e "$S" ] && [ "$(processes "$group" "$S")" -eq 0 ] && [ "$(machine)" = "$before" ]; }
     nothing_left() { # NAME
-        wait_for 20 is_swept
+        wait_for 120 is_swept
         is "$(machine)" "$before" "$1: the machine is as before"
         is "$(processes "$group" "$S") processes, $(groups "$group") groups" "0 processes, 0 groups" "$1: nothing runs on"
     }
@@ -82,7 +82,7 @@ fi
     setsid "$C/up.sh" >"$T.out" 2>&1 &
     starter=$!
     has_nodes() { grep -qlF "$T" "$CLUSTER_LIST"/* 2>/dev/null && S=$(grep -hF "$T" "$CLUSTER_LIST"/*) && [ -s "$S/node2/pid" ]; }
-    wait_for 20 has_nodes
+    wait_for 120 has_nodes
     group=$(cat "$S/group")
     kill -9 "$starter"
     wait "$starter" 2>/dev/null
@@ -95,11 +95,11 @@ fi
     up
     kill -9 "$reaper" "$watcher"
     is_dead() { ! cluster_is_up "$S" && [ "$(processes "$group" "$S")" -eq 0 ]; }
-    wait_for 20 is_dead
+    wait_for 120 is_dead
     ok $? "watcher and reaper killed: the processes are gone nevertheless"
     ok "$([ -d "$S" ]; echo $?)" "and its folder is left"
     old=$S
-    wait_for 10 eval '! ip link show rp-head >/dev/null 2>&1'
+    wait_for 120 eval '! ip link show rp-head >/dev/null 2>&1'
     up
     ok $? "another comes up"
     ok "$([ ! -e "$old" ]; echo $?)" "and has removed it"

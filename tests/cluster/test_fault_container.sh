@@ -91,7 +91,7 @@ nothing_left "images" 1 2 3 4
 world orphan waits
 begin orphan "$ONE" "$N:node3" --repeats 1 --image "$(image_of orphan)"
 has_container() { [ -n "$(node_ssh 3 docker ps -q 2>/dev/null)" ]; }
-wait_for 60 has_container
+wait_for 240 has_container
 ok $? "a container runs"
 kill -9 "$(cat "$T/orphan/pid")"
 wait "$(cat "$T/orphan/pid")" 2>/dev/null

@@ -53,7 +53,7 @@ nothing_left "links" 1 2 3 4
 names=([1]=sshd-dead [2]=loss [3]=slow-link [4]=frozen)
 # First the one that is frozen, before its deadline; what happens after it is another fault.
 world frozen waits
-REPERF_OUTAGE=3 ssh_notices 3 begin frozen "$ONE" "$N:node4" --deadline 8
+REPERF_OUTAGE=3 ssh_notices 3 begin frozen "$ONE" "$N:node4" --deadline 15
 waits_for_ranks frozen 1
 node_freeze 4
 node_loss 2 30

@@ -56,7 +56,7 @@ begin first "$ONE" "$N:node3"
 waits_for_ranks first 1
 begin second "$ONE" "$N:node3"
 is_told() { grep -q "is held by run" "$T/second/err"; }
-wait_for 60 is_told
+wait_for 240 is_told
 ok $? "a second orchestrator is told who has the node"
 is "$(count second begun)" 0 "and does not measure beside the first"
 go first
@@ -104,7 +104,7 @@ waits_for_ranks after 4
 node_cut 3
 go after
 have_ended() { [ "$(count after ended)" -ge 4 ]; }
-wait_for 20 have_ended
+wait_for 120 have_ended
 node_off 3
 finish after 6 "a node that goes down after its ranks have ended: status 6"
 no_success after

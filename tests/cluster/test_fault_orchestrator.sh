@@ -45,9 +45,9 @@ world term ''
 node_cut 4
 begin term "$FOUR" "$N"
 has_journal() { [ -s "$(run_dir term)/journal.jsonl" ]; }
-wait_for 30 has_journal
+wait_for 120 has_journal
 have_leases() { for i in 1 2 3; do [ -n "$(node_do "$i" /bin/ls -A /var/lib/reperf/lease 2>/dev/null)" ] || return 1; done; }
-wait_for 30 have_leases
+wait_for 120 have_leases
 ok $? "term: the nodes that can be reached are"
 kill "$(cat "$T/term/pid")"
 finish term 143 "TERM while nodes are being reached: status 143"

@@ -16,7 +16,7 @@ echo $! >"$T/dies/pid"
 steps_on() { # NODE
     node_do "$1" /bin/bash -c 'find /var/lib/reperf/jobs -name "log*" -type f -exec cat {} + 2>/dev/null' | grep -q '"event":"step"'
 }
-wait_for 120 steps_on 1
+wait_for 300 steps_on 1
 ok $? "four ranks train"
 node_do 3 pkill -9 -x reperf-train
 ok $? "one is killed"

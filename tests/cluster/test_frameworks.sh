@@ -60,7 +60,7 @@ like "$(why "$(at fp32 8)")" '^failed null parse .*(incomplete|truncated)' "half
 like "$(why "$(at amp 1)")" '^failed null parse .*nan' "a loss of NaN"
 like "$(why "$(at amp 8)")" '^failed null parse ' "a device's error that a shim hides, and goes on"
 # shellcheck disable=SC2016 # the container's own
-faults 124 "programs that come to no end of their own" 8 'sleep 600' 'while [ ! -e /tmp/log/workerlog.0 ]; do sleep 0.1; done; cat /tmp/log/workerlog.0' 'exec python3.7 train.py' \
+faults 124 "programs that come to no end of their own" 15 'sleep 600' 'while [ ! -e /tmp/log/workerlog.0 ]; do sleep 0.1; done; cat /tmp/log/workerlog.0' 'exec python3.7 train.py' \
     'echo "ModuleNotFoundError: No module named '"'cv2'"'" >&2; exit 1'
 like "$(why "$(at fp32 1)")" '^failed null timeout' "one that hangs in its reader is stopped at its deadline"
 like "$(why "$(at fp32 8)")" '^failed null timeout' "one that waits for a file that never comes, too"

@@ -16,7 +16,7 @@ is "$(node_ssh 2 "SLURM_CONF=$SLURM_CONF srun -N4 --chdir=/ -l cat /etc/hostname
 printf '#!/bin/sh\n#SBATCH -N2\nsrun hostname\n' >"$T/job"
 id=$(sbatch --parsable --chdir=/ --output="$S/shared/job.out" "$T/job")
 is_over() { [ -z "$(squeue -h -j "$1" 2>/dev/null)" ]; }
-wait_for 30 is_over "$id"
+wait_for 120 is_over "$id"
 is "$(sort "$S/shared/job.out" | tr '\n' ' ')" "node1 node2 " "sbatch writes to the shared folder"
 is "$(srun -N1 --chdir=/ sh -c 'exit 7' 2>/dev/null; echo $?)" 7 "the exit status comes back"
 if ! no_docker "containers by Slurm"; then

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LD_PRELOAD: the call of number REPERF_FAULT_AT (from 1) of kind REPERF_FAULT_CALL (open, write, fsync, rename, mkdir) on a path
-   below REPERF_FAULT_BELOW fails once with errno REPERF_FAULT_ERRNO, in whichever process makes it first; the file REPERF_FAULT_DONE
-   is then created. Without REPERF_FAULT_AT nothing fails and REPERF_FAULT_DONE gets a byte a call. */
+   that begins with REPERF_FAULT_BELOW and ends with REPERF_FAULT_END (where that is set) fails once with errno REPERF_FAULT_ERRNO,
+   in whichever process makes it first; the file REPERF_FAULT_DONE is then created. With REPERF_FAULT_SIGNAL, a number, it does not
+   fail: the process first sends itself that signal. Without REPERF_FAULT_AT nothing fails and REPERF_FAULT_DONE gets a byte a
+   call. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,7 +24,11 @@ static atomic_long n_calls;
 static bool is_below(const char *path)
 {
     const char *top = getenv("REPERF_FAULT_BELOW");
-    return top && strncmp(path, top, strlen(top)) == 0;
+    const char *end = getenv("REPERF_FAULT_END");
+    size_t len = strlen(path);
+    size_t end_len = end ? strlen(end) : 0;
+    return top && strncmp(path, top, strlen(top)) == 0 && len >= end_len &&
+           memcmp(path + len - end_len, end ? end : "", end_len) == 0;
 }
 
 static bool is_fd_below(int fd)
@@ -46,6 +52,7 @@ static bool fails(const char *call)
     const char *at = getenv("REPERF_FAULT_AT");
     const char *mark = getenv("REPERF_FAULT_DONE");
     const char *error = getenv("REPERF_FAULT_ERRNO");
+    const char *signal_no = getenv("REPERF_FAULT_SIGNAL");
     long fd;
     if (!wanted || !mark || strcmp(wanted, call) != 0) {
         return false;
@@ -64,6 +71,10 @@ static bool fails(const char *call)
         return false; /* it was elsewhere already */
     }
     (void)syscall(SYS_close, fd);
+    if (signal_no) {
+        (void)syscall(SYS_kill, getpid(), (int)strtol(signal_no, NULL, 10));
+        return false;
+    }
     errno = error && strcmp(error, "EIO") == 0      ? EIO
             : error && strcmp(error, "EMFILE") == 0 ? EMFILE
                                                     : ENOSPC;

@@ -87,19 +87,11 @@ ranks) # every tenth step, of two ranks
     stop
     exit 0
     ;;
-slow)
-    start
-    steps 1 5
-    sleep 4
-    steps 6 20
-    stop
-    exit 0
-    ;;
-waits) # until it is told to go on, for a minute at most
+waits) # until it is told to go on, for ten minutes at most
     start
     steps 1 5
     n=0
-    while [ ! -e "$dir/go" ] && [ "$((n += 1))" -le 1200 ]; do sleep 0.05; done
+    while [ ! -e "$dir/go" ] && [ "$((n += 1))" -le 12000 ]; do sleep 0.05; done
     steps 6 20
     stop
     exit 0

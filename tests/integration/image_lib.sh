@@ -13,13 +13,7 @@ end_servers() {
 }
 trap 'end_servers; rm -rf "$T"' EXIT
 
-wait_port() { # PORT PID: until it listens, or the process is gone
-    while kill -0 "$2" 2>/dev/null; do
-        (exec 3<>"/dev/tcp/${ADDRESS:-127.0.0.1}/$1") 2>/dev/null && return 0
-        sleep 0.05
-    done
-    return 1
-}
+wait_port() { served "$2" "a server at port $1" port_answers "$1" "${ADDRESS:-127.0.0.1}"; } # PORT PID
 
 sha() { sha256sum "$1" | cut -d' ' -f1; }
 bytes() { stat -c %s "$1"; }

@@ -3,15 +3,15 @@
 # Starts nginx on 127.0.0.1 with ports that are free. start_nginx FOLDER N_PORTS: reads the http block's content from stdin, in which
 # @P1@, @P2@, ... are the ports and @D@ is FOLDER; leaves $nginx_pid and the array $ports. Whoever calls it ends that pid.
 start_nginx() {
-    local folder=$1 n_ports=$2 block port try nginx
+    local folder=$1 n_ports=$2 block port nginx
     block=$(cat)
     nginx=$(command -v nginx || echo /usr/sbin/nginx)
     mkdir -p "$folder/tmp"
-    for try in $(seq 20); do
+    for _ in $(seq 20); do
         ports=()
         local text=${block//@D@/$folder}
         for ((port = 1; port <= n_ports; port++)); do
-            ports+=($((20000 + (SRANDOM + try) % 12000)))
+            ports+=("$(free_port)")
             text=${text//@P$port@/${ports[-1]}}
         done
         {
@@ -24,12 +24,10 @@ start_nginx() {
         rm -f "$folder/nginx.pid"
         "$nginx" -c "$folder/nginx.conf" 2>>"$folder/start.log" &
         nginx_pid=$!
-        for _ in $(seq 100); do
+        while kill -0 "$nginx_pid" 2>/dev/null; do # it ends where another has one of its ports
             [ -s "$folder/nginx.pid" ] && return 0
-            kill -0 "$nginx_pid" 2>/dev/null || break
             sleep 0.05
         done
-        kill "$nginx_pid" 2>/dev/null
         wait "$nginx_pid"
     done
     cat "$folder/start.log" >&2

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # nginx on 127.0.0.1 for tests: nginx_start FOLDER, then $NGINX_URL; log in $T/nginx/access.log. Ended by its pid at the end.
-# /slow/ serves the same files at 1 MB/s a connection, /private/ asks for user:secret.
+# /private/ serves the same files to user:secret.
 NGINX_PID=
 nginx_start() { # FOLDER
     local port
@@ -23,18 +23,13 @@ http {
     server {
         listen 127.0.0.1:$port;
         root $1;
-        location /slow/ { alias $1/; limit_rate 1m; }
         location /private/ { alias $1/; auth_basic "private"; auth_basic_user_file $T/nginx/users; }
     }
 }
 NGINX
         nginx -c "$T/nginx/nginx.conf" -p "$T/nginx" >"$T/nginx/out" 2>&1 &
         NGINX_PID=$!
-        for _ in $(seq 100); do
-            (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
-            kill -0 "$NGINX_PID" 2>/dev/null || break
-            sleep 0.05
-        done
+        while kill -0 "$NGINX_PID" 2>/dev/null && ! port_answers "$port"; do sleep 0.05; done
         if kill -0 "$NGINX_PID" 2>/dev/null; then
             # shellcheck disable=SC2034
             NGINX_URL="http://127.0.0.1:$port"

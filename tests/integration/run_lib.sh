@@ -15,5 +15,5 @@ run_folder() { # RUN: its folder; without: the newest
 value() { # FILE PYTHON-EXPRESSION over d
     /usr/bin/python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
 }
-forget_runs() { rm -rf "$REPERF_STATE" "$T/fake/count" "$T/fake/mode"; }
+forget_runs() { rm -rf "$REPERF_STATE" "$T/fake/count" "$T/fake/mode" "$T/fake/go"; }
 times_run() { if [ -e "$T/fake/count" ]; then wc -l <"$T/fake/count"; else echo 0; fi; }

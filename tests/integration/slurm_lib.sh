@@ -66,5 +66,5 @@ CONF
     setsid slurmctld -c </dev/null >/dev/null 2>&1
     slurmd_start node1
     slurmd_start node2
-    waiting_for 30 are_idle
+    waiting_for 120 are_idle
 }

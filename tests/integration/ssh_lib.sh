@@ -36,9 +36,9 @@ CONFIG
 sshd_listens() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 start_sshd() { # NAME [CONFIG LINE...]
-    local name=$1 port key tries=0 dir="$T/sshd-$1"
+    local name=$1 port key said dir="$T/sshd-$1"
     shift
-    mkdir -p "$dir"
+    mkdir -p "$dir" && : >>"$dir/log"
     [ -e "$dir/host" ] || ssh-keygen -q -t ed25519 -N '' -C host -f "$dir/host"
     while :; do
         port=${ssh_port[$name]-}
@@ -59,12 +59,11 @@ CONFIG
         printf '%s\n' "$@" >>"$dir/config"
         # sshd obeys the first line given for a keyword.
         grep -q '^SetEnv' "$dir/config" || echo "SetEnv HOME=$T/home" >>"$dir/config"
+        said=$(wc -l <"$dir/log")
         /usr/sbin/sshd -D -e -f "$dir/config" 2>>"$dir/log" &
         ssh_pid[$name]=$!
-        for ((tries = 0; tries < 200; tries++)); do
-            if ! kill -0 "${ssh_pid[$name]}" 2>/dev/null; then break; fi
-            # Another may have had the port: then ours ends in a moment.
-            if sshd_listens "$port" && sleep 0.03 && kill -0 "${ssh_pid[$name]}" 2>/dev/null; then
+        while kill -0 "${ssh_pid[$name]}" 2>/dev/null; do # it ends where another has its port
+            if tail -n +$((said + 1)) "$dir/log" | grep -q '^Server listening on'; then
                 ssh_port[$name]=$port
                 key="[127.0.0.1]:$port $(cut -d' ' -f1,2 "$dir/host.pub")"
                 # One that is back is known all the time: whoever lost it may be there at once.

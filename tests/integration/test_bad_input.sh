@@ -184,10 +184,7 @@ if [ -x "$TRAIN" ]; then
     exits 10 "reperf-train with standard output closed" bash -c '"$1" --model resnet50 --image 32 --batch 2 --steps 1 >&-' _ "$TRAIN"
     "$TRAIN" --model resnet50 --image 32 --batch 2 --steps 100000 >train.log 2>err &
     pid=$!
-    for ((i = 0; i < 300; i++)); do
-        grep -q '"step"' train.log && break
-        sleep 0.1
-    done
+    served "$pid" "a first step" grep -q '"step"' train.log
     kill -INT "$pid"
     wait "$pid"
     is "$? $(grep -c run_stop train.log)" "130 0" "reperf-train, ^C: 130 and no run_stop"
@@ -199,7 +196,7 @@ fi
 
 # --- evidence --------------------------------------------------------------------------------------------
 for file in /etc/passwd /dev/null /dev/zero "$D"; do
-    exits 5 "verify $file" timeout 20 "$REPERF" verify "${file/#$D/$T/none}" --unsigned
+    exits 5 "verify $file" timeout 200 "$REPERF" verify "${file/#$D/$T/none}" --unsigned
 done
 exits 5 "replay of no archive" "$REPERF" replay /etc/passwd
 

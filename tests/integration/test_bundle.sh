@@ -7,6 +7,8 @@
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/image_lib.sh disable=SC1091
 source "$ROOT/tests/integration/image_lib.sh"
+# shellcheck source=tests/faults/lib.sh disable=SC1091
+source "$ROOT/tests/faults/lib.sh"
 V=(/usr/bin/python3 tests/integration/validate.py manifests/schema/bundle-output.json)
 value() { # FILE PYTHON-EXPRESSION over d
     /usr/bin/python3 -c "import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))" "$1" "$2"
@@ -217,10 +219,7 @@ exits 5 "a corrupt blob of the store does not travel" "$REPERF" bundle cityscape
 [ -z "$(find "$T" -maxdepth 1 -name 'b2*')" ]
 ok $? "and nothing is left"
 rm -rf "$THERE"
-REPERF_STORE="$THERE" "$REPERF" import "$T/b" >/dev/null 2>&1 &
-sleep 0.05
-kill -9 $! 2>/dev/null
-wait $! 2>/dev/null
+REPERF_STORE="$THERE" exits 137 "an import is killed in the middle" at_call KILL rename 2 "$THERE/" "$REPERF" import "$T/b"
 exits 0 "an import that was killed is done again" away "$REPERF" import "$T/b"
 exits 0 "and the store holds" away "$REPERF" store verify
 tap_done

@@ -41,7 +41,7 @@ is "$(answers "$REPERF" measure "$T/a")" "$T/a.log" "bash: a file"
 # The same through readline: an interactive bash, a typed Tab.
 # shellcheck disable=SC2016
 typed=$(printf 'PS1="> "; eval "$(reperf completion bash)"\nreperf complet\tzsh | head -n 1\nexit\n' |
-    PATH="$B:$PATH" TERM=dumb timeout 20 bash --norc --noprofile -i 2>&1)
+    PATH="$B:$PATH" TERM=dumb timeout 200 bash --norc --noprofile -i 2>&1)
 like "$typed" '^#compdef reperf' "bash: a typed Tab finishes the word"
 for shell in zsh fish; do
     if command -v "$shell" >/dev/null; then

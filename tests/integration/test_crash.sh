@@ -14,6 +14,8 @@ records() { if [ -e "$F/journal.jsonl" ]; then wc -l <"$F/journal.jsonl"; else e
 job_runs() { ls "$F"/jobs/"$CASE"/repeat-*/attempt-*/pid >/dev/null 2>&1; }
 # shellcheck disable=SC2317
 job_speaks() { find "$F"/jobs/"$CASE" -name log -size +0 2>/dev/null | grep -q .; }
+# shellcheck disable=SC2317
+no_job() { ! pgrep -f "$T/fake/train.sh" >/dev/null; }
 # /proc/PID/stat of a wrapper whose job runs: first word of its pid file
 job_pid() { cut -d' ' -f1 "$F"/jobs/"$CASE"/repeat-1/attempt-"$1"/pid; }
 
@@ -95,27 +97,34 @@ fi
 
 # --- the orchestrator dies while the job runs: the job goes on, resume finds it ---
 forget_runs
-mode slow
+mode waits
 "${SMOKE[@]}" --repeats 1 --run-id $ID >/dev/null 2>&1 &
 pid=$!
-waiting_for 20 job_runs
+waiting_for 120 job_runs
 ok $? "a job runs"
 kill -9 $pid && wait $pid 2>/dev/null
 kill -0 "$(job_pid 1)"
 ok $? "it outlives its orchestrator"
-exits 0 "resume while it runs" "$REPERF" resume $ID
-is "$(times_run)" 1 "attached, not started again"
-grep -q '"event":"job_attached"' "$F/events.jsonl"
-ok $? "and says so"
+"$REPERF" resume $ID >/dev/null 2>"$T/err" &
+pid=$!
+# shellcheck disable=SC2317
+is_attached() { grep -qs '"event":"job_attached"' "$F/events.jsonl"; }
+waiting_for 120 is_attached
+ok $? "resume while it runs attaches to it, and says so"
+touch "$T/fake/go"
+wait $pid
+is $? 0 "and ends with it"
+is "$(times_run)" 1 "it was not started again"
 is "$(value "$F/evidence/result.json" 'd["cells"][0]["repeats"][0]["samples_used"]')" 16 "the value comes from the whole log"
 
 # --- the job is killed with its wrapper: no status, no value from the cut log, a new attempt ---
 forget_runs
-mode slow
+mode waits
 "${SMOKE[@]}" --repeats 1 --run-id $ID >/dev/null 2>"$T/err" &
 pid=$!
-waiting_for 20 job_speaks
+waiting_for 120 job_speaks
 kill -9 -- "-$(job_pid 1)"
+touch "$T/fake/go"
 wait $pid
 is $? 0 "a lost attempt is made again"
 is "$(times_run)" 2 "two processes"
@@ -128,20 +137,15 @@ ok $? "the lost one's log is kept apart"
 # --- ^C and TERM ---
 for sig in INT TERM; do
     forget_runs
-    mode slow
-    # Not in the background of this shell, where ^C would be ignored.
-    /usr/bin/python3 -c '
-import os, signal, subprocess, sys
-p = subprocess.Popen(sys.argv[2:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                     preexec_fn=lambda: [signal.signal(s, signal.SIG_DFL) for s in (signal.SIGINT, signal.SIGTERM)])
-open(sys.argv[1], "w").write(str(p.pid))
-sys.exit(p.wait())' "$T/pid" "${SMOKE[@]}" --repeats 1 --run-id $ID &
-    waiting_for 20 job_runs
-    kill -$sig "$(cat "$T/pid")"
-    wait $!
+    mode waits
+    env --default-signal=INT,TERM "${SMOKE[@]}" --repeats 1 --run-id $ID >/dev/null 2>&1 & # this shell's own background ignores ^C
+    pid=$!
+    waiting_for 120 job_runs
+    kill -$sig $pid
+    wait $pid
     is $? "$([ $sig = INT ] && echo 130 || echo 143)" "SIG$sig: exit status 128+n"
-    sleep 0.2
-    is "$(pgrep -f "$T/fake/train.sh" | wc -l)" 0 "SIG$sig: its job is stopped"
+    waiting_for 60 no_job
+    ok $? "SIG$sig: its job is stopped"
     [ ! -e "$F/evidence/result.json" ] && [ ! -e "$F/$ID.tar.zst" ]
     ok $? "SIG$sig: no result"
     is "$("$REPERF" status | grep -c interrupted)" 1 "SIG$sig: status says interrupted"
@@ -151,10 +155,10 @@ done
 
 # --- two orchestrators, cancel ---
 forget_runs
-mode slow
+mode waits
 "${SMOKE[@]}" --repeats 2 --run-id $ID >/dev/null 2>&1 &
 pid=$!
-waiting_for 20 job_runs
+waiting_for 120 job_runs
 exits 2 "a second orchestrator is refused" "$REPERF" resume $ID
 like "$(cat "$T/err")" "process $pid is working on it" "and told whose run it is"
 is "$("$REPERF" status | grep -c running)" 1 "status says running"
@@ -164,10 +168,10 @@ is $? 143 "the orchestrator ended"
 is "$(pgrep -f "$T/fake/train.sh" | wc -l)" 0 "and its job"
 exits 2 "a cancelled run is not resumed" "$REPERF" resume $ID
 forget_runs
-mode slow
+mode waits
 "${SMOKE[@]}" --repeats 1 --run-id $ID >/dev/null 2>&1 &
 pid=$!
-waiting_for 20 job_runs
+waiting_for 120 job_runs
 kill -9 $pid && wait $pid 2>/dev/null
 exits 0 "cancel of a run whose orchestrator died" "$REPERF" cancel $ID
 is "$(pgrep -f "$T/fake/train.sh" | wc -l)" 0 "its job is stopped"
@@ -178,7 +182,7 @@ dies_while_it_stops() { # the third record is the lost one
     mode hangs
     REPERF_CRASH_AFTER=3 "${SMOKE[@]}" --repeats 1 --run-id $ID >/dev/null 2>&1 &
     pid=$!
-    waiting_for 20 job_speaks
+    waiting_for 120 job_speaks
 }
 dies_while_it_stops
 exits 0 "cancel of a run that dies of it" "$REPERF" cancel $ID

@@ -51,10 +51,11 @@ like "$(verdict clock n2)" '^holds: between -[0-9.]+ s and \+[0-9.]+ s$' "the cl
 like "$(verdict port n1)$(verdict port n2)" '^holds: openholds: open$' "each reaches the other at its fast address"
 is "$(verdict shell-noise n1)" "holds: nothing" "no noise"
 is "$(jq -r '.nodes[0].facts["gpu.count"]' "$T/out")" 0 "no driver, no GPU"
+# shellcheck disable=SC2317
+nobody_answers() { ! port_answers "$port" "$1"; } # ADDRESS
 no_listener_at() { # ADDRESS NAME
-    for _ in $(seq 100); do (exec 3<>"/dev/tcp/$1/$port") 2>/dev/null || break; sleep 0.05; done
-    (exec 3<>"/dev/tcp/$1/$port") 2>/dev/null
-    is $? 1 "$2"
+    waiting_for 60 nobody_answers "$1"
+    ok $? "$2"
 }
 for at in 127.0.0.1 127.0.0.2; do no_listener_at "$at" "no listener is left at $at"; done
 facts=$(jq '.nodes[0] | [(.facts, .not_known) | keys[]] | map(select(test("^(env|engine|net)\\.") | not)) | length' "$T/out")
@@ -78,9 +79,9 @@ start_sshd n2 "SetEnv HOME=$T/home PATH=$T/node2:/usr/sbin:/usr/bin:/bin"
 inventory none 0 127.0.0.2
 # A port on which something else listens.
 perl -MSocket -e 'socket(L, PF_INET, SOCK_STREAM, 6); setsockopt(L, SOL_SOCKET, SO_REUSEADDR, 1); bind(L, sockaddr_in('"$port"', inet_aton("127.0.0.2"))) or die; listen(L, 9);
-    alarm 60; while (accept(C, L)) { print C "SSH-2.0-x\n"; close C }' &
+    alarm 600; while (accept(C, L)) { print C "SSH-2.0-x\n"; close C }' &
 taken=$!
-for _ in $(seq 100); do (exec 3<>"/dev/tcp/127.0.0.2/$port") 2>/dev/null && break; sleep 0.05; done
+served $taken "another listener" port_answers "$port" 127.0.0.2
 exits 6 "a port that is taken is not known to be free" doctor --json
 like "$(verdict port n1)" '^not_known: not checked: .*(in use|nobody)' "and says so"
 kill $taken

@@ -7,6 +7,8 @@
 
 # shellcheck source=tests/integration/run_lib.sh
 . "$ROOT/tests/integration/run_lib.sh"
+# shellcheck source=tests/faults/lib.sh
+. "$ROOT/tests/faults/lib.sh"
 finished_run() { # FOLDER: what a run leaves to be sealed
     forget_runs
     smoke --repeats 1 >/dev/null 2>&1
@@ -229,26 +231,17 @@ ok $? "leaves no archive"
 "$REPERF" verify run.tar.zst --unsigned >/dev/full 2>"$T/err"
 is $? 10 "verify into a full device"
 
-stop() { # SIGNAL: seal, stopped in the midst; its status
+# Each signal comes at the program's own tenth write to its archive.
+stopped() { # SIGNAL STATUS NAME
     rm -f big.tar.zst.partial
-    env --default-signal=INT,TERM "$REPERF" seal big --force 2>/dev/null >/dev/null &
-    local pid=$!
-    for _ in $(seq 400); do
-        [ -s big.tar.zst.partial ] && break
-        sleep 0.05
-    done
-    kill -"$1" "$pid"
-    wait "$pid" 2>/dev/null
+    exits "$2" "$3" at_call "$1" write 10 "$T/big.tar.zst.partial" "$REPERF" seal big --force
 }
-stop KILL
-is $? 137 "kill -9 in the midst of sealing"
-[ ! -e big.tar.zst ]
+stopped KILL 137 "kill -9 in the midst of sealing"
+[ ! -e big.tar.zst ] && [ -s big.tar.zst.partial ]
 ok $? "leaves no archive"
 exits 5 "and what it leaves is not taken for one" "$REPERF" verify big.tar.zst.partial --unsigned
-stop TERM
-is $? 143 "SIGTERM in the midst of sealing"
-stop INT
-is $? 130 "^C in the midst of sealing"
+stopped TERM 143 "SIGTERM in the midst of sealing"
+stopped INT 130 "^C in the midst of sealing"
 [ ! -e big.tar.zst ] && [ ! -e big.tar.zst.partial ]
 ok $? "leaves nothing"
 echo "left by a killed seal" >big.tar.zst.partial

@@ -11,7 +11,6 @@ trap 'chmod -R u+w "$T"; rm -rf "$T"' EXIT
 W="$T/w" # where calls fail
 export TMPDIR="$T/tmp" REPERF_STATE="$W/state" REPERF_STORE="$W/store" REPERF_ROOT="$T/root"
 mkdir -p "$TMPDIR" "$T/root/datasets/tiny"
-${CC:-cc} -O1 -shared -fPIC -o "$T/fault.so" "$ROOT/tests/faults/fault_calls.c" -ldl || { ok 1 "tests/faults builds"; tap_done; }
 SAMPLES=2
 in_test_all "each call of each command fails once" && SAMPLES=0
 if [ -d "$T/sanitizer" ]; then
@@ -91,11 +90,11 @@ fresh() { # as NAME_before left it
     cp -a "$T/before" "$W"
 }
 faulty() { # CALL AT ERRNO COMMAND
-    LD_PRELOAD="$T/fault.so" REPERF_FAULT_BELOW="$W/" REPERF_FAULT_CALL="$1" REPERF_FAULT_AT="$2" REPERF_FAULT_ERRNO="$3" REPERF_FAULT_DONE="$T/mark" "$4"
+    LD_PRELOAD="$B/faults/fault_calls.so" REPERF_FAULT_BELOW="$W/" REPERF_FAULT_CALL="$1" REPERF_FAULT_AT="$2" REPERF_FAULT_ERRNO="$3" REPERF_FAULT_DONE="$T/mark" "$4"
 }
 counted() { # CALL COMMAND: how often it comes to it
     fresh
-    LD_PRELOAD="$T/fault.so" REPERF_FAULT_BELOW="$W/" REPERF_FAULT_CALL="$1" REPERF_FAULT_DONE="$T/mark" "$2" >"$T/log" 2>&1 || return 1
+    LD_PRELOAD="$B/faults/fault_calls.so" REPERF_FAULT_BELOW="$W/" REPERF_FAULT_CALL="$1" REPERF_FAULT_DONE="$T/mark" "$2" >"$T/log" 2>&1 || return 1
     stat -c %s "$T/mark" 2>/dev/null || echo 0
 }
 ERRNOS=(ENOSPC EIO EMFILE)

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# One fetch, killed with SIGKILL 20 times (50 in test-all) at random moments: it ends in the right bytes, and at most 5 % of them were sent twice, as the
+# One fetch, killed with SIGKILL 20 times (50 in test-all), each time at a random one of its writes: it ends in the right bytes, and at most 5 % of them were sent twice, as the
 # server counts them over all processes.
 . "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/faults/lib.sh disable=SC1091
+. "$ROOT/tests/faults/lib.sh"
 one="$B/servers/fetch_one"
 size=100000000
 head -c $size /dev/zero | openssl enc -aes-128-ctr -nosalt -K 00112233445566778899aabbccddeeff -iv 00000000000000000000000000000001 >"$T/file"
@@ -10,23 +12,20 @@ sha=$(openssl dgst -sha256 -r "$T/file" | cut -d' ' -f1)
 "$B/servers/fault_http" "$T/file" >"$T/port" &
 server=$!
 trap 'kill "$server"; rm -rf "$T"' EXIT
-while [ ! -s "$T/port" ]; do sleep 0.02; done
+served "$server" "the server says its port" test -s "$T/port"
 base="http://127.0.0.1:$(cat "$T/port")"
 sent() { curl -s --noproxy '*' "$base/stats" | cut -d' ' -f2; }
 
 RANDOM=20261121
-killed=0 times=20 rate=1400000
-! in_test_all "a fetch that is killed 50 times" || times=50 rate=700000
-for _ in $(seq $times); do
-    "$one" folder="$T/f" proxy= sha256="$sha" url="$base/rate/$rate/f" >"$T/out" 2>"$T/err" &
-    pid=$!
-    sleep "0.$((10 + RANDOM % 40))"
-    kill -KILL $pid 2>/dev/null && killed=$((killed + 1))
-    wait $pid 2>/dev/null
+killed=0 times=20 writes=250
+! in_test_all "a fetch that is killed 50 times" || times=50 writes=100
+for _ in $(seq $times); do # a write is of 4 to 16 KiB
+    { at_call KILL write $((writes / 2 + RANDOM % writes)) "$T/f/" "$one" folder="$T/f" proxy= sha256="$sha" url="$base/rate/1400000/f" >"$T/out" 2>"$T/err"; } 2>"$T/said"
+    [ $? -ne 137 ] || killed=$((killed + 1))
 done
 is $killed $times "$times processes are killed in the middle"
 sent_killed=$(sent)
-[ "$sent_killed" -gt $((size / 5)) ]
+[ "$sent_killed" -gt $((size / 8)) ]
 ok $? "a good part of the file came in those ($sent_killed bytes)"
 "$one" folder="$T/f" proxy= sha256="$sha" url="$base/ok/0/f" >"$T/out" 2>"$T/err"
 is $? 0 "the next one ends well"

@@ -37,7 +37,8 @@ tunnel_pid=$!
 "$B/servers/connect_proxy" "Basic YW5uOmh1c2g=" >"$T/tunnel2" 2>"$T/tunnel2.log" &
 tunnel2_pid=$!
 trap 'kill "$nginx_pid" "$tunnel_pid" "$tunnel2_pid"; wait; rm -rf "$T"' EXIT
-while [ ! -s "$T/tunnel" ] || [ ! -s "$T/tunnel2" ]; do sleep 0.02; done
+served "$tunnel_pid" "the proxy says its port" test -s "$T/tunnel"
+served "$tunnel2_pid" "the proxy with a login says its port" test -s "$T/tunnel2"
 plain="http://127.0.0.1:${ports[0]}" tls="https://127.0.0.1:${ports[1]}"
 log="$T/nginx/access.log"
 

@@ -154,7 +154,7 @@ none_left() {
     local pid
     while read -r pid; do ! grep -aq '^sleep' "/proc/$pid/cmdline" 2>/dev/null || return 1; done <"$CLOCK.pids"
 }
-[ "$(wc -l <"$CLOCK.pids")" -ge 4 ] && waiting_for 10 none_left
+[ "$(wc -l <"$CLOCK.pids")" -ge 4 ] && waiting_for 120 none_left
 ok $? "nothing that hung is left, however deaf"
 
 # ---- cut off ----
@@ -162,10 +162,7 @@ fresh
 noting "$made/b/gpu/test_models" <<<'exec sleep 300'
 CALL="exec" call tests/cuda/first_call.sh 590 >"$T/out" 2>&1 &
 pid=$!
-for _ in $(seq 300); do
-    grep -q test_models "$ORDER" && break
-    sleep 0.05
-done
+served "$pid" "test_models" grep -q test_models "$ORDER"
 kill -TERM "$pid"
 wait "$pid"
 is "$?" 143 "cut off by a signal"

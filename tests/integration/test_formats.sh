@@ -8,6 +8,9 @@ F=tests/integration/formats
 told() { # FILE ARGS...: format, verdict, value, unit, samples
     "$REPERF" measure --json "$@" 2>"$T/err" | jq -r '[.format, .verdict, .value, .unit, .records] | map(tostring) | join(" ")'
 }
+each_told() { # FILE... ARGS...: a line each, by one program
+    "$REPERF" measure --json "$@" 2>"$T/err" | jq -r '(.files // [.])[] | [.format, .verdict, .value, .unit, .records] | map(tostring) | join(" ")'
+}
 options() { # of the current row: $args
     args=()
     [ "$opts" = - ] || read -ra args <<<"$opts"
@@ -45,25 +48,39 @@ done
 
 # --- line ends and tags -------------------------------------------------------------------------------------------
 dressed() {
-    local want="$format ok $value $unit $records"
+    local want="$format ok $value $unit $records" got
     case $file in hf-trainer-state.json) return ;; esac
     sed 's/$/\r/' "$F/$file" >"$T/dos.log"
-    is "$(told "$T/dos.log" --rule "$rule" "${args[@]}")" "$want" "$file: with the line ends of another system"
     sed $'s/^/\033[32m/; s/$/\033[0m/' "$F/$file" >"$T/colour.log"
-    is "$(told "$T/colour.log" --rule "$rule" "${args[@]}")" "$want" "$file: coloured"
     tr '\r' '\n' <"$F/$file" | sed 's/^/[1,0]<stdout>:/' >"$T/tag.log"
-    is "$(told "$T/tag.log" --rule "$rule" "${args[@]}")" "$want" "$file: with mpirun's tags"
+    mapfile -t got < <(each_told "$T/dos.log" "$T/colour.log" "$T/tag.log" --rule "$rule" "${args[@]}")
+    is "${got[0]-}" "$want" "$file: with the line ends of another system"
+    is "${got[1]-}" "$want" "$file: coloured"
+    is "${got[2]-}" "$want" "$file: with mpirun's tags"
 }
 rows dressed
 
 # --- damaged -------------------------------------------------------------------------------------------
-bad() { # WHAT: $T/bad.log is not ok
-    local got
-    got=$(told "$T/bad.log" --format "$format" --rule "$rule" "${args[@]}" | cut -d' ' -f2)
-    [ "$got" != ok ] && [ -n "$got" ]
-    ok $? "$file: $1: ${got:-nothing}"
+bad() { # WHAT: $T/bad.log is not ok, as is seen by all_bad
+    whats+=("$1")
+    mv "$T/bad.log" "$T/bad${#whats[@]}.log"
 }
+all_bad() { # those of one row, by one program
+    local got idx
+    [ ${#whats[@]} -gt 0 ] || return
+    mapfile -t got < <(each_told "${bad_logs[@]:0:${#whats[@]}}" --format "$format" --rule "$rule" "${args[@]}" | cut -d' ' -f2)
+    for idx in "${!whats[@]}"; do
+        [ "${got[idx]-}" != ok ] && [ -n "${got[idx]-}" ]
+        ok $? "$file: ${whats[idx]}: ${got[idx]:-nothing}"
+    done
+}
+bad_logs=("$T"/bad{1..9}.log)
 damaged() {
+    local whats=()
+    damages
+    all_bad
+}
+damages() {
     local last middle
     case $file in lightning* | mlperf-run.log | airank*) return ;; esac
     last=$(grep -anE "$lines" "$F/$file" | tail -n 1 | cut -d: -f1)

@@ -5,6 +5,8 @@
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/image_lib.sh disable=SC1091
 source "$ROOT/tests/integration/image_lib.sh"
+# shellcheck source=tests/faults/lib.sh disable=SC1091
+source "$ROOT/tests/faults/lib.sh"
 nginx=$(command -v nginx || echo /usr/sbin/nginx)
 [ -x "$nginx" ] || { skip "registries with faults" "nginx is not installed"; tap_done; }
 make_layer one 400000
@@ -41,7 +43,7 @@ site() { # NAME: a repository with good files
     cp "$L/blobs/sha256/$hex" "$dir/manifests/sha256:$hex"
     for file in "$L"/blobs/sha256/*; do ln "$file" "$dir/blobs/sha256:${file##*/}"; done
 }
-for name in good lied altered corrupt short cut busy later loop elsewhere missing slow schema1 broken nothing; do site "$name"; done
+for name in good lied altered corrupt short cut busy later loop elsewhere missing schema1 broken nothing; do site "$name"; done
 printf ' ' >>"$T/www/v2/altered/manifests/sha256:$hex"
 damage() { # FILE: another byte in the middle
     cp "$1" "$T/copy"
@@ -63,14 +65,13 @@ events {}
 http {
   log_format who '\$request_method \$uri \$status \$http_authorization';
   client_body_temp_path $T/n1; proxy_temp_path $T/n2; fastcgi_temp_path $T/n3; uwsgi_temp_path $T/n4; scgi_temp_path $T/n5;
-  limit_req_zone \$uri zone=slowly:1m rate=20r/m;
   default_type $mt;
   server {
     listen 127.0.0.1:$P; root $T/www; access_log $T/access.log who;
     location = /v2/ { return 200 "{}"; }
     location ^~ /v2/lied/manifests/ { add_header Docker-Content-Digest sha256:0000000000000000000000000000000000000000000000000000000000000000; }
     location ^~ /v2/cut/blobs/ { return 444; }
-    location ^~ /v2/busy/manifests/ { limit_req zone=slowly; limit_req_status 429; add_header Retry-After 1 always; }
+    location ^~ /v2/busy/manifests/ { add_header Retry-After 2 always; if (-e $T/is-busy) { return 429; } }
     location ^~ /v2/later/ { add_header Retry-After 86400 always; return 429; }
     location ^~ /v2/loop/ { add_header WWW-Authenticate 'Bearer realm="http://127.0.0.1:$P/token",service="s"' always; return 401; }
     location = /token { default_type application/json; return 200 '{"token":"secret-token","expires_in":300}'; }
@@ -79,7 +80,6 @@ http {
       if (\$http_authorization = "") { return 401; }
       location ~ ^/v2/elsewhere/blobs/sha256:(.*)\$ { if (\$http_authorization = "") { return 401; } return 307 http://localhost:$E/\$1?signature=abc; }
     }
-    location ^~ /v2/slow/blobs/ { limit_rate 600k; }
     location ^~ /v2/nothing/ { return 503; }
   }
   server { listen 127.0.0.1:$E; root $T/elsewhere; access_log $T/elsewhere.log who; }
@@ -87,7 +87,7 @@ http {
 EOF
 "$nginx" -c "$T/nginx.conf" -e "$T/nginx.err" &
 PIDS+=("$!")
-wait_port "$P" "$!" || cat "$T/nginx.err"
+wait_port "$P" "$!"
 R=127.0.0.1:$P
 
 exits 0 "nginx as a registry" img fetch "$R/good:v1"
@@ -114,16 +114,25 @@ like "$(cat "$T/err")" "schema 1" "is named"
 exits 4 "a web page instead of a manifest" img fetch "$R/broken:v1"
 exits 4 "503 again and again" img fetch "$R/nothing:v1"
 n_asked() { grep -c '/v2/nothing/manifests/v1 503' "$T/access.log"; }
-for _ in $(seq 50); do [ "$(n_asked)" -ge 3 ] && break; sleep 0.1; done # nginx writes its line after its answer
+# shellcheck disable=SC2317
+was_asked() { [ "$(n_asked)" -ge 3 ]; }
+waiting_for 60 was_asked # nginx writes its line after its answer
 is "$(n_asked)" 3 "is asked three times"
 : >"$T/access.log"
 exits 5 "401 whatever the token is" img fetch "$R/loop:v1"
 ok "$([ "$(grep -c '/v2/loop/' "$T/access.log")" -le 4 ]; echo $?)" "does not go round and round ($(grep -c '/v2/loop/' "$T/access.log") requests)"
 exits 4 "retry after a day" img fetch "$R/later:v1"
 like "$(cat "$T/err")" "come back in 86400 s" "is reported, not waited for"
-(for _ in 1 2 3; do curl -s "http://$R/v2/busy/manifests/v1" -o "$T/curl.out"; done)
-exits 0 "retry after a second" img fetch "$R/busy:v1"
-like "$(cat "$T/err")" "limit of requests is used up, waiting" "is waited for"
+touch "$T/is-busy"
+"$REPERF" fetch --locks "$LOCKS" "image:$R/busy:v1" >"$T/out" 2>"$T/err" &
+pid=$!
+# shellcheck disable=SC2317
+is_told() { grep -q "limit of requests is used up, waiting" "$T/err"; }
+waiting_for 60 is_told
+ok $? "retry after two seconds: it waits, and says so"
+rm "$T/is-busy"
+wait "$pid"
+is $? 0 "and then fetches it"
 fresh
 exits 0 "blobs from another host" img fetch "$R/elsewhere:v1"
 like "$(cat "$T/access.log")" 'GET /v2/elsewhere/blobs/.* 307 Bearer secret-token' "the registry gets the token"
@@ -133,30 +142,20 @@ is "$(grep -rlF secret-token "$REPERF_STORE")" "" "nor is it in the store"
 
 # --- kill -9 --------------------------------------------------------------------------------------------
 fresh
-"$REPERF" fetch --locks "$LOCKS" "image:$R/slow:v1" >"$T/out" 2>"$T/err" &
-pid=$!
-# Until some bytes of the large layer are on the disk.
-while kill -0 "$pid" 2>/dev/null && [ "$(du -s --apparent-size -B1 "$REPERF_STORE/partial" 2>/dev/null | cut -f1)" = "" ]; do sleep 0.05; done
-sleep 1.5
-kill -9 "$pid"
-wait "$pid" 2>/dev/null
-is "$("$REPERF" image ls | grep -c slow)" 0 "killed: no image yet"
-exits 0 "again" img fetch "$R/slow:v1" --json
+# At one of the 757 writes of at most 16 KiB that the layers make; it notes what it has after 480 of them at most (ten answers of 256 KiB, then ten of 64 KiB over
+# each of eight connections).
+exits 137 "killed" at_call KILL write 600 "$REPERF_STORE/partial/*/data" "$REPERF" fetch --locks "$LOCKS" "image:$R/good:v1"
+is "$("$REPERF" image ls | grep -c "/good")" 0 "no image yet"
+exits 0 "again" img fetch "$R/good:v1" --json
 got=$(value "$T/out" "d['items'][0]['kept_bytes']")
 all=$(value "$T/out" "d['items'][0]['kept_bytes'] + d['items'][0]['fetched_bytes']")
 ok "$([ "$got" -gt 0 ]; echo $?)" "it kept $got of $all bytes"
-exits 0 "and the image holds" img verify "$R/slow:v1"
+exits 0 "and the image holds" img verify "$R/good:v1"
 ok "$([ -e "$REPERF_STORE/blobs/sha256/$big" ]; echo $?)" "the large layer is there"
 
-# ^C (bash starts children in the background with SIGINT ignored, so TERM stands for it).
 fresh
-"$REPERF" fetch --locks "$LOCKS" "image:$R/slow:v1" >"$T/out" 2>"$T/err" &
-pid=$!
-while kill -0 "$pid" 2>/dev/null && [ "$(du -s --apparent-size -B1 "$REPERF_STORE/partial" 2>/dev/null | cut -f1)" = "" ]; do sleep 0.05; done
-kill -TERM "$pid"
-wait "$pid"
-is "$?" 143 "stopped: 128 and the signal"
-exits 0 "and the next one resumes" img fetch "$R/slow:v1"
+exits 143 "stopped: 128 and the signal" at_call TERM write 600 "$REPERF_STORE/partial/*/data" "$REPERF" fetch --locks "$LOCKS" "image:$R/good:v1"
+exits 0 "and the next one resumes" img fetch "$R/good:v1"
 
 # --- the silent registry ------------------------------------------------------------------------
 wait "$silent"

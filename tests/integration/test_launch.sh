@@ -80,7 +80,7 @@ fresh
 echo "$stays" | tee "$T/do-0" >"$T/do-1"
 (ranks 2 0) >"$T/log" 2>&1 &
 job=$!
-waiting_for 20 all_ready 0 1
+waiting_for 120 all_ready 0 1
 kill -TERM $job
 wait $job
 is $? 143 "TERM is passed on and is the status"
@@ -98,11 +98,18 @@ is "$(cat "$T/deaf/status")" 137 "one that is killed, with others that do not li
 is "$(grep -c '"rank":2,.*status 137' "$T/deaf/log")" 1 "it is named"
 D="$T/deaf" gone 0 1 2
 ok $? "the others are killed too"
-# A rank that loses its peer ends first, and the one ended by a signal is the cause.
+# A rank that loses its peer ends first, and the one ended by a signal is the cause. The launcher, held meanwhile, hears of both at once.
 fresh
-echo "until [ -e $T/ready-0 ]; do sleep 0.02; done; echo >$T/ready-1; exit 5" >"$T/do-1"
+echo "until [ -e $T/ready-0 ]; do sleep 0.02; done; kill -STOP \$PPID; echo >$T/ready-1; exit 5" >"$T/do-1"
 echo "echo >$T/ready-0; until [ -e $T/ready-1 ]; do sleep 0.02; done; kill -9 \$\$" >"$T/do-0"
-(ranks 2 0) >"$T/log" 2>&1
+(ranks 2 0) >"$T/log" 2>&1 &
+job=$!
+# shellcheck disable=SC2317
+both_dead() { [ "$(cat "/proc/$(cat "$T/pid-0")/stat" "/proc/$(cat "$T/pid-1")/stat" | grep -c ') Z ')" = 2 ]; } 2>/dev/null
+waiting_for 120 all_ready 0 1
+waiting_for 120 both_dead
+kill -CONT $job
+wait $job
 is "$? $(grep -c '"rank":0,.*status 137' "$T/log")" "137 1" "of two that fail at once the one that was killed is named"
 (exec "$NODE" ranks "" 2 5 "$T/rank.sh") >"$T/log" 2>&1
 is "$? $(cat "$T/log")" "70 reperf-node: REPERF_NODE_RANK: it is not set to a number" "without a number nothing is started"
@@ -128,18 +135,18 @@ echo "until [ -e $T/ready-0 ]; do sleep 0.05; done; exit 7" >"$T/do-1"
 echo "$stays" >"$T/do-0"
 (mpi 2) >"$T/log" 2>&1
 is $? 7 "mpirun: one that fails gives its status"
-waiting_for 10 gone 0 1
+waiting_for 120 gone 0 1
 ok $? "mpirun: and takes the other down"
 fresh
 echo "$stays" | tee "$T/do-0" >"$T/do-1"
 (mpi 2) >"$T/log" 2>&1 &
 job=$!
-waiting_for 20 all_ready 0 1
+waiting_for 120 all_ready 0 1
 kill -TERM $job
 wait $job
 status=$?
 [ $status -ne 0 ]
 ok $? "mpirun: TERM ends it, and not as a success: $status"
-waiting_for 10 gone 0 1
+waiting_for 120 gone 0 1
 ok $? "mpirun: none is left"
 tap_done

@@ -63,16 +63,10 @@ http {
 NGINX
 fcgiwrap -s "unix:$T/cgi.sock" 2>"$T/cgi.log" &
 pids+=($!)
-for _ in $(seq 100); do
-    [ -S "$T/cgi.sock" ] && break
-    sleep 0.05
-done
+served $! "fcgiwrap" test -S "$T/cgi.sock"
 nginx -c "$T/nginx/nginx.conf" -p "$T/nginx" >"$T/nginx/out" 2>&1 &
 pids+=($!)
-for _ in $(seq 100); do
-    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
-    sleep 0.05
-done
+served $! "nginx" port_answers "$port"
 url=https://127.0.0.1:$port/ours.git
 sed -n "/^cat > manifests.reports/,/^END/p" manifests/README.md | sed '1d;$d' |
     sed "s/0123456789abcdef0123456789abcdef01234567/$commit/; s#https://example.org/ours.git#$url#; s#\"train.log\"#\"runs/a/train.log\"#" >"$T/m/reports/my-report.json"

@@ -144,18 +144,10 @@ fi
 
 # --- size ---------------------------------------------------------------------------------------------
 truncate -s 4G "$T/sparse.log"
-peak_kb() { # COMMAND...: its resident set at most, looked at while it runs; its output and status in $T/peak.out and $T/peak.status
-    local pid peak=0 seen
-    "$@" >"$T/peak.out" 2>/dev/null &
-    pid=$!
-    while kill -0 "$pid" 2>/dev/null; do
-        seen=$(sed -n 's/^VmHWM:[ \t]*\([0-9]*\).*/\1/p' "/proc/$pid/status" 2>/dev/null)
-        peak=${seen:-$peak}
-        sleep 0.2
-    done
-    wait "$pid"
+peak_kb() { # COMMAND...: its resident set at most; its output and status in $T/peak.out and $T/peak.status
+    /usr/bin/time -q -f %M -o "$T/peak" "$@" >"$T/peak.out" 2>/dev/null
     echo $? >"$T/peak.status"
-    echo "$peak"
+    cat "$T/peak"
 }
 peak=$(peak_kb "$REPERF" measure --json "$T/sparse.log" --format paddleseg)
 is "$(cat "$T/peak.status") $(field "$(cat "$T/peak.out")" verdict)" "9 no_metric" "4 GiB of NULs: no_metric"

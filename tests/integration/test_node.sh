@@ -33,14 +33,7 @@ gives() { # STATUS ERE NAME ARG...
     exits "$want" "$what" one "$@"
     like "$(cat "$T/err")" "$pattern" "$what: is said"
 }
-wait_for() { # COMMAND...: up to 10 s
-    local tries
-    for ((tries = 0; tries < 200; tries++)); do
-        "$@" && return 0
-        sleep 0.05
-    done
-    return 1
-}
+wait_for() { waiting_for 120 "$@"; } # COMMAND...
 held() { echo "until [ -e '$T/go-$1' ]; do sleep 0.05; done"; } # NAME: what a job does until `go NAME`
 go() { : >"$T/go-$1"; }
 servers() { pgrep -xf "$(there) $work"; } # the processes that serve a channel, and the wrappers made by them
@@ -146,12 +139,12 @@ read -r wrapper _ <"$work/jobs/kill/2/pid"
 is "$(in_sessions "$wrapper")" "$wrapper" "a wrapper has a session of its own"
 kill -TERM "$wrapper"
 kill -HUP "$wrapper"
-sleep 0.1
-kill -0 "$wrapper"
+heard_both() { grep -q '^ShdPnd:.0*$' "/proc/$wrapper/status"; } # no signal of the process is left to deliver
+wait_for heard_both && kill -0 "$wrapper"
 ok $? "which it outlives the TERM and HUP of"
 one 127.0.0.1 wait kill/2 >"$T/got" 2>"$T/err" &
 pid=$!
-sleep 0.3
+wait_for serves
 kill -9 "$wrapper"
 wait "$pid"
 like "$(cat "$T/err")" 'state 3 0 after' "a wrapper that is killed is reported at once, and not taken for an end"

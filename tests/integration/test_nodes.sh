@@ -33,7 +33,7 @@ schema nodes-exec-output.json
 is "$(jq -r '.nodes[0].output, .argv[-1]' "$T/out")" $'a "b"\n\na "b"' "with its output and its words"
 "$REPERF" nodes exec local -- 'echo begun; sleep 60' >"$T/out" 2>"$T/err" &
 pid=$!
-for ((i = 0; i < 200; i++)); do grep -q begun "$T/out" && break; sleep 0.05; done
+served "$pid" "the command" grep -q begun "$T/out"
 kill -TERM "$pid"
 wait "$pid"
 is "$?" 143 "TERM ends it with 128 + 15"
@@ -65,11 +65,11 @@ if have_sshd "nodes over SSH"; then
     is "$(sort "$T/out" | xargs)" "n1: here n2: here" "the others answer"
     like "$(cat "$T/err")" 'error: n3: .*host key' "and it is said"
     exits 0 "one node at a time" "$REPERF" nodes exec "$INV:n[1-2]" --fanout 1 -- 'echo here'
-    exits 124 "too long for one of them" "$REPERF" nodes exec "$INV:n[1-2]" --timeout 2 -- "set -- \$SSH_CONNECTION; echo here; [ \$4 != $port2 ] || sleep 60"
+    exits 124 "too long for one of them" "$REPERF" nodes exec "$INV:n[1-2]" --timeout 8 -- "set -- \$SSH_CONNECTION; echo here; [ \$4 != $port2 ] || sleep 60"
     is "$(sort "$T/out" | xargs)" "n1: here n2: here" "what it had printed is there"
     "$REPERF" nodes exec "$INV:n1" -- 'echo begun; sleep 60' >"$T/out" 2>"$T/err" &
     pid=$!
-    for ((i = 0; i < 200; i++)); do grep -q begun "$T/out" && break; sleep 0.05; done
+    served "$pid" "the command there" grep -q begun "$T/out"
     is "$(cat "$T/out")" "n1: begun" "a line is there as soon as it is whole"
     kill -TERM "$pid"
     wait "$pid"

@@ -63,11 +63,11 @@ for wrong in "30" "0 loop 3" "30 loop" "30 loop 0" "30 loop 3 4" "30 memory -1 3
     exits 2 "bench $wrong: no such measurement" "$node" bench $wrong
 done
 exits 142 "its limit ends it" "$node" bench 1 clock 1000 100
-REPERF_BENCH_TOKEN=$(printf 'ab%.0s' {1..32}) "$node" bench 20 listen 127.0.0.1 "$port" 2>"$T/listener" &
+REPERF_BENCH_TOKEN=$(printf 'ab%.0s' {1..32}) "$node" bench 120 listen 127.0.0.1 "$port" 2>"$T/listener" &
 listener=$!
-until sshd_listens "$port"; do sleep 0.05; done # a stranger already: it shows no token
+served "$listener" "reperf-node bench listen" sshd_listens "$port" # a stranger already: it shows no token
 is "$(exec 3<>/dev/tcp/127.0.0.1/"$port" && printf 'cd%.0s' {1..16} >&3 && cat <&3 | wc -c)" 0 "the listener says nothing to a peer with another token"
-REPERF_BENCH_TOKEN=$(printf 'ab%.0s' {1..16})$(printf 'cd%.0s' {1..16}) exits 74 "a listener that is another is left alone" "$node" bench 20 ring 127.0.0.1 "$port" 1 3
+REPERF_BENCH_TOKEN=$(printf 'ab%.0s' {1..16})$(printf 'cd%.0s' {1..16}) exits 74 "a listener that is another is left alone" "$node" bench 120 ring 127.0.0.1 "$port" 1 3
 like "$(cat "$T/err")" 'is not the expected node' "and it says why"
 wait "$listener"
 is $? 74 "the listener served one peer alone"
@@ -196,9 +196,12 @@ lies "more time than it took" 'its repeats add up to 3000.000 s, but all of it t
 lies "endless output" 'says more than 1048576 bytes' 'head -c 2000000 /dev/zero; sleep 600'
 
 # ---- one that was disturbed ----
+# The first time it says, and takes, sixty times as long as it needed; a node may be ten times slower than the others before that counts, so other work on this
+# machine makes none of them an outlier.
+jq '.measures[].share |= (if . == null then null else 0.9 end)' "$T/limits.json" >"$T/limits10.json"
 # shellcheck disable=SC2016 # of the script that is written
-other 'if mkdir "'"$T"'/was" 2>/dev/null; then set -m; "'"$(realpath "$node")"'" "$@" & while kill -STOP -$! && sleep 0.09 && kill -CONT -$! && sleep 0.005; do :; done 2>/dev/null; wait $!; else exec -a "$0" "'"$(realpath "$node")"'" "$@"; fi'
-REPERF_NODE="$T/other" exits 0 "a node that ran a tenth of the time once is none when it is measured again" bench "$T/four.json" --only flops --sample-ms 10 --confirm 2 --limits "$T/limits.json" --json
+other 'if mkdir "'"$T"'/was" 2>/dev/null; then "'"$(realpath "$node")"'" "$@" | jq -c ".series[].ns[] *= 60" >"'"$T"'/answer" && sleep "$(jq "[.series[].ns[]] | add / 1e9" "'"$T"'/answer")" && cat "'"$T"'/answer"; else exec -a "$0" "'"$(realpath "$node")"'" "$@"; fi'
+REPERF_NODE="$T/other" exits 0 "a node that was slow once is no outlier when it is measured again" bench "$T/four.json" --only flops --confirm 2 --limits "$T/limits10.json" --json
 like "$(q '[.nodes[].figures[] | select(.verdict == "within") | .repeats] | unique | join(" ")')" '^(6|9)$' "with all its repeats"
 q '.nodes[] | select(.node == "n3") | .figures[] | select(.measure == "flops.fp64.all") | (.values[:3] | max) < (.values[-3:] | min)' >"$T/slower"
 is "$(cat "$T/slower")" true "the first ones too"
@@ -221,7 +224,7 @@ like "$(cat "$T/out")" '^not measured: n5: memory, latency, send, receive, ring:
 like "$(cat "$T/out")" '^not compared: n1: memory: its group has 1 measured; with fewer than 3' "the other one is not compared"
 "$REPERF" nodes bench "$T/four.json" --only flops --sample-ms 3000 >"$T/out" 2>"$T/err" &
 pid=$!
-until pgrep -f "$T/work-n1/bin/reperf-node-[0-9a-f]* bench" >"$T/pids"; do sleep 0.05; done
+served "$pid" "a measurement" pgrep -f "$T/work-n1/bin/reperf-node-[0-9a-f]* bench" >"$T/pids"
 kill -TERM $pid
 wait $pid
 is $? 143 "SIGTERM"

@@ -14,10 +14,7 @@ items() { jq -c '[.nodes[] | .node as $n | .items[] | [$n, .kind, .name, .state,
 gone() { # PID: no process of that session is left
     [ -z "$(ps -o stat= -s "$1" | awk '!/^Z/')" ]
 }
-await() { # COMMAND...: until it succeeds, at most 30 s
-    for ((i = 0; i < 600; i++)); do "$@" && return 0; sleep 0.05; done
-    return 1
-}
+await() { waiting_for 120 "$@"; } # COMMAND...
 end_jobs() { # what a test that failed has left
     for ended in ${job-} ${p1-} ${p2-} ${p3-} ${p4-} ${p5-}; do
         kill -9 -- "-$ended" 2>/dev/null
@@ -110,6 +107,7 @@ JSON
     is "$(find "$T/work-n1/jobs" "$T/work-n1/lease" -mindepth 1 2>/dev/null)" "" "its folder and its lease are gone"
     kill -0 "$p2" "$p3"
     ok $? "those of the other nodes run on"
+    echo "$run2 $(date +%s)" >"$T/work-n2/lease/holder" # renewed again, as it would be: however long the above took
     exits 6 "all, and a node that nobody answers for" "$REPERF" nodes clean "$INV4"
     like "$(cat "$T/out")" '^ended 1, removed 2, kept 3$' "the others are cleaned"
     like "$(cat "$T/err")" 'error: n4: ' "and it is named"

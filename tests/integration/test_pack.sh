@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # reperf-pack as a user runs it: synthetic datasets as archives, unpacked by tar, packed, verified; faults of every kind; a killed packing resumes.
 . "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/faults/lib.sh disable=SC1091
+. "$ROOT/tests/faults/lib.sh"
 PACK="$B/reperf-pack"
 if [ ! -x "$PACK" ]; then
     skip "pack" "reperf-pack is not built"
@@ -222,16 +224,13 @@ cp "$label" "${label%/*}/lonely_gtFine_labelTrainIds.png"
 exits 5 "pack: a label map without an image" "${cspack[@]}" --split val --out b
 
 # --- killed ---
-exits 0 "a larger synthetic dataset" "$PACK" synth --dataset "$imagenet" --out big --samples train=400
+exits 0 "a larger synthetic dataset" "$PACK" synth --dataset "$imagenet" --out big --samples train=200
 unpack_imagenet big bigtree
 bigpack=("$PACK" pack --dataset "$imagenet" --tree bigtree --synthetic --split train --shard-bytes 3000000)
 exits 0 "in one go" "${bigpack[@]}" --out go
-for delay in 0.05 0.1 0.15 0.2; do
-    "${bigpack[@]}" --out killed >/dev/null 2>&1 &
-    pid=$!
-    sleep "$delay"
-    kill -9 "$pid" 2>/dev/null
-    wait "$pid" 2>/dev/null
+for call in "write 9" "rename 3" "fsync 3" "write 5"; do # of its own calls, each time further on
+    read -r what at <<<"$call"
+    exits 137 "killed at its call $call" at_call KILL "$what" "$at" "$T/killed/" "${bigpack[@]}" --out "$T/killed"
 done
 exits 0 "after four kills" "${bigpack[@]}" --out killed
 same go killed
@@ -244,14 +243,9 @@ echo >killed/pack.json.notes
 exits 0 "after kills between shards" "${bigpack[@]}" --out killed
 is "$(diff -r go killed)" "Only in killed: pack.json.notes" "nothing else is left, but for what is not ours"
 rm killed/pack.json.notes
-"${bigpack[@]}" --out stopped >/dev/null 2>"$T/err" &
-pid=$!
-sleep 0.1
-kill -INT "$pid" 2>/dev/null
-wait "$pid"
-status=$?
-[ "$status" = 130 ] || [ -e stopped/pack.json ]
-ok $? "^C: status 130, or it was done before ($status)"
+exits 130 "^C" at_call INT write 9 "$T/stopped/" "${bigpack[@]}" --out "$T/stopped"
+[ ! -e stopped/pack.json ]
+ok $? "ends it before it is done"
 exits 0 "and on" "${bigpack[@]}" --out stopped
 same go stopped
 ok $? "to the same shards"

@@ -144,7 +144,7 @@ ok $? "nothing of a stopped job is left, though it ignores TERM"
 
 forget_runs
 mode saves
-exits 124 "a job past its deadline" smoke --repeats 1 --deadline 2
+exits 124 "a job past its deadline" smoke --repeats 1 --deadline 4
 is "$(cat "$T/fake/checkpoint" 2>&1)" whole "has its grace to write a checkpoint, as over SSH"
 
 # --- what cannot be run here is always reported ---

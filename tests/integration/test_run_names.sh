@@ -50,10 +50,9 @@ exits 0 "is free again" smoke --name first.one --repeats 1
 mode waits
 smoke --name slow --repeats 1 >"$T/slow.out" 2>"$T/slow.err" &
 pid=$!
-for _ in $(seq 100); do
-    "$REPERF" status slow --json >"$T/out" 2>/dev/null && [ "$(jq -r '.runs[0].repeat_states[0].step // 0' "$T/out")" -ge 5 ] && break
-    sleep 0.1
-done
+# shellcheck disable=SC2317
+is_at_5() { "$REPERF" status slow --json >"$T/out" 2>/dev/null && [ "$(jq -r '.runs[0].repeat_states[0].step // 0' "$T/out")" -ge 5 ]; }
+served "$pid" "step 5" is_at_5
 cp "$T/out" "$T/slow.json"
 is "$(jq -c '.runs[0].repeat_states[0] | [.state, .step, .steps]' "$T/slow.json")" '["running",5,20]' "status says how far a repeat is that runs"
 is "$(jq -c '.runs[0].repeat_states[0] | [.value, .unit, .samples]' "$T/slow.json")" '[8,"samples/s",1]' "what its log gives so far, by its rule: one sample after the warm-up"

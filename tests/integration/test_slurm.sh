@@ -32,7 +32,7 @@ job() { # a new one
 }
 DO=''
 slurm() { # VERB
-    timeout 60 "$B/servers/slurm_job" "$1" "${NODES:-2}" 2 "$W" "ODD=x 'y' \"z\" \$HOME; %j"$'\n'"next" "DO=$DO" -- "$T/rank.sh" $'a \'b\'\nc'
+    timeout 300 "$B/servers/slurm_job" "$1" "${NODES:-2}" 2 "$W" "ODD=x 'y' \"z\" \$HOME; %j"$'\n'"next" "DO=$DO" -- "$T/rank.sh" $'a \'b\'\nc'
 }
 slurm_id() { cat "$F/slurm" 2>/dev/null; }
 
@@ -73,7 +73,7 @@ until [ -e $T/all ] || { [ -e $T/asked.0 ] && [ -e $T/asked.1 ] && [ -e $T/asked
 slurm start
 # shellcheck disable=SC2317
 ready() { [ "$(grep -c ready "$F/log" 2>/dev/null)" = "$1" ]; }
-waiting_for 20 ready 4
+waiting_for 120 ready 4
 like "$(slurm poll)" '^running 0 - none Slurm job [0-9]+: RUNNING' "it runs"
 rm -f "$F/slurm" # as if the orchestrator had died before it could write the number down
 like "$(slurm poll)" '^running 0 - none Slurm job [0-9]+: RUNNING' "found again by its name"
@@ -86,7 +86,7 @@ is "$(grep -c asked "$F/log")" 4 "all of them"
 job
 DO='trap "" TERM; echo ready; while :; do sleep 0.2; done'
 slurm start
-waiting_for 20 ready 4
+waiting_for 120 ready 4
 slurm 15
 slurm 9
 is "$(slurm wait)" "ended 137 - none " "ranks that do not listen are killed"
@@ -96,7 +96,7 @@ NODES=1 DO='sleep 120'
 slurm start
 # shellcheck disable=SC2317
 is_running() { squeue -h -j "$(slurm_id)" -o %T | grep -q RUNNING; }
-waiting_for 20 is_running
+waiting_for 120 is_running
 first=$(slurm_id)
 job
 slurm start
@@ -113,7 +113,7 @@ like "$(slurm wait)" '^(ended [1-9][0-9]*|lost 0) - none' "one cancelled by some
 job
 NODES=2 DO='sleep 120'
 slurm start
-waiting_for 20 is_running
+waiting_for 120 is_running
 scontrol update nodename=node2 state=down reason=test
 like "$(slurm wait)" '^(ended [1-9][0-9]*|lost 0) - node Slurm job [0-9]+: NODE_FAIL' "a node that goes down is the node's fault"
 echo exit 1 >"$F/status" # as where srun ended before its ranks
@@ -122,7 +122,7 @@ like "$(slurm poll)" "^ended 1 - node Slurm job [0-9]+: NODE_FAIL" "whatever sru
 is_back() { # it may have come back by itself
     are_idle || { scontrol update nodename=node2 state=resume 2>/dev/null; false; }
 }
-waiting_for 30 is_back
+waiting_for 120 is_back
 ok $? "the node is back"
 
 # --- through a login node over SSH, whose connection is lost during a script ---
@@ -164,7 +164,7 @@ EOF
         echo "$1 $2" >"$T/held"
         by_login "$3" >"$T/said" 2>&1 &
         pid=$!
-        waiting_for 20 is_met
+        waiting_for 120 is_met
         ok $? "$1 of $3 runs"
         kill_sshd login
         start_sshd login "SetEnv HOME=$T/home PATH=$T/login:$PATH SLURM_CONF=$SLURM_CONF"
@@ -173,7 +173,7 @@ EOF
     }
     let_go() { # the script that nobody listens to goes on
         touch "$T/go"
-        waiting_for 20 is_let_go
+        waiting_for 120 is_let_go
         ok $? "the script that was lost ends"
     }
     once() { # NAME CANCELLED: one job is there, but for so many that left the queue again; its ranks run once
@@ -189,7 +189,7 @@ EOF
     by_login start
     # shellcheck disable=SC2317
     has_claimed() { [ -s "$F/claim/job" ]; }
-    waiting_for 20 has_claimed
+    waiting_for 120 has_claimed
     is "$(cat "$F/claim/job")" "$(slurm_id)" "who runs the job is who was submitted"
     loses squeue before poll
     like "$(cat "$T/said")" '^running 0 - none Slurm job [0-9]+: RUNNING' "a poll"
@@ -218,7 +218,7 @@ ctld=$(cat "$SL/ctld.pid")
 kill "$ctld"
 # shellcheck disable=SC2317
 is_gone() { ! kill -0 "$ctld" 2>/dev/null; }
-waiting_for 20 is_gone
+waiting_for 120 is_gone
 slurm start &
 starter=$!
 sleep 1.5
@@ -228,6 +228,6 @@ ok $? "a controller that is restarted is waited for"
 is "$(slurm wait)" "ended 0 - none " "and the job runs"
 # shellcheck disable=SC2317
 is_empty() { [ "$(squeue -h --format=%A | wc -l)" = 0 ]; }
-waiting_for 20 is_empty # the last one is COMPLETING for a moment
+waiting_for 120 is_empty # the last one is COMPLETING for a moment
 ok $? "nothing is left in the queue"
 tap_done

@@ -65,6 +65,7 @@ git clone -q --bare "$T/work-deep" "$R/alone.git"
 port=$(free_port)
 /usr/lib/git-core/git-daemon --reuseaddr --listen=127.0.0.1 --port="$port" --export-all --base-path="$R" "$R" 2>"$T/daemon.log" &
 pids+=($!)
+served $! "git daemon" port_answers "$port"
 web=$(free_port)
 mkdir -p "$T/nginx"
 printf 'user:%s\n' "$(openssl passwd -apr1 secret)" >"$T/nginx/users"
@@ -110,18 +111,10 @@ $(backend private 'auth_basic "private"; auth_basic_user_file '"$T/nginx/users;"
 NGINX
 fcgiwrap -s "unix:$T/cgi.sock" 2>"$T/cgi.log" &
 pids+=($!)
-for _ in $(seq 100); do
-    [ -S "$T/cgi.sock" ] && break
-    sleep 0.05
-done
+served $! "fcgiwrap" test -S "$T/cgi.sock"
 nginx -c "$T/nginx/nginx.conf" -p "$T/nginx" >"$T/nginx/out" 2>&1 &
 pids+=($!)
-for p in "$port" "$web"; do
-    for _ in $(seq 100); do
-        (exec 3<>"/dev/tcp/127.0.0.1/$p") 2>/dev/null && break
-        sleep 0.05
-    done
-done
+served $! "nginx" port_answers "$web"
 D="git://127.0.0.1:$port" H="http://127.0.0.1:$web"
 
 # --- each server gives the same: the old commit, which is no branch's head, with its submodules

@@ -13,21 +13,14 @@ ssh_keys
 start_sshd a || exit 1
 node=a
 work="$T/work"
-one() { "$B/servers/remote_one" config="$T/ssh/config" port="${ssh_port[$node]}" work="$work" outage_ms=4000 "$@"; }
+one() { "$B/servers/remote_one" config="$T/ssh/config" port="${ssh_port[$node]}" work="$work" outage_ms=20000 "$@"; }
 gives() { # STATUS ERE NAME ARG...
     local want=$1 pattern=$2 what=$3
     shift 3
     exits "$want" "$what" one "$@"
     like "$(cat "$T/err")" "$pattern" "$what: is said"
 }
-wait_for() { # COMMAND...: up to 10 s
-    local tries
-    for ((tries = 0; tries < 200; tries++)); do
-        "$@" && return 0
-        sleep 0.05
-    done
-    return 1
-}
+wait_for() { waiting_for 120 "$@"; } # COMMAND...
 
 # What a job or a script does until it is released: so none ends before it was checked, however busy this machine is.
 held() { echo "until [ -e '$T/go-$1' ]; do sleep 0.05; done"; } # NAME
@@ -102,7 +95,7 @@ go killed
 like "$(cat "$T/err")" 'connection lost while a script was running' "is not run twice, and that is said"
 start_sshd a || exit 1
 rm -f "$T/in"
-one repeatable=1 127.0.0.1 exec "echo run; if [ ! -e '$T/in' ]; then touch '$T/in'; sleep 20; fi; echo whole" >"$T/got" 2>"$T/err" &
+one repeatable=1 outage_ms=60000 127.0.0.1 exec "echo run; if [ ! -e '$T/in' ]; then touch '$T/in'; sleep 20; fi; echo whole" >"$T/got" 2>"$T/err" &
 pid=$!
 wait_for test -e "$T/in"
 kill_sshd a
@@ -110,7 +103,7 @@ start_sshd a || exit 1
 wait "$pid"
 is "$? $(tr '\n' ' ' <"$T/got")" "0 run whole " "one that may be repeated is, and its output counts once"
 one 127.0.0.1 start run/on sh -c "echo 1; echo 2; $(held on); echo 3; echo 4; echo 5; exit 7" 2>"$T/err"
-one outage_ms=20000 127.0.0.1 wait run/on >"$T/got" 2>"$T/err" &
+one outage_ms=120000 127.0.0.1 wait run/on >"$T/got" 2>"$T/err" &
 pid=$!
 sleep 0.3
 kill_sshd a
@@ -130,9 +123,9 @@ kill -STOP "${ssh_pid[a]}"
 gives 6 'there was no SSH handshake within 0.5 s' "a server that accepts and says nothing" connect_ms=500 outage_ms=600 127.0.0.1 exec true
 kill -CONT "${ssh_pid[a]}"
 cat - "$T/ssh/config" >"$T/ssh/alive" <<<'ServerAliveInterval 2
-ServerAliveCountMax 2'
+ServerAliveCountMax 4'
 rm -f "$T/in"
-one config="$T/ssh/alive" outage_ms=500 connect_ms=500 127.0.0.1 exec "touch '$T/in'; sleep 20" >"$T/got" 2>"$T/err" &
+one config="$T/ssh/alive" outage_ms=500 127.0.0.1 exec "touch '$T/in'; sleep 60" >"$T/got" 2>"$T/err" &
 pid=$!
 wait_for test -e "$T/in"
 frozen="${ssh_pid[a]} $(children_of "${ssh_pid[a]}" | tr '\n' ' ')"
@@ -143,7 +136,7 @@ is "$?" 6 "a node that freezes under a script"
 like "$(cat "$T/err")" 'nothing was heard for' "is heard of by its silence"
 # shellcheck disable=SC2086
 kill -CONT $frozen
-is "$(one config="$T/ssh/alive" 127.0.0.1 exec 'sleep 5; echo late' 2>&1 | head -1)" late "a script that is long silent on a node that lives"
+is "$(one config="$T/ssh/alive" 127.0.0.1 exec 'sleep 10; echo late' 2>&1 | head -1)" late "a script that is long silent on a node that lives"
 
 # ---- servers with low limits ----
 start_sshd single 'MaxSessions 1' || exit 1
@@ -154,7 +147,7 @@ start_sshd crowded 'MaxStartups 1:100:1' || exit 1
 for i in 0 1 2 3 4 5; do printf 'Host c%s\n    HostName 127.0.0.1\n    HostKeyAlias [127.0.0.1]:%s\n' "$i" "${ssh_port[crowded]}"; done >"$T/ssh/many"
 cat "$T/ssh/config" >>"$T/ssh/many"
 node=crowded
-exits 0 "MaxStartups 1: six at once get in one after the other" one config="$T/ssh/many" outage_ms=20000 c many 6 1 'echo x'
+exits 0 "MaxStartups 1: six at once get in one after the other" one config="$T/ssh/many" outage_ms=120000 c many 6 1 'echo x'
 node=a
 
 # ---- tools that a node may lack ----

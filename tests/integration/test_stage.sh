@@ -86,25 +86,23 @@ fi
 unset tmpfs
 
 # --- streams that are broken ------------------------------------------------------------------------
-# 48 MB through a chain of four, all of it through this lo: 192 MB at 80 MB/s. What lies between the nodes is less.
+# 48 MB through a chain of four, all of it through this lo: 192 MB, at first at 5 MB/s, so that nothing is over before the fault; then as fast as it goes.
+line() { tc qdisc replace dev lo root tbf rate "$1" burst 1m latency 100ms 2>/dev/null; } # RATE
 slow_file() { head -c 48000000 /dev/zero | tr '\0' "$1" >"$T/slow"; }
 relays() { pgrep -f "^$T/work-$1/bin/reperf-node-[0-9a-f]* relay "; }
-wait_for() { # COMMAND...: until it succeeds, at most 60 s
-    local i
-    for ((i = 0; i < 1200; i++)); do "$@" && return 0; sleep 0.05; done
-    return 1
-}
 has_part() { [ -n "$(find "$T/work-$1/files" -path '*.reperf-partial/*' -size +2M 2>/dev/null)" ]; }
 gone() { ! relays "$1" >/dev/null; }
 begin_slow() { # LETTER NODE: a copy that has come to that node, and is not over: $pid
     slow_file "$1"
+    line 40mbit
     "$REPERF" nodes copy "$INV4" --json "$T/slow" >"$T/out" 2>"$T/err" &
     pid=$!
-    wait_for has_part "$2" || echo "# nothing comes to $2"
+    served "$pid" "something comes to $2" has_part "$2"
 }
-if [ -n "${STAGE_NETWORK-}" ] && tc qdisc add dev lo root tbf rate 640mbit burst 1m latency 100ms 2>/dev/null; then
+if [ -n "${STAGE_NETWORK-}" ] && line 40mbit; then
     begin_slow a n4
     kill -9 "$(relays n2)"
+    line 5gbit
     wait "$pid"
     is "$?" 6 "a relay killed in the middle of the chain"
     is "$(value '[.nodes[] | .way // .error.code] | join(" ")')" "chain node chain chain" "is reported, and the others get everything through the chain"
@@ -115,7 +113,8 @@ if [ -n "${STAGE_NETWORK-}" ] && tc qdisc add dev lo root tbf rate 640mbit burst
     begin_slow b n4
     kill -9 "$pid"
     wait "$pid" 2>/dev/null
-    wait_for gone n1 && wait_for gone n4
+    line 5gbit
+    waiting_for 120 gone n1 && waiting_for 120 gone n4
     ok $? "an orchestrator that was killed leaves no relay behind"
     has_part n4
     ok $? "but what had come"
@@ -127,7 +126,8 @@ if [ -n "${STAGE_NETWORK-}" ] && tc qdisc add dev lo root tbf rate 640mbit burst
     kill -TERM "$pid" # what ^C is, too; bash keeps INT from its background jobs
     wait "$pid"
     is "$?" 143 "TERM"
-    wait_for gone n1 && wait_for gone n3
+    line 5gbit
+    waiting_for 120 gone n1 && waiting_for 120 gone n3
     ok $? "ends the relays"
     partial=$(find "$T/work-n3/files" -path '*.reperf-partial/*')
     printf 'damaged!' | dd of="$partial" bs=1 seek=1000 conv=notrunc status=none
@@ -137,6 +137,7 @@ if [ -n "${STAGE_NETWORK-}" ] && tc qdisc add dev lo root tbf rate 640mbit burst
     ok $? "and fetched again"
     begin_slow d n4
     pkill -9 -P "${ssh_pid[n2]}"
+    line 5gbit
     wait "$pid"
     is "$?" 0 "a broken connection to a node is restored"
     cmp "$T/slow" "$T/work-n2/files/slow"
@@ -198,7 +199,7 @@ commit=$(git -C "$T/repository" rev-parse HEAD)
 git_port=$(free_port)
 git daemon --reuseaddr --export-all --base-path="$T" --listen=127.0.0.1 --port="$git_port" "$T" 2>/dev/null &
 daemon=$!
-sleep 0.3
+served "$daemon" "git daemon" port_answers "$git_port"
 source="source:git://127.0.0.1:$git_port/repository@$commit"
 exits 4 "a source that the store lacks" provision --source "$source"
 exits 0 "it is fetched" "$REPERF" fetch "$source"
@@ -216,14 +217,14 @@ exec 7<>"$T/answers"
 "$B/reperf-node" relay "$T/work-relay" <"$T/order" >"$T/answers" 2>/dev/null &
 relay=$!
 port=
-while IFS= read -r -t 20 line <&7; do
+while IFS= read -r -t 120 line <&7; do
     [[ $line =~ ^reperf-relay:\ ready\ ([0-9]+) ]] && port=${BASH_REMATCH[1]} && break
 done
 ok "$([ -n "$port" ]; echo $?)" "a relay listens"
 for talk in "$(printf '%0200d' 0)" 'GET / HTTP/1.0' "$(head -c 96 /dev/urandom | base64)"; do
     exec 8<>"/dev/tcp/127.0.0.1/$port"
     (printf "%s\n" "$talk" >&8) 2>/dev/null
-    is "$(timeout 20 cat <&8 | head -c 4096 | wc -c)" 32 "a peer that proves nothing gets a nonce and is turned away"
+    is "$(timeout 120 cat <&8 | head -c 4096 | wc -c)" 32 "a peer that proves nothing gets a nonce and is turned away"
     exec 8>&-
 done
 kill -0 "$relay"

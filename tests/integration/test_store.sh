@@ -3,6 +3,8 @@
 # reperf store: against md5sum, sha256sum and skopeo; several processes at once; kill -9; gc; flipped bytes.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 . "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/faults/lib.sh disable=SC1091
+. "$ROOT/tests/faults/lib.sh"
 V=(/usr/bin/python3 tests/integration/validate.py manifests/schema/store-output.json)
 export REPERF_STORE="$T/store"
 W="$T/work"
@@ -151,29 +153,29 @@ ok "$([ "$busy" -ge 0 ]; echo $?)" "gc ran, or said that the store is in use"
 is "$(files_in blobs/sha256)" 12 "no blob that has a name was lost"
 
 # --- kill -9 ---
-head -c 30000000 /dev/urandom >"$W/big"
-bad=0
-for i in {1..20}; do
-    "$REPERF" store add "$W/big" >/dev/null 2>&1 & # not the function: the shell would be killed in its place
-    pid=$!
-    sleep "0.0$((i * 37 % 100 + 100))"
-    kill -9 "$pid" 2>/dev/null
-    wait "$pid" 2>/dev/null
-    store verify >"$T/out" 2>"$T/err" || { bad=1 && cat "$T/out" "$T/err"; }
-    store drop file/big >/dev/null 2>&1 && store gc --grace 0 >/dev/null
+head -c 5000000 /dev/urandom >"$W/big"
+bad=0 killed=0
+for call in open write fsync rename; do # at each call that it makes in the store
+    for at in {1..99}; do
+        { at_call KILL $call "$at" "$REPERF_STORE/" "$REPERF" store add "$W/big" >/dev/null; } 2>"$T/said" # bash says "Killed"
+        died=$?
+        [ $died -ne 137 ] || killed=$((killed + 1))
+        store verify >"$T/out" 2>"$T/err" || { bad=1 && cat "$T/out" "$T/err"; }
+        store drop file/big >/dev/null 2>&1 && store gc --grace 0 >/dev/null
+        [ $died -eq 137 ] || break
+    done
+    is "$died" 0 "there is no ${call} number $at"
 done
-is "$bad" 0 "killed 20 times at random moments, the store is whole each time"
+is "$bad" 0 "killed $killed times, at each of its calls, the store is whole each time"
+ok "$([ "$killed" -ge 20 ]; echo $?)" "so many are there"
+{ at_call KILL write 3 "$REPERF_STORE/tmp/" "$REPERF" store add "$W/big" >/dev/null; } 2>"$T/said"
+is "$(files_in tmp)" 1 "one that dies leaves its half"
 exits 0 "gc clears up what died" store gc --grace 0
 is "$(files_in tmp)" 0 "nothing is left"
 exits 0 "and the file can be added" store add "$W/big"
 
 # --- a stop, a full disk, a closed output ---
-"$REPERF" store add "$W"/{big,big,big,big,big,big,big,big,big,big,big,big} >/dev/null 2>"$T/err" &
-pid=$!
-while kill -0 "$pid" 2>/dev/null && [ "$(files_in tmp)" -eq 0 ]; do :; done
-kill -TERM "$pid" # a job in the background of a script ignores SIGINT
-wait "$pid"
-is "$?" 143 "SIGTERM is status 128 + 15"
+exits 143 "SIGTERM is status 128 + 15" at_call TERM write 3 "$REPERF_STORE/tmp/" "$REPERF" store add "$W/big"
 is "$(files_in tmp)" 0 "nothing is left"
 head -c 20000000 /dev/urandom >"$W/new"
 # shellcheck disable=SC2016

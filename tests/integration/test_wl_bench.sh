@@ -82,11 +82,29 @@ else
 fi
 
 # ---- rivals that fail ----
-mkdir -p "$T/fake"
+mkdir -p "$T/fake" "$T/kept"
+# Ours, whose tensors to start from and to be compared with are the same each time: those are kept, by the words and the tensors that were given.
+cat >"$T/ours" <<'END'
+#!/bin/bash
+words=() given='' made=''
+for ((i = 1; i <= $#; i++)); do
+    case ${!i} in
+    --make-check | --out) i=$((i + 1)) && made=${!i} ;;
+    --check) i=$((i + 1)) && given=${!i} ;;
+    *) words+=("${!i}") ;;
+    esac
+done
+[ -n "$made" ] || exec "$TRAIN" "$@"
+kept=$KEPT/$({ printf '%s\n' "${given:+check}" "${words[@]}" && [ -z "$given" ] || cat "$given"; } | md5sum | cut -c1-32)
+[ -e "$kept" ] || "$TRAIN" "$@" || exit
+[ -e "$kept" ] && cp "$kept" "$made" || cp "$made" "$kept"
+END
+chmod +x "$T/ours"
+export KEPT="$T/kept"
 fake() { # NAME STATUS WHY: the rival's program is on standard input
     cat >"$T/fake/peer_torch.py"
     fresh
-    exits "$2" "$1" "$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake" --deadline "${deadline:-120}"
+    exits "$2" "$1" "$BENCH" models "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake" --deadline "${deadline:-120}"
     like "$(key why torch-eager)" "$3" "$1: said so"
     is "$(key median_step_ns torch-eager)" none "$1: no number of it"
 }
@@ -114,7 +132,7 @@ fake "a bad end" 8 "did not end with 0" <<<"$prelude $started $turns read -r; ec
 SECONDS=0
 fake "times that did not pass" 8 "less than half of the time" <<<"$prelude $started ${turns//1000000/10} read -r; echo '{\"event\":\"run_stop\"}'"
 deadline=$((10 + 4 * SECONDS)) # on a machine as busy as this one, ours is done long before that
-two_turns="read -r; $(step 1)$(step 2)read -r; $(step 3 1 90000000)$(step 4 1 110000000)"
+two_turns="read -r; $(step 1)$(step 2)read -r; $(step 3 1 90000000000)$(step 4 1 110000000000)"
 fake "hangs in its second turn" 8 "only the warm-up turn was finished, so there is no number" <<<"$prelude $started ${two_turns%read*} sleep 600"
 short=$deadline deadline=$((2 * deadline)) # what the rival leaves over must do for ours, whatever else the machine has to do
 fake "prepares for too long" 8 "was not done in time" <<<"sleep 600"
@@ -124,9 +142,9 @@ deadline=$short
 named='echo "{\"event\":\"run_start\",\"framework\":\"f\",\"version\":\"1\",\"mode\":\"m\"}"; '
 echo "$prelude $named $two_turns read -r; $(step 5) sleep 600" >"$T/fake/peer_torch.py"
 fresh
-exits 124 "the deadline comes in the third turn" "$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake" --deadline "$deadline"
+exits 124 "the deadline comes in the third turn" "$BENCH" models "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake" --deadline "$deadline"
 is "$(key state torch-eager) $(key finished_turns torch-eager) $(key timed_steps torch-eager) $(key median_step_ns torch-eager)" \
-    "late 2 2 100000000" "the median is of the two turns that were finished, without the first"
+    "late 2 2 100000000000" "the median is of the two turns that were finished, without the first"
 like "$(key why torch-eager)" "was not done in time: 2 turns were finished, 1 of them count" "and says so"
 like "$(cat "$T/out")" "torch-eager .* 2 .*not_comparable: was not done in time: 2 turns" "in the table, too"
 is "$(key state reperf) $(key finished_turns reperf) $(key timed_steps reperf)" "late 3 4" "ours has its three"
@@ -137,16 +155,16 @@ for fault in 's/"finished_turns":[0-9]*,//' 's/"state":"late"/"state":"failed"/'
 done
 unset deadline
 
-fake_ok="$prelude $started ${turns//1000000/90000000} read -r; echo '{\"event\":\"run_stop\"}'"
+fake_ok="$prelude $started ${turns//1000000/90000000000} read -r; echo '{\"event\":\"run_stop\"}'"
 echo "$fake_ok" >"$T/fake/peer_torch.py"
 fresh
-exits 0 "a rival that is right" "$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake"
+exits 0 "a rival that is right" "$BENCH" models "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
 is "$(key state torch-eager)" measured "is measured: the failures above are not for another reason"
 
-slow_start="${turns//1000000/90000000}"
+slow_start="${turns//1000000/90000000000}"
 echo "$prelude $started ${slow_start/sleep 0.01/sleep 3} read -r; echo '{\"event\":\"run_stop\"}'" >"$T/fake/peer_torch.py"
 fresh
-exits 0 "a rival that makes its data in its first turn" "$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake"
+exits 0 "a rival that makes its data in its first turn" "$BENCH" models "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
 is "$(key state torch-eager)" measured "is not doubted for that"
 
 # ---- where our own program fails, the rivals' numbers stay ----
@@ -154,7 +172,7 @@ as_schema() { # NAME
     exits 0 "$1: result.json is as its schema says" "$python" tests/integration/validate.py manifests/schema/bench.json "$T"/runs/bench-*/result.json
 }
 ours_fails() { # NAME PATTERN: where our program's arguments hold it
-    printf '#!/bin/bash\ncase " $* " in *"%s"*) echo "out of order" >&2; exit 3 ;; esac\nexec "%s" "$@"\n' "$2" "$TRAIN" >"$T/train"
+    printf '#!/bin/bash\ncase " $* " in *"%s"*) echo "out of order" >&2; exit 3 ;; esac\nexec "%s" "$@"\n' "$2" "$T/ours" >"$T/train"
     chmod +x "$T/train"
     fresh
     exits 8 "$1" "$BENCH" models "${tiny[@]}" --train "$T/train" --rivals eager --python /bin/bash --competitors "$T/fake"
@@ -176,7 +194,7 @@ exits 1 "and one measured with an unchecked rival is refused" "$python" tests/in
 # ---- agreement alone ----
 echo "$prelude" >"$T/fake/peer_torch.py"
 fresh
-exits 0 "agree: a rival that computes the same" "$BENCH" agree "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake"
+exits 0 "agree: a rival that computes the same" "$BENCH" agree "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
 like "$(cat "$T/out")" "^torch-eager  [0-9.]+ +0 .* agrees$" "is said to"
 is "$(find "$T/runs" -name '*.safetensors' -o -name result.json)" "" "and leaves neither tensors nor a result"
 # shellcheck disable=SC2016
@@ -184,15 +202,15 @@ echo "${prelude/'[ -e "$T_CHECKED" ]'/'"$TRAIN" --model bert_tiny --check "$T_OT
 "$TRAIN" --model bert_tiny --batch 2 --sequence 8 --predictions 2 --seed 9 --make-check "$T/other.st"
 fresh
 export T_OTHER="$T/other.st"
-exits 8 "agree: one that computes something else" "$BENCH" agree "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake"
+exits 8 "agree: one that computes something else" "$BENCH" agree "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
 like "$(cat "$T/out")" "^torch-eager .* differs$" "is said to differ"
 echo 'echo "no such framework" >&2; exit 77' >"$T/fake/peer_torch.py"
 fresh
-exits 0 "agree: one that is not here" "$BENCH" agree "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake"
+exits 0 "agree: one that is not here" "$BENCH" agree "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
 like "$(cat "$T/out")" "^torch-eager +- .* skipped: no such framework$" "is named as missing"
 echo 'exit 3' >"$T/fake/peer_torch.py"
 fresh
-exits 8 "agree: one that dies" "$BENCH" agree "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake"
+exits 8 "agree: one that dies" "$BENCH" agree "${tiny[@]}" --train "$T/ours" --rivals eager --python /bin/bash --competitors "$T/fake"
 
 # ---- kernels by themselves ----
 exits 0 "each call of a step by itself" "$BENCH" kernels "${tiny[@]:0:10}" --turns 2 --turn 1 --out "$T/kernels"
@@ -242,10 +260,7 @@ echo "$prelude $started read -r; sleep 600 & echo \$! >$T/child; wait" >"$T/fake
 fresh
 "$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake" 2>"$T/err" &
 pid=$!
-for ((i = 0; i < 600; i++)); do
-    [ -s "$T/child" ] && break
-    sleep 0.1
-done
+served "$pid" "the rival" test -s "$T/child"
 kill -TERM "$pid"
 wait "$pid"
 is $? 143 "a signal ends it"
@@ -259,10 +274,7 @@ lives() { # PID: is there and no zombie that nobody has reaped yet
     [ -e "/proc/$1/stat" ] && ! grep -q ') Z ' "/proc/$1/stat"
 }
 child=$(cat "$T/child")
-for ((i = 0; i < 100; i++)); do
-    lives "$child" || break
-    sleep 0.1
-done
-lives "$child"
-is $? 1 "and what its rivals started"
+has_ended() { ! lives "$child"; }
+waiting_for 60 has_ended
+ok $? "and what its rivals started"
 tap_done

@@ -138,10 +138,7 @@ like "$(tail -n 1 out)" '^\{"event":"fatal","rank":0,.*00000.shard: sample' "and
 : >out # what is looked for must not be the one before's: a shell that is ended before it has become the program takes $T along
 "${run[@]}" --steps 100000 >out 2>err &
 pid=$!
-for _ in $(seq 600); do
-    grep -q '"event":"step"' out && break
-    sleep 0.1
-done
+served "$pid" "a first step" grep -q '"event":"step"' out
 kill -TERM "$pid"
 wait "$pid"
 is $? 143 "SIGTERM ends it"

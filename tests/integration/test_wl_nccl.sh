@@ -90,16 +90,12 @@ like "$(cat "$T/err.0")" 'rank 1 has no NCCL that it can use' "which the other h
 job 2 "${words[@]}" --steps 4 --batch 1 --lr 1e300
 is "$statuses" "8 8" "a loss that is not finite ends both alike"
 
-long=("${words[@]}" --steps 100000 --batch 1 --comm-timeout 20)
+long=("${words[@]}" --steps 100000 --batch 1 --comm-timeout 120)
 begin() { # NAME
     port=$(free_port)
     start 0 2 "${long[@]}"
     start 1 2 "${long[@]}"
-    for _ in $(seq 1200); do
-        grep -q '"step":3,' "$T/out.0" 2>/dev/null && break
-        sleep 0.05
-    done
-    grep -q '"step":3,' "$T/out.0"
+    waiting_for 300 grep -qs '"step":3,' "$T/out.0"
     ok $? "$1"
 }
 begin "two ranks are on their way, replaying"

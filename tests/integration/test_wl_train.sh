@@ -96,10 +96,7 @@ fi
 
 "${run[@]}" --image 64 --batch 4 --steps 100000 >"$T/out" 2>"$T/err" &
 pid=$!
-for _ in $(seq 600); do
-    grep -q '"event":"step"' "$T/out" && break
-    sleep 0.1
-done
+served "$pid" "a first step" grep -q '"event":"step"' "$T/out"
 kill -INT "$pid"
 wait "$pid"
 is $? 130 "an interrupt ends it"
@@ -124,17 +121,15 @@ fi
 : >"$T/out"
 "${small[@]}" --steps 100000 --save "$T/saved" --save-every 3 --load "$T/saved" >"$T/out" 2>"$T/err" &
 pid=$!
-for _ in $(seq 600); do
-    grep -q '"event":"checkpoint"' "$T/out" && break
-    sleep 0.1
-done
+served "$pid" "a first checkpoint" grep -q '"event":"checkpoint"' "$T/out"
 kill -TERM "$pid"
 wait "$pid"
 is $? 143 "a run that is ended"
 for turn in $(seq 12); do # in the midst of another kernel each time
     "${small[@]}" --steps 100000 >"$T/out" 2>"$T/err" &
     pid=$!
-    sleep "0.$((RANDOM % 8 + 2))"
+    served "$pid" "a first step" test -s "$T/out"
+    sleep "0.0$((RANDOM % 10))"
     kill -TERM "$pid"
     status=0
     wait "$pid" || status=$?

@@ -22,10 +22,8 @@ mkfifo "$T/fifo"
 pid=$!
 exec 3>"$T/fifo"
 echo >&3
-for ((i = 0; i < 600; i++)); do
-    [ "$(losses "$T/waiting" | wc -l)" -eq 2 ] && break
-    sleep 0.1
-done
+two_steps() { [ "$(losses "$T/waiting" | wc -l)" -eq 2 ]; }
+served "$pid" "the first turn" two_steps
 sleep 0.3
 is "$(losses "$T/waiting" | wc -l)" 2 "it waits for the second turn"
 kill -TERM "$pid"

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -116,12 +117,14 @@ static void test_only_old_and_unnamed_blobs_go(void **state)
 static void test_seen_again_is_young(void **state UNUSED)
 {
     struct blob blob = add("twice");
-    struct timespec wait = {1, 100000000};
-    struct store_gc_opts opts = {.grace_s = 1, .partial_grace_s = 1};
+    const struct timespec long_ago[2] = {{1, 0}, {1, 0}};
+    struct store_gc_opts opts = {.grace_s = DAY_S, .partial_grace_s = DAY_S};
     struct clock_src clock = clock_system();
     struct store_gc_result result;
     struct err err = {0};
-    nanosleep(&wait, NULL);
+    const char *path =
+        store_path(&store, arena_printf(&scratch_arena, "blobs/sha256/%s", blob.hex));
+    assert_int_equal(utimensat(AT_FDCWD, path, long_ago, 0), 0);
     add("twice");
     opts.now_ns = clock.wall_ns(clock.ctx);
     assert_int_equal(store_gc(&scratch_arena, &store, &opts, &result, &err), 0);
