@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Overlays, without the frameworks: ImageNet laid out, TFRecords of it, DeepLearningExamples without a GPU, one MPI job over nodes without sshd.
+# Overlays, without the frameworks: ImageNet laid out, TFRecords and OFRecords of it, DeepLearningExamples without a GPU, one MPI job over nodes without sshd.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 O=workloads/competitors
@@ -44,6 +44,43 @@ is "$(sort "$T"/records/train-* | tr '\n' ';')" "image/class/label=[1] image/enc
     "each image once, its own bytes, classes from 1"
 records "$T/again" >/dev/null && diff -r "$T/records" "$T/again"
 ok $? "the same order again"
+
+# --- oneflow/ofrecord.py ---
+# What is not a JPEG of three channels is made one: OneFlow's decoder writes past its memory otherwise. Pillow and OneFlow are fakes; a picture is its format and mode, as text.
+mkdir -p "$T/lib/PIL" "$T/lib/oneflow/core/record" "$T/pictures"/{n01,n02}
+touch "$T/lib/PIL/__init__.py" "$T/lib/oneflow/__init__.py" "$T/lib/oneflow/core/__init__.py" "$T/lib/oneflow/core/record/__init__.py"
+cat >"$T/lib/PIL/Image.py" <<'EOF'
+class Image:
+    def __init__(self, format, mode):
+        self.format, self.mode = format, mode
+    def __enter__(self):
+        return self
+    def __exit__(self, *what):
+        pass
+    def convert(self, mode):
+        return Image(self.format + " of " + self.mode, mode)
+    def save(self, out, format, quality):
+        out.write(("%s %s %d from %s" % (format, self.mode, quality, self.format)).encode())
+def open(data):
+    return Image(*data.read().decode().split()[:2])
+EOF
+cat >"$T/lib/oneflow/core/record/record_pb2.py" <<'EOF'
+import collections, types
+class OFRecord:
+    def __init__(self):
+        values = lambda: types.SimpleNamespace(value=[])
+        self.feature = collections.defaultdict(lambda: types.SimpleNamespace(bytes_list=values(), int32_list=values()))
+    def SerializeToString(self):
+        return b"%d %s\n" % (self.feature["class/label"].int32_list.value[0], self.feature["encoded"].bytes_list.value[0])
+EOF
+echo "JPEG RGB its own" >"$T/pictures/n01/a.JPEG"
+echo "JPEG CMYK" >"$T/pictures/n01/b.JPEG"
+echo "JPEG L" >"$T/pictures/n02/a.JPEG"
+echo "PNG RGB" >"$T/pictures/n02/b.JPEG"
+ofrecords() { PYTHONPATH="$T/lib" PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 "$O/oneflow/ofrecord.py" "$T/pictures" "$T/ofrecords" 2; }
+exits 0 "OFRecords are written" ofrecords
+is "$(cat "$T"/ofrecords/part-0000{0,1} | tr -d '\0' | grep -ao '[01] [JP].*' | tr '\n' ';')" \
+    "0 JPEG RGB its own;1 JPEG RGB 95 from JPEG of L;0 JPEG RGB 95 from JPEG of CMYK;1 JPEG RGB 95 from PNG of RGB;" "of three channels, whatever the picture was"
 
 # --- ngc-pytorch ---
 # What main.py asks of CUDA, apex, DALI and DLLogger, asked by a program of two ranks of our own; its lines are read as the report's are.
