@@ -151,8 +151,9 @@ if ! command -v mpiexec >/dev/null; then
 fi
 MASTER_PORT=$(free_port)
 export MASTER_PORT NODE_IPS=127.0.0.1,127.0.0.2,127.0.0.3 NPROC_PER_NODE=2 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-node() { NODE_RANK=$1 exec timeout 90 /usr/bin/python3 "$O/mpi/nodes.py" mpiexec --oversubscribe -np 6 "${@:2}"; } # RANK COMMAND...
-job() {                                                                                                           # COMMAND...: its status and those of the other nodes
+# RANK COMMAND...; each has a folder of its own for temporary files, as containers have: Open MPI's daemons remove a common one under each other.
+node() { TMPDIR=$(mktemp -d -p "$T") NODE_RANK=$1 exec timeout 300 /usr/bin/python3 "$O/mpi/nodes.py" mpiexec --oversubscribe -np 6 "${@:2}"; }
+job() { # COMMAND...: its status and those of the other nodes
     local idx statuses others=()
     for idx in 1 2; do
         (node $idx "$@") >"$T/node-$idx" 2>&1 &
