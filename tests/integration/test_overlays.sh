@@ -77,6 +77,7 @@ echo "JPEG RGB its own" >"$T/pictures/n01/a.JPEG"
 echo "JPEG CMYK" >"$T/pictures/n01/b.JPEG"
 echo "JPEG L" >"$T/pictures/n02/a.JPEG"
 echo "PNG RGB" >"$T/pictures/n02/b.JPEG"
+# shellcheck disable=SC2317 # exits calls it
 ofrecords() { PYTHONPATH="$T/lib" PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 "$O/oneflow/ofrecord.py" "$T/pictures" "$T/ofrecords" 2; }
 exits 0 "OFRecords are written" ofrecords
 is "$(cat "$T"/ofrecords/part-0000{0,1} | tr -d '\0' | grep -ao '[01] [JP].*' | tr '\n' ';')" \
