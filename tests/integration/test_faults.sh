@@ -7,6 +7,8 @@
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh disable=SC1091
 . "$ROOT/tests/integration/run_lib.sh"
+# shellcheck source=tests/faults/lib.sh disable=SC1091
+. "$ROOT/tests/faults/lib.sh"
 trap 'chmod -R u+w "$T"; rm -rf "$T"' EXIT
 W="$T/w" # where calls fail
 export TMPDIR="$T/tmp" REPERF_STATE="$W/state" REPERF_STORE="$W/store" REPERF_ROOT="$T/root"
@@ -90,11 +92,11 @@ fresh() { # as NAME_before left it
     cp -a "$T/before" "$W"
 }
 faulty() { # CALL AT ERRNO COMMAND
-    LD_PRELOAD="$B/faults/fault_calls.so" REPERF_FAULT_BELOW="$W/" REPERF_FAULT_CALL="$1" REPERF_FAULT_AT="$2" REPERF_FAULT_ERRNO="$3" REPERF_FAULT_DONE="$T/mark" "$4"
+    LD_PRELOAD="$FAULT_CALLS" REPERF_FAULT_BELOW="$W/" REPERF_FAULT_CALL="$1" REPERF_FAULT_AT="$2" REPERF_FAULT_ERRNO="$3" REPERF_FAULT_DONE="$T/mark" "$4"
 }
 counted() { # CALL COMMAND: how often it comes to it
     fresh
-    LD_PRELOAD="$B/faults/fault_calls.so" REPERF_FAULT_BELOW="$W/" REPERF_FAULT_CALL="$1" REPERF_FAULT_DONE="$T/mark" "$2" >"$T/log" 2>&1 || return 1
+    LD_PRELOAD="$FAULT_CALLS" REPERF_FAULT_BELOW="$W/" REPERF_FAULT_CALL="$1" REPERF_FAULT_DONE="$T/mark" "$2" >"$T/log" 2>&1 || return 1
     stat -c %s "$T/mark" 2>/dev/null || echo 0
 }
 ERRNOS=(ENOSPC EIO EMFILE)
