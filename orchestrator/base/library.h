@@ -32,7 +32,7 @@ static inline library_fn library_at(const struct library *library, size_t idx)
 library_fn library_need(const struct library *library, size_t idx);
 
 /* LIBRARY_DEFINE(SONAME, LIST) defines LIBRARY, the struct above, and its functions. LIST(X) is X(KIND, type, name, (parameters),
-   (arguments)) for each. Kinds: VALUE, VOID: a call; FREE_VALUE, FREE: one that releases what may be NULL, so that it does nothing as
+   (arguments)) for each. Kinds: VALUE, VOID: a call; FREE_VALUE: one that releases what may be NULL, so that it does nothing as
    long as the library is not open; OWN: the file itself defines it, by LIBRARY_CALL(name)(arguments). Each has a name of its own in C,
    so that the header's prototype is free to gain a const. */
 #define LIBRARY_HIDDEN                                   __attribute__((visibility("hidden"))) /* from the process' other libraries */
@@ -59,13 +59,6 @@ library_fn library_need(const struct library *library, size_t idx);
     LIBRARY_HEAD(type, name, params)                                                               \
     {                                                                                              \
         return LIBRARY_IS_OPEN(name) ? LIBRARY_CALL(name) args : 0;                                \
-    }
-#define LIBRARY_FREE(type, name, params, args)                                                     \
-    LIBRARY_HEAD(type, name, params)                                                               \
-    {                                                                                              \
-        if (LIBRARY_IS_OPEN(name)) {                                                               \
-            LIBRARY_CALL(name) args;                                                               \
-        }                                                                                          \
     }
 #define LIBRARY_DEFINE(soname, LIST)                                                               \
     enum { LIST(LIBRARY_INDEX) LIBRARY_N };                                                        \

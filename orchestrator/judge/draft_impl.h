@@ -76,10 +76,10 @@ struct str draft_time_unit(struct draft_reader *r, struct str text);
 /* "1,234.5 img/s", "**117.2**": only the digits. What follows may be a unit, a bracket or a part of the row ("bs=96"), nothing else. */
 bool draft_printed(struct draft_reader *r, struct str text, struct str *ret);
 /* The same for "31.3 ms" and "76.1 %", whose unit must follow and is returned. */
-/* "25.4k tokens/s", or "25.4" below "K tokens/s". */
-bool draft_is_scaled(struct draft_reader *reader, struct str head, struct str text);
 bool draft_printed_with(struct draft_reader *r, struct str text, struct str *ret,
                         struct str *ret_rest);
+/* "25.4k tokens/s", or "25.4" below "K tokens/s". */
+bool draft_is_scaled(struct draft_reader *r, struct str head, struct str text);
 /* A count, also in the form that CSV writers use: "8.0". */
 bool draft_count(struct str text, int64_t *ret);
 enum draft_column draft_column_of(struct draft_reader *r, struct str head);

@@ -33,8 +33,6 @@ Host *
 CONFIG
 }
 
-sshd_listens() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
-
 start_sshd() { # NAME [CONFIG LINE...]
     local name=$1 port key said dir="$T/sshd-$1"
     shift

@@ -65,7 +65,7 @@ done
 exits 142 "its limit ends it" "$node" bench 1 clock 1000 100
 REPERF_BENCH_TOKEN=$(printf 'ab%.0s' {1..32}) "$node" bench 120 listen 127.0.0.1 "$port" 2>"$T/listener" &
 listener=$!
-served "$listener" "reperf-node bench listen" sshd_listens "$port" # a stranger already: it shows no token
+served "$listener" "reperf-node bench listen" port_answers "$port" # a stranger already: it shows no token
 is "$(exec 3<>/dev/tcp/127.0.0.1/"$port" && printf 'cd%.0s' {1..16} >&3 && cat <&3 | wc -c)" 0 "the listener says nothing to a peer with another token"
 REPERF_BENCH_TOKEN=$(printf 'ab%.0s' {1..16})$(printf 'cd%.0s' {1..16}) exits 74 "a listener that is another is left alone" "$node" bench 120 ring 127.0.0.1 "$port" 1 3
 like "$(cat "$T/err")" 'is not the expected node' "and it says why"
