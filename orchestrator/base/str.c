@@ -27,6 +27,16 @@ bool str_eq_any(struct str a, const char *const *list)
     return false;
 }
 
+bool str_is_in(struct str s, const struct str *list, size_t n)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        if (str_eq(s, list[idx])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int str_cmp(struct str a, struct str b)
 {
     size_t len = a.len < b.len ? a.len : b.len;

@@ -32,7 +32,12 @@ void text_plain_line(char *text, size_t len);
 /* Likewise each byte of the password in "scheme://user:password@host" becomes "*". */
 void text_hide_logins(char *text, size_t len);
 bool str_eq_any(struct str a, const char *const *list); /* ended by NULL */
-int str_cmp(struct str a, struct str b);                /* bytewise; <0, 0, >0 */
+bool str_is_in(struct str s, const struct str *list, size_t n);
+static inline bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+int str_cmp(struct str a, struct str b); /* bytewise; <0, 0, >0 */
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
 struct str str_trim(struct str s);                         /* blanks, tabs, CR, LF at both ends */

@@ -205,7 +205,7 @@ static struct bench_figure summed(struct doc_reading *r, const struct bench_figu
     return figure;
 }
 
-static ptrdiff_t find(const struct bench_doc *doc, struct str name)
+ptrdiff_t bench_doc_find(const struct bench_doc *doc, struct str name)
 {
     for (size_t idx = 0; idx < doc->n_nodes; idx++) {
         if (str_eq(doc->nodes[idx].name, name)) {
@@ -311,7 +311,7 @@ static int read_nodes(struct doc_reading *r, struct err *err)
         if (read_node(&item, r, idx, err) < 0 || check_list(&item, r, idx, err) < 0) {
             return -1;
         }
-        if (find(&r->doc, r->doc.nodes[idx].name) >= 0) {
+        if (bench_doc_find(&r->doc, r->doc.nodes[idx].name) >= 0) {
             return json_fail(&item, err, "two nodes are called %.*s",
                              STR_ARG(str_sub(r->doc.nodes[idx].name, 0, NAME_SHOWN)));
         }
@@ -334,7 +334,7 @@ static int read_link(const struct json *at, struct doc_reading *r, size_t idx, s
         read_figure(at, r, stated, err) < 0) {
         return -1;
     }
-    ptrdiff_t ends[2] = {find(&r->doc, from), find(&r->doc, to)};
+    ptrdiff_t ends[2] = {bench_doc_find(&r->doc, from), bench_doc_find(&r->doc, to)};
     if (ends[0] < 0 || ends[1] < 0 || ends[0] == ends[1] ||
         (stated->measure->what != BENCH_NET && stated->measure->what != BENCH_RING)) {
         return json_fail(at, err, "expected a measure of the network, from one node to another");

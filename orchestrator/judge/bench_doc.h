@@ -43,6 +43,9 @@ struct bench_doc {
 MUST_CHECK int bench_doc_read(struct arena *arena, struct str text, const char *name,
                               struct bench_doc *ret_doc, struct err *err);
 
+/* The index of the node of that name; -1: it has none. */
+ptrdiff_t bench_doc_find(const struct bench_doc *doc, struct str name);
+
 /* ERR_NODE: one of these nodes is not in the document, was not measured, or is an outlier, or a link between two of them is. */
 MUST_CHECK int bench_doc_admits(const struct bench_doc *doc, struct str inventory,
                                 const struct str *names, size_t n, struct err *err);

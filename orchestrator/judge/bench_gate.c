@@ -6,26 +6,6 @@
 
 #define NAME_SHOWN 100
 
-static const struct bench_doc_node *node_of(const struct bench_doc *doc, struct str name)
-{
-    for (size_t idx = 0; idx < doc->n_nodes; idx++) {
-        if (str_eq(doc->nodes[idx].name, name)) {
-            return &doc->nodes[idx];
-        }
-    }
-    return NULL;
-}
-
-static bool is_in(struct str name, const struct str *names, size_t n)
-{
-    for (size_t idx = 0; idx < n; idx++) {
-        if (str_eq(name, names[idx])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 int bench_doc_admits(const struct bench_doc *doc, struct str inventory, const struct str *names,
                      size_t n, struct err *err)
 {
@@ -34,7 +14,8 @@ int bench_doc_admits(const struct bench_doc *doc, struct str inventory, const st
                        STR_ARG(str_sub(doc->inventory, 0, NAME_SHOWN)), STR_ARG(inventory));
     }
     for (size_t idx = 0; idx < n; idx++) {
-        const struct bench_doc_node *node = node_of(doc, names[idx]);
+        ptrdiff_t at = bench_doc_find(doc, names[idx]);
+        const struct bench_doc_node *node = at < 0 ? NULL : &doc->nodes[at];
         if (!node || (!node->n_measured && !node->against.ptr)) {
             return err_set(err, ERR_NODE, "%.*s: not measured", STR_ARG(names[idx]));
         }
@@ -45,7 +26,7 @@ int bench_doc_admits(const struct bench_doc *doc, struct str inventory, const st
     }
     for (size_t idx = 0; idx < doc->n_slow_links; idx++) {
         const struct bench_doc_link *link = &doc->slow_links[idx];
-        if (is_in(link->from, names, n) && is_in(link->to, names, n)) {
+        if (str_is_in(link->from, names, n) && str_is_in(link->to, names, n)) {
             return err_set(err, ERR_NODE, "%.*s: %.*s", STR_ARG(str_sub(link->name, 0, NAME_SHOWN)),
                            STR_ARG(str_sub(link->against, 0, 300)));
         }

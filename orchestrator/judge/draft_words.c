@@ -255,11 +255,6 @@ static bool is_letter(char c)
     return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* "img/s" anywhere in it. */
 static struct str slashed_unit(struct draft_reader *r, struct str text)
 {

@@ -332,11 +332,6 @@ static size_t bare_name(struct str text, char *out, size_t size)
     return len;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* "HRNet_W18" is "hrnetw18"; "deeplabv3p" stands for "deeplabv3plus-mmseg", "resnet50" not for "resnet501". */
 static bool same_model(const struct stated *all UNUSED, struct str row, struct str stated)
 {

@@ -22,16 +22,6 @@ static bool has_own_rule(struct str name)
     return str_eq_any(name, NAMES);
 }
 
-static bool is_in(const struct str *names, size_t n, struct str name)
-{
-    for (size_t idx = 0; idx < n; idx++) {
-        if (str_eq(names[idx], name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 struct unstated {
     struct str names[CONDITION_NAMES_MAX];
     size_t n;
@@ -39,7 +29,7 @@ struct unstated {
 
 static void add_unstated(struct unstated *list, struct str name)
 {
-    if (!is_in(list->names, list->n, name)) {
+    if (!str_is_in(name, list->names, list->n)) {
         ASSERT(list->n < CONDITION_NAMES_MAX);
         list->names[list->n++] = name;
     }

@@ -62,7 +62,6 @@ extern const char *const ARCHIVE_SUFFIXES[];
 bool holds_text(struct str text, const char *part);
 bool holds_word(struct str text, const char *word);
 bool to_count(struct str text, int64_t max, int64_t *ret);
-bool is_digit(char c);
 bool is_commit(struct str s);  /* 7 to 40 hex digits */
 bool is_release(struct str s); /* "v1.2", "1.2.3-rc1": a tag that by convention does not move */
 /* Whether git can clone it: not a page of a code host, not an archive. */

@@ -207,11 +207,6 @@ static size_t date_before(struct str text, size_t end)
     return len;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Length of "]<stdout>:", "]<stderr>:" or "]<stddiag>:" at text[mid], or 0. */
 static size_t mark_len(struct str text, size_t mid)
 {

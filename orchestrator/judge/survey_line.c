@@ -15,11 +15,6 @@
 #define TIME_TEXT  8  /* "12:00:00" */
 #define GLOG_TEXT  6  /* "I1126 " */
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');

@@ -57,10 +57,8 @@ static int decode_also(const struct json *at, struct arena *arena, struct beside
         if (!rule_id_format(id).len || !rule_id_name(id).len) {
             return json_fail(&item, err, "expected FORMAT/NAME, found \"%.160s\"", id.ptr);
         }
-        for (size_t idx = 0; idx < beside->n_also; idx++) {
-            if (str_eq(beside->also[idx], id)) {
-                return json_fail(&item, err, "\"%.160s\" is there twice", id.ptr);
-            }
+        if (str_is_in(id, beside->also, beside->n_also)) {
+            return json_fail(&item, err, "\"%.160s\" is there twice", id.ptr);
         }
         beside->also[beside->n_also++] = id;
     }

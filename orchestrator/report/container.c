@@ -68,11 +68,11 @@ bool container_is_cpuset(struct str s)
 {
     bool was_digit = false;
     for (size_t idx = 0; idx < s.len; idx++) {
-        bool is_digit = s.ptr[idx] >= '0' && s.ptr[idx] <= '9';
-        if (!is_digit && (!was_digit || (s.ptr[idx] != '-' && s.ptr[idx] != ','))) {
+        bool has_digit = is_digit(s.ptr[idx]);
+        if (!has_digit && (!was_digit || (s.ptr[idx] != '-' && s.ptr[idx] != ','))) {
             return false;
         }
-        was_digit = is_digit;
+        was_digit = has_digit;
     }
     return was_digit;
 }

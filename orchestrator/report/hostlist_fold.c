@@ -90,11 +90,6 @@ static int compare_for_print(const void *a, const void *b)
 
 /* ---- boxes ---- */
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* A box of the one name. */
 static struct box read_name(struct arena *arena, struct str name)
 {

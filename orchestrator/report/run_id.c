@@ -19,12 +19,11 @@ void run_id_make(int64_t wall_ns, uint64_t random, char ret_id[RUN_ID_SIZE])
 
 static bool is_of(char kind, char c)
 {
-    bool is_digit = c >= '0' && c <= '9';
     switch (kind) {
     case 'd':
-        return is_digit;
+        return is_digit(c);
     case 'x':
-        return is_digit || (c >= 'a' && c <= 'f');
+        return is_digit(c) || (c >= 'a' && c <= 'f');
     default:
         return c == kind;
     }
