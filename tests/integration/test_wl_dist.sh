@@ -9,6 +9,7 @@ port=$(free_port)
 start() { # RANK N COMMAND...
     local rank=$1 n=$2
     shift 2
+    : >"$T/out.$rank" # before the child does: who waits for a line reads no earlier job's
     env RANK="$rank" WORLD_SIZE="$n" LOCAL_RANK="$rank" LOCAL_WORLD_SIZE="$n" MASTER_ADDR="${addr:-127.0.0.1}" MASTER_PORT="$port" "${with[@]}" \
         "$@" >"$T/out.$rank" 2>"$T/err.$rank" &
     pids[rank]=$!
