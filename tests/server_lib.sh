@@ -13,10 +13,12 @@ waiting_for() { # SECONDS COMMAND...: polls until it holds
 }
 port_answers() { (exec 3<>"/dev/tcp/${2:-127.0.0.1}/$1") 2>/dev/null; } # PORT [ADDRESS]
 free_port() { # nobody listens at it, and it was not given before; below those that the kernel gives to connections, at which nobody can listen for a moment
-    local port
+    local port base=$((10000 + $$ % 560 * 40))
+    # Between this look and the listening another script could take it: those of another lane of tap.sh have others.
+    [ -z "${TAP_LANE-}" ] || base=$((10000 + TAP_LANE % 8 * 2800 + $$ % 70 * 40))
     while :; do
         printf . >>"$T/ports"
-        port=$((10000 + $$ % 560 * 40 + $(stat -c %s "$T/ports") % 40))
+        port=$((base + $(stat -c %s "$T/ports") % 40))
         port_answers "$port" || break
     done
     echo "$port"
