@@ -141,7 +141,7 @@ computing=("${first[@]+"${first[@]}"}" "${computing[@]+"${computing[@]}"}")
 n_lanes=0
 lane() { # QUEUE TEST...
     [ $# -gt 1 ] || return 0
-    n_lanes=$((n_lanes + 1))
+    export TAP_LANE=$((n_lanes += 1)) # which ports its scripts take (server_lib.sh)
     run "$@" &
     lanes+=($!)
 }

@@ -15,7 +15,7 @@ take_down() { # STATE
         for pid in watch init reap; do
             pid=$(recorded_alive "$1/$pid.pid") && kill -9 "$pid" 2>/dev/null
         done
-        wait_for 10 flock --nonblock "$1/alive" true
+        wait_for 120 flock --nonblock "$1/alive" true
         cluster_clean "$1"
     fi
     [ ! -e "$1/alive" ] || {
@@ -37,7 +37,7 @@ else
     ! state=$(cluster_shared) || take_down "$state" || status=1
     # The kernel takes links down in its own time.
     link_is_gone() { ! ip link show "$HEAD_LINK" >/dev/null 2>&1; }
-    wait_for 10 link_is_gone || status=1
+    wait_for 120 link_is_gone || status=1
 fi
 [ "$(id -u)" -ne 0 ] || cluster_sweep
 exit "$status"

@@ -57,7 +57,7 @@ waits)
     start
     steps 1 5
     n=0
-    while [ ! -e "$dir/go" ] && [ "$n" -lt 1800 ]; do
+    while [ ! -e "$dir/go" ] && [ "$n" -lt 6000 ]; do
         sleep 0.1
         n=$((n + 1))
     done

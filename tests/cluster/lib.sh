@@ -142,7 +142,7 @@ END
 node_hog_end() { node_do "$1" /bin/bash -c '[ ! -e /run/hog.pid ] || { kill -KILL -- "-$(cat /run/hog.pid)"; rm -f /run/hog.pid; }'; }
 node_docker_stop() { node_do "$1" /bin/bash -c 'pkill -9 -x dockerd; pkill -9 -x containerd; while pidof dockerd >/dev/null; do sleep 0.05; done'; }
 node_docker_start() {
-    node_do "$1" /bin/bash -c 'rm -f /run/docker.pid /run/docker/containerd/containerd.pid; setsid dockerd </dev/null >>/var/log/dockerd.log 2>&1 & sleep 0.1'
+    node_do "$1" /bin/bash -c 'rm -f /run/docker.pid /run/docker/containerd/containerd.pid; setsid dockerd </dev/null >>/var/log/dockerd.log 2>&1 & echo $! >/run/docker.begun'
     cluster_do "$S" "$CLUSTER_DIR/node_wait.sh" "$S" "$1"
 }
 node_sshd_stop() { node_do "$1" /bin/bash -c 'pkill -9 -x sshd; while pidof sshd >/dev/null; do sleep 0.05; done'; } # with all sessions

@@ -6,10 +6,12 @@ unset REPERF_CLUSTER REPERF_SSH_CONFIG REPERF_STATE REPERF_STORE
 export HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 cd / || exit 1
 rm -f /var/run/docker.pid /var/run/docker/containerd/containerd.pid
-setsid /usr/sbin/sshd -D -e >>/var/log/sshd.log 2>&1 &
+rm -f /run/docker.begun
 if command -v dockerd >/dev/null; then
     setsid dockerd >>/var/log/dockerd.log 2>&1 &
+    echo $! >/run/docker.begun # before sshd answers: who asks whether it lives finds a process, though it may not be dockerd yet
 fi
+setsid /usr/sbin/sshd -D -e >>/var/log/sshd.log 2>&1 &
 # bash collects the children of those that end while it waits.
 while :; do
     sleep 3600 &

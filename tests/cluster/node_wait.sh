@@ -7,7 +7,7 @@ set -eu
 . "$(dirname "$0")/env.sh"
 S=$1 i=$2
 on_node() { ssh -F "$S/ssh_config" "node$i" "$@" 2>/dev/null; }
-wait_for 90 on_node true || {
+wait_for 240 on_node true || {
     echo "node$i does not answer; its log ends with:" >&2
     tail -n 20 "$S/log/node$i.log" "$S/node$i/upper/var/log/sshd.log" >&2
     exit 1
@@ -17,7 +17,7 @@ on_node '
     command -v dockerd >/dev/null || { echo "dockerd is not installed"; exit 1; }
     for _ in $(seq 900); do
         docker version >/dev/null 2>&1 && exit 0
-        [ -n "$(pidof dockerd)" ] || break
+        kill -0 "$(cat /run/docker.begun)" || break
         sleep 0.1
     done
     echo "dockerd does not run: $(grep -iE "fail|error" /var/log/dockerd.log | tail -n 1)"

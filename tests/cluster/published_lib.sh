@@ -62,7 +62,9 @@ NGINX
     PUBLISHED_PIDS+=" $!"
     # shellcheck disable=SC2317 # called by wait_for
     answers_tls() { (exec 3<>"/dev/tcp/$HEAD_IP/443") 2>/dev/null; }
-    wait_for 20 answers_tls
+    # shellcheck disable=SC2317
+    answers_dns() { grep -qE '^ *[0-9]+: [0-9A-F]+:0035 ' /proc/net/udp; }
+    wait_for 120 answers_dns && wait_for 120 answers_tls
 }
 published() {
     unshare --mount sh -c 'mount --bind "$1/hosts" /etc/hosts && mount --bind "$1/bundle" /etc/ssl/certs/ca-certificates.crt && shift && exec "$@"' published "$P" "$@"

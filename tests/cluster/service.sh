@@ -22,7 +22,7 @@ storage:
 http: {addr: "$HEAD_IP:$REGISTRY_PORT"}
 YML
     start registry docker-registry serve "$S/registry.yml"
-    wait_for 20 answers "$REGISTRY_PORT"
+    wait_for 120 answers "$REGISTRY_PORT"
 }
 start_http() { # files below http/ (with ranges), repositories below /git/ over both protocols of HTTP
     start fcgi fcgiwrap -c 2 -s "unix:$S/run/fcgi.sock"
@@ -50,18 +50,18 @@ http {
 }
 NGINX
     start http nginx -c "$S/nginx.conf" -p "$S/run/nginx"
-    wait_for 20 answers "$HTTP_PORT"
+    wait_for 120 answers "$HTTP_PORT"
 }
 start_git() {
     start git "$(git --exec-path)/git-daemon" --export-all --reuseaddr --listen="$HEAD_IP" --port="$GIT_PORT" --base-path="$S/git" "$S/git"
-    wait_for 20 answers "$GIT_PORT"
+    wait_for 120 answers "$GIT_PORT"
 }
 stop() { # NAME
     local pid
     pid=$(recorded_alive "$S/run/$1.pid") || return 0
     kill -9 "$pid"
     is_gone() { ! recorded_alive "$S/run/$1.pid" >/dev/null; }
-    wait_for 10 is_gone "$1"
+    wait_for 120 is_gone "$1"
     rm -f "$S/run/$1.pid"
 }
 case $verb in

@@ -65,7 +65,7 @@ for i in $CLUSTER_NODES; do
     tar -C "$S" -cf - munge/key slurm/slurm.conf | ssh -F "$S/ssh_config" "node$i" "! pidof slurmd >/dev/null || exit 0; mkdir -p '$S' && tar -C '$S' -xf - && chmod 755 '$S' && mkdir -p /var/spool/slurmd &&
         bash -c $(printf %q "$start_munge") bash '$S/munge' && SLURM_CONF='$S/slurm/slurm.conf' setsid slurmd -N node$i </dev/null >/dev/null 2>&1"
 done
-if ! wait_for 40 are_idle; then
+if ! wait_for 240 are_idle; then
     {
         sinfo -N -l
         tail -n 20 "$S/slurm/log/slurmctld.log"

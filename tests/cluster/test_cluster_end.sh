@@ -72,7 +72,7 @@ fi
     ip link del rp-head
     rm -f "$T/out" "$T/err"
 
-    sleep 100 &
+    sleep 3600 &
     owner=$!
     up --owner "$owner"
     kill -9 "$owner"

@@ -23,7 +23,7 @@ export REPERF_TRAIN="$T/fake/train.sh"
 inventory() { # LAUNCHER
     jq --arg l "$1" --arg s "$S/shared" '.registry = null | .runtime = "none" | .launcher = $l | .shared_folder = $s' "$S/inventory.json" >"$T/$1.json"
 }
-go() { timeout 200 "$REPERF" run paddle-perf-2020 --case 'resnet50/reperf/fp32/n4g8/bs96' --profile smoke --repeats 1 --nodes "$T/$1.json" --json; }
+go() { timeout 600 "$REPERF" run paddle-perf-2020 --case 'resnet50/reperf/fp32/n4g8/bs96' --profile smoke --repeats 1 --nodes "$T/$1.json" --json; }
 well() { # LAUNCHER
     inventory "$1"
     exits 0 "$1: a run on four nodes" go "$1"

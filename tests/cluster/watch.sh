@@ -25,7 +25,7 @@ find_init() { # of unshare: its only child
 }
 ending=
 trap 'ending=1' TERM INT HUP
-wait_for 60 find_init
+wait_for 240 find_init
 while [ -z "$ending" ] && kill -0 "$init_parent" 2>/dev/null; do
     [ "$owner" = 0 ] || is_same_process "$owner" "$owner_start" || break
     [ ! -e "$state/starting" ] || is_same_process "$starter" "$starter_start" || [ -e "$state/ready" ] || break
@@ -34,7 +34,7 @@ done
 kill -9 "$init_parent" 2>/dev/null
 wait 2>/dev/null "$init_parent"
 reaper=$(recorded_alive "$state/reap.pid") || {
-    wait_for 60 flock --nonblock "$state/alive" true
+    wait_for 120 flock --nonblock "$state/alive" true
     cluster_clean "$state"
     exit
 }

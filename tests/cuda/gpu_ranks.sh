@@ -15,7 +15,7 @@ job() { # LOCAL_RANK_OF_1 ARGUMENTS...: statuses in $statuses
     shift
     port=$((port + 1))
     for r in 0 1; do
-        env RANK=$r WORLD_SIZE=2 LOCAL_RANK=$((r * other)) MASTER_ADDR=127.0.0.1 MASTER_PORT=$port timeout -k 5 60 "$TRAIN" --device cuda "$@" >"$T/out.$r" 2>"$T/err.$r" &
+        { env RANK=$r WORLD_SIZE=2 LOCAL_RANK=$((r * other)) MASTER_ADDR=127.0.0.1 MASTER_PORT=$port timeout -k 5 60 "$TRAIN" --device cuda "$@" & } >"$T/out.$r" 2>"$T/err.$r"
         pids[r]=$!
     done
     [ -z "${KILL_AT:-}" ] || {

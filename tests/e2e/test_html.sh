@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../tap_lib.sh"
 
 browser() { # ARGUMENT...
-    timeout 120 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$T/profile" "$@" 2>"$T/chromium.err"
+    timeout 600 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$T/profile" "$@" 2>"$T/chromium.err"
 }
 probe() { # PAGE OUT [ARGUMENT...]
     browser --allow-file-access-from-files --disable-web-security --virtual-time-budget=60000 "${@:3}" --dump-dom \

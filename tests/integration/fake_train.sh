@@ -65,16 +65,16 @@ costly) # and a file beside it
     cat "$dir/../costly.log"
     exit 0
     ;;
-hangs)
+hangs) # what it prints says that it is deaf by then
+    trap '' TERM
     start
     steps 1 5
-    trap '' TERM
     while :; do sleep 1; done
     ;;
 saves)
+    trap 'sleep 1; echo whole >"$dir/checkpoint"; exit 3' TERM
     start
     steps 1 5
-    trap 'sleep 1; echo whole >"$dir/checkpoint"; exit 3' TERM
     while :; do sleep 0.05; done
     ;;
 ranks) # every tenth step, of two ranks

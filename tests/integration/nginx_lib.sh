@@ -23,6 +23,7 @@ http {
     server {
         listen 127.0.0.1:$port;
         root $1;
+        location = /logged { access_log off; return 204; }
         location /private/ { alias $1/; auth_basic "private"; auth_basic_user_file $T/nginx/users; }
     }
 }
@@ -39,6 +40,7 @@ NGINX
     cat "$T/nginx/out" "$T/nginx/error.log" >&2
     return 1
 }
+n_requests() { log_is_whole "${NGINX_URL##*:}" && wc -l <"$T/nginx/access.log"; }
 nginx_stop() {
     [ -n "$NGINX_PID" ] && kill "$NGINX_PID" 2>/dev/null && wait "$NGINX_PID" 2>/dev/null
     NGINX_PID=

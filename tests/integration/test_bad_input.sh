@@ -153,7 +153,7 @@ if need_shared "audit of changed logs"; then
     "$REPERF" audit $TF --logs logs --json >out 2>err
     is "$? $(logs_id log-changed log-without-number log-missing)" "1 log-missing" "a log that is gone"
     mkfifo "$one"
-    exits 10 "a FIFO among the logs does not hang" timeout 20 "$REPERF" audit $TF --logs logs
+    exits 10 "a FIFO among the logs does not hang" timeout 300 "$REPERF" audit $TF --logs logs
 fi
 
 # --- tensors and training ------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ if [ -x "$TRAIN" ]; then
     done
     exits 10 "reperf-train into a full disk" bash -c '"$1" --model resnet50 --image 32 --batch 2 --steps 1 >/dev/full' _ "$TRAIN"
     exits 10 "reperf-train with standard output closed" bash -c '"$1" --model resnet50 --image 32 --batch 2 --steps 1 >&-' _ "$TRAIN"
-    "$TRAIN" --model resnet50 --image 32 --batch 2 --steps 100000 >train.log 2>err &
+    { "$TRAIN" --model resnet50 --image 32 --batch 2 --steps 100000 & } >train.log 2>err
     pid=$!
     served "$pid" "a first step" grep -q '"step"' train.log
     kill -INT "$pid"
@@ -196,7 +196,7 @@ fi
 
 # --- evidence --------------------------------------------------------------------------------------------
 for file in /etc/passwd /dev/null /dev/zero "$D"; do
-    exits 5 "verify $file" timeout 200 "$REPERF" verify "${file/#$D/$T/none}" --unsigned
+    exits 5 "verify $file" timeout 300 "$REPERF" verify "${file/#$D/$T/none}" --unsigned
 done
 exits 5 "replay of no archive" "$REPERF" replay /etc/passwd
 
@@ -220,9 +220,9 @@ exits 10 "history of a state that is a file" env REPERF_STATE="$T/report.json" "
 exits 2 "ESC in an operand" "$REPERF" audit "$(printf 'x\033[2Jy')"
 like "$(cat -v "$T/err")" '"x\?\[2Jy"' "does not reach the terminal"
 mkfifo pipe
-timeout 100 cat pipe >page.html &
+timeout 600 cat pipe >page.html &
 reader=$!
-exits 0 "a page goes through a pipe" timeout 90 "$REPERF" report $ID --html pipe
+exits 0 "a page goes through a pipe" timeout 600 "$REPERF" report $ID --html pipe
 wait "$reader"
 like "$(head -c 100 page.html)" "<!doctype html>" "whole"
 [ -p pipe ]

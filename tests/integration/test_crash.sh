@@ -105,7 +105,7 @@ ok $? "a job runs"
 kill -9 $pid && wait $pid 2>/dev/null
 kill -0 "$(job_pid 1)"
 ok $? "it outlives its orchestrator"
-"$REPERF" resume $ID >/dev/null 2>"$T/err" &
+{ "$REPERF" resume $ID & } >/dev/null 2>"$T/err"
 pid=$!
 # shellcheck disable=SC2317
 is_attached() { grep -qs '"event":"job_attached"' "$F/events.jsonl"; }
@@ -120,7 +120,7 @@ is "$(value "$F/evidence/result.json" 'd["cells"][0]["repeats"][0]["samples_used
 # --- the job is killed with its wrapper: no status, no value from the cut log, a new attempt ---
 forget_runs
 mode waits
-"${SMOKE[@]}" --repeats 1 --run-id $ID >/dev/null 2>"$T/err" &
+{ "${SMOKE[@]}" --repeats 1 --run-id $ID & } >/dev/null 2>"$T/err"
 pid=$!
 waiting_for 120 job_speaks
 kill -9 -- "-$(job_pid 1)"

@@ -176,7 +176,7 @@ truncate -s $((state_bytes - 7)) "$T/k5/state"
 truncate -s 1000000 "$T/k5/data"
 fetch k5 sha256="$sha" url="$base/ok/0/f" && [ "$(value bad_blocks)" -gt 0 ] && cmp -s "$T/file" "$T/k5/data"
 ok $? "a torn record and lost data: the rest is kept"
-"$one" folder="$T/lock" proxy= rate=200000 url="$base/ok/0/f" >"$T/out" 2>&1 &
+{ "$one" folder="$T/lock" proxy= rate=200000 url="$base/ok/0/f" & } >"$T/out" 2>&1
 holder=$!
 served "$holder" "one process has begun to fetch" test -s "$T/lock/state"
 bad_folder() { "$one" folder="$T/lock" proxy= url="$base/ok/0/f"; }

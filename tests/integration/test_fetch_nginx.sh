@@ -20,7 +20,7 @@ printf 'ann:%s\n' "$(openssl passwd -apr1 hush)" >"$T/htpasswd"
 start_nginx "$T/nginx" 4 <<EOF || exit 1
 limit_conn_zone \$server_port zone=one:1m; root $T/www;
 log_format all '\$server_protocol \$status \$connection \$http_range'; access_log @D@/access.log all;
-server { listen 127.0.0.1:@P1@;
+server { listen 127.0.0.1:@P1@; location = /logged { access_log off; return 204; }
   location /secret/ { auth_basic x; auth_basic_user_file $T/htpasswd; }
   location /cookie/ { alias $T/www/; if (\$cookie_session != crumb) { return 403; } }
   location /slow/ { alias $T/www/; limit_rate 3m; limit_rate_after 1; }
@@ -46,6 +46,9 @@ fetch() { # ARG...: output into $T/out, $T/err
     rm -rf "$T/f"
     : >"$log"
     "$one" folder="$T/f" sha256="$sha" backoff_ms=20 retries=2 "$@" >"$T/out" 2>"$T/err"
+    set -- $?
+    log_is_whole "${ports[0]}"
+    return "$1"
 }
 value() { awk -v key="$1" '$1 == key { print $2 }' "$T/out"; }
 good() {

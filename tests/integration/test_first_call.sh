@@ -160,7 +160,7 @@ ok $? "nothing that hung is left, however deaf"
 # ---- cut off ----
 fresh
 noting "$made/b/gpu/test_models" <<<'exec sleep 300'
-CALL="exec" call tests/cuda/first_call.sh 590 >"$T/out" 2>&1 &
+{ CALL="exec" call tests/cuda/first_call.sh 590 & } >"$T/out" 2>&1
 pid=$!
 served "$pid" "test_models" grep -q test_models "$ORDER"
 kill -TERM "$pid"

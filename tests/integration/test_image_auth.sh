@@ -98,30 +98,33 @@ http {
   log_format who '\$request_uri|\$http_authorization';
   access_log $T/tokens.log who;
   client_body_temp_path $T/n1; proxy_temp_path $T/n2; fastcgi_temp_path $T/n3; uwsgi_temp_path $T/n4; scgi_temp_path $T/n5;
-  server { listen 127.0.0.1:$TP; location = /token { default_type application/json; alias $T/tokens/token.json; } }
+  server { listen 127.0.0.1:$TP; location = /logged { access_log off; return 204; }
+    location = /token { default_type application/json; alias $T/tokens/token.json; } }
 }
 EOF
 nginx=$(command -v nginx || echo /usr/sbin/nginx)
 "$nginx" -c "$T/nginx.conf" -e "$T/nginx.err" &
 PIDS+=("$!")
 wait_port "$TP" "$!"
+tokens_log() { log_is_whole "$TP" && cat "$T/tokens.log"; }
+forget_tokens() { log_is_whole "$TP" && : >"$T/tokens.log"; }
 give() { printf '{"token":"%s","expires_in":%d}' "$1" "$2" >"$T/tokens/token.json"; }
 give "$(jwt 600 '"pull","push"')" 600
 push "$L:one" "$K/team/img:v1"
-: >"$T/tokens.log"
+forget_tokens
 fresh
 exits 0 "with a token that anybody gets" img fetch "$K/team/img:v1"
-is "$(sort -u "$T/tokens.log")" "/token?x=1&service=test%20registry&scope=repository%3Ateam%2Fimg%3Apull|-" "asked for to pull from that repository"
-is "$(wc -l <"$T/tokens.log")" 1 "once"
+is "$(tokens_log | sort -u)" "/token?x=1&service=test%20registry&scope=repository%3Ateam%2Fimg%3Apull|-" "asked for to pull from that repository"
+is "$(tokens_log | wc -l)" 1 "once"
 auth_file "$T/token-auth.json" "$K" reader "$SECRET"
 fresh
 exits 0 "with a token for a login" img fetch "$K/team/img:v1" --auth-file "$T/token-auth.json"
-is "$(tail -n 1 "$T/tokens.log" | cut -d'|' -f2)" "Basic $(printf 'reader:%s' "$SECRET" | base64 -w0)" "the login goes to the token server"
+is "$(tokens_log | tail -n 1 | cut -d'|' -f2)" "Basic $(printf 'reader:%s' "$SECRET" | base64 -w0)" "the login goes to the token server"
 give "$(jwt -120 '"pull"')" 600
 fresh
-: >"$T/tokens.log"
+forget_tokens
 exits 5 "a token that has ended already" img fetch "$K/team/img:v1"
-is "$(wc -l <"$T/tokens.log")" 2 "is asked for once more, not for ever"
+is "$(tokens_log | wc -l)" 2 "is asked for once more, not for ever"
 give "$(jwt 600 '')" 600
 exits 5 "a token without the right" img fetch "$K/team/img:v1"
 like "$(cat "$T/err")" 'not allowed' "says so"

@@ -18,7 +18,7 @@ work="$T/work"
 program="$B/reperf-node"
 sum=$(sha256sum "$program" | cut -c1-64)
 there() { echo "$work/bin/reperf-node-$sum"; }
-one() { REPERF_NODE="${by-$program}" "$B/servers/remote_one" config="$T/ssh/config" port="${ssh_port[$node]}" work="$work" outage_ms=8000 "$@"; }
+one() { REPERF_NODE="${by-$program}" "$B/servers/remote_one" config="$T/ssh/config" port="${ssh_port[$node]}" work="$work" outage_ms=60000 "$@"; }
 older() { # ID COMMAND [CLEANUP]: a job as versions up to 0.9 began it
     local dir="$work/jobs/$1"
     mkdir -p "$dir"
@@ -36,6 +36,7 @@ gives() { # STATUS ERE NAME ARG...
 wait_for() { waiting_for 120 "$@"; } # COMMAND...
 held() { echo "until [ -e '$T/go-$1' ]; do sleep 0.05; done"; } # NAME: what a job does until `go NAME`
 go() { : >"$T/go-$1"; }
+sleeps() { pgrep -xf "sleep 300.$$" >/dev/null; }
 servers() { pgrep -xf "$(there) $work"; } # the processes that serve a channel, and the wrappers made by them
 in_sessions() { ps -o sid= -p "$1" | tr -d ' '; }
 
@@ -93,14 +94,16 @@ exits 0 "and forgotten" one 127.0.0.1 forget mix/2
 [ ! -e "$work/jobs/mix/2" ]
 ok $? "nothing of it is left"
 older mix/4 "sleep 300.$$"
+wait_for sleeps # its pid is written before it begins
 exits 0 "TERM" one 127.0.0.1 signal mix/4 15
 gives 0 'state 2 143' "ends it, which is seen" 127.0.0.1 wait mix/4
 older mix/5 "sleep 300.$$" "echo cleaned >>'$T/cleaned'"
+wait_for sleeps
 exits 0 "KILL" one 127.0.0.1 signal mix/5 9
 is "$(pgrep -xcf "sleep 300.$$") $(sort -u "$T/cleaned")" "0 cleaned" "ends all of it, and it is cleaned up after"
 gives 0 'state lost' "what was killed is lost" 127.0.0.1 poll mix/5
 for round in 1 2 3 4 5 6; do # both at once: one of them runs it
-    one 127.0.0.1 start "race/$round" sh -c "echo x >>'$T/race.$round'" 2>"$T/err.1" &
+    { one 127.0.0.1 start "race/$round" sh -c "echo x >>'$T/race.$round'" & } 2>"$T/err.1"
     one_pid=$!
     one 127.0.0.1 start "race/$round" sh -c "echo x >>'$T/race.$round'" 2>"$T/err.2"
     wait "$one_pid"
@@ -123,10 +126,12 @@ rm "$work/bin/reperf-node-recent" "$work/bin/somebody-elses" "$work/bin/.reperf-
 
 # ---- killed ----
 one 127.0.0.1 start kill/1 sh -c "$(held 3); echo whole; exit 8" 2>"$T/err"
-one 127.0.0.1 wait kill/1 >"$T/got" 2>"$T/err" &
-pid=$!
 read -r wrapper _ <"$work/jobs/kill/1/pid"
 serves() { servers | grep -qvx "$wrapper"; }
+serves_nobody() { ! serves; }
+wait_for serves_nobody # what served the start has ended, too
+{ one 127.0.0.1 wait kill/1 & } >"$T/got" 2>"$T/err"
+pid=$!
 wait_for serves
 ok $? "a look is served"
 servers | grep -vx "$wrapper" | xargs kill -9
@@ -142,7 +147,8 @@ kill -HUP "$wrapper"
 heard_both() { grep -q '^ShdPnd:.0*$' "/proc/$wrapper/status"; } # no signal of the process is left to deliver
 wait_for heard_both && kill -0 "$wrapper"
 ok $? "which it outlives the TERM and HUP of"
-one 127.0.0.1 wait kill/2 >"$T/got" 2>"$T/err" &
+wait_for serves_nobody
+{ one 127.0.0.1 wait kill/2 & } >"$T/got" 2>"$T/err"
 pid=$!
 wait_for serves
 kill -9 "$wrapper"

@@ -31,7 +31,7 @@ is "$(wc -c <"$T/out") $(wc -l <"$T/out")" "100016 2" "in two parts"
 exits 0 "as JSON" "$REPERF" nodes exec local --json -- sh -c 'echo "$0"; exit 0' 'a "b"'
 schema nodes-exec-output.json
 is "$(jq -r '.nodes[0].output, .argv[-1]' "$T/out")" $'a "b"\n\na "b"' "with its output and its words"
-"$REPERF" nodes exec local -- 'echo begun; sleep 60' >"$T/out" 2>"$T/err" &
+{ "$REPERF" nodes exec local -- 'echo begun; sleep 60' & } >"$T/out" 2>"$T/err"
 pid=$!
 served "$pid" "the command" grep -q begun "$T/out"
 kill -TERM "$pid"
@@ -43,17 +43,20 @@ like "$(cat "$T/out")" '^local: begun$' "a line is there as soon as it is whole"
 if have_sshd "nodes over SSH"; then
     trap 'stop_sshds; rm -rf "$T"' EXIT
     nodes_start || exit 1
+    # What it prints must be there before its time is over: that is long, and passes beside all that follows.
+    port2=${ssh_port[n2]}
+    { "$REPERF" nodes exec "$INV:n[1-2]" --timeout 20 -- "set -- \$SSH_CONNECTION; echo here; [ \$4 != $port2 ] || sleep 60" & } >"$T/long.out" 2>"$T/long.err"
+    long_pid=$!
     exits 0 "three nodes" "$REPERF" nodes exec "$INV" -- 'echo x; echo y'
     is "$(sort "$T/out" | xargs)" "n1: x n1: y n2: x n2: y n3: x n3: y" "each line of each"
     exits 0 "some of them" "$REPERF" nodes exec "$INV" -w 'n[1-3]!n2' -- true
     exits 0 "or by the inventory's name" "$REPERF" nodes exec "$INV:n3" -- 'echo z'
     is "$(cat "$T/out")" "n3: z" "that node alone"
-    port2=${ssh_port[n2]}
     exits 0 "gathered" "$REPERF" nodes exec "$INV" -b -- "set -- \$SSH_CONNECTION; echo same; [ \$4 != $port2 ] || echo other"
     is "$(cat "$T/out")" $'n[1,3]: same\nn2: same\nn2: other' "nodes that print the same are one"
     exits 7 "the highest status counts" "$REPERF" nodes exec "$INV" -- "set -- \$SSH_CONNECTION; [ \$4 != $port2 ] || exit 7; exit 3"
     is "$(sed 's/.*: \(n.*\)/\1/' "$T/err" | sort | xargs)" "n2: exit status 7 n[1,3]: exit status 3" "and which nodes had it is said"
-    exits 6 "a node that does not answer" "$REPERF" nodes exec "$INV4" --timeout 20 -- 'echo here; exit 9'
+    exits 6 "a node that does not answer" "$REPERF" nodes exec "$INV4" --timeout 300 -- 'echo here; exit 9'
     is "$(sort "$T/out" | xargs)" "n1: here n2: here n3: here" "does not keep the others from it"
     like "$(cat "$T/err")" 'error: n4: .*(refused|reach)' "and is named with the reason"
     exits 6 "the same as JSON" "$REPERF" nodes exec "$INV4" --json -- 'echo here; exit 9'
@@ -65,14 +68,15 @@ if have_sshd "nodes over SSH"; then
     is "$(sort "$T/out" | xargs)" "n1: here n2: here" "the others answer"
     like "$(cat "$T/err")" 'error: n3: .*host key' "and it is said"
     exits 0 "one node at a time" "$REPERF" nodes exec "$INV:n[1-2]" --fanout 1 -- 'echo here'
-    exits 124 "too long for one of them" "$REPERF" nodes exec "$INV:n[1-2]" --timeout 8 -- "set -- \$SSH_CONNECTION; echo here; [ \$4 != $port2 ] || sleep 60"
-    is "$(sort "$T/out" | xargs)" "n1: here n2: here" "what it had printed is there"
-    "$REPERF" nodes exec "$INV:n1" -- 'echo begun; sleep 60' >"$T/out" 2>"$T/err" &
+    { "$REPERF" nodes exec "$INV:n1" -- 'echo begun; sleep 60' & } >"$T/out" 2>"$T/err"
     pid=$!
     served "$pid" "the command there" grep -q begun "$T/out"
     is "$(cat "$T/out")" "n1: begun" "a line is there as soon as it is whole"
     kill -TERM "$pid"
     wait "$pid"
     is "$?" 143 "TERM ends it"
+    wait "$long_pid"
+    is "$?" 124 "too long for one of them"
+    is "$(sort "$T/long.out" | xargs)" "n1: here n2: here" "what it had printed is there"
 fi
 tap_done

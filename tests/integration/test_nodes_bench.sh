@@ -222,7 +222,7 @@ nodes_inventory n1 n5 >"$T/two.json"
 exits 6 "a node that is not there" bench "$T/two.json" --only memory --only net
 like "$(cat "$T/out")" '^not measured: n5: memory, latency, send, receive, ring: ' "is not measured"
 like "$(cat "$T/out")" '^not compared: n1: memory: its group has 1 measured; with fewer than 3' "the other one is not compared"
-"$REPERF" nodes bench "$T/four.json" --only flops --sample-ms 3000 >"$T/out" 2>"$T/err" &
+{ "$REPERF" nodes bench "$T/four.json" --only flops --sample-ms 3000 & } >"$T/out" 2>"$T/err"
 pid=$!
 served "$pid" "a measurement" pgrep -f "$T/work-n1/bin/reperf-node-[0-9a-f]* bench" >"$T/pids"
 kill -TERM $pid

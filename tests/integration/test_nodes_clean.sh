@@ -122,6 +122,8 @@ JSON
     ok $? "it goes too"
     start_job n3 $run1 d
     p4=$(pid_of n3 $run1 d)
+    has_program() { [ "$(ps -o pid= -s "$1" | wc -l)" -ge 2 ]; } # the wrapper writes its pid before it begins
+    await has_program "$p4"
     kill -9 "$p4"
     exits 0 "a job whose wrapper was killed" "$REPERF" nodes clean "$INV" --json
     like "$(items)" '"d/repeat-1/attempt-1","orphaned","end",true' "is an orphan"

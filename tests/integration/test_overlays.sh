@@ -133,7 +133,7 @@ EOT
     port=$(free_port)
     rank() { # RANK
         env PYTHONPATH="$O/ngc-pytorch:$O/dllogger" REPERF_DEVICE=cpu NPROC_PER_NODE=2 RANK="$1" WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" OMP_NUM_THREADS=1 \
-            REPORT="$T/report.json" timeout 100 /usr/bin/python3 "$T/main.py" 2>"$T/rank-$1.err"
+            REPORT="$T/report.json" timeout 600 /usr/bin/python3 "$T/main.py" 2>"$T/rank-$1.err"
     }
     rank 1 >"$T/rank-1" &
     exits 0 "two ranks under DeepLearningExamples' overlay" rank 0

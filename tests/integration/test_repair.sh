@@ -41,7 +41,6 @@ schema() { # NAME: $T/out is valid
     [ "$status" -eq 0 ] || sed 's/^/# /' "$T/schema.out" | head -n 5
 }
 value() { jq -r "$1" "$T/out"; }
-requests() { wc -l <"$T/nginx/access.log"; }
 verify() { "$REPERF" verify "$@"; }
 repair() { "$REPERF" repair "$@"; }
 
@@ -49,7 +48,7 @@ repair() { "$REPERF" repair "$@"; }
 exits 0 "fetch --dry-run" "$REPERF" fetch mini --dry-run --json
 schema "its JSON is valid"
 is "$(value '.items[0].files_to_get')/$(value '.items[0].bytes_to_get')" "3/$(cat "$WWW"/* | wc -c)" "three files and their bytes are to be got"
-is "$(requests)" 0 "and nobody was asked"
+is "$(n_requests)" 0 "and nobody was asked"
 exits 0 "as text" "$REPERF" fetch mini --dry-run
 like "$(cat "$T/out")" "network +lab.tar, $(stat -c %s "$WWW/lab.tar") bytes from $NGINX_URL" "each with its bytes and its address"
 exits 0 "fetch" "$REPERF" fetch mini
@@ -102,7 +101,7 @@ mv "$T/tree.away" "$TREE"
 # ---- a damaged tree
 exits 0 "repair of what is whole" repair mini
 like "$(cat "$T/out")" 'nothing to repair' "does nothing"
-n=$(requests)
+n=$(n_requests)
 inode=$(stat -c %i "$TREE/mini/img/7.txt")
 rm "$TREE/mini/img/1.txt" && printf X | dd of="$TREE/mini/lab/2.txt" conv=notrunc status=none && echo other >"$TREE/mini/README"
 exits 5 "fetch of a damaged tree" "$REPERF" fetch mini
@@ -113,7 +112,7 @@ like "$(cat "$T/err")" 'reperf repair mini$' "says the same"
 exits 0 "repair" repair mini --json
 schema "its JSON is valid"
 is "$(value '.items[0].files | join(" ")')" "mini/img/1.txt mini/lab/2.txt mini/README" "three files, and no other"
-is "$(stat -c %i "$TREE/mini/img/7.txt")/$(requests)" "$inode/$n" "the rest was not touched, nobody was asked"
+is "$(stat -c %i "$TREE/mini/img/7.txt")/$(n_requests)" "$inode/$n" "the rest was not touched, nobody was asked"
 exits 0 "it holds" verify mini --deep
 is "$(find "$REPERF_STORE/tmp" -name 'repair*' | wc -l)" 0 "and nothing is left behind"
 blob="$REPERF_STORE/blobs/sha256/$(sha256sum <"$WWW/lab.tar" | cut -c1-64)"

@@ -26,6 +26,13 @@ wait_for() { waiting_for 120 "$@"; } # COMMAND...
 held() { echo "until [ -e '$T/go-$1' ]; do sleep 0.05; done"; } # NAME
 go() { : >"$T/go-$1"; }
 
+# Silence for longer than a node that says nothing at all is given: beside all that follows.
+start_sshd lives || exit 1
+cat - "$T/ssh/config" >"$T/ssh/lives" <<<'ServerAliveInterval 10
+ServerAliveCountMax 3'
+{ one config="$T/ssh/lives" port="${ssh_port[lives]}" 127.0.0.1 exec 'sleep 35; echo late' & } >"$T/late.out" 2>&1
+late_pid=$!
+
 # ---- a job's life ----
 is "$(one 127.0.0.1 folder 2>&1)" "$work" "the work folder is made and named"
 is "$(cd / && one work= 127.0.0.1 folder 2>&1)" "$T/home/.local/state/reperf" "its default is below the node's home"
@@ -85,7 +92,7 @@ echo "$$ 1 00000000-0000-0000-0000-000000000000" >"$work/jobs/run/lost/pid"
 gives 0 'state lost' "nor is one of another boot" 127.0.0.1 poll run/lost
 
 # ---- the connection is lost ----
-one 127.0.0.1 exec "touch '$T/in'; $(held killed); echo survived" >"$T/got" 2>"$T/err" &
+{ one 127.0.0.1 exec "touch '$T/in'; $(held killed); echo survived" & } >"$T/got" 2>"$T/err"
 pid=$!
 wait_for test -e "$T/in"
 kill_sshd a
@@ -95,7 +102,7 @@ go killed
 like "$(cat "$T/err")" 'connection lost while a script was running' "is not run twice, and that is said"
 start_sshd a || exit 1
 rm -f "$T/in"
-one repeatable=1 outage_ms=60000 127.0.0.1 exec "echo run; if [ ! -e '$T/in' ]; then touch '$T/in'; sleep 20; fi; echo whole" >"$T/got" 2>"$T/err" &
+{ one repeatable=1 outage_ms=60000 127.0.0.1 exec "echo run; if [ ! -e '$T/in' ]; then touch '$T/in'; sleep 20; fi; echo whole" & } >"$T/got" 2>"$T/err"
 pid=$!
 wait_for test -e "$T/in"
 kill_sshd a
@@ -103,9 +110,13 @@ start_sshd a || exit 1
 wait "$pid"
 is "$? $(tr '\n' ' ' <"$T/got")" "0 run whole " "one that may be repeated is, and its output counts once"
 one 127.0.0.1 start run/on sh -c "echo 1; echo 2; $(held on); echo 3; echo 4; echo 5; exit 7" 2>"$T/err"
-one outage_ms=120000 127.0.0.1 wait run/on >"$T/got" 2>"$T/err" &
+read -r wrapper _ <"$work/jobs/run/on/pid"
+serves() { pgrep -f "^$work/bin/reperf-node-[0-9a-f]* $work\$" | grep -qvx "$wrapper"; }
+serves_nobody() { ! serves; }
+wait_for serves_nobody # what served the start has ended, too
+{ one outage_ms=120000 127.0.0.1 wait run/on & } >"$T/got" 2>"$T/err"
 pid=$!
-sleep 0.3
+wait_for serves
 kill_sshd a
 go on
 wait_for test -s "$work/jobs/run/on/status"
@@ -125,7 +136,7 @@ kill -CONT "${ssh_pid[a]}"
 cat - "$T/ssh/config" >"$T/ssh/alive" <<<'ServerAliveInterval 2
 ServerAliveCountMax 4'
 rm -f "$T/in"
-one config="$T/ssh/alive" outage_ms=500 127.0.0.1 exec "touch '$T/in'; sleep 60" >"$T/got" 2>"$T/err" &
+{ one config="$T/ssh/alive" outage_ms=500 127.0.0.1 exec "touch '$T/in'; sleep 60" & } >"$T/got" 2>"$T/err"
 pid=$!
 wait_for test -e "$T/in"
 frozen="${ssh_pid[a]} $(children_of "${ssh_pid[a]}" | tr '\n' ' ')"
@@ -136,7 +147,6 @@ is "$?" 6 "a node that freezes under a script"
 like "$(cat "$T/err")" 'nothing was heard for' "is heard of by its silence"
 # shellcheck disable=SC2086
 kill -CONT $frozen
-is "$(one config="$T/ssh/alive" 127.0.0.1 exec 'sleep 10; echo late' 2>&1 | head -1)" late "a script that is long silent on a node that lives"
 
 # ---- servers with low limits ----
 start_sshd single 'MaxSessions 1' || exit 1
@@ -189,4 +199,6 @@ if mount -t tmpfs -o size=$(($(stat -c %s "$B/reperf-node") / 1024 + 128))k none
 else
     skip "a full disk" "no tmpfs can be mounted here: $(head -1 "$T/err")"
 fi
+wait "$late_pid"
+is "$? $(head -n 1 "$T/late.out")" "0 late" "a script that is long silent on a node that lives"
 tap_done

@@ -95,7 +95,7 @@ gone() { ! relays "$1" >/dev/null; }
 begin_slow() { # LETTER NODE: a copy that has come to that node, and is not over: $pid
     slow_file "$1"
     line 40mbit
-    "$REPERF" nodes copy "$INV4" --json "$T/slow" >"$T/out" 2>"$T/err" &
+    { "$REPERF" nodes copy "$INV4" --json "$T/slow" & } >"$T/out" 2>"$T/err"
     pid=$!
     served "$pid" "something comes to $2" has_part "$2"
 }

@@ -104,7 +104,7 @@ is "$(jq -r '"\(.value) \(.unit)"' "$T/out")" "9600 tokens/s" "is the job's"
 mkdir -p "$T/own/formats"
 jq '.id = "two-lines" | .series[0] |= (.literal = "ksteps" | .pattern = "ksteps aaaa\nzqjx (?<value>[\\d.]+)")' "$T/home-rate.json" >"$T/own/formats/two-lines.json"
 printf 'ksteps aaaa\nzqjx 100\n' >"$T/two-lines.log"
-REPERF_MANIFESTS="$T/own" exits 9 "a format whose pattern holds a line break reads nothing, and ends" timeout 20 "$REPERF" measure "$T/two-lines.log"
+REPERF_MANIFESTS="$T/own" exits 9 "a format whose pattern holds a line break reads nothing, and ends" timeout 300 "$REPERF" measure "$T/two-lines.log"
 
 # A pattern of one's own
 exits 0 "--pattern and --unit" "$REPERF" measure - --pattern 'step +(?<step>\d+) .* (?<value>\d+) img/s' --unit img/s --json <"$L/home-rate.log"

@@ -258,7 +258,7 @@ if ! nvidia-smi >/dev/null 2>&1; then
 fi
 echo "$prelude $started read -r; sleep 600 & echo \$! >$T/child; wait" >"$T/fake/peer_torch.py"
 fresh
-"$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake" 2>"$T/err" &
+{ "$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake" & } 2>"$T/err"
 pid=$!
 served "$pid" "the rival" test -s "$T/child"
 kill -TERM "$pid"

@@ -172,7 +172,7 @@ for option in --no-fuse --no-graph --no-tune "--tune-seconds 3" --compile-plans 
     exits 2 "$option without a GPU" "$EMU" --model bert_tiny $option
 done
 
-"${bert[@]}" --steps 1000000 >"$T/out" 2>"$T/err" &
+{ "${bert[@]}" --steps 1000000 & } >"$T/out" 2>"$T/err"
 pid=$!
 three_steps() { [ "$(grep -c '"event":"step"' "$T/out")" -gt 2 ]; }
 served "$pid" "three steps" three_steps

@@ -135,8 +135,7 @@ like "$(cat err)" '00000\.shard: sample [0-9]+ \([0-9]+ of the set\): CRC-32C is
 like "$(tail -n 1 out)" '^\{"event":"fatal","rank":0,.*00000.shard: sample' "and end in a fatal line"
 
 # --- stopped ---
-: >out # what is looked for must not be the one before's: a shell that is ended before it has become the program takes $T along
-"${run[@]}" --steps 100000 >out 2>err &
+{ "${run[@]}" --steps 100000 & } >out 2>err
 pid=$!
 served "$pid" "a first step" grep -q '"event":"step"' out
 kill -TERM "$pid"

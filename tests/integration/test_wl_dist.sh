@@ -9,9 +9,8 @@ port=$(free_port)
 start() { # RANK N COMMAND...
     local rank=$1 n=$2
     shift 2
-    : >"$T/out.$rank" # before the child does: who waits for a line reads no earlier job's
-    env RANK="$rank" WORLD_SIZE="$n" LOCAL_RANK="$rank" LOCAL_WORLD_SIZE="$n" MASTER_ADDR="${addr:-127.0.0.1}" MASTER_PORT="$port" "${with[@]}" \
-        "$@" >"$T/out.$rank" 2>"$T/err.$rank" &
+    { env RANK="$rank" WORLD_SIZE="$n" LOCAL_RANK="$rank" LOCAL_WORLD_SIZE="$n" MASTER_ADDR="${addr:-127.0.0.1}" MASTER_PORT="$port" "${with[@]}" \
+        "$@" & } >"$T/out.$rank" 2>"$T/err.$rank"
     pids[rank]=$!
 }
 losses() { grep -o '"loss":[^,]*' "$1" | cut -d: -f2 | tr '\n' ' '; }
@@ -131,6 +130,21 @@ begin() { # NAME
     ok $? "$1"
 }
 no_metric_after_fatal() { ! sed -n '/"event":"fatal"/,$p' "$T/out.$1" | tail -n +2 | grep -q .; }
+# Two that must wait for a time to pass, before which something must have happened: it is long, and passes beside all that follows.
+beside=()
+trap 'kill -9 "${pids[@]}" "${beside[@]}" 2>/dev/null; rm -rf "$T"' EXIT
+mkdir "$T/frozen" "$T/missing"
+ln "$T/ports" "$T/frozen/ports" # none of them twice
+T="$T/frozen" silence=30 begin "three ranks, beside"
+kill -STOP "${pids[2]}"
+beside=("${pids[@]}")
+port=$(free_port)
+quick=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --steps 1 --rendezvous-timeout 120)
+T="$T/missing" start 0 3 "${quick[@]}" --batch 1 --rendezvous-timeout 30
+T="$T/missing" start 2 3 "${quick[@]}" --batch 1 --rendezvous-timeout 120
+beside+=("${pids[0]}" "${pids[2]}")
+pids=()
+
 begin "three ranks are on their way"
 kill -9 "${pids[1]}"
 all_of 3
@@ -149,20 +163,6 @@ is "$statuses" "137 70 70" "rank 0 is killed: the others end"
 like "$(cat "$T/out.1")" '^\{"event":"fatal","rank":1,.*"what":"rank 0 died' "rank 1 names it"
 like "$(cat "$T/out.2")" '^\{"event":"fatal","rank":2,.*"what":"rank 0 died' "rank 2 names it"
 
-silence=8 begin "three more"
-kill -STOP "${pids[2]}"
-frozen=${pids[2]}
-unset 'pids[2]'
-all_of 2
-pids=("$frozen")
-is "$statuses" "70 70" "rank 2 is frozen: the others end"
-like "$(tail -n 1 "$T/out.0")" '"event":"fatal".*"what":"rank 2 is silent' "rank 0 names it"
-like "$(cat "$T/out.1")" '"event":"fatal".*"what":"rank 2 is silent' "rank 1 names it"
-kill -CONT "$frozen"
-wait "$frozen"
-is $? 70 "and when it wakes up it ends too"
-like "$(cat "$T/out.2")" '"event":"fatal","rank":2,' "with a fatal line"
-
 begin "three more"
 kill -TERM "${pids[1]}"
 all_of 3
@@ -175,7 +175,6 @@ is "$statuses" "8 8" "a loss that is not finite ends all"
 like "$(tail -n 1 "$T/out.0")" '"event":"fatal".*"what":"loss is ' "in a fatal line"
 
 # --- the rendezvous --------------------------------------------------------------------------------
-quick=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --steps 1 --rendezvous-timeout 120)
 port=$(free_port)
 start 0 2 "${quick[@]}" --batch 1
 start 1 2 "${quick[@]}" --batch 2
@@ -207,15 +206,6 @@ with=()
 all_of 2
 is "$statuses" "0 0" "the first job continues"
 
-port=$(free_port)
-start 0 3 "${quick[@]}" --batch 1 --rendezvous-timeout 6
-start 2 3 "${quick[@]}" --batch 1 --rendezvous-timeout 120
-wait "${pids[0]}"
-is $? 124 "a rank that does not come: the deadline"
-like "$(cat "$T/out.0")" 'of 3 ranks these have not come: 1"' "names it"
-wait "${pids[2]}"
-is $? 2 "and the other one hears of it"
-like "$(cat "$T/out.2")" 'of 3 ranks these have not come: 1"' "the same"
 port=$(free_port)
 start 1 2 "${quick[@]}" --batch 1 --rendezvous-timeout 1
 wait "${pids[1]}"
@@ -268,17 +258,30 @@ exits 2 "no address" env RANK=0 WORLD_SIZE=4 "${quick[@]}"
 like "$(cat "$T/err")" 'MASTER_ADDR' "is named"
 port=$(free_port)
 for r in 0 1; do
-    env OMPI_COMM_WORLD_RANK=$r OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=$r OMPI_COMM_WORLD_LOCAL_SIZE=2 MASTER_PORT="$port" \
-        "${quick[@]}" --batch 1 >"$T/out.$r" 2>"$T/err.$r" &
+    { env OMPI_COMM_WORLD_RANK=$r OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=$r OMPI_COMM_WORLD_LOCAL_SIZE=2 MASTER_PORT="$port" \
+        "${quick[@]}" --batch 1 & } >"$T/out.$r" 2>"$T/err.$r"
     pids[r]=$!
 done
 all_of 2
 is "$statuses" "0 0" "Open MPI's names"
 port=$(free_port)
 for r in 0 1; do
-    env SLURM_PROCID=$r SLURM_NTASKS=2 SLURM_LOCALID=$r SLURM_JOB_NODELIST=localhost MASTER_PORT="$port" "${quick[@]}" --batch 1 >"$T/out.$r" 2>"$T/err.$r" &
+    { env SLURM_PROCID=$r SLURM_NTASKS=2 SLURM_LOCALID=$r SLURM_JOB_NODELIST=localhost MASTER_PORT="$port" "${quick[@]}" --batch 1 & } >"$T/out.$r" 2>"$T/err.$r"
     pids[r]=$!
 done
 all_of 2
 is "$statuses" "0 0" "Slurm's names"
+
+# --- what ran beside -------------------------------------------------------------------------------
+ended() { wait "${beside[$1]}"; is $? "$2" "$3"; } # NUMBER STATUS NAME
+ended 0 70 "rank 2 is frozen: rank 0 ends"
+ended 1 70 "and rank 1"
+for r in 0 1; do like "$(tail -n 1 "$T/frozen/out.$r")" '"event":"fatal".*"what":"rank 2 is silent' "rank $r names it"; done
+kill -CONT "${beside[2]}"
+ended 2 70 "and when it wakes up it ends too"
+like "$(cat "$T/frozen/out.2")" '"event":"fatal","rank":2,' "with a fatal line"
+ended 3 124 "a rank that does not come: the deadline"
+like "$(cat "$T/missing/out.0")" 'of 3 ranks these have not come: 1"' "names it"
+ended 4 2 "and the other one hears of it"
+like "$(cat "$T/missing/out.2")" 'of 3 ranks these have not come: 1"' "the same"
 tap_done

@@ -14,9 +14,8 @@ unset REPERF_EMU_SEED REPERF_FAKE_NCCL
 start() { # RANK N ARGUMENTS...
     local rank=$1 n=$2
     shift 2
-    : >"$T/out.$rank" # before the child does: who waits for a line reads no earlier job's
-    env REPERF_EMU_SEED=$((rank + 1)) RANK="$rank" WORLD_SIZE="$n" LOCAL_RANK="$rank" MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" "${with[@]}" \
-        "$TRAIN" --device cuda "$@" >"$T/out.$rank" 2>"$T/err.$rank" &
+    { env REPERF_EMU_SEED=$((rank + 1)) RANK="$rank" WORLD_SIZE="$n" LOCAL_RANK="$rank" MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" "${with[@]}" \
+        "$TRAIN" --device cuda "$@" & } >"$T/out.$rank" 2>"$T/err.$rank"
     pids[rank]=$!
 }
 of() { grep -o "\"$1\":[^,}]*" "$2" | cut -d: -f2 | tr '\n' ' '; } # KEY FILE

@@ -94,7 +94,7 @@ if [ -e /dev/full ]; then
     is $? 10 "a full disk under stdout"
 fi
 
-"${run[@]}" --image 64 --batch 4 --steps 100000 >"$T/out" 2>"$T/err" &
+{ "${run[@]}" --image 64 --batch 4 --steps 100000 & } >"$T/out" 2>"$T/err"
 pid=$!
 served "$pid" "a first step" grep -q '"event":"step"' "$T/out"
 kill -INT "$pid"
@@ -118,15 +118,14 @@ if [ -e /proc/self/limits ]; then
     like "$(tail -n 1 "$T/out")" '^\{"event":"fatal",.*large' "ends in a fatal line"
     is "$(grep -c run_stop "$T/out")$(ls "$T"/large* 2>/dev/null)" 0 "without run_stop, and without a part of it"
 fi
-: >"$T/out"
-"${small[@]}" --steps 100000 --save "$T/saved" --save-every 3 --load "$T/saved" >"$T/out" 2>"$T/err" &
+{ "${small[@]}" --steps 100000 --save "$T/saved" --save-every 3 --load "$T/saved" & } >"$T/out" 2>"$T/err"
 pid=$!
 served "$pid" "a first checkpoint" grep -q '"event":"checkpoint"' "$T/out"
 kill -TERM "$pid"
 wait "$pid"
 is $? 143 "a run that is ended"
 for turn in $(seq 12); do # in the midst of another kernel each time
-    "${small[@]}" --steps 100000 >"$T/out" 2>"$T/err" &
+    { "${small[@]}" --steps 100000 & } >"$T/out" 2>"$T/err"
     pid=$!
     served "$pid" "a first step" test -s "$T/out"
     sleep "0.0$((RANDOM % 10))"

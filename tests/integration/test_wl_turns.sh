@@ -18,7 +18,7 @@ like "$(cat "$T/err")" "standard input ended before step 3 of 4" "which says whe
 is "$(losses "$T/out" | wc -l) $(grep -c run_stop "$T/out")" "2 0" "the first turn's steps and no run_stop"
 
 mkfifo "$T/fifo"
-"$TRAIN" "${small[@]}" --steps 4 --turn 2 <"$T/fifo" >"$T/waiting" &
+{ "$TRAIN" "${small[@]}" --steps 4 --turn 2 <"$T/fifo" & } >"$T/waiting"
 pid=$!
 exec 3>"$T/fifo"
 echo >&3

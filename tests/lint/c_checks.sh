@@ -43,6 +43,11 @@ loose=$(awk '
 ' "${files[@]}")
 [ -z "$loose" ]
 report $? "what CLEANUP frees has a value before any return ${loose:+: $loose}"
+# The child of `job >FILE &` opens the file itself, some time later: who waits for a line of it finds an earlier job's. `{ job & } >FILE` opens it before.
+# shellcheck disable=SC2016
+late=$(grep -HnE '>("?\$T/)?(out|err|got)(["$.].*)? (.*[^&])?&( #.*)?$' "${scripts[@]}" /dev/null | cut -d: -f1,2 | tr '\n' ' ')
+[ -z "$late" ]
+report $? "no background job opens a file that another wrote ${late:+: $late}"
 
 # A file that passed is not checked again, in any clone, until it, its includes, the checks or the checking program change: a file named by the
 # digest of all of these records that. make test-all (TIER=all) checks everything.

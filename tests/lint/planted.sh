@@ -28,7 +28,7 @@ printf '/* SPDX-License-Identifier: Apache-2.0 */\n' >"$tree/orchestrator/codec/
 # A pure room that would wait, another room's private header, and a name that is taken.
 mkdir -p "$tree/orchestrator/report" && printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include "judge/format_impl.h"\n#include "sys/loop.h"\n' >"$tree/orchestrator/report/up.c"
 # shellcheck disable=SC2016
-printf '#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\nrm $1\n' >"$tree/tests/x/bad.sh"
+printf '#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\nrm $1\nsleep 1 >"$T/out" &\n' >"$tree/tests/x/bad.sh"
 printf '.Dd November 21, 2026\n.Dt REPERF 1\n.Os\n.Sh NAME\n.Nm reperf\n.Nd x\n.Bogus\n' >"$tree/orchestrator/man/reperf.1"
 echo x >"$tree/extra/file"
 {
@@ -43,7 +43,7 @@ git -C "$tree" add -A
 export XDG_CACHE_HOME="$tree/cache" # of what is known to be good
 unset TIER
 output=$(LINT_ROOT="$tree" "$here/c_checks.sh" 2>&1)
-for name in clang-format 'each header compiles alone' 'files of at most' 'lines of at most 120' 'an SPDX line' 'the top level holds' 'what CLEANUP frees has a value' shellcheck mandoc clang-tidy; do
+for name in clang-format 'each header compiles alone' 'files of at most' 'lines of at most 120' 'an SPDX line' 'the top level holds' 'what CLEANUP frees has a value' 'no background job opens' shellcheck mandoc clang-tidy; do
     seen "$output" "$name"
 done
 said() { # OUTPUT TEXT NAME

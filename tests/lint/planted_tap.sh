@@ -20,12 +20,14 @@ check() { # NAME SUMMARY STATUS [LINE OF ITS OUTPUT]: a program, its text on sta
         bad=1
     fi
 }
+# Before its limit it must have said something: that is long, and passes beside all that follows.
+(limit=8 check hangs "1 passed, 1 failed, 0 skipped" 1 'status 124: 8 s is its limit' <<<'echo ok 1 - a; exec sleep 60' && exit "$bad") >"$tree/hangs.said" &
+hangs=$!
 check passes "2 passed, 0 failed, 0 skipped" 0 <<<'printf "ok 1 - a\nok 2 - b\n1..2\n"'
 check fails "1 passed, 1 failed, 0 skipped" 1 'not ok 2 - b' <<<'printf "ok 1 - a\nnot ok 2 - b\n1..2\n"; exit 1'
 check fails_with_0 "1 passed, 1 failed, 0 skipped" 1 <<<'printf "ok 1 - a\nnot ok 2 - b\n1..2\n"'
 check dies "1 passed, 1 failed, 0 skipped" 1 'ended with status 137' <<<'echo ok 1 - a; kill -9 $$'
 check ends_badly "2 passed, 1 failed, 0 skipped" 1 'ended with status 3' <<<'printf "ok 1 - a\nok 2 - b\n1..2\n"; exit 3'
-limit=1 check hangs "1 passed, 1 failed, 0 skipped" 1 'status 124: 1 s is its limit' <<<'echo ok 1 - a; exec sleep 60'
 check stops_early "1 passed, 1 failed, 0 skipped" 1 'planned 2 tests and ran 1' <<<'printf "1..2\nok 1 - a\n"'
 check runs_more "2 passed, 1 failed, 0 skipped" 1 'planned 1 tests and ran 2' <<<'printf "1..1\nok 1 - a\nok 2 - b\n"'
 check no_plan "1 passed, 1 failed, 0 skipped" 1 'has no plan' <<<'echo ok 1 - a'
@@ -49,5 +51,8 @@ mkdir -p "$tree/b"
 check everyday "1 passed, 0 failed, 0 skipped" 0 'only in make test-all: .*: the whole network$' <<<"$long"
 tier=all check in_all "2 passed, 0 failed, 0 skipped" 0 '^[^ ]*in_all +2 passed' <<<"$long"
 tier=some check no_such_tier "TIER=some: expected everyday or all" 2 expected <<<"$long"
+wait "$hangs" || bad=1
+n=$((n + 1))
+sed "s/ok 1 - /ok $n - /" "$tree/hangs.said"
 echo "1..$n"
 exit $bad
