@@ -34,8 +34,7 @@ column() { # REPORT IMAGE NAME CASES N [TARGETS [RECIPE]]: what images/build.sh 
         skip "$name" "$(tail -n 1 "$T/err")"
         return
     fi
-    exits 0 "$name" gloo_permitting "$REPERF" run "$1" --profile smoke --nodes "$nodes" --image "$2=$pin" --case "$4" --repeats 1 --offline --json "${SETTINGS[@]}"
-    again_said "$name"
+    exits 0 "$name" "$REPERF" run "$1" --profile smoke --nodes "$nodes" --image "$2=$pin" --case "$4" --repeats 1 --offline --json "${SETTINGS[@]}"
     jq -r '.folder as $folder | .cells[] | select(.value == null) | "\($folder)/evidence/logs/raw/\(.case)"' "$T/out" | while IFS= read -r raw; do tail -n 20 "$raw"/*.log | cut -c1-300 | sed 's/^/# /'; done
     is "$(jq -r '[.cells[] | select(.verdict == "not_comparable" and .value > 0 and (.unit | test("^(samples|images|sequences)/s$")))] | length' "$T/out")" "$5" "$name: every case has its rate, and claims nothing"
     is "$(jq -r '[.cells[] | select(.time_to_target.step > 0 and .time_to_target.value > 0)] | length' "$T/out")" "$targets" "$name: the time to its target beside it"

@@ -81,20 +81,3 @@ nothing_runs() { # TEXT NODE... [jobs]
     done
     is "$left" "" "$text: the nodes are clean"
 }
-# Four ranks of PaddlePaddle 2.6 that make groups by Gloo, and do nothing else, end now and then in a socket that refuses its peer (three tries of five on one
-# busy machine; the others ran out of time): a run that this broke off is done once more.
-AGAIN=''
-gloo_permitting() { # COMMAND...: a run, which prints its JSON
-    local status
-    AGAIN=''
-    "$@" >"$T/first"
-    status=$?
-    if [ "$status" != 0 ] && grep -rqs 'gloo/transport/tcp/pair.cc.*Connection refused' "$(jq -r .folder "$T/first" 2>/dev/null)/evidence/logs/raw"; then
-        AGAIN=1
-        "$@"
-        return
-    fi
-    cat "$T/first"
-    return "$status"
-}
-again_said() { [ -z "$AGAIN" ] || echo "# $1: done once more, since a socket of Gloo refused its peer"; } # NAME
