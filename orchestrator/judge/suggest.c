@@ -133,11 +133,13 @@ static bool only_grows(const struct survey_number *n)
     return n->n >= GROWS_MIN && n->n_up * 20 >= (n->n - 1) * 19 && n->last > 2 * n->min;
 }
 
-/* A "time" without a word for steps: one that stands there once is the run's, one of a line that counts epochs alone is the epoch's. */
+/* A time without a word for steps: a training's, with its unit; one that stands there once is the run's, one of a line that counts epochs
+   alone is the epoch's. */
 static bool is_of_more(const struct survey_number *n, struct str name)
 {
     bool is_of_step = has_word(name, STEPS) || str_find(name, STR_LIT("/")) >= 0;
-    return !is_of_step && (n->n == 1 || n->n_epoch_only == n->n);
+    bool is_of_training = has_word(name, TRAIN) && n->unit.len > 0;
+    return !is_of_step && (is_of_training || n->n == 1 || n->n_epoch_only == n->n);
 }
 
 static void set_unit(struct suggestion *s, const struct word *unit, struct str name)

@@ -96,6 +96,7 @@ a rate of one core after a logger's time|I1126 10:00:00.5 7 u.py:300] [@] img/se
 a rate of a device and of all|Train throughput/samples_per_sec: 11@.5|samples/s 111.5 a rate
 a time in other words|step @ sec_per_step: 0.4@ loss 2|s 0.41 time of a step
 the time of a line that counts epochs|Epoch [0@/30] TrainLoss=0.5 Time=45@.2s|null 451.2 a span of time; its content is unknown
+the time of a training|step @0 loss 0.5, train time: 15@.5 s|null 151.5 a span of time; its content is unknown
 words that belong to the number before|on:train @0it/400it rate:1.2@it/s|steps/s 1.21 a rate
 END
 for i in $(seq 12); do echo "Step $i - tokens_per_second_per_gpu:1200"; done >"$T/around.log"
