@@ -115,7 +115,7 @@ static void add_not_eval(struct strbuf *out)
     static const char *const EVAL[] = {SURVEY_EVAL_WORDS NULL};
     strbuf_add_z(out, "(?!(?:(?!");
     add_words(out, TRAIN);
-    strbuf_add_z(out, ").)*?");
+    strbuf_printf(out, ").){0,%d}?", SURVEY_WHOSE_BYTES);
     add_words(out, EVAL);
     strbuf_add_z(out, ")");
 }

@@ -6,7 +6,8 @@
 
 #include "report/vocabulary.h"
 
-/* Words that say whose line it is: "[val] iter 5", "Test: [1/12]". */
+/* Words that say whose line it is, near its beginning: "[val] iter 5", "Test: [1/12]". */
+#define SURVEY_WHOSE_BYTES 200
 #define SURVEY_TRAIN_WORDS "train", "training", "trainer",
 #define SURVEY_EVAL_WORDS                                                                          \
     "eval", "evaluate", "evaluating", "evaluation", "val", "valid", "validate", "validating",      \

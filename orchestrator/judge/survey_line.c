@@ -83,6 +83,7 @@ bool survey_is_of_eval(struct str text)
     static const char *const EVAL[] = {SURVEY_EVAL_WORDS NULL};
     char buf[WORD_BYTES];
     struct str word;
+    text = str_sub(text, 0, SURVEY_WHOSE_BYTES);
     for (size_t at = 0; (word = next_word(text, &at, buf, sizeof(buf))).len > 0;) {
         if (str_eq_any(word, TRAIN) || str_eq_any(word, EVAL)) {
             return str_eq_any(word, EVAL);

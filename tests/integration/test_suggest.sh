@@ -110,6 +110,8 @@ printf '%s\n' "[I] Duration: 3s (+ 200ms warm up)" "[I] Best: 12 units" >"$T/onc
 for i in $(seq 12); do for r in 0 1; do echo "rank $r | step $i | 120.5 img/s"; done; echo "[val] step $i | 300.5 img/s"; done >"$T/whose.log"
 exits 0 "ranks named in words, and an evaluation's lines" "$REPERF" measure "$T/whose.log" --suggest "$T/whose.json" --json
 is "$(jq -r '"\(.value) \(.unit) \(.series[0].scope) \(.records)"' "$T/out")" "120.5 images/s rank 24" "are told apart"
+{ cat "$T/whose.log" && printf 'x %.0s' {1..40000} && echo "img/s"; } >"$T/whose-long.log"
+exits 0 "and a long line takes nothing from them" "$REPERF" measure "$T/whose-long.log" --format "$T/whose.json"
 exits 9 "a duration that stands there once" "$REPERF" measure "$T/once.log" --suggest "$T/once.json"
 printf 'Loading weights:  46%%|####  | 325/713 [00:00<00:00, 3240.06it/s]\rLoading weights: 100%%|#####| 713/713 [00:00<00:00, 5864.19it/s]\nMap: 100%%|##| 900/900 [00:01<00:00, 900.5 examples/s]\n' >"$T/loading.log"
 exits 9 "bars of what comes before the steps" "$REPERF" measure "$T/loading.log" --suggest "$T/loading.json"
