@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#define FIGURE_MAX 1e30 /* far above any rate, time or count that a machine reaches */
+
 /* Reads exactly n digits at *text and moves on. */
 static bool take_digits(struct str *text, size_t n, int64_t *ret_value)
 {
@@ -198,7 +200,9 @@ static enum number_kind parse_rare(struct str text, double *ret_value)
 
 enum number_kind lognumber_parse(struct str text, double *ret_value)
 {
-    return parse_short(text, ret_value) ? NUMBER_OK : parse_rare(text, ret_value);
+    enum number_kind kind = parse_short(text, ret_value) ? NUMBER_OK : parse_rare(text, ret_value);
+    bool is_far = kind == NUMBER_OK && fabs(*ret_value) > FIGURE_MAX;
+    return is_far ? NUMBER_NOT_FINITE : kind;
 }
 
 bool logwhole_parse(struct str text, int64_t max, int64_t *ret_value)

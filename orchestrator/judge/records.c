@@ -10,6 +10,7 @@ enum role { ROLE_TIME, ROLE_RANK, ROLE_EPOCH, ROLE_STEP, ROLE_LOSS, ROLE_FIGURE,
 
 struct column {
     enum role role;
+    size_t twin;            /* of an earlier column with this name: its index + 1 */
     char label[NAME_BYTES]; /* of a figure: "throughput[images/s]" */
 };
 
@@ -183,18 +184,39 @@ static bool is_name(struct str cell)
 }
 
 /* A header names at least one figure, and has at least two columns. */
+/* The index + 1 of the first that is the last one's equal, or 0. */
+static size_t twin_of(const struct str *names, size_t last)
+{
+    for (size_t idx = 0; idx < last; idx++) {
+        if (str_eq(names[idx], names[last])) {
+            return idx + 1;
+        }
+    }
+    return 0;
+}
+
+/* Two values under one name are none: all between them is taken for one, which no pattern reads as a number. */
+static void join_twins(struct field *fields, size_t twin, struct str value)
+{
+    if (twin) {
+        struct str *first = &fields[twin - 1].value;
+        *first = (struct str){first->ptr, (size_t)(value.ptr + value.len - first->ptr)};
+    }
+}
+
 static bool take_header(struct records *r, struct str text)
 {
     static const char DELIMITERS[] = ",;\t";
     for (const char *d = DELIMITERS; *d && r->n_columns == 0; d++) {
         struct str rest = text;
-        struct str cell;
+        struct str cells[FIELDS_MAX];
         size_t n = 0;
         bool has_figure = false;
         bool is_header = true;
-        while (n < FIELDS_MAX && next_cell(&rest, *d, &cell)) {
-            r->columns[n] = column_of(r, cell);
-            is_header = is_header && is_name(cell);
+        while (n < FIELDS_MAX && next_cell(&rest, *d, &cells[n])) {
+            r->columns[n] = column_of(r, cells[n]);
+            r->columns[n].twin = twin_of(cells, n);
+            is_header = is_header && is_name(cells[n]);
             has_figure = has_figure || r->columns[n].role == ROLE_FIGURE;
             n++;
         }
@@ -217,6 +239,7 @@ static size_t read_row(struct records *r, struct str text, struct field *fields)
     }
     while (n < r->n_columns && next_cell(&rest, r->delimiter, &cell)) {
         fields[n] = (struct field){r->columns[n], cell};
+        join_twins(fields, r->columns[n].twin, cell);
         n++;
     }
     return n == r->n_columns && !rest.ptr ? n : 0;
@@ -258,6 +281,7 @@ static bool take_value(struct str text, size_t *at, struct str *ret)
 
 static size_t read_object(const struct records *r, struct str text, struct field *fields)
 {
+    struct str keys[FIELDS_MAX];
     size_t n = 0;
     size_t at = 1;
     text = str_trim(text);
@@ -265,9 +289,8 @@ static size_t read_object(const struct records *r, struct str text, struct field
         return 0;
     }
     while (n < FIELDS_MAX) {
-        struct str key;
         skip_blanks(text, &at);
-        if (at >= text.len || text.ptr[at] != '"' || !take_value(text, &at, &key)) {
+        if (at >= text.len || text.ptr[at] != '"' || !take_value(text, &at, &keys[n])) {
             return 0;
         }
         skip_blanks(text, &at);
@@ -278,7 +301,10 @@ static size_t read_object(const struct records *r, struct str text, struct field
         if (!take_value(text, &at, &fields[n].value)) {
             return 0;
         }
-        fields[n++].column = column_of(r, key);
+        fields[n].column = column_of(r, keys[n]);
+        fields[n].column.twin = twin_of(keys, n);
+        join_twins(fields, fields[n].column.twin, fields[n].value);
+        n++;
         skip_blanks(text, &at);
         if (at >= text.len || text.ptr[at] == '}') {
             return at + 1 == text.len ? n : 0;
@@ -319,7 +345,8 @@ bool records_line(struct records *records, struct str text, struct strbuf *ret_l
         for (size_t idx = 0; idx < n; idx++) {
             const struct field *f = &fields[idx];
             bool is_empty = f->value.len == 0 || str_eq_z(f->value, "null");
-            if (f->column.role == role && !is_empty && (!is_there || role == ROLE_FIGURE)) {
+            if (f->column.role == role && !is_empty && f->column.twin == 0 &&
+                (!is_there || role == ROLE_FIGURE)) {
                 put(ret_line, role == ROLE_FIGURE ? f->column.label : NAMES[role], f->value);
                 is_there = true;
             }

@@ -98,15 +98,16 @@ static const struct word *time_over_step(const struct vocabulary *v, struct str 
 }
 
 static const char *const EPOCHS[] = {"epoch", "epochs", NULL};
+static const char *const STEPS[] = {"step", "iter", "iteration", "batch", NULL};
+static const char *const TRAIN[] = {SURVEY_TRAIN_WORDS NULL};
+static const char *const TIMES[] = {"time", "timing", "took", "duration", "cost", "dt", NULL};
 
 static bool is_step_time_name(struct str name)
 {
     static const char *const NAMES[] = {"time",       "dt",   "sec",      "time/iter", "time/step",
                                         "time/batch", "step", "duration", NULL};
-    static const char *const TIMES[] = {"time", "timing", "took", "duration", "cost", "dt", NULL};
-    static const char *const STEPS[] = {"step", "iter", "iteration", "batch", "train", NULL};
-    return str_eq_any(name, NAMES) ||
-           (has_word(name, TIMES) && has_word(name, STEPS) && !has_word(name, EPOCHS));
+    return str_eq_any(name, NAMES) || (has_word(name, TIMES) && !has_word(name, EPOCHS) &&
+                                       (has_word(name, STEPS) || has_word(name, TRAIN)));
 }
 
 static bool is_rate_name(struct str name)
@@ -132,10 +133,18 @@ static bool only_grows(const struct survey_number *n)
     return n->n >= GROWS_MIN && n->n_up * 20 >= (n->n - 1) * 19 && n->last > 2 * n->min;
 }
 
+/* A time without a word for steps: a training's, with its unit; one that stands there once is the run's, one of a line that counts epochs
+   alone is the epoch's. */
+static bool is_of_more(const struct survey_number *n, struct str name)
+{
+    bool is_of_step = has_word(name, STEPS) || str_find(name, STR_LIT("/")) >= 0;
+    bool is_of_training = has_word(name, TRAIN) && n->unit.len > 0;
+    return !is_of_step && (is_of_training || n->n == 1 || n->n_epoch_only == n->n);
+}
+
 static void set_unit(struct suggestion *s, const struct word *unit, struct str name)
 {
     static const char *const MEANS[] = {"avg", "average", "mean", NULL};
-    static const char *const STEPS[] = {"step", "iter", "iteration", "batch", NULL};
     bool is_mean = has_word(name, MEANS) && has_word(name, STEPS);
     double factor = 1;
     if (word_is_rate(unit)) {
@@ -143,8 +152,9 @@ static void set_unit(struct suggestion *s, const struct word *unit, struct str n
         s->unit = unit->name;
         s->is_beside = !str_ends(unit->dimension, STR_LIT("rate"));
     } else if (factor_of(unit, &factor) && (is_step_time_name(name) || is_mean)) {
-        set_time(s, only_grows(s->number) ? SUGGEST_SPAN : SUGGEST_TIME, factor);
-    } else if (factor_of(unit, &factor) && has_word(name, EPOCHS)) {
+        bool is_span = only_grows(s->number) || is_of_more(s->number, name);
+        set_time(s, is_span ? SUGGEST_SPAN : SUGGEST_TIME, factor);
+    } else if (factor_of(unit, &factor) && (has_word(name, EPOCHS) || has_word(name, TIMES))) {
         set_time(s, SUGGEST_SPAN, factor);
     }
 }
@@ -154,6 +164,11 @@ static struct str rate_in(struct str name, bool *ret_is_of_one)
 {
     static const char *const ONES[] = {"gpu", "device", "core", "chip", "rank", "gcd", NULL};
     int64_t slash;
+    for (size_t at = 0; ONES[at]; at++) { /* "per_gpu_throughput" */
+        char per[32];
+        (void)snprintf(per, sizeof(per), "per_%s_", ONES[at]);
+        *ret_is_of_one = *ret_is_of_one || str_starts(name, str_of(per));
+    }
     name = str_ends(name, STR_LIT(")")) ? str_sub(name, 0, name.len - 1) : name;
     for (size_t at = 0; ONES[at]; at++) {
         size_t len = strlen(ONES[at]);
@@ -188,7 +203,7 @@ static const struct word *time_in(const struct vocabulary *v, struct str name)
                : NULL;
 }
 
-static void classify(const struct vocabulary *v, struct suggestion *s)
+static void classify_words(const struct vocabulary *v, struct suggestion *s)
 {
     const struct survey_number *n = s->number;
     char buf[NAME_BYTES];
@@ -231,7 +246,30 @@ static void classify(const struct vocabulary *v, struct suggestion *s)
     } else if (is_rate_name(name)) {
         s->kind = SUGGEST_RATE_NO_UNIT;
     } else if (is_step_time_name(name)) {
-        set_time(s, SUGGEST_TIME_NO_UNIT, 1);
+        set_time(s, is_of_more(n, name) && n->n > 1 ? SUGGEST_SPAN : SUGGEST_TIME_NO_UNIT, 1);
+    }
+}
+
+/* Bars of what comes before the first step. Sources: the bars of huggingface_hub, datasets and transformers. */
+static bool is_preparing(const struct survey_number *n)
+{
+    static const char *const WORDS[] = {
+        "loading",   "fetching",  "downloading", "download",  "extracting", "map",       "filter",
+        "tokenizer", "num_proc",  "tokenizing",  "split",     "saving",     "resolving", "casting",
+        "creating",  "checksums", "converting",  "(num_proc", NULL};
+    char buf[NAME_BYTES];
+    return n->is_bar && has_word(snake(n->lead, buf, sizeof(buf)), WORDS);
+}
+
+static void classify(const struct vocabulary *v, struct suggestion *s)
+{
+    classify_words(v, s);
+    bool is_figure = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME;
+    if (is_figure && is_preparing(s->number)) {
+        s->kind = SUGGEST_PREPARING;
+    }
+    if (s->kind == SUGGEST_RATE && s->number->is_of_ranks && !str_eq_z(s->unit, "steps/s")) {
+        s->is_of_one = true;
     }
 }
 
@@ -249,9 +287,10 @@ static int penalty(const struct survey_number *n)
     struct str name = snake(n->key, buf, sizeof(buf));
     struct str lead = snake(n->lead, lead_buf, sizeof(lead_buf));
     bool has_grown = n->n > SAMPLES_FEW && n->n_up + 1 == n->n && n->last > 2 * n->first;
-    return (has_word(name, SIDE_FIGURES) || has_word(lead, SIDE_FIGURES) ? 50 : 0) +
-           (has_word(name, SMOOTH) ? 5 : 0) + (n->n < SAMPLES_FEW && !n->is_bar ? 15 : 0) +
-           (n->n == 1 && !n->is_bar ? 10 : 0) + (has_grown ? 30 : 0);
+    bool is_side = n->is_eval || has_word(name, SIDE_FIGURES) || has_word(lead, SIDE_FIGURES);
+    return (is_side ? 50 : 0) + (has_word(name, SMOOTH) ? 5 : 0) +
+           (n->n < SAMPLES_FEW && !n->is_bar ? 15 : 0) + (n->n == 1 && !n->is_bar ? 10 : 0) +
+           (has_grown ? 30 : 0);
 }
 
 static int score_of(const struct suggestion *s)
@@ -259,7 +298,7 @@ static int score_of(const struct suggestion *s)
     static const int BY_KIND[] = {
         [SUGGEST_RATE] = 100,        [SUGGEST_RATE_NO_UNIT] = 60, [SUGGEST_TIME] = 70,
         [SUGGEST_TIME_NO_UNIT] = 40, [SUGGEST_CLOCK] = 30,        [SUGGEST_SPAN] = 2,
-        [SUGGEST_SCALED] = 3,        [SUGGEST_NONE] = 1};
+        [SUGGEST_SCALED] = 3,        [SUGGEST_PREPARING] = 2,     [SUGGEST_NONE] = 1};
     int less = s->kind != SUGGEST_RATE        ? 0
                : s->is_beside                 ? BESIDE_LESS
                : str_eq_z(s->unit, "steps/s") ? 20
@@ -342,6 +381,18 @@ static bool has_alike(const struct survey_number *n, const struct survey_number 
     return false;
 }
 
+/* Whether lines of an evaluation have the same figure, which the pattern then leaves out. */
+static bool has_eval(const struct survey_number *n, const struct survey_number *all, size_t n_all)
+{
+    for (size_t idx = 0; !n->is_eval && idx < n_all; idx++) {
+        const struct survey_number *other = &all[idx];
+        if (other->is_eval && str_eq(other->key, n->key) && str_eq(other->unit, n->unit)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int suggest_rank(struct arena *arena, const struct survey *survey, const struct vocabulary *v,
                  struct str unit, struct suggestions *ret, struct err *err)
 {
@@ -353,6 +404,7 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
         *s = (struct suggestion){.number = &numbers[idx], .kind = SUGGEST_NONE, .factor = 1};
         classify(v, s);
         s->total = has_alike(&numbers[idx], numbers, list.n) ? numbers[idx].steps.total : 0;
+        s->has_eval = has_eval(&numbers[idx], numbers, list.n);
         s->score = score_of(s);
     }
     qsort(list.items, list.n, sizeof(list.items[0]), compare);
@@ -375,7 +427,9 @@ const char *suggest_says(const struct suggestion *s)
 {
     switch (s->kind) {
     case SUGGEST_RATE:
-        return s->is_of_one ? "a rate of one device" : "a rate";
+        return s->number->is_of_ranks && s->is_of_one ? "a rate that each rank prints"
+               : s->is_of_one                         ? "a rate of one device"
+                                                      : "a rate";
     case SUGGEST_RATE_NO_UNIT:
         return "a rate of unknown items: --unit";
     case SUGGEST_TIME:
@@ -388,6 +442,8 @@ const char *suggest_says(const struct suggestion *s)
         return "in thousands, millions or more: not read";
     case SUGGEST_SPAN:
         return "a span of time; its content is unknown";
+    case SUGGEST_PREPARING:
+        return "of what comes before the steps";
     case SUGGEST_NONE:
         break;
     }

@@ -17,6 +17,7 @@ enum suggestion_kind {
     SUGGEST_CLOCK,        /* moments of steps */
     SUGGEST_SCALED,       /* "436K" */
     SUGGEST_SPAN,         /* a span of time, mostly of an epoch: its content is unknown */
+    SUGGEST_PREPARING,    /* of what comes before the steps: data or a model that is loaded */
     SUGGEST_NONE,         /* something else */
 };
 
@@ -27,6 +28,7 @@ struct suggestion {
     double factor;   /* converts the printed value to unit */
     bool
         is_beside; /* a bandwidth or arithmetic rate, which training logs print in addition to their own */
+    bool has_eval;  /* lines of an evaluation have the same figure */
     bool is_of_one; /* a rate of each device, not of the job */
     bool is_plain;  /* its pattern reads only the number: no step, and unfinished bars too */
     int64_t

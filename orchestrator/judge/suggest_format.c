@@ -98,6 +98,28 @@ static void add_column(struct strbuf *out, const struct survey_number *n)
     strbuf_add_z(out, "(?<value>" NUMBER ")(?![^\\s|])");
 }
 
+static void add_words(struct strbuf *out, const char *const *words)
+{
+    strbuf_add_z(out, "\\b(?i:");
+    for (size_t idx = 0; words[idx]; idx++) {
+        strbuf_add_z(out, idx ? "|" : "");
+        strbuf_add_z(out, words[idx]);
+    }
+    strbuf_add_z(out, ")\\b");
+}
+
+/* No line of an evaluation, as survey_is_of_eval has it. */
+static void add_not_eval(struct strbuf *out)
+{
+    static const char *const TRAIN[] = {SURVEY_TRAIN_WORDS NULL};
+    static const char *const EVAL[] = {SURVEY_EVAL_WORDS NULL};
+    strbuf_add_z(out, "(?!(?:(?!");
+    add_words(out, TRAIN);
+    strbuf_printf(out, ").){0,%d}?", SURVEY_WHOSE_BYTES);
+    add_words(out, EVAL);
+    strbuf_add_z(out, ")");
+}
+
 bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
 {
     const struct survey_number *n = suggestion->number;
@@ -110,6 +132,9 @@ bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
         return !out->is_full;
     }
     strbuf_add_z(out, "^");
+    if (suggestion->has_eval) {
+        add_not_eval(out);
+    }
     if (n->is_bar && !n->lead.len && !suggestion->is_plain) {
         strbuf_add_z(out, "(?=[^A-Za-z]*\\d)"); /* other bars begin with a word */
     }

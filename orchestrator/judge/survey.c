@@ -39,6 +39,8 @@ struct survey {
 struct scene {
     struct str text;
     int64_t number;
+    int64_t rank; /* -1: none */
+    bool is_eval;
     const struct token *tokens;
     size_t n;
     const struct token *step, *epoch; /* NULL: none */
@@ -213,6 +215,21 @@ static bool span_of(struct str text, double *ret_s)
     return true;
 }
 
+/* Ranks print the same step one after another; where no line has a step, the first rank comes back. */
+static void note_rank(struct survey_number *number, const struct scene *scene)
+{
+    int64_t step = scene->step ? scene->step->step : -1;
+    bool is_first = number->n == 1;
+    bool is_other =
+        !is_first && scene->rank >= 0 && number->last_rank >= 0 && scene->rank != number->last_rank;
+    number->first_rank = is_first ? scene->rank : number->first_rank;
+    number->is_of_ranks =
+        number->is_of_ranks ||
+        (is_other && (step < 0 ? scene->rank == number->first_rank : step == number->rank_step));
+    number->last_rank = scene->rank;
+    number->rank_step = step;
+}
+
 /* ---- a line ---- */
 
 static bool is_bar(struct str text)
@@ -261,9 +278,10 @@ static void take_numbers(struct survey *s, const struct scene *scene)
         int64_t total = scene->is_bar && scene->step && scene->step->kind == TOKEN_FRACTION
                             ? scene->step->total
                             : 0;
-        int len = snprintf(identity, sizeof(identity), "%d%d%d\x01%.*s\x01%.*s\x01%.*s\x01%" PRId64,
-                           is_span, scene->is_bar, t->si, STR_ARG(t->key), STR_ARG(t->unit),
-                           STR_ARG(lead), total);
+        int len =
+            snprintf(identity, sizeof(identity), "%d%d%d%d\x01%.*s\x01%.*s\x01%.*s\x01%" PRId64,
+                     is_span, scene->is_bar, scene->is_eval, t->si, STR_ARG(t->key),
+                     STR_ARG(t->unit), STR_ARG(lead), total);
         if ((t->kind != TOKEN_NUMBER && !is_span) || (t->key.len == 0 && t->unit.len == 0) ||
             t == scene->step || t == scene->epoch || len >= (int)sizeof(identity) ||
             !(is_span ? span_of(t->text, &value) : value_of(t->text, &value)) ||
@@ -278,9 +296,12 @@ static void take_numbers(struct survey *s, const struct scene *scene)
             number->lead = str_dup(&s->arena, lead);
             number->is_span = is_span;
             number->si = t->si;
+            number->is_eval = scene->is_eval;
         }
         number->is_grouped = number->is_grouped || memchr(t->text.ptr, ',', t->text.len);
         note_value(number, value);
+        note_rank(number, scene);
+        number->n_epoch_only += scene->epoch && !scene->step;
         note_steps(s, number, scene, t->at);
     }
 }
@@ -409,6 +430,8 @@ void survey_line(struct survey *s, const struct line *line)
         return;
     }
     scene.is_bar = is_bar(scene.text);
+    scene.is_eval = survey_is_of_eval(scene.text);
+    scene.rank = line->rank >= 0 ? line->rank : survey_rank(scene.text);
     find_steps(&scene);
     take_numbers(s, &scene);
     take_clock(s, &scene);

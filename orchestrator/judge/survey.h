@@ -6,6 +6,13 @@
 
 #include "report/vocabulary.h"
 
+/* Words that say whose line it is, near its beginning: "[val] iter 5", "Test: [1/12]". */
+#define SURVEY_WHOSE_BYTES 200
+#define SURVEY_TRAIN_WORDS "train", "training", "trainer",
+#define SURVEY_EVAL_WORDS                                                                          \
+    "eval", "evaluate", "evaluating", "evaluation", "val", "valid", "validate", "validating",      \
+        "validation", "test", "testing",
+
 #define SURVEY_NUMBERS_MAX 512  /* different ones; more are counted and left out */
 #define SURVEY_LINE_BYTES  2048 /* of a line that are looked at */
 #define SURVEY_TOKENS_MAX  64   /* numbers of a line that are looked at */
@@ -37,7 +44,11 @@ struct survey_number {
     char si;         /* 'K' of "436K", which value, min and max leave out; 0: none */
     struct str lead; /* of a bar: its first word, or empty */
     int64_t n, first_line;
-    int64_t n_up; /* more than the one before it */
+    int64_t n_up;                             /* more than the one before it */
+    int64_t n_epoch_only;                     /* lines that count epochs and no steps */
+    int64_t first_rank, last_rank, rank_step; /* of its lines; -1: none */
+    bool is_of_ranks;                         /* several ranks print it, each for the same steps */
+    bool is_eval;                             /* of lines of an evaluation */
     double first, last, min, max;
     struct str example; /* its first line, cut, plain ASCII */
     struct survey_steps steps;

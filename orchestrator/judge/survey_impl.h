@@ -30,6 +30,11 @@ bool survey_is_epoch_word(struct str word);
 /* The last of a key's words, in lower case, in buf. */
 struct str survey_last_word(struct str key, char *buf, size_t size);
 
+/* Whether a word for an evaluation stands on the line before any word for training. */
+bool survey_is_of_eval(struct str text);
+/* The rank that a line names ("rank 3", "[rank3]:", "GPU3:", "[3] " at its beginning), or -1. */
+int64_t survey_rank(struct str text);
+
 /* "img/s" of "img/s/gpu", which sets *ret_is_of_one; else the unit. */
 struct str survey_unit_of_one(struct str unit, bool *ret_is_of_one);
 

@@ -10,6 +10,7 @@
 #define KEY_WORDS  3
 #define UNIT_BYTES 24
 #define WORD_BYTES 32
+#define RANK_MAX   (1ll << 22) /* a process id's, too */
 #define WHOLE_MAX  (1ll << 50)
 #define DATE_TEXT  10 /* "2024-01-31" */
 #define TIME_TEXT  8  /* "12:00:00" */
@@ -59,6 +60,81 @@ bool survey_is_epoch_word(struct str word)
     return str_eq_any(word, WORDS);
 }
 
+/* ---- whose line it is ---- */
+
+/* The next run of letters, digits and "_", in lower case in buf; empty at the end. */
+static struct str next_word(struct str text, size_t *at, char *buf, size_t size)
+{
+    size_t from = *at;
+    while (from < text.len && !is_word(text.ptr[from])) {
+        from++;
+    }
+    size_t end = from;
+    while (end < text.len && is_word(text.ptr[end])) {
+        end++;
+    }
+    *at = end;
+    return survey_last_word(str_sub(text, from, end - from), buf, size);
+}
+
+bool survey_is_of_eval(struct str text)
+{
+    static const char *const TRAIN[] = {SURVEY_TRAIN_WORDS NULL};
+    static const char *const EVAL[] = {SURVEY_EVAL_WORDS NULL};
+    char buf[WORD_BYTES];
+    struct str word;
+    text = str_sub(text, 0, SURVEY_WHOSE_BYTES);
+    for (size_t at = 0; (word = next_word(text, &at, buf, sizeof(buf))).len > 0;) {
+        if (str_eq_any(word, TRAIN) || str_eq_any(word, EVAL)) {
+            return str_eq_any(word, EVAL);
+        }
+    }
+    return false;
+}
+
+static int64_t rank_at(struct str text, size_t from)
+{
+    size_t end = from;
+    int64_t rank = -1;
+    while (is_digit(char_at(text, end))) {
+        end++;
+    }
+    char c = char_at(text, end);
+    return !is_word(c) && c != '.' && c != '%' &&
+                   logwhole_parse(str_sub(text, from, end - from), RANK_MAX, &rank)
+               ? rank
+               : -1;
+}
+
+int64_t survey_rank(struct str text)
+{
+    static const char *const RANKS[] = {"rank",   "local_rank", "global_rank", "gpu",  "device",
+                                        "worker", "default",    "pid",         "proc", NULL};
+    char buf[WORD_BYTES];
+    struct str word;
+    if (char_at(text, 0) == '[' && rank_at(text, 1) >= 0) {
+        return rank_at(text, 1);
+    }
+    for (size_t at = 0; (word = next_word(text, &at, buf, sizeof(buf))).len > 0;) {
+        size_t digits = word.len;
+        size_t gap = at;
+        while (digits > 0 && is_digit(word.ptr[digits - 1])) {
+            digits--;
+        }
+        if (!str_eq_any(str_sub(word, 0, digits), RANKS)) {
+            continue;
+        }
+        while (gap < text.len && gap < at + 3 && strchr(" =:#", text.ptr[gap])) {
+            gap++;
+        }
+        int64_t rank = rank_at(text, digits < word.len ? at - (word.len - digits) : gap);
+        if (rank >= 0) {
+            return rank;
+        }
+    }
+    return -1;
+}
+
 /* ---- units ---- */
 
 /* "s/it", "ms/step", "sec/batch": a time of the vocabulary over a step. */
@@ -73,10 +149,13 @@ static bool is_inverse(const struct vocabulary *v, struct str word)
            survey_is_step_word(survey_last_word(over, buf, sizeof(buf)));
 }
 
+static const char *const ENDS_OF_ONE[] = {"/gpu",      "/GPU",      "/device",   "/core",
+                                          "/chip",     " per GPU",  " per gpu",  " per device",
+                                          " per core", " per chip", " per rank", NULL};
+
 struct str survey_unit_of_one(struct str unit, bool *ret_is_of_one)
 {
-    static const char *const ENDS[] = {"/gpu", "/GPU", "/device", "/core", "/chip", NULL};
-    for (const char *const *end = ENDS; *end; end++) {
+    for (const char *const *end = ENDS_OF_ONE; *end; end++) {
         if (str_ends(unit, str_of(*end))) {
             *ret_is_of_one = true;
             return str_sub(unit, 0, unit.len - strlen(*end));
@@ -104,6 +183,14 @@ static struct str unit_after(const struct vocabulary *v, struct str text, size_t
     if (word.len == 0 || is_word(char_at(text, from + word.len)) ||
         (!words_find(&v->units, survey_unit_of_one(word, &is_of_one)) && !is_inverse(v, word))) {
         return STR_EMPTY;
+    }
+    for (const char *const *end = ENDS_OF_ONE; *end; end++) { /* "img/s per GPU" */
+        struct str after = str_sub(text, from + word.len, strlen(*end));
+        bool is_there = **end == ' ' && str_eq_z(after, *end);
+        if (is_there && !is_word(char_at(text, from + word.len + after.len))) {
+            word.len += after.len;
+            break;
+        }
     }
     *ret_end = from + word.len;
     return word;

@@ -85,20 +85,46 @@ done <<'END'
 a unit that is the next number's key|step @/40 loss=2.9 dt=250.@ tok/sec=65,40@|tokens/s 65401 a rate
 a unit that may be either's|step @ loss 2.9@ tok/s 6540@ mfu 30|null 2.91 
 a unit before a colon|step @ speed 25@ img/s: fine|images/s 251 a rate
-the time of an epoch|Train epoch time: 1234@.5 ms, per step time: 6.@ ms|s 6.1 time of a step
+the time of an epoch|Run epoch time: 1234@.5 ms, per step time: 6.@ ms|s 6.1 time of a step
 a time in its name|iteration @/99 - train_step_timing in s: 1.5@|s 1.51 time of a step
 a decimal comma|step @ throughput: 25@,7 images/s|null null null
 a decimal comma after four digits|step @ throughput: 1234,567 images/s|null null null
 thousands|iteration: @ - tokens_per_sec: 43@K|null 431 in thousands, millions or more: not read
 a rate of one GPU|Step @ - tokens_per_second_per_gpu:120@.5|tokens/s 1201.5 a rate of one device
+a rate of one GPU in words|step @ 12@.5 samples/s per GPU|samples/s 121.5 a rate of one device
 a rate of one core after a logger's time|I1126 10:00:00.5 7 u.py:300] [@] img/sec/core = 41@.5|images/s 411.5 a rate of one device
 a rate of a device and of all|Train throughput/samples_per_sec: 11@.5|samples/s 111.5 a rate
 a time in other words|step @ sec_per_step: 0.4@ loss 2|s 0.41 time of a step
+the time of a line that counts epochs|Epoch [0@/30] TrainLoss=0.5 Time=45@.2s|null 451.2 a span of time; its content is unknown
+the time of a training|step @0 loss 0.5, train time: 15@.5 s|null 151.5 a span of time; its content is unknown
 words that belong to the number before|on:train @0it/400it rate:1.2@it/s|steps/s 1.21 a rate
 END
 for i in $(seq 12); do echo "Step $i - tokens_per_second_per_gpu:1200"; done >"$T/around.log"
 exits 0 "a rate of one device, times their number" "$REPERF" measure "$T/around.log" --suggest "$T/around.json" --rule job --gpus 8 --json
 is "$(jq -r '"\(.value) \(.unit)"' "$T/out")" "9600 tokens/s" "is the job's"
+
+for i in $(seq 12); do for r in 0 1 2; do echo "$r: TRAIN [0][$i/12] Time 0.5 (0.5) Tok/s 33$i (3300)"; done; done >"$T/ranks.log"
+exits 0 "a rate that every rank prints" "$REPERF" measure "$T/ranks.log" --suggest "$T/ranks.json" --json
+is "$(jq -r '"\(.unit) \(.series[0].scope)"' "$T/out")" "tokens/s rank" "is not the job's"
+printf '%s\n' "[I] Duration: 3s (+ 200ms warm up)" "[I] Best: 12 units" >"$T/once.log"
+for i in $(seq 12); do for r in 0 1; do echo "rank $r | step $i | 120.5 img/s"; done; echo "[val] step $i | 300.5 img/s"; done >"$T/whose.log"
+exits 0 "ranks named in words, and an evaluation's lines" "$REPERF" measure "$T/whose.log" --suggest "$T/whose.json" --json
+is "$(jq -r '"\(.value) \(.unit) \(.series[0].scope) \(.records)"' "$T/out")" "120.5 images/s rank 24" "are told apart"
+{ cat "$T/whose.log" && printf 'x %.0s' {1..40000} && echo "img/s"; } >"$T/whose-long.log"
+exits 0 "and a long line takes nothing from them" "$REPERF" measure "$T/whose-long.log" --format "$T/whose.json"
+exits 9 "a duration that stands there once" "$REPERF" measure "$T/once.log" --suggest "$T/once.json"
+printf 'Loading weights:  46%%|####  | 325/713 [00:00<00:00, 3240.06it/s]\rLoading weights: 100%%|#####| 713/713 [00:00<00:00, 5864.19it/s]\nMap: 100%%|##| 900/900 [00:01<00:00, 900.5 examples/s]\n' >"$T/loading.log"
+exits 9 "bars of what comes before the steps" "$REPERF" measure "$T/loading.log" --suggest "$T/loading.json"
+like "$(cat "$T/out")" "of what comes before the steps" "are named as such"
+printf '  0%%|          | 0/310 [00:00<?, ?it/s]\r100%%|##########| 310/310 [00:32<00:00,  9.50it/s]\n' >>"$T/loading.log"
+exits 0 "and a bar of steps after them" "$REPERF" measure "$T/loading.log" --suggest "$T/loading.json" --json
+is "$(jq -r '"\(.records) \(.value) \(.unit)"' "$T/out")" "1 9.5 steps/s" "is what is read"
+
+# Two values under one name are none.
+for i in 1 2 3; do echo "{\"step\": $i, \"images_per_sec\": 100.0, \"images_per_sec\": 900.0}"; done >"$T/twice.jsonl"
+printf 'step,images/s,images/s\n1,100,900\n2,100,900\n' >"$T/twice.csv"
+exits 9 "a key twice in a record" "$REPERF" measure "$T/twice.jsonl"
+exits 9 "a column twice in a table" "$REPERF" measure "$T/twice.csv"
 
 # A text that no line can hold is not looked for.
 mkdir -p "$T/own/formats"

@@ -108,6 +108,10 @@ is "$(jq -r .name "$T/out")" tracked_stats "by its own name"
 (ml run_start null "" 1000 && for i in 1001 1002; do ml throughput 500.0 ', "step": '$((i - 1000)) $i; done && ml throughput 500.0 "" 1003 && ml throughput 500.0 ', "step": 3' 1004 && echo "$mlstop") >"$T/mixed"
 is "$(told mlperf <"$T/mixed" | cut -d' ' -f2-)" "ok 500 " "one line without a step among others begins no run"
 
+sed 's/x\.py/engine.py/; s/{"throughput": 900/{"imgs_sec": 90/' "$T/ml" | told mlperf >"$T/one"
+is "$(cut -d' ' -f2- "$T/one") $(jq -r '"\(.unit) \(.series[0].scope)"' "$T/out")" "ok 90  images/s rank" "RetinaNet's throughput is one rank's, and said to be"
+is "$(sed 's,x\.py,./ml_perf/logger.py,' "$T/ml" | told mlperf | cut -d' ' -f2-) $(jq -r '"\(.name) \(.unit)"' "$T/out")" "ok 0.009  run s" "Minigo's is in iterations: its time is the result"
+
 # A run and an audit judge by the same causes.
 cp tests/integration/fake_train.sh "$T/train.sh"
 printf '%s\n' '#!/bin/sh' '"${0%/*}/train.sh" "$@" | sed "/\"step\":9,/d"' >"$T/gap.sh" && chmod +x "$T/gap.sh"

@@ -86,6 +86,8 @@ static void numbers_of_logs(void **state UNUSED)
         {"-inf", NUMBER_NOT_FINITE, 0},
         {"Infinity", NUMBER_NOT_FINITE, 0},
         {"1e999", NUMBER_NOT_FINITE, 0},
+        {"-1e31", NUMBER_NOT_FINITE, 0},
+        {"1e30", NUMBER_OK, 1e30},
         {"127.0.0.1", NUMBER_NONE, 0},
         {"None", NUMBER_NONE, 0},
         {"", NUMBER_NONE, 0},
