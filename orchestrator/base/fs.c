@@ -205,6 +205,12 @@ int fs_mkdir_p(const char *path, struct err *err)
     if (len >= sizeof(part)) {
         return err_set(err, ERR_IO, "path longer than %d bytes: %.200s", PATH_LEN_MAX, path);
     }
+    if (mkdir(path, 0755) == 0 || (errno == EEXIST && fs_is_dir(path))) {
+        return 0; /* mostly, for its parent is there */
+    }
+    if (errno == ENOSPC || errno == EDQUOT || errno == EIO) { /* nothing that is on the way */
+        return FS_FAIL(err, "mkdir", path);
+    }
     memcpy(part, path, len + 1);
     for (size_t idx = 1; idx <= len; idx++) {
         if (part[idx] != '/' && part[idx] != '\0') {
@@ -285,21 +291,44 @@ static void dir_cleanup(DIR **dir)
     }
 }
 
-static int list_into(struct arena *arena, const char *folder, struct name_vec *found,
+static int is_folder(DIR *dir, const struct dirent *entry, const char *folder, bool *ret_is,
                      struct err *err)
+{
+    struct stat info = {.st_mode = (mode_t)DTTOIF(entry->d_type)};
+    if (entry->d_type == DT_UNKNOWN && /* a file system that keeps no types there */
+        fstatat(dirfd(dir), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0) {
+        return err_set(err, err_code_of_errno(errno), "stat %s/%s: %s", folder, entry->d_name,
+                       err_errno_text(errno));
+    }
+    *ret_is = S_ISDIR(info.st_mode);
+    return 0;
+}
+
+/* Puts the entries of one folder into files, and those that are folders into ret_folders unless it is NULL: each as rel/NAME. */
+static int list_into(struct arena *arena, const char *folder, const char *rel,
+                     struct name_vec *files, struct name_vec *ret_folders, struct err *err)
 {
     CLEANUP(dir) DIR *dir = opendir(folder);
     struct dirent *entry;
+    size_t n = 0;
     if (!dir) {
         return FS_FAIL(err, "open folder", folder);
     }
     for (errno = 0; (entry = readdir(dir)); errno = 0) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            VEC_PUSH(found, arena_strndup(arena, entry->d_name, strlen(entry->d_name)));
+        bool is_to_visit = false;
+        char *path;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
+            continue;
         }
-        if (found->n > FS_WALK_MAX) {
+        if (++n > FS_WALK_MAX) {
             return err_set(err, ERR_IO, "%s: more than %d entries", folder, FS_WALK_MAX);
         }
+        if (ret_folders && is_folder(dir, entry, folder, &is_to_visit, err) < 0) {
+            return -1;
+        }
+        path = rel[0] ? fs_join(arena, rel, entry->d_name)
+                      : arena_strndup(arena, entry->d_name, strlen(entry->d_name));
+        VEC_PUSH(is_to_visit ? ret_folders : files, path);
     }
     return errno ? FS_FAIL(err, "read folder", folder) : 0;
 }
@@ -307,7 +336,7 @@ static int list_into(struct arena *arena, const char *folder, struct name_vec *f
 int fs_list(struct arena *arena, const char *folder, struct fs_names *ret_names, struct err *err)
 {
     struct name_vec found = {0};
-    if (list_into(arena, folder, &found, err) < 0) {
+    if (list_into(arena, folder, "", &found, NULL, err) < 0) {
         VEC_RELEASE(&found);
         return -1;
     }
@@ -315,37 +344,15 @@ int fs_list(struct arena *arena, const char *folder, struct fs_names *ret_names,
     return 0;
 }
 
-/* Puts the entries of one folder into files or into the folders still to visit. */
-static int walk_folder(struct arena *arena, const char *top, const char *rel,
-                       struct name_vec *folders, struct name_vec *files, struct err *err)
-{
-    const char *folder = rel[0] ? fs_join(arena, top, rel) : top;
-    struct name_vec names = {0};
-    int result = list_into(arena, folder, &names, err);
-    for (size_t idx = 0; result == 0 && idx < names.n; idx++) {
-        char *path = rel[0] ? fs_join(arena, rel, names.items[idx]) : names.items[idx];
-        const char *full = fs_join(arena, top, path);
-        struct stat info;
-        if (lstat(full, &info) < 0) {
-            result = FS_FAIL(err, "stat", full);
-        } else if (S_ISDIR(info.st_mode)) {
-            VEC_PUSH(folders, path);
-        } else {
-            VEC_PUSH(files, path);
-        }
-    }
-    VEC_RELEASE(&names);
-    return result;
-}
-
 int fs_walk_all(struct arena *arena, const char *folder, struct fs_names *ret_files,
                 struct fs_names *ret_folders, struct err *err)
 {
     struct name_vec folders = {0};
     struct name_vec files = {0};
-    int result = walk_folder(arena, folder, "", &folders, &files, err);
+    int result = list_into(arena, folder, "", &files, &folders, err);
     for (size_t idx = 0; result == 0 && idx < folders.n; idx++) {
-        result = walk_folder(arena, folder, folders.items[idx], &folders, &files, err);
+        const char *rel = folders.items[idx];
+        result = list_into(arena, fs_join(arena, folder, rel), rel, &files, &folders, err);
         if (result == 0 && files.n > FS_WALK_MAX) {
             result = err_set(err, ERR_IO, "%s: more than %d files", folder, FS_WALK_MAX);
         }

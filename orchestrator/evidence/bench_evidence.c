@@ -88,15 +88,16 @@ int bench_evidence_put(struct arena *arena, const char *doc_path, const char *fo
 
 static int check_files(struct arena *arena, const char *folder, struct err *err)
 {
-    struct fs_names names;
-    if (contents_regular(arena, folder, err) < 0 || fs_walk(arena, folder, &names, err) < 0) {
+    struct contents_found found;
+    if (contents_regular(arena, folder, &found, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < names.n; idx++) {
-        struct str name = str_of(names.items[idx]);
+    for (size_t idx = 0; idx < found.files.n; idx++) {
+        struct str name = str_of(found.files.items[idx]);
         if (!str_eq_z(name, DOC_NAME) && !str_eq_z(name, EVIDENCE_RESULT) &&
             !str_eq_z(name, EVIDENCE_CRATE) && ustar_closing_rank(name) == 0) {
-            return err_set(err, ERR_INTEGRITY, "%s: no file of nodes bench", names.items[idx]);
+            return err_set(err, ERR_INTEGRITY, "%s: no file of nodes bench",
+                           found.files.items[idx]);
         }
     }
     return 0;

@@ -206,15 +206,16 @@ static int expect_repeats(struct contents *c, const struct run_result *result, s
 
 /* ---- what is there ---- */
 
-int contents_regular(struct arena *arena, const char *folder, struct err *err)
+int contents_regular(struct arena *arena, const char *folder, struct contents_found *ret_found,
+                     struct err *err)
 {
-    struct fs_names files;
+    struct contents_found found;
     struct stat info;
-    if (fs_walk(arena, folder, &files, err) < 0) {
+    if (fs_walk_all(arena, folder, &found.files, &found.folders, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < files.n; idx++) {
-        const char *path = fs_join(arena, folder, files.items[idx]);
+    for (size_t idx = 0; idx < found.files.n; idx++) {
+        const char *path = fs_join(arena, folder, found.files.items[idx]);
         if (lstat(path, &info) < 0) {
             return err_set(err, err_code_of_errno(errno), "stat %s: %s", path,
                            err_errno_text(errno));
@@ -223,6 +224,7 @@ int contents_regular(struct arena *arena, const char *folder, struct err *err)
             return wrong(path, "expected a regular file", err);
         }
     }
+    *ret_found = found;
     return 0;
 }
 
@@ -234,40 +236,38 @@ static void note_way(const struct contents *c, const char *name, struct map *way
     }
 }
 
-static int check_file(const struct contents *c, const char *name, struct map *found,
+static int check_file(const struct contents *c, const char *name, struct map *known,
                       struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     if (!map_get(&c->names, str_of(name))) {
         return wrong(name, "added: no run leaves such a file", err);
     }
-    (void)map_add(found, str_of(name), c->arena);
+    (void)map_add(known, str_of(name), c->arena);
     return str_starts(str_of(name), STR_LIT("environment/"))
                ? json_read_file(path_of(c, name), &doc, err)
                : 0;
 }
 
-/* found: both files and the folders on the way to them. */
-static int check_there(const struct contents *c, struct map *found, struct err *err)
+/* known: both files and the folders on the way to them. */
+static int check_there(const struct contents *c, const struct contents_found *found,
+                       struct map *known, struct err *err)
 {
-    struct fs_names files, folders;
-    if (fs_walk_all(c->arena, c->frozen->folder, &files, &folders, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < files.n; idx++) {
-        note_way(c, files.items[idx], found);
-        if (check_file(c, files.items[idx], found, err) < 0) {
+    const struct fs_names *files = &found->files, *folders = &found->folders;
+    for (size_t idx = 0; idx < files->n; idx++) {
+        note_way(c, files->items[idx], known);
+        if (check_file(c, files->items[idx], known, err) < 0) {
             return -1;
         }
     }
-    for (size_t idx = 0; idx < folders.n; idx++) {
-        if (!map_get(found, str_of(folders.items[idx]))) {
-            return wrong(folders.items[idx], "added: a folder without a file", err);
+    for (size_t idx = 0; idx < folders->n; idx++) {
+        if (!map_get(known, str_of(folders->items[idx]))) {
+            return wrong(folders->items[idx], "added: a folder without a file", err);
         }
     }
     for (size_t idx = 0; idx < c->names.n; idx++) {
         const struct map_entry *at = &c->names.entries[idx];
-        if (*(const enum presence *)at->value == PRESENT_ALWAYS && !map_get(found, at->key)) {
+        if (*(const enum presence *)at->value == PRESENT_ALWAYS && !map_get(known, at->key)) {
             return wrong(at->key.ptr, "missing", err);
         }
     }
@@ -280,12 +280,12 @@ static int expect_all(struct contents *c, const struct run_result *result, struc
     return expect_overlays(c, err) < 0 ? -1 : expect_repeats(c, result, err);
 }
 
-int contents_check(struct arena *arena, const struct frozen *frozen,
-                   const struct run_result *result, struct err *err)
+int contents_check(struct arena *arena, const struct contents_found *found,
+                   const struct frozen *frozen, const struct run_result *result, struct err *err)
 {
     struct contents c = {.arena = arena, .frozen = frozen};
-    CLEANUP(map) struct map found = {0};
-    int rc = expect_all(&c, result, err) < 0 ? -1 : check_there(&c, &found, err);
+    CLEANUP(map) struct map known = {0};
+    int rc = expect_all(&c, result, err) < 0 ? -1 : check_there(&c, found, &known, err);
     map_release(&c.names);
     return rc;
 }

@@ -42,12 +42,13 @@ static int compare(void *ctx, const char *name, struct str text, struct err *err
 static int derive(struct arena *arena, const char *folder, struct derived *derived, struct err *err)
 {
     struct comparison comparison = {.folder = folder};
-    if (contents_regular(arena, folder, err) < 0 ||
+    struct contents_found found;
+    if (contents_regular(arena, folder, &found, err) < 0 ||
         frozen_load(arena, folder, &derived->frozen, err) < 0 ||
         frozen_check(arena, &derived->frozen, err) < 0 ||
         result_derive(arena, &derived->frozen, (struct derived_to){compare, &comparison},
                       &derived->result, err) < 0 ||
-        contents_check(arena, &derived->frozen, &derived->result, err) < 0) {
+        contents_check(arena, &found, &derived->frozen, &derived->result, err) < 0) {
         return -1;
     }
     derived->n_logs = comparison.n_equal - 1;
