@@ -11,12 +11,6 @@ bool str_eq(struct str a, struct str b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
-bool str_eq_z(struct str a, const char *z)
-{
-    bool may_be = !z || a.len == 0 || a.ptr[0] == z[0]; /* most differ at once */
-    return may_be && str_eq(a, str_of(z));
-}
-
 bool str_eq_any(struct str a, const char *const *list)
 {
     for (; *list; list++) {

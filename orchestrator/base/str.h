@@ -21,7 +21,11 @@ static inline struct str str_of(const char *z)
 }
 
 bool str_eq(struct str a, struct str b);
-bool str_eq_z(struct str a, const char *z);
+static inline bool str_eq_z(struct str a, const char *z)
+{
+    bool may_be = !z || a.len == 0 || a.ptr[0] == z[0]; /* most differ at once */
+    return may_be && str_eq(a, str_of(z));
+}
 /* In place, same length: replaces with "?" whatever would control a terminal or reorder its text (control characters except tab and line
    end, C1 also as UTF-8, bidirectional marks, bytes that are not UTF-8). */
 void text_plain(char *text, size_t len);

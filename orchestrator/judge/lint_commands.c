@@ -15,7 +15,8 @@ static bool holds(struct str text, const char *part, bool is_bounded)
 {
     size_t len = strlen(part);
     for (size_t at = 0; at + len <= text.len; at++) {
-        if (strncasecmp(text.ptr + at, part, len) == 0 &&
+        if ((text.ptr[at] | 0x20) == (part[0] | 0x20) &&
+            strncasecmp(text.ptr + at, part, len) == 0 &&
             !(is_bounded && ((at && is_letter(text.ptr[at - 1])) ||
                              (at + len < text.len && is_letter(text.ptr[at + len]))))) {
             return true;

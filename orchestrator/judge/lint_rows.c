@@ -21,8 +21,8 @@ static bool both_state(const struct report_case *a, const struct report_case *b,
 /* Rows that a table compares: the same model, precision and machine size under two frameworks. */
 static bool are_compared(const struct report_case *a, const struct report_case *b)
 {
-    return a->n_cells && b->n_cells && a->stack != b->stack && str_eq(a->model, b->model) &&
-           str_eq(a->precision, b->precision) && a->nodes == b->nodes && a->gpus == b->gpus &&
+    return a->gpus == b->gpus && a->nodes == b->nodes && a->stack != b->stack && a->n_cells &&
+           b->n_cells && str_eq(a->model, b->model) && str_eq(a->precision, b->precision) &&
            str_eq(a->variant, b->variant);
 }
 
@@ -107,8 +107,8 @@ static bool has_rate(const struct report_case *c)
 /* One stack, model and precision column over its cases: rates that form a series. A list of results does not. */
 static bool same_column(const struct report_case *a, const struct report_case *b)
 {
-    return has_rate(a) && has_rate(b) && a->stack == b->stack && str_eq(a->model, b->model) &&
-           str_eq(a->precision, b->precision);
+    return a->stack == b->stack && str_eq(a->model, b->model) &&
+           str_eq(a->precision, b->precision) && has_rate(a) && has_rate(b);
 }
 
 static void lint_mode(struct lint *lint, const struct report_case *a, const struct report_case *b)

@@ -402,6 +402,10 @@ static size_t name_end(struct str raw, size_t from)
 bool shell_next_use(struct str raw, struct shell_cursor *c, struct str *ret_name,
                     bool *ret_has_default)
 {
+    if (c->at < raw.len && !c->is_arithmetic &&
+        !memchr(raw.ptr + c->at, '$', raw.len - c->at)) {
+        c->at = raw.len;
+    }
     while (c->at < raw.len) {
         struct str rest = str_sub(raw, c->at, SIZE_MAX);
         bool is_braced = str_starts(rest, STR_LIT("${"));
@@ -435,12 +439,8 @@ bool shell_next_use(struct str raw, struct shell_cursor *c, struct str *ret_name
 
 struct str path_base(struct str path)
 {
-    for (size_t idx = path.len; idx > 0; idx--) {
-        if (path.ptr[idx - 1] == '/') {
-            return str_sub(path, idx, SIZE_MAX);
-        }
-    }
-    return path;
+    const char *slash = path.len ? memrchr(path.ptr, '/', path.len) : NULL;
+    return slash ? str_sub(path, (size_t)(slash - path.ptr) + 1, SIZE_MAX) : path;
 }
 
 size_t edit_distance(struct str a, struct str b)
