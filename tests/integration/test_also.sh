@@ -73,6 +73,7 @@ done <<'END'
 paddleclas-eval.log paddleclas-static/top1-last,paddleclas-static/top1-max 0.1
 mmcls-eval.log mmseg/top1-last,mmseg/top1-max 0.1
 dle-eval.log dllogger-pytorch/top1-last,dllogger-pytorch/top1-max 0.1
+paddle18-eval.log dlperf-paddle18/top1-last,dlperf-paddle18/top1-max 0.5
 mxnet-eval.log mxnet/top1-last,mxnet/top1-max 0.1
 tf2-eval.log tf2-timehistory/top1-last 0.25
 bert-tf.log ngc-tf-bert/train-masked-lm-accuracy-last 0
