@@ -96,24 +96,19 @@ static struct gpu_probe *probe_train(struct planner *p, const struct plan_step *
     struct gpu_probe *probe = arena_new(arena, struct gpu_probe);
     const char **argv = arena_array(arena, const char *, step->n_argv + 2);
     char *key = arena_printf(arena, "%s", "");
-    size_t n_argv = 1;
     struct err err = {0};
     int status = -1;
     strbuf_init(&text, PROBE_OUTPUT_MAX);
     argv[0] = p->opts->train_path;
     for (size_t idx = 1; idx < step->n_argv; idx++) {
-        if (str_eq_z(step->argv[idx], "--eval-every")) {
-            idx++; /* it describes the training alone */
-            continue;
-        }
-        argv[n_argv] = str_z(arena, step->argv[idx]);
-        key = arena_printf(arena, "%s %s", key, argv[n_argv++]);
+        argv[idx] = str_z(arena, step->argv[idx]);
+        key = arena_printf(arena, "%s %s", key, argv[idx]);
     }
     struct gpu_probe *known = map_get(&p->probes, str_of(key));
     if (known) {
         return known;
     }
-    argv[n_argv] = "--describe";
+    argv[step->n_argv] = "--describe";
     if (proc_capture(p->opts->clock, argv, PROBE_DEADLINE_NS, &text, &status, &err) < 0) {
         probe->cause = ERR_WORKLOAD;
         probe->why = str_of(arena_printf(arena, "%s", err.msg));

@@ -63,12 +63,29 @@ run $L/mmseg-eval.log mmseg/skip1 mmseg/miou-last
 is "$(also)" '[["mmseg/miou-last","miou",0.0121,"",null]]' "mmsegmentation: the mIoU of its evaluation"
 held mmsegmentation
 
+# --- the accuracies of other frameworks, from logs that they wrote ---
+accuracy() { # LOG RULE VALUE
+    is "$("$REPERF" measure "$1" --rule "$2" --json 2>/dev/null | jq -c '[.value, .verdict]')" "[$3,\"ok\"]" "${1##*/}: $2"
+}
+while read -r log rules value; do
+    for rule in ${rules//,/ }; do accuracy "$L/$log" "$rule" "$value"; done
+done <<'END'
+paddleclas-eval.log paddleclas-static/top1-last,paddleclas-static/top1-max 0.1
+mmcls-eval.log mmseg/top1-last,mmseg/top1-max 0.1
+dle-eval.log dllogger-pytorch/top1-last,dllogger-pytorch/top1-max 0.1
+paddle18-eval.log dlperf-paddle18/top1-last,dlperf-paddle18/top1-max 0.5
+mxnet-eval.log mxnet/top1-last,mxnet/top1-max 0.1
+tf2-eval.log tf2-timehistory/top1-last 0.25
+bert-tf.log ngc-tf-bert/train-masked-lm-accuracy-last 0
+END
+
 # A published run of 80000 steps, of which 64000 are there: its last evaluation is not its best.
 if need_shared "the published log with evaluations"; then
     for rule in last=0.7641 max=0.7725; do
         "$REPERF" measure "$SHARED/published/logs/airank-34c7743/deeplabv3plus/log/GPUx8.log" --rule "mmseg/miou-${rule%=*}" --json >"$T/out" 2>/dev/null
         is "$(jq -c '[.value, .verdict]' "$T/out")" "[${rule#*=},\"incomplete\"]" "miou-${rule%=*} of AI-Rank's eight GPUs"
     done
+    accuracy "$SHARED/published/logs/paddle-perf-8903782/Bert/OtherReports/TensorFlow/logs/tf_bert_pretraining_lamb_base_fp32_bs48_gpu1.log" ngc-tf-bert/masked-lm-accuracy-last 6.776905e-05
 fi
 
 # --- logs without one ---

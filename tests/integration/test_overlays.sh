@@ -19,7 +19,8 @@ import os
 def loadmat(path, squeeze_me):
     assert squeeze_me and os.path.exists(path)
     row = lambda number, name, children: {"ILSVRC2012_ID": number, "WNID": name, "num_children": children}
-    return {"synsets": [row(1, "n02", 0), row(2, "n01", 0), row(3, "n00", 2)]}
+    of_synthetic = {"ILSVRC2012_ID": 2, "WNID": "n01"}
+    return {"synsets": [row(1, "n02", 0), of_synthetic, row(3, "n00", 2)]}
 EOF
 # shellcheck disable=SC2317 # called by exits
 layout() { PYTHONPATH="$T/lib" /usr/bin/python3 "$O/imagenet/layout.py" "$@"; }

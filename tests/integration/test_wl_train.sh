@@ -153,6 +153,9 @@ if os.path.exists(sys.argv[2]):  # the layer table made for the project from oth
     assert got == {n: want[n] for n in got} and len(got) == len(rows), set(want) ^ set(got)
 PY
 ok $? "the network has its published size, and each convolution its published cost"
+total=$(jq .total_bytes "$T/out")
+exits 0 "describe a run that evaluates" "${run[@]}" --describe --batch 2 --eval-every 5
+is "$(jq -c --argjson of "$total" '[.evaluation_bytes > 2 * 3 * 224 * 224 * 4, .total_bytes - .evaluation_bytes == $of]' "$T/out")" "[true,true]" "its memory is the training's and the evaluation's"
 
 exits 0 "describe HRNet-W18" "$TRAIN" --model hrnet_w18 --describe --batch 2
 /usr/bin/python3 - "$T/out" "$SHARED/research/layers/fcn_hrnetw18_paddle_512x1024.csv" <<'PY'

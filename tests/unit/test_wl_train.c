@@ -112,7 +112,7 @@ static const struct {
     {"--model resnet50 --bogus", "--bogus"},
     {"--model resnet50 --eval-every 0", "--eval-every"},
     {"--model resnet50 --until 0.5", "the last three with the first"},
-    {"--model resnet50 --eval-every 5 --describe", "go with training"},
+    {"--model resnet50 --eval-image 64 --describe", "go with training"},
     {"--model resnet50 --eval-every 5 --eval-data d", "--data FOLDER only"},
     {"--model resnet50 --data d --eval-every 5", "needs --eval-data"},
     {"--model resnet50 --eval-every 5 --until 0", "expected above 0, at most 1"},

@@ -6,7 +6,7 @@
 #include "base/fs.h"
 #include "core/json_writer.h"
 #include "train/device.h"
-#include "train/feed.h"
+#include "train/eval.h"
 
 #define DOCUMENT_BYTES_MAX (16 << 20)
 
@@ -54,10 +54,13 @@ static void put_op(struct json_out *out, const struct graph *graph, const struct
     json_out_close(out, '}');
 }
 
-static void put_document(struct json_out *out, const struct train_opts *opts, const struct net *net)
+/* eval NULL: the run does not evaluate. */
+static void put_document(struct json_out *out, const struct train_opts *opts, const struct net *net,
+                         const struct eval *eval)
 {
     const struct graph *graph = net->graph;
     struct net_bytes bytes = net_sizes(net);
+    int64_t evaluation_bytes = eval ? eval_bytes(eval) : 0;
     json_out_open(out, '{');
     json_out_put_i64(out, "schema_version", 1);
     json_out_put_text(out, "model", opts->model->name);
@@ -76,7 +79,10 @@ static void put_document(struct json_out *out, const struct train_opts *opts, co
     json_out_put_i64(out, "activation_bytes", bytes.activation_bytes);
     json_out_put_i64(out, "workspace_bytes", bytes.workspace_bytes);
     json_out_put_i64(out, "staging_bytes", bytes.staging_bytes);
-    json_out_put_i64(out, "total_bytes", bytes.total_bytes);
+    if (eval) {
+        json_out_put_i64(out, "evaluation_bytes", evaluation_bytes);
+    }
+    json_out_put_i64(out, "total_bytes", bytes.total_bytes + evaluation_bytes);
     json_out_put_i64(out, "kernel_calls", graph->n_calls);
     json_out_key(out, "ops");
     json_out_open(out, '[');
@@ -92,17 +98,19 @@ int train_describe(const struct train_opts *opts, struct clock_src clock, int fd
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(device) struct device device = {0};
     CLEANUP(net) struct net net = {0};
-    CLEANUP(feed) struct feed feed = {0};
+    CLEANUP(feed) struct feed feed = {.clock = clock};
+    CLEANUP(eval) struct eval eval = {0};
     CLEANUP(strbuf) struct strbuf text;
     struct backend backend;
     strbuf_init(&text, DOCUMENT_BYTES_MAX);
     if (device_open(&device, opts, &backend, err) < 0 ||
         train_plan(opts, &arena, &backend, NULL, &net, err) < 0 ||
-        feed_open(&feed, opts, net.graph, clock, err) < 0) {
+        feed_open(&feed, opts, net.graph, clock, err) < 0 ||
+        (opts->eval_every > 0 && eval_open(&eval, &arena, opts, &net, &feed, err) < 0)) {
         return -1;
     }
     struct json_out out = {.buf = &text};
-    put_document(&out, opts, &net);
+    put_document(&out, opts, &net, opts->eval_every > 0 ? &eval : NULL);
     strbuf_add_char(&text, '\n');
     ASSERT(!text.is_full);
     return fs_write_all(fd, text.ptr, text.len, "standard output", err);

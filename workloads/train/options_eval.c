@@ -72,10 +72,11 @@ int choose_eval(struct raw *raw, struct err *err)
     if (!has_any) {
         return 0;
     }
-    if (opts->mode != TRAIN_RUN || opts->eval_every == 0) {
+    bool is_trained = opts->mode == TRAIN_RUN || opts->mode == TRAIN_DESCRIBE;
+    if (!is_trained || opts->eval_every == 0) {
         return err_set(err, ERR_USAGE,
-                       "--eval-every, --eval-data, --eval-image and --until go with training, and "
-                       "the last three with the first");
+                       "--eval-every, --eval-data, --eval-image and --until go with training and "
+                       "--describe, and the last three with the first");
     }
     if (opts->turn_steps > 0) {
         return err_set(err, ERR_USAGE,

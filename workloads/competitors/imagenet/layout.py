@@ -11,11 +11,19 @@ def folders(path):
     return sorted(name for name in os.listdir(path) if os.path.isdir(os.path.join(path, name)))
 
 
+def is_class(synset):
+    """No group of classes. The synthetic kit has classes alone, and no such field."""
+    try:
+        return int(synset["num_children"]) == 0
+    except (KeyError, ValueError):
+        return True
+
+
 def val_by_kit(root, out):
     from scipy.io import loadmat
     kit = os.path.join(root, "ILSVRC2012_devkit_t12", "data")
     names = {int(s["ILSVRC2012_ID"]): str(s["WNID"])
-             for s in loadmat(os.path.join(kit, "meta.mat"), squeeze_me=True)["synsets"] if int(s["num_children"]) == 0}
+             for s in loadmat(os.path.join(kit, "meta.mat"), squeeze_me=True)["synsets"] if is_class(s)}
     images = sorted(os.listdir(os.path.join(root, "val")))
     with open(os.path.join(kit, "ILSVRC2012_validation_ground_truth.txt")) as lines:
         truth = [names[int(line)] for line in lines]

@@ -18,7 +18,22 @@ data = dict(
             dict(type="Collect", keys=["img", "gt_label"]),
         ],
     ),
+    val=dict(
+        type="CustomDataset",
+        data_prefix="/reperf/data/train",
+        ann_file=None,
+        pipeline=[
+            dict(type="LoadImageFromFile"),
+            dict(type="Resize", size=(73, -1)),
+            dict(type="CenterCrop", crop_size=64),
+            dict(type="Normalize", **_norm),
+            dict(type="ImageToTensor", keys=["img"]),
+            dict(type="Collect", keys=["img"]),
+        ],
+    ),
 )
+# After the last step, on what it trained on: mmcv's images lie in a folder a class, and those of `val` do not.
+evaluation = dict(interval=20, metric="accuracy")
 lr_config = dict(_delete_=True, policy="fixed")
 log_config = dict(_delete_=True, interval=1, hooks=[dict(type="TextLoggerHook", by_epoch=False)])
 runner = dict(_delete_=True, type="IterBasedRunner", max_iters=20)

@@ -47,9 +47,9 @@ def _on_the_cpu():
         torch.distributed.all_gather_object(parts, part)
         return [result for of_ranks in zip(*parts) for result in of_ranks][:size]
 
-    import mmcv.engine
+    import mmcv.engine.test
 
-    mmcv.engine.collect_results_cpu = collected
+    mmcv.engine.collect_results_cpu = mmcv.engine.test.collect_results_cpu = collected  # mmseg takes the first, mmcls the second
     DistributedDataParallel.__init__, DistributedDataParallel.forward = without_devices, evaluated
     torch.distributed.init_process_group = lambda backend="gloo", *args, **kwargs: of_group("gloo", *args, **kwargs)
 

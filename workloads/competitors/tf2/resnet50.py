@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ResNet-50 by the official models' own classifier_trainer.py, which reads TFRecords: first they are made of ImageNet's folders, as its authors' are."""
-import glob
+"""ResNet-50 by the official models' own classifier_trainer.py, which reads TFRecords: first they are made of ImageNet's images, as its authors' are."""
 import os
 import runpy
 import sys
@@ -25,23 +24,18 @@ def write_records(samples, split, folder):
                 out.write(tf.train.Example(features=tf.train.Features(feature=example)).SerializeToString())
 
 
-def samples_of(data):
-    """(path, label from 1) of both splits; of a training image the place of its folder, of others what the development kit says."""
-    train = sorted(glob.glob(os.path.join(data, "train", "*", "*.JPEG")))
-    validation = sorted(glob.glob(os.path.join(data, "val", "*.JPEG")))
-    with open(os.path.join(data, "ILSVRC2012_devkit_t12", "data", "ILSVRC2012_validation_ground_truth.txt")) as lines:
-        labels = [int(line) for line in lines]
-    if not train or len(labels) != len(validation):
-        sys.exit(f"{data}: {len(train)} images to train, {len(validation)} to validate, {len(labels)} labels")
-    folders = sorted({os.path.dirname(path) for path in train})
-    return [(path, 1 + folders.index(os.path.dirname(path))) for path in train], list(zip(validation, labels))
+def samples_of(data, split):
+    """(path, label from 1), as layout.py lists them."""
+    with open(os.path.join(data, split + "_list.txt")) as lines:
+        rows = [line.split() for line in lines]
+    return [(os.path.join(data, path), 1 + int(label)) for path, label in rows]
 
 
 def main():
     data, config = sys.argv[1:]
     records = tempfile.mkdtemp()
-    for split, samples in zip(("train", "validation"), samples_of(data)):
-        write_records(samples, split, records)
+    for split, name in (("train", "train"), ("val", "validation")):
+        write_records(samples_of(data, split), name, records)
     strategy = "multi_worker_mirrored" if int(os.environ["WORLD_SIZE"]) > 1 else "one_device"
     sys.argv = ["classifier_trainer.py", "--mode=train_and_eval", "--model_type=resnet", "--dataset=imagenet", f"--model_dir={tempfile.mkdtemp()}",
                 f"--data_dir={records}", f"--config_file={config}", "--log_steps=2",
