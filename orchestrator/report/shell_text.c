@@ -402,8 +402,7 @@ static size_t name_end(struct str raw, size_t from)
 bool shell_next_use(struct str raw, struct shell_cursor *c, struct str *ret_name,
                     bool *ret_has_default)
 {
-    if (c->at < raw.len && !c->is_arithmetic &&
-        !memchr(raw.ptr + c->at, '$', raw.len - c->at)) {
+    if (c->at < raw.len && !c->is_arithmetic && !memchr(raw.ptr + c->at, '$', raw.len - c->at)) {
         c->at = raw.len;
     }
     while (c->at < raw.len) {
