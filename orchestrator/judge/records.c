@@ -183,7 +183,6 @@ static bool is_name(struct str cell)
     return cell.len < NAME_BYTES;
 }
 
-/* A header names at least one figure, and has at least two columns. */
 /* The index + 1 of the first that is the last one's equal, or 0. */
 static size_t twin_of(const struct str *names, size_t last)
 {
@@ -204,6 +203,7 @@ static void join_twins(struct field *fields, size_t twin, struct str value)
     }
 }
 
+/* A header names at least one figure, and has at least two columns. */
 static bool take_header(struct records *r, struct str text)
 {
     static const char DELIMITERS[] = ",;\t";
