@@ -2,6 +2,7 @@
 /* Whole jobs over 127.0.0.1, a thread a rank, with uninvited connections. */
 #include "base/base.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 
 #include <arpa/inet.h>
@@ -25,6 +26,7 @@ static const char HEX[] = "00112233445566778899aabbccddeeff00112233445566778899a
 struct peer {
     struct ranks ranks;
     const char *facts, *token;
+    int listener;
     int64_t rendezvous_ns;
     struct job job;
     pthread_t thread;
@@ -43,6 +45,7 @@ static void *run_peer(void *arg)
                                   .token = m->token,
                                   .facts = m->facts,
                                   .network = HEX,
+                                  .listener = m->listener,
                                   .rendezvous_ns = m->rendezvous_ns,
                                   .timeout_ns = 10 * NS_PER_S};
     m->status = job_open(&m->job, &opts, &m->err);
@@ -316,6 +319,27 @@ static void a_port_that_is_taken_is_said(void **state UNUSED)
     fd_close(&fd);
 }
 
+/* Who chose the port listens there from then on: nobody else gets it in between. */
+static void rank_0_takes_a_listener(void **state UNUSED)
+{
+    struct peer peers[3];
+    struct err err = {0};
+    int fd = -1;
+    assert_int_equal(sock_listen("127.0.0.1", 0, &fd, &err), 0);
+    prepare(peers, 3, sock_own_port(fd));
+    peers[0].listener = fd;
+    for (int i = 0; i < 3; i++) {
+        start(&peers[i]);
+    }
+    join_all(peers, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(peers[i].err.msg, "");
+        assert_int_equal(peers[i].status, 0);
+        assert_true(peers[i].sum == 6.0);
+    }
+    assert_int_equal(fcntl(fd, F_GETFD), -1); /* it has closed it */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -326,6 +350,7 @@ int main(void)
         cmocka_unit_test(a_rank_that_fails_tells_the_others),
         cmocka_unit_test(what_all_find_is_every_ranks_own),
         cmocka_unit_test(a_port_that_is_taken_is_said),
+        cmocka_unit_test(rank_0_takes_a_listener),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -275,6 +275,7 @@ static int join(struct worker *w, struct err *err)
                                   .token = token,
                                   .facts = "gpus",
                                   .network = NO_NETWORK,
+                                  .listener = place->listener,
                                   .rendezvous_ns = MEET_NS,
                                   .timeout_ns = SILENCE_NS,
                                   .stop = place->stop};

@@ -43,6 +43,7 @@ struct gpus {
     int64_t deadline_ns;
     struct gpu_process *each;
     int n;
+    int listener; /* where the first process meets the others; -1 once it has it */
     struct strbuf series_text, notes_text, lacks_text;
     struct json_out series, notes, lacks; /* members of the three lists, in these buffers */
 };
@@ -52,6 +53,7 @@ static void gpus_cleanup(struct gpus *g)
     strbuf_release(&g->series_text);
     strbuf_release(&g->notes_text);
     strbuf_release(&g->lacks_text);
+    fd_close(&g->listener);
 }
 
 /* ---- processes ---- */
@@ -142,6 +144,9 @@ static int start(struct gpus *g, const struct gpu_place *place, struct gpu_proce
             (void)close(g->each[i].fd);
         }
         (void)close(ends[0]);
+        if (place->gpu > 0) {
+            (void)close(g->listener);
+        }
         _exit(gpu_worker(place, ends[1]));
     }
     (void)close(ends[1]);
@@ -372,28 +377,16 @@ static int measure_all(struct gpus *g, struct err *err)
     return 0;
 }
 
-/* Free now, and most likely still free when the first process listens there. */
-static int free_port(int *ret_port, struct err *err)
-{
-    int fd = -1;
-    if (sock_listen("127.0.0.1", 0, &fd, err) < 0) {
-        return -1;
-    }
-    *ret_port = sock_own_port(fd);
-    (void)close(fd);
-    return 0;
-}
-
 static int run(struct gpus *g, int n_gpus, struct err *err)
 {
     struct gpu_place *places = arena_array(g->arena, struct gpu_place, (size_t)n_gpus);
-    int port = 0;
-    int rc = free_port(&port, err);
+    int rc = sock_listen("127.0.0.1", 0, &g->listener, err);
     g->each = arena_array(g->arena, struct gpu_process, (size_t)n_gpus);
     for (int i = 0; i < n_gpus && rc == 0; i++) {
         places[i] = (struct gpu_place){.gpu = i,
                                        .n_gpus = n_gpus,
-                                       .port = port,
+                                       .port = sock_own_port(g->listener),
+                                       .listener = i == 0 ? g->listener : 0,
                                        .memory_bytes = g->opts->memory_mib << 20,
                                        .sample_ns = g->opts->sample_ms * NS_PER_MS,
                                        .stop = g->stop};
@@ -401,6 +394,7 @@ static int run(struct gpus *g, int n_gpus, struct err *err)
         rc = start(g, &places[i], &g->each[i], err);
         g->n += rc == 0;
     }
+    fd_close(&g->listener);
     rc = rc < 0 ? -1 : measure_all(g, err);
     end_all(g, rc == 0);
     return rc < 0 ? -1 : print(g, err);
@@ -415,6 +409,7 @@ int bench_gpus(const struct bench_opts *opts, struct clock_src clock,
                      .arena = &arena,
                      .clock = clock,
                      .stop = stop,
+                     .listener = -1,
                      .deadline_ns = clock.mono_ns(clock.ctx) + opts->deadline_s * NS_PER_S};
     int n_gpus = 0;
     strbuf_init(&g.series_text, DOCUMENT_MAX);

@@ -34,6 +34,7 @@ struct gpu_reply {
 struct gpu_place {
     int gpu, n_gpus;
     int port;             /* of this machine, where the first meets the others */
+    int listener;         /* of the first: there; of the others 0 */
     int64_t memory_bytes; /* that a measure may take; 0: no limit */
     int64_t sample_ns;    /* target of PREPARE */
     const volatile sig_atomic_t *stop;

@@ -57,6 +57,7 @@ int job_open(struct job *job, const struct job_opts *opts, struct err *err)
         .iface = opts->iface,
         .facts = opts->facts,
         .network = opts->network,
+        .listener = opts->listener,
         .wait = {.deadline_ns = clock_now_ns() + opts->rendezvous_ns, .stop = opts->stop}};
     if (rendezvous(&meet, &meeting, err) < 0) {
         return -1;

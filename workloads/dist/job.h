@@ -16,6 +16,7 @@ struct job_opts {
     const char *token, *iface; /* REPERF_JOB, REPERF_DIST_IFACE; may be NULL */
     const char *facts;         /* dist/rendezvous.h */
     const char *network;
+    int listener; /* dist/rendezvous.h */
     int64_t rendezvous_ns, timeout_ns;
     const volatile sig_atomic_t *stop; /* may be NULL */
 };

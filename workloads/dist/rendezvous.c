@@ -166,12 +166,13 @@ static int introduce(const struct rendezvous_opts *opts, struct gathered *all,
 static int host(const struct rendezvous_opts *opts, const struct hello *own,
                 struct meeting *meeting, struct err *err)
 {
-    CLEANUP(fd) int listener = -1;
+    CLEANUP(fd) int listener = opts->listener > 0 ? opts->listener : -1;
     CLEANUP(gathered) struct gathered all = {0};
     if (getrandom(meeting->key, sizeof(meeting->key), 0) != (ssize_t)sizeof(meeting->key)) {
         return err_set(err, ERR_INTERNAL, "random numbers: %s", err_errno_text(errno));
     }
-    if (sock_listen(bind_host(opts), opts->ranks->master_port, &listener, err) < 0 ||
+    if ((listener < 0 &&
+         sock_listen(bind_host(opts), opts->ranks->master_port, &listener, err) < 0) ||
         gather(&all, listener, own, &opts->wait, err) < 0) {
         return -1;
     }

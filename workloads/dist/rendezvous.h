@@ -17,6 +17,7 @@ struct rendezvous_opts {
     const char *iface;   /* REPERF_DIST_IFACE, or NULL: the interface that leads to rank 0 */
     const char *facts;   /* below WIRE_FACTS_MAX bytes, printable */
     const char *network; /* SHA-256 in hex */
+    int listener; /* of rank 0, which takes it: where it listens already, at its port; 0: none */
     struct wait wait;
 };
 
