@@ -5,9 +5,21 @@ ProcessGroupGloo of PaddlePaddle 2.6 writes the ranks' addresses under the same 
 have written theirs reads those of the group before, whose sockets are closed: "Connection refused".
 """
 import os
+import random
 import socket
 
 RANK_ADDRESS = os.environ.get("PADDLE_CURRENT_ENDPOINT")  # of several ranks, each has one
+
+
+def _free_port():
+    for port in random.SystemRandom().sample(range(10000, 20000), 100):  # the kernel gives none of these to a connection
+        with socket.socket() as free:
+            try:
+                free.bind(("", port))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError("100 ports are in use")
 
 
 def _own_stores():
@@ -23,9 +35,7 @@ def _own_stores():
         made[group_id] = made.get(group_id, 0) + 1
         key = f"reperf/gloo/{group_id}/{made[group_id]}"
         if rank == 0:
-            with socket.socket() as free:
-                free.bind(("", 0))
-                store.set(key, f"{RANK_ADDRESS.rpartition(':')[0]}:{free.getsockname()[1]}")
+            store.set(key, f"{RANK_ADDRESS.rpartition(':')[0]}:{_free_port()}")
         host, _, port = store.get(key).decode().rpartition(":")
         stores.append(core.TCPStore(host, int(port), rank == 0, size))
         return join(stores[-1], rank, size, group_id)
