@@ -99,7 +99,6 @@ static const struct word *time_over_step(const struct vocabulary *v, struct str 
 
 static const char *const EPOCHS[] = {"epoch", "epochs", NULL};
 static const char *const STEPS[] = {"step", "iter", "iteration", "batch", NULL};
-static const char *const TRAIN[] = {SURVEY_TRAIN_WORDS NULL};
 static const char *const TIMES[] = {"time", "timing", "took", "duration", "cost", "dt", NULL};
 
 static bool is_step_time_name(struct str name)
@@ -107,7 +106,7 @@ static bool is_step_time_name(struct str name)
     static const char *const NAMES[] = {"time",       "dt",   "sec",      "time/iter", "time/step",
                                         "time/batch", "step", "duration", NULL};
     return str_eq_any(name, NAMES) || (has_word(name, TIMES) && !has_word(name, EPOCHS) &&
-                                       (has_word(name, STEPS) || has_word(name, TRAIN)));
+                                       (has_word(name, STEPS) || has_word(name, SURVEY_TRAIN)));
 }
 
 static bool is_rate_name(struct str name)
@@ -138,7 +137,7 @@ static bool only_grows(const struct survey_number *n)
 static bool is_of_more(const struct survey_number *n, struct str name)
 {
     bool is_of_step = has_word(name, STEPS) || str_find(name, STR_LIT("/")) >= 0;
-    bool is_of_training = has_word(name, TRAIN) && n->unit.len > 0;
+    bool is_of_training = has_word(name, SURVEY_TRAIN) && n->unit.len > 0;
     return !is_of_step && (is_of_training || n->n == 1 || n->n_epoch_only == n->n);
 }
 

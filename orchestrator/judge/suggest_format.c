@@ -111,12 +111,10 @@ static void add_words(struct strbuf *out, const char *const *words)
 /* No line of an evaluation, as survey_is_of_eval has it. */
 static void add_not_eval(struct strbuf *out)
 {
-    static const char *const TRAIN[] = {SURVEY_TRAIN_WORDS NULL};
-    static const char *const EVAL[] = {SURVEY_EVAL_WORDS NULL};
     strbuf_add_z(out, "(?!(?:(?!");
-    add_words(out, TRAIN);
+    add_words(out, SURVEY_TRAIN);
     strbuf_printf(out, ").){0,%d}?", SURVEY_WHOSE_BYTES);
-    add_words(out, EVAL);
+    add_words(out, SURVEY_EVAL);
     strbuf_add_z(out, ")");
 }
 

@@ -8,10 +8,7 @@
 
 /* Words that say whose line it is, near its beginning: "[val] iter 5", "Test: [1/12]". */
 #define SURVEY_WHOSE_BYTES 200
-#define SURVEY_TRAIN_WORDS "train", "training", "trainer",
-#define SURVEY_EVAL_WORDS                                                                          \
-    "eval", "evaluate", "evaluating", "evaluation", "val", "valid", "validate", "validating",      \
-        "validation", "test", "testing",
+extern const char *const SURVEY_TRAIN[], *const SURVEY_EVAL[]; /* NULL after the last */
 
 #define SURVEY_NUMBERS_MAX 512  /* different ones; more are counted and left out */
 #define SURVEY_LINE_BYTES  2048 /* of a line that are looked at */

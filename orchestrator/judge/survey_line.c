@@ -77,16 +77,19 @@ static struct str next_word(struct str text, size_t *at, char *buf, size_t size)
     return survey_last_word(str_sub(text, from, end - from), buf, size);
 }
 
+const char *const SURVEY_TRAIN[] = {"train", "training", "trainer", NULL};
+const char *const SURVEY_EVAL[] = {"eval",       "evaluate", "evaluating", "evaluation",
+                                   "val",        "valid",    "validate",   "validating",
+                                   "validation", "test",     "testing",    NULL};
+
 bool survey_is_of_eval(struct str text)
 {
-    static const char *const TRAIN[] = {SURVEY_TRAIN_WORDS NULL};
-    static const char *const EVAL[] = {SURVEY_EVAL_WORDS NULL};
     char buf[WORD_BYTES];
     struct str word;
     text = str_sub(text, 0, SURVEY_WHOSE_BYTES);
     for (size_t at = 0; (word = next_word(text, &at, buf, sizeof(buf))).len > 0;) {
-        if (str_eq_any(word, TRAIN) || str_eq_any(word, EVAL)) {
-            return str_eq_any(word, EVAL);
+        if (str_eq_any(word, SURVEY_TRAIN) || str_eq_any(word, SURVEY_EVAL)) {
+            return str_eq_any(word, SURVEY_EVAL);
         }
     }
     return false;
