@@ -15,7 +15,7 @@ enum suggestion_kind {
     SUGGEST_TIME,         /* seconds per step, in a printed unit */
     SUGGEST_TIME_NO_UNIT, /* a step's time by its name */
     SUGGEST_CLOCK,        /* moments of steps */
-    SUGGEST_SCALED,       /* "436K" */
+    SUGGEST_SCALED,       /* "436G" */
     SUGGEST_SPAN,         /* a span of time, mostly of an epoch: its content is unknown */
     SUGGEST_PREPARING,    /* of what comes before the steps: data or a model that is loaded */
     SUGGEST_NONE,         /* something else */
