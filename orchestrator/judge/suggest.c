@@ -267,7 +267,11 @@ static bool is_preparing(const struct survey_number *n)
         "creating",  "checksums", "converting",  "(num_proc",  "filtering",  "scanning",  "caching",
         "chunks",    "grouping",  "packing",     "flattening", NULL};
     char buf[NAME_BYTES];
-    return n->is_bar && has_word(snake(n->lead, buf, sizeof(buf)), WORDS);
+    int64_t end = str_find(n->example, STR_LIT("%"));
+    struct str before =
+        str_sub(n->example, 0, end > 0 ? (size_t)end : 0); /* "train: Scanning /d" */
+    return n->is_bar && (has_word(snake(n->lead, buf, sizeof(buf)), WORDS) ||
+                         has_word(snake(before, buf, sizeof(buf)), WORDS));
 }
 
 static void classify(const struct vocabulary *v, struct suggestion *s)

@@ -128,6 +128,8 @@ for i in 1 2 3; do
 done >"$T/no-bar.log"
 exits 0 "bars without a bar" "$REPERF" measure "$T/no-bar.log" --suggest "$T/no-bar.json" --json
 is "$(jq -r '"\(.value) \(.records)"' "$T/out")" "3.72 3" "are told apart as others are"
+printf 'train: Scanning labels of 3 parts: 100%% 128/128 [00:00<00:00, 1709.36it/s]\n' >"$T/no-bar.log"
+exits 9 "one of what comes before the steps" "$REPERF" measure "$T/no-bar.log" --suggest "$T/no-bar2.json"
 
 for i in $(seq 12); do echo "Step $i - tokens_per_second_per_gpu:1200"; done >"$T/around.log"
 exits 0 "a rate of one device, times their number" "$REPERF" measure "$T/around.log" --suggest "$T/around.json" --rule job --gpus 8 --json
