@@ -270,16 +270,18 @@ static bool is_preparing(const struct survey_number *n)
     int64_t end = str_find(n->example, STR_LIT("%"));
     struct str before =
         str_sub(n->example, 0, end > 0 ? (size_t)end : 0); /* "train: Scanning /d" */
-    return n->is_bar && (has_word(snake(n->lead, buf, sizeof(buf)), WORDS) ||
-                         has_word(snake(before, buf, sizeof(buf)), WORDS));
+    return has_word(snake(n->lead, buf, sizeof(buf)), WORDS) ||
+           has_word(snake(before, buf, sizeof(buf)), WORDS);
 }
 
 static void classify(const struct vocabulary *v, struct suggestion *s)
 {
     classify_words(v, s);
     bool is_figure = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME;
-    bool is_download = s->number->is_bar && str_ends(s->unit, STR_LIT("B/s"));
-    if (is_figure && (is_download || is_preparing(s->number))) {
+    bool is_of_bytes = str_ends(s->unit, STR_LIT("B/s"));
+    bool is_bar = s->number->is_bar;
+    if (is_figure && (is_bar || is_of_bytes) &&
+        ((is_bar && is_of_bytes) || is_preparing(s->number))) {
         s->kind = SUGGEST_PREPARING;
     }
     if (s->kind == SUGGEST_RATE && s->number->is_of_ranks && !str_eq_z(s->unit, "steps/s")) {
@@ -295,6 +297,8 @@ static int penalty(const struct survey_number *n)
         "loader",    "validation", "evaluation", "reader",    "backward", "forward",
         "optimizer", "optim",      "io",         "inference", "eta",      "total",
         "elapsed",   "remaining",  "sanity",     "predict",   NULL};
+    static const char *const PROMPT[] = {"prompt", "prefill",
+                                         NULL}; /* what is generated comes first */
     static const char *const SMOOTH[] = {"avg", "mean", "average", "running", "global", NULL};
     char buf[NAME_BYTES];
     char lead_buf[NAME_BYTES];
@@ -303,8 +307,8 @@ static int penalty(const struct survey_number *n)
     bool has_grown = n->n > SAMPLES_FEW && n->n_up + 1 == n->n && n->last > 2 * n->first;
     bool is_side = n->is_eval || has_word(name, SIDE_FIGURES) || has_word(lead, SIDE_FIGURES);
     return (is_side ? 50 : 0) + (has_word(name, SMOOTH) ? 5 : 0) +
-           (n->n < SAMPLES_FEW && !n->is_bar ? 15 : 0) + (n->n == 1 && !n->is_bar ? 10 : 0) +
-           (has_grown ? 30 : 0);
+           (has_word(name, PROMPT) ? 10 : 0) + (n->n < SAMPLES_FEW && !n->is_bar ? 15 : 0) +
+           (n->n == 1 && !n->is_bar ? 10 : 0) + (has_grown ? 30 : 0);
 }
 
 static int score_of(const struct suggestion *s)

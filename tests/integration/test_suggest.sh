@@ -97,6 +97,8 @@ a unit in words|[0] step @ throughput: 11@.5 sample per second [0]|samples/s 111
 operations of a model|summary: 11@.4 GFLOPs, step @|null 111.4 
 a time of nothing that is counted|trace time: 14@.5 ms|null 141.5 a span of time; its content is unknown
 a download|Fetched █ 35/350 [00:00<00:00, 26.@MB/s]|null 26.1 of what comes before the steps
+a download whose line was cut|Downloading (x)o.json: 100%   26.@MB/s|null 26.1 of what comes before the steps
+a prompt and what follows it|Statistics: prefill: 123@.5 tok/s, decode: 9@.5 tok/s|tokens/s 91.5 a rate
 a table of a game|total_timesteps: @ fps: 17@|null 171 a rate of unknown items: --unit
 a rate of one GPU|Step @ - tokens_per_second_per_gpu:120@.5|tokens/s 1201.5 a rate of one device
 a rate of one GPU in words|step @ 12@.5 samples/s per GPU|samples/s 121.5 a rate of one device
