@@ -412,6 +412,20 @@ static bool has_episodes(const struct survey_number *all, size_t n_all)
     return false;
 }
 
+/* The words that make this number's key another number's, which the pattern then leaves out. */
+static struct str longer_key(const struct survey_number *n, const struct survey_number *all,
+                             size_t n_all)
+{
+    for (size_t idx = 0; n->key.len > 0 && idx < n_all; idx++) {
+        struct str key = all[idx].key;
+        size_t more = key.len > n->key.len ? key.len - n->key.len : 0;
+        if (more > 0 && str_ends(key, n->key) && key.ptr[more - 1] == ' ' && !all[idx].head.ptr) {
+            return str_sub(key, 0, more);
+        }
+    }
+    return STR_EMPTY;
+}
+
 /* Whether lines of an evaluation have the same figure, which the pattern then leaves out. */
 static bool has_eval(const struct survey_number *n, const struct survey_number *all, size_t n_all)
 {
@@ -440,6 +454,7 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
             s->unit = STR_EMPTY;
         }
         s->total = has_alike(&numbers[idx], numbers, list.n) ? numbers[idx].steps.total : 0;
+        s->not_after = longer_key(&numbers[idx], numbers, list.n);
         s->has_eval = has_eval(&numbers[idx], numbers, list.n);
         s->score = score_of(s);
     }

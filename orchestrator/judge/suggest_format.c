@@ -169,6 +169,11 @@ bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
     if (n->is_clock) {
         return !out->is_full;
     }
+    if (suggestion->not_after.len > 0) {
+        strbuf_add_z(out, "(?<!");
+        add_text(out, suggestion->not_after, " ");
+        strbuf_add_z(out, ")");
+    }
     add_key(out, n->key, n->gap);
     strbuf_add_z(out, "(?<value>" NUMBER ")");
     if (n->is_scaled) {

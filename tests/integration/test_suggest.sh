@@ -154,6 +154,10 @@ printf '  0%%|          | 0/310 [00:00<?, ?it/s]\r100%%|##########| 310/310 [00:
 exits 0 "and a bar of steps after them" "$REPERF" measure "$T/loading.log" --suggest "$T/loading.json" --json
 is "$(jq -r '"\(.records) \(.value) \(.unit)"' "$T/out")" "1 9.5 steps/s" "is what is read"
 
+printf 'prompt eval count: 26\nprompt eval rate:     200.00 tokens/s\neval rate:            72.50 tokens/s\n' >"$T/words.log"
+exits 0 "a key that ends another" "$REPERF" measure "$T/words.log" --suggest "$T/words.json" --json
+is "$(jq -r '"\(.value) \(.records)"' "$T/out")" "72.5 1" "is read alone"
+
 # Two values under one name are none.
 for i in 1 2 3; do echo "{\"step\": $i, \"images_per_sec\": 100.0, \"images_per_sec\": 900.0}"; done >"$T/twice.jsonl"
 printf 'step,images/s,images/s\n1,100,900\n2,100,900\n' >"$T/twice.csv"
