@@ -258,8 +258,8 @@ static void add_missing(struct strbuf *text, const char *file, const struct sugg
     }
     if (first && first->kind == SUGGEST_SCALED) {
         strbuf_printf(text,
-                      "\nThe log shortens its figures (\"%.*s\" in %c), and the suffix may "
-                      "change from line to line:\nno rate follows from it.\n",
+                      "\nThe log shortens its figures (\"%.*s\" in %c), and no pattern reads that "
+                      "suffix:\nno rate follows from it.\n",
                       STR_ARG(first->number->key), first->number->si);
         return;
     }

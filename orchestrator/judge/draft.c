@@ -285,7 +285,8 @@ static bool find_other(struct draft_reader *r, const struct draft_page *page, si
                lognumber_parse(number->printed, &value) == NUMBER_OK && value > 1 && value <= 100;
     }
     unit = draft_time_unit(r, rest);
-    is_in_cell = unit.len && rest.len <= TIME_UNIT_MAX;
+    is_in_cell = unit.len && rest.len <= TIME_UNIT_MAX &&
+                 (rest.ptr[0] != '(' || draft_finds(r, SHAPE_TIME, head)); /* "7 (s)" of a kind */
     unit = is_in_cell ? unit : draft_time_unit(r, head);
     if (!unit.len || (rest.len && !is_in_cell && rest.ptr[0] != '(') ||
         draft_finds(r, SHAPE_RATIO, head) || draft_finds(r, SHAPE_SETTING, head) ||

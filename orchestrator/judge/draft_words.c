@@ -55,7 +55,8 @@ static const char *const SHAPE_TEXT[SHAPES] = {
     [SHAPE_OTHER] = "(?i)accuracy|top-?[15]|\\bacc\\b|\\bm?ap\\b|miou|param|flops|loss|latency|"
                     "mem|size|epoch|\\blr\\b|" RATIO
                     "|time|hours?|mins?\\b|version|date|seq|^#$|\\bid\\b|_num\\b|watt|power|price|"
-                    "cost|\\bssd\\b|layers?|hidden|heads?|vocab|classes|\\bsteps?\\b",
+                    "cost|\\bssd\\b|layers?|hidden|heads?|vocab|classes|\\bsteps?\\b|"
+                    "\\b(?:number|no\\.|count) of\\b",
     [SHAPE_GENERAL] = "(?i)result|performance|benchmark|train|inference|table|readme|speed|"
                       "through|overview|summary|comparison|^\\d",
     /* "8B Q4_K_M", "3D-UNet": a name. */

@@ -37,8 +37,8 @@ struct series_spec {
         *like; /* of the lines that hold its literal, those that look like it; NULL: all */
     struct pattern *until; /* closes it; NULL: never closes */
     int value, step, total, epoch, epochs, rank, gpus, time, inverse; /* groups, -1 absent */
-    int kilo, milli,
-        micro; /* likewise: the value then is in thousands, thousandths or millionths */
+    int kilo, mega, milli,
+        micro; /* likewise: the value then is in thousands, millions, thousandths, millionths */
 };
 
 struct fact_spec {

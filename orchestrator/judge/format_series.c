@@ -38,7 +38,8 @@ static int decode_groups(const struct json *at, struct series_spec *s, struct er
     } groups[] = {{"value", &s->value},     {"step", &s->step},     {"total", &s->total},
                   {"epoch", &s->epoch},     {"epochs", &s->epochs}, {"rank", &s->rank},
                   {"inverse", &s->inverse}, {"gpus", &s->gpus},     {"time", &s->time},
-                  {"kilo", &s->kilo},       {"milli", &s->milli},   {"micro", &s->micro}};
+                  {"kilo", &s->kilo},       {"mega", &s->mega},     {"milli", &s->milli},
+                  {"micro", &s->micro}};
     const char *name;
     for (size_t idx = 0; idx < ARRAY_LEN(groups); idx++) {
         *groups[idx].ret = pattern_group(s->line.pattern, groups[idx].name);

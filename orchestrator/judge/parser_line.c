@@ -153,6 +153,7 @@ static double read_value(struct parser *p, const struct series_spec *spec, const
         return (double)NAN;
     }
     value *= takes_part(spec, line, spec->kilo) ? 1e3 : 1;
+    value *= takes_part(spec, line, spec->mega) ? 1e6 : 1;
     value /= takes_part(spec, line, spec->milli) ? 1e3 : 1;
     value /= takes_part(spec, line, spec->micro) ? 1e6 : 1;
     value = takes_part(spec, line, spec->inverse) ? 1 / value : value; /* over 0: is_measured */

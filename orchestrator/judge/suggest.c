@@ -133,12 +133,19 @@ static bool only_grows(const struct survey_number *n)
 }
 
 /* A time without a word for steps: a training's, with its unit; one that stands there once is the run's, one of a line that counts epochs
-   alone is the epoch's. */
+   alone is the epoch's; one of lines that count nothing is of something unknown. */
 static bool is_of_more(const struct survey_number *n, struct str name)
 {
     bool is_of_step = has_word(name, STEPS) || str_find(name, STR_LIT("/")) >= 0;
     bool is_of_training = has_word(name, SURVEY_TRAIN) && n->unit.len > 0;
-    return !is_of_step && (is_of_training || n->n == 1 || n->n_epoch_only == n->n);
+    bool is_of_none = n->unit.len > 0 && n->steps.n == 0 && !n->head.ptr;
+    return !is_of_step && (is_of_training || n->n == 1 || n->n_epoch_only == n->n || is_of_none);
+}
+
+/* "11.4 GFLOPs" of a model's summary: how many, not how many a second. */
+static bool is_count_of_operations(struct str printed)
+{
+    return str_ends(printed, STR_LIT("FLOPs"));
 }
 
 static void set_unit(struct suggestion *s, const struct word *unit, struct str name)
@@ -146,7 +153,9 @@ static void set_unit(struct suggestion *s, const struct word *unit, struct str n
     static const char *const MEANS[] = {"avg", "average", "mean", NULL};
     bool is_mean = has_word(name, MEANS) && has_word(name, STEPS);
     double factor = 1;
-    if (word_is_rate(unit)) {
+    if (word_is_rate(unit) && is_count_of_operations(s->number->unit)) {
+        s->kind = SUGGEST_NONE;
+    } else if (word_is_rate(unit)) {
         s->kind = SUGGEST_RATE;
         s->unit = unit->name;
         s->is_beside = !str_ends(unit->dimension, STR_LIT("rate"));
@@ -211,7 +220,7 @@ static void classify_words(const struct vocabulary *v, struct suggestion *s)
     struct str name = snake(n->key, buf, sizeof(buf));
     struct str last = survey_last_word(name, last_buf, sizeof(last_buf));
     struct str printed = snake(n->unit, unit_buf, sizeof(unit_buf));
-    const struct word *unit = words_find(&v->units, survey_unit_of_one(n->unit, &s->is_of_one));
+    const struct word *unit = survey_unit(v, survey_unit_of_one(n->unit, &s->is_of_one));
     const struct word *time = time_over_step(v, printed);
     struct str rate = rate_in(name, &s->is_of_one);
     struct str metric;
@@ -253,18 +262,26 @@ static void classify_words(const struct vocabulary *v, struct suggestion *s)
 static bool is_preparing(const struct survey_number *n)
 {
     static const char *const WORDS[] = {
-        "loading",   "fetching",  "downloading", "download",  "extracting", "map",       "filter",
-        "tokenizer", "num_proc",  "tokenizing",  "split",     "saving",     "resolving", "casting",
-        "creating",  "checksums", "converting",  "(num_proc", NULL};
+        "loading",   "fetching",  "downloading", "download",   "extracting", "map",       "filter",
+        "tokenizer", "num_proc",  "tokenizing",  "split",      "saving",     "resolving", "casting",
+        "creating",  "checksums", "converting",  "(num_proc",  "filtering",  "scanning",  "caching",
+        "chunks",    "grouping",  "packing",     "flattening", NULL};
     char buf[NAME_BYTES];
-    return n->is_bar && has_word(snake(n->lead, buf, sizeof(buf)), WORDS);
+    int64_t end = str_find(n->example, STR_LIT("%"));
+    struct str before =
+        str_sub(n->example, 0, end > 0 ? (size_t)end : 0); /* "train: Scanning /d" */
+    return has_word(snake(n->lead, buf, sizeof(buf)), WORDS) ||
+           has_word(snake(before, buf, sizeof(buf)), WORDS);
 }
 
 static void classify(const struct vocabulary *v, struct suggestion *s)
 {
     classify_words(v, s);
     bool is_figure = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME;
-    if (is_figure && is_preparing(s->number)) {
+    bool is_of_bytes = str_ends(s->unit, STR_LIT("B/s"));
+    bool is_bar = s->number->is_bar;
+    if (is_figure && (is_bar || is_of_bytes) &&
+        ((is_bar && is_of_bytes) || is_preparing(s->number))) {
         s->kind = SUGGEST_PREPARING;
     }
     if (s->kind == SUGGEST_RATE && s->number->is_of_ranks && !str_eq_z(s->unit, "steps/s")) {
@@ -280,6 +297,8 @@ static int penalty(const struct survey_number *n)
         "loader",    "validation", "evaluation", "reader",    "backward", "forward",
         "optimizer", "optim",      "io",         "inference", "eta",      "total",
         "elapsed",   "remaining",  "sanity",     "predict",   NULL};
+    static const char *const PROMPT[] = {"prompt", "prefill",
+                                         NULL}; /* what is generated comes first */
     static const char *const SMOOTH[] = {"avg", "mean", "average", "running", "global", NULL};
     char buf[NAME_BYTES];
     char lead_buf[NAME_BYTES];
@@ -288,8 +307,8 @@ static int penalty(const struct survey_number *n)
     bool has_grown = n->n > SAMPLES_FEW && n->n_up + 1 == n->n && n->last > 2 * n->first;
     bool is_side = n->is_eval || has_word(name, SIDE_FIGURES) || has_word(lead, SIDE_FIGURES);
     return (is_side ? 50 : 0) + (has_word(name, SMOOTH) ? 5 : 0) +
-           (n->n < SAMPLES_FEW && !n->is_bar ? 15 : 0) + (n->n == 1 && !n->is_bar ? 10 : 0) +
-           (has_grown ? 30 : 0);
+           (has_word(name, PROMPT) ? 10 : 0) + (n->n < SAMPLES_FEW && !n->is_bar ? 15 : 0) +
+           (n->n == 1 && !n->is_bar ? 10 : 0) + (has_grown ? 30 : 0);
 }
 
 static int score_of(const struct suggestion *s)
@@ -380,6 +399,33 @@ static bool has_alike(const struct survey_number *n, const struct survey_number 
     return false;
 }
 
+/* Whether frames are those of a game that is played: not images. Sources: the tables of Stable-Baselines3 and of RLlib. */
+static bool has_episodes(const struct survey_number *all, size_t n_all)
+{
+    static const char *const WORDS[] = {"timesteps", "episode", "episodes", "rew", "reward", NULL};
+    char buf[NAME_BYTES];
+    for (size_t idx = 0; idx < n_all; idx++) {
+        if (has_word(snake(all[idx].key, buf, sizeof(buf)), WORDS)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The words that make this number's key another number's, which the pattern then leaves out. */
+static struct str longer_key(const struct survey_number *n, const struct survey_number *all,
+                             size_t n_all)
+{
+    for (size_t idx = 0; n->key.len > 0 && idx < n_all; idx++) {
+        struct str key = all[idx].key;
+        size_t more = key.len > n->key.len ? key.len - n->key.len : 0;
+        if (more > 0 && str_ends(key, n->key) && key.ptr[more - 1] == ' ' && !all[idx].head.ptr) {
+            return str_sub(key, 0, more);
+        }
+    }
+    return STR_EMPTY;
+}
+
 /* Whether lines of an evaluation have the same figure, which the pattern then leaves out. */
 static bool has_eval(const struct survey_number *n, const struct survey_number *all, size_t n_all)
 {
@@ -397,12 +443,18 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
 {
     const struct survey_number *numbers;
     struct suggestions list = {.n = survey_numbers(survey, &numbers)};
+    bool is_of_a_game = has_episodes(numbers, list.n);
     list.items = arena_array(arena, struct suggestion, list.n + 1);
     for (size_t idx = 0; idx < list.n; idx++) {
         struct suggestion *s = &list.items[idx];
         *s = (struct suggestion){.number = &numbers[idx], .kind = SUGGEST_NONE, .factor = 1};
         classify(v, s);
+        if (is_of_a_game && s->kind == SUGGEST_RATE && str_eq_z(s->unit, "images/s")) {
+            s->kind = SUGGEST_RATE_NO_UNIT;
+            s->unit = STR_EMPTY;
+        }
         s->total = has_alike(&numbers[idx], numbers, list.n) ? numbers[idx].steps.total : 0;
+        s->not_after = longer_key(&numbers[idx], numbers, list.n);
         s->has_eval = has_eval(&numbers[idx], numbers, list.n);
         s->score = score_of(s);
     }
@@ -438,7 +490,7 @@ const char *suggest_says(const struct suggestion *s)
     case SUGGEST_CLOCK:
         return "moments of the steps";
     case SUGGEST_SCALED:
-        return "in thousands, millions or more: not read";
+        return "in billions or more: not read";
     case SUGGEST_SPAN:
         return "a span of time; its content is unknown";
     case SUGGEST_PREPARING:

@@ -15,7 +15,7 @@ enum suggestion_kind {
     SUGGEST_TIME,         /* seconds per step, in a printed unit */
     SUGGEST_TIME_NO_UNIT, /* a step's time by its name */
     SUGGEST_CLOCK,        /* moments of steps */
-    SUGGEST_SCALED,       /* "436K" */
+    SUGGEST_SCALED,       /* "436G" */
     SUGGEST_SPAN,         /* a span of time, mostly of an epoch: its content is unknown */
     SUGGEST_PREPARING,    /* of what comes before the steps: data or a model that is loaded */
     SUGGEST_NONE,         /* something else */
@@ -28,7 +28,9 @@ struct suggestion {
     double factor;   /* converts the printed value to unit */
     bool
         is_beside; /* a bandwidth or arithmetic rate, which training logs print in addition to their own */
-    bool has_eval;  /* lines of an evaluation have the same figure */
+    bool has_eval; /* lines of an evaluation have the same figure */
+    struct str
+        not_after;  /* "prompt " before "eval rate", where "prompt eval rate" is another's key */
     bool is_of_one; /* a rate of each device, not of the job */
     bool is_plain;  /* its pattern reads only the number: no step, and unfinished bars too */
     int64_t

@@ -6,7 +6,8 @@
 
 #include "codec/pattern.h"
 
-#define NUMBER        "(?:\\d[\\d,]*(?:\\.\\d*)?|\\.\\d+)(?:[eE][-+]?\\d+)?|nan|NaN|inf"
+/* With a sign, so that what is not over 0 is noticed; "9,003" without the comma after it. */
+#define NUMBER        "-?(?:\\d++(?:,\\d++){0,9}+(?:\\.\\d*)?|\\.\\d+)(?:[eE][-+]?\\d+)?|-?(?:nan|NaN|inf)"
 #define MOMENT        "\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?"
 #define PATTERN_BYTES 2048 /* of manifests/schema/format.json */
 
@@ -39,7 +40,7 @@ static void add_key(struct strbuf *out, struct str key, struct str gap)
 {
     bool is_open = gap.len > 0 && is_blank(gap.ptr[0]) && str_trim(gap).len == 0;
     if (key.len == 0) {
-        strbuf_add_z(out, "(?<![\\w.])");
+        strbuf_add_z(out, "(?<![-\\w.])");
         return;
     }
     strbuf_add_z(out, "(?<!\\w)");
@@ -67,9 +68,23 @@ static bool has_epochs(const struct survey_number *n)
            s->has_total && s->epoch_key.len && s->first_epoch <= 1;
 }
 
+/* Other figures beside a bar ("loss=2.9, step_timing in s=5.2") are of the step at which they stand. */
 static bool is_full_bar(const struct suggestion *s)
 {
-    return s->number->is_bar && s->number->steps.n_full > 0 && !s->is_plain;
+    bool is_beside = s->number->key.len > 0 && s->number->unit.len == 0;
+    return s->number->is_bar && !is_beside && s->number->steps.n_full > 0 && !s->is_plain;
+}
+
+/* Steps that begin again in an epoch that each line names: a second run. */
+static bool has_runs(const struct survey_number *n)
+{
+    return has_steps(n) && n->steps.n_back_same > 0 && n->steps.n_epochs == n->n;
+}
+
+/* "0/99" to "99/99": what stands there as the total is the last step. */
+static bool is_total_last(const struct survey_steps *s)
+{
+    return s->first == 0 && s->n_full > 0;
 }
 
 /* Items elsewhere on the line, in any order. */
@@ -81,11 +96,11 @@ static void add_steps(struct strbuf *out, const struct survey_number *n)
         add_key(out, s->epoch_key, s->epoch_gap);
         strbuf_add_z(out, "(?<epoch>\\d+))");
     }
-    if (has_steps(n) && (s->n_back == 0 || has_epochs(n))) {
+    if (has_steps(n) && (s->n_back == 0 || has_epochs(n) || has_runs(n))) {
+        bool has_total = s->has_total && !is_total_last(s) && !has_runs(n);
         strbuf_add_z(out, "(?=.*?");
         add_key(out, s->key, s->gap);
-        strbuf_add_z(out,
-                     s->has_total ? "(?<step>\\d+)\\s*/\\s*(?<total>\\d+))" : "(?<step>\\d+))");
+        strbuf_add_z(out, has_total ? "(?<step>\\d+)\\s*/\\s*(?<total>\\d+))" : "(?<step>\\d+))");
     }
 }
 
@@ -154,8 +169,16 @@ bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
     if (n->is_clock) {
         return !out->is_full;
     }
+    if (suggestion->not_after.len > 0) {
+        strbuf_add_z(out, "(?<!");
+        add_text(out, suggestion->not_after, " ");
+        strbuf_add_z(out, ")");
+    }
     add_key(out, n->key, n->gap);
     strbuf_add_z(out, "(?<value>" NUMBER ")");
+    if (n->is_scaled) {
+        strbuf_add_z(out, "(?:(?<kilo>[kK])|(?<mega>M))?");
+    }
     if (n->unit.len) {
         strbuf_add_z(out, "\\s?");
         add_text(out, n->unit, "\\s+");
@@ -243,7 +266,7 @@ static void put_series(struct json_out *out, const struct suggestion *s, struct 
     if (n->is_grouped) {
         jw_bool(out, "grouped", true);
     }
-    jw_bool(out, "repeats", true);
+    jw_bool(out, "repeats", !(is_stepped && has_runs(n)));
     jw_bool(out, "grid", false);
     if (is_stepped && n->steps.n_back == 0 && n->steps.has_total && n->steps.first == 0) {
         jw_i64(out, "step_from", 0);

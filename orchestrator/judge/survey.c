@@ -232,6 +232,19 @@ static void note_rank(struct survey_number *number, const struct scene *scene)
 
 /* ---- a line ---- */
 
+/* "[00:32<00:05, " of a bar that is drawn in other characters, or whose line was broken. */
+static bool has_bar_clock(struct str text)
+{
+    int64_t at = str_find(text, STR_LIT("<"));
+    size_t from = at > 0 ? (size_t)at : 0;
+    size_t n_colons = 0;
+    while (from > 0 && (is_digit(text.ptr[from - 1]) || text.ptr[from - 1] == ':')) {
+        from--;
+        n_colons += text.ptr[from] == ':';
+    }
+    return n_colons > 0 && from > 0 && text.ptr[from - 1] == '[';
+}
+
 static bool is_bar(struct str text)
 {
     static const char *const MARKS[] = {"%|", "[==", "[>..", "\xe2\x94\x81\xe2\x94\x81", NULL};
@@ -240,7 +253,7 @@ static bool is_bar(struct str text)
             return true;
         }
     }
-    return false;
+    return has_bar_clock(text);
 }
 
 static void find_steps(struct scene *scene)
@@ -265,6 +278,12 @@ static void find_steps(struct scene *scene)
     scene->step = scene->step ? scene->step : bare;
 }
 
+/* Of a prefix that patterns read; 0 for another. */
+static double scale_of(char si)
+{
+    return si == '\0' ? 1 : si == 'k' || si == 'K' ? 1e3 : si == 'M' ? 1e6 : 0;
+}
+
 static void take_numbers(struct survey *s, const struct scene *scene)
 {
     for (size_t idx = 0; idx < scene->n; idx++) {
@@ -273,6 +292,8 @@ static void take_numbers(struct survey *s, const struct scene *scene)
         struct survey_number *number;
         double value;
         bool is_span = t->kind == TOKEN_SPAN;
+        double scale = scale_of(t->si);
+        char si = scale > 0 ? '\0' : t->si; /* a tool chooses the prefix line by line */
         struct str lead = scene->is_bar ? scene->tokens[0].key : STR_EMPTY;
         /* Bars of another length belong to another loop. */
         int64_t total = scene->is_bar && scene->step && scene->step->kind == TOKEN_FRACTION
@@ -280,8 +301,8 @@ static void take_numbers(struct survey *s, const struct scene *scene)
                             : 0;
         int len =
             snprintf(identity, sizeof(identity), "%d%d%d%d\x01%.*s\x01%.*s\x01%.*s\x01%" PRId64,
-                     is_span, scene->is_bar, scene->is_eval, t->si, STR_ARG(t->key),
-                     STR_ARG(t->unit), STR_ARG(lead), total);
+                     is_span, scene->is_bar, scene->is_eval, si, STR_ARG(t->key), STR_ARG(t->unit),
+                     STR_ARG(lead), total);
         if ((t->kind != TOKEN_NUMBER && !is_span) || (t->key.len == 0 && t->unit.len == 0) ||
             t == scene->step || t == scene->epoch || len >= (int)sizeof(identity) ||
             !(is_span ? span_of(t->text, &value) : value_of(t->text, &value)) ||
@@ -295,11 +316,12 @@ static void take_numbers(struct survey *s, const struct scene *scene)
             number->is_bar = scene->is_bar;
             number->lead = str_dup(&s->arena, lead);
             number->is_span = is_span;
-            number->si = t->si;
+            number->si = si;
             number->is_eval = scene->is_eval;
         }
         number->is_grouped = number->is_grouped || memchr(t->text.ptr, ',', t->text.len);
-        note_value(number, value);
+        number->is_scaled = number->is_scaled || scale > 1;
+        note_value(number, scale > 0 ? scale * value : value);
         note_rank(number, scene);
         number->n_epoch_only += scene->epoch && !scene->step;
         note_steps(s, number, scene, t->at);

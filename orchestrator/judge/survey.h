@@ -38,7 +38,8 @@ struct survey_number {
     bool is_span;    /* "00:35": minutes and seconds, or hours, minutes, seconds */
     bool is_bar;     /* progress bars: a figure of all steps so far */
     bool is_grouped; /* "1,234.5" */
-    char si;         /* 'K' of "436K", which value, min and max leave out; 0: none */
+    char si;         /* 'G' of "436G", which value, min and max leave out; 0: none */
+    bool is_scaled;  /* "436K", "1.05M" on some or all lines: value, min and max are in ones */
     struct str lead; /* of a bar: its first word, or empty */
     int64_t n, first_line;
     int64_t n_up;                             /* more than the one before it */

@@ -16,7 +16,7 @@ struct token {
     struct str key, gap, unit;
     int64_t step, total; /* of a fraction; step also of a whole number */
     bool is_whole;
-    char si; /* 'K' of "436K"; 0: none */
+    char si; /* 'K' of "436K", "1.2K tok/s"; 0: none */
 };
 
 /* At most SURVEY_TOKENS_MAX of the line's numbers. */
@@ -35,6 +35,8 @@ bool survey_is_of_eval(struct str text);
 /* The rank that a line names ("rank 3", "[rank3]:", "GPU3:", "[3] " at its beginning), or -1. */
 int64_t survey_rank(struct str text);
 
+/* The unit with this name, also of "images per second"; or NULL. */
+const struct word *survey_unit(const struct vocabulary *v, struct str text);
 /* "img/s" of "img/s/gpu", which sets *ret_is_of_one; else the unit. */
 struct str survey_unit_of_one(struct str unit, bool *ret_is_of_one);
 

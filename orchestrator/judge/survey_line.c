@@ -167,6 +167,21 @@ struct str survey_unit_of_one(struct str unit, bool *ret_is_of_one)
     return unit;
 }
 
+static const char *const SECONDS[] = {" per second", " per sec", NULL};
+
+const struct word *survey_unit(const struct vocabulary *v, struct str text)
+{
+    char buf[UNIT_BYTES + 3];
+    for (const char *const *end = SECONDS; *end; end++) {
+        if (str_ends(text, str_of(*end)) && text.len - strlen(*end) < UNIT_BYTES) {
+            int len =
+                snprintf(buf, sizeof(buf), "%.*s/s", (int)(text.len - strlen(*end)), text.ptr);
+            return words_find(&v->units, (struct str){buf, (size_t)len});
+        }
+    }
+    return words_find(&v->units, text);
+}
+
 /* The unit after a number, with or without a blank between; *ret_end: its end. */
 static struct str unit_after(const struct vocabulary *v, struct str text, size_t at,
                              size_t *ret_end)
@@ -182,6 +197,14 @@ static struct str unit_after(const struct vocabulary *v, struct str text, size_t
     word = str_sub(text, from, to - from);
     while (word.len > 0 && word.ptr[word.len - 1] == '/') {
         word.len--;
+    }
+    for (const char *const *end = SECONDS; word.len > 0 && *end; end++) {
+        struct str whole = str_sub(text, from, word.len + strlen(*end));
+        if (str_ends(whole, str_of(*end)) && !is_word(char_at(text, from + whole.len)) &&
+            survey_unit(v, whole)) {
+            *ret_end = from + whole.len;
+            return whole;
+        }
     }
     if (word.len == 0 || is_word(char_at(text, from + word.len)) ||
         (!words_find(&v->units, survey_unit_of_one(word, &is_of_one)) && !is_inverse(v, word))) {
@@ -349,8 +372,7 @@ static void take_number(const struct vocabulary *v, struct str text, size_t at, 
     }
     if (is_prefix_of_si(text, end)) {
         t->si = text.ptr[end];
-        t->end = end + 1;
-        return;
+        end = t->end = end + 1;
     }
     t->unit = unit_after(v, text, end, &t->end);
 }

@@ -90,7 +90,7 @@ damages() {
     { head -n "$middle" "$F/$file"; printf 'Traceback (most recent call last):\n'; } >"$T/bad.log"
     case $format in hf-trainer | horovod-benchmark | tf-cnn-benchmarks) ;; *) bad "cut in its midst by an error" ;; esac
     [ "$records" -gt 3 ] || return
-    case $file in deepspeed-chat.log | tf-estimator* | olmo.log | modded-nanogpt.log | mindspore.log) return ;; esac # their figures stand without a step, or at any
+    case $file in deepspeed-chat.log | tf-estimator* | stable-baselines3.log | olmo.log | modded-nanogpt.log | mindspore.log) return ;; esac # their figures stand without a step, or at any
     sed "${middle}{p}" "$F/$file" >"$T/bad.log"
     [ "$format" = ngc-tf-bert ] || bad "a line twice" # loss scaling repeats an iteration
     sed "${middle}d" "$F/$file" >"$T/bad.log"

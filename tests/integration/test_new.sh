@@ -38,6 +38,13 @@ cat >"$T/repo/resnet50/README.md" <<'END'
 | name | version |
 |---|---|
 | cuda | 11.2 |
+
+## Datasets for the speed in samples/second
+
+| Number of identities | Author | Classes |
+|---|---|---|
+| 125000 | a | 7(s) |
+| 250000 | b | 41(s) |
 END
 cat >"$T/repo/bert/README.md" <<'END'
 <h2>Speed of Paddle, FP32</h2>

@@ -89,7 +89,17 @@ the time of an epoch|Run epoch time: 1234@.5 ms, per step time: 6.@ ms|s 6.1 tim
 a time in its name|iteration @/99 - train_step_timing in s: 1.5@|s 1.51 time of a step
 a decimal comma|step @ throughput: 25@,7 images/s|null null null
 a decimal comma after four digits|step @ throughput: 1234,567 images/s|null null null
-thousands|iteration: @ - tokens_per_sec: 43@K|null 431 in thousands, millions or more: not read
+thousands|iteration: @ - tokens_per_sec: 43@K|tokens/s 431000 a rate
+a prefix before the unit|step @ 1.2@K tok/s|tokens/s 1210 a rate
+billions|iteration: @ - tokens_per_sec: 43@G|null 431 in billions or more: not read
+a comma after a whole number|Step: @, Tokens per Sec: 900@, Lr: 0.1|tokens/s 9001 a rate
+a unit in words|[0] step @ throughput: 11@.5 sample per second [0]|samples/s 111.5 a rate
+operations of a model|summary: 11@.4 GFLOPs, step @|null 111.4 
+a time of nothing that is counted|trace time: 14@.5 ms|null 141.5 a span of time; its content is unknown
+a download|Fetched █ 35/350 [00:00<00:00, 26.@MB/s]|null 26.1 of what comes before the steps
+a download whose line was cut|Downloading (x)o.json: 100%   26.@MB/s|null 26.1 of what comes before the steps
+a prompt and what follows it|Statistics: prefill: 123@.5 tok/s, decode: 9@.5 tok/s|tokens/s 91.5 a rate
+a table of a game|total_timesteps: @ fps: 17@|null 171 a rate of unknown items: --unit
 a rate of one GPU|Step @ - tokens_per_second_per_gpu:120@.5|tokens/s 1201.5 a rate of one device
 a rate of one GPU in words|step @ 12@.5 samples/s per GPU|samples/s 121.5 a rate of one device
 a rate of one core after a logger's time|I1126 10:00:00.5 7 u.py:300] [@] img/sec/core = 41@.5|images/s 411.5 a rate of one device
@@ -99,6 +109,30 @@ the time of a line that counts epochs|Epoch [0@/30] TrainLoss=0.5 Time=45@.2s|nu
 the time of a training|step @0 loss 0.5, train time: 15@.5 s|null 151.5 a span of time; its content is unknown
 words that belong to the number before|on:train @0it/400it rate:1.2@it/s|steps/s 1.21 a rate
 END
+# A prefix that changes from line to line, a value below 0, the last step of a count from 0, a second run, figures beside a bar.
+for i in $(seq 12); do echo "Step: $i | Loss: 2.5 | Tokens/s: $([ $((i % 2)) = 1 ] && echo "900.5" || echo "1.5K")"; done >"$T/prefix.log"
+exits 0 "a rate with and without a prefix" "$REPERF" measure "$T/prefix.log" --suggest "$T/prefix.json" --rule mean --json
+is "$(jq -r '"\(.value) \(.records)"' "$T/out")" "1200.25 12" "is read on all lines"
+for i in $(seq 12); do echo "Finished it $i/12 of epoch 0, -1.00 ms/it, loss 0.5"; done >"$T/below.log"
+exits 9 "a time below 0" "$REPERF" measure "$T/below.log" --suggest "$T/below.json" --json
+is "$(jq -r '"\(.verdict) \(.value)"' "$T/out")" "nan null" "is none over it"
+for i in $(seq 0 11); do echo "epoch 0, iteration $i/11 | step time: 5.5 s"; done >"$T/zero.log"
+exits 0 "steps from 0 to the number beside them" "$REPERF" measure "$T/zero.log" --suggest "$T/zero.json" --json
+is "$(jq -r '"\(.verdict) \(.value) \(.records)"' "$T/out")" "ok 5.5 12" "are not beyond it"
+for run in 1 2; do for i in $(seq 6); do echo "Speed ${run}00.$i samples/sec Epoch: 0 Step: $((i * 50))"; done; done >"$T/runs.log"
+exits 9 "two runs in one file" "$REPERF" measure "$T/runs.log" --suggest "$T/runs.json" --json
+is "$(jq -r '"\(.verdict) \(.value)"' "$T/out")" "ambiguous null" "have no common rate"
+for i in $(seq 12); do printf 'Epoch 0:  %s%%|#   | %s/12 [00:0%s<00:10, loss=2.5, step_timing in s=%s.5]\r' "$i" "$i" "$((i % 10))" "$i"; done >"$T/beside.log"
+exits 0 "a step's time beside a bar" "$REPERF" measure "$T/beside.log" --suggest "$T/beside.json" --rule mean --json
+is "$(jq -r '"\(.value) \(.records)"' "$T/out")" "7 12" "is read at each step"
+for i in 1 2 3; do
+    printf 'train: Scanning labels: 100%% 128/128 [00:00<00:00, 1709.36it/s]\n  %s/3 4.7G 0.04: 100%% 8/8 [00:02<00:00, 3.7%sit/s]\n' "$i" "$i"
+done >"$T/no-bar.log"
+exits 0 "bars without a bar" "$REPERF" measure "$T/no-bar.log" --suggest "$T/no-bar.json" --json
+is "$(jq -r '"\(.value) \(.records)"' "$T/out")" "3.72 3" "are told apart as others are"
+printf 'train: Scanning labels of 3 parts: 100%% 128/128 [00:00<00:00, 1709.36it/s]\n' >"$T/no-bar.log"
+exits 9 "one of what comes before the steps" "$REPERF" measure "$T/no-bar.log" --suggest "$T/no-bar2.json"
+
 for i in $(seq 12); do echo "Step $i - tokens_per_second_per_gpu:1200"; done >"$T/around.log"
 exits 0 "a rate of one device, times their number" "$REPERF" measure "$T/around.log" --suggest "$T/around.json" --rule job --gpus 8 --json
 is "$(jq -r '"\(.value) \(.unit)"' "$T/out")" "9600 tokens/s" "is the job's"
@@ -119,6 +153,10 @@ like "$(cat "$T/out")" "of what comes before the steps" "are named as such"
 printf '  0%%|          | 0/310 [00:00<?, ?it/s]\r100%%|##########| 310/310 [00:32<00:00,  9.50it/s]\n' >>"$T/loading.log"
 exits 0 "and a bar of steps after them" "$REPERF" measure "$T/loading.log" --suggest "$T/loading.json" --json
 is "$(jq -r '"\(.records) \(.value) \(.unit)"' "$T/out")" "1 9.5 steps/s" "is what is read"
+
+printf 'prompt eval count: 26\nprompt eval rate:     200.00 tokens/s\neval rate:            72.50 tokens/s\n' >"$T/words.log"
+exits 0 "a key that ends another" "$REPERF" measure "$T/words.log" --suggest "$T/words.json" --json
+is "$(jq -r '"\(.value) \(.records)"' "$T/out")" "72.5 1" "is read alone"
 
 # Two values under one name are none.
 for i in 1 2 3; do echo "{\"step\": $i, \"images_per_sec\": 100.0, \"images_per_sec\": 900.0}"; done >"$T/twice.jsonl"
