@@ -312,7 +312,7 @@ ptx-90: $(call ptx_files,90)
 UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_SRC))
 # Tests of the CUDA backend that also run where a GPU is; here on the emulator.
 EMU_TEST := $(patsubst tests/cuda/%.c,$(B)/emu/%,$(sort $(wildcard tests/cuda/test_*.c)))
-SERVERS  := $(patsubst tests/servers/%.c,$(B)/servers/%,$(SERVER_SRC)) $(B)/faults/fault_calls.so
+SERVERS  := $(patsubst tests/servers/%.c,$(B)/servers/%,$(SERVER_SRC)) $(patsubst tests/faults/%.c,$(B)/faults/%.so,$(wildcard tests/faults/*.c))
 REPLAY   := $(patsubst tests/fuzz/fuzz_%.c,$(B)/replay/%,$(FUZZ_SRC))
 INTEGRATION := $(sort $(wildcard tests/integration/test_*.sh))
 E2E      := $(sort $(wildcard tests/e2e/test_*.sh))

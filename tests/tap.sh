@@ -130,8 +130,6 @@ for test in "$@"; do
     # The longest begin first, so that no lane is left alone with one.
     tests/lint/c_checks.sh | tests/integration/test_wl_torch* | tests/integration/test_wl_cuda.sh | tests/integration/test_wl_dist.sh) first+=("$test") ;;
     build/*/emu/test_* | */test_wl_net | */test_wl_checkpoint | */test_wl_fuse | */test_wl_feed) first+=("$test") ;;
-    # Most of its minutes are deadlines that must pass.
-    tests/integration/test_wl_bench.sh) waiting=("$test" "${waiting[@]+"${waiting[@]}"}") ;;
     build/* | tests/lint/* | tests/integration/test_wl_* | tests/fuzz/*) computing+=("$test") ;;
     tests/cluster/*) on_cluster+=("$test") ;;
     *) waiting+=("$test") ;;

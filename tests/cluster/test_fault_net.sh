@@ -6,12 +6,16 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cluster/fault_lib.sh
 . "$(dirname "$0")/fault_lib.sh"
+# shellcheck source=tests/faults/lib.sh
+. tests/faults/lib.sh
 cluster_reset || exit 1
 N="$S/inventory-none.json"
 
 # --- links
 names=([1]=cut-1s [2]=cut-longer [3]=cut-for-good [4]=reboot)
 for i in 1 2 3 4; do world "${names[i]}" waits; done
+# A node that comes back is waited for, however long this machine takes for it.
+export REPERF_OUTAGE=200
 begin cut-1s "$ONE" "$N:node1"
 ssh_notices 2 begin cut-longer "$ONE" "$N:node2"
 gives_up_soon begin cut-for-good "$ONE" "$N:node3"
@@ -51,11 +55,12 @@ nothing_left "links" 1 2 3 4
 
 # --- sshd, loss, a slow link, a frozen node
 names=([1]=sshd-dead [2]=loss [3]=slow-link [4]=frozen)
-# First the one that is frozen, before its deadline; what happens after it is another fault.
+# First the one that is frozen, before its deadline, an hour by a clock that then goes on; what happens after it is another fault.
 world frozen waits
-REPERF_OUTAGE=3 ssh_notices 3 begin frozen "$ONE" "$N:node4" --deadline 15
+LD_PRELOAD="$CLOCK_CALLS" REPERF_CLOCK_OF=reperf REPERF_CLOCK="$T/clock" REPERF_OUTAGE=3 ssh_notices 3 begin frozen "$ONE" "$N:node4" --deadline 3600
 waits_for_ranks frozen 1
 node_freeze 4
+echo 3600+ >"$T/clock"
 node_loss 2 30
 node_rate 3 10mbit
 for i in 1 2 3; do

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # The other frameworks' columns on four nodes in containers: first what reperf gives a recipe and takes from it, with a made-up framework, then PaddleSeg and
 # mmsegmentation themselves where their images were made (images/build.sh).
-# shellcheck source=tests/cluster/lib.sh disable=SC2016
+# shellcheck source=tests/cluster/lib.sh disable=SC2016,SC2317
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cluster/fault_lib.sh
 . "$(dirname "$0")/fault_lib.sh"
 # shellcheck source=tests/cluster/columns_lib.sh
 . "$(dirname "$0")/columns_lib.sh"
+# shellcheck source=tests/faults/lib.sh
+. tests/faults/lib.sh
 cluster_reset || exit 1
 if no_docker "frameworks on four nodes in containers"; then tap_done; fi
 R=paddle-perf-hrnetw18
@@ -44,23 +46,34 @@ is "$(cat "$(raw $four)"/*.log | grep '^fact' | sort)" "$(for i in 0 1 2 3; do e
 # --- what can go wrong -----------------------------------------------------------------------------
 # Four cases at a time, each with a fault of its own; all lie on one node each.
 at() { echo "hrnetw18/paddle/$1/n1g$2/bs8"; } # PRECISION GPUS
-faults() { # STATUS NAME DEADLINE SHELL SHELL SHELL SHELL: for one GPU and eight in FP32, then in AMP
-    local status=$1 name=$2 deadline=$3 works
-    works=$(jq -nc '[$ARGS.positional, [[1, "fp32"], [8, "fp32"], [1, "amp"], [8, "amp"]]] | transpose | map({purpose: "run", nodes: 1, gpus: .[1][0], precision: .[1][1], per: "node", printed: null, works: "sh -c \(.[0] | @sh)"})' --args "${@:4}")
-    exits "$status" "$name" "$REPERF" run $R --profile smoke --nodes "$S/inventory.json" --image "paddle-cpu=$tiny" --case 'hrnetw18/paddle/*/n1g*' --repeats 1 --offline --json --deadline "$deadline" \
+have() { cat "$REPERF_STATE"/runs/2*/events.jsonl 2>/dev/null | grep -c "\"event\":\"$1\""; } # EVENT: how many, in all runs
+deadline_passes() { # COMMAND...: a run; once all four have begun and two have ended by themselves
+    local started finished pid
+    started=$(have job_started) finished=$(have repeat_finished)
+    two_are_left() { [ "$(have job_started)" -ge $((started + 4)) ] && [ "$(have repeat_finished)" -ge $((finished + 2)) ]; }
+    CLOCK="$T/clock" at_clock reperf "$@" &
+    pid=$!
+    wait_for 240 two_are_left
+    echo 500+ >"$T/clock"
+    wait "$pid"
+}
+faults() { # STATUS NAME SHELL SHELL SHELL SHELL: for one GPU and eight in FP32, then in AMP
+    local status=$1 name=$2 works
+    works=$(jq -nc '[$ARGS.positional, [[1, "fp32"], [8, "fp32"], [1, "amp"], [8, "amp"]]] | transpose | map({purpose: "run", nodes: 1, gpus: .[1][0], precision: .[1][1], per: "node", printed: null, works: "sh -c \(.[0] | @sh)"})' --args "${@:3}")
+    exits "$status" "$name" ${way:+"$way"} "$REPERF" run $R --profile smoke --nodes "$S/inventory.json" --image "paddle-cpu=$tiny" --case 'hrnetw18/paddle/*/n1g*' --repeats 1 --offline --json --deadline 500 \
         -C "stacks[paddle].smoke[1].commands=$works"
     [ "$(jq '[.cells[] | select(.verdict == "failed" and .value == null)] | length' "$T/out")" = 4 ]
     ok $? "$name: none is a success, none has a number"
 }
 why() { jq -r --arg case "${1:-$one}" '.cells[] | select(.case == $case) | "\(.verdict) \(.value) \(.cause) \(.why)"' "$T/out"; }
 CRASH='printf "Traceback (most recent call last):\n  File \"shim.py\", line 1\nRuntimeError: CUDA error: device-side assert triggered\n"'
-faults 9 "logs that give no number" 60 'echo hello' "RATE=2; ${LINES_OF/-lt 20/-lt 9}" "RATE=nan; $LINES_OF" "RATE=2; ${LINES_OF/-lt 20/-lt 9}; $CRASH; ${LINES_OF/i=0/i=9}"
+faults 9 "logs that give no number" 'echo hello' "RATE=2; ${LINES_OF/-lt 20/-lt 9}" "RATE=nan; $LINES_OF" "RATE=2; ${LINES_OF/-lt 20/-lt 9}; $CRASH; ${LINES_OF/i=0/i=9}"
 like "$(why "$(at fp32 1)")" '^failed null parse .*no_metric' "a program that ends with 0 and no metric"
 like "$(why "$(at fp32 8)")" '^failed null parse .*(incomplete|truncated)' "half of its lines"
 like "$(why "$(at amp 1)")" '^failed null parse .*nan' "a loss of NaN"
 like "$(why "$(at amp 8)")" '^failed null parse ' "a device's error that a shim hides, and goes on"
 # shellcheck disable=SC2016 # the container's own
-faults 124 "programs that come to no end of their own" 15 'sleep 600' 'while [ ! -e /tmp/log/workerlog.0 ]; do sleep 0.1; done; cat /tmp/log/workerlog.0' 'exec python3.7 train.py' \
+way=deadline_passes faults 124 "programs that come to no end of their own" 'sleep 600' 'while [ ! -e /tmp/log/workerlog.0 ]; do sleep 0.1; done; cat /tmp/log/workerlog.0' 'exec python3.7 train.py' \
     'echo "ModuleNotFoundError: No module named '"'cv2'"'" >&2; exit 1'
 like "$(why "$(at fp32 1)")" '^failed null timeout' "one that hangs in its reader is stopped at its deadline"
 like "$(why "$(at fp32 8)")" '^failed null timeout' "one that waits for a file that never comes, too"
@@ -70,7 +83,7 @@ gone=$(printf 'dead%.0s' 1 2 3 4 5 6 7 8 9 10)
 exits 4 "a source whose commit is gone" "$REPERF" run $R --profile smoke --nodes "$S/inventory.json" --image "paddle-cpu=$tiny" --case $one --repeats 1 --json \
     -C "stacks[paddle].smoke[1].mounts[1]={\"kind\":\"source\",\"name\":\"http://$HEAD_IP/git/code.git\",\"commit\":\"$gone\",\"inside\":\"/reperf/source\"}"
 is "$(jq -r '.cells[0] | "\(.verdict) \(.cause)"' "$T/out") $(jq .run "$T/out")" "not_run fetch null" "nothing is begun for it"
-framework 8 "one rank of four dies" $four rank 'RATE=2; [ $RANK != 2 ] || exit 3; '"$LINES_OF"'; sleep 600' --deadline 100
+framework 8 "one rank of four dies" $four rank 'RATE=2; [ $RANK != 2 ] || exit 3; '"$LINES_OF"'; sleep 600' --deadline 500
 like "$(why $four)" '^failed null workload .*node3: ended with exit status 3' "the job ends, and the node is named"
 nothing_left "after all of it" 1 2 3 4
 

@@ -17,3 +17,12 @@ at_call() {
         env --default-signal=INT,TERM,HUP LD_PRELOAD="$FAULT_CALLS" REPERF_FAULT_BELOW="$begin" REPERF_FAULT_END="$end" REPERF_FAULT_CALL="$call" \
         REPERF_FAULT_AT="$number" REPERF_FAULT_SIGNAL="$signal" REPERF_FAULT_DONE="$T/at_call" "$@"
 }
+# at_clock PROGRAM COMMAND...: that program's monotonic clock, in whatever the command starts, is the test's (clock_calls.c): by $CLOCK, a file, and $CLOCK_TICK_NS,
+# of which one may be unset.
+CLOCK_CALLS="$T/clock_calls.so"
+ln -sf "$B/faults/clock_calls.so" "$CLOCK_CALLS"
+at_clock() {
+    local program=$1
+    shift
+    env LD_PRELOAD="$CLOCK_CALLS" REPERF_CLOCK_OF="$program" ${CLOCK:+REPERF_CLOCK="$CLOCK"} ${CLOCK_TICK_NS:+REPERF_CLOCK_TICK_NS="$CLOCK_TICK_NS"} "$@"
+}

@@ -71,8 +71,8 @@ hangs) # what it prints says that it is deaf by then
     steps 1 5
     while :; do sleep 1; done
     ;;
-saves)
-    trap 'sleep 1; echo whole >"$dir/checkpoint"; exit 3' TERM
+saves) # seconds after it is told to end, by the orchestrator's clock, which is "clock" beside it
+    trap 'echo 3604 >"$dir/clock"; sleep 1; echo whole >"$dir/checkpoint"; exit 3' TERM
     start
     steps 1 5
     while :; do sleep 0.05; done

@@ -58,6 +58,9 @@ MpiDefault=none
 SlurmdParameters=config_overrides
 MinJobAge=300
 KillWait=2
+MessageTimeout=100
+TCPTimeout=60
+BatchStartTimeout=600
 NodeName=node1 NodeAddr=127.0.0.1 NodeHostname=$host Port=${ports[1]} CPUs=8 RealMemory=2000 State=UNKNOWN
 NodeName=node2 NodeAddr=127.0.0.1 NodeHostname=$host Port=${ports[2]} CPUs=8 RealMemory=2000 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP

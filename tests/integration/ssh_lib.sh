@@ -18,7 +18,7 @@ have_sshd() { # NAME of the test: false, and a named skip, where there is no ssh
     fi
 }
 
-ssh_keys() { # the user's key, and an empty known_hosts
+ssh_keys() { # the user's key, an empty known_hosts, and a config by which nobody is given up for being slow
     mkdir -p "$T/ssh" "$T/home" && chmod 700 "$T/ssh"
     ssh-keygen -q -t ed25519 -N '' -C user -f "$T/ssh/id"
     cp "$T/ssh/id.pub" "$T/ssh/authorized_keys"
@@ -30,6 +30,8 @@ Host *
     IdentityAgent none
     UserKnownHostsFile $T/ssh/known_hosts
     GlobalKnownHostsFile /dev/null
+    ConnectTimeout 300
+    ServerAliveCountMax 60
 CONFIG
 }
 

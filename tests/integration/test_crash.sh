@@ -144,7 +144,7 @@ for sig in INT TERM; do
     kill -$sig $pid
     wait $pid
     is $? "$([ $sig = INT ] && echo 130 || echo 143)" "SIG$sig: exit status 128+n"
-    waiting_for 60 no_job
+    waiting_for 120 no_job
     ok $? "SIG$sig: its job is stopped"
     [ ! -e "$F/evidence/result.json" ] && [ ! -e "$F/$ID.tar.zst" ]
     ok $? "SIG$sig: no result"
@@ -165,7 +165,8 @@ is "$("$REPERF" status | grep -c running)" 1 "status says running"
 exits 0 "cancel" "$REPERF" cancel $ID
 wait $pid
 is $? 143 "the orchestrator ended"
-is "$(pgrep -f "$T/fake/train.sh" | wc -l)" 0 "and its job"
+waiting_for 120 no_job
+ok $? "and its job"
 exits 2 "a cancelled run is not resumed" "$REPERF" resume $ID
 forget_runs
 mode waits
@@ -174,7 +175,8 @@ pid=$!
 waiting_for 120 job_runs
 kill -9 $pid && wait $pid 2>/dev/null
 exits 0 "cancel of a run whose orchestrator died" "$REPERF" cancel $ID
-is "$(pgrep -f "$T/fake/train.sh" | wc -l)" 0 "its job is stopped"
+waiting_for 120 no_job
+ok $? "its job is stopped"
 
 # --- it dies while it stops its job: after it wrote that the attempt is lost, before the job is gone ---
 dies_while_it_stops() { # the third record is the lost one
@@ -187,7 +189,8 @@ dies_while_it_stops() { # the third record is the lost one
 dies_while_it_stops
 exits 0 "cancel of a run that dies of it" "$REPERF" cancel $ID
 is "$(grep -c '"state":"lost"' "$F/journal.jsonl") $(tail -n 1 "$F/journal.jsonl" | grep -c '"state":"cancelled"')" "1 1" "is written down nevertheless"
-is "$(pgrep -f "$T/fake/train.sh" | wc -l)" 0 "and ends its job"
+waiting_for 120 no_job
+ok $? "and ends its job"
 dies_while_it_stops
 kill -TERM $pid
 wait $pid 2>/dev/null
@@ -196,7 +199,8 @@ ok "$([ "$(pgrep -f "$T/fake/train.sh" | wc -l)" -gt 0 ]; echo $?)" "its job run
 mode ""
 exits 0 "resume makes the repeat again" "$REPERF" resume $ID
 is "$(find "$F/evidence/logs/raw" -type f | wc -l)" 1 "which counts once"
-is "$(pgrep -f "$T/fake/train.sh" | wc -l)" 0 "and has ended the job of the first attempt"
+waiting_for 120 no_job
+ok $? "and has ended the job of the first attempt"
 
 # --- programs that change between two halves of a run ---
 forget_runs

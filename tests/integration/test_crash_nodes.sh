@@ -43,7 +43,9 @@ for n in $(seq 1 "${N:-1}"); do
     is "$(left)" 0 "record $n: nothing is left on the nodes"
     exits 0 "record $n: the archive holds" "$REPERF" verify "$(run_folder "$id")/$id.tar.zst" --unsigned
 done
-is "$(pgrep -fc "$T/work-n")" 0 "no process runs on"
+none_runs() { ! pgrep -f "$T/work-n" >/dev/null; }
+waiting_for 120 none_runs
+ok $? "no process runs on"
 
 # --- each node has a work folder of its own, and mpirun starts what lies at one path on all of them ---
 jq '.launcher = "mpirun"' "$T/four.json" >"$T/mpirun.json"

@@ -4,6 +4,8 @@
 # (tests/cuda_fake): every call against the CPU backend, plans by the library's order and by timing, kept, damaged and foreign choices, missing
 # libraries.
 . "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/faults/lib.sh disable=SC1091
+. "$ROOT/tests/faults/lib.sh"
 program="$B/emu_lib/test_device"
 calls=(conv_fwd conv_bwd_data conv_bwd_weight conv_stats_fwd conv_bwd_data_bn norm_conv_bwd_weight linear_fwd linear_bwd_data linear_bwd_weight)
 if [ ! -x "$program" ]; then
@@ -17,7 +19,7 @@ unset REPERF_TEST_PLANS
 exits 0 "the fake libraries are built with MODE=release" make -s MODE=release build/release/fake/libcudnn.so.9 "build/release/fake/$(cd "$B/fake" && echo libcublasLt*)"
 
 holds() { # CALL NAME: all cases of both precisions, and nothing is left behind
-    "$program" "$1" >"$T/out" 2>"$T/err"
+    ${CLOCK_TICK_NS:+at_clock test_device} "$program" "$1" >"$T/out" 2>"$T/err"
     local status=$?
     ok "$status" "$1 $2"
     [ "$status" -eq 0 ] || { grep -hv '^ok' "$T/out" "$T/err" | head -n 10 | cut -c1-400 | sed 's/^/# /'; }
@@ -54,11 +56,12 @@ for version in 8905 100000; do
     like "$(cat "$T/out" "$T/err")" 'cuDNN from 9\.0\.0 to below 10\.0\.0 is needed; .* is version (8\.9\.5|10\.0\.0)' "is said"
 done
 
-# Plain or fused by time: what is made slow is not chosen, and a choice is kept and used the next time, whatever is slow then.
+# Plain or fused by time: what is made slow is not chosen, and a choice is kept and used the next time, whatever is slow then. The device's clock goes on with what it
+# does, and with what is made slow, not with this machine's.
 forms() { # EXPECTED NAME [NAME=VALUE]...: the whole program holds, and all sites come out as EXPECTED
     local expected=$1 name=$2
     shift 2
-    env REPERF_TEST_EXPECT="$expected" "$@" "$B/emu_lib/test_forms" >"$T/out" 2>"$T/err"
+    CLOCK_TICK_NS=1000 at_clock test_forms env REPERF_TEST_EXPECT="$expected" "$@" "$B/emu_lib/test_forms" >"$T/out" 2>"$T/err"
     local status=$?
     ok "$status" "$name"
     [ "$status" -eq 0 ] || { grep -hv '^ok' "$T/out" "$T/err" | head -n 10 | cut -c1-400 | sed 's/^/# /'; }
@@ -107,7 +110,7 @@ ok $? "without any time nothing is timed, which is counted ($(late))"
 like "$(cat "$T/err")" 'the 0 s for timing plans are over: from here on the libraries. first choices are taken' "and said"
 is "$(grep -c 'for timing plans are over' "$T/err")" 2 "once for each precision"
 export REPERF_FAKE_SLOW=plain
-budget 1 some
+CLOCK_TICK_NS=1000 budget 1 some
 some=$kept
 [ "$some" -gt 0 ] && [ "$(late)" -gt 0 ]
 ok $? "a second: $some plans are timed, $(late) are not"
@@ -119,8 +122,8 @@ budget 0 all
 is "$(late)" 0 "what was kept needs none"
 
 # The same from reperf-train's option to its run_start.
-trains() { # SECONDS FOLDER NAME: into $untimed and $kept
-    exits 0 "$3" "$B/emu_lib/reperf-train" --device cuda --model bert_tiny --sequence 8 --predictions 2 --batch 2 --precision amp --steps 1 \
+trains() { # SECONDS FOLDER NAME: into $untimed and $kept; by the same clock, on which each look takes a millisecond
+    CLOCK_TICK_NS=1000000 exits 0 "$3" at_clock reperf-train "$B/emu_lib/reperf-train" --device cuda --model bert_tiny --sequence 8 --predictions 2 --batch 2 --precision amp --steps 1 \
         --tune-seconds "$1" --plan-cache "$T/$2"
     is "$(grep -c '"event":"run_stop"' "$T/out")" 1 "$3: it trains to its end"
     untimed=$(sed -n '1s/.*"tuned":true,"untimed":\([0-9]*\),.*/\1/p' "$T/out")
@@ -140,6 +143,7 @@ is "$untimed $kept" "$((all - some)) $some" "what was kept is taken, and costs n
 
 # Compiled on request only, though it is the fastest; and kept separately.
 export REPERF_FAKE_SLOW=delivered REPERF_TEST_PLANS="$T/compiled"
+CLOCK_TICK_NS=1000 # the slow ones are, whatever else this machine does
 REPERF_TEST_COMPILED=1 holds norm_conv_bwd_weight "with engines that are compiled"
 grep -hq '; compiled","plan":"cudnn 7 ' "$T"/compiled/*.json
 ok $? "the compiled engine is chosen where it is asked for"
@@ -147,7 +151,7 @@ mv "$T/compiled" "$T/compiled1"
 holds norm_conv_bwd_weight "without them"
 ! grep -hq '"plan":"cudnn 7 ' "$T"/compiled/*.json && grep -hq '"plan":"cudnn [234] ' "$T"/compiled/*.json
 ok $? "and is not looked at where it is not"
-unset REPERF_FAKE_SLOW
+unset REPERF_FAKE_SLOW CLOCK_TICK_NS
 export REPERF_TEST_PLANS="$T/plans"
 
 (cd "$T/plans" && sha256sum -- *.json) >"$T/before"

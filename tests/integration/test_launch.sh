@@ -16,6 +16,8 @@ words() { # LAUNCHER NODES RANKS NODE [NAME=VALUE...] -- ARGV: into ENV_WORDS an
         elif [ $seen = 0 ]; then ENV_WORDS+=("$word")
         else ARGV_WORDS+=("$word"); fi
     done
+    # From TERM to KILL ranks have five seconds: here more, but where those are to pass.
+    [ "${ARGV_WORDS[*]:1:1} ${ARGV_WORDS[*]:4:1}" != "ranks 5" ] || ARGV_WORDS[4]=${grace:-120}
 }
 start() { # as `words`: what runs in place of this shell, as the wrapper of a job would start it
     words "$@"
@@ -52,7 +54,7 @@ deaf_ranks() {
     local T="$T/deaf"
     echo "until [ -e $T/ready-0 ] && [ -e $T/ready-1 ]; do sleep 0.05; done; kill -9 \$\$" >"$T/do-2"
     echo "$deaf" | tee "$T/do-0" >"$T/do-1"
-    (ranks 3 0) >"$T/log" 2>&1
+    (grace=5 ranks 3 0) >"$T/log" 2>&1
     echo $? >"$T/status"
 }
 deaf_ranks &

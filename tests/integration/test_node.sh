@@ -36,7 +36,8 @@ gives() { # STATUS ERE NAME ARG...
 wait_for() { waiting_for 120 "$@"; } # COMMAND...
 held() { echo "until [ -e '$T/go-$1' ]; do sleep 0.05; done"; } # NAME: what a job does until `go NAME`
 go() { : >"$T/go-$1"; }
-sleeps() { pgrep -xf "sleep 300.$$" >/dev/null; }
+sleeps() { pgrep -xf "sleep 600.$$" >/dev/null; }
+none_sleeps() { ! sleeps; }
 servers() { pgrep -xf "$(there) $work"; } # the processes that serve a channel, and the wrappers made by them
 in_sessions() { ps -o sid= -p "$1" | tr -d ' '; }
 
@@ -84,7 +85,7 @@ node=a
 # ---- begun by an older version ----
 older mix/2 "$(held 2); echo finished; exit 7" "echo cleaned >>'$T/cleaned'"
 exits 0 "a job that an older version began: another start" one 127.0.0.1 start mix/2 sh -c 'echo twice'
-gives 0 'state running' "it runs" limit_ms=20000 127.0.0.1 poll mix/2
+gives 0 'state running' "it runs" limit_ms=120000 127.0.0.1 poll mix/2
 go 2
 gives 0 'state 2 7 after' "is waited for" 127.0.0.1 wait mix/2
 is "$(one 127.0.0.1 log mix/2 2>"$T/err") $(one 127.0.0.1 digest mix/2 2>"$T/err")" "finished $(echo finished | sha256sum | cut -c1-64)" "log and digest"
@@ -93,14 +94,15 @@ rm "$T/cleaned"
 exits 0 "and forgotten" one 127.0.0.1 forget mix/2
 [ ! -e "$work/jobs/mix/2" ]
 ok $? "nothing of it is left"
-older mix/4 "sleep 300.$$"
+older mix/4 "sleep 600.$$"
 wait_for sleeps # its pid is written before it begins
 exits 0 "TERM" one 127.0.0.1 signal mix/4 15
 gives 0 'state 2 143' "ends it, which is seen" 127.0.0.1 wait mix/4
-older mix/5 "sleep 300.$$" "echo cleaned >>'$T/cleaned'"
+older mix/5 "sleep 600.$$" "echo cleaned >>'$T/cleaned'"
 wait_for sleeps
 exits 0 "KILL" one 127.0.0.1 signal mix/5 9
-is "$(pgrep -xcf "sleep 300.$$") $(sort -u "$T/cleaned")" "0 cleaned" "ends all of it, and it is cleaned up after"
+wait_for none_sleeps
+is "$? $(sort -u "$T/cleaned")" "0 cleaned" "ends all of it, and it is cleaned up after"
 gives 0 'state lost' "what was killed is lost" 127.0.0.1 poll mix/5
 for round in 1 2 3 4 5 6; do # both at once: one of them runs it
     { one 127.0.0.1 start "race/$round" sh -c "echo x >>'$T/race.$round'" & } 2>"$T/err.1"
@@ -139,7 +141,7 @@ go 3
 wait "$pid"
 is "$? $(grep -c 'state 2 8 after' "$T/err")" "0 1" "reperf-node killed under it: it is begun again, and the job's end is seen"
 is "$(one 127.0.0.1 log kill/1 2>"$T/err")" whole "the job did not notice"
-one 127.0.0.1 start kill/2 sleep 300.$$ 2>"$T/err"
+one 127.0.0.1 start kill/2 sleep 600.$$ 2>"$T/err"
 read -r wrapper _ <"$work/jobs/kill/2/pid"
 is "$(in_sessions "$wrapper")" "$wrapper" "a wrapper has a session of its own"
 kill -TERM "$wrapper"
@@ -155,7 +157,8 @@ kill -9 "$wrapper"
 wait "$pid"
 like "$(cat "$T/err")" 'state 3 0 after' "a wrapper that is killed is reported at once, and not taken for an end"
 exits 0 "what it left is ended" one 127.0.0.1 signal kill/2 9
-is "$(pgrep -xcf "sleep 300.$$")" 0 "all of it"
+wait_for none_sleeps
+ok $? "all of it"
 cp "$(there)" "$T/keep"
 # ---- a node that lies: always status 6, never a job's state ----
 liar() { # NAME: stdin, what it does once it is asked; as a program that says hello

@@ -4,6 +4,8 @@
 . "$(dirname "$0")/../tap_lib.sh"
 . tests/integration/ssh_lib.sh
 . tests/integration/nodes_lib.sh
+# shellcheck source=tests/faults/lib.sh disable=SC1091
+. tests/faults/lib.sh
 schema() { # NAME: $T/out has the form of manifests/schema/$1
     /usr/bin/python3 tests/integration/validate.py "manifests/schema/$1" "$T/out" >"$T/schema"
     ok $? "it has the form of its schema"
@@ -43,10 +45,18 @@ like "$(cat "$T/out")" '^local: begun$' "a line is there as soon as it is whole"
 if have_sshd "nodes over SSH"; then
     trap 'stop_sshds; rm -rf "$T"' EXIT
     nodes_start || exit 1
-    # What it prints must be there before its time is over: that is long, and passes beside all that follows.
+    # Its time is over, by a clock that then goes on, once what it prints is there.
     port2=${ssh_port[n2]}
-    { "$REPERF" nodes exec "$INV:n[1-2]" --timeout 20 -- "set -- \$SSH_CONNECTION; echo here; [ \$4 != $port2 ] || sleep 60" & } >"$T/long.out" 2>"$T/long.err"
+    { CLOCK="$T/clock" at_clock reperf "$REPERF" nodes exec "$INV:n[1-2]" --timeout 600 -- \
+        "set -- \$SSH_CONNECTION; echo here; [ \$4 != $port2 ] || until [ -e '$T/go' ]; do sleep 0.1; done" & } >"$T/long.out" 2>"$T/long.err"
     long_pid=$!
+    both_here() { [ "$(grep -c here "$T/long.out")" = 2 ]; }
+    served "$long_pid" "the command on both" both_here
+    echo 600 >"$T/clock"
+    wait "$long_pid"
+    is "$?" 124 "too long for one of them"
+    is "$(sort "$T/long.out" | xargs)" "n1: here n2: here" "what it had printed is there"
+    touch "$T/go"
     exits 0 "three nodes" "$REPERF" nodes exec "$INV" -- 'echo x; echo y'
     is "$(sort "$T/out" | xargs)" "n1: x n1: y n2: x n2: y n3: x n3: y" "each line of each"
     exits 0 "some of them" "$REPERF" nodes exec "$INV" -w 'n[1-3]!n2' -- true
@@ -75,8 +85,5 @@ if have_sshd "nodes over SSH"; then
     kill -TERM "$pid"
     wait "$pid"
     is "$?" 143 "TERM ends it"
-    wait "$long_pid"
-    is "$?" 124 "too long for one of them"
-    is "$(sort "$T/long.out" | xargs)" "n1: here n2: here" "what it had printed is there"
 fi
 tap_done

@@ -3,6 +3,8 @@
 # `reperf run` end to end: a successful run, and every way in which a workload can lie or die.
 . "$(dirname "$0")/../tap_lib.sh"
 . "$(dirname "$0")/run_lib.sh"
+# shellcheck source=tests/faults/lib.sh disable=SC1091
+. "$ROOT/tests/faults/lib.sh"
 export TMPDIR="$T/tmp" # what is left there is no other script's
 mkdir "$TMPDIR"
 valid() { # SCHEMA FILE NAME
@@ -115,10 +117,6 @@ if [ -s "$T/key" ]; then
 fi
 
 # --- workloads that lie or die: failed, its cause's status, kept and shown ---
-# Before its deadline one must have begun: so that is long, and passes beside all that follows.
-mkdir "$T/saves" && cp "$ROOT/tests/integration/fake_train.sh" "$T/saves/train.sh" && echo saves >"$T/saves/mode"
-{ REPERF_STATE="$T/saves/state" REPERF_TRAIN="$T/saves/train.sh" smoke --repeats 1 --deadline 20 & } >"$T/saves/out" 2>"$T/saves/err"
-saves_pid=$!
 fails_as() { # MODE STATUS CAUSE PATTERN [DEADLINE_S]
     forget_runs
     mode "$1"
@@ -144,12 +142,21 @@ fails_as 'other "model":"resnet50"=>"model":"hrnet_w18"' 9 parse "not of this ca
 fails_as fails 8 workload "exit status 3"
 fails_as killed 8 workload "signal 9"
 fails_as hangs 124 timeout "deadline of 3 s" 3
-[ -z "$(pgrep -f "$T/fake/train.sh")" ]
+none_runs() { ! pgrep -f "$T/fake/train.sh" >/dev/null; }
+waiting_for 120 none_runs
 ok $? "nothing of a stopped job is left, though it ignores TERM"
 
-wait "$saves_pid"
+# The deadline, an hour, comes as the job is at work; then the clock stands, and at four seconds more the job still has one to write in.
+forget_runs
+mode saves
+{ CLOCK="$T/fake/clock" at_clock reperf "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 1 --deadline 3600 & } >"$T/out" 2>"$T/err"
+pid=$!
+at_work() { grep -qs '"step":5' "$REPERF_STATE"/runs/2*/jobs/"$CASE"/repeat-1/attempt-1/log; }
+served "$pid" "a job that is at work" at_work
+echo 3600 >"$T/fake/clock"
+wait "$pid"
 is $? 124 "a job past its deadline"
-is "$(cat "$T/saves/checkpoint" 2>&1)" whole "has its grace to write a checkpoint, as over SSH"
+is "$(cat "$T/fake/checkpoint" 2>&1)" whole "has its grace to write a checkpoint, as over SSH"
 
 # --- what cannot be run here is always reported ---
 forget_runs

@@ -24,9 +24,9 @@ nodes_inventory n1 >"$T/one.json"
 cat >"$T/wait" <<EOF
 ps -o args= -s "\$(ps -o sid= -p \$\$ | tr -d ' ')" | grep -c '/reperf-node-[0-9a-f]' >"$T/session"
 i=0
-until [ \$i -ge 300 ]; do
+until [ \$i -ge 1500 ]; do
     for log in \$(find "$T/work-n1/jobs" -path '*/monitor/log' -newer "\$dir/count"); do
-        if [ "\$(grep -cE '^g 1, ' "\$log")" -ge 2 ] || grep -q '^? gpu ' "\$log"; then i=300; fi
+        if [ "\$(grep -cE '^g 1, ' "\$log")" -ge 2 ] || grep -q '^? gpu ' "\$log"; then i=1500; fi
     done
     sleep 0.2
     i=\$((i + 1))
@@ -58,7 +58,9 @@ is "$(jq .cells[0].value "$folder/evidence/result.json")" "$value" "the number i
 archive=$(find "$folder" -maxdepth 1 -name '*.tar.zst')
 exits 0 "the archive verifies" "$REPERF" verify "$archive" --unsigned
 exits 0 "and replays" "$REPERF" replay "$archive"
-is "$(pgrep -fc "$T/work-n1/jobs" )" 0 "nothing is left running on the node"
+none_runs() { ! pgrep -f "$T/work-n1/jobs" >/dev/null; }
+waiting_for 120 none_runs
+ok $? "nothing is left running on the node"
 
 forget_runs
 touch "$T/node1/broken"

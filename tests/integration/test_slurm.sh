@@ -60,7 +60,7 @@ ok $? "forgotten"
 
 job
 # shellcheck disable=SC2016
-DO='[ $RANK != 2 ] || exit 7; sleep 120'
+DO='[ $RANK != 2 ] || exit 7; sleep 600'
 slurm start
 like "$(slurm wait)" "^ended (7|143) - none \$" "one rank that fails ends the others"
 like "$(cat "$F/log")" "task 2: Exited with exit code 7" "and is named"
@@ -92,7 +92,7 @@ slurm 9
 is "$(slurm wait)" "ended 137 - none " "ranks that do not listen are killed"
 
 job
-NODES=1 DO='sleep 120'
+NODES=1 DO='sleep 600'
 slurm start
 # shellcheck disable=SC2317
 is_running() { squeue -h -j "$(slurm_id)" -o %T | grep -q RUNNING; }
@@ -111,7 +111,7 @@ n=10
 like "$(slurm wait)" '^(ended [1-9][0-9]*|lost 0) - none' "one cancelled by somebody else has not ended well"
 
 job
-NODES=2 DO='sleep 120'
+NODES=2 DO='sleep 600'
 slurm start
 waiting_for 120 is_running
 scontrol update nodename=node2 state=down reason=test

@@ -6,6 +6,8 @@
 # shellcheck disable=SC2016,SC1003
 . "$(dirname "$0")/../tap_lib.sh"
 . tests/integration/ssh_lib.sh
+# shellcheck source=tests/faults/lib.sh disable=SC1091
+. tests/faults/lib.sh
 have_sshd "nodes over SSH" || tap_done
 trap 'stop_sshds; [ -z "${agent_pid-}" ] || kill -KILL "$agent_pid"; rm -rf "$T"' EXIT
 unset SSH_AUTH_SOCK
@@ -28,12 +30,14 @@ with() { # LINE...: a config of its own, in front of the common one
 common() { config="$T/ssh/config"; }
 
 # ---- deadlines ----
-# They must pass, but not before something has begun there: so they are long, and what waits for them runs beside the rest.
-mkdir "$T/dozing" && echo 'echo dozing; sleep 90' >"$T/dozing/.bashrc"
+# Of ten minutes, by a clock that goes on for so long once all have begun, and the rest is done: what they had to print has come by then.
+waits="until [ -e '$T/is_over' ]; do sleep 0.2; done"
+mkdir "$T/dozing" && echo "echo dozing; : >'$T/dozing/begun'; $waits" >"$T/dozing/.bashrc"
 start_sshd dozing "SetEnv HOME=$T/dozing" || exit 1
-{ one deadline_ms=20000 127.0.0.1 exec 'sleep 90' & } >"$T/script.out" 2>"$T/script.err"
+late() { CLOCK="$T/late" at_clock remote_one "$B/servers/remote_one" config="$config" port="${ssh_port[a]}" work="$T/work" outage_ms=60000 "$@"; }
+{ late deadline_ms=600000 127.0.0.1 exec ": >'$T/begun'; $waits" & } >"$T/script.out" 2>"$T/script.err"
 script_pid=$!
-{ one port="${ssh_port[dozing]}" deadline_ms=20000 127.0.0.1 exec 'echo x' & } >"$T/shell.out" 2>"$T/shell.err"
+{ late port="${ssh_port[dozing]}" deadline_ms=600000 127.0.0.1 exec 'echo x' & } >"$T/shell.out" 2>"$T/shell.err"
 shell_pid=$!
 
 # ---- scripts ----
@@ -104,10 +108,10 @@ typed() { # TEXT...: each typed at a terminal of its own once it is asked for; w
     exec {feed}>"$T/keys"
     for text; do
         n=$((n + 1))
-        waiting_for 60 asked_for $n
+        waiting_for 120 asked_for $n
         printf '%s\r' "$text" >&"$feed"
     done
-    waiting_for 60 grep -aqs 'Script done' "$T/shown"
+    waiting_for 120 grep -aqs 'Script done' "$T/shown"
     exec {feed}>&-
     wait $!
     grep -av '^Script ' "$T/shown"
@@ -131,7 +135,7 @@ gives 5 'stranger: refused' "IdentitiesOnly keeps the agent's others out" 127.0.
 kill -STOP "$agent_pid"
 cp "$T/ssh/other" "$T/ssh/agents"
 config="$T/ssh/agents"
-{ one connect_ms=20000 outage_ms=100 127.0.0.1 exec true & } >"$T/agent.out" 2>"$T/agent.err"
+{ late connect_ms=600000 outage_ms=100 127.0.0.1 exec true & } >"$T/agent.out" 2>"$T/agent.err"
 silent_pid=$!
 unset SSH_AUTH_SOCK
 common
@@ -191,7 +195,7 @@ with 'Host inner' 'HostName 127.0.0.1' "Port ${ssh_port[a]}" 'ProxyJump middle' 
     'Host outer' 'HostName 127.0.0.1' "Port ${ssh_port[two]}" \
     'Host lone' 'HostName 127.0.0.1' "Port ${ssh_port[gone]}" 'ProxyJump outer' \
     'Host round' 'ProxyJump round'
-inner() { "$B/servers/remote_one" config="$config" outage_ms=1000 "$@"; }
+inner() { "$B/servers/remote_one" config="$config" outage_ms=1000 "$@"; } # of attempts, which have five minutes each
 : >"$T/sshd-b/log"
 inner inner exec 'cat "$1"' "$T/ten" >"$T/got" 2>"$T/err"
 cmp -s "$T/got" "$T/ten"
@@ -231,13 +235,21 @@ for shell in fish zsh dash csh; do
 done
 
 # ---- what the deadlines did ----
+served "$script_pid" "a script" test -e "$T/begun"
+served "$shell_pid" "a login shell" test -e "$T/dozing/begun"
+for ((ahead = 600; ; ahead += 600)); do # once more for each attempt at the agent
+    echo $ahead+ >"$T/late"
+    kill -0 "$silent_pid" 2>/dev/null || break
+    sleep 0.3
+done
 wait "$script_pid"
 is $? 124 "a script's deadline"
-like "$(cat "$T/script.err")" 'a script did not end within 20 s' "is said"
+like "$(cat "$T/script.err")" 'a script did not end within 600 s' "is said"
 wait "$shell_pid"
 is $? 124 "that of a login shell that sleeps"
-like "$(cat "$T/shell.err")" 'login shell did not begin the script within 20 s.*dozing' "is said, with what it printed"
+like "$(cat "$T/shell.err")" 'login shell did not begin the script within 600 s.*dozing' "is said, with what it printed"
 wait "$silent_pid"
 is $? 6 "an agent that does not answer"
-like "$(cat "$T/agent.err")" 'the agent gave no answer within 20 s' "is reported"
+touch "$T/is_over"
+like "$(cat "$T/agent.err")" 'the agent gave no answer within 600 s' "is reported"
 tap_done

@@ -5,6 +5,8 @@
 # shellcheck disable=SC2016,SC1003
 . "$(dirname "$0")/../tap_lib.sh"
 . tests/integration/ssh_lib.sh
+# shellcheck source=tests/faults/lib.sh disable=SC1091
+. tests/faults/lib.sh
 have_sshd "jobs over SSH" || tap_done
 mounted=
 trap 'stop_sshds; [ -z "$mounted" ] || umount "$mounted"; rm -rf "$T"' EXIT
@@ -13,7 +15,7 @@ ssh_keys
 start_sshd a || exit 1
 node=a
 work="$T/work"
-one() { "$B/servers/remote_one" config="$T/ssh/config" port="${ssh_port[$node]}" work="$work" outage_ms=20000 "$@"; }
+one() { "$B/servers/remote_one" config="$T/ssh/config" port="${ssh_port[$node]}" work="$work" outage_ms=120000 "$@"; }
 gives() { # STATUS ERE NAME ARG...
     local want=$1 pattern=$2 what=$3
     shift 3
@@ -25,13 +27,27 @@ wait_for() { waiting_for 120 "$@"; } # COMMAND...
 # What a job or a script does until it is released: so none ends before it was checked, however busy this machine is.
 held() { echo "until [ -e '$T/go-$1' ]; do sleep 0.05; done"; } # NAME
 go() { : >"$T/go-$1"; }
+none_sleeps() { ! pgrep -xf "sleep 600.$$" >/dev/null; }
 
-# Silence for longer than a node that says nothing at all is given: beside all that follows.
-start_sshd lives || exit 1
+# Silence for longer than a node that says nothing at all is given, 30 s, by a clock that goes on each time it has been asked whether it is there; libssh2 asks again after
+# two seconds. Beside all that follows.
+start_sshd lives 'LogLevel DEBUG1' || exit 1
 cat - "$T/ssh/config" >"$T/ssh/lives" <<<'ServerAliveInterval 10
 ServerAliveCountMax 3'
-{ one config="$T/ssh/lives" port="${ssh_port[lives]}" 127.0.0.1 exec 'sleep 35; echo late' & } >"$T/late.out" 2>&1
+{ CLOCK="$T/silence" at_clock remote_one "$B/servers/remote_one" config="$T/ssh/lives" port="${ssh_port[lives]}" 127.0.0.1 exec ": >'$T/silent'; $(held late); echo late" & } >"$T/late.out" 2>&1
 late_pid=$!
+was_asked() { [ "$(grep -c 'rtype keepalive@libssh2.org' "$T/sshd-lives/log")" -ge "$1" ]; } # TIMES
+be_silent() {
+    local times
+    wait_for test -e "$T/silent"
+    for times in 1 2 3 4; do
+        echo $((11 * times)) >"$T/silence"
+        wait_for was_asked $times && sleep 2.1
+    done
+    go late
+}
+be_silent &
+silent_pid=$!
 
 # ---- a job's life ----
 is "$(one 127.0.0.1 folder 2>&1)" "$work" "the work folder is made and named"
@@ -40,7 +56,7 @@ gives 0 'state absent' "a job that never was" 127.0.0.1 poll run/none
 exits 0 "a job starts" one env='A=it'"'"'s $HOME' env='N=two
 lines' 127.0.0.1 start run/case/1 sh -c 'printf "%s|%s|" "$A" "$N" "$@"; echo err >&2; '"$(held case)"'; echo end; exit 5' sh 'a  b'
 exits 0 "starting it again starts nothing" one 127.0.0.1 start run/case/1 sh -c 'echo twice'
-gives 0 'state running' "it runs" limit_ms=20000 127.0.0.1 poll run/case/1
+gives 0 'state running' "it runs" limit_ms=120000 127.0.0.1 poll run/case/1
 go case
 gives 0 'state 2 5 after' "it ended with its status" 127.0.0.1 wait run/case/1
 is "$(one 127.0.0.1 log run/case/1 2>"$T/err")" "it's \$HOME|two
@@ -63,29 +79,32 @@ exits 0 "a program that is not there" one 127.0.0.1 start run/no /no/such/progra
 gives 0 'state ended 127' "has the shell's status for it" 127.0.0.1 poll run/no
 
 # ---- signals ----
-one cleanup="echo cleaned >'$T/cleaned'" 127.0.0.1 start run/kill sh -c 'sleep "300.$1" & setsid sleep "301.$1" & wait' sh $$ 2>"$T/err"
+one cleanup="echo cleaned >'$T/cleaned'" 127.0.0.1 start run/kill sh -c 'sleep "600.$1" & setsid sleep "601.$1" & wait' sh $$ 2>"$T/err"
 gives 6 'it still runs' "a job that runs is not forgotten" 127.0.0.1 forget run/kill
 exits 0 "SIGTERM" one 127.0.0.1 signal run/kill 15
 gives 0 'state ended 143' "it ended by it" 127.0.0.1 poll run/kill
-is "$(pgrep -xcf "sleep 300.$$")" 0 "with all of its session"
+wait_for none_sleeps
+ok $? "with all of its session"
 is "$(cat "$T/cleaned")" cleaned "and was cleaned up after"
 rm "$T/cleaned"
-one cleanup="echo cleaned >'$T/cleaned'" 127.0.0.1 start run/killed sh -c 'sleep "300.$1"; echo' sh $$ 2>"$T/err"
+one cleanup="echo cleaned >'$T/cleaned'" 127.0.0.1 start run/killed sh -c 'sleep "600.$1"; echo' sh $$ 2>"$T/err"
 exits 0 "SIGKILL" one 127.0.0.1 signal run/killed 9
 gives 0 'state lost' "it is gone, and has no status" 127.0.0.1 poll run/killed
-is "$(pgrep -xcf "sleep 300.$$") $(cat "$T/cleaned")" "0 cleaned" "with all of its session, and its cleanup was run"
+wait_for none_sleeps
+is "$? $(cat "$T/cleaned")" "0 cleaned" "with all of its session, and its cleanup was run"
 exits 0 "SIGKILL to what has ended" one 127.0.0.1 signal run/killed 9
-pkill -xf "sleep 301.$$"
+pkill -xf "sleep 601.$$"
 rm "$T/cleaned"
 one cleanup="echo cleaned >'$T/cleaned'" 127.0.0.1 start run/end true 2>"$T/err"
 one 127.0.0.1 wait run/end 2>"$T/err"
 is "$(cat "$T/cleaned" 2>&1)" cleaned "a job that ends by itself is cleaned up too"
-one 127.0.0.1 start run/lost sleep 300.$$ 2>"$T/err"
+one 127.0.0.1 start run/lost sleep 600.$$ 2>"$T/err"
 read -r pid rest <"$work/jobs/run/lost/pid"
 kill -9 "$pid"
 gives 0 'state lost' "a wrapper that was killed is not taken for an end" 127.0.0.1 poll run/lost
 one 127.0.0.1 signal run/lost 9
-is "$(pgrep -xcf "sleep 300.$$")" 0 "what it left behind still hears signals"
+wait_for none_sleeps
+ok $? "what it left behind still hears signals"
 echo "1 1 $(cat /proc/sys/kernel/random/boot_id)" >"$work/jobs/run/lost/pid"
 gives 0 'state lost' "another process of that number is not the job" 127.0.0.1 poll run/lost
 echo "$$ 1 00000000-0000-0000-0000-000000000000" >"$work/jobs/run/lost/pid"
@@ -136,7 +155,7 @@ kill -CONT "${ssh_pid[a]}"
 cat - "$T/ssh/config" >"$T/ssh/alive" <<<'ServerAliveInterval 2
 ServerAliveCountMax 4'
 rm -f "$T/in"
-{ one config="$T/ssh/alive" outage_ms=500 127.0.0.1 exec "touch '$T/in'; sleep 60" & } >"$T/got" 2>"$T/err"
+{ one config="$T/ssh/alive" outage_ms=500 127.0.0.1 exec "touch '$T/in'; $(held frozen)" & } >"$T/got" 2>"$T/err"
 pid=$!
 wait_for test -e "$T/in"
 frozen="${ssh_pid[a]} $(children_of "${ssh_pid[a]}" | tr '\n' ' ')"
@@ -147,12 +166,14 @@ is "$?" 6 "a node that freezes under a script"
 like "$(cat "$T/err")" 'nothing was heard for' "is heard of by its silence"
 # shellcheck disable=SC2086
 kill -CONT $frozen
+go frozen
 
 # ---- servers with low limits ----
 start_sshd single 'MaxSessions 1' || exit 1
 node=single
-one 127.0.0.1 start run/sleep sleep 3 2>"$T/err"
+one 127.0.0.1 start run/sleep sh -c "$(held abort)" 2>"$T/err"
 is "$(one 127.0.0.1 abort run/sleep 'echo next' 2>&1 | head -1)" next "MaxSessions 1: a look that was given up makes room"
+go abort
 start_sshd crowded 'MaxStartups 1:100:1' || exit 1
 for i in 0 1 2 3 4 5; do printf 'Host c%s\n    HostName 127.0.0.1\n    HostKeyAlias [127.0.0.1]:%s\n' "$i" "${ssh_port[crowded]}"; done >"$T/ssh/many"
 cat "$T/ssh/config" >>"$T/ssh/many"
@@ -199,6 +220,9 @@ if mount -t tmpfs -o size=$(($(stat -c %s "$B/reperf-node") / 1024 + 128))k none
 else
     skip "a full disk" "no tmpfs can be mounted here: $(head -1 "$T/err")"
 fi
-wait "$late_pid"
-is "$? $(head -n 1 "$T/late.out")" "0 late" "a script that is long silent on a node that lives"
+wait "$silent_pid" "$late_pid"
+is "$? $(cat "$T/late.out")" "0 late
+status 0" "a script that is long silent on a node that lives"
+was_asked 4
+ok $? "which was asked four times meanwhile"
 tap_done

@@ -4,6 +4,8 @@
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/ranks_lib.sh disable=SC1091
 . "$(dirname "$0")/ranks_lib.sh"
+# shellcheck source=tests/faults/lib.sh disable=SC1091
+. tests/faults/lib.sh
 port=$(free_port)
 
 start() { # RANK N COMMAND...
@@ -15,6 +17,31 @@ start() { # RANK N COMMAND...
 }
 losses() { grep -o '"loss":[^,]*' "$1" | cut -d: -f2 | tr '\n' ' '; }
 wait_for() { waiting_for 300 grep -qs "$1" "$2"; } # PATTERN FILE
+
+# --- what runs beside all that follows -------------------------------------------------------------
+begin() { # NAME
+    local long=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --batch 1 --steps 100000 --comm-timeout "${silence:-120}")
+    port=$(free_port)
+    for r in 0 1 2; do start $r 3 "${long[@]}"; done
+    wait_for '"step":2,' "$T/out.0"
+    ok $? "$1"
+}
+# A rank that is frozen is silent for a minute; one that does not come is waited for until the clock of rank 0 goes on, at the end.
+beside=()
+trap 'kill -9 "${pids[@]}" "${beside[@]}" 2>/dev/null; rm -rf "$T"' EXIT
+mkdir "$T/frozen" "$T/missing"
+ln "$T/ports" "$T/frozen/ports" # none of them twice
+T="$T/frozen" silence=60 begin "three ranks, beside"
+kill -STOP "${pids[2]}"
+beside=("${pids[@]}")
+port=$(free_port)
+quick=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --steps 1 --rendezvous-timeout 120)
+with=(LD_PRELOAD="$CLOCK_CALLS" REPERF_CLOCK_OF=reperf-train REPERF_CLOCK="$T/late")
+T="$T/missing" start 0 3 "${quick[@]}" --batch 1 --rendezvous-timeout 600
+with=()
+T="$T/missing" start 2 3 "${quick[@]}" --batch 1 --rendezvous-timeout 3600
+beside+=("${pids[0]}" "${pids[2]}")
+pids=()
 
 # --- N ranks x B are one rank x N*B ----------------------------------------------------------------
 # In f32 a step amplifies differences from rounding: after two updates of ResNet-50 one rank is off by 5e-4 from f64 itself. So
@@ -122,29 +149,7 @@ else
 fi
 
 # --- what ends a job -------------------------------------------------------------------------------
-begin() { # NAME
-    local long=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --batch 1 --steps 100000 --comm-timeout "${silence:-120}")
-    port=$(free_port)
-    for r in 0 1 2; do start $r 3 "${long[@]}"; done
-    wait_for '"step":2,' "$T/out.0"
-    ok $? "$1"
-}
 no_metric_after_fatal() { ! sed -n '/"event":"fatal"/,$p' "$T/out.$1" | tail -n +2 | grep -q .; }
-# Two that must wait for a time to pass, before which something must have happened: it is long, and passes beside all that follows.
-beside=()
-trap 'kill -9 "${pids[@]}" "${beside[@]}" 2>/dev/null; rm -rf "$T"' EXIT
-mkdir "$T/frozen" "$T/missing"
-ln "$T/ports" "$T/frozen/ports" # none of them twice
-T="$T/frozen" silence=30 begin "three ranks, beside"
-kill -STOP "${pids[2]}"
-beside=("${pids[@]}")
-port=$(free_port)
-quick=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --steps 1 --rendezvous-timeout 120)
-T="$T/missing" start 0 3 "${quick[@]}" --batch 1 --rendezvous-timeout 30
-T="$T/missing" start 2 3 "${quick[@]}" --batch 1 --rendezvous-timeout 120
-beside+=("${pids[0]}" "${pids[2]}")
-pids=()
-
 begin "three ranks are on their way"
 kill -9 "${pids[1]}"
 all_of 3
@@ -280,6 +285,7 @@ for r in 0 1; do like "$(tail -n 1 "$T/frozen/out.$r")" '"event":"fatal".*"what"
 kill -CONT "${beside[2]}"
 ended 2 70 "and when it wakes up it ends too"
 like "$(cat "$T/frozen/out.2")" '"event":"fatal","rank":2,' "with a fatal line"
+echo 600 >"$T/late"
 ended 3 124 "a rank that does not come: the deadline"
 like "$(cat "$T/missing/out.0")" 'of 3 ranks these have not come: 1"' "names it"
 ended 4 2 "and the other one hears of it"

@@ -180,20 +180,21 @@ static int do_folder(struct op *op, struct err *err)
     return 0;
 }
 
-/* A poll of a running job, aborted; then a script, at once. */
+/* A poll of a running job, aborted; then a script, at once. Polls that have ended by then are begun again. */
 static int do_abort(struct op *op, struct err *err)
 {
-    struct job_report report;
+    struct job_report report = {.state = JOB_RUNNING};
     int64_t until_ns = loop_now_ns(op->loop) + 400 * NS_PER_MS;
     enum step step;
-    while ((step = op->remote->ops->poll(op->remote, op->args[0], &report, err)) == STEP_AGAIN &&
-           loop_now_ns(op->loop) < until_ns) {
-        if (!wait_more(op, err)) {
+    while ((step = op->remote->ops->poll(op->remote, op->args[0], &report, err)) == STEP_DONE
+               ? report.state == JOB_RUNNING
+               : step == STEP_AGAIN && loop_now_ns(op->loop) < until_ns) {
+        if (step == STEP_AGAIN && !wait_more(op, err)) {
             return -1;
         }
     }
     if (step != STEP_AGAIN) {
-        return step == STEP_FAIL ? -1 : err_set(err, ERR_INTERNAL, "the look ended by itself");
+        return step == STEP_FAIL ? -1 : err_set(err, ERR_INTERNAL, "the job has ended by itself");
     }
     op->remote->ops->abort(op->remote);
     op->args++;

@@ -37,7 +37,8 @@ struct fake {
     int *n_at_once, *most_at_once; /* of all nodes */
     bool (*is_lost)(void *ctx);    /* whether the journal has a lost attempt by now */
     void *ctx;
-    bool was_journaled; /* that the attempt is lost, when the first TERM came */
+    bool was_journaled;         /* that the attempt is lost, when the first TERM came */
+    int64_t told_ns, killed_ns; /* when TERM came, and KILL */
     bool is_asked, is_answered;
     int n_asked;
     struct loop *loop;
@@ -131,6 +132,7 @@ static enum step fake_signal(struct remote *remote, const char *id, int signal_n
                              struct err *err UNUSED)
 {
     struct fake *fake = (struct fake *)remote;
+    *(signal_no == SIGKILL ? &fake->killed_ns : &fake->told_ns) = loop_now_ns(fake->loop);
     fake->was_journaled = fake->was_journaled || (signal_no == SIGTERM && fake->is_lost(fake->ctx));
     fake->is_killed = fake->is_killed || (signal_no == SIGKILL && strcmp(fake->job, id) == 0);
     return STEP_DONE;

@@ -248,7 +248,8 @@ static void the_sampler(void **state UNUSED)
     struct remote *remote = remote_local_new(&loop, work);
     assert_int_equal(poll_until_over(&loop, remote, &job, &err), STEP_DONE);
     remote_free(remote);
-    for (int tries = 0; tries < 600; tries++) { /* it looks once a second whether the job is over */
+    /* It looks once a second whether the job is over. */
+    for (int tries = 0; tries < 6000; tries++) {
         assert_int_equal(fs_read(&arena, log, 1u << 20, &text, &err), 0);
         if (str_find(text, STR_LIT(" end ")) >= 0) {
             break;

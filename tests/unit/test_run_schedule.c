@@ -179,6 +179,9 @@ static void a_deadline_stops_all_and_does_not_count(void **state)
     assert_int_equal(count(&stage, J_FINISHED), 1);
     assert_false(stage.r.units[0].counts);
     assert_true(stage.fakes[1]->is_killed);
+    /* In between it has its grace. */
+    assert_true(stage.fakes[1]->told_ns > 0);
+    assert_true(stage.fakes[1]->killed_ns - stage.fakes[1]->told_ns >= 5 * NS_PER_S);
     tear_down(&stage);
 }
 

@@ -241,6 +241,7 @@ static void first_hosts(void **state UNUSED)
 /* ---- the ring ---- */
 
 #define RANKS_MOST 5
+#define LONG_NS    (120 * NS_PER_S) /* far beyond what anything here takes */
 
 struct peer {
     struct ring ring;
@@ -272,7 +273,7 @@ static void make_ring(struct peer *peers, int n)
     }
     for (int i = 0; i < n; i++) {
         ring_init(&peers[i].ring, i, n, next[i], prev[i]);
-        peers[i].ring.timeout_ns = 20 * NS_PER_S;
+        peers[i].ring.timeout_ns = LONG_NS;
         peers[i].comm = ring_comm(&peers[i].ring);
         peers[i].rank = i;
         peers[i].n_ranks = n;
@@ -430,7 +431,7 @@ static void failures_stick_and_name_somebody(void **state UNUSED)
         peers[i].work = out_of_step;
         peers[i].ring.timeout_ns = NS_PER_S / 4;
     }
-    peers[1].ring.timeout_ns = 60 * NS_PER_S; /* it finds out, however late rank 0 is */
+    peers[1].ring.timeout_ns = LONG_NS; /* it finds out, however late rank 0 is */
     run_all(peers, 3);
     assert_non_null(strstr(peers[1].comm.err.msg, "rank 0 is at operation 1 (kind 1, 24 bytes), "
                                                   "rank 1 at 1 (kind 1, 32 bytes)"));

@@ -18,6 +18,7 @@
 #include "tests/unit/rank_port.h"
 
 #define RANKS_MOST 6
+#define LONG_NS    (120 * NS_PER_S) /* far beyond what anything here takes */
 
 static const char HEX[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 
@@ -47,7 +48,7 @@ static void *run_peer(void *arg)
                                   .network = HEX,
                                   .listener = m->listener,
                                   .rendezvous_ns = m->rendezvous_ns,
-                                  .timeout_ns = 10 * NS_PER_S};
+                                  .timeout_ns = LONG_NS};
     m->status = job_open(&m->job, &opts, &m->err);
     if (m->status < 0) {
         return NULL;
@@ -85,7 +86,7 @@ static void prepare(struct peer *peers, int n, int port)
                                         .master_addr = "127.0.0.1",
                                         .master_port = port};
         peers[i].facts = "model=x batch=2";
-        peers[i].rendezvous_ns = 60 * NS_PER_S;
+        peers[i].rendezvous_ns = LONG_NS;
     }
 }
 
@@ -106,10 +107,22 @@ static int visit(int port, const void *ptr, size_t len)
 {
     struct err err = {0};
     int fd = -1;
-    const struct wait wait = {.deadline_ns = clock_now_ns() + 60 * NS_PER_S};
+    const struct wait wait = {.deadline_ns = clock_now_ns() + LONG_NS};
     assert_int_equal(sock_connect("127.0.0.1", port, &wait, &fd, &err), 0);
     assert_int_equal(sock_send_all(fd, ptr, len, &wait, &err), 0);
     return fd;
+}
+
+/* What rank 0 answers to a hello. */
+static struct note answer_to(int fd)
+{
+    struct err err = {0};
+    struct note note = {0};
+    uint8_t bytes[WIRE_NOTE_BYTES];
+    const struct wait wait = {.deadline_ns = clock_now_ns() + LONG_NS};
+    assert_int_equal(sock_recv_all(fd, bytes, sizeof(bytes), &wait, &err), 0);
+    assert_int_equal(note_decode(bytes, &note, &err), 0);
+    return note;
 }
 
 static void hello_of(int rank, int n_ranks, const char *facts, uint8_t *ret_bytes)
@@ -220,48 +233,87 @@ static void what_ranks_disagree_about_ends_them_all(void **state UNUSED)
     all_fail_with(peers, 3, "rank 1 connected twice: from 127.0.0.1 and from 127.0.0.1");
 }
 
-static void who_leaves_or_does_not_come_is_named(void **state UNUSED)
+/* A port of rank 0's, at which others may be before it. */
+static int listen_for(struct peer *rank_0)
 {
-    struct peer peers[3], waiting[3];
+    struct err err = {0};
+    assert_int_equal(sock_listen("127.0.0.1", 0, &rank_0->listener, &err), 0);
+    return sock_own_port(rank_0->listener);
+}
+
+static int greet(int port, int rank, int n_ranks)
+{
     uint8_t bytes[WIRE_HELLO_BYTES];
+    hello_of(rank, n_ranks, "model=x batch=2", bytes);
+    return visit(port, bytes, sizeof(bytes));
+}
+
+static void who_leaves_is_named(void **state UNUSED)
+{
+    struct peer peers[2], alone;
     int port = rank_port();
-    prepare(peers, 3, port);
-    start(&peers[0]);
-    start(&peers[1]);
-    hello_of(2, 3, "model=x batch=2", bytes);
-    fd_close(&(int){visit(port, bytes, sizeof(bytes))});
+    prepare(peers, 2, port);
+    for (int i = 0; i < 2; i++) {
+        peers[i].ranks.n_ranks = 3;
+        start(&peers[i]);
+    }
+    int fd = greet(port, 2, 3);
+    assert_int_equal(answer_to(fd).kind, NOTE_WELCOME);
+    fd_close(&fd);
+    /* Another leaves while one has not come yet. Who has come hears of it. */
+    prepare(&alone, 1, 0);
+    alone.ranks.n_ranks = 4;
+    alone.ranks.master_port = listen_for(&alone);
+    int stays = greet(alone.ranks.master_port, 1, 4);
+    fd_close(&(int){greet(alone.ranks.master_port, 2, 4)});
+    start(&alone);
     join_all(peers, 2);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(peers[i].status, -1);
-        /* It left before the others were there, while they were introduced, or just after: all of it names it. */
-        if (!strstr(peers[i].err.msg, "rank 2 ")) {
+        if (!strstr(peers[i].err.msg, "rank 2 died (")) {
             fail_msg("rank %d: %s", i, peers[i].err.msg);
         }
     }
-    /* Rank 1 comes before rank 0 gives up, and hears of it. */
-    prepare(waiting, 3, rank_port());
-    waiting[0].rendezvous_ns = 5 * NS_PER_S;
-    start(&waiting[0]);
-    start(&waiting[1]);
+    join_all(&alone, 1);
+    assert_int_equal(alone.err.code, ERR_USAGE);
+    assert_non_null(strstr(alone.err.msg, "rank 2 (127.0.0.1) left before all ranks were there"));
+    struct note note = answer_to(stays);
+    assert_int_equal(note.kind, NOTE_VERDICT);
+    assert_string_equal(note.text, "rank 2 (127.0.0.1) left before all ranks were there");
+    fd_close(&stays);
+}
+
+static void who_does_not_come_is_named(void **state UNUSED)
+{
+    struct peer peers[2], waiting;
+    /* Rank 1 was there before rank 0 gives up, and hears of it. */
+    prepare(&waiting, 1, 0);
+    waiting.ranks.n_ranks = 3;
+    waiting.ranks.master_port = listen_for(&waiting);
+    waiting.rendezvous_ns = NS_PER_S;
+    int stays = greet(waiting.ranks.master_port, 1, 3);
+    start(&waiting);
     /* Meanwhile, a rank that says hello and then is not where it said: the ring does not close. */
-    port = rank_port();
-    prepare(peers, 3, port);
+    prepare(peers, 2, 0);
+    int port = listen_for(&peers[0]);
+    int fd = greet(port, 2, 3);
     for (int i = 0; i < 2; i++) {
+        peers[i].ranks.n_ranks = 3;
+        peers[i].ranks.master_port = port;
         peers[i].rendezvous_ns = 5 * NS_PER_S;
         start(&peers[i]);
     }
-    int fd = visit(port, bytes, sizeof(bytes));
     join_all(peers, 2);
     fd_close(&fd);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(peers[i].status, -1);
     }
     assert_non_null(strstr(peers[1].err.msg, "rank"));
-    join_all(waiting, 2);
-    assert_int_equal(waiting[0].err.code, ERR_TIMEOUT);
-    for (int i = 0; i < 2; i++) {
-        assert_non_null(strstr(waiting[i].err.msg, "of 3 ranks these have not come: 2"));
-    }
+    join_all(&waiting, 1);
+    assert_int_equal(waiting.err.code, ERR_TIMEOUT);
+    assert_non_null(strstr(waiting.err.msg, "of 3 ranks these have not come: 2"));
+    assert_non_null(strstr(answer_to(stays).text, "of 3 ranks these have not come: 2"));
+    fd_close(&stays);
 }
 
 static void a_rank_that_fails_tells_the_others(void **state UNUSED)
@@ -346,7 +398,8 @@ int main(void)
         cmocka_unit_test(any_number_of_ranks_meets),
         cmocka_unit_test(guests_do_no_harm),
         cmocka_unit_test(what_ranks_disagree_about_ends_them_all),
-        cmocka_unit_test(who_leaves_or_does_not_come_is_named),
+        cmocka_unit_test(who_leaves_is_named),
+        cmocka_unit_test(who_does_not_come_is_named),
         cmocka_unit_test(a_rank_that_fails_tells_the_others),
         cmocka_unit_test(what_all_find_is_every_ranks_own),
         cmocka_unit_test(a_port_that_is_taken_is_said),
