@@ -8,7 +8,6 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "base/nearest.h"
 #include "base/progress.h"
 #include "base/strbuf.h"
 #include "base/table.h"
@@ -149,32 +148,6 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
     f->unit = f->rule ? rule_unit(f->rule, f->series->unit) : f->unit;
 }
 
-static int name_formats(const struct format_set *set, const char *asked, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct nearest nearest = nearest_to(asked);
-    char text[NEAREST_TEXT_MAX];
-    for (size_t idx = 0; idx < set->n; idx++) {
-        nearest_offer(&nearest, str_z(&arena, format_id(set->items[idx])));
-    }
-    return err_set(err, ERR_USAGE,
-                   "no format \"%.60s\"%s; there are auto and %zu by name: `reperf list formats`",
-                   asked, nearest_text(&nearest, text), set->n);
-}
-
-static int name_rules(const struct format *format, const char *asked, struct err *err)
-{
-    const struct rule *rules;
-    size_t n = format_rules(format, &rules);
-    char known[400] = "";
-    size_t len = 0;
-    for (size_t idx = 0; idx < n && len < sizeof(known); idx++) {
-        len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%.*s", idx ? ", " : "",
-                                STR_ARG(rules[idx].id));
-    }
-    return err_set(err, ERR_USAGE, "no rule \"%.60s\" for this format; there are %s", asked, known);
-}
-
 /* With what logs are read. */
 struct source {
     const struct args *args;
@@ -265,21 +238,31 @@ static int choose_format(struct arena *arena, const struct source *from, struct 
     return 0;
 }
 
+/* By a format that was not asked for. */
+static int judge_by(struct arena *arena, const struct source *from, const struct format *format,
+                    struct finding_of_log *as, struct err *err)
+{
+    const struct rates_of of = {as->path, STR_EMPTY, from->head};
+    as->format = format_id(format);
+    if (measure_file_rates(arena, format, &of, &as->m, err) < 0) {
+        return -1;
+    }
+    as->series = measurement_primary(&as->m);
+    as->rule = format_rule_of(format, as->series->name);
+    as->counts = identity_counts(format, &as->m, as->rule);
+    judge(arena, from->args, as);
+    return 0;
+}
+
 static int measure_sidecars(struct arena *arena, const struct source *from,
                             struct finding_of_log *f, struct err *err)
 {
-    const struct rates_of of = {f->path, STR_EMPTY, from->head};
     for (size_t idx = 0; idx < f->n_sidecars; idx++) {
         struct sidecar *b = &f->sidecars[idx];
-        struct finding_of_log as = {
-            .file = f->file, .path = f->path, .format = format_id(b->format)};
-        if (measure_file_rates(arena, b->format, &of, &as.m, err) < 0) {
+        struct finding_of_log as = {.file = f->file, .path = f->path};
+        if (judge_by(arena, from, b->format, &as, err) < 0) {
             return -1;
         }
-        as.series = measurement_primary(&as.m);
-        as.rule = format_rule_of(b->format, as.series->name);
-        as.counts = identity_counts(b->format, &as.m, as.rule);
-        judge(arena, from->args, &as);
         b->verdict = as.verdict;
         b->series = as.series;
         b->has_value = as.has_value;
@@ -298,9 +281,6 @@ static int propose(struct arena *arena, const struct source *from, struct findin
         return -1;
     }
     f->proposal = from->proposal;
-    if (from->proposal->pattern.ptr) {
-        f->why = STR_LIT("no known format reads it; one is proposed");
-    }
     if (from->suggested->n == 1) {
         *ret_format = from->suggested->items[0];
         f->proposal = NULL;
@@ -312,19 +292,37 @@ static int propose(struct arena *arena, const struct source *from, struct findin
     return 0;
 }
 
+/* A format made from a log's own lines knows less of it than one that is known: what that finds wrong stays wrong. */
+static int heed_known(struct arena *arena, const struct source *from, struct finding_of_log *f,
+                      struct err *err)
+{
+    struct finding_of_log known = {.file = f->file, .path = f->path};
+    const struct format *format = NULL;
+    if (choose_format(arena, from, &known, &format, err) < 0 ||
+        (format && judge_by(arena, from, format, &known, err) < 0)) {
+        return -1;
+    }
+    if (format && f->verdict == PARSE_OK && known.verdict != PARSE_OK &&
+        known.verdict != PARSE_NO_METRIC) {
+        f->verdict = known.verdict;
+        f->why = str_of(
+            arena_printf(arena, "by format %.*s %.*s", STR_ARG(known.format), STR_ARG(known.why)));
+        f->has_value = f->has_value && is_part(f);
+    }
+    return 0;
+}
+
 static int measure_one(struct arena *arena, const struct source *from, struct finding_of_log *f,
                        struct err *err)
 {
     const struct args *args = from->args;
     const struct format *format = NULL;
     from->head->is_whole = false;
-    bool wants_survey = args->suggest || (args->unit && !args->pattern);
-    if (!wants_survey && choose_format(arena, from, f, &format, err) < 0) {
-        return -1;
-    }
-    if (wants_survey) {
+    if (args->suggest || (args->unit && !args->pattern)) {
         f->verdict = PARSE_NO_METRIC;
         f->why = STR_LIT("nothing in it says a rate or the time of a step");
+    } else if (choose_format(arena, from, f, &format, err) < 0) {
+        return -1;
     }
     if (!format && f->verdict == PARSE_NO_METRIC && propose(arena, from, f, &format, err) < 0) {
         return -1;
@@ -337,7 +335,7 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
     if (args->rule) {
         f->rule = format_rule(format, str_of(args->rule));
         if (!f->rule) {
-            return name_rules(format, args->rule, err);
+            return measure_name_rules(format, args->rule, err);
         }
     }
     const struct rates_of of = {f->path, f->rule ? f->rule->series : STR_EMPTY, from->head};
@@ -352,7 +350,9 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
         return -1;
     }
     judge(arena, args, f);
-    return measure_sidecars(arena, from, f, err);
+    return args->suggest && heed_known(arena, from, f, err) < 0
+               ? -1
+               : measure_sidecars(arena, from, f, err);
 }
 
 static const struct table_column COLUMNS[] = {
@@ -517,7 +517,7 @@ static int load_wanted(struct arena *arena, const char *root, const struct args 
     if (load_formats(arena, root, &all, err) < 0) {
         return -1;
     }
-    status = name_formats(&all, id, err);
+    status = measure_name_formats(&all, id, err);
     format_set_release(&all);
     return status;
 }

@@ -61,10 +61,11 @@ struct proposal_want {
     const char *root;
     const char *file; /* where the format goes; NULL: nowhere */
     struct str unit;  /* of what prints none; or empty */
-    const struct finding_of_log *log;
+    struct finding_of_log *log;
     const struct log_head *head;
 };
-/* Surveys the log. Where a file is wanted and something can be read, ret_set is its format; else it stays empty. */
+/* Surveys the log, and says in its verdict and why what came of it. Where a file is wanted and something can be read, ret_set is its
+   format; else it stays empty. */
 MUST_CHECK int measure_propose(struct arena *arena, const struct proposal_want *want,
                                struct proposal *ret, struct format_set *ret_set, struct err *err);
 /* Why no format reads it, with the next step where its first bytes are those of another kind of file. */
@@ -82,6 +83,10 @@ MUST_CHECK int measure_flush(struct strbuf *buf, size_t over, struct err *err);
 MUST_CHECK int measure_put_log(struct json_out *out, const struct finding_of_log *f,
                                struct err *err);
 void measure_add_row(struct table *table, const struct finding_of_log *f);
+/* Errors of usage that name what there is instead. */
+MUST_CHECK int measure_name_formats(const struct format_set *set, const char *asked,
+                                    struct err *err);
+MUST_CHECK int measure_name_rules(const struct format *format, const char *asked, struct err *err);
 /* Below the table: what is unknown about the log; for a single log, how the number was computed and what the log
    states. */
 void measure_add_details(struct strbuf *text, const struct finding_of_log *f, bool is_only);

@@ -6,6 +6,7 @@
 #include "cmd/measure_parts.h"
 
 #include "base/log.h"
+#include "base/nearest.h"
 #include "judge/whole.h"
 
 int measure_flush(struct strbuf *buf, size_t over, struct err *err)
@@ -19,6 +20,32 @@ int measure_flush(struct strbuf *buf, size_t over, struct err *err)
     }
     strbuf_clear(buf);
     return 0;
+}
+
+int measure_name_formats(const struct format_set *set, const char *asked, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct nearest nearest = nearest_to(asked);
+    char text[NEAREST_TEXT_MAX];
+    for (size_t idx = 0; idx < set->n; idx++) {
+        nearest_offer(&nearest, str_z(&arena, format_id(set->items[idx])));
+    }
+    return err_set(err, ERR_USAGE,
+                   "no format \"%.60s\"%s; there are auto and %zu by name: `reperf list formats`",
+                   asked, nearest_text(&nearest, text), set->n);
+}
+
+int measure_name_rules(const struct format *format, const char *asked, struct err *err)
+{
+    const struct rule *rules;
+    size_t n = format_rules(format, &rules);
+    char known[400] = "";
+    size_t len = 0;
+    for (size_t idx = 0; idx < n && len < sizeof(known); idx++) {
+        len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%.*s", idx ? ", " : "",
+                                STR_ARG(rules[idx].id));
+    }
+    return err_set(err, ERR_USAGE, "no rule \"%.60s\" for this format; there are %s", asked, known);
 }
 
 static int put_samples(struct json_out *out, const struct finding_of_log *f, struct err *err)

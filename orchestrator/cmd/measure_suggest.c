@@ -5,6 +5,7 @@
 #include "cmd/measure_parts.h"
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "load/load.h"
 
 #include <errno.h>
@@ -151,6 +152,25 @@ static int write_format(struct arena *arena, const struct proposal_want *want, s
                : 0;
 }
 
+/* What the lines do not say of themselves. */
+static void warn_of(const char *file, const struct suggestion *best)
+{
+    const struct survey_steps *steps = &best->number->steps;
+    if (suggest_is_unnamed(best)) {
+        log_line(
+            LOG_WARN,
+            "%s: no line of the rate names a step or a rank: if several processes print it, it "
+            "is one's and not the job's",
+            file);
+    }
+    if (steps->n_back_same > 0 && !best->number->is_bar) {
+        log_line(LOG_WARN,
+                 "%s: the steps begin again and no line names another epoch (%" PRId64
+                 " times): if these are several runs, the number is of all of them",
+                 file, steps->n_back_same);
+    }
+}
+
 int measure_propose(struct arena *arena, const struct proposal_want *want, struct proposal *ret,
                     struct format_set *ret_set, struct err *err)
 {
@@ -169,6 +189,11 @@ int measure_propose(struct arena *arena, const struct proposal_want *want, struc
     ret->counts = survey_counts(ret->survey);
     best = suggest_best(&ret->list);
     strbuf_init(&pattern, PATTERN_BYTES);
+    if (ret->list.n && ret->list.items[0].whose.len) {
+        want->log->verdict = PARSE_AMBIGUOUS;
+        want->log->why = str_of(arena_printf(arena, "no line says whose rate it is, and %.*s",
+                                             STR_ARG(ret->list.items[0].whose)));
+    }
     if (!best || !suggest_pattern(best, &pattern)) {
         return 0;
     }
@@ -182,6 +207,8 @@ int measure_propose(struct arena *arena, const struct proposal_want *want, struc
     (void)suggest_pattern(best, &pattern);
     ret->pattern = str_dup(arena, strbuf_str(&pattern));
     ret->unit = best->unit;
+    want->log->why = STR_LIT("no known format reads it; one is proposed");
+    warn_of(want->log->file, best);
     return write_format(arena, want, ret, ret_set, err);
 }
 
@@ -247,6 +274,15 @@ static void add_missing(struct strbuf *text, const char *file, const struct sugg
                       "\nThe log does not say in what \"%.*s\" is. Say it, and it can be read:\n"
                       "  reperf measure %s --unit %s\n",
                       STR_ARG(first->number->key), file, is_rate ? "images/s" : "s");
+        return;
+    }
+    if (first && first->whose.len) {
+        strbuf_printf(text,
+                      "\nWhether \"%.*s\" is of one process or of the job cannot be told: no line "
+                      "names a rank, and\n%.*s. If it is the job's, say so:\n"
+                      "  reperf measure %s --pattern 'WORDS (?<value>[\\d.]+)' --unit %.*s\n",
+                      STR_ARG(first->number->key), STR_ARG(first->whose), file,
+                      STR_ARG(first->unit));
         return;
     }
     if (first && first->kind == SUGGEST_SPAN) {

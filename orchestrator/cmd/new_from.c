@@ -366,6 +366,13 @@ static void say_left_out(struct new_maker *m, struct strbuf *text)
     if (m->draft.n_per_gpu) {
         strbuf_printf(text, "left out: %zu rates of one GPU of several\n", m->draft.n_per_gpu);
     }
+    if (m->draft.n_unusable) {
+        strbuf_printf(text,
+                      "left out: %zu numbers that are NaN, infinite, not over 0, over %g or "
+                      "malformed, the first \"%.*s\" of %.*s:%" PRId64 "\n",
+                      m->draft.n_unusable, DRAFT_PRINTED_MAX, STR_ARG(m->draft.unusable),
+                      STR_ARG(m->draft.unusable_in), m->draft.unusable_line);
+    }
     if (m->n_sheets) {
         strbuf_printf(
             text,
@@ -510,7 +517,7 @@ static int make(struct new_maker *m, struct err *err)
     if (!has_rows) {
         log_line(LOG_ERROR, "%s",
                  m->draft.n || m->draft.n_without_unit || m->draft.n_unknown_unit ||
-                         m->draft.n_scaled
+                         m->draft.n_scaled || m->draft.n_unusable
                      ? "no number has a unit and a row: nothing is written; --unit, "
                        "--model, --framework, --precision, --gpus and --batch say "
                        "what the tables do not"

@@ -360,6 +360,10 @@ static void print_beside(struct strbuf *buf, const struct cell_result *cell)
         strbuf_printf(buf, "%.*s: target: %.*s\n", STR_ARG(cell->of_case->id),
                       STR_ARG(cell->target.why));
     }
+    if (cell->n_repeats && !beside->n_also && beside->why_not.ptr) {
+        strbuf_printf(buf, "%.*s: no accuracy: %.*s\n", STR_ARG(cell->of_case->id),
+                      STR_ARG(beside->why_not));
+    }
     for (size_t idx = 0; cell->also && idx < beside->n_also; idx++) {
         if (cell->also[idx].why.len) {
             strbuf_printf(buf, "%.*s: %.*s: %.*s\n", STR_ARG(cell->of_case->id),

@@ -23,12 +23,16 @@ static bool same(struct str a, struct str b)
 /* ---- by which recipe ---- */
 
 /* Its log is read as the recipe says, else as the case does. */
-static bool is_read_by(const struct plan_step *step, const struct report_case *c,
-                       const struct recipe *recipe)
+static bool is_read_by(const struct plan *plan, const struct plan_step *step,
+                       const struct report_case *c, const struct recipe *recipe)
 {
     struct str rule = recipe->rule.ptr ? recipe->rule : c->rule;
+    struct beside beside = recipe->beside;
+    if (plan->data.folder.ptr && str_eq_z(step->beside.why_not, PLAN_DATA_WHY_NOT)) {
+        beside.why_not = step->beside.why_not;
+    }
     return same(step->format, recipe->rule.ptr ? rule_id_format(rule) : c->format) &&
-           same(step->rule, rule) && beside_is_same(&step->beside, &recipe->beside);
+           same(step->rule, rule) && beside_is_same(&step->beside, &beside);
 }
 
 /* Conditions whose value in the plan may differ from the report: where, how many, on what data. */
@@ -126,7 +130,7 @@ static int check_recipe(const struct frozen *frozen, const struct plan_step *ste
     bool names_none =
         !step->recipe.ptr && (recipes->n == 0 || frozen->derivation == DERIVATION_FIRST);
     bool is_named = names_none;
-    bool is_read = names_none && is_read_by(step, c, &none);
+    bool is_read = names_none && is_read_by(&frozen->plan, step, c, &none);
     bool holds = is_read && (frozen->derivation == DERIVATION_FIRST ||
                              is_under(&frozen->plan, step, c, &none));
     for (size_t idx = 0; !holds && idx < recipes->n; idx++) {
@@ -135,9 +139,9 @@ static int check_recipe(const struct frozen *frozen, const struct plan_step *ste
             continue;
         }
         is_named = true;
-        is_read = is_read || is_read_by(step, c, recipe);
-        holds =
-            is_read_by(step, c, recipe) && (names_none || is_under(&frozen->plan, step, c, recipe));
+        bool is_read_now = is_read_by(&frozen->plan, step, c, recipe);
+        is_read = is_read || is_read_now;
+        holds = is_read_now && (names_none || is_under(&frozen->plan, step, c, recipe));
     }
     return holds      ? 0
            : is_read  ? differs(step, "conditions", err)

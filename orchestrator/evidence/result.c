@@ -491,6 +491,9 @@ void result_encode_cell(struct json_out *out, struct arena *arena UNUSED,
     encode_summary(out, &cell->summary);
     if (cell->n_repeats) {
         encode_beside(out, beside, &cell->target, cell->also);
+        if (beside->why_not.ptr) {
+            jw_str(out, "also_why_not", beside->why_not);
+        }
     }
     encode_differences(out, cell);
     jw_array(out, "repeats");

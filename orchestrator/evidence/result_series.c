@@ -363,7 +363,8 @@ static void judge_also(struct arena *arena, const struct plan_step *step,
                                      .series = rule->series,
                                      .unit = series ? rule_unit(rule, series->unit) : STR_EMPTY};
         if (rule_apply(rule, log->m, of, &value, &err) < 0) {
-            also->why = str_of(arena_printf(arena, "%s", err.msg));
+            also->why =
+                beside->why_not.ptr ? beside->why_not : str_of(arena_printf(arena, "%s", err.msg));
         } else {
             also->value = value.value;
         }

@@ -42,12 +42,20 @@ static struct str section_of(const struct doc_row *row)
     return row->n > 1 ? one : STR_EMPTY;
 }
 
+/* A number alone or with its unit, whether it can be one of a report or not ("nan", "-3 img/s"). */
+static bool is_number(struct draft_reader *r, struct str text)
+{
+    struct str printed, as_if;
+    return draft_printed(r, text, &printed) ||
+           (draft_is_unusable(r, text, &as_if) && draft_printed(r, as_if, &printed));
+}
+
 /* "56.17 ms", "1.491s ± 0.178", "0.98x": a figure, not a name that begins with a number ("8 GPUs", "1x"). */
 static bool is_figure(struct draft_reader *r, struct str text)
 {
     struct str printed, rest;
     size_t n = 0;
-    if (draft_printed(r, text, &printed)) {
+    if (is_number(r, text)) {
         return true;
     }
     if (!draft_printed_with(r, text, &printed, &rest)) {
@@ -317,6 +325,26 @@ static bool find_rate(struct draft_reader *r, const struct draft_page *page, siz
            find_unit(r, page, column, text, into, &number->unit);
 }
 
+/* A number that would be taken if it could be one of a report is counted. */
+static void note_unusable(struct draft_reader *r, const struct draft_page *page, size_t column,
+                          struct str text, struct draft *into)
+{
+    struct draft_number number = {0};
+    struct draft counts = {0};
+    struct str as_if;
+    if (!draft_is_unusable(r, text, &as_if) ||
+        (!find_rate(r, page, column, &number, as_if, &counts) &&
+         !find_other(r, page, column, &number, as_if) &&
+         counts.n_scaled + counts.n_per_gpu + counts.n_unknown_unit + counts.n_without_unit == 0)) {
+        return;
+    }
+    if (into->n_unusable++ == 0) {
+        into->unusable = text;
+        into->unusable_in = page->document;
+        into->unusable_line = page->table->line;
+    }
+}
+
 static void keep(struct draft *into, const struct draft_number *number, bool is_rate)
 {
     struct draft_number *list = is_rate ? into->items : into->others;
@@ -345,6 +373,7 @@ static void add_number(struct draft_reader *r, const struct draft_page *page, si
                                   .link = cell->link};
     is_rate = find_rate(r, page, column, &number, cell->text, into);
     if (!is_rate && !find_other(r, page, column, &number, cell->text)) {
+        note_unusable(r, page, column, cell->text, into);
         return;
     }
     draft_read_attrs(r, head, &said);
@@ -372,8 +401,7 @@ static void add_table(struct draft_reader *r, struct draft_page *page, struct dr
     for (size_t row = page->n_heads; row < table->n_rows; row++) {
         const struct doc_row *of = &table->rows[row];
         struct str section = section_of(of);
-        struct str ignored;
-        if (section.len && !draft_printed(r, section, &ignored)) {
+        if (section.len && !is_number(r, section)) {
             page->section = section;
             memset(page->carried, 0, sizeof(page->carried));
             continue;

@@ -80,6 +80,9 @@ struct draft {
     size_t n_scaled;         /* rates in thousands or millions: how exact they are is not printed */
     struct str scaled;       /* the first */
     size_t n_per_gpu;        /* rates per GPU: no rule gives such a number */
+    size_t n_unusable;       /* NaN, infinite, not over 0, over DRAFT_PRINTED_MAX or malformed */
+    struct str unusable, unusable_in; /* the first, and its document */
+    int64_t unusable_line;            /* of its table */
 };
 
 /* Lower-case letters, digits and single dashes; empty if nothing is left. */

@@ -78,6 +78,9 @@ bool draft_printed(struct draft_reader *r, struct str text, struct str *ret);
 /* The same for "31.3 ms" and "76.1 %", whose unit must follow and is returned. */
 bool draft_printed_with(struct draft_reader *r, struct str text, struct str *ret,
                         struct str *ret_rest);
+/* Whether a text begins with a number, "nan", "-12.5 img/s", "0", that nothing printed here can be; *ret_as_if: the text with a number
+   that can be in its place. */
+bool draft_is_unusable(struct draft_reader *r, struct str text, struct str *ret_as_if);
 /* "25.4k tokens/s", or "25.4" below "K tokens/s". */
 bool draft_is_scaled(struct draft_reader *r, struct str head, struct str text);
 /* A count, also in the form that CSV writers use: "8.0". */

@@ -357,6 +357,45 @@ bool draft_printed_with(struct draft_reader *r, struct str text, struct str *ret
     return lognumber_parse(*ret, &value) == NUMBER_OK && value > 0 && value <= DRAFT_PRINTED_MAX;
 }
 
+/* "nan", "Inf" and the like at the beginning: their length, or 0. */
+static size_t name_of_none(struct str text)
+{
+    static const char *const NAMES[] = {"nan", "infinity", "inf"};
+    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
+        size_t len = 0;
+        while (NAMES[idx][len] && len < text.len && (text.ptr[len] | 0x20) == NAMES[idx][len]) {
+            len++;
+        }
+        if (!NAMES[idx][len] && !(len < text.len && is_letter(text.ptr[len]))) {
+            return len;
+        }
+    }
+    return 0;
+}
+
+bool draft_is_unusable(struct draft_reader *r, struct str text, struct str *ret_as_if)
+{
+    static const char *const SIGNS[] = {"-", "+", "\xe2\x88\x92"}; /* the last is U+2212 */
+    struct str printed, rest;
+    size_t from = 0;
+    size_t n_digits = 0;
+    for (size_t idx = 0; idx < ARRAY_LEN(SIGNS) && from == 0; idx++) {
+        from = str_starts(text, str_of(SIGNS[idx])) ? strlen(SIGNS[idx]) : 0;
+    }
+    size_t n_named = name_of_none(str_sub(text, from, text.len));
+    size_t end = from + n_named;
+    while (n_named == 0 && end < text.len &&
+           (is_digit(text.ptr[end]) || text.ptr[end] == '.' || text.ptr[end] == ',')) {
+        n_digits += is_digit(text.ptr[end]);
+        end++;
+    }
+    if (n_named + n_digits == 0 || draft_printed_with(r, text, &printed, &rest)) {
+        return false;
+    }
+    *ret_as_if = str_of(arena_printf(r->arena, "50%.*s", STR_ARG(str_sub(text, end, text.len))));
+    return true;
+}
+
 bool draft_printed(struct draft_reader *r, struct str text, struct str *ret)
 {
     struct str rest;

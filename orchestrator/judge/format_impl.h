@@ -25,9 +25,10 @@ struct series_spec {
     bool repeats;      /* the tool may print a step again (loss scaling repeats an iteration) */
     bool stands_in;    /* shown if a log has nothing of the primary series */
     bool is_grouped;   /* digits in groups, "1,234.5" */
+    bool is_bare;      /* its lines need not have a word for a loss; they have its literal */
     bool is_off_grid;  /* printed by the clock, not by the step: intervals reveal no gap */
     int64_t step_from; /* what the first step is called, 0 or 1: a run from 0 ends at total - 1 */
-    int64_t first_by;  /* the first line has at most this step; 0: the interval of the lines */
+    int64_t first_by;  /* the first line has at most this step; -1: the interval of the lines */
     int64_t
         epoch_from; /* >= 0: step and total count within an epoch, and the first epoch is this */
     double factor;

@@ -92,7 +92,7 @@ static const struct json_field SERIES_FIELDS[] = {
     {"grouped", JSON_BOOL, 0, RS(is_grouped), 0, 0},
     {"step_from", JSON_I64, 0, RS(step_from), 0, 1},
     {"epoch_from", JSON_I64, 0, RS(epoch_from), 0, 1},
-    {"first_by", JSON_I64, 0, RS(first_by), 1, INT32_MAX},
+    {"first_by", JSON_I64, 0, RS(first_by), 0, INT32_MAX},
     {"factor", JSON_F64, 0, RS(factor), 0, 0},
     {"after", JSON_ANY, JSON_NULLABLE, RS(after), 0, 0},
     {"like", JSON_STR, JSON_NULLABLE, RS(like), 0, 0},
@@ -136,7 +136,8 @@ static int decode_series_names(const struct json *at, const struct raw_series *r
 static int decode_one_series(const struct decoder *d, const struct json *at, struct series_spec *s,
                              struct err *err)
 {
-    struct raw_series raw = {.factor = 1, .is_on_grid = true, .step_from = 1, .epoch_from = -1};
+    struct raw_series raw = {
+        .factor = 1, .is_on_grid = true, .step_from = 1, .epoch_from = -1, .first_by = -1};
     if (json_decode(at, d->arena, SERIES_FIELDS, ARRAY_LEN(SERIES_FIELDS), &raw, err) < 0 ||
         decode_series_names(at, &raw, s, err) < 0 ||
         format_probe(d, at, "after", &s->after, err) < 0 ||
@@ -146,6 +147,7 @@ static int decode_one_series(const struct decoder *d, const struct json *at, str
     }
     s->line.bit = NO_LITERAL;
     s->line.literal = raw.literal;
+    s->is_bare = raw.literal.len && str_find(raw.pattern, STR_LIT("oss")) < 0;
     if (raw.literal.len && format_add_literal(at, d->format, &s->line, err) < 0) {
         return -1;
     }

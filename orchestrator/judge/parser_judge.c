@@ -126,6 +126,7 @@ static struct run_seen run_of(const struct parser *p, size_t idx, const struct s
                              .epoch_steps = p->epoch_steps,
                              .sees_more = p->derivation >= DERIVATION_GAPS,
                              .sees_ends = p->derivation >= DERIVATION_ENDS,
+                             .sees_first = p->derivation >= DERIVATION_LOSSES,
                              .knows_epochs = p->of_epochs > 0};
 }
 

@@ -329,15 +329,17 @@ static int follow_table(struct parser *p, size_t idx, const struct line *line, s
     return 0;
 }
 
-/* Whether the loss on a sample's line is a number, even if scores are left out. Few lines hold such letters. */
+/* Whether the loss on a line is a number, even if scores are left out. Few lines hold such letters. */
 static int look_at_loss(struct parser *p, const struct line *line, struct err *err)
 {
-    bool is_hit = lognumber_lacks_loss(line->text);
-    for (size_t idx = 0; is_hit && idx < p->format->n_series; idx++) {
+    bool is_named = lognumber_lacks_loss(line->text);
+    for (size_t idx = 0; idx < p->format->n_series; idx++) {
         const struct series_spec *spec = &p->format->series[idx];
+        bool is_bare = spec->is_bare && p->derivation >= DERIVATION_LOSSES &&
+                       (line->mask >> spec->line.bit & 1) != 0;
         bool is_there = false;
         double value;
-        if (!is_loss(spec)) {
+        if (!is_loss(spec) || !(is_named || is_bare)) {
             continue;
         }
         if (pattern_match(spec->line.pattern, line->text, &p->budget, &is_there, err) < 0) {
@@ -462,10 +464,11 @@ static int look_at_begin(struct parser *p, const struct line *line, struct err *
     return 0;
 }
 
-/* One figure for the whole run: its losses are on separate lines. */
-static bool has_one_figure(const struct parser *p)
+/* Before DERIVATION_LOSSES only that of a line of the metric counted, unless there is one figure for the whole run. */
+static bool counts_loss(const struct parser *p, bool is_shown)
 {
-    return p->format->series[parser_primary(p)].quantity == QTY_SUMMARY;
+    return is_shown || p->derivation >= DERIVATION_LOSSES ||
+           p->format->series[parser_primary(p)].quantity == QTY_SUMMARY;
 }
 
 int parser_line(struct parser *p, const struct line *line, struct err *err)
@@ -487,7 +490,7 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
             is_shown ||
             (is_hit && (p->format->series[idx].is_primary || p->format->series[idx].stands_in));
     }
-    if ((is_shown || has_one_figure(p)) && look_at_loss(p, line, err) < 0) {
+    if (counts_loss(p, is_shown) && look_at_loss(p, line, err) < 0) {
         return -1;
     }
     if (!is_step && !line->is_cut && look_at_unread(p, line, is_sample, err) < 0) {

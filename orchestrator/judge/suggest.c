@@ -13,6 +13,10 @@
 #define WARMUP_FAR   0.1 /* of the median */
 #define WARMUP_SHARE 4
 #define SAMPLES_FEW  3
+#define ONCE_LINES   8 /* lines for each that has the figure */
+#define ALIKE_MIN    3 /* different lines at the beginning that are there as often as the figure's */
+#define ODD_MIN      2 /* steps that do not go on: so many, and one of three */
+#define ODD_SHARE    3
 #define OF_ONE_LESS  10 /* below the job's own rate */
 #define BESIDE_LESS  65 /* below any rate or time of steps, above bare time stamps */
 
@@ -274,7 +278,47 @@ static bool is_preparing(const struct survey_number *n)
            has_word(snake(before, buf, sizeof(buf)), WORDS);
 }
 
-static void classify(const struct vocabulary *v, struct suggestion *s)
+/* Lines that no rank is named on, of several processes or of one that prints its steps again. */
+static struct str whose_unsaid(struct arena *arena, const struct survey_number *n)
+{
+    const struct survey_steps *steps = &n->steps;
+    int64_t odd = steps->n_same + steps->n_between;
+    bool has_steps = steps->n == n->n && !n->is_bar;
+    bool is_forward = steps->n - 1 > steps->n_same + steps->n_back;
+    bool is_once = n->last_seen - n->first_seen < ONCE_LINES * n->n; /* all at about one time */
+    bool is_as_often = steps->n == 0 && is_once && n->n > 1 && n->n <= SURVEY_WRITERS_MAX &&
+                       n->before[n->n] >= ALIKE_MIN;
+    if (n->last_rank >= 0) {
+        return STR_EMPTY;
+    }
+    if (n->is_doubled) {
+        return STR_LIT("some lines have it twice, as where several processes write at once");
+    }
+    if (has_steps && is_forward && odd >= ODD_MIN && odd * ODD_SHARE >= steps->n - 1) {
+        return STR_LIT("its lines have the same steps again and again");
+    }
+    return is_as_often ? str_of(arena_printf(arena,
+                                             "its lines are as many (%" PRId64 ") as of each of %d "
+                                             "messages before them",
+                                             n->n, (int)n->before[n->n]))
+                       : STR_EMPTY;
+}
+
+static bool is_of_items(const struct suggestion *s)
+{
+    return s->kind == SUGGEST_RATE && !str_eq_z(s->unit, "steps/s");
+}
+
+/* Of a rate: whether it is of the job, of one device, or that nobody can tell. */
+static void note_whose(struct arena *arena, struct suggestion *s)
+{
+    if (is_of_items(s)) {
+        s->is_of_one = s->is_of_one || s->number->is_of_ranks;
+        s->whose = s->is_of_one ? STR_EMPTY : whose_unsaid(arena, s->number);
+    }
+}
+
+static void classify(struct arena *arena, const struct vocabulary *v, struct suggestion *s)
 {
     classify_words(v, s);
     bool is_figure = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME;
@@ -284,9 +328,7 @@ static void classify(const struct vocabulary *v, struct suggestion *s)
         ((is_bar && is_of_bytes) || is_preparing(s->number))) {
         s->kind = SUGGEST_PREPARING;
     }
-    if (s->kind == SUGGEST_RATE && s->number->is_of_ranks && !str_eq_z(s->unit, "steps/s")) {
-        s->is_of_one = true;
-    }
+    note_whose(arena, s);
 }
 
 /* For figures other than the training's own, and smoothed ones. */
@@ -351,8 +393,8 @@ static int compare(const void *a, const void *b)
 }
 
 /* A unit given by the user replaces one that is not printed. */
-static int take_unit(struct suggestions *list, const struct vocabulary *v, struct str unit,
-                     struct err *err)
+static int take_unit(struct arena *arena, struct suggestions *list, const struct vocabulary *v,
+                     struct str unit, struct err *err)
 {
     const struct word *word = words_find(&v->units, unit);
     double factor = 1;
@@ -372,6 +414,7 @@ static int take_unit(struct suggestions *list, const struct vocabulary *v, struc
         if (is_rate && s->kind == SUGGEST_RATE_NO_UNIT) {
             s->kind = SUGGEST_RATE;
             s->unit = word->name;
+            note_whose(arena, s);
         } else if (is_time && s->kind == SUGGEST_TIME_NO_UNIT) {
             set_time(s, SUGGEST_TIME, factor);
         }
@@ -448,7 +491,7 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
     for (size_t idx = 0; idx < list.n; idx++) {
         struct suggestion *s = &list.items[idx];
         *s = (struct suggestion){.number = &numbers[idx], .kind = SUGGEST_NONE, .factor = 1};
-        classify(v, s);
+        classify(arena, v, s);
         if (is_of_a_game && s->kind == SUGGEST_RATE && str_eq_z(s->unit, "images/s")) {
             s->kind = SUGGEST_RATE_NO_UNIT;
             s->unit = STR_EMPTY;
@@ -459,7 +502,7 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
         s->score = score_of(s);
     }
     qsort(list.items, list.n, sizeof(list.items[0]), compare);
-    if (unit.len && take_unit(&list, v, unit, err) < 0) {
+    if (unit.len && take_unit(arena, &list, v, unit, err) < 0) {
         return -1;
     }
     *ret = list;
@@ -471,16 +514,17 @@ const struct suggestion *suggest_best(const struct suggestions *list)
     const struct suggestion *first = list->n ? &list->items[0] : NULL;
     bool is_ready = first && (first->kind == SUGGEST_RATE || first->kind == SUGGEST_TIME ||
                               first->kind == SUGGEST_CLOCK);
-    return is_ready ? first : NULL;
+    return is_ready && !first->whose.len ? first : NULL;
 }
 
 const char *suggest_says(const struct suggestion *s)
 {
     switch (s->kind) {
     case SUGGEST_RATE:
-        return s->number->is_of_ranks && s->is_of_one ? "a rate that each rank prints"
-               : s->is_of_one                         ? "a rate of one device"
-                                                      : "a rate";
+        return s->whose.len                             ? "a rate, but whose is not said"
+               : s->number->is_of_ranks && s->is_of_one ? "a rate that each rank prints"
+               : s->is_of_one                           ? "a rate of one device"
+                                                        : "a rate";
     case SUGGEST_RATE_NO_UNIT:
         return "a rate of unknown items: --unit";
     case SUGGEST_TIME:
@@ -499,6 +543,12 @@ const char *suggest_says(const struct suggestion *s)
         break;
     }
     return "";
+}
+
+bool suggest_is_unnamed(const struct suggestion *s)
+{
+    const struct survey_number *n = s->number;
+    return is_of_items(s) && !s->is_of_one && n->n > 1 && n->last_rank < 0 && n->steps.n == 0;
 }
 
 static int compare_values(const void *a, const void *b)

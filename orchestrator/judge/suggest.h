@@ -32,7 +32,9 @@ struct suggestion {
     struct str
         not_after;  /* "prompt " before "eval rate", where "prompt eval rate" is another's key */
     bool is_of_one; /* a rate of each device, not of the job */
-    bool is_plain;  /* its pattern reads only the number: no step, and unfinished bars too */
+    struct str
+        whose;     /* why it cannot be told whether it is of one process or of the job; or empty */
+    bool is_plain; /* its pattern reads only the number: no step, and unfinished bars too */
     int64_t
         total; /* of a bar among similar ones of other lengths: its steps, which tell it from them; else 0 */
     int score; /* the higher, the likelier it is the log's main figure */
@@ -47,10 +49,12 @@ struct suggestions {
 MUST_CHECK int suggest_rank(struct arena *arena, const struct survey *survey,
                             const struct vocabulary *vocabulary, struct str unit,
                             struct suggestions *ret, struct err *err);
-/* The one for which a format is made, or NULL. */
+/* The one for which a format is made, or NULL: none is a figure, or it cannot be told whose the first one is. */
 const struct suggestion *suggest_best(const struct suggestions *list);
 /* "a rate, images/s", for people. */
 const char *suggest_says(const struct suggestion *suggestion);
+/* A rate without a step or a rank on its lines: that they are of one process is not said. */
+bool suggest_is_unnamed(const struct suggestion *suggestion);
 /* False if no pattern can be made. */
 bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out);
 

@@ -165,10 +165,13 @@ bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
     if (!suggestion->is_plain) {
         add_steps(out, n);
     }
-    strbuf_add_z(out, n->is_clock ? "\\W*(?<time>" MOMENT ")" : ".*?");
     if (n->is_clock) {
+        strbuf_add_z(out, "\\W*(?<time>" MOMENT ")");
         return !out->is_full;
     }
+    /* Of several ranks on several nodes the clocks differ. */
+    strbuf_add_z(out, n->n_moments == n->n && !n->is_of_ranks ? "(?:\\W*(?<time>" MOMENT "))?.*?"
+                                                              : ".*?");
     if (suggestion->not_after.len > 0) {
         strbuf_add_z(out, "(?<!");
         add_text(out, suggestion->not_after, " ");
@@ -266,7 +269,7 @@ static void put_series(struct json_out *out, const struct suggestion *s, struct 
     if (n->is_grouped) {
         jw_bool(out, "grouped", true);
     }
-    jw_bool(out, "repeats", !(is_stepped && has_runs(n)));
+    jw_bool(out, "repeats", !is_stepped || (n->steps.n_same > 0 && !has_runs(n)));
     jw_bool(out, "grid", false);
     if (is_stepped && n->steps.n_back == 0 && n->steps.has_total && n->steps.first == 0) {
         jw_i64(out, "step_from", 0);

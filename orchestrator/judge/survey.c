@@ -13,6 +13,9 @@
 #define HEAD_BYTES     512
 #define HEAD_WORDS_MAX 32
 #define HEAD_WORDS_MIN 3
+#define SHAPES_MAX     512  /* of the first lines, different but for their digits */
+#define SHAPE_LINES    4096 /* the first lines */
+#define SHAPE_BYTES    160
 #define MARK           "\x01\x02\x03\x04" /* a literal that no line is looked for by */
 
 struct head {        /* of a table, if the previous line was one */
@@ -31,6 +34,10 @@ struct survey {
     struct survey_number *items; /* SURVEY_NUMBERS_MAX */
     size_t n;
     struct map by_identity;
+    int64_t *shapes; /* SHAPES_MAX: lines of each */
+    size_t n_shapes;
+    struct map by_shape;
+    int64_t n_lines; /* that are not empty */
     struct head head;
     struct survey_counts counts;
 };
@@ -54,6 +61,7 @@ struct survey *survey_new(const struct vocabulary *vocabulary)
     int status;
     s->vocabulary = vocabulary;
     s->items = arena_array(&s->arena, struct survey_number, SURVEY_NUMBERS_MAX);
+    s->shapes = arena_array(&s->arena, int64_t, SHAPES_MAX);
     s->format.strips_mpirun = true;
     s->format.strips_srun = true;
     s->format.literals[0] = STR_LIT(MARK);
@@ -73,6 +81,7 @@ void survey_free(struct survey *survey)
     parser_free(survey->parser);
     literals_free(survey->search);
     map_release(&survey->by_identity);
+    map_release(&survey->by_shape);
     arena_release(&survey->arena);
     free(survey);
 }
@@ -100,8 +109,6 @@ struct survey_counts survey_counts(const struct survey *survey)
     return survey->counts;
 }
 
-/* ---- numbers of one place ---- */
-
 static struct str plain_ascii(struct arena *arena, struct str text)
 {
     char *copy = str_z(arena, str_sub(text, 0, EXAMPLE_BYTES));
@@ -110,6 +117,44 @@ static struct str plain_ascii(struct arena *arena, struct str text)
     }
     return str_of(copy);
 }
+
+/* ---- who writes the log ---- */
+
+/* Counts one of the first lines by what it is without its digits. */
+static void count_shape(struct survey *s, struct str text)
+{
+    char buf[SHAPE_BYTES];
+    size_t len = 0;
+    if (s->n_lines > SHAPE_LINES) {
+        return;
+    }
+    for (size_t at = 0; at < text.len && len < sizeof(buf); at++) {
+        bool is_more = is_digit(text.ptr[at]) && len > 0 && buf[len - 1] == '0';
+        if (!is_more) {
+            buf[len++] = is_digit(text.ptr[at]) ? '0' : text.ptr[at];
+        }
+    }
+    int64_t *shape = map_get(&s->by_shape, (struct str){buf, len});
+    if (!shape && s->n_shapes < SHAPES_MAX) {
+        shape = &s->shapes[s->n_shapes++];
+        (void)map_add(&s->by_shape, str_dup(&s->arena, (struct str){buf, len}), shape);
+    }
+    if (shape) {
+        (*shape)++;
+    }
+}
+
+/* How many different lines so far are there once, twice and so on. */
+static const uint16_t *shapes_now(struct survey *s)
+{
+    uint16_t *n = arena_array(&s->arena, uint16_t, SURVEY_WRITERS_MAX + 1);
+    for (size_t idx = 0; idx < s->n_shapes; idx++) {
+        n[s->shapes[idx] <= SURVEY_WRITERS_MAX ? s->shapes[idx] : 0]++;
+    }
+    return n;
+}
+
+/* ---- numbers of one place ---- */
 
 /* The number with this identity, or a new one; NULL if there are too many. */
 static struct survey_number *number_of(struct survey *s, struct str identity,
@@ -125,6 +170,7 @@ static struct survey_number *number_of(struct survey *s, struct str identity,
     }
     number = &s->items[s->n++];
     number->first_line = scene->number;
+    number->before = shapes_now(s);
     number->example = plain_ascii(&s->arena, scene->text);
     (void)map_add(&s->by_identity, str_dup(&s->arena, identity), number);
     return number;
@@ -142,7 +188,9 @@ static void note_step(struct survey_steps *at, const struct scene *scene, bool i
     if (!is_first && step < at->last) {
         at->n_back++;
         at->n_back_same += epoch <= at->last_epoch;
+        at->n_between += epoch <= at->last_epoch && step > at->first;
     }
+    at->n_same += !is_first && step == at->last && epoch == at->last_epoch;
     at->first = is_first ? step : at->first;
     at->first_epoch = is_first ? epoch : at->first_epoch;
     at->n++;
@@ -284,6 +332,12 @@ static double scale_of(char si)
     return si == '\0' ? 1 : si == 'k' || si == 'K' ? 1e3 : si == 'M' ? 1e6 : 0;
 }
 
+static bool begins_with_moment(const struct scene *scene)
+{
+    double ignored;
+    return scene->tokens[0].kind == TOKEN_MOMENT && logtime_parse(scene->tokens[0].text, &ignored);
+}
+
 static void take_numbers(struct survey *s, const struct scene *scene)
 {
     for (size_t idx = 0; idx < scene->n; idx++) {
@@ -319,10 +373,14 @@ static void take_numbers(struct survey *s, const struct scene *scene)
             number->si = si;
             number->is_eval = scene->is_eval;
         }
+        number->is_doubled = number->is_doubled || (number->last_seen == s->n_lines && t->key.len);
+        number->first_seen = number->n == 0 ? s->n_lines : number->first_seen;
+        number->last_seen = s->n_lines;
         number->is_grouped = number->is_grouped || memchr(t->text.ptr, ',', t->text.len);
         number->is_scaled = number->is_scaled || scale > 1;
         note_value(number, scale > 0 ? scale * value : value);
         note_rank(number, scene);
+        number->n_moments += begins_with_moment(scene);
         number->n_epoch_only += scene->epoch && !scene->step;
         note_steps(s, number, scene, t->at);
     }
@@ -333,7 +391,7 @@ static void take_clock(struct survey *s, const struct scene *scene)
 {
     struct survey_number *number;
     double moment;
-    if (!scene->step || scene->n == 0 || scene->tokens[0].kind != TOKEN_MOMENT || scene->is_bar ||
+    if (!scene->step || scene->is_bar || !begins_with_moment(scene) ||
         !logtime_parse(scene->tokens[0].text, &moment) ||
         !(number = number_of(s, STR_LIT("\x02"), scene))) {
         return;
@@ -430,31 +488,39 @@ static bool take_row(struct survey *s, const struct scene *scene)
     return true;
 }
 
+static void take_line(struct survey *s, struct scene *scene, struct token *tokens)
+{
+    scene->n = survey_tokens(s->vocabulary, scene->text, tokens);
+    s->counts.n_cut += scene->n == SURVEY_TOKENS_MAX;
+    for (size_t idx = 0; idx < scene->n; idx++) {
+        size_t at = tokens[idx].at;
+        s->counts.n_commas += tokens[idx].kind == TOKEN_OTHER &&
+                              memchr(scene->text.ptr + at, ',', tokens[idx].end - at) != NULL;
+    }
+    if (scene->n == 0) {
+        keep_head(s, scene->text);
+        return;
+    }
+    find_steps(scene);
+    take_numbers(s, scene);
+    take_clock(s, scene);
+}
+
 void survey_line(struct survey *s, const struct line *line)
 {
     struct token tokens[SURVEY_TOKENS_MAX];
-    struct scene scene = {.text = str_trim(str_sub(line->text, 0, SURVEY_LINE_BYTES)),
-                          .number = line->number,
-                          .tokens = tokens};
+    struct str text = str_trim(str_sub(line->text, 0, SURVEY_LINE_BYTES));
+    struct scene scene = {.text = text, .number = line->number, .tokens = tokens};
     s->counts.n_cut += line->text.len > SURVEY_LINE_BYTES;
-    if (line->is_cut || scene.text.len == 0 || take_row(s, &scene)) {
+    if (line->is_cut || text.len == 0) {
         return;
     }
-    scene.n = survey_tokens(s->vocabulary, scene.text, tokens);
-    s->counts.n_cut += scene.n == SURVEY_TOKENS_MAX;
-    for (size_t idx = 0; idx < scene.n; idx++) {
-        size_t at = tokens[idx].at;
-        s->counts.n_commas += tokens[idx].kind == TOKEN_OTHER &&
-                              memchr(scene.text.ptr + at, ',', tokens[idx].end - at) != NULL;
+    s->n_lines++;
+    if (!take_row(s, &scene)) {
+        scene.is_bar = is_bar(text);
+        scene.is_eval = survey_is_of_eval(text);
+        scene.rank = line->rank >= 0 ? line->rank : survey_rank(text);
+        take_line(s, &scene, tokens);
     }
-    if (scene.n == 0) {
-        keep_head(s, scene.text);
-        return;
-    }
-    scene.is_bar = is_bar(scene.text);
-    scene.is_eval = survey_is_of_eval(scene.text);
-    scene.rank = line->rank >= 0 ? line->rank : survey_rank(scene.text);
-    find_steps(&scene);
-    take_numbers(s, &scene);
-    take_clock(s, &scene);
+    count_shape(s, text);
 }

@@ -10,6 +10,7 @@
 #define SURVEY_WHOSE_BYTES 200
 extern const char *const SURVEY_TRAIN[], *const SURVEY_EVAL[]; /* NULL after the last */
 
+#define SURVEY_WRITERS_MAX 256  /* processes of one log that can be noticed */
 #define SURVEY_NUMBERS_MAX 512  /* different ones; more are counted and left out */
 #define SURVEY_LINE_BYTES  2048 /* of a line that are looked at */
 #define SURVEY_TOKENS_MAX  64   /* numbers of a line that are looked at */
@@ -22,6 +23,8 @@ struct survey_steps {
     int64_t n_back;                  /* a step that is less than the one before it */
     int64_t n_back_same;             /* of these, those whose epoch is not later */
     int64_t n_full;                  /* step and total are equal */
+    int64_t n_same;                  /* the step, and its epoch, of the line before */
+    int64_t n_between; /* of n_back_same, those that do not go back to the first step */
     int64_t first, last, first_epoch, last_epoch, total;
     bool is_after;    /* it comes after the number */
     bool has_total;   /* "10/100" */
@@ -43,10 +46,15 @@ struct survey_number {
     struct str lead; /* of a bar: its first word, or empty */
     int64_t n, first_line;
     int64_t n_up;                             /* more than the one before it */
+    int64_t n_moments;                        /* lines that begin with a date and a time */
     int64_t n_epoch_only;                     /* lines that count epochs and no steps */
     int64_t first_rank, last_rank, rank_step; /* of its lines; -1: none */
     bool is_of_ranks;                         /* several ranks print it, each for the same steps */
-    bool is_eval;                             /* of lines of an evaluation */
+    bool is_doubled;                          /* a line has it twice, as where lines were torn */
+    int64_t first_seen, last_seen;            /* lines that have it, counted without empty ones */
+    const uint16_t
+        *before;  /* [N]: lines before its first that are there N times, alike but for digits */
+    bool is_eval; /* of lines of an evaluation */
     double first, last, min, max;
     struct str example; /* its first line, cut, plain ASCII */
     struct survey_steps steps;

@@ -318,10 +318,11 @@ static void look_at_steps(const struct run_seen *run, int64_t grid, const struct
 static void look_at_begin(const struct run_seen *run, int64_t grid, const struct sample *first,
                           struct causes *causes)
 {
+    bool is_said = run->first_by >= 0;
+    bool is_enough = is_said && run->sees_first;
     grid = grid > 0 ? grid : run->log_interval;
-    if (grid > 0 && first->step > grid && first->step > run->first_by) {
-        int64_t from = run->first_by > 0 ? run->first_by : 1;
-        int64_t n = (first->step - from) / grid;
+    if (first->step > run->first_by && (is_enough || (grid > 0 && first->step > grid))) {
+        int64_t n = grid > 0 ? (first->step - (is_said ? run->first_by : 1)) / grid : 0;
         cause_add(causes, CAUSE_BEGIN, first->step);
         causes->n[CAUSE_BEGIN] += n > 0 ? n - 1 : 0;
     }

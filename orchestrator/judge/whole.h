@@ -16,7 +16,7 @@ struct run_seen { /* one run of one log */
     bool is_off_grid;     /* printed by the clock: intervals of steps reveal no gap */
     int64_t epochs_left;  /* if only epochs are counted: the missing ones */
     bool shows_begin;     /* its first step shows whether lines are missing before it */
-    int64_t first_by;     /* its tool's first line has at most this step; 0: its interval */
+    int64_t first_by;     /* its tool's first line has at most this step; -1: its interval */
     int64_t log_interval; /* steps from line to line as the log states; 0: not stated */
     bool has_end;         /* its last step shows how far the run came */
     int64_t n_before;     /* steps made when the first is printed: 1 if that is step 0 */
@@ -25,6 +25,7 @@ struct run_seen { /* one run of one log */
     int64_t edge; /* the last step of an epoch if each counts from the start, -1: none; likewise */
     bool sees_more;    /* since DERIVATION_GAPS: few lines and the first of an epoch show gaps */
     bool sees_ends;    /* since DERIVATION_ENDS: a run's last line, and its last epoch */
+    bool sees_first;   /* since DERIVATION_LOSSES: first_by is enough, whatever the interval */
     bool knows_epochs; /* the number of epochs is stated */
 };
 

@@ -65,12 +65,22 @@ static int decode_also(const struct json *at, struct arena *arena, struct beside
     return 0;
 }
 
+static int decode_why_not(const struct json *at, struct arena *arena, struct beside *beside,
+                          struct err *err)
+{
+    struct json member;
+    return !json_find(at, "also_why_not", &member) ? 0
+           : json_str(&member, arena, &beside->why_not, err) < 0
+               ? -1
+               : check_line(&member, "also_why_not", beside->why_not, err);
+}
+
 int beside_decode(const struct json *at, struct arena *arena, struct beside *ret_beside,
                   struct err *err)
 {
     struct beside beside = {0};
     if (decode_target(at, arena, &beside.target, err) < 0 ||
-        decode_also(at, arena, &beside, err) < 0) {
+        decode_also(at, arena, &beside, err) < 0 || decode_why_not(at, arena, &beside, err) < 0) {
         return -1;
     }
     *ret_beside = beside;
@@ -96,6 +106,9 @@ void beside_encode(struct json_out *out, const struct beside *beside)
         }
         jw_end_array(out);
     }
+    if (beside->why_not.ptr) {
+        jw_str(out, "also_why_not", beside->why_not);
+    }
 }
 
 /* ---- compare ---- */
@@ -108,7 +121,8 @@ static bool is_same_target(const struct loss_target *a, const struct loss_target
 
 bool beside_is_same(const struct beside *a, const struct beside *b)
 {
-    bool is_same = is_same_target(&a->target, &b->target) && a->n_also == b->n_also;
+    bool is_same = is_same_target(&a->target, &b->target) && a->n_also == b->n_also &&
+                   str_eq(a->why_not, b->why_not) && !a->why_not.ptr == !b->why_not.ptr;
     for (size_t idx = 0; is_same && idx < a->n_also; idx++) {
         is_same = str_eq(a->also[idx], b->also[idx]);
     }

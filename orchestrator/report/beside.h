@@ -21,9 +21,10 @@ struct beside {
     struct str
         *also; /* "FORMAT/NAME": rules of the format that reads the log, none of them twice */
     size_t n_also;
+    struct str why_not; /* one line: why nothing is, or can be, read by them; or NULL */
 };
 
-/* Members "target" and "also" of at, each of which may be absent. */
+/* Members "target", "also" and "also_why_not" of at, each of which may be absent. */
 MUST_CHECK int beside_decode(const struct json *at, struct arena *arena, struct beside *ret_beside,
                              struct err *err);
 /* The same members, into an object that is open. */

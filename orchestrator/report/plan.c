@@ -350,6 +350,7 @@ static int decode_step(const struct json *at, struct arena *arena, struct plan_s
         {"recipe", JSON_STR, JSON_NULLABLE, offsetof(struct plan_step, recipe), 0, 0},
         {"target", JSON_ANY, 0, 0, 0, 0},
         {"also", JSON_ANY, 0, 0, 0, 0},
+        {"also_why_not", JSON_ANY, 0, 0, 0, 0},
         {"starts", JSON_ANY, 0, 0, 0, 0},
         {"mounts", JSON_ANY, 0, 0, 0, 0},
         {"needs", JSON_ANY, 0, 0, 0, 0},

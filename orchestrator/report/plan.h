@@ -107,6 +107,11 @@ struct
     int64_t n_samples;
 };
 
+/* `also_why_not` of a step that is not evaluated because of `--data`. */
+#define PLAN_DATA_WHY_NOT                                                                          \
+    "not evaluated: with --data the workload gets the training split alone, and no data that it "  \
+    "does not train on"
+
 enum need_state { NEED_ABSENT, NEED_PARTIAL, NEED_READY };
 
 struct plan_need {   /* what a run of the cases' stacks needs from the store */

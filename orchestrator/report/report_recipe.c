@@ -183,6 +183,7 @@ static int decode_recipe(const struct json *at, struct arena *arena, const struc
         {"rule", JSON_STR, 0, offsetof(struct recipe, rule), 0, 0},
         {"target", JSON_ANY, 0, 0, 0, 0},
         {"also", JSON_ANY, 0, 0, 0, 0},
+        {"also_why_not", JSON_ANY, 0, 0, 0, 0},
         {"before", JSON_STR, 0, offsetof(struct recipe, before), 0, 0},
         {"mounts", JSON_ANY, 0, 0, 0, 0},
         {"env", JSON_ANY, 0, 0, 0, 0},
@@ -230,6 +231,9 @@ static int decode_list(const struct json *stack_at, const char *profile, struct 
         struct recipe *recipe = &ret->items[idx++];
         if (decode_recipe(&item, arena, stack, recipe, err) < 0) {
             return -1;
+        }
+        if (recipe->beside.n_also && recipe->beside.why_not.ptr) {
+            return json_fail(&item, err, "expected also or also_why_not, found both");
         }
         if ((recipe->rule.ptr || recipe->beside.target.series.ptr) && ret != &stack->smoke) {
             return json_fail(&item, err, "%s: a full run is judged by that of its case",

@@ -45,16 +45,17 @@ static void set_option(struct plan_step *step, const char *name, const char *val
     step->argv[step->n_argv++] = str_of(value);
 }
 
-static void drop_option(struct plan_step *step, const char *name)
+static bool drop_option(struct plan_step *step, const char *name)
 {
     for (size_t idx = 1; idx + 1 < step->n_argv; idx++) {
         if (str_eq_z(step->argv[idx], name)) {
             step->n_argv -= 2;
             memmove(&step->argv[idx], &step->argv[idx + 2],
                     (step->n_argv - idx) * sizeof(*step->argv));
-            return;
+            return true;
         }
     }
+    return false;
 }
 
 static struct str text_of(const struct command *command)
@@ -162,7 +163,9 @@ static void use_data(struct arena *arena, const struct planner_opts *opts, struc
     const struct plan_data *data = &opts->data;
     if (data->folder.ptr && step->n_argv && str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
         set_option(step, "--data", data->folder.ptr);
-        drop_option(step, "--eval-every"); /* on data made by the program: it would refuse */
+        if (drop_option(step, "--eval-every")) { /* on data made by the program: it would refuse */
+            step->beside.why_not = STR_LIT(PLAN_DATA_WHY_NOT);
+        }
         plan_set_condition(step, "dataset", str_of(plan_data_name(arena, data)));
         plan_set_condition(step, "dataset_images", plan_number(arena, data->n_samples));
     }

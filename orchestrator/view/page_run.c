@@ -71,6 +71,9 @@ static void add_beside(struct page *page, const struct cell_result *cell)
     } else if (target->series.ptr && cell->n_repeats) {
         HTML(page->out, "<small>{}</small>", cell->target.why);
     }
+    if (cell->n_repeats && !beside->n_also && beside->why_not.ptr) {
+        HTML(page->out, "<small>no accuracy: {}</small>", beside->why_not);
+    }
     for (size_t idx = 0; cell->also && idx < beside->n_also; idx++) {
         const struct also_result *also = &cell->also[idx];
         HTML(page->out, "<small data-rule=\"{}\">{} {}{}{}</small>", beside->also[idx],

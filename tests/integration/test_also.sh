@@ -99,6 +99,48 @@ like "$(cat "$T/out")" "$CASE +mmseg/miou-last +- " "in the text"
 like "$(cat "$T/out")" "$CASE: mmseg/miou-last: the log has no series" "with its reason"
 like "$(cat "$T/page.html")" '<small data-rule="mmseg/miou-last">miou-last [^<]*the log has no series' "on the page"
 
+# --- none at all, and why ---
+is "$(jq -r '.id as $id | .stacks[] | .id as $stack | .smoke[]? | select(.image and (.also // []) == [] and .also_why_not == null) | "\($id) \($stack): \(.title)"' manifests/reports/*.json)" "" "each recipe that runs has something read from its log beside the rate, or says why not"
+WHY='the program counts nothing'
+report mmseg/skip1
+jq --arg why "$WHY" '(.stacks[] | select(.id == "reperf").smoke[0]) |= (del(.also) | .also_why_not = $why)' "$T/$R.json" >"$T/none.json"
+cp "$T/without.log" "$T/log"
+exits 0 "a recipe that says why there is none" "$REPERF" run "$T/none.json" --case $CASE --profile smoke --repeats 1 --json
+cp "$T/out" "$T/run.json"
+E=$(jq -r .folder "$T/run.json")/evidence
+is "$(jq -c '[.cells[0] | has("also"), .also_why_not]' "$T/run.json") $(jq -c '.cells[0].also_why_not' "$E/result.json") $(jq -c '.steps[0].also_why_not' "$E/manifest/plan.json")" "[false,\"$WHY\"] \"$WHY\" \"$WHY\"" "its row says so, in what is printed, sealed and planned"
+exits 0 "valid against its schema" /usr/bin/python3 tests/integration/validate.py manifests/schema/run-output.json "$T/run.json"
+exits 0 "so is result.json" /usr/bin/python3 tests/integration/validate.py manifests/schema/result.json "$E/result.json"
+exits 0 "and the report" /usr/bin/python3 tests/integration/validate.py manifests/schema/report.json "$T/none.json"
+held "a recipe that says why"
+shown
+like "$(cat "$T/out")" "$CASE: no accuracy: $WHY" "in the text"
+like "$(cat "$T/page.html")" "<small>no accuracy: $WHY</small>" "on the page"
+forged "another reason in the result" result.json '.cells[0].also_why_not = "nobody asked"'
+forged "none in the plan" manifest/plan.json 'del(.steps[0].also_why_not)'
+forged "another in the plan" manifest/plan.json '.steps[0].also_why_not = "nobody asked"'
+jq '(.stacks[] | select(.id == "reperf").smoke[0]).also = ["mmseg/miou-last"]' "$T/none.json" >"$T/both.json"
+exits 3 "a rule and a reason why there is none" "$REPERF" plan "$T/both.json" --profile smoke
+like "$(cat "$T/err")" 'smoke\[0\]: expected also or also_why_not, found both' "are refused, with their place"
+
+# On given data the bundled workload is not evaluated: the row says why, and the log's lack is not taken for the cause.
+mkdir "$T/pack"
+jq -n '{dataset: "made-up", split: "train", synthetic: true, n_samples: 40, source_sha256: ("ab" * 32)}' >"$T/pack/pack.json"
+cp tests/integration/fake_train.sh "$T/fixed.sh"
+"$T/fixed.sh" | sed 's/"model":"resnet50"/"model":"hrnet_w18"/; s/"image":\[64,64\]/"image":[64,128]/; s/"batch":4/"batch":2/' >"$T/log"
+exits 0 "a run on packed data" "$REPERF" run $R --case $CASE --profile smoke --repeats 1 --data "$T/pack/" --json
+cp "$T/out" "$T/run.json"
+E=$(jq -r .folder "$T/run.json")/evidence
+is "$(jq '[.steps[0].argv | index("--data", "--eval-every")] | map(type) | join(" ")' "$E/manifest/plan.json")" '"number null"' "trains on it, without an evaluation"
+is "$(jq -r '.cells[0] | .also_why_not == .also[0].why, .also[0].value, .also_why_not' "$T/run.json" | paste -sd ' ')" \
+    "true null not evaluated: with --data the workload gets the training split alone, and no data that it does not train on" "and its row says why"
+held "a run on packed data"
+exits 0 "it is text" "$REPERF" report last
+like "$(cat "$T/out")" "$CASE: reperf/miou-last: not evaluated: with --data" "which says why"
+forged "the reason of --data in a run without" manifest/plan.json '.data = null'
+exits 0 "a run without" "$REPERF" run $R --case $CASE --profile smoke --repeats 1 --json
+is "$(jq -r '.cells[0] | [has("also_why_not"), (.also[0].why | startswith("the log has no series"))] | join(" ")' "$T/out")" "false true" "is asked for it, and a log that lacks it is said to"
+
 # --- what does not exist ---
 for row in 'mmseg/miou-lst|there is no rule mmseg/miou-lst' 'paddleseg/miou-last|paddleseg/miou-last is no rule of format mmseg, which reads the log'; do
     report mmseg/skip1 mmseg/miou-last "${row%|*}"

@@ -90,7 +90,14 @@ damages() {
     { head -n "$middle" "$F/$file"; printf 'Traceback (most recent call last):\n'; } >"$T/bad.log"
     case $format in hf-trainer | horovod-benchmark | tf-cnn-benchmarks) ;; *) bad "cut in its midst by an error" ;; esac
     [ "$records" -gt 3 ] || return
-    case $file in deepspeed-chat.log | tf-estimator* | stable-baselines3.log | olmo.log | modded-nanogpt.log | mindspore.log) return ;; esac # their figures stand without a step, or at any
+    case $file in deepspeed-chat.log | tf-estimator* | stable-baselines3.log | olmo.log | modded-nanogpt.log | mindspore.log) # their figures stand without a step, or at any
+        sed -E 's/([lL]oss[^0-9]{0,4} ?)[0-9.]+/\1nan/' "$F/$file" >"$T/bad.log"
+        cmp -s "$T/bad.log" "$F/$file" || bad "losses on other lines that are no numbers"
+        return
+        ;;
+    esac
+    sed "$(grep -anE "$lines" "$F/$file" | head -n 1 | cut -d: -f1)d" "$F/$file" >"$T/bad.log"
+    case $file in ngc-tf-bert.log | pytorch-imagenet.log | fairseq-json.log | paddle-reprod.log) ;; *) bad "its first line missing" ;; esac # theirs may be of a later step
     sed "${middle}{p}" "$F/$file" >"$T/bad.log"
     [ "$format" = ngc-tf-bert ] || bad "a line twice" # loss scaling repeats an iteration
     sed "${middle}d" "$F/$file" >"$T/bad.log"

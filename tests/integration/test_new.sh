@@ -220,7 +220,8 @@ like "$(cat said)" 'left out: 3 rates in thousands or millions, as "25.4k"' "tho
 like "$(cat said)" 'no log .* 35.502 samples/s' "a rate of what --unit says"
 like "$(cat said)" 'not read: 1 spreadsheets .*export their tables as CSV' "a spreadsheet is named, with what to do"
 like "$(cat said)" 'no log .* 41 images/s +a-name-that-is-longer-than-any-name-in-a-report-may-be-by-some-l/' "a long name is cut"
-is "$(grep -c 99999999999999999999 said)" 0 "a number that is not a rate is not taken for one"
+is "$(grep -c 99999999999999999999 said)" 1 "a number that is not a rate is not taken for one"
+like "$(grep 99999999999999999999 said)" '^left out: 1 numbers that are .*, the first "9+" of README.md:' "and is counted"
 exits 0 "names as people write them" "$REPERF" new named --from "$T/judged" --model "My Net!"
 exits 1 "make a report" "$REPERF" audit named --case 'my-net/*' -q
 # A row of figures right below the header is no header; names of columns; a unit in the heading above the heading.
@@ -260,6 +261,40 @@ exits 0 "tables of three more kinds" "$REPERF" new heads --from "$T/heads"
 is "$(jq -r '[.cases[] | (.id | split("/") | "\(.[0])/\(.[2])") + " \(.cells[0].printed) \(.cells[0].unit)"] | join("; ")' "$T/home/.local/share/reperf/manifests/reports/heads.json")" \
     "llama-70b/unstated 185 tokens/s; llama-70b/unstated 208 tokens/s; 8b-q4/unstated 138.31 tokens/s; 8b-f16/unstated 54.56 tokens/s; resnet50/fp32 56.17 ms; vgg16/fp32 72.85 ms; resnet50/fp16 29.08 ms; vgg16/fp16 36.03 ms; streaming/unstated 41 ms" \
     "each number is of its own row and column"
+# Numbers that no rate, time or accuracy can be are counted, and one is named; so are rows of nothing else, also right below the header.
+mkdir "$T/nones"
+cat >"$T/nones/README.md" <<'END'
+# Speed of PyTorch, FP32, batch size 32
+
+| GPUs | images/s | time (ms) | Accuracy |
+|---|---|---|---|
+| 1 | nan | NaN | -1 |
+| 2 | -800.5 | 0 | nan |
+| 4 | 0 | 0.0 ms | 0 |
+| 8 | 6100 | 5.2 | 76.1 |
+| 16 | inf | -3.5 s | 1234567890123456 |
+| 32 | 1,23 img/s | - | n/a |
+
+## Others
+
+| GPUs | date | tokens/s | images/s/GPU | speed up |
+|---|---|---|---|---|
+| 1 | 2020-12-08 | − | 0 | -1 |
+| 2 | 0 | −12 tokens/s | 7 | nan |
+
+| images/s | samples/s |
+|---|---|
+| nan | nan |
+| 5 | 6 |
+END
+git -C "$T/nones" init -q && git -C "$T/nones" add . && git -C "$T/nones" commit -qm one
+exits 0 "a draft of tables with NaN, zero and below" "$REPERF" new nones --from "$T/nones"
+cp out said
+is "$(jq -r '[.cases[].cells[0] | "\(.printed) \(.unit)"] | sort | join(", ")' "$T/home/.local/share/reperf/manifests/reports/nones.json")" "5 images/s, 5.2 ms, 6 samples/s, 6100 images/s, 76.1 %" "what can be one is taken"
+like "$(cat said)" 'left out: 17 numbers that are NaN, infinite, not over 0, over 1e\+12 or malformed, the first "nan" of README.md:3' "the others are counted"
+sed -i '/6100\|^| 5 /d' "$T/nones/README.md" && git -C "$T/nones" commit -qam two
+exits 1 "where there is nothing else" "$REPERF" new nothing --from "$T/nones"
+like "$(cat err)" 'no number has a unit and a row: nothing is written' "it is said, too"
 exits 2 "an invalid precision" "$REPERF" new none --from "$T/judged" --precision foo
 exits 2 "an invalid name" "$REPERF" new none --from "$T/judged" --model '!'
 exits 2 "an invalid unit" "$REPERF" new three --from "$T/two" --unit furlongs

@@ -158,6 +158,69 @@ printf 'prompt eval count: 26\nprompt eval rate:     200.00 tokens/s\neval rate:
 exits 0 "a key that ends another" "$REPERF" measure "$T/words.log" --suggest "$T/words.json" --json
 is "$(jq -r '"\(.value) \(.records)"' "$T/out")" "72.5 1" "is read alone"
 
+# Lines of several processes that name no rank: whose they are cannot be told, and no mean of them is the job's rate.
+unsaid() { # WHAT TEXT [ARGS...] < log
+    local what=$1 text=$2
+    shift 2
+    cat >"$T/unsaid.log"
+    rm -f "$T/unsaid.json"
+    exits 9 "$what" "$REPERF" measure "$T/unsaid.log" --suggest "$T/unsaid.json" "$@" --json
+    is "$(jq -r '"\(.verdict) \(.value) \(.proposed)"' "$T/out")" "ambiguous null null" "$what: ambiguous"
+    like "$(jq -r .why "$T/out")" "no line says whose rate it is, and $text" "$what: why"
+    [ ! -e "$T/unsaid.json" ]
+    ok $? "$what: no format is written"
+}
+said() { # WHAT VALUE WARNING [ARGS...] < log
+    local what=$1 value=$2 warning=$3
+    shift 3
+    cat >"$T/said.log"
+    exits 0 "$what" "$REPERF" measure "$T/said.log" --suggest "$T/said.json" "$@" --json
+    is "$(jq -r '"\(.verdict) \(.value)"' "$T/out") $(grep -o 'names a step or a rank\|begin again' "$T/err")" "ok $value $warning" "$what: read, and what its lines do not say"
+}
+eight() { # LINE: one of each of eight processes; @ is the process
+    for rank in 1 2 3 4 5 6 7 8; do echo "${1//@/$rank}"; done
+}
+unsaid "eight processes, step by step" "its lines have the same steps again and again" < <(for step in 10 20 30; do eight "step $step speed 30@.5 img/s"; done)
+unsaid "the same without a unit, which is given" "its lines have the same steps again and again" --unit img/s < <(for step in 10 20 30; do eight "step $step speed 30@.5"; done)
+unsaid "two, of which one is a step ahead" "its lines have the same steps again and again" < <(for step in 1 2 3 4 5 6; do printf 'step %s | 100.5 img/s\nstep %s | 101.5 img/s\n' $((step + 1)) "$step"; done)
+ssd() { # as many lines of a benchmark's end as there are processes, each of which has said the same before
+    eight "Using seed = 12@4"
+    eight "Loading annotations into memory..."
+    eight "Done (t=0.4@s)"
+    echo "NCCL version 2.18"
+    eight "DLL 2024-05-02 05:29:02.69@ - () avg_img/sec : 670@.5 images/s med_img/sec : 675@.5 images/s max_img/sec : 690@.5 images/s"
+    echo "Training performance = 54136.5 FPS"
+}
+unsaid "eight results at the end" "its lines are as many \\(8\\) as of each of 3 messages before them" < <(ssd)
+unsaid "results in torn lines" "some lines have it twice, as where several processes write at once" < <(ssd | sed '/DLL/{N;s/\n//}' | grep -v 'Using\|Loading\|Done')
+said "a result that stands there once" 6751.5 "" < <(ssd | sed '/DLL.*691/!{/DLL/d}')
+said "results of which nothing says that they are of several processes" 6755 "names a step or a rank" < <(ssd | grep -v 'Using\|Loading\|Done')
+said "a step that is made again" 100.5 "" < <(for step in 1 2 3 4 4 5 6 7 8; do echo "step $step | 100.5 img/s"; done)
+said "steps that begin again with each epoch" 100.5 "" < <(for epoch in 1 2 3; do for step in 1 2; do echo "epoch $epoch step $step | 100.5 img/s"; done; done)
+said "the same without a word for it" 100.5 "begin again" < <(for epoch in 1 2 3; do for step in 1 2 3 4; do echo "step $step/4 | 100.5 img/s"; done; done)
+for rank in 0 1; do for step in 1 2 3 4; do echo "step $step/4 | 100.5 img/s"; done | sed "s/^/[1,$rank]<stdout>:/"; done >"$T/job.log"
+exits 9 "two ranks that print one after the other" "$REPERF" measure "$T/job.log" --suggest "$T/job.json" --json
+is "$(jq -r '"\(.verdict) \(.value)"' "$T/out")" "ambiguous null" "are not averaged"
+
+# A format made of a log's lines is no kinder than one that knows them, nor than its own lines: what is wrong with the log is not lost, and the status is 9.
+while IFS='|' read -r file edit verdict why; do
+    sed "$edit" "$file" >"$T/wrong.log"
+    exits 9 "$file, $edit" "$REPERF" measure "$T/wrong.log" --suggest "$T/wrong.json" --json
+    is "$(jq -r '"\(.verdict) \(.why)"' "$T/out")" "$verdict $why" "$file: $verdict"
+done <<END
+$L/deepspeed.log|6s/12:01:00/12:00:00/|ambiguous|the clock goes back at step 60
+tests/integration/formats/mindspore.log|3s/loss is .*/loss is nan/|nan|by format mindspore line 3: the loss is not a finite number
+tests/integration/formats/timm.log|/Train: 0 .   0/d|incomplete|by format timm the log begins at step 10: 1 line is missing
+$L/home-rate.log|s,step *\\([0-9]*\\),step \\1/500,|ambiguous|step 500 is beyond the last of the run, 500
+END
+for i in 1 2 3 4 5 6; do echo "2024-01-01 10:00:0$((i == 4 ? 1 : i)) step $i/6 100.5 img/s"; done >"$T/clock-back.log"
+exits 9 "a clock that goes back, in lines that no format knows" "$REPERF" measure "$T/clock-back.log" --suggest "$T/clock-back.json" --json
+is "$(jq -r '"\(.verdict) \(.why)"' "$T/out")" "ambiguous the clock goes back at step 4" "is seen"
+sed 's/10:00:01 step 4/10:00:04 step 4/' "$T/clock-back.log" >"$T/clock-on.log"
+exits 0 "one that does not" "$REPERF" measure "$T/clock-on.log" --format "$T/clock-back.json"
+sed 's/^2024-[^s]*//' "$T/clock-on.log" >"$T/no-clock.log"
+exits 0 "and lines without one are read by the same format" "$REPERF" measure "$T/no-clock.log" --format "$T/clock-back.json"
+
 # Two values under one name are none.
 for i in 1 2 3; do echo "{\"step\": $i, \"images_per_sec\": 100.0, \"images_per_sec\": 900.0}"; done >"$T/twice.jsonl"
 printf 'step,images/s,images/s\n1,100,900\n2,100,900\n' >"$T/twice.csv"

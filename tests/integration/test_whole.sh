@@ -89,6 +89,27 @@ mm() {
 is "$(mm 200 | told mmseg)" "9 incomplete 0.5 short=1" "mmsegmentation, 150 of 200 steps"
 is "$( (mm 200 && echo '2021-03-29 17:53:00,600 - mmseg - INFO - Saving checkpoint at 200 iterations') | told mmseg)" "0 ok 0.5 " "that say 200 are made"
 
+# A loss counts wherever it stands: on a line without a rate, and where no word names it.
+F=tests/integration/formats
+while IFS='|' read -r file args edit; do
+    read -ra args <<<"$args"
+    is "$(told "${args[@]}" <"$F/$file" | cut -d' ' -f2)" ok "$file: as it is"
+    is "$(sed -E "$edit" "$F/$file" | told "${args[@]}" | cut -d' ' -f1-4)" "9 nan null nan_loss=1" "$file: with a loss that is no number, where no rate is"
+done <<'END'
+mindspore.log|mindspore --rule mean --gpus 1 --batch 32|3s/loss is .*/loss is nan/
+olmo.log|olmo --rule last --gpus 1|7s/=.*/=inf/
+tf-estimator.log|tf-estimator|5s/loss = [0-9.]+/loss = NaN/
+deepspeed-chat.log|deepspeed|5s/act_loss: [0-9.]+/act_loss: nan/
+tf-cnn-benchmarks.log|tf-cnn-benchmarks|12s/7[.0-9]+$/nan/
+END
+
+# timm prints its first batch, 0: a log that begins at the next line has lost it, in one epoch of two as in the only line.
+is "$(told timm <"$F/timm.log")" "0 ok 112.9 " "timm's log is whole"
+is "$(sed '/Train: 0 \[   0/d' "$F/timm.log" | told timm)" "9 incomplete 113.12222222222222 begin=1" "without its first line it is not"
+is "$(jq -r .why "$T/out")" "the log begins at step 10: 1 line is missing" "which is said"
+is "$(grep -e 'Train: 0 \[  10' -e 'Scheduled' "$F/timm.log" | told timm | sed 's/.*\(begin=1\).*/\1/')" "begin=1" "nor is a line alone that is not of the first"
+is "$(sed '/Train: 1 \[   0/d' "$F/timm.log" | told timm | cut -d' ' -f2,4)" "incomplete gaps=1" "and of the second epoch it is a gap"
+
 # MLPerf logging: a throughput without a step is no run; tracked_stats is another series.
 ml() { # KEY VALUE METADATA MS
     echo ':::MLLOG {"namespace": "", "time_ms": 160000000'"$4"', "event_type": "POINT_IN_TIME", "key": "'"$1"'", "value": '"$2"', "metadata": {"file": "x.py", "lineno": 1'"$3"'}}'
