@@ -256,6 +256,14 @@ static void add_missing(struct strbuf *text, const char *file, const struct sugg
                       STR_ARG(first->number->key));
         return;
     }
+    if (first && first->kind == SUGGEST_MIXED) {
+        strbuf_printf(text,
+                      "\nLines of several loops or settings look alike (\"%.*s\"): "
+                      "no rate of one follows from all of them.\nMeasure each in a file of its "
+                      "own, or tell them apart by --pattern.\n",
+                      STR_ARG(first->number->key.len ? first->number->key : first->number->unit));
+        return;
+    }
     if (first && first->kind == SUGGEST_SCALED) {
         strbuf_printf(text,
                       "\nThe log shortens its figures (\"%.*s\" in %c), and no pattern reads that "

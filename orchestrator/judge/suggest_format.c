@@ -75,10 +75,11 @@ static bool is_full_bar(const struct suggestion *s)
     return s->number->is_bar && !is_beside && s->number->steps.n_full > 0 && !s->is_plain;
 }
 
-/* Steps that begin again in an epoch that each line names: a second run. */
+/* Steps that begin again where no later epoch is named, on each line or between them: a second run, as far as the log says. */
 static bool has_runs(const struct survey_number *n)
 {
-    return has_steps(n) && n->steps.n_back_same > 0 && n->steps.n_epochs == n->n;
+    return has_steps(n) &&
+           ((n->steps.n_back_same > 0 && n->steps.n_epochs == n->n) || n->steps.n_back_bare > 0);
 }
 
 /* "0/99" to "99/99": what stands there as the total is the last step. */
