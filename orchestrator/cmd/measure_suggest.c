@@ -155,19 +155,12 @@ static int write_format(struct arena *arena, const struct proposal_want *want, s
 /* What the lines do not say of themselves. */
 static void warn_of(const char *file, const struct suggestion *best)
 {
-    const struct survey_steps *steps = &best->number->steps;
     if (suggest_is_unnamed(best)) {
         log_line(
             LOG_WARN,
             "%s: no line of the rate names a step or a rank: if several processes print it, it "
             "is one's and not the job's",
             file);
-    }
-    if (steps->n_back_same > 0 && !best->number->is_bar) {
-        log_line(LOG_WARN,
-                 "%s: the steps begin again and no line names another epoch (%" PRId64
-                 " times): if these are several runs, the number is of all of them",
-                 file, steps->n_back_same);
     }
 }
 
@@ -290,6 +283,14 @@ static void add_missing(struct strbuf *text, const char *file, const struct sugg
                       "\nThe log prints spans of time alone (\"%.*s\"), and not how many samples "
                       "or steps they hold:\nno rate follows from it.\n",
                       STR_ARG(first->number->key));
+        return;
+    }
+    if (first && first->kind == SUGGEST_MIXED) {
+        strbuf_printf(text,
+                      "\nLines of several loops or settings look alike (\"%.*s\"): "
+                      "no rate of one follows from all of them.\nMeasure each in a file of its "
+                      "own, or tell them apart by --pattern.\n",
+                      STR_ARG(first->number->key.len ? first->number->key : first->number->unit));
         return;
     }
     if (first && first->kind == SUGGEST_SCALED) {

@@ -6,19 +6,68 @@
 #define FIELDS_MAX 128
 #define NAME_BYTES 96
 
-enum role { ROLE_TIME, ROLE_RANK, ROLE_EPOCH, ROLE_STEP, ROLE_LOSS, ROLE_FIGURE, ROLE_NONE };
+enum role {
+    ROLE_TIME,
+    ROLE_RANK,
+    ROLE_EPOCH,
+    ROLE_STEP,
+    ROLE_LOSS,
+    ROLE_FIGURE,
+    ROLE_SETTING,
+    ROLE_NONE
+};
+
+/* Names of settings. */
+static const char *const SETTINGS[] = {"batch_size",
+                                       "global_batch_size",
+                                       "micro_batch_size",
+                                       "local_batch_size",
+                                       "per_device_batch_size",
+                                       "bs",
+                                       "model",
+                                       "model_name",
+                                       "arch",
+                                       "architecture",
+                                       "network",
+                                       "precision",
+                                       "dtype",
+                                       "amp",
+                                       "fp16",
+                                       "bf16",
+                                       "gpus",
+                                       "n_gpus",
+                                       "num_gpus",
+                                       "world_size",
+                                       "nodes",
+                                       "num_nodes",
+                                       "seq_len",
+                                       "seq_length",
+                                       "sequence_length",
+                                       "framework",
+                                       "backend",
+                                       "dataset",
+                                       "optimizer",
+                                       "config",
+                                       "run",
+                                       "run_id",
+                                       "run_name",
+                                       "experiment",
+                                       "trial",
+                                       NULL};
 
 struct column {
     enum role role;
+    size_t setting;         /* of a setting: its index */
     size_t twin;            /* of an earlier column with this name: its index + 1 */
     char label[NAME_BYTES]; /* of a figure: "throughput[images/s]" */
 };
 
 struct records {
     enum record_kind kind;
-    const struct vocabulary *vocabulary; /* borrowed */
-    struct column columns[FIELDS_MAX];   /* of a CSV */
-    size_t n_columns;                    /* 0: no header yet */
+    const struct vocabulary *vocabulary;    /* borrowed */
+    struct column columns[FIELDS_MAX];      /* of a CSV */
+    size_t n_columns;                       /* 0: no header yet */
+    uint64_t settings[ARRAY_LEN(SETTINGS)]; /* a hash of each one's last text; 0: none yet */
     char delimiter;
 };
 
@@ -41,6 +90,20 @@ void records_free(struct records *records)
 }
 
 /* ---- the meaning of a column ---- */
+
+static size_t setting_of(struct str name)
+{
+    size_t idx = 0;
+    while (SETTINGS[idx] && !str_eq_z(name, SETTINGS[idx])) {
+        idx++;
+    }
+    return idx;
+}
+
+bool records_is_setting(struct str name)
+{
+    return SETTINGS[setting_of(name)] != NULL;
+}
 
 /* Lower case, "_per_" as "/", brackets and blanks as "_": "Throughput (images/s)" is "throughput_images/s". */
 static struct str plain_name(struct str name, char *buf, size_t size)
@@ -139,12 +202,14 @@ static struct column column_of(const struct records *r, struct str name)
         return column;
     }
     plain = drop_prefix(plain);
+    column.setting = setting_of(plain);
     column.role = str_eq_any(plain, STEPS)                          ? ROLE_STEP
                   : str_eq_z(plain, "epoch")                        ? ROLE_EPOCH
                   : str_eq_any(plain, RANKS)                        ? ROLE_RANK
                   : str_eq_any(plain, TIMES)                        ? ROLE_TIME
                   : str_eq_any(plain, LOSSES)                       ? ROLE_LOSS
                   : find_figure(r->vocabulary, plain, column.label) ? ROLE_FIGURE
+                  : SETTINGS[column.setting]                        ? ROLE_SETTING
                                                                     : ROLE_NONE;
     return column;
 }
@@ -329,6 +394,32 @@ static void put(struct strbuf *out, const char *name, struct str value)
     }
 }
 
+/* FNV-1a; never 0. */
+static uint64_t hash_of(struct str text)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t idx = 0; idx < text.len; idx++) {
+        hash = (hash ^ (unsigned char)text.ptr[idx]) * 0x100000001b3u;
+    }
+    return hash ? hash : 1;
+}
+
+/* Keeps the record's settings; true if one differs from what an earlier record states. */
+static bool has_other_settings(struct records *records, const struct field *fields, size_t n)
+{
+    bool is_other = false;
+    for (size_t idx = 0; idx < n; idx++) {
+        const struct field *f = &fields[idx];
+        uint64_t *kept = &records->settings[f->column.setting];
+        uint64_t hash = hash_of(f->value);
+        if (f->column.role == ROLE_SETTING && f->value.len > 0) {
+            is_other = is_other || (*kept != 0 && *kept != hash);
+            *kept = hash;
+        }
+    }
+    return is_other;
+}
+
 bool records_line(struct records *records, struct str text, struct strbuf *ret_line)
 {
     static const char *const NAMES[] = {[ROLE_TIME] = "time",
@@ -339,6 +430,7 @@ bool records_line(struct records *records, struct str text, struct strbuf *ret_l
     struct field fields[FIELDS_MAX];
     size_t n = records->kind == RECORD_CSV ? read_row(records, text, fields)
                                            : read_object(records, text, fields);
+    bool has_figure = false;
     strbuf_clear(ret_line);
     for (enum role role = ROLE_TIME; role <= ROLE_FIGURE; role++) {
         bool is_there = false;
@@ -349,8 +441,12 @@ bool records_line(struct records *records, struct str text, struct strbuf *ret_l
                 (!is_there || role == ROLE_FIGURE)) {
                 put(ret_line, role == ROLE_FIGURE ? f->column.label : NAMES[role], f->value);
                 is_there = true;
+                has_figure = has_figure || role == ROLE_FIGURE;
             }
         }
+    }
+    if (has_figure && has_other_settings(records, fields, n)) {
+        put(ret_line, "config", STR_LIT("other"));
     }
     return ret_line->len > 0;
 }

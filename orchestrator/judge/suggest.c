@@ -262,22 +262,6 @@ static void classify_words(const struct vocabulary *v, struct suggestion *s)
     }
 }
 
-/* Bars of what comes before the first step. Sources: the bars of huggingface_hub, datasets and transformers. */
-static bool is_preparing(const struct survey_number *n)
-{
-    static const char *const WORDS[] = {
-        "loading",   "fetching",  "downloading", "download",   "extracting", "map",       "filter",
-        "tokenizer", "num_proc",  "tokenizing",  "split",      "saving",     "resolving", "casting",
-        "creating",  "checksums", "converting",  "(num_proc",  "filtering",  "scanning",  "caching",
-        "chunks",    "grouping",  "packing",     "flattening", NULL};
-    char buf[NAME_BYTES];
-    int64_t end = str_find(n->example, STR_LIT("%"));
-    struct str before =
-        str_sub(n->example, 0, end > 0 ? (size_t)end : 0); /* "train: Scanning /d" */
-    return has_word(snake(n->lead, buf, sizeof(buf)), WORDS) ||
-           has_word(snake(before, buf, sizeof(buf)), WORDS);
-}
-
 /* Lines that no rank is named on, of several processes or of one that prints its steps again. */
 static struct str whose_unsaid(struct arena *arena, const struct survey_number *n)
 {
@@ -322,11 +306,14 @@ static void classify(struct arena *arena, const struct vocabulary *v, struct sug
 {
     classify_words(v, s);
     bool is_figure = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME;
-    bool is_of_bytes = str_ends(s->unit, STR_LIT("B/s"));
-    bool is_bar = s->number->is_bar;
-    if (is_figure && (is_bar || is_of_bytes) &&
-        ((is_bar && is_of_bytes) || is_preparing(s->number))) {
+    if (is_figure && suggest_is_preparing(s->number, str_ends(s->unit, STR_LIT("B/s")))) {
         s->kind = SUGGEST_PREPARING;
+    } else if (is_figure && suggest_takes_turns(s->number)) {
+        s->kind = SUGGEST_MIXED;
+    } else if (s->kind == SUGGEST_RATE && s->number->steps.n == 0 &&
+               str_starts(s->number->unit, STR_LIT("item"))) {
+        s->kind = SUGGEST_RATE_NO_UNIT; /* of files, rows, requests */
+        s->unit = STR_EMPTY;
     }
     note_whose(arena, s);
 }
@@ -358,7 +345,8 @@ static int score_of(const struct suggestion *s)
     static const int BY_KIND[] = {
         [SUGGEST_RATE] = 100,        [SUGGEST_RATE_NO_UNIT] = 60, [SUGGEST_TIME] = 70,
         [SUGGEST_TIME_NO_UNIT] = 40, [SUGGEST_CLOCK] = 30,        [SUGGEST_SPAN] = 2,
-        [SUGGEST_SCALED] = 3,        [SUGGEST_PREPARING] = 2,     [SUGGEST_NONE] = 1};
+        [SUGGEST_SCALED] = 3,        [SUGGEST_PREPARING] = 2,     [SUGGEST_MIXED] = 4,
+        [SUGGEST_NONE] = 1};
     int less = s->kind != SUGGEST_RATE        ? 0
                : s->is_beside                 ? BESIDE_LESS
                : str_eq_z(s->unit, "steps/s") ? 20
@@ -455,6 +443,24 @@ static bool has_episodes(const struct survey_number *all, size_t n_all)
     return false;
 }
 
+/* Whether settings differ between the lines of this number: a mean of it is of nothing. */
+static bool is_of_settings(const struct survey_number *n, const struct survey *survey,
+                           const struct survey_number *all, size_t n_all)
+{
+    char buf[NAME_BYTES];
+    if (n->example.len > 0 && n->example.ptr[0] == '{' && survey_counts(survey).n_configs > 0) {
+        return true;
+    }
+    for (size_t idx = 0; idx < n_all; idx++) {
+        const struct survey_number *other = &all[idx];
+        if (other->n == n->n && other->first_line == n->first_line && other->min < other->max &&
+            records_is_setting(snake(other->key, buf, sizeof(buf)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The words that make this number's key another number's, which the pattern then leaves out. */
 static struct str longer_key(const struct survey_number *n, const struct survey_number *all,
                              size_t n_all)
@@ -495,6 +501,10 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
         if (is_of_a_game && s->kind == SUGGEST_RATE && str_eq_z(s->unit, "images/s")) {
             s->kind = SUGGEST_RATE_NO_UNIT;
             s->unit = STR_EMPTY;
+        }
+        if ((s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME) &&
+            is_of_settings(&numbers[idx], survey, numbers, list.n)) {
+            s->kind = SUGGEST_MIXED;
         }
         s->total = has_alike(&numbers[idx], numbers, list.n) ? numbers[idx].steps.total : 0;
         s->not_after = longer_key(&numbers[idx], numbers, list.n);
@@ -539,6 +549,8 @@ const char *suggest_says(const struct suggestion *s)
         return "a span of time; its content is unknown";
     case SUGGEST_PREPARING:
         return "of what comes before the steps";
+    case SUGGEST_MIXED:
+        return "of several loops or settings, whose lines look alike";
     case SUGGEST_NONE:
         break;
     }

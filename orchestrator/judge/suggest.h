@@ -18,6 +18,7 @@ enum suggestion_kind {
     SUGGEST_SCALED,       /* "436G" */
     SUGGEST_SPAN,         /* a span of time, mostly of an epoch: its content is unknown */
     SUGGEST_PREPARING,    /* of what comes before the steps: data or a model that is loaded */
+    SUGGEST_MIXED,        /* of several loops or settings, whose lines look alike */
     SUGGEST_NONE,         /* something else */
 };
 
@@ -39,6 +40,11 @@ struct suggestion {
         total; /* of a bar among similar ones of other lengths: its steps, which tell it from them; else 0 */
     int score; /* the higher, the likelier it is the log's main figure */
 };
+
+/* A figure of what comes before the steps: data that is made ready, a model that is loaded, a transfer. */
+bool suggest_is_preparing(const struct survey_number *number, bool is_of_bytes);
+/* Whether bars that look alike are of two or three loops that take turns: the rates of one are all above those of another. */
+bool suggest_takes_turns(const struct survey_number *number);
 
 struct suggestions {
     struct suggestion *items; /* all numbers, best first; in the arena */

@@ -75,10 +75,11 @@ static bool is_full_bar(const struct suggestion *s)
     return s->number->is_bar && !is_beside && s->number->steps.n_full > 0 && !s->is_plain;
 }
 
-/* Steps that begin again in an epoch that each line names: a second run. */
+/* Steps that begin again where no later epoch is named, on each line or between them: a second run, as far as the log says. */
 static bool has_runs(const struct survey_number *n)
 {
-    return has_steps(n) && n->steps.n_back_same > 0 && n->steps.n_epochs == n->n;
+    return has_steps(n) &&
+           ((n->steps.n_back_same > 0 && n->steps.n_epochs == n->n) || n->steps.n_back_bare > 0);
 }
 
 /* "0/99" to "99/99": what stands there as the total is the last step. */
@@ -97,10 +98,12 @@ static void add_steps(struct strbuf *out, const struct survey_number *n)
         strbuf_add_z(out, "(?<epoch>\\d+))");
     }
     if (has_steps(n) && (s->n_back == 0 || has_epochs(n) || has_runs(n))) {
-        bool has_total = s->has_total && !is_total_last(s) && !has_runs(n);
+        bool is_total = !is_total_last(s) && !has_runs(n);
         strbuf_add_z(out, "(?=.*?");
         add_key(out, s->key, s->gap);
-        strbuf_add_z(out, has_total ? "(?<step>\\d+)\\s*/\\s*(?<total>\\d+))" : "(?<step>\\d+))");
+        strbuf_add_z(out, !s->has_total ? "(?<step>\\d+))"
+                          : is_total    ? "(?<step>\\d+)\\s*/\\s*(?<total>\\d+))"
+                                        : "(?<step>\\d+)\\s*/\\s*\\d+)");
     }
 }
 

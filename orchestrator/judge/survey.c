@@ -6,6 +6,9 @@
 
 #include "base/map.h"
 #include "judge/logtime.h"
+#include "judge/records.h"
+
+#include <math.h>
 
 #define IDENTITY_BYTES 256
 #define EXAMPLE_BYTES  160
@@ -16,6 +19,7 @@
 #define SHAPES_MAX     512  /* of the first lines, different but for their digits */
 #define SHAPE_LINES    4096 /* the first lines */
 #define SHAPE_BYTES    160
+#define AGAIN_FAR      0.25 /* a bar's last value is the mean of all, the one before it is smoothed */
 #define MARK           "\x01\x02\x03\x04" /* a literal that no line is looked for by */
 
 struct head {        /* of a table, if the previous line was one */
@@ -39,6 +43,10 @@ struct survey {
     struct map by_shape;
     int64_t n_lines; /* that are not empty */
     struct head head;
+    struct records *objects; /* for their settings */
+    struct strbuf object;
+    double epoch;        /* the last that any line counts; below 0: none yet */
+    int64_t epoch_lines; /* that have a word for one */
     struct survey_counts counts;
 };
 
@@ -51,7 +59,7 @@ struct scene {
     const struct token *tokens;
     size_t n;
     const struct token *step, *epoch; /* NULL: none */
-    bool is_bar;
+    bool is_bar, is_open;
 };
 
 struct survey *survey_new(const struct vocabulary *vocabulary)
@@ -60,6 +68,9 @@ struct survey *survey_new(const struct vocabulary *vocabulary)
     struct err err = {0};
     int status;
     s->vocabulary = vocabulary;
+    s->objects = records_new(RECORD_JSONL, vocabulary);
+    strbuf_init(&s->object, FORMAT_LINE_MAX);
+    s->epoch = -1;
     s->items = arena_array(&s->arena, struct survey_number, SURVEY_NUMBERS_MAX);
     s->shapes = arena_array(&s->arena, int64_t, SHAPES_MAX);
     s->format.strips_mpirun = true;
@@ -80,6 +91,8 @@ void survey_free(struct survey *survey)
     }
     parser_free(survey->parser);
     literals_free(survey->search);
+    records_free(survey->objects);
+    strbuf_release(&survey->object);
     map_release(&survey->by_identity);
     map_release(&survey->by_shape);
     arena_release(&survey->arena);
@@ -181,6 +194,21 @@ static bool words_differ(struct str kept, const struct token *token, struct str 
     return !str_eq(kept, token ? words : STR_EMPTY);
 }
 
+/* A word for an epoch, whose count is not known to be the one before or less. */
+static bool has_later_epoch(const struct survey *s, const struct survey_steps *at)
+{
+    bool is_known = s->epoch >= 0 && at->seen_epoch >= 0;
+    return s->epoch_lines > at->seen_epoch_lines && !(is_known && s->epoch <= at->seen_epoch);
+}
+
+/* Ranks that print in turn are not always in step. */
+static bool is_back(const struct survey_number *number, const struct scene *scene)
+{
+    int64_t step = scene->step->step;
+    return scene->rank == number->last_step_rank ? step < number->steps.last
+                                                 : step < number->steps.last / 2;
+}
+
 static void note_step(struct survey_steps *at, const struct scene *scene, bool is_first)
 {
     int64_t epoch = scene->epoch ? scene->epoch->step : -1;
@@ -220,6 +248,10 @@ static void note_steps(struct survey *s, struct survey_number *number, const str
         steps->is_after = scene->step->at > at;
         steps->has_total = scene->step->kind == TOKEN_FRACTION;
     }
+    steps->n_back_bare += !is_first && is_back(number, scene) && !has_later_epoch(s, steps);
+    steps->seen_epoch = s->epoch;
+    steps->seen_epoch_lines = s->epoch_lines;
+    number->last_step_rank = scene->rank;
     steps->is_changing = steps->is_changing || steps->n + 1 != number->n ||
                          !str_eq(steps->key, scene->step->key) ||
                          words_differ(steps->epoch_key, scene->epoch,
@@ -238,6 +270,26 @@ static void note_value(struct survey_number *number, double value)
     number->max = is_first || value > number->max ? value : number->max;
     number->n_up += !is_first && value > number->last;
     number->last = value;
+}
+
+/* A bar that reached its end; what is drawn again there is the same one. */
+static void note_turn(struct survey_number *number, const struct scene *scene, double value)
+{
+    bool has_total = scene->step && scene->step->kind == TOKEN_FRACTION;
+    bool is_full = has_total && scene->step->step == scene->step->total;
+    bool is_near = fabs(value - number->last_full) <= AGAIN_FAR * fabs(number->last_full);
+    bool is_again = is_full && number->was_full && number->has_open && is_near;
+    number->has_open = number->has_open || (has_total && !is_full);
+    number->was_full = is_full;
+    number->last_full = is_full ? value : number->last_full;
+    for (size_t of = 2; is_full && !is_again && of <= SURVEY_TURNS_MAX; of++) {
+        struct survey_turns *turns = &number->turns[of];
+        size_t at = (size_t)turns->n % of;
+        bool is_first = turns->n < (int64_t)of;
+        turns->min[at] = is_first || value < turns->min[at] ? value : turns->min[at];
+        turns->max[at] = is_first || value > turns->max[at] ? value : turns->max[at];
+        turns->n++;
+    }
 }
 
 static bool value_of(struct str text, double *ret_value)
@@ -293,9 +345,26 @@ static bool has_bar_clock(struct str text)
     return n_colons > 0 && from > 0 && text.ptr[from - 1] == '[';
 }
 
+/* "400it [00:04, 94.50it/s]". */
+static bool is_open_bar(struct str text)
+{
+    int64_t at = str_find(text, STR_LIT(" ["));
+    size_t end = at > 0 ? (size_t)at + 2 : text.len;
+    size_t n_colons = 0;
+    struct str rest;
+    while (end < text.len && (is_digit(text.ptr[end]) || text.ptr[end] == ':')) {
+        n_colons += text.ptr[end] == ':';
+        end++;
+    }
+    rest = str_sub(text, end, text.len);
+    return n_colons > 0 && str_starts(rest, STR_LIT(", ")) &&
+           (str_find(rest, STR_LIT("/s")) > 0 || str_find(rest, STR_LIT("s/")) > 0);
+}
+
 static bool is_bar(struct str text)
 {
-    static const char *const MARKS[] = {"%|", "[==", "[>..", "\xe2\x94\x81\xe2\x94\x81", NULL};
+    static const char *const MARKS[] = {"%|",           "[==", "[>..", "\xe2\x94\x81\xe2\x94\x81",
+                                        "\xe2\x96\x88", NULL};
     for (const char *const *mark = MARKS; *mark; mark++) {
         if (str_find(text, str_of(*mark)) >= 0) {
             return true;
@@ -368,6 +437,7 @@ static void take_numbers(struct survey *s, const struct scene *scene)
             number->gap = str_dup(&s->arena, t->gap);
             number->unit = str_dup(&s->arena, t->unit);
             number->is_bar = scene->is_bar;
+            number->is_open = scene->is_open;
             number->lead = str_dup(&s->arena, lead);
             number->is_span = is_span;
             number->si = si;
@@ -379,6 +449,9 @@ static void take_numbers(struct survey *s, const struct scene *scene)
         number->is_grouped = number->is_grouped || memchr(t->text.ptr, ',', t->text.len);
         number->is_scaled = number->is_scaled || scale > 1;
         note_value(number, scale > 0 ? scale * value : value);
+        if (scene->is_bar) {
+            note_turn(number, scene, number->last);
+        }
         note_rank(number, scene);
         number->n_moments += begins_with_moment(scene);
         number->n_epoch_only += scene->epoch && !scene->step;
@@ -488,6 +561,35 @@ static bool take_row(struct survey *s, const struct scene *scene)
     return true;
 }
 
+/* "Epoch 3/10", and "Train: 3 [10/41" of timm. */
+static bool counts_epochs(const struct token *t, double *ret_value)
+{
+    char buf[32];
+    struct str word = survey_last_word(t->key, buf, sizeof(buf));
+    *ret_value = (double)t->step;
+    return t->unit.len == 0 &&
+           (survey_is_epoch_word(word) ? t->kind == TOKEN_FRACTION || t->kind == TOKEN_NUMBER
+                                       : str_eq_z(word, "train") && t->is_whole) &&
+           (t->kind == TOKEN_FRACTION || value_of(t->text, ret_value));
+}
+
+/* What a line says of epochs, and a record of its settings. */
+static void note_around(struct survey *s, const struct scene *scene)
+{
+    static const char *const EPOCHS[] = {"epoch", "epochs", NULL};
+    size_t idx = 0;
+    double value = -1;
+    while (idx < scene->n && !counts_epochs(&scene->tokens[idx], &value)) {
+        idx++;
+    }
+    s->epoch_lines += idx < scene->n || survey_has_word(scene->text, EPOCHS);
+    s->epoch = idx < scene->n ? value : s->epoch;
+    if (scene->text.ptr[0] == '{') {
+        s->counts.n_configs += records_line(s->objects, scene->text, &s->object) &&
+                               str_ends(strbuf_str(&s->object), STR_LIT(" config=other"));
+    }
+}
+
 static void take_line(struct survey *s, struct scene *scene, struct token *tokens)
 {
     scene->n = survey_tokens(s->vocabulary, scene->text, tokens);
@@ -497,6 +599,7 @@ static void take_line(struct survey *s, struct scene *scene, struct token *token
         s->counts.n_commas += tokens[idx].kind == TOKEN_OTHER &&
                               memchr(scene->text.ptr + at, ',', tokens[idx].end - at) != NULL;
     }
+    note_around(s, scene);
     if (scene->n == 0) {
         keep_head(s, scene->text);
         return;
@@ -517,7 +620,8 @@ void survey_line(struct survey *s, const struct line *line)
     }
     s->n_lines++;
     if (!take_row(s, &scene)) {
-        scene.is_bar = is_bar(text);
+        scene.is_open = is_open_bar(text);
+        scene.is_bar = scene.is_open || is_bar(text);
         scene.is_eval = survey_is_of_eval(text);
         scene.rank = line->rank >= 0 ? line->rank : survey_rank(text);
         take_line(s, &scene, tokens);

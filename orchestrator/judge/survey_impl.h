@@ -27,6 +27,8 @@ void survey_line(struct survey *survey, const struct line *line);
 /* "it", "step", "batch": words for a step. */
 bool survey_is_step_word(struct str word);
 bool survey_is_epoch_word(struct str word);
+/* Whether one of the words is a word of the text; words in lower case. */
+bool survey_has_word(struct str text, const char *const *words);
 /* The last of a key's words, in lower case, in buf. */
 struct str survey_last_word(struct str key, char *buf, size_t size);
 

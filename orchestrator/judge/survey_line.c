@@ -77,6 +77,18 @@ static struct str next_word(struct str text, size_t *at, char *buf, size_t size)
     return survey_last_word(str_sub(text, from, end - from), buf, size);
 }
 
+bool survey_has_word(struct str text, const char *const *words)
+{
+    char buf[WORD_BYTES];
+    struct str word;
+    for (size_t at = 0; (word = next_word(text, &at, buf, sizeof(buf))).len > 0;) {
+        if (str_eq_any(word, words)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const char *const SURVEY_TRAIN[] = {"train", "training", "trainer", NULL};
 const char *const SURVEY_EVAL[] = {"eval",       "evaluate", "evaluating", "evaluation",
                                    "val",        "valid",    "validate",   "validating",

@@ -175,7 +175,7 @@ said() { # WHAT VALUE WARNING [ARGS...] < log
     shift 3
     cat >"$T/said.log"
     exits 0 "$what" "$REPERF" measure "$T/said.log" --suggest "$T/said.json" "$@" --json
-    is "$(jq -r '"\(.verdict) \(.value)"' "$T/out") $(grep -o 'names a step or a rank\|begin again' "$T/err")" "ok $value $warning" "$what: read, and what its lines do not say"
+    is "$(jq -r '"\(.verdict) \(.value)"' "$T/out") $(grep -o 'names a step or a rank' "$T/err")" "ok $value $warning" "$what: read, and what its lines do not say"
 }
 eight() { # LINE: one of each of eight processes; @ is the process
     for rank in 1 2 3 4 5 6 7 8; do echo "${1//@/$rank}"; done
@@ -197,7 +197,6 @@ said "a result that stands there once" 6751.5 "" < <(ssd | sed '/DLL.*691/!{/DLL
 said "results of which nothing says that they are of several processes" 6755 "names a step or a rank" < <(ssd | grep -v 'Using\|Loading\|Done')
 said "a step that is made again" 100.5 "" < <(for step in 1 2 3 4 4 5 6 7 8; do echo "step $step | 100.5 img/s"; done)
 said "steps that begin again with each epoch" 100.5 "" < <(for epoch in 1 2 3; do for step in 1 2; do echo "epoch $epoch step $step | 100.5 img/s"; done; done)
-said "the same without a word for it" 100.5 "begin again" < <(for epoch in 1 2 3; do for step in 1 2 3 4; do echo "step $step/4 | 100.5 img/s"; done; done)
 for rank in 0 1; do for step in 1 2 3 4; do echo "step $step/4 | 100.5 img/s"; done | sed "s/^/[1,$rank]<stdout>:/"; done >"$T/job.log"
 exits 9 "two ranks that print one after the other" "$REPERF" measure "$T/job.log" --suggest "$T/job.json" --json
 is "$(jq -r '"\(.verdict) \(.value)"' "$T/out")" "ambiguous null" "are not averaged"
@@ -211,7 +210,7 @@ done <<END
 $L/deepspeed.log|6s/12:01:00/12:00:00/|ambiguous|the clock goes back at step 60
 tests/integration/formats/mindspore.log|3s/loss is .*/loss is nan/|nan|by format mindspore line 3: the loss is not a finite number
 tests/integration/formats/timm.log|/Train: 0 .   0/d|incomplete|by format timm the log begins at step 10: 1 line is missing
-$L/home-rate.log|s,step *\\([0-9]*\\),step \\1/500,|ambiguous|step 500 is beyond the last of the run, 500
+$L/home-rate.log|s,step *\\([0-9]*\\),step \\1/950,|ambiguous|step 1000 is beyond the last of the run, 950
 END
 for i in 1 2 3 4 5 6; do echo "2024-01-01 10:00:0$((i == 4 ? 1 : i)) step $i/6 100.5 img/s"; done >"$T/clock-back.log"
 exits 9 "a clock that goes back, in lines that no format knows" "$REPERF" measure "$T/clock-back.log" --suggest "$T/clock-back.json" --json
@@ -220,6 +219,50 @@ sed 's/10:00:01 step 4/10:00:04 step 4/' "$T/clock-back.log" >"$T/clock-on.log"
 exits 0 "one that does not" "$REPERF" measure "$T/clock-on.log" --format "$T/clock-back.json"
 sed 's/^2024-[^s]*//' "$T/clock-on.log" >"$T/no-clock.log"
 exits 0 "and lines without one are read by the same format" "$REPERF" measure "$T/no-clock.log" --format "$T/clock-back.json"
+
+# What is of no training, or of several: nothing is measured, and it is said why. A \r redraws a bar, @ is the number of the line.
+while IFS='|' read -r name line wanted; do
+    for i in 1 2 3 4 5 6; do printf '%b\n' "${line//@/$i}"; done | sed 's/!/|/g' >"$T/none.log"
+    exits 9 "$name" "$REPERF" measure "$T/none.log" --suggest "$T/none.json"
+    like "$(cat "$T/out")" "$wanted" "$name: and why"
+done <<'END'
+pip's bar|   ━━━━━━━━━━━━━━━━━━━━ 61@.9/619.9 MB 2.1 MB/s eta 0:00:00|of what comes before the steps
+pip's older bar|  !████████████████████████████████! 831.4 MB 2.@ kB/s eta 0:00:01|of what comes before the steps
+pip's oldest bar|    100% !████████████████████████████████! 1.2MB 25.@MB/s|of what comes before the steps
+pip's bar of another terminal|   ---------------------------------------- 12.6/12.6 MB 90.@ MB/s eta 0:00:00|of what comes before the steps
+git's objects|Receiving objects: 100% (12@/123), 1.2 MB, 3.@ MB/s, done.|of what comes before the steps
+data that is prepared|Preparing data:  10%!###   ! 100/1000 [00:01<00:05, 10.50it/s]\rPreparing data: 100%!####! 1000/1000 [00:10<00:00, 9@.5it/s]|of what comes before the steps
+a map of a data set|Applying template: 100%!####! 100/100 [00:01<00:00, 10@.5 examples/s]|of what comes before the steps
+a count without a length|@00it [00:0@, 9@.50it/s]|of what comes before the steps
+files that are copied|Copying file @ of 9, 12@.5 items/s|does not say in what
+bars of two loops of one length| 100%!###! 157/157 [00:10<00:00, 15.@it/s]\n 100%!###! 157/157 [00:03<00:00, 52.@it/s]|several loops or settings
+such bars that are drawn again| 50%!##  ! 78/157 [00:05<00:05, 33.1it/s]\r 100%!###! 157/157 [00:10<00:00, 15.@it/s]\r 100%!###! 157/157 [00:10<00:00, 15.@it/s]\n 100%!###! 157/157 [00:03<00:00, 52.@it/s]|several loops or settings
+bars of three loops| 100%!###! 157/157 [00:10<00:00, 15.@it/s]\n 100%!###! 157/157 [00:03<00:00, 52.@it/s]\n 100%!###! 157/157 [00:03<00:00, 55.@it/s]|several loops or settings
+batches of several sizes|batch_size: @6 latency: 3.5 speed: 25@.5 images/s|several loops or settings
+END
+for model in a b c; do for i in 1 2 3; do echo "{\"model\": \"$model\", \"dtype\": \"fp16\", \"images_per_sec\": 12$i.5}"; done; done >"$T/settings.jsonl"
+printf "%s\n" bs,images/s,gpus 1,100.5,8 2,200.5,8 4,400.5,8 >"$T/settings.csv"
+for kind in jsonl csv; do
+    exits 9 "records of several settings: $kind" "$REPERF" measure "$T/settings.$kind" --json
+    is "$(jq -r '"\(.format) \(.verdict) \(.value) \(.records > 2)"' "$T/out")" "$kind ambiguous null true" "have no common rate"
+done
+exits 9 "and no format is made for them" "$REPERF" measure "$T/settings.jsonl" --suggest "$T/settings.json"
+like "$(cat "$T/out")" 'several loops or settings' "because of the settings"
+for model in a a; do for i in 1 2 3; do echo "{\"model\": \"$model\", \"dtype\": \"fp16\", \"images_per_sec\": 12$i.5}"; done; done >"$T/settings.jsonl"
+exits 0 "records of one setting" "$REPERF" measure "$T/settings.jsonl"
+
+# Steps that begin again: an epoch if a line between says so, else a second run.
+steps() { for i in 1 2 3 4 5 6; do echo "step $i/6 loss 2.$i speed $1.$i samples/sec"; done; }
+while IFS='|' read -r name before between wanted; do
+    { printf '%b' "$before" && steps 100 && printf '%b' "$between" && steps 110; } >"$T/again.log"
+    "$REPERF" measure "$T/again.log" --suggest "$T/again.json" --json >"$T/out" 2>"$T/err"
+    is "$? $(jq -r '"\(.verdict) \(.records)"' "$T/out")" "$wanted" "$name"
+done <<'END'
+steps that begin again||\n|9 ambiguous 12
+below a new epoch|Epoch 1/2\n|Epoch 2/2\n|0 ok 12
+below the same epoch|Epoch 1/2\n|Epoch 1/2\n|9 ambiguous 12
+below a word for one|a new epoch begins\n|next epoch\n|0 ok 12
+END
 
 # Two values under one name are none.
 for i in 1 2 3; do echo "{\"step\": $i, \"images_per_sec\": 100.0, \"images_per_sec\": 900.0}"; done >"$T/twice.jsonl"
