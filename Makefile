@@ -174,7 +174,7 @@ build/$(1)/emu_probe.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_PROBE))
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/wl_emu.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_C) $(EMU_CU) $(EMU_TRAIN) $(EMU_DIST)) $(patsubst %,build/$(1)/%.o,$(filter-out workloads/backend_cuda/% $(EMU_TRAIN) $(EMU_DIST),$(WL_SRC)))
 	@rm -f $$@; ar rcsD $$@ $$^
-# Which patterns of the shipped formats lint need not try again: those that are tried here (judge/growth.h).
+# Which of the shipped formats lint need not try again: those that are tried here (judge/growth.h).
 build/$(1)/growth-tried: build/$(1)/orchestrator/growth_main.c.o build/$(1)/orch.a build/$(1)/base.a
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
 build/$(1)/growth_tried.c: build/$(1)/growth-tried $(wildcard manifests/formats/*.json)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* growth-tried ROOT: tries the patterns of the formats below ROOT/manifests for quadratic growth and writes, as the C source of
+/* growth-tried ROOT: reads the formats below ROOT/manifests, tries their patterns for quadratic growth and writes, as the C source of
    GROWTH_TRIED (judge/growth.h), which are linear. The build runs it, so that lint tries only what has changed since. */
 #include "base/base.h"
 
@@ -16,15 +16,24 @@ struct tried_keys {
     VEC(struct tried_key) list;
 };
 
-static void add_key(void *ctx, struct pattern *pattern, const char *part UNUSED)
+static int add_key(struct arena *arena, const char *root, const struct format *format,
+                   struct tried_keys *keys, struct err *err)
 {
-    struct tried_keys *keys = ctx;
-    struct growth growth;
+    struct str id = format_id(format);
+    const char *path = arena_printf(arena, "%s/manifests/formats/%.*s.json", root, STR_ARG(id));
+    struct findings findings = {0};
     struct tried_key key;
-    if (!growth_is_steep(pattern, &growth)) {
-        growth_key(pattern_source(pattern), key.bytes);
-        VEC_PUSH(&keys->list, key);
+    struct str text;
+    lint_format(arena, format, &findings);
+    if (findings.n > 0) {
+        return 0;
     }
+    if (json_read_text(arena, path, &text, err) < 0) {
+        return -1;
+    }
+    growth_key(id, text, key.bytes);
+    VEC_PUSH(&keys->list, key);
+    return 0;
 }
 
 static int compare_keys(const void *a, const void *b)
@@ -54,13 +63,14 @@ int main(int argc, char **argv)
     CLEANUP(format_set) struct format_set formats = {0};
     struct tried_keys keys = {0};
     struct err err = {0};
-    if (argc != 2 || load_formats(&arena, argv[1], &formats, &err) < 0) {
-        fprintf(stderr, "growth-tried: %s\n",
-                argc == 2 ? err.msg : "expected the folder above manifests");
-        return 1;
+    int status = argc == 2 ? load_formats(&arena, argv[1], &formats, &err)
+                           : err_set(&err, ERR_USAGE, "expected the folder above manifests");
+    for (size_t idx = 0; status == 0 && idx < formats.n; idx++) {
+        status = add_key(&arena, argv[1], formats.items[idx], &keys, &err);
     }
-    for (size_t idx = 0; idx < formats.n; idx++) {
-        format_patterns(formats.items[idx], add_key, &keys);
+    if (status < 0) {
+        fprintf(stderr, "growth-tried: %s\n", err.msg);
+        return 1;
     }
     qsort(keys.list.items, keys.list.n, sizeof(struct tried_key), compare_keys);
     print_source(&keys);

@@ -46,7 +46,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         return err_set(err, ERR_USAGE, "either --json or --sarif");
     }
     if (select_reports(&arena, ctx->root, &names, args.is_all, &reports, err) < 0 ||
-        load_formats(&arena, ctx->root, &formats, err) < 0) {
+        load_formats_of(&arena, ctx->root, &reports, &formats, err) < 0) {
         return -1;
     }
     const struct format_trials trials = {&formats,

@@ -122,9 +122,14 @@ struct rule_case audit_case_of_log(const struct report_case *c, const struct rul
     return of;
 }
 
-/* format: the logs' format, if the counts that they state are to be used; NULL: the row's own counts. */
+struct applying {
+    const struct format *
+        format; /* the logs', if the counts that they state are to be used; NULL: the row's own counts */
+    struct rule_memo *memos; /* one for each log, or NULL */
+};
+
 static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
-                         const struct format *format, struct rule_value *ret, struct err *err)
+                         const struct applying *by, struct rule_value *ret, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     double values[LOGS_MAX];
@@ -134,26 +139,28 @@ static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
         if (!a->measurements[idx]) {
             return err_set(err, ERR_PARSE, "log not there");
         }
-        struct rule_case of = audit_case_of_log(a->of_case, rule, format, a->measurements[idx]);
-        if (rule_repeat(rule, a->measurements[idx], &of, &arena, &one, err) < 0 ||
-            (idx == 0 && isfinite(one.value) &&
-             rule_apply(rule, a->measurements[idx], &of, &first, err) < 0)) {
+        struct rule_case of = audit_case_of_log(a->of_case, rule, by->format, a->measurements[idx]);
+        of.memo = by->memos ? &by->memos[idx] : NULL;
+        if (rule_repeat(rule, a->measurements[idx], &of, &arena, &one, err) < 0) {
             return a->n_logs > 1 ? err_wrap(err, "%.*s", STR_ARG(a->logs[idx].path)) : -1;
         }
         values[idx] = one.value;
+        first = idx == 0 ? one.by : first;
     }
-    *ret = first;
-    if (rule_combine(rule->repeats, values, a->n_logs, &ret->value, err) < 0) {
+    if (rule_combine(rule->repeats, values, a->n_logs, &first.value, err) < 0) {
         return -1;
     }
-    ret->value *= a->of_case->factor.value > 0 ? a->of_case->factor.value : 1;
+    first.value *= a->of_case->factor.value > 0 ? a->of_case->factor.value : 1;
+    *ret = first;
     return 0;
 }
 
-bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_value *ret)
+bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_memo *memos,
+                 struct rule_value *ret)
 {
+    const struct applying by = {NULL, memos};
     struct err err = {0};
-    return cell->n_logs > 0 && apply_to_logs(rule, cell, NULL, ret, &err) == 0;
+    return cell->n_logs > 0 && apply_to_logs(rule, cell, &by, ret, &err) == 0;
 }
 
 const struct rule *audit_rule_of(const struct audit *audit, const struct cell_audit *cell)
@@ -296,6 +303,7 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
     struct str id = cell_rule(c, cell);
     const struct rule *rule = format && id.ptr ? format_rule(format, id) : NULL;
     const char *missing = audit_missing_rule(audit->arena, audit->formats, c, cell);
+    const struct applying by = {format, NULL};
     struct rule_value value = {0};
     struct err err = {0};
     if (c->n_logs == 0) {
@@ -321,7 +329,7 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
         return;
     }
     a->rule = rule->id;
-    if (apply_to_logs(rule, a, format, &value, &err) < 0) {
+    if (apply_to_logs(rule, a, &by, &value, &err) < 0) {
         judge_none(a, LOG_UNREADABLE, str_dup(audit->arena, str_of(err.msg)));
         return;
     }

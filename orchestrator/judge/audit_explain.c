@@ -23,6 +23,7 @@ struct search {
     const struct rule *base;
     struct explanation found;
     double batch_factor; /* of the candidate being tried: its batch over the row's */
+    struct rule_memo memos[LOGS_MAX];
 };
 
 /* Whether it is exact when rounded or when cut off, and which of the two. */
@@ -46,7 +47,7 @@ static size_t count_given(const struct search *s, const struct rule *rule, enum 
     for (size_t idx = 0; idx < out->n_cells; idx++) {
         struct rule_value value = {0};
         n += is_in_group(s->cell, &out->cells[idx]) &&
-             audit_apply(rule, &out->cells[idx], &value) &&
+             audit_apply(rule, &out->cells[idx], NULL, &value) &&
              gives(&out->cells[idx], value.value * s->batch_factor, rounding);
     }
     return n;
@@ -72,7 +73,7 @@ static void try_rule(struct search *s, const struct rule *rule)
     struct rule_value value = {0};
     enum rounding rounding = ROUND_NEAREST;
     size_t n_given;
-    if (!audit_apply(rule, s->cell, &value)) {
+    if (!audit_apply(rule, s->cell, s->memos, &value)) {
         return;
     }
     s->found.n_tried++;
@@ -202,7 +203,8 @@ static void search_series(struct search *s, const struct series *series)
 
 static void search_logs(struct audit *audit, struct cell_audit *a)
 {
-    struct search s = {audit, a, audit_rule_of(audit, a), {0}, 1};
+    struct search s = {
+        .audit = audit, .cell = a, .base = audit_rule_of(audit, a), .batch_factor = 1};
     const struct measurement *m = a->measurements[0];
     if (!s.base || !m) {
         return;
@@ -214,6 +216,9 @@ static void search_logs(struct audit *audit, struct cell_audit *a)
         if (is_candidate(&s, &m->series[idx])) {
             search_series(&s, &m->series[idx]);
         }
+    }
+    for (size_t idx = 0; idx < a->n_logs; idx++) {
+        rule_memo_release(&s.memos[idx]);
     }
     a->explanation = s.found;
 }

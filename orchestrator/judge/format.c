@@ -433,6 +433,11 @@ void format_release(struct format *format)
     *format = (struct format){0};
 }
 
+void format_set_tried(struct format *format)
+{
+    format->was_tried = true;
+}
+
 struct str format_id(const struct format *format)
 {
     return format->id;

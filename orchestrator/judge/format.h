@@ -39,6 +39,8 @@ struct format_set {
 MUST_CHECK int format_decode(const struct json *root, struct arena *arena,
                              struct format **ret_format, struct err *err);
 void format_release(struct format *format);
+/* The build has tried its patterns (judge/growth.h): lint need not. */
+void format_set_tried(struct format *format);
 
 struct str format_id(const struct format *format);
 struct str format_title(const struct format *format);

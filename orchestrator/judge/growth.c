@@ -237,12 +237,15 @@ bool growth_is_steep(struct pattern *pattern, struct growth *ret_growth)
     return false;
 }
 
-void growth_key(struct str source, uint8_t *ret_key)
+/* The beginning of the SHA-256 of the id, a NUL and the text. */
+void growth_key(struct str id, struct str text, uint8_t *ret_key)
 {
     struct sha256_lane lane;
     uint8_t sha256[SHA256_BYTES];
     sha256_lane_start_any(&lane);
-    sha256_lane_add(&lane, source.ptr, source.len);
+    sha256_lane_add(&lane, id.ptr, id.len);
+    sha256_lane_add(&lane, "", 1);
+    sha256_lane_add(&lane, text.ptr, text.len);
     sha256_lane_finish(&lane, sha256);
     memcpy(ret_key, sha256, GROWTH_KEY_BYTES);
 }
@@ -252,12 +255,12 @@ static int compare_keys(const void *a, const void *b)
     return memcmp(a, b, GROWTH_KEY_BYTES);
 }
 
-bool growth_was_tried(const struct growth_tried *tried, const struct pattern *pattern)
+bool growth_was_tried(const struct growth_tried *tried, struct str id, struct str text)
 {
     uint8_t key[GROWTH_KEY_BYTES];
     if (tried->n == 0 || !str_eq_z(pattern_library(), tried->library)) {
         return false;
     }
-    growth_key(pattern_source(pattern), key);
+    growth_key(id, text, key);
     return bsearch(key, tried->keys, tried->n, GROWTH_KEY_BYTES, compare_keys) != NULL;
 }

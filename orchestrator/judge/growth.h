@@ -16,8 +16,8 @@ struct growth {
 /* True if there is such a line. */
 bool growth_is_steep(struct pattern *pattern, struct growth *ret_growth);
 
-/* Patterns that were tried when the program was built, with the library that it was built with, and are not steep: the beginnings of
-   their sources' SHA-256, ascending. Made by orchestrator/growth_main.c from the shipped formats; empty in what is linked without it. */
+/* Formats that were read when the program was built, and whose patterns, tried with the library that it was built with, are not steep:
+   keys of their files, ascending. Made by orchestrator/growth_main.c of the shipped ones; empty in what is linked without it. */
 #define GROWTH_KEY_BYTES 16
 struct growth_tried {
     const char *library;
@@ -25,8 +25,9 @@ struct growth_tried {
     size_t n;
 };
 extern const struct growth_tried GROWTH_TRIED;
-void growth_key(struct str source, uint8_t *ret_key);
-/* Whether the pattern, byte for byte, is one of them. */
-bool growth_was_tried(const struct growth_tried *tried, const struct pattern *pattern);
+/* id: the file's name without ".json"; text: its bytes. */
+void growth_key(struct str id, struct str text, uint8_t *ret_key);
+/* Whether the file, byte for byte, is one of them. */
+bool growth_was_tried(const struct growth_tried *tried, struct str id, struct str text);
 
 #endif

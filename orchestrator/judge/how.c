@@ -194,7 +194,6 @@ static void how_log_of(struct arena *arena, const struct rule *rule, const struc
 {
     const struct measurement *m = cell->measurements[idx];
     const struct made made = {arena, &log->steps};
-    struct rule_value value = {0};
     struct rule_repeat repeat = {0};
     struct rule_case of;
     struct counted counted;
@@ -222,12 +221,13 @@ static void how_log_of(struct arena *arena, const struct rule *rule, const struc
     }
     log->value = repeat.value;
     log->why = repeat.why;
-    if (!isfinite(repeat.value) || !log->uses || rule_apply(rule, m, &of, &value, &err) < 0) {
+    if (!isfinite(repeat.value) || !log->uses) {
         return;
     }
     counted = counted_of(arena, log);
-    add_step(&made, value.statistic, words_of_statistic(arena, rule, &of, &value, &counted));
-    add_scale(&made, rule, &of, &value);
+    add_step(&made, repeat.by.statistic,
+             words_of_statistic(arena, rule, &of, &repeat.by, &counted));
+    add_scale(&made, rule, &of, &repeat.by);
 }
 
 /* ---- the cell ---- */

@@ -22,9 +22,5 @@ struct format_trials {
 void lint_formats(struct arena *arena, const struct report *report,
                   const struct format_trials *trials, struct findings *findings);
 void lint_format(struct arena *arena, const struct format *format, struct findings *findings);
-/* Calls visit for each pattern of a format that lint tries; part: its place in the file, "facts[2].pattern". */
-struct pattern;
-typedef void format_visit(void *ctx, struct pattern *pattern, const char *part);
-void format_patterns(const struct format *format, format_visit *visit, void *ctx);
 
 #endif

@@ -8,6 +8,9 @@
 #include "judge/growth.h"
 #include "judge/lint.h"
 
+/* part: its place in the file, "facts[2].pattern". */
+typedef void format_visit(void *ctx, struct pattern *pattern, const char *part);
+
 static void visit_series(const struct format *format, size_t idx, format_visit *visit, void *ctx)
 {
     const struct series_spec *spec = &format->series[idx];
@@ -27,15 +30,15 @@ static void visit_series(const struct format *format, size_t idx, format_visit *
     }
 }
 
-void format_patterns(const struct format *format, format_visit *visit, void *ctx)
+static void visit_all(const struct format *format, format_visit *visit, void *ctx)
 {
     const struct {
         struct pattern *pattern;
         const char *part;
-    } lines[] = {{format->run_start.pattern, "run_start.pattern"},
-                 {format->end.pattern, "end.pattern"},
-                 {format->fatal.pattern, "fatal.pattern"},
-                 {format->done.pattern, "done.pattern"}};
+    } lines[] = {
+        {format->run_start.pattern, "run_start.pattern"}, {format->begin.pattern, "begin.pattern"},
+        {format->resumed.pattern, "resumed.pattern"},     {format->end.pattern, "end.pattern"},
+        {format->fatal.pattern, "fatal.pattern"},         {format->done.pattern, "done.pattern"}};
     for (size_t idx = 0; idx < format->n_series; idx++) {
         visit_series(format, idx, visit, ctx);
     }
@@ -61,7 +64,7 @@ static void try_pattern(void *ctx, struct pattern *pattern, const char *part)
 {
     const struct trial *t = ctx;
     struct growth growth;
-    if (!growth_was_tried(&GROWTH_TRIED, pattern) && growth_is_steep(pattern, &growth)) {
+    if (growth_is_steep(pattern, &growth)) {
         finding_add(t->findings, t->arena, "pattern-quadratic",
                     str_of(arena_printf(t->arena, "%.*s:$.%s", STR_ARG(t->format->path), part)),
                     "on lines of %d, %d and %d bytes that repeat \"%s\" it takes %" PRIu64
@@ -74,7 +77,9 @@ static void try_pattern(void *ctx, struct pattern *pattern, const char *part)
 void lint_format(struct arena *arena, const struct format *format, struct findings *findings)
 {
     struct trial t = {arena, format, findings};
-    format_patterns(format, try_pattern, &t);
+    if (!format->was_tried) {
+        visit_all(format, try_pattern, &t);
+    }
 }
 
 static void take_trial(struct arena *arena, const struct format_trials *trials, size_t idx,

@@ -9,205 +9,6 @@
 
 #define US_PER_S 1e6
 
-struct picked { /* samples in the window, in file order; owned */
-    const struct sample **items;
-    size_t n;
-    const struct series *series;
-    enum sample_use *uses; /* borrowed: one for each sample of the series; NULL: not asked for */
-};
-
-static void picked_cleanup(struct picked *picked)
-{
-    free(picked->items);
-}
-
-struct runs { /* that a series has samples of */
-    int32_t first, last;
-};
-
-/* Taken from the series itself, so that a table after two runs belongs to one run. */
-static struct runs runs_of(const struct series *series)
-{
-    struct runs runs = {INT32_MAX, -1};
-    for (size_t idx = 0; idx < series->n; idx++) {
-        int32_t run = series->samples[idx].run;
-        runs.first = run < runs.first ? run : runs.first;
-        runs.last = run > runs.last ? run : runs.last;
-    }
-    return runs;
-}
-
-static bool is_choice(const struct rule *rule, struct runs runs)
-{
-    return rule->run != RUN_ONLY || runs.first == runs.last;
-}
-
-int32_t rule_run(const struct rule *rule, const struct measurement *m)
-{
-    const struct series *series = measurement_series(m, rule->series);
-    struct runs runs = series ? runs_of(series) : (struct runs){0};
-    return !series || series->n == 0 || rule->match_gpus || !is_choice(rule, runs) ? -1
-           : rule->run == RUN_LAST                                                 ? runs.last
-                                                                                   : runs.first;
-}
-
-static int choose_run(const struct rule *rule, const struct series *series, int32_t *ret_run,
-                      struct err *err)
-{
-    struct runs runs = runs_of(series);
-    if (!is_choice(rule, runs)) {
-        return err_set(err, ERR_PARSE, "the log holds %d runs and rule %.*s does not choose one",
-                       runs.last - runs.first + 1, STR_ARG(rule->id));
-    }
-    *ret_run = rule->run == RUN_LAST ? runs.last : runs.first;
-    return 0;
-}
-
-/* Warm-up steps that the run states, -1: none; for a log of one run also those that a kept series states. */
-static int64_t warmup_of(const struct measurement *m, int32_t run)
-{
-    struct err ignored = {0};
-    int64_t steps;
-    for (size_t idx = 0; m->n_runs > 1 && idx < m->n_facts; idx++) {
-        const struct fact *fact = &m->facts[idx];
-        if (fact_is_of(fact, run) && str_eq_z(fact->name, "warmup") &&
-            str_to_i64(fact->value, 0, INT64_MAX, &steps, &ignored) == 0) {
-            return steps;
-        }
-    }
-    return m->n_runs > 1 ? -1 : m->warmup_steps;
-}
-
-static void note_use(const struct picked *picked, const struct sample *s, enum sample_use use)
-{
-    if (picked->uses) {
-        picked->uses[s - picked->series->samples] = use;
-    }
-}
-
-static enum sample_use use_of(const struct rule *rule, const struct sample *s, int32_t run,
-                              int64_t gpus, int64_t warmup_steps)
-{
-    const struct window *w = &rule->window;
-    bool is_outside = w->has_steps && (s->step < w->step_from || s->step > w->step_to);
-    return s->run != run                                ? USE_OTHER_RUN
-           : rule->match_gpus && s->gpus != gpus        ? USE_OTHER_GPUS
-           : is_outside                                 ? USE_OUTSIDE_STEPS
-           : w->skips_warmup && s->step <= warmup_steps ? USE_WARMUP
-                                                        : USE_COUNTED;
-}
-
-static int compare_ranks(const void *a, const void *b)
-{
-    const struct sample *x = *(const struct sample *const *)a;
-    const struct sample *y = *(const struct sample *const *)b;
-    if (x->rank != y->rank) {
-        return x->rank < y->rank ? -1 : 1;
-    }
-    return (x > y) - (x < y); /* same array: keeps file order */
-}
-
-/* Most logs have one rank and are already in order. */
-static void sort_by_rank(const struct sample **items, size_t n)
-{
-    size_t n_sorted = n ? 1 : 0;
-    while (n_sorted < n && items[n_sorted - 1]->rank <= items[n_sorted]->rank) {
-        n_sorted++;
-    }
-    if (n_sorted < n) {
-        qsort(items, n, sizeof(items[0]), compare_ranks);
-    }
-}
-
-/* Applies skip, drop_last and last to items[from, to), one rank's or all; the rest moves to items[at...]. Returns their
-   number. */
-static size_t cut_window(const struct window *w, const struct picked *picked, size_t from,
-                         size_t to, size_t at)
-{
-    const struct sample **items = picked->items;
-    size_t n = to - from;
-    size_t skip = (size_t)w->skip < n ? (size_t)w->skip : n;
-    size_t drop = (size_t)w->drop_last < n - skip ? (size_t)w->drop_last : n - skip;
-    size_t left = n - skip - drop;
-    size_t keep = w->last > 0 && (size_t)w->last < left ? (size_t)w->last : left;
-    for (size_t idx = 0; idx < n; idx++) {
-        note_use(picked, items[from + idx],
-                 idx < skip                 ? USE_SKIPPED
-                 : idx >= n - drop          ? USE_DROPPED
-                 : idx < skip + left - keep ? USE_BEFORE_LAST
-                                            : USE_COUNTED);
-    }
-    if (keep > 0) {
-        memmove(&items[at], &items[from + skip + left - keep], keep * sizeof(items[0]));
-    }
-    return keep;
-}
-
-/* Usually the whole log is one sequence; with scope rank and several ranks, each rank is. */
-static void cut_windows(const struct rule *rule, struct picked *picked)
-{
-    const struct sample **items = picked->items;
-    size_t at = 0;
-    bool is_mixed = false;
-    for (size_t idx = 1; idx < picked->n; idx++) {
-        is_mixed = is_mixed || items[idx]->rank != items[0]->rank;
-    }
-    if (!is_mixed || picked->series->scope != SCOPE_RANK) {
-        picked->n = cut_window(&rule->window, picked, 0, picked->n, 0);
-        return;
-    }
-    sort_by_rank(items, picked->n);
-    for (size_t from = 0, to; from < picked->n; from = to) {
-        for (to = from + 1; to < picked->n && items[to]->rank == items[from]->rank; to++) {
-        }
-        at += cut_window(&rule->window, picked, from, to, at);
-    }
-    picked->n = at;
-}
-
-/* picked->series and uses are set. */
-static int pick(const struct rule *rule, const struct measurement *m, const struct rule_case *of,
-                struct picked *picked, struct err *err)
-{
-    const struct series *series = picked->series;
-    int64_t warmup_steps;
-    int32_t run = 0;
-    if (rule->match_gpus && of->gpus <= 0) {
-        return err_set(err, ERR_PARSE, "rule %.*s needs to know how many GPUs", STR_ARG(rule->id));
-    }
-    if (choose_run(rule, series, &run, err) < 0) {
-        return -1;
-    }
-    warmup_steps = warmup_of(m, run);
-    if (rule->window.skips_warmup && warmup_steps < 0) {
-        return err_set(err, ERR_PARSE, "rule %.*s: the log does not state its warm-up steps",
-                       STR_ARG(rule->id));
-    }
-    picked->items = xcalloc(series->n, sizeof(picked->items[0]));
-    for (size_t idx = 0; idx < series->n; idx++) {
-        const struct sample *s = &series->samples[idx];
-        enum sample_use use = use_of(rule, s, run, of->gpus, warmup_steps);
-        note_use(picked, s, use);
-        if (use == USE_COUNTED) {
-            picked->items[picked->n++] = s;
-        }
-    }
-    cut_windows(rule, picked);
-    if (picked->n == 0) {
-        return err_set(err, ERR_PARSE,
-                       "rule %.*s leaves none of the %zu samples of series \"%.*s\"",
-                       STR_ARG(rule->id), series->n, STR_ARG(series->name));
-    }
-    for (size_t idx = 0; idx < picked->n; idx++) {
-        if (!isfinite(picked->items[idx]->value) && rule->statistic != STAT_TIMESTAMPS &&
-            rule->statistic != STAT_ELAPSED) {
-            return err_set(err, ERR_PARSE, "step %" PRId64 " in the window has no usable value",
-                           picked->items[idx]->step);
-        }
-    }
-    return 0;
-}
-
 static int apply_timestamps(const struct rule *rule, const struct rule_case *of,
                             const struct picked *picked, double *ret_value, struct err *err)
 {
@@ -295,7 +96,7 @@ static void apply_time_weighted(const struct rule_case *of, const struct picked 
     if (of->derivation > 0 && of->derivation < DERIVATION_RANK_INTERVALS) {
         weigh_in_a_row(picked, weights);
     } else {
-        sort_by_rank(picked->items, picked->n);
+        picked_sort_by_rank(picked->items, picked->n);
         weigh_by_rank(picked, weights);
     }
     for (size_t idx = 0; idx < picked->n; idx++) {
@@ -335,16 +136,16 @@ static size_t trimmed_each(const struct rule *rule, size_t n)
     return rule->statistic == STAT_OLYMPIC_MEAN ? 1 : share > count ? share : count;
 }
 
-static int apply_trimmed(const struct rule *rule, double *values, size_t n, struct rule_value *ret,
-                         struct err *err)
+static int apply_trimmed(const struct rule *rule, const struct picked *picked, double **own,
+                         struct rule_value *ret, struct err *err)
 {
+    size_t n = picked->n;
     size_t each = trimmed_each(rule, n);
     if (2 * each >= n) {
         return err_set(err, ERR_PARSE, "rule %.*s drops %zu at each end, and there are %zu samples",
                        STR_ARG(rule->id), each, n);
     }
-    stats_sort(values, n);
-    ret->value = stats_sorted_trimmed_mean(values, n, each);
+    ret->value = stats_sorted_trimmed_mean(picked_sorted(picked, own), n, each);
     ret->n_used = n - 2 * each;
     return 0;
 }
@@ -353,10 +154,8 @@ static int apply_statistic(const struct rule *rule, const struct rule_case *of,
                            const struct picked *picked, struct rule_value *ret, struct err *err)
 {
     size_t n = picked->n;
-    CLEANUP(free) double *values = xcalloc(n, sizeof(*values));
-    for (size_t idx = 0; idx < n; idx++) {
-        values[idx] = picked->items[idx]->value;
-    }
+    CLEANUP(free) double *own = NULL;
+    const double *values = picked_values(picked, &own);
     ret->n_window = n;
     ret->n_used = n;
     switch (rule->statistic) {
@@ -364,12 +163,11 @@ static int apply_statistic(const struct rule *rule, const struct rule_case *of,
         ret->value = stats_mean(values, n);
         return 0;
     case STAT_MEDIAN:
-        stats_sort(values, n);
-        ret->value = stats_sorted_median(values, n);
+        ret->value = stats_sorted_median(picked_sorted(picked, &own), n);
         return 0;
     case STAT_TRIMMED_MEAN:
     case STAT_OLYMPIC_MEAN:
-        return apply_trimmed(rule, values, n, ret, err);
+        return apply_trimmed(rule, picked, &own, ret, err);
     case STAT_HARMONIC_MEAN:
         ret->value = stats_harmonic_mean(values, n);
         return 0;
@@ -486,23 +284,12 @@ struct str rule_unit(const struct rule *rule, struct str series_unit)
                                              : series_unit;
 }
 
-/* The rule's series, and its samples in the window. */
-static int pick_series(const struct rule *rule, const struct measurement *m,
-                       const struct rule_case *of, struct picked *picked, struct err *err)
-{
-    picked->series = measurement_series(m, rule->series);
-    if (!picked->series || picked->series->n == 0) {
-        return err_set(err, ERR_PARSE, "the log has no series \"%.*s\"", STR_ARG(rule->series));
-    }
-    return pick(rule, m, of, picked, err);
-}
-
 int rule_apply(const struct rule *rule, const struct measurement *m, const struct rule_case *of,
                struct rule_value *ret_value, struct err *err)
 {
     CLEANUP(picked) struct picked picked = {0};
     struct rule_value value = {0};
-    if (pick_series(rule, m, of, &picked, err) < 0 ||
+    if (rule_pick(rule, m, of, &picked, err) < 0 ||
         apply_statistic(rule, of, &picked, &value, err) < 0) {
         return -1;
     }
@@ -544,10 +331,10 @@ static void note_statistic(const struct rule *rule, struct picked *picked)
     }
     for (size_t idx = 0; idx < n; idx++) {
         if (idx < each || idx + each >= n) {
-            note_use(picked, picked->items[idx], USE_TRIMMED);
+            picked_note(picked, picked->items[idx], USE_TRIMMED);
         } else if ((has_first || has_last) && !(has_first && idx == 0) &&
                    !(has_last && idx == last)) {
-            note_use(picked, picked->items[idx], USE_BETWEEN);
+            picked_note(picked, picked->items[idx], USE_BETWEEN);
         }
     }
 }
@@ -556,7 +343,7 @@ int rule_uses(const struct rule *rule, const struct measurement *m, const struct
               enum sample_use *ret_uses, struct err *err)
 {
     CLEANUP(picked) struct picked picked = {.uses = ret_uses};
-    if (pick_series(rule, m, of, &picked, err) < 0) {
+    if (rule_pick(rule, m, of, &picked, err) < 0) {
         return -1;
     }
     note_statistic(rule, &picked);

@@ -162,18 +162,18 @@ int rule_repeat(const struct rule *rule, const struct measurement *m, const stru
         const struct fact *fact = one_fact(m, success->fact, rule_run(rule, m));
         if (!fact || !str_eq(fact->value, success->value)) {
             *ret_repeat = (struct rule_repeat){
-                (double)INFINITY,
-                str_of(fact ? arena_printf(arena, "its %.*s is %.*s", STR_ARG(success->fact),
-                                           STR_ARG(fact->value))
-                            : arena_printf(arena, "it does not state its %.*s once",
-                                           STR_ARG(success->fact)))};
+                .value = (double)INFINITY,
+                .why = str_of(fact ? arena_printf(arena, "its %.*s is %.*s", STR_ARG(success->fact),
+                                                  STR_ARG(fact->value))
+                                   : arena_printf(arena, "it does not state its %.*s once",
+                                                  STR_ARG(success->fact)))};
             return 0;
         }
     }
     if (rule_apply(rule, m, of, &value, err) < 0) {
         return -1;
     }
-    *ret_repeat = (struct rule_repeat){value.value, STR_EMPTY};
+    *ret_repeat = (struct rule_repeat){value.value, STR_EMPTY, value};
     return 0;
 }
 

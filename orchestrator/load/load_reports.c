@@ -22,14 +22,19 @@ static const char *said_of(struct arena *arena, const struct report_file *file)
 int load_vocabulary(struct arena *arena, const char *root, const struct vocabulary **ret,
                     struct err *err)
 {
+    CLEANUP(arena) struct arena own = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
     const char *path = fs_join(arena, root, VOCABULARY_FILE);
+    struct str text = vocabulary_builtin_text();
     struct json at;
-    if (!fs_exists(path)) {
+    if (fs_exists(path) && json_read_text(&own, path, &text, err) < 0) {
+        return -1;
+    }
+    if (str_eq(text, vocabulary_builtin_text())) {
         *ret = vocabulary_builtin(arena);
         return 0;
     }
-    if (json_read_file(path, &doc, err) < 0) {
+    if (json_parse(text, path, &doc, err) < 0) {
         return -1;
     }
     at = json_root(&doc);

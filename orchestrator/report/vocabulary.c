@@ -35,7 +35,10 @@ const struct vocabulary *vocabulary_builtin(struct arena *arena)
     root = json_root(&doc);
     status = vocabulary_decode(&root, arena, &vocabulary, &err);
     ASSERT(status == 0);
-    return vocabulary;
+    struct vocabulary *own = arena_new(arena, struct vocabulary);
+    *own = *vocabulary;
+    own->is_builtin = true;
+    return own;
 }
 
 const struct vocabulary *vocabulary_of(const struct json *at)

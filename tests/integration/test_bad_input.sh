@@ -72,6 +72,22 @@ for path in ../../../../etc/passwd /etc/passwd 'a/../../x' $'a\nb'; do
     is "$? $(wc -c <out)" "3 0" "a log outside its folder is refused: ${path@Q}"
 done
 back
+# Formats that the report does not name, which the build has read: not again, unless they, their names or the words differ.
+N="$D/manifests/formats/timm.json"
+refused() { # NAME PLACE
+    for command in lint audit; do
+        "$REPERF" $command $ID >out 2>err
+        is "$? $(wc -c <out) $(grep -cE -- "$2" err)" "3 0 1" "$command: $1"
+    done
+}
+cp "$N" other.json
+sed -i 's/"scope": "/&any/' "$N"; refused "a format that no report names" 'timm\.json:\$\.series\[0\]'
+cp other.json "$N"
+cp "$N" "$D/manifests/formats/tim.json"; refused "a shipped format under another name" 'expected id "tim" as the file is named'
+rm "$D/manifests/formats/tim.json"
+jq '.conditions -= ["label_smoothing"]' "$ROOT/manifests/vocabulary.json" >"$D/manifests/vocabulary.json"
+refused "a shipped format with words that it does not know" '"label_smoothing" is not in the list of conditions'
+rm "$D/manifests/vocabulary.json"
 edit_format 'd["series"][0]["pattern"]="(((("'
 "$REPERF" measure /dev/null >out 2>err
 is "$? $(grep -c 'mmseg.json:\$\.series\[0\]: pattern: character 5' err)" "3 1" "a pattern that does not compile: exit 3 with the place"

@@ -86,47 +86,64 @@ static void shipped_formats_are_linear(void **state UNUSED)
     assert_int_equal(findings.n, 0);
 }
 
-/* Only byte for byte, and only with the library that tried them. */
+/* A format of which every pattern is steep. */
+static void every_pattern_is_tried(void **state UNUSED)
+{
+    static const char PROBE[] = "{\"literal\": \"word\", \"pattern\": \"word.*last\"}";
+    static const char *const PLACES[] = {"series[0].pattern", "series[0].after.pattern",
+                                         "series[0].until",   "series[0].like",
+                                         "run_start.pattern", "begin.pattern",
+                                         "resumed.pattern",   "end.pattern",
+                                         "fatal.pattern",     "done.pattern",
+                                         "facts[0].pattern"};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(format_set) struct format_set formats = {0};
+    struct findings findings = {0};
+    struct err err = {0};
+    const char *text = arena_printf(
+        &arena,
+        "{\"schema_version\": 1, \"id\": \"mine\", \"title\": \"t\", \"framework\": \"f\", "
+        "\"source\": \"s\", \"prefixes\": [], \"series\": [{\"name\": \"s\", \"literal\": "
+        "\"word\", \"pattern\": \"word.*last (?<value>x)\", \"unit\": \"samples/s\", \"scope\": "
+        "\"job\", \"quantity\": \"rate\", \"primary\": true, \"after\": %s, \"like\": "
+        "\"word.*last\", \"until\": \"word.*last\"}], \"run_start\": %s, \"begin\": %s, "
+        "\"resumed\": %s, \"end\": %s, \"fatal\": %s, \"done\": {\"literal\": \"word\", "
+        "\"pattern\": \"word.*last (?<step>x)\"}, \"facts\": [{\"name\": \"seed\", \"literal\": "
+        "\"word\", \"pattern\": \"word.*last (?<value>x)\"}], \"rules\": []}",
+        PROBE, PROBE, PROBE, PROBE, PROBE, PROBE);
+    if (load_format_text(&arena, ".", str_of(text), "mine.json", &formats, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    lint_format(&arena, formats.items[0], &findings);
+    assert_int_equal(findings.n, ARRAY_LEN(PLACES));
+    for (size_t idx = 0; idx < findings.n; idx++) {
+        assert_string_equal(findings.items[idx].where.ptr,
+                            arena_printf(&arena, "mine.json:$.%s", PLACES[idx]));
+    }
+}
+
+/* Only byte for byte, under its own name, and only with the library that tried it. */
 static void what_was_tried_is_known(void **state UNUSED)
 {
-    static const char *const SOURCES[] = {"loss: (?<value>\\S+)", "step (?<step>\\d+)", "x"};
-    uint8_t keys[ARRAY_LEN(SOURCES)][GROWTH_KEY_BYTES];
-    struct pattern *one = NULL;
-    struct pattern *other = NULL;
-    struct err err = {0};
-    for (size_t idx = 0; idx < ARRAY_LEN(SOURCES); idx++) {
-        growth_key(str_of(SOURCES[idx]), keys[idx]);
-    }
-    for (size_t idx = 0; idx + 1 < ARRAY_LEN(SOURCES); idx++) { /* ascending */
-        for (size_t at = 0; at + 1 < ARRAY_LEN(SOURCES); at++) {
-            uint8_t copy[GROWTH_KEY_BYTES];
-            if (memcmp(keys[at], keys[at + 1], sizeof(copy)) > 0) {
-                memcpy(copy, keys[at], sizeof(copy));
-                memcpy(keys[at], keys[at + 1], sizeof(copy));
-                memcpy(keys[at + 1], copy, sizeof(copy));
-            }
-        }
-    }
+    const struct str id = STR_LIT("mine");
+    const struct str text = STR_LIT("{\"id\": \"mine\"}\n");
+    uint8_t keys[3][GROWTH_KEY_BYTES] = {{0}, {0}, {0}};
+    growth_key(id, text, keys[1]);
+    memset(keys[2], UINT8_MAX, sizeof(keys[2])); /* ascending */
     const struct growth_tried all = {pattern_library().ptr, keys[0], ARRAY_LEN(keys)};
     const struct growth_tried others = {"10.00 2000-01-01", keys[0], ARRAY_LEN(keys)};
-    for (size_t idx = 0; idx < ARRAY_LEN(SOURCES); idx++) {
-        assert_int_equal(pattern_new(str_of(SOURCES[idx]), &one, &err), 0);
-        assert_true(growth_was_tried(&all, one));
-        assert_false(growth_was_tried(&others, one));
-        assert_false(growth_was_tried(&GROWTH_TRIED, one)); /* this program has none */
-        pattern_free(one);
-    }
-    assert_int_equal(pattern_new(STR_LIT("loss: (?<value>\\S+) "), &other, &err), 0);
-    assert_false(growth_was_tried(&all, other));
-    pattern_free(other);
+    assert_true(growth_was_tried(&all, id, text));
+    assert_false(growth_was_tried(&all, STR_LIT("yours"), text));
+    assert_false(growth_was_tried(&all, id, str_sub(text, 0, text.len - 1)));
+    assert_false(growth_was_tried(&others, id, text));
+    assert_false(growth_was_tried(&GROWTH_TRIED, id, text)); /* this program has none */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steep_ones_are_found),
-        cmocka_unit_test(others_are_not),
-        cmocka_unit_test(shipped_formats_are_linear),
+        cmocka_unit_test(steep_ones_are_found),       cmocka_unit_test(others_are_not),
+        cmocka_unit_test(shipped_formats_are_linear), cmocka_unit_test(every_pattern_is_tried),
         cmocka_unit_test(what_was_tried_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

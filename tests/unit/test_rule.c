@@ -394,13 +394,13 @@ static void success_and_required(void **state UNUSED)
     made.m.n_facts = 2;
     assert_int_equal(decode(&arena, MEMBERS, &rule, &err), 0);
     assert_int_equal(rule_repeat(&rule, &made.m, &CASE, &arena, &repeat, &err), 0);
-    assert_true(repeat.value == 2.0 / 60);
+    assert_true(repeat.value == 2.0 / 60 && repeat.by.value == repeat.value);
     assert_int_equal(rule_required_for(&rule, &made.m), 5);
     assert_true(rule_target_for(&rule, STR_LIT("rnnt"))->is_most);
     assert_null(rule_target_for(&rule, STR_LIT("bert")));
     facts[0].value = STR_LIT("aborted");
     assert_int_equal(rule_repeat(&rule, &made.m, &CASE, &arena, &repeat, &err), 0);
-    assert_true(isinf(repeat.value));
+    assert_true(isinf(repeat.value) && repeat.by.n_used == 0);
     assert_non_null(strstr(repeat.why.ptr, "aborted"));
     facts[1] =
         (struct fact){STR_LIT("run_status"), STR_LIT("success"), 9, 0, 0}; /* two that differ */
@@ -438,6 +438,81 @@ static void rules_are_told_in_words(void **state UNUSED)
     assert_string_equal(rule.id.ptr, "f/r");
 }
 
+/* Every statistic over every small window, in turn with one memo: the same number, or the same reason, as without. */
+static void same_with_memo(struct made *made, bool can_be_kept)
+{
+    struct rule_memo memo = {0};
+    struct rule rule = {.id = STR_LIT("f/r"), .series = STR_LIT("s"), .trim_count = 1};
+    for (int64_t at = 0; at < 6 * 3 * 4 * (int64_t)STAT_COUNT; at++) {
+        struct rule_case with = CASE;
+        struct rule_value expected = {0};
+        struct rule_value value = {0};
+        struct err why = {0};
+        struct err err = {0};
+        with.memo = &memo;
+        rule.statistic = (enum statistic)(at % STAT_COUNT);
+        rule.window.skip = at / STAT_COUNT % 6;
+        rule.window.drop_last = at / STAT_COUNT / 6 % 3;
+        rule.window.last = at / STAT_COUNT / 18;
+        int result = rule_apply(&rule, &made->m, &CASE, &expected, &why);
+        assert_int_equal(rule_apply(&rule, &made->m, &with, &value, &err), result);
+        assert_string_equal(err.msg, why.msg);
+        assert_memory_equal(&value, &expected, sizeof(value));
+        assert_true((memo.series != NULL) == can_be_kept);
+    }
+    rule_memo_release(&memo);
+}
+
+static void a_memo_changes_no_number(void **state UNUSED)
+{
+    static const double V[] = {4, 1, 3, 3, 10, 0.1, 7, 2};
+    struct made made;
+    fill(&made, V, ARRAY_LEN(V));
+    same_with_memo(&made, true);
+    made.samples[2].value = (double)NAN;
+    same_with_memo(&made, false);
+    fill(&made, V, ARRAY_LEN(V));
+    made.samples[1].rank = 1;
+    same_with_memo(&made, false);
+    made.series.scope = SCOPE_JOB;
+    same_with_memo(&made, false);
+}
+
+static void a_memo_is_of_one_series_run_and_row(void **state UNUSED)
+{
+    static const double V[] = {1, 2, 4, 8};
+    struct rule_memo memo = {0};
+    struct rule_case with = CASE;
+    struct rule rule = {.id = STR_LIT("f/r"), .series = STR_LIT("s"), .run = RUN_FIRST};
+    struct rule_value value = {0};
+    struct err err = {0};
+    struct made made;
+    struct made other;
+    fill(&made, V, 4);
+    fill(&other, V, 2);
+    made.samples[2].run = made.samples[3].run = 1;
+    made.samples[0].gpus = 8;
+    with.memo = &memo;
+    assert_int_equal(rule_apply(&rule, &made.m, &with, &value, &err), 0);
+    assert_true(value.value == 1.5);
+    rule.run = RUN_LAST;
+    assert_int_equal(rule_apply(&rule, &made.m, &with, &value, &err), 0);
+    assert_true(value.value == 6);
+    rule.run = RUN_FIRST;
+    rule.match_gpus = true;
+    assert_int_equal(rule_apply(&rule, &made.m, &with, &value, &err), 0);
+    assert_true(value.value == 1);
+    with.gpus = 4;
+    assert_int_equal(rule_apply(&rule, &made.m, &with, &value, &err), -1);
+    rule.match_gpus = false;
+    assert_int_equal(rule_apply(&rule, &other.m, &with, &value, &err), 0);
+    assert_true(value.value == 1.5);
+    rule.window = (struct window){.has_steps = true, .step_from = 20, .step_to = 20};
+    assert_int_equal(rule_apply(&rule, &other.m, &with, &value, &err), 0);
+    assert_true(value.value == 2);
+    rule_memo_release(&memo);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -455,6 +530,8 @@ int main(void)
         cmocka_unit_test(success_and_required),
         cmocka_unit_test(rounding),
         cmocka_unit_test(rules_are_told_in_words),
+        cmocka_unit_test(a_memo_changes_no_number),
+        cmocka_unit_test(a_memo_is_of_one_series_run_and_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
