@@ -186,14 +186,28 @@ bool records_figure(const struct vocabulary *v, struct str name, struct str *ret
     return true;
 }
 
+/* By its name alone. */
+static enum role role_of(struct str plain)
+{
+    static const struct {
+        enum role role;
+        const char *names[8];
+    } ROLES[] = {
+        {ROLE_STEP, {"step", "global_step", "iteration", "iter", "update", "steps", "_step", NULL}},
+        {ROLE_EPOCH, {"epoch", NULL}},
+        {ROLE_RANK, {"rank", "local_rank", "global_rank", NULL}},
+        {ROLE_TIME, {"timestamp", "time", "ts", "date", "datetime", "wall_time", NULL}},
+        {ROLE_LOSS, {"loss", "loss_step", NULL}}};
+    for (size_t idx = 0; idx < ARRAY_LEN(ROLES); idx++) {
+        if (str_eq_any(plain, ROLES[idx].names)) {
+            return ROLES[idx].role;
+        }
+    }
+    return ROLE_NONE;
+}
+
 static struct column column_of(const struct records *r, struct str name)
 {
-    static const char *const STEPS[] = {"step",   "global_step", "iteration", "iter",
-                                        "update", "steps",       "_step",     NULL};
-    static const char *const RANKS[] = {"rank", "local_rank", "global_rank", NULL};
-    static const char *const TIMES[] = {"timestamp", "time",      "ts", "date",
-                                        "datetime",  "wall_time", NULL};
-    static const char *const LOSSES[] = {"loss", "loss_step", NULL};
     char buf[NAME_BYTES];
     struct str plain = plain_name(name, buf, sizeof(buf));
     struct column column = {.role = ROLE_NONE};
@@ -203,14 +217,12 @@ static struct column column_of(const struct records *r, struct str name)
     }
     plain = drop_prefix(plain);
     column.setting = setting_of(plain);
-    column.role = str_eq_any(plain, STEPS)                          ? ROLE_STEP
-                  : str_eq_z(plain, "epoch")                        ? ROLE_EPOCH
-                  : str_eq_any(plain, RANKS)                        ? ROLE_RANK
-                  : str_eq_any(plain, TIMES)                        ? ROLE_TIME
-                  : str_eq_any(plain, LOSSES)                       ? ROLE_LOSS
-                  : find_figure(r->vocabulary, plain, column.label) ? ROLE_FIGURE
-                  : SETTINGS[column.setting]                        ? ROLE_SETTING
-                                                                    : ROLE_NONE;
+    column.role = role_of(plain);
+    if (column.role == ROLE_NONE) {
+        column.role = find_figure(r->vocabulary, plain, column.label) ? ROLE_FIGURE
+                      : SETTINGS[column.setting]                      ? ROLE_SETTING
+                                                                      : ROLE_NONE;
+    }
     return column;
 }
 

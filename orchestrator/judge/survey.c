@@ -300,21 +300,6 @@ static bool value_of(struct str text, double *ret_value)
     return lognumber_parse(plain, ret_value) == NUMBER_OK;
 }
 
-static bool span_of(struct str text, double *ret_s)
-{
-    struct str part;
-    double total = 0;
-    while (str_next(&text, ':', &part)) {
-        double value;
-        if (lognumber_parse(part, &value) != NUMBER_OK) {
-            return false;
-        }
-        total = total * 60 + value;
-    }
-    *ret_s = total;
-    return true;
-}
-
 /* Ranks print the same step one after another; where no line has a step, the first rank comes back. */
 static void note_rank(struct survey_number *number, const struct scene *scene)
 {
@@ -331,47 +316,6 @@ static void note_rank(struct survey_number *number, const struct scene *scene)
 }
 
 /* ---- a line ---- */
-
-/* "[00:32<00:05, " of a bar that is drawn in other characters, or whose line was broken. */
-static bool has_bar_clock(struct str text)
-{
-    int64_t at = str_find(text, STR_LIT("<"));
-    size_t from = at > 0 ? (size_t)at : 0;
-    size_t n_colons = 0;
-    while (from > 0 && (is_digit(text.ptr[from - 1]) || text.ptr[from - 1] == ':')) {
-        from--;
-        n_colons += text.ptr[from] == ':';
-    }
-    return n_colons > 0 && from > 0 && text.ptr[from - 1] == '[';
-}
-
-/* "400it [00:04, 94.50it/s]". */
-static bool is_open_bar(struct str text)
-{
-    int64_t at = str_find(text, STR_LIT(" ["));
-    size_t end = at > 0 ? (size_t)at + 2 : text.len;
-    size_t n_colons = 0;
-    struct str rest;
-    while (end < text.len && (is_digit(text.ptr[end]) || text.ptr[end] == ':')) {
-        n_colons += text.ptr[end] == ':';
-        end++;
-    }
-    rest = str_sub(text, end, text.len);
-    return n_colons > 0 && str_starts(rest, STR_LIT(", ")) &&
-           (str_find(rest, STR_LIT("/s")) > 0 || str_find(rest, STR_LIT("s/")) > 0);
-}
-
-static bool is_bar(struct str text)
-{
-    static const char *const MARKS[] = {"%|",           "[==", "[>..", "\xe2\x94\x81\xe2\x94\x81",
-                                        "\xe2\x96\x88", NULL};
-    for (const char *const *mark = MARKS; *mark; mark++) {
-        if (str_find(text, str_of(*mark)) >= 0) {
-            return true;
-        }
-    }
-    return has_bar_clock(text);
-}
 
 static void find_steps(struct scene *scene)
 {
@@ -407,44 +351,69 @@ static bool begins_with_moment(const struct scene *scene)
     return scene->tokens[0].kind == TOKEN_MOMENT && logtime_parse(scene->tokens[0].text, &ignored);
 }
 
+/* A figure with a name or a unit, which is neither the line's step nor its epoch. */
+static bool is_figure(const struct scene *scene, const struct token *t, double *ret_value)
+{
+    bool is_span = t->kind == TOKEN_SPAN;
+    return (t->kind == TOKEN_NUMBER || is_span) && (t->key.len > 0 || t->unit.len > 0) &&
+           t != scene->step && t != scene->epoch &&
+           (is_span ? survey_span_of(t->text, ret_value) : value_of(t->text, ret_value));
+}
+
+static struct str lead_of(const struct scene *scene)
+{
+    return scene->is_bar ? scene->tokens[0].key : STR_EMPTY;
+}
+
+/* A tool chooses the prefix line by line. */
+static char si_of(const struct token *t)
+{
+    return scale_of(t->si) > 0 ? '\0' : t->si;
+}
+
+static struct survey_number *number_at(struct survey *s, const struct scene *scene,
+                                       const struct token *t)
+{
+    char identity[IDENTITY_BYTES];
+    /* Bars of another length belong to another loop. */
+    bool has_total = scene->is_bar && scene->step && scene->step->kind == TOKEN_FRACTION;
+    int len =
+        snprintf(identity, sizeof(identity), "%d%d%d%d\x01%.*s\x01%.*s\x01%.*s\x01%" PRId64,
+                 t->kind == TOKEN_SPAN, scene->is_bar, scene->is_eval, si_of(t), STR_ARG(t->key),
+                 STR_ARG(t->unit), STR_ARG(lead_of(scene)), has_total ? scene->step->total : 0);
+    return len < (int)sizeof(identity) ? number_of(s, (struct str){identity, (size_t)len}, scene)
+                                       : NULL;
+}
+
+static void begin_number(struct survey *s, struct survey_number *number, const struct scene *scene,
+                         const struct token *t)
+{
+    number->key = str_dup(&s->arena, t->key);
+    number->gap = str_dup(&s->arena, t->gap);
+    number->unit = str_dup(&s->arena, t->unit);
+    number->is_bar = scene->is_bar;
+    number->is_open = scene->is_open;
+    number->lead = str_dup(&s->arena, lead_of(scene));
+    number->is_span = t->kind == TOKEN_SPAN;
+    number->si = si_of(t);
+    number->is_eval = scene->is_eval;
+    number->first_seen = s->n_lines;
+}
+
 static void take_numbers(struct survey *s, const struct scene *scene)
 {
     for (size_t idx = 0; idx < scene->n; idx++) {
         const struct token *t = &scene->tokens[idx];
-        char identity[IDENTITY_BYTES];
-        struct survey_number *number;
-        double value;
-        bool is_span = t->kind == TOKEN_SPAN;
         double scale = scale_of(t->si);
-        char si = scale > 0 ? '\0' : t->si; /* a tool chooses the prefix line by line */
-        struct str lead = scene->is_bar ? scene->tokens[0].key : STR_EMPTY;
-        /* Bars of another length belong to another loop. */
-        int64_t total = scene->is_bar && scene->step && scene->step->kind == TOKEN_FRACTION
-                            ? scene->step->total
-                            : 0;
-        int len =
-            snprintf(identity, sizeof(identity), "%d%d%d%d\x01%.*s\x01%.*s\x01%.*s\x01%" PRId64,
-                     is_span, scene->is_bar, scene->is_eval, si, STR_ARG(t->key), STR_ARG(t->unit),
-                     STR_ARG(lead), total);
-        if ((t->kind != TOKEN_NUMBER && !is_span) || (t->key.len == 0 && t->unit.len == 0) ||
-            t == scene->step || t == scene->epoch || len >= (int)sizeof(identity) ||
-            !(is_span ? span_of(t->text, &value) : value_of(t->text, &value)) ||
-            !(number = number_of(s, (struct str){identity, (size_t)len}, scene))) {
+        double value;
+        struct survey_number *number = is_figure(scene, t, &value) ? number_at(s, scene, t) : NULL;
+        if (!number) {
             continue;
         }
         if (number->n == 0) {
-            number->key = str_dup(&s->arena, t->key);
-            number->gap = str_dup(&s->arena, t->gap);
-            number->unit = str_dup(&s->arena, t->unit);
-            number->is_bar = scene->is_bar;
-            number->is_open = scene->is_open;
-            number->lead = str_dup(&s->arena, lead);
-            number->is_span = is_span;
-            number->si = si;
-            number->is_eval = scene->is_eval;
+            begin_number(s, number, scene, t);
         }
         number->is_doubled = number->is_doubled || (number->last_seen == s->n_lines && t->key.len);
-        number->first_seen = number->n == 0 ? s->n_lines : number->first_seen;
         number->last_seen = s->n_lines;
         number->is_grouped = number->is_grouped || memchr(t->text.ptr, ',', t->text.len);
         number->is_scaled = number->is_scaled || scale > 1;
@@ -521,7 +490,7 @@ static void keep_head(struct survey *s, struct str text)
 static bool cell_value(struct str word, bool *ret_is_span, double *ret_value)
 {
     *ret_is_span = str_find(word, STR_LIT(":")) > 0;
-    return *ret_is_span ? span_of(word, ret_value) : value_of(word, ret_value);
+    return *ret_is_span ? survey_span_of(word, ret_value) : value_of(word, ret_value);
 }
 
 /* A row has as many words as the header, most of them numbers. */
@@ -620,8 +589,8 @@ void survey_line(struct survey *s, const struct line *line)
     }
     s->n_lines++;
     if (!take_row(s, &scene)) {
-        scene.is_open = is_open_bar(text);
-        scene.is_bar = scene.is_open || is_bar(text);
+        scene.is_open = survey_is_open_bar(text);
+        scene.is_bar = scene.is_open || survey_is_bar(text);
         scene.is_eval = survey_is_of_eval(text);
         scene.rank = line->rank >= 0 ? line->rank : survey_rank(text);
         take_line(s, &scene, tokens);

@@ -34,6 +34,13 @@ struct str survey_last_word(struct str key, char *buf, size_t size);
 
 /* Whether a word for an evaluation stands on the line before any word for training. */
 bool survey_is_of_eval(struct str text);
+/* Seconds of "1:02:03". */
+bool survey_span_of(struct str text, double *ret_s);
+
+/* A progress bar; an open one has no length: "400it [00:04, 94.50it/s]". */
+bool survey_is_bar(struct str text);
+bool survey_is_open_bar(struct str text);
+
 /* The rank that a line names ("rank 3", "[rank3]:", "GPU3:", "[3] " at its beginning), or -1. */
 int64_t survey_rank(struct str text);
 

@@ -60,6 +60,64 @@ bool survey_is_epoch_word(struct str word)
     return str_eq_any(word, WORDS);
 }
 
+bool survey_span_of(struct str text, double *ret_s)
+{
+    struct str part;
+    double total = 0;
+    while (str_next(&text, ':', &part)) {
+        double value;
+        if (lognumber_parse(part, &value) != NUMBER_OK) {
+            return false;
+        }
+        total = total * 60 + value;
+    }
+    *ret_s = total;
+    return true;
+}
+
+/* ---- bars ---- */
+
+/* "[00:32<00:05, " of a bar that is drawn in other characters, or whose line was broken. */
+static bool has_bar_clock(struct str text)
+{
+    int64_t at = str_find(text, STR_LIT("<"));
+    size_t from = at > 0 ? (size_t)at : 0;
+    size_t n_colons = 0;
+    while (from > 0 && (is_digit(text.ptr[from - 1]) || text.ptr[from - 1] == ':')) {
+        from--;
+        n_colons += text.ptr[from] == ':';
+    }
+    return n_colons > 0 && from > 0 && text.ptr[from - 1] == '[';
+}
+
+/* "400it [00:04, 94.50it/s]". */
+bool survey_is_open_bar(struct str text)
+{
+    int64_t at = str_find(text, STR_LIT(" ["));
+    size_t end = at > 0 ? (size_t)at + 2 : text.len;
+    size_t n_colons = 0;
+    struct str rest;
+    while (end < text.len && (is_digit(text.ptr[end]) || text.ptr[end] == ':')) {
+        n_colons += text.ptr[end] == ':';
+        end++;
+    }
+    rest = str_sub(text, end, text.len);
+    return n_colons > 0 && str_starts(rest, STR_LIT(", ")) &&
+           (str_find(rest, STR_LIT("/s")) > 0 || str_find(rest, STR_LIT("s/")) > 0);
+}
+
+bool survey_is_bar(struct str text)
+{
+    static const char *const MARKS[] = {"%|",           "[==", "[>..", "\xe2\x94\x81\xe2\x94\x81",
+                                        "\xe2\x96\x88", NULL};
+    for (const char *const *mark = MARKS; *mark; mark++) {
+        if (str_find(text, str_of(*mark)) >= 0) {
+            return true;
+        }
+    }
+    return has_bar_clock(text);
+}
+
 /* ---- whose line it is ---- */
 
 /* The next run of letters, digits and "_", in lower case in buf; empty at the end. */
