@@ -53,10 +53,10 @@ like "$(cat "$T/err")" 'reperf-node: /no/such: No such file' "and it says why"
 node="$B/reperf-node"
 for what in "memory 12582912 3" "flops 2 3" "disk $T 1048576 3" "loop 3"; do
     # shellcheck disable=SC2086
-    exits 0 "reperf-node bench ${what%% *}" "$node" bench 30 $what
+    exits 0 "reperf-node bench ${what%% *}" "$node" bench 300 $what
     valid node-bench-answer "is as its schema says"
 done
-exits 0 "a folder that is not there" "$node" bench 30 disk "$T/none" 1048576 3
+exits 0 "a folder that is not there" "$node" bench 300 disk "$T/none" 1048576 3
 is "$(q '.not_measured | map(.measure) | join(" ")') $(q '.series | length')" "disk.write disk.read disk.fsync 0" "has no figures, and says so"
 for wrong in "30" "0 loop 3" "30 loop" "30 loop 0" "30 loop 3 4" "30 memory -1 3" "30 nothing 3" "30 listen 127.0.0.1 99999"; do
     # shellcheck disable=SC2086

@@ -120,7 +120,7 @@ fi
 fails_as() { # MODE STATUS CAUSE PATTERN [DEADLINE_S]
     forget_runs
     mode "$1"
-    exits "$2" "$1: exit status $2" smoke --repeats 2 --deadline "${5:-60}" --json
+    exits "$2" "$1: exit status $2" smoke --repeats 2 --deadline "${5:-600}" --json
     cp "$T/out" "$T/bad.json"
     cp "$T/err" "$T/bad.err"
     is "$(value "$T/bad.json" 'd["cells"][0]["verdict"]')" failed "$1: failed"

@@ -70,7 +70,7 @@ like "$(jq -r '.reports[0].findings[] | select(.id == "pattern-quadratic") | .me
 REPERF_ROOT="$ROOT" "$REPERF" lint --all --json >out 2>err
 is "$(grep -c pattern-quadratic out)" 0 "no shipped one has such a pattern"
 # What the build tries, so that lint need not: each shipped format but those with a steep pattern.
-keys() { "$ROOT/${B:-build/release}/growth-tried" "$1" | grep -c '^    {'; }
+keys() { "$B/growth-tried" "$1" | grep -c '^    {'; }
 is "$(keys "$ROOT")" "$(find "$ROOT/manifests/formats" -name '*.json' | wc -l)" "the build's table has every shipped format"
 is "$(keys root)" "$(($(keys "$ROOT") - 2))" "and none of the two with a steep pattern"
 mode 'costly'
