@@ -15,7 +15,8 @@ take_down() { # STATE
         for pid in watch init reap; do
             pid=$(recorded_alive "$1/$pid.pid") && kill -9 "$pid" 2>/dev/null
         done
-        wait_for 120 flock --nonblock "$1/alive" true
+        is_dead() { is_gone "$1" || flock --nonblock "$1/alive" true 2>/dev/null; }
+        wait_for 120 is_dead "$1"
         cluster_clean "$1"
     fi
     [ ! -e "$1/alive" ] || {
