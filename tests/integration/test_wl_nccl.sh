@@ -37,6 +37,7 @@ same_as_one() { # NAME RANKS BATCH TOLERANCE ARGUMENTS...
 words=(--model bert_tiny --sequence 8 --predictions 2 --lr 1e-3 --data synthetic-fresh)
 # The first two steps are eager, the third is replayed.
 same_as_one "BERT, fp32" 2 2 1e-5 "${words[@]}" --steps 3
+words_losses=$(of loss "$T/out.0")
 like "$(head -n 1 "$T/out.0")" '"ranks":2,"rank":0,"global_batch":2,"comm":"nccl",.*"gradient_bytes":[1-9]' "run_start says what the job is"
 # The loss scale is decided on each device from sums that are the same everywhere. Issue 5: 2e-3 in FP16.
 same_as_one "BERT, amp" 2 2 2e-3 "${words[@]}" --steps 3 --precision amp --loss-scale dynamic
@@ -103,6 +104,8 @@ kill -9 "${pids[1]}"
 all_of 2
 is "$statuses" "70 137" "rank 1 is killed: rank 0 ends"
 is "$(grep -c '"event":"fatal","rank":0,.*"what":"rank 1 died' "$T/out.0")" 1 "it names rank 1, once"
+! grep -q 'cannot be aborted' "$T/err.0"
+ok $? "NCCL is aborted, whose operations the recorded step has"
 like "$(tail -n 1 "$T/out.0")" '"event":"fatal"' "and says nothing after that"
 begin "two more"
 kill -TERM "${pids[1]}"

@@ -4,6 +4,10 @@
    data into the file, the second begins when all have, and takes theirs. So the host is never blocked, and can poll and
    abort, as with the real one.
 
+   A communicator of several ranks ends only after every recorded program that has one of its operations: until then it
+   is being finalized, and its abort waits too (NCCL's commDestroySync, from 2.18 to 2.30, waits for localPersistentRefs
+   to become 0).
+
    REPERF_FAKE_NCCL_DIR: the folder of the file. REPERF_FAKE_NCCL: the fault of this rank's library, a word or
    WORD:NUMBER: version (too old), no_id, init (fails), init_hang (never done), async:N (an error after N operations),
    hang:N (operation N never begins), abort_hang, wrong (every sum is one too many). */
@@ -46,6 +50,7 @@ struct ncclComm {
     uint64_t n_begun, n_ended;
     bool is_aborted, is_finalized;
     int n_enqueued, refs;
+    int n_recorded; /* operations that a program has, which lives */
 };
 
 enum kind { SUM = 1, GATHER, BROADCAST };
@@ -62,6 +67,7 @@ struct operation {
     enum kind kind;
     int root;
     int n_runs, refs;
+    bool is_recorded;
     struct run runs[];
 };
 
@@ -184,7 +190,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
     int after = fault("async");
     bool is_done = all_have(comm, comm->shared->has_joined) &&
-                   (!comm->is_finalized || all_have(comm, comm->shared->has_left));
+                   (!comm->is_finalized ||
+                    (comm->n_recorded == 0 && all_have(comm, comm->shared->has_left)));
     *state = is_done ? ncclSuccess : ncclInProgress;
     if (after >= 0 && comm->n_enqueued > after) {
         say("socket closed by peer");
@@ -226,6 +233,10 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
         (void)sleep(1);
     }
     comm->is_aborted = true;
+    while (comm->n_recorded > 0) {
+        (void)cudaDeviceSynchronize(); /* an emulated device works only when it is called */
+        (void)usleep(1000);
+    }
     drop_comm(comm);
     return ncclSuccess;
 }
@@ -371,6 +382,7 @@ static void drop(void *closure)
 {
     struct operation *op = closure;
     if (--op->refs == 0) {
+        op->comm->n_recorded -= op->is_recorded;
         drop_comm(op->comm);
         free(op);
     }
@@ -383,9 +395,18 @@ static ncclResult_t enqueue(ncclComm_t comm, enum kind kind, int root, const str
     if (!op || !comm || comm->is_aborted || !all_have(comm, comm->shared->has_joined)) {
         fake_die("nccl: an operation of a communicator that is not ready");
     }
-    *op = (struct operation){.comm = comm, .kind = kind, .root = root, .n_runs = n_runs, .refs = 2};
+    enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    (void)cudaStreamIsCapturing(stream, &capture);
+    *op = (struct operation){.comm = comm,
+                             .kind = kind,
+                             .root = root,
+                             .n_runs = n_runs,
+                             .refs = 2,
+                             .is_recorded =
+                                 comm->n_ranks > 1 && capture == cudaStreamCaptureStatusActive};
     memcpy(op->runs, runs, (size_t)n_runs * sizeof(*runs));
     comm->refs++;
+    comm->n_recorded += op->is_recorded;
     comm->n_enqueued++;
     fake_enqueue(stream, "nccl put", put, op, drop);
     emu_enqueue_when("nccl take", stream, is_there, take, op, drop);

@@ -52,6 +52,8 @@ struct backend_async {
     int (*capture_begin)(void *self, struct err *err);
     int (*capture_end)(void *self, int program, struct err *err);
     void (*replay)(void *self, int program);
+    /* No program is replayed again. One that the device executes ends first, and nobody waits for it. */
+    void (*drop_programs)(void *self);
     int n_programs;
     /* Taken when all work given to stream 0 so far is done: the time, and a copy of the spans, one after the other. */
     void (*mark)(void *self, int slot, const struct backend_span *spans, int n_spans);

@@ -165,6 +165,15 @@ static void *abort_comm(void *arg)
     return NULL;
 }
 
+/* Both ends of NCCL wait for these. Source: NCCL 2.18 to 2.30, src/init.cc, commDestroySync, which waits for
+   localPersistentRefs to become 0. */
+static void drop_programs(const struct nccl *nccl)
+{
+    if (nccl->opts.drop_programs) {
+        nccl->opts.drop_programs(nccl->opts.device);
+    }
+}
+
 /* The reason was reported before: a hanging library must not keep a dead rank alive. */
 static void abort_it(void *self)
 {
@@ -175,6 +184,7 @@ static void abort_it(void *self)
     if (!nccl->comm) {
         return;
     }
+    drop_programs(nccl);
     nccl->comm = NULL;
     (void)clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += ABORT_NS / NS_PER_S;
@@ -190,6 +200,7 @@ static void abort_it(void *self)
 static void part(struct nccl *nccl)
 {
     int64_t end_ns = clock_now_ns() + FINALIZE_NS;
+    drop_programs(nccl);
     ncclResult_t state = nccl->api.ncclCommFinalize(nccl->comm);
     while (state == ncclInProgress && clock_now_ns() < end_ns) {
         nap();

@@ -137,7 +137,8 @@ int team_open(struct job *job, const struct team_opts *team, struct err *err)
         return 0;
     }
     async->identify(net->backend->self, gpu, sizeof(gpu));
-    if (job_use_cuda(job, gpu, &job_opts, err) == 0) {
+    const struct job_device device = {gpu, net->backend->self, async->drop_programs};
+    if (job_use_cuda(job, &device, &job_opts, err) == 0) {
         return 0;
     }
     int status =
