@@ -71,6 +71,11 @@ is "$statuses" "2 2" "two ranks on one GPU"
 for r in 0 1; do
     like "$(cat "$T/out.$r")" '"event":"fatal","rank":'$r',.*"what":"ranks 0 and 1 are on the same GPU \(GPU-[0-9a-f-]*\), and NCCL wants one for each' "rank $r says so"
 done
+with=(LOCAL_RANK=0 REPERF_NCCL_ONE_GPU=1)
+job 2 "${words[@]}" --steps 3 --batch 1
+is "$statuses" "0 0" "which a test may: each rank is a host of its own to NCCL"
+is "$(of loss "$T/out.0")" "$words_losses" "with the same losses"
+like "$(cat "$T/err.1")" 'REPERF_NCCL_ONE_GPU: ranks may share a GPU' "and a warning"
 with=(REPERF_FAKE_NCCL=version)
 job 2 "${short[@]}"
 is "$statuses" "2 2" "an NCCL that is too old"

@@ -34,6 +34,7 @@ struct task {
     const char *faults[RANKS_MOST]; /* of each rank's library; NULL: none */
     const char *gpus[RANKS_MOST];   /* NULL: a GPU of its own */
     bool has_no_library;
+    bool is_one_gpu;        /* all ranks have device 0, and may */
     int dies;               /* this rank, by a signal, before the last operation; 0: none */
     int64_t open_s, hang_s; /* that NCCL may take to begin, and for an operation; 0: long */
 };
@@ -224,7 +225,7 @@ static int be_rank(const struct task *task, int rank, int n, int port)
     nccl.rendezvous_ns = task->open_s ? task->open_s * NS_PER_S : LONG_NS;
     nccl.timeout_ns = task->hang_s ? task->hang_s * NS_PER_S / JOB_STALLS_A_TIMEOUT : LONG_NS;
     (void)snprintf(gpu, sizeof(gpu), "GPU-%d", rank);
-    open_device(&device, rank, n);
+    open_device(&device, task->is_one_gpu ? 0 : rank, n);
     const struct job_device own = {.gpu = task->gpus[rank] ? task->gpus[rank] : gpu,
                                    .self = &device,
                                    .drop_programs = drop_programs};
@@ -264,6 +265,9 @@ static pid_t start(const struct task *task, int rank, int n, int port, int out)
     (void)setenv("REPERF_EMU_DEVICES", "4", 1);
     (void)setenv("REPERF_NCCL_DIR", task->has_no_library ? folder : library, 1);
     (void)setenv("REPERF_FAKE_NCCL_DIR", folder, 1);
+    if (task->is_one_gpu) {
+        (void)setenv("REPERF_NCCL_ONE_GPU", "1", 1);
+    }
     if (task->faults[rank]) {
         (void)setenv("REPERF_FAKE_NCCL", task->faults[rank], 1);
     }
@@ -345,6 +349,17 @@ static void two_ranks_on_one_gpu(void **state UNUSED)
         expect(said, i, 2,
                "ranks 0 and 2 are on the same GPU (GPU-7), and NCCL wants one for each: "
                "LOCAL_RANK chooses it");
+    }
+}
+
+/* For tests on a machine with one GPU: each rank is a host of its own to NCCL. */
+static void two_ranks_that_may_share_a_gpu(void **state UNUSED)
+{
+    struct said said[RANKS_MOST];
+    run(&(struct task){.gpus = {"GPU-7", "GPU-7"}, .is_one_gpu = true}, 2, said);
+    for (int i = 0; i < 2; i++) {
+        expect(said, i, 0, "");
+        assert_string_equal(said[i].words, "");
     }
 }
 
@@ -431,6 +446,7 @@ int main(void)
         cmocka_unit_test(sums_rows_and_broadcasts),
         cmocka_unit_test(a_library_that_is_not_there_or_too_old),
         cmocka_unit_test(two_ranks_on_one_gpu),
+        cmocka_unit_test(two_ranks_that_may_share_a_gpu),
         cmocka_unit_test(a_communicator_that_cannot_be_made),
         cmocka_unit_test(a_rank_that_dies_is_named_at_once),
         cmocka_unit_test(an_error_and_a_hang_of_the_library),
