@@ -174,7 +174,7 @@ static bool work(struct comm *comm, const struct task *task, const struct device
          "capture");
     enqueue(comm, d);
     must(cudaStreamEndCapture(d->stream, &graph) == cudaSuccess, "captured");
-    must(cudaGraphInstantiate(&program, graph, 0) == cudaSuccess, "program");
+    must(cudaGraphInstantiateWithFlags(&program, graph, 0) == cudaSuccess, "program");
     if (task->dies != 0 && task->dies == comm->rank) {
         (void)raise(SIGKILL);
     }
