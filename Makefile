@@ -219,7 +219,7 @@ build/$(1)/emu/test_nccl: build/$(1)/cuda_emu/tests/cuda/test_nccl.c.o build/$(1
 # The same with the real dnn*.c and lt*.c, which open fake libraries (tests/cuda_fake) where cuDNN's and cuBLASLt's headers are.
 build/$(1)/tests/cuda_fake/%.c.o: EXTRA := -I. -Iworkloads $$(CUDA_CFLAGS) -fPIC
 build/$(1)/tests/cuda_fake/fake_host.c.o: EXTRA := -I. -Iworkloads -Itests/cuda_emu
-build/$(1)/fake/libcudnn.so.9: $(patsubst %,build/$(1)/tests/cuda_fake/%.c.o,fake_cudnn fake_cudnn_ops fake_cudnn_legacy)
+build/$(1)/fake/libcudnn.so.9: $(patsubst %,build/$(1)/tests/cuda_fake/%.c.o,fake_cudnn fake_cudnn_ops)
 build/$(1)/fake/$(LT_SONAME): build/$(1)/tests/cuda_fake/fake_cublaslt.c.o
 build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME):
 	@mkdir -p $$(@D)

@@ -62,7 +62,7 @@ static struct held_device device_of(struct cuda *cuda, struct backend *backend)
                                 .check = check};
 }
 
-/* The library has fused convolutions for half precision only, and its older calls, for Volta, have none. */
+/* The library has fused convolutions for half precision only, and none for Volta. */
 static bool may_lack(const struct held_device *device, enum kernel_id id)
 {
     int major = 0;

@@ -80,7 +80,8 @@ void emu_graph_drop(cudaGraph_t graph)
     free(graph);
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                          unsigned long long flags)
 {
     (void)flags;
     if (exec == NULL || graph == NULL) {

@@ -65,27 +65,6 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudaStream_t fake_stream(cudnnHandle_t handle)
-{
-    return streams[(uintptr_t)handle];
-}
-
-void *fake_alive(size_t bytes)
-{
-    n_alive++;
-    return calloc(1, bytes);
-}
-
-cudnnStatus_t fake_gone(void *ptr)
-{
-    if (!ptr) {
-        fake_die("cudnn: NULL is destroyed");
-    }
-    n_alive--;
-    free(ptr);
-    return CUDNN_STATUS_SUCCESS;
-}
-
 static struct descriptor *living(cudnnBackendDescriptor_t ptr)
 {
     struct descriptor *desc = ptr;
@@ -235,6 +214,13 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t ptr)
 
 /* ---- asking ---- */
 
+/* REPERF_FAKE_ENGINES=none: there are none; failing: none of them runs. */
+static bool engines_are(const char *what)
+{
+    const char *said = getenv("REPERF_FAKE_ENGINES");
+    return said && strcmp(said, what) == 0;
+}
+
 static void become_engine(struct descriptor *engine, int64_t index, struct descriptor *graph)
 {
     engine->n_attributes = 0;
@@ -251,7 +237,7 @@ static int64_t results(const struct descriptor *heuristic, int64_t n_max, void *
     bool is_fallback = *(const int32_t *)mode->data == CUDNN_HEUR_MODE_FALLBACK;
     bool is_fused = fake_graph_is_fused(graph);
     int64_t n = 0;
-    if (is_fused && (is_fallback || !fake_graph_is_fusable(graph))) {
+    if (engines_are("none") || (is_fused && (is_fallback || !fake_graph_is_fusable(graph)))) {
         return 0;
     }
     for (size_t i = 0; i < ARRAY_LEN(ENGINES) && n < n_max; i++) {
@@ -366,7 +352,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     const struct attribute *uids = attribute_of(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
     const struct attribute *pointers = attribute_of(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
     const struct attribute *workspace = attribute_of(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-    if (engine->index == 6) {
+    if (engine->index == 6 || engines_are("failing")) {
         return CUDNN_STATUS_NOT_SUPPORTED;
     }
     if (engine->is_any_order || uids->count != pointers->count || uids->count > BINDINGS_MAX) {

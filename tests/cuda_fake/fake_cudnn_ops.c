@@ -230,53 +230,6 @@ static void run_convolution(struct machine *m, const struct descriptor *op, enum
     settle(result);
 }
 
-static struct tensor packed(const int64_t dim[4], cudnnDataType_t type, const void *at)
-{
-    struct tensor t = {.type = type,
-                       .stride = {dim[1] * dim[2] * dim[3], 1, dim[1] * dim[3], dim[1]},
-                       .at = (void *)(uintptr_t)at}; /* only the result is written */
-    memcpy(t.dim, dim, sizeof(t.dim));
-    t.values = calloc((size_t)count_of(&t), sizeof(double));
-    return t;
-}
-
-void fake_convolve(void *closure)
-{
-    const struct fake_convolution *f = closure;
-    const enum which which = f->which == FAKE_FORWARD ? FORWARD
-                             : f->which == FAKE_DATA  ? DATA
-                                                      : FILTER;
-    struct form form;
-    memcpy(form.stride, f->stride, sizeof(form.stride));
-    memcpy(form.pad, f->pad, sizeof(form.pad));
-    memcpy(form.dil, f->dil, sizeof(form.dil));
-    struct tensor x = packed(f->x, f->type, which == DATA ? f->out : f->in[0]);
-    struct tensor w =
-        packed(f->w, f->type, which == FILTER ? f->out : f->in[which == FORWARD ? 1 : 0]);
-    struct tensor y = packed(f->y, f->type, which == FORWARD ? f->out : f->in[1]);
-    struct tensor *result = which == FORWARD ? &y : which == DATA ? &x : &w;
-    struct tensor *read[2] = {which == DATA ? &w : &x, which == FORWARD ? &w : &y};
-    if (f->workspace_bytes > 0) {
-        memset(f->workspace, 0x5a, (size_t)f->workspace_bytes);
-    }
-    check_shapes(&form, &x, &w, &y);
-    load(read[0]);
-    load(read[1]);
-    if (f->beta != 0.0F) {
-        load(result);
-    }
-    double *sums = calloc((size_t)count_of(result), sizeof(double));
-    convolve(&form, &x, &w, &y, which, sums);
-    for (int64_t i = 0; i < count_of(result); i++) {
-        result->values[i] = sums[i] + (f->beta != 0.0F ? (double)f->beta * result->values[i] : 0.0);
-    }
-    settle(result);
-    free(sums);
-    free(x.values);
-    free(w.values);
-    free(y.values);
-}
-
 /* ---- element by element ---- */
 
 static double value_at(const struct tensor *t, const struct tensor *like, int64_t i)
@@ -391,16 +344,26 @@ static int64_t ops_of(const struct descriptor *graph, struct descriptor *const *
 bool fake_graph_is_fused(const struct descriptor *graph)
 {
     struct descriptor *const *ops = NULL;
-    return ops_of(graph, &ops) > 2;
+    int64_t n = ops_of(graph, &ops);
+    bool has_sums = false;
+    for (int64_t i = 0; i < n; i++) {
+        has_sums |= ops[i]->type == CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR ||
+                    ops[i]->type == CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR;
+    }
+    return n > 2 || has_sums;
 }
 
 /* Half outside; a scale that is applied first is half, batch norm's own vectors are float: the real library has no other
-   engines. */
+   engines, and none for Volta (compute capability 7.0, which the emulated device has by REPERF_EMU_CC). */
 bool fake_graph_is_fusable(const struct descriptor *graph)
 {
     struct descriptor *const *ops = NULL;
     int64_t n = ops_of(graph, &ops);
     bool is_backward = ops[n - 1]->type == CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR;
+    const char *capability = getenv("REPERF_EMU_CC");
+    if (capability && strcmp(capability, "7.0") == 0) {
+        return false;
+    }
     for (int64_t i = 0; i < n; i++) {
         const struct descriptor *w =
             ops[i]->type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
@@ -446,13 +409,7 @@ static void run_op(struct machine *m, const struct descriptor *op)
 static void be_slow(const struct descriptor *graph, bool is_compiled)
 {
     const char *which = getenv("REPERF_FAKE_SLOW");
-    struct descriptor *const *ops = NULL;
-    bool has_sums = false;
-    for (int64_t i = ops_of(graph, &ops) - 1; i >= 0; i--) {
-        has_sums |= ops[i]->type == CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR ||
-                    ops[i]->type == CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR;
-    }
-    bool is_fused = has_sums || fake_graph_is_fused(graph);
+    bool is_fused = fake_graph_is_fused(graph);
     if (which && (strcmp(which, is_fused ? "fused" : "plain") == 0 ||
                   (!is_compiled && strcmp(which, "delivered") == 0))) {
         (void)usleep(SLOW_US);

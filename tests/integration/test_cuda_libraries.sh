@@ -28,22 +28,22 @@ for call in "${calls[@]}"; do
     holds "$call" "by the library's first plan"
 done
 
-# Volta has the older calls, and no fused ones.
+# Volta: the same calls, and no fused ones.
 export REPERF_EMU_CC=7.0 REPERF_FAKE_CUDNN=91002
 for call in conv_fwd conv_bwd_data conv_bwd_weight; do
     REPERF_TEST_PLANS="$T/volta" holds "$call" "on Volta by the fastest plan"
 done
 holds conv_fwd "on Volta"
 REPERF_TEST_PLANS="$T/volta" holds conv_bwd_data "on Volta by the plans of the run before"
-grep -lq '"plan":"cudnn-legacy ' "$T"/volta/*.json && ! grep -lqE '"plan":"cudnn-legacy (3|5) ' "$T"/volta/*.json
-ok $? "its choices are kept; no sums in any order, nothing that wants too much"
+grep -lq '"key":"cudnn 9.10.2; ' "$T"/volta/*.json && ! grep -lqE '"plan":"cudnn (5|6|8) ' "$T"/volta/*.json
+ok $? "its choices are kept; no sums in any order, nothing that fails or wants too much"
 "$program" conv_stats_fwd >"$T/out" 2>"$T/err"
 like "$(cat "$T/out")" 'amp conv_stats_fwd: 0 cases held, 0 wrong, 16 not supported' "Volta has no fused convolutions"
-REPERF_FAKE_ALGOS=none "$program" conv_bwd_weight >"$T/out" 2>"$T/err"
-like "$(cat "$T/out")" 'f16, plain: cudnn: conv_bwd_weight f16 .*: no plan within 268435456 bytes of workspace' "Volta: no algorithm is an error that names the call, but where a product does it"
-REPERF_TEST_PLANS="$T/failing" REPERF_FAKE_ALGOS=failing "$program" conv_bwd_weight >"$T/out" 2>"$T/err"
-like "$(cat "$T/out")" 'f16, plain: cudnn: conv_bwd_weight f16 .*: timing plans: none of [0-9]* works' "Volta: algorithms that all fail are one, too"
-if in_test_all "ResNet-50 in AMP with Volta's calls"; then
+REPERF_FAKE_ENGINES=none "$program" conv_bwd_weight >"$T/out" 2>"$T/err"
+like "$(cat "$T/out")" 'f16, plain: cudnn: conv_bwd_weight f16 .*: no plan within 268435456 bytes of workspace' "no engine is an error that names the call, but where a product does it"
+REPERF_TEST_PLANS="$T/failing" REPERF_FAKE_ENGINES=failing "$program" conv_bwd_weight >"$T/out" 2>"$T/err"
+like "$(cat "$T/out")" 'f16, plain: cudnn: conv_bwd_weight f16 .*: timing plans: none of [0-9]* works' "engines that all fail are one, too"
+if in_test_all "ResNet-50 in AMP on Volta"; then
     REPERF_TEST_PRECISION=amp "$B/emu_lib/test_models" resnet50 >"$T/out" 2>"$T/err"
     ok $? "ResNet-50 in AMP on Volta: what is fused is what there is a plan for"
     like "$(cat "$T/out")" 'amp resnet50, fused, 4 streams: [1-9][0-9]* sites fused' "and something is"
@@ -75,7 +75,6 @@ sed -i 's/"plan":"fused"/"plan":"fusedd"/' "$T"/forms2/*.json
 forms plain "an invalid kept choice is made again" REPERF_FAKE_SLOW=fused REPERF_TEST_PLANS="$T/forms2"
 like "$(cat "$T/err")" 'plan cache: fusedd is neither fused nor plain; it is chosen again' "and that is said"
 forms unsupported "Volta: none is available" REPERF_EMU_CC=7.0 REPERF_FAKE_CUDNN=91002
-like "$(cat "$T/out")" '# cudnn 9\.10\.2 \(older calls\), cublaslt' "a run says which of cuDNN's calls it uses"
 
 export REPERF_TEST_PLANS="$T/plans"
 for call in conv_bwd_data conv_bwd_weight conv_bwd_data_bn linear_fwd linear_bwd_weight; do

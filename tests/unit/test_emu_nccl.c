@@ -177,7 +177,7 @@ static bool work(struct comm *comm, const struct task *task, struct device *d)
          "capture");
     enqueue(comm, d);
     must(cudaStreamEndCapture(d->stream, &graph) == cudaSuccess, "captured");
-    must(cudaGraphInstantiate(&d->program, graph, 0) == cudaSuccess, "program");
+    must(cudaGraphInstantiateWithFlags(&d->program, graph, 0) == cudaSuccess, "program");
     must(cudaGraphDestroy(graph) == cudaSuccess, "graph");
     if (task->dies != 0 && task->dies == comm->rank) {
         (void)raise(SIGKILL);

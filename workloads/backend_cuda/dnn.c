@@ -3,7 +3,6 @@
 
 #include "backend_cuda/dnn.h"
 
-#include "backend_cuda/dnn_legacy.h"
 #include "backend_cuda/dnn_plan.h"
 #include "backend_cuda/lt.h"
 #include "backend_cuda/sums.h"
@@ -11,21 +10,36 @@
 
 /* ---- opening ---- */
 
-/* Compute capability 7.0 or 7.2; Turing is 7.5. */
-static bool is_volta(int device)
+/* A later library answers for Volta with a few slow engines that do not use its tensor cores. */
+static int check_volta(const struct dnn_api *api, int device, struct err *err)
 {
     int major = 0;
     int minor = 0;
-    return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
-               cudaSuccess &&
-           cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) ==
-               cudaSuccess &&
-           major == 7 && minor < 5;
+    char found[LOAD_VERSION_MAX];
+    cudaError_t status = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    if (status == cudaSuccess) {
+        status = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    }
+    if (status != cudaSuccess) {
+        return err_set(err, ERR_WORKLOAD, "device %d: %s", device, cudaGetErrorString(status));
+    }
+    bool is_volta = major == 7 && minor < 5; /* Turing is 7.5 */
+    if (!is_volta || api->load.version < DNN_VOLTA_VERSION_END) {
+        return 0;
+    }
+    load_version_text(api->load.version, found);
+    return err_set(err, ERR_USAGE,
+                   "cudnn: a GPU of compute capability 7.%d needs cuDNN from 9.0.0 to below "
+                   "9.11.0; %s is version %s (REPERF_CUDNN_DIR names another folder)",
+                   minor, api->load.path, found);
 }
 
 static int open_handles(struct cuda *cuda, struct dnn *dnn, struct err *err)
 {
     struct cudaDeviceProp property;
+    if (check_volta(&dnn->api, cuda->device, err) < 0) {
+        return -1;
+    }
     cudaError_t status = cudaGetDeviceProperties(&property, cuda->device);
     if (status != cudaSuccess) {
         return err_set(err, ERR_WORKLOAD, "device %d: %s", cuda->device,
@@ -44,7 +58,7 @@ static int open_handles(struct cuda *cuda, struct dnn *dnn, struct err *err)
         }
     }
     dnn->device.handle = dnn->handles[0];
-    return is_volta(cuda->device) ? dnn_legacy_open(dnn, err) : 0;
+    return 0;
 }
 
 int dnn_open(struct cuda *cuda, const struct plan_opts *opts, struct err *err)
@@ -77,7 +91,6 @@ static void plan_free(struct cuda *cuda, struct dnn_plan *plan)
     if (plan->is_matmul && cuda->lt) {
         lt_unprepare(cuda, &plan->matmul);
     }
-    dnn_legacy_release(cuda->dnn, plan);
     dnn_engine_release(&cuda->dnn->api, &plan->engine);
     dnn_graph_release(&plan->graph);
     free(plan);
@@ -100,7 +113,6 @@ void dnn_close(struct cuda *cuda)
     for (int i = 0; i < dnn->n_handles; i++) {
         (void)dnn->api.cudnnDestroy(dnn->handles[i]);
     }
-    dnn_legacy_close(dnn);
     dnn_api_close(&dnn->api);
     free(dnn->cache_folder);
     free(dnn);
@@ -201,9 +213,7 @@ static void run_engine(struct cuda *cuda, const struct kernel_args *args,
     struct dnn *dnn = cuda->dnn;
     struct dnn_pointers at = {args->in, args->out, args->workspace};
     cudnnHandle_t handle = dnn->handles[args->stream];
-    cudnnStatus_t status =
-        plan->legacy ? dnn_legacy_run(dnn, handle, plan, &at)
-                     : dnn_execute(&dnn->api, handle, &plan->graph, plan->engine.plan, &at);
+    cudnnStatus_t status = dnn_execute(&dnn->api, handle, &plan->graph, plan->engine.plan, &at);
     if (status != CUDNN_STATUS_SUCCESS) {
         dnn_api_error(&dnn->api, status, plan->key, &cuda->err);
     } else if (plan->call.is_aside) {
@@ -320,9 +330,6 @@ bool dnn_supports(struct cuda *cuda, const struct kernel_args *args)
     struct dnn_graph graph;
     struct dnn_engine engine;
     struct err why = {0};
-    if (dnn->legacy) {
-        return dnn_legacy_supports(&call);
-    }
     call.is_aside = call.is_added;
     if (dnn_graph_make(&graph, &dnn->api, dnn->device.handle, &call, &why) < 0) {
         return false;

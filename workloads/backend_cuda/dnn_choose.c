@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "backend_cuda/dnn_legacy.h"
 #include "backend_cuda/dnn_plan.h"
 #include "backend_cuda/lt.h"
 #include "backend_cuda/tune.h"
@@ -75,7 +74,7 @@ static int time_engines(struct cuda *cuda, const struct dnn_plan *plan, struct d
     return status;
 }
 
-void dnn_cache_key(const struct dnn *dnn, const struct dnn_plan *plan, char *key)
+static void cache_key(const struct dnn *dnn, const struct dnn_plan *plan, char *key)
 {
     int len = snprintf(key, PLAN_KEY_MAX, "%s; %s; %s%s%s", dnn->version, dnn->device_name,
                        plan->key, dnn->allows_nondeterministic ? "; any order of sums" : "",
@@ -91,7 +90,7 @@ static bool choose_cached(const struct dnn *dnn, struct dnn_plan *plan)
     struct err why = {0};
     struct dnn_rules rules = dnn_rules_of(dnn, &plan->call);
     rules.allows_compiled = true;
-    dnn_cache_key(dnn, plan, key);
+    cache_key(dnn, plan, key);
     if (!dnn->cache_folder || !plan_cache_find(dnn->cache_folder, key, &choice)) {
         return false;
     }
@@ -105,13 +104,13 @@ static bool choose_cached(const struct dnn *dnn, struct dnn_plan *plan)
     return true;
 }
 
-void dnn_keep_choice(const struct dnn *dnn, const struct dnn_plan *plan)
+static void keep_choice(const struct dnn *dnn, const struct dnn_plan *plan)
 {
     char key[PLAN_KEY_MAX];
     struct plan_choice choice = {.time_ns = plan->engine.info.time_ns};
     _Static_assert(sizeof(choice.plan) == sizeof(plan->engine.info.name), "one text in two places");
     memcpy(choice.plan, plan->engine.info.name, sizeof(choice.plan));
-    dnn_cache_key(dnn, plan, key);
+    cache_key(dnn, plan, key);
     if (dnn->cache_folder && choice.time_ns > 0) {
         plan_cache_put(dnn->cache_folder, key, &choice);
     }
@@ -158,7 +157,7 @@ static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found, str
     if (choose_among(cuda, plan, engines, n, is_timed, err) < 0) {
         return -1;
     }
-    dnn_keep_choice(dnn, plan);
+    keep_choice(dnn, plan);
     return 0;
 }
 
@@ -220,15 +219,12 @@ static bool prefers_product(const struct dnn_plan *plan, bool has_engine)
 int dnn_choose(struct cuda *cuda, struct dnn_plan *plan, struct err *err)
 {
     bool has_engine = false;
-    int status = cuda->dnn->legacy ? dnn_legacy_choose(cuda, plan, &has_engine, err)
-                                   : choose_engine(cuda, plan, &has_engine, err);
-    if (status < 0) {
+    if (choose_engine(cuda, plan, &has_engine, err) < 0) {
         return -1;
     }
     if (cuda->lt && is_product(&plan->call)) {
         if (prepare_product(cuda, plan, err) < 0) {
             dnn_engine_release(&cuda->dnn->api, &plan->engine);
-            dnn_legacy_release(cuda->dnn, plan);
             return -1;
         }
         plan->is_matmul = prefers_product(plan, has_engine);
