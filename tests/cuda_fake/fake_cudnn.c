@@ -214,7 +214,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t ptr)
 
 /* ---- asking ---- */
 
-/* REPERF_FAKE_ENGINES=none: there are none; failing: none of them runs. */
+/* REPERF_FAKE_ENGINES=none: there are none; failing: none of them runs; a number: only this one is offered. */
 static bool engines_are(const char *what)
 {
     const char *said = getenv("REPERF_FAKE_ENGINES");
@@ -241,7 +241,11 @@ static int64_t results(const struct descriptor *heuristic, int64_t n_max, void *
         return 0;
     }
     for (size_t i = 0; i < ARRAY_LEN(ENGINES) && n < n_max; i++) {
-        if ((ENGINES[i].index == 0) == is_fallback) {
+        char number[8];
+        (void)snprintf(number, sizeof(number), "%d", (int)ENGINES[i].index);
+        bool is_offered =
+            !getenv("REPERF_FAKE_ENGINES") || engines_are("failing") || engines_are(number);
+        if (is_offered && (ENGINES[i].index == 0) == is_fallback) {
             struct descriptor *config = ((struct descriptor **)values)[n++];
             keep(config, FAKE_ENGINE_INDEX, 1, &ENGINES[i].index, sizeof(int64_t));
             keep(config, FAKE_GRAPH, 1, (const void *)&graph, sizeof(graph));

@@ -329,12 +329,13 @@ bool dnn_supports(struct cuda *cuda, const struct kernel_args *args)
     struct dnn_rules rules = dnn_rules_of(dnn, &call);
     struct dnn_graph graph;
     struct dnn_engine engine;
+    struct dnn_refused refused;
     struct err why = {0};
     call.is_aside = call.is_added;
     if (dnn_graph_make(&graph, &dnn->api, dnn->device.handle, &call, &why) < 0) {
         return false;
     }
-    int n = dnn_engines_find(&dnn->device, &graph, &rules, 1, &engine);
+    int n = dnn_engines_find(&dnn->device, &graph, &rules, 1, &engine, &refused);
     if (n > 0) {
         dnn_engine_release(&dnn->api, &engine);
     }

@@ -132,8 +132,9 @@ static int choose_among(struct cuda *cuda, struct dnn_plan *plan, struct dnn_eng
     return status;
 }
 
-/* Builds the graph and chosen engine. *ret_found is false where there is none. */
-static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found, struct err *err)
+/* Builds the graph and chosen engine. *ret_found is false where there is none, and *refused says why. */
+static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found,
+                  struct dnn_refused *refused, struct err *err)
 {
     struct dnn *dnn = cuda->dnn;
     struct dnn_rules rules = dnn_rules_of(dnn, &plan->call);
@@ -145,10 +146,10 @@ static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found, str
     bool is_timed = cuda_may_time(cuda);
     rules.allows_compiled = is_timed && dnn->allows_compiled;
     int n_max = is_timed ? ENGINES_TIMED : 1;
-    int n = dnn_engines_find(&dnn->device, &plan->graph, &rules, n_max, engines);
+    int n = dnn_engines_find(&dnn->device, &plan->graph, &rules, n_max, engines, refused);
     if (n == 0 && !rules.allows_compiled && dnn->device.handle) {
         rules.allows_compiled = true;
-        n = dnn_engines_find(&dnn->device, &plan->graph, &rules, n_max, engines);
+        n = dnn_engines_find(&dnn->device, &plan->graph, &rules, n_max, engines, refused);
     }
     if (n == 0) {
         *ret_found = false;
@@ -163,11 +164,12 @@ static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found, str
 
 /* With cuDNN's own += if an engine has it, otherwise the result is computed in the workspace and added. False: no
    plan. */
-static int choose_engine(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found, struct err *err)
+static int choose_engine(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found,
+                         struct dnn_refused *refused, struct err *err)
 {
     struct dnn *dnn = cuda->dnn;
     if (dnn_graph_make(&plan->graph, &dnn->api, dnn->device.handle, &plan->call, err) < 0 ||
-        choose(cuda, plan, ret_found, err) < 0) {
+        choose(cuda, plan, ret_found, refused, err) < 0) {
         return -1;
     }
     if (*ret_found || !plan->call.is_added) {
@@ -177,7 +179,7 @@ static int choose_engine(struct cuda *cuda, struct dnn_plan *plan, bool *ret_fou
     plan->call.is_aside = true;
     return dnn_graph_make(&plan->graph, &dnn->api, dnn->device.handle, &plan->call, err) < 0
                ? -1
-               : choose(cuda, plan, ret_found, err);
+               : choose(cuda, plan, ret_found, refused, err);
 }
 
 /* ---- a convolution that is a product of matrices ---- */
@@ -219,7 +221,8 @@ static bool prefers_product(const struct dnn_plan *plan, bool has_engine)
 int dnn_choose(struct cuda *cuda, struct dnn_plan *plan, struct err *err)
 {
     bool has_engine = false;
-    if (choose_engine(cuda, plan, &has_engine, err) < 0) {
+    struct dnn_refused refused = {0};
+    if (choose_engine(cuda, plan, &has_engine, &refused, err) < 0) {
         return -1;
     }
     if (cuda->lt && is_product(&plan->call)) {
@@ -232,8 +235,10 @@ int dnn_choose(struct cuda *cuda, struct dnn_plan *plan, struct err *err)
             lt_unprepare(cuda, &plan->matmul);
         }
     } else if (!has_engine) {
-        return err_set(err, ERR_WORKLOAD, "no plan within %" PRId64 " bytes of workspace",
-                       dnn_rules_of(cuda->dnn, &plan->call).workspace_max_bytes);
+        const struct dnn_rules rules = dnn_rules_of(cuda->dnn, &plan->call);
+        char why[DNN_REFUSED_TEXT_MAX];
+        dnn_refused_text(&refused, &rules, why);
+        return err_set(err, ERR_WORKLOAD, "no engine for it: %s", why);
     }
     return 0;
 }
