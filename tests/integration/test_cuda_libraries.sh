@@ -80,6 +80,7 @@ forms fused "plain convolutions are slow: all are fused" REPERF_FAKE_SLOW=plain 
 sed -i 's/"plan":"fused"/"plan":"fusedd"/' "$T"/forms2/*.json
 forms plain "an invalid kept choice is made again" REPERF_FAKE_SLOW=fused REPERF_TEST_PLANS="$T/forms2"
 like "$(cat "$T/err")" 'plan cache: fusedd is neither fused nor plain; it is chosen again' "and that is said"
+forms unsupported "sums whose last bits may differ from run to run: only where that is allowed" REPERF_TEST_REPEATED=1
 forms unsupported "Volta: none is available" REPERF_EMU_CC=7.0 REPERF_FAKE_CUDNN=91002
 
 export REPERF_TEST_PLANS="$T/plans"

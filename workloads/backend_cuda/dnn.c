@@ -326,11 +326,14 @@ bool dnn_supports(struct cuda *cuda, const struct kernel_args *args)
 {
     struct dnn *dnn = cuda->dnn;
     struct dnn_call call = dnn_call_of(cuda, args);
-    struct dnn_rules rules = dnn_rules_of(dnn, &call);
+    struct dnn_rules rules = dnn_rules_of(&call);
     struct dnn_graph graph;
     struct dnn_engine engine;
     struct dnn_refused refused;
     struct err why = {0};
+    if (dnn_sums_vary(&call) && !dnn->allows_nondeterministic) {
+        return false;
+    }
     call.is_aside = call.is_added;
     if (dnn_graph_make(&graph, &dnn->api, dnn->device.handle, &call, &why) < 0) {
         return false;

@@ -9,13 +9,17 @@
 
 #define ENGINES_TIMED 12
 
-struct dnn_rules dnn_rules_of(const struct dnn *dnn, const struct dnn_call *call)
+struct dnn_rules dnn_rules_of(const struct dnn_call *call)
 {
     bool is_half = call->dtype == DT_F16;
-    return (struct dnn_rules){.allows_nondeterministic = dnn->allows_nondeterministic,
-                              .allows_tensor_cores = is_half || call->has_tf32,
+    return (struct dnn_rules){.allows_tensor_cores = is_half || call->has_tf32,
                               .workspace_max_bytes = is_half ? PLAN_WORKSPACE_MAX_BYTES
                                                              : PLAN_WORKSPACE_F32_MAX_BYTES};
+}
+
+bool dnn_sums_vary(const struct dnn_call *call)
+{
+    return call->id == K_CONV_STATS_FWD || call->id == K_CONV_BWD_DATA_BN;
 }
 
 struct tuning {
@@ -76,8 +80,7 @@ static int time_engines(struct cuda *cuda, const struct dnn_plan *plan, struct d
 
 static void cache_key(const struct dnn *dnn, const struct dnn_plan *plan, char *key)
 {
-    int len = snprintf(key, PLAN_KEY_MAX, "%s; %s; %s%s%s", dnn->version, dnn->device_name,
-                       plan->key, dnn->allows_nondeterministic ? "; any order of sums" : "",
+    int len = snprintf(key, PLAN_KEY_MAX, "%s; %s; %s%s", dnn->version, dnn->device_name, plan->key,
                        dnn->allows_compiled ? "; compiled" : "");
     ASSERT(len > 0 && len < PLAN_KEY_MAX);
 }
@@ -88,7 +91,7 @@ static bool choose_cached(const struct dnn *dnn, struct dnn_plan *plan)
     char key[PLAN_KEY_MAX];
     struct plan_choice choice;
     struct err why = {0};
-    struct dnn_rules rules = dnn_rules_of(dnn, &plan->call);
+    struct dnn_rules rules = dnn_rules_of(&plan->call);
     rules.allows_compiled = true;
     cache_key(dnn, plan, key);
     if (!dnn->cache_folder || !plan_cache_find(dnn->cache_folder, key, &choice)) {
@@ -137,9 +140,13 @@ static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found,
                   struct dnn_refused *refused, struct err *err)
 {
     struct dnn *dnn = cuda->dnn;
-    struct dnn_rules rules = dnn_rules_of(dnn, &plan->call);
+    struct dnn_rules rules = dnn_rules_of(&plan->call);
     struct dnn_engine engines[ENGINES_TIMED];
-    *ret_found = true;
+    *ret_found = !dnn_sums_vary(&plan->call) || dnn->allows_nondeterministic;
+    if (!*ret_found) {
+        refused->n_any_order++;
+        return 0;
+    }
     if (cuda_is_tuned(cuda) && choose_cached(dnn, plan)) {
         return 0;
     }
@@ -235,7 +242,7 @@ int dnn_choose(struct cuda *cuda, struct dnn_plan *plan, struct err *err)
             lt_unprepare(cuda, &plan->matmul);
         }
     } else if (!has_engine) {
-        const struct dnn_rules rules = dnn_rules_of(cuda->dnn, &plan->call);
+        const struct dnn_rules rules = dnn_rules_of(&plan->call);
         char why[DNN_REFUSED_TEXT_MAX];
         dnn_refused_text(&refused, &rules, why);
         return err_set(err, ERR_WORKLOAD, "no engine for it: %s", why);

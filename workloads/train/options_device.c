@@ -119,13 +119,15 @@ static int choose_cuda(struct raw *raw, struct err *err)
     struct train_opts *opts = &raw->opts;
     bool has_any = raw->has_no_graph || raw->has_no_tune || raw->has_no_fuse || raw->plan_cache ||
                    opts->ahead != UNSET || opts->n_streams != UNSET ||
-                   opts->tune_limit_s != UNSET || opts->allows_compiled;
+                   opts->tune_limit_s != UNSET || opts->allows_compiled ||
+                   opts->allows_nondeterministic;
     if (is_on_cpu(raw)) {
         opts->ahead = 0;
         opts->n_streams = 1;
         return has_any ? err_set(err, ERR_USAGE,
                                  "--no-fuse, --streams, --no-graph, --ahead, --no-tune, "
-                                 "--tune-seconds, --compile-plans and --plan-cache go with "
+                                 "--tune-seconds, --compile-plans, --nondeterministic and "
+                                 "--plan-cache go with "
                                  "--device cuda only")
                        : 0;
     }
