@@ -180,10 +180,8 @@ static void forward(const struct kernel_args *args)
     each_window(g, window_fwd, x, w, y);
     for (int64_t i = 0; i < all.y; i++) {
         y[i] += bias != NULL ? (double)bias[i % g->k] : 0.0;
-        y[i] = has_stats ? library_round(args, y[i]) : y[i]; /* the sums are of what is stored */
     }
-    library_write(args, 0, y, all.y);
-    for (int64_t k = 0; has_stats && k < g->k; k++) {
+    for (int64_t k = 0; has_stats && k < g->k; k++) { /* of what is not yet rounded, as cuDNN */
         double sum = 0.0;
         double squares = 0.0;
         for (int64_t i = k; i < all.y; i += g->k) {
@@ -193,6 +191,7 @@ static void forward(const struct kernel_args *args)
         ((float *)args->out[1])[k] = (float)sum;
         ((float *)args->out[2])[k] = (float)squares;
     }
+    library_write(args, 0, y, all.y);
     free(x);
     free(w);
     free(bias);
@@ -255,7 +254,7 @@ static void backward_data_bn(const struct kernel_args *args)
         int64_t c = i % g->c;
         double hat = ((double)x[i] - (double)of[2][c]) * (double)of[3][c];
         double y = (double)of[0][c] * hat + (double)of[1][c] + (a != NULL ? (double)a[i] : 0.0);
-        dz[i] = y > 0.0 ? library_round(args, dz[i] + (da != NULL ? (double)da[i] : 0.0)) : 0.0;
+        dz[i] = y > 0.0 ? dz[i] + (da != NULL ? (double)da[i] : 0.0) : 0.0;
         sums[c] += dz[i];
         sums[g->c + c] += dz[i] * hat;
     }

@@ -86,7 +86,8 @@ void library_write(const struct kernel_args *args, int out, const double *from, 
         if (args->dtype == DT_F16) {
             uint16_t *to = args->out[out];
             double old = adds ? (double)half_to_float(to[i]) : 0.0;
-            to[i] = half_from_float((float)(old + from[i]));
+            double product = adds ? library_round(args, from[i]) : from[i]; /* as the libraries */
+            to[i] = half_from_float((float)(old + product));
         } else {
             float *to = args->out[out];
             to[i] = (float)((adds ? (double)to[i] : 0.0) + from[i]);
