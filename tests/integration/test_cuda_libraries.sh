@@ -35,7 +35,7 @@ for call in conv_fwd conv_bwd_data conv_bwd_weight; do
 done
 holds conv_fwd "on Volta"
 REPERF_TEST_PLANS="$T/volta" holds conv_bwd_data "on Volta by the plans of the run before"
-grep -lq '"key":"cudnn 9.10.2; ' "$T"/volta/*.json && ! grep -lqE '"plan":"cudnn (5|6|8) ' "$T"/volta/*.json
+grep -lq '"key":"CUDA emulator; driver CUDA [0-9.]*; cudnn 9.10.2, ' "$T"/volta/*.json && ! grep -lqE '"plan":"cudnn (5|6|8) ' "$T"/volta/*.json
 ok $? "its choices are kept; no sums in any order, nothing that fails or wants too much"
 "$program" conv_stats_fwd >"$T/out" 2>"$T/err"
 like "$(cat "$T/out")" 'amp conv_stats_fwd: 0 cases held, 0 wrong, 16 not supported' "Volta has no fused convolutions"
@@ -73,7 +73,7 @@ forms() { # EXPECTED NAME [NAME=VALUE]...: the whole program holds, and all site
     [ "$status" -eq 0 ] || { grep -hv '^ok' "$T/out" "$T/err" | head -n 10 | cut -c1-400 | sed 's/^/# /'; }
 }
 forms plain "fused convolutions are slow: none is taken" REPERF_FAKE_SLOW=fused REPERF_TEST_PLANS="$T/forms"
-grep -hq '"key":"forms; cudnn .*; conv_stats_fwd+bn_finalize+bn_apply n2 c[0-9]* h9 w8 .*"plan":"plain","time_ns":[1-9]' "$T"/forms/*.json
+grep -hq '"key":"CUDA emulator; .* cudnn [0-9.]*, cublaslt [0-9.]*; forms; conv_stats_fwd+bn_finalize+bn_apply n2 c[0-9]* h9 w8 .*"plan":"plain","time_ns":[1-9]' "$T"/forms/*.json
 ok $? "the choice is kept with library, device, calls and shape"
 forms plain "and is used by the next run" REPERF_FAKE_SLOW=plain REPERF_TEST_PLANS="$T/forms"
 forms fused "plain convolutions are slow: all are fused" REPERF_FAKE_SLOW=plain REPERF_TEST_PLANS="$T/forms2"

@@ -36,16 +36,9 @@ static int check_volta(const struct dnn_api *api, int device, struct err *err)
 
 static int open_handles(struct cuda *cuda, struct dnn *dnn, struct err *err)
 {
-    struct cudaDeviceProp property;
     if (check_volta(&dnn->api, cuda->device, err) < 0) {
         return -1;
     }
-    cudaError_t status = cudaGetDeviceProperties(&property, cuda->device);
-    if (status != cudaSuccess) {
-        return err_set(err, ERR_WORKLOAD, "device %d: %s", cuda->device,
-                       cudaGetErrorString(status));
-    }
-    (void)snprintf(dnn->device_name, sizeof(dnn->device_name), "%s", property.name);
     for (int i = 0; i < cuda->n_streams; i++) {
         cudnnStatus_t created = dnn->api.cudnnCreate(&dnn->handles[i]);
         if (created == CUDNN_STATUS_SUCCESS) {
@@ -68,7 +61,6 @@ int dnn_open(struct cuda *cuda, const struct plan_opts *opts, struct err *err)
     cuda->dnn = dnn;
     dnn->allows_compiled = opts->allows_compiled;
     dnn->allows_nondeterministic = opts->allows_nondeterministic;
-    dnn->cache_folder = opts->cache_folder ? xstrdup(opts->cache_folder) : NULL;
     if (dnn_api_open(&dnn->api, err) < 0) {
         dnn_close(cuda);
         return -1;
@@ -114,7 +106,6 @@ void dnn_close(struct cuda *cuda)
         (void)dnn->api.cudnnDestroy(dnn->handles[i]);
     }
     dnn_api_close(&dnn->api);
-    free(dnn->cache_folder);
     free(dnn);
     cuda->dnn = NULL;
 }

@@ -5,7 +5,6 @@
 #include "backend_cuda/lt.h"
 #include "backend_cuda/tune.h"
 #include "base/log.h"
-#include "core/plan_cache.h"
 
 #define ENGINES_TIMED 12
 
@@ -74,24 +73,26 @@ static int time_engines(struct cuda *cuda, const struct dnn_plan *plan, struct d
     return status;
 }
 
-static void cache_key(const struct dnn *dnn, const struct dnn_plan *plan, char *key)
+/* What a choice depends on beside the book's `about`. */
+static void call_key(const struct dnn *dnn, const struct dnn_plan *plan, char key[PLAN_CALL_MAX])
 {
-    int len = snprintf(key, PLAN_KEY_MAX, "%s; %s; %s%s%s", dnn->version, dnn->device_name,
-                       plan->key, dnn->allows_nondeterministic ? "; any order of sums" : "",
+    int len = snprintf(key, PLAN_CALL_MAX, "%s%s%s", plan->key,
+                       dnn->allows_nondeterministic ? "; any order of sums" : "",
                        dnn->allows_compiled ? "; compiled" : "");
-    ASSERT(len > 0 && len < PLAN_KEY_MAX);
+    ASSERT(len > 0 && len < PLAN_CALL_MAX);
 }
 
-/* The choice of an earlier run; false: none, or one that cannot be built now. */
-static bool choose_cached(const struct dnn *dnn, struct dnn_plan *plan)
+/* An earlier choice; false: none, or one that cannot be built now. */
+static bool choose_cached(struct cuda *cuda, struct dnn_plan *plan)
 {
-    char key[PLAN_KEY_MAX];
+    const struct dnn *dnn = cuda->dnn;
+    char key[PLAN_CALL_MAX];
     struct plan_choice choice;
     struct err why = {0};
     struct dnn_rules rules = dnn_rules_of(dnn, &plan->call);
     rules.allows_compiled = true;
-    cache_key(dnn, plan, key);
-    if (!dnn->cache_folder || !plan_cache_find(dnn->cache_folder, key, &choice)) {
+    call_key(dnn, plan, key);
+    if (!plan_book_find(&cuda->book, key, &choice)) {
         return false;
     }
     if (dnn_engine_named(&dnn->device, &plan->graph, &rules, choice.plan, &plan->engine, &why) <
@@ -104,15 +105,15 @@ static bool choose_cached(const struct dnn *dnn, struct dnn_plan *plan)
     return true;
 }
 
-static void keep_choice(const struct dnn *dnn, const struct dnn_plan *plan)
+static void keep_choice(struct cuda *cuda, const struct dnn_plan *plan)
 {
-    char key[PLAN_KEY_MAX];
+    char key[PLAN_CALL_MAX];
     struct plan_choice choice = {.time_ns = plan->engine.info.time_ns};
     _Static_assert(sizeof(choice.plan) == sizeof(plan->engine.info.name), "one text in two places");
     memcpy(choice.plan, plan->engine.info.name, sizeof(choice.plan));
-    cache_key(dnn, plan, key);
-    if (dnn->cache_folder && choice.time_ns > 0) {
-        plan_cache_put(dnn->cache_folder, key, &choice);
+    call_key(cuda->dnn, plan, key);
+    if (choice.time_ns > 0) {
+        plan_book_put(&cuda->book, key, &choice);
     }
 }
 
@@ -140,7 +141,7 @@ static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found,
     struct dnn_rules rules = dnn_rules_of(dnn, &plan->call);
     struct dnn_engine engines[ENGINES_TIMED];
     *ret_found = true;
-    if (cuda_is_tuned(cuda) && choose_cached(dnn, plan)) {
+    if (cuda_is_tuned(cuda) && choose_cached(cuda, plan)) {
         return 0;
     }
     bool is_timed = cuda_may_time(cuda);
@@ -158,7 +159,7 @@ static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found,
     if (choose_among(cuda, plan, engines, n, is_timed, err) < 0) {
         return -1;
     }
-    keep_choice(dnn, plan);
+    keep_choice(cuda, plan);
     return 0;
 }
 

@@ -27,9 +27,7 @@ struct dnn {
     int n_handles;
     bool allows_nondeterministic;
     bool allows_compiled;
-    char *cache_folder; /* owned; NULL: none */
     char version[48];
-    char device_name[256];
     struct dnn_plan *plans; /* owned */
 };
 

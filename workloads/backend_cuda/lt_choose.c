@@ -4,7 +4,6 @@
 #include "backend_cuda/lt_plan.h"
 #include "backend_cuda/tune.h"
 #include "base/log.h"
-#include "core/plan_cache.h"
 
 #define WAYS_ASKED  10 /* of each of the two ways to compute dbias */
 #define ALIGN_BYTES 16 /* alignment promised for the pointers */
@@ -170,22 +169,15 @@ static bool read_name(const char *name, struct lt_way *ret_way)
     return true;
 }
 
-static void cache_key(const struct lt *lt, const struct lt_plan *plan, char key[PLAN_KEY_MAX])
+/* An earlier choice, if the library still accepts it. */
+static bool choose_cached(struct cuda *cuda, struct lt_plan *plan)
 {
-    int len = snprintf(key, PLAN_KEY_MAX, "%s; %s; %s", lt->version, lt->device_name, plan->key);
-    ASSERT(len > 0 && len < PLAN_KEY_MAX);
-}
-
-/* An earlier run's choice, if the library still accepts it. */
-static bool choose_cached(const struct lt *lt, struct lt_plan *plan)
-{
-    char key[PLAN_KEY_MAX];
+    const struct lt *lt = cuda->lt;
     struct plan_choice choice;
     struct err why = {0};
     struct lt_way way = {0};
     cublasLtMatmulHeuristicResult_t result = {0};
-    cache_key(lt, plan, key);
-    if (!lt->cache_folder || !plan_cache_find(lt->cache_folder, key, &choice)) {
+    if (!plan_book_find(&cuda->book, plan->key, &choice)) {
         return false;
     }
     bool allows_bgrad = plan->problem.id == K_LINEAR_BWD_WEIGHT && plan->problem.has_bias &&
@@ -208,14 +200,12 @@ static bool choose_cached(const struct lt *lt, struct lt_plan *plan)
     return true;
 }
 
-static void keep_choice(const struct lt *lt, const struct lt_plan *plan)
+static void keep_choice(struct cuda *cuda, const struct lt_plan *plan)
 {
-    char key[PLAN_KEY_MAX];
     struct plan_choice choice = {.time_ns = plan->info.time_ns};
     memcpy(choice.plan, plan->info.name, sizeof(choice.plan));
-    cache_key(lt, plan, key);
-    if (lt->cache_folder && choice.time_ns > 0) {
-        plan_cache_put(lt->cache_folder, key, &choice);
+    if (choice.time_ns > 0) {
+        plan_book_put(&cuda->book, plan->key, &choice);
     }
 }
 
@@ -226,7 +216,7 @@ int lt_choose(struct cuda *cuda, struct lt_plan *plan, struct err *err)
     struct lt_way ways[2 * WAYS_ASKED];
     int n = 0;
     int best = 0;
-    if (cuda_is_tuned(cuda) && choose_cached(lt, plan)) {
+    if (cuda_is_tuned(cuda) && choose_cached(cuda, plan)) {
         return 0;
     }
     bool is_timed = cuda_may_time(cuda);
@@ -248,6 +238,6 @@ int lt_choose(struct cuda *cuda, struct lt_plan *plan, struct err *err)
     }
     plan->way = ways[best];
     name_way(&plan->way, plan->info.name);
-    keep_choice(lt, plan);
+    keep_choice(cuda, plan);
     return 0;
 }

@@ -40,9 +40,7 @@ struct lt_plan {
 struct lt {
     struct lt_api api;
     cublasLtHandle_t handle; /* owned */
-    char *cache_folder;      /* owned; NULL: none */
     char version[40];
-    char device_name[256];
     struct lt_plan *plans; /* owned */
 };
 

@@ -31,7 +31,7 @@ struct train_opts {
     bool has_tf32;
     bool has_programs;       /* steps are recorded and replayed */
     bool is_tuned;           /* the libraries' plans are chosen by timing */
-    int64_t tune_limit_s;    /* limit for that; below 0: none */
+    int64_t tune_limit_s;    /* limit for that */
     bool allows_compiled;    /* cuDNN's engines that are compiled on request are timed, too */
     const char *plan_cache;  /* folder where those choices are kept, "none", or NULL: the user's */
     bool is_fused;           /* graph/fuse.h */

@@ -13,17 +13,28 @@ static bool is_written_often(const struct train_opts *opts)
            (opts->data_path || opts->is_fresh_data || opts->rule.n_micro > 1);
 }
 
+static int of_what(const struct train_opts *opts, struct err *err)
+{
+    return opts->model->kind == MODEL_TOKENS
+               ? err_wrap(err, "%s, batch %" PRId64 ", sequence %" PRId64, opts->model->name,
+                          opts->batch, opts->size.sequence)
+               : err_wrap(err, "%s, batch %" PRId64 ", image %" PRId64 "x%" PRId64,
+                          opts->model->name, opts->batch, opts->size.height, opts->size.width);
+}
+
+int train_graph(const struct train_opts *opts, struct arena *arena, struct graph **ret_graph,
+                struct err *err)
+{
+    return network_plain(opts, arena, true, ret_graph, err) < 0 ? of_what(opts, err) : 0;
+}
+
 int train_plan(const struct train_opts *opts, struct arena *arena, const struct backend *backend,
                struct comm *comm, struct net *ret_net, struct err *err)
 {
     struct graph *graph = NULL;
     if (network_build(opts, arena, backend, comm != NULL, &graph, err) < 0 ||
         net_plan_ranks(ret_net, arena, graph, backend, comm, err) < 0) {
-        return opts->model->kind == MODEL_TOKENS
-                   ? err_wrap(err, "%s, batch %" PRId64 ", sequence %" PRId64, opts->model->name,
-                              opts->batch, opts->size.sequence)
-                   : err_wrap(err, "%s, batch %" PRId64 ", image %" PRId64 "x%" PRId64,
-                              opts->model->name, opts->batch, opts->size.height, opts->size.width);
+        return of_what(opts, err);
     }
     /* The loss scale belongs to the optimiser: with half precision a check needs it, too. */
     bool is_trained = opts->mode == TRAIN_RUN || opts->mode == TRAIN_DESCRIBE ||

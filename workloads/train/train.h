@@ -31,6 +31,10 @@ MUST_CHECK int train_check(const struct train_opts *opts, const stop_flag *stop,
 /* --make-check: what train_check reads, made from opts->seed. */
 MUST_CHECK int train_make_check(const struct train_opts *opts, struct err *err);
 
+/* The network of opts as the model has it, one rank's of opts->ranks: what ranks compare before their devices choose. In the arena. */
+MUST_CHECK int train_graph(const struct train_opts *opts, struct arena *arena,
+                           struct graph **ret_graph, struct err *err);
+
 /* The network of opts, planned on the backend; memory not yet allocated. With a comm it is one rank's of opts->ranks, else a
    network on its own. The graph lives in the arena. */
 MUST_CHECK int train_plan(const struct train_opts *opts, struct arena *arena,
