@@ -91,6 +91,19 @@ static void set_untimed(void *self, bool is_untimed)
     cuda->tuning.n_untimed += is_untimed ? 1 : -1;
 }
 
+static void limit_workspace(void *self, int64_t bytes)
+{
+    struct cuda *cuda = self;
+    cuda->workspace_limit = bytes;
+}
+
+int64_t cuda_workspace_max(const struct cuda *cuda, enum dtype dtype)
+{
+    int64_t most = dtype == DT_F16 ? PLAN_WORKSPACE_MAX_BYTES : PLAN_WORKSPACE_F32_MAX_BYTES;
+    int64_t limit = cuda->workspace_limit;
+    return limit > 0 && limit < most ? limit : most;
+}
+
 bool cuda_may_time(struct cuda *cuda)
 {
     struct cuda_tuning *tuning = &cuda->tuning;
@@ -128,8 +141,7 @@ static const char *kind(void *self)
 
 static void share_choices(void *self, struct strbuf *text)
 {
-    struct cuda *cuda = self;
-    cuda->tuning.is_over = true;
+    const struct cuda *cuda = self;
     plan_book_write(&cuda->book, text);
 }
 
@@ -190,6 +202,7 @@ int cuda_init(struct cuda *cuda, const struct cuda_opts *opts, struct backend *r
     cuda_fill_kernels(&backend);
     backend.async.set_untimed = set_untimed;
     backend.async.late_choices = late_choices;
+    backend.async.limit_workspace = limit_workspace;
     if (opts->plan.is_tuned) {
         backend.async.kind = kind;
         backend.async.share_choices = share_choices;

@@ -62,6 +62,8 @@ struct cuda {
     struct cuda_streams *async;             /* owned */
     struct cuda_forms *forms;               /* owned */
     struct cuda_tuning tuning;
+    int64_t
+        workspace_limit; /* of a call's plan, below PLAN_WORKSPACE_MAX_BYTES and its like; 0: none */
     struct plan_book book;
     struct cuda_ranks *ranks; /* owned; NULL: this rank is alone */
 };
@@ -104,6 +106,9 @@ static inline bool cuda_is_tuned(const struct cuda *cuda)
 {
     return cuda->tuning.is_asked && cuda->tuning.n_untimed == 0;
 }
+
+/* Bytes that a plan of this type may need. */
+int64_t cuda_workspace_max(const struct cuda *cuda, enum dtype dtype);
 
 /* The same, for a choice that is due now: false, and counted, once the time limit is used up. */
 bool cuda_may_time(struct cuda *cuda);

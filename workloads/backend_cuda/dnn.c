@@ -259,6 +259,12 @@ static struct dnn_plan *plan_get(struct cuda *cuda, const struct kernel_args *ar
     char key[DNN_KEY_MAX];
     struct dnn_call call = dnn_call_of(cuda, args);
     dnn_call_key(&call, key);
+    if (cuda->workspace_limit > 0) {
+        size_t len = strlen(key);
+        int more = snprintf(key + len, sizeof(key) - len, " within %" PRId64,
+                            cuda_workspace_max(cuda, call.dtype));
+        ASSERT(more > 0 && len + (size_t)more < sizeof(key));
+    }
     struct dnn_plan *plan = plan_find(dnn, key);
     if (plan) {
         return plan;
@@ -317,7 +323,7 @@ bool dnn_supports(struct cuda *cuda, const struct kernel_args *args)
 {
     struct dnn *dnn = cuda->dnn;
     struct dnn_call call = dnn_call_of(cuda, args);
-    struct dnn_rules rules = dnn_rules_of(dnn, &call);
+    struct dnn_rules rules = dnn_rules_of(cuda, &call);
     struct dnn_graph graph;
     struct dnn_engine engine;
     struct dnn_refused refused;

@@ -43,7 +43,7 @@ cudnnStatus_t dnn_execute(const struct dnn_api *api, cudnnHandle_t handle,
                           const struct dnn_pointers *at);
 
 /* The engines that may be taken for the call. */
-struct dnn_rules dnn_rules_of(const struct dnn *dnn, const struct dnn_call *call);
+struct dnn_rules dnn_rules_of(const struct cuda *cuda, const struct dnn_call *call);
 
 /* Creates the plan of plan->call: an earlier run's choice, the fastest, or the library's first. On failure plan is as good as empty. */
 MUST_CHECK int dnn_choose(struct cuda *cuda, struct dnn_plan *plan, struct err *err);

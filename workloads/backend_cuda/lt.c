@@ -256,14 +256,16 @@ static struct lt_plan *plan_get(struct cuda *cuda, const struct kernel_args *arg
 {
     char key[LT_KEY_MAX];
     struct lt_problem problem = problem_of(cuda, args);
+    int64_t most = cuda_workspace_max(cuda, DT_F16);
     problem_key(&problem, key);
     for (struct lt_plan *plan = cuda->lt->plans; plan; plan = plan->next) {
-        if (strcmp(plan->key, key) == 0) {
+        if (strcmp(plan->key, key) == 0 && plan->way.workspace_bytes <= most) {
             return plan;
         }
     }
     struct lt_plan *plan = xcalloc(1, sizeof(*plan));
     plan->problem = problem;
+    plan->workspace_max_bytes = most;
     memcpy(plan->key, key, sizeof(key));
     if (make_plan(cuda, plan, err) < 0) {
         plan_free(&cuda->lt->api, plan);

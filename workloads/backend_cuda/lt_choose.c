@@ -21,12 +21,13 @@ static bool passed(const struct lt_api *api, cublasStatus_t status, const char *
     return status == CUBLAS_STATUS_SUCCESS;
 }
 
-static bool prefer(const struct lt_api *api, cublasLtMatmulPreference_t preference, struct err *err)
+static bool prefer(const struct lt_api *api, cublasLtMatmulPreference_t preference,
+                   int64_t workspace_bytes, struct err *err)
 {
     /* No partial sums in the type of the result, and no order that may vary. */
     const uint32_t schemes =
         CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    const uint64_t workspace = PLAN_WORKSPACE_MAX_BYTES;
+    const uint64_t workspace = (uint64_t)workspace_bytes;
     const uint32_t align = ALIGN_BYTES;
     const struct {
         cublasLtMatmulPreferenceAttributes_t name;
@@ -62,7 +63,7 @@ static int ask(const struct lt *lt, struct lt_plan *plan, bool has_bgrad, int n_
         !passed(api, api->cublasLtMatmulPreferenceCreate(&preference), "preference", err)) {
         return -1;
     }
-    bool is_ok = prefer(api, preference, err);
+    bool is_ok = prefer(api, preference, plan->workspace_max_bytes, err);
     if (is_ok && api->cublasLtMatmulAlgoGetHeuristic(lt->handle, plan->how, plan->a, plan->b,
                                                      plan->d, plan->d, preference, n_max, results,
                                                      &n_results) != CUBLAS_STATUS_SUCCESS) {
@@ -186,7 +187,7 @@ static bool choose_cached(struct cuda *cuda, struct lt_plan *plan)
         !lt_set_epilogue(&lt->api, plan, way.has_bgrad, &why) ||
         lt->api.cublasLtMatmulAlgoCheck(lt->handle, plan->how, plan->a, plan->b, plan->d, plan->d,
                                         &way.algo, &result) != CUBLAS_STATUS_SUCCESS ||
-        result.workspaceSize > (size_t)PLAN_WORKSPACE_MAX_BYTES) {
+        result.workspaceSize > (size_t)plan->workspace_max_bytes) {
         log_line(LOG_WARN,
                  "plan cache: %s: \"%.40s...\" is not available; the plan is chosen again",
                  plan->key, choice.plan);
@@ -204,7 +205,9 @@ static void keep_choice(struct cuda *cuda, const struct lt_plan *plan)
 {
     struct plan_choice choice = {.time_ns = plan->info.time_ns};
     memcpy(choice.plan, plan->info.name, sizeof(choice.plan));
-    if (choice.time_ns > 0) {
+    bool is_limited =
+        plan->workspace_max_bytes < PLAN_WORKSPACE_MAX_BYTES; /* by this run's memory */
+    if (choice.time_ns > 0 && !is_limited) {
         plan_book_put(&cuda->book, plan->key, &choice);
     }
 }
@@ -231,7 +234,7 @@ int lt_choose(struct cuda *cuda, struct lt_plan *plan, struct err *err)
     n += more;
     if (n == 0) {
         return err_set(err, ERR_WORKLOAD, "no algorithm within %" PRId64 " bytes of workspace",
-                       PLAN_WORKSPACE_MAX_BYTES);
+                       plan->workspace_max_bytes);
     }
     if (is_timed && time_ways(cuda, plan, ways, n, &best, err) < 0) {
         return -1;

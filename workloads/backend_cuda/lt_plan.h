@@ -31,6 +31,7 @@ struct lt_plan {
     int n_users;
     char key[LT_KEY_MAX];
     struct lt_problem problem;
+    int64_t workspace_max_bytes;
     cublasLtMatmulDesc_t how;       /* owned */
     cublasLtMatrixLayout_t a, b, d; /* owned */
     struct lt_way way;

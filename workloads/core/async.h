@@ -27,8 +27,10 @@ struct backend_async {
     void (*set_untimed)(void *self, bool is_untimed);
     /* Number of choices that were due after the time limit for timing had passed. */
     int64_t (*late_choices)(void *self);
+    /* Calls prepared from now on need no more than so many bytes of workspace each, and run more slowly; 0: no such limit. */
+    void (*limit_workspace)(void *self, int64_t bytes);
     /* Choices made by timing, which serve all devices of one kind (the device, its driver, the libraries): a text of all that were
-       made so far, and the taking of one. After either, nothing is timed any more. NULL where nothing is timed. */
+       made so far, and the taking of one, after which nothing is timed any more. NULL where nothing is timed. */
     const char *(*kind)(void *self);
     void (*share_choices)(void *self, struct strbuf *text);
     int (*take_choices)(void *self, struct str text, struct err *err);

@@ -348,7 +348,7 @@ int train_run(const struct train_opts *given, struct clock_src clock, int fd, co
         team_open(&job, &(struct team_opts){opts, &backend, plain, "", stop, &log}, err) < 0) {
         return -1;
     }
-    if (team_plan(&job, opts, &arena, &backend, &net, err) < 0 || make_ready(&run, err) < 0 ||
+    if (team_plan(&job, &own, &arena, &backend, &net, err) < 0 || make_ready(&run, err) < 0 ||
         steps(&run, &step, err) < 0) {
         char where[64];
         snprintf(where, sizeof(where), step > 0 ? "step %" PRId64 : "start", step);

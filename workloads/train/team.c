@@ -247,14 +247,36 @@ static int differing_rank(struct comm *comm, const char *sha256_hex, char **ret_
     return rank < comm->n_ranks ? rank : 0;
 }
 
-int team_plan(struct job *job, const struct train_opts *opts, struct arena *arena,
+static int plan_alike(void *self, const struct train_opts *opts, struct arena *arena,
+                      const struct backend *backend, struct net *ret_net, struct err *err)
+{
+    struct job *job = self;
+    bool is_shared = job->comm.n_ranks > 1 && backend->async.kind;
+    return is_shared ? plan_by_first(job, opts, arena, backend, ret_net, err)
+                     : train_plan(opts, arena, backend, &job->comm, ret_net, err);
+}
+
+static int all_have_room(void *self, bool *is_room, struct err *err)
+{
+    struct job *job = self;
+    double n_without = *is_room ? 0.0 : 1.0;
+    comm_all_reduce(&job->comm, &n_without, 1, DT_F64);
+    *is_room = n_without == 0.0;
+    return has_failed(&job->comm, err);
+}
+
+int team_plan(struct job *job, struct train_opts *opts, struct arena *arena,
               const struct backend *backend, struct net *ret_net, struct err *err)
 {
     struct comm *comm = &job->comm;
+    const struct train_planner planner = {job, plan_alike, all_have_room};
     char network[SHA256_HEX_LEN + 1];
-    bool is_shared = comm->n_ranks > 1 && backend->async.kind;
-    if ((is_shared ? plan_by_first(job, opts, arena, backend, ret_net, err)
-                   : train_plan(opts, arena, backend, comm, ret_net, err)) < 0) {
+    if (train_plan_to_fit(opts, arena, backend, &planner, ret_net, err) < 0) {
+        return -1;
+    }
+    /* The ranks that timed stop as well: the others would wait for them. */
+    if (comm->n_ranks > 1 && backend->async.kind &&
+        backend->async.take_choices(backend->self, STR_EMPTY, err) < 0) {
         return -1;
     }
     digest_network(ret_net->graph, "", network);

@@ -19,9 +19,9 @@ struct team_opts {
 };
 MUST_CHECK int team_open(struct job *job, const struct team_opts *team, struct err *err);
 
-/* train_plan on every rank of the job. Where plans are chosen by timing, the first rank of each kind of device does so, while the others
+/* train_plan_to_fit on every rank of the job, with the same outcome. Where plans are chosen by timing, the first rank of each kind of device does so, while the others
    wait, and they take its plans: none is timed twice, and all have the same. */
-MUST_CHECK int team_plan(struct job *job, const struct train_opts *opts, struct arena *arena,
+MUST_CHECK int team_plan(struct job *job, struct train_opts *opts, struct arena *arena,
                          const struct backend *backend, struct net *ret_net, struct err *err);
 
 /* Checks that all ranks have opened the same data by that option: its digest is 64 hex digits. */

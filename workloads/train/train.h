@@ -41,6 +41,21 @@ MUST_CHECK int train_plan(const struct train_opts *opts, struct arena *arena,
                           const struct backend *backend, struct comm *comm, struct net *ret_net,
                           struct err *err);
 
+/* How a network is planned, and how ranks agree whether all have room for it; NULL: this one alone. */
+struct train_planner {
+    void *self;
+    int (*plan)(void *self, const struct train_opts *opts, struct arena *arena,
+                const struct backend *backend, struct net *ret_net, struct err *err);
+    int (*agree)(void *self, bool *is_room, struct err *err);
+};
+extern const struct train_planner train_planner_alone;
+
+/* Plans with fewer streams, then with less workspace, where the device has no room for more, and says so; opts has the streams that
+   were taken. Where even the least does not fit, train_alloc refuses it. */
+MUST_CHECK int train_plan_to_fit(struct train_opts *opts, struct arena *arena,
+                                 const struct backend *backend, const struct train_planner *planner,
+                                 struct net *ret_net, struct err *err);
+
 /* If the network and its data do not fit: an error with the bytes needed, the bytes available and the largest batch that fits;
    otherwise allocates the network's memory. */
 MUST_CHECK int train_alloc(const struct train_opts *opts, struct net *net, int64_t data_bytes,
