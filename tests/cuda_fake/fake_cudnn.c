@@ -28,6 +28,13 @@ static const struct engine {
                {4, 0, true, false, false},     {7, 0, false, false, true},
                {3, 1000, false, false, false}, {0, 2000, false, false, false}};
 
+/* REPERF_FAKE_WORKSPACE=N: engine 2, the first that may be taken, needs so many bytes. */
+static int64_t workspace_of(const struct engine *engine)
+{
+    const char *bytes = engine->index == 2 ? getenv("REPERF_FAKE_WORKSPACE") : NULL;
+    return bytes ? strtol(bytes, NULL, 10) : engine->workspace;
+}
+
 /* REPERF_FAKE_CUDNN=N: it reports version N. */
 size_t cudnnGetVersion(void)
 {
@@ -331,7 +338,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const ptr,
     }
     if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) {
         struct descriptor *config = child_of(desc, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-        *(int64_t *)values = engine_of_config(config, &graph)->workspace;
+        *(int64_t *)values = workspace_of(engine_of_config(config, &graph));
         return CUDNN_STATUS_SUCCESS;
     }
     const struct attribute *at = attribute_of(desc, name);
@@ -369,7 +376,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     memcpy(work->uids, uids->data, (size_t)uids->count * sizeof(int64_t));
     memcpy(work->pointers, pointers->data, (size_t)uids->count * sizeof(void *));
     work->workspace = *(void *const *)workspace->data;
-    work->workspace_bytes = engine->workspace;
+    work->workspace_bytes = workspace_of(engine);
     fake_enqueue(streams[(uintptr_t)handle], "cudnn", fake_compute, work, free);
     return CUDNN_STATUS_SUCCESS;
 }

@@ -5,16 +5,13 @@
 #include "backend_cuda/lt.h"
 #include "backend_cuda/tune.h"
 #include "base/log.h"
-#include "core/plan_cache.h"
 
 #define ENGINES_TIMED 12
 
-struct dnn_rules dnn_rules_of(const struct dnn_call *call)
+struct dnn_rules dnn_rules_of(const struct cuda *cuda, const struct dnn_call *call)
 {
-    bool is_half = call->dtype == DT_F16;
-    return (struct dnn_rules){.allows_tensor_cores = is_half || call->has_tf32,
-                              .workspace_max_bytes = is_half ? PLAN_WORKSPACE_MAX_BYTES
-                                                             : PLAN_WORKSPACE_F32_MAX_BYTES};
+    return (struct dnn_rules){.allows_tensor_cores = call->dtype == DT_F16 || call->has_tf32,
+                              .workspace_max_bytes = cuda_workspace_max(cuda, call->dtype)};
 }
 
 bool dnn_sums_vary(const struct dnn_call *call)
@@ -78,28 +75,28 @@ static int time_engines(struct cuda *cuda, const struct dnn_plan *plan, struct d
     return status;
 }
 
-static void cache_key(const struct dnn *dnn, const struct dnn_plan *plan, char *key)
+/* What a choice depends on beside the book's `about`. */
+static void call_key(const struct dnn *dnn, const char *call, char key[PLAN_CALL_MAX])
 {
-    int len = snprintf(key, PLAN_KEY_MAX, "%s; %s; %s%s", dnn->version, dnn->device_name, plan->key,
-                       dnn->allows_compiled ? "; compiled" : "");
-    ASSERT(len > 0 && len < PLAN_KEY_MAX);
+    int len = snprintf(key, PLAN_CALL_MAX, "%s%s", call, dnn->allows_compiled ? "; compiled" : "");
+    ASSERT(len > 0 && len < PLAN_CALL_MAX);
 }
 
-/* The choice of an earlier run; false: none, or one that cannot be built now. */
-static bool choose_cached(const struct dnn *dnn, struct dnn_plan *plan)
+/* An earlier choice for `call`; false: none, or one that cannot be built now. */
+static bool take_kept(struct cuda *cuda, struct dnn_plan *plan, const char *call, struct err *why)
 {
-    char key[PLAN_KEY_MAX];
+    const struct dnn *dnn = cuda->dnn;
+    char key[PLAN_CALL_MAX];
     struct plan_choice choice;
-    struct err why = {0};
-    struct dnn_rules rules = dnn_rules_of(&plan->call);
+    struct dnn_rules rules = dnn_rules_of(cuda, &plan->call);
     rules.allows_compiled = true;
-    cache_key(dnn, plan, key);
-    if (!dnn->cache_folder || !plan_cache_find(dnn->cache_folder, key, &choice)) {
+    call_key(dnn, call, key);
+    if (!plan_book_find(&cuda->book, key, &choice)) {
         return false;
     }
-    if (dnn_engine_named(&dnn->device, &plan->graph, &rules, choice.plan, &plan->engine, &why) <
-        0) {
-        log_line(LOG_WARN, "plan cache: %s: %s; the plan is chosen again", choice.plan, why.msg);
+    if (dnn_engine_named(&dnn->device, &plan->graph, &rules, choice.plan, &plan->engine, why) < 0) {
+        int failed = err_wrap(why, "%s", choice.plan);
+        ASSERT(failed < 0);
         return false;
     }
     plan->engine.info.time_ns = choice.time_ns;
@@ -107,15 +104,32 @@ static bool choose_cached(const struct dnn *dnn, struct dnn_plan *plan)
     return true;
 }
 
-static void keep_choice(const struct dnn *dnn, const struct dnn_plan *plan)
+/* Within a limit, what was chosen without one will do if it needs no more. */
+static bool choose_cached(struct cuda *cuda, struct dnn_plan *plan)
 {
-    char key[PLAN_KEY_MAX];
+    char unlimited[DNN_KEY_MAX];
+    struct err larger = {0};
+    struct err why = {0};
+    dnn_call_key(&plan->call, unlimited);
+    if ((cuda->workspace_limit > 0 && take_kept(cuda, plan, unlimited, &larger)) ||
+        take_kept(cuda, plan, plan->key, &why)) {
+        return true;
+    }
+    if (why.code != ERR_NONE) {
+        log_line(LOG_WARN, "plan cache: %s; the plan is chosen again", why.msg);
+    }
+    return false;
+}
+
+static void keep_choice(struct cuda *cuda, const struct dnn_plan *plan)
+{
+    char key[PLAN_CALL_MAX];
     struct plan_choice choice = {.time_ns = plan->engine.info.time_ns};
     _Static_assert(sizeof(choice.plan) == sizeof(plan->engine.info.name), "one text in two places");
     memcpy(choice.plan, plan->engine.info.name, sizeof(choice.plan));
-    cache_key(dnn, plan, key);
-    if (dnn->cache_folder && choice.time_ns > 0) {
-        plan_cache_put(dnn->cache_folder, key, &choice);
+    call_key(cuda->dnn, plan->key, key);
+    if (choice.time_ns > 0) {
+        plan_book_put(&cuda->book, key, &choice);
     }
 }
 
@@ -140,14 +154,14 @@ static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found,
                   struct dnn_refused *refused, struct err *err)
 {
     struct dnn *dnn = cuda->dnn;
-    struct dnn_rules rules = dnn_rules_of(&plan->call);
+    struct dnn_rules rules = dnn_rules_of(cuda, &plan->call);
     struct dnn_engine engines[ENGINES_TIMED];
     *ret_found = !dnn_sums_vary(&plan->call) || dnn->allows_nondeterministic;
     if (!*ret_found) {
         refused->n_any_order++;
         return 0;
     }
-    if (cuda_is_tuned(cuda) && choose_cached(dnn, plan)) {
+    if (cuda_is_tuned(cuda) && choose_cached(cuda, plan)) {
         return 0;
     }
     bool is_timed = cuda_may_time(cuda);
@@ -165,7 +179,7 @@ static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found,
     if (choose_among(cuda, plan, engines, n, is_timed, err) < 0) {
         return -1;
     }
-    keep_choice(dnn, plan);
+    keep_choice(cuda, plan);
     return 0;
 }
 
@@ -242,7 +256,7 @@ int dnn_choose(struct cuda *cuda, struct dnn_plan *plan, struct err *err)
             lt_unprepare(cuda, &plan->matmul);
         }
     } else if (!has_engine) {
-        const struct dnn_rules rules = dnn_rules_of(&plan->call);
+        const struct dnn_rules rules = dnn_rules_of(cuda, &plan->call);
         char why[DNN_REFUSED_TEXT_MAX];
         dnn_refused_text(&refused, &rules, why);
         return err_set(err, ERR_WORKLOAD, "no engine for it: %s", why);

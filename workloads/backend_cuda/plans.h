@@ -23,7 +23,7 @@ struct plan_opts {
     bool allows_nondeterministic; /* cuDNN: also fused convolutions, whose sums by channel differ in
                                      their last bits from run to run */
     const char
-        *cache_folder; /* where choices are kept; NULL: nowhere. Borrowed until the new returns */
+        *cache_folder; /* where choices are kept; NULL: nowhere. Borrowed until cuda_init returns */
     const char *
         device_json; /* cuDNN: plan for the device described, without a real one; nothing can run. Borrowed likewise */
 };
