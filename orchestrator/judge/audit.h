@@ -61,7 +61,7 @@ struct like_row {
     double value_a, value_b;        /* job items per second; NAN if a log is missing */
     double ratio, published_ratio;
     struct str
-        note; /* why it still is not like for like: another network, another optimizer, ... */
+        note; /* "not alike: ", and another network, another optimizer, ...; wherever the ratio is shown, so is this */
 };
 
 struct report_audit {

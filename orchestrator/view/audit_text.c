@@ -237,7 +237,7 @@ static void write_like(const struct report_audit *audit, struct strbuf *out)
 {
     static const struct table_column LIKE[] = {
         {"row", false},  {"against", false},  {"rate", true},           {"other's", true},
-        {"ratio", true}, {"published", true}, {"rule for both", false}, {"not alike", false}};
+        {"ratio", true}, {"published", true}, {"rule for both", false}, {"still differs", false}};
     CLEANUP(table) struct table table;
     table_init(&table, LIKE, ARRAY_LEN(LIKE));
     for (size_t idx = 0; idx < audit->n_rows; idx++) {
