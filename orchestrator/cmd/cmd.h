@@ -9,6 +9,9 @@
 #include "base/opt.h"
 #include "base/str.h"
 
+/* DESIGN.md section 5. */
+#define STATUS_NOT_READ 9 /* no log gave a number */
+
 struct cmd_ctx {
     struct clock_src clock;
     const char *root; /* the data folder: holds manifests/, images/, datasets/, logs/ */

@@ -34,7 +34,8 @@ static const struct meaning WORDS[] = {
     {"7", "exit status", "A container: the engine or the image is missing, or did not start."},
     {"8", "exit status", "The workload itself failed, or cannot do what the case asks."},
     {"9", "exit status",
-     "A log gives no number: no metric, truncated, not a number, or two runs in one."},
+     "A log gives no number: no metric, truncated, not a number, or two runs in one. Or no cell of "
+     "an audited report could be checked, for want of logs."},
     {"10", "exit status", "Disk: full, over quota, read-only, or not writable."},
     {"70", "exit status", "A fault of reperf itself. Please report it."},
     {"124", "exit status", "A deadline passed; what ran was stopped."},
