@@ -81,6 +81,7 @@ static int status_of(const struct audit_set *set, bool is_strict)
 {
     size_t n_checked = 0;
     bool is_unread = false;
+    bool is_proposed = false;
     bool is_held = true;
     for (size_t idx = 0; idx < set->n; idx++) {
         const struct report_audit *audit = &set->items[idx];
@@ -88,8 +89,14 @@ static int status_of(const struct audit_set *set, bool is_strict)
         n_checked += n;
         is_unread = is_unread || (n == 0 && audit->n_cells > 0);
         is_held = is_held && holds(audit, is_strict);
+        for (size_t cell = 0; cell < audit->n_cells; cell++) {
+            is_proposed = is_proposed || audit->cells[cell].is_proposed;
+        }
     }
-    return !is_held ? 1 : is_unread || n_checked == 0 ? STATUS_NOT_READ : 0;
+    return !is_held                      ? 1
+           : is_unread || n_checked == 0 ? STATUS_NOT_READ
+           : is_proposed                 ? STATUS_PROPOSED
+                                         : 0;
 }
 
 static int run_audits(const struct cmd_ctx *ctx, const struct audit_args *args, struct arena *arena,

@@ -366,7 +366,7 @@ static void put_absent(struct json_out *out)
     jw_end_array(out);
 }
 
-static void put_head(struct json_out *out, struct str id, struct str source)
+static void put_head(struct json_out *out, struct str id, struct str source, bool is_proposed)
 {
     jw_object(out, NULL);
     jw_i64(out, "schema_version", 1);
@@ -374,6 +374,9 @@ static void put_head(struct json_out *out, struct str id, struct str source)
     jw_z(out, "title", "made from one log");
     jw_z(out, "framework", "any");
     jw_str(out, "source", source);
+    if (is_proposed) {
+        jw_bool(out, "proposed", true);
+    }
     jw_array(out, "prefixes");
     jw_str(out, NULL, STR_LIT("mpirun"));
     jw_end_array(out);
@@ -395,7 +398,7 @@ void suggest_format(const struct suggestions *list, const struct suggested_forma
     size_t n = 0;
     ASSERT(best);
     jw_begin(&json, out, false);
-    put_head(&json, as->id, as->source);
+    put_head(&json, as->id, as->source, true);
     jw_array(&json, "series");
     put_series(&json, best, name_of(best), true);
     for (size_t idx = 1; idx < list->n && n + 1 < SUGGESTIONS_MAX; idx++) {
@@ -439,7 +442,7 @@ int suggest_given(const struct given_format *given, struct strbuf *out, struct e
     }
     quantity = is_time ? "step_time" : word_is_rate(unit) ? "rate" : "score";
     jw_begin(&json, out, false);
-    put_head(&json, given->id, STR_LIT("a pattern of the command line"));
+    put_head(&json, given->id, STR_LIT("a pattern of the command line"), false);
     jw_array(&json, "series");
     jw_object(&json, NULL);
     jw_z(&json, "name", "value");

@@ -69,9 +69,9 @@ static double ratio_x(double ratio, double low, double high)
 /* "4.25 = 4.25": printed, verdict, computed. */
 static void add_value(struct page *page, const struct cell_audit *ca, double x, double y)
 {
-    const char *icon = "";
+    const char *icon = ca->is_proposed ? "?" : "";
     for (size_t idx = 0; idx < ARRAY_LEN(VERDICTS); idx++) {
-        icon = VERDICTS[idx].verdict == ca->verdict ? VERDICTS[idx].icon : icon;
+        icon = VERDICTS[idx].verdict == ca->verdict && !ca->is_proposed ? VERDICTS[idx].icon : icon;
     }
     HTML(page->out, "<text class=\"n\" x=\"{}\" y=\"{}\">{}</text>",
          textf(&page->arena, "%.1f", x + 62), textf(&page->arena, "%.1f", y), ca->cell->printed);

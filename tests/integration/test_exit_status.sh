@@ -171,8 +171,8 @@ like "$(cat "$T/err")" 'libarchive.so.13: file too short' "likewise"
 exits 2 "an unknown level of messages" env REPERF_LOG=loud "$REPERF" list
 like "$(cat "$T/err")" 'REPERF_LOG=loud: expected error, warning, info or debug' "is named"
 suggest() { REPERF_LOG=$1 "$REPERF" measure "$ROOT/tests/integration/unknown/home-rate.log" --suggest "$T/mine.json"; }
-exits 0 "at level info" suggest info
+exits 11 "at level info" suggest info
 like "$(cat "$T/err")" 'mine.json: written' "what was written is said"
-exits 0 "at level error" suggest error
+exits 11 "at level error" suggest error
 is "$(cat "$T/err")" "" "nothing is"
 tap_done
