@@ -7,8 +7,12 @@
 #include "codec/pattern.h"
 
 /* With a sign, so that what is not over 0 is noticed; "9,003" without the comma after it. */
-#define NUMBER        "-?(?:\\d++(?:,\\d++){0,9}+(?:\\.\\d*)?|\\.\\d+)(?:[eE][-+]?\\d+)?|-?(?:nan|NaN|inf)"
-#define MOMENT        "\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?"
+#define NUMBER "-?(?:\\d++(?:,\\d++){0,9}+(?:\\.\\d*)?|\\.\\d+)(?:[eE][-+]?\\d+)?|-?(?:nan|NaN|inf)"
+#define MOMENT "\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?"
+/* "train_loss: 2.5", "'loss': nan", "lm loss=NaN", and not "val_loss". */
+#define LOSS                                                                                       \
+    ".*?(?<!val[_/.])(?<!eval[_/.])(?<!test[_/.])(?<!dev[_/.])(?<!valid[_/.])(?<!validation[_/.])" \
+    "[lL]oss['\"]?\\s*[:=]?\\s*(?<value>[-+]?(?i:nan|inf)|" NUMBER ")"
 #define PATTERN_BYTES 2048 /* of manifests/schema/format.json */
 
 static bool is_blank(char c)
@@ -273,7 +277,7 @@ static void put_series(struct json_out *out, const struct suggestion *s, struct 
         jw_bool(out, "grouped", true);
     }
     jw_bool(out, "repeats", !is_stepped || (n->steps.n_same > 0 && !has_runs(n)));
-    jw_bool(out, "grid", false);
+    jw_bool(out, "grid", is_stepped);
     if (is_stepped && n->steps.n_back == 0 && n->steps.has_total && n->steps.first == 0) {
         jw_i64(out, "step_from", 0);
     }
@@ -284,6 +288,25 @@ static void put_series(struct json_out *out, const struct suggestion *s, struct 
     if (n->head.ptr) {
         put_after(out, n);
     }
+    jw_end_object(out);
+}
+
+/* A training whose loss is no number has no speed either, whatever its lines measure. */
+static void put_loss(struct json_out *out)
+{
+    CLEANUP(strbuf) struct strbuf pattern = {0};
+    strbuf_init(&pattern, PATTERN_LEN_MAX);
+    strbuf_add_char(&pattern, '^');
+    add_not_eval(&pattern);
+    strbuf_add_z(&pattern, LOSS);
+    jw_object(out, NULL);
+    jw_z(out, "name", "loss");
+    jw_null(out, "literal"); /* "Loss" as well */
+    jw_str(out, "pattern", strbuf_str(&pattern));
+    jw_z(out, "unit", "");
+    jw_z(out, "scope", "rank");
+    jw_z(out, "quantity", "score");
+    jw_bool(out, "primary", false);
     jw_end_object(out);
 }
 
@@ -411,6 +434,7 @@ void suggest_format(const struct suggestions *list, const struct suggested_forma
         snprintf(name, sizeof(name), "other%zu", n);
         put_series(&json, s, str_of(name), false);
     }
+    put_loss(&json);
     jw_end_array(&json);
     put_marks(&json);
     put_rules(&json, best, as->skip);

@@ -239,6 +239,16 @@ is "$(grep -c 99999999999999999999 said)" 1 "a number that is not a rate is not 
 like "$(grep 99999999999999999999 said)" '^left out: 1 numbers that are .*, the first "9+" of README.md:' "and is counted"
 exits 11 "names as people write them" "$REPERF" new named --from "$T/judged" --model "My Net!"
 exits 1 "make a report" "$REPERF" audit named --case 'my-net/*' -q
+# A log whose losses are no numbers, and one that lacks lines.
+mkdir -p "$T/lacks/logs"
+for i in $(seq 50); do echo "step $i/50 | loss nan | 640.5 img/s"; done >"$T/lacks/logs/resnet50_a100_fp16_bs64_gpu8.log"
+for i in $(seq 50); do echo "step $i/50 | loss 0.5 | 320.5 img/s"; done | sed 20,25d >"$T/lacks/logs/resnet50_a100_fp16_bs64_gpu4.log"
+printf '# ResNet50 of PyTorch\n\n## Training, batch size 64, A100\n\n| GPUs | FP16 images/s |\n|---|---|\n| 4 | 320.5 |\n| 8 | 640.5 |\n' >"$T/lacks/README.md"
+git -C "$T/lacks" init -q && git -C "$T/lacks" add . && git -C "$T/lacks" commit -qm one
+exits 11 "a draft of logs that are not whole" "$REPERF" new lacks --from "$T/lacks"
+like "$(cat out)" 'fits .* 640.5 .*gpu8.log, which is unreadable' "says so"
+exits 11 "and so does its audit" "$REPERF" audit lacks --json
+is "$(jq -c '[.reports[].cells[] | [.printed, .verdict, .log_state]]' out)" '[["320.5","exact","incomplete"],["640.5","exact","unreadable"]]' "beside the numbers"
 # A row of figures right below the header is no header; names of columns; a unit in the heading above the heading.
 mkdir "$T/heads"
 cat >"$T/heads/README.md" <<'END'

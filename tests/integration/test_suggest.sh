@@ -220,6 +220,23 @@ exits 0 "one that does not" "$REPERF" measure "$T/clock-on.log" --format "$T/clo
 sed 's/^2024-[^s]*//' "$T/clock-on.log" >"$T/no-clock.log"
 exits 0 "and lines without one are read by the same format" "$REPERF" measure "$T/no-clock.log" --format "$T/clock-back.json"
 
+# A loss that is no number, and lines that are missing, count as with a format that is known.
+while IFS='|' read -r name edit wanted; do
+    for i in $(seq 12); do echo "step $((i * 10)) | train_loss=0.5$i | 100.$i img/s"; done | sed "$edit" >"$T/lacks.log"
+    "$REPERF" measure "$T/lacks.log" --suggest "$T/lacks.json" --json >"$T/out" 2>"$T/err"
+    is "$? $(jq -r '"\(.verdict) \(.why)"' "$T/out")" "$wanted" "$name"
+    exits "$([ "${wanted%% *}" = 11 ]; echo $((9 * $?)))" "$name: by the file as well" "$REPERF" measure "$T/lacks.log" --format "$T/lacks.json"
+done <<'END'
+a log of which nothing is wrong||11 proposed the format is a proposal, and nothing confirms what it reads
+a loss that is NaN on all lines|s/loss=[0-9.]*/loss=nan/|9 nan line 1: the loss is not a finite number
+and on one line|5s/loss=[0-9.]*/loss: -inf/|9 nan line 5: the loss is not a finite number
+on a line of its own|7s/^/Loss NaN\n/|9 nan line 7: the loss is not a finite number
+of an evaluation|7s/^/[val] loss: nan\n/;8s/^/val_loss: nan\n/|11 proposed the format is a proposal, and nothing confirms what it reads
+a step that is missing|5d|9 incomplete 1 line is missing before step 60
+the first two steps|1,2d|9 incomplete the log begins at step 30: 2 lines are missing
+END
+exits 11 "an incomplete log that is allowed is still read by a proposal" "$REPERF" measure "$T/lacks.log" --suggest "$T/lacks.json" --allow-incomplete
+
 # A proposed format stays one wherever it is found, until it is named or its file no longer says so.
 mkdir -p "$T/found/formats"
 exits 11 "a format among the others" "$REPERF" measure "$L/home-rate.log" --suggest "$T/found/formats/home-rate.json"
