@@ -51,7 +51,7 @@ static __global__ void __launch_bounds__(DW_THREADS)
         }
         if (k >= 2) {
             int64_t row = (int64_t)at.image * d.p + at.p + (k - 2) * d.dil_h;
-            put_quad(out + (row * d.q + at.q) * width + channel, sums[2], d.has_sum);
+            store_quad(out + (row * d.q + at.q) * width + channel, sums[2], d.has_sum);
         }
     }
 }

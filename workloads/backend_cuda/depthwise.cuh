@@ -31,7 +31,8 @@ template <typename T> static __device__ inline void load_quad(const T *from, flo
     }
 }
 
-template <typename T> static __device__ inline void put_quad(T *to, const float *from, bool has_sum)
+template <typename T>
+static __device__ inline void store_quad(T *to, const float *from, bool has_sum)
 {
     quad<T> packed;
     float old[QUAD] = {0.0f};

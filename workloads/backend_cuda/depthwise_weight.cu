@@ -29,7 +29,7 @@ static __device__ inline void leave(float *sum, float *shared, const struct rows
 {
     sum_lines<QUAD>(sum, shared, plan, at.line);
     if (at.is_inside && at.line == 0) {
-        put_quad(to, sum, false);
+        store_quad(to, sum, false);
     }
 }
 
@@ -100,7 +100,7 @@ static __global__ void __launch_bounds__(DW_THREADS)
     }
     sum_lines<QUAD>(sum, shared, plan, at.line);
     if (at.is_inside && at.line == 0) {
-        put_quad(to + column, sum, has_sum);
+        store_quad(to + column, sum, has_sum);
     }
 }
 

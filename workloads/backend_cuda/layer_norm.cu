@@ -140,7 +140,7 @@ static __device__ inline void norm_row(const T *dy, const T *x, const float *gam
             for (int i = 0; i < LANES<T>; i++) {
                 slope[v][i] = stat[1] * (slope[v][i] - grad - hat[v][i] * along);
             }
-            put(dx + c, slope[v], s.has_sum);
+            store(dx + c, slope[v], s.has_sum);
         }
     }
 }
