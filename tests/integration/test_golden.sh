@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: evidence
 # Evidence and documents of an earlier version (tests/golden): archives verify and replay byte for byte, documents keep their keys.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 source "$(dirname "$0")/../tap_lib.sh"

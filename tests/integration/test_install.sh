@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: cmd
 # What `make install` installs works from there, and `make uninstall` removes all of it. The packages that `make` itself installs on a bare machine.
 . "$(dirname "$0")/../tap_lib.sh"
 to="$T/a folder"

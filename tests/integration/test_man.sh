@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: cmd
 # The man page against the program, both ways: commands, options with their letters and values, exit statuses, variables.
 . "$(dirname "$0")/../tap_lib.sh"
 page=${MAN_PAGE:-orchestrator/man/reperf.1}

@@ -29,6 +29,7 @@ printf '/* SPDX-License-Identifier: Apache-2.0 */\n' >"$tree/orchestrator/codec/
 mkdir -p "$tree/orchestrator/report" && printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include "judge/format_impl.h"\n#include "sys/loop.h"\n' >"$tree/orchestrator/report/up.c"
 # shellcheck disable=SC2016
 printf '#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\nrm $1\nsleep 1 >"$T/out" &\n' >"$tree/tests/x/bad.sh"
+mkdir -p "$tree/tests/e2e" && printf '#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\n# Room: attic\n' >"$tree/tests/e2e/test_bad.sh"
 printf '.Dd November 21, 2026\n.Dt REPERF 1\n.Os\n.Sh NAME\n.Nm reperf\n.Nd x\n.Bogus\n' >"$tree/orchestrator/man/reperf.1"
 echo x >"$tree/extra/file"
 {
@@ -64,12 +65,12 @@ said "$again" "clang-tidy: 3 files, 3 of them not known to be good" "and with an
 output="$output
 $again"
 all=$(TIER=all LINT_ROOT="$tree" "$here/c_checks.sh" 2>&1)
-said "$all" "shellcheck: 1 scripts, 1 of them not known to be good" "in make test-all nothing is"
+said "$all" "shellcheck: 2 scripts, 2 of them not known to be good" "in make test-all nothing is"
 output="$output
 $(LINT_ROOT="$tree" "$here/layers.sh" 2>&1)"
 seen "$output" layers
 for line in 'room base may not include "codec/up.h"' '<openssl/evp.h> belongs to' 'room report may not include "sys/loop.h"' '"judge/format_impl.h" is private to judge' \
-    'two product files are called up.c' 'orchestrator/report/ has no README.md'; do
+    'two product files are called up.c' 'orchestrator/report/ has no README.md' 'test_bad.sh: the third line names no room'; do
     said "$output" "$line" "layers says: $line"
 done
 # A public function that nobody calls, though a comment has its name; a struct of one name in two rooms; eight parameters.
