@@ -72,7 +72,7 @@ WL_LIBS     := -Wl,--as-needed -fopenmp $(if $(HAVE_DNNL),-ldnnl) $(CUDA_LIBS) -
 
 # Data preparation (reperf-pack): JPEG, PNG and HDF5 are its own.
 PREP_CFLAGS := -isystem /usr/include/hdf5/serial -Iworkloads
-PREP_LIBS   := -Wl,--as-needed -L/usr/lib/$(shell $(CC) -print-multiarch)/hdf5/serial -lhdf5 -ljpeg -lspng
+PREP_LIBS    = -Wl,--as-needed -L/usr/lib/$(shell $(CC) -print-multiarch)/hdf5/serial -lhdf5 -ljpeg -lspng
 
 # --- sources ------------------------------------------------------------------------------
 # The rooms of reperf in the order of their includes (tests/lint/layers.sh reads it here), each an archive. BELOW_judge: judge and all before it, as the
@@ -114,7 +114,7 @@ UNIT_SRC  := $(sort $(wildcard tests/unit/test_*.c))
 # Each of them belongs to the highest room that it includes: ROOM:TEST. Those of reperf-pack and of the workloads have rules of their own.
 OWN_UNITS_prep := test_prep_%
 OWN_UNITS_workloads := test_wl_% test_emu_%
-UNIT_ROOM := $(shell tests/unit/rooms.sh $(ROOMS))
+UNIT_ROOM := $(if $(UNIT_SRC),$(shell tests/unit/rooms.sh $(ROOMS)))
 $(foreach r,$(ROOMS),$(eval UNITS_$(r) := $(patsubst $(r):%,%,$(filter $(r):%,$(UNIT_ROOM)))))
 FUZZ_SRC  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 HDRS      := $(sort $(filter-out $(NO_CUDA) $(NO_NCCL),$(wildcard orchestrator/*/*.h workloads/*/*.h)))
@@ -149,10 +149,10 @@ deps:                            ## install all that building and testing need, 
 	@echo "all that building and testing need is installed"
 
 # --- rules, once for each mode --------------------------------------------------------------------
-# A change of flags rebuilds: the stamp's content is the flags.
+# A change of flags rebuilds: the stamp's content is the flags, without the folder, so that a copy of the checkout is as built as this one.
 define MODE_RULES
 build/$(1)/flags: FORCE
-	@mkdir -p $$(@D); f='$$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) | $$(WL_CFLAGS)'; \
+	@mkdir -p $$(@D); f='$$(subst $$(CURDIR),.,$$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) | $$(WL_CFLAGS))'; \
 	[ "$$$$f" = "$$$$(cat $$@ 2>/dev/null)" ] || echo "$$$$f" > $$@
 build/$(1)/%.c.o: %.c build/$(1)/flags
 	@mkdir -p $$(@D)
