@@ -273,7 +273,7 @@ build/$(1)/unit/test_wl_%: build/$(1)/tests/unit/test_wl_%.c.o build/$(1)/held.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -lcmocka -o $$@
 build/$(1)/unit/test_unpack_hostile: ORCH_LIBS += -larchive
-build/$(1)/unit/test_proc build/$(1)/unit/test_lease build/$(1)/unit/test_stage build/$(1)/unit/test_monitor: | build/$(1)/reperf-node
+$(patsubst %,build/$(1)/unit/%,$(UNITS_fleet) $(UNITS_evidence) $(UNITS_run)): | build/$(1)/reperf-node
 build/$(1)/replay/%: build/$(1)/tests/fuzz/fuzz_%.c.o build/$(1)/tests/fuzz/replay.c.o build/$(1)/prep.a build/$(1)/wl.a $(call archives,$(1),cmd)
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) $$(WL_LIBS) -o $$@

@@ -25,7 +25,7 @@ printed() { # KIND NAME COMMAND...: its output, split; its status and what it sa
     esac
     "$B/servers/split_golden" "$kind" "$T/out" "$T/today/$name.facts" "$T/today/$name.words" || ok 1 "$name: can be split"
     status_of+="$name $status"$'\n'
-    sed -E '/^[a-z]+ \[[#.]+\]/d; s|^|standard error: |' "$T/err" >>"$T/today/$name.words" # a slow machine shows progress
+    sed -E '/\[[#.]{10,}\]|^[a-z ]+  [0-9.]+ [A-Za-z]+, .*\/s/d; s|^|standard error: |' "$T/err" >>"$T/today/$name.words" # a slow machine shows progress
     names+=("$name")
 }
 each_status() { # NAME: the statuses since the last call, a fact like others
