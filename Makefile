@@ -33,7 +33,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wforma
 WERROR ?= -Werror
 OPT.debug   := -O1 -g3
 OPT.release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong
-OPT.asan    := -O1 -g3 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+OPT.asan    := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT.tsan    := -O1 -g3 -fsanitize=thread
 OPT.cov     := -O0 -g3 --coverage
 HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h /usr/include/oneapi/dnnl/dnnl.h),1)
@@ -196,7 +196,7 @@ build/$(1)/reperf-train: build/$(1)/workloads/train/train_main.c.o build/$(1)/wl
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -o $$@
 build/$(1)/reperf-bench: build/$(1)/workloads/bench/bench_main.c.o build/$(1)/wl.a build/$(1)/base.a
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -o $$@
-build/$(1)/reperf-pack: build/$(1)/$(PREP_MAIN).o build/$(1)/prep.a $(call archives,$(1),cmd)
+build/$(1)/reperf-pack: build/$(1)/$(PREP_MAIN).o build/$(1)/prep.a $(call archives,$(1),report)
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) -o $$@
 build/$(1)/servers/%: build/$(1)/tests/servers/%.c.o $(call archives,$(1),cmd)
 	@mkdir -p $$(@D)
@@ -205,7 +205,7 @@ build/$(1)/servers/%: build/$(1)/tests/servers/%.c.o $(call archives,$(1),cmd)
 build/$(1)/faults/%.so: tests/faults/%.c
 	@mkdir -p $$(@D)
 	@$$(CC) -std=gnu17 -O1 -Wall -Wextra $$(WERROR) -shared -fPIC $$< -o $$@ -ldl
-build/$(1)/unit/test_prep_%: build/$(1)/tests/unit/test_prep_%.c.o build/$(1)/prep.a build/$(1)/wl.a $(call archives,$(1),cmd)
+build/$(1)/unit/test_prep_%: build/$(1)/tests/unit/test_prep_%.c.o build/$(1)/prep.a build/$(1)/wl.a $(call archives,$(1),view)
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) $$(WL_LIBS) -lcmocka -o $$@
 build/$(1)/unit/test_emu_%: build/$(1)/tests/unit/test_emu_%.c.o build/$(1)/held.a build/$(1)/emu_probe.a build/$(1)/wl_emu.a build/$(1)/base.a
@@ -274,7 +274,7 @@ build/$(1)/unit/test_wl_%: build/$(1)/tests/unit/test_wl_%.c.o build/$(1)/held.a
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -lcmocka -o $$@
 build/$(1)/unit/test_unpack_hostile: ORCH_LIBS += -larchive
 $(patsubst %,build/$(1)/unit/%,$(UNITS_fleet) $(UNITS_evidence) $(UNITS_run)): | build/$(1)/reperf-node
-build/$(1)/replay/%: build/$(1)/tests/fuzz/fuzz_%.c.o build/$(1)/tests/fuzz/replay.c.o build/$(1)/prep.a build/$(1)/wl.a $(call archives,$(1),cmd)
+build/$(1)/replay/%: build/$(1)/tests/fuzz/fuzz_%.c.o build/$(1)/tests/fuzz/replay.c.o build/$(1)/prep.a build/$(1)/wl.a $(call archives,$(1),view)
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) $$(WL_LIBS) -o $$@
 -include $$(shell find build/$(1) -name '*.d' 2>/dev/null)
