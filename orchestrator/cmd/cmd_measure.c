@@ -3,7 +3,7 @@
 #include "base/base.h"
 
 #include "cmd/cmd.h"
-#include "cmd/measure_folder.h"
+#include "cmd/guests.h"
 #include "cmd/measure_parts.h"
 
 #include "base/fs.h"
@@ -13,9 +13,9 @@
 #include "base/table.h"
 #include "judge/identity.h"
 #include "judge/stats.h"
-#include "judge/whole.h"
 #include "load/load.h"
 #include "load/measure.h"
+#include "log/whole.h"
 
 #include <math.h>
 
@@ -274,12 +274,21 @@ static int measure_sidecars(struct arena *arena, const struct source *from,
 static int propose(struct arena *arena, const struct source *from, struct finding_of_log *f,
                    const struct format **ret_format, struct err *err)
 {
-    const struct proposal_want want = {from->root, from->args->suggest, str_of(from->args->unit), f,
-                                       from->head};
-    if (measure_propose(arena, &want, from->proposal, from->suggested, err) < 0) {
+    struct proposal *proposal = from->proposal;
+    const struct proposal_want want = {.root = from->root,
+                                       .file = from->args->suggest,
+                                       .unit = str_of(from->args->unit),
+                                       .log = f->file,
+                                       .path = f->path,
+                                       .head = from->head};
+    if (GUESTS.proposer->propose(arena, &want, proposal, from->suggested, err) < 0) {
         return -1;
     }
-    f->proposal = from->proposal;
+    if (proposal->why.ptr) {
+        f->verdict = proposal->verdict;
+        f->why = proposal->why;
+    }
+    f->proposal = proposal;
     if (from->suggested->n == 1) {
         *ret_format = from->suggested->items[0];
         f->proposal = NULL;
@@ -323,7 +332,8 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
     } else if (choose_format(arena, from, f, &format, err) < 0) {
         return -1;
     }
-    if (!format && f->verdict == PARSE_NO_METRIC && propose(arena, from, f, &format, err) < 0) {
+    if (!format && f->verdict == PARSE_NO_METRIC && GUESTS.proposer &&
+        propose(arena, from, f, &format, err) < 0) {
         return -1;
     }
     if (!format) {
@@ -425,6 +435,13 @@ static int take_result(struct measure_sink *sink, const struct finding_of_log *f
     return put_result(sink, f, err);
 }
 
+static void proposal_cleanup(struct proposal *proposal)
+{
+    if (GUESTS.proposer) {
+        GUESTS.proposer->release(proposal);
+    }
+}
+
 static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
                         const struct opt_list *files, struct measure_sink *sink, struct err *err)
 {
@@ -485,7 +502,7 @@ static int load_pattern(struct arena *arena, const char *root, const struct args
                                  NULL};
     strbuf_init(&text, TEXT_BYTES_MAX);
     if (load_vocabulary(arena, root, &given.vocabulary, err) < 0 ||
-        suggest_given(&given, &text, err) < 0) {
+        GUESTS.proposer->given(&given, &text, err) < 0) {
         return -1;
     }
     if (load_format_text(arena, root, strbuf_str(&text), "--pattern", ret_set, err) < 0) {
@@ -555,6 +572,10 @@ static int check_args(const struct args *args, const struct opt_list *files, str
     if (files->n == 0 || n_stdin > 1) {
         return err_set(err, ERR_USAGE, "measure: expected at least one log file, and - only once");
     }
+    if (!GUESTS.proposer && (args->pattern || args->unit || args->suggest)) {
+        return err_set(err, ERR_USAGE,
+                       "measure: this program has no --pattern, --unit and --suggest");
+    }
     if (args->pattern && (!args->unit || args->format || args->suggest)) {
         return err_set(err, ERR_USAGE,
                        "--pattern needs --unit, and goes without --format and --suggest");
@@ -570,8 +591,8 @@ static int check_args(const struct args *args, const struct opt_list *files, str
 
 static bool is_folder_alone(const struct args *args, const struct opt_list *files)
 {
-    return files->n == 1 && fs_is_dir(files->items[0]) && !args->format && !args->rule &&
-           !args->pattern && !args->suggest;
+    return GUESTS.measure_folder && files->n == 1 && fs_is_dir(files->items[0]) && !args->format &&
+           !args->rule && !args->pattern && !args->suggest;
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
@@ -582,7 +603,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (opt_parse(OPTS, argc, argv, &args, &files, err) < 0) {
         status = -1;
     } else if (is_folder_alone(&args, &files)) {
-        status = measure_folder(ctx, files.items[0], args.want_json, err);
+        status = GUESTS.measure_folder(ctx, files.items[0], args.want_json, err);
     } else {
         status = check_args(&args, &files, err) < 0 ? -1 : measure_files(ctx, &args, &files, err);
     }

@@ -116,7 +116,7 @@ static int load_formats_below(struct arena *arena, struct frozen *frozen, struct
         }
         doc.context = frozen->vocabulary;
         root = json_root(&doc);
-        if (format_decode(&root, arena, &frozen->formats.items[frozen->formats.n], err) < 0) {
+        if (format_read(&root, arena, &frozen->formats.items[frozen->formats.n], err) < 0) {
             return -1;
         }
         frozen->formats.n++;

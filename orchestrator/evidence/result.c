@@ -61,7 +61,7 @@ static void conditions_of_run(struct arena *arena, const struct frozen *frozen,
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
         const struct repeat_result *repeat = &cell->repeats[idx];
         for (size_t fact = 0; repeat->counts && fact < repeat->n_facts; fact++) {
-            if (identity_is_known(repeat->facts[fact].name)) {
+            if (fact_is_of_row(repeat->facts[fact].name)) {
                 continue; /* its row is not a condition */
             }
             put_name(

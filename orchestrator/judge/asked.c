@@ -3,6 +3,8 @@
 
 #include "judge/asked.h"
 
+#include "judge/rule.h"
+
 static bool is_missing_also(struct arena *arena, const struct beside *beside,
                             const struct format *format, const char **ret_key, const char **ret_why)
 {

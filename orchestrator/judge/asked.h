@@ -3,7 +3,7 @@
 #ifndef JUDGE_ASKED_H
 #define JUDGE_ASKED_H
 
-#include "judge/format.h"
+#include "log/format.h"
 #include "report/beside.h"
 
 struct asked_of_log {

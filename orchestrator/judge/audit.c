@@ -4,7 +4,6 @@
 #include "judge/audit.h"
 
 #include "judge/audit_parts.h"
-#include "judge/lint.h"
 
 struct str arena_str(struct arena *arena, const char *fmt, ...)
 {
@@ -74,5 +73,4 @@ void audit_judge(struct arena *arena, const struct report *report, const struct 
     audit_find_windows(&audit);
     audit_find_facts(&audit);
     ret_audit->n_from_logs = ret_audit->findings.n;
-    lint_report(arena, report, &ret_audit->findings);
 }

@@ -5,9 +5,9 @@
 
 #include "base/map.h"
 #include "judge/finding.h"
-#include "judge/format.h"
 #include "judge/identity.h"
 #include "judge/verdict.h"
+#include "log/format.h"
 #include "report/report.h"
 
 struct log_ref {

@@ -351,3 +351,74 @@ const char *sample_use_name(enum sample_use use)
         [USE_DROPPED] = "dropped",       [USE_BEFORE_LAST] = "before_last"};
     return NAMES[use];
 }
+
+/* ---- the rules of a format ---- */
+
+static int decode_rules(const struct json *root, struct arena *arena, struct format *format,
+                        struct err *err)
+{
+    struct json list;
+    struct json item;
+    struct rule *rules;
+    size_t n = 0;
+    size_t n_max = 0;
+    if (json_member(root, "rules", &list, err) < 0 ||
+        json_expect_array(&list, FORMAT_RULES_MAX, &n_max, err) < 0) {
+        return -1;
+    }
+    rules = arena_array(arena, struct rule, n_max ? n_max : 1);
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        struct rule *rule = &rules[n];
+        if (rule_decode(&item, arena, format_id(format), rule, err) < 0) {
+            return -1;
+        }
+        if (format_rule(format, rule->id)) {
+            return json_fail(&item, err, "two rules \"%.*s\"", STR_ARG(rule->id));
+        }
+        if (!format_has_series(format, rule->series)) {
+            return json_fail(&item, err, "the format has no series \"%.60s\"", rule->series.ptr);
+        }
+        format_set_rules(format, rules, ++n);
+    }
+    return 0;
+}
+
+int format_read(const struct json *root, struct arena *arena, struct format **ret_format,
+                struct err *err)
+{
+    struct format *format;
+    if (format_decode(root, arena, &format, err) < 0) {
+        return -1;
+    }
+    if (decode_rules(root, arena, format, err) < 0) {
+        format_release(format);
+        return -1;
+    }
+    *ret_format = format;
+    return 0;
+}
+
+const struct rule *format_rule(const struct format *format, struct str id)
+{
+    const struct rule *rules;
+    size_t n = format_rules(format, &rules);
+    for (size_t idx = 0; idx < n; idx++) {
+        struct str full = rules[idx].id;
+        if (str_eq(full, id) || str_eq(str_sub(full, format_id(format).len + 1, full.len), id)) {
+            return &rules[idx];
+        }
+    }
+    return NULL;
+}
+
+const struct rule *format_rule_of(const struct format *format, struct str series)
+{
+    const struct rule *rules;
+    size_t n = format_rules(format, &rules);
+    for (size_t idx = 0; idx < n; idx++) {
+        if (rules[idx].is_default && str_eq(rules[idx].series, series)) {
+            return &rules[idx];
+        }
+    }
+    return NULL;
+}

@@ -4,9 +4,8 @@
 #ifndef JUDGE_RULE_H
 #define JUDGE_RULE_H
 
-#include "codec/json.h"
-#include "judge/derivation.h"
-#include "judge/series.h"
+#include "log/format.h"
+#include "log/series.h"
 
 enum statistic {
     STAT_MEAN,
@@ -139,6 +138,14 @@ static inline bool use_is_in_window(enum sample_use use)
     return use <= USE_BETWEEN;
 }
 const char *sample_use_name(enum sample_use use);
+
+/* A format with its rules. */
+MUST_CHECK int format_read(const struct json *root, struct arena *arena, struct format **ret_format,
+                           struct err *err);
+/* NULL if absent; accepts "FORMAT/NAME" and "NAME". */
+const struct rule *format_rule(const struct format *format, struct str id);
+/* The rule by which this series is shown if none is named; NULL: its mean. */
+const struct rule *format_rule_of(const struct format *format, struct str series);
 
 /* Reads one element of a format's "rules" array. */
 MUST_CHECK int rule_decode(const struct json *at, struct arena *arena, struct str format_id,

@@ -363,6 +363,9 @@ int audit_report(struct arena *arena, const struct report *report, const struct 
     if (result == 0) {
         audit_judge(arena, report, formats, &logs, ret_audit);
         ret_audit->written_sha256 = written;
+        if (opts->lint) {
+            opts->lint(arena, report, &ret_audit->findings);
+        }
     }
     audit_logs_release(&logs);
     return result;

@@ -6,8 +6,8 @@
 
 #include "base/map.h"
 #include "judge/audit.h"
-#include "judge/growth.h"
 #include "load/places.h"
+#include "log/tried.h"
 #include "report/vocabulary.h"
 
 #define KIND   "formats"
@@ -31,7 +31,7 @@ static int read_format(struct arena *arena, const struct from *from, const struc
     if (json_read_text(&own, file->path, &text, err) < 0) {
         return -1;
     }
-    was_tried = from->named && growth_was_tried(&GROWTH_TRIED, id, text);
+    was_tried = from->named && format_is_tried(&TRIED, id, text);
     if (was_tried && from->vocabulary->is_builtin && !map_get(from->named, id)) {
         *ret_format = NULL;
         return 0;
@@ -41,7 +41,7 @@ static int read_format(struct arena *arena, const struct from *from, const struc
     }
     doc.context = from->vocabulary;
     at = json_root(&doc);
-    if (format_decode(&at, arena, ret_format, err) < 0) {
+    if (format_read(&at, arena, ret_format, err) < 0) {
         return -1;
     }
     if (!str_eq(format_id(*ret_format), id)) {
@@ -166,7 +166,7 @@ int load_format_text(struct arena *arena, const char *root, struct str text, con
     }
     doc.context = vocabulary;
     at = json_root(&doc);
-    if (format_decode(&at, arena, &set.items[0], err) < 0) {
+    if (format_read(&at, arena, &set.items[0], err) < 0) {
         return -1;
     }
     *ret_set = set;

@@ -8,9 +8,9 @@
 #include "load/series_bundle.h"
 
 #include "base/fs.h"
-#include "judge/format.h"
 #include "load/series_list.h"
 #include "load/series_parts.h"
+#include "log/format.h"
 
 #define SCHEMA_VERSION 1
 #define FILE_BYTES_MAX JSON_TEXT_MAX

@@ -4,7 +4,7 @@
 #define LOAD_SERIES_PARTS_H
 
 #include "codec/json.h"
-#include "judge/series.h"
+#include "log/series.h"
 
 #define SERIES_MAX 64
 #define FACTS_MAX  65536

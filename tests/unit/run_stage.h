@@ -86,7 +86,7 @@ static void freeze(struct stage *stage, const char *folder, const char *glob, in
     frozen->vocabulary = vocabulary_builtin(arena);
     doc.context = frozen->vocabulary;
     root = json_root(&doc);
-    assert_int_equal(format_decode(&root, arena, formats, &err), 0);
+    assert_int_equal(format_read(&root, arena, formats, &err), 0);
     frozen->formats = (struct format_set){.items = formats, .n = 1};
 }
 

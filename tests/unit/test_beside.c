@@ -8,6 +8,7 @@
 
 #include "base/strbuf.h"
 #include "judge/asked.h"
+#include "judge/rule.h"
 #include "report/vocabulary.h"
 
 static struct arena arena;
@@ -116,7 +117,7 @@ static void test_missing(void **state UNUSED)
     assert_int_equal(json_parse(str_of(FORMAT), "f.json", &doc, &err), 0);
     doc.context = vocabulary_builtin(&arena);
     struct json root = json_root(&doc);
-    assert_int_equal(format_decode(&root, &arena, &format, &err), 0);
+    assert_int_equal(format_read(&root, &arena, &format, &err), 0);
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         struct beside beside = decoded(ROWS[idx].text);
         struct asked_of_log asked = {str_of(ROWS[idx].rule), &beside};

@@ -54,7 +54,7 @@ static struct how how_by(struct made *made, const char *rule)
     doc.context = vocabulary_builtin(&made->arena);
     struct json root = json_root(&doc);
     format_release(made->format);
-    if (format_decode(&root, &made->arena, &made->format, &err) < 0) {
+    if (format_read(&root, &made->arena, &made->format, &err) < 0) {
         fail_msg("%s: %s", rule, err.msg);
     }
     made->formats = (struct format_set){&made->format, 1};
