@@ -124,7 +124,7 @@ SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
 PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
-.PHONY: all deps demo check golden golden-write test test-all test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs first-gpu test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
+.PHONY: all deps demo reperf-core check golden golden-write test test-all test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs first-gpu test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
         install uninstall deb dist clean help doctor repro-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -135,6 +135,8 @@ MAKEFLAGS += -j$(shell nproc)
 endif
 
 all: $(addprefix $(B)/,$(PROGRAMS))     ## build MODE=release (debug, asan, tsan, cov) into build/MODE/
+
+reperf-core: $(B)/reperf-core            ## reperf without lint, new and proposals for unknown logs (orchestrator/guests.c)
 
 # --- set-up: `demo`, `test` and `bench` install what is missing before anything is compiled -------
 # An included makefile that make remakes first and then starts over, so that what it installed is seen.
@@ -277,7 +279,7 @@ build/$(1)/unit/test_wl_%: build/$(1)/tests/unit/test_wl_%.c.o build/$(1)/held.a
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -lcmocka -o $$@
 build/$(1)/unit/test_unpack_hostile: ORCH_LIBS += -larchive
 $(patsubst %,build/$(1)/unit/%,$(UNITS_fleet) $(UNITS_evidence) $(UNITS_run)): | build/$(1)/reperf-node
-build/$(1)/replay/%: build/$(1)/tests/fuzz/fuzz_%.c.o build/$(1)/tests/fuzz/replay.c.o build/$(1)/prep.a build/$(1)/wl.a $(call archives,$(1),view)
+build/$(1)/replay/%: build/$(1)/tests/fuzz/fuzz_%.c.o build/$(1)/tests/fuzz/replay.c.o build/$(1)/prep.a build/$(1)/wl.a $(call archives,$(1),draft)
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) $$(WL_LIBS) -o $$@
 -include $$(shell find build/$(1) -name '*.d' 2>/dev/null)
@@ -348,7 +350,7 @@ WHOLE_TOO := checkpoint feed fuse streams
 WHOLE    := $(addprefix $(B)/emu/test_,models steps) $(addprefix $(B)/unit/test_wl_,net hrnet deeplab ranks eval $(WHOLE_TOO))
 TEST_OWN := $(call in_mode,asan,$(filter-out $(WHOLE),$(UNIT) $(EMU_TEST)) $(REPLAY)) $(call in_mode,release,$(WHOLE))
 TEST_RUN := $(LINT) $(TEST_OWN) tests/golden/golden.sh $(INTEGRATION) $(E2E) $(CLUSTER)
-test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_LIB) $(EMU_RUN) $(PTX_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))) ## what test runs
+test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_LIB) $(EMU_RUN) $(PTX_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS) reperf-core)) ## what test runs
 test: test-programs $(if $(HAVE_CUDA),ptx-90) ## all tests this machine can run, but for what test-all names; installs what they need
 	@B=build/release tests/tap.sh $(TEST_RUN)
 # Evidence, faults, time and boundaries: with the sanitizers, too.
@@ -365,11 +367,11 @@ SCRIPTS_OF_ROOM := $(if $(ROOM),$(shell grep -lx '# Room: $(ROOM)' tests/integra
 ifneq ($(and $(ROOM),$(filter check,$(MAKECMDGOALS))),)
 $(if $(CHECKED)$(SCRIPTS_OF_ROOM),,$(error ROOM=$(ROOM): expected one of $(ROOMS) node prep workloads))
 endif
-check: $(CHECKED) $(if $(ROOM),$(if $(SCRIPTS_OF_ROOM),all $(SERVERS)),$(B)/reperf $(SERVERS)) ## unit tests of all rooms and the golden, in two minutes; ROOM=judge: that room's tests, in seconds
+check: $(CHECKED) $(if $(ROOM),$(if $(SCRIPTS_OF_ROOM),all $(SERVERS)),$(B)/reperf $(B)/reperf-core $(SERVERS)) ## unit tests of all rooms and the golden, in two minutes; ROOM=judge: that room's tests, in seconds
 	@$(TAP) $(CHECKED) $(if $(ROOM),$(SCRIPTS_OF_ROOM),tests/golden/golden.sh)
-golden: $(B)/reperf $(B)/servers/split_golden ## what reperf prints of all reports, logs and archives here, compared with what is kept (tests/golden)
+golden: $(B)/reperf $(B)/reperf-core $(B)/servers/split_golden ## what reperf prints of all reports, logs and archives here, compared with what is kept (tests/golden)
 	@B=$(B) tests/golden/golden.sh
-golden-write: $(B)/reperf $(B)/servers/split_golden ## keeps today's words, and the facts that FACTS="NAME..." names (FACTS=all); the diff is to be read
+golden-write: $(B)/reperf $(B)/reperf-core $(B)/servers/split_golden ## keeps today's words, and the facts that FACTS="NAME..." names (FACTS=all); the diff is to be read
 	@B=$(B) FACTS="$(FACTS)" tests/golden/golden.sh --write
 unit: $(UNIT) $(EMU_TEST)        ## unit tests of MODE
 	@$(TAP) $^

@@ -4,6 +4,7 @@
 #include "base/base.h"
 
 #include "draft/suggest.h"
+#include "judge/rule.h"
 
 #define INPUT_BYTES_MAX (1u << 16)
 #define FORMAT_BYTES    (1u << 20)

@@ -11,12 +11,28 @@ export HOME=$T/home REPERF_TRAIN=$ROOT/tests/integration/fake_train.sh COLUMNS=1
 unset REPERF_MANIFESTS REPERF_ROOT XDG_CONFIG_HOME XDG_STATE_HOME XDG_CACHE_HOME
 mkdir -p "$T/home" "$T/today"
 version=$("$REPERF" --version | sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p')
-names=() status_of=''
+names=() status_of='' by_core=''
+# reperf-core, the program without lint and draft: what it prints is what reperf prints, but for the command lint, lint's findings (their counts, too) and
+# proposals for logs that no format reads.
+compare_core() { # NAME STATUS COMMAND...: its output is in $T/out
+    local name=$1 status=$2 core extra
+    shift 3
+    "${REPERF%/*}/reperf-core" "$@" >"$T/core" 2>/dev/null
+    core=$?
+    case $name in
+    lint*) extra=$([ "$core" -eq 2 ] && [ ! -s "$T/core" ] || echo "status $core") status=$core ;;
+    measure) extra=$(diff <(sed 's/{"file":/\n&/g' "$T/out" | grep '"format":"') <(sed 's/{"file":/\n&/g' "$T/core" | grep '"format":"')) ;;
+    audit* | page-report) extra=$(diff "$T/out" "$T/core" | grep '^>' | grep -v indings) ;;
+    *) extra=$(cmp "$T/out" "$T/core" 2>&1) ;;
+    esac
+    [ "$core" -eq "$status" ] && [ -z "$extra" ] || by_core+=" $name: $core, ${extra:0:300}"
+}
 printed() { # KIND NAME COMMAND...: its output, split; its status and what it says on standard error
     local kind=$1 name=$2 status
     shift 2
     "$@" >"$T/out" 2>"$T/err"
     status=$?
+    case $name in *-smoke | *-full | *-local | page-twenty | measure-text | explain) ;; *) compare_core "$name" "$status" "$@" ;; esac
     sed -i "s|$ROOT|ROOT|g; s|$T|SCRATCH|g; s|reperf $version|reperf VERSION|g" "$T/out" "$T/err"
     case $name in
     # Digests of files that change for other reasons than the program.
@@ -88,4 +104,5 @@ for name in "${names[@]}"; do
     done
 done
 is "$(cd "$kept" && printf '%s\n' ./*.facts ./*.words | sed 's|^./||; s|\.[a-z]*$||' | sort -u | tr '\n' ' ')" "$(printf '%s\n' "${names[@]}" | sort -u | tr '\n' ' ')" "nothing else is kept"
+is "$by_core" "" "reperf-core prints the same, but for what lint and draft add"
 tap_done
