@@ -180,15 +180,6 @@ size_t plan_runnable(const struct plan *plan); /* steps that will be run */
 int64_t plan_smoke_ranks(const struct report_case *c);
 
 int64_t plan_step_nodes(const struct plan_step *step);
-bool plan_cause_of_name(struct str name, enum err_code *ret_code);
-/* The members "nodes", "gpus_per_node", "image", "starts", "mounts" and "needs" of a step; "nodes" and "gpus_per_node" are decoded elsewhere. argv comes
-   before. */
-void plan_place_encode(struct json_out *out, const struct plan_step *step);
-MUST_CHECK int plan_place_decode(const struct json *at, struct arena *arena, struct plan_step *step,
-                                 struct err *err);
-/* The plan's runtime and launcher, by default none and ssh. */
-MUST_CHECK int plan_kinds_decode(const struct json *root, struct arena *arena, struct plan *plan,
-                                 struct err *err);
 /* Whether a node has what each node of the step needs. */
 bool plan_step_fits(const struct plan_step *step, const struct inventory_node *node);
 
