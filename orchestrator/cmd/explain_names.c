@@ -218,7 +218,7 @@ static int explain_cell(struct explainer *e, size_t idx, const struct cell *cell
         of.cell = e->audits[idx].cells[at].cell == cell ? &e->audits[idx].cells[at] : of.cell;
     }
     ASSERT(of.cell);
-    how_of(e->arena, &e->formats, of.report, of.cell, &of.how);
+    how_of(e->arena, of.cell, &of.how);
     if (read_texts(e, &of, err) < 0) {
         return -1;
     }

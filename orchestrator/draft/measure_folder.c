@@ -265,13 +265,12 @@ int measure_folder(const struct cmd_ctx *ctx, const char *folder, bool want_json
     struct submission s = {0};
     struct folder *f = arena_new(&arena, struct folder);
     strbuf_init(&text, TEXT_BYTES_MAX);
-    if (load_format(&arena, ctx->root, ROUND_FORMAT, &formats, err) < 0 ||
+    if (load_rule(&arena, ctx->root, STR_LIT(ROUND_RULE), &formats, &f->rule, err) < 0 ||
         submission_read(&arena, ctx->root, folder, &lanes, &s, err) < 0) {
         return -1;
     }
     f->arena = &arena;
     f->s = &s;
-    f->rule = format_rule(formats.items[0], STR_LIT(ROUND_RULE));
     look(f);
     if (want_json) {
         write_json(f, folder, &text);

@@ -267,12 +267,8 @@ static int score_all(struct arena *arena, const char *root, struct round *round,
 {
     CLEANUP(format_set) struct format_set formats = {0};
     const struct rule *rule;
-    if (load_format(arena, root, ROUND_FORMAT, &formats, err) < 0) {
+    if (load_rule(arena, root, STR_LIT(ROUND_RULE), &formats, &rule, err) < 0) {
         return -1;
-    }
-    rule = formats.n ? format_rule(formats.items[0], STR_LIT(ROUND_RULE)) : NULL;
-    if (!rule) {
-        return err_set(err, ERR_MANIFEST, "no rule %s in manifests/formats", ROUND_RULE);
     }
     for (size_t idx = 0; idx < round->n; idx++) {
         score(arena, rule, &round->items[idx]);

@@ -7,6 +7,7 @@
 #include "base/command.h"
 #include "base/log.h"
 #include "base/strbuf.h"
+#include "judge/bind.h"
 #include "lint/lint.h"
 #include "load/load.h"
 #include "view/findings_out.h"
@@ -54,7 +55,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     for (size_t idx = 0; idx < reports.n; idx++) {
         lists[idx].n_max = all.n; /* where its part of `all` begins */
         lint_report(&arena, &reports.items[idx], &all);
-        lint_rules(&arena, &reports.items[idx], &formats, &all);
+        bind_findings(&arena, &reports.items[idx], &formats, &all);
         lint_formats(&arena, &reports.items[idx], &trials, &all);
         lists[idx].n = all.n - lists[idx].n_max;
     }

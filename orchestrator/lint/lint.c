@@ -3,17 +3,9 @@
 
 #include "lint/lint.h"
 
-#include "judge/asked.h"
-#include "judge/audit.h"
 #include "lint/lint_parts.h"
 
 #define MESSAGE_BYTES 1024
-
-struct rules_of { /* the report whose rules are looked for */
-    const struct report *report;
-    const struct format_set *formats;
-    struct findings *findings;
-};
 
 const char *const ARCHIVE_SUFFIXES[] = {".tar",  ".tar.gz", ".tgz", ".zip",     ".tar.bz2",
                                         ".tbz2", ".tar.xz", ".txz", ".tar.zst", NULL};
@@ -133,60 +125,4 @@ void lint_report(struct arena *arena, const struct report *report, struct findin
     lint_commands(&lint);
     lint_conditions(&lint);
     lint_rows(&lint);
-}
-
-/* Of a stack's recipe at `place`, by the first case that it is for and that shows one. A case's own rule is its cells' affair. */
-static void lint_recipe(struct arena *arena, const struct rules_of *of, const struct stack *stack,
-                        const struct recipe *recipe, const char *place)
-{
-    const struct asked_of_log asked = {recipe->rule, &recipe->beside};
-    const char *key;
-    const char *why;
-    for (size_t idx = 0; idx < of->report->n_cases; idx++) {
-        const struct report_case *c = &of->report->cases[idx];
-        struct str id = recipe->rule.ptr ? rule_id_format(recipe->rule) : c->format;
-        if (c->stack == stack &&
-            asked_is_missing(arena, &asked, id.ptr ? format_find(of->formats, id) : NULL, &key,
-                             &why)) {
-            finding_add(of->findings, arena, "recipe-rule-missing",
-                        str_of(arena_printf(arena, "%s:$.stacks[%zu].%s.%s", of->report->path.ptr,
-                                            stack_index(of->report, stack), place, key)),
-                        "%.*s: %s", STR_ARG(recipe->title), why);
-            return;
-        }
-    }
-}
-
-static void lint_recipes(struct arena *arena, const struct rules_of *of, const struct stack *stack,
-                         const struct recipes *recipes, const char *profile)
-{
-    for (size_t idx = 0; idx < recipes->n; idx++) {
-        if (recipes->items[idx].image.ptr) { /* else it says why nothing can run */
-            lint_recipe(arena, of, stack, &recipes->items[idx],
-                        arena_printf(arena, "%s[%zu]", profile, idx));
-        }
-    }
-}
-
-void lint_rules(struct arena *arena, const struct report *report, const struct format_set *formats,
-                struct findings *findings)
-{
-    const struct rules_of of = {report, formats, findings};
-    for (size_t idx = 0; idx < report->n_stacks; idx++) {
-        const struct stack *stack = &report->stacks[idx];
-        lint_recipes(arena, &of, stack, &stack->smoke, "smoke");
-        lint_recipes(arena, &of, stack, &stack->full, "full");
-    }
-    for (size_t idx = 0; idx < report->n_cases; idx++) {
-        const struct report_case *c = &report->cases[idx];
-        for (size_t at = 0; at < c->n_cells; at++) {
-            const char *missing = audit_missing_rule(arena, formats, c, &c->cells[at]);
-            if (missing) {
-                finding_add(findings, arena, "rule-missing",
-                            str_of(arena_printf(arena, "%s:$.cases[%zu].cells[%zu]",
-                                                report->path.ptr, idx, at)),
-                            "%s: %s", c->cells[at].id.ptr, missing);
-            }
-        }
-    }
 }

@@ -13,9 +13,6 @@ extern const struct cmd CMD_LINT;
 
 /* Appends to `findings`; messages live in the arena. */
 void lint_report(struct arena *arena, const struct report *report, struct findings *findings);
-/* Cells and recipes that name an unknown format, rule or series. */
-void lint_rules(struct arena *arena, const struct report *report, const struct format_set *formats,
-                struct findings *findings);
 /* Many reports name one format: its patterns are tried once. */
 struct format_trials {
     const struct format_set *formats;

@@ -55,13 +55,11 @@ void lint_formats(struct arena *arena, const struct report *report,
 {
     const struct format_set *formats = trials->formats;
     bool is_named[FORMATS_MAX] = {false};
-    for (size_t idx = 0; idx < report->n_cases; idx++) {
-        const struct report_case *c = &report->cases[idx];
-        for (size_t at = 0; at < c->n_cells; at++) {
-            struct str id = cell_format(c, &c->cells[at]);
-            for (size_t f = 0; id.ptr && f < formats->n; f++) {
-                is_named[f] = is_named[f] || str_eq(format_id(formats->items[f]), id);
-            }
+    struct binding binding;
+    bind_report(arena, report, formats, &binding);
+    for (size_t idx = 0; idx < binding.n_cells; idx++) {
+        for (size_t f = 0; f < formats->n; f++) {
+            is_named[f] = is_named[f] || formats->items[f] == binding.cells[idx].format;
         }
     }
     for (size_t f = 0; f < formats->n; f++) {

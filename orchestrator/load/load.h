@@ -23,6 +23,9 @@ MUST_CHECK int load_formats_of(struct arena *arena, const char *root,
 /* A set of only that format; an empty set if there is none of that id. */
 MUST_CHECK int load_format(struct arena *arena, const char *root, const char *id,
                            struct format_set *ret_set, struct err *err);
+/* The rule "FORMAT/NAME" and its format; ERR_MANIFEST if there is none. */
+MUST_CHECK int load_rule(struct arena *arena, const char *root, struct str id,
+                         struct format_set *ret_set, const struct rule **ret_rule, struct err *err);
 /* A set of the one format in this file, whatever its name, or in this text. */
 MUST_CHECK int load_format_file(struct arena *arena, const char *root, const char *path,
                                 struct format_set *ret_set, struct err *err);

@@ -153,6 +153,17 @@ int load_format(struct arena *arena, const char *root, const char *id, struct fo
     return 0;
 }
 
+int load_rule(struct arena *arena, const char *root, struct str id, struct format_set *ret_set,
+              const struct rule **ret_rule, struct err *err)
+{
+    if (load_format(arena, root, str_z(arena, rule_id_format(id)), ret_set, err) < 0) {
+        return -1;
+    }
+    *ret_rule = ret_set->n ? format_rule(ret_set->items[0], id) : NULL;
+    return *ret_rule ? 0
+                     : err_set(err, ERR_MANIFEST, "no rule %.*s in manifests/formats", STR_ARG(id));
+}
+
 int load_format_text(struct arena *arena, const char *root, struct str text, const char *name,
                      struct format_set *ret_set, struct err *err)
 {

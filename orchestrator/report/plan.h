@@ -53,6 +53,16 @@ struct plan_mount {
     struct plan_part part;
 };
 
+struct format;
+struct rule;
+struct step_bound { /* what its names stand for (judge/bind.h); NULL: nothing */
+    const struct report_case *of_case, *baseline;
+    const struct format *format;
+    const struct rule *rule;
+    const struct rule **also; /* one for each of beside.also */
+    const char *key, *why;    /* what its format lacks, "also[1]", and in words; NULL: nothing */
+};
+
 struct plan_step {
     struct str case_id;
     struct str baseline; /* case whose published throughput it is checked against, or NULL */
@@ -87,6 +97,7 @@ struct plan_step {
     int64_t n_steps;      /* training steps; 0: not known */
     int64_t memory_bytes; /* of the program, estimated; 0: not known */
     int64_t log_bytes;    /* of one repeat, estimated; 0: not known */
+    struct step_bound bound;
 };
 
 #define PLAN_PIN_IMAGE "image digest"
