@@ -101,42 +101,20 @@ static int apply_mean(const struct args *args, struct finding_of_log *f, struct 
     return rule_apply(&mean, &f->m, &of, &f->value, err);
 }
 
-/* A log that ends too early, or lacks lines, still gets a number, marked as such. */
-static bool is_part(const struct finding_of_log *f)
-{
-    return f->verdict == PARSE_INCOMPLETE || f->verdict == PARSE_TRUNCATED;
-}
-
 static void judge(struct arena *arena, const struct args *args, struct finding_of_log *f)
 {
     const struct rule_case of = case_of(args, f);
+    const struct judgement j = judgement_of(arena, &f->m, f->rule, DEMAND_PART);
     struct err err = {0};
-    bool chooses_run = f->rule && f->rule->run != RUN_ONLY;
-    f->verdict = f->m.verdict;
-    f->why = f->m.why;
-    if (f->verdict == PARSE_NO_METRIC && f->rule && f->series->n > 0) {
-        f->verdict = f->m.last_run; /* what was asked for is there */
-        f->why = f->verdict == PARSE_OK ? STR_EMPTY : STR_LIT("the run did not end as it should");
-    }
-    if (f->verdict == PARSE_OK && f->series->n == 0) { /* another of the format's has samples */
-        f->verdict = PARSE_NO_METRIC;
-        f->why = STR_LIT("no line holds what the rule takes");
-    }
-    if (f->verdict == PARSE_AMBIGUOUS && chooses_run && f->m.causes.n[CAUSE_RUNS] > 0) {
-        bool is_last = f->rule->run == RUN_LAST;
-        f->verdict = is_last ? f->m.last_run : f->m.first_run;
-        f->why = f->verdict == PARSE_OK
-                     ? STR_EMPTY
-                     : str_of(arena_printf(arena, "the %s run is %s", is_last ? "last" : "first",
-                                           parse_verdict_name(f->verdict)));
-    }
-    if (f->verdict != PARSE_OK && !is_part(f)) {
+    f->verdict = j.verdict;
+    f->why = j.why;
+    if (!j.gives) {
         return;
     }
     if ((f->rule ? rule_apply(f->rule, &f->m, &of, &f->value, &err) : apply_mean(args, f, &err)) <
         0) {
         if (!f->rule && series_has_rows(f->series)) {
-            f->verdict = PARSE_AMBIGUOUS;
+            f->verdict = judgement_undecided();
             f->why = STR_LIT("the table has rows for several GPU counts; --gpus chooses one");
         } else {
             f->why = str_dup(arena, str_of(err.msg));
@@ -227,7 +205,8 @@ static int choose_format(struct arena *arena, const struct source *from, struct 
     if (guess.n == 1) {
         return 0;
     }
-    f->verdict = guess.n ? PARSE_AMBIGUOUS : PARSE_NO_METRIC;
+    f->verdict = judgement_unread(guess.n);
+    f->fits_several = guess.n > 1;
     strbuf_add_z(&why, guess.n ? "several formats fit; --format chooses one:"
                                : measure_why_unread(from->head));
     for (size_t idx = 0; idx < guess.n; idx++) {
@@ -310,12 +289,11 @@ static int heed_known(struct arena *arena, const struct source *from, struct fin
         (format && judge_by(arena, from, format, &known, err) < 0)) {
         return -1;
     }
-    if (format && f->verdict == PARSE_OK && known.verdict != PARSE_OK &&
-        known.verdict != PARSE_NO_METRIC) {
+    if (format && judgement_objects(known.verdict, f->verdict)) {
         f->verdict = known.verdict;
         f->why = str_of(
             arena_printf(arena, "by format %.*s %.*s", STR_ARG(known.format), STR_ARG(known.why)));
-        f->has_value = f->has_value && is_part(f);
+        f->has_value = f->has_value && judgement_is_part(f->verdict);
     }
     return 0;
 }
@@ -327,12 +305,12 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
     const struct format *format = NULL;
     from->head->is_whole = false;
     if (args->suggest || (args->unit && !args->pattern)) {
-        f->verdict = PARSE_NO_METRIC;
+        f->verdict = judgement_unread(0);
         f->why = STR_LIT("nothing in it says a rate or the time of a step");
     } else if (choose_format(arena, from, f, &format, err) < 0) {
         return -1;
     }
-    if (!format && f->verdict == PARSE_NO_METRIC && GUESTS.proposer &&
+    if (!format && !f->fits_several && GUESTS.proposer &&
         propose(arena, from, f, &format, err) < 0) {
         return -1;
     }
@@ -363,8 +341,8 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
         return -1;
     }
     f->is_proposed = format_is_proposed(format) && !is_named(args);
-    if (f->is_proposed && f->verdict == PARSE_OK) {
-        f->verdict = PARSE_PROPOSED;
+    if (f->is_proposed && judgement_is_ok(f->verdict)) {
+        f->verdict = judgement_proposed(f->verdict);
         f->why = STR_LIT("the format is a proposal, and nothing confirms what it reads");
     }
     return measure_sidecars(arena, from, f, err);
@@ -429,7 +407,8 @@ static void put_error(struct measure_sink *sink, const char *file, const struct 
 /* A log's result, and its effect on the exit status. */
 static int take_result(struct measure_sink *sink, const struct finding_of_log *f, struct err *err)
 {
-    bool is_given = f->has_value && (!is_part(f) || sink->args->allows_incomplete);
+    bool is_given =
+        f->has_value && (!judgement_is_part(f->verdict) || sink->args->allows_incomplete);
     int status = !is_given ? STATUS_NOT_READ : f->is_proposed ? STATUS_PROPOSED : 0;
     sink->status = sink->status ? sink->status : status;
     return put_result(sink, f, err);

@@ -7,6 +7,7 @@
 #include "base/table.h"
 #include "codec/json.h"
 #include "judge/identity.h"
+#include "judge/judgement.h"
 #include "load/measure.h"
 
 #define FLUSH_BYTES  (64u << 10)
@@ -29,6 +30,7 @@ struct finding_of_log {
     const char *file;  /* as it is named */
     const char *path;  /* where it is read */
     struct str format; /* NULL: not found */
+    bool fits_several; /* why not: several formats read it */
     struct measurement m;
     struct log_counts counts;
     const struct series *series; /* primary, or the rule's; NULL where there is no format */

@@ -9,6 +9,7 @@
 #include "base/table.h"
 #include "codec/json.h"
 #include "draft/round.h"
+#include "judge/judgement.h"
 #include "load/load.h"
 #include "sys/pool_lanes.h"
 
@@ -62,9 +63,10 @@ static void check_clock(struct folder *f, size_t log)
 {
     const struct measurement *m = f->s->logs[log].measurement;
     const struct series *run = measurement_series(m, STR_LIT("run"));
-    if (m->verdict != PARSE_OK) {
+    const struct judgement j = judgement_of(f->arena, m, f->rule, DEMAND_WHOLE);
+    if (!j.gives) {
         add_check(f, "log-whole", true,
-                  arena_printf(f->arena, "%s: %.*s", name_of(f, log), STR_ARG(m->why)));
+                  arena_printf(f->arena, "%s: %.*s", name_of(f, log), STR_ARG(j.why)));
     }
     if (!run || run->n != 2 || !(run->samples[0].time_s < run->samples[1].time_s)) {
         add_check(

@@ -124,7 +124,7 @@ int propose_format(struct arena *arena, const struct proposal_want *want, struct
     const struct vocabulary *vocabulary;
     const struct suggestion *best;
     bool reads = false;
-    ret->verdict = PARSE_NO_METRIC;
+    ret->verdict = judgement_unread(0);
     if (load_vocabulary(arena, want->root, &vocabulary, err) < 0) {
         return -1;
     }
@@ -137,7 +137,7 @@ int propose_format(struct arena *arena, const struct proposal_want *want, struct
     best = suggest_best(&ret->list);
     strbuf_init(&pattern, PATTERN_BYTES);
     if (ret->list.n && ret->list.items[0].whose.len) {
-        ret->verdict = PARSE_AMBIGUOUS;
+        ret->verdict = judgement_undecided();
         ret->why = str_of(arena_printf(arena, "no line says whose rate it is, and %.*s",
                                        STR_ARG(ret->list.items[0].whose)));
     }

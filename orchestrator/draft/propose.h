@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 #include "codec/json.h"
 #include "draft/suggest.h"
+#include "judge/judgement.h"
 #include "load/load.h"
 #include "load/measure.h"
 

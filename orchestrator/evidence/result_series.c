@@ -14,6 +14,7 @@
 #include "fleet/runtime.h"
 #include "judge/bind.h"
 #include "judge/identity.h"
+#include "judge/judgement.h"
 #include "judge/target.h"
 #include "load/measure.h"
 #include "report/inventory.h"
@@ -381,10 +382,11 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
     struct rule_case of = result_rule_case(frozen, step);
     struct rule_value value = {0};
     struct err err = {0};
-    if (m->verdict != PARSE_OK) {
+    const struct judgement j = judgement_of(arena, m, rule, DEMAND_WHOLE);
+    if (!j.gives) {
         does_not_count(repeat, ERR_PARSE,
-                       arena_printf(arena, "log: %s%s%.*s", parse_verdict_name(m->verdict),
-                                    m->why.len ? ": " : "", STR_ARG(m->why)));
+                       arena_printf(arena, "log: %s%s%.*s", parse_verdict_name(j.verdict),
+                                    j.why.len ? ": " : "", STR_ARG(j.why)));
         return;
     }
     if (frozen->derivation >= DERIVATION_IDENTITY) {
@@ -424,7 +426,7 @@ static int measure_log(struct arena *arena, const struct reading_by *by, const c
     hex_encode(value.sha256, SHA256_BYTES, hex);
     *ret_sha256 = str_dup(arena, str_of(hex));
     *ret_m = (struct measurement){.format = format_id(by->format),
-                                  .verdict = PARSE_NO_METRIC,
+                                  .verdict = judgement_unread(0),
                                   .why = str_of(arena_printf(arena, "%s", refused.msg)),
                                   .last_step = -1,
                                   .total_steps = -1,

@@ -5,6 +5,7 @@
 
 #include "judge/bind.h"
 #include "judge/identity.h"
+#include "judge/judgement.h"
 #include "judge/verdict.h"
 
 /* If the stated rule does not give the printed value: the result of the search over named statistics and windows. */
@@ -18,9 +19,6 @@ struct explanation {
 };
 /* Whether the best candidate gives every cell of a group of several: a group of one proves nothing. */
 bool explains(const struct explanation *e);
-
-/* The state of a cell's logs: the worst of several, in this order. */
-enum log_state { LOG_WHOLE, LOG_INCOMPLETE, LOG_UNREADABLE, LOG_NO_RULE, LOG_ABSENT };
 
 struct cell_audit {
     const struct report_case *of_case;
@@ -72,7 +70,6 @@ struct report_audit {
 
 /* What rules need to know about the case, as published. */
 struct rule_case rule_case_of(const struct report_case *c);
-const char *log_state_name(enum log_state state);
 /* "exact", or "exact, proposed" of a cell that a proposed format read. */
 const char *cell_verdict_words(const struct cell_audit *cell);
 /* Judges every published cell by its logs, which have been read, with explanations and findings. Borrows the binding. */

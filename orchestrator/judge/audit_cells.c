@@ -13,12 +13,6 @@ struct rule_case rule_case_of(const struct report_case *c)
         .gpus = c->gpus, .nodes = c->nodes, .batch_per_gpu = c->batch_per_gpu};
 }
 
-const char *log_state_name(enum log_state state)
-{
-    static const char *const STATES[] = {"whole", "incomplete", "unreadable", "no_rule", "absent"};
-    return STATES[state];
-}
-
 const char *cell_verdict_words(const struct cell_audit *cell)
 {
     static const char *const PROPOSED[] = {[AUDIT_EXACT] = "exact, proposed",
@@ -166,25 +160,13 @@ static void judge_none(struct cell_audit *a, enum log_state state, struct str wh
     }
 }
 
-static enum log_state state_of(const struct rule *rule, const struct audit_log *log)
+static enum log_state state_of(struct arena *arena, const struct rule *rule,
+                               const struct audit_log *log)
 {
-    const struct measurement *m = log->measurement;
-    if (!m) {
+    if (!log->measurement) {
         return log->is_unreadable ? LOG_UNREADABLE : LOG_ABSENT;
     }
-    if (!rule) {
-        return LOG_NO_RULE;
-    }
-    if (m->verdict == PARSE_NAN) {
-        return LOG_UNREADABLE;
-    }
-    if (m->n_runs > 1 || m->verdict == PARSE_NO_METRIC) {
-        /* Of several runs the one that the rule takes; if no run has the primary figure, the last, whose other figure
-           it reads. */
-        return (rule->run == RUN_FIRST ? m->first_run : m->last_run) == PARSE_OK ? LOG_WHOLE
-                                                                                 : LOG_INCOMPLETE;
-    }
-    return m->verdict == PARSE_OK ? LOG_WHOLE : LOG_INCOMPLETE;
+    return rule ? judgement_of(arena, log->measurement, rule, DEMAND_ANY).state : LOG_NO_RULE;
 }
 
 /* What each log proves about the row, and whether it is whole. */
@@ -200,7 +182,7 @@ static void look_at_logs(struct audit *audit, struct cell_audit *a)
             m ? identity_of(audit->arena, format, m, &row, rule)
               : identity_none(log->is_unreadable ? STR_LIT("the log cannot be read")
                                                  : STR_LIT("the log is missing"));
-        enum log_state state = state_of(rule, log);
+        enum log_state state = state_of(audit->arena, rule, log);
         if (identity_proof(&one) > identity_proof(&a->identity)) {
             a->identity_log = idx;
         }

@@ -278,13 +278,6 @@ static void find_log_changed(struct audit *audit, const struct cell_audit *a, st
     }
 }
 
-/* Several runs in one file are another matter. */
-static bool is_no_whole_run(const struct measurement *m)
-{
-    return m->verdict == PARSE_INCOMPLETE || m->verdict == PARSE_TRUNCATED ||
-           m->verdict == PARSE_NAN || (m->verdict == PARSE_AMBIGUOUS && m->n_runs == 1);
-}
-
 static bool is_unreadable(const struct cell_audit *a, size_t idx)
 {
     return a->bound->logs && a->bound->logs[idx]->is_unreadable;
@@ -304,7 +297,7 @@ static void find_log_states(struct audit *audit, const struct cell_audit *a)
         } else if (!m && !is_noted(list, "log-missing", path)) {
             finding_add(list, audit->arena, "log-missing", path, "%s needs it: %s", a->cell->id.ptr,
                         a->note.ptr ? a->note.ptr : "it is missing");
-        } else if (m && is_no_whole_run(m) && !is_noted(list, "log-incomplete", path)) {
+        } else if (m && judgement_lacks_run(m) && !is_noted(list, "log-incomplete", path)) {
             finding_add(list, audit->arena, "log-incomplete", path, "%.*s (read as %.*s)",
                         STR_ARG(m->why), STR_ARG(m->format));
         } else if (m && m->n_runs > 1 && !is_told_apart(a) &&

@@ -35,6 +35,23 @@ const char *parse_verdict_name(enum parse_verdict verdict)
     return VERDICT_NAMES[verdict];
 }
 
+bool parse_verdict_of_name(struct str name, enum parse_verdict *ret_verdict)
+{
+    for (int v = PARSE_OK; v <= PARSE_TRUNCATED; v++) {
+        if (str_eq_z(name, parse_verdict_name((enum parse_verdict)v))) {
+            *ret_verdict = (enum parse_verdict)v;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool measurement_is_sound(const struct measurement *m)
+{
+    return m->n_runs == 1 && m->verdict == PARSE_OK && m->first_run == PARSE_OK &&
+           m->last_run == PARSE_OK;
+}
+
 bool scope_of_name(struct str name, enum scope *ret_scope)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(SCOPE_NAMES); idx++) {

@@ -129,6 +129,9 @@ struct measurement {
 const char *scope_name(enum scope scope);
 const char *quantity_name(enum quantity quantity);
 const char *parse_verdict_name(enum parse_verdict verdict);
+bool parse_verdict_of_name(struct str name, enum parse_verdict *ret_verdict);
+/* One run, of which nothing is wrong. */
+bool measurement_is_sound(const struct measurement *m);
 bool scope_of_name(struct str name, enum scope *ret_scope);
 bool quantity_of_name(struct str name, enum quantity *ret_quantity);
 

@@ -164,8 +164,7 @@ const char *need_state_name(enum need_state state);
 
 /* How a verdict names the data: "cityscapes", "synthetic twin of cityscapes". */
 char *plan_data_name(struct arena *arena, const struct plan_data *data);
-/* The condition "dataset" of a rehearsal by a recipe: "synthetic twin of cityscapes"; NULL: the recipe has no dataset to
-   replace. */
+/* The condition "dataset" of a rehearsal by a recipe: "synthetic twin of cityscapes"; NULL: the recipe has no dataset. */
 struct str plan_rehearsed_data(struct arena *arena, const struct recipe *recipe);
 /* An object, or null if there is none. */
 void plan_data_encode(struct json_out *out, const char *key, const struct plan_data *data);
@@ -186,10 +185,8 @@ MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct 
 int64_t plan_disk_bytes(const struct plan *plan);
 size_t plan_runnable(const struct plan *plan); /* steps that will be run */
 
-/* of a case under smoke. Source: DESIGN.md, section 5 */
-#define SMOKE_RANKS_MAX 4
+#define SMOKE_RANKS_MAX 4 /* of a case under the smoke profile */
 int64_t plan_smoke_ranks(const struct report_case *c);
-
 int64_t plan_step_nodes(const struct plan_step *step);
 /* Whether a node has what each node of the step needs. */
 bool plan_step_fits(const struct plan_step *step, const struct inventory_node *node);

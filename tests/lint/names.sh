@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Names of the orchestrator: nothing public that only tests use, no struct of one name in two rooms, no function of too many parameters, no look-up by name
-# after binding.
+# after binding, no second judgement of a log.
 cd "${LINT_ROOT:-$(dirname "$0")/../..}" || exit 1
 n=0 bad=0
 report() { # WHAT IS WRONG, NAME
@@ -90,5 +90,12 @@ named=$(awk -F'\t' '
         printf "%s: %s) ", $1, substr($2, RSTART, RLENGTH)
     }' "$text")
 report "$named" "look-ups by name only in load, bind and explain"
+
+# The second law: whether a log may give a number is decided in one place.
+decided=$(awk -F'\t' '
+    $1 ~ /^orchestrator\// && $1 !~ /^orchestrator\/(log\/|judge\/judgement\.c)/ && match($2, /(^|[^A-Za-z0-9_])PARSE_(OK|NO_METRIC|INCOMPLETE|NAN|AMBIGUOUS|TRUNCATED|PROPOSED)/) {
+        printf "%s: %s ", $1, substr($2, RSTART, RLENGTH)
+    }' "$text")
+report "$decided" "verdicts on logs are known to log and judgement alone"
 echo "1..$n"
 exit $bad
