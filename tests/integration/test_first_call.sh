@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: workloads
 # The rehearsal of `make first-gpu`, `test-gpu` and `bench-gpu` without a GPU: fake programs that pass, fail, hang and overrun, with a clock that
 # a hanging program advances. Order, limits, the tar after each part, what the summary says; nothing here has run on a GPU.
 . "$(dirname "$0")/../tap_lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: store
 # images/: every Dockerfile is checked as far as possible without building it (no registry is reachable where this is tested): what it starts from is what
 # image.json says, nothing is "latest", what is fetched is pinned, what is copied is there. And reperf reads every image.json.
 # shellcheck source=tests/tap_lib.sh disable=SC1091

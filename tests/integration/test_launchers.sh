@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # The stand-in for a framework's launcher in a rehearsal (tests/cluster/published/standin.py) against the launcher itself, where its image was built: by the
 # reports' own words, each rank gets the same numbers, the same GPU and the same words. In make test-all.
 # shellcheck source=tests/tap_lib.sh

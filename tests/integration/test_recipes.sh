@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: run
 # The scripts of the full profile's recipes, each run once a node in a root of its own with fake code, data and frameworks: folders, links, edits of the
 # report's own scripts, and what is started at the end. (Whether the frameworks then work is not tested here.)
 # shellcheck source=tests/tap_lib.sh disable=SC1091
