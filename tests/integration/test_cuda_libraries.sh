@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/faults/lib.sh disable=SC1091
 . "$ROOT/tests/faults/lib.sh"
-program="$B/emu_lib/test_device"
+program="$B/emu/test_device"
 calls=(conv_fwd conv_bwd_data conv_bwd_weight conv_stats_fwd conv_bwd_data_bn norm_conv_bwd_weight linear_fwd linear_bwd_data linear_bwd_weight)
 if [ ! -x "$program" ]; then
     skip "calls of cuDNN and cuBLASLt on fake libraries" "built without the CUDA toolkit and cuDNN's headers"
@@ -50,7 +50,7 @@ LIST
 REPERF_TEST_PLANS="$T/failing" REPERF_FAKE_ENGINES=failing "$program" conv_bwd_weight >"$T/out" 2>"$T/err"
 like "$(cat "$T/out")" 'f16, plain: cudnn: conv_bwd_weight f16 .*: timing plans: none of [0-9]* works' "engines that all fail are one, too"
 if in_test_all "ResNet-50 in AMP on Volta"; then
-    REPERF_TEST_PRECISION=amp "$B/emu_lib/test_models" resnet50 >"$T/out" 2>"$T/err"
+    REPERF_TEST_PRECISION=amp "$B/emu/test_models" resnet50 >"$T/out" 2>"$T/err"
     ok $? "ResNet-50 in AMP on Volta: what is fused is what there is a plan for"
     like "$(cat "$T/out")" 'amp resnet50, fused, 4 streams: [1-9][0-9]* sites fused' "and something is"
 fi
@@ -67,7 +67,7 @@ done
 forms() { # EXPECTED NAME [NAME=VALUE]...: the whole program holds, and all sites come out as EXPECTED
     local expected=$1 name=$2
     shift 2
-    CLOCK_TICK_NS=1000 at_clock test_forms env REPERF_TEST_EXPECT="$expected" "$@" "$B/emu_lib/test_forms" >"$T/out" 2>"$T/err"
+    CLOCK_TICK_NS=1000 at_clock test_forms env REPERF_TEST_EXPECT="$expected" "$@" "$B/emu/test_forms" >"$T/out" 2>"$T/err"
     local status=$?
     ok "$status" "$name"
     [ "$status" -eq 0 ] || { grep -hv '^ok' "$T/out" "$T/err" | head -n 10 | cut -c1-400 | sed 's/^/# /'; }
@@ -128,7 +128,7 @@ is "$(late)" 0 "what was kept needs none"
 
 # Workspace is a part of the memory: the fastest engine wants 100 MB on each of four streams, and the device has less and less.
 room() { # MIB STREAMS WORKSPACE: what it is planned with
-    REPERF_FAKE_WORKSPACE=104857600 REPERF_EMU_MEMORY=$(($1 << 20)) exits 0 "a device of $1 MiB" "$B/emu_lib/reperf-train" --device cuda --model hrnet_w18 --image 32 --batch 2 \
+    REPERF_FAKE_WORKSPACE=104857600 REPERF_EMU_MEMORY=$(($1 << 20)) exits 0 "a device of $1 MiB" "$B/emu/reperf-train" --device cuda --model hrnet_w18 --image 32 --batch 2 \
         --precision amp --no-tune --no-fuse --describe
     like "$(cat "$T/out")" "\"workspace_bytes\":$3," "plans with that workspace on $2"
 }
@@ -138,13 +138,13 @@ room 700 "two" 209715200
 like "$(cat "$T/err")" 'with 4 streams the network needs [0-9]* bytes of the GPU, where [0-9]* are free: it is planned with 2, and 209715200 bytes of workspace in all' "and says so"
 room 480 "one" 104857600
 room 400 "one, with another engine" 4352
-REPERF_FAKE_WORKSPACE=104857600 REPERF_EMU_MEMORY=$((100 << 20)) exits 8 "a device that is too small" "$B/emu_lib/reperf-train" --device cuda --model hrnet_w18 --image 32 --batch 2 \
+REPERF_FAKE_WORKSPACE=104857600 REPERF_EMU_MEMORY=$((100 << 20)) exits 8 "a device that is too small" "$B/emu/reperf-train" --device cuda --model hrnet_w18 --image 32 --batch 2 \
     --precision amp --no-tune --no-fuse --steps 1
 like "$(cat "$T/err")" 'the network needs 1[0-9]* bytes of the GPU .*; no smaller --batch fits either' "refuses what needs least"
 
 # The same from reperf-train's option to its run_start.
 trains() { # SECONDS FOLDER NAME: into $untimed and $kept; by the same clock, on which each look takes a millisecond
-    CLOCK_TICK_NS=1000000 exits 0 "$3" at_clock reperf-train "$B/emu_lib/reperf-train" --device cuda --model bert_tiny --sequence 8 --predictions 2 --batch 2 --precision amp --steps 1 \
+    CLOCK_TICK_NS=1000000 exits 0 "$3" at_clock reperf-train "$B/emu/reperf-train" --device cuda --model bert_tiny --sequence 8 --predictions 2 --batch 2 --precision amp --steps 1 \
         --tune-seconds "$1" --plan-cache "$T/$2"
     is "$(grep -c '"event":"run_stop"' "$T/out")" 1 "$3: it trains to its end"
     untimed=$(sed -n '1s/.*"tuned":true,"untimed":\([0-9]*\),.*/\1/p' "$T/out")

@@ -36,12 +36,12 @@ static __device__ inline void join(moments<T> *to, float count, const float *mea
                                    const float *squares)
 {
     float total = to->count + count;
-    float share = total > 0.0f ? count / total : 0.0f;
+    float weight = total > 0.0f ? count / total : 0.0f;
 #pragma unroll
     for (int i = 0; i < LANES<T>; i++) {
-        float apart = mean[i] - to->mean[i];
-        to->mean[i] += apart * share;
-        to->squares[i] += squares[i] + apart * apart * to->count * share;
+        float delta = mean[i] - to->mean[i];
+        to->mean[i] += delta * weight;
+        to->squares[i] += squares[i] + delta * delta * to->count * weight;
     }
     to->count = total;
 }
@@ -112,18 +112,18 @@ static __device__ inline void thread_moments(const T *x, const struct rows_plan 
             if (row + k * step < plan.rows) {
 #pragma unroll
                 for (int i = 0; i < LANES<T>; i++) {
-                    float apart = (float)packs[k].lane[i] - shift[i];
-                    sum[i] += apart;
-                    squares[i] += apart * apart;
+                    float delta = (float)packs[k].lane[i] - shift[i];
+                    sum[i] += delta;
+                    squares[i] += delta * delta;
                 }
             }
         }
     }
 #pragma unroll
     for (int i = 0; i < LANES<T>; i++) {
-        float apart = sum[i] / own->count;
-        own->mean[i] = shift[i] + apart;
-        own->squares[i] = relu(squares[i] - sum[i] * apart);
+        float delta = sum[i] / own->count;
+        own->mean[i] = shift[i] + delta;
+        own->squares[i] = relu(squares[i] - sum[i] * delta);
     }
 }
 
@@ -196,10 +196,10 @@ static __global__ void __launch_bounds__(THREADS)
     }
     for (int rank = 0; rank < n_ranks; rank++) {
         const float *row = rows + (int64_t)rank * 2 * stored + channel;
-        double apart = (double)row[0] - mean;
-        mean += apart / (double)(rank + 1);
+        double delta = (double)row[0] - mean;
+        mean += delta / (double)(rank + 1);
         squares += (double)row[stored] +
-                   apart * apart * (to.count / n_ranks) * (double)rank / (double)(rank + 1);
+                   delta * delta * (to.count / n_ranks) * (double)rank / (double)(rank + 1);
     }
     finish_channel(to, channel, mean, squares / to.count);
 }

@@ -29,7 +29,7 @@ struct bn_sums {
 CUDA_GLOBAL unsigned tickets[CUDA_STREAMS_MAX][BN_TILES_MAX];
 
 template <typename T, enum mask MASK>
-static __device__ inline bool is_open(const bn_lanes<T> &norm, int lane, float x, float y)
+static __device__ inline bool mask_of(const bn_lanes<T> &norm, int lane, float x, float y)
 {
     if (MASK == MASK_FROM_X) {
         return (float)(T)bn_value(norm, lane, x) > 0.0f;
@@ -96,12 +96,12 @@ static __device__ inline void thread_sums(const bn_grad<T> &g, const struct rows
             for (int j = 0; j < LANES<T>; j++) {
                 float value = (float)x[k].lane[j];
                 float made = MASK == MASK_FROM_Y ? (float)y[k].lane[j] : 0.0f;
-                grad[j] = is_open<T, MASK>(norm, j, value, made) ? (float)dy[k].lane[j] : 0.0f;
+                grad[j] = mask_of<T, MASK>(norm, j, value, made) ? (float)dy[k].lane[j] : 0.0f;
                 sums[j] += grad[j];
                 sums[LANES<T> + j] += grad[j] * (value - norm.mean[j]);
             }
             if (g.da) {
-                put(g.da + i, grad, g.has_da_sum);
+                store(g.da + i, grad, g.has_da_sum);
             }
         }
     }
@@ -199,11 +199,11 @@ static __global__ void __launch_bounds__(THREADS)
         load_channels<T>(to.own_hat + channel, own);
         put_channels<T>(to.dgamma ? to.dgamma + channel : NULL, own, to.has_dgamma_sum);
     }
-    float share = 1.0f / g.count;
+    float per_count = 1.0f / g.count;
 #pragma unroll
     for (int i = 0; i < LANES<T>; i++) {
-        base[i] *= share;
-        slope[i] *= share * rstd[i];
+        base[i] *= per_count;
+        slope[i] *= per_count * rstd[i];
     }
 #pragma unroll
     for (int k = 0; k < APPLY_ROWS; k++) {
@@ -213,11 +213,11 @@ static __global__ void __launch_bounds__(THREADS)
         for (int i = 0; i < LANES<T>; i++) {
             float value = (float)x[k].lane[i];
             float made = MASK == MASK_FROM_Y ? (float)y[k].lane[i] : 0.0f;
-            float grad = is_open<T, MASK>(norm, i, value, made) ? (float)dy[k].lane[i] : 0.0f;
+            float grad = mask_of<T, MASK>(norm, i, value, made) ? (float)dy[k].lane[i] : 0.0f;
             out[i] = norm.scale[i] * (grad - base[i] - (value - norm.mean[i]) * slope[i]);
         }
         if (row >= 0 && g.dx) {
-            put(g.dx + row * width + channel, out, g.has_dx_sum);
+            store(g.dx + row * width + channel, out, g.has_dx_sum);
         }
     }
 }

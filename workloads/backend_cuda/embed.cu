@@ -133,7 +133,7 @@ static __global__ void __launch_bounds__(THREADS)
             int head = heads[(int64_t)i * s.words + id];
             sum += head >= 0 ? parts[(int64_t)head * s.d + c] : 0.0f;
         }
-        put_one(&dword[id * s.d + c], sum, s.has_sum);
+        store_one(&dword[id * s.d + c], sum, s.has_sum);
     }
 }
 
@@ -155,7 +155,7 @@ static __global__ void __launch_bounds__(THREADS)
     for (int at = 0; at < n && row < s; at++) {
         sum += (float)dy[((int64_t)at * s + row) * d + c];
     }
-    put_one(&dposition[i], sum, has_sum);
+    store_one(&dposition[i], sum, has_sum);
 }
 
 /* parts (blocks, segments, D): a block's stretch of rows, a thread a column, blockIdx.z a segment. */

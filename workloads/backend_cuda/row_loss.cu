@@ -83,14 +83,14 @@ static __device__ inline void store_some(T *to, const float *from)
 
 /* What every element of a row needs. */
 struct row_facts {
-    float lse, share, scale;
+    float lse, smooth, scale;
     int label;  /* -1: no class */
     float keep; /* 1 - smoothing */
 };
 
 static __device__ inline float grad_of(float value, int c, const struct row_facts &f)
 {
-    float target = f.share + (c == f.label ? f.keep : 0.0f);
+    float target = f.smooth + (c == f.label ? f.keep : 0.0f);
     return f.scale == 0.0f ? 0.0f : (expf(value - f.lse) - target) * f.scale;
 }
 

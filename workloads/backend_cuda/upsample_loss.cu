@@ -36,7 +36,7 @@ static __device__ inline corners<T> corners_of(const T *image, const struct span
     const T *high = image + (int64_t)row.high * s.columns.n_in * s.stored;
     int left = column.low * s.stored;
     int right = column.high * s.stored;
-    return {{low + left, low + right, high + left, high + right}, row.share, column.share};
+    return {{low + left, low + right, high + left, high + right}, row.weight, column.weight};
 }
 
 /* Channels [c, c + LANES) of the large pixel: the same bits wherever they are made. */
@@ -138,7 +138,7 @@ static __device__ inline void make_row(const T *small, const int64_t *labels, co
     int64_t label = labels[i];
     corners<T> from = corners_of(small, s, p, q);
     float log_total = lse[i];
-    float share = s.smoothing / (float)s.channels;
+    float smooth = s.smoothing / (float)s.channels;
     bool is_live = label != s.ignore_label;
     for (int c = 0; c < chunk; c += LANES<T>) {
         float lanes[LANES<T>];
@@ -149,7 +149,7 @@ static __device__ inline void make_row(const T *small, const int64_t *labels, co
             bool is_own = c0 + c + lane == label;
             float grad = is_own ? expm1f(lanes[lane] - log_total) + s.smoothing
                                 : expf(lanes[lane] - log_total);
-            mine[c + lane] = is_live ? grad - share : 0.0f;
+            mine[c + lane] = is_live ? grad - smooth : 0.0f;
         }
     }
 }
@@ -247,7 +247,7 @@ static __global__ void __launch_bounds__(BWD_THREADS)
             lanes[lane] = c + lane < t.chunk ? sum * factor : 0.0f;
         }
         int64_t pixel = (image * s.rows.n_in + t.h0 + h) * s.columns.n_in + t.w0 + w;
-        put(dx + pixel * s.stored + c0 + c, lanes, s.has_sum);
+        store(dx + pixel * s.stored + c0 + c, lanes, s.has_sum);
     }
 }
 

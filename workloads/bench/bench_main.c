@@ -193,7 +193,7 @@ int bench_floor(const struct bench_opts *opts, struct err *err)
     if (bench_graph(&arena, opts, &graph, err) < 0) {
         return -1;
     }
-    floor_of_graph(&arena, graph, bench_moments(opts), &count);
+    floor_of_graph(&arena, graph, bench_moments(opts), peak_fuses_norms(peak), &count);
     struct json_out out = {.buf = &text};
     double seconds = floor_seconds(&count, bench_peak_flops(opts, peak), peak->bytes_per_s);
     json_out_open(&out, '{');

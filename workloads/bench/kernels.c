@@ -282,7 +282,7 @@ static struct sum sum_of(struct kernels *k, int idx)
 {
     if (idx == k->graph->n_calls) {
         struct floor_count count;
-        floor_of_graph(&k->arena, k->graph, bench_moments(k->opts), &count);
+        floor_of_graph(&k->arena, k->graph, bench_moments(k->opts), true, &count);
         return (struct sum){"update", 1, median_ns(k, idx), count.parts[count.n_parts - 1].bytes,
                             0.0};
     }

@@ -56,7 +56,6 @@ struct train_opts {
     enum net_decay decay;
     struct schedule schedule;
     bool has_schedule_steps; /* otherwise it spans the run, from step 1 to its last */
-    double warmup_share;     /* above 0: the warm-up is this share of all steps */
     int64_t seed;
     int64_t n_threads; /* 0: what OpenMP gives */
     struct ranks ranks;

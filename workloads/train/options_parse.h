@@ -13,7 +13,7 @@ struct raw {
     const char *recipe, *optimizer, *decay, *schedule, *lr_drops, *loss_scale;
     const char *eval_image;
     double until;
-    double lr, momentum, beta1, beta2, eps, weight_decay, max_grad_norm, label_smoothing;
+    double lr, momentum, beta1, beta2, eps, weight_decay, label_smoothing;
     double lr_end, lr_power, lr_factor, warmup_lr_start;
     int64_t schedule_steps, warmup_lr_steps, accumulate, loss_scale_window;
     struct train_opts opts;

@@ -31,7 +31,6 @@ static struct mlog_training training_of(const struct train_opts *opts)
         .beta1 = has_moments ? rule->beta1 : (double)NAN,
         .beta2 = has_moments ? rule->beta2 : (double)NAN,
         .eps = has_moments ? rule->eps : (double)NAN,
-        .max_grad_norm = rule->method == OPT_LAMB ? rule->max_grad_norm : (double)NAN,
         .schedule = schedule_name(schedule->kind),
         .schedule_steps = is_falling ? schedule->steps : 0,
         .lr_end = is_falling ? schedule->end : (double)NAN,

@@ -19,8 +19,8 @@ static void put_training(struct strbuf *text, const struct train_opts *opts)
     strbuf_printf(text, " optimizer=%s lr=%.17g momentum=%.17g weight_decay=%.17g decay=%s",
                   opt_method_name(rule->method), schedule->lr, rule->momentum, rule->weight_decay,
                   opts->decay == NET_DECAY_ALL ? "all" : "matrices");
-    strbuf_printf(text, " betas=%.17g,%.17g eps=%.17g max_grad_norm=%.17g accumulate=%" PRId64,
-                  rule->beta1, rule->beta2, rule->eps, rule->max_grad_norm, rule->n_micro);
+    strbuf_printf(text, " betas=%.17g,%.17g eps=%.17g accumulate=%" PRId64, rule->beta1,
+                  rule->beta2, rule->eps, rule->n_micro);
     strbuf_printf(text, " load=%d", opts->load_path != NULL);
     strbuf_printf(text, " loss_scale=%s,%.9g,%" PRId64, opt_scaling_name(rule->scaling),
                   (double)rule->loss_scale, rule->scale_window);
