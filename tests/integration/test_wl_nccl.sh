@@ -3,6 +3,7 @@
 # reperf-train as several ranks on devices: real processes, each with an emulated device, and a fake NCCL between them. The same numbers as one
 # rank, eagerly and replayed, and what ends a job. No GPU and no real NCCL: tests/cuda/gpu_ranks.sh is for those.
 . "$(dirname "$0")/../tap_lib.sh"
+export XDG_CACHE_HOME="$T/cache" # choices of plans are not kept for this user
 # shellcheck source=tests/integration/ranks_lib.sh disable=SC1091
 . "$(dirname "$0")/ranks_lib.sh"
 TRAIN="$B/emu/reperf-train"
