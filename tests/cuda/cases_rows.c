@@ -158,7 +158,7 @@ static struct shape norm_rows_begin(struct held_call *call, enum kernel_id id, i
 /* The second half's rows have a variance of 1e-10, of which the epsilon is a hundredth. */
 bool case_layer_norm_fwd(struct held_call *call, int idx)
 {
-    int n = (int)ARRAY_LEN(NORM_ROWS);
+    const int n = (int)ARRAY_LEN(NORM_ROWS);
     bool is_quiet = idx >= n;
     if (idx >= 2 * n) {
         return false;

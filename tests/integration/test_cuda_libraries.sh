@@ -130,7 +130,7 @@ is "$(late)" 0 "what was kept needs none"
 
 # Workspace is a part of the memory: the fastest engine wants 100 MB on each of four streams, and the device has less and less.
 room() { # MIB STREAMS WORKSPACE: what it is planned with
-    REPERF_FAKE_WORKSPACE=104857600 REPERF_EMU_MEMORY=$(($1 << 20)) exits 0 "a device of $1 MiB" "$B/emu_lib/reperf-train" --device cuda --model hrnet_w18 --image 32 --batch 2 \
+    REPERF_FAKE_WORKSPACE=104857600 REPERF_EMU_MEMORY=$(($1 << 20)) exits 0 "a device of $1 MiB" "$B/emu/reperf-train" --device cuda --model hrnet_w18 --image 32 --batch 2 \
         --precision amp --no-tune --no-fuse --describe
     like "$(cat "$T/out")" "\"workspace_bytes\":$3," "plans with that workspace on $2"
 }
@@ -140,7 +140,7 @@ room 700 "two" 209715200
 like "$(cat "$T/err")" 'with 4 streams the network needs [0-9]* bytes of the GPU, where [0-9]* are free: it is planned with 2, and 209715200 bytes of workspace in all' "and says so"
 room 480 "one" 104857600
 room 400 "one, with another engine" 4352
-REPERF_FAKE_WORKSPACE=104857600 REPERF_EMU_MEMORY=$((100 << 20)) exits 8 "a device that is too small" "$B/emu_lib/reperf-train" --device cuda --model hrnet_w18 --image 32 --batch 2 \
+REPERF_FAKE_WORKSPACE=104857600 REPERF_EMU_MEMORY=$((100 << 20)) exits 8 "a device that is too small" "$B/emu/reperf-train" --device cuda --model hrnet_w18 --image 32 --batch 2 \
     --precision amp --no-tune --no-fuse --steps 1
 like "$(cat "$T/err")" 'the network needs 1[0-9]* bytes of the GPU .*; no smaller --batch fits either' "refuses what needs least"
 

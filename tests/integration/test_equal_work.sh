@@ -60,10 +60,14 @@ while IFS=$'\t' read -r report stack _ command; do
 done <"$T/commands"
 
 # The loss scale belongs to AMP: on the emulated device.
+if [ ! -x "$B/emu/reperf-train" ]; then
+    skip "loss scales" "built without the CUDA toolkit and cuDNN's headers"
+    tap_done
+fi
 awk -F'\t' '$3 != "fp32" { key = $1 $2; if (!seen[key]++) print }' "$T/all" >"$T/amp"
 while IFS=$'\t' read -r report stack _ command; do
     IFS=' ' read -ra words <<<"$(small "$command" | sed 's/--device cpu/--device cuda/; s/--precision fp32/--precision amp/')"
-    "$B/emu/reperf-train" "${words[@]}" 2>"$T/err" | head -n 1 >"$T/start"
+    "$B/emu/reperf-train" "${words[@]}" --no-tune 2>"$T/err" | head -n 1 >"$T/start"
     is "$(jq -r '"\(.loss_scale), \(.loss_scaling)"' "$T/start")" "$(told "$report" "$stack" loss_scale)" "$report $stack: loss scale"
 done <"$T/amp"
 tap_done

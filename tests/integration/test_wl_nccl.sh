@@ -4,6 +4,7 @@
 # reperf-train as several ranks on devices: real processes, each with an emulated device, and a fake NCCL between them. The same numbers as one
 # rank, eagerly and replayed, and what ends a job. No GPU and no real NCCL: tests/cuda/gpu_ranks.sh is for those.
 . "$(dirname "$0")/../tap_lib.sh"
+export XDG_CACHE_HOME="$T/cache" # choices of plans are not kept for this user
 # shellcheck source=tests/integration/ranks_lib.sh disable=SC1091
 . "$(dirname "$0")/ranks_lib.sh"
 TRAIN="$B/emu/reperf-train"
@@ -70,39 +71,32 @@ ok $? "which is not what each rank's own batch norm gives: $(of loss "$T/out.0")
 # --- whose plans they take --------------------------------------------------------------------------
 # Timing takes seconds here, more than the rendezvous may: rank 1, which has plans of its own, joins before and takes rank 0's.
 n_kept() { find "$T/plans.$1" -name '*.json' 2>/dev/null | wc -l; }
-if [ -x "$B/emu_lib/reperf-train" ]; then
-    emulated=$TRAIN TRAIN="$B/emu_lib/reperf-train"
-    export REPERF_CUDNN_DIR="$B/fake" REPERF_CUBLAS_DIR="$B/fake"
-    planned=("${words[@]}" --precision amp --steps 1 --batch 1 --plan-cache "$T/plans.%RANK")
-    job 2 "${planned[@]}"
-    is "$statuses" "0 0" "plans are chosen by timing"
-    [ "$(n_kept 0)" -gt 10 ]
-    ok $? "by rank 0 ($(n_kept 0) kept)"
-    is "$(n_kept 1)" 0 "and by no other"
-    grep -hq '"key":"CUDA emulator; driver CUDA [0-9.]*; cudnn [0-9.]*, cublaslt [0-9.]*; linear_fwd f16 ' "$T"/plans.0/*.json
-    ok $? "they are kept with device, driver and libraries"
-    mv "$T/plans.0" "$T/plans.1"
-    begin_s=$SECONDS
-    job 2 "${planned[@]}" --rendezvous-timeout 2
-    is "$statuses" "0 0" "a rank that has plans waits for one that times: $((SECONDS - begin_s)) s, with 2 s for the rendezvous"
-    like "$(head -n 1 "$T/out.0")" '"tuned":true,"untimed":0,' "nothing was left untimed"
-    rm -rf "$T"/plans.*
-    port=$(free_port)
-    start 0 2 "${planned[@]}"
-    with=(REPERF_FAKE_CUDNN=91001)
-    start 1 2 "${planned[@]}"
-    with=()
-    all_of 2
-    is "$statuses" "0 0" "two kinds of device: another cuDNN makes one"
-    [ "$(n_kept 0)" -gt 10 ] && [ "$(n_kept 1)" -gt 10 ]
-    ok $? "the first rank of each times its own ($(n_kept 0), $(n_kept 1))"
-    job 2 "${planned[@]}" --tune-seconds 301 --comm-timeout 30
-    is "$statuses" "2 2" "time for that which the others would not wait"
-    like "$(cat "$T/err.1")" '--tune-seconds 301: the other ranks wait .* --comm-timeout 30 it may take 300 s at most' "is refused"
-    TRAIN=$emulated
-else
-    skip "plans by timing on several ranks" "built without the CUDA toolkit and cuDNN's headers"
-fi
+planned=("${words[@]}" --precision amp --steps 1 --batch 1 --plan-cache "$T/plans.%RANK")
+job 2 "${planned[@]}"
+is "$statuses" "0 0" "plans are chosen by timing"
+[ "$(n_kept 0)" -gt 10 ]
+ok $? "by rank 0 ($(n_kept 0) kept)"
+is "$(n_kept 1)" 0 "and by no other"
+grep -hq '"key":"CUDA emulator; driver CUDA [0-9.]*; cudnn [0-9.]*, cublaslt [0-9.]*; linear_fwd f16 ' "$T"/plans.0/*.json
+ok $? "they are kept with device, driver and libraries"
+mv "$T/plans.0" "$T/plans.1"
+begin_s=$SECONDS
+job 2 "${planned[@]}" --rendezvous-timeout 2
+is "$statuses" "0 0" "a rank that has plans waits for one that times: $((SECONDS - begin_s)) s, with 2 s for the rendezvous"
+like "$(head -n 1 "$T/out.0")" '"tuned":true,"untimed":0,' "nothing was left untimed"
+rm -rf "$T"/plans.*
+port=$(free_port)
+start 0 2 "${planned[@]}"
+with=(REPERF_FAKE_CUDNN=91001)
+start 1 2 "${planned[@]}"
+with=()
+all_of 2
+is "$statuses" "0 0" "two kinds of device: another cuDNN makes one"
+[ "$(n_kept 0)" -gt 10 ] && [ "$(n_kept 1)" -gt 10 ]
+ok $? "the first rank of each times its own ($(n_kept 0), $(n_kept 1))"
+job 2 "${planned[@]}" --tune-seconds 301 --comm-timeout 30
+is "$statuses" "2 2" "time for that which the others would not wait"
+like "$(cat "$T/err.1")" '--tune-seconds 301: the other ranks wait .* --comm-timeout 30 it may take 300 s at most' "is refused"
 
 # --- what ends a job -------------------------------------------------------------------------------
 short=("${words[@]}" --steps 2 --batch 1)
