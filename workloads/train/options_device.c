@@ -170,20 +170,11 @@ int choose_tuning(struct train_opts *opts, struct err *err)
     return 0;
 }
 
-int choose_augment(struct raw *raw, struct err *err)
+void choose_augment(struct raw *raw)
 {
     struct train_opts *opts = &raw->opts;
-    bool can = !is_on_cpu(raw) && opts->data_path && opts->model->kind == MODEL_IMAGES;
-    bool is_host = raw->augment_on && strcmp(raw->augment_on, "host") == 0;
-    if (raw->augment_on && !is_host && strcmp(raw->augment_on, "device") != 0) {
-        return err_set(err, ERR_USAGE, "--augment-on %s: expected device or host", raw->augment_on);
-    }
-    if (raw->augment_on && !can) {
-        return err_set(err, ERR_USAGE,
-                       "--augment-on goes with --device cuda and --data FOLDER of images only");
-    }
-    opts->is_augmented_on_device = can && !is_host;
-    return 0;
+    opts->is_augmented_on_device =
+        !is_on_cpu(raw) && opts->data_path && opts->model->kind == MODEL_IMAGES;
 }
 
 int choose_device(struct raw *raw, struct err *err)
