@@ -116,7 +116,7 @@ def wait_for(ip):
 def write_agent():
     """MPI takes its remote shell's words apart at blanks, which this file's own path may have; and each of its daemons looks for that shell, so
     that it is at one path on all nodes."""
-    folder = os.path.join(tempfile.gettempdir(), "reperf-mpi-%d" % port())
+    folder = "/tmp/reperf-mpi-%d" % port()
     os.makedirs(folder, mode=0o700, exist_ok=True)
     if os.stat(folder).st_uid != os.geteuid():
         sys.exit("nodes.py: %s is somebody else's" % folder)
