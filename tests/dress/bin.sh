@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by root.sh: in $root/dress/bin, the programs of a published image by their names. Python is this machine's, Open MPI is the real one; what an image
 # has besides is stood in for.
+# shellcheck disable=SC2154 # $root is root.sh's
 program() { # NAME LINE...
     name=$1
     shift

@@ -126,14 +126,14 @@ class Stage(object):
                 path = os.path.join(self.data, "trees", mount["name"] + ".synthetic")
                 if not os.path.isdir(path):
                     return None, "the synthetic dataset %s is not here" % mount["name"]
-            found.append((path, mount["inside"]))
+            found.append((path, mount["inside"], "mounted"))
         image = case.recipe["image"]
         if image in IMAGE_CODE:
             for where, url, commit, paths in IMAGE_CODE[image]:
                 path = self.code(case, {"name": url, "commit": commit, "paths": paths})
                 if path is None:
                     return None, "no mirror of %s@%s, which the image has" % (url, commit[:12])
-                found.append((path, where))
+                found.append((path, where, "installed"))
         return found, None
 
     def run(self, case, mounts):
@@ -149,7 +149,7 @@ class Stage(object):
             with open(os.path.join(here, "script"), "w") as file:
                 file.write(script)
             with open(os.path.join(here, "mounts"), "w") as file:
-                file.write("".join("%s\t%s\n" % pair for pair in mounts))
+                file.write("".join("%s\t%s\t%s\n" % row for row in mounts))
             env.update(DRESS_ASKS=json.dumps(case.asks or {}), DRESS_NOTES="/dress/notes", DRESS_CASE=case.id, HOME="/root", LANG="C.UTF-8",
                        PATH="/dress/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", PYTHONDONTWRITEBYTECODE="1")
             log = open(os.path.join(here, "log"), "wb")
@@ -179,7 +179,17 @@ class Stage(object):
         return notes, said
 
 
-IMAGE_CODE = {}
+# What an image of ours holds of upstream's, at the commits of its Dockerfile, where a Python finds it. The release that the report's forks merge is not in it.
+MMCV = "https://github.com/open-mmlab/mmcv.git"
+FORK = "https://github.com/sljlp/mmsegmentation.git"
+IMAGE_CODE = {
+    "mmseg-0.11.0": (("/workspace/mmcv", MMCV, "ca47ae1f87d16a9b8a9bd6cd910fef3ce5d0306b", ["mmcv", "setup.py"]),
+                     ("/workspace/mmsegmentation", FORK, "d0a71c1509c2d9f4cecfd775c3fb0c1e625a2d38", ["configs", "mmseg", "tools", "setup.py"])),
+    "mmseg-0.21.1": (("/workspace/mmcv", MMCV, "b4bfeb53c57f2c843cb5015f9c0a2d1689dba9c4", ["mmcv", "setup.py"]),
+                     ("/workspace/mmsegmentation", FORK, "a00a3b652282a20bdf294206587b604a18fc0d43", ["configs", "mmseg", "tools", "setup.py"])),
+    "mmseg-0.30.0": (("/workspace/mmcv", MMCV, "7a13f995784087ace7cf17ae5f965b6190fe0aea", ["mmcv", "setup.py"]),
+                     ("/workspace/mmsegmentation", FORK, "a00a3b652282a20bdf294206587b604a18fc0d43", ["configs", "mmseg", "tools", "setup.py"])),
+}
 
 
 def number(text):

@@ -9,6 +9,7 @@ mount -t overlay overlay -o "lowerdir=/,upperdir=$folder/upper,workdir=$folder/w
 mkdir -p "$root/dress/notes" "$root/dress/boot" "$root/dress/bin" "$root/tmp"
 mount --bind "$notes" "$root/dress/notes"
 cp -R "$here/boot/." "$root/dress/boot/"
+# shellcheck source=tests/dress/bin.sh
 . "$here/bin.sh"
 for name in standin option_value scipy_io; do cp "$here/../cluster/published/$name.py" "$root/dress/boot/"; done
 mkdir -p "$root/opt/mxnet/tools"
@@ -19,9 +20,18 @@ echo 'hosts: files' >"$root/etc/nsswitch.conf"
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 tab=$(printf '\t')
-while IFS=$tab read -r what where; do
+while IFS=$tab read -r what where how; do
     mkdir -p "$root$where"
-    mount --bind "$what" "$root$where"
+    case $how in
+    mounted)
+        mount --bind "$what" "$root$where"
+        mount -o remount,bind,ro "$root$where"
+        ;;
+    installed)
+        cp -R "$what/." "$root$where"
+        echo "$where" >>"$root/usr/lib/python3/dist-packages/dress.pth"
+        ;;
+    esac
 done <"$folder/mounts"
 cp "$folder/script" "$root/dress/script"
 cd /

@@ -2,6 +2,7 @@
 """What every Python of a dress rehearsal starts with (dress.pth). A framework's modules are answered from the tables in answers/: of each name, whether it is
 a module, a class, a function that does nothing, a record, a value, or the first call of a device, at which the program has come as far as it can without one:
 it is noted, and the process ends well. A name that no table has ends the process as stopped early, with file and line of who asked."""
+import abc
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -138,7 +139,8 @@ def answer(full):
     return kind
 
 
-class Asked(type):
+class Asked(abc.ABCMeta):
+    # An abstract base's own, so that a class may be both.
     def __getattr__(cls, name):
         if name.startswith("__"):
             raise AttributeError(name)
@@ -184,7 +186,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path=None, target=None):
         if name in PROGRAMS:
             return importlib.util.spec_from_file_location(name, os.path.join(HERE, "programs", PROGRAMS[name]))
-        if name.split(".")[0] not in TOP:
+        if name.split(".")[0] not in TOP and ANSWERS.get(name) != MODULE:
             return None
         if ANSWERS.get(name) != MODULE:
             early("module " + name)
@@ -221,7 +223,7 @@ def start():
         if name.endswith(".py") and name != "__init__.py":
             ANSWERS.update(importlib.import_module("answers." + name[:-3]).TABLE)
     sys.path.remove(HERE)
-    TOP.update({name.split(".")[0] for name in ANSWERS})
+    TOP.update(name for name in ANSWERS if "." not in name)
     if (own_module() or "").startswith("torch.distributed."):
         torch_launcher()
     sys.meta_path.insert(0, Finder())

@@ -1,13 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small libraries beside the frameworks."""
-from dress_boot import CLASS, MODULE, NOTHING, RECORD
+import copy
+
+from dress_boot import CLASS, LAYERS, MODULE, NOTHING, RECORD
 
 import scipy_io
+
+
+
+class Dict(dict):
+    """addict's: a dictionary whose keys are attributes, too, and whose dictionaries are likewise."""
+
+    def __init__(self, *args, **kwargs):
+        super(Dict, self).__init__()
+        for key, value in dict(*args, **kwargs).items():
+            self[key] = self.hooked(value)
+
+    @classmethod
+    def hooked(cls, value):
+        if isinstance(value, dict):
+            return cls(value) if not isinstance(value, cls) else value
+        return type(value)(map(cls.hooked, value)) if type(value) in (list, tuple) else value
+
+    def __getattr__(self, name):
+        return self[name]
+
+    def __setattr__(self, name, value):
+        self[name] = value
+
+    def __missing__(self, name):
+        raise KeyError(name)
+
+    def __deepcopy__(self, memo):
+        return type(self)({key: copy.deepcopy(value, memo) for key, value in self.items()})
+
+    def copy(self):
+        return copy.copy(self)
+
+    def to_dict(self):
+        return {key: value.to_dict() if isinstance(value, Dict) else value for key, value in self.items()}
+
 
 TABLE = {
     "scipy": MODULE,
     "scipy.io": MODULE,
     "scipy.io.loadmat": scipy_io.loadmat,
+    "scipy.ndimage": MODULE,
+    "scipy.ndimage.*": LAYERS,
+    "scipy.ndimage.interpolation": MODULE,
+    "scipy.ndimage.interpolation.*": LAYERS,
+    "scipy.ndimage.morphology": MODULE,
+    "scipy.ndimage.morphology.*": LAYERS,
+    "scipy.optimize": MODULE,
+    "scipy.optimize.*": LAYERS,
+    "scipy.interpolate": MODULE,
+    "scipy.interpolate.*": LAYERS,
     "scipy.stats": MODULE,
     "scipy.stats.beta": CLASS,
     "PIL": MODULE,
@@ -15,6 +62,25 @@ TABLE = {
     "PIL.ImageEnhance": MODULE,
     "PIL.ImageOps": MODULE,
     "cv2": MODULE,
+    "cv2.__version__": "4.5.5",
+    "cv2.*": LAYERS,
+    "cv2.setNumThreads": NOTHING,
+    "sklearn": MODULE,
+    "sklearn.metrics": MODULE,
+    "visualdl": MODULE,
+    "filelock": MODULE,
+    "filelock.*": LAYERS,
+    "addict": MODULE,
+    "addict.Dict": Dict,
+    "yapf": MODULE,
+    "yapf.yapflib": MODULE,
+    "yapf.yapflib.yapf_api": MODULE,
+    "yapf.yapflib.yapf_api.FormatCode": lambda text, **_: (text, False),
+    "matplotlib": MODULE,
+    "matplotlib.pyplot": MODULE,
+    "matplotlib.*": LAYERS,
+    "prettytable": MODULE,
+    "prettytable.PrettyTable": CLASS,
     "jieba": MODULE,
     "colorlog": MODULE,
     "colorlog.ColoredFormatter": CLASS,

@@ -5,8 +5,18 @@ import os
 from dress_boot import BUILDS, CLASS, DEVICE, LAYERS, MODULE, NOTHING, RECORD
 
 
+def itself(function=None, **_):
+    """A decorator, with or without its brackets: the function itself."""
+    return function if callable(function) else itself
+
+
 def number(name, default):
     return lambda *_: int(os.environ.get(name, default))
+
+
+class ParallelEnv(object):
+    nranks = world_size = property(lambda self: int(os.environ.get("PADDLE_TRAINERS_NUM", 1)))
+    rank = local_rank = property(lambda self: int(os.environ.get("PADDLE_TRAINER_ID", 0)))
 
 
 TABLE = {
@@ -41,13 +51,23 @@ TABLE = {
     "paddle.distributed.fleet.worker_index": number("PADDLE_TRAINER_ID", 0),
     "paddle.distributed.get_world_size": number("PADDLE_TRAINERS_NUM", 1),
     "paddle.distributed.get_rank": number("PADDLE_TRAINER_ID", 0),
-    "paddle.distributed.ParallelEnv": RECORD,
+    "paddle.distributed.ParallelEnv": ParallelEnv,
     "paddle.distributed.init_parallel_env": NOTHING,
     "paddle.distributed.fleet.DistributedStrategy": CLASS,
     "paddle.is_compiled_with_cuda": lambda: True,
     "paddle.enable_static": NOTHING,
     "paddle.set_device": NOTHING,
     "paddle.seed": NOTHING,
+    "paddle.profiler": MODULE,
+    "paddle.get_cudnn_version": lambda: 8200,
+    "paddle.get_device": lambda: "gpu:%s" % os.environ.get("FLAGS_selected_gpus", "0"),
+    "paddle.device": MODULE,
+    "paddle.device.cuda": MODULE,
+    "paddle.device.cuda.device_count": lambda: 8,
+    "paddle.no_grad": itself,
+    "paddle.jit": MODULE,
+    "paddle.jit.to_static": itself,
+    "paddle.jit.not_to_static": itself,
     "paddle.io": MODULE,
     "paddle.io.DataLoader": CLASS,
     "paddle.io.Dataset": CLASS,
@@ -68,7 +88,10 @@ TABLE = {
     "paddle.regularizer": MODULE,
     "paddle.regularizer.L2Decay": CLASS,
     "paddle.optimizer": MODULE,
+    "paddle.optimizer.Optimizer": CLASS,
+    "paddle.optimizer.*": LAYERS,
     "paddle.optimizer.lr": MODULE,
+    "paddle.optimizer.lr.LRScheduler": CLASS,
     "paddle.optimizer.lr.LinearWarmup": CLASS,
     "paddle.optimizer.lr.PiecewiseDecay": CLASS,
     "paddle.optimizer.lr.CosineAnnealingDecay": CLASS,
