@@ -321,6 +321,7 @@ SERVERS  := $(patsubst tests/servers/%.c,$(B)/servers/%,$(SERVER_SRC)) $(patsubs
 REPLAY   := $(patsubst tests/fuzz/fuzz_%.c,$(B)/replay/%,$(FUZZ_SRC))
 INTEGRATION := $(sort $(wildcard tests/integration/test_*.sh))
 E2E      := $(sort $(wildcard tests/e2e/test_*.sh))
+DRESS    := $(sort $(wildcard tests/dress/test_*.sh))
 CLUSTER  := $(sort $(wildcard tests/cluster/test_*.sh))
 LINT     := $(sort $(wildcard tests/lint/*.sh))
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(FUZZ_SRC))
@@ -336,7 +337,7 @@ PTX_RUN  := $(if $(HAVE_CUDA),$(addprefix $(B)/ptx/test_,device models steps $(a
 WHOLE_TOO := checkpoint feed fuse streams
 WHOLE    := $(if $(HAVE_CUDA),$(addprefix $(B)/emu/test_,models steps)) $(addprefix $(B)/unit/test_wl_,net hrnet deeplab ranks eval $(WHOLE_TOO))
 TEST_OWN := $(call in_mode,asan,$(filter-out $(WHOLE),$(UNIT) $(EMU_TEST)) $(REPLAY)) $(call in_mode,release,$(WHOLE))
-TEST_RUN := $(LINT) $(TEST_OWN) tests/golden/golden.sh $(INTEGRATION) $(E2E) $(CLUSTER)
+TEST_RUN := $(LINT) $(TEST_OWN) tests/golden/golden.sh $(INTEGRATION) $(E2E) $(DRESS) $(CLUSTER)
 test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_RUN) $(PTX_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS) reperf-core)) ## what test runs
 test: test-programs $(if $(HAVE_CUDA),ptx-90) ## all tests this machine can run, but for what test-all names; installs what they need
 	@B=build/release tests/tap.sh $(TEST_RUN)
@@ -347,6 +348,8 @@ test-all: test-programs $(FUZZ_BIN) $(addprefix build/asan/unit/test_wl_,$(WHOLE
 	@TIER=all B=build/release tests/tap.sh $(TEST_RUN) $(addprefix build/asan/unit/test_wl_,$(WHOLE_TOO)) $(SANITIZED) tests/fuzz/run.sh
 test-frameworks: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## every framework's column that runs on a CPU, one image at a time, in 45 minutes; SOURCES=DIR: a mirror of their code; ONLY=ERE: some
 	@SOURCES="$(SOURCES)" ONLY="$(ONLY)" TEST_LIMIT_S=2700 B=build/release tests/tap.sh tests/cluster/columns.sh
+test-dress: $(addprefix build/release/,$(PROGRAMS)) ## the published frameworks' own scripts up to their first call of a device; SOURCES=DIR: a mirror of their code; ONLY=ERE: some
+	@TIER=all SOURCES="$(SOURCES)" ONLY="$(ONLY)" TEST_LIMIT_S=3600 B=build/release tests/tap.sh $(DRESS)
 # One room (ROOM=judge): its unit tests, and the scripts that name it in their third line; ROOM=prep and ROOM=workloads, too. Without ROOM the unit tests of
 # all, but for whole networks and the emulator, and the golden.
 CHECKED  := $(filter-out $(if $(ROOM),,$(WHOLE) $(B)/unit/test_emu_%),$(if $(ROOM),$(filter $(addprefix $(B)/unit/,$(UNITS_$(ROOM)) $(OWN_UNITS_$(ROOM))),$(UNIT)),$(UNIT)))
