@@ -126,7 +126,7 @@ SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
 PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
-.PHONY: all deps demo reperf-core check golden golden-write test test-all test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs first-gpu test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
+.PHONY: all deps demo reperf-core check golden golden-write test test-all test-dress test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs first-gpu test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
         install uninstall deb dist clean help doctor repro-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
