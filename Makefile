@@ -120,7 +120,7 @@ UNIT_ROOM := $(if $(UNIT_SRC),$(shell tests/unit/rooms.sh $(ROOMS)))
 $(foreach r,$(ROOMS),$(eval UNITS_$(r) := $(patsubst $(r):%,%,$(filter $(r):%,$(UNIT_ROOM)))))
 FUZZ_SRC  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 HDRS      := $(sort $(filter-out $(NO_CUDA) $(NO_NCCL),$(wildcard orchestrator/*/*.h workloads/*/*.h)))
-ALL_C     := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(wildcard $(PREP_MAIN)) $(NODE_SRC) $(NODE_MAIN) orchestrator/main.c orchestrator/guests.c orchestrator/growth_main.c $(WL_SRC) $(wildcard workloads/train/train_main.c workloads/bench/bench_main.c) $(UNIT_SRC) \
+ALL_C     := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(wildcard $(PREP_MAIN)) $(NODE_SRC) $(NODE_MAIN) orchestrator/main.c orchestrator/guests.c $(WL_SRC) $(wildcard workloads/train/train_main.c workloads/bench/bench_main.c) $(UNIT_SRC) \
              $(sort $(wildcard tests/*/*.c))
 SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
@@ -184,17 +184,10 @@ build/$(1)/emu_probe.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_PROBE))
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/wl_emu.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_C) $(EMU_CU) $(EMU_TRAIN) $(EMU_DIST)) $(patsubst %,build/$(1)/%.o,$(EMU_REAL) $(filter-out workloads/backend_cuda/% $(EMU_TRAIN) $(EMU_DIST),$(WL_SRC)))
 	@rm -f $$@; ar rcsD $$@ $$^
-# Which of the shipped formats lint need not try again: those that are tried here (lint/growth.h).
-build/$(1)/growth-tried: build/$(1)/orchestrator/growth_main.c.o $(call archives,$(1),cmd)
-	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
-build/$(1)/growth_tried.c: build/$(1)/growth-tried $(wildcard manifests/formats/*.json)
-	@env -u REPERF_MANIFESTS $$< . >$$@
-build/$(1)/growth_tried.c.o: build/$(1)/growth_tried.c
-	@$$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) -c $$< -o $$@
-build/$(1)/reperf: build/$(1)/orchestrator/main.c.o build/$(1)/orchestrator/guests.c.o build/$(1)/growth_tried.c.o $(call archives,$(1),cmd)
+build/$(1)/reperf: build/$(1)/orchestrator/main.c.o build/$(1)/orchestrator/guests.c.o $(call archives,$(1),cmd)
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
 # The program without its guests: nothing of lint and draft is linked.
-build/$(1)/reperf-core: build/$(1)/orchestrator/main.c.o build/$(1)/growth_tried.c.o $(filter-out %/lint.a %/draft.a,$(call archives,$(1),cmd))
+build/$(1)/reperf-core: build/$(1)/orchestrator/main.c.o $(filter-out %/lint.a %/draft.a,$(call archives,$(1),cmd))
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
 # Sanitizers' runtimes cannot be linked in statically. -s: it is sent to nodes.
 build/$(1)/reperf-node: $(patsubst %,build/$(1)/%.o,$(NODE_MAIN) $(NODE_SRC) $(NODE_USES)) build/$(1)/base.a

@@ -115,7 +115,7 @@ static int run_audits(const struct cmd_ctx *ctx, const struct audit_args *args, 
                               .lanes = &lanes,
                               .lint = GUESTS.lint};
     uint64_t total = 0;
-    int rc = load_formats_of(arena, ctx->root, reports, &formats, err);
+    int rc = load_formats(arena, ctx->root, &formats, err);
     for (size_t idx = 0; idx < reports->n; idx++) {
         total += audit_count_logs(&reports->items[idx]);
     }

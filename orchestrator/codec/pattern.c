@@ -10,6 +10,7 @@
 #include <pcre2.h>
 
 #define MESSAGE_BYTES      256
+#define SHOWN_MAX          60 /* bytes of the pattern in a message */
 #define TEXTS_MAX          16
 #define MATCHES_BEFORE_JIT 12
 #define STEPS_OF_START     256 /* uncounted backtracking points for one start, */
@@ -217,18 +218,16 @@ static void make_ready(struct pattern *pattern)
     pattern->is_ready = true;
 }
 
-static int match_error(int status, struct str subject, struct err *err)
+static int match_error(int status, const struct pattern *pattern, struct str subject,
+                       struct err *err)
 {
-    PCRE2_UCHAR text[MESSAGE_BYTES] = "";
-    if (status == PCRE2_ERROR_CALLOUT) {
-        return err_set(
-            err, ERR_PARSE,
-            "pattern on a line of %zu bytes: the matching steps for so long a log are used up",
-            subject.len);
+    PCRE2_UCHAR text[MESSAGE_BYTES] = "the matching steps for so long a log are used up";
+    if (status != PCRE2_ERROR_CALLOUT) {
+        pcre2_get_error_message(status, text, sizeof(text));
     }
-    pcre2_get_error_message(status, text, sizeof(text));
-    return err_set(err, ERR_PARSE, "pattern on a line of %zu bytes: %s", subject.len,
-                   (const char *)text);
+    return err_set(err, ERR_PARSE, "pattern \"%.*s\" on a line of %zu bytes: %s",
+                   pattern->source_len < SHOWN_MAX ? (int)pattern->source_len : SHOWN_MAX,
+                   pattern->source, subject.len, (const char *)text);
 }
 
 static PCRE2_SPTR subject_ptr(struct str subject)
@@ -361,7 +360,7 @@ static int match_by_windows(struct pattern *pattern, struct str subject,
                                   is_last ? 0 : PCRE2_NOTEOL};
         int status = match_stretch(pattern, &s, budget);
         if (status < 0 && status != PCRE2_ERROR_NOMATCH) {
-            return match_error(status, subject, err);
+            return match_error(status, pattern, subject, err);
         }
         /* A match that begins in the second half is seen whole by the next step. */
         *ret_found = status >= 0 && (is_last || pattern->spans[0] < from + PATTERN_WINDOW);
@@ -387,7 +386,7 @@ int pattern_match(struct pattern *pattern, struct str subject, struct match_budg
     }
     status = match_stretch(pattern, &whole, budget);
     if (status < 0 && status != PCRE2_ERROR_NOMATCH) {
-        return match_error(status, subject, err);
+        return match_error(status, pattern, subject, err);
     }
     *ret_found = status >= 0;
     return 0;
@@ -401,7 +400,7 @@ int pattern_match_partial(struct pattern *pattern, struct str subject, size_t mi
     make_ready(pattern);
     status = match_counted(pattern, &whole, budget);
     if (status < 0 && status != PCRE2_ERROR_NOMATCH && status != PCRE2_ERROR_PARTIAL) {
-        return match_error(status, subject, err);
+        return match_error(status, pattern, subject, err);
     }
     *ret_partial = false;
     if (status == PCRE2_ERROR_PARTIAL) {
@@ -411,36 +410,9 @@ int pattern_match_partial(struct pattern *pattern, struct str subject, size_t mi
     return 0;
 }
 
-uint64_t pattern_steps(struct pattern *pattern, struct str subject, uint64_t max)
-{
-    const struct stretch whole = {subject, 0, 0};
-    struct match_budget budget = {max};
-    make_room(pattern);
-    (void)match_counted(pattern, &whole, &budget);
-    return max - budget.left;
-}
-
 struct str pattern_source(const struct pattern *pattern)
 {
     return (struct str){pattern->source, pattern->source_len};
-}
-
-struct str pattern_library(void)
-{
-    static _Thread_local char version[64];
-    int len = pcre2_config(PCRE2_CONFIG_VERSION, NULL);
-    ASSERT(len > 0 && (size_t)len <= sizeof(version));
-    (void)pcre2_config(PCRE2_CONFIG_VERSION, version);
-    return str_of(version);
-}
-
-int pattern_needs(const struct pattern *pattern)
-{
-    uint32_t kind = 0;
-    uint32_t unit = 0;
-    pcre2_pattern_info(pattern->code, PCRE2_INFO_LASTCODETYPE, &kind);
-    pcre2_pattern_info(pattern->code, PCRE2_INFO_LASTCODEUNIT, &unit);
-    return kind == 1 ? (int)unit : -1;
 }
 
 struct str pattern_text(const struct pattern *pattern, struct str subject, int group)

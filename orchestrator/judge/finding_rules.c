@@ -115,10 +115,6 @@ const struct finding_rule FINDING_RULES[] = {
      "One of the two is wrong. Say which."},
     {"optimizer-differs", LEVEL_WARNING, "Rows compare different optimizers",
      "The optimizer step is part of the measured time. Use the same one."},
-    {"pattern-quadratic", LEVEL_ERROR, "A pattern's time grows with the square of a line's length",
-     "On a line that repeats the beginning of the pattern, each occurrence is searched to the end "
-     "of the line. Put (*COMMIT) before the first .* after the beginning, or bound the repeat "
-     "({0,80})."},
     {"precision-mode-mixed", LEVEL_WARNING, "One precision column mixes modes",
      "Pure half precision and mixed precision are different work under one heading."},
     {"rate-contradicts-time", LEVEL_ERROR, "Rate and time to train contradict each other",

@@ -46,17 +46,14 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         return err_set(err, ERR_USAGE, "either --json or --sarif");
     }
     if (load_reports_of(&arena, ctx->root, &names, args.is_all, &reports, err) < 0 ||
-        load_formats_of(&arena, ctx->root, &reports, &formats, err) < 0) {
+        load_formats(&arena, ctx->root, &formats, err) < 0) {
         return -1;
     }
-    const struct format_trials trials = {&formats,
-                                         arena_array(&arena, struct findings *, formats.n + 1)};
     lists = arena_array(&arena, struct findings, reports.n + 1);
     for (size_t idx = 0; idx < reports.n; idx++) {
         lists[idx].n_max = all.n; /* where its part of `all` begins */
         lint_report(&arena, &reports.items[idx], &all);
         bind_findings(&arena, &reports.items[idx], &formats, &all);
-        lint_formats(&arena, &reports.items[idx], &trials, &all);
         lists[idx].n = all.n - lists[idx].n_max;
     }
     for (size_t idx = 0; idx < reports.n; idx++) {

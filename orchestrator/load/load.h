@@ -15,11 +15,6 @@ MUST_CHECK int load_vocabulary(struct arena *arena, const char *root, const stru
 /* Every format of the places (load/places.h); format_set_release at the end. */
 MUST_CHECK int load_formats(struct arena *arena, const char *root, struct format_set *ret_set,
                             struct err *err);
-/* Those that the reports name, and of the others what the build has not read (log/tried.h): it may be wrong. */
-struct report_set;
-MUST_CHECK int load_formats_of(struct arena *arena, const char *root,
-                               const struct report_set *reports, struct format_set *ret_set,
-                               struct err *err);
 /* A set of only that format; an empty set if there is none of that id. */
 MUST_CHECK int load_format(struct arena *arena, const char *root, const char *id,
                            struct format_set *ret_set, struct err *err);

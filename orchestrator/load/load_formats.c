@@ -4,42 +4,25 @@
 
 #include "load/load.h"
 
-#include "base/map.h"
-#include "judge/audit.h"
 #include "load/places.h"
-#include "log/tried.h"
 #include "report/vocabulary.h"
 
 #define KIND   "formats"
 #define SUFFIX ".json"
 
-struct from { /* with which words formats are read, and which of them */
-    const struct vocabulary *vocabulary;
-    const struct map *named; /* their ids; NULL: all */
-};
-
-/* *ret_format NULL: it is not named, and the build has read the same file with the same words. */
-static int read_format(struct arena *arena, const struct from *from, const struct placed *file,
-                       struct format **ret_format, struct err *err)
+static int read_format(struct arena *arena, const struct vocabulary *vocabulary,
+                       const struct placed *file, struct format **ret_format, struct err *err)
 {
     CLEANUP(arena) struct arena own = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct str id = str_of(file->stem);
     struct str text;
     struct json at;
-    bool was_tried;
-    if (json_read_text(&own, file->path, &text, err) < 0) {
+    if (json_read_text(&own, file->path, &text, err) < 0 ||
+        json_parse(text, file->path, &doc, err) < 0) {
         return -1;
     }
-    was_tried = from->named && format_is_tried(&TRIED, id, text);
-    if (was_tried && from->vocabulary->is_builtin && !map_get(from->named, id)) {
-        *ret_format = NULL;
-        return 0;
-    }
-    if (json_parse(text, file->path, &doc, err) < 0) {
-        return -1;
-    }
-    doc.context = from->vocabulary;
+    doc.context = vocabulary;
     at = json_root(&doc);
     if (format_read(&at, arena, ret_format, err) < 0) {
         return -1;
@@ -51,9 +34,6 @@ static int read_format(struct arena *arena, const struct from *from, const struc
         format_release(*ret_format);
         return status;
     }
-    if (was_tried) {
-        format_set_tried(*ret_format);
-    }
     return 0;
 }
 
@@ -63,78 +43,35 @@ static int compare_ids(const void *a, const void *b)
     return str_cmp(format_id(*(struct format *const *)a), format_id(*(struct format *const *)b));
 }
 
-static int load_some(struct arena *arena, const char *root, struct from from,
-                     struct format_set *ret_set, struct err *err)
+int load_formats(struct arena *arena, const char *root, struct format_set *ret_set, struct err *err)
 {
+    const struct vocabulary *vocabulary;
     struct placed_list files;
     struct format_set set = {0};
-    if (load_vocabulary(arena, root, &from.vocabulary, err) < 0 ||
+    if (load_vocabulary(arena, root, &vocabulary, err) < 0 ||
         places_list(arena, root, KIND, FORMATS_MAX, &files, err) < 0) {
         return -1;
     }
     set.items = arena_array(arena, struct format *, FORMATS_MAX);
     for (size_t idx = 0; idx < files.n; idx++) {
-        if (read_format(arena, &from, &files.items[idx], &set.items[set.n], err) < 0) {
+        if (read_format(arena, vocabulary, &files.items[idx], &set.items[idx], err) < 0) {
             format_set_release(&set);
             return -1;
         }
-        set.n += set.items[set.n] != NULL;
+        set.n++;
     }
     qsort(set.items, set.n, sizeof(set.items[0]), compare_ids);
     *ret_set = set;
     return 0;
 }
 
-int load_formats(struct arena *arena, const char *root, struct format_set *ret_set, struct err *err)
-{
-    return load_some(arena, root, (struct from){0}, ret_set, err);
-}
-
-static void add_name(struct map *named, struct str id)
-{
-    static char mark;
-    if (id.ptr) {
-        (void)map_add(named, id, &mark);
-    }
-}
-
-static void add_named(struct map *named, const struct report *report)
-{
-    for (size_t idx = 0; idx < report->n_cases; idx++) {
-        const struct report_case *c = &report->cases[idx];
-        add_name(named, c->format);
-        for (size_t cell = 0; cell < c->n_cells; cell++) {
-            add_name(named, cell_format(c, &c->cells[cell]));
-        }
-    }
-    for (size_t idx = 0; idx < report->n_stacks; idx++) {
-        const struct recipes *lists[] = {&report->stacks[idx].smoke, &report->stacks[idx].full};
-        for (size_t list = 0; list < ARRAY_LEN(lists); list++) {
-            for (size_t at = 0; at < lists[list]->n; at++) {
-                struct str rule = lists[list]->items[at].rule;
-                add_name(named, rule.ptr ? rule_id_format(rule) : STR_EMPTY);
-            }
-        }
-    }
-}
-
-int load_formats_of(struct arena *arena, const char *root, const struct report_set *reports,
-                    struct format_set *ret_set, struct err *err)
-{
-    CLEANUP(map) struct map named = {0};
-    for (size_t idx = 0; idx < reports->n; idx++) {
-        add_named(&named, &reports->items[idx]);
-    }
-    return load_some(arena, root, (struct from){.named = &named}, ret_set, err);
-}
-
 int load_format(struct arena *arena, const char *root, const char *id, struct format_set *ret_set,
                 struct err *err)
 {
     struct format_set set = {arena_array(arena, struct format *, 1), 0};
-    struct from from = {0};
+    const struct vocabulary *vocabulary;
     struct places places;
-    if (load_vocabulary(arena, root, &from.vocabulary, err) < 0 ||
+    if (load_vocabulary(arena, root, &vocabulary, err) < 0 ||
         places_find(arena, root, &places, err) < 0) {
         return -1;
     }
@@ -144,7 +81,7 @@ int load_format(struct arena *arena, const char *root, const char *id, struct fo
         if (!fs_exists(file.path)) {
             continue;
         }
-        if (read_format(arena, &from, &file, &set.items[0], err) < 0) {
+        if (read_format(arena, vocabulary, &file, &set.items[0], err) < 0) {
             return -1;
         }
         set.n = 1;

@@ -134,8 +134,7 @@ static int decode_fact(const struct decoder *d, const struct json *at, struct er
     if (raw.why.ptr || !raw.literal.ptr || !raw.pattern.ptr) {
         return json_fail(at, err, "a fact has a literal and a pattern, or is absent");
     }
-    fact = &f->facts[f->n_facts];
-    fact->place = f->n_absent + f->n_facts++;
+    fact = &f->facts[f->n_facts++];
     fact->name = raw.name;
     fact->says = raw.says;
     fact->is_list = raw.is_list;
@@ -538,7 +537,6 @@ int format_decode(const struct json *root, struct arena *arena, struct format **
     if (json_decode(root, arena, FORMAT_FIELDS, ARRAY_LEN(FORMAT_FIELDS), &raw, err) < 0) {
         return -1;
     }
-    f->path = str_dup(arena, str_of(root->name));
     f->id = raw.id;
     f->title = raw.title;
     f->framework = raw.framework;
@@ -597,64 +595,6 @@ void format_release(struct format *format)
         literals_free(*format->search);
     }
     *format = (struct format){0};
-}
-
-void format_set_tried(struct format *format)
-{
-    format->was_tried = true;
-}
-
-bool format_was_tried(const struct format *format)
-{
-    return format->was_tried;
-}
-
-static void visit_series(const struct format *format, size_t idx, format_visit *visit, void *ctx)
-{
-    const struct series_spec *spec = &format->series[idx];
-    const struct {
-        struct pattern *pattern;
-        const char *key;
-    } parts[] = {{spec->line.pattern, "pattern"},
-                 {spec->after.pattern, "after.pattern"},
-                 {spec->until, "until"},
-                 {spec->like, "like"}};
-    for (size_t at = 0; at < ARRAY_LEN(parts); at++) {
-        char part[48];
-        snprintf(part, sizeof(part), "series[%zu].%s", idx, parts[at].key);
-        if (parts[at].pattern) {
-            visit(ctx, parts[at].pattern, part);
-        }
-    }
-}
-
-void format_each_pattern(const struct format *format, format_visit *visit, void *ctx)
-{
-    const struct {
-        struct pattern *pattern;
-        const char *part;
-    } lines[] = {
-        {format->run_start.pattern, "run_start.pattern"}, {format->begin.pattern, "begin.pattern"},
-        {format->resumed.pattern, "resumed.pattern"},     {format->end.pattern, "end.pattern"},
-        {format->fatal.pattern, "fatal.pattern"},         {format->done.pattern, "done.pattern"}};
-    for (size_t idx = 0; idx < format->n_series; idx++) {
-        visit_series(format, idx, visit, ctx);
-    }
-    for (size_t idx = 0; idx < ARRAY_LEN(lines); idx++) {
-        if (lines[idx].pattern) {
-            visit(ctx, lines[idx].pattern, lines[idx].part);
-        }
-    }
-    for (size_t idx = 0; idx < format->n_facts; idx++) {
-        char part[48];
-        snprintf(part, sizeof(part), "facts[%zu].pattern", format->facts[idx].place);
-        visit(ctx, format->facts[idx].line.pattern, part);
-    }
-}
-
-struct str format_path(const struct format *format)
-{
-    return format->path;
 }
 
 struct str format_id(const struct format *format)

@@ -41,14 +41,6 @@ struct format_set {
 MUST_CHECK int format_decode(const struct json *root, struct arena *arena,
                              struct format **ret_format, struct err *err);
 void format_release(struct format *format);
-/* The build has tried its patterns (log/tried.h): lint need not. */
-void format_set_tried(struct format *format);
-bool format_was_tried(const struct format *format);
-/* part: its place in the file, "facts[2].pattern". */
-struct pattern;
-typedef void format_visit(void *ctx, struct pattern *pattern, const char *part);
-void format_each_pattern(const struct format *format, format_visit *visit, void *ctx);
-struct str format_path(const struct format *format); /* of its file */
 
 struct str format_id(const struct format *format);
 struct str format_title(const struct format *format);

@@ -50,7 +50,6 @@ struct fact_spec {
     bool is_last;      /* the last line of a run that matches counts, not the first */
     bool is_list;      /* the value is a list with commas, and the fact is its number of items */
     bool is_grouped;   /* digits in groups, "1,281,167" */
-    size_t place;      /* in the file's list of facts */
     bool is_in_sample; /* read from every line of a sample, and from no other */
 };
 
@@ -61,9 +60,7 @@ struct absent_fact { /* a fact that no log of the format states */
 
 struct format {
     struct str id, title, framework, source;
-    struct str path;  /* of its file */
     bool is_proposed; /* by a program, from the lines of a log */
-    bool was_tried;   /* by the build: its patterns are not steep (lint/growth.h) */
     bool strips_mpirun, strips_srun;
     struct series_spec *series;
     size_t n_series;

@@ -35,10 +35,7 @@ const struct vocabulary *vocabulary_builtin(struct arena *arena)
     root = json_root(&doc);
     status = vocabulary_decode(&root, arena, &vocabulary, &err);
     ASSERT(status == 0);
-    struct vocabulary *own = arena_new(arena, struct vocabulary);
-    *own = *vocabulary;
-    own->is_builtin = true;
-    return own;
+    return vocabulary;
 }
 
 const struct vocabulary *vocabulary_of(const struct json *at)

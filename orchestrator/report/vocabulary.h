@@ -27,7 +27,6 @@ struct vocabulary {
     struct words units, metrics, precisions;
     struct str *conditions; /* sorted */
     size_t n_conditions;
-    bool is_builtin; /* the program's own, byte for byte */
 };
 
 MUST_CHECK int vocabulary_decode(const struct json *root, struct arena *arena,

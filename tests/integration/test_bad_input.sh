@@ -73,7 +73,7 @@ for path in ../../../../etc/passwd /etc/passwd 'a/../../x' $'a\nb'; do
     is "$? $(wc -c <out)" "3 0" "a log outside its folder is refused: ${path@Q}"
 done
 back
-# Formats that the report does not name, which the build has read: not again, unless they, their names or the words differ.
+# Formats that the report does not name are read, too.
 N="$D/manifests/formats/timm.json"
 refused() { # NAME PLACE
     for command in lint audit; do
