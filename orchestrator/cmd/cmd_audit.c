@@ -7,11 +7,12 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "cmd/cmd.h"
-#include "cmd/logs_clone.h"
-#include "cmd/pool_lanes.h"
+#include "cmd/guests.h"
 #include "cmd/select.h"
 #include "load/audit_logs.h"
 #include "load/load.h"
+#include "store/logs_clone.h"
+#include "sys/pool_lanes.h"
 #include "view/audit_out.h"
 #include "view/sarif.h"
 
@@ -111,7 +112,8 @@ static int run_audits(const struct cmd_ctx *ctx, const struct audit_args *args, 
                               .series_folder = args->series_folder,
                               .clone = args->clone,
                               .progress = &progress,
-                              .lanes = &lanes};
+                              .lanes = &lanes,
+                              .lint = GUESTS.lint};
     uint64_t total = 0;
     int rc = load_formats_of(arena, ctx->root, reports, &formats, err);
     for (size_t idx = 0; idx < reports->n; idx++) {
@@ -183,7 +185,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     struct audit_set set = {0};
     strbuf_init(&text, TEXT_BYTES_MAX);
     if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 || check_args(&args, err) < 0 ||
-        select_reports(&arena, ctx->root, &names, args.is_all, &reports, err) < 0 ||
+        load_reports_of(&arena, ctx->root, &names, args.is_all, &reports, err) < 0 ||
         (args.logs_folder &&
          logs_clone_read(&arena, ctx, args.logs_folder, &reports, &clone, err) < 0)) {
         return -1;

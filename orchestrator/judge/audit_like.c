@@ -62,11 +62,10 @@ static double mean_time(const struct series *s, const struct report_case *c, dou
 }
 
 /* The batch that ran, to turn step times into rates: the log takes precedence over the table. */
-static int64_t batch_of(const struct audit *audit, const struct cell_audit *a,
-                        const struct series *s)
+static int64_t batch_of(const struct cell_audit *a, const struct series *s)
 {
     const struct measurement *m = a->measurements[0];
-    const struct rule *rule = audit_rule_of(audit, a);
+    const struct rule *rule = a->by;
     int32_t run = rule ? rule_run(rule, m) : -1;
     struct err err = {0};
     int64_t batch = a->of_case->batch_per_gpu;
@@ -98,7 +97,7 @@ static void add_interval(const struct series *s, const struct report_case *c, st
 
 bool audit_pace(struct audit *audit, const struct cell_audit *a, struct pace *ret)
 {
-    const struct rule *rule = audit_rule_of(audit, a);
+    const struct rule *rule = a->by;
     const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
     const struct series *s = rule && m ? pace_series(rule, m) : NULL;
     double total_s = 0;
@@ -155,8 +154,7 @@ static void read_side(struct audit *audit, const struct cell_audit *a, struct si
 {
     side->cell = a;
     side->has_pace = audit_pace(audit, a, &side->pace);
-    side->batch =
-        side->has_pace ? batch_of(audit, a, side->pace.series) : a->of_case->batch_per_gpu;
+    side->batch = side->has_pace ? batch_of(a, side->pace.series) : a->of_case->batch_per_gpu;
     for (size_t idx = 0; side->has_pace && idx < side->pace.n; idx++) {
         side->n_steps += side->pace.items[idx].n_steps;
     }

@@ -148,7 +148,7 @@ static void add_samples(struct arena *arena, const struct explain_cell *of, size
 
 static bool is_of_row(struct str name)
 {
-    return identity_is_known(name) || str_eq_z(name, "batch_per_gpu") ||
+    return fact_is_of_row(name) || str_eq_z(name, "batch_per_gpu") ||
            str_eq_z(name, "global_batch") || str_eq_z(name, "grad_accumulation");
 }
 

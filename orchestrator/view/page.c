@@ -154,20 +154,9 @@ struct str row_text(struct page *page, const struct report_case *c)
                : textf(&page->arena, "%.*s, batch not printed", STR_ARG(gpus));
 }
 
-const struct rule *rule_of(const struct page *page, const struct cell_audit *ca)
-{
-    int64_t slash = ca->rule.ptr ? str_find(ca->rule, STR_LIT("/")) : -1;
-    const struct format *format;
-    if (slash < 0) {
-        return NULL;
-    }
-    format = format_find(page->formats, str_sub(ca->rule, 0, (size_t)slash));
-    return format ? format_rule(format, ca->rule) : NULL;
-}
-
 struct str rounded_text(struct page *page, const struct cell_audit *ca)
 {
-    const struct rule *rule = rule_of(page, ca);
+    const struct rule *rule = ca->by;
     if (!isfinite(ca->recomputed)) {
         return STR_EMPTY;
     }
@@ -244,9 +233,9 @@ static void add_report(struct page *page, const struct report_audit *audit, bool
          is_alone ? STR_LIT("sub") : STR_LIT("title"), is_alone ? report->id : report->title);
     add_source(page, "Report", &report->source, false);
     add_source(page, "Logs", &report->logs_source, true);
-    add_nav(page, report->id, is_results(page, audit));
+    add_nav(page, report->id, is_results(audit));
     add_summary(page, audit);
-    if (is_results(page, audit)) {
+    if (is_results(audit)) {
         add_results(page, audit);
     } else {
         add_cells(page, audit);

@@ -155,13 +155,17 @@ static struct shape norm_rows_begin(struct held_call *call, enum kernel_id id, i
     return SHAPE(row[0], row[1]);
 }
 
+/* The second half's rows have a variance of 1e-10, of which the epsilon is a hundredth. */
 bool case_layer_norm_fwd(struct held_call *call, int idx)
 {
-    if (idx >= (int)ARRAY_LEN(NORM_ROWS)) {
+    const int n = (int)ARRAY_LEN(NORM_ROWS);
+    bool is_quiet = idx >= n;
+    if (idx >= 2 * n) {
         return false;
     }
-    struct shape shape = norm_rows_begin(call, K_LAYER_NORM_FWD, idx);
-    held_normal(call, held_in(call, 0, HELD_ELEM, ROLE_PLAIN, shape), 0.7, 2.0);
+    struct shape shape = norm_rows_begin(call, K_LAYER_NORM_FWD, idx % n);
+    held_normal(call, held_in(call, 0, HELD_ELEM, ROLE_PLAIN, shape), is_quiet ? 0.0 : 0.7,
+                is_quiet ? 1e-5 : 2.0);
     held_in(call, 1, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]));
     held_in(call, 2, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]));
     held_out(call, 0, HELD_ELEM, ROLE_PLAIN, shape)->may_lie_in = 1;

@@ -28,6 +28,13 @@ static const struct engine {
                {4, 0, true, false, false},     {7, 0, false, false, true},
                {3, 1000, false, false, false}, {0, 2000, false, false, false}};
 
+/* REPERF_FAKE_WORKSPACE=N: engine 2, the first that may be taken, needs so many bytes. */
+static int64_t workspace_of(const struct engine *engine)
+{
+    const char *bytes = engine->index == 2 ? getenv("REPERF_FAKE_WORKSPACE") : NULL;
+    return bytes ? strtol(bytes, NULL, 10) : engine->workspace;
+}
+
 /* REPERF_FAKE_CUDNN=N: it reports version N. */
 size_t cudnnGetVersion(void)
 {
@@ -214,7 +221,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t ptr)
 
 /* ---- asking ---- */
 
-/* REPERF_FAKE_ENGINES=none: there are none; failing: none of them runs. */
+/* REPERF_FAKE_ENGINES=none: there are none; failing: none of them runs; a number: only this one is offered. */
 static bool engines_are(const char *what)
 {
     const char *said = getenv("REPERF_FAKE_ENGINES");
@@ -241,7 +248,11 @@ static int64_t results(const struct descriptor *heuristic, int64_t n_max, void *
         return 0;
     }
     for (size_t i = 0; i < ARRAY_LEN(ENGINES) && n < n_max; i++) {
-        if ((ENGINES[i].index == 0) == is_fallback) {
+        char number[8];
+        (void)snprintf(number, sizeof(number), "%d", (int)ENGINES[i].index);
+        bool is_offered =
+            !getenv("REPERF_FAKE_ENGINES") || engines_are("failing") || engines_are(number);
+        if (is_offered && (ENGINES[i].index == 0) == is_fallback) {
             struct descriptor *config = ((struct descriptor **)values)[n++];
             keep(config, FAKE_ENGINE_INDEX, 1, &ENGINES[i].index, sizeof(int64_t));
             keep(config, FAKE_GRAPH, 1, (const void *)&graph, sizeof(graph));
@@ -327,7 +338,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const ptr,
     }
     if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) {
         struct descriptor *config = child_of(desc, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-        *(int64_t *)values = engine_of_config(config, &graph)->workspace;
+        *(int64_t *)values = workspace_of(engine_of_config(config, &graph));
         return CUDNN_STATUS_SUCCESS;
     }
     const struct attribute *at = attribute_of(desc, name);
@@ -365,7 +376,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     memcpy(work->uids, uids->data, (size_t)uids->count * sizeof(int64_t));
     memcpy(work->pointers, pointers->data, (size_t)uids->count * sizeof(void *));
     work->workspace = *(void *const *)workspace->data;
-    work->workspace_bytes = engine->workspace;
+    work->workspace_bytes = workspace_of(engine);
     fake_enqueue(streams[(uintptr_t)handle], "cudnn", fake_compute, work, free);
     return CUDNN_STATUS_SUCCESS;
 }

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: judge
 # audit: every published cell judged, from raw logs and from the kept series alike; faults planted in numbers, logs and series are found; the output
 # passes independent validators.
 # shellcheck source=tests/tap_lib.sh disable=SC1091

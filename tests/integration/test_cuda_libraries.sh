@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: workloads
 # All code that calls cuDNN and cuBLASLt, on the emulated device with fake libraries that compute by loops what the real ones' manuals say
 # (tests/cuda_fake): every call against the CPU backend, plans by the library's order and by timing, kept, damaged and foreign choices, missing
 # libraries.
@@ -35,12 +36,18 @@ for call in conv_fwd conv_bwd_data conv_bwd_weight; do
 done
 holds conv_fwd "on Volta"
 REPERF_TEST_PLANS="$T/volta" holds conv_bwd_data "on Volta by the plans of the run before"
-grep -lq '"key":"cudnn 9.10.2; ' "$T"/volta/*.json && ! grep -lqE '"plan":"cudnn (5|6|8) ' "$T"/volta/*.json
+grep -lq '"key":"CUDA emulator; driver CUDA [0-9.]*; cudnn 9.10.2, ' "$T"/volta/*.json && ! grep -lqE '"plan":"cudnn (5|6|8) ' "$T"/volta/*.json
 ok $? "its choices are kept; no sums in any order, nothing that fails or wants too much"
 "$program" conv_stats_fwd >"$T/out" 2>"$T/err"
 like "$(cat "$T/out")" 'amp conv_stats_fwd: 0 cases held, 0 wrong, 16 not supported' "Volta has no fused convolutions"
-REPERF_FAKE_ENGINES=none "$program" conv_bwd_weight >"$T/out" 2>"$T/err"
-like "$(cat "$T/out")" 'f16, plain: cudnn: conv_bwd_weight f16 .*: no plan within 268435456 bytes of workspace' "no engine is an error that names the call, but where a product does it"
+while read -r engines reason; do
+    REPERF_FAKE_ENGINES=$engines "$program" conv_bwd_weight >"$T/out" 2>"$T/err"
+    like "$(cat "$T/out")" "f16, plain: cudnn: conv_bwd_weight f16 .*: no engine for it: $reason" "no engine is an error that names the call and the reason, but where a product does it: $engines"
+done <<'LIST'
+none cuDNN offers none
+5 1 add in an order that may vary$
+8 1 need more than 268435456 bytes of workspace \(the least: 2199023255552\)$
+LIST
 REPERF_TEST_PLANS="$T/failing" REPERF_FAKE_ENGINES=failing "$program" conv_bwd_weight >"$T/out" 2>"$T/err"
 like "$(cat "$T/out")" 'f16, plain: cudnn: conv_bwd_weight f16 .*: timing plans: none of [0-9]* works' "engines that all fail are one, too"
 if in_test_all "ResNet-50 in AMP on Volta"; then
@@ -67,13 +74,14 @@ forms() { # EXPECTED NAME [NAME=VALUE]...: the whole program holds, and all site
     [ "$status" -eq 0 ] || { grep -hv '^ok' "$T/out" "$T/err" | head -n 10 | cut -c1-400 | sed 's/^/# /'; }
 }
 forms plain "fused convolutions are slow: none is taken" REPERF_FAKE_SLOW=fused REPERF_TEST_PLANS="$T/forms"
-grep -hq '"key":"forms; cudnn .*; conv_stats_fwd+bn_finalize+bn_apply n2 c[0-9]* h9 w8 .*"plan":"plain","time_ns":[1-9]' "$T"/forms/*.json
+grep -hq '"key":"CUDA emulator; .* cudnn [0-9.]*, cublaslt [0-9.]*; forms; conv_stats_fwd+bn_finalize+bn_apply n2 c[0-9]* h9 w8 .*"plan":"plain","time_ns":[1-9]' "$T"/forms/*.json
 ok $? "the choice is kept with library, device, calls and shape"
 forms plain "and is used by the next run" REPERF_FAKE_SLOW=plain REPERF_TEST_PLANS="$T/forms"
 forms fused "plain convolutions are slow: all are fused" REPERF_FAKE_SLOW=plain REPERF_TEST_PLANS="$T/forms2"
 sed -i 's/"plan":"fused"/"plan":"fusedd"/' "$T"/forms2/*.json
 forms plain "an invalid kept choice is made again" REPERF_FAKE_SLOW=fused REPERF_TEST_PLANS="$T/forms2"
 like "$(cat "$T/err")" 'plan cache: fusedd is neither fused nor plain; it is chosen again' "and that is said"
+forms unsupported "sums whose last bits may differ from run to run: only where that is allowed" REPERF_TEST_REPEATED=1
 forms unsupported "Volta: none is available" REPERF_EMU_CC=7.0 REPERF_FAKE_CUDNN=91002
 
 export REPERF_TEST_PLANS="$T/plans"
@@ -119,6 +127,22 @@ budget 86400 all
 ok $? "time enough: all $kept are"
 budget 0 all
 is "$(late)" 0 "what was kept needs none"
+
+# Workspace is a part of the memory: the fastest engine wants 100 MB on each of four streams, and the device has less and less.
+room() { # MIB STREAMS WORKSPACE: what it is planned with
+    REPERF_FAKE_WORKSPACE=104857600 REPERF_EMU_MEMORY=$(($1 << 20)) exits 0 "a device of $1 MiB" "$B/emu/reperf-train" --device cuda --model hrnet_w18 --image 32 --batch 2 \
+        --precision amp --no-tune --no-fuse --describe
+    like "$(cat "$T/out")" "\"workspace_bytes\":$3," "plans with that workspace on $2"
+}
+room 900 "four streams" 419430400
+is "$(cat "$T/err")" "" "and has nothing to say"
+room 700 "two" 209715200
+like "$(cat "$T/err")" 'with 4 streams the network needs [0-9]* bytes of the GPU, where [0-9]* are free: it is planned with 2, and 209715200 bytes of workspace in all' "and says so"
+room 480 "one" 104857600
+room 400 "one, with another engine" 4352
+REPERF_FAKE_WORKSPACE=104857600 REPERF_EMU_MEMORY=$((100 << 20)) exits 8 "a device that is too small" "$B/emu/reperf-train" --device cuda --model hrnet_w18 --image 32 --batch 2 \
+    --precision amp --no-tune --no-fuse --steps 1
+like "$(cat "$T/err")" 'the network needs 1[0-9]* bytes of the GPU .*; no smaller --batch fits either' "refuses what needs least"
 
 # The same from reperf-train's option to its run_start.
 trains() { # SECONDS FOLDER NAME: into $untimed and $kept; by the same clock, on which each look takes a millisecond

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: cmd
 # One meaning for each exit status: a name that does not exist is 2, for every command and kind of name. And the states of a cell's log:
 # absent, unreadable, without a rule; the last two are never 0.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2153,SC2317

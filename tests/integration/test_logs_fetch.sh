@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: store
 # fetch logs:REPORT from git's own server by TLS, and --logs store, which reads them.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317
 source "$(dirname "$0")/../tap_lib.sh"

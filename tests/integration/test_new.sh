@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: judge
 # reperf new --from: tables of a generated repository (Markdown, HTML, CSV) and its logs, of a known kind and of none; numbers that fit, that
 # do not, without a log and without a row; the draft is linted and audited at once.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016

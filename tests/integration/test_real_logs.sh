@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: judge
 # Logs written by eleven tools, measured as in the README: from the sealed runs in logs/verified and from tests/integration/real.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 . "$(dirname "$0")/../tap_lib.sh"

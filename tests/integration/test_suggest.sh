@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: judge
 # reperf measure of logs that no format reads: the recurring numbers, the proposal, the format that is written, and what is not assumed.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"

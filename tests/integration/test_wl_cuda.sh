@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: workloads
 # reperf-train --device cuda, whole, on the emulated device (tests/cuda_emu; cuDNN and cuBLASLt are stand-ins): a step that is
 # recorded and replayed gives exactly the bits of one that is launched call by call, on one stream or several, however far the host is
 # ahead; fused steps give the same except for rounding; statuses and messages of failures.

@@ -36,16 +36,9 @@ static int check_volta(const struct dnn_api *api, int device, struct err *err)
 
 static int open_handles(struct cuda *cuda, struct dnn *dnn, struct err *err)
 {
-    struct cudaDeviceProp property;
     if (check_volta(&dnn->api, cuda->device, err) < 0) {
         return -1;
     }
-    cudaError_t status = cudaGetDeviceProperties(&property, cuda->device);
-    if (status != cudaSuccess) {
-        return err_set(err, ERR_WORKLOAD, "device %d: %s", cuda->device,
-                       cudaGetErrorString(status));
-    }
-    (void)snprintf(dnn->device_name, sizeof(dnn->device_name), "%s", property.name);
     for (int i = 0; i < cuda->n_streams; i++) {
         cudnnStatus_t created = dnn->api.cudnnCreate(&dnn->handles[i]);
         if (created == CUDNN_STATUS_SUCCESS) {
@@ -68,7 +61,6 @@ int dnn_open(struct cuda *cuda, const struct plan_opts *opts, struct err *err)
     cuda->dnn = dnn;
     dnn->allows_compiled = opts->allows_compiled;
     dnn->allows_nondeterministic = opts->allows_nondeterministic;
-    dnn->cache_folder = opts->cache_folder ? xstrdup(opts->cache_folder) : NULL;
     if (dnn_api_open(&dnn->api, err) < 0) {
         dnn_close(cuda);
         return -1;
@@ -114,7 +106,6 @@ void dnn_close(struct cuda *cuda)
         (void)dnn->api.cudnnDestroy(dnn->handles[i]);
     }
     dnn_api_close(&dnn->api);
-    free(dnn->cache_folder);
     free(dnn);
     cuda->dnn = NULL;
 }
@@ -269,6 +260,12 @@ static struct dnn_plan *plan_get(struct cuda *cuda, const struct kernel_args *ar
     char key[DNN_KEY_MAX];
     struct dnn_call call = dnn_call_of(cuda, args);
     dnn_call_key(&call, key);
+    if (cuda->workspace_limit > 0) {
+        size_t len = strlen(key);
+        int more = snprintf(key + len, sizeof(key) - len, " within %" PRId64,
+                            cuda_workspace_max(cuda, call.dtype));
+        ASSERT(more > 0 && len + (size_t)more < sizeof(key));
+    }
     struct dnn_plan *plan = plan_find(dnn, key);
     if (plan) {
         return plan;
@@ -327,15 +324,19 @@ bool dnn_supports(struct cuda *cuda, const struct kernel_args *args)
 {
     struct dnn *dnn = cuda->dnn;
     struct dnn_call call = dnn_call_of(cuda, args);
-    struct dnn_rules rules = dnn_rules_of(dnn, &call);
+    struct dnn_rules rules = dnn_rules_of(cuda, &call);
     struct dnn_graph graph;
     struct dnn_engine engine;
+    struct dnn_refused refused;
     struct err why = {0};
+    if (dnn_sums_vary(&call) && !dnn->allows_nondeterministic) {
+        return false;
+    }
     call.is_aside = call.is_added;
     if (dnn_graph_make(&graph, &dnn->api, dnn->device.handle, &call, &why) < 0) {
         return false;
     }
-    int n = dnn_engines_find(&dnn->device, &graph, &rules, 1, &engine);
+    int n = dnn_engines_find(&dnn->device, &graph, &rules, 1, &engine, &refused);
     if (n > 0) {
         dnn_engine_release(&dnn->api, &engine);
     }

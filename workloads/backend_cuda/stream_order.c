@@ -128,6 +128,17 @@ static void replay(void *self, int program)
             "cudaGraphLaunch");
 }
 
+static void drop_programs(void *self)
+{
+    struct cuda_streams *async = ((struct cuda *)self)->async;
+    for (int i = 0; i < CUDA_PROGRAMS_MAX; i++) {
+        if (async->programs[i]) {
+            (void)cudaGraphExecDestroy(async->programs[i]);
+            async->programs[i] = NULL;
+        }
+    }
+}
+
 /* ---- marks ---- */
 
 static void mark(void *self, int slot, const struct backend_span *spans, int n_spans)
@@ -208,6 +219,7 @@ int cuda_streams_open(struct cuda *cuda, const struct cuda_opts *opts, struct ba
     to->capture_begin = capture_begin;
     to->capture_end = capture_end;
     to->replay = replay;
+    to->drop_programs = drop_programs;
     to->mark = mark;
     to->collect = collect;
     return 0;
@@ -228,11 +240,7 @@ void cuda_streams_close(struct cuda *cuda)
     if (!async) {
         return;
     }
-    for (int i = 0; i < CUDA_PROGRAMS_MAX; i++) {
-        if (async->programs[i]) {
-            (void)cudaGraphExecDestroy(async->programs[i]);
-        }
-    }
+    drop_programs(cuda);
     destroy_events(async->events, CUDA_EVENTS_MAX);
     destroy_events(async->edges, CUDA_STREAMS_MAX);
     for (int i = 0; i < async->n_marks; i++) {

@@ -50,11 +50,14 @@ static const struct opt ROWS[] = {
     {"no-tune", 0, OPT_FLAG, NULL, "cuda: take the libraries' first choices, time nothing",
      AT(has_no_tune), 0, 0},
     {"tune-seconds", 0, OPT_I64, "N",
-     "cuda: time for that; later choices are the libraries' first (as long as it takes)",
-     AT(opts.tune_limit_s), 0, TIMEOUT_MAX},
+     "cuda: time for that; later choices are the libraries' first (300)", AT(opts.tune_limit_s), 0,
+     TIMEOUT_MAX},
     {"compile-plans", 0, OPT_FLAG, NULL,
      "cuda: also try cuDNN's engines that are compiled on request, 0.2 to 1.5 s each",
      AT(opts.allows_compiled), 0, 0},
+    {"nondeterministic", 0, OPT_FLAG, NULL,
+     "cuda: also fused convolutions, whose sums differ in their last bits from run to run",
+     AT(opts.allows_nondeterministic), 0, 0},
     {"plan-cache", 0, OPT_TEXT, "FOLDER",
      "cuda: where choices made by timing are kept, or none ($XDG_CACHE_HOME/reperf/plans)",
      AT(plan_cache), 0, 0},
@@ -361,7 +364,7 @@ static int choose_ranks(struct train_opts *opts, struct err *err)
     if (ranks_read(from_environment, NULL, is_alone, &opts->ranks, err) < 0) {
         return -1;
     }
-    return 0;
+    return choose_tuning(opts, err);
 }
 
 /* Skips the options that --check takes from its file, and those that do not apply. */

@@ -27,6 +27,9 @@ struct raw raw_start(void);
 /* Device, precision, backend; mode and model are known. */
 MUST_CHECK int choose_device(struct raw *raw, struct err *err);
 
+/* The time for choosing plans, once the ranks are known: the others wait meanwhile. */
+MUST_CHECK int choose_tuning(struct train_opts *opts, struct err *err);
+
 /* Where a folder's images are processed; device, model and data are known. */
 void choose_augment(struct raw *raw);
 

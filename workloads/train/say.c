@@ -75,7 +75,7 @@ int say_start(const struct run *run, struct err *err)
         .has_programs = opts->has_programs,
         .is_tuned = opts->is_tuned,
         .n_late = async->late_choices ? async->late_choices(net->backend->self) : 0,
-        .n_streams = net->n_streams,
+        .n_streams = (int)opts->n_streams,
         .ahead = opts->ahead,
         .fusions = fusions,
         .n_fusions = FUSE_PATTERN_COUNT};
