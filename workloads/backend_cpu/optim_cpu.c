@@ -128,8 +128,8 @@ static void scan(const struct opt_args *args, struct block *block, double factor
 struct step {
     struct opt_rule rule;
     double lr;
-    double factor;             /* of the stored gradients */
-    double whole1, whole2;     /* 1 / (1 - beta^t) */
+    double factor;         /* of the stored gradients */
+    double whole1, whole2; /* 1 / (1 - beta^t) */
 };
 
 static double decay_of(const struct opt_args *args, const struct block *block)
