@@ -33,7 +33,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wforma
 WERROR ?= -Werror
 OPT.debug   := -O1 -g3
 OPT.release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong
-OPT.asan    := -O1 -g3 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+OPT.asan    := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT.tsan    := -O1 -g3 -fsanitize=thread
 OPT.cov     := -O0 -g3 --coverage
 HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h /usr/include/oneapi/dnnl/dnnl.h),1)
@@ -72,9 +72,14 @@ WL_LIBS     := -Wl,--as-needed -fopenmp $(if $(HAVE_DNNL),-ldnnl) $(CUDA_LIBS) -
 
 # Data preparation (reperf-pack): JPEG, PNG and HDF5 are its own.
 PREP_CFLAGS := -isystem /usr/include/hdf5/serial -Iworkloads
-PREP_LIBS   := -Wl,--as-needed -L/usr/lib/$(shell $(CC) -print-multiarch)/hdf5/serial -lhdf5 -ljpeg -lspng
+PREP_LIBS    = -Wl,--as-needed -L/usr/lib/$(shell $(CC) -print-multiarch)/hdf5/serial -lhdf5 -ljpeg -lspng
 
 # --- sources ------------------------------------------------------------------------------
+# The rooms of reperf in the order of their includes (tests/lint/layers.sh reads it here), each an archive. BELOW_judge: judge and all before it, as the
+# linker wants them.
+ROOMS     := base codec sys report log judge load net store fleet evidence run view lint draft cmd
+$(foreach r,$(ROOMS),$(eval BELOW_$(r) := $(r) $(lower))$(eval lower := $(BELOW_$(r))))
+archives   = $(patsubst %,build/$(1)/%.a,$(BELOW_$(2)))
 BASE_SRC  := $(sort $(wildcard orchestrator/base/*.c))
 PREP_MAIN := orchestrator/prep/pack_main.c
 PREP_SRC  := $(sort $(filter-out $(PREP_MAIN),$(wildcard orchestrator/prep/*.c)))
@@ -108,15 +113,20 @@ PTX_EMU   := block fibre graph launch memory queue runtime stream
 EMU_PROBE := $(sort $(wildcard tests/cuda_emu/*.cu))
 SERVER_SRC := $(sort $(wildcard tests/servers/*.c))
 UNIT_SRC  := $(sort $(wildcard tests/unit/test_*.c))
+# Each of them belongs to the highest room that it includes: ROOM:TEST. Those of reperf-pack and of the workloads have rules of their own.
+OWN_UNITS_prep := test_prep_%
+OWN_UNITS_workloads := test_wl_% test_emu_%
+UNIT_ROOM := $(if $(UNIT_SRC),$(shell tests/unit/rooms.sh $(ROOMS)))
+$(foreach r,$(ROOMS),$(eval UNITS_$(r) := $(patsubst $(r):%,%,$(filter $(r):%,$(UNIT_ROOM)))))
 FUZZ_SRC  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 HDRS      := $(sort $(filter-out $(NO_CUDA) $(NO_NCCL),$(wildcard orchestrator/*/*.h workloads/*/*.h)))
-ALL_C     := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(wildcard $(PREP_MAIN)) $(NODE_SRC) $(NODE_MAIN) orchestrator/main.c orchestrator/growth_main.c $(WL_SRC) $(wildcard workloads/train/train_main.c workloads/bench/bench_main.c) $(UNIT_SRC) \
+ALL_C     := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(wildcard $(PREP_MAIN)) $(NODE_SRC) $(NODE_MAIN) orchestrator/main.c orchestrator/guests.c orchestrator/growth_main.c $(WL_SRC) $(wildcard workloads/train/train_main.c workloads/bench/bench_main.c) $(UNIT_SRC) \
              $(sort $(wildcard tests/*/*.c))
 SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
 PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
-.PHONY: all deps demo test test-all test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs first-gpu test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
+.PHONY: all deps demo reperf-core check golden golden-write test test-all test-dress test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs first-gpu test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
         install uninstall deb dist clean help doctor repro-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -127,6 +137,8 @@ MAKEFLAGS += -j$(shell nproc)
 endif
 
 all: $(addprefix $(B)/,$(PROGRAMS))     ## build MODE=release (debug, asan, tsan, cov) into build/MODE/
+
+reperf-core: $(B)/reperf-core            ## reperf without lint, new and proposals for unknown logs (orchestrator/guests.c)
 
 # --- set-up: `demo`, `test` and `bench` install what is missing before anything is compiled -------
 # An included makefile that make remakes first and then starts over, so that what it installed is seen.
@@ -141,10 +153,10 @@ deps:                            ## install all that building and testing need, 
 	@echo "all that building and testing need is installed"
 
 # --- rules, once for each mode --------------------------------------------------------------------
-# A change of flags rebuilds: the stamp's content is the flags.
+# A change of flags rebuilds: the stamp's content is the flags, without the folder, so that a copy of the checkout is as built as this one.
 define MODE_RULES
 build/$(1)/flags: FORCE
-	@mkdir -p $$(@D); f='$$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) | $$(WL_CFLAGS)'; \
+	@mkdir -p $$(@D); f='$$(subst $$(CURDIR),.,$$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) | $$(WL_CFLAGS))'; \
 	[ "$$$$f" = "$$$$(cat $$@ 2>/dev/null)" ] || echo "$$$$f" > $$@
 build/$(1)/%.c.o: %.c build/$(1)/flags
 	@mkdir -p $$(@D)
@@ -155,10 +167,6 @@ build/$(1)/orchestrator/report/vocabulary.c.o: manifests/vocabulary.json # its b
 build/$(1)/tests/%.c.o: EXTRA := -Iworkloads -I.
 build/$(1)/tests/unit/test_wl_cuda_%.c.o: EXTRA := -Iworkloads -I. $$(CUDA_CFLAGS)
 build/$(1)/tests/unit/test_emu_%.c.o: EXTRA := -Itests/cuda_emu -Iworkloads -I.
-build/$(1)/base.a: $(patsubst %,build/$(1)/%.o,$(BASE_SRC))
-	@rm -f $$@; ar rcsD $$@ $$^
-build/$(1)/orch.a: $(patsubst %,build/$(1)/%.o,$(ORCH_SRC))
-	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/prep.a: $(patsubst %,build/$(1)/%.o,$(PREP_SRC))
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/wl.a: $(patsubst %,build/$(1)/%.o,$(WL_SRC)) $(CU_OBJ)
@@ -176,14 +184,17 @@ build/$(1)/emu_probe.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_PROBE))
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/wl_emu.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_C) $(EMU_CU) $(EMU_TRAIN) $(EMU_DIST)) $(patsubst %,build/$(1)/%.o,$(EMU_REAL) $(filter-out workloads/backend_cuda/% $(EMU_TRAIN) $(EMU_DIST),$(WL_SRC)))
 	@rm -f $$@; ar rcsD $$@ $$^
-# Which of the shipped formats lint need not try again: those that are tried here (judge/growth.h).
-build/$(1)/growth-tried: build/$(1)/orchestrator/growth_main.c.o build/$(1)/orch.a build/$(1)/base.a
+# Which of the shipped formats lint need not try again: those that are tried here (lint/growth.h).
+build/$(1)/growth-tried: build/$(1)/orchestrator/growth_main.c.o $(call archives,$(1),cmd)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
 build/$(1)/growth_tried.c: build/$(1)/growth-tried $(wildcard manifests/formats/*.json)
 	@env -u REPERF_MANIFESTS $$< . >$$@
 build/$(1)/growth_tried.c.o: build/$(1)/growth_tried.c
 	@$$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) -c $$< -o $$@
-build/$(1)/reperf: build/$(1)/orchestrator/main.c.o build/$(1)/growth_tried.c.o build/$(1)/orch.a build/$(1)/base.a
+build/$(1)/reperf: build/$(1)/orchestrator/main.c.o build/$(1)/orchestrator/guests.c.o build/$(1)/growth_tried.c.o $(call archives,$(1),cmd)
+	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
+# The program without its guests: nothing of lint and draft is linked.
+build/$(1)/reperf-core: build/$(1)/orchestrator/main.c.o build/$(1)/growth_tried.c.o $(filter-out %/lint.a %/draft.a,$(call archives,$(1),cmd))
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
 # Sanitizers' runtimes cannot be linked in statically. -s: it is sent to nodes.
 build/$(1)/reperf-node: $(patsubst %,build/$(1)/%.o,$(NODE_MAIN) $(NODE_SRC) $(NODE_USES)) build/$(1)/base.a
@@ -192,16 +203,16 @@ build/$(1)/reperf-train: build/$(1)/workloads/train/train_main.c.o build/$(1)/wl
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -o $$@
 build/$(1)/reperf-bench: build/$(1)/workloads/bench/bench_main.c.o build/$(1)/wl.a build/$(1)/base.a
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -o $$@
-build/$(1)/reperf-pack: build/$(1)/$(PREP_MAIN).o build/$(1)/prep.a build/$(1)/orch.a build/$(1)/base.a
+build/$(1)/reperf-pack: build/$(1)/$(PREP_MAIN).o build/$(1)/prep.a $(call archives,$(1),report)
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) -o $$@
-build/$(1)/servers/%: build/$(1)/tests/servers/%.c.o build/$(1)/orch.a build/$(1)/base.a
+build/$(1)/servers/%: build/$(1)/tests/servers/%.c.o $(call archives,$(1),cmd)
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
 # Loaded before the C library: without sanitizers in every mode.
 build/$(1)/faults/%.so: tests/faults/%.c
 	@mkdir -p $$(@D)
 	@$$(CC) -std=gnu17 -O1 -Wall -Wextra $$(WERROR) -shared -fPIC $$< -o $$@ -ldl
-build/$(1)/unit/test_prep_%: build/$(1)/tests/unit/test_prep_%.c.o build/$(1)/prep.a build/$(1)/orch.a build/$(1)/wl.a build/$(1)/base.a
+build/$(1)/unit/test_prep_%: build/$(1)/tests/unit/test_prep_%.c.o build/$(1)/prep.a build/$(1)/wl.a $(call archives,$(1),view)
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) $$(WL_LIBS) -lcmocka -o $$@
 EMU_WITH.$(1) := build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/held.a build/$(1)/emu_probe.a build/$(1)/wl_emu.a build/$(1)/base.a | \
@@ -254,17 +265,23 @@ build/$(1)/gpu/plant: build/cuda/tests/cuda/plant.cu.o
 build/$(1)/unit/test_wl_%: build/$(1)/tests/unit/test_wl_%.c.o build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -lcmocka -o $$@
-build/$(1)/unit/%: build/$(1)/tests/unit/%.c.o build/$(1)/orch.a build/$(1)/base.a
-	@mkdir -p $$(@D)
-	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -lcmocka -o $$@
 build/$(1)/unit/test_unpack_hostile: ORCH_LIBS += -larchive
-build/$(1)/unit/test_proc build/$(1)/unit/test_lease build/$(1)/unit/test_stage build/$(1)/unit/test_monitor: | build/$(1)/reperf-node
-build/$(1)/replay/%: build/$(1)/tests/fuzz/fuzz_%.c.o build/$(1)/tests/fuzz/replay.c.o build/$(1)/prep.a build/$(1)/orch.a build/$(1)/wl.a build/$(1)/base.a
+$(patsubst %,build/$(1)/unit/%,$(UNITS_fleet) $(UNITS_evidence) $(UNITS_run)): | build/$(1)/reperf-node
+build/$(1)/replay/%: build/$(1)/tests/fuzz/fuzz_%.c.o build/$(1)/tests/fuzz/replay.c.o build/$(1)/prep.a build/$(1)/wl.a $(call archives,$(1),draft)
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) $$(WL_LIBS) -o $$@
 -include $$(shell find build/$(1) -name '*.d' 2>/dev/null)
 endef
 $(foreach m,$(MODES),$(eval $(call MODE_RULES,$(m))))
+# A room's archive, and its unit tests, which are linked with that room and those before it.
+define ROOM_RULES
+build/$(1)/$(2).a: $(patsubst %,build/$(1)/%.o,$(sort $(wildcard orchestrator/$(2)/*.c)))
+	@rm -f $$@; ar rcsD $$@ $$^
+$(patsubst %,build/$(1)/unit/%,$(UNITS_$(2))): build/$(1)/unit/%: build/$(1)/tests/unit/%.c.o $(call archives,$(1),$(2))
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -lcmocka -o $$@
+endef
+$(foreach m,$(MODES),$(foreach r,$(ROOMS),$(eval $(call ROOM_RULES,$(m),$(r)))))
 FORCE:
 
 # --- kernels: one object each for all modes ---------------------------------------------------------
@@ -304,6 +321,7 @@ SERVERS  := $(patsubst tests/servers/%.c,$(B)/servers/%,$(SERVER_SRC)) $(patsubs
 REPLAY   := $(patsubst tests/fuzz/fuzz_%.c,$(B)/replay/%,$(FUZZ_SRC))
 INTEGRATION := $(sort $(wildcard tests/integration/test_*.sh))
 E2E      := $(sort $(wildcard tests/e2e/test_*.sh))
+DRESS    := $(sort $(wildcard tests/dress/test_*.sh))
 CLUSTER  := $(sort $(wildcard tests/cluster/test_*.sh))
 LINT     := $(sort $(wildcard tests/lint/*.sh))
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(FUZZ_SRC))
@@ -319,8 +337,8 @@ PTX_RUN  := $(if $(HAVE_CUDA),$(addprefix $(B)/ptx/test_,device models steps $(a
 WHOLE_TOO := checkpoint feed fuse streams
 WHOLE    := $(if $(HAVE_CUDA),$(addprefix $(B)/emu/test_,models steps)) $(addprefix $(B)/unit/test_wl_,net hrnet deeplab ranks eval $(WHOLE_TOO))
 TEST_OWN := $(call in_mode,asan,$(filter-out $(WHOLE),$(UNIT) $(EMU_TEST)) $(REPLAY)) $(call in_mode,release,$(WHOLE))
-TEST_RUN := $(LINT) $(TEST_OWN) $(INTEGRATION) $(E2E) $(CLUSTER)
-test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_RUN) $(PTX_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))) ## what test runs
+TEST_RUN := $(LINT) $(TEST_OWN) tests/golden/golden.sh $(INTEGRATION) $(E2E) $(DRESS) $(CLUSTER)
+test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_RUN) $(PTX_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS) reperf-core)) ## what test runs
 test: test-programs $(if $(HAVE_CUDA),ptx-90) ## all tests this machine can run, but for what test-all names; installs what they need
 	@B=build/release tests/tap.sh $(TEST_RUN)
 # Evidence, faults, time and boundaries: with the sanitizers, too.
@@ -330,6 +348,21 @@ test-all: test-programs $(FUZZ_BIN) $(addprefix build/asan/unit/test_wl_,$(WHOLE
 	@TIER=all B=build/release tests/tap.sh $(TEST_RUN) $(addprefix build/asan/unit/test_wl_,$(WHOLE_TOO)) $(SANITIZED) tests/fuzz/run.sh
 test-frameworks: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## every framework's column that runs on a CPU, one image at a time, in 45 minutes; SOURCES=DIR: a mirror of their code; ONLY=ERE: some
 	@SOURCES="$(SOURCES)" ONLY="$(ONLY)" TEST_LIMIT_S=2700 B=build/release tests/tap.sh tests/cluster/columns.sh
+test-dress: $(addprefix build/release/,$(PROGRAMS)) ## the published frameworks' own scripts up to their first call of a device; SOURCES=DIR: a mirror of their code; ONLY=ERE: some
+	@TIER=all SOURCES="$(SOURCES)" ONLY="$(ONLY)" TEST_LIMIT_S=3600 B=build/release tests/tap.sh $(DRESS)
+# One room (ROOM=judge): its unit tests, and the scripts that name it in their third line; ROOM=prep and ROOM=workloads, too. Without ROOM the unit tests of
+# all, but for whole networks and the emulator, and the golden.
+CHECKED  := $(filter-out $(if $(ROOM),,$(WHOLE) $(B)/unit/test_emu_%),$(if $(ROOM),$(filter $(addprefix $(B)/unit/,$(UNITS_$(ROOM)) $(OWN_UNITS_$(ROOM))),$(UNIT)),$(UNIT)))
+SCRIPTS_OF_ROOM := $(if $(ROOM),$(shell grep -lx '# Room: $(ROOM)' tests/integration/test_*.sh tests/e2e/test_*.sh tests/cluster/test_*.sh))
+ifneq ($(and $(ROOM),$(filter check,$(MAKECMDGOALS))),)
+$(if $(CHECKED)$(SCRIPTS_OF_ROOM),,$(error ROOM=$(ROOM): expected one of $(ROOMS) node prep workloads))
+endif
+check: $(CHECKED) $(if $(ROOM),$(if $(SCRIPTS_OF_ROOM),all $(SERVERS)),$(B)/reperf $(B)/reperf-core $(SERVERS)) ## unit tests of all rooms and the golden, in two minutes; ROOM=judge: that room's tests, in seconds
+	@$(TAP) $(CHECKED) $(if $(ROOM),$(SCRIPTS_OF_ROOM),tests/golden/golden.sh)
+golden: $(B)/reperf $(B)/reperf-core $(B)/servers/split_golden ## what reperf prints of all reports, logs and archives here, compared with what is kept (tests/golden)
+	@B=$(B) tests/golden/golden.sh
+golden-write: $(B)/reperf $(B)/reperf-core $(B)/servers/split_golden ## keeps today's words, and the facts that FACTS="NAME..." names (FACTS=all); the diff is to be read
+	@B=$(B) FACTS="$(FACTS)" tests/golden/golden.sh --write
 unit: $(UNIT) $(EMU_TEST)        ## unit tests of MODE
 	@$(TAP) $^
 replay: $(REPLAY)                ## saved fuzz inputs of MODE

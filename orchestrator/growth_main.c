@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* growth-tried ROOT: reads the formats below ROOT/manifests, tries their patterns for quadratic growth and writes, as the C source of
-   GROWTH_TRIED (judge/growth.h), which are linear. The build runs it, so that lint tries only what has changed since. */
+   TRIED (log/tried.h), which are linear. The build runs it, so that lint tries only what has changed since. */
 #include "base/base.h"
 
 #include "base/vec.h"
-#include "judge/growth.h"
-#include "judge/lint.h"
+#include "codec/pattern.h"
+#include "lint/lint.h"
 #include "load/load.h"
+#include "log/tried.h"
 
 struct tried_key {
-    uint8_t bytes[GROWTH_KEY_BYTES];
+    uint8_t bytes[TRIED_KEY_BYTES];
 };
 
 struct tried_keys {
@@ -31,7 +32,7 @@ static int add_key(struct arena *arena, const char *root, const struct format *f
     if (json_read_text(arena, path, &text, err) < 0) {
         return -1;
     }
-    growth_key(id, text, key.bytes);
+    tried_key(id, text, key.bytes);
     VEC_PUSH(&keys->list, key);
     return 0;
 }
@@ -45,15 +46,15 @@ static void print_source(const struct tried_keys *keys)
 {
     struct str library = pattern_library();
     printf("/* Made by orchestrator/growth_main.c. */\n#include \"base/base.h\"\n\n#include "
-           "\"judge/growth.h\"\n\n"
-           "static const uint8_t KEYS[][GROWTH_KEY_BYTES] = {\n");
+           "\"log/tried.h\"\n\n"
+           "static const uint8_t KEYS[][TRIED_KEY_BYTES] = {\n");
     for (size_t idx = 0; idx < keys->list.n; idx++) {
-        for (size_t at = 0; at < GROWTH_KEY_BYTES; at++) {
+        for (size_t at = 0; at < TRIED_KEY_BYTES; at++) {
             printf("%s%u", at ? ", " : "    {", keys->list.items[idx].bytes[at]);
         }
         printf("},\n");
     }
-    printf("};\nconst struct growth_tried GROWTH_TRIED = {\"%.*s\", KEYS[0], ARRAY_LEN(KEYS)};\n",
+    printf("};\nconst struct tried TRIED = {\"%.*s\", KEYS[0], ARRAY_LEN(KEYS)};\n",
            STR_ARG(library));
 }
 

@@ -19,8 +19,8 @@ static void print_usage(FILE *out)
     fprintf(out,
             "reperf reproduces published deep-learning performance reports, and audits them.\n\n"
             "usage: reperf COMMAND [options]\n\n");
-    for (const struct cmd *const *c = CMDS; *c; c++) {
-        fprintf(out, "  %-12s %s\n", (*c)->name, (*c)->summary);
+    for (size_t idx = 0; cmd_at(idx); idx++) {
+        fprintf(out, "  %-12s %s\n", cmd_at(idx)->name, cmd_at(idx)->summary);
     }
     fprintf(out, "\n--manifests DIR, anywhere: reports, formats and inventories of one's own, "
                  "before ./manifests\n"
@@ -57,12 +57,10 @@ static void print_command_help(const struct cmd *c, const char *verb_name)
 
 static const struct cmd *find_command(const char *name)
 {
-    for (const struct cmd *const *c = CMDS; *c; c++) {
-        if (strcmp((*c)->name, name) == 0) {
-            return *c;
-        }
+    const struct cmd *c;
+    for (size_t idx = 0; (c = cmd_at(idx)) && strcmp(c->name, name) != 0; idx++) {
     }
-    return NULL;
+    return c;
 }
 
 /* Descriptors 0, 1 and 2 are open from here on, whatever the caller closed, so that no file of ours becomes one of them.
@@ -228,8 +226,8 @@ static int fail_command(const char *name)
 {
     char text[NEAREST_TEXT_MAX];
     struct nearest nearest = nearest_to(name);
-    for (const struct cmd *const *c = CMDS; *c; c++) {
-        nearest_offer(&nearest, (*c)->name);
+    for (size_t idx = 0; cmd_at(idx); idx++) {
+        nearest_offer(&nearest, cmd_at(idx)->name);
     }
     log_line(LOG_ERROR, "unknown command \"%.100s\"%s; reperf --help lists them", name,
              nearest_text(&nearest, text));

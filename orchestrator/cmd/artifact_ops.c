@@ -8,7 +8,7 @@
 #include "cmd/dataset_ops.h"
 #include "cmd/image_ops.h"
 #include "cmd/source_ops.h"
-#include "cmd/stop.h"
+#include "sys/stop.h"
 
 #define OUTPUT_MAX    (1u << 30)
 #define ARTIFACTS_MAX 4096

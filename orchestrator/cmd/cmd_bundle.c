@@ -3,11 +3,11 @@
 #include "base/base.h"
 
 #include "cmd/cmd.h"
-#include "cmd/stop.h"
 #include "codec/json.h"
 #include "report/dataset.h"
 #include "store/artifact.h"
 #include "store/bundle.h"
+#include "sys/stop.h"
 
 #define OUTPUT_MAX (8u << 20)
 

@@ -135,11 +135,12 @@ static void each_command(struct strbuf *out,
                          void (*fn)(struct strbuf *out, const char *name, const struct cmd *c))
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    for (const struct cmd *const *c = CMDS; *c; c++) {
-        const struct cmd *const *verbs = cmd_verbs(*c);
-        fn(out, (*c)->name, *c);
+    const struct cmd *c;
+    for (size_t idx = 0; (c = cmd_at(idx)); idx++) {
+        const struct cmd *const *verbs = cmd_verbs(c);
+        fn(out, c->name, c);
         for (; verbs && *verbs; verbs++) {
-            fn(out, arena_printf(&arena, "%s %s", (*c)->name, (*verbs)->name), *verbs);
+            fn(out, arena_printf(&arena, "%s %s", c->name, (*verbs)->name), *verbs);
         }
     }
 }
@@ -209,12 +210,13 @@ static void add_bash(struct strbuf *out)
 {
     strbuf_add_z(out, BASH_HEAD);
     strbuf_add_z(out, "_reperf_commands=\"");
-    for (const struct cmd *const *c = CMDS; *c; c++) {
-        strbuf_printf(out, "%s%s", c == CMDS ? "" : " ", (*c)->name);
+    const struct cmd *c;
+    for (size_t idx = 0; (c = cmd_at(idx)); idx++) {
+        strbuf_printf(out, "%s%s", idx ? " " : "", c->name);
     }
     strbuf_add_z(out, "\"\n_reperf_with_verbs=\"");
-    for (const struct cmd *const *c = CMDS; *c; c++) {
-        strbuf_printf(out, "%s%s", cmd_verbs(*c) ? " " : "", cmd_verbs(*c) ? (*c)->name : "");
+    for (size_t idx = 0; (c = cmd_at(idx)); idx++) {
+        strbuf_printf(out, "%s%s", cmd_verbs(c) ? " " : "", cmd_verbs(c) ? c->name : "");
     }
     strbuf_add_z(out, "\"\n_reperf_options() { # COMMAND\n    case $1 in\n");
     each_command(out, add_bash_options);
@@ -297,6 +299,7 @@ static void add_fish_command(struct strbuf *out, const char *name, const struct 
 
 static void add_fish(struct strbuf *out)
 {
+    const struct cmd *c;
     strbuf_add_z(out,
                  "# fish completion of reperf; made by: reperf completion fish\n"
                  "function __reperf_is # COMMAND [VERB]\n"
@@ -307,13 +310,13 @@ static void add_fish(struct strbuf *out)
                  "complete -c reperf -f\n"
                  "complete -c reperf -n __fish_use_subcommand -l version -d 'say the version'\n"
                  "complete -c reperf -l help -d 'this text'\n");
-    for (const struct cmd *const *c = CMDS; *c; c++) {
-        strbuf_printf(out, "complete -c reperf -n __fish_use_subcommand -a %s -d ", (*c)->name);
-        add_fish_word(out, (*c)->summary);
+    for (size_t idx = 0; (c = cmd_at(idx)); idx++) {
+        strbuf_printf(out, "complete -c reperf -n __fish_use_subcommand -a %s -d ", c->name);
+        add_fish_word(out, c->summary);
         strbuf_add_char(out, '\n');
-        for (const struct cmd *const *verb = cmd_verbs(*c); verb && *verb; verb++) {
-            strbuf_printf(out, "complete -c reperf -n '__reperf_is %s \"\"' -f -a %s -d ",
-                          (*c)->name, (*verb)->name);
+        for (const struct cmd *const *verb = cmd_verbs(c); verb && *verb; verb++) {
+            strbuf_printf(out, "complete -c reperf -n '__reperf_is %s \"\"' -f -a %s -d ", c->name,
+                          (*verb)->name);
             add_fish_word(out, (*verb)->summary);
             strbuf_add_char(out, '\n');
         }

@@ -5,8 +5,8 @@
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "cmd/image_ops.h"
-#include "cmd/stop.h"
 #include "store/image_tar.h"
+#include "sys/stop.h"
 
 #define OUTPUT_MAX (16u << 20)
 

@@ -3,7 +3,7 @@
 #include "base/base.h"
 
 #include "cmd/cmd.h"
-#include "cmd/measure_folder.h"
+#include "cmd/guests.h"
 #include "cmd/measure_parts.h"
 
 #include "base/fs.h"
@@ -13,15 +13,14 @@
 #include "base/table.h"
 #include "judge/identity.h"
 #include "judge/stats.h"
-#include "judge/whole.h"
 #include "load/load.h"
 #include "load/measure.h"
+#include "log/whole.h"
 
 #include <math.h>
 
-#define TEXT_BYTES_MAX  (64u << 20)
-#define WHY_BYTES       512
-#define STATUS_NO_VALUE 9 /* DESIGN.md section 5: parse */
+#define TEXT_BYTES_MAX (64u << 20)
+#define WHY_BYTES      512
 
 struct args {
     const char *format;
@@ -102,42 +101,20 @@ static int apply_mean(const struct args *args, struct finding_of_log *f, struct 
     return rule_apply(&mean, &f->m, &of, &f->value, err);
 }
 
-/* A log that ends too early, or lacks lines, still gets a number, marked as such. */
-static bool is_part(const struct finding_of_log *f)
-{
-    return f->verdict == PARSE_INCOMPLETE || f->verdict == PARSE_TRUNCATED;
-}
-
 static void judge(struct arena *arena, const struct args *args, struct finding_of_log *f)
 {
     const struct rule_case of = case_of(args, f);
+    const struct judgement j = judgement_of(arena, &f->m, f->rule, DEMAND_PART);
     struct err err = {0};
-    bool chooses_run = f->rule && f->rule->run != RUN_ONLY;
-    f->verdict = f->m.verdict;
-    f->why = f->m.why;
-    if (f->verdict == PARSE_NO_METRIC && f->rule && f->series->n > 0) {
-        f->verdict = f->m.last_run; /* what was asked for is there */
-        f->why = f->verdict == PARSE_OK ? STR_EMPTY : STR_LIT("the run did not end as it should");
-    }
-    if (f->verdict == PARSE_OK && f->series->n == 0) { /* another of the format's has samples */
-        f->verdict = PARSE_NO_METRIC;
-        f->why = STR_LIT("no line holds what the rule takes");
-    }
-    if (f->verdict == PARSE_AMBIGUOUS && chooses_run && f->m.causes.n[CAUSE_RUNS] > 0) {
-        bool is_last = f->rule->run == RUN_LAST;
-        f->verdict = is_last ? f->m.last_run : f->m.first_run;
-        f->why = f->verdict == PARSE_OK
-                     ? STR_EMPTY
-                     : str_of(arena_printf(arena, "the %s run is %s", is_last ? "last" : "first",
-                                           parse_verdict_name(f->verdict)));
-    }
-    if (f->verdict != PARSE_OK && !is_part(f)) {
+    f->verdict = j.verdict;
+    f->why = j.why;
+    if (!j.gives) {
         return;
     }
     if ((f->rule ? rule_apply(f->rule, &f->m, &of, &f->value, &err) : apply_mean(args, f, &err)) <
         0) {
         if (!f->rule && series_has_rows(f->series)) {
-            f->verdict = PARSE_AMBIGUOUS;
+            f->verdict = judgement_undecided();
             f->why = STR_LIT("the table has rows for several GPU counts; --gpus chooses one");
         } else {
             f->why = str_dup(arena, str_of(err.msg));
@@ -228,7 +205,8 @@ static int choose_format(struct arena *arena, const struct source *from, struct 
     if (guess.n == 1) {
         return 0;
     }
-    f->verdict = guess.n ? PARSE_AMBIGUOUS : PARSE_NO_METRIC;
+    f->verdict = judgement_unread(guess.n);
+    f->fits_several = guess.n > 1;
     strbuf_add_z(&why, guess.n ? "several formats fit; --format chooses one:"
                                : measure_why_unread(from->head));
     for (size_t idx = 0; idx < guess.n; idx++) {
@@ -275,12 +253,21 @@ static int measure_sidecars(struct arena *arena, const struct source *from,
 static int propose(struct arena *arena, const struct source *from, struct finding_of_log *f,
                    const struct format **ret_format, struct err *err)
 {
-    const struct proposal_want want = {from->root, from->args->suggest, str_of(from->args->unit), f,
-                                       from->head};
-    if (measure_propose(arena, &want, from->proposal, from->suggested, err) < 0) {
+    struct proposal *proposal = from->proposal;
+    const struct proposal_want want = {.root = from->root,
+                                       .file = from->args->suggest,
+                                       .unit = str_of(from->args->unit),
+                                       .log = f->file,
+                                       .path = f->path,
+                                       .head = from->head};
+    if (GUESTS.proposer->propose(arena, &want, proposal, from->suggested, err) < 0) {
         return -1;
     }
-    f->proposal = from->proposal;
+    if (proposal->why.ptr) {
+        f->verdict = proposal->verdict;
+        f->why = proposal->why;
+    }
+    f->proposal = proposal;
     if (from->suggested->n == 1) {
         *ret_format = from->suggested->items[0];
         f->proposal = NULL;
@@ -302,12 +289,11 @@ static int heed_known(struct arena *arena, const struct source *from, struct fin
         (format && judge_by(arena, from, format, &known, err) < 0)) {
         return -1;
     }
-    if (format && f->verdict == PARSE_OK && known.verdict != PARSE_OK &&
-        known.verdict != PARSE_NO_METRIC) {
+    if (format && judgement_objects(known.verdict, f->verdict)) {
         f->verdict = known.verdict;
         f->why = str_of(
             arena_printf(arena, "by format %.*s %.*s", STR_ARG(known.format), STR_ARG(known.why)));
-        f->has_value = f->has_value && is_part(f);
+        f->has_value = f->has_value && judgement_is_part(f->verdict);
     }
     return 0;
 }
@@ -319,12 +305,13 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
     const struct format *format = NULL;
     from->head->is_whole = false;
     if (args->suggest || (args->unit && !args->pattern)) {
-        f->verdict = PARSE_NO_METRIC;
+        f->verdict = judgement_unread(0);
         f->why = STR_LIT("nothing in it says a rate or the time of a step");
     } else if (choose_format(arena, from, f, &format, err) < 0) {
         return -1;
     }
-    if (!format && f->verdict == PARSE_NO_METRIC && propose(arena, from, f, &format, err) < 0) {
+    if (!format && !f->fits_several && GUESTS.proposer &&
+        propose(arena, from, f, &format, err) < 0) {
         return -1;
     }
     if (!format) {
@@ -350,9 +337,15 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
         return -1;
     }
     judge(arena, args, f);
-    return args->suggest && heed_known(arena, from, f, err) < 0
-               ? -1
-               : measure_sidecars(arena, from, f, err);
+    if (args->suggest && heed_known(arena, from, f, err) < 0) {
+        return -1;
+    }
+    f->is_proposed = format_is_proposed(format) && !is_named(args);
+    if (f->is_proposed && judgement_is_ok(f->verdict)) {
+        f->verdict = judgement_proposed(f->verdict);
+        f->why = STR_LIT("the format is a proposal, and nothing confirms what it reads");
+    }
+    return measure_sidecars(arena, from, f, err);
 }
 
 static const struct table_column COLUMNS[] = {
@@ -414,10 +407,18 @@ static void put_error(struct measure_sink *sink, const char *file, const struct 
 /* A log's result, and its effect on the exit status. */
 static int take_result(struct measure_sink *sink, const struct finding_of_log *f, struct err *err)
 {
-    if (!f->has_value || (is_part(f) && !sink->args->allows_incomplete)) {
-        sink->status = sink->status ? sink->status : STATUS_NO_VALUE;
-    }
+    bool is_given =
+        f->has_value && (!judgement_is_part(f->verdict) || sink->args->allows_incomplete);
+    int status = !is_given ? STATUS_NOT_READ : f->is_proposed ? STATUS_PROPOSED : 0;
+    sink->status = sink->status ? sink->status : status;
     return put_result(sink, f, err);
+}
+
+static void proposal_cleanup(struct proposal *proposal)
+{
+    if (GUESTS.proposer) {
+        GUESTS.proposer->release(proposal);
+    }
 }
 
 static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
@@ -480,7 +481,7 @@ static int load_pattern(struct arena *arena, const char *root, const struct args
                                  NULL};
     strbuf_init(&text, TEXT_BYTES_MAX);
     if (load_vocabulary(arena, root, &given.vocabulary, err) < 0 ||
-        suggest_given(&given, &text, err) < 0) {
+        GUESTS.proposer->given(&given, &text, err) < 0) {
         return -1;
     }
     if (load_format_text(arena, root, strbuf_str(&text), "--pattern", ret_set, err) < 0) {
@@ -499,9 +500,8 @@ static bool is_path(const char *name)
 static int load_wanted(struct arena *arena, const char *root, const struct args *args,
                        struct format_set *ret_set, struct err *err)
 {
-    struct format_set all = {0};
+    CLEANUP(format_set) struct format_set all = {0};
     const char *id = args->format;
-    int status;
     if (args->pattern) {
         return load_pattern(arena, root, args, ret_set, err);
     }
@@ -514,12 +514,7 @@ static int load_wanted(struct arena *arena, const char *root, const struct args 
     if (load_format(arena, root, id, ret_set, err) < 0 || ret_set->n == 1) {
         return ret_set->n == 1 ? 0 : -1;
     }
-    if (load_formats(arena, root, &all, err) < 0) {
-        return -1;
-    }
-    status = measure_name_formats(&all, id, err);
-    format_set_release(&all);
-    return status;
+    return load_formats(arena, root, &all, err) < 0 ? -1 : measure_name_formats(&all, id, err);
 }
 
 static int measure_files(const struct cmd_ctx *ctx, const struct args *args,
@@ -556,6 +551,10 @@ static int check_args(const struct args *args, const struct opt_list *files, str
     if (files->n == 0 || n_stdin > 1) {
         return err_set(err, ERR_USAGE, "measure: expected at least one log file, and - only once");
     }
+    if (!GUESTS.proposer && (args->pattern || args->unit || args->suggest)) {
+        return err_set(err, ERR_USAGE,
+                       "measure: this program has no --pattern, --unit and --suggest");
+    }
     if (args->pattern && (!args->unit || args->format || args->suggest)) {
         return err_set(err, ERR_USAGE,
                        "--pattern needs --unit, and goes without --format and --suggest");
@@ -571,8 +570,8 @@ static int check_args(const struct args *args, const struct opt_list *files, str
 
 static bool is_folder_alone(const struct args *args, const struct opt_list *files)
 {
-    return files->n == 1 && fs_is_dir(files->items[0]) && !args->format && !args->rule &&
-           !args->pattern && !args->suggest;
+    return GUESTS.measure_folder && files->n == 1 && fs_is_dir(files->items[0]) && !args->format &&
+           !args->rule && !args->pattern && !args->suggest;
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
@@ -583,7 +582,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (opt_parse(OPTS, argc, argv, &args, &files, err) < 0) {
         status = -1;
     } else if (is_folder_alone(&args, &files)) {
-        status = measure_folder(ctx, files.items[0], args.want_json, err);
+        status = GUESTS.measure_folder(ctx, files.items[0], args.want_json, err);
     } else {
         status = check_args(&args, &files, err) < 0 ? -1 : measure_files(ctx, &args, &files, err);
     }

@@ -3,10 +3,10 @@
 
 #include "base/log.h"
 #include "cmd/cmd.h"
-#include "cmd/stop.h"
 #include "store/artifact.h"
 #include "store/dataset_pack.h"
 #include "store/lock_file.h"
+#include "sys/stop.h"
 
 #define OUTPUT_MAX (16u << 20)
 

@@ -9,13 +9,14 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "cmd/cmd.h"
-#include "cmd/logs_clone.h"
+#include "cmd/guests.h"
 #include "cmd/outputs.h"
 #include "cmd/run_args.h"
 #include "cmd/select.h"
 #include "load/audit_logs.h"
 #include "load/load.h"
 #include "report/plan.h"
+#include "store/logs_clone.h"
 #include "view/audit_out.h"
 #include "view/page.h"
 #include "view/run_view.h"
@@ -69,8 +70,10 @@ static int audit_all(struct arena *arena, const struct audited *of, struct audit
     const struct report_set *reports = of->reports;
     struct report_audit *audits = arena_array(arena, struct report_audit, reports->n);
     struct progress progress = {0};
-    struct audit_opts opts = {
-        .logs_folder = args->logs_folder, .root = of->ctx->root, .progress = &progress};
+    struct audit_opts opts = {.logs_folder = args->logs_folder,
+                              .root = of->ctx->root,
+                              .progress = &progress,
+                              .lint = GUESTS.lint};
     uint64_t total = 0;
     int rc = 0;
     if (args->logs_folder &&
@@ -149,7 +152,7 @@ static int report_reports(const struct cmd_ctx *ctx, const struct report_args *a
     const char *places[FORMS];
     struct report_set reports = {0};
     struct audit_set set = {0};
-    if (select_reports(&arena, ctx->root, names, args->is_all, &reports, err) < 0) {
+    if (load_reports_of(&arena, ctx->root, names, args->is_all, &reports, err) < 0) {
         return -1;
     }
     if (args->outputs.svg && reports.n != 1) {
@@ -287,7 +290,7 @@ static struct str digest_or_none(struct str hex)
 static int audit_today(struct arena *arena, const struct cmd_ctx *ctx, struct format_set *formats,
                        struct run_view *view, struct err *err)
 {
-    const struct audit_opts opts = {.root = ctx->root};
+    const struct audit_opts opts = {.root = ctx->root, .lint = GUESTS.lint};
     const struct report *frozen = &view->frozen.report;
     struct report_audit *audit = arena_new(arena, struct report_audit);
     struct report *today = arena_new(arena, struct report);

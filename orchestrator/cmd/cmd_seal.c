@@ -4,11 +4,11 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
-#include "cmd/stop.h"
 #include "evidence/bench_evidence.h"
 #include "evidence/rundir.h"
 #include "evidence/seal.h"
 #include "run/journal_check.h"
+#include "sys/stop.h"
 
 #define OUTPUT_MAX (64u << 10)
 

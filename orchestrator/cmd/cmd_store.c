@@ -2,8 +2,8 @@
 #include "base/base.h"
 
 #include "cmd/cmd.h"
-#include "cmd/stop.h"
 #include "cmd/store_args.h"
+#include "sys/stop.h"
 
 #define OUTPUT_MAX  (256u << 20)
 #define GRACE_S_MAX (3650 * INT64_C(86400))

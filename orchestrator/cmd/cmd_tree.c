@@ -6,11 +6,11 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "cmd/cmd.h"
-#include "cmd/stop.h"
 #include "codec/json.h"
 #include "store/digest_cache.h"
 #include "store/store.h"
 #include "store/tree.h"
+#include "sys/stop.h"
 
 #define OUTPUT_MAX (1u << 30)
 

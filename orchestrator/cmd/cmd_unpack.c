@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "cmd/cmd.h"
-#include "cmd/stop.h"
 #include "codec/json.h"
 #include "store/unpack_tree.h"
+#include "sys/stop.h"
 
 #define OUTPUT_MAX      (256u << 20)
 #define SHOWN_MAX       20 /* differences in text; --json has all */

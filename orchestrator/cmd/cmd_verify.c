@@ -5,12 +5,12 @@
 #include "base/log.h"
 #include "cmd/artifact_ops.h"
 #include "cmd/cmd.h"
-#include "cmd/stop.h"
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
-#include "judge/derivation.h"
+#include "log/derivation.h"
 #include "run/journal_check.h"
 #include "store/lock_file.h"
+#include "sys/stop.h"
 #include "view/run_view.h"
 
 #define OUTPUT_MAX (64u << 10)

@@ -2,11 +2,13 @@
 #include "base/base.h"
 
 #include "cmd/cmd.h"
+
+#include "cmd/guests.h"
 #include "cmd/nodes.h"
 
 /* One a line. */
 /* clang-format off */
-const struct cmd *const CMDS[] = {
+static const struct cmd *const CMDS[] = {
     &CMD_ATTACH,
     &CMD_AUDIT,
     &CMD_BUNDLE,
@@ -19,11 +21,9 @@ const struct cmd *const CMDS[] = {
     &CMD_IMAGE,
     &CMD_IMPORT,
     &CMD_KEYGEN,
-    &CMD_LINT,
     &CMD_LIST,
     &CMD_LOCK,
     &CMD_MEASURE,
-    &CMD_NEW,
     &CMD_NODES,
     &CMD_PACK,
     &CMD_PLAN,
@@ -41,6 +41,19 @@ const struct cmd *const CMDS[] = {
     NULL,
 };
 /* clang-format on */
+
+const struct cmd *cmd_at(size_t idx)
+{
+    const struct cmd *const *own = CMDS;
+    const struct cmd *const *theirs = GUESTS.cmds;
+    for (;; idx--) {
+        bool is_own = *own && (!*theirs || strcmp((*own)->name, (*theirs)->name) < 0);
+        const struct cmd *c = is_own ? *own++ : *theirs ? *theirs++ : NULL;
+        if (!c || idx == 0) {
+            return c;
+        }
+    }
+}
 
 const struct cmd *const *cmd_verbs(const struct cmd *c)
 {

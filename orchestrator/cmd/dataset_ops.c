@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cmd/stop.h"
 #include "cmd/store_args.h"
 #include "store/dataset_lock.h"
 #include "store/dataset_repair.h"
 #include "store/dataset_verify.h"
 #include "store/digest_cache.h"
+#include "sys/stop.h"
 
 static int load(struct artifact_job *job, const struct artifact *artifact,
                 struct dataset_here *ret_here, struct err *err)

@@ -3,11 +3,12 @@
 
 #include "cmd/explain_names.h"
 
-#include "cmd/pool_lanes.h"
+#include "cmd/guests.h"
 #include "load/audit_logs.h"
 #include "load/load.h"
 #include "load/log_lines.h"
 #include "load/places.h"
+#include "sys/pool_lanes.h"
 
 #define USERS_STEP 256
 
@@ -165,6 +166,7 @@ static int audit(struct explainer *e, size_t idx, struct err *err)
     struct audit_opts opts = {.logs_folder = e->args->logs_folder,
                               .root = e->ctx->root,
                               .lanes = &lanes,
+                              .lint = GUESTS.lint,
                               .keeps_lines = true};
     if (e->is_audited[idx]) {
         return 0;
@@ -216,7 +218,7 @@ static int explain_cell(struct explainer *e, size_t idx, const struct cell *cell
         of.cell = e->audits[idx].cells[at].cell == cell ? &e->audits[idx].cells[at] : of.cell;
     }
     ASSERT(of.cell);
-    how_of(e->arena, &e->formats, of.report, of.cell, &of.how);
+    how_of(e->arena, of.cell, &of.how);
     if (read_texts(e, &of, err) < 0) {
         return -1;
     }

@@ -5,7 +5,7 @@
 
 #include "base/nearest.h"
 #include "cmd/cmd.h"
-#include "cmd/logs_clone.h"
+#include "store/logs_clone.h"
 #include "view/explain_out.h"
 
 struct explain_args {

@@ -7,11 +7,14 @@
 #include "base/table.h"
 #include "codec/json.h"
 #include "judge/identity.h"
-#include "judge/suggest.h"
+#include "judge/judgement.h"
 #include "load/measure.h"
 
 #define FLUSH_BYTES  (64u << 10)
 #define SIDECARS_MAX 8 /* protocols in one log */
+
+struct format_set;
+struct proposal; /* draft/propose.h */
 
 /* Figures of a protocol whose lines stand among those of the log's own format. */
 struct sidecar {
@@ -27,12 +30,14 @@ struct finding_of_log {
     const char *file;  /* as it is named */
     const char *path;  /* where it is read */
     struct str format; /* NULL: not found */
+    bool fits_several; /* why not: several formats read it */
     struct measurement m;
     struct log_counts counts;
     const struct series *series; /* primary, or the rule's; NULL where there is no format */
     enum parse_verdict verdict;
     struct str why;
     bool has_value;
+    bool is_proposed; /* its format is, and the user has not named it */
     struct rule_value value;
     struct str unit;
     const struct rule *rule; /* NULL: mean of the series */
@@ -41,39 +46,8 @@ struct finding_of_log {
     struct proposal *proposal; /* borrowed; NULL: a format was found */
 };
 
-/* The content of a log that no format reads, and a format for it. */
-struct proposal {
-    struct survey *survey; /* owned */
-    struct suggestions list;
-    struct str pattern, unit; /* ptr NULL: nothing in it can be read */
-    struct str text;          /* of the format made last */
-    size_t skip;              /* samples that its window leaves out */
-    size_t n_used;
-    bool has_value;
-    double value; /* of that window */
-    struct survey_counts counts;
-};
-static inline void proposal_cleanup(struct proposal *proposal)
-{
-    survey_free(proposal->survey);
-}
-struct proposal_want {
-    const char *root;
-    const char *file; /* where the format goes; NULL: nowhere */
-    struct str unit;  /* of what prints none; or empty */
-    struct finding_of_log *log;
-    const struct log_head *head;
-};
-/* Surveys the log, and says in its verdict and why what came of it. Where a file is wanted and something can be read, ret_set is its
-   format; else it stays empty. */
-MUST_CHECK int measure_propose(struct arena *arena, const struct proposal_want *want,
-                               struct proposal *ret, struct format_set *ret_set, struct err *err);
 /* Why no format reads it, with the next step where its first bytes are those of another kind of file. */
 const char *measure_why_unread(const struct log_head *head);
-void measure_add_proposal(struct strbuf *text, const struct finding_of_log *f,
-                          const struct proposal *proposal);
-void measure_put_proposal(struct json_out *out, const struct proposal *proposal);
-
 /* Standard input as a file that can be read several times: its path, and the descriptor that holds it. */
 MUST_CHECK int measure_spool(struct arena *arena, const char **ret_path, int *ret_fd,
                              struct err *err);

@@ -7,7 +7,8 @@
 
 #include "base/log.h"
 #include "base/nearest.h"
-#include "judge/whole.h"
+#include "cmd/guests.h"
+#include "log/whole.h"
 
 int measure_flush(struct strbuf *buf, size_t over, struct err *err)
 {
@@ -147,7 +148,7 @@ int measure_put_log(struct json_out *out, const struct finding_of_log *f, struct
     put_more(out, f);
     put_sidecars(out, f);
     if (f->proposal) {
-        measure_put_proposal(out, f->proposal);
+        GUESTS.proposer->put(out, f->proposal);
     }
     return 0;
 }
@@ -194,7 +195,7 @@ static void add_sidecar(struct strbuf *text, const struct sidecar *b)
 #define NO_END "the log says neither how many steps its run makes nor that it is over"
 static bool lacks_end(const struct finding_of_log *f)
 {
-    return f->verdict == PARSE_OK && !f->m.states_end;
+    return judgement_is_ok(f->verdict) && !f->m.states_end;
 }
 
 void measure_add_details(struct strbuf *text, const struct finding_of_log *f, bool is_only)
@@ -206,7 +207,7 @@ void measure_add_details(struct strbuf *text, const struct finding_of_log *f, bo
         return;
     }
     if (f->proposal) {
-        measure_add_proposal(text, f, f->proposal);
+        GUESTS.proposer->add(text, f->file, f->proposal);
     }
     if (f->has_value) {
         strbuf_add_z(text, "\nvalue: ");

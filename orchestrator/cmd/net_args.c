@@ -4,7 +4,7 @@
 #include "cmd/net_args.h"
 
 #include "base/fs.h"
-#include "cmd/stop.h"
+#include "sys/stop.h"
 
 static int rate_of(const char *text, uint64_t *ret_rate, struct err *err)
 {

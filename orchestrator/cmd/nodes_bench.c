@@ -7,10 +7,10 @@
 #include "cmd/history_nodes.h"
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
-#include "cmd/stop.h"
 #include "load/load_limits.h"
 #include "store/image_spec.h"
 #include "store/lock_file.h"
+#include "sys/stop.h"
 #include "view/bench_out.h"
 #include "view/html.h"
 

@@ -6,10 +6,10 @@
 #include "base/table.h"
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
-#include "cmd/stop.h"
 #include "codec/json.h"
 #include "evidence/rundir.h"
 #include "run/runs.h"
+#include "sys/stop.h"
 
 #define OUTPUT_MAX (64u << 20)
 #define OUTAGE_NS  (5 * NS_PER_S)

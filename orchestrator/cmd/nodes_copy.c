@@ -8,7 +8,7 @@
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
 #include "cmd/stage_out.h"
-#include "cmd/stop.h"
+#include "sys/stop.h"
 
 #define OUTPUT_MAX (64u << 20)
 #define OUTAGE_NS  (5 * NS_PER_S) /* a user at the terminal wants to know soon */

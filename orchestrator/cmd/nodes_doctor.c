@@ -6,9 +6,9 @@
 
 #include "base/log.h"
 #include "cmd/nodes.h"
-#include "cmd/stop.h"
 #include "load/load.h"
 #include "load/load_inventory.h"
+#include "sys/stop.h"
 #include "view/doctor_out.h"
 
 #define OUTPUT_MAX (256u << 20)

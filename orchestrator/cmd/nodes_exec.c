@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
-#include "cmd/stop.h"
 #include "codec/json.h"
+#include "sys/stop.h"
 
 #define TIMEOUT_DEFAULT_S 600
 #define TIMEOUT_MAX_S     (7 * INT64_C(86400))

@@ -4,7 +4,7 @@
 #include "cmd/nodes_fleet.h"
 
 #include "base/log.h"
-#include "cmd/stop.h"
+#include "sys/stop.h"
 
 int nodes_open(struct arena *arena, const struct cmd_ctx *ctx, const struct nodes_fleet_opts *opts,
                struct nodes_fleet *ret_nodes, struct err *err)

@@ -6,12 +6,12 @@
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
 #include "cmd/provision_files.h"
-#include "cmd/stop.h"
 #include "fleet/node_image.h"
 #include "load/load_inventory.h"
 #include "report/hostlist.h"
 #include "store/image_spec.h"
 #include "store/lock_file.h"
+#include "sys/stop.h"
 
 #define OUTPUT_MAX (16u << 20)
 

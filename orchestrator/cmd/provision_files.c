@@ -10,11 +10,11 @@
 #include "base/log.h"
 #include "cmd/source_ops.h"
 #include "cmd/stage_out.h"
-#include "cmd/stop.h"
 #include "report/source.h"
 #include "run/planner.h"
 #include "run/run_data.h"
 #include "store/source_store.h"
+#include "sys/stop.h"
 
 struct bringing {
     struct arena *arena;

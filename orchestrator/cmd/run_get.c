@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "cmd/artifact_ops.h"
-#include "cmd/stop.h"
 #include "store/lock_file.h"
+#include "sys/stop.h"
 
 struct wanted_case {
     VEC(struct step_need) items; /* one each artifact and verb */

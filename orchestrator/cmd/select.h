@@ -7,10 +7,6 @@
 #include "load/load.h"
 #include "view/audit_out.h"
 
-/* ERR_USAGE where neither or both are given. */
-MUST_CHECK int select_reports(struct arena *arena, const char *root, const struct opt_list *names,
-                              bool is_all, struct report_set *ret_set, struct err *err);
-
 /* What audit and report show: of which cases, and how much in text. */
 struct shown_args {
     struct opt_list cases;

@@ -7,10 +7,10 @@
 #include "base/fs.h"
 #include "base/progress.h"
 #include "base/table.h"
-#include "cmd/stop.h"
 #include "cmd/store_args.h"
 #include "store/image_store.h"
 #include "store/store_gc.h"
+#include "sys/stop.h"
 
 #define FILE_KIND     "file" /* references of files that the user added */
 #define REF_BYTES_MAX 8192

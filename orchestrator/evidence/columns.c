@@ -106,19 +106,13 @@ static void add_difference(struct column_cell *at, const char *name)
     at->differs[at->n_differs++] = name;
 }
 
-static const struct rule *rule_of(const struct frozen *frozen, const struct cell_result *cell)
-{
-    return format_rule(format_find(&frozen->formats, cell->step->format), cell->step->rule);
-}
-
 /* A condition that one of them does not state is not known to differ. */
-static void find_differences(const struct frozen *frozen, const struct cell_result *reference,
-                             struct column_cell *at)
+static void find_differences(const struct cell_result *reference, struct column_cell *at)
 {
     static const char *const NAMES[] = {"batch_per_gpu", "image_size", "sequence_length",
                                         "dataset",       "iterations", "precision"};
-    const struct rule *ours = rule_of(frozen, at->cell);
-    const struct rule *theirs = rule_of(frozen, reference);
+    const struct rule *ours = at->cell->step->bound.rule;
+    const struct rule *theirs = reference->step->bound.rule;
     for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
         struct str a = condition_of(reference, NAMES[idx]);
         struct str b = condition_of(at->cell, NAMES[idx]);
@@ -170,7 +164,7 @@ static void set_ratio(struct arena *arena, const struct frozen *frozen,
         at->ratio = cell->value / reference->value;
         at->low = at->ratio * exp(-error);
         at->high = at->ratio * exp(error);
-        find_differences(frozen, reference, at);
+        find_differences(reference, at);
     }
 }
 

@@ -8,7 +8,7 @@
 #include "base/fs.h"
 #include "evidence/bench_evidence.h"
 #include "evidence/contents.h"
-#include "judge/derivation.h"
+#include "log/derivation.h"
 
 #define DERIVED_MAX (1u << 30)
 

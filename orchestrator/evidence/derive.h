@@ -25,7 +25,7 @@ MUST_CHECK int derive_refuse_bench(struct err *err);
 struct derived_from {
     bool is_bench;
     size_t n;           /* raw logs; of nodes bench the figures with values */
-    int64_t derivation; /* of a run: by which (judge/derivation.h) */
+    int64_t derivation; /* of a run: by which (log/derivation.h) */
     const char *
         today; /* what today's derivation gives if that is an earlier one; NULL: the same verdicts and numbers */
 };

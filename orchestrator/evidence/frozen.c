@@ -5,6 +5,7 @@
 
 #include "base/fs.h"
 #include "codec/digest.h"
+#include "judge/bind.h"
 #include "judge/rule.h"
 #include "report/run_id.h"
 
@@ -116,7 +117,7 @@ static int load_formats_below(struct arena *arena, struct frozen *frozen, struct
         }
         doc.context = frozen->vocabulary;
         root = json_root(&doc);
-        if (format_decode(&root, arena, &frozen->formats.items[frozen->formats.n], err) < 0) {
+        if (format_read(&root, arena, &frozen->formats.items[frozen->formats.n], err) < 0) {
             return -1;
         }
         frozen->formats.n++;
@@ -223,6 +224,7 @@ int frozen_load(struct arena *arena, const char *folder, struct frozen *ret_froz
         frozen_release(&frozen);
         return -1;
     }
+    bind_plan(arena, &frozen.report, &frozen.formats, &frozen.plan);
     *ret_frozen = frozen;
     return 0;
 }
@@ -237,10 +239,10 @@ void frozen_release(struct frozen *frozen)
 
 /* ---- lock ---- */
 
-static bool is_run(const struct report *report, const struct plan *plan, const struct stack *stack)
+static bool is_run(const struct plan *plan, const struct stack *stack)
 {
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        const struct report_case *c = report_case_find(report, plan->steps[idx].case_id);
+        const struct report_case *c = plan->steps[idx].bound.of_case;
         if (c && c->stack == stack && plan->steps[idx].cause == ERR_NONE) {
             return true;
         }
@@ -249,11 +251,10 @@ static bool is_run(const struct report *report, const struct plan *plan, const s
 }
 
 /* NULL under runtime none: the programs above are what ran. */
-static struct str image_digest(const struct report *report, const struct plan *plan,
-                               const struct stack *stack)
+static struct str image_digest(const struct plan *plan, const struct stack *stack)
 {
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        const struct report_case *c = report_case_find(report, plan->steps[idx].case_id);
+        const struct report_case *c = plan->steps[idx].bound.of_case;
         if (c && c->stack == stack && plan->steps[idx].image_digest.ptr) {
             return plan->steps[idx].image_digest;
         }
@@ -300,9 +301,8 @@ void frozen_encode_lock(const struct frozen *frozen, struct strbuf *buf)
     jw_end_array(&out);
     jw_array(&out, "stacks");
     for (size_t idx = 0; idx < report->n_stacks; idx++) {
-        if (is_run(report, plan, &report->stacks[idx])) {
-            encode_stack(&out, &report->stacks[idx],
-                         image_digest(report, plan, &report->stacks[idx]));
+        if (is_run(plan, &report->stacks[idx])) {
+            encode_stack(&out, &report->stacks[idx], image_digest(plan, &report->stacks[idx]));
         }
     }
     jw_end_array(&out);

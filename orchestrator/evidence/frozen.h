@@ -5,7 +5,7 @@
 #ifndef EVIDENCE_FROZEN_H
 #define EVIDENCE_FROZEN_H
 
-#include "judge/format.h"
+#include "log/format.h"
 #include "report/plan.h"
 
 struct frozen_program {

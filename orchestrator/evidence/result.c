@@ -61,7 +61,7 @@ static void conditions_of_run(struct arena *arena, const struct frozen *frozen,
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
         const struct repeat_result *repeat = &cell->repeats[idx];
         for (size_t fact = 0; repeat->counts && fact < repeat->n_facts; fact++) {
-            if (identity_is_known(repeat->facts[fact].name)) {
+            if (fact_is_of_row(repeat->facts[fact].name)) {
                 continue; /* its row is not a condition */
             }
             put_name(
@@ -189,14 +189,13 @@ static struct target_result combine_targets(const struct cell_result *cell)
 }
 
 /* Across repeats as each rule says; a rule for a single log stands for their mean. Where a repeat has none, why. */
-static void combine_also(struct arena *arena, const struct frozen *frozen, struct cell_result *cell)
+static void combine_also(struct arena *arena, struct cell_result *cell)
 {
-    const struct format *format = format_find(&frozen->formats, cell->step->format);
     const struct beside *beside = &cell->step->beside;
     double *values = arena_array(arena, double, cell->n_repeats + 1);
     cell->also = arena_array(arena, struct also_result, beside->n_also + 1);
     for (size_t idx = 0; idx < beside->n_also; idx++) {
-        const struct rule *rule = format_rule(format, beside->also[idx]);
+        const struct rule *rule = cell->step->bound.also[idx];
         struct also_result *all = &cell->also[idx];
         *all = (struct also_result){.value = (double)NAN, .series = rule->series};
         for (size_t at = 0; at < cell->n_repeats && !all->why.len; at++) {
@@ -214,11 +213,9 @@ static void combine_also(struct arena *arena, const struct frozen *frozen, struc
 }
 
 /* Across repeats as the rule says; a rule for a single log stands for their mean here. */
-static int combine(struct arena *arena, const struct frozen *frozen, struct cell_result *cell,
-                   struct err *err)
+static int combine(struct arena *arena, struct cell_result *cell, struct err *err)
 {
-    const struct rule *rule =
-        format_rule(format_find(&frozen->formats, cell->step->format), cell->step->rule);
+    const struct rule *rule = cell->step->bound.rule;
     double *values = arena_array(arena, double, cell->n_repeats + 1);
     size_t n = 0;
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
@@ -265,7 +262,7 @@ static int judge(struct arena *arena, const struct frozen *frozen, struct cell_r
         }
     }
     cell->unit = cell->repeats[0].unit;
-    if (combine(arena, frozen, cell, err) < 0) {
+    if (combine(arena, cell, err) < 0) {
         return -1;
     }
     if (frozen->plan.profile == PROFILE_SMOKE) {
@@ -305,13 +302,11 @@ static int derive_cell(struct arena *arena, const struct frozen *frozen,
     *cell = (struct cell_result){.step = step,
                                  .value = (double)NAN,
                                  .rel_diff = (double)NAN,
-                                 .of_case = report_case_find(&frozen->report, step->case_id)};
+                                 .of_case = step->bound.of_case,
+                                 .baseline = step->bound.baseline};
     if (!cell->of_case) {
         return err_set(err, ERR_INTEGRITY, "%s/manifest: plan.json has case %.*s, report.json not",
                        frozen->folder, STR_ARG(step->case_id));
-    }
-    if (step->baseline.ptr) {
-        cell->baseline = report_case_find(&frozen->report, step->baseline);
     }
     cell->published = throughput_of(cell->baseline);
     if (step->cause != ERR_NONE) {
@@ -330,7 +325,7 @@ static int derive_cell(struct arena *arena, const struct frozen *frozen,
     }
     cell->summary = summarise(arena, cell);
     cell->target = combine_targets(cell);
-    combine_also(arena, frozen, cell);
+    combine_also(arena, cell);
     if (cell->baseline) {
         note_differences(arena, frozen, cell);
     }

@@ -12,8 +12,9 @@
 #include "codec/digest.h"
 #include "evidence/rundir.h"
 #include "fleet/runtime.h"
-#include "judge/asked.h"
+#include "judge/bind.h"
 #include "judge/identity.h"
+#include "judge/judgement.h"
 #include "judge/target.h"
 #include "load/measure.h"
 #include "report/inventory.h"
@@ -265,7 +266,7 @@ static int64_t planned_number(const struct plan_step *step, const char *name, in
 /* A rehearsal may train with fewer ranks and smaller batches than its case has: its recipe says so, and nothing is claimed. */
 struct rule_case result_rule_case(const struct frozen *frozen, const struct plan_step *step)
 {
-    const struct report_case *c = report_case_find(&frozen->report, step->case_id);
+    const struct report_case *c = step->bound.of_case;
     bool is_smoke = frozen->plan.profile == PROFILE_SMOKE;
     struct rule_case of = {.gpus = step->n_ranks,
                            .nodes = is_smoke ? plan_step_nodes(step) : c->nodes,
@@ -296,7 +297,7 @@ static struct identity identity_in(struct arena *arena, const struct plan_step *
                                      .batch_per_gpu = of->batch_per_gpu,
                                      .precision = planned(step, "precision", c->precision),
                                      .model = c->model};
-    return identity_of(arena, log->format, log->m, &row, format_rule(log->format, step->rule));
+    return identity_of(arena, log->format, log->m, &row, step->bound.rule);
 }
 
 /* A log that states other ranks, nodes, batch, precision or model than the plan is not this step's. Of a rehearsal the launcher states
@@ -305,7 +306,7 @@ static void judge_identity(struct arena *arena, const struct frozen *frozen,
                            const struct plan_step *step, const struct log_read *log,
                            struct repeat_result *repeat)
 {
-    const struct report_case *c = report_case_find(&frozen->report, step->case_id);
+    const struct report_case *c = step->bound.of_case;
     const struct rule_case of = result_rule_case(frozen, step);
     struct identity identity = identity_in(arena, step, c, &of, log);
     if (frozen->plan.is_rehearsal) {
@@ -354,7 +355,7 @@ static void judge_also(struct arena *arena, const struct plan_step *step,
     const struct beside *beside = &step->beside;
     repeat->also = arena_array(arena, struct also_result, beside->n_also + 1);
     for (size_t idx = 0; idx < beside->n_also; idx++) {
-        const struct rule *rule = format_rule(log->format, beside->also[idx]);
+        const struct rule *rule = step->bound.also[idx];
         const struct series *series = measurement_series(log->m, rule->series);
         struct also_result *also = &repeat->also[idx];
         struct rule_value value;
@@ -376,16 +377,16 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
                       const struct plan_step *step, const struct measurement *m,
                       struct repeat_result *repeat)
 {
-    const struct format *format = format_find(&frozen->formats, step->format);
-    const struct rule *rule = format_rule(format, step->rule);
-    const struct log_read log = {format, m};
+    const struct rule *rule = step->bound.rule;
+    const struct log_read log = {step->bound.format, m};
     struct rule_case of = result_rule_case(frozen, step);
     struct rule_value value = {0};
     struct err err = {0};
-    if (m->verdict != PARSE_OK) {
+    const struct judgement j = judgement_of(arena, m, rule, DEMAND_WHOLE);
+    if (!j.gives) {
         does_not_count(repeat, ERR_PARSE,
-                       arena_printf(arena, "log: %s%s%.*s", parse_verdict_name(m->verdict),
-                                    m->why.len ? ": " : "", STR_ARG(m->why)));
+                       arena_printf(arena, "log: %s%s%.*s", parse_verdict_name(j.verdict),
+                                    j.why.len ? ": " : "", STR_ARG(j.why)));
         return;
     }
     if (frozen->derivation >= DERIVATION_IDENTITY) {
@@ -425,7 +426,7 @@ static int measure_log(struct arena *arena, const struct reading_by *by, const c
     hex_encode(value.sha256, SHA256_BYTES, hex);
     *ret_sha256 = str_dup(arena, str_of(hex));
     *ret_m = (struct measurement){.format = format_id(by->format),
-                                  .verdict = PARSE_NO_METRIC,
+                                  .verdict = judgement_unread(0),
                                   .why = str_of(arena_printf(arena, "%s", refused.msg)),
                                   .last_step = -1,
                                   .total_steps = -1,
@@ -442,18 +443,14 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     struct repeat_result repeat = {.repeat = repeat_no, .value = (double)NAN};
     struct measurement m = {0};
     struct str sha256;
-    const struct format *format = format_find(&frozen->formats, step->format);
-    const struct asked_of_log asked = {step->rule, &step->beside};
-    const char *key;
-    const char *why;
-    const struct reading_by by = {.format = format, .derivation = frozen->derivation};
+    const struct reading_by by = {.format = step->bound.format, .derivation = frozen->derivation};
     const char *outcome_path =
         fs_join(arena, frozen->folder, rundir_outcome_name(arena, step->case_id, repeat_no));
     strbuf_init(&text, SERIES_TEXT_MAX);
     repeat.log = str_of(rundir_log_name(arena, step->case_id, repeat_no));
-    if (asked_is_missing(arena, &asked, format, &key, &why)) {
+    if (step->bound.why) {
         return err_set(err, ERR_MANIFEST, "%s/manifest: case %.*s: %s: %s", frozen->folder,
-                       STR_ARG(step->case_id), key, why);
+                       STR_ARG(step->case_id), step->bound.key, step->bound.why);
     }
     if (read_outcome(arena, outcome_path, &repeat.outcome, err) < 0 ||
         result_check_outcome(arena, frozen, step, repeat_no, &repeat.outcome, err) < 0 ||

@@ -6,7 +6,7 @@
 
 #include "base/fs.h"
 #include "base/vec.h"
-#include "judge/monitor.h"
+#include "fleet/monitor.h"
 
 int result_taints(struct arena *arena, const struct frozen *frozen,
                   const struct outcome_record *outcome, struct str **ret_taints, size_t *ret_n,

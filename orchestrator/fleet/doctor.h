@@ -4,8 +4,8 @@
 #ifndef FLEET_DOCTOR_H
 #define FLEET_DOCTOR_H
 
+#include "fleet/checks.h"
 #include "fleet/fleet.h"
-#include "judge/checks.h"
 #include "report/plan.h"
 
 #define DOCTOR_PORT_DEFAULT                                                                        \

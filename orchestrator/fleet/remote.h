@@ -42,7 +42,7 @@ struct remote_job {
     const char *const *env;  /* NAME=VALUE, ended by NULL */
     const char *const *
         cleanup; /* argv run on the node once the job is over or is killed (SIGKILL), e.g. to end its container; or NULL */
-    /* Records what its node does while it runs (judge/monitor.h), as the log of the job "ID/monitor". Not available with
+    /* Records what its node does while it runs (fleet/monitor.h), as the log of the job "ID/monitor". Not available with
        Slurm. */
     bool is_watched;
     const struct remote_batch *batch; /* of a remote that is a batch system; NULL for others */

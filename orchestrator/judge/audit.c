@@ -4,7 +4,6 @@
 #include "judge/audit.h"
 
 #include "judge/audit_parts.h"
-#include "judge/lint.h"
 
 struct str arena_str(struct arena *arena, const char *fmt, ...)
 {
@@ -30,42 +29,10 @@ struct str cell_where(const struct audit *audit, const struct cell_audit *cell)
                      STR_ARG(cell->cell->id));
 }
 
-/* ---- logs ---- */
-
-static struct str log_key(struct arena *arena, struct str path, struct str format)
+void audit_judge(struct arena *arena, const struct binding *binding, struct report_audit *ret_audit)
 {
-    return str_of(arena_printf(arena, "%.*s\n%.*s", STR_ARG(format), STR_ARG(path)));
-}
-
-struct audit_log *audit_logs_find(const struct audit_logs *logs, struct str path, struct str format)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    return map_get(&logs->items, log_key(&arena, path, format));
-}
-
-struct audit_log *audit_logs_add(struct audit_logs *logs, struct arena *arena, struct str path,
-                                 struct str format)
-{
-    struct audit_log *log = arena_new(arena, struct audit_log);
-    bool is_new = map_add(&logs->items, log_key(arena, path, format), log);
-    ASSERT(is_new);
-    log->path = path;
-    log->format = format;
-    return log;
-}
-
-void audit_logs_release(struct audit_logs *logs)
-{
-    map_release(&logs->items);
-}
-
-/* ---- the whole ---- */
-
-void audit_judge(struct arena *arena, const struct report *report, const struct format_set *formats,
-                 const struct audit_logs *logs, struct report_audit *ret_audit)
-{
-    struct audit audit = {arena, report, formats, logs, ret_audit};
-    *ret_audit = (struct report_audit){.report = report};
+    struct audit audit = {arena, binding->report, binding, ret_audit};
+    *ret_audit = (struct report_audit){.report = binding->report};
     audit_cells(&audit);
     audit_explain(&audit);
     audit_like_for_like(&audit);
@@ -74,5 +41,4 @@ void audit_judge(struct arena *arena, const struct report *report, const struct 
     audit_find_windows(&audit);
     audit_find_facts(&audit);
     ret_audit->n_from_logs = ret_audit->findings.n;
-    lint_report(arena, report, &ret_audit->findings);
 }

@@ -7,31 +7,19 @@
 #include "judge/audit_parts.h"
 #include "judge/stats.h"
 
-struct str cell_format(const struct report_case *c, const struct cell *cell)
-{
-    return cell->derive != DERIVE_NONE ? STR_EMPTY : cell->format.ptr ? cell->format : c->format;
-}
-
-/* The case's rule is for its throughput; other metrics have their own rule or none. */
-struct str cell_rule(const struct report_case *c, const struct cell *cell)
-{
-    bool is_rate = cell->metric == METRIC_THROUGHPUT || cell->metric == METRIC_RUN_THROUGHPUT;
-    if (cell->rule.ptr) {
-        return cell->rule;
-    }
-    return is_rate && cell->derive == DERIVE_NONE ? c->rule : STR_EMPTY;
-}
-
 struct rule_case rule_case_of(const struct report_case *c)
 {
     return (struct rule_case){
         .gpus = c->gpus, .nodes = c->nodes, .batch_per_gpu = c->batch_per_gpu};
 }
 
-const char *log_state_name(enum log_state state)
+const char *cell_verdict_words(const struct cell_audit *cell)
 {
-    static const char *const STATES[] = {"whole", "incomplete", "unreadable", "no_rule", "absent"};
-    return STATES[state];
+    static const char *const PROPOSED[] = {[AUDIT_EXACT] = "exact, proposed",
+                                           [AUDIT_MATCH] = "match, proposed",
+                                           [AUDIT_DIFFERS] = "differs, proposed",
+                                           [AUDIT_NO_LOG] = "no_log"};
+    return cell->is_proposed ? PROPOSED[cell->verdict] : audit_verdict_name(cell->verdict);
 }
 
 static const char *const DERIVE_RULES[] = {[DERIVE_NONE] = "",
@@ -39,15 +27,13 @@ static const char *const DERIVE_RULES[] = {[DERIVE_NONE] = "",
                                            [DERIVE_MEAN] = "derived:mean",
                                            [DERIVE_MEDIAN] = "derived:median"};
 
-/* From the printed values of its own cells. References were checked when the report was read. */
-static double derived_value(const struct report *report, const struct cell *cell,
-                            struct arena *arena)
+/* From the printed values of its own cells. */
+static double derived_value(const struct bound_cell *bound, struct arena *arena)
 {
+    const struct cell *cell = bound->cell;
     double *values = arena_array(arena, double, cell->n_of);
     for (size_t idx = 0; idx < cell->n_of; idx++) {
-        const struct cell *of = report_cell_find(report, cell->of[idx], NULL);
-        ASSERT(of);
-        values[idx] = of->published;
+        values[idx] = bound->of[idx]->cell->published;
     }
     if (cell->derive == DERIVE_RATIO) {
         return values[0] / values[1];
@@ -63,7 +49,7 @@ static double derived_value(const struct report *report, const struct cell *cell
 static void judge_derived(struct audit *audit, struct cell_audit *a)
 {
     const struct cell *cell = a->cell;
-    double value = derived_value(audit->report, cell, audit->arena);
+    double value = derived_value(a->bound, audit->arena);
     a->rule = str_of(DERIVE_RULES[cell->derive]);
     a->recomputed = value;
     a->rel_diff = rel_diff(value, cell->published);
@@ -91,15 +77,13 @@ static struct str note_of_absent(const struct audit *audit, const struct audit_l
     return str_of(text);
 }
 
-static void link_logs(struct audit *audit, const struct report_case *c, struct str format,
-                      struct cell_audit *a)
+static void link_logs(struct audit *audit, const struct report_case *c, struct cell_audit *a)
 {
     a->n_logs = c->n_logs;
     a->logs = arena_array(audit->arena, struct log_ref, c->n_logs + 1);
     a->measurements = arena_array(audit->arena, const struct measurement *, c->n_logs + 1);
     for (size_t idx = 0; idx < c->n_logs; idx++) {
-        const struct audit_log *log = audit_logs_find(audit->logs, c->logs[idx], format);
-        ASSERT(log);
+        const struct audit_log *log = a->bound->logs[idx];
         a->logs[idx] = log->ref;
         a->measurements[idx] = log->measurement;
         if (!log->measurement && !a->note.ptr) {
@@ -163,13 +147,6 @@ bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct 
     return cell->n_logs > 0 && apply_to_logs(rule, cell, &by, ret, &err) == 0;
 }
 
-const struct rule *audit_rule_of(const struct audit *audit, const struct cell_audit *cell)
-{
-    struct str id = cell_format(cell->of_case, cell->cell);
-    const struct format *format = id.ptr && cell->rule.ptr ? format_find(audit->formats, id) : NULL;
-    return format ? format_rule(format, cell->rule) : NULL;
-}
-
 /* No number can be recomputed for this cell: the verdict says so, and the note says why. */
 static void judge_none(struct cell_audit *a, enum log_state state, struct str why)
 {
@@ -183,41 +160,29 @@ static void judge_none(struct cell_audit *a, enum log_state state, struct str wh
     }
 }
 
-static enum log_state state_of(const struct rule *rule, const struct audit_log *log)
+static enum log_state state_of(struct arena *arena, const struct rule *rule,
+                               const struct audit_log *log)
 {
-    const struct measurement *m = log->measurement;
-    if (!m) {
+    if (!log->measurement) {
         return log->is_unreadable ? LOG_UNREADABLE : LOG_ABSENT;
     }
-    if (!rule) {
-        return LOG_NO_RULE;
-    }
-    if (m->verdict == PARSE_NAN) {
-        return LOG_UNREADABLE;
-    }
-    if (m->n_runs > 1 || m->verdict == PARSE_NO_METRIC) {
-        /* Of several runs the one that the rule takes; if no run has the primary figure, the last, whose other figure
-           it reads. */
-        return (rule->run == RUN_FIRST ? m->first_run : m->last_run) == PARSE_OK ? LOG_WHOLE
-                                                                                 : LOG_INCOMPLETE;
-    }
-    return m->verdict == PARSE_OK ? LOG_WHOLE : LOG_INCOMPLETE;
+    return rule ? judgement_of(arena, log->measurement, rule, DEMAND_ANY).state : LOG_NO_RULE;
 }
 
 /* What each log proves about the row, and whether it is whole. */
-static void look_at_logs(struct audit *audit, struct cell_audit *a, const struct format *format,
-                         const struct rule *rule)
+static void look_at_logs(struct audit *audit, struct cell_audit *a)
 {
+    const struct format *format = a->bound->format;
+    const struct rule *rule = a->bound->rule;
     const struct identity_row row = identity_row_of(a->of_case, a->cell);
     for (size_t idx = 0; idx < a->n_logs; idx++) {
-        const struct audit_log *log =
-            audit_logs_find(audit->logs, a->of_case->logs[idx], cell_format(a->of_case, a->cell));
+        const struct audit_log *log = a->bound->logs[idx];
         const struct measurement *m = a->measurements[idx];
         struct identity one =
             m ? identity_of(audit->arena, format, m, &row, rule)
               : identity_none(log->is_unreadable ? STR_LIT("the log cannot be read")
                                                  : STR_LIT("the log is missing"));
-        enum log_state state = state_of(rule, log);
+        enum log_state state = state_of(audit->arena, rule, log);
         if (identity_proof(&one) > identity_proof(&a->identity)) {
             a->identity_log = idx;
         }
@@ -281,28 +246,13 @@ static void judge_digits(struct audit *audit, struct cell_audit *a, enum roundin
     }
 }
 
-const char *audit_missing_rule(struct arena *arena, const struct format_set *formats,
-                               const struct report_case *c, const struct cell *cell)
-{
-    struct str id = cell_rule(c, cell);
-    struct str of = cell_format(c, cell);
-    const struct format *format = of.ptr ? format_find(formats, of) : NULL;
-    if (of.ptr && !format) {
-        return arena_printf(arena, "there is no format %.*s", STR_ARG(of));
-    }
-    return format && id.ptr && !format_rule(format, id)
-               ? arena_printf(arena, "there is no rule %.*s", STR_ARG(id))
-               : NULL;
-}
-
 static void judge_logged(struct audit *audit, struct cell_audit *a)
 {
     const struct report_case *c = a->of_case;
     const struct cell *cell = a->cell;
-    const struct format *format = format_find(audit->formats, cell_format(c, cell));
-    struct str id = cell_rule(c, cell);
-    const struct rule *rule = format && id.ptr ? format_rule(format, id) : NULL;
-    const char *missing = audit_missing_rule(audit->arena, audit->formats, c, cell);
+    const struct format *format = a->bound->format;
+    const struct rule *rule = a->bound->rule;
+    const char *missing = a->bound->missing;
     const struct applying by = {format, NULL};
     struct rule_value value = {0};
     struct err err = {0};
@@ -315,11 +265,11 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
         judge_none(a, missing ? LOG_NO_RULE : LOG_ABSENT, why);
         return;
     }
-    link_logs(audit, c, cell_format(c, cell), a);
+    link_logs(audit, c, a);
     if (!format) {
         a->identity = identity_none(STR_LIT("no format reads its log"));
     } else {
-        look_at_logs(audit, a, format, rule);
+        look_at_logs(audit, a);
     }
     if (!rule) {
         /* Takes precedence over anything that its logs lack: no log would give this number. */
@@ -329,6 +279,7 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
         return;
     }
     a->rule = rule->id;
+    a->by = rule;
     if (apply_to_logs(rule, a, &by, &value, &err) < 0) {
         judge_none(a, LOG_UNREADABLE, str_dup(audit->arena, str_of(err.msg)));
         return;
@@ -336,30 +287,21 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
     a->recomputed = value.value;
     a->n_used = value.n_used;
     a->rel_diff = rel_diff(value.value, cell->published);
+    a->is_proposed = format_is_proposed(format);
     a->rounding = rule->rounding == ROUND_TRUNCATE ? STR_LIT("truncate") : STR_LIT("nearest");
     a->verdict = verdict_audit(value.value, cell->published, cell->decimals, rule->rounding);
     judge_digits(audit, a, rule->rounding);
     judge_row(audit, a);
 }
 
-static struct cell_audit *find_audited(const struct report_audit *out, struct str id)
-{
-    for (size_t idx = 0; idx < out->n_cells; idx++) {
-        if (str_eq(out->cells[idx].cell->id, id)) {
-            return &out->cells[idx];
-        }
-    }
-    return NULL;
-}
-
 /* A derived cell is proven as far as the cells that it is derived from are. */
 static void prove_derived(struct audit *audit, struct cell_audit *a)
 {
-    const struct report_audit *out = audit->out;
     for (size_t idx = 0; idx < a->cell->n_of; idx++) {
-        const struct cell_audit *of = find_audited(out, a->cell->of[idx]);
-        ASSERT(of);
+        const struct cell_audit *of =
+            &audit->out->cells[a->bound->of[idx] - audit->binding->cells]; /* in the same order */
         identity_join(&a->identity, &of->identity);
+        a->is_proposed = a->is_proposed || of->is_proposed;
         a->log_state = of->log_state > a->log_state ? of->log_state : a->log_state;
     }
     judge_row(audit, a);
@@ -367,24 +309,18 @@ static void prove_derived(struct audit *audit, struct cell_audit *a)
 
 void audit_cells(struct audit *audit)
 {
-    const struct report *report = audit->report;
+    const struct binding *binding = audit->binding;
     struct report_audit *out = audit->out;
-    size_t n = 0;
-    for (size_t idx = 0; idx < report->n_cases; idx++) {
-        n += report->cases[idx].n_cells;
-    }
-    out->cells = arena_array(audit->arena, struct cell_audit, n + 1);
-    for (size_t idx = 0; idx < report->n_cases; idx++) {
-        const struct report_case *c = &report->cases[idx];
-        for (size_t cell = 0; cell < c->n_cells; cell++) {
-            struct cell_audit *a = &out->cells[out->n_cells++];
-            a->of_case = c;
-            a->cell = &c->cells[cell];
-            if (a->cell->derive != DERIVE_NONE) {
-                judge_derived(audit, a);
-            } else {
-                judge_logged(audit, a);
-            }
+    out->cells = arena_array(audit->arena, struct cell_audit, binding->n_cells + 1);
+    for (size_t idx = 0; idx < binding->n_cells; idx++) {
+        struct cell_audit *a = &out->cells[out->n_cells++];
+        a->bound = &binding->cells[idx];
+        a->of_case = a->bound->of_case;
+        a->cell = a->bound->cell;
+        if (a->cell->derive != DERIVE_NONE) {
+            judge_derived(audit, a);
+        } else {
+            judge_logged(audit, a);
         }
     }
     for (int pass = 0; pass <= DERIVE_DEPTH_MAX; pass++) { /* each settles one more level */

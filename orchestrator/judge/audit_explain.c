@@ -36,7 +36,7 @@ static bool is_in_group(const struct cell_audit *a, const struct cell_audit *b)
 {
     return b->n_logs > 0 && b->cell->derive == DERIVE_NONE &&
            str_eq(a->of_case->group, b->of_case->group) && a->cell->metric == b->cell->metric &&
-           str_eq(cell_format(a->of_case, a->cell), cell_format(b->of_case, b->cell));
+           a->bound->format == b->bound->format;
 }
 
 /* How many cells of the group this candidate gives with the same rounding. */
@@ -203,8 +203,7 @@ static void search_series(struct search *s, const struct series *series)
 
 static void search_logs(struct audit *audit, struct cell_audit *a)
 {
-    struct search s = {
-        .audit = audit, .cell = a, .base = audit_rule_of(audit, a), .batch_factor = 1};
+    struct search s = {.audit = audit, .cell = a, .base = a->by, .batch_factor = 1};
     const struct measurement *m = a->measurements[0];
     if (!s.base || !m) {
         return;
@@ -228,24 +227,16 @@ static void search_logs(struct audit *audit, struct cell_audit *a)
 static bool same_base(const struct cell_audit *a, const struct cell_audit *b)
 {
     return b->cell->derive == DERIVE_RATIO && a->of_case->stack == b->of_case->stack &&
-           str_eq(a->cell->of[1], b->cell->of[1]);
-}
-
-static double printed_for(const struct audit *audit, struct str id)
-{
-    const struct cell *cell = report_cell_find(audit->report, id, NULL);
-    ASSERT(cell);
-    return cell->published;
+           a->bound->of[1] == b->bound->of[1];
 }
 
 /* Tries other numbers printed for the denominator's case, such as one of its runs, as the denominator. */
 static void search_ratio(struct audit *audit, struct cell_audit *a)
 {
-    const struct report_case *base = NULL;
+    const struct bound_cell *own = a->bound->of[1];
+    const struct report_case *base = own->of_case;
     const struct report_audit *out = audit->out;
     struct explanation *e = &a->explanation;
-    const struct cell *own = report_cell_find(audit->report, a->cell->of[1], &base);
-    ASSERT(own && base);
     for (size_t idx = 0; idx < out->n_cells; idx++) {
         e->n_group += same_base(a, &out->cells[idx]);
     }
@@ -253,19 +244,18 @@ static void search_ratio(struct audit *audit, struct cell_audit *a)
         const struct cell *other = &base->cells[idx];
         size_t n_given = 0;
         bool is_rate = other->metric == METRIC_THROUGHPUT || other->metric == METRIC_RUN_THROUGHPUT;
-        if (other == own || !is_rate) {
+        if (other == own->cell || !is_rate) {
             continue;
         }
         e->n_tried++;
-        if (!gives(a, printed_for(audit, a->cell->of[0]) / other->published, ROUND_NEAREST)) {
+        if (!gives(a, a->bound->of[0]->cell->published / other->published, ROUND_NEAREST)) {
             continue;
         }
         e->n_matching++;
         for (size_t cell = 0; cell < out->n_cells; cell++) {
             const struct cell_audit *b = &out->cells[cell];
-            n_given +=
-                same_base(a, b) &&
-                gives(b, printed_for(audit, b->cell->of[0]) / other->published, ROUND_NEAREST);
+            n_given += same_base(a, b) &&
+                       gives(b, b->bound->of[0]->cell->published / other->published, ROUND_NEAREST);
         }
         if (n_given > e->best_explains) {
             e->best_explains = n_given;

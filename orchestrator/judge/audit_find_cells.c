@@ -258,19 +258,17 @@ static bool is_noted(const struct findings *list, const char *id, struct str whe
 }
 
 /* A rule that takes only lines of the case's GPU count tells the runs in a file apart. */
-static bool is_told_apart(const struct audit *audit, const struct cell_audit *a)
+static bool is_told_apart(const struct cell_audit *a)
 {
-    const struct rule *rule = audit_rule_of(audit, a);
-    return rule && rule->match_gpus;
+    return a->by && a->by->match_gpus;
 }
 
 /* The raw log is not the one whose digest logs/published has: even if the numbers follow from it, it is another log. */
 static void find_log_changed(struct audit *audit, const struct cell_audit *a, struct str path)
 {
     struct findings *list = &audit->out->findings;
-    struct str format = cell_format(a->of_case, a->cell);
     for (size_t idx = 0; idx < a->of_case->n_logs; idx++) {
-        const struct audit_log *log = audit_logs_find(audit->logs, a->of_case->logs[idx], format);
+        const struct audit_log *log = a->bound->logs ? a->bound->logs[idx] : NULL;
         if (log && str_eq(log->ref.path, path) && log->kept_sha256.ptr && log->ref.sha256.ptr &&
             !str_eq(log->kept_sha256, log->ref.sha256) && !is_noted(list, "log-changed", path)) {
             finding_add(list, audit->arena, "log-changed", path,
@@ -280,18 +278,9 @@ static void find_log_changed(struct audit *audit, const struct cell_audit *a, st
     }
 }
 
-/* Several runs in one file are another matter. */
-static bool is_no_whole_run(const struct measurement *m)
+static bool is_unreadable(const struct cell_audit *a, size_t idx)
 {
-    return m->verdict == PARSE_INCOMPLETE || m->verdict == PARSE_TRUNCATED ||
-           m->verdict == PARSE_NAN || (m->verdict == PARSE_AMBIGUOUS && m->n_runs == 1);
-}
-
-static bool is_unreadable(const struct audit *audit, const struct cell_audit *a, size_t idx)
-{
-    const struct audit_log *log =
-        audit_logs_find(audit->logs, a->of_case->logs[idx], cell_format(a->of_case, a->cell));
-    return log && log->is_unreadable;
+    return a->bound->logs && a->bound->logs[idx]->is_unreadable;
 }
 
 static void find_log_states(struct audit *audit, const struct cell_audit *a)
@@ -300,7 +289,7 @@ static void find_log_states(struct audit *audit, const struct cell_audit *a)
     for (size_t idx = 0; idx < a->n_logs; idx++) {
         const struct measurement *m = a->measurements[idx];
         struct str path = a->logs[idx].path;
-        if (is_unreadable(audit, a, idx)) {
+        if (is_unreadable(a, idx)) {
             if (!is_noted(list, "log-without-number", path)) {
                 finding_add(list, audit->arena, "log-without-number", path, "%s: %s",
                             a->cell->id.ptr, a->note.ptr);
@@ -308,10 +297,10 @@ static void find_log_states(struct audit *audit, const struct cell_audit *a)
         } else if (!m && !is_noted(list, "log-missing", path)) {
             finding_add(list, audit->arena, "log-missing", path, "%s needs it: %s", a->cell->id.ptr,
                         a->note.ptr ? a->note.ptr : "it is missing");
-        } else if (m && is_no_whole_run(m) && !is_noted(list, "log-incomplete", path)) {
+        } else if (m && judgement_lacks_run(m) && !is_noted(list, "log-incomplete", path)) {
             finding_add(list, audit->arena, "log-incomplete", path, "%.*s (read as %.*s)",
                         STR_ARG(m->why), STR_ARG(m->format));
-        } else if (m && m->n_runs > 1 && !is_told_apart(audit, a) &&
+        } else if (m && m->n_runs > 1 && !is_told_apart(a) &&
                    !is_noted(list, "log-ambiguous", path)) {
             finding_add(list, audit->arena, "log-ambiguous", path, "the file holds %d runs",
                         m->n_runs);

@@ -127,11 +127,10 @@ static struct str fact_where(struct audit *audit, const struct cell_audit *a, si
 }
 
 /* The run of the log whose samples the cell's rule takes; < 0: any. */
-static int32_t run_of(const struct audit *audit, const struct cell_audit *a, size_t log)
+static int32_t run_of(const struct cell_audit *a, size_t log)
 {
-    const struct rule *rule = audit_rule_of(audit, a);
     const struct measurement *m = a->measurements[log];
-    return rule && m ? rule_run(rule, m) : -1;
+    return a->by && m ? rule_run(a->by, m) : -1;
 }
 
 /* The batch of the row against the log's: rates belong to the batch that ran. */
@@ -141,7 +140,7 @@ static void find_batch(struct audit *audit, const struct cell_audit *a, size_t l
     const struct report_case *c = a->of_case;
     bool is_gpu = str_eq_z(fact->name, "batch_per_gpu");
     double batch = 0;
-    if (a->measurements[log]->n_runs > 1 && run_of(audit, a, log) < 0) {
+    if (a->measurements[log]->n_runs > 1 && run_of(a, log) < 0) {
         return; /* unknown which run stated it */
     }
     double row = (double)c->batch_per_gpu * (is_gpu ? 1 : (double)c->gpus);
@@ -196,11 +195,10 @@ static bool is_first_of_name(const struct measurement *m, size_t idx, int32_t ru
     return fact_is_of(&m->facts[idx], run);
 }
 
-static const struct fact *fact_named(const struct audit *audit, const struct cell_audit *a,
-                                     const char *name)
+static const struct fact *fact_named(const struct cell_audit *a, const char *name)
 {
     const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
-    int32_t run = m ? run_of(audit, a, 0) : -1;
+    int32_t run = m ? run_of(a, 0) : -1;
     for (size_t idx = 0; m && idx < m->n_facts; idx++) {
         if (str_eq_z(m->facts[idx].name, name) && fact_is_of(&m->facts[idx], run)) {
             return &m->facts[idx];
@@ -214,10 +212,10 @@ static void find_software(struct audit *audit, size_t first, const char *name)
 {
     const struct report_audit *out = audit->out;
     const struct cell_audit *a = &out->cells[first];
-    const struct fact *x = fact_named(audit, a, name);
+    const struct fact *x = fact_named(a, name);
     for (size_t idx = 0; x && idx < out->n_cells; idx++) {
         const struct cell_audit *b = &out->cells[idx];
-        const struct fact *y = fact_named(audit, b, name);
+        const struct fact *y = fact_named(b, name);
         if (!y || a->of_case->stack != b->of_case->stack ||
             !str_eq(a->of_case->model, b->of_case->model)) {
             continue;
@@ -248,7 +246,7 @@ void audit_find_facts(struct audit *audit)
         }
         for (size_t log = 0; log < a->n_logs; log++) {
             const struct measurement *m = a->measurements[log];
-            int32_t run = run_of(audit, a, log);
+            int32_t run = run_of(a, log);
             for (size_t fact = 0; m && fact < m->n_facts; fact++) {
                 if (is_first_of_name(m, fact, run)) {
                     find_fact(audit, a, log, &m->facts[fact]);

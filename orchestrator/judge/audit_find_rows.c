@@ -45,7 +45,7 @@ static bool fits_scope(const struct rule *rule, const struct series *series)
 static void find_rule(struct audit *audit, const struct cell_audit *a)
 {
     struct findings *list = &audit->out->findings;
-    const struct rule *rule = audit_rule_of(audit, a);
+    const struct rule *rule = a->by;
     const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
     const struct series *series = rule && m ? measurement_series(m, rule->series) : NULL;
     if (!series || str_eq_z(rule->origin, "stated")) {

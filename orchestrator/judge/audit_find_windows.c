@@ -137,11 +137,11 @@ static void find_mixed_rules(struct audit *audit, size_t first)
             return; /* reported for its first cell */
         }
     }
-    seen[0] = audit_rule_of(audit, a);
+    seen[0] = a->by;
     strbuf_printf(&list, "%s", seen[0] ? seen[0]->id.ptr : "");
     for (size_t idx = first + 1; idx < out->n_cells; idx++) {
         const struct cell_audit *b = &out->cells[idx];
-        const struct rule *rule = is_rate(b) && same_column(a, b) ? audit_rule_of(audit, b) : NULL;
+        const struct rule *rule = is_rate(b) && same_column(a, b) ? b->by : NULL;
         bool is_new = rule != NULL;
         for (size_t k = 0; k < n; k++) {
             is_new = is_new && seen[k] != rule;
@@ -192,8 +192,8 @@ static bool is_said(const struct findings *list, const char *id, struct str part
 /* Compares both frameworks of a row, once for each pair of stacks and rules. */
 static void find_row(struct audit *audit, const struct like_row *row)
 {
-    const struct rule *a = audit_rule_of(audit, row->a);
-    const struct rule *b = audit_rule_of(audit, row->b);
+    const struct rule *a = row->a->by;
+    const struct rule *b = row->b->by;
     struct findings *list = &audit->out->findings;
     struct str pair;
     int64_t skipped_a;
@@ -221,7 +221,7 @@ void audit_find_windows(struct audit *audit)
     struct report_audit *out = audit->out;
     for (size_t idx = 0; idx < out->n_cells; idx++) {
         const struct cell_audit *a = &out->cells[idx];
-        const struct rule *rule = is_rate(a) ? audit_rule_of(audit, a) : NULL;
+        const struct rule *rule = is_rate(a) ? a->by : NULL;
         if (!rule) {
             continue;
         }

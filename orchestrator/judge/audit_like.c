@@ -13,6 +13,7 @@
 #define CHECKPOINT_FACTOR                                                                          \
     1.15 /* a last interval this much slower than the slowest of the others contains more than its steps */
 #define REASON_BYTES 300
+#define NOT_ALIKE    "not alike: "
 
 /* --- one log as intervals --------------------------------------------------------------------------- */
 
@@ -61,11 +62,10 @@ static double mean_time(const struct series *s, const struct report_case *c, dou
 }
 
 /* The batch that ran, to turn step times into rates: the log takes precedence over the table. */
-static int64_t batch_of(const struct audit *audit, const struct cell_audit *a,
-                        const struct series *s)
+static int64_t batch_of(const struct cell_audit *a, const struct series *s)
 {
     const struct measurement *m = a->measurements[0];
-    const struct rule *rule = audit_rule_of(audit, a);
+    const struct rule *rule = a->by;
     int32_t run = rule ? rule_run(rule, m) : -1;
     struct err err = {0};
     int64_t batch = a->of_case->batch_per_gpu;
@@ -97,7 +97,7 @@ static void add_interval(const struct series *s, const struct report_case *c, st
 
 bool audit_pace(struct audit *audit, const struct cell_audit *a, struct pace *ret)
 {
-    const struct rule *rule = audit_rule_of(audit, a);
+    const struct rule *rule = a->by;
     const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
     const struct series *s = rule && m ? pace_series(rule, m) : NULL;
     double total_s = 0;
@@ -154,8 +154,7 @@ static void read_side(struct audit *audit, const struct cell_audit *a, struct si
 {
     side->cell = a;
     side->has_pace = audit_pace(audit, a, &side->pace);
-    side->batch =
-        side->has_pace ? batch_of(audit, a, side->pace.series) : a->of_case->batch_per_gpu;
+    side->batch = side->has_pace ? batch_of(a, side->pace.series) : a->of_case->batch_per_gpu;
     for (size_t idx = 0; side->has_pace && idx < side->pace.n; idx++) {
         side->n_steps += side->pace.items[idx].n_steps;
     }
@@ -186,11 +185,6 @@ static double side_rate(struct side *side, int64_t skip)
                        : (double)NAN;
 }
 
-static void add_reason(struct strbuf *out, const char *text)
-{
-    strbuf_printf(out, "%s%s", out->len ? "; " : "", text);
-}
-
 /* Differences that a common rule cannot remove. */
 static void list_reasons(const struct side *a, const struct side *b, struct strbuf *out)
 {
@@ -200,19 +194,20 @@ static void list_reasons(const struct side *a, const struct side *b, struct strb
     const struct report_case *x = a->cell->of_case;
     const struct report_case *y = b->cell->of_case;
     if (a->batch != b->batch) {
-        strbuf_printf(out, "batch %" PRId64 " / %" PRId64, a->batch, b->batch);
+        strbuf_printf(out, NOT_ALIKE "batch %" PRId64 " / %" PRId64, a->batch, b->batch);
     }
     for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
         struct str of_x = STR_EMPTY;
         struct str of_y = STR_EMPTY;
         if (case_condition(x, NAMES[idx], &of_x) && of_x.ptr &&
             case_condition(y, NAMES[idx], &of_y) && of_y.ptr && !str_eq(of_x, of_y)) {
-            strbuf_printf(out, "%s%s %s / %s", out->len ? "; " : "", NAMES[idx], of_x.ptr,
+            strbuf_printf(out, "%s%s %s / %s", out->len ? "; " : NOT_ALIKE, NAMES[idx], of_x.ptr,
                           of_y.ptr);
         }
     }
     if (!a->has_pace || !b->has_pace) {
-        add_reason(out, "a tool's figure for its whole run stands for its log");
+        strbuf_printf(out, "%sa tool's figure for its whole run stands for its log",
+                      out->len ? "; " : NOT_ALIKE);
     }
 }
 

@@ -8,8 +8,7 @@
 struct audit {
     struct arena *arena;
     const struct report *report;
-    const struct format_set *formats;
-    const struct audit_logs *logs;
+    const struct binding *binding;
     struct report_audit *out;
 };
 
@@ -21,9 +20,6 @@ struct rule_case audit_case_of_log(const struct report_case *c, const struct rul
 /* The number of this cell by another rule; false if the rule does not apply. memos: one for each log, for the next such rule; or NULL. */
 bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_memo *memos,
                  struct rule_value *ret);
-
-/* The rule that the cell is judged by, or NULL: none, or one that its format does not have. */
-const struct rule *audit_rule_of(const struct audit *audit, const struct cell_audit *cell);
 
 /* What turns a value of the series into a number of the job. */
 enum scale audit_scale_of(const struct series *series);

@@ -276,8 +276,7 @@ static void add_combined(const struct made *made, const struct how *how,
 }
 
 /* A derived cell: from the printed values of the cells that it is derived from. */
-static void add_derived(const struct made *made, const struct report *report,
-                        const struct cell_audit *cell)
+static void add_derived(const struct made *made, const struct cell_audit *cell)
 {
     static const char *const NAMES[] = {[DERIVE_NONE] = "",
                                         [DERIVE_RATIO] = "ratio",
@@ -287,8 +286,7 @@ static void add_derived(const struct made *made, const struct report *report,
     strbuf_init(&words, 4000);
     strbuf_printf(&words, "%s of the printed numbers", NAMES[cell->cell->derive]);
     for (size_t idx = 0; idx < cell->cell->n_of; idx++) {
-        const struct cell *of = report_cell_find(report, cell->cell->of[idx], NULL);
-        ASSERT(of);
+        const struct cell *of = cell->bound->of[idx]->cell;
         strbuf_printf(&words, "%s %.*s (%.*s)", idx ? "," : "", STR_ARG(of->printed),
                       STR_ARG(of->id));
     }
@@ -304,20 +302,17 @@ static void add_rounded(const struct made *made, const struct cell_audit *cell)
                        plural((size_t)decimals)));
 }
 
-void how_of(struct arena *arena, const struct format_set *formats, const struct report *report,
-            const struct cell_audit *cell, struct how *ret_how)
+void how_of(struct arena *arena, const struct cell_audit *cell, struct how *ret_how)
 {
-    struct str of = cell_format(cell->of_case, cell->cell);
-    const struct format *format = of.ptr ? format_find(formats, of) : NULL;
-    struct how how = {.rule = format && cell->rule.ptr ? format_rule(format, cell->rule) : NULL};
+    struct how how = {.rule = cell->by};
     const struct made made = {arena, &how.steps};
     how.logs = arena_array(arena, struct how_log, cell->n_logs + 1);
     for (size_t idx = 0; how.rule && idx < cell->n_logs; idx++) {
-        how_log_of(arena, how.rule, format, cell, idx, &how.logs[idx]);
+        how_log_of(arena, how.rule, cell->bound->format, cell, idx, &how.logs[idx]);
     }
     if (isfinite(cell->recomputed)) {
         if (cell->cell->derive != DERIVE_NONE) {
-            add_derived(&made, report, cell);
+            add_derived(&made, cell);
         } else if (how.rule) {
             add_combined(&made, &how, cell);
         }

@@ -33,8 +33,7 @@ struct how {
 };
 
 /* formats: those of the audit. */
-void how_of(struct arena *arena, const struct format_set *formats, const struct report *report,
-            const struct cell_audit *cell, struct how *ret_how);
+void how_of(struct arena *arena, const struct cell_audit *cell, struct how *ret_how);
 
 /* Why a sample does not count, in words: "before the window: skip 2". */
 struct str how_use_words(struct arena *arena, const struct rule *rule, enum sample_use use);

@@ -14,28 +14,6 @@ static const char *const NAMES[IDENTITY_FACTS] = {
     [ID_BATCH] = "batch", [ID_MODEL] = "model", [ID_UNIT] = "unit",
     [ID_LOGS] = "runs"};
 
-bool identity_is_known(struct str name)
-{
-    static const char *const FACTS[] = {"gpus", "nodes", "gpus_per_node", "precision", "model"};
-    for (size_t idx = 0; idx < ARRAY_LEN(FACTS); idx++) {
-        if (str_eq_z(name, FACTS[idx])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool identity_stands_on(struct str name)
-{
-    static const char *const COUNTS[] = {"batch_per_gpu", "global_batch", "grad_accumulation"};
-    for (size_t idx = 0; idx < ARRAY_LEN(COUNTS); idx++) {
-        if (str_eq_z(name, COUNTS[idx])) {
-            return true;
-        }
-    }
-    return identity_is_known(name);
-}
-
 const char *identity_name(enum identity_fact fact)
 {
     return NAMES[fact];

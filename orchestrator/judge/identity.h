@@ -4,7 +4,7 @@
 #ifndef JUDGE_IDENTITY_H
 #define JUDGE_IDENTITY_H
 
-#include "judge/format.h"
+#include "judge/rule.h"
 #include "report/report.h"
 
 enum identity_fact {
@@ -36,15 +36,11 @@ struct log_counts {
     int64_t gpus, nodes, batch_per_gpu;
 };
 
-/* Names of facts besides the conditions: gpus, nodes, gpus_per_node, precision, model. */
-bool identity_is_known(struct str name);
 const char *identity_name(enum identity_fact fact);
 const char *proof_name(enum proof proof);
 
 struct log_counts identity_counts(const struct format *format, const struct measurement *m,
                                   const struct rule *rule);
-/* Whether identity or its counts depend on a fact of this name. */
-bool identity_stands_on(struct str name);
 
 /* What a log is checked against: a row of a table, or a plan's statements about a run. */
 struct identity_row {

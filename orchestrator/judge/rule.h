@@ -4,9 +4,8 @@
 #ifndef JUDGE_RULE_H
 #define JUDGE_RULE_H
 
-#include "codec/json.h"
-#include "judge/derivation.h"
-#include "judge/series.h"
+#include "log/format.h"
+#include "log/series.h"
 
 enum statistic {
     STAT_MEAN,
@@ -140,22 +139,26 @@ static inline bool use_is_in_window(enum sample_use use)
 }
 const char *sample_use_name(enum sample_use use);
 
+/* A format with its rules. */
+MUST_CHECK int format_read(const struct json *root, struct arena *arena, struct format **ret_format,
+                           struct err *err);
+/* NULL if absent; accepts "FORMAT/NAME" and "NAME". */
+const struct rule *format_rule(const struct format *format, struct str id);
+/* The rule by which this series is shown if none is named; NULL: its mean. */
+const struct rule *format_rule_of(const struct format *format, struct str series);
 /* Reads one element of a format's "rules" array. */
 MUST_CHECK int rule_decode(const struct json *at, struct arena *arena, struct str format_id,
                            struct rule *ret_rule, struct err *err);
-
 /* The unit of the rule's value, from that of its series: timed steps give items per second. */
 struct str rule_unit(const struct rule *rule, struct str series_unit);
 
-/* ERR_PARSE with the reason if the rule does not apply (series absent, window empty, two runs, batch not known). If the
-   series has scope rank and several ranks print, the window applies to each rank's samples. The caller judges the parse
-   verdict: an incomplete log still has a series. */
+/* ERR_PARSE with the reason if the rule does not apply (series absent, window empty, two runs, batch not known). If several ranks print a
+   series of scope rank, the window applies to each one's samples. The caller judges the log: one that is incomplete still has a series. */
 MUST_CHECK int rule_apply(const struct rule *rule, const struct measurement *m,
                           const struct rule_case *of, struct rule_value *ret_value,
                           struct err *err);
 
-/* The run whose samples the rule takes; -1: no run, none chosen of several, or a table that may describe another run than the one it is
-   in. */
+/* The run whose samples the rule takes; -1: none, none chosen of several, or a table that may describe another run than its own. */
 int32_t rule_run(const struct rule *rule, const struct measurement *m);
 
 /* What rule_apply does with each sample of the rule's series: ret_uses has one entry for each. */
@@ -183,10 +186,8 @@ int64_t rule_required_for(const struct rule *rule, const struct measurement *m);
 /* One number from the repeats' numbers. n >= 1; REPEATS_SINGLE with n > 1 is an error. */
 MUST_CHECK int rule_combine(enum repeats how, const double *values, size_t n, double *ret_value,
                             struct err *err);
-
 /* The value at `decimals` places under the rule's rounding. */
 double rule_round(enum rounding rounding, double value, int decimals);
-
 const char *statistic_name(enum statistic statistic);
 const char *rounding_name(enum rounding rounding);
 const char *repeats_name(enum repeats repeats);

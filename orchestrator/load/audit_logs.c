@@ -17,7 +17,7 @@ struct reading {
     const struct report *report;
     const struct format_set *formats;
     const struct audit_opts *opts;
-    struct audit_logs *logs;
+    struct binding *binding;
     struct series_list *list;     /* digests of the kept series; empty where raw logs are read */
     struct series_bundle *bundle; /* of a report whose kept series are one file */
 };
@@ -164,15 +164,15 @@ static int read_bundle_first(void *ctx, struct err *err)
 
 static int read_all_raw(struct reading *in, struct err *err)
 {
-    const struct map *logs = &in->logs->items;
-    struct measure_job *jobs = arena_array(in->arena, struct measure_job, logs->n + 1);
+    const struct binding *b = in->binding;
+    struct measure_job *jobs = arena_array(in->arena, struct measure_job, b->n_logs + 1);
     const struct measure_with with = {.formats = in->formats,
                                       .root = in->opts->root,
                                       .lanes = in->opts->lanes,
                                       .first = read_bundle_first,
                                       .ctx = in};
-    for (size_t idx = 0; idx < logs->n; idx++) {
-        const struct audit_log *log = logs->entries[idx].value;
+    for (size_t idx = 0; idx < b->n_logs; idx++) {
+        const struct audit_log *log = b->logs[idx];
         jobs[idx].path = raw_path(in, log);
         jobs[idx].format = log->format;
         jobs[idx].keeps_lines = in->opts->keeps_lines;
@@ -181,11 +181,11 @@ static int read_all_raw(struct reading *in, struct err *err)
                            STR_ARG(in->report->path), STR_ARG(log->format));
         }
     }
-    if (measure_many(in->arena, &with, jobs, logs->n, err) < 0) {
+    if (measure_many(in->arena, &with, jobs, b->n_logs, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < logs->n; idx++) {
-        if (take_raw(in, logs->entries[idx].value, &jobs[idx], err) < 0) {
+    for (size_t idx = 0; idx < b->n_logs; idx++) {
+        if (take_raw(in, b->logs[idx], &jobs[idx], err) < 0) {
             return -1;
         }
     }
@@ -238,30 +238,25 @@ static int read_kept(struct reading *in, struct audit_log *log, struct err *err)
     return 0;
 }
 
-static int read_log(struct reading *in, struct str path, struct str format, struct err *err)
+static int read_log(struct reading *in, struct audit_log *log, struct err *err)
 {
-    struct audit_log *log;
-    if (audit_logs_find(in->logs, path, format)) {
+    if (log->is_read) {
         return 0;
     }
-    log = audit_logs_add(in->logs, in->arena, path, format);
-    log->ref.path = str_of(
-        arena_printf(in->arena, "%.*s/%.*s", STR_ARG(in->report->logs_source.path), STR_ARG(path)));
+    log->is_read = true;
+    log->ref.path = str_of(arena_printf(in->arena, "%.*s/%.*s",
+                                        STR_ARG(in->report->logs_source.path), STR_ARG(log->path)));
     if (in->opts->logs_folder) {
         return 0; /* raw ones all at once, later */
     }
     return in->report->is_bundled ? take_bundled(in, log, err) : read_kept(in, log, err);
 }
 
-/* Each distinct format that the case's cells name. */
-static int read_case(struct reading *in, const struct report_case *c, struct err *err)
+static int read_cell(struct reading *in, const struct bound_cell *cell, struct err *err)
 {
-    for (size_t cell = 0; cell < c->n_cells; cell++) {
-        struct str format = cell_format(c, &c->cells[cell]);
-        for (size_t log = 0; format.ptr && log < c->n_logs; log++) {
-            if (read_log(in, c->logs[log], format, err) < 0) {
-                return -1;
-            }
+    for (size_t log = 0; cell->logs && log < cell->of_case->n_logs; log++) {
+        if (read_log(in, cell->logs[log], err) < 0) {
+            return -1;
         }
     }
     return 0;
@@ -269,14 +264,14 @@ static int read_case(struct reading *in, const struct report_case *c, struct err
 
 static int write_bundle(const struct reading *in, struct err *err)
 {
-    const struct map *logs = &in->logs->items;
+    const struct binding *b = in->binding;
     const char *folder =
         fs_join(in->arena, in->opts->series_folder, str_z(in->arena, in->report->id));
     const struct series_file **files =
-        arena_array(in->arena, const struct series_file *, logs->n + 1);
+        arena_array(in->arena, const struct series_file *, b->n_logs + 1);
     size_t n = 0;
-    for (size_t idx = 0; idx < logs->n; idx++) {
-        const struct audit_log *log = logs->entries[idx].value;
+    for (size_t idx = 0; idx < b->n_logs; idx++) {
+        const struct audit_log *log = b->logs[idx];
         struct series_file *file = arena_new(in->arena, struct series_file);
         if (log->measurement) {
             *file = series_of_log(in, log);
@@ -315,7 +310,6 @@ static int write_list(const struct reading *in, struct str *ret_sha256, struct e
 
 static int read_logs(struct reading *in, struct err *err)
 {
-    const struct report *report = in->report;
     if (!in->opts->logs_folder && read_bundle(in, err) < 0) {
         return -1;
     }
@@ -323,12 +317,13 @@ static int read_logs(struct reading *in, struct err *err)
         return err_set(err, fs_exists(in->opts->logs_folder) ? ERR_IO : ERR_NOT_FOUND,
                        "%s: not a folder that can be read", in->opts->logs_folder);
     }
-    for (size_t idx = 0; idx < report->n_cases; idx++) {
-        const struct report_case *c = &report->cases[idx];
-        if (read_case(in, c, err) < 0) {
+    for (size_t idx = 0; idx < in->binding->n_cells; idx++) {
+        const struct bound_cell *cell = &in->binding->cells[idx];
+        const struct report_case *c = cell->of_case;
+        if (read_cell(in, cell, err) < 0) {
             return -1;
         }
-        if (in->opts->progress && c->n_cells) {
+        if (in->opts->progress && cell->cell == &c->cells[c->n_cells - 1]) {
             progress_set(in->opts->progress, in->opts->progress->done + c->n_logs);
         }
     }
@@ -347,11 +342,12 @@ size_t audit_count_logs(const struct report *report)
 int audit_report(struct arena *arena, const struct report *report, const struct format_set *formats,
                  const struct audit_opts *opts, struct report_audit *ret_audit, struct err *err)
 {
-    struct audit_logs logs = {0};
+    struct binding *binding = arena_new(arena, struct binding);
     CLEANUP(series_list) struct series_list list = {0};
     CLEANUP(series_bundle) struct series_bundle bundle = {0};
-    struct reading in = {arena, report, formats, opts, &logs, &list, &bundle};
+    struct reading in = {arena, report, formats, opts, binding, &list, &bundle};
     struct str written = STR_EMPTY;
+    bind_report(arena, report, formats, binding);
     int result = read_list(&in, err);
     result = result < 0 ? -1 : read_logs(&in, err);
     if (result == 0 && opts->series_folder && report->is_bundled) {
@@ -361,9 +357,11 @@ int audit_report(struct arena *arena, const struct report *report, const struct 
         result = write_list(&in, &written, err);
     }
     if (result == 0) {
-        audit_judge(arena, report, formats, &logs, ret_audit);
+        audit_judge(arena, binding, ret_audit);
         ret_audit->written_sha256 = written;
+        if (opts->lint) {
+            opts->lint(arena, report, &ret_audit->findings);
+        }
     }
-    audit_logs_release(&logs);
     return result;
 }

@@ -17,7 +17,9 @@ struct audit_opts {
         *clone; /* the repository that logs_folder was read from; NULL: it is as it was named */
     struct progress *progress; /* counts logs; or NULL */
     const struct lanes *lanes; /* threads for raw logs; NULL: none */
-    bool keeps_lines;          /* of raw logs: on which line each sample stands, and the file */
+    /* Adds findings that need no log (lint/lint.h); NULL: none are added. */
+    void (*lint)(struct arena *arena, const struct report *report, struct findings *findings);
+    bool keeps_lines; /* of raw logs: on which line each sample stands, and the file */
 };
 
 /* How many logs (times formats) audit_report will read: for progress. */

@@ -3,7 +3,8 @@
 #ifndef LOAD_LOAD_H
 #define LOAD_LOAD_H
 
-#include "judge/format.h"
+#include "base/opt.h"
+#include "judge/rule.h"
 #include "report/report.h"
 
 #define VOCABULARY_FILE "manifests/vocabulary.json"
@@ -14,7 +15,7 @@ MUST_CHECK int load_vocabulary(struct arena *arena, const char *root, const stru
 /* Every format of the places (load/places.h); format_set_release at the end. */
 MUST_CHECK int load_formats(struct arena *arena, const char *root, struct format_set *ret_set,
                             struct err *err);
-/* Those that the reports name, and of the others what the build has not read (judge/growth.h): it may be wrong. */
+/* Those that the reports name, and of the others what the build has not read (log/tried.h): it may be wrong. */
 struct report_set;
 MUST_CHECK int load_formats_of(struct arena *arena, const char *root,
                                const struct report_set *reports, struct format_set *ret_set,
@@ -22,6 +23,9 @@ MUST_CHECK int load_formats_of(struct arena *arena, const char *root,
 /* A set of only that format; an empty set if there is none of that id. */
 MUST_CHECK int load_format(struct arena *arena, const char *root, const char *id,
                            struct format_set *ret_set, struct err *err);
+/* The rule "FORMAT/NAME" and its format; ERR_MANIFEST if there is none. */
+MUST_CHECK int load_rule(struct arena *arena, const char *root, struct str id,
+                         struct format_set *ret_set, const struct rule **ret_rule, struct err *err);
 /* A set of the one format in this file, whatever its name, or in this text. */
 MUST_CHECK int load_format_file(struct arena *arena, const char *root, const char *path,
                                 struct format_set *ret_set, struct err *err);
@@ -54,6 +58,9 @@ struct report_set {
     struct report *items; /* sorted by id */
     size_t n;
 };
+/* Those named, by id or file, or all. ERR_USAGE where neither or both are given. */
+MUST_CHECK int load_reports_of(struct arena *arena, const char *root, const struct opt_list *names,
+                               bool is_all, struct report_set *ret_set, struct err *err);
 MUST_CHECK int load_all_reports(struct arena *arena, const char *root, struct report_set *ret_set,
                                 struct err *err);
 

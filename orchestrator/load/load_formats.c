@@ -6,8 +6,8 @@
 
 #include "base/map.h"
 #include "judge/audit.h"
-#include "judge/growth.h"
 #include "load/places.h"
+#include "log/tried.h"
 #include "report/vocabulary.h"
 
 #define KIND   "formats"
@@ -31,7 +31,7 @@ static int read_format(struct arena *arena, const struct from *from, const struc
     if (json_read_text(&own, file->path, &text, err) < 0) {
         return -1;
     }
-    was_tried = from->named && growth_was_tried(&GROWTH_TRIED, id, text);
+    was_tried = from->named && format_is_tried(&TRIED, id, text);
     if (was_tried && from->vocabulary->is_builtin && !map_get(from->named, id)) {
         *ret_format = NULL;
         return 0;
@@ -41,7 +41,7 @@ static int read_format(struct arena *arena, const struct from *from, const struc
     }
     doc.context = from->vocabulary;
     at = json_root(&doc);
-    if (format_decode(&at, arena, ret_format, err) < 0) {
+    if (format_read(&at, arena, ret_format, err) < 0) {
         return -1;
     }
     if (!str_eq(format_id(*ret_format), id)) {
@@ -153,6 +153,17 @@ int load_format(struct arena *arena, const char *root, const char *id, struct fo
     return 0;
 }
 
+int load_rule(struct arena *arena, const char *root, struct str id, struct format_set *ret_set,
+              const struct rule **ret_rule, struct err *err)
+{
+    if (load_format(arena, root, str_z(arena, rule_id_format(id)), ret_set, err) < 0) {
+        return -1;
+    }
+    *ret_rule = ret_set->n ? format_rule(ret_set->items[0], id) : NULL;
+    return *ret_rule ? 0
+                     : err_set(err, ERR_MANIFEST, "no rule %.*s in manifests/formats", STR_ARG(id));
+}
+
 int load_format_text(struct arena *arena, const char *root, struct str text, const char *name,
                      struct format_set *ret_set, struct err *err)
 {
@@ -166,7 +177,7 @@ int load_format_text(struct arena *arena, const char *root, struct str text, con
     }
     doc.context = vocabulary;
     at = json_root(&doc);
-    if (format_decode(&at, arena, &set.items[0], err) < 0) {
+    if (format_read(&at, arena, &set.items[0], err) < 0) {
         return -1;
     }
     *ret_set = set;

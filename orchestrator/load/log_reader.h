@@ -3,8 +3,8 @@
 #ifndef LOAD_LOG_READER_H
 #define LOAD_LOG_READER_H
 
-#include "judge/format.h"
 #include "load/measure.h"
+#include "log/format.h"
 
 #define LOG_WINDOW_BYTES (64u << 10)
 

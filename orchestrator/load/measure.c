@@ -5,7 +5,6 @@
 
 #include "base/fs.h"
 #include "codec/digest.h"
-#include "judge/survey.h"
 #include "load/log_reader.h"
 
 #include <sys/stat.h>
@@ -157,10 +156,10 @@ int measure_guess(struct guesser *guesser, const char *path, struct log_head *he
     return 0;
 }
 
-static int survey_all(int fd, const char *path, struct survey *survey, struct err *err)
+static int feed_all(int fd, const char *path, measure_feed *feed, void *ctx, struct err *err)
 {
     CLEANUP(free) char *window = xmalloc(LOG_WINDOW_BYTES);
-    for (size_t n_bytes = 0; n_bytes < SURVEY_BYTES_MAX;) {
+    for (size_t n_bytes = 0; n_bytes < MEASURE_BYTES_MAX;) {
         size_t len;
         if (log_read_window(fd, path, window, &len, err) < 0) {
             return -1;
@@ -169,23 +168,19 @@ static int survey_all(int fd, const char *path, struct survey *survey, struct er
             return 0;
         }
         n_bytes += len;
-        if (survey_feed(survey, window, len, err) < 0) {
+        if (feed(ctx, window, len, err) < 0) {
             return err_wrap(err, "%s", path);
         }
     }
-    return 0; /* what recurs, recurs by then */
+    return 0;
 }
 
-int measure_survey(struct survey *survey, const char *path, const struct log_head *head,
-                   struct err *err)
+int measure_bytes(const char *path, const struct log_head *head, measure_feed *feed, void *ctx,
+                  struct err *err)
 {
     CLEANUP(fd) int fd = -1;
     if (head && head->is_whole) {
-        if (survey_feed(survey, head->ptr, head->len, err) < 0) {
-            return err_wrap(err, "%s", path);
-        }
-    } else if (log_open(path, &fd, err) < 0 || survey_all(fd, path, survey, err) < 0) {
-        return -1;
+        return feed(ctx, head->ptr, head->len, err) < 0 ? err_wrap(err, "%s", path) : 0;
     }
-    return survey_finish(survey, err) < 0 ? err_wrap(err, "%s", path) : 0;
+    return log_open(path, &fd, err) < 0 ? -1 : feed_all(fd, path, feed, ctx, err);
 }

@@ -3,12 +3,12 @@
 #ifndef LOAD_MEASURE_H
 #define LOAD_MEASURE_H
 
-#include "judge/format.h"
+#include "log/format.h"
 
 struct reading_by {
     const struct format *format;
     int64_t derivation;
-    bool keeps_lines; /* of samples (judge/format.h) */
+    bool keeps_lines; /* of samples (log/format.h) */
 };
 
 /* The measurement lives in the arena. ret_sha256 (hex, in the arena) may be NULL; it is computed in the same pass. */
@@ -54,10 +54,10 @@ struct guess {
 MUST_CHECK int measure_guess(struct guesser *guesser, const char *path, struct log_head *head,
                              struct guess *ret_guess, struct err *err);
 
-/* The lines of the log's first SURVEY_BYTES_MAX bytes; head as for measure_file_rates. */
-#define SURVEY_BYTES_MAX (16u << 20)
-struct survey;
-MUST_CHECK int measure_survey(struct survey *survey, const char *path, const struct log_head *head,
-                              struct err *err);
+/* The log's first MEASURE_BYTES_MAX bytes, piece by piece; head as for measure_file_rates. */
+#define MEASURE_BYTES_MAX (16u << 20)
+typedef int measure_feed(void *ctx, const char *ptr, size_t len, struct err *err);
+MUST_CHECK int measure_bytes(const char *path, const struct log_head *head, measure_feed *feed,
+                             void *ctx, struct err *err);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/lanes.h"
 #include "base/progress.h"
-#include "judge/format.h"
+#include "log/format.h"
 
 struct measure_job {
     const char *path; /* borrowed */

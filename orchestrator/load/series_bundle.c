@@ -8,9 +8,9 @@
 #include "load/series_bundle.h"
 
 #include "base/fs.h"
-#include "judge/format.h"
 #include "load/series_list.h"
 #include "load/series_parts.h"
+#include "log/format.h"
 
 #define SCHEMA_VERSION 1
 #define FILE_BYTES_MAX JSON_TEXT_MAX
@@ -45,8 +45,7 @@ static size_t name_idx(struct bundle_names *names, struct str name)
 
 static bool is_plain(const struct measurement *m)
 {
-    return m->verdict == PARSE_OK && m->n_runs == 1 && m->first_run == PARSE_OK &&
-           m->last_run == PARSE_OK && m->warmup_steps == -1 && m->total_steps == -1 &&
+    return measurement_is_sound(m) && m->warmup_steps == -1 && m->total_steps == -1 &&
            !series_facts_have_runs(m);
 }
 
@@ -229,9 +228,9 @@ static int read_state(const struct json *at, struct arena *arena, struct measure
     if (!json_is_null(at) && json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0) {
         return -1;
     }
-    if (!series_verdict_of_name(raw.verdict, &m->verdict) ||
-        !series_verdict_of_name(raw.first_run, &m->first_run) ||
-        !series_verdict_of_name(raw.last_run, &m->last_run)) {
+    if (!parse_verdict_of_name(raw.verdict, &m->verdict) ||
+        !parse_verdict_of_name(raw.first_run, &m->first_run) ||
+        !parse_verdict_of_name(raw.last_run, &m->last_run)) {
         return json_fail(at, err, "verdict, first_run, last_run: unknown word");
     }
     m->why = raw.why;

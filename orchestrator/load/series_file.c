@@ -6,9 +6,9 @@
 #include <math.h>
 
 #include "base/fs.h"
-#include "judge/format.h"
 #include "load/series_list.h"
 #include "load/series_parts.h"
+#include "log/format.h"
 
 #define SCHEMA_VERSION 1
 #define FILE_BYTES_MAX JSON_TEXT_MAX
@@ -443,17 +443,6 @@ static int read_lists(const struct json *root, struct arena *arena, struct measu
     return 0;
 }
 
-bool series_verdict_of_name(struct str name, enum parse_verdict *ret)
-{
-    for (int v = PARSE_OK; v <= PARSE_TRUNCATED; v++) {
-        if (str_eq_z(name, parse_verdict_name((enum parse_verdict)v))) {
-            *ret = (enum parse_verdict)v;
-            return true;
-        }
-    }
-    return false;
-}
-
 struct raw_file {
     struct series_file file;
     struct str verdict, first_run, last_run;
@@ -499,9 +488,9 @@ static int read_file(const struct json *root, struct arena *arena, struct series
         json_decode(&source, arena, SOURCE, ARRAY_LEN(SOURCE), &raw.file.source, err) < 0) {
         return -1;
     }
-    if (!series_verdict_of_name(raw.verdict, &m->verdict) ||
-        !series_verdict_of_name(raw.first_run, &m->first_run) ||
-        !series_verdict_of_name(raw.last_run, &m->last_run)) {
+    if (!parse_verdict_of_name(raw.verdict, &m->verdict) ||
+        !parse_verdict_of_name(raw.first_run, &m->first_run) ||
+        !parse_verdict_of_name(raw.last_run, &m->last_run)) {
         return json_fail(root, err, "verdict, first_run, last_run: unknown word");
     }
     m->n_bytes = (uint64_t)raw.bytes;

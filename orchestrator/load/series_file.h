@@ -5,7 +5,7 @@
 #ifndef LOAD_SERIES_FILE_H
 #define LOAD_SERIES_FILE_H
 
-#include "judge/series.h"
+#include "log/series.h"
 #include "report/report.h"
 
 struct series_file {

@@ -4,7 +4,7 @@
 #define LOAD_SERIES_PARTS_H
 
 #include "codec/json.h"
-#include "judge/series.h"
+#include "log/series.h"
 
 #define SERIES_MAX 64
 #define FACTS_MAX  65536
@@ -17,7 +17,6 @@ void series_write_samples(struct json_out *out, const struct series *s);
 /* Fills n and samples. */
 MUST_CHECK int series_read_samples(const struct json *at, struct arena *arena, size_t n,
                                    struct series *s, struct err *err);
-bool series_verdict_of_name(struct str name, enum parse_verdict *ret);
 
 /* Of a log with one run, whose facts are all of that, no runs are written; of another, the first and the last of each fact. */
 bool series_facts_have_runs(const struct measurement *m);

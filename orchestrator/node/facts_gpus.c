@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPUs, as nvidia-smi prints them: the lines go to the orchestrator as they are (report/node_facts_gpu.c reads them).
+/* The GPUs, as nvidia-smi prints them: the lines go to the orchestrator as they are (report/node_facts.c reads them).
    Source: nvidia-smi --help-query-gpu, R410 to R610. */
 #include "base/base.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records what the node does while a job runs: a sample every few seconds, less often the longer it lasts, read by judge/monitor.h. A
+/* Records what the node does while a job runs: a sample every few seconds, less often the longer it lasts, read by fleet/monitor.h. A
    child of the job's wrapper, in its session; it ends by itself when the job has ended or is gone. */
 #include "base/base.h"
 

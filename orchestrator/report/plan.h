@@ -53,6 +53,16 @@ struct plan_mount {
     struct plan_part part;
 };
 
+struct format;
+struct rule;
+struct step_bound { /* what its names stand for (judge/bind.h); NULL: nothing */
+    const struct report_case *of_case, *baseline;
+    const struct format *format;
+    const struct rule *rule;
+    const struct rule **also; /* one for each of beside.also */
+    const char *key, *why;    /* what its format lacks, "also[1]", and in words; NULL: nothing */
+};
+
 struct plan_step {
     struct str case_id;
     struct str baseline; /* case whose published throughput it is checked against, or NULL */
@@ -87,6 +97,7 @@ struct plan_step {
     int64_t n_steps;      /* training steps; 0: not known */
     int64_t memory_bytes; /* of the program, estimated; 0: not known */
     int64_t log_bytes;    /* of one repeat, estimated; 0: not known */
+    struct step_bound bound;
 };
 
 #define PLAN_PIN_IMAGE "image digest"
@@ -153,8 +164,7 @@ const char *need_state_name(enum need_state state);
 
 /* How a verdict names the data: "cityscapes", "synthetic twin of cityscapes". */
 char *plan_data_name(struct arena *arena, const struct plan_data *data);
-/* The condition "dataset" of a rehearsal by a recipe: "synthetic twin of cityscapes"; NULL: the recipe has no dataset to
-   replace. */
+/* The condition "dataset" of a rehearsal by a recipe: "synthetic twin of cityscapes"; NULL: the recipe has no dataset. */
 struct str plan_rehearsed_data(struct arena *arena, const struct recipe *recipe);
 /* An object, or null if there is none. */
 void plan_data_encode(struct json_out *out, const char *key, const struct plan_data *data);
@@ -175,20 +185,9 @@ MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct 
 int64_t plan_disk_bytes(const struct plan *plan);
 size_t plan_runnable(const struct plan *plan); /* steps that will be run */
 
-/* of a case under smoke. Source: DESIGN.md, section 5 */
-#define SMOKE_RANKS_MAX 4
+#define SMOKE_RANKS_MAX 4 /* of a case under the smoke profile */
 int64_t plan_smoke_ranks(const struct report_case *c);
-
 int64_t plan_step_nodes(const struct plan_step *step);
-bool plan_cause_of_name(struct str name, enum err_code *ret_code);
-/* The members "nodes", "gpus_per_node", "image", "starts", "mounts" and "needs" of a step; "nodes" and "gpus_per_node" are decoded elsewhere. argv comes
-   before. */
-void plan_place_encode(struct json_out *out, const struct plan_step *step);
-MUST_CHECK int plan_place_decode(const struct json *at, struct arena *arena, struct plan_step *step,
-                                 struct err *err);
-/* The plan's runtime and launcher, by default none and ssh. */
-MUST_CHECK int plan_kinds_decode(const struct json *root, struct arena *arena, struct plan *plan,
-                                 struct err *err);
 /* Whether a node has what each node of the step needs. */
 bool plan_step_fits(const struct plan_step *step, const struct inventory_node *node);
 

@@ -7,9 +7,18 @@
 #include "codec/digest.h"
 #include "report/report_decode.h"
 
-#define ENVIRONMENTS_MAX 1024
-#define STACKS_MAX       256
-#define SCHEMA_VERSION   1
+struct case_names { /* what a case may name: struct environment by id, struct stack by id */
+    const struct map *environments;
+    const struct map *stacks;
+};
+
+#define OF_MAX            64
+#define ALSO_MAX          16
+#define FRAMEWORK_OWN     "reperf"
+#define PRINTED_BYTES_MAX 22
+#define ENVIRONMENTS_MAX  1024
+#define STACKS_MAX        256
+#define SCHEMA_VERSION    1
 
 static const char *const METRIC_NAMES[] = {"throughput", "run_throughput", "speedup",
                                            "time_to_train", "accuracy"};
@@ -151,6 +160,424 @@ static int note_ids(const struct json *at, struct report_case *c, struct ids *id
                              c->cells[idx].id.ptr);
         }
     }
+    return 0;
+}
+
+/* ---- a case ---- */
+
+/* Digits, and at most one point with digits after it: what a table prints. */
+static int read_printed(const struct json *at, struct str printed, double *ret, struct err *err)
+{
+    struct err reason = {0};
+    for (size_t idx = 0; idx < printed.len; idx++) {
+        char c = printed.ptr[idx];
+        if (!((c >= '0' && c <= '9') || (c == '.' && idx > 0 && idx + 1 < printed.len))) {
+            return json_fail(at, err, "printed: expected a plain decimal number, found \"%.100s\"",
+                             printed.ptr);
+        }
+    }
+    if (printed.len > PRINTED_BYTES_MAX || str_to_f64(printed, ret, &reason) < 0) {
+        return json_fail(at, err, "printed: expected a plain decimal number, found \"%.100s\"",
+                         printed.ptr);
+    }
+    return 0;
+}
+
+/* "bs8" with prefix "bs" is 8. */
+static int number_after(const struct json *at, struct str part, const char *prefix, int64_t max,
+                        int64_t *ret, struct err *err)
+{
+    struct err reason = {0};
+    struct str digits = str_sub(part, strlen(prefix), SIZE_MAX);
+    if (!str_starts(part, str_of(prefix)) || str_to_i64(digits, 0, max, ret, &reason) < 0 ||
+        (digits.ptr[0] == '0' && digits.len > 1)) {
+        return json_fail(at, err, "id: expected %sN with N from 0 to %" PRId64 ", found \"%.*s\"",
+                         prefix, max, STR_ARG(part));
+    }
+    return 0;
+}
+
+static int parse_counts(const struct json *at, struct str part, struct report_case *c,
+                        struct err *err)
+{
+    int64_t g = str_find(part, STR_LIT("g"));
+    if (g < 0) {
+        return json_fail(at, err, "id: expected nNgG, found \"%.*s\"", STR_ARG(part));
+    }
+    if (number_after(at, str_sub(part, 0, (size_t)g), "n", NODES_MAX, &c->nodes, err) < 0 ||
+        number_after(at, str_sub(part, (size_t)g, SIZE_MAX), "g", GPUS_PER_NODE_MAX,
+                     &c->gpus_per_node, err) < 0) {
+        return -1;
+    }
+    if (c->nodes == 0 && c->gpus_per_node != 0) {
+        return json_fail(at, err,
+                         "id: n0 goes with g0 only (the number is not printed), found \"%.*s\"",
+                         STR_ARG(part));
+    }
+    c->gpus = c->nodes * c->gpus_per_node;
+    return 0;
+}
+
+/* model/framework/precision/nNgG/bsB[/VARIANT] */
+static int parse_id(const struct json *at, struct report_case *c, struct err *err)
+{
+    enum { MODEL, FRAMEWORK, PRECISION, COUNTS, BATCH, VARIANT, PARTS };
+    struct str parts[PARTS] = {{0}};
+    struct str rest = c->id;
+    struct str part;
+    size_t n = 0;
+    while (str_next(&rest, '/', &part)) {
+        if (n == PARTS) {
+            return json_fail(at, err, "id: expected at most %d parts, found \"%.160s\"", PARTS,
+                             c->id.ptr);
+        }
+        parts[n++] = part;
+    }
+    if (n < VARIANT) {
+        return json_fail(at, err,
+                         "id: expected model/framework/precision/nNgG/bsB, found \"%.160s\"",
+                         c->id.ptr);
+    }
+    c->model = parts[MODEL];
+    c->framework = parts[FRAMEWORK];
+    c->precision = parts[PRECISION];
+    c->variant = parts[VARIANT];
+    if (check_slug(at, "id, its model", c->model, err) < 0 ||
+        check_slug(at, "id, its framework", c->framework, err) < 0 ||
+        check_precision(at, "id, its precision", c->precision, err) < 0 ||
+        check_slug(at, "id, its variant", c->variant, err) < 0 ||
+        parse_counts(at, parts[COUNTS], c, err) < 0) {
+        return -1;
+    }
+    return number_after(at, parts[BATCH], "bs", BATCH_MAX, &c->batch_per_gpu, err);
+}
+
+static int decode_derive(const struct json *at, struct arena *arena, struct cell *cell,
+                         struct err *err)
+{
+    static const char *const KINDS[] = {"ratio", "mean", "median", NULL};
+    static const enum derive_kind VALUES[] = {DERIVE_RATIO, DERIVE_MEAN, DERIVE_MEDIAN};
+    static const struct json_field FIELDS[] = {
+        {"kind", JSON_STR, JSON_REQUIRED, 0, 0, 0},
+        {"of", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+    };
+    struct str kind = STR_EMPTY;
+    struct json of;
+    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &kind, err) < 0 ||
+        check_word(at, "kind", kind, KINDS, err) < 0 || json_member(at, "of", &of, err) < 0 ||
+        json_str_list(&of, arena, OF_MAX, &cell->of, &cell->n_of, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; KINDS[idx]; idx++) {
+        cell->derive = str_eq_z(kind, KINDS[idx]) ? VALUES[idx] : cell->derive;
+    }
+    if (cell->derive == DERIVE_RATIO ? cell->n_of != 2 : cell->n_of == 0) {
+        return json_fail(&of, err, "expected %s, found %zu cells",
+                         cell->derive == DERIVE_RATIO ? "numerator and denominator"
+                                                      : "at least one cell",
+                         cell->n_of);
+    }
+    return 0;
+}
+
+static int decode_also(const struct json *list, struct arena *arena, struct cell *cell,
+                       struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"printed", JSON_STR, JSON_REQUIRED, offsetof(struct also_printed, printed), 0, 0},
+        {"source", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+    };
+    struct json item;
+    struct json source;
+    size_t idx = 0;
+    if (json_expect_array(list, ALSO_MAX, &cell->n_also, err) < 0) {
+        return -1;
+    }
+    cell->also = arena_array(arena, struct also_printed, cell->n_also + 1);
+    for (bool more = json_first(list, &item); more; more = json_next(&item)) {
+        struct also_printed *also = &cell->also[idx++];
+        double value;
+        if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS), also, err) < 0 ||
+            json_member(&item, "source", &source, err) < 0 ||
+            decode_source(&source, arena, &also->source, err) < 0 ||
+            read_printed(&item, also->printed, &value, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* The metric's word, and its index among those that the program treats specially. */
+static int check_metric(const struct json *at, struct str name, struct cell *cell, struct err *err)
+{
+    const struct vocabulary *v = vocabulary_of(at);
+    const struct word *metric = words_find(&v->metrics, name);
+    const struct word *unit = words_find(&v->units, cell->unit);
+    if (!metric || !str_eq(metric->name, name)) {
+        return json_fail(at, err, "metric: \"%.*s\" is not one of the words for it (%s, %s, ...)",
+                         (int)(name.len < 100 ? name.len : 100), name.ptr,
+                         v->metrics.items[0].name.ptr, v->metrics.items[1].name.ptr);
+    }
+    if (!unit || !str_eq(unit->dimension, metric->dimension)) {
+        return json_fail(at, err, "unit: \"%.*s\" is not a unit of %s, whose dimension is %s",
+                         (int)(cell->unit.len < 100 ? cell->unit.len : 100), cell->unit.ptr,
+                         metric->name.ptr, metric->dimension.ptr);
+    }
+    cell->metric = metric_of_name(name);
+    cell->metric_name = metric->name;
+    if (read_printed(at, cell->printed, &cell->published, err) < 0) {
+        return -1;
+    }
+    if (cell->published <= 0 || cell->published > metric->max) {
+        return json_fail(at, err, "printed: expected more than 0 and at most %g, found %s",
+                         metric->max, cell->printed.ptr);
+    }
+    cell->decimals = str_decimals(cell->printed);
+    return 0;
+}
+
+/* "FORMAT/NAME" of the format in force. */
+static int check_rule(const struct json *at, struct str rule, struct str format, struct err *err)
+{
+    if (!rule.ptr) {
+        return 0;
+    }
+    if (!format.ptr || !str_starts(rule, format) || rule.len < format.len + 2 ||
+        rule.ptr[format.len] != '/') {
+        return json_fail(at, err, "rule: expected one of format %s, found \"%.100s\"",
+                         format.ptr ? format.ptr : "null", rule.ptr);
+    }
+    return 0;
+}
+
+static int check_cell_id(const struct json *at, const struct report_case *c,
+                         const struct cell *cell, struct err *err)
+{
+    const char *metric = cell->metric_name.ptr;
+    struct str rest = str_sub(cell->id, c->id.len, SIZE_MAX);
+    size_t head = 1 + strlen(metric);
+    if (!str_starts(cell->id, c->id) || rest.len < head || rest.ptr[0] != '#' ||
+        memcmp(rest.ptr + 1, metric, head - 1) != 0 || (rest.len > head && rest.ptr[head] != '.')) {
+        return json_fail(at, err, "cell: expected the case id, # and \"%s\", found \"%.160s\"",
+                         metric, cell->id.ptr);
+    }
+    return 0;
+}
+
+static int decode_cell(const struct json *at, struct arena *arena, const struct report_case *c,
+                       struct cell *ret, struct err *err)
+{
+    struct raw {
+        struct cell cell;
+        struct str metric;
+    } raw = {0};
+    static const struct json_field FIELDS[] = {
+        {"cell", JSON_STR, JSON_REQUIRED, offsetof(struct raw, cell.id), 0, 0},
+        {"metric", JSON_STR, JSON_REQUIRED, offsetof(struct raw, metric), 0, 0},
+        {"printed", JSON_STR, JSON_REQUIRED, offsetof(struct raw, cell.printed), 0, 0},
+        {"unit", JSON_STR, JSON_REQUIRED, offsetof(struct raw, cell.unit), 0, 0},
+        {"table", JSON_STR, JSON_REQUIRED, offsetof(struct raw, cell.table), 0, 0},
+        {"derive", JSON_ANY, JSON_REQUIRED | JSON_NULLABLE, 0, 0, 0},
+        {"rule", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, cell.rule), 0, 0},
+        {"format", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, cell.format), 0,
+         0},
+        {"also_printed", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+    };
+    struct cell *cell = &raw.cell;
+    struct json member;
+    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0 ||
+        check_line(at, "table", cell->table, err) < 0 ||
+        check_metric(at, raw.metric, cell, err) < 0 || check_cell_id(at, c, cell, err) < 0 ||
+        check_slug(at, "format", cell->format, err) < 0 ||
+        check_rule(at, cell->rule, cell->format.ptr ? cell->format : c->format, err) < 0 ||
+        json_member(at, "also_printed", &member, err) < 0 ||
+        decode_also(&member, arena, cell, err) < 0 || json_member(at, "derive", &member, err) < 0) {
+        return -1;
+    }
+    if (!json_is_null(&member) && decode_derive(&member, arena, cell, err) < 0) {
+        return -1;
+    }
+    if (cell->derive != DERIVE_NONE && cell->rule.ptr) {
+        return json_fail(
+            at, err,
+            "a derived cell has no rule: it is judged by the cells that it is derived from");
+    }
+    *ret = *cell;
+    return 0;
+}
+
+static int decode_factor(const struct json *at, struct arena *arena, struct report_case *c,
+                         struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"value", JSON_F64, JSON_REQUIRED, offsetof(struct factor, value), 0, 0},
+        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct factor, path), 0, 0},
+        {"sha256", JSON_STR, JSON_REQUIRED, offsetof(struct factor, sha256), 0, 0},
+    };
+    struct json member;
+    uint8_t ignored[SHA256_BYTES];
+    bool has_digest;
+    if (!json_find(at, "factor", &member)) {
+        return 0;
+    }
+    if (json_decode(&member, arena, FIELDS, ARRAY_LEN(FIELDS), &c->factor, err) < 0 ||
+        check_file_path(&member, c->factor.path, err) < 0 ||
+        json_hex(&member, "sha256", c->factor.sha256,
+                 (struct json_bytes){ignored, SHA256_BYTES, &has_digest}, err) < 0) {
+        return -1;
+    }
+    return c->factor.value > 0 ? 0 : json_fail(&member, err, "value: expected a number over 0");
+}
+
+static int decode_case_lists(const struct json *at, struct arena *arena, struct report_case *c,
+                             struct err *err)
+{
+    struct json list;
+    struct json item;
+    size_t idx = 0;
+    if (json_member(at, "logs", &list, err) < 0 ||
+        json_str_list(&list, arena, LOGS_MAX, &c->logs, &c->n_logs, err) < 0) {
+        return -1;
+    }
+    for (size_t log = 0; log < c->n_logs; log++) {
+        if (check_file_path(&list, c->logs[log], err) < 0) {
+            return -1;
+        }
+    }
+    if (c->n_logs && (!c->format.ptr || !c->rule.ptr)) {
+        return json_fail(at, err, "a case with logs needs a format and a rule, found null");
+    }
+    if (json_member(at, "cells", &list, err) < 0 ||
+        json_expect_array(&list, CELLS_MAX, &c->n_cells, err) < 0) {
+        return -1;
+    }
+    c->cells = arena_array(arena, struct cell, c->n_cells + 1);
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        if (decode_cell(&item, arena, c, &c->cells[idx++], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* With two ways to start a case, it would be open to which of them its number belongs. */
+static int check_run_command(const struct json *at, const struct report_case *c,
+                             const struct command *commands, size_t n, struct err *err)
+{
+    size_t n_runs = 0;
+    for (size_t idx = 0; idx < n; idx++) {
+        n_runs += str_eq_z(commands[idx].purpose, "run") && command_is_for(&commands[idx], c);
+    }
+    return n_runs <= 1
+               ? 0
+               : json_fail(at, err,
+                           "stack \"%.100s\": expected at most one run command for this case, "
+                           "found %zu",
+                           c->stack->id.ptr, n_runs);
+}
+
+static int check_run_commands(const struct json *at, const struct report_case *c, struct err *err)
+{
+    const struct stack *stack = c->stack;
+    const struct recipes *lists[] = {&stack->smoke, &stack->full};
+    if (check_run_command(at, c, stack->commands, stack->n_commands, err) < 0) {
+        return -1;
+    }
+    for (size_t list = 0; list < ARRAY_LEN(lists); list++) {
+        for (size_t idx = 0; idx < lists[list]->n; idx++) {
+            const struct recipe *recipe = &lists[list]->items[idx];
+            if (check_run_command(at, c, recipe->commands, recipe->n_commands, err) < 0) {
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Finds the case's stack and environment by name and checks its counts against them. */
+static int link_case(const struct json *at, const struct case_names *names, struct str stack,
+                     struct str environment, struct report_case *c, struct err *err)
+{
+    bool is_own = str_eq_z(c->framework, FRAMEWORK_OWN);
+    c->stack = map_get(names->stacks, stack);
+    c->environment = environment.ptr ? map_get(names->environments, environment) : NULL;
+    if (!c->stack) {
+        return json_fail(at, err, "stack: no stack \"%.100s\" in this report", stack.ptr);
+    }
+    if (!str_eq(c->stack->framework, c->framework)) {
+        return json_fail(at, err, "id: framework \"%.*s\", but stack \"%.100s\" is \"%.100s\"",
+                         STR_ARG(c->framework), stack.ptr, c->stack->framework.ptr);
+    }
+    if (check_run_commands(at, c, err) < 0) {
+        return -1;
+    }
+    if (environment.ptr && !c->environment) {
+        return json_fail(at, err, "environment: no environment \"%.100s\" in this report",
+                         environment.ptr);
+    }
+    if (is_own && c->nodes == 0) {
+        return json_fail(at, err, "framework %s: expected the numbers of nodes and GPUs",
+                         FRAMEWORK_OWN);
+    }
+    if (is_own) {
+        return c->environment || c->n_cells || c->n_logs || !c->baseline.ptr
+                   ? json_fail(at, err,
+                               "framework %s: expected environment null, a baseline, no logs and "
+                               "no cells",
+                               FRAMEWORK_OWN)
+                   : 0;
+    }
+    if (!c->environment || c->n_cells == 0 || c->baseline.ptr) {
+        return json_fail(at, err, "expected an environment, at least one cell, and baseline null");
+    }
+    if (c->environment &&
+        (c->nodes > c->environment->nodes || c->gpus_per_node > c->environment->gpus_per_node)) {
+        return json_fail(at, err,
+                         "id: %" PRId64 " nodes of %" PRId64 " GPUs, but environment \"%.100s\" "
+                         "has %" PRId64 " of %" PRId64,
+                         c->nodes, c->gpus_per_node, environment.ptr, c->environment->nodes,
+                         c->environment->gpus_per_node);
+    }
+    return 0;
+}
+
+static int decode_case(const struct json *at, struct arena *arena, const struct case_names *names,
+                       struct report_case *ret, struct err *err)
+{
+    struct raw {
+        struct report_case c;
+        struct str stack, environment;
+    } raw = {0};
+    static const struct json_field FIELDS[] = {
+        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct raw, c.id), 0, 0},
+        {"stack", JSON_STR, JSON_REQUIRED, offsetof(struct raw, stack), 0, 0},
+        {"environment", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, environment),
+         0, 0},
+        {"group", JSON_STR, JSON_REQUIRED, offsetof(struct raw, c.group), 0, 0},
+        {"format", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, c.format), 0, 0},
+        {"rule", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, c.rule), 0, 0},
+        {"baseline", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, c.baseline), 0,
+         0},
+        {"logs", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"conditions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"cells", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"factor", JSON_ANY, 0, 0, 0, 0},
+        {"matched", JSON_STR, 0, offsetof(struct raw, c.matched), 0, 0},
+    };
+    struct report_case *c = &raw.c;
+    struct json member;
+    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0 ||
+        parse_id(at, c, err) < 0 || check_slug(at, "group", c->group, err) < 0 ||
+        check_slug(at, "format", c->format, err) < 0 ||
+        check_rule(at, c->rule, c->format, err) < 0 || decode_factor(at, arena, c, err) < 0 ||
+        check_text(at, "matched", c->matched, err) < 0 ||
+        json_member(at, "conditions", &member, err) < 0 ||
+        decode_conditions(&member, arena, &c->conditions, err) < 0 ||
+        decode_case_lists(at, arena, c, err) < 0 ||
+        link_case(at, names, raw.stack, raw.environment, c, err) < 0) {
+        return -1;
+    }
+    *ret = *c;
     return 0;
 }
 

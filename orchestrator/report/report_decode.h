@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the report decoder (report.c, report_stack.c, report_recipe.c, report_case.c). Apart from them only dataset.c and lock.c include it,
+/* The parts of the report decoder (report.c, report_stack.c). Apart from them only dataset.c and lock.c include it,
    for the checks of text. Every function that fails fills *err with "file:$.path: expected ..., found ...". Memory is the arena's. */
 #ifndef REPORT_REPORT_DECODE_H
 #define REPORT_REPORT_DECODE_H
@@ -42,20 +42,9 @@ MUST_CHECK int decode_env(const struct json *at, struct arena *arena, struct con
                           size_t *ret_n, struct err *err);
 MUST_CHECK int decode_command(const struct json *at, struct arena *arena, struct command *ret,
                               struct err *err);
-/* The members "smoke" and "full", after everything else of the stack. */
-MUST_CHECK int decode_recipes(const struct json *at, struct arena *arena, struct stack *stack,
-                              struct err *err);
 MUST_CHECK int decode_environment(const struct json *at, struct arena *arena,
                                   struct environment *ret, struct err *err);
 MUST_CHECK int decode_stack(const struct json *at, struct arena *arena, struct stack *ret,
                             struct err *err);
-
-struct case_names { /* what a case may name: struct environment by id, struct stack by id */
-    const struct map *environments;
-    const struct map *stacks;
-};
-MUST_CHECK int decode_case(const struct json *at, struct arena *arena,
-                           const struct case_names *names, struct report_case *ret,
-                           struct err *err);
 
 #endif

@@ -320,9 +320,11 @@ static int plan_cases(struct planner *p, struct plan *plan, struct err *err)
             return err_set(err, ERR_MANIFEST, "%.*s: case id \"%.*s\" cannot be a folder's name",
                            STR_ARG(report->path), STR_ARG(c->id));
         }
-        if (plan_case(p, c, &plan->steps[plan->n_steps++], err) < 0) {
+        struct plan_step *step = &plan->steps[plan->n_steps++];
+        if (plan_case(p, c, step, err) < 0) {
             return -1;
         }
+        step->bound.of_case = c;
         is_asked[c->stack - report->stacks] = true;
     }
     return note_missing_pins(p, is_asked, plan, err);

@@ -63,12 +63,10 @@ static int append(struct runner *r, enum journal_state state, struct str case_id
 /* Of the steps of the same model, precision, nodes and GPUs the first in the plan. */
 static size_t row_of(const struct frozen *frozen, size_t step)
 {
-    const struct report_case *c =
-        report_case_find(&frozen->report, frozen->plan.steps[step].case_id);
+    const struct report_case *c = frozen->plan.steps[step].bound.of_case;
     size_t idx = 0;
     for (; idx < step; idx++) {
-        const struct report_case *other =
-            report_case_find(&frozen->report, frozen->plan.steps[idx].case_id);
+        const struct report_case *other = frozen->plan.steps[idx].bound.of_case;
         if (str_eq(other->model, c->model) && str_eq(other->precision, c->precision) &&
             other->nodes == c->nodes && other->gpus == c->gpus) {
             break;

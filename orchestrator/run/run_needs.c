@@ -262,9 +262,8 @@ int run_needs(struct arena *arena, const struct run_needs_opts *opts, const stru
     plan->n_needs = 0;
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         struct plan_step *step = &plan->steps[idx];
-        const struct report_case *c = report_case_find(report, step->case_id);
-        int rc =
-            step->recipe.ptr ? as_the_recipe(&n, step, err) : as_the_stack(&n, step, c->stack, err);
+        int rc = step->recipe.ptr ? as_the_recipe(&n, step, err)
+                                  : as_the_stack(&n, step, step->bound.of_case->stack, err);
         if (rc < 0) {
             return -1;
         }

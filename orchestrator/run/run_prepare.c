@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "codec/digest.h"
 #include "evidence/environment.h"
-#include "judge/asked.h"
+#include "judge/bind.h"
 #include "load/load.h"
 #include "load/load_inventory.h"
 #include "run/run_data.h"
@@ -89,19 +89,16 @@ static int check_rules(struct arena *arena, const char *root, const struct plan 
                        struct err *err)
 {
     CLEANUP(format_set) struct format_set formats = {0};
-    const char *key;
-    const char *why;
     if (load_formats(arena, root, &formats, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        const struct plan_step *step = &plan->steps[idx];
-        const struct format *format = step->format.ptr ? format_find(&formats, step->format) : NULL;
-        const struct asked_of_log asked = {step->rule, &step->beside};
-        if (step->rule.ptr && asked_is_missing(arena, &asked, format, &key, &why)) {
-            return err_set(err, ERR_MANIFEST, "case %.*s: %s%.*s%s%s: %s", STR_ARG(step->case_id),
-                           step->recipe.ptr ? "recipe \"" : "", STR_ARG(step->recipe),
-                           step->recipe.ptr ? "\": " : "", key, why);
+        struct plan_step step = plan->steps[idx]; /* the plan outlives these formats */
+        bind_step(arena, &formats, &step);
+        if (step.rule.ptr && step.bound.why) {
+            return err_set(err, ERR_MANIFEST, "case %.*s: %s%.*s%s%s: %s", STR_ARG(step.case_id),
+                           step.recipe.ptr ? "recipe \"" : "", STR_ARG(step.recipe),
+                           step.recipe.ptr ? "\": " : "", step.bound.key, step.bound.why);
         }
     }
     return 0;

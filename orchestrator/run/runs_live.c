@@ -22,9 +22,8 @@ static void measure_log(struct live *live, const struct plan_step *step, const c
                         struct run_repeat *at)
 {
     const struct frozen *frozen = &live->r.frozen;
-    const struct format *format = format_find(&frozen->formats, step->format);
-    const struct rule *rule = format ? format_rule(format, step->rule) : NULL;
-    const struct reading_by by = {.format = format, .derivation = frozen->derivation};
+    const struct rule *rule = step->bound.rule;
+    const struct reading_by by = {.format = step->bound.format, .derivation = frozen->derivation};
     struct rule_case of = result_rule_case(frozen, step);
     struct measurement m;
     struct rule_value value = {0};

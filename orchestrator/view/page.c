@@ -39,8 +39,9 @@ struct verdict_counts count_verdicts(const struct report_audit *audit)
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         const struct cell_audit *ca = &audit->cells[idx];
         counts.of[ca->verdict]++;
-        counts.n_derived += ca->cell->derive != DERIVE_NONE &&
-                            (ca->verdict == AUDIT_EXACT || ca->verdict == AUDIT_MATCH);
+        bool is_good = ca->verdict == AUDIT_EXACT || ca->verdict == AUDIT_MATCH;
+        counts.n_derived += is_good && ca->cell->derive != DERIVE_NONE;
+        counts.n_proposed += is_good && ca->is_proposed;
     }
     return counts;
 }
@@ -48,10 +49,14 @@ struct verdict_counts count_verdicts(const struct report_audit *audit)
 struct str follow_text(struct page *page, const struct verdict_counts *counts, const char *whose)
 {
     size_t n = counts->of[AUDIT_EXACT] + counts->of[AUDIT_MATCH] - counts->n_derived;
-    return counts->n_derived == 0
-               ? textf(&page->arena, "%zu follow from %s", n, whose)
-               : textf(&page->arena, "%zu follow from %s, %zu from other published numbers", n,
-                       whose, counts->n_derived);
+    return textf(
+        &page->arena, "%zu follow from %s%s%s", n, whose,
+        counts->n_derived
+            ? arena_printf(&page->arena, ", %zu from other published numbers", counts->n_derived)
+            : "",
+        counts->n_proposed
+            ? arena_printf(&page->arena, ", %zu of them by a proposed format", counts->n_proposed)
+            : "");
 }
 
 void add_verdict(struct page *page, enum audit_verdict verdict)
@@ -149,20 +154,9 @@ struct str row_text(struct page *page, const struct report_case *c)
                : textf(&page->arena, "%.*s, batch not printed", STR_ARG(gpus));
 }
 
-const struct rule *rule_of(const struct page *page, const struct cell_audit *ca)
-{
-    int64_t slash = ca->rule.ptr ? str_find(ca->rule, STR_LIT("/")) : -1;
-    const struct format *format;
-    if (slash < 0) {
-        return NULL;
-    }
-    format = format_find(page->formats, str_sub(ca->rule, 0, (size_t)slash));
-    return format ? format_rule(format, ca->rule) : NULL;
-}
-
 struct str rounded_text(struct page *page, const struct cell_audit *ca)
 {
-    const struct rule *rule = rule_of(page, ca);
+    const struct rule *rule = ca->by;
     if (!isfinite(ca->recomputed)) {
         return STR_EMPTY;
     }
@@ -239,9 +233,9 @@ static void add_report(struct page *page, const struct report_audit *audit, bool
          is_alone ? STR_LIT("sub") : STR_LIT("title"), is_alone ? report->id : report->title);
     add_source(page, "Report", &report->source, false);
     add_source(page, "Logs", &report->logs_source, true);
-    add_nav(page, report->id, is_results(page, audit));
+    add_nav(page, report->id, is_results(audit));
     add_summary(page, audit);
-    if (is_results(page, audit)) {
+    if (is_results(audit)) {
         add_results(page, audit);
     } else {
         add_cells(page, audit);

@@ -41,7 +41,7 @@ static bool is_first_of_table(const struct report_audit *audit, size_t idx)
 /* "mean of ips, skip 2", the id, and the note. */
 static void add_rule(struct page *page, const struct report *report, const struct cell_audit *ca)
 {
-    const struct rule *rule = rule_of(page, ca);
+    const struct rule *rule = ca->by;
     strbuf_add_z(page->out, "<td class=\"rule\">");
     if (rule) {
         CLEANUP(strbuf) struct strbuf words = {0};
@@ -79,6 +79,9 @@ static void add_proof(struct page *page, const struct cell_audit *ca)
     }
     if (ca->digits.ptr) {
         HTML(page->out, "; {}", ca->digits);
+    }
+    if (ca->is_proposed) {
+        strbuf_add_z(page->out, "; by a proposed format");
     }
     strbuf_add_z(page->out, "</small>");
 }

@@ -306,7 +306,7 @@ static void add_cell_spark(struct page *page, const struct cell_audit *ca, size_
     if (!ca->measurements || !ca->measurements[log]) {
         return;
     }
-    struct spark_of of = {.rule = rule_of(page, ca),
+    struct spark_of of = {.rule = ca->by,
                           .rule_case = rule_case_of(c),
                           .m = ca->measurements[log],
                           .name = case_text(page, c),

@@ -59,7 +59,7 @@ void add_how(struct page *page, const struct report *report, const struct cell_a
     if (ca->n_logs == 0) {
         return;
     }
-    how_of(&page->arena, page->formats, report, ca, &how);
+    how_of(&page->arena, ca, &how);
     strbuf_add_z(page->out, "<details class=\"how\"><summary>log, samples, arithmetic</summary>\n");
     for (size_t log = 0; log < ca->n_logs; log++) {
         strbuf_add_z(page->out, "<p>");

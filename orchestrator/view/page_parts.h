@@ -16,7 +16,8 @@ struct page {
 struct verdict_counts {
     size_t of[AUDIT_NO_LOG + 1];
     size_t n;
-    size_t n_derived; /* of exact and match: judged from other published numbers, not from a log */
+    size_t n_derived;  /* of exact and match: judged from other published numbers, not from a log */
+    size_t n_proposed; /* likewise: by a format that is only proposed */
 };
 
 extern const char *const PAGE_CSS[]; /* ended by NULL */
@@ -43,8 +44,6 @@ struct str row_text(struct page *page, const struct report_case *c);
 struct str rounded_text(struct page *page, const struct cell_audit *ca);
 /* With as many digits as the difference next to it needs to follow from the two numbers that are shown. */
 struct str recomputed_text(struct page *page, const struct cell_audit *ca);
-/* NULL where the cell's rule is not one of a format. */
-const struct rule *rule_of(const struct page *page, const struct cell_audit *ca);
 
 /* page_summary.c */
 void add_summary(struct page *page, const struct report_audit *audit);
@@ -63,7 +62,7 @@ void add_log_link(struct page *page, const struct report *report, struct str pat
 /* A fold with the cell's logs, samples, window and arithmetic. */
 void add_how(struct page *page, const struct report *report, const struct cell_audit *ca);
 /* page_results.c: where the rule counts runs that succeeded, a row is a result of several runs. */
-bool is_results(const struct page *page, const struct report_audit *audit);
+bool is_results(const struct report_audit *audit);
 void add_results(struct page *page, const struct report_audit *audit);
 
 /* page_curves.c */

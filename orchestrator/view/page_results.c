@@ -13,10 +13,10 @@
 #define EDGE     6.0
 #define DECIMALS 3
 
-bool is_results(const struct page *page, const struct report_audit *audit)
+bool is_results(const struct report_audit *audit)
 {
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
-        const struct rule *rule = rule_of(page, &audit->cells[idx]);
+        const struct rule *rule = audit->cells[idx].by;
         if (rule && rule->success.fact.ptr) {
             return true;
         }
@@ -52,7 +52,7 @@ struct result_runs {
 /* False where a run gives no time. */
 static bool runs_of(struct page *page, const struct cell_audit *ca, struct result_runs *ret)
 {
-    const struct rule *rule = rule_of(page, ca);
+    const struct rule *rule = ca->by;
     const struct rule_case of = {0};
     ret->n = ca->n_logs;
     ret->n_failed = 0;

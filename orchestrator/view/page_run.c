@@ -91,7 +91,7 @@ static void add_audited(struct page *page, const struct run_view *view,
     const struct cell_audit *audited = run_view_audited(view, cell->published);
     if (audited) {
         HTML(page->out, "<td class=\"n desk\">{}<small>{}</small></td>",
-             g_text(page, audited->recomputed), str_of(audit_verdict_name(audited->verdict)));
+             g_text(page, audited->recomputed), str_of(cell_verdict_words(audited)));
     } else {
         strbuf_add_z(page->out, "<td class=\"n desk\">\xe2\x80\x93</td>");
     }
@@ -284,7 +284,6 @@ static struct str taints_of(struct page *page, const struct repeat_result *repea
 static int add_cell_series(struct page *page, const struct run_view *view,
                            const struct cell_result *cell, struct err *err)
 {
-    const struct format *format = format_find(&view->frozen.formats, cell->step->format);
     HTML(page->out, "<h3><code>{}</code></h3>\n<div class=\"grid3\">\n", cell->of_case->id);
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
         struct measurement m;
@@ -292,7 +291,7 @@ static int add_cell_series(struct page *page, const struct run_view *view,
             return -1;
         }
         struct spark_of of = {
-            .rule = format ? format_rule(format, cell->step->rule) : NULL,
+            .rule = cell->step->bound.rule,
             .rule_case = result_rule_case(&view->frozen, cell->step),
             .m = &m,
             .name = textf(&page->arena, "Repeat %" PRId64, cell->repeats[idx].repeat),

@@ -272,7 +272,7 @@ const struct cell_audit *run_view_audited(const struct run_view *view, const str
 int run_view_log(struct arena *arena, const struct run_view *view, const struct cell_result *cell,
                  size_t repeat_idx, struct measurement *ret_measurement, struct err *err)
 {
-    const struct format *format = format_find(&view->frozen.formats, cell->step->format);
+    const struct format *format = cell->step->bound.format;
     const char *path = fs_join(arena, view->folder, str_z(arena, cell->repeats[repeat_idx].log));
     ASSERT(format);
     return measure_file(arena, format, path, ret_measurement, NULL, err);

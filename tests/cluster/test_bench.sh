@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # `reperf nodes bench` over four real nodes, one of them slowed as the kernel can: its link by a token bucket, its processors by a quota, its disk by a limit of
 # what it writes, its memory by other processes. TRIES=10 for more than one try of each, then also that no other node is named, and as many tries of four equal
 # nodes: only a machine that has nothing else to do shows that.

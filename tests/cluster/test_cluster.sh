@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # The test cluster itself: four separate machines as far as ssh, docker, curl and git can see, and each fault that the other tests rely on is real.
 # shellcheck source=tests/cluster/lib.sh disable=SC2016,SC2317
 . "$(dirname "$0")/lib.sh"

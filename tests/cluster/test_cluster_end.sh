@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # A cluster leaves nothing behind: taken down, its owner gone, up.sh killed half-way, its watcher killed with -9, its watcher and its reaper both. Runs in
 # a network namespace of its own, as this machine would be, so that links and addresses can be compared too.
 if [ -z "${REPERF_OWN_NET:-}" ] && [ "$(id -u)" -eq 0 ] && unshare --net true 2>/dev/null; then

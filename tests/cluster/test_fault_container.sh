@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # Containers and images that fail: engine dead, digest missing, layer corrupt, registry down or silent, out of memory, no metric, NaN, a metric and then failure,
 # and one of four real ranks that dies.
 # shellcheck source=tests/cluster/lib.sh disable=SC2016,SC2317

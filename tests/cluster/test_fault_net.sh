@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # Links that are cut for a second, for longer than a connection lives, and for good; a dead sshd, packet loss, a slow link, a frozen node, a reboot, all while a run's workload is on the
 # node: a run each, four at a time, each on a node of its own.
 # shellcheck source=tests/cluster/lib.sh disable=SC2317

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # Nodes that are down, have another host key, refuse our key, have a login shell that prints or sleeps, or a full disk; two orchestrators on the same nodes.
 # shellcheck source=tests/cluster/lib.sh disable=SC2317
 . "$(dirname "$0")/lib.sh"

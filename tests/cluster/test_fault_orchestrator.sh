@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: run
 # The orchestrator is killed with -9 after journal records of a run on four nodes (each of them in test-all), and resumed: the same cells and verdicts, every repeat counted once,
 # nothing left on the nodes. Then while the ranks run: they go on, and are found again.
 # shellcheck source=tests/cluster/lib.sh disable=SC2317

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # One of four real ranks that train together dies: the job ends in seconds, with a message that names it, and nothing of it is left anywhere. Then the same with
 # a rank whose link is cut.
 # shellcheck source=tests/cluster/lib.sh disable=SC2317

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # The other frameworks' columns on four nodes in containers: first what reperf gives a recipe and takes from it, with a made-up framework, then PaddleSeg and
 # mmsegmentation themselves where their images were made (images/build.sh).
 # shellcheck source=tests/cluster/lib.sh disable=SC2016,SC2317

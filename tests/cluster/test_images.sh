@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # `nodes provision` on four nodes: pulled by each from the site's registry, or handed on from the head's store; and what goes wrong.
 # shellcheck source=tests/cluster/lib.sh disable=SC2016,SC2317
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # One run on four nodes by each launcher: started by us over SSH, by mpirun on the first node, by Slurm. The workload's output is fixed: every rank says
 # where it is, and the first one what a training run would.
 # shellcheck source=tests/cluster/lib.sh disable=SC2016,SC2317

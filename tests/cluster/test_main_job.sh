@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: run
 # The main job: the bundled ResNet-50 of a report, its FP32 cases (in test-all all nine), on four nodes over SSH, in containers pulled by digest from the
 # registry, with 1, 2 and 4 ranks that train together; logs collected, judged, sealed, verified, replayed. Afterwards the nodes are as before.
 # shellcheck source=tests/cluster/lib.sh

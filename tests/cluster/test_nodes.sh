@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # `reperf nodes` over four real nodes: list, exec, doctor, and what each says when a node fails.
 # shellcheck source=tests/cluster/lib.sh disable=SC2016,SC2317
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: run
 # The full profile rehearsed: the reports' own images, repositories, packages and commands by their published names, on four nodes with eight GPUs each as far
 # as a container can tell. What answers to the names is stood in for: an image with a shell, Python, pip and git, in which each framework is a program that
 # says how its ranks were started (published/standin.py). No number of it can be compared with one that was published.

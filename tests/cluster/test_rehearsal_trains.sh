@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: run
 # A rehearsal in which the framework trains: under the published names lie the images that images/build.sh has made, with pip, git and one layer more
 # (published/trainee.py). Every rank is started by the framework's own launcher by the report's command, and says how; then four of them (of BERT two), evenly
 # over the nodes, go on as a job of their own, as the stack's smoke recipe says. In make test-all; with SOURCES=DIR, a mirror as `reperf fetch --mirror`

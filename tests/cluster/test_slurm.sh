@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # Slurm across the four nodes: jobs land on each, from the head and from a node, also in containers.
 # shellcheck source=tests/cluster/lib.sh disable=SC2317
 . "$(dirname "$0")/lib.sh"

@@ -292,6 +292,9 @@ static void run(void *closure)
         for (uint64_t m = 0; m < p->d.rows; m++) {
             uint64_t i = m + n * (uint64_t)p->d.ld;
             double sum = (double)p->alpha * dot(a + m * n_sum, b + n * n_sum, n_sum);
+            if (p->beta != 0.0F && p->d.type == CUDA_R_16F) { /* as on an H200 */
+                sum = (double)fake_half_to_float(fake_half_from_float((float)sum));
+            }
             sum += p->beta != 0.0F ? (double)p->beta * get(p->d.type, p->at_d, i) : 0.0;
             sum += p->how.epilogue == CUBLASLT_EPILOGUE_BIAS ? get(p->d.type, p->how.bias, m) : 0.0;
             put(p->d.type, p->at_d, i, sum);

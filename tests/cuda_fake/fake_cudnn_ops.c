@@ -17,6 +17,7 @@ struct tensor {
     bool is_virtual, is_made;
     void *at;       /* NULL: virtual */
     double *values; /* owned; N, H, W, C without gaps */
+    double *exact;  /* owned; the same before they were rounded to halves */
 };
 
 struct machine {
@@ -68,10 +69,17 @@ static void load(struct tensor *t)
     free(places);
 }
 
+static double to_half(double value)
+{
+    return (double)fake_half_to_float(fake_half_from_float((float)value));
+}
+
 /* Rounds the values to the tensor's type, and writes them if it has memory. */
 static void settle(struct tensor *t)
 {
     int64_t *places = places_of(t);
+    t->exact = calloc((size_t)count_of(t), sizeof(double));
+    memcpy(t->exact, t->values, (size_t)count_of(t) * sizeof(double));
     for (int64_t i = 0; i < count_of(t); i++) {
         bool is_half = t->type == CUDNN_DATA_HALF;
         uint16_t bits = is_half ? fake_half_from_float((float)t->values[i]) : 0;
@@ -286,11 +294,17 @@ static void run_convolution(struct machine *m, const struct descriptor *op, enum
     check_shapes(&f, x, w, y);
     double *sums = calloc((size_t)count_of(result), sizeof(double));
     convolve(&f, x, w, y, which, sums);
+    if (which == FILTER && x->is_virtual) {
+        beta = 0.0F; /* cuDNN 9.14 ignores it there */
+    }
     if (beta != 0.0F) {
         load(result);
     }
     for (int64_t i = 0; i < count_of(result); i++) {
-        result->values[i] = sums[i] + (beta != 0.0F ? (double)beta * result->values[i] : 0.0);
+        /* As on an H200: a product is a half before it is added. */
+        bool is_half = beta != 0.0F && result->type == CUDNN_DATA_HALF;
+        result->values[i] = (is_half ? to_half(sums[i]) : sums[i]) +
+                            (beta != 0.0F ? (double)beta * result->values[i] : 0.0);
     }
     free(sums);
     settle(result);
@@ -360,8 +374,8 @@ static void run_stats(struct machine *m, const struct descriptor *op)
     struct tensor *squares = tensor_of(m, op, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC);
     for (int64_t i = 0; i < count_of(x); i++) {
         int64_t c = i % x->dim[1];
-        sum->values[c] += x->values[i];
-        squares->values[c] += x->values[i] * x->values[i];
+        sum->values[c] += x->exact[i]; /* as on an H200: before they are rounded */
+        squares->values[c] += x->exact[i] * x->exact[i];
     }
     settle(sum);
     settle(squares);
@@ -381,8 +395,8 @@ static void run_bn_sums(struct machine *m, const struct descriptor *op)
     struct tensor *rest = tensor_of(m, op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS);
     for (int64_t i = 0; i < count_of(x); i++) {
         int64_t c = i % x->dim[1];
-        dbeta->values[c] += dy->values[i];
-        dgamma->values[c] += dy->values[i] * (x->values[i] - mean->values[c]) * rstd->values[c];
+        dbeta->values[c] += dy->exact[i];
+        dgamma->values[c] += dy->exact[i] * (x->values[i] - mean->values[c]) * rstd->values[c];
     }
     double count = (double)(count_of(x) / x->dim[1]);
     for (int64_t c = 0; c < x->dim[1]; c++) {
@@ -498,5 +512,6 @@ void fake_compute(void *closure)
     }
     for (int i = 0; i < m.n_tensors; i++) {
         free(m.tensors[i].values);
+        free(m.tensors[i].exact);
     }
 }

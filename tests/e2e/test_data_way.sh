@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: store
 # All steps of data preparation, on a fresh machine: synthetic datasets made, unpacked, verified, packed, trained on, and
 # called synthetic in every verdict on the way.
 # shellcheck source=tests/tap_lib.sh disable=SC1091

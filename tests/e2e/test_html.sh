@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: view
 # The page as a real browser renders it: its content, how it fits a desk and a phone, light and dark, and that it makes no
 # request. page_probe.html inspects it from inside the browser.
 . "$(dirname "$0")/../tap_lib.sh"

@@ -3,7 +3,7 @@
    numbers above 0 with a unit and metric of the vocabulary, each with an id of its own; its manifest is a valid report. */
 #include "base/base.h"
 
-#include "judge/draft.h"
+#include "draft/draft.h"
 
 #define MANIFEST_BYTES_MAX (64u << 20)
 

@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-#include "judge/format.h"
+#include "judge/rule.h"
+#include "log/format.h"
 #include "report/vocabulary.h"
 
 #define INPUT_BYTES_MAX (1u << 20)
@@ -39,7 +40,7 @@ static void make_format(void)
     ASSERT(status == 0);
     doc.context = vocabulary_builtin(&format_arena);
     struct json root = json_root(&doc);
-    status = format_decode(&root, &format_arena, &format, &err);
+    status = format_read(&root, &format_arena, &format, &err);
     ASSERT(status == 0);
 }
 

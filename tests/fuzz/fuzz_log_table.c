@@ -2,7 +2,7 @@
 /* A table of any program, CSV or JSON lines: a record is one line of name=value, whatever the cells contain, and the same each time. */
 #include "base/base.h"
 
-#include "judge/records.h"
+#include "log/records.h"
 
 #define LINE_BYTES_MAX 65536
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a report: refused with the place, or a report whose parts agree and that lint reads without harm. */
 #include "base/base.h"
-#include "judge/lint.h"
+#include "lint/lint.h"
 #include "report/report.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

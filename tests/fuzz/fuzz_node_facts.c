@@ -3,8 +3,8 @@
    and its meaning. The first byte selects which of the two it is. */
 #include "base/base.h"
 
-#include "judge/checks.h"
-#include "judge/monitor.h"
+#include "fleet/checks.h"
+#include "fleet/monitor.h"
 
 #define INPUT_BYTES_MAX 65536
 

@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "codec/pattern.h"
-#include "judge/growth.h"
 #include "judge/rule.h"
+#include "lint/growth.h"
 
 #define INPUT_BYTES_MAX 65536
 #define SAMPLES         40

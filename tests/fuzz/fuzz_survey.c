@@ -3,7 +3,8 @@
    within manifests/schema/format.json. */
 #include "base/base.h"
 
-#include "judge/suggest.h"
+#include "draft/suggest.h"
+#include "judge/rule.h"
 
 #define INPUT_BYTES_MAX (1u << 16)
 #define FORMAT_BYTES    (1u << 20)
@@ -72,7 +73,7 @@ static void suggest(const struct vocabulary *v, const struct survey *survey, boo
     ASSERT(status == 0);
     doc.context = v;
     struct json root = json_root(&doc);
-    status = format_decode(&root, &arena, &format, &err);
+    status = format_read(&root, &arena, &format, &err);
     ASSERT(status == 0);
     format_release(format);
 }

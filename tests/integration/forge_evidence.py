@@ -494,7 +494,7 @@ def journal_garbage(run):
 @case("journal")
 def run_folder_of_another_run(run):
     top = os.path.dirname(run.folder)
-    os.rename(top, top[:-2] + "00")
+    os.rename(top, top[:-2] + ("11" if top.endswith("00") else "00"))
 
 
 # ---- archives, written by hand ----

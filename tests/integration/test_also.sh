@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: judge
 # What a recipe has read from its log also (`also`): the accuracy of PaddleSeg's and mmsegmentation's evaluations, from logs that they wrote, printed by a
 # workload that stands in for them. Planned, run, judged, shown, sealed; forged, it is refused; a rule that does not exist is, too.
 # shellcheck source=tests/tap_lib.sh disable=SC1091

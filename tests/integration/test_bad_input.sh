@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: cmd
 # Hostile and unlucky input against the built programs: manifests, logs, tensors, archives, the command line, and false success: an
 # audit, a measurement or a check that would hold without having checked. What other scripts attack in depth is not repeated here.
 # The programs under test are started by other shells, with their own $1.

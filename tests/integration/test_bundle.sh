@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: store
 # shellcheck disable=SC2094,SC2317
 # bundle and import: fetched artifacts, carried to a place without a network, and everything that can go wrong on the way. The other place
 # is a network namespace without a single interface up, where root may make one.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: cmd
 # The CI examples of orchestrator/cmd/README.md, run unchanged in a checkout of their own; the machine's speed is fixed.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016,SC2317
 source "$(dirname "$0")/../tap_lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: cmd
 # Drives the shells' real completion: bash through COMP_WORDS and COMPREPLY, fish through `complete -C`.
 . "$(dirname "$0")/../tap_lib.sh"
 

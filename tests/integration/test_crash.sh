@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: run
 # A run is killed at every journal record, interrupted, left without disk space, resumed twice at once, tampered with: it
 # resumes to the same result, byte for byte, with every repeat counted once, or reports what is wrong.
 # shellcheck source=tests/tap_lib.sh

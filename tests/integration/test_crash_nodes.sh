@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # A run on four nodes over SSH is killed at every journal record: resume ends with the same result, each rank ran once, and nothing is
 # left on the nodes: no lease, no job's folder, no process.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2119,SC2317,SC2154

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: workloads
 # The CUDA backend with the headers of CUDA 11.8, cuDNN 9.10 and NCCL 2.21, from which images/reperf-cuda11 builds it: each C file by gcc, gcc 11 where it is, as
 # the image has; each kernel for V100 by clang, and its PTX by 11.8's own ptxas. The headers are looked for in $CUDA11_WHEELS, what
 #   pip install --no-deps --target "$CUDA11_WHEELS" nvidia-cuda-runtime-cu11==11.8.89 nvidia-cuda-nvcc-cu11==11.8.89 nvidia-cublas-cu11==11.11.3.6 \

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: workloads
 # The CUDA kernels without a GPU: each compiles for every supported compute capability, none spills registers into memory or
 # needs more than a multiprocessor has, and the program that trains contains them.
 . "$(dirname "$0")/../tap_lib.sh"

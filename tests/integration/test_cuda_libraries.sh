@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: workloads
 # All code that calls cuDNN and cuBLASLt, on the emulated device with fake libraries that compute by loops what the real ones' manuals say
 # (tests/cuda_fake): every call against the CPU backend, plans by the library's order and by timing, kept, damaged and foreign choices, missing
 # libraries.
@@ -80,6 +81,7 @@ forms fused "plain convolutions are slow: all are fused" REPERF_FAKE_SLOW=plain 
 sed -i 's/"plan":"fused"/"plan":"fusedd"/' "$T"/forms2/*.json
 forms plain "an invalid kept choice is made again" REPERF_FAKE_SLOW=fused REPERF_TEST_PLANS="$T/forms2"
 like "$(cat "$T/err")" 'plan cache: fusedd is neither fused nor plain; it is chosen again' "and that is said"
+forms unsupported "sums whose last bits may differ from run to run: only where that is allowed" REPERF_TEST_REPEATED=1
 forms unsupported "Volta: none is available" REPERF_EMU_CC=7.0 REPERF_FAKE_CUDNN=91002
 
 export REPERF_TEST_PLANS="$T/plans"

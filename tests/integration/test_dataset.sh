@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: store
 # fetch, verify and lock of datasets against a real nginx: success, a kill in the middle, wrong bytes, files that are missing,
 # extra, truncated or of a wrong number, a gated dataset put in place by hand, drift from a lock, a mirror folder, no network.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: cmd
 # `make deb`: what the package contains and declares, that two builds are equal, and that the program runs from where it is unpacked,
 # with only what it declares. test-all: it is installed in a bare root, where two commands are enough.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016

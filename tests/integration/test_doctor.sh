@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # nodes doctor, against real sshds: facts, unknowns, differences, what a report's launch lacks; GPUs are a program that prints what nvidia-smi
 # prints.
 # shellcheck source=tests/tap_lib.sh disable=SC1091

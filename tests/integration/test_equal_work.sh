@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: workloads
 # The bundled workload does the work of the framework that it is compared with: each command of the reports' stacks is run small, and what its
 # run_start and its network say is held against the stack's conditions, the table of what was checked (manifests/reports/README.md).
 . "$(dirname "$0")/../tap_lib.sh"

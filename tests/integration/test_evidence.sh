@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: evidence
 # Evidence: keys, seal, verify; confirmed with only sha256sum, openssl, tar and zstd; hostile archives made by other tools; full disk,
 # read-only folder, kill and ^C.
 # shellcheck source=tests/tap_lib.sh disable=SC2119

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: run
 # Every open, write, fsync, rename and mkdir of run, resume, seal, unpack, fetch, bundle and import below their folders fails once, in turn, with ENOSPC,
 # EIO or EMFILE (tests/faults). The command then fails with a status of its own, or its result is right anyway; another try repairs
 # everything. make test takes a sample, make test-all each call, and with the sanitizers a larger sample.

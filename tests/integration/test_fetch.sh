@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: net
 # net/fetch against a server that misbehaves on demand (tests/servers/fault_http.c): each fault ends in the right bytes, or in an error
 # that names it. Bytes received twice are counted on both sides.
 . "$(dirname "$0")/../tap_lib.sh"

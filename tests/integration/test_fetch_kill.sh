@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: net
 # One fetch, killed with SIGKILL 20 times (50 in test-all), each time at a random one of its writes: it ends in the right bytes, and at most 5 % of them were sent twice, as the
 # server counts them over all processes.
 . "$(dirname "$0")/../tap_lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: net
 # net/fetch and net/http against a real nginx: ranges, HTTP/2 over TLS with a self-made certificate authority, logins from a netrc and a
 # cookie file, limits of rate and connections, a proxy, and a tunnel through one.
 . "$(dirname "$0")/../tap_lib.sh"

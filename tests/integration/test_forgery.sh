@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: evidence
 # Forged evidence (forge_evidence.py has the table): edited before it is sealed, next to its journal, and as an archive written by hand and signed with
 # the forger's own key. None is sealed, none is verified, none stops a listing.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317,SC2119,SC2015,SC2010,SC2012

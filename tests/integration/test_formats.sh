@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: judge
 # Every format on a log of its own (tests/integration/formats): recognised among all, its number, with tags and other line ends, and not `ok` where the log is damaged.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016,SC2317
 . "$(dirname "$0")/../tap_lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: evidence
 # Evidence and documents of an earlier version (tests/golden): archives verify and replay byte for byte, documents keep their keys.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 source "$(dirname "$0")/../tap_lib.sh"
@@ -33,7 +34,7 @@ jq '.derivation = 99' "$forged/lock/lock.json" >"$T/lock.json" && cp "$T/lock.js
 exits 5 "nor by a derivation that this program does not know" "$REPERF" replay "$forged"
 like "$(cat "$T/err")" 'derivation' "which is said"
 
-# Two ranks that both print the figure of the whole job. Since derivation 4 (judge/series.h: the causes) such a log does not count; before,
+# Two ranks that both print the figure of the whole job. Since derivation 4 (log/series.h: the causes) such a log does not count; before,
 # it did, and its values by 2 and 3 are checked by tests/unit/test_rule.c. A run does not replay by another derivation than its own.
 mkdir "$T/ranks"
 cp tests/integration/fake_train.sh "$T/ranks/train.sh"

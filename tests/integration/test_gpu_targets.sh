@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: workloads
 # workloads/ builds alone, with a C compiler, make and (where it is) nvcc, from a folder that holds nothing else of the project; and
 # `make first-gpu`, `test-gpu` and `bench-gpu` end with status 2 and the cause where there is no GPU or no nvcc.
 . "$(dirname "$0")/../tap_lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: report
 # Node sets against the programs that define them: ClusterShell's NodeSet on random expressions, nodeset on what --nodes prints, Slurm's scontrol.
 . "$(dirname "$0")/../tap_lib.sh"
 LINES="$B/servers/nodeset_lines"

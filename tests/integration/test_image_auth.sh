@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: store
 # Registries with authentication: a login (docker-registry with htpasswd, TLS, a CA of the test's own), and tokens (docker-registry that
 # trusts a token server: nginx, which returns a JWT signed here). Logins go only where they must.
 # shellcheck source=tests/tap_lib.sh disable=SC1091

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: store
 # Registries that lie, fail, delay, redirect, or stay silent: nginx plays each of them with the files of one image; a fetch that is killed resumes.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"

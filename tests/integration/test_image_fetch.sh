@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: store
 # Images from a real registry (docker-registry, on 127.0.0.1): lists and single manifests, locks, drift, images that are gone and where else
 # they may be, with skopeo as an independent check of the fetched image.
 # shellcheck source=tests/tap_lib.sh disable=SC1091

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: store
 # Images by the ids that reports use: locked, planned, fetched; the other place of image.json, a mirror that is a folder, and what to do where
 # one is gone. The data folder is a copy whose one image lies in a registry of the test's own.
 # shellcheck source=tests/tap_lib.sh disable=SC1091

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: store
 # An image out of the store: exported the same each time, read by skopeo, loaded into a real dockerd and podman of the test's own; verified, with
 # faults planted into the store.
 # shellcheck source=tests/tap_lib.sh disable=SC1091

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: store
 # images/: every Dockerfile is checked as far as possible without building it (no registry is reachable where this is tested): what it starts from is what
 # image.json says, nothing is "latest", what is fetched is pinned, what is copied is there. And reperf reads every image.json.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
@@ -67,7 +68,7 @@ for dir in images/*/; do
     is "$?" 4 "${dir#images/}: not in the store"
     like "$(cat "$T/err")" "$(field "$dir/image.json" replacement | cut -c1-40)" "${dir#images/}: what to use instead is stated"
 done
-is "$n" 26 "images of the reports, and our own"
+is "$n" 28 "images of the reports, and our own"
 for stack in $(/usr/bin/python3 -c '
 import glob, json
 for path in glob.glob("manifests/reports/*.json"):

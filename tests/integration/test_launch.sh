@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # reperf-node as what starts a node's ranks: numbers, statuses, one that fails, signals, and nothing left behind. mpirun for real, with this
 # machine as two nodes' worth of slots.
 # shellcheck source=tests/tap_lib.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: cmd
 # `list`: every kind as table, ids and JSON, and that they say the same as the files.
 . "$(dirname "$0")/../tap_lib.sh"
 for kind in reports cases datasets images formats rules findings inventories runs; do

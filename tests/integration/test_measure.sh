@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: judge
 # reperf measure: published logs against independent counts and the published cells, made logs with every trap, exit statuses.
 . "$(dirname "$0")/../tap_lib.sh"
 

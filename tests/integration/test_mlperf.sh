@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: judge
 # MLPerf Training: a small generated round made into a report, audited and forged; the five published rounds from their kept series, and from
 # the raw logs where MLPERF=DIR holds clones of training_results_vN.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: node
 # reperf-node: put on a node once, checked each time, served over one channel; jobs begun by an older version; killed; prevented from
 # running. Text that nodes expand is in single quotes.
 # shellcheck disable=SC2016,SC2119,SC2028

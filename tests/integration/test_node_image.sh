@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # `nodes provision` on this machine as the one node: a real dockerd, a real podman and a real registry, and what goes wrong with each.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"

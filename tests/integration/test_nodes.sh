@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # `nodes exec` on this machine and over real sshds: output, statuses, nodes that fail, ^C.
 . "$(dirname "$0")/../tap_lib.sh"
 . tests/integration/ssh_lib.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # nodes bench over four real sshds on this machine: every measure, a node that is slow on purpose, nodes that lie, leftovers. Other work on this
 # machine may make a healthy node look slow, so no test here requires that there is no outlier; tests/unit/test_node_bench.c does, with seeded
 # noise.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # nodes bench of GPUs, where there is none: a real dockerd, a real registry, three sshds as nodes, and an image whose reperf-bench has emulated
 # devices and a fake NCCL between them. An emulator's figures say nothing about a GPU; the code that gets them is the real one.
 # shellcheck source=tests/tap_lib.sh disable=SC1091

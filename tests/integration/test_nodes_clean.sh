@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: node
 # `nodes clean`: what dead runs leave on this machine and on nodes over real sshds is listed, ended, removed; what is in use is not.
 . "$(dirname "$0")/../tap_lib.sh"
 . tests/integration/ssh_lib.sh

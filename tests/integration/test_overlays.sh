@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: workloads
 # Overlays, without the frameworks: ImageNet laid out, TFRecords and OFRecords of it, DeepLearningExamples without a GPU, one MPI job over nodes without sshd.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: prep
 # reperf-pack as a user runs it: synthetic datasets as archives, unpacked by tar, packed, verified; faults of every kind; a killed packing resumes.
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/faults/lib.sh disable=SC1091

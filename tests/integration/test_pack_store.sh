@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: store
 # The whole way of a synthetic dataset through the store: fetch, verify, pack, verify the shards, train on them; and what stops it.
 . "$(dirname "$0")/../tap_lib.sh"
 PACK="$B/reperf-pack"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: cmd
 # The README is true: its commands are run and print what it shows, its picture is what the command next to it makes, its links lead somewhere.
 # shellcheck disable=SC2016
 . "$(dirname "$0")/../tap_lib.sh"

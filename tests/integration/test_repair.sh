@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: store
 # Data anywhere is checked in place (verify PATH --as); a damaged tree never counts as present, and repair fetches or unpacks
 # again what is missing or damaged and nothing else; --dry-run lists files and bytes.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: run
 # `reperf run` end to end: a successful run, and every way in which a workload can lie or die.
 . "$(dirname "$0")/../tap_lib.sh"
 . "$(dirname "$0")/run_lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # A case in a container on this machine, by a real dockerd and registry: a recipe's code at its commit, overlay and data, what runs first, and its log; and
 # the dry run's line, typed, prints the same. The engine is the one that DOCKER_HOST or docker's context names.
 # shellcheck source=tests/tap_lib.sh disable=SC1091

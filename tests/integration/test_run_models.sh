@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: run
 # Bundled models train for real in a case of their own reports, ResNet-50 every day (HRNet-W18: tests/e2e/test_data_way.sh) and all of them in test-all:
 # run by `reperf run` under the smoke profile, judged, sealed, verified; its loss falls, and reaches a target in a measured time. Each can be planned.
 . "$(dirname "$0")/../tap_lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: run
 # A run has a name besides its id; every command that takes a run accepts what `run` printed; a run that could do nothing leaves
 # nothing behind.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2119

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # The monitor of a run's jobs on remote nodes: its log is evidence, its findings are listed with the repeat, the number does not change; and a
 # monitor that fails loses no repeat.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2119,SC2317

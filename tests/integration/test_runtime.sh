@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # The commands of fleet/runtime, run by a real docker and a real podman: statuses, flags that hold inside, mounts, environment, memory, signals, cleanup.
 # shellcheck disable=SC2016 # what is in single quotes is for the shell inside
 # shellcheck source=tests/tap_lib.sh disable=SC1091

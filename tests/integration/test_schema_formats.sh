@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: judge
 # What `measure --json` prints is valid against its schema by an independent validator, which refuses planted faults; a fact has a name
 # of the closed list of conditions.
 # shellcheck source=tests/tap_lib.sh disable=SC1091

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: report
 # Every manifest is valid against its JSON Schema by an independent validator (python3-jsonschema), which refuses planted faults; what reports name is there;
 # every published number of ../shared/published/numbers.csv is a cell.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # Jobs by a real Slurm of two nodes: ranks, statuses, signals, the queue, a job whose submitter died, and connections to the login node that
 # are lost.
 # shellcheck source=tests/tap_lib.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: store
 # fetch, verify and lock of sources against git's own servers: git daemon, and git http-backend behind nginx, in both versions of the
 # protocol, dumb HTTP, a login, a moved branch, submodules, and everything that is no commit.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016,SC2317

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: net
 # fleet/remote_ssh against real sshds on the loopback: scripts, keys, known_hosts, login shells, jumps. Jobs and lost connections are in
 # test_ssh_jobs.sh.
 # Text that nodes expand is in single quotes.

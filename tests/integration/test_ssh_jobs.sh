@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: net
 # Jobs on a node over SSH, and what happens to them and to scripts when the connection, the sshd, the node or its disk fails.
 # Text that nodes expand is in single quotes.
 # shellcheck disable=SC2016,SC1003

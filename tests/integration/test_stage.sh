@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: fleet
 # `nodes copy` over real sshds: passed on, resumed, damaged, interrupted; a relay against a peer without the token.
 # shellcheck disable=SC2317
 # In a network of its own where possible: there a line can be made slow (tc on lo).

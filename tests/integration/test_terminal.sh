@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: cmd
 # What nodes, logs, archives and names say is plain text on a terminal: no escape sequence, no C1 control, nothing that changes
 # the direction of text. Our own colours are kept.
 # shellcheck source=tests/tap_lib.sh

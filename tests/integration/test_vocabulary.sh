@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: report
 # Units, metrics, precisions and condition names are data: manifests/vocabulary.json. An unlisted word is refused; a new word needs no C.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 . "$(dirname "$0")/../tap_lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: workloads
 # reperf-bench without a GPU: a small complete run with PyTorch (and JAX if installed), then rivals that fail in every way, then
 # its run sealed and verified.
 . "$(dirname "$0")/../tap_lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: workloads
 # reperf-train on what reperf-pack made from synthetic datasets: classes, segments and tokens, resumed, refused, damaged, interrupted.
 . "$(dirname "$0")/../tap_lib.sh"
 PACK="$B/reperf-pack"

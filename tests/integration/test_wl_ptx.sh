@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: workloads
 # The kernels' PTX on a machine for it: every operation as of sm_90, and faults planted in copies of the PTX. Whole networks and the other
 # architectures: test_wl_ptx_70.sh and its like.
 # shellcheck source=tests/integration/ptx_lib.sh

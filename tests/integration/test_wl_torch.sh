@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: workloads
 # The engine against PyTorch (Debian's python3-torch), by `reperf-train --check`: every network, every optimiser of the reports.
 . "$(dirname "$0")/../tap_lib.sh"
 python=/usr/bin/python3

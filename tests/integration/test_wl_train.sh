@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: workloads
 # reperf-train as a user runs it: statuses, one JSON object a line, a signal, a reader that goes away, the network's size.
 . "$(dirname "$0")/../tap_lib.sh"
 run=("$TRAIN" --model resnet50)

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# Room: cmd
 # Conveniences of the command line: the nearest name for a mistyped one, help by name, --json before the command, a page on
 # standard output; and what could not be checked is not reported as clean.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317

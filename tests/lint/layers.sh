@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The include order of the rooms (README of orchestrator/): reads the includes and fails on one that points up or sideways, on a room's private
-# header outside that room, on a third-party header outside its one home, on a room without a README, and on two product .c files of one name.
+# header outside that room, on lint or draft anywhere but in cmd/guests.h, on a third-party header outside its one home, on a room without a README, on
+# two product .c files of one name, and on a test script that names no room.
 cd "${LINT_ROOT:-$(dirname "$0")/../..}" || exit 1
-# A room of reperf includes itself and the rooms before it; report and judge, which compute, and load, which reads files for them, never wait, so they do not include sys.
-ORDER="base codec sys report judge load net store fleet evidence run view cmd"
+# A room of reperf includes itself and the rooms before it; report, log and judge, which compute, and load, which reads files for them, never wait, so they do not include sys.
+ORDER=$(sed -n 's/^ROOMS *:= *//p' Makefile)
 declare -A may=(
     [prep]="prep report sys codec base data" [node]="node store sys codec base"
     [core]="core base" [backend_cpu]="backend_cpu core graph base" [backend_cuda]="backend_cuda core graph base"
@@ -16,7 +17,7 @@ for room in $ORDER; do
     below="$below $room"
     may[$room]=$below
 done
-for room in report judge load; do
+for room in report log judge load; do
     may[$room]=${may[$room]/ sys/}
 done
 declare -A home=(
@@ -48,6 +49,8 @@ check() { # FILE ROOM
             fi
             ;;
         esac
+        # Guests: the program can be linked without them.
+        case $file:$target in orchestrator/cmd/guests.h:*) ;; orchestrator/cmd/*:lint | orchestrator/cmd/*:draft) target=guest ;; esac
         case " ${may[$room]-} " in
         *" $target "*) ;;
         *)
@@ -104,6 +107,15 @@ for folder in orchestrator/*/; do
         echo "# $folder has no README.md"
         bad=$((bad + 1))
     fi
+done
+# `make check ROOM=...` runs the scripts that name the room.
+for script in tests/integration/test_*.sh tests/e2e/test_*.sh tests/cluster/test_*.sh; do
+    [ -e "$script" ] || continue
+    room=$(sed -n '3s/^# Room: //p' "$script")
+    [ -n "${may[${room:-none}]-}" ] || [ "$room" = workloads ] || {
+        echo "# $script: the third line names no room (# Room: NAME)"
+        bad=$((bad + 1))
+    }
 done
 echo "# $n files read"
 echo "1..1"

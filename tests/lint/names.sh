@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Names of the orchestrator: nothing public that only tests use, no struct of one name in two rooms, no function of too many parameters.
+# Names of the orchestrator: nothing public that only tests use, no struct of one name in two rooms, no function of too many parameters, no look-up by name
+# after binding, no second judgement of a log.
 cd "${LINT_ROOT:-$(dirname "$0")/../..}" || exit 1
 n=0 bad=0
 report() { # WHAT IS WRONG, NAME
@@ -80,5 +81,21 @@ wide=$(code "${ours[@]}" | awk -F'\t' -v most=6 '
         head = ""
     }')
 report "$wide" "functions of at most 6 parameters"
+
+# The first law of orchestrator/README: what was found is a pointer. A name is looked up where it is read (load, bind), where a user gives it (explain,
+# measure --rule), and where the function itself is.
+named=$(awk -F'\t' '
+    $1 ~ /^orchestrator\/(load\/|judge\/bind\.[ch]|cmd\/explain_names\.c|cmd\/cmd_measure\.c|log\/format\.[ch]|judge\/rule\.[ch]|report\/report\.[ch])/ { next }
+    $1 ~ /^orchestrator\// && match($2, /(^|[^A-Za-z0-9_])(format_find|format_rule|report_case_find|report_cell_find|cell_format|cell_rule)\(/) {
+        printf "%s: %s) ", $1, substr($2, RSTART, RLENGTH)
+    }' "$text")
+report "$named" "look-ups by name only in load, bind and explain"
+
+# The second law: whether a log may give a number is decided in one place.
+decided=$(awk -F'\t' '
+    $1 ~ /^orchestrator\// && $1 !~ /^orchestrator\/(log\/|judge\/judgement\.c)/ && match($2, /(^|[^A-Za-z0-9_])PARSE_(OK|NO_METRIC|INCOMPLETE|NAN|AMBIGUOUS|TRUNCATED|PROPOSED)/) {
+        printf "%s: %s ", $1, substr($2, RSTART, RLENGTH)
+    }' "$text")
+report "$decided" "verdicts on logs are known to log and judgement alone"
 echo "1..$n"
 exit $bad

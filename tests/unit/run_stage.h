@@ -11,6 +11,7 @@
 
 #include "base/fs.h"
 #include "fake_nodes.h"
+#include "judge/bind.h"
 #include "load/load.h"
 #include "run/planner.h"
 #include "run/run_attempt.h"
@@ -86,8 +87,9 @@ static void freeze(struct stage *stage, const char *folder, const char *glob, in
     frozen->vocabulary = vocabulary_builtin(arena);
     doc.context = frozen->vocabulary;
     root = json_root(&doc);
-    assert_int_equal(format_decode(&root, arena, formats, &err), 0);
+    assert_int_equal(format_read(&root, arena, formats, &err), 0);
     frozen->formats = (struct format_set){.items = formats, .n = 1};
+    bind_plan(arena, &frozen->report, &frozen->formats, &frozen->plan);
 }
 
 static size_t count(struct stage *stage, enum journal_state state)

@@ -7,7 +7,8 @@
 #include <cmocka.h>
 
 #include "base/strbuf.h"
-#include "judge/asked.h"
+#include "judge/bind.h"
+#include "judge/rule.h"
 #include "report/vocabulary.h"
 
 static struct arena arena;
@@ -116,28 +117,36 @@ static void test_missing(void **state UNUSED)
     assert_int_equal(json_parse(str_of(FORMAT), "f.json", &doc, &err), 0);
     doc.context = vocabulary_builtin(&arena);
     struct json root = json_root(&doc);
-    assert_int_equal(format_decode(&root, &arena, &format, &err), 0);
+    assert_int_equal(format_read(&root, &arena, &format, &err), 0);
+    const struct format_set formats = {&format, 1};
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         struct beside beside = decoded(ROWS[idx].text);
-        struct asked_of_log asked = {str_of(ROWS[idx].rule), &beside};
-        const char *key = NULL;
-        const char *why = NULL;
-        assert_int_equal(asked_is_missing(&arena, &asked, format, &key, &why), !!ROWS[idx].key);
+        struct plan_step step = {
+            .format = STR_LIT("f"), .rule = str_of(ROWS[idx].rule), .beside = beside};
+        bind_step(&arena, &formats, &step);
+        assert_ptr_equal(step.bound.format, format);
         if (ROWS[idx].key) {
-            assert_string_equal(key, ROWS[idx].key);
-            assert_non_null(strstr(why, ROWS[idx].why));
+            assert_string_equal(step.bound.key, ROWS[idx].key);
+            assert_non_null(strstr(step.bound.why, ROWS[idx].why));
+        } else {
+            assert_null(step.bound.why);
+            assert_ptr_equal(step.bound.rule,
+                             ROWS[idx].rule ? format_rule(format, step.rule) : NULL);
+            for (size_t at = 0; at < beside.n_also; at++) {
+                assert_ptr_equal(step.bound.also[at], format_rule(format, beside.also[at]));
+            }
         }
     }
     struct beside none = decoded("{}");
     struct beside also = decoded("{\"also\": [\"f/mean\"]}");
-    const char *key = NULL;
-    const char *why = NULL;
-    assert_true(asked_is_missing(&arena, &(struct asked_of_log){STR_LIT("f/mean"), &none}, NULL,
-                                 &key, &why)); /* of no format */
-    assert_string_equal(key, "rule");
-    assert_true(
-        asked_is_missing(&arena, &(struct asked_of_log){STR_EMPTY, &also}, NULL, &key, &why));
-    assert_string_equal(key, "also[0]");
+    struct plan_step of_no_format = {
+        .format = STR_LIT("g"), .rule = STR_LIT("g/mean"), .beside = none};
+    bind_step(&arena, &formats, &of_no_format);
+    assert_null(of_no_format.bound.format);
+    assert_string_equal(of_no_format.bound.key, "rule");
+    of_no_format = (struct plan_step){.beside = also};
+    bind_step(&arena, &formats, &of_no_format);
+    assert_string_equal(of_no_format.bound.key, "also[0]");
     format_release(format);
 }
 

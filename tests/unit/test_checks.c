@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "judge/checks.h"
+#include "fleet/checks.h"
 #include "report/container.h"
 
 static struct node_facts facts_of(struct arena *arena, const char *lines)

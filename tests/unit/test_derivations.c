@@ -6,7 +6,8 @@
 
 #include <cmocka.h>
 
-#include "judge/format.h"
+#include "judge/rule.h"
+#include "log/format.h"
 #include "report/vocabulary.h"
 
 struct row {
@@ -35,7 +36,7 @@ static struct format *format_of(struct arena *arena, const char *first_by)
     assert_int_equal(json_parse(str_of(text), "t.json", &doc, &err), 0);
     doc.context = vocabulary_builtin(arena);
     struct json root = json_root(&doc);
-    assert_int_equal(format_decode(&root, arena, &format, &err), 0);
+    assert_int_equal(format_read(&root, arena, &format, &err), 0);
     return format;
 }
 

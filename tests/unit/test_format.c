@@ -8,8 +8,9 @@
 #include <math.h>
 
 #include "base/strbuf.h"
-#include "judge/format.h"
-#include "judge/logtime.h"
+#include "judge/rule.h"
+#include "log/format.h"
+#include "log/logtime.h"
 #include "report/vocabulary.h"
 
 static const char HEAD[] = "{\"schema_version\": 1, \"id\": \"t\", \"title\": \"T\", "
@@ -56,7 +57,7 @@ static void decode(struct made *made, const char *body)
     }
     doc.context = vocabulary_builtin(&made->arena);
     root = json_root(&doc);
-    if (format_decode(&root, &made->arena, &made->format, &err) < 0) {
+    if (format_read(&root, &made->arena, &made->format, &err) < 0) {
         fail_msg("%s", err.msg);
     }
 }
@@ -526,7 +527,7 @@ static void bad_formats_name_the_place(void **state UNUSED)
         assert_int_equal(json_parse(str_of(text), "t.json", &doc, &err), 0);
         doc.context = vocabulary_builtin(&arena);
         root = json_root(&doc);
-        assert_int_equal(format_decode(&root, &arena, &format, &err), -1);
+        assert_int_equal(format_read(&root, &arena, &format, &err), -1);
         assert_int_equal(err.code, ERR_MANIFEST);
         if (!strstr(err.msg, BAD[idx].says) || strncmp(err.msg, "t.json:", 7) != 0) {
             fail_msg("%s: %s", BAD[idx].to, err.msg);

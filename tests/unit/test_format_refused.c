@@ -7,7 +7,8 @@
 #include <cmocka.h>
 
 #include "base/strbuf.h"
-#include "judge/format.h"
+#include "judge/rule.h"
+#include "log/format.h"
 #include "report/vocabulary.h"
 
 enum slot { PREFIX, SERIES, TOP, FACT, RULE, SLOTS };
@@ -38,7 +39,7 @@ static int decode(enum slot slot, const char *more, struct err *err)
     }
     doc.context = vocabulary_builtin(&arena);
     struct json root = json_root(&doc);
-    int result = format_decode(&root, &arena, &format, err);
+    int result = format_read(&root, &arena, &format, err);
     format_release(format);
     return result;
 }

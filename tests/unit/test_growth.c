@@ -5,9 +5,10 @@
 
 #include <cmocka.h>
 
-#include "judge/growth.h"
-#include "judge/lint.h"
+#include "lint/growth.h"
+#include "lint/lint.h"
 #include "load/load.h"
+#include "log/tried.h"
 
 static bool is_steep(const char *source)
 {
@@ -127,16 +128,16 @@ static void what_was_tried_is_known(void **state UNUSED)
 {
     const struct str id = STR_LIT("mine");
     const struct str text = STR_LIT("{\"id\": \"mine\"}\n");
-    uint8_t keys[3][GROWTH_KEY_BYTES] = {{0}, {0}, {0}};
-    growth_key(id, text, keys[1]);
+    uint8_t keys[3][TRIED_KEY_BYTES] = {{0}, {0}, {0}};
+    tried_key(id, text, keys[1]);
     memset(keys[2], UINT8_MAX, sizeof(keys[2])); /* ascending */
-    const struct growth_tried all = {pattern_library().ptr, keys[0], ARRAY_LEN(keys)};
-    const struct growth_tried others = {"10.00 2000-01-01", keys[0], ARRAY_LEN(keys)};
-    assert_true(growth_was_tried(&all, id, text));
-    assert_false(growth_was_tried(&all, STR_LIT("yours"), text));
-    assert_false(growth_was_tried(&all, id, str_sub(text, 0, text.len - 1)));
-    assert_false(growth_was_tried(&others, id, text));
-    assert_false(growth_was_tried(&GROWTH_TRIED, id, text)); /* this program has none */
+    const struct tried all = {pattern_library().ptr, keys[0], ARRAY_LEN(keys)};
+    const struct tried others = {"10.00 2000-01-01", keys[0], ARRAY_LEN(keys)};
+    assert_true(format_is_tried(&all, id, text));
+    assert_false(format_is_tried(&all, STR_LIT("yours"), text));
+    assert_false(format_is_tried(&all, id, str_sub(text, 0, text.len - 1)));
+    assert_false(format_is_tried(&others, id, text));
+    assert_false(format_is_tried(&TRIED, id, text)); /* this program has none */
 }
 
 int main(void)

@@ -30,7 +30,6 @@ static const double VALUES[] = {4, 1, 3, 2, 5};
 struct made {
     struct arena arena;
     struct format *format;
-    struct format_set formats;
     struct sample samples[N_VALUES];
     struct series series[2];
     struct fact facts[1];
@@ -39,6 +38,7 @@ struct made {
     struct log_ref refs[3];
     struct report_case of_case;
     struct cell cell;
+    struct bound_cell bound;
     struct cell_audit audit;
 };
 
@@ -54,11 +54,13 @@ static struct how how_by(struct made *made, const char *rule)
     doc.context = vocabulary_builtin(&made->arena);
     struct json root = json_root(&doc);
     format_release(made->format);
-    if (format_decode(&root, &made->arena, &made->format, &err) < 0) {
+    if (format_read(&root, &made->arena, &made->format, &err) < 0) {
         fail_msg("%s: %s", rule, err.msg);
     }
-    made->formats = (struct format_set){&made->format, 1};
-    how_of(&made->arena, &made->formats, NULL, &made->audit, &how);
+    made->bound = (struct bound_cell){.format = made->format};
+    made->audit.bound = &made->bound;
+    made->audit.by = format_rule(made->format, made->audit.rule);
+    how_of(&made->arena, &made->audit, &how);
     return how;
 }
 

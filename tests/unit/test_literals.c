@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/rarity.h"
-#include "judge/literals.h"
+#include "log/literals.h"
 
 /* Against memmem, over text made of few letters so that near misses abound: in one search each is seen as often as the text holds it. */
 static void literals_are_all_found(void **state UNUSED)

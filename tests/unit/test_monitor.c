@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "fleet/monitor.h"
 #include "fleet/remote.h"
-#include "judge/monitor.h"
 #include "scratch.h"
 #include "tests/servers/built_node.h"
 

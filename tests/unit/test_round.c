@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "load/round.h"
+#include "draft/round.h"
 
 #define FOLDERS 4
 

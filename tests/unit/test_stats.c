@@ -6,8 +6,8 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "judge/logtime.h"
 #include "judge/stats.h"
+#include "log/logtime.h"
 
 static void is_near(double got, double wanted)
 {

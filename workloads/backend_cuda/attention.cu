@@ -348,8 +348,9 @@ template <typename T> static void run_fwd(struct cuda *cuda, const struct kernel
     size_t bytes = shared_bytes(&args->geom.attention, 2, 1);
     if (attention_allow(cuda, attend<T>, bytes)) {
         CUDA_LAUNCH(attend<T>, tiles_of(&g), dim3(THREADS), bytes, cuda_stream(cuda, args),
-                    (const T *)args->in[0], (const int64_t *)args->in[1],
-                    (const int64_t *)args->in[2], (T *)args->out[0], (float *)args->out[1], g);
+                    (const T *)args->in[ATTEND_QKV_IN], (const int64_t *)args->in[ATTEND_MASK_IN],
+                    (const int64_t *)args->in[ATTEND_STEP_IN], (T *)args->out[ATTEND_CONTEXT_OUT],
+                    (float *)args->out[ATTEND_LSE_OUT], g);
         CUDA_LAUNCHED(cuda);
     }
 }
@@ -362,8 +363,10 @@ template <typename T> static void run_bwd(struct cuda *cuda, const struct kernel
     float *delta = (float *)args->workspace;
     T *dqkv = (T *)args->out[0];
     struct attention_in<T> in = {
-        (const T *)args->in[0], (const T *)args->in[1], (const int64_t *)args->in[2],
-            (const int64_t *)args->in[5], (const float *)args->in[4], delta
+        (const T *)args->in[ATTEND_BWD_DCONTEXT_IN], (const T *)args->in[ATTEND_BWD_QKV_IN],
+            (const int64_t *)args->in[ATTEND_BWD_MASK_IN],
+            (const int64_t *)args->in[ATTEND_BWD_STEP_IN],
+            (const float *)args->in[ATTEND_BWD_LSE_IN], delta
     };
     int64_t n_queries = (int64_t)g.n * g.heads * g.s;
     if (!attention_allow(cuda, attention_dq<T>, of_queries) ||
@@ -371,7 +374,8 @@ template <typename T> static void run_bwd(struct cuda *cuda, const struct kernel
         return;
     }
     CUDA_LAUNCH(attention_delta<T>, dim3(blocks_for(n_queries, THREADS / WARP)), dim3(THREADS), 0,
-                cuda_stream(cuda, args), in.dcontext, (const T *)args->in[3], delta, g);
+                cuda_stream(cuda, args), in.dcontext, (const T *)args->in[ATTEND_BWD_CONTEXT_IN],
+                delta, g);
     CUDA_LAUNCHED(cuda);
     CUDA_LAUNCH(attention_dq<T>, tiles_of(&g), dim3(THREADS), of_queries, cuda_stream(cuda, args),
                 in, dqkv, g);

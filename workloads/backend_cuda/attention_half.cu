@@ -430,10 +430,11 @@ template <int D> static void run_fwd(struct cuda *cuda, const struct kernel_args
     size_t bytes = fwd_bytes(geom);
     dim3 grid(blocks_for(g.s, FWD_WARPS * EDGE), (unsigned)(g.n * g.heads));
     if (attention_allow(cuda, attend_half<D>, bytes)) {
-        CUDA_LAUNCH(attend_half<D>, grid, dim3(FWD_WARPS * WARP), bytes, cuda_stream(cuda, args),
-                    (const __half *)args->in[0], (const int64_t *)args->in[1],
-                    (const int64_t *)args->in[2], (__half *)args->out[0], (float *)args->out[1], g,
-                    whole_edges(geom));
+        CUDA_LAUNCH(
+            attend_half<D>, grid, dim3(FWD_WARPS * WARP), bytes, cuda_stream(cuda, args),
+            (const __half *)args->in[ATTEND_QKV_IN], (const int64_t *)args->in[ATTEND_MASK_IN],
+            (const int64_t *)args->in[ATTEND_STEP_IN], (__half *)args->out[ATTEND_CONTEXT_OUT],
+            (float *)args->out[ATTEND_LSE_OUT], g, whole_edges(geom));
         CUDA_LAUNCHED(cuda);
     }
 }
@@ -443,9 +444,12 @@ template <int D> static void run_bwd(struct cuda *cuda, const struct kernel_args
     const struct attention_geom *geom = &args->geom.attention;
     struct attention_span g = attention_span_of(args);
     size_t bytes = bwd_bytes(geom);
-    struct half_in in = {(const __half *)args->in[0],  (const __half *)args->in[1],
-                         (const __half *)args->in[3],  (const int64_t *)args->in[2],
-                         (const int64_t *)args->in[5], (const float *)args->in[4]};
+    struct half_in in = {(const __half *)args->in[ATTEND_BWD_DCONTEXT_IN],
+                         (const __half *)args->in[ATTEND_BWD_QKV_IN],
+                         (const __half *)args->in[ATTEND_BWD_CONTEXT_IN],
+                         (const int64_t *)args->in[ATTEND_BWD_MASK_IN],
+                         (const int64_t *)args->in[ATTEND_BWD_STEP_IN],
+                         (const float *)args->in[ATTEND_BWD_LSE_IN]};
     if (attention_allow(cuda, attend_half_bwd<D>, bytes)) {
         CUDA_LAUNCH(attend_half_bwd<D>, dim3(1, (unsigned)(g.n * g.heads)), dim3(BWD_WARPS * WARP),
                     bytes, cuda_stream(cuda, args), in, (__half *)args->out[0], g,

@@ -238,8 +238,7 @@ void cuda_release(struct cuda *cuda)
 
 /* ---- what there is ---- */
 
-/* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Tue ...": the word after "Module", with two blanks. Empty where the
-   file cannot be read, as in some containers. */
+/* Empty where the file cannot be read, as in some containers. */
 static void module_version(char *ret_text, size_t size)
 {
     char text[512] = "";
@@ -249,10 +248,7 @@ static void module_version(char *ret_text, size_t size)
         text[n > 0 ? n : 0] = '\0';
         close(fd);
     }
-    const char *at = strstr(text, "Module");
-    const char *start = at ? strpbrk(at, "0123456789") : NULL;
-    size_t len = start ? strspn(start, "0123456789.") : 0;
-    snprintf(ret_text, size, "%.*s", (int)(len < 32 ? len : 0), start ? start : "");
+    device_driver_version(text, ret_text, size);
 }
 
 struct cuda_facts cuda_facts(const struct cuda *cuda)

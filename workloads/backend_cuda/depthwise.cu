@@ -87,7 +87,7 @@ template <typename T> static void run_fwd(struct cuda *cuda, const struct kernel
 {
     struct dw d = dw_of(cuda, args);
     d.has_sum = false;
-    run_chains<T>(cuda, args, d, args->has_bias ? (const T *)args->in[2] : NULL);
+    run_chains<T>(cuda, args, d, args->has_bias ? (const T *)args->in[FWD_BIAS_IN] : NULL);
 }
 
 /* The same with input and output exchanged and the filter rotated by 180 degrees. */

@@ -117,15 +117,15 @@ template <typename T> static void run_weight(struct cuda *cuda, const struct ker
     struct dw d = dw_of(cuda, args);
     struct rows_plan plan = weight_plan(cuda, d.quads, chain_items(&d));
     CUDA_LAUNCH(weight_chains<T>, rows_dim(&plan), dim3(DW_THREADS), 0, cuda_stream(cuda, args),
-                (const T *)args->in[0], (const T *)args->in[1], (float *)args->workspace, plan, d,
-                dw_heads(&d));
+                (const T *)args->in[WEIGHT_DY_IN], (const T *)args->in[WEIGHT_X_IN],
+                (float *)args->workspace, plan, d, dw_heads(&d));
     CUDA_LAUNCHED(cuda);
     /* 8 quads, 128 bytes, wide: many blocks, and 16 lines share the rows */
     int quads = d.quads * 9;
     struct rows_plan sums = {plan.n_blocks, quads, 8, DW_THREADS / 8, (quads + 7) / 8, 1};
     CUDA_LAUNCH(weight_sum<T>, rows_dim(&sums), dim3(DW_THREADS), 0, cuda_stream(cuda, args),
-                (const float *)args->workspace, (T *)args->out[0], sums,
-                (args->accumulate & 1U) != 0);
+                (const float *)args->workspace, (T *)args->out[WEIGHT_DW_OUT], sums,
+                (args->accumulate & OPERAND_BIT(WEIGHT_DW_OUT)) != 0);
     CUDA_LAUNCHED(cuda);
 }
 
@@ -146,15 +146,15 @@ extern "C" void cuda_depthwise_bwd_weight(void *self, const struct kernel_args *
 {
     struct cuda *cuda = (struct cuda *)self;
     CUDA_BY_TYPE(args, run_weight, cuda, args);
-    if (args->has_bias && args->out[1]) {
+    if (args->has_bias && args->out[WEIGHT_DBIAS_OUT]) {
         const struct conv_geom *g = &args->geom.conv;
         struct column_sum_args sum = {};
         sum.dtype = args->dtype;
         sum.rows = g->n * g->p * g->q;
         sum.columns = cuda_channels(cuda, g->k);
-        sum.x = args->in[0];
-        sum.sums = args->out[1];
-        sum.is_added = (args->accumulate & 2U) != 0;
+        sum.x = args->in[WEIGHT_DY_IN];
+        sum.sums = args->out[WEIGHT_DBIAS_OUT];
+        sum.is_added = (args->accumulate & OPERAND_BIT(WEIGHT_DBIAS_OUT)) != 0;
         sum.partial = (float *)args->workspace;
         sum.stream = cuda_stream(cuda, args);
         cuda_column_sum(cuda, &sum);

@@ -190,9 +190,10 @@ static void run_dbias(struct cuda *cuda, const struct kernel_args *args)
     struct column_sum_args sum = {.dtype = args->dtype,
                                   .rows = g->n * g->p * g->q,
                                   .columns = cuda_channels(cuda, g->k),
-                                  .x = args->in[0],
-                                  .sums = args->out[1],
-                                  .is_added = (args->accumulate & 2U) != 0,
+                                  .x = args->in[WEIGHT_DY_IN],
+                                  .sums = args->out[WEIGHT_DBIAS_OUT],
+                                  .is_added =
+                                      (args->accumulate & OPERAND_BIT(WEIGHT_DBIAS_OUT)) != 0,
                                   .partial = args->workspace,
                                   .stream = cuda_stream(cuda, args)};
     cuda_column_sum(cuda, &sum);
@@ -328,6 +329,9 @@ bool dnn_supports(struct cuda *cuda, const struct kernel_args *args)
     struct dnn_engine engine;
     struct dnn_refused refused;
     struct err why = {0};
+    if (dnn_sums_vary(&call) && !dnn->allows_nondeterministic) {
+        return false;
+    }
     call.is_aside = call.is_added;
     if (dnn_graph_make(&graph, &dnn->api, dnn->device.handle, &call, &why) < 0) {
         return false;

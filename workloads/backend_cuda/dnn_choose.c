@@ -10,9 +10,13 @@
 
 struct dnn_rules dnn_rules_of(const struct cuda *cuda, const struct dnn_call *call)
 {
-    return (struct dnn_rules){.allows_nondeterministic = cuda->dnn->allows_nondeterministic,
-                              .allows_tensor_cores = call->dtype == DT_F16 || call->has_tf32,
+    return (struct dnn_rules){.allows_tensor_cores = call->dtype == DT_F16 || call->has_tf32,
                               .workspace_max_bytes = cuda_workspace_max(cuda, call->dtype)};
+}
+
+bool dnn_sums_vary(const struct dnn_call *call)
+{
+    return call->id == K_CONV_STATS_FWD || call->id == K_CONV_BWD_DATA_BN;
 }
 
 struct tuning {
@@ -74,9 +78,7 @@ static int time_engines(struct cuda *cuda, const struct dnn_plan *plan, struct d
 /* What a choice depends on beside the book's `about`. */
 static void call_key(const struct dnn *dnn, const char *call, char key[PLAN_CALL_MAX])
 {
-    int len = snprintf(key, PLAN_CALL_MAX, "%s%s%s", call,
-                       dnn->allows_nondeterministic ? "; any order of sums" : "",
-                       dnn->allows_compiled ? "; compiled" : "");
+    int len = snprintf(key, PLAN_CALL_MAX, "%s%s", call, dnn->allows_compiled ? "; compiled" : "");
     ASSERT(len > 0 && len < PLAN_CALL_MAX);
 }
 
@@ -154,7 +156,11 @@ static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found,
     struct dnn *dnn = cuda->dnn;
     struct dnn_rules rules = dnn_rules_of(cuda, &plan->call);
     struct dnn_engine engines[ENGINES_TIMED];
-    *ret_found = true;
+    *ret_found = !dnn_sums_vary(&plan->call) || dnn->allows_nondeterministic;
+    if (!*ret_found) {
+        refused->n_any_order++;
+        return 0;
+    }
     if (cuda_is_tuned(cuda) && choose_cached(cuda, plan)) {
         return 0;
     }

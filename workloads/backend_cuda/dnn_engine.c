@@ -135,9 +135,8 @@ static bool fits_rules(const struct dnn_api *api, const struct dnn_rules *rules,
     for (int64_t i = 0; i < n; i++) {
         engine->info.is_compiled |= behaviour[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
     }
-    int *why = !is_allowed ? &refused->n_rounding
-               : !engine->info.is_deterministic && !rules->allows_nondeterministic
-                   ? &refused->n_any_order
+    int *why = !is_allowed                                           ? &refused->n_rounding
+               : !engine->info.is_deterministic                      ? &refused->n_any_order
                : engine->info.is_compiled && !rules->allows_compiled ? &refused->n_compiled
                                                                      : NULL;
     if (why) {

@@ -20,7 +20,6 @@ MUST_CHECK int dnn_device_describe(struct dnn_device *device, const char *json, 
 
 /* Which engines may be taken. */
 struct dnn_rules {
-    bool allows_nondeterministic;
     bool
         allows_tensor_cores; /* also with inputs rounded first: all there is with DT_F16, TF32 with DT_F32 */
     bool allows_compiled; /* compiled on request, 0.2 to 1.5 s each */

@@ -252,9 +252,10 @@ template <typename T> static void run_fwd(struct cuda *cuda, const struct kernel
 {
     struct norm_span s = span_of(args);
     CUDA_LAUNCH(norm_fwd<T>, dim3(blocks_for(s.rows, WARPS)), dim3(WARPS * WARP), 0,
-                cuda_stream(cuda, args), (const T *)args->in[0], (const float *)args->in[1],
-                (const float *)args->in[2], (T *)args->out[0], (float *)args->out[1],
-                (float *)args->out[2], s);
+                cuda_stream(cuda, args), (const T *)args->in[NORM_X_IN],
+                (const float *)args->in[NORM_GAMMA_IN], (const float *)args->in[NORM_BETA_IN],
+                (T *)args->out[NORM_Y_OUT], (float *)args->out[NORM_MEAN_OUT],
+                (float *)args->out[NORM_RSTD_OUT], s);
     CUDA_LAUNCHED(cuda);
 }
 
@@ -262,15 +263,19 @@ template <typename T> static void run_bwd(struct cuda *cuda, const struct kernel
 {
     struct norm_span s = span_of(args);
     CUDA_LAUNCH(norm_bwd<T>, dim3(blocks_of(args, s)), dim3(WARPS * WARP),
-                (size_t)(2 * s.c) * sizeof(float), cuda_stream(cuda, args), (const T *)args->in[0],
-                (const T *)args->in[1], (const float *)args->in[2], (const float *)args->in[3],
-                (const float *)args->in[4], (T *)args->out[0], (float *)args->workspace, s);
+                (size_t)(2 * s.c) * sizeof(float), cuda_stream(cuda, args),
+                (const T *)args->in[NORM_BWD_DY_IN], (const T *)args->in[NORM_BWD_X_IN],
+                (const float *)args->in[NORM_BWD_GAMMA_IN],
+                (const float *)args->in[NORM_BWD_MEAN_IN],
+                (const float *)args->in[NORM_BWD_RSTD_IN], (T *)args->out[NORM_BWD_DX_OUT],
+                (float *)args->workspace, s);
     CUDA_LAUNCHED(cuda);
     struct part_sums<float> sums = {
         (const float *)args->workspace, (int)blocks_of(args, s), 2 * s.c, s.c,
-            {(float *)args->out[1], (float *)args->out[2]},
+            {(float *)args->out[NORM_BWD_DGAMMA_OUT], (float *)args->out[NORM_BWD_DBETA_OUT]},
         {
-            (args->accumulate & 2U) != 0, (args->accumulate & 4U) != 0
+            (args->accumulate & OPERAND_BIT(NORM_BWD_DGAMMA_OUT)) != 0,
+                (args->accumulate & OPERAND_BIT(NORM_BWD_DBETA_OUT)) != 0
         }
     };
     CUDA_LAUNCH(sum_parts<float>, dim3(blocks_for(sums.width, WARP)), dim3(THREADS), 0,

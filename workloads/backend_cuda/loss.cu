@@ -257,10 +257,10 @@ extern "C" int64_t cuda_loss_workspace(const struct cuda *cuda, const struct ker
 template <typename T> static void run_fwd(struct cuda *cuda, const struct kernel_args *args)
 {
     struct loss_span s = span_of(cuda, args);
-    const T *x = (const T *)args->in[0];
-    const int64_t *labels = (const int64_t *)args->in[1];
-    float *loss = (float *)args->out[0];
-    T *prob = (T *)args->out[1];
+    const T *x = (const T *)args->in[LOSS_LOGITS_IN];
+    const int64_t *labels = (const int64_t *)args->in[LOSS_LABELS_IN];
+    float *loss = (float *)args->out[LOSS_LOSS_OUT];
+    T *prob = (T *)args->out[LOSS_PROB_OUT];
     struct loss_sum *partial = (struct loss_sum *)args->workspace;
     bool is_pixel = is_by_pixel(&args->geom.loss);
     dim3 grid((unsigned)blocks_of(cuda, &args->geom.loss, !is_pixel));

@@ -225,11 +225,11 @@ void lt_run(void *self, const struct kernel_args *args)
     if (cuda->err.code != ERR_NONE) {
         return;
     }
-    struct lt_operands at = {.a = args->in[1],
-                             .b = args->in[0],
-                             .d = args->out[0],
-                             .bias = args->in[2],
-                             .dbias = args->out[1],
+    struct lt_operands at = {.a = args->in[FWD_W_IN],
+                             .b = args->in[FWD_X_IN],
+                             .d = args->out[FWD_Y_OUT],
+                             .bias = args->in[FWD_BIAS_IN],
+                             .dbias = args->out[WEIGHT_DBIAS_OUT],
                              .workspace = args->workspace,
                              .stream = cuda_stream(cuda, args)};
     if (!at.d) { /* only the bias is trained */

@@ -53,15 +53,17 @@ static int open_device(struct kernels *k, struct err *err)
         return 0;
     }
 #ifdef REPERF_HAVE_CUDA
-    const struct cuda_opts opts = {.is_amp = strcmp(k->opts->precision, "amp") == 0,
-                                   .has_tf32 = k->opts->has_tf32,
-                                   .n_streams = 1,
-                                   .n_marks = 2,
-                                   .plan = {.is_tuned = true,
-                                            .has_tune_limit = true,
-                                            .tune_limit_s = k->opts->tune_s,
-                                            .allows_compiled = k->opts->allows_compiled,
-                                            .cache_folder = plan_cache_folder(&k->arena)}};
+    const struct cuda_opts opts = {
+        .is_amp = strcmp(k->opts->precision, "amp") == 0,
+        .has_tf32 = k->opts->has_tf32,
+        .n_streams = 1,
+        .n_marks = 2,
+        .plan = {.is_tuned = true,
+                 .has_tune_limit = true,
+                 .tune_limit_s = k->opts->tune_s,
+                 .allows_compiled = k->opts->allows_compiled,
+                 .allows_nondeterministic = k->opts->allows_nondeterministic,
+                 .cache_folder = plan_cache_folder(&k->arena)}};
     if (cuda_init(&k->cuda, &opts, &k->backend, err) < 0) {
         return -1;
     }

@@ -11,6 +11,7 @@
 #include "core/async.h"
 #include "core/comm.h"
 #include "core/geom.h"
+#include "core/operands.h"
 #include "core/optim.h"
 #include "core/tensor.h"
 

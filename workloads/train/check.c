@@ -349,8 +349,8 @@ static bool unscale(const struct net *net, const struct results *results, float 
     for (int i = 0; i < results->n; i++) {
         const struct st_tensor *tensor = &results->tensors[i];
         float *data = (float *)(uintptr_t)tensor->data; /* collect_results allocated it */
-        int64_t count = tensor->bytes / (int64_t)sizeof(*data);
-        for (int64_t j = 0; is_gradient(net, tensor) && j < count; j++) {
+        int64_t count = is_gradient(net, tensor) ? tensor->bytes / (int64_t)sizeof(*data) : 0;
+        for (int64_t j = 0; j < count; j++) {
             if (!isfinite(data[j])) {
                 return false;
             }

@@ -29,6 +29,7 @@ int device_open_cuda(struct device *device, const struct train_opts *opts,
                  .has_tune_limit = true,
                  .tune_limit_s = opts->tune_limit_s,
                  .allows_compiled = opts->allows_compiled,
+                 .allows_nondeterministic = opts->allows_nondeterministic,
                  .cache_folder = folder && strcmp(folder, "none") != 0 ? folder : NULL},
     };
     _Static_assert((int)DEVICE_MARKS <= (int)CUDA_MARKS_MAX, "there are so many");

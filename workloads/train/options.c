@@ -55,15 +55,15 @@ static const struct opt ROWS[] = {
     {"compile-plans", 0, OPT_FLAG, NULL,
      "cuda: also try cuDNN's engines that are compiled on request, 0.2 to 1.5 s each",
      AT(opts.allows_compiled), 0, 0},
+    {"nondeterministic", 0, OPT_FLAG, NULL,
+     "cuda: also fused convolutions, whose sums differ in their last bits from run to run",
+     AT(opts.allows_nondeterministic), 0, 0},
     {"plan-cache", 0, OPT_TEXT, "FOLDER",
      "cuda: where choices made by timing are kept, or none ($XDG_CACHE_HOME/reperf/plans)",
      AT(plan_cache), 0, 0},
     {"ahead", 0, OPT_I64, "N",
      "cuda: batches given to the device before the first one's loss is looked at (2)",
      AT(opts.ahead), 0, AHEAD_MAX},
-    {"augment-on", 0, OPT_TEXT, "WHERE",
-     "cuda: where a folder's images are cropped and normalised, device or host (device)",
-     AT(augment_on), 0, 0},
     {"dtype", 0, OPT_TEXT, "NAME", "f32 or f64", AT(dtype), 0, 0},
     {"batch", 0, OPT_I64, "N", "samples a step (32)", AT(opts.batch), 1, BATCH_MAX},
     {"image", 0, OPT_TEXT, "N|HxW", "height and width (the model's own)", AT(image), 0, 0},
@@ -338,7 +338,8 @@ static int choose_data(struct raw *raw, struct err *err)
     opts->data_seed = opts->data_seed == UNSET ? opts->seed : opts->data_seed;
     opts->start_step = opts->start_step == UNSET ? 0 : opts->start_step;
     opts->n_workers = opts->n_workers == UNSET ? WORKERS_START : opts->n_workers;
-    return choose_augment(raw, err) < 0 ? -1 : choose_pixels(raw, err);
+    choose_augment(raw);
+    return choose_pixels(raw, err);
 }
 
 static int check_steps(const struct train_opts *opts, struct err *err)

@@ -9,7 +9,7 @@
 
 struct raw {
     const char *model, *device, *precision, *dtype, *backend, *data, *image, *mean, *std;
-    const char *check, *out, *make_check, *plan_cache, *augment_on;
+    const char *check, *out, *make_check, *plan_cache;
     const char *recipe, *optimizer, *decay, *schedule, *lr_drops, *loss_scale;
     const char *eval_image;
     double until;
@@ -31,7 +31,7 @@ MUST_CHECK int choose_device(struct raw *raw, struct err *err);
 MUST_CHECK int choose_tuning(struct train_opts *opts, struct err *err);
 
 /* Where a folder's images are processed; device, model and data are known. */
-MUST_CHECK int choose_augment(struct raw *raw, struct err *err);
+void choose_augment(struct raw *raw);
 
 /* Evaluation; the run and its data are known. */
 MUST_CHECK int choose_eval(struct raw *raw, struct err *err);

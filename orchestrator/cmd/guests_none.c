@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program that is linked without guests.c has none. */
+#include "base/base.h"
+
+#include "cmd/guests.h"
+
+static const struct cmd *const NO_CMDS[] = {NULL};
+
+const struct guests GUESTS = {.cmds = NO_CMDS};

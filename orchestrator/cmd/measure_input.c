@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `measure` reads: standard input, and files that are no logs. */
+#include "base/base.h"
+
+#include "cmd/measure_parts.h"
+
+#include "base/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define WINDOW_BYTES (64u << 10)
+
+static int copy_input(int fd, struct err *err)
+{
+    CLEANUP(free) char *window = xmalloc(WINDOW_BYTES);
+    for (;;) {
+        ssize_t len = read(STDIN_FILENO, window, WINDOW_BYTES);
+        if (len < 0 && errno == EINTR) {
+            continue;
+        }
+        if (len < 0) {
+            return err_set(err, ERR_IO, "standard input: %s", err_errno_text(errno));
+        }
+        if (len == 0) {
+            return 0;
+        }
+        if (fs_write_all(fd, window, (size_t)len, "a copy of standard input", err) < 0) {
+            return -1;
+        }
+    }
+}
+
+int measure_spool(struct arena *arena, const char **ret_path, int *ret_fd, struct err *err)
+{
+    const char *named = getenv("TMPDIR");
+    char *path = arena_printf(arena, "%s/reperf-log.XXXXXX", named && named[0] ? named : "/tmp");
+    CLEANUP(fd) int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0) {
+        return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
+    }
+    (void)unlink(path); /* it lives as long as its descriptor */
+    if (copy_input(fd, err) < 0) {
+        return -1;
+    }
+    *ret_path = arena_printf(arena, "/proc/self/fd/%d", fd);
+    *ret_fd = fd;
+    fd = -1;
+    return 0;
+}
+
+const char *measure_why_unread(const struct log_head *head)
+{
+    static const struct {
+        size_t at;
+        struct str begin;
+        const char *why;
+    } KINDS[] = {
+        {0,
+         {"PK\3\4", 4},
+         "it is a ZIP archive, as .xlsx tables are, and no log: unzip it, or export the sheet as "
+         "CSV"},
+        {0, {"\xd0\xcf\x11\xe0", 4}, "it is an old Office document and no log: export it as CSV"},
+        {0, {"%PDF-", 5}, "it is a PDF and no log: copy its text into a file"},
+        {0, {"\x1f\x8b", 2}, "it is compressed: gzip -dc FILE | reperf measure -"},
+        {0, {"\x28\xb5\x2f\xfd", 4}, "it is compressed: zstd -dc FILE | reperf measure -"},
+        {0, {"\xfd\x37zXZ", 5}, "it is compressed: xz -dc FILE | reperf measure -"},
+        {0, {"BZh", 3}, "it is compressed: bzip2 -dc FILE | reperf measure -"},
+        {0, {"\x89HDF", 4}, "it is an HDF5 file and no log"},
+        {0,
+         {"SQLite format 3", 15},
+         "it is an SQLite database and no log: export the table as CSV"},
+        {0, {"PAR1", 4}, "it is a Parquet table and no log: export it as CSV"},
+        /* After the record's length and checksum, the time, and the field's tag and length. */
+        {23,
+         {"brain.Event:", 12},
+         "it is TensorBoard's event file and no log: download the scalars there as CSV"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
+        struct str text = {head->ptr, head->len};
+        if (str_starts(str_sub(text, KINDS[idx].at, text.len), KINDS[idx].begin)) {
+            return KINDS[idx].why;
+        }
+    }
+    return head->len ? "no known format reads anything in it" : "it is empty";
+}

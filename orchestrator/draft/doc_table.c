@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "draft/doc_table_impl.h"
+
+#define SPAN_MAX   64
+#define ROWS_FIRST 16   /* a power of two */
+#define LINK_MAX   2048 /* bytes of a target */
+
+/* ---- text of a cell ---- */
+
+static size_t skip_tag(struct str text, size_t at)
+{
+    const char *end = memchr(text.ptr + at, '>', text.len - at);
+    return end ? (size_t)(end - text.ptr) + 1 : text.len;
+}
+
+static bool looks_like_tag(struct str text, size_t at)
+{
+    char next = at + 1 < text.len ? text.ptr[at + 1] : ' ';
+    return text.ptr[at] == '<' && (next == '/' || next == '!' || (next | 0x20) == 'a' ||
+                                   ((next | 0x20) >= 'b' && (next | 0x20) <= 'z'));
+}
+
+/* The value of href="...". */
+static struct str link_of_tag(struct str tag)
+{
+    int64_t at = str_find(tag, STR_LIT("href=\""));
+    struct str rest = at < 0 ? STR_EMPTY : str_sub(tag, (size_t)at + 6, tag.len);
+    struct str link = STR_EMPTY;
+    return rest.len && str_next(&rest, '"', &link) ? link : STR_EMPTY;
+}
+
+/* "](target" after a Markdown link's text: the end of it, or `at`. */
+static size_t skip_target(struct str text, size_t at, struct str *ret_link)
+{
+    const char *end;
+    if (!str_starts(str_sub(text, at, 2), STR_LIT("]("))) {
+        return at;
+    }
+    end = memchr(text.ptr + at, ')', text.len - at < LINK_MAX ? text.len - at : LINK_MAX);
+    if (!end) {
+        return at;
+    }
+    *ret_link = str_sub(text, at + 2, (size_t)(end - text.ptr) - at - 2);
+    return (size_t)(end - text.ptr) + 1;
+}
+
+struct doc_cell doc_clean_cell(struct arena *arena, struct str text)
+{
+    struct doc_cell cell = {0};
+    char *copy = arena_strndup(arena, text.ptr ? text.ptr : "", text.len);
+    size_t len = 0;
+    for (size_t at = 0; at < text.len;) {
+        char c = text.ptr[at];
+        struct str link = STR_EMPTY;
+        if (looks_like_tag(text, at)) {
+            size_t end = skip_tag(text, at);
+            link = link_of_tag(str_sub(text, at, end - at));
+            at = end;
+            copy[len++] = ' ';
+        } else if (c == ']' && skip_target(text, at, &link) > at) {
+            at = skip_target(text, at, &link);
+        } else if (c == '*' || c == '`' || c == '[' || c == '\\' ||
+                   str_starts(str_sub(text, at, 6), STR_LIT("&nbsp;"))) {
+            at += c == '&' ? 6 : 1;
+        } else {
+            copy[len++] = c == '\n' || c == '\r' || c == '\t' ? ' ' : c;
+            at++;
+        }
+        cell.link = cell.link.ptr ? cell.link : link;
+    }
+    cell.text = str_trim((struct str){copy, len});
+    cell.link = cell.link.ptr ? str_dup(arena, cell.link) : STR_EMPTY;
+    return cell;
+}
+
+/* ---- a table's place ---- */
+
+static int64_t line_of(struct doc_reader *r, size_t at)
+{
+    for (; r->counted < at && r->counted < r->text.len; r->counted++) {
+        r->line += r->text.ptr[r->counted] == '\n';
+    }
+    return r->line + 1;
+}
+
+/* NULL if there are too many. */
+struct doc_table *doc_new_table(struct doc_reader *r, size_t at)
+{
+    struct doc_table *table;
+    size_t from = at - (at > DOC_BEFORE_MAX ? DOC_BEFORE_MAX : at);
+    if (r->out->n == DOC_TABLES_MAX) {
+        r->out->n_left_out++;
+        return NULL;
+    }
+    table = &r->out->items[r->out->n++];
+    from = from > r->heading_end ? from : r->heading_end;
+    table->heading = r->heading;
+    for (int level = r->level - 1; level > 1 && !table->outer.ptr; level--) {
+        table->outer = r->levels[level];
+    }
+    table->before = str_sub(r->text, from, at > from ? at - from : 0);
+    table->line = line_of(r, at);
+    return table;
+}
+
+void doc_add_row(struct doc_reader *r, struct doc_table *table, const struct doc_cell *cells,
+                 size_t n)
+{
+    struct doc_row *row;
+    if (table->n_rows == DOC_ROWS_MAX) {
+        r->out->n_left_out++;
+        return;
+    }
+    if (table->n_rows == 0 ||
+        (table->n_rows >= ROWS_FIRST && !(table->n_rows & (table->n_rows - 1)))) {
+        size_t max = table->n_rows ? 2 * table->n_rows : ROWS_FIRST;
+        struct doc_row *rows = arena_array(r->arena, struct doc_row, max);
+        if (table->n_rows) {
+            memcpy(rows, table->rows, table->n_rows * sizeof(rows[0]));
+        }
+        table->rows = rows;
+    }
+    row = &table->rows[table->n_rows++];
+    row->cells = arena_array(r->arena, struct doc_cell, n + 1);
+    row->n = n;
+    if (n) {
+        memcpy(row->cells, cells, n * sizeof(cells[0]));
+    }
+}
+
+/* ---- Markdown and CSV: a row a line ---- */
+
+struct str doc_line_at(struct str text, size_t at)
+{
+    const char *end = at < text.len ? memchr(text.ptr + at, '\n', text.len - at) : NULL;
+    return str_sub(text, at, end ? (size_t)(end - text.ptr) - at : text.len - at);
+}
+
+static bool is_rule(struct str line)
+{
+    size_t n_dashes = 0;
+    size_t n_bars = 0;
+    for (size_t idx = 0; idx < line.len; idx++) {
+        char c = line.ptr[idx];
+        if (c == '\0' || !strchr("|-:+ \t\r", c)) {
+            return false;
+        }
+        n_dashes += c == '-';
+        n_bars += c == '|' || c == '+';
+    }
+    return n_dashes > 0 && n_bars > 0;
+}
+
+static size_t split_bars(struct doc_reader *r, struct str line, struct doc_cell *cells)
+{
+    size_t n = 0;
+    size_t from = 0;
+    line = str_trim(line);
+    if (line.len && line.ptr[0] == '|') {
+        line = str_sub(line, 1, line.len);
+    }
+    if (line.len && line.ptr[line.len - 1] == '|') {
+        line.len--;
+    }
+    for (size_t at = 0; at <= line.len; at++) {
+        bool is_bar = at == line.len || (line.ptr[at] == '|' && !(at && line.ptr[at - 1] == '\\'));
+        if (!is_bar) {
+            continue;
+        }
+        if (n == DOC_COLS_MAX) {
+            r->out->n_left_out++;
+            return n;
+        }
+        cells[n++] = doc_clean_cell(r->arena, str_sub(line, from, at - from));
+        from = at + 1;
+    }
+    return n;
+}
+
+/* The table whose header line is at `at`; returns where the text goes on. */
+static size_t read_bars(struct doc_reader *r, size_t at, struct str head)
+{
+    struct doc_cell cells[DOC_COLS_MAX];
+    struct doc_table *table = doc_new_table(r, at);
+    size_t next = at + head.len + 1;
+    if (table) {
+        doc_add_row(r, table, cells, split_bars(r, head, cells));
+    }
+    next += doc_line_at(r->text, next).len + 1; /* the rule below the header */
+    while (next < r->text.len) {
+        struct str line = doc_line_at(r->text, next);
+        if (!memchr(line.ptr, '|', line.len)) {
+            break;
+        }
+        if (table) {
+            doc_add_row(r, table, cells, split_bars(r, line, cells));
+        }
+        next += line.len + 1;
+    }
+    return next;
+}
+
+static size_t split_csv(struct doc_reader *r, struct str line, char delimiter,
+                        struct doc_cell *cells)
+{
+    size_t n = 0;
+    for (size_t at = 0; at <= line.len;) {
+        bool is_quoted = at < line.len && line.ptr[at] == '"';
+        size_t from = at + is_quoted;
+        size_t end = from;
+        while (end < line.len && line.ptr[end] != (is_quoted ? '"' : delimiter)) {
+            end++;
+        }
+        if (n == DOC_COLS_MAX) {
+            r->out->n_left_out++;
+            return n;
+        }
+        cells[n++] = doc_clean_cell(r->arena, str_sub(line, from, end - from));
+        while (end < line.len && line.ptr[end] != delimiter) {
+            end++;
+        }
+        at = end + 1;
+    }
+    return n;
+}
+
+static void read_csv(struct doc_reader *r)
+{
+    static const char DELIMITERS[] = ",;\t";
+    struct doc_cell cells[DOC_COLS_MAX];
+    struct str head = doc_line_at(r->text, 0);
+    struct doc_table *table = NULL;
+    char delimiter = '\0';
+    for (const char *d = DELIMITERS; *d && !delimiter; d++) {
+        delimiter = head.len && memchr(head.ptr, *d, head.len) ? *d : '\0';
+    }
+    table = delimiter ? doc_new_table(r, 0) : NULL;
+    for (size_t at = 0; table && at < r->text.len;) {
+        struct str line = doc_line_at(r->text, at);
+        at += line.len + 1;
+        line = str_trim(line);
+        if (line.len) {
+            doc_add_row(r, table, cells, split_csv(r, line, delimiter, cells));
+        }
+    }
+}
+
+/* ---- HTML ---- */
+
+static bool has_tag(struct str text, size_t at, const char *name)
+{
+    size_t len = strlen(name);
+    return at + len < text.len && strncasecmp(text.ptr + at, name, len) == 0 &&
+           !((text.ptr[at + len] | 0x20) >= 'a' && (text.ptr[at + len] | 0x20) <= 'z');
+}
+
+static size_t span_of(struct str tag, const char *name)
+{
+    int64_t at = str_find(tag, str_of(name));
+    int64_t value = 1;
+    struct err ignored = {0};
+    struct str digits;
+    if (at < 0) {
+        return 1;
+    }
+    digits = str_sub(tag, (size_t)at + strlen(name), tag.len);
+    while (digits.len && (digits.ptr[0] == '=' || digits.ptr[0] == '"' || digits.ptr[0] == '\'')) {
+        digits = str_sub(digits, 1, digits.len);
+    }
+    for (size_t len = 0; len <= digits.len; len++) {
+        if (len == digits.len || digits.ptr[len] < '0' || digits.ptr[len] > '9') {
+            digits.len = len;
+        }
+    }
+    return str_to_i64(digits, 1, SPAN_MAX, &value, &ignored) == 0 ? (size_t)value : 1;
+}
+
+struct spans { /* cells that span into the rows below */
+    struct doc_cell cells[DOC_COLS_MAX];
+    size_t left[DOC_COLS_MAX];
+};
+
+static size_t carry_down(struct spans *spans, struct doc_cell *cells, size_t n)
+{
+    while (n < DOC_COLS_MAX && spans->left[n] > 0) {
+        spans->left[n]--;
+        cells[n] = spans->cells[n];
+        n++;
+    }
+    return n;
+}
+
+/* The row whose <tr> is at `at`, to the next row or the table's end. */
+static size_t read_tr(struct doc_reader *r, size_t at, struct doc_table *table, struct spans *spans)
+{
+    struct doc_cell cells[DOC_COLS_MAX];
+    struct str text = r->text;
+    size_t n = carry_down(spans, cells, 0);
+    at = skip_tag(text, at);
+    while (at < text.len && !has_tag(text, at, "<tr") && !has_tag(text, at, "</table")) {
+        bool is_cell = has_tag(text, at, "<td") || has_tag(text, at, "<th");
+        size_t from = is_cell ? skip_tag(text, at) : at;
+        struct str tag = str_sub(text, at, from - at);
+        size_t wide = span_of(tag, "colspan");
+        size_t deep = span_of(tag, "rowspan");
+        size_t end = from;
+        struct doc_cell cell;
+        if (!is_cell) {
+            at++;
+            continue;
+        }
+        while (end < text.len && !has_tag(text, end, "<td") && !has_tag(text, end, "<th") &&
+               !has_tag(text, end, "</t") && !has_tag(text, end, "</td") &&
+               !has_tag(text, end, "</th") && !has_tag(text, end, "</tr") &&
+               !has_tag(text, end, "<tr") && !has_tag(text, end, "</table")) {
+            end++;
+        }
+        cell = doc_clean_cell(r->arena, str_sub(text, from, end - from));
+        for (size_t idx = 0; idx < wide; idx++) {
+            if (n == DOC_COLS_MAX) {
+                r->out->n_left_out++;
+                break;
+            }
+            spans->cells[n] = cell;
+            spans->left[n] = deep - 1;
+            cells[n++] = cell;
+            n = idx + 1 < wide ? n : carry_down(spans, cells, n);
+        }
+        at = end;
+    }
+    if (table && n) {
+        doc_add_row(r, table, cells, n);
+    }
+    return at;
+}
+
+static size_t read_html(struct doc_reader *r, size_t at)
+{
+    struct doc_table *table = doc_new_table(r, at);
+    struct spans spans = {0};
+    at = skip_tag(r->text, at);
+    while (at < r->text.len && !has_tag(r->text, at, "</table")) {
+        at = has_tag(r->text, at, "<tr") ? read_tr(r, at, table, &spans) : at + 1;
+    }
+    return at;
+}
+
+/* ---- a document ---- */
+
+/* 1 to DOC_LEVELS; 0: not a heading. */
+static int level_of(struct str line)
+{
+    int64_t html;
+    int level = 0;
+    while (level < DOC_LEVELS && (size_t)level < line.len && line.ptr[level] == '#') {
+        level++;
+    }
+    if (level > 0) {
+        return line.len > 1 ? level : 0;
+    }
+    html = str_find(line, STR_LIT("<h"));
+    return html >= 0 && (size_t)html + 2 < line.len && line.ptr[html + 2] >= '1' &&
+                   line.ptr[html + 2] <= '6'
+               ? line.ptr[html + 2] - '0'
+               : 0;
+}
+
+static void note_heading(struct doc_reader *r, size_t at, struct str line)
+{
+    int level = level_of(line);
+    if (level == 0) {
+        return;
+    }
+    r->heading = doc_clean_cell(r->arena, line).text;
+    r->heading_end = at + line.len;
+    r->out->title = r->out->title.ptr ? r->out->title : r->heading;
+    r->level = level;
+    r->levels[level] = r->heading;
+    for (int below = level + 1; below <= DOC_LEVELS; below++) {
+        r->levels[below] = STR_EMPTY;
+    }
+}
+
+static void read_markup(struct doc_reader *r, bool is_markdown)
+{
+    for (size_t at = 0; at < r->text.len;) {
+        struct str line = doc_line_at(r->text, at);
+        struct str below = doc_line_at(r->text, at + line.len + 1);
+        int64_t tag = str_find(line, STR_LIT("<table"));
+        if (tag >= 0) {
+            at = read_html(r, at + (size_t)tag);
+        } else if (is_markdown && line.len && memchr(line.ptr, '|', line.len) && is_rule(below)) {
+            at = read_bars(r, at, line);
+        } else {
+            note_heading(r, at, line);
+            at += line.len + 1;
+        }
+    }
+}
+
+void doc_tables_read(struct arena *arena, struct str text, enum doc_kind kind,
+                     struct doc_tables *ret)
+{
+    struct doc_reader r = {.arena = arena,
+                           .text = kind == DOC_NOTEBOOK ? doc_notebook_text(arena, text) : text,
+                           .out = ret};
+    *ret = (struct doc_tables){.items = arena_array(arena, struct doc_table, DOC_TABLES_MAX)};
+    switch (kind) {
+    case DOC_CSV:
+        read_csv(&r);
+        break;
+    case DOC_RST:
+        doc_read_rst(&r);
+        break;
+    case DOC_MARKDOWN:
+    case DOC_HTML:
+    case DOC_NOTEBOOK:
+        read_markup(&r, kind != DOC_HTML);
+        break;
+    }
+}

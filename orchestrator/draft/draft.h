@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes the draft of a report from the tables of a repository's documents and what formats read in its logs: which printed numbers are
+   rates, of which row, and which log gives them by which rule. What a table does not say is listed as missing, never filled in. Pure. */
+#ifndef DRAFT_DRAFT_H
+#define DRAFT_DRAFT_H
+
+#include "draft/doc_table.h"
+#include "judge/audit.h"
+#include "report/vocabulary.h"
+
+#define DRAFT_PRINTED_MAX 1e12 /* a larger printed number is not a rate, time or accuracy */
+#define DRAFT_NUMBERS_MAX 4096 /* as many as a report has cases */
+
+enum draft_purpose { PURPOSE_UNSAID, PURPOSE_TRAINING, PURPOSE_INFERENCE };
+
+/* What a row, a column, a heading or a path states; 0 and ptr NULL: not stated. */
+struct draft_attrs {
+    int64_t nodes, gpus, batch; /* gpus: of the job */
+    int64_t gpus_per_node;      /* given by the user: for jobs of more than one node */
+    struct str precision, framework, model;
+    struct str hardware; /* "a100" */
+    enum draft_purpose purpose;
+    bool is_model_a_guess; /* by a folder or a heading */
+};
+
+struct draft_value { /* what a rule gives for a log */
+    double value;    /* NaN: nothing */
+    int64_t gpus, nodes, batch;
+    bool is_known, is_of_log; /* is_of_log: whatever the row */
+};
+struct draft_log {
+    struct str path; /* in the repository */
+    struct str id;   /* of the format */
+    const struct format *format;
+    const struct measurement *m;
+    struct draft_attrs attrs;   /* by its path and by what it states */
+    struct str model;           /* that it states, or empty */
+    struct draft_value *values; /* of each rule of the format */
+    bool is_taken;              /* it was assigned a number */
+};
+struct draft_logs {
+    struct draft_log *items;
+    size_t n;
+};
+
+enum draft_state {
+    DRAFT_FITS,    /* a log gives the number by a rule: exact or match of audit */
+    DRAFT_DIFFERS, /* a log belongs to the row by everything that both state, but audit says differs */
+    DRAFT_NO_LOG,   /* no log belongs to the row */
+    DRAFT_UNPLACED, /* nothing is stated about the row */
+};
+
+struct draft_number {
+    struct str printed, unit; /* digits alone; of the vocabulary */
+    struct str metric;
+    struct str document, heading, link;
+    struct str link_path; /* the link as a path of the repository, or empty */
+    int64_t line;         /* of its table */
+    size_t row, column;
+    struct draft_attrs attrs;
+    enum draft_state state;
+    struct str missing;          /* what its row does not state */
+    bool is_by_chance;           /* a log gives it, but with so many tried, one was bound to */
+    struct str grid, id;         /* if it has a row: "n1g8", and the case's id */
+    bool is_repeated;            /* the same number for the same row is in another table too */
+    const struct draft_log *log; /* borrowed */
+    const struct rule *rule;     /* borrowed */
+    struct str found;            /* what its log gives, as audit shows it */
+    bool is_of_another;          /* the log states that it belongs to another row */
+    bool is_proposed;            /* what its log gives was read by a proposed format */
+    enum log_state log_state;
+};
+struct draft {
+    struct draft_number *items;
+    size_t n, n_left_out;
+    struct draft_number
+        *others; /* times and accuracies: they follow the rates, as far as there is room */
+    size_t n_others;
+    size_t n_without_unit;   /* numbers below a header that says speed but no unit */
+    size_t n_unknown_unit;   /* numbers below a header with a unit that the vocabulary lacks */
+    struct str unknown_unit; /* the header of the first */
+    size_t n_scaled;         /* rates in thousands or millions: how exact they are is not printed */
+    struct str scaled;       /* the first */
+    size_t n_per_gpu;        /* rates per GPU: no rule gives such a number */
+    size_t n_unusable;       /* NaN, infinite, not over 0, over DRAFT_PRINTED_MAX or malformed */
+    struct str unusable, unusable_in; /* the first, and its document */
+    int64_t unusable_line;            /* of its table */
+};
+
+/* Lower-case letters, digits and single dashes; empty if nothing is left. */
+struct str draft_slug(struct arena *arena, struct str text);
+
+struct draft_reader;
+/* unit: the user's unit for speeds whose table names none; or empty. */
+struct draft_reader *draft_reader_new(struct arena *arena, const struct vocabulary *vocabulary,
+                                      struct str unit);
+void draft_reader_free(struct draft_reader *reader);
+/* From a path or another text. */
+void draft_read_attrs(struct draft_reader *reader, struct str text, struct draft_attrs *into);
+/* Adds the rates of a document's tables. */
+void draft_add_tables(struct draft_reader *reader, struct str document,
+                      const struct doc_tables *tables, struct draft *into);
+/* The path in the repository of a document's link, "../logs/a.log" or an address at a repository host; empty if it leads elsewhere. */
+struct str draft_link_path(struct arena *arena, struct str document, struct str link);
+/* Whether it is that file, or lies in that folder. */
+bool draft_is_below(struct str path, struct str link_path);
+/* Whether at least one number's row does not contradict the log's path. */
+bool draft_has_row_like(const struct draft *draft, const struct draft_attrs *log);
+/* given: the user's statements for rows that do not state it themselves. */
+void draft_match(struct arena *arena, const struct draft_logs *logs,
+                 const struct draft_attrs *given, struct draft *draft);
+
+/* Whether any number has a row: then the draft is a report. */
+bool draft_has_rows(const struct draft *draft);
+/* Takes over, number by number, what audit says about the report that draft_write made: one judge for both. */
+void draft_take_audit(struct arena *arena, const struct report_audit *audit, struct draft *draft);
+
+/* What a log gives by the first rule of its format that gives a rate or a time; false if none does. */
+bool draft_log_gives(const struct draft_log *log, const struct rule **ret_rule, double *ret_value);
+
+struct draft_source {
+    struct str id, repository, commit, date;
+    struct str document;      /* the one with the most numbers */
+    struct str series_sha256; /* or empty */
+};
+/* Writes the manifest of the numbers that have a row. */
+void draft_write(struct arena *arena, const struct draft *draft, const struct draft_source *source,
+                 struct strbuf *out);
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The documents and logs of a git repository at its HEAD. */
+#include "base/base.h"
+
+#include "draft/new_parts.h"
+
+#include "base/fs.h"
+#include "base/map.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DOC_FILES_MAX   1500
+#define LOG_BYTES_MAX   (64u << 20)
+#define CHUNK_FILES_MAX 40 /* of one call of git */
+#define CHUNK_BYTES_MAX (64 << 20)
+
+int new_git_line(struct new_maker *m, const char *const *args, struct str *ret, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    const struct git_call call = {
+        .git_dir = m->git_dir, .args = args, .deadline_ns = NEW_GIT_LIMIT_NS};
+    struct git_result result;
+    strbuf_init(&out, GIT_OUTPUT_MAX);
+    if (git_run(&m->git, &call, &out, &result, err) < 0) {
+        return -1;
+    }
+    *ret = result.exit_status == 0 ? str_dup(m->arena, str_trim(strbuf_str(&out))) : STR_EMPTY;
+    return 0;
+}
+
+/* ---- what there is ---- */
+
+static bool ends_any(struct str path, const char *const *ends)
+{
+    for (; *ends; ends++) {
+        if (str_ends(path, str_of(*ends))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum doc_kind new_doc_kind(struct str path, bool *ret_is)
+{
+    static const struct {
+        const char *end;
+        enum doc_kind kind;
+    } ENDS[] = {
+        {".md", DOC_MARKDOWN}, {".MD", DOC_MARKDOWN}, {".markdown", DOC_MARKDOWN},
+        {".html", DOC_HTML},   {".htm", DOC_HTML},    {".csv", DOC_CSV},
+        {".tsv", DOC_CSV},     {".rst", DOC_RST},     {".ipynb", DOC_NOTEBOOK},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ENDS); idx++) {
+        if (str_ends(path, str_of(ENDS[idx].end))) {
+            *ret_is = true;
+            return ENDS[idx].kind;
+        }
+    }
+    *ret_is = false;
+    return DOC_MARKDOWN;
+}
+
+static bool is_doc(struct str path)
+{
+    bool is;
+    (void)new_doc_kind(path, &is);
+    return is;
+}
+
+static enum new_rank rank_of(struct str path)
+{
+    static const char *const ENDS[] = {
+        ".log", ".out", "_log", ".log.txt", "log.json", ".jsonl", "trainer_state.json", NULL};
+    static const char *const OTHERS[] = {".py",  ".sh",  ".md", ".yaml",  ".yml",
+                                         ".png", ".jpg", ".c",  ".h",     ".cc",
+                                         ".cpp", ".cu",  ".js", ".ipynb", NULL};
+    static const char *const NO_LOGS[] = {"requirements.txt", "CMakeLists.txt", "LICENSE.txt",
+                                          NULL};
+    bool is_below = str_find(path, STR_LIT("/logs/")) >= 0 ||
+                    str_find(path, STR_LIT("/log/")) >= 0 || str_starts(path, STR_LIT("logs/")) ||
+                    str_starts(path, STR_LIT("log/"));
+    if (ends_any(path, ENDS) || (is_below && !ends_any(path, OTHERS) && !is_doc(path))) {
+        return RANK_NAMED;
+    }
+    return str_ends(path, STR_LIT(".txt")) && !ends_any(path, NO_LOGS) ? RANK_TEXT : RANK_NONE;
+}
+
+/* A path that stays in a folder and does not clash with our own files. */
+static bool is_plain(struct str path)
+{
+    struct str part;
+    struct str rest = path;
+    if (!path.len || path.ptr[0] == '/' || path.ptr[0] == '"' ||
+        str_starts(path, STR_LIT(".reperf-"))) {
+        return false;
+    }
+    while (rest.len && str_next(&rest, '/', &part)) {
+        if (!part.len || str_eq_z(part, ".") || str_eq_z(part, "..")) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* "MODE blob HASH SIZE<tab>PATH"; links and submodules are left out. */
+static void take_entry(struct new_maker *m, struct str line)
+{
+    struct err ignored = {0};
+    struct str left;
+    struct str mode;
+    struct str type;
+    struct str hash;
+    int64_t size = 0;
+    if (!str_next(&line, '\t', &left) || !is_plain(line) || !str_next(&left, ' ', &mode) ||
+        !str_next(&left, ' ', &type) || !str_next(&left, ' ', &hash) ||
+        !str_starts(mode, STR_LIT("100")) || !str_eq_z(type, "blob") ||
+        str_to_i64(str_trim(left), 1, INT64_MAX, &size, &ignored) < 0 ||
+        (m->from->below && !str_starts(line, str_of(m->from->below)))) {
+        return;
+    }
+    m->all.items[m->all.n++] =
+        (struct new_file){str_z(m->arena, line), str_z(m->arena, hash), size, RANK_NONE};
+}
+
+static size_t depth_of(const char *path)
+{
+    size_t n = 0;
+    for (; *path; path++) {
+        n += *path == '/';
+    }
+    return n;
+}
+
+/* Documents for people before generated ones, and higher folders first. */
+static int compare_docs(const void *left, const void *right)
+{
+    const struct new_file *a = left;
+    const struct new_file *b = right;
+    bool csv_a = str_ends(str_of(a->path), STR_LIT(".csv"));
+    bool csv_b = str_ends(str_of(b->path), STR_LIT(".csv"));
+    size_t depth_a = depth_of(a->path);
+    size_t depth_b = depth_of(b->path);
+    if (csv_a != csv_b) {
+        return csv_a ? 1 : -1;
+    }
+    return depth_a != depth_b ? (depth_a < depth_b ? -1 : 1) : strcmp(a->path, b->path);
+}
+
+static int compare_logs(const void *left, const void *right)
+{
+    const struct new_file *a = left;
+    const struct new_file *b = right;
+    return a->rank != b->rank ? (a->rank < b->rank ? -1 : 1) : strcmp(a->path, b->path);
+}
+
+static void cut(struct new_files *files, size_t max)
+{
+    files->n_left_out += files->n > max ? files->n - max : 0;
+    files->n = files->n > max ? max : files->n;
+}
+
+int new_list_files(struct new_maker *m, struct err *err)
+{
+    struct str list;
+    struct str rest;
+    struct str line;
+    size_t n = 1;
+    if (new_git_line(m, GIT_ARGS("ls-tree", "-r", "-l", "HEAD"), &list, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < list.len; idx++) {
+        n += list.ptr[idx] == '\n';
+    }
+    m->all.items = arena_array(m->arena, struct new_file, n);
+    m->docs.items = arena_array(m->arena, struct new_file, n);
+    m->log_files.items = arena_array(m->arena, struct new_file, n);
+    for (rest = list; rest.len && str_next(&rest, '\n', &line);) {
+        take_entry(m, line);
+    }
+    for (size_t idx = 0; idx < m->all.n; idx++) {
+        static const char *const SHEETS[] = {".xlsx", ".xls", ".ods", NULL};
+        m->n_sheets += ends_any(str_of(m->all.items[idx].path), SHEETS);
+        if (is_doc(str_of(m->all.items[idx].path)) && m->all.items[idx].size <= NEW_DOC_BYTES_MAX) {
+            m->docs.items[m->docs.n++] = m->all.items[idx];
+        }
+    }
+    qsort(m->docs.items, m->docs.n, sizeof(m->docs.items[0]), compare_docs);
+    cut(&m->docs, DOC_FILES_MAX);
+    return 0;
+}
+
+/* If there are too many: first those that may belong to a number. */
+static void set_apart(struct new_maker *m, struct draft_reader *reader)
+{
+    for (size_t idx = 0; idx < m->log_files.n; idx++) {
+        struct new_file *file = &m->log_files.items[idx];
+        struct draft_attrs attrs = {0};
+        draft_read_attrs(reader, str_of(file->path), &attrs);
+        if (file->rank == RANK_NAMED && !draft_has_row_like(&m->draft, &attrs)) {
+            file->rank = RANK_APART;
+        }
+    }
+}
+
+void new_choose_logs(struct new_maker *m, struct draft_reader *reader)
+{
+    CLEANUP(map) struct map linked = {0};
+    struct new_files *logs = &m->log_files;
+    for (size_t idx = 0; idx < m->draft.n; idx++) {
+        const struct draft_number *n = &m->draft.items[idx];
+        struct str path = draft_link_path(m->arena, n->document, n->link);
+        if (path.len) {
+            (void)map_add(&linked, path, m);
+        }
+    }
+    for (size_t idx = 0; idx < m->all.n; idx++) {
+        struct new_file file = m->all.items[idx];
+        struct str path = str_of(file.path);
+        file.rank = rank_of(path);
+        for (size_t len = path.len; len > 0 && file.rank != RANK_LINKED; len--) {
+            bool is_end = len == path.len || path.ptr[len] == '/';
+            if (is_end && map_get(&linked, str_sub(path, 0, len)) && !is_doc(path) &&
+                (rank_of(path) != RANK_NONE || len == path.len)) {
+                file.rank = RANK_LINKED;
+            }
+        }
+        if (file.rank == RANK_NONE) {
+            continue;
+        }
+        logs->n_left_out += file.size > LOG_BYTES_MAX;
+        if (file.size <= LOG_BYTES_MAX) {
+            logs->items[logs->n++] = file;
+        }
+    }
+    if (logs->n > NEW_LOG_FILES_MAX) {
+        set_apart(m, reader);
+    }
+    qsort(logs->items, logs->n, sizeof(logs->items[0]), compare_logs);
+    cut(logs, NEW_LOG_FILES_MAX);
+}
+
+/* ---- bringing them ---- */
+
+static int copy_slice(struct new_maker *m, int from, const struct new_file *file, struct err *err)
+{
+    CLEANUP(fd) int to = -1;
+    const char *target = fs_join(m->arena, m->tmp, file->path);
+    char *folder = arena_strndup(m->arena, target, strlen(target));
+    char buf[65536];
+    *strrchr(folder, '/') = '\0';
+    if (fs_mkdir_p(folder, err) < 0) {
+        return -1;
+    }
+    to = open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (to < 0) {
+        return err_set(err, err_code_of_errno(errno), "%s: %s", target, err_errno_text(errno));
+    }
+    for (int64_t left = file->size; left > 0;) {
+        size_t want = left < (int64_t)sizeof(buf) ? (size_t)left : sizeof(buf);
+        ssize_t n = read(from, buf, want);
+        if (n <= 0) {
+            return err_set(err, ERR_IO, "%s: git gave less than its size", file->path);
+        }
+        if (fs_write_all(to, buf, (size_t)n, target, err) < 0) {
+            return -1;
+        }
+        left -= n;
+    }
+    return 0;
+}
+
+/* `git show` of blobs writes one after the other and nothing between; their sizes are known from the list. */
+static int bring_chunk(struct new_maker *m, const struct new_file *files, size_t n, struct err *err)
+{
+    CLEANUP(fd) int from = -1;
+    const char *args[CHUNK_FILES_MAX + 3] = {"show", "--no-textconv"};
+    const char *chunk = fs_join(m->arena, m->tmp, ".reperf-chunk");
+    const struct git_call call = {
+        .git_dir = m->git_dir, .args = args, .output_path = chunk, .deadline_ns = NEW_GIT_LIMIT_NS};
+    int64_t bytes = 0;
+    struct stat st;
+    for (size_t idx = 0; idx < n; idx++) {
+        args[2 + idx] = files[idx].hash;
+        bytes += files[idx].size;
+    }
+    (void)unlink(chunk);
+    if (git_must(&m->git, &call, NULL, ERR_INTEGRITY, err) < 0) {
+        return -1;
+    }
+    from = open(chunk, O_RDONLY | O_CLOEXEC);
+    if (from < 0 || fstat(from, &st) < 0) {
+        return err_set(err, err_code_of_errno(errno), "%s: %s", chunk, err_errno_text(errno));
+    }
+    if (st.st_size != bytes) {
+        return err_set(err, ERR_INTEGRITY, "git show: expected %lld bytes of %zu files, found %lld",
+                       (long long)bytes, n, (long long)st.st_size);
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        if (copy_slice(m, from, &files[idx], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int new_bring(struct new_maker *m, const struct new_files *files, struct err *err)
+{
+    for (size_t from = 0; from < files->n;) {
+        int64_t bytes = files->items[from].size;
+        size_t n = 1;
+        while (from + n < files->n && n < CHUNK_FILES_MAX &&
+               bytes + files->items[from + n].size <= CHUNK_BYTES_MAX) {
+            bytes += files->items[from + n++].size;
+        }
+        if (bring_chunk(m, &files->items[from], n, err) < 0) {
+            return -1;
+        }
+        from += n;
+    }
+    return 0;
+}

@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "draft/new_parts.h"
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/table.h"
+#include "draft/suggest.h"
+#include "judge/identity.h"
+#include "lint/lint.h"
+#include "load/audit_logs.h"
+#include "load/load.h"
+#include "load/measure.h"
+#include "store/logs_clone.h"
+
+#include <unistd.h>
+
+#define CLONE_LIMIT_NS (600 * NS_PER_S)
+#define TEXT_MAX       (64u << 20)
+#define SHOWN_MAX      40
+#define LOGS_SHOWN_MAX 20
+
+/* The folder's name, or the last part of the address. */
+static struct str name_of(struct new_maker *m)
+{
+    struct str path = str_of(strstr(m->from->clone, "://") ? m->from->clone : m->git_dir);
+    const char *slash;
+    path.len -= str_ends(path, STR_LIT("/.git")) ? 5 : str_ends(path, STR_LIT("/.")) ? 2 : 0;
+    slash = memrchr(path.ptr, '/', path.len);
+    return slash ? str_sub(path, (size_t)(slash - path.ptr) + 1, path.len) : path;
+}
+
+static int find_source(struct new_maker *m, struct err *err)
+{
+    struct str remote;
+    const char *clone = m->from->clone;
+    if (new_git_line(m, GIT_ARGS("rev-parse", "HEAD"), &m->commit, err) < 0 ||
+        new_git_line(m, GIT_ARGS("log", "-1", "--format=%cs"), &m->date, err) < 0 ||
+        new_git_line(m, GIT_ARGS("config", "--get", "remote.origin.url"), &remote, err) < 0) {
+        return -1;
+    }
+    if (m->commit.len != 40) {
+        return err_set(err, ERR_USAGE, "%s: a repository without a commit", clone);
+    }
+    m->repository = str_of(m->from->repository);
+    if (!m->repository.len && str_starts(remote, STR_LIT("https://"))) {
+        m->repository = remote;
+    }
+    if (!m->repository.len) {
+        m->repository =
+            str_of(arena_printf(m->arena, "https://repository.invalid/%.*s", STR_ARG(name_of(m))));
+        log_line(LOG_WARN,
+                 "%s names no https remote: the draft says %.*s; --repository URL says it", clone,
+                 STR_ARG(m->repository));
+    }
+    return 0;
+}
+
+/* ---- documents and logs ---- */
+
+static int read_docs(struct new_maker *m, struct draft_reader *reader, struct err *err)
+{
+    if (new_bring(m, &m->docs, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < m->docs.n; idx++) {
+        struct str path = str_of(m->docs.items[idx].path);
+        struct doc_tables tables;
+        struct str text;
+        bool is;
+        if (fs_read(m->arena, fs_join(m->arena, m->tmp, path.ptr), NEW_DOC_BYTES_MAX, &text, err) <
+            0) {
+            return -1;
+        }
+        doc_tables_read(m->arena, text, new_doc_kind(path, &is), &tables);
+        draft_add_tables(reader, path, &tables, &m->draft);
+        m->draft.n_left_out += tables.n_left_out;
+    }
+    return 0;
+}
+
+/* The first format of a set that reads something of the log; NULL: none. */
+static const struct format *first_that_reads(struct new_maker *m, const struct format_set *set,
+                                             const char *file, struct measurement *ret)
+{
+    for (size_t idx = 0; idx < set->n; idx++) {
+        struct err ignored = {0};
+        if (measure_file_rates(m->arena, set->items[idx], &(struct rates_of){.path = file}, ret,
+                               &ignored) == 0 &&
+            measurement_primary(ret)->n > 0) {
+            return set->items[idx];
+        }
+    }
+    return NULL;
+}
+
+/* A format from the log's own lines, if they are self-explanatory. */
+static const struct format *make_format(struct new_maker *m, const char *path, const char *file,
+                                        struct measurement *ret)
+{
+    CLEANUP(survey) struct survey *survey = survey_new(format_vocabulary(m->formats.items[0]));
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct suggestions list = {0};
+    struct suggested_format as = {.source =
+                                      str_of(arena_printf(m->arena, "the lines of %s", path))};
+    struct format_set one = {0};
+    struct err ignored = {0};
+    if (m->made.n == ARRAY_LEN(m->made_text) || survey_log(survey, file, NULL, &ignored) < 0 ||
+        suggest_rank(m->arena, survey, format_vocabulary(m->formats.items[0]), STR_EMPTY, &list,
+                     &ignored) < 0 ||
+        !suggest_best(&list)) {
+        return NULL;
+    }
+    as.id = str_of(arena_printf(m->arena, "%s-%zu", m->from->id, m->made.n + 1));
+    strbuf_init(&text, TEXT_MAX);
+    suggest_format(&list, &as, &text);
+    if (load_format_text(m->arena, m->ctx->root, strbuf_str(&text), path, &one, &ignored) < 0) {
+        return NULL;
+    }
+    if (!first_that_reads(m, &one, file, ret)) {
+        format_set_release(&one);
+        return NULL;
+    }
+    m->made_text[m->made.n] = str_dup(m->arena, strbuf_str(&text));
+    m->made.items[m->made.n++] = one.items[0];
+    return one.items[0];
+}
+
+static const struct format *format_of(struct new_maker *m, const struct new_file *of,
+                                      const char *file, struct measurement *ret)
+{
+    CLEANUP(log_head) struct log_head head = {0};
+    struct guess guess;
+    struct err ignored = {0};
+    const struct format *found;
+    if (measure_guess(m->guesser, file, &head, &guess, &ignored) < 0) {
+        return NULL;
+    }
+    for (size_t idx = 0; idx < guess.n; idx++) {
+        struct format_set one = {(struct format *[]){NULL}, 1};
+        one.items[0] = m->formats.items[0];
+        for (size_t f = 0; f < m->formats.n; f++) {
+            one.items[0] =
+                m->formats.items[f] == guess.formats[idx] ? m->formats.items[f] : one.items[0];
+        }
+        found = first_that_reads(m, &one, file, ret);
+        if (found) {
+            return found;
+        }
+    }
+    found = first_that_reads(m, &m->made, file, ret);
+    return found || of->rank == RANK_TEXT ? found : make_format(m, of->path, file, ret);
+}
+
+static int read_logs(struct new_maker *m, struct draft_reader *reader, struct err *err)
+{
+    struct progress progress;
+    m->logs.items = arena_array(m->arena, struct draft_log, NEW_LOG_FILES_MAX);
+    if (new_bring(m, &m->log_files, err) < 0) {
+        return -1;
+    }
+    progress_start(&progress, m->ctx->clock, "new", "logs", m->log_files.n);
+    for (size_t idx = 0; idx < m->log_files.n; idx++) {
+        struct draft_log *log = &m->logs.items[m->logs.n];
+        const char *path = m->log_files.items[idx].path;
+        struct measurement *read = arena_new(m->arena, struct measurement);
+        struct log_counts counts;
+        log->format = format_of(m, &m->log_files.items[idx], fs_join(m->arena, m->tmp, path), read);
+        progress_set(&progress, idx + 1);
+        if (!log->format) {
+            m->n_unread += m->log_files.items[idx].rank != RANK_TEXT;
+            continue;
+        }
+        counts = identity_counts(log->format, read, NULL);
+        log->path = str_of(path);
+        log->id = format_id(log->format);
+        log->m = read;
+        log->attrs = (struct draft_attrs){
+            .nodes = counts.nodes, .gpus = counts.gpus, .batch = counts.batch_per_gpu};
+        draft_read_attrs(reader, log->path, &log->attrs);
+        m->logs.n++;
+    }
+    progress_end(&progress);
+    return 0;
+}
+
+/* ---- what is written ---- */
+
+/* The one with the most numbers; those of one document stand together. */
+static struct str main_document(const struct draft *draft)
+{
+    size_t best = 0;
+    struct str document = STR_EMPTY;
+    for (size_t idx = 0; idx < draft->n;) {
+        size_t n = 1;
+        while (idx + n < draft->n &&
+               str_eq(draft->items[idx].document, draft->items[idx + n].document)) {
+            n++;
+        }
+        if (n > best) {
+            best = n;
+            document = draft->items[idx].document;
+        }
+        idx += n;
+    }
+    return document;
+}
+
+static int write_report(struct new_maker *m, struct str series_sha256, const char *path,
+                        struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    const struct draft_source source = {str_of(m->from->id),      m->repository, m->commit, m->date,
+                                        main_document(&m->draft), series_sha256};
+    strbuf_init(&text, TEXT_MAX);
+    draft_write(m->arena, &m->draft, &source, &text);
+    if (text.is_full) {
+        return err_set(err, ERR_USAGE, "the draft is longer than %u bytes; --below narrows it",
+                       TEXT_MAX);
+    }
+    return fs_write_atomic(path, strbuf_str(&text), err);
+}
+
+static int write_formats(struct new_maker *m, struct err *err)
+{
+    for (size_t idx = 0; idx < m->made.n; idx++) {
+        struct str id = format_id(m->made.items[idx]);
+        const char *path =
+            arena_printf(m->arena, "%s/formats/%.*s.json", m->from->folder, STR_ARG(id));
+        if (fs_write_atomic(path, m->made_text[idx], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* All formats that the draft's logs were read by. */
+static struct format_set all_formats(struct new_maker *m)
+{
+    struct format_set all = {arena_array(m->arena, struct format *, FORMATS_MAX + 8), 0};
+    for (size_t idx = 0; idx < m->formats.n; idx++) {
+        all.items[all.n++] = m->formats.items[idx];
+    }
+    for (size_t idx = 0; idx < m->made.n; idx++) {
+        all.items[all.n++] = m->made.items[idx];
+    }
+    return all;
+}
+
+/* Audits the draft before anything is written to its final place; also writes the series of its logs. */
+static int judge_draft(struct new_maker *m, struct str *ret_series_sha256, struct err *err)
+{
+    const char *path = fs_join(m->arena, m->tmp, ".reperf-draft.json");
+    struct audit_opts opts = {.logs_folder = m->tmp, .root = m->ctx->root, .lint = lint_report};
+    struct format_set all = all_formats(m);
+    struct report report;
+    struct report_audit audit;
+    opts.series_folder = fs_join(m->arena, m->from->folder, "series");
+    if (write_report(m, STR_EMPTY, path, err) < 0 ||
+        load_report(m->arena, m->ctx->root, path, &report, err) < 0 ||
+        audit_report(m->arena, &report, &all, &opts, &audit, err) < 0) {
+        return -1;
+    }
+    draft_take_audit(m->arena, &audit, &m->draft);
+    *ret_series_sha256 = audit.written_sha256;
+    return 0;
+}
+
+static const char *report_path(struct new_maker *m)
+{
+    return arena_printf(m->arena, "%s/reports/%s.json", m->from->folder, m->from->id);
+}
+
+/* The report and its formats; with the series, audit needs nothing else. */
+static int write_all(struct new_maker *m, struct str series_sha256, struct err *err)
+{
+    const char *folder = m->from->folder;
+    return fs_mkdir_p(fs_join(m->arena, folder, "reports"), err) < 0 ||
+                   fs_mkdir_p(fs_join(m->arena, folder, "formats"), err) < 0 ||
+                   write_formats(m, err) < 0
+               ? -1
+               : write_report(m, series_sha256, report_path(m), err);
+}
+
+/* ---- what is said ---- */
+
+/* What the number's log gives, and what speaks against it. */
+static void add_found(struct table *table, const struct draft_number *d)
+{
+    if (!d->log) {
+        table_add(table, STR_LIT("-"));
+        return;
+    }
+    table_addf(table, "%.*s by %.*s%s of %.*s%s%s", STR_ARG(d->found), STR_ARG(d->rule->id),
+               d->is_proposed ? " (proposed)" : "", STR_ARG(d->log->path),
+               d->is_of_another || d->log_state != LOG_WHOLE ? ", which is " : "",
+               d->is_of_another            ? "of another row"
+               : d->log_state != LOG_WHOLE ? log_state_name(d->log_state)
+                                           : "");
+}
+
+static size_t add_state(const struct draft *draft, enum draft_state state, struct table *table)
+{
+    static const char *const NAMES[] = {"fits", "differs", "no log", "no row"};
+    size_t n = 0;
+    for (size_t idx = 0; idx < draft->n; idx++) {
+        const struct draft_number *d = &draft->items[idx];
+        if (d->state != state || d->is_repeated || n++ >= SHOWN_MAX) {
+            continue;
+        }
+        table_add(table, str_of(NAMES[state]));
+        table_addf(table, "%.*s:%" PRId64, STR_ARG(d->document), d->line);
+        table_addf(table, "%.*s %.*s", STR_ARG(d->printed), STR_ARG(d->unit));
+        if (state == DRAFT_UNPLACED) {
+            table_addf(table, "not said: %.*s", STR_ARG(d->missing));
+        } else {
+            table_addf(table, "%.*s%s%.*s%s", STR_ARG(d->id), d->missing.len ? " (not said: " : "",
+                       STR_ARG(d->missing), d->missing.len ? ")" : "");
+        }
+        add_found(table, d);
+    }
+    return n;
+}
+
+/* Values of logs that match no number. */
+static void say_logs(struct new_maker *m, struct strbuf *text)
+{
+    static const struct table_column COLUMNS[] = {
+        {"log of no number", false}, {"gives", true}, {"by", false}};
+    struct table table;
+    size_t n = 0;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < m->logs.n; idx++) {
+        const struct draft_log *log = &m->logs.items[idx];
+        const struct rule *rule;
+        double value;
+        if (log->is_taken || !draft_log_gives(log, &rule, &value) || n++ >= LOGS_SHOWN_MAX) {
+            continue;
+        }
+        table_add(&table, log->path);
+        table_addf(&table, "%.6g %.*s", value,
+                   STR_ARG(rule_unit(rule, measurement_series(log->m, rule->series)->unit)));
+        table_add(&table, rule->id);
+    }
+    if (n > 0) {
+        table_render(&table, text);
+        strbuf_printf(text, "(%zu of %zu are shown; reperf measure reads them one by one)\n\n",
+                      n < LOGS_SHOWN_MAX ? n : LOGS_SHOWN_MAX, n);
+    }
+    table_release(&table);
+}
+
+/* What was left out, and the option that would include it. */
+static void say_left_out(struct new_maker *m, struct strbuf *text)
+{
+    if (m->docs.n_left_out + m->log_files.n_left_out + m->draft.n_left_out > 0) {
+        strbuf_printf(text,
+                      "not looked at, over the limits: %zu documents, %zu logs, %zu tables, rows "
+                      "and numbers; --below FOLDER narrows it\n",
+                      m->docs.n_left_out, m->log_files.n_left_out, m->draft.n_left_out);
+    }
+    if (m->draft.n_without_unit) {
+        strbuf_printf(text,
+                      "left out: %zu numbers of speed whose table names no unit; --unit says it\n",
+                      m->draft.n_without_unit);
+    }
+    if (m->draft.n_unknown_unit) {
+        strbuf_printf(text, "left out: %zu numbers whose unit is not known, as \"%.*s\"\n",
+                      m->draft.n_unknown_unit, STR_ARG(m->draft.unknown_unit));
+    }
+    if (m->draft.n_scaled) {
+        strbuf_printf(text, "left out: %zu rates in thousands or millions, as \"%.*s\"\n",
+                      m->draft.n_scaled, STR_ARG(m->draft.scaled));
+    }
+    if (m->draft.n_per_gpu) {
+        strbuf_printf(text, "left out: %zu rates of one GPU of several\n", m->draft.n_per_gpu);
+    }
+    if (m->draft.n_unusable) {
+        strbuf_printf(text,
+                      "left out: %zu numbers that are NaN, infinite, not over 0, over %g or "
+                      "malformed, the first \"%.*s\" of %.*s:%" PRId64 "\n",
+                      m->draft.n_unusable, DRAFT_PRINTED_MAX, STR_ARG(m->draft.unusable),
+                      STR_ARG(m->draft.unusable_in), m->draft.unusable_line);
+    }
+    if (m->n_sheets) {
+        strbuf_printf(
+            text,
+            "not read: %zu spreadsheets (.xlsx, .xls, .ods): export their tables as CSV and "
+            "commit them\n",
+            m->n_sheets);
+    }
+}
+
+/* Numbers of that state, or of any that has a log, which a proposed format read. */
+static size_t count_proposed(const struct draft *draft, enum draft_state most)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < draft->n; idx++) {
+        n += draft->items[idx].is_proposed && draft->items[idx].state <= most;
+    }
+    return n;
+}
+
+static int say(struct new_maker *m, struct err *err)
+{
+    static const struct table_column COLUMNS[] = {
+        {"state", false}, {"table", false}, {"printed", true}, {"row", false}, {"log", false}};
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct table table;
+    size_t n[4];
+    size_t n_chance = 0;
+    size_t n_proposed = count_proposed(&m->draft, DRAFT_FITS);
+    strbuf_init(&text, TEXT_MAX);
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (int state = DRAFT_FITS; state <= DRAFT_UNPLACED; state++) {
+        n[state] = add_state(&m->draft, (enum draft_state)state, &table);
+    }
+    table_render(&table, &text);
+    table_release(&table);
+    strbuf_printf(&text, "(at most %d of each state are shown)\n\n", SHOWN_MAX);
+    say_logs(m, &text);
+    strbuf_printf(
+        &text,
+        "%zu documents, %zu logs of which %zu are read and %zu by no format; formats proposed: "
+        "%zu\n",
+        m->docs.n, m->log_files.n, m->logs.n, m->n_unread, m->made.n);
+    say_left_out(m, &text);
+    for (size_t idx = 0; idx < m->draft.n; idx++) {
+        n_chance += m->draft.items[idx].is_by_chance;
+    }
+    if (n_chance) {
+        strbuf_printf(
+            &text,
+            "not taken: %zu numbers that some log gives, of which nothing says that it is "
+            "of their row; so many were tried that chance would do\n",
+            n_chance);
+    }
+    strbuf_printf(&text, "%zu numbers fit, %zu differ, %zu without log, %zu without a row\n",
+                  n[DRAFT_FITS], n[DRAFT_DIFFERS], n[DRAFT_NO_LOG], n[DRAFT_UNPLACED]);
+    if (n_proposed) {
+        strbuf_printf(&text,
+                      "of those that fit %zu stand on a proposed format, which nothing confirms\n",
+                      n_proposed);
+    }
+    return cmd_print(strbuf_str(&text), err);
+}
+
+/* The local repository, or a clone of an address without its history. */
+static int open_clone(struct new_maker *m, struct err *err)
+{
+    const char *from = m->from->clone;
+    const char *folder = fs_join(m->arena, m->tmp, ".reperf-clone.git");
+    const struct git_call call = {
+        .args = GIT_ARGS("clone", "--quiet", "--bare", "--depth", "1", "--", from, folder),
+        .deadline_ns = CLONE_LIMIT_NS};
+    if (strstr(from, "://")) {
+        m->git_dir = folder;
+        return git_must(&m->git, &call, NULL, ERR_NET, err);
+    }
+    m->git_dir = git_dir_of(m->arena, from);
+    return m->git_dir ? 0
+                      : err_set(err, ERR_USAGE,
+                                "%s: expected a git repository, bare or not, or its URL", from);
+}
+
+/* A name as reports have names: "PyTorch 2" is pytorch-2. */
+static int take_name(struct new_maker *m, const char *option, struct str *name, struct err *err)
+{
+    struct str slug = name->ptr ? draft_slug(m->arena, *name) : STR_EMPTY;
+    if (name->ptr && !slug.len) {
+        return err_set(err, ERR_USAGE, "%s: expected a name of letters and digits, found \"%.*s\"",
+                       option, STR_ARG(*name));
+    }
+    *name = slug;
+    return 0;
+}
+
+/* The user's statements about all rows, in a report's words. */
+static int take_given(struct new_maker *m, struct draft_attrs *given, struct str *ret_unit,
+                      struct err *err)
+{
+    const struct vocabulary *words = format_vocabulary(m->formats.items[0]);
+    const struct word *unit =
+        m->from->unit ? words_find(&words->units, str_of(m->from->unit)) : NULL;
+    const struct word *precision;
+    *given = m->from->given;
+    precision = given->precision.ptr ? words_find(&words->precisions, given->precision) : NULL;
+    if (m->from->unit && !(unit && str_eq_z(unit->dimension, "rate"))) {
+        return err_set(err, ERR_USAGE,
+                       "--unit: expected a unit of a rate, as images/s, found \"%s\"",
+                       m->from->unit);
+    }
+    if (given->precision.ptr && !precision) {
+        return err_set(err, ERR_USAGE,
+                       "--precision: expected a precision, as fp32, amp or bf16, found \"%.*s\"",
+                       STR_ARG(given->precision));
+    }
+    given->precision = precision ? precision->name : STR_EMPTY;
+    *ret_unit = unit ? unit->name : STR_EMPTY;
+    return take_name(m, "--model", &given->model, err) < 0
+               ? -1
+               : take_name(m, "--framework", &given->framework, err);
+}
+
+static int make(struct new_maker *m, struct err *err)
+{
+    struct draft_reader *reader;
+    struct draft_attrs given;
+    struct draft_attrs of_name = {0};
+    struct str unit;
+    struct str series_sha256 = STR_EMPTY;
+    bool has_rows = false;
+    int status;
+    if (fs_exists(report_path(m))) {
+        return err_set(err, ERR_USAGE, "%s exists already", report_path(m));
+    }
+    if (open_clone(m, err) < 0 || find_source(m, err) < 0 || new_list_files(m, err) < 0 ||
+        load_formats(m->arena, m->ctx->root, &m->formats, err) < 0) {
+        return -1;
+    }
+    if (take_given(m, &given, &unit, err) < 0) {
+        return -1;
+    }
+    m->guesser = guesser_new(&m->formats);
+    reader = draft_reader_new(m->arena, format_vocabulary(m->formats.items[0]), unit);
+    status = read_docs(m, reader, err);
+    if (status == 0) {
+        new_choose_logs(m, reader);
+        status = read_logs(m, reader, err);
+    }
+    if (status == 0) {
+        draft_read_attrs(reader, m->repository, &of_name);
+        given.framework = given.framework.ptr ? given.framework : of_name.framework;
+        draft_match(m->arena, &m->logs, &given, &m->draft);
+        has_rows = draft_has_rows(&m->draft);
+        status = (has_rows && judge_draft(m, &series_sha256, err) < 0) || say(m, err) < 0 ? -1 : 0;
+    }
+    draft_reader_free(reader);
+    if (status < 0) {
+        return -1;
+    }
+    if (!has_rows) {
+        log_line(LOG_ERROR, "%s",
+                 m->draft.n || m->draft.n_without_unit || m->draft.n_unknown_unit ||
+                         m->draft.n_scaled || m->draft.n_unusable
+                     ? "no number has a unit and a row: nothing is written; --unit, "
+                       "--model, --framework, --precision, --gpus and --batch say "
+                       "what the tables do not"
+                     : "no table prints a rate, a time or an accuracy: nothing is "
+                       "written");
+        return 1;
+    }
+    if (write_all(m, series_sha256, err) < 0) {
+        return -1;
+    }
+    log_line(LOG_INFO, "%s: written; reperf audit %s and reperf lint %s go on", report_path(m),
+             m->from->id, m->from->id);
+    return count_proposed(&m->draft, DRAFT_DIFFERS) ? STATUS_PROPOSED : 0;
+}
+
+int new_from_clone(const struct cmd_ctx *ctx, const struct new_from *from, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(logs_clone) struct logs_clone tmp = {0};
+    const char *scratch = NULL;
+    struct new_maker m = {.ctx = ctx, .from = from, .arena = &arena};
+    int status;
+    if (fs_make_scratch(&arena, "reperf-new", &scratch, err) < 0) {
+        return -1;
+    }
+    tmp.folder = xstrdup(scratch);
+    m.tmp = tmp.folder;
+    m.git = (struct git){.arena = &arena, .clock = ctx->clock, .tmp_folder = tmp.folder};
+    m.made.items = arena_array(&arena, struct format *, ARRAY_LEN(m.made_text));
+    status = make(&m, err);
+    guesser_free(m.guesser);
+    format_set_release(&m.formats);
+    format_set_release(&m.made);
+    return status;
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "draft/propose.h"
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/table.h"
+
+#include <math.h>
+
+#define FORMAT_BYTES  (256u << 10)
+#define PATTERN_BYTES 4096
+#define SHOWN_MAX     20
+#define SHAPE_BYTES   160
+
+static struct str id_of(struct arena *arena, const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    struct str stem = str_of(slash ? slash + 1 : file);
+    char *id;
+    size_t len = 0;
+    if (str_ends(stem, STR_LIT(".json"))) {
+        stem.len -= 5;
+    }
+    id = arena_strndup(arena, stem.ptr, stem.len);
+    for (size_t idx = 0; idx < stem.len; idx++) {
+        char c = stem.ptr[idx];
+        c = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+        if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+            id[len++] = c;
+        } else if (len > 0 && id[len - 1] != '-') {
+            id[len++] = '-';
+        }
+    }
+    while (len > 0 && id[len - 1] == '-') {
+        len--;
+    }
+    return len ? (struct str){id, len} : STR_LIT("suggested");
+}
+
+/* Its text into p->text, and read again into ret_set. */
+static int make_format(struct arena *arena, const struct proposal_want *want, struct proposal *p,
+                       struct str source, struct format_set *ret_set, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    const struct suggested_format as = {id_of(arena, want->file ? want->file : "suggested"), source,
+                                        p->skip};
+    strbuf_init(&text, FORMAT_BYTES);
+    suggest_format(&p->list, &as, &text);
+    strbuf_add_z(&text, "\n");
+    ASSERT(!text.is_full);
+    p->text = str_dup(arena, strbuf_str(&text));
+    return load_format_text(arena, want->root, p->text, "the suggested format", ret_set, err);
+}
+
+/* Reads the log by what is proposed: which lines to leave out, and what the rest gives. */
+static int try_format(struct arena *arena, const struct format *format,
+                      const struct proposal_want *want, struct proposal *p, struct err *err)
+{
+    const struct rates_of of = {.path = want->path, .head = want->head};
+    struct measurement m;
+    const struct series *series;
+    double sum = 0;
+    if (measure_file_rates(arena, format, &of, &m, err) < 0) {
+        return -1;
+    }
+    series = measurement_primary(&m);
+    p->skip = suggest_warmup(series);
+    for (size_t idx = p->skip; idx < series->n; idx++) {
+        sum += series->samples[idx].value;
+    }
+    p->n_used = series->n - p->skip;
+    p->has_value = p->n_used > 0 && series->quantity != QTY_CLOCK && isfinite(sum);
+    p->value = p->n_used ? sum / (double)p->n_used : 0;
+    return 0;
+}
+
+/* By the step and by finished bars, and if that reads nothing, by the number alone. *ret_reads is false if neither does. */
+static int choose_shape(struct arena *arena, const struct proposal_want *want, struct proposal *p,
+                        bool *ret_reads, struct err *err)
+{
+    for (int plain = 0; plain < 2 && p->n_used == 0; plain++) {
+        CLEANUP(format_set) struct format_set set = {0};
+        p->list.items[0].is_plain = plain > 0;
+        if (make_format(arena, want, p, STR_LIT("-"), &set, err) < 0 ||
+            try_format(arena, set.items[0], want, p, err) < 0) {
+            return -1;
+        }
+    }
+    *ret_reads = p->n_used > 0;
+    return 0;
+}
+
+static int write_format(struct arena *arena, const struct proposal_want *want, struct proposal *p,
+                        struct format_set *ret_set, struct err *err)
+{
+    struct str source = str_of(arena_printf(arena, "the lines of %s", want->log));
+    if (!want->file) {
+        return 0;
+    }
+    return make_format(arena, want, p, source, ret_set, err) < 0 ||
+                   fs_write_atomic(want->file, p->text, err) < 0
+               ? -1
+               : 0;
+}
+
+/* What the lines do not say of themselves. */
+static void warn_of(const char *file, const struct suggestion *best)
+{
+    if (suggest_is_unnamed(best)) {
+        log_line(
+            LOG_WARN,
+            "%s: no line of the rate names a step or a rank: if several processes print it, it "
+            "is one's and not the job's",
+            file);
+    }
+}
+
+int propose_format(struct arena *arena, const struct proposal_want *want, struct proposal *ret,
+                   struct format_set *ret_set, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf pattern = {0};
+    const struct vocabulary *vocabulary;
+    const struct suggestion *best;
+    bool reads = false;
+    ret->verdict = judgement_unread(0);
+    if (load_vocabulary(arena, want->root, &vocabulary, err) < 0) {
+        return -1;
+    }
+    ret->survey = survey_new(vocabulary);
+    if (survey_log(ret->survey, want->path, want->head, err) < 0 ||
+        suggest_rank(arena, ret->survey, vocabulary, want->unit, &ret->list, err) < 0) {
+        return -1;
+    }
+    ret->counts = survey_counts(ret->survey);
+    best = suggest_best(&ret->list);
+    strbuf_init(&pattern, PATTERN_BYTES);
+    if (ret->list.n && ret->list.items[0].whose.len) {
+        ret->verdict = judgement_undecided();
+        ret->why = str_of(arena_printf(arena, "no line says whose rate it is, and %.*s",
+                                       STR_ARG(ret->list.items[0].whose)));
+    }
+    if (!best || !suggest_pattern(best, &pattern)) {
+        return 0;
+    }
+    if (choose_shape(arena, want, ret, &reads, err) < 0) {
+        return -1;
+    }
+    if (!reads) {
+        return 0;
+    }
+    strbuf_clear(&pattern);
+    (void)suggest_pattern(best, &pattern);
+    ret->pattern = str_dup(arena, strbuf_str(&pattern));
+    ret->unit = best->unit;
+    ret->why = STR_LIT("no known format reads it; one is proposed");
+    warn_of(want->log, best);
+    return write_format(arena, want, ret, ret_set, err);
+}
+
+void proposal_release(struct proposal *p)
+{
+    survey_free(p->survey);
+    p->survey = NULL;
+}
+
+/* ---- how it is shown ---- */
+
+/* "images/sec: N", "N it/s", "column box". */
+static void add_shape(struct table *table, const struct survey_number *n)
+{
+    char shape[SHAPE_BYTES];
+    if (n->is_clock) {
+        table_add(table, STR_LIT("date and time"));
+        return;
+    }
+    if (n->head.ptr) {
+        snprintf(shape, sizeof(shape), "column %.*s", STR_ARG(n->key));
+    } else {
+        snprintf(shape, sizeof(shape), "%.*s%.*s%sN%.*s%s%.*s", STR_ARG(n->key),
+                 STR_ARG(str_trim(n->gap)), n->key.len ? " " : "", n->si != 0, &n->si,
+                 n->unit.len ? " " : "", STR_ARG(n->unit));
+    }
+    table_add(table, str_of(shape));
+}
+
+static void add_numbers(struct strbuf *text, const struct suggestions *list)
+{
+    static const struct table_column COLUMNS[] = {{"lines", true},   {"first", true},
+                                                  {"number", false}, {"from", true},
+                                                  {"to", true},      {"what it says", false}};
+    struct table table;
+    size_t n = 0;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < list->n && n < SHOWN_MAX; idx++, n++) {
+        const struct suggestion *s = &list->items[idx];
+        table_addf(&table, "%" PRId64, s->number->n);
+        table_addf(&table, "%" PRId64, s->number->first_line);
+        add_shape(&table, s->number);
+        if (s->number->is_clock) {
+            table_add(&table, STR_LIT("-"));
+            table_add(&table, STR_LIT("-"));
+        } else {
+            table_addf(&table, "%.6g", s->number->min);
+            table_addf(&table, "%.6g", s->number->max);
+        }
+        if (s->unit.len) {
+            table_addf(&table, "%s, %.*s", suggest_says(s), STR_ARG(s->unit));
+        } else {
+            table_add(&table, str_of(suggest_says(s)));
+        }
+    }
+    table_render(&table, text);
+    table_release(&table);
+    if (list->n > n) {
+        strbuf_printf(text, "and %zu more; --json has all\n", list->n - n);
+    }
+}
+
+static void add_missing(struct strbuf *text, const char *file, const struct suggestions *list)
+{
+    const struct suggestion *first = list->n ? &list->items[0] : NULL;
+    if (first && (first->kind == SUGGEST_RATE_NO_UNIT || first->kind == SUGGEST_TIME_NO_UNIT)) {
+        bool is_rate = first->kind == SUGGEST_RATE_NO_UNIT;
+        strbuf_printf(text,
+                      "\nThe log does not say in what \"%.*s\" is. Say it, and it can be read:\n"
+                      "  reperf measure %s --unit %s\n",
+                      STR_ARG(first->number->key), file, is_rate ? "images/s" : "s");
+        return;
+    }
+    if (first && first->whose.len) {
+        strbuf_printf(text,
+                      "\nWhether \"%.*s\" is of one process or of the job cannot be told: no line "
+                      "names a rank, and\n%.*s. If it is the job's, say so:\n"
+                      "  reperf measure %s --pattern 'WORDS (?<value>[\\d.]+)' --unit %.*s\n",
+                      STR_ARG(first->number->key), STR_ARG(first->whose), file,
+                      STR_ARG(first->unit));
+        return;
+    }
+    if (first && first->kind == SUGGEST_SPAN) {
+        strbuf_printf(text,
+                      "\nThe log prints spans of time alone (\"%.*s\"), and not how many samples "
+                      "or steps they hold:\nno rate follows from it.\n",
+                      STR_ARG(first->number->key));
+        return;
+    }
+    if (first && first->kind == SUGGEST_MIXED) {
+        strbuf_printf(text,
+                      "\nLines of several loops or settings look alike (\"%.*s\"): "
+                      "no rate of one follows from all of them.\nMeasure each in a file of its "
+                      "own, or tell them apart by --pattern.\n",
+                      STR_ARG(first->number->key.len ? first->number->key : first->number->unit));
+        return;
+    }
+    if (first && first->kind == SUGGEST_SCALED) {
+        strbuf_printf(text,
+                      "\nThe log shortens its figures (\"%.*s\" in %c), and no pattern reads that "
+                      "suffix:\nno rate follows from it.\n",
+                      STR_ARG(first->number->key), first->number->si);
+        return;
+    }
+    const char *why =
+        suggest_best(list)
+            ? "No pattern made from the words around the first one reads the log. Give one:"
+            : "None of them is a rate or the time of a step by the words around it. Name it:";
+    strbuf_printf(text,
+                  "\n%s\n"
+                  "  reperf measure %s --pattern 'WORDS (?<value>[\\d.]+)' --unit images/s\n",
+                  why, file);
+}
+
+void proposal_add(struct strbuf *text, const char *file, const struct proposal *p)
+{
+    if (p->counts.n_left_out || p->counts.n_cut) {
+        strbuf_printf(text,
+                      "\nnot looked at: %" PRId64 " numbers after the first %d kinds, the "
+                      "rest of %" PRId64 " long lines\n",
+                      p->counts.n_left_out, SURVEY_NUMBERS_MAX, p->counts.n_cut);
+    }
+    if (p->counts.n_commas && !p->pattern.ptr) {
+        strbuf_printf(text, "\nnot read: %" PRId64 " numbers with a decimal comma (250,75)\n",
+                      p->counts.n_commas);
+    }
+    if (p->list.n == 0) {
+        strbuf_add_z(text, "\nNo line has a number with a word next to it.\n");
+        return;
+    }
+    strbuf_printf(text, "\nNumbers that recur (in at most the first %u MiB):\n",
+                  MEASURE_BYTES_MAX >> 20);
+    add_numbers(text, &p->list);
+    if (!p->pattern.ptr) {
+        add_missing(text, file, &p->list);
+        return;
+    }
+    strbuf_printf(text, "\nproposed: %s%s%.*s\n  line     %.*s\n  pattern  ",
+                  suggest_says(&p->list.items[0]), p->unit.len ? ", " : "", STR_ARG(p->unit),
+                  STR_ARG(p->list.items[0].number->example));
+    strbuf_add_str(text, p->pattern);
+    if (p->skip) {
+        strbuf_printf(text, "\n  window   without the first %zu of %zu", p->skip,
+                      p->skip + p->n_used);
+    } else {
+        strbuf_printf(text, "\n  window   all %zu", p->n_used);
+    }
+    if (p->has_value) {
+        strbuf_printf(text, "; their mean: %.6g %.*s", p->value, STR_ARG(p->unit));
+    }
+    strbuf_printf(text,
+                  "\n\n  reperf measure %s --suggest FILE.json   writes it as a format\n"
+                  "  reperf measure %s --format FILE.json    reads this and other logs by it\n",
+                  file, file);
+    if (p->list.items[0].is_of_one) {
+        strbuf_printf(
+            text, "  reperf measure %s --format FILE.json --rule job --gpus N   of all devices\n",
+            file);
+    } else if (p->list.items[0].kind == SUGGEST_TIME || str_eq_z(p->unit, "steps/s")) {
+        strbuf_printf(text,
+                      "  reperf measure %s --format FILE.json --rule samples --batch N --gpus N"
+                      "   samples/s of the job\n",
+                      file);
+    }
+}
+
+void proposal_put(struct json_out *out, const struct proposal *p)
+{
+    jw_array(out, "recurring");
+    for (size_t idx = 0; idx < p->list.n; idx++) {
+        const struct suggestion *s = &p->list.items[idx];
+        const struct survey_number *n = s->number;
+        jw_object(out, NULL);
+        jw_str(out, "key", n->key.ptr ? n->key : STR_LIT(""));
+        jw_str(out, "printed_unit", n->unit.ptr ? n->unit : STR_LIT(""));
+        jw_i64(out, "lines", n->n);
+        jw_i64(out, "first_line", n->first_line);
+        jw_f64(out, "min", n->min);
+        jw_f64(out, "max", n->max);
+        jw_str(out, "example", n->example);
+        jw_z(out, "says", suggest_says(s));
+        jw_str(out, "unit", s->unit.ptr ? s->unit : STR_LIT(""));
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+    if (!p->pattern.ptr) {
+        jw_null(out, "proposed");
+        return;
+    }
+    jw_object(out, "proposed");
+    jw_str(out, "pattern", p->pattern);
+    jw_str(out, "unit", p->unit.ptr ? p->unit : STR_LIT(""));
+    jw_i64(out, "skip", (int64_t)p->skip);
+    jw_i64(out, "samples", (int64_t)(p->skip + p->n_used));
+    jw_end_object(out);
+}

@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "draft/suggest.h"
+
+#include "draft/survey_impl.h"
+#include "log/records.h"
+
+#include <math.h>
+
+#define GROWS_MIN    4
+#define NAME_BYTES   96
+#define WARMUP_FAR   0.1 /* of the median */
+#define WARMUP_SHARE 4
+#define SAMPLES_FEW  3
+#define ONCE_LINES   8 /* lines for each that has the figure */
+#define ALIKE_MIN    3 /* different lines at the beginning that are there as often as the figure's */
+#define ODD_MIN      2 /* steps that do not go on: so many, and one of three */
+#define ODD_SHARE    3
+#define OF_ONE_LESS  10 /* below the job's own rate */
+#define BESIDE_LESS  65 /* below any rate or time of steps, above bare time stamps */
+
+/* Lower case, with "_" before a capital that follows a lower-case letter: "SamplesPerSec" is "samples_per_sec". */
+static struct str snake(struct str name, char *buf, size_t size)
+{
+    size_t len = 0;
+    for (size_t idx = 0; idx < name.len && len + 2 < size; idx++) {
+        char c = name.ptr[idx];
+        bool is_capital = c >= 'A' && c <= 'Z';
+        bool after_small = idx > 0 && name.ptr[idx - 1] >= 'a' && name.ptr[idx - 1] <= 'z';
+        if (is_capital && after_small) {
+            buf[len++] = '_';
+        }
+        buf[len++] = is_capital ? (char)(c - 'A' + 'a') : c == ' ' ? '_' : c;
+    }
+    return (struct str){buf, len};
+}
+
+static bool has_word(struct str name, const char *const *words)
+{
+    struct str rest = name;
+    struct str part;
+    while (str_next(&rest, '_', &part)) {
+        if (str_eq_any(part, words)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Short names of rates. Sources: fairseq's wps and ups, video's fps, Megatron's tgs, requests' qps. */
+static struct str short_rate(struct str word)
+{
+    static const struct {
+        const char *word;
+        struct str unit;
+    } RATES[] = {{"fps", {"images/s", 8}},  {"wps", {"words/s", 7}},   {"ups", {"steps/s", 7}},
+                 {"sps", {"samples/s", 9}}, {"qps", {"samples/s", 9}}, {"tps", {"tokens/s", 8}},
+                 {"tgs", {"tokens/s", 8}}};
+    for (size_t idx = 0; idx < ARRAY_LEN(RATES); idx++) {
+        if (str_eq_z(word, RATES[idx].word)) {
+            return RATES[idx].unit;
+        }
+    }
+    return STR_EMPTY;
+}
+
+static bool factor_of(const struct word *unit, double *ret)
+{
+    static const struct {
+        const char *name;
+        double factor;
+    } TIMES[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60}, {"h", 3600}};
+    for (size_t idx = 0; unit && idx < ARRAY_LEN(TIMES); idx++) {
+        if (str_eq_z(unit->name, TIMES[idx].name)) {
+            *ret = TIMES[idx].factor;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The time in "s/it", "sec_per_step", "time (ms)/step": a unit of time, then its object. */
+static const struct word *time_over_step(const struct vocabulary *v, struct str text)
+{
+    char buf[NAME_BYTES];
+    int64_t slash = str_find(text, STR_LIT("/"));
+    struct str per = slash > 0 ? STR_LIT("/") : STR_LIT("_per_");
+    int64_t mid = slash > 0 ? slash : str_find(text, per);
+    const struct word *unit;
+    struct str left = mid > 0 ? str_sub(text, 0, (size_t)mid) : STR_EMPTY;
+    struct str over = mid > 0 ? str_sub(text, (size_t)mid + per.len, text.len) : STR_EMPTY;
+    size_t from = left.len;
+    while (from > 0 && left.ptr[from - 1] != '_' && left.ptr[from - 1] != '(') {
+        from--;
+    }
+    unit = words_find(&v->units, str_sub(left, from, left.len));
+    return unit && str_eq_z(unit->dimension, "time") &&
+                   survey_is_step_word(survey_last_word(over, buf, sizeof(buf)))
+               ? unit
+               : NULL;
+}
+
+static const char *const EPOCHS[] = {"epoch", "epochs", NULL};
+static const char *const STEPS[] = {"step", "iter", "iteration", "batch", NULL};
+static const char *const TIMES[] = {"time", "timing", "took", "duration", "cost", "dt", NULL};
+
+static bool is_step_time_name(struct str name)
+{
+    static const char *const NAMES[] = {"time",       "dt",   "sec",      "time/iter", "time/step",
+                                        "time/batch", "step", "duration", NULL};
+    return str_eq_any(name, NAMES) || (has_word(name, TIMES) && !has_word(name, EPOCHS) &&
+                                       (has_word(name, STEPS) || has_word(name, SURVEY_TRAIN)));
+}
+
+static bool is_rate_name(struct str name)
+{
+    static const char *const WORDS[] = {"throughput", "ips", "speed", "rate", NULL};
+    static const char *const NOT[] = {"learning", "drop",  "dropout", "lr",   "hit",
+                                      "error",    "clock", "memory",  "baud", NULL};
+    return has_word(name, WORDS) && !has_word(name, NOT);
+}
+
+/* ---- the meaning of a number ---- */
+
+static void set_time(struct suggestion *s, enum suggestion_kind kind, double factor)
+{
+    s->kind = kind;
+    s->factor = factor;
+    s->unit = kind == SUGGEST_TIME ? STR_LIT("s") : STR_EMPTY;
+}
+
+/* The time since the start, whatever its name: nearly every value exceeds the one before it. */
+static bool only_grows(const struct survey_number *n)
+{
+    return n->n >= GROWS_MIN && n->n_up * 20 >= (n->n - 1) * 19 && n->last > 2 * n->min;
+}
+
+/* A time without a word for steps: a training's, with its unit; one that stands there once is the run's, one of a line that counts epochs
+   alone is the epoch's; one of lines that count nothing is of something unknown. */
+static bool is_of_more(const struct survey_number *n, struct str name)
+{
+    bool is_of_step = has_word(name, STEPS) || str_find(name, STR_LIT("/")) >= 0;
+    bool is_of_training = has_word(name, SURVEY_TRAIN) && n->unit.len > 0;
+    bool is_of_none = n->unit.len > 0 && n->steps.n == 0 && !n->head.ptr;
+    return !is_of_step && (is_of_training || n->n == 1 || n->n_epoch_only == n->n || is_of_none);
+}
+
+/* "11.4 GFLOPs" of a model's summary: how many, not how many a second. */
+static bool is_count_of_operations(struct str printed)
+{
+    return str_ends(printed, STR_LIT("FLOPs"));
+}
+
+static void set_unit(struct suggestion *s, const struct word *unit, struct str name)
+{
+    static const char *const MEANS[] = {"avg", "average", "mean", NULL};
+    bool is_mean = has_word(name, MEANS) && has_word(name, STEPS);
+    double factor = 1;
+    if (word_is_rate(unit) && is_count_of_operations(s->number->unit)) {
+        s->kind = SUGGEST_NONE;
+    } else if (word_is_rate(unit)) {
+        s->kind = SUGGEST_RATE;
+        s->unit = unit->name;
+        s->is_beside = !str_ends(unit->dimension, STR_LIT("rate"));
+    } else if (factor_of(unit, &factor) && (is_step_time_name(name) || is_mean)) {
+        bool is_span = only_grows(s->number) || is_of_more(s->number, name);
+        set_time(s, is_span ? SUGGEST_SPAN : SUGGEST_TIME, factor);
+    } else if (factor_of(unit, &factor) && (has_word(name, EPOCHS) || has_word(name, TIMES))) {
+        set_time(s, SUGGEST_SPAN, factor);
+    }
+}
+
+/* The rate itself in "tokens_per_sec_per_gpu", "img/sec/core", "device/tokens_per_sec" and "throughput/samples_per_sec". */
+static struct str rate_in(struct str name, bool *ret_is_of_one)
+{
+    static const char *const ONES[] = {"gpu", "device", "core", "chip", "rank", "gcd", NULL};
+    int64_t slash;
+    for (size_t at = 0; ONES[at]; at++) { /* "per_gpu_throughput" */
+        char per[32];
+        (void)snprintf(per, sizeof(per), "per_%s_", ONES[at]);
+        *ret_is_of_one = *ret_is_of_one || str_starts(name, str_of(per));
+    }
+    name = str_ends(name, STR_LIT(")")) ? str_sub(name, 0, name.len - 1) : name;
+    for (size_t at = 0; ONES[at]; at++) {
+        size_t len = strlen(ONES[at]);
+        struct str before = name.len > len ? str_sub(name, 0, name.len - len) : STR_EMPTY;
+        bool is_per = str_ends(before, STR_LIT("_per_"));
+        if (str_ends(name, str_of(ONES[at])) && (is_per || str_ends(before, STR_LIT("/")))) {
+            *ret_is_of_one = true;
+            return str_sub(before, 0, before.len - (is_per ? 5 : 1));
+        }
+    }
+    for (slash = (int64_t)name.len - 1; slash >= 0 && name.ptr[slash] != '/'; slash--) {
+    }
+    if (slash > 0 && str_find(name, STR_LIT("_per_")) > slash) {
+        struct str path = str_sub(name, 0, (size_t)slash), part;
+        while (str_next(&path, '/', &part)) {
+            *ret_is_of_one = *ret_is_of_one || str_eq_any(part, ONES);
+        }
+        return str_sub(name, (size_t)slash + 1, name.len);
+    }
+    return name;
+}
+
+/* "train_step_timing in s": the unit, or NULL. */
+static const struct word *time_in(const struct vocabulary *v, struct str name)
+{
+    int64_t in = str_find(name, STR_LIT("_in_"));
+    const struct word *unit =
+        in > 0 ? words_find(&v->units, str_sub(name, (size_t)in + 4, name.len)) : NULL;
+    return unit && str_eq_z(unit->dimension, "time") &&
+                   is_step_time_name(str_sub(name, 0, (size_t)in))
+               ? unit
+               : NULL;
+}
+
+static void classify_words(const struct vocabulary *v, struct suggestion *s)
+{
+    const struct survey_number *n = s->number;
+    char buf[NAME_BYTES];
+    char last_buf[NAME_BYTES];
+    char unit_buf[NAME_BYTES];
+    struct str name = snake(n->key, buf, sizeof(buf));
+    struct str last = survey_last_word(name, last_buf, sizeof(last_buf));
+    struct str printed = snake(n->unit, unit_buf, sizeof(unit_buf));
+    const struct word *unit = survey_unit(v, survey_unit_of_one(n->unit, &s->is_of_one));
+    const struct word *time = time_over_step(v, printed);
+    struct str rate = rate_in(name, &s->is_of_one);
+    struct str metric;
+    double factor = 1;
+    time = time ? time : time_over_step(v, name);
+    time = time ? time : time_in(v, name);
+    if (n->si) {
+        s->kind = SUGGEST_SCALED;
+    } else if (n->is_clock) {
+        /* If every line has the same count, the lines are not steps. */
+        bool are_steps =
+            n->steps.n == n->n && !n->steps.is_changing && n->steps.last > n->steps.first;
+        s->kind = are_steps ? SUGGEST_CLOCK : SUGGEST_NONE;
+    } else if (n->is_span) {
+        s->kind = SUGGEST_SPAN;
+    } else if (time && factor_of(time, &factor)) {
+        set_time(s, SUGGEST_TIME, factor);
+    } else if (unit && unit->name.len) {
+        set_unit(s, unit, name);
+    } else if (short_rate(last).len) {
+        s->kind = SUGGEST_RATE;
+        s->unit = short_rate(last);
+    } else if (!str_eq_z(name, "throughput") && !str_eq_z(name, "ips") &&
+               records_figure(v, rate, &metric, &unit)) {
+        bool is_time = factor_of(unit, &factor);
+        if (!is_time) {
+            set_unit(s, unit, name);
+        } else if (str_eq_z(metric, "step_time")) {
+            set_time(s, SUGGEST_TIME, factor);
+        }
+    } else if (is_rate_name(name)) {
+        s->kind = SUGGEST_RATE_NO_UNIT;
+    } else if (is_step_time_name(name)) {
+        set_time(s, is_of_more(n, name) && n->n > 1 ? SUGGEST_SPAN : SUGGEST_TIME_NO_UNIT, 1);
+    }
+}
+
+/* Lines that no rank is named on, of several processes or of one that prints its steps again. */
+static struct str whose_unsaid(struct arena *arena, const struct survey_number *n)
+{
+    const struct survey_steps *steps = &n->steps;
+    int64_t odd = steps->n_same + steps->n_between;
+    bool has_steps = steps->n == n->n && !n->is_bar;
+    bool is_forward = steps->n - 1 > steps->n_same + steps->n_back;
+    bool is_once = n->last_seen - n->first_seen < ONCE_LINES * n->n; /* all at about one time */
+    bool is_as_often = steps->n == 0 && is_once && n->n > 1 && n->n <= SURVEY_WRITERS_MAX &&
+                       n->before[n->n] >= ALIKE_MIN;
+    if (n->last_rank >= 0) {
+        return STR_EMPTY;
+    }
+    if (n->is_doubled) {
+        return STR_LIT("some lines have it twice, as where several processes write at once");
+    }
+    if (has_steps && is_forward && odd >= ODD_MIN && odd * ODD_SHARE >= steps->n - 1) {
+        return STR_LIT("its lines have the same steps again and again");
+    }
+    return is_as_often ? str_of(arena_printf(arena,
+                                             "its lines are as many (%" PRId64 ") as of each of %d "
+                                             "messages before them",
+                                             n->n, (int)n->before[n->n]))
+                       : STR_EMPTY;
+}
+
+static bool is_of_items(const struct suggestion *s)
+{
+    return s->kind == SUGGEST_RATE && !str_eq_z(s->unit, "steps/s");
+}
+
+/* Of a rate: whether it is of the job, of one device, or that nobody can tell. */
+static void note_whose(struct arena *arena, struct suggestion *s)
+{
+    if (is_of_items(s)) {
+        s->is_of_one = s->is_of_one || s->number->is_of_ranks;
+        s->whose = s->is_of_one ? STR_EMPTY : whose_unsaid(arena, s->number);
+    }
+}
+
+static void classify(struct arena *arena, const struct vocabulary *v, struct suggestion *s)
+{
+    classify_words(v, s);
+    bool is_figure = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME;
+    if (is_figure && suggest_is_preparing(s->number, str_ends(s->unit, STR_LIT("B/s")))) {
+        s->kind = SUGGEST_PREPARING;
+    } else if (is_figure && suggest_takes_turns(s->number)) {
+        s->kind = SUGGEST_MIXED;
+    } else if (s->kind == SUGGEST_RATE && s->number->steps.n == 0 &&
+               str_starts(s->number->unit, STR_LIT("item"))) {
+        s->kind = SUGGEST_RATE_NO_UNIT; /* of files, rows, requests */
+        s->unit = STR_EMPTY;
+    }
+    note_whose(arena, s);
+}
+
+/* For figures other than the training's own, and smoothed ones. */
+static int penalty(const struct survey_number *n)
+{
+    static const char *const SIDE_FIGURES[] = {
+        "data",      "load",       "eval",       "val",       "test",     "valid",
+        "loader",    "validation", "evaluation", "reader",    "backward", "forward",
+        "optimizer", "optim",      "io",         "inference", "eta",      "total",
+        "elapsed",   "remaining",  "sanity",     "predict",   NULL};
+    static const char *const PROMPT[] = {"prompt", "prefill",
+                                         NULL}; /* what is generated comes first */
+    static const char *const SMOOTH[] = {"avg", "mean", "average", "running", "global", NULL};
+    char buf[NAME_BYTES];
+    char lead_buf[NAME_BYTES];
+    struct str name = snake(n->key, buf, sizeof(buf));
+    struct str lead = snake(n->lead, lead_buf, sizeof(lead_buf));
+    bool has_grown = n->n > SAMPLES_FEW && n->n_up + 1 == n->n && n->last > 2 * n->first;
+    bool is_side = n->is_eval || has_word(name, SIDE_FIGURES) || has_word(lead, SIDE_FIGURES);
+    return (is_side ? 50 : 0) + (has_word(name, SMOOTH) ? 5 : 0) +
+           (has_word(name, PROMPT) ? 10 : 0) + (n->n < SAMPLES_FEW && !n->is_bar ? 15 : 0) +
+           (n->n == 1 && !n->is_bar ? 10 : 0) + (has_grown ? 30 : 0);
+}
+
+static int score_of(const struct suggestion *s)
+{
+    static const int BY_KIND[] = {
+        [SUGGEST_RATE] = 100,        [SUGGEST_RATE_NO_UNIT] = 60, [SUGGEST_TIME] = 70,
+        [SUGGEST_TIME_NO_UNIT] = 40, [SUGGEST_CLOCK] = 30,        [SUGGEST_SPAN] = 2,
+        [SUGGEST_SCALED] = 3,        [SUGGEST_PREPARING] = 2,     [SUGGEST_MIXED] = 4,
+        [SUGGEST_NONE] = 1};
+    int less = s->kind != SUGGEST_RATE        ? 0
+               : s->is_beside                 ? BESIDE_LESS
+               : str_eq_z(s->unit, "steps/s") ? 20
+                                              : 0;
+    less += s->is_of_one ? OF_ONE_LESS : 0;
+    return BY_KIND[s->kind] - less - (s->kind >= SUGGEST_SCALED ? 0 : penalty(s->number));
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct suggestion *x = a;
+    const struct suggestion *y = b;
+    const struct survey_number *nx = x->number;
+    const struct survey_number *ny = y->number;
+    if (x->score != y->score) {
+        return y->score - x->score;
+    }
+    if (nx->steps.total != ny->steps.total && nx->is_bar && ny->is_bar) {
+        return nx->steps.total < ny->steps.total ? 1 : -1;
+    }
+    if (x->kind == SUGGEST_TIME || x->kind == SUGGEST_TIME_NO_UNIT) {
+        /* A whole step takes longer than its parts. */
+        double longer = y->factor * ny->last - x->factor * nx->last;
+        if (longer < 0 || longer > 0) {
+            return longer > 0 ? 1 : -1;
+        }
+    }
+    if (nx->n != ny->n) {
+        return nx->n < ny->n ? 1 : -1;
+    }
+    return nx->first_line < ny->first_line ? -1 : nx->first_line > ny->first_line;
+}
+
+/* A unit given by the user replaces one that is not printed. */
+static int take_unit(struct arena *arena, struct suggestions *list, const struct vocabulary *v,
+                     struct str unit, struct err *err)
+{
+    const struct word *word = words_find(&v->units, unit);
+    double factor = 1;
+    bool is_time = factor_of(word, &factor);
+    bool is_taken = false;
+    bool is_rate = word && word_is_rate(word);
+    if (!is_time && !is_rate) {
+        return err_set(err, ERR_USAGE,
+                       "--unit %.40s: expected a unit of a rate (images/s, steps/s, GB/s, ...) "
+                       "or of time (s, ms)",
+                       unit.ptr);
+    }
+    for (size_t idx = 0; idx < list->n; idx++) {
+        struct suggestion *s = &list->items[idx];
+        is_taken = is_taken || (is_rate && s->kind == SUGGEST_RATE_NO_UNIT) ||
+                   (is_time && s->kind == SUGGEST_TIME_NO_UNIT);
+        if (is_rate && s->kind == SUGGEST_RATE_NO_UNIT) {
+            s->kind = SUGGEST_RATE;
+            s->unit = word->name;
+            note_whose(arena, s);
+        } else if (is_time && s->kind == SUGGEST_TIME_NO_UNIT) {
+            set_time(s, SUGGEST_TIME, factor);
+        }
+        s->score = score_of(s);
+    }
+    qsort(list->items, list->n, sizeof(list->items[0]), compare);
+    return is_taken ? 0
+                    : err_set(err, ERR_USAGE,
+                              "--unit %.40s: no number without a printed unit has a name that fits "
+                              "it; name one with --pattern",
+                              unit.ptr);
+}
+
+/* Whether another loop's bar looks like this one except for its length. */
+static bool has_alike(const struct survey_number *n, const struct survey_number *all, size_t n_all)
+{
+    for (size_t idx = 0; n->is_bar && idx < n_all; idx++) {
+        const struct survey_number *other = &all[idx];
+        if (other != n && other->is_bar && str_eq(other->key, n->key) &&
+            str_eq(other->unit, n->unit) && str_eq(other->lead, n->lead) &&
+            other->steps.total != n->steps.total) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether frames are those of a game that is played: not images. Sources: the tables of Stable-Baselines3 and of RLlib. */
+static bool has_episodes(const struct survey_number *all, size_t n_all)
+{
+    static const char *const WORDS[] = {"timesteps", "episode", "episodes", "rew", "reward", NULL};
+    char buf[NAME_BYTES];
+    for (size_t idx = 0; idx < n_all; idx++) {
+        if (has_word(snake(all[idx].key, buf, sizeof(buf)), WORDS)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether settings differ between the lines of this number: a mean of it is of nothing. */
+static bool is_of_settings(const struct survey_number *n, const struct survey *survey,
+                           const struct survey_number *all, size_t n_all)
+{
+    char buf[NAME_BYTES];
+    if (n->example.len > 0 && n->example.ptr[0] == '{' && survey_counts(survey).n_configs > 0) {
+        return true;
+    }
+    for (size_t idx = 0; idx < n_all; idx++) {
+        const struct survey_number *other = &all[idx];
+        if (other->n == n->n && other->first_line == n->first_line && other->min < other->max &&
+            records_is_setting(snake(other->key, buf, sizeof(buf)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The words that make this number's key another number's, which the pattern then leaves out. */
+static struct str longer_key(const struct survey_number *n, const struct survey_number *all,
+                             size_t n_all)
+{
+    for (size_t idx = 0; n->key.len > 0 && idx < n_all; idx++) {
+        struct str key = all[idx].key;
+        size_t more = key.len > n->key.len ? key.len - n->key.len : 0;
+        if (more > 0 && str_ends(key, n->key) && key.ptr[more - 1] == ' ' && !all[idx].head.ptr) {
+            return str_sub(key, 0, more);
+        }
+    }
+    return STR_EMPTY;
+}
+
+/* Whether lines of an evaluation have the same figure, which the pattern then leaves out. */
+static bool has_eval(const struct survey_number *n, const struct survey_number *all, size_t n_all)
+{
+    for (size_t idx = 0; !n->is_eval && idx < n_all; idx++) {
+        const struct survey_number *other = &all[idx];
+        if (other->is_eval && str_eq(other->key, n->key) && str_eq(other->unit, n->unit)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int suggest_rank(struct arena *arena, const struct survey *survey, const struct vocabulary *v,
+                 struct str unit, struct suggestions *ret, struct err *err)
+{
+    const struct survey_number *numbers;
+    struct suggestions list = {.n = survey_numbers(survey, &numbers)};
+    bool is_of_a_game = has_episodes(numbers, list.n);
+    list.items = arena_array(arena, struct suggestion, list.n + 1);
+    for (size_t idx = 0; idx < list.n; idx++) {
+        struct suggestion *s = &list.items[idx];
+        *s = (struct suggestion){.number = &numbers[idx], .kind = SUGGEST_NONE, .factor = 1};
+        classify(arena, v, s);
+        if (is_of_a_game && s->kind == SUGGEST_RATE && str_eq_z(s->unit, "images/s")) {
+            s->kind = SUGGEST_RATE_NO_UNIT;
+            s->unit = STR_EMPTY;
+        }
+        if ((s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME) &&
+            is_of_settings(&numbers[idx], survey, numbers, list.n)) {
+            s->kind = SUGGEST_MIXED;
+        }
+        s->total = has_alike(&numbers[idx], numbers, list.n) ? numbers[idx].steps.total : 0;
+        s->not_after = longer_key(&numbers[idx], numbers, list.n);
+        s->has_eval = has_eval(&numbers[idx], numbers, list.n);
+        s->score = score_of(s);
+    }
+    qsort(list.items, list.n, sizeof(list.items[0]), compare);
+    if (unit.len && take_unit(arena, &list, v, unit, err) < 0) {
+        return -1;
+    }
+    *ret = list;
+    return 0;
+}
+
+const struct suggestion *suggest_best(const struct suggestions *list)
+{
+    const struct suggestion *first = list->n ? &list->items[0] : NULL;
+    bool is_ready = first && (first->kind == SUGGEST_RATE || first->kind == SUGGEST_TIME ||
+                              first->kind == SUGGEST_CLOCK);
+    return is_ready && !first->whose.len ? first : NULL;
+}
+
+const char *suggest_says(const struct suggestion *s)
+{
+    switch (s->kind) {
+    case SUGGEST_RATE:
+        return s->whose.len                             ? "a rate, but whose is not said"
+               : s->number->is_of_ranks && s->is_of_one ? "a rate that each rank prints"
+               : s->is_of_one                           ? "a rate of one device"
+                                                        : "a rate";
+    case SUGGEST_RATE_NO_UNIT:
+        return "a rate of unknown items: --unit";
+    case SUGGEST_TIME:
+        return "time of a step";
+    case SUGGEST_TIME_NO_UNIT:
+        return "a step's time by its name, in an unknown unit: --unit";
+    case SUGGEST_CLOCK:
+        return "moments of the steps";
+    case SUGGEST_SCALED:
+        return "in billions or more: not read";
+    case SUGGEST_SPAN:
+        return "a span of time; its content is unknown";
+    case SUGGEST_PREPARING:
+        return "of what comes before the steps";
+    case SUGGEST_MIXED:
+        return "of several loops or settings, whose lines look alike";
+    case SUGGEST_NONE:
+        break;
+    }
+    return "";
+}
+
+bool suggest_is_unnamed(const struct suggestion *s)
+{
+    const struct survey_number *n = s->number;
+    return is_of_items(s) && !s->is_of_one && n->n > 1 && n->last_rank < 0 && n->steps.n == 0;
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+size_t suggest_warmup(const struct series *series)
+{
+    size_t from = series->n / 2;
+    size_t n = 0;
+    size_t skip = 0;
+    double median;
+    CLEANUP(free) double *values = xcalloc(series->n + 1, sizeof(double));
+    for (size_t idx = from; idx < series->n; idx++) {
+        double value = series->samples[idx].value;
+        if (isfinite(value)) {
+            values[n++] = value;
+        }
+    }
+    if (n < 2) {
+        return 0;
+    }
+    qsort(values, n, sizeof(values[0]), compare_values);
+    median = values[n / 2];
+    while (skip < series->n / WARMUP_SHARE &&
+           !(fabs(series->samples[skip].value - median) <= WARMUP_FAR * fabs(median))) {
+        skip++;
+    }
+    return skip;
+}

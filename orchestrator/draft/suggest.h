@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes a format from the numbers that recur in a log (draft/survey.h): which of them is a rate or a step's time, in which unit, by which
+   pattern. What the log does not say is reported as missing, never assumed. Pure. */
+#ifndef DRAFT_SUGGEST_H
+#define DRAFT_SUGGEST_H
+
+#include "draft/survey.h"
+#include "log/format.h"
+
+#define SUGGESTIONS_MAX 8 /* series of one format */
+
+enum suggestion_kind {
+    SUGGEST_RATE,         /* items or steps a second */
+    SUGGEST_RATE_NO_UNIT, /* a rate by its name, whose unit the log does not print */
+    SUGGEST_TIME,         /* seconds per step, in a printed unit */
+    SUGGEST_TIME_NO_UNIT, /* a step's time by its name */
+    SUGGEST_CLOCK,        /* moments of steps */
+    SUGGEST_SCALED,       /* "436G" */
+    SUGGEST_SPAN,         /* a span of time, mostly of an epoch: its content is unknown */
+    SUGGEST_PREPARING,    /* of what comes before the steps: data or a model that is loaded */
+    SUGGEST_MIXED,        /* of several loops or settings, whose lines look alike */
+    SUGGEST_NONE,         /* something else */
+};
+
+struct suggestion {
+    const struct survey_number *number; /* borrowed */
+    enum suggestion_kind kind;
+    struct str unit; /* of the vocabulary; empty if none is printed */
+    double factor;   /* converts the printed value to unit */
+    bool
+        is_beside; /* a bandwidth or arithmetic rate, which training logs print in addition to their own */
+    bool has_eval; /* lines of an evaluation have the same figure */
+    struct str
+        not_after;  /* "prompt " before "eval rate", where "prompt eval rate" is another's key */
+    bool is_of_one; /* a rate of each device, not of the job */
+    struct str
+        whose;     /* why it cannot be told whether it is of one process or of the job; or empty */
+    bool is_plain; /* its pattern reads only the number: no step, and unfinished bars too */
+    int64_t
+        total; /* of a bar among similar ones of other lengths: its steps, which tell it from them; else 0 */
+    int score; /* the higher, the likelier it is the log's main figure */
+};
+
+/* A figure of what comes before the steps: data that is made ready, a model that is loaded, a transfer. */
+bool suggest_is_preparing(const struct survey_number *number, bool is_of_bytes);
+/* Whether bars that look alike are of two or three loops that take turns: the rates of one are all above those of another. */
+bool suggest_takes_turns(const struct survey_number *number);
+
+struct suggestions {
+    struct suggestion *items; /* all numbers, best first; in the arena */
+    size_t n;
+};
+
+/* unit: that of the best number without one, or empty. ERR_USAGE if it is not a unit of a rate or of time. */
+MUST_CHECK int suggest_rank(struct arena *arena, const struct survey *survey,
+                            const struct vocabulary *vocabulary, struct str unit,
+                            struct suggestions *ret, struct err *err);
+/* The one for which a format is made, or NULL: none is a figure, or it cannot be told whose the first one is. */
+const struct suggestion *suggest_best(const struct suggestions *list);
+/* "a rate, images/s", for people. */
+const char *suggest_says(const struct suggestion *suggestion);
+/* A rate without a step or a rank on its lines: that they are of one process is not said. */
+bool suggest_is_unnamed(const struct suggestion *suggestion);
+/* False if no pattern can be made. */
+bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out);
+
+struct suggested_format {
+    struct str id;
+    struct str source; /* where it was made from */
+    size_t skip;       /* samples that its first rule leaves out */
+};
+/* The text of a format for the best suggestion and its substitutes. */
+void suggest_format(const struct suggestions *list, const struct suggested_format *as,
+                    struct strbuf *out);
+
+/* Given by the user: a pattern with a group value, and its unit. */
+struct given_format {
+    struct str id, pattern, unit;
+    const struct vocabulary *vocabulary;
+};
+/* ERR_USAGE if it is not a unit, or the pattern has no group value. */
+MUST_CHECK int suggest_given(const struct given_format *given, struct strbuf *out, struct err *err);
+
+/* How many samples at the beginning differ from the level of the second half by more than a tenth; at most a quarter of all. */
+size_t suggest_warmup(const struct series *series);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which bars and transfers are not of a training's steps. */
+#include "base/base.h"
+
+#include "draft/suggest.h"
+
+#include "draft/survey_impl.h"
+
+#define TURNS_FEW    4   /* bars; with fewer, a first one may be slow by itself */
+#define TURNS_FAR    1.1 /* the lowest of one loop over the highest of another */
+#define TURNS_FAR_OF 2.0 /* with few */
+
+/* Bars of what comes before the first step. Sources: the bars of huggingface_hub, datasets and transformers. */
+static bool is_preparing(const struct survey_number *n)
+{
+    static const char *const WORDS[] = {
+        "loading",    "fetching",   "downloading",  "download",      "extracting",   "map",
+        "filter",     "tokenizer",  "num_proc",     "tokenizing",    "split",        "saving",
+        "resolving",  "casting",    "creating",     "checksums",     "converting",   "convert",
+        "filtering",  "scanning",   "caching",      "chunks",        "grouping",     "packing",
+        "flattening", "preparing",  "prepare",      "preprocessing", "preprocess",   "building",
+        "encoding",   "indexing",   "reading",      "parsing",       "copying",      "copy",
+        "moving",     "unpacking",  "unzipping",    "decompressing", "collecting",   "installing",
+        "uploading",  "upload",     "hashing",      "verifying",     "shuffling",    "cleaning",
+        "sorting",    "counting",   "resizing",     "writing",       "transforming", "importing",
+        "exporting",  "statistics", "vocab",        "vocabulary",    "features",     "shards",
+        "files",      "tokenize",   "tokenization", "syncing",       "receiving",    NULL};
+    int64_t end = str_find(n->example, STR_LIT("%"));
+    struct str before =
+        str_sub(n->example, 0, end > 0 ? (size_t)end : 0); /* "train: Scanning /d" */
+    return survey_has_word(n->lead, WORDS) || survey_has_word(before, WORDS);
+}
+
+/* Examples a second, in a bar, are those of a data set's map; a bar without a length and without a word or a loss of a training may be
+   of anything. */
+static bool is_bar_of_data(const struct survey_number *n)
+{
+    static const char *const TRAINS[] = {"train", "training", "loss", "train_loss", "epoch", NULL};
+    return n->is_bar && (str_starts(n->unit, STR_LIT("example")) ||
+                         (n->is_open && !survey_has_word(n->example, TRAINS)));
+}
+
+/* Bytes on a line that says what is transferred. Sources: pip, curl, wget, apt, git. */
+static bool is_transfer(const struct survey_number *n)
+{
+    static const char *const WORDS[] = {"eta",        "fetched",     "receiving", "saved",
+                                        "downloaded", "downloading", "uploaded",  "uploading",
+                                        "objects",    "wget",        NULL};
+    return survey_has_word(n->example, WORDS);
+}
+
+bool suggest_is_preparing(const struct survey_number *n, bool is_of_bytes)
+{
+    return is_of_bytes ? n->is_bar || is_transfer(n) || is_preparing(n)
+                       : n->is_bar && (is_preparing(n) || is_bar_of_data(n));
+}
+
+bool suggest_takes_turns(const struct survey_number *n)
+{
+    for (size_t of = 2; n->is_bar && of <= SURVEY_TURNS_MAX; of++) {
+        const struct survey_turns *turns = &n->turns[of];
+        double far = turns->n < TURNS_FEW ? TURNS_FAR_OF : TURNS_FAR;
+        bool is_enough = of == 2 ? turns->n >= 2 : turns->n >= 2 * (int64_t)of;
+        for (size_t at = 0; is_enough && at < of * of; at++) {
+            if (turns->min[at / of] > far * turns->max[at % of]) {
+                return true;
+            }
+        }
+    }
+    return false;
+}

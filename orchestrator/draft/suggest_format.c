@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A suggestion as a pattern, and as the text of a format. */
+#include "base/base.h"
+
+#include "draft/suggest.h"
+
+#include "codec/pattern.h"
+
+/* With a sign, so that what is not over 0 is noticed; "9,003" without the comma after it. */
+#define NUMBER "-?(?:\\d++(?:,\\d++){0,9}+(?:\\.\\d*)?|\\.\\d+)(?:[eE][-+]?\\d+)?|-?(?:nan|NaN|inf)"
+#define MOMENT "\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?"
+/* "train_loss: 2.5", "'loss': nan", "lm loss=NaN", and not "val_loss". */
+#define LOSS                                                                                       \
+    ".*?(?<!val[_/.])(?<!eval[_/.])(?<!test[_/.])(?<!dev[_/.])(?<!valid[_/.])(?<!validation[_/.])" \
+    "[lL]oss['\"]?\\s*[:=]?\\s*(?<value>[-+]?(?i:nan|inf)|" NUMBER ")"
+#define PATTERN_BYTES 2048 /* of manifests/schema/format.json */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* Blanks match any number of blanks, other text itself. Blanks at the beginning or end are optional. */
+static void add_text(struct strbuf *out, struct str text, const char *blanks)
+{
+    for (size_t idx = 0; idx < text.len; idx++) {
+        char c = text.ptr[idx];
+        if (is_blank(c)) {
+            while (idx + 1 < text.len && is_blank(text.ptr[idx + 1])) {
+                idx++;
+            }
+            strbuf_add_z(out, blanks);
+        } else {
+            if (c != '\0' && strchr("\\^$.[]|()?*+{}#", c)) {
+                strbuf_add_char(out, '\\');
+            }
+            strbuf_add_char(out, c);
+        }
+    }
+}
+
+/* The words before a number, and the gap between. */
+static void add_key(struct strbuf *out, struct str key, struct str gap)
+{
+    bool is_open = gap.len > 0 && is_blank(gap.ptr[0]) && str_trim(gap).len == 0;
+    if (key.len == 0) {
+        strbuf_add_z(out, "(?<![-\\w.])");
+        return;
+    }
+    strbuf_add_z(out, "(?<!\\w)");
+    add_text(out, key, "\\s+");
+    if (is_open) {
+        strbuf_add_z(out, "\\s+");
+        return;
+    }
+    strbuf_add_z(out, "\\s*");
+    add_text(out, str_trim(gap), "\\s*");
+    strbuf_add_z(out, "\\s*");
+}
+
+static bool has_steps(const struct survey_number *n)
+{
+    const struct survey_steps *s = &n->steps;
+    return s->n == n->n && !s->is_changing && !n->is_bar;
+}
+
+/* Steps that restart with each epoch, if the epoch shows it and the length of an epoch is known. */
+static bool has_epochs(const struct survey_number *n)
+{
+    const struct survey_steps *s = &n->steps;
+    return has_steps(n) && s->n_back > 0 && s->n_back_same == 0 && s->n_epochs == n->n &&
+           s->has_total && s->epoch_key.len && s->first_epoch <= 1;
+}
+
+/* Other figures beside a bar ("loss=2.9, step_timing in s=5.2") are of the step at which they stand. */
+static bool is_full_bar(const struct suggestion *s)
+{
+    bool is_beside = s->number->key.len > 0 && s->number->unit.len == 0;
+    return s->number->is_bar && !is_beside && s->number->steps.n_full > 0 && !s->is_plain;
+}
+
+/* Steps that begin again where no later epoch is named, on each line or between them: a second run, as far as the log says. */
+static bool has_runs(const struct survey_number *n)
+{
+    return has_steps(n) &&
+           ((n->steps.n_back_same > 0 && n->steps.n_epochs == n->n) || n->steps.n_back_bare > 0);
+}
+
+/* "0/99" to "99/99": what stands there as the total is the last step. */
+static bool is_total_last(const struct survey_steps *s)
+{
+    return s->first == 0 && s->n_full > 0;
+}
+
+/* Items elsewhere on the line, in any order. */
+static void add_steps(struct strbuf *out, const struct survey_number *n)
+{
+    const struct survey_steps *s = &n->steps;
+    if (has_epochs(n)) {
+        strbuf_add_z(out, "(?=.*?");
+        add_key(out, s->epoch_key, s->epoch_gap);
+        strbuf_add_z(out, "(?<epoch>\\d+))");
+    }
+    if (has_steps(n) && (s->n_back == 0 || has_epochs(n) || has_runs(n))) {
+        bool is_total = !is_total_last(s) && !has_runs(n);
+        strbuf_add_z(out, "(?=.*?");
+        add_key(out, s->key, s->gap);
+        strbuf_add_z(out, !s->has_total ? "(?<step>\\d+))"
+                          : is_total    ? "(?<step>\\d+)\\s*/\\s*(?<total>\\d+))"
+                                        : "(?<step>\\d+)\\s*/\\s*\\d+)");
+    }
+}
+
+static void add_column(struct strbuf *out, const struct survey_number *n)
+{
+    strbuf_add_z(out, "^[\\s|]*");
+    if (n->column > 0) {
+        strbuf_printf(out, "(?:[^\\s|]+[\\s|]+){%zu}", n->column);
+    }
+    strbuf_add_z(out, "(?<value>" NUMBER ")(?![^\\s|])");
+}
+
+static void add_words(struct strbuf *out, const char *const *words)
+{
+    strbuf_add_z(out, "\\b(?i:");
+    for (size_t idx = 0; words[idx]; idx++) {
+        strbuf_add_z(out, idx ? "|" : "");
+        strbuf_add_z(out, words[idx]);
+    }
+    strbuf_add_z(out, ")\\b");
+}
+
+/* No line of an evaluation, as survey_is_of_eval has it. */
+static void add_not_eval(struct strbuf *out)
+{
+    strbuf_add_z(out, "(?!(?:(?!");
+    add_words(out, SURVEY_TRAIN);
+    strbuf_printf(out, ").){0,%d}?", SURVEY_WHOSE_BYTES);
+    add_words(out, SURVEY_EVAL);
+    strbuf_add_z(out, ")");
+}
+
+bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
+{
+    const struct survey_number *n = suggestion->number;
+    char full[32] = "\\d+";
+    if (is_full_bar(suggestion)) {
+        (void)snprintf(full, sizeof(full), "%" PRId64, suggestion->total);
+    }
+    if (n->head.ptr) {
+        add_column(out, n);
+        return !out->is_full;
+    }
+    strbuf_add_z(out, "^");
+    if (suggestion->has_eval) {
+        add_not_eval(out);
+    }
+    if (n->is_bar && !n->lead.len && !suggestion->is_plain) {
+        strbuf_add_z(out, "(?=[^A-Za-z]*\\d)"); /* other bars begin with a word */
+    }
+    if (n->is_bar && n->lead.len) {
+        strbuf_add_z(out, "(?=.*?(?<!\\w)");
+        add_text(out, n->lead, "\\s+");
+        strbuf_add_z(out, "(?!\\w))");
+    }
+    if (suggestion->total > 0) {
+        strbuf_printf(out, "(?=.*?(?<![\\d/])%s/%" PRId64 "\\s*(?:\\[|\\xe2\\x94\\x81))", full,
+                      suggestion->total);
+    } else if (is_full_bar(suggestion)) { /* values of unfinished bars are smoothed */
+        strbuf_add_z(out, "(?=.*?(?<![\\d/])(\\d+)/\\1\\s*(?:\\[|\\xe2\\x94\\x81))");
+    }
+    if (!suggestion->is_plain) {
+        add_steps(out, n);
+    }
+    if (n->is_clock) {
+        strbuf_add_z(out, "\\W*(?<time>" MOMENT ")");
+        return !out->is_full;
+    }
+    /* Of several ranks on several nodes the clocks differ. */
+    strbuf_add_z(out, n->n_moments == n->n && !n->is_of_ranks ? "(?:\\W*(?<time>" MOMENT "))?.*?"
+                                                              : ".*?");
+    if (suggestion->not_after.len > 0) {
+        strbuf_add_z(out, "(?<!");
+        add_text(out, suggestion->not_after, " ");
+        strbuf_add_z(out, ")");
+    }
+    add_key(out, n->key, n->gap);
+    strbuf_add_z(out, "(?<value>" NUMBER ")");
+    if (n->is_scaled) {
+        strbuf_add_z(out, "(?:(?<kilo>[kK])|(?<mega>M))?");
+    }
+    if (n->unit.len) {
+        strbuf_add_z(out, "\\s?");
+        add_text(out, n->unit, "\\s+");
+    }
+    strbuf_add_z(out, "(?![\\w/])");
+    return !out->is_full && out->len <= PATTERN_BYTES;
+}
+
+/* ---- as a format ---- */
+
+/* The longest piece of text that is on every line; empty if none is long enough. */
+static struct str literal_of(const struct suggestion *suggestion)
+{
+    const struct survey_number *n = suggestion->number;
+    const struct str texts[] = {n->unit, n->is_clock ? STR_EMPTY : n->key,
+                                n->is_clock && has_steps(n) ? n->steps.key : STR_EMPTY};
+    struct str best = STR_EMPTY;
+    for (size_t idx = 0; idx < ARRAY_LEN(texts); idx++) {
+        struct str rest = texts[idx];
+        struct str word;
+        while (str_next(&rest, ' ', &word)) {
+            best = word.len > best.len ? word : best;
+        }
+    }
+    return best.len >= 4 ? best : STR_EMPTY;
+}
+
+static struct str name_of(const struct suggestion *s)
+{
+    return s->kind == SUGGEST_CLOCK  ? STR_LIT("clock")
+           : s->kind == SUGGEST_TIME ? STR_LIT("step_time")
+                                     : STR_LIT("rate");
+}
+
+static const char *quantity_of(const struct suggestion *s)
+{
+    bool is_running = s->number->is_bar && !is_full_bar(s);
+    return s->kind == SUGGEST_CLOCK  ? "clock"
+           : s->kind == SUGGEST_TIME ? "step_time"
+           : is_running              ? "running_mean"
+                                     : "rate";
+}
+
+static void put_after(struct json_out *out, const struct survey_number *n)
+{
+    CLEANUP(strbuf) struct strbuf pattern = {0};
+    struct str rest = n->head;
+    struct str word;
+    struct str longest = STR_EMPTY;
+    strbuf_init(&pattern, PATTERN_LEN_MAX);
+    add_text(&pattern, str_trim(n->head), "\\s+");
+    while (str_next(&rest, ' ', &word)) {
+        longest = word.len > longest.len ? word : longest;
+    }
+    jw_object(out, "after");
+    jw_str(out, "literal", longest);
+    jw_str(out, "pattern", strbuf_str(&pattern));
+    jw_end_object(out);
+}
+
+static void put_series(struct json_out *out, const struct suggestion *s, struct str name,
+                       bool is_primary)
+{
+    CLEANUP(strbuf) struct strbuf pattern = {0};
+    const struct survey_number *n = s->number;
+    bool is_stepped = has_steps(n) && !s->is_plain;
+    struct str literal = literal_of(s);
+    bool has_literal = literal.len && !n->head.ptr;
+    strbuf_init(&pattern, PATTERN_LEN_MAX);
+    (void)suggest_pattern(s, &pattern);
+    jw_object(out, NULL);
+    jw_str(out, "name", name);
+    jw_str(out, "literal", has_literal ? literal : STR_EMPTY);
+    jw_str(out, "pattern", strbuf_str(&pattern));
+    jw_str(out, "unit", s->kind == SUGGEST_CLOCK ? STR_LIT("") : s->unit);
+    jw_z(out, "scope", s->is_of_one ? "rank" : "job");
+    jw_z(out, "quantity", quantity_of(s));
+    jw_bool(out, "primary", is_primary);
+    if (!is_primary) {
+        jw_bool(out, "stands_in", true);
+    }
+    if (s->factor < 1 || s->factor > 1) {
+        jw_f64(out, "factor", s->factor);
+    }
+    if (n->is_grouped) {
+        jw_bool(out, "grouped", true);
+    }
+    jw_bool(out, "repeats", !is_stepped || (n->steps.n_same > 0 && !has_runs(n)));
+    jw_bool(out, "grid", is_stepped);
+    if (is_stepped && n->steps.n_back == 0 && n->steps.has_total && n->steps.first == 0) {
+        jw_i64(out, "step_from", 0);
+    }
+    if (is_stepped && has_epochs(n)) {
+        jw_i64(out, "step_from", n->steps.first == 0 ? 0 : 1);
+        jw_i64(out, "epoch_from", n->steps.first_epoch);
+    }
+    if (n->head.ptr) {
+        put_after(out, n);
+    }
+    jw_end_object(out);
+}
+
+/* A training whose loss is no number has no speed either, whatever its lines measure. */
+static void put_loss(struct json_out *out)
+{
+    CLEANUP(strbuf) struct strbuf pattern = {0};
+    strbuf_init(&pattern, PATTERN_LEN_MAX);
+    strbuf_add_char(&pattern, '^');
+    add_not_eval(&pattern);
+    strbuf_add_z(&pattern, LOSS);
+    jw_object(out, NULL);
+    jw_z(out, "name", "loss");
+    jw_null(out, "literal"); /* "Loss" as well */
+    jw_str(out, "pattern", strbuf_str(&pattern));
+    jw_z(out, "unit", "");
+    jw_z(out, "scope", "rank");
+    jw_z(out, "quantity", "score");
+    jw_bool(out, "primary", false);
+    jw_end_object(out);
+}
+
+struct rule_text {
+    const char *name, *statistic, *scale, *source;
+    size_t skip;
+    bool is_default;
+};
+
+static void put_rule(struct json_out *out, struct str series, const struct rule_text *rule)
+{
+    jw_object(out, NULL);
+    jw_z(out, "name", rule->name);
+    jw_str(out, "series", series);
+    if (rule->skip) {
+        jw_i64(out, "skip", (int64_t)rule->skip);
+    }
+    jw_z(out, "statistic", rule->statistic);
+    if (rule->scale) {
+        jw_z(out, "scale", rule->scale);
+    }
+    if (rule->is_default) {
+        jw_bool(out, "default", true);
+    }
+    jw_z(out, "origin", "own");
+    jw_z(out, "source", rule->source);
+    jw_end_object(out);
+}
+
+static void put_rules(struct json_out *out, const struct suggestion *s, size_t skip)
+{
+    struct str name = name_of(s);
+    const char *scale = s->kind == SUGGEST_TIME        ? "global_batch_over"
+                        : s->is_of_one                 ? "gpus"
+                        : str_eq_z(s->unit, "steps/s") ? "global_batch"
+                                                       : NULL;
+    const char *why =
+        skip ? "the first lines differ by more than 10 % from the level of the second half"
+             : "the first lines are at the level of the others";
+    jw_array(out, "rules");
+    if (s->kind == SUGGEST_CLOCK) {
+        const struct rule_text clock = {"timestamps",
+                                        "timestamps",
+                                        NULL,
+                                        "steps between the first and last moment, by the batch",
+                                        1,
+                                        true};
+        put_rule(out, name, &clock);
+        jw_end_array(out);
+        return;
+    }
+    const struct rule_text rules[] = {
+        {"window", "mean", NULL, why, skip, true},
+        {"mean", "mean", NULL, "plain mean", 0, false},
+        {"median", "median", NULL, "plain median", 0, false},
+        {"last", "last", NULL, "the last figure", 0, false},
+        {s->is_of_one ? "job" : "samples", "mean", scale,
+         s->is_of_one ? "with --gpus: all devices, as if each were like this one"
+                      : "with --batch and --gpus: samples of the job",
+         skip, false}};
+    for (size_t idx = 0; idx < ARRAY_LEN(rules); idx++) {
+        if (idx + 1 < ARRAY_LEN(rules) || scale) {
+            put_rule(out, name, &rules[idx]);
+        }
+    }
+    jw_end_array(out);
+}
+
+static void put_absent(struct json_out *out)
+{
+    static const char *const NAMES[] = {"gpus", "nodes", "precision", "batch_per_gpu", "model"};
+    jw_array(out, "facts");
+    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
+        jw_object(out, NULL);
+        jw_z(out, "name", NAMES[idx]);
+        jw_bool(out, "absent", true);
+        jw_z(out, "why", "not looked for: the format was made from the lines of one log");
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
+static void put_head(struct json_out *out, struct str id, struct str source, bool is_proposed)
+{
+    jw_object(out, NULL);
+    jw_i64(out, "schema_version", 1);
+    jw_str(out, "id", id);
+    jw_z(out, "title", "made from one log");
+    jw_z(out, "framework", "any");
+    jw_str(out, "source", source);
+    if (is_proposed) {
+        jw_bool(out, "proposed", true);
+    }
+    jw_array(out, "prefixes");
+    jw_str(out, NULL, STR_LIT("mpirun"));
+    jw_end_array(out);
+}
+
+static void put_marks(struct json_out *out)
+{
+    jw_null(out, "run_start");
+    jw_null(out, "end");
+    put_absent(out);
+}
+
+void suggest_format(const struct suggestions *list, const struct suggested_format *as,
+                    struct strbuf *out)
+{
+    struct json_out json;
+    const struct suggestion *best = suggest_best(list);
+    char name[16];
+    size_t n = 0;
+    ASSERT(best);
+    jw_begin(&json, out, false);
+    put_head(&json, as->id, as->source, true);
+    jw_array(&json, "series");
+    put_series(&json, best, name_of(best), true);
+    for (size_t idx = 1; idx < list->n && n + 1 < SUGGESTIONS_MAX; idx++) {
+        const struct suggestion *s = &list->items[idx];
+        bool is_ready = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME;
+        if (!is_ready || best->kind == SUGGEST_CLOCK || s->number->n < 2) {
+            continue;
+        }
+        n++;
+        snprintf(name, sizeof(name), "other%zu", n);
+        put_series(&json, s, str_of(name), false);
+    }
+    put_loss(&json);
+    jw_end_array(&json);
+    put_marks(&json);
+    put_rules(&json, best, as->skip);
+    jw_end_object(&json);
+}
+
+int suggest_given(const struct given_format *given, struct strbuf *out, struct err *err)
+{
+    struct json_out json;
+    const struct word *unit = words_find(&given->vocabulary->units, given->unit);
+    const char *quantity = "score";
+    double factor = 1;
+    bool is_time = unit && str_eq_z(unit->dimension, "time");
+    if (!unit) {
+        return err_set(err, ERR_USAGE,
+                       "--unit %.40s: no such unit; manifests/vocabulary.json has them",
+                       given->unit.ptr);
+    }
+    if (str_find(given->pattern, STR_LIT("(?<value>")) < 0) {
+        return err_set(err, ERR_USAGE,
+                       "--pattern: expected a group (?<value>...) around the number");
+    }
+    if (is_time) {
+        factor = str_eq_z(unit->name, "ms")    ? 1e-3
+                 : str_eq_z(unit->name, "us")  ? 1e-6
+                 : str_eq_z(unit->name, "min") ? 60
+                 : str_eq_z(unit->name, "h")   ? 3600
+                                               : 1;
+    }
+    quantity = is_time ? "step_time" : word_is_rate(unit) ? "rate" : "score";
+    jw_begin(&json, out, false);
+    put_head(&json, given->id, STR_LIT("a pattern of the command line"), false);
+    jw_array(&json, "series");
+    jw_object(&json, NULL);
+    jw_z(&json, "name", "value");
+    jw_null(&json, "literal");
+    jw_str(&json, "pattern", given->pattern);
+    jw_str(&json, "unit", is_time ? STR_LIT("s") : unit->name);
+    jw_z(&json, "scope", "job");
+    jw_z(&json, "quantity", quantity);
+    jw_bool(&json, "primary", true);
+    jw_f64(&json, "factor", factor);
+    jw_bool(&json, "repeats", true);
+    jw_bool(&json, "grid", false);
+    jw_end_object(&json);
+    jw_end_array(&json);
+    put_marks(&json);
+    jw_array(&json, "rules");
+    jw_end_array(&json);
+    jw_end_object(&json);
+    return 0;
+}

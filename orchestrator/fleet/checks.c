@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a report's launch needs, checked against a node. */
+#include "base/base.h"
+
+#include "fleet/checks.h"
+
+#include "report/container.h"
+
+#define GIB          (1LL << 30)
+#define CAP_RESOURCE 24 /* Source: linux/capability.h, CAP_SYS_RESOURCE: may raise hard limits */
+#define GPU_MEMORY_MIN                                                                             \
+    0.9 /* of the vendor's figure: ECC in memory takes 1/16, the driver some more */
+
+void checks_add(struct checks *checks, struct check check)
+{
+    ASSERT(checks->n < CHECKS_MAX);
+    if (checks->n == checks->n_max) {
+        size_t n_max = checks->n_max ? 2 * checks->n_max : 64;
+        struct check *items = arena_array(checks->arena, struct check, n_max);
+        if (checks->n) {
+            memcpy(items, checks->items, checks->n * sizeof(*items));
+        }
+        checks->items = items;
+        checks->n_max = n_max;
+    }
+    /* A node may answer with an empty text. */
+    check.expected = check.expected.len ? check.expected : STR_LIT("a name");
+    check.found = check.found.len ? check.found : STR_LIT("nothing");
+    checks->items[checks->n++] = check;
+}
+
+const char *check_verdict_name(enum check_verdict verdict)
+{
+    static const char *const NAMES[] = {"holds", "fails", "not_known"};
+    ASSERT(verdict <= CHECK_UNKNOWN);
+    return NAMES[verdict];
+}
+
+const char *check_level_name(enum check_level level)
+{
+    static const char *const NAMES[] = {"required", "advised"};
+    ASSERT(level <= CHECK_ADVISED);
+    return NAMES[level];
+}
+
+/* ---- words ---- */
+
+static struct str words(struct arena *arena, const char *text)
+{
+    return str_of(arena_printf(arena, "%s", text));
+}
+
+static struct str bytes_in_words(struct arena *arena, int64_t bytes)
+{
+    if (bytes == LIMIT_UNLIMITED) {
+        return STR_LIT("unlimited");
+    }
+    if (bytes >= GIB) {
+        return str_of(arena_printf(arena, "%.1f GiB", (double)bytes / (double)GIB));
+    }
+    return bytes >= 1048576 ? str_of(arena_printf(arena, "%.1f MiB", (double)bytes / 1048576))
+                            : str_of(arena_printf(arena, "%lld bytes", (long long)bytes));
+}
+
+/* One requirement, one node. */
+struct trial {
+    struct checks *checks;
+    const struct inventory *inventory;
+    const struct node_facts *facts;
+    const struct want *want;
+    struct check check; /* being made */
+};
+
+static void not_known(struct trial *trial, struct str why)
+{
+    trial->check.verdict = CHECK_UNKNOWN;
+    trial->check.found = why.len ? why : STR_LIT("not known");
+}
+
+static void judge(struct trial *trial, bool holds, struct str found)
+{
+    trial->check.verdict = holds ? CHECK_HOLDS : CHECK_FAILS;
+    trial->check.found = found;
+}
+
+/* ---- GPUs ---- */
+
+/* "NVIDIA A100-SXM4-40GB" and "Tesla V100-SXM2-16GB" without the vendor's words, which change from driver to driver. */
+static struct str bare_model(struct str model)
+{
+    static const char *const WORDS[] = {"NVIDIA ", "Tesla ", "GeForce "};
+    for (size_t idx = 0; idx < ARRAY_LEN(WORDS); idx++) {
+        if (str_starts(model, str_of(WORDS[idx]))) {
+            model = str_trim(str_sub(model, strlen(WORDS[idx]), model.len));
+        }
+    }
+    return model;
+}
+
+/* "V100" matches every V100, "V100-SXM2-16GB" one kind of it. */
+static bool is_model(struct str found, struct str wanted)
+{
+    found = bare_model(found);
+    wanted = bare_model(wanted);
+    return str_starts(found, wanted) && (found.len == wanted.len || found.ptr[wanted.len] == '-' ||
+                                         found.ptr[wanted.len] == ' ');
+}
+
+static struct str gpu_value(struct arena *arena, const struct node_facts *facts, int64_t gpu,
+                            const char *field)
+{
+    return facts_value(facts, arena_printf(arena, "gpu.%lld.%s", (long long)gpu, field));
+}
+
+struct str gpus_in_words(struct arena *arena, const struct node_facts *facts, const char *field)
+{
+    CLEANUP(strbuf) struct strbuf buf;
+    struct str first = gpu_value(arena, facts, 0, field);
+    int64_t n = 0;
+    bool is_same = true;
+    strbuf_init(&buf, FACT_TEXT_MAX);
+    if (!facts_i64(facts, "gpu.count", &n)) {
+        return STR_EMPTY;
+    }
+    if (n == 0) {
+        return STR_LIT("none");
+    }
+    for (int64_t gpu = 0; gpu < n; gpu++) {
+        struct str value = gpu_value(arena, facts, gpu, field);
+        if (!value.ptr) {
+            return STR_EMPTY;
+        }
+        is_same = is_same && str_eq(value, first);
+        strbuf_printf(&buf, "%s%.*s", gpu ? ", " : "", STR_ARG(value));
+    }
+    return is_same ? str_of(arena_printf(arena, "%lld x %.*s", (long long)n, STR_ARG(first)))
+                   : str_dup(arena, strbuf_str(&buf));
+}
+
+static void try_gpus(struct trial *trial)
+{
+    struct arena *arena = trial->checks->arena;
+    int64_t n;
+    trial->check.id = "gpus";
+    trial->check.expected = str_of(arena_printf(arena, "%lld", (long long)trial->want->number));
+    if (!facts_i64(trial->facts, "gpu.count", &n)) {
+        not_known(trial, facts_why(trial->facts, "gpu.count"));
+        return;
+    }
+    judge(trial, n >= trial->want->number, str_of(arena_printf(arena, "%lld", (long long)n)));
+    if (n == 0) {
+        trial->check.advice = STR_LIT("install NVIDIA's driver; nvidia-smi must list them");
+    }
+}
+
+/* Checks all of them, because a job uses every one. */
+static void try_model(struct trial *trial)
+{
+    struct arena *arena = trial->checks->arena;
+    struct str found = gpus_in_words(arena, trial->facts, "name");
+    int64_t n = 0;
+    bool holds = facts_i64(trial->facts, "gpu.count", &n) && n > 0;
+    trial->check.id = "gpu-model";
+    trial->check.expected = trial->want->text;
+    if (!found.ptr) {
+        not_known(trial, facts_why(trial->facts, "gpu.0.name"));
+        return;
+    }
+    for (int64_t gpu = 0; gpu < n; gpu++) {
+        holds = holds && is_model(gpu_value(arena, trial->facts, gpu, "name"), trial->want->text);
+    }
+    judge(trial, holds, found);
+}
+
+static void try_gpu_memory(struct trial *trial)
+{
+    struct arena *arena = trial->checks->arena;
+    struct str found = gpus_in_words(arena, trial->facts, "memory.total_mib");
+    int64_t n = 0;
+    bool holds = facts_i64(trial->facts, "gpu.count", &n) && n > 0;
+    trial->check.id = "gpu-memory";
+    trial->check.expected = str_of(arena_printf(arena, "%lld GB", (long long)trial->want->number));
+    if (!found.ptr) {
+        not_known(trial, facts_why(trial->facts, "gpu.0.memory.total_mib"));
+        return;
+    }
+    for (int64_t gpu = 0; gpu < n; gpu++) {
+        int64_t mib = 0;
+        (void)facts_i64(trial->facts,
+                        arena_printf(arena, "gpu.%lld.memory.total_mib", (long long)gpu), &mib);
+        holds = holds && (double)mib >= GPU_MEMORY_MIN * 1024 * (double)trial->want->number;
+    }
+    judge(trial, holds, n ? str_of(arena_printf(arena, "%.*s MiB", STR_ARG(found))) : found);
+}
+
+/* True only if this is certain: the driver has no device file. */
+static bool has_no_gpu(const struct node_facts *facts)
+{
+    int64_t n = -1;
+    return facts_i64(facts, "gpu.count", &n) && n == 0;
+}
+
+/* Old drivers do not run new CUDA; old CUDA has no code for new GPUs. */
+static void try_cuda(struct trial *trial)
+{
+    struct arena *arena = trial->checks->arena;
+    const char *needed = cuda_needs_driver(trial->want->text);
+    struct str driver = facts_value(trial->facts, "nvidia.driver");
+    trial->check.id = "driver";
+    trial->check.expected =
+        needed ? str_of(arena_printf(arena, "%s or newer, for CUDA %.*s of the image", needed,
+                                     STR_ARG(trial->want->text)))
+               : str_of(arena_printf(arena, "for CUDA %.*s", STR_ARG(trial->want->text)));
+    if (!needed) {
+        not_known(trial, words(arena, "unknown which driver this CUDA needs"));
+    } else if (!driver.ptr && has_no_gpu(trial->facts)) {
+        judge(trial, false, STR_LIT("no driver"));
+    } else if (!driver.ptr) {
+        not_known(trial, facts_why(trial->facts, "nvidia.driver"));
+    } else {
+        judge(trial, version_cmp(driver, str_of(needed)) >= 0, driver);
+    }
+}
+
+static void try_capability(struct trial *trial)
+{
+    struct arena *arena = trial->checks->arena;
+    struct str capability = facts_value(trial->facts, "gpu.0.compute_cap");
+    const char *needed = capability.ptr ? capability_needs_cuda(capability) : NULL;
+    trial->check.id = "gpu-code";
+    trial->check.expected =
+        str_of(arena_printf(arena, "GPUs that CUDA %.*s supports", STR_ARG(trial->want->text)));
+    if (!needed && has_no_gpu(trial->facts)) {
+        judge(trial, false, STR_LIT("no GPU"));
+        return;
+    }
+    if (!needed) {
+        not_known(trial, capability.ptr
+                             ? str_of(arena_printf(
+                                   arena, "compute capability %.*s: unknown which CUDA it needs",
+                                   STR_ARG(capability)))
+                             : facts_why(trial->facts, "gpu.0.compute_cap"));
+        return;
+    }
+    judge(trial, version_cmp(trial->want->text, str_of(needed)) >= 0,
+          str_of(arena_printf(arena, "compute capability %.*s, supported from CUDA %s on",
+                              STR_ARG(capability), needed)));
+}
+
+/* ---- memory and limits ---- */
+
+static bool is_daemon(enum runtime_kind kind)
+{
+    return kind == RUNTIME_DOCKER;
+}
+
+static void try_shm(struct trial *trial)
+{
+    struct arena *arena = trial->checks->arena;
+    /* An engine mounts its own /dev/shm, which memory must be able to hold; without an engine the node's is used. */
+    bool is_own =
+        trial->inventory->runtime == RUNTIME_DOCKER || trial->inventory->runtime == RUNTIME_PODMAN;
+    const char *key = is_own ? "memory.total_kb" : "shm.size_kb";
+    int64_t kb;
+    trial->check.id = "shm";
+    trial->check.expected =
+        str_of(arena_printf(arena, "%.*s%s", STR_ARG(bytes_in_words(arena, trial->want->number)),
+                            is_own ? " of memory for the container's /dev/shm" : " in /dev/shm"));
+    if (!facts_i64(trial->facts, key, &kb)) {
+        not_known(trial, facts_why(trial->facts, key));
+        return;
+    }
+    judge(trial, kb >= trial->want->number / 1024, bytes_in_words(arena, kb * 1024));
+    trial->check.advice =
+        is_own ? STR_EMPTY : STR_LIT("mount -o remount,size=... /dev/shm, or use docker");
+}
+
+static bool may_raise(struct str caps)
+{
+    uint64_t mask = 0;
+    for (size_t idx = 0; idx < caps.len && idx < 16; idx++) {
+        char c = caps.ptr[idx];
+        bool is_digit = c >= '0' && c <= '9';
+        if (!is_digit && !(c >= 'a' && c <= 'f')) {
+            return false;
+        }
+        mask = (mask << 4) | (uint64_t)(is_digit ? c - '0' : c - 'a' + 10);
+    }
+    return (mask >> CAP_RESOURCE) & 1;
+}
+
+/* A container's limits come from its engine's daemon if there is one, else from whoever starts it: up to the hard limit, beyond
+   it with CAP_SYS_RESOURCE. unit: the suffix of systemd's setting, as in LimitMEMLOCK. */
+static void try_limit(struct trial *trial, const char *name, const char *unit, bool is_bytes)
+{
+    struct arena *arena = trial->checks->arena;
+    bool of_daemon = is_daemon(trial->inventory->runtime);
+    const char *prefix = of_daemon ? "engine.docker." : "limit.";
+    const char *hard_key = arena_printf(arena, "%s%s.hard", prefix, name);
+    const char *caps_key = arena_printf(arena, "%scaps", prefix);
+    struct str hard = facts_value(trial->facts, hard_key);
+    struct str caps = facts_value(trial->facts, caps_key);
+    int64_t wanted = trial->want->number;
+    int64_t value = 0;
+    bool is_number = facts_i64(trial->facts, hard_key, &value);
+    trial->check.id = name;
+    trial->check.expected = is_bytes || wanted == LIMIT_UNLIMITED
+                                ? bytes_in_words(arena, wanted)
+                                : str_of(arena_printf(arena, "%lld", (long long)wanted));
+    if (!hard.ptr) {
+        not_known(trial, facts_why(trial->facts, hard_key));
+        return;
+    }
+    if (!is_number || (wanted != LIMIT_UNLIMITED && value >= wanted)) {
+        judge(trial, is_number || str_eq_z(hard, "unlimited"), hard);
+        return;
+    }
+    judge(trial, caps.ptr && may_raise(caps),
+          str_of(arena_printf(arena, "hard limit %.*s%s%s", STR_ARG(hard),
+                              of_daemon ? " of dockerd" : "",
+                              caps.ptr && may_raise(caps) ? ", may be raised" : "")));
+    trial->check.advice = str_of(
+        of_daemon
+            ? arena_printf(arena, "start dockerd with Limit%s=infinity and CAP_SYS_RESOURCE", unit)
+            : arena_printf(arena, "/etc/security/limits.conf: hard %s unlimited; log in again",
+                           name));
+}
+
+static void try_disk(struct trial *trial)
+{
+    struct arena *arena = trial->checks->arena;
+    int64_t kb;
+    trial->check.id = "disk";
+    trial->check.expected = str_of(arena_printf(
+        arena, "%.*s free in %.*s%s%.*s", STR_ARG(bytes_in_words(arena, trial->want->number)),
+        STR_ARG(facts_value(trial->facts, "disk.work.path")), trial->want->text.len ? "; " : "",
+        STR_ARG(trial->want->text)));
+    if (!facts_i64(trial->facts, "disk.work.free_kb", &kb)) {
+        not_known(trial, facts_why(trial->facts, "disk.work.free_kb"));
+        return;
+    }
+    judge(trial, kb >= trial->want->number / 1024,
+          str_of(arena_printf(arena, "%.*s on %.*s", STR_ARG(bytes_in_words(arena, kb * 1024)),
+                              STR_ARG(facts_value(trial->facts, "disk.work.kind")))));
+    if (trial->check.verdict == CHECK_HOLDS && trial->want->text.len) {
+        trial->check.verdict = CHECK_UNKNOWN; /* enough for the part that is known */
+    }
+}
+
+/* ---- InfiniBand ---- */
+
+struct ib_found {
+    int64_t n_ports, n_active, best_gbit;
+};
+
+/* From the facts ib.DEVICE.PORT.state "4: ACTIVE", .rate "100 Gb/sec (4X EDR)", .link_layer "InfiniBand". Source:
+   Documentation/ABI/stable/sysfs-class-infiniband. */
+static struct ib_found find_ib(struct arena *arena, const struct node_facts *facts)
+{
+    struct ib_found found = {0};
+    for (size_t idx = 0; idx < facts->n; idx++) {
+        const struct node_fact *fact = &facts->items[idx];
+        struct str base = str_sub(fact->key, 0, fact->key.len - strlen(".link_layer"));
+        if (!str_starts(fact->key, STR_LIT("ib.")) ||
+            !str_ends(fact->key, STR_LIT(".link_layer")) || !str_eq_z(fact->value, "InfiniBand")) {
+            continue;
+        }
+        struct str state = facts_value(facts, arena_printf(arena, "%.*s.state", STR_ARG(base)));
+        struct str rate = facts_value(facts, arena_printf(arena, "%.*s.rate", STR_ARG(base)));
+        struct str number = STR_EMPTY;
+        double gbit = 0;
+        found.n_ports++;
+        if (!str_ends(state, STR_LIT("ACTIVE"))) {
+            continue;
+        }
+        found.n_active++;
+        if (rate.ptr && str_next(&rate, ' ', &number) &&
+            str_to_f64(number, &gbit, &(struct err){0}) == 0 && gbit < 1e6 &&
+            (int64_t)gbit > found.best_gbit) {
+            found.best_gbit = (int64_t)gbit;
+        }
+    }
+    return found;
+}
+
+static void try_infiniband(struct trial *trial)
+{
+    struct arena *arena = trial->checks->arena;
+    struct ib_found found = find_ib(arena, trial->facts);
+    int64_t wanted = trial->want->number;
+    trial->check.id = "infiniband";
+    trial->check.expected =
+        wanted ? str_of(arena_printf(arena, "an active port of %lld Gb/s", (long long)wanted))
+               : STR_LIT("an active port");
+    if (!facts_find(trial->facts, "ib.ports")) {
+        not_known(trial, STR_LIT("the node did not say"));
+        return;
+    }
+    judge(
+        trial, found.n_active > 0 && found.best_gbit >= wanted,
+        str_of(arena_printf(
+            arena, "%lld ports, %lld active%s", (long long)found.n_ports, (long long)found.n_active,
+            found.n_active ? arena_printf(arena, ", %lld Gb/s", (long long)found.best_gbit) : "")));
+}
+
+static void try_device(struct trial *trial)
+{
+    struct str path = trial->want->text;
+    trial->check.id = "device";
+    trial->check.expected = path;
+    if (!str_starts(path, STR_LIT("/dev/infiniband"))) {
+        not_known(trial, STR_LIT("the probe does not check it"));
+        return;
+    }
+    struct str value = facts_value(trial->facts, "ib.device");
+    judge(trial, str_eq_z(value, "1"),
+          str_eq_z(value, "1") ? STR_LIT("there") : STR_LIT("no /dev/infiniband"));
+}
+
+/* ---- what the published numbers were measured on ---- */
+
+static struct str plain(struct arena *arena, struct str text)
+{
+    static const char *const DROPPED[] = {"(R)", "(TM)", " CPU", " Processor", "(tm)", " @"};
+    CLEANUP(strbuf) struct strbuf buf;
+    strbuf_init(&buf, FACT_TEXT_MAX);
+    for (size_t at = 0; at < text.len;) {
+        size_t skip = 0;
+        for (size_t idx = 0; idx < ARRAY_LEN(DROPPED); idx++) {
+            struct str rest = str_sub(text, at, text.len);
+            skip =
+                skip == 0 && str_starts(rest, str_of(DROPPED[idx])) ? strlen(DROPPED[idx]) : skip;
+        }
+        if (skip == 0) {
+            strbuf_add_char(&buf, text.ptr[at]);
+        }
+        at += skip ? skip : 1;
+    }
+    return str_dup(arena, strbuf_str(&buf));
+}
+
+static void try_same(struct trial *trial, const char *id, const char *key)
+{
+    struct arena *arena = trial->checks->arena;
+    struct str value = facts_value(trial->facts, key);
+    trial->check.id = id;
+    trial->check.level = CHECK_ADVISED;
+    trial->check.expected = trial->want->text;
+    if (!value.ptr) {
+        not_known(trial, facts_why(trial->facts, key));
+        return;
+    }
+    if (trial->want->kind == WANT_MEMORY) {
+        int64_t kb = 0;
+        (void)facts_i64(trial->facts, key, &kb);
+        int64_t gib = (kb + (1 << 19)) >> 20;
+        judge(trial, gib >= trial->want->number,
+              str_of(arena_printf(arena, "%lld GiB", (long long)gib)));
+        return;
+    }
+    judge(trial, str_eq(plain(arena, value), plain(arena, trial->want->text)), value);
+}
+
+static void try_want(struct trial *trial)
+{
+    switch (trial->want->kind) {
+    case WANT_GPUS:
+        try_gpus(trial);
+        break;
+    case WANT_GPU_MODEL:
+        try_model(trial);
+        break;
+    case WANT_GPU_MEMORY:
+        try_gpu_memory(trial);
+        break;
+    case WANT_CUDA:
+        try_cuda(trial);
+        break;
+    case WANT_SHM:
+        try_shm(trial);
+        break;
+    case WANT_MEMLOCK:
+        try_limit(trial, "memlock", "MEMLOCK", true);
+        break;
+    case WANT_STACK:
+        try_limit(trial, "stack", "STACK", true);
+        break;
+    case WANT_NOFILE:
+        try_limit(trial, "nofile", "NOFILE", false);
+        break;
+    case WANT_DEVICE:
+        try_device(trial);
+        break;
+    case WANT_INFINIBAND:
+        try_infiniband(trial);
+        break;
+    case WANT_DISK:
+        try_disk(trial);
+        break;
+    case WANT_CPU:
+        try_same(trial, "as-published-cpu", "cpu.model");
+        break;
+    case WANT_CORES:
+        try_same(trial, "as-published-cores", "cpu.cores");
+        break;
+    case WANT_MEMORY:
+        try_same(trial, "as-published-memory", "memory.total_kb");
+        break;
+    case WANT_OS:
+        try_same(trial, "as-published-os", "system.os");
+        break;
+    case WANT_DRIVER:
+        try_same(trial, "as-published-driver", "nvidia.driver");
+        break;
+    case WANT_NODES:
+    case WANT_KIND_COUNT:
+        break;
+    }
+}
+
+void checks_of_wants(struct checks *checks, const struct inventory *inventory,
+                     const struct node_probe *probe, const struct wants *wants)
+{
+    for (size_t idx = 0; probe->is_reached && idx < wants->n; idx++) {
+        const struct want *want = &wants->items[idx];
+        struct trial trial = {
+            checks, inventory, &probe->facts, want, {.node = probe->spec->name, .of = want->of}};
+        if (want->kind == WANT_NODES) {
+            continue; /* over all nodes together */
+        }
+        try_want(&trial);
+        checks_add(checks, trial.check);
+        if (want->kind == WANT_CUDA) {
+            trial.check.advice = STR_EMPTY;
+            try_capability(&trial);
+            checks_add(checks, trial.check);
+        }
+    }
+}

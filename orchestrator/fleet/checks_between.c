@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of several nodes together: ports, interfaces, and what ought to be equal. */
+#include "base/base.h"
+
+#include "fleet/checks.h"
+
+#include <stdlib.h>
+
+#define PAIRS_NODES_MAX 16 /* 240 pairs */
+
+/* ---- which interface NCCL uses ---- */
+
+struct interface {
+    struct str name;
+    int64_t index; /* the kernel's, in whose order they are listed */
+};
+
+static int by_index(const void *a, const void *b)
+{
+    const struct interface *x = a;
+    const struct interface *y = b;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Those that are up and have an address, even a link-local one: NCCL requires no more. False if addresses are not known. */
+static bool list_interfaces(struct arena *arena, const struct node_facts *facts,
+                            struct interface *items, size_t *ret_n)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < facts->n; idx++) {
+        struct str key = facts->items[idx].key;
+        struct str name;
+        if (!str_starts(key, STR_LIT("net.")) || !str_ends(key, STR_LIT(".index"))) {
+            continue;
+        }
+        name = str_sub(key, 4, key.len - 4 - strlen(".index"));
+        struct interface item = {.name = name};
+        const char *address = arena_printf(arena, "net.%.*s.address", STR_ARG(name));
+        if (!facts_value(facts, address).ptr || !facts_i64(facts, str_z(arena, key), &item.index)) {
+            return false;
+        }
+        if (facts_value(facts, address).len &&
+            !str_eq_z(facts_value(facts, arena_printf(arena, "net.%.*s.state", STR_ARG(name))),
+                      "down")) {
+            items[n++] = item;
+        }
+    }
+    qsort(items, n, sizeof(*items), by_index);
+    *ret_n = n;
+    return true;
+}
+
+static bool starts_any(struct str name, const char *const *prefixes)
+{
+    for (; *prefixes; prefixes++) {
+        if (str_starts(name, str_of(*prefixes))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the variable selects it: "eth", "=eth0", "^docker,lo", "^=docker0", lists of them. */
+static bool is_asked_for(struct str name, struct str variable)
+{
+    bool is_not = str_starts(variable, STR_LIT("^"));
+    struct str rest = str_sub(variable, is_not ? 1 : 0, variable.len);
+    struct str part;
+    bool is_exact = str_starts(rest, STR_LIT("="));
+    bool is_hit = false;
+    rest = str_sub(rest, is_exact ? 1 : 0, rest.len);
+    while (str_next(&rest, ',', &part)) {
+        is_hit = is_hit || (is_exact ? str_eq(name, part) : str_starts(name, part));
+    }
+    return is_hit != is_not;
+}
+
+struct str nccl_interfaces(struct arena *arena, const struct node_facts *facts)
+{
+    static const char *const IB[] = {"ib", NULL};
+    static const char *const LAST[] = {"docker", "lo", NULL};
+    static const char *const DOCKER[] = {"docker", NULL};
+    struct interface *items = arena_array(arena, struct interface, facts->n + 1);
+    size_t n = 0;
+    struct str variable = facts_value(facts, "env.NCCL_SOCKET_IFNAME");
+    if (!list_interfaces(arena, facts, items, &n)) {
+        return STR_EMPTY;
+    }
+    /* Stops at the first pass that finds any. */
+    for (int pass = 0; pass < 4; pass++) {
+        CLEANUP(strbuf) struct strbuf names;
+        strbuf_init(&names, FACT_TEXT_MAX);
+        for (size_t idx = 0; idx < n; idx++) {
+            struct str name = items[idx].name;
+            bool is_taken = variable.len ? is_asked_for(name, variable)
+                            : pass == 0  ? starts_any(name, IB)
+                            : pass == 1  ? !starts_any(name, LAST)
+                            : pass == 2  ? starts_any(name, DOCKER)
+                                         : true;
+            if (is_taken) {
+                strbuf_printf(&names, "%s%.*s", names.len ? "," : "", STR_ARG(name));
+            }
+        }
+        if (names.len || variable.len) {
+            return str_dup(arena, names.len ? strbuf_str(&names) : STR_LIT("none"));
+        }
+    }
+    return STR_LIT("none");
+}
+
+/* The only interface that leads to all other nodes; NULL: not known, or several. */
+static struct str fast_interface(struct arena *arena, const struct node_probes *probes, size_t at)
+{
+    struct str found = STR_EMPTY;
+    for (size_t idx = 0; idx < probes->n; idx++) {
+        const char *key = arena_printf(arena, "route.%.*s", STR_ARG(probes->items[idx].spec->name));
+        struct str via = facts_value(&probes->items[at].peers, key);
+        if (!checks_tries_port(probes->n, at, idx) || !probes->items[idx].is_reached) {
+            continue;
+        }
+        if (!via.ptr || (found.ptr && !str_eq(via, found))) {
+            return STR_EMPTY;
+        }
+        found = via;
+    }
+    return found;
+}
+
+static void try_nccl(struct checks *checks, const struct node_probes *probes, size_t at,
+                     bool is_training)
+{
+    const struct node_probe *probe = &probes->items[at];
+    struct str taken = nccl_interfaces(checks->arena, &probe->facts);
+    struct str fast = fast_interface(checks->arena, probes, at);
+    struct check check = {.id = "nccl-interface",
+                          .node = probe->spec->name,
+                          .level = is_training ? CHECK_REQUIRED : CHECK_ADVISED,
+                          .of = STR_LIT("the inventory")};
+    check.expected = fast.ptr ? fast : STR_LIT("the one that leads to the other nodes");
+    check.found = taken;
+    if (!fast.ptr || !taken.ptr) {
+        check.verdict = CHECK_UNKNOWN;
+        check.found =
+            taken.ptr
+                ? str_of(arena_printf(
+                      checks->arena, "it would use %.*s; the route to the other nodes is not known",
+                      STR_ARG(taken)))
+                : STR_LIT("addresses of the interfaces are not known");
+    } else if (!str_eq(taken, fast)) {
+        check.verdict = CHECK_FAILS;
+        check.advice =
+            str_of(arena_printf(checks->arena, "NCCL_SOCKET_IFNAME==%.*s", STR_ARG(fast)));
+    }
+    checks_add(checks, check);
+}
+
+/* ---- ports ---- */
+
+bool checks_tries_port(size_t n_nodes, size_t from, size_t to)
+{
+    return from != to && (n_nodes <= PAIRS_NODES_MAX || to == 0 || to == (from + 1) % n_nodes);
+}
+
+/* Whether the port is unreachable for certain, whether or not anything listens. */
+static bool is_certain(struct str answer)
+{
+    static const char *const OPEN_TO_DOUBT[] = {"open", "connection refused", "no connection",
+                                                "something else answers"};
+    for (size_t idx = 0; idx < ARRAY_LEN(OPEN_TO_DOUBT); idx++) {
+        if (str_eq_z(answer, OPEN_TO_DOUBT[idx])) {
+            return false;
+        }
+    }
+    return answer.ptr != NULL;
+}
+
+static void try_port(struct checks *checks, const struct node_probe *from,
+                     const struct node_probe *to)
+{
+    const char *key = arena_printf(checks->arena, "port.%.*s", STR_ARG(to->spec->name));
+    struct str value = facts_value(&from->peers, key);
+    struct check check = {.id = "port",
+                          .node = from->spec->name,
+                          .expected = str_of(arena_printf(
+                              checks->arena, "to reach %.*s at %.*s", STR_ARG(to->spec->name),
+                              STR_ARG(inventory_fast_address(to->spec)))),
+                          .of = STR_LIT("the inventory")};
+    if (!to->is_reached) {
+        check.verdict = CHECK_UNKNOWN;
+        check.found = STR_LIT("not checked: nothing could listen there");
+    } else if (to->listen_error.ptr && !is_certain(value)) {
+        check.verdict = CHECK_UNKNOWN;
+        check.found = str_of(arena_printf(checks->arena, "not checked: nothing listens there: %.*s",
+                                          STR_ARG(to->listen_error)));
+    } else if (!value.ptr) {
+        check.verdict = CHECK_UNKNOWN;
+        check.found = str_of(arena_printf(checks->arena, "not checked: %.*s",
+                                          STR_ARG(facts_why(&from->peers, key))));
+    } else {
+        check.verdict = str_eq_z(value, "open") ? CHECK_HOLDS : CHECK_FAILS;
+        check.found = value;
+        check.advice =
+            check.verdict == CHECK_HOLDS
+                ? STR_EMPTY
+                : STR_LIT("a firewall, or another network: open the ports between nodes, "
+                          "or set fast_address");
+    }
+    checks_add(checks, check);
+}
+
+void checks_of_network(struct checks *checks, const struct node_probes *probes, bool is_training)
+{
+    if (probes->n < 2) {
+        return;
+    }
+    if (probes->n > PAIRS_NODES_MAX) {
+        checks_add(checks, (struct check){.id = "port",
+                                          .level = CHECK_ADVISED,
+                                          .verdict = CHECK_UNKNOWN,
+                                          .expected = STR_LIT("ports from each node to each"),
+                                          .found = STR_LIT("tried only from each to the next one "
+                                                           "and to the first"),
+                                          .of = STR_LIT("the inventory")});
+    }
+    for (size_t at = 0; at < probes->n; at++) {
+        for (size_t to = 0; probes->items[at].is_reached && to < probes->n; to++) {
+            if (checks_tries_port(probes->n, at, to)) {
+                try_port(checks, &probes->items[at], &probes->items[to]);
+            }
+        }
+        if (probes->items[at].is_reached) {
+            try_nccl(checks, probes, at, is_training);
+        }
+    }
+}
+
+/* ---- what ought to be equal ---- */
+
+enum value_kind { VALUE_PLAIN, VALUE_GIB, VALUE_OF_GPUS, VALUE_ENGINE };
+
+static const struct equal_row {
+    const char *what;
+    const char *key;
+    enum value_kind kind;
+} EQUAL[] = {
+    {"kernel", "system.kernel", VALUE_PLAIN},
+    {"operating system", "system.os", VALUE_PLAIN},
+    {"architecture", "system.arch", VALUE_PLAIN},
+    {"CPU", "cpu.model", VALUE_PLAIN},
+    {"CPU threads", "cpu.threads", VALUE_PLAIN},
+    {"CPU governor", "cpu.governor", VALUE_PLAIN},
+    {"CPU turbo", "cpu.turbo", VALUE_PLAIN},
+    {"NUMA nodes", "cpu.numa_nodes", VALUE_PLAIN},
+    {"memory (GiB)", "memory.total_kb", VALUE_GIB},
+    {"limit memlock", "limit.memlock.hard", VALUE_PLAIN},
+    {"limit nofile", "limit.nofile.hard", VALUE_PLAIN},
+    {"limit nproc", "limit.nproc.hard", VALUE_PLAIN},
+    {"limit stack", "limit.stack.hard", VALUE_PLAIN},
+    {"control groups", "cgroup.version", VALUE_PLAIN},
+    {"container engine", NULL, VALUE_ENGINE},
+    {"driver", "nvidia.driver", VALUE_PLAIN},
+    {"newest CUDA of the driver", "nvidia.cuda", VALUE_PLAIN},
+    {"GPUs", "name", VALUE_OF_GPUS},
+    {"GPU memory (MiB)", "memory.total_mib", VALUE_OF_GPUS},
+    {"GPU clock (MHz, highest)", "clocks.max.sm_mhz", VALUE_OF_GPUS},
+    {"GPU clock (MHz, set)", "clocks.applications.graphics_mhz", VALUE_OF_GPUS},
+    {"GPU power cap (W)", "power.limit_w", VALUE_OF_GPUS},
+    {"ECC", "ecc.mode.current", VALUE_OF_GPUS},
+    {"MIG", "mig.mode.current", VALUE_OF_GPUS},
+    {"persistence", "persistence_mode", VALUE_OF_GPUS},
+    {"InfiniBand ports", "ib.ports", VALUE_PLAIN},
+};
+
+static struct str value_of(struct arena *arena, const struct inventory *inventory,
+                           const struct node_facts *facts, const struct equal_row *row)
+{
+    int64_t kb = 0;
+    switch (row->kind) {
+    case VALUE_PLAIN:
+        return facts_value(facts, row->key);
+    case VALUE_GIB:
+        return facts_i64(facts, row->key, &kb)
+                   ? str_of(arena_printf(arena, "%lld", (long long)((kb + (1 << 19)) >> 20)))
+                   : STR_EMPTY;
+    case VALUE_OF_GPUS:
+        return gpus_in_words(arena, facts, row->key);
+    case VALUE_ENGINE:
+        return inventory->runtime == RUNTIME_NONE
+                   ? STR_EMPTY
+                   : facts_value(facts, arena_printf(arena, "engine.%s.version",
+                                                     runtime_kind_name(inventory->runtime)));
+    }
+    return STR_EMPTY;
+}
+
+static void put_value(struct arena *arena, struct difference *difference, size_t n_nodes,
+                      struct str value, size_t node)
+{
+    struct difference_value *at = NULL;
+    for (size_t idx = 0; idx < difference->n_values; idx++) {
+        struct difference_value *other = &difference->values[idx];
+        if ((other->value.ptr != NULL) == (value.ptr != NULL) && str_eq(other->value, value)) {
+            at = other;
+        }
+    }
+    if (!at) {
+        at = &difference->values[difference->n_values++];
+        at->value = value;
+        at->nodes = arena_array(arena, size_t, n_nodes);
+    }
+    at->nodes[at->n_nodes++] = node;
+}
+
+static struct str difference_in_words(struct arena *arena, const struct node_probes *probes,
+                                      const struct difference *difference)
+{
+    CLEANUP(strbuf) struct strbuf buf;
+    strbuf_init(&buf, 1u << 20);
+    for (size_t idx = 0; idx < difference->n_values; idx++) {
+        const struct difference_value *value = &difference->values[idx];
+        struct str nodes = inventory_fold(arena, probes->inventory, value->nodes, value->n_nodes);
+        strbuf_printf(&buf, "%s%.*s on %.*s", idx ? "; " : "",
+                      STR_ARG(value->value.ptr ? value->value : STR_LIT("not known")),
+                      STR_ARG(nodes));
+    }
+    return str_dup(arena, strbuf_str(&buf));
+}
+
+void checks_of_differences(struct checks *checks, const struct node_probes *probes,
+                           struct differences *ret_differences)
+{
+    struct differences all = {arena_array(checks->arena, struct difference, ARRAY_LEN(EQUAL)), 0};
+    for (size_t row = 0; row < ARRAY_LEN(EQUAL); row++) {
+        struct difference difference = {
+            .what = EQUAL[row].what,
+            .values = arena_array(checks->arena, struct difference_value, probes->n + 1)};
+        struct check check = {.id = "equal",
+                              .expected = str_of(arena_printf(
+                                  checks->arena, "%s the same on all nodes", EQUAL[row].what)),
+                              .of = STR_LIT("the inventory")};
+        size_t n_reached = 0;
+        for (size_t idx = 0; idx < probes->n; idx++) {
+            if (probes->items[idx].is_reached) {
+                n_reached++;
+                put_value(checks->arena, &difference, probes->n,
+                          value_of(checks->arena, probes->inventory, &probes->items[idx].facts,
+                                   &EQUAL[row]),
+                          idx);
+            }
+        }
+        if (n_reached < 2) {
+            break;
+        }
+        if (difference.n_values == 1 && !difference.values[0].value.ptr) {
+            continue; /* no node has one */
+        }
+        if (EQUAL[row].kind == VALUE_OF_GPUS && difference.n_values == 1 &&
+            str_eq_z(difference.values[0].value, "none") && strcmp(EQUAL[row].key, "name") != 0) {
+            continue;
+        }
+        check.verdict = difference.n_values > 1 ? CHECK_FAILS : CHECK_HOLDS;
+        check.found = difference.n_values > 1
+                          ? difference_in_words(checks->arena, probes, &difference)
+                          : difference.values[0].value;
+        checks_add(checks, check);
+        if (difference.n_values > 1) {
+            all.items[all.n++] = difference;
+        }
+    }
+    *ret_differences = all;
+}

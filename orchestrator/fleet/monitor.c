@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "fleet/monitor.h"
+
+#include "judge/stats.h"
+#include "report/node_facts.h"
+
+/* Source: NVML API reference, nvmlClocksEventReasons (nvml.h): bits of clocks_event_reasons.active. */
+enum {
+    REASON_SW_POWER_CAP = 0x4,
+    REASON_HW_SLOWDOWN = 0x8,
+    REASON_SW_THERMAL = 0x20,
+    REASON_HW_THERMAL = 0x40,
+    REASON_HW_POWER_BRAKE = 0x80,
+};
+#define REASONS_THERMAL ((uint64_t)(REASON_SW_THERMAL | REASON_HW_THERMAL))
+#define N_NET           8
+#define N_IB            4
+
+struct gpu_state {
+    struct monitor_gpu out;
+    double *clocks; /* of samples at work */
+    size_t n_clocks, clocks_max;
+    size_t n_thermal, n_brake, n_cap;
+    bool has_ecc;
+    double ecc_first[2], ecc_last[2];   /* uncorrected, corrected */
+    size_t n_processes, processes_most; /* in this sample; in any */
+};
+
+struct port_state { /* of a network interface or an InfiniBand port */
+    struct str name;
+    bool is_ib;
+    double first[N_NET], last[N_NET];
+};
+
+struct reader {
+    struct arena *arena;
+    struct monitor_report *report;
+    struct str head;
+    struct gpu_state *gpus;
+    struct port_state *ports;
+    size_t n_ports;
+    double first_s, last_s;
+    double cpu_first[2], cpu_last[2]; /* all, stolen */
+    bool has_cpu;
+    int64_t line_no;
+};
+
+static int bad_line(const struct reader *reader, const char *what, struct err *err)
+{
+    return err_set(err, ERR_PARSE, "monitor: line %lld: %s", (long long)reader->line_no, what);
+}
+
+/* "N N N ...": exactly as many as wanted, or false. */
+static bool read_numbers(struct str text, size_t n, double *ret_values)
+{
+    struct str word;
+    size_t at = 0;
+    while (at < n && str_next(&text, ' ', &word)) {
+        if (word.len == 0) {
+            continue;
+        }
+        if (str_to_f64(word, &ret_values[at], &(struct err){0}) < 0 || ret_values[at] < 0) {
+            return false;
+        }
+        at++;
+    }
+    return at == n;
+}
+
+/* ---- lines ---- */
+
+static int read_time(struct reader *reader, struct str rest, struct err *err)
+{
+    double now_s;
+    if (!read_numbers(rest, 1, &now_s)) {
+        return bad_line(reader, "expected seconds since boot", err);
+    }
+    reader->first_s = reader->report->n_samples ? reader->first_s : now_s;
+    reader->last_s = now_s;
+    reader->report->n_samples++;
+    for (size_t idx = 0; idx < reader->report->n_gpus; idx++) {
+        reader->gpus[idx].n_processes = 0;
+    }
+    return 0;
+}
+
+/* "cpu  user nice system idle iowait irq softirq steal ..."; guest times are in user's already. */
+static int read_cpu(struct reader *reader, struct str rest, struct err *err)
+{
+    double ticks[8];
+    double all = 0;
+    if (!str_starts(rest, STR_LIT("cpu ")) || !read_numbers(str_sub(rest, 4, rest.len), 8, ticks)) {
+        return bad_line(reader, "expected the first line of /proc/stat", err);
+    }
+    for (size_t idx = 0; idx < 8; idx++) {
+        all += ticks[idx];
+    }
+    if (!reader->has_cpu) {
+        reader->cpu_first[0] = all;
+        reader->cpu_first[1] = ticks[7];
+    }
+    reader->has_cpu = true;
+    reader->cpu_last[0] = all;
+    reader->cpu_last[1] = ticks[7];
+    return 0;
+}
+
+static int read_port(struct reader *reader, struct str rest, bool is_ib, struct err *err)
+{
+    struct str name;
+    struct port_state *port = NULL;
+    double values[N_NET] = {0};
+    if (!str_next(&rest, ' ', &name) || name.len == 0 ||
+        !read_numbers(rest, is_ib ? N_IB : N_NET, values)) {
+        return bad_line(reader, "expected a name and its counters", err);
+    }
+    for (size_t idx = 0; idx < reader->n_ports && !port; idx++) {
+        struct port_state *at = &reader->ports[idx];
+        port = at->is_ib == is_ib && str_eq(at->name, name) ? at : NULL;
+    }
+    if (!port) {
+        if (reader->n_ports == MONITOR_PORTS_MAX) {
+            return bad_line(reader, "too many interfaces", err);
+        }
+        port = &reader->ports[reader->n_ports++];
+        *port = (struct port_state){.name = str_dup(reader->arena, name), .is_ib = is_ib};
+        memcpy(port->first, values, sizeof(values));
+    }
+    memcpy(port->last, values, sizeof(values));
+    return 0;
+}
+
+/* ---- GPUs ---- */
+
+static const struct smi_cell *cell_of(const struct smi_cell *cells, size_t n, const char *field)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        if (str_eq_z(cells[idx].field, field)) {
+            return &cells[idx];
+        }
+    }
+    return NULL;
+}
+
+static bool number_of(const struct smi_cell *cells, size_t n, const char *field, double *ret_value)
+{
+    const struct smi_cell *cell = cell_of(cells, n, field);
+    return cell && cell->value.ptr && str_to_f64(cell->value, ret_value, &(struct err){0}) == 0;
+}
+
+/* "0x0000000000000004" */
+static bool reasons_of(const struct smi_cell *cells, size_t n, uint64_t *ret_mask)
+{
+    static const char *const FIELDS[] = {"clocks_event_reasons.active",
+                                         "clocks_throttle_reasons.active"};
+    const struct smi_cell *cell = NULL;
+    uint64_t mask = 0;
+    for (size_t idx = 0; idx < ARRAY_LEN(FIELDS) && !cell; idx++) {
+        cell = cell_of(cells, n, FIELDS[idx]);
+    }
+    if (!cell || !str_starts(cell->value, STR_LIT("0x")) || cell->value.len > 18 ||
+        cell->value.len < 3) {
+        return false;
+    }
+    for (size_t idx = 2; idx < cell->value.len; idx++) {
+        char c = cell->value.ptr[idx];
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
+        if (digit < 0) {
+            return false;
+        }
+        mask = (mask << 4) | (uint64_t)digit;
+    }
+    *ret_mask = mask;
+    return true;
+}
+
+static struct gpu_state *gpu_of(struct reader *reader, int64_t index)
+{
+    for (size_t idx = 0; idx < reader->report->n_gpus; idx++) {
+        if (reader->gpus[idx].out.index == index) {
+            return &reader->gpus[idx];
+        }
+    }
+    if (reader->report->n_gpus == MONITOR_GPUS_MAX) {
+        return NULL;
+    }
+    struct gpu_state *gpu = &reader->gpus[reader->report->n_gpus++];
+    *gpu = (struct gpu_state){.out = {.index = index, .temperature_max_c = -1, .power_max_w = -1}};
+    return gpu;
+}
+
+static void keep_clock(struct arena *arena, struct gpu_state *gpu, double mhz)
+{
+    if (gpu->n_clocks == gpu->clocks_max) {
+        size_t n_max = gpu->clocks_max ? 2 * gpu->clocks_max : 64;
+        double *clocks = arena_array(arena, double, n_max);
+        if (gpu->n_clocks) {
+            memcpy(clocks, gpu->clocks, gpu->n_clocks * sizeof(*clocks));
+        }
+        gpu->clocks = clocks;
+        gpu->clocks_max = n_max;
+    }
+    gpu->clocks[gpu->n_clocks++] = mhz;
+}
+
+static void take_errors(struct gpu_state *gpu, const struct smi_cell *cells, size_t n)
+{
+    static const char *const FIELDS[2] = {"ecc.errors.uncorrected.volatile.total",
+                                          "ecc.errors.corrected.volatile.total"};
+    for (size_t idx = 0; idx < 2; idx++) {
+        double errors;
+        if (number_of(cells, n, FIELDS[idx], &errors)) {
+            gpu->ecc_first[idx] = gpu->out.n_samples > 1 ? gpu->ecc_first[idx] : errors;
+            gpu->ecc_last[idx] = errors;
+            gpu->has_ecc = true;
+        }
+    }
+}
+
+static void take_work(struct reader *reader, struct gpu_state *gpu, const struct smi_cell *cells,
+                      size_t n)
+{
+    double value = 0;
+    uint64_t reasons = 0;
+    if (!number_of(cells, n, "utilization.gpu", &value) || value < MONITOR_BUSY_PERCENT) {
+        return;
+    }
+    gpu->out.n_busy++;
+    if (number_of(cells, n, "clocks.sm", &value) ||
+        number_of(cells, n, "clocks.current.sm", &value)) {
+        keep_clock(reader->arena, gpu, value);
+    }
+    if (reasons_of(cells, n, &reasons)) {
+        /* HW slowdown is one of its two causes; older cards name neither. */
+        bool is_brake = (reasons & REASON_HW_POWER_BRAKE) != 0;
+        bool is_thermal =
+            (reasons & REASONS_THERMAL) != 0 || ((reasons & REASON_HW_SLOWDOWN) != 0 && !is_brake);
+        gpu->n_thermal += is_thermal;
+        gpu->n_brake += is_brake;
+        gpu->n_cap += (reasons & REASON_SW_POWER_CAP) != 0;
+    }
+}
+
+static int read_gpu(struct reader *reader, struct str row, struct err *err)
+{
+    struct smi_cell cells[SMI_COLUMNS_MAX];
+    struct gpu_state *gpu;
+    size_t n = 0;
+    double value;
+    if (!reader->head.ptr) {
+        return bad_line(reader, "a GPU before the head", err);
+    }
+    if (smi_row(reader->arena, reader->head, row, cells, &n, err) < 0) {
+        err->code = ERR_PARSE;
+        return err_wrap(err, "monitor: line %lld", (long long)reader->line_no);
+    }
+    if (!number_of(cells, n, "index", &value) || value < 0 || value >= MONITOR_GPUS_MAX) {
+        return bad_line(reader, "a GPU without an index", err);
+    }
+    gpu = gpu_of(reader, (int64_t)value);
+    if (!gpu) {
+        return bad_line(reader, "too many GPUs", err);
+    }
+    gpu->out.n_samples++;
+    const struct smi_cell *bus = cell_of(cells, n, "pci.bus_id");
+    gpu->out.bus_id = bus ? bus->value : STR_EMPTY;
+    if (number_of(cells, n, "clocks.max.sm", &value)) {
+        gpu->out.clock_max_mhz = value;
+    }
+    if (number_of(cells, n, "temperature.gpu", &value) && value > gpu->out.temperature_max_c) {
+        gpu->out.temperature_max_c = value;
+    }
+    if (number_of(cells, n, "power.draw", &value) && value > gpu->out.power_max_w) {
+        gpu->out.power_max_w = value;
+    }
+    take_errors(gpu, cells, n);
+    take_work(reader, gpu, cells, n);
+    return 0;
+}
+
+static int read_process(struct reader *reader, struct str rest, struct err *err)
+{
+    struct str bus;
+    if (!str_next(&rest, ',', &bus) || !rest.ptr) {
+        return bad_line(reader, "expected a GPU's bus id and a process", err);
+    }
+    for (size_t idx = 0; idx < reader->report->n_gpus; idx++) {
+        struct gpu_state *gpu = &reader->gpus[idx];
+        if (str_eq(gpu->out.bus_id, str_trim(bus))) {
+            gpu->n_processes++;
+            gpu->processes_most =
+                gpu->n_processes > gpu->processes_most ? gpu->n_processes : gpu->processes_most;
+        }
+    }
+    return 0;
+}
+
+static int read_unknown(struct reader *reader, struct str rest, struct err *err)
+{
+    struct monitor_report *report = reader->report;
+    if (report->n_unknown == MONITOR_PORTS_MAX) {
+        return bad_line(reader, "too much that is not known", err);
+    }
+    report->unknown[report->n_unknown++] = str_dup(reader->arena, str_sub(str_trim(rest), 0, 512));
+    return 0;
+}
+
+static int read_line(struct reader *reader, struct str line, struct err *err)
+{
+    struct str rest = str_sub(line, 2, line.len);
+    if (line.len < 3 || line.ptr[1] != ' ') {
+        return bad_line(reader, "expected a letter, a blank and a reading", err);
+    }
+    switch (line.ptr[0]) {
+    case 't':
+        return read_time(reader, rest, err);
+    case 'c':
+        return read_cpu(reader, rest, err);
+    case 'n':
+        return read_port(reader, rest, false, err);
+    case 'i':
+        return read_port(reader, rest, true, err);
+    case 'h':
+        reader->head = str_dup(reader->arena, str_trim(rest));
+        return 0;
+    case 'g':
+        return read_gpu(reader, str_trim(rest), err);
+    case 'p':
+        return read_process(reader, rest, err);
+    case '?':
+        return read_unknown(reader, rest, err);
+    case 'l':
+    case 'm':
+    case 'f':
+        return 0; /* kept in the log, not judged */
+    default:
+        return bad_line(reader, "no such reading", err);
+    }
+}
+
+/* ---- verdicts ---- */
+
+static void add_taint(struct reader *reader, const char *id, char *text)
+{
+    struct monitor_report *report = reader->report;
+    ASSERT(report->n_taints < MONITOR_TAINTS_MAX); /* each has this many verdicts at most */
+    report->taints[report->n_taints++] = (struct taint){id, str_of(text)};
+}
+
+static void judge_gpu(struct reader *reader, struct gpu_state *gpu, int64_t ranks)
+{
+    struct arena *arena = reader->arena;
+    long long index = (long long)gpu->out.index;
+    double share;
+    if (gpu->n_thermal) {
+        add_taint(reader, "gpu-thermal",
+                  arena_printf(arena,
+                               "GPU %lld: slowed by heat in %zu of %zu samples at work, up to "
+                               "%.0f degrees C",
+                               index, gpu->n_thermal, gpu->out.n_busy, gpu->out.temperature_max_c));
+    }
+    if (gpu->n_brake) {
+        add_taint(reader, "gpu-power",
+                  arena_printf(arena,
+                               "GPU %lld: slowed by the power supply in %zu of %zu samples at "
+                               "work",
+                               index, gpu->n_brake, gpu->out.n_busy));
+    }
+    if (gpu->n_clocks) {
+        stats_sort(gpu->clocks, gpu->n_clocks);
+        gpu->out.clock_median_mhz = stats_sorted_median(gpu->clocks, gpu->n_clocks);
+    }
+    share = gpu->out.clock_max_mhz > 0 && gpu->n_clocks
+                ? 100 * gpu->out.clock_median_mhz / gpu->out.clock_max_mhz
+                : 100;
+    if (share < MONITOR_CLOCK_MIN_PERCENT) {
+        add_taint(reader, "gpu-clock",
+                  arena_printf(arena,
+                               "GPU %lld: at work with %.0f of %.0f MHz (median; %zu of %zu "
+                               "samples at its power cap)",
+                               index, gpu->out.clock_median_mhz, gpu->out.clock_max_mhz, gpu->n_cap,
+                               gpu->out.n_busy));
+    }
+    for (size_t idx = 0; idx < 2; idx++) {
+        if (gpu->has_ecc && gpu->ecc_last[idx] > gpu->ecc_first[idx]) {
+            add_taint(reader, "gpu-ecc",
+                      arena_printf(arena, "GPU %lld: %.0f %s ECC errors", index,
+                                   gpu->ecc_last[idx] - gpu->ecc_first[idx],
+                                   idx ? "corrected" : "uncorrected"));
+        }
+    }
+    if (gpu->processes_most > (size_t)ranks) {
+        add_taint(reader, "gpu-shared",
+                  arena_printf(arena, "GPU %lld: %zu processes on it, %lld are ours", index,
+                               gpu->processes_most, (long long)ranks));
+    }
+}
+
+/* Counters that went back were reset by a driver or a reboot: the rise is unknown. */
+static double rise(const struct port_state *port, size_t idx)
+{
+    return port->last[idx] > port->first[idx] ? port->last[idx] - port->first[idx] : 0;
+}
+
+static void judge_port(struct reader *reader, const struct port_state *port)
+{
+    struct arena *arena = reader->arena;
+    double errors = port->is_ib ? rise(port, 0) + rise(port, 1) + rise(port, 2) + rise(port, 3)
+                                : rise(port, 2) + rise(port, 6);
+    double packets = rise(port, 1) + rise(port, 5);
+    double drops = rise(port, 3) + rise(port, 7);
+    if (errors > 0) {
+        add_taint(reader, port->is_ib ? "infiniband" : "nic-errors",
+                  arena_printf(arena, "%.*s: %.0f errors", STR_ARG(port->name), errors));
+    }
+    if (!port->is_ib && drops >= MONITOR_DROPS_MIN &&
+        drops * 1000 > packets * MONITOR_DROPS_MAX_PERMILLE) {
+        add_taint(reader, "nic-drops",
+                  arena_printf(arena, "%.*s: %.0f of %.0f packets dropped", STR_ARG(port->name),
+                               drops, packets));
+    }
+}
+
+static void judge(struct reader *reader, const struct monitor_opts *opts)
+{
+    double ticks = reader->cpu_last[0] - reader->cpu_first[0];
+    double stolen = reader->cpu_last[1] - reader->cpu_first[1];
+    struct monitor_report *report = reader->report;
+    for (size_t idx = 0; idx < report->n_gpus; idx++) {
+        judge_gpu(reader, &reader->gpus[idx], opts->ranks_per_gpu ? opts->ranks_per_gpu : 1);
+        report->gpus[idx] = reader->gpus[idx].out;
+    }
+    for (size_t idx = 0; idx < reader->n_ports; idx++) {
+        judge_port(reader, &reader->ports[idx]);
+    }
+    if (ticks > 0 && stolen * 100 > ticks * MONITOR_STEAL_MAX_PERCENT) {
+        add_taint(reader, "cpu-steal",
+                  arena_printf(reader->arena, "%.1f %% of its CPU time went to others (steal)",
+                               100 * stolen / ticks));
+    }
+    report->span_s = reader->last_s > reader->first_s ? reader->last_s - reader->first_s : 0;
+}
+
+int monitor_judge(struct arena *arena, struct str text, const struct monitor_opts *opts,
+                  struct monitor_report *ret_report, struct err *err)
+{
+    static const char BEGIN[] = "reperf-monitor 1 begin ";
+    static const char END[] = "reperf-monitor 1 end ";
+    struct monitor_report report = {.gpus =
+                                        arena_array(arena, struct monitor_gpu, MONITOR_GPUS_MAX),
+                                    .taints = arena_array(arena, struct taint, MONITOR_TAINTS_MAX),
+                                    .unknown = arena_array(arena, struct str, MONITOR_PORTS_MAX)};
+    struct reader reader = {.arena = arena,
+                            .report = &report,
+                            .gpus = arena_array(arena, struct gpu_state, MONITOR_GPUS_MAX),
+                            .ports = arena_array(arena, struct port_state, MONITOR_PORTS_MAX),
+                            .line_no = 1};
+    struct str line;
+    if (text.len > MONITOR_TEXT_MAX || !str_next(&text, '\n', &line) ||
+        !str_starts(line, STR_LIT(BEGIN))) {
+        return err_set(err, ERR_PARSE, "monitor: expected '%s'", BEGIN);
+    }
+    while (!report.is_whole && str_next(&text, '\n', &line)) {
+        reader.line_no++;
+        if (!text.ptr) {
+            break; /* the last line of a truncated log may be incomplete */
+        }
+        if (str_starts(line, STR_LIT(END))) {
+            report.is_whole = true;
+            report.end = str_dup(arena, str_sub(line, sizeof(END) - 1, line.len));
+        } else if (read_line(&reader, line, err) < 0) {
+            return -1;
+        }
+    }
+    judge(&reader, opts);
+    *ret_report = report;
+    return 0;
+}

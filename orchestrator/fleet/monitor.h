@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a node did while a workload ran on it: the log of node/job_watch.c, read and judged. A taint is a reason to doubt
+   a repeat's number; it never changes the number. Pure; everything lives in the arena.
+
+   The log, between "reperf-monitor 1 begin SECONDS" and "reperf-monitor 1 end WHY", a line a reading:
+       h HEAD          of nvidia-smi's CSV           t UPTIME ...     a sample begins (/proc/uptime)
+       g ROW           one GPU, under that head      c cpu ...        /proc/stat
+       p BUS-ID, PID   a process on a GPU            l ..., m KB, f KHZ   load, available memory, clock of a core
+       n IF 8 COUNTERS rx, then tx: bytes, packets, errors, drops (/proc/net/dev)
+       i PORT 4 COUNTERS  symbol_error, link_error_recovery, link_downed, port_rcv_errors of InfiniBand
+       ? WHAT WHY      not known here */
+#ifndef FLEET_MONITOR_H
+#define FLEET_MONITOR_H
+
+#include "base/str.h"
+
+#define MONITOR_TEXT_MAX   (64u << 20)
+#define MONITOR_GPUS_MAX   64
+#define MONITOR_PORTS_MAX  256
+#define MONITOR_TAINTS_MAX (6 * MONITOR_GPUS_MAX + 2 * MONITOR_PORTS_MAX + 1)
+
+/* A GPU counts as busy from this utilisation on. Our choice: below it clocks drop by themselves. */
+#define MONITOR_BUSY_PERCENT 50
+/* Of the highest clock, for the median of the busy samples. Our choice: cards with the same power cap differ by a few
+   percent. */
+#define MONITOR_CLOCK_MIN_PERCENT 90
+/* Of CPU time that the hypervisor gave to others. Our choice. */
+#define MONITOR_STEAL_MAX_PERCENT 2
+/* Of packets. Our choice: a healthy switch drops none, a few are unwanted multicast. */
+#define MONITOR_DROPS_MAX_PERMILLE 1
+#define MONITOR_DROPS_MIN          100
+
+struct taint {
+    const char *
+        id; /* gpu-thermal, gpu-power, gpu-clock, gpu-ecc, gpu-shared, nic-errors, nic-drops, infiniband, cpu-steal */
+    struct str text;
+};
+
+struct monitor_gpu {
+    int64_t index;
+    struct str bus_id;
+    size_t n_samples, n_busy;
+    double clock_median_mhz;               /* of the busy samples; 0: none, or not known */
+    double clock_max_mhz;                  /* the card's; 0: not known */
+    double temperature_max_c, power_max_w; /* -1: not known */
+};
+
+struct monitor_report {
+    size_t n_samples;
+    double span_s;
+    bool is_whole;  /* its last line is present */
+    struct str end; /* why it ended: "job ended" */
+    struct monitor_gpu *gpus;
+    size_t n_gpus;
+    struct taint *taints;
+    size_t n_taints;
+    struct str *unknown; /* what could not be watched, and why */
+    size_t n_unknown;
+};
+
+struct monitor_opts {
+    int64_t ranks_per_gpu; /* our processes on one GPU; 0 means 1 */
+};
+
+/* ERR_PARSE for a text that is not such a log. A truncated one is judged as far as it goes (is_whole false). */
+MUST_CHECK int monitor_judge(struct arena *arena, struct str text, const struct monitor_opts *opts,
+                             struct monitor_report *ret_report, struct err *err);
+
+#endif

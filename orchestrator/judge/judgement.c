@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "judge/judgement.h"
+
+const char *log_state_name(enum log_state state)
+{
+    static const char *const STATES[] = {"whole", "incomplete", "unreadable", "no_rule", "absent"};
+    return STATES[state];
+}
+
+/* Of several runs the rule takes one. If no run has the primary figure, the rule may read another: then the run is judged, not the figure
+   that is absent. */
+static bool takes_run(const struct measurement *m, const struct rule *rule, enum demand demand)
+{
+    const struct series *series = rule ? measurement_series(m, rule->series) : NULL;
+    if (!rule || demand == DEMAND_WHOLE || m->verdict == PARSE_NAN) {
+        return false;
+    }
+    if (demand == DEMAND_ANY) {
+        return m->n_runs > 1 || m->verdict == PARSE_NO_METRIC;
+    }
+    return m->verdict == PARSE_NO_METRIC ? series && series->n > 0
+                                         : m->verdict == PARSE_AMBIGUOUS &&
+                                               m->causes.n[CAUSE_RUNS] > 0 && rule->run != RUN_ONLY;
+}
+
+static void take_run(struct arena *arena, const struct measurement *m, const struct rule *rule,
+                     struct judgement *j)
+{
+    bool is_first = rule->run == RUN_FIRST;
+    j->verdict = is_first ? m->first_run : m->last_run;
+    j->why = j->verdict == PARSE_OK ? STR_EMPTY
+             : m->verdict == PARSE_NO_METRIC
+                 ? STR_LIT("the run did not end as it should")
+                 : str_of(arena_printf(arena, "the %s run is %s", is_first ? "first" : "last",
+                                       parse_verdict_name(j->verdict)));
+}
+
+/* Another series of the format has samples. */
+static bool is_empty(const struct measurement *m, const struct rule *rule)
+{
+    const struct series *series =
+        rule ? measurement_series(m, rule->series) : measurement_primary(m);
+    return !series || series->n == 0;
+}
+
+struct judgement judgement_of(struct arena *arena, const struct measurement *m,
+                              const struct rule *rule, enum demand demand)
+{
+    struct judgement j = {.verdict = m->verdict, .why = m->why};
+    if (takes_run(m, rule, demand)) {
+        take_run(arena, m, rule, &j);
+    } else if (demand == DEMAND_PART && m->verdict == PARSE_OK && is_empty(m, rule)) {
+        j.verdict = PARSE_NO_METRIC;
+        j.why = STR_LIT("no line holds what the rule takes");
+    }
+    j.gives = demand == DEMAND_ANY || j.verdict == PARSE_OK ||
+              (demand == DEMAND_PART && judgement_is_part(j.verdict));
+    j.state = m->verdict == PARSE_NAN ? LOG_UNREADABLE
+              : j.verdict == PARSE_OK ? LOG_WHOLE
+                                      : LOG_INCOMPLETE;
+    return j;
+}
+
+enum parse_verdict judgement_unread(size_t n_formats)
+{
+    return n_formats ? PARSE_AMBIGUOUS : PARSE_NO_METRIC;
+}
+
+enum parse_verdict judgement_undecided(void)
+{
+    return PARSE_AMBIGUOUS;
+}
+
+enum parse_verdict judgement_proposed(enum parse_verdict verdict)
+{
+    return verdict == PARSE_OK ? PARSE_PROPOSED : verdict;
+}
+
+bool judgement_is_ok(enum parse_verdict verdict)
+{
+    return verdict == PARSE_OK || verdict == PARSE_PROPOSED;
+}
+
+bool judgement_is_part(enum parse_verdict verdict)
+{
+    return verdict == PARSE_INCOMPLETE || verdict == PARSE_TRUNCATED;
+}
+
+bool judgement_objects(enum parse_verdict known, enum parse_verdict made)
+{
+    return made == PARSE_OK && known != PARSE_OK && known != PARSE_NO_METRIC;
+}
+
+bool judgement_lacks_run(const struct measurement *m)
+{
+    return judgement_is_part(m->verdict) || m->verdict == PARSE_NAN ||
+           (m->verdict == PARSE_AMBIGUOUS && m->n_runs == 1);
+}

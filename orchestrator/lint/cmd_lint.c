@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `reperf lint`: reproducibility defects that can be seen in reports' manifests. */
+#include "base/base.h"
+
+#include <unistd.h>
+
+#include "base/command.h"
+#include "base/log.h"
+#include "base/strbuf.h"
+#include "judge/bind.h"
+#include "lint/lint.h"
+#include "load/load.h"
+#include "view/findings_out.h"
+#include "view/sarif.h"
+
+#define TEXT_BYTES_MAX (1u << 28)
+
+struct lint_args {
+    bool is_all, want_json, want_sarif;
+};
+
+#define AT(member) offsetof(struct lint_args, member)
+static const struct opt OPTS[] = {
+    {"all", 0, OPT_FLAG, NULL, "all reports", AT(is_all), 0, 0},
+    {"json", 0, OPT_FLAG, NULL, "one JSON document", AT(want_json), 0, 0},
+    {"sarif", 0, OPT_FLAG, NULL, "SARIF 2.1.0, for code hosts and editors", AT(want_sarif), 0, 0},
+    OPT_END,
+};
+#undef AT
+
+static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list names = {0};
+    CLEANUP(strbuf) struct strbuf text;
+    struct lint_args args = {0};
+    struct report_set reports = {0};
+    struct findings all = {0};
+    struct findings *lists;
+    CLEANUP(format_set) struct format_set formats = {0};
+    strbuf_init(&text, TEXT_BYTES_MAX);
+    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0) {
+        return -1;
+    }
+    if (args.want_json && args.want_sarif) {
+        return err_set(err, ERR_USAGE, "either --json or --sarif");
+    }
+    if (load_reports_of(&arena, ctx->root, &names, args.is_all, &reports, err) < 0 ||
+        load_formats_of(&arena, ctx->root, &reports, &formats, err) < 0) {
+        return -1;
+    }
+    const struct format_trials trials = {&formats,
+                                         arena_array(&arena, struct findings *, formats.n + 1)};
+    lists = arena_array(&arena, struct findings, reports.n + 1);
+    for (size_t idx = 0; idx < reports.n; idx++) {
+        lists[idx].n_max = all.n; /* where its part of `all` begins */
+        lint_report(&arena, &reports.items[idx], &all);
+        bind_findings(&arena, &reports.items[idx], &formats, &all);
+        lint_formats(&arena, &reports.items[idx], &trials, &all);
+        lists[idx].n = all.n - lists[idx].n_max;
+    }
+    for (size_t idx = 0; idx < reports.n; idx++) {
+        lists[idx].items = all.items + lists[idx].n_max;
+    }
+    if (args.want_json) {
+        lint_out_json(&reports, lists, &text);
+    } else if (args.want_sarif) {
+        struct sarif_report *each = arena_array(&arena, struct sarif_report, reports.n + 1);
+        for (size_t idx = 0; idx < reports.n; idx++) {
+            each[idx] = (struct sarif_report){&reports.items[idx], lists[idx]};
+        }
+        sarif_write(&arena, ctx->root, each, reports.n, &text);
+    } else {
+        findings_out_text(&all, isatty(STDOUT_FILENO) && log_wants_color(), &text);
+    }
+    if (cmd_print_painted(strbuf_str(&text), err) < 0) {
+        return -1;
+    }
+    return findings_count(&all, LEVEL_ERROR) ? 1 : 0;
+}
+
+const struct cmd CMD_LINT = {"lint", "REPORT... | --all", "find reproducibility defects in reports",
+                             OPTS, run};

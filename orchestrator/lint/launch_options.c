@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "lint/launch_options.h"
+
+#include "report/container.h"
+
+#define NAME_BYTES_MAX 40
+#define KEY_BYTES_MAX  160 /* of an override, with its sections */
+
+/* Whose options the run's words are; 0: none of the known ones. */
+static unsigned owner_of(const struct shell_run *run)
+{
+    struct str program = shell_program(run);
+    struct str first = run->n ? run->words[0].text : STR_EMPTY;
+    bool is_script = str_ends(program, STR_LIT(".py")) || !str_eq(program, path_base(first)) ||
+                     str_starts(first, STR_LIT("./")) || run->is_inner;
+    for (size_t idx = 0; idx < N_LAUNCHER_NAMES; idx++) {
+        if (str_eq_z(program, LAUNCHER_NAMES[idx].name)) {
+            return LAUNCHER_NAMES[idx].of;
+        }
+    }
+    if (!run->n || container_is_engine(run->words[0].text) || shell_is_any(run, OTHER_PROGRAMS)) {
+        return 0;
+    }
+    return is_script && !str_ends(program, STR_LIT(".sh")) ? OF_TRAINING | OF_SHORT : OF_TRAINING;
+}
+
+bool option_is_launcher(const struct shell_run *run)
+{
+    unsigned of = owner_of(run);
+    return of && !(of & OF_TRAINING);
+}
+
+bool option_is_training(const struct shell_run *run)
+{
+    return (owner_of(run) & OF_TRAINING) != 0;
+}
+
+/* Without dashes and underscores, in lower case; a single letter as it is. False if it is too long. */
+static bool plain_name(struct str spelled, char *ret, size_t size)
+{
+    size_t len = 0;
+    for (size_t idx = 0; idx < spelled.len; idx++) {
+        char c = spelled.ptr[idx];
+        if (c == '-' || c == '_') {
+            continue;
+        }
+        if (len + 1 == size) {
+            return false;
+        }
+        ret[len++] = c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+    }
+    if (len == 1) {
+        ret[0] = spelled.ptr[spelled.len - 1];
+    }
+    ret[len] = '\0';
+    return len > 0;
+}
+
+static const struct option_spelling *spelling_of(struct str spelled, unsigned of)
+{
+    char name[NAME_BYTES_MAX];
+    if (!plain_name(spelled, name, sizeof(name)) || (name[1] == '\0' && spelled.len != 2)) {
+        return NULL;
+    }
+    for (size_t idx = 0; idx < N_OPTION_SPELLINGS; idx++) {
+        if ((OPTION_SPELLINGS[idx].of & of) && strcmp(OPTION_SPELLINGS[idx].name, name) == 0) {
+            return &OPTION_SPELLINGS[idx];
+        }
+    }
+    return NULL;
+}
+
+static struct str last_part(struct str key)
+{
+    for (size_t idx = key.len; idx > 0; idx--) {
+        if (key.ptr[idx - 1] == '.' || key.ptr[idx - 1] == '/' || key.ptr[idx - 1] == '+') {
+            return str_sub(key, idx, SIZE_MAX);
+        }
+    }
+    return key;
+}
+
+/* section.key=VALUE, as hydra, mmcv, PaddleClas -o and --params_override take it; any key of AMP.* except a size is a
+   claim. */
+static bool override_of(struct str word, unsigned of, struct option_found *ret)
+{
+    int64_t equals = str_find(word, STR_LIT("="));
+    struct str key = equals > 0 ? str_sub(word, 0, (size_t)equals) : STR_EMPTY;
+    const struct option_spelling *row;
+    if (!key.ptr || key.len > KEY_BYTES_MAX) {
+        return false;
+    }
+    row = last_part(key).len > 1 ? spelling_of(last_part(key), of & ~(unsigned)OF_SHORT) : NULL;
+    if (!row) {
+        return false;
+    }
+    *ret = (struct option_found){row->means, key, str_sub(word, (size_t)equals + 1, SIZE_MAX)};
+    return true;
+}
+
+static bool is_dashed(struct str word)
+{
+    return word.len > 1 && word.ptr[0] == '-' && !(word.ptr[1] >= '0' && word.ptr[1] <= '9');
+}
+
+static bool is_claim_value(struct str s)
+{
+    static const char *const VALUES[] = {"true", "false", "True", "False", "TRUE", "FALSE",
+                                         "0",    "1",     "yes",  "no",    NULL};
+    return str_eq_any(s, VALUES);
+}
+
+/* -b128 and -j8: one letter with its number. */
+static bool attached(struct str word, unsigned of, struct option_found *ret)
+{
+    const struct option_spelling *row;
+    if (word.len < 3 || word.ptr[1] == '-' || word.ptr[2] < '0' || word.ptr[2] > '9') {
+        return false;
+    }
+    row = spelling_of(str_sub(word, 0, 2), of);
+    if (row) {
+        *ret = (struct option_found){row->means, str_sub(word, 0, 2), str_sub(word, 2, SIZE_MAX)};
+    }
+    return row != NULL;
+}
+
+/* The values of `--gpus 0 1 2` and `--gpu-ids 4 5` as one list. */
+static struct str list_value(struct arena *arena, const struct shell_run *run, size_t *at)
+{
+    struct str list = run->words[(*at)++].text;
+    while (*at < run->n_own && list.len && run->words[*at].text.len &&
+           run->words[*at].text.ptr[0] >= '0' && run->words[*at].text.ptr[0] <= '9') {
+        list =
+            str_of(arena_printf(arena, "%.*s,%.*s", STR_ARG(list), STR_ARG(run->words[*at].text)));
+        (*at)++;
+    }
+    return list;
+}
+
+static bool read_option(struct arena *arena, const struct shell_run *run, size_t *at, unsigned of,
+                        struct option_found *ret)
+{
+    struct str word = run->words[(*at)++].text;
+    int64_t equals = str_find(word, STR_LIT("="));
+    struct str spelled = equals > 0 ? str_sub(word, 0, (size_t)equals) : word;
+    struct str value = equals > 0 ? str_sub(word, (size_t)equals + 1, SIZE_MAX) : STR_EMPTY;
+    const struct option_spelling *row = spelling_of(spelled, of);
+    bool has_next = *at < run->n_own && !is_dashed(run->words[*at].text);
+    if (!row) {
+        return attached(word, of, ret) || (value.ptr && override_of(value, of, ret));
+    }
+    if (!value.ptr && has_next) {
+        bool is_list = row->means == MEANS_DEVICES || row->means == MEANS_GPUS;
+        if (row->means != MEANS_HALF || is_claim_value(run->words[*at].text)) {
+            value = is_list ? list_value(arena, run, at) : run->words[(*at)++].text;
+        }
+    }
+    if (!value.ptr && row->means != MEANS_HALF) {
+        return false;
+    }
+    *ret = (struct option_found){row->means, spelled, value};
+    return true;
+}
+
+bool option_next(struct arena *arena, const struct shell_run *run, size_t *at,
+                 struct option_found *ret_option)
+{
+    unsigned of = owner_of(run);
+    *at = *at ? *at : 1;
+    while (of && *at < run->n_own) {
+        struct str word = run->words[*at].text;
+        if (is_dashed(word)) {
+            if (read_option(arena, run, at, of, ret_option)) {
+                return true;
+            }
+        } else {
+            (*at)++;
+            if (override_of(word, of, ret_option)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}

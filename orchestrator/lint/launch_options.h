@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the options of launchers, training programs and their override words mean, however they are spelled: `-np 8`,
+   `--nproc_per_node=8`, `-o DATALOADER.TRAIN.sampler.batch_size=32`. The spellings are a table (launch_options_table.c). Pure. */
+#ifndef LINT_LAUNCH_OPTIONS_H
+#define LINT_LAUNCH_OPTIONS_H
+
+#include "lint/shell_script.h"
+
+enum meaning {
+    MEANS_RANKS,          /* processes of the job */
+    MEANS_RANKS_PER_NODE, /* processes per node */
+    MEANS_NODES,
+    MEANS_HOSTS,   /* a list, one item per node: "a:8,b:8" */
+    MEANS_DEVICES, /* a list of GPUs by index: "0,1,2" */
+    MEANS_DEVICE,  /* one GPU by index: "3", "cuda:3" */
+    MEANS_GPUS,    /* a count of GPUs, or a list of them */
+    MEANS_NODE_RANK,
+    MEANS_NODE_ADDRESS,
+    MEANS_BATCH, /* per GPU, node or job: names do not tell */
+    MEANS_ITERATIONS,
+    MEANS_LOG_INTERVAL,
+    MEANS_WORKERS,
+    MEANS_SEED,
+    MEANS_IMAGES,
+    MEANS_HALF,      /* a claim: half or mixed precision */
+    MEANS_PRECISION, /* by name */
+    MEANS_CONFIG,    /* a configuration file, or its name */
+    MEANS_N
+};
+
+enum { /* whose option */
+       OF_MPI = 1,
+       OF_HOROVOD = 2,
+       OF_TORCH = 4,
+       OF_PADDLE = 8,
+       OF_DEEPSPEED = 16,
+       OF_ACCELERATE = 32,
+       OF_SLURM = 64,
+       OF_TRAINING = 128, /* of the program that trains */
+       OF_SHORT =
+           256 /* the same, if it surely is one: the letter means other things to other programs */
+};
+
+struct option_spelling {
+    const char *
+        name; /* only lower-case letters and digits: num_workers, --numWorkers and num-workers are one; a single letter as it
+                 is */
+    enum meaning means;
+    unsigned of;
+};
+extern const struct option_spelling OPTION_SPELLINGS[];
+extern const size_t N_OPTION_SPELLINGS;
+
+struct launcher_name {
+    const char *name;
+    unsigned of;
+};
+extern const struct launcher_name LAUNCHER_NAMES[];
+extern const size_t N_LAUNCHER_NAMES;
+
+/* Programs whose options are not among these, */
+extern const char *const OTHER_PROGRAMS[]; /* in addition to container engines */
+
+struct option_found {
+    enum meaning means;
+    struct str spelled; /* as in the command, without its value */
+    struct str value;   /* with $NAME replaced; NULL: a flag alone */
+};
+
+/* The next option of the run that the table knows; *at: initially 0. */
+bool option_next(struct arena *arena, const struct shell_run *run, size_t *at,
+                 struct option_found *ret_option);
+/* Whether the run is a launcher's: what it starts is a run of its own. */
+bool option_is_launcher(const struct shell_run *run);
+/* Whether the run may train: it is neither a launcher nor a program known for other things. */
+bool option_is_training(const struct shell_run *run);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "lint/lint.h"
+
+#include "lint/lint_parts.h"
+
+#define MESSAGE_BYTES 1024
+
+const char *const ARCHIVE_SUFFIXES[] = {".tar",  ".tar.gz", ".tgz", ".zip",     ".tar.bz2",
+                                        ".tbz2", ".tar.xz", ".txz", ".tar.zst", NULL};
+
+size_t stack_index(const struct report *report, const struct stack *stack)
+{
+    return (size_t)(stack - report->stacks);
+}
+
+void lint_add(struct lint *lint, const char *id, const struct stack *stack, const char *place,
+              const char *fmt, ...)
+{
+    char text[MESSAGE_BYTES];
+    char *where;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    if (stack) {
+        where = arena_printf(lint->arena, "%s:$.stacks[%zu]%s", lint->report->path.ptr,
+                             stack_index(lint->report, stack), place);
+    } else {
+        where = arena_printf(lint->arena, "%s:$%s", lint->report->path.ptr, place);
+    }
+    for (size_t idx = lint->first; idx < lint->findings->n; idx++) {
+        const struct finding *f = &lint->findings->items[idx];
+        const char *head = strchr(where, ']');
+        size_t len = stack && head ? (size_t)(head - where) + 1 : 0;
+        if (strcmp(f->id, id) == 0 && str_eq_z(f->message, text) &&
+            (f->where.len >= len && memcmp(f->where.ptr, where, len) == 0)) {
+            return;
+        }
+    }
+    finding_add(lint->findings, lint->arena, id, str_of(where), "%s", text);
+}
+
+bool stack_has_cells(const struct report *report, const struct stack *stack)
+{
+    for (size_t idx = 0; idx < report->n_cases; idx++) {
+        if (report->cases[idx].stack == stack && report->cases[idx].n_cells) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct shell_script *script_of(struct lint *lint, const struct stack *stack,
+                                            const struct command *command, bool is_printed)
+{
+    static const struct shell_script NONE = {.n = 0};
+    size_t at = 2 * (lint->first_command[stack_index(lint->report, stack)] +
+                     (size_t)(command - stack->commands)) +
+                is_printed;
+    struct str text = is_printed ? command->printed : command->works;
+    if (!text.ptr) {
+        return &NONE;
+    }
+    if (!lint->scripts[at]) {
+        lint->scripts[at] = arena_new(lint->arena, struct shell_script);
+        shell_script_read(lint->arena, text, lint->scripts[at]);
+    }
+    return lint->scripts[at];
+}
+
+struct lint_command lint_command_at(struct lint *lint, const struct stack *stack, size_t idx)
+{
+    static const size_t PLACE_BYTES = 48;
+    const struct command *command = &stack->commands[idx];
+    char **place = &lint->places[lint->first_command[stack_index(lint->report, stack)] + idx];
+    if (!*place) {
+        *place = arena_array(lint->arena, char, PLACE_BYTES);
+        snprintf(*place, PLACE_BYTES, ".commands[%zu].printed", idx);
+    }
+    return (struct lint_command){stack, command, script_of(lint, stack, command, true), *place};
+}
+
+const struct shell_script *working_script(struct lint *lint, const struct stack *stack,
+                                          const struct command *command)
+{
+    return script_of(lint, stack, command, false);
+}
+
+bool stack_condition(const struct stack *stack, const char *name, struct str *ret_value)
+{
+    for (size_t idx = 0; idx < stack->conditions.n; idx++) {
+        if (str_eq_z(stack->conditions.items[idx].name, name)) {
+            *ret_value = stack->conditions.items[idx].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ends_in_any(struct str s, const char *const *suffixes)
+{
+    for (; *suffixes; suffixes++) {
+        if (str_ends(s, str_of(*suffixes))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void lint_report(struct arena *arena, const struct report *report, struct findings *findings)
+{
+    struct lint lint = {
+        .arena = arena, .report = report, .findings = findings, .first = findings->n};
+    size_t n = 0;
+    lint.first_command = arena_array(arena, size_t, report->n_stacks + 1);
+    for (size_t idx = 0; idx < report->n_stacks; idx++) {
+        lint.first_command[idx] = n;
+        n += report->stacks[idx].n_commands;
+    }
+    lint.scripts = arena_array(arena, struct shell_script *, 2 * n + 1);
+    lint.places = arena_array(arena, char *, n + 1);
+    lint_pins(&lint);
+    lint_commands(&lint);
+    lint_conditions(&lint);
+    lint_rows(&lint);
+}

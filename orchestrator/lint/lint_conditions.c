@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the authors did not state, and what they stated twice with different values. */
+#include "base/base.h"
+
+#include "lint/lint_parts.h"
+
+#define LIST_BYTES 600
+#define PREFETCH                                                                                   \
+    2 /* batches that a loader worker holds ahead. Source: default of torch's DataLoader, read 2026 */
+#define CHANNELS        3
+#define BYTES_PER_VALUE 4 /* fp32, as it leaves the loader */
+#define GIB             1073741824.0
+
+/* Conditions that affect throughput and that a reader needs; seed and repeats have rules of their own. */
+static const char *const ESSENTIAL[] = {
+    "cpu",          "cudnn", "driver",         "ecc",     "gpu_clock", "nccl", "power_cap", "cuda",
+    "interconnect", "os",    "python_version", "workers", NULL};
+
+static bool has_own_rule(struct str name)
+{
+    static const char *const NAMES[] = {"seed", "repeats", "log_date", "statistic", NULL};
+    return str_eq_any(name, NAMES);
+}
+
+struct unstated {
+    struct str names[CONDITION_NAMES_MAX];
+    size_t n;
+};
+
+static void add_unstated(struct unstated *list, struct str name)
+{
+    if (!str_is_in(name, list->names, list->n)) {
+        ASSERT(list->n < CONDITION_NAMES_MAX);
+        list->names[list->n++] = name;
+    }
+}
+
+/* Names whose value in force is null, and essential ones that are missing. */
+static void collect_unstated(const struct report_case *c, struct unstated *list)
+{
+    const struct conditions *lists[] = {&c->conditions, &c->stack->conditions,
+                                        c->environment ? &c->environment->conditions : NULL};
+    struct str value = STR_EMPTY;
+    for (size_t at = 0; at < ARRAY_LEN(lists); at++) {
+        for (size_t item = 0; lists[at] && item < lists[at]->n; item++) {
+            struct str name = lists[at]->items[item].name;
+            if (case_condition(c, name.ptr, &value) && !value.ptr && !has_own_rule(name)) {
+                add_unstated(list, name);
+            }
+        }
+    }
+    for (const char *const *name = ESSENTIAL; *name; name++) {
+        if (!case_condition(c, *name, &value)) {
+            add_unstated(list, str_of(*name));
+        }
+    }
+}
+
+/* The names that are null, or essential and absent, in some case of the stack. */
+static void lint_not_stated(struct lint *lint, const struct stack *s)
+{
+    CLEANUP(strbuf) struct strbuf list;
+    struct unstated unstated = {.n = 0};
+    strbuf_init(&list, LIST_BYTES);
+    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+        const struct report_case *c = &lint->report->cases[idx];
+        if (c->stack == s && c->n_cells) {
+            collect_unstated(c, &unstated);
+        }
+    }
+    for (size_t idx = 0; idx < unstated.n; idx++) {
+        strbuf_printf(&list, "%s%.*s", idx ? ", " : "", STR_ARG(unstated.names[idx]));
+    }
+    if (unstated.n) {
+        lint_add(lint, "not-stated", s, ".conditions", "not stated: %s", list.ptr);
+    }
+}
+
+static bool states(const struct lint *lint, const struct stack *s, const char *name)
+{
+    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+        struct str value = STR_EMPTY;
+        const struct report_case *c = &lint->report->cases[idx];
+        if (c->stack == s && c->n_cells && (!case_condition(c, name, &value) || !value.ptr)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The value of the option with this meaning, from the first run that has it; NULL if none has. */
+static struct str option_value(struct lint *lint, const struct shell_script *script,
+                               enum meaning means)
+{
+    for (size_t idx = 0; idx < script->n; idx++) {
+        struct option_found o;
+        for (size_t at = 0; option_next(lint->arena, &script->runs[idx], &at, &o);) {
+            if (o.means == means) {
+                return o.value;
+            }
+        }
+    }
+    return STR_EMPTY;
+}
+
+static bool prints_seed(struct lint *lint, const struct stack *s)
+{
+    static const char *const NONE[] = {"None", "none", "null", "-1", "", NULL};
+    for (size_t idx = 0; idx < s->n_commands; idx++) {
+        struct lint_command c = lint_command_at(lint, s, idx);
+        struct str seed = option_value(lint, c.script, MEANS_SEED);
+        if (seed.ptr && !str_eq_any(seed, NONE)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "1g", "64gb", "512M", "8589934592": bytes; 0 for anything else ("host"). */
+static double size_bytes(struct str text)
+{
+    struct err err = {0};
+    double value = 0;
+    double unit = 1;
+    if (text.len > 1 && (text.ptr[text.len - 1] | 0x20) == 'b') {
+        text.len--;
+    }
+    if (text.len && !is_digit(text.ptr[text.len - 1])) {
+        char last = (char)(text.ptr[--text.len] | 0x20);
+        unit = last == 'g' ? GIB : last == 'm' ? GIB / 1024 : last == 'k' ? GIB / 1024 / 1024 : 0;
+    }
+    return text.len && str_to_f64(text, &value, &err) == 0 ? value * unit : 0;
+}
+
+/* "512x1024" or "224": pixels; 0 for anything else. */
+static double pixels(struct str text)
+{
+    struct err err = {0};
+    int64_t at = str_find(text, STR_LIT("x"));
+    double height = 0;
+    double width = 0;
+    if (!text.ptr || str_to_f64(at > 0 ? str_sub(text, 0, (size_t)at) : text, &height, &err) < 0) {
+        return 0;
+    }
+    width = height;
+    if (at > 0 && str_to_f64(str_sub(text, (size_t)at + 1, SIZE_MAX), &width, &err) < 0) {
+        return 0;
+    }
+    return height * width;
+}
+
+/* The workers of the command that runs this case: as printed, else as in the working command. */
+static double workers_of(struct lint *lint, const struct report_case *c)
+{
+    struct err err = {0};
+    struct str text = STR_EMPTY;
+    double n = 0;
+    for (size_t idx = 0; idx < c->stack->n_commands && !text.ptr; idx++) {
+        struct lint_command command = lint_command_at(lint, c->stack, idx);
+        if (command_is_for(command.command, c)) {
+            text = option_value(lint, command.script, MEANS_WORKERS);
+            text = text.ptr ? text
+                            : option_value(lint, working_script(lint, c->stack, command.command),
+                                           MEANS_WORKERS);
+        }
+    }
+    if (!text.ptr) {
+        case_condition(c, "workers", &text);
+    }
+    return text.ptr && str_to_f64(text, &n, &err) == 0 ? n : 0;
+}
+
+/* Bytes that the loaders of a node hold ahead; 0 if too little is stated. */
+static double needed_bytes(struct lint *lint, const struct report_case *c, struct str *ret_image)
+{
+    *ret_image = STR_EMPTY;
+    return case_condition(c, "image_size", ret_image)
+               ? (double)c->gpus_per_node * workers_of(lint, c) * PREFETCH *
+                     (double)c->batch_per_gpu * CHANNELS * pixels(*ret_image) * BYTES_PER_VALUE
+               : 0;
+}
+
+/* A container without --shm-size has 64 MiB, which loaders and NCCL share. Source: docker container run, --shm-size; NCCL user guide,
+   "Shared memory" (both read 2026-11). */
+static void lint_no_shm(struct lint *lint, const struct stack *s, const char *place)
+{
+    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+        const struct report_case *c = &lint->report->cases[idx];
+        if (c->stack == s && c->n_cells && (c->gpus_per_node > 1 || workers_of(lint, c) > 0)) {
+            lint_add(lint, "shm-too-small", s, place,
+                     "neither --shm-size nor --ipc=host: %" PRId64
+                     " ranks a node and their loaders share 64 MiB",
+                     c->gpus_per_node);
+            return;
+        }
+    }
+}
+
+/* The stated and the printed size may differ: both must be enough. */
+static void lint_shm_of(struct lint *lint, const struct stack *s, struct str printed)
+{
+    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+        const struct report_case *c = &lint->report->cases[idx];
+        struct str shm = printed;
+        struct str image;
+        double needed;
+        if (c->stack != s || !c->n_cells ||
+            (!printed.ptr && (!case_condition(c, "shm_size", &shm) || !shm.ptr))) {
+            continue;
+        }
+        needed = needed_bytes(lint, c, &image);
+        if (size_bytes(shm) > 0 && needed > size_bytes(shm)) {
+            lint_add(lint, "shm-too-small", s, ".conditions.shm_size",
+                     "--shm-size=%.*s for %" PRId64 " ranks x %.0f workers x %d batches of %" PRId64
+                     " images of %s: %.1f GiB",
+                     STR_ARG(shm), c->gpus_per_node, workers_of(lint, c), PREFETCH,
+                     c->batch_per_gpu, image.ptr, needed / GIB);
+            return;
+        }
+    }
+}
+
+static void lint_shm(struct lint *lint, const struct stack *s)
+{
+    struct lint_container container = {.place = NULL};
+    bool is_printed = lint_container_of(lint, s, &container);
+    if (is_printed && !container.shm.ptr && !container.is_host_ipc) {
+        lint_no_shm(lint, s, container.place);
+    }
+    if (container.shm.ptr) {
+        lint_shm_of(lint, s, container.shm);
+    }
+    if (!is_printed || container.shm.ptr) {
+        lint_shm_of(lint, s, STR_EMPTY);
+    }
+}
+
+static void lint_case_batch(struct lint *lint, const struct report_case *c, size_t idx)
+{
+    struct err err = {0};
+    struct str text = STR_EMPTY;
+    int64_t batch = 0;
+    if (c->n_cells && case_condition(c, "batch_per_gpu", &text) && text.ptr &&
+        str_to_i64(text, 1, INT32_MAX, &batch, &err) == 0 && batch != c->batch_per_gpu) {
+        lint_add(lint, "batch-differs", NULL,
+                 arena_printf(lint->arena, ".cases[%zu].conditions.batch_per_gpu", idx),
+                 "%s: a batch of %" PRId64 " is stated, and the row is for %" PRId64, c->id.ptr,
+                 batch, c->batch_per_gpu);
+    }
+}
+
+static void lint_also(struct lint *lint, const struct report_case *c, size_t case_idx)
+{
+    for (size_t idx = 0; idx < c->n_cells; idx++) {
+        const struct cell *cell = &c->cells[idx];
+        for (size_t also = 0; also < cell->n_also; also++) {
+            struct err err = {0};
+            double other = 0;
+            if (str_to_f64(cell->also[also].printed, &other, &err) == 0 &&
+                (other < cell->published || other > cell->published)) {
+                lint_add(lint, "number-conflict", NULL,
+                         arena_printf(lint->arena, ".cases[%zu].cells[%zu].also_printed[%zu]",
+                                      case_idx, idx, also),
+                         "%s is printed as %s, but as %s in %s", cell->id.ptr, cell->printed.ptr,
+                         cell->also[also].printed.ptr, cell->also[also].source.path.ptr);
+            }
+        }
+    }
+}
+
+void lint_conditions(struct lint *lint)
+{
+    for (size_t idx = 0; idx < lint->report->n_stacks; idx++) {
+        const struct stack *s = &lint->report->stacks[idx];
+        if (!stack_has_cells(lint->report, s)) {
+            continue;
+        }
+        lint_not_stated(lint, s);
+        if (!states(lint, s, "seed") && !prints_seed(lint, s)) {
+            lint_add(lint, "seed-not-stated", s, ".conditions.seed", "no seed is stated");
+        }
+        if (!states(lint, s, "repeats")) {
+            lint_add(lint, "repeats-not-stated", s, ".conditions.repeats",
+                     "no number of repeats is stated, and no spread");
+        }
+        lint_shm(lint, s);
+    }
+    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+        lint_case_batch(lint, &lint->report->cases[idx], idx);
+        lint_also(lint, &lint->report->cases[idx], idx);
+    }
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Printed container commands: which image, which names, and what they hide of the image. */
+#include "base/base.h"
+
+#include "lint/lint_parts.h"
+#include "report/container.h"
+
+/* ---- images ---- */
+
+/* Without a digest, and without docker.io/ and :latest. */
+static struct str image_name(struct str image)
+{
+    static const char *const HOSTS[] = {"docker.io/library/", "docker.io/", "library/"};
+    int64_t at = str_find(image, STR_LIT("@"));
+    image = at > 0 ? str_sub(image, 0, (size_t)at) : image;
+    for (size_t idx = 0; idx < ARRAY_LEN(HOSTS); idx++) {
+        if (str_starts(image, str_of(HOSTS[idx]))) {
+            image = str_sub(image, strlen(HOSTS[idx]), SIZE_MAX);
+        }
+    }
+    return str_ends(image, STR_LIT(":latest")) ? str_sub(image, 0, image.len - 7) : image;
+}
+
+static struct str repository_of(struct str image)
+{
+    int64_t colon = -1;
+    image = image_name(image);
+    for (size_t idx = 0; idx < image.len; idx++) {
+        colon = image.ptr[idx] == ':' ? (int64_t)idx : image.ptr[idx] == '/' ? -1 : colon;
+    }
+    return colon > 0 ? str_sub(image, 0, (size_t)colon) : image;
+}
+
+/* With a digest, an image is the same whatever its tag. */
+static bool same_image(struct str a, struct str b)
+{
+    bool by_digest = str_find(a, STR_LIT("@sha256:")) > 0 || str_find(b, STR_LIT("@sha256:")) > 0;
+    return by_digest ? str_eq(repository_of(a), repository_of(b))
+                     : str_eq(image_name(a), image_name(b));
+}
+
+static bool makes(const struct shell_run *run, struct str image)
+{
+    static const char *const VERBS[] = {"pull", "build", "tag", "load", "import", "commit", NULL};
+    bool is_made = false;
+    for (const char *const *verb = VERBS; *verb; verb++) {
+        is_made = is_made || shell_engine_does(run, *verb);
+    }
+    if (is_made && shell_engine_does(run, "load")) {
+        return true;
+    }
+    for (size_t at = 2; is_made && at < run->n; at++) {
+        struct str word = run->words[at].text;
+        int64_t equals = str_find(word, STR_LIT("="));
+        if (same_image(word, image) ||
+            (equals > 0 && same_image(str_sub(word, (size_t)equals + 1, SIZE_MAX), image))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a printed command of the stack pulls, builds with -t or tags this image. */
+static bool is_made(struct lint *lint, const struct stack *s, struct str image)
+{
+    for (size_t idx = 0; idx < s->n_commands; idx++) {
+        struct lint_command c = lint_command_at(lint, s, idx);
+        for (size_t at = 0; at < c.script->n; at++) {
+            if (makes(&c.script->runs[at], image)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static struct str image_of(const struct shell_run *run)
+{
+    size_t at = container_image_at(run->words, run->n);
+    return at < run->n ? run->words[at].text : STR_EMPTY;
+}
+
+static void lint_image(struct lint *lint, const struct lint_command *c, const struct shell_run *run)
+{
+    struct str image = image_of(run);
+    if (!image.ptr || is_unknown(image) ||
+        (c->stack->image_tag.ptr && same_image(image, c->stack->image_tag)) ||
+        is_made(lint, c->stack, image)) {
+        return;
+    }
+    lint_add(lint, "image-name-mismatch", c->stack, c->place,
+             "image \"%.*s\" is run, but no printed command pulls, builds or tags it",
+             STR_ARG(image));
+}
+
+/* ---- LD_LIBRARY_PATH ---- */
+
+/* Whether NAME=VALUE as written keeps the old path: by $LD_LIBRARY_PATH, or by a variable that holds it. */
+static bool keeps_path(const struct shell_word *word, struct str value)
+{
+    struct shell_cursor cursor = {0};
+    struct str name;
+    bool has_default;
+    bool has_use = false;
+    while (shell_next_use(word->raw, &cursor, &name, &has_default)) {
+        if (str_eq_z(name, "LD_LIBRARY_PATH")) {
+            return true;
+        }
+        has_use = true;
+    }
+    return has_use && str_find(value, STR_LIT("LD_LIBRARY_PATH")) >= 0;
+}
+
+static void lint_path_word(struct lint *lint, const struct lint_command *c, const char *option,
+                           const struct shell_word *word)
+{
+    struct str name;
+    struct str value;
+    int64_t at = str_find(word->text, STR_LIT("LD_LIBRARY_PATH="));
+    if (at < 0 || !shell_assignment(str_sub(word->text, (size_t)at, SIZE_MAX), &name, &value) ||
+        keeps_path(word, value)) {
+        return;
+    }
+    lint_add(lint, "library-path-overwritten", c->stack, c->place, "%sLD_LIBRARY_PATH=%.*s", option,
+             STR_ARG(value));
+}
+
+static void lint_library_path(struct lint *lint, const struct lint_command *c,
+                              const struct shell_run *run)
+{
+    for (size_t at = 1; at < run->n_own; at++) {
+        struct str before = run->words[at - 1].text;
+        struct str word = run->words[at].text;
+        bool is_env = str_eq_z(before, "-e") || str_eq_z(before, "--env") ||
+                      str_eq_z(before, "-x") || str_starts(word, STR_LIT("--env=")) ||
+                      str_starts(word, STR_LIT("-eLD_"));
+        if (is_env) {
+            lint_path_word(lint, c, str_eq_z(before, "-x") ? "-x " : "-e ", &run->words[at]);
+        }
+    }
+    for (size_t idx = 0; idx < run->n_sets; idx++) {
+        if (str_starts(run->sets[idx].text, STR_LIT("LD_LIBRARY_PATH="))) {
+            lint_path_word(lint, c, "", &run->sets[idx]);
+        }
+    }
+    if (shell_is(run, "unset") && shell_run_flag(run, "LD_LIBRARY_PATH")) {
+        lint_add(lint, "library-path-overwritten", c->stack, c->place, "unset LD_LIBRARY_PATH");
+    }
+}
+
+/* ---- names of other models ---- */
+
+/* Words of well-known model families; a name that holds one is about that model. */
+static const char *const FAMILIES[] = {
+    "transformer",  "bert",     "resnet",    "mobilenet", "yolo",      "hrnet", "deeplab",
+    "gpt",          "wavenet",  "tacotron",  "ernie",     "vgg",       "gnmt",  "dlrm",
+    "efficientnet", "densenet", "mask_rcnn", "maskrcnn",  "inception", NULL};
+
+static bool is_own_family(const struct lint *lint, const struct stack *s, const char *family)
+{
+    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+        if (lint->report->cases[idx].stack == s &&
+            holds_text(lint->report->cases[idx].model, family)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void lint_name(struct lint *lint, const struct lint_command *c, const char *what,
+                      struct str name)
+{
+    for (const char *const *family = FAMILIES; name.ptr && *family; family++) {
+        if (holds_text(name, *family) && !is_own_family(lint, c->stack, *family)) {
+            lint_add(lint, "copied-from-other-model", c->stack, c->place,
+                     "%s \"%.*s\" is of another model than %.*s", what, STR_ARG(name),
+                     STR_ARG(lint->report->cases[0].model));
+        }
+    }
+}
+
+/* HOST:INSIDE[:ro]: the folder inside. */
+static struct str inside_of(struct str mount)
+{
+    struct str host;
+    struct str inside = STR_EMPTY;
+    (void)str_next(&mount, ':', &host);
+    (void)str_next(&mount, ':', &inside);
+    return inside;
+}
+
+static void lint_names(struct lint *lint, const struct lint_command *c, const struct shell_run *run)
+{
+    static const struct {
+        const char *option, *what;
+    } NAMES[] = {{"--name", "container name"}, {"--hostname", "host name"},
+                 {"-h", "host name"},          {"-w", "folder"},
+                 {"--workdir", "folder"},      {"-v", "folder"},
+                 {"--volume", "folder"}};
+    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
+        struct shell_word value;
+        for (size_t at = 1; shell_run_option(run, NAMES[idx].option, &at, &value);) {
+            bool is_mount = NAMES[idx].option[1] == 'v' || NAMES[idx].option[2] == 'v';
+            lint_name(lint, c, NAMES[idx].what, is_mount ? inside_of(value.text) : value.text);
+        }
+    }
+}
+
+static void lint_run(struct lint *lint, const struct lint_command *c, const struct shell_run *run)
+{
+    struct shell_word value;
+    if (shell_engine_does(run, "run") || shell_engine_does(run, "create")) {
+        lint_image(lint, c, run);
+        lint_names(lint, c, run);
+    }
+    for (size_t at = 1;
+         shell_engine_does(run, "build") && (shell_run_option(run, "-t", &at, &value) ||
+                                             shell_run_option(run, "--tag", &at, &value));) {
+        lint_name(lint, c, "image name", value.text);
+    }
+    if (run->n > 1 && (shell_is(run, "cd") || shell_is(run, "pushd"))) {
+        lint_name(lint, c, "folder", run->words[run->n - 1].text);
+    }
+    lint_library_path(lint, c, run);
+}
+
+void lint_containers(struct lint *lint, const struct stack *s)
+{
+    for (size_t idx = 0; idx < s->n_commands; idx++) {
+        struct lint_command c = lint_command_at(lint, s, idx);
+        for (size_t at = 0; !is_list_log(c.command) && at < c.script->n; at++) {
+            lint_run(lint, &c, &c.script->runs[at]);
+        }
+    }
+}
+
+bool lint_container_of(struct lint *lint, const struct stack *s, struct lint_container *ret)
+{
+    for (size_t idx = 0; idx < s->n_commands; idx++) {
+        struct lint_command c = lint_command_at(lint, s, idx);
+        for (size_t at = 0; !is_list_log(c.command) && at < c.script->n; at++) {
+            const struct shell_run *run = &c.script->runs[at];
+            struct lint_container of = {.place = c.place};
+            struct shell_word value = {.text = STR_EMPTY};
+            size_t from = 1;
+            if (!shell_engine_does(run, "run") || !image_of(run).ptr) {
+                continue;
+            }
+            of.shm = shell_run_option(run, "--shm-size", &from, &value) ? value.text : STR_EMPTY;
+            from = 1;
+            of.is_host_ipc =
+                shell_run_option(run, "--ipc", &from, &value) && !str_eq_z(value.text, "private");
+            for (size_t word = 1; word < run->n; word++) {
+                of.is_host_ipc =
+                    of.is_host_ipc || str_find(run->words[word].text, STR_LIT("/dev/shm")) >= 0;
+            }
+            *ret = of;
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compares printed launches with their cases: how many nodes, processes and GPUs, and which ones. */
+#include "base/base.h"
+
+#include "base/strbuf.h"
+#include "lint/lint_parts.h"
+
+#define LIST_BYTES    400
+#define GPUS_NAME_MAX 4096
+
+/* ---- sizes ---- */
+
+typedef bool (*fit_fn)(const struct report_case *c, int64_t n);
+
+static bool fits_nodes(const struct report_case *c, int64_t n)
+{
+    return n == c->nodes;
+}
+
+static bool fits_node(const struct report_case *c, int64_t n)
+{
+    return n == c->gpus_per_node;
+}
+
+static bool fits_job(const struct report_case *c, int64_t n)
+{
+    return n == c->gpus;
+}
+
+static bool fits_job_or_nodes(const struct report_case *c, int64_t n)
+{
+    return n == c->gpus || n == c->nodes;
+}
+
+static bool fits_node_or_one(const struct report_case *c, int64_t n)
+{
+    return n == c->gpus_per_node || n == 1;
+}
+
+static bool fits_node_or_job(const struct report_case *c, int64_t n)
+{
+    return n == c->gpus_per_node || n == c->gpus;
+}
+
+static bool fits_enough(const struct report_case *c, int64_t n)
+{
+    return n >= c->gpus_per_node;
+}
+
+static bool fits_enough_job(const struct report_case *c, int64_t n)
+{
+    return n >= c->gpus;
+}
+
+/* True if the command is for some cases, but n is right for none of them; *ret_like: one of those. */
+static bool fits_none(const struct lint *lint, const struct lint_command *c, fit_fn fits, int64_t n,
+                      const struct report_case **ret_like)
+{
+    bool is_for_any = false;
+    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+        const struct report_case *of = &lint->report->cases[idx];
+        if (of->stack != c->stack || !command_is_for(c->command, of)) {
+            continue;
+        }
+        if (fits(of, n)) {
+            return false;
+        }
+        is_for_any = true;
+        *ret_like = of;
+    }
+    return is_for_any;
+}
+
+static void lint_size(struct lint *lint, const struct lint_command *c, fit_fn fits,
+                      struct str spelled, int64_t n)
+{
+    const struct report_case *like = NULL;
+    /* A script that is printed as code gets its sizes from its caller. */
+    if (str_eq_z(c->command->purpose, "code") || !fits_none(lint, c, fits, n, &like)) {
+        return;
+    }
+    if (fits == fits_nodes) {
+        lint_add(lint, "nodes-differ", c->stack, c->place,
+                 "%.*s is %" PRId64 " for cases of %" PRId64 " nodes", STR_ARG(spelled), n,
+                 like->nodes);
+    } else {
+        lint_add(lint, "nodes-differ", c->stack, c->place,
+                 "%.*s is %" PRId64 " for cases of %" PRId64 " x %" PRId64 " GPUs",
+                 STR_ARG(spelled), n, like->nodes, like->gpus_per_node);
+    }
+}
+
+/* NAME=N in this command, a plain number. */
+static bool assigned_number(const struct shell_script *script, const char *name, int64_t *ret)
+{
+    struct str key;
+    struct str value;
+    for (size_t idx = 0; idx < script->n_sets; idx++) {
+        if (shell_assignment(script->sets[idx].text, &key, &value) && str_eq_z(key, name) &&
+            to_count(value, INT32_MAX, ret)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void lint_nodes(struct lint *lint, const struct lint_command *c,
+                       const struct option_found *o)
+{
+    int64_t n = 0;
+    int64_t stated = 0;
+    if (!to_count(o->value, INT32_MAX, &n)) {
+        return;
+    }
+    if (assigned_number(c->script, "NUM_NODES", &stated) && stated != n) {
+        lint_add(lint, "nodes-differ", c->stack, c->place,
+                 "%.*s is %" PRId64 " and NUM_NODES is %" PRId64, STR_ARG(o->spelled), n, stated);
+    } else {
+        lint_size(lint, c, fits_nodes, o->spelled, n);
+    }
+}
+
+/* "a:8,b:8": two nodes, and 16 processes. */
+static void lint_hosts(struct lint *lint, const struct lint_command *c,
+                       const struct option_found *o)
+{
+    struct str rest = o->value;
+    struct str part;
+    int64_t n = 0;
+    int64_t slots = 0;
+    bool has_slots = true;
+    while (str_next(&rest, ',', &part)) {
+        int64_t colon = str_find(part, STR_LIT(":"));
+        int64_t here = 0;
+        n += part.len > 0;
+        has_slots = has_slots && colon > 0 &&
+                    to_count(str_sub(part, (size_t)colon + 1, SIZE_MAX), GPUS_NAME_MAX, &here);
+        slots += here;
+    }
+    if (n == 1 && is_unknown(o->value)) {
+        return;
+    }
+    lint_size(lint, c, fits_nodes, o->spelled, n);
+    if (has_slots) {
+        lint_size(lint, c, fits_job, o->spelled, slots);
+    }
+}
+
+/* ---- devices ---- */
+
+/* The length of a list of GPUs, "0,1,2"; 0: not a list of numbers. *ret_is_plain: it counts from 0 upwards. */
+static int64_t read_devices(struct str list, bool *ret_is_plain)
+{
+    static const char *const PREFIXES[] = {
+        "\"", "'", "device=", "localhost:", "127.0.0.1:", "cuda:", "gpu:", "["};
+    struct str part;
+    int64_t n = 0;
+    for (size_t idx = 0; idx < ARRAY_LEN(PREFIXES); idx++) {
+        if (str_starts(list, str_of(PREFIXES[idx]))) {
+            list = str_sub(list, strlen(PREFIXES[idx]), SIZE_MAX);
+        }
+    }
+    while (list.len && (list.ptr[list.len - 1] == '"' || list.ptr[list.len - 1] == '\'' ||
+                        list.ptr[list.len - 1] == ']')) {
+        list.len--;
+    }
+    *ret_is_plain = true;
+    while (str_next(&list, ',', &part)) {
+        int64_t device = 0;
+        part = str_trim(part);
+        if (str_starts(part, STR_LIT("cuda:"))) {
+            part = str_sub(part, 5, SIZE_MAX);
+        }
+        if (!to_count(part, GPUS_NAME_MAX, &device)) {
+            return 0;
+        }
+        *ret_is_plain = *ret_is_plain && device == n;
+        n++;
+    }
+    return n;
+}
+
+static void lint_devices(struct lint *lint, const struct lint_command *c, struct str spelled,
+                         struct str list, fit_fn fits)
+{
+    bool is_plain;
+    int64_t n = read_devices(list, &is_plain);
+    if (n && !is_plain) {
+        lint_add(lint, "device-hard-coded", c->stack, c->place, "%.*s=%.*s", STR_ARG(spelled),
+                 STR_ARG(list));
+    }
+    if (n && fits && c->command->gpus) {
+        lint_size(lint, c, fits, spelled, n);
+    }
+}
+
+/* --gpus 8 is a count, --gpus 0,1 a list; one number may be either. */
+static void lint_gpus(struct lint *lint, const struct lint_command *c, const struct option_found *o)
+{
+    int64_t n = 0;
+    if (!to_count(o->value, GPUS_NAME_MAX, &n)) {
+        lint_devices(lint, c, o->spelled, o->value, fits_node);
+    } else if (n > 0) {
+        lint_size(lint, c, fits_node_or_job, o->spelled, n);
+    }
+}
+
+/* cuda:3 anywhere, in a word or in a program's text. */
+static void lint_cuda_words(struct lint *lint, const struct lint_command *c,
+                            const struct shell_run *run)
+{
+    for (size_t idx = 1; idx < run->n_own; idx++) {
+        struct str word = run->words[idx].text;
+        int64_t at = str_find(word, STR_LIT("cuda:"));
+        struct str number = at >= 0 ? str_sub(word, (size_t)at + 5, SIZE_MAX) : STR_EMPTY;
+        size_t len = 0;
+        while (len < number.len && is_digit(number.ptr[len])) {
+            len++;
+        }
+        if (len && number.ptr[0] != '0' && (len == number.len || number.ptr[len] != '.')) {
+            lint_add(lint, "device-hard-coded", c->stack, c->place, "cuda:%.*s",
+                     STR_ARG(str_sub(number, 0, len)));
+        }
+    }
+}
+
+static bool is_device_variable(struct str name)
+{
+    static const char *const NAMES[] = {"CUDA_VISIBLE_DEVICES",
+                                        "NVIDIA_VISIBLE_DEVICES",
+                                        "HIP_VISIBLE_DEVICES",
+                                        "ROCR_VISIBLE_DEVICES",
+                                        "NV_GPU",
+                                        "GPU_ID",
+                                        "GPU_IDS",
+                                        "CUDA_DEVICE",
+                                        "FLAGS_selected_gpus",
+                                        NULL};
+    return str_eq_any(name, NAMES);
+}
+
+/* ---- what differs from node to node ---- */
+
+static bool is_node_variable(struct str name)
+{
+    static const char *const NAMES[] = {
+        "NODE_RANK", "RANK",     "MACHINE_RANK",    "GROUP_RANK",   "PADDLE_TRAINER_ID",
+        "NODEID",    "NODE_ID",  "POD_IP",          "CURRENT_NODE", "NODE_IP",
+        "HOST_IP",   "LOCAL_IP", "CURRENT_NODE_IP", "SLURM_NODEID", NULL};
+    return str_eq_any(name, NAMES);
+}
+
+static bool is_of_head(struct str name)
+{
+    return holds_text(name, "master") || holds_text(name, "head") || holds_text(name, "server") ||
+           holds_text(name, "coordinator") || holds_text(name, "rdzv") ||
+           holds_text(name, "main") || holds_text(name, "scheduler");
+}
+
+static size_t count_family(const struct shell_script *script, struct str stem)
+{
+    struct str name;
+    struct str value;
+    size_t n = 0;
+    for (size_t idx = 0; idx < script->n_sets; idx++) {
+        n += shell_assignment(script->sets[idx].text, &name, &value) && name.len == stem.len + 1 &&
+             str_starts(name, stem) && is_digit(name.ptr[stem.len]);
+    }
+    return n;
+}
+
+/* $NODE1 if NODE1, NODE2, ... are set; raw: a word, or the part after its = */
+static bool is_first_of_family(const struct shell_script *script, struct str raw)
+{
+    int64_t equals = str_find(raw, STR_LIT("="));
+    struct str name = str_sub(raw, (size_t)(equals + 1), SIZE_MAX);
+    static const char ENDS[] = "\"${}";
+    while (name.len && memchr(ENDS, name.ptr[0], sizeof(ENDS) - 1)) {
+        name = str_sub(name, 1, SIZE_MAX);
+    }
+    while (name.len && memchr(ENDS, name.ptr[name.len - 1], sizeof(ENDS) - 1)) {
+        name.len--;
+    }
+    return str_find(raw, STR_LIT("$")) > equals && is_identifier(name) && name.len > 1 &&
+           name.ptr[name.len - 1] == '1' &&
+           count_family(script, str_sub(name, 0, name.len - 1)) > 1;
+}
+
+static bool is_address(struct str s)
+{
+    size_t dots = 0;
+    for (size_t idx = 0; idx < s.len; idx++) {
+        if (!is_digit(s.ptr[idx]) && s.ptr[idx] != '.') {
+            return false;
+        }
+        dots += s.ptr[idx] == '.';
+    }
+    return dots == 3;
+}
+
+static void lint_node_value(struct lint *lint, const struct lint_command *c, struct str name,
+                            struct str raw, struct str value)
+{
+    int64_t rank = 0;
+    if (c->command->nodes < 2 || !str_eq_z(c->command->per, "node") || is_of_head(name)) {
+        return;
+    }
+    if (is_first_of_family(c->script, raw)) {
+        int64_t equals = str_find(raw, STR_LIT("="));
+        lint_add(lint, "node-hard-coded", c->stack, c->place, "%.*s=%.*s on every node",
+                 STR_ARG(name), STR_ARG(str_sub(raw, (size_t)(equals + 1), SIZE_MAX)));
+    } else if (!is_unknown(raw) && (to_count(value, GPUS_NAME_MAX, &rank) || is_address(value))) {
+        lint_add(lint, "node-hard-coded", c->stack, c->place, "%.*s=%.*s on every node",
+                 STR_ARG(name), STR_ARG(value));
+    }
+}
+
+/* ---- what is set ---- */
+
+static void lint_set(struct lint *lint, const struct lint_command *c, const struct shell_word *set)
+{
+    static const struct {
+        const char *name;
+        fit_fn fits;
+    } SIZES[] = {{"NUM_GPUS", fits_node_or_job},    {"NGPUS", fits_node_or_job},
+                 {"NUM_GPU", fits_node_or_job},     {"GPU_NUM", fits_node_or_job},
+                 {"GPUS_PER_NODE", fits_node},      {"NPROC_PER_NODE", fits_node},
+                 {"WORLD_SIZE", fits_job_or_nodes}, {"NNODES", fits_nodes},
+                 {"NUM_NODES", fits_nodes}};
+    struct str name;
+    struct str value;
+    int64_t n = 0;
+    if (!shell_assignment(set->text, &name, &value)) {
+        return;
+    }
+    if (is_device_variable(name)) {
+        lint_devices(lint, c, name, value, fits_enough);
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(SIZES); idx++) {
+        if (str_eq_z(name, SIZES[idx].name) && to_count(value, INT32_MAX, &n)) {
+            lint_size(lint, c, SIZES[idx].fits, name, n);
+        }
+    }
+    if (is_node_variable(name) || is_first_of_family(c->script, set->raw)) {
+        lint_node_value(lint, c, name, set->raw, value);
+    }
+}
+
+static void lint_option(struct lint *lint, const struct lint_command *c,
+                        const struct shell_run *run, const struct option_found *o,
+                        bool has_launcher)
+{
+    int64_t n = 0;
+    bool is_number = to_count(o->value, INT32_MAX, &n);
+    switch (o->means) {
+    case MEANS_RANKS:
+        if (is_number) {
+            lint_size(lint, c, has_launcher ? fits_job_or_nodes : fits_job, o->spelled, n);
+        }
+        break;
+    case MEANS_RANKS_PER_NODE:
+        if (is_number) {
+            lint_size(lint, c, has_launcher ? fits_node_or_one : fits_node, o->spelled, n);
+        }
+        break;
+    case MEANS_NODES:
+        lint_nodes(lint, c, o);
+        break;
+    case MEANS_HOSTS:
+        lint_hosts(lint, c, o);
+        break;
+    case MEANS_DEVICES:
+        lint_devices(lint, c, o->spelled, o->value, fits_node);
+        break;
+    case MEANS_DEVICE:
+        lint_devices(lint, c, o->spelled, o->value, NULL);
+        break;
+    case MEANS_GPUS:
+        lint_gpus(lint, c, o);
+        break;
+    case MEANS_NODE_RANK:
+    case MEANS_NODE_ADDRESS:
+        for (size_t idx = 1; idx < run->n; idx++) {
+            struct str word = run->words[idx].text;
+            if (word.ptr + word.len == o->value.ptr + o->value.len) {
+                lint_node_value(lint, c, o->spelled, run->words[idx].raw, o->value);
+            }
+        }
+        break;
+    case MEANS_BATCH: /* from here on: handled by lint_settings.c */
+    case MEANS_ITERATIONS:
+    case MEANS_LOG_INTERVAL:
+    case MEANS_WORKERS:
+    case MEANS_SEED:
+    case MEANS_IMAGES:
+    case MEANS_HALF:
+    case MEANS_PRECISION:
+    case MEANS_CONFIG:
+    case MEANS_N:
+        break;
+    }
+}
+
+/* docker --gpus, and NAME=VALUE after -e. */
+static void lint_container_devices(struct lint *lint, const struct lint_command *c,
+                                   const struct shell_run *run)
+{
+    struct shell_word value;
+    int64_t n = 0;
+    for (size_t at = 1; shell_run_option(run, "--gpus", &at, &value);) {
+        if (to_count(value.text, GPUS_NAME_MAX, &n)) {
+            lint_size(lint, c, fits_enough, STR_LIT("--gpus"), n);
+        } else {
+            lint_devices(lint, c, STR_LIT("--gpus"), value.text, fits_enough);
+        }
+    }
+    for (size_t at = 1; at < run->n_own; at++) {
+        struct shell_word word = run->words[at];
+        word.text =
+            str_starts(word.text, STR_LIT("--env=")) ? str_sub(word.text, 6, SIZE_MAX) : word.text;
+        lint_set(lint, c, &word);
+    }
+}
+
+/* "8", "v100:8", "gpu:8" and "gpu:v100:8": the last part. */
+static void lint_slurm_gpus(struct lint *lint, const struct lint_command *c,
+                            const struct shell_run *run)
+{
+    static const struct {
+        const char *name, *kind;
+        fit_fn fits;
+    } OPTIONS[] = {{"--gres", "gpu:", fits_enough},
+                   {"--gpus", "", fits_enough_job},
+                   {"-G", "", fits_enough_job}};
+    struct shell_word value;
+    for (size_t idx = 0; idx < ARRAY_LEN(OPTIONS); idx++) {
+        for (size_t at = 1; shell_run_option(run, OPTIONS[idx].name, &at, &value);) {
+            struct str rest = value.text;
+            struct str last = STR_EMPTY;
+            int64_t n = 0;
+            if (!str_starts(rest, str_of(OPTIONS[idx].kind))) {
+                continue;
+            }
+            while (str_next(&rest, ':', &last)) {
+            }
+            if (to_count(last, GPUS_NAME_MAX, &n)) {
+                lint_size(lint, c, OPTIONS[idx].fits, str_of(OPTIONS[idx].name), n);
+            }
+        }
+    }
+}
+
+static void lint_run(struct lint *lint, const struct lint_command *c, size_t at)
+{
+    static const char *const SLURM[] = {"sbatch", "salloc", "srun", NULL};
+    static const char *const SCRIPTS[] = {"dist_train.sh", "dist_test.sh", NULL};
+    const struct shell_run *run = &c->script->runs[at];
+    const struct shell_run *next = at + 1 < c->script->n ? run + 1 : NULL;
+    /* A batch job may itself start a launcher. */
+    bool has_launcher = (next && next->is_inner && option_is_launcher(next)) ||
+                        shell_is(run, "sbatch") || shell_is(run, "salloc");
+    struct option_found o;
+    int64_t n = 0;
+    for (size_t word = 0; option_next(lint->arena, run, &word, &o);) {
+        lint_option(lint, c, run, &o, has_launcher);
+    }
+    if (shell_engine_verb(run) < run->n) {
+        lint_container_devices(lint, c, run);
+    }
+    if (shell_is_any(run, SCRIPTS) && run->n > 2 &&
+        to_count(run->words[run->n - 1].text, GPUS_NAME_MAX, &n)) {
+        lint_size(lint, c, fits_node_or_job, shell_program(run), n);
+    }
+    if (shell_is_any(run, SLURM)) {
+        lint_slurm_gpus(lint, c, run);
+    }
+    lint_cuda_words(lint, c, run);
+    for (size_t idx = 0; idx < run->n_sets; idx++) {
+        lint_set(lint, c, &run->sets[idx]);
+    }
+}
+
+/* ---- cases without a launch ---- */
+
+static bool is_printed_for(const struct stack *s, const struct report_case *c)
+{
+    for (size_t idx = 0; idx < s->n_commands; idx++) {
+        const struct command *command = &s->commands[idx];
+        if (command->printed.ptr && str_eq_z(command->purpose, "run") &&
+            command_is_for(command, c)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void lint_not_printed(struct lint *lint, const struct stack *s)
+{
+    CLEANUP(strbuf) struct strbuf list;
+    size_t n = 0;
+    strbuf_init(&list, LIST_BYTES);
+    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+        const struct report_case *c = &lint->report->cases[idx];
+        if (c->stack == s && c->n_cells && !is_printed_for(s, c)) {
+            strbuf_printf(&list, "%s%s", n ? ", " : "", c->id.ptr);
+            n++;
+        }
+    }
+    if (n) {
+        lint_add(lint, "command-not-printed", s, ".commands",
+                 "no launch is printed for %zu cases: %s%s", n, list.ptr,
+                 list.is_full ? ", ..." : "");
+    }
+}
+
+void lint_launches(struct lint *lint, const struct stack *s)
+{
+    for (size_t idx = 0; idx < s->n_commands; idx++) {
+        struct lint_command c = lint_command_at(lint, s, idx);
+        if (is_list_log(c.command)) {
+            continue;
+        }
+        for (size_t at = 0; at < c.script->n; at++) {
+            lint_run(lint, &c, at);
+        }
+        if (c.command->printed.ptr && str_eq_z(c.command->purpose, "run") && c.command->nodes > 1 &&
+            str_eq_z(c.command->per, "node")) {
+            lint_add(lint, "command-typed-on-nodes", s, c.place,
+                     "the command for %" PRId64 " nodes is typed on each of them",
+                     c.command->nodes);
+        }
+    }
+    lint_not_printed(lint, s);
+}

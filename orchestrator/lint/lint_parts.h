@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of lint (lint.c and lint_*.c). Nobody else includes this. */
+#ifndef LINT_LINT_PARTS_H
+#define LINT_LINT_PARTS_H
+
+#include "base/vec.h"
+#include "lint/launch_options.h"
+#include "lint/lint.h"
+#include "lint/shell_script.h"
+
+struct lint {
+    struct arena *arena;
+    const struct report *report;
+    struct findings *findings;
+    size_t first;          /* of this report's findings */
+    size_t *first_command; /* by stack: how many commands precede its own */
+    struct shell_script *
+        *scripts;  /* by command: the working one, the printed one; NULL until asked for */
+    char **places; /* by command; NULL until asked for */
+};
+
+/* A printed command, parsed. */
+struct lint_command {
+    const struct stack *stack;
+    const struct command *command;
+    const struct shell_script *script;
+    const char *place; /* ".commands[3].printed" */
+};
+
+/* Parsed once; no runs if the command has no such text. */
+struct lint_command lint_command_at(struct lint *lint, const struct stack *stack, size_t idx);
+const struct shell_script *working_script(struct lint *lint, const struct stack *stack,
+                                          const struct command *command);
+
+/* Adds a finding once: the same id and message in the same stack (or report, stack NULL) is left out. */
+void lint_add(struct lint *lint, const char *id, const struct stack *stack, const char *place,
+              const char *fmt, ...) PRINTF_LIKE(5, 6);
+
+void lint_pins(struct lint *lint);       /* images, sources, data, versions */
+void lint_commands(struct lint *lint);   /* printed commands, stack by stack, by the following */
+void lint_conditions(struct lint *lint); /* not stated, or stated twice */
+void lint_rows(struct lint *lint);       /* what is compared with what */
+
+void lint_archives(struct lint *lint, const struct stack *s);  /* downloads, unpacking, checksums */
+void lint_git(struct lint *lint, const struct stack *s);       /* clones and checkouts */
+void lint_packages(struct lint *lint, const struct stack *s);  /* downloads of code, installs */
+void lint_variables(struct lint *lint, const struct stack *s); /* misspelt, without a dollar */
+void lint_containers(struct lint *lint, const struct stack *s); /* docker run and its like */
+void lint_launches(struct lint *lint, const struct stack *s);   /* size and placement of the job */
+void lint_settings(struct lint *lint, const struct stack *s);   /* batch, steps, seed, precision */
+void lint_loops(struct lint *lint, const struct stack *s);      /* repeats */
+void lint_logs(struct lint *lint, const struct stack *s);       /* names of and links to logs */
+
+bool stack_has_cells(const struct report *report, const struct stack *stack);
+/* The value stated by the stack itself; false if it does not name it. */
+bool stack_condition(const struct stack *stack, const char *name, struct str *ret_value);
+size_t stack_index(const struct report *report, const struct stack *stack);
+bool ends_in_any(struct str s, const char *const *suffixes); /* list ended by NULL */
+extern const char *const ARCHIVE_SUFFIXES[];
+
+/* Ignoring case; bounded: not inside a longer word ("amp" is not in "sample"). */
+bool holds_text(struct str text, const char *part);
+bool holds_word(struct str text, const char *word);
+bool to_count(struct str text, int64_t max, int64_t *ret);
+bool is_commit(struct str s);  /* 7 to 40 hex digits */
+bool is_release(struct str s); /* "v1.2", "1.2.3-rc1": a tag that by convention does not move */
+/* Whether git can clone it: not a page of a code host, not an archive. */
+bool url_can_be_cloned(struct str url);
+bool is_unknown(struct str s); /* contains a $NAME whose value is unknown */
+bool is_list_log(const struct command *command);
+
+/* Whether a checksum program runs: md5sum, shasum, openssl dgst, aria2c --checksum ... */
+bool is_checksum(const struct shell_run *run);
+/* The CUDA that a package is built for by its name or version: "10.2", "9.2", or "11" if there is no more detail. */
+bool package_cuda(struct str version, char *ret, size_t size);
+/* Whether "10.2" and a stated "10.2.89" or "10" agree as far as both go. */
+bool same_cuda(const char *built, struct str stated);
+/* The stack's printed `docker run`: false if none is printed. */
+struct lint_container {
+    const char *place;
+    bool is_host_ipc;
+    struct str shm; /* NULL: not given */
+};
+bool lint_container_of(struct lint *lint, const struct stack *s, struct lint_container *ret);
+
+struct names { /* a VEC */
+    struct str *items;
+    size_t n;
+    size_t n_max;
+};
+bool has_name(const struct names *names, struct str name);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "log/logtime.h"
+
+#include <math.h>
+
+#define FIGURE_MAX 1e30 /* far above any rate, time or count that a machine reaches */
+
+/* Reads exactly n digits at *text and moves on. */
+static bool take_digits(struct str *text, size_t n, int64_t *ret_value)
+{
+    int64_t value = 0;
+    if (text->len < n) {
+        return false;
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        int digit = text->ptr[idx] - '0';
+        if (digit < 0 || digit > 9) {
+            return false;
+        }
+        value = 10 * value + digit;
+    }
+    text->ptr += n;
+    text->len -= n;
+    *ret_value = value;
+    return true;
+}
+
+/* Takes one of two characters. */
+static bool take_char(struct str *text, char one, char other)
+{
+    if (text->len == 0 || (text->ptr[0] != one && text->ptr[0] != other)) {
+        return false;
+    }
+    text->ptr++;
+    text->len--;
+    return true;
+}
+
+/* Days since 1970-01-01 in the Gregorian calendar. Source: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms",
+   days_from_civil (read 2026-11). */
+static int64_t days_of_date(int64_t year, int64_t month, int64_t day)
+{
+    int64_t y = month <= 2 ? year - 1 : year;
+    int64_t era = y / 400; /* years here are 1000 to 9999 */
+    int64_t yoe = y - era * 400;
+    int64_t doy = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
+    int64_t doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
+    return era * 146097 + doe - 719468;
+}
+
+/* "17:46:24" and a fraction after "." or ","; what follows must be nothing or Z. */
+static bool take_clock(struct str text, int64_t days, double *ret_s)
+{
+    int64_t hour;
+    int64_t minute;
+    int64_t second;
+    double fraction = 0;
+    double place = 1;
+    if (!take_digits(&text, 2, &hour) || !take_char(&text, ':', ':') ||
+        !take_digits(&text, 2, &minute) || !take_char(&text, ':', ':') ||
+        !take_digits(&text, 2, &second) || hour > 23 || minute > 59 || second > 60) {
+        return false;
+    }
+    if (take_char(&text, '.', ',')) {
+        double top = 0;
+        while (text.len && text.ptr[0] >= '0' && text.ptr[0] <= '9') {
+            top = 10 * top + (text.ptr[0] - '0');
+            place *= 10;
+            text.ptr++;
+            text.len--;
+        }
+        fraction = top / place;
+    }
+    (void)take_char(&text, 'Z', 'Z'); /* UTC is assumed anyway */
+    *ret_s = (double)(days * 86400 + hour * 3600 + minute * 60 + second) + fraction;
+    return text.len == 0;
+}
+
+static bool parse_unix(struct str text, double *ret_s)
+{
+    static const struct {
+        size_t digits;
+        double per_s;
+    } UNITS[] = {{13, 1e3}, {16, 1e6}, {19, 1e9}};
+    double value;
+    if (lognumber_parse(text, &value) != NUMBER_OK || value < 0) {
+        return false;
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(UNITS); idx++) {
+        if (text.len == UNITS[idx].digits && str_find(text, STR_LIT(".")) < 0) {
+            *ret_s = value / UNITS[idx].per_s;
+            return true;
+        }
+    }
+    *ret_s = value;
+    return value < 1e11; /* seconds until the year 5138 */
+}
+
+bool logtime_parse(struct str text, double *ret_s)
+{
+    struct str rest = text;
+    int64_t year = 2000;
+    int64_t month;
+    int64_t day;
+    if (text.len > 10 && (text.ptr[4] == '-' || text.ptr[4] == '/')) {
+        if (!take_digits(&rest, 4, &year) || !take_char(&rest, '-', '/') ||
+            !take_digits(&rest, 2, &month) || !take_char(&rest, '-', '/') ||
+            !take_digits(&rest, 2, &day) || !take_char(&rest, ' ', 'T') || year < 1000) {
+            return false;
+        }
+    } else if (text.len > 6 && text.ptr[2] == '/' && text.ptr[5] == ' ') {
+        if (!take_digits(&rest, 2, &month) || !take_char(&rest, '/', '/') ||
+            !take_digits(&rest, 2, &day) || !take_char(&rest, ' ', ' ')) {
+            return false;
+        }
+    } else if (text.len > 5 && text.ptr[4] == ' ') {
+        if (!take_digits(&rest, 2, &month) || !take_digits(&rest, 2, &day) ||
+            !take_char(&rest, ' ', ' ')) {
+            return false;
+        }
+    } else {
+        return parse_unix(text, ret_s);
+    }
+    if (month < 1 || month > 12 || day < 1 || day > 31) {
+        return false;
+    }
+    return take_clock(rest, days_of_date(year, month, day), ret_s);
+}
+
+static bool is_word(struct str text, const char *word)
+{
+    size_t len = strlen(word);
+    for (size_t idx = 0; idx < len; idx++) {
+        if (idx >= text.len || (text.ptr[idx] | 0x20) != word[idx]) {
+            return false;
+        }
+    }
+    return text.len == len;
+}
+
+/* Digits with at most one point, and small enough that the quotient of two exact doubles is the nearest double:
+   mantissa under 2^53, at most 22 places. Source: W. Clinger, "How to Read Floating Point Numbers Accurately", 1990. */
+static bool parse_short(struct str text, double *ret_value)
+{
+    static const double POWERS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    uint64_t mantissa = 0;
+    size_t places = 0;
+    size_t digits = 0;
+    bool has_point = false;
+    for (size_t idx = 0; idx < text.len; idx++) {
+        unsigned digit = (unsigned char)text.ptr[idx] - (unsigned)'0';
+        if (digit <= 9 && digits < 18) {
+            mantissa = 10 * mantissa + digit;
+            digits++;
+            places += has_point;
+        } else if (text.ptr[idx] == '.' && !has_point) {
+            has_point = true;
+        } else {
+            return false;
+        }
+    }
+    if (digits == 0 || mantissa >= UINT64_C(1) << 53) {
+        return false;
+    }
+    *ret_value = (double)mantissa / POWERS[places];
+    return true;
+}
+
+/* Anything but a plain short decimal: signs, exponents, long mantissas, words. */
+static enum number_kind parse_rare(struct str text, double *ret_value)
+{
+    static const char *const WORDS[] = {"nan", "inf", "infinity"};
+    struct err err = {0};
+    struct str bare = text;
+    if (bare.len && (bare.ptr[0] == '-' || bare.ptr[0] == '+')) {
+        bare = str_sub(bare, 1, bare.len);
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(WORDS); idx++) {
+        if (is_word(bare, WORDS[idx])) {
+            return NUMBER_NOT_FINITE;
+        }
+    }
+    if (str_to_f64(text, ret_value, &err) == 0) {
+        return NUMBER_OK;
+    }
+    /* "1e999" is a number, although no double can hold it. */
+    for (size_t idx = 0; idx < text.len; idx++) {
+        if (!strchr("0123456789.eE+-", text.ptr[idx])) {
+            return NUMBER_NONE;
+        }
+    }
+    return str_find(text, STR_LIT("e")) > 0 || str_find(text, STR_LIT("E")) > 0 || text.len > 64
+               ? NUMBER_NOT_FINITE
+               : NUMBER_NONE;
+}
+
+enum number_kind lognumber_parse(struct str text, double *ret_value)
+{
+    enum number_kind kind = parse_short(text, ret_value) ? NUMBER_OK : parse_rare(text, ret_value);
+    bool is_far = kind == NUMBER_OK && fabs(*ret_value) > FIGURE_MAX;
+    return is_far ? NUMBER_NOT_FINITE : kind;
+}
+
+bool logwhole_parse(struct str text, int64_t max, int64_t *ret_value)
+{
+    int64_t value = 0;
+    if (text.len == 0 || text.len > 18) { /* 18 digits fit, and no log has more */
+        return false;
+    }
+    for (size_t idx = 0; idx < text.len; idx++) {
+        unsigned digit = (unsigned char)text.ptr[idx] - (unsigned)'0';
+        if (digit > 9) {
+            return false;
+        }
+        value = 10 * value + (int64_t)digit;
+    }
+    *ret_value = value;
+    return value <= max;
+}
+
+struct str lognumber_ungroup(struct str text, char *buf, size_t size)
+{
+    size_t whole = 0;
+    size_t len = 0;
+    while (whole < text.len && text.ptr[whole] != '.') {
+        whole++;
+    }
+    bool has_comma = memchr(text.ptr, ',', whole) != NULL;
+    for (size_t idx = 0; idx < text.len; idx++) {
+        char c = text.ptr[idx];
+        bool is_place = has_comma && idx < whole && (whole - idx) % 4 == 0;
+        bool is_comma = is_place && c == ',' && idx > 0;
+        if (len == size || is_place != is_comma ||
+            (idx < whole && !is_comma && !(c >= '0' && c <= '9'))) {
+            return text;
+        }
+        buf[len] = c;
+        len += !is_comma;
+    }
+    return (struct str){buf, len};
+}
+
+/* Position of the next "ss" at or after `from`, or the text's length: 16 places at a time, of which the last ones may have been seen. */
+static size_t next_double_s(struct str text, size_t from)
+{
+    typedef int8_t lanes __attribute__((vector_size(16)));
+    typedef uint64_t halves __attribute__((vector_size(16)));
+    size_t at = from;
+    for (bool is_last = text.len < 17; !is_last; at += 16) {
+        lanes one;
+        lanes other;
+        is_last = at + 17 >= text.len;
+        at = is_last ? text.len - 17 : at;
+        memcpy(&one, text.ptr + at, 16);
+        memcpy(&other, text.ptr + at + 1, 16);
+        halves both = (halves)((one == 's') & (other == 's'));
+        if (both[0] | both[1]) {
+            at += both[0] ? 0 : 8;
+            break;
+        }
+        if (is_last) {
+            return text.len;
+        }
+    }
+    for (at = at > from ? at : from; at + 2 <= text.len; at++) {
+        if (text.ptr[at] == 's' && text.ptr[at + 1] == 's') {
+            return at;
+        }
+    }
+    return text.len;
+}
+
+static bool is_between(char c)
+{
+    return c == ' ' || c == ':' || c == '"' || c == '\'' || c == '=' || c == '+' || c == '-';
+}
+
+bool lognumber_lacks_loss(struct str text)
+{
+    for (size_t at = 0; (at = next_double_s(text, at)) < text.len; at += 2) {
+        size_t end = at + 2;
+        if (at < 2 || (text.ptr[at - 2] | 0x20) != 'l' || text.ptr[at - 1] != 'o') {
+            continue;
+        }
+        while (end < text.len && is_between(text.ptr[end])) {
+            end++;
+        }
+        if (end < text.len && ((text.ptr[end] | 0x20) == 'n' || (text.ptr[end] | 0x20) == 'i')) {
+            return true;
+        }
+    }
+    return false;
+}

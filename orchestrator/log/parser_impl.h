@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* State of one parse. Private to parser.c (bytes to lines) and parser_line.c (lines to samples). */
+#ifndef LOG_PARSER_IMPL_H
+#define LOG_PARSER_IMPL_H
+
+#include "base/vec.h"
+#include "log/format_impl.h"
+#include "log/whole.h"
+
+/* A place in cleaned text: from here to the end of the line the text is a rank's. */
+struct tag {
+    size_t at;
+    int32_t rank;
+};
+
+/* Complete lines, free of NUL, ESC sequences and launcher tags. */
+struct region {
+    struct str text;
+    const struct tag *tags; /* ascending */
+    size_t n_tags;
+    bool is_cut; /* the last line of the file, which has no line break at its end */
+    bool has_cr; /* lines may end in CR */
+};
+
+struct rank_state {
+    int64_t step;
+    int64_t epoch;
+    bool has_step;
+    bool has_summary;
+};
+
+struct series_state {
+    struct sample *items; /* grows by realloc: large blocks move without being copied */
+    int64_t *lines;       /* likewise, of each; where they are kept */
+    size_t n;
+    size_t n_max;
+    struct rank_state *ranks; /* of this run; index rank + 1 */
+    size_t n_ranks;
+    int64_t ordinal; /* lines of this run */
+    bool is_open;    /* between after and until */
+};
+
+/* A fact after samples of the run: it belongs to this run or the next, which later lines decide. */
+struct late_fact {
+    char *text; /* owned */
+    size_t len, max;
+    int64_t line; /* 0: none */
+};
+
+struct guesser;
+#define TOTAL_MAX (1ll << 50) /* steps that a run may state */
+
+/* None of 166 real logs in 32 formats takes more than 1.7 million steps, or more than 88 per byte. */
+#define STEPS_OF_LOG  20000000u
+#define STEPS_OF_BYTE 128u
+
+struct parser {
+    const struct format *format;   /* borrowed */
+    struct arena *arena;           /* borrowed */
+    const struct literals *search; /* borrowed from the format; NULL: of a guesser */
+    struct records *records;       /* owned; NULL: lines are read as they are */
+    struct strbuf record;
+    struct guesser *guesser; /* borrowed; if not NULL, it handles the regions */
+    line_visit *on_line;     /* if not NULL, it gets all lines */
+    void *on_line_ctx;       /* borrowed */
+    struct str named;        /* with skips_scores: this one is still read */
+    bool skips_scores;
+    bool keeps_lines;
+    struct series_state *series; /* owned; n_series of the format */
+    VEC(struct fact) facts;      /* values in the arena */
+    size_t *
+        fact_of; /* owned; by fact_spec, in this run: 0: none yet, else its index in facts plus one */
+    struct late_fact *late; /* owned; by fact_spec, since the last sample */
+    bool has_late;
+    bool has_begin;                       /* of this run: the line that begins a run */
+    bool is_resumed;                      /* of this run: it resumes from a step of another run */
+    bool has_late_begin, is_late_resumed; /* since the last sample */
+    size_t n_open;
+    int32_t run;
+    bool has_start; /* run_start was seen in this run */
+    bool has_end;
+    int64_t fatal_line; /* of this run: the line that says it failed; 0: none */
+    bool has_samples;   /* of this run */
+    bool has_date;      /* of this run: fact log_date */
+    int64_t total_steps;
+    int64_t log_interval; /* of this run, by a fact; 0: not stated */
+    int64_t epoch_steps;  /* of an epoch, if the run's steps are counted over all epochs; else 0 */
+    int64_t total_epochs; /* of this run, by a fact; -1: not stated */
+    int64_t epochs_left;  /* of this run: epochs left after that of its last line */
+    int of_epochs; /* of this run: 1: states its number of epochs, -1: counts epochs without stating it, 0: counts
+                      none */
+    int64_t first_bad_line; /* 0: none */
+    char bad_value[40];
+    bool is_truncated;
+    enum parse_verdict first_run, last_run; /* known when they end */
+    int64_t derivation;                     /* the derivation by which it is judged */
+    struct causes causes;                   /* of the runs before */
+    struct causes run_causes;               /* of this run */
+    int64_t done_step; /* of this run: steps that it says it has made; -1: not stated */
+    bool has_stepless; /* of this run: a sample whose line has no step */
+
+    char *carry; /* owned: the unfinished line, without NULs */
+    size_t carry_len;
+    size_t carry_max;
+    char *scratch[2]; /* owned: cleaned text */
+    size_t scratch_max[2];
+    VEC(struct tag) tags;
+    struct match_budget budget; /* grows with the bytes */
+    uint64_t n_bytes;
+    uint64_t line_at; /* byte offset at which the carried line began */
+    int64_t n_lines;  /* LFs before the region */
+    size_t counted;   /* of the region: LFs up to here are counted in n_lines */
+};
+
+MUST_CHECK int parser_region(struct parser *parser, const struct region *region, struct err *err);
+/* Handles what is left after the last line break as one line that may be truncated. */
+MUST_CHECK int parser_finish_bytes(struct parser *parser, struct err *err);
+MUST_CHECK int guesser_region(struct guesser *guesser, const struct region *region,
+                              struct err *err);
+/* The line around text[hit], without its literals and its number. *line is the line before it, or has the end 0. */
+void parser_line_around(const struct parser *parser, const struct region *region, size_t hit,
+                        struct line *line);
+/* Of the line from text[from] to text[end]; neither decreases within a region. */
+int64_t parser_line_number(struct parser *parser, const struct region *region, size_t from,
+                           size_t end);
+/* A parser that has no literals, for a guesser; and again from the first byte. */
+struct parser *parser_of_lines(const struct format *format, struct arena *arena);
+void parser_restart(struct parser *parser);
+/* parser_judge.c: when a run ends, and when the log does. */
+void parser_end_run(struct parser *parser);
+void parser_judge(struct parser *parser, struct measurement *m);
+bool parser_is_done(const struct parser *parser); /* it has made all steps that it was to make */
+size_t parser_primary(const struct parser *parser);
+/* parser_facts.c. A probe without a pattern finds nothing. */
+MUST_CHECK int parser_probe(struct parser *parser, const struct probe *probe,
+                            const struct line *line, bool *ret_found, struct err *err);
+/* Keeps a new fact; *ret_place is its index plus one, SIZE_MAX for one that says nothing. The value is copied. */
+MUST_CHECK int parser_add_fact(struct parser *parser, struct str name, struct str value,
+                               int64_t line, size_t *ret_place, struct err *err);
+/* Assigns what was stated since the last sample to this run, or to the next if one has begun. */
+MUST_CHECK int parser_settle_facts(struct parser *parser, struct err *err);
+MUST_CHECK int parser_pass_facts(struct parser *parser, struct err *err);
+/* Reads the facts of a line, which may be a sample. */
+MUST_CHECK int parser_facts(struct parser *parser, const struct line *line, bool is_sample,
+                            struct err *err);
+MUST_CHECK int parser_line(struct parser *parser, const struct line *line, struct err *err);
+
+#endif

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines to samples, runs and facts, and at the end the verdict. */
+#include "base/base.h"
+
+#include "log/logtime.h"
+#include "log/parser_impl.h"
+
+#include <math.h>
+
+#define SAMPLES_FIRST     256
+#define DATE_BYTES        10 /* "2020-12-16" */
+#define GROUPED_BYTES     32
+#define PARTIAL_BYTES_MIN 12 /* a cut line must hold this much of a record to count as one */
+
+static bool is_measured(enum quantity quantity)
+{
+    return quantity != QTY_SCORE && quantity != QTY_CLOCK && quantity != QTY_PROGRESS;
+}
+
+static int next_run(struct parser *p, struct err *err)
+{
+    parser_end_run(p);
+    p->run++;
+    p->has_start = false;
+    p->has_end = false;
+    p->fatal_line = 0;
+    p->has_samples = false;
+    p->has_date = false;
+    p->total_steps = -1;
+    p->log_interval = 0;
+    p->epoch_steps = 0;
+    p->total_epochs = -1;
+    p->epochs_left = p->of_epochs = 0;
+    p->done_step = -1;
+    p->has_stepless = false;
+    memset(p->fact_of, 0, p->format->n_facts * sizeof(p->fact_of[0]));
+    for (size_t idx = 0; idx < p->format->n_series; idx++) {
+        free(p->series[idx].ranks);
+        p->series[idx].ranks = NULL;
+        p->series[idx].n_ranks = 0;
+        p->series[idx].ordinal = 0;
+    }
+    return parser_pass_facts(p, err);
+}
+
+/* NULL with *err filled if there are too many ranks. */
+static struct rank_state *rank_state_of(struct series_state *state, int32_t rank, struct err *err)
+{
+    size_t idx = rank < 0 ? 0 : (size_t)rank + 1;
+    if (rank >= FORMAT_RANKS_MAX) {
+        int status =
+            err_set(err, ERR_PARSE, "rank %d: expected less than %d", rank, FORMAT_RANKS_MAX);
+        ASSERT(status < 0);
+        return NULL;
+    }
+    if (idx >= state->n_ranks) {
+        size_t n = 2 * idx + 2;
+        state->ranks = xrealloc(state->ranks, n * sizeof(state->ranks[0]));
+        memset(state->ranks + state->n_ranks, 0, (n - state->n_ranks) * sizeof(state->ranks[0]));
+        state->n_ranks = n;
+    }
+    return &state->ranks[idx];
+}
+
+static int push_sample(const struct parser *p, struct series_state *state,
+                       const struct sample *sample, int64_t line, struct err *err)
+{
+    size_t all = 0;
+    if (state->n == state->n_max) {
+        for (size_t idx = 0; idx < p->format->n_series; idx++) {
+            all += p->series[idx].n;
+        }
+        if (all >= FORMAT_SAMPLES_MAX) {
+            return err_set(err, ERR_PARSE, "more than %u samples in one log", FORMAT_SAMPLES_MAX);
+        }
+        state->n_max = state->n_max ? 2 * state->n_max : SAMPLES_FIRST;
+        state->items = xrealloc(state->items, state->n_max * sizeof(state->items[0]));
+        if (p->keeps_lines) {
+            state->lines = xrealloc(state->lines, state->n_max * sizeof(state->lines[0]));
+        }
+    }
+    if (p->keeps_lines) {
+        state->lines[state->n] = line;
+    }
+    state->items[state->n++] = *sample;
+    return 0;
+}
+
+/* The whole number in a group, or `absent` if the group took no part or is not a number. */
+static int64_t group_i64(const struct series_spec *spec, struct str text, int group, int64_t max,
+                         int64_t absent)
+{
+    int64_t value;
+    return group >= 0 && logwhole_parse(pattern_text(spec->line.pattern, text, group), max, &value)
+               ? value
+               : absent;
+}
+
+/* A step that goes backward while the epoch does not advance, an epoch that goes backward, or a second summary of the same
+   kind begins another run. Equal steps do not: loss scaling repeats an iteration. */
+static bool begins_run(const struct series_spec *spec, const struct rank_state *state,
+                       const struct series_state *series, const struct sample *sample,
+                       int64_t epoch)
+{
+    if (spec->quantity == QTY_SUMMARY) {
+        for (size_t idx = series->n; state->has_summary && idx-- > 0;) {
+            const struct sample *old = &series->items[idx];
+            if (old->run != sample->run) {
+                break;
+            }
+            if (old->rank == sample->rank && old->gpus == sample->gpus) {
+                return true;
+            }
+        }
+        return false;
+    }
+    if (!state->has_step || spec->step < 0 || spec->quantity == QTY_SCORE) {
+        return false;
+    }
+    return epoch < state->epoch || (epoch == state->epoch && sample->step < state->step);
+}
+
+static void note_bad_value(struct parser *p, const struct line *line, struct str value)
+{
+    cause_add(&p->run_causes, CAUSE_UNREADABLE, line->number);
+    if (p->first_bad_line == 0) {
+        p->first_bad_line = line->number;
+        snprintf(p->bad_value, sizeof(p->bad_value), "%.*s", STR_ARG(str_sub(value, 0, 30)));
+    }
+}
+
+static bool takes_part(const struct series_spec *spec, const struct line *line, int group)
+{
+    return group >= 0 && pattern_text(spec->line.pattern, line->text, group).ptr;
+}
+
+static double read_value(struct parser *p, const struct series_spec *spec, const struct line *line)
+{
+    struct str text = pattern_text(spec->line.pattern, line->text, spec->value);
+    char plain[GROUPED_BYTES];
+    double value;
+    if (spec->is_grouped) {
+        text = lognumber_ungroup(str_trim(text), plain, sizeof(plain));
+    }
+    if (spec->quantity == QTY_CLOCK || spec->quantity == QTY_PROGRESS) {
+        return (double)NAN;
+    }
+    if (lognumber_parse(text, &value) != NUMBER_OK ||
+        (is_measured(spec->quantity) && !(value > 0))) {
+        if (is_measured(spec->quantity)) {
+            note_bad_value(p, line, text);
+        }
+        return (double)NAN;
+    }
+    value *= takes_part(spec, line, spec->kilo) ? 1e3 : 1;
+    value *= takes_part(spec, line, spec->mega) ? 1e6 : 1;
+    value /= takes_part(spec, line, spec->milli) ? 1e3 : 1;
+    value /= takes_part(spec, line, spec->micro) ? 1e6 : 1;
+    value = takes_part(spec, line, spec->inverse) ? 1 / value : value; /* over 0: is_measured */
+    return spec->factor == 1 ? value : value * spec->factor;
+}
+
+static bool is_loss(const struct series_spec *spec)
+{
+    return spec->quantity == QTY_SCORE && str_eq_z(spec->name, "loss");
+}
+
+/* A value at the very end of an unterminated line may have lost digits. */
+static bool may_be_cut(const struct series_spec *spec, const struct line *line)
+{
+    struct str value =
+        spec->value < 0 ? STR_EMPTY : pattern_text(spec->line.pattern, line->text, spec->value);
+    return line->is_cut && value.ptr && value.ptr + value.len == line->text.ptr + line->text.len;
+}
+
+/* Steps and totals of an epoch become those of the run, as far as the line and the facts tell. */
+static void count_over_epochs(struct parser *p, const struct series_spec *spec, int64_t epoch,
+                              int64_t epochs, struct sample *sample, int64_t *total)
+{
+    int64_t each = *total;
+    int64_t before = epoch - spec->epoch_from;
+    epochs = epochs > 0 ? epochs : p->total_epochs;
+    if (spec->epoch_from >= 0) {
+        p->epochs_left = epochs > 0 && before >= 0 ? epochs - before - 1 : 0;
+        p->of_epochs = epochs > 0 ? 1 : -1;
+    }
+    if (spec->epoch_from < 0 || before < 0 || each <= 0 || sample->step < 0 || each > TOTAL_MAX ||
+        before >= TOTAL_MAX / each || sample->step > TOTAL_MAX) {
+        return;
+    }
+    p->epoch_steps = each;
+    sample->step += before * each;
+    *total = epochs > before && epochs < TOTAL_MAX / each ? epochs * each : (before + 1) * each;
+}
+
+static int read_sample(struct parser *p, size_t idx, const struct line *line, struct err *err)
+{
+    const struct series_spec *spec = &p->format->series[idx];
+    struct series_state *series = &p->series[idx];
+    struct rank_state *state;
+    bool is_stepless;
+    struct str time =
+        spec->time < 0 ? STR_EMPTY : pattern_text(spec->line.pattern, line->text, spec->time);
+    int64_t epoch = group_i64(spec, line->text, spec->epoch, INT64_MAX, -1);
+    int64_t total = group_i64(spec, line->text, spec->total, INT64_MAX, -1);
+    struct sample sample = {
+        .step = group_i64(spec, line->text, spec->step, INT64_MAX, -1),
+        .time_s = (double)NAN,
+        .rank = (int32_t)group_i64(spec, line->text, spec->rank, INT32_MAX, line->rank),
+        .run = (int16_t)p->run,
+        .gpus = (int16_t)group_i64(spec, line->text, spec->gpus, INT16_MAX, -1),
+    };
+    count_over_epochs(p, spec, epoch, group_i64(spec, line->text, spec->epochs, TOTAL_MAX, -1),
+                      &sample, &total);
+    if (time.ptr && !logtime_parse(time, &sample.time_s)) {
+        sample.time_s = (double)NAN;
+    }
+    state = rank_state_of(series, sample.rank, err);
+    if (!state) {
+        return -1;
+    }
+    is_stepless = p->derivation >= DERIVATION_WHOLE && spec->step >= 0 && sample.step < 0;
+    p->has_stepless = p->has_stepless || is_stepless;
+    if (!is_stepless && begins_run(spec, state, series, &sample, epoch)) {
+        if (p->run == RUNS_MAX) {
+            return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
+        }
+        if (next_run(p, err) < 0) {
+            return -1;
+        }
+        sample.run = (int16_t)p->run;
+        state = rank_state_of(series, sample.rank, err);
+        if (!state) {
+            return -1;
+        }
+    }
+    if (!p->has_date && time.ptr && time.len > DATE_BYTES &&
+        (time.ptr[4] == '-' || time.ptr[4] == '/')) {
+        size_t place;
+        p->has_date = true;
+        if (parser_add_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number,
+                            &place, err) < 0) {
+            return -1;
+        }
+    }
+    series->ordinal++;
+    if (sample.step < 0) {
+        sample.step = series->ordinal;
+    }
+    sample.value = read_value(p, spec, line);
+    if (!is_stepless) {
+        *state = (struct rank_state){sample.step, epoch, true, spec->quantity == QTY_SUMMARY};
+    }
+    p->has_samples = true;
+    p->total_steps = total >= 0 ? total : p->total_steps;
+    return push_sample(p, series, &sample, line->number, err);
+}
+
+/* An unterminated last line that opens an object and does not close it. */
+static bool ends_in_object(const struct line *line)
+{
+    return line->is_cut && memchr(line->text.ptr, '{', line->text.len) &&
+           line->text.ptr[line->text.len - 1] != '}';
+}
+
+static int read_series(struct parser *p, size_t idx, const struct line *line, bool *ret_found,
+                       struct err *err)
+{
+    const struct series_spec *spec = &p->format->series[idx];
+    bool has_literal = spec->line.bit == NO_LITERAL || (line->mask >> spec->line.bit & 1) != 0;
+    bool is_partial = false;
+    *ret_found = false;
+    if (spec->after.pattern && !p->series[idx].is_open) {
+        return 0;
+    }
+    if (p->skips_scores && spec->quantity == QTY_SCORE && !str_eq(spec->name, p->named)) {
+        return 0;
+    }
+    if (has_literal &&
+        pattern_match(spec->line.pattern, line->text, &p->budget, ret_found, err) < 0) {
+        return -1;
+    }
+    if (*ret_found && may_be_cut(spec, line)) {
+        /* The printed value is unknown. A truncated score does not affect the rates. */
+        p->is_truncated = p->is_truncated || is_measured(spec->quantity);
+        return 0;
+    }
+    if (*ret_found && spec->quantity == QTY_CLOCK && p->derivation >= DERIVATION_GAPS &&
+        ends_in_object(line)) {
+        p->is_truncated = true; /* the step is known, but not its value */
+        return 0;
+    }
+    if (*ret_found) {
+        return read_sample(p, idx, line, err);
+    }
+    if (line->is_cut && spec->quantity != QTY_SCORE) {
+        if (pattern_match_partial(spec->line.pattern, line->text, PARTIAL_BYTES_MIN, &p->budget,
+                                  &is_partial, err) < 0) {
+            return -1;
+        }
+        p->is_truncated = p->is_truncated || is_partial;
+    }
+    return 0;
+}
+
+/* Opens and closes tables. */
+static int follow_table(struct parser *p, size_t idx, const struct line *line, struct err *err)
+{
+    const struct series_spec *spec = &p->format->series[idx];
+    struct series_state *state = &p->series[idx];
+    bool is_hit = false;
+    if (!spec->after.pattern) {
+        return 0;
+    }
+    if (state->is_open && spec->until) {
+        if (pattern_match(spec->until, line->text, &p->budget, &is_hit, err) < 0) {
+            return -1;
+        }
+        p->n_open -= is_hit;
+        state->is_open = !is_hit;
+    }
+    if (!state->is_open) {
+        if (parser_probe(p, &spec->after, line, &is_hit, err) < 0) {
+            return -1;
+        }
+        p->n_open += is_hit;
+        state->is_open = is_hit;
+    }
+    return 0;
+}
+
+/* Whether the loss on a line is a number, even if scores are left out. Few lines hold such letters. */
+static int look_at_loss(struct parser *p, const struct line *line, struct err *err)
+{
+    bool is_named = lognumber_lacks_loss(line->text);
+    for (size_t idx = 0; idx < p->format->n_series; idx++) {
+        const struct series_spec *spec = &p->format->series[idx];
+        bool is_bare = spec->is_bare && p->derivation >= DERIVATION_LOSSES &&
+                       (line->mask >> spec->line.bit & 1) != 0;
+        bool is_there = false;
+        double value;
+        if (!is_loss(spec) || !(is_named || is_bare)) {
+            continue;
+        }
+        if (pattern_match(spec->line.pattern, line->text, &p->budget, &is_there, err) < 0) {
+            return -1;
+        }
+        if (is_there && lognumber_parse(pattern_text(spec->line.pattern, line->text, spec->value),
+                                        &value) != NUMBER_OK) {
+            cause_add(&p->run_causes, CAUSE_NAN_LOSS, line->number);
+        }
+    }
+    return 0;
+}
+
+/* A line that looks like the metric but that no series of the metric has read. */
+static int look_at_like(struct parser *p, const struct line *line, bool *ret_is_like,
+                        struct err *err)
+{
+    *ret_is_like = false;
+    for (size_t idx = 0; !*ret_is_like && idx < p->format->n_series; idx++) {
+        const struct series_spec *spec = &p->format->series[idx];
+        bool is_like = spec->like && (line->mask >> spec->line.bit & 1) != 0;
+        if (is_like && pattern_match(spec->like, line->text, &p->budget, &is_like, err) < 0) {
+            return -1;
+        }
+        *ret_is_like = is_like;
+    }
+    if (*ret_is_like) {
+        cause_add(&p->run_causes, CAUSE_UNREADABLE, line->number);
+    }
+    return 0;
+}
+
+/* As a separate word, as a shell prints it. */
+static bool says_killed(struct str text)
+{
+    const struct str word = STR_LIT("Killed");
+    bool is_there = false;
+    for (size_t at = 0; at + word.len <= text.len; at++) {
+        is_there = is_there || ((at == 0 || text.ptr[at - 1] == ' ') &&
+                                str_eq(str_sub(text, at, word.len), word) &&
+                                (at + word.len == text.len || text.ptr[at + word.len] == ' '));
+    }
+    return is_there;
+}
+
+static bool breaks_off(const struct format *f, bool sees_more, const struct line *line)
+{
+    return (line->mask & (f->crash_mask | (sees_more ? f->break_mask : 0))) != 0 ||
+           (sees_more && (line->mask & f->killed_mask) != 0 && says_killed(line->text));
+}
+
+/* A line that no series reads: it may still look like one, state the progress of the run, or be a crash message. */
+static int look_at_rest(struct parser *p, const struct line *line, struct err *err)
+{
+    const struct format *f = p->format;
+    bool is_hit = false;
+    if (parser_probe(p, &f->done, line, &is_hit, err) < 0) {
+        return -1;
+    }
+    if (is_hit) {
+        int64_t step;
+        if (logwhole_parse(pattern_text(f->done.pattern, line->text, f->done_step), INT64_MAX,
+                           &step)) {
+            p->done_step = step > p->done_step ? step : p->done_step;
+        }
+        return 0;
+    }
+    if (look_at_like(p, line, &is_hit, err) < 0 || is_hit) {
+        return is_hit ? 0 : -1;
+    }
+    if (breaks_off(f, p->derivation >= DERIVATION_GAPS, line) && p->has_samples && !p->has_end &&
+        !parser_is_done(p)) {
+        cause_add(&p->run_causes, CAUSE_CRASH, line->number);
+    }
+    return 0;
+}
+
+/* For a line of which only the loss was read: whether the metric should have been, too. */
+static int look_at_unread(struct parser *p, const struct line *line, bool has_score,
+                          struct err *err)
+{
+    bool is_like;
+    if (!has_score) {
+        return look_at_rest(p, line, err);
+    }
+    return p->derivation < DERIVATION_GAPS ? 0 : look_at_like(p, line, &is_like, err);
+}
+
+/* A line that begins a run, or the next run if there is one already. */
+static int follow_start(struct parser *p, const struct line *line, struct err *err)
+{
+    bool is_hit = false;
+    if (parser_probe(p, &p->format->run_start, line, &is_hit, err) < 0) {
+        return -1;
+    }
+    if (!is_hit) {
+        return 0;
+    }
+    if (p->has_samples || p->has_end) {
+        if (p->run == RUNS_MAX) {
+            return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
+        }
+        if (next_run(p, err) < 0) {
+            return -1;
+        }
+    }
+    p->has_start = true;
+    return 0;
+}
+
+/* Lines that begin or resume a run: after samples, perhaps the next one. */
+static int look_at_begin(struct parser *p, const struct line *line, struct err *err)
+{
+    bool is_begin = false;
+    bool is_resumed = false;
+    if (parser_probe(p, &p->format->begin, line, &is_begin, err) < 0 ||
+        parser_probe(p, &p->format->resumed, line, &is_resumed, err) < 0) {
+        return -1;
+    }
+    *(p->has_samples ? &p->has_late_begin : &p->has_begin) |= is_begin;
+    *(p->has_samples ? &p->is_late_resumed : &p->is_resumed) |= is_resumed;
+    return 0;
+}
+
+/* Before DERIVATION_LOSSES only that of a line of the metric counted, unless there is one figure for the whole run. */
+static bool counts_loss(const struct parser *p, bool is_shown)
+{
+    return is_shown || p->derivation >= DERIVATION_LOSSES ||
+           p->format->series[parser_primary(p)].quantity == QTY_SUMMARY;
+}
+
+int parser_line(struct parser *p, const struct line *line, struct err *err)
+{
+    bool is_hit = false;
+    bool is_sample = false;
+    bool is_shown = false; /* a line of the metric */
+    bool is_step = false;  /* a line that would begin another run if there already was one */
+    if (follow_start(p, line, err) < 0 || look_at_begin(p, line, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < p->format->n_series; idx++) {
+        if (read_series(p, idx, line, &is_hit, err) < 0 || follow_table(p, idx, line, err) < 0) {
+            return -1;
+        }
+        is_sample = is_sample || is_hit;
+        is_step = is_step || (is_hit && p->format->series[idx].quantity != QTY_SCORE);
+        is_shown =
+            is_shown ||
+            (is_hit && (p->format->series[idx].is_primary || p->format->series[idx].stands_in));
+    }
+    if (counts_loss(p, is_shown) && look_at_loss(p, line, err) < 0) {
+        return -1;
+    }
+    if (!is_step && !line->is_cut && look_at_unread(p, line, is_sample, err) < 0) {
+        return -1;
+    }
+    if (parser_probe(p, &p->format->end, line, &is_hit, err) < 0) {
+        return -1;
+    }
+    if ((is_step || is_hit) && parser_settle_facts(p, err) < 0) {
+        return -1;
+    }
+    p->has_end = p->has_end || is_hit;
+    if (parser_probe(p, &p->format->fatal, line, &is_hit, err) < 0) {
+        return -1;
+    }
+    if (is_hit && p->fatal_line == 0) {
+        p->fatal_line = line->number;
+    }
+    return parser_facts(p, line, is_sample, err);
+}
+
+static int64_t stated_warmup(const struct parser *p)
+{
+    struct err err = {0};
+    int64_t value;
+    for (size_t idx = 0; idx < p->facts.n; idx++) {
+        if (str_eq_z(p->facts.items[idx].name, "warmup") &&
+            str_to_i64(p->facts.items[idx].value, 0, INT64_MAX, &value, &err) == 0) {
+            return value;
+        }
+    }
+    return -1;
+}
+
+int parser_finish(struct parser *p, struct measurement *ret_measurement, struct err *err)
+{
+    const struct format *f = p->format;
+    struct measurement m = {.format = f->id, .last_step = -1};
+    const struct series *primary;
+    size_t first;
+    if (parser_finish_bytes(p, err) < 0) {
+        return -1;
+    }
+    if (parser_settle_facts(p, err) < 0) {
+        return -1;
+    }
+    parser_end_run(p);
+    first = parser_primary(p);
+    m.series = arena_array(p->arena, struct series, f->n_series);
+    m.n_series = f->n_series;
+    for (size_t idx = 0; idx < f->n_series; idx++) {
+        struct series_state *state = &p->series[idx];
+        if (state->n > 0) {
+            state->items = xrealloc(state->items, state->n * sizeof(state->items[0]));
+            arena_adopt(p->arena, state->items);
+            if (state->lines) {
+                arena_adopt(p->arena, state->lines);
+            }
+        }
+        m.series[idx] = (struct series){
+            .name = f->series[idx].name,
+            .unit = f->series[idx].unit,
+            .scope = f->series[idx].scope,
+            .quantity = f->series[idx].quantity,
+            .is_primary = idx == first,
+            .samples = state->n ? state->items : NULL,
+            .n = state->n,
+            .lines = state->lines,
+        };
+        m.n_runs = state->n ? p->run + 1 : m.n_runs;
+        state->items = NULL; /* given away, or never allocated */
+        state->lines = NULL;
+    }
+    m.facts = arena_array(p->arena, struct fact, p->facts.n ? p->facts.n : 1);
+    m.n_facts = p->facts.n;
+    if (p->facts.n) {
+        memcpy(m.facts, p->facts.items, p->facts.n * sizeof(m.facts[0]));
+    }
+    primary = &m.series[first];
+    m.last_step = primary->n ? primary->samples[primary->n - 1].step : -1;
+    m.total_steps = p->total_steps;
+    m.warmup_steps = stated_warmup(p);
+    m.n_bytes = p->n_bytes;
+    m.n_lines = (uint64_t)p->n_lines;
+    parser_judge(p, &m);
+    *ret_measurement = m;
+    return 0;
+}

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "log/records.h"
+
+#define FIELDS_MAX 128
+#define NAME_BYTES 96
+
+enum role {
+    ROLE_TIME,
+    ROLE_RANK,
+    ROLE_EPOCH,
+    ROLE_STEP,
+    ROLE_LOSS,
+    ROLE_FIGURE,
+    ROLE_SETTING,
+    ROLE_NONE
+};
+
+/* Names of settings. */
+static const char *const SETTINGS[] = {"batch_size",
+                                       "global_batch_size",
+                                       "micro_batch_size",
+                                       "local_batch_size",
+                                       "per_device_batch_size",
+                                       "bs",
+                                       "model",
+                                       "model_name",
+                                       "arch",
+                                       "architecture",
+                                       "network",
+                                       "precision",
+                                       "dtype",
+                                       "amp",
+                                       "fp16",
+                                       "bf16",
+                                       "gpus",
+                                       "n_gpus",
+                                       "num_gpus",
+                                       "world_size",
+                                       "nodes",
+                                       "num_nodes",
+                                       "seq_len",
+                                       "seq_length",
+                                       "sequence_length",
+                                       "framework",
+                                       "backend",
+                                       "dataset",
+                                       "optimizer",
+                                       "config",
+                                       "run",
+                                       "run_id",
+                                       "run_name",
+                                       "experiment",
+                                       "trial",
+                                       NULL};
+
+struct column {
+    enum role role;
+    size_t setting;         /* of a setting: its index */
+    size_t twin;            /* of an earlier column with this name: its index + 1 */
+    char label[NAME_BYTES]; /* of a figure: "throughput[images/s]" */
+};
+
+struct records {
+    enum record_kind kind;
+    const struct vocabulary *vocabulary;    /* borrowed */
+    struct column columns[FIELDS_MAX];      /* of a CSV */
+    size_t n_columns;                       /* 0: no header yet */
+    uint64_t settings[ARRAY_LEN(SETTINGS)]; /* a hash of each one's last text; 0: none yet */
+    char delimiter;
+};
+
+struct field {
+    struct column column;
+    struct str value;
+};
+
+struct records *records_new(enum record_kind kind, const struct vocabulary *vocabulary)
+{
+    struct records *records = xcalloc(1, sizeof(*records));
+    records->kind = kind;
+    records->vocabulary = vocabulary;
+    return records;
+}
+
+void records_free(struct records *records)
+{
+    free(records);
+}
+
+/* ---- the meaning of a column ---- */
+
+static size_t setting_of(struct str name)
+{
+    size_t idx = 0;
+    while (SETTINGS[idx] && !str_eq_z(name, SETTINGS[idx])) {
+        idx++;
+    }
+    return idx;
+}
+
+bool records_is_setting(struct str name)
+{
+    return SETTINGS[setting_of(name)] != NULL;
+}
+
+/* Lower case, "_per_" as "/", brackets and blanks as "_": "Throughput (images/s)" is "throughput_images/s". */
+static struct str plain_name(struct str name, char *buf, size_t size)
+{
+    size_t len = 0;
+    for (size_t idx = 0; idx < name.len && len + 1 < size; idx++) {
+        char c = name.ptr[idx];
+        c = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+        if (str_starts(str_sub(name, idx, 5), STR_LIT("_per_"))) {
+            c = '/';
+            idx += 4;
+        }
+        c = c == ' ' || c == '(' || c == '[' || c == '.' || c == '-' ? '_' : c;
+        if (c == ')' || c == ']' || (c == '_' && (len == 0 || buf[len - 1] == '_'))) {
+            continue;
+        }
+        buf[len++] = c;
+    }
+    while (len > 0 && buf[len - 1] == '_') {
+        len--;
+    }
+    return (struct str){buf, len};
+}
+
+static struct str drop_prefix(struct str name)
+{
+    static const char *const PREFIXES[] = {"train_", "train/", "training_", "perf/", "avg_", NULL};
+    for (const char *const *prefix = PREFIXES; *prefix; prefix++) {
+        if (str_starts(name, str_of(*prefix))) {
+            return str_sub(name, strlen(*prefix), name.len);
+        }
+    }
+    return name;
+}
+
+/* The metric before the unit, or what the unit's dimension implies: a rate is a throughput, a time is nothing in particular. */
+static bool label_figure(const struct vocabulary *v, struct str head, const struct word *unit,
+                         char *label)
+{
+    const struct word *metric = head.len ? words_find(&v->metrics, head) : NULL;
+    const char *name = metric && str_eq(metric->dimension, unit->dimension) ? metric->name.ptr
+                       : str_eq_z(unit->dimension, "rate")                  ? "throughput"
+                       : str_eq_z(unit->dimension, "step_rate")             ? "step_rate"
+                                                                            : NULL;
+    return name && snprintf(label, NAME_BYTES, "%s[%s]", name, unit->name.ptr) < NAME_BYTES;
+}
+
+/* "images/s", "throughput_images/s", "step_time_ms": the longest suffix that is a unit. Without a unit, only names that mean samples
+   per second count; others, such as a step's time, might be in any unit. */
+static bool find_figure(const struct vocabulary *v, struct str name, char *label)
+{
+    for (size_t at = 0; at < name.len; at++) {
+        const struct word *unit;
+        if (at > 0 && name.ptr[at - 1] != '_') {
+            continue;
+        }
+        unit = words_find(&v->units, str_sub(name, at, name.len));
+        if (unit && label_figure(v, str_sub(name, 0, at ? at - 1 : 0), unit, label)) {
+            return true;
+        }
+    }
+    return (str_eq_z(name, "throughput") || str_eq_z(name, "ips")) &&
+           snprintf(label, NAME_BYTES, "throughput[samples/s]") < NAME_BYTES;
+}
+
+bool records_figure(const struct vocabulary *v, struct str name, struct str *ret_metric,
+                    const struct word **ret_unit)
+{
+    char label[NAME_BYTES];
+    char buf[NAME_BYTES];
+    struct str rest = drop_prefix(plain_name(name, buf, sizeof(buf)));
+    struct str metric;
+    if (!find_figure(v, rest, label)) {
+        return false;
+    }
+    rest = str_of(label);
+    (void)str_next(&rest, '[', &metric);
+    *ret_unit = words_find(&v->units, str_sub(rest, 0, rest.len - 1));
+    *ret_metric = words_find(&v->metrics, metric)->name;
+    return true;
+}
+
+/* By its name alone. */
+static enum role role_of(struct str plain)
+{
+    static const struct {
+        enum role role;
+        const char *names[8];
+    } ROLES[] = {
+        {ROLE_STEP, {"step", "global_step", "iteration", "iter", "update", "steps", "_step", NULL}},
+        {ROLE_EPOCH, {"epoch", NULL}},
+        {ROLE_RANK, {"rank", "local_rank", "global_rank", NULL}},
+        {ROLE_TIME, {"timestamp", "time", "ts", "date", "datetime", "wall_time", NULL}},
+        {ROLE_LOSS, {"loss", "loss_step", NULL}}};
+    for (size_t idx = 0; idx < ARRAY_LEN(ROLES); idx++) {
+        if (str_eq_any(plain, ROLES[idx].names)) {
+            return ROLES[idx].role;
+        }
+    }
+    return ROLE_NONE;
+}
+
+static struct column column_of(const struct records *r, struct str name)
+{
+    char buf[NAME_BYTES];
+    struct str plain = plain_name(name, buf, sizeof(buf));
+    struct column column = {.role = ROLE_NONE};
+    if (str_starts(plain, STR_LIT("eval")) || str_starts(plain, STR_LIT("val")) ||
+        str_starts(plain, STR_LIT("test"))) {
+        return column;
+    }
+    plain = drop_prefix(plain);
+    column.setting = setting_of(plain);
+    column.role = role_of(plain);
+    if (column.role == ROLE_NONE) {
+        column.role = find_figure(r->vocabulary, plain, column.label) ? ROLE_FIGURE
+                      : SETTINGS[column.setting]                      ? ROLE_SETTING
+                                                                      : ROLE_NONE;
+    }
+    return column;
+}
+
+/* ---- records to fields ---- */
+
+/* The next field of a row; enclosing quotes are removed, a doubled one inside stays as it is. */
+static bool next_cell(struct str *rest, char delimiter, struct str *ret)
+{
+    size_t at = 0;
+    bool is_quoted = rest->len > 0 && rest->ptr[0] == '"';
+    if (!rest->ptr) {
+        return false;
+    }
+    for (at = is_quoted; at < rest->len; at++) {
+        if (is_quoted ? rest->ptr[at] == '"' : rest->ptr[at] == delimiter) {
+            break;
+        }
+    }
+    *ret = str_trim(str_sub(*rest, is_quoted, at - is_quoted));
+    while (at < rest->len && rest->ptr[at] != delimiter) {
+        at++;
+    }
+    *rest = at < rest->len ? str_sub(*rest, at + 1, rest->len) : (struct str){NULL, 0};
+    return true;
+}
+
+/* A name, not part of a log line that happens to contain commas. */
+static bool is_name(struct str cell)
+{
+    for (size_t idx = 0; idx < cell.len; idx++) {
+        if (strchr(":{}=\"", cell.ptr[idx])) {
+            return false;
+        }
+    }
+    return cell.len < NAME_BYTES;
+}
+
+/* The index + 1 of the first that is the last one's equal, or 0. */
+static size_t twin_of(const struct str *names, size_t last)
+{
+    for (size_t idx = 0; idx < last; idx++) {
+        if (str_eq(names[idx], names[last])) {
+            return idx + 1;
+        }
+    }
+    return 0;
+}
+
+/* Two values under one name are none: all between them is taken for one, which no pattern reads as a number. */
+static void join_twins(struct field *fields, size_t twin, struct str value)
+{
+    if (twin) {
+        struct str *first = &fields[twin - 1].value;
+        *first = (struct str){first->ptr, (size_t)(value.ptr + value.len - first->ptr)};
+    }
+}
+
+/* A header names at least one figure, and has at least two columns. */
+static bool take_header(struct records *r, struct str text)
+{
+    static const char DELIMITERS[] = ",;\t";
+    for (const char *d = DELIMITERS; *d && r->n_columns == 0; d++) {
+        struct str rest = text;
+        struct str cells[FIELDS_MAX];
+        size_t n = 0;
+        bool has_figure = false;
+        bool is_header = true;
+        while (n < FIELDS_MAX && next_cell(&rest, *d, &cells[n])) {
+            r->columns[n] = column_of(r, cells[n]);
+            r->columns[n].twin = twin_of(cells, n);
+            is_header = is_header && is_name(cells[n]);
+            has_figure = has_figure || r->columns[n].role == ROLE_FIGURE;
+            n++;
+        }
+        if (has_figure && is_header && n > 1 && !rest.ptr) {
+            r->n_columns = n;
+            r->delimiter = *d;
+        }
+    }
+    return r->n_columns > 0;
+}
+
+static size_t read_row(struct records *r, struct str text, struct field *fields)
+{
+    struct str rest = text;
+    struct str cell;
+    size_t n = 0;
+    if (r->n_columns == 0) {
+        (void)take_header(r, text);
+        return 0;
+    }
+    while (n < r->n_columns && next_cell(&rest, r->delimiter, &cell)) {
+        fields[n] = (struct field){r->columns[n], cell};
+        join_twins(fields, r->columns[n].twin, cell);
+        n++;
+    }
+    return n == r->n_columns && !rest.ptr ? n : 0;
+}
+
+static void skip_blanks(struct str text, size_t *at)
+{
+    while (*at < text.len && (text.ptr[*at] == ' ' || text.ptr[*at] == '\t')) {
+        (*at)++;
+    }
+}
+
+/* A string without its quotes, or the text up to the next comma or bracket outside strings and nested values. */
+static bool take_value(struct str text, size_t *at, struct str *ret)
+{
+    size_t from = *at;
+    int depth = 0;
+    if (from < text.len && text.ptr[from] == '"') {
+        for ((*at)++; *at < text.len && text.ptr[*at] != '"'; (*at)++) {
+            *at += text.ptr[*at] == '\\' && *at + 1 < text.len;
+        }
+        if (*at >= text.len) {
+            return false;
+        }
+        *ret = str_sub(text, from + 1, *at - from - 1);
+        (*at)++;
+        return true;
+    }
+    for (; *at < text.len; (*at)++) {
+        char c = text.ptr[*at];
+        if (depth == 0 && (c == ',' || c == '}')) {
+            break;
+        }
+        depth += c == '{' || c == '[' ? 1 : c == '}' || c == ']' ? -1 : 0;
+    }
+    *ret = str_trim(str_sub(text, from, *at - from));
+    return *at < text.len;
+}
+
+static size_t read_object(const struct records *r, struct str text, struct field *fields)
+{
+    struct str keys[FIELDS_MAX];
+    size_t n = 0;
+    size_t at = 1;
+    text = str_trim(text);
+    if (text.len < 2 || text.ptr[0] != '{' || text.ptr[text.len - 1] != '}') {
+        return 0;
+    }
+    while (n < FIELDS_MAX) {
+        skip_blanks(text, &at);
+        if (at >= text.len || text.ptr[at] != '"' || !take_value(text, &at, &keys[n])) {
+            return 0;
+        }
+        skip_blanks(text, &at);
+        if (at >= text.len || text.ptr[at++] != ':') {
+            return 0;
+        }
+        skip_blanks(text, &at);
+        if (!take_value(text, &at, &fields[n].value)) {
+            return 0;
+        }
+        fields[n].column = column_of(r, keys[n]);
+        fields[n].column.twin = twin_of(keys, n);
+        join_twins(fields, fields[n].column.twin, fields[n].value);
+        n++;
+        skip_blanks(text, &at);
+        if (at >= text.len || text.ptr[at] == '}') {
+            return at + 1 == text.len ? n : 0;
+        }
+        at++;
+    }
+    return 0;
+}
+
+/* ---- fields to a line ---- */
+
+/* White space in a value would end it, and the rest could pass for a figure: a date and its time are joined by T. */
+static void put(struct strbuf *out, const char *name, struct str value)
+{
+    if (out->len) {
+        strbuf_add_char(out, ' ');
+    }
+    strbuf_printf(out, "%s=", name);
+    for (size_t idx = 0; idx < value.len; idx++) {
+        char c = value.ptr[idx];
+        strbuf_add_char(out, c >= '\0' && c <= ' ' ? 'T' : c);
+    }
+}
+
+/* FNV-1a; never 0. */
+static uint64_t hash_of(struct str text)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t idx = 0; idx < text.len; idx++) {
+        hash = (hash ^ (unsigned char)text.ptr[idx]) * 0x100000001b3u;
+    }
+    return hash ? hash : 1;
+}
+
+/* Keeps the record's settings; true if one differs from what an earlier record states. */
+static bool has_other_settings(struct records *records, const struct field *fields, size_t n)
+{
+    bool is_other = false;
+    for (size_t idx = 0; idx < n; idx++) {
+        const struct field *f = &fields[idx];
+        uint64_t *kept = &records->settings[f->column.setting];
+        uint64_t hash = hash_of(f->value);
+        if (f->column.role == ROLE_SETTING && f->value.len > 0) {
+            is_other = is_other || (*kept != 0 && *kept != hash);
+            *kept = hash;
+        }
+    }
+    return is_other;
+}
+
+bool records_line(struct records *records, struct str text, struct strbuf *ret_line)
+{
+    static const char *const NAMES[] = {[ROLE_TIME] = "time",
+                                        [ROLE_RANK] = "rank",
+                                        [ROLE_EPOCH] = "epoch",
+                                        [ROLE_STEP] = "step",
+                                        [ROLE_LOSS] = "loss"};
+    struct field fields[FIELDS_MAX];
+    size_t n = records->kind == RECORD_CSV ? read_row(records, text, fields)
+                                           : read_object(records, text, fields);
+    bool has_figure = false;
+    strbuf_clear(ret_line);
+    for (enum role role = ROLE_TIME; role <= ROLE_FIGURE; role++) {
+        bool is_there = false;
+        for (size_t idx = 0; idx < n; idx++) {
+            const struct field *f = &fields[idx];
+            bool is_empty = f->value.len == 0 || str_eq_z(f->value, "null");
+            if (f->column.role == role && !is_empty && f->column.twin == 0 &&
+                (!is_there || role == ROLE_FIGURE)) {
+                put(ret_line, role == ROLE_FIGURE ? f->column.label : NAMES[role], f->value);
+                is_there = true;
+                has_figure = has_figure || role == ROLE_FIGURE;
+            }
+        }
+    }
+    if (has_figure && has_other_settings(records, fields, n)) {
+        put(ret_line, "config", STR_LIT("other"));
+    }
+    return ret_line->len > 0;
+}

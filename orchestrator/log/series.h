@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a format reads from one log: named series of samples, facts about the run, and a parse verdict. Pure data, in the
+   arena of whoever parsed it. Steps are as printed; values are as printed, in the series' unit, not scaled. */
+#ifndef LOG_SERIES_H
+#define LOG_SERIES_H
+
+#include "base/str.h"
+
+enum scope { SCOPE_RANK, SCOPE_NODE, SCOPE_JOB };
+
+/* The meaning of one value. RATE: items per second over the interval since the last line. RUNNING_MEAN: items per second since some
+   earlier step (the format says which). STEP_TIME: seconds a step, averaged over the interval. SUMMARY: the tool's own figure for
+   the whole run. CLOCK: only the moment at which a step was reported. SCORE: accuracy, loss. PROGRESS: only the step, if there is
+   one figure for the whole run. */
+enum quantity {
+    QTY_RATE,
+    QTY_RUNNING_MEAN,
+    QTY_STEP_TIME,
+    QTY_SUMMARY,
+    QTY_CLOCK,
+    QTY_SCORE,
+    QTY_PROGRESS
+};
+
+#define RUNS_MAX INT16_MAX
+
+/* 32 bytes: a log may have millions. */
+struct sample {
+    int64_t
+        step; /* as printed, or counted over the epochs (series_spec.epoch_from); the ordinal from 1 if the line has none */
+    double value; /* NAN if the line has no usable value (verdict nan) */
+    double
+        time_s; /* moment of the line, seconds since 1970 taken as UTC, or NAN; lines without a year: year 2000 */
+    int32_t rank; /* -1: not said */
+    int16_t run;  /* which run of the file, from 0 */
+    int16_t gpus; /* -1: not stated; the GPU count of a summary table's row */
+};
+
+struct series {
+    struct str name;
+    struct str unit; /* "samples/s", "images/s", "sequences/s", "s", "" */
+    enum scope scope;
+    enum quantity quantity;
+    bool is_primary; /* the one `measure` prints */
+    struct sample *samples;
+    size_t n;
+    int64_t *lines; /* of each sample, from 1; NULL: not kept (parser_keep_lines) */
+};
+
+/* A condition that the log itself states, by the name that report cases use ("cuda", "batch_per_gpu", ...). */
+struct fact {
+    struct str name;
+    struct str value; /* as printed */
+    int64_t line;     /* from 1, of its first statement */
+    /* It belongs to each run from the first to the last; to none if the first is after the last. */
+    int32_t first_run, last_run;
+};
+#define FACT_OF_NONE 1, 0
+
+/* A fact besides the conditions: gpus, nodes, gpus_per_node, precision, model. */
+bool fact_is_of_row(struct str name);
+/* By which it can be told whose log it is (judge/identity.h): these, and the batch. */
+bool fact_is_of_identity(struct str name);
+/* run < 0: any. */
+static inline bool fact_is_of(const struct fact *fact, int32_t run)
+{
+    return run < 0 || (fact->first_run <= run && run <= fact->last_run);
+}
+
+/* The verdict on a log; measurement.why has the cause. */
+enum parse_verdict {
+    PARSE_OK,
+    PARSE_NO_METRIC,
+    PARSE_INCOMPLETE,
+    PARSE_NAN,
+    PARSE_AMBIGUOUS,
+    PARSE_TRUNCATED,
+    PARSE_PROPOSED /* ok, but by a format that nobody has confirmed: of no log or kept series */
+};
+
+/* A log that is not whole has one verdict: that of its first cause in this order. */
+enum cause {
+    CAUSE_UNREADABLE, /* a line looks like the metric and holds no number over 0 */
+    CAUSE_NAN_LOSS,   /* a loss is not finite */
+    CAUSE_NO_METRIC,  /* no line holds the metric */
+    CAUSE_RUNS,       /* several runs */
+    CAUSE_WRITERS,    /* several ranks print the figure of the whole job */
+    CAUSE_DUPLICATE,  /* a step that the same rank has printed */
+    CAUSE_BEYOND,     /* a step beyond the last one of the run */
+    CAUSE_CLOCK,      /* a line earlier than the one before it */
+    CAUSE_TRUNCATED,  /* the last line ends in the middle of a record */
+    CAUSE_FATAL,      /* the log says that the run failed */
+    CAUSE_CRASH,      /* a traceback or lack of memory before the run's end */
+    CAUSE_NO_END,     /* the line that ends a run is missing */
+    CAUSE_SHORT,      /* steps or epochs of the run are missing at the end */
+    CAUSE_BEGIN,      /* lines are missing before the first, or the line that begins a run is */
+    CAUSE_GAP,        /* lines are missing in the grid of steps that the log itself shows */
+    CAUSES
+};
+
+struct causes {
+    int64_t n[CAUSES];   /* how often */
+    int64_t at[CAUSES];  /* of the first: line, or step for causes about steps; 0: not known */
+    char bad_value[40];  /* the text on the first unreadable line; empty: not known */
+    int64_t total_steps; /* of a run that is short */
+    int64_t epochs_left; /* likewise, if it counts epochs */
+};
+
+struct measurement {
+    struct str format; /* id */
+    enum parse_verdict verdict;
+    struct str why;       /* of a verdict other than ok: one sentence; else empty */
+    struct causes causes; /* counted; all 0 in a kept series, and before derivation 4 */
+    struct series *series;
+    size_t n_series;
+    struct fact *facts;
+    size_t n_facts;
+    int32_t n_runs;  /* runs found in the file */
+    bool states_end; /* the last of them states its length or its end; false in a kept series */
+    /* ok or incomplete, only of the file's first and last run: for a rule that chooses one of several. */
+    enum parse_verdict first_run, last_run;
+    int64_t warmup_steps; /* stated by the log; -1: not stated */
+    int64_t last_step;    /* of the primary series' last run; -1: none */
+    int64_t total_steps;  /* stated by the log; -1: not stated */
+    uint64_t n_bytes;
+    uint64_t n_lines;
+};
+
+const char *scope_name(enum scope scope);
+const char *quantity_name(enum quantity quantity);
+const char *parse_verdict_name(enum parse_verdict verdict);
+bool parse_verdict_of_name(struct str name, enum parse_verdict *ret_verdict);
+/* One run, of which nothing is wrong. */
+bool measurement_is_sound(const struct measurement *m);
+bool scope_of_name(struct str name, enum scope *ret_scope);
+bool quantity_of_name(struct str name, enum quantity *ret_quantity);
+
+/* NULL if there is none of that name. */
+const struct series *measurement_series(const struct measurement *m, struct str name);
+const struct series *measurement_primary(const struct measurement *m);
+
+/* What a series is, into an object that is open: the same wherever one is written. Of its samples there are two forms, which others
+   read: columns, in series that are kept (load/series_parts.h, which also reads them), and here a list, of an object each. */
+struct json_out;
+void series_encode_head(struct json_out *out, const struct series *series);
+enum sample_members { SAMPLE_SCOPE = 1, SAMPLE_GPUS = 2, SAMPLE_RUN = 4 };
+/* step, value and rank, and of the members those asked for; gpus only where it is known. */
+void series_encode_sample(struct json_out *out, const struct series *series, size_t idx,
+                          unsigned members);
+/* The member facts: what the log states, and where. Nothing for NULL. */
+void measurement_encode_facts(struct json_out *out, const struct measurement *m);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "store/logs_clone.h"
+
+#include "base/fs.h"
+#include "store/source_store.h"
+
+#include <unistd.h>
+
+#define GIT_LIMIT_NS   (60 * NS_PER_S)
+#define LINK_BEGIN     "gitdir: "
+#define LINK_BYTES_MAX 8192
+
+void logs_clone_cleanup(struct logs_clone *clone)
+{
+    struct err ignored = {0};
+    if (clone->folder) {
+        (void)!fs_remove_tree(clone->folder, &ignored);
+    }
+    free(clone->folder);
+    clone->folder = NULL;
+}
+
+/* Where a work tree's or submodule's ".git" file points: "gitdir: PATH". NULL: nowhere. */
+static const char *linked_dir(struct arena *arena, const char *folder)
+{
+    struct err ignored = {0};
+    struct str text;
+    const char *path;
+    if (fs_read(arena, fs_join(arena, folder, ".git"), LINK_BYTES_MAX, &text, &ignored) < 0 ||
+        !str_starts(text, STR_LIT(LINK_BEGIN))) {
+        return NULL;
+    }
+    path = str_z(arena, str_trim(str_sub(text, strlen(LINK_BEGIN), text.len)));
+    return path[0] == '/' ? path : fs_join(arena, folder, path);
+}
+
+const char *git_dir_of(struct arena *arena, const char *folder)
+{
+    /* git is run elsewhere. */
+    char *whole CLEANUP(free) = realpath(folder, NULL);
+    const char *dirs[3] = {NULL};
+    if (!whole) {
+        return NULL;
+    }
+    dirs[0] = fs_join(arena, whole, ".git");
+    dirs[1] = fs_join(arena, whole, ".");
+    dirs[2] = linked_dir(arena, whole);
+    for (size_t idx = 0; idx < ARRAY_LEN(dirs); idx++) {
+        if (dirs[idx] && fs_exists(fs_join(arena, dirs[idx], "HEAD")) &&
+            (fs_is_dir(fs_join(arena, dirs[idx], "objects")) ||
+             fs_exists(fs_join(arena, dirs[idx], "commondir")))) {
+            return dirs[idx];
+        }
+    }
+    return NULL;
+}
+
+struct clone_reader {
+    struct git git;
+    const char *git_dir, *folder;
+};
+
+static int read_blob(const struct clone_reader *in, const char *commit, const char *path,
+                     const char *target, struct err *err)
+{
+    const char *name = arena_printf(in->git.arena, "%s:%s", commit, path);
+    const struct git_call call = {.git_dir = in->git_dir,
+                                  .args = GIT_ARGS("cat-file", "blob", name),
+                                  .output_path = target,
+                                  .deadline_ns = GIT_LIMIT_NS};
+    struct git_result result;
+    if (git_run(&in->git, &call, NULL, &result, err) < 0) {
+        return -1;
+    }
+    if (result.exit_status != 0) {
+        (void)unlink(target); /* the audit says that it is not there */
+    }
+    return 0;
+}
+
+static int check_commit(const struct clone_reader *in, const struct report *report, struct err *err)
+{
+    const char *commit = str_z(in->git.arena, report->logs_source.commit);
+    const char *name = arena_printf(in->git.arena, "%s^{commit}", commit);
+    const struct git_call call = {.git_dir = in->git_dir,
+                                  .args = GIT_ARGS("cat-file", "-e", name),
+                                  .deadline_ns = GIT_LIMIT_NS};
+    struct git_result result;
+    if (git_run(&in->git, &call, NULL, &result, err) < 0) {
+        return -1;
+    }
+    return result.exit_status == 0
+               ? 0
+               : err_set(err, ERR_NOT_FOUND,
+                         "%s: the repository has no commit %s, of the logs of %s; git fetch %s "
+                         "gets it",
+                         in->git_dir, commit, report->id.ptr,
+                         report->logs_source.repository.ptr ? report->logs_source.repository.ptr
+                                                            : "its repository");
+}
+
+static int read_report(const struct clone_reader *in, const struct report *report, struct err *err)
+{
+    struct arena *arena = in->git.arena;
+    const char *commit = str_z(arena, report->logs_source.commit);
+    const char *below = fs_join(arena, in->folder, str_z(arena, report->logs_source.path));
+    if (!report->logs_source.commit.len) {
+        return 0;
+    }
+    if (check_commit(in, report, err) < 0) {
+        return -1;
+    }
+    for (size_t c = 0; c < report->n_cases; c++) {
+        for (size_t log = 0; report->cases[c].n_cells && log < report->cases[c].n_logs; log++) {
+            const char *path = str_z(arena, report->cases[c].logs[log]);
+            char *target = fs_join(arena, below, path);
+            char *slash = strrchr(target, '/');
+            if (fs_exists(target)) {
+                continue;
+            }
+            *slash = '\0';
+            if (fs_mkdir_p(target, err) < 0) {
+                return -1;
+            }
+            *slash = '/';
+            if (read_blob(in, commit, path, target, err) < 0) {
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* The repository that `fetch logs:REPORT` made; left alone for a report without logs. */
+static int find_stored(struct clone_reader *in, const struct cmd_ctx *ctx,
+                       const struct report *report, struct err *err)
+{
+    struct arena *arena = in->git.arena;
+    const struct net_opts net = {.is_offline = true, .clock = ctx->clock};
+    const struct source_ref *logs = &report->logs_source;
+    struct store store;
+    struct sources sources;
+    struct source_tree tree;
+    struct err missing = {0};
+    if (!logs->commit.len) {
+        return 0;
+    }
+    if (store_open(arena, ctx->store, &store, err) < 0 ||
+        sources_init(&sources, arena, &store, &net, err) < 0) {
+        return -1;
+    }
+    if (source_verify(&sources, str_z(arena, logs->repository), str_z(arena, logs->commit), false,
+                      &tree, &missing) < 0) {
+        return err_set(err, missing.code, "%.300s; reperf fetch logs:%s gets it", missing.msg,
+                       report->id.ptr);
+    }
+    in->git_dir = tree.parts[0].repo;
+    return 0;
+}
+
+int logs_clone_read(struct arena *arena, const struct cmd_ctx *ctx, const char *folder,
+                    const struct report_set *reports, struct logs_clone *ret, struct err *err)
+{
+    const char *scratch = NULL;
+    bool is_store = strcmp(folder, "store") == 0;
+    struct clone_reader in = {.git_dir = is_store ? NULL : git_dir_of(arena, folder)};
+    if (!in.git_dir && !is_store) {
+        return 0;
+    }
+    if (fs_make_scratch(arena, "reperf-logs", &scratch, err) < 0) {
+        return -1;
+    }
+    ret->folder = xstrdup(scratch);
+    in.folder = ret->folder;
+    in.git = (struct git){.arena = arena, .clock = ctx->clock, .tmp_folder = ret->folder};
+    for (size_t idx = 0; idx < reports->n; idx++) {
+        if ((is_store && find_stored(&in, ctx, &reports->items[idx], err) < 0) ||
+            read_report(&in, &reports->items[idx], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ^C and SIGTERM for commands that work in one loop of their own: blocked, and checked between two steps, so that the command
+   can clean up before it ends. One thread; before it starts others. */
+#ifndef SYS_STOP_H
+#define SYS_STOP_H
+
+#include "base/err.h"
+
+void stop_hold(void);
+/* True from the first ^C on; for the engine's should_stop. */
+bool stop_is_asked(void);
+/* 128 + the signal, or 0. */
+int stop_status(void);
+/* What a command that failed returns: after a ^C it says so and gives the signal's status, else -1. */
+int stop_end(const struct err *err);
+
+#endif

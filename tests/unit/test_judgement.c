@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a log may give a number: the same log, asked with each demand. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "judge/judgement.h"
+
+enum runs { ONE, TWO, TWO_LAST_BAD, TWO_FIRST_BAD };
+
+static struct measurement made(enum parse_verdict verdict, enum runs runs, struct series *series)
+{
+    struct measurement m = {.verdict = verdict,
+                            .why = verdict == PARSE_OK ? STR_EMPTY : STR_LIT("as it is"),
+                            .n_runs = runs == ONE ? 1 : 2,
+                            .first_run = runs == TWO_FIRST_BAD ? PARSE_INCOMPLETE : PARSE_OK,
+                            .last_run = runs == TWO_LAST_BAD ? PARSE_INCOMPLETE : PARSE_OK,
+                            .series = series,
+                            .n_series = 2};
+    m.causes.n[CAUSE_RUNS] = runs == ONE ? 0 : 2;
+    return m;
+}
+
+static void each_demand_has_its_answer(void **state UNUSED)
+{
+    static const struct {
+        enum parse_verdict verdict;
+        enum runs runs;
+        enum run_choice run; /* of the rule */
+        enum parse_verdict part;
+        bool is_whole, is_part; /* gives a number */
+        enum log_state state;
+    } ROWS[] = {
+        {PARSE_OK, ONE, RUN_ONLY, PARSE_OK, true, true, LOG_WHOLE},
+        {PARSE_INCOMPLETE, ONE, RUN_ONLY, PARSE_INCOMPLETE, false, true, LOG_INCOMPLETE},
+        {PARSE_TRUNCATED, ONE, RUN_ONLY, PARSE_TRUNCATED, false, true, LOG_INCOMPLETE},
+        {PARSE_NAN, ONE, RUN_ONLY, PARSE_NAN, false, false, LOG_UNREADABLE},
+        {PARSE_AMBIGUOUS, ONE, RUN_ONLY, PARSE_AMBIGUOUS, false, false, LOG_INCOMPLETE},
+        {PARSE_AMBIGUOUS, TWO, RUN_ONLY, PARSE_AMBIGUOUS, false, false, LOG_WHOLE},
+        {PARSE_AMBIGUOUS, TWO, RUN_LAST, PARSE_OK, false, true, LOG_WHOLE},
+        {PARSE_AMBIGUOUS, TWO_LAST_BAD, RUN_LAST, PARSE_INCOMPLETE, false, true, LOG_INCOMPLETE},
+        {PARSE_AMBIGUOUS, TWO_LAST_BAD, RUN_FIRST, PARSE_OK, false, true, LOG_WHOLE},
+        {PARSE_AMBIGUOUS, TWO_FIRST_BAD, RUN_FIRST, PARSE_INCOMPLETE, false, true, LOG_INCOMPLETE},
+        {PARSE_NO_METRIC, ONE, RUN_ONLY, PARSE_OK, false, true, LOG_WHOLE},
+        {PARSE_NO_METRIC, TWO_LAST_BAD, RUN_LAST, PARSE_INCOMPLETE, false, true, LOG_INCOMPLETE},
+    };
+    struct arena arena = ARENA_EMPTY;
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct sample samples[1] = {{.step = 1, .value = 1}};
+        struct series series[2] = {{.name = STR_LIT("ips")}, {.name = STR_LIT("other")}};
+        series[1].samples = samples;
+        series[1].n = 1;
+        const struct measurement m = made(ROWS[idx].verdict, ROWS[idx].runs, series);
+        const struct rule rule = {.series = STR_LIT("other"), .run = ROWS[idx].run};
+        struct judgement whole = judgement_of(&arena, &m, &rule, DEMAND_WHOLE);
+        struct judgement part = judgement_of(&arena, &m, &rule, DEMAND_PART);
+        struct judgement any = judgement_of(&arena, &m, &rule, DEMAND_ANY);
+        assert_int_equal(whole.verdict, ROWS[idx].verdict);
+        assert_int_equal(whole.gives, ROWS[idx].is_whole);
+        assert_int_equal(part.verdict, ROWS[idx].part);
+        assert_int_equal(part.gives, ROWS[idx].is_part);
+        assert_int_equal(part.verdict == PARSE_OK, part.why.len == 0);
+        assert_int_equal(any.state, ROWS[idx].state);
+        assert_true(any.gives);
+    }
+    arena_release(&arena);
+}
+
+static void a_rule_whose_series_is_empty_has_no_metric(void **state UNUSED)
+{
+    struct arena arena = ARENA_EMPTY;
+    struct series series[2] = {{.name = STR_LIT("ips")}, {.name = STR_LIT("other")}};
+    const struct measurement m = made(PARSE_OK, ONE, series);
+    const struct rule rule = {.series = STR_LIT("other")};
+    struct judgement part = judgement_of(&arena, &m, &rule, DEMAND_PART);
+    assert_int_equal(part.verdict, PARSE_NO_METRIC);
+    assert_false(part.gives);
+    assert_true(judgement_of(&arena, &m, &rule, DEMAND_WHOLE).gives); /* the rule says why not */
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest TESTS[] = {
+        cmocka_unit_test(each_demand_has_its_answer),
+        cmocka_unit_test(a_rule_whose_series_is_empty_has_no_metric),
+    };
+    return cmocka_run_group_tests_name("judgement", TESTS, NULL, NULL);
+}
