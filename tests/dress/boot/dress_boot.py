@@ -125,7 +125,7 @@ def answer(full):
         parent, _, name = full.rpartition(".")
         if ANSWERS.get(parent + ".*") != LAYERS:
             early(full)
-        kind = BUILDS if name[:1].isupper() else DEVICE
+        kind = BUILDS if name.lstrip("_")[:1].isupper() else DEVICE
     if kind == MODULE:
         return importlib.import_module(full)
     if kind in (CLASS, BUILDS):
@@ -173,7 +173,7 @@ def made_class(full, builds):
 
 class Module(type(sys)):
     def __getattr__(self, name):
-        if name.startswith("__") and name != "__version__":
+        if name.startswith("__") and name != "__version__" and self.__name__ + "." + name not in ANSWERS:
             raise AttributeError(name)
         value = answer(self.__name__ + "." + name)
         setattr(self, name, value)
