@@ -9,6 +9,10 @@
 #include "base/opt.h"
 #include "base/str.h"
 
+/* DESIGN.md section 5. */
+#define STATUS_NOT_READ 9  /* no log gave a number */
+#define STATUS_PROPOSED 11 /* not known to be right */
+
 struct cmd_ctx {
     struct clock_src clock;
     const char *root; /* the data folder: holds manifests/, images/, datasets/, logs/ */

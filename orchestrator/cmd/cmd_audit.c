@@ -66,6 +66,39 @@ static bool holds(const struct report_audit *audit, bool is_strict)
     return true;
 }
 
+static size_t count_checked(const struct report_audit *audit)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        n += audit->cells[idx].verdict != AUDIT_NO_LOG;
+    }
+    return n;
+}
+
+/* A report of which no cell was checked does not pass for one that holds, whatever is named beside it; one that has no cell among those
+   selected was not asked for. */
+static int status_of(const struct audit_set *set, bool is_strict)
+{
+    size_t n_checked = 0;
+    bool is_unread = false;
+    bool is_proposed = false;
+    bool is_held = true;
+    for (size_t idx = 0; idx < set->n; idx++) {
+        const struct report_audit *audit = &set->items[idx];
+        size_t n = count_checked(audit);
+        n_checked += n;
+        is_unread = is_unread || (n == 0 && audit->n_cells > 0);
+        is_held = is_held && holds(audit, is_strict);
+        for (size_t cell = 0; cell < audit->n_cells; cell++) {
+            is_proposed = is_proposed || audit->cells[cell].is_proposed;
+        }
+    }
+    return !is_held                      ? 1
+           : is_unread || n_checked == 0 ? STATUS_NOT_READ
+           : is_proposed                 ? STATUS_PROPOSED
+                                         : 0;
+}
+
 static int run_audits(const struct cmd_ctx *ctx, const struct audit_args *args, struct arena *arena,
                       const struct report_set *reports, struct audit_set *ret_set, struct err *err)
 {
@@ -148,7 +181,6 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     CLEANUP(audit_args) struct audit_args args = {0};
     struct report_set reports = {0};
     struct audit_set set = {0};
-    int status = 0;
     strbuf_init(&text, TEXT_BYTES_MAX);
     if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 || check_args(&args, err) < 0 ||
         select_reports(&arena, ctx->root, &names, args.is_all, &reports, err) < 0 ||
@@ -165,10 +197,9 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     }
     for (size_t idx = 0; idx < set.n; idx++) {
         say_written(&set.items[idx]);
-        status |= !holds(&set.items[idx], args.is_strict);
     }
     write_result(&arena, ctx->root, &args, &set, &text);
-    return cmd_print_painted(strbuf_str(&text), err) < 0 ? -1 : status;
+    return cmd_print_painted(strbuf_str(&text), err) < 0 ? -1 : status_of(&set, args.is_strict);
 }
 
 const struct cmd CMD_AUDIT = {"audit", "REPORT... | --all",

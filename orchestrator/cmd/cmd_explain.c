@@ -34,8 +34,11 @@ static const struct meaning WORDS[] = {
     {"7", "exit status", "A container: the engine or the image is missing, or did not start."},
     {"8", "exit status", "The workload itself failed, or cannot do what the case asks."},
     {"9", "exit status",
-     "A log gives no number: no metric, truncated, not a number, or two runs in one."},
+     "A log gives no number: no metric, truncated, not a number, or two runs in one. Or no cell of "
+     "an audited report could be checked, for want of logs."},
     {"10", "exit status", "Disk: full, over quota, read-only, or not writable."},
+    {"11", "exit status",
+     "A proposal, not known to be right: measure --suggest, or what a proposed format reads."},
     {"70", "exit status", "A fault of reperf itself. Please report it."},
     {"124", "exit status", "A deadline passed; what ran was stopped."},
     {"128+n", "exit status",
@@ -63,6 +66,10 @@ static const struct meaning WORDS[] = {
      "The case cannot be run here; its cause says why and gives the exit status. Leave it out with "
      "--case."},
     {"ok", "parse verdict", "The log is whole and gives numbers."},
+    {"proposed", "parse verdict",
+     "As ok, but read by a format that was made from a log's own lines and that nothing confirms. "
+     "Name it with --format, or delete \"proposed\" in its file, once you have looked at its "
+     "pattern."},
     {"no_metric", "parse verdict", "Nothing in the log is the metric that the format looks for."},
     {"incomplete", "parse verdict", "The log stops before the step or the end that it announces."},
     {"nan", "parse verdict", "A value of the metric is not a number, or infinite."},

@@ -19,9 +19,8 @@
 
 #include <math.h>
 
-#define TEXT_BYTES_MAX  (64u << 20)
-#define WHY_BYTES       512
-#define STATUS_NO_VALUE 9 /* DESIGN.md section 5: parse */
+#define TEXT_BYTES_MAX (64u << 20)
+#define WHY_BYTES      512
 
 struct args {
     const char *format;
@@ -350,9 +349,15 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
         return -1;
     }
     judge(arena, args, f);
-    return args->suggest && heed_known(arena, from, f, err) < 0
-               ? -1
-               : measure_sidecars(arena, from, f, err);
+    if (args->suggest && heed_known(arena, from, f, err) < 0) {
+        return -1;
+    }
+    f->is_proposed = format_is_proposed(format) && !is_named(args);
+    if (f->is_proposed && f->verdict == PARSE_OK) {
+        f->verdict = PARSE_PROPOSED;
+        f->why = STR_LIT("the format is a proposal, and nothing confirms what it reads");
+    }
+    return measure_sidecars(arena, from, f, err);
 }
 
 static const struct table_column COLUMNS[] = {
@@ -414,9 +419,9 @@ static void put_error(struct measure_sink *sink, const char *file, const struct 
 /* A log's result, and its effect on the exit status. */
 static int take_result(struct measure_sink *sink, const struct finding_of_log *f, struct err *err)
 {
-    if (!f->has_value || (is_part(f) && !sink->args->allows_incomplete)) {
-        sink->status = sink->status ? sink->status : STATUS_NO_VALUE;
-    }
+    bool is_given = f->has_value && (!is_part(f) || sink->args->allows_incomplete);
+    int status = !is_given ? STATUS_NOT_READ : f->is_proposed ? STATUS_PROPOSED : 0;
+    sink->status = sink->status ? sink->status : status;
     return put_result(sink, f, err);
 }
 
@@ -499,9 +504,8 @@ static bool is_path(const char *name)
 static int load_wanted(struct arena *arena, const char *root, const struct args *args,
                        struct format_set *ret_set, struct err *err)
 {
-    struct format_set all = {0};
+    CLEANUP(format_set) struct format_set all = {0};
     const char *id = args->format;
-    int status;
     if (args->pattern) {
         return load_pattern(arena, root, args, ret_set, err);
     }
@@ -514,12 +518,7 @@ static int load_wanted(struct arena *arena, const char *root, const struct args 
     if (load_format(arena, root, id, ret_set, err) < 0 || ret_set->n == 1) {
         return ret_set->n == 1 ? 0 : -1;
     }
-    if (load_formats(arena, root, &all, err) < 0) {
-        return -1;
-    }
-    status = measure_name_formats(&all, id, err);
-    format_set_release(&all);
-    return status;
+    return load_formats(arena, root, &all, err) < 0 ? -1 : measure_name_formats(&all, id, err);
 }
 
 static int measure_files(const struct cmd_ctx *ctx, const struct args *args,

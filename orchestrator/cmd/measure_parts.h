@@ -33,6 +33,7 @@ struct finding_of_log {
     enum parse_verdict verdict;
     struct str why;
     bool has_value;
+    bool is_proposed; /* its format is, and the user has not named it */
     struct rule_value value;
     struct str unit;
     const struct rule *rule; /* NULL: mean of the series */

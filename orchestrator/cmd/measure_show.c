@@ -194,7 +194,7 @@ static void add_sidecar(struct strbuf *text, const struct sidecar *b)
 #define NO_END "the log says neither how many steps its run makes nor that it is over"
 static bool lacks_end(const struct finding_of_log *f)
 {
-    return f->verdict == PARSE_OK && !f->m.states_end;
+    return (f->verdict == PARSE_OK || f->verdict == PARSE_PROPOSED) && !f->m.states_end;
 }
 
 void measure_add_details(struct strbuf *text, const struct finding_of_log *f, bool is_only)

@@ -285,6 +285,21 @@ static int write_all(struct new_maker *m, struct str series_sha256, struct err *
 
 /* ---- what is said ---- */
 
+/* What the number's log gives, and what speaks against it. */
+static void add_found(struct table *table, const struct draft_number *d)
+{
+    if (!d->log) {
+        table_add(table, STR_LIT("-"));
+        return;
+    }
+    table_addf(table, "%.*s by %.*s%s of %.*s%s%s", STR_ARG(d->found), STR_ARG(d->rule->id),
+               d->is_proposed ? " (proposed)" : "", STR_ARG(d->log->path),
+               d->is_of_another || d->log_state != LOG_WHOLE ? ", which is " : "",
+               d->is_of_another            ? "of another row"
+               : d->log_state != LOG_WHOLE ? log_state_name(d->log_state)
+                                           : "");
+}
+
 static size_t add_state(const struct draft *draft, enum draft_state state, struct table *table)
 {
     static const char *const NAMES[] = {"fits", "differs", "no log", "no row"};
@@ -303,12 +318,7 @@ static size_t add_state(const struct draft *draft, enum draft_state state, struc
             table_addf(table, "%.*s%s%.*s%s", STR_ARG(d->id), d->missing.len ? " (not said: " : "",
                        STR_ARG(d->missing), d->missing.len ? ")" : "");
         }
-        if (d->log) {
-            table_addf(table, "%.*s by %.*s of %.*s%s", STR_ARG(d->found), STR_ARG(d->rule->id),
-                       STR_ARG(d->log->path), d->is_of_another ? ", which is of another row" : "");
-        } else {
-            table_add(table, STR_LIT("-"));
-        }
+        add_found(table, d);
     }
     return n;
 }
@@ -382,6 +392,16 @@ static void say_left_out(struct new_maker *m, struct strbuf *text)
     }
 }
 
+/* Numbers of that state, or of any that has a log, which a proposed format read. */
+static size_t count_proposed(const struct draft *draft, enum draft_state most)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < draft->n; idx++) {
+        n += draft->items[idx].is_proposed && draft->items[idx].state <= most;
+    }
+    return n;
+}
+
 static int say(struct new_maker *m, struct err *err)
 {
     static const struct table_column COLUMNS[] = {
@@ -390,6 +410,7 @@ static int say(struct new_maker *m, struct err *err)
     struct table table;
     size_t n[4];
     size_t n_chance = 0;
+    size_t n_proposed = count_proposed(&m->draft, DRAFT_FITS);
     strbuf_init(&text, TEXT_MAX);
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     for (int state = DRAFT_FITS; state <= DRAFT_UNPLACED; state++) {
@@ -401,7 +422,7 @@ static int say(struct new_maker *m, struct err *err)
     say_logs(m, &text);
     strbuf_printf(
         &text,
-        "%zu documents, %zu logs of which %zu are read and %zu by no format; formats made: "
+        "%zu documents, %zu logs of which %zu are read and %zu by no format; formats proposed: "
         "%zu\n",
         m->docs.n, m->log_files.n, m->logs.n, m->n_unread, m->made.n);
     say_left_out(m, &text);
@@ -417,6 +438,11 @@ static int say(struct new_maker *m, struct err *err)
     }
     strbuf_printf(&text, "%zu numbers fit, %zu differ, %zu without log, %zu without a row\n",
                   n[DRAFT_FITS], n[DRAFT_DIFFERS], n[DRAFT_NO_LOG], n[DRAFT_UNPLACED]);
+    if (n_proposed) {
+        strbuf_printf(&text,
+                      "of those that fit %zu stand on a proposed format, which nothing confirms\n",
+                      n_proposed);
+    }
     return cmd_print(strbuf_str(&text), err);
 }
 
@@ -530,7 +556,7 @@ static int make(struct new_maker *m, struct err *err)
     }
     log_line(LOG_INFO, "%s: written; reperf audit %s and reperf lint %s go on", report_path(m),
              m->from->id, m->from->id);
-    return 0;
+    return count_proposed(&m->draft, DRAFT_DIFFERS) ? STATUS_PROPOSED : 0;
 }
 
 int new_from_clone(const struct cmd_ctx *ctx, const struct new_from *from, struct err *err)

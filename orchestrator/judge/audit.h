@@ -47,6 +47,7 @@ struct cell_audit {
         rounding; /* "nearest" or "truncate": how the printed digits were made; NULL if not judged */
     struct str note;
     enum proof proof;
+    bool is_proposed; /* its number was read by a format that is only proposed */
     enum log_state log_state;
     struct identity
         identity; /* what its logs prove about the row; of several, and of derived cells, the worst */
@@ -61,7 +62,7 @@ struct like_row {
     double value_a, value_b;        /* job items per second; NAN if a log is missing */
     double ratio, published_ratio;
     struct str
-        note; /* why it still is not like for like: another network, another optimizer, ... */
+        note; /* "not alike: ", and another network, another optimizer, ...; wherever the ratio is shown, so is this */
 };
 
 struct report_audit {
@@ -106,6 +107,8 @@ struct str cell_rule(const struct report_case *c, const struct cell *cell);
 /* What rules need to know about the case, as published. */
 struct rule_case rule_case_of(const struct report_case *c);
 const char *log_state_name(enum log_state state);
+/* "exact", or "exact, proposed" of a cell that a proposed format read. */
+const char *cell_verdict_words(const struct cell_audit *cell);
 /* What is missing if the cell names a format or a rule that does not exist, in the arena; NULL if both exist. */
 const char *audit_missing_rule(struct arena *arena, const struct format_set *formats,
                                const struct report_case *c, const struct cell *cell);

@@ -34,6 +34,15 @@ const char *log_state_name(enum log_state state)
     return STATES[state];
 }
 
+const char *cell_verdict_words(const struct cell_audit *cell)
+{
+    static const char *const PROPOSED[] = {[AUDIT_EXACT] = "exact, proposed",
+                                           [AUDIT_MATCH] = "match, proposed",
+                                           [AUDIT_DIFFERS] = "differs, proposed",
+                                           [AUDIT_NO_LOG] = "no_log"};
+    return cell->is_proposed ? PROPOSED[cell->verdict] : audit_verdict_name(cell->verdict);
+}
+
 static const char *const DERIVE_RULES[] = {[DERIVE_NONE] = "",
                                            [DERIVE_RATIO] = "derived:ratio",
                                            [DERIVE_MEAN] = "derived:mean",
@@ -336,6 +345,7 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
     a->recomputed = value.value;
     a->n_used = value.n_used;
     a->rel_diff = rel_diff(value.value, cell->published);
+    a->is_proposed = format_is_proposed(format);
     a->rounding = rule->rounding == ROUND_TRUNCATE ? STR_LIT("truncate") : STR_LIT("nearest");
     a->verdict = verdict_audit(value.value, cell->published, cell->decimals, rule->rounding);
     judge_digits(audit, a, rule->rounding);
@@ -360,6 +370,7 @@ static void prove_derived(struct audit *audit, struct cell_audit *a)
         const struct cell_audit *of = find_audited(out, a->cell->of[idx]);
         ASSERT(of);
         identity_join(&a->identity, &of->identity);
+        a->is_proposed = a->is_proposed || of->is_proposed;
         a->log_state = of->log_state > a->log_state ? of->log_state : a->log_state;
     }
     judge_row(audit, a);

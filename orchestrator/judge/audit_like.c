@@ -13,6 +13,7 @@
 #define CHECKPOINT_FACTOR                                                                          \
     1.15 /* a last interval this much slower than the slowest of the others contains more than its steps */
 #define REASON_BYTES 300
+#define NOT_ALIKE    "not alike: "
 
 /* --- one log as intervals --------------------------------------------------------------------------- */
 
@@ -186,11 +187,6 @@ static double side_rate(struct side *side, int64_t skip)
                        : (double)NAN;
 }
 
-static void add_reason(struct strbuf *out, const char *text)
-{
-    strbuf_printf(out, "%s%s", out->len ? "; " : "", text);
-}
-
 /* Differences that a common rule cannot remove. */
 static void list_reasons(const struct side *a, const struct side *b, struct strbuf *out)
 {
@@ -200,19 +196,20 @@ static void list_reasons(const struct side *a, const struct side *b, struct strb
     const struct report_case *x = a->cell->of_case;
     const struct report_case *y = b->cell->of_case;
     if (a->batch != b->batch) {
-        strbuf_printf(out, "batch %" PRId64 " / %" PRId64, a->batch, b->batch);
+        strbuf_printf(out, NOT_ALIKE "batch %" PRId64 " / %" PRId64, a->batch, b->batch);
     }
     for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
         struct str of_x = STR_EMPTY;
         struct str of_y = STR_EMPTY;
         if (case_condition(x, NAMES[idx], &of_x) && of_x.ptr &&
             case_condition(y, NAMES[idx], &of_y) && of_y.ptr && !str_eq(of_x, of_y)) {
-            strbuf_printf(out, "%s%s %s / %s", out->len ? "; " : "", NAMES[idx], of_x.ptr,
+            strbuf_printf(out, "%s%s %s / %s", out->len ? "; " : NOT_ALIKE, NAMES[idx], of_x.ptr,
                           of_y.ptr);
         }
     }
     if (!a->has_pace || !b->has_pace) {
-        add_reason(out, "a tool's figure for its whole run stands for its log");
+        strbuf_printf(out, "%sa tool's figure for its whole run stands for its log",
+                      out->len ? "; " : NOT_ALIKE);
     }
 }
 

@@ -67,6 +67,8 @@ struct draft_number {
     const struct rule *rule;     /* borrowed */
     struct str found;            /* what its log gives, as audit shows it */
     bool is_of_another;          /* the log states that it belongs to another row */
+    bool is_proposed;            /* what its log gives was read by a proposed format */
+    enum log_state log_state;
 };
 struct draft {
     struct draft_number *items;

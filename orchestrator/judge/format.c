@@ -230,7 +230,7 @@ static int decode_prefixes(const struct decoder *d, const struct json *root, str
 struct raw_format {
     struct str id, title, framework, source, total_from, epochs_from, role, records;
     int64_t schema_version;
-    bool any;
+    bool any, is_proposed;
 };
 
 #define RF(member) offsetof(struct raw_format, member)
@@ -252,6 +252,7 @@ static const struct json_field FORMAT_FIELDS[] = {
     {"epochs_from", JSON_STR, JSON_NULLABLE, RF(epochs_from), 0, 0},
     {"role", JSON_STR, 0, RF(role), 0, 0},
     {"records", JSON_STR, 0, RF(records), 0, 0},
+    {"proposed", JSON_BOOL, 0, RF(is_proposed), 0, 0},
     {"facts", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
     {"rules", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
 };
@@ -376,6 +377,7 @@ int format_decode(const struct json *root, struct arena *arena, struct format **
     f->title = raw.title;
     f->framework = raw.framework;
     f->source = raw.source;
+    f->is_proposed = raw.is_proposed;
     f->vocabulary = vocabulary_of(root);
     f->records = str_eq_z(raw.records, "csv") ? RECORD_CSV
                  : raw.records.ptr            ? RECORD_JSONL
@@ -461,6 +463,11 @@ bool format_has_series(const struct format *format, struct str name)
         }
     }
     return false;
+}
+
+bool format_is_proposed(const struct format *format)
+{
+    return format->is_proposed;
 }
 
 enum format_role format_role(const struct format *format)

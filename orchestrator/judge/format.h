@@ -47,6 +47,8 @@ struct str format_title(const struct format *format);
 struct str format_framework(const struct format *format);
 bool format_has_series(const struct format *format, struct str name);
 enum format_role format_role(const struct format *format);
+/* It was made from the lines of a log, and its file still says so: what it gives is not known to be right. */
+bool format_is_proposed(const struct format *format);
 const struct vocabulary *format_vocabulary(const struct format *format);
 size_t format_rules(const struct format *format, const struct rule **ret_rules);
 /* NULL if absent; accepts "FORMAT/NAME" and "NAME". */

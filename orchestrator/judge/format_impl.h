@@ -61,8 +61,9 @@ struct absent_fact { /* a fact that no log of the format states */
 
 struct format {
     struct str id, title, framework, source;
-    struct str path; /* of its file */
-    bool was_tried;  /* by the build: its patterns are not steep (judge/growth.h) */
+    struct str path;  /* of its file */
+    bool is_proposed; /* by a program, from the lines of a log */
+    bool was_tried;   /* by the build: its patterns are not steep (judge/growth.h) */
     bool strips_mpirun, strips_srun;
     struct series_spec *series;
     size_t n_series;

@@ -12,9 +12,13 @@ static const char *const QUANTITY_NAMES[] = {
     [QTY_STEP_TIME] = "step_time", [QTY_SUMMARY] = "summary",
     [QTY_CLOCK] = "clock",         [QTY_SCORE] = "score",
     [QTY_PROGRESS] = "progress"};
-static const char *const VERDICT_NAMES[] = {
-    [PARSE_OK] = "ok",   [PARSE_NO_METRIC] = "no_metric", [PARSE_INCOMPLETE] = "incomplete",
-    [PARSE_NAN] = "nan", [PARSE_AMBIGUOUS] = "ambiguous", [PARSE_TRUNCATED] = "truncated"};
+static const char *const VERDICT_NAMES[] = {[PARSE_OK] = "ok",
+                                            [PARSE_NO_METRIC] = "no_metric",
+                                            [PARSE_INCOMPLETE] = "incomplete",
+                                            [PARSE_NAN] = "nan",
+                                            [PARSE_AMBIGUOUS] = "ambiguous",
+                                            [PARSE_TRUNCATED] = "truncated",
+                                            [PARSE_PROPOSED] = "proposed"};
 
 const char *scope_name(enum scope scope)
 {

@@ -70,7 +70,8 @@ enum parse_verdict {
     PARSE_INCOMPLETE,
     PARSE_NAN,
     PARSE_AMBIGUOUS,
-    PARSE_TRUNCATED
+    PARSE_TRUNCATED,
+    PARSE_PROPOSED /* ok, but by a format that nobody has confirmed: of no log or kept series */
 };
 
 /* A log that is not whole has one verdict: that of its first cause in this order. */

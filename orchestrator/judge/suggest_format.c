@@ -7,8 +7,12 @@
 #include "codec/pattern.h"
 
 /* With a sign, so that what is not over 0 is noticed; "9,003" without the comma after it. */
-#define NUMBER        "-?(?:\\d++(?:,\\d++){0,9}+(?:\\.\\d*)?|\\.\\d+)(?:[eE][-+]?\\d+)?|-?(?:nan|NaN|inf)"
-#define MOMENT        "\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?"
+#define NUMBER "-?(?:\\d++(?:,\\d++){0,9}+(?:\\.\\d*)?|\\.\\d+)(?:[eE][-+]?\\d+)?|-?(?:nan|NaN|inf)"
+#define MOMENT "\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?"
+/* "train_loss: 2.5", "'loss': nan", "lm loss=NaN", and not "val_loss". */
+#define LOSS                                                                                       \
+    ".*?(?<!val[_/.])(?<!eval[_/.])(?<!test[_/.])(?<!dev[_/.])(?<!valid[_/.])(?<!validation[_/.])" \
+    "[lL]oss['\"]?\\s*[:=]?\\s*(?<value>[-+]?(?i:nan|inf)|" NUMBER ")"
 #define PATTERN_BYTES 2048 /* of manifests/schema/format.json */
 
 static bool is_blank(char c)
@@ -273,7 +277,7 @@ static void put_series(struct json_out *out, const struct suggestion *s, struct 
         jw_bool(out, "grouped", true);
     }
     jw_bool(out, "repeats", !is_stepped || (n->steps.n_same > 0 && !has_runs(n)));
-    jw_bool(out, "grid", false);
+    jw_bool(out, "grid", is_stepped);
     if (is_stepped && n->steps.n_back == 0 && n->steps.has_total && n->steps.first == 0) {
         jw_i64(out, "step_from", 0);
     }
@@ -284,6 +288,25 @@ static void put_series(struct json_out *out, const struct suggestion *s, struct 
     if (n->head.ptr) {
         put_after(out, n);
     }
+    jw_end_object(out);
+}
+
+/* A training whose loss is no number has no speed either, whatever its lines measure. */
+static void put_loss(struct json_out *out)
+{
+    CLEANUP(strbuf) struct strbuf pattern = {0};
+    strbuf_init(&pattern, PATTERN_LEN_MAX);
+    strbuf_add_char(&pattern, '^');
+    add_not_eval(&pattern);
+    strbuf_add_z(&pattern, LOSS);
+    jw_object(out, NULL);
+    jw_z(out, "name", "loss");
+    jw_null(out, "literal"); /* "Loss" as well */
+    jw_str(out, "pattern", strbuf_str(&pattern));
+    jw_z(out, "unit", "");
+    jw_z(out, "scope", "rank");
+    jw_z(out, "quantity", "score");
+    jw_bool(out, "primary", false);
     jw_end_object(out);
 }
 
@@ -366,7 +389,7 @@ static void put_absent(struct json_out *out)
     jw_end_array(out);
 }
 
-static void put_head(struct json_out *out, struct str id, struct str source)
+static void put_head(struct json_out *out, struct str id, struct str source, bool is_proposed)
 {
     jw_object(out, NULL);
     jw_i64(out, "schema_version", 1);
@@ -374,6 +397,9 @@ static void put_head(struct json_out *out, struct str id, struct str source)
     jw_z(out, "title", "made from one log");
     jw_z(out, "framework", "any");
     jw_str(out, "source", source);
+    if (is_proposed) {
+        jw_bool(out, "proposed", true);
+    }
     jw_array(out, "prefixes");
     jw_str(out, NULL, STR_LIT("mpirun"));
     jw_end_array(out);
@@ -395,7 +421,7 @@ void suggest_format(const struct suggestions *list, const struct suggested_forma
     size_t n = 0;
     ASSERT(best);
     jw_begin(&json, out, false);
-    put_head(&json, as->id, as->source);
+    put_head(&json, as->id, as->source, true);
     jw_array(&json, "series");
     put_series(&json, best, name_of(best), true);
     for (size_t idx = 1; idx < list->n && n + 1 < SUGGESTIONS_MAX; idx++) {
@@ -408,6 +434,7 @@ void suggest_format(const struct suggestions *list, const struct suggested_forma
         snprintf(name, sizeof(name), "other%zu", n);
         put_series(&json, s, str_of(name), false);
     }
+    put_loss(&json);
     jw_end_array(&json);
     put_marks(&json);
     put_rules(&json, best, as->skip);
@@ -439,7 +466,7 @@ int suggest_given(const struct given_format *given, struct strbuf *out, struct e
     }
     quantity = is_time ? "step_time" : word_is_rate(unit) ? "rate" : "score";
     jw_begin(&json, out, false);
-    put_head(&json, given->id, STR_LIT("a pattern of the command line"));
+    put_head(&json, given->id, STR_LIT("a pattern of the command line"), false);
     jw_array(&json, "series");
     jw_object(&json, NULL);
     jw_z(&json, "name", "value");

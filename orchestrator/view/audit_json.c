@@ -67,6 +67,9 @@ static void write_cell(const struct cell_audit *a, struct json_out *out)
     jw_f64(out, "recomputed", a->recomputed);
     jw_f64(out, "rel_diff", a->rel_diff);
     jw_z(out, "verdict", audit_verdict_name(a->verdict));
+    if (a->is_proposed) {
+        jw_bool(out, "proposed", true);
+    }
     jw_str(out, "digits", a->digits);
     jw_z(out, "proof", proof_name(a->proof));
     write_identity(a, "unproven", ID_UNPROVEN, out);

@@ -7,13 +7,13 @@
 
 enum outcome { OUTCOME_PASSED, OUTCOME_FAILED, OUTCOME_ERROR, OUTCOME_SKIPPED };
 
-/* A cell whose named logs are missing or unreadable is an error, and so is one without a rule; one without any log was not judged. */
+/* A cell that a proposed format confirms is not known to hold. One whose named logs are missing or unreadable is an error, and so is one without a rule; one without any log was not judged. */
 static enum outcome outcome_of(const struct cell_audit *a)
 {
     switch (a->verdict) {
     case AUDIT_EXACT:
     case AUDIT_MATCH:
-        return OUTCOME_PASSED;
+        return a->is_proposed ? OUTCOME_SKIPPED : OUTCOME_PASSED;
     case AUDIT_DIFFERS:
         return OUTCOME_FAILED;
     case AUDIT_NO_LOG:
@@ -64,7 +64,7 @@ static void write_case(const struct report_audit *audit, const struct cell_audit
         strbuf_printf(&text, " by %s", a->rule.ptr);
         html_text(out, strbuf_str(&text));
     } else {
-        html_text(out, a->note);
+        html_text(out, a->is_proposed ? str_of(cell_verdict_words(a)) : a->note);
     }
     strbuf_printf(out, "\"%s/>\n    </testcase>\n",
                   outcome == OUTCOME_SKIPPED ? "" : " type=\"audit\"");

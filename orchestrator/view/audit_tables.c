@@ -58,7 +58,7 @@ static void add_row(struct table *table, const struct report *report, const stru
     table_add(table, a->cell->unit);
     add_f64(table, a->recomputed);
     add_f64(table, a->rel_diff);
-    table_addf(table, "%s", audit_verdict_name(a->verdict));
+    table_addf(table, "%s", cell_verdict_words(a));
     table_addf(table, "%s", proof_name(a->proof));
     add_unproven(table, a);
     table_addf(table, "%s", log_state_name(a->log_state));

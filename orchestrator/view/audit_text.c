@@ -89,7 +89,7 @@ static void add_cell(struct table *table, const struct cell_audit *a, bool is_ve
     } else {
         table_addf(table, "%+.3f %%", 100 * a->rel_diff);
     }
-    table_addf(table, "%s", audit_verdict_name(a->verdict));
+    table_addf(table, "%s", cell_verdict_words(a));
     table_addf(table, "%s", proof_name(a->proof));
     table_addf(table, "%s", log_state_name(a->log_state));
     table_add(table, a->rule.ptr ? a->rule : STR_LIT("-"));
@@ -159,7 +159,7 @@ static void write_search(const struct report_audit *audit, struct strbuf *out)
 
 struct counts {
     size_t n, of[AUDIT_NO_LOG + 1];
-    size_t full, partial; /* of those that are exact or match */
+    size_t full, partial, proposed; /* of those that are exact or match */
 };
 
 static void count_cells(const struct report_audit *audit, struct counts *counts)
@@ -171,6 +171,7 @@ static void count_cells(const struct report_audit *audit, struct counts *counts)
         counts->of[a->verdict]++;
         counts->full += is_good && a->proof == PROOF_FULL;
         counts->partial += is_good && a->proof == PROOF_PARTIAL;
+        counts->proposed += is_good && a->is_proposed;
     }
 }
 
@@ -182,6 +183,9 @@ static void write_counts(const char *what, const struct counts *c, struct strbuf
         "matching %zu are proven in full, %zu in part",
         what, c->n, c->of[AUDIT_EXACT], c->of[AUDIT_MATCH], c->of[AUDIT_DIFFERS],
         c->of[AUDIT_NO_LOG], c->full, c->partial);
+    if (c->proposed) {
+        strbuf_printf(out, "; %zu stand on a proposed format", c->proposed);
+    }
 }
 
 static bool is_unproven_by(const struct cell_audit *a, size_t fact, struct str why)
@@ -237,7 +241,7 @@ static void write_like(const struct report_audit *audit, struct strbuf *out)
 {
     static const struct table_column LIKE[] = {
         {"row", false},  {"against", false},  {"rate", true},           {"other's", true},
-        {"ratio", true}, {"published", true}, {"rule for both", false}, {"not alike", false}};
+        {"ratio", true}, {"published", true}, {"rule for both", false}, {"still differs", false}};
     CLEANUP(table) struct table table;
     table_init(&table, LIKE, ARRAY_LEN(LIKE));
     for (size_t idx = 0; idx < audit->n_rows; idx++) {

@@ -110,6 +110,9 @@ void explain_cell_json(struct arena *arena, const struct explain_cell *of, struc
     jw_f64(out, "recomputed", a->recomputed);
     jw_f64(out, "rel_diff", a->rel_diff);
     jw_z(out, "verdict", audit_verdict_name(a->verdict));
+    if (a->is_proposed) {
+        jw_bool(out, "proposed", true);
+    }
     jw_str(out, "digits", a->digits);
     jw_z(out, "proof", proof_name(a->proof));
     write_proof(a, out);

@@ -35,9 +35,9 @@ static void add_head(struct arena *arena, const struct explain_cell *of, struct 
     add_source(arena, "              ", &of->report->source, out);
     if (isfinite(a->recomputed)) {
         strbuf_printf(out, "  recomputed  %.9g, %+.4g %%: %s", a->recomputed, 100 * a->rel_diff,
-                      audit_verdict_name(a->verdict));
+                      cell_verdict_words(a));
     } else {
-        strbuf_printf(out, "  recomputed  nothing: %s", audit_verdict_name(a->verdict));
+        strbuf_printf(out, "  recomputed  nothing: %s", cell_verdict_words(a));
     }
     strbuf_printf(out, "; proof %s; log %s\n", proof_name(a->proof), log_state_name(a->log_state));
     if (a->note.len) {
@@ -272,8 +272,7 @@ void explain_cell_text(struct arena *arena, const struct explain_cell *of,
     add_steps(&of->how.steps, out);
     if (of->how.steps.n) {
         strbuf_printf(out, "    printed %.*s: %s%s%.*s\n", STR_ARG(a->cell->printed),
-                      audit_verdict_name(a->verdict), a->digits.ptr ? ", " : "",
-                      STR_ARG(a->digits));
+                      cell_verdict_words(a), a->digits.ptr ? ", " : "", STR_ARG(a->digits));
     }
     add_proof(a, out);
 }

@@ -39,8 +39,9 @@ struct verdict_counts count_verdicts(const struct report_audit *audit)
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         const struct cell_audit *ca = &audit->cells[idx];
         counts.of[ca->verdict]++;
-        counts.n_derived += ca->cell->derive != DERIVE_NONE &&
-                            (ca->verdict == AUDIT_EXACT || ca->verdict == AUDIT_MATCH);
+        bool is_good = ca->verdict == AUDIT_EXACT || ca->verdict == AUDIT_MATCH;
+        counts.n_derived += is_good && ca->cell->derive != DERIVE_NONE;
+        counts.n_proposed += is_good && ca->is_proposed;
     }
     return counts;
 }
@@ -48,10 +49,14 @@ struct verdict_counts count_verdicts(const struct report_audit *audit)
 struct str follow_text(struct page *page, const struct verdict_counts *counts, const char *whose)
 {
     size_t n = counts->of[AUDIT_EXACT] + counts->of[AUDIT_MATCH] - counts->n_derived;
-    return counts->n_derived == 0
-               ? textf(&page->arena, "%zu follow from %s", n, whose)
-               : textf(&page->arena, "%zu follow from %s, %zu from other published numbers", n,
-                       whose, counts->n_derived);
+    return textf(
+        &page->arena, "%zu follow from %s%s%s", n, whose,
+        counts->n_derived
+            ? arena_printf(&page->arena, ", %zu from other published numbers", counts->n_derived)
+            : "",
+        counts->n_proposed
+            ? arena_printf(&page->arena, ", %zu of them by a proposed format", counts->n_proposed)
+            : "");
 }
 
 void add_verdict(struct page *page, enum audit_verdict verdict)

@@ -10,6 +10,8 @@
 #define MARGIN      28.0
 #define HEAD_HEIGHT 150.0
 #define ROW_HEIGHT  34.0
+#define NOTE_HEIGHT 16.0 /* of what is not alike in a row, below it */
+#define NOTE_BYTES  130  /* as many fit */
 #define FOOT_HEIGHT 40.0
 #define ROWS_MAX    16
 #define RATIO_LEFT  600.0
@@ -22,13 +24,13 @@ static const char STYLE[] =
     ".n{text-anchor:end}.h{font-weight:600}.exact{fill:#116329}.match{fill:#0b5c77}"
     ".differs{fill:#b42318}.no_log{fill:#57606a}.line{stroke:#e0e4e9}.one{stroke:#8b949e;"
     "stroke-dasharray:3 "
-    "3}.bar{stroke:#57606a;stroke-width:2}.r{font-weight:600;paint-order:stroke;stroke:#fff;stroke-"
-    "width:5px}.was{fill:#fff;stroke:#c44e00;"
+    "3}.bar{stroke:#57606a;stroke-width:2}.r{font-weight:600}.r,.o{paint-order:stroke;stroke:#fff;"
+    "stroke-width:5px}.was{fill:#fff;stroke:#c44e00;"
     "stroke-width:2.2}.is{fill:#0067b1}"
     "@media(prefers-color-scheme:dark){text{fill:#e6e9ee}.b{fill:#171b21;stroke:#353c46}"
     ".s{fill:#a2acb8}.exact{fill:#5fd184}.match{fill:#63c8e6}.differs{fill:#ff8b7f}"
-    ".no_log{fill:#a2acb8}.line{stroke:#2b323c}.one{stroke:#6e7781}.bar{stroke:#a2acb8}.r{stroke:#"
-    "171b21}"
+    ".no_log{fill:#a2acb8}.line{stroke:#2b323c}.one{stroke:#6e7781}.bar{stroke:#a2acb8}"
+    ".r,.o{stroke:#171b21}"
     ".was{fill:#171b21;stroke:#ff9a57}.is{fill:#5eb1ff}}</style>\n";
 
 static const struct {
@@ -67,9 +69,9 @@ static double ratio_x(double ratio, double low, double high)
 /* "4.25 = 4.25": printed, verdict, computed. */
 static void add_value(struct page *page, const struct cell_audit *ca, double x, double y)
 {
-    const char *icon = "";
+    const char *icon = ca->is_proposed ? "?" : "";
     for (size_t idx = 0; idx < ARRAY_LEN(VERDICTS); idx++) {
-        icon = VERDICTS[idx].verdict == ca->verdict ? VERDICTS[idx].icon : icon;
+        icon = VERDICTS[idx].verdict == ca->verdict && !ca->is_proposed ? VERDICTS[idx].icon : icon;
     }
     HTML(page->out, "<text class=\"n\" x=\"{}\" y=\"{}\">{}</text>",
          textf(&page->arena, "%.1f", x + 62), textf(&page->arena, "%.1f", y), ca->cell->printed);
@@ -120,6 +122,27 @@ static void find_range(const struct report_audit *audit, size_t n_rows, double *
     *high *= 1.3;
 }
 
+/* The first `n_rows` of them. */
+static double rows_height(const struct report_audit *audit, size_t n_rows)
+{
+    double height = 0;
+    for (size_t idx = 0; idx < n_rows; idx++) {
+        height += ROW_HEIGHT + (audit->rows[idx].note.len ? NOTE_HEIGHT : 0);
+    }
+    return height;
+}
+
+/* As many of its reasons as fit. */
+static struct str note_text(struct page *page, struct str note)
+{
+    size_t len = NOTE_BYTES;
+    while (len > 0 && note.len > NOTE_BYTES && note.ptr[len] != ';') {
+        len--;
+    }
+    return note.len > NOTE_BYTES ? textf(&page->arena, "%.*s; \xe2\x80\xa6", (int)len, note.ptr)
+                                 : note;
+}
+
 static void add_rows(struct page *page, const struct report_audit *audit, size_t n_rows)
 {
     double low;
@@ -134,11 +157,11 @@ static void add_rows(struct page *page, const struct report_audit *audit, size_t
                   "\xe2\x97\x8f</text>\n<line class=\"one\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" "
                   "y2=\"%.1f\"/>\n",
                   RATIO_LEFT, ratio_x(1, low, high), ratio_x(1, low, high), HEAD_HEIGHT,
-                  HEAD_HEIGHT + (double)n_rows * ROW_HEIGHT);
+                  HEAD_HEIGHT + rows_height(audit, n_rows));
     for (size_t idx = 0; idx < n_rows; idx++) {
         const struct like_row *row = &audit->rows[idx];
         const struct report_case *c = row->a->of_case;
-        double y = HEAD_HEIGHT + (double)idx * ROW_HEIGHT + 22;
+        double y = HEAD_HEIGHT + rows_height(audit, idx) + 22;
         strbuf_printf(page->out,
                       "<line class=\"line\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>",
                       MARGIN, WIDTH - MARGIN, y - 22, y - 22);
@@ -148,6 +171,10 @@ static void add_rows(struct page *page, const struct report_audit *audit, size_t
         add_value(page, row->a, 230, y);
         add_value(page, row->b, 400, y);
         add_dumbbell(page, row, low, high, y);
+        if (row->note.len) {
+            HTML(page->out, "<text class=\"s o\" x=\"28\" y=\"{}\">{}</text>\n",
+                 textf(&page->arena, "%.1f", y + NOTE_HEIGHT), note_text(page, row->note));
+        }
     }
 }
 
@@ -157,7 +184,7 @@ void page_card(struct strbuf *out, const struct report_audit *audit,
     struct page page = {.out = out, .formats = formats};
     struct verdict_counts counts = count_verdicts(audit);
     size_t n_rows = audit->n_rows < ROWS_MAX ? audit->n_rows : ROWS_MAX;
-    double height = (n_rows ? HEAD_HEIGHT + (double)n_rows * ROW_HEIGHT : 120) + FOOT_HEIGHT;
+    double height = (n_rows ? HEAD_HEIGHT + rows_height(audit, n_rows) : 120) + FOOT_HEIGHT;
     strbuf_printf(out,
                   "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
                   "width=\"%.0f\" height=\"%.0f\" role=\"img\" aria-labelledby=\"t\">\n",

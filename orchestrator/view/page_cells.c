@@ -80,6 +80,9 @@ static void add_proof(struct page *page, const struct cell_audit *ca)
     if (ca->digits.ptr) {
         HTML(page->out, "; {}", ca->digits);
     }
+    if (ca->is_proposed) {
+        strbuf_add_z(page->out, "; by a proposed format");
+    }
     strbuf_add_z(page->out, "</small>");
 }
 

@@ -16,7 +16,8 @@ struct page {
 struct verdict_counts {
     size_t of[AUDIT_NO_LOG + 1];
     size_t n;
-    size_t n_derived; /* of exact and match: judged from other published numbers, not from a log */
+    size_t n_derived;  /* of exact and match: judged from other published numbers, not from a log */
+    size_t n_proposed; /* likewise: by a format that is only proposed */
 };
 
 extern const char *const PAGE_CSS[]; /* ended by NULL */

@@ -91,7 +91,7 @@ static void add_audited(struct page *page, const struct run_view *view,
     const struct cell_audit *audited = run_view_audited(view, cell->published);
     if (audited) {
         HTML(page->out, "<td class=\"n desk\">{}<small>{}</small></td>",
-             g_text(page, audited->recomputed), str_of(audit_verdict_name(audited->verdict)));
+             g_text(page, audited->recomputed), str_of(cell_verdict_words(audited)));
     } else {
         strbuf_add_z(page->out, "<td class=\"n desk\">\xe2\x80\x93</td>");
     }

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #define SURPRISES_MAX 4
-/* A like-for-like ratio this far from the published one is worth a line. Source: ours; the spread that REPRODUCED_REL_MAX
+/* A ratio of rows that are alike, this far from the published one, is worth a line. Source: ours; the spread that REPRODUCED_REL_MAX
    allows a single number. */
 #define RATIO_SHIFT_MIN REPRODUCED_REL_MAX
 
@@ -127,7 +127,7 @@ static void add_surprises(struct page *page, const struct report_audit *audit)
     }
     for (size_t idx = 0; idx < audit->n_rows; idx++) {
         double shift = fabs(log(audit->rows[idx].ratio / audit->rows[idx].published_ratio));
-        if (isfinite(shift) && shift >= RATIO_SHIFT_MIN) {
+        if (isfinite(shift) && shift >= RATIO_SHIFT_MIN && audit->rows[idx].note.len == 0) {
             top_add(&rows, idx, shift);
         }
     }

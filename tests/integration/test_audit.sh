@@ -56,6 +56,19 @@ same = [a["report"] == r and a["cell"] == c["cell"] and a["printed"] == c["print
 print(len(rows) == len(cells), all(same))' "$T/r.csv" "$T/kept.json")" "True True" "its CSV, read by another, has every cell of the audit"
 is "$(grep '^| ' "$T/r.md" | grep -cvE '^\| (model|---) \|')" "$(jq '[.reports[].cells[]] | length' "$T/kept.json")" "its Markdown a row each"
 is "$(awk -F' \\| ' '/^\| / { print NF }' "$T/r.md" | sort -u)" 14 "of as many columns"
+# --- a ratio of rows that are not alike says so, wherever it is shown ------------------------------------
+jq -c '[.reports[].like_for_like[] | select(.note != "")]' "$T/kept.json" >"$T/unlike.json"
+is "$(jq length "$T/unlike.json")" "$(jq '[.reports[].like_for_like[] | select(.note | startswith("not alike: "))] | length' "$T/kept.json")" "in JSON"
+is "$(grep -c '<tr class="like">.*not alike: ' "$T/r.html") $(grep -c '<tr class="like">' "$T/r.html")" "$(jq length "$T/unlike.json") $(jq '[.reports[].like_for_like[]] | length' "$T/kept.json")" "in the page"
+is "$(grep -c 'by one rule for both [0-9]' "$T/r.html")" 0 "and none of them is one of its main surprises"
+"$REPERF" report paddle-perf-deeplabv3p --svg "$T/r.svg"
+"$REPERF" audit paddle-perf-deeplabv3p --like-for-like >"$T/r.txt"
+is "$(grep -c 'class="is"' "$T/r.svg") $(grep -c '>not alike: ' "$T/r.svg")" "6 6" "in the picture"
+like "$(grep '1\.270' "$T/r.txt")" '1\.270 +2\.888 .* not alike: batch 4 / 8; parameters 26723395 / 43589878;' "in the text"
+jq '(.cases[] | select(.id | test("n1g1")).conditions) |= (.parameters = "1" | .macs_per_sample = "1" | .layout = "NCHW")' manifests/reports/paddle-perf-deeplabv3p.json >"$T/paddle-perf-deeplabv3p.json"
+"$REPERF" report "$T/paddle-perf-deeplabv3p.json" --svg "$T/alike.svg" --html "$T/alike.html"
+is "$(grep -c 'class="is"' "$T/alike.svg") $(grep -c '>not alike: ' "$T/alike.svg")" "6 4" "rows that are alike say nothing"
+like "$(cat "$T/alike.html")" 'deeplabv3p amp, Paddle against NGC PyTorch.mmseg., 1 GPU</b>: printed 1\.99×, by one rule for both 1\.88×' "and may be a surprise"
 exits 2 "two for standard output" "$REPERF" report paddle-perf-deeplabv3p --csv - --markdown -
 exits 1 "SARIF" "$REPERF" audit --all --sarif
 cp "$T/out" "$T/audit.sarif"

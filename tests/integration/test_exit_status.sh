@@ -135,6 +135,24 @@ done
 exits 1 "raw logs that are no text" audit --logs "$T/logs" --json
 is "$(states)" unreadable "cannot be read"
 
+# ---- a report of which nothing can be checked
+round=mlperf-training-1.1
+unread=$("$REPERF" audit $round --json | jq -r '.reports[0].cells[] | select(.verdict == "no_log") | .case')
+is "$(wc -l <<<"$unread")" 1 "a round of which one cell has no log"
+exits 0 "holds" "$REPERF" audit $round
+exits 9 "that cell alone is not checked" "$REPERF" audit $round --case "$unread"
+exits 9 "whatever the form" "$REPERF" audit $round --case "$unread" --junit
+exits 0 "beside others it is one of them" "$REPERF" audit $round --case "$unread" --case 'bert/*'
+mkdir -p "$T/none/manifests/reports" "$T/none/logs/published"
+ln -s "$ROOT/manifests/formats" "$ROOT/manifests/vocabulary.json" "$T/none/manifests/"
+ln -s "$ROOT/images" "$ROOT/datasets" "$T/none/"
+ln -s "$ROOT/logs/published/mlperf-training-2.1" "$T/none/logs/published/"
+cp "$ROOT/manifests/reports/mlperf-training-2.1.json" "$T/none/manifests/reports/"
+jq '.cases[].logs = [] | del(.logs.series_sha256)' "$ROOT/manifests/reports/$round.json" >"$T/none/manifests/reports/$round.json"
+exits 9 "a report without a log" env REPERF_ROOT="$T/none" "$REPERF" audit $round --strict
+exits 9 "and beside one that holds" env REPERF_ROOT="$T/none" "$REPERF" audit mlperf-training-2.1 $round
+exits 0 "which alone does" env REPERF_ROOT="$T/none" "$REPERF" audit mlperf-training-2.1
+
 # ---- a network that cannot be opened
 install -m 644 /dev/null "$T/netrc"
 exits 5 "two datasets with a netrc that others may read" "$REPERF" lock bert-sample bert-tfrecord-sample --netrc "$T/netrc"
@@ -153,8 +171,8 @@ like "$(cat "$T/err")" 'libarchive.so.13: file too short' "likewise"
 exits 2 "an unknown level of messages" env REPERF_LOG=loud "$REPERF" list
 like "$(cat "$T/err")" 'REPERF_LOG=loud: expected error, warning, info or debug' "is named"
 suggest() { REPERF_LOG=$1 "$REPERF" measure "$ROOT/tests/integration/unknown/home-rate.log" --suggest "$T/mine.json"; }
-exits 0 "at level info" suggest info
+exits 11 "at level info" suggest info
 like "$(cat "$T/err")" 'mine.json: written' "what was written is said"
-exits 0 "at level error" suggest error
+exits 11 "at level error" suggest error
 is "$(cat "$T/err")" "" "nothing is"
 tap_done

@@ -57,7 +57,7 @@ git -C "$T/repo" init -q && git -C "$T/repo" add . && git -C "$T/repo" commit -q
 git clone -q --bare "$T/repo" "$T/bare"
 
 cd "$T" || exit 1
-exits 0 "a draft" "$REPERF" new mine --from "$T/bare" --repository https://example.org/mine.git
+exits 11 "a draft" "$REPERF" new mine --from "$T/bare" --repository https://example.org/mine.git
 cp out said
 R="$T/home/.local/share/reperf/manifests/reports/mine.json"
 cell() { jq -r --arg id "$1" '.cases[] | select(.id == $id) | "\(.cells[0].printed) \(.cells[0].unit) \(.rule) \(.logs | join(","))"' "$R"; }
@@ -71,12 +71,27 @@ is "$(jq '.cases | length' "$R")" 9 "accuracies too, and no versions"
 is "$(jq -r '[.cases[].cells[0] | select(.metric == "accuracy") | "\(.printed) \(.unit)"] | join(" ")' "$R")" "76.1 % 76.2 %" "with their metric"
 like "$(cat said)" 'no log +docs/results.csv:1 +512.5 samples/s +vit/unstated/unstated/n0g0/bs128 \(not said: framework precision GPUs\)' "what a CSV does not say is named, and stands there as not said"
 like "$(cat said)" '^3 numbers fit, 1 differ, 5 without log, 0 without a row' "what fits, what does not, what was not found"
+like "$(cat said)" '^of those that fit 2 stand on a proposed format, which nothing confirms' "and what is only proposed"
+like "$(cat said)" 'fits .* 2500.0 images/s .* by mine-1/window \(proposed\) of' "beside each number"
+is "$(jq .proposed "$T/home/.local/share/reperf/manifests/formats/mine-1.json")" true "its format says so itself"
 is "$(jq -r '.source | "\(.repository) \(.commit)"' "$R")" "https://example.org/mine.git $(git -C "$T/repo" rev-parse HEAD)" "repository and commit"
 exits 0 "the draft is valid against its schema" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$R"
 "$REPERF" lint mine >out 2>err
 like "$?" '^[01]$' "it is linted"
 exits 1 "it can be audited at once, by the series next to it" "$REPERF" audit mine
 like "$(cat out)" '9 cells: 3 exact, 0 match, 1 differ, 5 without log' "with the same result"
+like "$(cat out)" '2500\.0 .* exact, proposed +partial' "beside each number that is proposed"
+like "$(cat out)" 'proven in full, [0-9] in part; 2 stand on a proposed format' "and in sum"
+exits 11 "cells that hold by a proposed format are not known to hold" "$REPERF" audit mine --case 'resnet50/pytorch/*/n1g1/*'
+exits 11 "as JUnit" "$REPERF" audit mine --case 'resnet50/pytorch/*/n1g1/*' --junit
+like "$(cat out)" '<testsuites .*tests="3" failures="0" errors="0" skipped="3".*' "none passes"
+"$REPERF" audit mine --json >mine.audit
+is "$(jq -c '[.reports[].cells[] | select(.proposed) | .verdict]' mine.audit)" '["exact","exact","differs"]' "as JSON"
+exits 0 "valid" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/audit-output.json" mine.audit
+"$REPERF" report mine --html page.html --svg page.svg --csv page.csv --markdown page.md
+is "$(grep -c 'by a proposed format' page.html) $(grep -c '2 of them by a proposed format' page.svg) $(grep -c ',"exact, proposed",' page.csv) $(grep -c '| exact, proposed |' page.md)" "4 1 2 2" "and in every view"
+like "$("$REPERF" explain resnet50/pytorch/fp32/n1g1/bs64)" 'recomputed .*: exact, proposed; proof partial' "and explained"
+exits 9 "cells without a log are not checked" "$REPERF" audit mine --case 'vit/*'
 exits 1 "and from the clone" "$REPERF" audit mine --logs "$T/bare"
 like "$(cat out)" '9 cells: 3 exact, 0 match, 1 differ, 5 without log' "with the same result"
 exits 2 "a report that is there is not overwritten" "$REPERF" new mine --from "$T/bare"
@@ -86,7 +101,7 @@ like "$(cat err)" 'names no https remote' "an unknown address is stated as unkno
 exits 1 "nothing below a folder" "$REPERF" new none --from "$T/repo" --below nowhere
 [ ! -e "$T/home/.local/share/reperf/manifests/reports/none.json" ]
 ok $? "and nothing is written"
-exits 0 "a repository by its URL" "$REPERF" new by-url --from "file://$T/bare" --manifests "$T/home/.local/share/reperf/manifests"
+exits 11 "a repository by its URL" "$REPERF" new by-url --from "file://$T/bare" --manifests "$T/home/.local/share/reperf/manifests"
 is "$(jq '.cases | length' "$T/home/.local/share/reperf/manifests/reports/by-url.json")" 9 "gives the same rows"
 mkdir "$T/many"
 yes $'+-+\n' | head -n 20000 >"$T/many/many.rst"
@@ -133,14 +148,14 @@ printf 'Speed\n=====\n\nBERT\n----\n\n+------+-------------+\n| GPUs | sequences
 printf '{"cells": [{"cell_type": "markdown", "source": [\n "## GPT\\n",\n "\\n",\n "| GPUs | tokens/s |\\n",\n "|---|---|\\n",\n "| 2 | 999 |\\n"\n]}]}\n' >"$T/two/run.ipynb"
 printf 'name_gpu,num_gpu,resnet50\nRTX 3090,2.0,905.0\n' >"$T/two/train-throughput-fp16.csv"
 git -C "$T/two" init -q && git -C "$T/two" add . && git -C "$T/two" commit -qm one
-exits 0 "another" "$REPERF" new two --from "$T/two" --repository https://example.org/pytorch-two.git --unit images/s
+exits 11 "another" "$REPERF" new two --from "$T/two" --repository https://example.org/pytorch-two.git --unit images/s
 cp out said
 R="$T/home/.local/share/reperf/manifests/reports/two.json"
 is "$(jq -r '[.cases[].cells[0] | "\(.printed) \(.metric)"] | join(", ")' "$R")" \
     "812.5 throughput, 1500 throughput, 401 throughput, 800 throughput, 6100 throughput, 812.5 throughput, 640 throughput, 333 throughput, 1234.5 throughput, 2345 throughput, 4567 throughput, 999 throughput, 905.0 throughput, 31.5 step_time" \
     "the rates of all six documents' tables, a time, and neither dates, steps, zeros nor rates of one GPU"
 is "$(cell resnet50/pytorch/fp32/n1g1/bs32 | cut -d' ' -f1,2,4)" "812.5 images/s logs/resnet50_a100_fp32_bs32_gpu1.log" "a table with two rows of heads, and the log of its card"
-like "$(cat said)" 'differs .* 401 images/s .*400.0 by [a-z0-9/-]+ of logs/resnet50_v100' "a number of another card differs from that card's log, and not from the first one's"
+like "$(cat said)" 'differs .* 401 images/s .*400.0 by [a-z0-9/-]+ \(proposed\) of logs/resnet50_v100' "a number of another card differs from that card's log, and not from the first one's"
 is "$(jq -r '.cases[] | select(.cells[0].printed == "6100") | .logs | length' "$R")" 0 "a log of another model gives the number, and is not its log"
 is "$(jq -r '.cases[] | select(.model == "x" or (.id | startswith("x/"))) | select(.cells[0].printed == "812.5") | .logs[0]' "$R")" runs/a100.txt "a file that only a link tells from any other is read as a log"
 is "$(jq -r '.cases[] | select(.cells[0].printed == "640") | "\(.id) \(.logs | length)"' "$R")" "x/pytorch/fp32/n1g4/bs32 0" "the section's row, the model of the row above; a number that one of thirty logs would give is none's"
@@ -204,7 +219,7 @@ cat >"$T/judged/README.md" <<'END'
 | a-name-that-is-longer-than-any-name-in-a-report-may-be-by-some-letters-more | 41 | 99999999999999999999 |
 END
 git -C "$T/judged" init -q && git -C "$T/judged" add . && git -C "$T/judged" commit -qm one
-exits 0 "a draft whose logs nearly fit" "$REPERF" new judged --from "$T/judged" --unit samples/s
+exits 11 "a draft whose logs nearly fit" "$REPERF" new judged --from "$T/judged" --unit samples/s
 cp out said
 "$REPERF" audit judged --json >audit.json
 is "$(sed -n 's/^\([0-9]*\) numbers fit, \([0-9]*\) differ, \([0-9]*\) without log.*/\1 \2 \3/p' said)" \
@@ -222,8 +237,18 @@ like "$(cat said)" 'not read: 1 spreadsheets .*export their tables as CSV' "a sp
 like "$(cat said)" 'no log .* 41 images/s +a-name-that-is-longer-than-any-name-in-a-report-may-be-by-some-l/' "a long name is cut"
 is "$(grep -c 99999999999999999999 said)" 1 "a number that is not a rate is not taken for one"
 like "$(grep 99999999999999999999 said)" '^left out: 1 numbers that are .*, the first "9+" of README.md:' "and is counted"
-exits 0 "names as people write them" "$REPERF" new named --from "$T/judged" --model "My Net!"
+exits 11 "names as people write them" "$REPERF" new named --from "$T/judged" --model "My Net!"
 exits 1 "make a report" "$REPERF" audit named --case 'my-net/*' -q
+# A log whose losses are no numbers, and one that lacks lines.
+mkdir -p "$T/lacks/logs"
+for i in $(seq 50); do echo "step $i/50 | loss nan | 640.5 img/s"; done >"$T/lacks/logs/resnet50_a100_fp16_bs64_gpu8.log"
+for i in $(seq 50); do echo "step $i/50 | loss 0.5 | 320.5 img/s"; done | sed 20,25d >"$T/lacks/logs/resnet50_a100_fp16_bs64_gpu4.log"
+printf '# ResNet50 of PyTorch\n\n## Training, batch size 64, A100\n\n| GPUs | FP16 images/s |\n|---|---|\n| 4 | 320.5 |\n| 8 | 640.5 |\n' >"$T/lacks/README.md"
+git -C "$T/lacks" init -q && git -C "$T/lacks" add . && git -C "$T/lacks" commit -qm one
+exits 11 "a draft of logs that are not whole" "$REPERF" new lacks --from "$T/lacks"
+like "$(cat out)" 'fits .* 640.5 .*gpu8.log, which is unreadable' "says so"
+exits 11 "and so does its audit" "$REPERF" audit lacks --json
+is "$(jq -c '[.reports[].cells[] | [.printed, .verdict, .log_state]]' out)" '[["320.5","exact","incomplete"],["640.5","exact","unreadable"]]' "beside the numbers"
 # A row of figures right below the header is no header; names of columns; a unit in the heading above the heading.
 mkdir "$T/heads"
 cat >"$T/heads/README.md" <<'END'

@@ -19,5 +19,5 @@ END
 measured tests/integration/real/hf-trainer.log hf-trainer samples/s 1
 measured tests/integration/real/mmengine.log mmengine s 20
 measured tests/integration/real/lightning.log lightning steps/s "$(tr '\r' '\n' <tests/integration/real/lightning.log | grep -cE '[0-9.]+it/s')"
-exits 0 "a loop with tqdm, which no format knows" "$REPERF" measure tests/integration/real/tqdm.log --suggest "$T/loop.json"
+exits 11 "a loop with tqdm, which no format knows" "$REPERF" measure tests/integration/real/tqdm.log --suggest "$T/loop.json"
 tap_done

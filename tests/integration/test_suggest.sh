@@ -15,7 +15,7 @@ suggested() { # LOG WANTED(value unit records quantity) [ARGS...]
         keras* | yolo | deepspeed | fairseq | detectron2) ;; # a format reads them; what is suggested does as well
         *) is "$? $(jq -r '"\(.format) \(.verdict) \(.recurring | length > 0)"' "$T/before.json")" "9 null no_metric true" "$log: no format reads it, and its numbers are listed" ;;
     esac
-    exits 0 "$log: a format is written, and measured by" "$REPERF" measure "$L/$log.log" --suggest "$T/f.json" "$@" --json
+    exits 11 "$log: a format is written, and measured by" "$REPERF" measure "$L/$log.log" --suggest "$T/f.json" "$@" --json
     got=$(jq -r '"\(.value * 10000 | round / 10000) \(.unit) \(.records) \(.quantity)"' "$T/out")
     is "$got" "$wanted" "$log: $wanted"
     is "$("$REPERF" measure "$L/$log.log" --format "$T/f.json" --json | jq -c '[.value, .unit, .records]')" "$(jq -c '[.value, .unit, .records]' "$T/out")" "$log: --format reads the same by the file"
@@ -42,7 +42,7 @@ exits 0 "the formats are valid against the schema" "${V[@]}" manifests/schema/fo
 is "${#formats[@]}" 14 "all of them"
 exits 0 "steps a second, by batch and GPUs" "$REPERF" measure "$L/tqdm.log" --format "$T/tqdm.json" --rule samples --batch 8 --gpus 4 --json
 is "$(jq -r '"\(.value) \(.unit)"' "$T/out")" "320 samples/s" "are samples a second"
-exits 0 "moments of steps, by batch and GPUs" "$REPERF" measure "$L/clock.log" --suggest "$T/clock.json" --batch 6 --gpus 1 --json
+exits 11 "moments of steps, by batch and GPUs" "$REPERF" measure "$L/clock.log" --suggest "$T/clock.json" --batch 6 --gpus 1 --json
 is "$(jq -r '"\(.value) \(.unit)"' "$T/out")" "10 samples/s" "are samples a second: 100 steps of 6 in a minute"
 
 # What the log does not say is not assumed
@@ -66,7 +66,7 @@ exits 2 "a suggestion for two logs" "$REPERF" measure "$L/home-rate.log" "$L/tqd
 
 # The time since the beginning is no step time, whatever its name; the mean of a step next to it is.
 for i in $(seq 12); do echo "step:$i/12 train_loss:2.$i train_time:$((214 * i))ms step_avg:213.$((10 + i))ms"; done >"$T/since.log"
-exits 0 "a log with the time since its beginning" "$REPERF" measure "$T/since.log" --suggest "$T/since.json" --json
+exits 11 "a log with the time since its beginning" "$REPERF" measure "$T/since.log" --suggest "$T/since.json" --json
 is "$(jq -r '"\(.unit) \(.value * 10000 | round)"' "$T/out")" "s 2132" "is read by its steps"
 
 # Bars of two loops that look alike but for their length: the longer one's, and not the mean of both.
@@ -74,7 +74,7 @@ for i in 1 2 3 4 5; do
     printf '  0%%|          | 0/310 [00:00<?, ?it/s]\r100%%|##########| 310/310 [00:32<00:00,  9.5%sit/s]\n' "$i"
     printf '  0%%|          | 0/20 [00:00<?, ?it/s]\r100%%|##########| 20/20 [00:00<00:00, 224.9%sit/s]\n' "$i"
 done >"$T/two-bars.log"
-exits 0 "bars of training and of evaluation, without a word" "$REPERF" measure "$T/two-bars.log" --suggest "$T/two-bars.json" --json
+exits 11 "bars of training and of evaluation, without a word" "$REPERF" measure "$T/two-bars.log" --suggest "$T/two-bars.json" --json
 is "$(jq -r '"\(.records) \(.value * 100 | round) \(.unit)"' "$T/out")" "5 953 steps/s" "are not mixed"
 
 # What stands around a number is not always its own: lines as programs print them, and what is proposed.
@@ -111,38 +111,38 @@ words that belong to the number before|on:train @0it/400it rate:1.2@it/s|steps/s
 END
 # A prefix that changes from line to line, a value below 0, the last step of a count from 0, a second run, figures beside a bar.
 for i in $(seq 12); do echo "Step: $i | Loss: 2.5 | Tokens/s: $([ $((i % 2)) = 1 ] && echo "900.5" || echo "1.5K")"; done >"$T/prefix.log"
-exits 0 "a rate with and without a prefix" "$REPERF" measure "$T/prefix.log" --suggest "$T/prefix.json" --rule mean --json
+exits 11 "a rate with and without a prefix" "$REPERF" measure "$T/prefix.log" --suggest "$T/prefix.json" --rule mean --json
 is "$(jq -r '"\(.value) \(.records)"' "$T/out")" "1200.25 12" "is read on all lines"
 for i in $(seq 12); do echo "Finished it $i/12 of epoch 0, -1.00 ms/it, loss 0.5"; done >"$T/below.log"
 exits 9 "a time below 0" "$REPERF" measure "$T/below.log" --suggest "$T/below.json" --json
 is "$(jq -r '"\(.verdict) \(.value)"' "$T/out")" "nan null" "is none over it"
 for i in $(seq 0 11); do echo "epoch 0, iteration $i/11 | step time: 5.5 s"; done >"$T/zero.log"
-exits 0 "steps from 0 to the number beside them" "$REPERF" measure "$T/zero.log" --suggest "$T/zero.json" --json
-is "$(jq -r '"\(.verdict) \(.value) \(.records)"' "$T/out")" "ok 5.5 12" "are not beyond it"
+exits 11 "steps from 0 to the number beside them" "$REPERF" measure "$T/zero.log" --suggest "$T/zero.json" --json
+is "$(jq -r '"\(.verdict) \(.value) \(.records)"' "$T/out")" "proposed 5.5 12" "are not beyond it"
 for run in 1 2; do for i in $(seq 6); do echo "Speed ${run}00.$i samples/sec Epoch: 0 Step: $((i * 50))"; done; done >"$T/runs.log"
 exits 9 "two runs in one file" "$REPERF" measure "$T/runs.log" --suggest "$T/runs.json" --json
 is "$(jq -r '"\(.verdict) \(.value)"' "$T/out")" "ambiguous null" "have no common rate"
 for i in $(seq 12); do printf 'Epoch 0:  %s%%|#   | %s/12 [00:0%s<00:10, loss=2.5, step_timing in s=%s.5]\r' "$i" "$i" "$((i % 10))" "$i"; done >"$T/beside.log"
-exits 0 "a step's time beside a bar" "$REPERF" measure "$T/beside.log" --suggest "$T/beside.json" --rule mean --json
+exits 11 "a step's time beside a bar" "$REPERF" measure "$T/beside.log" --suggest "$T/beside.json" --rule mean --json
 is "$(jq -r '"\(.value) \(.records)"' "$T/out")" "7 12" "is read at each step"
 for i in 1 2 3; do
     printf 'train: Scanning labels: 100%% 128/128 [00:00<00:00, 1709.36it/s]\n  %s/3 4.7G 0.04: 100%% 8/8 [00:02<00:00, 3.7%sit/s]\n' "$i" "$i"
 done >"$T/no-bar.log"
-exits 0 "bars without a bar" "$REPERF" measure "$T/no-bar.log" --suggest "$T/no-bar.json" --json
+exits 11 "bars without a bar" "$REPERF" measure "$T/no-bar.log" --suggest "$T/no-bar.json" --json
 is "$(jq -r '"\(.value) \(.records)"' "$T/out")" "3.72 3" "are told apart as others are"
 printf 'train: Scanning labels of 3 parts: 100%% 128/128 [00:00<00:00, 1709.36it/s]\n' >"$T/no-bar.log"
 exits 9 "one of what comes before the steps" "$REPERF" measure "$T/no-bar.log" --suggest "$T/no-bar2.json"
 
 for i in $(seq 12); do echo "Step $i - tokens_per_second_per_gpu:1200"; done >"$T/around.log"
-exits 0 "a rate of one device, times their number" "$REPERF" measure "$T/around.log" --suggest "$T/around.json" --rule job --gpus 8 --json
+exits 11 "a rate of one device, times their number" "$REPERF" measure "$T/around.log" --suggest "$T/around.json" --rule job --gpus 8 --json
 is "$(jq -r '"\(.value) \(.unit)"' "$T/out")" "9600 tokens/s" "is the job's"
 
 for i in $(seq 12); do for r in 0 1 2; do echo "$r: TRAIN [0][$i/12] Time 0.5 (0.5) Tok/s 33$i (3300)"; done; done >"$T/ranks.log"
-exits 0 "a rate that every rank prints" "$REPERF" measure "$T/ranks.log" --suggest "$T/ranks.json" --json
+exits 11 "a rate that every rank prints" "$REPERF" measure "$T/ranks.log" --suggest "$T/ranks.json" --json
 is "$(jq -r '"\(.unit) \(.series[0].scope)"' "$T/out")" "tokens/s rank" "is not the job's"
 printf '%s\n' "[I] Duration: 3s (+ 200ms warm up)" "[I] Best: 12 units" >"$T/once.log"
 for i in $(seq 12); do for r in 0 1; do echo "rank $r | step $i | 120.5 img/s"; done; echo "[val] step $i | 300.5 img/s"; done >"$T/whose.log"
-exits 0 "ranks named in words, and an evaluation's lines" "$REPERF" measure "$T/whose.log" --suggest "$T/whose.json" --json
+exits 11 "ranks named in words, and an evaluation's lines" "$REPERF" measure "$T/whose.log" --suggest "$T/whose.json" --json
 is "$(jq -r '"\(.value) \(.unit) \(.series[0].scope) \(.records)"' "$T/out")" "120.5 images/s rank 24" "are told apart"
 { cat "$T/whose.log" && printf 'x %.0s' {1..40000} && echo "img/s"; } >"$T/whose-long.log"
 exits 0 "and a long line takes nothing from them" "$REPERF" measure "$T/whose-long.log" --format "$T/whose.json"
@@ -151,11 +151,11 @@ printf 'Loading weights:  46%%|####  | 325/713 [00:00<00:00, 3240.06it/s]\rLoadi
 exits 9 "bars of what comes before the steps" "$REPERF" measure "$T/loading.log" --suggest "$T/loading.json"
 like "$(cat "$T/out")" "of what comes before the steps" "are named as such"
 printf '  0%%|          | 0/310 [00:00<?, ?it/s]\r100%%|##########| 310/310 [00:32<00:00,  9.50it/s]\n' >>"$T/loading.log"
-exits 0 "and a bar of steps after them" "$REPERF" measure "$T/loading.log" --suggest "$T/loading.json" --json
+exits 11 "and a bar of steps after them" "$REPERF" measure "$T/loading.log" --suggest "$T/loading.json" --json
 is "$(jq -r '"\(.records) \(.value) \(.unit)"' "$T/out")" "1 9.5 steps/s" "is what is read"
 
 printf 'prompt eval count: 26\nprompt eval rate:     200.00 tokens/s\neval rate:            72.50 tokens/s\n' >"$T/words.log"
-exits 0 "a key that ends another" "$REPERF" measure "$T/words.log" --suggest "$T/words.json" --json
+exits 11 "a key that ends another" "$REPERF" measure "$T/words.log" --suggest "$T/words.json" --json
 is "$(jq -r '"\(.value) \(.records)"' "$T/out")" "72.5 1" "is read alone"
 
 # Lines of several processes that name no rank: whose they are cannot be told, and no mean of them is the job's rate.
@@ -174,8 +174,8 @@ said() { # WHAT VALUE WARNING [ARGS...] < log
     local what=$1 value=$2 warning=$3
     shift 3
     cat >"$T/said.log"
-    exits 0 "$what" "$REPERF" measure "$T/said.log" --suggest "$T/said.json" "$@" --json
-    is "$(jq -r '"\(.verdict) \(.value)"' "$T/out") $(grep -o 'names a step or a rank' "$T/err")" "ok $value $warning" "$what: read, and what its lines do not say"
+    exits 11 "$what" "$REPERF" measure "$T/said.log" --suggest "$T/said.json" "$@" --json
+    is "$(jq -r '"\(.verdict) \(.value)"' "$T/out") $(grep -o 'names a step or a rank' "$T/err")" "proposed $value $warning" "$what: read, and what its lines do not say"
 }
 eight() { # LINE: one of each of eight processes; @ is the process
     for rank in 1 2 3 4 5 6 7 8; do echo "${1//@/$rank}"; done
@@ -220,6 +220,32 @@ exits 0 "one that does not" "$REPERF" measure "$T/clock-on.log" --format "$T/clo
 sed 's/^2024-[^s]*//' "$T/clock-on.log" >"$T/no-clock.log"
 exits 0 "and lines without one are read by the same format" "$REPERF" measure "$T/no-clock.log" --format "$T/clock-back.json"
 
+# A loss that is no number, and lines that are missing, count as with a format that is known.
+while IFS='|' read -r name edit wanted; do
+    for i in $(seq 12); do echo "step $((i * 10)) | train_loss=0.5$i | 100.$i img/s"; done | sed "$edit" >"$T/lacks.log"
+    "$REPERF" measure "$T/lacks.log" --suggest "$T/lacks.json" --json >"$T/out" 2>"$T/err"
+    is "$? $(jq -r '"\(.verdict) \(.why)"' "$T/out")" "$wanted" "$name"
+    exits "$([ "${wanted%% *}" = 11 ]; echo $((9 * $?)))" "$name: by the file as well" "$REPERF" measure "$T/lacks.log" --format "$T/lacks.json"
+done <<'END'
+a log of which nothing is wrong||11 proposed the format is a proposal, and nothing confirms what it reads
+a loss that is NaN on all lines|s/loss=[0-9.]*/loss=nan/|9 nan line 1: the loss is not a finite number
+and on one line|5s/loss=[0-9.]*/loss: -inf/|9 nan line 5: the loss is not a finite number
+on a line of its own|7s/^/Loss NaN\n/|9 nan line 7: the loss is not a finite number
+of an evaluation|7s/^/[val] loss: nan\n/;8s/^/val_loss: nan\n/|11 proposed the format is a proposal, and nothing confirms what it reads
+a step that is missing|5d|9 incomplete 1 line is missing before step 60
+the first two steps|1,2d|9 incomplete the log begins at step 30: 2 lines are missing
+END
+exits 11 "an incomplete log that is allowed is still read by a proposal" "$REPERF" measure "$T/lacks.log" --suggest "$T/lacks.json" --allow-incomplete
+
+# A proposed format stays one wherever it is found, until it is named or its file no longer says so.
+mkdir -p "$T/found/formats"
+exits 11 "a format among the others" "$REPERF" measure "$L/home-rate.log" --suggest "$T/found/formats/home-rate.json"
+measured() { REPERF_MANIFESTS="$T/found" "$REPERF" measure "$L/home-rate.log" --json "$@" 2>"$T/err" | jq -r '"\(.format) \(.verdict)"'; }
+is "$(measured)" "home-rate proposed" "a proposed format that is found is no more than that"
+is "$(measured --format home-rate)" "home-rate ok" "one that the user names is accepted"
+sed -i '/"proposed": true,/d' "$T/found/formats/home-rate.json"
+is "$(measured)" "home-rate ok" "so is one whose file does not say that it is proposed"
+
 # What is of no training, or of several: nothing is measured, and it is said why. A \r redraws a bar, @ is the number of the line.
 while IFS='|' read -r name line wanted; do
     for i in 1 2 3 4 5 6; do printf '%b\n' "${line//@/$i}"; done | sed 's/!/|/g' >"$T/none.log"
@@ -259,9 +285,9 @@ while IFS='|' read -r name before between wanted; do
     is "$? $(jq -r '"\(.verdict) \(.records)"' "$T/out")" "$wanted" "$name"
 done <<'END'
 steps that begin again||\n|9 ambiguous 12
-below a new epoch|Epoch 1/2\n|Epoch 2/2\n|0 ok 12
+below a new epoch|Epoch 1/2\n|Epoch 2/2\n|11 proposed 12
 below the same epoch|Epoch 1/2\n|Epoch 1/2\n|9 ambiguous 12
-below a word for one|a new epoch begins\n|next epoch\n|0 ok 12
+below a word for one|a new epoch begins\n|next epoch\n|11 proposed 12
 END
 
 # Two values under one name are none.
@@ -311,7 +337,7 @@ like "$(cat "$T/err")" 'a log is named by its file' "says how a log is named"
 } >"$T/table.log"
 exits 9 "a table of numbers" "$REPERF" measure "$T/table.log"
 like "$(cat "$T/out")" 'column images/s +1200.5 +1202.5 +a rate, images/s' "its column goes by its head"
-exits 0 "its format" "$REPERF" measure "$T/table.log" --suggest "$T/table.json"
+exits 11 "its format" "$REPERF" measure "$T/table.log" --suggest "$T/table.json"
 is "$(jq -c '.series[0].after' "$T/table.json")" '{"literal":"images/s","pattern":"step\\s+\\|\\s+images/s\\s+\\|\\s+loss"}' "begins below the head"
 exits 0 "which reads it" "$REPERF" measure "$T/table.log" --format "$T/table.json" --json
 is "$(jq -r '"\(.records) \(.value * 100 | round) \(.unit)"' "$T/out")" "14 120157 images/s" "all rows of that column"
@@ -322,7 +348,7 @@ exits 9 "without its head" "$REPERF" measure "$T/headless.log" --format "$T/tabl
 head -c 1000000 /dev/zero | tr '\0' '9' >"$T/long.log"
 echo >>"$T/long.log"
 cat "$L/home-rate.log" >>"$T/long.log"
-exits 0 "a line of 1 MB" "$REPERF" measure "$T/long.log" --suggest "$T/long.json" --json
+exits 11 "a line of 1 MB" "$REPERF" measure "$T/long.log" --suggest "$T/long.json" --json
 is "$(jq -r .records "$T/out")" 11 "takes nothing from the others"
 seq 1 3000 | sed 's/.*/key& = &/' >"$T/many.log"
 "$REPERF" measure "$T/many.log" >"$T/out" 2>&1
@@ -342,7 +368,7 @@ ok $? "and gives no format"
 "$REPERF" measure "$T/tf.log" >"$T/out" 2>&1
 like "$(cat "$T/out")" 'measure .*tf.log --unit s$' "the time of a step is asked for, not a clock of the card"
 for i in 1 2 3 4 5 6; do echo "pass $i: copied 1024 blocks, bandwidth: $((100 + i)).5 MB/s"; done >"$T/copy.log"
-exits 0 "a bandwidth" "$REPERF" measure "$T/copy.log" --suggest "$T/copy.json"
+exits 11 "a bandwidth" "$REPERF" measure "$T/copy.log" --suggest "$T/copy.json"
 is "$("$REPERF" measure "$T/copy.log" --format "$T/copy.json" --json 2>"$T/err" | jq -r '[.verdict, .value, .unit] | map(tostring) | join(" ")')" "ok 104 MB/s" "in its own unit"
 exits 0 "and by a pattern" "$REPERF" measure "$T/copy.log" --pattern 'copied (?<value>\d+) blocks' --unit IOPS
 tap_done
