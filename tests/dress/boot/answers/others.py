@@ -84,6 +84,8 @@ TABLE = {
     "terminaltables.AsciiTable": CLASS,
     "mmcv._ext": MODULE,
     "mmcv._ext.*": LAYERS,
+    "mmcv._ext.get_compiler_version": lambda: "GCC 7.5",
+    "mmcv._ext.get_compiling_cuda_version": lambda: "11.0",
     "prettytable": MODULE,
     "prettytable.PrettyTable": CLASS,
     "jieba": MODULE,
