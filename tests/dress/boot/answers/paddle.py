@@ -36,6 +36,7 @@ TABLE = {
     "paddle.tensor": MODULE,
     "paddle.nn.decode": MODULE,
     "paddle.nn.decode.*": LAYERS,
+    "paddle.fluid.require_version": NOTHING,
     "paddle.fluid.core": MODULE,
     "paddle.fluid.core.get_cuda_device_count": lambda: len(os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")),
     "paddle.fluid.profiler": MODULE,

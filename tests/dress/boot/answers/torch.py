@@ -2,7 +2,7 @@
 """PyTorch and apex, until a model is built or a process group is asked to compute."""
 import os
 
-from dress_boot import BUILDS, CLASS, DEVICE, LAYERS, MODULE, NOTHING, RECORD
+from dress_boot import ABSENT, BUILDS, CLASS, DEVICE, LAYERS, MODULE, NOTHING, RECORD
 
 
 def script(function=None, **_):
@@ -105,7 +105,7 @@ TABLE = {
     "torch.is_mlu_available": lambda: False,
     "torch.Size": CLASS,
     "torch.dtype": CLASS,
-    "torch._check_balance": NOTHING,
+    "*._check_balance": ABSENT,
     "torch.cuda.amp": MODULE,
     "torch.cuda.amp.autocast": CLASS,
     "torch.cuda.amp.GradScaler": CLASS,
@@ -131,6 +131,10 @@ TABLE = {
     "torch.__config__.show": lambda: "",
     "torch.version": MODULE,
     "torch.version.cuda": "11.0",
+    "torch.version.hip": None,
+    "torch.onnx": MODULE,
+    "torch.onnx.operators": MODULE,
+    "torch.onnx.operators.*": LAYERS,
     "torchvision.__version__": "0.7.0",
     "torch.utils.data.DistributedSampler": CLASS,
     "torch.manual_seed": NOTHING,
