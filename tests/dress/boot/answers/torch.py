@@ -139,6 +139,7 @@ TABLE = {
     "torch.utils.data.DistributedSampler": CLASS,
     "torch.manual_seed": NOTHING,
     "torch.cuda.manual_seed": NOTHING,
+    "torch.cuda.manual_seed_all": NOTHING,
     "torch.Tensor": CLASS,
     "torch.tensor": DEVICE,
     "apex": MODULE,
