@@ -88,6 +88,8 @@ TABLE = {
     "torch.nn.parallel._functions": MODULE,
     "torch.nn.parallel.distributed": MODULE,
     "torch.multiprocessing": MODULE,
+    "torch.multiprocessing.get_start_method": lambda **_: "fork",
+    "torch.multiprocessing.set_start_method": NOTHING,
     "torch._utils": MODULE,
     "torch.nn.utils": MODULE,
     "torch.nn.modules.conv.*": LAYERS,
