@@ -52,7 +52,7 @@ static int64_t find_colon(const char *text)
     return colon && *colon == ':' ? colon - text : -1;
 }
 
-/* A slash inside of brackets is a step: n[0-10/2]. */
+/* A slash after a bracket makes no path: ClusterShell's n[0-10/2] is refused as a node set. */
 static bool is_path(struct str text)
 {
     int64_t slash = str_find(text, STR_LIT("/"));
@@ -71,7 +71,7 @@ static int load_slurm(struct arena *arena, struct inventory *ret_inventory, stru
                        "nodes \"slurm\": SLURM_JOB_NODELIST is not set: this is no allocation of "
                        "Slurm (salloc or sbatch make one)");
     }
-    if (hostlist_expand(arena, str_of(list), HOSTLIST_SLURM, NULL, &hosts, err) < 0) {
+    if (hostlist_expand(arena, str_of(list), HOSTLIST_SLURM, &hosts, err) < 0) {
         return err_wrap(err, "SLURM_JOB_NODELIST");
     }
     if (gpus && gpus[0] && str_to_i64(str_of(gpus), 0, INVENTORY_GPUS_MAX, &n_gpus, err) < 0) {

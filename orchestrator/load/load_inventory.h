@@ -10,7 +10,7 @@
      slurm                 the nodes of the allocation around this process (SLURM_JOB_NODELIST), by SSH
      ID                    ROOT/manifests/inventories/ID.json
      PATH                  such a file elsewhere: with a slash outside of brackets, or ending in .json
-     ID:SET, PATH:SET      those of its nodes that the node set names (report/hostlist.h), groups and wildcards included
+     ID:SET, PATH:SET      those of its nodes that the node set names (report/hostlist.h)
      SET                   host names as ssh knows them: host1,host2 or gpu[01-04]; runtime none, no GPUs
    ERR_USAGE for a text that is none of these, naming what was tried; ERR_MANIFEST for a file that is wrong. The id of a selection
    is "ID:" and the folded names. */

@@ -10,23 +10,34 @@
 #define TERM_PIECES_MAX (2 * HOSTLIST_BRACKETS_MAX + 1)
 #define NUMBERS_MAX     16 /* numbers in a name; with more it is not folded */
 #define SHOWN_MAX       80
+#define FOUND_MAX       60
 
-struct term_number {
+struct number {
     int64_t value;
-    int width; /* digits, at least */
+    int width; /* digits: at least as many in a set, as many as written in a name */
 };
 
 struct term_piece { /* literal text, or the numbers of a bracket */
     struct str text;
-    struct term_number *numbers;
+    struct number *numbers;
     size_t n_numbers; /* 0: it is text */
 };
 
-/* "rack[1-2]node[01-04]": a node set without operators. */
+/* "rack[1-2]node[01-04]": what stands between two commas. */
 struct term {
     struct term_piece pieces[TERM_PIECES_MAX];
     size_t n_pieces;
     size_t n_names; /* product of the brackets' numbers, 1 to HOSTLIST_NAMES_MAX */
+};
+
+struct expansion {
+    struct arena *arena;
+    struct str whole; /* positions in messages count from its start */
+    enum hostlist_syntax syntax;
+    struct err *err;
+    VEC(struct str) names;
+    struct map seen; /* these names */
+    size_t n_work;
 };
 
 static bool is_alnum(char c)
@@ -46,54 +57,33 @@ bool hostlist_is_name(struct str text)
            is_alnum(text.ptr[text.len - 1]);
 }
 
-/* ---- the set in the making ---- */
-
-struct entry { /* a name seen so far, in the set or not */
-    struct str name;
-    bool is_in;
-    uint64_t round; /* of the term that named it last */
-};
-
-/* ---- a term ---- */
-
 /* ERR_USAGE: 'node set "TEXT", byte N: ...' */
-PRINTF_LIKE(4, 5)
-static int fail(struct str whole, const char *at, struct err *err, const char *fmt, ...)
+PRINTF_LIKE(3, 4)
+static int fail(const struct expansion *e, const char *at, const char *fmt, ...)
 {
+    struct str whole = e->whole;
     char text[256];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    return err_set(err, ERR_USAGE, "node set \"%.*s%s\", byte %zu: %s",
+    return err_set(e->err, ERR_USAGE, "node set \"%.*s%s\", byte %zu: %s",
                    (int)(whole.len < SHOWN_MAX ? whole.len : SHOWN_MAX), whole.ptr,
                    whole.len > SHOWN_MAX ? "..." : "", (size_t)(at - whole.ptr) + 1, text);
 }
 
 /* ---- the numbers of a bracket ---- */
 
-struct range {
-    int64_t first, last, step;
-    int width;
-};
-
-struct range_reader {
-    struct str whole;
-    enum hostlist_syntax syntax;
-    struct err *err;
-};
-
-static int read_number(const struct range_reader *reader, struct str text, int64_t *ret_value)
+static int read_number(const struct expansion *e, struct str text, int64_t *ret_value)
 {
     struct err ignored = {0};
     if (text.len == 0) {
-        return fail(reader->whole, text.ptr, reader->err, "expected a number");
+        return fail(e, text.ptr, "expected a number");
     }
     if (text.len > HOSTLIST_DIGITS_MAX || text.ptr[0] == '-' ||
         str_to_i64(text, 0, INT64_MAX, ret_value, &ignored) < 0) {
-        return fail(reader->whole, text.ptr, reader->err,
-                    "expected a number of at most %d digits, found \"%.*s\"", HOSTLIST_DIGITS_MAX,
-                    (int)(text.len < 40 ? text.len : 40), text.ptr);
+        return fail(e, text.ptr, "expected a number of at most %d digits, found \"%.*s\"",
+                    HOSTLIST_DIGITS_MAX, STR_ARG(str_sub(text, 0, FOUND_MAX)));
     }
     return 0;
 }
@@ -103,78 +93,53 @@ static bool is_padded(struct str digits)
     return digits.len > 1 && digits.ptr[0] == '0';
 }
 
-/* "3", "01-04" or "0-10/2" */
-static int read_range(const struct range_reader *reader, struct str text, struct range *ret_range)
+/* Appends the numbers of "3" or "01-04" to the piece's, which have room for HOSTLIST_NAMES_MAX. */
+static int add_range(const struct expansion *e, struct str text, struct term_piece *piece)
 {
-    struct str steps = text;
-    struct str both;
+    struct str last = text;
     struct str first;
-    struct str last;
-    bool has_step;
-    struct range range = {.step = 1};
-    (void)str_next(&steps, '/', &both);
-    has_step = steps.ptr != NULL;
-    last = both;
+    int64_t from = 0;
+    int64_t to = 0;
     (void)str_next(&last, '-', &first);
     first = str_trim(first);
     last = last.ptr ? str_trim(last) : first;
-    if (read_number(reader, first, &range.first) < 0 ||
-        read_number(reader, last, &range.last) < 0 ||
-        (has_step && read_number(reader, str_trim(steps), &range.step) < 0)) {
+    if (read_number(e, first, &from) < 0 || read_number(e, last, &to) < 0) {
         return -1;
     }
-    if (has_step && reader->syntax == HOSTLIST_SLURM) {
-        return fail(reader->whole, text.ptr, reader->err, "Slurm's lists have no /STEP");
-    }
-    if (range.step < 1 || range.last < range.first) {
-        return fail(reader->whole, text.ptr, reader->err,
-                    "expected FIRST-LAST/STEP, upwards, found \"%.*s\"",
-                    (int)(text.len < 40 ? text.len : 40), text.ptr);
+    if (to < from) {
+        return fail(e, text.ptr, "expected FIRST-LAST, upwards, found \"%.*s\"",
+                    STR_ARG(str_sub(text, 0, FOUND_MAX)));
     }
     if ((is_padded(first) || is_padded(last)) && first.len != last.len &&
-        (reader->syntax != HOSTLIST_SLURM || is_padded(last))) {
-        return fail(reader->whole, text.ptr, reader->err,
-                    "both ends of \"%.*s\" need the same number of digits",
-                    (int)(text.len < 40 ? text.len : 40), text.ptr);
+        (e->syntax != HOSTLIST_SLURM || is_padded(last))) {
+        return fail(e, text.ptr, "both ends of \"%.*s\" need the same number of digits",
+                    STR_ARG(str_sub(text, 0, FOUND_MAX)));
     }
-    range.width = is_padded(first) ? (int)first.len : 1;
-    *ret_range = range;
-    return 0;
-}
-
-/* Appends to `numbers`, which holds HOSTLIST_NAMES_MAX. */
-static int add_range(const struct range_reader *reader, const struct range *range, const char *at,
-                     struct term_piece *piece)
-{
-    int64_t n = (range->last - range->first) / range->step + 1;
-    if (n > (int64_t)(HOSTLIST_NAMES_MAX - piece->n_numbers)) {
-        return fail(reader->whole, at, reader->err, "more than %d names", HOSTLIST_NAMES_MAX);
+    if (to - from >= (int64_t)(HOSTLIST_NAMES_MAX - piece->n_numbers)) {
+        return fail(e, text.ptr, "more than %d names", HOSTLIST_NAMES_MAX);
     }
-    for (int64_t idx = 0; idx < n; idx++) {
+    for (; from <= to; from++) {
         piece->numbers[piece->n_numbers++] =
-            (struct term_number){range->first + idx * range->step, range->width};
+            (struct number){from, is_padded(first) ? (int)first.len : 1};
     }
     return 0;
 }
 
-static int read_bracket(struct arena *arena, const struct range_reader *reader, struct str inside,
-                        struct term_piece *ret_piece)
+static int read_bracket(const struct expansion *e, struct str inside, struct term_piece *ret_piece)
 {
-    CLEANUP(free) struct term_number *room = xcalloc(HOSTLIST_NAMES_MAX, sizeof(*room));
+    CLEANUP(free) struct number *room = xcalloc(HOSTLIST_NAMES_MAX, sizeof(*room));
     struct term_piece piece = {.numbers = room};
     struct str rest = inside;
     struct str part;
     if (str_trim(inside).len == 0) {
-        return fail(reader->whole, inside.ptr, reader->err, "expected a number");
+        return fail(e, inside.ptr, "expected a number");
     }
     while (str_next(&rest, ',', &part)) {
-        struct range range = {0};
-        if (read_range(reader, str_trim(part), &range) < 0 ||
-            add_range(reader, &range, part.ptr, &piece) < 0) {
+        if (add_range(e, str_trim(part), &piece) < 0) {
             return -1;
         }
     }
-    piece.numbers = arena_array(arena, struct term_number, piece.n_numbers);
+    piece.numbers = arena_array(e->arena, struct number, piece.n_numbers);
     memcpy(piece.numbers, room, piece.n_numbers * sizeof(*room));
     *ret_piece = piece;
     return 0;
@@ -182,33 +147,44 @@ static int read_bracket(struct arena *arena, const struct range_reader *reader, 
 
 /* ---- a term ---- */
 
-/* text is part of `whole`; positions in messages count from the start of `whole`. */
-static int term_parse(struct arena *arena, struct str text, struct str whole,
-                      enum hostlist_syntax syntax, struct term *ret_term, struct err *err)
+/* Users of ClusterShell expect its operators, groups, wildcards and steps, so the message names the byte. */
+static int check_bytes(const struct expansion *e, struct str text)
 {
-    const struct range_reader reader = {whole, syntax, err};
+    for (size_t idx = 0; idx < text.len; idx++) {
+        char c = text.ptr[idx];
+        if ((c == '@' && idx == 0) || (c && strchr("!&^*?/", c))) {
+            return fail(e, text.ptr + idx,
+                        "\"%c\" is not understood: expected names and ranges, as in "
+                        "gpu[01-04,7],login",
+                        c);
+        }
+    }
+    return 0;
+}
+
+static int term_parse(const struct expansion *e, struct str text, struct term *ret_term)
+{
     struct term term = {.n_names = 1};
     size_t at = 0;
     while (at < text.len) {
         struct term_piece piece = {0};
         size_t from = at;
         if (term.n_pieces == TERM_PIECES_MAX) {
-            return fail(whole, text.ptr + at, err, "more than %d brackets in a name",
-                        HOSTLIST_BRACKETS_MAX);
+            return fail(e, text.ptr + at, "more than %d brackets in a name", HOSTLIST_BRACKETS_MAX);
         }
         if (text.ptr[at] == '[') {
             while (at < text.len && text.ptr[at] != ']') {
                 at++;
             }
             if (at == text.len) {
-                return fail(whole, text.ptr + from, err, "expected ] after this [");
+                return fail(e, text.ptr + from, "expected ] after this [");
             }
-            if (read_bracket(arena, &reader, str_sub(text, from + 1, at - from - 1), &piece) < 0) {
+            if (read_bracket(e, str_sub(text, from + 1, at - from - 1), &piece) < 0) {
                 return -1;
             }
             at++;
             if (term.n_names > HOSTLIST_NAMES_MAX / piece.n_numbers) {
-                return fail(whole, text.ptr + from, err, "more than %d names", HOSTLIST_NAMES_MAX);
+                return fail(e, text.ptr + from, "more than %d names", HOSTLIST_NAMES_MAX);
             }
             term.n_names *= piece.n_numbers;
         } else {
@@ -250,204 +226,63 @@ static bool term_name(const struct term *term, size_t idx, char buf[HOSTLIST_NAM
     return true;
 }
 
-struct expansion {
-    struct arena *arena;
-    struct str whole;
-    enum hostlist_syntax syntax;
-    const struct hostlist_scope *scope; /* may be NULL */
-    struct map scope_names;
-    VEC(struct entry) entries;
-    struct map by_name; /* to the index of its entry, and 1 more */
-    size_t n_in;
-    uint64_t round; /* number of the term */
-    size_t n_work;
-};
-
-static int count_work(struct expansion *e, size_t n, const char *at, struct err *err)
-{
-    e->n_work += n;
-    return e->n_work <= HOSTLIST_WORK_MAX
-               ? 0
-               : fail(e->whole, at, err, "more than %d names in all", HOSTLIST_WORK_MAX);
-}
-
-static struct entry *find_entry(struct expansion *e, struct str name)
-{
-    uintptr_t found = (uintptr_t)map_get(&e->by_name, name);
-    if (!found) {
-        VEC_PUSH(&e->entries, (struct entry){.name = {str_z(e->arena, name), name.len}});
-        found = e->entries.n;
-        /* An index stands in for a pointer: entries move when the vector grows. */
-        (void)map_add(&e->by_name, e->entries.items[found - 1].name, (void *)found);
-    }
-    return &e->entries.items[found - 1];
-}
-
-/* Applies the operator to one name of the term. */
-static int apply(struct expansion *e, char op, struct str name, const char *at, struct err *err)
-{
-    struct entry *entry = find_entry(e, name);
-    bool was_named = entry->round == e->round;
-    bool is_in = entry->is_in;
-    entry->round = e->round;
-    if (op == ',' || (op == '^' && !was_named && !is_in)) {
-        entry->is_in = true;
-    } else if (op == '!' || (op == '^' && !was_named)) {
-        entry->is_in = false;
-    }
-    e->n_in += (size_t)(entry->is_in && !is_in);
-    e->n_in -= (size_t)(!entry->is_in && is_in);
-    return e->n_in <= HOSTLIST_NAMES_MAX
-               ? 0
-               : fail(e->whole, at, err, "more than %d names", HOSTLIST_NAMES_MAX);
-}
-
-/* After a term: drops what an intersection did not name. */
-static int end_term(struct expansion *e, char op, const char *at, struct err *err)
-{
-    if (op != '&') {
-        return 0;
-    }
-    for (size_t idx = 0; idx < e->entries.n; idx++) {
-        struct entry *entry = &e->entries.items[idx];
-        if (entry->is_in && entry->round != e->round) {
-            entry->is_in = false;
-            e->n_in--;
-        }
-    }
-    return count_work(e, e->entries.n, at, err);
-}
-
-/* ---- terms ---- */
-
-static bool has_wildcard(struct str text)
-{
-    return str_find(text, STR_LIT("*")) >= 0 || str_find(text, STR_LIT("?")) >= 0;
-}
-
-/* "*" is any bytes, "?" one. If the rest does not match, the last star takes one byte more; only the last one needs
-   to. */
-static bool glob_matches(struct str glob, struct str name)
-{
-    size_t g = 0;
-    size_t n = 0;
-    size_t star = SIZE_MAX;
-    size_t star_n = 0;
-    while (n < name.len) {
-        if (g < glob.len && glob.ptr[g] == '*') {
-            star = g++;
-            star_n = n;
-        } else if (g < glob.len && (glob.ptr[g] == '?' || glob.ptr[g] == name.ptr[n])) {
-            g++;
-            n++;
-        } else if (star != SIZE_MAX) {
-            g = star + 1;
-            n = ++star_n;
-        } else {
-            return false;
-        }
-    }
-    while (g < glob.len && glob.ptr[g] == '*') {
-        g++;
-    }
-    return g == glob.len;
-}
-
-/* The names of the scope that a group (its "@" cut off) or a wildcard stands for. */
-static int apply_scope(struct expansion *e, char op, struct str pattern, bool is_group,
-                       const char *at, struct err *err)
-{
-    const struct hostlist_scope *scope = e->scope;
-    bool is_all = str_eq_z(pattern, "*");
-    size_t n_found = 0;
-    if (pattern.len == 0) {
-        return fail(e->whole, at, err, "expected the name of a group after @");
-    }
-    if (!scope) {
-        return fail(e->whole, at, err, "%s need an inventory before a colon: INVENTORY:%s%.*s",
-                    is_group ? "groups" : "wildcards", is_group ? "@" : "",
-                    (int)(pattern.len < 60 ? pattern.len : 60), pattern.ptr);
-    }
-    if (count_work(e, scope->n_names, at, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < scope->n_names; idx++) {
-        bool is_meant = is_all || (is_group ? scope->is_in_group(scope->ctx, idx, pattern)
-                                            : glob_matches(pattern, scope->names[idx]));
-        if (is_meant && apply(e, op, scope->names[idx], at, err) < 0) {
-            return -1;
-        }
-        n_found += is_meant;
-    }
-    return n_found ? 0
-                   : fail(e->whole, at, err, "%s \"%.*s\" %s", is_group ? "group" : "no node",
-                          (int)(pattern.len < 60 ? pattern.len : 60), pattern.ptr,
-                          is_group ? "has no node" : "matches");
-}
-
-static int apply_name(struct expansion *e, char op, struct str name, const char *at,
-                      struct err *err)
+static int add_name(struct expansion *e, struct str name, const char *at)
 {
     if (!hostlist_is_name(name)) {
         bool has_user = str_find(name, STR_LIT("@")) > 0;
-        return fail(e->whole, at, err, "expected a host name, found \"%.*s\"%s",
-                    (int)(name.len < 60 ? name.len : 60), name.ptr,
+        return fail(e, at, "expected a host name, found \"%.*s\"%s",
+                    STR_ARG(str_sub(name, 0, FOUND_MAX)),
                     has_user ? ": put a user into an inventory or into ~/.ssh/config" : "");
     }
-    if (e->scope && !map_get(&e->scope_names, name)) {
-        return fail(e->whole, at, err, "the inventory has no node \"%.*s\"",
-                    (int)(name.len < 60 ? name.len : 60), name.ptr);
+    if (map_get(&e->seen, name)) {
+        return 0;
     }
-    return apply(e, op, name, at, err);
+    if (e->names.n == HOSTLIST_NAMES_MAX) {
+        return fail(e, at, "more than %d names", HOSTLIST_NAMES_MAX);
+    }
+    name = (struct str){str_z(e->arena, name), name.len};
+    VEC_PUSH(&e->names, name);
+    (void)map_add(&e->seen, name, e);
+    return 0;
 }
 
-static int apply_term(struct expansion *e, char op, struct str text, struct err *err)
+static int add_term(struct expansion *e, struct str text)
 {
-    bool is_group = text.ptr[0] == '@';
     char buf[HOSTLIST_NAME_MAX + 1];
     struct term term = {0};
     struct str name;
-    e->round++;
-    if (e->syntax == HOSTLIST_SLURM && (is_group || has_wildcard(text))) {
-        return fail(e->whole, text.ptr, err, "expected a host name, found \"%.*s\"",
-                    (int)(text.len < 60 ? text.len : 60), text.ptr);
-    }
-    if (term_parse(e->arena, is_group ? str_sub(text, 1, text.len) : text, e->whole, e->syntax,
-                   &term, err) < 0 ||
-        count_work(e, term.n_names, text.ptr, err) < 0) {
+    if (check_bytes(e, text) < 0 || term_parse(e, text, &term) < 0) {
         return -1;
+    }
+    e->n_work += term.n_names;
+    if (e->n_work > HOSTLIST_WORK_MAX) {
+        return fail(e, text.ptr, "more than %d names in all", HOSTLIST_WORK_MAX);
     }
     for (size_t idx = 0; idx < term.n_names; idx++) {
         if (!term_name(&term, idx, buf, &name)) {
-            return fail(e->whole, text.ptr, err, "a name longer than %d bytes", HOSTLIST_NAME_MAX);
+            return fail(e, text.ptr, "a name longer than %d bytes", HOSTLIST_NAME_MAX);
         }
-        if (is_group || has_wildcard(name) ? apply_scope(e, op, name, is_group, text.ptr, err) < 0
-                                           : apply_name(e, op, name, text.ptr, err) < 0) {
+        if (add_name(e, name, text.ptr) < 0) {
             return -1;
         }
     }
-    return end_term(e, op, text.ptr, err);
+    return 0;
 }
 
-/* ---- operators ---- */
+/* ---- a set ---- */
 
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-static bool is_operator(char c)
-{
-    return c == ',' || c == '!' || c == '&' || c == '^';
-}
-
-/* Length of the term that begins the text: up to an operator or blank outside of brackets. */
+/* Length of the term that begins the text: up to a comma or blank outside of brackets. */
 static size_t term_length(struct str text)
 {
     bool is_inside = false;
     for (size_t idx = 0; idx < text.len; idx++) {
         char c = text.ptr[idx];
-        if (!is_inside && (is_blank(c) || is_operator(c))) {
+        if (!is_inside && (is_blank(c) || c == ',')) {
             return idx;
         }
         is_inside = c == '[' || (is_inside && c != ']');
@@ -463,91 +298,49 @@ static size_t skip_blanks(struct str text, size_t at)
     return at;
 }
 
-/* The operator before a term, ',' if there is only a blank; *at moves on to the term. */
-static int read_operator(const struct expansion *e, size_t *at, char *ret_operator, struct err *err)
+/* Terms with one comma, or only blanks, between two of them. */
+static int expand_all(struct expansion *e)
 {
     struct str text = e->whole;
-    char op = ',';
-    size_t pos = skip_blanks(text, *at);
-    if (pos < text.len && is_operator(text.ptr[pos])) {
-        op = text.ptr[pos];
-        if (e->round == 0) {
-            return fail(text, text.ptr + pos, err, "expected a name before \"%c\"", op);
+    size_t at = skip_blanks(text, 0);
+    bool is_more = true;
+    while (is_more) {
+        size_t len = term_length(str_sub(text, at, text.len));
+        if (len == 0) {
+            return fail(e, text.ptr + at, "expected a host name");
         }
-        pos = skip_blanks(text, pos + 1);
-        if (op == ',' && pos < text.len && is_operator(text.ptr[pos]) && text.ptr[pos] != ',') {
-            op = text.ptr[pos];
-            pos = skip_blanks(text, pos + 1);
-        }
-        if (pos == text.len || is_operator(text.ptr[pos])) {
-            return fail(text, text.ptr + pos, err, "expected a name after \"%c\"", op);
-        }
-    }
-    if (e->syntax == HOSTLIST_SLURM && op != ',') {
-        return fail(text, text.ptr + pos, err, "Slurm's lists have only \",\"");
-    }
-    *at = pos;
-    *ret_operator = op;
-    return 0;
-}
-
-static int expand_all(struct expansion *e, struct err *err)
-{
-    size_t at = skip_blanks(e->whole, 0);
-    while (at < e->whole.len) {
-        char op = ',';
-        size_t len;
-        if (read_operator(e, &at, &op, err) < 0) {
+        if (add_term(e, str_sub(text, at, len)) < 0) {
             return -1;
         }
-        len = term_length(str_sub(e->whole, at, e->whole.len));
-        if (apply_term(e, op, str_sub(e->whole, at, len), err) < 0) {
-            return -1;
+        at = skip_blanks(text, at + len);
+        is_more = at < text.len;
+        if (is_more && text.ptr[at] == ',') {
+            at = skip_blanks(text, at + 1);
         }
-        at = skip_blanks(e->whole, at + len);
     }
     return 0;
-}
-
-static void take_names(const struct expansion *e, struct hostlist *ret_list)
-{
-    struct hostlist list = {.names = arena_array(e->arena, struct str, e->n_in + 1)};
-    for (size_t idx = 0; idx < e->entries.n; idx++) {
-        if (e->entries.items[idx].is_in) {
-            list.names[list.n++] = e->entries.items[idx].name;
-        }
-    }
-    ASSERT(list.n == e->n_in);
-    *ret_list = list;
 }
 
 int hostlist_expand(struct arena *arena, struct str text, enum hostlist_syntax syntax,
-                    const struct hostlist_scope *scope, struct hostlist *ret_list, struct err *err)
+                    struct hostlist *ret_list, struct err *err)
 {
-    struct expansion e = {.arena = arena, .whole = text, .syntax = syntax, .scope = scope};
+    struct expansion e = {.arena = arena, .whole = text, .syntax = syntax, .err = err};
     int result;
     if (text.len > HOSTLIST_TEXT_MAX) {
         return err_set(err, ERR_USAGE, "a node set of more than %d bytes", HOSTLIST_TEXT_MAX);
     }
-    for (size_t idx = 0; scope && idx < scope->n_names; idx++) {
-        (void)map_add(&e.scope_names, scope->names[idx], &e);
-    }
-    result = expand_all(&e, err);
+    result = expand_all(&e);
     if (result == 0) {
-        take_names(&e, ret_list);
+        ret_list->names = arena_array(arena, struct str, e.names.n);
+        memcpy(ret_list->names, e.names.items, e.names.n * sizeof(*ret_list->names));
+        ret_list->n = e.names.n;
     }
-    map_release(&e.scope_names);
-    map_release(&e.by_name);
-    VEC_RELEASE(&e.entries);
+    map_release(&e.seen);
+    VEC_RELEASE(&e.names);
     return result;
 }
 
 /* ---- names as a list ---- */
-
-struct number {
-    int64_t value;
-    int width; /* digits as written */
-};
 
 struct fold_axis { /* the numbers of a box at one place of the name, sorted; in the arena */
     struct number *items;

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Node sets: many names in one short text, both ways. All memory is the arena's.
-   Source of the syntax: ClusterShell's documentation, "Node sets"; for HOSTLIST_SLURM Slurm's scontrol(1), "hostnames".
+   Source of the syntax: ClusterShell's documentation, "Node sets", without its operators, groups, wildcards and steps; for
+   HOSTLIST_SLURM Slurm's scontrol(1), "hostnames".
 
-     gpu[01-04,7]      gpu01 gpu02 gpu03 gpu04 gpu7: digits keep their padding
-     n[0-10/2]         n0 n2 n4 ... n10
-     rack[1-2]n[1-4]   the right one counts fastest
-     a,b  a b          union          a!b  difference        a&b  intersection       a^b  in one of both alone
-     @GROUP @* * gpu?  of a scope: a group's nodes, all nodes, those that match
-   From left to right, none binds tighter; "a,!b" is "a!b". */
+     gpu[01-04,7],login   gpu01 gpu02 gpu03 gpu04 gpu7 login: digits keep their padding
+     rack[1-2]n[1-4]      the right one counts fastest */
 #ifndef REPORT_HOSTLIST_H
 #define REPORT_HOSTLIST_H
 
@@ -26,23 +23,14 @@ struct hostlist {
     size_t n;
 };
 
-/* What groups and wildcards refer to; with a scope, a name outside it is an error. */
-struct hostlist_scope {
-    const struct str *names;
-    size_t n_names;
-    void *ctx;
-    bool (*is_in_group)(void *ctx, size_t name_idx, struct str group);
-};
-
 enum hostlist_syntax {
-    HOSTLIST_SET, /* as above */
-    HOSTLIST_SLURM /* SLURM_JOB_NODELIST: union only; n[01-100] may grow wider than its first number */
+    HOSTLIST_SET,  /* as above */
+    HOSTLIST_SLURM /* SLURM_JOB_NODELIST: n[01-100] may grow wider than its first number */
 };
 
-/* ERR_USAGE says which byte is wrong, what was expected and what was found. An empty result is not an error here. */
+/* ERR_USAGE says which byte is wrong, what was expected and what was found. A set has at least one name. */
 MUST_CHECK int hostlist_expand(struct arena *arena, struct str text, enum hostlist_syntax syntax,
-                               const struct hostlist_scope *scope, struct hostlist *ret_list,
-                               struct err *err);
+                               struct hostlist *ret_list, struct err *err);
 
 /* The shortest text for those names, in natural order: "gpu[1-3],login". Two sets of the same names give the same text. */
 struct str hostlist_fold(struct arena *arena, const struct str *names, size_t n_names);

@@ -204,10 +204,9 @@ static int expand(const struct json *at, struct arena *arena, const char *key, s
     if (!value.ptr) {
         return 0;
     }
-    if (hostlist_expand(arena, value, HOSTLIST_SET, NULL, ret_list, &why) < 0) {
-        return json_fail(at, err, "%s: %s", key, why.msg);
-    }
-    return ret_list->n ? 0 : json_fail(at, err, "%s: expected " EXPECTED_HOST, key);
+    return hostlist_expand(arena, value, HOSTLIST_SET, ret_list, &why) == 0
+               ? 0
+               : json_fail(at, err, "%s: %s", key, why.msg);
 }
 
 /* As many as there are names. */
@@ -410,12 +409,8 @@ int inventory_of_hosts(struct arena *arena, struct str nodeset, struct inventory
                                   .runtime = RUNTIME_NONE,
                                   .launcher = LAUNCHER_SSH};
     _Static_assert(HOSTLIST_NAMES_MAX == INVENTORY_NODES_MAX, "a set fits an inventory");
-    if (hostlist_expand(arena, nodeset, HOSTLIST_SET, NULL, &hosts, err) < 0) {
+    if (hostlist_expand(arena, nodeset, HOSTLIST_SET, &hosts, err) < 0) {
         return -1;
-    }
-    if (hosts.n == 0) {
-        return err_set(err, ERR_USAGE, "node set \"%.*s\": no node is left",
-                       (int)(nodeset.len < 100 ? nodeset.len : 100), nodeset.ptr);
     }
     inventory.nodes = arena_array(arena, struct inventory_node, hosts.n);
     for (size_t idx = 0; idx < hosts.n; idx++) {
@@ -434,50 +429,31 @@ int inventory_of_hosts(struct arena *arena, struct str nodeset, struct inventory
     return 0;
 }
 
-static bool is_in_group(void *ctx, size_t name_idx, struct str group)
-{
-    const struct inventory *inventory = ctx;
-    const struct inventory_node *node = &inventory->nodes[name_idx];
-    for (size_t idx = 0; idx < node->n_groups; idx++) {
-        if (str_eq(node->groups[idx], group)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static struct str *node_names(struct arena *arena, const struct inventory *inventory)
-{
-    struct str *names = arena_array(arena, struct str, inventory->n_nodes + 1);
-    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
-        names[idx] = inventory->nodes[idx].name;
-    }
-    return names;
-}
-
 int inventory_select(const struct inventory *inventory, struct arena *arena, struct str nodeset,
                      struct inventory *ret_selected, struct err *err)
 {
+    CLEANUP(map) struct map known = {0};
     CLEANUP(map) struct map wanted = {0};
     struct inventory selected = *inventory;
-    struct inventory all = *inventory; /* the scope's context is not const */
-    struct hostlist_scope scope = {node_names(arena, inventory), inventory->n_nodes, &all,
-                                   is_in_group};
+    struct str id = str_sub(inventory->id, 0, 100);
     struct hostlist list;
-    if (hostlist_expand(arena, nodeset, HOSTLIST_SET, &scope, &list, err) < 0) {
-        return err_wrap(err, "inventory %.*s", STR_ARG(str_sub(inventory->id, 0, 100)));
+    if (hostlist_expand(arena, nodeset, HOSTLIST_SET, &list, err) < 0) {
+        return err_wrap(err, "inventory %.*s", STR_ARG(id));
     }
-    if (list.n == 0) {
-        return err_set(err, ERR_USAGE, "inventory %.*s: node set \"%.*s\": no node is left",
-                       STR_ARG(str_sub(inventory->id, 0, 100)), STR_ARG(str_sub(nodeset, 0, 100)));
+    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
+        (void)map_add(&known, inventory->nodes[idx].name, &known);
     }
     for (size_t idx = 0; idx < list.n; idx++) {
-        (void)map_add(&wanted, list.names[idx], &all);
+        if (!map_get(&known, list.names[idx])) {
+            return err_set(err, ERR_USAGE, "inventory %.*s has no node \"%.*s\"", STR_ARG(id),
+                           STR_ARG(str_sub(list.names[idx], 0, 100)));
+        }
+        (void)map_add(&wanted, list.names[idx], &wanted);
     }
     if (inventory->login.ptr && !map_get(&wanted, inventory->login)) {
         return err_set(err, ERR_USAGE,
                        "inventory %.*s: node set \"%.*s\" leaves out %.*s, which is its login node",
-                       STR_ARG(str_sub(inventory->id, 0, 100)), STR_ARG(str_sub(nodeset, 0, 100)),
+                       STR_ARG(id), STR_ARG(str_sub(nodeset, 0, 100)),
                        STR_ARG(str_sub(inventory->login, 0, 100)));
     }
     selected.nodes = arena_array(arena, struct inventory_node, list.n);

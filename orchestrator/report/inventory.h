@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A cluster: manifests/inventories/ID.json, or made from a list of hosts. Everything lives in the arena it was made in.
-   Source of the node-set syntax (gpu[01-04], @group, a,b!c): ClusterShell's documentation, "Node sets". */
+   The syntax of node sets is report/hostlist.h's. */
 #ifndef REPORT_INVENTORY_H
 #define REPORT_INVENTORY_H
 
@@ -66,8 +66,8 @@ void inventory_encode(const struct inventory *inventory, struct strbuf *out);
 MUST_CHECK int inventory_of_hosts(struct arena *arena, struct str nodeset,
                                   struct inventory *ret_inventory, struct err *err);
 
-/* Those nodes of the inventory that a node set names ("gpu[01-03],!gpu02", "@v100", "*"), in the inventory's order.
-   ERR_USAGE for a name that it does not have, or an empty result. */
+/* Those nodes of the inventory that a node set names ("gpu[01-03],login"), in the inventory's order. ERR_USAGE for a name that
+   it does not have. */
 MUST_CHECK int inventory_select(const struct inventory *inventory, struct arena *arena,
                                 struct str nodeset, struct inventory *ret_selected,
                                 struct err *err);

@@ -82,6 +82,7 @@ refused dataset datasets/cityscapes/dataset.json "a synthetic dataset without a 
 refused inventory manifests/inventories/v100-4x8.json "port 0" 's/"port": 22/"port": 0/'
 refused inventory manifests/inventories/v100-4x8.json "an unknown runtime" 's/"docker"/"rocket"/'
 refused inventory manifests/inventories/v100-4x8.json "a name that is a command" 's/"node\[1-4\]"/"$(reboot)"/'
+refused inventory manifests/inventories/v100-4x8.json "a set with an operator" 's/"node\[1-4\]"/"node[1-5]!node5"/'
 refused inventory manifests/inventories/test-4.json "a registry without its port" 's/10.11.0.1:5000/10.11.0.1/'
 refused inventory manifests/inventories/test-4.json "an unknown launcher" 's/"launcher": "ssh"/"launcher": "pbs"/'
 

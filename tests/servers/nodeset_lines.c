@@ -13,7 +13,7 @@ static void answer(struct str line, enum hostlist_syntax syntax)
     struct hostlist list;
     struct err err = {0};
     struct str folded;
-    if (hostlist_expand(&arena, line, syntax, NULL, &list, &err) < 0) {
+    if (hostlist_expand(&arena, line, syntax, &list, &err) < 0) {
         printf("error %s\n", err.msg);
         return;
     }
