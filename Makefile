@@ -96,8 +96,10 @@ NO_NCCL   := $(if $(HAVE_NCCL),,workloads/dist/nccl.c workloads/dist/nccl_api.c 
 WL_SRC    := $(sort $(filter-out workloads/train/train_main.c workloads/bench/bench_main.c $(NO_CUDA) $(NO_NCCL),$(wildcard workloads/*/*.c)))
 CU_SRC    := $(if $(HAVE_CUDA),$(sort $(wildcard workloads/backend_cuda/*.cu)))
 CU_OBJ    := $(patsubst %,build/cuda/%.o,$(CU_SRC))
-# The CUDA backend once more, for the CPU: the same sources against tests/cuda_emu's headers, which replace the toolkit's.
-EMU_C     := $(sort $(wildcard tests/cuda_emu/*.c) $(filter-out workloads/backend_cuda/dnn% workloads/backend_cuda/lt%,$(wildcard workloads/backend_cuda/*.c)))
+# The CUDA backend once more, for the CPU: the same sources against tests/cuda_emu's headers, which replace the toolkit's; what calls cuDNN and cuBLASLt is
+# compiled with the real headers, and opens tests/cuda_fake's libraries.
+EMU_REAL  := $(sort $(wildcard workloads/backend_cuda/dnn*.c workloads/backend_cuda/lt*.c))
+EMU_C     := $(sort $(wildcard tests/cuda_emu/*.c) $(filter-out $(EMU_REAL),$(wildcard workloads/backend_cuda/*.c)))
 # Sources that depend on whether this build has CUDA: the programs on the emulated device have.
 EMU_TRAIN := $(addprefix workloads/train/,device.c device_cuda.c options.c) workloads/bench/gpu_worker.c
 # Sources that depend on whether this build has NCCL: the emulated device's programs have
@@ -124,7 +126,7 @@ SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
 PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
-.PHONY: all deps demo reperf-core check golden golden-write test test-all test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs first-gpu test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
+.PHONY: all deps demo reperf-core check golden golden-write test test-all test-dress test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs first-gpu test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
         install uninstall deb dist clean help doctor repro-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -180,7 +182,7 @@ build/$(1)/held.a: $(patsubst %,build/$(1)/%.o,$(HELD_SRC))
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/emu_probe.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_PROBE))
 	@rm -f $$@; ar rcsD $$@ $$^
-build/$(1)/wl_emu.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_C) $(EMU_CU) $(EMU_TRAIN) $(EMU_DIST)) $(patsubst %,build/$(1)/%.o,$(filter-out workloads/backend_cuda/% $(EMU_TRAIN) $(EMU_DIST),$(WL_SRC)))
+build/$(1)/wl_emu.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_C) $(EMU_CU) $(EMU_TRAIN) $(EMU_DIST)) $(patsubst %,build/$(1)/%.o,$(EMU_REAL) $(filter-out workloads/backend_cuda/% $(EMU_TRAIN) $(EMU_DIST),$(WL_SRC)))
 	@rm -f $$@; ar rcsD $$@ $$^
 # Which of the shipped formats lint need not try again: those that are tried here (lint/growth.h).
 build/$(1)/growth-tried: build/$(1)/orchestrator/growth_main.c.o $(call archives,$(1),cmd)
@@ -213,44 +215,30 @@ build/$(1)/faults/%.so: tests/faults/%.c
 build/$(1)/unit/test_prep_%: build/$(1)/tests/unit/test_prep_%.c.o build/$(1)/prep.a build/$(1)/wl.a $(call archives,$(1),view)
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) $$(WL_LIBS) -lcmocka -o $$@
-build/$(1)/unit/test_emu_%: build/$(1)/tests/unit/test_emu_%.c.o build/$(1)/held.a build/$(1)/emu_probe.a build/$(1)/wl_emu.a build/$(1)/base.a
+EMU_WITH.$(1) := build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/held.a build/$(1)/emu_probe.a build/$(1)/wl_emu.a build/$(1)/base.a | \
+  build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME) build/$(1)/fake/libnccl.so.2
+build/$(1)/unit/test_emu_%: build/$(1)/tests/unit/test_emu_%.c.o $$(EMU_WITH.$(1))
 	@mkdir -p $$(@D)
-	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -lcmocka -lm -o $$@
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -lcmocka -ldl -lm -o $$@
 build/$(1)/emu/reperf-train: build/$(1)/workloads/train/train_main.c.o
 build/$(1)/emu/reperf-bench: build/$(1)/workloads/bench/bench_main.c.o
-build/$(1)/emu/reperf-train build/$(1)/emu/reperf-bench: build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libnccl.so.2
+build/$(1)/emu/reperf-train build/$(1)/emu/reperf-bench: $$(EMU_WITH.$(1))
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$(filter %.o,$$^) $$(filter %.a,$$^) $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
-build/$(1)/emu/%: build/$(1)/cuda_emu/tests/cuda/%.c.o build/$(1)/held.a build/$(1)/wl_emu.a build/$(1)/base.a
-	@mkdir -p $$(@D)
-	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -lm -o $$@
-build/$(1)/emu/test_nccl: build/$(1)/cuda_emu/tests/cuda/test_nccl.c.o build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/held.a build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libnccl.so.2
+build/$(1)/emu/%: build/$(1)/cuda_emu/tests/cuda/%.c.o $$(EMU_WITH.$(1))
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
-# The same with the real dnn*.c and lt*.c, which open fake libraries (tests/cuda_fake) where cuDNN's and cuBLASLt's headers are.
+# Stand-ins for the libraries: fake_host.c is in the programs that open them.
 build/$(1)/tests/cuda_fake/%.c.o: EXTRA := -I. -Iworkloads $$(CUDA_CFLAGS) -fPIC
 build/$(1)/tests/cuda_fake/fake_host.c.o: EXTRA := -I. -Iworkloads -Itests/cuda_emu
-build/$(1)/fake/libcudnn.so.9: $(patsubst %,build/$(1)/tests/cuda_fake/%.c.o,fake_cudnn fake_cudnn_ops fake_cudnn_legacy)
+build/$(1)/fake/libcudnn.so.9: $(patsubst %,build/$(1)/tests/cuda_fake/%.c.o,fake_cudnn fake_cudnn_ops)
 build/$(1)/fake/$(LT_SONAME): build/$(1)/tests/cuda_fake/fake_cublaslt.c.o
-build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME):
-	@mkdir -p $$(@D)
-	@$$(CC) $$(OPT.$(1)) -shared -Wl,-soname,$$(@F) $$^ -o $$@
 # Processes with an emulated device each, and a fake NCCL between them.
 build/$(1)/tests/nccl_fake/%.c.o: EXTRA := -Itests/cuda_emu -Itests/nccl_fake -I. -Iworkloads -fPIC
 build/$(1)/fake/libnccl.so.2: build/$(1)/tests/nccl_fake/fake_nccl.c.o
+build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME) build/$(1)/fake/libnccl.so.2:
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) -shared -Wl,-soname,$$(@F) $$^ -o $$@
-build/$(1)/unit/test_emu_nccl: build/$(1)/tests/unit/test_emu_nccl.c.o build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libnccl.so.2
-	@mkdir -p $$(@D)
-	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -lcmocka -ldl -lm -o $$@
-EMU_LIB_WITH.$(1) := build/$(1)/tests/cuda_fake/fake_host.c.o $(patsubst %,build/$(1)/%.o,$(wildcard workloads/backend_cuda/dnn*.c workloads/backend_cuda/lt*.c)) \
-  build/$(1)/held.a build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME)
-build/$(1)/emu_lib/reperf-train: build/$(1)/workloads/train/train_main.c.o $$(EMU_LIB_WITH.$(1))
-	@mkdir -p $$(@D)
-	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
-build/$(1)/emu_lib/%: build/$(1)/cuda_emu/tests/cuda/%.c.o $$(EMU_LIB_WITH.$(1))
-	@mkdir -p $$(@D)
-	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
 # The objects that a GPU would run, with a machine for their PTX (tests/ptx) instead of the runtime library.
 build/$(1)/tests/ptx/%.c.o: EXTRA := -O3 -fno-math-errno -Iworkloads -I. $$(CUDA_CFLAGS)
 # PTX of sm_70 is there, whatever nvcc can make.
@@ -326,13 +314,14 @@ ptx-80: $(call ptx_files,80)
 ptx-90: $(call ptx_files,90)
 
 # --- tests: every test program and script prints TAP; tests/tap.sh runs them and counts ------------
-UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_SRC))
+UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(if $(HAVE_CUDA),$(UNIT_SRC),$(filter-out tests/unit/test_emu_%,$(UNIT_SRC))))
 # Tests of the CUDA backend that also run where a GPU is; here on the emulator.
-EMU_TEST := $(patsubst tests/cuda/%.c,$(B)/emu/%,$(sort $(wildcard tests/cuda/test_*.c)))
+EMU_TEST := $(if $(HAVE_CUDA),$(patsubst tests/cuda/%.c,$(B)/emu/%,$(sort $(wildcard tests/cuda/test_*.c))))
 SERVERS  := $(patsubst tests/servers/%.c,$(B)/servers/%,$(SERVER_SRC)) $(patsubst tests/faults/%.c,$(B)/faults/%.so,$(wildcard tests/faults/*.c))
 REPLAY   := $(patsubst tests/fuzz/fuzz_%.c,$(B)/replay/%,$(FUZZ_SRC))
 INTEGRATION := $(sort $(wildcard tests/integration/test_*.sh))
 E2E      := $(sort $(wildcard tests/e2e/test_*.sh))
+DRESS    := $(sort $(wildcard tests/dress/test_*.sh))
 CLUSTER  := $(sort $(wildcard tests/cluster/test_*.sh))
 LINT     := $(sort $(wildcard tests/lint/*.sh))
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(FUZZ_SRC))
@@ -342,24 +331,25 @@ TAP      := B=$(B) tests/tap.sh
 # The tests' own modes, whatever MODE is, and no third: scripts run the programs that `make` builds and `make install` installs, unit tests are built
 # with ASan + UBSan, which see all that a plain build would; except for whole networks, which the sanitizers make several times slower: their
 # parts are tested with them one by one.
-EMU_LIB  := $(if $(HAVE_CUDA),$(addprefix $(B)/emu_lib/,test_device test_forms reperf-train))
-EMU_RUN  := $(addprefix $(B)/emu/,reperf-train reperf-bench)
+EMU_RUN  := $(if $(HAVE_CUDA),$(addprefix $(B)/emu/,reperf-train reperf-bench test_device test_forms))
 PTX_RUN  := $(if $(HAVE_CUDA),$(addprefix $(B)/ptx/test_,device models steps $(addprefix emu_,augment depthwise image images loss norm optim sums)))
 # What trains whole networks and reads files, too: with the sanitizers in test-all.
 WHOLE_TOO := checkpoint feed fuse streams
-WHOLE    := $(addprefix $(B)/emu/test_,models steps) $(addprefix $(B)/unit/test_wl_,net hrnet deeplab ranks eval $(WHOLE_TOO))
+WHOLE    := $(if $(HAVE_CUDA),$(addprefix $(B)/emu/test_,models steps)) $(addprefix $(B)/unit/test_wl_,net hrnet deeplab ranks eval $(WHOLE_TOO))
 TEST_OWN := $(call in_mode,asan,$(filter-out $(WHOLE),$(UNIT) $(EMU_TEST)) $(REPLAY)) $(call in_mode,release,$(WHOLE))
-TEST_RUN := $(LINT) $(TEST_OWN) tests/golden/golden.sh $(INTEGRATION) $(E2E) $(CLUSTER)
-test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_LIB) $(EMU_RUN) $(PTX_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS) reperf-core)) ## what test runs
+TEST_RUN := $(LINT) $(TEST_OWN) tests/golden/golden.sh $(INTEGRATION) $(E2E) $(DRESS) $(CLUSTER)
+test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_RUN) $(PTX_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS) reperf-core)) ## what test runs
 test: test-programs $(if $(HAVE_CUDA),ptx-90) ## all tests this machine can run, but for what test-all names; installs what they need
 	@B=build/release tests/tap.sh $(TEST_RUN)
 # Evidence, faults, time and boundaries: with the sanitizers, too.
 SANITIZED := $(patsubst %,tests/integration/test_%.sh@asan,bad_input crash evidence faults fetch forgery measure new override repair run_names source terminal unpack)
-test-all: $(call in_mode,asan,$(SERVERS) $(addprefix $(B)/,$(PROGRAMS))) $(call in_mode,release,$(if $(HAVE_CUDA),$(B)/emu_lib/test_models))
+test-all: $(call in_mode,asan,$(SERVERS) $(addprefix $(B)/,$(PROGRAMS)))
 test-all: test-programs $(FUZZ_BIN) $(addprefix build/asan/unit/test_wl_,$(WHOLE_TOO)) ## test, and what is long: whole networks, lint of every file, fuzzing; before an issue is closed
 	@TIER=all B=build/release tests/tap.sh $(TEST_RUN) $(addprefix build/asan/unit/test_wl_,$(WHOLE_TOO)) $(SANITIZED) tests/fuzz/run.sh
 test-frameworks: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## every framework's column that runs on a CPU, one image at a time, in 45 minutes; SOURCES=DIR: a mirror of their code; ONLY=ERE: some
 	@SOURCES="$(SOURCES)" ONLY="$(ONLY)" TEST_LIMIT_S=2700 B=build/release tests/tap.sh tests/cluster/columns.sh
+test-dress: $(addprefix build/release/,$(PROGRAMS)) ## the published frameworks' own scripts up to their first call of a device; SOURCES=DIR: a mirror of their code; ONLY=ERE: some
+	@TIER=all SOURCES="$(SOURCES)" ONLY="$(ONLY)" TEST_LIMIT_S=3600 B=build/release tests/tap.sh $(DRESS)
 # One room (ROOM=judge): its unit tests, and the scripts that name it in their third line; ROOM=prep and ROOM=workloads, too. Without ROOM the unit tests of
 # all, but for whole networks and the emulator, and the golden.
 CHECKED  := $(filter-out $(if $(ROOM),,$(WHOLE) $(B)/unit/test_emu_%),$(if $(ROOM),$(filter $(addprefix $(B)/unit/,$(UNITS_$(ROOM)) $(OWN_UNITS_$(ROOM))),$(UNIT)),$(UNIT)))
@@ -377,7 +367,7 @@ unit: $(UNIT) $(EMU_TEST)        ## unit tests of MODE
 	@$(TAP) $^
 replay: $(REPLAY)                ## saved fuzz inputs of MODE
 	@$(TAP) $^
-integration: all $(SERVERS) $(EMU_LIB) $(EMU_RUN) $(PTX_RUN)      ## scripts against the built programs of MODE
+integration: all $(SERVERS) $(EMU_RUN) $(PTX_RUN)      ## scripts against the built programs of MODE
 	@$(TAP) $(INTEGRATION)
 e2e: all                         ## whole ways through the program, browser included
 	@$(TAP) $(E2E)

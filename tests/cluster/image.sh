@@ -38,7 +38,7 @@ make_layout() { # FOLDER
     echo 'root:x:0:0:root:/root:/bin/sh' >"$root/etc/passwd"
     cp "$(command -v busybox)" "$root/bin/busybox"
     # What scripts here and in the workload's wrapper use.
-    for program in sh cat echo sleep ls grep sed awk cut head tail wc mkdir rm cp mv ln env id hostname date df mount ulimit stat sha256sum dd tr sort uniq seq true false kill ps test printf expr find chmod touch nproc ip; do
+    for program in sh cat echo sleep ls grep sed awk cut head tail wc mkdir rm cp mv ln env id hostname date df mount ulimit stat sha256sum dd tr sort uniq seq true false kill ps test printf expr find chmod touch nproc ip dirname; do
         ln -sf busybox "$root/bin/$program"
     done
     for program in "$@"; do

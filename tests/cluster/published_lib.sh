@@ -135,6 +135,7 @@ packages_up() {
     package tensorflow-datasets 3.0.0 "$INDEX/simple/tensorflow-datasets"
     package scipy 1.0 "$INDEX/simple/scipy" "$P/scipy"
     package paddlepaddle-gpu 2.5.0.post112 www.paddlepaddle.org.cn/whl/linux/mkl/avx "$P/paddle"
+    package paddlepaddle-gpu 2.0.0.post101 www.paddlepaddle.org.cn/whl/linux/mkl/avx "$P/paddle"
     mv "$P/index/www.paddlepaddle.org.cn/whl/linux/mkl/avx/index.html" "$P/index/www.paddlepaddle.org.cn/whl/linux/mkl/avx/stable.html"
 }
 

@@ -10,28 +10,32 @@ WHAT="first-gpu"
 LIMIT_S=${LIMIT_S:-590}
 RESULTS=$(realpath -m "${RESULTS:-build/gpu}")
 export B=${B:-build/release} LIMIT_S
+export REPERF_TEST_ANY_ORDER=1 # sums that a real GPU fuses: test_models
 # shellcheck source=tests/cuda/gpu_lib.sh
 . tests/cuda/gpu_lib.sh
 # shellcheck source=tests/cuda/gpu_parts.sh
 . tests/cuda/gpu_parts.sh
 find_all
 results_open
-# Without tuning: the libraries' first plans. 60 timed steps each, ten more than a verdict needs.
-export HOW="--precision amp --turns 7 --turn 10"
-export PLAIN="$HOW --rivals eager --tune-seconds 0"
+# Turns of ten steps each: the first of a program is warm-up, 60 are timed.
+export HOW="--precision amp --turns 7 --turn 10" RIVALS=${RIVALS:-eager,compile}
+# The limits add up to LIMIT_S. Seen on an H200 with 16 cores: build 9 s, smoke 18, device 12, models 47, nccl 3, kernels 6 to 10 each.
 # shellcheck disable=SC2016
 {
-    announce build "build" 240 'build gpu-programs "$B/reperf-bench"'
-    announce device "each operation against the CPU, planted faults" 60 'tap_part "$B/gpu/test_device"'
+    announce build "build" 30 'build gpu-programs "$B/reperf-bench"'
+    announce smoke "each network trains, small, in AMP and FP32" 30 'tap_part tests/cuda/gpu_smoke.sh'
+    announce device "each operation against the CPU, planted faults" 20 'tap_part "$B/gpu/test_device"'
     announce models "one step of each network in AMP against the CPU" 60 'REPERF_TEST_PRECISION=amp tap_part "$B/gpu/test_models"'
-    announce resnet50 "ResNet-50 with eager PyTorch, untuned" 75 'bench_part resnet50 resnet50 $PLAIN'
-    announce bert "BERT-base with eager PyTorch, untuned" 75 'bench_part bert bert_base $PLAIN'
-    announce nccl "NCCL with one rank: opened, recorded, aborted" 20 'tap_part "$B/gpu/test_nccl"'
-    announce resnet50-tuned "ResNet-50, tuned for at most 40 s" 100 'bench_part resnet50-tuned resnet50 $HOW --rivals eager --tune-seconds 40'
-    announce bert-tuned "BERT-base, tuned for at most 30 s" 90 'bench_part bert-tuned bert_base $HOW --rivals eager --tune-seconds 30'
-    announce hrnet "HRNet-W18 with eager PyTorch, untuned" 90 'bench_part hrnet hrnet_w18 $PLAIN'
-    announce deeplab "DeepLabV3+ with eager PyTorch, untuned" 75 'bench_part deeplab deeplabv3p $PLAIN'
-    announce sanitizer "compute-sanitizer on the smallest" 40 'SANITIZER_LIMIT_S=10 RACE_LIMIT_S=15 RUN_LIMIT_S=15 tap_part tests/cuda/gpu_sanitizer.sh'
-    announce jax "ResNet-50 with JAX and torch.compile, with the earlier plans" 200 'bench_part jax resnet50 $HOW --rivals jax,compile --tune-seconds 20'
+    announce nccl "NCCL with one rank: opened, recorded, aborted" 10 'tap_part "$B/gpu/test_nccl"'
+    for model in resnet50 bert_base hrnet_w18 deeplabv3p; do
+        announce "kernels-$model" "$model: each kernel's time, bytes and share of the peaks" 13 "kernels_part $model --precision amp --fuse --nondeterministic --tune-seconds 6 --turns 4 --turn 5"
+    done
+    announce ranks "two ranks with NCCL, on two GPUs or on one" 60 'tap_part tests/cuda/gpu_ranks.sh'
+    announce resnet50 "ResNet-50 with PyTorch, eager and compiled, tuned" 83 'bench_part resnet50 resnet50 $HOW --rivals $RIVALS --tune-seconds 20'
+    announce bert "BERT-base likewise" 70 'bench_part bert bert_base $HOW --rivals $RIVALS --tune-seconds 10'
+    announce hrnet "HRNet-W18 with eager PyTorch, tuned" 45 'bench_part hrnet hrnet_w18 $HOW --rivals eager --tune-seconds 16'
+    announce deeplab "DeepLabV3+ with eager PyTorch, tuned" 40 'bench_part deeplab deeplabv3p $HOW --rivals eager --tune-seconds 12'
+    announce steps "ten losses, recorded steps bit for bit, a stop in between" 60 'tap_part "$B/gpu/test_steps"'
+    announce sanitizer "compute-sanitizer on the smallest" 30 'SANITIZER_LIMIT_S=8 RACE_LIMIT_S=12 RUN_LIMIT_S=12 tap_part tests/cuda/gpu_sanitizer.sh'
 }
 run_parts

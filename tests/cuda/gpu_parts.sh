@@ -198,3 +198,13 @@ bench_part() {
     fi
     return $status
 }
+
+# MODEL [OPTION]...: the table of its kernels is OUT/kernels-MODEL.txt, the numbers lie beside it.
+kernels_part() {
+    local model=$1 status
+    shift
+    "$B/reperf-bench" kernels --model "$model" "$@" --out "$OUT" >"$OUT/kernels-$model.txt"
+    status=$?
+    cat "$OUT/kernels-$model.txt"
+    return $status
+}

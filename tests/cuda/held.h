@@ -56,6 +56,7 @@ struct held_device {
     void (*read)(void *host, const void *device, int64_t bytes);
     void (*write)(void *device, const void *host, int64_t bytes);
     void (*reseed)(uint64_t seed); /* NULL: the device's order cannot be chosen */
+    bool is_any_order;             /* another run may give other last bits */
     int (*check)(struct err *err); /* waits, and returns the first failure */
 };
 

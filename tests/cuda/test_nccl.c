@@ -154,7 +154,7 @@ static void play(struct bed *bed, bool is_aborted)
     }
     enqueue(bed);
     if (!passed(cudaStreamEndCapture(bed->stream, &graph), "captured") ||
-        !passed(cudaGraphInstantiate(&program, graph, 0), "program")) {
+        !passed(cudaGraphInstantiateWithFlags(&program, graph, 0), "program")) {
         return;
     }
     for (int i = 1; i < 3 && fill(bed, (float)i); i++) {

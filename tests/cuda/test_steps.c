@@ -222,8 +222,8 @@ static void hold_model(bool is_amp, const struct row *row)
     struct trial host;
     struct trial start;
     double want[STEPS_MAX];
-    sides_open(&s, is_amp);
-    sides_open(&other, is_amp);
+    sides_open(&s, is_amp, false);
+    sides_open(&other, is_amp, false);
     struct nets_opts opts = {.model = model_find(row->model),
                              .size = row->size,
                              .backend = &s.host,

@@ -13,7 +13,7 @@ struct node {
 struct CUgraph_st {
     struct node *nodes;
     int n_nodes, cap_nodes;
-    int refs; /* the graph's own and those of what was instantiated from it */
+    int refs; /* its own, of what was instantiated from it, of launches in flight */
 };
 struct CUgraphExec_st {
     cudaGraph_t graph;
@@ -67,7 +67,7 @@ bool emu_graph_reaches_all(cudaGraph_t graph, const int *ends, int n_ends)
     return are_all;
 }
 
-static void drop_graph(cudaGraph_t graph)
+void emu_graph_drop(cudaGraph_t graph)
 {
     if (--graph->refs > 0) {
         return;
@@ -80,7 +80,8 @@ static void drop_graph(cudaGraph_t graph)
     free(graph);
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                          unsigned long long flags)
 {
     (void)flags;
     if (exec == NULL || graph == NULL) {
@@ -110,9 +111,11 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
         emu_capture_break();
         return emu_fail(cudaErrorNotSupported);
     }
-    const struct CUgraph_st *graph = exec->graph;
+    cudaGraph_t graph = exec->graph;
+    const struct emu_work end = {.kind = EMU_EMPTY, .launched = graph};
     struct emu_op **ops = calloc((size_t)graph->n_nodes + 1, sizeof(struct emu_op *));
-    struct emu_op *tail = emu_stream_replace_last(stream, &empty);
+    struct emu_op *tail = emu_stream_replace_last(stream, &end);
+    graph->refs++;
     if (ops == NULL) {
         emu_die("out of memory");
     }
@@ -137,13 +140,13 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
     return cudaSuccess;
 }
 
+/* One in flight ends first, and nobody waits for it. */
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
     if (exec == NULL) {
         return emu_fail(cudaErrorInvalidValue);
     }
-    emu_op_wait_all();
-    drop_graph(exec->graph);
+    emu_graph_drop(exec->graph);
     free(exec);
     return cudaSuccess;
 }
@@ -153,6 +156,6 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
     if (graph == NULL) {
         return emu_fail(cudaErrorInvalidValue);
     }
-    drop_graph(graph);
+    emu_graph_drop(graph);
     return cudaSuccess;
 }

@@ -59,6 +59,7 @@ struct emu_work {
             int value;
             size_t bytes;
         } set;
+        cudaGraph_t launched; /* EMU_EMPTY: the end of a launch, which holds the graph; or NULL */
     };
 };
 struct emu_op;
@@ -89,6 +90,7 @@ cudaError_t emu_drain(void);
 /* emu_graph.c: a captured graph; nodes know the nodes they come after. */
 int emu_graph_add(cudaGraph_t graph, struct emu_work *work, const int *after, int n_after);
 cudaGraph_t emu_graph_new(void);
+void emu_graph_drop(cudaGraph_t graph);
 bool emu_graph_reaches_all(cudaGraph_t graph, const int *ends, int n_ends);
 
 uint64_t emu_random(void);

@@ -40,6 +40,9 @@ void emu_work_free(struct emu_work *work)
     if (work->kind == EMU_COPY) {
         free(work->copy.staged);
     }
+    if (work->kind == EMU_EMPTY && work->launched != NULL) {
+        emu_graph_drop(work->launched);
+    }
 }
 
 static void grow(struct emu_op ***list, int n, int *cap)

@@ -163,6 +163,19 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     return emu_fail(error);
 }
 
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
+{
+    cudaStream_t s = stream_of(stream);
+    if (s == NULL) {
+        return emu_fail(cudaErrorInvalidResourceHandle);
+    }
+    const struct capture *capture = s->nodes.capture;
+    *status = capture == NULL      ? cudaStreamCaptureStatusNone
+              : capture->is_broken ? cudaStreamCaptureStatusInvalidated
+                                   : cudaStreamCaptureStatusActive;
+    return cudaSuccess;
+}
+
 /* --- queueing ------------------------------------------------------------------------------------ */
 static void set_last(cudaStream_t s, struct emu_op *op)
 {

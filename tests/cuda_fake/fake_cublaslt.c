@@ -233,11 +233,10 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
     return CUBLAS_STATUS_SUCCESS;
 }
 
-static double get(const struct matrix *matrix, const void *at, uint64_t row, uint64_t column)
+static double get(cudaDataType type, const void *at, uint64_t i)
 {
-    uint64_t i = row + column * (uint64_t)matrix->ld;
-    return matrix->type == CUDA_R_16F ? (double)fake_half_to_float(((const uint16_t *)at)[i])
-                                      : (double)((const float *)at)[i];
+    return type == CUDA_R_16F ? (double)fake_half_to_float(((const uint16_t *)at)[i])
+                              : (double)((const float *)at)[i];
 }
 
 static void put(cudaDataType type, void *at, uint64_t i, double value)
@@ -249,10 +248,33 @@ static void put(cudaDataType type, void *at, uint64_t i, double value)
     }
 }
 
-static double of_vector(cudaDataType type, const void *at, uint64_t i)
+/* The terms of each sum in a row: n_sum numbers for each of `count`, which are the matrix's rows if the sums run over its columns. */
+static double *terms_of(const struct matrix *matrix, const void *at, bool sums_rows, uint64_t count,
+                        uint64_t n_sum)
 {
-    const struct matrix vector = {.type = type, .ld = 1};
-    return get(&vector, at, i, 0);
+    double *terms = malloc(count * n_sum * sizeof(*terms) + 1);
+    for (uint64_t i = 0; i < count; i++) {
+        for (uint64_t k = 0; k < n_sum; k++) {
+            uint64_t ld = (uint64_t)matrix->ld;
+            terms[i * n_sum + k] = get(matrix->type, at, sums_rows ? k + i * ld : i + k * ld);
+        }
+    }
+    return terms;
+}
+
+static double dot(const double *a, const double *b, uint64_t count)
+{
+    double sum[4] = {0.0, 0.0, 0.0, 0.0};
+    uint64_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+        for (int k = 0; k < 4; k++) {
+            sum[k] += a[i + (uint64_t)k] * b[i + (uint64_t)k];
+        }
+    }
+    for (; i < count; i++) {
+        sum[0] += a[i] * b[i];
+    }
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
 static void run(void *closure)
@@ -261,31 +283,33 @@ static void run(void *closure)
     bool is_turned_a = p->how.turn_a != CUBLAS_OP_N;
     bool is_turned_b = p->how.turn_b != CUBLAS_OP_N;
     uint64_t n_sum = is_turned_a ? p->a.rows : p->a.columns;
+    double *a = terms_of(&p->a, p->at_a, is_turned_a, p->d.rows, n_sum);
+    double *b = terms_of(&p->b, p->at_b, !is_turned_b, p->d.columns, n_sum);
     if (p->workspace_bytes > 0) {
         memset(p->workspace, 0x5a, p->workspace_bytes);
     }
     for (uint64_t n = 0; n < p->d.columns; n++) {
-        double sum_b = 0.0;
         for (uint64_t m = 0; m < p->d.rows; m++) {
-            double sum = 0.0;
-            for (uint64_t k = 0; k < n_sum; k++) {
-                sum += get(&p->a, p->at_a, is_turned_a ? k : m, is_turned_a ? m : k) *
-                       get(&p->b, p->at_b, is_turned_b ? n : k, is_turned_b ? k : n);
+            uint64_t i = m + n * (uint64_t)p->d.ld;
+            double sum = (double)p->alpha * dot(a + m * n_sum, b + n * n_sum, n_sum);
+            if (p->beta != 0.0F && p->d.type == CUDA_R_16F) { /* as on an H200 */
+                sum = (double)fake_half_to_float(fake_half_from_float((float)sum));
             }
-            sum *= (double)p->alpha;
-            sum += p->beta != 0.0F ? (double)p->beta * get(&p->d, p->at_d, m, n) : 0.0;
-            sum += p->how.epilogue == CUBLASLT_EPILOGUE_BIAS ? of_vector(p->d.type, p->how.bias, m)
-                                                             : 0.0;
-            put(p->d.type, p->at_d, m + n * (uint64_t)p->d.ld, sum);
+            sum += p->beta != 0.0F ? (double)p->beta * get(p->d.type, p->at_d, i) : 0.0;
+            sum += p->how.epilogue == CUBLASLT_EPILOGUE_BIAS ? get(p->d.type, p->how.bias, m) : 0.0;
+            put(p->d.type, p->at_d, i, sum);
         }
-        for (uint64_t k = 0; k < n_sum && p->how.epilogue == CUBLASLT_EPILOGUE_BGRADB; k++) {
-            sum_b += get(&p->b, p->at_b, is_turned_b ? n : k, is_turned_b ? k : n);
+        double sum_b = 0.0;
+        for (uint64_t k = 0; k < n_sum; k++) {
+            sum_b += b[n * n_sum + k];
         }
         if (p->how.epilogue == CUBLASLT_EPILOGUE_BGRADB) {
             /* The pointer is that of a bias which is read, or of one that is made. */
             put(p->d.type, (void *)(uintptr_t)p->how.bias, n, sum_b);
         }
     }
+    free(a);
+    free(b);
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t how, const void *alpha,

@@ -28,6 +28,13 @@ static const struct engine {
                {4, 0, true, false, false},     {7, 0, false, false, true},
                {3, 1000, false, false, false}, {0, 2000, false, false, false}};
 
+/* REPERF_FAKE_WORKSPACE=N: engine 2, the first that may be taken, needs so many bytes. */
+static int64_t workspace_of(const struct engine *engine)
+{
+    const char *bytes = engine->index == 2 ? getenv("REPERF_FAKE_WORKSPACE") : NULL;
+    return bytes ? strtol(bytes, NULL, 10) : engine->workspace;
+}
+
 /* REPERF_FAKE_CUDNN=N: it reports version N. */
 size_t cudnnGetVersion(void)
 {
@@ -62,27 +69,6 @@ cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
 {
     streams[(uintptr_t)handle] = stream;
-    return CUDNN_STATUS_SUCCESS;
-}
-
-cudaStream_t fake_stream(cudnnHandle_t handle)
-{
-    return streams[(uintptr_t)handle];
-}
-
-void *fake_alive(size_t bytes)
-{
-    n_alive++;
-    return calloc(1, bytes);
-}
-
-cudnnStatus_t fake_gone(void *ptr)
-{
-    if (!ptr) {
-        fake_die("cudnn: NULL is destroyed");
-    }
-    n_alive--;
-    free(ptr);
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -235,6 +221,13 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t ptr)
 
 /* ---- asking ---- */
 
+/* REPERF_FAKE_ENGINES=none: there are none; failing: none of them runs; a number: only this one is offered. */
+static bool engines_are(const char *what)
+{
+    const char *said = getenv("REPERF_FAKE_ENGINES");
+    return said && strcmp(said, what) == 0;
+}
+
 static void become_engine(struct descriptor *engine, int64_t index, struct descriptor *graph)
 {
     engine->n_attributes = 0;
@@ -251,11 +244,15 @@ static int64_t results(const struct descriptor *heuristic, int64_t n_max, void *
     bool is_fallback = *(const int32_t *)mode->data == CUDNN_HEUR_MODE_FALLBACK;
     bool is_fused = fake_graph_is_fused(graph);
     int64_t n = 0;
-    if (is_fused && (is_fallback || !fake_graph_is_fusable(graph))) {
+    if (engines_are("none") || (is_fused && (is_fallback || !fake_graph_is_fusable(graph)))) {
         return 0;
     }
     for (size_t i = 0; i < ARRAY_LEN(ENGINES) && n < n_max; i++) {
-        if ((ENGINES[i].index == 0) == is_fallback) {
+        char number[8];
+        (void)snprintf(number, sizeof(number), "%d", (int)ENGINES[i].index);
+        bool is_offered =
+            !getenv("REPERF_FAKE_ENGINES") || engines_are("failing") || engines_are(number);
+        if (is_offered && (ENGINES[i].index == 0) == is_fallback) {
             struct descriptor *config = ((struct descriptor **)values)[n++];
             keep(config, FAKE_ENGINE_INDEX, 1, &ENGINES[i].index, sizeof(int64_t));
             keep(config, FAKE_GRAPH, 1, (const void *)&graph, sizeof(graph));
@@ -341,7 +338,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const ptr,
     }
     if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) {
         struct descriptor *config = child_of(desc, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-        *(int64_t *)values = engine_of_config(config, &graph)->workspace;
+        *(int64_t *)values = workspace_of(engine_of_config(config, &graph));
         return CUDNN_STATUS_SUCCESS;
     }
     const struct attribute *at = attribute_of(desc, name);
@@ -366,7 +363,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     const struct attribute *uids = attribute_of(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
     const struct attribute *pointers = attribute_of(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
     const struct attribute *workspace = attribute_of(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-    if (engine->index == 6) {
+    if (engine->index == 6 || engines_are("failing")) {
         return CUDNN_STATUS_NOT_SUPPORTED;
     }
     if (engine->is_any_order || uids->count != pointers->count || uids->count > BINDINGS_MAX) {
@@ -379,7 +376,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     memcpy(work->uids, uids->data, (size_t)uids->count * sizeof(int64_t));
     memcpy(work->pointers, pointers->data, (size_t)uids->count * sizeof(void *));
     work->workspace = *(void *const *)workspace->data;
-    work->workspace_bytes = engine->workspace;
+    work->workspace_bytes = workspace_of(engine);
     fake_enqueue(streams[(uintptr_t)handle], "cudnn", fake_compute, work, free);
     return CUDNN_STATUS_SUCCESS;
 }

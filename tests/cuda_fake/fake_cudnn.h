@@ -47,21 +47,4 @@ bool fake_graph_is_fused(const struct descriptor *graph);
 bool fake_graph_is_fusable(const struct descriptor *graph);
 void fake_compute(void *work);
 
-/* What the file of the older calls needs from the others. */
-struct fake_convolution {
-    enum { FAKE_FORWARD, FAKE_DATA, FAKE_FILTER } which;
-    cudnnDataType_t type;
-    int64_t x[4], w[4], y[4]; /* N, C, H, W; they lie as N, H, W, C */
-    int64_t stride[2], pad[2], dil[2];
-    const void *in[2]; /* x and w, w and dy, or x and dy */
-    void *out;
-    float beta;
-    void *workspace;
-    int64_t workspace_bytes;
-};
-void fake_convolve(void *convolution);
-void *fake_alive(size_t bytes);
-cudnnStatus_t fake_gone(void *ptr);
-cudaStream_t fake_stream(cudnnHandle_t handle);
-
 #endif

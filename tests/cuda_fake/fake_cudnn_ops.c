@@ -16,7 +16,8 @@ struct tensor {
     cudnnDataType_t type;
     bool is_virtual, is_made;
     void *at;       /* NULL: virtual */
-    double *values; /* owned; N, C, H, W without gaps */
+    double *values; /* owned; N, H, W, C without gaps */
+    double *exact;  /* owned; the same before they were rounded to halves */
 };
 
 struct machine {
@@ -39,38 +40,57 @@ static int64_t count_of(const struct tensor *t)
     return t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3];
 }
 
-static int64_t place(const struct tensor *t, int64_t i)
+/* Where each element is in memory, in the order of the values. */
+static int64_t *places_of(const struct tensor *t)
 {
-    int64_t w = i % t->dim[3];
-    int64_t h = i / t->dim[3] % t->dim[2];
-    int64_t c = i / (t->dim[3] * t->dim[2]) % t->dim[1];
-    int64_t n = i / (t->dim[3] * t->dim[2] * t->dim[1]);
-    return n * t->stride[0] + c * t->stride[1] + h * t->stride[2] + w * t->stride[3];
+    int64_t *places = calloc((size_t)count_of(t), sizeof(*places));
+    int64_t i = 0;
+    for (int64_t n = 0; n < t->dim[0]; n++) {
+        for (int64_t h = 0; h < t->dim[2]; h++) {
+            for (int64_t w = 0; w < t->dim[3]; w++) {
+                int64_t at = n * t->stride[0] + h * t->stride[2] + w * t->stride[3];
+                for (int64_t c = 0; c < t->dim[1]; c++) {
+                    places[i++] = at + c * t->stride[1];
+                }
+            }
+        }
+    }
+    return places;
 }
 
 static void load(struct tensor *t)
 {
+    int64_t *places = places_of(t);
     for (int64_t i = 0; i < count_of(t); i++) {
-        int64_t at = place(t, i);
         t->values[i] = t->type == CUDNN_DATA_HALF
-                           ? (double)fake_half_to_float(((const uint16_t *)t->at)[at])
-                           : (double)((const float *)t->at)[at];
+                           ? (double)fake_half_to_float(((const uint16_t *)t->at)[places[i]])
+                           : (double)((const float *)t->at)[places[i]];
     }
+    free(places);
+}
+
+static double to_half(double value)
+{
+    return (double)fake_half_to_float(fake_half_from_float((float)value));
 }
 
 /* Rounds the values to the tensor's type, and writes them if it has memory. */
 static void settle(struct tensor *t)
 {
+    int64_t *places = places_of(t);
+    t->exact = calloc((size_t)count_of(t), sizeof(double));
+    memcpy(t->exact, t->values, (size_t)count_of(t) * sizeof(double));
     for (int64_t i = 0; i < count_of(t); i++) {
         bool is_half = t->type == CUDNN_DATA_HALF;
         uint16_t bits = is_half ? fake_half_from_float((float)t->values[i]) : 0;
         t->values[i] = is_half ? (double)fake_half_to_float(bits) : (double)(float)t->values[i];
         if (t->at && is_half) {
-            ((uint16_t *)t->at)[place(t, i)] = bits;
+            ((uint16_t *)t->at)[places[i]] = bits;
         } else if (t->at) {
-            ((float *)t->at)[place(t, i)] = (float)t->values[i];
+            ((float *)t->at)[places[i]] = (float)t->values[i];
         }
     }
+    free(places);
     t->is_made = true;
 }
 
@@ -141,34 +161,60 @@ struct form {
 
 enum which { FORWARD, DATA, FILTER };
 
-/* Calls add(x index, w index, y index) for every product of the sum. */
+static double dot(const double *a, const double *b, int64_t count)
+{
+    double sum[4] = {0.0, 0.0, 0.0, 0.0};
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+        for (int k = 0; k < 4; k++) {
+            sum[k] += a[i + k] * b[i + k];
+        }
+    }
+    for (; i < count; i++) {
+        sum[0] += a[i] * b[i];
+    }
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+static void add_multiple(double *to, double factor, const double *from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        to[i] += factor * from[i];
+    }
+}
+
+/* One pixel of y, one element (r, s) of the filters, and the pixel of x below it. */
+static void convolve_pixel(const struct tensor *x, const struct tensor *w, const struct tensor *y,
+                           enum which which, int64_t at_x, int64_t at_y, int64_t rs, double *result)
+{
+    int64_t channels = w->dim[1];
+    int64_t k_group = w->dim[0] / (x->dim[1] / channels);
+    for (int64_t k = 0; k < w->dim[0]; k++) {
+        int64_t from_x = at_x * x->dim[1] + k / k_group * channels;
+        int64_t from_y = at_y * y->dim[1] + k;
+        int64_t from_w = (k * w->dim[2] * w->dim[3] + rs) * channels;
+        if (which == FORWARD) {
+            result[from_y] += dot(x->values + from_x, w->values + from_w, channels);
+        } else if (which == DATA) {
+            add_multiple(result + from_x, y->values[from_y], w->values + from_w, channels);
+        } else {
+            add_multiple(result + from_w, y->values[from_y], x->values + from_x, channels);
+        }
+    }
+}
+
 static void convolve(const struct form *f, const struct tensor *x, const struct tensor *w,
                      const struct tensor *y, enum which which, double *result)
 {
-    int64_t groups = x->dim[1] / w->dim[1];
-    int64_t k_group = w->dim[0] / groups;
-    for (int64_t n = 0; n < y->dim[0]; n++) {
-        for (int64_t i = 0; i < w->dim[0] * w->dim[1] * w->dim[2] * w->dim[3]; i++) {
-            int64_t s = i % w->dim[3];
-            int64_t r = i / w->dim[3] % w->dim[2];
-            int64_t cg = i / (w->dim[3] * w->dim[2]) % w->dim[1];
-            int64_t k = i / (w->dim[3] * w->dim[2] * w->dim[1]);
-            int64_t c = k / k_group * w->dim[1] + cg;
-            for (int64_t pq = 0; pq < y->dim[2] * y->dim[3]; pq++) {
-                int64_t h = pq / y->dim[3] * f->stride[0] - f->pad[0] + r * f->dil[0];
-                int64_t v = pq % y->dim[3] * f->stride[1] - f->pad[1] + s * f->dil[1];
-                if (h < 0 || h >= x->dim[2] || v < 0 || v >= x->dim[3]) {
-                    continue;
-                }
-                int64_t xi = ((n * x->dim[1] + c) * x->dim[2] + h) * x->dim[3] + v;
-                int64_t yi = (n * y->dim[1] + k) * y->dim[2] * y->dim[3] + pq;
-                if (which == FORWARD) {
-                    result[yi] += x->values[xi] * w->values[i];
-                } else if (which == DATA) {
-                    result[xi] += y->values[yi] * w->values[i];
-                } else {
-                    result[i] += x->values[xi] * y->values[yi];
-                }
+    for (int64_t at = 0; at < y->dim[0] * y->dim[2] * y->dim[3]; at++) {
+        int64_t n = at / (y->dim[2] * y->dim[3]);
+        for (int64_t rs = 0; rs < w->dim[2] * w->dim[3]; rs++) {
+            int64_t h =
+                at / y->dim[3] % y->dim[2] * f->stride[0] - f->pad[0] + rs / w->dim[3] * f->dil[0];
+            int64_t v = at % y->dim[3] * f->stride[1] - f->pad[1] + rs % w->dim[3] * f->dil[1];
+            if (h >= 0 && h < x->dim[2] && v >= 0 && v < x->dim[3]) {
+                int64_t from = (n * x->dim[2] + h) * x->dim[3] + v;
+                convolve_pixel(x, w, y, which, from, at, rs, result);
             }
         }
     }
@@ -189,99 +235,86 @@ static void check_shapes(const struct form *f, const struct tensor *x, const str
     }
 }
 
-static void run_convolution(struct machine *m, const struct descriptor *op, enum which which)
+/* By `which`. */
+static const struct convolution_names {
+    cudnnBackendDescriptorType_t type;
+    cudnnBackendAttributeName_t how, beta, x, w, y;
+} CONVOLUTIONS[] = {
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY}};
+
+static struct form form_of(const struct descriptor *op, const struct convolution_names *names)
 {
-    static const cudnnBackendAttributeName_t FIRST[] = {
-        CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA};
-    static const cudnnBackendAttributeName_t X[] = {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-                                                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-                                                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X};
-    static const cudnnBackendAttributeName_t W[] = {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-                                                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-                                                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW};
-    static const cudnnBackendAttributeName_t Y[] = {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-                                                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-                                                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
-    const struct descriptor *how =
-        child_of(op, (cudnnBackendAttributeName_t)((int)FIRST[which] + 2));
-    float beta =
-        *(const float *)attribute_of(op, (cudnnBackendAttributeName_t)((int)FIRST[which] + 1))
-             ->data;
+    const struct descriptor *how = child_of(op, names->how);
     struct form f;
     memcpy(f.stride, attribute_of(how, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES)->data, 16);
     memcpy(f.pad, attribute_of(how, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)->data, 16);
     memcpy(f.dil, attribute_of(how, CUDNN_ATTR_CONVOLUTION_DILATIONS)->data, 16);
-    struct tensor *x = which == DATA ? tensor_of(m, op, X[which]) : input(m, op, X[which]);
-    struct tensor *w = which == FILTER ? tensor_of(m, op, W[which]) : input(m, op, W[which]);
-    struct tensor *y = which == FORWARD ? tensor_of(m, op, Y[which]) : input(m, op, Y[which]);
+    return f;
+}
+
+/* As cuDNN 9.19 fuses them for an H100: 1x1 or 3x3, stride to 2, dilation to 8, one group. */
+static bool is_fusable(const struct descriptor *op)
+{
+    for (size_t i = 0; i < ARRAY_LEN(CONVOLUTIONS); i++) {
+        const struct convolution_names *names = &CONVOLUTIONS[i];
+        if (op->type == names->type) {
+            struct form f = form_of(op, names);
+            const int64_t *x =
+                attribute_of(child_of(op, names->x), CUDNN_ATTR_TENSOR_DIMENSIONS)->data;
+            const int64_t *w =
+                attribute_of(child_of(op, names->w), CUDNN_ATTR_TENSOR_DIMENSIONS)->data;
+            return w[2] == w[3] && (w[2] == 1 || w[2] == 3) && f.stride[0] <= 2 && f.dil[0] <= 8 &&
+                   x[1] == w[1];
+        }
+    }
+    return true;
+}
+
+static void run_convolution(struct machine *m, const struct descriptor *op, enum which which)
+{
+    const struct convolution_names *names = &CONVOLUTIONS[which];
+    float beta = *(const float *)attribute_of(op, names->beta)->data;
+    struct form f = form_of(op, names);
+    struct tensor *x = which == DATA ? tensor_of(m, op, names->x) : input(m, op, names->x);
+    struct tensor *w = which == FILTER ? tensor_of(m, op, names->w) : input(m, op, names->w);
+    struct tensor *y = which == FORWARD ? tensor_of(m, op, names->y) : input(m, op, names->y);
     struct tensor *result = which == FORWARD ? y : which == DATA ? x : w;
     check_shapes(&f, x, w, y);
     double *sums = calloc((size_t)count_of(result), sizeof(double));
     convolve(&f, x, w, y, which, sums);
+    if (which == FILTER && x->is_virtual) {
+        beta = 0.0F; /* cuDNN 9.14 ignores it there */
+    }
     if (beta != 0.0F) {
         load(result);
     }
     for (int64_t i = 0; i < count_of(result); i++) {
-        result->values[i] = sums[i] + (beta != 0.0F ? (double)beta * result->values[i] : 0.0);
+        /* As on an H200: a product is a half before it is added. */
+        bool is_half = beta != 0.0F && result->type == CUDNN_DATA_HALF;
+        result->values[i] = (is_half ? to_half(sums[i]) : sums[i]) +
+                            (beta != 0.0F ? (double)beta * result->values[i] : 0.0);
     }
     free(sums);
     settle(result);
-}
-
-static struct tensor packed(const int64_t dim[4], cudnnDataType_t type, const void *at)
-{
-    struct tensor t = {.type = type,
-                       .stride = {dim[1] * dim[2] * dim[3], 1, dim[1] * dim[3], dim[1]},
-                       .at = (void *)(uintptr_t)at}; /* only the result is written */
-    memcpy(t.dim, dim, sizeof(t.dim));
-    t.values = calloc((size_t)count_of(&t), sizeof(double));
-    return t;
-}
-
-void fake_convolve(void *closure)
-{
-    const struct fake_convolution *f = closure;
-    const enum which which = f->which == FAKE_FORWARD ? FORWARD
-                             : f->which == FAKE_DATA  ? DATA
-                                                      : FILTER;
-    struct form form;
-    memcpy(form.stride, f->stride, sizeof(form.stride));
-    memcpy(form.pad, f->pad, sizeof(form.pad));
-    memcpy(form.dil, f->dil, sizeof(form.dil));
-    struct tensor x = packed(f->x, f->type, which == DATA ? f->out : f->in[0]);
-    struct tensor w =
-        packed(f->w, f->type, which == FILTER ? f->out : f->in[which == FORWARD ? 1 : 0]);
-    struct tensor y = packed(f->y, f->type, which == FORWARD ? f->out : f->in[1]);
-    struct tensor *result = which == FORWARD ? &y : which == DATA ? &x : &w;
-    struct tensor *read[2] = {which == DATA ? &w : &x, which == FORWARD ? &w : &y};
-    if (f->workspace_bytes > 0) {
-        memset(f->workspace, 0x5a, (size_t)f->workspace_bytes);
-    }
-    check_shapes(&form, &x, &w, &y);
-    load(read[0]);
-    load(read[1]);
-    if (f->beta != 0.0F) {
-        load(result);
-    }
-    double *sums = calloc((size_t)count_of(result), sizeof(double));
-    convolve(&form, &x, &w, &y, which, sums);
-    for (int64_t i = 0; i < count_of(result); i++) {
-        result->values[i] = sums[i] + (f->beta != 0.0F ? (double)f->beta * result->values[i] : 0.0);
-    }
-    settle(result);
-    free(sums);
-    free(x.values);
-    free(w.values);
-    free(y.values);
 }
 
 /* ---- element by element ---- */
 
 static double value_at(const struct tensor *t, const struct tensor *like, int64_t i)
 {
-    int64_t c = i / (like->dim[3] * like->dim[2]) % like->dim[1];
+    int64_t c = i % like->dim[1];
     bool is_vector = t->dim[0] == 1 && t->dim[2] == 1 && t->dim[3] == 1 &&
                      t->dim[1] == like->dim[1] && count_of(t) != count_of(like);
     if (!is_vector && memcmp(t->dim, like->dim, sizeof(t->dim)) != 0) {
@@ -340,9 +373,9 @@ static void run_stats(struct machine *m, const struct descriptor *op)
     struct tensor *sum = tensor_of(m, op, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC);
     struct tensor *squares = tensor_of(m, op, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC);
     for (int64_t i = 0; i < count_of(x); i++) {
-        int64_t c = i / (x->dim[3] * x->dim[2]) % x->dim[1];
-        sum->values[c] += x->values[i];
-        squares->values[c] += x->values[i] * x->values[i];
+        int64_t c = i % x->dim[1];
+        sum->values[c] += x->exact[i]; /* as on an H200: before they are rounded */
+        squares->values[c] += x->exact[i] * x->exact[i];
     }
     settle(sum);
     settle(squares);
@@ -361,9 +394,9 @@ static void run_bn_sums(struct machine *m, const struct descriptor *op)
     struct tensor *of_x = tensor_of(m, op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC);
     struct tensor *rest = tensor_of(m, op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS);
     for (int64_t i = 0; i < count_of(x); i++) {
-        int64_t c = i / (x->dim[3] * x->dim[2]) % x->dim[1];
-        dbeta->values[c] += dy->values[i];
-        dgamma->values[c] += dy->values[i] * (x->values[i] - mean->values[c]) * rstd->values[c];
+        int64_t c = i % x->dim[1];
+        dbeta->values[c] += dy->exact[i];
+        dgamma->values[c] += dy->exact[i] * (x->values[i] - mean->values[c]) * rstd->values[c];
     }
     double count = (double)(count_of(x) / x->dim[1]);
     for (int64_t c = 0; c < x->dim[1]; c++) {
@@ -391,16 +424,26 @@ static int64_t ops_of(const struct descriptor *graph, struct descriptor *const *
 bool fake_graph_is_fused(const struct descriptor *graph)
 {
     struct descriptor *const *ops = NULL;
-    return ops_of(graph, &ops) > 2;
+    int64_t n = ops_of(graph, &ops);
+    bool has_sums = false;
+    for (int64_t i = 0; i < n; i++) {
+        has_sums |= ops[i]->type == CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR ||
+                    ops[i]->type == CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR;
+    }
+    return n > 2 || has_sums;
 }
 
 /* Half outside; a scale that is applied first is half, batch norm's own vectors are float: the real library has no other
-   engines. */
+   engines, and none for Volta (compute capability 7.0, which the emulated device has by REPERF_EMU_CC). */
 bool fake_graph_is_fusable(const struct descriptor *graph)
 {
     struct descriptor *const *ops = NULL;
     int64_t n = ops_of(graph, &ops);
     bool is_backward = ops[n - 1]->type == CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR;
+    const char *capability = getenv("REPERF_EMU_CC");
+    if (capability && strcmp(capability, "7.0") == 0) {
+        return false;
+    }
     for (int64_t i = 0; i < n; i++) {
         const struct descriptor *w =
             ops[i]->type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
@@ -412,7 +455,8 @@ bool fake_graph_is_fusable(const struct descriptor *graph)
         const int64_t *dim = b ? attribute_of(b, CUDNN_ATTR_TENSOR_DIMENSIONS)->data : NULL;
         bool is_vector = b && dim[0] == 1 && dim[2] == 1 && dim[3] == 1;
         int32_t wanted = is_backward ? CUDNN_DATA_FLOAT : CUDNN_DATA_HALF;
-        if ((w && word_of(w, CUDNN_ATTR_TENSOR_DATA_TYPE) != CUDNN_DATA_HALF) ||
+        if (!is_fusable(ops[i]) ||
+            (w && word_of(w, CUDNN_ATTR_TENSOR_DATA_TYPE) != CUDNN_DATA_HALF) ||
             (is_vector && word_of(b, CUDNN_ATTR_TENSOR_DATA_TYPE) != wanted)) {
             return false;
         }
@@ -422,13 +466,13 @@ bool fake_graph_is_fusable(const struct descriptor *graph)
 
 static void run_op(struct machine *m, const struct descriptor *op)
 {
-    if (op->type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) {
-        run_convolution(m, op, FORWARD);
-    } else if (op->type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR) {
-        run_convolution(m, op, DATA);
-    } else if (op->type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR) {
-        run_convolution(m, op, FILTER);
-    } else if (op->type == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) {
+    for (size_t i = 0; i < ARRAY_LEN(CONVOLUTIONS); i++) {
+        if (op->type == CONVOLUTIONS[i].type) {
+            run_convolution(m, op, (enum which)i);
+            return;
+        }
+    }
+    if (op->type == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) {
         run_pointwise(m, op);
     } else if (op->type == CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR) {
         run_stats(m, op);
@@ -446,13 +490,7 @@ static void run_op(struct machine *m, const struct descriptor *op)
 static void be_slow(const struct descriptor *graph, bool is_compiled)
 {
     const char *which = getenv("REPERF_FAKE_SLOW");
-    struct descriptor *const *ops = NULL;
-    bool has_sums = false;
-    for (int64_t i = ops_of(graph, &ops) - 1; i >= 0; i--) {
-        has_sums |= ops[i]->type == CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR ||
-                    ops[i]->type == CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR;
-    }
-    bool is_fused = has_sums || fake_graph_is_fused(graph);
+    bool is_fused = fake_graph_is_fused(graph);
     if (which && (strcmp(which, is_fused ? "fused" : "plain") == 0 ||
                   (!is_compiled && strcmp(which, "delivered") == 0))) {
         (void)usleep(SLOW_US);
@@ -474,5 +512,6 @@ void fake_compute(void *closure)
     }
     for (int i = 0; i < m.n_tensors; i++) {
         free(m.tensors[i].values);
+        free(m.tensors[i].exact);
     }
 }

@@ -62,7 +62,7 @@ printed text plan-text "$REPERF" plan paddle-perf-hrnetw18 --profile smoke --nod
 mapfile -t logs < <(find tests/integration/{clean,formats,logs,real,unknown} -type f ! -name README.md ! -name '*.tsv' ! -name '*.want' | LC_ALL=C sort)
 printed json measure "$REPERF" measure --json "${logs[@]}"
 printed text measure-text "$REPERF" measure "${logs[@]}"
-for archive in tests/golden/*.tar.zst logs/verified/*/*.tar.zst; do
+for archive in tests/golden/*.tar.zst logs/verified/2*/*.tar.zst; do
     name=$(basename "$archive" .tar.zst)
     key=logs/verified/reperf.key.pub
     case $archive in tests/*) key=tests/golden/signer.pub ;; *) [ ! -e "${archive%.tar.zst}.key.pub" ] || key=${archive%.tar.zst}.key.pub ;; esac

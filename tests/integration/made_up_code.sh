@@ -17,7 +17,7 @@ mpi=""
 if [ $8 -gt 1 ]; then
    mpi="mpiexec --allow-run-as-root -np $8 --bind-to socket"
 fi
-grep -q '"hidden_size": 768' data/download/google_pretrained_weights/uncased_L-12_H-768_A-12/bert_config.json || exit 1
+grep -q '"hidden_size": 768' data/download/nvidia_pretrained/bert_tf_squad11_base_128/bert_config.json || exit 1
  $mpi python /workspace/bert/run_pretraining.py --train_batch_size=$1 --num_accumulation_steps=${13}
 SH
     : >"$torch"
@@ -38,7 +38,7 @@ made_up_code() { # FOLDER
     local S=$1 D="$1/official/vision/image_classification/configs/examples/resnet/imagenet" name
     mkdir -p "$S/PaddleNLP/benchmark/bert" "$S"/{TensorFlow,PyTorch}/Classification/ConvNets "$S"/{TensorFlow,PyTorch}/LanguageModeling/BERT/{scripts,data} "$S/MxNet/Classification/RN50v1.5/scripts"
     mkdir -p "$S/result_v0.1/software/train/pytorch_samples/linux/deeplabv3plus/code/mmsegmentation/tools" "$D" "$S/ResNet50V1.5/scripts" "$S/Tensorflow/resnet50v1.5/scripts"
-    touch "$S/requirements.txt" "$S"/PaddleNLP/requirements.txt "$S"/{TensorFlow,PyTorch}/Classification/ConvNets/requirements.txt "$S/MxNet/Classification/RN50v1.5/requirements.txt" "$S/official/requirements.txt"
+    touch "$S/requirements.txt" "$S"/PaddleNLP/requirements.txt "$S"/{TensorFlow,PyTorch}/Classification/ConvNets/requirements.txt "$S/official/requirements.txt"
     touch "$S/ResNet50V1.5/scripts/ResNet50_1gpu_fp32_bs96.yaml" "$D/gpu.yaml"
     touch "$S"/{TensorFlow,PyTorch}/LanguageModeling/BERT/data/README.md # git keeps no empty folder
     # shellcheck disable=SC2016 # for the script

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/faults/lib.sh disable=SC1091
 . "$ROOT/tests/faults/lib.sh"
-program="$B/emu_lib/test_device"
+program="$B/emu/test_device"
 calls=(conv_fwd conv_bwd_data conv_bwd_weight conv_stats_fwd conv_bwd_data_bn norm_conv_bwd_weight linear_fwd linear_bwd_data linear_bwd_weight)
 if [ ! -x "$program" ]; then
     skip "calls of cuDNN and cuBLASLt on fake libraries" "built without the CUDA toolkit and cuDNN's headers"
@@ -29,23 +29,29 @@ for call in "${calls[@]}"; do
     holds "$call" "by the library's first plan"
 done
 
-# Volta has the older calls, and no fused ones.
+# Volta: the same calls, and no fused ones.
 export REPERF_EMU_CC=7.0 REPERF_FAKE_CUDNN=91002
 for call in conv_fwd conv_bwd_data conv_bwd_weight; do
     REPERF_TEST_PLANS="$T/volta" holds "$call" "on Volta by the fastest plan"
 done
 holds conv_fwd "on Volta"
 REPERF_TEST_PLANS="$T/volta" holds conv_bwd_data "on Volta by the plans of the run before"
-grep -lq '"plan":"cudnn-legacy ' "$T"/volta/*.json && ! grep -lqE '"plan":"cudnn-legacy (3|5) ' "$T"/volta/*.json
-ok $? "its choices are kept; no sums in any order, nothing that wants too much"
+grep -lq '"key":"CUDA emulator; driver CUDA [0-9.]*; cudnn 9.10.2, ' "$T"/volta/*.json && ! grep -lqE '"plan":"cudnn (5|6|8) ' "$T"/volta/*.json
+ok $? "its choices are kept; no sums in any order, nothing that fails or wants too much"
 "$program" conv_stats_fwd >"$T/out" 2>"$T/err"
 like "$(cat "$T/out")" 'amp conv_stats_fwd: 0 cases held, 0 wrong, 16 not supported' "Volta has no fused convolutions"
-REPERF_FAKE_ALGOS=none "$program" conv_bwd_weight >"$T/out" 2>"$T/err"
-like "$(cat "$T/out")" 'f16, plain: cudnn: conv_bwd_weight f16 .*: no plan within 268435456 bytes of workspace' "Volta: no algorithm is an error that names the call, but where a product does it"
-REPERF_TEST_PLANS="$T/failing" REPERF_FAKE_ALGOS=failing "$program" conv_bwd_weight >"$T/out" 2>"$T/err"
-like "$(cat "$T/out")" 'f16, plain: cudnn: conv_bwd_weight f16 .*: timing plans: none of [0-9]* works' "Volta: algorithms that all fail are one, too"
-if in_test_all "ResNet-50 in AMP with Volta's calls"; then
-    REPERF_TEST_PRECISION=amp "$B/emu_lib/test_models" resnet50 >"$T/out" 2>"$T/err"
+while read -r engines reason; do
+    REPERF_FAKE_ENGINES=$engines "$program" conv_bwd_weight >"$T/out" 2>"$T/err"
+    like "$(cat "$T/out")" "f16, plain: cudnn: conv_bwd_weight f16 .*: no engine for it: $reason" "no engine is an error that names the call and the reason, but where a product does it: $engines"
+done <<'LIST'
+none cuDNN offers none
+5 1 add in an order that may vary$
+8 1 need more than 268435456 bytes of workspace \(the least: 2199023255552\)$
+LIST
+REPERF_TEST_PLANS="$T/failing" REPERF_FAKE_ENGINES=failing "$program" conv_bwd_weight >"$T/out" 2>"$T/err"
+like "$(cat "$T/out")" 'f16, plain: cudnn: conv_bwd_weight f16 .*: timing plans: none of [0-9]* works' "engines that all fail are one, too"
+if in_test_all "ResNet-50 in AMP on Volta"; then
+    REPERF_TEST_PRECISION=amp "$B/emu/test_models" resnet50 >"$T/out" 2>"$T/err"
     ok $? "ResNet-50 in AMP on Volta: what is fused is what there is a plan for"
     like "$(cat "$T/out")" 'amp resnet50, fused, 4 streams: [1-9][0-9]* sites fused' "and something is"
 fi
@@ -62,21 +68,21 @@ done
 forms() { # EXPECTED NAME [NAME=VALUE]...: the whole program holds, and all sites come out as EXPECTED
     local expected=$1 name=$2
     shift 2
-    CLOCK_TICK_NS=1000 at_clock test_forms env REPERF_TEST_EXPECT="$expected" "$@" "$B/emu_lib/test_forms" >"$T/out" 2>"$T/err"
+    CLOCK_TICK_NS=1000 at_clock test_forms env REPERF_TEST_EXPECT="$expected" "$@" "$B/emu/test_forms" >"$T/out" 2>"$T/err"
     local status=$?
     ok "$status" "$name"
     [ "$status" -eq 0 ] || { grep -hv '^ok' "$T/out" "$T/err" | head -n 10 | cut -c1-400 | sed 's/^/# /'; }
 }
 forms plain "fused convolutions are slow: none is taken" REPERF_FAKE_SLOW=fused REPERF_TEST_PLANS="$T/forms"
-grep -hq '"key":"forms; cudnn .*; conv_stats_fwd+bn_finalize+bn_apply n2 c[0-9]* h9 w8 .*"plan":"plain","time_ns":[1-9]' "$T"/forms/*.json
+grep -hq '"key":"CUDA emulator; .* cudnn [0-9.]*, cublaslt [0-9.]*; forms; conv_stats_fwd+bn_finalize+bn_apply n2 c[0-9]* h9 w8 .*"plan":"plain","time_ns":[1-9]' "$T"/forms/*.json
 ok $? "the choice is kept with library, device, calls and shape"
 forms plain "and is used by the next run" REPERF_FAKE_SLOW=plain REPERF_TEST_PLANS="$T/forms"
 forms fused "plain convolutions are slow: all are fused" REPERF_FAKE_SLOW=plain REPERF_TEST_PLANS="$T/forms2"
 sed -i 's/"plan":"fused"/"plan":"fusedd"/' "$T"/forms2/*.json
 forms plain "an invalid kept choice is made again" REPERF_FAKE_SLOW=fused REPERF_TEST_PLANS="$T/forms2"
 like "$(cat "$T/err")" 'plan cache: fusedd is neither fused nor plain; it is chosen again' "and that is said"
+forms unsupported "sums whose last bits may differ from run to run: only where that is allowed" REPERF_TEST_REPEATED=1
 forms unsupported "Volta: none is available" REPERF_EMU_CC=7.0 REPERF_FAKE_CUDNN=91002
-like "$(cat "$T/out")" '# cudnn 9\.10\.2 \(older calls\), cublaslt' "a run says which of cuDNN's calls it uses"
 
 export REPERF_TEST_PLANS="$T/plans"
 for call in conv_bwd_data conv_bwd_weight conv_bwd_data_bn linear_fwd linear_bwd_weight; do
@@ -122,9 +128,25 @@ ok $? "time enough: all $kept are"
 budget 0 all
 is "$(late)" 0 "what was kept needs none"
 
+# Workspace is a part of the memory: the fastest engine wants 100 MB on each of four streams, and the device has less and less.
+room() { # MIB STREAMS WORKSPACE: what it is planned with
+    REPERF_FAKE_WORKSPACE=104857600 REPERF_EMU_MEMORY=$(($1 << 20)) exits 0 "a device of $1 MiB" "$B/emu/reperf-train" --device cuda --model hrnet_w18 --image 32 --batch 2 \
+        --precision amp --no-tune --no-fuse --describe
+    like "$(cat "$T/out")" "\"workspace_bytes\":$3," "plans with that workspace on $2"
+}
+room 900 "four streams" 419430400
+is "$(cat "$T/err")" "" "and has nothing to say"
+room 700 "two" 209715200
+like "$(cat "$T/err")" 'with 4 streams the network needs [0-9]* bytes of the GPU, where [0-9]* are free: it is planned with 2, and 209715200 bytes of workspace in all' "and says so"
+room 480 "one" 104857600
+room 400 "one, with another engine" 4352
+REPERF_FAKE_WORKSPACE=104857600 REPERF_EMU_MEMORY=$((100 << 20)) exits 8 "a device that is too small" "$B/emu/reperf-train" --device cuda --model hrnet_w18 --image 32 --batch 2 \
+    --precision amp --no-tune --no-fuse --steps 1
+like "$(cat "$T/err")" 'the network needs 1[0-9]* bytes of the GPU .*; no smaller --batch fits either' "refuses what needs least"
+
 # The same from reperf-train's option to its run_start.
 trains() { # SECONDS FOLDER NAME: into $untimed and $kept; by the same clock, on which each look takes a millisecond
-    CLOCK_TICK_NS=1000000 exits 0 "$3" at_clock reperf-train "$B/emu_lib/reperf-train" --device cuda --model bert_tiny --sequence 8 --predictions 2 --batch 2 --precision amp --steps 1 \
+    CLOCK_TICK_NS=1000000 exits 0 "$3" at_clock reperf-train "$B/emu/reperf-train" --device cuda --model bert_tiny --sequence 8 --predictions 2 --batch 2 --precision amp --steps 1 \
         --tune-seconds "$1" --plan-cache "$T/$2"
     is "$(grep -c '"event":"run_stop"' "$T/out")" 1 "$3: it trains to its end"
     untimed=$(sed -n '1s/.*"tuned":true,"untimed":\([0-9]*\),.*/\1/p' "$T/out")

@@ -62,14 +62,18 @@ fresh() {
     noting "$made/bin/make" <<<'echo "made $*"'
     local name
     for name in device steps models forms nccl; do noting "$made/b/gpu/test_$name" <<<"$well"; done
-    noting "$made/b/reperf-train" <<<'exit 3'
+    noting "$made/b/reperf-train" <<'END'
+for i in $(seq 12); do echo "{\"event\":\"step\",\"step\":$i,\"loss\":$((20 - i)),\"x\":1}"; done; echo '{"event":"run_stop"}'
+END
     program "$made/b/gpu/plant" <<<'exit 0'
     # shellcheck disable=SC2016
     noting "$made/b/reperf-bench" <<'END'
+command=$1
 mkdir -p "$XDG_CACHE_HOME/reperf/plans"; echo plan >"$XDG_CACHE_HOME/reperf/plans/$RANDOM.json"
 while [ $# -gt 0 ]; do case $1 in --model) model=$2 ;; --out) out=$2 ;; esac; shift; done
-case " $FAILS " in *" $model "*) echo "reperf-bench: torch-eager: out of \"memory\"" >&2; mkdir -p "$out/bench-$model-amp-1"; echo '{}' >"$out/bench-$model-amp-1/result.json"; exit 8 ;; esac
+case " $FAILS " in *" $model "*) echo "reperf-bench: torch-eager: out of \"memory\"" >&2; [ "$command" = kernels ] || mkdir -p "$out/bench-$model-amp-1"; [ "$command" = kernels ] || echo '{}' >"$out/bench-$model-amp-1/result.json"; exit 8 ;; esac
 case " $HANGS " in *" $model "*) exec hang deaf ;; esac
+[ "$command" = kernels ] && echo "$model: its kernels" && exit
 mkdir -p "$out/bench-$model-amp-1/logs/raw"; echo '{}' >"$out/bench-$model-amp-1/result.json"; echo "$model: 1 samples/s"
 END
 }
@@ -97,11 +101,11 @@ states() { about "$1" '" ".join("%s=%s" % (p["name"], p["state"]) for p in run["
 # ---- the first call: all is well ----
 fresh
 exits 0 "first-gpu: all is well" call tests/cuda/first_call.sh 590
-is "$(states first-gpu)" "build=passed device=passed models=passed resnet50=passed bert=passed nccl=passed resnet50-tuned=passed bert-tuned=passed hrnet=passed deeplab=passed sanitizer=skipped jax=passed" \
+is "$(states first-gpu)" "build=passed smoke=passed device=passed models=passed nccl=passed kernels-resnet50=passed kernels-bert_base=passed kernels-hrnet_w18=passed kernels-deeplabv3p=passed ranks=skipped resnet50=passed bert=passed hrnet=passed deeplab=passed steps=passed sanitizer=skipped" \
     "every part, in its order"
-is "$(cut -d' ' -f1 "$ORDER" | tr '\n' ' ')" "make test_device test_models reperf-bench reperf-bench test_nccl reperf-bench reperf-bench reperf-bench reperf-bench reperf-bench " "the most telling first"
-like "$(sed -n 4p "$ORDER")" "models --model resnet50 .* --tune-seconds 0$" "untuned"
-like "$(sed -n 7p "$ORDER")" "models --model resnet50 .* --tune-seconds 40$" "then tuned"
+is "$(cut -d' ' -f1,2 "$ORDER" | grep -v 'reperf-train' | tr '\n' ' ')" "make -s test_device  test_models  test_nccl  reperf-bench kernels reperf-bench kernels reperf-bench kernels reperf-bench kernels reperf-bench models reperf-bench models reperf-bench models reperf-bench models test_steps  " "the most telling first"
+is "$(about first-gpu 'sum(p["limit_s"] for p in run["parts"]) <= 590')" true "the limits add up to no more than the whole"
+like "$(grep -m 1 'models --model resnet50' "$ORDER")" "--rivals eager,compile --tune-seconds 20$" "tuned, beside eager and compiled PyTorch"
 ! [ -e "$TARS/broken" ]
 ok $? "the tar is whole as each part begins"
 grep -q 'first-gpu/device.log$' "$TARS"/test_models.* && ! grep -q 'first-gpu/models.log$' "$TARS"/test_models.*
@@ -109,20 +113,20 @@ ok $? "with what ended before"
 listing=$(tar -tf "$T/results/first-gpu.tar")
 is "$(grep -c 'bench-.*\.tar$' <<<"$listing")" 4 "each model's run is in it as a tar of its own"
 like "$listing" "first-gpu/plans.tar" "and the plans"
-[ "$(grep -c . <<<"$listing")" -lt 40 ] && ! grep -q '/.*/.*/' <<<"$listing"
+[ "$(grep -c . <<<"$listing")" -lt 50 ] && ! grep -q '/.*/.*/' <<<"$listing"
 ok $? "few files, at most two folders deep"
 about first-gpu 'run["next"]' >"$T/next"
 like "$(cat "$T/next")" "sanitizer was skipped, .*tests/bench/seal_gpu.sh bench-bert_base" "what is next: the skipped one, and what to seal"
 is "$(about first-gpu 'run["gpu"]')" 'NVIDIA "made" up' "the GPU is named"
 like "$(cat "$T/unpacked/first-gpu/summary.txt")" "resnet50: 1 samples/s" "the summary has the tables"
-like "$(tail -n 1 "$T/out")" "^1[0-9] passed, 0 failed, [0-9]+ skipped$" "and is counted"
+like "$(tail -n 1 "$T/out")" "^3[0-9] passed, 0 failed, [0-9]+ skipped$" "and is counted"
 
 # ---- one hangs and cannot be told to end, one fails, one overruns ----
 fresh
 noting "$made/b/gpu/test_models" <<<"echo 'ok 1 - a'; exec hang deaf"
 noting "$made/b/gpu/test_nccl" <<<'echo "ok 1 - a"; echo "not ok 2 - b # off by 3"; echo 1..2; exit 1'
 exits 1 "first-gpu: parts that hang, fail, overrun" call tests/cuda/first_call.sh 590 FAILS=bert_base HANGS=hrnet_w18
-is "$(states first-gpu)" "build=passed device=passed models=out_of_time resnet50=passed bert=failed nccl=failed resnet50-tuned=passed bert-tuned=failed hrnet=out_of_time deeplab=passed sanitizer=skipped jax=passed" \
+is "$(states first-gpu)" "build=passed smoke=passed device=passed models=out_of_time nccl=failed kernels-resnet50=passed kernels-bert_base=failed kernels-hrnet_w18=out_of_time kernels-deeplabv3p=passed ranks=skipped resnet50=passed bert=failed hrnet=out_of_time deeplab=passed steps=passed sanitizer=skipped" \
     "the others run"
 is "$(about first-gpu 'run["elapsed_s"] <= run["limit_s"]')" true "within the time for all ($(about first-gpu 'run["elapsed_s"]') s)"
 like "$(about first-gpu 'said["nccl"]')" "off by 3; .*1 passed, 1 failed" "what failed is said"
@@ -136,9 +140,9 @@ ok $? "the tar is whole all the while"
 fresh
 noting "$made/b/gpu/test_device" <<<"echo 'ok 1 - a'; exec hang"
 exits 1 "first-gpu in less time" call tests/cuda/first_call.sh 100 HANGS="resnet50 bert_base"
-like "$(states first-gpu)" "^build=passed device=out_of_time .*hrnet=not_reached deeplab=not_reached sanitizer=not_reached jax=not_reached$" "what there is no time for is named"
+like "$(states first-gpu)" "^build=passed smoke=passed device=out_of_time .*hrnet=not_reached deeplab=not_reached steps=not_reached sanitizer=not_reached$" "what there is no time for is named"
 like "$(about first-gpu '"%d of %d: %s" % (run["elapsed_s"], run["limit_s"], " ".join("%s %d of %d" % (p["name"], p["elapsed_s"], p["limit_s"]) for p in run["parts"] if p["state"] == "out_of_time"))')" \
-    "^10[03] of 100: device 56 of 60 resnet50 4[47] of 44$" "and the limit is kept, but for the seconds that one gets to end in"
+    "^10[03] of 100: device 16 of 20 kernels-resnet50 1[36] of 13 kernels-bert_base 1[36] of 13 resnet50 5[0-9] of 5[0-9]$" "and the limit is kept, but for the seconds that one gets to end in"
 like "$(about first-gpu 'run["next"]')" "not reached: PARTS=hrnet tests/cuda/first_call.sh" "how to do it is said"
 fresh
 exits 0 "one part alone" call tests/cuda/first_call.sh 590 PARTS=nccl
@@ -146,7 +150,7 @@ is "$(states first-gpu)" "build=passed nccl=passed" "with the build"
 fresh
 noting "$made/bin/make" <<<'echo "error: no such thing"; exit 2'
 exits 1 "a build that fails" call tests/cuda/first_call.sh 590
-like "$(states first-gpu)" "^build=failed device=not_reached .*jax=not_reached$" "is the end"
+like "$(states first-gpu)" "^build=failed smoke=not_reached device=not_reached .*sanitizer=not_reached$" "is the end"
 like "$(cat "$T/out")" "error: no such thing" "is shown"
 like "$(tail -n 1 "$T/out")" "^0 passed, 1 failed, 0 skipped$" "and nothing has passed"
 
@@ -167,7 +171,7 @@ served "$pid" "test_models" grep -q test_models "$ORDER"
 kill -TERM "$pid"
 wait "$pid"
 is "$?" 143 "cut off by a signal"
-like "$(states first-gpu)" "^build=passed device=passed models=out_of_time resnet50=not_reached" "what was known is in the tar"
+like "$(states first-gpu)" "^build=passed smoke=passed device=passed models=out_of_time nccl=not_reached" "what was known is in the tar"
 is "$(about first-gpu 'said["models"]')" "ended from outside" "and who ended it"
 
 # ---- test-gpu and bench-gpu likewise ----

@@ -38,7 +38,7 @@ problems() { # FOLDER: one line a problem
         for word in $value; do
             word=${word//\"/}
             case $word in
-            -r | -e | -f | --no-cache-dir | --no-deps | --require-hashes | --no-build-isolation | --break-system-packages | --target | /usr/local/lib/python3.11/dist-packages | /tmp/in/requirements.lock | /workspace/* | /tmp/\$\{PADDLE_WHEEL##*/\} | \$\{PADDLE_INDEX\}) ;;
+            -r | -e | -f | --no-cache-dir | --no-deps | --require-hashes | --no-build-isolation | --break-system-packages | --target | /opt | /usr/local/lib/python3.11/dist-packages | /tmp/in/requirements.lock | /workspace/* | /tmp/\$\{PADDLE_WHEEL##*/\} | \$\{PADDLE_INDEX\}) ;;
             *==*) ;;
             *) echo "pip install of something unpinned: $word" ;;
             esac
@@ -68,7 +68,7 @@ for dir in images/*/; do
     is "$?" 4 "${dir#images/}: not in the store"
     like "$(cat "$T/err")" "$(field "$dir/image.json" replacement | cut -c1-40)" "${dir#images/}: what to use instead is stated"
 done
-is "$n" 25 "images of the reports, and our own"
+is "$n" 28 "images of the reports, and our own"
 for stack in $(/usr/bin/python3 -c '
 import glob, json
 for path in glob.glob("manifests/reports/*.json"):
@@ -93,4 +93,50 @@ planted "a clone without a checkout" 's/^ && git -C .workspace.mmcv.*//'
 planted "an unpinned package" 's/pip install --no-cache-dir/pip install numpy --no-cache-dir/'
 planted "a download without a check" 's/^WORKDIR.*/RUN curl -O https:\/\/example.org\/x/'
 planted "a copy of nothing" 's/^WORKDIR.*/COPY no-such-file \/x/'
+
+# --- what apt says to each Dockerfile's packages, without installing any ------------------------------------
+if ! command -v apt-get >/dev/null; then
+    skip "what the Dockerfiles install" "no apt-get"
+    tap_done
+fi
+asked() { # DOCKERFILE: the packages of each apt-get install on a line of its own, as apt is given them
+    lines "$1" | grep -oE "apt-get install -y [^&]*" | sed "s/apt-get install -y//; s/--no-install-recommends//; s/'//g"
+    sed 's/^#.*//' "${1%Dockerfile}system.in" 2>/dev/null | xargs
+}
+# As NVIDIA's repository has them: two versions of each, and what belongs together in one version needs just that. Of all other packages there is one version.
+for version in 9.10.1.4-1 9.10.2.21-1 9.26.0.51-1; do
+    for cuda in 12 13; do
+        printf 'Package: libcudnn9-%s\nVersion: %s\nArchitecture: amd64\nFilename: none\nSize: 1\n%s\n' "cuda-$cuda" $version "" "headers-cuda-$cuda" $version "" \
+            "dev-cuda-$cuda" $version "Depends: libcudnn9-cuda-$cuda (= $version), libcudnn9-headers-cuda-$cuda (= $version)
+"
+    done
+done >"$T/nvidia"
+for file in images/*/Dockerfile; do asked "$file"; done | tr ' ' '\n' | grep -v '^libcudnn9\|^$' | sort -u |
+    sed 's/.*/Package: &\nVersion: 1\nArchitecture: amd64\nFilename: none\nSize: 1\n/' >"$T/others"
+mkdir -p "$T/repository" "$T/apt/lists/partial" "$T/apt/archives/partial" "$T/apt/parts"
+cat "$T/nvidia" "$T/others" >"$T/repository/Packages"
+: >"$T/apt/status"
+echo "deb [trusted=yes] file:$T/repository ./" >"$T/apt/sources.list"
+apt=(apt-get -q -o APT::Architecture=amd64 -o "Dir::State=$T/apt" -o "Dir::State::status=$T/apt/status" -o "Dir::Cache=$T/apt" -o "Dir::Etc::sourcelist=$T/apt/sources.list"
+    -o "Dir::Etc::sourceparts=$T/apt/parts" -o "Dir::Etc::preferencesparts=$T/apt/parts" -o Dir::Etc::preferences=/dev/null -o Acquire::Languages=none -o APT::Sandbox::User=root)
+exits 0 "a repository with NVIDIA's dependencies" "${apt[@]}" update
+# shellcheck disable=SC2317 # run by exits
+resolves() { # DOCKERFILE: status 0 if apt finds a way for each of its lines
+    local line
+    while read -r line; do
+        # shellcheck disable=SC2086 # each word is a package
+        [ -z "$line" ] || "${apt[@]}" -s install --no-install-recommends $line || return 1
+    done < <(asked "$1")
+}
+n=0
+for file in images/*/Dockerfile; do
+    [ -n "$(asked "$file")" ] || continue
+    exits 0 "$(basename "${file%/Dockerfile}"): apt finds all that it asks for" resolves "$file"
+    n=$((n + 1))
+done
+[ "$n" -gt 10 ]
+ok $? "$n Dockerfiles ask apt"
+sed "s/ 'libcudnn9-\(cuda\|headers\)[^']*'//g" images/reperf-cuda12/Dockerfile >"$T/Dockerfile"
+exits 1 "seen: a pin of the -dev package alone" resolves "$T/Dockerfile"
+like "$(cat "$T/out" "$T/err")" 'libcudnn9-dev-cuda-12 : Depends: libcudnn9-cuda-12 \(= 9.10.2.21-1\)' "in apt's own words"
 tap_done

@@ -35,7 +35,7 @@ launch() { # RECORD NODES COMMAND RUN...
     shift 3
     : >"$record"
     for ((node = 0; node < nodes; node++)); do
-        (cd "$T/code" && exec "$@" RECORD="$record" CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7 NODE_RANK="$node" NNODES="$nodes" MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" sh -c "$command") >"$T/node$node" 2>&1 &
+        (cd "$T/code" && exec "$@" RECORD="$record" CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7 NODE_RANK="$node" NNODES="$nodes" NODE_IPS=127.0.0.1,127.0.0.1,127.0.0.1,127.0.0.1 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" sh -c "$command") >"$T/node$node" 2>&1 &
         pids+=($!)
     done
     for node in "${pids[@]}"; do wait "$node" || status=$?; done

@@ -7,7 +7,7 @@
 source "$(dirname "$0")/../tap_lib.sh"
 export REPERF_STORE="$T/store" REPERF_STATE="$T/state"
 R="$T/root"
-mkdir -p "$R"/{dev,stubs,etc,reperf/{source,cityscapes-data/cityscapes,bert-data/top,imagenet,mpi}} "$R"/mmsegmentation/configs/_base_/models
+mkdir -p "$R"/{dev,stubs,etc,reperf/{source,cityscapes-data/cityscapes,bert-data/top/training,imagenet,mpi}} "$R"/mmsegmentation/configs/_base_/models
 if ! unshare -m true 2>/dev/null; then
     skip "recipes' scripts" "needs root and mount namespaces"
     tap_done
@@ -35,7 +35,7 @@ cat >"$R/stubs/note.py" <<'EOF'
 import json, os, sys
 hdf5 = "data/hdf5_lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5"
 places = ["data/cityscapes", "test_tipc/data/cityscapes", "/data/train", "/data/tfrecords", "/data/imagenet/train-val-recordio-passthrough", "/imagenet/train", "/datasets/ImageNet/tfrecord",
-          os.environ.get("DATA_DIR", "data") + "/part_training.hdf5", "data/tfrecord/sequences", hdf5 + "/part.hdf5"]
+          os.environ.get("DATA_DIR", "data") + "/part_training.hdf5", "data/tfrecord/lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5_shard_1472_test_split_10/wikicorpus_en/training/sequences", hdf5 + "/wikicorpus_en/training/part.hdf5"]
 configs = [word.split("=", 1)[1] for word in sys.argv if word.startswith("--config_file=")]
 hosts = sum(line.count(":11111") for name in configs for line in open(name))
 with open("/note", "a") as note:
@@ -52,7 +52,7 @@ for name in perf dlperf; do ln -s source "$R/reperf/$name"; done
 
 # --- data ---
 # As reperf keeps them: the tree's own two files are next to what was unpacked.
-touch "$R"/reperf/{cityscapes,bert}-data/{tree.json,tree.sha256} "$R"/reperf/bert-data/top/{part_training.hdf5,part.hdf5,sequences} "$R"/mmsegmentation/configs/_base_/models/{fcn_hr18,deeplabv3plus_r50-d8}.py
+touch "$R"/reperf/{cityscapes,bert}-data/{tree.json,tree.sha256} "$R"/reperf/bert-data/top/{part_training.hdf5,part.hdf5,training/sequences} "$R"/mmsegmentation/configs/_base_/models/{fcn_hr18,deeplabv3plus_r50-d8}.py
 
 # --- what would be started ---
 jq '.registry = "registry.example:5000"' manifests/inventories/v100-4x8.json >"$T/nodes.json"

@@ -5,7 +5,7 @@
 # shellcheck source=tests/tap_lib.sh
 . "$(dirname "$0")/../tap_lib.sh"
 V=logs/verified
-for archive in "$V"/*/*.tar.zst; do
+for archive in "$V"/2*/*.tar.zst; do
     run=$(basename "$archive" .tar.zst)
     key=$V/$run/$run.key.pub
     [ -e "$key" ] || key=$V/reperf.key.pub
@@ -24,6 +24,21 @@ for archive in "$V"/*/*.tar.zst; do
         | .repeats[] | "\(.log.path) \($format)"' "$R/result.json")
 done
 is "$(cat "$T/unread" 2>/dev/null)" "" "every log is found and read as what it is"
+
+# What ran on a GPU: objects that no run of ours made, so their bytes are what is verified.
+for run in first-gpu-20261128T031032Z bench-resnet50-amp-20261128T035721Z; do
+    exits 0 "$run: every byte, and who signed" "$REPERF" verify "$V/$run/$run.tar.zst" --bytes-only --key "$V/$run/$run.key.pub"
+    mkdir "$T/$run" && tar --zstd -xf "$V/$run/$run.tar.zst" -C "$T/$run"
+done
+is "$(ls -d "$V"/[a-z]*/ | wc -l)" 2 "and there is no other"
+G=$T/bench-resnet50-amp-20261128T035721Z
+is "$(jq -s '[.[] | select(.event == "step" and .step > 10) | .step_time_ns] | sort | 256e9 / ((.[29] + .[30]) / 2) | floor' "$G/logs/raw/reperf.log")" 7993 \
+    "the rate that the READMEs print is that of the log's 60 timed steps"
+is "$(jq -r '[.programs[] | "\(.name) \(.state)"] | join(", ")' "$G/result.json")" "reperf measured, torch-eager failed" "no rival was ready, and it says so"
+K=$T/first-gpu-20261128T031032Z/logs/raw
+is "$(jq -r '[.parts[] | "\(.name) \(.state)"] | join(", ")' "$K/call1/summary.json")" \
+    "build passed, smoke passed, device failed, models failed, nccl passed, kernels-resnet50 passed, kernels-bert_base passed, kernels-hrnet_w18 passed, kernels-deeplabv3p passed" \
+    "what failed on the first call is in it"
 
 # A page shows side by side what was printed, what the published log gives and what was measured.
 exits 0 "a run's page" "$REPERF" report "$V"/20261126T030232.917Z-9731c20a/*.zst --html "$T/page.html"

@@ -1,11 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: workloads
-# reperf-train --device cuda, whole, on the emulated device (tests/cuda_emu; its cuDNN and cuBLASLt are plain loops): a step that is
+# reperf-train --device cuda, whole, on the emulated device (tests/cuda_emu; cuDNN and cuBLASLt are stand-ins): a step that is
 # recorded and replayed gives exactly the bits of one that is launched call by call, on one stream or several, however far the host is
 # ahead; fused steps give the same except for rounding; statuses and messages of failures.
 . "$(dirname "$0")/../tap_lib.sh"
 EMU="$B/emu/reperf-train"
+[ -x "$EMU" ] || {
+    skip "the CUDA backend on the emulated device (unit/test_emu_*, too)" "built without the CUDA toolkit and cuDNN's headers"
+    tap_done
+}
 bert=("$EMU" --device cuda --model bert_tiny --sequence 8 --predictions 2 --batch 2 --lr 0.001 --warmup-lr-steps 0)
 plainly=(--no-graph --streams 1 --ahead 0)
 
@@ -119,8 +123,8 @@ if [ -x "$B/reperf-pack" ]; then
     REPERF_EMU_SEED=6 trains replay "${packed[@]}" --steps 1
     same eager replay "packed images, made ready on the device: the same bits for any number of threads, streams and however far ahead"
     like "$(head -n 1 "$T/replay.out")" '"augment":"scale-crop","augment_on":"device",' "run_start says that they are"
-    trains host "${packed[@]}" --augment-on host --steps 1
-    like "$(head -n 1 "$T/host.out")" '"augment":"scale-crop","augment_on":"host",' "--augment-on host"
+    trains host "$EMU" --model hrnet_w18 --image 32 --batch 4 --lr 0.001 --data "$T/segments" --steps 1
+    like "$(head -n 1 "$T/host.out")" '"augment":"scale-crop","augment_on":"host",' "on a CPU the host does it"
     paste -d: <(losses "$T/replay.out") <(losses "$T/host.out") | head -n 1 |
         awk -F: '{ d = $2 - $4; exit !(NF == 4 && d < 1e-4 * $4 && d > -1e-4 * $4) }'
     ok $? "and its first loss is the device's within 1e-4"
@@ -149,17 +153,17 @@ is "$?:$(losses "$T/out" | wc -l):$(grep -c run_stop "$T/out")" "2:1:0" "a turn 
 # --- failures ---
 exits 8 "a loss that is not finite" "${bert[@]}" --lr 1e300 --optimizer sgd --steps 5
 like "$(tail -n 1 "$T/out")" '^\{"event":"fatal","rank":0,"device":"cuda".*"what":"(loss is |a gradient is )' "ends in a fatal line"
-exits 8 "a batch that does not fit" env REPERF_EMU_MEMORY=80000000 "${bert[@]}" --batch 2000
+exits 8 "a batch that does not fit" env REPERF_EMU_MEMORY=80000000 "${bert[@]}" --no-tune --batch 2000
 is "$(wc -c <"$T/out")" 0 "is reported before any line"
 like "$(cat "$T/err")" 'needs [0-9]+ bytes .* [0-9]+ are available; the largest --batch that fits is [0-9]+' "with both numbers and the batch that fits"
 like "$(cat "$T/err")" 'bytes of the GPU .*of the host' "each where it counts"
 largest=$(sed -n 's/.*the largest --batch that fits is //p' "$T/err")
-exits 0 "which does" env REPERF_EMU_MEMORY=80000000 "${bert[@]}" --batch "${largest:-0}" --describe
+exits 0 "which does" env REPERF_EMU_MEMORY=80000000 "${bert[@]}" --no-tune --batch "${largest:-0}" --describe
 exits 2 "no GPU" env REPERF_EMU_FAULT=no_device:1 "${bert[@]}"
 like "$(cat "$T/err")" 'no GPU that this process may see' "says so"
 exits 2 "a driver that is too old" env REPERF_EMU_FAULT=old_driver:1 "${bert[@]}"
 like "$(cat "$T/err")" 'driver knows CUDA up to' "says what it knows and what is needed"
-exits 2 "no cuDNN" env REPERF_EMU_FAULT=cudnn:1 "${bert[@]}"
+exits 2 "no cuDNN" env REPERF_CUDNN_DIR="$T/nowhere" "${bert[@]}"
 like "$(cat "$T/err")" 'libcudnn' "names it"
 exits 2 "a GPU that there are no kernels for" env REPERF_EMU_CC=6.1 "${bert[@]}"
 like "$(cat "$T/err")" 'compute capability 6.1' "names it"
@@ -168,7 +172,7 @@ for fault in memcpy:20 launch:200; do
     like "$(tail -n 1 "$T/out")" '^\{"event":"fatal","rank":0,"device":"cuda"' "ends in a fatal line"
     is "$(grep -c run_stop "$T/out")" 0 "and without run_stop"
 done
-for option in --no-fuse --no-graph --no-tune "--tune-seconds 3" --compile-plans "--streams 2" "--ahead 1" "--plan-cache none" "--augment-on host"; do
+for option in --no-fuse --no-graph --no-tune "--tune-seconds 3" --compile-plans "--streams 2" "--ahead 1" "--plan-cache none"; do
     # shellcheck disable=SC2086
     exits 2 "$option without a GPU" "$EMU" --model bert_tiny $option
 done

@@ -4,9 +4,14 @@
 # reperf-train as several ranks on devices: real processes, each with an emulated device, and a fake NCCL between them. The same numbers as one
 # rank, eagerly and replayed, and what ends a job. No GPU and no real NCCL: tests/cuda/gpu_ranks.sh is for those.
 . "$(dirname "$0")/../tap_lib.sh"
+export XDG_CACHE_HOME="$T/cache" # choices of plans are not kept for this user
 # shellcheck source=tests/integration/ranks_lib.sh disable=SC1091
 . "$(dirname "$0")/ranks_lib.sh"
 TRAIN="$B/emu/reperf-train"
+[ -x "$TRAIN" ] || {
+    skip "several ranks on emulated devices" "built without the CUDA toolkit and cuDNN's headers"
+    tap_done
+}
 export REPERF_EMU_DEVICES=3 REPERF_FAKE_NCCL_DIR="$T"
 REPERF_NCCL_DIR="$(cd "$B/fake" && pwd)"
 export REPERF_NCCL_DIR
@@ -16,7 +21,7 @@ start() { # RANK N ARGUMENTS...
     local rank=$1 n=$2
     shift 2
     { env REPERF_EMU_SEED=$((rank + 1)) RANK="$rank" WORLD_SIZE="$n" LOCAL_RANK="$rank" MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" "${with[@]}" \
-        "$TRAIN" --device cuda "$@" & } >"$T/out.$rank" 2>"$T/err.$rank"
+        "$TRAIN" --device cuda "${@//%RANK/$rank}" & } >"$T/out.$rank" 2>"$T/err.$rank"
     pids[rank]=$!
 }
 of() { grep -o "\"$1\":[^,}]*" "$2" | cut -d: -f2 | tr '\n' ' '; } # KEY FILE
@@ -38,6 +43,7 @@ same_as_one() { # NAME RANKS BATCH TOLERANCE ARGUMENTS...
 words=(--model bert_tiny --sequence 8 --predictions 2 --lr 1e-3 --data synthetic-fresh)
 # The first two steps are eager, the third is replayed.
 same_as_one "BERT, fp32" 2 2 1e-5 "${words[@]}" --steps 3
+words_losses=$(of loss "$T/out.0")
 like "$(head -n 1 "$T/out.0")" '"ranks":2,"rank":0,"global_batch":2,"comm":"nccl",.*"gradient_bytes":[1-9]' "run_start says what the job is"
 # The loss scale is decided on each device from sums that are the same everywhere. Issue 5: 2e-3 in FP16.
 same_as_one "BERT, amp" 2 2 2e-3 "${words[@]}" --steps 3 --precision amp --loss-scale dynamic
@@ -62,6 +68,36 @@ job 2 --model hrnet_w18 --image 32 "${streets[@]:0:4}" --steps 1 --batch 2
 ! close "$(of loss "$T/out.0")" "$synced" 1e-4
 ok $? "which is not what each rank's own batch norm gives: $(of loss "$T/out.0")"
 
+# --- whose plans they take --------------------------------------------------------------------------
+# Timing takes seconds here, more than the rendezvous may: rank 1, which has plans of its own, joins before and takes rank 0's.
+n_kept() { find "$T/plans.$1" -name '*.json' 2>/dev/null | wc -l; }
+planned=("${words[@]}" --precision amp --steps 1 --batch 1 --plan-cache "$T/plans.%RANK")
+job 2 "${planned[@]}"
+is "$statuses" "0 0" "plans are chosen by timing"
+[ "$(n_kept 0)" -gt 10 ]
+ok $? "by rank 0 ($(n_kept 0) kept)"
+is "$(n_kept 1)" 0 "and by no other"
+grep -hq '"key":"CUDA emulator; driver CUDA [0-9.]*; cudnn [0-9.]*, cublaslt [0-9.]*; linear_fwd f16 ' "$T"/plans.0/*.json
+ok $? "they are kept with device, driver and libraries"
+mv "$T/plans.0" "$T/plans.1"
+begin_s=$SECONDS
+job 2 "${planned[@]}" --rendezvous-timeout 2
+is "$statuses" "0 0" "a rank that has plans waits for one that times: $((SECONDS - begin_s)) s, with 2 s for the rendezvous"
+like "$(head -n 1 "$T/out.0")" '"tuned":true,"untimed":0,' "nothing was left untimed"
+rm -rf "$T"/plans.*
+port=$(free_port)
+start 0 2 "${planned[@]}"
+with=(REPERF_FAKE_CUDNN=91001)
+start 1 2 "${planned[@]}"
+with=()
+all_of 2
+is "$statuses" "0 0" "two kinds of device: another cuDNN makes one"
+[ "$(n_kept 0)" -gt 10 ] && [ "$(n_kept 1)" -gt 10 ]
+ok $? "the first rank of each times its own ($(n_kept 0), $(n_kept 1))"
+job 2 "${planned[@]}" --tune-seconds 301 --comm-timeout 30
+is "$statuses" "2 2" "time for that which the others would not wait"
+like "$(cat "$T/err.1")" '--tune-seconds 301: the other ranks wait .* --comm-timeout 30 it may take 300 s at most' "is refused"
+
 # --- what ends a job -------------------------------------------------------------------------------
 short=("${words[@]}" --steps 2 --batch 1)
 with=(LOCAL_RANK=0)
@@ -71,6 +107,11 @@ is "$statuses" "2 2" "two ranks on one GPU"
 for r in 0 1; do
     like "$(cat "$T/out.$r")" '"event":"fatal","rank":'$r',.*"what":"ranks 0 and 1 are on the same GPU \(GPU-[0-9a-f-]*\), and NCCL wants one for each' "rank $r says so"
 done
+with=(LOCAL_RANK=0 REPERF_NCCL_ONE_GPU=1)
+job 2 "${words[@]}" --steps 3 --batch 1
+is "$statuses" "0 0" "which a test may: each rank is a host of its own to NCCL"
+is "$(of loss "$T/out.0")" "$words_losses" "with the same losses"
+like "$(cat "$T/err.1")" 'REPERF_NCCL_ONE_GPU: ranks may share a GPU' "and a warning"
 with=(REPERF_FAKE_NCCL=version)
 job 2 "${short[@]}"
 is "$statuses" "2 2" "an NCCL that is too old"
@@ -104,6 +145,8 @@ kill -9 "${pids[1]}"
 all_of 2
 is "$statuses" "70 137" "rank 1 is killed: rank 0 ends"
 is "$(grep -c '"event":"fatal","rank":0,.*"what":"rank 1 died' "$T/out.0")" 1 "it names rank 1, once"
+! grep -q 'cannot be aborted' "$T/err.0"
+ok $? "NCCL is aborted, whose operations the recorded step has"
 like "$(tail -n 1 "$T/out.0")" '"event":"fatal"' "and says nothing after that"
 begin "two more"
 kill -TERM "${pids[1]}"

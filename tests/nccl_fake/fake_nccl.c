@@ -4,6 +4,10 @@
    data into the file, the second begins when all have, and takes theirs. So the host is never blocked, and can poll and
    abort, as with the real one.
 
+   A communicator of several ranks ends only after every recorded program that has one of its operations: until then it
+   is being finalized, and its abort waits too (NCCL's commDestroySync, from 2.18 to 2.30, waits for localPersistentRefs
+   to become 0). Two ranks may not be on one device of one host; NCCL_HOSTID is the host's name.
+
    REPERF_FAKE_NCCL_DIR: the folder of the file. REPERF_FAKE_NCCL: the fault of this rank's library, a word or
    WORD:NUMBER: version (too old), no_id, init (fails), init_hang (never done), async:N (an error after N operations),
    hang:N (operation N never begins), abort_hang, wrong (every sum is one too many). */
@@ -33,6 +37,10 @@ struct slot {
 };
 
 struct shared {
+    struct {
+        uint64_t host; /* a hash */
+        int device;
+    } peers[RANKS_MAX]; /* valid where has_joined is */
     _Atomic int has_joined[RANKS_MAX];
     _Atomic int has_left[RANKS_MAX];
     struct slot slots[RANKS_MAX][2];
@@ -46,6 +54,7 @@ struct ncclComm {
     uint64_t n_begun, n_ended;
     bool is_aborted, is_finalized;
     int n_enqueued, refs;
+    int n_recorded; /* operations that a program has, which lives */
 };
 
 enum kind { SUM = 1, GATHER, BROADCAST };
@@ -62,6 +71,7 @@ struct operation {
     enum kind kind;
     int root;
     int n_runs, refs;
+    bool is_recorded;
     struct run runs[];
 };
 
@@ -136,6 +146,38 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     return ncclSuccess;
 }
 
+static uint64_t hash(const char *text)
+{
+    uint64_t sum = 14695981039346656037U; /* FNV-1a */
+    for (; *text != '\0'; text++) {
+        sum = (sum ^ (unsigned char)*text) * 1099511628211U;
+    }
+    return sum;
+}
+
+static void introduce(struct ncclComm *comm)
+{
+    const char *host = getenv("NCCL_HOSTID");
+    comm->shared->peers[comm->rank].host = hash(host ? host : "this machine");
+    if (cudaGetDevice(&comm->shared->peers[comm->rank].device) != cudaSuccess) {
+        fake_die("nccl: no device");
+    }
+    atomic_store(&comm->shared->has_joined[comm->rank], 1);
+}
+
+/* All have joined. */
+static bool shares_its_device(const struct ncclComm *comm)
+{
+    const struct shared *shared = comm->shared;
+    for (int i = 0; i < comm->n_ranks; i++) {
+        if (i != comm->rank && shared->peers[i].host == shared->peers[comm->rank].host &&
+            shared->peers[i].device == shared->peers[comm->rank].device) {
+            return true;
+        }
+    }
+    return false;
+}
+
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t *config)
 {
@@ -164,7 +206,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n_ranks, ncclUniqueId 
                               .data = at + sizeof(struct shared),
                               .refs = 1};
     if (fault("init_hang") < 0) {
-        atomic_store(&made->shared->has_joined[rank], 1);
+        introduce(made);
     }
     *comm = made;
     return ncclInProgress;
@@ -183,9 +225,14 @@ static bool all_have(const struct ncclComm *comm, _Atomic int *flags)
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
     int after = fault("async");
-    bool is_done = all_have(comm, comm->shared->has_joined) &&
-                   (!comm->is_finalized || all_have(comm, comm->shared->has_left));
+    bool is_there = all_have(comm, comm->shared->has_joined);
+    bool is_done = is_there && (!comm->is_finalized ||
+                                (comm->n_recorded == 0 && all_have(comm, comm->shared->has_left)));
     *state = is_done ? ncclSuccess : ncclInProgress;
+    if (is_there && shares_its_device(comm)) {
+        say("Duplicate GPU detected");
+        *state = ncclInvalidUsage;
+    }
     if (after >= 0 && comm->n_enqueued > after) {
         say("socket closed by peer");
         *state = ncclRemoteError;
@@ -226,6 +273,10 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
         (void)sleep(1);
     }
     comm->is_aborted = true;
+    while (comm->n_recorded > 0) {
+        (void)cudaDeviceSynchronize(); /* an emulated device works only when it is called */
+        (void)usleep(1000);
+    }
     drop_comm(comm);
     return ncclSuccess;
 }
@@ -371,6 +422,7 @@ static void drop(void *closure)
 {
     struct operation *op = closure;
     if (--op->refs == 0) {
+        op->comm->n_recorded -= op->is_recorded;
         drop_comm(op->comm);
         free(op);
     }
@@ -383,9 +435,18 @@ static ncclResult_t enqueue(ncclComm_t comm, enum kind kind, int root, const str
     if (!op || !comm || comm->is_aborted || !all_have(comm, comm->shared->has_joined)) {
         fake_die("nccl: an operation of a communicator that is not ready");
     }
-    *op = (struct operation){.comm = comm, .kind = kind, .root = root, .n_runs = n_runs, .refs = 2};
+    enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    (void)cudaStreamIsCapturing(stream, &capture);
+    *op = (struct operation){.comm = comm,
+                             .kind = kind,
+                             .root = root,
+                             .n_runs = n_runs,
+                             .refs = 2,
+                             .is_recorded =
+                                 comm->n_ranks > 1 && capture == cudaStreamCaptureStatusActive};
     memcpy(op->runs, runs, (size_t)n_runs * sizeof(*runs));
     comm->refs++;
+    comm->n_recorded += op->is_recorded;
     comm->n_enqueued++;
     fake_enqueue(stream, "nccl put", put, op, drop);
     emu_enqueue_when("nccl take", stream, is_there, take, op, drop);

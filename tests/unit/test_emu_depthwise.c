@@ -3,29 +3,25 @@
 #include "emu_kernel.h"
 
 struct dw_case {
-    int64_t n, c, h, w, r, s, stride, pad_h, pad_w, dilation;
+    int64_t n, c, h, w, pad_h, pad_w, dilation;
     bool has_bias;
 };
 
 static const struct dw_case CASES[] = {
-    {2, 18, 9, 11, 3, 3, 1, 1, 1, 1, true},
-    {1, 5, 17, 7, 3, 3, 1, 12, 12, 12, false}, /* most taps beside the image */
-    {1, 40, 40, 9, 3, 3, 1, 1, 1, 1, false},   /* chains in pieces */
-    {1, 7, 20, 13, 3, 3, 1, 3, 3, 3, true},
-    {1, 6, 9, 8, 3, 3, 1, 0, 0, 2, false},
-    {1, 6, 9, 8, 3, 3, 1, 5, 4, 2, false}, /* larger than the input */
-    {1, 9, 5, 6, 3, 3, 1, 36, 36, 36, false},
-    {2, 5, 9, 8, 3, 3, 2, 1, 1, 1, true}, /* not a chain from here on */
-    {1, 12, 8, 8, 5, 5, 1, 2, 2, 1, true},
-    {1, 3, 13, 12, 3, 3, 3, 2, 2, 2, false},
-    {1, 4, 6, 5, 1, 1, 1, 0, 0, 1, true},
-    {1, 300, 4, 4, 3, 3, 1, 1, 1, 1, true}, /* several tiles of channels */
+    {2, 18, 9, 11, 1, 1, 1, true},
+    {1, 5, 17, 7, 12, 12, 12, false}, /* most taps beside the image */
+    {1, 40, 40, 9, 1, 1, 1, false},   /* chains in pieces */
+    {1, 7, 20, 13, 3, 3, 3, true},
+    {1, 6, 9, 8, 0, 0, 2, false},
+    {1, 6, 9, 8, 5, 4, 2, false}, /* larger than the input */
+    {1, 9, 5, 6, 36, 36, 36, false},
+    {1, 300, 4, 4, 1, 1, 1, true}, /* several tiles of channels */
 };
 #define N_CASES (sizeof(CASES) / sizeof(CASES[0]))
 
-static int64_t slide(int64_t size, int64_t window, int64_t pad, const struct dw_case *of)
+static int64_t slide(int64_t size, int64_t pad, const struct dw_case *of)
 {
-    return (size + 2 * pad - of->dilation * (window - 1) - 1) / of->stride + 1;
+    return size + 2 * pad - of->dilation * 2;
 }
 
 static struct job dw_job(enum kernel_id id, void (*run)(void *, const struct kernel_args *),
@@ -38,12 +34,12 @@ static struct job dw_job(enum kernel_id id, void (*run)(void *, const struct ker
         .h = of->h,
         .w = of->w,
         .k = of->c,
-        .r = of->r,
-        .s = of->s,
-        .p = slide(of->h, of->r, of->pad_h, of),
-        .q = slide(of->w, of->s, of->pad_w, of),
-        .stride_h = of->stride,
-        .stride_w = of->stride,
+        .r = 3,
+        .s = 3,
+        .p = slide(of->h, of->pad_h, of),
+        .q = slide(of->w, of->pad_w, of),
+        .stride_h = 1,
+        .stride_w = 1,
         .pad_h = of->pad_h,
         .pad_w = of->pad_w,
         .dil_h = of->dilation,
@@ -57,7 +53,7 @@ static struct job dw_job(enum kernel_id id, void (*run)(void *, const struct ker
 
 static struct shape filter_shape(const struct dw_case *of)
 {
-    return SHAPE(of->c, 1, of->r, of->s);
+    return SHAPE(of->c, 1, 3, 3);
 }
 
 static struct shape in_shape(const struct job *job)
@@ -123,12 +119,31 @@ static void test_backward_weight(void **ctx)
     }
 }
 
+static void test_other_filters_are_refused(void **ctx)
+{
+    (void)ctx;
+    const struct {
+        int64_t r, stride;
+    } rows[] = {{3, 1}, {3, 2}, {5, 1}, {1, 1}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct job job = dw_job(K_CONV_FWD, cuda_depthwise_fwd, &CASES[0]);
+        struct conv_geom *g = &job.args.geom.conv;
+        struct err err = {0};
+        g->r = g->s = rows[i].r;
+        g->stride_h = g->stride_w = rows[i].stride;
+        assert_int_equal(cuda_depthwise_check(NULL, &job.args, &err), i == 0 ? 0 : -1);
+        assert_true(i == 0 || strstr(err.msg, "expected 3 x 3 at stride 1"));
+        job_release(&job);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forward),
         cmocka_unit_test(test_backward_data),
         cmocka_unit_test(test_backward_weight),
+        cmocka_unit_test(test_other_filters_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,13 +36,33 @@ static void the_grid_follows_the_stated_occupancy(void **state UNUSED)
         /* If the driver does not say, one; few rows need no more blocks than they fill. */
         assert_int_equal(blocks(TYPES[i], 96 * 128, 768, "0"), N_SM);
         assert_int_equal(blocks(TYPES[i], 33, 768, "3"), 3);
-        /* Rows that are no whole vectors: a block has 256 columns, and six of them share a multiprocessor. */
-        assert_int_equal(blocks(TYPES[i], 96 * 128, 601, "6"), 2 * N_SM);
+    }
+}
+
+static void rows_that_are_no_vectors_or_too_long_are_refused(void **state UNUSED)
+{
+    static const struct {
+        enum dtype dtype;
+        int64_t c;
+        bool is_taken;
+    } rows[] = {{DT_F32, 4, true},   {DT_F32, 6, false},   {DT_F16, 8, true},
+                {DT_F16, 12, false}, {DT_F16, 1024, true}, {DT_F16, 1032, false},
+                {DT_F32, 601, false}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct cuda cuda = {0};
+        const struct kernel_args args = {.id = K_LAYER_NORM_FWD,
+                                         .dtype = rows[i].dtype,
+                                         .geom.layer_norm = {.rows = 1, .c = rows[i].c}};
+        struct err err = {0};
+        assert_int_equal(cuda_layer_norm_check(&cuda, &args, &err), rows[i].is_taken ? 0 : -1);
+        assert_true(rows[i].is_taken || strstr(err.msg, "1024 at most"));
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_grid_follows_the_stated_occupancy)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_grid_follows_the_stated_occupancy),
+        cmocka_unit_test(rows_that_are_no_vectors_or_too_long_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,7 @@
 #define LONG_NS    (120 * NS_PER_S) /* far beyond what anything here takes */
 #define HALF_ONE   0x3c00
 #define HALF_SIX   0x4600
+#define CLOSED     " [closed]"
 
 static const char HEX[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 static char library[4096];
@@ -33,13 +34,15 @@ struct task {
     const char *faults[RANKS_MOST]; /* of each rank's library; NULL: none */
     const char *gpus[RANKS_MOST];   /* NULL: a GPU of its own */
     bool has_no_library;
+    bool is_one_gpu;        /* all ranks have device 0, and may */
     int dies;               /* this rank, by a signal, before the last operation; 0: none */
     int64_t open_s, hang_s; /* that NCCL may take to begin, and for an operation; 0: long */
 };
 
-/* The output of a rank: its last line, and how it ended. */
+/* The output of a rank, and how it ended. */
 struct said {
-    int status; /* 128 and a signal, or the exit status of its error */
+    int status;     /* 128 and a signal, or the exit status of its error */
+    bool is_closed; /* the job too: NCCL did not hang */
     char words[1024];
 };
 
@@ -60,6 +63,7 @@ struct device {
     double *pair;   /* (2) */
     uint16_t *half; /* (8) */
     float *rows;    /* (ranks, 4) */
+    cudaGraphExec_t program;
 };
 
 static void copy_in(void *to, const void *from, size_t bytes)
@@ -160,10 +164,9 @@ static void close_device(const struct device *d)
 }
 
 /* Eagerly, then as a program that is launched twice. */
-static bool work(struct comm *comm, const struct task *task, const struct device *d)
+static bool work(struct comm *comm, const struct task *task, struct device *d)
 {
     cudaGraph_t graph;
-    cudaGraphExec_t program;
     fill(d, comm->rank);
     enqueue(comm, d);
     if (comm->err.code != ERR_NONE || !wait_for(comm, d)) {
@@ -174,20 +177,31 @@ static bool work(struct comm *comm, const struct task *task, const struct device
          "capture");
     enqueue(comm, d);
     must(cudaStreamEndCapture(d->stream, &graph) == cudaSuccess, "captured");
-    must(cudaGraphInstantiate(&program, graph, 0) == cudaSuccess, "program");
+    must(cudaGraphInstantiateWithFlags(&d->program, graph, 0) == cudaSuccess, "program");
+    must(cudaGraphDestroy(graph) == cudaSuccess, "graph");
     if (task->dies != 0 && task->dies == comm->rank) {
         (void)raise(SIGKILL);
     }
     for (int i = 0; i < 2; i++) {
         fill(d, comm->rank);
         comm_device_count(comm);
-        must(cudaGraphLaunch(program, d->stream) == cudaSuccess, "launch");
+        must(cudaGraphLaunch(d->program, d->stream) == cudaSuccess, "launch");
         if (!wait_for(comm, d)) {
             return false;
         }
         look_at(d, comm->n_ranks);
     }
-    return cudaGraphExecDestroy(program) == cudaSuccess && cudaGraphDestroy(graph) == cudaSuccess;
+    return true;
+}
+
+/* As the backend does, whose device outlives the job. */
+static void drop_programs(void *self)
+{
+    struct device *d = self;
+    if (d->program) {
+        must(cudaGraphExecDestroy(d->program) == cudaSuccess, "the program's end");
+        d->program = NULL;
+    }
 }
 
 static int be_rank(const struct task *task, int rank, int n, int port)
@@ -211,10 +225,13 @@ static int be_rank(const struct task *task, int rank, int n, int port)
     nccl.rendezvous_ns = task->open_s ? task->open_s * NS_PER_S : LONG_NS;
     nccl.timeout_ns = task->hang_s ? task->hang_s * NS_PER_S / JOB_STALLS_A_TIMEOUT : LONG_NS;
     (void)snprintf(gpu, sizeof(gpu), "GPU-%d", rank);
-    open_device(&device, rank, n);
+    open_device(&device, task->is_one_gpu ? 0 : rank, n);
+    const struct job_device own = {.gpu = task->gpus[rank] ? task->gpus[rank] : gpu,
+                                   .self = &device,
+                                   .drop_programs = drop_programs};
     int status = job_open(&job, &opts, &err);
     if (status == 0) {
-        status = job_use_cuda(&job, task->gpus[rank] ? task->gpus[rank] : gpu, &nccl, &err);
+        status = job_use_cuda(&job, &own, &nccl, &err);
     }
     if (status == 0 && !work(&job.comm, task, &device)) {
         err = job.comm.err;
@@ -229,8 +246,10 @@ static int be_rank(const struct task *task, int rank, int n, int port)
         job_fail(&job, err.msg);
         job_abort(&job);
     }
-    close_device(&device);
     job_close(&job);
+    close_device(&device);
+    (void)printf("%s", CLOSED);
+    (void)fflush(stdout);
     return status == 0 ? 0 : err_exit_status(err.code);
 }
 
@@ -246,6 +265,9 @@ static pid_t start(const struct task *task, int rank, int n, int port, int out)
     (void)setenv("REPERF_EMU_DEVICES", "4", 1);
     (void)setenv("REPERF_NCCL_DIR", task->has_no_library ? folder : library, 1);
     (void)setenv("REPERF_FAKE_NCCL_DIR", folder, 1);
+    if (task->is_one_gpu) {
+        (void)setenv("REPERF_NCCL_ONE_GPU", "1", 1);
+    }
     if (task->faults[rank]) {
         (void)setenv("REPERF_FAKE_NCCL", task->faults[rank], 1);
     }
@@ -273,6 +295,11 @@ static void run(const struct task *task, int n, struct said *said)
             len += (size_t)got;
         }
         said[i].words[len] = '\0';
+        char *closed = strstr(said[i].words, CLOSED);
+        said[i].is_closed = closed != NULL;
+        if (closed) {
+            *closed = '\0';
+        }
         fd_close(&outs[i]);
         int status = 0;
         assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
@@ -285,6 +312,9 @@ static void expect(const struct said *said, int rank, int status, const char *wo
     if (said[rank].status != status || !strstr(said[rank].words, words)) {
         fail_msg("rank %d ended with %d: \"%s\", expected %d: \"%s\"", rank, said[rank].status,
                  said[rank].words, status, words);
+    }
+    if (status < 128 && !said[rank].is_closed) {
+        fail_msg("rank %d: \"%s\": NCCL hung at its end", rank, said[rank].words);
     }
 }
 
@@ -319,6 +349,17 @@ static void two_ranks_on_one_gpu(void **state UNUSED)
         expect(said, i, 2,
                "ranks 0 and 2 are on the same GPU (GPU-7), and NCCL wants one for each: "
                "LOCAL_RANK chooses it");
+    }
+}
+
+/* For tests on a machine with one GPU: each rank is a host of its own to NCCL. */
+static void two_ranks_that_may_share_a_gpu(void **state UNUSED)
+{
+    struct said said[RANKS_MOST];
+    run(&(struct task){.gpus = {"GPU-7", "GPU-7"}, .is_one_gpu = true}, 2, said);
+    for (int i = 0; i < 2; i++) {
+        expect(said, i, 0, "");
+        assert_string_equal(said[i].words, "");
     }
 }
 
@@ -373,7 +414,9 @@ static void an_abort_that_hangs(void **state UNUSED)
 {
     struct said said[RANKS_MOST];
     run(&(struct task){.faults = {"abort_hang"}, .dies = 1}, 2, said);
-    expect(said, 0, 70, "rank 1 died");
+    assert_int_equal(said[0].status, 70);
+    assert_non_null(strstr(said[0].words, "rank 1 died"));
+    assert_false(said[0].is_closed);
 }
 
 static int set_up(void **state UNUSED)
@@ -403,6 +446,7 @@ int main(void)
         cmocka_unit_test(sums_rows_and_broadcasts),
         cmocka_unit_test(a_library_that_is_not_there_or_too_old),
         cmocka_unit_test(two_ranks_on_one_gpu),
+        cmocka_unit_test(two_ranks_that_may_share_a_gpu),
         cmocka_unit_test(a_communicator_that_cannot_be_made),
         cmocka_unit_test(a_rank_that_dies_is_named_at_once),
         cmocka_unit_test(an_error_and_a_hang_of_the_library),

@@ -180,7 +180,7 @@ static cudaGraphExec_t capture(struct forked *f, float *x, float *y, bool joins)
     cudaError_t status = cudaStreamEndCapture(f->main, &graph);
     assert_int_equal(status, joins ? cudaSuccess : cudaErrorStreamCaptureUnjoined);
     if (joins) {
-        OK(cudaGraphInstantiate(&exec, graph, 0));
+        OK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
         OK(cudaGraphDestroy(graph));
     }
     return exec;

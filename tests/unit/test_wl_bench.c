@@ -49,7 +49,7 @@ static void floor_of_a_small_network(void **state UNUSED)
     x = graph_global_avgpool(graph, x);
     (void)graph_loss(graph, x, labels, &(struct loss_opts){.ignore_label = LOSS_IGNORE_NONE});
     MUST_PASS(graph_finish(graph, &err), err);
-    floor_of_graph(&arena, graph, 1, &count);
+    floor_of_graph(&arena, graph, 1, true, &count);
     const double t = 2.0 * 2 * 36; /* bytes of one channel: 2 each, 2 images of 36 pixels */
     const double w_a = 2.0 * 8 * 4 * 9;
     const double w_c = 2.0 * 4 * 8;
@@ -73,6 +73,13 @@ static void floor_of_a_small_network(void **state UNUSED)
     assert_true(floor_seconds(&count, 1e300, 1.0) == count.bytes);
     assert_true(fabs(floor_seconds(&count, 1.0, 1e300) - count.flops) < 1e-6);
     assert_true(floor_seconds(&count, 1.0, 1.0) > count.bytes);
+    /* Without such convolutions: statistics, the result, which the next one reads, and sums of the gradient. */
+    double fused = count.bytes;
+    floor_of_graph(&arena, graph, 1, false, &count);
+    assert_true(pass_bytes(graph, &count, OP_BN, 0, FLOOR_FORWARD) == 3 * 8 * t);
+    assert_true(pass_bytes(graph, &count, OP_CONV, 1, FLOOR_FORWARD) == 8 * t + w_c + 4 * t);
+    assert_true(pass_bytes(graph, &count, OP_BN, 0, FLOOR_BACKWARD) == 5 * 8 * t);
+    assert_true(count.bytes == fused + 4 * 8 * t);
 }
 
 /* A sum of three with one of them upsampled: one pass over what is stored. */
@@ -97,7 +104,7 @@ static void floor_of_a_sum(void **state UNUSED)
     x = graph_global_avgpool(graph, x);
     (void)graph_loss(graph, x, labels, &(struct loss_opts){.ignore_label = LOSS_IGNORE_NONE});
     MUST_PASS(graph_finish(graph, &err), err);
-    floor_of_graph(&arena, graph, 1, &count);
+    floor_of_graph(&arena, graph, 1, true, &count);
     const double large = 4.0 * 4 * 64;
     const double small = 4.0 * 4 * 4;
     assert_true(pass_bytes(graph, &count, OP_ADD, 0, FLOOR_FORWARD) == 0.0);
@@ -135,7 +142,7 @@ static void floors_of_the_models(void **state UNUSED)
                                                  .predictions = 20,
                                                  .has_dropout = true});
         MUST_PASS(graph_finish(graph, &err), err);
-        floor_of_graph(&arena, graph, 1, &count);
+        floor_of_graph(&arena, graph, 1, true, &count);
         double wanted = 2.0 * BATCH * (3.0 * rows[i].macs - rows[i].first_macs);
         assert_true(fabs(count.flops / wanted - 1.0) < 1e-3);
         double update = count.parts[count.n_parts - 1].bytes;
@@ -153,6 +160,8 @@ static void peaks_are_plausible(void **state UNUSED)
         assert_true(peak->bytes_per_s > 1e11 && peak->bytes_per_s < 1e13);
         assert_ptr_equal(peak_find(str_of(peak->name)), peak);
     }
+    assert_true(peak_fuses_norms(peak_find(STR_LIT("NVIDIA H100 80GB HBM3"))));
+    assert_false(peak_fuses_norms(peak_find(STR_LIT("Tesla V100-SXM2-16GB"))));
     assert_null(peak_find(STR_LIT("NVIDIA H2000")));
     assert_null(peak_find(STR_LIT("")));
 }

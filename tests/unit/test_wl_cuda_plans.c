@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuDNN's plans without a device: every convolution of every model is planned for the GPU described in tests/cuda/h100.json.
-   Without the toolkit or cuDNN the tests are named skips. */
+/* cuDNN's plans without a device: every convolution of every model is planned for the GPU described in tests/cuda/h100.json, and for
+   that of tests/cuda/v100.json by a cuDNN that still has kernels for it. Without the toolkit or cuDNN the tests are named skips. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -46,8 +46,10 @@ const char *__lsan_default_suppressions(void)
 
 struct fixture {
     struct arena arena;
-    char *device_json;
+    char *device_json; /* of the H100 */
+    char *volta_json;
     const char *missing; /* why nothing can be planned; NULL: it can */
+    int version;         /* of the library */
 };
 
 /* cuDNN looks for the driver's library (the toolkit's stub of it will do; the loader finds a loaded one by its soname) and opens
@@ -65,9 +67,9 @@ static void cuda_describe(struct cuda *cuda, bool is_amp)
     *cuda = (struct cuda){.is_amp = is_amp, .channel_pad = is_amp ? 8 : 4};
 }
 
-static int open_described(struct cuda *cuda, const struct fixture *f, bool is_amp, struct err *err)
+static int open_described(struct cuda *cuda, const char *device_json, bool is_amp, struct err *err)
 {
-    struct plan_opts opts = {.device_json = f->device_json};
+    struct plan_opts opts = {.allows_nondeterministic = true, .device_json = device_json};
     cuda_describe(cuda, is_amp);
     return dnn_open(cuda, &opts, err);
 }
@@ -76,20 +78,24 @@ static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     struct err err = {0};
-    struct str text;
+    struct str hopper;
+    struct str volta;
     struct cuda cuda;
     *state = f;
     load_what_cudnn_looks_for();
-    if (fs_read(&f->arena, "tests/cuda/h100.json", 65536, &text, &err) < 0) {
+    if (fs_read(&f->arena, "tests/cuda/h100.json", 65536, &hopper, &err) < 0 ||
+        fs_read(&f->arena, "tests/cuda/v100.json", 65536, &volta, &err) < 0) {
         print_message("%s\n", err.msg);
         return -1;
     }
-    f->device_json = str_z(&f->arena, text);
-    if (open_described(&cuda, f, true, &err) < 0) {
+    f->device_json = str_z(&f->arena, hopper);
+    f->volta_json = str_z(&f->arena, volta);
+    if (open_described(&cuda, f->device_json, true, &err) < 0) {
         f->missing = arena_printf(&f->arena, "%s", err.msg);
         return 0;
     }
     print_message("%s\n", dnn_version(&cuda));
+    f->version = cuda.dnn->api.load.version;
     dnn_close(&cuda);
     return 0;
 }
@@ -180,7 +186,7 @@ static void fuse(struct graph *graph)
 static const enum kernel_id FUSED_IDS[] = {K_CONV_STATS_FWD, K_CONV_BWD_DATA_BN,
                                            K_NORM_CONV_BWD_WEIGHT};
 
-static void plan_networks(const struct fixture *f, enum form form)
+static void plan_networks(const char *device_json, enum form form)
 {
     bool is_amp = form != FULL;
     int n_failed = 0;
@@ -201,7 +207,7 @@ static void plan_networks(const struct fixture *f, enum form form)
         if (form == FUSED) {
             fuse(graph);
         }
-        assert_int_equal(open_described(&cuda, f, is_amp, &err), 0);
+        assert_int_equal(open_described(&cuda, device_json, is_amp, &err), 0);
         plan_calls(&cuda, graph, &tally);
         dnn_close(&cuda);
         print_message("%s %s: %d calls, %d without a plan, workspace %.1f MB, %.1f s\n",
@@ -228,20 +234,36 @@ static void plan_networks(const struct fixture *f, enum form form)
 
 static void every_convolution_in_half_precision(void **state)
 {
-    NEED_PLANS((struct fixture *)*state);
-    plan_networks(*state, HALF);
+    struct fixture *f = *state;
+    NEED_PLANS(f);
+    plan_networks(f->device_json, HALF);
 }
 
 static void every_convolution_in_full_precision(void **state)
 {
-    NEED_PLANS((struct fixture *)*state);
-    plan_networks(*state, FULL);
+    struct fixture *f = *state;
+    NEED_PLANS(f);
+    plan_networks(f->device_json, FULL);
 }
 
 static void every_fused_convolution(void **state)
 {
-    NEED_PLANS((struct fixture *)*state);
-    plan_networks(*state, FUSED);
+    struct fixture *f = *state;
+    NEED_PLANS(f);
+    plan_networks(f->device_json, FUSED);
+}
+
+/* The last cuDNN with kernels for Volta plans every call for it, too; an earlier or later one is a named skip. */
+static void every_convolution_for_volta(void **state)
+{
+    struct fixture *f = *state;
+    NEED_PLANS(f);
+    if (f->version >= DNN_VOLTA_VERSION_END) {
+        print_message("cuDNN %d has no kernels for Volta; 9.10 is the last that has\n", f->version);
+        skip();
+    }
+    plan_networks(f->volta_json, HALF);
+    plan_networks(f->volta_json, FULL);
 }
 
 /* BERT has no convolution, and cuBLASLt cannot be asked without a device. What can be checked here: its matrices' rows are whole vectors
@@ -354,7 +376,7 @@ static void what_is_fused(void **state)
         const struct wish *wish = &WISHES[i];
         struct kernel_args args = args_of(wish);
         struct cuda cuda;
-        assert_int_equal(open_described(&cuda, f, wish->is_amp, &err), 0);
+        assert_int_equal(open_described(&cuda, f->device_json, wish->is_amp, &err), 0);
         bool is_had = dnn_supports(&cuda, &args);
         dnn_close(&cuda);
         if (is_had != wish->is_had) {
@@ -385,9 +407,10 @@ static void engines_by_name(void **state)
     for (size_t i = 0; i < 7; i++) {
         struct kernel_args args = args_of(&WISHES[i]);
         struct dnn_call call = dnn_call_of(&cuda, &args);
+        struct dnn_refused refused;
         struct dnn_graph graph;
         assert_int_equal(dnn_graph_make(&graph, &api, NULL, &call, &err), 0);
-        int n = dnn_engines_find(&device, &graph, &rules, 12, engines);
+        int n = dnn_engines_find(&device, &graph, &rules, 12, engines, &refused);
         assert_true(n >= 1);
         for (int k = 0; k < n; k++) {
             struct dnn_engine again;
@@ -426,7 +449,7 @@ static void errors_name_what_is_wrong(void **state)
     assert_null(cuda.dnn);
     assert_non_null(strstr(err.msg, "cudnn: description of a device"));
     err = (struct err){0};
-    assert_int_equal(open_described(&cuda, f, true, &err), 0);
+    assert_int_equal(open_described(&cuda, f->device_json, true, &err), 0);
     struct kernel_args args = args_of(&WISHES[16]); /* dilation 16 */
     assert_int_equal(dnn_prepare(&cuda, &args, &err), -1);
     assert_null(args.prepared);
@@ -445,6 +468,7 @@ int main(void)
         cmocka_unit_test(every_fused_convolution),
         cmocka_unit_test(every_convolution_in_half_precision),
         cmocka_unit_test(every_convolution_in_full_precision),
+        cmocka_unit_test(every_convolution_for_volta),
     };
     int status = cmocka_run_group_tests(tests, set_up, tear_down);
 #ifdef __SANITIZE_ADDRESS__

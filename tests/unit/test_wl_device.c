@@ -76,12 +76,32 @@ static void test_which_code_runs_where(void **state UNUSED)
     assert_false(device_runs("", 9, 0));
 }
 
+static void test_driver_versions(void **state UNUSED)
+{
+    static const struct {
+        const char *text, *version;
+    } CASES[] = {
+        {"NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Tue Sep 23 10:11:16 UTC\n",
+         "580.95.05"},
+        {"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build\n"
+         "GCC version:  gcc version 13.3.0\n",
+         "580.159.04"},
+        {"GCC 13\n", ""},
+        {"", ""}};
+    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+        char version[64];
+        device_driver_version(CASES[i].text, version, sizeof(version));
+        assert_string_equal(version, CASES[i].version);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_drivers),
         cmocka_unit_test(test_capabilities),
         cmocka_unit_test(test_which_code_runs_where),
+        cmocka_unit_test(test_driver_versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,7 +118,6 @@ static void small_net(struct fixture *f, enum opt_method method, int64_t batch, 
                                   .beta2 = 0.99,
                                   .eps = 1e-4, /* far above rounding: no sign is decided by it */
                                   .weight_decay = 0.01,
-                                  .max_grad_norm = 0.1,
                                   .loss_scale = 1.0F,
                                   .n_micro = n_micro};
     MUST_PASS(graph_finish(f->graph, &err), err);

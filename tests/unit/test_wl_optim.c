@@ -165,37 +165,12 @@ static void plain_adamw(struct bench *b, const double *grad, double lr, int t)
     }
 }
 
-static void plain_lamb(struct bench *b, const double *grad, double lr, int t)
-{
-    double clip = norm_of(grad, TOTAL) / b->args.rule.max_grad_norm;
-    for (int s = 0; s < SEGMENTS; s++) {
-        double way[COUNT];
-        for (int64_t j = 0; j < COUNT; j++) {
-            int64_t i = s * STRIDE + j;
-            way[j] = plain_way(b, clip > 1.0 ? grad[i] / clip : grad[i], i, t) +
-                     decay_at(b, i) * b->want_param[i];
-        }
-        double ratio = norm_of(&b->want_param[s * STRIDE], COUNT) / norm_of(way, COUNT);
-        for (int64_t j = 0; j < COUNT; j++) {
-            int64_t i = s * STRIDE + j;
-            b->want_param[i] =
-                rounded(b->wide, b->want_param[i] - lr * (s == 1 ? 1.0 : ratio) * way[j]);
-        }
-    }
-}
-
 static void plain(struct bench *b, const double *grad, double lr, int t)
 {
-    switch (b->args.rule.method) {
-    case OPT_SGD:
+    if (b->args.rule.method == OPT_SGD) {
         plain_sgd(b, grad, lr);
-        break;
-    case OPT_ADAMW:
+    } else {
         plain_adamw(b, grad, lr, t);
-        break;
-    case OPT_LAMB:
-    case OPT_METHOD_COUNT:
-        plain_lamb(b, grad, lr, t);
     }
 }
 
@@ -224,7 +199,6 @@ static struct opt_rule rule_of(enum opt_method method)
                              .beta2 = 0.99,
                              .eps = 1e-6,
                              .weight_decay = 0.01,
-                             .max_grad_norm = 0.25, /* below the norm that fill_grads makes */
                              .loss_scale = 1.0F,
                              .n_micro = 1};
 }
@@ -280,8 +254,7 @@ static void sgd_by_hand(void **state UNUSED)
     bench_free(b);
 }
 
-/* The first AdamW step of a parameter goes by lr against the gradient's sign, whatever its size; LAMB's of a segment by lr times
-   the norm of the parameters. */
+/* The first AdamW step of a parameter goes by lr against the gradient's sign, whatever its size. */
 static void first_steps_are_known(void **state UNUSED)
 {
     struct opt_rule rule = rule_of(OPT_ADAMW);
@@ -295,16 +268,6 @@ static void first_steps_are_known(void **state UNUSED)
     update(b, 0.125);
     assert_true(fabs(get(b->param, DT_F64, 0) - 3.125) < 1e-8);
     assert_true(fabs(get(b->param, DT_F64, 1) - 2.875) < 1e-8);
-    bench_free(b);
-    rule.method = OPT_LAMB;
-    b = bench_new(DT_F64, &rule, 1);
-    put(b->param, DT_F64, 0, 3.0);
-    put(b->param, DT_F64, 1, 4.0);
-    put(b->grad, DT_F64, 0, 1.0);
-    put(b->grad, DT_F64, 1, -1.0);
-    update(b, 0.5); /* |p| = 5, u = (1, -1) */
-    assert_true(fabs(get(b->param, DT_F64, 0) - (3.0 - 2.5 / sqrt(2.0))) < 1e-8);
-    assert_true(fabs(get(b->param, DT_F64, 1) - (4.0 + 2.5 / sqrt(2.0))) < 1e-8);
     bench_free(b);
 }
 

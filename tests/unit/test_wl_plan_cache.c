@@ -9,7 +9,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "core/plan_cache.h"
+#include "core/plan_book.h"
 
 #define KEY   "cudnn 9.19.0; NVIDIA H100 80GB HBM3; conv_fwd f16 n256 c64"
 #define OTHER "cudnn 9.19.0; NVIDIA H200; conv_fwd f16 n256 c64"
@@ -149,6 +149,46 @@ static int remove_root(void **state)
     return fs_remove_tree(root, &err);
 }
 
+/* What one book has found or made, another takes as text, and finds without the folder. */
+static void a_book_serves_another(void **state)
+{
+    (void)state;
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf text;
+    struct plan_book one;
+    struct plan_book other;
+    struct plan_choice found = {0};
+    struct err err = {0};
+    const char *folder = below(&arena, "book");
+    strbuf_init(&text, PLAN_BOOK_TEXT_MAX);
+    plan_book_open(&one, folder, "a device; a driver");
+    plan_book_put(&one, "conv_fwd", &(struct plan_choice){"cudnn 5", 9});
+    plan_book_put(&one, "conv_fwd", &(struct plan_choice){"cudnn 2", 7});
+    plan_book_put(&one, "linear_fwd", &(struct plan_choice){"cublaslt 00", 3});
+    plan_book_close(&one);
+    plan_book_open(&one, folder, "a device; a driver");
+    assert_true(plan_book_find(&one, "conv_fwd", &found));
+    assert_false(plan_book_find(&one, "conv_bwd_data", &found));
+    plan_book_write(&one, &text);
+    assert_string_equal(text.ptr,
+                        "7\tcudnn 2\tconv_fwd\n"); /* what nobody asked for stays in the folder */
+    plan_book_open(&other, folder, "a device; another driver");
+    assert_false(plan_book_find(&other, "conv_fwd", &found));
+    assert_int_equal(plan_book_read(&other, strbuf_str(&text), &err), 0);
+    assert_true(plan_book_find(&other, "conv_fwd", &found));
+    assert_string_equal(found.plan, "cudnn 2");
+    assert_int_equal(found.time_ns, 7);
+    static const char *const BAD[] = {"\n",        "7\n",        "7\tp\n",   "7\tp\t\n",
+                                      "x\tp\tc\n", "-1\tp\tc\n", "7\t\tc\n", "7\tp\x01\tc\n"};
+    for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
+        err = (struct err){0};
+        assert_int_equal(plan_book_read(&other, str_of(BAD[i]), &err), -1);
+        assert_true(err.code != ERR_NONE);
+    }
+    plan_book_close(&one);
+    plan_book_close(&other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +197,7 @@ int main(void)
         cmocka_unit_test(strange_documents_are_refused),
         cmocka_unit_test(a_folder_that_cannot_be_written_is_no_error),
         cmocka_unit_test(folder_is_where_caches_are),
+        cmocka_unit_test(a_book_serves_another),
     };
     return cmocka_run_group_tests(tests, make_root, remove_root);
 }

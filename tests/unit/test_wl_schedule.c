@@ -101,10 +101,6 @@ static void a_recipe_is_its_reports(void **state UNUSED)
     assert_int_equal(o.rule.method, OPT_ADAMW);
     assert_int_equal(o.decay, NET_DECAY_MATRICES);
     assert_int_equal(o.schedule.warmup_steps, 10000);
-    o = opts_of("--model bert_base --recipe nvidia --steps 7038");
-    assert_int_equal(o.rule.method, OPT_LAMB);
-    assert_int_equal(o.schedule.warmup_steps, 2000);
-    assert_true(o.schedule.covers_warmup);
     for (int i = 0; model_at(i); i++) {
         assert_non_null(recipe_of(model_at(i)->name, 0)); /* every model has one */
     }

@@ -18,13 +18,12 @@ struct block {
     int count;
     /* What an update leaves here for the next step. */
     bool has_inf;
-    double grad_squares, param_squares, step_squares;
+    double grad_squares;
 };
 
 struct update {
     struct block *blocks;
     int64_t n_blocks;
-    double *ratios; /* (n_segments): OPT_LAMB's r */
 };
 
 /* ---- elements ---- */
@@ -194,89 +193,6 @@ static void adamw(const struct opt_args *args, const struct step *step, const st
     store_param(args, block, param);
 }
 
-/* ---- LAMB: moments and norms, then the ratios, then the parameters ---- */
-
-/* u again from the stored moments: nothing has to be kept between the two passes. */
-static void lamb_step(const struct opt_args *args, const struct step *step,
-                      const struct block *block, const double *param, double *ret_step)
-{
-    const struct opt_segment *segment = &args->segments[block->segment];
-    double second[BLOCK];
-    double decay = decay_of(args, block);
-    load(args->moment1, segment->wide, wide_type(segment), block, ret_step);
-    load(args->moment2, segment->wide, wide_type(segment), block, second);
-    for (int i = 0; i < block->count; i++) {
-        double way =
-            ret_step[i] / step->correct1 / (sqrt(second[i] / step->correct2) + step->rule.eps);
-        ret_step[i] = way + decay * param[i];
-    }
-}
-
-static void lamb_norms(const struct opt_args *args, const struct step *step, struct block *block)
-{
-    double param[BLOCK];
-    double way[BLOCK];
-    double param_squares = 0.0;
-    double step_squares = 0.0;
-    moments(args, step, block, way);
-    load_param(args, block, param);
-    lamb_step(args, step, block, param, way);
-    for (int i = 0; i < block->count; i++) {
-        param_squares += param[i] * param[i];
-        step_squares += way[i] * way[i];
-    }
-    block->param_squares = param_squares;
-    block->step_squares = step_squares;
-}
-
-static void lamb_ratios(const struct opt_args *args, const struct update *update)
-{
-    for (int64_t at = 0; at < update->n_blocks;) {
-        int segment = update->blocks[at].segment;
-        double param_squares = 0.0;
-        double step_squares = 0.0;
-        for (; at < update->n_blocks && update->blocks[at].segment == segment; at++) {
-            param_squares += update->blocks[at].param_squares;
-            step_squares += update->blocks[at].step_squares;
-        }
-        bool has_ratio =
-            args->segments[segment].has_decay && param_squares > 0.0 && step_squares > 0.0;
-        update->ratios[segment] = has_ratio ? sqrt(param_squares) / sqrt(step_squares) : 1.0;
-    }
-}
-
-static void lamb_apply(const struct opt_args *args, const struct step *step,
-                       const struct block *block, double ratio)
-{
-    double param[BLOCK];
-    double way[BLOCK];
-    load_param(args, block, param);
-    lamb_step(args, step, block, param, way);
-    for (int i = 0; i < block->count; i++) {
-        param[i] -= step->lr * ratio * way[i];
-    }
-    store_param(args, block, param);
-}
-
-static void lamb(const struct cpu *cpu, const struct opt_args *args, struct step step)
-{
-    const struct update *update = args->prepared;
-    double most = args->rule.max_grad_norm;
-    if (most > 0.0 && args->state->grad_norm > most) {
-        step.factor /= args->state->grad_norm / most;
-    }
-#pragma omp parallel for num_threads(cpu->n_threads)
-    for (int64_t i = 0; i < update->n_blocks; i++) {
-        lamb_norms(args, &step, &update->blocks[i]);
-    }
-    lamb_ratios(args, update);
-#pragma omp parallel for num_threads(cpu->n_threads)
-    for (int64_t i = 0; i < update->n_blocks; i++) {
-        const struct block *block = &update->blocks[i];
-        lamb_apply(args, &step, block, update->ratios[block->segment]);
-    }
-}
-
 /* ---- as in struct backend ---- */
 
 void cpu_update(void *self, const struct opt_args *args)
@@ -304,10 +220,6 @@ void cpu_update(void *self, const struct opt_args *args)
     }
     step.correct1 = 1.0 - pow(args->rule.beta1, (double)args->state->n_updates);
     step.correct2 = 1.0 - pow(args->rule.beta2, (double)args->state->n_updates);
-    if (args->rule.method == OPT_LAMB) {
-        lamb(cpu, args, step);
-        return;
-    }
     bool is_sgd = args->rule.method == OPT_SGD;
 #pragma omp parallel for num_threads(cpu->n_threads)
     for (int64_t i = 0; i < update->n_blocks; i++) {
@@ -348,7 +260,6 @@ int cpu_prepare_update(void *self UNUSED, struct opt_args *args, struct err *err
         update->n_blocks += (args->segments[i].count + BLOCK - 1) / BLOCK;
     }
     update->blocks = xcalloc((size_t)update->n_blocks + 1, sizeof(*update->blocks));
-    update->ratios = xcalloc((size_t)args->n_segments + 1, sizeof(*update->ratios));
     int64_t n = 0;
     for (int i = 0; i < args->n_segments; i++) {
         int64_t count = args->segments[i].count;
@@ -370,7 +281,6 @@ void cpu_unprepare_update(void *self UNUSED, struct opt_args *args)
     struct update *update = args->prepared;
     if (update) {
         free(update->blocks);
-        free(update->ratios);
         free(update);
         args->prepared = NULL;
     }

@@ -63,19 +63,19 @@ static __device__ inline void dot_rows(const float *a, const float *b, int row, 
     }
 }
 
-/* sums[k] += row of `shares` (TILE, TILE + 1), or column of it, times columns of `b`. */
+/* sums[k] += row of `probs` (TILE, TILE + 1), or column of it, times columns of `b`. */
 template <bool IS_COLUMN>
-static __device__ inline void add_shares(const float *shares, const float *b, int row, int column,
-                                         int width, float *sums)
+static __device__ inline void add_probs(const float *probs, const float *b, int row, int column,
+                                        int width, float *sums)
 {
     int pitch = width + 1;
     for (int j = 0; j < TILE; j++) {
-        float share = IS_COLUMN ? shares[j * (TILE + 1) + row] : shares[row * (TILE + 1) + j];
+        float prob = IS_COLUMN ? probs[j * (TILE + 1) + row] : probs[row * (TILE + 1) + j];
 #pragma unroll
         for (int k = 0; k < COLUMNS; k++) {
             int c = column + k * LINE;
             if (c < width) {
-                sums[k] += share * b[j * pitch + c];
+                sums[k] += prob * b[j * pitch + c];
             }
         }
     }
@@ -83,7 +83,7 @@ static __device__ inline void add_shares(const float *shares, const float *b, in
 
 /* ---- forward: a block has TILE queries of a head ---- */
 
-/* Shared: queries, keys and then values, shares. */
+/* Shared: queries, keys and then values, probabilities. */
 template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     attend(const T *qkv, const int64_t *mask, const int64_t *step, T *context, float *lse,
@@ -92,7 +92,7 @@ static __global__ void __launch_bounds__(THREADS)
     CUDA_SHARED(float, shared);
     float *queries = shared;
     float *others = queries + TILE * (g.d + 1);
-    float *shares = others + TILE * (g.d + 1);
+    float *probs = others + TILE * (g.d + 1);
     struct head_of<T> h = head_here(qkv, mask, g);
     uint64_t base = g.has_dropout ? dropout_base(g.stream_hash, *step) : 0;
     int first = (int)blockIdx.x * TILE;
@@ -121,10 +121,10 @@ static __global__ void __launch_bounds__(THREADS)
 #pragma unroll
         for (int k = 0; k < PER_LINE; k++) {
             int j = key + column + k * LINE;
-            float share = score[k] == -INFINITY ? 0.0f : expf(score[k] - most);
-            more += share;
-            shares[row * (TILE + 1) + column + k * LINE] =
-                share * keep_of(g, base, h.share, first + row, j);
+            float prob = score[k] == -INFINITY ? 0.0f : expf(score[k] - most);
+            more += prob;
+            probs[row * (TILE + 1) + column + k * LINE] =
+                prob * keep_of(g, base, h.prob, first + row, j);
         }
         total = total * shrink + line_sum(more);
         largest = most;
@@ -135,7 +135,7 @@ static __global__ void __launch_bounds__(THREADS)
         __syncthreads();
         load_tile(others, h.v, g.stride, key, g);
         __syncthreads();
-        add_shares<false>(shares, others, row, column, g.d, sums);
+        add_probs<false>(probs, others, row, column, g.d, sums);
     }
     int i = first + row;
     if (i >= g.s) {
@@ -156,7 +156,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- backward ---- */
 
-/* Shares of a tile and the slopes of its scores: with a = p * keep, dp = keep * (dcontext . v), dscore = p * (dp -
+/* Probabilities of a tile and the slopes of its scores: with a = p * keep, dp = keep * (dcontext . v), dscore = p * (dp -
    delta) * scale. */
 template <typename T> struct tile_at {
     struct head_of<T> h;
@@ -164,10 +164,10 @@ template <typename T> struct tile_at {
     int query, key; /* first of the tile */
 };
 
-/* shares (may be NULL) and slopes, (TILE, TILE + 1): row a query, column a key. rows: queries, keys, values, dcontext. */
+/* probs (may be NULL) and slopes, (TILE, TILE + 1): row a query, column a key. rows: queries, keys, values, dcontext. */
 template <typename T>
 static __device__ inline void slopes_of(const struct tile_at<T> &at, float *const rows[4],
-                                        const float *lse, const float *delta, float *shares,
+                                        const float *lse, const float *delta, float *probs,
                                         float *slopes, const struct attention_span &g)
 {
     int row = (int)threadIdx.x / LINE;
@@ -182,12 +182,12 @@ static __device__ inline void slopes_of(const struct tile_at<T> &at, float *cons
         int j = at.key + column + k * LINE;
         bool is_seen = i < g.s && j < g.s && at.h.mask[j] != 0;
         float p = is_seen ? expf(score[k] * g.scale - lse[at.h.lse + i]) : 0.0f;
-        float keep = is_seen ? keep_of(g, at.base, at.h.share, i, j) : 0.0f;
+        float keep = is_seen ? keep_of(g, at.base, at.h.prob, i, j) : 0.0f;
         float about = is_seen ? delta[at.h.lse + i] : 0.0f;
         int to = row * (TILE + 1) + column + k * LINE;
         slopes[to] = p * (grad[k] * keep - about) * g.scale;
-        if (shares) {
-            shares[to] = p * keep;
+        if (probs) {
+            probs[to] = p * keep;
         }
     }
 }
@@ -247,7 +247,7 @@ static __global__ void __launch_bounds__(THREADS)
         __syncthreads();
         slopes_of(at, rows, in.lse, in.delta, (float *)NULL, slopes, g);
         __syncthreads();
-        add_shares<false>(slopes, rows[1], row, column, g.d, sums);
+        add_probs<false>(slopes, rows[1], row, column, g.d, sums);
     }
     int i = at.query + row;
     T *to = dqkv + (at.h.row + i) * g.stride + at.h.column;
@@ -255,12 +255,12 @@ static __global__ void __launch_bounds__(THREADS)
     for (int k = 0; k < COLUMNS; k++) {
         int c = column + k * LINE;
         if (c < g.d && i < g.s) {
-            put_one(&to[c], sums[k], g.has_sum);
+            store_one(&to[c], sums[k], g.has_sum);
         }
     }
 }
 
-/* A block has TILE keys. Shared: queries, keys, values, dcontext, slopes, shares. */
+/* A block has TILE keys. Shared: queries, keys, values, dcontext, slopes, probabilities. */
 template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     attention_dkv(struct attention_in<T> in, T *dqkv, struct attention_span g)
@@ -269,7 +269,7 @@ static __global__ void __launch_bounds__(THREADS)
     int tile = TILE * (g.d + 1);
     float *const rows[4] = {shared, shared + tile, shared + 2 * tile, shared + 3 * tile};
     float *slopes = shared + 4 * tile;
-    float *shares = slopes + TILE * (TILE + 1);
+    float *probs = slopes + TILE * (TILE + 1);
     struct tile_at<T> at = {
         head_here(in.qkv, in.mask, g), g.has_dropout ? dropout_base(g.stream_hash, *in.step) : 0, 0,
             (int)blockIdx.x *TILE
@@ -285,10 +285,10 @@ static __global__ void __launch_bounds__(THREADS)
         load_tile(rows[0], at.h.q, g.stride, at.query, g);
         load_tile(rows[3], in.dcontext + at.h.row * g.width + at.h.column, g.width, at.query, g);
         __syncthreads();
-        slopes_of(at, rows, in.lse, in.delta, shares, slopes, g);
+        slopes_of(at, rows, in.lse, in.delta, probs, slopes, g);
         __syncthreads();
-        add_shares<true>(slopes, rows[0], row, column, g.d, dk);
-        add_shares<true>(shares, rows[3], row, column, g.d, dv);
+        add_probs<true>(slopes, rows[0], row, column, g.d, dk);
+        add_probs<true>(probs, rows[3], row, column, g.d, dv);
     }
     int j = at.key + row;
     T *to = dqkv + (at.h.row + j) * g.stride + at.h.column;
@@ -296,18 +296,18 @@ static __global__ void __launch_bounds__(THREADS)
     for (int k = 0; k < COLUMNS; k++) {
         int c = column + k * LINE;
         if (c < g.d && j < g.s) {
-            put_one(&to[g.width + c], dk[k], g.has_sum);
-            put_one(&to[2 * g.width + c], dv[k], g.has_sum);
+            store_one(&to[g.width + c], dk[k], g.has_sum);
+            store_one(&to[2 * g.width + c], dv[k], g.has_sum);
         }
     }
 }
 
 /* ---- calls ---- */
 
-/* Floats of shared memory: tiles of rows, tiles of shares. */
-static size_t shared_bytes(const struct attention_geom *g, int rows, int shares)
+/* Floats of shared memory: tiles of rows, tiles of probabilities. */
+static size_t shared_bytes(const struct attention_geom *g, int rows, int probs)
 {
-    return (size_t)(rows * TILE * (g->d + 1) + shares * TILE * (TILE + 1)) * sizeof(float);
+    return (size_t)(rows * TILE * (g->d + 1) + probs * TILE * (TILE + 1)) * sizeof(float);
 }
 
 extern "C" int cuda_attention_check(const struct cuda *cuda, const struct kernel_args *args,
@@ -348,8 +348,9 @@ template <typename T> static void run_fwd(struct cuda *cuda, const struct kernel
     size_t bytes = shared_bytes(&args->geom.attention, 2, 1);
     if (attention_allow(cuda, attend<T>, bytes)) {
         CUDA_LAUNCH(attend<T>, tiles_of(&g), dim3(THREADS), bytes, cuda_stream(cuda, args),
-                    (const T *)args->in[0], (const int64_t *)args->in[1],
-                    (const int64_t *)args->in[2], (T *)args->out[0], (float *)args->out[1], g);
+                    (const T *)args->in[ATTEND_QKV_IN], (const int64_t *)args->in[ATTEND_MASK_IN],
+                    (const int64_t *)args->in[ATTEND_STEP_IN], (T *)args->out[ATTEND_CONTEXT_OUT],
+                    (float *)args->out[ATTEND_LSE_OUT], g);
         CUDA_LAUNCHED(cuda);
     }
 }
@@ -362,8 +363,10 @@ template <typename T> static void run_bwd(struct cuda *cuda, const struct kernel
     float *delta = (float *)args->workspace;
     T *dqkv = (T *)args->out[0];
     struct attention_in<T> in = {
-        (const T *)args->in[0], (const T *)args->in[1], (const int64_t *)args->in[2],
-            (const int64_t *)args->in[5], (const float *)args->in[4], delta
+        (const T *)args->in[ATTEND_BWD_DCONTEXT_IN], (const T *)args->in[ATTEND_BWD_QKV_IN],
+            (const int64_t *)args->in[ATTEND_BWD_MASK_IN],
+            (const int64_t *)args->in[ATTEND_BWD_STEP_IN],
+            (const float *)args->in[ATTEND_BWD_LSE_IN], delta
     };
     int64_t n_queries = (int64_t)g.n * g.heads * g.s;
     if (!attention_allow(cuda, attention_dq<T>, of_queries) ||
@@ -371,7 +374,8 @@ template <typename T> static void run_bwd(struct cuda *cuda, const struct kernel
         return;
     }
     CUDA_LAUNCH(attention_delta<T>, dim3(blocks_for(n_queries, THREADS / WARP)), dim3(THREADS), 0,
-                cuda_stream(cuda, args), in.dcontext, (const T *)args->in[3], delta, g);
+                cuda_stream(cuda, args), in.dcontext, (const T *)args->in[ATTEND_BWD_CONTEXT_IN],
+                delta, g);
     CUDA_LAUNCHED(cuda);
     CUDA_LAUNCH(attention_dq<T>, tiles_of(&g), dim3(THREADS), of_queries, cuda_stream(cuda, args),
                 in, dqkv, g);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the attention kernels share: where a head of a sequence lies, which shares dropout keeps. Letters: i a query, j a key, s their
+/* What the attention kernels have in common: where a head of a sequence lies, which probabilities dropout keeps. Letters: i a query, j a key, s their
    number, d the width of a head. */
 #ifndef BACKEND_CUDA_ATTENTION_CUH
 #define BACKEND_CUDA_ATTENTION_CUH
@@ -19,18 +19,18 @@ struct attention_span {
     bool has_sum;   /* of dqkv */
     bool has_dropout;
     uint64_t stream_hash, threshold;
-    int64_t first; /* number of the first share in the batch of all ranks */
-    float kept;    /* what a kept share is multiplied by */
+    int64_t first; /* number of the first probability in the batch of all ranks */
+    float kept;    /* what a kept one is multiplied by */
 };
 
 /* One head of one sequence: blockIdx.y. Row i of q is q + i * stride. */
 template <typename T> struct head_of {
     const T *q, *k, *v;
     const int64_t *mask;
-    int64_t row;   /* of the context and of qkv: the first */
-    int64_t share; /* number of share (0, 0) */
-    int column;    /* of the context */
-    int64_t lse;   /* place of query 0 */
+    int64_t row;  /* of the context and of qkv: the first */
+    int64_t prob; /* number of probability (0, 0) */
+    int column;   /* of the context */
+    int64_t lse;  /* place of query 0 */
 };
 
 template <typename T>
@@ -45,14 +45,14 @@ static __device__ inline struct head_of<T> head_here(const T *qkv, const int64_t
             column,        at *g.s};
 }
 
-/* The factor that dropout applies to share (i, j): 0, or a constant. */
+/* The factor that dropout applies to probability (i, j): 0, or a constant. */
 static __device__ inline float
-keep_of(const struct attention_span &g, uint64_t base, int64_t share, int i, int j)
+keep_of(const struct attention_span &g, uint64_t base, int64_t prob, int i, int j)
 {
     if (!g.has_dropout) {
         return 1.0f;
     }
-    return dropout_is_kept(base, g.threshold, share + (int64_t)i * g.s + j) ? g.kept : 0.0f;
+    return dropout_is_kept(base, g.threshold, prob + (int64_t)i * g.s + j) ? g.kept : 0.0f;
 }
 
 /* attention_half.cu: whether the tensor-core kernels support the call. */

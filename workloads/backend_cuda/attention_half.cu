@@ -20,8 +20,8 @@ using namespace nvcuda;
 /* Rows that a fragment is read from or written to lie a multiple of 32 bytes apart. Source: PTX ISA, "Matrix fragments
    for WMMA": a row begins at a multiple of the fragment's row. Those of sums lie without a gap: more would not fit into
    Volta's 96 KB. */
-#define SHARE_PITCH (KEYS + 16)
-#define PAD_PITCH   EDGE /* floats of a fragment's row in shared memory */
+#define PROB_PITCH (KEYS + 16)
+#define PAD_PITCH  EDGE /* floats of a fragment's row in shared memory */
 
 typedef wmma::fragment<wmma::matrix_a, EDGE, EDGE, EDGE, __half, wmma::row_major> rows_a;
 typedef wmma::fragment<wmma::matrix_a, EDGE, EDGE, EDGE, __half, wmma::col_major> columns_a;
@@ -53,13 +53,12 @@ static __device__ inline void stage(__half *to, const __half *from, int64_t stri
 
 /* Four keys of a query. */
 struct alignas(8) four {
-    __half share[4];
+    __half prob[4];
 };
 
-/* Scores of one query (sp, floats) become its shares (sp, halves) in the same place; a warp's work. */
-static __device__ inline float shares_of(float *line, const struct attention_span &g,
-                                         const int *seen, int sp, uint64_t base, int64_t share,
-                                         int i)
+/* Scores of one query (sp, floats) become its probabilities (sp, halves) in the same place; a warp's work. */
+static __device__ inline float probs_of(float *line, const struct attention_span &g,
+                                        const int *seen, int sp, uint64_t base, int64_t prob, int i)
 {
     int first = 4 * ((int)threadIdx.x % WARP);
     float value[4];
@@ -85,8 +84,8 @@ static __device__ inline float shares_of(float *line, const struct attention_spa
     struct four out;
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-        float keep = value[k] == 0.0f ? 0.0f : keep_of(g, base, share, i, first + k);
-        out.share[k] = (__half)(value[k] * per_total * keep);
+        float keep = value[k] == 0.0f ? 0.0f : keep_of(g, base, prob, i, first + k);
+        out.prob[k] = (__half)(value[k] * per_total * keep);
     }
     __syncwarp(); /* all scores are read */
     if (first < sp) {
@@ -108,12 +107,12 @@ static __device__ inline void put_fragment(__half *to, int64_t stride, const flo
         for (int i = 0; i < LANES<__half>; i++) {
             lanes[i] = from[row * pitch + c + i];
         }
-        put(to + row * stride + c, lanes, has_sum);
+        store(to + row * stride + c, lanes, has_sum);
     }
 }
 
 /* A block has 64 queries of a head. Shared: keys, values (sp rows each), then for each warp 16 rows of sp + 8 floats: first its
-   queries, then scores, shares, sums. Then which keys are seen. */
+   queries, then scores, probabilities, sums. Then which keys are seen. */
 template <int D>
 static __global__ void __launch_bounds__(FWD_WARPS *WARP)
     attend_half(const __half *qkv, const int64_t *mask, const int64_t *step, __half *context,
@@ -162,7 +161,7 @@ static __global__ void __launch_bounds__(FWD_WARPS *WARP)
     }
     __syncwarp();
     for (int row = 0; row < EDGE; row++) {
-        float log_sum = shares_of(own + row * pitch, g, seen, sp, base, h.share, first + row);
+        float log_sum = probs_of(own + row * pitch, g, seen, sp, base, h.prob, first + row);
         if (lane == 0 && first + row < g.s) {
             lse[h.lse + first + row] = log_sum;
         }
@@ -174,13 +173,13 @@ static __global__ void __launch_bounds__(FWD_WARPS *WARP)
         wmma::fill_fragment(sum[part], 0.0f);
     }
     for (int j = 0; j < sp; j += EDGE) {
-        rows_a share;
-        wmma::load_matrix_sync(share, (const __half *)own + j, (unsigned)(2 * pitch));
+        rows_a prob;
+        wmma::load_matrix_sync(prob, (const __half *)own + j, (unsigned)(2 * pitch));
 #pragma unroll
         for (int part = 0; part < parts; part++) {
             rows_b value;
             wmma::load_matrix_sync(value, values + j * PITCH<D> + part * EDGE, PITCH<D>);
-            wmma::mma_sync(sum[part], share, value, sum[part]);
+            wmma::mma_sync(sum[part], prob, value, sum[part]);
         }
     }
     __half *to = context + (h.row + first) * g.width + h.column;
@@ -201,12 +200,12 @@ struct half_in {
     const float *lse;
 };
 
-/* Shared memory of a backward block: a head's queries and their gradients, KEYS of its keys and values, the shares and
+/* Shared memory of a backward block: a head's queries and their gradients, KEYS of its keys and values, the probabilities and
    slopes of all queries for those keys, two fragments a warp, three numbers a query or key. */
 template <int D> struct half_room {
     __half *queries, *grads; /* (sp, PITCH) */
     __half *keys, *values;   /* (KEYS, PITCH) */
-    __half *shares, *slopes; /* (sp, SHARE_PITCH) */
+    __half *probs, *slopes;  /* (sp, PROB_PITCH) */
     float *own;              /* of this warp: 2 of (EDGE, PAD_PITCH) */
     float *lse, *delta;      /* (sp) */
     int *seen;               /* (sp) */
@@ -218,9 +217,9 @@ template <int D> static __device__ inline struct half_room<D> room_at(__half *sh
     r.grads = r.queries + sp * PITCH<D>;
     r.keys = r.grads + sp * PITCH<D>;
     r.values = r.keys + KEYS * PITCH<D>;
-    r.shares = r.values + KEYS * PITCH<D>;
-    r.slopes = r.shares + sp * SHARE_PITCH;
-    float *floats = (float *)(r.slopes + sp * SHARE_PITCH);
+    r.probs = r.values + KEYS * PITCH<D>;
+    r.slopes = r.probs + sp * PROB_PITCH;
+    float *floats = (float *)(r.slopes + sp * PROB_PITCH);
     r.own = floats + (int)threadIdx.x / WARP * 2 * EDGE * PAD_PITCH;
     r.lse = floats + BWD_WARPS * 2 * EDGE * PAD_PITCH;
     r.delta = r.lse + sp;
@@ -250,7 +249,7 @@ static __device__ inline void stage_numbers(const struct half_room<D> &r, const 
     }
 }
 
-/* Of EDGE queries from i on and EDGE keys, numbers `column` on of the KEYS from j on: products to shares and slopes. A
+/* Of EDGE queries from i on and EDGE keys, numbers `column` on of the KEYS from j on: products to probabilities and slopes. A
    warp's work. */
 template <int D>
 static __device__ inline void
@@ -262,19 +261,19 @@ slopes_of(const struct half_room<D> &r, const struct head_of<__half> &h,
     int first = lane % 2 * LANES<__half>;
     const float *score = r.own + lane / 2 * PAD_PITCH + first;
     const float *grad = score + EDGE * PAD_PITCH;
-    float shares[LANES<__half>];
+    float probs[LANES<__half>];
     float slopes[LANES<__half>];
 #pragma unroll
     for (int k = 0; k < LANES<__half>; k++) {
         int key = j + column + first + k;
         bool is_seen = query < g.s && key < g.s && r.seen[key] != 0;
         float p = is_seen ? expf(score[k] * g.scale - r.lse[query]) : 0.0f;
-        float keep = is_seen ? keep_of(g, base, h.share, query, key) : 0.0f;
-        shares[k] = p * keep;
+        float keep = is_seen ? keep_of(g, base, h.prob, query, key) : 0.0f;
+        probs[k] = p * keep;
         slopes[k] = is_seen ? p * (grad[k] * keep - r.delta[query]) * g.scale : 0.0f;
     }
-    store(r.shares + query * SHARE_PITCH + column + first, shares);
-    store(r.slopes + query * SHARE_PITCH + column + first, slopes);
+    store(r.probs + query * PROB_PITCH + column + first, probs);
+    store(r.slopes + query * PROB_PITCH + column + first, slopes);
 }
 
 /* Scores and dcontext . values of the warp's queries with EDGE keys, to its two fragments in shared memory. */
@@ -300,7 +299,7 @@ static __device__ inline void products_of(const struct half_room<D> &r, int i, i
     wmma::store_matrix_sync(r.own + EDGE * PAD_PITCH, grad, PAD_PITCH, wmma::mem_row_major);
 }
 
-/* dvalues = shares' dcontext, dkeys = slopes' queries, of KEYS keys: 4 D / 16 fragments, each the sum over all queries
+/* dvalues = probs' dcontext, dkeys = slopes' queries, of KEYS keys: 4 D / 16 fragments, each the sum over all queries
    by one warp. */
 template <int D>
 static __device__ inline void put_keys(const struct half_room<D> &r, __half *dqkv,
@@ -312,14 +311,14 @@ static __device__ inline void put_keys(const struct half_room<D> &r, __half *dqk
         bool is_value = t < 2 * parts;
         int column = t / parts % 2 * EDGE;
         int part = t % parts;
-        const __half *left = (is_value ? r.shares : r.slopes) + column;
+        const __half *left = (is_value ? r.probs : r.slopes) + column;
         const __half *right = (is_value ? r.grads : r.queries) + part * EDGE;
         sums_c sum;
         wmma::fill_fragment(sum, 0.0f);
         for (int i = 0; i < sp; i += EDGE) {
             columns_a a;
             rows_b b;
-            wmma::load_matrix_sync(a, left + i * SHARE_PITCH, SHARE_PITCH);
+            wmma::load_matrix_sync(a, left + i * PROB_PITCH, PROB_PITCH);
             wmma::load_matrix_sync(b, right + i * PITCH<D>, PITCH<D>);
             wmma::mma_sync(sum, a, b, sum);
         }
@@ -366,7 +365,7 @@ static __global__ void __launch_bounds__(BWD_WARPS *WARP)
             slopes_of<D>(r, h, g, base, i, j, column);
             __syncwarp();
             rows_a slope;
-            wmma::load_matrix_sync(slope, r.slopes + i * SHARE_PITCH + column, SHARE_PITCH);
+            wmma::load_matrix_sync(slope, r.slopes + i * PROB_PITCH + column, PROB_PITCH);
 #pragma unroll
             for (int part = 0; part < parts; part++) {
                 rows_b key;
@@ -408,7 +407,7 @@ static size_t bwd_bytes(const struct attention_geom *g)
 {
     size_t sp = (size_t)whole_edges(g);
     size_t pitch = (size_t)g->d + 16;
-    size_t halves = 2 * sp * pitch + 2 * KEYS * pitch + 2 * sp * SHARE_PITCH;
+    size_t halves = 2 * sp * pitch + 2 * KEYS * pitch + 2 * sp * PROB_PITCH;
     return halves * sizeof(__half) + BWD_WARPS * 2 * EDGE * PAD_PITCH * sizeof(float) +
            sp * (2 * sizeof(float) + sizeof(int));
 }
@@ -431,10 +430,11 @@ template <int D> static void run_fwd(struct cuda *cuda, const struct kernel_args
     size_t bytes = fwd_bytes(geom);
     dim3 grid(blocks_for(g.s, FWD_WARPS * EDGE), (unsigned)(g.n * g.heads));
     if (attention_allow(cuda, attend_half<D>, bytes)) {
-        CUDA_LAUNCH(attend_half<D>, grid, dim3(FWD_WARPS * WARP), bytes, cuda_stream(cuda, args),
-                    (const __half *)args->in[0], (const int64_t *)args->in[1],
-                    (const int64_t *)args->in[2], (__half *)args->out[0], (float *)args->out[1], g,
-                    whole_edges(geom));
+        CUDA_LAUNCH(
+            attend_half<D>, grid, dim3(FWD_WARPS * WARP), bytes, cuda_stream(cuda, args),
+            (const __half *)args->in[ATTEND_QKV_IN], (const int64_t *)args->in[ATTEND_MASK_IN],
+            (const int64_t *)args->in[ATTEND_STEP_IN], (__half *)args->out[ATTEND_CONTEXT_OUT],
+            (float *)args->out[ATTEND_LSE_OUT], g, whole_edges(geom));
         CUDA_LAUNCHED(cuda);
     }
 }
@@ -444,9 +444,12 @@ template <int D> static void run_bwd(struct cuda *cuda, const struct kernel_args
     const struct attention_geom *geom = &args->geom.attention;
     struct attention_span g = attention_span_of(args);
     size_t bytes = bwd_bytes(geom);
-    struct half_in in = {(const __half *)args->in[0],  (const __half *)args->in[1],
-                         (const __half *)args->in[3],  (const int64_t *)args->in[2],
-                         (const int64_t *)args->in[5], (const float *)args->in[4]};
+    struct half_in in = {(const __half *)args->in[ATTEND_BWD_DCONTEXT_IN],
+                         (const __half *)args->in[ATTEND_BWD_QKV_IN],
+                         (const __half *)args->in[ATTEND_BWD_CONTEXT_IN],
+                         (const int64_t *)args->in[ATTEND_BWD_MASK_IN],
+                         (const int64_t *)args->in[ATTEND_BWD_STEP_IN],
+                         (const float *)args->in[ATTEND_BWD_LSE_IN]};
     if (attention_allow(cuda, attend_half_bwd<D>, bytes)) {
         CUDA_LAUNCH(attend_half_bwd<D>, dim3(1, (unsigned)(g.n * g.heads)), dim3(BWD_WARPS * WARP),
                     bytes, cuda_stream(cuda, args), in, (__half *)args->out[0], g,

@@ -36,12 +36,12 @@ static __device__ inline void join(moments<T> *to, float count, const float *mea
                                    const float *squares)
 {
     float total = to->count + count;
-    float share = total > 0.0f ? count / total : 0.0f;
+    float weight = total > 0.0f ? count / total : 0.0f;
 #pragma unroll
     for (int i = 0; i < LANES<T>; i++) {
-        float apart = mean[i] - to->mean[i];
-        to->mean[i] += apart * share;
-        to->squares[i] += squares[i] + apart * apart * to->count * share;
+        float delta = mean[i] - to->mean[i];
+        to->mean[i] += delta * weight;
+        to->squares[i] += squares[i] + delta * delta * to->count * weight;
     }
     to->count = total;
 }
@@ -112,18 +112,18 @@ static __device__ inline void thread_moments(const T *x, const struct rows_plan 
             if (row + k * step < plan.rows) {
 #pragma unroll
                 for (int i = 0; i < LANES<T>; i++) {
-                    float apart = (float)packs[k].lane[i] - shift[i];
-                    sum[i] += apart;
-                    squares[i] += apart * apart;
+                    float delta = (float)packs[k].lane[i] - shift[i];
+                    sum[i] += delta;
+                    squares[i] += delta * delta;
                 }
             }
         }
     }
 #pragma unroll
     for (int i = 0; i < LANES<T>; i++) {
-        float apart = sum[i] / own->count;
-        own->mean[i] = shift[i] + apart;
-        own->squares[i] = relu(squares[i] - sum[i] * apart);
+        float delta = sum[i] / own->count;
+        own->mean[i] = shift[i] + delta;
+        own->squares[i] = relu(squares[i] - sum[i] * delta);
     }
 }
 
@@ -196,10 +196,10 @@ static __global__ void __launch_bounds__(THREADS)
     }
     for (int rank = 0; rank < n_ranks; rank++) {
         const float *row = rows + (int64_t)rank * 2 * stored + channel;
-        double apart = (double)row[0] - mean;
-        mean += apart / (double)(rank + 1);
+        double delta = (double)row[0] - mean;
+        mean += delta / (double)(rank + 1);
         squares += (double)row[stored] +
-                   apart * apart * (to.count / n_ranks) * (double)rank / (double)(rank + 1);
+                   delta * delta * (to.count / n_ranks) * (double)rank / (double)(rank + 1);
     }
     finish_channel(to, channel, mean, squares / to.count);
 }
@@ -347,11 +347,12 @@ static void apply(struct cuda *cuda, const struct kernel_args *args, const T *a,
     struct rows_plan plan = rows_apply(g->n * g->plane, channel_vectors(cuda, args, g->c));
     if (a) {
         CUDA_LAUNCH((bn_apply<T, true>), rows_dim(&plan), dim3(THREADS), 0, cuda_stream(cuda, args),
-                    (const T *)args->in[0], a, (T *)args->out[0], plan, of_x, of_a, g->has_relu);
+                    (const T *)args->in[NORM_X_IN], a, (T *)args->out[NORM_Y_OUT], plan, of_x, of_a,
+                    g->has_relu);
     } else {
         CUDA_LAUNCH((bn_apply<T, false>), rows_dim(&plan), dim3(THREADS), 0,
-                    cuda_stream(cuda, args), (const T *)args->in[0], a, (T *)args->out[0], plan,
-                    of_x, of_a, g->has_relu);
+                    cuda_stream(cuda, args), (const T *)args->in[NORM_X_IN], a,
+                    (T *)args->out[NORM_Y_OUT], plan, of_x, of_a, g->has_relu);
     }
     CUDA_LAUNCHED(cuda);
 }
@@ -360,16 +361,16 @@ template <typename T> static void run_fwd(struct cuda *cuda, const struct kernel
 {
     const struct bn_geom *g = &args->geom.bn;
     struct rows_plan plan = rows_reduce(cuda, g->n * g->plane, channel_vectors(cuda, args, g->c));
-    struct bn_stats to = stats_of(args, 1);
-    to.running_mean = (float *)args->out[3];
-    to.running_var = (float *)args->out[4];
+    struct bn_stats to = stats_of(args, NORM_MEAN_OUT);
+    to.running_mean = (float *)args->out[NORM_RUNNING_MEAN_OUT];
+    to.running_var = (float *)args->out[NORM_RUNNING_VAR_OUT];
     int stored = (int)cuda_channels(cuda, g->c);
     float *rows = (float *)args->workspace + bn_scratch(&plan, stored);
     if (g->n_ranks > 1) {
         to.own = rows + (int64_t)args->comm->rank * 2 * stored;
     }
     CUDA_LAUNCH(bn_moments<T>, rows_dim(&plan), dim3(THREADS), 0, cuda_stream(cuda, args),
-                (const T *)args->in[0], (float *)args->workspace, plan, to, args->stream);
+                (const T *)args->in[NORM_X_IN], (float *)args->workspace, plan, to, args->stream);
     CUDA_LAUNCHED(cuda);
     if (g->n_ranks > 1) {
         cuda_gather_ranks(cuda, args, rows, 2 * stored * (int64_t)sizeof(float));
@@ -377,18 +378,20 @@ template <typename T> static void run_fwd(struct cuda *cuda, const struct kernel
                     dim3(THREADS), 0, cuda_stream(cuda, args), rows, g->n_ranks, stored, to);
         CUDA_LAUNCHED(cuda);
     }
-    struct bn_affine of_x = affine_of(args, 1, to.mean, to.rstd);
+    struct bn_affine of_x = affine_of(args, NORM_GAMMA_IN, to.mean, to.rstd);
     struct bn_affine of_a = {};
-    apply<T>(cuda, args, args->id == K_BN_ADD_FWD ? (const T *)args->in[3] : NULL, of_x, of_a);
+    apply<T>(cuda, args, args->id == K_BN_ADD_FWD ? (const T *)args->in[NORM_A_IN] : NULL, of_x,
+             of_a);
 }
 
 template <typename T> static void run_apply(struct cuda *cuda, const struct kernel_args *args)
 {
-    struct bn_affine of_x =
-        affine_of(args, 1, (const float *)args->in[3], (const float *)args->in[4]);
+    struct bn_affine of_x = affine_of(args, APPLY_GAMMA_IN, (const float *)args->in[APPLY_MEAN_IN],
+                                      (const float *)args->in[APPLY_RSTD_IN]);
     struct bn_affine of_a =
-        affine_of(args, 6, (const float *)args->in[8], (const float *)args->in[9]);
-    apply<T>(cuda, args, (const T *)args->in[5], of_x, of_a);
+        affine_of(args, APPLY_A_GAMMA_IN, (const float *)args->in[APPLY_A_MEAN_IN],
+                  (const float *)args->in[APPLY_A_RSTD_IN]);
+    apply<T>(cuda, args, (const T *)args->in[APPLY_A_IN], of_x, of_a);
 }
 
 extern "C" void cuda_bn_fwd(void *self, const struct kernel_args *args)
@@ -403,13 +406,13 @@ extern "C" void cuda_bn_apply(void *self, const struct kernel_args *args)
 
 template <typename T> static void run_finalize(struct cuda *cuda, const struct kernel_args *args)
 {
-    struct bn_stats to = stats_of(args, 0);
-    to.running_mean = (float *)args->out[4];
-    to.running_var = (float *)args->out[5];
-    struct bn_affine in = affine_of(args, 2, NULL, NULL);
+    struct bn_stats to = stats_of(args, FINALIZE_MEAN_OUT);
+    to.running_mean = (float *)args->out[FINALIZE_RUNNING_MEAN_OUT];
+    to.running_var = (float *)args->out[FINALIZE_RUNNING_VAR_OUT];
+    struct bn_affine in = affine_of(args, FINALIZE_GAMMA_IN, NULL, NULL);
     int stored = (int)cuda_channels(cuda, args->geom.bn.c);
-    const float *sum = (const float *)args->in[0];
-    const float *squares = (const float *)args->in[1];
+    const float *sum = (const float *)args->in[FINALIZE_SUM_IN];
+    const float *squares = (const float *)args->in[FINALIZE_SQUARES_IN];
     if (args->geom.bn.n_ranks > 1) {
         float *all = (float *)args->workspace;
         const struct comm_run runs[2] = {{sum, all, stored, DT_F32},
@@ -419,8 +422,8 @@ template <typename T> static void run_finalize(struct cuda *cuda, const struct k
         squares = all + stored;
     }
     CUDA_LAUNCH(bn_finalize<T>, dim3((unsigned)((stored + THREADS - 1) / THREADS)), dim3(THREADS),
-                0, cuda_stream(cuda, args), sum, squares, in, to, (T *)args->out[2],
-                (T *)args->out[3], stored);
+                0, cuda_stream(cuda, args), sum, squares, in, to,
+                (T *)args->out[FINALIZE_SCALE_OUT], (T *)args->out[FINALIZE_SHIFT_OUT], stored);
     CUDA_LAUNCHED(cuda);
 }
 

@@ -29,7 +29,7 @@ struct bn_sums {
 CUDA_GLOBAL unsigned tickets[CUDA_STREAMS_MAX][BN_TILES_MAX];
 
 template <typename T, enum mask MASK>
-static __device__ inline bool is_open(const bn_lanes<T> &norm, int lane, float x, float y)
+static __device__ inline bool mask_of(const bn_lanes<T> &norm, int lane, float x, float y)
 {
     if (MASK == MASK_FROM_X) {
         return (float)(T)bn_value(norm, lane, x) > 0.0f;
@@ -96,12 +96,12 @@ static __device__ inline void thread_sums(const bn_grad<T> &g, const struct rows
             for (int j = 0; j < LANES<T>; j++) {
                 float value = (float)x[k].lane[j];
                 float made = MASK == MASK_FROM_Y ? (float)y[k].lane[j] : 0.0f;
-                grad[j] = is_open<T, MASK>(norm, j, value, made) ? (float)dy[k].lane[j] : 0.0f;
+                grad[j] = mask_of<T, MASK>(norm, j, value, made) ? (float)dy[k].lane[j] : 0.0f;
                 sums[j] += grad[j];
                 sums[LANES<T> + j] += grad[j] * (value - norm.mean[j]);
             }
             if (g.da) {
-                put(g.da + i, grad, g.has_da_sum);
+                store(g.da + i, grad, g.has_da_sum);
             }
         }
     }
@@ -199,11 +199,11 @@ static __global__ void __launch_bounds__(THREADS)
         load_channels<T>(to.own_hat + channel, own);
         put_channels<T>(to.dgamma ? to.dgamma + channel : NULL, own, to.has_dgamma_sum);
     }
-    float share = 1.0f / g.count;
+    float per_count = 1.0f / g.count;
 #pragma unroll
     for (int i = 0; i < LANES<T>; i++) {
-        base[i] *= share;
-        slope[i] *= share * rstd[i];
+        base[i] *= per_count;
+        slope[i] *= per_count * rstd[i];
     }
 #pragma unroll
     for (int k = 0; k < APPLY_ROWS; k++) {
@@ -213,11 +213,11 @@ static __global__ void __launch_bounds__(THREADS)
         for (int i = 0; i < LANES<T>; i++) {
             float value = (float)x[k].lane[i];
             float made = MASK == MASK_FROM_Y ? (float)y[k].lane[i] : 0.0f;
-            float grad = is_open<T, MASK>(norm, i, value, made) ? (float)dy[k].lane[i] : 0.0f;
+            float grad = mask_of<T, MASK>(norm, i, value, made) ? (float)dy[k].lane[i] : 0.0f;
             out[i] = norm.scale[i] * (grad - base[i] - (value - norm.mean[i]) * slope[i]);
         }
         if (row >= 0 && g.dx) {
-            put(g.dx + row * width + channel, out, g.has_dx_sum);
+            store(g.dx + row * width + channel, out, g.has_dx_sum);
         }
     }
 }
@@ -231,16 +231,16 @@ static int channel_vectors(const struct cuda *cuda, const struct kernel_args *ar
 
 static struct bn_affine norm_of(const struct kernel_args *args, const void *beta)
 {
-    return {(const float *)args->in[3], (const float *)args->in[4], (const float *)args->in[2],
-            (const float *)beta};
+    return {(const float *)args->in[NORM_BWD_MEAN_IN], (const float *)args->in[NORM_BWD_RSTD_IN],
+            (const float *)args->in[NORM_BWD_GAMMA_IN], (const float *)beta};
 }
 
 static struct bn_sums sums_of(const struct kernel_args *args)
 {
-    return {(float *)args->out[1],
-            (float *)args->out[2],
-            (args->accumulate >> 1 & 1U) != 0,
-            (args->accumulate >> 2 & 1U) != 0,
+    return {(float *)args->out[NORM_BWD_DGAMMA_OUT],
+            (float *)args->out[NORM_BWD_DBETA_OUT],
+            (args->accumulate & OPERAND_BIT(NORM_BWD_DGAMMA_OUT)) != 0,
+            (args->accumulate & OPERAND_BIT(NORM_BWD_DBETA_OUT)) != 0,
             NULL,
             NULL};
 }
@@ -296,15 +296,15 @@ template <typename T> static void run_bwd(struct cuda *cuda, const struct kernel
     bn_grad<T> g = {};
     bool has_add = args->id == K_BN_ADD_BWD;
     bool has_relu = args->geom.bn.has_relu;
-    g.dy = (const T *)args->in[0];
-    g.x = (const T *)args->in[1];
-    g.y = (const T *)args->in[5];
-    g.dx = (T *)args->out[0];
-    g.da = has_add ? (T *)args->out[3] : NULL;
+    g.dy = (const T *)args->in[NORM_BWD_DY_IN];
+    g.x = (const T *)args->in[NORM_BWD_X_IN];
+    g.y = (const T *)args->in[NORM_BWD_Y_IN];
+    g.dx = (T *)args->out[NORM_BWD_DX_OUT];
+    g.da = has_add ? (T *)args->out[NORM_BWD_DA_OUT] : NULL;
     g.count = count_of(&args->geom.bn);
-    g.norm = norm_of(args, has_add ? NULL : args->in[6]);
-    g.has_dx_sum = (args->accumulate & 1U) != 0;
-    g.has_da_sum = (args->accumulate >> 3 & 1U) != 0;
+    g.norm = norm_of(args, has_add ? NULL : args->in[NORM_BWD_BETA_IN]);
+    g.has_dx_sum = (args->accumulate & OPERAND_BIT(NORM_BWD_DX_OUT)) != 0;
+    g.has_da_sum = (args->accumulate & OPERAND_BIT(NORM_BWD_DA_OUT)) != 0;
     if (!has_relu) {
         both<T, MASK_NONE>(cuda, args, g);
     } else if (g.norm.beta) {
@@ -319,14 +319,14 @@ template <typename T> static void run_apply(struct cuda *cuda, const struct kern
     bn_grad<T> g = {};
     struct rows_plan plan =
         rows_apply(args->geom.bn.n * args->geom.bn.plane, channel_vectors(cuda, args));
-    g.dy = (const T *)args->in[0];
-    g.x = (const T *)args->in[1];
-    g.dx = (T *)args->out[0];
+    g.dy = (const T *)args->in[NORM_BWD_DZ_IN];
+    g.x = (const T *)args->in[NORM_BWD_X_IN];
+    g.dx = (T *)args->out[NORM_BWD_DX_OUT];
     g.norm = norm_of(args, NULL);
     g.count = count_of(&args->geom.bn);
     struct bn_sums to = sums_of(args);
-    const float *sum = (const float *)args->in[5];
-    const float *sum_hat = (const float *)args->in[6];
+    const float *sum = (const float *)args->in[NORM_BWD_SUM_DZ_IN];
+    const float *sum_hat = (const float *)args->in[NORM_BWD_SUM_HAT_IN];
     to.own = sum;
     to.own_hat = sum_hat;
     if (args->geom.bn.n_ranks > 1) {

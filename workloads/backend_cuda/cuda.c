@@ -91,10 +91,23 @@ static void set_untimed(void *self, bool is_untimed)
     cuda->tuning.n_untimed += is_untimed ? 1 : -1;
 }
 
+static void limit_workspace(void *self, int64_t bytes)
+{
+    struct cuda *cuda = self;
+    cuda->workspace_limit = bytes;
+}
+
+int64_t cuda_workspace_max(const struct cuda *cuda, enum dtype dtype)
+{
+    int64_t most = dtype == DT_F16 ? PLAN_WORKSPACE_MAX_BYTES : PLAN_WORKSPACE_F32_MAX_BYTES;
+    int64_t limit = cuda->workspace_limit;
+    return limit > 0 && limit < most ? limit : most;
+}
+
 bool cuda_may_time(struct cuda *cuda)
 {
     struct cuda_tuning *tuning = &cuda->tuning;
-    if (!cuda_is_tuned(cuda)) {
+    if (!cuda_is_tuned(cuda) || cuda->tuning.is_over) {
         return false;
     }
     const struct clock_src clock = clock_system();
@@ -118,9 +131,39 @@ static int64_t late_choices(void *self)
     return cuda->tuning.n_late;
 }
 
+/* ---- choices that ranks share ---- */
+
+static const char *kind(void *self)
+{
+    const struct cuda *cuda = self;
+    return cuda->book.about;
+}
+
+static void share_choices(void *self, struct strbuf *text)
+{
+    const struct cuda *cuda = self;
+    plan_book_write(&cuda->book, text);
+}
+
+static int take_choices(void *self, struct str text, struct err *err)
+{
+    struct cuda *cuda = self;
+    cuda->tuning.is_over = true;
+    return plan_book_read(&cuda->book, text, err);
+}
+
 static void name_libraries(const struct cuda *cuda, char *ret_text, size_t size)
 {
     snprintf(ret_text, size, "%.100s, %.100s", dnn_version(cuda), lt_version(cuda));
+}
+
+static void open_book(struct cuda *cuda, const char *folder)
+{
+    const struct cuda_facts facts = cuda_facts(cuda);
+    char about[PLAN_ABOUT_MAX];
+    (void)snprintf(about, sizeof(about), "%.80s; driver %.60s; %.100s", facts.gpu, facts.driver,
+                   facts.libraries);
+    plan_book_open(&cuda->book, folder, about);
 }
 
 int cuda_init(struct cuda *cuda, const struct cuda_opts *opts, struct backend *ret_backend,
@@ -154,10 +197,17 @@ int cuda_init(struct cuda *cuda, const struct cuda_opts *opts, struct backend *r
         cuda_release(cuda);
         return -1;
     }
-    cuda_forms_open(cuda, &opts->plan);
+    cuda_forms_open(cuda);
+    open_book(cuda, opts->plan.cache_folder);
     cuda_fill_kernels(&backend);
     backend.async.set_untimed = set_untimed;
     backend.async.late_choices = late_choices;
+    backend.async.limit_workspace = limit_workspace;
+    if (opts->plan.is_tuned) {
+        backend.async.kind = kind;
+        backend.async.share_choices = share_choices;
+        backend.async.take_choices = take_choices;
+    }
     cuda_fill_ranks(&backend);
     *ret_backend = backend;
     return 0;
@@ -177,6 +227,7 @@ void cuda_release(struct cuda *cuda)
     cuda_images_close(cuda);
     cuda_streams_close(cuda);
     cuda_memory_close(cuda);
+    plan_book_close(&cuda->book);
     for (int i = 0; i < cuda->n_streams; i++) {
         if (cuda->streams[i]) {
             (void)cudaStreamDestroy(cuda->streams[i]);
@@ -187,8 +238,7 @@ void cuda_release(struct cuda *cuda)
 
 /* ---- what there is ---- */
 
-/* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Tue ...": the word after "Module", with two blanks. Empty where the
-   file cannot be read, as in some containers. */
+/* Empty where the file cannot be read, as in some containers. */
 static void module_version(char *ret_text, size_t size)
 {
     char text[512] = "";
@@ -198,10 +248,7 @@ static void module_version(char *ret_text, size_t size)
         text[n > 0 ? n : 0] = '\0';
         close(fd);
     }
-    const char *at = strstr(text, "Module");
-    const char *start = at ? strpbrk(at, "0123456789") : NULL;
-    size_t len = start ? strspn(start, "0123456789.") : 0;
-    snprintf(ret_text, size, "%.*s", (int)(len < 32 ? len : 0), start ? start : "");
+    device_driver_version(text, ret_text, size);
 }
 
 struct cuda_facts cuda_facts(const struct cuda *cuda)

@@ -12,6 +12,7 @@
 #define BACKEND_CUDA_CUDA_H
 
 #include "backend_cuda/plans.h"
+#include "core/plan_book.h"
 
 #include <cuda_runtime_api.h>
 
@@ -42,6 +43,7 @@ struct cuda_tuning {
     int64_t limit_ns, begin_ns; /* begin_ns: of the first choice; 0: there was none */
     int n_untimed;              /* set_untimed, nested */
     int64_t n_late;             /* choices that the limit left untimed */
+    bool is_over; /* the ranks have shared their choices: from here on nothing is timed */
 };
 
 struct cuda {
@@ -60,6 +62,9 @@ struct cuda {
     struct cuda_streams *async;             /* owned */
     struct cuda_forms *forms;               /* owned */
     struct cuda_tuning tuning;
+    int64_t
+        workspace_limit; /* of a call's plan, below PLAN_WORKSPACE_MAX_BYTES and its like; 0: none */
+    struct plan_book book;
     struct cuda_ranks *ranks; /* owned; NULL: this rank is alone */
 };
 
@@ -102,6 +107,9 @@ static inline bool cuda_is_tuned(const struct cuda *cuda)
     return cuda->tuning.is_asked && cuda->tuning.n_untimed == 0;
 }
 
+/* Bytes that a plan of this type may need. */
+int64_t cuda_workspace_max(const struct cuda *cuda, enum dtype dtype);
+
 /* The same, for a choice that is due now: false, and counted, once the time limit is used up. */
 bool cuda_may_time(struct cuda *cuda);
 
@@ -112,7 +120,7 @@ MUST_CHECK int cuda_streams_open(struct cuda *cuda, const struct cuda_opts *opts
                                  struct backend *backend, struct err *err);
 void cuda_streams_close(struct cuda *cuda);
 bool cuda_is_capturing(const struct cuda *cuda);
-void cuda_forms_open(struct cuda *cuda, const struct plan_opts *opts);
+void cuda_forms_open(struct cuda *cuda);
 void cuda_forms_close(struct cuda *cuda);
 void cuda_fill_ranks(struct backend *backend);
 void cuda_ranks_close(struct cuda *cuda);

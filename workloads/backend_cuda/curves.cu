@@ -43,7 +43,7 @@ template <typename T, typename Curve>
 static __device__ inline void one(const T *dy, const T *x, T *to, int64_t i, bool has_sum)
 {
     float value = dy ? (float)dy[i] * Curve::slope((float)x[i]) : Curve::at((float)x[i]);
-    put_one(&to[i], value, has_sum);
+    store_one(&to[i], value, has_sum);
 }
 
 template <typename T, typename Curve>
@@ -67,7 +67,7 @@ static __global__ void __launch_bounds__(THREADS)
     for (int i = 0; i < LANES<T>; i++) {
         lanes[i] = dy ? slopes[i] * Curve::slope(lanes[i]) : Curve::at(lanes[i]);
     }
-    put(to + first, lanes, has_sum);
+    store(to + first, lanes, has_sum);
 }
 
 template <typename T, typename Curve>

@@ -2,7 +2,7 @@
 /* What the depthwise convolutions' kernels share. A channel has a filter of its own and nothing is summed over
    channels: bound by memory, if what the taps share is read once.
 
-   With 3 x 3 filters and stride 1 ("chains") a thread walks down every dil_h-th row of one column and four channels:
+   Filters are 3 x 3 and the stride is 1. A thread walks down a chain, every dil_h-th row of one column and four channels:
    each row of the input is read once for the three output rows that it contributes to, because the thread keeps three
    sums. The columns to the left and right come from the L2 cache, where the neighbouring threads' reads have put them.
    Four channels, not 16 bytes: the nine filter elements of eight would take 72 registers. */
@@ -31,7 +31,8 @@ template <typename T> static __device__ inline void load_quad(const T *from, flo
     }
 }
 
-template <typename T> static __device__ inline void put_quad(T *to, const float *from, bool has_sum)
+template <typename T>
+static __device__ inline void store_quad(T *to, const float *from, bool has_sum)
 {
     quad<T> packed;
     float old[QUAD] = {0.0f};
@@ -45,10 +46,10 @@ template <typename T> static __device__ inline void put_quad(T *to, const float 
     *(quad<T> *)to = packed;
 }
 
-/* in (n, h, w) -> out (n, p, q), both with `quads` times four channels; out (p, q) sees in (p * stride - pad + r * dil, ...). */
+/* in (n, h, w) -> out (n, p, q), both with `quads` times four channels; out (p, q) sees in (p - pad + r * dil, ...). */
 struct dw {
-    int n, h, w, p, q, r, s;
-    int stride_h, stride_w, pad_h, pad_w, dil_h, dil_w;
+    int n, h, w, p, q;
+    int pad_h, pad_w, dil_h, dil_w;
     int quads;
     int chain;    /* outputs a thread makes of a chain, up to CHAIN_MAX */
     int segments; /* of the longest chain */
@@ -64,10 +65,6 @@ static inline struct dw dw_of(const struct cuda *cuda, const struct kernel_args 
     d.w = (int)g->w;
     d.p = (int)g->p;
     d.q = (int)g->q;
-    d.r = (int)g->r;
-    d.s = (int)g->s;
-    d.stride_h = (int)g->stride_h;
-    d.stride_w = (int)g->stride_w;
     d.pad_h = (int)g->pad_h;
     d.pad_w = (int)g->pad_w;
     d.dil_h = (int)g->dil_h;
@@ -75,11 +72,6 @@ static inline struct dw dw_of(const struct cuda *cuda, const struct kernel_args 
     d.quads = (int)(cuda_channels(cuda, g->c) / QUAD);
     d.has_sum = (args->accumulate & 1U) != 0;
     return d;
-}
-
-static inline bool dw_has_chains(const struct dw *d)
-{
-    return d->r == 3 && d->s == 3 && d->stride_h == 1 && d->stride_w == 1;
 }
 
 static inline void dw_set_chains(struct dw *d)

@@ -5,6 +5,7 @@
 
 extern "C" {
 #include "backend_cuda/kernels.h"
+#include "backend_cuda/sums.h"
 }
 
 /* A block is tx quads wide and ty high; n_blocks (x) share the pixels, n_tiles (y) the channels. */
@@ -28,7 +29,7 @@ static __device__ inline void leave(float *sum, float *shared, const struct rows
 {
     sum_lines<QUAD>(sum, shared, plan, at.line);
     if (at.is_inside && at.line == 0) {
-        put_quad(to, sum, false);
+        store_quad(to, sum, false);
     }
 }
 
@@ -80,42 +81,6 @@ static __global__ void __launch_bounds__(DW_THREADS)
     }
 }
 
-/* Tap number first_tap + blockIdx.z; the one after the last is the bias. partial (n_blocks, taps, channels) */
-template <typename T>
-static __global__ void __launch_bounds__(DW_THREADS)
-    weight_taps(const T *dy, const T *x, float *partial, struct rows_plan plan, struct dw d,
-                int first_tap)
-{
-    __shared__ float shared[QUAD * THREADS];
-    struct rows_at at = rows_here(plan);
-    int64_t width = (int64_t)d.quads * QUAD;
-    int channel = at.vec * QUAD;
-    int tap = first_tap + (int)blockIdx.z;
-    bool is_bias = tap == d.r * d.s;
-    float sum[QUAD] = {0.0f};
-    for (int64_t i = (int64_t)blockIdx.x * plan.ty + at.line; at.is_inside && i < plan.rows;
-         i += (int64_t)gridDim.x * plan.ty) {
-        unsigned line = (unsigned)i / (unsigned)d.q;
-        int h = (int)(line % (unsigned)d.p) * d.stride_h - d.pad_h + tap / d.s * d.dil_h;
-        int w = (int)((unsigned)i % (unsigned)d.q) * d.stride_w - d.pad_w + tap % d.s * d.dil_w;
-        int image = (int)(line / (unsigned)d.p);
-        float grad[QUAD], value[QUAD] = {1.0f, 1.0f, 1.0f, 1.0f};
-        if (!is_bias && (h < 0 || h >= d.h || w < 0 || w >= d.w)) {
-            continue;
-        }
-        load_quad(dy + i * width + channel, grad);
-        if (!is_bias) {
-            load_quad(x + ((int64_t)(image * d.h + h) * d.w + w) * width + channel, value);
-        }
-#pragma unroll
-        for (int lane = 0; lane < QUAD; lane++) {
-            sum[lane] += grad[lane] * value[lane];
-        }
-    }
-    leave(sum, shared, plan, at,
-          partial + ((int64_t)blockIdx.x * gridDim.z + blockIdx.z) * width + channel);
-}
-
 /* to (columns) (+)= the sum of the rows of partial (n_rows, columns); a block has all rows of its columns. */
 template <typename T>
 static __global__ void __launch_bounds__(DW_THREADS)
@@ -135,36 +100,11 @@ static __global__ void __launch_bounds__(DW_THREADS)
     }
     sum_lines<QUAD>(sum, shared, plan, at.line);
     if (at.is_inside && at.line == 0) {
-        put_quad(to + column, sum, has_sum);
+        store_quad(to + column, sum, has_sum);
     }
 }
 
 /* ---- calls ---- */
-
-template <typename T>
-static void add_up(struct cuda *cuda, const struct kernel_args *args, int n_rows, int quads,
-                   int out)
-{
-    /* 8 quads, 128 bytes, wide: many blocks, and 16 lines share the rows */
-    struct rows_plan plan = {n_rows, quads, 8, DW_THREADS / 8, (quads + 7) / 8, 1};
-    CUDA_LAUNCH(weight_sum<T>, rows_dim(&plan), dim3(DW_THREADS), 0, cuda_stream(cuda, args),
-                (const float *)args->workspace, (T *)args->out[out], plan,
-                (args->accumulate >> out & 1U) != 0);
-    CUDA_LAUNCHED(cuda);
-}
-
-template <typename T>
-static void run_taps(struct cuda *cuda, const struct kernel_args *args, const struct dw &d,
-                     int first_tap, int n_taps)
-{
-    struct rows_plan plan = weight_plan(cuda, d.quads, (int64_t)d.n * d.p * d.q);
-    dim3 grid((unsigned)plan.n_blocks, (unsigned)plan.n_tiles, (unsigned)n_taps);
-    CUDA_LAUNCH(weight_taps<T>, grid, dim3(DW_THREADS), 0, cuda_stream(cuda, args),
-                (const T *)args->in[0], (const T *)args->in[1], (float *)args->workspace, plan, d,
-                first_tap);
-    CUDA_LAUNCHED(cuda);
-    add_up<T>(cuda, args, plan.n_blocks, d.quads * n_taps, first_tap == 0 ? 0 : 1);
-}
 
 static int64_t chain_items(struct dw *d)
 {
@@ -175,20 +115,18 @@ static int64_t chain_items(struct dw *d)
 template <typename T> static void run_weight(struct cuda *cuda, const struct kernel_args *args)
 {
     struct dw d = dw_of(cuda, args);
-    if (dw_has_chains(&d)) {
-        int64_t items = chain_items(&d);
-        struct rows_plan plan = weight_plan(cuda, d.quads, items);
-        CUDA_LAUNCH(weight_chains<T>, rows_dim(&plan), dim3(DW_THREADS), 0, cuda_stream(cuda, args),
-                    (const T *)args->in[0], (const T *)args->in[1], (float *)args->workspace, plan,
-                    d, dw_heads(&d));
-        CUDA_LAUNCHED(cuda);
-        add_up<T>(cuda, args, plan.n_blocks, d.quads * 9, 0);
-    } else {
-        run_taps<T>(cuda, args, d, 0, d.r * d.s);
-    }
-    if (args->has_bias && args->out[1]) {
-        run_taps<T>(cuda, args, d, d.r * d.s, 1);
-    }
+    struct rows_plan plan = weight_plan(cuda, d.quads, chain_items(&d));
+    CUDA_LAUNCH(weight_chains<T>, rows_dim(&plan), dim3(DW_THREADS), 0, cuda_stream(cuda, args),
+                (const T *)args->in[WEIGHT_DY_IN], (const T *)args->in[WEIGHT_X_IN],
+                (float *)args->workspace, plan, d, dw_heads(&d));
+    CUDA_LAUNCHED(cuda);
+    /* 8 quads, 128 bytes, wide: many blocks, and 16 lines share the rows */
+    int quads = d.quads * 9;
+    struct rows_plan sums = {plan.n_blocks, quads, 8, DW_THREADS / 8, (quads + 7) / 8, 1};
+    CUDA_LAUNCH(weight_sum<T>, rows_dim(&sums), dim3(DW_THREADS), 0, cuda_stream(cuda, args),
+                (const float *)args->workspace, (T *)args->out[WEIGHT_DW_OUT], sums,
+                (args->accumulate & OPERAND_BIT(WEIGHT_DW_OUT)) != 0);
+    CUDA_LAUNCHED(cuda);
 }
 
 extern "C" int64_t cuda_depthwise_workspace(const struct cuda *cuda, const struct kernel_args *args)
@@ -197,14 +135,28 @@ extern "C" int64_t cuda_depthwise_workspace(const struct cuda *cuda, const struc
     if (args->id != K_CONV_BWD_WEIGHT) {
         return 0;
     }
-    int64_t taps = weight_plan(cuda, d.quads, (int64_t)d.n * d.p * d.q).n_blocks;
-    int64_t chains =
-        dw_has_chains(&d) ? weight_plan(cuda, d.quads, chain_items(&d)).n_blocks : taps;
-    int64_t most = chains * d.r * d.s > taps ? chains * d.r * d.s : taps;
-    return most * d.quads * QUAD * (int64_t)sizeof(float);
+    int64_t channels = d.quads * QUAD;
+    int64_t bytes = (int64_t)weight_plan(cuda, d.quads, chain_items(&d)).n_blocks * 9 * channels *
+                    (int64_t)sizeof(float);
+    int64_t bias = args->has_bias ? cuda_column_sum_bytes((int64_t)d.n * d.p * d.q, channels) : 0;
+    return bytes > bias ? bytes : bias;
 }
 
 extern "C" void cuda_depthwise_bwd_weight(void *self, const struct kernel_args *args)
 {
-    CUDA_BY_TYPE(args, run_weight, (struct cuda *)self, args);
+    struct cuda *cuda = (struct cuda *)self;
+    CUDA_BY_TYPE(args, run_weight, cuda, args);
+    if (args->has_bias && args->out[WEIGHT_DBIAS_OUT]) {
+        const struct conv_geom *g = &args->geom.conv;
+        struct column_sum_args sum = {};
+        sum.dtype = args->dtype;
+        sum.rows = g->n * g->p * g->q;
+        sum.columns = cuda_channels(cuda, g->k);
+        sum.x = args->in[WEIGHT_DY_IN];
+        sum.sums = args->out[WEIGHT_DBIAS_OUT];
+        sum.is_added = (args->accumulate & OPERAND_BIT(WEIGHT_DBIAS_OUT)) != 0;
+        sum.partial = (float *)args->workspace;
+        sum.stream = cuda_stream(cuda, args);
+        cuda_column_sum(cuda, &sum);
+    }
 }

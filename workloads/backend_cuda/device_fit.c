@@ -72,3 +72,18 @@ int device_judge(const struct device_facts *facts, struct err *err)
     }
     return 0;
 }
+
+void device_driver_version(const char *text, char *ret_version, size_t size)
+{
+    static const char BETWEEN[] = " \t\n";
+    *ret_version = '\0';
+    for (const char *at = text + strspn(text, BETWEEN); *at; at += strspn(at, BETWEEN)) {
+        size_t len = strcspn(at, BETWEEN);
+        bool is_version = strspn(at, "0123456789.") == len && memchr(at, '.', len) && *at != '.';
+        if (is_version && len < size) {
+            snprintf(ret_version, size, "%.*s", (int)len, at);
+            return;
+        }
+        at += len;
+    }
+}

@@ -22,6 +22,10 @@ struct device_facts {
 MUST_CHECK int device_judge_driver(const struct device_facts *facts, struct err *err);
 MUST_CHECK int device_judge(const struct device_facts *facts, struct err *err);
 
+/* The driver's version in the text of /proc/driver/nvidia/version, "580.95.05": the first word of digits with a dot between. Empty where
+   there is none. */
+void device_driver_version(const char *text, char *ret_version, size_t size);
+
 /* Code for 8.0 runs on 8.6, but not on 9.0 and not on 7.5. */
 bool device_runs(const char *archs, int major, int minor);
 

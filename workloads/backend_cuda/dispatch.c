@@ -57,8 +57,10 @@ static const struct row ROWS[K_COUNT] = {
     [K_EMBED_BWD] = {.run = cuda_embed_bwd,
                      .workspace = cuda_embed_workspace,
                      .check = cuda_embed_check},
-    [K_LAYER_NORM_FWD] = {.run = cuda_layer_norm_fwd},
-    [K_LAYER_NORM_BWD] = {.run = cuda_layer_norm_bwd, .workspace = cuda_layer_norm_workspace},
+    [K_LAYER_NORM_FWD] = {.run = cuda_layer_norm_fwd, .check = cuda_layer_norm_check},
+    [K_LAYER_NORM_BWD] = {.run = cuda_layer_norm_bwd,
+                          .workspace = cuda_layer_norm_workspace,
+                          .check = cuda_layer_norm_check},
     [K_GELU_FWD] = {.run = cuda_gelu_fwd},
     [K_GELU_BWD] = {.run = cuda_gelu_bwd},
     [K_TANH_FWD] = {.run = cuda_tanh_fwd},
@@ -85,9 +87,11 @@ static const struct row ROWS[K_COUNT] = {
 
 /* Filters of one channel each have a kernel of ours, whatever library is present. */
 static const struct row DEPTHWISE[K_COUNT] = {
-    [K_CONV_FWD] = {.run = cuda_depthwise_fwd, .workspace = cuda_depthwise_workspace},
-    [K_CONV_BWD_DATA] = {.run = cuda_depthwise_bwd_data, .workspace = cuda_depthwise_workspace},
-    [K_CONV_BWD_WEIGHT] = {.run = cuda_depthwise_bwd_weight, .workspace = cuda_depthwise_workspace},
+    [K_CONV_FWD] = {.run = cuda_depthwise_fwd, .check = cuda_depthwise_check},
+    [K_CONV_BWD_DATA] = {.run = cuda_depthwise_bwd_data, .check = cuda_depthwise_check},
+    [K_CONV_BWD_WEIGHT] = {.run = cuda_depthwise_bwd_weight,
+                           .workspace = cuda_depthwise_workspace,
+                           .check = cuda_depthwise_check},
 };
 
 static const struct row *row_of(const struct kernel_args *args)

@@ -3,7 +3,6 @@
 
 #include "backend_cuda/dnn.h"
 
-#include "backend_cuda/dnn_legacy.h"
 #include "backend_cuda/dnn_plan.h"
 #include "backend_cuda/lt.h"
 #include "backend_cuda/sums.h"
@@ -11,27 +10,35 @@
 
 /* ---- opening ---- */
 
-/* Compute capability 7.0 or 7.2; Turing is 7.5. */
-static bool is_volta(int device)
+/* A later library answers for Volta with a few slow engines that do not use its tensor cores. */
+static int check_volta(const struct dnn_api *api, int device, struct err *err)
 {
     int major = 0;
     int minor = 0;
-    return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
-               cudaSuccess &&
-           cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) ==
-               cudaSuccess &&
-           major == 7 && minor < 5;
+    char found[LOAD_VERSION_MAX];
+    cudaError_t status = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    if (status == cudaSuccess) {
+        status = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    }
+    if (status != cudaSuccess) {
+        return err_set(err, ERR_WORKLOAD, "device %d: %s", device, cudaGetErrorString(status));
+    }
+    bool is_volta = major == 7 && minor < 5; /* Turing is 7.5 */
+    if (!is_volta || api->load.version < DNN_VOLTA_VERSION_END) {
+        return 0;
+    }
+    load_version_text(api->load.version, found);
+    return err_set(err, ERR_USAGE,
+                   "cudnn: a GPU of compute capability 7.%d needs cuDNN from 9.0.0 to below "
+                   "9.11.0; %s is version %s (REPERF_CUDNN_DIR names another folder)",
+                   minor, api->load.path, found);
 }
 
 static int open_handles(struct cuda *cuda, struct dnn *dnn, struct err *err)
 {
-    struct cudaDeviceProp property;
-    cudaError_t status = cudaGetDeviceProperties(&property, cuda->device);
-    if (status != cudaSuccess) {
-        return err_set(err, ERR_WORKLOAD, "device %d: %s", cuda->device,
-                       cudaGetErrorString(status));
+    if (check_volta(&dnn->api, cuda->device, err) < 0) {
+        return -1;
     }
-    (void)snprintf(dnn->device_name, sizeof(dnn->device_name), "%s", property.name);
     for (int i = 0; i < cuda->n_streams; i++) {
         cudnnStatus_t created = dnn->api.cudnnCreate(&dnn->handles[i]);
         if (created == CUDNN_STATUS_SUCCESS) {
@@ -44,7 +51,7 @@ static int open_handles(struct cuda *cuda, struct dnn *dnn, struct err *err)
         }
     }
     dnn->device.handle = dnn->handles[0];
-    return is_volta(cuda->device) ? dnn_legacy_open(dnn, err) : 0;
+    return 0;
 }
 
 int dnn_open(struct cuda *cuda, const struct plan_opts *opts, struct err *err)
@@ -54,7 +61,6 @@ int dnn_open(struct cuda *cuda, const struct plan_opts *opts, struct err *err)
     cuda->dnn = dnn;
     dnn->allows_compiled = opts->allows_compiled;
     dnn->allows_nondeterministic = opts->allows_nondeterministic;
-    dnn->cache_folder = opts->cache_folder ? xstrdup(opts->cache_folder) : NULL;
     if (dnn_api_open(&dnn->api, err) < 0) {
         dnn_close(cuda);
         return -1;
@@ -77,7 +83,6 @@ static void plan_free(struct cuda *cuda, struct dnn_plan *plan)
     if (plan->is_matmul && cuda->lt) {
         lt_unprepare(cuda, &plan->matmul);
     }
-    dnn_legacy_release(cuda->dnn, plan);
     dnn_engine_release(&cuda->dnn->api, &plan->engine);
     dnn_graph_release(&plan->graph);
     free(plan);
@@ -100,9 +105,7 @@ void dnn_close(struct cuda *cuda)
     for (int i = 0; i < dnn->n_handles; i++) {
         (void)dnn->api.cudnnDestroy(dnn->handles[i]);
     }
-    dnn_legacy_close(dnn);
     dnn_api_close(&dnn->api);
-    free(dnn->cache_folder);
     free(dnn);
     cuda->dnn = NULL;
 }
@@ -187,9 +190,10 @@ static void run_dbias(struct cuda *cuda, const struct kernel_args *args)
     struct column_sum_args sum = {.dtype = args->dtype,
                                   .rows = g->n * g->p * g->q,
                                   .columns = cuda_channels(cuda, g->k),
-                                  .x = args->in[0],
-                                  .sums = args->out[1],
-                                  .is_added = (args->accumulate & 2U) != 0,
+                                  .x = args->in[WEIGHT_DY_IN],
+                                  .sums = args->out[WEIGHT_DBIAS_OUT],
+                                  .is_added =
+                                      (args->accumulate & OPERAND_BIT(WEIGHT_DBIAS_OUT)) != 0,
                                   .partial = args->workspace,
                                   .stream = cuda_stream(cuda, args)};
     cuda_column_sum(cuda, &sum);
@@ -201,9 +205,7 @@ static void run_engine(struct cuda *cuda, const struct kernel_args *args,
     struct dnn *dnn = cuda->dnn;
     struct dnn_pointers at = {args->in, args->out, args->workspace};
     cudnnHandle_t handle = dnn->handles[args->stream];
-    cudnnStatus_t status =
-        plan->legacy ? dnn_legacy_run(dnn, handle, plan, &at)
-                     : dnn_execute(&dnn->api, handle, &plan->graph, plan->engine.plan, &at);
+    cudnnStatus_t status = dnn_execute(&dnn->api, handle, &plan->graph, plan->engine.plan, &at);
     if (status != CUDNN_STATUS_SUCCESS) {
         dnn_api_error(&dnn->api, status, plan->key, &cuda->err);
     } else if (plan->call.is_aside) {
@@ -258,6 +260,12 @@ static struct dnn_plan *plan_get(struct cuda *cuda, const struct kernel_args *ar
     char key[DNN_KEY_MAX];
     struct dnn_call call = dnn_call_of(cuda, args);
     dnn_call_key(&call, key);
+    if (cuda->workspace_limit > 0) {
+        size_t len = strlen(key);
+        int more = snprintf(key + len, sizeof(key) - len, " within %" PRId64,
+                            cuda_workspace_max(cuda, call.dtype));
+        ASSERT(more > 0 && len + (size_t)more < sizeof(key));
+    }
     struct dnn_plan *plan = plan_find(dnn, key);
     if (plan) {
         return plan;
@@ -316,18 +324,19 @@ bool dnn_supports(struct cuda *cuda, const struct kernel_args *args)
 {
     struct dnn *dnn = cuda->dnn;
     struct dnn_call call = dnn_call_of(cuda, args);
-    struct dnn_rules rules = dnn_rules_of(dnn, &call);
+    struct dnn_rules rules = dnn_rules_of(cuda, &call);
     struct dnn_graph graph;
     struct dnn_engine engine;
+    struct dnn_refused refused;
     struct err why = {0};
-    if (dnn->legacy) {
-        return dnn_legacy_supports(&call);
+    if (dnn_sums_vary(&call) && !dnn->allows_nondeterministic) {
+        return false;
     }
     call.is_aside = call.is_added;
     if (dnn_graph_make(&graph, &dnn->api, dnn->device.handle, &call, &why) < 0) {
         return false;
     }
-    int n = dnn_engines_find(&dnn->device, &graph, &rules, 1, &engine);
+    int n = dnn_engines_find(&dnn->device, &graph, &rules, 1, &engine, &refused);
     if (n > 0) {
         dnn_engine_release(&dnn->api, &engine);
     }

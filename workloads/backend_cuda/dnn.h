@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuDNN behind the contract of core/kernel.h: K_CONV_FWD, K_CONV_BWD_DATA, K_CONV_BWD_WEIGHT, K_CONV_STATS_FWD,
-   K_CONV_BWD_DATA_BN and K_NORM_CONV_BWD_WEIGHT, including dbias and +=. By the graph API, or on Volta (compute
-   capability 7.0) by the older API, which has no fused forms. Depthwise convolution has a kernel of ours instead.
+   K_CONV_BWD_DATA_BN and K_NORM_CONV_BWD_WEIGHT, including dbias and +=, by the graph API. On
+   Volta (compute capability 7.0) it has no fused forms. Depthwise convolution has a kernel of ours instead.
 
    Images (N, H, W, C) and filters (K, R, S, C/G), channels rounded up by cuda_channels; vectors over channels are as
    long as the rounded channels. DT_F32, or DT_F16 with sums in float. DT_F32 keeps to full precision unless
@@ -19,7 +19,7 @@
 MUST_CHECK int dnn_open(struct cuda *cuda, const struct plan_opts *opts, struct err *err);
 void dnn_close(struct cuda *cuda); /* cuda->dnn is NULL then; NULL is allowed */
 
-/* "cudnn 9.19.0", or "cudnn 9.10.2 (older calls)" on Volta; lives as long as cuda->dnn. */
+/* "cudnn 9.19.0"; lives as long as cuda->dnn. */
 const char *dnn_version(const struct cuda *cuda);
 
 /* Whether there is any plan for this call. Reads only id, dtype, geometry, has_bias, has_in and accumulate. Costs

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "backend_cuda/dnn_legacy.h"
 #include "backend_cuda/dnn_plan.h"
 #include "backend_cuda/lt.h"
 #include "backend_cuda/tune.h"
 #include "base/log.h"
-#include "core/plan_cache.h"
 
 #define ENGINES_TIMED 12
 
-struct dnn_rules dnn_rules_of(const struct dnn *dnn, const struct dnn_call *call)
+struct dnn_rules dnn_rules_of(const struct cuda *cuda, const struct dnn_call *call)
 {
-    bool is_half = call->dtype == DT_F16;
-    return (struct dnn_rules){.allows_nondeterministic = dnn->allows_nondeterministic,
-                              .allows_tensor_cores = is_half || call->has_tf32,
-                              .workspace_max_bytes = is_half ? PLAN_WORKSPACE_MAX_BYTES
-                                                             : PLAN_WORKSPACE_F32_MAX_BYTES};
+    return (struct dnn_rules){.allows_tensor_cores = call->dtype == DT_F16 || call->has_tf32,
+                              .workspace_max_bytes = cuda_workspace_max(cuda, call->dtype)};
+}
+
+bool dnn_sums_vary(const struct dnn_call *call)
+{
+    return call->id == K_CONV_STATS_FWD || call->id == K_CONV_BWD_DATA_BN;
 }
 
 struct tuning {
@@ -75,29 +75,28 @@ static int time_engines(struct cuda *cuda, const struct dnn_plan *plan, struct d
     return status;
 }
 
-void dnn_cache_key(const struct dnn *dnn, const struct dnn_plan *plan, char *key)
+/* What a choice depends on beside the book's `about`. */
+static void call_key(const struct dnn *dnn, const char *call, char key[PLAN_CALL_MAX])
 {
-    int len = snprintf(key, PLAN_KEY_MAX, "%s; %s; %s%s%s", dnn->version, dnn->device_name,
-                       plan->key, dnn->allows_nondeterministic ? "; any order of sums" : "",
-                       dnn->allows_compiled ? "; compiled" : "");
-    ASSERT(len > 0 && len < PLAN_KEY_MAX);
+    int len = snprintf(key, PLAN_CALL_MAX, "%s%s", call, dnn->allows_compiled ? "; compiled" : "");
+    ASSERT(len > 0 && len < PLAN_CALL_MAX);
 }
 
-/* The choice of an earlier run; false: none, or one that cannot be built now. */
-static bool choose_cached(const struct dnn *dnn, struct dnn_plan *plan)
+/* An earlier choice for `call`; false: none, or one that cannot be built now. */
+static bool take_kept(struct cuda *cuda, struct dnn_plan *plan, const char *call, struct err *why)
 {
-    char key[PLAN_KEY_MAX];
+    const struct dnn *dnn = cuda->dnn;
+    char key[PLAN_CALL_MAX];
     struct plan_choice choice;
-    struct err why = {0};
-    struct dnn_rules rules = dnn_rules_of(dnn, &plan->call);
+    struct dnn_rules rules = dnn_rules_of(cuda, &plan->call);
     rules.allows_compiled = true;
-    dnn_cache_key(dnn, plan, key);
-    if (!dnn->cache_folder || !plan_cache_find(dnn->cache_folder, key, &choice)) {
+    call_key(dnn, call, key);
+    if (!plan_book_find(&cuda->book, key, &choice)) {
         return false;
     }
-    if (dnn_engine_named(&dnn->device, &plan->graph, &rules, choice.plan, &plan->engine, &why) <
-        0) {
-        log_line(LOG_WARN, "plan cache: %s: %s; the plan is chosen again", choice.plan, why.msg);
+    if (dnn_engine_named(&dnn->device, &plan->graph, &rules, choice.plan, &plan->engine, why) < 0) {
+        int failed = err_wrap(why, "%s", choice.plan);
+        ASSERT(failed < 0);
         return false;
     }
     plan->engine.info.time_ns = choice.time_ns;
@@ -105,15 +104,32 @@ static bool choose_cached(const struct dnn *dnn, struct dnn_plan *plan)
     return true;
 }
 
-void dnn_keep_choice(const struct dnn *dnn, const struct dnn_plan *plan)
+/* Within a limit, what was chosen without one will do if it needs no more. */
+static bool choose_cached(struct cuda *cuda, struct dnn_plan *plan)
 {
-    char key[PLAN_KEY_MAX];
+    char unlimited[DNN_KEY_MAX];
+    struct err larger = {0};
+    struct err why = {0};
+    dnn_call_key(&plan->call, unlimited);
+    if ((cuda->workspace_limit > 0 && take_kept(cuda, plan, unlimited, &larger)) ||
+        take_kept(cuda, plan, plan->key, &why)) {
+        return true;
+    }
+    if (why.code != ERR_NONE) {
+        log_line(LOG_WARN, "plan cache: %s; the plan is chosen again", why.msg);
+    }
+    return false;
+}
+
+static void keep_choice(struct cuda *cuda, const struct dnn_plan *plan)
+{
+    char key[PLAN_CALL_MAX];
     struct plan_choice choice = {.time_ns = plan->engine.info.time_ns};
     _Static_assert(sizeof(choice.plan) == sizeof(plan->engine.info.name), "one text in two places");
     memcpy(choice.plan, plan->engine.info.name, sizeof(choice.plan));
-    dnn_cache_key(dnn, plan, key);
-    if (dnn->cache_folder && choice.time_ns > 0) {
-        plan_cache_put(dnn->cache_folder, key, &choice);
+    call_key(cuda->dnn, plan->key, key);
+    if (choice.time_ns > 0) {
+        plan_book_put(&cuda->book, key, &choice);
     }
 }
 
@@ -133,23 +149,28 @@ static int choose_among(struct cuda *cuda, struct dnn_plan *plan, struct dnn_eng
     return status;
 }
 
-/* Builds the graph and chosen engine. *ret_found is false where there is none. */
-static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found, struct err *err)
+/* Builds the graph and chosen engine. *ret_found is false where there is none, and *refused says why. */
+static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found,
+                  struct dnn_refused *refused, struct err *err)
 {
     struct dnn *dnn = cuda->dnn;
-    struct dnn_rules rules = dnn_rules_of(dnn, &plan->call);
+    struct dnn_rules rules = dnn_rules_of(cuda, &plan->call);
     struct dnn_engine engines[ENGINES_TIMED];
-    *ret_found = true;
-    if (cuda_is_tuned(cuda) && choose_cached(dnn, plan)) {
+    *ret_found = !dnn_sums_vary(&plan->call) || dnn->allows_nondeterministic;
+    if (!*ret_found) {
+        refused->n_any_order++;
+        return 0;
+    }
+    if (cuda_is_tuned(cuda) && choose_cached(cuda, plan)) {
         return 0;
     }
     bool is_timed = cuda_may_time(cuda);
     rules.allows_compiled = is_timed && dnn->allows_compiled;
     int n_max = is_timed ? ENGINES_TIMED : 1;
-    int n = dnn_engines_find(&dnn->device, &plan->graph, &rules, n_max, engines);
+    int n = dnn_engines_find(&dnn->device, &plan->graph, &rules, n_max, engines, refused);
     if (n == 0 && !rules.allows_compiled && dnn->device.handle) {
         rules.allows_compiled = true;
-        n = dnn_engines_find(&dnn->device, &plan->graph, &rules, n_max, engines);
+        n = dnn_engines_find(&dnn->device, &plan->graph, &rules, n_max, engines, refused);
     }
     if (n == 0) {
         *ret_found = false;
@@ -158,17 +179,18 @@ static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found, str
     if (choose_among(cuda, plan, engines, n, is_timed, err) < 0) {
         return -1;
     }
-    dnn_keep_choice(dnn, plan);
+    keep_choice(cuda, plan);
     return 0;
 }
 
 /* With cuDNN's own += if an engine has it, otherwise the result is computed in the workspace and added. False: no
    plan. */
-static int choose_engine(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found, struct err *err)
+static int choose_engine(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found,
+                         struct dnn_refused *refused, struct err *err)
 {
     struct dnn *dnn = cuda->dnn;
     if (dnn_graph_make(&plan->graph, &dnn->api, dnn->device.handle, &plan->call, err) < 0 ||
-        choose(cuda, plan, ret_found, err) < 0) {
+        choose(cuda, plan, ret_found, refused, err) < 0) {
         return -1;
     }
     if (*ret_found || !plan->call.is_added) {
@@ -178,7 +200,7 @@ static int choose_engine(struct cuda *cuda, struct dnn_plan *plan, bool *ret_fou
     plan->call.is_aside = true;
     return dnn_graph_make(&plan->graph, &dnn->api, dnn->device.handle, &plan->call, err) < 0
                ? -1
-               : choose(cuda, plan, ret_found, err);
+               : choose(cuda, plan, ret_found, refused, err);
 }
 
 /* ---- a convolution that is a product of matrices ---- */
@@ -220,15 +242,13 @@ static bool prefers_product(const struct dnn_plan *plan, bool has_engine)
 int dnn_choose(struct cuda *cuda, struct dnn_plan *plan, struct err *err)
 {
     bool has_engine = false;
-    int status = cuda->dnn->legacy ? dnn_legacy_choose(cuda, plan, &has_engine, err)
-                                   : choose_engine(cuda, plan, &has_engine, err);
-    if (status < 0) {
+    struct dnn_refused refused = {0};
+    if (choose_engine(cuda, plan, &has_engine, &refused, err) < 0) {
         return -1;
     }
     if (cuda->lt && is_product(&plan->call)) {
         if (prepare_product(cuda, plan, err) < 0) {
             dnn_engine_release(&cuda->dnn->api, &plan->engine);
-            dnn_legacy_release(cuda->dnn, plan);
             return -1;
         }
         plan->is_matmul = prefers_product(plan, has_engine);
@@ -236,8 +256,10 @@ int dnn_choose(struct cuda *cuda, struct dnn_plan *plan, struct err *err)
             lt_unprepare(cuda, &plan->matmul);
         }
     } else if (!has_engine) {
-        return err_set(err, ERR_WORKLOAD, "no plan within %" PRId64 " bytes of workspace",
-                       dnn_rules_of(cuda->dnn, &plan->call).workspace_max_bytes);
+        const struct dnn_rules rules = dnn_rules_of(cuda, &plan->call);
+        char why[DNN_REFUSED_TEXT_MAX];
+        dnn_refused_text(&refused, &rules, why);
+        return err_set(err, ERR_WORKLOAD, "no engine for it: %s", why);
     }
     return 0;
 }

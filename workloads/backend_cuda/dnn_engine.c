@@ -101,9 +101,9 @@ void dnn_engine_release(const struct dnn_api *api, struct dnn_engine *engine)
 
 /* ---- an engine's notes ---- */
 
-/* Reads the notes; false: an engine that the rules forbid. */
+/* Reads the notes; false: an engine that the rules forbid, which is counted. */
 static bool fits_rules(const struct dnn_api *api, const struct dnn_rules *rules,
-                       struct dnn_engine *engine)
+                       struct dnn_engine *engine, struct dnn_refused *refused)
 {
     cudnnBackendNumericalNote_t notes[NOTES_MAX];
     cudnnBackendBehaviorNote_t behaviour[NOTES_MAX];
@@ -113,6 +113,7 @@ static bool fits_rules(const struct dnn_api *api, const struct dnn_rules *rules,
     if (api->cudnnBackendGetAttribute(engine->engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
                                       CUDNN_TYPE_NUMERICAL_NOTE, NOTES_MAX, &n,
                                       notes) != CUDNN_STATUS_SUCCESS) {
+        refused->n_failed++;
         return false;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -128,13 +129,47 @@ static bool fits_rules(const struct dnn_api *api, const struct dnn_rules *rules,
     if (api->cudnnBackendGetAttribute(engine->engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
                                       CUDNN_TYPE_BEHAVIOR_NOTE, NOTES_MAX, &n,
                                       behaviour) != CUDNN_STATUS_SUCCESS) {
+        refused->n_failed++;
         return false;
     }
     for (int64_t i = 0; i < n; i++) {
         engine->info.is_compiled |= behaviour[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
     }
-    return is_allowed && (engine->info.is_deterministic || rules->allows_nondeterministic) &&
-           (!engine->info.is_compiled || rules->allows_compiled);
+    int *why = !is_allowed                                           ? &refused->n_rounding
+               : !engine->info.is_deterministic                      ? &refused->n_any_order
+               : engine->info.is_compiled && !rules->allows_compiled ? &refused->n_compiled
+                                                                     : NULL;
+    if (why) {
+        *why += 1;
+    }
+    return !why;
+}
+
+static void add_reason(char *text, int n, const char *why)
+{
+    size_t len = strlen(text);
+    if (n > 0) {
+        (void)snprintf(text + len, DNN_REFUSED_TEXT_MAX - len, "%s%d %s", len > 0 ? ", " : "", n,
+                       why);
+    }
+}
+
+void dnn_refused_text(const struct dnn_refused *refused, const struct dnn_rules *rules,
+                      char ret_text[DNN_REFUSED_TEXT_MAX])
+{
+    char large[128];
+    (void)snprintf(large, sizeof(large),
+                   "need more than %" PRId64 " bytes of workspace (the least: %" PRId64 ")",
+                   rules->workspace_max_bytes, refused->least_workspace_bytes);
+    ret_text[0] = '\0';
+    add_reason(ret_text, refused->n_any_order, "add in an order that may vary");
+    add_reason(ret_text, refused->n_rounding, "round inputs or sums");
+    add_reason(ret_text, refused->n_compiled, "would be compiled first");
+    add_reason(ret_text, refused->n_large, large);
+    add_reason(ret_text, refused->n_failed, "cannot be built");
+    if (ret_text[0] == '\0') {
+        (void)snprintf(ret_text, DNN_REFUSED_TEXT_MAX, "cuDNN offers none");
+    }
 }
 
 /* "cudnn ENGINE KNOB=VALUE ...", knobs by number and in the order of cuDNN. */
@@ -188,9 +223,9 @@ static bool read_name(const struct dnn_api *api, struct dnn_engine *engine, stru
 
 /* ---- plans ---- */
 
-/* The engine's plan, if it can be built within the rules; false: not this one, which is no error. */
+/* The engine's plan, if it can be built within the rules; false: not this one, which is no error, and is counted. */
 static bool make_plan(const struct dnn_device *device, const struct dnn_rules *rules,
-                      struct dnn_engine *engine, struct err *why)
+                      struct dnn_engine *engine, struct dnn_refused *refused, struct err *why)
 {
     const struct dnn_api *api = device->api;
     int64_t n = 0;
@@ -211,9 +246,13 @@ static bool make_plan(const struct dnn_device *device, const struct dnn_rules *r
                                               CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                               CUDNN_TYPE_INT64, 1, &n, bytes),
                 "plan's workspace", why)) {
+        refused->n_failed++;
         return false;
     }
     if (*bytes > rules->workspace_max_bytes) {
+        bool is_least = refused->n_large == 0 || *bytes < refused->least_workspace_bytes;
+        refused->least_workspace_bytes = is_least ? *bytes : refused->least_workspace_bytes;
+        refused->n_large++;
         int failed = err_set(why, ERR_WORKLOAD, "%s needs %" PRId64 " bytes of workspace",
                              engine->info.name, *bytes);
         ASSERT(failed < 0);
@@ -234,7 +273,8 @@ static bool has_name(const struct dnn_engine *engines, int n, const char *name)
 
 /* Takes over the config. True: `engine` was added; false: it is empty. */
 static bool take_config(const struct dnn_device *device, const struct dnn_rules *rules,
-                        cudnnBackendDescriptor_t config, struct dnn_engine *engine)
+                        cudnnBackendDescriptor_t config, struct dnn_engine *engine,
+                        struct dnn_refused *refused)
 {
     const struct dnn_api *api = device->api;
     struct err why = {0};
@@ -245,7 +285,7 @@ static bool take_config(const struct dnn_device *device, const struct dnn_rules 
                api->cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE,
                                              CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine->engine),
                "engine", &why) &&
-        fits_rules(api, rules, engine) && read_name(api, engine, &why)) {
+        fits_rules(api, rules, engine, refused) && read_name(api, engine, &why)) {
         return true;
     }
     dnn_engine_release(api, engine);
@@ -289,12 +329,14 @@ static void ask(const struct dnn_device *device, const struct dnn_graph *graph,
 }
 
 int dnn_engines_find(const struct dnn_device *device, const struct dnn_graph *graph,
-                     const struct dnn_rules *rules, int n_max, struct dnn_engine *ret_engines)
+                     const struct dnn_rules *rules, int n_max, struct dnn_engine *ret_engines,
+                     struct dnn_refused *ret_refused)
 {
     static const cudnnBackendHeurMode_t MODES[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
     cudnnBackendDescriptor_t configs[CONFIGS_MAX];
     int n_compiled = 0;
     int n = 0;
+    *ret_refused = (struct dnn_refused){0};
     for (size_t m = 0; m < ARRAY_LEN(MODES) && n < n_max; m++) {
         int64_t n_configs = 0;
         ask(device, graph, MODES[m], configs, &n_configs);
@@ -305,12 +347,12 @@ int dnn_engines_find(const struct dnn_device *device, const struct dnn_graph *gr
                 destroy(device->api, &configs[i]);
                 continue;
             }
-            if (!take_config(device, rules, configs[i], &engine)) {
+            if (!take_config(device, rules, configs[i], &engine, ret_refused)) {
                 continue;
             }
             bool is_wanted = !has_name(ret_engines, n, engine.info.name) &&
                              (!engine.info.is_compiled || n_compiled < COMPILED_MAX);
-            if (is_wanted && make_plan(device, rules, &engine, &why)) {
+            if (is_wanted && make_plan(device, rules, &engine, ret_refused, &why)) {
                 n_compiled += engine.info.is_compiled;
                 ret_engines[n++] = engine;
             } else {
@@ -395,12 +437,18 @@ int dnn_engine_named(const struct dnn_device *device, const struct dnn_graph *gr
                      struct err *err)
 {
     struct dnn_engine engine = {0};
+    struct dnn_refused refused = {0};
+    char why[DNN_REFUSED_TEXT_MAX];
     (void)snprintf(engine.info.name, PLAN_NAME_MAX, "%s", name);
-    if (make_named(device, graph, name, &engine, err) && fits_rules(device->api, rules, &engine) &&
-        make_plan(device, rules, &engine, err)) {
+    if (make_named(device, graph, name, &engine, err) &&
+        fits_rules(device->api, rules, &engine, &refused) &&
+        make_plan(device, rules, &engine, &refused, err)) {
         *ret_engine = engine;
         return 0;
     }
     dnn_engine_release(device->api, &engine);
-    return err->code != ERR_NONE ? -1 : err_set(err, ERR_WORKLOAD, "\"%s\" is not available", name);
+    dnn_refused_text(&refused, rules, why);
+    return err->code != ERR_NONE
+               ? -1
+               : err_set(err, ERR_WORKLOAD, "\"%s\" is not available: %s", name, why);
 }

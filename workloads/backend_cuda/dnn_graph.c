@@ -19,6 +19,8 @@ struct dnn_call dnn_call_of(const struct cuda *cuda, const struct kernel_args *a
     call.geom.k = cuda_channels(cuda, call.geom.k);
     call.has_norm = args->id == K_NORM_CONV_BWD_WEIGHT ||
                     (args->id == K_CONV_STATS_FWD && (args->has_in >> 2 & 1U) != 0);
+    /* cuDNN 9.14 ignores beta behind a normalised operand, without a word (an H200). */
+    call.is_aside = call.is_added && args->id == K_NORM_CONV_BWD_WEIGHT;
     call.has_da = args->id == K_CONV_BWD_DATA_BN && (args->has_in >> 7 & 1U) != 0;
     call.has_a = args->id == K_CONV_BWD_DATA_BN && (args->has_in >> 8 & 1U) != 0;
     return call;

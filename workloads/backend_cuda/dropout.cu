@@ -51,7 +51,7 @@ static __global__ void __launch_bounds__(THREADS)
         bool keeps = dropout_is_kept(base, span.threshold, run);
         lanes[lane] = keeps && channel + lane < span.channels ? lanes[lane] * span.scale : 0.0f;
     }
-    put(y + (int64_t)i * LANES<T>, lanes, span.has_sum);
+    store(y + (int64_t)i * LANES<T>, lanes, span.has_sum);
 }
 
 template <typename T>
@@ -79,7 +79,7 @@ static __global__ void __launch_bounds__(THREADS)
         }
     }
     if (is_whole) {
-        put(y + first, lanes, span.has_sum);
+        store(y + first, lanes, span.has_sum);
     }
 }
 

@@ -39,7 +39,7 @@ template <typename T>
 static __device__ inline void put_part(T *to, int64_t i, int64_t count, float *from, bool has_sum)
 {
     if (i + LANES<T> <= count) {
-        put(to + i, from, has_sum);
+        store(to + i, from, has_sum);
         return;
     }
     for (int lane = 0; lane < LANES<T> && i + lane < count; lane++) {
@@ -97,8 +97,8 @@ static __global__ void __launch_bounds__(THREADS)
     for (int k = 0; k < EACH; k++) {
 #pragma unroll
         for (int lane = 0; lane < LANES<T>; lane++) {
-            bool is_open = !span.has_relu || mask[k][lane] > 0.0f;
-            grads[k][lane] = is_open ? grads[k][lane] : 0.0f;
+            bool is_kept = !span.has_relu || mask[k][lane] > 0.0f;
+            grads[k][lane] = is_kept ? grads[k][lane] : 0.0f;
         }
         put_part(dx, first + (int64_t)k * THREADS * LANES<T>, span.count, grads[k], span.has_sum);
     }
@@ -249,7 +249,7 @@ static __global__ void __launch_bounds__(THREADS)
     for (int lane = 0; lane < LANES<T>; lane++) {
         lanes[lane] = channel + lane < span.channels[0] ? lanes[lane] : 0.0f;
     }
-    put(dx + row * span.cv * LANES<T> + channel, lanes, span.has_sum);
+    store(dx + row * span.cv * LANES<T> + channel, lanes, span.has_sum);
 }
 
 static dim3 concat_dim(const struct concat_span *span)

@@ -133,7 +133,7 @@ static __global__ void __launch_bounds__(THREADS)
             int head = heads[(int64_t)i * s.words + id];
             sum += head >= 0 ? parts[(int64_t)head * s.d + c] : 0.0f;
         }
-        put_one(&dword[id * s.d + c], sum, s.has_sum);
+        store_one(&dword[id * s.d + c], sum, s.has_sum);
     }
 }
 
@@ -155,7 +155,7 @@ static __global__ void __launch_bounds__(THREADS)
     for (int at = 0; at < n && row < s; at++) {
         sum += (float)dy[((int64_t)at * s + row) * d + c];
     }
-    put_one(&dposition[i], sum, has_sum);
+    store_one(&dposition[i], sum, has_sum);
 }
 
 /* parts (blocks, segments, D): a block's stretch of rows, a thread a column, blockIdx.z a segment. */
@@ -225,11 +225,11 @@ template <typename T> static void run_fwd(struct cuda *cuda, const struct kernel
 {
     const struct embed_geom *g = &args->geom.embed;
     int64_t count = g->n * g->s * g->d;
-    const int64_t *ids = (const int64_t *)args->in[0];
-    const int64_t *segments = (const int64_t *)args->in[1];
-    const T *word = (const T *)args->in[2];
-    const T *position = (const T *)args->in[3];
-    const T *segment = (const T *)args->in[4];
+    const int64_t *ids = (const int64_t *)args->in[EMBED_IDS_IN];
+    const int64_t *segments = (const int64_t *)args->in[EMBED_SEGMENTS_IN];
+    const T *word = (const T *)args->in[EMBED_WORD_IN];
+    const T *position = (const T *)args->in[EMBED_POSITION_IN];
+    const T *segment = (const T *)args->in[EMBED_SEGMENT_IN];
     if (is_in_vectors<T>(g->d)) {
         CUDA_LAUNCH(embed<T>, dim3(blocks_for(count, (int64_t)THREADS * LANES<T>)), dim3(THREADS),
                     0, cuda_stream(cuda, args), ids, segments, word, position, segment,
@@ -256,7 +256,7 @@ template <typename T> static void run_words(struct cuda *cuda, const struct kern
     struct embed_room room = room_of(cuda, g);
     int *heads = (int *)args->workspace;
     float *parts = (float *)((char *)args->workspace + room.heads);
-    T *dword = (T *)args->out[0];
+    T *dword = (T *)args->out[EMBED_BWD_DWORD_OUT];
     struct word_span s = {(int)(g->n * g->s), room.n_stretches, (int)g->vocabulary, (int)g->d,
                           (args->accumulate & 1U) != 0};
     int64_t rows = cuda_channels(cuda, g->vocabulary); /* the padding stays 0 */
@@ -265,11 +265,12 @@ template <typename T> static void run_words(struct cuda *cuda, const struct kern
         return;
     }
     CUDA_LAUNCH(embed_stretch<T>, dim3((unsigned)s.n_tokens), dim3(THREADS), 0,
-                cuda_stream(cuda, args), (const T *)args->in[0], (const int64_t *)args->in[1],
-                heads, parts, s);
+                cuda_stream(cuda, args), (const T *)args->in[EMBED_BWD_DY_IN],
+                (const int64_t *)args->in[EMBED_BWD_IDS_IN], heads, parts, s);
     CUDA_LAUNCHED(cuda);
     CUDA_LAUNCH(embed_words<T>, dim3((unsigned)s.n_tokens), dim3(THREADS), 0,
-                cuda_stream(cuda, args), (const int64_t *)args->in[1], heads, parts, dword, s);
+                cuda_stream(cuda, args), (const int64_t *)args->in[EMBED_BWD_IDS_IN], heads, parts,
+                dword, s);
     CUDA_LAUNCHED(cuda);
 }
 
@@ -277,25 +278,28 @@ template <typename T> static void run_bwd(struct cuda *cuda, const struct kernel
 {
     const struct embed_geom *g = &args->geom.embed;
     struct embed_room room = room_of(cuda, g);
-    const T *dy = (const T *)args->in[0];
+    const T *dy = (const T *)args->in[EMBED_BWD_DY_IN];
     float *parts = (float *)((char *)args->workspace + room.heads + room.parts);
     run_words<T>(cuda, args);
-    if (args->out[1]) {
+    if (args->out[EMBED_BWD_DPOSITION_OUT]) {
         CUDA_LAUNCH(embed_positions<T>, dim3(blocks_for(g->positions * g->d, THREADS)),
-                    dim3(THREADS), 0, cuda_stream(cuda, args), dy, (T *)args->out[1], (int)g->n,
-                    (int)g->s, (int)g->d, (int)g->positions, (args->accumulate & 2U) != 0);
+                    dim3(THREADS), 0, cuda_stream(cuda, args), dy,
+                    (T *)args->out[EMBED_BWD_DPOSITION_OUT], (int)g->n, (int)g->s, (int)g->d,
+                    (int)g->positions,
+                    (args->accumulate & OPERAND_BIT(EMBED_BWD_DPOSITION_OUT)) != 0);
         CUDA_LAUNCHED(cuda);
     }
-    if (args->out[2]) {
+    if (args->out[EMBED_BWD_DSEGMENT_OUT]) {
         dim3 grid((unsigned)room.n_blocks, blocks_for(g->d, THREADS), (unsigned)g->segments);
         CUDA_LAUNCH(embed_segments<T>, grid, dim3(THREADS), 0, cuda_stream(cuda, args), dy,
-                    (const int64_t *)args->in[2], parts, g->n * g->s, (int)g->d);
+                    (const int64_t *)args->in[EMBED_BWD_SEGMENTS_IN], parts, g->n * g->s,
+                    (int)g->d);
         CUDA_LAUNCHED(cuda);
         int width = (int)(g->segments * g->d);
         struct part_sums<T> sums = {
-            parts, room.n_blocks, width, width, {(T *)args->out[2], NULL},
+            parts, room.n_blocks, width, width, {(T *)args->out[EMBED_BWD_DSEGMENT_OUT], NULL},
             {
-                (args->accumulate & 4U) != 0, false
+                (args->accumulate & OPERAND_BIT(EMBED_BWD_DSEGMENT_OUT)) != 0, false
             }
         };
         CUDA_LAUNCH(sum_parts<T>, dim3(blocks_for(width, WARP)), dim3(THREADS), 0,

@@ -10,7 +10,6 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/strbuf.h"
-#include "core/plan_cache.h"
 #include "core/sha256.h"
 
 #define NAMES_MAX 120 /* of the fused calls, in the key; the digest covers what is cut off */
@@ -19,7 +18,7 @@
 /* An answer, so that equal sites are compared once. */
 struct said {
     struct said *next; /* owned */
-    char key[PLAN_KEY_MAX];
+    char key[PLAN_CALL_MAX];
     enum form_choice choice;
     struct form_times times;
 };
@@ -31,15 +30,13 @@ struct kept {
 };
 
 struct cuda_forms {
-    char *cache_folder; /* owned; NULL: none */
-    struct said *said;  /* owned */
-    struct kept *kept;  /* owned */
+    struct said *said; /* owned */
+    struct kept *kept; /* owned */
 };
 
-void cuda_forms_open(struct cuda *cuda, const struct plan_opts *opts)
+void cuda_forms_open(struct cuda *cuda)
 {
     cuda->forms = xcalloc(1, sizeof(*cuda->forms));
-    cuda->forms->cache_folder = opts->cache_folder ? xstrdup(opts->cache_folder) : NULL;
 }
 
 void cuda_forms_close(struct cuda *cuda)
@@ -59,7 +56,6 @@ void cuda_forms_close(struct cuda *cuda)
         cuda_unprepare(cuda, &kept->args);
         free(kept);
     }
-    free(forms->cache_folder);
     free(forms);
     cuda->forms = NULL;
 }
@@ -133,11 +129,10 @@ static void digest(const struct cuda *cuda, const struct forms *forms,
     sha256_hex(&sha, ret_hex);
 }
 
-static void make_key(const struct cuda *cuda, const struct forms *forms, char key[PLAN_KEY_MAX])
+static void make_key(const struct cuda *cuda, const struct forms *forms, char key[PLAN_CALL_MAX])
 {
     CLEANUP(strbuf) struct strbuf names;
     CLEANUP(strbuf) struct strbuf shape;
-    const struct cuda_facts facts = cuda_facts(cuda);
     char hex[SHA256_HEX_LEN + 1];
     strbuf_init(&names, TEXT_MAX);
     strbuf_init(&shape, TEXT_MAX);
@@ -149,10 +144,10 @@ static void make_key(const struct cuda *cuda, const struct forms *forms, char ke
         }
     }
     digest(cuda, forms, hex);
-    int len = snprintf(key, PLAN_KEY_MAX, "forms; %.80s; %.80s; %.*s%.100s; %s", facts.libraries,
-                       facts.gpu, names.len < NAMES_MAX ? (int)names.len : NAMES_MAX, names.ptr,
+    int len = snprintf(key, PLAN_CALL_MAX, "forms; %.*s%.100s; %s",
+                       names.len < NAMES_MAX ? (int)names.len : NAMES_MAX, names.ptr,
                        shape.len > 0 ? shape.ptr : "", hex);
-    ASSERT(len > 0 && len < PLAN_KEY_MAX);
+    ASSERT(len > 0 && len < PLAN_CALL_MAX);
 }
 
 /* ---- timing ---- */
@@ -247,10 +242,10 @@ static int time_lists(struct race *race, struct form_times *ret_times, struct er
 
 /* ---- choosing ---- */
 
-static bool find_kept_choice(const struct cuda_forms *forms, struct said *said)
+static bool find_kept_choice(struct cuda *cuda, struct said *said)
 {
     struct plan_choice choice;
-    if (!forms->cache_folder || !plan_cache_find(forms->cache_folder, said->key, &choice)) {
+    if (!plan_book_find(&cuda->book, said->key, &choice)) {
         return false;
     }
     bool is_fused = strcmp(choice.plan, "fused") == 0;
@@ -263,14 +258,12 @@ static bool find_kept_choice(const struct cuda_forms *forms, struct said *said)
     return true;
 }
 
-static void keep_choice(const struct cuda_forms *forms, const struct said *said)
+static void keep_choice(struct cuda *cuda, const struct said *said)
 {
     bool is_fused = said->choice == FORM_FASTER;
     struct plan_choice choice = {.time_ns = is_fused ? said->times.fused_ns : said->times.plain_ns};
     (void)snprintf(choice.plan, sizeof(choice.plan), "%s", is_fused ? "fused" : "plain");
-    if (forms->cache_folder) {
-        plan_cache_put(forms->cache_folder, said->key, &choice);
-    }
+    plan_book_put(&cuda->book, said->key, &choice);
 }
 
 static int choose(struct cuda *cuda, const struct forms *forms, struct said *said, struct err *err)
@@ -281,7 +274,7 @@ static int choose(struct cuda *cuda, const struct forms *forms, struct said *sai
             return 0;
         }
     }
-    if (!cuda_is_tuned(cuda) || find_kept_choice(cuda->forms, said) || !cuda_may_time(cuda)) {
+    if (!cuda_is_tuned(cuda) || find_kept_choice(cuda, said) || !cuda_may_time(cuda)) {
         return 0;
     }
     struct race *race = xcalloc(1, sizeof(*race));
@@ -295,7 +288,7 @@ static int choose(struct cuda *cuda, const struct forms *forms, struct said *sai
     }
     if (said->times.fused_ns > 0 && said->times.plain_ns > 0) { /* else memory was short */
         said->choice = said->times.fused_ns <= said->times.plain_ns ? FORM_FASTER : FORM_SLOWER;
-        keep_choice(cuda->forms, said);
+        keep_choice(cuda, said);
     }
     return 0;
 }
@@ -304,7 +297,7 @@ int cuda_compare(void *self, const struct forms *forms, enum form_choice *ret_ch
                  struct form_times *ret_times, struct err *err)
 {
     struct cuda *cuda = self;
-    char key[PLAN_KEY_MAX];
+    char key[PLAN_CALL_MAX];
     make_key(cuda, forms, key);
     struct said *said = cuda->forms->said;
     while (said && strcmp(said->key, key) != 0) {

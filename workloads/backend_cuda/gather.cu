@@ -50,7 +50,7 @@ static __global__ void __launch_bounds__(THREADS)
         for (int64_t i = idx; i < first + g.p; i++) {
             sum += place_of(at, i) == place ? (float)dy[i * g.c + c] : 0.0f;
         }
-        put_one(&to[c], sum, g.has_sum);
+        store_one(&to[c], sum, g.has_sum);
     }
 }
 

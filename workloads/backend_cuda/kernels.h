@@ -59,6 +59,8 @@ void cuda_tanh_bwd(void *self, const struct kernel_args *args);
 
 /* layer_norm.cu; the workspace is of backward */
 int64_t cuda_layer_norm_workspace(const struct cuda *cuda, const struct kernel_args *args);
+MUST_CHECK int cuda_layer_norm_check(const struct cuda *cuda, const struct kernel_args *args,
+                                     struct err *err);
 void cuda_layer_norm_fwd(void *self, const struct kernel_args *args);
 void cuda_layer_norm_bwd(void *self, const struct kernel_args *args);
 
@@ -82,7 +84,9 @@ int64_t cuda_attention_workspace(const struct cuda *cuda, const struct kernel_ar
 void cuda_attention_fwd(void *self, const struct kernel_args *args);
 void cuda_attention_bwd(void *self, const struct kernel_args *args);
 
-/* depthwise.cu, depthwise_weight.cu: K_CONV_* where groups, C and K are the same */
+/* depthwise.cu, depthwise_weight.cu: K_CONV_* where groups, C and K are the same; the workspace is of the filter's gradient */
+MUST_CHECK int cuda_depthwise_check(const struct cuda *cuda, const struct kernel_args *args,
+                                    struct err *err);
 int64_t cuda_depthwise_workspace(const struct cuda *cuda, const struct kernel_args *args);
 void cuda_depthwise_fwd(void *self, const struct kernel_args *args);
 void cuda_depthwise_bwd_data(void *self, const struct kernel_args *args);

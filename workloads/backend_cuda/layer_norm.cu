@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layer norm, a warp a row. Bytes an element of E bytes: forward 2E, backward 3E; bound by memory. Rows of whole vectors, up to
-   LANE_ELEMENTS a lane, are read once and stay in registers; others are read again.
+/* Layer norm, a warp a row, which is read once and stays in registers: whole vectors, up to LANE_ELEMENTS a lane. Bytes an element
+   of E bytes: forward 2E, backward 3E; bound by memory.
 
    Backward: a warp goes over many rows and keeps its columns' sums of dgamma and dbeta; a block adds its warps' in order, sum_parts
    the blocks'. */
@@ -12,6 +12,10 @@ extern "C" {
 
 #define WARPS         4  /* of a block */
 #define LANE_ELEMENTS 32 /* backward keeps four of each in registers */
+#define ROW_MAX       (WARP * LANE_ELEMENTS)
+
+/* Vectors a lane. */
+template <typename T> constexpr int VECTORS = LANE_ELEMENTS / LANES<T>;
 
 struct norm_span {
     int64_t rows;
@@ -32,21 +36,20 @@ static __device__ inline struct row_at row_here(void)
 
 /* ---- forward ---- */
 
-/* V: vectors a lane. */
-template <typename T, int V>
+template <typename T>
 static __global__ void __launch_bounds__(WARPS *WARP)
     norm_fwd(const T *x, const float *gamma, const float *beta, T *y, float *mean, float *rstd,
              struct norm_span s)
 {
     struct row_at at = row_here();
-    float value[V][LANES<T>];
+    float value[VECTORS<T>][LANES<T>];
     float sum = 0.0f;
     if (at.row >= s.rows) {
         return;
     }
     const T *from = x + at.row * s.c;
 #pragma unroll
-    for (int v = 0; v < V; v++) {
+    for (int v = 0; v < VECTORS<T>; v++) {
         int c = (v * WARP + at.lane) * LANES<T>;
         if (c < s.c) {
             load(from + c, value[v]);
@@ -60,7 +63,7 @@ static __global__ void __launch_bounds__(WARPS *WARP)
     float centre = warp_sum(sum) / (float)s.c;
     float squares = 0.0f;
 #pragma unroll
-    for (int v = 0; v < V; v++) {
+    for (int v = 0; v < VECTORS<T>; v++) {
         bool is_inside = (v * WARP + at.lane) * LANES<T> < s.c;
 #pragma unroll
         for (int i = 0; i < LANES<T>; i++) {
@@ -70,7 +73,7 @@ static __global__ void __launch_bounds__(WARPS *WARP)
     }
     float scale = rsqrtf(warp_sum(squares) / (float)s.c + s.eps);
 #pragma unroll
-    for (int v = 0; v < V; v++) {
+    for (int v = 0; v < VECTORS<T>; v++) {
         int c = (v * WARP + at.lane) * LANES<T>;
         if (c < s.c) {
             float g[LANES<T>];
@@ -90,55 +93,24 @@ static __global__ void __launch_bounds__(WARPS *WARP)
     }
 }
 
-template <typename T>
-static __global__ void __launch_bounds__(WARPS *WARP)
-    norm_any_fwd(const T *x, const float *gamma, const float *beta, T *y, float *mean, float *rstd,
-                 struct norm_span s)
-{
-    struct row_at at = row_here();
-    if (at.row >= s.rows) {
-        return;
-    }
-    const T *from = x + at.row * s.c;
-    T *to = y + at.row * s.c;
-    float sum = 0.0f;
-    for (int c = at.lane; c < s.c; c += WARP) {
-        sum += (float)from[c];
-    }
-    float centre = warp_sum(sum) / (float)s.c;
-    float squares = 0.0f;
-    for (int c = at.lane; c < s.c; c += WARP) {
-        float apart = (float)from[c] - centre;
-        squares += apart * apart;
-    }
-    float scale = rsqrtf(warp_sum(squares) / (float)s.c + s.eps);
-    for (int c = at.lane; c < s.c; c += WARP) {
-        to[c] = (T)(((float)from[c] - centre) * scale * gamma[c] + beta[c]);
-    }
-    if (at.lane == 0) {
-        mean[at.row] = centre;
-        rstd[at.row] = scale;
-    }
-}
-
 /* ---- backward ---- */
 
 /* dgamma and dbeta of a warp's rows, of the columns of its lanes. */
-template <typename T, int V> struct norm_sums {
-    float hat[V][LANES<T>], grad[V][LANES<T>];
+template <typename T> struct norm_sums {
+    float hat[VECTORS<T>][LANES<T>], grad[VECTORS<T>][LANES<T>];
 };
 
 /* dx of one row, and its contribution to the sums. */
-template <typename T, int V>
+template <typename T>
 static __device__ inline void norm_row(const T *dy, const T *x, const float *gamma, T *dx,
                                        const float stat[2], const struct norm_span &s, int lane,
-                                       struct norm_sums<T, V> *sums)
+                                       struct norm_sums<T> *sums)
 {
-    float hat[V][LANES<T>];
-    float slope[V][LANES<T>];
+    float hat[VECTORS<T>][LANES<T>];
+    float slope[VECTORS<T>][LANES<T>];
     float total[2] = {0.0f, 0.0f};
 #pragma unroll
-    for (int v = 0; v < V; v++) {
+    for (int v = 0; v < VECTORS<T>; v++) {
         int c = (v * WARP + lane) * LANES<T>;
         float g[LANES<T>];
         if (c < s.c) {
@@ -161,37 +133,37 @@ static __device__ inline void norm_row(const T *dy, const T *x, const float *gam
     float grad = warp_sum(total[0]) / (float)s.c;
     float along = warp_sum(total[1]) / (float)s.c;
 #pragma unroll
-    for (int v = 0; v < V; v++) {
+    for (int v = 0; v < VECTORS<T>; v++) {
         int c = (v * WARP + lane) * LANES<T>;
         if (dx && c < s.c) {
 #pragma unroll
             for (int i = 0; i < LANES<T>; i++) {
                 slope[v][i] = stat[1] * (slope[v][i] - grad - hat[v][i] * along);
             }
-            put(dx + c, slope[v], s.has_sum);
+            store(dx + c, slope[v], s.has_sum);
         }
     }
 }
 
 /* parts (blocks, 2 * C): dgamma, then dbeta. Shared: (2 * C) floats. */
-template <typename T, int V>
+template <typename T>
 static __global__ void __launch_bounds__(WARPS *WARP)
     norm_bwd(const T *dy, const T *x, const float *gamma, const float *mean, const float *rstd,
              T *dx, float *parts, struct norm_span s)
 {
     CUDA_SHARED(float, shared);
-    struct norm_sums<T, V> sums = {
+    struct norm_sums<T> sums = {
     };
     struct row_at at = row_here();
     for (int64_t row = at.row; row < s.rows; row += (int64_t)gridDim.x * WARPS) {
         const float stat[2] = {mean[row], rstd[row]};
-        norm_row<T, V>(dy + row * s.c, x + row * s.c, gamma, dx ? dx + row * s.c : NULL, stat, s,
-                       at.lane, &sums);
+        norm_row<T>(dy + row * s.c, x + row * s.c, gamma, dx ? dx + row * s.c : NULL, stat, s,
+                    at.lane, &sums);
     }
     for (int warp = 0; warp < WARPS; warp++) {
         if ((int)threadIdx.x / WARP == warp) {
 #pragma unroll
-            for (int v = 0; v < V; v++) {
+            for (int v = 0; v < VECTORS<T>; v++) {
                 int c = (v * WARP + at.lane) * LANES<T>;
 #pragma unroll
                 for (int i = 0; i < LANES<T>; i++) {
@@ -214,64 +186,7 @@ static __global__ void __launch_bounds__(WARPS *WARP)
     }
 }
 
-template <typename T>
-static __global__ void __launch_bounds__(WARPS *WARP)
-    norm_any_bwd(const T *dy, const T *x, const float *gamma, const float *mean, const float *rstd,
-                 T *dx, struct norm_span s)
-{
-    struct row_at at = row_here();
-    if (at.row >= s.rows) {
-        return;
-    }
-    const T *grad = dy + at.row * s.c;
-    const T *from = x + at.row * s.c;
-    float centre = mean[at.row];
-    float scale = rstd[at.row];
-    float total[2] = {0.0f, 0.0f};
-    for (int c = at.lane; c < s.c; c += WARP) {
-        float slope = (float)grad[c] * gamma[c];
-        total[0] += slope;
-        total[1] += slope * ((float)from[c] - centre) * scale;
-    }
-    float all = warp_sum(total[0]) / (float)s.c;
-    float along = warp_sum(total[1]) / (float)s.c;
-    for (int c = at.lane; c < s.c; c += WARP) {
-        float hat = ((float)from[c] - centre) * scale;
-        float value = scale * ((float)grad[c] * gamma[c] - all - hat * along);
-        put_one(&dx[at.row * s.c + c], value, s.has_sum);
-    }
-}
-
-/* A thread a column, a block's stretch of rows one after the other. */
-template <typename T>
-static __global__ void __launch_bounds__(THREADS)
-    norm_any_params(const T *dy, const T *x, const float *mean, const float *rstd, float *parts,
-                    struct norm_span s)
-{
-    int c = (int)blockIdx.y * THREADS + (int)threadIdx.x;
-    int64_t first = s.rows * blockIdx.x / gridDim.x;
-    int64_t end = s.rows * (blockIdx.x + 1) / gridDim.x;
-    float hat = 0.0f;
-    float grad = 0.0f;
-    if (c >= s.c) {
-        return;
-    }
-    for (int64_t row = first; row < end; row++) {
-        float slope = (float)dy[row * s.c + c];
-        hat += slope * ((float)x[row * s.c + c] - mean[row]) * rstd[row];
-        grad += slope;
-    }
-    parts[(int64_t)blockIdx.x * 2 * s.c + c] = hat;
-    parts[(int64_t)blockIdx.x * 2 * s.c + s.c + c] = grad;
-}
-
 /* ---- calls ---- */
-
-template <typename T> static int vectors_of(int c)
-{
-    int per_lane = (c / LANES<T> + WARP - 1) / WARP;
-    return is_in_vectors<T>(c) && per_lane * LANES<T> <= LANE_ELEMENTS ? per_lane : 0;
-}
 
 static struct norm_span span_of(const struct kernel_args *args)
 {
@@ -279,37 +194,33 @@ static struct norm_span span_of(const struct kernel_args *args)
     return {g->rows, (int)g->c, (float)g->eps, (args->accumulate & 1U) != 0};
 }
 
-/* Blocks that fit a multiprocessor at once, according to the driver; a failure here is reported by the launch. */
-template <typename T, int V> static int blocks_resident(int vectors, size_t shared_bytes)
+extern "C" int cuda_layer_norm_check(const struct cuda *cuda UNUSED, const struct kernel_args *args,
+                                     struct err *err)
 {
-    int n_blocks = 0;
-    if constexpr (V > 1) {
-        if (vectors < V) {
-            return blocks_resident<T, V - 1>(vectors, shared_bytes);
-        }
-    }
-    cudaError_t status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n_blocks, norm_bwd<T, V>,
-                                                                       WARPS * WARP, shared_bytes);
-    return status == cudaSuccess && n_blocks > 0 ? n_blocks : 1;
+    int64_t c = args->geom.layer_norm.c;
+    int64_t lanes = 16 / dtype_bytes(args->dtype);
+    return c % lanes == 0 && c <= ROW_MAX
+               ? 0
+               : err_set(err, ERR_WORKLOAD,
+                         "rows of %" PRId64 " elements: expected a multiple of %" PRId64
+                         ", and %d at most",
+                         c, lanes, ROW_MAX);
 }
 
-/* The same for rows that are read again, whose blocks are spread over so many columns. */
-template <typename T> static int any_resident(int n_columns)
+/* Blocks that fit a multiprocessor at once, according to the driver; a failure here is reported by the launch. */
+template <typename T> static int blocks_resident(size_t shared_bytes)
 {
     int n_blocks = 0;
-    cudaError_t status =
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n_blocks, norm_any_params<T>, THREADS, 0);
-    return status == cudaSuccess && n_blocks > n_columns ? n_blocks / n_columns : 1;
+    cudaError_t status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n_blocks, norm_bwd<T>,
+                                                                       WARPS * WARP, shared_bytes);
+    return status == cudaSuccess && n_blocks > 0 ? n_blocks : 1;
 }
 
 /* Blocks of a backward call: as many as run at once, so that no second wave is half empty; 4 rows a warp at least. */
 template <typename T> static int64_t norm_blocks(const struct cuda *cuda, const struct norm_span &s)
 {
     int64_t n_sm = cuda->n_multiprocessors > 0 ? cuda->n_multiprocessors : 1;
-    int v = vectors_of<T>(s.c);
-    size_t shared_bytes = (size_t)(2 * s.c) * sizeof(float);
-    int64_t resident = v > 0 ? blocks_resident<T, LANE_ELEMENTS / LANES<T>>(v, shared_bytes)
-                             : any_resident<T>((int)blocks_for(s.c, THREADS));
+    int64_t resident = blocks_resident<T>((size_t)(2 * s.c) * sizeof(float));
     int64_t wanted = (s.rows + 4 * WARPS - 1) / (4 * WARPS);
     return wanted < resident * n_sm ? wanted : resident * n_sm;
 }
@@ -337,89 +248,34 @@ static unsigned blocks_of(const struct kernel_args *args, const struct norm_span
     return (unsigned)(args->workspace_bytes / (2 * s.c * (int64_t)sizeof(float)));
 }
 
-/* With `vectors` of 1 to V a lane. */
-template <typename T, int V>
-static void launch_fwd(struct cuda *cuda, const struct kernel_args *args, int vectors)
-{
-    if constexpr (V > 1) {
-        if (vectors < V) {
-            launch_fwd<T, V - 1>(cuda, args, vectors);
-            return;
-        }
-    }
-    struct norm_span s = span_of(args);
-    CUDA_LAUNCH((norm_fwd<T, V>), dim3(blocks_for(s.rows, WARPS)), dim3(WARPS * WARP), 0,
-                cuda_stream(cuda, args), (const T *)args->in[0], (const float *)args->in[1],
-                (const float *)args->in[2], (T *)args->out[0], (float *)args->out[1],
-                (float *)args->out[2], s);
-}
-
 template <typename T> static void run_fwd(struct cuda *cuda, const struct kernel_args *args)
 {
     struct norm_span s = span_of(args);
-    int v = vectors_of<T>(s.c);
-    if (v > 0) {
-        launch_fwd<T, LANE_ELEMENTS / LANES<T>>(cuda, args, v);
-    } else {
-        CUDA_LAUNCH(norm_any_fwd<T>, dim3(blocks_for(s.rows, WARPS)), dim3(WARPS * WARP), 0,
-                    cuda_stream(cuda, args), (const T *)args->in[0], (const float *)args->in[1],
-                    (const float *)args->in[2], (T *)args->out[0], (float *)args->out[1],
-                    (float *)args->out[2], s);
-    }
+    CUDA_LAUNCH(norm_fwd<T>, dim3(blocks_for(s.rows, WARPS)), dim3(WARPS * WARP), 0,
+                cuda_stream(cuda, args), (const T *)args->in[NORM_X_IN],
+                (const float *)args->in[NORM_GAMMA_IN], (const float *)args->in[NORM_BETA_IN],
+                (T *)args->out[NORM_Y_OUT], (float *)args->out[NORM_MEAN_OUT],
+                (float *)args->out[NORM_RSTD_OUT], s);
     CUDA_LAUNCHED(cuda);
-}
-
-/* With `vectors` of 1 to V a lane. */
-template <typename T, int V>
-static void launch_bwd(struct cuda *cuda, const struct kernel_args *args, int vectors)
-{
-    if constexpr (V > 1) {
-        if (vectors < V) {
-            launch_bwd<T, V - 1>(cuda, args, vectors);
-            return;
-        }
-    }
-    struct norm_span s = span_of(args);
-    CUDA_LAUNCH((norm_bwd<T, V>), dim3(blocks_of(args, s)), dim3(WARPS * WARP),
-                (size_t)(2 * s.c) * sizeof(float), cuda_stream(cuda, args), (const T *)args->in[0],
-                (const T *)args->in[1], (const float *)args->in[2], (const float *)args->in[3],
-                (const float *)args->in[4], (T *)args->out[0], (float *)args->workspace, s);
-}
-
-template <typename T> static void launch_any_bwd(struct cuda *cuda, const struct kernel_args *args)
-{
-    struct norm_span s = span_of(args);
-    const T *dy = (const T *)args->in[0];
-    const T *x = (const T *)args->in[1];
-    const float *mean = (const float *)args->in[3];
-    const float *rstd = (const float *)args->in[4];
-    dim3 grid(blocks_of(args, s), blocks_for(s.c, THREADS));
-    /* First, since dx may alias dy. */
-    CUDA_LAUNCH(norm_any_params<T>, grid, dim3(THREADS), 0, cuda_stream(cuda, args), dy, x, mean,
-                rstd, (float *)args->workspace, s);
-    CUDA_LAUNCHED(cuda);
-    if (args->out[0]) {
-        CUDA_LAUNCH(norm_any_bwd<T>, dim3(blocks_for(s.rows, WARPS)), dim3(WARPS * WARP), 0,
-                    cuda_stream(cuda, args), dy, x, (const float *)args->in[2], mean, rstd,
-                    (T *)args->out[0], s);
-    }
 }
 
 template <typename T> static void run_bwd(struct cuda *cuda, const struct kernel_args *args)
 {
     struct norm_span s = span_of(args);
-    int v = vectors_of<T>(s.c);
-    if (v > 0) {
-        launch_bwd<T, LANE_ELEMENTS / LANES<T>>(cuda, args, v);
-    } else {
-        launch_any_bwd<T>(cuda, args);
-    }
+    CUDA_LAUNCH(norm_bwd<T>, dim3(blocks_of(args, s)), dim3(WARPS * WARP),
+                (size_t)(2 * s.c) * sizeof(float), cuda_stream(cuda, args),
+                (const T *)args->in[NORM_BWD_DY_IN], (const T *)args->in[NORM_BWD_X_IN],
+                (const float *)args->in[NORM_BWD_GAMMA_IN],
+                (const float *)args->in[NORM_BWD_MEAN_IN],
+                (const float *)args->in[NORM_BWD_RSTD_IN], (T *)args->out[NORM_BWD_DX_OUT],
+                (float *)args->workspace, s);
     CUDA_LAUNCHED(cuda);
     struct part_sums<float> sums = {
         (const float *)args->workspace, (int)blocks_of(args, s), 2 * s.c, s.c,
-            {(float *)args->out[1], (float *)args->out[2]},
+            {(float *)args->out[NORM_BWD_DGAMMA_OUT], (float *)args->out[NORM_BWD_DBETA_OUT]},
         {
-            (args->accumulate & 2U) != 0, (args->accumulate & 4U) != 0
+            (args->accumulate & OPERAND_BIT(NORM_BWD_DGAMMA_OUT)) != 0,
+                (args->accumulate & OPERAND_BIT(NORM_BWD_DBETA_OUT)) != 0
         }
     };
     CUDA_LAUNCH(sum_parts<float>, dim3(blocks_for(sums.width, WARP)), dim3(THREADS), 0,

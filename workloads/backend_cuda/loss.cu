@@ -75,8 +75,8 @@ static __global__ void __launch_bounds__(THREADS)
             load(from + c, lanes);
 #pragma unroll
             for (int lane = 0; lane < LANES<T>; lane++) {
-                float share = expf(lanes[lane] - soft.largest) * per_total;
-                lanes[lane] = c + lane < s.channels ? share : 0.0f;
+                float prob = expf(lanes[lane] - soft.largest) * per_total;
+                lanes[lane] = c + lane < s.channels ? prob : 0.0f;
             }
             store(prob + row * s.stride + c, lanes);
         }
@@ -105,17 +105,17 @@ static __global__ void __launch_bounds__(THREADS)
             others += c + lane != label ? lanes[lane] : 0.0f;
         }
     }
-    float share = s.smoothing / (float)s.channels;
+    float smooth = s.smoothing / (float)s.channels;
     float factor = label == s.ignore_label ? 0.0f : *scale;
     for (int c = 0; c < s.stride; c += LANES<T>) {
         load(from + c, lanes);
 #pragma unroll
         for (int lane = 0; lane < LANES<T>; lane++) {
             float grad = c + lane == label ? s.smoothing - others : lanes[lane];
-            lanes[lane] = c + lane < s.channels ? (grad - share) * factor : 0.0f;
+            lanes[lane] = c + lane < s.channels ? (grad - smooth) * factor : 0.0f;
             lanes[lane] = label == s.ignore_label ? 0.0f : lanes[lane];
         }
-        put(dx + row * s.stride + c, lanes, s.has_sum);
+        store(dx + row * s.stride + c, lanes, s.has_sum);
     }
 }
 
@@ -140,8 +140,8 @@ static __global__ void __launch_bounds__(THREADS)
         float per_total = 1.0f / soft.total;
         __syncthreads(); /* prob may alias x: `own` has been read by then */
         for (int c = (int)threadIdx.x; c < s.stride; c += THREADS) {
-            float share = expf((float)from[c] - soft.largest) * per_total;
-            to[c] = (T)(c < s.channels ? share : 0.0f);
+            float prob = expf((float)from[c] - soft.largest) * per_total;
+            to[c] = (T)(c < s.channels ? prob : 0.0f);
         }
         if (threadIdx.x == 0) {
             add_pixel(&sum, s, soft, own, label);
@@ -164,11 +164,11 @@ static __global__ void __launch_bounds__(THREADS)
         others.loss += c != label ? (double)(float)from[c] : 0.0;
     }
     others = sum_block(others);
-    float share = s.smoothing / (float)s.channels;
+    float smooth = s.smoothing / (float)s.channels;
     for (int c = (int)threadIdx.x; c < s.stride; c += THREADS) {
         float grad = c == label ? s.smoothing - (float)others.loss : (float)from[c];
         bool is_live = c < s.channels && label != s.ignore_label;
-        float value = is_live ? (grad - share) * *scale : 0.0f;
+        float value = is_live ? (grad - smooth) * *scale : 0.0f;
         to[c] = (T)(value + (s.has_sum ? (float)to[c] : 0.0f));
     }
 }
@@ -257,10 +257,10 @@ extern "C" int64_t cuda_loss_workspace(const struct cuda *cuda, const struct ker
 template <typename T> static void run_fwd(struct cuda *cuda, const struct kernel_args *args)
 {
     struct loss_span s = span_of(cuda, args);
-    const T *x = (const T *)args->in[0];
-    const int64_t *labels = (const int64_t *)args->in[1];
-    float *loss = (float *)args->out[0];
-    T *prob = (T *)args->out[1];
+    const T *x = (const T *)args->in[LOSS_LOGITS_IN];
+    const int64_t *labels = (const int64_t *)args->in[LOSS_LABELS_IN];
+    float *loss = (float *)args->out[LOSS_LOSS_OUT];
+    T *prob = (T *)args->out[LOSS_PROB_OUT];
     struct loss_sum *partial = (struct loss_sum *)args->workspace;
     bool is_pixel = is_by_pixel(&args->geom.loss);
     dim3 grid((unsigned)blocks_of(cuda, &args->geom.loss, !is_pixel));

@@ -13,20 +13,12 @@
 
 int lt_open(struct cuda *cuda, const struct plan_opts *opts, struct err *err)
 {
-    struct cudaDeviceProp property;
     ASSERT(!cuda->lt);
     if (opts->device_json) {
         return err_set(err, ERR_USAGE, "cuBLASLt plans only for the device that is present");
     }
-    cudaError_t status = cudaGetDeviceProperties(&property, cuda->device);
-    if (status != cudaSuccess) {
-        return err_set(err, ERR_WORKLOAD, "device %d: %s", cuda->device,
-                       cudaGetErrorString(status));
-    }
     struct lt *lt = xcalloc(1, sizeof(*lt));
     cuda->lt = lt;
-    lt->cache_folder = opts->cache_folder ? xstrdup(opts->cache_folder) : NULL;
-    (void)snprintf(lt->device_name, sizeof(lt->device_name), "%s", property.name);
     if (lt_api_open(&lt->api, err) < 0) {
         lt_close(cuda);
         return -1;
@@ -76,7 +68,6 @@ void lt_close(struct cuda *cuda)
         (void)lt->api.cublasLtDestroy(lt->handle);
     }
     lt_api_close(&lt->api);
-    free(lt->cache_folder);
     free(lt);
     cuda->lt = NULL;
 }
@@ -234,11 +225,11 @@ void lt_run(void *self, const struct kernel_args *args)
     if (cuda->err.code != ERR_NONE) {
         return;
     }
-    struct lt_operands at = {.a = args->in[1],
-                             .b = args->in[0],
-                             .d = args->out[0],
-                             .bias = args->in[2],
-                             .dbias = args->out[1],
+    struct lt_operands at = {.a = args->in[FWD_W_IN],
+                             .b = args->in[FWD_X_IN],
+                             .d = args->out[FWD_Y_OUT],
+                             .bias = args->in[FWD_BIAS_IN],
+                             .dbias = args->out[WEIGHT_DBIAS_OUT],
                              .workspace = args->workspace,
                              .stream = cuda_stream(cuda, args)};
     if (!at.d) { /* only the bias is trained */
@@ -265,14 +256,16 @@ static struct lt_plan *plan_get(struct cuda *cuda, const struct kernel_args *arg
 {
     char key[LT_KEY_MAX];
     struct lt_problem problem = problem_of(cuda, args);
+    int64_t most = cuda_workspace_max(cuda, DT_F16);
     problem_key(&problem, key);
     for (struct lt_plan *plan = cuda->lt->plans; plan; plan = plan->next) {
-        if (strcmp(plan->key, key) == 0) {
+        if (strcmp(plan->key, key) == 0 && plan->way.workspace_bytes <= most) {
             return plan;
         }
     }
     struct lt_plan *plan = xcalloc(1, sizeof(*plan));
     plan->problem = problem;
+    plan->workspace_max_bytes = most;
     memcpy(plan->key, key, sizeof(key));
     if (make_plan(cuda, plan, err) < 0) {
         plan_free(&cuda->lt->api, plan);

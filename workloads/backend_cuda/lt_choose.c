@@ -4,7 +4,6 @@
 #include "backend_cuda/lt_plan.h"
 #include "backend_cuda/tune.h"
 #include "base/log.h"
-#include "core/plan_cache.h"
 
 #define WAYS_ASKED  10 /* of each of the two ways to compute dbias */
 #define ALIGN_BYTES 16 /* alignment promised for the pointers */
@@ -22,12 +21,13 @@ static bool passed(const struct lt_api *api, cublasStatus_t status, const char *
     return status == CUBLAS_STATUS_SUCCESS;
 }
 
-static bool prefer(const struct lt_api *api, cublasLtMatmulPreference_t preference, struct err *err)
+static bool prefer(const struct lt_api *api, cublasLtMatmulPreference_t preference,
+                   int64_t workspace_bytes, struct err *err)
 {
     /* No partial sums in the type of the result, and no order that may vary. */
     const uint32_t schemes =
         CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    const uint64_t workspace = PLAN_WORKSPACE_MAX_BYTES;
+    const uint64_t workspace = (uint64_t)workspace_bytes;
     const uint32_t align = ALIGN_BYTES;
     const struct {
         cublasLtMatmulPreferenceAttributes_t name;
@@ -63,7 +63,7 @@ static int ask(const struct lt *lt, struct lt_plan *plan, bool has_bgrad, int n_
         !passed(api, api->cublasLtMatmulPreferenceCreate(&preference), "preference", err)) {
         return -1;
     }
-    bool is_ok = prefer(api, preference, err);
+    bool is_ok = prefer(api, preference, plan->workspace_max_bytes, err);
     if (is_ok && api->cublasLtMatmulAlgoGetHeuristic(lt->handle, plan->how, plan->a, plan->b,
                                                      plan->d, plan->d, preference, n_max, results,
                                                      &n_results) != CUBLAS_STATUS_SUCCESS) {
@@ -170,22 +170,15 @@ static bool read_name(const char *name, struct lt_way *ret_way)
     return true;
 }
 
-static void cache_key(const struct lt *lt, const struct lt_plan *plan, char key[PLAN_KEY_MAX])
+/* An earlier choice, if the library still accepts it. */
+static bool choose_cached(struct cuda *cuda, struct lt_plan *plan)
 {
-    int len = snprintf(key, PLAN_KEY_MAX, "%s; %s; %s", lt->version, lt->device_name, plan->key);
-    ASSERT(len > 0 && len < PLAN_KEY_MAX);
-}
-
-/* An earlier run's choice, if the library still accepts it. */
-static bool choose_cached(const struct lt *lt, struct lt_plan *plan)
-{
-    char key[PLAN_KEY_MAX];
+    const struct lt *lt = cuda->lt;
     struct plan_choice choice;
     struct err why = {0};
     struct lt_way way = {0};
     cublasLtMatmulHeuristicResult_t result = {0};
-    cache_key(lt, plan, key);
-    if (!lt->cache_folder || !plan_cache_find(lt->cache_folder, key, &choice)) {
+    if (!plan_book_find(&cuda->book, plan->key, &choice)) {
         return false;
     }
     bool allows_bgrad = plan->problem.id == K_LINEAR_BWD_WEIGHT && plan->problem.has_bias &&
@@ -194,7 +187,7 @@ static bool choose_cached(const struct lt *lt, struct lt_plan *plan)
         !lt_set_epilogue(&lt->api, plan, way.has_bgrad, &why) ||
         lt->api.cublasLtMatmulAlgoCheck(lt->handle, plan->how, plan->a, plan->b, plan->d, plan->d,
                                         &way.algo, &result) != CUBLAS_STATUS_SUCCESS ||
-        result.workspaceSize > (size_t)PLAN_WORKSPACE_MAX_BYTES) {
+        result.workspaceSize > (size_t)plan->workspace_max_bytes) {
         log_line(LOG_WARN,
                  "plan cache: %s: \"%.40s...\" is not available; the plan is chosen again",
                  plan->key, choice.plan);
@@ -208,14 +201,14 @@ static bool choose_cached(const struct lt *lt, struct lt_plan *plan)
     return true;
 }
 
-static void keep_choice(const struct lt *lt, const struct lt_plan *plan)
+static void keep_choice(struct cuda *cuda, const struct lt_plan *plan)
 {
-    char key[PLAN_KEY_MAX];
     struct plan_choice choice = {.time_ns = plan->info.time_ns};
     memcpy(choice.plan, plan->info.name, sizeof(choice.plan));
-    cache_key(lt, plan, key);
-    if (lt->cache_folder && choice.time_ns > 0) {
-        plan_cache_put(lt->cache_folder, key, &choice);
+    bool is_limited =
+        plan->workspace_max_bytes < PLAN_WORKSPACE_MAX_BYTES; /* by this run's memory */
+    if (choice.time_ns > 0 && !is_limited) {
+        plan_book_put(&cuda->book, plan->key, &choice);
     }
 }
 
@@ -226,7 +219,7 @@ int lt_choose(struct cuda *cuda, struct lt_plan *plan, struct err *err)
     struct lt_way ways[2 * WAYS_ASKED];
     int n = 0;
     int best = 0;
-    if (cuda_is_tuned(cuda) && choose_cached(lt, plan)) {
+    if (cuda_is_tuned(cuda) && choose_cached(cuda, plan)) {
         return 0;
     }
     bool is_timed = cuda_may_time(cuda);
@@ -241,13 +234,13 @@ int lt_choose(struct cuda *cuda, struct lt_plan *plan, struct err *err)
     n += more;
     if (n == 0) {
         return err_set(err, ERR_WORKLOAD, "no algorithm within %" PRId64 " bytes of workspace",
-                       PLAN_WORKSPACE_MAX_BYTES);
+                       plan->workspace_max_bytes);
     }
     if (is_timed && time_ways(cuda, plan, ways, n, &best, err) < 0) {
         return -1;
     }
     plan->way = ways[best];
     name_way(&plan->way, plan->info.name);
-    keep_choice(lt, plan);
+    keep_choice(cuda, plan);
     return 0;
 }

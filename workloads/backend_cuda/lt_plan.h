@@ -31,6 +31,7 @@ struct lt_plan {
     int n_users;
     char key[LT_KEY_MAX];
     struct lt_problem problem;
+    int64_t workspace_max_bytes;
     cublasLtMatmulDesc_t how;       /* owned */
     cublasLtMatrixLayout_t a, b, d; /* owned */
     struct lt_way way;
@@ -40,9 +41,7 @@ struct lt_plan {
 struct lt {
     struct lt_api api;
     cublasLtHandle_t handle; /* owned */
-    char *cache_folder;      /* owned; NULL: none */
     char version[40];
-    char device_name[256];
     struct lt_plan *plans; /* owned */
 };
 

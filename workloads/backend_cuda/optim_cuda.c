@@ -19,21 +19,15 @@ static int64_t n_chunks_of(const struct opt_segment *segment)
 
 struct optim_scratch optim_scratch(const struct opt_args *args)
 {
-    const struct optim_table *table = args->prepared;
     char *at = args->workspace;
-    struct optim_scratch scratch = {.step = (void *)at};
-    at += aligned((int64_t)sizeof(*scratch.step));
-    scratch.parts = (void *)at;
-    at += aligned(table->n_chunks * (int64_t)sizeof(*scratch.parts));
-    scratch.ratios = (void *)at;
-    return scratch;
+    return (struct optim_scratch){
+        .step = (void *)at, .parts = (void *)(at + aligned((int64_t)sizeof(struct optim_step)))};
 }
 
 static int64_t scratch_bytes(const struct optim_table *table)
 {
     return aligned((int64_t)sizeof(struct optim_step)) +
-           aligned(table->n_chunks * (int64_t)sizeof(struct optim_part)) +
-           aligned(table->n_segments * (int64_t)sizeof(float));
+           aligned(table->n_chunks * (int64_t)sizeof(struct optim_part));
 }
 
 static int check_segments(const struct opt_args *args, struct err *err)
@@ -57,17 +51,15 @@ static int check_segments(const struct opt_args *args, struct err *err)
     return 0;
 }
 
-/* The tables as they are on the device, filled on the host. */
-static void fill(const struct opt_args *args, struct optim_chunk *chunks, int32_t *first_chunk)
+/* The table as it is on the device, filled on the host. */
+static void fill(const struct opt_args *args, struct optim_chunk *chunks)
 {
-    int32_t n = 0;
+    int64_t n = 0;
     for (int i = 0; i < args->n_segments; i++) {
-        first_chunk[i] = n;
         for (int64_t k = 0; k < n_chunks_of(&args->segments[i]); k++) {
             chunks[n++] = (struct optim_chunk){.segment = i, .first = (int32_t)k};
         }
     }
-    first_chunk[args->n_segments] = n;
 }
 
 static int copy_table(void **ret_device, const void *host, size_t bytes)
@@ -84,7 +76,6 @@ static void free_table(struct cuda *cuda, struct optim_table *table)
     if (table) {
         cuda_ok(cuda, cudaFree(table->segments), "cudaFree");
         cuda_ok(cuda, cudaFree(table->chunks), "cudaFree");
-        cuda_ok(cuda, cudaFree(table->first_chunk), "cudaFree");
         free(table);
     }
 }
@@ -105,18 +96,13 @@ static int prepare_update(void *self, struct opt_args *args, struct err *err)
     }
     struct optim_table *table = xcalloc(1, sizeof(*table));
     struct optim_chunk *chunks = xcalloc((size_t)n_chunks + 1, sizeof(*chunks));
-    int32_t *first_chunk = xcalloc((size_t)args->n_segments + 1, sizeof(*first_chunk));
-    fill(args, chunks, first_chunk);
-    table->n_segments = args->n_segments;
+    fill(args, chunks);
     table->n_chunks = (int)n_chunks;
     bool is_there =
         copy_table((void **)&table->segments, args->segments,
                    (size_t)args->n_segments * sizeof(*args->segments)) == 0 &&
-        copy_table((void **)&table->chunks, chunks, (size_t)n_chunks * sizeof(*chunks)) == 0 &&
-        copy_table((void **)&table->first_chunk, first_chunk,
-                   ((size_t)args->n_segments + 1) * sizeof(*first_chunk)) == 0;
+        copy_table((void **)&table->chunks, chunks, (size_t)n_chunks * sizeof(*chunks)) == 0;
     free(chunks);
-    free(first_chunk);
     if (!is_there) {
         free_table(cuda, table);
         return err_set(err, ERR_WORKLOAD, "the optimiser's tables: %s",

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The optimiser's kernels. Every launch handles all parameters. First the gradients are scanned, and the last block of the scan decides
-   whether the update happens; then the update itself, in one launch, or three for LAMB. Bytes an element with half precision parameters and
-   float masters: the scan 2; SGD 4 + 4 (master) + 4 + 4 (velocity) + 2 + 2 (gradient, parameter) = 20; AdamW 28; LAMB 20 + 18 (moments
-   computed; then read again with the master). With float alone: 4; 20; 28; 24 + 16. Bound by memory. */
+   whether the update happens; then the update itself. Bytes an element with half precision parameters and float masters: the scan 2; SGD
+   4 + 4 (master) + 4 + 4 (velocity) + 2 + 2 (gradient, parameter) = 20; AdamW 28. With float alone: 4; 20; 28. Bound by memory. */
 #include "backend_cuda/vec.cuh"
 
 #include <math.h>
@@ -18,7 +17,6 @@ struct update {
     struct opt_rule rule;
     const struct opt_segment *segments;
     const struct optim_chunk *chunks;
-    const int32_t *first_chunk;
     int n_chunks;
     char *param, *master, *moment1, *moment2, *sum;
     const char *grad;
@@ -155,8 +153,6 @@ static __device__ inline struct optim_part sum_parts(struct optim_part own)
         __syncthreads();
         if (me < step) {
             shared[me].grad_squares += shared[me + step].grad_squares;
-            shared[me].param_squares += shared[me + step].param_squares;
-            shared[me].step_squares += shared[me + step].step_squares;
             shared[me].n_infinite += shared[me + step].n_infinite;
         }
     }
@@ -166,15 +162,12 @@ static __device__ inline struct optim_part sum_parts(struct optim_part own)
     return own;
 }
 
-/* Chunks [first, last), in thread 0 and all others. */
-static __device__ inline struct optim_part sum_chunks(const struct optim_part *parts, int first,
-                                                      int last)
+/* In thread 0 and all others. */
+static __device__ inline struct optim_part sum_chunks(const struct optim_part *parts, int n_chunks)
 {
     struct optim_part own = {};
-    for (int i = first + (int)threadIdx.x; i < last; i += THREADS) {
+    for (int i = (int)threadIdx.x; i < n_chunks; i += THREADS) {
         own.grad_squares += parts[i].grad_squares;
-        own.param_squares += parts[i].param_squares;
-        own.step_squares += parts[i].step_squares;
         own.n_infinite += parts[i].n_infinite;
     }
     return sum_parts(own);
@@ -211,14 +204,9 @@ static __device__ inline void decide(const struct update &u, const struct optim_
 {
     const struct opt_rule &rule = u.rule;
     struct optim_step step = {};
-    double factor = 1.0 / ((double)u.state->loss_scale * (double)rule.n_micro);
-    double norm = sqrt(all.grad_squares);
-    advance(u.state, rule, all.n_infinite > 0, norm);
-    if (rule.method == OPT_LAMB && rule.max_grad_norm > 0.0 && norm > rule.max_grad_norm) {
-        factor /= norm / rule.max_grad_norm;
-    }
+    step.factor = (float)(1.0 / ((double)u.state->loss_scale * (double)rule.n_micro));
+    advance(u.state, rule, all.n_infinite > 0, sqrt(all.grad_squares));
     step.is_skipped = all.n_infinite > 0;
-    step.factor = (float)factor;
     step.lr = (float)u.state->lr;
     if (rule.method != OPT_SGD && !step.is_skipped) {
         double t = (double)u.state->n_updates;
@@ -257,7 +245,7 @@ static __global__ void __launch_bounds__(THREADS) optim_scan(struct update u)
     if (!is_last_block(&tickets[0], gridDim.x)) {
         return;
     }
-    own = sum_chunks(u.scratch.parts, 0, u.n_chunks);
+    own = sum_chunks(u.scratch.parts, u.n_chunks);
     if (threadIdx.x == 0) {
         decide(u, own);
     }
@@ -283,19 +271,12 @@ static __device__ inline void sgd(const struct update &u, const struct optim_ste
     store_param(u, segment, piece, param);
 }
 
-/* m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) */
-static __device__ inline float way_of(const struct update &u, const struct optim_step &step,
-                                      float m, float v)
+/* Both moments, then the parameter by m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps). */
+static __device__ inline void adamw(const struct update &u, const struct optim_step &step,
+                                    const struct opt_segment &segment, const struct piece &piece)
 {
-    return m * step.per_correct1 / (sqrtf(v * step.per_correct2) + (float)u.rule.eps);
-}
-
-/* Both moments, computed and stored, and the direction they give. */
-static __device__ inline void moments(const struct update &u, const struct optim_step &step,
-                                      const struct opt_segment &segment, const struct piece &piece,
-                                      float *way)
-{
-    float grad[QUAD], first[QUAD], second[QUAD];
+    float grad[QUAD], first[QUAD], second[QUAD], param[QUAD];
+    float decay = segment.has_decay ? (float)u.rule.weight_decay : 0.0f;
     float beta1 = (float)u.rule.beta1;
     float beta2 = (float)u.rule.beta2;
     float rest1 = (float)(1.0 - u.rule.beta1);
@@ -303,27 +284,17 @@ static __device__ inline void moments(const struct update &u, const struct optim
     load_grad(u, segment, piece, step.factor, grad);
     load_wide(u.moment1, segment, piece, first);
     load_wide(u.moment2, segment, piece, second);
+    load_param(u, segment, piece, param);
 #pragma unroll
     for (int i = 0; i < QUAD; i++) {
         first[i] = beta1 * first[i] + rest1 * grad[i];
         second[i] = beta2 * second[i] + rest2 * grad[i] * grad[i];
-        way[i] = way_of(u, step, first[i], second[i]);
+        float way = first[i] * step.per_correct1 /
+                    (sqrtf(second[i] * step.per_correct2) + (float)u.rule.eps);
+        param[i] -= step.lr * (way + decay * param[i]); /* 1 - lr * decay would lose digits */
     }
     store_wide(u.moment1, segment, piece, first);
     store_wide(u.moment2, segment, piece, second);
-}
-
-static __device__ inline void adamw(const struct update &u, const struct optim_step &step,
-                                    const struct opt_segment &segment, const struct piece &piece)
-{
-    float param[QUAD], way[QUAD];
-    float decay = segment.has_decay ? (float)u.rule.weight_decay : 0.0f;
-    load_param(u, segment, piece, param);
-    moments(u, step, segment, piece, way);
-#pragma unroll
-    for (int i = 0; i < QUAD; i++) {
-        param[i] -= step.lr * (way[i] + decay * param[i]); /* 1 - lr * decay would lose digits */
-    }
     store_param(u, segment, piece, param);
 }
 
@@ -344,79 +315,6 @@ static __global__ void __launch_bounds__(THREADS) optim_apply(struct update u)
         } else {
             adamw(u, step, segment, piece);
         }
-    }
-}
-
-/* ---- LAMB: moments and norms, the ratios, the parameters ---- */
-
-static __global__ void __launch_bounds__(THREADS) lamb_norms(struct update u)
-{
-    const struct optim_chunk chunk = u.chunks[blockIdx.x];
-    const struct opt_segment segment = u.segments[chunk.segment];
-    const struct optim_step step = *u.scratch.step;
-    float decay = segment.has_decay ? (float)u.rule.weight_decay : 0.0f;
-    struct optim_part own = {};
-    if (step.is_skipped) {
-        return;
-    }
-#pragma unroll
-    for (int k = 0; k < PIECES; k++) {
-        struct piece piece = piece_of(chunk, segment, k);
-        float param[QUAD], way[QUAD];
-        load_param(u, segment, piece, param);
-        moments(u, step, segment, piece, way);
-#pragma unroll
-        for (int i = 0; i < QUAD; i++) {
-            way[i] += decay * param[i];
-            own.param_squares += i < piece.count ? (double)(param[i] * param[i]) : 0.0;
-            own.step_squares += i < piece.count ? (double)(way[i] * way[i]) : 0.0;
-        }
-    }
-    own = sum_parts(own);
-    if (threadIdx.x == 0) {
-        u.scratch.parts[blockIdx.x] = own;
-    }
-}
-
-/* A block a segment */
-static __global__ void __launch_bounds__(THREADS) lamb_ratios(struct update u)
-{
-    int segment = (int)blockIdx.x;
-    if (u.scratch.step->is_skipped) {
-        return;
-    }
-    struct optim_part all =
-        sum_chunks(u.scratch.parts, u.first_chunk[segment], u.first_chunk[segment + 1]);
-    if (threadIdx.x == 0) {
-        bool has_ratio =
-            u.segments[segment].has_decay && all.param_squares > 0.0 && all.step_squares > 0.0;
-        u.scratch.ratios[segment] =
-            has_ratio ? (float)(sqrt(all.param_squares) / sqrt(all.step_squares)) : 1.0f;
-    }
-}
-
-static __global__ void __launch_bounds__(THREADS) lamb_apply(struct update u)
-{
-    const struct optim_chunk chunk = u.chunks[blockIdx.x];
-    const struct opt_segment segment = u.segments[chunk.segment];
-    const struct optim_step step = *u.scratch.step;
-    if (step.is_skipped) {
-        return;
-    }
-    float decay = segment.has_decay ? (float)u.rule.weight_decay : 0.0f;
-    float rate = step.lr * u.scratch.ratios[chunk.segment];
-#pragma unroll
-    for (int k = 0; k < PIECES; k++) {
-        struct piece piece = piece_of(chunk, segment, k);
-        float param[QUAD], first[QUAD], second[QUAD];
-        load_param(u, segment, piece, param);
-        load_wide(u.moment1, segment, piece, first);
-        load_wide(u.moment2, segment, piece, second);
-#pragma unroll
-        for (int i = 0; i < QUAD; i++) {
-            param[i] -= rate * (way_of(u, step, first[i], second[i]) + decay * param[i]);
-        }
-        store_param(u, segment, piece, param);
     }
 }
 
@@ -452,11 +350,10 @@ static __global__ void set_lr(struct opt_state *state, double lr)
 static struct update update_of(const struct opt_args *args)
 {
     const struct optim_table *table = (const struct optim_table *)args->prepared;
-    return {args->rule,           table->segments,          table->chunks,
-            table->first_chunk,   table->n_chunks,          (char *)args->param,
-            (char *)args->master, (char *)args->moment1,    (char *)args->moment2,
-            (char *)args->sum,    (const char *)args->grad, args->state,
-            optim_scratch(args)};
+    return {
+        args->rule,          table->segments,          table->chunks,         table->n_chunks,
+        (char *)args->param, (char *)args->master,     (char *)args->moment1, (char *)args->moment2,
+        (char *)args->sum,   (const char *)args->grad, args->state,           optim_scratch(args)};
 }
 
 extern "C" void optim_set_lr(struct cuda *cuda, struct opt_state *state, double lr)
@@ -477,21 +374,14 @@ extern "C" void optim_add_gradients(struct cuda *cuda, const struct opt_args *ar
 extern "C" void optim_update(struct cuda *cuda, const struct opt_args *args)
 {
     struct update u = update_of(args);
-    const struct optim_table *table = (const struct optim_table *)args->prepared;
     dim3 chunks((unsigned)u.n_chunks);
     cudaStream_t stream = cuda->streams[0];
     CUDA_LAUNCH(optim_scan, chunks, dim3(THREADS), 0, stream, u);
     CUDA_LAUNCHED(cuda);
     if (args->rule.method == OPT_SGD) {
         CUDA_LAUNCH(optim_apply<true>, chunks, dim3(THREADS), 0, stream, u);
-    } else if (args->rule.method == OPT_ADAMW) {
-        CUDA_LAUNCH(optim_apply<false>, chunks, dim3(THREADS), 0, stream, u);
     } else {
-        CUDA_LAUNCH(lamb_norms, chunks, dim3(THREADS), 0, stream, u);
-        CUDA_LAUNCHED(cuda);
-        CUDA_LAUNCH(lamb_ratios, dim3((unsigned)table->n_segments), dim3(THREADS), 0, stream, u);
-        CUDA_LAUNCHED(cuda);
-        CUDA_LAUNCH(lamb_apply, chunks, dim3(THREADS), 0, stream, u);
+        CUDA_LAUNCH(optim_apply<false>, chunks, dim3(THREADS), 0, stream, u);
     }
     CUDA_LAUNCHED(cuda);
 }

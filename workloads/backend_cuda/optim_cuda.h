@@ -15,14 +15,14 @@ struct optim_chunk {
 
 /* What one chunk contributes to the sums. */
 struct optim_part {
-    double grad_squares, param_squares, step_squares;
+    double grad_squares;
     int64_t n_infinite; /* gradients that are not finite */
 };
 
 /* What the update of every element needs. */
 struct optim_step {
     int32_t is_skipped;
-    float factor; /* of the stored gradients: 1 / (loss scale * n_micro), and LAMB's clipping */
+    float factor; /* of the stored gradients: 1 / (loss scale * n_micro) */
     float lr;
     float per_correct1, per_correct2; /* 1 / (1 - beta^t) */
 };
@@ -31,15 +31,13 @@ struct optim_step {
 struct optim_table {
     struct opt_segment *segments;
     struct optim_chunk *chunks;
-    int32_t *first_chunk; /* (n_segments + 1): of each segment */
-    int n_segments, n_chunks;
+    int n_chunks;
 };
 
 /* In the workspace. */
 struct optim_scratch {
     struct optim_step *step;
     struct optim_part *parts; /* (n_chunks) */
-    float *ratios;            /* (n_segments) */
 };
 
 struct optim_scratch optim_scratch(const struct opt_args *args);

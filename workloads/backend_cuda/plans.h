@@ -20,9 +20,10 @@ struct plan_opts {
         tune_limit_s; /* limit on the time from the first choice on, where has_tune_limit; later ones take the library's
                          first */
     bool allows_compiled; /* cuDNN: also engines that are compiled on request, 0.2 to 1.5 s each */
-    bool allows_nondeterministic; /* also plans whose sums may differ from run to run */
+    bool allows_nondeterministic; /* cuDNN: also fused convolutions, whose sums by channel differ in
+                                     their last bits from run to run */
     const char
-        *cache_folder; /* where choices are kept; NULL: nowhere. Borrowed until the new returns */
+        *cache_folder; /* where choices are kept; NULL: nowhere. Borrowed until cuda_init returns */
     const char *
         device_json; /* cuDNN: plan for the device described, without a real one; nothing can run. Borrowed likewise */
 };

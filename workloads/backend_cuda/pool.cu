@@ -107,7 +107,7 @@ static __global__ void __launch_bounds__(THREADS)
             }
         }
     }
-    put(dx + (int64_t)i * LANES<T>, sum, s.has_sum);
+    store(dx + (int64_t)i * LANES<T>, sum, s.has_sum);
 }
 
 /* ---- average ---- */
@@ -217,7 +217,7 @@ static __global__ void __launch_bounds__(THREADS)
     for (int lane = 0; lane < LANES<T>; lane++) {
         lanes[lane] /= (float)count;
     }
-    put(dx + (int64_t)i * LANES<T>, lanes, s.has_sum);
+    store(dx + (int64_t)i * LANES<T>, lanes, s.has_sum);
 }
 
 /* ---- calls ---- */

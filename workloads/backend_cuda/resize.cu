@@ -41,9 +41,9 @@ static __global__ void __launch_bounds__(THREADS)
     for (int lane = 0; lane < LANES<T>; lane++) {
         float left = (float)corners[0].lane[lane];
         float right = (float)corners[1].lane[lane];
-        left += row.share * ((float)corners[2].lane[lane] - left);
-        right += row.share * ((float)corners[3].lane[lane] - right);
-        out[lane] = left + column.share * (right - left);
+        left += row.weight * ((float)corners[2].lane[lane] - left);
+        right += row.weight * ((float)corners[3].lane[lane] - right);
+        out[lane] = left + column.weight * (right - left);
     }
     store(y + (int64_t)i * LANES<T>, out);
 }
@@ -88,7 +88,7 @@ static __global__ void __launch_bounds__(THREADS)
     const T *from = dy + ((int64_t)image * s.rows.n_out * s.columns.n_out * s.cv + vec) * LANES<T>;
     gather(from, s, (int)(line % (unsigned)s.rows.n_in), (int)(pixel % (unsigned)s.columns.n_in), 0,
            1, sum);
-    put(dx + (int64_t)i * LANES<T>, sum, s.has_sum);
+    store(dx + (int64_t)i * LANES<T>, sum, s.has_sum);
 }
 
 /* The same where an input pixel has a share in many output pixels: a block computes tx vectors of one, each by ty
@@ -109,7 +109,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
     sum_lines<LANES<T>>(sum, shared, plan, at.line);
     if (at.is_inside && at.line == 0) {
-        put(dx + ((int64_t)pixel * s.cv + at.vec) * LANES<T>, sum, s.has_sum);
+        store(dx + ((int64_t)pixel * s.cv + at.vec) * LANES<T>, sum, s.has_sum);
     }
 }
 

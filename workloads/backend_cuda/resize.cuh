@@ -26,10 +26,10 @@ static inline struct axis axis_of(int64_t n_in, int64_t n_out, bool is_aligned)
     return axis;
 }
 
-/* Output = (1 - share) * in[low] + share * in[high]. */
+/* Output = (1 - weight) * in[low] + weight * in[high]. */
 struct tap {
     int low, high;
-    float share;
+    float weight;
 };
 
 static __host__ __device__ inline struct tap tap_at(const struct axis &axis, int out)
@@ -40,16 +40,16 @@ static __host__ __device__ inline struct tap tap_at(const struct axis &axis, int
     struct tap tap;
     tap.low = whole < (unsigned)axis.n_in - 1 ? (int)whole : axis.n_in - 1;
     tap.high = tap.low + 1 < axis.n_in ? tap.low + 1 : tap.low;
-    tap.share = (float)(num - whole * (unsigned)axis.den) / (float)axis.den;
+    tap.weight = (float)(num - whole * (unsigned)axis.den) / (float)axis.den;
     return tap;
 }
 
 /* The weight of input pixel `in` in output pixel `out`: a tent over `in`, and 1 past the ends of the image. */
 static __host__ __device__ inline float tap_weight(const struct axis &axis, int in, int out)
 {
-    int apart = axis.slope * out + axis.base - in * axis.den;
-    bool is_past = (apart < 0 && in == 0) || (apart > 0 && in == axis.n_in - 1);
-    float weight = 1.0f - (float)(apart < 0 ? -apart : apart) * axis.per_den;
+    int delta = axis.slope * out + axis.base - in * axis.den;
+    bool is_past = (delta < 0 && in == 0) || (delta > 0 && in == axis.n_in - 1);
+    float weight = 1.0f - (float)(delta < 0 ? -delta : delta) * axis.per_den;
     return is_past ? 1.0f : weight > 0.0f ? weight : 0.0f;
 }
 

@@ -83,14 +83,14 @@ static __device__ inline void store_some(T *to, const float *from)
 
 /* What every element of a row needs. */
 struct row_facts {
-    float lse, share, scale;
+    float lse, smooth, scale;
     int label;  /* -1: no class */
     float keep; /* 1 - smoothing */
 };
 
 static __device__ inline float grad_of(float value, int c, const struct row_facts &f)
 {
-    float target = f.share + (c == f.label ? f.keep : 0.0f);
+    float target = f.smooth + (c == f.label ? f.keep : 0.0f);
     return f.scale == 0.0f ? 0.0f : (expf(value - f.lse) - target) * f.scale;
 }
 
@@ -183,17 +183,17 @@ template <typename T> static void run(struct cuda *cuda, const struct kernel_arg
                          g->ignore_label,
                          (float)g->smoothing,
                          (float)g->weight,
-                         (args->accumulate & 1U) != 0,
-                         (args->accumulate & 2U) != 0,
+                         (args->accumulate & OPERAND_BIT(LOSS_LOSS_OUT)) != 0,
+                         (args->accumulate & OPERAND_BIT(LOSS_GRAD_OUT)) != 0,
                          NULL};
     int blocks = row_blocks(cuda, g->n);
-    const T *x = (const T *)args->in[0];
-    const int64_t *labels = (const int64_t *)args->in[1];
+    const T *x = (const T *)args->in[LOSS_LOGITS_IN];
+    const int64_t *labels = (const int64_t *)args->in[LOSS_LABELS_IN];
     struct loss_sum *partial = (struct loss_sum *)args->workspace;
     struct row_scale *scale = (struct row_scale *)(partial + blocks);
-    float *loss = (float *)args->out[0];
+    float *loss = (float *)args->out[LOSS_LOSS_OUT];
     s.ranks = g->n_ranks > 1 ? (struct loss_ranks *)(partial + blocks + 1) : NULL;
-    T *grad = (T *)args->out[1];
+    T *grad = (T *)args->out[LOSS_GRAD_OUT];
     CUDA_LAUNCH(row_count, dim3(1), dim3(THREADS), 0, cuda_stream(cuda, args), labels,
                 args->loss_scale, scale, s);
     CUDA_LAUNCHED(cuda);

@@ -32,7 +32,7 @@ static inline unsigned blocks_for(int64_t items, int64_t per_block)
 }
 
 /* += where has_sum, else = */
-template <typename T> static __device__ inline void put_one(T *to, float value, bool has_sum)
+template <typename T> static __device__ inline void store_one(T *to, float value, bool has_sum)
 {
     *to = (T)(value + (has_sum ? (float)*to : 0.0f));
 }
@@ -67,7 +67,7 @@ static __global__ void __launch_bounds__(THREADS) sum_parts(struct part_sums<T> 
             sum += lines[i][lane];
         }
         int side = column < s.half ? 0 : 1;
-        put_one(&s.out[side][column - side * s.half], sum, s.has_sum[side]);
+        store_one(&s.out[side][column - side * s.half], sum, s.has_sum[side]);
     }
 }
 

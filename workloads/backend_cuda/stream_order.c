@@ -112,8 +112,8 @@ static int capture_end(void *self, int program, struct err *err)
     async->is_capturing = false;
     cuda_ok(cuda, cudaStreamEndCapture(cuda->streams[0], &graph), "cudaStreamEndCapture");
     if (cuda->err.code == ERR_NONE) {
-        cuda_ok(cuda, cudaGraphInstantiate(&async->programs[program], graph, 0),
-                "cudaGraphInstantiate");
+        cuda_ok(cuda, cudaGraphInstantiateWithFlags(&async->programs[program], graph, 0),
+                "cudaGraphInstantiateWithFlags");
     }
     if (graph) {
         cuda_ok(cuda, cudaGraphDestroy(graph), "cudaGraphDestroy");
@@ -127,6 +127,17 @@ static void replay(void *self, int program)
     ASSERT(cuda->async->programs[program]);
     cuda_ok(cuda, cudaGraphLaunch(cuda->async->programs[program], cuda->streams[0]),
             "cudaGraphLaunch");
+}
+
+static void drop_programs(void *self)
+{
+    struct cuda_streams *async = ((struct cuda *)self)->async;
+    for (int i = 0; i < CUDA_PROGRAMS_MAX; i++) {
+        if (async->programs[i]) {
+            (void)cudaGraphExecDestroy(async->programs[i]);
+            async->programs[i] = NULL;
+        }
+    }
 }
 
 /* ---- marks ---- */
@@ -209,6 +220,7 @@ int cuda_streams_open(struct cuda *cuda, const struct cuda_opts *opts, struct ba
     to->capture_begin = capture_begin;
     to->capture_end = capture_end;
     to->replay = replay;
+    to->drop_programs = drop_programs;
     to->mark = mark;
     to->collect = collect;
     return 0;
@@ -229,11 +241,7 @@ void cuda_streams_close(struct cuda *cuda)
     if (!async) {
         return;
     }
-    for (int i = 0; i < CUDA_PROGRAMS_MAX; i++) {
-        if (async->programs[i]) {
-            (void)cudaGraphExecDestroy(async->programs[i]);
-        }
-    }
+    drop_programs(cuda);
     destroy_events(async->events, CUDA_EVENTS_MAX);
     destroy_events(async->edges, CUDA_STREAMS_MAX);
     for (int i = 0; i < async->n_marks; i++) {

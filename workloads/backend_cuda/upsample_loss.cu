@@ -36,7 +36,7 @@ static __device__ inline corners<T> corners_of(const T *image, const struct span
     const T *high = image + (int64_t)row.high * s.columns.n_in * s.stored;
     int left = column.low * s.stored;
     int right = column.high * s.stored;
-    return {{low + left, low + right, high + left, high + right}, row.share, column.share};
+    return {{low + left, low + right, high + left, high + right}, row.weight, column.weight};
 }
 
 /* Channels [c, c + LANES) of the large pixel: the same bits wherever they are made. */
@@ -138,7 +138,7 @@ static __device__ inline void make_row(const T *small, const int64_t *labels, co
     int64_t label = labels[i];
     corners<T> from = corners_of(small, s, p, q);
     float log_total = lse[i];
-    float share = s.smoothing / (float)s.channels;
+    float smooth = s.smoothing / (float)s.channels;
     bool is_live = label != s.ignore_label;
     for (int c = 0; c < chunk; c += LANES<T>) {
         float lanes[LANES<T>];
@@ -149,7 +149,7 @@ static __device__ inline void make_row(const T *small, const int64_t *labels, co
             bool is_own = c0 + c + lane == label;
             float grad = is_own ? expm1f(lanes[lane] - log_total) + s.smoothing
                                 : expf(lanes[lane] - log_total);
-            mine[c + lane] = is_live ? grad - share : 0.0f;
+            mine[c + lane] = is_live ? grad - smooth : 0.0f;
         }
     }
 }
@@ -247,7 +247,7 @@ static __global__ void __launch_bounds__(BWD_THREADS)
             lanes[lane] = c + lane < t.chunk ? sum * factor : 0.0f;
         }
         int64_t pixel = (image * s.rows.n_in + t.h0 + h) * s.columns.n_in + t.w0 + w;
-        put(dx + pixel * s.stored + c0 + c, lanes, s.has_sum);
+        store(dx + pixel * s.stored + c0 + c, lanes, s.has_sum);
     }
 }
 
@@ -287,13 +287,13 @@ template <typename T> static void run_fwd(struct cuda *cuda, const struct kernel
     struct span s = span_of(cuda, args);
     unsigned blocks = (unsigned)blocks_of(cuda, &args->geom.upsample_loss.resize);
     struct loss_sum *partial = (struct loss_sum *)args->workspace;
-    float *loss = (float *)args->out[0];
-    float *n_labels = (float *)args->out[2];
+    float *loss = (float *)args->out[LOSS_LOSS_OUT];
+    float *n_labels = (float *)args->out[LOSS_N_LABELS_OUT];
     bool has_ranks = args->geom.upsample_loss.loss.n_ranks > 1;
     s.ranks = has_ranks ? (struct loss_ranks *)(partial + blocks) : NULL;
     CUDA_LAUNCH(upsample_loss_fwd<T>, dim3(blocks), dim3(THREADS), 0, cuda_stream(cuda, args),
-                (const T *)args->in[0], (const int64_t *)args->in[1], loss, (float *)args->out[1],
-                n_labels, partial, s, args->stream);
+                (const T *)args->in[LOSS_LOGITS_IN], (const int64_t *)args->in[LOSS_LABELS_IN],
+                loss, (float *)args->out[LOSS_LSE_OUT], n_labels, partial, s, args->stream);
     CUDA_LAUNCHED(cuda);
     if (has_ranks) {
         loss_over_ranks(cuda, args, s.ranks, 2);
@@ -310,8 +310,9 @@ template <typename T> static void run_bwd(struct cuda *cuda, const struct kernel
     int down = (s.rows.n_in + TILE_H - 1) / TILE_H;
     dim3 grid((unsigned)(s.n * across * down), (unsigned)((s.stored + CHUNK - 1) / CHUNK));
     CUDA_LAUNCH(upsample_loss_bwd<T>, grid, dim3(BWD_THREADS), 0, cuda_stream(cuda, args),
-                (const T *)args->in[0], (const int64_t *)args->in[1], (const float *)args->in[2],
-                (const float *)args->in[3], args->loss_scale, (T *)args->out[0], s);
+                (const T *)args->in[LOSS_LOGITS_IN], (const int64_t *)args->in[LOSS_LABELS_IN],
+                (const float *)args->in[LOSS_LSE_IN], (const float *)args->in[LOSS_N_LABELS_IN],
+                args->loss_scale, (T *)args->out[0], s);
     CUDA_LAUNCHED(cuda);
 }
 

@@ -64,7 +64,7 @@ template <typename T> static __device__ inline void store(T *to, const float *fr
 }
 
 /* += where has_sum, else = */
-template <typename T> static __device__ inline void put(T *to, float *from, bool has_sum)
+template <typename T> static __device__ inline void store(T *to, float *from, bool has_sum)
 {
     if (has_sum) {
         float old[LANES<T>];

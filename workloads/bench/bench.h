@@ -30,6 +30,7 @@ struct bench_opts {
     bool is_fused;                            /* kernels: everything that can be fused is */
     int64_t tune_s;                           /* cuda: for choosing our plans by timing */
     bool allows_compiled;                     /* cuda: as reperf-train --compile-plans */
+    bool allows_nondeterministic;             /* cuda: as reperf-train --nondeterministic */
     int64_t n_repeats, sample_ms, memory_mib; /* gpus; memory_mib 0: no limit */
 };
 

@@ -57,6 +57,9 @@ static const struct opt ROWS[] = {
      AT(opts.tune_s), 0, 86400},
     {"compile-plans", 0, OPT_FLAG, NULL,
      "cuda: also try cuDNN's engines that are compiled on request", AT(opts.allows_compiled), 0, 0},
+    {"nondeterministic", 0, OPT_FLAG, NULL,
+     "cuda: also fused convolutions, whose sums differ in their last bits from run to run",
+     AT(opts.allows_nondeterministic), 0, 0},
     {"fuse", 0, OPT_FLAG, NULL, "kernels: everything fused that can be", AT(opts.is_fused), 0, 0},
     {"gpu", 0, OPT_TEXT, "NAME", "floor: as nvidia-smi names it", AT(opts.gpu), 0, 0},
     {"repeats", 0, OPT_I64, "N", "gpus: repeats of each measurement (7)", AT(opts.n_repeats), 1,
@@ -193,7 +196,7 @@ int bench_floor(const struct bench_opts *opts, struct err *err)
     if (bench_graph(&arena, opts, &graph, err) < 0) {
         return -1;
     }
-    floor_of_graph(&arena, graph, bench_moments(opts), &count);
+    floor_of_graph(&arena, graph, bench_moments(opts), peak_fuses_norms(peak), &count);
     struct json_out out = {.buf = &text};
     double seconds = floor_seconds(&count, bench_peak_flops(opts, peak), peak->bytes_per_s);
     json_out_open(&out, '{');

@@ -14,6 +14,7 @@ struct readers {
 struct counter {
     const struct graph *graph;
     struct readers readers;
+    bool fuses_norms;
     struct floor_count *count;
 };
 
@@ -65,7 +66,7 @@ static bool is_passing(const struct counter *c, const struct op *op)
     enum op_kind reader = only_reader(c, op->out[0]);
     switch (op->kind) {
     case OP_BN:
-        return reader == OP_CONV || reader == OP_ADD;
+        return reader == OP_ADD || (reader == OP_CONV && c->fuses_norms);
     case OP_ADD:
         return reader == OP_ADD || reader == OP_LAYER_NORM;
     case OP_UPSAMPLE:
@@ -141,6 +142,12 @@ static void add(struct counter *c, const struct op *op, enum floor_pass pass, do
 
 /* ---- forward ---- */
 
+/* A batch norm's input is read for its statistics, unless its writer computes them. */
+static double statistics_bytes(const struct counter *c, const struct op *op)
+{
+    return op->kind == OP_BN && !c->fuses_norms ? bytes_of(c, op->in[0]) : 0.0;
+}
+
 static double forward_bytes(const struct counter *c, const struct op *op)
 {
     double out = stored_bytes(c, op);
@@ -159,7 +166,7 @@ static double forward_bytes(const struct counter *c, const struct op *op)
     case OP_DROPOUT:
     case OP_RELU:
     case OP_UPSAMPLE:
-        return is_passing(c, op) ? 0.0 : read_bytes(c, op->in[0]) + out;
+        return statistics_bytes(c, op) + (is_passing(c, op) ? 0.0 : read_bytes(c, op->in[0]) + out);
     case OP_LOSS:
     case OP_ROW_LOSS:
         return read_bytes(c, op->in[0]) + bytes_of(c, op->in[1]);
@@ -202,7 +209,7 @@ static double product_data_bytes(const struct counter *c, const struct op *op)
 static double norm_back_bytes(const struct counter *c, const struct op *op)
 {
     double x = bytes_of(c, op->in[0]);
-    bool is_alone = !is_passing(c, op); /* its gradient is then not computed by another call */
+    bool is_alone = !c->fuses_norms || !is_passing(c, op); /* no other call has its gradient then */
     return 4.0 * x + (is_alone ? x : 0.0);
 }
 
@@ -275,10 +282,10 @@ static double update_bytes(const struct graph *graph, int n_moments)
     return total;
 }
 
-void floor_of_graph(struct arena *arena, const struct graph *graph, int n_moments,
+void floor_of_graph(struct arena *arena, const struct graph *graph, int n_moments, bool fuses_norms,
                     struct floor_count *ret_count)
 {
-    struct counter c = {.graph = graph, .count = ret_count};
+    struct counter c = {.graph = graph, .fuses_norms = fuses_norms, .count = ret_count};
     ASSERT(graph->is_finished);
     find_readers(arena, graph, &c.readers);
     *ret_count = (struct floor_count){

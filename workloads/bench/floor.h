@@ -4,7 +4,8 @@
 
    Counted as if everything that can be fused were: a convolution or matrix product reads its operands once and writes
    its result once; a batch norm's sums are computed by whoever writes its input or its gradient, and it is applied by
-   the convolution that reads it, or in the sum that does; other element-wise operations cost nothing extra; sums of
+   the convolution that reads it, or in the sum that does, except on a GPU without such convolutions, where its statistics
+   and its sums are a pass each, and only a sum applies it; other element-wise operations cost nothing extra; sums of
    several terms, including upsampled ones, are one pass; concatenated channels are written in place. A mask costs what
    it is computed from. Weights are moved once a use, and by the optimiser. Channels are not rounded up. */
 #ifndef BENCH_FLOOR_H
@@ -26,8 +27,9 @@ struct floor_count {
     double flops, bytes;
 };
 
-/* The graph is finished, its types are those of the device. n_moments: what the optimiser keeps of each parameter. */
-void floor_of_graph(struct arena *arena, const struct graph *graph, int n_moments,
+/* The graph is finished, its types are those of the device. n_moments: what the optimiser keeps of each parameter. fuses_norms: the
+   GPU has convolutions with batch norms in them (peak_fuses_norms). */
+void floor_of_graph(struct arena *arena, const struct graph *graph, int n_moments, bool fuses_norms,
                     struct floor_count *ret_count);
 
 /* Each part takes the longer of its two times; seconds. */

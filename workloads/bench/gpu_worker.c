@@ -288,7 +288,8 @@ static int join(struct worker *w, struct err *err)
     }
     w->is_joined = true;
     w->backend.async.identify(w->backend.self, gpu, sizeof(gpu));
-    if (job_use_cuda(&w->job, gpu, &opts, err) < 0) {
+    const struct job_device device = {gpu, w->backend.self, w->backend.async.drop_programs};
+    if (job_use_cuda(&w->job, &device, &opts, err) < 0) {
         job_fail(&w->job, err->msg);
         return -1;
     }

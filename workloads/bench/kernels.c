@@ -53,15 +53,17 @@ static int open_device(struct kernels *k, struct err *err)
         return 0;
     }
 #ifdef REPERF_HAVE_CUDA
-    const struct cuda_opts opts = {.is_amp = strcmp(k->opts->precision, "amp") == 0,
-                                   .has_tf32 = k->opts->has_tf32,
-                                   .n_streams = 1,
-                                   .n_marks = 2,
-                                   .plan = {.is_tuned = true,
-                                            .has_tune_limit = true,
-                                            .tune_limit_s = k->opts->tune_s,
-                                            .allows_compiled = k->opts->allows_compiled,
-                                            .cache_folder = plan_cache_folder(&k->arena)}};
+    const struct cuda_opts opts = {
+        .is_amp = strcmp(k->opts->precision, "amp") == 0,
+        .has_tf32 = k->opts->has_tf32,
+        .n_streams = 1,
+        .n_marks = 2,
+        .plan = {.is_tuned = true,
+                 .has_tune_limit = true,
+                 .tune_limit_s = k->opts->tune_s,
+                 .allows_compiled = k->opts->allows_compiled,
+                 .allows_nondeterministic = k->opts->allows_nondeterministic,
+                 .cache_folder = plan_cache_folder(&k->arena)}};
     if (cuda_init(&k->cuda, &opts, &k->backend, err) < 0) {
         return -1;
     }
@@ -282,7 +284,7 @@ static struct sum sum_of(struct kernels *k, int idx)
 {
     if (idx == k->graph->n_calls) {
         struct floor_count count;
-        floor_of_graph(&k->arena, k->graph, bench_moments(k->opts), &count);
+        floor_of_graph(&k->arena, k->graph, bench_moments(k->opts), true, &count);
         return (struct sum){"update", 1, median_ns(k, idx), count.parts[count.n_parts - 1].bytes,
                             0.0};
     }

@@ -142,7 +142,6 @@ static int measure(struct bench *bench, struct err *err)
         return -1;
     }
     bench->has_dropout = graph_find(graph, "step") != NO_VALUE;
-    floor_of_graph(bench->arena, graph, bench_moments(bench->opts), &bench->floor);
     if (bench_make_folders(bench, err) < 0 || bench_make_programs(bench, err) < 0 ||
         bench_write_asked(bench, err) < 0 || bench_note_gpu(bench, "gpu-before", err) < 0 ||
         bench_make_start(bench, err) < 0 || bench_check_ours(bench, err) < 0 ||
@@ -151,6 +150,8 @@ static int measure(struct bench *bench, struct err *err)
         finish_all(bench, err) < 0 || fs_remove_tree(bench->scratch, err) < 0) {
         return -1;
     }
+    floor_of_graph(bench->arena, graph, bench_moments(bench->opts),
+                   !bench->peak || peak_fuses_norms(bench->peak), &bench->floor);
     return bench_write_result(bench, err) < 0 ? -1 : bench_print_table(bench, err);
 }
 

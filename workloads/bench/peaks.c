@@ -41,3 +41,8 @@ const struct peak *peak_find(struct str gpu_name)
     }
     return NULL;
 }
+
+bool peak_fuses_norms(const struct peak *peak)
+{
+    return peak->tf32_flops_per_s > 0.0;
+}

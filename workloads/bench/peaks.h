@@ -17,6 +17,10 @@ struct peak {
 /* NULL for a GPU that is not in the table: it has no floor. */
 const struct peak *peak_find(struct str gpu_name);
 
+/* Whether cuDNN has convolutions with batch norms in them for it: from compute capability 8.0 on, which also brought TF32. Source:
+   cuDNN 9.10 and 9.19 asked without a device. */
+bool peak_fuses_norms(const struct peak *peak);
+
 /* The idx-th, NULL past the last. */
 const struct peak *peak_at(int idx);
 

@@ -102,6 +102,9 @@ static void add_tuning(const struct bench *bench, struct rival *rival)
     if (o->allows_compiled) {
         rival_arg(rival, "--compile-plans");
     }
+    if (o->allows_nondeterministic) {
+        rival_arg(rival, "--nondeterministic");
+    }
 }
 
 static void add_turns(const struct bench *bench, struct rival *rival)

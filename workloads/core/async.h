@@ -4,6 +4,7 @@
 #ifndef CORE_ASYNC_H
 #define CORE_ASYNC_H
 
+#include "base/strbuf.h"
 #include "core/comm.h"
 #include "core/images.h"
 #include "core/tensor.h"
@@ -26,6 +27,13 @@ struct backend_async {
     void (*set_untimed)(void *self, bool is_untimed);
     /* Number of choices that were due after the time limit for timing had passed. */
     int64_t (*late_choices)(void *self);
+    /* Calls prepared from now on need no more than so many bytes of workspace each, and run more slowly; 0: no such limit. */
+    void (*limit_workspace)(void *self, int64_t bytes);
+    /* Choices made by timing, which serve all devices of one kind (the device, its driver, the libraries): a text of all that were
+       made so far, and the taking of one, after which nothing is timed any more. NULL where nothing is timed. */
+    const char *(*kind)(void *self);
+    void (*share_choices)(void *self, struct strbuf *text);
+    int (*take_choices)(void *self, struct str text, struct err *err);
     /* As upload, but while the device works on what it was given before: the bytes go into `staging`, which is as large as device, and from
        there to device before stream 0 begins its next work. Each staging belongs to one tensor. */
     void (*upload_async)(void *self, const struct tensor_desc *desc, const void *host,
@@ -52,6 +60,8 @@ struct backend_async {
     int (*capture_begin)(void *self, struct err *err);
     int (*capture_end)(void *self, int program, struct err *err);
     void (*replay)(void *self, int program);
+    /* No program is replayed again. One that the device executes ends first, and nobody waits for it. */
+    void (*drop_programs)(void *self);
     int n_programs;
     /* Taken when all work given to stream 0 so far is done: the time, and a copy of the spans, one after the other. */
     void (*mark)(void *self, int slot, const struct backend_span *spans, int n_spans);

@@ -11,6 +11,7 @@
 #include "core/async.h"
 #include "core/comm.h"
 #include "core/geom.h"
+#include "core/operands.h"
 #include "core/optim.h"
 #include "core/tensor.h"
 
@@ -63,7 +64,7 @@ enum kernel_id {
     K_GELU_BWD, /* dy, x -> dx ~dy += */
     K_TANH_FWD, /* x -> y ~x */
     K_TANH_BWD, /* dy, y -> dx ~dy += */
-    /* Softmax over the keys whose mask is not 0; none at all: context 0. Dropout is of the shares. */
+    /* Softmax over the keys whose mask is not 0; none at all: context 0. Dropout is of the probabilities. */
     K_ATTENTION_FWD, /* qkv (T,3*D), mask (N,S), [step] -> context (T,D), lse (N,heads,S): log of the sum of exp of the scores */
     K_ATTENTION_BWD, /* dcontext, qkv, mask, context, lse, [step] -> dqkv += */
     K_GATHER_FWD,    /* x (N*S,C), [at (N,P), else 0] -> y (N*P,C): row at[n,p] of the rows of n */

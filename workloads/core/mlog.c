@@ -109,7 +109,6 @@ static void put_training(struct json_out *out, const struct mlog_training *train
     put_known(out, "beta1", training->beta1);
     put_known(out, "beta2", training->beta2);
     put_known(out, "eps", training->eps);
-    put_known(out, "max_grad_norm", training->max_grad_norm);
     json_out_put_text(out, "decay", training->decay);
     put_schedule(out, training);
     json_out_put_i64(out, "accumulate", training->accumulate);

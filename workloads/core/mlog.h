@@ -36,7 +36,7 @@ struct mlog_data {
 #define MLOG_DROPS_MAX 16
 struct mlog_training {
     const char *recipe, *optimizer, *decay;
-    double beta1, beta2, eps, max_grad_norm;
+    double beta1, beta2, eps;
     const char *schedule;
     int64_t schedule_steps; /* 0: left out */
     double lr_end, lr_power, lr_factor;

@@ -6,8 +6,7 @@
 _Static_assert(sizeof(struct opt_state) % sizeof(int64_t) == 0, "moved as whole numbers");
 _Static_assert(offsetof(struct opt_state, loss_scale) == 0, "where kernel_args.loss_scale points");
 
-static const char *const METHODS[OPT_METHOD_COUNT] = {
-    [OPT_SGD] = "sgd", [OPT_ADAMW] = "adamw", [OPT_LAMB] = "lamb"};
+static const char *const METHODS[OPT_METHOD_COUNT] = {[OPT_SGD] = "sgd", [OPT_ADAMW] = "adamw"};
 
 const char *opt_method_name(enum opt_method method)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contract of the optimiser between graph/ and a backend: what one update reads and writes. An update is one call over all
-   parameters. Whatever it decides (is there an overflow, how far is the gradient clipped, which step of the bias
+   parameters. Whatever it decides (is there an overflow, which step of the bias
    correction is it, what is the loss scale now) is decided on the device from struct opt_state, so that a whole step can be
    captured once and launched again and again; the host only sets the learning rate.
 
@@ -18,19 +18,14 @@
              p = p - lr / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + eps).
              Source: Loshchilov, Hutter, "Decoupled weight decay regularization", arXiv:1711.05101, algorithm 2, decay times lr as
              torch.optim.AdamW has it.
-   OPT_LAMB  g = g / max(1, grad_norm / max_grad_norm) (max_grad_norm 0: as it is);  m, v as AdamW;
-             u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) + d p;
-             r = |p| / |u| with has_decay and both norms above 0, else 1;  p = p - lr r u.    (norms of the segment)
-             Source: You et al., "Large batch optimization for deep learning: training BERT in 76 minutes", arXiv:1904.00962,
-             algorithm 2, phi(z) = z; the clipping, and the ratio only where decay applies, as in NVIDIA's apex, csrc/multi_tensor_lamb.cu.
 
-   Padding that a backend adds to a tensor is 0 in parameters and gradients: all three leave it 0. */
+   Padding that a backend adds to a tensor is 0 in parameters and gradients: both leave it 0. */
 #ifndef CORE_OPTIM_H
 #define CORE_OPTIM_H
 
 #include "core/tensor.h"
 
-enum opt_method { OPT_SGD, OPT_ADAMW, OPT_LAMB, OPT_METHOD_COUNT };
+enum opt_method { OPT_SGD, OPT_ADAMW, OPT_METHOD_COUNT };
 enum opt_scaling { OPT_SCALE_NONE, OPT_SCALE_STATIC, OPT_SCALE_DYNAMIC };
 
 #define OPT_SCALE_MAX                                                                              \
@@ -45,9 +40,8 @@ struct opt_rule {
     enum opt_method method;
     enum opt_scaling scaling;
     double momentum;          /* OPT_SGD */
-    double beta1, beta2, eps; /* OPT_ADAMW, OPT_LAMB */
+    double beta1, beta2, eps; /* OPT_ADAMW */
     double weight_decay;
-    double max_grad_norm; /* OPT_LAMB; 0: not clipped */
     float loss_scale;     /* at the start; 1 with OPT_SCALE_NONE */
     int64_t scale_window; /* OPT_SCALE_DYNAMIC */
     int64_t n_micro;      /* micro-batches of one update, 1 or more */
@@ -76,7 +70,7 @@ struct opt_segment {
         param_type; /* enum dtype: DT_F16, DT_F32, DT_F64; also of its gradient in the arena `grad` */
     int32_t wide_type;  /* DT_F32, DT_F64 */
     int32_t has_master; /* 0: the parameter is its own */
-    int32_t has_decay;  /* weight decay, and OPT_LAMB's ratio */
+    int32_t has_decay;  /* weight decay */
 };
 
 struct opt_args {

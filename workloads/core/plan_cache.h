@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 
-#define PLAN_KEY_MAX       480
+#define PLAN_KEY_MAX       640
 #define PLAN_CHOICE_MAX    160 /* printable ASCII */
 #define PLAN_FILE_MAX      4096
 #define PLAN_TIME_MAX_NS   (INT64_C(3600) * 1000000000)

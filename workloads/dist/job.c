@@ -94,9 +94,12 @@ void job_ends_alike(struct job *job)
 }
 
 #ifdef REPERF_HAVE_NCCL
-int job_use_cuda(struct job *job, const char *gpu, const struct job_opts *opts, struct err *err)
+int job_use_cuda(struct job *job, const struct job_device *device, const struct job_opts *opts,
+                 struct err *err)
 {
-    struct nccl_opts nccl = {.watch = job->watch,
+    struct nccl_opts nccl = {.drop_programs = device->drop_programs,
+                             .device = device->self,
+                             .watch = job->watch,
                              .stop = opts->stop,
                              .open_ns = opts->rendezvous_ns,
                              .stall_ns = opts->timeout_ns * JOB_STALLS_A_TIMEOUT};
@@ -104,7 +107,7 @@ int job_use_cuda(struct job *job, const char *gpu, const struct job_opts *opts, 
     if (opts->ranks->n_ranks == 1) {
         return 0;
     }
-    (void)snprintf(nccl.gpu, sizeof(nccl.gpu), "%s", gpu);
+    (void)snprintf(nccl.gpu, sizeof(nccl.gpu), "%s", device->gpu);
     int status = nccl_open(&job->nccl, &job->comm, &nccl, &is_alike, err);
     if (is_alike) {
         job_ends_alike(job);
@@ -117,8 +120,8 @@ static void close_nccl(struct job *job)
     nccl_close(job->nccl, &job->comm);
 }
 #else
-int job_use_cuda(struct job *job, const char *gpu UNUSED, const struct job_opts *opts,
-                 struct err *err)
+int job_use_cuda(struct job *job, const struct job_device *device UNUSED,
+                 const struct job_opts *opts, struct err *err)
 {
     if (opts->ranks->n_ranks == 1) {
         return 0;

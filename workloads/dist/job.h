@@ -21,6 +21,13 @@ struct job_opts {
     const volatile sig_atomic_t *stop; /* may be NULL */
 };
 
+/* This rank's device among those of all ranks. */
+struct job_device {
+    const char *gpu;                   /* tells it from every other of any machine */
+    void *self;                        /* borrowed until job_close */
+    void (*drop_programs)(void *self); /* dist/nccl.h */
+};
+
 struct nccl;
 
 struct job {
@@ -36,10 +43,10 @@ struct job {
 /* Returns when every rank is present and connected to its neighbours. */
 MUST_CHECK int job_open(struct job *job, const struct job_opts *opts, struct err *err);
 
-/* From here on the ranks' data is on CUDA devices, identified by `gpu`. After a failure, as after any of an open job, job_fail
-   and job_close. The process has chosen its device. */
-MUST_CHECK int job_use_cuda(struct job *job, const char *gpu, const struct job_opts *opts,
-                            struct err *err);
+/* From here on the ranks' data is on CUDA devices. After a failure, as after any of an open job, job_fail and job_close. The
+   process has chosen its device. */
+MUST_CHECK int job_use_cuda(struct job *job, const struct job_device *device,
+                            const struct job_opts *opts, struct err *err);
 
 /* This rank cannot go on: tells the others why, unless the failure comes from them, or all ranks fail alike. */
 void job_fail(struct job *job, const char *why);

@@ -14,7 +14,10 @@
 struct nccl; /* opaque: nccl.h is nccl_api.h's */
 
 struct nccl_opts {
-    char gpu[NCCL_GPU_MAX];            /* tells this GPU from every other of any machine */
+    char gpu[NCCL_GPU_MAX]; /* tells this GPU from every other of any machine */
+    /* NCCL ends only after the programs that hold its operations, by an abort too: they are dropped before. NULL: there are none. */
+    void (*drop_programs)(void *device);
+    void *device;                      /* borrowed */
     struct watch *watch;               /* borrowed */
     const volatile sig_atomic_t *stop; /* borrowed; may be NULL */
     int64_t open_ns;                   /* for all ranks to come */

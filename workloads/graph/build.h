@@ -116,7 +116,7 @@ int graph_tanh(struct graph *graph, int x);
 struct attention_opts {
     int64_t heads;
     int mask;    /* input (N, S), int64: 0 where attention must not look */
-    double rate; /* of the dropout of shares; 0: none */
+    double rate; /* of the dropout of probabilities; 0: none */
     int step;    /* as graph_dropout's, where rate is not 0 */
 };
 int graph_attention(struct graph *graph, int qkv, const struct attention_opts *opts);

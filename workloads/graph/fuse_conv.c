@@ -14,8 +14,8 @@ static int conv_call(const struct graph *graph, enum kernel_id id, int op)
 /* The batch norm that reads the convolution's result: K_BN_FWD or K_BN_ADD_FWD, the only one. */
 static int norm_behind(const struct graph *graph, int y)
 {
-    int bn = fuse_call_with(graph, K_BN_FWD, 0, y);
-    int bn_add = fuse_call_with(graph, K_BN_ADD_FWD, 0, y);
+    int bn = fuse_call_with(graph, K_BN_FWD, NORM_X_IN, y);
+    int bn_add = fuse_call_with(graph, K_BN_ADD_FWD, NORM_X_IN, y);
     return bn == NO_CALL ? bn_add : bn_add == NO_CALL ? bn : NO_CALL;
 }
 
@@ -25,7 +25,7 @@ bool fuse_conv_stats(struct graph *graph, int op, bool do_it)
     if (at == NO_CALL || graph->calls[at].args.has_bias) {
         return false;
     }
-    int y = graph->calls[at].out[0];
+    int y = graph->calls[at].out[FWD_Y_OUT];
     int bn_at = norm_behind(graph, y);
     if (bn_at == NO_CALL || !do_it) {
         return bn_at != NO_CALL;
@@ -35,20 +35,27 @@ bool fuse_conv_stats(struct graph *graph, int op, bool do_it)
     int sums[2] = {fuse_channel_value(graph, y, stat), fuse_channel_value(graph, y, stat)};
     struct call *conv = &graph->calls[at];
     conv->args.id = K_CONV_STATS_FWD;
-    conv->out[1] = sums[0];
-    conv->out[2] = sums[1];
+    conv->out[FWD_SUM_OUT] = sums[0];
+    conv->out[FWD_SQUARES_OUT] = sums[1];
     struct call apply = fuse_call(K_BN_APPLY, &bn);
-    const int in[] = {y, bn.in[1], bn.in[2], bn.out[1], bn.out[2], bn.in[3]};
-    memcpy(apply.in, in, sizeof(in));
-    apply.out[0] = bn.out[0];
-    apply.inplace[0] = 1U << 0 | 1U << 5;
+    apply.in[APPLY_X_IN] = y;
+    apply.in[APPLY_GAMMA_IN] = bn.in[NORM_GAMMA_IN];
+    apply.in[APPLY_BETA_IN] = bn.in[NORM_BETA_IN];
+    apply.in[APPLY_MEAN_IN] = bn.out[NORM_MEAN_OUT];
+    apply.in[APPLY_RSTD_IN] = bn.out[NORM_RSTD_OUT];
+    apply.in[APPLY_A_IN] = bn.in[NORM_A_IN];
+    apply.out[APPLY_Y_OUT] = bn.out[NORM_Y_OUT];
+    apply.inplace[APPLY_Y_OUT] = OPERAND_BIT(APPLY_X_IN) | OPERAND_BIT(APPLY_A_IN);
     graph->calls[bn_at] = apply;
     struct call finalize = fuse_call(K_BN_FINALIZE, &bn);
-    memcpy(finalize.in, (int[]){sums[0], sums[1], bn.in[1], bn.in[2]}, 4 * sizeof(int));
-    fuse_take_out(&finalize, 0, &bn, 1);
-    fuse_take_out(&finalize, 1, &bn, 2);
-    fuse_take_out(&finalize, 4, &bn, 3);
-    fuse_take_out(&finalize, 5, &bn, 4);
+    finalize.in[FINALIZE_SUM_IN] = sums[0];
+    finalize.in[FINALIZE_SQUARES_IN] = sums[1];
+    finalize.in[FINALIZE_GAMMA_IN] = bn.in[NORM_GAMMA_IN];
+    finalize.in[FINALIZE_BETA_IN] = bn.in[NORM_BETA_IN];
+    fuse_take_out(&finalize, FINALIZE_MEAN_OUT, &bn, NORM_MEAN_OUT);
+    fuse_take_out(&finalize, FINALIZE_RSTD_OUT, &bn, NORM_RSTD_OUT);
+    fuse_take_out(&finalize, FINALIZE_RUNNING_MEAN_OUT, &bn, NORM_RUNNING_MEAN_OUT);
+    fuse_take_out(&finalize, FINALIZE_RUNNING_VAR_OUT, &bn, NORM_RUNNING_VAR_OUT);
     fuse_insert(graph, at + 1, &finalize);
     return true;
 }
@@ -64,23 +71,23 @@ struct norm_conv_calls {
 static bool find_norm_conv(const struct graph *graph, int op, struct norm_conv_calls *ret_calls)
 {
     struct norm_conv_calls at = {.conv_fwd = conv_call(graph, K_CONV_STATS_FWD, op)};
-    if (at.conv_fwd == NO_CALL || graph->calls[at.conv_fwd].in[2] != NO_VALUE) {
+    if (at.conv_fwd == NO_CALL || graph->calls[at.conv_fwd].in[FWD_SCALE_IN] != NO_VALUE) {
         return false;
     }
-    int z = graph->calls[at.conv_fwd].in[0];
+    int z = graph->calls[at.conv_fwd].in[FWD_X_IN];
     at.apply = fuse_writer(graph, z, at.conv_fwd);
     if (at.apply == NO_CALL || graph->calls[at.apply].args.id != K_BN_APPLY ||
         graph->values[z].is_kept) {
         return false;
     }
     const struct call *apply = &graph->calls[at.apply];
-    at.finalize = fuse_writer(graph, apply->in[3], at.apply);
-    at.conv_bwd_weight = fuse_call_with(graph, K_CONV_BWD_WEIGHT, 1, z);
-    at.bn_bwd = fuse_call_with(graph, K_BN_BWD, 5, z);
+    at.finalize = fuse_writer(graph, apply->in[APPLY_MEAN_IN], at.apply);
+    at.conv_bwd_weight = fuse_call_with(graph, K_CONV_BWD_WEIGHT, WEIGHT_X_IN, z);
+    at.bn_bwd = fuse_call_with(graph, K_BN_BWD, NORM_BWD_Y_IN, z);
     int n_reads = 1 + (at.conv_bwd_weight != NO_CALL) + (at.bn_bwd != NO_CALL);
     *ret_calls = at;
-    return apply->args.geom.bn.has_relu && apply->in[5] == NO_VALUE && at.finalize != NO_CALL &&
-           graph->calls[at.finalize].args.id == K_BN_FINALIZE &&
+    return apply->args.geom.bn.has_relu && apply->in[APPLY_A_IN] == NO_VALUE &&
+           at.finalize != NO_CALL && graph->calls[at.finalize].args.id == K_BN_FINALIZE &&
            (at.conv_bwd_weight == NO_CALL || graph->calls[at.conv_bwd_weight].op == op) &&
            fuse_count_reads(graph, z, 0) == n_reads;
 }
@@ -94,16 +101,21 @@ bool fuse_norm_conv(struct graph *graph, int op, bool do_it)
     if (!do_it) {
         return true;
     }
-    int x = graph->calls[at.apply].in[0];
-    int made[2] = {fuse_channel_value(graph, x, graph->dtype),
-                   fuse_channel_value(graph, x, graph->dtype)};
-    memcpy(&graph->calls[at.finalize].out[2], made, sizeof(made));
+    int x = graph->calls[at.apply].in[APPLY_X_IN];
+    int scale = fuse_channel_value(graph, x, graph->dtype);
+    int shift = fuse_channel_value(graph, x, graph->dtype);
+    graph->calls[at.finalize].out[FINALIZE_SCALE_OUT] = scale;
+    graph->calls[at.finalize].out[FINALIZE_SHIFT_OUT] = shift;
     struct call *conv = &graph->calls[at.conv_fwd];
-    memcpy(conv->in, (int[]){x, conv->in[1], made[0], made[1]}, 4 * sizeof(int));
+    conv->in[FWD_X_IN] = x;
+    conv->in[FWD_SCALE_IN] = scale;
+    conv->in[FWD_SHIFT_IN] = shift;
     if (at.conv_bwd_weight != NO_CALL) {
         struct call *weight = &graph->calls[at.conv_bwd_weight];
         weight->args.id = K_NORM_CONV_BWD_WEIGHT;
-        memcpy(weight->in, (int[]){weight->in[0], x, made[0], made[1]}, 4 * sizeof(int));
+        weight->in[WEIGHT_X_IN] = x;
+        weight->in[WEIGHT_SCALE_IN] = scale;
+        weight->in[WEIGHT_SHIFT_IN] = shift;
     }
     if (at.bn_bwd != NO_CALL) {
         (void)fuse_mask(graph, graph->calls[at.bn_bwd].op, true);
@@ -122,14 +134,14 @@ struct bn_bwd_calls {
 /* The value added to the batch norm of x before the ReLU; false if it is not available any more. */
 static bool find_added(const struct graph *graph, int x, int *ret_a)
 {
-    int at = fuse_call_with(graph, K_BN_ADD_FWD, 0, x);
+    int at = fuse_call_with(graph, K_BN_ADD_FWD, NORM_X_IN, x);
     if (at != NO_CALL) {
-        *ret_a = graph->calls[at].in[3];
+        *ret_a = graph->calls[at].in[NORM_A_IN];
         return true;
     }
-    at = fuse_call_with(graph, K_BN_APPLY, 0, x);
-    if (at != NO_CALL && graph->calls[at].in[6] == NO_VALUE) {
-        *ret_a = graph->calls[at].in[5];
+    at = fuse_call_with(graph, K_BN_APPLY, APPLY_X_IN, x);
+    if (at != NO_CALL && graph->calls[at].in[APPLY_A_GAMMA_IN] == NO_VALUE) {
+        *ret_a = graph->calls[at].in[APPLY_A_IN];
         return true;
     }
     return false;
@@ -141,9 +153,9 @@ static bool find_bn_bwd(const struct graph *graph, int op, struct bn_bwd_calls *
     if (at.conv == NO_CALL) {
         return false;
     }
-    int grad = graph->calls[at.conv].out[0];
-    int bn = fuse_call_with(graph, K_BN_BWD, 0, grad);
-    int bn_add = fuse_call_with(graph, K_BN_ADD_BWD, 0, grad);
+    int grad = graph->calls[at.conv].out[DATA_DX_OUT];
+    int bn = fuse_call_with(graph, K_BN_BWD, NORM_BWD_DY_IN, grad);
+    int bn_add = fuse_call_with(graph, K_BN_ADD_BWD, NORM_BWD_DY_IN, grad);
     at.bn = bn != NO_CALL ? bn : bn_add;
     /* The gradient is complete after this convolution, and only the batch norm reads it then. */
     if (at.bn == NO_CALL || fuse_writer(graph, grad, at.bn) != at.conv ||
@@ -151,9 +163,9 @@ static bool find_bn_bwd(const struct graph *graph, int op, struct bn_bwd_calls *
         return false;
     }
     const struct call *call = &graph->calls[at.bn];
-    bool is_fit = call->args.geom.bn.has_relu && call->out[0] != NO_VALUE &&
-                  (call->args.accumulate & 1U) == 0;
-    bool is_found = at.bn == bn || find_added(graph, call->in[1], &at.a);
+    bool is_fit = call->args.geom.bn.has_relu && call->out[NORM_BWD_DX_OUT] != NO_VALUE &&
+                  (call->args.accumulate & OPERAND_BIT(NORM_BWD_DX_OUT)) == 0;
+    bool is_found = at.bn == bn || find_added(graph, call->in[NORM_BWD_X_IN], &at.a);
     *ret_calls = at;
     return is_fit && is_found;
 }
@@ -162,7 +174,8 @@ bool fuse_conv_bn_bwd_adds(const struct graph *graph, int op)
 {
     struct bn_bwd_calls at;
     return find_bn_bwd(graph, op, &at) &&
-           ((graph->calls[at.conv].args.accumulate & 1U) != 0 || at.a != NO_VALUE);
+           ((graph->calls[at.conv].args.accumulate & OPERAND_BIT(DATA_DX_OUT)) != 0 ||
+            at.a != NO_VALUE);
 }
 
 static void replace_value(struct graph *graph, int from, int to)
@@ -184,11 +197,11 @@ static void replace_value(struct graph *graph, int from, int to)
 /* dz, masked, is the gradient of what was added: it replaces that gradient, or is added to it. */
 static void pass_on(struct graph *graph, const struct call *bn, int bn_at, int dz)
 {
-    int da = bn->out[3];
+    int da = bn->out[NORM_BWD_DA_OUT];
     if (bn->args.id != K_BN_ADD_BWD || da == NO_VALUE) {
         return;
     }
-    bool is_first = (bn->args.accumulate >> 3 & 1U) == 0;
+    bool is_first = (bn->args.accumulate & OPERAND_BIT(NORM_BWD_DA_OUT)) == 0;
     if (is_first && graph->values[da].kind == VALUE_GRAD_ACT) {
         replace_value(graph, da, dz);
         return;
@@ -196,7 +209,7 @@ static void pass_on(struct graph *graph, const struct call *bn, int bn_at, int d
     struct call add = fuse_call(K_ADD_BWD, bn);
     add.args.geom.elem = graph_elem_geom(&graph->values[dz].shape, false);
     add.in[0] = dz;
-    fuse_take_out(&add, 0, bn, 3);
+    fuse_take_out(&add, 0, bn, NORM_BWD_DA_OUT);
     fuse_insert(graph, bn_at + 1, &add);
 }
 
@@ -211,29 +224,39 @@ bool fuse_conv_bn_bwd(struct graph *graph, int op, bool do_it)
     }
     const struct call conv = graph->calls[at.conv];
     const struct call bn = graph->calls[at.bn];
-    int grad = conv.out[0];
-    int x = bn.in[1];
+    int grad = conv.out[DATA_DX_OUT];
+    int x = bn.in[NORM_BWD_X_IN];
     struct value like = graph->values[grad];
     like.name = NULL;
     int dz = graph_add_value(graph, like);
     enum dtype stat = graph->types.stat;
     int sums[2] = {fuse_channel_value(graph, x, stat), fuse_channel_value(graph, x, stat)};
-    bool is_added = (conv.args.accumulate & 1U) != 0;
-    int beta = graph->ops[bn.op].in[2];
+    bool is_added = (conv.args.accumulate & OPERAND_BIT(DATA_DX_OUT)) != 0;
     struct call data = fuse_call(K_CONV_BWD_DATA_BN, &conv);
-    const int in[] = {conv.in[0], conv.in[1], x,        bn.in[2],
-                      beta,       bn.in[3],   bn.in[4], is_added ? grad : NO_VALUE,
-                      at.a};
-    memcpy(data.in, in, sizeof(in));
-    memcpy(data.out, (int[]){dz, sums[0], sums[1]}, 3 * sizeof(int));
+    data.in[DATA_DY_IN] = conv.in[DATA_DY_IN];
+    data.in[DATA_W_IN] = conv.in[DATA_W_IN];
+    data.in[DATA_X_IN] = x;
+    data.in[DATA_GAMMA_IN] = bn.in[NORM_BWD_GAMMA_IN];
+    data.in[DATA_BETA_IN] = graph->ops[bn.op].in[NORM_BETA_IN];
+    data.in[DATA_MEAN_IN] = bn.in[NORM_BWD_MEAN_IN];
+    data.in[DATA_RSTD_IN] = bn.in[NORM_BWD_RSTD_IN];
+    data.in[DATA_DA_IN] = is_added ? grad : NO_VALUE;
+    data.in[DATA_A_IN] = at.a;
+    data.out[DATA_DZ_OUT] = dz;
+    data.out[DATA_SUM_DZ_OUT] = sums[0];
+    data.out[DATA_SUM_HAT_OUT] = sums[1];
     struct call apply = fuse_call(K_BN_BWD_APPLY, &bn);
     apply.args.geom.bn.has_relu = false; /* dz is masked */
-    const int apply_in[] = {dz, x, bn.in[2], bn.in[3], bn.in[4], sums[0], sums[1]};
-    memcpy(apply.in, apply_in, sizeof(apply_in));
-    for (int j = 0; j < 3; j++) {
+    for (int j = NORM_BWD_X_IN; j <= NORM_BWD_RSTD_IN; j++) {
+        apply.in[j] = bn.in[j];
+    }
+    apply.in[NORM_BWD_DZ_IN] = dz;
+    apply.in[NORM_BWD_SUM_DZ_IN] = sums[0];
+    apply.in[NORM_BWD_SUM_HAT_IN] = sums[1];
+    for (int j = NORM_BWD_DX_OUT; j <= NORM_BWD_DBETA_OUT; j++) {
         fuse_take_out(&apply, j, &bn, j);
     }
-    apply.inplace[0] = 1U << 0;
+    apply.inplace[NORM_BWD_DX_OUT] = OPERAND_BIT(NORM_BWD_DZ_IN);
     graph->calls[at.conv] = data;
     graph->calls[at.bn] = apply;
     pass_on(graph, &bn, at.bn, dz);

@@ -18,7 +18,7 @@ static bool find_loss(const struct graph *graph, int op, bool keeps_outputs,
     if (at.loss_fwd == NO_CALL || at.loss_bwd == NO_CALL) {
         return false;
     }
-    int logits = graph->calls[at.loss_fwd].in[0];
+    int logits = graph->calls[at.loss_fwd].in[LOSS_LOGITS_IN];
     int dlogits = graph->calls[at.loss_bwd].out[0];
     at.upsample_fwd = fuse_writer(graph, logits, at.loss_fwd);
     at.upsample_bwd = fuse_call_with(graph, K_UPSAMPLE_BWD, 0, dlogits);
@@ -47,22 +47,26 @@ bool fuse_upsample_loss(struct graph *graph, int op, bool keeps_outputs, bool do
     const struct call upsample_bwd = graph->calls[at.upsample_bwd];
     struct call *loss_fwd = &graph->calls[at.loss_fwd];
     int x = upsample.in[0];
-    int logits = loss_fwd->in[0];
-    int labels = loss_fwd->in[1];
+    int logits = loss_fwd->in[LOSS_LOGITS_IN];
+    int labels = loss_fwd->in[LOSS_LABELS_IN];
     struct value lse = {
         .shape = graph->values[labels].shape, .dtype = graph->types.stat, .kind = VALUE_ACT};
-    int made[2] = {graph_add_value(graph, lse), fuse_scalar_value(graph, graph->types.stat)};
+    int lse_value = graph_add_value(graph, lse);
+    int n_labels = fuse_scalar_value(graph, graph->types.stat);
     struct call fused = fuse_call(K_UPSAMPLE_LOSS_FWD, loss_fwd);
     fused.args.geom.upsample_loss = (struct upsample_loss_geom){.resize = upsample.args.geom.resize,
                                                                 .loss = loss_fwd->args.geom.loss};
-    fused.in[0] = x;
-    fused.in[1] = labels;
-    fuse_take_out(&fused, 0, loss_fwd, 0);
-    fused.out[1] = made[0];
-    fused.out[2] = made[1];
+    fused.in[LOSS_LOGITS_IN] = x;
+    fused.in[LOSS_LABELS_IN] = labels;
+    fuse_take_out(&fused, LOSS_LOSS_OUT, loss_fwd, LOSS_LOSS_OUT);
+    fused.out[LOSS_LSE_OUT] = lse_value;
+    fused.out[LOSS_N_LABELS_OUT] = n_labels;
     struct call fused_bwd = fuse_call(K_UPSAMPLE_LOSS_BWD, &graph->calls[at.loss_bwd]);
     fused_bwd.args.geom = fused.args.geom;
-    memcpy(fused_bwd.in, (int[]){x, labels, made[0], made[1]}, 4 * sizeof(int));
+    fused_bwd.in[LOSS_LOGITS_IN] = x;
+    fused_bwd.in[LOSS_LABELS_IN] = labels;
+    fused_bwd.in[LOSS_LSE_IN] = lse_value;
+    fused_bwd.in[LOSS_N_LABELS_IN] = n_labels;
     fuse_take_out(&fused_bwd, 0, &upsample_bwd, 0);
     *loss_fwd = fused;
     graph->calls[at.upsample_bwd] = fused_bwd;
@@ -112,7 +116,7 @@ static bool find_bn_add(const struct graph *graph, int op, struct bn_add_calls *
     if (at.bn_fwd == NO_CALL) {
         return false;
     }
-    int y = graph->calls[at.bn_fwd].out[0];
+    int y = graph->calls[at.bn_fwd].out[NORM_Y_OUT];
     int slot = fuse_call_with(graph, K_ADD_FWD, 0, y) != NO_CALL ? 0 : 1;
     at.add_fwd = fuse_call_with(graph, K_ADD_FWD, slot, y);
     if (at.add_fwd == NO_CALL || norm_for_addition(graph, y, at.add_fwd) != at.bn_fwd) {
@@ -129,7 +133,7 @@ static bool find_bn_add(const struct graph *graph, int op, struct bn_add_calls *
     at.bn_bwd = fuse_call_of(graph, K_BN_BWD, op);
     *ret_calls = at;
     return at.add_bwd != NO_CALL && at.bn_bwd != NO_CALL &&
-           (graph->calls[at.bn_bwd].args.accumulate & 1U) == 0;
+           (graph->calls[at.bn_bwd].args.accumulate & OPERAND_BIT(NORM_BWD_DX_OUT)) == 0;
 }
 
 static void remove_calls(struct graph *graph, int a, int b, int c)
@@ -155,16 +159,18 @@ static void fuse_bn_add_bwd(struct graph *graph, const struct bn_add_calls *at, 
     const struct call *bn = &graph->calls[at->bn_bwd];
     struct call fused = fuse_call(K_BN_ADD_BWD, bn);
     fused.args.geom.bn.has_relu = add->args.geom.elem.has_relu;
-    const int in[] = {add->in[0], bn->in[1], bn->in[2],
-                      bn->in[3],  bn->in[4], fused.args.geom.bn.has_relu ? y : NO_VALUE};
-    memcpy(fused.in, in, sizeof(in));
-    for (int j = 0; j < 3; j++) {
+    for (int j = NORM_BWD_X_IN; j <= NORM_BWD_RSTD_IN; j++) {
+        fused.in[j] = bn->in[j];
+    }
+    fused.in[NORM_BWD_DY_IN] = add->in[0];
+    fused.in[NORM_BWD_Y_IN] = fused.args.geom.bn.has_relu ? y : NO_VALUE;
+    for (int j = NORM_BWD_DX_OUT; j <= NORM_BWD_DBETA_OUT; j++) {
         fuse_take_out(&fused, j, bn, j);
     }
     if (at->other_bwd != NO_CALL) {
-        fuse_take_out(&fused, 3, &graph->calls[at->other_bwd], 0);
+        fuse_take_out(&fused, NORM_BWD_DA_OUT, &graph->calls[at->other_bwd], 0);
     }
-    fused.inplace[0] = 1U << 0;
+    fused.inplace[NORM_BWD_DX_OUT] = OPERAND_BIT(NORM_BWD_DY_IN);
     bool is_other_first = at->other_bwd != NO_CALL && at->other_bwd < at->add_bwd;
     int where = is_other_first ? at->other_bwd : at->add_bwd;
     remove_calls(graph, at->add_bwd, at->other_bwd, at->bn_bwd);
@@ -184,16 +190,19 @@ bool fuse_bn_add(struct graph *graph, int op, bool do_it)
     const struct call add = graph->calls[at.add_fwd];
     struct call fused = fuse_call(K_BN_ADD_FWD, &bn);
     fused.args.geom.bn.has_relu = add.args.geom.elem.has_relu;
-    memcpy(fused.in, (int[]){bn.in[0], bn.in[1], bn.in[2], at.other}, 4 * sizeof(int));
-    fuse_take_out(&fused, 0, &add, 0);
-    for (int j = 1; j < 5; j++) {
+    for (int j = NORM_X_IN; j <= NORM_BETA_IN; j++) {
+        fused.in[j] = bn.in[j];
+    }
+    fused.in[NORM_A_IN] = at.other;
+    fuse_take_out(&fused, NORM_Y_OUT, &add, 0);
+    for (int j = NORM_MEAN_OUT; j <= NORM_RUNNING_VAR_OUT; j++) {
         fuse_take_out(&fused, j, &bn, j);
     }
-    fused.inplace[0] = 1U << 0 | 1U << 3;
+    fused.inplace[NORM_Y_OUT] = OPERAND_BIT(NORM_X_IN) | OPERAND_BIT(NORM_A_IN);
     fuse_bn_add_bwd(graph, &at, add.out[0]); /* after the forward calls, whose places stay */
     graph->calls[at.add_fwd] = fused;
     fuse_remove(graph, at.bn_fwd);
-    graph->values[bn.out[0]].grad = NO_VALUE;
+    graph->values[bn.out[NORM_Y_OUT]].grad = NO_VALUE;
     return true;
 }
 
@@ -203,12 +212,12 @@ bool fuse_mask(struct graph *graph, int op, bool do_it)
 {
     int at = graph->ops[op].kind == OP_BN ? fuse_call_of(graph, K_BN_BWD, op) : NO_CALL;
     if (at == NO_CALL || !graph->calls[at].args.geom.bn.has_relu ||
-        graph->calls[at].in[5] == NO_VALUE) {
+        graph->calls[at].in[NORM_BWD_Y_IN] == NO_VALUE) {
         return false;
     }
     if (do_it) {
-        graph->calls[at].in[5] = NO_VALUE;
-        graph->calls[at].in[6] = graph->ops[op].in[2]; /* beta */
+        graph->calls[at].in[NORM_BWD_Y_IN] = NO_VALUE;
+        graph->calls[at].in[NORM_BWD_BETA_IN] = graph->ops[op].in[NORM_BETA_IN];
     }
     return true;
 }
@@ -218,18 +227,20 @@ bool fuse_mask(struct graph *graph, int op, bool do_it)
 bool fuse_bn_pair(struct graph *graph, int op, bool do_it)
 {
     int at = graph->ops[op].kind == OP_BN ? fuse_call_of(graph, K_BN_APPLY, op) : NO_CALL;
-    if (at == NO_CALL || graph->calls[at].in[5] == NO_VALUE || graph->calls[at].in[6] != NO_VALUE) {
+    if (at == NO_CALL || graph->calls[at].in[APPLY_A_IN] == NO_VALUE ||
+        graph->calls[at].in[APPLY_A_GAMMA_IN] != NO_VALUE) {
         return false;
     }
-    int a = graph->calls[at].in[5];
+    int a = graph->calls[at].in[APPLY_A_IN];
     int from = fuse_writer(graph, a, at);
     if (from == NO_CALL || graph->calls[from].args.id != K_BN_APPLY ||
-        graph->calls[from].args.geom.bn.has_relu || graph->calls[from].in[5] != NO_VALUE ||
+        graph->calls[from].args.geom.bn.has_relu || graph->calls[from].in[APPLY_A_IN] != NO_VALUE ||
         graph->values[a].is_kept || fuse_count_reads(graph, a, 0) != 1) {
         return false;
     }
     if (do_it) {
-        memcpy(&graph->calls[at].in[5], graph->calls[from].in, 5 * sizeof(int));
+        memcpy(&graph->calls[at].in[APPLY_A_IN], graph->calls[from].in,
+               5 * sizeof(int)); /* x, and its four */
         fuse_remove(graph, from);
     }
     return true;

@@ -70,18 +70,22 @@ static void forward_bn(struct graph *graph, const struct op *op)
 {
     if (graph->is_inference) {
         struct call *apply = new_call(graph, op, K_BN_APPLY);
-        const int given[] = {op->in[0], op->in[1], op->in[2], op->out[1], op->out[2]};
-        memcpy(apply->in, given, sizeof(given));
-        apply->out[0] = op->out[0];
-        apply->inplace[0] = 1U << 0;
+        set_in(apply, op->in[0], op->in[1], op->in[2]);
+        apply->in[APPLY_MEAN_IN] = op->out[1];
+        apply->in[APPLY_RSTD_IN] = op->out[2];
+        apply->out[APPLY_Y_OUT] = op->out[0];
+        apply->inplace[APPLY_Y_OUT] = OPERAND_BIT(APPLY_X_IN);
         return;
     }
     struct call *call = new_call(graph, op, K_BN_FWD);
     set_in(call, op->in[0], op->in[1], op->in[2]);
-    const int out[] = {op->out[0], op->out[1], op->out[2], op->in[3], op->in[4]};
-    memcpy(call->out, out, sizeof(out));
-    call->reads_out = 1U << 3 | 1U << 4;
-    call->inplace[0] = 1U << 0;
+    call->out[NORM_Y_OUT] = op->out[0];
+    call->out[NORM_MEAN_OUT] = op->out[1];
+    call->out[NORM_RSTD_OUT] = op->out[2];
+    call->out[NORM_RUNNING_MEAN_OUT] = op->in[3];
+    call->out[NORM_RUNNING_VAR_OUT] = op->in[4];
+    call->reads_out = OPERAND_BIT(NORM_RUNNING_MEAN_OUT) | OPERAND_BIT(NORM_RUNNING_VAR_OUT);
+    call->inplace[NORM_Y_OUT] = OPERAND_BIT(NORM_X_IN);
 }
 
 /* The graph's first loss writes the scalar, the others add to it. */
@@ -160,16 +164,22 @@ static void backward_weighted(struct graph *graph, const struct op *op, int dy,
     }
 }
 
+static void set_norm_bwd(struct graph *graph, struct call *call, const struct op *op, int dy)
+{
+    set_in(call, dy, op->in[0], op->in[1]);
+    call->in[NORM_BWD_MEAN_IN] = op->out[1];
+    call->in[NORM_BWD_RSTD_IN] = op->out[2];
+    call->inplace[NORM_BWD_DX_OUT] = OPERAND_BIT(NORM_BWD_DY_IN);
+    set_grad(graph, call, NORM_BWD_DX_OUT, op->in[0]);
+    set_grad(graph, call, NORM_BWD_DGAMMA_OUT, op->in[1]);
+    set_grad(graph, call, NORM_BWD_DBETA_OUT, op->in[2]);
+}
+
 static void backward_bn(struct graph *graph, const struct op *op, int dy)
 {
     struct call *call = new_call(graph, op, K_BN_BWD);
-    int y = op->geom.bn.has_relu ? op->out[0] : NO_VALUE;
-    const int in[] = {dy, op->in[0], op->in[1], op->out[1], op->out[2], y};
-    memcpy(call->in, in, sizeof(in));
-    call->inplace[0] = 1U << 0;
-    set_grad(graph, call, 0, op->in[0]);
-    set_grad(graph, call, 1, op->in[1]);
-    set_grad(graph, call, 2, op->in[2]);
+    set_norm_bwd(graph, call, op, dy);
+    call->in[NORM_BWD_Y_IN] = op->geom.bn.has_relu ? op->out[0] : NO_VALUE;
 }
 
 static void backward_elem(struct graph *graph, const struct op *op, int dy, enum kernel_id id)
@@ -197,21 +207,17 @@ static void backward_embed(struct graph *graph, const struct op *op, int dy)
 
 static void backward_layer_norm(struct graph *graph, const struct op *op, int dy)
 {
-    struct call *call = new_call(graph, op, K_LAYER_NORM_BWD);
-    const int in[] = {dy, op->in[0], op->in[1], op->out[1], op->out[2]};
-    memcpy(call->in, in, sizeof(in));
-    call->inplace[0] = 1U << 0;
-    for (int i = 0; i < 3; i++) {
-        set_grad(graph, call, i, op->in[i]);
-    }
+    set_norm_bwd(graph, new_call(graph, op, K_LAYER_NORM_BWD), op, dy);
 }
 
 static void backward_attention(struct graph *graph, const struct op *op, int dy)
 {
     if (wants_grad(graph, op->in[0])) {
         struct call *call = new_call(graph, op, K_ATTENTION_BWD);
-        const int in[] = {dy, op->in[0], op->in[1], op->out[0], op->out[1], op->in[2]};
-        memcpy(call->in, in, sizeof(in));
+        set_in(call, dy, op->in[0], op->in[1]);
+        call->in[ATTEND_BWD_CONTEXT_IN] = op->out[0];
+        call->in[ATTEND_BWD_LSE_IN] = op->out[1];
+        call->in[ATTEND_BWD_STEP_IN] = op->in[2];
         set_grad(graph, call, 0, op->in[0]);
     }
 }

@@ -68,7 +68,7 @@ MUST_CHECK int net_plan_ranks(struct net *net, struct arena *arena, const struct
    same backend, whose memory must outlive this one. */
 void net_share(struct net *net, struct arena *arena, const struct net *owner);
 
-/* Which parameters weight decay (and LAMB's ratio) applies to: all, or only those of two or more dimensions. */
+/* Which parameters weight decay applies to: all, or only those of two or more dimensions. */
 enum net_decay { NET_DECAY_ALL, NET_DECAY_MATRICES };
 
 /* Between net_plan and net_alloc; a network that only computes gradients needs none. */

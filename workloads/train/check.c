@@ -349,8 +349,8 @@ static bool unscale(const struct net *net, const struct results *results, float 
     for (int i = 0; i < results->n; i++) {
         const struct st_tensor *tensor = &results->tensors[i];
         float *data = (float *)(uintptr_t)tensor->data; /* collect_results allocated it */
-        int64_t count = tensor->bytes / (int64_t)sizeof(*data);
-        for (int64_t j = 0; is_gradient(net, tensor) && j < count; j++) {
+        int64_t count = is_gradient(net, tensor) ? tensor->bytes / (int64_t)sizeof(*data) : 0;
+        for (int64_t j = 0; j < count; j++) {
             if (!isfinite(data[j])) {
                 return false;
             }
@@ -453,6 +453,7 @@ int train_check(const struct train_opts *given, const stop_flag *stop, struct er
     CLEANUP(job) struct job job = {0};
     CLEANUP(net) struct net net = {0};
     struct backend backend;
+    struct graph *plain = NULL;
     struct st_file file;
     struct train_opts opts = *given;
     const struct mlog log = {.fd = STDOUT_FILENO, .rank = opts.ranks.rank};
@@ -464,17 +465,18 @@ int train_check(const struct train_opts *given, const stop_flag *stop, struct er
         return err_wrap(err, "%s", opts.check_path);
     }
     if (device_open(&device, &opts, &backend, err) < 0 ||
-        train_plan(&opts, &arena, &backend, &job.comm, &net, err) < 0) {
+        train_graph(&opts, &arena, &plain, err) < 0) {
         return -1;
     }
-    if (check_names(net.graph, &file, &opts, err) < 0) {
+    if (check_names(plain, &file, &opts, err) < 0) {
         return err_wrap(err, "%s", opts.check_path);
     }
-    digest_batch(net.graph, &file, batch);
-    if (team_open(&job, &(struct team_opts){&opts, &net, batch, stop, &log}, err) < 0) {
+    digest_batch(plain, &file, batch);
+    if (team_open(&job, &(struct team_opts){&opts, &backend, plain, batch, stop, &log}, err) < 0) {
         return -1;
     }
-    if (train_alloc(&opts, &net, 0, err) < 0 || compute(&net, &opts, &file, stop, err) < 0) {
+    if (team_plan(&job, &opts, &arena, &backend, &net, err) < 0 ||
+        train_alloc(&opts, &net, 0, err) < 0 || compute(&net, &opts, &file, stop, err) < 0) {
         return team_fail(&job, &log, opts.device, "check", err);
     }
     return 0;

@@ -93,7 +93,7 @@ static void put_document(struct json_out *out, const struct train_opts *opts, co
     json_out_close(out, '}');
 }
 
-int train_describe(const struct train_opts *opts, struct clock_src clock, int fd, struct err *err)
+int train_describe(const struct train_opts *given, struct clock_src clock, int fd, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(device) struct device device = {0};
@@ -102,9 +102,11 @@ int train_describe(const struct train_opts *opts, struct clock_src clock, int fd
     CLEANUP(eval) struct eval eval = {0};
     CLEANUP(strbuf) struct strbuf text;
     struct backend backend;
+    struct train_opts own = *given; /* the streams that there is room for */
+    const struct train_opts *opts = &own;
     strbuf_init(&text, DOCUMENT_BYTES_MAX);
     if (device_open(&device, opts, &backend, err) < 0 ||
-        train_plan(opts, &arena, &backend, NULL, &net, err) < 0 ||
+        train_plan_to_fit(&own, &arena, &backend, &train_planner_alone, &net, err) < 0 ||
         feed_open(&feed, opts, net.graph, clock, err) < 0 ||
         (opts->eval_every > 0 && eval_open(&eval, &arena, opts, &net, &feed, err) < 0)) {
         return -1;

@@ -26,9 +26,10 @@ int device_open_cuda(struct device *device, const struct train_opts *opts,
         .n_streams = (int)opts->n_streams,
         .n_marks = DEVICE_MARKS,
         .plan = {.is_tuned = opts->is_tuned,
-                 .has_tune_limit = opts->tune_limit_s >= 0,
+                 .has_tune_limit = true,
                  .tune_limit_s = opts->tune_limit_s,
                  .allows_compiled = opts->allows_compiled,
+                 .allows_nondeterministic = opts->allows_nondeterministic,
                  .cache_folder = folder && strcmp(folder, "none") != 0 ? folder : NULL},
     };
     _Static_assert((int)DEVICE_MARKS <= (int)CUDA_MARKS_MAX, "there are so many");

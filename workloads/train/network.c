@@ -11,8 +11,8 @@
    (README, "Planned memory"). */
 #define STREAMS_WINDOW 64
 
-static int build(const struct train_opts *opts, struct arena *arena, bool has_ranks,
-                 struct graph **ret_graph, struct err *err)
+int network_plain(const struct train_opts *opts, struct arena *arena, bool has_ranks,
+                  struct graph **ret_graph, struct err *err)
 {
     const struct graph_types types = device_types(opts);
     bool is_check = opts->mode == TRAIN_CHECK || opts->mode == TRAIN_MAKE_CHECK;
@@ -38,29 +38,18 @@ static int build(const struct train_opts *opts, struct arena *arena, bool has_ra
     return graph_finish(graph, err);
 }
 
-/* The sites that the device does faster fused, and those that it was not asked about. Ranks that time for themselves might choose
-   differently: they fuse wherever there is a plan. */
+/* The sites that the device does faster fused, and those that it was not asked about. */
 static int choose(const struct train_opts *opts, struct arena *arena, const struct backend *backend,
                   bool has_ranks, struct fuse_list *ret_list, struct err *err)
 {
     const struct fuse_support support = fuse_support_hopper();
     const struct fuse_asked asked = {
         .support = &support, .backend = backend, .keeps_outputs = opts->mode == TRAIN_CHECK};
-    const struct backend_async *async = &backend->async;
-    bool is_untimed = opts->ranks.n_ranks > 1 && async->set_untimed;
     struct graph *used_up = NULL;
     struct fuse_tally tally;
-    if (build(opts, arena, has_ranks, &used_up, err) < 0) {
-        return -1;
-    }
-    if (is_untimed) {
-        async->set_untimed(backend->self, true);
-    }
-    int status = fuse_choose(arena, used_up, &asked, ret_list, &tally, err);
-    if (is_untimed) {
-        async->set_untimed(backend->self, false);
-    }
-    return status;
+    return network_plain(opts, arena, has_ranks, &used_up, err) < 0
+               ? -1
+               : fuse_choose(arena, used_up, &asked, ret_list, &tally, err);
 }
 
 static int spread(const struct train_opts *opts, const struct backend *backend, struct graph *graph,
@@ -79,7 +68,7 @@ int network_build(const struct train_opts *opts, struct arena *arena, const stru
 {
     struct fuse_list list = {0};
     if ((opts->is_fused && choose(opts, arena, backend, has_ranks, &list, err) < 0) ||
-        build(opts, arena, has_ranks, ret_graph, err) < 0 ||
+        network_plain(opts, arena, has_ranks, ret_graph, err) < 0 ||
         (opts->is_fused && graph_fuse_listed(*ret_graph, &list, NULL, err) < 0)) {
         return -1;
     }

@@ -50,20 +50,20 @@ static const struct opt ROWS[] = {
     {"no-tune", 0, OPT_FLAG, NULL, "cuda: take the libraries' first choices, time nothing",
      AT(has_no_tune), 0, 0},
     {"tune-seconds", 0, OPT_I64, "N",
-     "cuda: time for that; later choices are the libraries' first (as long as it takes)",
-     AT(opts.tune_limit_s), 0, TIMEOUT_MAX},
+     "cuda: time for that; later choices are the libraries' first (300)", AT(opts.tune_limit_s), 0,
+     TIMEOUT_MAX},
     {"compile-plans", 0, OPT_FLAG, NULL,
      "cuda: also try cuDNN's engines that are compiled on request, 0.2 to 1.5 s each",
      AT(opts.allows_compiled), 0, 0},
+    {"nondeterministic", 0, OPT_FLAG, NULL,
+     "cuda: also fused convolutions, whose sums differ in their last bits from run to run",
+     AT(opts.allows_nondeterministic), 0, 0},
     {"plan-cache", 0, OPT_TEXT, "FOLDER",
      "cuda: where choices made by timing are kept, or none ($XDG_CACHE_HOME/reperf/plans)",
      AT(plan_cache), 0, 0},
     {"ahead", 0, OPT_I64, "N",
      "cuda: batches given to the device before the first one's loss is looked at (2)",
      AT(opts.ahead), 0, AHEAD_MAX},
-    {"augment-on", 0, OPT_TEXT, "WHERE",
-     "cuda: where a folder's images are cropped and normalised, device or host (device)",
-     AT(augment_on), 0, 0},
     {"dtype", 0, OPT_TEXT, "NAME", "f32 or f64", AT(dtype), 0, 0},
     {"batch", 0, OPT_I64, "N", "samples a step (32)", AT(opts.batch), 1, BATCH_MAX},
     {"image", 0, OPT_TEXT, "N|HxW", "height and width (the model's own)", AT(image), 0, 0},
@@ -95,15 +95,13 @@ static const struct opt ROWS[] = {
      "a report's training settings, which the options below replace one by one (the model's first; "
      "resnet50: paddle, dlperf; bert: paddle, nvidia)",
      AT(recipe), 0, 0},
-    {"optimizer", 0, OPT_TEXT, "NAME", "sgd (with momentum), adamw or lamb", AT(optimizer), 0, 0},
+    {"optimizer", 0, OPT_TEXT, "NAME", "sgd (with momentum) or adamw", AT(optimizer), 0, 0},
     {"lr", 0, OPT_F64, "X", "learning rate, after the warm-up and before it falls", AT(lr), 0, 0},
     {"momentum", 0, OPT_F64, "X", "sgd: of the velocity", AT(momentum), 0, 0},
-    {"beta1", 0, OPT_F64, "X", "adamw, lamb: of the mean gradient", AT(beta1), 0, 0},
-    {"beta2", 0, OPT_F64, "X", "adamw, lamb: of the mean square", AT(beta2), 0, 0},
-    {"eps", 0, OPT_F64, "X", "adamw, lamb: added to the root of the mean square", AT(eps), 0, 0},
-    {"max-grad-norm", 0, OPT_F64, "X", "lamb: gradients are clipped to this norm; 0: not",
-     AT(max_grad_norm), 0, 0},
-    {"weight-decay", 0, OPT_F64, "X", "sgd: L2; adamw, lamb: decoupled", AT(weight_decay), 0, 0},
+    {"beta1", 0, OPT_F64, "X", "adamw: of the mean gradient", AT(beta1), 0, 0},
+    {"beta2", 0, OPT_F64, "X", "adamw: of the mean square", AT(beta2), 0, 0},
+    {"eps", 0, OPT_F64, "X", "adamw: added to the root of the mean square", AT(eps), 0, 0},
+    {"weight-decay", 0, OPT_F64, "X", "sgd: L2; adamw: decoupled", AT(weight_decay), 0, 0},
     {"decay", 0, OPT_TEXT, "WHAT", "decays: all, or matrices (no biases and norms)", AT(decay), 0,
      0},
     {"schedule", 0, OPT_TEXT, "NAME", "constant, poly, linear, cosine or piecewise", AT(schedule),
@@ -340,7 +338,8 @@ static int choose_data(struct raw *raw, struct err *err)
     opts->data_seed = opts->data_seed == UNSET ? opts->seed : opts->data_seed;
     opts->start_step = opts->start_step == UNSET ? 0 : opts->start_step;
     opts->n_workers = opts->n_workers == UNSET ? WORKERS_START : opts->n_workers;
-    return choose_augment(raw, err) < 0 ? -1 : choose_pixels(raw, err);
+    choose_augment(raw);
+    return choose_pixels(raw, err);
 }
 
 static int check_steps(const struct train_opts *opts, struct err *err)
@@ -365,7 +364,7 @@ static int choose_ranks(struct train_opts *opts, struct err *err)
     if (ranks_read(from_environment, NULL, is_alone, &opts->ranks, err) < 0) {
         return -1;
     }
-    return 0;
+    return choose_tuning(opts, err);
 }
 
 /* Skips the options that --check takes from its file, and those that do not apply. */
@@ -448,7 +447,6 @@ struct raw raw_start(void)
         .beta2 = (double)NAN,
         .eps = (double)NAN,
         .weight_decay = (double)NAN,
-        .max_grad_norm = (double)NAN,
         .label_smoothing = (double)NAN,
         .lr_end = (double)NAN,
         .lr_power = (double)NAN,

@@ -29,10 +29,11 @@ struct train_opts {
     enum cpu_flavour flavour; /* of device cpu */
     /* Of device cuda. */
     bool has_tf32;
-    bool has_programs;       /* steps are recorded and replayed */
-    bool is_tuned;           /* the libraries' plans are chosen by timing */
-    int64_t tune_limit_s;    /* limit for that; below 0: none */
-    bool allows_compiled;    /* cuDNN's engines that are compiled on request are timed, too */
+    bool has_programs;            /* steps are recorded and replayed */
+    bool is_tuned;                /* the libraries' plans are chosen by timing */
+    int64_t tune_limit_s;         /* limit for that */
+    bool allows_compiled;         /* cuDNN's engines that are compiled on request are timed, too */
+    bool allows_nondeterministic; /* and fused convolutions, whose sums differ in their last bits */
     const char *plan_cache;  /* folder where those choices are kept, "none", or NULL: the user's */
     bool is_fused;           /* graph/fuse.h */
     int64_t n_streams;       /* graph/streams.h */
@@ -56,7 +57,6 @@ struct train_opts {
     enum net_decay decay;
     struct schedule schedule;
     bool has_schedule_steps; /* otherwise it spans the run, from step 1 to its last */
-    double warmup_share;     /* above 0: the warm-up is this share of all steps */
     int64_t seed;
     int64_t n_threads; /* 0: what OpenMP gives */
     struct ranks ranks;

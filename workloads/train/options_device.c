@@ -4,9 +4,13 @@
 
 #include "train/options_parse.h"
 
+#include "dist/job.h"
+
 #include "train/device.h"
 
-#define AHEAD_START   2 /* one micro-batch being computed, one waiting */
+#define AHEAD_START 2 /* one micro-batch being computed, one waiting */
+#define TUNE_START_S                                                                               \
+    300                 /* HRNet-W18 has some 200 calls, and up to twelve plans are timed of each */
 #define STREAMS_START 4 /* HRNet has four branches; what needs no second stream is on the first */
 
 static int find_device(struct raw *raw, struct err *err)
@@ -119,13 +123,15 @@ static int choose_cuda(struct raw *raw, struct err *err)
     struct train_opts *opts = &raw->opts;
     bool has_any = raw->has_no_graph || raw->has_no_tune || raw->has_no_fuse || raw->plan_cache ||
                    opts->ahead != UNSET || opts->n_streams != UNSET ||
-                   opts->tune_limit_s != UNSET || opts->allows_compiled;
+                   opts->tune_limit_s != UNSET || opts->allows_compiled ||
+                   opts->allows_nondeterministic;
     if (is_on_cpu(raw)) {
         opts->ahead = 0;
         opts->n_streams = 1;
         return has_any ? err_set(err, ERR_USAGE,
                                  "--no-fuse, --streams, --no-graph, --ahead, --no-tune, "
-                                 "--tune-seconds, --compile-plans and --plan-cache go with "
+                                 "--tune-seconds, --compile-plans, --nondeterministic and "
+                                 "--plan-cache go with "
                                  "--device cuda only")
                        : 0;
     }
@@ -142,20 +148,33 @@ static int choose_cuda(struct raw *raw, struct err *err)
     return 0;
 }
 
-int choose_augment(struct raw *raw, struct err *err)
+int choose_tuning(struct train_opts *opts, struct err *err)
+{
+    bool is_asked = opts->tune_limit_s != UNSET;
+    int64_t most = opts->ranks.n_ranks == 1
+                       ? INT64_MAX
+                       : opts->comm_timeout_s * JOB_STALLS_A_TIMEOUT / 2; /* of what ranks wait */
+    if (!opts->is_tuned) {
+        return 0;
+    }
+    if (is_asked && opts->tune_limit_s > most) {
+        return err_set(err, ERR_USAGE,
+                       "--tune-seconds %" PRId64
+                       ": the other ranks wait for the first one's plans, "
+                       "and with --comm-timeout %" PRId64 " it may take %" PRId64 " s at most",
+                       opts->tune_limit_s, opts->comm_timeout_s, most);
+    }
+    if (!is_asked) {
+        opts->tune_limit_s = TUNE_START_S < most ? TUNE_START_S : most;
+    }
+    return 0;
+}
+
+void choose_augment(struct raw *raw)
 {
     struct train_opts *opts = &raw->opts;
-    bool can = !is_on_cpu(raw) && opts->data_path && opts->model->kind == MODEL_IMAGES;
-    bool is_host = raw->augment_on && strcmp(raw->augment_on, "host") == 0;
-    if (raw->augment_on && !is_host && strcmp(raw->augment_on, "device") != 0) {
-        return err_set(err, ERR_USAGE, "--augment-on %s: expected device or host", raw->augment_on);
-    }
-    if (raw->augment_on && !can) {
-        return err_set(err, ERR_USAGE,
-                       "--augment-on goes with --device cuda and --data FOLDER of images only");
-    }
-    opts->is_augmented_on_device = can && !is_host;
-    return 0;
+    opts->is_augmented_on_device =
+        !is_on_cpu(raw) && opts->data_path && opts->model->kind == MODEL_IMAGES;
 }
 
 int choose_device(struct raw *raw, struct err *err)

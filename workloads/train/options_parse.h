@@ -9,11 +9,11 @@
 
 struct raw {
     const char *model, *device, *precision, *dtype, *backend, *data, *image, *mean, *std;
-    const char *check, *out, *make_check, *plan_cache, *augment_on;
+    const char *check, *out, *make_check, *plan_cache;
     const char *recipe, *optimizer, *decay, *schedule, *lr_drops, *loss_scale;
     const char *eval_image;
     double until;
-    double lr, momentum, beta1, beta2, eps, weight_decay, max_grad_norm, label_smoothing;
+    double lr, momentum, beta1, beta2, eps, weight_decay, label_smoothing;
     double lr_end, lr_power, lr_factor, warmup_lr_start;
     int64_t schedule_steps, warmup_lr_steps, accumulate, loss_scale_window;
     struct train_opts opts;
@@ -27,8 +27,11 @@ struct raw raw_start(void);
 /* Device, precision, backend; mode and model are known. */
 MUST_CHECK int choose_device(struct raw *raw, struct err *err);
 
+/* The time for choosing plans, once the ranks are known: the others wait meanwhile. */
+MUST_CHECK int choose_tuning(struct train_opts *opts, struct err *err);
+
 /* Where a folder's images are processed; device, model and data are known. */
-MUST_CHECK int choose_augment(struct raw *raw, struct err *err);
+void choose_augment(struct raw *raw);
 
 /* Evaluation; the run and its data are known. */
 MUST_CHECK int choose_eval(struct raw *raw, struct err *err);

@@ -77,8 +77,7 @@ static void start_rule(struct opt_rule *rule, enum opt_method method)
     rule->momentum = method == OPT_SGD ? 0.9 : 0.0;
     rule->beta1 = method == OPT_SGD ? 0.0 : 0.9;
     rule->beta2 = method == OPT_SGD ? 0.0 : 0.999;
-    rule->eps = method == OPT_SGD ? 0.0 : method == OPT_LAMB ? 1e-6 : 1e-8;
-    rule->max_grad_norm = method == OPT_LAMB ? 1.0 : 0.0;
+    rule->eps = method == OPT_SGD ? 0.0 : 1e-8;
 }
 
 static int choose_decay(struct raw *raw, struct err *err)
@@ -100,8 +99,7 @@ static int choose_optimizer(struct raw *raw, struct err *err)
     enum opt_method method = raw->opts.recipe->rule.method;
     *rule = raw->opts.recipe->rule;
     if (raw->optimizer && !opt_method_find(raw->optimizer, &method)) {
-        return err_set(err, ERR_USAGE, "--optimizer %s: expected sgd, adamw or lamb",
-                       raw->optimizer);
+        return err_set(err, ERR_USAGE, "--optimizer %s: expected sgd or adamw", raw->optimizer);
     }
     start_rule(rule, method);
     bool is_sgd = method == OPT_SGD;
@@ -110,7 +108,6 @@ static int choose_optimizer(struct raw *raw, struct err *err)
         {"beta1", raw->beta1, &rule->beta1, !is_sgd, 0, 1},
         {"beta2", raw->beta2, &rule->beta2, !is_sgd, 0, 1},
         {"eps", raw->eps, &rule->eps, !is_sgd, 0, 0},
-        {"max-grad-norm", raw->max_grad_norm, &rule->max_grad_norm, method == OPT_LAMB, 0, 0},
         {"weight-decay", raw->weight_decay, &rule->weight_decay, true, 0, 0},
     };
     rule->n_micro = raw->accumulate;
@@ -241,8 +238,6 @@ static int choose_schedule(struct raw *raw, struct err *err)
     schedule->covers_warmup = is_falling && (schedule->covers_warmup || raw->covers_warmup);
     opts->has_schedule_steps = raw->schedule_steps != UNSET || schedule->steps > 0;
     schedule->steps = raw->schedule_steps != UNSET ? raw->schedule_steps : schedule->steps;
-    bool has_share = raw->warmup_lr_steps == UNSET && opts->mode != TRAIN_CHECK;
-    opts->warmup_share = has_share ? opts->recipe->warmup_share : 0.0;
     schedule->warmup_steps =
         raw->warmup_lr_steps != UNSET ? raw->warmup_lr_steps : schedule->warmup_steps;
     fit_schedule(opts);
@@ -251,12 +246,8 @@ static int choose_schedule(struct raw *raw, struct err *err)
 
 void fit_schedule(struct train_opts *opts)
 {
-    int64_t all = opts->start_step + opts->steps;
     if (!opts->has_schedule_steps) {
-        opts->schedule.steps = all;
-    }
-    if (opts->warmup_share > 0.0) {
-        opts->schedule.warmup_steps = (int64_t)(opts->warmup_share * (double)all);
+        opts->schedule.steps = opts->start_step + opts->steps;
     }
 }
 

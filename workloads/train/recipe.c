@@ -98,25 +98,6 @@ static const struct recipe RECIPES[] = {
         .decay = NET_DECAY_MATRICES,
         .schedule = {.kind = SCHEDULE_LINEAR, .lr = 1e-4, .warmup_steps = 10000},
     },
-    {
-        /* Source: NVIDIA's DeepLearningExamples 99b1c89, PyTorch/LanguageModeling/BERT, as the report launches it: LAMB 6e-3, warm-up
-           over 0.2843 of the steps, then (1 - step / steps)^0.5 counted from the first step; weight decay 0.01 but not of biases
-           and norms, gradient norm 1, epsilon 1e-6. */
-        .name = "nvidia",
-        .models = {"bert_base", "bert_tiny"},
-        .rule = {.method = OPT_LAMB,
-                 .scaling = OPT_SCALE_DYNAMIC,
-                 .beta1 = 0.9,
-                 .beta2 = 0.999,
-                 .eps = 1e-6,
-                 .weight_decay = 0.01,
-                 .max_grad_norm = 1.0,
-                 .loss_scale = OPT_SCALE_START,
-                 .scale_window = OPT_SCALE_WINDOW},
-        .decay = NET_DECAY_MATRICES,
-        .schedule = {.kind = SCHEDULE_POLY, .lr = 6e-3, .power = 0.5, .covers_warmup = true},
-        .warmup_share = 0.2843,
-    },
 };
 
 const struct recipe *recipe_of(const char *model, int idx)

@@ -18,7 +18,6 @@ struct recipe {
     double lr_per_sample; /* above 0: schedule.lr is this times the samples of a step */
     double drop_images[SCHEDULE_DROPS_MAX]; /* a drop comes after so many samples */
     double warmup_images;
-    double warmup_share; /* of the run's steps */
     double label_smoothing;
 };
 

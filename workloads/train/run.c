@@ -328,6 +328,7 @@ int train_run(const struct train_opts *given, struct clock_src clock, int fd, co
     CLEANUP(feed) struct feed feed = {.clock = clock};
     CLEANUP(eval) struct eval eval = {0};
     struct backend backend;
+    struct graph *plain = NULL;
     struct train_opts own = *given; /* a checkpoint has the step to start from */
     const struct train_opts *opts = &own;
     const struct mlog log = {.fd = fd, .rank = opts->ranks.rank};
@@ -343,11 +344,12 @@ int train_run(const struct train_opts *given, struct clock_src clock, int fd, co
                       .arena = &arena};
     int64_t step = 0;
     if (device_open(&device, opts, &backend, err) < 0 ||
-        train_plan(opts, &arena, &backend, &job.comm, &net, err) < 0 ||
-        team_open(&job, &(struct team_opts){opts, &net, "", stop, &log}, err) < 0) {
+        train_graph(opts, &arena, &plain, err) < 0 ||
+        team_open(&job, &(struct team_opts){opts, &backend, plain, "", stop, &log}, err) < 0) {
         return -1;
     }
-    if (make_ready(&run, err) < 0 || steps(&run, &step, err) < 0) {
+    if (team_plan(&job, &own, &arena, &backend, &net, err) < 0 || make_ready(&run, err) < 0 ||
+        steps(&run, &step, err) < 0) {
         char where[64];
         snprintf(where, sizeof(where), step > 0 ? "step %" PRId64 : "start", step);
         return team_fail(&job, &log, opts->device, where, err);

@@ -31,7 +31,6 @@ static struct mlog_training training_of(const struct train_opts *opts)
         .beta1 = has_moments ? rule->beta1 : (double)NAN,
         .beta2 = has_moments ? rule->beta2 : (double)NAN,
         .eps = has_moments ? rule->eps : (double)NAN,
-        .max_grad_norm = rule->method == OPT_LAMB ? rule->max_grad_norm : (double)NAN,
         .schedule = schedule_name(schedule->kind),
         .schedule_steps = is_falling ? schedule->steps : 0,
         .lr_end = is_falling ? schedule->end : (double)NAN,
@@ -76,7 +75,7 @@ int say_start(const struct run *run, struct err *err)
         .has_programs = opts->has_programs,
         .is_tuned = opts->is_tuned,
         .n_late = async->late_choices ? async->late_choices(net->backend->self) : 0,
-        .n_streams = net->n_streams,
+        .n_streams = (int)opts->n_streams,
         .ahead = opts->ahead,
         .fusions = fusions,
         .n_fusions = FUSE_PATTERN_COUNT};

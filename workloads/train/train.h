@@ -31,11 +31,30 @@ MUST_CHECK int train_check(const struct train_opts *opts, const stop_flag *stop,
 /* --make-check: what train_check reads, made from opts->seed. */
 MUST_CHECK int train_make_check(const struct train_opts *opts, struct err *err);
 
+/* The network of opts as the model has it, one rank's of opts->ranks: what ranks compare before their devices choose. In the arena. */
+MUST_CHECK int train_graph(const struct train_opts *opts, struct arena *arena,
+                           struct graph **ret_graph, struct err *err);
+
 /* The network of opts, planned on the backend; memory not yet allocated. With a comm it is one rank's of opts->ranks, else a
    network on its own. The graph lives in the arena. */
 MUST_CHECK int train_plan(const struct train_opts *opts, struct arena *arena,
                           const struct backend *backend, struct comm *comm, struct net *ret_net,
                           struct err *err);
+
+/* How a network is planned, and how ranks agree whether all have room for it; NULL: this one alone. */
+struct train_planner {
+    void *self;
+    int (*plan)(void *self, const struct train_opts *opts, struct arena *arena,
+                const struct backend *backend, struct net *ret_net, struct err *err);
+    int (*agree)(void *self, bool *is_room, struct err *err);
+};
+extern const struct train_planner train_planner_alone;
+
+/* Plans with fewer streams, then with less workspace, where the device has no room for more, and says so; opts has the streams that
+   were taken. Where even the least does not fit, train_alloc refuses it. */
+MUST_CHECK int train_plan_to_fit(struct train_opts *opts, struct arena *arena,
+                                 const struct backend *backend, const struct train_planner *planner,
+                                 struct net *ret_net, struct err *err);
 
 /* If the network and its data do not fit: an error with the bytes needed, the bytes available and the largest batch that fits;
    otherwise allocates the network's memory. */

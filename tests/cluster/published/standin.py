@@ -17,7 +17,8 @@ from option_value import value
 
 MEET_S = 240  # every node's container installs first
 DATA = ("data/cityscapes", "test_tipc/data/cityscapes", "/data/train", "/data/tfrecords", "/data/imagenet/train-val-recordio-passthrough", "/imagenet/train", "/datasets/ImageNet/tfrecord",
-        "data/tfrecord/training", "data/hdf5_lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5")
+        "data/tfrecord/lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5_shard_1472_test_split_10/wikicorpus_en/training",
+        "data/hdf5_lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/wikicorpus_en/training")
 
 
 # ---- launchers ----
@@ -43,25 +44,26 @@ def start(ranks):
         time.sleep(0.05)
 
 
-def own_index(ips):
-    for idx, ip in enumerate(ips):
-        with socket.socket() as sock:
-            try:
-                sock.bind((ip, 0))
-            except OSError:
-                continue
-            return idx
-    sys.exit("none of %s is this node's" % ips)
+def own_address(host):
+    """As Paddle's launcher finds it: what --host says, or what the host's name resolves to."""
+    return host or socket.gethostbyname(socket.gethostname())
 
 
 def paddle_launch():
     own, words = split(sys.argv[1:])
-    devices = (value(own, "--devices", "--gpus") or os.environ.get("CUDA_VISIBLE_DEVICES", "0")).split(",")
-    ips = (value(own, "--ips") or "127.0.0.1").split(",")
-    node, nodes = own_index(ips), len(ips)
-    master = ips[0] + ":6170"
+    devices = (value(own, "--devices", "--gpus", "--selected_gpus") or os.environ.get("CUDA_VISIBLE_DEVICES", "0")).split(",")
+    ips = (value(own, "--ips", "--cluster_node_ips") or "127.0.0.1").split(",")
+    here, node, nodes, master = None, 0, len(ips), ips[0] + ":6170"
     if value(own, "--master"):
         master, nodes, node = value(own, "--master"), int(value(own, "--nnodes")), int(value(own, "--rank"))
+    if nodes > 1:
+        here = own_address(value(own, "--host", "--node_ip"))
+    if nodes > 1 and not value(own, "--master"):
+        if here not in ips:
+            sys.exit("Can't find your local ip {%s} in node_ips: {%s}" % (here, ips))
+        node = ips.index(here)
+    elif nodes > 1 and (here.startswith("127.") and not master.startswith("127.") or node == 0 and here != master.rsplit(":", 1)[0]):
+        sys.exit("master not ready: %s is not where %s takes this node to be" % (master, here))
     ranks = []
     for local, device in enumerate(devices):
         env = {"PADDLE_TRAINER_ID": str(node * len(devices) + local), "PADDLE_TRAINERS_NUM": str(nodes * len(devices)), "PADDLE_RANK_IN_NODE": str(local),

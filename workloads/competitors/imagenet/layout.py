@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""layout.py IN OUT: ImageNet as frameworks read it. OUT/train and OUT/val get a folder a class, OUT/train_list.txt and OUT/val_list.txt a line
+"""layout.py IN OUT [N]: ImageNet as frameworks read it. OUT/train and OUT/val get a folder a class, OUT/train_list.txt and OUT/val_list.txt a line
 "PATH LABEL" an image (labels from 0, by the classes' names in order). Images are linked, never copied. Where the images of IN/val lie in no
-folders, the development kit says of which class each is: that takes scipy."""
+folders, the development kit says of which class each is: that takes scipy. With N, that many training images and none else: of each class, by their
+names, the first N over the number of classes, and of the first classes one more where that leaves a rest."""
 import os
 import sys
 
@@ -45,10 +46,21 @@ def write_list(out, split, classes):
     return n
 
 
+def subset(root, out, n):
+    classes = folders(root)
+    for at, name in enumerate(classes):
+        os.makedirs(os.path.join(out, name))
+        for image in sorted(os.listdir(os.path.join(root, name)))[:n // len(classes) + (at < n % len(classes))]:
+            os.symlink(os.path.join(root, name, image), os.path.join(out, name, image))
+
+
 def main():
     root, out = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     os.makedirs(out, exist_ok=True)
-    os.symlink(os.path.join(root, "train"), os.path.join(out, "train"))
+    if len(sys.argv) > 3:
+        subset(os.path.join(root, "train"), os.path.join(out, "train"), int(sys.argv[3]))
+    else:
+        os.symlink(os.path.join(root, "train"), os.path.join(out, "train"))
     if folders(os.path.join(root, "val")):
         os.symlink(os.path.join(root, "val"), os.path.join(out, "val"))
     else:
