@@ -15,6 +15,7 @@ int main(void)
 
 #else
 
+#include "backend_cuda/cuda.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/fs.h"
@@ -154,7 +155,7 @@ static void play(struct bed *bed, bool is_aborted)
     }
     enqueue(bed);
     if (!passed(cudaStreamEndCapture(bed->stream, &graph), "captured") ||
-        !passed(cudaGraphInstantiateWithFlags(&program, graph, 0), "program")) {
+        !passed(cuda_make_program(&program, graph), "program")) {
         return;
     }
     for (int i = 1; i < 3 && fill(bed, (float)i); i++) {

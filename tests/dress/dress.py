@@ -179,7 +179,8 @@ class Stage(object):
         return notes, said
 
 
-# What an image of ours holds of upstream's, at the commits of its Dockerfile, where a Python finds it. The release that the report's forks merge is not in it.
+# What an image of ours holds of upstream's, at the commits of its Dockerfile, where a Python finds it. The release of
+# upstream that the fork merges is in no mirror; without it the fork takes the mmcv of the report's text, and no later one.
 MMCV = "https://github.com/open-mmlab/mmcv.git"
 FORK = "https://github.com/sljlp/mmsegmentation.git"
 IMAGE_CODE = {
@@ -187,7 +188,7 @@ IMAGE_CODE = {
                      ("/workspace/mmsegmentation", FORK, "d0a71c1509c2d9f4cecfd775c3fb0c1e625a2d38", ["configs", "mmseg", "tools", "setup.py"])),
     "mmseg-0.21.1": (("/workspace/mmcv", MMCV, "b4bfeb53c57f2c843cb5015f9c0a2d1689dba9c4", ["mmcv", "setup.py"]),
                      ("/workspace/mmsegmentation", FORK, "a00a3b652282a20bdf294206587b604a18fc0d43", ["configs", "mmseg", "tools", "setup.py"])),
-    "mmseg-0.30.0": (("/workspace/mmcv", MMCV, "7a13f995784087ace7cf17ae5f965b6190fe0aea", ["mmcv", "setup.py"]),
+    "mmseg-0.30.0": (("/workspace/mmcv", MMCV, "b4bfeb53c57f2c843cb5015f9c0a2d1689dba9c4", ["mmcv", "setup.py"]),
                      ("/workspace/mmsegmentation", FORK, "a00a3b652282a20bdf294206587b604a18fc0d43", ["configs", "mmseg", "tools", "setup.py"])),
 }
 

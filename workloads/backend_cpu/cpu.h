@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU backend: plain C with OpenMP, float and double, every sum in double. It is the oracle the other backends are
-   checked against, and what runs where there is no GPU. Activations are stored as PyTorch has them (NCHW). */
+/* The CPU backend: plain C with OpenMP, float and double. Every sum is in double, but float's products of attention's rows. In
+   double it is the oracle the other backends are checked against; it is what runs where there is no GPU. Activations are
+   stored as PyTorch has them (NCHW). */
 #ifndef BACKEND_CPU_CPU_H
 #define BACKEND_CPU_CPU_H
 

@@ -7,7 +7,8 @@
 #include <math.h>
 #include <omp.h>
 
-#define REAL float
+#define REAL      float
+#define IS_ORACLE 0
 #include "backend_cpu/batch_norm.inc"
 #include "backend_cpu/conv.inc"
 #include "backend_cpu/linear.inc"

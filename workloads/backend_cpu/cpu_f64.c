@@ -7,7 +7,8 @@
 #include <math.h>
 #include <omp.h>
 
-#define REAL double
+#define REAL      double
+#define IS_ORACLE 1
 #include "backend_cpu/batch_norm.inc"
 #include "backend_cpu/conv.inc"
 #include "backend_cpu/linear.inc"

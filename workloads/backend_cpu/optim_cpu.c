@@ -128,8 +128,8 @@ static void scan(const struct opt_args *args, struct block *block, double factor
 struct step {
     struct opt_rule rule;
     double lr;
-    double factor;             /* of the stored gradients */
-    double correct1, correct2; /* 1 - beta^t */
+    double factor;         /* of the stored gradients */
+    double whole1, whole2; /* 1 / (1 - beta^t) */
 };
 
 static double decay_of(const struct opt_args *args, const struct block *block)
@@ -176,7 +176,7 @@ static void moments(const struct opt_args *args, const struct step *step, const 
     store(args->moment1, segment->wide, wide_type(segment), block, first);
     store(args->moment2, segment->wide, wide_type(segment), block, second);
     for (int i = 0; i < block->count; i++) {
-        ret_step[i] = first[i] / step->correct1 / (sqrt(second[i] / step->correct2) + rule->eps);
+        ret_step[i] = first[i] * step->whole1 / (sqrt(second[i] * step->whole2) + rule->eps);
     }
 }
 
@@ -218,8 +218,8 @@ void cpu_update(void *self, const struct opt_args *args)
     if (has_inf) {
         return;
     }
-    step.correct1 = 1.0 - pow(args->rule.beta1, (double)args->state->n_updates);
-    step.correct2 = 1.0 - pow(args->rule.beta2, (double)args->state->n_updates);
+    step.whole1 = 1.0 / (1.0 - pow(args->rule.beta1, (double)args->state->n_updates));
+    step.whole2 = 1.0 / (1.0 - pow(args->rule.beta2, (double)args->state->n_updates));
     bool is_sgd = args->rule.method == OPT_SGD;
 #pragma omp parallel for num_threads(cpu->n_threads)
     for (int64_t i = 0; i < update->n_blocks; i++) {

@@ -98,6 +98,17 @@ static inline int64_t cuda_channels(const struct cuda *cuda, int64_t channels)
     return (channels + cuda->channel_pad - 1) / cuda->channel_pad * cuda->channel_pad;
 }
 
+/* A recorded graph as a program. CUDA 11's runtime calls the driver of 11.4 for the form with flags, and 450 knows 11.0. Source:
+   cudaTypedefs.h of 11.8, PFN_cuGraphInstantiateWithFlags_v11040. */
+static inline cudaError_t cuda_make_program(cudaGraphExec_t *ret_program, cudaGraph_t graph)
+{
+#if CUDART_VERSION < 12000
+    return cudaGraphInstantiate(ret_program, graph, NULL, NULL, 0);
+#else
+    return cudaGraphInstantiateWithFlags(ret_program, graph, 0);
+#endif
+}
+
 /* Keeps the first failure; true if there was none in this call. */
 bool cuda_ok(struct cuda *cuda, cudaError_t status, const char *what);
 

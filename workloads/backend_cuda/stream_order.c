@@ -112,8 +112,7 @@ static int capture_end(void *self, int program, struct err *err)
     async->is_capturing = false;
     cuda_ok(cuda, cudaStreamEndCapture(cuda->streams[0], &graph), "cudaStreamEndCapture");
     if (cuda->err.code == ERR_NONE) {
-        cuda_ok(cuda, cudaGraphInstantiateWithFlags(&async->programs[program], graph, 0),
-                "cudaGraphInstantiateWithFlags");
+        cuda_ok(cuda, cuda_make_program(&async->programs[program], graph), "cudaGraphInstantiate");
     }
     if (graph) {
         cuda_ok(cuda, cudaGraphDestroy(graph), "cudaGraphDestroy");

@@ -15,6 +15,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 NOTES = os.environ.get("DRESS_NOTES", "/dress/notes")
 # What a table's value may be; everything else is the answer itself.
 MODULE, CLASS, NOTHING, RECORD, DEVICE, BUILDS = ("<%s>" % kind for kind in ("module", "class", "nothing", "record", "device", "builds"))
+# Of "*." and a name: no module has it, and who asks is told so.
+ABSENT = "<absent>"
 # Of a module's name and ".*": what is in it and in no table is a layer or computes.
 LAYERS = "<layers>"
 ANSWERS = {}
@@ -125,7 +127,7 @@ def answer(full):
         parent, _, name = full.rpartition(".")
         if ANSWERS.get(parent + ".*") != LAYERS:
             early(full)
-        kind = BUILDS if name[:1].isupper() else DEVICE
+        kind = BUILDS if name.lstrip("_")[:1].isupper() else DEVICE
     if kind == MODULE:
         return importlib.import_module(full)
     if kind in (CLASS, BUILDS):
@@ -173,7 +175,9 @@ def made_class(full, builds):
 
 class Module(type(sys)):
     def __getattr__(self, name):
-        if name.startswith("__") and name != "__version__":
+        if name.startswith("__") and name != "__version__" and self.__name__ + "." + name not in ANSWERS:
+            raise AttributeError(name)
+        if ANSWERS.get("*." + name) == ABSENT:
             raise AttributeError(name)
         value = answer(self.__name__ + "." + name)
         setattr(self, name, value)

@@ -8,6 +8,14 @@ import scipy_io
 
 
 
+class Version(object):
+    """packaging's, of a release: its numbers."""
+    is_prerelease = is_postrelease = False
+
+    def __init__(self, text):
+        self.release = tuple(int(part) for part in text.split("+")[0].split(".") if part.isdigit())
+
+
 class Dict(dict):
     """addict's: a dictionary whose keys are attributes, too, and whose dictionaries are likewise."""
 
@@ -59,6 +67,9 @@ TABLE = {
     "scipy.stats.beta": CLASS,
     "PIL": MODULE,
     "PIL.Image": MODULE,
+    "PIL.Image.Resampling": MODULE,
+    "PIL.Image.Resampling.*": LAYERS,
+    "PIL.Image.*": LAYERS,
     "PIL.ImageEnhance": MODULE,
     "PIL.ImageOps": MODULE,
     "cv2": MODULE,
@@ -79,6 +90,15 @@ TABLE = {
     "matplotlib": MODULE,
     "matplotlib.pyplot": MODULE,
     "matplotlib.*": LAYERS,
+    "terminaltables": MODULE,
+    "terminaltables.AsciiTable": CLASS,
+    "mmcv._ext": MODULE,
+    "mmcv._ext.*": LAYERS,
+    "mmcv._ext.get_compiler_version": lambda: "GCC 7.5",
+    "mmcv._ext.get_compiling_cuda_version": lambda: "11.0",
+    "packaging": MODULE,
+    "packaging.version": MODULE,
+    "packaging.version.parse": Version,
     "prettytable": MODULE,
     "prettytable.PrettyTable": CLASS,
     "jieba": MODULE,

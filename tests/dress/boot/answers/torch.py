@@ -2,12 +2,17 @@
 """PyTorch and apex, until a model is built or a process group is asked to compute."""
 import os
 
-from dress_boot import BUILDS, CLASS, DEVICE, LAYERS, MODULE, NOTHING, RECORD
+from dress_boot import ABSENT, BUILDS, CLASS, DEVICE, LAYERS, MODULE, NOTHING, RECORD
 
 
 def script(function=None, **_):
     """torch.jit.script: the function itself."""
     return function
+
+
+def itself(function=None, **_):
+    """A decorator, with or without its brackets: the function itself."""
+    return function if callable(function) else itself
 
 
 def number(name):
@@ -72,8 +77,71 @@ TABLE = {
     "torchvision.transforms": MODULE,
     "torchvision.datasets": MODULE,
     "torchvision.models": MODULE,
+    "torch.no_grad": itself,
+    "torch.enable_grad": itself,
+    "torch.utils.cpp_extension": MODULE,
+    "torch.nn.modules.conv": MODULE,
+    "torch.nn.modules.instancenorm": MODULE,
+    "torch.nn.modules.batchnorm": MODULE,
+    "torch.nn.modules.pooling": MODULE,
+    "torch.utils.data.dataloader": MODULE,
+    "torch.nn.parallel._functions": MODULE,
+    "torch.nn.parallel.distributed": MODULE,
+    "torch.multiprocessing": MODULE,
+    "torch.multiprocessing.get_start_method": lambda **_: "fork",
+    "torch.multiprocessing.set_start_method": NOTHING,
+    "torch._utils": MODULE,
+    "torch.nn.utils": MODULE,
+    "torch.nn.modules.conv.*": LAYERS,
+    "torch.nn.modules.instancenorm.*": LAYERS,
+    "torch.nn.modules.batchnorm.*": LAYERS,
+    "torch.nn.modules.pooling.*": LAYERS,
+    "torch.nn.parallel._functions.*": LAYERS,
+    "torch.nn.parallel.distributed.*": LAYERS,
+    "torch._utils.*": LAYERS,
+    "torch.nn.utils.*": LAYERS,
+    "torch.nn.parallel.*": LAYERS,
+    "torch.utils.cpp_extension.*": LAYERS,
+    "torch.utils.data.dataloader.*": LAYERS,
+    "torch.utils.model_zoo": MODULE,
+    "torch.is_mlu_available": lambda: False,
+    "torch.Size": CLASS,
+    "torch.dtype": CLASS,
+    "*._check_balance": ABSENT,
+    "torch.cuda.amp": MODULE,
+    "torch.cuda.amp.autocast": CLASS,
+    "torch.cuda.amp.GradScaler": CLASS,
+    "torch.backends.mps": NOTHING,
+    "torch.hub": MODULE,
+    "torch.hub.HASH_REGEX": None,
+    "torch.hub._get_torch_home": lambda: "/root/.cache/torch",
+    "torch.hub.download_url_to_file": DEVICE,
+    "torch.utils.cpp_extension.CUDA_HOME": "/usr/local/cuda",
+    "torch.utils.data.dataset": MODULE,
+    "torch.utils.data.dataset.ConcatDataset": CLASS,
+    "torch.nn.modules.utils": MODULE,
+    "torch.nn.modules.utils.*": LAYERS,
+    "torch.nn.modules.module": MODULE,
+    "torch.nn.modules.module.Module": BUILDS,
+    "torch.autograd.Function": CLASS,
+    "torch.autograd.Function.apply": NOTHING,
+    "torch.autograd.function": MODULE,
+    "torch.autograd.function.once_differentiable": itself,
+    "torch.autograd.function.Function": CLASS,
+    "torch.cuda.get_device_name": lambda *_: "Tesla V100-SXM2-16GB",
+    "torch.__config__": MODULE,
+    "torch.__config__.show": lambda: "",
+    "torch.version": MODULE,
+    "torch.version.cuda": "11.0",
+    "torch.version.hip": None,
+    "torch.onnx": MODULE,
+    "torch.onnx.operators": MODULE,
+    "torch.onnx.operators.*": LAYERS,
+    "torchvision.__version__": "0.7.0",
+    "torch.utils.data.DistributedSampler": CLASS,
     "torch.manual_seed": NOTHING,
     "torch.cuda.manual_seed": NOTHING,
+    "torch.cuda.manual_seed_all": NOTHING,
     "torch.Tensor": CLASS,
     "torch.tensor": DEVICE,
     "apex": MODULE,
