@@ -7,10 +7,10 @@
 #include "base/progress.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
-#include "store/digest_cache.h"
 #include "store/store.h"
-#include "store/tree.h"
+#include "sys/digest_cache.h"
 #include "sys/stop.h"
+#include "sys/tree.h"
 
 #define OUTPUT_MAX (1u << 30)
 

@@ -10,7 +10,7 @@
 #include "store/dataset_lock.h"
 #include "store/dataset_repair.h"
 #include "store/dataset_verify.h"
-#include "store/digest_cache.h"
+#include "sys/digest_cache.h"
 #include "sys/stop.h"
 
 static int load(struct artifact_job *job, const struct artifact *artifact,

@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "cmd/store_args.h"
-#include "store/digest_cache.h"
 #include "store/store_gc.h"
 #include "store/store_verify.h"
+#include "sys/digest_cache.h"
 #include "sys/stop.h"
 
 /* ---- gc ---- */

@@ -11,7 +11,7 @@
 #include "codec/ustar.h"
 #include "evidence/evidence.h"
 #include "evidence/rundir.h"
-#include "store/tree.h"
+#include "sys/tree.h"
 
 enum presence { PRESENT_MAYBE, PRESENT_ALWAYS };
 

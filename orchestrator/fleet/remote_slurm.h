@@ -2,7 +2,7 @@
 /* A Slurm cluster as a place for jobs: a remote over another one, of the machine on which sbatch is called (this one or a login
    node), whose work folder must be absolute and the same on the compute nodes. Jobs are submitted with sbatch and found again by name,
    so never submitted twice. A job that waits in the queue is JOB_RUNNING with is_waiting. Its argv runs in the batch job, on the first
-   node of the allocation, and is expected to call srun (run/launch_slurm).
+   node of the allocation, and is expected to call srun (run/launch.c).
    Inside an allocation no sbatch is needed: launch's job then runs as it is, on the remote of this machine. */
 #ifndef FLEET_REMOTE_SLURM_H
 #define FLEET_REMOTE_SLURM_H

@@ -7,7 +7,7 @@
                                data/HEX/      packed data, by the SHA-256 of pack.json
                                source/COMMIT/ checked-out sources
                                images/HEX.tar images on their way into the engine; removed after
-                               cache/digests  what was read before (store/digest_cache.h)
+                               cache/digests  what was read before (sys/digest_cache.h)
                                lease          who measures here (fleet/lease.h)
    Files appear under their final name only when whole and right.
 
@@ -38,7 +38,7 @@ struct stage_item {
 };
 
 struct stage_opts {
-    const char *cache_path; /* digests of files here (store/digest_cache.h), or NULL */
+    const char *cache_path; /* digests of files here (sys/digest_cache.h), or NULL */
     struct clock_src clock;
     bool must_copy; /* also what is shared */
     void (*on_progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_total); /* of all nodes */

@@ -10,9 +10,9 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "fleet/stage_impl.h"
-#include "store/digest_cache.h"
-#include "store/tree.h"
+#include "sys/digest_cache.h"
 #include "sys/relay_net.h"
+#include "sys/tree.h"
 
 #define THREADS_MAX 8
 #define MARK_BYTES  (RELAY_MARK_HEX / 2)

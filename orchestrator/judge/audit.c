@@ -3,7 +3,10 @@
 
 #include "judge/audit.h"
 
+#include <math.h>
+
 #include "judge/audit_parts.h"
+#include "judge/stats.h"
 
 struct str arena_str(struct arena *arena, const char *fmt, ...)
 {
@@ -29,11 +32,338 @@ struct str cell_where(const struct audit *audit, const struct cell_audit *cell)
                      STR_ARG(cell->cell->id));
 }
 
+/* ---- the verdict on each cell ---- */
+
+struct rule_case rule_case_of(const struct report_case *c)
+{
+    return (struct rule_case){
+        .gpus = c->gpus, .nodes = c->nodes, .batch_per_gpu = c->batch_per_gpu};
+}
+
+const char *cell_verdict_words(const struct cell_audit *cell)
+{
+    static const char *const PROPOSED[] = {[AUDIT_EXACT] = "exact, proposed",
+                                           [AUDIT_MATCH] = "match, proposed",
+                                           [AUDIT_DIFFERS] = "differs, proposed",
+                                           [AUDIT_NO_LOG] = "no_log"};
+    return cell->is_proposed ? PROPOSED[cell->verdict] : audit_verdict_name(cell->verdict);
+}
+
+static const char *const DERIVE_RULES[] = {[DERIVE_NONE] = "",
+                                           [DERIVE_RATIO] = "derived:ratio",
+                                           [DERIVE_MEAN] = "derived:mean",
+                                           [DERIVE_MEDIAN] = "derived:median"};
+
+/* From the printed values of its own cells. */
+static double derived_value(const struct bound_cell *bound, struct arena *arena)
+{
+    const struct cell *cell = bound->cell;
+    double *values = arena_array(arena, double, cell->n_of);
+    for (size_t idx = 0; idx < cell->n_of; idx++) {
+        values[idx] = bound->of[idx]->cell->published;
+    }
+    if (cell->derive == DERIVE_RATIO) {
+        return values[0] / values[1];
+    }
+    if (cell->derive == DERIVE_MEAN) {
+        return stats_mean(values, cell->n_of);
+    }
+    stats_sort(values, cell->n_of);
+    return stats_sorted_median(values, cell->n_of);
+}
+
+/* A derived cell has no rule that says how its digits were made: either rounding counts, and the verdict says which. */
+static void judge_derived(struct audit *audit, struct cell_audit *a)
+{
+    const struct cell *cell = a->cell;
+    double value = derived_value(a->bound, audit->arena);
+    a->rule = str_of(DERIVE_RULES[cell->derive]);
+    a->recomputed = value;
+    a->rel_diff = rel_diff(value, cell->published);
+    a->rounding = STR_LIT("nearest");
+    a->verdict = verdict_audit(value, cell->published, cell->decimals, ROUND_NEAREST);
+    if (a->verdict != AUDIT_EXACT &&
+        verdict_audit(value, cell->published, cell->decimals, ROUND_TRUNCATE) == AUDIT_EXACT) {
+        a->verdict = AUDIT_EXACT;
+        a->rounding = STR_LIT("truncate");
+        a->note = STR_LIT("printed digits are cut off, not rounded");
+    }
+}
+
+static struct str note_of_absent(const struct audit *audit, const struct audit_log *log)
+{
+    const char *text;
+    if (log->is_unreadable) {
+        text = arena_printf(audit->arena, "log cannot be read: %.*s", STR_ARG(log->why));
+    } else if (log->tried.ptr) {
+        text = arena_printf(audit->arena, "log missing: %.*s (tried %.*s)", STR_ARG(log->ref.path),
+                            STR_ARG(log->tried));
+    } else {
+        text = arena_printf(audit->arena, "log missing: %.*s", STR_ARG(log->ref.path));
+    }
+    return str_of(text);
+}
+
+static void link_logs(struct audit *audit, const struct report_case *c, struct cell_audit *a)
+{
+    a->n_logs = c->n_logs;
+    a->logs = arena_array(audit->arena, struct log_ref, c->n_logs + 1);
+    a->measurements = arena_array(audit->arena, const struct measurement *, c->n_logs + 1);
+    for (size_t idx = 0; idx < c->n_logs; idx++) {
+        const struct audit_log *log = a->bound->logs[idx];
+        a->logs[idx] = log->ref;
+        a->measurements[idx] = log->measurement;
+        if (!log->measurement && !a->note.ptr) {
+            a->note = note_of_absent(audit, log);
+        }
+    }
+}
+
+struct rule_case audit_case_of_log(const struct report_case *c, const struct rule *rule,
+                                   const struct format *format, const struct measurement *m)
+{
+    struct rule_case of = rule_case_of(c);
+    if (!format || rule->match_gpus) {
+        return of;
+    }
+    struct log_counts counts = identity_counts(format, m, rule);
+    of.gpus = counts.gpus > 0 ? counts.gpus : of.gpus;
+    of.nodes = counts.nodes > 0 ? counts.nodes : of.nodes;
+    of.batch_per_gpu = counts.batch_per_gpu > 0 ? counts.batch_per_gpu : of.batch_per_gpu;
+    return of;
+}
+
+struct applying {
+    const struct format *
+        format; /* the logs', if the counts that they state are to be used; NULL: the row's own counts */
+    struct rule_memo *memos; /* one for each log, or NULL */
+};
+
+static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
+                         const struct applying *by, struct rule_value *ret, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    double values[LOGS_MAX];
+    struct rule_repeat one = {0};
+    struct rule_value first = {0};
+    for (size_t idx = 0; idx < a->n_logs; idx++) {
+        if (!a->measurements[idx]) {
+            return err_set(err, ERR_PARSE, "log not there");
+        }
+        struct rule_case of = audit_case_of_log(a->of_case, rule, by->format, a->measurements[idx]);
+        of.memo = by->memos ? &by->memos[idx] : NULL;
+        if (rule_repeat(rule, a->measurements[idx], &of, &arena, &one, err) < 0) {
+            return a->n_logs > 1 ? err_wrap(err, "%.*s", STR_ARG(a->logs[idx].path)) : -1;
+        }
+        values[idx] = one.value;
+        first = idx == 0 ? one.by : first;
+    }
+    if (rule_combine(rule->repeats, values, a->n_logs, &first.value, err) < 0) {
+        return -1;
+    }
+    first.value *= a->of_case->factor.value > 0 ? a->of_case->factor.value : 1;
+    *ret = first;
+    return 0;
+}
+
+bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_memo *memos,
+                 struct rule_value *ret)
+{
+    const struct applying by = {NULL, memos};
+    struct err err = {0};
+    return cell->n_logs > 0 && apply_to_logs(rule, cell, &by, ret, &err) == 0;
+}
+
+/* No number can be recomputed for this cell: the verdict says so, and the note says why. */
+static void judge_none(struct cell_audit *a, enum log_state state, struct str why)
+{
+    a->verdict = AUDIT_NO_LOG;
+    a->recomputed = (double)NAN;
+    a->rel_diff = (double)NAN;
+    a->log_state = state > a->log_state ? state : a->log_state;
+    a->proof = identity_proof(&a->identity);
+    if (!a->note.ptr) {
+        a->note = why;
+    }
+}
+
+static enum log_state state_of(struct arena *arena, const struct rule *rule,
+                               const struct audit_log *log)
+{
+    if (!log->measurement) {
+        return log->is_unreadable ? LOG_UNREADABLE : LOG_ABSENT;
+    }
+    return rule ? judgement_of(arena, log->measurement, rule, DEMAND_ANY).state : LOG_NO_RULE;
+}
+
+/* What each log proves about the row, and whether it is whole. */
+static void look_at_logs(struct audit *audit, struct cell_audit *a)
+{
+    const struct format *format = a->bound->format;
+    const struct rule *rule = a->bound->rule;
+    const struct identity_row row = identity_row_of(a->of_case, a->cell);
+    for (size_t idx = 0; idx < a->n_logs; idx++) {
+        const struct audit_log *log = a->bound->logs[idx];
+        const struct measurement *m = a->measurements[idx];
+        struct identity one =
+            m ? identity_of(audit->arena, format, m, &row, rule)
+              : identity_none(log->is_unreadable ? STR_LIT("the log cannot be read")
+                                                 : STR_LIT("the log is missing"));
+        enum log_state state = state_of(audit->arena, rule, log);
+        if (identity_proof(&one) > identity_proof(&a->identity)) {
+            a->identity_log = idx;
+        }
+        identity_join(&a->identity, &one);
+        a->log_state = state > a->log_state ? state : a->log_state;
+    }
+    if (rule && a->measurements[0]) {
+        identity_count_logs(audit->arena, &a->identity, rule, a->measurements[0], a->n_logs);
+    }
+}
+
+/* The log belongs to another row: its number is not this cell's, whatever it is. */
+static void judge_row(struct audit *audit, struct cell_audit *a)
+{
+    a->proof = identity_proof(&a->identity);
+    if (a->proof != PROOF_CONTRADICTED) {
+        return;
+    }
+    a->verdict = AUDIT_DIFFERS;
+    for (size_t idx = 0; idx < IDENTITY_FACTS && !a->note.ptr; idx++) {
+        if (a->identity.items[idx].state == ID_CONTRADICTED) {
+            a->note = arena_str(audit->arena, "the log is of another row: %.*s",
+                                STR_ARG(a->identity.items[idx].why));
+        }
+    }
+}
+
+/* One different digit before the last: rounding cannot cause that, a typing error can. */
+static bool is_slip(const char *printed, const char *found)
+{
+    size_t len = strlen(printed);
+    size_t n = 0;
+    size_t at = 0;
+    if (len != strlen(found)) {
+        return false;
+    }
+    for (size_t idx = 0; idx < len; idx++) {
+        if (printed[idx] != found[idx]) {
+            n++;
+            at = idx;
+        }
+    }
+    return n == 1 && at + 1 < len;
+}
+
+/* Notes the digits of a match. */
+static void judge_digits(struct audit *audit, struct cell_audit *a, enum rounding rounding)
+{
+    struct str found;
+    int decimals;
+    if (a->verdict != AUDIT_MATCH) {
+        return;
+    }
+    decimals = verdict_decimals(a->cell->published, a->cell->decimals);
+    found =
+        arena_str(audit->arena, "%.*f", decimals, rule_round(rounding, a->recomputed, decimals));
+    a->digits = arena_str(audit->arena, "%s printed for %s", a->cell->printed.ptr, found.ptr);
+    if (is_slip(a->cell->printed.ptr, found.ptr)) {
+        a->verdict = AUDIT_DIFFERS;
+        a->note = arena_str(audit->arena, "a slip of one digit: %s", a->digits.ptr);
+    }
+}
+
+static void judge_logged(struct audit *audit, struct cell_audit *a)
+{
+    const struct report_case *c = a->of_case;
+    const struct cell *cell = a->cell;
+    const struct format *format = a->bound->format;
+    const struct rule *rule = a->bound->rule;
+    const char *missing = a->bound->missing;
+    const struct applying by = {format, NULL};
+    struct rule_value value = {0};
+    struct err err = {0};
+    if (c->n_logs == 0) {
+        struct str why = missing          ? str_of(missing)
+                         : c->matched.ptr ? c->matched
+                                          : STR_LIT("no log is published for it");
+        a->identity =
+            identity_none(c->matched.ptr ? c->matched : STR_LIT("no log is published for it"));
+        judge_none(a, missing ? LOG_NO_RULE : LOG_ABSENT, why);
+        return;
+    }
+    link_logs(audit, c, a);
+    if (!format) {
+        a->identity = identity_none(STR_LIT("no format reads its log"));
+    } else {
+        look_at_logs(audit, a);
+    }
+    if (!rule) {
+        /* Takes precedence over anything that its logs lack: no log would give this number. */
+        a->note = missing ? str_of(missing) : a->note;
+        a->log_state = LOG_WHOLE;
+        judge_none(a, LOG_NO_RULE, STR_LIT("no rule says how its log gives this number"));
+        return;
+    }
+    a->rule = rule->id;
+    a->by = rule;
+    if (apply_to_logs(rule, a, &by, &value, &err) < 0) {
+        judge_none(a, LOG_UNREADABLE, str_dup(audit->arena, str_of(err.msg)));
+        return;
+    }
+    a->recomputed = value.value;
+    a->n_used = value.n_used;
+    a->rel_diff = rel_diff(value.value, cell->published);
+    a->is_proposed = format_is_proposed(format);
+    a->rounding = rule->rounding == ROUND_TRUNCATE ? STR_LIT("truncate") : STR_LIT("nearest");
+    a->verdict = verdict_audit(value.value, cell->published, cell->decimals, rule->rounding);
+    judge_digits(audit, a, rule->rounding);
+    judge_row(audit, a);
+}
+
+/* A derived cell is proven as far as the cells that it is derived from are. */
+static void prove_derived(struct audit *audit, struct cell_audit *a)
+{
+    for (size_t idx = 0; idx < a->cell->n_of; idx++) {
+        const struct cell_audit *of =
+            &audit->out->cells[a->bound->of[idx] - audit->binding->cells]; /* in the same order */
+        identity_join(&a->identity, &of->identity);
+        a->is_proposed = a->is_proposed || of->is_proposed;
+        a->log_state = of->log_state > a->log_state ? of->log_state : a->log_state;
+    }
+    judge_row(audit, a);
+}
+
+static void judge_cells(struct audit *audit)
+{
+    const struct binding *binding = audit->binding;
+    struct report_audit *out = audit->out;
+    out->cells = arena_array(audit->arena, struct cell_audit, binding->n_cells + 1);
+    for (size_t idx = 0; idx < binding->n_cells; idx++) {
+        struct cell_audit *a = &out->cells[out->n_cells++];
+        a->bound = &binding->cells[idx];
+        a->of_case = a->bound->of_case;
+        a->cell = a->bound->cell;
+        if (a->cell->derive != DERIVE_NONE) {
+            judge_derived(audit, a);
+        } else {
+            judge_logged(audit, a);
+        }
+    }
+    for (int pass = 0; pass <= DERIVE_DEPTH_MAX; pass++) { /* each settles one more level */
+        for (size_t idx = 0; idx < out->n_cells; idx++) {
+            if (out->cells[idx].cell->derive != DERIVE_NONE) {
+                prove_derived(audit, &out->cells[idx]);
+            }
+        }
+    }
+}
+
 void audit_judge(struct arena *arena, const struct binding *binding, struct report_audit *ret_audit)
 {
     struct audit audit = {arena, binding->report, binding, ret_audit};
     *ret_audit = (struct report_audit){.report = binding->report};
-    audit_cells(&audit);
+    judge_cells(&audit);
     audit_explain(&audit);
     audit_like_for_like(&audit);
     audit_find_rows(&audit);

@@ -12,8 +12,7 @@ struct audit {
     struct report_audit *out;
 };
 
-/* audit_cells.c */
-void audit_cells(struct audit *audit);
+/* audit.c */
 /* As published, except for counts that the log itself states, if its format is given: a rate is scaled by what ran. */
 struct rule_case audit_case_of_log(const struct report_case *c, const struct rule *rule,
                                    const struct format *format, const struct measurement *m);

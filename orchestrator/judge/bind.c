@@ -167,10 +167,10 @@ void bind_step(struct arena *arena, const struct format_set *formats, struct pla
     struct step_bound *bound = &step->bound;
     const struct format *format = step->format.ptr ? format_find(formats, step->format) : NULL;
     bound->format = format;
-    if (is_missing(arena, &asked, format, bound) || !format) {
+    bound->rule = format && step->rule.ptr ? format_rule(format, step->rule) : NULL;
+    if (is_missing(arena, &asked, format, bound)) {
         return;
     }
-    bound->rule = step->rule.ptr ? format_rule(format, step->rule) : NULL;
     bound->also = arena_array(arena, const struct rule *, step->beside.n_also + 1);
     for (size_t idx = 0; idx < step->beside.n_also; idx++) {
         bound->also[idx] = format_rule(format, step->beside.also[idx]);

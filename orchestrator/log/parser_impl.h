@@ -131,18 +131,6 @@ void parser_end_run(struct parser *parser);
 void parser_judge(struct parser *parser, struct measurement *m);
 bool parser_is_done(const struct parser *parser); /* it has made all steps that it was to make */
 size_t parser_primary(const struct parser *parser);
-/* parser_facts.c. A probe without a pattern finds nothing. */
-MUST_CHECK int parser_probe(struct parser *parser, const struct probe *probe,
-                            const struct line *line, bool *ret_found, struct err *err);
-/* Keeps a new fact; *ret_place is its index plus one, SIZE_MAX for one that says nothing. The value is copied. */
-MUST_CHECK int parser_add_fact(struct parser *parser, struct str name, struct str value,
-                               int64_t line, size_t *ret_place, struct err *err);
-/* Assigns what was stated since the last sample to this run, or to the next if one has begun. */
-MUST_CHECK int parser_settle_facts(struct parser *parser, struct err *err);
-MUST_CHECK int parser_pass_facts(struct parser *parser, struct err *err);
-/* Reads the facts of a line, which may be a sample. */
-MUST_CHECK int parser_facts(struct parser *parser, const struct line *line, bool is_sample,
-                            struct err *err);
 MUST_CHECK int parser_line(struct parser *parser, const struct line *line, struct err *err);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "base/fs.h"
 #include "node/relay_impl.h"
-#include "store/tree.h"
+#include "sys/tree.h"
 
 /* ---- digests ---- */
 

@@ -5,7 +5,7 @@
 
 #include "codec/relay.h"
 #include "node/relay_server.h"
-#include "store/digest_cache.h"
+#include "sys/digest_cache.h"
 #include "sys/pool.h"
 
 struct relay {

@@ -16,7 +16,7 @@
 struct relay_opts {
     int in_fd, out_fd;
     int feed_fd;            /* a socket: a stream from it needs no proof; -1: none */
-    const char *cache_path; /* of digests (store/digest_cache.h) */
+    const char *cache_path; /* of digests (sys/digest_cache.h) */
     struct clock_src clock;
 };
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "report/dataset_decode.h"
+#include "report/dataset.h"
+
 #include "report/report_decode.h"
 
-#define BYTES_MAX      DATASET_BYTES_MAX
+#define BYTES_MAX      (1LL << 53)
+#define SIDE_MAX       65536
+#define CHANNELS_MAX   4
 #define CLASSES_MAX    1048576
 #define SEQUENCE_MAX   65536
 #define PIECE_MAX      (1LL << 32)
@@ -18,6 +21,227 @@ static const char *const KINDS[] = {
     [PACK_SEGMENTS] = "segments",
     [PACK_TOKENS] = "tokens",
 };
+
+/* ---- groups of a tree's files ---- */
+
+static const char *const ROLES[] = {
+    [ROLE_IMAGE] = "image", [ROLE_LABEL] = "label", [ROLE_RECORDS] = "records",
+    [ROLE_LIST] = "list",   [ROLE_OTHER] = "other",
+};
+static const char *const FORMATS[] = {
+    [FILE_ANY] = "any",   [FILE_JPEG] = "jpeg",         [FILE_PNG] = "png",
+    [FILE_HDF5] = "hdf5", [FILE_TFRECORD] = "tfrecord", [FILE_TEXT] = "text",
+};
+/* The index of a word; at is for the message. */
+/* The index of a word; key is for the message. -1 with *err filled. */
+static int decode_word(const struct json *at, const char *key, struct str word,
+                       const char *const *words, size_t n_words, struct err *err)
+{
+    for (size_t idx = 0; idx < n_words; idx++) {
+        if (str_eq_z(word, words[idx])) {
+            return (int)idx;
+        }
+    }
+    return json_fail(at, err, "%s: \"%.100s\" is not one of the words for it (%s, %s, ...)", key,
+                     word.ptr, words[0], words[1]);
+}
+
+static bool has_split(const struct dataset *dataset, struct str name)
+{
+    for (size_t idx = 0; idx < dataset->n_splits; idx++) {
+        if (str_eq(dataset->splits[idx].name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int decode_pair(const struct json *at, struct arena *arena, const struct dataset *dataset,
+                       struct dataset_group *ret, struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"of", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_group, pair_of), 0, 0},
+        {"from", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_group, pair_from), 0, 0},
+        {"to", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_group, pair_to), 0, 0},
+        {"from_end", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_group, pair_from_end), 0, 0},
+        {"to_end", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_group, pair_to_end), 0, 0},
+    };
+    struct json pair;
+    if (json_member(at, "pair", &pair, err) < 0) {
+        return -1;
+    }
+    if (json_is_null(&pair)) {
+        return 0;
+    }
+    if (json_decode(&pair, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
+        check_line(&pair, "from", ret->pair_from, err) < 0 ||
+        check_line(&pair, "to", ret->pair_to, err) < 0 ||
+        check_line(&pair, "from_end", ret->pair_from_end, err) < 0 ||
+        check_line(&pair, "to_end", ret->pair_to_end, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < dataset->n_groups; idx++) {
+        if (str_eq(dataset->groups[idx].name, ret->pair_of)) {
+            return 0;
+        }
+    }
+    return json_fail(&pair, err, "of: no group before this one is named \"%.100s\"",
+                     ret->pair_of.ptr);
+}
+
+/* [least, most] of files in a folder. */
+static int decode_folder_files(const struct json *at, struct dataset_group *ret, struct err *err)
+{
+    struct json range;
+    struct json item;
+    size_t n = 0;
+    if (json_member(at, "folder_files", &range, err) < 0) {
+        return -1;
+    }
+    if (json_is_null(&range)) {
+        return 0;
+    }
+    if (json_expect_array(&range, 2, &n, err) < 0) {
+        return -1;
+    }
+    if (n != 2 || !json_first(&range, &item)) {
+        return json_fail(&range, err, "expected [least, most], found %zu items", n);
+    }
+    if (json_i64(&item, 1, BYTES_MAX, &ret->folder_min, err) < 0) {
+        return -1;
+    }
+    bool has_second = json_next(&item);
+    ASSERT(has_second); /* n is 2 */
+    return json_i64(&item, ret->folder_min, BYTES_MAX, &ret->folder_max, err);
+}
+
+static int decode_odd(const struct json *at, struct arena *arena, struct dataset_group *ret,
+                      struct err *err)
+{
+    struct json list;
+    if (!json_find(at, "odd", &list)) {
+        return 0;
+    }
+    if (json_str_list(&list, arena, DATASET_ODD_MAX, &ret->odd_paths, &ret->n_odd, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < ret->n_odd; idx++) {
+        if (check_rel_path(&list, ret->odd_paths[idx], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+struct group_text {
+    struct dataset_group group;
+    struct str role, format;
+};
+
+static int decode_group_fields(const struct json *at, struct arena *arena, struct group_text *ret,
+                               struct err *err)
+{
+#define GROUP(member) offsetof(struct group_text, group.member)
+    static const struct json_field FIELDS[] = {
+        {"name", JSON_STR, JSON_REQUIRED, GROUP(name), 0, 0},
+        {"split", JSON_STR, NULLABLE_FIELD, GROUP(split), 0, 0},
+        {"role", JSON_STR, JSON_REQUIRED, offsetof(struct group_text, role), 0, 0},
+        {"glob", JSON_STR, JSON_REQUIRED, GROUP(glob), 0, 0},
+        {"files", JSON_I64, NULLABLE_FIELD, GROUP(n_files), 1, DATASET_IMAGES_MAX},
+        {"folders", JSON_I64, NULLABLE_FIELD, GROUP(n_folders), 1, DATASET_FOLDERS_MAX},
+        {"folder_files", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
+        {"format", JSON_STR, JSON_REQUIRED, offsetof(struct group_text, format), 0, 0},
+        {"odd", JSON_ANY, 0, 0, 0, 0},
+        {"width", JSON_I64, NULLABLE_FIELD, GROUP(width), 1, SIDE_MAX},
+        {"height", JSON_I64, NULLABLE_FIELD, GROUP(height), 1, SIDE_MAX},
+        {"channels", JSON_I64, NULLABLE_FIELD, GROUP(channels), 1, CHANNELS_MAX},
+        {"lines", JSON_I64, JSON_NULLABLE, GROUP(n_lines), 1, BYTES_MAX},
+        {"pair", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
+    };
+#undef GROUP
+    return json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err);
+}
+
+static int check_group(const struct json *at, const struct dataset *dataset,
+                       const struct dataset_group *group, struct err *err)
+{
+    bool is_image = group->format == FILE_JPEG || group->format == FILE_PNG;
+    if (check_slug(at, "name", group->name, err) < 0 || check_rel_path(at, group->glob, err) < 0) {
+        return -1;
+    }
+    if (group->split.ptr && !has_split(dataset, group->split)) {
+        return json_fail(at, err, "split: no split is named \"%.100s\"", group->split.ptr);
+    }
+    if (!is_image && (group->width >= 0 || group->height >= 0 || group->channels >= 0)) {
+        return json_fail(at, err, "width, height and channels are for jpeg and png, not for %s",
+                         FORMATS[group->format]);
+    }
+    if (group->n_lines >= 0 && group->format != FILE_TEXT) {
+        return json_fail(at, err, "lines are for text, not for %s", FORMATS[group->format]);
+    }
+    for (size_t idx = 0; idx < dataset->n_groups; idx++) {
+        if (str_eq(dataset->groups[idx].name, group->name)) {
+            return json_fail(at, err, "two groups are named \"%s\"", group->name.ptr);
+        }
+    }
+    return 0;
+}
+
+static int decode_group(const struct json *at, struct arena *arena, struct dataset *dataset,
+                        struct err *err)
+{
+    struct group_text text = {.group = {.n_files = -1,
+                                        .n_folders = -1,
+                                        .folder_min = -1,
+                                        .folder_max = -1,
+                                        .width = -1,
+                                        .height = -1,
+                                        .channels = -1,
+                                        .n_lines = -1}};
+    int role;
+    int format;
+    if (decode_group_fields(at, arena, &text, err) < 0) {
+        return -1;
+    }
+    role = decode_word(at, "role", text.role, ROLES, ARRAY_LEN(ROLES), err);
+    if (role < 0) {
+        return -1;
+    }
+    format = decode_word(at, "format", text.format, FORMATS, ARRAY_LEN(FORMATS), err);
+    if (format < 0) {
+        return -1;
+    }
+    text.group.role = (enum file_role)role;
+    text.group.format = (enum file_format)format;
+    if (decode_folder_files(at, &text.group, err) < 0 ||
+        decode_odd(at, arena, &text.group, err) < 0 ||
+        decode_pair(at, arena, dataset, &text.group, err) < 0 ||
+        check_group(at, dataset, &text.group, err) < 0) {
+        return -1;
+    }
+    dataset->groups[dataset->n_groups++] = text.group;
+    return 0;
+}
+
+/* The splits must be decoded already. */
+static int decode_groups(const struct json *at, struct arena *arena, struct dataset *ret,
+                         struct err *err)
+{
+    struct json list;
+    struct json item;
+    size_t n = 0;
+    if (json_member(at, "groups", &list, err) < 0 ||
+        json_expect_array(&list, DATASET_GROUPS_MAX, &n, err) < 0) {
+        return -1;
+    }
+    ret->groups = arena_array(arena, struct dataset_group, n + 1);
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        if (decode_group(&item, arena, ret, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
 
 static int check_file_name(const struct json *at, struct str name, struct err *err)
 {
@@ -253,7 +477,7 @@ static int decode_pack(const struct json *at, struct arena *arena, struct datase
 #define PACK(member) offsetof(struct pack_text, pack.member)
     static const struct json_field FIELDS[] = {
         {"kind", JSON_STR, JSON_REQUIRED, offsetof(struct pack_text, kind), 0, 0},
-        {"short_side", JSON_I64, NULLABLE_FIELD, PACK(short_side), 1, DATASET_SIDE_MAX},
+        {"short_side", JSON_I64, NULLABLE_FIELD, PACK(short_side), 1, SIDE_MAX},
         {"classes", JSON_I64, NULLABLE_FIELD, PACK(n_classes), 1, CLASSES_MAX},
         {"sequence", JSON_I64, NULLABLE_FIELD, PACK(sequence), 1, SEQUENCE_MAX},
         {"predictions", JSON_I64, NULLABLE_FIELD, PACK(predictions), 1, SEQUENCE_MAX},
@@ -274,7 +498,7 @@ static int decode_pack(const struct json *at, struct arena *arena, struct datase
         return -1;
     }
     /* From index 1: "none" is written as null. */
-    kind = dataset_decode_word(&pack, "kind", text.kind, KINDS + 1, ARRAY_LEN(KINDS) - 1, err);
+    kind = decode_word(&pack, "kind", text.kind, KINDS + 1, ARRAY_LEN(KINDS) - 1, err);
     if (kind < 0) {
         return -1;
     }
@@ -309,7 +533,7 @@ static int decode_synthetic_splits(const struct json *at, struct arena *arena,
         if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS), split, err) < 0) {
             return -1;
         }
-        if (!dataset_has_split(dataset, split->name)) {
+        if (!has_split(dataset, split->name)) {
             return json_fail(&item, err, "name: no split is named \"%.100s\"", split->name.ptr);
         }
         if (split->n_folders > split->n_samples) {
@@ -356,10 +580,9 @@ static int decode_synthetic(const struct json *at, struct arena *arena, struct d
 {
     static const struct json_field FIELDS[] = {
         {"seed", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_synthetic, seed), 0, BYTES_MAX},
-        {"width", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_synthetic, width), 1,
-         DATASET_SIDE_MAX},
+        {"width", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_synthetic, width), 1, SIDE_MAX},
         {"height", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_synthetic, height), 1,
-         DATASET_SIDE_MAX},
+         SIDE_MAX},
         {"splits", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"files", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
     };
@@ -423,7 +646,7 @@ int dataset_decode(const struct json *root, struct arena *arena, struct dataset 
         check_line(root, "layout_source", dataset->layout_source, err) < 0 ||
         decode_files(root, arena, dataset, err) < 0 ||
         decode_splits(root, arena, dataset, err) < 0 ||
-        dataset_decode_groups(root, arena, dataset, err) < 0 ||
+        decode_groups(root, arena, dataset, err) < 0 ||
         decode_list(root, arena, dataset, err) < 0 || decode_pack(root, arena, dataset, err) < 0 ||
         decode_synthetic(root, arena, dataset, err) < 0 ||
         decode_source_of(root, "source", arena, &dataset->source, err) < 0) {
@@ -431,4 +654,112 @@ int dataset_decode(const struct json *root, struct arena *arena, struct dataset 
     }
     *ret_dataset = *dataset;
     return 0;
+}
+
+/* ---- a tree's paths ---- */
+
+/* Matches one `*`, `?` or byte after another within a path component; the last `*` is widened if the rest does not fit. */
+static bool component_matches(struct str glob, struct str name)
+{
+    size_t g = 0;
+    size_t n = 0;
+    size_t star = SIZE_MAX;
+    size_t star_name = 0;
+    while (n < name.len) {
+        if (g < glob.len && glob.ptr[g] == '*') {
+            star = g++;
+            star_name = n;
+        } else if (g < glob.len && (glob.ptr[g] == '?' || glob.ptr[g] == name.ptr[n])) {
+            g++;
+            n++;
+        } else if (star != SIZE_MAX) {
+            g = star + 1;
+            n = ++star_name;
+        } else {
+            return false;
+        }
+    }
+    while (g < glob.len && glob.ptr[g] == '*') {
+        g++;
+    }
+    return g == glob.len;
+}
+
+/* The same over components: `**` is their `*`. */
+bool dataset_glob_matches(struct str glob, struct str path)
+{
+    struct str wild_glob = STR_EMPTY;
+    struct str wild_path = STR_EMPTY;
+    for (;;) {
+        struct str glob_rest = glob;
+        struct str path_rest = path;
+        struct str glob_part;
+        struct str path_part;
+        bool has_glob = str_next(&glob_rest, '/', &glob_part);
+        bool has_path = str_next(&path_rest, '/', &path_part);
+        if (has_glob && str_eq_z(glob_part, "**")) {
+            wild_glob = glob = glob_rest;
+            wild_path = path;
+            continue;
+        }
+        if (!has_glob && !has_path) {
+            return true;
+        }
+        if (has_glob && has_path && component_matches(glob_part, path_part)) {
+            glob = glob_rest;
+            path = path_rest;
+            continue;
+        }
+        if (!wild_glob.ptr || !str_next(&wild_path, '/', &path_part)) {
+            return false;
+        }
+        glob = wild_glob;
+        path = wild_path;
+    }
+}
+
+const struct dataset_group *dataset_group_of(const struct dataset *dataset, struct str path)
+{
+    for (size_t idx = 0; idx < dataset->n_groups; idx++) {
+        if (dataset_glob_matches(dataset->groups[idx].glob, path)) {
+            return &dataset->groups[idx];
+        }
+    }
+    return NULL;
+}
+
+const struct dataset_group *dataset_group_find(const struct dataset *dataset, struct str split,
+                                               enum file_role role)
+{
+    for (size_t idx = 0; idx < dataset->n_groups; idx++) {
+        const struct dataset_group *group = &dataset->groups[idx];
+        if (group->role == role && (!split.ptr || str_eq(group->split, split))) {
+            return group;
+        }
+    }
+    return NULL;
+}
+
+struct str dataset_partner(struct arena *arena, const struct dataset_group *group, struct str path)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct str rest = path;
+    strbuf_init(&text, 1u << 16);
+    for (int64_t at = 0; rest.len && (at = str_find(rest, group->pair_from)) >= 0;) {
+        strbuf_add(&text, rest.ptr, (size_t)at);
+        strbuf_add_str(&text, group->pair_to);
+        rest = str_sub(rest, (size_t)at + group->pair_from.len, SIZE_MAX);
+    }
+    strbuf_add_str(&text, rest);
+    if (text.is_full || !str_ends(strbuf_str(&text), group->pair_from_end)) {
+        return STR_EMPTY;
+    }
+    return str_of(arena_printf(arena, "%.*s%s", (int)(text.len - group->pair_from_end.len),
+                               text.ptr, group->pair_to_end.ptr));
+}
+
+char *dataset_tree_name(struct arena *arena, const struct dataset *dataset, bool is_synthetic)
+{
+    return arena_printf(arena, "%s%s", dataset->id.ptr,
+                        is_synthetic ? DATASET_SYNTHETIC_SUFFIX : "");
 }

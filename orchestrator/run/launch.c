@@ -1,33 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "run/launch_impl.h"
+#include "run/launch.h"
+
+#include <arpa/inet.h>
 
 #include "base/crc32c.h"
 #include "run/planner.h"
 
+#define PREFIX_MIN  8   /* bits in common: with fewer they share no network */
+#define GRACE_S     "5" /* between TERM and KILL for ranks that outlive one that failed */
+#define NODE_INSIDE "/reperf-node" /* where a container has the node's reperf-node */
+
+struct launch_list { /* of words; ended by NULL */
+    const char **items;
+    size_t n, n_max;
+};
+
+struct launch {
+    struct arena *arena;
+    const struct launch_opts *opts;
+    const struct plan_step *step;
+    const struct launch_place *place;
+    int64_t n_ranks;
+    struct launch_list program; /* argv of one rank, or of one node where the step is per node */
+};
+
 #define LIST_EXTRA     64 /* words of ours around a step's */
 #define NAME_BYTES_MAX 120
 
-struct launch_list launch_list_new(struct arena *arena, size_t n_max)
+static struct launch_list list_new(struct arena *arena, size_t n_max)
 {
     return (struct launch_list){arena_array(arena, const char *, n_max + 1), 0, n_max};
 }
 
-void launch_add(struct launch_list *list, const char *word)
+static void add(struct launch_list *list, const char *word)
 {
     ASSERT(list->n < list->n_max);
     list->items[list->n++] = word;
 }
 
-void launch_add_all(struct launch_list *list, const char *const *words)
+static void add_all(struct launch_list *list, const char *const *words)
 {
     for (size_t idx = 0; words && words[idx]; idx++) {
-        launch_add(list, words[idx]);
+        add(list, words[idx]);
     }
 }
 
-size_t launch_count(const char *const *words)
+static size_t count_words(const char *const *words)
 {
     size_t n = 0;
     while (words && words[n]) {
@@ -89,7 +109,7 @@ static bool has_name(const struct launch *launch, const char *name)
 static void add_number(struct arena *arena, struct launch_list *env, const char *name,
                        int64_t value)
 {
-    launch_add(env, arena_printf(arena, "%s=%lld", name, (long long)value));
+    add(env, arena_printf(arena, "%s=%lld", name, (long long)value));
 }
 
 static int add_step_env(const struct launch *launch, struct launch_list *env, struct err *err)
@@ -106,8 +126,8 @@ static int add_step_env(const struct launch *launch, struct launch_list *env, st
                            STR_ARG(step->case_id), STR_ARG(item->name));
         }
         if (!is_rank_name(item->name)) {
-            launch_add(env, arena_printf(launch->arena, "%.*s=%.*s", STR_ARG(item->name),
-                                         STR_ARG(item->value)));
+            add(env, arena_printf(launch->arena, "%.*s=%.*s", STR_ARG(item->name),
+                                  STR_ARG(item->value)));
         }
     }
     return 0;
@@ -126,22 +146,23 @@ static const char *node_ips(const struct launch *launch)
     return ips;
 }
 
-int launch_env(const struct launch *launch, struct launch_list *ret_env, struct err *err)
+/* The environment that all ranks share: the step's, and ours. */
+static int make_env(const struct launch *launch, struct launch_list *ret_env, struct err *err)
 {
     struct arena *arena = launch->arena;
     const struct launch_place *place = launch->place;
-    struct launch_list env = launch_list_new(arena, launch->step->n_env + LIST_EXTRA);
+    struct launch_list env = list_new(arena, launch->step->n_env + LIST_EXTRA);
     if (add_step_env(launch, &env, err) < 0) {
         return -1;
     }
-    launch_add(&env, arena_printf(arena, "REPERF_RUN_ID=%s", launch->opts->run_id));
-    launch_add(&env, arena_printf(arena, "REPERF_JOB=%s", launch->opts->job_id));
-    launch_add(&env, arena_printf(arena, "MASTER_ADDR=%s", place->master_addr));
+    add(&env, arena_printf(arena, "REPERF_RUN_ID=%s", launch->opts->run_id));
+    add(&env, arena_printf(arena, "REPERF_JOB=%s", launch->opts->job_id));
+    add(&env, arena_printf(arena, "MASTER_ADDR=%s", place->master_addr));
     add_number(arena, &env, "MASTER_PORT", place->master_port);
     if (launch->step->is_per_node) {
         add_number(arena, &env, "NNODES", (int64_t)place->n_nodes);
         add_number(arena, &env, "NPROC_PER_NODE", place->ranks_per_node);
-        launch_add(&env, node_ips(launch));
+        add(&env, node_ips(launch));
         *ret_env = env;
         return 0;
     }
@@ -149,7 +170,7 @@ int launch_env(const struct launch *launch, struct launch_list *ret_env, struct 
     add_number(arena, &env, "LOCAL_WORLD_SIZE", place->ranks_per_node);
     /* Spinning threads of waiting ranks would take the cores from the ranks that they wait for. */
     if (launch->n_ranks > 1 && !has_name(launch, "OMP_WAIT_POLICY")) {
-        launch_add(&env, "OMP_WAIT_POLICY=passive");
+        add(&env, "OMP_WAIT_POLICY=passive");
     }
     *ret_env = env;
     return 0;
@@ -160,7 +181,7 @@ int launch_env(const struct launch *launch, struct launch_list *ret_env, struct 
 static int set_program(struct launch *launch, struct err *err)
 {
     const struct plan_step *step = launch->step;
-    launch->program = launch_list_new(launch->arena, step->n_argv);
+    launch->program = list_new(launch->arena, step->n_argv);
     if (!step->n_argv) {
         return err_set(err, ERR_INTERNAL, "case %.*s has no command", STR_ARG(step->case_id));
     }
@@ -169,7 +190,7 @@ static int set_program(struct launch *launch, struct err *err)
             return err_set(err, ERR_MANIFEST, "case %.*s: its command has a NUL byte",
                            STR_ARG(step->case_id));
         }
-        launch_add(&launch->program, str_z(launch->arena, step->argv[idx]));
+        add(&launch->program, str_z(launch->arena, step->argv[idx]));
     }
     if (launch->opts->runtime == RUNTIME_NONE && str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
         launch->program.items[0] = launch->opts->program;
@@ -208,9 +229,8 @@ static const struct container_mount *mounts_of(const struct launch *launch,
     if (n) {
         memcpy(mounts, opts->mounts, n * sizeof(*mounts));
     }
-    if (strcmp(argv->items[0], LAUNCH_NODE_INSIDE) == 0) {
-        mounts[n++] =
-            (struct container_mount){STR_LIT(NODE_SELF), STR_LIT(LAUNCH_NODE_INSIDE), false};
+    if (strcmp(argv->items[0], NODE_INSIDE) == 0) {
+        mounts[n++] = (struct container_mount){STR_LIT(NODE_SELF), STR_LIT(NODE_INSIDE), false};
     }
     *ret_n = n;
     return mounts;
@@ -245,20 +265,21 @@ static int wrap_container(const struct launch *launch, size_t place_idx,
     if (runtime_commands(launch->arena, opts->runtime, &inside, &commands, err) < 0) {
         return -1;
     }
-    all = launch_list_new(launch->arena, launch_count(opts->env) + launch_count(commands.env));
-    launch_add_all(&all, opts->env);
-    launch_add_all(&all, commands.env);
+    all = list_new(launch->arena, count_words(opts->env) + count_words(commands.env));
+    add_all(&all, opts->env);
+    add_all(&all, commands.env);
     *job = (struct remote_job){
         .id = opts->job_id, .argv = commands.argv, .env = all.items, .cleanup = commands.cleanup};
     return 0;
 }
 
-int launch_wrap(const struct launch *launch, size_t place_idx, const struct launch_list *argv,
+/* From what runs on a node to what is started there: itself, or a container around it. */
+static int wrap(const struct launch *launch, size_t place_idx, const struct launch_list *argv,
                 const struct launch_list *env, struct remote_job *ret_job, struct err *err)
 {
     const struct launch_opts *opts = launch->opts;
     struct remote_job job = {.id = opts->job_id, .argv = argv->items};
-    struct launch_list all = launch_list_new(launch->arena, launch_count(opts->env) + env->n);
+    struct launch_list all = list_new(launch->arena, count_words(opts->env) + env->n);
     if (opts->runtime != RUNTIME_NONE) {
         return wrap_container(launch, place_idx, argv, env, ret_job, err);
     }
@@ -269,12 +290,227 @@ int launch_wrap(const struct launch *launch, size_t place_idx, const struct laun
         *equals = '\0';
         /* If set twice, it would be up to the C library which one counts. */
         if (!has_env(env->items, name) && !is_rank_name(str_of(name))) {
-            launch_add(&all, opts->env[idx]);
+            add(&all, opts->env[idx]);
         }
     }
-    launch_add_all(&all, env->items);
+    add_all(&all, env->items);
     job.env = all.items;
     *ret_job = job;
+    return 0;
+}
+
+/* ---- one process a rank, by ssh ---- */
+
+/* argv of what starts a node's ranks, with the number of its first one; an empty one: counted from NODE_RANK_NAME. */
+static struct launch_list starter_of(const struct launch *launch, const char *rank_base)
+{
+    struct launch_list argv = list_new(launch->arena, launch->program.n + 8);
+    add(&argv, launch->opts->runtime == RUNTIME_NONE ? NODE_SELF : NODE_INSIDE);
+    add(&argv, "ranks");
+    add(&argv, rank_base);
+    add(&argv, arena_printf(launch->arena, "%lld", (long long)launch->place->ranks_per_node));
+    add(&argv, GRACE_S);
+    add_all(&argv, launch->program.items);
+    return argv;
+}
+
+static const char *number(const struct launch *launch, const char *before, int64_t value)
+{
+    return arena_printf(launch->arena, "%s%lld", before, (long long)value);
+}
+
+static int by_ssh(const struct launch *launch, struct launch_job *ret_jobs, struct err *err)
+{
+    const struct launch_place *place = launch->place;
+    for (size_t idx = 0; idx < place->n_nodes; idx++) {
+        int64_t rank = (int64_t)idx * place->ranks_per_node;
+        struct launch_list argv = launch->program;
+        struct launch_list env;
+        if (make_env(launch, &env, err) < 0) {
+            return -1;
+        }
+        if (launch->step->is_per_node) {
+            add(&env, number(launch, "NODE_RANK=", (int64_t)idx));
+        } else if (place->ranks_per_node == 1) { /* no other rank to wait for */
+            add(&env, number(launch, "RANK=", rank));
+            add(&env, "LOCAL_RANK=0");
+        } else {
+            argv = starter_of(launch, number(launch, "", rank));
+        }
+        ret_jobs[idx] = (struct launch_job){.place_idx = idx, .has_metric = idx == 0};
+        if (wrap(launch, idx, &argv, &env, &ret_jobs[idx].job, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* ---- one process a node ---- */
+
+/* Whether mpirun and srun start one process a node, not one a rank. */
+static bool is_per_node(const struct launch *launch)
+{
+    return launch->step->is_per_node || launch->opts->runtime != RUNTIME_NONE;
+}
+
+/* argv and environment of that process. */
+static int make_task(const struct launch *launch, struct remote_job *ret_job, struct err *err)
+{
+    struct launch_list env;
+    struct launch_list argv;
+    struct remote_job inner;
+    if (make_env(launch, &env, err) < 0) {
+        return -1;
+    }
+    if (!is_per_node(launch)) {
+        argv = list_new(launch->arena, launch->program.n + 8);
+        add_all(&argv, (const char *[]){NODE_SELF, "task", NULL});
+        add(&argv, arena_printf(launch->arena, "%lld", (long long)launch->place->ranks_per_node));
+        add_all(&argv, launch->program.items);
+        return wrap(launch, 0, &argv, &env, ret_job, err);
+    }
+    if (launch->opts->runtime != RUNTIME_NONE) {
+        add(&env, NODE_RANK_NAME "=" NODE_RANK_HOLE);
+    }
+    argv = launch->step->is_per_node ? launch->program : starter_of(launch, "");
+    if (wrap(launch, 0, &argv, &env, &inner, err) < 0) {
+        return -1;
+    }
+    argv = list_new(launch->arena, count_words(inner.argv) + 8);
+    add_all(&argv, (const char *[]){NODE_SELF, "node-task", NULL});
+    add_all(&argv, inner.argv);
+    inner.argv = argv.items;
+    *ret_job = inner;
+    return 0;
+}
+
+/* ---- srun ---- */
+
+static const char *word_of(const struct launch *launch, const char *before, int64_t value)
+{
+    return arena_printf(launch->arena, "%s%lld", before, (long long)value);
+}
+
+static const char *node_list(const struct launch *launch)
+{
+    const struct launch_place *place = launch->place;
+    return str_z(launch->arena,
+                 inventory_fold(launch->arena, place->inventory, place->nodes, place->n_nodes));
+}
+
+static void add_srun(const struct launch *launch, const struct remote_batch *batch,
+                     struct launch_list *argv)
+{
+    add(argv, word_of(launch, "--nodes=", batch->n_nodes));
+    add(argv, word_of(launch, "--ntasks=", batch->n_nodes * batch->tasks_per_node));
+    add(argv, word_of(launch, "--ntasks-per-node=", batch->tasks_per_node));
+    add(argv, arena_printf(launch->arena, "--nodelist=%s", batch->nodelist));
+    if (batch->gpus_per_node) {
+        add(argv, word_of(launch, "--gpus-per-node=", batch->gpus_per_node));
+    }
+    /* Bound to the one core of a task, a rank's threads would share it. */
+    add_all(argv, (const char *[]){"--distribution=block", "--cpu-bind=none", "--mpi=none",
+                                   "--export=ALL", "--kill-on-bad-exit=1", NULL});
+}
+
+static int by_slurm(const struct launch *launch, struct launch_job *ret_job, struct err *err)
+{
+    const struct launch_place *place = launch->place;
+    struct remote_batch *batch = arena_new(launch->arena, struct remote_batch);
+    struct remote_job task;
+    struct launch_list argv;
+    if (make_task(launch, &task, err) < 0) {
+        return -1;
+    }
+    *batch =
+        (struct remote_batch){.n_nodes = (int64_t)place->n_nodes,
+                              .tasks_per_node = is_per_node(launch) ? 1 : place->ranks_per_node,
+                              .gpus_per_node = launch->step->gpus_per_node,
+                              .limit_s = launch->opts->limit_s,
+                              .nodelist = node_list(launch)};
+    argv = list_new(launch->arena, count_words(task.argv) + 2 * place->n_nodes + 20);
+    add_all(&argv, (const char *[]){NODE_SELF, "srun", NULL}); /* node/batch.c */
+    add(&argv, word_of(launch, "", (int64_t)place->n_nodes));
+    for (size_t idx = 0; idx < place->n_nodes; idx++) {
+        const struct inventory_node *node = &place->inventory->nodes[place->nodes[idx]];
+        add(&argv, str_z(launch->arena, node->name));
+        add(&argv, str_z(launch->arena, inventory_fast_address(node)));
+    }
+    add_srun(launch, batch, &argv);
+    add_all(&argv, task.argv);
+    task.argv = argv.items;
+    task.batch = batch;
+    *ret_job = (struct launch_job){.place_idx = 0, .job = task, .has_metric = true};
+    return 0;
+}
+
+/* ---- mpirun ---- */
+
+/* The smallest network with all fast addresses in it, as "10.11.0.0/29": docker0 and its like have the same address on every node,
+   and mpirun would take them for a route between nodes. "" where the addresses are names, or have no network in common. */
+static const char *network_of(const struct launch *launch)
+{
+    const struct launch_place *place = launch->place;
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    uint32_t first = 0;
+    uint32_t differs = 0;
+    int bits = 32;
+    for (size_t idx = 0; idx < place->n_nodes; idx++) {
+        const struct inventory_node *node = &place->inventory->nodes[place->nodes[idx]];
+        struct in_addr address;
+        if (inet_pton(AF_INET, str_z(&scratch, inventory_fast_address(node)), &address) != 1) {
+            return "";
+        }
+        first = idx ? first : ntohl(address.s_addr);
+        differs |= first ^ ntohl(address.s_addr);
+    }
+    while (bits > 0 && differs) {
+        differs >>= 1;
+        bits--;
+    }
+    if (place->n_nodes < 2 || bits < PREFIX_MIN) {
+        return "";
+    }
+    first &= UINT32_MAX << (32 - bits);
+    return arena_printf(launch->arena, "%u.%u.%u.%u/%d", first >> 24, first >> 16 & 255,
+                        first >> 8 & 255, first & 255, bits);
+}
+
+/* Names of the variables of the job's environment that the ranks must get. */
+static void export_names(const struct launch *launch, const char *const *env,
+                         struct launch_list *argv)
+{
+    for (size_t idx = 0; env[idx]; idx++) {
+        struct str rest = str_of(env[idx]);
+        struct str name = STR_EMPTY;
+        (void)str_next(&rest, '=', &name);
+        add(argv, "-x");
+        add(argv, str_z(launch->arena, name));
+    }
+}
+
+static int by_mpirun(const struct launch *launch, struct launch_job *ret_job, struct err *err)
+{
+    const struct launch_place *place = launch->place;
+    struct remote_job task;
+    struct launch_list argv;
+    int64_t slots = is_per_node(launch) ? 1 : place->ranks_per_node;
+    if (make_task(launch, &task, err) < 0) {
+        return -1;
+    }
+    argv = list_new(launch->arena,
+                    count_words(task.argv) + 2 * count_words(task.env) + place->n_nodes + 16);
+    add_all(&argv, (const char *[]){NODE_SELF, "mpirun", network_of(launch), NULL});
+    add(&argv, arena_printf(launch->arena, "%lld", (long long)slots));
+    add(&argv, arena_printf(launch->arena, "%zu", place->n_nodes));
+    for (size_t idx = 0; idx < place->n_nodes; idx++) {
+        const struct inventory_node *node = &place->inventory->nodes[place->nodes[idx]];
+        add(&argv, str_z(launch->arena, node->address));
+    }
+    export_names(launch, task.env, &argv);
+    add_all(&argv, task.argv);
+    task.argv = argv.items;
+    *ret_job = (struct launch_job){.place_idx = 0, .job = task, .has_metric = true};
     return 0;
 }
 
@@ -313,13 +549,13 @@ int launch_make(struct arena *arena, const struct launch_opts *opts, const struc
     }
     if (!place->inventory->is_local && place->inventory->launcher != LAUNCHER_SSH) {
         bool is_slurm = place->inventory->launcher == LAUNCHER_SLURM;
-        if ((is_slurm ? launch_by_slurm : launch_by_mpirun)(&launch, jobs, err) < 0) {
+        if ((is_slurm ? by_slurm : by_mpirun)(&launch, jobs, err) < 0) {
             return -1;
         }
         *ret_jobs = (struct launch_jobs){jobs, 1};
         return 0;
     }
-    if (launch_by_ssh(&launch, jobs, err) < 0) {
+    if (by_ssh(&launch, jobs, err) < 0) {
         return -1;
     }
     *ret_jobs = (struct launch_jobs){jobs, place->n_nodes};

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "report/plan.h"
 #include "store/store.h"
-#include "store/tree.h"
+#include "sys/tree.h"
 
 #define REPEATS_DEFAULT  3
 #define DEADLINE_SMOKE_S 600

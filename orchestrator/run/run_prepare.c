@@ -18,7 +18,7 @@
 #include "run/run_images.h"
 #include "run/run_needs.h"
 #include "run/run_override.h"
-#include "store/tree.h"
+#include "sys/tree.h"
 
 #define TEXT_MAX (64u << 20)
 

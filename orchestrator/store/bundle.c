@@ -16,7 +16,7 @@
 #include "store/bundle_copy.h"
 #include "store/bundle_impl.h"
 #include "store/image_store.h"
-#include "store/tree.h"
+#include "sys/tree.h"
 
 struct maker {
     struct arena *arena;

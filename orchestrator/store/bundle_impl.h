@@ -5,7 +5,7 @@
 
 #include "store/bundle.h"
 #include "store/source_store.h"
-#include "store/tree.h"
+#include "sys/tree.h"
 
 #define BUNDLE_ABOUT  "bundle.json"
 #define BUNDLE_SUMS   "SHA256SUMS"

@@ -9,7 +9,7 @@
 #include "report/dataset.h"
 #include "report/lock.h"
 #include "store/store.h"
-#include "store/tree.h"
+#include "sys/tree.h"
 
 #define DATASET_REF_KIND  "dataset"
 #define DATASET_TREE_JSON "tree.json"

@@ -35,8 +35,7 @@ struct dataset_verify_opts {
     enum dataset_depth depth;
     struct pool *pool;
     size_t n_threads;
-    struct digest_cache
-        *cache; /* store/digest_cache.h; NULL: every byte is read, as by DEPTH_DEEP */
+    struct digest_cache *cache; /* sys/digest_cache.h; NULL: every byte is read, as by DEPTH_DEEP */
     bool (*should_stop)(void);
     struct clock_src clock;
 };

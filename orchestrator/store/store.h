@@ -14,7 +14,7 @@
          sources/NAME.git           bare repositories
          tmp/                       on the same file system, for renames
          quarantine/                what `store verify` found corrupt; gc drops it
-         cache/digests              store/digest_cache.h */
+         cache/digests              sys/digest_cache.h */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 

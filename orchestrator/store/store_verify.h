@@ -5,7 +5,7 @@
 #define STORE_STORE_VERIFY_H
 
 #include "store/store.h"
-#include "store/tree.h"
+#include "sys/tree.h"
 
 enum store_fault {
     STORE_CORRUPT,    /* a blob whose bytes are not its name's */

@@ -8,8 +8,8 @@
 
 #include "codec/digest.h"
 #include "codec/unpack.h"
-#include "store/tree.h"
 #include "sys/pool.h"
+#include "sys/tree.h"
 
 struct unpack_tree_opts {
     const char *archive; /* path */

@@ -4,8 +4,8 @@
 #define STORE_UNPACK_WRITE_H
 
 #include "base/vec.h"
-#include "store/tree.h"
 #include "store/unpack_blocks.h"
+#include "sys/tree.h"
 
 #define BATCHES_MAX 8
 

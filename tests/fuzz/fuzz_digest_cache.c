@@ -9,7 +9,7 @@
 #include "base/crc32c.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "store/digest_cache_file.h"
+#include "sys/digest_cache_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

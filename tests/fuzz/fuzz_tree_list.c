@@ -3,7 +3,7 @@
    writes, byte for byte; what the other accepts is sorted, clean, and the same when written and read again. */
 #include "base/base.h"
 
-#include "store/tree.h"
+#include "sys/tree.h"
 #include "tests/unit/tree_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -7,7 +7,7 @@ cd "${LINT_ROOT:-$(dirname "$0")/../..}" || exit 1
 # A room of reperf includes itself and the rooms before it; report, log and judge, which compute, and load, which reads files for them, never wait, so they do not include sys.
 ORDER=$(sed -n 's/^ROOMS *:= *//p' Makefile)
 declare -A may=(
-    [prep]="prep report sys codec base data" [node]="node store sys codec base"
+    [prep]="prep report sys codec base data" [node]="node sys codec base"
     [core]="core base" [backend_cpu]="backend_cpu core graph base" [backend_cuda]="backend_cuda core graph base"
     [graph]="graph core base" [models]="models graph core base" [data]="data core base" [dist]="dist core base" [train]="train bench models data dist graph backend_cpu backend_cuda core base"
     [bench]="bench models data dist graph backend_cpu backend_cuda core base"
@@ -39,7 +39,7 @@ check() { # FILE ROOM
         [ "$room" = prep ] && [ "$target" = data ] && [ "$inc" != data/shard.h ] && target=none
         # The statically linked program sees only what needs no third-party library.
         if [ "$room" = node ] && [ "$target" != node ] && [ "$target" != base ]; then
-            case $inc in codec/node_wire.h | codec/digest.h | codec/relay.h | store/tree.h | store/digest_cache.h | sys/pool.h | sys/relay_net.h) ;; *) target=none ;; esac
+            case $inc in codec/node_wire.h | codec/digest.h | codec/relay.h | sys/tree.h | sys/digest_cache.h | sys/pool.h | sys/relay_net.h) ;; *) target=none ;; esac
         fi
         case $inc in
         */*_impl.h | */*_parts.h | */*_decode.h)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "store/digest_cache.h"
-#include "store/digest_cache_file.h"
+#include "sys/digest_cache.h"
+#include "sys/digest_cache_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 #include "base/log.h"
 #include "base/rng.h"
-#include "store/tree.h"
+#include "sys/tree.h"
 #include "tests/unit/scratch.h"
 
 #define N_MANY     UINT64_C(100000)

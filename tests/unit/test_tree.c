@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "store/tree.h"
+#include "sys/tree.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "store/tree.h"
+#include "sys/tree.h"
 
 typedef int (*tree_text_fn)(struct arena *arena, const char *path, struct tree_list *ret_list,
                             struct err *err);

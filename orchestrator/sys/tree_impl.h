@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of store/tree*.c share. */
-#ifndef STORE_TREE_IMPL_H
-#define STORE_TREE_IMPL_H
+/* What the files of sys/tree*.c share. */
+#ifndef SYS_TREE_IMPL_H
+#define SYS_TREE_IMPL_H
 
 #include <stdatomic.h>
 
-#include "store/digest_cache.h"
-#include "store/tree.h"
+#include "sys/digest_cache.h"
+#include "sys/tree.h"
 
 /* ---- tree_walk.c ---- */
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "store/tree_impl.h"
+#include "sys/tree_impl.h"
 
 struct walk_entry {
     uint32_t name_at; /* in the frame's names */

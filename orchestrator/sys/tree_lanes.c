@@ -7,7 +7,7 @@
 #include "base/fs.h"
 #include "base/sha256_pair.h"
 #include "codec/md5_many.h"
-#include "store/tree_impl.h"
+#include "sys/tree_impl.h"
 
 #define LANES_MAX   MD5_LANES_MAX
 #define BLOCK_BYTES 64

@@ -10,8 +10,8 @@
    One file, replaced whole under a lock, mapped for reading; each record has a checksum. What is damaged is dropped
    with a line in the log and never trusted. Two processes may use it at once: the one that saves keeps what the other
    has saved. */
-#ifndef STORE_DIGEST_CACHE_H
-#define STORE_DIGEST_CACHE_H
+#ifndef SYS_DIGEST_CACHE_H
+#define SYS_DIGEST_CACHE_H
 
 #include "base/clock.h"
 #include "codec/digest.h"

@@ -2,8 +2,8 @@
 /* Many files below one folder and the digest of each: listed, hashed on all cores, compared. The list's text is what sha256sum
    writes ("HEX64  path", sorted by the path's bytes), so that `sha256sum -c` checks a tree without us. Made for 1.3 million
    files in less than 300 MB. */
-#ifndef STORE_TREE_H
-#define STORE_TREE_H
+#ifndef SYS_TREE_H
+#define SYS_TREE_H
 
 #include "base/strbuf.h"
 #include "codec/digest.h"
@@ -46,7 +46,7 @@ MUST_CHECK int tree_list_sha256(const struct tree_list *list, uint8_t *ret_sha25
 
 /* ---- trees ---- */
 
-struct digest_cache; /* store/digest_cache.h */
+struct digest_cache; /* sys/digest_cache.h */
 
 struct tree_hash_stats {
     uint64_t n_cached, n_bytes_read;

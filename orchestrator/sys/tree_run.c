@@ -9,8 +9,8 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "store/tree_impl.h"
 #include "sys/pool.h"
+#include "sys/tree_impl.h"
 
 #define TICK_MS   100
 #define CHUNK_MAX 64

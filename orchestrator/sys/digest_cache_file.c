@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "store/digest_cache_file.h"
+#include "sys/digest_cache_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "store/digest_cache.h"
+#include "sys/digest_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "store/digest_cache_file.h"
+#include "sys/digest_cache_file.h"
 
 #define DAY_NS (INT64_C(86400) * NS_PER_S)
 #define LOCAL_SLACK_NS                                                                             \

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "store/tree_impl.h"
+#include "sys/tree_impl.h"
 
 /* ---- which file ---- */
 

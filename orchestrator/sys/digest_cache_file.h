@@ -3,11 +3,11 @@
 
    header | table: 2^bits + 1 uint32, the first record of each bucket | records, sorted by the hash of (device, inode, kind)
 
-   The upper bits of the hash are the bucket. Only store/digest_cache*.c include this. */
-#ifndef STORE_DIGEST_CACHE_FILE_H
-#define STORE_DIGEST_CACHE_FILE_H
+   The upper bits of the hash are the bucket. Only sys/digest_cache*.c include this. */
+#ifndef SYS_DIGEST_CACHE_FILE_H
+#define SYS_DIGEST_CACHE_FILE_H
 
-#include "store/digest_cache.h"
+#include "sys/digest_cache.h"
 
 #define DC_MAGIC      "reperf-dc-v1\n\0\0" /* 16 bytes with the NUL */
 #define DC_BITS_MIN   4

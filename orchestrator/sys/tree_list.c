@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "store/tree.h"
+#include "sys/tree.h"
 
 #define READ_BYTES (1u << 20)
 #define LINE_MAX_BYTES                                                                             \
@@ -322,7 +322,7 @@ int tree_sums_read(struct arena *arena, const char *path, struct tree_list *ret_
 
 /* ---- writing ---- */
 
-struct sink {
+struct list_sink {
     struct digest digest;
     int fd;        /* -1: only the digest is wanted */
     bool is_shown; /* on a terminal: names must not steer it */
@@ -331,7 +331,7 @@ struct sink {
     size_t len;
 };
 
-static int flush(struct sink *sink, struct err *err)
+static int flush(struct list_sink *sink, struct err *err)
 {
     if (digest_update(&sink->digest, sink->buf, sink->len, err) < 0) {
         return -1;
@@ -346,7 +346,7 @@ static int flush(struct sink *sink, struct err *err)
     return 0;
 }
 
-static void put_line(struct sink *sink, const struct tree_list *list, size_t idx)
+static void put_line(struct list_sink *sink, const struct tree_list *list, size_t idx)
 {
     const char *path = list->files[idx].path;
     bool is_escaped = needs_escape(path);
@@ -371,7 +371,7 @@ static void put_line(struct sink *sink, const struct tree_list *list, size_t idx
     sink->len = (size_t)(to - sink->buf);
 }
 
-static int emit(struct sink *sink, const struct tree_list *list, uint8_t *ret_sha256,
+static int emit(struct list_sink *sink, const struct tree_list *list, uint8_t *ret_sha256,
                 struct err *err)
 {
     CLEANUP(free) char *buf = xmalloc(READ_BYTES);
@@ -400,13 +400,13 @@ static int emit(struct sink *sink, const struct tree_list *list, uint8_t *ret_sh
 
 int tree_list_sha256(const struct tree_list *list, uint8_t *ret_sha256, struct err *err)
 {
-    struct sink sink = {.fd = -1, .name = "list"};
+    struct list_sink sink = {.fd = -1, .name = "list"};
     return emit(&sink, list, ret_sha256, err);
 }
 
 int tree_list_print(const struct tree_list *list, int fd, const char *name, struct err *err)
 {
-    struct sink sink = {.fd = fd, .is_shown = isatty(fd), .name = name};
+    struct list_sink sink = {.fd = fd, .is_shown = isatty(fd), .name = name};
     return emit(&sink, list, NULL, err);
 }
 
@@ -414,7 +414,7 @@ static int write_temp(const struct tree_list *list, char *temp, const char *path
                       uint8_t *ret_sha256, struct err *err)
 {
     CLEANUP(fd) int fd = mkostemp(temp, O_CLOEXEC);
-    struct sink sink = {.fd = fd, .name = path};
+    struct list_sink sink = {.fd = fd, .name = path};
     if (fd < 0) {
         temp[0] = '\0';
         return err_set(err, err_code_of_errno(errno), "create %s: %s", path, err_errno_text(errno));

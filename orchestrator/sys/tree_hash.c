@@ -3,7 +3,7 @@
 #include "base/base.h"
 
 #include "base/vec.h"
-#include "store/tree_impl.h"
+#include "sys/tree_impl.h"
 
 /* ---- a list of what is there ---- */
 
@@ -68,7 +68,7 @@ int tree_hash(struct arena *arena, const struct tree_opts *opts, struct tree_lis
 
 enum { FOUND_NOT, FOUND_WANTED, FOUND_SAME, FOUND_OTHER, FOUND_UNREADABLE };
 
-struct verifying {
+struct tree_check {
     struct arena *arena;
     const struct tree_list *expected;
     uint8_t *states;             /* parallel to expected->files */
@@ -84,7 +84,7 @@ struct verifying {
 /* Files come in the list's order: one walk along both. */
 static int match_file(void *ctx, const char *path, size_t len, struct err *err UNUSED)
 {
-    struct verifying *verifying = ctx;
+    struct tree_check *verifying = ctx;
     const struct tree_list *expected = verifying->expected;
     int order = 1;
     while (verifying->next_idx < expected->n &&
@@ -101,7 +101,7 @@ static int match_file(void *ctx, const char *path, size_t len, struct err *err U
 
 static void judge_value(void *ctx, size_t idx, const struct digest_value *value)
 {
-    struct verifying *verifying = ctx;
+    struct tree_check *verifying = ctx;
     const struct tree_list *expected = verifying->expected;
     bool is_same = true;
     if (!expected->lacks_sha256) {
@@ -119,11 +119,11 @@ static void judge_value(void *ctx, size_t idx, const struct digest_value *value)
 
 static void note_unreadable(void *ctx, size_t idx)
 {
-    struct verifying *verifying = ctx;
+    struct tree_check *verifying = ctx;
     verifying->states[idx] = FOUND_UNREADABLE;
 }
 
-static const struct digest_value *kept_value(const struct verifying *verifying, size_t idx)
+static const struct digest_value *kept_value(const struct tree_check *verifying, size_t idx)
 {
     struct digest_value *kept = NULL;
     if (verifying->found[idx]) {
@@ -133,7 +133,7 @@ static const struct digest_value *kept_value(const struct verifying *verifying, 
     return kept;
 }
 
-static void collect(const struct verifying *verifying, struct tree_differences *ret_differences)
+static void collect(const struct tree_check *verifying, struct tree_differences *ret_differences)
 {
     static const enum tree_fault FAULTS[] = {[FOUND_NOT] = TREE_MISSING,
                                              [FOUND_OTHER] = TREE_CORRUPT,
@@ -165,7 +165,7 @@ static void collect(const struct verifying *verifying, struct tree_differences *
     *ret_differences = (struct tree_differences){differences.items, differences.n};
 }
 
-static int verify_states(const struct tree_opts *opts, struct verifying *verifying,
+static int verify_states(const struct tree_opts *opts, struct tree_check *verifying,
                          struct tree_verify_result *ret_result, struct err *err)
 {
     const struct tree_list *expected = verifying->expected;
@@ -198,7 +198,7 @@ int tree_verify(struct arena *arena, const struct tree_opts *opts, const struct 
 {
     CLEANUP(free) uint8_t *states = xcalloc(expected->n, 1);
     CLEANUP(free) struct digest_value **found = xcalloc(expected->n, sizeof(struct digest_value *));
-    struct verifying verifying = {
+    struct tree_check verifying = {
         .arena = arena, .expected = expected, .states = states, .found = found};
     int result = verify_states(opts, &verifying, ret_result, err);
     for (size_t idx = 0; idx < expected->n; idx++) {
