@@ -139,6 +139,7 @@ static int read_bracket(const struct expansion *e, struct str inside, struct ter
             return -1;
         }
     }
+    ASSERT(piece.n_numbers > 0);
     piece.numbers = arena_array(e->arena, struct number, piece.n_numbers);
     memcpy(piece.numbers, room, piece.n_numbers * sizeof(*room));
     *ret_piece = piece;
@@ -331,6 +332,7 @@ int hostlist_expand(struct arena *arena, struct str text, enum hostlist_syntax s
     }
     result = expand_all(&e);
     if (result == 0) {
+        ASSERT(e.names.n > 0);
         ret_list->names = arena_array(arena, struct str, e.names.n);
         memcpy(ret_list->names, e.names.items, e.names.n * sizeof(*ret_list->names));
         ret_list->n = e.names.n;
