@@ -51,7 +51,7 @@ like "$(cat "$(find "$T/evidence" -path '*lock/lock.json')")" "$(sha256sum <"$RE
 exits 0 "replay gives the same result" "$REPERF" replay "$archive"
 
 # ---- the others: BERT's inputs in HDF5 and TFRecord, the subsets
-for synthetic in bert-sample=16 bert-hdf5-sample=16 bert-tfrecord-sample=16 imagenet-54289=8 cityscapes-300=2; do
+for synthetic in bert-sample=16 bert-hdf5-sample=16 bert-tfrecord-sample=32 imagenet-54289=8 cityscapes-300=2; do
     id=${synthetic%=*}
     exits 0 "fetch $id --synthetic" "$REPERF" fetch "$id" --synthetic --samples "train=${synthetic#*=}"
     exits 0 "verify $id" "$REPERF" verify "$id" --synthetic --deep

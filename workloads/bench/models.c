@@ -135,6 +135,13 @@ static int finish_all(struct bench *bench, struct err *err)
     return 0;
 }
 
+/* Of a GPU that is not known yet, as one that fuses batch norms. */
+static void find_floor(struct bench *bench, const struct graph *graph)
+{
+    floor_of_graph(bench->arena, graph, bench_moments(bench->opts),
+                   !bench->peak || peak_fuses_norms(bench->peak), &bench->floor);
+}
+
 static int measure(struct bench *bench, struct err *err)
 {
     struct graph *graph;
@@ -142,16 +149,18 @@ static int measure(struct bench *bench, struct err *err)
         return -1;
     }
     bench->has_dropout = graph_find(graph, "step") != NO_VALUE;
+    find_floor(bench, graph);
     if (bench_make_folders(bench, err) < 0 || bench_make_programs(bench, err) < 0 ||
         bench_write_asked(bench, err) < 0 || bench_note_gpu(bench, "gpu-before", err) < 0 ||
         bench_make_start(bench, err) < 0 || bench_check_ours(bench, err) < 0 ||
-        start_all(bench, err) < 0 || bench_note_gpu(bench, "gpu-ready", err) < 0 ||
-        take_turns(bench, err) < 0 || bench_note_gpu(bench, "gpu-after", err) < 0 ||
+        start_all(bench, err) < 0 || bench_note_gpu(bench, "gpu-ready", err) < 0) {
+        return -1;
+    }
+    find_floor(bench, graph);
+    if (take_turns(bench, err) < 0 || bench_note_gpu(bench, "gpu-after", err) < 0 ||
         finish_all(bench, err) < 0 || fs_remove_tree(bench->scratch, err) < 0) {
         return -1;
     }
-    floor_of_graph(bench->arena, graph, bench_moments(bench->opts),
-                   !bench->peak || peak_fuses_norms(bench->peak), &bench->floor);
     return bench_write_result(bench, err) < 0 ? -1 : bench_print_table(bench, err);
 }
 
