@@ -3,9 +3,8 @@
 # reperf-train on a GPU (part of tests/cuda/gpu.sh): the reports' sizes, losses compared with the CPU's, checkpoints, bad input.
 . "$(dirname "$0")/../tap_lib.sh"
 STEP_LIMIT_S=${STEP_LIMIT_S:-45}
-export OMP_WAIT_POLICY=passive
-losses() { sed -n 's/^{"event":"step",.*"loss":\([^,]*\),.*/\1/p' "$1"; }
-steps_of() { grep -c '"event":"step"' "$1"; }
+# shellcheck source=tests/cuda/gpu_train_lib.sh
+. tests/cuda/gpu_train_lib.sh
 # Plans are chosen once: another choice would sum in another order.
 train() {
     timeout -k 5 "$STEP_LIMIT_S" "$TRAIN" "$@" --plan-cache "$T/plans" </dev/null
@@ -14,15 +13,9 @@ host() { timeout -k 5 "$STEP_LIMIT_S" "$TRAIN" "$@" --device cpu </dev/null; }
 mkdir "$T/plans"
 
 # ---- does it train at all, at the sizes of the reports? ----
-# A constant rate from the first step on: within twelve steps on one batch the loss falls, dropout and skipped updates or not.
 while read -r model batch lr; do
+    trains "$model" ", batch $batch" --batch "$batch" --lr "$lr"
     for precision in amp fp32; do
-        train --model "$model" --device cuda --precision "$precision" --batch "$batch" --steps 12 --no-tune --schedule constant --warmup-lr-steps 0 --lr "$lr" >"$T/$model.$precision" 2>"$T/err"
-        status=$?
-        is "$status $(steps_of "$T/$model.$precision") $(grep -c run_stop "$T/$model.$precision")" "0 12 1" "$model $precision, batch $batch: twelve steps"
-        [ "$status" -eq 0 ] || { head -c 600 "$T/err"; grep fatal "$T/$model.$precision"; } | sed 's/^/# /'
-        losses "$T/$model.$precision" | awk 'NR == 1 { first = $1 } NR > 9 { late += $1 / 3 } END { exit !(NR == 12 && late < first) }'
-        ok $? "$model $precision: the loss falls on a fixed batch ($(losses "$T/$model.$precision" | tr '\n' ' '))"
         sed -n 's/.*"event":"run_stop".*"samples_per_s":\([0-9.]*\).*/# '"$model $precision"': \1 samples a second (twelve steps, no measurement)/p' "$T/$model.$precision"
     done
 done <<'LIST'
