@@ -11,26 +11,30 @@
 #define GRID_FEW        2               /* or fewer, if each is a multiple of the smallest */
 #define GRID_ALIKE      2               /* at least 2 of 3 are alike */
 #define GRID_OF         3
+#define AGREE_FAR       1.02
 
 struct cause_row {
     const char *name;
     enum parse_verdict verdict;
 };
-static const struct cause_row ROWS[CAUSES] = {[CAUSE_UNREADABLE] = {"unreadable", PARSE_NAN},
-                                              [CAUSE_NAN_LOSS] = {"nan_loss", PARSE_NAN},
-                                              [CAUSE_NO_METRIC] = {"no_metric", PARSE_NO_METRIC},
-                                              [CAUSE_RUNS] = {"runs", PARSE_AMBIGUOUS},
-                                              [CAUSE_WRITERS] = {"writers", PARSE_AMBIGUOUS},
-                                              [CAUSE_DUPLICATE] = {"duplicates", PARSE_AMBIGUOUS},
-                                              [CAUSE_BEYOND] = {"beyond", PARSE_AMBIGUOUS},
-                                              [CAUSE_CLOCK] = {"clock", PARSE_AMBIGUOUS},
-                                              [CAUSE_TRUNCATED] = {"truncated", PARSE_TRUNCATED},
-                                              [CAUSE_FATAL] = {"fatal", PARSE_INCOMPLETE},
-                                              [CAUSE_CRASH] = {"crash", PARSE_INCOMPLETE},
-                                              [CAUSE_NO_END] = {"no_end", PARSE_INCOMPLETE},
-                                              [CAUSE_SHORT] = {"short", PARSE_INCOMPLETE},
-                                              [CAUSE_BEGIN] = {"begin", PARSE_INCOMPLETE},
-                                              [CAUSE_GAP] = {"gaps", PARSE_INCOMPLETE}};
+static const struct cause_row ROWS[CAUSES] = {
+    [CAUSE_UNREADABLE] = {"unreadable", PARSE_NAN},
+    [CAUSE_NAN_LOSS] = {"nan_loss", PARSE_NAN},
+    [CAUSE_NO_METRIC] = {"no_metric", PARSE_NO_METRIC},
+    [CAUSE_RUNS] = {"runs", PARSE_AMBIGUOUS},
+    [CAUSE_WRITERS] = {"writers", PARSE_AMBIGUOUS},
+    [CAUSE_DUPLICATE] = {"duplicates", PARSE_AMBIGUOUS},
+    [CAUSE_BEYOND] = {"beyond", PARSE_AMBIGUOUS},
+    [CAUSE_CLOCK] = {"clock", PARSE_AMBIGUOUS},
+    [CAUSE_ARITHMETIC] = {"arithmetic", PARSE_CONTRADICTS_ITSELF},
+    [CAUSE_LEVELS] = {"levels", PARSE_TWO_LEVELS},
+    [CAUSE_TRUNCATED] = {"truncated", PARSE_TRUNCATED},
+    [CAUSE_FATAL] = {"fatal", PARSE_INCOMPLETE},
+    [CAUSE_CRASH] = {"crash", PARSE_INCOMPLETE},
+    [CAUSE_NO_END] = {"no_end", PARSE_INCOMPLETE},
+    [CAUSE_SHORT] = {"short", PARSE_INCOMPLETE},
+    [CAUSE_BEGIN] = {"begin", PARSE_INCOMPLETE},
+    [CAUSE_GAP] = {"gaps", PARSE_INCOMPLETE}};
 
 const char *cause_name(enum cause cause)
 {
@@ -51,6 +55,11 @@ static int first_of(const struct causes *causes)
         cause++;
     }
     return cause;
+}
+
+enum parse_verdict cause_verdict(enum cause cause)
+{
+    return ROWS[cause].verdict;
 }
 
 enum parse_verdict causes_verdict(const struct causes *causes)
@@ -98,6 +107,9 @@ struct str causes_why(struct arena *arena, const struct causes *causes)
     case CAUSE_CLOCK:
         why = arena_printf(arena, "the clock goes back at step " N, at);
         break;
+    case CAUSE_ARITHMETIC:
+    case CAUSE_LEVELS:
+        return causes->doubt;
     case CAUSE_TRUNCATED:
         why = "the last line ends in the middle of a record";
         break;
@@ -371,6 +383,19 @@ static void look_at_end(const struct run_seen *run, struct causes *causes)
     }
 }
 
+/* Whether ranks print one summary of the whole job: all the same, but for the moments at which they end. */
+static bool agree(const struct series *s, int32_t run)
+{
+    double least = INFINITY;
+    double most = 0;
+    for (size_t idx = 0; s->quantity == QTY_SUMMARY && idx < s->n; idx++) {
+        double value = s->samples[idx].run == run ? s->samples[idx].value : (double)NAN;
+        least = value < least ? value : least;
+        most = value > most ? value : most;
+    }
+    return most > 0 && most <= AGREE_FAR * least;
+}
+
 void whole_look(const struct run_seen *seen, struct causes *causes)
 {
     struct run_seen of = *seen;
@@ -401,7 +426,7 @@ void whole_look(const struct run_seen *seen, struct causes *causes)
         look_at_last_epoch(run, grid, last->step, causes);
     }
     free(p.last);
-    if (n_ranks > 1 && run->primary->scope == SCOPE_JOB) {
+    if (n_ranks > 1 && run->primary->scope == SCOPE_JOB && !agree(run->primary, run->run)) {
         causes->n[CAUSE_WRITERS] = n_ranks;
     }
     if (run->has_end) {
