@@ -30,6 +30,8 @@ struct doctor_result {
     struct differences differences;
     struct str *cases; /* of the report */
     size_t n_cases;
+    struct wants_group *groups; /* all cases, by what they ask for */
+    size_t n_groups;
     enum err_code cause; /* of the first node that was not reached, in the inventory's order */
 };
 
