@@ -66,8 +66,9 @@ enum step auth_methods(struct ssh_hop *hop, struct err *err)
 /* ---- which keys there are ---- */
 
 /* Reads a key file, or the .pub next to it. False: it cannot be used, which is noted. */
-static bool inspect(struct ssh_hop *hop, const char *path, struct ssh_key_info *info)
+static bool inspect(struct ssh_hop *hop, size_t idx, struct ssh_key_info *info)
 {
+    const char *path = hop->target->identity_files[idx];
     struct ssh_auth *auth = &hop->auth;
     struct err ignored = {0};
     struct str text;
@@ -79,7 +80,7 @@ static bool inspect(struct ssh_hop *hop, const char *path, struct ssh_key_info *
             ssh_key_public(&auth->arena, text, &info->blob, &ignored) == 0) {
             return true;
         }
-        if (!hop->target->are_identities_default) {
+        if (!hop->target->is_identity_default[idx]) {
             note(auth, path, "not there");
         }
         return false;
@@ -168,7 +169,7 @@ static void find_candidates(struct ssh_hop *hop)
                                    target->n_identity_files + auth->n_agent_keys + 1);
     for (size_t idx = 0; idx < target->n_identity_files; idx++) {
         const char *path = target->identity_files[idx];
-        if (!inspect(hop, path, &infos[idx]) || !is_usable(auth, path, infos[idx].type)) {
+        if (!inspect(hop, idx, &infos[idx]) || !is_usable(auth, path, infos[idx].type)) {
             continue;
         }
         if (agent_has(auth, infos[idx].blob)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a config sets for one host, and what is refused; known_hosts; key files; the stream of a script. */
+/* What ssh -G says of one host, and what of it is refused; known_hosts; key files; the stream of a script. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -8,196 +8,100 @@
 
 #include "codec/digest_hmac.h"
 #include "codec/sign.h"
-#include "net/ssh_config.h"
 #include "net/ssh_impl.h"
 #include "net/ssh_key.h"
 #include "net/ssh_known.h"
+#include "net/ssh_plan.h"
 
-/* "inc" is a file that sets a user; "loop" includes itself; all others are not there. */
-static int include(void *ctx UNUSED, struct arena *arena, const char *pattern,
-                   struct ssh_config_text **ret_texts, size_t *ret_n, struct err *err UNUSED)
+#define WHOLE_TEXT "host n\nuser u\nhostname h\nport 22\nuserknownhostsfile /k\n"
+
+/* A line of the answer, beside those that there must be. */
+static void test_answer(void **state UNUSED)
 {
-    const char *text = strcmp(pattern, "inc") == 0    ? "User included\nHost other\nUser no\n"
-                       : strcmp(pattern, "loop") == 0 ? "Include loop"
-                                                      : NULL;
-    *ret_n = text ? 1 : 0;
-    *ret_texts = arena_array(arena, struct ssh_config_text, 1);
-    (*ret_texts)[0] = (struct ssh_config_text){pattern, str_of(text)};
-    return 0;
-}
-
-struct case_text {
-    const char *text;
-    const char *host_name, *user; /* wanted; NULL: not said */
-    int64_t port;
-    const char *error; /* part of the message, or NULL */
-};
-
-static const struct case_text CASES[] = {
-    {"", NULL, NULL, 0, NULL},
-    {"HostName 10.0.0.1\nUser u\nPort 2222\n", "10.0.0.1", "u", 2222, NULL},
-    {"  hostname=10.0.0.1 # so\n\tUSER = \"u v\"\r\n", "10.0.0.1", "u v", 0, NULL},
-    {"User first\nUser second\n", NULL, "first", 0, NULL},
-    {"Host node*\nUser a\nHost *\nUser b\nPort 7\n", NULL, "a", 7, NULL},
-    {"Host node?\nUser a\n", NULL, "a", 0, NULL},
-    {"Host node\nUser a\n", NULL, NULL, 0, NULL},
-    {"Host node* !node1\nUser a\n", NULL, NULL, 0, NULL},
-    {"Host !node1\nUser a\n", NULL, NULL, 0, NULL},
-    {"Host x node1\nUser a\n", NULL, "a", 0, NULL},
-    {"Host x\nInclude inc\n", NULL, NULL, 0, NULL},
-    {"Include inc\nUser later\nPort 3\n", NULL, "included", 3, NULL},
-    {"Include nothing\nUser a\n", NULL, "a", 0, NULL},
-    {"Include loop\n", NULL, NULL, 0, "more than 256 files"},
-    {"Match host node*\nUser a\n", NULL, "a", 0, NULL},
-    {"Match originalhost x\nUser a\nMatch all\nUser b\n", NULL, "b", 0, NULL},
-    {"Match user me,you host node1\nUser a\n", NULL, "a", 0, NULL},
-    {"User z\nMatch user me\nPort 9\n", NULL, "z", 0, NULL},
-    {"Match exec true\nUser a\n", NULL, NULL, 0, "f:1: Match exec is not supported"},
-    {"Host x\nMatch canonical\n", NULL, NULL, 0, "f:2: Match canonical"},
-    {"\n\nProxyCommand nc %h %p\n", NULL, NULL, 0, "f:3: ProxyCommand"},
-    {"ProxyCommand none\nUser a\n", NULL, "a", 0, NULL},
-    {"ProxyJump j\nProxyCommand nc\nUser a\n", NULL, "a", 0, NULL},
-    {"StrictHostKeyChecking no\n", NULL, NULL, 0, "StrictHostKeyChecking no is refused"},
-    {"StrictHostKeyChecking maybe\n", NULL, NULL, 0, "expected yes, ask or accept-new"},
-    {"Host x\nStrictHostKeyChecking no\n", NULL, NULL, 0, NULL},
-    {"Port 70000\n", NULL, NULL, 0, "f:1: "},
-    {"Port\n", NULL, NULL, 0, "a value is missing"},
-    {"User \"a\n", NULL, NULL, 0, "unterminated quote"},
-    {"Nonsense 1\n", NULL, NULL, 0, "unknown keyword Nonsense"},
-    {"IgnoreUnknown Non*\nNonsense 1\nUser a\n", NULL, "a", 0, NULL},
-    {"ForwardAgent yes\nControlMaster auto\nUser a\n", NULL, "a", 0, NULL},
-    {"CertificateFile c\n", NULL, NULL, 0, "CertificateFile is not supported"},
-    {"UserKnownHostsFile a b c d e f g h i\n", NULL, NULL, 0,
-     "UserKnownHostsFile: more than 8 files"},
-    {"PubkeyAuthentication no\n", NULL, NULL, 0, "PubkeyAuthentication no"},
-    {"KnownHostsCommand none\nUser a\n", NULL, "a", 0, NULL},
-};
-
-static int read_text(struct ssh_settings *settings, struct arena *arena, const char *text,
-                     struct err *err)
-{
-    struct ssh_config_ask ask = {.host = "node1", .local_user = "me", .include = include};
-    struct ssh_config_text file = {"f", str_of(text)};
-    *settings = SSH_SETTINGS_EMPTY;
-    return ssh_config_read(settings, arena, &ask, &file, err);
-}
-
-static void check_text(const char *got, const char *wanted)
-{
-    if (wanted) {
-        assert_non_null(got);
-        assert_string_equal(got, wanted);
-    } else {
-        assert_null(got);
-    }
-}
-
-static void test_config(void **state UNUSED)
-{
-    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+    static const struct {
+        const char *text;
+        const char *error; /* part of the message, or NULL */
+    } ROWS[] = {
+        {WHOLE_TEXT, NULL},
+        {"user u\nhostname h\nport 22\n", "does not say"},
+        {WHOLE_TEXT "port 0\n", "does not say"},
+        {WHOLE_TEXT "port 70000\n", "does not say"},
+        {WHOLE_TEXT "port x\n", "port: "},
+        {WHOLE_TEXT "Warning: of any kind\nnovalue\nuser\n", NULL},
+        {WHOLE_TEXT "proxycommand nc %h %p\n",
+         "proxycommand: \"nc %h %p\" is not supported; use ProxyJump"},
+        {WHOLE_TEXT "proxycommand none\n", NULL},
+        {WHOLE_TEXT "pubkeyauthentication false\n", "a login needs a key"},
+        {WHOLE_TEXT "pubkeyauthentication true\nverifyhostkeydns false\n", NULL},
+        {WHOLE_TEXT "certificatefile /c\n", "certificatefile: \"/c\" is not supported"},
+        {WHOLE_TEXT "bindinterface eth0\n", "bindinterface: "},
+        {WHOLE_TEXT "revokedhostkeys /r\n", "revokedhostkeys: "},
+        {WHOLE_TEXT "connecttimeout none\nforwardagent yes\n", NULL},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct ssh_settings settings;
+        struct ssh_answer answer;
         struct err err = {0};
-        int result = read_text(&settings, &arena, CASES[idx].text, &err);
-        if (CASES[idx].error) {
-            assert_int_equal(result, -1);
+        assert_int_equal(ssh_answer_read(&arena, str_of(ROWS[idx].text), &answer, &err),
+                         ROWS[idx].error ? -1 : 0);
+        if (ROWS[idx].error) {
             assert_true(err.code == ERR_MANIFEST || err.code == ERR_PARSE);
-            assert_non_null(strstr(err.msg, CASES[idx].error));
-            continue;
+            assert_non_null(strstr(err.msg, ROWS[idx].error));
+        } else {
+            assert_string_equal(answer.user, "u");
+            assert_int_equal(answer.port, 22);
         }
-        assert_int_equal(result, 0);
-        check_text(settings.host_name, CASES[idx].host_name);
-        check_text(settings.user, CASES[idx].user);
-        assert_int_equal(settings.port, CASES[idx].port);
     }
 }
 
-static void test_config_others(void **state UNUSED)
+static void test_answer_fields(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct ssh_settings settings;
+    struct ssh_answer answer;
     struct err err = {0};
     assert_int_equal(
-        read_text(&settings, &arena,
-                  "IdentityFile a\nIdentityFile b\nIdentitiesOnly yes\nConnectTimeout 2m\n"
-                  "ServerAliveInterval 5\nServerAliveCountMax 4\nUserKnownHostsFile k1 k2\n"
-                  "UserKnownHostsFile k3\nStrictHostKeyChecking accept-new\nProxyJump a,b\n"
-                  "ProxyJump c\nAddressFamily inet6\nHostKeyAlias alias\nIdentityAgent none\n",
-                  &err),
+        ssh_answer_read(&arena,
+                        STR_LIT(WHOLE_TEXT
+                                "user a b\nidentityfile ~/a b\nidentityfile b\n"
+                                "identitiesonly yes\nconnecttimeout 120\n"
+                                "serveraliveinterval 5\nserveralivecountmax 4\n"
+                                "userknownhostsfile /k1 /k2\nstricthostkeychecking accept-new\n"
+                                "proxyjump a,b\naddressfamily inet6\nhostkeyalias alias\n"
+                                "identityagent none\nhashknownhosts yes\n"),
+                        &answer, &err),
         0);
-    assert_int_equal(settings.n_identity_files, 2);
-    assert_string_equal(settings.identity_files[1], "b");
-    assert_int_equal(settings.identities_only, 1);
-    assert_int_equal(settings.connect_timeout_s, 120);
-    assert_int_equal(settings.alive_interval_s, 5);
-    assert_int_equal(settings.alive_count_max, 4);
-    assert_int_equal(settings.n_known_files, 2);
-    assert_string_equal(settings.known_files[1], "k2");
-    assert_int_equal(settings.strict, SSH_STRICT_ACCEPT_NEW);
-    assert_string_equal(settings.proxy_jump, "a,b");
-    assert_int_equal(settings.family, 6);
-    assert_string_equal(settings.host_key_alias, "alias");
-    assert_string_equal(settings.identity_agent, "none");
+    assert_string_equal(answer.user, "a b");
+    assert_int_equal(answer.n_identity_files, 2);
+    assert_string_equal(answer.identity_files[0], "~/a b");
+    assert_string_equal(answer.identities_only, "yes");
+    assert_int_equal(answer.connect_timeout_s, 120);
+    assert_int_equal(answer.alive_s, 5);
+    assert_int_equal(answer.alive_count_max, 4);
+    assert_string_equal(answer.known_files, "/k1 /k2");
+    assert_null(answer.global_known_files);
+    assert_string_equal(answer.strict, "accept-new");
+    assert_string_equal(answer.proxy_jump, "a,b");
+    assert_string_equal(answer.family, "inet6");
+    assert_string_equal(answer.host_key_alias, "alias");
+    assert_string_equal(answer.identity_agent, "none");
+    assert_string_equal(answer.hash_names, "yes");
 }
 
-static void test_expand(void **state UNUSED)
+static const char *is_dashed(const char *host, const char *user)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const struct ssh_tokens tokens = {"/h", "host", "orig", "user", "me", 22};
-    static const struct {
-        const char *text, *wanted;
-    } ROWS[] = {
-        {"~/.ssh/id", "/h/.ssh/id"},
-        {"%d/%h-%p-%r-%u-%n%%", "/h/host-22-user-me-orig%"},
-        {"~", "/h"},
-        {"${HOME}/x", "/h/x"},
-        {"/a b", "/a b"},
-        {"~other/x", NULL},
-        {"%z", NULL},
-        {"%", NULL},
-        {"${X}", NULL},
-    };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        const char *got = NULL;
-        struct err err = {0};
-        assert_int_equal(ssh_config_expand(&arena, ROWS[idx].text, &tokens, &got, &err),
-                         ROWS[idx].wanted ? 0 : -1);
-        check_text(got, ROWS[idx].wanted);
-    }
+    struct ssh_plan plan;
+    struct err err = {0};
+    const struct ssh_plan_opts opts = {.host = host, .user = user};
+    int result = ssh_plan_init(&plan, &opts, &err);
+    ssh_plan_release(&plan);
+    return result < 0 && err.code == ERR_USAGE && strstr(err.msg, "begins with") ? "refused" : "";
 }
 
-static void test_jump(void **state UNUSED)
+static void test_dash(void **state UNUSED)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    static const struct {
-        const char *text, *user, *host;
-        int64_t port;
-    } ROWS[] = {
-        {"h", NULL, "h", 0},
-        {"u@h:22", "u", "h", 22},
-        {"a@b@h", "a@b", "h", 0},
-        {"[::1]:5", NULL, "::1", 5},
-        {"u@[fe80::1]", "u", "fe80::1", 0},
-        {"::1", NULL, "::1", 0},
-        {"ssh://u@h:9/", "u", "h", 9},
-        {"", NULL, NULL, 0},
-        {"@h", NULL, NULL, 0},
-        {"h:0", NULL, NULL, 0},
-        {"h:x", NULL, NULL, 0},
-        {"[::1", NULL, NULL, 0},
-        {"[::1]5", NULL, NULL, 0},
-    };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct ssh_jump jump = {0};
-        struct err err = {0};
-        int result = ssh_jump_parse(&arena, str_of(ROWS[idx].text), &jump, &err);
-        assert_int_equal(result, ROWS[idx].host ? 0 : -1);
-        if (result == 0) {
-            check_text(jump.user, ROWS[idx].user);
-            check_text(jump.host, ROWS[idx].host);
-            assert_int_equal(jump.port, ROWS[idx].port);
-        }
-    }
+    assert_string_equal(is_dashed("-oProxyCommand=x", NULL), "refused");
+    assert_string_equal(is_dashed("h", "-lx"), "refused");
+    assert_string_equal(is_dashed("h-", "x"), "");
 }
 
 /* ---- known_hosts ---- */
@@ -295,6 +199,13 @@ static void test_known_hashed(void **state UNUSED)
     add_line(&text, "|1|nonsense", ed);
     assert_int_equal(look(strbuf_str(&text), "gamma", ed, &answer), KNOWN_MATCH);
     assert_int_equal(look(strbuf_str(&text), "delta", ed, &answer), KNOWN_UNKNOWN);
+    strbuf_clear(&text);
+    assert_int_equal(ssh_known_line(&text, "gamma", salt, ed, &err), 0);
+    assert_true(str_starts(strbuf_str(&text), STR_LIT("|1|")));
+    assert_int_equal(look(strbuf_str(&text), "gamma", ed, &answer), KNOWN_MATCH);
+    strbuf_clear(&text);
+    assert_int_equal(ssh_known_line(&text, "gamma", STR_EMPTY, ed, &err), 0);
+    assert_true(str_starts(strbuf_str(&text), STR_LIT("gamma ssh-ed25519 ")));
 }
 
 /* ---- keys ---- */
@@ -431,12 +342,17 @@ static void test_stream_false_end(void **state UNUSED)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_config),         cmocka_unit_test(test_config_others),
-        cmocka_unit_test(test_expand),         cmocka_unit_test(test_jump),
-        cmocka_unit_test(test_hmac),           cmocka_unit_test(test_known),
-        cmocka_unit_test(test_known_hashed),   cmocka_unit_test(test_key_labels),
-        cmocka_unit_test(test_stream),         cmocka_unit_test(test_stream_cut),
-        cmocka_unit_test(test_stream_at_once), cmocka_unit_test(test_stream_false_end),
+        cmocka_unit_test(test_answer),
+        cmocka_unit_test(test_answer_fields),
+        cmocka_unit_test(test_dash),
+        cmocka_unit_test(test_hmac),
+        cmocka_unit_test(test_known),
+        cmocka_unit_test(test_known_hashed),
+        cmocka_unit_test(test_key_labels),
+        cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_stream_cut),
+        cmocka_unit_test(test_stream_at_once),
+        cmocka_unit_test(test_stream_false_end),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
