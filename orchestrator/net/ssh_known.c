@@ -125,6 +125,15 @@ static bool next_word(struct str *rest, struct str *ret_word)
     return len > 0;
 }
 
+bool ssh_key_public(struct arena *arena, struct str text, struct str *ret_blob)
+{
+    struct str type, body;
+    struct err ignored = {0};
+    return next_word(&text, &type) && next_word(&text, &body) &&
+           base64_decode(arena, body, ret_blob, &ignored) == 0 &&
+           str_eq(ssh_key_name_of_blob(*ret_blob), type);
+}
+
 static int take_line(struct known_answer *answer, struct str line, struct str name, struct str blob,
                      bool *ret_decided, struct err *err)
 {

@@ -22,6 +22,9 @@ unsigned ssh_key_type_of_name(struct str name);
 /* The key type at the start of the blob; empty if malformed. */
 struct str ssh_key_name_of_blob(struct str blob);
 
+/* "TYPE BASE64 comment": a .pub file. The blob in the arena. */
+bool ssh_key_public(struct arena *arena, struct str text, struct str *ret_blob);
+
 enum known_state {
     KNOWN_UNKNOWN, /* nothing about this host */
     KNOWN_OTHER,   /* only other keys */
