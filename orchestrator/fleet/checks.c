@@ -8,7 +8,7 @@
 
 #define GIB          (1LL << 30)
 #define LACKING_MAX  2048 /* bytes of what nodes lack, in words */
-#define CAP_RESOURCE 24 /* Source: linux/capability.h, CAP_SYS_RESOURCE: may raise hard limits */
+#define CAP_RESOURCE 24   /* Source: linux/capability.h, CAP_SYS_RESOURCE: may raise hard limits */
 #define GPU_MEMORY_MIN                                                                             \
     0.9 /* of the vendor's figure: ECC in memory takes 1/16, the driver some more */
 
@@ -191,8 +191,9 @@ static void try_model(struct trial *trial)
     }
     if (!holds && is_like) {
         trial->check.level = CHECK_ADVISED;
-        trial->check.advice = STR_LIT("the same GPU with another memory: the published numbers were "
-                                      "measured on the one expected");
+        trial->check.advice =
+            STR_LIT("the same GPU with another memory: the published numbers were "
+                    "measured on the one expected");
     }
     judge(trial, holds, found);
 }
@@ -555,14 +556,13 @@ static bool asks_for(const struct wants *wants, const struct want *what)
 }
 
 /* True if every case that asks for it finds enough other nodes. */
-static bool is_spared(const struct want *want, const struct wants_group *groups, size_t n_groups,
-                      const bool *is_placed)
+static bool is_spared(const struct want *want, const struct wants_groups *groups)
 {
     bool is_asked = false;
-    for (size_t idx = 0; idx < n_groups; idx++) {
-        if (asks_for(&groups[idx].wants, want)) {
+    for (size_t idx = 0; idx < groups->n; idx++) {
+        if (asks_for(&groups->items[idx].wants, want)) {
             is_asked = true;
-            if (!is_placed[idx]) {
+            if (!groups->items[idx].is_placed) {
                 return false;
             }
         }
@@ -572,7 +572,7 @@ static bool is_spared(const struct want *want, const struct wants_group *groups,
 
 void checks_of_wants(struct checks *checks, const struct inventory *inventory,
                      const struct node_probe *probe, const struct wants *wants,
-                     const struct wants_group *groups, size_t n_groups, const bool *is_placed)
+                     const struct wants_groups *groups)
 {
     for (size_t idx = 0; probe->is_reached && idx < wants->n; idx++) {
         const struct want *want = &wants->items[idx];
@@ -581,8 +581,7 @@ void checks_of_wants(struct checks *checks, const struct inventory *inventory,
         if (want->kind == WANT_NODES) {
             continue; /* over all nodes together */
         }
-        trial.check.level =
-            is_spared(want, groups, n_groups, is_placed) ? CHECK_ADVISED : CHECK_REQUIRED;
+        trial.check.level = is_spared(want, groups) ? CHECK_ADVISED : CHECK_REQUIRED;
         try_want(&trial);
         checks_add(checks, trial.check);
         if (want->kind == WANT_CUDA) {
@@ -672,17 +671,17 @@ static bool place(struct checks *checks, const struct node_probes *probes,
         group->n_cases == 1
             ? " needs"
             : arena_printf(checks->arena, " and %zu more cases need", group->n_cases - 1)));
-    check.found =
-        str_of(arena_printf(checks->arena, "%lld of %zu%.*s%s", (long long)n[CHECK_HOLDS], probes->n,
-                            STR_ARG(strbuf_str(&lacking)), lacking.is_full ? " ..." : ""));
+    check.found = str_of(arena_printf(checks->arena, "%lld of %zu%.*s%s", (long long)n[CHECK_HOLDS],
+                                      probes->n, STR_ARG(strbuf_str(&lacking)),
+                                      lacking.is_full ? " ..." : ""));
     checks_add(checks, check);
     return check.verdict == CHECK_HOLDS;
 }
 
 void checks_of_places(struct checks *checks, const struct node_probes *probes,
-                      const struct wants_group *groups, size_t n_groups, bool *ret_is_placed)
+                      struct wants_groups *groups)
 {
-    for (size_t idx = 0; idx < n_groups; idx++) {
-        ret_is_placed[idx] = place(checks, probes, &groups[idx]);
+    for (size_t idx = 0; idx < groups->n; idx++) {
+        groups->items[idx].is_placed = place(checks, probes, &groups->items[idx]);
     }
 }

@@ -324,14 +324,12 @@ int doctor_run(struct arena *arena, const struct doctor_opts *opts,
     if (examine_all(arena, opts, &result.probes, err) < 0) {
         return -1;
     }
-    bool *is_placed = arena_array(arena, bool, result.n_groups + 1);
     struct checks places = {.arena = arena};
-    checks_of_places(&places, &result.probes, result.groups, result.n_groups, is_placed);
+    checks_of_places(&places, &result.probes, &result.groups);
     for (size_t idx = 0; idx < result.probes.n; idx++) {
         const struct node_probe *probe = &result.probes.items[idx];
         checks_of_probe(&result.checks, opts->inventory, probe);
-        checks_of_wants(&result.checks, opts->inventory, probe, wants, result.groups,
-                        result.n_groups, is_placed);
+        checks_of_wants(&result.checks, opts->inventory, probe, wants, &result.groups);
         if (!probe->is_reached && result.cause == ERR_NONE) {
             result.cause = probe->cause;
         }

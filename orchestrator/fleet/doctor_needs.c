@@ -113,13 +113,14 @@ static int add_case(struct arena *arena, const struct doctor_opts *opts,
 static void add_to_group(struct doctor_result *result, const struct report_case *c,
                          const struct wants *wants)
 {
-    struct wants_group *group = result->groups;
-    while (group < result->groups + result->n_groups && !wants_eq(&group->wants, wants)) {
+    struct wants_groups *groups = &result->groups;
+    struct wants_group *group = groups->items;
+    while (group < groups->items + groups->n && !wants_eq(&group->wants, wants)) {
         group++;
     }
-    if (group == result->groups + result->n_groups) {
+    if (group == groups->items + groups->n) {
         *group = (struct wants_group){.wants = *wants, .first = c->id};
-        result->n_groups++;
+        groups->n++;
     }
     group->n_cases++;
 }
@@ -140,7 +141,7 @@ int doctor_wants(struct arena *arena, const struct doctor_opts *opts, struct wan
     struct room *room = arena_new(arena, struct room);
     bool is_training = false;
     result->cases = arena_array(arena, struct str, opts->report->n_cases + 1);
-    result->groups = arena_array(arena, struct wants_group, opts->report->n_cases + 1);
+    result->groups.items = arena_array(arena, struct wants_group, opts->report->n_cases + 1);
     room->names = arena_array(arena, struct str, 2 * opts->report->n_cases + 1);
     strbuf_init(&room->unknown, 1u << 16);
     for (size_t idx = 0; idx < opts->report->n_cases; idx++) {

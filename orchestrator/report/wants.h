@@ -49,6 +49,11 @@ struct wants_group {
     struct wants wants;
     struct str first; /* id of the first of them */
     size_t n_cases;
+    bool is_placed; /* enough nodes have all that is required (checks_of_places) */
+};
+struct wants_groups {
+    struct wants_group *items;
+    size_t n;
 };
 bool wants_eq(const struct wants *a, const struct wants *b);
 
