@@ -462,6 +462,19 @@ static bool is_not_measured_yet(const struct series_spec *spec, const struct lin
            !(value < 0) && !(value > 0);
 }
 
+/* The day of the run's first sample. */
+static int note_date(struct parser *p, struct str time, const struct line *line, struct err *err)
+{
+    size_t place;
+    bool is_dated = time.ptr && time.len > DATE_BYTES && (time.ptr[4] == '-' || time.ptr[4] == '/');
+    if (p->has_date || !is_dated) {
+        return 0;
+    }
+    p->has_date = true;
+    return keep_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number, &place,
+                     err);
+}
+
 static int read_sample(struct parser *p, size_t idx, const struct line *line, struct err *err)
 {
     const struct series_spec *spec = &p->format->series[idx];
@@ -512,14 +525,8 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
             return -1;
         }
     }
-    if (!p->has_date && time.ptr && time.len > DATE_BYTES &&
-        (time.ptr[4] == '-' || time.ptr[4] == '/')) {
-        size_t place;
-        p->has_date = true;
-        if (keep_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number, &place,
-                      err) < 0) {
-            return -1;
-        }
+    if (note_date(p, time, line, err) < 0) {
+        return -1;
     }
     bool is_first = !state->has_step && !state->has_summary;
     series->ordinal++;
@@ -775,6 +782,17 @@ static bool counts_loss(const struct parser *p, bool is_shown)
            p->format->series[parser_primary(p)].quantity == QTY_SUMMARY;
 }
 
+static int look_at_fatal(struct parser *p, const struct line *line, bool *ret_is_hit,
+                         struct err *err)
+{
+    if (probe_line(p, &p->format->fatal, line, ret_is_hit, err) < 0) {
+        return -1;
+    }
+    *ret_is_hit =
+        *ret_is_hit || ((line->mask & p->format->failed_mask) != 0 && says_failed(line->text));
+    return 0;
+}
+
 int parser_line(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_hit = false;
@@ -807,10 +825,9 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
         return -1;
     }
     p->has_end = p->has_end || is_hit;
-    if (probe_line(p, &p->format->fatal, line, &is_hit, err) < 0) {
+    if (look_at_fatal(p, line, &is_hit, err) < 0) {
         return -1;
     }
-    is_hit = is_hit || ((line->mask & p->format->failed_mask) != 0 && says_failed(line->text));
     if (is_hit && p->fatal_line == 0) {
         p->fatal_line = line->number;
     }
