@@ -663,43 +663,10 @@ static int look_at_like(struct parser *p, const struct line *line, bool *ret_is_
     return 0;
 }
 
-/* As a separate word, as a shell prints it. */
-static bool says_killed(struct str text)
-{
-    const struct str word = STR_LIT("Killed");
-    bool is_there = false;
-    for (size_t at = 0; at + word.len <= text.len; at++) {
-        is_there = is_there || ((at == 0 || text.ptr[at - 1] == ' ') &&
-                                str_eq(str_sub(text, at, word.len), word) &&
-                                (at + word.len == text.len || text.ptr[at + word.len] == ' '));
-    }
-    return is_there;
-}
-
-/* "[ FAIL ]", "[  FAILED  ]", "failed to meet": not "0 FAILED" nor "FAILED: 0". */
-static bool says_failed(struct str text)
-{
-    int64_t at = str_find(text, STR_LIT("FAILED"));
-    if (str_find(text, STR_LIT("FAIL ]")) >= 0 || str_find(text, STR_LIT("failed to meet")) >= 0) {
-        return true;
-    }
-    struct str before = str_trim(str_sub(text, 0, at > 0 ? (size_t)at : 0));
-    struct str after = at >= 0 ? str_sub(text, (size_t)at + 6, text.len) : STR_EMPTY;
-    bool is_bare =
-        !before.len || !is_digit(before.ptr[before.len - 1]) || (before.ptr[before.len - 1] != '0');
-    size_t skip = 0;
-    while (skip < after.len && strchr(" :=", after.ptr[skip])) {
-        skip++;
-    }
-    return at >= 0 && is_bare && !(skip < after.len && after.ptr[skip] == '0') &&
-           !(after.len && (after.ptr[0] == '_' || is_digit(after.ptr[0]))) &&
-           !(at > 0 && text.ptr[at - 1] == '_');
-}
-
 static bool breaks_off(const struct format *f, bool sees_more, const struct line *line)
 {
     return (line->mask & (f->crash_mask | (sees_more ? f->break_mask : 0))) != 0 ||
-           (sees_more && (line->mask & f->killed_mask) != 0 && says_killed(line->text));
+           (sees_more && (line->mask & f->killed_mask) != 0 && logline_says_killed(line->text));
 }
 
 /* A line that no series reads: it may still look like one, state the progress of the run, or be a crash message. */
@@ -788,8 +755,8 @@ static int look_at_fatal(struct parser *p, const struct line *line, bool *ret_is
     if (probe_line(p, &p->format->fatal, line, ret_is_hit, err) < 0) {
         return -1;
     }
-    *ret_is_hit =
-        *ret_is_hit || ((line->mask & p->format->failed_mask) != 0 && says_failed(line->text));
+    *ret_is_hit = *ret_is_hit ||
+                  ((line->mask & p->format->failed_mask) != 0 && logline_says_failed(line->text));
     return 0;
 }
 

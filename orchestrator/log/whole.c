@@ -70,12 +70,31 @@ enum parse_verdict causes_verdict(const struct causes *causes)
 
 #define N "%" PRId64
 
+static const char *short_why(struct arena *arena, const struct causes *causes)
+{
+    return causes->epochs_left > 0
+               ? arena_printf(arena, "the log ends " N " epochs before the run's last",
+                              causes->epochs_left)
+               : arena_printf(arena, "the log ends at step " N " of " N, causes->at[CAUSE_SHORT],
+                              causes->total_steps);
+}
+
+static const char *begin_why(struct arena *arena, int64_t at, int64_t n)
+{
+    return at > 0 ? arena_printf(arena, "the log begins at step " N ": " N " line%s missing", at, n,
+                                 n == 1 ? " is" : "s are")
+                  : "the line with which a run begins is missing";
+}
+
 struct str causes_why(struct arena *arena, const struct causes *causes)
 {
     int first = first_of(causes);
     int64_t n = first < CAUSES ? causes->n[first] : 0;
     int64_t at = first < CAUSES ? causes->at[first] : 0;
     const char *why = "";
+    if (first == CAUSE_ARITHMETIC || first == CAUSE_LEVELS) {
+        return causes->doubt;
+    }
     switch ((enum cause)first) {
     case CAUSE_UNREADABLE:
         why =
@@ -107,9 +126,6 @@ struct str causes_why(struct arena *arena, const struct causes *causes)
     case CAUSE_CLOCK:
         why = arena_printf(arena, "the clock goes back at step " N, at);
         break;
-    case CAUSE_ARITHMETIC:
-    case CAUSE_LEVELS:
-        return causes->doubt;
     case CAUSE_TRUNCATED:
         why = "the last line ends in the middle of a record";
         break;
@@ -123,21 +139,17 @@ struct str causes_why(struct arena *arena, const struct causes *causes)
         why = "the line that ends a run is missing";
         break;
     case CAUSE_SHORT:
-        why =
-            causes->epochs_left > 0
-                ? arena_printf(arena, "the log ends " N " epochs before the run's last",
-                               causes->epochs_left)
-                : arena_printf(arena, "the log ends at step " N " of " N, at, causes->total_steps);
+        why = short_why(arena, causes);
         break;
     case CAUSE_BEGIN:
-        why = at > 0 ? arena_printf(arena, "the log begins at step " N ": " N " line%s missing", at,
-                                    n, n == 1 ? " is" : "s are")
-                     : "the line with which a run begins is missing";
+        why = begin_why(arena, at, n);
         break;
     case CAUSE_GAP:
         why = arena_printf(arena, N " line%s missing before step " N, n, n == 1 ? " is" : "s are",
                            at);
         break;
+    case CAUSE_ARITHMETIC:
+    case CAUSE_LEVELS:
     case CAUSES:
         return STR_EMPTY;
     }

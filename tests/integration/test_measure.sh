@@ -203,8 +203,9 @@ is "$(awk 'NR > 2 && $NF != "ok" { n = split($1, p, "/"); print p[n], $2, $NF }'
 
 # The published cells: LOG FORMAT RULE GPUS BATCH PRINTED, by the rule that was found for the whole group (research/log-formats.md).
 cell() { # PRINTED FORMAT RULE NODES GPUS BATCH LOG [HOW]: the value at the printed digits; truncated; or within 0.05 % (match)
-    local printed=$1 value decimals
-    value=$("$REPERF" measure "$logs/$7" --format "$2" --rule "$3" --nodes "$4" --gpus "$5" --batch "$6" --json 2>/dev/null | sed -E 's/.*"verdict":"[a-z_]*","value":([^,]*),.*/\1/')
+    local printed=$1 value decimals batch=(--batch "$6")
+    jq -e --arg rule "$3" '.rules[] | select(.name == $rule) | .statistic == "timestamps" or ((.scale // "") | startswith("global_batch"))' "manifests/formats/$2.json" >"$T/takes" || batch=()
+    value=$("$REPERF" measure "$logs/$7" --format "$2" --rule "$3" --nodes "$4" --gpus "$5" "${batch[@]}" --json 2>/dev/null | sed -E 's/.*"verdict":"[a-z_]*","value":([^,]*),.*/\1/')
     decimals=${printed#*.}
     [ "$decimals" = "$printed" ] && decimals= # none
     awk -v v="$value" -v p="$printed" -v d="${#decimals}" -v how="${8:-nearest}" 'BEGIN {
