@@ -274,8 +274,10 @@ static void cases_find_their_nodes(void **state UNUSED)
         struct checks places = {.arena = &arena};
         struct checks checks = {.arena = &arena};
         struct wants_groups both = {groups, 2};
-        groups[0] = (struct wants_group){asking(1, 16, "Tesla V100-SXM2-16GB"), STR_LIT("one"), 3};
-        groups[1] = (struct wants_group){asking(2, 32, "Tesla V100-SXM2-32GB"), STR_LIT("two"), 1};
+        groups[0] = (struct wants_group){
+            .wants = asking(1, 16, "Tesla V100-SXM2-16GB"), .first = STR_LIT("one"), .n_cases = 3};
+        groups[1] = (struct wants_group){
+            .wants = asking(2, 32, "Tesla V100-SXM2-32GB"), .first = STR_LIT("two"), .n_cases = 1};
         assert_false(wants_eq(&groups[0].wants, &groups[1].wants));
         assert_true(wants_eq(&groups[1].wants, &groups[1].wants));
         for (size_t at = 0; at < ROWS[idx].n; at++) {
