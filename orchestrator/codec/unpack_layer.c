@@ -8,7 +8,6 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-
 #define ZERO_BYTES (64u << 10)
 
 const char *const UNPACK_KIND_NAMES[KIND_COUNT] = {"tar", "tar.gz", "tar.zst", "zip"};
