@@ -167,8 +167,7 @@ fetch k7 kinds=2 url="$base/ok/0/f"
 is "$? $(value kept) $(value sha256)" "0 0 $sha" "the machine was down in between, and nothing is known of the file: begun anew"
 half k8 sha256="$sha" url="$base/ok/0/f"
 sed -i '0,/^boot /s/^boot ./boot x/' "$T/k8/state"
-fetch k8 sha256="$sha" url="$base/ok/0/f"
-[ "$?" -eq 0 ] && [ "$(value kept)" -gt 1000000 ]
+fetch k8 sha256="$sha" url="$base/ok/0/f" && [ "$(value kept)" -gt 1000000 ]
 ok $? "likewise, with a digest: what is there is kept"
 half k3 url="$base/change/60/f"
 curl -s --noproxy '*' -o "$T/reset" -r 0-0 "$base/change/60/[1-60]"
