@@ -279,34 +279,35 @@ static int decode_begin(const struct decoder *d, const struct json *root, struct
    allocator says "ran out of memory" without failing. */
 static int add_crashes(const struct json *root, struct format *f, struct err *err)
 {
-    static const struct {
-        const char *text;
-        size_t mask; /* member of struct format */
-    } CRASHES[] = {{"Traceback (most recent call last)", offsetof(struct format, crash_mask)},
-                   {"CUDA out of memory", offsetof(struct format, crash_mask)},
-                   {"OutOfMemoryError", offsetof(struct format, crash_mask)},
-                   {"ResourceExhaustedError", offsetof(struct format, crash_mask)},
-                   {"RESOURCE_EXHAUSTED", offsetof(struct format, crash_mask)},
-                   {"Segmentation fault", offsetof(struct format, crash_mask)},
-                   {"RuntimeError: ", offsetof(struct format, break_mask)},
-                   {"CUDA error", offsetof(struct format, break_mask)},
-                   {"NCCL error", offsetof(struct format, break_mask)},
-                   {"core dumped", offsetof(struct format, break_mask)},
-                   {"terminate called ", offsetof(struct format, break_mask)},
-                   {"Fatal Python error", offsetof(struct format, break_mask)},
-                   {"Watchdog caught collective", offsetof(struct format, break_mask)},
-                   {"ChildFailedError", offsetof(struct format, break_mask)},
-                   {"slurmstepd: error: ", offsetof(struct format, break_mask)},
-                   {"oom-kill", offsetof(struct format, break_mask)},
-                   {"mpirun noticed that process", offsetof(struct format, break_mask)},
-                   {"Killed", offsetof(struct format, killed_mask)}};
+    static const char *const CRASHES[] = {"Traceback (most recent call last)",
+                                          "CUDA out of memory",
+                                          "OutOfMemoryError",
+                                          "ResourceExhaustedError",
+                                          "RESOURCE_EXHAUSTED",
+                                          "Segmentation fault",
+                                          "RuntimeError: ",
+                                          "CUDA error",
+                                          "NCCL error",
+                                          "core dumped",
+                                          "terminate called ",
+                                          "Fatal Python error",
+                                          "Watchdog caught collective",
+                                          "ChildFailedError",
+                                          "slurmstepd: error: ",
+                                          "oom-kill",
+                                          "mpirun noticed that process"};
+    struct probe killed = {.literal = STR_LIT("Killed")};
     for (size_t idx = 0; idx < ARRAY_LEN(CRASHES); idx++) {
-        struct probe probe = {.literal = str_of(CRASHES[idx].text)};
+        struct probe probe = {.literal = str_of(CRASHES[idx])};
         if (add_literal(root, f, &probe, err) < 0) {
             return -1;
         }
-        *(uint64_t *)(void *)((char *)f + CRASHES[idx].mask) |= 1ull << probe.bit;
+        f->crash_mask |= 1ull << probe.bit;
     }
+    if (add_literal(root, f, &killed, err) < 0) {
+        return -1;
+    }
+    f->killed_mask |= 1ull << killed.bit;
     return 0;
 }
 
