@@ -26,6 +26,7 @@ struct args {
     const char *format;
     const char *rule;
     const char *pattern, *unit, *suggest;
+    const char *results;
     int64_t gpus, nodes, batch;
     bool want_json, allows_incomplete;
 };
@@ -48,6 +49,8 @@ static const struct opt OPTS[] = {
      1000000},
     {"batch", 'b', OPT_I64, "N", "batch of one GPU, if the log does not state it", ARG(batch), 1,
      1000000000},
+    {"results", 0, OPT_TEXT, "CSV", "with a checkout of an MLPerf round: the table of its results",
+     ARG(results), 0, 0},
     {"allow-incomplete", 0, OPT_FLAG, NULL, "an incomplete log is not a failure",
      ARG(allows_incomplete), 0, 0},
     {"json", 0, OPT_FLAG, NULL, "one JSON document instead of a table", ARG(want_json), 0, 0},
@@ -551,6 +554,9 @@ static int check_args(const struct args *args, const struct opt_list *files, str
     if (files->n == 0 || n_stdin > 1) {
         return err_set(err, ERR_USAGE, "measure: expected at least one log file, and - only once");
     }
+    if (args->results) {
+        return err_set(err, ERR_USAGE, "measure: --results goes with the checkout of a round");
+    }
     if (!GUESTS.proposer && (args->pattern || args->unit || args->suggest)) {
         return err_set(err, ERR_USAGE,
                        "measure: this program has no --pattern, --unit and --suggest");
@@ -568,10 +574,14 @@ static int check_args(const struct args *args, const struct opt_list *files, str
     return 0;
 }
 
-static bool is_folder_alone(const struct args *args, const struct opt_list *files)
+static bool are_folders(const struct args *args, const struct opt_list *files)
 {
-    return GUESTS.measure_folder && files->n == 1 && fs_is_dir(files->items[0]) && !args->format &&
-           !args->rule && !args->pattern && !args->suggest;
+    bool are = GUESTS.measure_folders && files->n > 0 && !args->format && !args->rule &&
+               !args->pattern && !args->suggest;
+    for (size_t idx = 0; are && idx < files->n; idx++) {
+        are = fs_is_dir(files->items[idx]);
+    }
+    return are;
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
@@ -581,8 +591,9 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     int status;
     if (opt_parse(OPTS, argc, argv, &args, &files, err) < 0) {
         status = -1;
-    } else if (is_folder_alone(&args, &files)) {
-        status = GUESTS.measure_folder(ctx, files.items[0], args.want_json, err);
+    } else if (are_folders(&args, &files)) {
+        const struct folder_args folders = {&files, args.results, args.want_json};
+        status = GUESTS.measure_folders(ctx, &folders, err);
     } else {
         status = check_args(&args, &files, err) < 0 ? -1 : measure_files(ctx, &args, &files, err);
     }
@@ -592,7 +603,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 
 const struct cmd CMD_MEASURE = {
     .name = "measure",
-    .operands = "FILE... | FOLDER",
+    .operands = "FILE... | FOLDER...",
     .summary = "read logs of any origin: series, number, parse verdict",
     .opts = OPTS,
     .run = run,
