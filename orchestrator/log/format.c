@@ -279,35 +279,37 @@ static int decode_begin(const struct decoder *d, const struct json *root, struct
    allocator says "ran out of memory" without failing. */
 static int add_crashes(const struct json *root, struct format *f, struct err *err)
 {
-    static const char *const CRASHES[] = {"Traceback (most recent call last)",
-                                          "CUDA out of memory",
-                                          "OutOfMemoryError",
-                                          "ResourceExhaustedError",
-                                          "RESOURCE_EXHAUSTED",
-                                          "Segmentation fault",
-                                          "RuntimeError: ",
-                                          "CUDA error",
-                                          "NCCL error",
-                                          "core dumped",
-                                          "terminate called ",
-                                          "Fatal Python error",
-                                          "Watchdog caught collective",
-                                          "ChildFailedError",
-                                          "slurmstepd: error: ",
-                                          "oom-kill",
-                                          "mpirun noticed that process"};
-    struct probe killed = {.literal = STR_LIT("Killed")};
+    static const struct {
+        const char *text;
+        size_t mask; /* member of struct format */
+    } CRASHES[] = {{"Traceback (most recent call last)", offsetof(struct format, crash_mask)},
+                   {"CUDA out of memory", offsetof(struct format, crash_mask)},
+                   {"OutOfMemoryError", offsetof(struct format, crash_mask)},
+                   {"ResourceExhaustedError", offsetof(struct format, crash_mask)},
+                   {"RESOURCE_EXHAUSTED", offsetof(struct format, crash_mask)},
+                   {"Segmentation fault", offsetof(struct format, crash_mask)},
+                   {"RuntimeError: ", offsetof(struct format, crash_mask)},
+                   {"CUDA error", offsetof(struct format, crash_mask)},
+                   {"NCCL error", offsetof(struct format, crash_mask)},
+                   {"core dumped", offsetof(struct format, crash_mask)},
+                   {"terminate called ", offsetof(struct format, crash_mask)},
+                   {"Fatal Python error", offsetof(struct format, crash_mask)},
+                   {"Watchdog caught collective", offsetof(struct format, crash_mask)},
+                   {"ChildFailedError", offsetof(struct format, crash_mask)},
+                   {"slurmstepd: error: ", offsetof(struct format, crash_mask)},
+                   {"oom-kill", offsetof(struct format, crash_mask)},
+                   {"mpirun noticed that process", offsetof(struct format, crash_mask)},
+                   {"FAIL ]", offsetof(struct format, failed_mask)},
+                   {"FAILED", offsetof(struct format, failed_mask)},
+                   {"failed to meet", offsetof(struct format, failed_mask)},
+                   {"Killed", offsetof(struct format, killed_mask)}};
     for (size_t idx = 0; idx < ARRAY_LEN(CRASHES); idx++) {
-        struct probe probe = {.literal = str_of(CRASHES[idx])};
+        struct probe probe = {.literal = str_of(CRASHES[idx].text)};
         if (add_literal(root, f, &probe, err) < 0) {
             return -1;
         }
-        f->crash_mask |= 1ull << probe.bit;
+        *(uint64_t *)(void *)((char *)f + CRASHES[idx].mask) |= 1ull << probe.bit;
     }
-    if (add_literal(root, f, &killed, err) < 0) {
-        return -1;
-    }
-    f->killed_mask |= 1ull << killed.bit;
     return 0;
 }
 
@@ -417,7 +419,7 @@ static const struct json_field SERIES_FIELDS[] = {
     {"literal", JSON_STR, JSON_NULLABLE, RS(literal), 0, 0},
     {"pattern", JSON_STR, JSON_REQUIRED, RS(pattern), 0, 0},
     {"unit", JSON_STR, JSON_REQUIRED, RS(unit), 0, 0},
-    {"scope", JSON_STR, JSON_REQUIRED, RS(scope), 0, 0},
+    {"scope", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, RS(scope), 0, 0},
     {"quantity", JSON_STR, JSON_REQUIRED, RS(quantity), 0, 0},
     {"primary", JSON_BOOL, JSON_REQUIRED, RS(primary), 0, 0},
     {"repeats", JSON_BOOL, 0, RS(repeats), 0, 0},
@@ -436,8 +438,9 @@ static const struct json_field SERIES_FIELDS[] = {
 static int decode_series_names(const struct json *at, const struct raw_series *raw,
                                struct series_spec *s, struct err *err)
 {
-    if (!scope_of_name(raw->scope, &s->scope)) {
-        return json_fail(at, err, "expected scope rank, node or job, found \"%.40s\"",
+    s->scope = SCOPE_UNKNOWN;
+    if (raw->scope.ptr && !scope_of_name(raw->scope, &s->scope)) {
+        return json_fail(at, err, "expected scope rank, node, job or null, found \"%.40s\"",
                          raw->scope.ptr);
     }
     if (!quantity_of_name(raw->quantity, &s->quantity)) {
