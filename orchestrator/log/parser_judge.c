@@ -42,8 +42,8 @@ static struct run_seen run_of(const struct parser *p, size_t idx, const struct s
                              .has_steps = spec->step >= 0 && !p->has_stepless,
                              .is_off_grid = spec->is_off_grid,
                              .has_end = true,
-                             .shows_begin = !p->format->begin_why.ptr && !p->is_resumed &&
-                                            !p->has_unmeasured,
+                             .shows_begin =
+                                 !p->format->begin_why.ptr && !p->is_resumed && !p->has_unmeasured,
                              .first_by = spec->first_by,
                              .log_interval = p->log_interval,
                              .epochs_left = p->total_steps >= 0 ? 0 : p->epochs_left,

@@ -3,7 +3,7 @@
 # Room: evidence
 # archives.sh: makes local.tar.zst, cluster.tar.zst, their cells and signer.pub anew, on a test cluster of its own, by the program in B. The key that signs
 # is thrown away. Only where what a run freezes has changed in a way that today's program cannot read; README.md says what must be in them.
-# shellcheck source=tests/cluster/lib.sh disable=SC2016
+# shellcheck source=tests/cluster/lib.sh disable=SC2016,SC2119
 . "$(dirname "$0")/../cluster/lib.sh"
 G=$ROOT/tests/golden
 export REPERF_STATE=$T/state
