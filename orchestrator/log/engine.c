@@ -213,7 +213,8 @@ static void over_time(const struct series *s, const struct profile *p, struct fi
     double top = 0;
     double bottom = 0;
     double sum = 0;
-    double from = p->n ? p->values[0] : 0; /* equal values give exactly themselves */
+    double from = p->n > f->n_skipped ? p->values[f->n_skipped]
+                                      : 0; /* equal values give exactly themselves */
     weigh(s, p, weights);
     for (size_t idx = 0; idx < s->n; idx++) {
         const struct sample *x = &s->samples[idx];
