@@ -3,8 +3,8 @@
 
 #include "draft/suggest.h"
 
+#include "log/numbers.h"
 #include "log/records.h"
-#include "log/tokens.h"
 
 #include <math.h>
 

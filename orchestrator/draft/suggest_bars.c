@@ -4,7 +4,7 @@
 
 #include "draft/suggest.h"
 
-#include "log/tokens.h"
+#include "log/numbers.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
 #include "draft/suggest.h"
 
 #include "codec/pattern.h"
-#include "log/tokens.h"
+#include "log/numbers.h"
 
 /* With a sign, so that what is not over 0 is noticed; "9,003" without the comma after it. */
 #define NUMBER "-?(?:\\d++(?:,\\d++){0,9}+(?:\\.\\d*)?|\\.\\d+)(?:[eE][-+]?\\d+)?|-?(?:nan|NaN|inf)"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "log/tokens.h"
+#include "log/numbers.h"
 
 #include "base/map.h"
 #include "log/logtime.h"

@@ -2,7 +2,7 @@
 /* A line's numbers, each with the words around it. */
 #include "base/base.h"
 
-#include "log/tokens.h"
+#include "log/numbers.h"
 
 #include "log/logtime.h"
 

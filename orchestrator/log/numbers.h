@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The numbers of a line, each with the words around it. */
-#ifndef LOG_TOKENS_H
-#define LOG_TOKENS_H
+#ifndef LOG_NUMBERS_H
+#define LOG_NUMBERS_H
 
 #include "log/survey.h"
 
