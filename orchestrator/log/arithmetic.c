@@ -53,7 +53,7 @@ static const char *const OTHERS[] = {
     "p90",     "p99",           "std",   "eval",   "val",  "test",      "failed", "concurrent",
     "goodput", "instantaneous", "micro", "device", "gpu",  "trainable", NULL};
 
-struct meaning {
+struct role_of_name {
     enum part part;
     enum object object;
 };
@@ -71,7 +71,7 @@ static struct str words_before(const struct survey_number *n)
     return at >= 0 ? str_sub(n->example, from, to - from) : n->key;
 }
 
-static struct meaning meaning_of(const struct survey_number *n)
+static struct role_of_name role_of_number(const struct survey_number *n)
 {
     static const char *const WHOLE[] = {"total", "num", "number", "global", NULL};
     static const char *const EPOCHS[] = {"epochs", "epoch", NULL};
@@ -80,7 +80,7 @@ static struct meaning meaning_of(const struct survey_number *n)
     char buf[NAME_BYTES];
     struct str name = survey_words(words_before(n), buf, sizeof(buf));
     bool is_whole = survey_has_word(name, WHOLE);
-    struct meaning m = {PART_NONE, OF_NOTHING};
+    struct role_of_name m = {PART_NONE, OF_NOTHING};
     for (size_t idx = 0; idx < ARRAY_LEN(OBJECT_WORDS) && m.object == OF_NOTHING; idx++) {
         m.object =
             survey_has_word(name, OBJECT_WORDS[idx].words) ? OBJECT_WORDS[idx].object : m.object;
@@ -113,7 +113,7 @@ static const struct survey_number *find(const struct survey *survey, enum part p
     const struct survey_number *found = NULL;
     size_t n = survey_numbers(survey, &all);
     for (size_t idx = 0; idx < n; idx++) {
-        struct meaning m = meaning_of(&all[idx]);
+        struct role_of_name m = role_of_number(&all[idx]);
         bool is_meant = m.part == part && (part == PART_TIME || m.object == object);
         bool is_one = all[idx].n == 1 && !all[idx].is_bar && !all[idx].is_span && all[idx].last > 0;
         if (is_meant && is_one &&
@@ -173,7 +173,7 @@ static const struct survey_number *figure_at(const struct survey *survey, double
         for (size_t at = 0; at < all[idx].n_points; at++) {
             const struct survey_point *p = &all[idx].points[at];
             if (p->line == line && fabs(p->value - value) <= 1e-9 * fabs(value) &&
-                meaning_of(&all[idx]).part == PART_RATE) {
+                role_of_number(&all[idx]).part == PART_RATE) {
                 return &all[idx];
             }
         }
@@ -228,7 +228,7 @@ struct arithmetic arithmetic_check(struct arena *arena, const struct survey *sur
         return check_bar(arena, of_bar, bar);
     }
     const struct survey_number *figure = figure_at(survey, value, line);
-    enum object object = figure ? meaning_of(figure).object : OF_NOTHING;
+    enum object object = figure ? role_of_number(figure).object : OF_NOTHING;
     const struct survey_number *time = figure ? find(survey, PART_TIME, OF_NOTHING, line) : NULL;
     struct arithmetic found = {ARITHMETIC_SILENT, STR_EMPTY};
     struct way ways[WAYS_MAX];
