@@ -18,14 +18,10 @@ struct derived {
    differs, is missing, or does not follow from the logs. */
 MUST_CHECK int derive_folder(struct arena *arena, const char *folder, struct derived *ret_derived,
                              struct err *err);
-/* ERR_USAGE, in the same words wherever a run is asked for. */
-MUST_CHECK int derive_refuse_bench(struct err *err);
 
-/* The same of any evidence, a run's or of nodes bench (evidence/bench_evidence.h). */
 struct derived_from {
-    bool is_bench;
-    size_t n;           /* raw logs; of nodes bench the figures with values */
-    int64_t derivation; /* of a run: by which (log/derivation.h) */
+    size_t n;           /* raw logs */
+    int64_t derivation; /* by which (log/derivation.h) */
     const char *
         today; /* what today's derivation gives if that is an earlier one; NULL: the same verdicts and numbers */
 };

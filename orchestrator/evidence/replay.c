@@ -38,9 +38,6 @@ int replay(const struct replay_opts *opts, struct replay_info *ret_info, struct 
     if (verify_archive(&arena, &verify, &verified, err) < 0) {
         return -1;
     }
-    if (verified.from.is_bench) {
-        return derive_refuse_bench(err);
-    }
     fill_info(verified.run_id, verified.from.n, ret_info);
     return 0;
 }
