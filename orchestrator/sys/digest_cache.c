@@ -26,14 +26,14 @@
 /* Where the columns of a line begin or end. */
 enum { ID_END = 35, CTIME_AT = 70, KEY_END = 86, DAY_AT = 87, DIGEST_AT = 92 };
 
-struct line {
+struct digest_line {
     char text[DIGEST_CACHE_LINE_BYTES];
 };
 
-struct line_map { /* a file that is mapped; zeros: none */
+struct digest_lines { /* a file that is mapped; zeros: none */
     void *base;
     size_t bytes;
-    const struct line *items;
+    const struct digest_line *items;
     size_t n;
 };
 
@@ -41,9 +41,9 @@ struct digest_cache {
     char *path;      /* owned */
     char *lock_path; /* owned */
     struct clock_src clock;
-    struct line_map map;
+    struct digest_lines map;
     struct {
-        struct line *items;
+        struct digest_line *items;
         size_t n;
         size_t n_max;
     } pending;
@@ -70,21 +70,21 @@ static void put_crc(uint32_t crc, char ret_text[CRC_CHARS + 1])
     snprintf(ret_text, CRC_CHARS + 1, "%08" PRIx32 "\n", crc);
 }
 
-static int by_id(const struct line *a, const struct line *b)
+static int by_id(const struct digest_line *a, const struct digest_line *b)
 {
     return memcmp(a->text, b->text, ID_END);
 }
 
-static void map_close(struct line_map *map)
+static void map_close(struct digest_lines *map)
 {
     if (map->base) {
         munmap(map->base, map->bytes);
     }
-    *map = (struct line_map){0};
+    *map = (struct digest_lines){0};
 }
 
 /* NULL, or why it cannot be used. */
-static const char *check_map(struct line_map *map)
+static const char *check_map(struct digest_lines *map)
 {
     const size_t head = sizeof(DIGEST_CACHE_MAGIC) - 1;
     const char *text = map->base;
@@ -96,17 +96,17 @@ static const char *check_map(struct line_map *map)
     if (memcmp(text + map->bytes - CRC_CHARS, crc, CRC_CHARS) != 0) {
         return "its checksum is wrong";
     }
-    map->items = (const struct line *)(text + head);
-    map->n = (map->bytes - head - CRC_CHARS) / sizeof(struct line);
+    map->items = (const struct digest_line *)(text + head);
+    map->n = (map->bytes - head - CRC_CHARS) / sizeof(struct digest_line);
     return map->n > DIGEST_CACHE_RECORDS_MAX ? "it is too long" : NULL;
 }
 
 /* 0: mapped, or absent (zeros); 1: damaged, with why; -1: error. */
-static int map_open(const char *path, struct line_map *ret_map, const char **ret_why,
+static int map_open(const char *path, struct digest_lines *ret_map, const char **ret_why,
                     struct err *err)
 {
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct line_map map = {0};
+    struct digest_lines map = {0};
     struct stat info;
     *ret_map = map;
     if (fd < 0 && errno == ENOENT) {
@@ -138,7 +138,7 @@ static int map_open(const char *path, struct line_map *ret_map, const char **ret
 int digest_cache_open(const char *path, struct clock_src clock, struct digest_cache **ret_cache,
                       struct err *err)
 {
-    struct line_map map = {0};
+    struct digest_lines map = {0};
     const char *why = NULL;
     int result = map_open(path, &map, &why, err);
     struct digest_cache *cache;
@@ -213,13 +213,13 @@ static void put_day(uint16_t day, char ret_text[5])
     snprintf(ret_text, 5, "%04" PRIx16, day);
 }
 
-static const struct line *find_line(const struct line_map *map, const char *key)
+static const struct digest_line *find_line(const struct digest_lines *map, const char *key)
 {
     size_t from = 0;
     size_t end = map->n;
     while (from < end) {
         size_t middle = from + (end - from) / 2;
-        const struct line *line = &map->items[middle];
+        const struct digest_line *line = &map->items[middle];
         int order = memcmp(line->text, key, ID_END);
         if (order == 0) {
             return memcmp(line->text, key, KEY_END) == 0 ? line : NULL;
@@ -242,7 +242,7 @@ bool digest_cache_find(const struct digest_cache *cache, const struct digest_key
     for (unsigned kind = DIGEST_MD5; kind <= DIGEST_SHA256; kind <<= 1) {
         size_t n = kind == DIGEST_MD5 ? MD5_BYTES : SHA256_BYTES;
         char text[KEY_END + 1];
-        const struct line *line;
+        const struct digest_line *line;
         struct err ignored = {0};
         if (!(kinds & kind)) {
             continue;
@@ -295,7 +295,7 @@ void digest_cache_add(struct digest_cache *cache, const struct digest_key *key, 
     char digest[SHA256_HEX_SIZE];
     put_day(today(cache), day);
     for (unsigned kind = DIGEST_MD5; kind <= DIGEST_SHA256; kind <<= 1) {
-        struct line line;
+        struct digest_line line;
         if (!(kinds & kind)) {
             continue;
         }
@@ -311,7 +311,7 @@ void digest_cache_add(struct digest_cache *cache, const struct digest_key *key, 
 /* A file with two names was added twice; of the same times, the digests are the same. Later times come last. */
 static int by_age(const void *a, const void *b)
 {
-    const struct line *left = a, *right = b;
+    const struct digest_line *left = a, *right = b;
     int order = by_id(left, right);
     return order ? order
                  : memcmp(left->text + CTIME_AT, right->text + CTIME_AT, KEY_END - CTIME_AT);
@@ -319,7 +319,7 @@ static int by_age(const void *a, const void *b)
 
 static void sort_pending(struct digest_cache *cache)
 {
-    struct line *items = cache->pending.items;
+    struct digest_line *items = cache->pending.items;
     size_t n = 0;
     qsort(items, cache->pending.n, sizeof(*items), by_age);
     for (size_t idx = 0; idx < cache->pending.n; idx++) {
@@ -346,21 +346,21 @@ static int lock(const struct digest_cache *cache, int *ret_fd, struct err *err)
     return 0;
 }
 
-struct line_writer {
+struct lines_writer {
     int fd;
     const char *name;
-    struct line *buf; /* WRITE_LINES */
+    struct digest_line *buf; /* WRITE_LINES */
     size_t n;
     uint32_t crc;
 };
 
-static int put(struct line_writer *writer, const void *bytes, size_t len, struct err *err)
+static int put(struct lines_writer *writer, const void *bytes, size_t len, struct err *err)
 {
     writer->crc = crc32c(writer->crc, bytes, len);
     return fs_write_all(writer->fd, bytes, len, writer->name, err);
 }
 
-static int flush(struct line_writer *writer, struct err *err)
+static int flush(struct lines_writer *writer, struct err *err)
 {
     size_t n = writer->n;
     writer->n = 0;
@@ -368,9 +368,9 @@ static int flush(struct line_writer *writer, struct err *err)
 }
 
 /* Of a pair, the fresh one; old ones that nobody may use any more are left out. */
-static int merge(struct line_writer *writer, const struct digest_cache *cache, struct err *err)
+static int merge(struct lines_writer *writer, const struct digest_cache *cache, struct err *err)
 {
-    const struct line *old = cache->map.items, *fresh = cache->pending.items;
+    const struct digest_line *old = cache->map.items, *fresh = cache->pending.items;
     size_t at = 0, bt = 0;
     char oldest[5];
     put_day(min_day(cache), oldest);
@@ -378,7 +378,7 @@ static int merge(struct line_writer *writer, const struct digest_cache *cache, s
         int order = at == cache->map.n       ? 1
                     : bt == cache->pending.n ? -1
                                              : by_id(&old[at], &fresh[bt]);
-        const struct line *line = order < 0 ? &old[at] : &fresh[bt];
+        const struct digest_line *line = order < 0 ? &old[at] : &fresh[bt];
         at += order <= 0;
         bt += order >= 0;
         if (memcmp(line->text + DAY_AT, oldest, sizeof(oldest) - 1) >= 0) {
@@ -395,13 +395,13 @@ static int merge(struct line_writer *writer, const struct digest_cache *cache, s
 static int write_merged(const struct digest_cache *cache, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(free) struct line *buf = xmalloc(WRITE_LINES * sizeof(*buf));
+    CLEANUP(free) struct digest_line *buf = xmalloc(WRITE_LINES * sizeof(*buf));
     const char *path = cache->path;
     const char *temp = arena_printf(&arena, "%s.new", path);
     const char *slash = strrchr(path, '/');
     const char *folder = slash ? arena_strndup(&arena, path, (size_t)(slash - path) + 1) : ".";
     CLEANUP(fd) int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    struct line_writer writer = {.fd = fd, .name = temp, .buf = buf};
+    struct lines_writer writer = {.fd = fd, .name = temp, .buf = buf};
     char crc[CRC_CHARS + 1];
     if (fd < 0) {
         return err_set(err, err_code_of_errno(errno), "write %s: %s", temp, err_errno_text(errno));
