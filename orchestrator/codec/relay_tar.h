@@ -13,7 +13,7 @@
 #include "base/str.h"
 
 #define RELAY_BLOCK_BYTES 512u
-#define RELAY_END_BYTES   (2 * RELAY_BLOCK_BYTES) /* of zeros, after the last member */
+#define RELAY_END_BYTES   ((size_t)2 * RELAY_BLOCK_BYTES) /* of zeros, after the last member */
 #define RELAY_MEMBER_MAX  (4ULL << 30)
 
 struct relay_member {

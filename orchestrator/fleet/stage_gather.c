@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -77,6 +78,31 @@ static int gather_folder(struct gathering *g, size_t item, struct err *err)
     return 0;
 }
 
+/* Read once, as long as it does not change. */
+static int digest_of(struct gathering *g, const char *path, struct digest_value *ret_value,
+                     struct err *err)
+{
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct digest_key key;
+    struct stat info;
+    bool is_settled;
+    if (fd < 0 || fstat(fd, &info) < 0) {
+        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+    }
+    digest_key_of(&info, &key);
+    if (g->cache && digest_cache_find(g->cache, &key, DIGEST_SHA256, ret_value)) {
+        return 0;
+    }
+    is_settled = g->cache && digest_cache_is_settled(g->cache, &key, digest_cache_slack_ns(fd));
+    if (digest_fd(fd, path, DIGEST_SHA256, ret_value, err) < 0) {
+        return -1;
+    }
+    if (is_settled && ret_value->size_bytes == key.size_bytes) {
+        digest_cache_add(g->cache, &key, DIGEST_SHA256, ret_value);
+    }
+    return 0;
+}
+
 static int gather_file(struct gathering *g, size_t item, struct err *err)
 {
     const struct stage_item *spec = &g->staging->items[item];
@@ -84,7 +110,7 @@ static int gather_file(struct gathering *g, size_t item, struct err *err)
     const char *name = slash ? slash + 1 : spec->target;
     uint8_t wanted[SHA256_BYTES];
     struct digest_value value;
-    if (digest_file(spec->source, DIGEST_SHA256, &value, err) < 0) {
+    if (digest_of(g, spec->source, &value, err) < 0) {
         return -1;
     }
     if (spec->sha256_hex.ptr && hex_decode(spec->sha256_hex, SHA256_BYTES, wanted, err) < 0) {

@@ -13,7 +13,6 @@
 #define STAGE_LIMIT_NS    (30LL * 86400 * NS_PER_S) /* of one relay */
 #define STAGE_CUT_NS      (2 * NS_PER_S) /* until a node that could get nothing has said so */
 #define STAGE_FEED_BYTES  (256u << 10)   /* under way to a relay's stdin */
-#define STAGE_OUT_BYTES   (1u << 20)     /* and on the chain's connection */
 #define STAGE_ORDERS_MAX  (2ULL << 30)   /* bytes of all nodes' orders */
 #define STAGE_RUNS_MAX    3              /* of a relay whose connection breaks */
 #define STAGE_MARK_PREFIX ".reperf-mark-"

@@ -208,7 +208,7 @@ static bool may_run_again(struct staging *staging, struct staging_node *node, co
     if (node->n_runs + 1 >= STAGE_RUNS_MAX) {
         stage_demote(staging, node->idx, err->msg);
     }
-    return node->n_runs < 2 * STAGE_RUNS_MAX;
+    return node->n_runs < (size_t)2 * STAGE_RUNS_MAX;
 }
 
 static enum step relay_has_ended(struct staging_node *node, int status, struct err *err)

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,7 +22,7 @@
 #include "fleet/stage_impl.h"
 #include "sys/relay_net.h"
 
-#define BURST_BYTES (16u << 20) /* sent before the nodes are looked after again */
+#define BURST_BYTES (16 << 20) /* sent before the nodes are looked after again */
 #define READ_BYTES  (256u << 10)
 
 /* ---- the stream ---- */
@@ -107,21 +108,27 @@ static int add_member(struct staging *staging, struct stage_stream *stream, stru
     return 0;
 }
 
-static int add_data(struct staging *staging, struct stage_stream *stream, struct strbuf *out)
+/* Of the member's data, by read or by sendfile; n <= 0: errno says why. */
+static int take_data(struct staging *staging, struct stage_stream *stream, ssize_t n)
 {
-    const struct relay_file *file = &staging->order.files[stream->file];
-    char bytes[READ_BYTES];
-    size_t most = stream->member_left < sizeof(bytes) ? (size_t)stream->member_left : sizeof(bytes);
-    ssize_t n = pread(stream->fd, bytes, most, (off_t)stream->offset);
     if (n <= 0) {
-        return fail_all(staging, n == 0 ? ERR_INTEGRITY : ERR_IO, file->path,
+        return fail_all(staging, n == 0 ? ERR_INTEGRITY : ERR_IO,
+                        staging->order.files[stream->file].path,
                         n == 0 ? "it became shorter while it was sent" : err_errno_text(errno));
     }
-    strbuf_add(out, bytes, (size_t)n);
     stream->offset += (uint64_t)n;
     stream->member_left -= (uint64_t)n;
     staging->report.head_bytes += (uint64_t)n;
     return 0;
+}
+
+static int add_data(struct staging *staging, struct stage_stream *stream, struct strbuf *out)
+{
+    char bytes[READ_BYTES];
+    size_t most = stream->member_left < sizeof(bytes) ? (size_t)stream->member_left : sizeof(bytes);
+    ssize_t n = pread(stream->fd, bytes, most, (off_t)stream->offset);
+    strbuf_add(out, bytes, n > 0 ? (size_t)n : 0);
+    return take_data(staging, stream, n);
 }
 
 static void end_member(const struct staging *staging, struct stage_stream *stream,
@@ -135,18 +142,23 @@ static void end_member(const struct staging *staging, struct stage_stream *strea
     }
 }
 
+/* What comes before the next data: what fills the last block, and a header, or the end. */
+static int add_between(struct staging *staging, struct stage_stream *stream, struct strbuf *out)
+{
+    if (stream->in_member) {
+        end_member(staging, stream, out);
+        return 0;
+    }
+    return add_member(staging, stream, out);
+}
+
 int stage_stream_fill(struct staging *staging, struct stage_stream *stream, struct strbuf *out,
                       size_t bytes)
 {
     int result = 0;
     while (result == 0 && !stream->is_over && out->len < bytes) {
-        if (!stream->in_member) {
-            result = add_member(staging, stream, out);
-        } else if (stream->member_left) {
-            result = add_data(staging, stream, out);
-        } else {
-            end_member(staging, stream, out);
-        }
+        result = stream->member_left ? add_data(staging, stream, out)
+                                     : add_between(staging, stream, out);
     }
     return result;
 }
@@ -290,28 +302,47 @@ static void take_connection(struct staging *staging)
         return;
     }
     chain->fd = take_fd(&chain->connected_fd);
+    (void)fcntl(chain->fd, F_SETFL, O_NONBLOCK);
     stage_stream_begin(&chain->stream, chain->members, chain->n_members);
     chain->moved_ns = loop_now_ns(staging->fleet->loop);
     chain->state = CHAIN_SENDING;
+}
+
+/* Sends some of what is next: headers from chain->out, data by sendfile. Its number of bytes, or -1 with errno set or
+   staging->fatal. */
+static ssize_t send_some(struct staging *staging)
+{
+    struct chain *chain = &staging->chain;
+    struct stage_stream *stream = &chain->stream;
+    ssize_t n;
+    if (chain->sent == chain->out.len && stream->member_left) {
+        off_t at = (off_t)stream->offset;
+        n = sendfile(chain->fd, stream->fd, &at, (size_t)stream->member_left);
+        return (n >= 0 || errno == EIO) && take_data(staging, stream, n) < 0 ? -1 : n;
+    }
+    if (chain->sent == chain->out.len) {
+        strbuf_clear(&chain->out);
+        chain->sent = 0;
+        if (!stream->is_over && add_between(staging, stream, &chain->out) < 0) {
+            return -1;
+        }
+    }
+    n = send(chain->fd, chain->out.ptr + chain->sent, chain->out.len - chain->sent, MSG_NOSIGNAL);
+    chain->sent += n > 0 ? (size_t)n : 0;
+    return n;
 }
 
 static void step_sending(struct staging *staging)
 {
     struct chain *chain = &staging->chain;
     int64_t now_ns = loop_now_ns(staging->fleet->loop);
-    size_t burst = 0;
+    ssize_t burst = 0;
     while (burst < BURST_BYTES && staging->fatal.code == ERR_NONE) {
-        if (chain->sent == chain->out.len) {
-            strbuf_clear(&chain->out);
-            chain->sent = 0;
-            if (stage_stream_fill(staging, &chain->stream, &chain->out, STAGE_OUT_BYTES) == 0 &&
-                chain->out.len == 0) {
-                end_stream(staging, NULL);
-                return;
-            }
+        if (chain->stream.is_over && chain->sent == chain->out.len) {
+            end_stream(staging, NULL);
+            return;
         }
-        ssize_t n = send(chain->fd, chain->out.ptr + chain->sent, chain->out.len - chain->sent,
-                         MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = send_some(staging);
         if (n < 0 && errno == EAGAIN && now_ns - chain->moved_ns <= STAGE_STALL_NS) {
             break;
         }
@@ -320,8 +351,7 @@ static void step_sending(struct staging *staging)
                        errno == EAGAIN ? "it no longer accepts data" : err_errno_text(errno));
             return;
         }
-        chain->sent += n > 0 ? (size_t)n : 0;
-        burst += n > 0 ? (size_t)n : 0;
+        burst += n > 0 ? n : 0;
         chain->moved_ns = now_ns;
     }
     watch(staging, true);
