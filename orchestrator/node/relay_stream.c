@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stream on a node: bytes arrive in a ring, are passed on, and are unpacked, in order. A byte leaves the ring when both are done
-   with it, so that the slowest of the nodes sets the pace. */
+/* The stream on a node: bytes arrive in a ring, are passed on, and are unpacked by a thread of the pool, in order. A byte leaves the ring
+   when both are done with it, so that the slowest of the nodes sets the pace. What the job of unpacking uses (tar, incoming, the files)
+   is its own until it is done. */
 #include "base/base.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,6 +27,10 @@ struct relay_flow {
     int up_fd, down_fd;
     int64_t up_ns, down_ns; /* of the last progress */
     bool has_ended;         /* nothing more comes */
+    bool is_over;           /* the tar's end was unpacked */
+    struct pool_job job;    /* which unpacks the next job_len bytes, if is_busy */
+    size_t job_len;
+    bool is_busy;
     struct relay_tar tar;
     struct relay_incoming *incoming; /* NULL: what comes is not wanted here */
 };
@@ -55,7 +61,6 @@ static int begin_member(void *ctx, const struct relay_member *member, struct err
 static int take_data(void *ctx, const uint8_t *bytes, size_t len, struct err *err)
 {
     struct relay_flow *flow = ctx;
-    flow->relay->received_bytes += len;
     return flow->incoming ? relay_incoming_take(flow->incoming, bytes, len, err) : 0;
 }
 
@@ -72,19 +77,43 @@ static int end_member(void *ctx, struct err *err)
     return relay_incoming_finish(flow->relay, incoming, err);
 }
 
-/* A stream that is wrong ends as a broken one does: the rest of it is sent again. */
-static int unpack(struct relay_flow *flow, struct err *err)
+static int unpack(void *arg, const atomic_bool *is_cancelled UNUSED, struct err *err)
 {
+    struct relay_flow *flow = arg;
     const struct relay_sink sink = {flow, begin_member, take_data, end_member};
-    size_t at = (size_t)(flow->n_taken % RING_BYTES);
-    uint64_t left = flow->n_in - flow->n_taken;
-    size_t len = left < TAKE_BYTES ? (size_t)left : TAKE_BYTES;
-    len = len < RING_BYTES - at ? len : RING_BYTES - at;
-    if (relay_tar_take(&flow->tar, &sink, flow->ring + at, len, err) < 0) {
+    return relay_tar_take(&flow->tar, &sink, flow->ring + flow->n_taken % RING_BYTES, flow->job_len,
+                          err);
+}
+
+/* A stream that is wrong ends as a broken one does: the rest of it is sent again. */
+static int end_job(struct relay_flow *flow, struct err *err)
+{
+    flow->is_busy = false;
+    if (pool_wait(flow->relay->pool, &flow->job, err) < 0) {
         err->code = err->code == ERR_INTEGRITY ? ERR_NET : err->code;
         return -1;
     }
-    flow->n_taken += len;
+    flow->n_taken += flow->job_len;
+    flow->relay->received_bytes = flow->n_taken;
+    flow->is_over = flow->tar.is_over;
+    flow->has_ended = flow->has_ended || flow->is_over;
+    return 0;
+}
+
+static int tend_job(struct relay_flow *flow, struct err *err)
+{
+    if (flow->is_busy && pool_is_done(flow->relay->pool, &flow->job) && end_job(flow, err) < 0) {
+        return -1;
+    }
+    if (!flow->is_busy && flow->n_taken < flow->n_in) {
+        size_t at = (size_t)(flow->n_taken % RING_BYTES);
+        uint64_t left = flow->n_in - flow->n_taken;
+        size_t most = left < TAKE_BYTES ? (size_t)left : TAKE_BYTES;
+        flow->job_len = most < RING_BYTES - at ? most : RING_BYTES - at;
+        flow->job = (struct pool_job){.fn = unpack, .arg = flow};
+        flow->is_busy = true;
+        pool_submit(flow->relay->pool, &flow->job);
+    }
     return 0;
 }
 
@@ -158,12 +187,16 @@ static int look_at_stdin(const struct relay *relay, struct err *err)
 
 static int wait_for_work(struct relay_flow *flow, struct err *err)
 {
-    bool can_take = flow->n_taken < flow->n_in;
     struct pollfd fds[] = {{.fd = room(flow) ? flow->up_fd : -1, .events = POLLIN},
                            {.fd = flow->n_out < flow->n_in ? flow->down_fd : -1, .events = POLLOUT},
-                           {.fd = flow->way->is_stdin ? -1 : flow->relay->in_fd, .events = POLLIN}};
-    if (poll(fds, ARRAY_LEN(fds), can_take ? 0 : RELAY_TICK_MS) < 0 && errno != EINTR) {
+                           {.fd = flow->way->is_stdin ? -1 : flow->relay->in_fd, .events = POLLIN},
+                           {.fd = pool_fd(flow->relay->pool), .events = POLLIN}};
+    eventfd_t count;
+    if (poll(fds, ARRAY_LEN(fds), RELAY_TICK_MS) < 0 && errno != EINTR) {
         return err_set(err, ERR_INTERNAL, "poll: %s", err_errno_text(errno));
+    }
+    if (fds[3].revents && eventfd_read(fds[3].fd, &count) < 0 && errno != EAGAIN) {
+        return err_set(err, ERR_INTERNAL, "eventfd: %s", err_errno_text(errno));
     }
     if (fds[2].revents) {
         return look_at_stdin(flow->relay, err);
@@ -178,18 +211,18 @@ static int wait_for_work(struct relay_flow *flow, struct err *err)
 
 static int pump(struct relay_flow *flow, struct err *err)
 {
-    while (!flow->tar.is_over || flow->n_out < flow->n_in) {
-        if (flow->has_ended && flow->n_taken == flow->n_in && !flow->tar.is_over) {
+    while (!flow->is_over || flow->n_out < flow->n_in) {
+        if (flow->has_ended && flow->n_taken == flow->n_in && !flow->is_over) {
             return err_set(err, ERR_NET, "the stream broke off");
         }
         if (wait_for_work(flow, err) < 0) {
             return -1;
         }
         receive(flow);
-        if (send_down(flow, err) < 0 || unpack(flow, err) < 0 || relay_beat(flow->relay, err) < 0) {
+        if (send_down(flow, err) < 0 || tend_job(flow, err) < 0 ||
+            relay_beat(flow->relay, err) < 0) {
             return -1;
         }
-        flow->has_ended = flow->has_ended || flow->tar.is_over;
     }
     return 0;
 }
@@ -207,6 +240,10 @@ int relay_take_stream(struct relay *relay, int up_fd, const struct relay_way *wa
     flow.up_ns = flow.down_ns = relay_now_ns(relay);
     if (result == 0) {
         result = pump(&flow, err);
+    }
+    if (flow.is_busy) {
+        struct err ignored = {0};
+        (void)!pool_wait(relay->pool, &flow.job, &ignored); /* the first error counts */
     }
     relay_incoming_free(flow.incoming);
     fd_close(&flow.down_fd);
