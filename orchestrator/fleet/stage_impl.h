@@ -133,6 +133,8 @@ void stage_demote(struct staging *staging, size_t idx, const char *why);
 
 /* The chain's next step. */
 void stage_send(struct staging *staging);
+/* Tells a relay to which no stream can come to end: another is started. */
+void stage_release(struct staging *staging, struct relay_state *relay, int64_t gone_ns);
 /* Ends the round early: its members are sent the rest by another. */
 void stage_cut(struct staging *staging);
 void stage_chain_release(struct staging *staging);

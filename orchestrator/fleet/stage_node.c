@@ -20,6 +20,7 @@ void stage_demote(struct staging *staging, size_t idx, const char *why)
     node->by_ssh = true;
     node->report->why = arena_strndup(staging->arena, why, strlen(why));
     log_line(LOG_WARN, "%s: %s; it is served by SSH", name, why);
+    stage_release(staging, &node->relay, loop_now_ns(staging->fleet->loop));
 }
 
 /* ---- what a relay says ---- */

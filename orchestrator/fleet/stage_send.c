@@ -167,11 +167,20 @@ int stage_stream_fill(struct staging *staging, struct stage_stream *stream, stru
 
 static bool is_settled(const struct staging_node *node)
 {
-    return node->phase == PHASE_OVER ||
-           (!node->relay.in_chain && (node->by_ssh || node->relay.is_ready));
+    return node->phase == PHASE_OVER || node->by_ssh ||
+           (node->relay.is_ready && !node->relay.in_chain);
 }
 
-/* A member whose connection did not come, since what is before it in the chain is gone, begins again for another round. */
+void stage_release(struct staging *staging, struct relay_state *relay, int64_t gone_ns)
+{
+    if (relay->in_chain && !relay->has_taken && !relay->down_gone_ns) {
+        strbuf_add_z(&relay->feed, "again\n");
+        relay->down_gone_ns = gone_ns;
+        staging->chain.was_cut = true;
+    }
+}
+
+/* A member whose connection did not come, since what is before it in the chain is gone. */
 static void release_members(struct staging *staging)
 {
     struct chain *chain = &staging->chain;
@@ -179,11 +188,8 @@ static void release_members(struct staging *staging)
     int64_t now_ns = loop_now_ns(staging->fleet->loop);
     for (size_t at = 0; at < chain->n_members; at++) {
         struct relay_state *relay = &staging->nodes[chain->members[at]].relay;
-        if (relay->in_chain && !relay->has_taken && !relay->down_gone_ns && gone_ns &&
-            now_ns - gone_ns > STAGE_CUT_NS) {
-            strbuf_add_z(&relay->feed, "again\n");
-            relay->down_gone_ns = gone_ns;
-            chain->was_cut = true;
+        if (gone_ns && now_ns - gone_ns > STAGE_CUT_NS) {
+            stage_release(staging, relay, gone_ns);
         }
         gone_ns = relay->down_gone_ns;
     }
@@ -210,13 +216,14 @@ static int connect_first(void *arg, const atomic_bool *is_cancelled UNUSED, stru
 static void begin_round(struct staging *staging)
 {
     struct chain *chain = &staging->chain;
-    chain->n_members = 0;
+    size_t n_members = 0;
     for (size_t idx = 0; idx < staging->fleet->n_nodes; idx++) {
         if (staging->nodes[idx].phase != PHASE_OVER && !staging->nodes[idx].by_ssh) {
-            chain->members[chain->n_members++] = idx;
+            chain->members[n_members++] = idx;
         }
     }
-    if (chain->n_members == 0) {
+    chain->n_members = n_members;
+    if (n_members == 0) {
         return;
     }
     for (size_t at = 0; at < chain->n_members; at++) {
