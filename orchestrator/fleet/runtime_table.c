@@ -208,7 +208,7 @@ struct value {
     const struct container_mount *mount;
 };
 
-struct asked { /* of one job */
+struct runtime_wish { /* of one job */
     struct arena *arena;
     const struct runtime_job *job;
     const struct container_flags *flags;
@@ -246,16 +246,16 @@ static int64_t number_of(const struct container_flags *flags, enum part part)
     }
 }
 
-static bool is_claimed(const struct asked *asked, enum part part)
+static bool is_claimed(const struct runtime_wish *wish, enum part part)
 {
-    const struct container_flags *flags = asked->flags;
+    const struct container_flags *flags = wish->flags;
     switch ((int)part) {
     case ALWAYS:
         return true;
     case WITH_ENTRYPOINT:
-        return asked->job->keeps_entrypoint;
+        return wish->job->keeps_entrypoint;
     case WITHOUT_ENTRYPOINT:
-        return !asked->job->keeps_entrypoint;
+        return !wish->job->keeps_entrypoint;
     case HOST_NET:
         return flags->is_host_net;
     case HOST_IPC:
@@ -271,7 +271,7 @@ static bool is_claimed(const struct asked *asked, enum part part)
     case GPUS:
         return flags->wants_gpus;
     case GPUS_UNNAMED:
-        return flags->wants_gpus && !names_gpus(asked->env);
+        return flags->wants_gpus && !names_gpus(wish->env);
     case SHM:
         return flags->shm_bytes || flags->is_host_ipc;
     default:
@@ -279,9 +279,9 @@ static bool is_claimed(const struct asked *asked, enum part part)
     }
 }
 
-static struct str text_of(const struct asked *asked, enum part part)
+static struct str text_of(const struct runtime_wish *wish, enum part part)
 {
-    const struct runtime_job *job = asked->job;
+    const struct runtime_job *job = wish->job;
     switch ((int)part) {
     case PROGRAM:
         return job->keeps_entrypoint ? STR_EMPTY : str_of(job->argv[0]);
@@ -294,9 +294,9 @@ static struct str text_of(const struct asked *asked, enum part part)
     case IMAGE_FILE:
         return job->image->file;
     case CPUSET:
-        return asked->flags->cpuset;
+        return wish->flags->cpuset;
     case WORKDIR:
-        return asked->flags->workdir;
+        return wish->flags->workdir;
     default:
         return STR_EMPTY;
     }
@@ -311,9 +311,10 @@ static bool is_needed(const struct engine *engine, enum part part, struct str it
 }
 
 /* The values of a part, idx 0, 1, ...; false: there are no more. */
-static bool value_of(const struct asked *asked, enum part part, size_t idx, struct value *ret_value)
+static bool value_of(const struct runtime_wish *wish, enum part part, size_t idx,
+                     struct value *ret_value)
 {
-    const struct container_flags *flags = asked->flags;
+    const struct container_flags *flags = wish->flags;
     const struct str *items = part == DEVICE ? flags->devices
                               : part == CAP  ? flags->caps
                                              : flags->security;
@@ -323,11 +324,11 @@ static bool value_of(const struct asked *asked, enum part part, size_t idx, stru
                                         : 0;
     *ret_value = (struct value){0};
     if (part == MOUNT) {
-        ret_value->mount = &asked->job->mounts[idx];
-        return idx < asked->job->n_mounts;
+        ret_value->mount = &wish->job->mounts[idx];
+        return idx < wish->job->n_mounts;
     }
     if (part == ENV) {
-        const char *entry = asked->env[idx];
+        const char *entry = wish->env[idx];
         ret_value->text =
             entry && runtime_env_is_secret(entry) ? runtime_env_name(entry) : str_of(entry);
         return entry != NULL;
@@ -336,12 +337,12 @@ static bool value_of(const struct asked *asked, enum part part, size_t idx, stru
         ret_value->text = idx < n_items ? items[idx] : STR_EMPTY;
         return idx < n_items;
     }
-    ret_value->text = text_of(asked, part);
+    ret_value->text = text_of(wish, part);
     ret_value->limit = number_of(flags, part);
     if (ret_value->limit) {
-        ret_value->text = str_of(arena_printf(asked->arena, "%lld", (long long)ret_value->limit));
+        ret_value->text = str_of(arena_printf(wish->arena, "%lld", (long long)ret_value->limit));
     }
-    return idx == 0 && (ret_value->text.ptr || is_claimed(asked, part));
+    return idx == 0 && (ret_value->text.ptr || is_claimed(wish, part));
 }
 
 static bool has_row(const struct engine *engine, enum part part)
@@ -354,7 +355,7 @@ static bool has_row(const struct engine *engine, enum part part)
 }
 
 /* What is asked for and no row gives. */
-static const char *beyond(const struct asked *asked)
+static const char *beyond(const struct runtime_wish *wish)
 {
     static const struct {
         enum part part;
@@ -364,9 +365,9 @@ static const char *beyond(const struct asked *asked)
                  {SECURITY, "security options"}, {WORKDIR, "a working folder"}};
     for (size_t at = 0; at < ARRAY_LEN(PARTS); at++) {
         struct value value;
-        for (size_t idx = 0; value_of(asked, PARTS[at].part, idx, &value); idx++) {
-            if (!has_row(asked->engine, PARTS[at].part) &&
-                is_needed(asked->engine, PARTS[at].part, value.text)) {
+        for (size_t idx = 0; value_of(wish, PARTS[at].part, idx, &value); idx++) {
+            if (!has_row(wish->engine, PARTS[at].part) &&
+                is_needed(wish->engine, PARTS[at].part, value.text)) {
                 return PARTS[at].what;
             }
         }
@@ -405,10 +406,10 @@ static void add_value(struct strbuf *text, const struct value *value, char lette
     }
 }
 
-static void add_row(const struct asked *asked, struct argv_words *words, const struct row *row,
-                    const struct value *value)
+static void add_row(const struct runtime_wish *wish, struct argv_words *words,
+                    const struct row *row, const struct value *value)
 {
-    struct str rest = str_of(row->words ? row->words : asked->engine->gpus), word;
+    struct str rest = str_of(row->words ? row->words : wish->engine->gpus), word;
     while (str_next(&rest, ' ', &word)) {
         CLEANUP(strbuf) struct strbuf text;
         strbuf_init(&text, RUNTIME_WORD_MAX);
@@ -424,41 +425,41 @@ static void add_row(const struct asked *asked, struct argv_words *words, const s
     }
 }
 
-static void add_rows(const struct asked *asked, struct argv_words *words)
+static void add_rows(const struct runtime_wish *wish, struct argv_words *words)
 {
-    const char *const *argv = asked->job->argv;
-    for (const struct row *row = asked->engine->rows; row->part != END; row++) {
+    const char *const *argv = wish->job->argv;
+    for (const struct row *row = wish->engine->rows; row->part != END; row++) {
         struct value value;
-        for (size_t idx = 0; value_of(asked, row->part, idx, &value); idx++) {
-            add_row(asked, words, row, &value);
+        for (size_t idx = 0; value_of(wish, row->part, idx, &value); idx++) {
+            add_row(wish, words, row, &value);
         }
     }
-    words_add_all(words, argv + (has_row(asked->engine, PROGRAM) && !asked->job->keeps_entrypoint));
+    words_add_all(words, argv + (has_row(wish->engine, PROGRAM) && !wish->job->keeps_entrypoint));
 }
 
 /* ---- checks ---- */
 
-static int check(const struct asked *asked, const char *name, struct err *err)
+static int check(const struct runtime_wish *wish, const char *name, struct err *err)
 {
-    const struct runtime_image *image = asked->job->image;
-    const char *what = beyond(asked);
-    if (has_row(asked->engine, IMAGE_ID) && !image->id.ptr) {
+    const struct runtime_image *image = wish->job->image;
+    const char *what = beyond(wish);
+    if (has_row(wish->engine, IMAGE_ID) && !image->id.ptr) {
         return err_set(err, ERR_CONTAINER, "image %.*s: its id is not known", STR_ARG(image->name));
     }
-    if (has_row(asked->engine, IMAGE_FILE) && !image->file.ptr) {
+    if (has_row(wish->engine, IMAGE_FILE) && !image->file.ptr) {
         return err_set(err, ERR_CONTAINER, "image %.*s: no file of it on the nodes",
                        STR_ARG(image->name));
     }
     if (what) {
         return err_set(err, ERR_CONTAINER, "%s cannot give a container %s", name, what);
     }
-    for (const char *const *env = asked->env; *env; env++) {
-        if (strpbrk(*env, asked->engine->env_lacks)) {
+    for (const char *const *env = wish->env; *env; env++) {
+        if (strpbrk(*env, wish->engine->env_lacks)) {
             return err_set(err, ERR_CONTAINER, "%.*s has a value that %s would expand",
                            STR_ARG(runtime_env_name(*env)), name);
         }
     }
-    return runtime_check_mounts(asked->job, asked->engine->mounts_lack, err);
+    return runtime_check_mounts(wish->job, wish->engine->mounts_lack, err);
 }
 
 /* ---- commands ---- */
@@ -472,11 +473,11 @@ static void add_script(struct argv_words *words, const char *script, const char 
 }
 
 /* The workload itself. What only a container can give is refused. */
-static int commands_without(const struct asked *asked, struct runtime_commands *ret_commands,
+static int commands_without(const struct runtime_wish *wish, struct runtime_commands *ret_commands,
                             struct err *err)
 {
-    struct asked beside = *asked;
-    struct container_flags flags = *asked->flags;
+    struct runtime_wish beside = *wish;
+    struct container_flags flags = *wish->flags;
     struct argv_words words;
     flags.workdir = STR_EMPTY; /* which needs none */
     beside.flags = &flags;
@@ -484,20 +485,20 @@ static int commands_without(const struct asked *asked, struct runtime_commands *
     if (what) {
         return err_set(err, ERR_CONTAINER, "a plain process cannot give a container %s", what);
     }
-    for (size_t idx = 0; idx < asked->job->n_mounts; idx++) {
-        const struct container_mount *mount = &asked->job->mounts[idx];
+    for (size_t idx = 0; idx < wish->job->n_mounts; idx++) {
+        const struct container_mount *mount = &wish->job->mounts[idx];
         if (!str_eq(mount->host, mount->inside)) {
             return err_set(err, ERR_CONTAINER, "%.*s cannot be seen as %.*s without a container",
                            STR_ARG(mount->host), STR_ARG(mount->inside));
         }
     }
-    words_init(&words, asked->arena);
-    if (asked->flags->workdir.ptr) {
+    words_init(&words, wish->arena);
+    if (wish->flags->workdir.ptr) {
         add_script(&words, "cd \"$1\" && shift && exec \"$@\"", "reperf-run");
-        words_add(&words, str_z(asked->arena, asked->flags->workdir));
+        words_add(&words, str_z(wish->arena, wish->flags->workdir));
     }
-    words_add_all(&words, asked->job->argv);
-    ret_commands->env = asked->env;
+    words_add_all(&words, wish->job->argv);
+    ret_commands->env = wish->env;
     return words_end(&words, &ret_commands->argv, err);
 }
 
@@ -518,12 +519,13 @@ int runtime_table_commands(struct arena *arena, enum runtime_kind kind,
 {
     const struct engine *engine = &ENGINES[kind];
     const char *name = runtime_kind_name(kind);
-    const struct asked asked = {arena, job, runtime_flags(job), runtime_env(arena, job), engine};
+    const struct runtime_wish wish = {arena, job, runtime_flags(job), runtime_env(arena, job),
+                                      engine};
     struct argv_words words, cleanup;
     if (!engine->rows) {
-        return commands_without(&asked, ret_commands, err);
+        return commands_without(&wish, ret_commands, err);
     }
-    if (check(&asked, name, err) < 0) {
+    if (check(&wish, name, err) < 0) {
         return -1;
     }
     words_init(&words, arena);
@@ -538,8 +540,8 @@ int runtime_table_commands(struct arena *arena, enum runtime_kind kind,
             return -1;
         }
     }
-    add_rows(&asked, &words);
-    ret_commands->env = engine->env_prefix ? prefixed(arena, engine->env_prefix, asked.env)
-                                           : runtime_env_secrets(arena, asked.env);
+    add_rows(&wish, &words);
+    ret_commands->env = engine->env_prefix ? prefixed(arena, engine->env_prefix, wish.env)
+                                           : runtime_env_secrets(arena, wish.env);
     return words_end(&words, &ret_commands->argv, err);
 }
