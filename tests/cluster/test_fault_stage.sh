@@ -20,7 +20,7 @@ have() { # FILE NODE...: these have it, byte for byte
 has_part() { node_do "$1" find /var/lib/reperf/files -path '*.reperf-partial/*' -size +2M 2>/dev/null | grep -q .; } # NODE
 begin() { # NAME NODE: a copy of a new file that has come to that node, and is not over: $pid
     file "$1"
-    "$REPERF" nodes copy "$N" --json "$T/$1" >"$T/out" 2>"$T/err" &
+    { "$REPERF" nodes copy "$N" --json "$T/$1" & } >"$T/out" 2>"$T/err"
     pid=$!
     served "$pid" "$1: something comes to node$2" has_part "$2"
 }
