@@ -14,10 +14,13 @@
     X(OWN, void, archive_set_error, (), ())                                                        \
     X(VALUE, struct archive *, archive_read_new, (void), ())                                       \
     X(FREE_VALUE, int, archive_read_free, (struct archive * a), (a))                               \
+    X(VALUE, int, archive_read_support_filter_gzip, (struct archive * a), (a))                     \
     X(VALUE, int, archive_read_support_filter_zstd, (struct archive * a), (a))                     \
     X(VALUE, int, archive_read_support_format_raw, (struct archive * a), (a))                      \
     X(VALUE, int, archive_read_support_format_tar, (struct archive * a), (a))                      \
-    X(VALUE, int, archive_read_support_format_zip_streamable, (struct archive * a), (a))           \
+    X(VALUE, int, archive_read_support_format_zip_seekable, (struct archive * a), (a))             \
+    X(VALUE, int, archive_read_set_seek_callback,                                                  \
+      (struct archive * a, archive_seek_callback * on_seek), (a, on_seek))                         \
     X(VALUE, int, archive_read_open,                                                               \
       (struct archive * a, void *ctx, archive_open_callback *on_open,                              \
        archive_read_callback *on_read, archive_close_callback *on_close),                          \
