@@ -9,7 +9,6 @@
 #include <archive_entry.h>
 
 #include "base/arena.h"
-#include "codec/unpack_library.h"
 
 struct unpack_filter {
     struct archive *a;
@@ -48,9 +47,6 @@ int unpack_filter_new(unpack_read_fn read, void *ctx, bool is_zstd,
     filter->name = is_zstd ? "zstd" : "gzip";
     filter->read = read;
     filter->ctx = ctx;
-    if (unpack_library_open(err) < 0) {
-        return -1;
-    }
     filter->a = archive_read_new();
     if (!filter->a ||
         (is_zstd ? archive_read_support_filter_zstd

@@ -299,6 +299,9 @@ static int add_crashes(const struct json *root, struct format *f, struct err *er
                    {"slurmstepd: error: ", offsetof(struct format, break_mask)},
                    {"oom-kill", offsetof(struct format, break_mask)},
                    {"mpirun noticed that process", offsetof(struct format, break_mask)},
+                   {"FAIL ]", offsetof(struct format, failed_mask)},
+                   {"FAILED", offsetof(struct format, failed_mask)},
+                   {"failed to meet", offsetof(struct format, failed_mask)},
                    {"Killed", offsetof(struct format, killed_mask)}};
     for (size_t idx = 0; idx < ARRAY_LEN(CRASHES); idx++) {
         struct probe probe = {.literal = str_of(CRASHES[idx].text)};
@@ -416,7 +419,7 @@ static const struct json_field SERIES_FIELDS[] = {
     {"literal", JSON_STR, JSON_NULLABLE, RS(literal), 0, 0},
     {"pattern", JSON_STR, JSON_REQUIRED, RS(pattern), 0, 0},
     {"unit", JSON_STR, JSON_REQUIRED, RS(unit), 0, 0},
-    {"scope", JSON_STR, JSON_REQUIRED, RS(scope), 0, 0},
+    {"scope", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, RS(scope), 0, 0},
     {"quantity", JSON_STR, JSON_REQUIRED, RS(quantity), 0, 0},
     {"primary", JSON_BOOL, JSON_REQUIRED, RS(primary), 0, 0},
     {"repeats", JSON_BOOL, 0, RS(repeats), 0, 0},
@@ -435,8 +438,9 @@ static const struct json_field SERIES_FIELDS[] = {
 static int decode_series_names(const struct json *at, const struct raw_series *raw,
                                struct series_spec *s, struct err *err)
 {
-    if (!scope_of_name(raw->scope, &s->scope)) {
-        return json_fail(at, err, "expected scope rank, node or job, found \"%.40s\"",
+    s->scope = SCOPE_UNKNOWN;
+    if (raw->scope.ptr && !scope_of_name(raw->scope, &s->scope)) {
+        return json_fail(at, err, "expected scope rank, node, job or null, found \"%.40s\"",
                          raw->scope.ptr);
     }
     if (!quantity_of_name(raw->quantity, &s->quantity)) {
