@@ -40,7 +40,6 @@ struct http_transfer {
     bool is_done;
     bool is_redirected;
     bool drops_body; /* of an error status */
-    bool wants_error_body;
     int result;     /* CURLcode, once is_done */
     struct err err; /* of a callback or of the file */
     int64_t stall_timeout_ns;
