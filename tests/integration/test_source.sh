@@ -137,7 +137,7 @@ like "$(cat "$T/nginx/access.log")" 'POST /v0/top.git/git-upload-pack' "http-bac
 git init -q "$T/work-evil"
 echo x >"$T/work-evil/x" && git -C "$T/work-evil" add x
 blob=$(git -C "$T/work-evil" rev-parse :x)
-tree=$(printf '100644 .git\0%b' "$(sed 's/../\\x&/g' <<<"$blob")" | git -C "$T/work-evil" hash-object -t tree -w --stdin --literally)
+tree=$(/usr/bin/python3 -c 'import sys; sys.stdout.buffer.write(b"100644 .git\0" + bytes.fromhex(sys.argv[1]))' "$blob" | git -C "$T/work-evil" hash-object -t tree -w --stdin --literally)
 evil=$(git -C "$T/work-evil" commit-tree -m evil "$tree" </dev/null)
 git -C "$T/work-evil" update-ref refs/heads/main "$evil"
 git -C "$T/work-evil" symbolic-ref HEAD refs/heads/main
