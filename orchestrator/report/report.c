@@ -709,6 +709,7 @@ int report_decode(const struct json *root, struct arena *arena, struct report *r
     struct top {
         int64_t version;
         struct str id, title;
+        bool rules_inferred;
     } top = {0};
     static const struct json_field FIELDS[] = {
         {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct top, version), SCHEMA_VERSION,
@@ -720,6 +721,7 @@ int report_decode(const struct json *root, struct arena *arena, struct report *r
         {"environments", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"stacks", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"cases", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"rules_inferred", JSON_BOOL, 0, offsetof(struct top, rules_inferred), 0, 0},
     };
     struct report report = {0};
     struct json member;
@@ -737,6 +739,7 @@ int report_decode(const struct json *root, struct arena *arena, struct report *r
     }
     report.id = top.id;
     report.title = top.title;
+    report.rules_inferred = top.rules_inferred;
     report.path = str_dup(arena, str_of(root->name));
     if (decode_body(root, arena, &report, err) < 0) {
         return -1;

@@ -83,6 +83,10 @@ static void add_proof(struct page *page, const struct cell_audit *ca)
     if (ca->is_proposed) {
         strbuf_add_z(page->out, "; by a proposed format");
     }
+    if (ca->n_asked) {
+        HTML(page->out, "; inferred: the rule gives {} of {}",
+             textf(&page->arena, "%zu", ca->n_given), textf(&page->arena, "%zu", ca->n_asked));
+    }
     strbuf_add_z(page->out, "</small>");
 }
 

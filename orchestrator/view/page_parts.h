@@ -18,6 +18,7 @@ struct verdict_counts {
     size_t n;
     size_t n_derived;  /* of exact and match: judged from other published numbers, not from a log */
     size_t n_proposed; /* likewise: by a format that is only proposed */
+    size_t n_inferred, n_asked; /* likewise, of the cells whose rule was inferred */
 };
 
 extern const char *const PAGE_CSS[]; /* ended by NULL */
