@@ -176,8 +176,6 @@ void draft_take_audit(struct arena *arena, const struct report_audit *audit, str
         n->is_of_another = a->proof == PROOF_CONTRADICTED;
         n->is_proposed = a->is_proposed;
         n->log_state = a->log_state;
-        n->found = a->verdict == AUDIT_NO_LOG
-                       ? STR_LIT("nothing")
-                       : str_of(arena_printf(arena, "%.*f", a->cell->decimals + 1, a->recomputed));
+        n->found = a->verdict == AUDIT_NO_LOG ? STR_LIT("nothing") : cell_number_words(arena, a);
     }
 }

@@ -8,6 +8,8 @@
 #include "judge/audit_parts.h"
 #include "judge/stats.h"
 
+#define DECIMALS_MORE_MAX 6
+
 struct str arena_str(struct arena *arena, const char *fmt, ...)
 {
     char text[4096];
@@ -390,6 +392,33 @@ static void count_inferred(struct report_audit *out)
             a->n_given += is_of_table && b->verdict != AUDIT_DIFFERS;
         }
     }
+}
+
+static struct str percent_words(struct arena *arena, double share)
+{
+    return arena_str(arena, "%+.2f %%", fabs(share) < 0.00005 ? 0 : 100 * share);
+}
+
+struct str cell_diff_words(struct arena *arena, const struct cell_audit *cell)
+{
+    return isfinite(cell->rel_diff) ? percent_words(arena, cell->rel_diff) : STR_LIT("");
+}
+
+struct str cell_number_words(struct arena *arena, const struct cell_audit *cell)
+{
+    int more = 0;
+    double shown = cell->recomputed;
+    if (!isfinite(shown)) {
+        return STR_LIT("");
+    }
+    for (; more < DECIMALS_MORE_MAX; more++) {
+        shown = rule_round(ROUND_NEAREST, cell->recomputed, cell->cell->decimals + more);
+        if (str_eq(percent_words(arena, shown / cell->cell->published - 1),
+                   cell_diff_words(arena, cell))) {
+            break;
+        }
+    }
+    return arena_str(arena, "%.*f", cell->cell->decimals + more, shown);
 }
 
 struct str cell_rule_words(struct arena *arena, const struct cell_audit *cell)

@@ -74,6 +74,10 @@ struct report_audit {
 struct rule_case rule_case_of(const struct report_case *c);
 /* "exact", or "exact, proposed" of a cell that a proposed format read. */
 const char *cell_verdict_words(const struct cell_audit *cell);
+/* The recomputed number as every view shows it: with as many digits as the difference beside it needs to follow from the two numbers; and
+   that difference, "+0.31 %". Empty: none. */
+struct str cell_number_words(struct arena *arena, const struct cell_audit *cell);
+struct str cell_diff_words(struct arena *arena, const struct cell_audit *cell);
 /* The rule's id, and of one that was inferred how much it gives: "megatron/median (inferred: gives 2 of 3)"; NULL: none. */
 struct str cell_rule_words(struct arena *arena, const struct cell_audit *cell);
 /* "" or "; rules inferred from the numbers, which they give in 5 of 7 cases". */

@@ -84,12 +84,8 @@ static void add_cell(struct arena *arena, struct table *table, const struct cell
     add_count(table, c->batch_per_gpu, c->batch_per_gpu > 0);
     table_add(table, a->cell->metric_name);
     table_add(table, a->cell->printed);
-    add_number(table, a->recomputed, a->cell->decimals < 4 ? a->cell->decimals + 1 : 4);
-    if (isnan(a->rel_diff)) {
-        table_addf(table, "-");
-    } else {
-        table_addf(table, "%+.3f %%", 100 * a->rel_diff);
-    }
+    table_add(table, isnan(a->recomputed) ? STR_LIT("-") : cell_number_words(arena, a));
+    table_add(table, isnan(a->rel_diff) ? STR_LIT("-") : cell_diff_words(arena, a));
     table_addf(table, "%s", cell_verdict_words(a));
     table_addf(table, "%s", proof_name(a->proof));
     table_addf(table, "%s", log_state_name(a->log_state));
@@ -167,7 +163,7 @@ static void write_differing(const struct report_audit *audit, struct strbuf *out
                       has_any ? "" : "\nnumbers that do not follow, and why\n", a->cell->id.ptr,
                       a->cell->printed.ptr,
                       a->cell->derive == DERIVE_NONE ? "its log" : "what it is made of",
-                      arena_printf(&arena, "%.*f", a->cell->decimals + 1, a->recomputed));
+                      cell_number_words(&arena, a).ptr);
         has_any = true;
         write_reason(&arena, a, out);
     }

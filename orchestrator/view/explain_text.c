@@ -35,8 +35,8 @@ static void add_head(struct arena *arena, const struct explain_cell *of, struct 
                   STR_ARG(a->cell->unit), STR_ARG(a->cell->table));
     add_source(arena, "              ", &source, out);
     if (isfinite(a->recomputed)) {
-        strbuf_printf(out, "  recomputed  %.9g, %+.4g %%: %s", a->recomputed, 100 * a->rel_diff,
-                      cell_verdict_words(a));
+        strbuf_printf(out, "  recomputed  %.*s, %.*s: %s", STR_ARG(cell_number_words(arena, a)),
+                      STR_ARG(cell_diff_words(arena, a)), cell_verdict_words(a));
     } else {
         strbuf_printf(out, "  recomputed  nothing: %s", cell_verdict_words(a));
     }

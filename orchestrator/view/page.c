@@ -6,8 +6,6 @@
 
 #include <math.h>
 
-#define DECIMALS_MORE_MAX 6
-
 void page_begin(struct page *page, struct str title)
 {
     HTML(page->out,
@@ -172,23 +170,6 @@ struct str rounded_text(struct page *page, const struct cell_audit *ca)
                              rule_round(rule ? rule->rounding : ROUND_NEAREST, ca->recomputed,
                                         ca->cell->decimals),
                              ca->cell->decimals);
-}
-
-struct str recomputed_text(struct page *page, const struct cell_audit *ca)
-{
-    if (!isfinite(ca->recomputed)) {
-        return STR_LIT("");
-    }
-    for (int more = 0; more <= DECIMALS_MORE_MAX; more++) {
-        int decimals = ca->cell->decimals + more;
-        double shown = rule_round(ROUND_NEAREST, ca->recomputed, decimals);
-        double diff = shown / ca->cell->published - 1;
-        if (more == DECIMALS_MORE_MAX ||
-            str_eq(percent_text(page, diff), percent_text(page, ca->rel_diff))) {
-            return number_text(page, shown, decimals);
-        }
-    }
-    return STR_EMPTY;
 }
 
 /* The path of logs is the folder of a clone, and nothing in the repository. */

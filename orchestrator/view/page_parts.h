@@ -43,9 +43,6 @@ struct str case_text(struct page *page, const struct report_case *c);
 struct str row_text(struct page *page, const struct report_case *c);
 /* The value as the verdict compared it: rounded as the cell's rule rounds. */
 struct str rounded_text(struct page *page, const struct cell_audit *ca);
-/* With as many digits as the difference next to it needs to follow from the two numbers that are shown. */
-struct str recomputed_text(struct page *page, const struct cell_audit *ca);
-
 /* page_summary.c */
 void add_summary(struct page *page, const struct report_audit *audit);
 void add_overview(struct page *page, const struct report_audit *audits, size_t n);
