@@ -396,7 +396,7 @@ static void count_inferred(struct report_audit *out)
 
 static struct str percent_words(struct arena *arena, double share)
 {
-    return arena_str(arena, "%+.2f %%", fabs(share) < 0.00005 ? 0 : 100 * share);
+    return fabs(share) < 0.00005 ? STR_LIT("0.00 %") : arena_str(arena, "%+.2f %%", 100 * share);
 }
 
 struct str cell_diff_words(struct arena *arena, const struct cell_audit *cell)
