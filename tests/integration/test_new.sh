@@ -322,7 +322,6 @@ sed -i '/6100\|^| 5 /d' "$T/nones/README.md" && git -C "$T/nones" commit -qam tw
 exits 1 "where there is nothing else" "$REPERF" new nothing --from "$T/nones"
 like "$(cat err)" 'no number has a unit and a row: nothing is written' "it is said, too"
 # --- whose log it is: words of the machine, one rule for a table, units of time, one table in many documents -----
-caffe() { printf 'Average Forward pass: 1.5 ms.\nAverage Forward-Backward: %s ms.\n' "$2" >"$1"; }
 mega() { # FILE GPUS TIMES_MS...
     local n=0 file=$1 gpus=$2 && shift 2
     echo "using world size: $gpus, data-parallel-size: 1, tensor-model-parallel size: 4, pipeline-model-parallel size: $((gpus / 4))" >"$file"
