@@ -81,7 +81,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (status == 0 && args.is_dry_run) {
         status = run_print_dry(&opts, &prepared, args.want_json, err);
     } else if (status == 0 && plan_runnable(&prepared.plan) == 0) {
-        status = run_nothing_and_print(&opts, &prepared, args.want_json, err);
+        status = run_nothing_and_print(&prepared, args.want_json, err);
     } else if (status == 0) {
         status = run_create(&arena, &opts, &prepared, &dir, err);
         if (status == 0 && args.name) {

@@ -470,18 +470,14 @@ static int print_end(struct arena *arena, const struct rundir *dir, const struct
     return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : end->result.exit_status;
 }
 
-int run_nothing_and_print(const struct run_opts *opts, const struct run_prepared *prepared,
-                          bool want_json, struct err *err)
+int run_nothing_and_print(const struct run_prepared *prepared, bool want_json, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct run_end end = {0};
-    int status;
-    if (run_nothing(&arena, opts, prepared, &end, err) < 0) {
+    if (run_nothing(&arena, prepared, &end, err) < 0) {
         return -1;
     }
-    status = print_end(&arena, NULL, &end, want_json, err);
-    frozen_release(&end.frozen);
-    return status;
+    return print_end(&arena, NULL, &end, want_json, err);
 }
 
 int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool want_json,

@@ -119,8 +119,7 @@ void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
                     const struct run_result *result);
 
 /* A plan of which nothing can be run: its cells and why, and no run is kept; returns the exit status, or -1. */
-MUST_CHECK int run_nothing_and_print(const struct run_opts *opts,
-                                     const struct run_prepared *prepared, bool want_json,
+MUST_CHECK int run_nothing_and_print(const struct run_prepared *prepared, bool want_json,
                                      struct err *err);
 
 /* Executes the run and prints the result; returns the exit status, or -1. */

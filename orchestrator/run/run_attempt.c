@@ -50,7 +50,9 @@ static int journal_start(struct attempt *a, struct err *err)
                                     .case_id = unit->step->case_id,
                                     .repeat = unit->repeat,
                                     .attempt = unit->attempt,
-                                    .note = nodes};
+                                    .note = nodes,
+                                    .files = &unit->commands,
+                                    .n_files = unit->commands.name.ptr != NULL};
     return journal_append(&r->journal, &record, err);
 }
 
