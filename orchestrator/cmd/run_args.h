@@ -17,9 +17,10 @@ struct run_args {
     const char *run_id;
     const char *name;
     const char *data;
-    const char *gate;
+    const char *gate, *limits;
     int64_t repeats;
     bool is_rehearsal;
+    bool is_each_node;
     bool takes_turns;
     int64_t deadline_s;
     bool is_dry_run;
@@ -50,6 +51,12 @@ struct run_args {
         .name = "nodes", .kind = OPT_TEXT, .value = "INVENTORY",                                   \
         .help = "where: an inventory, INVENTORY:NODESET, host1,host2, slurm (default: local)",     \
         .offset = offsetof(struct run_args, nodes)                                                 \
+    }
+#define RUN_OPT_EACH_NODE                                                                          \
+    {                                                                                              \
+        .name = "each-node", .kind = OPT_FLAG,                                                     \
+        .help = "each case on every node, or every pair of neighbours, and compare the nodes",     \
+        .offset = offsetof(struct run_args, is_each_node)                                          \
     }
 #define RUN_OPT_IMAGE                                                                              \
     {                                                                                              \
@@ -119,7 +126,8 @@ void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
                     const struct run_result *result);
 
 /* A plan of which nothing can be run: its cells and why, and no run is kept; returns the exit status, or -1. */
-MUST_CHECK int run_nothing_and_print(const struct run_prepared *prepared, bool want_json,
+MUST_CHECK int run_nothing_and_print(const struct run_opts *opts,
+                                     const struct run_prepared *prepared, bool want_json,
                                      struct err *err);
 
 /* Executes the run and prints the result; returns the exit status, or -1. */

@@ -167,9 +167,16 @@ int64_t plan_smoke_ranks(const struct report_case *c)
     return n_nodes * (per_node > 0 ? per_node : 1);
 }
 
+int64_t plan_full_ranks(const struct report_case *c)
+{
+    return c->gpus > 0 ? c->gpus : c->nodes;
+}
+
 bool plan_step_fits(const struct plan_step *step, const struct inventory_node *node)
 {
-    return node->gpus >= step->gpus_per_node;
+    const struct report_case *c = step->bound.of_case;
+    return node->gpus >= step->gpus_per_node &&
+           (!c || !c->n_on || str_is_in(node->name, c->on, c->n_on));
 }
 
 static void encode_image(struct json_out *out, const struct plan_step *step)
@@ -501,6 +508,9 @@ void plan_encode_members(const struct plan *plan, struct json_out *out)
         jw_bool(out, "rehearsal", true);
     }
     jw_i64(out, "repeats", plan->repeats);
+    if (plan->is_each_node) {
+        jw_bool(out, "each_node", true);
+    }
     if (plan->takes_turns) {
         jw_bool(out, "takes_turns", true);
     }
@@ -739,6 +749,7 @@ int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_p
         {"profile", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"rehearsal", JSON_BOOL, 0, offsetof(struct plan, is_rehearsal), 0, 0},
         {"repeats", JSON_I64, JSON_REQUIRED, offsetof(struct plan, repeats), 1, REPEATS_RUN_MAX},
+        {"each_node", JSON_BOOL, 0, offsetof(struct plan, is_each_node), 0, 0},
         {"takes_turns", JSON_BOOL, 0, offsetof(struct plan, takes_turns), 0, 0},
         {"deadline_s", JSON_I64, JSON_REQUIRED, offsetof(struct plan, deadline_s), 1,
          DEADLINE_S_MAX},

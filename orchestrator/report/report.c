@@ -10,6 +10,7 @@
 struct case_names { /* what a case may name: struct environment by id, struct stack by id */
     const struct map *environments;
     const struct map *stacks;
+    bool is_unpublished;
 };
 
 #define OF_MAX            64
@@ -515,9 +516,16 @@ static int link_case(const struct json *at, const struct case_names *names, stru
         return json_fail(at, err, "environment: no environment \"%.100s\" in this report",
                          environment.ptr);
     }
-    if (is_own && c->nodes == 0) {
-        return json_fail(at, err, "framework %s: expected the numbers of nodes and GPUs",
-                         FRAMEWORK_OWN);
+    if ((is_own || names->is_unpublished) && c->nodes == 0) {
+        return json_fail(at, err, "framework %.*s: expected the numbers of nodes and GPUs",
+                         STR_ARG(c->framework));
+    }
+    if (names->is_unpublished) {
+        return c->environment || c->n_cells || c->n_logs || c->baseline.ptr
+                   ? json_fail(at, err,
+                               "a case of an unpublished report: expected environment and baseline "
+                               "null, no logs and no cells")
+                   : 0;
     }
     if (is_own) {
         return c->environment || c->n_cells || c->n_logs || !c->baseline.ptr
@@ -603,9 +611,12 @@ static int decode_cases(const struct json *list, struct arena *arena,
     return 0;
 }
 
-/* An empty report would pass every check. */
+/* An empty report would pass every check; an unpublished one says that it is for `run` alone. */
 static int check_has_cells(const struct json *list, const struct report *report, struct err *err)
 {
+    if (report->is_unpublished && report->n_cases) {
+        return 0;
+    }
     for (size_t idx = 0; idx < report->n_cases; idx++) {
         if (report->cases[idx].n_cells) {
             return 0;
@@ -677,7 +688,7 @@ static int decode_body(const struct json *root, struct arena *arena, struct repo
 {
     CLEANUP(map) struct map environments = {0};
     CLEANUP(map) struct map stacks = {0};
-    struct case_names names = {&environments, &stacks};
+    struct case_names names = {&environments, &stacks, report->is_unpublished};
     struct ids ids = {{0}, {0}};
     struct json list;
     struct json item;
@@ -709,25 +720,33 @@ int report_decode(const struct json *root, struct arena *arena, struct report *r
     struct top {
         int64_t version;
         struct str id, title;
+        bool is_unpublished;
     } top = {0};
     static const struct json_field FIELDS[] = {
         {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct top, version), SCHEMA_VERSION,
          SCHEMA_VERSION},
         {"id", JSON_STR, JSON_REQUIRED, offsetof(struct top, id), 0, 0},
         {"title", JSON_STR, JSON_REQUIRED, offsetof(struct top, title), 0, 0},
-        {"source", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"source", JSON_ANY, JSON_REQUIRED | JSON_NULLABLE, 0, 0, 0},
         {"logs", JSON_ANY, JSON_REQUIRED | JSON_NULLABLE, 0, 0, 0},
         {"environments", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"stacks", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"cases", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"unpublished", JSON_BOOL, 0, offsetof(struct top, is_unpublished), 0, 0},
     };
     struct report report = {0};
     struct json member;
     if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), &top, err) < 0 ||
         check_slug(root, "id", top.id, err) < 0 || check_line(root, "title", top.title, err) < 0 ||
-        json_member(root, "source", &member, err) < 0 ||
-        decode_source(&member, arena, &report.source, err) < 0 ||
-        json_member(root, "logs", &member, err) < 0) {
+        json_member(root, "source", &member, err) < 0) {
+        return -1;
+    }
+    /* Only what is published was read somewhere. */
+    if (!(top.is_unpublished && json_is_null(&member)) &&
+        decode_source(&member, arena, &report.source, err) < 0) {
+        return -1;
+    }
+    if (json_member(root, "logs", &member, err) < 0) {
         return -1;
     }
     if (!json_is_null(&member)) {
@@ -735,6 +754,7 @@ int report_decode(const struct json *root, struct arena *arena, struct report *r
             return -1;
         }
     }
+    report.is_unpublished = top.is_unpublished;
     report.id = top.id;
     report.title = top.title;
     report.path = str_dup(arena, str_of(root->name));
