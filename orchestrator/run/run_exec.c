@@ -1,5 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executes a run from the state in its journal to its sealed archive. */
+/* Executes a run from the state in its journal to its sealed archive.
+
+   Everything that a run is lies in its folder (evidence/rundir.h): what was frozen, what was collected, and the journal that says how
+   far it is. Whether it was just created, was killed, or is over, run_execute does the same: it opens the folder, puts each unit (a
+   repeat of a step) where the journal says it is, and does what is left.
+
+     planned --> TODO --J_STARTED--> STARTED --J_FINISHED--> FINISHED --J_PARSED--> PARSED     of each unit
+                  ^                     |
+                  +-------J_LOST--------+
+     all PARSED --> J_JUDGED (each case) --> J_RESULT --> J_SEALED                              of the run
+     J_INTERRUPTED, J_RESUMED, J_CANCELLED may come between any two of them
+
+   (1) What a record announces is on the disk before the record is, and each file that it announces is in it by its digest.
+   (2) Nothing goes on from a file that is not the one that was written: all are held against the journal when it is opened.
+   (3) A log is parsed once by each process that goes on with the run, when its unit becomes PARSED; the result combines what that
+       gave. A resumed run parses again what it finds: a number comes from a log, never from the journal.
+   (4) Sealing derives nothing. It reads each file once, into the archive, and refuses what is not the file of (1).
+   (5) Only the process that holds run.lock writes to the folder.
+   (6) A run that was cancelled is not resumed; one that was sealed is checked, as anybody would, and stays as it is. */
 #include "base/base.h"
 
 #include "run/run.h"
@@ -222,7 +240,7 @@ static int open_run(struct runner *r, struct err *err)
         log_line(LOG_WARN, "%s: a last record that was cut (%llu bytes) is dropped", r->dir.journal,
                  (unsigned long long)records.torn_bytes);
     }
-    journal_files(&records, &r->files);
+    journal_files(&records, &r->files); /* (2) */
     if (journal_check_files(r->arena, r->dir.evidence, &r->files, err) < 0 ||
         run_nodes_open(r, err) < 0) {
         return -1;
@@ -275,7 +293,7 @@ static void note_failure(struct runner *r, const struct err *why)
     }
 }
 
-/* The repeats were derived as they were collected; here they are combined. */
+/* (3): the repeats were derived as they were collected. */
 static int judge(struct runner *r, struct run_end *end, struct err *err)
 {
     struct run_put put = {.r = r};
@@ -297,7 +315,7 @@ static int judge(struct runner *r, struct run_end *end, struct err *err)
     return journal_append(&r->journal, &record, err);
 }
 
-/* Every file is held against its digest in the journal while it is read into the archive; nothing is derived again. */
+/* (4) */
 static int seal(struct runner *r, struct run_end *end, struct err *err)
 {
     CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
@@ -337,7 +355,7 @@ static int seal(struct runner *r, struct run_end *end, struct err *err)
     return 0;
 }
 
-/* What was sealed once still follows from its logs, and its archive is the one that was made of it. */
+/* (6): what was sealed once still follows from its logs, and its archive is the one that was made of it. */
 static int check_sealed(struct runner *r, struct run_end *end, struct err *err)
 {
     CLEANUP(derived) struct derived derived = {0};
@@ -408,7 +426,7 @@ int run_execute(struct arena *arena, const struct run_opts *opts, const struct r
                        .loop = LOOP_EMPTY};
     CLEANUP(fd) int lock = -1;
     struct run_end end = {0};
-    if (rundir_lock(dir, &lock, err) < 0) {
+    if (rundir_lock(dir, &lock, err) < 0) { /* (5) */
         return -1;
     }
     loop_init(&r.loop, opts->clock);
