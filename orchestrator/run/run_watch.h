@@ -7,6 +7,7 @@
 #include "sys/loop.h"
 
 struct attempt;
+struct journal_file;
 struct rank_job;
 struct outcome_node;
 struct runner;
