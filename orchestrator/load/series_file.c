@@ -389,7 +389,7 @@ int series_read_head(const struct json *at, struct arena *arena, struct series *
     static const struct json_field FIELDS[] = {
         {"name", JSON_STR, JSON_REQUIRED, offsetof(struct raw, s.name), 0, 0},
         {"unit", JSON_STR, JSON_REQUIRED, offsetof(struct raw, s.unit), 0, 0},
-        {"scope", JSON_STR, JSON_REQUIRED, offsetof(struct raw, scope), 0, 0},
+        {"scope", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, scope), 0, 0},
         {"quantity", JSON_STR, JSON_REQUIRED, offsetof(struct raw, quantity), 0, 0},
         {"primary", JSON_BOOL, JSON_REQUIRED, offsetof(struct raw, s.is_primary), 0, 0},
         {"n", JSON_I64, JSON_REQUIRED, offsetof(struct raw, n), 0, FORMAT_SAMPLES_MAX},
@@ -404,7 +404,9 @@ int series_read_head(const struct json *at, struct arena *arena, struct series *
     if (json_decode(at, arena, FIELDS, ret_n ? ARRAY_LEN(FIELDS) : HEAD_FIELDS, &raw, err) < 0) {
         return -1;
     }
-    if (!scope_of_name(raw.scope, &s->scope) || !quantity_of_name(raw.quantity, &s->quantity)) {
+    s->scope = SCOPE_UNKNOWN;
+    if ((raw.scope.ptr && !scope_of_name(raw.scope, &s->scope)) ||
+        !quantity_of_name(raw.quantity, &s->quantity)) {
         return json_fail(at, err, "scope, quantity: unknown word");
     }
     if (ret_n) {
