@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks an archive in one pass over its bytes, then what its members say, then what follows from them.
+
+     bytes --> tar members --> SHA256SUMS, crate, statements --> signatures --> derivation --> signer
+
+   Each arrow is a stage that only begins when the one before it holds, so that the first thing that is wrong is the one that is named.
+
+   (1) Every byte counts: the closing covers the container, each member is hashed as it passes, and nothing may follow or be left out.
+   (2) No text is believed. What an archive says about itself (sums, crate, statements) is made again from its files and compared.
+   (3) Bytes come before signatures: an archive that was changed is refused for that, whatever key is given.
+   (4) Numbers are derived from the raw logs as today's program judges, whatever made the archive. A difference is no failure here:
+       the caller is told which there are, of values and of words.
+   (5) The signer comes last and is the only one that can be waived (--unsigned): it says who vouches, not what is true.
+   A folder goes the same way without the container. */
 #include "base/base.h"
 
 #include "evidence/verify_archive.h"
@@ -295,7 +308,7 @@ static int check_envelopes(const struct evidence_envelope envelopes[2], const st
     return 0;
 }
 
-/* Bytes first: an archive that was changed is refused for that, whatever key is given. */
+/* (3) */
 static int check_signatures(struct checking *c, const struct evidence_envelope envelopes[2],
                             struct err *err)
 {
@@ -330,6 +343,7 @@ static int check_signatures(struct checking *c, const struct evidence_envelope e
     return 0;
 }
 
+/* (2) */
 static int check_members(struct checking *c, struct err *err)
 {
     struct evidence_envelope envelopes[2];
@@ -358,6 +372,7 @@ static int check_members(struct checking *c, struct err *err)
     return check_signatures(c, envelopes, err);
 }
 
+/* (4) */
 static int check_derived(struct checking *c, struct err *err)
 {
     if (c->opts->is_bytes_only) {
@@ -371,6 +386,7 @@ static int check_derived(struct checking *c, struct err *err)
     return 0;
 }
 
+/* (5) */
 static int check_signer_is_known(const struct checking *c, struct err *err)
 {
     if (c->info->signer != VERIFY_SIGNER_VERIFIED && !c->opts->allows_unsigned) {

@@ -13,15 +13,14 @@
 #include "base/log.h"
 #include "codec/digest.h"
 
-#define RECORD_MAX 8192
-#define CHECK_BYTES                                                                                \
-    8 /* of the SHA-256: against accidents and careless edits; the archive is what is signed */
+#define RECORD_MAX  (1u << 20)
+#define CHECK_BYTES ((JOURNAL_CHECK_SIZE - 1) / 2)
 
 static const char *const STATE_NAMES[J_STATE_COUNT] = {
     [J_PLANNED] = "planned",   [J_STARTED] = "started",     [J_LOST] = "lost",
     [J_FINISHED] = "finished", [J_PARSED] = "parsed",       [J_JUDGED] = "judged",
     [J_RESULT] = "result",     [J_SEALED] = "sealed",       [J_INTERRUPTED] = "interrupted",
-    [J_RESUMED] = "resumed",   [J_CANCELLED] = "cancelled",
+    [J_RESUMED] = "resumed",   [J_CANCELLED] = "cancelled", [J_FILES] = "files",
 };
 
 static bool state_of_name(struct str name, enum journal_state *ret_state)
@@ -55,6 +54,43 @@ static void encode_body(const struct journal_record *record, struct strbuf *buf)
     jw_i64(&out, "log_bytes", record->log_bytes);
     jw_str(&out, "verdict", record->verdict);
     jw_str(&out, "note", record->note);
+    if (record->n_files) {
+        jw_object(&out, "files");
+        for (size_t idx = 0; idx < record->n_files; idx++) {
+            ASSERT(record->files[idx].name.ptr[record->files[idx].name.len] == '\0');
+            jw_str(&out, record->files[idx].name.ptr, record->files[idx].sha256);
+        }
+        jw_end_object(&out);
+    }
+}
+
+static int decode_files(const struct json *root, struct arena *arena, struct journal_record *record,
+                        struct err *err)
+{
+    struct json list;
+    struct json item;
+    if (!json_find(root, "files", &list)) {
+        return 0;
+    }
+    if (!json_is_object(&list)) {
+        return json_fail(&list, err, "expected an object");
+    }
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        record->n_files++;
+    }
+    if (record->n_files > JOURNAL_FILES_MAX) {
+        return json_fail(&list, err, "expected at most %d files", JOURNAL_FILES_MAX);
+    }
+    record->files = arena_array(arena, struct journal_file, record->n_files + 1);
+    record->n_files = 0;
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        struct journal_file *file = &record->files[record->n_files++];
+        file->name = str_dup(arena, str_of(item.key));
+        if (json_str(&item, arena, &file->sha256, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
 }
 
 static int check_of(const char *last_check, struct str body, char ret_check[JOURNAL_CHECK_SIZE],
@@ -100,13 +136,15 @@ static int decode_record(struct arena *arena, struct str line, const char *path,
         COUNT_FIELD("log_bytes", log_bytes),
         TEXT_FIELD("verdict", verdict),
         TEXT_FIELD("note", note),
+        {"files", JSON_ANY, 0, 0, 0, 0},
         {"check", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
     };
     if (json_parse(line, path, &doc, err) < 0) {
         return -1;
     }
     root = json_root(&doc);
-    if (json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), &record, err) < 0) {
+    if (json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), &record, err) < 0 ||
+        decode_files(&root, arena, &record, err) < 0) {
         return -1;
     }
     if (!state_of_name(record.state_name, &record.state)) {
@@ -238,6 +276,16 @@ int journal_read(struct arena *arena, const char *path, struct journal_records *
     char last_check[JOURNAL_CHECK_SIZE];
     uint64_t whole_bytes = 0;
     return read_records(arena, path, ret_records, last_check, &whole_bytes, err);
+}
+
+void journal_files(const struct journal_records *records, struct map *ret_files)
+{
+    for (size_t idx = records->n; idx-- > 0;) {
+        const struct journal_record *record = &records->items[idx];
+        for (size_t at = 0; at < record->n_files; at++) {
+            (void)map_add(ret_files, record->files[at].name, &record->files[at]);
+        }
+    }
 }
 
 int journal_open(struct journal *journal, struct arena *arena, const char *path,
