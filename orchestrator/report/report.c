@@ -720,6 +720,7 @@ int report_decode(const struct json *root, struct arena *arena, struct report *r
     struct top {
         int64_t version;
         struct str id, title;
+        bool rules_inferred;
         bool is_unpublished;
     } top = {0};
     static const struct json_field FIELDS[] = {
@@ -732,6 +733,7 @@ int report_decode(const struct json *root, struct arena *arena, struct report *r
         {"environments", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"stacks", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"cases", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"rules_inferred", JSON_BOOL, 0, offsetof(struct top, rules_inferred), 0, 0},
         {"unpublished", JSON_BOOL, 0, offsetof(struct top, is_unpublished), 0, 0},
     };
     struct report report = {0};
@@ -757,6 +759,7 @@ int report_decode(const struct json *root, struct arena *arena, struct report *r
     report.is_unpublished = top.is_unpublished;
     report.id = top.id;
     report.title = top.title;
+    report.rules_inferred = top.rules_inferred;
     report.path = str_dup(arena, str_of(root->name));
     if (decode_body(root, arena, &report, err) < 0) {
         return -1;

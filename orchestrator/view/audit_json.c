@@ -76,6 +76,12 @@ static void write_cell(const struct cell_audit *a, struct json_out *out)
     write_identity(a, "contradicted", ID_CONTRADICTED, out);
     jw_z(out, "log_state", log_state_name(a->log_state));
     jw_str(out, "rule", a->rule);
+    if (a->n_asked) {
+        jw_object(out, "inferred");
+        jw_i64(out, "gives", (int64_t)a->n_given);
+        jw_i64(out, "of", (int64_t)a->n_asked);
+        jw_end_object(out);
+    }
     jw_str(out, "rounding", a->rounding);
     jw_i64(out, "samples", (int64_t)a->n_used);
     jw_array(out, "logs");
