@@ -157,16 +157,6 @@ exits 0 "which alone does" env REPERF_ROOT="$T/none" "$REPERF" audit mlperf-trai
 install -m 644 /dev/null "$T/netrc"
 exits 5 "two datasets with a netrc that others may read" "$REPERF" lock bert-sample bert-tfrecord-sample --netrc "$T/netrc"
 like "$(cat "$T/err")" 'bert-sample: .*/netrc holds secrets and has mode 0644' "are refused for that"
-# ---- libraries that only some commands need
-mkdir "$T/libraries" && touch "$T"/libraries/lib{curl.so.4,archive.so.13}
-tar -C "$T" -cf "$T/file.tar" file
-without() { LD_LIBRARY_PATH="$T/libraries" "$REPERF" "$@"; }
-exits 0 "measure needs neither libcurl nor libarchive" without measure "$ROOT/tests/integration/formats/timm.log"
-exits 70 "fetch without libcurl" without fetch bert-sample
-like "$(cat "$T/err")" 'libcurl.so.4: file too short' "says what it cannot open"
-exits 70 "unpack without libarchive" without unpack "$T/file.tar" "$T/unpacked"
-like "$(cat "$T/err")" 'libarchive.so.13: file too short' "likewise"
-
 # --- the level of messages ---
 exits 2 "an unknown level of messages" env REPERF_LOG=loud "$REPERF" list
 like "$(cat "$T/err")" 'REPERF_LOG=loud: expected error, warning, info or debug' "is named"
