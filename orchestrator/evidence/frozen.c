@@ -5,6 +5,7 @@
 
 #include "base/fs.h"
 #include "codec/digest.h"
+#include "codec/json_table.h"
 #include "judge/bind.h"
 #include "judge/rule.h"
 #include "report/run_id.h"
@@ -139,8 +140,8 @@ static int load_lock(struct arena *arena, struct frozen *frozen, struct err *err
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct frozen_program, name), 0, 0},
-        {"sha256", JSON_STR, JSON_REQUIRED, offsetof(struct frozen_program, sha256), 0, 0},
+        ROW("name", struct frozen_program, name, JSON_REQUIRED),
+        ROW("sha256", struct frozen_program, sha256, JSON_REQUIRED),
     };
     struct json root;
     struct json member;
@@ -306,6 +307,6 @@ void frozen_encode_lock(const struct frozen *frozen, struct strbuf *buf)
         }
     }
     jw_end_array(&out);
-    plan_data_encode(&out, "data", &plan->data);
+    json_encode(&out, PLAN_DATA_ROWS, ARRAY_LEN(PLAN_DATA_ROWS), plan);
     jw_end_object(&out);
 }

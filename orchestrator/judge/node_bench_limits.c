@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "codec/json.h"
+#include "codec/json_table.h"
 
 static int read_limit(const struct json *at, struct arena *arena, struct bench_limits *limits,
                       bool *seen, struct err *err)
@@ -15,11 +15,11 @@ static int read_limit(const struct json *at, struct arena *arena, struct bench_l
         struct bench_limit limit;
     } raw = {.limit = {.share = (double)NAN, .bound = (double)NAN}};
     static const struct json_field FIELDS[] = {
-        {"measure", JSON_STR, JSON_REQUIRED, offsetof(struct raw, measure), 0, 0},
-        {"share", JSON_F64, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, limit.share), 0, 0},
-        {"amount", JSON_F64, JSON_REQUIRED, offsetof(struct raw, limit.amount), 0, 0},
-        {"bound", JSON_F64, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, limit.bound), 0, 0},
-        {"origin", JSON_STR, JSON_REQUIRED, offsetof(struct raw, limit.origin), 0, 0},
+        ROW("measure", struct raw, measure, JSON_REQUIRED),
+        ROW("share", struct raw, limit.share, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("amount", struct raw, limit.amount, JSON_REQUIRED),
+        ROW("bound", struct raw, limit.bound, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("origin", struct raw, limit.origin, JSON_REQUIRED),
     };
     const struct bench_measure *measure;
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0) {
@@ -49,14 +49,12 @@ static int read_all(const struct json *root, struct arena *arena, struct bench_l
         struct bench_limits limits;
     } *raw = arena_new(arena, struct raw);
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct raw, version), 1, 1},
-        {"deviations", JSON_F64, JSON_REQUIRED, offsetof(struct raw, limits.deviations), 0, 0},
-        {"deviations_origin", JSON_STR, JSON_REQUIRED,
-         offsetof(struct raw, limits.deviations_origin), 0, 0},
-        {"nodes_min", JSON_I64, JSON_REQUIRED, offsetof(struct raw, limits.nodes_min), 3, 64},
-        {"nodes_min_origin", JSON_STR, JSON_REQUIRED, offsetof(struct raw, limits.nodes_min_origin),
-         0, 0},
-        {"measures", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW("schema_version", struct raw, version, JSON_REQUIRED, .min = 1, .max = 1),
+        ROW("deviations", struct raw, limits.deviations, JSON_REQUIRED),
+        ROW("deviations_origin", struct raw, limits.deviations_origin, JSON_REQUIRED),
+        ROW("nodes_min", struct raw, limits.nodes_min, JSON_REQUIRED, .min = 3, .max = 64),
+        ROW("nodes_min_origin", struct raw, limits.nodes_min_origin, JSON_REQUIRED),
+        ROW_ANY("measures", JSON_REQUIRED),
     };
     bool seen[BENCH_MEASURES] = {0};
     struct json list, item;

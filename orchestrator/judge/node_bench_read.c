@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "codec/json.h"
+#include "codec/json_table.h"
 
 #define REPEAT_NS_MAX 3600e9
 #define WORK_MAX      (INT64_C(1) << 53)
@@ -171,10 +171,10 @@ static int read_series(const struct json *at, struct bench_reading *r, struct er
         int64_t size_bytes, work;
     } raw = {0};
     static const struct json_field FIELDS[] = {
-        {"measure", JSON_STR, JSON_REQUIRED, offsetof(struct raw, measure), 0, 0},
-        {"size_bytes", JSON_I64, JSON_REQUIRED, offsetof(struct raw, size_bytes), 0, SIZE_MAX_HERE},
-        {"work", JSON_I64, JSON_REQUIRED, offsetof(struct raw, work), 1, WORK_MAX},
-        {"ns", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW("measure", struct raw, measure, JSON_REQUIRED),
+        ROW("size_bytes", struct raw, size_bytes, JSON_REQUIRED, .max = SIZE_MAX_HERE),
+        ROW("work", struct raw, work, JSON_REQUIRED, .min = 1, .max = WORK_MAX),
+        ROW_ANY("ns", JSON_REQUIRED),
     };
     struct bench_answer *answer = r->answer;
     struct bench_series series = {0};
@@ -217,8 +217,8 @@ static int read_lack(const struct json *at, struct bench_reading *r, struct err 
         struct str measure, why;
     } raw = {0};
     static const struct json_field FIELDS[] = {
-        {"measure", JSON_STR, JSON_REQUIRED, offsetof(struct raw, measure), 0, 0},
-        {"why", JSON_STR, JSON_REQUIRED, offsetof(struct raw, why), 0, 0},
+        ROW("measure", struct raw, measure, JSON_REQUIRED),
+        ROW("why", struct raw, why, JSON_REQUIRED),
     };
     struct bench_lack *lack = &r->answer->lacks[r->answer->n_lacks];
     if (json_decode(at, r->arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0 ||
@@ -281,14 +281,14 @@ static int read_all(const struct json *root, struct bench_reading *r, struct err
         int64_t cpus, gpus;
     } raw = {0};
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct raw, version), 1, 1},
-        {"what", JSON_STR, JSON_REQUIRED, offsetof(struct raw, what), 0, 0},
-        {"cpu_model", JSON_STR, JSON_REQUIRED, offsetof(struct raw, cpu_model), 0, 0},
-        {"cpus", JSON_I64, JSON_REQUIRED, offsetof(struct raw, cpus), 1, CPUS_MAX},
-        {"gpus", JSON_I64, JSON_REQUIRED, offsetof(struct raw, gpus), 0, GPUS_MAX},
-        {"series", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"notes", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"not_measured", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW("schema_version", struct raw, version, JSON_REQUIRED, .min = 1, .max = 1),
+        ROW("what", struct raw, what, JSON_REQUIRED),
+        ROW("cpu_model", struct raw, cpu_model, JSON_REQUIRED),
+        ROW("cpus", struct raw, cpus, JSON_REQUIRED, .min = 1, .max = CPUS_MAX),
+        ROW("gpus", struct raw, gpus, JSON_REQUIRED, .max = GPUS_MAX),
+        ROW_ANY("series", JSON_REQUIRED),
+        ROW_ANY("notes", JSON_REQUIRED),
+        ROW_ANY("not_measured", JSON_REQUIRED),
     };
     /* The busy loop is requested by its own name. */
     const char *what = r->what == BENCH_CLOCK ? "loop"

@@ -3,6 +3,7 @@
 
 #include "report/dataset.h"
 
+#include "codec/json_table.h"
 #include "report/report_decode.h"
 
 #define BYTES_MAX      (1LL << 53)
@@ -60,11 +61,11 @@ static int decode_pair(const struct json *at, struct arena *arena, const struct 
                        struct dataset_group *ret, struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"of", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_group, pair_of), 0, 0},
-        {"from", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_group, pair_from), 0, 0},
-        {"to", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_group, pair_to), 0, 0},
-        {"from_end", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_group, pair_from_end), 0, 0},
-        {"to_end", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_group, pair_to_end), 0, 0},
+        ROW("of", struct dataset_group, pair_of, JSON_REQUIRED),
+        ROW("from", struct dataset_group, pair_from, JSON_REQUIRED),
+        ROW("to", struct dataset_group, pair_to, JSON_REQUIRED),
+        ROW("from_end", struct dataset_group, pair_from_end, JSON_REQUIRED),
+        ROW("to_end", struct dataset_group, pair_to_end, JSON_REQUIRED),
     };
     struct json pair;
     if (json_member(at, "pair", &pair, err) < 0) {
@@ -141,24 +142,25 @@ struct group_text {
 static int decode_group_fields(const struct json *at, struct arena *arena, struct group_text *ret,
                                struct err *err)
 {
-#define GROUP(member) offsetof(struct group_text, group.member)
     static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, GROUP(name), 0, 0},
-        {"split", JSON_STR, NULLABLE_FIELD, GROUP(split), 0, 0},
-        {"role", JSON_STR, JSON_REQUIRED, offsetof(struct group_text, role), 0, 0},
-        {"glob", JSON_STR, JSON_REQUIRED, GROUP(glob), 0, 0},
-        {"files", JSON_I64, NULLABLE_FIELD, GROUP(n_files), 1, DATASET_IMAGES_MAX},
-        {"folders", JSON_I64, NULLABLE_FIELD, GROUP(n_folders), 1, DATASET_FOLDERS_MAX},
-        {"folder_files", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
-        {"format", JSON_STR, JSON_REQUIRED, offsetof(struct group_text, format), 0, 0},
-        {"odd", JSON_ANY, 0, 0, 0, 0},
-        {"width", JSON_I64, NULLABLE_FIELD, GROUP(width), 1, SIDE_MAX},
-        {"height", JSON_I64, NULLABLE_FIELD, GROUP(height), 1, SIDE_MAX},
-        {"channels", JSON_I64, NULLABLE_FIELD, GROUP(channels), 1, CHANNELS_MAX},
-        {"lines", JSON_I64, JSON_NULLABLE, GROUP(n_lines), 1, BYTES_MAX},
-        {"pair", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
+        ROW("name", struct group_text, group.name, JSON_REQUIRED),
+        ROW("split", struct group_text, group.split, NULLABLE_FIELD),
+        ROW("role", struct group_text, role, JSON_REQUIRED),
+        ROW("glob", struct group_text, group.glob, JSON_REQUIRED),
+        ROW("files", struct group_text, group.n_files, NULLABLE_FIELD, .min = 1,
+            .max = DATASET_IMAGES_MAX),
+        ROW("folders", struct group_text, group.n_folders, NULLABLE_FIELD, .min = 1,
+            .max = DATASET_FOLDERS_MAX),
+        ROW_ANY("folder_files", NULLABLE_FIELD),
+        ROW("format", struct group_text, format, JSON_REQUIRED),
+        ROW_ANY("odd", 0),
+        ROW("width", struct group_text, group.width, NULLABLE_FIELD, .min = 1, .max = SIDE_MAX),
+        ROW("height", struct group_text, group.height, NULLABLE_FIELD, .min = 1, .max = SIDE_MAX),
+        ROW("channels", struct group_text, group.channels, NULLABLE_FIELD, .min = 1,
+            .max = CHANNELS_MAX),
+        ROW("lines", struct group_text, group.n_lines, JSON_NULLABLE, .min = 1, .max = BYTES_MAX),
+        ROW_ANY("pair", NULLABLE_FIELD),
     };
-#undef GROUP
     return json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err);
 }
 
@@ -316,19 +318,18 @@ static int decode_file(const struct json *at, struct arena *arena, struct datase
                        struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct file_text, file.name), 0, 0},
-        {"urls", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"bytes", JSON_I64, NULLABLE_FIELD, offsetof(struct file_text, file.size_bytes), 1,
-         BYTES_MAX},
-        {"md5", JSON_STR, NULLABLE_FIELD, offsetof(struct file_text, md5), 0, 0},
-        {"sha256", JSON_STR, NULLABLE_FIELD, offsetof(struct file_text, sha256), 0, 0},
-        {"piece_bytes", JSON_I64, JSON_NULLABLE, offsetof(struct file_text, file.piece_bytes),
-         DATASET_PIECE_MIN, PIECE_MAX},
-        {"pieces", JSON_STR, JSON_NULLABLE, offsetof(struct file_text, file.pieces_path), 0, 0},
-        {"unpack", JSON_STR, NULLABLE_FIELD, offsetof(struct file_text, file.unpack), 0, 0},
-        {"nested", JSON_BOOL, JSON_REQUIRED, offsetof(struct file_text, file.is_nested), 0, 0},
-        {"into", JSON_STR, NULLABLE_FIELD, offsetof(struct file_text, file.into), 0, 0},
-        {"source", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
+        ROW("name", struct file_text, file.name, JSON_REQUIRED),
+        ROW_ANY("urls", JSON_REQUIRED),
+        ROW("bytes", struct file_text, file.size_bytes, NULLABLE_FIELD, .min = 1, .max = BYTES_MAX),
+        ROW("md5", struct file_text, md5, NULLABLE_FIELD),
+        ROW("sha256", struct file_text, sha256, NULLABLE_FIELD),
+        ROW("piece_bytes", struct file_text, file.piece_bytes, JSON_NULLABLE,
+            .min = DATASET_PIECE_MIN, .max = PIECE_MAX),
+        ROW("pieces", struct file_text, file.pieces_path, JSON_NULLABLE),
+        ROW("unpack", struct file_text, file.unpack, NULLABLE_FIELD),
+        ROW("nested", struct file_text, file.is_nested, JSON_REQUIRED),
+        ROW("into", struct file_text, file.into, NULLABLE_FIELD),
+        ROW_ANY("source", NULLABLE_FIELD),
     };
     struct file_text text = {.file.size_bytes = -1};
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &text, err) < 0 ||
@@ -393,11 +394,10 @@ static int decode_splits(const struct json *at, struct arena *arena, struct data
                          struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_split, name), 0, 0},
-        {"samples", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_split, n_samples), 1,
-         BYTES_MAX},
-        {"classes", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_split, n_classes), 1,
-         CLASSES_MAX},
+        ROW("name", struct dataset_split, name, JSON_REQUIRED),
+        ROW("samples", struct dataset_split, n_samples, NULLABLE_FIELD, .min = 1, .max = BYTES_MAX),
+        ROW("classes", struct dataset_split, n_classes, NULLABLE_FIELD, .min = 1,
+            .max = CLASSES_MAX),
     };
     struct json list;
     struct json item;
@@ -432,8 +432,8 @@ static int decode_list(const struct json *at, struct arena *arena, struct datase
         struct str path, sha256;
     } text = {0};
     static const struct json_field FIELDS[] = {
-        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct list_text, path), 0, 0},
-        {"sha256", JSON_STR, JSON_REQUIRED, offsetof(struct list_text, sha256), 0, 0},
+        ROW("path", struct list_text, path, JSON_REQUIRED),
+        ROW("sha256", struct list_text, sha256, JSON_REQUIRED),
     };
     struct json list;
     if (json_member(at, "list", &list, err) < 0) {
@@ -474,15 +474,17 @@ static int check_pack(const struct json *at, const struct dataset_pack *pack, st
 static int decode_pack(const struct json *at, struct arena *arena, struct dataset *ret,
                        struct err *err)
 {
-#define PACK(member) offsetof(struct pack_text, pack.member)
     static const struct json_field FIELDS[] = {
-        {"kind", JSON_STR, JSON_REQUIRED, offsetof(struct pack_text, kind), 0, 0},
-        {"short_side", JSON_I64, NULLABLE_FIELD, PACK(short_side), 1, SIDE_MAX},
-        {"classes", JSON_I64, NULLABLE_FIELD, PACK(n_classes), 1, CLASSES_MAX},
-        {"sequence", JSON_I64, NULLABLE_FIELD, PACK(sequence), 1, SEQUENCE_MAX},
-        {"predictions", JSON_I64, NULLABLE_FIELD, PACK(predictions), 1, SEQUENCE_MAX},
+        ROW("kind", struct pack_text, kind, JSON_REQUIRED),
+        ROW("short_side", struct pack_text, pack.short_side, NULLABLE_FIELD, .min = 1,
+            .max = SIDE_MAX),
+        ROW("classes", struct pack_text, pack.n_classes, NULLABLE_FIELD, .min = 1,
+            .max = CLASSES_MAX),
+        ROW("sequence", struct pack_text, pack.sequence, NULLABLE_FIELD, .min = 1,
+            .max = SEQUENCE_MAX),
+        ROW("predictions", struct pack_text, pack.predictions, NULLABLE_FIELD, .min = 1,
+            .max = SEQUENCE_MAX),
     };
-#undef PACK
     struct pack_text text = {
         .pack = {.short_side = -1, .n_classes = -1, .sequence = -1, .predictions = -1}};
     struct json pack;
@@ -513,11 +515,11 @@ static int decode_synthetic_splits(const struct json *at, struct arena *arena,
                                    struct dataset *dataset, struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_synthetic_split, name), 0, 0},
-        {"samples", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_synthetic_split, n_samples), 1,
-         DATASET_IMAGES_MAX},
-        {"folders", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_synthetic_split, n_folders), 1,
-         DATASET_FOLDERS_MAX},
+        ROW("name", struct dataset_synthetic_split, name, JSON_REQUIRED),
+        ROW("samples", struct dataset_synthetic_split, n_samples, JSON_REQUIRED, .min = 1,
+            .max = DATASET_IMAGES_MAX),
+        ROW("folders", struct dataset_synthetic_split, n_folders, JSON_REQUIRED, .min = 1,
+            .max = DATASET_FOLDERS_MAX),
     };
     struct dataset_synthetic *synthetic = &dataset->synthetic;
     struct json list;
@@ -579,12 +581,11 @@ static int decode_synthetic(const struct json *at, struct arena *arena, struct d
                             struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"seed", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_synthetic, seed), 0, BYTES_MAX},
-        {"width", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_synthetic, width), 1, SIDE_MAX},
-        {"height", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_synthetic, height), 1,
-         SIDE_MAX},
-        {"splits", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"files", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
+        ROW("seed", struct dataset_synthetic, seed, JSON_REQUIRED, .max = BYTES_MAX),
+        ROW("width", struct dataset_synthetic, width, NULLABLE_FIELD, .min = 1, .max = SIDE_MAX),
+        ROW("height", struct dataset_synthetic, height, NULLABLE_FIELD, .min = 1, .max = SIDE_MAX),
+        ROW_ANY("splits", JSON_REQUIRED),
+        ROW_ANY("files", NULLABLE_FIELD),
     };
     struct json synthetic;
     ret->synthetic = (struct dataset_synthetic){.width = -1, .height = -1};
@@ -615,27 +616,25 @@ int dataset_decode(const struct json *root, struct arena *arena, struct dataset 
         int64_t version;
         struct dataset dataset;
     } head = {0};
-#define HEAD(member) offsetof(struct dataset_head, dataset.member)
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_head, version), 1, 1},
-        {"id", JSON_STR, JSON_REQUIRED, HEAD(id), 0, 0},
-        {"title", JSON_STR, JSON_REQUIRED, HEAD(title), 0, 0},
-        {"synthetic", JSON_BOOL, JSON_REQUIRED, HEAD(is_synthetic), 0, 0},
-        {"licence", JSON_STR, NULLABLE_FIELD, HEAD(licence), 0, 0},
-        {"login", JSON_BOOL, JSON_REQUIRED, HEAD(needs_login), 0, 0},
-        {"derived_from", JSON_STR, NULLABLE_FIELD, HEAD(derived_from), 0, 0},
-        {"files", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
-        {"splits", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"groups", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"others", JSON_BOOL, JSON_REQUIRED, HEAD(allows_others), 0, 0},
-        {"list", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
-        {"pack", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
-        {"twin", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
-        {"note", JSON_STR, NULLABLE_FIELD, HEAD(note), 0, 0},
-        {"layout_source", JSON_STR, NULLABLE_FIELD, HEAD(layout_source), 0, 0},
-        {"source", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
+        ROW("schema_version", struct dataset_head, version, JSON_REQUIRED, .min = 1, .max = 1),
+        ROW("id", struct dataset_head, dataset.id, JSON_REQUIRED),
+        ROW("title", struct dataset_head, dataset.title, JSON_REQUIRED),
+        ROW("synthetic", struct dataset_head, dataset.is_synthetic, JSON_REQUIRED),
+        ROW("licence", struct dataset_head, dataset.licence, NULLABLE_FIELD),
+        ROW("login", struct dataset_head, dataset.needs_login, JSON_REQUIRED),
+        ROW("derived_from", struct dataset_head, dataset.derived_from, NULLABLE_FIELD),
+        ROW_ANY("files", NULLABLE_FIELD),
+        ROW_ANY("splits", JSON_REQUIRED),
+        ROW_ANY("groups", JSON_REQUIRED),
+        ROW("others", struct dataset_head, dataset.allows_others, JSON_REQUIRED),
+        ROW_ANY("list", NULLABLE_FIELD),
+        ROW_ANY("pack", NULLABLE_FIELD),
+        ROW_ANY("twin", NULLABLE_FIELD),
+        ROW("note", struct dataset_head, dataset.note, NULLABLE_FIELD),
+        ROW("layout_source", struct dataset_head, dataset.layout_source, NULLABLE_FIELD),
+        ROW_ANY("source", NULLABLE_FIELD),
     };
-#undef HEAD
     struct dataset *dataset = &head.dataset;
     if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), &head, err) < 0 ||
         check_slug(root, "id", dataset->id, err) < 0 ||

@@ -3,6 +3,7 @@
 
 #include "report/image.h"
 
+#include "codec/json_table.h"
 #include "report/report_decode.h"
 
 #define NULLABLE_FIELD (JSON_REQUIRED | JSON_NULLABLE)
@@ -17,21 +18,19 @@ static int decode_fields(const struct json *root, struct arena *arena, struct im
                          struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct image_text, version), 1, 1},
-        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct image_text, image.id), 0, 0},
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct image_text, name), 0, 0},
-        {"tag", JSON_STR, NULLABLE_FIELD, offsetof(struct image_text, tag), 0, 0},
-        {"digest", JSON_STR, NULLABLE_FIELD, offsetof(struct image_text, digest), 0, 0},
-        {"used_for", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"versions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"base", JSON_STR, NULLABLE_FIELD, offsetof(struct image_text, image.base), 0, 0},
-        {"fallback", JSON_STR, NULLABLE_FIELD, offsetof(struct image_text, fallback), 0, 0},
-        {"replacement", JSON_STR, NULLABLE_FIELD, offsetof(struct image_text, image.replacement), 0,
-         0},
-        {"dockerfile", JSON_BOOL, JSON_REQUIRED, offsetof(struct image_text, image.has_dockerfile),
-         0, 0},
-        {"status", JSON_STR, JSON_REQUIRED, offsetof(struct image_text, image.status), 0, 0},
-        {"source", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
+        ROW("schema_version", struct image_text, version, JSON_REQUIRED, .min = 1, .max = 1),
+        ROW("id", struct image_text, image.id, JSON_REQUIRED),
+        ROW("name", struct image_text, name, JSON_REQUIRED),
+        ROW("tag", struct image_text, tag, NULLABLE_FIELD),
+        ROW("digest", struct image_text, digest, NULLABLE_FIELD),
+        ROW_ANY("used_for", JSON_REQUIRED),
+        ROW_ANY("versions", JSON_REQUIRED),
+        ROW("base", struct image_text, image.base, NULLABLE_FIELD),
+        ROW("fallback", struct image_text, fallback, NULLABLE_FIELD),
+        ROW("replacement", struct image_text, image.replacement, NULLABLE_FIELD),
+        ROW("dockerfile", struct image_text, image.has_dockerfile, JSON_REQUIRED),
+        ROW("status", struct image_text, image.status, JSON_REQUIRED),
+        ROW_ANY("source", NULLABLE_FIELD),
     };
     if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), text, err) < 0 ||
         check_slug(root, "id", text->image.id, err) < 0 ||

@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "codec/json_table.h"
 #include "report/hostlist.h"
 #include "report/report_decode.h"
 
@@ -14,15 +15,15 @@
 #define PATH_MAX_BYTES 512
 #define GROUPS_MAX     16
 
-static const char *const RUNTIME_NAMES[RUNTIME_KIND_COUNT + 1] = {"none", "docker", "podman",
-                                                                  "apptainer", "enroot"};
-static const char *const LAUNCHER_NAMES[LAUNCHER_KIND_COUNT + 1] = {"ssh", "mpirun", "slurm"};
+const char *const RUNTIME_KIND_NAMES[RUNTIME_KIND_COUNT + 1] = {"none", "docker", "podman",
+                                                                "apptainer", "enroot"};
+const char *const LAUNCHER_KIND_NAMES[LAUNCHER_KIND_COUNT + 1] = {"ssh", "mpirun", "slurm"};
 static const char *const REMOTE_NAMES[] = {"ssh", "local", NULL};
 
 const char *runtime_kind_name(enum runtime_kind kind)
 {
     ASSERT(kind < RUNTIME_KIND_COUNT);
-    return RUNTIME_NAMES[kind];
+    return RUNTIME_KIND_NAMES[kind];
 }
 
 const char *runtime_kind_label(enum runtime_kind kind)
@@ -35,13 +36,13 @@ const char *runtime_kind_label(enum runtime_kind kind)
 const char *launcher_kind_name(enum launcher_kind kind)
 {
     ASSERT(kind < LAUNCHER_KIND_COUNT);
-    return LAUNCHER_NAMES[kind];
+    return LAUNCHER_KIND_NAMES[kind];
 }
 
 bool runtime_kind_of_name(struct str name, enum runtime_kind *ret_kind)
 {
     for (int kind = 0; kind < RUNTIME_KIND_COUNT; kind++) {
-        if (str_eq_z(name, RUNTIME_NAMES[kind])) {
+        if (str_eq_z(name, RUNTIME_KIND_NAMES[kind])) {
             *ret_kind = (enum runtime_kind)kind;
             return true;
         }
@@ -52,7 +53,7 @@ bool runtime_kind_of_name(struct str name, enum runtime_kind *ret_kind)
 bool launcher_kind_of_name(struct str name, enum launcher_kind *ret_kind)
 {
     for (int kind = 0; kind < LAUNCHER_KIND_COUNT; kind++) {
-        if (str_eq_z(name, LAUNCHER_NAMES[kind])) {
+        if (str_eq_z(name, LAUNCHER_KIND_NAMES[kind])) {
             *ret_kind = (enum launcher_kind)kind;
             return true;
         }
@@ -156,29 +157,26 @@ static int decode_fields(const struct json *root, struct arena *arena, struct in
                          struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct inventory_text, version), 1, 1},
-        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct inventory_text, inventory.id), 0, 0},
-        {"title", JSON_STR, JSON_REQUIRED, offsetof(struct inventory_text, inventory.title), 0, 0},
-        {"remote", JSON_STR, JSON_REQUIRED, offsetof(struct inventory_text, remote), 0, 0},
-        {"runtime", JSON_STR, JSON_REQUIRED, offsetof(struct inventory_text, runtime), 0, 0},
-        {"launcher", JSON_STR, JSON_NULLABLE, offsetof(struct inventory_text, launcher), 0, 0},
-        {"registry", JSON_STR, JSON_NULLABLE, offsetof(struct inventory_text, inventory.registry),
-         0, 0},
-        {"head_address", JSON_STR, JSON_NULLABLE,
-         offsetof(struct inventory_text, inventory.head_address), 0, 0},
-        {"shared_folder", JSON_STR, JSON_NULLABLE,
-         offsetof(struct inventory_text, inventory.shared_folder), 0, 0},
-        {"login", JSON_STR, JSON_NULLABLE, offsetof(struct inventory_text, inventory.login), 0, 0},
-        {"nodes", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"source", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
+        ROW("schema_version", struct inventory_text, version, JSON_REQUIRED, .min = 1, .max = 1),
+        ROW("id", struct inventory_text, inventory.id, JSON_REQUIRED),
+        ROW("title", struct inventory_text, inventory.title, JSON_REQUIRED),
+        ROW("remote", struct inventory_text, remote, JSON_REQUIRED),
+        ROW("runtime", struct inventory_text, runtime, JSON_REQUIRED),
+        ROW("launcher", struct inventory_text, launcher, JSON_NULLABLE),
+        ROW("registry", struct inventory_text, inventory.registry, JSON_NULLABLE),
+        ROW("head_address", struct inventory_text, inventory.head_address, JSON_NULLABLE),
+        ROW("shared_folder", struct inventory_text, inventory.shared_folder, JSON_NULLABLE),
+        ROW("login", struct inventory_text, inventory.login, JSON_NULLABLE),
+        ROW_ANY("nodes", JSON_REQUIRED),
+        ROW_ANY("source", NULLABLE_FIELD),
     };
     const struct inventory *inventory = &text->inventory;
     if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), text, err) < 0 ||
         check_line(root, "id", inventory->id, err) < 0 ||
         check_line(root, "title", inventory->title, err) < 0 ||
         check_word(root, "remote", text->remote, REMOTE_NAMES, err) < 0 ||
-        check_word(root, "runtime", text->runtime, RUNTIME_NAMES, err) < 0 ||
-        check_word(root, "launcher", text->launcher, LAUNCHER_NAMES, err) < 0 ||
+        check_word(root, "runtime", text->runtime, RUNTIME_KIND_NAMES, err) < 0 ||
+        check_word(root, "launcher", text->launcher, LAUNCHER_KIND_NAMES, err) < 0 ||
         check_form(root, "registry", inventory->registry, is_registry,
                    "HOST:PORT or HOST:PORT/NAME", err) < 0 ||
         check_form(root, "head_address", inventory->head_address, hostlist_is_name, EXPECTED_HOST,
@@ -223,17 +221,14 @@ static int decode_row(const struct json *at, struct arena *arena, struct node_te
                       struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct inventory_node, name), 0, 0},
-        {"address", JSON_STR, JSON_REQUIRED, offsetof(struct inventory_node, address), 0, 0},
-        {"port", JSON_I64, NULLABLE_FIELD, offsetof(struct inventory_node, port), 1, 65535},
-        {"user", JSON_STR, NULLABLE_FIELD, offsetof(struct inventory_node, user), 0, 0},
-        {"gpus", JSON_I64, JSON_REQUIRED, offsetof(struct inventory_node, gpus), 0,
-         INVENTORY_GPUS_MAX},
-        {"fast_address", JSON_STR, NULLABLE_FIELD, offsetof(struct inventory_node, fast_address), 0,
-         0},
-        {"work_folder", JSON_STR, NULLABLE_FIELD, offsetof(struct inventory_node, work_folder), 0,
-         0},
-        {"groups", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW("name", struct inventory_node, name, JSON_REQUIRED),
+        ROW("address", struct inventory_node, address, JSON_REQUIRED),
+        ROW("port", struct inventory_node, port, NULLABLE_FIELD, .min = 1, .max = 65535),
+        ROW("user", struct inventory_node, user, NULLABLE_FIELD),
+        ROW("gpus", struct inventory_node, gpus, JSON_REQUIRED, .max = INVENTORY_GPUS_MAX),
+        ROW("fast_address", struct inventory_node, fast_address, NULLABLE_FIELD),
+        ROW("work_folder", struct inventory_node, work_folder, NULLABLE_FIELD),
+        ROW_ANY("groups", JSON_REQUIRED),
     };
     struct node_text text = {0};
     struct inventory_node *node = &text.node;

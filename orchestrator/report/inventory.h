@@ -76,6 +76,9 @@ MUST_CHECK int inventory_select(const struct inventory *inventory, struct arena 
 struct str inventory_fold(struct arena *arena, const struct inventory *inventory,
                           const size_t *nodes, size_t n_nodes);
 
+/* By kind, ended by NULL. */
+extern const char *const RUNTIME_KIND_NAMES[RUNTIME_KIND_COUNT + 1];
+extern const char *const LAUNCHER_KIND_NAMES[LAUNCHER_KIND_COUNT + 1];
 const char *runtime_kind_name(enum runtime_kind kind);
 /* For people; engines that we have never run are marked experimental. */
 const char *runtime_kind_label(enum runtime_kind kind);

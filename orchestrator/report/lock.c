@@ -3,6 +3,7 @@
 
 #include "report/lock.h"
 
+#include "codec/json_table.h"
 #include "report/report_decode.h"
 
 #define BYTES_MAX      (1LL << 53)
@@ -30,23 +31,22 @@ struct item_text {
 static int decode_item(const struct json *at, struct arena *arena, struct lock_item *ret,
                        struct err *err)
 {
-#define ITEM(member) offsetof(struct item_text, item.member)
     static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, ITEM(name), 0, 0},
-        {"bytes", JSON_I64, NULLABLE_FIELD, ITEM(size_bytes), 0, BYTES_MAX},
-        {"md5", JSON_STR, NULLABLE_FIELD, offsetof(struct item_text, md5), 0, 0},
-        {"sha256", JSON_STR, NULLABLE_FIELD, offsetof(struct item_text, sha256), 0, 0},
-        {"piece_bytes", JSON_I64, NULLABLE_FIELD, ITEM(piece_bytes), DATASET_PIECE_MIN, PIECE_MAX},
-        {"pieces", JSON_STR, NULLABLE_FIELD, ITEM(pieces_path), 0, 0},
-        {"ref", JSON_STR, NULLABLE_FIELD, ITEM(ref), 0, 0},
-        {"commit", JSON_STR, NULLABLE_FIELD, ITEM(commit), 0, 0},
-        {"tree", JSON_STR, NULLABLE_FIELD, ITEM(tree), 0, 0},
-        {"paths", JSON_STR, 0, ITEM(paths), 0, 0},
-        {"selection", JSON_STR, 0, ITEM(selection), 0, 0},
-        {"url", JSON_STR, NULLABLE_FIELD, ITEM(url), 0, 0},
-        {"date", JSON_STR, JSON_REQUIRED, ITEM(date), 0, 0},
+        ROW("name", struct item_text, item.name, JSON_REQUIRED),
+        ROW("bytes", struct item_text, item.size_bytes, NULLABLE_FIELD, .max = BYTES_MAX),
+        ROW("md5", struct item_text, md5, NULLABLE_FIELD),
+        ROW("sha256", struct item_text, sha256, NULLABLE_FIELD),
+        ROW("piece_bytes", struct item_text, item.piece_bytes, NULLABLE_FIELD,
+            .min = DATASET_PIECE_MIN, .max = PIECE_MAX),
+        ROW("pieces", struct item_text, item.pieces_path, NULLABLE_FIELD),
+        ROW("ref", struct item_text, item.ref, NULLABLE_FIELD),
+        ROW("commit", struct item_text, item.commit, NULLABLE_FIELD),
+        ROW("tree", struct item_text, item.tree, NULLABLE_FIELD),
+        ROW("paths", struct item_text, item.paths, 0),
+        ROW("selection", struct item_text, item.selection, 0),
+        ROW("url", struct item_text, item.url, NULLABLE_FIELD),
+        ROW("date", struct item_text, item.date, JSON_REQUIRED),
     };
-#undef ITEM
     struct item_text text = {.item.size_bytes = -1};
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &text, err) < 0 ||
         check_line(at, "name", text.item.name, err) < 0 ||
@@ -105,14 +105,13 @@ int lock_decode(const struct json *root, struct arena *arena, struct lock *ret_l
         struct str kind, list_sha256;
     } head = {.lock = {.n_files = -1, .file_bytes = -1}};
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct lock_head, version), 1, 1},
-        {"kind", JSON_STR, JSON_REQUIRED, offsetof(struct lock_head, kind), 0, 0},
-        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct lock_head, lock.id), 0, 0},
-        {"items", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"list_sha256", JSON_STR, NULLABLE_FIELD, offsetof(struct lock_head, list_sha256), 0, 0},
-        {"files", JSON_I64, NULLABLE_FIELD, offsetof(struct lock_head, lock.n_files), 0, BYTES_MAX},
-        {"file_bytes", JSON_I64, NULLABLE_FIELD, offsetof(struct lock_head, lock.file_bytes), 0,
-         BYTES_MAX},
+        ROW("schema_version", struct lock_head, version, JSON_REQUIRED, .min = 1, .max = 1),
+        ROW("kind", struct lock_head, kind, JSON_REQUIRED),
+        ROW("id", struct lock_head, lock.id, JSON_REQUIRED),
+        ROW_ANY("items", JSON_REQUIRED),
+        ROW("list_sha256", struct lock_head, list_sha256, NULLABLE_FIELD),
+        ROW("files", struct lock_head, lock.n_files, NULLABLE_FIELD, .max = BYTES_MAX),
+        ROW("file_bytes", struct lock_head, lock.file_bytes, NULLABLE_FIELD, .max = BYTES_MAX),
     };
     size_t kind = 0;
     if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), &head, err) < 0 ||

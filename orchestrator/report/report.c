@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "codec/digest.h"
+#include "codec/json_table.h"
 #include "report/report_decode.h"
 
 struct case_names { /* what a case may name: struct environment by id, struct stack by id */
@@ -258,8 +259,8 @@ static int decode_derive(const struct json *at, struct arena *arena, struct cell
     static const char *const KINDS[] = {"ratio", "mean", "median", NULL};
     static const enum derive_kind VALUES[] = {DERIVE_RATIO, DERIVE_MEAN, DERIVE_MEDIAN};
     static const struct json_field FIELDS[] = {
-        {"kind", JSON_STR, JSON_REQUIRED, 0, 0, 0},
-        {"of", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW_ALONE("kind", JSON_STR, JSON_REQUIRED),
+        ROW_ANY("of", JSON_REQUIRED),
     };
     struct str kind = STR_EMPTY;
     struct json of;
@@ -284,8 +285,8 @@ static int decode_also(const struct json *list, struct arena *arena, struct cell
                        struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"printed", JSON_STR, JSON_REQUIRED, offsetof(struct also_printed, printed), 0, 0},
-        {"source", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW("printed", struct also_printed, printed, JSON_REQUIRED),
+        ROW_ANY("source", JSON_REQUIRED),
     };
     struct json item;
     struct json source;
@@ -372,16 +373,15 @@ static int decode_cell(const struct json *at, struct arena *arena, const struct 
         struct str metric;
     } raw = {0};
     static const struct json_field FIELDS[] = {
-        {"cell", JSON_STR, JSON_REQUIRED, offsetof(struct raw, cell.id), 0, 0},
-        {"metric", JSON_STR, JSON_REQUIRED, offsetof(struct raw, metric), 0, 0},
-        {"printed", JSON_STR, JSON_REQUIRED, offsetof(struct raw, cell.printed), 0, 0},
-        {"unit", JSON_STR, JSON_REQUIRED, offsetof(struct raw, cell.unit), 0, 0},
-        {"table", JSON_STR, JSON_REQUIRED, offsetof(struct raw, cell.table), 0, 0},
-        {"derive", JSON_ANY, JSON_REQUIRED | JSON_NULLABLE, 0, 0, 0},
-        {"rule", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, cell.rule), 0, 0},
-        {"format", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, cell.format), 0,
-         0},
-        {"also_printed", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW("cell", struct raw, cell.id, JSON_REQUIRED),
+        ROW("metric", struct raw, metric, JSON_REQUIRED),
+        ROW("printed", struct raw, cell.printed, JSON_REQUIRED),
+        ROW("unit", struct raw, cell.unit, JSON_REQUIRED),
+        ROW("table", struct raw, cell.table, JSON_REQUIRED),
+        ROW_ANY("derive", JSON_REQUIRED | JSON_NULLABLE),
+        ROW("rule", struct raw, cell.rule, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("format", struct raw, cell.format, JSON_REQUIRED | JSON_NULLABLE),
+        ROW_ANY("also_printed", JSON_REQUIRED),
     };
     struct cell *cell = &raw.cell;
     struct json member;
@@ -410,9 +410,9 @@ static int decode_factor(const struct json *at, struct arena *arena, struct repo
                          struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"value", JSON_F64, JSON_REQUIRED, offsetof(struct factor, value), 0, 0},
-        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct factor, path), 0, 0},
-        {"sha256", JSON_STR, JSON_REQUIRED, offsetof(struct factor, sha256), 0, 0},
+        ROW("value", struct factor, value, JSON_REQUIRED),
+        ROW("path", struct factor, path, JSON_REQUIRED),
+        ROW("sha256", struct factor, sha256, JSON_REQUIRED),
     };
     struct json member;
     uint8_t ignored[SHA256_BYTES];
@@ -549,20 +549,18 @@ static int decode_case(const struct json *at, struct arena *arena, const struct 
         struct str stack, environment;
     } raw = {0};
     static const struct json_field FIELDS[] = {
-        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct raw, c.id), 0, 0},
-        {"stack", JSON_STR, JSON_REQUIRED, offsetof(struct raw, stack), 0, 0},
-        {"environment", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, environment),
-         0, 0},
-        {"group", JSON_STR, JSON_REQUIRED, offsetof(struct raw, c.group), 0, 0},
-        {"format", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, c.format), 0, 0},
-        {"rule", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, c.rule), 0, 0},
-        {"baseline", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, c.baseline), 0,
-         0},
-        {"logs", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"conditions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"cells", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"factor", JSON_ANY, 0, 0, 0, 0},
-        {"matched", JSON_STR, 0, offsetof(struct raw, c.matched), 0, 0},
+        ROW("id", struct raw, c.id, JSON_REQUIRED),
+        ROW("stack", struct raw, stack, JSON_REQUIRED),
+        ROW("environment", struct raw, environment, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("group", struct raw, c.group, JSON_REQUIRED),
+        ROW("format", struct raw, c.format, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("rule", struct raw, c.rule, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("baseline", struct raw, c.baseline, JSON_REQUIRED | JSON_NULLABLE),
+        ROW_ANY("logs", JSON_REQUIRED),
+        ROW_ANY("conditions", JSON_REQUIRED),
+        ROW_ANY("cells", JSON_REQUIRED),
+        ROW_ANY("factor", 0),
+        ROW("matched", struct raw, c.matched, 0),
     };
     struct report_case *c = &raw.c;
     struct json member;
@@ -711,15 +709,15 @@ int report_decode(const struct json *root, struct arena *arena, struct report *r
         struct str id, title;
     } top = {0};
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct top, version), SCHEMA_VERSION,
-         SCHEMA_VERSION},
-        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct top, id), 0, 0},
-        {"title", JSON_STR, JSON_REQUIRED, offsetof(struct top, title), 0, 0},
-        {"source", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"logs", JSON_ANY, JSON_REQUIRED | JSON_NULLABLE, 0, 0, 0},
-        {"environments", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"stacks", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"cases", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW("schema_version", struct top, version, JSON_REQUIRED, .min = SCHEMA_VERSION,
+            .max = SCHEMA_VERSION),
+        ROW("id", struct top, id, JSON_REQUIRED),
+        ROW("title", struct top, title, JSON_REQUIRED),
+        ROW_ANY("source", JSON_REQUIRED),
+        ROW_ANY("logs", JSON_REQUIRED | JSON_NULLABLE),
+        ROW_ANY("environments", JSON_REQUIRED),
+        ROW_ANY("stacks", JSON_REQUIRED),
+        ROW_ANY("cases", JSON_REQUIRED),
     };
     struct report report = {0};
     struct json member;

@@ -4,6 +4,7 @@
 
 #include "report/report_decode.h"
 
+#include "codec/json_table.h"
 #include "report/container.h"
 #include "report/source.h"
 
@@ -182,10 +183,10 @@ int decode_source(const struct json *at, struct arena *arena, struct source_ref 
                   struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"repository", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, repository), 0, 0},
-        {"commit", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, commit), 0, 0},
-        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, path), 0, 0},
-        {"date", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, date), 0, 0},
+        ROW("repository", struct source_ref, repository, JSON_REQUIRED),
+        ROW("commit", struct source_ref, commit, JSON_REQUIRED),
+        ROW("path", struct source_ref, path, JSON_REQUIRED),
+        ROW("date", struct source_ref, date, JSON_REQUIRED),
     };
     return json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0
                ? -1
@@ -200,12 +201,12 @@ int decode_logs(const struct json *at, struct arena *arena, struct report *repor
         bool is_bundled;
     } raw = {0};
     static const struct json_field FIELDS[] = {
-        {"repository", JSON_STR, JSON_REQUIRED, offsetof(struct raw_logs, source.repository), 0, 0},
-        {"commit", JSON_STR, JSON_REQUIRED, offsetof(struct raw_logs, source.commit), 0, 0},
-        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct raw_logs, source.path), 0, 0},
-        {"date", JSON_STR, JSON_REQUIRED, offsetof(struct raw_logs, source.date), 0, 0},
-        {"series_sha256", JSON_STR, 0, offsetof(struct raw_logs, series), 0, 0},
-        {"bundled", JSON_BOOL, 0, offsetof(struct raw_logs, is_bundled), 0, 0},
+        ROW("repository", struct raw_logs, source.repository, JSON_REQUIRED),
+        ROW("commit", struct raw_logs, source.commit, JSON_REQUIRED),
+        ROW("path", struct raw_logs, source.path, JSON_REQUIRED),
+        ROW("date", struct raw_logs, source.date, JSON_REQUIRED),
+        ROW("series_sha256", struct raw_logs, series, 0),
+        ROW("bundled", struct raw_logs, is_bundled, 0),
     };
     uint8_t ignored[32];
     bool has_digest = false;
@@ -304,13 +305,13 @@ int decode_environment(const struct json *at, struct arena *arena, struct enviro
                        struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct environment, id), 0, 0},
-        {"title", JSON_STR, JSON_REQUIRED, offsetof(struct environment, title), 0, 0},
-        {"nodes", JSON_I64, JSON_REQUIRED, offsetof(struct environment, nodes), 0, NODES_MAX},
-        {"gpus_per_node", JSON_I64, JSON_REQUIRED, offsetof(struct environment, gpus_per_node), 0,
-         GPUS_PER_NODE_MAX},
-        {"conditions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"source", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW("id", struct environment, id, JSON_REQUIRED),
+        ROW("title", struct environment, title, JSON_REQUIRED),
+        ROW("nodes", struct environment, nodes, JSON_REQUIRED, .max = NODES_MAX),
+        ROW("gpus_per_node", struct environment, gpus_per_node, JSON_REQUIRED,
+            .max = GPUS_PER_NODE_MAX),
+        ROW_ANY("conditions", JSON_REQUIRED),
+        ROW_ANY("source", JSON_REQUIRED),
     };
     struct json member;
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
@@ -333,12 +334,10 @@ static int decode_pin(const struct json *at, struct arena *arena, struct pin_sou
                       struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"repository", JSON_STR, JSON_REQUIRED, offsetof(struct pin_source, repository), 0, 0},
-        {"commit", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct pin_source, commit), 0,
-         0},
-        {"ref", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct pin_source, ref), 0, 0},
-        {"printed_url", JSON_STR, JSON_REQUIRED | JSON_NULLABLE,
-         offsetof(struct pin_source, printed_url), 0, 0},
+        ROW("repository", struct pin_source, repository, JSON_REQUIRED),
+        ROW("commit", struct pin_source, commit, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("ref", struct pin_source, ref, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("printed_url", struct pin_source, printed_url, JSON_REQUIRED | JSON_NULLABLE),
     };
     struct err why = {0};
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
@@ -362,17 +361,15 @@ static int decode_pin(const struct json *at, struct arena *arena, struct pin_sou
 int decode_command(const struct json *at, struct arena *arena, struct command *ret, struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"purpose", JSON_STR, JSON_REQUIRED, offsetof(struct command, purpose), 0, 0},
-        {"nodes", JSON_I64, JSON_REQUIRED, offsetof(struct command, nodes), 0, NODES_MAX},
-        {"gpus", JSON_I64, JSON_REQUIRED, offsetof(struct command, gpus), 0,
-         (int64_t)NODES_MAX * GPUS_PER_NODE_MAX},
-        {"batch", JSON_I64, 0, offsetof(struct command, batch), 0, BATCH_MAX},
-        {"precision", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct command, precision),
-         0, 0},
-        {"per", JSON_STR, JSON_REQUIRED, offsetof(struct command, per), 0, 0},
-        {"printed", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct command, printed), 0,
-         0},
-        {"works", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct command, works), 0, 0},
+        ROW("purpose", struct command, purpose, JSON_REQUIRED),
+        ROW("nodes", struct command, nodes, JSON_REQUIRED, .max = NODES_MAX),
+        ROW("gpus", struct command, gpus, JSON_REQUIRED,
+            .max = (int64_t)NODES_MAX * GPUS_PER_NODE_MAX),
+        ROW("batch", struct command, batch, 0, .max = BATCH_MAX),
+        ROW("precision", struct command, precision, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("per", struct command, per, JSON_REQUIRED),
+        ROW("printed", struct command, printed, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("works", struct command, works, JSON_REQUIRED | JSON_NULLABLE),
     };
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
         check_word(at, "purpose", ret->purpose, PURPOSES, err) < 0 ||
@@ -461,25 +458,14 @@ int decode_env(const struct json *at, struct arena *arena, struct condition **re
 
 /* ---- its recipes ---- */
 
-static const char *const MOUNT_KINDS[] = {
+const char *const MOUNT_KIND_NAMES[] = {
     [MOUNT_OVERLAY] = "overlay", [MOUNT_SOURCE] = "source", [MOUNT_DATASET] = "dataset", NULL};
 /* Properties in a case's id from which a recipe may deviate. */
 static const char *const OF_THE_CASE[] = {"device", "precision"};
 
 const char *recipe_mount_kind_name(enum recipe_mount_kind kind)
 {
-    return MOUNT_KINDS[kind];
-}
-
-bool recipe_mount_kind_of_name(struct str name, enum recipe_mount_kind *ret_kind)
-{
-    for (size_t kind = 0; MOUNT_KINDS[kind]; kind++) {
-        if (str_eq_z(name, MOUNT_KINDS[kind])) {
-            *ret_kind = (enum recipe_mount_kind)kind;
-            return true;
-        }
-    }
-    return false;
+    return MOUNT_KIND_NAMES[kind];
 }
 
 static bool has_source(const struct stack *stack, struct str repository)
@@ -533,21 +519,16 @@ static int decode_mount(const struct json *at, struct arena *arena, const struct
                         struct recipe_mount *ret, struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"kind", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct recipe_mount, name), 0, 0},
-        {"commit", JSON_STR, 0, offsetof(struct recipe_mount, commit), 0, 0},
-        {"paths", JSON_ANY, 0, 0, 0, 0},
-        {"synthetic", JSON_BOOL, 0, offsetof(struct recipe_mount, is_synthetic), 0, 0},
-        {"inside", JSON_STR, JSON_REQUIRED, offsetof(struct recipe_mount, inside), 0, 0},
+        ROW_WORD("kind", struct recipe_mount, kind, MOUNT_KIND_NAMES, JSON_REQUIRED),
+        ROW("name", struct recipe_mount, name, JSON_REQUIRED),
+        ROW("commit", struct recipe_mount, commit, 0),
+        ROW_ANY("paths", 0),
+        ROW("synthetic", struct recipe_mount, is_synthetic, 0),
+        ROW("inside", struct recipe_mount, inside, JSON_REQUIRED),
     };
-    struct json member;
-    struct str kind;
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
-        json_member(at, "kind", &member, err) < 0 || json_str(&member, arena, &kind, err) < 0 ||
-        check_word(at, "kind", kind, MOUNT_KINDS, err) < 0) {
+    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0) {
         return -1;
     }
-    (void)recipe_mount_kind_of_name(kind, &ret->kind);
     if ((ret->kind == MOUNT_SOURCE ? check_mount_source(at, stack, ret, err)
                                    : check_slug(at, "name", ret->name, err)) < 0) {
         return -1;
@@ -630,20 +611,18 @@ static int decode_recipe(const struct json *at, struct arena *arena, const struc
                          struct recipe *ret, struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"title", JSON_STR, JSON_REQUIRED, offsetof(struct recipe, title), 0, 0},
-        {"why_not", JSON_STR, 0, offsetof(struct recipe, why_not), 0, 0},
-        {"else_why_not", JSON_STR, 0, offsetof(struct recipe, else_why_not), 0, 0},
-        {"image", JSON_STR, 0, offsetof(struct recipe, image), 0, 0},
-        {"container", JSON_STR, 0, offsetof(struct recipe, container), 0, 0},
-        {"rule", JSON_STR, 0, offsetof(struct recipe, rule), 0, 0},
-        {"target", JSON_ANY, 0, 0, 0, 0},
-        {"also", JSON_ANY, 0, 0, 0, 0},
-        {"also_why_not", JSON_ANY, 0, 0, 0, 0},
-        {"before", JSON_STR, 0, offsetof(struct recipe, before), 0, 0},
-        {"mounts", JSON_ANY, 0, 0, 0, 0},
-        {"env", JSON_ANY, 0, 0, 0, 0},
-        {"conditions", JSON_ANY, 0, 0, 0, 0},
-        {"commands", JSON_ANY, 0, 0, 0, 0},
+        ROW("title", struct recipe, title, JSON_REQUIRED),
+        ROW("why_not", struct recipe, why_not, 0),
+        ROW("else_why_not", struct recipe, else_why_not, 0),
+        ROW("image", struct recipe, image, 0),
+        ROW("container", struct recipe, container, 0),
+        ROW("rule", struct recipe, rule, 0),
+        ROW_HERE(struct recipe, beside, BESIDE_ROWS),
+        ROW("before", struct recipe, before, 0),
+        ROW_ANY("mounts", 0),
+        ROW_ANY("env", 0),
+        ROW_ANY("conditions", 0),
+        ROW_ANY("commands", 0),
     };
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
         check_line(at, "title", ret->title, err) < 0 ||
@@ -663,8 +642,7 @@ static int decode_recipe(const struct json *at, struct arena *arena, const struc
     }
     return decode_mounts(at, arena, stack, ret, err) < 0 ||
                    decode_env(at, arena, &ret->env, &ret->n_env, err) < 0 ||
-                   decode_differences(at, arena, ret, err) < 0 ||
-                   beside_decode(at, arena, &ret->beside, err) < 0
+                   decode_differences(at, arena, ret, err) < 0
                ? -1
                : decode_commands(at, arena, ret, err);
 }
@@ -709,21 +687,19 @@ static int decode_recipes(const struct json *at, struct arena *arena, struct sta
 int decode_stack(const struct json *at, struct arena *arena, struct stack *ret, struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct stack, id), 0, 0},
-        {"framework", JSON_STR, JSON_REQUIRED, offsetof(struct stack, framework), 0, 0},
-        {"label", JSON_STR, JSON_REQUIRED, offsetof(struct stack, label), 0, 0},
-        {"image", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct stack, image), 0, 0},
-        {"image_tag", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct stack, image_tag), 0,
-         0},
-        {"image_digest", JSON_STR, JSON_REQUIRED | JSON_NULLABLE,
-         offsetof(struct stack, image_digest), 0, 0},
-        {"dataset", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct stack, dataset), 0, 0},
-        {"sources", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"conditions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"env", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"commands", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"smoke", JSON_ANY, 0, 0, 0, 0},
-        {"full", JSON_ANY, 0, 0, 0, 0},
+        ROW("id", struct stack, id, JSON_REQUIRED),
+        ROW("framework", struct stack, framework, JSON_REQUIRED),
+        ROW("label", struct stack, label, JSON_REQUIRED),
+        ROW("image", struct stack, image, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("image_tag", struct stack, image_tag, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("image_digest", struct stack, image_digest, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("dataset", struct stack, dataset, JSON_REQUIRED | JSON_NULLABLE),
+        ROW_ANY("sources", JSON_REQUIRED),
+        ROW_ANY("conditions", JSON_REQUIRED),
+        ROW_ANY("env", JSON_REQUIRED),
+        ROW_ANY("commands", JSON_REQUIRED),
+        ROW_ANY("smoke", 0),
+        ROW_ANY("full", 0),
     };
     struct json member;
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||

@@ -3,6 +3,8 @@
 
 #include "report/vocabulary.h"
 
+#include "codec/json_table.h"
+
 #define WORDS_MAX      128
 #define ALIASES_MAX    64
 #define DIMENSIONS_MAX 32
@@ -104,23 +106,22 @@ struct shape {
     size_t n_fields;
 };
 
-#define W(member) offsetof(struct word, member)
 static const struct json_field UNIT_FIELDS[] = {
-    {"name", JSON_STR, JSON_REQUIRED, W(name), 0, 0},
-    {"dimension", JSON_STR, JSON_REQUIRED, W(dimension), 0, 0},
-    {"kind", JSON_STR, JSON_REQUIRED, W(kind), 0, 0},
-    {"aliases", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+    ROW("name", struct word, name, JSON_REQUIRED),
+    ROW("dimension", struct word, dimension, JSON_REQUIRED),
+    ROW("kind", struct word, kind, JSON_REQUIRED),
+    ROW_ANY("aliases", JSON_REQUIRED),
 };
 static const struct json_field METRIC_FIELDS[] = {
-    {"name", JSON_STR, JSON_REQUIRED, W(name), 0, 0},
-    {"dimension", JSON_STR, JSON_REQUIRED, W(dimension), 0, 0},
-    {"max", JSON_F64, JSON_REQUIRED, W(max), 0, 0},
-    {"aliases", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+    ROW("name", struct word, name, JSON_REQUIRED),
+    ROW("dimension", struct word, dimension, JSON_REQUIRED),
+    ROW("max", struct word, max, JSON_REQUIRED),
+    ROW_ANY("aliases", JSON_REQUIRED),
 };
 static const struct json_field PRECISION_FIELDS[] = {
-    {"name", JSON_STR, JSON_REQUIRED, W(name), 0, 0},
-    {"class", JSON_STR, JSON_REQUIRED, W(kind), 0, 0},
-    {"aliases", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+    ROW("name", struct word, name, JSON_REQUIRED),
+    ROW("class", struct word, kind, JSON_REQUIRED),
+    ROW_ANY("aliases", JSON_REQUIRED),
 };
 
 static int decode_word(const struct json *at, struct arena *arena, const struct shape *shape,
@@ -191,12 +192,9 @@ int vocabulary_decode(const struct json *root, struct arena *arena, const struct
                       struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, 0, 1, 1},
-        {"dimensions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"units", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"metrics", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"precisions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"conditions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW_NUMBER("schema_version", 1),      ROW_ANY("dimensions", JSON_REQUIRED),
+        ROW_ANY("units", JSON_REQUIRED),      ROW_ANY("metrics", JSON_REQUIRED),
+        ROW_ANY("precisions", JSON_REQUIRED), ROW_ANY("conditions", JSON_REQUIRED),
     };
     const struct shape units = {"units", UNIT_FIELDS, ARRAY_LEN(UNIT_FIELDS)};
     const struct shape metrics = {"metrics", METRIC_FIELDS, ARRAY_LEN(METRIC_FIELDS)};

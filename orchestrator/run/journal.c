@@ -12,6 +12,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "codec/digest.h"
+#include "codec/json_table.h"
 
 #define RECORD_MAX 8192
 #define CHECK_BYTES                                                                                \
@@ -78,29 +79,22 @@ static int decode_record(struct arena *arena, struct str line, const char *path,
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct journal_record record = {0};
     struct json root;
-#define TEXT_FIELD(key, member)                                                                    \
-    {                                                                                              \
-        key, JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct journal_record, member), 0,  \
-            0                                                                                      \
-    }
-#define COUNT_FIELD(key, member)                                                                   \
-    {                                                                                              \
-        key, JSON_I64, JSON_REQUIRED, offsetof(struct journal_record, member), -1, 1LL << 53       \
-    }
     static const struct json_field FIELDS[] = {
-        COUNT_FIELD("seq", seq),
-        TEXT_FIELD("time", time),
-        {"state", JSON_STR, JSON_REQUIRED, offsetof(struct journal_record, state_name), 0, 0},
-        TEXT_FIELD("case", case_id),
-        COUNT_FIELD("repeat", repeat),
-        COUNT_FIELD("attempt", attempt),
-        TEXT_FIELD("outcome", outcome),
-        COUNT_FIELD("exit_status", exit_status),
-        TEXT_FIELD("log_sha256", log_sha256),
-        COUNT_FIELD("log_bytes", log_bytes),
-        TEXT_FIELD("verdict", verdict),
-        TEXT_FIELD("note", note),
-        {"check", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW("seq", struct journal_record, seq, JSON_REQUIRED, .min = -1, .max = 1LL << 53),
+        ROW("time", struct journal_record, time, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("state", struct journal_record, state_name, JSON_REQUIRED),
+        ROW("case", struct journal_record, case_id, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("repeat", struct journal_record, repeat, JSON_REQUIRED, .min = -1, .max = 1LL << 53),
+        ROW("attempt", struct journal_record, attempt, JSON_REQUIRED, .min = -1, .max = 1LL << 53),
+        ROW("outcome", struct journal_record, outcome, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("exit_status", struct journal_record, exit_status, JSON_REQUIRED, .min = -1,
+            .max = 1LL << 53),
+        ROW("log_sha256", struct journal_record, log_sha256, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("log_bytes", struct journal_record, log_bytes, JSON_REQUIRED, .min = -1,
+            .max = 1LL << 53),
+        ROW("verdict", struct journal_record, verdict, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("note", struct journal_record, note, JSON_REQUIRED | JSON_NULLABLE),
+        ROW_ANY("check", JSON_REQUIRED),
     };
     if (json_parse(line, path, &doc, err) < 0) {
         return -1;
