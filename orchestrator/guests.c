@@ -19,5 +19,5 @@ const struct guests GUESTS = {
     .cmds = CMDS_OF_GUESTS,
     .lint = lint_report,
     .proposer = &PROPOSER,
-    .measure_folder = measure_folder,
+    .measure_folders = measure_folders,
 };

@@ -5,7 +5,7 @@
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "cmd/image_ops.h"
-#include "store/image_tar.h"
+#include "store/image_export.h"
 #include "sys/stop.h"
 
 #define OUTPUT_MAX (16u << 20)
@@ -32,7 +32,7 @@ static const struct opt OPTS[] = {
      .letter = 'o',
      .kind = OPT_TEXT,
      .value = "PATH",
-     .help = "export: a file NAME.tar, or a new folder",
+     .help = "export: NAME.tar for docker load, or a new folder for an OCI layout",
      .offset = offsetof(struct image_args, output)},
     {.name = "json",
      .kind = OPT_FLAG,
@@ -126,7 +126,6 @@ static int load(struct image_job *job, struct err *err)
         image_load(job->arena, job->store, &info,
                    &(struct image_load_opts){.engine = engine,
                                              .engine_host = job->args->host,
-                                             .wants_progress = true,
                                              .should_stop = stop_is_asked},
                    &loaded, err) < 0) {
         return -1;
@@ -148,7 +147,7 @@ static int export_it(struct image_job *job, struct err *err)
         return err_set(err, ERR_USAGE, "image export: expected --output PATH");
     }
     if (image_open(job->arena, job->store, job->name, &info, err) < 0 ||
-        image_export(job->arena, job->store, &info, job->args->output, err) < 0) {
+        image_export(job->arena, job->store, &info, job->args->output, stop_is_asked, err) < 0) {
         return -1;
     }
     jw_z(job->out, "name", job->name);

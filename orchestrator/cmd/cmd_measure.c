@@ -26,6 +26,7 @@ struct args {
     const char *format;
     const char *rule;
     const char *pattern, *unit, *suggest;
+    const char *results;
     int64_t gpus, nodes, batch;
     bool want_json, allows_incomplete;
 };
@@ -40,14 +41,17 @@ static const struct opt OPTS[] = {
      ARG(unit), 0, 0},
     {"suggest", 0, OPT_TEXT, "FILE",
      "write a format made from the log's own lines, and measure with it", ARG(suggest), 0, 0},
-    {"rule", 'r', OPT_TEXT, "RULE", "rule that turns the series into a number (default: its mean)",
-     ARG(rule), 0, 0},
+    {"rule", 'r', OPT_TEXT, "RULE",
+     "rule that turns the series into a number (default: of rates, items over time)", ARG(rule), 0,
+     0},
     {"gpus", 'g', OPT_I64, "N", "GPUs of the job, if the log does not state it", ARG(gpus), 1,
      1000000},
     {"nodes", 'n', OPT_I64, "N", "nodes of the job, if the log does not state it", ARG(nodes), 1,
      1000000},
     {"batch", 'b', OPT_I64, "N", "batch of one GPU, if the log does not state it", ARG(batch), 1,
      1000000000},
+    {"results", 0, OPT_TEXT, "CSV", "with a checkout of an MLPerf round: the table of its results",
+     ARG(results), 0, 0},
     {"allow-incomplete", 0, OPT_FLAG, NULL, "an incomplete log is not a failure",
      ARG(allows_incomplete), 0, 0},
     {"json", 0, OPT_FLAG, NULL, "one JSON document instead of a table", ARG(want_json), 0, 0},
@@ -92,13 +96,20 @@ static int check_asked(const struct args *args, const struct finding_of_log *f, 
     return 0;
 }
 
-/* Without a rule: the plain mean of the primary series, of the rows for the GPU count where it is a table. */
-static int apply_mean(const struct args *args, struct finding_of_log *f, struct err *err)
+/* Without a rule the engine makes the number; a table of several GPU counts gives that of one row. */
+static int apply_engine(const struct args *args, struct finding_of_log *f, struct err *err)
 {
     const struct rule_case of = case_of(args, f);
-    struct rule mean = {.id = STR_LIT("mean"), .series = f->series->name, .statistic = STAT_MEAN};
-    mean.match_gpus = series_has_rows(f->series);
-    return rule_apply(&mean, &f->m, &of, &f->value, err);
+    struct rule row = {.id = STR_LIT("row"), .series = f->series->name, .match_gpus = true};
+    if (series_has_rows(f->series)) {
+        return rule_apply(&row, &f->m, &of, &f->value, err);
+    }
+    f->figure = engine_figure(f->series);
+    f->value = (struct rule_value){.value = f->figure.value, .n_used = f->figure.n_used};
+    return f->figure.has_value
+               ? 0
+               : err_set(err, ERR_PARSE, "no number follows from series %.*s without a rule",
+                         STR_ARG(f->series->name));
 }
 
 static void judge(struct arena *arena, const struct args *args, struct finding_of_log *f)
@@ -111,7 +122,7 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
     if (!j.gives) {
         return;
     }
-    if ((f->rule ? rule_apply(f->rule, &f->m, &of, &f->value, &err) : apply_mean(args, f, &err)) <
+    if ((f->rule ? rule_apply(f->rule, &f->m, &of, &f->value, &err) : apply_engine(args, f, &err)) <
         0) {
         if (!f->rule && series_has_rows(f->series)) {
             f->verdict = judgement_undecided();
@@ -122,7 +133,9 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
         return;
     }
     f->has_value = true;
-    f->unit = f->rule ? rule_unit(f->rule, f->series->unit) : f->unit;
+    f->unit = f->rule                            ? rule_unit(f->rule, f->series->unit)
+              : f->series->quantity == QTY_CLOCK ? STR_LIT("s")
+                                                 : f->unit;
 }
 
 /* With what logs are read. */
@@ -135,6 +148,21 @@ struct source {
     struct proposal *proposal; /* of the log at hand */
     struct format_set *suggested;
 };
+
+/* What is given and not used would be taken for granted. */
+static int check_used(const struct args *args, const struct finding_of_log *f, struct err *err)
+{
+    const struct rule *rule = f->rule;
+    bool takes_batch =
+        rule && (rule->scale == SCALE_GLOBAL_BATCH || rule->scale == SCALE_GLOBAL_BATCH_OVER ||
+                 rule->statistic == STAT_TIMESTAMPS);
+    return args->batch == 0 || takes_batch || f->counts.batch_per_gpu > 0
+               ? 0
+               : err_set(err, ERR_USAGE,
+                         "%s: --batch %" PRId64 " is not used: %s takes no batch; --rule names one "
+                         "that does",
+                         f->file, args->batch, rule ? "the rule" : "a number without a rule");
+}
 
 /* Of the formats that fit, the program's own if there is one, and the protocols next to it; generic ones only if no other fits. */
 static void sort_guess(struct guess *guess, struct finding_of_log *f)
@@ -227,6 +255,7 @@ static int judge_by(struct arena *arena, const struct source *from, const struct
     }
     as->series = measurement_primary(&as->m);
     as->rule = format_rule_of(format, as->series->name);
+    engine_doubt(arena, &as->m, as->series);
     as->counts = identity_counts(format, &as->m, as->rule);
     judge(arena, from->args, as);
     return 0;
@@ -332,11 +361,17 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
     f->series = f->rule ? measurement_series(&f->m, f->rule->series) : measurement_primary(&f->m);
     f->rule = f->rule ? f->rule : format_rule_of(format, f->series->name);
     f->unit = f->series->unit;
+    if (!args->rule) {
+        engine_doubt(arena, &f->m, f->series);
+    }
     f->counts = identity_counts(format, &f->m, f->rule);
     if (check_asked(args, f, err) < 0) {
         return -1;
     }
     judge(arena, args, f);
+    if (check_used(args, f, err) < 0) {
+        return -1;
+    }
     if (args->suggest && heed_known(arena, from, f, err) < 0) {
         return -1;
     }
@@ -551,6 +586,9 @@ static int check_args(const struct args *args, const struct opt_list *files, str
     if (files->n == 0 || n_stdin > 1) {
         return err_set(err, ERR_USAGE, "measure: expected at least one log file, and - only once");
     }
+    if (args->results) {
+        return err_set(err, ERR_USAGE, "measure: --results goes with the checkout of a round");
+    }
     if (!GUESTS.proposer && (args->pattern || args->unit || args->suggest)) {
         return err_set(err, ERR_USAGE,
                        "measure: this program has no --pattern, --unit and --suggest");
@@ -568,10 +606,14 @@ static int check_args(const struct args *args, const struct opt_list *files, str
     return 0;
 }
 
-static bool is_folder_alone(const struct args *args, const struct opt_list *files)
+static bool are_folders(const struct args *args, const struct opt_list *files)
 {
-    return GUESTS.measure_folder && files->n == 1 && fs_is_dir(files->items[0]) && !args->format &&
-           !args->rule && !args->pattern && !args->suggest;
+    bool are = GUESTS.measure_folders && files->n > 0 && !args->format && !args->rule &&
+               !args->pattern && !args->suggest;
+    for (size_t idx = 0; are && idx < files->n; idx++) {
+        are = fs_is_dir(files->items[idx]);
+    }
+    return are;
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
@@ -581,8 +623,9 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     int status;
     if (opt_parse(OPTS, argc, argv, &args, &files, err) < 0) {
         status = -1;
-    } else if (is_folder_alone(&args, &files)) {
-        status = GUESTS.measure_folder(ctx, files.items[0], args.want_json, err);
+    } else if (are_folders(&args, &files)) {
+        const struct folder_args folders = {&files, args.results, args.want_json};
+        status = GUESTS.measure_folders(ctx, &folders, err);
     } else {
         status = check_args(&args, &files, err) < 0 ? -1 : measure_files(ctx, &args, &files, err);
     }
@@ -592,7 +635,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 
 const struct cmd CMD_MEASURE = {
     .name = "measure",
-    .operands = "FILE... | FOLDER",
+    .operands = "FILE... | FOLDER...",
     .summary = "read logs of any origin: series, number, parse verdict",
     .opts = OPTS,
     .run = run,

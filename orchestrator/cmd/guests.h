@@ -24,8 +24,8 @@ struct guests {
     void (*lint)(struct arena *arena, const struct report *report, struct findings *findings);
     const struct proposer *proposer; /* NULL: measure refuses --suggest, --pattern and --unit */
     /* measure FOLDER; NULL: a folder is no log. */
-    int (*measure_folder)(const struct cmd_ctx *ctx, const char *folder, bool want_json,
-                          struct err *err);
+    int (*measure_folders)(const struct cmd_ctx *ctx, const struct folder_args *args,
+                           struct err *err);
 };
 extern const struct guests GUESTS; /* orchestrator/guests.c, or guests_none.c */
 

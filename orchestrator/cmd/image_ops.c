@@ -53,22 +53,23 @@ static void put_info(struct strbuf *text, const struct image_info *info)
 static int open_registry(struct artifact_job *job, struct registry **ret_registry, struct err *err)
 {
     const struct net_opts *opts = job->net_opts;
-    struct registry_settings settings = {
+    const struct registry_settings settings = {
+        .clock = job->ctx->clock,
+        .tmp_folder = store_path(job->store, "tmp"),
+        .proxy = opts->proxy,
+        .ca_path = opts->ca_path,
         .auth_path = opts->auth_path,
         .plain_hosts = opts->plain_hosts,
         .n_plain_hosts = opts->n_plain_hosts,
-        .n_connections = opts->n_connections,
         .n_retries = opts->n_retries,
-        .rate_bytes_per_s = opts->rate_bytes_per_s,
         .wants_progress = opts->wants_progress,
         .should_stop = opts->should_stop,
     };
-    if (net_open(job->net, err) < 0) {
-        return -1;
+    if (opts->n_connections || opts->rate_bytes_per_s) {
+        return err_set(err, ERR_USAGE,
+                       "--%s: an image is fetched by skopeo, which has no such limit",
+                       opts->n_connections ? "connections" : "rate");
     }
-    settings.loop = &job->net->loop;
-    settings.http = job->net->http;
-    settings.pool = job->net->pool;
     return registry_new(&settings, ret_registry, err);
 }
 

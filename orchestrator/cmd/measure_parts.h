@@ -9,6 +9,7 @@
 #include "judge/identity.h"
 #include "judge/judgement.h"
 #include "load/measure.h"
+#include "log/engine.h"
 
 #define FLUSH_BYTES  (64u << 10)
 #define SIDECARS_MAX 8 /* protocols in one log */
@@ -39,8 +40,9 @@ struct finding_of_log {
     bool has_value;
     bool is_proposed; /* its format is, and the user has not named it */
     struct rule_value value;
+    struct figure figure; /* without a rule: how the value was made */
     struct str unit;
-    const struct rule *rule; /* NULL: mean of the series */
+    const struct rule *rule; /* NULL: the engine's */
     struct sidecar sidecars[SIDECARS_MAX];
     size_t n_sidecars;
     struct proposal *proposal; /* borrowed; NULL: a format was found */

@@ -10,6 +10,8 @@
 #include "cmd/guests.h"
 #include "log/whole.h"
 
+#define NOTES_BYTES 4096
+
 int measure_flush(struct strbuf *buf, size_t over, struct err *err)
 {
     if (buf->len <= over) {
@@ -49,6 +51,35 @@ int measure_name_rules(const struct format *format, const char *asked, struct er
     return err_set(err, ERR_USAGE, "no rule \"%.60s\" for this format; there are %s", asked, known);
 }
 
+/* A line each. */
+static void add_notes(struct strbuf *text, const struct finding_of_log *f)
+{
+    const struct figure *by = &f->figure;
+    size_t n = f->series ? f->series->n : 0;
+    if (f->has_value && !f->rule && by->has_value) {
+        strbuf_printf(text, "value: %s of %.*s\n", figure_by_name(by->by),
+                      STR_ARG(f->series->name));
+        if (by->n_skipped) {
+            strbuf_printf(text, "skip %zu of %zu: slow start\n", by->n_skipped, n);
+        }
+        if (by->n_dropped) {
+            strbuf_printf(text, "without the last of %zu: a part of an interval\n", n);
+        }
+        if (by->plain > 0) {
+            strbuf_printf(text, "the plain mean of the same lines is %.6g %.*s: they differ much\n",
+                          by->plain, STR_ARG(f->unit));
+        }
+    }
+    if (f->m.causes.n_synthetic) {
+        strbuf_printf(text,
+                      "the loss is no number on %" PRId64 " lines, and the data are synthetic\n",
+                      f->m.causes.n_synthetic);
+    }
+    if (f->has_value && f->series && f->series->scope == SCOPE_UNKNOWN) {
+        strbuf_add_z(text, "whether it is of one process or of the job is not known\n");
+    }
+}
+
 static int put_samples(struct json_out *out, const struct finding_of_log *f, struct err *err)
 {
     size_t n = f->series ? f->series->n : 0;
@@ -76,6 +107,24 @@ static void put_counts(struct json_out *out, const struct finding_of_log *f)
     jw_end_object(out);
 }
 
+/* How the engine made the number, and what it left out. */
+static void put_notes(struct json_out *out, const struct finding_of_log *f)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct str rest;
+    struct str note;
+    strbuf_init(&text, NOTES_BYTES);
+    add_notes(&text, f);
+    rest = strbuf_str(&text);
+    jw_array(out, "notes");
+    while (str_next(&rest, '\n', &note)) {
+        if (note.len) {
+            jw_str(out, NULL, note);
+        }
+    }
+    jw_end_array(out);
+}
+
 static void put_more(struct json_out *out, const struct finding_of_log *f)
 {
     size_t n = f->series ? f->series->n : 0;
@@ -86,6 +135,7 @@ static void put_more(struct json_out *out, const struct finding_of_log *f)
     } else {
         jw_null(out, "n_used");
     }
+    put_notes(out, f);
     jw_str(out, "name", f->series ? f->series->name : STR_EMPTY);
     jw_z(out, "quantity", f->series ? quantity_name(f->series->quantity) : NULL);
     jw_object(out, "window");
@@ -165,7 +215,9 @@ void measure_add_row(struct table *table, const struct finding_of_log *f)
     } else {
         table_add(table, STR_LIT("-"));
     }
-    table_add(table, f->series ? str_of(scope_name(f->series->scope)) : STR_LIT("-"));
+    table_add(table, f->series && f->series->scope != SCOPE_UNKNOWN
+                         ? str_of(scope_name(f->series->scope))
+                         : STR_LIT("-"));
     if (f->has_value) {
         table_addf(table, "%.6g", f->value.value);
     } else {
@@ -210,13 +262,12 @@ void measure_add_details(struct strbuf *text, const struct finding_of_log *f, bo
         GUESTS.proposer->add(text, f->file, f->proposal);
     }
     if (f->has_value) {
-        strbuf_add_z(text, "\nvalue: ");
+        strbuf_add_z(text, f->rule ? "\nvalue: " : "\n");
         if (f->rule) {
             rule_describe(f->rule, text);
-        } else {
-            strbuf_printf(text, "plain mean of %.*s", STR_ARG(f->series->name));
+            strbuf_add_z(text, "\n");
         }
-        strbuf_add_z(text, "\n");
+        add_notes(text, f);
     }
     if (lacks_end(f)) {
         strbuf_add_z(text, "end not known: " NO_END "\n");

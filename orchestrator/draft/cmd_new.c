@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reperf new: a new report, drafted from a repository, or complete for a round of MLPerf Training. */
+/* reperf new: a new report, drafted from a repository. */
 #include "base/base.h"
 
 #include "base/command.h"
 #include "draft/new_from.h"
-#include "draft/new_round.h"
 
 #include "base/fs.h"
 #include "load/places.h"
@@ -13,7 +12,6 @@ struct new_args {
     const char *from, *repository, *below;
     const char *model, *framework, *precision, *unit;
     int64_t gpus, batch, gpus_per_node;
-    struct new_round_args round;
 };
 
 #define ARG(member) offsetof(struct new_args, member)
@@ -33,10 +31,6 @@ static const struct opt OPTS[] = {
     {"gpus-per-node", 0, OPT_I64, "N",
      "GPUs of a node, where only those of a job are stated (default 8)", ARG(gpus_per_node), 1,
      1024},
-    {"mlperf", 0, OPT_TEXT, "FOLDER", "a round of MLPerf Training: its checked out repository",
-     ARG(round.folder), 0, 0},
-    {"results", 0, OPT_TEXT, "CSV", "with --mlperf: the table of the results", ARG(round.results),
-     0, 0},
     OPT_END,
 };
 
@@ -95,22 +89,17 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0) {
         return -1;
     }
-    if (args.round.folder && !args.from && names.n == 0) {
-        return new_round(ctx, &args.round, err);
-    }
-    if (names.n != 1 || !args.from || args.round.folder || args.round.results ||
-        !is_slug(names.items[0])) {
+    if (names.n != 1 || !args.from || !is_slug(names.items[0])) {
         return err_set(err, ERR_USAGE,
-                       "new: expected one name (small letters, digits, - and .) and --from CLONE, "
-                       "or --mlperf FOLDER --results CSV");
+                       "new: expected one name (small letters, digits, - and .) and --from CLONE");
     }
     return begin(ctx, &args, names.items[0], err);
 }
 
 const struct cmd CMD_NEW = {
     .name = "new",
-    .operands = "[REPORT]",
-    .summary = "draft a report from a repository's tables and logs, or a round of MLPerf Training",
+    .operands = "REPORT",
+    .summary = "draft a report from a repository's tables and logs",
     .opts = OPTS,
     .run = run,
 };

@@ -3,6 +3,8 @@
 
 #include "draft/doc_table_impl.h"
 
+#include "draft/csv.h"
+
 #define SPAN_MAX   64
 #define ROWS_FIRST 16   /* a power of two */
 #define LINK_MAX   2048 /* bytes of a target */
@@ -202,47 +204,27 @@ static size_t read_bars(struct doc_reader *r, size_t at, struct str head)
     return next;
 }
 
-static size_t split_csv(struct doc_reader *r, struct str line, char delimiter,
-                        struct doc_cell *cells)
-{
-    size_t n = 0;
-    for (size_t at = 0; at <= line.len;) {
-        bool is_quoted = at < line.len && line.ptr[at] == '"';
-        size_t from = at + is_quoted;
-        size_t end = from;
-        while (end < line.len && line.ptr[end] != (is_quoted ? '"' : delimiter)) {
-            end++;
-        }
-        if (n == DOC_COLS_MAX) {
-            r->out->n_left_out++;
-            return n;
-        }
-        cells[n++] = doc_clean_cell(r->arena, str_sub(line, from, end - from));
-        while (end < line.len && line.ptr[end] != delimiter) {
-            end++;
-        }
-        at = end + 1;
-    }
-    return n;
-}
-
 static void read_csv(struct doc_reader *r)
 {
     static const char DELIMITERS[] = ",;\t";
-    struct doc_cell cells[DOC_COLS_MAX];
     struct str head = doc_line_at(r->text, 0);
+    struct csv csv = {.rest = r->text};
     struct doc_table *table = NULL;
-    char delimiter = '\0';
-    for (const char *d = DELIMITERS; *d && !delimiter; d++) {
-        delimiter = head.len && memchr(head.ptr, *d, head.len) ? *d : '\0';
+    struct str fields[DOC_COLS_MAX];
+    size_t n;
+    for (const char *d = DELIMITERS; *d && !csv.delimiter; d++) {
+        csv.delimiter = head.len && memchr(head.ptr, *d, head.len) ? *d : '\0';
     }
-    table = delimiter ? doc_new_table(r, 0) : NULL;
-    for (size_t at = 0; table && at < r->text.len;) {
-        struct str line = doc_line_at(r->text, at);
-        at += line.len + 1;
-        line = str_trim(line);
-        if (line.len) {
-            doc_add_row(r, table, cells, split_csv(r, line, delimiter, cells));
+    table = csv.delimiter ? doc_new_table(r, 0) : NULL;
+    while (table && csv_row(&csv, r->arena, fields, DOC_COLS_MAX, &n)) {
+        struct doc_cell cells[DOC_COLS_MAX];
+        size_t n_kept = n < DOC_COLS_MAX ? n : DOC_COLS_MAX;
+        r->out->n_left_out += n > DOC_COLS_MAX;
+        for (size_t idx = 0; idx < n_kept; idx++) {
+            cells[idx] = doc_clean_cell(r->arena, fields[idx]);
+        }
+        if (n > 1 || fields[0].len) {
+            doc_add_row(r, table, cells, n_kept);
         }
     }
 }

@@ -5,17 +5,15 @@
 
 #include <math.h>
 
-#include "base/fs.h"
 #include "base/table.h"
 #include "codec/json.h"
 #include "draft/round.h"
 #include "judge/judgement.h"
 #include "load/load.h"
-#include "sys/pool_lanes.h"
 
-#define TEXT_BYTES_MAX (1u << 20)
-#define STATUS_FAILED  9                             /* parse */
-#define CHECKS_MAX     ((size_t)LOGS_MAX * LOGS_MAX) /* pairs of seeds, and five of each log */
+#define TEXT_BYTES_MAX (64u << 20)
+#define STATUS_DIFFERS 1
+#define STATUS_FAILED  9 /* parse */
 
 struct folder_check { /* that failed, or could not be checked */
     const char *rule;
@@ -27,17 +25,16 @@ struct folder {
     struct arena *arena;
     const struct submission *s;
     const struct rule *rule;
-    struct rule_repeat repeats[LOGS_MAX];
-    bool has_repeat[LOGS_MAX];
+    const char *path;
     size_t fastest, slowest;
     bool has_dropped;
-    struct folder_check checks[CHECKS_MAX];
-    size_t n_checks;
+    struct folder_check *checks; /* n_checks_max */
+    size_t n_checks, n_checks_max;
 };
 
 static void add_check(struct folder *f, const char *rule, bool has_failed, const char *why)
 {
-    ASSERT(f->n_checks < CHECKS_MAX);
+    ASSERT(f->n_checks < f->n_checks_max);
     f->checks[f->n_checks++] = (struct folder_check){rule, has_failed, str_of(why)};
 }
 
@@ -53,8 +50,7 @@ static const struct fact *fact_of(const struct measurement *m, const char *name)
 
 static const char *name_of(const struct folder *f, size_t log)
 {
-    const char *slash = strrchr(f->s->logs[log].path.ptr, '/');
-    return slash ? slash + 1 : f->s->logs[log].path.ptr;
+    return f->s->logs[log].name.ptr;
 }
 
 /* ---- what the rules say ---- */
@@ -85,7 +81,7 @@ static void check_target(struct folder *f, size_t log)
     const struct fact *model = fact_of(m, "model");
     const struct rule_target *target = model ? rule_target_for(f->rule, model->value) : NULL;
     double last;
-    if (isinf(f->repeats[log].value)) {
+    if (isinf(f->s->logs[log].repeat.value)) {
         return; /* a run that did not succeed need not */
     }
     if (!target || !eval || eval->n == 0) {
@@ -148,24 +144,24 @@ static void check_count(struct folder *f)
 
 static void look(struct folder *f)
 {
-    const struct rule_case of = {0};
+    struct rule_repeat repeats[LOGS_MAX];
     size_t n = 0;
+    f->n_checks_max = f->s->n_logs * (f->s->n_logs + 5) + 1; /* pairs of seeds, and some of each */
+    f->checks = arena_array(f->arena, struct folder_check, f->n_checks_max);
     for (size_t idx = 0; idx < f->s->n_logs; idx++) {
         const struct round_log *log = &f->s->logs[idx];
-        struct err err = {0};
         if (!log->measurement) {
             add_check(f, "log-whole", true, log->why.ptr);
             continue;
         }
-        f->has_repeat[idx] =
-            rule_repeat(f->rule, log->measurement, &of, f->arena, &f->repeats[idx], &err) == 0;
-        n += f->has_repeat[idx];
+        repeats[n] = log->repeat;
+        n += log->has_repeat;
         check_clock(f, idx);
         check_target(f, idx);
     }
     f->has_dropped = n == f->s->n_logs && n >= 3;
     if (f->has_dropped) {
-        rule_dropped(f->repeats, n, &f->fastest, &f->slowest);
+        rule_dropped(repeats, n, &f->fastest, &f->slowest);
     }
     check_seeds(f);
     check_count(f);
@@ -175,11 +171,11 @@ static void look(struct folder *f)
 
 static const char *dropped_as(const struct folder *f, size_t log)
 {
-    return !f->has_dropped                ? NULL
-           : log == f->fastest            ? "fastest"
-           : log != f->slowest            ? NULL
-           : isinf(f->repeats[log].value) ? "unsuccessful"
-                                          : "slowest";
+    return !f->has_dropped                       ? NULL
+           : log == f->fastest                   ? "fastest"
+           : log != f->slowest                   ? NULL
+           : isinf(f->s->logs[log].repeat.value) ? "unsuccessful"
+                                                 : "slowest";
 }
 
 static size_t count_failed(const struct folder *f)
@@ -191,42 +187,38 @@ static size_t count_failed(const struct folder *f)
     return n;
 }
 
-static void write_json(const struct folder *f, const char *path, struct strbuf *text)
+static void put_folder(const struct folder *f, struct json_out *out)
 {
-    struct json_out out;
-    jw_begin(&out, text, true);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
-    jw_z(&out, "folder", path);
-    jw_str(&out, "rule", f->rule->id);
-    jw_f64(&out, "value", f->s->minutes);
-    jw_z(&out, "unit", "min");
-    jw_f64(&out, "factor", f->s->factor.value > 0 ? f->s->factor.value : 1);
-    jw_str(&out, "why", f->s->why.ptr ? f->s->why : STR_LIT(""));
-    jw_array(&out, "runs");
+    jw_z(out, "folder", f->path);
+    jw_str(out, "rule", f->rule->id);
+    jw_f64(out, "value", f->s->minutes);
+    jw_z(out, "unit", "min");
+    jw_f64(out, "factor", f->s->factor.value > 0 ? f->s->factor.value : 1);
+    jw_str(out, "why", f->s->why.ptr ? f->s->why : STR_LIT(""));
+    jw_array(out, "runs");
     for (size_t idx = 0; idx < f->s->n_logs; idx++) {
-        jw_object(&out, NULL);
-        jw_z(&out, "file", name_of(f, idx));
-        jw_f64(&out, "minutes", f->has_repeat[idx] ? f->repeats[idx].value : (double)NAN);
-        jw_z(&out, "dropped", dropped_as(f, idx));
-        jw_str(&out, "why", f->repeats[idx].why.ptr ? f->repeats[idx].why : STR_LIT(""));
-        jw_end_object(&out);
+        jw_object(out, NULL);
+        jw_z(out, "file", name_of(f, idx));
+        jw_f64(out, "minutes",
+               f->s->logs[idx].has_repeat ? f->s->logs[idx].repeat.value : (double)NAN);
+        jw_z(out, "dropped", dropped_as(f, idx));
+        jw_str(out, "why",
+               f->s->logs[idx].repeat.why.ptr ? f->s->logs[idx].repeat.why : STR_LIT(""));
+        jw_end_object(out);
     }
-    jw_end_array(&out);
-    jw_array(&out, "checks");
+    jw_end_array(out);
+    jw_array(out, "checks");
     for (size_t idx = 0; idx < f->n_checks; idx++) {
-        jw_object(&out, NULL);
-        jw_z(&out, "rule", f->checks[idx].rule);
-        jw_bool(&out, "failed", f->checks[idx].has_failed);
-        jw_str(&out, "why", f->checks[idx].why);
-        jw_end_object(&out);
+        jw_object(out, NULL);
+        jw_z(out, "rule", f->checks[idx].rule);
+        jw_bool(out, "failed", f->checks[idx].has_failed);
+        jw_str(out, "why", f->checks[idx].why);
+        jw_end_object(out);
     }
-    jw_end_array(&out);
-    jw_end_object(&out);
-    strbuf_add_char(text, '\n');
+    jw_end_array(out);
 }
 
-static void write_text(const struct folder *f, struct strbuf *text)
+static void show_folder(const struct folder *f, struct strbuf *text)
 {
     static const struct table_column COLUMNS[] = {
         {"run", false}, {"min", true}, {"dropped", false}};
@@ -235,13 +227,14 @@ static void write_text(const struct folder *f, struct strbuf *text)
     for (size_t idx = 0; idx < f->s->n_logs; idx++) {
         const char *dropped = dropped_as(f, idx);
         table_add(&table, str_of(name_of(f, idx)));
-        if (f->has_repeat[idx] && isfinite(f->repeats[idx].value)) {
-            table_addf(&table, "%.4f", f->repeats[idx].value);
+        if (f->s->logs[idx].has_repeat && isfinite(f->s->logs[idx].repeat.value)) {
+            table_addf(&table, "%.4f", f->s->logs[idx].repeat.value);
         } else {
             table_add(&table, STR_LIT("-"));
         }
-        table_addf(&table, "%s%s%s", dropped ? dropped : "", f->repeats[idx].why.len ? ": " : "",
-                   f->repeats[idx].why.ptr ? f->repeats[idx].why.ptr : "");
+        table_addf(&table, "%s%s%s", dropped ? dropped : "",
+                   f->s->logs[idx].repeat.why.len ? ": " : "",
+                   f->s->logs[idx].repeat.why.ptr ? f->s->logs[idx].repeat.why.ptr : "");
     }
     table_render(&table, text);
     if (isfinite(f->s->minutes)) {
@@ -258,28 +251,192 @@ static void write_text(const struct folder *f, struct strbuf *text)
     }
 }
 
-int measure_folder(const struct cmd_ctx *ctx, const char *folder, bool want_json, struct err *err)
+/* ---- a round, or several folders ---- */
+
+struct folders { /* every result at or below those that were named */
+    struct arena *arena;
+    struct folder **items;
+    size_t n;
+    struct round_rows rows;
+};
+
+static int add_round(struct folders *all, const char *root, const char *path,
+                     const struct rule *rule, const char *results, struct err *err)
+{
+    struct round round;
+    struct folder **items;
+    if (round_read(all->arena, root, path, rule, &round, err) < 0 ||
+        (results && round_rows_read(all->arena, &round, results, &all->rows, err) < 0)) {
+        return -1;
+    }
+    items = arena_array(all->arena, struct folder *, all->n + round.n);
+    if (all->n) {
+        memcpy(items, all->items, all->n * sizeof(items[0]));
+    }
+    all->items = items;
+    for (size_t idx = 0; idx < round.n; idx++) {
+        struct folder *f = arena_new(all->arena, struct folder);
+        *f = (struct folder){.arena = all->arena, .s = &round.items[idx], .rule = rule};
+        f->path = str_eq_z(f->s->folder, ".")
+                      ? path
+                      : arena_printf(all->arena, "%s/%.*s", path, STR_ARG(f->s->folder));
+        look(f);
+        all->items[all->n++] = f;
+    }
+    return 0;
+}
+
+static void put_rows(const struct round_rows *rows, struct json_out *out)
+{
+    jw_array(out, "rows");
+    for (size_t idx = 0; idx < rows->n; idx++) {
+        const struct round_row *row = &rows->items[idx];
+        jw_object(out, NULL);
+        jw_i64(out, "line", (int64_t)row->line);
+        jw_str(out, "round", row->round);
+        jw_str(out, "submitter", row->submitter);
+        jw_str(out, "system", row->machine);
+        jw_str(out, "benchmark", row->benchmark);
+        jw_f64(out, "published", row->published);
+        jw_str(out, "folder", row->of ? row->of->folder : STR_EMPTY);
+        jw_bool(out, "holds", row->is_score);
+        jw_z(out, "matched", row->how);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
+static bool is_alone(const struct folders *all)
+{
+    return all->n == 1 && all->rows.n == 0;
+}
+
+static void write_json(const struct folders *all, struct strbuf *text)
+{
+    struct json_out out;
+    jw_begin(&out, text, true);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    if (is_alone(all)) {
+        put_folder(all->items[0], &out);
+    } else {
+        jw_array(&out, "results");
+        for (size_t idx = 0; idx < all->n; idx++) {
+            jw_object(&out, NULL);
+            put_folder(all->items[idx], &out);
+            jw_end_object(&out);
+        }
+        jw_end_array(&out);
+        put_rows(&all->rows, &out);
+    }
+    jw_end_object(&out);
+    strbuf_add_char(text, '\n');
+}
+
+static void add_minutes(struct table *table, double minutes)
+{
+    if (isfinite(minutes)) {
+        table_addf(table, "%.10g", minutes);
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+}
+
+static void show_rows(const struct round_rows *rows, struct strbuf *text)
+{
+    static const struct table_column COLUMNS[] = {
+        {"line", true},      {"submitter", false}, {"system", false}, {"benchmark", false},
+        {"published", true}, {"score", true},      {"folder", false}};
+    CLEANUP(table) struct table table;
+    size_t n = 0;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < rows->n; idx++) {
+        const struct round_row *row = &rows->items[idx];
+        table_addf(&table, "%zu", row->line);
+        table_add(&table, row->submitter);
+        table_add(&table, row->machine);
+        table_add(&table, row->benchmark);
+        table_add(&table, row->minutes);
+        add_minutes(&table, row->of ? row->of->minutes : (double)NAN);
+        table_addf(&table, "%.*s%s%s", STR_ARG(row->of ? row->of->folder : STR_EMPTY),
+                   row->of ? ", " : "", row->how);
+        n += row->is_score;
+    }
+    if (rows->n == 0) {
+        return;
+    }
+    strbuf_add_char(text, '\n');
+    table_render(&table, text);
+    strbuf_printf(text, "\n%zu of %zu results of the table are the score of their folder\n", n,
+                  rows->n);
+}
+
+static void show_folders(const struct folders *all, struct strbuf *text)
+{
+    static const struct table_column COLUMNS[] = {
+        {"folder", false}, {"runs", true}, {"min", true}, {"rules that do not hold", false}};
+    CLEANUP(table) struct table table;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < all->n; idx++) {
+        const struct folder *f = all->items[idx];
+        size_t n = count_failed(f);
+        table_add(&table, str_of(f->path));
+        table_addf(&table, "%zu", f->s->n_logs);
+        add_minutes(&table, f->s->minutes);
+        if (n) {
+            const struct folder_check *first = f->checks;
+            while (!first->has_failed) {
+                first++;
+            }
+            table_addf(&table, "%zu: %s, %.*s", n, first->rule, STR_ARG(first->why));
+        } else {
+            table_add(&table, f->s->why);
+        }
+    }
+    table_render(&table, text);
+}
+
+/* A folder without a score, or that breaks a rule, comes before a row that is not its folder's score. */
+static int status_of(const struct folders *all)
+{
+    int status = 0;
+    for (size_t idx = 0; idx < all->rows.n; idx++) {
+        status = all->rows.items[idx].is_score ? status : STATUS_DIFFERS;
+    }
+    for (size_t idx = 0; idx < all->n; idx++) {
+        const struct folder *f = all->items[idx];
+        status = isfinite(f->s->minutes) && count_failed(f) == 0 ? status : STATUS_FAILED;
+    }
+    return status;
+}
+
+int measure_folders(const struct cmd_ctx *ctx, const struct folder_args *args, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(format_set) struct format_set formats = {0};
     CLEANUP(strbuf) struct strbuf text;
-    const struct lanes lanes = pool_lanes();
-    struct submission s = {0};
-    struct folder *f = arena_new(&arena, struct folder);
+    struct folders all = {.arena = &arena};
+    const struct rule *rule;
     strbuf_init(&text, TEXT_BYTES_MAX);
-    if (load_rule(&arena, ctx->root, STR_LIT(ROUND_RULE), &formats, &f->rule, err) < 0 ||
-        submission_read(&arena, ctx->root, folder, &lanes, &s, err) < 0) {
+    if (args->results && args->folders->n != 1) {
+        return err_set(err, ERR_USAGE,
+                       "measure: --results goes with the one checkout of its round");
+    }
+    if (load_rule(&arena, ctx->root, STR_LIT(ROUND_RULE), &formats, &rule, err) < 0) {
         return -1;
     }
-    f->arena = &arena;
-    f->s = &s;
-    look(f);
-    if (want_json) {
-        write_json(f, folder, &text);
-    } else {
-        write_text(f, &text);
+    for (size_t idx = 0; idx < args->folders->n; idx++) {
+        if (add_round(&all, ctx->root, args->folders->items[idx], rule, args->results, err) < 0) {
+            return -1;
+        }
     }
-    return cmd_print(strbuf_str(&text), err) < 0         ? -1
-           : isfinite(s.minutes) && count_failed(f) == 0 ? 0
-                                                         : STATUS_FAILED;
+    if (args->want_json) {
+        write_json(&all, &text);
+    } else if (is_alone(&all)) {
+        show_folder(all.items[0], &text);
+    } else {
+        show_folders(&all, &text);
+        show_rows(&all.rows, &text);
+    }
+    return cmd_print(strbuf_str(&text), err) < 0 ? -1 : status_of(&all);
 }

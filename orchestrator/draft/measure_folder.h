@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reperf measure FOLDER`: the runs of one MLPerf Training result (result_*.txt, scaling.json), its score, and what the rules say that
-   a log can show. */
+/* `reperf measure FOLDER...`: the runs of each MLPerf Training result at or below the folders (result_*.txt, scaling.json), its score, and
+   what the rules say that a log can show; and beside a round's table whose result each row is. */
 #ifndef DRAFT_MEASURE_FOLDER_H
 #define DRAFT_MEASURE_FOLDER_H
 
 #include "base/command.h"
+#include "base/opt.h"
 
-/* Exit status: 0 where there is a score and no check fails, 9 (parse) otherwise. */
-MUST_CHECK int measure_folder(const struct cmd_ctx *ctx, const char *folder, bool want_json,
-                              struct err *err);
+struct folder_args {
+    const struct opt_list *folders;
+    const char *results; /* the table; NULL: none is given */
+    bool want_json;
+};
+
+/* Exit status: 9 (parse) where a folder has no score or a check fails; else 1 where a row is not its folder's score; else 0. */
+MUST_CHECK int measure_folders(const struct cmd_ctx *ctx, const struct folder_args *args,
+                               struct err *err);
 
 #endif

@@ -7,7 +7,8 @@
 #include "report/container.h"
 
 #define GIB          (1LL << 30)
-#define CAP_RESOURCE 24 /* Source: linux/capability.h, CAP_SYS_RESOURCE: may raise hard limits */
+#define LACKING_MAX  2048 /* bytes of what nodes lack, in words */
+#define CAP_RESOURCE 24   /* Source: linux/capability.h, CAP_SYS_RESOURCE: may raise hard limits */
 #define GPU_MEMORY_MIN                                                                             \
     0.9 /* of the vendor's figure: ECC in memory takes 1/16, the driver some more */
 
@@ -153,13 +154,29 @@ static void try_gpus(struct trial *trial)
     }
 }
 
-/* Checks all of them, because a job uses every one. */
+/* "V100-SXM2-16GB" without "-16GB". */
+static struct str without_memory(struct str model)
+{
+    size_t end = model.len;
+    if (!str_ends(model, STR_LIT("GB"))) {
+        return model;
+    }
+    end -= 2;
+    while (end > 0 && model.ptr[end - 1] >= '0' && model.ptr[end - 1] <= '9') {
+        end--;
+    }
+    return end > 0 && model.ptr[end - 1] == '-' ? str_sub(model, 0, end - 1) : model;
+}
+
+/* Checks all of them, because a job uses every one. The same GPU with another memory runs the case if the memory is enough, which
+   try_gpu_memory requires; its name is then advice only. */
 static void try_model(struct trial *trial)
 {
     struct arena *arena = trial->checks->arena;
     struct str found = gpus_in_words(arena, trial->facts, "name");
     int64_t n = 0;
     bool holds = facts_i64(trial->facts, "gpu.count", &n) && n > 0;
+    bool is_like = holds;
     trial->check.id = "gpu-model";
     trial->check.expected = trial->want->text;
     if (!found.ptr) {
@@ -167,7 +184,16 @@ static void try_model(struct trial *trial)
         return;
     }
     for (int64_t gpu = 0; gpu < n; gpu++) {
-        holds = holds && is_model(gpu_value(arena, trial->facts, gpu, "name"), trial->want->text);
+        struct str name = gpu_value(arena, trial->facts, gpu, "name");
+        holds = holds && is_model(name, trial->want->text);
+        is_like = is_like && str_eq(without_memory(bare_model(name)),
+                                    without_memory(bare_model(trial->want->text)));
+    }
+    if (!holds && is_like) {
+        trial->check.level = CHECK_ADVISED;
+        trial->check.advice =
+            STR_LIT("the same GPU with another memory: the published numbers were "
+                    "measured on the one expected");
     }
     judge(trial, holds, found);
 }
@@ -518,8 +544,35 @@ static void try_want(struct trial *trial)
     }
 }
 
+static bool asks_for(const struct wants *wants, const struct want *what)
+{
+    for (size_t idx = 0; idx < wants->n; idx++) {
+        const struct want *want = &wants->items[idx];
+        if (want->kind == what->kind && str_eq(want->text, what->text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True if every case that asks for it finds enough other nodes. */
+static bool is_spared(const struct want *want, const struct wants_groups *groups)
+{
+    bool is_asked = false;
+    for (size_t idx = 0; idx < groups->n; idx++) {
+        if (asks_for(&groups->items[idx].wants, want)) {
+            is_asked = true;
+            if (!groups->items[idx].is_placed) {
+                return false;
+            }
+        }
+    }
+    return is_asked;
+}
+
 void checks_of_wants(struct checks *checks, const struct inventory *inventory,
-                     const struct node_probe *probe, const struct wants *wants)
+                     const struct node_probe *probe, const struct wants *wants,
+                     const struct wants_groups *groups)
 {
     for (size_t idx = 0; probe->is_reached && idx < wants->n; idx++) {
         const struct want *want = &wants->items[idx];
@@ -528,6 +581,7 @@ void checks_of_wants(struct checks *checks, const struct inventory *inventory,
         if (want->kind == WANT_NODES) {
             continue; /* over all nodes together */
         }
+        trial.check.level = is_spared(want, groups) ? CHECK_ADVISED : CHECK_REQUIRED;
         try_want(&trial);
         checks_add(checks, trial.check);
         if (want->kind == WANT_CUDA) {
@@ -535,5 +589,99 @@ void checks_of_wants(struct checks *checks, const struct inventory *inventory,
             try_capability(&trial);
             checks_add(checks, trial.check);
         }
+    }
+}
+
+/* ---- where cases find room ---- */
+
+static void note_lack(struct strbuf *lacks, const struct check *check, enum check_verdict *worst)
+{
+    if (check->level == CHECK_ADVISED || check->verdict == CHECK_HOLDS) {
+        return;
+    }
+    *worst = *worst == CHECK_FAILS ? CHECK_FAILS : check->verdict;
+    strbuf_printf(lacks, "%s%s%s", lacks->len ? ", " : "", check->id,
+                  check->verdict == CHECK_UNKNOWN ? " (not known)" : "");
+}
+
+/* The worst verdict on what the wants require of the node; appends what it lacks. */
+static enum check_verdict node_suits(struct arena *arena, const struct inventory *inventory,
+                                     const struct node_probe *probe, const struct wants *wants,
+                                     struct strbuf *lacks)
+{
+    enum check_verdict worst = CHECK_HOLDS;
+    struct checks scratch = {.arena = arena};
+    for (size_t idx = 0; idx < wants->n; idx++) {
+        const struct want *want = &wants->items[idx];
+        struct trial trial = {&scratch, inventory, &probe->facts, want, {0}};
+        if (want->kind == WANT_NODES) {
+            continue;
+        }
+        try_want(&trial);
+        note_lack(lacks, &trial.check, &worst);
+        if (want->kind == WANT_CUDA) {
+            try_capability(&trial);
+            note_lack(lacks, &trial.check, &worst);
+        }
+    }
+    return worst;
+}
+
+static int64_t nodes_of(const struct wants *wants)
+{
+    for (size_t idx = 0; idx < wants->n; idx++) {
+        if (wants->items[idx].kind == WANT_NODES) {
+            return wants->items[idx].number;
+        }
+    }
+    return 1;
+}
+
+static bool place(struct checks *checks, const struct node_probes *probes,
+                  const struct wants_group *group)
+{
+    CLEANUP(strbuf) struct strbuf lacking;
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    int64_t wanted = nodes_of(&group->wants);
+    int64_t n[CHECK_UNKNOWN + 1] = {0};
+    struct check check = {.id = "places", .of = group->first};
+    strbuf_init(&lacking, LACKING_MAX);
+    for (size_t idx = 0; idx < probes->n; idx++) {
+        const struct node_probe *probe = &probes->items[idx];
+        CLEANUP(strbuf) struct strbuf lacks;
+        enum check_verdict verdict = CHECK_FAILS;
+        strbuf_init(&lacks, LACKING_MAX);
+        if (probe->is_reached) {
+            verdict = node_suits(&scratch, probes->inventory, probe, &group->wants, &lacks);
+        } else {
+            strbuf_printf(&lacks, "not reached");
+        }
+        n[verdict]++;
+        if (verdict != CHECK_HOLDS) {
+            strbuf_printf(&lacking, "; %.*s: %.*s", STR_ARG(probe->spec->name),
+                          STR_ARG(strbuf_str(&lacks)));
+        }
+    }
+    check.verdict = n[CHECK_HOLDS] >= wanted                      ? CHECK_HOLDS
+                    : n[CHECK_HOLDS] + n[CHECK_UNKNOWN] >= wanted ? CHECK_UNKNOWN
+                                                                  : CHECK_FAILS;
+    check.expected = str_of(arena_printf(
+        checks->arena, "%lld %s with all that %.*s%s", (long long)wanted,
+        wanted == 1 ? "node" : "nodes", STR_ARG(group->first),
+        group->n_cases == 1
+            ? " needs"
+            : arena_printf(checks->arena, " and %zu more cases need", group->n_cases - 1)));
+    check.found = str_of(arena_printf(checks->arena, "%lld of %zu%.*s%s", (long long)n[CHECK_HOLDS],
+                                      probes->n, STR_ARG(strbuf_str(&lacking)),
+                                      lacking.is_full ? " ..." : ""));
+    checks_add(checks, check);
+    return check.verdict == CHECK_HOLDS;
+}
+
+void checks_of_places(struct checks *checks, const struct node_probes *probes,
+                      struct wants_groups *groups)
+{
+    for (size_t idx = 0; idx < groups->n; idx++) {
+        groups->items[idx].is_placed = place(checks, probes, &groups->items[idx]);
     }
 }

@@ -324,13 +324,18 @@ int doctor_run(struct arena *arena, const struct doctor_opts *opts,
     if (examine_all(arena, opts, &result.probes, err) < 0) {
         return -1;
     }
+    struct checks places = {.arena = arena};
+    checks_of_places(&places, &result.probes, &result.groups);
     for (size_t idx = 0; idx < result.probes.n; idx++) {
         const struct node_probe *probe = &result.probes.items[idx];
         checks_of_probe(&result.checks, opts->inventory, probe);
-        checks_of_wants(&result.checks, opts->inventory, probe, wants);
+        checks_of_wants(&result.checks, opts->inventory, probe, wants, &result.groups);
         if (!probe->is_reached && result.cause == ERR_NONE) {
             result.cause = probe->cause;
         }
+    }
+    for (size_t idx = 0; idx < places.n; idx++) {
+        checks_add(&result.checks, places.items[idx]);
     }
     add_nodes_check(&result.checks, opts->inventory, wants);
     checks_of_network(&result.checks, &result.probes, is_training);

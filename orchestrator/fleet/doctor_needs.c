@@ -109,12 +109,39 @@ static int add_case(struct arena *arena, const struct doctor_opts *opts,
                : 0;
 }
 
+/* Counts the case in the group that asks for the same, or in a new one. */
+static void add_to_group(struct doctor_result *result, const struct report_case *c,
+                         const struct wants *wants)
+{
+    struct wants_groups *groups = &result->groups;
+    struct wants_group *group = groups->items;
+    while (group < groups->items + groups->n && !wants_eq(&group->wants, wants)) {
+        group++;
+    }
+    if (group == groups->items + groups->n) {
+        *group = (struct wants_group){.wants = *wants, .first = c->id};
+        groups->n++;
+    }
+    group->n_cases++;
+}
+
+static int join(struct wants *wants, const struct wants *more, struct err *err)
+{
+    for (size_t idx = 0; idx < more->n; idx++) {
+        if (wants_add(wants, more->items[idx], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 int doctor_wants(struct arena *arena, const struct doctor_opts *opts, struct wants *wants,
                  struct doctor_result *result, bool *ret_is_training, struct err *err)
 {
     struct room *room = arena_new(arena, struct room);
     bool is_training = false;
     result->cases = arena_array(arena, struct str, opts->report->n_cases + 1);
+    result->groups.items = arena_array(arena, struct wants_group, opts->report->n_cases + 1);
     room->names = arena_array(arena, struct str, 2 * opts->report->n_cases + 1);
     strbuf_init(&room->unknown, 1u << 16);
     for (size_t idx = 0; idx < opts->report->n_cases; idx++) {
@@ -122,10 +149,12 @@ int doctor_wants(struct arena *arena, const struct doctor_opts *opts, struct wan
         if (!is_asked(arena, opts, c->id)) {
             continue;
         }
-        if (add_case(arena, opts, c, wants, room, err) < 0) {
+        struct wants *own = arena_new(arena, struct wants);
+        if (add_case(arena, opts, c, own, room, err) < 0 || join(wants, own, err) < 0) {
             strbuf_release(&room->unknown);
             return -1;
         }
+        add_to_group(result, c, own);
         is_training = is_training || (opts->profile == PROFILE_FULL && c->nodes > 1);
         result->cases[result->n_cases++] = c->id;
     }

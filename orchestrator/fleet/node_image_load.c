@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "fleet/stage.h"
-#include "store/image_tar.h"
+#include "store/image_export.h"
 
 #define OUTPUT_MAX (64u << 10)
 #define RM_NS      (60 * NS_PER_S)
@@ -131,7 +131,8 @@ static int stage_tar(struct node_load *load, const char *path, struct err *err)
     struct stage_report report;
     struct stat info;
     char hex[SHA256_HEX_SIZE];
-    if (image_export(provide->arena, provide->store, &load->info, path, err) < 0 ||
+    if (image_export(provide->arena, provide->store, &load->info, path, load->fleet.should_stop,
+                     err) < 0 ||
         digest_file(path, DIGEST_SHA256, &value, err) < 0) {
         return -1;
     }

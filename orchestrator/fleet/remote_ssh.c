@@ -60,6 +60,7 @@ struct script_opts {
 static void hang_up(struct remote_ssh *r)
 {
     remote_node_lost(&r->base);
+    ssh_plan_pause(&r->plan);
     ssh_free(r->ssh);
     r->ssh = NULL;
     r->is_up = false;
@@ -117,6 +118,10 @@ static enum step connect_step(struct remote_ssh *r, struct err *err)
     }
     if (loop_now_ns(r->base.loop) < r->retry_at_ns) {
         return STEP_AGAIN;
+    }
+    step = ssh_plan_step(&r->plan, r->base.loop, err);
+    if (step != STEP_DONE) {
+        return step;
     }
     if (!r->ssh) {
         r->ssh = ssh_new(r->base.loop, &r->plan, err);
@@ -243,7 +248,7 @@ static const char PUT[] =
 static const char *ssh_label(const struct served *base)
 {
     const struct remote_ssh *r = (const struct remote_ssh *)base;
-    return r->plan.targets[r->plan.n_targets - 1].label;
+    return ssh_plan_label(&r->plan);
 }
 
 static int ssh_prepare(struct served *base, struct err *err)
@@ -514,7 +519,8 @@ struct remote *remote_ssh_new(struct loop *loop, const struct remote_ssh_opts *o
     r = xcalloc(1, sizeof(*r));
     r->base.remote.ops = &SSH_OPS;
     served_init(&r->base, loop, &SSH_WAY);
-    if (ssh_plan_make(&r->plan, &plan_opts, err) < 0) {
+    if (ssh_plan_init(&r->plan, &plan_opts, err) < 0) {
+        ssh_plan_release(&r->plan);
         served_release(&r->base);
         free(r);
         return NULL;

@@ -65,8 +65,12 @@ static const struct option_spelling *spelling_of(struct str spelled, unsigned of
         return NULL;
     }
     for (size_t idx = 0; idx < N_OPTION_SPELLINGS; idx++) {
-        if ((OPTION_SPELLINGS[idx].of & of) && strcmp(OPTION_SPELLINGS[idx].name, name) == 0) {
-            return &OPTION_SPELLINGS[idx];
+        struct str names = str_of(OPTION_SPELLINGS[idx].names);
+        struct str each;
+        while ((OPTION_SPELLINGS[idx].of & of) && str_next(&names, ' ', &each)) {
+            if (str_eq_z(each, name)) {
+                return &OPTION_SPELLINGS[idx];
+            }
         }
     }
     return NULL;

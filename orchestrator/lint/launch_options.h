@@ -42,11 +42,11 @@ enum { /* whose option */
 };
 
 struct option_spelling {
-    const char *
-        name; /* only lower-case letters and digits: num_workers, --numWorkers and num-workers are one; a single letter as it
-                 is */
     enum meaning means;
     unsigned of;
+    const char *
+        names; /* separated by blanks; only lower-case letters and digits: num_workers, --numWorkers and num-workers are one;
+                          a single letter as it is */
 };
 extern const struct option_spelling OPTION_SPELLINGS[];
 extern const size_t N_OPTION_SPELLINGS;

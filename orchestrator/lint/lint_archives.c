@@ -21,28 +21,16 @@ struct unpacking {
     struct str filter; /* "gzip", "bzip2", "xz", "zip"; NULL: left to the program */
 };
 
-static const char *const CHECKERS[] = {
-    "md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "shasum",
-    "b2sum",  "cksum",   "md5",       "xxhsum",    "rhash",     "hashdeep",  NULL};
-
 bool is_checksum(const struct shell_run *run)
 {
+    static const char *const CHECKERS[] = {"md5sum", "sha1sum", "sha256sum", "sha512sum",
+                                           "shasum", "b2sum",   "md5",       NULL};
     static const char *const OPENSSL[] = {"dgst", "md5", "sha1", "sha256", "sha512", NULL};
-    static const char *const OPTIONS[] = {"--checksum", "--md5", "--sha256", "--sha1"};
-    size_t at = 1;
     struct shell_word value;
-    if (shell_is_any(run, CHECKERS)) {
-        return true;
-    }
-    if (shell_is(run, "openssl") && run->n > 1) {
-        return ends_in_any(run->words[1].text, OPENSSL);
-    }
-    for (size_t idx = 0; run->n && !option_is_training(run) && idx < ARRAY_LEN(OPTIONS); idx++) {
-        if (shell_run_option(run, OPTIONS[idx], &at, &value)) {
-            return true;
-        }
-    }
-    return shell_is(run, "aria2c") && shell_run_option(run, "--checksum", &at, &value);
+    size_t at = 1;
+    return shell_is_any(run, CHECKERS) ||
+           (shell_is(run, "openssl") && run->n > 1 && str_eq_any(run->words[1].text, OPENSSL)) ||
+           (shell_is(run, "aria2c") && shell_run_option(run, "--checksum", &at, &value));
 }
 
 static bool is_archive(struct str name)
@@ -68,84 +56,26 @@ static struct str filter_of_name(struct str file)
     return STR_EMPTY;
 }
 
-static struct str filter_of_letter(char c)
-{
-    return c == 'z'   ? STR_LIT("gzip")
-           : c == 'j' ? STR_LIT("bzip2")
-           : c == 'J' ? STR_LIT("xz")
-                      : STR_EMPTY;
-}
-
-static struct str filter_of_program(struct str program)
-{
-    struct str base = path_base(program);
-    return str_starts(base, STR_LIT("pigz")) || str_starts(base, STR_LIT("gzip")) ||
-                   str_starts(base, STR_LIT("gunzip"))
-               ? STR_LIT("gzip")
-           : str_starts(base, STR_LIT("pbzip2")) || str_starts(base, STR_LIT("bzip2")) ||
-                   str_starts(base, STR_LIT("lbzip2"))
-               ? STR_LIT("bzip2")
-           : str_starts(base, STR_LIT("xz")) || str_starts(base, STR_LIT("pixz")) ? STR_LIT("xz")
-                                                                                  : STR_EMPTY;
-}
-
-struct tar_words {
-    bool reads; /* x or t */
-    struct str file, filter;
+/* What tells tar, and the like, how an archive is packed. */
+static const struct {
+    const char *program, *option, *filter; /* a letter is looked for in the bundle of letters */
+} FILTERS[] = {
+    {"tar", "z", "gzip"},        {"tar", "--gzip", "gzip"}, {"tar", "j", "bzip2"},
+    {"tar", "--bzip2", "bzip2"}, {"tar", "J", "xz"},        {"tar", "--xz", "xz"},
+    {"unzip", NULL, "zip"},      {"gunzip", NULL, "gzip"},
 };
 
-/* A bundle of letters: those that take a value take the rest of a -bundle, or the words after an old-style one ("xzf
-   FILE"). */
-static void read_tar_letters(const struct shell_run *run, size_t *at, struct tar_words *tar)
+/* `-xzvf`, or the old `xzvf` where it is the first word. */
+static bool has_letter(const struct shell_run *run, const char *letter)
 {
-    struct str word = run->words[(*at)++].text;
-    bool is_dashed = word.ptr[0] == '-';
-    for (size_t idx = is_dashed; idx < word.len; idx++) {
-        char c = word.ptr[idx];
-        struct str filter = filter_of_letter(c);
-        struct str value = STR_EMPTY;
-        tar->reads = tar->reads || c == 'x' || c == 't';
-        tar->filter = filter.ptr ? filter : tar->filter;
-        if (!strchr("fCbTXIgKNHVL", c)) {
-            continue;
-        }
-        if (is_dashed && idx + 1 < word.len) {
-            value = str_sub(word, idx + 1, SIZE_MAX);
-            idx = word.len;
-        } else if (*at < run->n) {
-            value = run->words[(*at)++].text;
-        }
-        if (c == 'f') {
-            tar->file = value;
-        } else if (c == 'I') {
-            tar->filter = filter_of_program(value);
+    for (size_t at = 1; at < run->n; at++) {
+        struct str word = run->words[at].text;
+        bool is_bundle = word.len > 1 && (word.ptr[0] == '-' ? word.ptr[1] != '-' : at == 1);
+        if (is_bundle && memchr(word.ptr, *letter, word.len)) {
+            return true;
         }
     }
-}
-
-static void read_tar_long(const struct shell_run *run, size_t *at, struct tar_words *tar)
-{
-    struct str rest = run->words[(*at)++].text;
-    struct str name;
-    bool takes_next;
-    (void)str_next(&rest, '=', &name);
-    takes_next = !rest.ptr && *at < run->n;
-    if (str_eq_z(name, "--extract") || str_eq_z(name, "--get") || str_eq_z(name, "--list")) {
-        tar->reads = true;
-    } else if (str_eq_z(name, "--gzip") || str_eq_z(name, "--gunzip") ||
-               str_eq_z(name, "--ungzip")) {
-        tar->filter = STR_LIT("gzip");
-    } else if (str_eq_z(name, "--bzip2") || str_eq_z(name, "--xz")) {
-        tar->filter = str_sub(name, 2, SIZE_MAX);
-    } else if (str_eq_z(name, "--file") || str_eq_z(name, "--use-compress-program") ||
-               str_eq_z(name, "--directory")) {
-        rest = takes_next ? run->words[(*at)++].text : rest;
-        if (name.ptr[2] == 'f') {
-            tar->file = rest;
-        } else if (name.ptr[2] == 'u') {
-            tar->filter = filter_of_program(rest);
-        }
-    }
+    return false;
 }
 
 /* The archive that is piped or redirected into the step, or NULL. */
@@ -164,50 +94,26 @@ static struct str piped_file(const struct step *step)
     return STR_EMPTY;
 }
 
-static struct unpacking tar_unpacking(const struct step *step)
-{
-    const struct shell_run *run = step->run;
-    struct tar_words tar = {.reads = false};
-    struct unpacking u = {.flags = run->n > 1 ? run->words[1].text : STR_EMPTY};
-    for (size_t at = 1; at < run->n;) {
-        struct str word = run->words[at].text;
-        if (str_starts(word, STR_LIT("--"))) {
-            read_tar_long(run, &at, &tar);
-        } else if (word.len > 1 && (word.ptr[0] == '-' || at == 1)) {
-            read_tar_letters(run, &at, &tar);
-        } else {
-            at++;
-        }
-    }
-    if (!tar.file.ptr || str_eq_z(tar.file, "-")) {
-        tar.file = piped_file(step);
-    }
-    if (tar.reads) {
-        u.file = tar.file;
-        u.filter = tar.filter;
-    }
-    return u;
-}
-
 static struct unpacking unpacking_of(const struct step *step)
 {
-    static const char *const ZIPS[] = {"unzip", "gunzip", "gzip", "zcat", "pigz", "unpigz", NULL};
-    static const char *const TARS[] = {"tar", "gtar", "bsdtar", NULL};
     const struct shell_run *run = step->run;
-    struct unpacking u = {.flags = STR_EMPTY};
-    struct str letter;
-    if (shell_is_any(run, TARS)) {
-        return tar_unpacking(step);
+    struct unpacking u = {.flags = run->n > 1 ? run->words[1].text : STR_EMPTY};
+    bool is_tar = shell_is(run, "tar");
+    bool unpacks = is_tar ? has_letter(run, "x") || shell_run_flag(run, "--extract")
+                          : shell_is(run, "unzip") || shell_is(run, "gunzip");
+    for (size_t idx = 0; unpacks && idx < ARRAY_LEN(FILTERS); idx++) {
+        const char *option = FILTERS[idx].option;
+        if (shell_is(run, FILTERS[idx].program) &&
+            (!option || (option[1] ? shell_run_flag(run, option) : has_letter(run, option)))) {
+            u.filter = str_of(FILTERS[idx].filter);
+        }
     }
-    if (!shell_is_any(run, ZIPS) ||
-        ((shell_is(run, "gzip") || shell_is(run, "pigz")) && !shell_run_letter(run, 'd', &letter) &&
-         !shell_run_flag(run, "--decompress"))) {
-        return u;
+    for (size_t at = 1; unpacks && at < run->n && !u.file.ptr; at++) {
+        struct str word = run->words[at].text;
+        word = str_starts(word, STR_LIT("--file=")) ? str_sub(word, 7, SIZE_MAX) : word;
+        u.file = is_archive(word) ? word : u.file;
     }
-    u.filter = shell_is(run, "unzip") ? STR_LIT("zip") : STR_LIT("gzip");
-    for (size_t at = 1; at < run->n && !u.file.ptr; at++) {
-        u.file = is_archive(run->words[at].text) ? run->words[at].text : u.file;
-    }
+    u.file = unpacks && !u.file.ptr ? piped_file(step) : u.file;
     return u;
 }
 
@@ -294,21 +200,16 @@ static bool is_mover(const struct shell_run *run)
     return shell_is_any(run, MOVERS);
 }
 
-/* Whether the run moves something of this name: an operand other than the last, or any operand if -t gives the
-   target. */
+/* Whether the run moves something of this name: an operand other than the last, or any if -t names the target. */
 static bool moves(const struct shell_run *run, struct str name)
 {
-    struct str target = STR_EMPTY;
-    size_t end = run->n - !shell_run_letter(run, 't', &target);
+    size_t end = run->n - !shell_run_flag(run, "-t");
     for (size_t at = 1; at < end; at++) {
         struct str word = run->words[at].text;
-        if (target.ptr && word.ptr + word.len == target.ptr + target.len) {
-            continue;
-        }
         while (word.len > 1 && word.ptr[word.len - 1] == '/') {
             word.len--;
         }
-        if (str_eq(path_base(word), name)) {
+        if (str_eq(path_base(word), name) && !str_eq_z(run->words[at - 1].text, "-t")) {
             return true;
         }
     }
@@ -351,57 +252,40 @@ static struct str url_of(const struct shell_run *run)
 /* The name under which a download is saved; NULL: none, or the text does not tell, which sets *ret_is_unknown. */
 static struct str saved_name(const struct shell_run *run, bool *ret_is_unknown)
 {
-    static const char *const OTHERS[] = {"gdown", "kaggle", "gsutil",  "aws",
-                                         "axel",  "bcecmd", "ossutil", "huggingface-cli",
-                                         "bypy",  "megadl", "rclone",  NULL};
-    bool is_wget = shell_is(run, "wget") || shell_is(run, "aria2c");
+    static const char *const OTHERS[] = {"gdown", "kaggle", "gsutil", "aws",
+                                         "axel",  "bypy",   "rclone", NULL};
+    static const struct {
+        const char *program, *option;
+    } NAMED[] = {{"wget", "-O"},   {"wget", "--output-document"},
+                 {"curl", "-o"},   {"curl", "--output"},
+                 {"aria2c", "-o"}, {"aria2c", "--out"}};
     struct str url = url_of(run);
     struct str name = STR_EMPTY;
-    struct shell_word value = {.text = STR_EMPTY};
-    size_t at = 1;
+    bool is_curl = shell_is(run, "curl");
     *ret_is_unknown = shell_is_any(run, OTHERS);
-    if (!is_wget && !shell_is(run, "curl")) {
+    if (!is_curl && !shell_is(run, "wget") && !shell_is(run, "aria2c")) {
         return STR_EMPTY;
     }
-    if (shell_run_letter(run, shell_is(run, "wget") ? 'O' : 'o', &name) ||
-        shell_run_option(run, "--output-document", &at, &value) ||
-        shell_run_option(run, "--output", &at, &value) ||
-        shell_run_option(run, "--out", &at, &value)) {
-        return path_base(name.ptr ? name : value.text);
+    for (size_t idx = 0; idx < ARRAY_LEN(NAMED); idx++) {
+        struct shell_word value;
+        size_t at = 1;
+        if (shell_is(run, NAMED[idx].program) &&
+            shell_run_option(run, NAMED[idx].option, &at, &value)) {
+            return path_base(value.text);
+        }
     }
     for (size_t idx = 0; idx < run->n_files; idx++) {
         name = run->files[idx].role == SHELL_TO ? run->files[idx].text : name;
     }
-    if (!is_wget && !shell_run_letter(run, 'O', &value.text) &&
-        !shell_run_flag(run, "--remote-name")) {
+    if (is_curl && !has_letter(run, "O") && !shell_run_flag(run, "--remote-name")) {
         return name.ptr ? path_base(name) : STR_EMPTY;
     }
-    *ret_is_unknown = !url.ptr || is_unknown(path_base(url)) ||
-                      shell_run_flag(run, "--content-disposition") ||
-                      shell_run_letter(run, 'J', &value.text);
     name = path_base(url);
-    if (!is_wget && str_find(name, STR_LIT("?")) > 0) { /* wget keeps the query, curl does not */
+    *ret_is_unknown = !url.ptr || is_unknown(name) || shell_run_flag(run, "--content-disposition");
+    if (is_curl && str_find(name, STR_LIT("?")) > 0) { /* wget keeps the query, curl does not */
         name = str_sub(name, 0, (size_t)str_find(name, STR_LIT("?")));
     }
     return name;
-}
-
-/* Collects what `gunzip data.tar.gz` and the like leave in place of the archive. */
-static void collect_unpacked(const struct shell_run *run, struct names *saved)
-{
-    static const char *const UNPACKERS[] = {"gunzip", "unpigz", "bunzip2", "unxz",
-                                            "unzstd", "unlzma", NULL};
-    static const char *const PACKERS[] = {"gzip", "pigz", "bzip2", "xz", "zstd", NULL};
-    struct str value;
-    bool unpacks = shell_is_any(run, UNPACKERS) ||
-                   (shell_is_any(run, PACKERS) && shell_run_letter(run, 'd', &value));
-    for (size_t at = 1; unpacks && at < run->n; at++) {
-        struct str name = path_base(run->words[at].text);
-        const char *dot = name.len ? memrchr(name.ptr, '.', name.len) : NULL;
-        if (is_archive(name) && dot) {
-            VEC_PUSH(saved, str_sub(name, 0, (size_t)(dot - name.ptr)));
-        }
-    }
 }
 
 /* Collects archives that the stack's printed commands download or rename. True if there may be one with an unknown
@@ -419,7 +303,6 @@ static bool collect_saved(const struct steps *steps, struct names *saved)
             (is_archive(name) || is_archive(path_base(url)))) {
             VEC_PUSH(saved, name);
         }
-        collect_unpacked(run, saved);
         if (is_mover(run) && run->n > 2 && is_archive(run->words[run->n - 1].text)) {
             VEC_PUSH(saved, path_base(run->words[run->n - 1].text));
         }
@@ -448,7 +331,9 @@ static void lint_name(struct lint *lint, const struct stack *s, const struct ste
                       const struct names *saved, struct str file)
 {
     struct str got = saved->n ? saved->items[0] : working_download(lint, s, step);
-    if (got.ptr && !str_eq(got, path_base(file)) && !has_name(saved, path_base(file))) {
+    /* data.tar may be what gunzip made of data.tar.gz. */
+    if (got.ptr && !str_eq(got, path_base(file)) && !has_name(saved, path_base(file)) &&
+        !has_name(saved, str_of(arena_printf(lint->arena, "%.*s.gz", STR_ARG(path_base(file)))))) {
         lint_add(lint, "archive-name-mismatch", s, step->place,
                  "%.*s is unpacked, but the download is saved as %.*s", STR_ARG(file),
                  STR_ARG(got));

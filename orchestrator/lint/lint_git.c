@@ -5,8 +5,6 @@
 #include "base/strbuf.h"
 #include "lint/lint_parts.h"
 
-#define FOLDERS_MAX 32 /* nested ( ) and shells whose folders are told apart */
-
 enum git_kind { GIT_CLONE, GIT_PIN, GIT_MOVE };
 
 struct git_step {
@@ -27,8 +25,7 @@ struct git_walk {
         struct git_step *items;
         size_t n, n_max;
     } steps;
-    struct str folders[FOLDERS_MAX]; /* by depth; NULL: unknown */
-    size_t depth;
+    struct str folder; /* where commands are typed; NULL: unknown */
     size_t command_idx;
     const char *place;
 };
@@ -68,24 +65,14 @@ static bool is_inside(struct str folder, struct str outer)
            (folder.len == outer.len || folder.ptr[outer.len] == '/');
 }
 
-static void follow_depth(struct git_walk *w, const struct shell_run *run)
-{
-    size_t depth = run->depth < FOLDERS_MAX ? run->depth : FOLDERS_MAX - 1;
-    for (; w->depth < depth; w->depth++) {
-        w->folders[w->depth + 1] = w->folders[w->depth];
-    }
-    w->depth = depth;
-}
-
 static void follow_cd(struct git_walk *w, const struct shell_run *run)
 {
     size_t at = 1;
     while (at < run->n && run->words[at].text.len > 1 && run->words[at].text.ptr[0] == '-') {
         at++;
     }
-    w->folders[w->depth] =
-        at < run->n ? folder_join(w->lint->arena, w->folders[w->depth], run->words[at].text)
-                    : STR_EMPTY;
+    w->folder =
+        at < run->n ? folder_join(w->lint->arena, w->folder, run->words[at].text) : STR_EMPTY;
 }
 
 /* ---- verbs ---- */
@@ -221,7 +208,7 @@ static void read_moving(struct git_walk *w, struct str folder, struct str verb)
 
 static void read_git(struct git_walk *w, const struct shell_run *run)
 {
-    struct str folder = w->folders[w->depth];
+    struct str folder = w->folder;
     struct str verb;
     struct str ref;
     size_t at = 1;
@@ -312,15 +299,13 @@ void lint_git(struct lint *lint, const struct stack *s)
         struct lint_command c = lint_command_at(lint, s, idx);
         w.command_idx = idx;
         w.place = c.place;
-        w.depth = 0;
-        w.folders[0] = STR_LIT("");
+        w.folder = STR_LIT("");
         for (size_t at = 0; !is_list_log(c.command) && at < c.script->n; at++) {
             const struct shell_run *run = &c.script->runs[at];
-            follow_depth(&w, run);
             if (shell_is(run, "cd") || shell_is(run, "pushd")) {
                 follow_cd(&w, run);
             } else if (shell_is(run, "popd")) {
-                w.folders[w.depth] = STR_EMPTY;
+                w.folder = STR_EMPTY;
             } else if (shell_is(run, "git")) {
                 read_git(&w, run);
             } else if (shell_is(run, "checkout")) {

@@ -47,11 +47,6 @@ static bool fits_enough(const struct report_case *c, int64_t n)
     return n >= c->gpus_per_node;
 }
 
-static bool fits_enough_job(const struct report_case *c, int64_t n)
-{
-    return n >= c->gpus;
-}
-
 /* True if the command is for some cases, but n is right for none of them; *ret_like: one of those. */
 static bool fits_none(const struct lint *lint, const struct lint_command *c, fit_fn fits, int64_t n,
                       const struct report_case **ret_like)
@@ -422,43 +417,12 @@ static void lint_container_devices(struct lint *lint, const struct lint_command 
     }
 }
 
-/* "8", "v100:8", "gpu:8" and "gpu:v100:8": the last part. */
-static void lint_slurm_gpus(struct lint *lint, const struct lint_command *c,
-                            const struct shell_run *run)
-{
-    static const struct {
-        const char *name, *kind;
-        fit_fn fits;
-    } OPTIONS[] = {{"--gres", "gpu:", fits_enough},
-                   {"--gpus", "", fits_enough_job},
-                   {"-G", "", fits_enough_job}};
-    struct shell_word value;
-    for (size_t idx = 0; idx < ARRAY_LEN(OPTIONS); idx++) {
-        for (size_t at = 1; shell_run_option(run, OPTIONS[idx].name, &at, &value);) {
-            struct str rest = value.text;
-            struct str last = STR_EMPTY;
-            int64_t n = 0;
-            if (!str_starts(rest, str_of(OPTIONS[idx].kind))) {
-                continue;
-            }
-            while (str_next(&rest, ':', &last)) {
-            }
-            if (to_count(last, GPUS_NAME_MAX, &n)) {
-                lint_size(lint, c, OPTIONS[idx].fits, str_of(OPTIONS[idx].name), n);
-            }
-        }
-    }
-}
-
 static void lint_run(struct lint *lint, const struct lint_command *c, size_t at)
 {
-    static const char *const SLURM[] = {"sbatch", "salloc", "srun", NULL};
     static const char *const SCRIPTS[] = {"dist_train.sh", "dist_test.sh", NULL};
     const struct shell_run *run = &c->script->runs[at];
     const struct shell_run *next = at + 1 < c->script->n ? run + 1 : NULL;
-    /* A batch job may itself start a launcher. */
-    bool has_launcher = (next && next->is_inner && option_is_launcher(next)) ||
-                        shell_is(run, "sbatch") || shell_is(run, "salloc");
+    bool has_launcher = next && next->is_inner && option_is_launcher(next);
     struct option_found o;
     int64_t n = 0;
     for (size_t word = 0; option_next(lint->arena, run, &word, &o);) {
@@ -470,9 +434,6 @@ static void lint_run(struct lint *lint, const struct lint_command *c, size_t at)
     if (shell_is_any(run, SCRIPTS) && run->n > 2 &&
         to_count(run->words[run->n - 1].text, GPUS_NAME_MAX, &n)) {
         lint_size(lint, c, fits_node_or_job, shell_program(run), n);
-    }
-    if (shell_is_any(run, SLURM)) {
-        lint_slurm_gpus(lint, c, run);
     }
     lint_cuda_words(lint, c, run);
     for (size_t idx = 0; idx < run->n_sets; idx++) {

@@ -33,11 +33,10 @@ static void add_name(struct names *names, struct str name)
 static void collect_uses(const struct shell_word *words, size_t n, struct names *used)
 {
     for (size_t idx = 0; idx < n; idx++) {
-        struct shell_cursor cursor = {.is_here = words[idx].role == SHELL_HERE};
+        struct shell_cursor cursor = {0};
         struct str name;
         bool has_default;
-        while (!(cursor.is_here && words[idx].is_quoted) &&
-               shell_next_use(words[idx].raw, &cursor, &name, &has_default)) {
+        while (shell_next_use(words[idx].raw, &cursor, &name, &has_default)) {
             add_name(used, name);
         }
     }
@@ -289,16 +288,6 @@ static void lint_arguments(struct lint *lint, const struct lint_command *c,
     }
 }
 
-static void lint_loop(struct lint *lint, const struct lint_command *c,
-                      const struct shell_loop *loop)
-{
-    struct str first = loop->n ? loop->words[0].raw : STR_EMPTY;
-    struct str last = loop->n ? loop->words[loop->n - 1].raw : STR_EMPTY;
-    if (loop->kind == SHELL_FOR && loop->n > 1 && last.ptr > first.ptr) {
-        lint_list(lint, c, (struct str){first.ptr, (size_t)(last.ptr - first.ptr) + last.len}, ' ');
-    }
-}
-
 void lint_variables(struct lint *lint, const struct stack *s)
 {
     struct names set = {.n = 0};
@@ -318,9 +307,6 @@ void lint_variables(struct lint *lint, const struct stack *s)
         for (size_t at = 0; at < c.script->n; at++) {
             lint_sets(lint, &c, &c.script->runs[at], &set);
             lint_arguments(lint, &c, &c.script->runs[at], &set);
-        }
-        for (size_t at = 0; at < c.script->n_loops; at++) {
-            lint_loop(lint, &c, &c.script->loops[at]);
         }
     }
     VEC_RELEASE(&set);

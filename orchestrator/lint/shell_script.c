@@ -5,21 +5,19 @@
 
 #include "base/strbuf.h"
 #include "base/vec.h"
-#include "lint/shell_script_impl.h"
+#include "report/container.h"
 
-#define FRAMES_MAX         6         /* nested texts: bash -c in docker run in ssh ... */
-#define LOOPS_OPEN_MAX     64        /* nested loops; deeper ones are read as plain lines */
+#define FRAMES_MAX         6         /* bash -c in docker run in mpirun ... */
 #define EXPANDED_BYTES_MAX (1 << 20) /* of a text in all; beyond it a $NAME stays as it is */
 #define VALUE_BYTES_MAX    4096
 
-struct frame { /* a text, or the words of a program that another one starts */
-    struct shell_words words;
-    size_t at, depth;
-    bool is_inner, is_elsewhere;
-};
-
 struct variable {
     struct str name, value; /* value NULL: no single value */
+};
+
+struct frame { /* a text, or the words of a program that another one starts */
+    struct shell_words words;
+    size_t at;
 };
 
 struct script_reader {
@@ -31,10 +29,6 @@ struct script_reader {
         size_t n, n_max;
     } runs;
     struct {
-        struct shell_loop *items;
-        size_t n, n_max;
-    } loops;
-    struct {
         struct shell_word *items;
         size_t n, n_max;
     } sets;
@@ -42,8 +36,6 @@ struct script_reader {
         struct variable *items;
         size_t n, n_max;
     } variables;
-    size_t open[LOOPS_OPEN_MAX];
-    size_t n_open, n_too_deep, n_ifs;
     size_t n_expanded;
 };
 
@@ -59,9 +51,8 @@ static struct variable *variable_of(struct script_reader *r, struct str name)
     return NULL;
 }
 
-/* A variable that a command changes under a condition or in a loop has no single value. */
-static void set_variable(struct script_reader *r, struct str name, struct str value,
-                         bool may_not_happen)
+/* A variable that is given two values may have either: a condition or a loop may stand between. */
+static void set_variable(struct script_reader *r, struct str name, struct str value)
 {
     struct variable *old = variable_of(r, name);
     bool is_known =
@@ -69,57 +60,39 @@ static void set_variable(struct script_reader *r, struct str name, struct str va
     struct variable now = {name, is_known ? value : STR_EMPTY};
     if (!old) {
         VEC_PUSH(&r->variables, now);
-    } else if (!may_not_happen || !str_eq(old->value, now.value)) {
-        old->value = may_not_happen ? STR_EMPTY : now.value;
+    } else if (!str_eq(old->value, now.value)) {
+        old->value = STR_EMPTY;
     }
 }
 
-/* The first } that does not close an inner {; the end if there is none. */
-static size_t closed_at(struct str text)
+static size_t name_len(struct str text)
 {
-    size_t depth = 0;
-    for (size_t at = 0; at < text.len; at++) {
-        if (text.ptr[at] == '{') {
-            depth++;
-        } else if (text.ptr[at] == '}' && depth-- == 0) {
-            return at;
-        }
+    size_t len = 0;
+    while (len < text.len && (is_digit(text.ptr[len]) || is_identifier(str_sub(text, len, 1)))) {
+        len++;
     }
-    return text.len;
+    return len;
 }
 
-/* The value of one ${...} or $NAME at text[at], NULL if the text does not tell; *ret_len: its length. */
-static struct str value_at(struct script_reader *r, struct str text, size_t at, size_t *ret_len)
+/* What $NAME, ${NAME} or ${NAME:-VALUE} at the beginning of the text stands for, NULL if that is not known; *ret_len: its length. */
+static struct str value_of(struct script_reader *r, struct str text, size_t *ret_len)
 {
-    bool is_braced = at + 1 < text.len && text.ptr[at + 1] == '{';
-    size_t from = at + 1 + is_braced;
-    size_t to = from;
-    const struct variable *v;
-    struct str rest;
-    while (to < text.len &&
-           (is_identifier(str_sub(text, to, 1)) || (text.ptr[to] >= '0' && text.ptr[to] <= '9'))) {
-        to++;
+    bool is_braced = text.len > 1 && text.ptr[1] == '{';
+    struct str rest = str_sub(text, 1 + is_braced, SIZE_MAX);
+    size_t len = name_len(rest);
+    const struct variable *v = variable_of(r, str_sub(rest, 0, len));
+    int64_t end;
+    *ret_len = len ? 1 + is_braced + len : 1;
+    if (!is_braced || !len) {
+        return v ? v->value : STR_EMPTY;
     }
-    v = variable_of(r, str_sub(text, from, to - from));
-    *ret_len = to - at;
-    if (to == from) {
-        *ret_len = 1;
+    rest = str_sub(rest, len, SIZE_MAX);
+    end = str_find(rest, STR_LIT("}"));
+    if (end < 0 || (end > 0 && !str_starts(rest, STR_LIT(":-")))) {
         return STR_EMPTY;
     }
-    if (!is_braced) {
-        return v ? v->value : STR_EMPTY;
-    }
-    rest = str_sub(text, to, SIZE_MAX);
-    if (str_starts(rest, STR_LIT("}"))) {
-        *ret_len += 1;
-        return v ? v->value : STR_EMPTY;
-    }
-    if (str_starts(rest, STR_LIT(":-")) || str_starts(rest, STR_LIT(":="))) {
-        size_t len = closed_at(rest);
-        *ret_len += len + (len < rest.len);
-        return v && v->value.ptr && v->value.len ? v->value : str_sub(rest, 2, len - 2);
-    }
-    return STR_EMPTY;
+    *ret_len += (size_t)end + 1;
+    return v && v->value.len ? v->value : end > 0 ? str_sub(rest, 2, (size_t)end - 2) : STR_EMPTY;
 }
 
 static struct str expand_once(struct script_reader *r, struct str text)
@@ -129,7 +102,8 @@ static struct str expand_once(struct script_reader *r, struct str text)
     strbuf_init(&out, VALUE_BYTES_MAX);
     for (size_t at = 0; at < text.len;) {
         size_t len = 1;
-        struct str value = text.ptr[at] == '$' ? value_at(r, text, at, &len) : STR_EMPTY;
+        struct str value =
+            text.ptr[at] == '$' ? value_of(r, str_sub(text, at, SIZE_MAX), &len) : STR_EMPTY;
         is_changed = is_changed || value.ptr;
         strbuf_add_str(&out, value.ptr ? value : str_sub(text, at, len));
         at += len;
@@ -154,29 +128,18 @@ static struct str expand(struct script_reader *r, struct str raw, struct str tex
     return text;
 }
 
-/* ---- one simple command ---- */
+/* ---- words ---- */
 
-struct simple {
-    struct shell_word *words; /* arguments, $NAME replaced */
-    size_t n;
-    struct shell_word *sets, *files;
-    size_t n_sets, n_files;
-};
+static bool is_option(struct str word)
+{
+    return word.len > 1 && word.ptr[0] == '-' && !is_digit(word.ptr[1]);
+}
 
 /* An unquoted $NAME whose value has blanks is several words. */
 static bool is_split(const struct shell_word *word)
 {
     return !word->is_quoted && word->raw.len > 1 && word->raw.ptr[0] == '$' && word->text.len &&
            word->text.ptr[0] != '$' && memchr(word->text.ptr, ' ', word->text.len);
-}
-
-static size_t count_words(const struct shell_word *word)
-{
-    size_t n = 1;
-    for (size_t idx = 0; is_split(word) && idx < word->text.len; idx++) {
-        n += word->text.ptr[idx] == ' ';
-    }
-    return n;
 }
 
 static size_t put_words(const struct shell_word *word, struct shell_word *out)
@@ -197,6 +160,203 @@ static size_t put_words(const struct shell_word *word, struct shell_word *out)
     return n;
 }
 
+/* ---- programs ---- */
+
+struct prefix {
+    const char *name;
+    const char *with_value; /* letters of options that take the next word */
+    size_t n_operands;      /* words between its options and the command */
+};
+/* Source: the manuals of sudo 1.9, coreutils 9.1, util-linux 2.38 and numactl 2.0. */
+static const struct prefix PREFIXES[] = {
+    {"sudo", "ughpCrtUDRT", 0}, {"env", "uCS", 0},    {"time", "fo", 0},
+    {"nohup", "", 0},           {"exec", "a", 0},     {"nice", "n", 0},
+    {"setsid", "", 0},          {"timeout", "ks", 1}, {"taskset", "", 1},
+    {"numactl", "NCmpix", 0},   {"stdbuf", "ioe", 0},
+};
+
+static size_t skip_options(const struct shell_word *words, size_t n, size_t at,
+                           const char *with_value)
+{
+    while (at < n && is_option(words[at].text)) {
+        struct str word = words[at++].text;
+        at += word.len == 2 && strchr(with_value, word.ptr[1]) != NULL;
+    }
+    return at < n ? at : n;
+}
+
+/* How many words at the front are a prefix with its options: `sudo -u me`, `timeout -k 5 60`; 0 if there is none. */
+static size_t prefix_words(const struct shell_word *words, size_t n)
+{
+    for (size_t idx = 0; n && idx < ARRAY_LEN(PREFIXES); idx++) {
+        const struct prefix *prefix = &PREFIXES[idx];
+        if (str_eq_z(path_base(words[0].text), prefix->name)) {
+            size_t at = skip_options(words, n, 1, prefix->with_value) + prefix->n_operands;
+            return at < n ? at : n;
+        }
+    }
+    return 0;
+}
+
+static bool is_python(struct str base)
+{
+    return str_starts(base, STR_LIT("python"));
+}
+
+static bool is_shell(struct str base)
+{
+    static const char *const SHELLS[] = {"bash", "sh", "zsh", NULL};
+    return str_eq_any(base, SHELLS);
+}
+
+/* Index of the word that names what `python -m NAME`, `python FILE` or `bash FILE` runs; n if there is none. */
+static size_t named_at(const struct shell_run *run)
+{
+    for (size_t at = 1; at < run->n; at++) {
+        struct str word = run->words[at].text;
+        if (str_eq_z(word, "-m") && is_python(path_base(run->words[0].text))) {
+            return at + 1 < run->n ? at + 1 : run->n;
+        }
+        if (str_eq_z(word, "-c")) {
+            return run->n;
+        }
+        if (!is_option(word)) {
+            return at;
+        }
+    }
+    return run->n;
+}
+
+struct str shell_program(const struct shell_run *run)
+{
+    struct str base = run->n ? path_base(run->words[0].text) : STR_EMPTY;
+    if (run->n && (is_python(base) || is_shell(base))) {
+        size_t at = named_at(run);
+        base = at < run->n ? path_base(run->words[at].text) : base;
+    }
+    return base;
+}
+
+bool shell_is(const struct shell_run *run, const char *program)
+{
+    return str_eq_z(shell_program(run), program);
+}
+
+bool shell_is_any(const struct shell_run *run, const char *const *programs)
+{
+    return run->n && str_eq_any(shell_program(run), programs);
+}
+
+size_t shell_engine_verb(const struct shell_run *run)
+{
+    static const char *const ARTIFACTS[] = {"container", "image", "buildx", NULL};
+    static const char *const WITH_VALUE[] = {"-H", "--host", "-c", "--context", "--config", NULL};
+    size_t at = 1;
+    if (!run->n || !container_is_engine(run->words[0].text)) {
+        return run->n;
+    }
+    while (at < run->n && is_option(run->words[at].text)) {
+        at += str_eq_any(run->words[at].text, WITH_VALUE) ? 2 : 1;
+    }
+    return at >= run->n                                                    ? run->n
+           : at + 1 < run->n && str_eq_any(run->words[at].text, ARTIFACTS) ? at + 1
+                                                                           : at;
+}
+
+bool shell_engine_does(const struct shell_run *run, const char *verb)
+{
+    size_t at = shell_engine_verb(run);
+    return at < run->n && str_eq_z(run->words[at].text, verb);
+}
+
+/* ---- what is started ---- */
+
+/* Programs whose words hold another program's. */
+static const char *const LAUNCHERS[] = {"mpirun",
+                                        "mpiexec",
+                                        "orterun",
+                                        "horovodrun",
+                                        "srun",
+                                        "torchrun",
+                                        "fleetrun",
+                                        "deepspeed",
+                                        "accelerate",
+                                        "torch.distributed.launch",
+                                        "torch.distributed.run",
+                                        "paddle.distributed.launch",
+                                        "paddle.distributed.fleet.launch",
+                                        "oneflow.distributed.launch",
+                                        "multiproc.py",
+                                        "launch.py",
+                                        "nsys",
+                                        "nvprof",
+                                        NULL};
+
+static bool is_program(struct str word)
+{
+    struct str base = path_base(word);
+    struct shell_word one = {.text = base};
+    return is_python(base) || is_shell(base) || str_eq_any(base, LAUNCHERS) ||
+           str_ends(base, STR_LIT(".py")) || str_ends(base, STR_LIT(".sh")) ||
+           prefix_words(&one, 1) > 0;
+}
+
+static size_t launched_at(const struct shell_run *run)
+{
+    struct str base = path_base(run->words[0].text);
+    size_t at = is_python(base) || is_shell(base) ? named_at(run) + 1 : 1;
+    for (; at < run->n; at++) {
+        struct str word = run->words[at].text;
+        if (str_eq_z(word, "-m") && at + 1 < run->n) {
+            return at + 1;
+        }
+        if (is_program(word) ||
+            (str_starts(word, STR_LIT("./")) && !is_option(run->words[at - 1].text))) {
+            return at;
+        }
+    }
+    return run->n;
+}
+
+/* The words that a run starts begin at the returned index, n for none; or it starts a text: bash -c TEXT. */
+static size_t inner_at(const struct shell_run *run, struct str *ret_text)
+{
+    struct str base = run->n ? path_base(run->words[0].text) : STR_EMPTY;
+    size_t at;
+    if (!run->n) {
+        return run->n;
+    }
+    if (is_shell(base)) {
+        for (at = 1; at + 1 < run->n && is_option(run->words[at].text); at++) {
+            if (str_ends(run->words[at].text, STR_LIT("c"))) {
+                *ret_text = run->words[at + 1].text;
+            }
+        }
+        return run->n;
+    }
+    if (shell_engine_does(run, "run")) {
+        at = container_image_at(run->words, run->n);
+        return at + (at < run->n);
+    }
+    if (shell_engine_does(run, "exec")) {
+        at = skip_options(run->words, run->n, shell_engine_verb(run) + 1, "euw");
+        return at + (at < run->n);
+    }
+    return str_eq_any(shell_program(run), LAUNCHERS) || base.ptr[0] == '$' ? launched_at(run)
+                                                                           : run->n;
+}
+
+/* ---- one simple command ---- */
+
+static void add_sets(struct script_reader *r, struct shell_word *sets, size_t *n_sets,
+                     const struct shell_word *from, size_t n)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        sets[(*n_sets)++] = from[idx];
+        VEC_PUSH(&r->sets, from[idx]);
+    }
+}
+
 static bool is_set(const struct shell_word *word)
 {
     struct str name;
@@ -205,258 +365,167 @@ static bool is_set(const struct shell_word *word)
            word->raw.ptr[0] != '\'';
 }
 
-static void add_sets(struct script_reader *r, struct simple *s, const struct shell_word *from,
-                     size_t n)
+/* Takes reserved words, NAME=VALUE words and prefixes off the front; returns how many. */
+static size_t take_front(struct script_reader *r, const struct shell_word *words, size_t n,
+                         struct shell_word *sets, size_t *n_sets)
 {
-    for (size_t idx = 0; idx < n; idx++) {
-        s->sets[s->n_sets++] = from[idx];
-        VEC_PUSH(&r->sets, from[idx]);
-    }
-}
-
-/* Takes NAME=VALUE words and prefixes off the front of the command. */
-static void take_front(struct script_reader *r, struct simple *s)
-{
-    size_t skip = 0;
-    bool more = true;
-    while (more) {
-        size_t n_sets = 0;
-        while (s->n > n_sets && is_set(&s->words[n_sets])) {
-            n_sets++;
+    static const char *const RESERVED[] = {"do", "then", "else", "elif", "if",
+                                           "fi", "{",    "}",    "!",    NULL};
+    size_t at = 0;
+    size_t taken = 1;
+    while (at < n && taken) {
+        taken = !words[at].is_quoted && str_eq_any(words[at].text, RESERVED);
+        if (is_set(&words[at])) {
+            add_sets(r, sets, n_sets, &words[at], 1);
+            taken = 1;
         }
-        add_sets(r, s, s->words, n_sets);
-        s->words += n_sets;
-        s->n -= n_sets;
-        skip = shell_prefix_words(s->words, s->n);
-        s->words += skip;
-        s->n -= skip;
-        more = skip > 0 && s->n > 0;
+        taken = taken ? taken : prefix_words(words + at, n - at);
+        at += taken;
+    }
+    return at;
+}
+
+/* Variables set by commands: export A=1, read A, unset A, for A in ... */
+static void take_declared(struct script_reader *r, const struct shell_run *run,
+                          struct shell_word *sets, size_t *n_sets)
+{
+    static const char *const DECLARES[] = {"export", "declare", "readonly", "local",
+                                           "read",   "unset",   NULL};
+    if (run->n > 1 && str_eq_z(run->words[0].text, "for")) {
+        add_sets(r, sets, n_sets, run->words + 1, 1);
+    } else if (run->n && str_eq_any(run->words[0].text, DECLARES)) {
+        add_sets(r, sets, n_sets, run->words + 1, run->n - 1);
     }
 }
 
-/* Variables set by commands: export A=1, read A, unset A, for A. */
-static void take_declared(struct script_reader *r, struct simple *s)
+static void set_variables(struct script_reader *r, const struct shell_run *run)
 {
-    static const char *const DECLARES[] = {"export", "declare", "typeset", "readonly", "local",
-                                           "setenv", "read",    "unset",   NULL};
-    if (s->n && str_eq_any(s->words[0].text, DECLARES)) {
-        add_sets(r, s, s->words + 1, s->n - 1);
-    }
-}
-
-static void set_variables(struct script_reader *r, const struct simple *s, bool may_not_happen)
-{
-    bool is_unknown =
-        s->n && (str_eq_z(s->words[0].text, "read") || str_eq_z(s->words[0].text, "unset") ||
-                 str_eq_z(s->words[0].text, "let"));
-    for (size_t idx = 0; idx < s->n_sets; idx++) {
-        struct str name;
-        struct str value;
-        if (shell_assignment(s->sets[idx].text, &name, &value)) {
-            set_variable(r, name, value, may_not_happen);
-        } else if (is_unknown && is_identifier(s->sets[idx].text)) {
-            set_variable(r, s->sets[idx].text, STR_EMPTY, false);
+    static const char *const UNKNOWN[] = {"for", "read", "unset", NULL};
+    bool is_unknown = run->n && str_eq_any(run->words[0].text, UNKNOWN);
+    for (size_t idx = 0; idx < run->n_sets; idx++) {
+        struct str name = run->sets[idx].text;
+        struct str value = STR_EMPTY;
+        if (shell_assignment(name, &name, &value) || (is_unknown && is_identifier(name))) {
+            set_variable(r, name, value);
         }
     }
 }
 
-/* ---- loops and conditions ---- */
-
-static void open_loop(struct script_reader *r, struct shell_loop loop)
-{
-    if (r->n_open == LOOPS_OPEN_MAX) {
-        r->n_too_deep++;
-        return;
-    }
-    loop.parent = r->n_open ? r->open[r->n_open - 1] : SHELL_LOOP_NONE;
-    loop.first = loop.end = r->runs.n;
-    r->open[r->n_open++] = r->loops.n;
-    VEC_PUSH(&r->loops, loop);
-}
-
-static void close_loop(struct script_reader *r)
-{
-    if (r->n_too_deep) {
-        r->n_too_deep--;
-    } else if (r->n_open) {
-        r->loops.items[r->open[--r->n_open]].end = r->runs.n;
-    }
-}
-
-/* `for NAME in VALUES` and `for ((...))`: nothing is left of the command. */
-static void take_for(struct script_reader *r, struct simple *s)
-{
-    struct shell_loop loop = {.kind = SHELL_FOR, .name = s->n > 1 ? s->words[1].text : STR_EMPTY};
-    if (s->n > 2 && str_eq_z(s->words[2].text, "in")) {
-        loop.words = s->words + 3;
-        loop.n = s->n - 3;
-    }
-    open_loop(r, loop);
-    if (is_identifier(loop.name)) {
-        VEC_PUSH(&r->sets, s->words[1]);
-        set_variable(r, loop.name, loop.n == 1 ? loop.words[0].text : STR_EMPTY, false);
-    }
-    s->n = 0;
-}
-
-/* Takes reserved words off the front; they open and close loops and conditions. */
-static void take_reserved(struct script_reader *r, struct simple *s)
-{
-    static const char *const PLAIN[] = {"do", "then", "else", "elif", "{", "}", "!", NULL};
-    bool more = true;
-    while (more && s->n && !s->words[0].is_quoted) {
-        struct str word = s->words[0].text;
-        more = str_eq_any(word, PLAIN);
-        if (str_eq_z(word, "if") || str_eq_z(word, "case")) {
-            r->n_ifs++;
-            more = true;
-        } else if (str_eq_z(word, "fi") || str_eq_z(word, "esac")) {
-            r->n_ifs -= r->n_ifs > 0;
-            more = true;
-        } else if (str_eq_z(word, "done")) {
-            close_loop(r);
-            more = true;
-        } else if (str_eq_z(word, "while") || str_eq_z(word, "until")) {
-            open_loop(r, (struct shell_loop){.kind = word.ptr[0] == 'w' ? SHELL_WHILE : SHELL_UNTIL,
-                                             .words = s->words + 1,
-                                             .n = s->n - 1});
-            more = true;
-        } else if (str_eq_z(word, "for") || str_eq_z(word, "select")) {
-            take_for(r, s);
-        }
-        s->words += more;
-        s->n -= more;
-    }
-}
-
-/* ---- frames ---- */
-
-static void push_words(struct script_reader *r, struct shell_words words, size_t depth,
-                       bool is_elsewhere)
+static void push_frame(struct script_reader *r, struct shell_words words)
 {
     if (r->n_frames < FRAMES_MAX && words.n) {
-        words.items[0].before = ';';
-        r->frames[r->n_frames++] = (struct frame){words, 0, depth, true, is_elsewhere};
+        r->frames[r->n_frames++] = (struct frame){.words = words};
     }
 }
 
-static void push_inner(struct script_reader *r, const struct shell_run *run)
+/* The simple command of these n words; what it starts is the next frame. */
+static void read_simple(struct script_reader *r, struct shell_word *words, size_t n, bool is_inner)
 {
-    struct shell_inner inner = shell_inner_of(r->arena, run);
-    if (inner.text.ptr && r->n_frames < FRAMES_MAX) {
-        struct shell_words words;
-        shell_split(r->arena, inner.text, &words);
-        push_words(r, words, run->depth + 1, inner.is_elsewhere || run->is_elsewhere);
-    } else if (inner.at < run->n) {
-        struct shell_words words = {arena_array(r->arena, struct shell_word, run->n - inner.at),
-                                    run->n - inner.at};
-        memcpy(words.items, run->words + inner.at, words.n * sizeof(words.items[0]));
-        push_words(r, words, run->depth + inner.is_elsewhere,
-                   inner.is_elsewhere || run->is_elsewhere);
+    struct shell_run run = {.before = words[0].before, .is_inner = is_inner};
+    struct str text = STR_EMPTY;
+    struct shell_word *all;
+    struct shell_word *sets;
+    struct shell_word *files = arena_array(r->arena, struct shell_word, n);
+    size_t n_max = n;
+    size_t n_all = 0;
+    size_t front;
+    for (size_t idx = 0; idx < n; idx++) {
+        words[idx].text = expand(r, words[idx].raw, words[idx].text);
+        n_max += is_split(&words[idx]) ? words[idx].text.len : 0;
     }
-}
-
-/* The words of the next simple command of the frame, expanded. */
-static struct simple next_simple(struct script_reader *r, struct frame *frame)
-{
-    struct shell_word *words = frame->words.items + frame->at;
-    size_t n = 0;
-    size_t n_max = 0;
-    struct simple s = {0};
-    while (frame->at + n < frame->words.n && (n == 0 || !words[n].before)) {
-        if (words[n].role != SHELL_HERE) {
-            words[n].text = expand(r, words[n].raw, words[n].text);
-        }
-        n_max += count_words(&words[n++]);
-    }
-    s.words = arena_array(r->arena, struct shell_word, n_max);
-    s.files = arena_array(r->arena, struct shell_word, n);
+    all = arena_array(r->arena, struct shell_word, n_max);
     for (size_t idx = 0; idx < n; idx++) {
         if (words[idx].role != SHELL_ARGUMENT) {
-            s.files[s.n_files++] = words[idx];
+            files[run.n_files++] = words[idx];
         } else {
-            s.n += put_words(&words[idx], s.words + s.n);
+            n_all += put_words(&words[idx], all + n_all);
         }
     }
-    s.sets = arena_array(r->arena, struct shell_word, 2 * s.n + 1);
-    frame->at += n;
-    return s;
-}
-
-static void read_simple(struct script_reader *r, struct frame *frame)
-{
-    const struct shell_word *first = &frame->words.items[frame->at];
-    struct shell_run run = {.before = first->before,
-                            .is_inner = frame->is_inner && frame->at == 0,
-                            .is_elsewhere = frame->is_elsewhere,
-                            .depth = frame->depth + first->depth};
-    struct simple s = next_simple(r, frame);
-    take_reserved(r, &s);
-    take_front(r, &s);
-    take_declared(r, &s);
-    run.is_conditional = r->n_ifs > 0 || run.before == 'A' || run.before == 'O';
-    set_variables(r, &s, run.is_conditional || r->n_open > 0);
-    run.loop = r->n_open ? r->open[r->n_open - 1] : SHELL_LOOP_NONE;
-    run.words = s.words;
-    run.n = run.n_own = s.n;
-    run.sets = s.sets;
-    run.n_sets = s.n_sets;
-    run.files = s.files;
-    run.n_files = s.n_files;
+    sets = arena_array(r->arena, struct shell_word, 2 * n_all + 1);
+    front = take_front(r, all, n_all, sets, &run.n_sets);
+    run.words = all + front;
+    run.n = run.n_own = n_all - front;
+    run.files = files;
+    run.sets = sets;
+    take_declared(r, &run, sets, &run.n_sets);
+    set_variables(r, &run);
     if (!run.n && !run.n_sets && !run.n_files) {
         return;
     }
-    run.n_own = shell_inner_of(r->arena, &run).at;
+    run.n_own = inner_at(&run, &text);
     VEC_PUSH(&r->runs, run);
-    push_inner(r, &run);
-}
-
-/* "#SBATCH OPTIONS", which sbatch reads up to the first command, as a command of the same length: "sbatch  OPTIONS". Source:
-   sbatch(1) 23.02, DESCRIPTION. */
-static struct str read_directives(struct arena *arena, struct str text)
-{
-    static const char MARK[] = "#SBATCH";
-    size_t len = sizeof(MARK) - 1;
-    struct str rest = text;
-    struct str line;
-    char *copy = NULL;
-    while (str_next(&rest, '\n', &line) &&
-           (str_starts(line, STR_LIT("#")) || !str_trim(line).len)) {
-        if (str_starts(line, STR_LIT(MARK)) && line.len > len &&
-            (line.ptr[len] == ' ' || line.ptr[len] == '\t')) {
-            copy = copy ? copy : arena_strndup(arena, text.ptr, text.len);
-            memcpy(copy + (line.ptr - text.ptr), "sbatch ", len);
-        }
+    if (text.ptr) {
+        struct shell_words inner;
+        shell_split(r->arena, text, &inner);
+        push_frame(r, inner);
+    } else {
+        push_frame(r, (struct shell_words){all + front + run.n_own, run.n - run.n_own});
     }
-    return copy ? (struct str){copy, text.len} : text;
 }
 
 void shell_script_read(struct arena *arena, struct str text, struct shell_script *ret_script)
 {
-    struct script_reader *r = arena_new(arena, struct script_reader);
-    *r = (struct script_reader){.arena = arena};
-    shell_split(arena, read_directives(arena, text), &ret_script->words);
-    push_words(r, ret_script->words, 0, false);
-    r->frames[0].is_inner = false;
-    while (r->n_frames) {
-        struct frame *frame = &r->frames[r->n_frames - 1];
-        if (frame->at < frame->words.n) {
-            read_simple(r, frame);
-        } else {
-            r->n_frames--;
+    struct script_reader r = {.arena = arena};
+    shell_split(arena, text, &ret_script->words);
+    push_frame(&r, ret_script->words);
+    while (r.n_frames) {
+        struct frame *frame = &r.frames[r.n_frames - 1];
+        struct shell_word *words = frame->words.items + frame->at;
+        bool is_inner = r.n_frames > 1 && frame->at == 0;
+        size_t n = 1;
+        if (frame->at == frame->words.n) {
+            r.n_frames--;
+            continue;
+        }
+        while (frame->at + n < frame->words.n && !words[n].before) {
+            n++;
+        }
+        frame->at += n;
+        read_simple(&r, words, n, is_inner);
+    }
+    ret_script->runs = r.runs.items;
+    ret_script->n = r.runs.n;
+    ret_script->sets = r.sets.items;
+    ret_script->n_sets = r.sets.n;
+    arena_adopt(arena, r.runs.items);
+    arena_adopt(arena, r.sets.items);
+    VEC_RELEASE(&r.variables);
+}
+
+/* ---- options ---- */
+
+bool shell_run_option(const struct shell_run *run, const char *name, size_t *at,
+                      struct shell_word *ret_value)
+{
+    size_t len = strlen(name);
+    bool is_letter = len == 2 && name[1] != '-';
+    for (; *at < run->n_own; (*at)++) {
+        struct shell_word word = run->words[*at];
+        struct str rest = str_sub(word.text, len, SIZE_MAX);
+        if (!str_starts(word.text, str_of(name))) {
+            continue;
+        }
+        if (rest.len == 0 && *at + 1 < run->n_own) {
+            *ret_value = run->words[*at + 1];
+            *at += 2;
+            return true;
+        }
+        if (rest.len && (rest.ptr[0] == '=' || is_letter)) {
+            word.text = str_sub(rest, rest.ptr[0] == '=', SIZE_MAX);
+            *ret_value = word;
+            (*at)++;
+            return true;
         }
     }
-    while (r->n_open) {
-        close_loop(r);
+    return false;
+}
+
+bool shell_run_flag(const struct shell_run *run, const char *name)
+{
+    for (size_t at = 1; at < run->n_own; at++) {
+        if (str_eq_z(run->words[at].text, name)) {
+            return true;
+        }
     }
-    ret_script->runs = r->runs.items;
-    ret_script->n = r->runs.n;
-    ret_script->loops = r->loops.items;
-    ret_script->n_loops = r->loops.n;
-    ret_script->sets = r->sets.items;
-    ret_script->n_sets = r->sets.n;
-    arena_adopt(arena, r->runs.items);
-    arena_adopt(arena, r->loops.items);
-    arena_adopt(arena, r->sets.items);
-    VEC_RELEASE(&r->variables);
+    return false;
 }

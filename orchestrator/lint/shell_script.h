@@ -1,49 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which programs a printed text runs, as far as the text alone tells: prefixes such as sudo and env are removed, inner shells (bash -c,
-   ssh, here-documents), containers and launchers are followed to what they start, and $NAME is replaced where the text itself gives NAME
-   one value. A #SBATCH line is a run of sbatch with its options. Views live in the arena. Nothing is run. Pure. */
+/* Which programs a printed text runs, as far as the text alone tells: prefixes such as sudo and env are removed, `bash -c`, containers
+   and launchers are followed to what they start, and $NAME is replaced where the text itself gives NAME one value. Reserved words of
+   conditions are skipped; a loop's head is a run named for, while or until, and its end one named done. Views live in the arena.
+   Nothing is run. Pure. */
 #ifndef LINT_SHELL_SCRIPT_H
 #define LINT_SHELL_SCRIPT_H
 
 #include "report/shell_text.h"
 
-#define SHELL_LOOP_NONE SIZE_MAX
-
 struct shell_run {
-    const struct shell_word
-        *words; /* [0] names the program; arguments only; none if there are only assignments */
+    const struct shell_word *words; /* [0] names the program; none if there are only assignments */
     size_t n;
     size_t
         n_own; /* words before the program that it starts, which follows as a run of its own; else n */
-    const struct shell_word *
-        sets; /* NAME=VALUE that apply to it; for export, declare, read and unset also their names */
+    const struct shell_word
+        *sets; /* NAME=VALUE that apply to it; for export and the like their names, too */
     size_t n_sets;
     const struct shell_word *files; /* redirections, by role */
     size_t n_files;
-    char before;       /* as shell_word's */
-    bool is_inner;     /* started by the run before it: a launcher, a container, an inner shell */
-    bool is_elsewhere; /* in a container or on another machine, with other folders and variables */
-    bool is_conditional;
-    size_t depth; /* of ( ) and inner shells around it: a cd applies within its own */
-    size_t loop;  /* of loops, the innermost around it, or SHELL_LOOP_NONE */
-};
-
-enum shell_loop_kind { SHELL_FOR, SHELL_WHILE, SHELL_UNTIL };
-
-struct shell_loop {
-    enum shell_loop_kind kind;
-    struct str name;                /* of SHELL_FOR the variable, or the whole of ((a; b; c)) */
-    const struct shell_word *words; /* of SHELL_FOR the values; else the condition */
-    size_t n;
-    size_t first, end; /* the runs in it */
-    size_t parent;     /* the loop around it, or SHELL_LOOP_NONE */
+    char before;   /* as shell_word's */
+    bool is_inner; /* started by the run before it: a launcher, a container, an inner shell */
 };
 
 struct shell_script {
     struct shell_run *runs;
     size_t n;
-    struct shell_loop *loops;
-    size_t n_loops;
     const struct shell_word *sets; /* all of the text, in order */
     size_t n_sets;
     struct shell_words words; /* all of the text except its inner shells */
@@ -65,8 +46,6 @@ bool shell_engine_does(const struct shell_run *run, const char *verb);
    from, initially 1; it moves past what was found. */
 bool shell_run_option(const struct shell_run *run, const char *name, size_t *at,
                       struct shell_word *ret_value);
-/* A letter alone or in a bundle: in `-xzf FILE` f has the value FILE, and x what follows it, "zf". False if it is absent. */
-bool shell_run_letter(const struct shell_run *run, char letter, struct str *ret_value);
 bool shell_run_flag(const struct shell_run *run, const char *name); /* exactly this word */
 
 #endif

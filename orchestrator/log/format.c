@@ -298,6 +298,9 @@ static int add_crashes(const struct json *root, struct format *f, struct err *er
                    {"slurmstepd: error: ", offsetof(struct format, break_mask)},
                    {"oom-kill", offsetof(struct format, break_mask)},
                    {"mpirun noticed that process", offsetof(struct format, break_mask)},
+                   {"FAIL ]", offsetof(struct format, failed_mask)},
+                   {"FAILED", offsetof(struct format, failed_mask)},
+                   {"failed to meet", offsetof(struct format, failed_mask)},
                    {"Killed", offsetof(struct format, killed_mask)}};
     for (size_t idx = 0; idx < ARRAY_LEN(CRASHES); idx++) {
         struct probe probe = {.literal = str_of(CRASHES[idx].text)};
@@ -414,7 +417,7 @@ static const struct json_field SERIES_FIELDS[] = {
     ROW("literal", struct raw_series, literal, JSON_NULLABLE),
     ROW("pattern", struct raw_series, pattern, JSON_REQUIRED),
     ROW("unit", struct raw_series, unit, JSON_REQUIRED),
-    ROW("scope", struct raw_series, scope, JSON_REQUIRED),
+    ROW("scope", struct raw_series, scope, JSON_REQUIRED | JSON_NULLABLE),
     ROW("quantity", struct raw_series, quantity, JSON_REQUIRED),
     ROW("primary", struct raw_series, primary, JSON_REQUIRED),
     ROW("repeats", struct raw_series, repeats, 0),
@@ -433,8 +436,9 @@ static const struct json_field SERIES_FIELDS[] = {
 static int decode_series_names(const struct json *at, const struct raw_series *raw,
                                struct series_spec *s, struct err *err)
 {
-    if (!scope_of_name(raw->scope, &s->scope)) {
-        return json_fail(at, err, "expected scope rank, node or job, found \"%.40s\"",
+    s->scope = SCOPE_UNKNOWN;
+    if (raw->scope.ptr && !scope_of_name(raw->scope, &s->scope)) {
+        return json_fail(at, err, "expected scope rank, node, job or null, found \"%.40s\"",
                          raw->scope.ptr);
     }
     if (!quantity_of_name(raw->quantity, &s->quantity)) {

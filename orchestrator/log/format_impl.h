@@ -69,6 +69,7 @@ struct format {
     int done_step;        /* group of done: steps completed by the run */
     uint64_t crash_mask;  /* literals with which any program breaks off, */
     uint64_t break_mask;  /* and those that count since DERIVATION_GAPS, */
+    uint64_t failed_mask; /* literals with which any program says that it failed */
     uint64_t killed_mask; /* one of them as a word of its own */
     bool needs_end;
     struct str total_from;  /* name of the fact that states how many steps a run makes, or NULL */

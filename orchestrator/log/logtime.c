@@ -295,3 +295,36 @@ bool lognumber_lacks_loss(struct str text)
     }
     return false;
 }
+
+/* As a separate word, as a shell prints it. */
+bool logline_says_killed(struct str text)
+{
+    const struct str word = STR_LIT("Killed");
+    bool is_there = false;
+    for (size_t at = 0; at + word.len <= text.len; at++) {
+        is_there = is_there || ((at == 0 || text.ptr[at - 1] == ' ') &&
+                                str_eq(str_sub(text, at, word.len), word) &&
+                                (at + word.len == text.len || text.ptr[at + word.len] == ' '));
+    }
+    return is_there;
+}
+
+/* "[ FAIL ]", "[  FAILED  ]", "failed to meet": not "0 FAILED" nor "FAILED: 0". */
+bool logline_says_failed(struct str text)
+{
+    int64_t at = str_find(text, STR_LIT("FAILED"));
+    if (str_find(text, STR_LIT("FAIL ]")) >= 0 || str_find(text, STR_LIT("failed to meet")) >= 0) {
+        return true;
+    }
+    struct str before = str_trim(str_sub(text, 0, at > 0 ? (size_t)at : 0));
+    struct str after = at >= 0 ? str_sub(text, (size_t)at + 6, text.len) : STR_EMPTY;
+    bool is_bare =
+        !before.len || !is_digit(before.ptr[before.len - 1]) || (before.ptr[before.len - 1] != '0');
+    size_t skip = 0;
+    while (skip < after.len && strchr(" :=", after.ptr[skip])) {
+        skip++;
+    }
+    return at >= 0 && is_bare && !(skip < after.len && after.ptr[skip] == '0') &&
+           !(after.len && (after.ptr[0] == '_' || is_digit(after.ptr[0]))) &&
+           !(at > 0 && text.ptr[at - 1] == '_');
+}

@@ -25,4 +25,8 @@ bool logwhole_parse(struct str text, int64_t max, int64_t *ret_value);
 /* Whether a letter stands in place of a loss's number: "loss: nan", "Loss nan", "\"loss\":inf". */
 bool lognumber_lacks_loss(struct str line);
 
+/* "Killed" as a word of its own; "[ FAIL ]", "FAILED", "failed to meet", and not "0 FAILED" or "FAILED: 0". */
+bool logline_says_killed(struct str line);
+bool logline_says_failed(struct str line);
+
 #endif

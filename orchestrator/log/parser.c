@@ -26,6 +26,7 @@ struct parser *parser_of_lines(const struct format *format, struct arena *arena)
     p->total_steps = -1;
     p->total_epochs = -1;
     p->done_step = -1;
+    p->most_rank = -1;
     p->derivation = DERIVATION_NOW;
     strbuf_init(&p->record, FORMAT_LINE_MAX);
     p->records =
@@ -549,6 +550,7 @@ static void next_line(struct parser *p, const struct region *region, size_t hit,
         move_cursor(p, region->text, cursor->at + 1, cursor);
     }
     line->number = parser_line_number(p, region, line->from, line->end);
+    p->most_rank = line->rank > p->most_rank ? line->rank : p->most_rank;
 }
 
 /* Replaces a line by the text of its record. A last line without a line break may have lost a part. */

@@ -27,6 +27,8 @@ struct rank_state {
     int64_t epoch;
     bool has_step;
     bool has_summary;
+    int64_t line;   /* of the last one, */
+    int64_t line_n; /* and how many processes have printed this summary */
 };
 
 struct series_state {
@@ -96,8 +98,10 @@ struct parser {
     int64_t derivation;                     /* the derivation by which it is judged */
     struct causes causes;                   /* of the runs before */
     struct causes run_causes;               /* of this run */
-    int64_t done_step; /* of this run: steps that it says it has made; -1: not stated */
-    bool has_stepless; /* of this run: a sample whose line has no step */
+    int64_t done_step;   /* of this run: steps that it says it has made; -1: not stated */
+    bool has_stepless;   /* of this run: a sample whose line has no step */
+    bool has_unmeasured; /* of this run: its first line has a rate of 0 */
+    int32_t most_rank;   /* of launchers' tags; -1: none */
 
     char *carry; /* owned: the unfinished line, without NULs */
     size_t carry_len;

@@ -4,6 +4,10 @@
 
 #include "log/parser_impl.h"
 
+#include <math.h>
+
+#define WRITERS_APART_S 2.0 /* lines of one step by several writers */
+
 /* If the log lacks the format's primary figure, another of the same kind takes its place. */
 size_t parser_primary(const struct parser *p)
 {
@@ -118,7 +122,8 @@ static struct run_seen run_of(const struct parser *p, size_t idx, const struct s
                              .is_off_grid = spec->is_off_grid,
                              .has_end = true,
                              .shows_begin = p->derivation >= DERIVATION_RUNS &&
-                                            !p->format->begin_why.ptr && !p->is_resumed,
+                                            !p->format->begin_why.ptr && !p->is_resumed &&
+                                            !p->has_unmeasured,
                              .first_by = spec->first_by,
                              .log_interval = p->log_interval,
                              .epochs_left = p->total_steps >= 0 ? 0 : p->epochs_left,
@@ -133,6 +138,7 @@ static struct run_seen run_of(const struct parser *p, size_t idx, const struct s
 static struct series series_of(const struct parser *p, size_t idx)
 {
     return (struct series){.scope = p->format->series[idx].scope,
+                           .quantity = p->format->series[idx].quantity,
                            .samples = p->series[idx].items,
                            .n = p->series[idx].n};
 }
@@ -184,6 +190,29 @@ static void look_at_run(struct parser *p, size_t first)
     whole_look(&run, &p->run_causes);
 }
 
+/* Lines without a rank that repeat each step as often are of as many writers, who get the ranks 0, 1, ... */
+static void name_writers(struct series_state *s, int32_t run)
+{
+    size_t from = s->n;
+    size_t each = 0;
+    size_t n_groups = 0;
+    bool is_even = true;
+    while (from > 0 && s->items[from - 1].run == run) {
+        from--;
+    }
+    for (size_t at = from, end; at < s->n; at = end, n_groups++) {
+        for (end = at; end < s->n && s->items[end].step == s->items[at].step; end++) {
+            is_even = is_even && s->items[end].rank < 0 &&
+                      !(fabs(s->items[end].time_s - s->items[at].time_s) > WRITERS_APART_S);
+        }
+        each = at == from ? end - at : each;
+        is_even = is_even && end - at == each;
+    }
+    for (size_t at = from; is_even && each > 1 && n_groups > 1 && at < s->n; at++) {
+        s->items[at].rank = (int32_t)((at - from) % each);
+    }
+}
+
 void parser_end_run(struct parser *p)
 {
     size_t first = parser_primary(p);
@@ -193,6 +222,9 @@ void parser_end_run(struct parser *p)
     if (p->derivation < DERIVATION_WHOLE) {
         verdict = judge_run_before(p);
     } else {
+        if (p->format->series[first].step >= 0 && !p->format->series[first].repeats) {
+            name_writers(&p->series[first], p->run);
+        }
         look_at_run(p, first);
         if (p->fatal_line > 0) {
             cause_add(&p->run_causes, CAUSE_FATAL, p->fatal_line);
@@ -214,6 +246,18 @@ void parser_end_run(struct parser *p)
     p->last_run = verdict;
 }
 
+/* Noise has no loss to learn: that it is no number says nothing about the speed. */
+static bool is_synthetic(const struct measurement *m)
+{
+    for (size_t idx = 0; idx < m->n_facts; idx++) {
+        if (str_eq_z(m->facts[idx].name, "dataset") &&
+            str_find(m->facts[idx].value, STR_LIT("synthetic")) >= 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void parser_judge(struct parser *p, struct measurement *m)
 {
     const struct series *primary = measurement_primary(m);
@@ -233,6 +277,10 @@ void parser_judge(struct parser *p, struct measurement *m)
         cause_add(&p->causes, CAUSE_NO_METRIC, 0);
     } else if (primary->samples[0].run != primary->samples[primary->n - 1].run) {
         p->causes.n[CAUSE_RUNS] = m->n_runs;
+    }
+    if (is_synthetic(m)) {
+        p->causes.n_synthetic = p->causes.n[CAUSE_NAN_LOSS];
+        p->causes.n[CAUSE_NAN_LOSS] = 0;
     }
     m->causes = p->causes;
     m->verdict = causes_verdict(&m->causes);

@@ -12,6 +12,7 @@
 #define SAMPLES_FIRST     256
 #define DATE_BYTES        10 /* "2020-12-16" */
 #define GROUPED_BYTES     32
+#define SUMMARIES_APART   3  /* lines from one process's summary to the next one's */
 #define PARTIAL_BYTES_MIN 12 /* a cut line must hold this much of a record to count as one */
 
 static bool is_measured(enum quantity quantity)
@@ -280,7 +281,7 @@ static int next_run(struct parser *p, struct err *err)
     p->total_epochs = -1;
     p->epochs_left = p->of_epochs = 0;
     p->done_step = -1;
-    p->has_stepless = false;
+    p->has_stepless = p->has_unmeasured = false;
     memset(p->fact_of, 0, p->format->n_facts * sizeof(p->fact_of[0]));
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
         free(p->series[idx].ranks);
@@ -441,6 +442,39 @@ static void count_over_epochs(struct parser *p, const struct series_spec *spec, 
     *total = epochs > before && epochs < TOTAL_MAX / each ? epochs * each : (before + 1) * each;
 }
 
+/* A summary right below the same one, which no launcher has tagged: of another process of the job. */
+static bool is_of_next_writer(const struct series_spec *spec, const struct rank_state *state,
+                              const struct sample *sample, const struct line *line)
+{
+    return spec->quantity == QTY_SUMMARY && state->has_summary && sample->rank < 0 &&
+           sample->gpus < 0 && line->number - state->line <= SUMMARIES_APART;
+}
+
+/* The first line of many tools has a rate of 0: they measure since the line before. */
+static bool is_not_measured_yet(const struct series_spec *spec, const struct line *line)
+{
+    double value;
+    bool is_of_lines = spec->quantity == QTY_RATE || spec->quantity == QTY_RUNNING_MEAN ||
+                       spec->quantity == QTY_STEP_TIME;
+    return is_of_lines && !line->is_cut &&
+           lognumber_parse(pattern_text(spec->line.pattern, line->text, spec->value), &value) ==
+               NUMBER_OK &&
+           !(value < 0) && !(value > 0);
+}
+
+/* The day of the run's first sample. */
+static int note_date(struct parser *p, struct str time, const struct line *line, struct err *err)
+{
+    size_t place;
+    bool is_dated = time.ptr && time.len > DATE_BYTES && (time.ptr[4] == '-' || time.ptr[4] == '/');
+    if (p->has_date || !is_dated) {
+        return 0;
+    }
+    p->has_date = true;
+    return keep_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number, &place,
+                     err);
+}
+
 static int read_sample(struct parser *p, size_t idx, const struct line *line, struct err *err)
 {
     const struct series_spec *spec = &p->format->series[idx];
@@ -467,6 +501,15 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
     if (!state) {
         return -1;
     }
+    if (is_of_next_writer(spec, state, &sample, line)) {
+        sample.rank = (int32_t)state->line_n;
+        state->line = line->number;
+        state->line_n++;
+        state = rank_state_of(series, sample.rank, err);
+        if (!state) {
+            return -1;
+        }
+    }
     is_stepless = p->derivation >= DERIVATION_WHOLE && spec->step >= 0 && sample.step < 0;
     p->has_stepless = p->has_stepless || is_stepless;
     if (!is_stepless && begins_run(spec, state, series, &sample, epoch)) {
@@ -482,25 +525,25 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
             return -1;
         }
     }
-    if (!p->has_date && time.ptr && time.len > DATE_BYTES &&
-        (time.ptr[4] == '-' || time.ptr[4] == '/')) {
-        size_t place;
-        p->has_date = true;
-        if (keep_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number, &place,
-                      err) < 0) {
-            return -1;
-        }
+    if (note_date(p, time, line, err) < 0) {
+        return -1;
     }
+    bool is_first = !state->has_step && !state->has_summary;
     series->ordinal++;
     if (sample.step < 0) {
         sample.step = series->ordinal;
     }
-    sample.value = read_value(p, spec, line);
     if (!is_stepless) {
-        *state = (struct rank_state){sample.step, epoch, true, spec->quantity == QTY_SUMMARY};
+        *state = (struct rank_state){sample.step,  epoch, true, spec->quantity == QTY_SUMMARY,
+                                     line->number, 1};
     }
     p->has_samples = true;
     p->total_steps = total >= 0 ? total : p->total_steps;
+    if (is_first && is_not_measured_yet(spec, line)) {
+        p->has_unmeasured = true;
+        return 0;
+    }
+    sample.value = read_value(p, spec, line);
     return push_sample(p, series, &sample, line->number, err);
 }
 
@@ -620,23 +663,10 @@ static int look_at_like(struct parser *p, const struct line *line, bool *ret_is_
     return 0;
 }
 
-/* As a separate word, as a shell prints it. */
-static bool says_killed(struct str text)
-{
-    const struct str word = STR_LIT("Killed");
-    bool is_there = false;
-    for (size_t at = 0; at + word.len <= text.len; at++) {
-        is_there = is_there || ((at == 0 || text.ptr[at - 1] == ' ') &&
-                                str_eq(str_sub(text, at, word.len), word) &&
-                                (at + word.len == text.len || text.ptr[at + word.len] == ' '));
-    }
-    return is_there;
-}
-
 static bool breaks_off(const struct format *f, bool sees_more, const struct line *line)
 {
     return (line->mask & (f->crash_mask | (sees_more ? f->break_mask : 0))) != 0 ||
-           (sees_more && (line->mask & f->killed_mask) != 0 && says_killed(line->text));
+           (sees_more && (line->mask & f->killed_mask) != 0 && logline_says_killed(line->text));
 }
 
 /* A line that no series reads: it may still look like one, state the progress of the run, or be a crash message. */
@@ -719,6 +749,17 @@ static bool counts_loss(const struct parser *p, bool is_shown)
            p->format->series[parser_primary(p)].quantity == QTY_SUMMARY;
 }
 
+static int look_at_fatal(struct parser *p, const struct line *line, bool *ret_is_hit,
+                         struct err *err)
+{
+    if (probe_line(p, &p->format->fatal, line, ret_is_hit, err) < 0) {
+        return -1;
+    }
+    *ret_is_hit = *ret_is_hit ||
+                  ((line->mask & p->format->failed_mask) != 0 && logline_says_failed(line->text));
+    return 0;
+}
+
 int parser_line(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_hit = false;
@@ -751,7 +792,7 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
         return -1;
     }
     p->has_end = p->has_end || is_hit;
-    if (probe_line(p, &p->format->fatal, line, &is_hit, err) < 0) {
+    if (look_at_fatal(p, line, &is_hit, err) < 0) {
         return -1;
     }
     if (is_hit && p->fatal_line == 0) {
@@ -771,6 +812,15 @@ static int64_t stated_warmup(const struct parser *p)
         }
     }
     return -1;
+}
+
+/* GPUs of a log's only run that are fewer than the ranks which launchers name are those of one process. */
+static bool is_of_one_rank(const struct parser *p, const struct fact *fact)
+{
+    struct err err = {0};
+    int64_t gpus;
+    return str_eq_z(fact->name, "gpus") && p->most_rank >= 0 && p->run == 0 &&
+           str_to_i64(fact->value, 0, INT64_MAX, &gpus, &err) == 0 && gpus <= p->most_rank;
 }
 
 int parser_finish(struct parser *p, struct measurement *ret_measurement, struct err *err)
@@ -813,9 +863,10 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
         state->lines = NULL;
     }
     m.facts = arena_array(p->arena, struct fact, p->facts.n ? p->facts.n : 1);
-    m.n_facts = p->facts.n;
-    if (p->facts.n) {
-        memcpy(m.facts, p->facts.items, p->facts.n * sizeof(m.facts[0]));
+    for (size_t idx = 0; idx < p->facts.n; idx++) {
+        if (!is_of_one_rank(p, &p->facts.items[idx])) {
+            m.facts[m.n_facts++] = p->facts.items[idx];
+        }
     }
     primary = &m.series[first];
     m.last_step = primary->n ? primary->samples[primary->n - 1].step : -1;

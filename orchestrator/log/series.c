@@ -6,7 +6,7 @@
 #include "codec/json.h"
 
 static const char *const SCOPE_NAMES[] = {
-    [SCOPE_RANK] = "rank", [SCOPE_NODE] = "node", [SCOPE_JOB] = "job"};
+    [SCOPE_RANK] = "rank", [SCOPE_NODE] = "node", [SCOPE_JOB] = "job", [SCOPE_UNKNOWN] = NULL};
 static const char *const QUANTITY_NAMES[] = {
     [QTY_RATE] = "rate",           [QTY_RUNNING_MEAN] = "running_mean",
     [QTY_STEP_TIME] = "step_time", [QTY_SUMMARY] = "summary",
@@ -18,6 +18,8 @@ static const char *const VERDICT_NAMES[] = {[PARSE_OK] = "ok",
                                             [PARSE_NAN] = "nan",
                                             [PARSE_AMBIGUOUS] = "ambiguous",
                                             [PARSE_TRUNCATED] = "truncated",
+                                            [PARSE_TWO_LEVELS] = "two_levels",
+                                            [PARSE_CONTRADICTS_ITSELF] = "contradicts_itself",
                                             [PARSE_PROPOSED] = "proposed"};
 
 const char *scope_name(enum scope scope)
@@ -54,7 +56,7 @@ bool measurement_is_sound(const struct measurement *m)
 
 bool scope_of_name(struct str name, enum scope *ret_scope)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(SCOPE_NAMES); idx++) {
+    for (size_t idx = 0; idx < SCOPE_UNKNOWN; idx++) {
         if (str_eq_z(name, SCOPE_NAMES[idx])) {
             *ret_scope = (enum scope)idx;
             return true;

@@ -6,7 +6,8 @@
 
 #include "base/str.h"
 
-enum scope { SCOPE_RANK, SCOPE_NODE, SCOPE_JOB };
+/* UNKNOWN: neither the format nor the log says it. */
+enum scope { SCOPE_RANK, SCOPE_NODE, SCOPE_JOB, SCOPE_UNKNOWN };
 
 /* The meaning of one value. RATE: items per second over the interval since the last line. RUNNING_MEAN: items per second since some
    earlier step (the format says which). STEP_TIME: seconds a step, averaged over the interval. SUMMARY: the tool's own figure for
@@ -75,6 +76,8 @@ enum parse_verdict {
     PARSE_NAN,
     PARSE_AMBIGUOUS,
     PARSE_TRUNCATED,
+    PARSE_TWO_LEVELS,         /* no one number stands for all of the series */
+    PARSE_CONTRADICTS_ITSELF, /* the log's own arithmetic refutes the number */
     PARSE_PROPOSED /* ok, but by a format that nobody has confirmed: of no log or kept series */
 };
 
@@ -88,6 +91,8 @@ enum cause {
     CAUSE_DUPLICATE,  /* a step that the same rank has printed */
     CAUSE_BEYOND,     /* a step beyond the last one of the run */
     CAUSE_CLOCK,      /* a line earlier than the one before it */
+    CAUSE_ARITHMETIC, /* the log's own numbers contradict the metric */
+    CAUSE_LEVELS,     /* the series changes its level for good */
     CAUSE_TRUNCATED,  /* the last line ends in the middle of a record */
     CAUSE_FATAL,      /* the log says that the run failed */
     CAUSE_CRASH,      /* a traceback or lack of memory before the run's end */
@@ -104,6 +109,8 @@ struct causes {
     char bad_value[40];  /* the text on the first unreadable line; empty: not known */
     int64_t total_steps; /* of a run that is short */
     int64_t epochs_left; /* likewise, if it counts epochs */
+    int64_t n_synthetic; /* losses that are not finite, of data that are noise */
+    struct str doubt;    /* of the first of CAUSE_ARITHMETIC and CAUSE_LEVELS: the sentence */
 };
 
 struct measurement {
@@ -126,6 +133,7 @@ struct measurement {
     uint64_t n_lines;
 };
 
+/* NULL for one that is not known. */
 const char *scope_name(enum scope scope);
 const char *quantity_name(enum quantity quantity);
 const char *parse_verdict_name(enum parse_verdict verdict);

@@ -11,26 +11,30 @@
 #define GRID_FEW        2               /* or fewer, if each is a multiple of the smallest */
 #define GRID_ALIKE      2               /* at least 2 of 3 are alike */
 #define GRID_OF         3
+#define AGREE_FAR       1.02
 
 struct cause_row {
     const char *name;
     enum parse_verdict verdict;
 };
-static const struct cause_row ROWS[CAUSES] = {[CAUSE_UNREADABLE] = {"unreadable", PARSE_NAN},
-                                              [CAUSE_NAN_LOSS] = {"nan_loss", PARSE_NAN},
-                                              [CAUSE_NO_METRIC] = {"no_metric", PARSE_NO_METRIC},
-                                              [CAUSE_RUNS] = {"runs", PARSE_AMBIGUOUS},
-                                              [CAUSE_WRITERS] = {"writers", PARSE_AMBIGUOUS},
-                                              [CAUSE_DUPLICATE] = {"duplicates", PARSE_AMBIGUOUS},
-                                              [CAUSE_BEYOND] = {"beyond", PARSE_AMBIGUOUS},
-                                              [CAUSE_CLOCK] = {"clock", PARSE_AMBIGUOUS},
-                                              [CAUSE_TRUNCATED] = {"truncated", PARSE_TRUNCATED},
-                                              [CAUSE_FATAL] = {"fatal", PARSE_INCOMPLETE},
-                                              [CAUSE_CRASH] = {"crash", PARSE_INCOMPLETE},
-                                              [CAUSE_NO_END] = {"no_end", PARSE_INCOMPLETE},
-                                              [CAUSE_SHORT] = {"short", PARSE_INCOMPLETE},
-                                              [CAUSE_BEGIN] = {"begin", PARSE_INCOMPLETE},
-                                              [CAUSE_GAP] = {"gaps", PARSE_INCOMPLETE}};
+static const struct cause_row ROWS[CAUSES] = {
+    [CAUSE_UNREADABLE] = {"unreadable", PARSE_NAN},
+    [CAUSE_NAN_LOSS] = {"nan_loss", PARSE_NAN},
+    [CAUSE_NO_METRIC] = {"no_metric", PARSE_NO_METRIC},
+    [CAUSE_RUNS] = {"runs", PARSE_AMBIGUOUS},
+    [CAUSE_WRITERS] = {"writers", PARSE_AMBIGUOUS},
+    [CAUSE_DUPLICATE] = {"duplicates", PARSE_AMBIGUOUS},
+    [CAUSE_BEYOND] = {"beyond", PARSE_AMBIGUOUS},
+    [CAUSE_CLOCK] = {"clock", PARSE_AMBIGUOUS},
+    [CAUSE_ARITHMETIC] = {"arithmetic", PARSE_CONTRADICTS_ITSELF},
+    [CAUSE_LEVELS] = {"levels", PARSE_TWO_LEVELS},
+    [CAUSE_TRUNCATED] = {"truncated", PARSE_TRUNCATED},
+    [CAUSE_FATAL] = {"fatal", PARSE_INCOMPLETE},
+    [CAUSE_CRASH] = {"crash", PARSE_INCOMPLETE},
+    [CAUSE_NO_END] = {"no_end", PARSE_INCOMPLETE},
+    [CAUSE_SHORT] = {"short", PARSE_INCOMPLETE},
+    [CAUSE_BEGIN] = {"begin", PARSE_INCOMPLETE},
+    [CAUSE_GAP] = {"gaps", PARSE_INCOMPLETE}};
 
 const char *cause_name(enum cause cause)
 {
@@ -53,6 +57,11 @@ static int first_of(const struct causes *causes)
     return cause;
 }
 
+enum parse_verdict cause_verdict(enum cause cause)
+{
+    return ROWS[cause].verdict;
+}
+
 enum parse_verdict causes_verdict(const struct causes *causes)
 {
     int cause = first_of(causes);
@@ -61,12 +70,31 @@ enum parse_verdict causes_verdict(const struct causes *causes)
 
 #define N "%" PRId64
 
+static const char *short_why(struct arena *arena, const struct causes *causes)
+{
+    return causes->epochs_left > 0
+               ? arena_printf(arena, "the log ends " N " epochs before the run's last",
+                              causes->epochs_left)
+               : arena_printf(arena, "the log ends at step " N " of " N, causes->at[CAUSE_SHORT],
+                              causes->total_steps);
+}
+
+static const char *begin_why(struct arena *arena, int64_t at, int64_t n)
+{
+    return at > 0 ? arena_printf(arena, "the log begins at step " N ": " N " line%s missing", at, n,
+                                 n == 1 ? " is" : "s are")
+                  : "the line with which a run begins is missing";
+}
+
 struct str causes_why(struct arena *arena, const struct causes *causes)
 {
     int first = first_of(causes);
     int64_t n = first < CAUSES ? causes->n[first] : 0;
     int64_t at = first < CAUSES ? causes->at[first] : 0;
     const char *why = "";
+    if (first == CAUSE_ARITHMETIC || first == CAUSE_LEVELS) {
+        return causes->doubt;
+    }
     switch ((enum cause)first) {
     case CAUSE_UNREADABLE:
         why =
@@ -111,21 +139,17 @@ struct str causes_why(struct arena *arena, const struct causes *causes)
         why = "the line that ends a run is missing";
         break;
     case CAUSE_SHORT:
-        why =
-            causes->epochs_left > 0
-                ? arena_printf(arena, "the log ends " N " epochs before the run's last",
-                               causes->epochs_left)
-                : arena_printf(arena, "the log ends at step " N " of " N, at, causes->total_steps);
+        why = short_why(arena, causes);
         break;
     case CAUSE_BEGIN:
-        why = at > 0 ? arena_printf(arena, "the log begins at step " N ": " N " line%s missing", at,
-                                    n, n == 1 ? " is" : "s are")
-                     : "the line with which a run begins is missing";
+        why = begin_why(arena, at, n);
         break;
     case CAUSE_GAP:
         why = arena_printf(arena, N " line%s missing before step " N, n, n == 1 ? " is" : "s are",
                            at);
         break;
+    case CAUSE_ARITHMETIC:
+    case CAUSE_LEVELS:
     case CAUSES:
         return STR_EMPTY;
     }
@@ -371,6 +395,19 @@ static void look_at_end(const struct run_seen *run, struct causes *causes)
     }
 }
 
+/* Whether ranks print one summary of the whole job: all the same, but for the moments at which they end. */
+static bool agree(const struct series *s, int32_t run)
+{
+    double least = INFINITY;
+    double most = 0;
+    for (size_t idx = 0; s->quantity == QTY_SUMMARY && idx < s->n; idx++) {
+        double value = s->samples[idx].run == run ? s->samples[idx].value : (double)NAN;
+        least = value < least ? value : least;
+        most = value > most ? value : most;
+    }
+    return most > 0 && most <= AGREE_FAR * least;
+}
+
 void whole_look(const struct run_seen *seen, struct causes *causes)
 {
     struct run_seen of = *seen;
@@ -401,7 +438,7 @@ void whole_look(const struct run_seen *seen, struct causes *causes)
         look_at_last_epoch(run, grid, last->step, causes);
     }
     free(p.last);
-    if (n_ranks > 1 && run->primary->scope == SCOPE_JOB) {
+    if (n_ranks > 1 && run->primary->scope == SCOPE_JOB && !agree(run->primary, run->run)) {
         causes->n[CAUSE_WRITERS] = n_ranks;
     }
     if (run->has_end) {

@@ -30,6 +30,7 @@ struct run_seen { /* one run of one log */
 };
 
 const char *cause_name(enum cause cause);
+enum parse_verdict cause_verdict(enum cause cause);
 /* Of the first cause; PARSE_OK if there is none. */
 enum parse_verdict causes_verdict(const struct causes *causes);
 /* One sentence about the first cause; empty if there is none. */

@@ -8,11 +8,37 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "net/ssh_key.h"
-
 #define MESSAGE_MAX (256u << 10)
 
 enum { ASK_KEYS = 11, ANSWER_KEYS = 12, ASK_SIGN = 13, ANSWER_SIGN = 14 };
+
+/* ---- the wire format: RFC 4251 section 5 ---- */
+
+static bool take_u32(struct str *rest, uint32_t *ret_value)
+{
+    uint32_t value = 0;
+    if (rest->len < 4) {
+        return false;
+    }
+    for (size_t idx = 0; idx < 4; idx++) {
+        value = value << 8 | (uint8_t)rest->ptr[idx];
+    }
+    *rest = str_sub(*rest, 4, rest->len);
+    *ret_value = value;
+    return true;
+}
+
+static bool take_string(struct str *rest, struct str *ret_string)
+{
+    uint32_t len;
+    struct str at = *rest;
+    if (!take_u32(&at, &len) || len > at.len) {
+        return false;
+    }
+    *ret_string = str_sub(at, 0, len);
+    *rest = str_sub(at, len, at.len);
+    return true;
+}
 
 void ssh_agent_init(struct ssh_agent *agent)
 {
@@ -92,7 +118,7 @@ static enum step receive(struct ssh_agent *agent, uint8_t kind, struct str *ret_
     for (;;) {
         ssize_t len;
         whole = strbuf_str(&agent->in);
-        if (ssh_wire_string(&whole, &message)) {
+        if (take_string(&whole, &message)) {
             break;
         }
         len = recv(agent->fd, bytes, sizeof(bytes), 0);
@@ -142,13 +168,13 @@ enum step ssh_agent_list(struct ssh_agent *agent, struct arena *arena,
         return step;
     }
     body = str_dup(arena, body);
-    if (!ssh_wire_u32(&body, &n) || n > SSH_AGENT_KEYS_MAX) {
+    if (!take_u32(&body, &n) || n > SSH_AGENT_KEYS_MAX) {
         return step_fail(err_set(err, ERR_AUTH, "agent: an answer that cannot be read"));
     }
     *ret_keys = arena_array(arena, struct ssh_agent_key, n + 1);
     for (size_t idx = 0; idx < n; idx++) {
         struct str comment;
-        if (!ssh_wire_string(&body, &(*ret_keys)[idx].blob) || !ssh_wire_string(&body, &comment)) {
+        if (!take_string(&body, &(*ret_keys)[idx].blob) || !take_string(&body, &comment)) {
             return step_fail(err_set(err, ERR_AUTH, "agent: the answer is truncated"));
         }
         (*ret_keys)[idx].comment = str_z(arena, comment);
@@ -175,8 +201,8 @@ enum step ssh_agent_sign(struct ssh_agent *agent, struct str blob, struct str da
     if (step != STEP_DONE) {
         return step;
     }
-    if (!ssh_wire_string(&body, &whole) || !ssh_wire_string(&whole, &algorithm) ||
-        !ssh_wire_string(&whole, &signature) || !signature.len) {
+    if (!take_string(&body, &whole) || !take_string(&whole, &algorithm) ||
+        !take_string(&whole, &signature) || !signature.len) {
         return step_fail(err_set(err, ERR_AUTH, "agent: a signature that cannot be read"));
     }
     *ret_signature = xmalloc(signature.len);

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 
 #include "base/fs.h"
-#include "codec/sign_seed.h"
-#include "net/ssh_key.h"
+
+#define KEY_TEXT_MAX (64u << 10)
 
 static const char *user_of(const struct ssh_hop *hop)
 {
@@ -65,41 +65,63 @@ enum step auth_methods(struct ssh_hop *hop, struct err *err)
 
 /* ---- which keys there are ---- */
 
-/* Reads a key file, or the .pub next to it. False: it cannot be used, which is noted. */
-static bool inspect(struct ssh_hop *hop, const char *path, struct ssh_key_info *info)
+struct key_file {
+    struct str blob; /* the public half, of the .pub beside it; empty: not known */
+    unsigned type;   /* 0: not known */
+    bool has_private, is_encrypted;
+};
+
+/* The file itself is libssh2's to read. But whether to ask for a passphrase must be known before. Source: PROTOCOL.key of OpenSSH
+   9.2 (magic, then the name of the cipher); RFC 1421 and RFC 5958 for PEM. */
+static bool is_encrypted(struct str text)
 {
-    struct ssh_auth *auth = &hop->auth;
+    static const char OPENSSH[] = "\nb3BlbnNzaC1rZXktdjEA";          /* the magic */
+    static const char PLAIN[] = "\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmU"; /* likewise, then "none" */
+    return str_find(text, STR_LIT("ENCRYPTED")) >= 0 ||
+           (str_find(text, STR_LIT(OPENSSH)) >= 0 && str_find(text, STR_LIT(PLAIN)) < 0);
+}
+
+static bool read_public(struct ssh_auth *auth, const char *path, struct key_file *key)
+{
     struct err ignored = {0};
     struct str text;
-    const char *pub = arena_printf(&auth->arena, "%s.pub", path);
-    *info = (struct ssh_key_info){0};
-    if (!fs_exists(path)) {
-        /* The agent may still hold it. */
-        if (fs_exists(pub) && fs_read(&auth->arena, pub, SSH_KEY_TEXT_MAX, &text, &ignored) == 0 &&
-            ssh_key_public(&auth->arena, text, &info->blob, &ignored) == 0) {
-            return true;
-        }
-        if (!hop->target->are_identities_default) {
+    return fs_exists(path) && fs_read(&auth->arena, path, KEY_TEXT_MAX, &text, &ignored) == 0 &&
+           ssh_key_public(&auth->arena, text, &key->blob);
+}
+
+/* Looks at a key file and the .pub next to it. False: it cannot be used, which is noted. */
+static bool inspect(struct ssh_hop *hop, size_t idx, struct key_file *key)
+{
+    const char *path = hop->target->identity_files[idx];
+    struct ssh_auth *auth = &hop->auth;
+    struct err trouble = {0};
+    struct str text;
+    *key = (struct key_file){0};
+    if (read_public(auth, arena_printf(&auth->arena, "%s.pub", path), key)) {
+        key->type = ssh_key_type_of_name(ssh_key_name_of_blob(key->blob));
+    }
+    if (!fs_exists(path)) { /* the agent may still hold it */
+        if (!key->blob.len && !hop->target->is_identity_default[idx]) {
             note(auth, path, "not there");
         }
+        return key->blob.len > 0;
+    }
+    if (fs_read(&auth->arena, path, KEY_TEXT_MAX, &text, &trouble) < 0) {
+        note(auth, path, trouble.msg);
         return false;
     }
-    if (fs_read(&auth->arena, path, SSH_KEY_TEXT_MAX, &text, &ignored) < 0 ||
-        ssh_key_inspect(&auth->arena, text, info, &ignored) < 0) {
+    if (str_find(text, STR_LIT("PRIVATE KEY-----")) < 0) {
         /* IdentityFile may name the public half of a key that the agent holds. */
-        struct err again = {0};
-        if (text.ptr && ssh_key_public(&auth->arena, text, &info->blob, &again) == 0) {
-            return true;
+        if (!ssh_key_public(&auth->arena, text, &key->blob)) {
+            note(auth, path, "not a private key");
+            return false;
         }
-        note(auth, path, ignored.msg);
-        return false;
+        return true;
     }
-    if (!info->blob.len && fs_exists(pub) &&
-        fs_read(&auth->arena, pub, SSH_KEY_TEXT_MAX, &text, &ignored) == 0) {
-        (void)!ssh_key_public(&auth->arena, text, &info->blob, &ignored);
-    }
-    if (!info->type && info->blob.len) {
-        info->type = ssh_key_type_of_name(ssh_key_name_of_blob(info->blob));
+    key->has_private = true;
+    key->is_encrypted = is_encrypted(text);
+    if (str_find(text, STR_LIT("BEGIN RSA PRIVATE KEY")) >= 0) {
+        key->type = SSH_KEY_RSA;
     }
     return true;
 }
@@ -161,19 +183,19 @@ static void find_candidates(struct ssh_hop *hop)
 {
     struct ssh_auth *auth = &hop->auth;
     const struct ssh_target *target = hop->target;
-    struct ssh_key_info *infos =
-        arena_array(&auth->arena, struct ssh_key_info, target->n_identity_files + 1);
+    struct key_file *keys =
+        arena_array(&auth->arena, struct key_file, target->n_identity_files + 1);
     bool *is_file = arena_array(&auth->arena, bool, target->n_identity_files + 1);
     auth->candidates = arena_array(&auth->arena, struct ssh_candidate,
                                    target->n_identity_files + auth->n_agent_keys + 1);
     for (size_t idx = 0; idx < target->n_identity_files; idx++) {
         const char *path = target->identity_files[idx];
-        if (!inspect(hop, path, &infos[idx]) || !is_usable(auth, path, infos[idx].type)) {
+        if (!inspect(hop, idx, &keys[idx]) || !is_usable(auth, path, keys[idx].type)) {
             continue;
         }
-        if (agent_has(auth, infos[idx].blob)) {
-            add_candidate(auth, NULL, path, infos[idx].blob, false);
-        } else if (infos[idx].type || infos[idx].is_encrypted || !infos[idx].blob.len) {
+        if (agent_has(auth, keys[idx].blob)) {
+            add_candidate(auth, NULL, path, keys[idx].blob, false);
+        } else if (keys[idx].has_private) {
             is_file[idx] = true;
         } else {
             note(auth, path, "its private half is neither on disk nor in the agent");
@@ -183,7 +205,7 @@ static void find_candidates(struct ssh_hop *hop)
     for (size_t idx = 0; idx < target->n_identity_files; idx++) {
         if (is_file[idx]) {
             add_candidate(auth, target->identity_files[idx], target->identity_files[idx], STR_EMPTY,
-                          infos[idx].is_encrypted);
+                          keys[idx].is_encrypted);
         }
     }
 }
@@ -250,17 +272,11 @@ static int read_key(struct ssh_hop *hop, const struct ssh_candidate *candidate, 
                        "its mode is %03o: others may read it; a private key must be 600",
                        info.st_mode & 0777);
     }
-    if (fs_read(&auth->arena, candidate->path, SSH_KEY_TEXT_MAX, &auth->key_text, err) < 0) {
+    if (fs_read(&auth->arena, candidate->path, KEY_TEXT_MAX, &auth->key_text, err) < 0) {
         return -1;
     }
     auth->passphrase = NULL;
     if (!candidate->is_encrypted) {
-        struct ssh_key_info key = {0};
-        if (ssh_key_inspect(&auth->arena, auth->key_text, &key, err) < 0) {
-            return -1;
-        }
-        auth->seed = key.seed;
-        auth->blob = key.blob;
         return 0;
     }
     if (ssh_prompt(candidate->path, false, &auth->passphrase, err) < 0) {
@@ -270,32 +286,9 @@ static int read_key(struct ssh_hop *hop, const struct ssh_candidate *candidate, 
     return 0;
 }
 
-static LIBSSH2_USERAUTH_PUBLICKEY_SIGN_FUNC(sign_by_seed)
-{
-    const struct ssh_auth *auth = &((struct ssh_hop *)*abstract)->auth;
-    uint8_t signature[SIGN_BYTES];
-    struct err ignored = {0};
-    (void)session;
-    if (sign_with_seed((const uint8_t *)auth->seed.ptr, (struct str){(const char *)data, data_len},
-                       signature, &ignored) < 0) {
-        return -1;
-    }
-    *sig = xmalloc(sizeof(signature));
-    memcpy(*sig, signature, sizeof(signature));
-    *sig_len = sizeof(signature);
-    return 0;
-}
-
-/* libssh2 tries one decoder of OpenSSL after the other on a key file, twice: 1.5 ms, more than the rest of the login. */
 static int try_file_key(struct ssh_hop *hop)
 {
     struct ssh_auth *auth = &hop->auth;
-    if (auth->seed.len) {
-        void *abstract = hop;
-        return libssh2_userauth_publickey(hop->session, user_of(hop),
-                                          (const unsigned char *)auth->blob.ptr, auth->blob.len,
-                                          sign_by_seed, &abstract);
-    }
     return libssh2_userauth_publickey_frommemory(hop->session, user_of(hop), strlen(user_of(hop)),
                                                  NULL, 0, auth->key_text.ptr, auth->key_text.len,
                                                  auth->passphrase);
@@ -305,7 +298,7 @@ static void next_candidate(struct ssh_auth *auth, const struct ssh_candidate *ca
                            const char *what)
 {
     note(auth, candidate->name, what);
-    auth->key_text = auth->seed = STR_EMPTY;
+    auth->key_text = STR_EMPTY;
     auth->at++;
 }
 

@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -295,8 +296,15 @@ static int accept_new(struct ssh_hop *hop, struct str blob, struct err *err)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *slash = strrchr(path, '/');
     CLEANUP(fd) int fd = -1;
+    char salt[SSH_KNOWN_SALT_BYTES];
+    size_t n_salt = hop->target->hashes_names ? sizeof(salt) : 0;
     strbuf_init(&line, 65536);
-    ssh_known_line(&line, hop->target->known_name, blob);
+    if (getrandom(salt, n_salt, 0) != (ssize_t)n_salt) {
+        return err_set(err, ERR_INTERNAL, "getrandom: %s", err_errno_text(errno));
+    }
+    if (ssh_known_line(&line, hop->target->known_name, (struct str){salt, n_salt}, blob, err) < 0) {
+        return -1;
+    }
     if (slash && slash != path) {
         char *folder = arena_strndup(&arena, path, (size_t)(slash - path));
         if (mkdir(folder, 0700) < 0 && errno != EEXIST) {

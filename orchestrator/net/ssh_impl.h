@@ -51,8 +51,7 @@ struct ssh_auth {
     size_t n_agent_keys;
     struct ssh_candidate *candidates;
     size_t n_candidates, at;
-    struct str key_text;   /* of the candidate at hand; empty: not read */
-    struct str seed, blob; /* of that file, if it is an unencrypted Ed25519 key */
+    struct str key_text; /* of the candidate at hand; empty: not read */
     const char *passphrase;
     size_t n_refused;
     struct strbuf tried; /* for the message when none is left */

@@ -6,7 +6,6 @@
 #include "codec/digest.h"
 #include "codec/digest_hmac.h"
 #include "codec/sign.h"
-#include "net/ssh_config.h"
 
 static const struct {
     const char *name;
@@ -48,6 +47,51 @@ const char *ssh_known_name(struct arena *arena, const char *host, int64_t port)
     return name;
 }
 
+/* * and ?; bytewise. fnmatch(3) would take the brackets of [host]:port for a set. */
+static bool glob_matches(struct str pattern, struct str text)
+{
+    size_t p = 0;
+    size_t t = 0;
+    size_t star = SIZE_MAX; /* the last star seen, and how much it has matched */
+    size_t taken = 0;
+    while (t < text.len) {
+        if (p < pattern.len && pattern.ptr[p] == '*') {
+            star = p++;
+            taken = t;
+        } else if (p < pattern.len && (pattern.ptr[p] == '?' || pattern.ptr[p] == text.ptr[t])) {
+            p++;
+            t++;
+        } else if (star != SIZE_MAX) {
+            p = star + 1;
+            t = ++taken;
+        } else {
+            return false;
+        }
+    }
+    while (p < pattern.len && pattern.ptr[p] == '*') {
+        p++;
+    }
+    return p == pattern.len;
+}
+
+/* A comma-separated list with negation. */
+static bool list_matches(struct str list, struct str text)
+{
+    struct str part;
+    bool hit = false;
+    while (str_next(&list, ',', &part)) {
+        part = str_trim(part);
+        if (part.len && part.ptr[0] == '!') {
+            if (glob_matches(str_sub(part, 1, part.len), text)) {
+                return false;
+            }
+        } else if (part.len && glob_matches(part, text)) {
+            hit = true;
+        }
+    }
+    return hit;
+}
+
 /* |1|SALT|HMAC */
 static int hashed_matches(struct str hosts, struct str name, bool *ret_matches, struct err *err)
 {
@@ -81,6 +125,15 @@ static bool next_word(struct str *rest, struct str *ret_word)
     return len > 0;
 }
 
+bool ssh_key_public(struct arena *arena, struct str text, struct str *ret_blob)
+{
+    struct str type, body;
+    struct err ignored = {0};
+    return next_word(&text, &type) && next_word(&text, &body) &&
+           base64_decode(arena, body, ret_blob, &ignored) == 0 &&
+           str_eq(ssh_key_name_of_blob(*ret_blob), type);
+}
+
 static int take_line(struct known_answer *answer, struct str line, struct str name, struct str blob,
                      bool *ret_decided, struct err *err)
 {
@@ -104,7 +157,7 @@ static int take_line(struct known_answer *answer, struct str line, struct str na
             return -1;
         }
     } else {
-        matches = ssh_glob_list(hosts, name) > 0;
+        matches = list_matches(hosts, name);
     }
     if (!matches || !next_word(&line, &type) || !next_word(&line, &text) ||
         base64_decode(&arena, text, &key, &ignored) < 0) {
@@ -143,11 +196,25 @@ int ssh_known_look(struct known_answer *answer, const char *file, struct str tex
     return 0;
 }
 
-void ssh_known_line(struct strbuf *out, const char *name, struct str blob)
+int ssh_known_line(struct strbuf *out, const char *name, struct str salt, struct str blob,
+                   struct err *err)
 {
-    strbuf_printf(out, "%s %.*s ", name, STR_ARG(ssh_key_name_of_blob(blob)));
+    uint8_t mac[SHA1_BYTES];
+    if (!salt.len) {
+        strbuf_add_z(out, name);
+    } else {
+        if (hmac_sha1(salt, str_of(name), mac, err) < 0) {
+            return -1;
+        }
+        strbuf_add_z(out, "|1|");
+        base64_encode(out, salt);
+        strbuf_add_char(out, '|');
+        base64_encode(out, (struct str){(const char *)mac, sizeof(mac)});
+    }
+    strbuf_printf(out, " %.*s ", STR_ARG(ssh_key_name_of_blob(blob)));
     base64_encode(out, blob);
     strbuf_add_char(out, '\n');
+    return 0;
 }
 
 int ssh_key_fingerprint(struct strbuf *out, struct str blob, struct err *err)

@@ -22,6 +22,9 @@ unsigned ssh_key_type_of_name(struct str name);
 /* The key type at the start of the blob; empty if malformed. */
 struct str ssh_key_name_of_blob(struct str blob);
 
+/* "TYPE BASE64 comment": a .pub file. The blob in the arena. */
+bool ssh_key_public(struct arena *arena, struct str text, struct str *ret_blob);
+
 enum known_state {
     KNOWN_UNKNOWN, /* nothing about this host */
     KNOWN_OTHER,   /* only other keys */
@@ -46,8 +49,11 @@ const char *ssh_known_name(struct arena *arena, const char *host, int64_t port);
 MUST_CHECK int ssh_known_look(struct known_answer *answer, const char *file, struct str text,
                               const char *name, struct str blob, struct err *err);
 
-/* A line to append. */
-void ssh_known_line(struct strbuf *out, const char *name, struct str blob);
+#define SSH_KNOWN_SALT_BYTES 20
+
+/* A line to append; the name is hashed with the salt if there is one. */
+MUST_CHECK int ssh_known_line(struct strbuf *out, const char *name, struct str salt,
+                              struct str blob, struct err *err);
 
 /* "SHA256:..." as ssh-keygen -l shows it. */
 MUST_CHECK int ssh_key_fingerprint(struct strbuf *out, struct str blob, struct err *err);

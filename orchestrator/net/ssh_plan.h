@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The route to a node by ~/.ssh/config: its stops (jump hosts first, the node last), each with its address, user, keys and
-   known_hosts files. Reads the config once, when it is made. */
+/* The route to a node: its stops (jump hosts first, the node last), each with its address, user, keys and known_hosts files, as
+   ssh(1) itself would have them: `ssh -G` is asked once for each stop, as a child on the loop. A setting that this program cannot
+   honour, but that would change where a connection goes or whom it trusts, is an error, never skipped. */
 #ifndef NET_SSH_PLAN_H
 #define NET_SSH_PLAN_H
 
-#include "net/ssh_config.h"
+#include "base/strbuf.h"
+#include "sys/loop.h"
+#include "sys/proc.h"
 
-#define SSH_HOPS_MAX 8
+#define SSH_HOPS_MAX        8
+#define SSH_IDENTITIES_MAX  32
+#define SSH_KNOWN_FILES_MAX 16
 
 struct ssh_target {
     const char *host; /* as it is connected to */
@@ -15,36 +20,64 @@ struct ssh_target {
     const char *label; /* USER@HOST:PORT, for messages */
     int family;        /* 0: any, 4, 6 */
     const char *known_name;
-    const char *known_name_plain; /* without the port; NULL: the same */
-    const char **known_files;     /* the user's first, into which accept-new writes */
+    const char *known_name_plain;                 /* without the port; NULL: the same */
+    const char *known_files[SSH_KNOWN_FILES_MAX]; /* accept-new writes into the first */
     size_t n_known_files;
-    bool accepts_new;
-    const char **identity_files;
+    bool accepts_new, hashes_names;
+    const char *identity_files[SSH_IDENTITIES_MAX];
+    bool is_identity_default[SSH_IDENTITIES_MAX]; /* a missing one does not matter */
     size_t n_identity_files;
-    bool are_identities_default; /* not named by the user: a missing one does not matter */
     bool has_identities_only;
     const char *agent_path; /* NULL: no agent */
     int64_t connect_timeout_ns;
-    int64_t alive_interval_ns; /* 0: no keepalive */
+    int64_t alive_interval_ns;
     int64_t alive_count_max;
+};
+
+/* What `ssh -G` says of one stop, as it is written there. */
+struct ssh_answer {
+    const char *host_name, *user, *proxy_jump, *host_key_alias, *identity_agent; /* NULL: not set */
+    const char *strict, *family, *identities_only, *hash_names;
+    const char *identity_files[SSH_IDENTITIES_MAX];
+    size_t n_identity_files;
+    const char *known_files, *global_known_files;              /* separated by blanks */
+    int64_t port, connect_timeout_s, alive_s, alive_count_max; /* 0: not set, or "none" */
+};
+
+/* Pure. Lines that are not about our settings are skipped. */
+MUST_CHECK int ssh_answer_read(struct arena *arena, struct str text, struct ssh_answer *ret_answer,
+                               struct err *err);
+
+struct ssh_plan_opts {
+    const char *host;
+    int64_t port;               /* 0: as ssh has it */
+    const char *user;           /* NULL: likewise */
+    const char *config_path;    /* NULL: $REPERF_SSH_CONFIG, else those that ssh reads */
+    int64_t connect_timeout_ns; /* 0: as ssh has it, else 10 s */
 };
 
 struct ssh_plan {
     struct arena arena;
-    struct ssh_target targets[SSH_HOPS_MAX];
+    struct ssh_plan_opts opts; /* its texts in the arena */
+    const char *home, *local_user;
+    struct ssh_target targets[SSH_HOPS_MAX]; /* while it is made: the node first */
     size_t n_targets;
+    bool is_made;
+    /* The question under way. */
+    const char *stop; /* as ssh takes it on its command line */
+    struct str rest;  /* the part of the ProxyJump that named it before it */
+    struct proc proc;
+    struct strbuf said;
 };
 
-struct ssh_plan_opts {
-    const char *host;
-    int64_t port;               /* 0: as the config says, else 22 */
-    const char *user;           /* NULL: as the config says, else ours */
-    const char *config_path;    /* NULL: $REPERF_SSH_CONFIG, else ~/.ssh/config */
-    int64_t connect_timeout_ns; /* 0: as the config says, else 10 s */
-};
-
-MUST_CHECK int ssh_plan_make(struct ssh_plan *plan, const struct ssh_plan_opts *opts,
+MUST_CHECK int ssh_plan_init(struct ssh_plan *plan, const struct ssh_plan_opts *opts,
                              struct err *err);
+/* Asks ssh until the route is known; nothing to do from then on. */
+enum step ssh_plan_step(struct ssh_plan *plan, struct loop *loop, struct err *err);
+/* Gives up the question under way; the next step asks again. */
+void ssh_plan_pause(struct ssh_plan *plan);
 void ssh_plan_release(struct ssh_plan *plan);
+/* For messages: as the node was named until its route is known. */
+const char *ssh_plan_label(const struct ssh_plan *plan);
 
 #endif

@@ -4,8 +4,6 @@
 #include "report/shell_text.h"
 
 #define DISTANCE_BYTES_MAX 64
-#define HERE_MAX           8 /* here-documents that one line begins; more are read as lines */
-#define DEPTH_MAX          UINT16_MAX
 
 struct splitter {
     struct arena *arena;
@@ -17,11 +15,6 @@ struct splitter {
     size_t n;
     char before; /* operator since the last word; '\0': none */
     bool starts;
-    uint16_t depth;
-    struct shell_word
-        *here[HERE_MAX];          /* whose body has not come yet: text is the line that ends it */
-    bool here_has_tabs[HERE_MAX]; /* <<-: tabs before lines do not count */
-    size_t n_here;
 };
 
 static bool is_blank(char c)
@@ -68,25 +61,6 @@ static bool is_expansion(struct str text, size_t at)
                                    (text.ptr[at + 1] == '(' || text.ptr[at + 1] == '{'));
 }
 
-/* $'...': \n, \t, \xHH, \NNN and the character itself. */
-static void read_ansi(struct splitter *s, char **out)
-{
-    static const char LETTERS[] = "abefnrtv";
-    static const char MEANT[] = "\a\b\033\f\n\r\t\v";
-    for (s->at += 2; s->at < s->text.len && peek(s, 0) != '\''; s->at++) {
-        char c = peek(s, 0);
-        if (c == '\\' && s->at + 1 < s->text.len) {
-            const char *letter;
-            s->at++;
-            c = peek(s, 0);
-            letter = strchr(LETTERS, c);
-            c = letter && c ? MEANT[letter - LETTERS] : c;
-        }
-        *(*out)++ = c;
-    }
-    s->at += s->at < s->text.len;
-}
-
 static void copy_expansion(struct splitter *s, char **out)
 {
     size_t end = expansion_end(s->text, s->at);
@@ -122,20 +96,6 @@ static void read_single(struct splitter *s, char **out)
     s->at += s->at < s->text.len;
 }
 
-/* (( ... )) as one word, as written. */
-static void read_arithmetic(struct splitter *s, char **out)
-{
-    size_t from = s->at;
-    size_t depth = 0;
-    do {
-        char c = peek(s, 0);
-        depth = depth + (c == '(') - (c == ')');
-        s->at++;
-    } while (s->at < s->text.len && depth);
-    memcpy(*out, s->text.ptr + from, s->at - from);
-    *out += s->at - from;
-}
-
 /* Reads one word into *ret, its text and raw form; s->at moves past it. */
 static void read_word(struct splitter *s, struct shell_word *ret)
 {
@@ -143,14 +103,10 @@ static void read_word(struct splitter *s, struct shell_word *ret)
     char *begin = s->out;
     char *out = begin;
     bool is_quoted = false;
-    if (peek(s, 0) == '(' && peek(s, 1) == '(') {
-        read_arithmetic(s, &out);
-    }
     while (s->at < s->text.len) {
         char c = peek(s, 0);
         char next = peek(s, 1);
-        if (is_expansion(s->text, s->at) ||
-            ((c == '<' || c == '>') && next == '(' && s->at == from)) {
+        if (is_expansion(s->text, s->at)) {
             copy_expansion(s, &out);
             continue;
         }
@@ -158,12 +114,9 @@ static void read_word(struct splitter *s, struct shell_word *ret)
             break;
         }
         is_quoted = is_quoted || c == '"' || c == '\'' || c == '\\';
-        if (c == '$' && next == '\'') {
-            read_ansi(s, &out);
-        } else if (c == '\'') {
+        if (c == '\'') {
             read_single(s, &out);
-        } else if (c == '"' || (c == '$' && next == '"')) {
-            s->at += c == '$';
+        } else if (c == '"') {
             read_double(s, &out);
         } else if (c == '\\' && next == '\n') {
             s->at += 2;
@@ -175,9 +128,7 @@ static void read_word(struct splitter *s, struct shell_word *ret)
     }
     *ret = (struct shell_word){.text = {begin, (size_t)(out - begin)},
                                .raw = str_sub(s->text, from, s->at - from),
-                               .is_quoted = is_quoted,
-                               .depth = s->depth,
-                               .at = from};
+                               .is_quoted = is_quoted};
     s->out = out;
 }
 
@@ -201,66 +152,24 @@ static bool is_number(struct str s)
     return s.len > 0;
 }
 
-/* Bodies of the here-documents that the line before s->at began. */
-static void read_bodies(struct splitter *s)
-{
-    for (size_t idx = 0; idx < s->n_here; idx++) {
-        struct shell_word *here = s->here[idx];
-        struct str end = here->text;
-        size_t from = s->at;
-        size_t to = s->text.len;
-        while (s->at < s->text.len) {
-            const char *begin = s->text.ptr + s->at;
-            const char *feed = memchr(begin, '\n', s->text.len - s->at);
-            struct str line = {begin, feed ? (size_t)(feed - begin) : s->text.len - s->at};
-            size_t line_at = s->at;
-            s->at += line.len + (feed != NULL);
-            while (s->here_has_tabs[idx] && line.len && line.ptr[0] == '\t') {
-                line = str_sub(line, 1, SIZE_MAX);
-            }
-            if (str_eq(line, end)) {
-                to = line_at;
-                break;
-            }
-        }
-        here->text = here->raw = str_sub(s->text, from, to - from);
-    }
-    s->n_here = 0;
-}
-
-/* > >> >| >& &> &>> < <& <> << <<- <<< and the word after it; at the operator. */
+/* > >> >& &> < and the word after it; at the operator. */
 static void read_redirection(struct splitter *s)
 {
-    char first = peek(s, 0) == '&' ? '>' : peek(s, 0);
-    size_t from = s->at;
-    bool is_string;
-    bool is_here;
+    bool is_from = peek(s, 0) == '<';
     bool copies;
     struct shell_word word;
-    while (peek(s, 0) == '&' || peek(s, 0) == '<' || peek(s, 0) == '>' ||
-           (peek(s, 0) == '|' && s->at > from)) {
+    while (peek(s, 0) == '&' || peek(s, 0) == '<' || peek(s, 0) == '>') {
         s->at++;
     }
-    is_string = s->at - from == 3 && memcmp(s->text.ptr + from, "<<<", 3) == 0;
-    is_here = s->at - from == 2 && memcmp(s->text.ptr + from, "<<", 2) == 0;
-    copies = s->at - from > 1 && s->text.ptr[s->at - 1] == '&';
-    if (is_here && peek(s, 0) == '-') {
-        s->at++;
-    }
+    copies = s->text.ptr[s->at - 1] == '&';
     while (is_blank(peek(s, 0))) {
         s->at++;
     }
     read_word(s, &word);
-    if (word.raw.len == 0 || (copies && (is_number(word.text) || str_eq_z(word.text, "-")))) {
-        return;
+    if (word.raw.len > 0 && !(copies && is_number(word.text))) {
+        word.role = is_from ? SHELL_FROM : SHELL_TO;
+        s->items[s->n++] = word;
     }
-    word.role = is_here || is_string ? SHELL_HERE : first == '<' ? SHELL_FROM : SHELL_TO;
-    s->items[s->n] = word;
-    if (is_here && s->n_here < HERE_MAX) {
-        s->here_has_tabs[s->n_here] = memchr(s->text.ptr + from, '-', word.at - from) != NULL;
-        s->here[s->n_here++] = &s->items[s->n];
-    }
-    s->n++;
 }
 
 static void read_operator(struct splitter *s)
@@ -268,11 +177,7 @@ static void read_operator(struct splitter *s)
     char c = peek(s, 0);
     s->at++;
     if (c == '\n') {
-        read_bodies(s);
         c = ';';
-    } else if (c == '(' || c == ')') {
-        s->depth =
-            (uint16_t)(c == '(' ? s->depth + (s->depth < DEPTH_MAX) : s->depth - (s->depth > 0));
     } else if ((c == '&' || c == '|') && peek(s, 0) == c) {
         s->at++;
         c = c == '&' ? 'A' : 'O';
@@ -329,10 +234,9 @@ void shell_split(struct arena *arena, struct str text, struct shell_words *ret_w
         } else if (c == '#' &&
                    (s.at == 0 || is_blank(text.ptr[s.at - 1]) || is_break(text.ptr[s.at - 1]))) {
             skip_comment(&s);
-        } else if (((c == '<' || c == '>') && peek(&s, 1) != '(') ||
-                   (c == '&' && peek(&s, 1) == '>')) {
+        } else if (c == '<' || c == '>' || (c == '&' && peek(&s, 1) == '>')) {
             read_redirection(&s);
-        } else if (is_break(c) && !(c == '(' && peek(&s, 1) == '(')) {
+        } else if (is_break(c)) {
             read_operator(&s);
         } else {
             add_argument(&s);
@@ -380,9 +284,9 @@ static bool skip_quoting(struct str raw, struct shell_cursor *c)
         c->quote = byte == '\'' ? '\0' : '\'';
     } else if (byte == '\\') {
         c->at++;
-    } else if (!c->is_here && byte == '"') {
+    } else if (byte == '"') {
         c->quote = c->quote ? '\0' : '"';
-    } else if (!c->is_here && byte == '\'' && !c->quote) {
+    } else if (byte == '\'' && !c->quote) {
         c->quote = '\'';
     } else {
         return false;
@@ -402,9 +306,6 @@ static size_t name_end(struct str raw, size_t from)
 bool shell_next_use(struct str raw, struct shell_cursor *c, struct str *ret_name,
                     bool *ret_has_default)
 {
-    if (c->at < raw.len && !c->is_arithmetic && !memchr(raw.ptr + c->at, '$', raw.len - c->at)) {
-        c->at = raw.len;
-    }
     while (c->at < raw.len) {
         struct str rest = str_sub(raw, c->at, SIZE_MAX);
         bool is_braced = str_starts(rest, STR_LIT("${"));
@@ -413,20 +314,16 @@ bool shell_next_use(struct str raw, struct shell_cursor *c, struct str *ret_name
         if (skip_quoting(raw, c)) {
             continue;
         }
-        if (str_starts(rest, STR_LIT("$((")) || str_starts(rest, STR_LIT("))"))) {
-            c->is_arithmetic = rest.ptr[0] == '$';
-            c->at += c->is_arithmetic ? 3 : 2;
+        if (rest.ptr[0] != '$') {
+            c->at++;
             continue;
         }
-        if (rest.ptr[0] != '$') {
-            from = c->at;
-        } else if (is_braced && from < raw.len && (raw.ptr[from] == '#' || raw.ptr[from] == '!')) {
+        if (is_braced && from < raw.len && (raw.ptr[from] == '#' || raw.ptr[from] == '!')) {
             from++;
         }
         to = name_end(raw, from);
         c->at = to > c->at ? to : c->at + 1;
-        if (to > from && (rest.ptr[0] == '$' || c->is_arithmetic) &&
-            is_name_char(raw.ptr[from], true)) {
+        if (to > from && is_name_char(raw.ptr[from], true)) {
             *ret_name = str_sub(raw, from, to - from);
             *ret_has_default =
                 is_braced && to < raw.len && raw.ptr[to] != '}' && raw.ptr[to] != '[';

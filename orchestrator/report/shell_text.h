@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading printed shell commands: words, redirections, here-documents, assignments, uses of variables. It follows the shell's
-   quoting and expands nothing; shell_script.h expands, as far as the text alone tells. Views point into the text or into the
-   arena. Source of the rules: POSIX.1-2017, XCU 2.2 and 2.3, and of $'...', &>, <<< and (( )) the Bash manual, 3.1 to 3.6.
-   Pure. */
+/* Reading printed shell commands: words, redirections, operators, assignments, uses of variables. It follows the shell's quoting
+   and expands nothing; shell_script.h expands, as far as the text alone tells. Views point into the text or into the arena. Loops,
+   conditions, here-documents and arithmetic are read as plain words. Source of the rules: POSIX.1-2017, XCU 2.2 and 2.3. Pure. */
 #ifndef REPORT_SHELL_TEXT_H
 #define REPORT_SHELL_TEXT_H
 
@@ -13,8 +12,7 @@
 enum shell_role {
     SHELL_ARGUMENT, /* a word of a command, assignments before it among them */
     SHELL_TO,       /* the file after > */
-    SHELL_FROM,     /* the file after < */
-    SHELL_HERE      /* the body of a here-document, or the word after <<< */
+    SHELL_FROM      /* the file after < */
 };
 
 struct shell_word {
@@ -25,10 +23,7 @@ struct shell_word {
         before; /* of the first word of a simple command the operator before it: ';' (also a line's end and the text's
                        beginning), '&', '|', 'A' for &&, 'O' for ||, '(' or ')'; else '\0' */
     bool starts; /* names a command: first, or after a prefix such as sudo, an assignment or do */
-    bool
-        is_quoted; /* of SHELL_HERE: nothing in it is expanded; else: a part of it is quoted or escaped */
-    uint16_t depth; /* of ( ) around it */
-    size_t at;      /* byte offset in the text */
+    bool is_quoted; /* a part of it is quoted or escaped */
 };
 
 struct shell_words {
@@ -42,14 +37,12 @@ void shell_split(struct arena *arena, struct str text, struct shell_words *ret_w
 /* NAME=VALUE or NAME+=VALUE: true, and both parts. */
 bool shell_assignment(struct str word, struct str *ret_name, struct str *ret_value);
 
-/* State of a search for uses: starts as {0} for a raw word, as {.is_here = true} for the body of a here-document. */
-struct shell_cursor {
+struct shell_cursor { /* the state of a search for uses in a raw word; starts as {0} */
     size_t at;
     char quote; /* ' or " or '\0' */
-    bool is_here, is_arithmetic;
 };
 
-/* The next $NAME, ${NAME...} or, inside $(( )), NAME that the shell would expand. has_default: ${NAME:-x} and the like. */
+/* The next $NAME or ${NAME...} that the shell would expand. has_default: ${NAME:-x} and the like. */
 bool shell_next_use(struct str raw, struct shell_cursor *cursor, struct str *ret_name,
                     bool *ret_has_default);
 

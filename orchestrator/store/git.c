@@ -3,17 +3,13 @@
 
 #include "store/git.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/fs.h"
 #include "report/source.h"
-#include "sys/proc.h"
+#include "sys/child.h"
 
-#define ERROR_MAX       (64u << 10)
 #define ERROR_SHOWN_MAX 300
-#define TICK_NS         (100 * NS_PER_MS)
 
 /* Source: git-config(1), git(1); prevents what a repository or its server could otherwise make git do. */
 static const char *const OPTIONS[] = {
@@ -132,17 +128,12 @@ static const char **make_argv(const struct git *git, const struct git_call *call
     return argv;
 }
 
-static void collect(void *ctx, const char *ptr, size_t len)
-{
-    strbuf_add(ctx, ptr, len);
-}
-
 /* The lines that say why: those with "fatal:", "error:" or "remote:", else the last one; joined, control bytes taken out. */
 static struct str find_error(struct arena *arena, struct str text)
 {
     CLEANUP(strbuf) struct strbuf found = {0};
     struct str line, last = STR_EMPTY;
-    strbuf_init(&found, ERROR_MAX);
+    strbuf_init(&found, CHILD_ERROR_MAX);
     while (str_next(&text, '\n', &line)) {
         line = str_trim(line);
         last = line.len ? line : last;
@@ -155,72 +146,25 @@ static struct str find_error(struct arena *arena, struct str text)
     return str_dup(arena, str_sub(found.len ? strbuf_str(&found) : last, 0, ERROR_SHOWN_MAX));
 }
 
-static int wait_for(const struct git *git, struct loop *loop, struct proc *proc, struct err *err)
-{
-    enum step step = STEP_AGAIN;
-    bool is_stopping = false;
-    while (step == STEP_AGAIN) {
-        if (loop_once(loop, TICK_NS, err) < 0) {
-            return -1;
-        }
-        step = proc_step(proc, err);
-        if (!is_stopping && git->should_stop && git->should_stop()) {
-            is_stopping = true;
-            proc_stop(proc);
-        }
-    }
-    if (step == STEP_FAIL) {
-        return -1;
-    }
-    return is_stopping ? err_set(err, ERR_INTERRUPTED, "git was stopped") : 0;
-}
-
 int git_run(const struct git *git, const struct git_call *call, struct strbuf *out,
             struct git_result *ret_result, struct err *err)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
-    CLEANUP(proc) struct proc proc = PROC_EMPTY;
-    CLEANUP(fd) int input_fd = call->input_path ? open(call->input_path, O_RDONLY | O_CLOEXEC) : -1;
-    char *error_path = arena_printf(git->arena, "%s/git-error-XXXXXX", git->tmp_folder);
-    int error_fd = mkstemp(error_path);
-    struct strbuf nothing = {0};
-    struct proc_spec spec = {
+    const struct child_call child = {
         .argv = make_argv(git, call),
         .env = make_env(git, call),
         .folder = call->work_tree ? call->work_tree : git->tmp_folder,
-        .has_input = call->input_path,
-        .input_fd = input_fd,
+        .tmp_folder = git->tmp_folder,
+        .input_path = call->input_path,
         .output_path = call->output_path,
-        .error_path = error_path,
-        .on_output = call->output_path ? NULL : collect,
-        .output_ctx = out ? out : &nothing,
+        .out = out,
         .deadline_ns = call->deadline_ns,
+        .should_stop = git->should_stop,
     };
-    struct str text = STR_EMPTY;
-    int result;
-    if (error_fd < 0) {
-        return err_set(err, ERR_IO, "no temporary file in %s", git->tmp_folder);
-    }
-    close(error_fd);
-    if (call->input_path && input_fd < 0) {
-        unlink(error_path);
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", call->input_path,
-                       err_errno_text(errno));
-    }
-    strbuf_init(&nothing, GIT_OUTPUT_MAX);
-    loop_init(&loop, git->clock);
-    result = proc_start(&proc, &loop, &spec, err);
-    result = result < 0 ? result : wait_for(git, &loop, &proc, err);
-    if (result == 0 && fs_read(git->arena, error_path, ERROR_MAX, &text, err) < 0) {
-        /* Too much of it is not a failure; the end is lost then. */
-        *err = (struct err){0};
-    }
-    unlink(error_path);
-    strbuf_release(&nothing);
-    if (result < 0) {
+    struct child_result result;
+    if (child_run(git->arena, git->clock, &child, &result, err) < 0) {
         return err_wrap(err, "git %s", call->args[0]);
     }
-    if (proc.is_timed_out) {
+    if (result.is_timed_out) {
         return err_set(err, ERR_TIMEOUT, "git %s: no answer within %lld s", call->args[0],
                        (long long)(call->deadline_ns / NS_PER_S));
     }
@@ -228,8 +172,8 @@ int git_run(const struct git *git, const struct git_call *call, struct strbuf *o
         return err_set(err, ERR_INTEGRITY, "git %s: more than %zu bytes of output", call->args[0],
                        out->cap_bytes);
     }
-    ret_result->exit_status = proc.signal_no ? 128 + proc.signal_no : proc.exit_status;
-    ret_result->error = find_error(git->arena, text);
+    ret_result->exit_status = result.exit_status;
+    ret_result->error = find_error(git->arena, result.error);
     return 0;
 }
 

@@ -174,25 +174,17 @@ struct image_search {
 static int pull(struct image_search *s, const struct oci_ref *ref, struct err *err)
 {
     struct registry *registry = s->places->registry;
-    struct oci_descriptor *blobs;
     struct oci_ref from = *ref;
-    size_t n;
     if (image_manifests(s->arena, registry, ref, &s->spec->platform, &s->docs, err) < 0 ||
         image_check_pins(&s->spec->pins, &s->docs, oci_ref_text(s->arena, ref), err) < 0) {
         return -1;
-    }
-    n = s->docs.manifest.n_layers;
-    blobs = arena_array(s->arena, struct oci_descriptor, n + 1);
-    blobs[0] = s->docs.manifest.config;
-    for (size_t idx = 0; idx < n; idx++) {
-        blobs[idx + 1] = s->docs.manifest.layers[idx];
     }
     from.tag = STR_EMPTY;
     from.has_digest = true;
     memcpy(from.sha256, s->docs.top.sha256, SHA256_BYTES);
     s->from = oci_ref_text(s->arena, &from);
-    return registry_blobs(registry, &(struct registry_wanted){ref, blobs, n + 1}, s->store, &s->got,
-                          err);
+    memcpy(from.sha256, s->docs.doc.sha256, SHA256_BYTES);
+    return registry_pull(registry, &from, &s->docs.manifest, s->store, &s->got, err);
 }
 
 /* By what the lock knows: the list, else the platform's manifest alone; without a lock, by the tag. */

@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "codec/unpack_zstd.h"
 #include "store/image_impl.h"
+#include "sys/pool.h"
 
 #define THREADS_MAX 16
 #define READ_BYTES  (256u << 10)

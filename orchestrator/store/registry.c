@@ -1,22 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to a registry: sent, tried again, judged. */
+/* What is asked of a registry, and how what skopeo brings gets into the store.
+
+   A pull has a folder of its own, partial/image-HEX (HEX: the manifest's digest), which is an OCI layout. skopeo gives a blob its
+   name there only once it is whole, and takes what is there already for granted. So:
+
+   1. Before skopeo starts, every blob in the folder has the digest that it is named by (it is hashed, or it is a link to the
+      store's), and half-written files of an earlier skopeo are gone.
+   2. After it has ended, however it ended, each new blob is hashed, and moved into the store only if its digest and size are
+      those of the manifest that our caller has checked.
+   3. One process at a time works in the folder: it holds the folder's lock, and so does its skopeo, which may outlive it.
+
+   If this process is killed between the two, the next pull of that image starts with what the folder has. */
 #include "base/base.h"
 
-#include "store/registry_impl.h"
+#include "store/registry.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/progress.h"
+#include "store/skopeo.h"
 
-#define TICK_NS        (100 * NS_PER_MS)
-#define BACKOFF_NS     (500 * NS_PER_MS)
-#define AUTH_ROUNDS    2
-#define ERROR_CODE_MAX 40
+#define IMAGE_NAME "it"           /* in the folder's index.json, which nobody reads */
+#define SCRATCH    "oci-put-blob" /* how skopeo begins the name of a file that it writes */
 
-/* ---- the client ---- */
+struct host {
+    struct str name;
+    bool is_known; /* whether it speaks TLS */
+    bool is_plain;
+};
+
+struct registry {
+    struct registry_settings settings;
+    struct arena arena; /* holds secrets: never logged */
+    struct str auth_text;
+    VEC(struct host) hosts;
+};
 
 /* A file with logins that others can read is refused, before it is read. */
 static int read_auth(struct registry *r, struct err *err)
@@ -40,7 +63,6 @@ int registry_new(const struct registry_settings *settings, struct registry **ret
 {
     CLEANUP(registry) struct registry *r = xcalloc(1, sizeof(*r));
     r->settings = *settings;
-    rng_init(&r->rng, (uint64_t)loop_now_ns(settings->loop));
     if (settings->auth_path && read_auth(r, err) < 0) {
         return -1;
     }
@@ -53,291 +75,430 @@ void registry_free(struct registry *r)
 {
     if (r) {
         VEC_RELEASE(&r->hosts);
-        VEC_RELEASE(&r->tokens);
         arena_release(&r->arena);
         free(r);
     }
 }
 
-char *registry_url(struct arena *arena, const struct registry_host *host, const struct oci_ref *ref,
-                   const char *kind, const char *what)
+/* ---- one call ---- */
+
+struct registry_call {
+    struct registry *r;
+    const struct oci_ref *ref;
+    struct skopeo skopeo;
+    const char *auth_path; /* NULL: no login */
+};
+
+static void registry_call_cleanup(struct registry_call *ask)
 {
-    return arena_printf(arena, "%s://%.*s/v2/%.*s/%s/%s", host->is_plain ? "http" : "https",
-                        STR_ARG(host->server), STR_ARG(ref->path), kind, what);
+    if (ask->auth_path) {
+        unlink(ask->auth_path);
+    }
 }
 
-/* ---- one request ---- */
-
-static int check_stop(const struct registry *r, struct err *err)
+static int write_login(struct registry_call *ask, struct err *err)
 {
-    return r->settings.should_stop && r->settings.should_stop()
-               ? err_set(err, ERR_INTERRUPTED, "stopped")
+    struct arena *arena = ask->skopeo.arena;
+    char *path = arena_printf(arena, "%s/login-XXXXXX", ask->r->settings.tmp_folder);
+    const char *text = arena_printf(arena, "{\"auths\":{\"%.*s\":{\"auth\":\"%.*s\"}}}",
+                                    STR_ARG(ask->ref->host), STR_ARG(ask->skopeo.login.packed));
+    CLEANUP(fd) int fd = mkostemp(path, O_CLOEXEC); /* of mode 0600 */
+    if (fd < 0) {
+        return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
+    }
+    ask->auth_path = path;
+    return fs_write_all(fd, text, strlen(text), path, err);
+}
+
+static int ask_open(struct registry_call *ask, struct registry *r, struct arena *arena,
+                    const struct oci_ref *ref, struct err *err)
+{
+    const struct registry_settings *settings = &r->settings;
+    *ask = (struct registry_call){.r = r, .ref = ref};
+    ask->skopeo = (struct skopeo){.arena = arena,
+                                  .clock = settings->clock,
+                                  .tmp_folder = settings->tmp_folder,
+                                  .proxy = settings->proxy,
+                                  .ca_path = settings->ca_path,
+                                  .should_stop = settings->should_stop};
+    if (r->auth_text.ptr && oci_login_find(arena, r->auth_text, settings->auth_path, ref,
+                                           &ask->skopeo.login, err) < 0) {
+        return -1;
+    }
+    return ask->skopeo.login.user.ptr ? write_login(ask, err) : 0;
+}
+
+static bool may_be_plain(const struct registry *r, struct str host)
+{
+    for (size_t idx = 0; idx < r->settings.n_plain_hosts; idx++) {
+        if (str_eq_z(host, r->settings.plain_hosts[idx])) {
+            return true;
+        }
+    }
+    return oci_host_is_loopback(host);
+}
+
+static struct host *host_of(struct registry *r, struct str name)
+{
+    for (size_t idx = 0; idx < r->hosts.n; idx++) {
+        if (str_eq(r->hosts.items[idx].name, name)) {
+            return &r->hosts.items[idx];
+        }
+    }
+    VEC_PUSH(&r->hosts, ((struct host){.name = str_dup(&r->arena, name)}));
+    return &r->hosts.items[r->hosts.n - 1];
+}
+
+/* verb, the options about the registry, args. prefix: "src-" for copy. */
+static int call_once(struct registry_call *ask, const char *const *words, int n_retries,
+                     const struct skopeo_call *how, bool *ret_is_plain, struct err *err)
+{
+    const struct host *host = host_of(ask->r, oci_ref_server(ask->ref));
+    struct arena *arena = ask->skopeo.arena;
+    const char *prefix = strcmp(words[0], "copy") == 0 ? "src-" : "";
+    const char *argv[SKOPEO_ARGS_MAX];
+    struct skopeo_call one = *how;
+    size_t n = 0;
+    argv[n++] = words[0];
+    argv[n++] = arena_printf(arena, "--%stls-verify=%s", prefix, host->is_plain ? "false" : "true");
+    argv[n++] = arena_printf(arena, "--retry-times=%d", n_retries);
+    argv[n++] = ask->auth_path ? arena_printf(arena, "--%sauthfile=%s", prefix, ask->auth_path)
+                               : arena_printf(arena, "--%sno-creds", prefix);
+    for (size_t idx = 1; words[idx]; idx++) {
+        argv[n++] = words[idx];
+    }
+    argv[n] = NULL;
+    one.args = argv;
+    return skopeo_run(&ask->skopeo, &one, ret_is_plain, err);
+}
+
+/* TLS first, and once only where plain HTTP may be what the host speaks. */
+static int call(struct registry_call *ask, const char *const *words, const struct skopeo_call *how,
+                struct err *err)
+{
+    struct registry *r = ask->r;
+    struct host *host = host_of(r, oci_ref_server(ask->ref));
+    int n_retries = r->settings.n_retries ? r->settings.n_retries : REGISTRY_RETRIES;
+    struct err why = {0};
+    bool is_plain = false;
+    if (!host->is_known && may_be_plain(r, host->name)) {
+        if (call_once(ask, words, 0, how, &is_plain, &why) == 0) {
+            host->is_known = true;
+            return 0;
+        }
+        if (why.code != ERR_NET) {
+            *err = why;
+            return err_wrap(err, "%s", oci_ref_text(ask->skopeo.arena, ask->ref));
+        }
+        log_line(LOG_DEBUG, "%s; trying %s", why.msg, is_plain ? "plain HTTP" : "again");
+        host->is_known = host->is_plain = is_plain;
+    }
+    return call_once(ask, words, n_retries, how, &is_plain, err) < 0
+               ? err_wrap(err, "%s", oci_ref_text(ask->skopeo.arena, ask->ref))
                : 0;
 }
 
-int registry_wait(struct registry *r, int64_t wait_ns, struct err *err)
+static const char *address_of(struct registry_call *ask)
 {
-    int64_t until_ns = loop_now_ns(r->settings.loop) + wait_ns;
-    while (loop_now_ns(r->settings.loop) < until_ns) {
-        int64_t left_ns = until_ns - loop_now_ns(r->settings.loop);
-        if (check_stop(r, err) < 0 ||
-            loop_once(r->settings.loop, left_ns < TICK_NS ? left_ns : TICK_NS, err) < 0) {
-            return -1;
-        }
+    struct oci_ref ref = *ask->ref;
+    if (ref.has_digest) {
+        ref.tag = STR_EMPTY; /* skopeo takes one of them */
     }
-    return 0;
-}
-
-struct body {
-    struct strbuf buf;
-    const char *url;
-};
-
-static int on_body(void *ctx, const uint8_t *ptr, size_t len, struct err *err)
-{
-    struct body *body = ctx;
-    strbuf_add(&body->buf, ptr, len);
-    if (body->buf.is_full) {
-        return err_set(err, ERR_FETCH, "the answer is longer than %zu bytes", body->buf.cap_bytes);
-    }
-    return 0;
-}
-
-static struct str copy(struct arena *arena, struct str s)
-{
-    return s.ptr ? str_dup(arena, s) : STR_EMPTY;
-}
-
-static int once(struct registry *r, struct arena *arena, const struct exchange *ask,
-                struct answer *ret_answer, struct err *err)
-{
-    struct http_header headers[2];
-    struct http_request request = {
-        .url = ask->url, .headers = headers, .wants_error_body = true, .on_body = on_body};
-    struct body body = {.url = ask->url};
-    CLEANUP(http_transfer) struct http_transfer *transfer = NULL;
-    enum step step = STEP_AGAIN;
-    const struct http_head *head;
-    if (ask->accept) {
-        headers[request.n_headers++] = (struct http_header){"Accept", ask->accept};
-    }
-    if (ask->authorization) {
-        headers[request.n_headers++] = (struct http_header){"Authorization", ask->authorization};
-    }
-    strbuf_init(&body.buf, ask->max_bytes);
-    request.ctx = &body;
-    if (http_start(r->settings.http, &request, &transfer, err) < 0) {
-        step = STEP_FAIL;
-    }
-    while (step == STEP_AGAIN) {
-        step = check_stop(r, err) < 0 || loop_once(r->settings.loop, TICK_NS, err) < 0
-                   ? STEP_FAIL
-                   : http_step(transfer, err);
-    }
-    if (step == STEP_DONE) {
-        head = http_head(transfer);
-        ASSERT(head);
-        *ret_answer = (struct answer){
-            .status = head->status,
-            .body = str_dup(arena, strbuf_str(&body.buf)),
-            .content_type = copy(arena, head->content_type),
-            .docker_digest = copy(arena, head->docker_content_digest),
-            .www_authenticate = copy(arena, head->www_authenticate),
-            .retry_after_ns = head->retry_after_ns,
-        };
-    }
-    /* The transfer must be over, or ended here, before its buffer is freed. */
-    http_transfer_free(transfer);
-    transfer = NULL;
-    strbuf_release(&body.buf);
-    return step == STEP_DONE ? 0 : -1;
-}
-
-static int64_t backoff_ns(struct registry *r, int n_failed)
-{
-    int64_t span_ns = BACKOFF_NS << (n_failed < 6 ? n_failed : 6);
-    return span_ns / 2 + (int64_t)rng_below(&r->rng, (uint64_t)span_ns);
-}
-
-/* 429: waits as long as the registry says. */
-static int wait_for_quota(struct registry *r, const struct exchange *ask,
-                          const struct answer *answer, int n_waits, struct err *err)
-{
-    int64_t wait_ns =
-        answer->retry_after_ns >= 0 ? answer->retry_after_ns : backoff_ns(r, n_waits + 1);
-    if (n_waits >= REGISTRY_WAITS || wait_ns > REGISTRY_WAIT_MAX_NS) {
-        return err_set(err, ERR_NET,
-                       "%.*s: the registry's limit of requests is used up (429); it says to come "
-                       "back in %lld s; with a login the limit is often higher",
-                       STR_ARG(ask->what), (long long)(wait_ns / NS_PER_S));
-    }
-    log_line(LOG_INFO, "%.*s: the registry's limit of requests is used up, waiting %.1f s",
-             STR_ARG(ask->what), (double)wait_ns / (double)NS_PER_S);
-    return registry_wait(r, wait_ns, err);
-}
-
-int registry_exchange(struct registry *r, struct arena *arena, const struct exchange *ask,
-                      int n_tries, struct answer *ret_answer, struct err *err)
-{
-    int n_waits = 0;
-    int n_failed = 0;
-    n_tries = n_tries ? n_tries : REGISTRY_TRIES;
-    while (true) {
-        struct err why = {0};
-        bool is_weather;
-        int result = once(r, arena, ask, ret_answer, &why);
-        if (result == 0 && ret_answer->status == 429) {
-            if (wait_for_quota(r, ask, ret_answer, n_waits++, err) < 0) {
-                return -1;
-            }
-            continue;
-        }
-        if (result == 0 && ret_answer->status < 500) {
-            return 0;
-        }
-        /* A server that was silent until the timeout is not asked again. */
-        is_weather = result == 0 || why.code == ERR_NET;
-        if (result == 0) {
-            result = err_set(&why, ERR_NET, "the server answers %d", ret_answer->status);
-        }
-        if (!is_weather || ++n_failed >= n_tries) {
-            *err = why;
-            return err_wrap(err, "%.*s", STR_ARG(ask->what));
-        }
-        log_line(LOG_DEBUG, "%.*s: %s; trying again", STR_ARG(ask->what), why.msg);
-        if (registry_wait(r, backoff_ns(r, n_failed), err) < 0) {
-            return -1;
-        }
-    }
+    return arena_printf(ask->skopeo.arena, "docker://%s", oci_ref_text(ask->skopeo.arena, &ref));
 }
 
 /* ---- manifests ---- */
 
-/* {"errors":[{"code":"MANIFEST_UNKNOWN",...}]}: the code, where it is a plain word. Its message is not repeated. */
-static const char *error_code(struct arena *arena, struct str body)
-{
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    struct err err = {0};
-    struct json root, list, item, code;
-    struct str text;
-    if (json_parse(body, "answer", &doc, &err) < 0) {
-        return "";
-    }
-    root = json_root(&doc);
-    if (!json_is_object(&root) || !json_find(&root, "errors", &list) || !json_is_array(&list) ||
-        !json_first(&list, &item) || !json_is_object(&item) || !json_find(&item, "code", &code) ||
-        !json_is_str(&code) || json_str(&code, arena, &text, &err) < 0 ||
-        text.len > ERROR_CODE_MAX) {
-        return "";
-    }
-    for (size_t idx = 0; idx < text.len; idx++) {
-        char c = text.ptr[idx];
-        if (!((c >= 'A' && c <= 'Z') || c == '_')) {
-            return "";
-        }
-    }
-    return arena_printf(arena, " %.*s", STR_ARG(text));
-}
-
-static int judge(struct arena *arena, const struct exchange *ask, const struct answer *answer,
-                 struct err *err)
-{
-    const char *code = error_code(arena, answer->body);
-    switch (answer->status) {
-    case 200:
-        return 0;
-    case 401:
-    case 403:
-        return err_set(err, ERR_AUTH,
-                       "%.*s: not allowed (%d%s): it needs a login with read access, or there is "
-                       "no such repository",
-                       STR_ARG(ask->what), answer->status, code);
-    case 404:
-    case 410:
-        return err_set(err, ERR_NOT_FOUND, "%.*s: the registry has no such manifest (%d%s)",
-                       STR_ARG(ask->what), answer->status, code);
-    default:
-        return err_set(err, ERR_FETCH, "%.*s: expected the answer 200, found %d%s",
-                       STR_ARG(ask->what), answer->status, code);
-    }
-}
-
-/* Compares the bytes with the requested digest, and with the server's statement. */
-static int check_digest(const struct oci_ref *ref, const struct exchange *ask,
-                        const struct answer *answer, const uint8_t *sha256, struct err *err)
-{
-    char found[OCI_DIGEST_SIZE], wanted[OCI_DIGEST_SIZE];
-    uint8_t said[SHA256_BYTES];
-    struct err why = {0};
-    oci_digest_text(sha256, found);
-    if (ref->has_digest && memcmp(ref->sha256, sha256, SHA256_BYTES) != 0) {
-        oci_digest_text(ref->sha256, wanted);
-        return err_set(err, ERR_INTEGRITY,
-                       "%.*s: the registry gives other bytes than requested: expected %s, found %s",
-                       STR_ARG(ask->what), wanted, found);
-    }
-    if (!answer->docker_digest.ptr) {
-        return 0;
-    }
-    if (oci_digest_parse(answer->docker_digest, said, &why) < 0) {
-        return err_set(err, ERR_FETCH, "%.*s: Docker-Content-Digest: %s", STR_ARG(ask->what),
-                       why.msg);
-    }
-    if (memcmp(said, sha256, SHA256_BYTES) != 0) {
-        oci_digest_text(said, wanted);
-        return err_set(err, ERR_INTEGRITY,
-                       "%.*s: the manifest is not what its header says: header %s, bytes %s",
-                       STR_ARG(ask->what), wanted, found);
-    }
-    return 0;
-}
-
-static int ask_manifest(struct registry *r, struct arena *arena, const struct oci_ref *ref,
-                        struct exchange *ask, struct answer *ret_answer, struct err *err)
-{
-    struct registry_host *host;
-    char digest[OCI_DIGEST_SIZE];
-    if (registry_host_of(r, ref, &host, err) < 0) {
-        return -1;
-    }
-    oci_digest_text(ref->sha256, digest);
-    ask->url = registry_url(arena, host, ref, "manifests",
-                            ref->has_digest ? digest : str_z(arena, ref->tag));
-    for (int round = 0; round < AUTH_ROUNDS; round++) {
-        if (registry_authorize(r, host, ref, &ask->authorization, err) < 0 ||
-            registry_exchange(r, arena, ask, 0, ret_answer, err) < 0) {
-            return -1;
-        }
-        if (ret_answer->status != 401 || round + 1 == AUTH_ROUNDS) {
-            break;
-        }
-        if (registry_refused(r, host, ref, ret_answer->www_authenticate, err) < 0) {
-            return err_wrap(err, "%.*s", STR_ARG(ask->what));
-        }
-    }
-    return judge(arena, ask, ret_answer, err);
-}
-
 int registry_manifest(struct registry *r, struct arena *arena, const struct oci_ref *ref,
                       struct registry_doc *ret_doc, struct err *err)
 {
-    struct exchange ask = {.accept = OCI_ACCEPT, .max_bytes = OCI_MANIFEST_BYTES_MAX};
+    CLEANUP(strbuf) struct strbuf out;
+    CLEANUP(registry_call) struct registry_call ask = {0};
+    char wanted[OCI_DIGEST_SIZE], found[OCI_DIGEST_SIZE];
     struct registry_doc doc = {0};
-    struct answer answer;
+    strbuf_init(&out, OCI_MANIFEST_BYTES_MAX);
     if (!ref->has_digest && !ref->tag.ptr) {
         return err_set(err, ERR_USAGE, "image %s: expected a tag or a digest",
                        oci_ref_text(arena, ref));
     }
-    ask.what = str_of(oci_ref_text(arena, ref));
-    if (ask_manifest(r, arena, ref, &ask, &answer, err) < 0) {
+    if (ask_open(&ask, r, arena, ref, err) < 0 ||
+        call(&ask, SKOPEO_ARGS("inspect", "--raw", address_of(&ask)),
+             &(struct skopeo_call){.out = &out, .deadline_ns = REGISTRY_ANSWER_NS}, err) < 0) {
         return -1;
     }
-    doc.text = answer.body;
-    doc.content_type = answer.content_type;
-    if (sha256_of(doc.text, doc.sha256, err) < 0 ||
-        check_digest(ref, &ask, &answer, doc.sha256, err) < 0) {
+    if (out.is_full) {
+        return err_set(err, ERR_FETCH, "%s: a manifest of more than %u bytes",
+                       oci_ref_text(arena, ref), OCI_MANIFEST_BYTES_MAX);
+    }
+    doc.text = str_dup(arena, strbuf_str(&out));
+    if (sha256_of(doc.text, doc.sha256, err) < 0) {
         return -1;
+    }
+    if (ref->has_digest && memcmp(ref->sha256, doc.sha256, SHA256_BYTES) != 0) {
+        oci_digest_text(ref->sha256, wanted);
+        oci_digest_text(doc.sha256, found);
+        return err_set(err, ERR_INTEGRITY,
+                       "%s: the registry gives other bytes than requested: expected %s, found %s",
+                       oci_ref_text(arena, ref), wanted, found);
     }
     *ret_doc = doc;
     return 0;
+}
+
+/* ---- blobs ---- */
+
+struct pull {
+    struct registry_call ask;
+    struct store *store;
+    const struct oci_descriptor *blobs; /* config, then layers */
+    size_t n_blobs;
+    const char *folder, *blob_folder;
+    uint64_t total_bytes, kept_bytes;
+    /* while skopeo runs */
+    uint64_t at_bytes;
+    int64_t moved_ns;
+    struct progress progress;
+};
+
+static const char *path_of(const struct pull *pull, const struct oci_descriptor *blob)
+{
+    char hex[SHA256_HEX_SIZE];
+    hex_encode(blob->sha256, SHA256_BYTES, hex);
+    return fs_join(pull->ask.skopeo.arena, pull->blob_folder, hex);
+}
+
+static bool store_has_blob(const struct pull *pull, const struct oci_descriptor *blob)
+{
+    uint64_t size_bytes;
+    return store_has(pull->store, blob->sha256, &size_bytes) && size_bytes == blob->size_bytes;
+}
+
+/* Into the store if its bytes are what its name says, else away with it. A folder without it is no error. */
+static int take(struct pull *pull, const struct oci_descriptor *blob, bool *ret_is_false,
+                struct err *err)
+{
+    const char *path = path_of(pull, blob);
+    struct digest_value value;
+    if (store_has_blob(pull, blob) || !fs_exists(path)) {
+        return 0;
+    }
+    if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
+        return -1;
+    }
+    if (memcmp(value.sha256, blob->sha256, SHA256_BYTES) == 0 &&
+        value.size_bytes == blob->size_bytes) {
+        return store_adopt(pull->store, path, &value, err);
+    }
+    *ret_is_false = true;
+    return unlink(path) < 0 ? err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
+                                      err_errno_text(errno))
+                            : 0;
+}
+
+static int take_all(struct pull *pull, struct err *err)
+{
+    const struct oci_descriptor *bad = NULL;
+    char digest[OCI_DIGEST_SIZE];
+    for (size_t idx = 0; idx < pull->n_blobs; idx++) {
+        bool is_false = false;
+        if (take(pull, &pull->blobs[idx], &is_false, err) < 0) {
+            return -1;
+        }
+        bad = is_false ? &pull->blobs[idx] : bad;
+    }
+    if (bad) {
+        oci_digest_text(bad->sha256, digest);
+        return err_set(err, ERR_INTEGRITY, "%s: what came for %s has other bytes",
+                       oci_ref_text(pull->ask.skopeo.arena, pull->ask.ref), digest);
+    }
+    return 0;
+}
+
+/* The bytes of all files in a folder that begin with a prefix. */
+static uint64_t folder_bytes(const char *folder, const char *prefix, bool removes)
+{
+    DIR *dir = opendir(folder);
+    uint64_t bytes = 0;
+    for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
+        struct stat st;
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(st.st_mode)) {
+            bytes += (uint64_t)st.st_size;
+            if (removes) {
+                (void)unlinkat(dirfd(dir), entry->d_name, 0);
+            }
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    return bytes;
+}
+
+/* Invariant 1. What the store has counts as kept, and skopeo sees it as a link. */
+static int prepare(struct pull *pull, struct err *err)
+{
+    struct err ignored = {0};
+    (void)folder_bytes(pull->folder, SCRATCH, true);
+    if (take_all(pull, &ignored) < 0 && ignored.code != ERR_INTEGRITY) {
+        *err = ignored;
+        return -1;
+    }
+    for (size_t idx = 0; idx < pull->n_blobs; idx++) {
+        const struct oci_descriptor *blob = &pull->blobs[idx];
+        const char *path = path_of(pull, blob);
+        if (!store_has_blob(pull, blob)) {
+            continue;
+        }
+        if (link(store_blob_path(pull->store, blob->sha256), path) == 0) {
+            pull->kept_bytes += blob->size_bytes;
+        } else if (errno != EEXIST) { /* one layer may stand twice in an image */
+            return err_set(err, err_code_of_errno(errno), "link %s: %s", path,
+                           err_errno_text(errno));
+        }
+    }
+    return 0;
+}
+
+static bool moves(void *ctx)
+{
+    struct pull *pull = ctx;
+    int64_t now_ns = pull->ask.skopeo.clock.mono_ns(pull->ask.skopeo.clock.ctx);
+    uint64_t bytes =
+        folder_bytes(pull->folder, SCRATCH, false) + folder_bytes(pull->blob_folder, "", false);
+    if (bytes != pull->at_bytes) {
+        pull->at_bytes = bytes;
+        pull->moved_ns = now_ns;
+    }
+    if (pull->ask.r->settings.wants_progress) {
+        progress_set(&pull->progress, bytes);
+    }
+    return now_ns - pull->moved_ns < REGISTRY_SILENCE_NS;
+}
+
+static int copy(struct pull *pull, struct err *err)
+{
+    struct clock_src clock = pull->ask.skopeo.clock;
+    const char *const args[] = {
+        "copy",
+        "--quiet",
+        "--dest-oci-accept-uncompressed-layers",
+        address_of(&pull->ask),
+        arena_printf(pull->ask.skopeo.arena, "oci:%s:" IMAGE_NAME, pull->folder),
+        NULL};
+    int result;
+    pull->moved_ns = clock.mono_ns(clock.ctx);
+    progress_start(&pull->progress, clock, "fetch", "bytes", pull->total_bytes);
+    result =
+        call(&pull->ask, args, &(struct skopeo_call){.is_alive = moves, .alive_ctx = pull}, err);
+    if (pull->ask.r->settings.wants_progress) {
+        progress_end(&pull->progress);
+    }
+    return result;
+}
+
+/* skopeo makes a config of its own out of one in Docker's types; the registry's is asked for by itself. */
+static int get_config(struct pull *pull, struct err *err)
+{
+    const struct oci_descriptor *config = &pull->blobs[0];
+    CLEANUP(strbuf) struct strbuf out;
+    uint8_t sha256[SHA256_BYTES];
+    strbuf_init(&out, OCI_CONFIG_BYTES_MAX);
+    if (store_has_blob(pull, config)) {
+        return 0;
+    }
+    if (call(&pull->ask, SKOPEO_ARGS("inspect", "--config", "--raw", address_of(&pull->ask)),
+             &(struct skopeo_call){.out = &out, .deadline_ns = REGISTRY_ANSWER_NS}, err) < 0 ||
+        sha256_of(strbuf_str(&out), sha256, err) < 0) {
+        return -1;
+    }
+    if (memcmp(sha256, config->sha256, SHA256_BYTES) != 0) {
+        return err_set(err, ERR_INTEGRITY, "%s: its config has other bytes than its manifest says",
+                       oci_ref_text(pull->ask.skopeo.arena, pull->ask.ref));
+    }
+    return store_add_text(pull->store, strbuf_str(&out), sha256, err);
+}
+
+static int check_whole(struct pull *pull, struct err *err)
+{
+    char digest[OCI_DIGEST_SIZE];
+    for (size_t idx = 0; idx < pull->n_blobs; idx++) {
+        if (!store_has_blob(pull, &pull->blobs[idx])) {
+            oci_digest_text(pull->blobs[idx].sha256, digest);
+            return err_set(err, ERR_INTEGRITY, "%s: skopeo ended well, and %s did not come",
+                           oci_ref_text(pull->ask.skopeo.arena, pull->ask.ref), digest);
+        }
+    }
+    return 0;
+}
+
+/* Invariant 2. */
+static int fetch(struct pull *pull, struct err *err)
+{
+    struct err why = {0};
+    int result = prepare(pull, err);
+    if (result < 0 || pull->kept_bytes == pull->total_bytes) {
+        return result;
+    }
+    result = copy(pull, err);
+    if (take_all(pull, &why) < 0 && result == 0) {
+        *err = why;
+        return -1;
+    }
+    return result < 0 || get_config(pull, err) < 0 ? -1 : check_whole(pull, err);
+}
+
+static uint64_t bytes_of(const struct oci_descriptor *blobs, size_t n)
+{
+    uint64_t bytes = 0;
+    for (size_t idx = 0; idx < n; idx++) {
+        bool is_first = true;
+        for (size_t before = 0; before < idx && is_first; before++) {
+            is_first = memcmp(blobs[before].sha256, blobs[idx].sha256, SHA256_BYTES) != 0;
+        }
+        bytes += is_first ? blobs[idx].size_bytes : 0;
+    }
+    return bytes;
+}
+
+int registry_pull(struct registry *r, const struct oci_ref *ref,
+                  const struct oci_manifest *manifest, struct store *store,
+                  struct registry_got *ret_got, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(fd) int lock_fd = -1;
+    struct pull pull = {.store = store, .n_blobs = manifest->n_layers + 1};
+    struct oci_descriptor *blobs = arena_array(&arena, struct oci_descriptor, pull.n_blobs);
+    struct err ignored = {0};
+    char hex[SHA256_HEX_SIZE];
+    int result;
+    ASSERT(ref->has_digest);
+    hex_encode(ref->sha256, SHA256_BYTES, hex);
+    blobs[0] = manifest->config;
+    memcpy(blobs + 1, manifest->layers, manifest->n_layers * sizeof(blobs[0]));
+    pull.blobs = blobs;
+    pull.total_bytes = bytes_of(blobs, pull.n_blobs);
+    pull.folder = store_partial(store, arena_printf(&arena, "image-%s", hex));
+    pull.blob_folder = fs_join(&arena, pull.folder, "blobs/sha256");
+    if (strchr(pull.folder, ':')) {
+        return err_set(err, ERR_USAGE, "%s: skopeo reads no path with a colon", store->folder);
+    }
+    if (fs_mkdir_p(pull.blob_folder, err) < 0 ||
+        store_wait_lock(fs_join(&arena, pull.folder, "lock"), r->settings.should_stop, &lock_fd,
+                        err) < 0) {
+        return -1;
+    }
+    (void)fcntl(lock_fd, F_SETFD, 0); /* not FD_CLOEXEC: invariant 3 */
+    result = ask_open(&pull.ask, r, &arena, ref, err);
+    result = result < 0 ? result : fetch(&pull, err);
+    registry_call_cleanup(&pull.ask);
+    if (fs_exists(pull.folder) && fs_remove_tree(pull.folder, &ignored) < 0) {
+        log_line(LOG_DEBUG, "%s", ignored.msg);
+    }
+    if (result == 0) {
+        ret_got->kept_bytes = pull.kept_bytes;
+        ret_got->fetched_bytes = pull.total_bytes - pull.kept_bytes;
+    }
+    return result;
 }

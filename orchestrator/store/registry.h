@@ -1,37 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client of OCI registries (distribution-spec v1.1): manifests and blobs, by digest or tag, anonymous, with a token
-   or with a login. Everything that it returns is checked: a manifest's bytes have the digest that was requested and
-   that the server stated, a blob is verified while it streams into the store. One thread; it runs the loop while it
-   waits.
+/* Registries of container images, by skopeo as a child process. What skopeo brings is taken by its digest alone: a manifest's
+   bytes have the digest that was asked for, and each blob is hashed here before the store has it under its name. One thread.
 
-   Plain HTTP is used only with this machine's own addresses and with hosts that the caller names, and only if HTTPS
-   does not answer there; an invalid certificate never causes a fallback. A login is read from a file and sent to the
-   registry, or to the token server that it names, and nowhere else: not to argv, messages or logs, nor to the host to
-   which a blob is redirected. */
+   Plain HTTP is used only with this machine's own addresses and with hosts that the caller names, and only if what answers
+   there speaks no TLS; an invalid certificate never causes a fallback. Of the logins in the caller's file skopeo is given the
+   one of the registry asked for, in a file of its own that only its owner can read, and never on its command line. */
 #ifndef STORE_REGISTRY_H
 #define STORE_REGISTRY_H
 
+#include "base/clock.h"
 #include "codec/oci.h"
-#include "net/fetch.h"
 #include "store/store.h"
 
-#define REGISTRY_LAYERS_AT_ONCE 4
-#define REGISTRY_TRIES          3 /* of a request after ERR_NET or 5xx */
-#define REGISTRY_WAITS          4 /* after 429 */
-/* A registry that wants us to wait longer is told to the user instead. */
-#define REGISTRY_WAIT_MAX_NS (120 * NS_PER_S)
+#define REGISTRY_RETRIES   2 /* skopeo's own, of one call */
+#define REGISTRY_ANSWER_NS (60 * NS_PER_S)
+/* A pull during which no byte arrives for so long has failed. */
+#define REGISTRY_SILENCE_NS (120 * NS_PER_S)
 
 struct registry_settings { /* borrowed for the client's life */
-    struct loop *loop;
-    struct http *http;
-    struct pool *pool;
-    const char *
-        auth_path; /* docker's config.json form; NULL: no logins. Must not be readable by others (ERR_AUTH) */
+    struct clock_src clock;
+    const char *tmp_folder; /* it exists */
+    const char
+        *auth_path; /* docker's config.json; NULL: no logins. Others must not read it (ERR_AUTH) */
+    const char *proxy;              /* NULL: the environment's */
+    const char *ca_path;            /* NULL: the system's */
     const char *const *plain_hosts; /* HOST or HOST:PORT that may be spoken to in plain HTTP */
     size_t n_plain_hosts;
-    size_t n_connections;      /* of one large blob; 0: 4 */
-    int n_retries;             /* of a blob's piece; 0: net/fetch's default */
-    uint64_t rate_bytes_per_s; /* of each blob; 0: no limit */
+    int n_retries; /* 0: REGISTRY_RETRIES */
     bool wants_progress;
     bool (*should_stop)(void); /* may be NULL */
 };
@@ -48,31 +43,26 @@ static inline void registry_cleanup(struct registry **registry)
 
 struct registry_doc {
     struct str text;
-    struct str content_type;
+    struct str content_type; /* what named it says; STR_EMPTY: nothing does */
     uint8_t sha256[SHA256_BYTES];
 };
 
 /* By digest if the reference has one, else by tag. ERR_NOT_FOUND: the registry answers, and has no such manifest ("gone"); ERR_AUTH:
-   not allowed, or it does not say whether there is one; ERR_NET, ERR_TIMEOUT: unreachable; ERR_FETCH: an invalid answer;
-   ERR_INTEGRITY: other bytes than their digest says. */
+   not allowed, or it does not say whether there is one; ERR_NET, ERR_TIMEOUT: unreachable; ERR_FETCH: an invalid answer, or there
+   is no skopeo; ERR_INTEGRITY: other bytes than their digest says. */
 MUST_CHECK int registry_manifest(struct registry *registry, struct arena *arena,
                                  const struct oci_ref *ref, struct registry_doc *ret_doc,
                                  struct err *err);
 
 struct registry_got {
-    size_t n_fetched, n_kept; /* blobs; kept: they were in the store */
-    uint64_t fetched_bytes;   /* over the network */
-    uint64_t kept_bytes;      /* that an earlier, broken fetch or the store had */
+    uint64_t fetched_bytes; /* over the network */
+    uint64_t kept_bytes;    /* that an earlier, broken fetch or the store had */
 };
 
-/* Blobs of the reference's repository into the store, several at once, each resumed where an earlier fetch was cut. Those that
-   are done stay when another fails. Errors as above. */
-struct registry_wanted {
-    const struct oci_ref *ref;
-    const struct oci_descriptor *blobs;
-    size_t n;
-};
-MUST_CHECK int registry_blobs(struct registry *registry, const struct registry_wanted *wanted,
-                              struct store *store, struct registry_got *ret_got, struct err *err);
+/* Config and layers of the manifest ref->sha256 into the store. Those that are whole stay when another fails, or when this
+   process is killed. Errors as above. */
+MUST_CHECK int registry_pull(struct registry *registry, const struct oci_ref *ref,
+                             const struct oci_manifest *manifest, struct store *store,
+                             struct registry_got *ret_got, struct err *err);
 
 #endif

@@ -16,7 +16,6 @@
 
 #define PROBE_DEADLINE_NS (30 * NS_PER_S)
 #define FETCH_DEADLINE_NS (6LL * 3600 * NS_PER_S)
-#define LOCK_WAIT_NS      (100 * NS_PER_MS)
 #define REF_PREFIX        "refs/reperf/"
 #define FSCK_MISSING                                                                               \
     2 /* Source: git's builtin/fsck.c, ERROR_REACHABLE: an object that another names is not there */
@@ -188,23 +187,8 @@ static int make_repo(struct sources *sources, const char *repo, struct err *err)
 /* One process at a time works on a repository. */
 static int lock_repo(const struct sources *sources, const char *repo, int *ret_fd, struct err *err)
 {
-    const char *path = fs_join(sources->git.arena, repo, "reperf.lock");
-    CLEANUP(fd) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    const struct timespec wait = {0, LOCK_WAIT_NS};
-    if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
-    }
-    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR) {
-            return err_set(err, ERR_IO, "lock %s: %s", path, err_errno_text(errno));
-        }
-        if (sources->git.should_stop && sources->git.should_stop()) {
-            return err_set(err, ERR_INTERRUPTED, "waiting for %s was stopped", path);
-        }
-        nanosleep(&wait, NULL);
-    }
-    *ret_fd = take_fd(&fd);
-    return 0;
+    return store_wait_lock(fs_join(sources->git.arena, repo, "reperf.lock"),
+                           sources->git.should_stop, ret_fd, err);
 }
 
 static const char *ref_of(struct arena *arena, const char *commit)

@@ -7,8 +7,10 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "codec/json.h"
 #include "store/store_impl.h"
 
@@ -18,6 +20,7 @@
     "vnd.oci.image.index.v1+json\",\"manifests\":["                                                \
     "]}"
 #define LAYOUT_BYTES_MAX 4096
+#define LOCK_WAIT_NS     (100 * NS_PER_MS)
 
 static const char *const FOLDERS[] = {"blobs/sha256", "md5",   "refs",      "partial",
                                       "incoming",     "trees", "packed",    "tmp",
@@ -214,15 +217,24 @@ void store_close(struct store *store)
 
 int store_index_lock(const struct store *store, int *ret_fd, struct err *err)
 {
-    const char *path = store_path(store, "cache/index.lock");
+    return store_wait_lock(store_path(store, "cache/index.lock"), NULL, ret_fd, err);
+}
+
+int store_wait_lock(const char *path, bool (*should_stop)(void), int *ret_fd, struct err *err)
+{
     CLEANUP(fd) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    const struct timespec wait = {0, LOCK_WAIT_NS};
     if (fd < 0) {
         return STORE_FAIL(err, "open", path);
     }
-    while (flock(fd, LOCK_EX) < 0) {
-        if (errno != EINTR) {
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) {
             return STORE_FAIL(err, "lock", path);
         }
+        if (should_stop && should_stop()) {
+            return err_set(err, ERR_INTERRUPTED, "waiting for %s was stopped", path);
+        }
+        nanosleep(&wait, NULL);
     }
     *ret_fd = take_fd(&fd);
     return 0;

@@ -204,6 +204,9 @@ like "$(verdict shm n1)" '^(holds|fails): [0-9.]+ GiB$' "memory for 64 GB of /de
 like "$(jq -r '.checks[] | select(.check == "disk" and .node == "n1") | .expected' "$T/out")" 'GiB free in .*w1.*paddle-benchmark-cuda10.1' "disk for images and data, as far as sizes are stated"
 like "$(verdict disk n1)" '^(fails|not_known): [0-9.]+ GiB on ' "which never simply holds"
 is "$(verdict as-published-driver n1)" "holds: 450.80.02" "the published driver, for comparing"
+like "$(verdict places '' | head -1)" '^(holds|fails|not_known): [0-2] of 2' "how many nodes have all that one kind of case needs"
+like "$(verdict places '' | tail -1)" '^fails: 0 of 2; n1: .*(gpu-memory, )?.*infiniband.*; n2: ' "and what those lack that do not"
+is "$(jq -r '.checks[] | select(.check == "gpu-model" and .node == "n1") | .level' "$T/out" | xargs)" "required advised" "another memory of the same GPU is advice"
 echo 'driver_version 410.48' >"$T/node1/set"
 doctor --report paddle-perf-2020 --case 'resnet50/paddle/*' --json >"$T/out" 2>/dev/null
 is "$(verdict driver n1)" "fails: 410.48" "a driver too old for CUDA 10.1"

@@ -50,8 +50,7 @@ measure /@
 measure $T/file --format @
 measure $T/file --format mmseg --rule @
 new mine --from /@
-new --mlperf /@ --results $T/file
-new --mlperf $T/empty --results /@
+measure $T/empty --results /@
 nodes @
 nodes list /@.json
 nodes doctor /@.json

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: store
-# Registries that lie, fail, delay, redirect, or stay silent: nginx plays each of them with the files of one image; a fetch that is killed resumes.
+# Registries that lie, fail, delay, redirect, or stay silent: nginx plays each of them with the files of one image; a pull that is killed or stopped keeps
+# the layers that were whole; and a skopeo that lies, or is not there.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/image_lib.sh disable=SC1091
 source "$ROOT/tests/integration/image_lib.sh"
-# shellcheck source=tests/faults/lib.sh disable=SC1091
-source "$ROOT/tests/faults/lib.sh"
 nginx=$(command -v nginx || echo /usr/sbin/nginx)
 [ -x "$nginx" ] || { skip "registries with faults" "nginx is not installed"; tap_done; }
+command -v skopeo >/dev/null || { skip "registries with faults" "skopeo is not installed"; tap_done; }
 make_layer one 400000
 make_layer two 12000000
 L="$T/layout"
@@ -44,7 +44,7 @@ site() { # NAME: a repository with good files
     cp "$L/blobs/sha256/$hex" "$dir/manifests/sha256:$hex"
     for file in "$L"/blobs/sha256/*; do ln "$file" "$dir/blobs/sha256:${file##*/}"; done
 }
-for name in good lied altered corrupt short cut busy later loop elsewhere missing schema1 broken nothing; do site "$name"; done
+for name in good lied altered corrupt short cut slow busy later loop elsewhere missing schema1 broken nothing; do site "$name"; done
 printf ' ' >>"$T/www/v2/altered/manifests/sha256:$hex"
 damage() { # FILE: another byte in the middle
     cp "$1" "$T/copy"
@@ -58,6 +58,7 @@ echo '{"schemaVersion":1,"name":"x","tag":"v1","fsLayers":[],"history":[],"signa
 echo '<html>hello</html>' >"$T/www/v2/broken/manifests/v1"
 P=$(free_port)
 E=$(free_port)
+A=$(free_port)
 mkdir -p "$T/elsewhere"
 for file in "$T/www/v2/good/blobs"/*; do ln "$file" "$T/elsewhere/${file##*:}"; done
 cat >"$T/nginx.conf" <<EOF
@@ -75,14 +76,20 @@ http {
     location ^~ /v2/cut/blobs/ { return 444; }
     location ^~ /v2/busy/manifests/ { add_header Retry-After 2 always; if (-e $T/is-busy) { return 429; } }
     location ^~ /v2/later/ { add_header Retry-After 86400 always; return 429; }
-    location ^~ /v2/loop/ { add_header WWW-Authenticate 'Bearer realm="http://127.0.0.1:$P/token",service="s"' always; return 401; }
+    location ^~ /v2/slow/blobs/ { if (-e $T/is-slow) { set \$limit_rate 1000k; } }
+    location ^~ /v2/nothing/ { return 503; }
+  }
+  server {
+    listen 127.0.0.1:$A; root $T/www; access_log $T/token.log who;
+    add_header WWW-Authenticate 'Bearer realm="http://127.0.0.1:$A/token",service="s"' always;
+    location = /logged { access_log off; return 204; }
+    location = /v2/ { return 401; }
+    location ^~ /v2/loop/ { return 401; }
     location = /token { default_type application/json; return 200 '{"token":"secret-token","expires_in":300}'; }
     location ^~ /v2/elsewhere/ {
-      add_header WWW-Authenticate 'Bearer realm="http://127.0.0.1:$P/token",service="s"' always;
       if (\$http_authorization = "") { return 401; }
       location ~ ^/v2/elsewhere/blobs/sha256:(.*)\$ { if (\$http_authorization = "") { return 401; } return 307 http://localhost:$E/\$1?signature=abc; }
     }
-    location ^~ /v2/nothing/ { return 503; }
   }
   server { listen 127.0.0.1:$E; root $T/elsewhere; access_log $T/elsewhere.log who; }
 }
@@ -92,11 +99,16 @@ PIDS+=("$!")
 wait_port "$P" "$!"
 R=127.0.0.1:$P
 
+# Both registries are asked now, and checked at the end.
+REPERF_STORE="$T/later-store" "$REPERF" fetch --locks "$T/silent-locks" "image:$R/later:v1" >"$T/later.out" 2>"$T/later.err" &
+later=$!
+
 exits 0 "nginx as a registry" img fetch "$R/good:v1"
 exits 0 "whose image holds" img verify "$R/good:v1"
 fresh
-exits 5 "a header with another digest" img fetch "$R/lied:v1"
-like "$(cat "$T/err")" "not what its header says" "is a lie"
+exits 0 "a header with another digest" img fetch "$R/lied:v1" --json
+is "$(value "$T/out" "d['items'][0]['digest']")" "sha256:$hex" "counts for nothing: the bytes have their own"
+fresh
 exits 5 "other bytes than the digest that was asked for" img fetch "$R/altered@sha256:$hex"
 like "$(cat "$T/err")" "expected sha256:$hex, found" "both are named"
 exits 5 "a layer with another byte" img fetch "$R/corrupt:v1"
@@ -116,50 +128,86 @@ like "$(cat "$T/err")" "schema 1" "is named"
 exits 4 "a web page instead of a manifest" img fetch "$R/broken:v1"
 exits 4 "503 again and again" img fetch "$R/nothing:v1"
 log_is_whole "$P"
-is "$(grep -c '/v2/nothing/manifests/v1 503' "$T/access.log")" 3 "is asked three times"
-: >"$T/access.log"
-exits 5 "401 whatever the token is" img fetch "$R/loop:v1"
-log_is_whole "$P"
-ok "$([ "$(grep -c '/v2/loop/' "$T/access.log")" -le 4 ]; echo $?)" "does not go round and round ($(grep -c '/v2/loop/' "$T/access.log") requests)"
-exits 4 "retry after a day" img fetch "$R/later:v1"
-like "$(cat "$T/err")" "come back in 86400 s" "is reported, not waited for"
+n=$(grep -c '/v2/nothing/manifests/v1 503' "$T/access.log")
+ok "$([ "$n" -ge 1 ] && [ "$n" -le 6 ]; echo $?)" "ends after a few tries ($n requests)"
+exits 5 "401 whatever the token is" img fetch "127.0.0.1:$A/loop:v1"
+log_is_whole "$A"
+ok "$([ "$(grep -c '/v2/loop/' "$T/token.log")" -le 4 ]; echo $?)" "does not go round and round ($(grep -c '/v2/loop/' "$T/token.log") requests)"
 touch "$T/is-busy"
-{ "$REPERF" fetch --locks "$LOCKS" "image:$R/busy:v1" --retries 100 & } >"$T/out" 2>"$T/err"
+{ "$REPERF" fetch --locks "$LOCKS" "image:$R/busy:v1" & } >"$T/out" 2>"$T/err"
 pid=$!
 # shellcheck disable=SC2317
-is_told() { grep -q "limit of requests is used up, waiting" "$T/err"; }
-waiting_for 60 is_told
-ok $? "retry after two seconds: it waits, and says so"
+is_refused() { log_is_whole "$P" && grep -q "/v2/busy/manifests/v1 429" "$T/access.log"; }
+waiting_for 60 is_refused
+ok $? "retry after two seconds: it is refused"
 rm "$T/is-busy"
 wait "$pid"
 is $? 0 "and then fetches it"
 fresh
-exits 0 "blobs from another host" img fetch "$R/elsewhere:v1"
-log_is_whole "$P"
-like "$(cat "$T/access.log")" 'GET /v2/elsewhere/blobs/.* 307 Bearer secret-token' "the registry gets the token"
+exits 0 "blobs from another host" img fetch "127.0.0.1:$A/elsewhere:v1"
+log_is_whole "$A"
+like "$(cat "$T/token.log")" 'GET /v2/elsewhere/blobs/.* 307 Bearer secret-token' "the registry gets the token"
 like "$(cat "$T/elsewhere.log")" "GET /$layer 20[06] " "the other host is asked"
 is "$(grep -c Bearer "$T/elsewhere.log")" 0 "and never gets it"
 is "$(grep -rlF secret-token "$REPERF_STORE")" "" "nor is it in the store"
 
-# --- kill -9 --------------------------------------------------------------------------------------------
-fresh
-# At one of the 757 writes of at most 16 KiB that the layers make; it notes what it has after 480 of them at most (ten answers of 256 KiB, then ten of 64 KiB over
-# each of eight connections).
-exits 137 "killed" at_call KILL write 600 "$REPERF_STORE/partial/*/data" "$REPERF" fetch --locks "$LOCKS" "image:$R/good:v1"
-is "$("$REPERF" image ls | grep -c "/good")" 0 "no image yet"
-exits 0 "again" img fetch "$R/good:v1" --json
+# --- killed and stopped: one layer has come, the other is on its way ---------------------------------------
+slow_fetch() { # sets pid
+    fresh
+    touch "$T/is-slow"
+    "$REPERF" fetch --locks "$LOCKS" "image:$R/slow:v1" >"$T/slow.out" 2>"$T/slow.err" &
+    pid=$!
+    waiting_for 60 half_is_there
+    ok $? "one of two layers is there"
+}
+# shellcheck disable=SC2317
+half_is_there() { [ -n "$(find "$REPERF_STORE/partial" -name "$layer" 2>/dev/null)" ] && [ -n "$(find "$REPERF_STORE/partial" -name 'oci-put-blob*' -size +100k)" ]; }
+slow_fetch
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+is "$("$REPERF" image ls | grep -c "/slow")" 0 "killed: no image yet"
+rm "$T/is-slow"
+exits 0 "again" img fetch "$R/slow:v1" --json
 got=$(value "$T/out" "d['items'][0]['kept_bytes']")
 all=$(value "$T/out" "d['items'][0]['kept_bytes'] + d['items'][0]['fetched_bytes']")
-ok "$([ "$got" -gt 0 ]; echo $?)" "it kept $got of $all bytes"
-exits 0 "and the image holds" img verify "$R/good:v1"
+ok "$([ "$got" -ge 400000 ]; echo $?)" "it kept $got of $all bytes"
+exits 0 "and the image holds" img verify "$R/slow:v1"
 ok "$([ -e "$REPERF_STORE/blobs/sha256/$big" ]; echo $?)" "the large layer is there"
+is "$(find "$REPERF_STORE/partial" -mindepth 1 | wc -l)" 0 "and nothing is left of the way there"
+slow_fetch
+kill -TERM "$pid"
+wait "$pid"
+is $? 143 "stopped: 128 and the signal"
+ok "$([ -e "$REPERF_STORE/blobs/sha256/$layer" ]; echo $?)" "the whole layer is kept"
+is "$(find "$REPERF_STORE/blobs" -name "$big")" "" "the other is not"
+exits 0 "and the next one goes on" img fetch "$R/slow:v1" --json
+ok "$([ "$(value "$T/out" "d['items'][0]['kept_bytes']")" -ge 400000 ]; echo $?)" "from there"
+rm "$T/is-slow"
 
+# --- skopeo itself --------------------------------------------------------------------------------------
 fresh
-exits 143 "stopped: 128 and the signal" at_call TERM write 600 "$REPERF_STORE/partial/*/data" "$REPERF" fetch --locks "$LOCKS" "image:$R/good:v1"
-exits 0 "and the next one resumes" img fetch "$R/good:v1"
+mkdir -p "$T/none" "$T/bin"
+exits 4 "no skopeo" env PATH="$T/none" "$REPERF" fetch --locks "$LOCKS" "image:$R/good:v1"
+like "$(cat "$T/err")" "install the package skopeo" "names the package"
+# Whatever it says: a blob with another byte, or none at all, does not get into the store.
+# shellcheck disable=SC2016 # the words are the script's
+printf '#!/bin/sh\n/usr/bin/skopeo "$@" || exit\ncase " $* " in *" copy "*) for f in %s/partial/*/blobs/sha256/%s; do chmod u+w "$f"; %s; done ;; esac\n' \
+    "$REPERF_STORE" "$layer" "echo x >>\"\$f\"" >"$T/bin/skopeo"
+chmod +x "$T/bin/skopeo"
+exits 5 "a skopeo that ends well and has altered a layer" env PATH="$T/bin:$PATH" "$REPERF" fetch --locks "$LOCKS" "image:$R/good:v1"
+like "$(cat "$T/err")" "what came for sha256:$layer has other bytes" "names it"
+is "$(find "$REPERF_STORE" -name "$layer")" "" "and it is nowhere in the store"
+sed -i 's/echo x >>/rm -f /' "$T/bin/skopeo"
+exits 5 "a skopeo that ends well without a layer" env PATH="$T/bin:$PATH" "$REPERF" fetch --locks "$LOCKS" "image:$R/good:v1"
+like "$(cat "$T/err")" "sha256:$layer did not come" "names it"
+exits 2 "--rate" img fetch "$R/good:v1" --rate 5M
+like "$(cat "$T/err")" "skopeo, which has no such limit" "is refused, not ignored"
+exits 2 "--connections" img fetch "$R/good:v1" --connections 2
 
 # --- the silent registry ------------------------------------------------------------------------
 wait "$silent"
 is $? 124 "a registry that takes the connection and says nothing"
 like "$(cat "$T/silent.err")" "unreachable" "is unreachable, after a while"
+wait "$later"
+is $? 124 "one that says to come back tomorrow is not waited for either"
 tap_done

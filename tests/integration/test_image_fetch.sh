@@ -63,8 +63,9 @@ config=$(value "$T/out" "d['items'][0]['config'][7:]")
 is "$(skopeo inspect --config --raw "oci:$REPERF_STORE:$R/team/img:docker" | sha256sum | cut -d' ' -f1)" "$config" "and skopeo still finds it in the store's layout"
 exits 0 "it holds" img verify "$R/team/img:docker"
 exits 0 "it is exported" "$REPERF" image export "$R/team/img:docker" -o "$T/docker-types.tar"
-for from in oci-archive docker-archive; do
-    is "$(skopeo inspect --config --raw "$from:$T/docker-types.tar" | sha256sum | cut -d' ' -f1)" "$config" "and skopeo reads that as $from"
+exits 0 "also as a folder" "$REPERF" image export "$R/team/img:docker" -o "$T/docker-types"
+for from in "oci:$T/docker-types" "docker-archive:$T/docker-types.tar"; do
+    is "$(skopeo inspect --config --raw "$from" | sha256sum | cut -d' ' -f1)" "$config" "and skopeo reads that as ${from%%:*}"
 done
 exits 0 "by digest" img fetch "$R/team/img@sha256:$amd_hex" --json
 is "$(value "$T/out" "d['items'][0]['manifest'], d['items'][0]['fetched_bytes']")" "('sha256:$amd_hex', 0)" "its layers were in the store"

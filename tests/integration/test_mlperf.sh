@@ -9,31 +9,51 @@ V=(/usr/bin/python3 tests/integration/validate.py)
 ID=mlperf-training-9.9
 new_root() { # the made-up round, in a data folder of its own
     rm -rf "$T/root" "$T/made"
-    mkdir -p "$T/root/manifests" "$T/root/logs/published"
+    mkdir -p "$T/root/manifests/reports" "$T/root/logs/published"
     cp -r "$ROOT/manifests/formats" "$ROOT/manifests/vocabulary.json" "$T/root/manifests/"
     /usr/bin/python3 tests/integration/make_round.py "$T/made"
 }
-make_report() { "$REPERF" new --mlperf "$T/made/training_results_v9.9" --results "$T/made/results.csv"; }
+# As manifests/tools/README.md has it: measured, made into a report, its series written from the raw logs and pinned.
+make_report() { # [CHECKOUT RESULTS]
+    local checkout=${1:-$T/made/training_results_v9.9} results=${2:-$T/made/results.csv}
+    "$REPERF" measure "$checkout" --results "$results" --json >"$T/round.json" || [ $? = 1 ] || return
+    "$ROOT/manifests/tools/mlperf_report.py" "$checkout" "$results" <"$T/round.json" >"$R" || return
+    "$REPERF" audit "$ID" --logs "$T/made" --write-series "$T/root/logs/published" >/dev/null || [ $? = 1 ] || return
+    jq --arg sum "$(sha256sum <"$S/series.sha256" | cut -d' ' -f1)" '.logs.series_sha256 = $sum' "$R" >"$T/pinned.json" && mv "$T/pinned.json" "$R"
+}
 cells() { jq -r '.reports[0].cells[] | [.verdict, .proof, .log_state, .recomputed // "-"] | join(" ")' "$T/out"; }
 export REPERF_ROOT="$T/root" REPERF_STORE="$T/store"
 
-new_root
-exits 0 "a report of a round" make_report
-like "$(cat "$T/out")" '9 results, 7 with their 45 logs, 1 whose logs are absent' "and what it holds"
 R="$T/root/manifests/reports/$ID.json" S="$T/root/logs/published/$ID"
+new_root
+MADE=$T/made/training_results_v9.9
+exits 0 "a checkout: every result at or below it" "$REPERF" measure "$MADE"
+is "$(grep -c "^$MADE/" "$T/out") $(grep -c 'results/b1/bert  *10  *30.5625$' "$T/out")" "7 1" "each with its score"
+like "$(cat "$T/out")" 'a16s/ssd  *5  *27.5' "a factor counts"
+exits 1 "the same beside its table" "$REPERF" measure "$MADE" --results "$T/made/results.csv"
+like "$(cat "$T/out")" '6 of 9 results of the table are the score of their folder' "says which rows are which folder's score"
+exits 1 "and as a document" "$REPERF" measure "$MADE" --results "$T/made/results.csv" --json
+cp "$T/out" "$T/round.json"
+exits 0 "which is valid" "${V[@]}" manifests/schema/measure-folder-output.json "$T/round.json"
+is "$(jq -r '[.rows[] | .holds] | map(if . then 1 else 0 end) | join(" ")' "$T/round.json")" "1 1 1 1 1 1 0 0 0" "six hold"
+is "$(jq -r '[.results[] | select(.checks | any(.failed)) | .folder] | join(" ")' "$T/round.json")" "" "no rule is broken"
+exits 0 "two folders in one command" "$REPERF" measure "$MADE/Acme/results/a 8x/resnet" "$MADE/Bolt_Co/results" --json
+is "$(jq -c '[.results[].value]' "$T/out")" "[12,30.5625,40.5625]" "are three results"
+exits 2 "a table belongs to one checkout" "$REPERF" measure "$MADE" "$T/made" --results "$T/made/results.csv"
+exits 2 "and to no log" "$REPERF" measure "$MADE/LICENSE.md" --results "$T/made/results.csv"
+exits 0 "a report of a round" make_report
 exits 0 "the report is valid" "${V[@]}" manifests/schema/report.json "$R"
-is "$(jq -r '.cases[3,4].matched' "$R" | grep -c 'the one of 2 folders whose score it is')" 1 "of two folders of one name the score decides for the first"
-like "$(jq -r '.cases[3].logs[0] + " " + .cases[4].logs[0]' "$R")" '^Bolt_Co/results/b2/.* Bolt_Co/results/b1/' "in whatever order they stand"
+like "$(jq -r '.cases[3].logs[0] + " " + .cases[4].logs[0]' "$R")" '^Bolt_Co/results/b2/.* Bolt_Co/results/b1/' "of two folders of one name the score decides, in whatever order they stand"
 like "$(jq -r '.cases[5].matched' "$R")" 'a4/resnet.*the system has another name there' "a system under another name is found by its score"
-like "$(jq -r '.cases[6].matched' "$R")" 'a2/resnet.*its logs give 92 minutes, and no score of the 1 folders' "a row that nothing fits says what was tried"
+like "$(jq -r '.cases[6].matched' "$R")" 'a2/resnet.*its score is another' "a row whose folder has another score says so"
 like "$(jq -r '.cases[7].matched' "$R")" '5 of its 5 logs are absent' "and one whose logs are not there that"
-like "$(jq -r '.cases[8].matched' "$R")" '^no folder by submitter' "and one of nobody that"
+like "$(jq -r '.cases[8].matched' "$R")" '^no folder has this score' "and one of nobody that"
 is "$(jq -c '.cases[2].factor | [.value, .path]' "$R")" '[1.25,"Acme/results/a16s/ssd/scaling.json"]' "a factor is read from where it was published"
 is "$(cd "$T/made/training_results_v9.9" && jq -r '.logs[] | .[1] + "  " + .[0]' "$S/series.json" | sha256sum -c --quiet 2>&1)" "" "every log by its digest"
 cp "$R" "$T/first.json"
 make_report >/dev/null 2>&1
 exits 0 "made again it is the same" cmp "$R" "$T/first.json"
-(cd "$T/made" && rm "$R" && "$REPERF" new --mlperf training_results_v9.9 --results results.csv) >/dev/null 2>&1
+(cd "$MADE" && rm "$R" && make_report . ../results.csv) >/dev/null 2>&1
 exits 0 "and named from where it stands, too" cmp "$R" "$T/first.json"
 
 exits 1 "audit: status 1, one row differs" "$REPERF" audit "$ID" --json
@@ -88,7 +108,7 @@ exits 5 "an edited series is found without the raw log" "$REPERF" audit "$ID"
 new_root
 sed -i '2s/,8,A1/,16,A1/' "$T/made/results.csv"
 exits 0 "a table with another accelerator count" make_report
-like "$(jq -r '.cases[0].matched' "$R")" 'the accelerator count is another there' "the row says so"
+is "$(jq -c '[.cases[0].id, (.environments[0] | .nodes, .gpus_per_node)] | map(tostring | sub(".*/n"; "n"))' "$R")" '["n1g16/bs0/acme-acme-8","1","16"]' "the row's count stands, on one node"
 
 # --- a user's submission -------------------------------------------------------------------------------
 A=$T/made/training_results_v9.9/Acme/results
@@ -136,11 +156,10 @@ exits 9 "a log whose run_stop is cut" "$REPERF" measure "$T/own" --json
 is "$(jq -r '[.checks[].rule] | index("log-whole") != null' "$T/out")" true "is not whole"
 
 # --- bad input ---------------------------------------------------------------------------------------------
-exits 2 "no table" "$REPERF" new --mlperf "$T/made/training_results_v9.9"
-exits 2 "nothing" "$REPERF" new
+exits 2 "new needs a clone" "$REPERF" new
 bad_table() { # NAME SED PATTERN
     sed "$2" "$T/made/results.csv" >"$T/bad.csv"
-    exits 3 "$1" "$REPERF" new --mlperf "$T/made/training_results_v9.9" --results "$T/bad.csv"
+    exits 3 "$1" "$REPERF" measure "$MADE" --results "$T/bad.csv"
     like "$(cat "$T/err")" "$3" "with its place"
 }
 bad_table "a column less" '1s/,submitter//' 'bad.csv:1: expected a column "submitter"'

@@ -53,7 +53,7 @@ cat >"$T/repo/bert/README.md" <<'END'
 <tr><td>1</td><td rowspan="2">8</td><td>19.428</td></tr>
 <tr><td>8</td><td>117.2</td></tr></table>
 END
-printf 'model,train_samples_per_sec,train_batch_size,param_count\nvit,512.5,128,86.6\n' >"$T/repo/docs/results.csv"
+printf 'model,train_samples_per_sec,train_batch_size,param_count,"a note,\nof two lines ""quoted"""\nvit,512.5,128,86.6,\n' >"$T/repo/docs/results.csv"
 git -C "$T/repo" init -q && git -C "$T/repo" add . && git -C "$T/repo" commit -qm one
 git clone -q --bare "$T/repo" "$T/bare"
 

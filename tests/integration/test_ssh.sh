@@ -169,6 +169,10 @@ exits 0 "accept-new takes an unknown host" one 127.0.0.1 exec true
 is "$(cut -d' ' -f1 "$T/ssh/sub/known")" "[127.0.0.1]:${ssh_port[a]}" "and writes it down"
 exits 0 "and knows it then" one 127.0.0.1 exec true
 is "$(wc -l <"$T/ssh/sub/known")" 1 "without writing it twice"
+cp "$T/ssh/other" "$T/ssh/hashing" && sed -i '1i HashKnownHosts yes' "$T/ssh/hashing" && sed -i "s|sub/known|sub/hashed|" "$T/ssh/hashing"
+exits 0 "accept-new with HashKnownHosts" "$B/servers/remote_one" config="$T/ssh/hashing" port="${ssh_port[a]}" 127.0.0.1 exec true
+like "$(cat "$T/ssh/sub/hashed")" '^\|1\|' "the name is hashed"
+is "$(ssh-keygen -F "[127.0.0.1]:${ssh_port[a]}" -f "$T/ssh/sub/hashed" | grep -c ed25519)" 1 "as ssh itself finds it"
 sed -i "s|ssh-ed25519 .*|$(cut -d' ' -f1,2 "$T/ssh/stranger.pub")|" "$T/ssh/sub/known"
 gives 5 'CHANGED' "accept-new does not take a changed one" 127.0.0.1 exec true
 ssh-keygen -q -t ecdsa -N '' -f "$T/sshd-two-ec"
@@ -183,8 +187,36 @@ with 'Host node1' 'HostName 127.0.0.1' "Port ${ssh_port[b]}"
 exits 0 "a name of the config" "$B/servers/remote_one" config="$config" node1 exec true
 REPERF_SSH_CONFIG="$config" "$B/servers/remote_one" node1 exec true 2>"$T/err"
 ok $? "REPERF_SSH_CONFIG"
-with 'Match exec "true"' 'User x'
-gives 3 'other:1: Match exec is not supported' "what cannot be honoured is reported with file and line" 127.0.0.1 exec true
+with 'Match originalhost node2 exec "true"' 'HostName 127.0.0.1' "Port ${ssh_port[b]}"
+exits 0 "what a Match exec says" "$B/servers/remote_one" config="$config" node2 exec true
+cp "$T/ssh/id" "$T/ssh/$ssh_user-127.0.0.1" # the name of a key file comes as it is written
+key_config "$T/ssh/%u-%h"
+exits 0 "a key file that is named by tokens" one 127.0.0.1 exec true
+key_config "$T/ssh/%Z"
+gives 3 'identityfile: .*%Z: what stands before' "an unknown token" 127.0.0.1 exec true
+with 'Nonsense 1'
+gives 3 'other: line 1: Bad configuration option: nonsense' "ssh's own words about a config that it cannot read" 127.0.0.1 exec true
+with 'ProxyCommand nc %h %p'
+gives 3 'proxycommand: "nc %h %p" is not supported; use ProxyJump' "what cannot be honoured is reported" 127.0.0.1 exec true
+with 'StrictHostKeyChecking no'
+gives 3 'StrictHostKeyChecking no is refused' "a host that is not to be checked" 127.0.0.1 exec true
+with 'UserKnownHostsFile "/a b"'
+gives 3 'known_hosts file "/a b": expected absolute paths without blanks' "a known_hosts file with a blank in its name" 127.0.0.1 exec true
+common
+gives 2 'neither a host nor a user begins with' "a host that ssh would take for an option" -oProxyCommand=true exec true
+mkdir "$T/nossh" "$T/badssh"
+PATH="$T/nossh" exits 6 "no ssh" one 127.0.0.1 exec true
+like "$(cat "$T/err")" 'ssh is not here.*install openssh-client' "no ssh: the package is named"
+printf '#!/bin/sh\nexec yes hostname\n' >"$T/badssh/ssh" && chmod 700 "$T/badssh/ssh"
+PATH="$T/badssh:$PATH" gives 3 'ssh -G printed more than' "an ssh that does not end its answer" 127.0.0.1 exec true
+printf '#!/bin/sh\n: >"%s/asked"\nexec sleep 600\n' "$T" >"$T/badssh/ssh"
+{ PATH="$T/badssh:$PATH" CLOCK="$T/later" at_clock remote_one "$B/servers/remote_one" config="$config" 127.0.0.1 exec true & } >"$T/out" 2>"$T/err"
+asking_pid=$!
+waiting_for 120 test -e "$T/asked"
+echo 61+ >"$T/later"
+wait $asking_pid
+is $? 6 "an ssh that does not answer"
+like "$(cat "$T/err")" 'ssh -G did not end within 60 s' "an ssh that does not answer: is said"
 common
 gives 6 'nowhere\.invalid.*name: ' "an unknown name" outage_ms=1000 nowhere.invalid exec true
 
@@ -195,7 +227,7 @@ with 'Host inner' 'HostName 127.0.0.1' "Port ${ssh_port[a]}" 'ProxyJump middle' 
     'Host middle' 'HostName 127.0.0.1' "Port ${ssh_port[b]}" 'ProxyJump outer' \
     'Host outer' 'HostName 127.0.0.1' "Port ${ssh_port[two]}" \
     'Host lone' 'HostName 127.0.0.1' "Port ${ssh_port[gone]}" 'ProxyJump outer' \
-    'Host round' 'ProxyJump round'
+    'Host round' 'ProxyJump back' 'Host back' 'ProxyJump round'
 inner() { "$B/servers/remote_one" config="$config" outage_ms=1000 "$@"; } # of attempts, which have five minutes each
 : >"$T/sshd-b/log"
 inner inner exec 'cat "$1"' "$T/ten" >"$T/got" 2>"$T/err"

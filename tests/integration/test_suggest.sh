@@ -138,7 +138,7 @@ for i in $(seq 12); do echo "Step $i - tokens_per_second_per_gpu:1200"; done >"$
 exits 11 "a rate of one device, times their number" "$REPERF" measure "$T/around.log" --suggest "$T/around.json" --rule job --gpus 8 --json
 is "$(jq -r '"\(.value) \(.unit)"' "$T/out")" "9600 tokens/s" "is the job's"
 
-for i in $(seq 12); do for r in 0 1 2; do echo "$r: TRAIN [0][$i/12] Time 0.5 (0.5) Tok/s 33$i (3300)"; done; done >"$T/ranks.log"
+for i in $(seq 12); do for r in 0 1 2; do echo "$r: TRAIN [0][$i/12] Time 0.5 (0.5) Tok/s 33$((i + 10)) (3300)"; done; done >"$T/ranks.log"
 exits 11 "a rate that every rank prints" "$REPERF" measure "$T/ranks.log" --suggest "$T/ranks.json" --json
 is "$(jq -r '"\(.unit) \(.series[0].scope)"' "$T/out")" "tokens/s rank" "is not the job's"
 printf '%s\n' "[I] Duration: 3s (+ 200ms warm up)" "[I] Best: 12 units" >"$T/once.log"

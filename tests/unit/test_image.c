@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of the images that need no registry: pins, names in an engine, headers of tars. The rest is tests/integration/test_image_*.sh. */
+/* Parts of the images that need no registry: pins, and names in an engine. The rest is tests/integration/test_image_*.sh. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -7,9 +7,8 @@
 #include <cmocka.h>
 
 #include "scratch.h"
+#include "store/image_export.h"
 #include "store/image_impl.h"
-#include "store/image_tar.h"
-#include "sys/proc.h"
 
 static struct image_docs docs_of(int top, int doc, int config)
 {
@@ -81,34 +80,11 @@ static void names_in_an_engine_are_names(void **state UNUSED)
     }
 }
 
-/* tar(1) reads the size, and believes the checksum. */
-static void large_files_have_headers(void **state UNUSED)
-{
-    static const uint64_t SIZES[] = {5, USTAR_FILE_MAX, USTAR_FILE_MAX + 1ULL, 1234567890123ULL};
-    for (size_t idx = 0; idx < ARRAY_LEN(SIZES); idx++) {
-        const char *path = scratch_path("header.tar");
-        const char *const argv[] = {"tar", "-tvf", path, NULL};
-        CLEANUP(strbuf) struct strbuf out;
-        uint8_t block[USTAR_BLOCK];
-        struct err err = {0};
-        char size[32];
-        int status;
-        strbuf_init(&out, 1 << 16);
-        assert_int_equal(image_tar_header("blobs/x", SIZES[idx], block, &err), 0);
-        scratch_write(path, (struct str){(const char *)block, sizeof(block)});
-        assert_int_equal(proc_capture(clock_system(), argv, 60 * NS_PER_S, &out, &status, &err), 0);
-        snprintf(size, sizeof(size), " %llu ", (unsigned long long)SIZES[idx]);
-        assert_non_null(strstr(out.ptr, size));
-        assert_non_null(strstr(out.ptr, "blobs/x"));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pins_decide),
         cmocka_unit_test(names_in_an_engine_are_names),
-        cmocka_unit_test(large_files_have_headers),
     };
     return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
 }

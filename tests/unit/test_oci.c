@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "codec/oci.h"
-#include "codec/oci_auth.h"
+#include "codec/oci_login.h"
 
 #define HEX_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define HEX_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -371,80 +371,7 @@ static void configs_are_read(void **state UNUSED)
     assert_non_null(strstr(err.msg, "2 diff_ids, the manifest 3 layers"));
 }
 
-/* ---- authentication ---- */
-
-static void challenges_are_read(void **state UNUSED)
-{
-    static const struct {
-        const char *text;
-        enum oci_auth kind;
-        const char *realm, *service, *scope;
-    } ROWS[] = {
-        {"", OCI_AUTH_NONE, NULL, NULL, NULL},
-        {"Bearer realm=\"https://a/token\",service=\"r.io\",scope=\"repository:a/b:pull,push\"",
-         OCI_AUTH_BEARER, "https://a/token", "r.io", "repository:a/b:pull,push"},
-        {"bearer REALM=\"x\"", OCI_AUTH_BEARER, "x", NULL, NULL},
-        {"Basic realm=\"a \\\"b\\\" \\\\c\"", OCI_AUTH_BASIC, "a \"b\" \\c", NULL, NULL},
-        {"Basic realm=simple, Bearer realm=\"t\" , service=s", OCI_AUTH_BEARER, "t", "s", NULL},
-        {"Negotiate YWJj==, Basic realm=\"r\"", OCI_AUTH_BASIC, "r", NULL, NULL},
-        {"Basic", OCI_AUTH_BASIC, NULL, NULL, NULL},
-        {"Negotiate", OCI_AUTH_NONE, NULL, NULL, NULL},
-        {" , ,Basic realm=\"r\",charset=\"UTF-8\",, ", OCI_AUTH_BASIC, "r", NULL, NULL},
-    };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct oci_challenge got;
-        struct err err = {0};
-        assert_int_equal(oci_challenge_parse(&arena, str_of(ROWS[idx].text), &got, &err), 0);
-        assert_int_equal(got.kind, ROWS[idx].kind);
-        assert_true(str_eq(got.realm, str_of(ROWS[idx].realm)));
-        assert_true(str_eq(got.service, str_of(ROWS[idx].service)));
-        assert_true(str_eq(got.scope, str_of(ROWS[idx].scope)));
-    }
-}
-
-static void bad_challenges_are_refused(void **state UNUSED)
-{
-    static const char *const ROWS[] = {
-        "Bearer realm=\"x",
-        "Bearer service=\"s\"",
-        "Bearer realm=\"a\",realm=\"b\"",
-        "Bearer realm=\"a\\",
-        "=x",
-        "\"q\"",
-        "Bearer realm=\"a\nb\"",
-    };
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct oci_challenge got;
-        struct err err = {0};
-        assert_int_equal(oci_challenge_parse(&arena, str_of(ROWS[idx]), &got, &err), -1);
-        assert_int_equal(err.code, ERR_PARSE);
-    }
-}
-
-static void tokens_are_read(void **state UNUSED)
-{
-    struct oci_token token;
-    struct err err = {0};
-    assert_int_equal(oci_token_parse(&arena, STR_LIT("{\"token\":\"abc\",\"expires_in\":300}"), "t",
-                                     &token, &err),
-                     0);
-    assert_true(str_eq_z(token.text, "abc"));
-    assert_int_equal(token.lifetime_s, 300);
-    assert_int_equal(
-        oci_token_parse(&arena, STR_LIT("{\"access_token\":\"d\"}"), "t", &token, &err), 0);
-    assert_int_equal(token.lifetime_s, OCI_TOKEN_S);
-    static const char *const BAD[] = {"{}",
-                                      "{\"token\":\"\"}",
-                                      "{\"token\":\"a\\r\\nX: y\"}",
-                                      "{\"token\":1}",
-                                      "<html>",
-                                      "{\"token\":\"a\",\"expires_in\":-1}"};
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        err = (struct err){0};
-        assert_int_equal(oci_token_parse(&arena, str_of(BAD[idx]), "t", &token, &err), -1);
-        assert_int_equal(err.code, ERR_PARSE);
-    }
-}
+/* ---- logins ---- */
 
 static const char AUTHS[] =
     "{\"auths\":{\"https://index.docker.io/v1/\":{\"auth\":\"ZG9jazpodWI=\"},"
@@ -509,14 +436,6 @@ static void logins_that_cannot_be_used_are_named_without_the_secret(void **state
     }
 }
 
-static void queries_are_escaped(void **state UNUSED)
-{
-    CLEANUP(strbuf) struct strbuf buf;
-    strbuf_init(&buf, 100);
-    url_escape(&buf, STR_LIT("repository:a/b:pull ~\xc3"));
-    assert_string_equal(buf.ptr, "repository%3Aa%2Fb%3Apull%20~%C3");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,12 +449,8 @@ int main(void)
         cmocka_unit_test(too_much_is_refused_before_it_is_allocated),
         cmocka_unit_test(platforms_are_chosen),
         cmocka_unit_test(configs_are_read),
-        cmocka_unit_test(challenges_are_read),
-        cmocka_unit_test(bad_challenges_are_refused),
-        cmocka_unit_test(tokens_are_read),
         cmocka_unit_test(logins_are_found),
         cmocka_unit_test(logins_that_cannot_be_used_are_named_without_the_secret),
-        cmocka_unit_test(queries_are_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, end);
 }

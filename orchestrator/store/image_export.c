@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "store/image_export.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "store/image_verify.h"
+#include "store/skopeo.h"
+#include "sys/proc.h"
+
+#define ASK_NS     (60 * NS_PER_S)
+#define OUTPUT_MAX (64u << 10)
+#define SHOWN_MAX  300
+#define NAME_SHORT 12
+
+static const char *const PROGRAMS[] = {[IMAGE_DOCKER] = "docker", [IMAGE_PODMAN] = "podman"};
+
+const char *image_engine_program(enum image_engine engine)
+{
+    return PROGRAMS[engine];
+}
+
+char *image_engine_name(struct arena *arena, const struct image_info *info)
+{
+    CLEANUP(strbuf) struct strbuf slug;
+    char hex[SHA256_HEX_SIZE];
+    bool was_joint = true;
+    strbuf_init(&slug, 128);
+    for (const char *c = info->name; *c && *c != '@' && slug.len < 100; c++) {
+        bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9');
+        if (is_plain || !was_joint) {
+            strbuf_add_char(&slug, is_plain ? *c : '-');
+        }
+        was_joint = !is_plain;
+    }
+    while (slug.len && slug.ptr[slug.len - 1] == '-') {
+        slug.len--;
+    }
+    hex_encode(info->pins.config, SHA256_BYTES, hex);
+    return arena_printf(arena, "localhost/reperf/%.*s:%.*s", (int)slug.len, slug.ptr, NAME_SHORT,
+                        hex);
+}
+
+/* ---- to a file or folder ---- */
+
+/* skopeo stumbles over a corrupt layer in words of many kinds: our own check names what is wrong with the store, if it is that. */
+static int blame_store(struct arena *arena, const struct store *store,
+                       const struct image_info *info, bool (*should_stop)(void), struct err *err)
+{
+    const struct image_verify_opts opts = {.name = info->name, .should_stop = should_stop};
+    struct image_check check;
+    struct err why = {0};
+    if (image_verify(arena, store, &opts, &check, &why) < 0 && why.code == ERR_INTEGRITY) {
+        *err = why;
+        return -1;
+    }
+    return err_wrap(err, "image %s", info->name);
+}
+
+static int copy_to(struct arena *arena, const struct store *store, const struct image_info *info,
+                   const char *target, bool (*should_stop)(void), struct err *err)
+{
+    const struct skopeo skopeo = {.arena = arena,
+                                  .clock = clock_system(),
+                                  .tmp_folder = store_path(store, "tmp"),
+                                  .should_stop = should_stop};
+    const struct skopeo_call call = {
+        .args = SKOPEO_ARGS("copy", "--quiet", "--dest-oci-accept-uncompressed-layers",
+                            arena_printf(arena, "oci:%s:%s", store->folder, info->name), target)};
+    if (strchr(store->folder, ':')) {
+        return err_set(err, ERR_USAGE, "%s: skopeo reads no path with a colon", store->folder);
+    }
+    if (skopeo_run(&skopeo, &call, NULL, err) < 0) {
+        return err->code == ERR_INTERRUPTED ? -1
+                                            : blame_store(arena, store, info, should_stop, err);
+    }
+    return 0;
+}
+
+/* docker has no archive of layers that zstd has packed; podman takes them as an OCI layout in a tar. */
+static const char *archive_kind(const struct image_info *info)
+{
+    for (size_t idx = 0; idx < info->manifest.n_layers; idx++) {
+        if (info->manifest.layers[idx].packing == OCI_TAR_ZSTD) {
+            return "oci-archive";
+        }
+    }
+    return "docker-archive";
+}
+
+static int place(const char *temp, const char *path, struct err *err)
+{
+    CLEANUP(fd) int fd = open(temp, O_RDONLY | O_CLOEXEC);
+    return fd < 0 || fsync(fd) < 0 || rename(temp, path) < 0
+               ? err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno))
+               : 0;
+}
+
+int image_export(struct arena *arena, const struct store *store, const struct image_info *info,
+                 const char *path, bool (*should_stop)(void), struct err *err)
+{
+    struct str text = str_of(path);
+    struct err ignored = {0};
+    const char *temp, *target;
+    bool is_tar;
+    while (text.len > 1 && text.ptr[text.len - 1] == '/') {
+        text.len--;
+    }
+    path = str_z(arena, text);
+    is_tar = str_ends(text, STR_LIT(".tar"));
+    if (strchr(path, ':')) {
+        return err_set(err, ERR_USAGE, "%s: skopeo writes no path with a colon", path);
+    }
+    if (!is_tar && fs_exists(path)) {
+        return err_set(err, ERR_USAGE, "%s exists already", path);
+    }
+    if (is_tar && fs_check_target(path, err) < 0) {
+        return -1;
+    }
+    temp = arena_printf(arena, "%s.%ld.tmp", path, (long)getpid());
+    target = is_tar ? arena_printf(arena, "%s:%s:%s", archive_kind(info), temp,
+                                   image_engine_name(arena, info))
+                    : arena_printf(arena, "oci:%s:%s", temp, info->name);
+    if (copy_to(arena, store, info, target, should_stop, err) < 0 || place(temp, path, err) < 0) {
+        (void)!fs_remove_tree(temp, &ignored);
+        return -1;
+    }
+    return 0;
+}
+
+/* ---- into an engine ---- */
+
+struct load {
+    struct arena *arena;
+    const struct store *store;
+    const struct image_info *info;
+    const char *program;
+    const char *host; /* DOCKER_HOST, or NULL */
+    const char **env;
+    struct strbuf output;
+    bool (*should_stop)(void);
+};
+
+/* The last line that is not empty, without control characters. */
+static const char *last_line(struct load *load, struct str rest)
+{
+    struct str line = STR_EMPTY;
+    struct str part;
+    char *text;
+    while (str_next(&rest, '\n', &part)) {
+        line = str_trim(part).len ? str_trim(part) : line;
+    }
+    text = str_z(load->arena, str_sub(line, 0, SHOWN_MAX));
+    for (char *c = text; *c; c++) {
+        *c = iscntrl((unsigned char)*c) ? '?' : *c;
+    }
+    return text[0] ? text : "no output";
+}
+
+/* The client's own environment, and in it the host that was asked for. */
+static const char **engine_env(struct load *load)
+{
+    static const char HOST[] = "DOCKER_HOST=";
+    size_t n_allowed, n = 0;
+    const char **allowed = proc_env_allowed(load->arena, &n_allowed);
+    const char **env = arena_array(load->arena, const char *, n_allowed + 2);
+    for (size_t idx = 0; idx < n_allowed; idx++) {
+        if (!load->host || strncmp(allowed[idx], HOST, strlen(HOST)) != 0) {
+            env[n++] = allowed[idx];
+        }
+    }
+    if (load->host) {
+        env[n] = arena_printf(load->arena, "%s%s", HOST, load->host);
+    }
+    return env;
+}
+
+static int run_client(struct load *load, const char *const *argv, int64_t deadline_ns,
+                      struct child_result *ret_result, struct err *err)
+{
+    const struct child_call call = {.argv = argv,
+                                    .env = load->env,
+                                    .tmp_folder = store_path(load->store, "tmp"),
+                                    .out = &load->output,
+                                    .deadline_ns = deadline_ns,
+                                    .should_stop = load->should_stop};
+    strbuf_clear(&load->output);
+    if (child_run(load->arena, clock_system(), &call, ret_result, err) < 0) {
+        if (err->code == ERR_NOT_FOUND || err->code == ERR_NODE) {
+            err->code = ERR_CONTAINER;
+        }
+        return -1;
+    }
+    return ret_result->is_timed_out
+               ? err_set(err, ERR_CONTAINER, "%s does not answer", load->program)
+               : 0;
+}
+
+/* Asks the engine for the image with that digest. *ret_has false: it has none. */
+static int ask_id(struct load *load, const char *digest, bool *ret_has, struct str *ret_id,
+                  struct err *err)
+{
+    const char *const argv[] = {load->program, "image", "inspect", "--format",
+                                "{{.Id}}",     digest,  NULL};
+    struct child_result result;
+    struct str id;
+    *ret_has = false;
+    if (run_client(load, argv, ASK_NS, &result, err) < 0) {
+        return -1;
+    }
+    if (result.exit_status != 0) {
+        return 0;
+    }
+    id = str_trim(strbuf_str(&load->output));
+    /* podman leaves the kind of digest out. */
+    *ret_id = str_starts(id, STR_LIT("sha256:"))
+                  ? str_dup(load->arena, id)
+                  : str_of(arena_printf(load->arena, "sha256:%.*s", STR_ARG(id)));
+    *ret_has = true;
+    return 0;
+}
+
+/* An engine's id is the config's digest; docker's containerd store has the manifest's instead. Both are of what was sent. */
+static int ask_either(struct load *load, bool *ret_is_ours, struct str *ret_id, struct err *err)
+{
+    const uint8_t *const digests[] = {load->info->pins.config, load->info->pins.manifest};
+    char text[ARRAY_LEN(digests)][OCI_DIGEST_SIZE];
+    *ret_is_ours = false;
+    *ret_id = STR_LIT("none");
+    for (size_t idx = 0; idx < ARRAY_LEN(digests); idx++) {
+        oci_digest_text(digests[idx], text[idx]);
+    }
+    for (size_t idx = 0; !*ret_is_ours && idx < ARRAY_LEN(digests); idx++) {
+        bool has;
+        if (ask_id(load, text[idx], &has, ret_id, err) < 0) {
+            return -1;
+        }
+        *ret_is_ours = has && (str_eq_z(*ret_id, text[0]) || str_eq_z(*ret_id, text[1]));
+    }
+    return 0;
+}
+
+static int check_engine(struct load *load, struct err *err)
+{
+    const char *const argv[] = {load->program, "version", NULL};
+    struct child_result result;
+    if (run_client(load, argv, ASK_NS, &result, err) < 0) {
+        return -1;
+    }
+    return result.exit_status == 0 ? 0
+                                   : err_set(err, ERR_CONTAINER, "%s does not answer: %s",
+                                             load->program, last_line(load, result.error));
+}
+
+static int send_archive(struct load *load, struct err *err)
+{
+    const char *tar = arena_printf(load->arena, "%s/load-%ld.tar", store_path(load->store, "tmp"),
+                                   (long)getpid());
+    const char *const argv[] = {load->program, "load", "--input", tar, NULL};
+    struct child_result result;
+    int status = image_export(load->arena, load->store, load->info, tar, load->should_stop, err);
+    status = status < 0 ? status : run_client(load, argv, 0, &result, err);
+    unlink(tar);
+    if (status < 0) {
+        return -1;
+    }
+    return result.exit_status == 0
+               ? 0
+               : err_set(err, ERR_CONTAINER, "%s load ended with status %d: %s", load->program,
+                         result.exit_status, last_line(load, result.error));
+}
+
+static int load_it(struct load *load, struct image_loaded *out, struct err *err)
+{
+    char text[OCI_DIGEST_SIZE];
+    bool is_ours;
+    if (check_engine(load, err) < 0 || ask_either(load, &out->was_there, &out->id, err) < 0) {
+        return -1;
+    }
+    if (out->was_there) {
+        return 0;
+    }
+    if (send_archive(load, err) < 0 || ask_either(load, &is_ours, &out->id, err) < 0) {
+        return -1;
+    }
+    oci_digest_text(load->info->pins.config, text);
+    return is_ours ? 0
+                   : err_set(err, ERR_INTEGRITY,
+                             "%s accepted image %s, but does not have it afterwards: expected the "
+                             "id %s, found %.*s",
+                             load->program, load->info->name, text, STR_ARG(out->id));
+}
+
+int image_load(struct arena *arena, const struct store *store, const struct image_info *info,
+               const struct image_load_opts *opts, struct image_loaded *ret_loaded, struct err *err)
+{
+    struct load load = {.arena = arena,
+                        .store = store,
+                        .info = info,
+                        .program = PROGRAMS[opts->engine],
+                        .host = opts->engine == IMAGE_DOCKER ? opts->engine_host : NULL,
+                        .should_stop = opts->should_stop};
+    struct image_loaded loaded = {.name = str_of(image_engine_name(arena, info))};
+    int result;
+    load.env = engine_env(&load);
+    strbuf_init(&load.output, OUTPUT_MAX);
+    result = load_it(&load, &loaded, err);
+    strbuf_release(&load.output);
+    if (result == 0) {
+        *ret_loaded = loaded;
+    }
+    return result;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "sys/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "sys/proc.h"
+
+#define TICK_NS (100 * NS_PER_MS)
+
+static void collect(void *ctx, const char *ptr, size_t len)
+{
+    if (ctx) {
+        strbuf_add(ctx, ptr, len);
+    }
+}
+
+static int wait_for(const struct child_call *call, struct loop *loop, struct proc *proc,
+                    struct child_result *result, struct err *err)
+{
+    enum step step = STEP_AGAIN;
+    bool is_stopped = false;
+    while (step == STEP_AGAIN) {
+        if (loop_once(loop, TICK_NS, err) < 0) {
+            return -1;
+        }
+        step = proc_step(proc, err);
+        if (!is_stopped && call->should_stop && call->should_stop()) {
+            is_stopped = true;
+            proc_stop(proc);
+        }
+        if (!result->is_timed_out && call->is_alive && !call->is_alive(call->alive_ctx)) {
+            result->is_timed_out = true;
+            proc_stop(proc);
+        }
+    }
+    if (step == STEP_FAIL) {
+        return -1;
+    }
+    result->is_timed_out = result->is_timed_out || proc->is_timed_out;
+    result->exit_status = proc->signal_no ? 128 + proc->signal_no : proc->exit_status;
+    return is_stopped ? err_set(err, ERR_INTERRUPTED, "%s was stopped", call->argv[0]) : 0;
+}
+
+/* The last CHILD_ERROR_MAX bytes. */
+static struct str read_end(struct arena *arena, int fd)
+{
+    char *text = arena_alloc(arena, CHILD_ERROR_MAX, 1);
+    struct stat st;
+    ssize_t got;
+    off_t from =
+        fstat(fd, &st) == 0 && st.st_size > CHILD_ERROR_MAX ? st.st_size - CHILD_ERROR_MAX : 0;
+    got = pread(fd, text, CHILD_ERROR_MAX, from);
+    return got > 0 ? (struct str){text, (size_t)got} : STR_EMPTY;
+}
+
+int child_run(struct arena *arena, struct clock_src clock, const struct child_call *call,
+              struct child_result *ret_result, struct err *err)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    CLEANUP(proc) struct proc proc = PROC_EMPTY;
+    CLEANUP(fd) int input_fd = call->input_path ? open(call->input_path, O_RDONLY | O_CLOEXEC) : -1;
+    char *error_path = arena_printf(arena, "%s/stderr-XXXXXX", call->tmp_folder);
+    CLEANUP(fd) int error_fd = mkostemp(error_path, O_CLOEXEC);
+    struct child_result result = {0};
+    const struct proc_spec spec = {
+        .argv = call->argv,
+        .env = call->env,
+        .folder = call->folder,
+        .has_input = call->input_path,
+        .input_fd = input_fd,
+        .output_path = call->output_path,
+        .error_path = error_path,
+        .on_output = call->output_path ? NULL : collect,
+        .output_ctx = call->out,
+        .deadline_ns = call->deadline_ns,
+    };
+    int status;
+    if (error_fd < 0) {
+        return err_set(err, ERR_IO, "no temporary file in %s", call->tmp_folder);
+    }
+    if (call->input_path && input_fd < 0) {
+        unlink(error_path);
+        return err_set(err, err_code_of_errno(errno), "open %s: %s", call->input_path,
+                       err_errno_text(errno));
+    }
+    loop_init(&loop, clock);
+    status = proc_start(&proc, &loop, &spec, err);
+    status = status < 0 ? status : wait_for(call, &loop, &proc, &result, err);
+    result.error = status < 0 ? STR_EMPTY : read_end(arena, error_fd);
+    unlink(error_path);
+    if (status < 0) {
+        return -1;
+    }
+    *ret_result = result;
+    return 0;
+}

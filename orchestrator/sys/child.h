@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program of this machine (git, skopeo, docker) that is run to its end: what it prints is collected up to a cap, what it
+   complains of is kept apart, and it is ended at a deadline, at ^C, or when its caller sees that nothing moves any more. */
+#ifndef SYS_CHILD_H
+#define SYS_CHILD_H
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/strbuf.h"
+
+#define CHILD_ERROR_MAX (64u << 10)
+
+struct child_call {
+    const char *const *argv;
+    const char *const *env;    /* NAME=VALUE, ended by NULL */
+    const char *folder;        /* the working folder, or NULL: ours */
+    const char *tmp_folder;    /* it exists; stderr lies there for a while */
+    const char *input_path;    /* stdin; NULL: none */
+    const char *output_path;   /* stdout is appended there; NULL: it goes into out */
+    struct strbuf *out;        /* NULL: what it prints is dropped */
+    int64_t deadline_ns;       /* 0: none */
+    bool (*should_stop)(void); /* may be NULL */
+    bool (*is_alive)(
+        void *ctx); /* asked ten times a second; false ends it as the deadline does; NULL */
+    void *alive_ctx;
+};
+
+struct child_result {
+    int exit_status; /* 128 and the signal where one ended it */
+    bool is_timed_out;
+    struct str error; /* the end of stderr, in the arena */
+};
+
+/* 0 whatever the status. ERR_NOT_FOUND: there is no such program; ERR_INTERRUPTED: should_stop. */
+MUST_CHECK int child_run(struct arena *arena, struct clock_src clock, const struct child_call *call,
+                         struct child_result *ret_result, struct err *err);
+
+#endif
