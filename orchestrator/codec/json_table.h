@@ -103,93 +103,56 @@ struct json_field {
 
 /* clang-format off */
 #define JSON_KIND(expr)                                                                            \
-    _Generic((expr), struct str: JSON_STR, const char *: JSON_Z, const char *const *: JSON_ZS, int64_t: JSON_I64,                \
-             size_t: JSON_SIZE, int: JSON_INT, double: JSON_F64, bool: JSON_BOOL)
-/* clang-format on */
+    _Generic((expr), struct str: JSON_STR, const char *: JSON_Z, const char *const *: JSON_ZS,     \
+             int64_t: JSON_I64, size_t: JSON_SIZE, int: JSON_INT, double: JSON_F64,                \
+             bool: JSON_BOOL)
 #define JSON_MEMBER(T, member) (((T *)NULL)->member)
+#define ROW_AT(name, of_kind, T, member)                                                           \
+    .key = (name), .kind = (of_kind), .offset = offsetof(T, member)
+#define ROW_MANY(name, of_kind, T, items, n)                                                       \
+    ROW_AT(name, of_kind, T, items), .n_offset = offsetof(T, n),                                   \
+                                     .item_size = sizeof(*JSON_MEMBER(T, items))
+#define ROW_ROWS(of) .rows = (of), .n_rows = ARRAY_LEN(of)
 /* ROW(KEY, STRUCT, MEMBER, FLAGS[, .MEMBER_OF_FIELD = VALUE]...) */
 #define ROW(name, T, member, ...)                                                                  \
-    {                                                                                              \
-        .key = (name), .kind = JSON_KIND(JSON_MEMBER(T, member)), .offset = offsetof(T, member),   \
-        .flags = __VA_ARGS__                                                                       \
-    }
-/* A member of the struct that `ptr` points to. */
+    {ROW_AT(name, JSON_KIND(JSON_MEMBER(T, member)), T, member), .flags = __VA_ARGS__}
+/* A member of the struct that `ptr` points to; only written. */
 #define ROW_VIA(name, T, ptr, member, ...)                                                         \
-    {                                                                                              \
-        .key = (name), .kind = JSON_KIND(JSON_MEMBER(T, ptr)->member),                             \
-        .via = {1 + offsetof(T, ptr)}, .offset = offsetof(typeof(*JSON_MEMBER(T, ptr)), member),   \
-        .flags = __VA_ARGS__                                                                       \
-    }
+    {ROW_AT(name, JSON_KIND(JSON_MEMBER(T, ptr)->member), typeof(*JSON_MEMBER(T, ptr)), member),   \
+     .via = {1 + offsetof(T, ptr)}, .flags = __VA_ARGS__}
 #define ROW_WORD(name, T, member, words, ...)                                                      \
-    {                                                                                              \
-        .key = (name), .kind = JSON_WORD, .offset = offsetof(T, member), .names = (words),         \
-        .n_names = ARRAY_LEN(words), .flags = __VA_ARGS__                                          \
-    }
+    {ROW_AT(name, JSON_WORD, T, member), .names = (words), .n_names = ARRAY_LEN(words),            \
+     .flags = __VA_ARGS__}
 #define ROW_HEX(name, T, bytes, has, ...)                                                          \
-    {                                                                                              \
-        .key = (name), .kind = JSON_HEX, .offset = offsetof(T, bytes),                             \
-        .n_offset = offsetof(T, has), .max = sizeof(JSON_MEMBER(T, bytes)), .flags = __VA_ARGS__   \
-    }
+    {ROW_AT(name, JSON_HEX, T, bytes), .n_offset = offsetof(T, has),                               \
+     .max = sizeof(JSON_MEMBER(T, bytes)), .flags = __VA_ARGS__}
 #define ROW_OBJECT(name, T, member, of, ...)                                                       \
-    {                                                                                              \
-        .key = (name), .kind = JSON_OBJECT, .offset = offsetof(T, member), .rows = (of),           \
-        .n_rows = ARRAY_LEN(of), .flags = __VA_ARGS__                                              \
-    }
+    {ROW_AT(name, JSON_OBJECT, T, member), ROW_ROWS(of), .flags = __VA_ARGS__}
 /* An object whose members lie in the same struct. */
 #define ROW_INSIDE(name, of, ...)                                                                  \
-    {                                                                                              \
-        .key = (name), .kind = JSON_OBJECT, .rows = (of), .n_rows = ARRAY_LEN(of),                 \
-        .flags = __VA_ARGS__                                                                       \
-    }
-#define ROW_HERE(T, member, of)                                                                    \
-    {                                                                                              \
-        .kind = JSON_HERE, .offset = offsetof(T, member), .rows = (of), .n_rows = ARRAY_LEN(of)    \
-    }
+    {.key = (name), .kind = JSON_OBJECT, ROW_ROWS(of), .flags = __VA_ARGS__}
+#define ROW_HERE(T, member, of) {ROW_AT(NULL, JSON_HERE, T, member), ROW_ROWS(of)}
 /* Those of the struct that a member points to; only written. */
-#define ROW_THERE(T, ptr, of)                                                                      \
-    {                                                                                              \
-        .kind = JSON_HERE, .via = {1 + offsetof(T, ptr)}, .rows = (of), .n_rows = ARRAY_LEN(of)    \
-    }
+#define ROW_THERE(T, ptr, of) {.kind = JSON_HERE, .via = {1 + offsetof(T, ptr)}, ROW_ROWS(of)}
 #define ROW_LIST(name, T, items, n, of, ...)                                                       \
-    {                                                                                              \
-        .key = (name), .kind = JSON_LIST, .offset = offsetof(T, items),                            \
-        .n_offset = offsetof(T, n), .item_size = sizeof(*JSON_MEMBER(T, items)), .rows = (of),     \
-        .n_rows = ARRAY_LEN(of), .flags = __VA_ARGS__                                              \
-    }
+    {ROW_MANY(name, JSON_LIST, T, items, n), ROW_ROWS(of), .flags = __VA_ARGS__}
 #define ROW_STRS(name, T, items, n, ...)                                                           \
-    {                                                                                              \
-        .key = (name), .kind = JSON_STRS, .offset = offsetof(T, items),                            \
-        .n_offset = offsetof(T, n), .item_size = sizeof(*JSON_MEMBER(T, items)),                   \
-        .flags = __VA_ARGS__                                                                       \
-    }
+    {ROW_MANY(name, JSON_STRS, T, items, n), .flags = __VA_ARGS__}
 #define ROW_PAIRS(name, T, items, n, ...)                                                          \
-    {                                                                                              \
-        .key = (name), .kind = JSON_PAIRS, .offset = offsetof(T, items),                           \
-        .n_offset = offsetof(T, n), .item_size = sizeof(*JSON_MEMBER(T, items)),                   \
-        .flags = __VA_ARGS__                                                                       \
-    }
+    {ROW_MANY(name, JSON_PAIRS, T, items, n), .flags = __VA_ARGS__}
 #define ROW_ANY(name, ...)                                                                         \
-    {                                                                                              \
-        .key = (name), .kind = JSON_ANY, .flags = __VA_ARGS__                                      \
-    }
+    {.key = (name), .kind = JSON_ANY, .flags = __VA_ARGS__}
 /* The struct is the value itself: a struct str, int64_t, ... */
 #define ROW_ALONE(name, of_kind, ...)                                                              \
-    {                                                                                              \
-        .key = (name), .kind = (of_kind), .flags = __VA_ARGS__                                     \
-    }
+    {.key = (name), .kind = (of_kind), .flags = __VA_ARGS__}
 #define ROW_NUMBER(name, one)                                                                      \
-    {                                                                                              \
-        .key = (name), .kind = JSON_CONST, .flags = JSON_REQUIRED, .min = (one)                    \
-    }
+    {.key = (name), .kind = JSON_CONST, .flags = JSON_REQUIRED, .min = (one)}
 #define ROW_SAYS(name, text)                                                                       \
-    {                                                                                              \
-        .key = (name), .kind = JSON_CONST, .flags = JSON_REQUIRED, .is = (text)                    \
-    }
+    {.key = (name), .kind = JSON_CONST, .flags = JSON_REQUIRED, .is = (text)}
 /* A value by a function; the kind is for the schema. */
 #define ROW_OUT(name, of_kind, by, ...)                                                            \
-    {                                                                                              \
-        .key = (name), .kind = (of_kind), .put = (by), .flags = JSON_UNREAD | __VA_ARGS__          \
-    }
+    {.key = (name), .kind = (of_kind), .put = (by), .flags = JSON_UNREAD | __VA_ARGS__}
+/* clang-format on */
 
 /* Checks that `at` is an object with only these keys and all required ones, and fills out. On failure out is undefined. */
 MUST_CHECK int json_decode(const struct json *at, struct arena *arena,
