@@ -6,10 +6,16 @@
 #include "base/fs.h"
 #include "cmd/run_args.h"
 #include "codec/json_table.h"
+#include "report/dataset.h"
+#include "report/image.h"
+#include "report/inventory.h"
+#include "report/lock.h"
 
 #define SCHEMA_MAX (1u << 20)
 
-static const struct json_document *const DOCUMENTS[] = {&PLAN_DOCUMENT};
+static const struct json_document *const DOCUMENTS[] = {
+    &DATASET_DOCUMENT, &IMAGE_DOCUMENT, &INVENTORY_DOCUMENT, &LOCK_DOCUMENT, &PLAN_DOCUMENT,
+};
 
 int main(int argc, char **argv)
 {

@@ -44,9 +44,8 @@ static void put_form(struct json_out *out, const struct json_form *form)
 
 static void put_words(struct json_out *out, const struct json_field *row)
 {
-    bool is_first_none = row->flags & (JSON_NULLABLE | JSON_OMIT);
     jw_array(out, "enum");
-    for (size_t idx = is_first_none; idx < row->n_names; idx++) {
+    for (size_t idx = 0; idx < row->n_names; idx++) {
         if (row->names[idx]) {
             jw_z(out, NULL, row->names[idx]);
         }
@@ -118,6 +117,10 @@ static void put_value(struct json_out *out, const struct json_field *row)
     switch (row->kind) {
     case JSON_STR:
     case JSON_Z:
+        if (row->names) {
+            put_words(out, row);
+            return;
+        }
         put_type(out, row, "string");
         put_form(out, row->form);
         return;

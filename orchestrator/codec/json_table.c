@@ -86,38 +86,52 @@ static int decode_number(const struct json *at, const struct json_field *row, vo
     return 0;
 }
 
-/* Invariant 2: the first of its names is "none". */
-static size_t first_word(const struct json_field *row)
-{
-    return row->flags & (JSON_NULLABLE | JSON_OMIT) ? 1 : 0;
-}
-
 static void add_names(struct strbuf *text, const struct json_field *row)
 {
-    for (size_t idx = first_word(row); idx < row->n_names; idx++) {
+    for (size_t idx = 0; idx < row->n_names; idx++) {
         if (row->names[idx]) {
             strbuf_printf(text, "%s%s", text->len ? ", " : "", row->names[idx]);
         }
     }
 }
 
-static int decode_word(const struct json *at, struct arena *arena, const struct json_field *row,
-                       void *out, struct err *err)
+static int fail_word(const struct json *at, const struct json_field *row, struct str word,
+                     struct err *err)
 {
     CLEANUP(strbuf) struct strbuf known = {0};
-    struct str word;
-    if (json_str(at, arena, &word, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = first_word(row); idx < row->n_names; idx++) {
-        if (row->names[idx] && str_eq_z(word, row->names[idx])) {
-            *(unsigned *)target_of(row, out) = (unsigned)idx;
-            return 0;
-        }
-    }
     strbuf_init(&known, 240);
     add_names(&known, row);
     return json_fail(at, err, "expected one of %s, found \"%.60s\"", known.ptr, word.ptr);
+}
+
+static bool find_word(const struct json_field *row, struct str word, size_t *ret_idx)
+{
+    for (size_t idx = 0; idx < row->n_names; idx++) {
+        if (row->names[idx] && str_eq_z(word, row->names[idx])) {
+            *ret_idx = idx;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int decode_word(const struct json *at, struct arena *arena, const struct json_field *row,
+                       void *out, struct err *err)
+{
+    struct str word;
+    size_t idx;
+    if (json_str(at, arena, &word, err) < 0) {
+        return -1;
+    }
+    if (!find_word(row, word, &idx)) {
+        return fail_word(at, row, word, err);
+    }
+    if (row->item_size == sizeof(bool)) {
+        *(bool *)target_of(row, out) = idx != 0;
+    } else {
+        *(unsigned *)target_of(row, out) = (unsigned)idx;
+    }
+    return 0;
 }
 
 static int check_const(const struct json *at, struct arena *arena, const struct json_field *row,
@@ -142,6 +156,10 @@ static int check_form(const struct json *at, const struct json_field *row, struc
 {
     const struct json_form *form = row->form;
     const struct json *of = row->kind == JSON_STRS ? at : at->parent;
+    size_t ignored;
+    if (row->names && !find_word(row, value, &ignored)) {
+        return fail_word(at, row, value, err);
+    }
     if (form && form->is_filled && !value.len) {
         return json_fail(at, err, "expected text, found none");
     }
@@ -374,10 +392,11 @@ static size_t number_of_items(const struct json_field *row, const void *of)
 static int64_t number_of(const struct json_field *row, const void *of)
 {
     const void *at = value_of(row, of);
-    return row->kind == JSON_I64    ? *(const int64_t *)at
-           : row->kind == JSON_SIZE ? (int64_t) * (const size_t *)at
-           : row->kind == JSON_INT  ? *(const int *)at
-                                    : (int64_t) * (const unsigned *)at;
+    return row->kind == JSON_I64            ? *(const int64_t *)at
+           : row->kind == JSON_SIZE         ? (int64_t) * (const size_t *)at
+           : row->kind == JSON_INT          ? *(const int *)at
+           : row->item_size == sizeof(bool) ? *(const bool *)at
+                                            : (int64_t) * (const unsigned *)at;
 }
 
 /* Invariant 2; is_omit: 0 and false count as none too. */
@@ -393,9 +412,11 @@ static bool is_none(const struct json_field *row, const void *of, bool is_omit)
     case JSON_I64:
     case JSON_SIZE:
     case JSON_INT:
-        return row->flags & JSON_MINUS ? number_of(row, of) < 0 : is_omit && !number_of(row, of);
+        return row->flags & JSON_MINUS                      ? number_of(row, of) < 0
+               : row->flags & JSON_NULLABLE && row->min > 0 ? number_of(row, of) < row->min
+                                                            : is_omit && !number_of(row, of);
     case JSON_WORD:
-        return (size_t)number_of(row, of) < first_word(row);
+        return !row->names[number_of(row, of)];
     case JSON_F64:
         return !isfinite(*(const double *)at) || (is_omit && *(const double *)at == 0);
     case JSON_BOOL:

@@ -15,8 +15,8 @@
 
    The invariants:
    1. Rows are in the order in which members are written; equal structs give equal bytes.
-   2. Each type has a value that stands for "none": a text without ptr, a number that is NaN or, with JSON_MINUS, -1, a
-      word that is the first of its names, an empty list, an object whose first row holds none. With JSON_OMIT "none" is written
+   2. Each type has a value that stands for "none": a text without ptr, a number that is NaN or, with JSON_MINUS, -1 or,
+      nullable, below its min, a word whose name is NULL, an empty list, an object whose first row holds none. With JSON_OMIT "none" is written
       as nothing at all, with JSON_NULLABLE as null; a list without JSON_OMIT is written as []. 0 and false are "none" too
       where JSON_OMIT asks.
    3. Reading absent or null gives "none", so that decode(encode(x)) is x for every x that decode can give.
@@ -34,14 +34,14 @@
 
 enum json_kind {
     JSON_ANY,    /* by get and put; without get anything is accepted */
-    JSON_STR,    /* struct str */
+    JSON_STR,    /* struct str; one of `names`, if it has some */
     JSON_Z,      /* const char *, only written */
     JSON_I64,    /* int64_t, from min to max; if both are 0: from 0 to 2^53 */
     JSON_SIZE,   /* size_t, likewise */
     JSON_INT,    /* int, likewise */
     JSON_F64,    /* double */
     JSON_BOOL,   /* bool */
-    JSON_WORD,   /* an enum by its names */
+    JSON_WORD,   /* an enum or a bool by its names */
     JSON_CONST,  /* the whole number min, or the text `is` if there is one; it is in no struct */
     JSON_HEX,    /* max bytes as lower-case hex, and a bool at n_offset: they are there */
     JSON_OBJECT, /* a struct within the struct, or the struct itself, by rows */
@@ -121,8 +121,8 @@ struct json_field {
     {ROW_AT(name, JSON_KIND(JSON_MEMBER(T, ptr)->member), typeof(*JSON_MEMBER(T, ptr)), member),   \
      .via = {1 + offsetof(T, ptr)}, .flags = __VA_ARGS__}
 #define ROW_WORD(name, T, member, words, ...)                                                      \
-    {ROW_AT(name, JSON_WORD, T, member), .names = (words), .n_names = ARRAY_LEN(words),            \
-     .flags = __VA_ARGS__}
+    {ROW_AT(name, JSON_WORD, T, member), .item_size = sizeof(JSON_MEMBER(T, member)),              \
+     .names = (words), .n_names = ARRAY_LEN(words), .flags = __VA_ARGS__}
 #define ROW_HEX(name, T, bytes, has, ...)                                                          \
     {ROW_AT(name, JSON_HEX, T, bytes), .n_offset = offsetof(T, has),                               \
      .max = sizeof(JSON_MEMBER(T, bytes)), .flags = __VA_ARGS__}

@@ -56,6 +56,7 @@ struct inventory {
     size_t n_nodes;
 };
 
+extern const struct json_document INVENTORY_DOCUMENT;
 /* A pattern such as gpu[01-04] as a node's name stands for several nodes; its address must then expand to as many. */
 MUST_CHECK int inventory_decode(const struct json *root, struct arena *arena,
                                 struct inventory *ret_inventory, struct err *err);
@@ -84,7 +85,6 @@ const char *runtime_kind_name(enum runtime_kind kind);
 const char *runtime_kind_label(enum runtime_kind kind);
 bool runtime_kind_of_name(struct str name, enum runtime_kind *ret_kind);
 const char *launcher_kind_name(enum launcher_kind kind);
-bool launcher_kind_of_name(struct str name, enum launcher_kind *ret_kind);
 
 /* fast_address, else address. */
 struct str inventory_fast_address(const struct inventory_node *node);

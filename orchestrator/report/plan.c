@@ -7,8 +7,6 @@
 
 #include <fnmatch.h>
 
-#define STARTS_NODE          "node"
-#define STARTS_RANK          "rank"
 #define SMOKE_NODE_RANKS_MAX 2 /* so that a report's 1, 8 and 32 GPUs become 1, 2 and 4 ranks */
 #define DISK_SLACK_BYTES     (16 << 20) /* environment, results, the archive's own parts */
 
@@ -194,24 +192,7 @@ static const struct json_field STEP_NEED_ROWS[] = {
     ROW("command", struct step_need, command, JSON_REQUIRED | JSON_NULLABLE),
 };
 
-static void put_starts(struct json_out *out, const char *key, const void *of)
-{
-    const struct plan_step *step = of;
-    jw_z(out, key, step->is_per_node ? STARTS_NODE : STARTS_RANK);
-}
-
-static int get_starts(const struct json *at, struct arena *arena, void *out, struct err *err)
-{
-    struct plan_step *step = out;
-    struct str starts;
-    if (json_str(at, arena, &starts, err) < 0) {
-        return -1;
-    }
-    step->is_per_node = str_eq_z(starts, STARTS_NODE);
-    return step->is_per_node || str_eq_z(starts, STARTS_RANK)
-               ? 0
-               : json_fail(at, err, "expected " STARTS_NODE " or " STARTS_RANK);
-}
+static const char *const STARTS[] = {"rank", "node"};
 
 static void put_nodes(struct json_out *out, const char *key, const void *of)
 {
@@ -238,8 +219,7 @@ static const struct json_field STEP_ROWS[] = {
         .max = INVENTORY_NODES_MAX),
     ROW("gpus_per_node", struct plan_step, gpus_per_node, 0, .max = INT32_MAX),
     ROW_INSIDE("image", IMAGE_ROWS, JSON_NULLABLE, .about = "null: runs in none"),
-    ROW_ANY("starts", 0, .get = get_starts, .put = put_starts,
-            .schema = "\"enum\": [\"" STARTS_RANK "\", \"" STARTS_NODE "\"]"),
+    ROW_WORD("starts", struct plan_step, is_per_node, STARTS, 0),
     ROW_LIST("mounts", struct plan_step, mounts, n_mounts, MOUNT_ROWS, 0, .max = RECIPE_MOUNTS_MAX),
     ROW_LIST("needs", struct plan_step, needs, n_needs, STEP_NEED_ROWS, 0, .max = STEP_NEEDS_MAX),
     ROW("steps", struct plan_step, n_steps, JSON_REQUIRED, .max = BYTES_MAX),

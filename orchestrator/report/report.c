@@ -421,7 +421,7 @@ static int decode_factor(const struct json *at, struct arena *arena, struct repo
         return 0;
     }
     if (json_decode(&member, arena, FIELDS, ARRAY_LEN(FIELDS), &c->factor, err) < 0 ||
-        check_file_path(&member, c->factor.path, err) < 0 ||
+        check_file_path(&member, "path", c->factor.path, err) < 0 ||
         json_hex(&member, "sha256", c->factor.sha256,
                  (struct json_bytes){ignored, SHA256_BYTES, &has_digest}, err) < 0) {
         return -1;
@@ -440,7 +440,7 @@ static int decode_case_lists(const struct json *at, struct arena *arena, struct 
         return -1;
     }
     for (size_t log = 0; log < c->n_logs; log++) {
-        if (check_file_path(&list, c->logs[log], err) < 0) {
+        if (check_file_path(&list, "logs", c->logs[log], err) < 0) {
             return -1;
         }
     }

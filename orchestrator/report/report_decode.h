@@ -5,6 +5,7 @@
 #define REPORT_REPORT_DECODE_H
 
 #include "base/map.h"
+#include "codec/json_table.h"
 #include "report/report.h"
 
 #define NODES_MAX         65536
@@ -20,9 +21,15 @@ MUST_CHECK int check_line(const struct json *at, const char *key, struct str val
                           struct err *err);
 MUST_CHECK int check_commit(const struct json *at, const char *key, struct str value,
                             struct err *err);
-MUST_CHECK int check_rel_path(const struct json *at, struct str value, struct err *err);
+MUST_CHECK int check_rel_path(const struct json *at, const char *key, struct str value,
+                              struct err *err);
 /* Of a published file: blanks are allowed. */
-MUST_CHECK int check_file_path(const struct json *at, struct str value, struct err *err);
+MUST_CHECK int check_file_path(const struct json *at, const char *key, struct str value,
+                               struct err *err);
+/* The same as rows have them. */
+extern const struct json_form FORM_SLUG, FORM_LINE, FORM_TEXT, FORM_COMMIT, FORM_URL, FORM_PATH,
+    FORM_FILE_PATH, FORM_DATE;
+extern const struct json_field SOURCE_ROWS[4]; /* of a struct source_ref */
 /* One of a list ended by NULL. */
 MUST_CHECK int check_word(const struct json *at, const char *key, struct str value,
                           const char *const *words, struct err *err);

@@ -121,7 +121,7 @@ static int check_url(const struct json *at, const char *key, struct str value, s
                : json_fail(at, err, "%s: expected https://..., found \"%.160s\"", key, value.ptr);
 }
 
-int check_rel_path(const struct json *at, struct str value, struct err *err)
+int check_rel_path(const struct json *at, const char *key, struct str value, struct err *err)
 {
     struct str rest = value;
     struct str part;
@@ -129,21 +129,21 @@ int check_rel_path(const struct json *at, struct str value, struct err *err)
     while (is_good && str_next(&rest, '/', &part)) {
         is_good = part.len > 0 && !str_eq_z(part, ".") && !str_eq_z(part, "..");
     }
-    return is_good
-               ? 0
-               : json_fail(at, err,
-                           "expected a relative path without blanks, . and .., found \"%.160s\"",
-                           value.ptr);
+    return is_good ? 0
+                   : json_fail(
+                         at, err,
+                         "%s: expected a relative path without blanks, . and .., found \"%.160s\"",
+                         key, value.ptr);
 }
 
 /* A file's name may contain blanks; refused is only what leaves the folder or cannot be a name. */
-int check_file_path(const struct json *at, struct str value, struct err *err)
+int check_file_path(const struct json *at, const char *key, struct str value, struct err *err)
 {
     CLEANUP(free) char *bare = xcalloc(1, value.len + 1);
     for (size_t idx = 0; idx < value.len; idx++) {
         bare[idx] = value.ptr[idx] == ' ' ? '_' : value.ptr[idx];
     }
-    return check_rel_path(at, str_of(bare), err);
+    return check_rel_path(at, key, str_of(bare), err);
 }
 
 int check_word(const struct json *at, const char *key, struct str value, const char *const *words,
@@ -156,7 +156,7 @@ int check_word(const struct json *at, const char *key, struct str value, const c
                      (int)(value.len < 100 ? value.len : 100), value.ptr, words[0], words[1]);
 }
 
-static int check_date(const struct json *at, struct str value, struct err *err)
+static int check_date(const struct json *at, const char *key, struct str value, struct err *err)
 {
     static const char SHAPE[] = "dddd-dd-dd";
     bool is_good = value.len == DATE_BYTES;
@@ -164,62 +164,56 @@ static int check_date(const struct json *at, struct str value, struct err *err)
         char c = value.ptr[idx];
         is_good = SHAPE[idx] == 'd' ? c >= '0' && c <= '9' : c == '-';
     }
-    return !value.ptr || is_good
+    return is_good
                ? 0
-               : json_fail(at, err, "date: expected YYYY-MM-DD, found \"%.100s\"", value.ptr);
+               : json_fail(at, err, "%s: expected YYYY-MM-DD, found \"%.100s\"", key, value.ptr);
 }
 
-static int check_source(const struct json *at, const struct source_ref *ret, struct err *err)
-{
-    if (check_url(at, "repository", ret->repository, err) < 0 ||
-        check_commit(at, "commit", ret->commit, err) < 0 ||
-        check_file_path(at, ret->path, err) < 0) {
-        return -1;
-    }
-    return check_date(at, ret->date, err);
-}
+#define UPWARDS "(?!.*(^|/)\\.\\.?(/|$))"
+const struct json_form FORM_SLUG = {
+    .pattern = "^[a-z0-9]+([.-][a-z0-9]+)*$", .max = SLUG_BYTES_MAX, .check = check_slug};
+const struct json_form FORM_LINE = {
+    .pattern = "^[^\\n]+$", .max = LINE_BYTES_MAX, .check = check_line};
+const struct json_form FORM_TEXT = {.is_filled = true, .max = TEXT_BYTES_MAX, .check = check_text};
+const struct json_form FORM_COMMIT = {.pattern = "^[0-9a-f]{40}$", .check = check_commit};
+const struct json_form FORM_URL = {
+    .pattern = "^https?://[^\\s]+$", .max = LINE_BYTES_MAX, .check = check_url};
+const struct json_form FORM_PATH = {
+    .pattern = "^" UPWARDS "[^/\\s][^\\s]*$", .max = LINE_BYTES_MAX, .check = check_rel_path};
+const struct json_form FORM_FILE_PATH = {.pattern = "^" UPWARDS "[^/\\s][^\\t\\r\\n]*$",
+                                         .max = LINE_BYTES_MAX,
+                                         .check = check_file_path};
+const struct json_form FORM_DATE = {.pattern = "^20[0-9]{2}-[01][0-9]-[0-3][0-9]$",
+                                    .check = check_date};
+const struct json_field SOURCE_ROWS[4] = {
+    ROW("repository", struct source_ref, repository, JSON_REQUIRED, .form = &FORM_URL),
+    ROW("commit", struct source_ref, commit, JSON_REQUIRED, .form = &FORM_COMMIT),
+    ROW("path", struct source_ref, path, JSON_REQUIRED, .form = &FORM_FILE_PATH),
+    ROW("date", struct source_ref, date, JSON_REQUIRED, .form = &FORM_DATE),
+};
 
 int decode_source(const struct json *at, struct arena *arena, struct source_ref *ret,
                   struct err *err)
 {
-    static const struct json_field FIELDS[] = {
-        ROW("repository", struct source_ref, repository, JSON_REQUIRED),
-        ROW("commit", struct source_ref, commit, JSON_REQUIRED),
-        ROW("path", struct source_ref, path, JSON_REQUIRED),
-        ROW("date", struct source_ref, date, JSON_REQUIRED),
-    };
-    return json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0
-               ? -1
-               : check_source(at, ret, err);
+    return json_decode(at, arena, SOURCE_ROWS, ARRAY_LEN(SOURCE_ROWS), ret, err);
 }
+
+static bool is_sha256(struct str value)
+{
+    return value.len == DIGEST_DIGITS && is_lower_hex(value);
+}
+
+static const struct json_form SERIES_SHA256 = {
+    .pattern = "^[0-9a-f]{64}$", .is_valid = is_sha256, .what = "64 lower-case hex digits"};
 
 int decode_logs(const struct json *at, struct arena *arena, struct report *report, struct err *err)
 {
-    struct raw_logs {
-        struct source_ref source;
-        struct str series;
-        bool is_bundled;
-    } raw = {0};
-    static const struct json_field FIELDS[] = {
-        ROW("repository", struct raw_logs, source.repository, JSON_REQUIRED),
-        ROW("commit", struct raw_logs, source.commit, JSON_REQUIRED),
-        ROW("path", struct raw_logs, source.path, JSON_REQUIRED),
-        ROW("date", struct raw_logs, source.date, JSON_REQUIRED),
-        ROW("series_sha256", struct raw_logs, series, 0),
-        ROW("bundled", struct raw_logs, is_bundled, 0),
+    static const struct json_field ROWS[] = {
+        ROW_HERE(struct report, logs_source, SOURCE_ROWS),
+        ROW("series_sha256", struct report, series_sha256, 0, .form = &SERIES_SHA256),
+        ROW("bundled", struct report, is_bundled, 0),
     };
-    uint8_t ignored[32];
-    bool has_digest = false;
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0 ||
-        check_source(at, &raw.source, err) < 0 ||
-        json_hex(at, "series_sha256", raw.series,
-                 (struct json_bytes){ignored, sizeof(ignored), &has_digest}, err) < 0) {
-        return -1;
-    }
-    report->logs_source = raw.source;
-    report->series_sha256 = raw.series;
-    report->is_bundled = raw.is_bundled;
-    return 0;
+    return json_decode(at, arena, ROWS, ARRAY_LEN(ROWS), report, err);
 }
 
 /* The members of an object whose values are text or, where nullable, null. */

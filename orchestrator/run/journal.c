@@ -25,18 +25,25 @@ static const char *const STATE_NAMES[J_STATE_COUNT] = {
     [J_RESUMED] = "resumed",   [J_CANCELLED] = "cancelled",
 };
 
-static bool state_of_name(struct str name, enum journal_state *ret_state)
-{
-    for (size_t idx = 0; idx < J_STATE_COUNT; idx++) {
-        if (str_eq_z(name, STATE_NAMES[idx])) {
-            *ret_state = (enum journal_state)idx;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- one record ---- */
+
+#define COUNT JSON_REQUIRED, .min = -1, .max = 1LL << 53
+#define TEXT  JSON_REQUIRED | JSON_NULLABLE
+static const struct json_field ROWS[] = {
+    ROW("seq", struct journal_record, seq, COUNT),
+    ROW("time", struct journal_record, time, TEXT),
+    ROW_WORD("state", struct journal_record, state, STATE_NAMES, JSON_REQUIRED),
+    ROW("case", struct journal_record, case_id, TEXT),
+    ROW("repeat", struct journal_record, repeat, COUNT),
+    ROW("attempt", struct journal_record, attempt, COUNT),
+    ROW("outcome", struct journal_record, outcome, TEXT),
+    ROW("exit_status", struct journal_record, exit_status, COUNT),
+    ROW("log_sha256", struct journal_record, log_sha256, TEXT),
+    ROW("log_bytes", struct journal_record, log_bytes, COUNT),
+    ROW("verdict", struct journal_record, verdict, TEXT),
+    ROW("note", struct journal_record, note, TEXT),
+    ROW_ANY("check", JSON_REQUIRED), /* last: it is of the bytes before it */
+};
 
 /* Everything but the check and the closing brace. */
 static void encode_body(const struct journal_record *record, struct strbuf *buf)
@@ -44,18 +51,7 @@ static void encode_body(const struct journal_record *record, struct strbuf *buf)
     struct json_out out;
     jw_begin(&out, buf, true);
     jw_object(&out, NULL);
-    jw_i64(&out, "seq", record->seq);
-    jw_str(&out, "time", record->time);
-    jw_z(&out, "state", STATE_NAMES[record->state]);
-    jw_str(&out, "case", record->case_id);
-    jw_i64(&out, "repeat", record->repeat);
-    jw_i64(&out, "attempt", record->attempt);
-    jw_str(&out, "outcome", record->outcome);
-    jw_i64(&out, "exit_status", record->exit_status);
-    jw_str(&out, "log_sha256", record->log_sha256);
-    jw_i64(&out, "log_bytes", record->log_bytes);
-    jw_str(&out, "verdict", record->verdict);
-    jw_str(&out, "note", record->note);
+    json_encode(&out, ROWS, ARRAY_LEN(ROWS) - 1, record);
 }
 
 static int check_of(const char *last_check, struct str body, char ret_check[JOURNAL_CHECK_SIZE],
@@ -79,33 +75,14 @@ static int decode_record(struct arena *arena, struct str line, const char *path,
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct journal_record record = {0};
     struct json root;
-    static const struct json_field FIELDS[] = {
-        ROW("seq", struct journal_record, seq, JSON_REQUIRED, .min = -1, .max = 1LL << 53),
-        ROW("time", struct journal_record, time, JSON_REQUIRED | JSON_NULLABLE),
-        ROW("state", struct journal_record, state_name, JSON_REQUIRED),
-        ROW("case", struct journal_record, case_id, JSON_REQUIRED | JSON_NULLABLE),
-        ROW("repeat", struct journal_record, repeat, JSON_REQUIRED, .min = -1, .max = 1LL << 53),
-        ROW("attempt", struct journal_record, attempt, JSON_REQUIRED, .min = -1, .max = 1LL << 53),
-        ROW("outcome", struct journal_record, outcome, JSON_REQUIRED | JSON_NULLABLE),
-        ROW("exit_status", struct journal_record, exit_status, JSON_REQUIRED, .min = -1,
-            .max = 1LL << 53),
-        ROW("log_sha256", struct journal_record, log_sha256, JSON_REQUIRED | JSON_NULLABLE),
-        ROW("log_bytes", struct journal_record, log_bytes, JSON_REQUIRED, .min = -1,
-            .max = 1LL << 53),
-        ROW("verdict", struct journal_record, verdict, JSON_REQUIRED | JSON_NULLABLE),
-        ROW("note", struct journal_record, note, JSON_REQUIRED | JSON_NULLABLE),
-        ROW_ANY("check", JSON_REQUIRED),
-    };
     if (json_parse(line, path, &doc, err) < 0) {
         return -1;
     }
     root = json_root(&doc);
-    if (json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), &record, err) < 0) {
+    if (json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), &record, err) < 0) {
         return -1;
     }
-    if (!state_of_name(record.state_name, &record.state)) {
-        return json_fail(&root, err, "unknown state \"%.*s\"", STR_ARG(record.state_name));
-    }
+    record.state_name = str_of(STATE_NAMES[record.state]);
     *ret_record = record;
     return 0;
 }
