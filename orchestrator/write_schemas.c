@@ -10,15 +10,19 @@
 #include "report/image.h"
 #include "report/inventory.h"
 #include "report/lock.h"
+#include "report/vocabulary.h"
 
 #define SCHEMA_MAX (1u << 20)
 
 static const struct json_document *const DOCUMENTS[] = {
-    &DATASET_DOCUMENT, &IMAGE_DOCUMENT, &INVENTORY_DOCUMENT, &LOCK_DOCUMENT, &PLAN_DOCUMENT,
+    &DATASET_DOCUMENT, &IMAGE_DOCUMENT, &INVENTORY_DOCUMENT,
+    &LOCK_DOCUMENT,    &PLAN_DOCUMENT,  &REPORT_DOCUMENT,
 };
 
 int main(int argc, char **argv)
 {
+    CLEANUP(arena) struct arena vocabulary = ARENA_EMPTY;
+    const struct json_vocabulary words = {vocabulary_put, vocabulary_builtin(&vocabulary)};
     if (argc != 2) {
         fprintf(stderr, "usage: write_schemas FOLDER\n");
         return 2;
@@ -28,7 +32,7 @@ int main(int argc, char **argv)
         CLEANUP(strbuf) struct strbuf text = {0};
         struct err err = {0};
         strbuf_init(&text, SCHEMA_MAX);
-        json_schema(&text, DOCUMENTS[idx]);
+        json_schema(&text, DOCUMENTS[idx], &words);
         ASSERT(!text.is_full);
         if (fs_write_atomic(fs_join(&arena, argv[1], DOCUMENTS[idx]->file), strbuf_str(&text),
                             &err) < 0) {

@@ -6,174 +6,205 @@
 
 #define DIALECT "https://json-schema.org/draft/2020-12/schema"
 
-static void put_object(struct json_out *out, const struct json_field *rows, size_t n_rows,
+struct schema {
+    struct json_out out;
+    const struct json_vocabulary *vocabulary;
+};
+
+static void put_object(struct schema *to, const struct json_field *rows, size_t n_rows,
                        const char *rules);
 
+/* Items that are data: words, or rules. */
+static void put_list(struct schema *to, const char *key, const char *list)
+{
+    jw_array(&to->out, key);
+    to->vocabulary->put(&to->out, list, to->vocabulary->context);
+    jw_end_array(&to->out);
+}
+
 /* Members of an object as JSON, without its braces. */
-static void put_members(struct json_out *out, const char *members)
+static void put_members(struct schema *to, const char *members)
 {
     if (members) {
-        jw_raw(out, NULL, str_of(members));
+        jw_raw(&to->out, NULL, str_of(members));
     }
 }
 
-static void put_type(struct json_out *out, const struct json_field *row, const char *type)
+static void put_type(struct schema *to, const struct json_field *row, const char *type)
 {
     if (row->flags & JSON_NULLABLE) {
-        jw_array(out, "type");
-        jw_z(out, NULL, type);
-        jw_z(out, NULL, "null");
-        jw_end_array(out);
+        jw_array(&to->out, "type");
+        jw_z(&to->out, NULL, type);
+        jw_z(&to->out, NULL, "null");
+        jw_end_array(&to->out);
     } else {
-        jw_z(out, "type", type);
+        jw_z(&to->out, "type", type);
     }
 }
 
-static void put_form(struct json_out *out, const struct json_form *form)
+static void put_form(struct schema *to, const struct json_form *form)
 {
     if (form && form->pattern) {
-        jw_z(out, "pattern", form->pattern);
+        jw_z(&to->out, "pattern", form->pattern);
     }
     if (form && form->is_filled) {
-        jw_i64(out, "minLength", 1);
+        jw_i64(&to->out, "minLength", 1);
     }
     if (form && form->max) {
-        jw_i64(out, "maxLength", (int64_t)form->max);
+        jw_i64(&to->out, "maxLength", (int64_t)form->max);
     }
 }
 
-static void put_words(struct json_out *out, const struct json_field *row)
+static void put_words(struct schema *to, const struct json_field *row)
 {
-    jw_array(out, "enum");
+    jw_array(&to->out, "enum");
     for (size_t idx = 0; idx < row->n_names; idx++) {
         if (row->names[idx]) {
-            jw_z(out, NULL, row->names[idx]);
+            jw_z(&to->out, NULL, row->names[idx]);
         }
     }
     if (row->flags & JSON_NULLABLE) {
-        jw_null(out, NULL);
+        jw_null(&to->out, NULL);
     }
-    jw_end_array(out);
+    jw_end_array(&to->out);
 }
 
-static void put_limits(struct json_out *out, const struct json_field *row, const char *least,
+static void put_limits(struct schema *to, const struct json_field *row, const char *least,
                        const char *most)
 {
     if (row->min || least[0] == 'm') {
-        jw_i64(out, least, row->min);
+        jw_i64(&to->out, least, row->min);
     }
     if (row->max > row->min) {
-        jw_i64(out, most, row->max);
+        jw_i64(&to->out, most, row->max);
     }
 }
 
-static void put_value(struct json_out *out, const struct json_field *row);
+static void put_value(struct schema *to, const struct json_field *row);
 
-static void put_items(struct json_out *out, const struct json_field *row)
+static void put_items(struct schema *to, const struct json_field *row)
 {
-    put_type(out, row, "array");
+    put_type(to, row, "array");
     if (json_items_min(row)) {
-        jw_i64(out, "minItems", json_items_min(row));
+        jw_i64(&to->out, "minItems", json_items_min(row));
     }
     if (row->max) {
-        jw_i64(out, "maxItems", row->max);
+        jw_i64(&to->out, "maxItems", row->max);
     }
     if (row->flags & JSON_UNIQUE) {
-        jw_bool(out, "uniqueItems", true);
+        jw_bool(&to->out, "uniqueItems", true);
     }
-    jw_object(out, "items");
+    jw_object(&to->out, "items");
     if (row->kind == JSON_LIST) {
-        jw_z(out, "type", "object");
-        put_object(out, row->rows, row->n_rows, row->rules);
+        jw_z(&to->out, "type", "object");
+        put_object(to, row->rows, row->n_rows, row->rules);
+        if (row->vocabulary) {
+            put_list(to, "allOf", row->vocabulary);
+        }
     } else {
-        jw_z(out, "type", "string");
-        put_form(out, row->form);
+        jw_z(&to->out, "type", "string");
+        put_form(to, row->form);
     }
-    jw_end_object(out);
+    jw_end_object(&to->out);
 }
 
-static void put_pairs(struct json_out *out, const struct json_field *row)
+static void put_pairs(struct schema *to, const struct json_field *row)
 {
     struct json_field value = {.flags = row->flags & JSON_NULLABLE};
-    jw_z(out, "type", "object");
+    jw_z(&to->out, "type", "object");
     if (row->max) {
-        jw_i64(out, "maxProperties", row->max);
+        jw_i64(&to->out, "maxProperties", row->max);
     }
-    jw_object(out, "additionalProperties");
-    put_type(out, &value, "string");
-    jw_end_object(out);
+    jw_object(&to->out, "additionalProperties");
+    put_type(to, &value, "string");
+    jw_end_object(&to->out);
 }
 
-static void put_hex(struct json_out *out, const struct json_field *row)
+static void put_hex(struct schema *to, const struct json_field *row)
 {
     char pattern[32];
-    put_type(out, row, "string");
+    put_type(to, row, "string");
     snprintf(pattern, sizeof(pattern), "^[0-9a-f]{%d}$", (int)(2 * row->max));
-    jw_z(out, "pattern", pattern);
+    jw_z(&to->out, "pattern", pattern);
 }
 
-static void put_value(struct json_out *out, const struct json_field *row)
+static void put_value(struct schema *to, const struct json_field *row)
 {
     switch (row->kind) {
     case JSON_STR:
     case JSON_Z:
         if (row->names) {
-            put_words(out, row);
+            put_words(to, row);
             return;
         }
-        put_type(out, row, "string");
-        put_form(out, row->form);
+        if (row->vocabulary) {
+            jw_array(&to->out, "enum");
+            to->vocabulary->put(&to->out, row->vocabulary, to->vocabulary->context);
+            if (row->flags & JSON_NULLABLE) {
+                jw_null(&to->out, NULL);
+            }
+            jw_end_array(&to->out);
+            return;
+        }
+        put_type(to, row, "string");
+        put_form(to, row->form);
         return;
     case JSON_I64:
     case JSON_SIZE:
     case JSON_INT:
-        put_type(out, row, "integer");
-        put_limits(out, row, "minimum", "maximum");
+        put_type(to, row, "integer");
+        put_limits(to, row, "minimum", "maximum");
         return;
     case JSON_F64:
-        put_type(out, row, "number");
+        put_type(to, row, "number");
         return;
     case JSON_BOOL:
-        put_type(out, row, "boolean");
+        put_type(to, row, "boolean");
         return;
     case JSON_WORD:
-        put_words(out, row);
+        put_words(to, row);
         return;
     case JSON_CONST:
         if (row->is) {
-            jw_z(out, "const", row->is);
+            jw_z(&to->out, "const", row->is);
         } else {
-            jw_i64(out, "const", row->min);
+            jw_i64(&to->out, "const", row->min);
         }
         return;
     case JSON_HEX:
-        put_hex(out, row);
+        put_hex(to, row);
         return;
     case JSON_OBJECT:
-        put_type(out, row, "object");
-        put_object(out, row->rows, row->n_rows, row->rules);
+        put_type(to, row, "object");
+        put_object(to, row->rows, row->n_rows, row->rules);
         return;
     case JSON_LIST:
     case JSON_STRS:
     case JSON_ZS:
-        put_items(out, row);
+        put_items(to, row);
         return;
     case JSON_PAIRS:
-        put_pairs(out, row);
+        put_pairs(to, row);
         return;
     case JSON_ANY:
+        if (row->vocabulary) {
+            jw_object(&to->out, "propertyNames");
+            put_list(to, "enum", row->vocabulary);
+            jw_end_object(&to->out);
+        }
+        return;
     case JSON_HERE:
         return;
     }
 }
 
-static void put_required(struct json_out *out, const struct json_field *rows, size_t n_rows)
+static void put_required(struct schema *to, const struct json_field *rows, size_t n_rows)
 {
     for (size_t idx = 0; idx < n_rows; idx++) {
         if (rows[idx].kind == JSON_HERE) {
-            put_required(out, rows[idx].rows, rows[idx].n_rows);
+            put_required(to, rows[idx].rows, rows[idx].n_rows);
         } else if (rows[idx].flags & JSON_REQUIRED) {
-            jw_z(out, NULL, rows[idx].key);
+            jw_z(&to->out, NULL, rows[idx].key);
         }
     }
 }
@@ -183,54 +214,55 @@ static bool is_simple(const struct json_field *row)
     return row->kind != JSON_OBJECT && row->kind != JSON_LIST;
 }
 
-static void put_properties(struct json_out *out, const struct json_field *rows, size_t n_rows)
+static void put_properties(struct schema *to, const struct json_field *rows, size_t n_rows)
 {
     for (size_t idx = 0; idx < n_rows; idx++) {
         const struct json_field *row = &rows[idx];
-        bool was_compact = out->is_compact;
+        bool was_compact = to->out.is_compact;
         if (row->kind == JSON_HERE) {
-            put_properties(out, row->rows, row->n_rows);
+            put_properties(to, row->rows, row->n_rows);
             continue;
         }
-        jw_object(out, row->key);
-        out->is_compact = is_simple(row);
+        jw_object(&to->out, row->key);
+        to->out.is_compact = is_simple(row);
         if (row->about) {
-            jw_z(out, "description", row->about);
+            jw_z(&to->out, "description", row->about);
         }
-        put_value(out, row);
-        put_members(out, row->schema);
-        jw_end_object(out);
-        out->is_compact = was_compact;
+        put_value(to, row);
+        put_members(to, row->schema);
+        jw_end_object(&to->out);
+        to->out.is_compact = was_compact;
     }
 }
 
-static void put_object(struct json_out *out, const struct json_field *rows, size_t n_rows,
+static void put_object(struct schema *to, const struct json_field *rows, size_t n_rows,
                        const char *rules)
 {
-    bool was_compact = out->is_compact;
-    jw_bool(out, "additionalProperties", false);
-    jw_array(out, "required");
-    out->is_compact = true;
-    put_required(out, rows, n_rows);
-    jw_end_array(out);
-    out->is_compact = was_compact;
-    jw_object(out, "properties");
-    put_properties(out, rows, n_rows);
-    jw_end_object(out);
-    put_members(out, rules);
+    bool was_compact = to->out.is_compact;
+    jw_bool(&to->out, "additionalProperties", false);
+    jw_array(&to->out, "required");
+    to->out.is_compact = true;
+    put_required(to, rows, n_rows);
+    jw_end_array(&to->out);
+    to->out.is_compact = was_compact;
+    jw_object(&to->out, "properties");
+    put_properties(to, rows, n_rows);
+    jw_end_object(&to->out);
+    put_members(to, rules);
 }
 
-void json_schema(struct strbuf *buf, const struct json_document *document)
+void json_schema(struct strbuf *buf, const struct json_document *document,
+                 const struct json_vocabulary *vocabulary)
 {
-    struct json_out out;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_z(&out, "$schema", DIALECT);
-    jw_z(&out, "title", document->title);
+    struct schema to = {.vocabulary = vocabulary};
+    jw_begin(&to.out, buf, false);
+    jw_object(&to.out, NULL);
+    jw_z(&to.out, "$schema", DIALECT);
+    jw_z(&to.out, "title", document->title);
     if (document->about) {
-        jw_z(&out, "description", document->about);
+        jw_z(&to.out, "description", document->about);
     }
-    jw_z(&out, "type", "object");
-    put_object(&out, document->rows, document->n_rows, document->rules);
-    jw_end_object(&out);
+    jw_z(&to.out, "type", "object");
+    put_object(&to, document->rows, document->n_rows, document->rules);
+    jw_end_object(&to.out);
 }

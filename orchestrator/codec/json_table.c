@@ -235,8 +235,8 @@ static int decode_list(const struct json *at, struct arena *arena, const struct 
     return row->get ? row->get(at, arena, out, err) : 0;
 }
 
-static int decode_pairs(const struct json *at, struct arena *arena, const struct json_field *row,
-                        void *out, struct err *err)
+int json_decode_pairs(const struct json *at, struct arena *arena, const struct json_field *row,
+                      void *out, struct err *err)
 {
     struct json item;
     struct str *pairs;
@@ -281,7 +281,7 @@ static int decode_value(const struct json *at, struct arena *arena, const struct
 {
     switch (row->kind) {
     case JSON_ANY:
-        return row->get ? row->get(at, arena, out, err) : 0;
+        return row->get ? row->get(at, arena, target_of(row, out), err) : 0;
     case JSON_STR:
         return decode_text(at, arena, row, target_of(row, out), err);
     case JSON_I64:
@@ -304,7 +304,7 @@ static int decode_value(const struct json *at, struct arena *arena, const struct
     case JSON_STRS:
         return decode_list(at, arena, row, out, err);
     case JSON_PAIRS:
-        return decode_pairs(at, arena, row, out, err);
+        return json_decode_pairs(at, arena, row, out, err);
     case JSON_Z:
     case JSON_ZS:
     case JSON_HERE:

@@ -93,9 +93,11 @@ struct json_field {
     const struct json_form *form; /* of JSON_STR, JSON_STRS */
     /* Of an object or an item, after its rows: out is the struct. */
     int (*check)(const struct json *at, struct arena *arena, void *out, struct err *err);
-    /* Of a value: the struct that the row is of. */
+    /* Of a list or pairs, once read, and of another value: the struct that the row is of; of JSON_ANY what is at its offset. */
     int (*get)(const struct json *at, struct arena *arena, void *out, struct err *err);
     void (*put)(struct json_out *out, const char *key, const void *of);
+    const char *
+        vocabulary; /* the list of words that may stand there; of names; of a list: rules of its items */
     const char *about;  /* description in the schema */
     const char *schema; /* its further members in the schema, as JSON: "\"minimum\": 1" */
     const char *rules;  /* the same of an item, or of a value that is not null */
@@ -142,6 +144,8 @@ struct json_field {
     {ROW_MANY(name, JSON_PAIRS, T, items, n), .flags = __VA_ARGS__}
 #define ROW_ANY(name, ...)                                                                         \
     {.key = (name), .kind = JSON_ANY, .flags = __VA_ARGS__}
+#define ROW_GET(name, T, member, by, ...)                                                          \
+    {ROW_AT(name, JSON_ANY, T, member), .get = (by), .flags = __VA_ARGS__}
 /* The struct is the value itself: a struct str, int64_t, ... */
 #define ROW_ALONE(name, of_kind, ...)                                                              \
     {.key = (name), .kind = (of_kind), .flags = __VA_ARGS__}
@@ -162,6 +166,9 @@ MUST_CHECK int json_decode(const struct json *at, struct arena *arena,
 void json_encode(struct json_out *out, const struct json_field *rows, size_t n_rows,
                  const void *of);
 
+/* Of a JSON_PAIRS row alone. */
+MUST_CHECK int json_decode_pairs(const struct json *at, struct arena *arena,
+                                 const struct json_field *row, void *out, struct err *err);
 /* The least number of items of a list. */
 int64_t json_items_min(const struct json_field *row);
 
@@ -177,6 +184,12 @@ struct json_document {
 /* The whole document with its line end. */
 void json_encode_document(struct strbuf *buf, const struct json_field *rows, size_t n_rows,
                           const void *of);
-void json_schema(struct strbuf *buf, const struct json_document *document);
+/* Lists of words that are data themselves: put writes the items of the one of that name. */
+struct json_vocabulary {
+    void (*put)(struct json_out *out, const char *list, const void *context);
+    const void *context;
+};
+void json_schema(struct strbuf *buf, const struct json_document *document,
+                 const struct json_vocabulary *vocabulary);
 
 #endif

@@ -97,6 +97,77 @@ int check_precision(const struct json *at, const char *key, struct str value, st
                            words->items[0].name.ptr, words->items[1].name.ptr);
 }
 
+/* ---- in schemas ---- */
+
+static void put_words(struct json_out *out, const struct words *words, bool with_aliases)
+{
+    for (size_t idx = 0; idx < words->n; idx++) {
+        jw_str(out, NULL, words->items[idx].name);
+        for (size_t at = 0; with_aliases && at < words->items[idx].n_aliases; at++) {
+            jw_str(out, NULL, words->items[idx].aliases[at]);
+        }
+    }
+}
+
+static void put_units_of(struct json_out *out, const struct vocabulary *v,
+                         const struct word *metric)
+{
+    jw_array(out, "enum");
+    for (size_t idx = 0; idx < v->units.n; idx++) {
+        const struct words one = {&v->units.items[idx], 1};
+        if (str_eq(one.items->dimension, metric->dimension)) {
+            put_words(out, &one, true);
+        }
+    }
+    jw_end_array(out);
+}
+
+/* A cell of a metric has a unit of its dimension, and an id that names it. */
+static void put_cell_rule(struct json_out *out, const struct vocabulary *v,
+                          const struct word *metric)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    jw_object(out, NULL);
+    jw_raw(out, "if",
+           str_of(arena_printf(&arena, "{\"properties\":{\"metric\":{\"const\":\"%.*s\"}}}",
+                               STR_ARG(metric->name))));
+    jw_object(out, "then");
+    jw_object(out, "properties");
+    jw_object(out, "unit");
+    put_units_of(out, v, metric);
+    jw_end_object(out);
+    jw_object(out, "cell");
+    jw_z(out, "pattern", arena_printf(&arena, "#%.*s(\\.[1-9][0-9]*)?$", STR_ARG(metric->name)));
+    jw_end_object(out);
+    jw_end_object(out);
+    jw_end_object(out);
+    jw_end_object(out);
+}
+
+void vocabulary_put(struct json_out *out, const char *list, const void *context)
+{
+    const struct vocabulary *v = context;
+    bool was_compact = out->is_compact;
+    out->is_compact = true;
+    if (strcmp(list, "conditions") == 0) {
+        for (size_t idx = 0; idx < v->n_conditions; idx++) {
+            jw_str(out, NULL, v->conditions[idx]);
+        }
+    } else if (strcmp(list, "cells") == 0) {
+        for (size_t idx = 0; idx < v->metrics.n; idx++) {
+            put_cell_rule(out, v, &v->metrics.items[idx]);
+        }
+    } else {
+        bool is_units = strcmp(list, "units") == 0;
+        put_words(out,
+                  is_units                       ? &v->units
+                  : strcmp(list, "metrics") == 0 ? &v->metrics
+                                                 : &v->precisions,
+                  is_units);
+    }
+    out->is_compact = was_compact;
+}
+
 /* ---- decoding ---- */
 
 /* Which members the words of one list have. */

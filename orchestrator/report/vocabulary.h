@@ -47,4 +47,7 @@ bool vocabulary_has_condition(const struct vocabulary *vocabulary, struct str na
 MUST_CHECK int check_precision(const struct json *at, const char *key, struct str value,
                                struct err *err);
 
+/* For json_schema: the words of "units", "metrics", "precisions" or "conditions", or the rules of "cells"; context is a vocabulary. */
+void vocabulary_put(struct json_out *out, const char *list, const void *context);
+
 #endif

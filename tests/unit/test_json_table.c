@@ -196,7 +196,7 @@ static void the_schema_says_the_same(void **state UNUSED)
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct err err = {0};
     strbuf_init(&text, 1 << 16);
-    json_schema(&text, &DOCUMENT);
+    json_schema(&text, &DOCUMENT, NULL);
     assert_int_equal(json_parse(strbuf_str(&text), "thing.json", &doc, &err), 0);
     for (size_t idx = 0; idx < ARRAY_LEN(SAID); idx++) {
         if (!strstr(text.ptr, SAID[idx])) {
