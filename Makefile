@@ -67,7 +67,7 @@ LT_SONAME   := libcublasLt.so.$(if $(HAVE_CUDA),$(shell sed -n 's/^.define CUDAR
 # The workloads' arithmetic keeps its order (no -ffast-math); gcc's OpenMP.
 WL_OPT      := -O3
 WL_CFLAGS   := -Iworkloads -fopenmp $(WL_OPT) $(if $(HAVE_DNNL),-DREPERF_HAVE_DNNL=1) $(CUDA_CFLAGS)
-ORCH_LIBS   := -Wl,--as-needed -lssh2 -lz -lcrypto -lcjson -lpcre2-8 -lzstd -lm -lpthread -ldl
+ORCH_LIBS   := -Wl,--as-needed -lcurl -larchive -lssh2 -lz -lcrypto -lcjson -lpcre2-8 -lzstd -lm -lpthread
 WL_LIBS     := -Wl,--as-needed -fopenmp $(if $(HAVE_DNNL),-ldnnl) $(CUDA_LIBS) -lm
 
 # Data preparation (reperf-pack): JPEG, PNG and HDF5 are its own.
@@ -260,7 +260,6 @@ build/$(1)/gpu/plant: build/cuda/tests/cuda/plant.cu.o
 build/$(1)/unit/test_wl_%: build/$(1)/tests/unit/test_wl_%.c.o build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -lcmocka -o $$@
-build/$(1)/unit/test_unpack_hostile: ORCH_LIBS += -larchive
 $(patsubst %,build/$(1)/unit/%,$(UNITS_fleet) $(UNITS_evidence) $(UNITS_run)): | build/$(1)/reperf-node
 build/$(1)/replay/%: build/$(1)/tests/fuzz/fuzz_%.c.o build/$(1)/tests/fuzz/replay.c.o build/$(1)/prep.a build/$(1)/wl.a $(call archives,$(1),draft)
 	@mkdir -p $$(@D)

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The control file of Debian's package, on standard output: deb_control.sh TREE VERSION ARCHITECTURE. It depends on the packages that
-# hold the libraries which the tree's programs name or, as their notes say, open when they need them (base/library.h), and on a C
-# library no older than the one that they were linked with.
+# hold the libraries which the tree's programs name, and on a C library no older than the one that they were linked with.
 set -euo pipefail
 tree=$1 version=$2 arch=$3
 owner() { # PATH of a library: its package
@@ -24,14 +23,6 @@ needs() { # PROGRAM: the path of a library a line
             return 1
             ;;
         esac
-        echo "$path"
-    done
-    readelf -p .note.dlopen "$1" 2>/dev/null | { grep -o 'lib[^"]*[.]so[^"]*' || :; } | while read -r name; do
-        path=$(gcc -print-file-name="$name")
-        [ -e "$path" ] || {
-            echo "deb_control.sh: $1: $name is not found" >&2
-            return 1
-        }
         echo "$path"
     done
 }

@@ -71,3 +71,30 @@ int digest_finish(struct digest *digest, struct digest_value *ret_value, struct 
     *ret_value = value;
     return 0;
 }
+
+static struct str hex_of(struct arena *arena, const uint8_t *sha256)
+{
+    char hex[SHA256_HEX_SIZE];
+    hex_encode(sha256, SHA256_BYTES, hex);
+    return str_dup(arena, str_of(hex));
+}
+
+int digest_file_hex(struct arena *arena, const char *path, struct str *ret_hex, struct err *err)
+{
+    struct digest_value value;
+    if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
+        return -1;
+    }
+    *ret_hex = hex_of(arena, value.sha256);
+    return 0;
+}
+
+int digest_text_hex(struct arena *arena, struct str text, struct str *ret_hex, struct err *err)
+{
+    uint8_t sha256[SHA256_BYTES];
+    if (sha256_of(text, sha256, err) < 0) {
+        return -1;
+    }
+    *ret_hex = hex_of(arena, sha256);
+    return 0;
+}

@@ -49,6 +49,13 @@ MUST_CHECK int digest_fd(int fd, const char *name, unsigned kinds, struct digest
 MUST_CHECK int digest_file(const char *path, unsigned kinds, struct digest_value *ret_value,
                            struct err *err);
 
+/* SHA-256 in lower-case hex, in the arena: of a file, and of a text. */
+struct arena;
+MUST_CHECK int digest_file_hex(struct arena *arena, const char *path, struct str *ret_hex,
+                               struct err *err);
+MUST_CHECK int digest_text_hex(struct arena *arena, struct str text, struct str *ret_hex,
+                               struct err *err);
+
 /* Lower case, NUL-terminated: ret_text has 2 * n + 1 bytes. */
 void hex_encode(const uint8_t *bytes, size_t n, char *ret_text);
 /* Exactly 2 * n lower-case hex digits, or ERR_PARSE. */

@@ -478,7 +478,7 @@ static void encode_pairs(struct json_out *out, const struct json_field *row, con
 static void encode_hex(struct json_out *out, const struct json_field *row, const void *of)
 {
     char hex[SHA256_HEX_SIZE];
-    ASSERT((size_t)row->max < sizeof(hex) / 2);
+    ASSERT(2 * (size_t)row->max < sizeof(hex));
     hex_encode(value_of(row, of), (size_t)row->max, hex);
     jw_z(out, row->key, hex);
 }

@@ -8,8 +8,6 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "codec/unpack_library.h"
-
 #define ZERO_BYTES (64u << 10)
 
 const char *const UNPACK_KIND_NAMES[KIND_COUNT] = {"tar", "tar.gz", "tar.zst", "zip"};
@@ -182,7 +180,7 @@ static int find_kind(struct unpack *unpack, struct err *err)
 int unpack_open(struct unpack *unpack, struct err *err)
 {
     unpack_read_fn read = file_read;
-    if (find_kind(unpack, err) < 0 || unpack_library_open(err) < 0) {
+    if (find_kind(unpack, err) < 0) {
         return -1;
     }
     if (unpack->kind == KIND_TAR_GZ) {

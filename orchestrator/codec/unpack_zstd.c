@@ -9,7 +9,6 @@
 #include <archive_entry.h>
 
 #include "base/arena.h"
-#include "codec/unpack_library.h"
 
 struct unzstd {
     struct archive *a;
@@ -45,9 +44,6 @@ int unzstd_new(gunzip_read_fn read, void *ctx, struct unzstd **ret_unzstd, struc
     struct archive_entry *entry;
     unzstd->read = read;
     unzstd->ctx = ctx;
-    if (unpack_library_open(err) < 0) {
-        return -1;
-    }
     unzstd->a = archive_read_new();
     if (!unzstd->a || archive_read_support_filter_zstd(unzstd->a) != ARCHIVE_OK ||
         archive_read_support_format_raw(unzstd->a) != ARCHIVE_OK) {

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the evidence of a run follows from its raw logs and from what was frozen: the only check before anything is reported about a
-   result in a folder. Frozen parts agree with each other (frozen_check), series and result.json are derived again and compared byte
-   for byte, no file is missing or superfluous (contents_check). What it cannot detect: logs that were edited before the run's own
+/* Whether the evidence of a run follows from its raw logs and from what was frozen, by today's rules, whichever program made it: the only
+   check before anything is reported about a result in a folder. Frozen parts agree with each other (frozen_check), series and
+   result.json are derived again and compared (evidence/discrepancy.h), no file is missing or superfluous (contents_check). What it
+   cannot detect: logs that were edited before the run's own
    digests of them were taken, or by someone who then derives everything again. Only a signature by a trusted key reveals that. */
 #ifndef EVIDENCE_DERIVE_H
 #define EVIDENCE_DERIVE_H
 
+#include "evidence/discrepancy.h"
 #include "evidence/result.h"
 
 struct derived {
     struct frozen frozen;
     struct run_result result;
     size_t n_logs; /* each gave its series; with result.json, all that is derived */
+    struct discrepancies discrepancies; /* of what is kept from what was derived now */
 };
 
 /* folder: the evidence folder, or that of an unpacked archive; lives as long as ret_derived. ERR_INTEGRITY naming the first file that
-   differs, is missing, or does not follow from the logs. */
+   is missing, superfluous, or not what a run writes; whether other values were derived is the caller's to judge. */
 MUST_CHECK int derive_folder(struct arena *arena, const char *folder, struct derived *ret_derived,
                              struct err *err);
 /* ERR_USAGE, in the same words wherever a run is asked for. */
@@ -25,9 +28,8 @@ MUST_CHECK int derive_refuse_bench(struct err *err);
 struct derived_from {
     bool is_bench;
     size_t n;           /* raw logs; of nodes bench the figures with values */
-    int64_t derivation; /* of a run: by which (log/derivation.h) */
-    const char *
-        today; /* what today's derivation gives if that is an earlier one; NULL: the same verdicts and numbers */
+    struct str version; /* of the program that froze the run; ptr NULL: not stated */
+    struct discrepancies discrepancies; /* of a run */
 };
 MUST_CHECK int derive_check(struct arena *arena, const char *folder, struct derived_from *ret_from,
                             struct err *err);

@@ -6,12 +6,14 @@
 #include "base/fs.h"
 #include "codec/digest.h"
 #include "codec/json_table.h"
+#include "evidence/evidence.h"
 #include "judge/bind.h"
 #include "judge/rule.h"
 #include "report/run_id.h"
 
 #define MACHINE_CONDITIONS_MAX 64
 #define PROGRAMS_MAX           16
+#define FILES_MAX              100000
 
 static int load_vocabulary(struct arena *arena, struct frozen *frozen, struct err *err)
 {
@@ -33,15 +35,12 @@ static int load_report(struct arena *arena, struct frozen *frozen, struct err *e
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     const char *path = fs_join(arena, frozen->folder, "manifest/report.json");
-    uint8_t sha256[SHA256_BYTES];
-    char hex[SHA256_HEX_SIZE];
     struct str text;
     struct json root;
-    if (fs_read(arena, path, JSON_TEXT_MAX, &text, err) < 0 || sha256_of(text, sha256, err) < 0) {
+    if (fs_read(arena, path, JSON_TEXT_MAX, &text, err) < 0 ||
+        digest_text_hex(arena, text, &frozen->report_sha256, err) < 0) {
         return -1;
     }
-    hex_encode(sha256, SHA256_BYTES, hex);
-    frozen->report_sha256 = str_dup(arena, str_of(hex));
     if (json_parse(text, path, &doc, err) < 0) {
         return -1;
     }
@@ -126,27 +125,53 @@ static int load_formats_below(struct arena *arena, struct frozen *frozen, struct
     return 0;
 }
 
-/* Archives from before derivations had numbers state none. */
-static int load_derivation(const struct json *root, struct frozen *frozen, struct err *err)
+int frozen_load_files(struct arena *arena, struct frozen *frozen, struct err *err)
 {
-    struct json member;
-    frozen->derivation = DERIVATION_FIRST;
-    return json_find(root, "derivation", &member)
-               ? json_i64(&member, DERIVATION_FIRST + 1, DERIVATION_NOW, &frozen->derivation, err)
-               : 0;
+    struct fs_names names;
+    if (fs_walk(arena, fs_join(arena, frozen->folder, "manifest"), &names, err) < 0) {
+        return -1;
+    }
+    frozen->files = arena_array(arena, struct frozen_digest, names.n + 1);
+    for (frozen->n_files = 0; frozen->n_files <= names.n; frozen->n_files++) {
+        struct frozen_digest *file = &frozen->files[frozen->n_files];
+        file->name = frozen->n_files == names.n
+                         ? STR_LIT("environment/local.json")
+                         : str_of(fs_join(arena, "manifest", names.items[frozen->n_files]));
+        if (digest_file_hex(arena, fs_join(arena, frozen->folder, file->name.ptr), &file->sha256,
+                            err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int decode_digests(const struct json *list, struct arena *arena, size_t max,
+                          struct frozen_digest **ret_items, size_t *ret_n, struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        ROW("name", struct frozen_digest, name, JSON_REQUIRED),
+        ROW("sha256", struct frozen_digest, sha256, JSON_REQUIRED),
+    };
+    struct json item;
+    size_t n = 0;
+    if (json_expect_array(list, max, &n, err) < 0) {
+        return -1;
+    }
+    *ret_items = arena_array(arena, struct frozen_digest, n + 1);
+    for (bool more = json_first(list, &item); more; more = json_next(&item)) {
+        if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS), &(*ret_items)[(*ret_n)++], err) <
+            0) {
+            return -1;
+        }
+    }
+    return 0;
 }
 
 static int load_lock(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    static const struct json_field FIELDS[] = {
-        ROW("name", struct frozen_program, name, JSON_REQUIRED),
-        ROW("sha256", struct frozen_program, sha256, JSON_REQUIRED),
-    };
     struct json root;
     struct json member;
-    struct json item;
-    size_t n = 0;
     if (json_read_file(fs_join(arena, frozen->folder, "lock/lock.json"), &doc, err) < 0) {
         return -1;
     }
@@ -159,19 +184,20 @@ static int load_lock(struct arena *arena, struct frozen *frozen, struct err *err
         return json_fail(&member, err, "expected a run id, found \"%.*s\"",
                          STR_ARG(frozen->run_id));
     }
-    if (load_derivation(&root, frozen, err) < 0 ||
-        json_member(&root, "programs", &member, err) < 0 ||
-        json_expect_array(&member, PROGRAMS_MAX, &n, err) < 0) {
+    if (json_find(&root, "program_version", &member) &&
+        (json_str(&member, arena, &frozen->version, err) < 0 ||
+         evidence_version_check(frozen->version, "lock/lock.json", err) < 0)) {
         return -1;
     }
-    frozen->programs = arena_array(arena, struct frozen_program, n + 1);
-    for (bool more = json_first(&member, &item); more; more = json_next(&item)) {
-        if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS),
-                        &frozen->programs[frozen->n_programs++], err) < 0) {
-            return -1;
-        }
+    if (json_find(&root, "files", &member) &&
+        decode_digests(&member, arena, FILES_MAX, &frozen->locked, &frozen->n_locked, err) < 0) {
+        return -1;
     }
-    return 0;
+    return json_member(&root, "programs", &member, err) < 0 ||
+                   decode_digests(&member, arena, PROGRAMS_MAX, &frozen->programs,
+                                  &frozen->n_programs, err) < 0
+               ? -1
+               : 0;
 }
 
 /* Those of the machine that measured: this one, or the first node that was examined. */
@@ -220,7 +246,8 @@ int frozen_load(struct arena *arena, const char *folder, struct frozen *ret_froz
     struct frozen frozen = {.folder = folder};
     if (load_vocabulary(arena, &frozen, err) < 0 || load_report(arena, &frozen, err) < 0 ||
         load_plan(arena, &frozen, err) < 0 || load_inventory(arena, &frozen, err) < 0 ||
-        load_lock(arena, &frozen, err) < 0 || frozen_load_machine(arena, &frozen, err) < 0 ||
+        load_lock(arena, &frozen, err) < 0 || frozen_load_files(arena, &frozen, err) < 0 ||
+        frozen_load_machine(arena, &frozen, err) < 0 ||
         load_formats_below(arena, &frozen, err) < 0) {
         frozen_release(&frozen);
         return -1;
@@ -279,6 +306,19 @@ static void encode_stack(struct json_out *out, const struct stack *stack, struct
     jw_end_object(out);
 }
 
+static void encode_digests(struct json_out *out, const char *key, const struct frozen_digest *items,
+                           size_t n)
+{
+    jw_array(out, key);
+    for (size_t idx = 0; idx < n; idx++) {
+        jw_object(out, NULL);
+        jw_str(out, "name", items[idx].name);
+        jw_str(out, "sha256", items[idx].sha256);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
 void frozen_encode_lock(const struct frozen *frozen, struct strbuf *buf)
 {
     const struct report *report = &frozen->report;
@@ -288,18 +328,11 @@ void frozen_encode_lock(const struct frozen *frozen, struct strbuf *buf)
     jw_object(&out, NULL);
     jw_i64(&out, "schema_version", 1);
     jw_str(&out, "run_id", frozen->run_id);
-    if (frozen->derivation > DERIVATION_FIRST) {
-        jw_i64(&out, "derivation", frozen->derivation);
-    }
+    jw_str(&out, "program_version",
+           frozen->version.ptr ? frozen->version : STR_LIT(REPERF_VERSION));
     jw_z(&out, "runtime", runtime_kind_name(plan->runtime));
-    jw_array(&out, "programs");
-    for (size_t idx = 0; idx < frozen->n_programs; idx++) {
-        jw_object(&out, NULL);
-        jw_str(&out, "name", frozen->programs[idx].name);
-        jw_str(&out, "sha256", frozen->programs[idx].sha256);
-        jw_end_object(&out);
-    }
-    jw_end_array(&out);
+    encode_digests(&out, "programs", frozen->programs, frozen->n_programs);
+    encode_digests(&out, "files", frozen->files, frozen->n_files);
     jw_array(&out, "stacks");
     for (size_t idx = 0; idx < report->n_stacks; idx++) {
         if (is_run(plan, &report->stacks[idx])) {

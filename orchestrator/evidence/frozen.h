@@ -5,18 +5,19 @@
 #ifndef EVIDENCE_FROZEN_H
 #define EVIDENCE_FROZEN_H
 
+#include "evidence/discrepancy.h"
 #include "log/format.h"
 #include "report/plan.h"
 
-struct frozen_program {
-    struct str name;
+struct frozen_digest {
+    struct str name; /* of a program, or of a file below the folder */
     struct str sha256;
 };
 
 struct frozen {
     const char *folder; /* the evidence folder; borrowed */
     struct str run_id;
-    int64_t derivation; /* DERIVATION_FIRST to DERIVATION_NOW */
+    struct str version; /* of the program that froze it; ptr NULL: not stated */
     struct str report_sha256;
     const struct vocabulary
         *vocabulary; /* of manifest/vocabulary.json; the program's where an archive has none */
@@ -26,8 +27,12 @@ struct frozen {
     struct format_set formats;  /* frozen_release gives its patterns back */
     struct condition *machine;  /* of environment/local.json */
     size_t n_machine;
-    struct frozen_program *programs; /* of lock/lock.json */
+    struct frozen_digest *programs; /* of lock/lock.json */
     size_t n_programs;
+    /* The files below manifest/, the rules among them, and environment/local.json: by the lock (none: not stated), and as they are. */
+    struct frozen_digest *locked, *files;
+    size_t n_locked;
+    size_t n_files;
 };
 
 /* ERR_INTEGRITY where the plan was made for another report than the frozen one. */
@@ -41,11 +46,15 @@ static inline void frozen_cleanup(struct frozen *frozen)
     frozen_release(frozen);
 }
 
-/* lock/lock.json: run id, derivation in force, programs by digest, pins of the stacks that are run. */
+/* Digests of the files that the run froze before its lock. */
+MUST_CHECK int frozen_load_files(struct arena *arena, struct frozen *frozen, struct err *err);
+/* lock/lock.json: run id, programs by version and digest, every frozen file (the rules among them) by digest, pins of the stacks that are
+   run. */
 void frozen_encode_lock(const struct frozen *frozen, struct strbuf *out);
 
 /* Checks that its parts belong to one run: the plan has the report's requested cases, each with rule, ranks and conditions as in the
-   report, and the lock follows from both. ERR_INTEGRITY. */
-MUST_CHECK int frozen_check(struct arena *arena, const struct frozen *frozen, struct err *err);
+   report, and the lock follows from both. ERR_INTEGRITY; what the lock lacks that today's has is added to discrepancies. */
+MUST_CHECK int frozen_check(struct arena *arena, const struct frozen *frozen,
+                            struct discrepancies *discrepancies, struct err *err);
 
 #endif

@@ -120,28 +120,24 @@ static bool is_under(const struct plan *plan, const struct plan_step *step,
            has_conditions(step, &recipe->conditions);
 }
 
-/* Before derivations had numbers, plans named no recipe. */
 static int check_recipe(const struct frozen *frozen, const struct plan_step *step,
                         const struct report_case *c, struct err *err)
 {
     const struct recipes *recipes =
         frozen->plan.profile == PROFILE_FULL ? &c->stack->full : &c->stack->smoke;
     const struct recipe none = {0};
-    bool names_none =
-        !step->recipe.ptr && (recipes->n == 0 || frozen->derivation == DERIVATION_FIRST);
-    bool is_named = names_none;
-    bool is_read = names_none && is_read_by(&frozen->plan, step, c, &none);
-    bool holds = is_read && (frozen->derivation == DERIVATION_FIRST ||
-                             is_under(&frozen->plan, step, c, &none));
+    bool is_named = !step->recipe.ptr && recipes->n == 0;
+    bool is_read = is_named && is_read_by(&frozen->plan, step, c, &none);
+    bool holds = is_read && is_under(&frozen->plan, step, c, &none);
     for (size_t idx = 0; !holds && idx < recipes->n; idx++) {
         const struct recipe *recipe = &recipes->items[idx];
-        if (!same(step->recipe, recipe->title) && !names_none) {
+        if (!same(step->recipe, recipe->title)) {
             continue;
         }
         is_named = true;
         bool is_read_now = is_read_by(&frozen->plan, step, c, recipe);
         is_read = is_read || is_read_now;
-        holds = is_read_now && (names_none || is_under(&frozen->plan, step, c, recipe));
+        holds = is_read_now && is_under(&frozen->plan, step, c, recipe);
     }
     return holds      ? 0
            : is_read  ? differs(step, "conditions", err)
@@ -220,17 +216,13 @@ static int check_names(const struct frozen *frozen, struct err *err)
     return 0;
 }
 
-/* The items of the last "needs", which list what was still missing before the run, have no consequences and are not read. Plans of
-   old programs had fewer members. */
+/* The items of the last "needs", which list what was still missing before the run, have no consequences and are not read. */
 static int check_plan_text(struct arena *arena, const struct frozen *frozen, struct err *err)
 {
     static const char NEEDS[] = "\n  \"needs\": [";
     const char *name = "manifest/plan.json";
     CLEANUP(strbuf) struct strbuf plan = {0};
     struct str kept, before, behind;
-    if (frozen->derivation == DERIVATION_FIRST) {
-        return 0;
-    }
     strbuf_init(&plan, TEXT_MAX);
     plan_encode(&frozen->plan, &plan);
     int64_t at = str_find(strbuf_str(&plan), STR_LIT(NEEDS));
@@ -266,26 +258,45 @@ static int check_texts(struct arena *arena, const struct frozen *frozen, struct 
                : evidence_same_text(kept, strbuf_str(&inventory), "manifest/inventory.json", err);
 }
 
-static int check_lock(struct arena *arena, const struct frozen *frozen, struct err *err)
+/* The lock holds the digest of each file that was frozen before it. */
+static int check_locked(const struct frozen *frozen, struct err *err)
+{
+    for (size_t idx = 0; idx < frozen->n_locked && idx < frozen->n_files; idx++) {
+        const struct frozen_digest *locked = &frozen->locked[idx];
+        const struct frozen_digest *file = &frozen->files[idx];
+        if (str_eq(locked->name, file->name) && !str_eq(locked->sha256, file->sha256)) {
+            return err_set(err, ERR_INTEGRITY,
+                           "%.*s: expected SHA-256 %.*s (lock/lock.json), found %.*s",
+                           STR_ARG(file->name), STR_ARG(locked->sha256), STR_ARG(file->sha256));
+        }
+    }
+    return 0;
+}
+
+/* What the lock lacks that today's has is an added key; anything else in it must be what follows from the frozen files. */
+static int check_lock(struct arena *arena, const struct frozen *frozen,
+                      struct discrepancies *discrepancies, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = {0};
+    const char *name = "lock/lock.json";
     struct str kept;
     strbuf_init(&text, TEXT_MAX);
     frozen_encode_lock(frozen, &text);
-    if (fs_read(arena, fs_join(arena, frozen->folder, "lock/lock.json"), TEXT_MAX, &kept, err) <
-        0) {
-        return -1;
-    }
-    return str_eq(kept, strbuf_str(&text))
-               ? 0
-               : err_set(err, ERR_INTEGRITY,
-                         "lock/lock.json: not what a run of this plan and report locks");
+    return fs_read(arena, fs_join(arena, frozen->folder, name), TEXT_MAX, &kept, err) < 0 ||
+                   discrepancies_find(arena, name, kept, strbuf_str(&text), discrepancies, err) <
+                       0 ||
+                   discrepancies_refuse(discrepancies, err) < 0
+               ? -1
+               : 0;
 }
 
-int frozen_check(struct arena *arena, const struct frozen *frozen, struct err *err)
+int frozen_check(struct arena *arena, const struct frozen *frozen,
+                 struct discrepancies *discrepancies, struct err *err)
 {
     if (check_names(frozen, err) < 0 || check_steps(frozen, err) < 0) {
         return -1;
     }
-    return check_texts(arena, frozen, err) < 0 ? -1 : check_lock(arena, frozen, err);
+    return check_locked(frozen, err) < 0 || check_texts(arena, frozen, err) < 0
+               ? -1
+               : check_lock(arena, frozen, discrepancies, err);
 }

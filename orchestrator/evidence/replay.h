@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Re-derives a run's series and result.json from its raw logs (evidence/derive.h), whoever signed it. An archive is checked for form
+/* Derives a run's series and result.json again from its raw logs (evidence/derive.h), whoever signed it. An archive is checked for form
    and bytes here too. */
 #ifndef EVIDENCE_REPLAY_H
 #define EVIDENCE_REPLAY_H
 
 #include "base/clock.h"
+#include "evidence/discrepancy.h"
 #include "report/run_id.h"
 
 struct replay_opts {
@@ -14,12 +15,13 @@ struct replay_opts {
 
 struct replay_info {
     char run_id[RUN_ID_SIZE];
-    size_t n_files; /* derived and found equal */
+    size_t n_files; /* derived and compared */
     size_t n_logs;
+    struct discrepancies discrepancies;
 };
 
-/* ERR_INTEGRITY naming the first file that differs, is missing, or is there and does not follow from the logs. */
-MUST_CHECK int replay(const struct replay_opts *opts, struct replay_info *ret_info,
-                      struct err *err);
+/* Lives in the arena. ERR_INTEGRITY naming the first file that is missing, or is there and does not follow from the logs. */
+MUST_CHECK int replay(struct arena *arena, const struct replay_opts *opts,
+                      struct replay_info *ret_info, struct err *err);
 
 #endif

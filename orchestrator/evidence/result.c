@@ -506,9 +506,6 @@ static void encode_result(struct arena *arena, const struct frozen *frozen,
     jw_begin(&out, buf, false);
     jw_object(&out, NULL);
     jw_i64(&out, "schema_version", 1);
-    if (frozen->derivation > DERIVATION_FIRST) {
-        jw_i64(&out, "derivation", frozen->derivation);
-    }
     jw_str(&out, "run_id", frozen->run_id);
     jw_str(&out, "report", frozen->plan.report);
     jw_z(&out, "profile", profile_name(frozen->plan.profile));

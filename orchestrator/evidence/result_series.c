@@ -265,8 +265,7 @@ struct rule_case result_rule_case(const struct frozen *frozen, const struct plan
     bool is_smoke = frozen->plan.profile == PROFILE_SMOKE;
     struct rule_case of = {.gpus = step->n_ranks,
                            .nodes = is_smoke ? plan_step_nodes(step) : c->nodes,
-                           .batch_per_gpu = is_smoke ? 0 : c->batch_per_gpu,
-                           .derivation = frozen->derivation};
+                           .batch_per_gpu = is_smoke ? 0 : c->batch_per_gpu};
     if (is_smoke || frozen->plan.is_rehearsal) {
         of.batch_per_gpu = planned_number(step, "batch_per_gpu", of.batch_per_gpu);
     }
@@ -384,9 +383,7 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
                                     j.why.len ? ": " : "", STR_ARG(j.why)));
         return;
     }
-    if (frozen->derivation >= DERIVATION_IDENTITY) {
-        judge_identity(arena, frozen, step, &log, repeat);
-    }
+    judge_identity(arena, frozen, step, &log, repeat);
     if (rule_apply(rule, m, &of, &value, &err) < 0) {
         does_not_count(repeat, ERR_PARSE, arena_printf(arena, "rule: %s", err.msg));
         return;
@@ -403,13 +400,13 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
 }
 
 /* A log that cannot be read at all (one endless line) is a log without a metric, not an error of ours. */
-static int measure_log(struct arena *arena, const struct reading_by *by, const char *path,
+static int measure_log(struct arena *arena, const struct format *format, const char *path,
                        struct measurement *ret_m, struct str *ret_sha256, struct err *err)
 {
     struct err refused = {0};
     struct digest_value value;
     char hex[SHA256_HEX_SIZE];
-    if (measure_file_by(arena, by, path, ret_m, ret_sha256, &refused) == 0) {
+    if (measure_file(arena, format, path, ret_m, ret_sha256, &refused) == 0) {
         return 0;
     }
     if (refused.code != ERR_PARSE) {
@@ -420,7 +417,7 @@ static int measure_log(struct arena *arena, const struct reading_by *by, const c
     }
     hex_encode(value.sha256, SHA256_BYTES, hex);
     *ret_sha256 = str_dup(arena, str_of(hex));
-    *ret_m = (struct measurement){.format = format_id(by->format),
+    *ret_m = (struct measurement){.format = format_id(format),
                                   .verdict = judgement_unread(0),
                                   .why = str_of(arena_printf(arena, "%s", refused.msg)),
                                   .last_step = -1,
@@ -438,7 +435,6 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     struct repeat_result repeat = {.repeat = repeat_no, .value = (double)NAN};
     struct measurement m = {0};
     struct str sha256;
-    const struct reading_by by = {.format = step->bound.format, .derivation = frozen->derivation};
     const char *outcome_path =
         fs_join(arena, frozen->folder, rundir_outcome_name(arena, step->case_id, repeat_no));
     strbuf_init(&text, SERIES_TEXT_MAX);
@@ -449,8 +445,8 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     }
     if (read_outcome(arena, outcome_path, &repeat.outcome, err) < 0 ||
         result_check_outcome(arena, frozen, step, repeat_no, &repeat.outcome, err) < 0 ||
-        measure_log(arena, &by, fs_join(arena, frozen->folder, repeat.log.ptr), &m, &sha256, err) <
-            0) {
+        measure_log(arena, step->bound.format, fs_join(arena, frozen->folder, repeat.log.ptr), &m,
+                    &sha256, err) < 0) {
         return -1;
     }
     if (!str_eq(sha256, repeat.outcome.log_sha256) ||

@@ -102,7 +102,13 @@ static int list_files(struct sealing *s, struct err *err)
 static int derive(struct sealing *s, struct err *err)
 {
     struct derived_from from;
-    return s->opts->is_bytes_only ? 0 : derive_check(s->arena, s->opts->folder, &from, err);
+    if (s->opts->is_bytes_only) {
+        return 0;
+    }
+    return derive_check(s->arena, s->opts->folder, &from, err) < 0 ||
+                   discrepancies_refuse(&from.discrepancies, err) < 0
+               ? -1
+               : 0;
 }
 
 static int read_facts(struct sealing *s, struct err *err)

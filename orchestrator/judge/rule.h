@@ -95,7 +95,6 @@ struct rule {
 /* What a rule needs to know about the case. 0 or less: not known; a rule that needs it says so. */
 struct rule_case {
     int64_t gpus, nodes, batch_per_gpu;
-    int64_t derivation;     /* 0: the current one */
     struct rule_memo *memo; /* borrowed; NULL: nothing is kept for the next rule */
 };
 

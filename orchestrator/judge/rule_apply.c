@@ -394,17 +394,6 @@ static int apply_elapsed(const struct rule *rule, const struct picked *picked, d
     return 0;
 }
 
-/* Derivations 1 and 2: the first sample of all counts for as many steps as the next; the first of another rank for 1. */
-static void weigh_in_a_row(const struct picked *picked, double *weights)
-{
-    for (size_t idx = 0; idx < picked->n; idx++) {
-        size_t from = idx ? idx - 1 : 0;
-        size_t to = idx ? idx : (picked->n > 1 ? 1 : 0);
-        int64_t delta = picked->items[to]->step - picked->items[from]->step;
-        weights[idx] = delta > 0 ? (double)delta : 1;
-    }
-}
-
 /* A sample counts for the steps since the one before it of its rank. The first sample of a rank, or one whose step does not increase,
    has no interval: it counts for as many steps as the next of its rank that has an interval, else the last before it, else (a rank
    with one sample) the first of any rank, else 1. items are sorted by rank. */
@@ -433,18 +422,13 @@ static void weigh_by_rank(const struct picked *picked, double *weights)
 
 /* All items over all time, each sample by the steps that it counts for. Rates: steps / sum(steps / rate). Step times: sum(steps x
    time) / steps. */
-static void apply_time_weighted(const struct rule_case *of, const struct picked *picked,
-                                struct rule_value *ret)
+static void apply_time_weighted(const struct picked *picked, struct rule_value *ret)
 {
     CLEANUP(free) double *weights = xcalloc(picked->n, sizeof(*weights));
     double top = 0;
     double bottom = 0;
-    if (of->derivation > 0 && of->derivation < DERIVATION_RANK_INTERVALS) {
-        weigh_in_a_row(picked, weights);
-    } else {
-        picked_sort_by_rank(picked->items, picked->n);
-        weigh_by_rank(picked, weights);
-    }
+    picked_sort_by_rank(picked->items, picked->n);
+    weigh_by_rank(picked, weights);
     for (size_t idx = 0; idx < picked->n; idx++) {
         double value = picked->items[idx]->value;
         if (picked->series->quantity == QTY_STEP_TIME) {
@@ -518,7 +502,7 @@ static int apply_statistic(const struct rule *rule, const struct rule_case *of,
         ret->value = stats_harmonic_mean(values, n);
         return 0;
     case STAT_TIME_WEIGHTED_MEAN:
-        apply_time_weighted(of, picked, ret);
+        apply_time_weighted(picked, ret);
         return 0;
     case STAT_MIN:
         ret->value = stats_min(values, n);

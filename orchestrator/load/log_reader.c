@@ -58,7 +58,6 @@ int log_reader_open(struct log_reader *reader, struct arena *arena, const struct
         log_reader_close(reader);
         return -1;
     }
-    parser_judge_by(reader->parser, by->derivation);
     if (by->keeps_lines) {
         parser_keep_lines(reader->parser);
     }

@@ -37,7 +37,7 @@ static int parse_file(struct arena *arena, const struct reading_by *by, const ch
 int measure_file(struct arena *arena, const struct format *format, const char *path,
                  struct measurement *ret_measurement, struct str *ret_sha256, struct err *err)
 {
-    const struct reading_by by = {.format = format, .derivation = DERIVATION_NOW};
+    const struct reading_by by = {.format = format};
     return measure_file_by(arena, &by, path, ret_measurement, ret_sha256, err);
 }
 
@@ -66,7 +66,7 @@ int measure_file_rates(struct arena *arena, const struct format *format, const s
 {
     const struct log_head *head = of->head;
     CLEANUP(log_reader) struct log_reader reader = LOG_READER_EMPTY;
-    const struct reading_by by = {.format = format, .derivation = DERIVATION_NOW};
+    const struct reading_by by = {.format = format};
     bool has_all = head && head->is_whole;
     reader.path = of->path;
     if ((has_all ? parser_new(format, arena, &reader.parser, err)

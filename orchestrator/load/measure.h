@@ -7,7 +7,6 @@
 
 struct reading_by {
     const struct format *format;
-    int64_t derivation;
     bool keeps_lines; /* of samples (log/format.h) */
 };
 
@@ -15,7 +14,6 @@ struct reading_by {
 MUST_CHECK int measure_file(struct arena *arena, const struct format *format, const char *path,
                             struct measurement *ret_measurement, struct str *ret_sha256,
                             struct err *err);
-/* The same, judged by a derivation (judge/rule.h). */
 MUST_CHECK int measure_file_by(struct arena *arena, const struct reading_by *by, const char *path,
                                struct measurement *ret_measurement, struct str *ret_sha256,
                                struct err *err);

@@ -64,8 +64,7 @@ static int take_job(struct many *many, struct turn *turn, struct reading_by *ret
     if (!*ret_job) {
         return 0;
     }
-    *ret_by =
-        (struct reading_by){.derivation = DERIVATION_NOW, .keeps_lines = (*ret_job)->keeps_lines};
+    *ret_by = (struct reading_by){.keeps_lines = (*ret_job)->keeps_lines};
     return find_format(many, turn, (*ret_job)->format, &ret_by->format, err);
 }
 

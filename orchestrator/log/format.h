@@ -6,7 +6,6 @@
 #define LOG_FORMAT_H
 
 #include "codec/json.h"
-#include "log/derivation.h"
 #include "log/series.h"
 
 /* A longer line (after splitting at LF and CR, NULs not counted) is ERR_PARSE with its byte offset. */
@@ -83,8 +82,6 @@ struct parser *parser_new_lines(struct arena *arena, line_visit *visit, void *ct
 MUST_CHECK int parser_finish_lines(struct parser *parser, int64_t *ret_n_lines, struct err *err);
 void parser_free_lines(struct parser *parser);
 
-/* Before the first byte: judge by this derivation (log/derivation.h) instead of the current one. */
-void parser_judge_by(struct parser *parser, int64_t derivation);
 /* Before the first byte: leaves out the series of quantity score, except for the named one (ptr NULL: none). */
 void parser_skip_scores(struct parser *parser, struct str named);
 /* Before the first byte: series record the line of each sample. */

@@ -67,10 +67,9 @@ struct format {
     struct probe run_start, begin, resumed, end, fatal, done;
     struct str begin_why; /* why a log does not show whether its beginning is there, or NULL */
     int done_step;        /* group of done: steps completed by the run */
-    uint64_t crash_mask;  /* literals with which any program breaks off, */
-    uint64_t break_mask;  /* and those that count since DERIVATION_GAPS, */
+    uint64_t crash_mask;  /* literals with which any program breaks off */
     uint64_t failed_mask; /* literals with which any program says that it failed */
-    uint64_t killed_mask; /* one of them as a word of its own */
+    uint64_t killed_mask; /* one that counts as a word of its own alone */
     bool needs_end;
     struct str total_from;  /* name of the fact that states how many steps a run makes, or NULL */
     struct str epochs_from; /* likewise, how many epochs */

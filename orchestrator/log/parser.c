@@ -27,7 +27,6 @@ struct parser *parser_of_lines(const struct format *format, struct arena *arena)
     p->total_epochs = -1;
     p->done_step = -1;
     p->most_rank = -1;
-    p->derivation = DERIVATION_NOW;
     strbuf_init(&p->record, FORMAT_LINE_MAX);
     p->records =
         format->records == RECORD_NONE ? NULL : records_new(format->records, format->vocabulary);
@@ -87,11 +86,6 @@ void parser_restart(struct parser *parser)
     parser->carry_len = 0;
     parser->n_bytes = parser->line_at = 0;
     parser->n_lines = 0;
-}
-
-void parser_judge_by(struct parser *parser, int64_t derivation)
-{
-    parser->derivation = derivation;
 }
 
 void parser_skip_scores(struct parser *parser, struct str named)

@@ -95,7 +95,6 @@ struct parser {
     char bad_value[40];
     bool is_truncated;
     enum parse_verdict first_run, last_run; /* known when they end */
-    int64_t derivation;                     /* the derivation by which it is judged */
     struct causes causes;                   /* of the runs before */
     struct causes run_causes;               /* of this run */
     int64_t done_step;   /* of this run: steps that it says it has made; -1: not stated */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verdict on a log: by its causes (log/whole.h); by derivations 1 to 3 as before there was a table of causes. */
+/* The verdict on a log, by its causes (log/whole.h). */
 #include "base/base.h"
 
 #include "log/parser_impl.h"
@@ -16,99 +16,20 @@ size_t parser_primary(const struct parser *p)
     while (!f->series[declared].is_primary) { /* format_decode made sure that there is one */
         declared++;
     }
-    for (size_t idx = 0; p->series[declared].n == 0 && p->derivation >= DERIVATION_WHOLE &&
-                         f->series[declared].quantity == QTY_RATE && idx < f->n_series;
+    for (size_t idx = 0; p->series[declared].n == 0 && f->series[declared].quantity == QTY_RATE &&
+                         idx < f->n_series;
          idx++) {
         if (f->series[idx].quantity == QTY_RATE && p->series[idx].n > 0) {
             return idx;
         }
     }
-    for (size_t idx = 0;
-         p->series[declared].n == 0 && p->derivation >= DERIVATION_WHOLE && idx < f->n_series;
-         idx++) {
+    for (size_t idx = 0; p->series[declared].n == 0 && idx < f->n_series; idx++) {
         if (f->series[idx].stands_in && p->series[idx].n > 0) {
             return idx;
         }
     }
     return declared;
 }
-
-/* ---- before derivation 4 ---- */
-
-/* Steps between the last two lines of one rank: as many may be missing at the end of a complete log. */
-static int64_t last_interval(const struct sample *samples, size_t n)
-{
-    const struct sample *last = &samples[n - 1];
-    for (size_t idx = n - 1; idx-- > 0 && samples[idx].run == last->run;) {
-        if (samples[idx].rank == last->rank && samples[idx].step != last->step) {
-            return last->step > samples[idx].step ? last->step - samples[idx].step : 1;
-        }
-    }
-    return last->step;
-}
-
-/* Of the run that ends here. */
-static enum parse_verdict judge_run_before(const struct parser *p)
-{
-    const struct series_state *primary = &p->series[parser_primary(p)];
-    const struct sample *last = primary->n ? &primary->items[primary->n - 1] : NULL;
-    if (!last || last->run != p->run) {
-        return p->total_steps > 0 ? PARSE_INCOMPLETE : PARSE_OK;
-    }
-    if (p->fatal_line > 0 || (p->format->needs_end && !p->has_end)) {
-        return PARSE_INCOMPLETE;
-    }
-    return p->total_steps >= 0 &&
-                   p->total_steps - last->step >= last_interval(primary->items, primary->n)
-               ? PARSE_INCOMPLETE
-               : PARSE_OK;
-}
-
-static struct str say(struct arena *arena, const char *text)
-{
-    return str_dup(arena, str_of(text));
-}
-
-static struct str say_incomplete(const struct parser *p, const struct measurement *m)
-{
-    if (p->fatal_line > 0) {
-        return str_of(
-            arena_printf(p->arena, "line %" PRId64 " says that the run failed", p->fatal_line));
-    }
-    if (p->format->needs_end && !p->has_end) {
-        return say(p->arena, "the line that ends a run is missing");
-    }
-    return str_of(arena_printf(p->arena, "the log ends at step %" PRId64 " of %" PRId64,
-                               m->last_step, m->total_steps));
-}
-
-static void judge_before(const struct parser *p, struct measurement *m)
-{
-    const struct series *primary = measurement_primary(m);
-    struct arena *arena = p->arena;
-    m->verdict = PARSE_OK;
-    if (p->first_bad_line > 0) {
-        m->verdict = PARSE_NAN;
-        m->why = str_of(
-            arena_printf(arena, "line %" PRId64 ": \"%s\" where a finite number over 0 is expected",
-                         p->first_bad_line, p->bad_value));
-    } else if (primary->n == 0) {
-        m->verdict = PARSE_NO_METRIC;
-        m->why = p->is_truncated ? say(arena, "the only record is cut off")
-                                 : say(arena, "no line holds this format's metric");
-    } else if (primary->samples[0].run != primary->samples[primary->n - 1].run) {
-        m->verdict = PARSE_AMBIGUOUS;
-        m->why = str_of(arena_printf(arena, "the log holds %d runs", m->n_runs));
-    } else if (p->is_truncated) {
-        m->verdict = PARSE_TRUNCATED;
-        m->why = say(arena, "the last line ends in the middle of a record");
-    } else if (m->last_run == PARSE_INCOMPLETE) {
-        m->verdict = PARSE_INCOMPLETE;
-        m->why = say_incomplete(p, m);
-    }
-}
-
-/* ---- since ---- */
 
 static struct run_seen run_of(const struct parser *p, size_t idx, const struct series *primary)
 {
@@ -121,17 +42,13 @@ static struct run_seen run_of(const struct parser *p, size_t idx, const struct s
                              .has_steps = spec->step >= 0 && !p->has_stepless,
                              .is_off_grid = spec->is_off_grid,
                              .has_end = true,
-                             .shows_begin = p->derivation >= DERIVATION_RUNS &&
-                                            !p->format->begin_why.ptr && !p->is_resumed &&
-                                            !p->has_unmeasured,
+                             .shows_begin =
+                                 !p->format->begin_why.ptr && !p->is_resumed && !p->has_unmeasured,
                              .first_by = spec->first_by,
                              .log_interval = p->log_interval,
                              .epochs_left = p->total_steps >= 0 ? 0 : p->epochs_left,
                              .n_before = 1 - spec->step_from,
                              .epoch_steps = p->epoch_steps,
-                             .sees_more = p->derivation >= DERIVATION_GAPS,
-                             .sees_ends = p->derivation >= DERIVATION_ENDS,
-                             .sees_first = p->derivation >= DERIVATION_LOSSES,
                              .knows_epochs = p->of_epochs > 0};
 }
 
@@ -219,27 +136,23 @@ void parser_end_run(struct parser *p)
     const struct series primary = series_of(p, first);
     bool has_samples = primary.n > 0 && primary.samples[primary.n - 1].run == p->run;
     enum parse_verdict verdict;
-    if (p->derivation < DERIVATION_WHOLE) {
-        verdict = judge_run_before(p);
-    } else {
-        if (p->format->series[first].step >= 0 && !p->format->series[first].repeats) {
-            name_writers(&p->series[first], p->run);
-        }
-        look_at_run(p, first);
-        if (p->fatal_line > 0) {
-            cause_add(&p->run_causes, CAUSE_FATAL, p->fatal_line);
-        }
-        if (has_samples && p->format->needs_end && !p->has_end) {
-            cause_add(&p->run_causes, CAUSE_NO_END, 0);
-        }
-        if (has_samples && p->format->begin.pattern && !p->has_begin) {
-            cause_add(&p->run_causes, CAUSE_BEGIN, 0);
-        }
-        verdict = causes_verdict(&p->run_causes) == PARSE_OK && !p->is_truncated ? PARSE_OK
-                                                                                 : PARSE_INCOMPLETE;
-        merge(&p->causes, &p->run_causes);
-        p->run_causes = (struct causes){0};
+    if (p->format->series[first].step >= 0 && !p->format->series[first].repeats) {
+        name_writers(&p->series[first], p->run);
     }
+    look_at_run(p, first);
+    if (p->fatal_line > 0) {
+        cause_add(&p->run_causes, CAUSE_FATAL, p->fatal_line);
+    }
+    if (has_samples && p->format->needs_end && !p->has_end) {
+        cause_add(&p->run_causes, CAUSE_NO_END, 0);
+    }
+    if (has_samples && p->format->begin.pattern && !p->has_begin) {
+        cause_add(&p->run_causes, CAUSE_BEGIN, 0);
+    }
+    verdict = causes_verdict(&p->run_causes) == PARSE_OK && !p->is_truncated ? PARSE_OK
+                                                                             : PARSE_INCOMPLETE;
+    merge(&p->causes, &p->run_causes);
+    p->run_causes = (struct causes){0};
     if (p->run == 0) {
         p->first_run = verdict;
     }
@@ -264,10 +177,6 @@ void parser_judge(struct parser *p, struct measurement *m)
     m->first_run = p->first_run;
     m->last_run = p->last_run;
     m->states_end = states_end(p);
-    if (p->derivation < DERIVATION_WHOLE) {
-        judge_before(p, m);
-        return;
-    }
     snprintf(p->causes.bad_value, sizeof(p->causes.bad_value), "%s",
              p->first_bad_line == p->causes.at[CAUSE_UNREADABLE] ? p->bad_value : "");
     if (p->is_truncated) {

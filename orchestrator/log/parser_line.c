@@ -33,11 +33,9 @@ static int probe_line(struct parser *p, const struct probe *probe, const struct 
     return pattern_match(probe->pattern, line->text, &p->budget, ret_found, err);
 }
 
-/* Before derivation 6 a fact belongs to all runs. */
 static struct fact fact_of(const struct parser *p, struct str name, struct str value, int64_t line)
 {
-    bool is_of_run = p->derivation >= DERIVATION_RUNS;
-    return (struct fact){name, value, line, is_of_run ? p->run : 0, is_of_run ? p->run : RUNS_MAX};
+    return (struct fact){name, value, line, p->run, p->run};
 }
 
 /* The value points into a line and is copied. */
@@ -112,7 +110,7 @@ static int replace_fact(struct parser *p, size_t *place, struct str value, int64
     if (!value.len || str_eq(fact->value, value)) {
         return 0;
     }
-    if (p->derivation >= DERIVATION_RUNS && fact->first_run < p->run) { /* also of an earlier run */
+    if (fact->first_run < p->run) { /* also of an earlier run */
         fact->last_run = p->run - 1;
         return keep_fact(p, name, value, line, place, err);
     }
@@ -231,7 +229,7 @@ static bool is_wanted(const struct parser *p, size_t idx, bool is_sample, bool i
 /* Reads the facts of a line, which may be a sample. */
 static int read_facts(struct parser *p, const struct line *line, bool is_sample, struct err *err)
 {
-    bool is_late = !is_sample && p->has_samples && p->derivation >= DERIVATION_RUNS;
+    bool is_late = !is_sample && p->has_samples;
     if (!(line->mask & p->format->fact_mask[is_sample])) {
         return 0;
     }
@@ -510,7 +508,7 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
             return -1;
         }
     }
-    is_stepless = p->derivation >= DERIVATION_WHOLE && spec->step >= 0 && sample.step < 0;
+    is_stepless = spec->step >= 0 && sample.step < 0;
     p->has_stepless = p->has_stepless || is_stepless;
     if (!is_stepless && begins_run(spec, state, series, &sample, epoch)) {
         if (p->run == RUNS_MAX) {
@@ -576,8 +574,7 @@ static int read_series(struct parser *p, size_t idx, const struct line *line, bo
         p->is_truncated = p->is_truncated || is_measured(spec->quantity);
         return 0;
     }
-    if (*ret_found && spec->quantity == QTY_CLOCK && p->derivation >= DERIVATION_GAPS &&
-        ends_in_object(line)) {
+    if (*ret_found && spec->quantity == QTY_CLOCK && ends_in_object(line)) {
         p->is_truncated = true; /* the step is known, but not its value */
         return 0;
     }
@@ -626,8 +623,7 @@ static int look_at_loss(struct parser *p, const struct line *line, struct err *e
     bool is_named = lognumber_lacks_loss(line->text);
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
         const struct series_spec *spec = &p->format->series[idx];
-        bool is_bare = spec->is_bare && p->derivation >= DERIVATION_LOSSES &&
-                       (line->mask >> spec->line.bit & 1) != 0;
+        bool is_bare = spec->is_bare && (line->mask >> spec->line.bit & 1) != 0;
         bool is_there = false;
         double value;
         if (!is_loss(spec) || !(is_named || is_bare)) {
@@ -663,10 +659,10 @@ static int look_at_like(struct parser *p, const struct line *line, bool *ret_is_
     return 0;
 }
 
-static bool breaks_off(const struct format *f, bool sees_more, const struct line *line)
+static bool breaks_off(const struct format *f, const struct line *line)
 {
-    return (line->mask & (f->crash_mask | (sees_more ? f->break_mask : 0))) != 0 ||
-           (sees_more && (line->mask & f->killed_mask) != 0 && logline_says_killed(line->text));
+    return (line->mask & f->crash_mask) != 0 ||
+           ((line->mask & f->killed_mask) != 0 && logline_says_killed(line->text));
 }
 
 /* A line that no series reads: it may still look like one, state the progress of the run, or be a crash message. */
@@ -688,8 +684,7 @@ static int look_at_rest(struct parser *p, const struct line *line, struct err *e
     if (look_at_like(p, line, &is_hit, err) < 0 || is_hit) {
         return is_hit ? 0 : -1;
     }
-    if (breaks_off(f, p->derivation >= DERIVATION_GAPS, line) && p->has_samples && !p->has_end &&
-        !parser_is_done(p)) {
+    if (breaks_off(f, line) && p->has_samples && !p->has_end && !parser_is_done(p)) {
         cause_add(&p->run_causes, CAUSE_CRASH, line->number);
     }
     return 0;
@@ -703,7 +698,7 @@ static int look_at_unread(struct parser *p, const struct line *line, bool has_sc
     if (!has_score) {
         return look_at_rest(p, line, err);
     }
-    return p->derivation < DERIVATION_GAPS ? 0 : look_at_like(p, line, &is_like, err);
+    return look_at_like(p, line, &is_like, err);
 }
 
 /* A line that begins a run, or the next run if there is one already. */
@@ -742,13 +737,6 @@ static int look_at_begin(struct parser *p, const struct line *line, struct err *
     return 0;
 }
 
-/* Before DERIVATION_LOSSES only that of a line of the metric counted, unless there is one figure for the whole run. */
-static bool counts_loss(const struct parser *p, bool is_shown)
-{
-    return is_shown || p->derivation >= DERIVATION_LOSSES ||
-           p->format->series[parser_primary(p)].quantity == QTY_SUMMARY;
-}
-
 static int look_at_fatal(struct parser *p, const struct line *line, bool *ret_is_hit,
                          struct err *err)
 {
@@ -764,8 +752,7 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_hit = false;
     bool is_sample = false;
-    bool is_shown = false; /* a line of the metric */
-    bool is_step = false;  /* a line that would begin another run if there already was one */
+    bool is_step = false; /* a line that would begin another run if there already was one */
     if (follow_start(p, line, err) < 0 || look_at_begin(p, line, err) < 0) {
         return -1;
     }
@@ -775,11 +762,8 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
         }
         is_sample = is_sample || is_hit;
         is_step = is_step || (is_hit && p->format->series[idx].quantity != QTY_SCORE);
-        is_shown =
-            is_shown ||
-            (is_hit && (p->format->series[idx].is_primary || p->format->series[idx].stands_in));
     }
-    if (counts_loss(p, is_shown) && look_at_loss(p, line, err) < 0) {
+    if (look_at_loss(p, line, err) < 0) {
         return -1;
     }
     if (!is_step && !line->is_cut && look_at_unread(p, line, is_sample, err) < 0) {

@@ -117,7 +117,7 @@ struct measurement {
     struct str format; /* id */
     enum parse_verdict verdict;
     struct str why;       /* of a verdict other than ok: one sentence; else empty */
-    struct causes causes; /* counted; all 0 in a kept series, and before derivation 4 */
+    struct causes causes; /* counted; all 0 in a kept series */
     struct series *series;
     size_t n_series;
     struct fact *facts;

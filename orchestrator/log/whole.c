@@ -219,9 +219,7 @@ static void count_interval(struct intervals *of, int64_t delta, int pass)
 static int64_t few_grid(const struct run_seen *run, const struct intervals *of)
 {
     bool is_stated = run->log_interval > 0 && run->log_interval == of->least;
-    return run->sees_more && of->are_multiples && (of->n == GRID_FEW || (of->n > 0 && is_stated))
-               ? of->least
-               : 0;
+    return of->are_multiples && (of->n == GRID_FEW || (of->n > 0 && is_stated)) ? of->least : 0;
 }
 
 /* Whether the line of the run's last step comes before the next grid step, while the line before it is on the grid. */
@@ -229,8 +227,8 @@ static bool is_odd_last(const struct run_seen *run, const struct sample *s, int6
                         int64_t former)
 {
     int64_t step = s->step - delta;
-    return run->sees_ends && run->total_steps > 0 && s->step + run->n_before == run->total_steps &&
-           delta < former && (step % former == 0 || (step + run->n_before) % former == 0);
+    return run->total_steps > 0 && s->step + run->n_before == run->total_steps && delta < former &&
+           (step % former == 0 || (step + run->n_before) % former == 0);
 }
 
 /* Steps between lines in at least two of three intervals; 0 if the log shows no grid. The vote finds the only candidate
@@ -249,8 +247,7 @@ static int64_t grid_of(const struct run_seen *run)
         }
         while (next_pair(&p, &before, &s)) {
             int64_t delta = before ? s->step - before->step : 0;
-            bool is_early =
-                run->sees_more && run->first_by > 0 && before && before->step == run->first_by;
+            bool is_early = run->first_by > 0 && before && before->step == run->first_by;
             if (delta <= 0 || is_early || is_odd_last(run, s, delta, former)) {
                 continue; /* they may be off the grid */
             }
@@ -281,7 +278,7 @@ static bool is_across(const struct run_seen *run, const struct sample *before,
                       const struct sample *s)
 {
     int64_t first = 1 - run->n_before;
-    return run->sees_more && run->epoch_steps > 0 && before->step >= first &&
+    return run->epoch_steps > 0 && before->step >= first &&
            (s->step - first) / run->epoch_steps > (before->step - first) / run->epoch_steps;
 }
 
@@ -297,10 +294,10 @@ static void add_gaps(struct causes *causes, int64_t n, int64_t step)
 static void look_at_last_epoch(const struct run_seen *run, int64_t grid, int64_t last,
                                struct causes *causes)
 {
-    if (last > run->edge && run->sees_more) {
+    if (last > run->edge) {
         add_gaps(causes, (last - run->edge) / grid, run->edge);
     }
-    if (run->edge - last >= grid && run->sees_ends && run->knows_epochs && run->epochs_left == 0) {
+    if (run->edge - last >= grid && run->knows_epochs && run->epochs_left == 0) {
         cause_add(causes, CAUSE_SHORT, last);
         causes->total_steps = run->edge + run->n_before;
     }
@@ -329,7 +326,7 @@ static void look_at_steps(const struct run_seen *run, int64_t grid, const struct
                                            : (delta - 1) / grid,
                  s->step);
     }
-    if (grid > 0 && delta < 0 && run->sees_more) {
+    if (grid > 0 && delta < 0) {
         look_at_edges(run, grid, before->step, s->step, causes);
     }
     if (run->total_steps >= 0 && s->step + run->n_before > run->total_steps) {
@@ -343,9 +340,8 @@ static void look_at_begin(const struct run_seen *run, int64_t grid, const struct
                           struct causes *causes)
 {
     bool is_said = run->first_by >= 0;
-    bool is_enough = is_said && run->sees_first;
     grid = grid > 0 ? grid : run->log_interval;
-    if (first->step > run->first_by && (is_enough || (grid > 0 && first->step > grid))) {
+    if (first->step > run->first_by && (is_said || (grid > 0 && first->step > grid))) {
         int64_t n = grid > 0 ? (first->step - (is_said ? run->first_by : 1)) / grid : 0;
         cause_add(causes, CAUSE_BEGIN, first->step);
         causes->n[CAUSE_BEGIN] += n > 0 ? n - 1 : 0;

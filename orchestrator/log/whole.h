@@ -23,9 +23,6 @@ struct run_seen { /* one run of one log */
     int64_t epoch_steps;  /* of an epoch, if steps are counted over all of them; else 0 */
     int64_t first_step;   /* of its first line; filled in by whole_look */
     int64_t edge; /* the last step of an epoch if each counts from the start, -1: none; likewise */
-    bool sees_more;    /* since DERIVATION_GAPS: few lines and the first of an epoch show gaps */
-    bool sees_ends;    /* since DERIVATION_ENDS: a run's last line, and its last epoch */
-    bool sees_first;   /* since DERIVATION_LOSSES: first_by is enough, whatever the interval */
     bool knows_epochs; /* the number of epochs is stated */
 };
 

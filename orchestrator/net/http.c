@@ -89,9 +89,8 @@ int http_new(struct loop *loop, const struct http_settings *settings, struct htt
              struct err *err)
 {
     CLEANUP(http) struct http *http = NULL;
-    if (http_library_open(err) < 0 || check_library(err) < 0 ||
-        (settings && (check_secret(settings->netrc_path, err) < 0 ||
-                      check_secret(settings->cookie_path, err) < 0))) {
+    if (check_library(err) < 0 || (settings && (check_secret(settings->netrc_path, err) < 0 ||
+                                                check_secret(settings->cookie_path, err) < 0))) {
         return -1;
     }
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by net/http.c, net/http_lane.c, net/http_library.c (libcurl), net/http_watch.c and net/http_file.c (file://) only. */
+/* Shared by net/http.c, net/http_lane.c (libcurl), net/http_watch.c and net/http_file.c (file://) only. */
 #ifndef NET_HTTP_IMPL_H
 #define NET_HTTP_IMPL_H
 
 #include "net/http.h"
-
-/* libcurl, before any call of it. */
-MUST_CHECK int http_library_open(struct err *err);
 
 /* One multi handle with its own connections. */
 struct http_lane {

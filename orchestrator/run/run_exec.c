@@ -196,7 +196,7 @@ int run_replay_record(struct runner *r, const struct journal_record *record, str
 static int check_programs(struct runner *r, struct err *err)
 {
     for (size_t idx = 0; idx < r->frozen.n_programs; idx++) {
-        const struct frozen_program *program = &r->frozen.programs[idx];
+        const struct frozen_digest *program = &r->frozen.programs[idx];
         struct digest_value value;
         char hex[SHA256_HEX_SIZE];
         const char *path = str_eq_z(program->name, TRAIN_PROGRAM)
@@ -326,6 +326,7 @@ static int seal(struct runner *r, struct run_end *end, struct err *err)
                              .clock = r->opts->clock};
     if (contents_tidy(r->arena, &r->frozen, &end->result, err) < 0 ||
         run_derive(r->arena, r->dir.evidence, &derived, err) < 0 ||
+        discrepancies_refuse(&derived.discrepancies, err) < 0 ||
         seal_folder(r->arena, &opts, &info, err) < 0 ||
         append(r, J_SEALED, STR_EMPTY, end->is_signed ? "signed" : "unsigned", info.sha256, err) <
             0) {

@@ -183,43 +183,27 @@ static int freeze_vocabulary(struct arena *arena, const struct run_opts *opts, c
                : rundir_write(arena, evidence, "manifest/vocabulary.json", text, err);
 }
 
-static int program_digest(struct arena *arena, const char *name, const char *path,
-                          struct frozen_program *ret_program, struct err *err)
-{
-    struct digest_value value;
-    char hex[SHA256_HEX_SIZE];
-    if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
-        return -1;
-    }
-    hex_encode(value.sha256, SHA256_BYTES, hex);
-    *ret_program = (struct frozen_program){str_of(name), str_dup(arena, str_of(hex))};
-    return 0;
-}
-
+/* The last of what is frozen: it holds the digests of the others. */
 static int freeze_lock(struct arena *arena, const struct run_opts *opts,
                        const struct run_prepared *prepared, struct str run_id, const char *evidence,
                        struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text;
-    struct frozen_program programs[2];
+    struct frozen_digest programs[2] = {{.name = STR_LIT("reperf")},
+                                        {.name = STR_LIT(TRAIN_PROGRAM)}};
     const char *train = planner_train_path(arena, opts->self);
-    size_t n = 1;
+    struct frozen frozen = {.folder = evidence,
+                            .run_id = run_id,
+                            .report = prepared->report,
+                            .plan = prepared->plan,
+                            .programs = programs,
+                            .n_programs = fs_exists(train) ? 2 : 1};
     strbuf_init(&text, TEXT_MAX);
-    if (program_digest(arena, "reperf", opts->self, &programs[0], err) < 0) {
+    if (digest_file_hex(arena, opts->self, &programs[0].sha256, err) < 0 ||
+        (frozen.n_programs > 1 && digest_file_hex(arena, train, &programs[1].sha256, err) < 0) ||
+        frozen_load_files(arena, &frozen, err) < 0) {
         return -1;
     }
-    if (fs_exists(train)) {
-        if (program_digest(arena, TRAIN_PROGRAM, train, &programs[1], err) < 0) {
-            return -1;
-        }
-        n++;
-    }
-    const struct frozen frozen = {.run_id = run_id,
-                                  .derivation = DERIVATION_NOW,
-                                  .report = prepared->report,
-                                  .plan = prepared->plan,
-                                  .programs = programs,
-                                  .n_programs = n};
     frozen_encode_lock(&frozen, &text);
     return rundir_write(arena, evidence, "lock/lock.json", strbuf_str(&text), err);
 }
@@ -312,10 +296,10 @@ static int freeze_all(struct arena *arena, const struct run_opts *opts,
         freeze_formats(arena, opts, evidence, &prepared->plan, err) < 0 ||
         freeze_vocabulary(arena, opts, evidence, err) < 0 ||
         freeze_overlays(arena, &prepared->plan, evidence, err) < 0 ||
-        freeze_lock(arena, opts, prepared, run_id, evidence, err) < 0) {
+        freeze_environment(arena, opts, evidence, err) < 0) {
         return -1;
     }
-    return freeze_environment(arena, opts, evidence, err);
+    return freeze_lock(arena, opts, prepared, run_id, evidence, err);
 }
 
 static int choose_id(struct arena *arena, const struct run_opts *opts, struct str *ret_id,

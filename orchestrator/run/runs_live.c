@@ -23,12 +23,11 @@ static void measure_log(struct live *live, const struct plan_step *step, const c
 {
     const struct frozen *frozen = &live->r.frozen;
     const struct rule *rule = step->bound.rule;
-    const struct reading_by by = {.format = step->bound.format, .derivation = frozen->derivation};
     struct rule_case of = result_rule_case(frozen, step);
     struct measurement m;
     struct rule_value value = {0};
     struct err ignored = {0}; /* a log that has nothing yet has no number */
-    if (!rule || measure_file_by(live->arena, &by, path, &m, NULL, &ignored) < 0) {
+    if (!rule || measure_file(live->arena, step->bound.format, path, &m, NULL, &ignored) < 0) {
         return;
     }
     at->step = m.last_step;

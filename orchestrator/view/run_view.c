@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "codec/json.h"
 #include "evidence/derive.h"
 #include "evidence/rundir.h"
@@ -235,6 +236,12 @@ int run_view_open(struct arena *arena, struct clock_src clock, const char *state
         return -1;
     }
     view.frozen = derived.frozen; /* given away */
+    if (derived.discrepancies.n_values) {
+        log_line(LOG_WARN,
+                 "%s: %zu values differ from what today's rules derive, which is shown; verify "
+                 "lists them",
+                 name, derived.discrepancies.n_values);
+    }
     if (run_check_place(fs_exists(name) ? name : view.folder, view.frozen.run_id, err) < 0) {
         return err_wrap(err, "%s", name);
     }

@@ -324,7 +324,15 @@ def lock_image(run): run.sub("lock/lock.json", '"image_digest": null', '"image_d
 
 
 @case("folder")
-def lock_derivation(run): run.sub("lock/lock.json", '"derivation": [0-9]+', '"derivation": 2')
+def lock_program_version(run): run.sub("lock/lock.json", '"program_version": "[^"]*"', '"program_version": "1\\\\u001b[31m"')
+
+
+@case("folder")
+def lock_file_dropped(run): run.edit("lock/lock.json", lambda d: d["files"].pop())
+
+
+@case("folder")
+def lock_file_digest(run): run.edit("lock/lock.json", lambda d: d["files"][0].update(sha256="0" * 64))
 
 
 @case("folder")

@@ -27,6 +27,7 @@ refused() { # NAME COMMAND...: status 5, and no signal
     shift
     "$@" >"$T/out" 2>"$T/err"
     local got=$?
+    [ "${differs-}$got" != yes1 ] || ! grep -q '^ *value ' "$T/out" || got=5 # what is derived is another value, and said
     is "$got" 5 "$name"
     [ "$got" = 5 ] || head -c 400 "$T/err" | sed 's/^/# /'
 }
@@ -43,7 +44,7 @@ while read -r name where; do
         forge "$T/sealed"
         [ -z "$(find "$T/forged" -not -type f -not -type d)" ] || continue # such an archive cannot be
         "${F[@]}" --repack "$T/forged" "$T/forged.tar.zst" "$T/forger" 2>"$T/err" && [ -z "$(find "$T/forged" -empty -type d)" ] &&
-            refused "$name: not verified, by its signer's own key" "$REPERF" verify "$T/forged.tar.zst" --key "$T/forger.pub"
+            differs=yes refused "$name: not verified, by its signer's own key" "$REPERF" verify "$T/forged.tar.zst" --key "$T/forger.pub"
         ;;
     archive)
         forge "$T/sealed"
@@ -147,15 +148,19 @@ exits 0 "in its document too" "$REPERF" verify "$A" --unsigned --bytes-only --js
 is "$(jq .derived "$T/out")" false "derived: false"
 exits 2 "--bytes-only is for archives" "$REPERF" verify cityscapes --bytes-only
 
-# A run made to be judged by the rules of an earlier version, which detected less: it derives, and verify reports what today's rules give.
+# An interrupted run is not made to be judged by other rules: what its lock says of them means nothing.
 forget_runs
 cp "$ROOT/tests/integration/fake_train.sh" "$T/fake/train.sh"
-mode ranks
-exits 137 "a run whose ranks both print for the job, killed at its plan" env REPERF_CRASH_AFTER=1 "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 1
-sed -i 's/"derivation": *[0-9]*/"derivation": 3/' "$(run_folder)/evidence/lock/lock.json"
-exits 0 "resumed by derivation 3 it counts" "$REPERF" resume last
-exits 0 "and verifies" "$REPERF" verify last --unsigned
-like "$(cat "$T/out")" "by derivation 3, an earlier one than today's [0-9]*: today's gives something else, $CASE: failed, and was not_comparable 2.46154 samples/s" "not without saying so"
-exits 0 "in its document too" "$REPERF" verify last --unsigned --json
-is "$(jq -c '[.derivation, (.today | type)]' "$T/out")" '[3,"string"]' "derivation, today"
+mode 'other "model":"resnet50"=>"model":"bert-base"'
+exits 137 "a run of another model than its case's, killed at its plan" env REPERF_CRASH_AFTER=1 "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 1
+sed -i 's/^{$/{\n  "derivation": 4,/' "$(run_folder)/evidence/lock/lock.json"
+is "$(jq .derivation "$(run_folder)/evidence/lock/lock.json")" 4 "whose lock asks for the rules of old"
+exits 9 "resumed, it does not count" "$REPERF" resume last --key "$T/forger"
+exits 0 "it verifies as what it is" "$REPERF" verify last --key "$T/forger.pub" --json
+is "$(jq -r '[.result, .differences[].text] | join(", ")' "$T/out")" 'FAILED, lock/lock.json:$.derivation: a key of earlier programs, without a meaning today' "failed, and the key is listed"
+for command in "report last" "history" "status last"; do
+    # shellcheck disable=SC2086
+    "$REPERF" $command >"$T/out" 2>&1
+    is "$(grep -c "failed" "$T/out" | sed 's/[1-9][0-9]*/some/')" some "$command: it failed"
+done
 tap_done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Names of the orchestrator: nothing public that only tests use, no struct of one name in two rooms, no function of too many parameters, no look-up by name
-# after binding, no second judgement of a log.
+# after binding, no second judgement of a log, no second derivation.
 cd "${LINT_ROOT:-$(dirname "$0")/../..}" || exit 1
 n=0 bad=0
 report() { # WHAT IS WRONG, NAME
@@ -97,5 +97,12 @@ decided=$(awk -F'\t' '
         printf "%s: %s ", $1, substr($2, RSTART, RLENGTH)
     }' "$text")
 report "$decided" "verdicts on logs are known to log and judgement alone"
+
+# The fifth law: nothing that is judged chooses how strictly. Neither a number of the rules in force is kept, nor are there rules for what is old.
+chosen=$(awk -F'\t' '
+    $1 ~ /^orchestrator\// && match($2, /(^|[^A-Za-z0-9_])(DERIVATION_[A-Z_]+|(->|\.)derivation([^A-Za-z0-9_]|$))/) {
+        printf "%s: %s ", $1, substr($2, RSTART, RLENGTH)
+    }' "$text")
+report "$chosen" "one derivation for everything that is judged"
 echo "1..$n"
 exit $bad

@@ -186,7 +186,8 @@ static void the_schema_says_the_same(void **state UNUSED)
         "\"on\": {\"description\":\"a switch\",\"type\":\"boolean\"}",
         "\"colour\": {\"enum\":[\"red\",\"blue\",null]}",
         "\"digest\": {\"type\":\"string\",\"pattern\":\"^[0-9a-f]{8}$\"}",
-        "\"tags\": {\"type\":\"array\",\"items\":{\"type\":\"string\",\"pattern\":\"^.+$\","
+        "\"tags\": "
+        "{\"type\":\"array\",\"minItems\":1,\"items\":{\"type\":\"string\",\"pattern\":\"^.+$\","
         "\"maxLength\":9}}",
         "\"env\": {\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}",
         "\"maxItems\": 2",

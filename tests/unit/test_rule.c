@@ -201,18 +201,16 @@ static void fill_ranks(struct made *made, const double (*rows)[3], size_t n)
     }
 }
 
-static void gives_by(struct made *made, int64_t derivation, double wanted)
+static void gives_weighted(struct made *made, double wanted)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct rule rule;
     struct rule_value value = {0};
     struct err err = {0};
-    struct rule_case of = CASE;
-    of.derivation = derivation;
     assert_int_equal(decode(&arena, WEIGHTED, &rule, &err), 0);
-    assert_int_equal(rule_apply(&rule, &made->m, &of, &value, &err), 0);
+    assert_int_equal(rule_apply(&rule, &made->m, &CASE, &value, &err), 0);
     if (fabs(value.value - wanted) > 1e-12 * wanted) {
-        fail_msg("derivation %d: %.17g, expected %.17g", (int)derivation, value.value, wanted);
+        fail_msg("%.17g, expected %.17g", value.value, wanted);
     }
     assert_int_equal(value.n_used, made->series.n);
 }
@@ -224,23 +222,18 @@ static void each_rank_has_its_own_intervals(void **state UNUSED)
     /* Two ranks, every 10 steps, one twice as fast as the other at its first sample: 40 / (10/120 + 10/40 + 10/60 + 10/60) = 60. */
     static const double TWO[][3] = {{0, 10, 120}, {1, 10, 40}, {0, 20, 60}, {1, 20, 60}};
     fill_ranks(&made, TWO, 4);
-    gives_by(&made, 0, 60);
-    gives_by(&made, DERIVATION_NOW, 60);
-    /* As it was: rank 1's first sample counts for 1 step: 31 / (10/120 + 10/60 + 1/40 + 10/60). */
-    gives_by(&made, 1, 31 / (10.0 / 120 + 10.0 / 60 + 1.0 / 40 + 10.0 / 60));
-    gives_by(&made, 2, 31 / (10.0 / 120 + 10.0 / 60 + 1.0 / 40 + 10.0 / 60));
+    gives_weighted(&made, 60);
     gives(&made, WEIGHTED ", \"scale\": \"gpus\"", 480, 4);
     /* Step times: (10 x 120 + 10 x 60 + 10 x 40 + 10 x 60) / 40. */
     made.series.quantity = QTY_STEP_TIME;
-    gives_by(&made, 0, 70);
-    gives_by(&made, 1, (10 * 120 + 10 * 60 + 1 * 40 + 10 * 60) / 31.0);
+    gives_weighted(&made, 70);
     /* The same in the order of the ranks, and whatever the scope says. */
     static const double BY_RANK[][3] = {{0, 10, 120}, {0, 20, 60}, {1, 10, 40}, {1, 20, 60}};
     fill_ranks(&made, BY_RANK, 4);
-    gives_by(&made, 0, 60);
+    gives_weighted(&made, 60);
     fill_ranks(&made, TWO, 4);
     made.series.scope = SCOPE_JOB;
-    gives_by(&made, 0, 60);
+    gives_weighted(&made, 60);
     /* Intervals of 10 and 20 steps; of 5 and 5: 30 + 20 + 5 + 5 + 5 steps. Windows are cut first. */
     static const double UNEVEN[][3] = {{0, 10, 7},  {0, 30, 20}, {0, 50, 40}, {0, 80, 60},
                                        {1, 5, 100}, {1, 10, 5},  {1, 15, 10}, {1, 20, 2}};
@@ -257,27 +250,24 @@ static void a_sample_without_interval_counts_like_its_neighbour(void **state UNU
     struct made made;
     static const double ALONE[][3] = {{0, 10, 5}, {0, 20, 10}, {1, 20, 30}};
     fill_ranks(&made, ALONE, 3);
-    gives_by(&made, 0, 9);
-    gives_by(&made, 1, 21 / (10 / 5.0 + 10 / 10.0 + 1 / 30.0));
+    gives_weighted(&made, 9);
     static const double FIRST_ALONE[][3] = {{0, 20, 30}, {1, 10, 5}, {1, 20, 10}};
     fill_ranks(&made, FIRST_ALONE, 3);
-    gives_by(&made, 0, 9);
+    gives_weighted(&made, 9);
     static const double EACH_ONE[][3] = {{0, 10, 1}, {1, 70, 3}};
     fill_ranks(&made, EACH_ONE, 2);
-    gives_by(&made, 0, 1.5);
+    gives_weighted(&made, 1.5);
     /* Steps that begin again (a new epoch): 30 / (10/5 + 10/10 + 10/30), its last without a next. */
     static const double AGAIN[][3] = {{0, 10, 5}, {0, 20, 10}, {0, 10, 30}};
     fill_ranks(&made, AGAIN, 3);
-    gives_by(&made, 0, 9);
+    gives_weighted(&made, 9);
     static const double AGAIN_ON[][3] = {{0, 10, 10}, {0, 20, 10}, {0, 5, 5}, {0, 10, 5}};
     fill_ranks(&made, AGAIN_ON, 4);
-    gives_by(&made, 0, 30 / (10 / 10.0 + 10 / 10.0 + 5 / 5.0 + 5 / 5.0));
-    /* One rank, steps in order: the same by every derivation. */
+    gives_weighted(&made, 30 / (10 / 10.0 + 10 / 10.0 + 5 / 5.0 + 5 / 5.0));
+    /* One rank, steps in order. */
     static const double ONE[][3] = {{0, 10, 4}, {0, 20, 1}, {0, 50, 3}, {0, 60, 2}};
     fill_ranks(&made, ONE, 4);
-    for (int64_t derivation = 0; derivation <= DERIVATION_NOW; derivation++) {
-        gives_by(&made, derivation, 60 / (10 / 4.0 + 10 / 1.0 + 30 / 3.0 + 10 / 2.0));
-    }
+    gives_weighted(&made, 60 / (10 / 4.0 + 10 / 1.0 + 30 / 3.0 + 10 / 2.0));
 }
 
 static void what_cannot_be_used_is_refused(void **state UNUSED)

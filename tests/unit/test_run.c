@@ -356,10 +356,7 @@ static void put_frozen(struct arena *arena, const char *folder, enum profile pro
     hex_encode(sha256, SHA256_BYTES, hex);
     plan.report_sha256 = str_of(hex);
     plan_encode(&plan, &plan_text);
-    frozen_encode_lock(
-        &(struct frozen){
-            .report = report, .plan = plan, .run_id = id, .derivation = DERIVATION_NOW},
-        &lock_text);
+    frozen_encode_lock(&(struct frozen){.report = report, .plan = plan, .run_id = id}, &lock_text);
     const struct {
         const char *name;
         struct str text;

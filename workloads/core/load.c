@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/library.h"
 #include "base/strbuf.h"
 
 #define TRIED_MAX   360 /* bytes of the list of places tried, so that the rest of the message fits */
@@ -51,9 +50,18 @@ static void say(struct search *search, const char *place, const char *why)
     strbuf_printf(&search->tried, "%s%s: %s", search->tried.len > 0 ? "; " : "", place, why);
 }
 
+/* ISO C has no cast from a data to a function pointer; POSIX says that the bits are the same. */
+static load_fn symbol_of(void *handle, const char *name)
+{
+    void *at = dlsym(handle, name);
+    load_fn fn = NULL;
+    memcpy(&fn, &at, sizeof(fn));
+    return fn;
+}
+
 load_fn load_symbol(const struct load *load, const char *name)
 {
-    return library_symbol(load->handle, name);
+    return symbol_of(load->handle, name);
 }
 
 /* Every symbol present and the version right, or the reason in why. */
@@ -63,7 +71,7 @@ static bool fits(struct search *search, void *handle, char *why, size_t why_byte
     char found[LOAD_VERSION_MAX];
     char min[LOAD_VERSION_MAX];
     char end[LOAD_VERSION_MAX];
-    load_fn version_fn = library_symbol(handle, want->version_symbol);
+    load_fn version_fn = symbol_of(handle, want->version_symbol);
     if (!version_fn) {
         (void)snprintf(why, why_bytes, "has no %s", want->version_symbol);
         return false;
@@ -81,7 +89,7 @@ static bool fits(struct search *search, void *handle, char *why, size_t why_byte
         return false;
     }
     for (int i = 0; i < want->n_symbols; i++) {
-        want->table[i] = library_symbol(handle, want->symbols[i]);
+        want->table[i] = symbol_of(handle, want->symbols[i]);
         if (!want->table[i]) {
             (void)snprintf(why, why_bytes, "version %s has no %s", found, want->symbols[i]);
             return false;

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "evidence/discrepancy.h"
+
+#include "codec/json.h"
+
+struct comparing {
+    struct arena *arena;
+    struct discrepancies *discrepancies;
+};
+
+/* Sentences for people. */
+static bool is_wording(const char *key)
+{
+    static const char *const WORDINGS[] = {"why", "also_why_not", "taints", NULL};
+    return str_eq_any(str_of(key), WORDINGS);
+}
+
+/* Keys at the top that earlier programs wrote and today's neither writes nor heeds. */
+static bool is_retired(const struct json *member)
+{
+    return !member->parent->parent && str_eq_z(str_of(member->key), "derivation");
+}
+
+static const char *shown(struct arena *arena, const struct json *at)
+{
+    struct err ignored = {0};
+    struct str text;
+    double number;
+    bool is_true;
+    if (json_is_object(at) || json_is_array(at)) {
+        return json_is_array(at) ? "a list" : "an object";
+    }
+    if (json_is_str(at) && json_str(at, arena, &text, &ignored) == 0) {
+        return arena_printf(arena, "\"%.*s\"", STR_ARG(str_sub(text, 0, 200)));
+    }
+    if (json_is_null(at)) {
+        return "null";
+    }
+    if (json_bool(at, &is_true, &ignored) == 0) {
+        return is_true ? "true" : "false";
+    }
+    ignored = (struct err){0};
+    return json_f64(at, &number, &ignored) == 0 ? arena_printf(arena, "%.12g", number) : "?";
+}
+
+static bool is_equal(struct arena *arena, const struct json *a, const struct json *b)
+{
+    struct err other_kind = {0};
+    struct err either_kind = {0};
+    struct str text[2];
+    double number[2];
+    bool is_true[2];
+    if (json_is_str(a) || json_is_str(b)) {
+        return json_str(a, arena, &text[0], &other_kind) == 0 &&
+               json_str(b, arena, &text[1], &other_kind) == 0 && str_eq(text[0], text[1]);
+    }
+    if (json_f64(a, &number[0], &other_kind) == 0) {
+        return json_f64(b, &number[1], &either_kind) == 0 && number[0] == number[1];
+    }
+    if (json_bool(a, &is_true[0], &either_kind) == 0) {
+        struct err no_bool = {0};
+        return json_bool(b, &is_true[1], &no_bool) == 0 && is_true[0] == is_true[1];
+    }
+    return json_is_null(a) && json_is_null(b);
+}
+
+static void add(struct comparing *c, bool is_value, const char *text)
+{
+    struct discrepancies *all = c->discrepancies;
+    if (!all->items) {
+        all->items = arena_array(c->arena, struct discrepancy, DISCREPANCIES_MAX);
+    }
+    *(is_value ? &all->n_values : &all->n_wordings) += 1;
+    if (all->n < DISCREPANCIES_MAX) {
+        all->items[all->n++] = (struct discrepancy){text, is_value};
+    } else if (is_value && all->n_values <= DISCREPANCIES_MAX) {
+        /* A value matters more than the wordings before it. */
+        all->items[all->n_values - 1] = (struct discrepancy){text, true};
+    }
+}
+
+static void note(struct comparing *c, bool is_value, const struct json *at, const char *what)
+{
+    struct err text = {0};
+    int rc = json_fail(at, &text, "%s", what);
+    ASSERT(rc < 0);
+    add(c, is_value, arena_printf(c->arena, "%s", text.msg));
+}
+
+/* A NULL is an item that one of two lists lacks. */
+static void note_values(struct comparing *c, bool is_value, const struct json *kept,
+                        const struct json *derived)
+{
+    note(c, is_value, kept ? kept : derived,
+         arena_printf(c->arena, "kept %s, today's rules derive %s",
+                      kept ? shown(c->arena, kept) : "nothing",
+                      derived ? shown(c->arena, derived) : "nothing"));
+}
+
+static void compare(struct comparing *c, const struct json *kept, const struct json *derived,
+                    bool is_worded);
+
+static void compare_objects(struct comparing *c, const struct json *kept,
+                            const struct json *derived, bool is_worded)
+{
+    struct json item;
+    struct json other;
+    for (bool more = json_first(derived, &item); more; more = json_next(&item)) {
+        if (json_find(kept, item.key, &other)) {
+            compare(c, &other, &item, is_worded || is_wording(item.key));
+        } else {
+            note(c, false, &item, "a key that today's rules add");
+        }
+    }
+    for (bool more = json_first(kept, &item); more; more = json_next(&item)) {
+        if (!json_find(derived, item.key, &other)) {
+            bool is_old = is_retired(&item);
+            note(c, !is_old, &item,
+                 is_old ? "a key of earlier programs, without a meaning today"
+                        : "a key that no rule derives");
+        }
+    }
+}
+
+static void compare_lists(struct comparing *c, const struct json *kept, const struct json *derived,
+                          bool is_worded)
+{
+    struct json item;
+    struct json other;
+    bool has_kept = json_first(kept, &item);
+    bool has_derived = json_first(derived, &other);
+    while (has_kept && has_derived) {
+        compare(c, &item, &other, is_worded);
+        has_kept = json_next(&item);
+        has_derived = json_next(&other);
+    }
+    if (has_kept || has_derived) {
+        note_values(c, true, has_kept ? &item : NULL, has_derived ? &other : NULL);
+    }
+}
+
+/* The depth of both is at most JSON_DEPTH_MAX, so this recursion is bounded. */
+static void compare(struct comparing *c, const struct json *kept, const struct json *derived,
+                    bool is_worded)
+{
+    if (json_is_object(kept) && json_is_object(derived)) {
+        compare_objects(c, kept, derived, is_worded);
+    } else if (json_is_array(kept) && json_is_array(derived)) {
+        compare_lists(c, kept, derived, is_worded);
+    } else if (!is_equal(c->arena, kept, derived)) {
+        note_values(c, !is_worded, kept, derived);
+    }
+}
+
+int discrepancies_find(struct arena *arena, const char *name, struct str kept, struct str derived,
+                       struct discrepancies *discrepancies, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc ours = {0};
+    CLEANUP(json_doc) struct json_doc theirs = {0};
+    struct comparing c = {arena, discrepancies};
+    size_t n_before = discrepancies->n_values + discrepancies->n_wordings;
+    if (str_eq(kept, derived)) {
+        return 0;
+    }
+    if (json_parse(kept, name, &theirs, err) < 0 || json_parse(derived, name, &ours, err) < 0) {
+        err->code = ERR_INTEGRITY;
+        return -1;
+    }
+    struct json kept_root = json_root(&theirs);
+    struct json derived_root = json_root(&ours);
+    compare(&c, &kept_root, &derived_root, false);
+    return discrepancies->n_values + discrepancies->n_wordings > n_before
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s: not in the form that reperf writes", name);
+}
+
+void discrepancies_encode(struct json_out *out, const struct discrepancies *discrepancies)
+{
+    jw_array(out, "differences");
+    for (size_t idx = 0; idx < discrepancies->n; idx++) {
+        jw_object(out, NULL);
+        jw_z(out, "kind", discrepancies->items[idx].is_value ? "value" : "wording");
+        jw_z(out, "text", discrepancies->items[idx].text);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
+void discrepancies_print(struct strbuf *out, const struct discrepancies *discrepancies)
+{
+    if (discrepancies->n) {
+        strbuf_printf(out,
+                      "  differs from what today's rules derive: %zu value%s, %zu wording%s or "
+                      "added keys\n",
+                      discrepancies->n_values, discrepancies->n_values == 1 ? "" : "s",
+                      discrepancies->n_wordings, discrepancies->n_wordings == 1 ? "" : "s");
+    }
+    for (size_t idx = 0; idx < discrepancies->n; idx++) {
+        strbuf_printf(out, "          %s  %s\n",
+                      discrepancies->items[idx].is_value ? "value  " : "wording",
+                      discrepancies->items[idx].text);
+    }
+}
+
+int discrepancies_refuse(const struct discrepancies *discrepancies, struct err *err)
+{
+    for (size_t idx = 0; idx < discrepancies->n; idx++) {
+        if (discrepancies->items[idx].is_value) {
+            return err_set(err, ERR_INTEGRITY, "%s", discrepancies->items[idx].text);
+        }
+    }
+    return 0;
+}
