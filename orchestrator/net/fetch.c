@@ -1,41 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "net/fetch_parts.h"
+#include "net/fetch_impl.h"
 
-#include "base/vec.h"
-
-#define N_CONNECTIONS 8
+#define N_CONNECTIONS   8
+#define CHUNK_MIN_BYTES (256u << 10)
+#define CHUNK_MAX_BYTES (64u << 20)
+#define SPLIT_MIN_BYTES (2u << 20) /* what is worth a connection of its own */
 
 bool fetch_has_expectation(const struct fetch *fetch)
 {
     return fetch->spec->sha256 || fetch->spec->md5 || fetch->spec->pieces;
 }
 
-void fetch_block_good(struct fetch *fetch, size_t block_idx)
+static void count_there(struct fetch *fetch, size_t block_idx, bool is_now_there)
 {
-    struct block *block = &fetch->blocks[block_idx];
-    if (block->state == BLOCK_CLAIMED) {
-        fetch->result.kept_bytes += block_end(fetch, block_idx) - block_start(fetch, block_idx);
+    uint64_t n_bytes = block_end(fetch, block_idx) - block_start(fetch, block_idx);
+    struct piece *piece =
+        fetch->piece_bytes ? &fetch->pieces[block_idx / blocks_per_piece(fetch)] : NULL;
+    fetch->done_bytes += is_now_there ? n_bytes : -n_bytes;
+    if (!piece) {
+        return;
     }
-    block->state = BLOCK_GOOD;
-    while (fetch->frontier < fetch->n_blocks &&
-           fetch->blocks[fetch->frontier].state == BLOCK_GOOD) {
-        fetch->frontier++;
+    piece->n_left += is_now_there ? -1u : 1u;
+    piece->is_good = false;
+    if (piece->n_left == 0) {
+        read_piece_is_there(fetch, block_idx / blocks_per_piece(fetch));
     }
 }
 
-void fetch_block_came(struct fetch *fetch, size_t block_idx, uint32_t crc, size_t mirror_idx)
+void fetch_mark(struct fetch *fetch, size_t block_idx, char state)
 {
-    struct block *block = &fetch->blocks[block_idx];
-    block->crc = crc;
-    block->mirror = (uint8_t)mirror_idx;
-    block->state = BLOCK_WRITTEN;
-    fetch->done_bytes += block_end(fetch, block_idx) - block_start(fetch, block_idx);
-    disk_record(fetch, block_idx, crc, (uint32_t)mirror_idx);
-    check_came(fetch, block_idx);
-    if (!fetch->piece_bytes) {
-        fetch_block_good(fetch, block_idx);
+    char old = fetch->map[block_idx];
+    uint64_t n_bytes = block_end(fetch, block_idx) - block_start(fetch, block_idx);
+    bool was_there = is_there(fetch, block_idx);
+    fetch->map[block_idx] = state;
+    fetch->n_missing += (state == BLOCK_MISSING) - (size_t)(old == BLOCK_MISSING);
+    fetch->result.kept_bytes += state == BLOCK_KEPT ? n_bytes : 0;
+    fetch->result.kept_bytes -= old == BLOCK_KEPT ? n_bytes : 0;
+    if (state == BLOCK_MISSING && block_idx < fetch->first_missing) {
+        fetch->first_missing = block_idx;
+    }
+    if (was_there != is_there(fetch, block_idx)) {
+        count_there(fetch, block_idx, !was_there);
+        fetch->dirty_from = block_idx < fetch->dirty_from ? block_idx : fetch->dirty_from;
+        fetch->dirty_end = block_idx >= fetch->dirty_end ? block_idx + 1 : fetch->dirty_end;
     }
 }
 
@@ -81,18 +90,18 @@ static void set_up(struct fetch *fetch)
    for the first block again, which shows whether the file has changed. */
 static void leave_something_to_ask(struct fetch *fetch)
 {
-    if (fetch->blocks && fetch->missing_bytes == 0 && !fetch_has_expectation(fetch)) {
-        plan_missing(fetch, 0);
+    if (fetch->n_blocks && fetch->n_missing == 0 && !fetch_has_expectation(fetch)) {
+        fetch_mark(fetch, 0, BLOCK_MISSING);
     }
 }
 
 static int open_all(struct fetch *fetch, struct err *err)
 {
-    if (check_init(fetch, err) < 0 || disk_open(fetch, err) < 0) {
+    if (read_restart(fetch, err) < 0 || disk_open(fetch, err) < 0) {
         return -1;
     }
     leave_something_to_ask(fetch);
-    if (!fetch->blocks && fetch->spec->size_bytes > 0 &&
+    if (!fetch->map && fetch->spec->size_bytes >= 0 &&
         disk_set_size(fetch, (uint64_t)fetch->spec->size_bytes, err) < 0) {
         return -1;
     }
@@ -116,6 +125,7 @@ int fetch_new(struct http *http, struct pool *pool, struct loop *loop,
     fetch->loop = loop;
     fetch->spec = spec;
     fetch->data_fd = fetch->state_fd = fetch->lock_fd = -1;
+    fetch->dirty_from = SIZE_MAX;
     set_up(fetch);
     if (open_all(fetch, err) < 0) {
         return -1;
@@ -134,14 +144,13 @@ void fetch_free(struct fetch *fetch)
     for (size_t idx = 0; idx < fetch->n_slots; idx++) {
         slot_drop(&fetch->slots[idx]);
     }
-    check_release(fetch);
+    read_release(fetch);
     (void)!disk_flush(fetch, &ignored);
     disk_close(fetch);
     if (fetch->is_attached) {
         pool_detach(fetch->pool, fetch->loop);
     }
     loop_timer_drop(fetch->loop, fetch->timer);
-    VEC_RELEASE(&fetch->orphans);
     arena_release(&fetch->arena);
     free(fetch);
 }
@@ -151,48 +160,23 @@ int fetch_restart(struct fetch *fetch, struct err *err)
     for (size_t idx = 0; idx < fetch->n_slots; idx++) {
         slot_drop(&fetch->slots[idx]);
     }
-    fetch->orphans.n = 0;
     fetch->result.n_restarts++;
-    fetch->result.kept_bytes = 0;
-    fetch->result.again_bytes += fetch->done_bytes;
-    fetch->done_bytes = 0;
-    fetch->has_kept = false;
+    fetch->result.kept_bytes = fetch->done_bytes = 0;
+    fetch->has_kept = fetch->has_many_sources = false;
     fetch->is_known = fetch->is_open_end = fetch->is_ended = false;
+    fetch->source = NULL;
     for (size_t idx = 0; idx < fetch->n_mirrors; idx++) {
         fetch->mirrors[idx].etag = fetch->mirrors[idx].last_modified = STR_EMPTY;
-        fetch->mirrors[idx].was_used = fetch->mirrors[idx].is_known = false;
+        fetch->mirrors[idx].is_known = false;
     }
-    if (check_restart(fetch, err) < 0 || disk_forget(fetch, err) < 0) {
+    if (read_restart(fetch, err) < 0 || disk_forget(fetch, err) < 0) {
         return -1;
     }
     fetch->size_bytes = fetch->spec->size_bytes;
-    return fetch->size_bytes > 0 ? disk_set_size(fetch, (uint64_t)fetch->size_bytes, err) : 0;
+    return fetch->size_bytes >= 0 ? disk_set_size(fetch, (uint64_t)fetch->size_bytes, err) : 0;
 }
 
 /* --- the end ------------------------------------------------------------------------------------------- */
-
-static int take_value(struct fetch *fetch, struct digest_value *ret_value, struct err *err)
-{
-    struct digest_value value = {.size_bytes = (uint64_t)fetch->size_bytes};
-    for (size_t idx = 0; idx < DIGEST_KINDS; idx++) {
-        struct fetch_chain *chain = &fetch->chains[idx];
-        struct digest_value part;
-        if (!chain->kind) {
-            continue;
-        }
-        if (digest_finish(&chain->digest, &part, err) < 0) {
-            return -1;
-        }
-        ASSERT(part.size_bytes == value.size_bytes);
-        if (chain->kind == DIGEST_MD5) {
-            memcpy(value.md5, part.md5, MD5_BYTES);
-        } else {
-            memcpy(value.sha256, part.sha256, SHA256_BYTES);
-        }
-    }
-    *ret_value = value;
-    return 0;
-}
 
 static int compare(const struct fetch *fetch, const struct digest_value *value, struct err *err)
 {
@@ -213,31 +197,6 @@ static int compare(const struct fetch *fetch, const struct digest_value *value, 
     return 0;
 }
 
-/* The file as a whole is wrong. Chooses a mirror that has not yet been tried alone; false if there is none. */
-static bool choose_alone(struct fetch *fetch)
-{
-    struct mirror *used = NULL;
-    struct mirror *next = NULL;
-    size_t n_used = 0;
-    for (size_t idx = 0; idx < fetch->n_mirrors; idx++) {
-        if (fetch->mirrors[idx].was_used) {
-            used = &fetch->mirrors[idx];
-            n_used++;
-        }
-    }
-    if (n_used == 1 && !fetch->has_kept) {
-        used->was_alone = true;
-    }
-    for (size_t idx = 0; idx < fetch->n_mirrors && !next; idx++) {
-        struct mirror *mirror = &fetch->mirrors[idx];
-        next = !mirror->is_dead && !mirror->was_alone ? mirror : NULL;
-    }
-    for (size_t idx = 0; next && idx < fetch->n_mirrors; idx++) {
-        fetch->mirrors[idx].is_off = &fetch->mirrors[idx] != next;
-    }
-    return next != NULL;
-}
-
 static int give_result(struct fetch *fetch, const struct digest_value *value)
 {
     struct fetch_result *result = &fetch->result;
@@ -249,10 +208,12 @@ static int give_result(struct fetch *fetch, const struct digest_value *value)
     }
     result->value = *value;
     result->data_path = fetch->data_path;
+    result->again_bytes =
+        result->received_bytes - ((uint64_t)fetch->size_bytes - result->kept_bytes);
     result->url = most->shown;
     result->etag = most->etag;
     result->last_modified = most->last_modified;
-    if (fetch->piece_bytes && fetch->blocks) {
+    if (fetch->piece_bytes && fetch->map) {
         result->piece_bytes = fetch->piece_bytes;
         result->piece_sha256 = (const uint8_t(*)[SHA256_BYTES])fetch->piece_sha256;
         result->n_pieces = fetch->n_pieces;
@@ -261,27 +222,254 @@ static int give_result(struct fetch *fetch, const struct digest_value *value)
     return 0;
 }
 
+/* The whole is wrong: where it is of one mirror, that one is of no use, else it comes again, from one mirror alone. */
+static int try_next(struct fetch *fetch, const struct err *wrong, struct err *err)
+{
+    struct mirror *source = &fetch->mirrors[fetch->source ? fetch->source - fetch->mirrors : 0];
+    if (fetch->source && !fetch->has_kept && !fetch->has_many_sources) {
+        source->err = *wrong;
+        source->is_dead = true;
+    }
+    fetch->is_strict = true;
+    return fetch_restart(fetch, err);
+}
+
 /* 0: it is over, or starts again. */
 static int finish(struct fetch *fetch, struct err *err)
 {
-    struct digest_value value;
+    struct digest_value value = {.size_bytes = (uint64_t)fetch->size_bytes};
     struct err wrong = {0};
-    if (take_value(fetch, &value, err) < 0) {
+    if (fetch->kinds && digest_finish(&fetch->whole.digest, &value, err) < 0) {
         return -1;
     }
+    ASSERT(value.size_bytes == (uint64_t)fetch->size_bytes);
     if (compare(fetch, &value, &wrong) == 0) {
         return give_result(fetch, &value);
     }
     /* Correct pieces make a correct file, or the digests do not belong together. */
-    if (!fetch->spec->pieces && choose_alone(fetch)) {
-        return fetch_restart(fetch, err);
+    if (!fetch->spec->pieces) {
+        return try_next(fetch, &wrong, err);
     }
     *err = wrong;
-    if (disk_forget(fetch, &wrong) < 0) {
-        return -1;
-    }
+    (void)!disk_forget(fetch, &wrong);
     return -1;
 }
+
+/* --- mirrors ------------------------------------------------------------------------------------------ */
+
+/* Those that are of use: with ranges, if any has them. */
+static size_t find_usable(struct fetch *fetch, struct mirror **ret_usable)
+{
+    size_t n = 0;
+    for (int without_ranges = 0; without_ranges < 2 && n == 0; without_ranges++) {
+        for (size_t idx = 0; idx < fetch->n_mirrors; idx++) {
+            struct mirror *mirror = &fetch->mirrors[idx];
+            if (!mirror->is_dead && mirror->no_ranges == (without_ranges == 1)) {
+                ret_usable[n++] = mirror;
+            }
+        }
+    }
+    return n;
+}
+
+/* Must all bytes be of one mirror? */
+static bool is_pure(const struct fetch *fetch)
+{
+    return fetch->is_strict || !fetch_has_expectation(fetch);
+}
+
+/* For a piece that was wrong n_bad times. NULL: none at the moment. */
+static struct mirror *pick_mirror(struct fetch *fetch, size_t n_bad)
+{
+    struct mirror *usable[FETCH_MIRRORS_MAX];
+    size_t n = find_usable(fetch, usable);
+    int64_t now_ns = loop_now_ns(fetch->loop);
+    for (size_t idx = 0; idx < (is_pure(fetch) && n ? 1 : n); idx++) {
+        struct mirror *mirror = usable[(idx + n_bad) % n];
+        if (mirror->rest_until_ns <= now_ns) {
+            return mirror->n_active < (mirror->no_ranges ? 1 : mirror->max_active) ? mirror : NULL;
+        }
+    }
+    return NULL;
+}
+
+static int no_mirror(const struct fetch *fetch, struct err *err)
+{
+    const struct err *told = NULL;
+    bool is_gone = true;
+    size_t n_other = 0;
+    for (size_t idx = 0; idx < fetch->n_mirrors; idx++) {
+        const struct mirror *mirror = &fetch->mirrors[idx];
+        bool is_first = !told;
+        if (mirror->err.code == ERR_NONE) {
+            continue;
+        }
+        is_gone &= mirror->err.code == ERR_FETCH;
+        n_other += !is_first;
+        /* Errors that a user can fix come first. */
+        if (is_first || (mirror->err.code == ERR_AUTH && told->code != ERR_AUTH)) {
+            told = &mirror->err;
+        }
+    }
+    if (!told) {
+        return err_set(err, ERR_FETCH, "%s: no mirror is left", fetch->spec->name);
+    }
+    /* One dead mirror does not make an outage of the others final. */
+    for (size_t idx = 0; !is_gone && told->code == ERR_FETCH && idx < fetch->n_mirrors; idx++) {
+        if (fetch->mirrors[idx].err.code != ERR_NONE && fetch->mirrors[idx].err.code != ERR_FETCH) {
+            told = &fetch->mirrors[idx].err;
+        }
+    }
+    *err = *told;
+    if (err->code == ERR_TIMEOUT) {
+        err->code = ERR_NET; /* the deadline was a connection's, not the caller's */
+    }
+    return n_other ? err_wrap(err, "%s: none of %zu mirrors %s it", fetch->spec->name, n_other + 1,
+                              is_gone ? "has" : "gives")
+                   : err_wrap(err, "%s", fetch->spec->name);
+}
+
+/* --- spans -------------------------------------------------------------------------------------------- */
+
+static size_t first_missing(struct fetch *fetch)
+{
+    while (fetch->map[fetch->first_missing] != BLOCK_MISSING) {
+        fetch->first_missing++;
+    }
+    return fetch->first_missing;
+}
+
+static size_t n_bad_of(const struct fetch *fetch, size_t block_idx)
+{
+    return fetch->piece_bytes ? fetch->pieces[block_idx / blocks_per_piece(fetch)].n_bad : 0;
+}
+
+/* Large requests at first, smaller ones towards the end, so that all end together. */
+static int start_chunk(struct fetch *fetch, struct slot *slot, struct mirror *mirror,
+                       struct err *err)
+{
+    uint64_t chunk = fetch->n_missing * fetch->block_bytes / (2 * fetch->n_slots);
+    size_t from = first_missing(fetch);
+    size_t end = from;
+    chunk = chunk < CHUNK_MIN_BYTES ? CHUNK_MIN_BYTES
+                                    : (chunk > CHUNK_MAX_BYTES ? CHUNK_MAX_BYTES : chunk);
+    while (end < fetch->n_blocks && fetch->map[end] == BLOCK_MISSING &&
+           (end - from) * fetch->block_bytes < chunk &&
+           n_bad_of(fetch, end) == n_bad_of(fetch, from)) {
+        fetch_mark(fetch, end++, BLOCK_TAKEN);
+    }
+    return slot_start(slot, mirror, block_start(fetch, from), block_end(fetch, end - 1), err);
+}
+
+/* From a server without ranges, in one body: what was there is written again. */
+static int start_whole(struct fetch *fetch, struct slot *slot, struct mirror *mirror,
+                       struct err *err)
+{
+    if (read_restart(fetch, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < fetch->n_blocks; idx++) {
+        fetch_mark(fetch, idx, BLOCK_TAKEN);
+    }
+    return slot_start(slot, mirror, 0, (uint64_t)fetch->size_bytes, err);
+}
+
+/* The end of the file: an idle connection takes over half of what the last has still to bring. */
+static int split_last(struct fetch *fetch, struct slot *idle, struct err *err)
+{
+    struct slot *last = NULL;
+    struct mirror *mirror;
+    uint64_t at;
+    for (size_t idx = 0; idx < fetch->n_slots; idx++) {
+        struct slot *slot = &fetch->slots[idx];
+        if (slot->transfer && !slot->is_whole_body &&
+            (!last || slot->end - slot->pos > last->end - last->pos)) {
+            last = slot;
+        }
+    }
+    if (!last || !fetch->map || last->end - last->pos < SPLIT_MIN_BYTES) {
+        return 0;
+    }
+    at = last->pos + (last->end - last->pos) / 2;
+    at = block_end(fetch, (size_t)(at / fetch->block_bytes));
+    mirror = pick_mirror(fetch, n_bad_of(fetch, (size_t)(at / fetch->block_bytes)));
+    if (!mirror || mirror->no_ranges || at >= last->end) {
+        return 0;
+    }
+    uint64_t end = last->end;
+    last->end = at;
+    return slot_start(idle, mirror, at, end, err);
+}
+
+/* --- who does what ------------------------------------------------------------------------------------ */
+
+static size_t count_running(const struct fetch *fetch)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < fetch->n_slots; idx++) {
+        n += fetch->slots[idx].transfer != NULL;
+    }
+    return n;
+}
+
+static bool has_work(const struct fetch *fetch)
+{
+    return fetch->map ? fetch->n_missing > 0 : !fetch->is_ended;
+}
+
+static int employ(struct fetch *fetch, struct slot *slot, struct err *err)
+{
+    struct mirror *mirror;
+    if (!has_work(fetch)) {
+        return split_last(fetch, slot, err);
+    }
+    mirror = pick_mirror(fetch, fetch->map ? n_bad_of(fetch, first_missing(fetch)) : 0);
+    if (!mirror) {
+        return 0;
+    }
+    if (is_pure(fetch) && fetch->source && fetch->source != mirror) {
+        return fetch_restart(fetch, err);
+    }
+    if (!fetch->map) {
+        return slot_start(slot, mirror, 0, UINT64_MAX, err);
+    }
+    return mirror->no_ranges ? start_whole(fetch, slot, mirror, err)
+                             : start_chunk(fetch, slot, mirror, err);
+}
+
+static void share_rate(struct fetch *fetch)
+{
+    size_t n = count_running(fetch);
+    for (size_t idx = 0; n && fetch->spec->rate_bytes_per_s && idx < fetch->n_slots; idx++) {
+        if (fetch->slots[idx].transfer) {
+            http_set_rate(fetch->slots[idx].transfer, fetch->spec->rate_bytes_per_s / n + 1);
+        }
+    }
+}
+
+static int plan_work(struct fetch *fetch, struct err *err)
+{
+    struct mirror *usable[FETCH_MIRRORS_MAX];
+    size_t n_before = count_running(fetch);
+    for (size_t idx = 0; idx < fetch->n_slots; idx++) {
+        /* The first answer tells how much there is to distribute. */
+        if (!fetch->is_known && count_running(fetch) > 0) {
+            break;
+        }
+        if (!fetch->slots[idx].transfer && employ(fetch, &fetch->slots[idx], err) < 0) {
+            return -1;
+        }
+    }
+    if (count_running(fetch) != n_before || n_before != fetch->n_running) {
+        share_rate(fetch);
+    }
+    fetch->n_running = count_running(fetch);
+    return fetch->n_running == 0 && has_work(fetch) && find_usable(fetch, usable) == 0
+               ? no_mirror(fetch, err)
+               : 0;
+}
+
+/* --- steps -------------------------------------------------------------------------------------------- */
 
 static void on_timer(void *ctx)
 {
@@ -289,21 +477,20 @@ static void on_timer(void *ctx)
     fetch->timer = 0;
 }
 
+/* For the next mirror that has rested. */
 static int set_timer(struct fetch *fetch, struct err *err)
 {
+    int64_t now_ns = loop_now_ns(fetch->loop);
+    int64_t next_ns = INT64_MAX;
+    for (size_t idx = 0; idx < fetch->n_mirrors; idx++) {
+        int64_t rest_ns = fetch->mirrors[idx].rest_until_ns;
+        next_ns = rest_ns > now_ns && rest_ns < next_ns ? rest_ns : next_ns;
+    }
     loop_timer_drop(fetch->loop, fetch->timer);
     fetch->timer = 0;
-    return loop_timer_add(fetch->loop, plan_next_ns(fetch), on_timer, fetch, &fetch->timer, err);
-}
-
-static bool is_running(const struct fetch *fetch)
-{
-    for (size_t idx = 0; idx < fetch->n_slots; idx++) {
-        if (fetch->slots[idx].transfer) {
-            return true;
-        }
-    }
-    return false;
+    return next_ns == INT64_MAX
+               ? 0
+               : loop_timer_add(fetch->loop, next_ns, on_timer, fetch, &fetch->timer, err);
 }
 
 static int step_all(struct fetch *fetch, struct err *err)
@@ -313,10 +500,10 @@ static int step_all(struct fetch *fetch, struct err *err)
             return -1;
         }
     }
-    if (check_step(fetch, err) < 0 || plan_work(fetch, err) < 0 || disk_flush(fetch, err) < 0) {
+    if (read_step(fetch, err) < 0 || plan_work(fetch, err) < 0 || disk_flush(fetch, err) < 0) {
         return -1;
     }
-    if (check_is_over(fetch) && !is_running(fetch)) {
+    if (read_is_over(fetch) && fetch->n_running == 0) {
         return finish(fetch, err);
     }
     return 0;

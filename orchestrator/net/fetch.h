@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One file from one or more mirrors into a folder of its own: pieces over several connections, digests computed while
-   writing, partial data kept if the process dies. The folder holds `data` and `state` (which pieces are complete, with
-   a digest of each, so that bytes that did not reach the disk are noticed) and is locked while a fetch runs.
+/* One file from one or more mirrors into a folder of its own: ranges over several connections, digests computed while
+   writing, partial data kept if the process dies. The folder holds `data` and `state` (which blocks of it are there) and
+   is locked while a fetch runs.
 
-   Order of trust: known digests of pieces (a piece that is wrong is fetched again, from another mirror if there is
-   one), the digest of the whole, the size. A wrong file without known pieces is ERR_INTEGRITY after one try of each
-   mirror. A file that has changed since the last time (ETag, Last-Modified, size) is fetched from the start. If no
-   mirror has ranges, partial data is kept, but each request reads from the start (is_single_stream); if the size is not
-   known before the end, nothing is kept. A file never counts as complete without a length, a digest, or an end marked
-   by the protocol. */
+   Mirrors are asked in their order: the next one when one fails, and for a piece that was wrong. Order of trust: known digests of
+   pieces (a piece that is wrong is fetched again), the digest of the whole, the size. A wrong file without known pieces is
+   ERR_INTEGRITY after one try of each mirror. A file that has changed since the last time (ETag, Last-Modified, size), or whose
+   mirror changes while nothing is known of it, is fetched from the start. If no mirror has ranges, each request reads from the
+   start (is_single_stream). A file never counts as complete without a length, a digest, or an end marked by the protocol. */
 #ifndef NET_FETCH_H
 #define NET_FETCH_H
 
@@ -54,8 +53,7 @@ struct fetch_result {
     uint64_t kept_bytes;       /* from an earlier process */
     uint64_t again_bytes;      /* received more than once: bad pieces, cut connections */
     size_t n_bad_pieces;
-    size_t n_bad_blocks; /* kept blocks that had not reached the disk completely */
-    size_t n_restarts;   /* started again: the file has changed, or was wrong */
+    size_t n_restarts; /* started again: the file has changed, or was wrong */
     size_t n_requests;
     bool
         is_single_stream; /* no ranges: one connection, and the next try would start from the beginning */

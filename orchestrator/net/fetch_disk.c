@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "net/fetch_parts.h"
+#include "net/fetch_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #define PIECE_BYTES_MAX (64u << 20)
 #define PIECES_WANTED   4096u
 #define DIVISOR_MAX     4096u
-#define RECORDS_MAX     (1u << 20)
+#define BOOT_ID         "/proc/sys/kernel/random/boot_id"
 
 #define DISK_FAIL(err, op, path)                                                                   \
     err_set((err), err_code_of_errno(errno), "%s %s: %s", (op), (path), err_errno_text(errno))
@@ -40,7 +40,7 @@ static int take_lock(struct fetch *fetch, struct err *err)
                : DISK_FAIL(err, "lock", fetch->lock_path);
 }
 
-int disk_check_space(const struct fetch *fetch, struct err *err)
+static int check_space(const struct fetch *fetch, struct err *err)
 {
     struct statvfs room;
     struct stat info;
@@ -94,7 +94,7 @@ static uint64_t choose_block(uint64_t size_bytes, uint64_t piece_bytes)
     return piece_bytes;
 }
 
-static void set_pieces(struct fetch *fetch)
+static int make_pieces(struct fetch *fetch, struct err *err)
 {
     const struct fetch_pieces *known = fetch->spec->pieces;
     uint64_t size_bytes = (uint64_t)fetch->size_bytes;
@@ -105,21 +105,7 @@ static void set_pieces(struct fetch *fetch)
     while (!known && fetch->piece_bytes && size_bytes / fetch->piece_bytes >= FETCH_PIECES_MAX) {
         fetch->piece_bytes *= 2;
     }
-    if (fetch->piece_bytes) {
-        fetch->n_pieces = state_n_blocks(size_bytes, fetch->piece_bytes);
-        fetch->pieces = arena_array(&fetch->arena, struct piece, fetch->n_pieces + 1);
-        fetch->ready.n = 0;
-        fetch->piece_sha256 =
-            arena_alloc_array(&fetch->arena, SHA256_BYTES, fetch->n_pieces + 1, 1);
-    }
-}
-
-/* The arrays, once the size is known: in the arena, because a fetch learns its size once or restarts a few times. */
-static int make_blocks(struct fetch *fetch, uint64_t block_bytes, struct err *err)
-{
-    const struct fetch_pieces *known = fetch->spec->pieces;
-    uint64_t size_bytes = (uint64_t)fetch->size_bytes;
-    set_pieces(fetch);
+    fetch->n_pieces = fetch->piece_bytes ? state_n_blocks(size_bytes, fetch->piece_bytes) : 0;
     if (known && known->n != fetch->n_pieces) {
         return err_set(err, ERR_INTEGRITY,
                        "%s: %" PRIu64 " bytes are %zu pieces of %" PRIu64
@@ -127,17 +113,31 @@ static int make_blocks(struct fetch *fetch, uint64_t block_bytes, struct err *er
                        fetch->spec->name, size_bytes, fetch->n_pieces, known->piece_bytes,
                        known->n);
     }
-    fetch->block_bytes = block_bytes ? block_bytes : choose_block(size_bytes, fetch->piece_bytes);
-    fetch->n_blocks = state_n_blocks(size_bytes, fetch->block_bytes);
-    fetch->blocks = arena_array(&fetch->arena, struct block, fetch->n_blocks + 1);
-    for (size_t idx = 0; fetch->piece_bytes && idx < fetch->n_blocks; idx++) {
-        fetch->pieces[piece_of(fetch, idx)].n_missing++;
+    fetch->pieces = arena_array(&fetch->arena, struct piece, fetch->n_pieces + 1);
+    fetch->ready = arena_array(&fetch->arena, size_t, fetch->n_pieces + 1);
+    fetch->piece_sha256 = arena_alloc_array(&fetch->arena, SHA256_BYTES, fetch->n_pieces + 1, 1);
+    return 0;
+}
+
+/* The arrays, once the size is known: in the arena, because a fetch learns its size once or restarts a few times. */
+static int make_blocks(struct fetch *fetch, uint64_t block_bytes, struct err *err)
+{
+    uint64_t size_bytes = (uint64_t)fetch->size_bytes;
+    if (make_pieces(fetch, err) < 0) {
+        return -1;
     }
-    fetch->missing_bytes = size_bytes;
+    fetch->block_bytes = block_bytes && fetch->piece_bytes % block_bytes == 0
+                             ? block_bytes
+                             : choose_block(size_bytes, fetch->piece_bytes);
+    fetch->n_blocks = fetch->n_missing = state_n_blocks(size_bytes, fetch->block_bytes);
+    fetch->map = arena_array(&fetch->arena, char, fetch->n_blocks + 1);
+    memset(fetch->map, BLOCK_MISSING, fetch->n_blocks);
+    for (size_t idx = 0; fetch->piece_bytes && idx < fetch->n_blocks; idx++) {
+        fetch->pieces[idx / blocks_per_piece(fetch)].n_left++;
+    }
     fetch->done_bytes = 0;
-    fetch->first_missing = 0;
-    fetch->frontier = 0;
-    fetch->next_claim = 0;
+    fetch->first_missing = fetch->frontier = fetch->n_ready = 0;
+    fetch->has_stale_head = true;
     return 0;
 }
 
@@ -160,12 +160,10 @@ static int set_length(struct fetch *fetch, struct err *err)
 int disk_set_size(struct fetch *fetch, uint64_t size_bytes, struct err *err)
 {
     fetch->size_bytes = (int64_t)size_bytes;
-    if (disk_check_space(fetch, err) < 0 || make_blocks(fetch, 0, err) < 0 ||
-        set_length(fetch, err) < 0) {
-        return -1;
-    }
-    fetch->has_stale_head = true;
-    return 0;
+    return check_space(fetch, err) < 0 || make_blocks(fetch, 0, err) < 0 ||
+                   set_length(fetch, err) < 0
+               ? -1
+               : 0;
 }
 
 /* --- what an earlier process has left ------------------------------------------------------------- */
@@ -175,61 +173,44 @@ static bool is_other_digest(bool has, const uint8_t *then, const uint8_t *now, s
     return has && now && memcmp(then, now, n) != 0;
 }
 
-/* Takes over the validators of mirrors that are still in use; ret_map: the state's mirrors to ours. True if one of them
-   has any. */
-static bool take_validators(struct fetch *fetch, const struct state_head *head, uint8_t *ret_map)
+/* Takes over the validators of mirrors that are still in use. True if one of them has any. */
+static bool take_validators(struct fetch *fetch, const struct state *state)
 {
     bool has_any = false;
-    for (size_t theirs = 0; theirs < head->n_mirrors; theirs++) {
-        const struct state_mirror *old = &head->mirrors[theirs];
-        ret_map[theirs] = NO_MIRROR;
-        for (size_t ours = 0; ours < fetch->n_mirrors; ours++) {
-            struct mirror *mirror = &fetch->mirrors[ours];
-            if (str_eq_z(old->shown, mirror->shown) && ret_map[theirs] == NO_MIRROR) {
-                ret_map[theirs] = (uint8_t)ours;
+    for (size_t ours = 0; ours < fetch->n_mirrors; ours++) {
+        struct mirror *mirror = &fetch->mirrors[ours];
+        for (size_t theirs = 0; theirs < state->n_mirrors; theirs++) {
+            const struct state_mirror *old = &state->mirrors[theirs];
+            if (str_eq_z(old->shown, mirror->shown)) {
                 mirror->etag = str_dup(&fetch->arena, old->etag);
                 mirror->last_modified = str_dup(&fetch->arena, old->last_modified);
                 has_any |= old->etag.len > 0 || old->last_modified.len > 0;
+                break;
             }
         }
     }
     return has_any;
 }
 
-static bool is_of_this_file(const struct fetch *fetch, const struct state_head *head)
+static bool is_of_this_file(const struct fetch *fetch, const struct state *state)
 {
     const struct fetch_spec *spec = fetch->spec;
-    return (spec->size_bytes < 0 || (uint64_t)spec->size_bytes == head->size_bytes) &&
-           !is_other_digest(head->has_sha256, head->sha256, spec->sha256, SHA256_BYTES) &&
-           !is_other_digest(head->has_md5, head->md5, spec->md5, MD5_BYTES) &&
-           (!spec->pieces || spec->pieces->piece_bytes % head->block_bytes == 0);
+    struct stat info;
+    return (spec->size_bytes < 0 || (uint64_t)spec->size_bytes == state->size_bytes) &&
+           !is_other_digest(state->has_sha256, state->sha256, spec->sha256, SHA256_BYTES) &&
+           !is_other_digest(state->has_md5, state->md5, spec->md5, MD5_BYTES) &&
+           (!spec->pieces || spec->pieces->piece_bytes % state->block_bytes == 0) &&
+           fstat(fetch->data_fd, &info) == 0 && (uint64_t)info.st_size == state->size_bytes;
 }
 
-static void claim_blocks(struct fetch *fetch, const struct state *state, const uint8_t *map)
-{
-    for (size_t idx = 0; idx < state->n_blocks; idx++) {
-        const struct state_block *old = &state->blocks[idx];
-        struct block *block = &fetch->blocks[idx];
-        if (old->is_there) {
-            block->crc = old->crc;
-            block->state = BLOCK_CLAIMED;
-            block->mirror = map[old->mirror];
-            fetch->missing_bytes -= block_end(fetch, idx) - block_start(fetch, idx);
-            fetch->has_kept = true;
-            check_came(fetch, idx);
-        }
-    }
-    fetch->done_bytes = (uint64_t)fetch->size_bytes - fetch->missing_bytes;
-}
-
-/* Bytes are kept if something can tell whether they belong to this file: a digest, or a server's validator. */
+/* Bytes are kept if something can tell whether they belong to this file, a digest or a server's validator, and whether they have
+   reached the disk: a digest, or that the machine has not stopped since. */
 static int take_state(struct fetch *fetch, struct err *err)
 {
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
     struct err ignored = {0};
     struct state state;
     struct str text;
-    uint8_t map[FETCH_MIRRORS_MAX];
     bool has_validator;
     if (!fs_exists(fetch->state_path)) {
         return 0;
@@ -237,19 +218,34 @@ static int take_state(struct fetch *fetch, struct err *err)
     if (fs_read(&scratch, fetch->state_path, STATE_BYTES_MAX, &text, err) < 0) {
         return -1;
     }
-    if (state_parse(&scratch, text, &state, &ignored) < 0 || !is_of_this_file(fetch, &state.head)) {
+    if (state_parse(text, &state, &ignored) < 0 || !is_of_this_file(fetch, &state)) {
         return 0;
     }
-    has_validator = take_validators(fetch, &state.head, map);
-    if (!has_validator && !fetch_has_expectation(fetch)) {
+    has_validator = take_validators(fetch, &state);
+    if (!fetch_has_expectation(fetch) &&
+        (!has_validator || !*fetch->boot || !str_eq_z(state.boot, fetch->boot))) {
         return 0;
     }
-    fetch->size_bytes = (int64_t)state.head.size_bytes;
-    if (make_blocks(fetch, state.head.block_bytes, err) < 0) {
+    fetch->size_bytes = (int64_t)state.size_bytes;
+    if (make_blocks(fetch, state.block_bytes, err) < 0) {
         return -1;
     }
-    claim_blocks(fetch, &state, map);
-    return set_length(fetch, err);
+    for (size_t idx = 0; fetch->block_bytes == state.block_bytes && idx < state.n_blocks; idx++) {
+        if (state.map[idx] == BLOCK_DONE || state.map[idx] == BLOCK_KEPT) {
+            fetch_mark(fetch, idx, BLOCK_KEPT);
+            fetch->has_kept = true;
+        }
+    }
+    return 0;
+}
+
+/* A file whose length is not known before it is read. */
+static const char *boot_id(struct arena *arena)
+{
+    CLEANUP(fd) int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
+    char text[64];
+    ssize_t len = fd < 0 ? 0 : read(fd, text, sizeof(text));
+    return str_z(arena, str_trim((struct str){text, len < 0 ? 0 : (size_t)len}));
 }
 
 int disk_open(struct fetch *fetch, struct err *err)
@@ -258,7 +254,7 @@ int disk_open(struct fetch *fetch, struct err *err)
     fetch->data_path = fs_join(&fetch->arena, folder, "data");
     fetch->state_path = fs_join(&fetch->arena, folder, "state");
     fetch->lock_path = fs_join(&fetch->arena, folder, "lock");
-    strbuf_init(&fetch->records, RECORDS_MAX);
+    fetch->boot = boot_id(&fetch->arena);
     if (fs_mkdir_p(folder, err) < 0 || take_lock(fetch, err) < 0) {
         return -1;
     }
@@ -270,109 +266,25 @@ int disk_open(struct fetch *fetch, struct err *err)
     if (take_state(fetch, err) < 0) {
         return -1;
     }
-    if (!fetch->blocks && ftruncate(fetch->data_fd, 0) < 0) {
+    if (!fetch->map && ftruncate(fetch->data_fd, 0) < 0) {
         return DISK_FAIL(err, "empty", fetch->data_path);
     }
-    fetch->has_stale_head = fetch->blocks != NULL;
-    return disk_check_space(fetch, err);
+    return check_space(fetch, err);
 }
 
 /* --- the state -------------------------------------------------------------------------------------- */
 
-static void fill_head(const struct fetch *fetch, struct state_head *head)
+static int write_at(int fd, uint64_t pos, const void *bytes, size_t len, const char *path,
+                    struct err *err)
 {
-    const struct fetch_spec *spec = fetch->spec;
-    head->size_bytes = (uint64_t)fetch->size_bytes;
-    head->block_bytes = fetch->block_bytes;
-    head->has_sha256 = spec->sha256 != NULL;
-    head->has_md5 = spec->md5 != NULL;
-    if (spec->sha256) {
-        memcpy(head->sha256, spec->sha256, SHA256_BYTES);
-    }
-    if (spec->md5) {
-        memcpy(head->md5, spec->md5, MD5_BYTES);
-    }
-    head->n_mirrors = fetch->n_mirrors;
-    for (size_t idx = 0; idx < fetch->n_mirrors; idx++) {
-        const struct mirror *mirror = &fetch->mirrors[idx];
-        head->mirrors[idx] =
-            (struct state_mirror){str_of(mirror->shown), mirror->etag, mirror->last_modified};
-    }
-}
-
-static void add_record(uint32_t seed, size_t block_idx, const struct block *block,
-                       struct strbuf *out)
-{
-    uint8_t record[STATE_RECORD_BYTES];
-    /* For a mirror that is no longer in use the first one is recorded, so that the record stays valid. */
-    uint32_t mirror = block->mirror == NO_MIRROR ? 0 : block->mirror;
-    state_record(seed, (uint32_t)block_idx, block->crc, mirror, record);
-    strbuf_add(out, record, sizeof(record));
-}
-
-static int write_state(struct fetch *fetch, struct err *err)
-{
-    CLEANUP(strbuf) struct strbuf text;
-    struct state_head head = {0};
-    strbuf_init(&text, STATE_BYTES_MAX);
-    fill_head(fetch, &head);
-    state_head_text(&head, &text, &fetch->state_seed);
-    for (size_t idx = 0; idx < fetch->n_blocks; idx++) {
-        if (fetch->blocks[idx].state >= BLOCK_CLAIMED) {
-            add_record(fetch->state_seed, idx, &fetch->blocks[idx], &text);
-        }
-    }
-    ASSERT(!text.is_full);
-    fd_close(&fetch->state_fd);
-    strbuf_clear(&fetch->records);
-    if (fs_write_atomic(fetch->state_path, strbuf_str(&text), err) < 0) {
-        return -1;
-    }
-    fetch->state_fd = open(fetch->state_path, O_WRONLY | O_APPEND | O_CLOEXEC);
-    fetch->has_stale_head = false;
-    return fetch->state_fd < 0 ? DISK_FAIL(err, "open", fetch->state_path) : 0;
-}
-
-void disk_record(struct fetch *fetch, size_t block_idx, uint32_t crc, uint32_t mirror)
-{
-    uint8_t record[STATE_RECORD_BYTES];
-    if (fetch->has_stale_head) {
-        return; /* all blocks are about to be written */
-    }
-    state_record(fetch->state_seed, (uint32_t)block_idx, crc, mirror, record);
-    strbuf_add(&fetch->records, record, sizeof(record));
-    /* Beyond its cap the whole state is rewritten instead. */
-    fetch->has_stale_head = fetch->records.is_full;
-}
-
-int disk_flush(struct fetch *fetch, struct err *err)
-{
-    if (!fetch->blocks) {
-        return 0;
-    }
-    if (fetch->has_stale_head) {
-        return write_state(fetch, err);
-    }
-    if (fetch->records.len == 0) {
-        return 0;
-    }
-    if (fs_write_all(fetch->state_fd, fetch->records.ptr, fetch->records.len, fetch->state_path,
-                     err) < 0) {
-        return -1;
-    }
-    strbuf_clear(&fetch->records);
-    return 0;
-}
-
-int disk_write(struct fetch *fetch, uint64_t pos, const uint8_t *ptr, size_t len, struct err *err)
-{
+    const uint8_t *ptr = bytes;
     while (len) {
-        ssize_t put = pwrite(fetch->data_fd, ptr, len, (off_t)pos);
+        ssize_t put = pwrite(fd, ptr, len, (off_t)pos);
         if (put < 0 && errno == EINTR) {
             continue;
         }
         if (put < 0) {
-            return DISK_FAIL(err, "write", fetch->data_path);
+            return DISK_FAIL(err, "write", path);
         }
         ptr += put;
         pos += (uint64_t)put;
@@ -381,12 +293,66 @@ int disk_write(struct fetch *fetch, uint64_t pos, const uint8_t *ptr, size_t len
     return 0;
 }
 
+int disk_write(struct fetch *fetch, uint64_t pos, const uint8_t *ptr, size_t len, struct err *err)
+{
+    return write_at(fetch->data_fd, pos, ptr, len, fetch->data_path, err);
+}
+
+static int write_state(struct fetch *fetch, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    const struct fetch_spec *spec = fetch->spec;
+    struct state state = {.boot = str_of(fetch->boot),
+                          .size_bytes = (uint64_t)fetch->size_bytes,
+                          .block_bytes = fetch->block_bytes,
+                          .has_sha256 = spec->sha256 != NULL,
+                          .has_md5 = spec->md5 != NULL,
+                          .n_mirrors = fetch->n_mirrors,
+                          .map = fetch->map,
+                          .n_blocks = fetch->n_blocks};
+    strbuf_init(&text, STATE_BYTES_MAX);
+    if (spec->sha256) {
+        memcpy(state.sha256, spec->sha256, SHA256_BYTES);
+    }
+    if (spec->md5) {
+        memcpy(state.md5, spec->md5, MD5_BYTES);
+    }
+    for (size_t idx = 0; idx < fetch->n_mirrors; idx++) {
+        const struct mirror *mirror = &fetch->mirrors[idx];
+        state.mirrors[idx] =
+            (struct state_mirror){str_of(mirror->shown), mirror->etag, mirror->last_modified};
+    }
+    state_text(&state, &text);
+    ASSERT(!text.is_full);
+    fd_close(&fetch->state_fd);
+    if (fs_write_atomic(fetch->state_path, strbuf_str(&text), err) < 0) {
+        return -1;
+    }
+    fetch->map_at = text.len - fetch->n_blocks;
+    fetch->has_stale_head = false;
+    fetch->state_fd = open(fetch->state_path, O_WRONLY | O_CLOEXEC);
+    return fetch->state_fd < 0 ? DISK_FAIL(err, "open", fetch->state_path) : 0;
+}
+
+int disk_flush(struct fetch *fetch, struct err *err)
+{
+    size_t from = fetch->dirty_from;
+    size_t end = fetch->dirty_end;
+    if (!fetch->map || (!fetch->has_stale_head && from >= end)) {
+        return 0;
+    }
+    fetch->dirty_from = SIZE_MAX;
+    fetch->dirty_end = 0;
+    return fetch->has_stale_head ? write_state(fetch, err)
+                                 : write_at(fetch->state_fd, fetch->map_at + from,
+                                            fetch->map + from, end - from, fetch->state_path, err);
+}
+
 int disk_forget(struct fetch *fetch, struct err *err)
 {
     fd_close(&fetch->state_fd);
-    fetch->blocks = NULL;
+    fetch->map = NULL;
     fetch->has_stale_head = false;
-    strbuf_clear(&fetch->records);
     if (unlink(fetch->state_path) < 0 && errno != ENOENT) {
         return DISK_FAIL(err, "remove", fetch->state_path);
     }
@@ -401,5 +367,4 @@ void disk_close(struct fetch *fetch)
     fd_close(&fetch->data_fd);
     fd_close(&fetch->state_fd);
     fd_close(&fetch->lock_fd);
-    strbuf_release(&fetch->records);
 }

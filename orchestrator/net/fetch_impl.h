@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a fetch, for net/fetch*.c alone. The file is cut into blocks; a slot is one connection, which carries a span of
-   blocks from one mirror; jobs on the pool check blocks and feed the digests of the whole in order.
+/* The inside of a fetch, for net/fetch*.c alone; all of it runs on the loop's thread but run_read.
 
-   fetch.c        life and steps            fetch_slot.c   one connection: head, body, how it ended
-   fetch_plan.c   who fetches what next     fetch_check.c  jobs
-   fetch_disk.c   data, state, lock         fetch_state.c  the state's bytes */
+   fetch.c        life, who fetches what next, the end     fetch_slot.c   one connection: head, body, how it ended
+   fetch_disk.c   data, state, lock                         fetch_state.c  the state's bytes
+   fetch_read.c   digests, computed by the pool
+
+   The file is cut into blocks, small ones, so that a cut costs little; a slot is one connection, which brings a span of blocks.
+   Where digests of pieces are known or wanted, a piece is a whole number of blocks.
+
+   MISSING -- plan --> TAKEN -- body --> DONE -- its piece is wrong, the file has changed --> MISSING
+              TAKEN -- the connection ends --> MISSING
+
+   Invariants: (1) n_missing counts the MISSING blocks, done_bytes the bytes of DONE and KEPT ones. (2) A block is DONE in the state
+   only after its bytes were written. (3) The digest of the whole has only seen blocks that will not be written again: those in
+   front of the frontier, which are DONE and of good pieces. (4) Where nothing can tell a wrong file, all bytes come from one
+   mirror. */
 #ifndef NET_FETCH_IMPL_H
 #define NET_FETCH_IMPL_H
 
@@ -12,123 +22,62 @@
 #include "net/fetch.h"
 #include "net/fetch_state.h"
 
-#define CHECK_JOBS         2
-#define PROBE_BYTES        (4u << 20)
-#define CHUNK_MIN_BYTES    (256u << 10)
-#define CHUNK_MAX_BYTES    (64u << 20)
-#define PROGRESS_BYTES     (64u << 10) /* this much progress makes a try a success */
-#define PIECE_TRIES_MAX    3           /* of one mirror */
-#define RESTARTS_MAX       2
-#define RETRY_AFTER_MAX_NS (300 * NS_PER_S)
-#define NO_MIRROR          0xFFu
-
-enum block_state {
-    BLOCK_MISSING,
-    BLOCK_TAKEN,   /* of a span */
-    BLOCK_CLAIMED, /* from an earlier process: its CRC is to be checked */
-    BLOCK_WRITTEN, /* just received: its piece is to be checked */
-    BLOCK_GOOD,
-};
-
-struct block {
-    uint32_t crc;
-    uint8_t state;
-    uint8_t mirror;
-};
+#define PIECE_JOBS      2
+#define PIECE_TRIES_MAX 3 /* of one mirror */
 
 struct piece {
-    uint32_t n_missing; /* blocks that are MISSING or TAKEN */
-    uint16_t bad_from;  /* mirrors, a bit each */
-    uint8_t n_bad;
-};
-
-/* [pos, end); pos may be inside a block, whose first bytes are written and in crc. */
-struct fetch_span {
-    uint64_t pos, end;
-    uint32_t crc;
+    uint32_t n_left; /* blocks that are not DONE */
+    uint8_t n_bad;   /* times that it was wrong */
+    bool is_good;    /* its digest is computed, and as expected where that is known */
 };
 
 struct mirror {
     const char *url, *shown;
     bool is_dead;
-    struct err err;  /* the last failure */
-    bool is_known;   /* it has answered correctly in this process */
-    bool has_ranges; /* it gave a 206 */
-    bool no_ranges;
-    bool no_if_range;
-    bool is_off;    /* left out in this attempt, because the file was wrong */
-    bool was_used;  /* in this attempt */
-    bool was_alone; /* an attempt was from it alone */
+    struct err err; /* the last failure */
+    bool is_known;  /* it has answered correctly in this attempt */
+    bool no_ranges, no_if_range;
     struct str etag,
         last_modified; /* in the fetch's arena; of the file to which our blocks belong */
     int n_fails;       /* one after the other */
     int64_t rest_until_ns, failed_ns;
     size_t n_active, max_active;
-    double rate; /* bytes/s of one connection; 0: not known */
     uint64_t got_bytes;
 };
 
 enum why { /* why a transfer ended, if not by an error of libcurl */
            WHY_NONE,
-           WHY_ENOUGH,    /* the span is full */
-           WHY_GONE,      /* 404, 410 */
-           WHY_AUTH,      /* 401, 403 */
+           WHY_ENOUGH,    /* all of its span is there */
+           WHY_DEAD,      /* the mirror is of no use: gone, a login, another size, ... */
            WHY_BUSY,      /* 429, 5xx */
            WHY_CHANGED,   /* another file than before */
            WHY_NO_RANGES, /* 200 to a range */
-           WHY_USELESS,   /* wrong size, encoding, status: this mirror is useless */
-           WHY_FATAL,     /* disk: fetch->err is set */
+           WHY_FATAL,     /* the disk: not the mirror's fault */
 };
 
 struct slot {
     struct fetch *fetch;
     struct http_transfer *transfer; /* NULL: idle */
     struct mirror *mirror;
-    struct fetch_span span;
-    bool is_whole_body; /* asked without a range: the body starts at 0 */
-    bool sent_if_range;
-    uint64_t body_pos;    /* of the next byte of the body in the file */
-    uint64_t asked_end;   /* what the request was for */
-    uint64_t came_bytes;  /* in this request */
-    uint64_t fresh_bytes; /* of them, those that were missing */
-    bool is_delimited;
+    uint64_t pos, end;  /* the bytes that are still to come */
+    uint64_t asked_end; /* what the request was for */
+    bool is_whole_body; /* asked without a range */
+    bool sent_if_range, is_delimited;
+    uint64_t came_bytes;
     int64_t retry_after_ns;
     enum why why;
-    int64_t start_ns, window_ns;
-    uint64_t window_bytes;
-    double rate;
-    int64_t rest_until_ns;
+    struct err fatal;
 };
 
-struct check_job {
+struct read_job { /* bytes of the file, for digests */
     struct pool_job job;
     bool is_busy;
     int fd;
-    uint64_t first_byte, n_bytes, block_bytes;
-    size_t first_block, n_blocks;
-    uint32_t *crcs;
-    bool *has_crc;
-    bool *is_bad; /* result */
-    bool wants_sha256;
-    uint8_t sha256[SHA256_BYTES]; /* result */
-    size_t n_max;
-    uint8_t *buf;
-};
-
-struct fetch_chain { /* one digest of the whole, fed in order */
-    struct pool_job job;
-    bool is_busy;
-    unsigned kind;
+    uint64_t pos, until;
     struct digest digest;
-    int fd;
-    uint64_t pos, until; /* of the job */
-    uint8_t *buf;
-};
-
-struct sync_job {
-    struct pool_job job;
-    bool is_busy;
-    int fd;
+    bool syncs; /* the file, then */
+    bool is_synced;
+    size_t piece_idx;
 };
 
 struct fetch {
@@ -138,58 +87,103 @@ struct fetch {
     const struct fetch_spec *spec;
     struct arena arena;
     struct rng rng;
-    struct err err; /* the error that ends it */
     bool is_done;
     bool is_attached;
 
-    const char *data_path, *state_path, *lock_path;
+    const char *data_path, *state_path, *lock_path, *boot;
     int data_fd, state_fd, lock_fd;
-    uint32_t state_seed;
-    struct strbuf records; /* not yet appended */
-    bool has_stale_head;   /* the state must be rewritten */
+    bool has_stale_head;          /* the state must be rewritten */
+    uint64_t map_at;              /* where the map begins in it */
+    size_t dirty_from, dirty_end; /* blocks whose byte there is old */
 
     struct mirror mirrors[FETCH_MIRRORS_MAX];
     size_t n_mirrors;
+    const struct mirror *source; /* that all bytes of this attempt are from; NULL: none yet */
+    bool has_many_sources;
+    bool is_strict; /* as if nothing could tell a wrong file: it was wrong already */
     struct slot slots[FETCH_CONNECTIONS_MAX];
-    size_t n_slots;
-    struct { /* the rest periods of failed slots */
-        struct fetch_span *items;
-        size_t n, n_max;
-    } orphans;
+    size_t n_slots, n_running;
 
-    bool is_known;      /* a mirror has answered: the others may start */
+    bool is_known;      /* a mirror has answered: several connections may be made */
     bool is_open_end;   /* no size before the end */
     bool is_ended;      /* of an open end */
     int64_t size_bytes; /* -1 */
     uint64_t block_bytes;
-    struct block *blocks;
-    size_t n_blocks;
+    char *map; /* NULL: the size is not known */
+    size_t n_blocks, n_missing;
     size_t first_missing; /* no block before it is MISSING */
-    size_t frontier;      /* all blocks before it are GOOD */
-    uint64_t missing_bytes;
+    size_t frontier;
     uint64_t done_bytes;
 
     uint64_t piece_bytes; /* 0: no pieces */
     size_t n_pieces;
     struct piece *pieces;
     uint8_t (*piece_sha256)[SHA256_BYTES];
-    size_t next_claim; /* no block before it is CLAIMED; if there are no pieces */
-    struct {           /* pieces whose blocks are all present, to be checked */
-        size_t *items;
-        size_t n, n_max;
-    } ready;
+    size_t *ready; /* pieces whose blocks are all there, to be read */
+    size_t n_ready;
 
-    struct fetch_chain chains[DIGEST_KINDS];
-    struct check_job checks[CHECK_JOBS];
-    struct sync_job sync;
-    bool is_synced;
+    struct read_job piece_jobs[PIECE_JOBS];
+    struct read_job whole;
     unsigned kinds;
-    size_t n_changed; /* times that it was another file */
-    bool has_kept;    /* blocks of an earlier process are in this attempt */
-    int64_t tick_ns;
+    size_t n_changed;
+    bool has_kept;
     uint64_t timer;
-    size_t n_running; /* as the rate was shared out */
     struct fetch_result result;
 };
+
+/* fetch_disk.c */
+MUST_CHECK int disk_open(struct fetch *fetch, struct err *err);
+/* Once the size is known: room, blocks, pieces, the file's length. */
+MUST_CHECK int disk_set_size(struct fetch *fetch, uint64_t size_bytes, struct err *err);
+MUST_CHECK int disk_write(struct fetch *fetch, uint64_t pos, const uint8_t *ptr, size_t len,
+                          struct err *err);
+/* Brings the state up to what is written. */
+MUST_CHECK int disk_flush(struct fetch *fetch, struct err *err);
+MUST_CHECK int disk_forget(struct fetch *fetch, struct err *err);
+void disk_close(struct fetch *fetch);
+
+/* fetch_slot.c */
+MUST_CHECK int slot_start(struct slot *slot, struct mirror *mirror, uint64_t pos, uint64_t end,
+                          struct err *err);
+/* Checks the state of its transfer and acts on it. -1: the fetch is over. */
+MUST_CHECK int slot_step(struct slot *slot, struct err *err);
+/* Gives back what it has not fetched. */
+void slot_drop(struct slot *slot);
+
+/* fetch_read.c */
+void read_piece_is_there(struct fetch *fetch, size_t piece_idx);
+MUST_CHECK int read_step(struct fetch *fetch, struct err *err);
+bool read_is_over(const struct fetch *fetch);
+/* Waits for the jobs; the digest of the whole starts again. */
+MUST_CHECK int read_restart(struct fetch *fetch, struct err *err);
+void read_release(struct fetch *fetch);
+
+/* fetch.c */
+void fetch_mark(struct fetch *fetch, size_t block_idx, char state);
+/* Starts again from the first byte. */
+MUST_CHECK int fetch_restart(struct fetch *fetch, struct err *err);
+/* Can anything tell that the whole is wrong? */
+bool fetch_has_expectation(const struct fetch *fetch);
+
+static inline uint64_t block_start(const struct fetch *fetch, size_t block_idx)
+{
+    return (uint64_t)block_idx * fetch->block_bytes;
+}
+
+static inline uint64_t block_end(const struct fetch *fetch, size_t block_idx)
+{
+    uint64_t end = ((uint64_t)block_idx + 1) * fetch->block_bytes;
+    return end < (uint64_t)fetch->size_bytes ? end : (uint64_t)fetch->size_bytes;
+}
+
+static inline size_t blocks_per_piece(const struct fetch *fetch)
+{
+    return (size_t)(fetch->piece_bytes / fetch->block_bytes);
+}
+
+static inline bool is_there(const struct fetch *fetch, size_t block_idx)
+{
+    return fetch->map[block_idx] == BLOCK_DONE || fetch->map[block_idx] == BLOCK_KEPT;
+}
 
 #endif

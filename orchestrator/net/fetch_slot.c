@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "net/fetch_parts.h"
+#include "net/fetch_impl.h"
 
-#include "base/crc32c.h"
-
-#define WINDOW_NS         (250 * NS_PER_MS)
-#define REST_SLOT_NS      (1 * NS_PER_S) /* of a connection that a busy server rejected */
-#define BACKOFF_NS        (500 * NS_PER_MS)
-#define BACKOFF_MAX_NS    (30 * NS_PER_S)
-#define BACKOFF_SHIFT_MAX 16
-#define RATE_MIN_BYTES    (256u << 10) /* less says little about a connection */
-
-static size_t index_of(const struct slot *slot)
-{
-    return (size_t)(slot->mirror - slot->fetch->mirrors);
-}
+#define PROBE_BYTES        (4u << 20)  /* asked for while the size is not known */
+#define PROGRESS_BYTES     (64u << 10) /* this much makes a try a success */
+#define BACKOFF_NS         (500 * NS_PER_MS)
+#define BACKOFF_MAX_NS     (30 * NS_PER_S)
+#define BACKOFF_SHIFT_MAX  16
+#define REGROW_NS          (10 * NS_PER_S) /* after a busy server, one connection more */
+#define RETRY_AFTER_MAX_NS (300 * NS_PER_S)
+#define CHANGES_MAX        2
 
 static PRINTF_LIKE(5, 6) int refuse(struct slot *slot, enum why why, enum err_code code,
                                     struct err *err, const char *fmt, ...)
@@ -33,7 +28,7 @@ static PRINTF_LIKE(5, 6) int refuse(struct slot *slot, enum why why, enum err_co
 static int fatal(struct slot *slot, struct err *err)
 {
     slot->why = WHY_FATAL;
-    slot->fetch->err = *err;
+    slot->fatal = *err;
     return -1;
 }
 
@@ -59,11 +54,10 @@ static int check_size(struct slot *slot, int64_t total_bytes, struct err *err)
     if (total_bytes < 0 || fetch->size_bytes < 0 || total_bytes == fetch->size_bytes) {
         return 0;
     }
-    return refuse(slot,
-                  is_expected || (fetch->is_known && !slot->mirror->is_known) ? WHY_USELESS
-                                                                              : WHY_CHANGED,
-                  ERR_INTEGRITY, err, "has %" PRId64 " bytes, expected %" PRId64, total_bytes,
-                  fetch->size_bytes);
+    return refuse(
+        slot, is_expected || (fetch->is_known && !slot->mirror->is_known) ? WHY_DEAD : WHY_CHANGED,
+        ERR_INTEGRITY, err, "has %" PRId64 " bytes, expected %" PRId64, total_bytes,
+        fetch->size_bytes);
 }
 
 static void keep_validators(struct slot *slot, const struct http_head *head)
@@ -74,18 +68,19 @@ static void keep_validators(struct slot *slot, const struct http_head *head)
     }
     mirror->etag = str_dup(&slot->fetch->arena, head->etag);
     mirror->last_modified = str_dup(&slot->fetch->arena, head->last_modified);
-    slot->fetch->has_stale_head = slot->fetch->blocks != NULL;
+    slot->fetch->has_stale_head = slot->fetch->map != NULL;
 }
 
 /* The blocks that the body of a first answer is for. */
 static void take_first_span(struct slot *slot)
 {
     struct fetch *fetch = slot->fetch;
-    uint64_t asked = slot->is_whole_body ? (uint64_t)fetch->size_bytes : slot->asked_end;
-    uint64_t end = asked < (uint64_t)fetch->size_bytes ? asked : (uint64_t)fetch->size_bytes;
-    size_t end_block = state_n_blocks(end, fetch->block_bytes);
-    slot->span.end = end_block ? block_end(fetch, end_block - 1) : 0;
-    plan_take(fetch, 0, end_block);
+    uint64_t size_bytes = (uint64_t)fetch->size_bytes;
+    slot->end = slot->is_whole_body || slot->asked_end > size_bytes ? size_bytes : slot->asked_end;
+    for (size_t idx = 0; idx < state_n_blocks(slot->end, fetch->block_bytes); idx++) {
+        fetch_mark(fetch, idx, BLOCK_TAKEN);
+    }
+    slot->end = slot->end ? block_end(fetch, (size_t)((slot->end - 1) / fetch->block_bytes)) : 0;
 }
 
 /* Takes note of an answer with a body of this file. */
@@ -94,7 +89,7 @@ static int accept(struct slot *slot, const struct http_head *head, int64_t total
 {
     struct fetch *fetch = slot->fetch;
     if (head->is_encoded && !fetch_has_expectation(fetch) && fetch->spec->size_bytes < 0) {
-        return refuse(slot, WHY_USELESS, ERR_FETCH, err,
+        return refuse(slot, WHY_DEAD, ERR_FETCH, err,
                       "is sent with a Content-Encoding that was not asked for");
     }
     if (check_size(slot, total_bytes, err) < 0) {
@@ -103,31 +98,29 @@ static int accept(struct slot *slot, const struct http_head *head, int64_t total
     if (is_other_file(slot, head)) {
         return refuse(slot, WHY_CHANGED, ERR_FETCH, err, "is another file than before");
     }
-    if (!fetch->blocks && total_bytes >= 0) {
+    if (!fetch->map && total_bytes >= 0) {
         if (disk_set_size(fetch, (uint64_t)total_bytes, err) < 0) {
             return fatal(slot, err);
         }
         take_first_span(slot);
     }
     keep_validators(slot, head);
-    slot->mirror->is_known = true;
-    slot->mirror->was_used = true;
-    fetch->is_known = true;
+    slot->mirror->is_known = fetch->is_known = true;
+    fetch->has_many_sources |= fetch->source && fetch->source != slot->mirror;
+    fetch->source = fetch->source ? fetch->source : slot->mirror;
     return 0;
 }
 
 static int on_part(struct slot *slot, const struct http_head *head, struct err *err)
 {
-    if (slot->is_whole_body || !head->has_content_range || head->first_byte != slot->span.pos) {
+    if (slot->is_whole_body || !head->has_content_range || head->first_byte != slot->pos) {
         return refuse(slot, WHY_NONE, ERR_NET, err,
-                      "answers another range than the one from byte %" PRIu64, slot->span.pos);
+                      "answers another range than the one from byte %" PRIu64, slot->pos);
     }
     if (head->total_bytes < 0 && slot->fetch->size_bytes < 0) {
         slot->mirror->no_ranges = true;
         return refuse(slot, WHY_NO_RANGES, ERR_NET, err, "does not say its size");
     }
-    slot->mirror->has_ranges = true;
-    slot->body_pos = slot->span.pos;
     return accept(slot, head, head->total_bytes, err);
 }
 
@@ -145,10 +138,9 @@ static int on_whole(struct slot *slot, const struct http_head *head, struct err 
         return refuse(slot, WHY_NO_RANGES, ERR_NET, err, "answers a range with the whole file");
     }
     slot->is_whole_body = true;
-    slot->body_pos = 0;
     if (head->total_bytes < 0 && fetch->size_bytes < 0) {
         if (!head->is_delimited && !fetch_has_expectation(fetch)) {
-            return refuse(slot, WHY_USELESS, ERR_INTEGRITY, err,
+            return refuse(slot, WHY_DEAD, ERR_INTEGRITY, err,
                           "states no length, and there is nothing to check it against");
         }
         fetch->is_open_end = true;
@@ -159,14 +151,14 @@ static int on_whole(struct slot *slot, const struct http_head *head, struct err 
 
 static int on_unsatisfiable(struct slot *slot, const struct http_head *head, struct err *err)
 {
-    if (head->total_bytes == 0 && slot->span.pos == 0) {
+    if (head->total_bytes == 0 && slot->pos == 0) {
         slot->why = WHY_ENOUGH;
         return accept(slot, head, 0, err) < 0 ? -1 : err_set(err, ERR_NET, "enough");
     }
     if (check_size(slot, head->total_bytes, err) < 0) {
         return -1;
     }
-    return refuse(slot, WHY_USELESS, ERR_FETCH, err, "refuses a range inside the file");
+    return refuse(slot, WHY_DEAD, ERR_FETCH, err, "refuses a range inside the file");
 }
 
 static int on_head(void *ctx, const struct http_head *head, struct err *err)
@@ -180,11 +172,11 @@ static int on_head(void *ctx, const struct http_head *head, struct err *err)
         return on_part(slot, head, err);
     case 401:
     case 403:
-        return refuse(slot, WHY_AUTH, ERR_AUTH, err, "a login is needed, or does not suffice (%d)",
+        return refuse(slot, WHY_DEAD, ERR_AUTH, err, "a login is needed, or does not suffice (%d)",
                       head->status);
     case 404:
     case 410:
-        return refuse(slot, WHY_GONE, ERR_FETCH, err, "gone (%d)", head->status);
+        return refuse(slot, WHY_DEAD, ERR_FETCH, err, "gone (%d)", head->status);
     case 416:
         return on_unsatisfiable(slot, head, err);
     case 408:
@@ -197,86 +189,43 @@ static int on_head(void *ctx, const struct http_head *head, struct err *err)
         slot->retry_after_ns = head->retry_after_ns;
         return refuse(slot, WHY_BUSY, ERR_NET, err, "does not answer now (%d)", head->status);
     default:
-        return refuse(slot, WHY_USELESS, ERR_FETCH, err, "unexpected status %d", head->status);
+        return refuse(slot, WHY_DEAD, ERR_FETCH, err, "unexpected status %d", head->status);
     }
 }
 
 /* --- the body ----------------------------------------------------------------------------------------- */
 
-/* Notes the bytes of one block, written already. */
-static void count_block(struct slot *slot, size_t block_idx, const uint8_t *ptr, size_t len)
+static int enough(struct slot *slot, struct err *err)
 {
-    slot->fresh_bytes += len;
-    slot->span.crc = crc32c(slot->span.crc, ptr, len);
-    slot->span.pos += len;
-    if (slot->span.pos == block_end(slot->fetch, block_idx)) {
-        fetch_block_came(slot->fetch, block_idx, slot->span.crc, index_of(slot));
-        slot->span.crc = 0;
-    }
-}
-
-/* Length of the run from span.pos that one write can store: up to a block that exists already (of a whole body). */
-static size_t run_of(const struct slot *slot, size_t len)
-{
-    const struct fetch *fetch = slot->fetch;
-    uint64_t end = slot->span.pos;
-    while (end < slot->span.end && end - slot->span.pos < len) {
-        size_t block_idx = (size_t)(end / fetch->block_bytes);
-        if (fetch->blocks[block_idx].state != BLOCK_TAKEN) {
-            break;
-        }
-        end = block_end(fetch, block_idx);
-    }
-    return end - slot->span.pos < len ? (size_t)(end - slot->span.pos) : len;
-}
-
-/* Skips bytes of no use to the span: before it, or of existing blocks. Returns how many of len. */
-static size_t pass_over(struct slot *slot, size_t len)
-{
-    const struct fetch *fetch = slot->fetch;
-    uint64_t pos = slot->body_pos;
-    uint64_t n = slot->span.pos > pos ? slot->span.pos - pos : 0;
-    if (n == 0 && pos < slot->span.end) {
-        n = block_end(fetch, (size_t)(pos / fetch->block_bytes)) - pos;
-        slot->span.pos += n < len ? n : len;
-        slot->span.crc = 0;
-    }
-    return n < len ? (size_t)n : len;
+    slot->why = WHY_ENOUGH;
+    return err_set(err, ERR_NET, "enough");
 }
 
 static int take_bytes(struct slot *slot, const uint8_t *ptr, size_t len, struct err *err)
 {
     struct fetch *fetch = slot->fetch;
-    while (len && slot->span.pos < slot->span.end) {
-        size_t n = slot->body_pos == slot->span.pos ? run_of(slot, len) : 0;
-        if (n == 0) {
-            n = pass_over(slot, len);
-            fetch->result.again_bytes += n;
-        } else if (disk_write(fetch, slot->span.pos, ptr, n, err) < 0) {
-            return fatal(slot, err);
-        } else {
-            for (size_t at = 0; at < n;) {
-                size_t block_idx = (size_t)(slot->span.pos / fetch->block_bytes);
-                uint64_t left = block_end(fetch, block_idx) - slot->span.pos;
-                size_t part = left < n - at ? (size_t)left : n - at;
-                count_block(slot, block_idx, ptr + at, part);
-                at += part;
-            }
-        }
-        slot->body_pos += n;
-        ptr += n;
-        len -= n;
+    uint64_t left = slot->end - slot->pos;
+    size_t n = len < left ? len : (size_t)left;
+    if (disk_write(fetch, slot->pos, ptr, n, err) < 0) {
+        return fatal(slot, err);
     }
-    fetch->result.again_bytes += len;
-    if (len && slot->is_whole_body) {
-        return refuse(slot, WHY_USELESS, ERR_INTEGRITY, err, "sends more than %" PRId64 " bytes",
+    for (size_t idx = (size_t)(slot->pos / fetch->block_bytes);
+         n && idx < fetch->n_blocks && block_end(fetch, idx) <= slot->pos + n; idx++) {
+        fetch_mark(fetch, idx, BLOCK_DONE);
+    }
+    slot->pos += n;
+    if (n < len && slot->is_whole_body) {
+        return refuse(slot, WHY_DEAD, ERR_INTEGRITY, err, "sends more than %" PRId64 " bytes",
                       fetch->size_bytes);
     }
-    if (len || (slot->span.pos >= slot->span.end && slot->asked_end > slot->span.end)) {
-        slot->why = WHY_ENOUGH;
-        return err_set(err, ERR_NET, "enough");
-    }
-    return 0;
+    return n < len || (slot->pos == slot->end && slot->asked_end > slot->end) ? enough(slot, err)
+                                                                              : 0;
+}
+
+/* What a body from the start brings does not count: it may be cut at the same place for ever. */
+static bool has_progress(const struct slot *slot)
+{
+    return !slot->is_whole_body && slot->came_bytes >= PROGRESS_BYTES;
 }
 
 static int on_body(void *ctx, const uint8_t *ptr, size_t len, struct err *err)
@@ -284,20 +233,19 @@ static int on_body(void *ctx, const uint8_t *ptr, size_t len, struct err *err)
     struct slot *slot = ctx;
     struct fetch *fetch = slot->fetch;
     slot->came_bytes += len;
-    slot->window_bytes += len;
     slot->mirror->got_bytes += len;
     fetch->result.received_bytes += len;
-    if (slot->fresh_bytes >= PROGRESS_BYTES) {
+    if (has_progress(slot)) {
         slot->mirror->n_fails = 0;
     }
     if (!fetch->is_open_end) {
         return take_bytes(slot, ptr, len, err);
     }
-    if (disk_write(fetch, slot->span.pos, ptr, len, err) < 0) {
+    if (disk_write(fetch, slot->pos, ptr, len, err) < 0) {
         return fatal(slot, err);
     }
-    slot->span.pos += len;
-    fetch->done_bytes = slot->span.pos;
+    slot->pos += len;
+    fetch->done_bytes = slot->pos;
     return 0;
 }
 
@@ -316,20 +264,10 @@ static struct str range_validator(const struct mirror *mirror)
 static void give_back(struct slot *slot)
 {
     struct fetch *fetch = slot->fetch;
-    struct fetch_span span = slot->span;
-    if (!fetch->blocks || span.pos >= span.end) {
-        return;
-    }
-    if (!slot->is_whole_body) {
-        plan_orphan(fetch, span);
-        return;
-    }
-    fetch->result.again_bytes += span.pos % fetch->block_bytes;
-    for (size_t idx = (size_t)(span.pos / fetch->block_bytes);
-         idx < state_n_blocks(span.end, fetch->block_bytes); idx++) {
-        if (fetch->blocks[idx].state == BLOCK_TAKEN) {
-            plan_missing(fetch, idx);
-        }
+    for (size_t idx = fetch->map ? (size_t)(slot->pos / fetch->block_bytes) : 0;
+         fetch->map && slot->pos < slot->end && idx < state_n_blocks(slot->end, fetch->block_bytes);
+         idx++) {
+        fetch_mark(fetch, idx, BLOCK_MISSING);
     }
 }
 
@@ -346,7 +284,8 @@ static int cannot_start(struct slot *slot, struct err *err)
     return 0;
 }
 
-int slot_start(struct slot *slot, struct mirror *mirror, struct fetch_span span, struct err *err)
+int slot_start(struct slot *slot, struct mirror *mirror, uint64_t pos, uint64_t end,
+               struct err *err)
 {
     struct fetch *fetch = slot->fetch;
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
@@ -359,17 +298,16 @@ int slot_start(struct slot *slot, struct mirror *mirror, struct fetch_span span,
                                    .on_head = on_head,
                                    .on_body = on_body,
                                    .ctx = slot};
-    int64_t now_ns = loop_now_ns(fetch->loop);
-    *slot = (struct slot){.fetch = fetch, .mirror = mirror, .span = span, .retry_after_ns = -1};
+    *slot = (struct slot){
+        .fetch = fetch, .mirror = mirror, .pos = pos, .end = end, .retry_after_ns = -1};
     ASSERT(fetch->spec->n_headers < HTTP_HEADERS_MAX);
     for (size_t idx = 0; idx < fetch->spec->n_headers; idx++) {
         headers[idx] = fetch->spec->headers[idx];
     }
-    slot->is_whole_body = mirror->no_ranges || fetch->size_bytes == 0;
-    slot->asked_end = fetch->blocks ? span.end : PROBE_BYTES;
-    slot->start_ns = slot->window_ns = now_ns;
+    slot->is_whole_body = mirror->no_ranges;
+    slot->asked_end = fetch->map ? end : PROBE_BYTES;
     request.has_range = !slot->is_whole_body;
-    request.first_byte = span.pos;
+    request.first_byte = pos;
     request.last_byte = slot->asked_end - 1;
     if (request.has_range && validator.len) {
         headers[request.n_headers++] = (struct http_header){"If-Range", str_z(&scratch, validator)};
@@ -398,27 +336,6 @@ void slot_drop(struct slot *slot)
     }
 }
 
-static void note_rate(struct slot *slot, int64_t now_ns)
-{
-    struct mirror *mirror = slot->mirror;
-    double span_s = (double)(now_ns - slot->start_ns) / (double)NS_PER_S;
-    if (slot->came_bytes >= RATE_MIN_BYTES && span_s > 0) {
-        double rate = (double)slot->came_bytes / span_s;
-        mirror->rate = mirror->rate > 0 ? (mirror->rate + rate) / 2 : rate;
-    }
-}
-
-static void note_window(struct slot *slot, int64_t now_ns)
-{
-    int64_t span_ns = now_ns - slot->window_ns;
-    if (span_ns >= WINDOW_NS) {
-        double rate = (double)slot->window_bytes * (double)NS_PER_S / (double)span_ns;
-        slot->rate = slot->rate > 0 ? (slot->rate + rate) / 2 : rate;
-        slot->window_ns = now_ns;
-        slot->window_bytes = 0;
-    }
-}
-
 /* Doubles each time, with jitter. */
 static int64_t backoff_ns(struct fetch *fetch, int n_fails)
 {
@@ -437,23 +354,18 @@ static void rest(struct slot *slot, const struct err *failure)
     int n_retries = fetch->spec->n_retries ? fetch->spec->n_retries : 5;
     mirror->err = *failure;
     mirror->failed_ns = now_ns;
-    if (slot->fresh_bytes >= PROGRESS_BYTES) {
-        return;
-    }
-    if (slot->retry_after_ns > RETRY_AFTER_MAX_NS) {
-        mirror->is_dead = true;
+    if (has_progress(slot)) {
         return;
     }
     if (mirror->is_known && mirror->n_active > 0 && slot->retry_after_ns < 0) {
         mirror->max_active = mirror->n_active;
-        slot->rest_until_ns = now_ns + REST_SLOT_NS;
         return;
     }
     if (now_ns < mirror->rest_until_ns) {
         return; /* one outage is one failure, however many connections it cuts */
     }
     mirror->n_fails++;
-    mirror->is_dead = mirror->n_fails > n_retries;
+    mirror->is_dead = mirror->n_fails > n_retries || slot->retry_after_ns > RETRY_AFTER_MAX_NS;
     mirror->rest_until_ns =
         now_ns +
         (slot->retry_after_ns >= 0 ? slot->retry_after_ns : backoff_ns(fetch, mirror->n_fails));
@@ -462,7 +374,7 @@ static void rest(struct slot *slot, const struct err *failure)
 static int restart_changed(struct slot *slot, const struct err *failure, struct err *err)
 {
     struct fetch *fetch = slot->fetch;
-    if (fetch->n_changed++ >= RESTARTS_MAX) {
+    if (fetch->n_changed++ >= CHANGES_MAX) {
         return err_set(err, ERR_FETCH, "%s changes while it is fetched: %s", fetch->spec->name,
                        failure->msg);
     }
@@ -474,42 +386,23 @@ static int slot_failed(struct slot *slot, const struct err *failure, struct err 
     struct fetch *fetch = slot->fetch;
     bool is_worth_it = failure->code == ERR_NET || failure->code == ERR_TIMEOUT;
     give_back(slot);
-    switch (slot->why) {
-    case WHY_FATAL:
-        *err = fetch->err;
+    if (slot->why == WHY_FATAL || failure->code == ERR_INTERNAL) {
+        *err = slot->why == WHY_FATAL ? slot->fatal : *failure;
         return -1;
-    case WHY_CHANGED:
-        return restart_changed(slot, failure, err);
-    case WHY_NO_RANGES:
-        break;
-    case WHY_NONE:
-    case WHY_BUSY:
-        if (is_worth_it) {
-            rest(slot, failure);
-            break;
-        }
-        if (failure->code == ERR_INTERNAL) {
-            *err = *failure;
-            return -1;
-        }
-        slot->mirror->err = *failure;
-        slot->mirror->is_dead = true;
-        break;
-    case WHY_USELESS:
-        slot->mirror->err = *failure;
-        slot->mirror->is_dead = true;
-        if (slot->came_bytes) { /* what it sent is useless, too */
-            return fetch_restart(fetch, err);
-        }
-        break;
-    case WHY_GONE:
-    case WHY_AUTH:
-    case WHY_ENOUGH:
-        slot->mirror->err = *failure;
-        slot->mirror->is_dead = true;
-        break;
     }
-    return fetch->is_open_end ? fetch_restart(fetch, err) : 0;
+    if (slot->why == WHY_CHANGED) {
+        return restart_changed(slot, failure, err);
+    }
+    if ((slot->why == WHY_NONE && is_worth_it) || slot->why == WHY_BUSY) {
+        rest(slot, failure);
+    } else if (slot->why != WHY_NO_RANGES) {
+        slot->mirror->err = *failure;
+        slot->mirror->is_dead = true;
+    }
+    /* Of a body that is of no use nothing is, even if it was long enough. */
+    return fetch->is_open_end || (slot->mirror->is_dead && slot->is_whole_body && slot->came_bytes)
+               ? fetch_restart(fetch, err)
+               : 0;
 }
 
 static int slot_succeeded(struct slot *slot, struct err *err)
@@ -518,14 +411,19 @@ static int slot_succeeded(struct slot *slot, struct err *err)
     struct err failure = {0};
     if (fetch->is_open_end) {
         fetch->is_ended = true;
-        fetch->size_bytes = (int64_t)slot->span.pos;
+        fetch->size_bytes = (int64_t)slot->pos;
         return 0;
     }
-    if (slot->span.pos < slot->span.end && (slot->came_bytes == 0 || slot->is_whole_body)) {
+    if (slot->pos < slot->end && (slot->came_bytes == 0 || slot->is_whole_body)) {
         (void)!err_set(&failure, slot->is_delimited ? ERR_INTEGRITY : ERR_NET,
                        "%s: ends after %" PRIu64 " of %" PRId64 " bytes", slot->mirror->shown,
-                       slot->body_pos, fetch->size_bytes);
+                       slot->pos, fetch->size_bytes);
         return slot_failed(slot, &failure, err);
+    }
+    if (slot->mirror->max_active < fetch->n_slots &&
+        loop_now_ns(fetch->loop) - slot->mirror->failed_ns > REGROW_NS) {
+        slot->mirror->max_active++;
+        slot->mirror->failed_ns = loop_now_ns(fetch->loop);
     }
     give_back(slot); /* a server may send less of a range than was asked for */
     return 0;
@@ -534,18 +432,10 @@ static int slot_succeeded(struct slot *slot, struct err *err)
 int slot_step(struct slot *slot, struct err *err)
 {
     struct err failure = {0};
-    int64_t now_ns;
-    enum step step;
-    if (!slot->transfer) {
-        return 0;
-    }
-    now_ns = loop_now_ns(slot->fetch->loop);
-    step = http_step(slot->transfer, &failure);
+    enum step step = slot->transfer ? http_step(slot->transfer, &failure) : STEP_AGAIN;
     if (step == STEP_AGAIN) {
-        note_window(slot, now_ns);
         return 0;
     }
-    note_rate(slot, now_ns);
     end_transfer(slot);
     return step == STEP_DONE || slot->why == WHY_ENOUGH ? slot_succeeded(slot, err)
                                                         : slot_failed(slot, &failure, err);

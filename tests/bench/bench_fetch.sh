@@ -33,10 +33,10 @@ against_aria2() { # NAME LIMIT URL
         "rm -rf '$T/peer'; aria2c -q --no-conf --no-proxy='*' -x8 -s8 --checksum=sha-256=$sha -d '$T/peer' -o file '$3'"
 }
 value() { awk -v key="$1" '$1 == key { print $2 }' "$T/out"; }
-against_aria2 "fetch : aria2c -x8" 0.667 "http://127.0.0.1:${ports[0]}/file"
+against_aria2 "fetch : aria2c -x8" 1.05 "http://127.0.0.1:${ports[0]}/file"
 echo "memory: $(value rss_kib) KiB at most (wanted < 65536), $(value requests) requests, $(value again) bytes twice"
-against_aria2 "fetch : aria2c -x8, limit_rate 50m" 0.769 "http://127.0.0.1:${ports[0]}/slow/file"
-against_aria2 "fetch : aria2c -x8, 50 MB/s a connection" 0.769 "$fault/rate/50000000/file"
+against_aria2 "fetch : aria2c -x8, limit_rate 50m" 1.05 "http://127.0.0.1:${ports[0]}/slow/file"
+against_aria2 "fetch : aria2c -x8, 50 MB/s a connection" 1.05 "$fault/rate/50000000/file"
 rm -rf "$T/ours" "$T/peer"
 "$one" folder="$T/ours" proxy= sha256="$sha" pieces_out="$T/pieces" url="http://127.0.0.1:${ports[0]}/file" >"$T/out" || exit 1
 piece_bytes=$(value piece_bytes)

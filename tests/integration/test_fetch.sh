@@ -78,13 +78,14 @@ good "the second mirror, where the first is gone" url="$base/gone/0/f" url="$bas
 good "the second mirror, where the first wants a login" url="$base/login/0/f" url="$base/ok/0/f"
 good "the second mirror, where the first is no server" url=http://127.0.0.1:1/f url="$base/ok/0/f" retries=1
 good "the second mirror, where the first is no URL" url=hush url="$base/ok/0/f"
-good "the second mirror, where the first is slow" url="$base/rate/20000/f" url="$base/ok/0/f"
+good "the second mirror, where the first is silent" url="$base/mute/1000/f" url="$base/ok/0/f" stall_ms=700 retries=1
 is "$(value url)" "$base/ok/0/f" "which gave most of it"
+good "the second mirror where the first is gone, and nothing is known" url="$base/gone/0/f" url="$base/ok/0/f"
 good "the second mirror, where the first has another size" url="$base/lie/5/f" url="$base/ok/0/f" size=$size
 good "the mirror with ranges is taken" url="$base/norange/0/f" url="$base/ok/0/f"
 is "$(value single)" 0 "the mirror with ranges is taken: many streams"
 good "a mirror that is always wrong, and a right one" url="$base/corrupt_always/5/f" url="$base/ok/0/f"
-is "$(value restarts)" 2 "without pieces: everything again, from each mirror alone"
+is "$(value restarts)" 1 "without pieces: everything again, from the next mirror"
 
 bad 4 'fetch: .*gone \(404\)' "gone" url="$base/gone/0/f"
 bad 4 'none of 2 mirrors has it.*gone' "gone everywhere" url="$base/gone/0/f" url="$base/gone/1/f"
@@ -133,7 +134,7 @@ half() { # FOLDER ARG...: it dies once it has a good part of the file, and its s
     local folder=$1
     shift
     curl -s --noproxy '*' "$base/reset" >"$T/reset"
-    { "$one" folder="$T/$folder" proxy= rate=8000000 kill_state=20000 "$@" >"$T/out" 2>"$T/err"; } 2>"$T/said" # bash says "Killed"
+    { "$one" folder="$T/$folder" proxy= rate=8000000 kill_at=5000000 "$@" >"$T/out" 2>"$T/err"; } 2>"$T/said" # bash says "Killed"
     [ $? -eq 137 ] || echo "# the fetch into $folder was not killed: $(cat "$T/err")"
 }
 # A piece whose first part an earlier process had from the good mirror and whose rest, with the error, comes from the bad one: either may be
@@ -153,10 +154,21 @@ at_most $(($(value received) + $(value kept))) $size "what was there is not fetc
 at_most 4000000 "$(value kept)" "and it is a good part"
 half k2 connections=1 sha256="$sha" url="$base/ok/0/f"
 printf 'xxxxxxxx' | dd of="$T/k2/data" bs=1 seek=70000 conv=notrunc status=none
+cp -r "$T/k2" "$T/k2.pieces"
 fetch k2 sha256="$sha" url="$base/ok/0/f"
-is "$? $(value bad_blocks)" "0 1" "bytes that did not reach the disk are seen, and fetched again"
+is "$? $(value restarts)" "0 1" "kept bytes that are wrong: begun anew"
 cmp -s "$T/file" "$T/k2/data"
 ok $? "the right bytes"
+fetch k2.pieces sha256="$sha" "${known[@]}" url="$base/ok/0/f"
+is "$? $(value restarts) $(value bad_pieces)" "0 0 1" "with pieces: that piece alone comes again"
+half k7 url="$base/ok/0/f"
+sed -i '0,/^boot /s/^boot ./boot x/' "$T/k7/state"
+fetch k7 kinds=2 url="$base/ok/0/f"
+is "$? $(value kept) $(value sha256)" "0 0 $sha" "the machine was down in between, and nothing is known of the file: begun anew"
+half k8 sha256="$sha" url="$base/ok/0/f"
+sed -i '0,/^boot /s/^boot ./boot x/' "$T/k8/state"
+fetch k8 sha256="$sha" url="$base/ok/0/f" && [ "$(value kept)" -gt 1000000 ]
+ok $? "likewise, with a digest: what is there is kept"
 half k3 url="$base/change/60/f"
 curl -s --noproxy '*' -o "$T/reset" -r 0-0 "$base/change/60/[1-60]"
 "$one" folder="$T/k3" proxy= kinds=2 url="$base/change/60/f" >"$T/out" 2>"$T/err"
@@ -172,11 +184,13 @@ printf 'garbage' | dd of="$T/k4/state" conv=notrunc status=none
 fetch k4 sha256="$sha" url="$base/ok/0/f"
 is "$? $(value kept)" "0 0" "a state that cannot be read: begun anew"
 half k5 sha256="$sha" url="$base/ok/0/f"
-state_bytes=$(stat -c %s "$T/k5/state")
-truncate -s $((state_bytes - 7)) "$T/k5/state"
-truncate -s 1000000 "$T/k5/data"
-fetch k5 sha256="$sha" url="$base/ok/0/f" && [ "$(value bad_blocks)" -gt 0 ] && cmp -s "$T/file" "$T/k5/data"
-ok $? "a torn record and lost data: the rest is kept"
+truncate -s -7 "$T/k5/state"
+fetch k5 sha256="$sha" url="$base/ok/0/f"
+is "$? $(value kept)" "0 0" "a state that was cut off: begun anew"
+half k9 sha256="$sha" url="$base/ok/0/f"
+truncate -s 1000000 "$T/k9/data"
+fetch k9 sha256="$sha" url="$base/ok/0/f"
+is "$? $(value kept)" "0 0" "data that was cut off: begun anew"
 { "$one" folder="$T/lock" proxy= rate=200000 url="$base/ok/0/f" & } >"$T/out" 2>&1
 holder=$!
 served "$holder" "one process has begun to fetch" test -s "$T/lock/state"

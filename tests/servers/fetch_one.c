@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One fetch by net/fetch, for the tests of it: KEY=VALUE arguments, any number of url=. The result goes to stdout as KEY VALUE
-   lines, an error to stderr as "CODE: message"; the exit status is the error's. kill_state=BYTES: it kills itself once the state, on disk, has
-   that many; a killer from outside comes too late on a busy machine. */
+   lines, an error to stderr as "CODE: message"; the exit status is the error's. kill_at=BYTES: it kills itself once so many are there,
+   and the state says so; a killer from outside comes too late on a busy machine. */
 #include "base/base.h"
 
-#include <limits.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include "base/fs.h"
 #include "net/fetch.h"
@@ -22,7 +20,7 @@ struct options {
     uint8_t sha256[SHA256_BYTES];
     const char *pieces_out;
     bool wants_progress;
-    uint64_t kill_state_bytes; /* 0: never */
+    uint64_t kill_at_bytes; /* 0: never */
 };
 
 static int to_u64(struct str value, uint64_t *ret_value, struct err *err)
@@ -82,8 +80,8 @@ static int take_number(struct options *options, const char *key, struct str valu
         options->settings.stall_timeout_ns = (int64_t)number * NS_PER_MS;
     } else if (strcmp(key, "piece_bytes") == 0) {
         options->pieces.piece_bytes = number;
-    } else if (strcmp(key, "kill_state") == 0) {
-        options->kill_state_bytes = number;
+    } else if (strcmp(key, "kill_at") == 0) {
+        options->kill_at_bytes = number;
     } else if (strcmp(key, "progress") == 0) {
         options->wants_progress = number != 0;
     } else {
@@ -155,9 +153,8 @@ static void print_result(const struct fetch_result *result, unsigned kinds)
     printf("data %s\nurl %s\nreceived %" PRIu64 "\nkept %" PRIu64 "\nagain %" PRIu64 "\n",
            result->data_path, result->url, result->received_bytes, result->kept_bytes,
            result->again_bytes);
-    printf("bad_pieces %zu\nbad_blocks %zu\nrestarts %zu\nrequests %zu\nsingle %d\n",
-           result->n_bad_pieces, result->n_bad_blocks, result->n_restarts, result->n_requests,
-           result->is_single_stream);
+    printf("bad_pieces %zu\nrestarts %zu\nrequests %zu\nsingle %d\n", result->n_bad_pieces,
+           result->n_restarts, result->n_requests, result->is_single_stream);
     printf("etag %.*s\n", STR_ARG(result->etag));
     getrusage(RUSAGE_SELF, &usage);
     printf("rss_kib %ld\ncpu_ms %ld\n", usage.ru_maxrss,
@@ -180,16 +177,19 @@ static int write_pieces(const struct fetch_result *result, const char *path, str
 
 /* What should_stop, which gets no argument, looks at. */
 static struct {
-    char state_path[PATH_MAX];
-    uint64_t state_bytes;
+    const struct fetch *fetch;
+    uint64_t at_bytes;
+    bool is_due; /* the step that follows brings the state up to date */
 } killed;
 
 static bool kill_self(void)
 {
-    struct stat st;
-    if (stat(killed.state_path, &st) == 0 && (uint64_t)st.st_size >= killed.state_bytes) {
+    uint64_t done, total;
+    fetch_progress(killed.fetch, &done, &total);
+    if (killed.is_due) {
         raise(SIGKILL);
     }
+    killed.is_due = done >= killed.at_bytes;
     return false;
 }
 
@@ -208,9 +208,9 @@ static int fetch_one(struct options *options, struct err *err)
     }
     run.http = http;
     run.pool = pool;
-    if (options->kill_state_bytes) {
-        snprintf(killed.state_path, sizeof(killed.state_path), "%s/state", options->spec.folder);
-        killed.state_bytes = options->kill_state_bytes;
+    if (options->kill_at_bytes) {
+        killed.fetch = fetch;
+        killed.at_bytes = options->kill_at_bytes;
         run.should_stop = kill_self;
     }
     if (fetch_all(&run, &fetch, 1, err) < 0) {

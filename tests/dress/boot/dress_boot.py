@@ -235,5 +235,6 @@ def start():
 
 TOP = set()
 # What is run by -m, and is no module of a framework.
-PROGRAMS = {"pip": "pip.py", "pip.__main__": "pip.py", "paddle.distributed.launch.__main__": "paddle_launch.py"}
+PROGRAMS = {"pip": "pip.py", "pip.__main__": "pip.py", "paddle.distributed.launch.__main__": "paddle_launch.py",
+            "oneflow.distributed.launch.__main__": "oneflow_launch.py"}
 start()

@@ -49,6 +49,28 @@ class Dict(dict):
         return {key: value.to_dict() if isinstance(value, Dict) else value for key, value in self.items()}
 
 
+class Picture(object):
+    """A picture's file, of which its kind alone is known; ofrecord.py keeps a JPEG of three channels as it is."""
+    mode = "RGB"
+
+    def __init__(self, file, *_):
+        with (open(file, "rb") if isinstance(file, str) else file) as data:
+            self.format = "JPEG" if data.read(2) == b"\xff\xd8" else "PNG"
+        self.size = (1, 1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def convert(self, *_):
+        return self
+
+    def save(self, to, *_, **__):
+        to.write(b"\xff\xd8")
+
+
 TABLE = {
     "scipy": MODULE,
     "scipy.io": MODULE,
@@ -67,6 +89,7 @@ TABLE = {
     "scipy.stats.beta": CLASS,
     "PIL": MODULE,
     "PIL.Image": MODULE,
+    "PIL.Image.open": Picture,
     "PIL.Image.Resampling": MODULE,
     "PIL.Image.Resampling.*": LAYERS,
     "PIL.Image.*": LAYERS,

@@ -143,6 +143,7 @@ TABLE = {
     "torch.cuda.manual_seed": NOTHING,
     "torch.cuda.manual_seed_all": NOTHING,
     "torch.Tensor": CLASS,
+    "torch.int32": "torch.int32",
     "torch.tensor": DEVICE,
     "apex": MODULE,
     "apex.amp": MODULE,
