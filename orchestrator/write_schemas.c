@@ -11,12 +11,14 @@
 #include "report/inventory.h"
 #include "report/lock.h"
 #include "report/vocabulary.h"
+#include "view/audit_out.h"
+#include "view/findings_out.h"
 
 #define SCHEMA_MAX (1u << 20)
 
 static const struct json_document *const DOCUMENTS[] = {
-    &DATASET_DOCUMENT, &IMAGE_DOCUMENT, &INVENTORY_DOCUMENT,
-    &LOCK_DOCUMENT,    &PLAN_DOCUMENT,  &REPORT_DOCUMENT,
+    &AUDIT_DOCUMENT,     &LINT_DOCUMENT, &VOCABULARY_DOCUMENT, &DATASET_DOCUMENT, &IMAGE_DOCUMENT,
+    &INVENTORY_DOCUMENT, &LOCK_DOCUMENT, &PLAN_DOCUMENT,       &REPORT_DOCUMENT,
 };
 
 int main(int argc, char **argv)

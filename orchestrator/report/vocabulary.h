@@ -5,7 +5,7 @@
 #ifndef REPORT_VOCABULARY_H
 #define REPORT_VOCABULARY_H
 
-#include "codec/json.h"
+#include "codec/json_table.h"
 
 #define CONDITION_NAMES_MAX 64 /* of the closed list */
 
@@ -29,6 +29,7 @@ struct vocabulary {
     size_t n_conditions;
 };
 
+extern const struct json_document VOCABULARY_DOCUMENT;
 MUST_CHECK int vocabulary_decode(const struct json *root, struct arena *arena,
                                  const struct vocabulary **ret, struct err *err);
 /* The built-in one: its text, and decoded. */
