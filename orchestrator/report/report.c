@@ -678,8 +678,8 @@ static const struct json_field ROWS[] = {
 };
 const struct json_document REPORT_DOCUMENT = {
     JSON_DOCUMENT("report.json", "a published report", ROWS),
-    .about =
-        "manifests/reports/ID.json; the meaning of each key is in manifests/reports/README.md"};
+    .about = "manifests/reports/ID.json; the meaning of each key is in manifests/reports/README.md",
+    .rules = REPORT_RULES};
 
 int report_decode(const struct json *root, struct arena *arena, struct report *ret_report,
                   struct err *err)
