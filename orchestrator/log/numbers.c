@@ -2,19 +2,21 @@
 /* A line's numbers, each with the words around it. */
 #include "base/base.h"
 
-#include "draft/survey_impl.h"
+#include "log/numbers.h"
 
 #include "log/logtime.h"
 
-#define KEY_BYTES  40
-#define KEY_WORDS  3
-#define UNIT_BYTES 24
-#define WORD_BYTES 32
-#define RANK_MAX   (1ll << 22) /* a process id's, too */
-#define WHOLE_MAX  (1ll << 50)
-#define DATE_TEXT  10 /* "2024-01-31" */
-#define TIME_TEXT  8  /* "12:00:00" */
-#define GLOG_TEXT  6  /* "I1126 " */
+#define KEY_BYTES   40
+#define KEY_WORDS   3
+#define WHOLE_NAME  32
+#define UNIT_BYTES  24
+#define WORD_BYTES  32
+#define RANK_DIGITS 4
+#define RANK_MAX    (1ll << 22) /* a process id's, too */
+#define WHOLE_MAX   (1ll << 50)
+#define DATE_TEXT   10 /* "2024-01-31" */
+#define TIME_TEXT   8  /* "12:00:00" */
+#define GLOG_TEXT   6  /* "I1126 " */
 
 static bool is_letter(char c)
 {
@@ -47,10 +49,12 @@ struct str survey_last_word(struct str key, char *buf, size_t size)
 
 bool survey_is_step_word(struct str word)
 {
-    static const char *const WORDS[] = {
-        "step",      "steps",  "iter",     "iters",       "iteration", "iterations", "global_step",
-        "it",        "update", "updates",  "num_updates", "batch",     "batches",    "batch_id",
-        "batch_idx", "mb",     "step_num", "train_step",  "nupdates",  NULL};
+    static const char *const WORDS[] = {"step",      "steps",      "iter",        "iters",
+                                        "iteration", "iterations", "global_step", "it",
+                                        "update",    "updates",    "num_updates", "batch",
+                                        "batches",   "batch_id",   "batch_idx",   "mb",
+                                        "step_num",  "train_step", "nupdates",    "current_steps",
+                                        NULL};
     return str_eq_any(word, WORDS);
 }
 
@@ -58,21 +62,6 @@ bool survey_is_epoch_word(struct str word)
 {
     static const char *const WORDS[] = {"epoch", "epochs", "ep", NULL};
     return str_eq_any(word, WORDS);
-}
-
-bool survey_span_of(struct str text, double *ret_s)
-{
-    struct str part;
-    double total = 0;
-    while (str_next(&text, ':', &part)) {
-        double value;
-        if (lognumber_parse(part, &value) != NUMBER_OK) {
-            return false;
-        }
-        total = total * 60 + value;
-    }
-    *ret_s = total;
-    return true;
 }
 
 /* ---- bars ---- */
@@ -135,6 +124,36 @@ static struct str next_word(struct str text, size_t *at, char *buf, size_t size)
     return survey_last_word(str_sub(text, from, end - from), buf, size);
 }
 
+/* Lower case, with "_" before a capital that follows a lower-case letter: "SamplesPerSec" is "samples_per_sec". */
+struct str survey_snake(struct str name, char *buf, size_t size)
+{
+    size_t len = 0;
+    for (size_t idx = 0; idx < name.len && len + 2 < size; idx++) {
+        char c = name.ptr[idx];
+        bool is_by_slash = c == ' ' && ((idx > 0 && name.ptr[idx - 1] == '/') ||
+                                        (idx + 1 < name.len && name.ptr[idx + 1] == '/'));
+        if (is_by_slash) {
+            continue;
+        }
+        bool is_capital = c >= 'A' && c <= 'Z';
+        bool after_small = idx > 0 && name.ptr[idx - 1] >= 'a' && name.ptr[idx - 1] <= 'z';
+        if (is_capital && after_small) {
+            buf[len++] = '_';
+        }
+        buf[len++] = is_capital ? (char)(c - 'A' + 'a') : c == ' ' ? '_' : c;
+    }
+    return (struct str){buf, len};
+}
+
+struct str survey_words(struct str name, char *buf, size_t size)
+{
+    struct str words = survey_snake(name, buf, size);
+    for (size_t idx = 0; idx < words.len; idx++) {
+        buf[idx] = buf[idx] == '_' ? ' ' : buf[idx];
+    }
+    return words;
+}
+
 bool survey_has_word(struct str text, const char *const *words)
 {
     char buf[WORD_BYTES];
@@ -152,17 +171,31 @@ const char *const SURVEY_EVAL[] = {"eval",       "evaluate", "evaluating", "eval
                                    "val",        "valid",    "validate",   "validating",
                                    "validation", "test",     "testing",    NULL};
 
-bool survey_is_of_eval(struct str text)
+static bool begins_with(struct str text, const char *const *words, const char *const *others)
 {
     char buf[WORD_BYTES];
     struct str word;
+    bool is_cut = text.len > SURVEY_WHOSE_BYTES;
     text = str_sub(text, 0, SURVEY_WHOSE_BYTES);
     for (size_t at = 0; (word = next_word(text, &at, buf, sizeof(buf))).len > 0;) {
-        if (str_eq_any(word, SURVEY_TRAIN) || str_eq_any(word, SURVEY_EVAL)) {
-            return str_eq_any(word, SURVEY_EVAL);
+        if (is_cut && at == text.len) {
+            return false; /* half a word */
+        }
+        if (str_eq_any(word, words) || str_eq_any(word, others)) {
+            return str_eq_any(word, words);
         }
     }
     return false;
+}
+
+bool survey_is_of_eval(struct str text)
+{
+    return begins_with(text, SURVEY_EVAL, SURVEY_TRAIN);
+}
+
+bool survey_is_of_training(struct str text)
+{
+    return begins_with(text, SURVEY_TRAIN, SURVEY_EVAL);
 }
 
 static int64_t rank_at(struct str text, size_t from)
@@ -181,11 +214,13 @@ static int64_t rank_at(struct str text, size_t from)
 
 int64_t survey_rank(struct str text)
 {
-    static const char *const RANKS[] = {"rank",   "local_rank", "global_rank", "gpu",  "device",
-                                        "worker", "default",    "pid",         "proc", NULL};
+    static const char *const RANKS[] = {"rank",   "local_rank", "global_rank", "gpu",
+                                        "device", "worker",     "default",     "pid",
+                                        "proc",   "xla",        "dp",          NULL};
     char buf[WORD_BYTES];
     struct str word;
-    if (char_at(text, 0) == '[' && rank_at(text, 1) >= 0) {
+    if (char_at(text, 0) == '[' && str_find(text, STR_LIT("]")) <= RANK_DIGITS &&
+        rank_at(text, 1) >= 0) {
         return rank_at(text, 1);
     }
     for (size_t at = 0; (word = next_word(text, &at, buf, sizeof(buf))).len > 0;) {
@@ -210,13 +245,33 @@ int64_t survey_rank(struct str text)
 
 /* ---- units ---- */
 
+/* Spellings of programs that no report uses. */
+static const struct {
+    const char *printed, *unit;
+} SPELLINGS[] = {{"tks/s", "tokens/s"},      {"Tok/s", "tokens/s"},      {"Tokens/s", "tokens/s"},
+                 {"Tokens/sec", "tokens/s"}, {"Gflop/s", "GFLOP/s"},     {"GFlop/s", "GFLOP/s"},
+                 {"Gflops/s", "GFLOP/s"},    {"Tflop/s", "TFLOP/s"},     {"TFlop/s", "TFLOP/s"},
+                 {"Images/sec", "images/s"}, {"Samples/s", "samples/s"}, {"secs", "s"},
+                 {"fps", "images/s"},        {"FPS", "images/s"},        {"docs/s", "items/s"},
+                 {"rows/s", "items/s"},      {"req/s", "items/s"},       {"MiB/sec", "MiB/s"}};
+
+static const struct word *find_unit(const struct vocabulary *v, struct str text)
+{
+    const struct word *unit = words_find(&v->units, text);
+    for (size_t idx = 0; !unit && idx < ARRAY_LEN(SPELLINGS); idx++) {
+        if (str_eq_z(text, SPELLINGS[idx].printed)) {
+            return words_find(&v->units, str_of(SPELLINGS[idx].unit));
+        }
+    }
+    return unit;
+}
+
 /* "s/it", "ms/step", "sec/batch": a time of the vocabulary over a step. */
 static bool is_inverse(const struct vocabulary *v, struct str word)
 {
     char buf[WORD_BYTES];
     int64_t slash = str_find(word, STR_LIT("/"));
-    const struct word *unit =
-        slash > 0 ? words_find(&v->units, str_sub(word, 0, (size_t)slash)) : NULL;
+    const struct word *unit = slash > 0 ? find_unit(v, str_sub(word, 0, (size_t)slash)) : NULL;
     struct str over = slash > 0 ? str_sub(word, (size_t)slash + 1, word.len) : STR_EMPTY;
     return unit && str_eq_z(unit->dimension, "time") &&
            survey_is_step_word(survey_last_word(over, buf, sizeof(buf)));
@@ -246,20 +301,62 @@ const struct word *survey_unit(const struct vocabulary *v, struct str text)
         if (str_ends(text, str_of(*end)) && text.len - strlen(*end) < UNIT_BYTES) {
             int len =
                 snprintf(buf, sizeof(buf), "%.*s/s", (int)(text.len - strlen(*end)), text.ptr);
-            return words_find(&v->units, (struct str){buf, (size_t)len});
+            return find_unit(v, (struct str){buf, (size_t)len});
         }
     }
-    return words_find(&v->units, text);
+    return find_unit(v, text);
+}
+
+/* " +/- 0.008" between a mean and its unit: its end, or `at`. */
+static size_t spread_from(struct str text, size_t at)
+{
+    struct str rest = str_sub(text, at, text.len);
+    size_t mark = str_starts(rest, STR_LIT(" +/- "))        ? 5
+                  : str_starts(rest, STR_LIT(" \xc2\xb1 ")) ? 4
+                                                            : 0;
+    size_t end = at + mark;
+    while (mark && (is_digit(char_at(text, end)) || char_at(text, end) == '.')) {
+        end++;
+    }
+    return mark && end > at + mark ? end : at;
+}
+
+/* "sec / batch", "s / it": the whole, if it is a time over a step; else empty. */
+static struct str unit_apart(const struct vocabulary *v, struct str text, size_t from)
+{
+    char buf[WORD_BYTES];
+    size_t to = from;
+    while (is_letter(char_at(text, to))) {
+        to++;
+    }
+    const struct word *unit = find_unit(v, str_sub(text, from, to - from));
+    if (!unit || !str_eq_z(unit->dimension, "time") || !str_eq_z(str_sub(text, to, 3), " / ")) {
+        return STR_EMPTY;
+    }
+    size_t end = to + 3;
+    while (is_letter(char_at(text, end))) {
+        end++;
+    }
+    return survey_is_step_word(
+               survey_last_word(str_sub(text, to + 3, end - to - 3), buf, sizeof(buf)))
+               ? str_sub(text, from, end - from)
+               : STR_EMPTY;
 }
 
 /* The unit after a number, with or without a blank between; *ret_end: its end. */
 static struct str unit_after(const struct vocabulary *v, struct str text, size_t at,
                              size_t *ret_end)
 {
+    at = spread_from(text, at);
     size_t from = at + (char_at(text, at) == ' ');
     size_t to = from;
     struct str word;
     bool is_of_one;
+    struct str apart = unit_apart(v, text, from);
+    if (apart.len > 0) {
+        *ret_end = from + apart.len;
+        return apart;
+    }
     while (to < text.len && to - from < UNIT_BYTES &&
            (is_letter(text.ptr[to]) || strchr("/%_", text.ptr[to]))) {
         to++;
@@ -277,7 +374,7 @@ static struct str unit_after(const struct vocabulary *v, struct str text, size_t
         }
     }
     if (word.len == 0 || is_word(char_at(text, from + word.len)) ||
-        (!words_find(&v->units, survey_unit_of_one(word, &is_of_one)) && !is_inverse(v, word))) {
+        (!find_unit(v, survey_unit_of_one(word, &is_of_one)) && !is_inverse(v, word))) {
         return STR_EMPTY;
     }
     for (const char *const *end = ENDS_OF_ONE; *end; end++) { /* "img/s per GPU" */
@@ -485,7 +582,8 @@ static size_t key_from(struct str text, size_t floor, size_t to)
     size_t n_words = 1;
     while (from > floor && to - from < KEY_BYTES) {
         char c = text.ptr[from - 1];
-        bool is_blank = c == ' ' && from - 1 > floor && is_word(text.ptr[from - 2]);
+        bool is_blank = c == ' ' && from - 1 > floor &&
+                        (is_word(text.ptr[from - 2]) || text.ptr[from - 2] == '/');
         if (is_blank && n_words < KEY_WORDS) {
             n_words++;
         } else if (!is_key_char(c) || (c == '-' && from < to && !is_word(text.ptr[from]))) {
@@ -504,16 +602,43 @@ static size_t key_from(struct str text, size_t floor, size_t to)
     return from;
 }
 
+/* Whether only words and single blanks stand before `to`, and at most WHOLE_NAME of them. */
+static bool is_whole_name(struct str text, size_t to)
+{
+    for (size_t at = 0; at < to; at++) {
+        if (!is_letter(text.ptr[at]) && text.ptr[at] != ' ') {
+            return false;
+        }
+    }
+    return to > 0 && to <= WHOLE_NAME;
+}
+
 static void find_key(struct str text, size_t floor, struct token *t)
 {
     size_t to = t->at;
     size_t from;
-    while (to > floor && text.ptr[to - 1] != '\0' && strchr(" \t:=|([{<>\"'", text.ptr[to - 1])) {
+    while (to > floor && text.ptr[to - 1] != '\0' && strchr(" \t:=|([{<>\"',", text.ptr[to - 1]) &&
+           !(text.ptr[to - 1] == ',' && text.ptr[t->at - 1] == ' ')) {
         to--;
     }
     from = key_from(text, floor, to);
+    if (is_whole_name(text, from) && memchr(text.ptr + to, ':', t->at - to)) {
+        from = 0; /* "Peak output token throughput (tok/s): 160" */
+    }
     t->key = str_sub(text, from, to - from);
     t->gap = str_sub(text, to, t->at - to);
+}
+
+/* "Latency of step 3: 1.85 ms": the words before the count are also those of what stands behind it. */
+static void take_over_key(struct str text, const struct token *before, struct token *t)
+{
+    struct str gap = str_sub(text, before->end, t->at - before->end);
+    if (t->key.len == 0 && before->is_whole && before->key.len > 0 && before->unit.len == 0 &&
+        (str_eq_z(gap, ": ") || str_eq_z(gap, " : "))) {
+        size_t from = (size_t)(before->gap.ptr - text.ptr);
+        t->key = before->key;
+        t->gap = str_sub(text, from, t->at - from);
+    }
 }
 
 /* "dt=250.5 tok/sec=65,400", "loss 2.5 tok/s 65400": words after a number that are the next one's. */
@@ -551,6 +676,9 @@ size_t survey_tokens(const struct vocabulary *vocabulary, struct str text, struc
         take_token(vocabulary, text, at, &ret_tokens[n]);
         find_key(text, floor, &ret_tokens[n]);
         give_unit_away(vocabulary, text, &ret_tokens[n]);
+        if (n > 0) {
+            take_over_key(text, &ret_tokens[n - 1], &ret_tokens[n]);
+        }
         at = ret_tokens[n].end > at ? ret_tokens[n].end : at + 1;
         floor = at;
         n++;

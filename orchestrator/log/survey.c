@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "draft/survey_impl.h"
+#include "log/numbers.h"
 
 #include "base/map.h"
 #include "log/logtime.h"
@@ -18,13 +18,22 @@
 #define SHAPES_MAX     512  /* of the first lines, different but for their digits */
 #define SHAPE_LINES    4096 /* the first lines */
 #define SHAPE_BYTES    160
-#define AGAIN_FAR      0.25 /* a bar's last value is the mean of all, the one before it is smoothed */
+#define POINTS_FIRST   8
 
 struct head {        /* of a table, if the previous line was one */
     struct str text; /* in buf */
     struct str words[HEAD_WORDS_MAX];
     size_t n;
     char buf[HEAD_BYTES];
+};
+
+/* A line that names a unit of a rate in one of its columns, or over all of them: rows of numbers follow. */
+struct unit_head {
+    char buf[HEAD_BYTES];
+    struct str name;          /* of the column, in buf */
+    struct str unit;          /* of the vocabulary */
+    size_t column, n_columns; /* 1: of all columns */
+    bool has_rows;
 };
 
 struct survey {
@@ -39,10 +48,13 @@ struct survey {
     struct map by_shape;
     int64_t n_lines; /* that are not empty */
     struct head head;
-    struct records *objects; /* for their settings */
+    struct unit_head unit_head; /* unit empty: none */
+    struct records *objects;    /* for their settings */
     struct strbuf object;
     double epoch;        /* the last that any line counts; below 0: none yet */
     int64_t epoch_lines; /* that have a word for one */
+    size_t n_points;
+    bool is_in_eval; /* of the lines before */
     struct survey_counts counts;
 };
 
@@ -56,6 +68,8 @@ struct scene {
     size_t n;
     const struct token *step, *epoch; /* NULL: none */
     bool is_bar, is_open;
+    uint32_t shape;
+    double elapsed_s, time_s; /* NAN: none */
 };
 
 static void take_log_line(void *ctx, const struct line *line);
@@ -79,6 +93,9 @@ void survey_free(struct survey *survey)
         return;
     }
     parser_free_lines(survey->parser);
+    for (size_t idx = 0; idx < survey->n; idx++) {
+        free(survey->items[idx].points);
+    }
     records_free(survey->objects);
     strbuf_release(&survey->object);
     map_release(&survey->by_identity);
@@ -95,20 +112,6 @@ int survey_feed(struct survey *survey, const char *ptr, size_t len, struct err *
 int survey_finish(struct survey *survey, struct err *err)
 {
     return parser_finish_lines(survey->parser, &survey->counts.n_lines, err);
-}
-
-static int feed(void *ctx, const char *ptr, size_t len, struct err *err)
-{
-    return survey_feed(ctx, ptr, len, err);
-}
-
-int survey_log(struct survey *survey, const char *path, const struct log_head *head,
-               struct err *err)
-{
-    if (measure_bytes(path, head, feed, survey, err) < 0) {
-        return -1;
-    }
-    return survey_finish(survey, err) < 0 ? err_wrap(err, "%s", path) : 0;
 }
 
 size_t survey_numbers(const struct survey *survey, const struct survey_number **ret_numbers)
@@ -133,24 +136,42 @@ static struct str plain_ascii(struct arena *arena, struct str text)
 
 /* ---- who writes the log ---- */
 
-/* Counts one of the first lines by what it is without its digits. */
-static void count_shape(struct survey *s, struct str text)
+/* A line without its digits, or a part of it. */
+static struct str shape_of(struct str text, char *buf, size_t size)
 {
-    char buf[SHAPE_BYTES];
     size_t len = 0;
-    if (s->n_lines > SHAPE_LINES) {
-        return;
-    }
-    for (size_t at = 0; at < text.len && len < sizeof(buf); at++) {
+    for (size_t at = 0; at < text.len && len < size; at++) {
         bool is_more = is_digit(text.ptr[at]) && len > 0 && buf[len - 1] == '0';
         if (!is_more) {
             buf[len++] = is_digit(text.ptr[at]) ? '0' : text.ptr[at];
         }
     }
-    int64_t *shape = map_get(&s->by_shape, (struct str){buf, len});
+    return (struct str){buf, len};
+}
+
+/* FNV-1a of the letters: signs and blanks come and go with numbers. */
+static uint32_t hash_shape(struct str text)
+{
+    uint32_t hash = 0x811c9dc5u;
+    for (size_t at = 0; at < text.len; at++) {
+        char c = (char)(text.ptr[at] | 0x20);
+        hash = c >= 'a' && c <= 'z' ? (hash ^ (unsigned char)c) * 0x01000193u : hash;
+    }
+    return hash;
+}
+
+/* Counts one of the first lines by what it is without its digits. */
+static void count_shape(struct survey *s, struct str text)
+{
+    char buf[SHAPE_BYTES];
+    if (s->n_lines > SHAPE_LINES) {
+        return;
+    }
+    struct str key = shape_of(text, buf, sizeof(buf));
+    int64_t *shape = map_get(&s->by_shape, key);
     if (!shape && s->n_shapes < SHAPES_MAX) {
         shape = &s->shapes[s->n_shapes++];
-        (void)map_add(&s->by_shape, str_dup(&s->arena, (struct str){buf, len}), shape);
+        (void)map_add(&s->by_shape, str_dup(&s->arena, key), shape);
     }
     if (shape) {
         (*shape)++;
@@ -235,12 +256,11 @@ static void note_steps(struct survey *s, struct survey_number *number, const str
                        size_t at)
 {
     struct survey_steps *steps = &number->steps;
-    bool is_first = number->n == 1;
     if (!scene->step) {
-        steps->is_changing = steps->is_changing || steps->n > 0;
         return;
     }
-    if (is_first) {
+    bool is_first_step = steps->n == 0;
+    if (is_first_step) {
         steps->key = str_dup(&s->arena, scene->step->key);
         steps->gap = str_dup(&s->arena, scene->step->gap);
         steps->epoch_key = scene->epoch ? str_dup(&s->arena, scene->epoch->key) : STR_EMPTY;
@@ -248,17 +268,44 @@ static void note_steps(struct survey *s, struct survey_number *number, const str
         steps->is_after = scene->step->at > at;
         steps->has_total = scene->step->kind == TOKEN_FRACTION;
     }
-    steps->n_back_bare += !is_first && is_back(number, scene) && !has_later_epoch(s, steps);
+    steps->n_back_bare += !is_first_step && is_back(number, scene) && !has_later_epoch(s, steps);
     steps->seen_epoch = s->epoch;
     steps->seen_epoch_lines = s->epoch_lines;
     number->last_step_rank = scene->rank;
-    steps->is_changing = steps->is_changing || steps->n + 1 != number->n ||
-                         !str_eq(steps->key, scene->step->key) ||
+    steps->is_changing = steps->is_changing || !str_eq(steps->key, scene->step->key) ||
                          words_differ(steps->epoch_key, scene->epoch,
                                       scene->epoch ? scene->epoch->key : STR_EMPTY) ||
                          steps->is_after != (scene->step->at > at) ||
                          steps->has_total != (scene->step->kind == TOKEN_FRACTION);
-    note_step(steps, scene, is_first);
+    note_step(steps, scene, is_first_step);
+}
+
+static void add_point(struct survey *s, struct survey_number *number, const struct scene *scene,
+                      double value)
+{
+    const struct token *step = scene->step;
+    if (s->n_points == SURVEY_POINTS_MAX) {
+        return;
+    }
+    if (number->n_points == number->points_max) {
+        number->points_max = 2 * number->points_max + POINTS_FIRST;
+        number->points = xrealloc(number->points, number->points_max * sizeof(number->points[0]));
+    }
+    s->n_points++;
+    bool has_total = step && step->kind == TOKEN_FRACTION;
+    number->points[number->n_points++] = (struct survey_point){
+        .value = value,
+        .elapsed_s = scene->elapsed_s,
+        .time_s = scene->time_s,
+        .line = scene->number,
+        .step = step ? step->step : -1,
+        .total = has_total ? step->total : -1,
+        .epoch = scene->epoch ? scene->epoch->step : (int64_t)s->epoch,
+        .rank = (int32_t)scene->rank,
+        .shape = scene->shape,
+        .text =
+            number->n_points < SURVEY_TEXTS_MAX ? plain_ascii(&s->arena, scene->text) : STR_EMPTY,
+        .is_full = has_total && step->step == step->total};
 }
 
 static void note_value(struct survey_number *number, double value)
@@ -270,26 +317,6 @@ static void note_value(struct survey_number *number, double value)
     number->max = is_first || value > number->max ? value : number->max;
     number->n_up += !is_first && value > number->last;
     number->last = value;
-}
-
-/* A bar that reached its end; what is drawn again there is the same one. */
-static void note_turn(struct survey_number *number, const struct scene *scene, double value)
-{
-    bool has_total = scene->step && scene->step->kind == TOKEN_FRACTION;
-    bool is_full = has_total && scene->step->step == scene->step->total;
-    bool is_near = fabs(value - number->last_full) <= AGAIN_FAR * fabs(number->last_full);
-    bool is_again = is_full && number->was_full && number->has_open && is_near;
-    number->has_open = number->has_open || (has_total && !is_full);
-    number->was_full = is_full;
-    number->last_full = is_full ? value : number->last_full;
-    for (size_t of = 2; is_full && !is_again && of <= SURVEY_TURNS_MAX; of++) {
-        struct survey_turns *turns = &number->turns[of];
-        size_t at = (size_t)turns->n % of;
-        bool is_first = turns->n < (int64_t)of;
-        turns->min[at] = is_first || value < turns->min[at] ? value : turns->min[at];
-        turns->max[at] = is_first || value > turns->max[at] ? value : turns->max[at];
-        turns->n++;
-    }
 }
 
 static bool value_of(struct str text, double *ret_value)
@@ -317,6 +344,15 @@ static void note_rank(struct survey_number *number, const struct scene *scene)
 
 /* ---- a line ---- */
 
+/* "Num Epochs = 3", "Total optimization steps = 1,000", "Continuing training from global step 900": of the whole run. */
+static bool is_of_run(const struct scene *scene, const struct token *t)
+{
+    static const char *const WORDS[] = {"total", "num", "number", NULL};
+    static const char *const FROM[] = {"continuing", "resuming", "resumed", NULL};
+    return t->kind == TOKEN_NUMBER &&
+           (survey_has_word(t->key, WORDS) || survey_has_word(scene->text, FROM));
+}
+
 static void find_steps(struct scene *scene)
 {
     char buf[32];
@@ -325,7 +361,7 @@ static void find_steps(struct scene *scene)
         const struct token *t = &scene->tokens[idx];
         bool is_count = t->kind == TOKEN_FRACTION || (t->kind == TOKEN_NUMBER && t->is_whole);
         struct str word = survey_last_word(t->key, buf, sizeof(buf));
-        if (!is_count || t->unit.len) {
+        if (!is_count || t->unit.len || is_of_run(scene, t)) {
             continue;
         }
         if (!scene->epoch && survey_is_epoch_word(word)) {
@@ -357,7 +393,7 @@ static bool is_figure(const struct scene *scene, const struct token *t, double *
     bool is_span = t->kind == TOKEN_SPAN;
     return (t->kind == TOKEN_NUMBER || is_span) && (t->key.len > 0 || t->unit.len > 0) &&
            t != scene->step && t != scene->epoch &&
-           (is_span ? survey_span_of(t->text, ret_value) : value_of(t->text, ret_value));
+           (is_span ? logspan_parse(t->text, ret_value) : value_of(t->text, ret_value));
 }
 
 static struct str lead_of(const struct scene *scene)
@@ -414,13 +450,12 @@ static void take_numbers(struct survey *s, const struct scene *scene)
             begin_number(s, number, scene, t);
         }
         number->is_doubled = number->is_doubled || (number->last_seen == s->n_lines && t->key.len);
+        number->is_pair = number->is_pair || (number->last_seen == s->n_lines && !t->key.len);
         number->last_seen = s->n_lines;
         number->is_grouped = number->is_grouped || memchr(t->text.ptr, ',', t->text.len);
         number->is_scaled = number->is_scaled || scale > 1;
         note_value(number, scale > 0 ? scale * value : value);
-        if (scene->is_bar) {
-            note_turn(number, scene, number->last);
-        }
+        add_point(s, number, scene, number->last);
         note_rank(number, scene);
         number->n_moments += begins_with_moment(scene);
         number->n_epoch_only += scene->epoch && !scene->step;
@@ -440,6 +475,7 @@ static void take_clock(struct survey *s, const struct scene *scene)
     }
     number->is_clock = true;
     note_value(number, moment);
+    add_point(s, number, scene, moment);
     note_steps(s, number, scene, scene->tokens[0].at);
 }
 
@@ -490,7 +526,7 @@ static void keep_head(struct survey *s, struct str text)
 static bool cell_value(struct str word, bool *ret_is_span, double *ret_value)
 {
     *ret_is_span = str_find(word, STR_LIT(":")) > 0;
-    return *ret_is_span ? survey_span_of(word, ret_value) : value_of(word, ret_value);
+    return *ret_is_span ? logspan_parse(word, ret_value) : value_of(word, ret_value);
 }
 
 /* A row has as many words as the header, most of them numbers. */
@@ -526,8 +562,134 @@ static bool take_row(struct survey *s, const struct scene *scene)
             number->is_span = is_span;
         }
         note_value(number, value);
+        add_point(s, number, scene, value);
     }
     return true;
+}
+
+/* The columns of a head: two blanks, a tab or "|" between. */
+static size_t split_columns(struct str text, struct str *ret, size_t max)
+{
+    size_t n = 0;
+    while (text.len > 0 && n < max) {
+        size_t end = 0;
+        while (end < text.len && text.ptr[end] != '\t' && text.ptr[end] != '|' &&
+               !(text.ptr[end] == ' ' && end + 1 < text.len && text.ptr[end + 1] == ' ')) {
+            end++;
+        }
+        struct str part = str_trim(str_sub(text, 0, end));
+        if (part.len) {
+            ret[n++] = part;
+        }
+        text = end < text.len ? str_sub(text, end + 1, text.len) : STR_EMPTY;
+    }
+    return n;
+}
+
+/* "Bandwidth (MB/s)", "Best Rate MB/s": the unit of a rate that is its last word. */
+static const struct word *unit_of_column(const struct vocabulary *v, struct str column)
+{
+    struct str rest = column;
+    struct str word = STR_EMPTY;
+    while (rest.len) {
+        (void)str_next(&rest, ' ', &word);
+    }
+    size_t from = word.len && word.ptr[0] == '(';
+    size_t to = word.len && word.ptr[word.len - 1] == ')' ? word.len - 1 : word.len;
+    const struct word *unit =
+        from < to ? words_find(&v->units, str_sub(word, from, to - from)) : NULL;
+    return unit && word_is_rate(unit) ? unit : NULL;
+}
+
+/* Only names: no number, and no column of steps, whose rows are in order. */
+static bool names_cases(struct str text, const struct str *columns, size_t n)
+{
+    char buf[32];
+    for (size_t idx = 0; idx < text.len; idx++) {
+        if (is_digit(text.ptr[idx])) {
+            return false;
+        }
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        struct str word = survey_last_word(columns[idx], buf, sizeof(buf));
+        if (survey_is_step_word(word) || survey_is_epoch_word(word)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void keep_unit_head(struct survey *s, struct str text)
+{
+    struct str columns[HEAD_WORDS_MAX];
+    struct unit_head *head = &s->unit_head;
+    size_t len = text.len < sizeof(head->buf) ? text.len : sizeof(head->buf);
+    size_t from = text.len > 1 && text.ptr[0] == '#' ? 1 : 0;
+    struct unit_head found = {.unit = STR_EMPTY};
+    memcpy(found.buf, text.ptr, len);
+    size_t n = split_columns(str_sub(text, from, len - from), columns, HEAD_WORDS_MAX);
+    bool is_head = names_cases(text, columns, n);
+    for (size_t idx = 0; is_head && idx < n && !found.unit.len; idx++) {
+        const struct word *unit = unit_of_column(s->vocabulary, columns[idx]);
+        if (unit) {
+            found.unit = unit->name;
+            found.column = idx;
+            found.name = (struct str){found.buf + (columns[idx].ptr - text.ptr), columns[idx].len};
+        }
+    }
+    if (found.unit.len) {
+        size_t at = (size_t)(found.name.ptr - found.buf);
+        found.n_columns = n;
+        *head = found;
+        head->name = (struct str){head->buf + at, found.name.len};
+    } else if (head->has_rows && text.ptr[0] != '#' && text.ptr[0] != '-') {
+        *head = (struct unit_head){.unit = STR_EMPTY};
+    }
+}
+
+static void add_cell(struct survey *s, const struct scene *scene, double value)
+{
+    const struct unit_head *head = &s->unit_head;
+    char identity[IDENTITY_BYTES];
+    int len = snprintf(identity, sizeof(identity), "\x04%.*s", STR_ARG(head->name));
+    struct survey_number *number = len < (int)sizeof(identity)
+                                       ? number_of(s, (struct str){identity, (size_t)len}, scene)
+                                       : NULL;
+    if (!number) {
+        return;
+    }
+    if (number->n == 0) {
+        number->key = str_dup(&s->arena, head->name);
+        number->unit = head->unit;
+        number->is_cell = true;
+    }
+    note_value(number, value);
+    add_point(s, number, scene, value);
+}
+
+/* A row has a number where the head has its unit; below a head of all columns, several. */
+static bool take_unit_row(struct survey *s, const struct scene *scene)
+{
+    struct unit_head *head = &s->unit_head;
+    struct str words[HEAD_WORDS_MAX];
+    size_t n = head->unit.len ? split_words(scene->text, words, HEAD_WORDS_MAX) : 0;
+    bool is_span;
+    double value;
+    bool is_row = false;
+    if (n < 2 || n > HEAD_WORDS_MAX || (head->n_columns > 1 && n != head->n_columns)) {
+        return false;
+    }
+    size_t from = head->n_columns > 1 ? head->column : 1;
+    size_t to = head->n_columns > 1 ? head->column + 1 : n;
+    for (size_t idx = from; idx < to; idx++) {
+        if (memchr(words[idx].ptr, '.', words[idx].len) &&
+            cell_value(words[idx], &is_span, &value) && !is_span) {
+            add_cell(s, scene, value);
+            is_row = true;
+        }
+    }
+    head->has_rows = head->has_rows || is_row;
+    return is_row;
 }
 
 /* "Epoch 3/10", and "Train: 3 [10/41" of timm. */
@@ -559,6 +721,43 @@ static void note_around(struct survey *s, const struct scene *scene)
     }
 }
 
+/* The moment of the line, and the time that a bar has run: its first span. */
+static void find_times(struct scene *scene)
+{
+    if (begins_with_moment(scene)) {
+        (void)logtime_parse(scene->tokens[0].text, &scene->time_s);
+    }
+    for (size_t idx = 0; scene->is_bar && idx < scene->n; idx++) {
+        if (scene->tokens[idx].kind == TOKEN_SPAN) {
+            (void)logspan_parse(scene->tokens[idx].text, &scene->elapsed_s);
+            return;
+        }
+    }
+}
+
+/* What a line without words of its own belongs to: the evaluation that a line above it has begun, until a step is counted. */
+static void follow_phase(struct survey *s, struct scene *scene)
+{
+    bool is_said = scene->is_eval || survey_is_of_training(scene->text);
+    s->is_in_eval = is_said ? scene->is_eval : s->is_in_eval && !scene->step;
+    scene->is_eval = s->is_in_eval;
+}
+
+/* A bar above a line of accuracies is the evaluation's. */
+static void mark_bars(struct survey *s, const struct scene *scene)
+{
+    static const char *const SCORES[] = {"accuracy", "acc", "top1", "map", "miou", "f1", NULL};
+    if (scene->is_bar || !survey_has_word(scene->text, SCORES)) {
+        return;
+    }
+    for (size_t idx = 0; idx < s->n; idx++) {
+        struct survey_number *n = &s->items[idx];
+        if (n->is_bar && n->n_points > 0 && n->last_seen + 1 == s->n_lines) {
+            n->points[n->n_points - 1].is_before_scores = true;
+        }
+    }
+}
+
 static void take_line(struct survey *s, struct scene *scene, struct token *tokens)
 {
     scene->n = survey_tokens(s->vocabulary, scene->text, tokens);
@@ -574,6 +773,8 @@ static void take_line(struct survey *s, struct scene *scene, struct token *token
         return;
     }
     find_steps(scene);
+    find_times(scene);
+    follow_phase(s, scene);
     take_numbers(s, scene);
     take_clock(s, scene);
 }
@@ -583,17 +784,25 @@ static void take_log_line(void *ctx, const struct line *line)
     struct survey *s = ctx;
     struct token tokens[SURVEY_TOKENS_MAX];
     struct str text = str_trim(str_sub(line->text, 0, SURVEY_LINE_BYTES));
-    struct scene scene = {.text = text, .number = line->number, .tokens = tokens};
+    struct scene scene = {.text = text,
+                          .number = line->number,
+                          .tokens = tokens,
+                          .elapsed_s = (double)NAN,
+                          .time_s = (double)NAN,
+                          .rank = -1};
     s->counts.n_cut += line->text.len > SURVEY_LINE_BYTES;
     if (line->is_cut || text.len == 0) {
         return;
     }
     s->n_lines++;
-    if (!take_row(s, &scene)) {
+    if (!take_unit_row(s, &scene) && !take_row(s, &scene)) {
+        keep_unit_head(s, text);
         scene.is_open = survey_is_open_bar(text);
         scene.is_bar = scene.is_open || survey_is_bar(text);
         scene.is_eval = survey_is_of_eval(text);
         scene.rank = line->rank >= 0 ? line->rank : survey_rank(text);
+        scene.shape = hash_shape(text);
+        mark_bars(s, &scene);
         take_line(s, &scene, tokens);
     }
     count_shape(s, text);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which numbers recur in a log that no format reads: each with the words before it, the word after it or its column's header, and the step on
-   the same line. One pass in bounded memory; draft/suggest.h makes a format from it. */
-#ifndef DRAFT_SURVEY_H
-#define DRAFT_SURVEY_H
+/* The lines of a log as records of named values, where no format names them: which numbers recur, each with the words before it, the word
+   after it or its column's header, and what stands on the same line. One pass in bounded memory; log/arithmetic.h checks the log by it,
+   draft/suggest.h makes a format from it. */
+#ifndef LOG_SURVEY_H
+#define LOG_SURVEY_H
 
-#include "load/measure.h"
+#include "log/format.h"
 #include "report/vocabulary.h"
 
 /* Words that say whose line it is, near its beginning: "[val] iter 5", "Test: [1/12]". */
@@ -35,12 +36,20 @@ struct survey_steps {
     bool is_changing; /* not the same words on every line */
 };
 
-/* Of the bars that reached their end, every second and every third: loops that take turns differ there. */
-#define SURVEY_TURNS_MAX 3
-struct survey_turns {
-    int64_t n;
-    double min[SURVEY_TURNS_MAX], max[SURVEY_TURNS_MAX];
+/* One place of a number, with its line. */
+struct survey_point {
+    double value;
+    double elapsed_s;                 /* of a bar: "[00:32<"; NAN: none */
+    double time_s;                    /* the moment that the line begins with; NAN: none */
+    int64_t line, step, total, epoch; /* -1: none */
+    int32_t rank;                     /* likewise */
+    struct str text;                  /* the line, cut; of the first points of a number */
+    uint32_t shape;                   /* a hash of the line without its digits */
+    bool is_full;                     /* of a bar: it reached its end */
+    bool is_before_scores;            /* of a bar: the line below it says an accuracy */
 };
+#define SURVEY_TEXTS_MAX  64         /* points of a number that keep it */
+#define SURVEY_POINTS_MAX (1u << 18) /* of all numbers; later ones are counted in n, and left out */
 
 struct survey_number {
     struct str key;  /* words before it, or the header of its column */
@@ -48,15 +57,11 @@ struct survey_number {
     struct str unit; /* word after it, of the vocabulary or one over it ("s/it"); or empty */
     struct str head; /* of a table: its first line; ptr NULL: no table */
     size_t column;
-    bool is_clock; /* not a number: the time stamps of lines with a step */
-    bool is_span;  /* "00:35": minutes and seconds, or hours, minutes, seconds */
-    bool is_bar;   /* progress bars: a figure of all steps so far */
-    bool is_open;  /* of bars without a length: "400it [00:04, 94.50it/s]" */
-    bool has_open; /* a bar that did not reach its end */
-    bool was_full; /* the last one did */
-    double last_full;
-    struct survey_turns turns[SURVEY_TURNS_MAX + 1]; /* by 2 and by 3 */
-    bool is_grouped;                                 /* "1,234.5" */
+    bool is_clock;   /* not a number: the time stamps of lines with a step */
+    bool is_span;    /* "00:35": minutes and seconds, or hours, minutes, seconds */
+    bool is_bar;     /* progress bars: a figure of all steps so far */
+    bool is_open;    /* of bars without a length: "400it [00:04, 94.50it/s]" */
+    bool is_grouped; /* "1,234.5" */
     char si;         /* 'G' of "436G", which value, min and max leave out; 0: none */
     bool is_scaled;  /* "436K", "1.05M" on some or all lines: value, min and max are in ones */
     struct str lead; /* of a bar: its first word, or empty */
@@ -66,13 +71,17 @@ struct survey_number {
     int64_t n_epoch_only;                     /* lines that count epochs and no steps */
     int64_t first_rank, last_rank, rank_step; /* of its lines; -1: none */
     int64_t last_step_rank;
-    bool is_of_ranks;              /* several ranks print it, each for the same steps */
-    bool is_doubled;               /* a line has it twice, as where lines were torn */
+    bool is_of_ranks; /* several ranks print it, each for the same steps */
+    bool is_pair;     /* a line has it several times without a name: one of each device */
+    bool is_cell;     /* below a head that names its unit */
+    bool is_doubled;  /* a line has it twice, as where lines were torn */
     int64_t first_seen, last_seen; /* lines that have it, counted without empty ones */
     const uint16_t
         *before;  /* [N]: lines before its first that are there N times, alike but for digits */
     bool is_eval; /* of lines of an evaluation */
     double first, last, min, max;
+    struct survey_point *points; /* owned by the survey */
+    size_t n_points, points_max;
     struct str example; /* its first line, cut, plain ASCII */
     struct survey_steps steps;
 };
@@ -81,9 +90,6 @@ struct survey;
 struct survey *survey_new(const struct vocabulary *vocabulary);
 MUST_CHECK int survey_feed(struct survey *survey, const char *ptr, size_t len, struct err *err);
 MUST_CHECK int survey_finish(struct survey *survey, struct err *err);
-/* The log's first MEASURE_BYTES_MAX bytes (load/measure.h), to their end. */
-MUST_CHECK int survey_log(struct survey *survey, const char *path, const struct log_head *head,
-                          struct err *err);
 void survey_free(struct survey *survey);
 static inline void survey_cleanup(struct survey **survey)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A line's numbers. Private to survey.c and survey_line.c. */
-#ifndef DRAFT_SURVEY_IMPL_H
-#define DRAFT_SURVEY_IMPL_H
+/* The numbers of a line, each with the words around it. */
+#ifndef LOG_NUMBERS_H
+#define LOG_NUMBERS_H
 
-#include "draft/survey.h"
+#include "log/survey.h"
 
 enum token_kind { TOKEN_NUMBER, TOKEN_FRACTION, TOKEN_SPAN, TOKEN_MOMENT, TOKEN_OTHER };
 
@@ -23,6 +23,9 @@ size_t survey_tokens(const struct vocabulary *vocabulary, struct str text,
 /* "it", "step", "batch": words for a step. */
 bool survey_is_step_word(struct str word);
 bool survey_is_epoch_word(struct str word);
+/* Lower case, with "_" before a capital that follows a lower-case letter: "SamplesPerSec" is "samples_per_sec"; and with blanks for "_". */
+struct str survey_snake(struct str name, char *buf, size_t size);
+struct str survey_words(struct str name, char *buf, size_t size);
 /* Whether one of the words is a word of the text; words in lower case. */
 bool survey_has_word(struct str text, const char *const *words);
 /* The last of a key's words, in lower case, in buf. */
@@ -30,9 +33,8 @@ struct str survey_last_word(struct str key, char *buf, size_t size);
 
 /* Whether a word for an evaluation stands on the line before any word for training. */
 bool survey_is_of_eval(struct str text);
-/* Seconds of "1:02:03". */
-bool survey_span_of(struct str text, double *ret_s);
-
+/* Likewise one for training before any for an evaluation. */
+bool survey_is_of_training(struct str text);
 /* A progress bar; an open one has no length: "400it [00:04, 94.50it/s]". */
 bool survey_is_bar(struct str text);
 bool survey_is_open_bar(struct str text);
