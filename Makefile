@@ -20,7 +20,7 @@ DEPS_BUILD := gcc g++ make libc6-dev libcjson-dev libpcre2-dev libarchive-dev zl
 DEPS_TEST  := $(DEPS_BUILD) ccache clang clang-22 clang-tidy clang-format libclang-rt-14-dev zsh fish csh libomp-14-dev libcmocka-dev shellcheck mandoc \
               python3 python3-jsonschema python3-yaml python3-sarif-python-om python3-junitparser python3-prometheus-client python3-torch python3-numpy libxml2-utils chromium fonts-dejavu-core openssl curl \
               bash-completion util-linux procps strace nginx-light fcgiwrap docker-registry skopeo aria2 libarchive-tools docker.io podman apache2-utils time rhash \
-              openssh-server openssh-client iptables iproute2 busybox-static jq slurm-wlm munge pdsh clustershell iperf3 fio openmpi-bin libopenmpi-dev \
+              openssh-server openssh-client iptables iproute2 busybox-static jq slurm-wlm munge pdsh clustershell iperf3 fio likwid openmpi-bin libopenmpi-dev \
               debootstrap python3-pip python3-setuptools python3-wheel
 
 ifeq ($(filter $(MODE),$(MODES)),)
@@ -87,7 +87,7 @@ NODE_MAIN := orchestrator/node/node_main.c
 NODE_SRC  := $(sort $(filter-out $(NODE_MAIN),$(wildcard orchestrator/node/*.c)))
 # The part of codec in reperf-node: no third-party library, since it is linked statically.
 NODE_USES := $(addprefix orchestrator/,$(addprefix codec/,node_wire.c relay.c digest_read.c md5_many.c md5_lanes.c) \
-             $(addprefix sys/,tree_run.c tree_worker.c tree_lanes.c digest_cache.c digest_cache_file.c pool.c loop.c relay_net.c))
+             $(addprefix sys/,tree_run.c tree_worker.c tree_lanes.c digest_cache.c pool.c loop.c relay_net.c))
 ORCH_SRC  := $(sort $(filter-out $(BASE_SRC) $(PREP_SRC) $(PREP_MAIN) $(NODE_SRC) $(NODE_MAIN),$(wildcard orchestrator/*/*.c)))
 # The parts of the CUDA backend that are built without CUDA: they need no header of it.
 CUDA_PURE := layout device_fit
@@ -101,7 +101,7 @@ CU_OBJ    := $(patsubst %,build/cuda/%.o,$(CU_SRC))
 EMU_REAL  := $(sort $(wildcard workloads/backend_cuda/dnn*.c workloads/backend_cuda/lt*.c))
 EMU_C     := $(sort $(wildcard tests/cuda_emu/*.c) $(filter-out $(EMU_REAL),$(wildcard workloads/backend_cuda/*.c)))
 # Sources that depend on whether this build has CUDA: the programs on the emulated device have.
-EMU_TRAIN := $(addprefix workloads/train/,device.c device_cuda.c options.c) workloads/bench/gpu_worker.c
+EMU_TRAIN := $(addprefix workloads/train/,device.c device_cuda.c options.c)
 # Sources that depend on whether this build has NCCL: the emulated device's programs have
 # tests/nccl_fake.
 EMU_DIST  := $(addprefix workloads/dist/,job.c nccl.c nccl_api.c)

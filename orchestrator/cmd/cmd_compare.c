@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/compare_parts.h"
 #include "cmd/outputs.h"
+#include "load/load_health.h"
 #include "report/hostlist.h"
 
 #define TEXT_BYTES_MAX (64u << 20)
@@ -198,7 +199,7 @@ static void find_changes(struct arena *arena, struct compare *c)
 
 struct compare_args {
     struct outputs outputs;
-    const char *fail_slower;
+    const char *fail_slower, *limits;
     bool allows_undecided;
 };
 
@@ -229,6 +230,11 @@ static const struct opt OPTS[] = {
      .kind = OPT_FLAG,
      .help = "with --fail-slower: where the repeats are too few to tell, the means decide",
      .offset = offsetof(struct compare_args, allows_undecided)},
+    {.name = "limits",
+     .kind = OPT_TEXT,
+     .value = "FILE",
+     .help = "when a node is an outlier, instead of manifests/node-health.json",
+     .offset = offsetof(struct compare_args, limits)},
     OUTPUTS_OPT_JSON(offsetof(struct compare_args, outputs)),
     OUTPUTS_OPT_MARKDOWN(offsetof(struct compare_args, outputs)),
     OPT_END,
@@ -258,6 +264,50 @@ static int put_all(const struct compare *c, const struct outputs *outputs, struc
                : 0;
 }
 
+/* ---- nodes ---- */
+
+/* NULL where the run was not of --each-node. */
+static int judge_nodes(const struct cmd_ctx *ctx, struct arena *arena, const struct run_view *view,
+                       const char *limits_path, const struct health **ret_health, struct err *err)
+{
+    struct health *health = arena_new(arena, struct health);
+    struct health_limits limits;
+    *ret_health = NULL;
+    if (!view->frozen.plan.is_each_node) {
+        return 0;
+    }
+    if (load_health_limits(arena, ctx->root, limits_path, &limits, err) < 0) {
+        return -1;
+    }
+    run_health_of(arena, view, &limits, health);
+    *ret_health = health;
+    return 0;
+}
+
+/* One run alone: its nodes beside each other. The status is 1 with an outlier. */
+static int compare_nodes(const struct compare *c, const struct compare_args *args, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf out;
+    struct json_out json;
+    strbuf_init(&out, TEXT_BYTES_MAX);
+    if (!c->health_a || args->fail_slower || args->outputs.csv || args->outputs.markdown) {
+        return err_set(err, ERR_USAGE,
+                       "compare: expected two runs, or one with --each-node for text or --json");
+    }
+    if (args->outputs.want_json) {
+        jw_begin(&json, &out, false);
+        jw_object(&json, NULL);
+        jw_i64(&json, "schema_version", 1);
+        jw_str(&json, "run_id", c->a.frozen.run_id);
+        run_health_encode(c->health_a, "health", &json);
+        jw_end_object(&json);
+        strbuf_add_char(&out, '\n');
+    } else {
+        run_health_text(c->health_a, &out);
+    }
+    return cmd_print(strbuf_str(&out), err) < 0 ? -1 : run_health_status(c->health_a);
+}
+
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -268,7 +318,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         outputs_check(&args.outputs, "compare", err) < 0) {
         return -1;
     }
-    if (names.n != 2) {
+    if (names.n != 1 && names.n != 2) {
         return err_set(err, ERR_USAGE, "compare: expected two runs, found %zu", names.n);
     }
     if (args.allows_undecided && !args.fail_slower) {
@@ -279,7 +329,14 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         return -1;
     }
     if (run_view_open(&arena, ctx->clock, ctx->state, names.items[0], &compare.a, err) < 0 ||
-        run_view_open(&arena, ctx->clock, ctx->state, names.items[1], &compare.b, err) < 0) {
+        judge_nodes(ctx, &arena, &compare.a, args.limits, &compare.health_a, err) < 0) {
+        return -1;
+    }
+    if (names.n == 1) {
+        return compare_nodes(&compare, &args, err);
+    }
+    if (run_view_open(&arena, ctx->clock, ctx->state, names.items[1], &compare.b, err) < 0 ||
+        judge_nodes(ctx, &arena, &compare.b, args.limits, &compare.health_b, err) < 0) {
         return -1;
     }
     find_changes(&arena, &compare);
@@ -289,5 +346,6 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     return args.fail_slower ? gate_run(&compare) : 0;
 }
 
-const struct cmd CMD_COMPARE = {"compare", "RUN RUN",
-                                "two runs side by side: values, verdicts, what differs", OPTS, run};
+const struct cmd CMD_COMPARE = {
+    "compare", "RUN [RUN]",
+    "two runs side by side: values, verdicts, what differs; or the nodes of one", OPTS, run};

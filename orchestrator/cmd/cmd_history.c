@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/table.h"
 #include "cmd/cmd.h"
-#include "cmd/history_nodes.h"
 #include "codec/json.h"
 #include "judge/verdict.h"
 #include "load/load.h"
@@ -20,7 +19,7 @@ struct history_args {
     const char *case_glob;
     const char *report;
     const char *html;
-    bool want_nodes, want_json, is_quiet, is_verbose;
+    bool want_json, is_quiet, is_verbose;
 };
 
 static const struct opt OPTS[] = {
@@ -39,10 +38,6 @@ static const struct opt OPTS[] = {
      .value = "FILE",
      .help = "a page with each case over time as a curve; - is standard output",
      .offset = offsetof(struct history_args, html)},
-    {.name = "nodes",
-     .kind = OPT_FLAG,
-     .help = "instead of runs what nodes bench has measured",
-     .offset = offsetof(struct history_args, want_nodes)},
     {.name = "json",
      .kind = OPT_FLAG,
      .help = "print one JSON document",
@@ -249,12 +244,6 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     }
     if (args.html && args.want_json) {
         return err_set(err, ERR_USAGE, "history: either --html or --json");
-    }
-    if (args.want_nodes && (args.case_glob || args.report || args.html)) {
-        return err_set(err, ERR_USAGE, "history: --nodes has neither cases nor a page");
-    }
-    if (args.want_nodes) {
-        return history_nodes(ctx, args.want_json, err);
     }
     if (rundir_list(&arena, ctx->state, &ids, err) < 0) {
         return -1;

@@ -15,12 +15,14 @@
 #include "judge/stats.h"
 #include "load/load.h"
 #include "load/measure.h"
+#include "log/survey.h"
 #include "log/whole.h"
 
 #include <math.h>
 
 #define TEXT_BYTES_MAX (64u << 20)
 #define WHY_BYTES      512
+#define SURVEYED_BYTES (1u << 20)
 
 struct args {
     const char *format;
@@ -115,6 +117,10 @@ static int apply_engine(const struct args *args, struct finding_of_log *f, struc
 static void judge(struct arena *arena, const struct args *args, struct finding_of_log *f)
 {
     const struct rule_case of = case_of(args, f);
+    if (f->rule && !args->rule && f->rule->statistic == STAT_TIMESTAMPS && of.batch_per_gpu == 0) {
+        f->rule =
+            NULL; /* the default of moments asks for the batch; without one they give seconds a step */
+    }
     const struct judgement j = judgement_of(arena, &f->m, f->rule, DEMAND_PART);
     struct err err = {0};
     f->verdict = j.verdict;
@@ -193,7 +199,7 @@ static int guess_tables(const struct source *from, const char *file, struct gues
     for (size_t idx = 0; guess->n == 0 && idx < from->set->n; idx++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct measurement m;
-        const struct rates_of of = {file, STR_EMPTY, from->head};
+        const struct rates_of of = {.path = file, .head = from->head};
         if (format_role(from->set->items[idx]) != FORMAT_GENERIC) {
             continue;
         }
@@ -244,11 +250,40 @@ static int choose_format(struct arena *arena, const struct source *from, struct 
     return 0;
 }
 
+/* One figure of the whole run, against what else the log says of that run. */
+static int check_arithmetic(struct arena *arena, const struct source *from,
+                            const struct format *format, struct finding_of_log *f, struct err *err)
+{
+    CLEANUP(survey) struct survey *own = NULL;
+    const struct survey *survey = from->proposal->survey;
+    const struct series *s = f->series;
+    struct str head = {from->head->ptr, from->head->len};
+    bool is_one = s->n == 1 || s->quantity == QTY_SUMMARY || s->quantity == QTY_RUNNING_MEAN;
+    if (!s->lines || s->n == 0 || !is_one) {
+        return 0;
+    }
+    if (!survey &&
+        !(from->head->is_whole && head.len <= SURVEYED_BYTES && arithmetic_is_likely(head))) {
+        return 0;
+    }
+    if (!survey) {
+        survey = own = survey_new(format_vocabulary(format));
+        if (measure_survey(own, f->path, from->head, err) < 0) {
+            return -1;
+        }
+    }
+    f->arithmetic = arithmetic_check(arena, survey, s->samples[s->n - 1].value, s->lines[s->n - 1]);
+    if (f->arithmetic.state == ARITHMETIC_CONTRADICTS && !from->args->rule) {
+        engine_contradict(&f->m, s->lines[s->n - 1], f->arithmetic.said);
+    }
+    return 0;
+}
+
 /* By a format that was not asked for. */
 static int judge_by(struct arena *arena, const struct source *from, const struct format *format,
                     struct finding_of_log *as, struct err *err)
 {
-    const struct rates_of of = {as->path, STR_EMPTY, from->head};
+    const struct rates_of of = {as->path, STR_EMPTY, from->head, true};
     as->format = format_id(format);
     if (measure_file_rates(arena, format, &of, &as->m, err) < 0) {
         return -1;
@@ -354,7 +389,7 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
             return measure_name_rules(format, args->rule, err);
         }
     }
-    const struct rates_of of = {f->path, f->rule ? f->rule->series : STR_EMPTY, from->head};
+    const struct rates_of of = {f->path, f->rule ? f->rule->series : STR_EMPTY, from->head, true};
     if (measure_file_rates(arena, format, &of, &f->m, err) < 0) {
         return -1;
     }
@@ -363,6 +398,9 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
     f->unit = f->series->unit;
     if (!args->rule) {
         engine_doubt(arena, &f->m, f->series);
+    }
+    if (check_arithmetic(arena, from, format, f, err) < 0) {
+        return -1;
     }
     f->counts = identity_counts(format, &f->m, f->rule);
     if (check_asked(args, f, err) < 0) {
@@ -376,6 +414,9 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
         return -1;
     }
     f->is_proposed = format_is_proposed(format) && !is_named(args);
+    if (f->is_proposed && f->arithmetic.state == ARITHMETIC_CONFIRMS) {
+        f->is_proposed = false; /* the log itself says that the number is what its words say */
+    }
     if (f->is_proposed && judgement_is_ok(f->verdict)) {
         f->verdict = judgement_proposed(f->verdict);
         f->why = STR_LIT("the format is a proposal, and nothing confirms what it reads");

@@ -11,7 +11,6 @@
 /* One a line. */
 /* clang-format off */
 const struct cmd *const NODES_VERBS[] = {
-    &NODES_BENCH,
     &NODES_CLEAN,
     &NODES_COPY,
     &NODES_DOCTOR,

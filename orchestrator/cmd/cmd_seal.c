@@ -4,7 +4,6 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
-#include "evidence/bench_evidence.h"
 #include "evidence/rundir.h"
 #include "evidence/seal.h"
 #include "run/journal_check.h"
@@ -142,39 +141,6 @@ static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *f
     return 0;
 }
 
-/* A document of nodes bench: its evidence is put together in a folder of its own. FILE.json gives FILE.tar.zst. */
-static int seal_bench(const struct cmd_ctx *ctx, struct arena *arena, const char *file,
-                      struct seal_args *args, struct strbuf *buf, struct err *err)
-{
-    static const struct str END = {".json", 5};
-    const char *scratch;
-    struct err ignored = {0};
-    int result;
-    struct str name = str_of(file);
-    if (!str_ends(name, END)) {
-        return err_set(
-            err, ERR_USAGE,
-            "seal %s: expected a run, the folder of one, or what nodes bench kept (.json)", file);
-    }
-    if (args->is_bytes_only) {
-        return err_set(err, ERR_USAGE, "seal %s: --bytes-only is for folders", file);
-    }
-    if (!args->output) {
-        args->output =
-            arena_printf(arena, "%.*s.tar.zst", STR_ARG(str_sub(name, 0, name.len - END.len)));
-    }
-    if (fs_make_scratch(arena, "reperf-seal", &scratch, err) < 0) {
-        return -1;
-    }
-    result = bench_evidence_put(arena, file, scratch, err) < 0
-                 ? -1
-                 : seal_it(ctx, arena, scratch, args, buf, err);
-    if (fs_remove_tree(scratch, &ignored) < 0) {
-        log_line(LOG_WARN, "%s", ignored.msg);
-    }
-    return result;
-}
-
 static int run_seal(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(opt_list) struct opt_list operands = {0};
@@ -187,20 +153,16 @@ static int run_seal(const struct cmd_ctx *ctx, int argc, char **argv, struct err
         return -1;
     }
     if (operands.n != 1) {
-        return err_set(err, ERR_USAGE,
-                       "seal: expected one RUN, FOLDER of a finished run, or FILE of nodes bench");
+        return err_set(err, ERR_USAGE, "seal: expected one RUN, or FOLDER of a finished run");
     }
     stop_hold();
     if (rundir_evidence_of(&arena, ctx->state, operands.items[0], false, &folder, err) < 0 ||
-        (fs_exists(folder) && !fs_is_dir(folder)
-             ? seal_bench(ctx, &arena, folder, &args, &buf, err)
-             : seal_it(ctx, &arena, folder, &args, &buf, err)) < 0) {
+        seal_it(ctx, &arena, folder, &args, &buf, err) < 0) {
         return stop_end(err);
     }
     return cmd_print(strbuf_str(&buf), err);
 }
 
-const struct cmd CMD_SEAL = {
-    "seal", "RUN|FOLDER|FILE",
-    "put a finished run, or what nodes bench measured, into one archive that verify can check",
-    OPTS, run_seal};
+const struct cmd CMD_SEAL = {"seal", "RUN|FOLDER",
+                             "put a finished run into one archive that verify can check", OPTS,
+                             run_seal};

@@ -91,7 +91,7 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
     jw_bool(&out, "holds", err->code == ERR_NONE && info->from.discrepancies.n_values == 0);
     jw_bool(&out, "rebuilt", info->is_rebuilt);
     jw_bool(&out, "derived", info->is_derived);
-    if (info->is_derived && !info->from.is_bench) {
+    if (info->is_derived) {
         jw_str(&out, "program_version", info->from.version);
         discrepancies_encode(&out, &info->from.discrepancies);
     }
@@ -121,12 +121,7 @@ static void print_text(struct strbuf *buf, const char *path, const struct verify
                   "  files   %zu, %" PRIu64 " bytes: %s, SHA256SUMS and both statements hold\n",
                   info->n_files, info->file_bytes,
                   info->is_folder ? "every file" : "every byte of the archive");
-    if (info->is_derived && info->from.is_bench) {
-        strbuf_printf(buf,
-                      "  derived from the values of %zu figures and the limits: medians, spreads, "
-                      "outliers and the result are what follows\n",
-                      info->from.n);
-    } else if (info->is_derived) {
+    if (info->is_derived) {
         strbuf_printf(
             buf,
             "  derived from %zu raw logs and the frozen rules, as today's program judges: "

@@ -4,7 +4,7 @@
 #define CMD_COMPARE_PARTS_H
 
 #include "base/vec.h"
-#include "view/run_view.h"
+#include "view/run_health.h"
 
 /* How likely a difference is to change a throughput. */
 enum weight { WEIGHT_LIKELY, WEIGHT_POSSIBLE, WEIGHT_INCIDENTAL };
@@ -40,6 +40,7 @@ struct compare {
     struct run_view a, b;
     struct changes changes;
     struct compare_gate gate;
+    const struct health *health_a, *health_b; /* NULL: not of --each-node */
 };
 
 /* NULL where the run has no such case. */

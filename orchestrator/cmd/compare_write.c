@@ -98,10 +98,19 @@ static void add_outliers_of(const struct run_view *view, char side, struct strbu
     }
 }
 
+static void add_findings(const struct health *health, char side, struct strbuf *out)
+{
+    for (size_t idx = 0; health && idx < health->n_findings; idx++) {
+        strbuf_printf(out, "%c: %.*s\n", side, STR_ARG(health->findings[idx].says));
+    }
+}
+
 static void add_outliers(const struct compare *c, struct strbuf *out)
 {
     add_outliers_of(&c->a, 'A', out);
     add_outliers_of(&c->b, 'B', out);
+    add_findings(c->health_a, 'A', out);
+    add_findings(c->health_b, 'B', out);
 }
 
 void compare_text(const struct compare *c, struct strbuf *out)
@@ -276,6 +285,12 @@ void compare_json(const struct compare *c, struct strbuf *out)
         jw_f64(&json, "tolerance", c->gate.share);
         jw_z(&json, "outcome", gate_name(gate_of_runs(c)));
         jw_end_object(&json);
+    }
+    if (c->health_a) {
+        run_health_encode(c->health_a, "health_a", &json);
+    }
+    if (c->health_b) {
+        run_health_encode(c->health_b, "health_b", &json);
     }
     jw_array(&json, "cells");
     for (size_t at = 0; compare_next(c, &at, &a, &b);) {

@@ -9,6 +9,7 @@
 #include "judge/identity.h"
 #include "judge/judgement.h"
 #include "load/measure.h"
+#include "log/arithmetic.h"
 #include "log/engine.h"
 
 #define FLUSH_BYTES  (64u << 10)
@@ -40,6 +41,7 @@ struct finding_of_log {
     bool has_value;
     bool is_proposed; /* its format is, and the user has not named it */
     struct rule_value value;
+    struct arithmetic arithmetic;
     struct figure figure; /* without a rule: how the value was made */
     struct str unit;
     const struct rule *rule; /* NULL: the engine's */

@@ -70,6 +70,11 @@ static void add_notes(struct strbuf *text, const struct finding_of_log *f)
                           by->plain, STR_ARG(f->unit));
         }
     }
+    if (f->arithmetic.state != ARITHMETIC_SILENT) {
+        strbuf_printf(text, "%s: %.*s\n",
+                      f->arithmetic.state == ARITHMETIC_CONFIRMS ? "confirmed" : "contradicted",
+                      STR_ARG(f->arithmetic.said));
+    }
     if (f->m.causes.n_synthetic) {
         strbuf_printf(text,
                       "the loss is no number on %" PRId64 " lines, and the data are synthetic\n",

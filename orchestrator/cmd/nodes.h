@@ -7,7 +7,6 @@
 #include "cmd/cmd.h"
 
 /* One a line, sorted; the rows of cmd/cmd_nodes.c likewise. */
-extern const struct cmd NODES_BENCH;
 extern const struct cmd NODES_CLEAN;
 extern const struct cmd NODES_COPY;
 extern const struct cmd NODES_DOCTOR;
@@ -16,14 +15,5 @@ extern const struct cmd NODES_LIST;
 extern const struct cmd NODES_PROVISION;
 
 extern const struct cmd *const NODES_VERBS[]; /* ended by NULL */
-
-/* `nodes bench` with few repeats, for `nodes doctor --deep`: measured, kept, and written to out. Its exit status, or -1. */
-struct nodes_deep {
-    struct strbuf *out;
-    bool want_json;
-};
-MUST_CHECK int nodes_bench_deep(struct arena *arena, const struct cmd_ctx *ctx,
-                                const char *inventory, const struct nodes_deep *deep,
-                                struct err *err);
 
 #endif

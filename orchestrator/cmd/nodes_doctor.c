@@ -19,7 +19,7 @@ struct doctor_args {
     const char *report;
     const char *profile;
     int64_t port;
-    bool allow_unknown, want_all, is_deep, want_json;
+    bool allow_unknown, want_all, want_json;
 };
 
 #define AT(member) offsetof(struct doctor_args, member)
@@ -33,7 +33,6 @@ static const struct opt OPTS[] = {
     {"allow-unknown", 0, OPT_FLAG, NULL, "an unknown requirement is not a failure",
      AT(allow_unknown), 0, 0},
     {"all", 0, OPT_FLAG, NULL, "show also what holds", AT(want_all), 0, 0},
-    {"deep", 0, OPT_FLAG, NULL, "also measure the nodes, as nodes bench does", AT(is_deep), 0, 0},
     {"json", 0, OPT_FLAG, NULL, "print one JSON document", AT(want_json), 0, 0},
     OPT_END,
 };
@@ -67,15 +66,12 @@ static int read_args(struct arena *arena, const struct cmd_ctx *ctx, const struc
 static int examine(struct arena *arena, const struct cmd_ctx *ctx, const struct doctor_args *args,
                    const char *nodes, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text, bench;
-    const struct nodes_deep deep = {&bench, args->want_json};
-    int status, bench_status = 0;
+    CLEANUP(strbuf) struct strbuf text;
     struct report report = {0};
     struct inventory inventory;
     struct doctor_opts opts;
     struct doctor_result result;
     strbuf_init(&text, OUTPUT_MAX);
-    strbuf_init(&bench, OUTPUT_MAX);
     if (read_args(arena, ctx, args, &report, &opts, err) < 0 ||
         inventory_load(arena, ctx->root, nodes, &inventory, err) < 0) {
         return -1;
@@ -85,28 +81,19 @@ static int examine(struct arena *arena, const struct cmd_ctx *ctx, const struct 
     if (doctor_run(arena, &opts, &result, err) < 0) {
         return stop_end(err);
     }
-    if (args->is_deep) {
-        bench_status = nodes_bench_deep(arena, ctx, nodes, &deep, err);
-        if (bench_status < 0) {
-            return stop_end(err);
-        }
-    }
-    struct doctor_view view = {&inventory,
-                               opts.report,
-                               &result,
-                               args->want_all,
-                               isatty(STDOUT_FILENO) && log_wants_color(),
-                               strbuf_str(&bench)};
+    struct doctor_view view = {&inventory, opts.report, &result, args->want_all,
+                               isatty(STDOUT_FILENO) && log_wants_color()};
     if (args->want_json) {
         doctor_out_json(&view, &text);
     } else {
         doctor_out_text(&view, &text);
     }
-    if (text.is_full || bench.is_full) {
+    if (text.is_full) {
         return err_set(err, ERR_INTERNAL, "more than %u bytes to print", OUTPUT_MAX);
     }
-    status = doctor_exit_status(&result, args->allow_unknown);
-    return cmd_print_painted(strbuf_str(&text), err) < 0 ? -1 : status ? status : bench_status;
+    return cmd_print_painted(strbuf_str(&text), err) < 0
+               ? -1
+               : doctor_exit_status(&result, args->allow_unknown);
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)

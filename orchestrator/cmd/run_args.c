@@ -8,8 +8,10 @@
 #include "base/log.h"
 #include "base/table.h"
 #include "evidence/columns.h"
+#include "load/load_health.h"
 #include "report/source.h"
 #include "run/dry_run.h"
+#include "view/run_health.h"
 
 #define OUTPUT_MAX (256u << 20)
 
@@ -25,6 +27,7 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                             .store = ctx->store,
                             .data = args->data,
                             .nodes = args->nodes,
+                            .limits = args->limits,
                             .images = args->images.items,
                             .n_images = args->images.n,
                             .overrides = args->overrides.items,
@@ -33,6 +36,7 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                             .clock = ctx->clock};
     opts.plan = (struct planner_opts){.is_rehearsal = args->is_rehearsal,
                                       .repeats = args->repeats,
+                                      .is_each_node = args->is_each_node,
                                       .takes_turns = args->takes_turns,
                                       .deadline_s = args->deadline_s,
                                       .globs = args->cases.items,
@@ -43,6 +47,9 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
     if (args->is_rehearsal && opts.plan.profile != PROFILE_FULL) {
         return err_set(err, ERR_USAGE, "--rehearse: is of the full profile, not of --profile %s",
                        args->profile);
+    }
+    if (args->is_each_node && !args->nodes) {
+        return err_set(err, ERR_USAGE, "--each-node: of which nodes? give --nodes");
     }
     if (args->cases.n > PLAN_GLOBS_MAX) {
         return err_set(err, ERR_USAGE, "--case: more than %d", PLAN_GLOBS_MAX);
@@ -415,9 +422,45 @@ void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
     }
 }
 
-static void print_text(struct strbuf *buf, const struct rundir *dir, const struct run_end *end)
+/* ---- the end of a run ---- */
+
+/* NULL: not of --each-node. */
+static int judge_nodes(struct arena *arena, const struct run_opts *opts, const struct rundir *dir,
+                       const struct run_end *end, const struct health **ret_health, struct err *err)
 {
+    struct run_view view = {.frozen = end->frozen, .result = end->result};
+    struct health *health = arena_new(arena, struct health);
+    struct health_limits limits;
+    *ret_health = NULL;
+    if (!dir || !end->frozen.plan.is_each_node) {
+        return 0;
+    }
+    view.folder = dir->evidence;
+    if (load_health_limits(arena, opts->root, opts->limits, &limits, err) < 0 ||
+        run_view_settings(arena, &view, err) < 0) {
+        return -1;
+    }
+    run_health_of(arena, &view, &limits, health);
+    *ret_health = health;
+    return 0;
+}
+
+struct printed {              /* the end of a run */
+    const struct rundir *dir; /* NULL: nothing could run */
+    const struct run_end *end;
+    const struct health *health; /* NULL: not of --each-node */
+    int status;
+};
+
+static void print_text(struct strbuf *buf, const struct printed *of)
+{
+    const struct rundir *dir = of->dir;
+    const struct run_end *end = of->end;
     run_text_cells(buf, &end->frozen, &end->result);
+    if (of->health) {
+        strbuf_add_char(buf, '\n');
+        run_health_text(of->health, buf);
+    }
     if (!dir) {
         strbuf_add_z(buf, "nothing could run: no run was started, nothing is sealed\n");
         return;
@@ -426,9 +469,10 @@ static void print_text(struct strbuf *buf, const struct rundir *dir, const struc
                   end->is_signed ? "" : " (not signed)");
 }
 
-static void print_json(struct strbuf *buf, struct arena *arena, const struct rundir *dir,
-                       const struct run_end *end)
+static void print_json(struct strbuf *buf, struct arena *arena, const struct printed *of)
 {
+    const struct rundir *dir = of->dir;
+    const struct run_end *end = of->end;
     struct json_out out;
     struct columns columns;
     jw_begin(&out, buf, false);
@@ -442,7 +486,7 @@ static void print_json(struct strbuf *buf, struct arena *arena, const struct run
     }
     jw_z(&out, "folder", dir ? dir->folder : NULL);
     jw_z(&out, "archive", dir ? dir->archive : NULL);
-    jw_i64(&out, "exit_status", end->result.exit_status);
+    jw_i64(&out, "exit_status", of->status);
     jw_array(&out, "cells");
     for (size_t idx = 0; idx < end->result.n_cells; idx++) {
         result_encode_cell(&out, arena, &end->result.cells[idx]);
@@ -450,20 +494,30 @@ static void print_json(struct strbuf *buf, struct arena *arena, const struct run
     jw_end_array(&out);
     columns_of(arena, &end->frozen, &end->result, &columns);
     columns_encode(&out, &columns);
+    if (of->health) {
+        run_health_encode(of->health, "health", &out);
+    }
     jw_end_object(&out);
 }
 
-static int print_end(struct arena *arena, const struct rundir *dir, const struct run_end *end,
-                     bool want_json, struct err *err)
+static int print_end(struct arena *arena, const struct run_opts *opts, const struct rundir *dir,
+                     const struct run_end *end, bool want_json, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf buf;
+    struct printed of = {dir, end, NULL, end->result.exit_status};
     strbuf_init(&buf, OUTPUT_MAX);
-    if (want_json) {
-        print_json(&buf, arena, dir, end);
-    } else {
-        print_text(&buf, dir, end);
+    if (judge_nodes(arena, opts, dir, end, &of.health, err) < 0) {
+        return -1;
     }
-    return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : end->result.exit_status;
+    if (of.health && of.status == 0) {
+        of.status = run_health_status(of.health);
+    }
+    if (want_json) {
+        print_json(&buf, arena, &of);
+    } else {
+        print_text(&buf, &of);
+    }
+    return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : of.status;
 }
 
 int run_nothing_and_print(const struct run_opts *opts, const struct run_prepared *prepared,
@@ -475,7 +529,7 @@ int run_nothing_and_print(const struct run_opts *opts, const struct run_prepared
     if (run_nothing(&arena, opts, prepared, &end, err) < 0) {
         return -1;
     }
-    status = print_end(&arena, NULL, &end, want_json, err);
+    status = print_end(&arena, opts, NULL, &end, want_json, err);
     frozen_release(&end.frozen);
     return status;
 }
@@ -503,7 +557,7 @@ int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool wa
                  STR_ARG(dir->id), STR_ARG(dir->id));
         status = 128 + end.stopped_by;
     } else {
-        status = print_end(&arena, dir, &end, want_json, err);
+        status = print_end(&arena, opts, dir, &end, want_json, err);
     }
     frozen_release(&end.frozen);
     return status;

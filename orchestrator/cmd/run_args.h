@@ -18,9 +18,10 @@ struct run_args {
     const char *run_id;
     const char *name;
     const char *data;
-    const char *gate;
+    const char *gate, *limits;
     int64_t repeats;
     bool is_rehearsal;
+    bool is_each_node;
     bool takes_turns;
     int64_t deadline_s;
     bool is_dry_run;
@@ -51,6 +52,12 @@ struct run_args {
         .name = "nodes", .kind = OPT_TEXT, .value = "INVENTORY",                                   \
         .help = "where: an inventory, INVENTORY:NODESET, host1,host2, slurm (default: local)",     \
         .offset = offsetof(struct run_args, nodes)                                                 \
+    }
+#define RUN_OPT_EACH_NODE                                                                          \
+    {                                                                                              \
+        .name = "each-node", .kind = OPT_FLAG,                                                     \
+        .help = "each case on every node, or every pair of neighbours, and compare the nodes",     \
+        .offset = offsetof(struct run_args, is_each_node)                                          \
     }
 #define RUN_OPT_IMAGE                                                                              \
     {                                                                                              \

@@ -107,7 +107,7 @@ static const struct format *make_format(struct new_maker *m, const char *path, c
                                       str_of(arena_printf(m->arena, "the lines of %s", path))};
     struct format_set one = {0};
     struct err ignored = {0};
-    if (m->made.n == ARRAY_LEN(m->made_text) || survey_log(survey, file, NULL, &ignored) < 0 ||
+    if (m->made.n == ARRAY_LEN(m->made_text) || measure_survey(survey, file, NULL, &ignored) < 0 ||
         suggest_rank(m->arena, survey, format_vocabulary(m->formats.items[0]), STR_EMPTY, &list,
                      &ignored) < 0 ||
         !suggest_best(&list)) {

@@ -6,12 +6,12 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/table.h"
-
-#include <math.h>
+#include "log/engine.h"
 
 #define FORMAT_BYTES  (256u << 10)
 #define PATTERN_BYTES 4096
 #define SHOWN_MAX     20
+#define CASES_SHOWN   12 /* of a column */
 #define SHAPE_BYTES   160
 
 static struct str id_of(struct arena *arena, const char *file)
@@ -61,18 +61,15 @@ static int try_format(struct arena *arena, const struct format *format,
     const struct rates_of of = {.path = want->path, .head = want->head};
     struct measurement m;
     const struct series *series;
-    double sum = 0;
     if (measure_file_rates(arena, format, &of, &m, err) < 0) {
         return -1;
     }
     series = measurement_primary(&m);
-    p->skip = suggest_warmup(series);
-    for (size_t idx = p->skip; idx < series->n; idx++) {
-        sum += series->samples[idx].value;
-    }
+    struct figure figure = engine_figure(series);
+    p->skip = figure.n_skipped;
     p->n_used = series->n - p->skip;
-    p->has_value = p->n_used > 0 && series->quantity != QTY_CLOCK && isfinite(sum);
-    p->value = p->n_used ? sum / (double)p->n_used : 0;
+    p->has_value = figure.has_value;
+    p->value = figure.value;
     return 0;
 }
 
@@ -129,7 +126,7 @@ int propose_format(struct arena *arena, const struct proposal_want *want, struct
         return -1;
     }
     ret->survey = survey_new(vocabulary);
-    if (survey_log(ret->survey, want->path, want->head, err) < 0 ||
+    if (measure_survey(ret->survey, want->path, want->head, err) < 0 ||
         suggest_rank(arena, ret->survey, vocabulary, want->unit, &ret->list, err) < 0) {
         return -1;
     }
@@ -140,6 +137,11 @@ int propose_format(struct arena *arena, const struct proposal_want *want, struct
         ret->verdict = judgement_undecided();
         ret->why = str_of(arena_printf(arena, "no line says whose rate it is, and %.*s",
                                        STR_ARG(ret->list.items[0].whose)));
+    }
+    if (ret->list.n && ret->list.items[0].kind == SUGGEST_TABLE) {
+        ret->is_table = true;
+        ret->verdict = judgement_undecided();
+        ret->why = STR_LIT("its figures are of several cases, a table: no one number follows");
     }
     if (!best || !suggest_pattern(best, &pattern)) {
         return 0;
@@ -166,6 +168,12 @@ void proposal_release(struct proposal *p)
 }
 
 /* ---- how it is shown ---- */
+
+/* As the vocabulary has it, or as it is printed. */
+static struct str case_unit(const struct suggestion *s)
+{
+    return s->unit.len ? s->unit : s->number->unit;
+}
 
 /* "images/sec: N", "N it/s", "column box". */
 static void add_shape(struct table *table, const struct survey_number *n)
@@ -216,6 +224,29 @@ static void add_numbers(struct strbuf *text, const struct suggestions *list)
     if (list->n > n) {
         strbuf_printf(text, "and %zu more; --json has all\n", list->n - n);
     }
+}
+
+/* Lines of the table, each figure with its line: the first of each column. */
+static void add_cases(struct strbuf *text, const struct suggestions *list)
+{
+    static const struct table_column COLUMNS[] = {
+        {"value", true}, {"unit", false}, {"line", true}, {"of", false}};
+    struct table table;
+    size_t n = 0;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < list->n; idx++) {
+        const struct survey_number *number = list->items[idx].number;
+        size_t few = number->n_points < CASES_SHOWN ? number->n_points : CASES_SHOWN;
+        for (size_t at = 0; list->items[idx].kind == SUGGEST_TABLE && at < few; at++, n++) {
+            table_addf(&table, "%.10g", number->points[at].value);
+            table_add(&table, case_unit(&list->items[idx]));
+            table_addf(&table, "%" PRId64, number->points[at].line);
+            table_add(&table, number->points[at].text);
+        }
+    }
+    strbuf_add_z(text, "\nA table: no one number follows from all of them.\n");
+    table_render(&table, text);
+    table_release(&table);
 }
 
 static void add_missing(struct strbuf *text, const char *file, const struct suggestions *list)
@@ -289,6 +320,10 @@ void proposal_add(struct strbuf *text, const char *file, const struct proposal *
     strbuf_printf(text, "\nNumbers that recur (in at most the first %u MiB):\n",
                   MEASURE_BYTES_MAX >> 20);
     add_numbers(text, &p->list);
+    if (p->is_table) {
+        add_cases(text, &p->list);
+        return;
+    }
     if (!p->pattern.ptr) {
         add_missing(text, file, &p->list);
         return;
@@ -304,7 +339,7 @@ void proposal_add(struct strbuf *text, const char *file, const struct proposal *
         strbuf_printf(text, "\n  window   all %zu", p->n_used);
     }
     if (p->has_value) {
-        strbuf_printf(text, "; their mean: %.6g %.*s", p->value, STR_ARG(p->unit));
+        strbuf_printf(text, "; they give %.6g %.*s", p->value, STR_ARG(p->unit));
     }
     strbuf_printf(text,
                   "\n\n  reperf measure %s --suggest FILE.json   writes it as a format\n"
@@ -320,6 +355,26 @@ void proposal_add(struct strbuf *text, const char *file, const struct proposal *
                       "   samples/s of the job\n",
                       file);
     }
+}
+
+static void put_cases(struct json_out *out, const struct suggestions *list)
+{
+    jw_array(out, "table");
+    for (size_t idx = 0; idx < list->n; idx++) {
+        const struct survey_number *n = list->items[idx].number;
+        for (size_t at = 0; list->items[idx].kind == SUGGEST_TABLE && at < n->n_points; at++) {
+            if (!n->points[at].text.len) {
+                break;
+            }
+            jw_object(out, NULL);
+            jw_i64(out, "line", n->points[at].line);
+            jw_str(out, "text", n->points[at].text);
+            jw_f64(out, "value", n->points[at].value);
+            jw_str(out, "unit", case_unit(&list->items[idx]));
+            jw_end_object(out);
+        }
+    }
+    jw_end_array(out);
 }
 
 void proposal_put(struct json_out *out, const struct proposal *p)
@@ -341,6 +396,9 @@ void proposal_put(struct json_out *out, const struct proposal *p)
         jw_end_object(out);
     }
     jw_end_array(out);
+    if (p->is_table) {
+        put_cases(out, &p->list);
+    }
     if (!p->pattern.ptr) {
         jw_null(out, "proposed");
         return;

@@ -13,6 +13,7 @@
 struct proposal {
     struct survey *survey; /* owned */
     struct suggestions list;
+    bool is_table;            /* its figures are of several cases */
     struct str pattern, unit; /* ptr NULL: nothing in the log can be read */
     struct str text;          /* of the format made last */
     size_t skip;              /* samples that its window leaves out */

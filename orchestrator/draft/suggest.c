@@ -3,38 +3,21 @@
 
 #include "draft/suggest.h"
 
-#include "draft/survey_impl.h"
+#include "log/numbers.h"
 #include "log/records.h"
 
 #include <math.h>
 
-#define GROWS_MIN    4
-#define NAME_BYTES   96
-#define WARMUP_FAR   0.1 /* of the median */
-#define WARMUP_SHARE 4
-#define SAMPLES_FEW  3
-#define ONCE_LINES   8 /* lines for each that has the figure */
-#define ALIKE_MIN    3 /* different lines at the beginning that are there as often as the figure's */
-#define ODD_MIN      2 /* steps that do not go on: so many, and one of three */
-#define ODD_SHARE    3
-#define OF_ONE_LESS  10 /* below the job's own rate */
-#define BESIDE_LESS  65 /* below any rate or time of steps, above bare time stamps */
-
-/* Lower case, with "_" before a capital that follows a lower-case letter: "SamplesPerSec" is "samples_per_sec". */
-static struct str snake(struct str name, char *buf, size_t size)
-{
-    size_t len = 0;
-    for (size_t idx = 0; idx < name.len && len + 2 < size; idx++) {
-        char c = name.ptr[idx];
-        bool is_capital = c >= 'A' && c <= 'Z';
-        bool after_small = idx > 0 && name.ptr[idx - 1] >= 'a' && name.ptr[idx - 1] <= 'z';
-        if (is_capital && after_small) {
-            buf[len++] = '_';
-        }
-        buf[len++] = is_capital ? (char)(c - 'A' + 'a') : c == ' ' ? '_' : c;
-    }
-    return (struct str){buf, len};
-}
+#define GROWS_MIN   4
+#define COUNTER_MIN 3
+#define NAME_BYTES  96
+#define SAMPLES_FEW 3
+#define ONCE_LINES  8 /* lines for each that has the figure */
+#define ALIKE_MIN   3 /* different lines at the beginning that are there as often as the figure's */
+#define ODD_MIN     2 /* steps that do not go on: so many, and one of three */
+#define ODD_SHARE   3
+#define OF_ONE_LESS 10 /* below the job's own rate */
+#define BESIDE_LESS 65 /* below any rate or time of steps, above bare time stamps */
 
 static bool has_word(struct str name, const char *const *words)
 {
@@ -103,7 +86,12 @@ static const struct word *time_over_step(const struct vocabulary *v, struct str 
 
 static const char *const EPOCHS[] = {"epoch", "epochs", NULL};
 static const char *const STEPS[] = {"step", "iter", "iteration", "batch", NULL};
-static const char *const TIMES[] = {"time", "timing", "took", "duration", "cost", "dt", NULL};
+static const char *const TIMES[] = {"time", "timing", "took",    "duration",
+                                    "cost", "dt",     "latency", NULL};
+/* Other statistics than the one that a series or a summary stands for. */
+static const char *const OTHERS[] = {"best", "peak",   "max",   "maximum", "min", "minimum",
+                                     "p50",  "p90",    "p95",   "p99",     "med", "median",
+                                     "std",  "stddev", "stdev", NULL};
 
 static bool is_step_time_name(struct str name)
 {
@@ -136,6 +124,19 @@ static bool only_grows(const struct survey_number *n)
     return n->n >= GROWS_MIN && n->n_up * 20 >= (n->n - 1) * 19 && n->last > 2 * n->min;
 }
 
+/* From line to line, whatever it begins with. */
+static bool only_grows_with(const struct survey_number *n)
+{
+    return n->n >= SAMPLES_FEW && n->n_up + 1 == n->n;
+}
+
+static bool factor_of_seconds(struct str unit, double *ret)
+{
+    static const char *const SECONDS[] = {"s", "sec", "secs", "second", "seconds", NULL};
+    *ret = 1;
+    return str_eq_any(unit, SECONDS);
+}
+
 /* A time without a word for steps: a training's, with its unit; one that stands there once is the run's, one of a line that counts epochs
    alone is the epoch's; one of lines that count nothing is of something unknown. */
 static bool is_of_more(const struct survey_number *n, struct str name)
@@ -152,6 +153,19 @@ static bool is_count_of_operations(struct str printed)
     return str_ends(printed, STR_LIT("FLOPs"));
 }
 
+/* A time that grows with the steps of its lines: since the beginning. */
+static bool is_elapsed(const struct survey_number *n)
+{
+    const struct survey_steps *steps = &n->steps;
+    double factor;
+    static const char *const SINCE[] = {"elapsed",  "elapsed_time", "wall",
+                                        "walltime", "since",        NULL};
+    return !n->is_bar && !n->head.ptr && only_grows_with(n) && survey_has_word(n->example, SINCE) &&
+           steps->n == n->n && !steps->is_changing && steps->last > steps->first &&
+           steps->n_back == 0 &&
+           (n->is_span || (n->unit.len && factor_of_seconds(n->unit, &factor)));
+}
+
 static void set_unit(struct suggestion *s, const struct word *unit, struct str name)
 {
     static const char *const MEANS[] = {"avg", "average", "mean", NULL};
@@ -166,7 +180,8 @@ static void set_unit(struct suggestion *s, const struct word *unit, struct str n
     } else if (factor_of(unit, &factor) && (is_step_time_name(name) || is_mean)) {
         bool is_span = only_grows(s->number) || is_of_more(s->number, name);
         set_time(s, is_span ? SUGGEST_SPAN : SUGGEST_TIME, factor);
-    } else if (factor_of(unit, &factor) && (has_word(name, EPOCHS) || has_word(name, TIMES))) {
+    } else if (factor_of(unit, &factor) &&
+               (has_word(name, EPOCHS) || has_word(name, TIMES) || is_elapsed(s->number))) {
         set_time(s, SUGGEST_SPAN, factor);
     }
 }
@@ -215,15 +230,39 @@ static const struct word *time_in(const struct vocabulary *v, struct str name)
                : NULL;
 }
 
+/* "= 8192 GB/s PEAK" of a device's line. */
+static bool is_nominal(const struct survey_number *n)
+{
+    static const char *const PEAK[] = {"peak", "theoretical", "nominal", NULL};
+    int64_t at = n->unit.len ? str_find(n->example, n->unit) : -1;
+    struct str after =
+        at >= 0 ? str_sub(n->example, (size_t)at + n->unit.len, n->example.len) : STR_EMPTY;
+    struct str word;
+    after = str_trim(after);
+    return str_next(&after, ' ', &word) && survey_has_word(word, PEAK);
+}
+
+/* An evaluation's figures are never the training's; of a language model "eval" is what it generates. */
+static bool is_of_eval(const struct survey_number *n, struct str name)
+{
+    static const char *const EVALS[] = {"eval", "val", "valid", "validation", "evaluation", NULL};
+    bool is_of_tokens = str_starts(n->unit, STR_LIT("tok"));
+    bool is_of_scores = n->is_bar && n->n_points > 0;
+    for (size_t idx = 0; idx < n->n_points; idx++) {
+        is_of_scores = is_of_scores && n->points[idx].is_before_scores;
+    }
+    return (!is_of_tokens && (n->is_eval || has_word(name, EVALS))) || (is_of_scores && n->n > 1);
+}
+
 static void classify_words(const struct vocabulary *v, struct suggestion *s)
 {
     const struct survey_number *n = s->number;
     char buf[NAME_BYTES];
     char last_buf[NAME_BYTES];
     char unit_buf[NAME_BYTES];
-    struct str name = snake(n->key, buf, sizeof(buf));
+    struct str name = survey_snake(n->key, buf, sizeof(buf));
     struct str last = survey_last_word(name, last_buf, sizeof(last_buf));
-    struct str printed = snake(n->unit, unit_buf, sizeof(unit_buf));
+    struct str printed = survey_snake(n->unit, unit_buf, sizeof(unit_buf));
     const struct word *unit = survey_unit(v, survey_unit_of_one(n->unit, &s->is_of_one));
     const struct word *time = time_over_step(v, printed);
     struct str rate = rate_in(name, &s->is_of_one);
@@ -231,7 +270,9 @@ static void classify_words(const struct vocabulary *v, struct suggestion *s)
     double factor = 1;
     time = time ? time : time_over_step(v, name);
     time = time ? time : time_in(v, name);
-    if (n->si) {
+    if ((has_word(name, OTHERS) && !n->is_cell) || is_nominal(n) || is_of_eval(n, name)) {
+        s->kind = SUGGEST_NONE;
+    } else if (n->si) {
         s->kind = SUGGEST_SCALED;
     } else if (n->is_clock) {
         /* If every line has the same count, the lines are not steps. */
@@ -297,7 +338,8 @@ static bool is_of_items(const struct suggestion *s)
 static void note_whose(struct arena *arena, struct suggestion *s)
 {
     if (is_of_items(s)) {
-        s->is_of_one = s->is_of_one || s->number->is_of_ranks;
+        s->is_of_one = s->is_of_one || s->number->is_of_ranks ||
+                       (s->number->steps.n == 0 && suggest_is_of_writers(s->number));
         s->whose = s->is_of_one ? STR_EMPTY : whose_unsaid(arena, s->number);
     }
 }
@@ -310,6 +352,12 @@ static void classify(struct arena *arena, const struct vocabulary *v, struct sug
         s->kind = SUGGEST_PREPARING;
     } else if (is_figure && suggest_takes_turns(s->number)) {
         s->kind = SUGGEST_MIXED;
+    } else if (is_figure && suggest_is_table(s->number)) {
+        s->kind = SUGGEST_TABLE;
+    } else if (is_figure && !suggest_is_enough(s->number)) {
+        s->kind = SUGGEST_NONE;
+    } else if (s->kind == SUGGEST_SPAN && is_elapsed(s->number)) {
+        s->kind = SUGGEST_ELAPSED;
     } else if (s->kind == SUGGEST_RATE && s->number->steps.n == 0 &&
                str_starts(s->number->unit, STR_LIT("item"))) {
         s->kind = SUGGEST_RATE_NO_UNIT; /* of files, rows, requests */
@@ -326,18 +374,23 @@ static int penalty(const struct survey_number *n)
         "loader",    "validation", "evaluation", "reader",    "backward", "forward",
         "optimizer", "optim",      "io",         "inference", "eta",      "total",
         "elapsed",   "remaining",  "sanity",     "predict",   NULL};
-    static const char *const PROMPT[] = {"prompt", "prefill",
-                                         NULL}; /* what is generated comes first */
+    static const char *const PROMPT[] = {"prompt",  "prefill", "input", "total",
+                                         "request", NULL}; /* what is generated comes first */
     static const char *const SMOOTH[] = {"avg", "mean", "average", "running", "global", NULL};
+    static const char *const SUMS[] = {"mean", "avg", "average", "throughput", "overall", NULL};
     char buf[NAME_BYTES];
     char lead_buf[NAME_BYTES];
-    struct str name = snake(n->key, buf, sizeof(buf));
-    struct str lead = snake(n->lead, lead_buf, sizeof(lead_buf));
+    struct str name = survey_snake(n->key, buf, sizeof(buf));
+    struct str lead = survey_snake(n->lead, lead_buf, sizeof(lead_buf));
     bool has_grown = n->n > SAMPLES_FEW && n->n_up + 1 == n->n && n->last > 2 * n->first;
     bool is_side = n->is_eval || has_word(name, SIDE_FIGURES) || has_word(lead, SIDE_FIGURES);
-    return (is_side ? 50 : 0) + (has_word(name, SMOOTH) ? 5 : 0) +
-           (has_word(name, PROMPT) ? 10 : 0) + (n->n < SAMPLES_FEW && !n->is_bar ? 15 : 0) +
-           (n->n == 1 && !n->is_bar ? 10 : 0) + (has_grown ? 30 : 0);
+    bool is_summary = n->n == 1 && has_word(name, SUMS);
+    bool stands = n->n > 1 && n->steps.n == n->n && n->steps.first == n->steps.last;
+    return (is_side ? 50 : 0) + (has_word(name, SMOOTH) && !is_summary ? 5 : 0) +
+           (has_word(name, PROMPT) ? 10 : 0) +
+           (n->n < SAMPLES_FEW && !n->is_bar && !is_summary ? 15 : 0) +
+           (n->n == 1 && !n->is_bar && !is_summary ? 10 : 0) + (has_grown ? 30 : 0) +
+           (stands ? 20 : 0);
 }
 
 static int score_of(const struct suggestion *s)
@@ -346,10 +399,11 @@ static int score_of(const struct suggestion *s)
         [SUGGEST_RATE] = 100,        [SUGGEST_RATE_NO_UNIT] = 60, [SUGGEST_TIME] = 70,
         [SUGGEST_TIME_NO_UNIT] = 40, [SUGGEST_CLOCK] = 30,        [SUGGEST_SPAN] = 2,
         [SUGGEST_SCALED] = 3,        [SUGGEST_PREPARING] = 2,     [SUGGEST_MIXED] = 4,
-        [SUGGEST_NONE] = 1};
-    int less = s->kind != SUGGEST_RATE        ? 0
-               : s->is_beside                 ? BESIDE_LESS
-               : str_eq_z(s->unit, "steps/s") ? 20
+        [SUGGEST_TABLE] = 85,        [SUGGEST_ELAPSED] = 35,      [SUGGEST_NONE] = 1};
+    bool is_rate = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TABLE;
+    int less = !is_rate                       ? 0
+               : s->is_beside                 ? BESIDE_LESS + (s->kind == SUGGEST_TABLE ? 10 : 0)
+               : str_eq_z(s->unit, "steps/s") ? s->number->is_bar ? 42 : 20
                                               : 0;
     less += s->is_of_one ? OF_ONE_LESS : 0;
     return BY_KIND[s->kind] - less - (s->kind >= SUGGEST_SCALED ? 0 : penalty(s->number));
@@ -436,7 +490,7 @@ static bool has_episodes(const struct survey_number *all, size_t n_all)
     static const char *const WORDS[] = {"timesteps", "episode", "episodes", "rew", "reward", NULL};
     char buf[NAME_BYTES];
     for (size_t idx = 0; idx < n_all; idx++) {
-        if (has_word(snake(all[idx].key, buf, sizeof(buf)), WORDS)) {
+        if (has_word(survey_snake(all[idx].key, buf, sizeof(buf)), WORDS)) {
             return true;
         }
     }
@@ -454,7 +508,27 @@ static bool is_of_settings(const struct survey_number *n, const struct survey *s
     for (size_t idx = 0; idx < n_all; idx++) {
         const struct survey_number *other = &all[idx];
         if (other->n == n->n && other->first_line == n->first_line && other->min < other->max &&
-            records_is_setting(snake(other->key, buf, sizeof(buf)))) {
+            records_is_setting(survey_snake(other->key, buf, sizeof(buf)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether another number of the same lines counts them: "Processed 1000 documents", 2000, ... */
+static bool has_counter(const struct survey_number *n, const struct survey_number *all,
+                        size_t n_all)
+{
+    for (size_t idx = 0; n->unit.len && idx < n_all; idx++) {
+        const struct survey_number *other = &all[idx];
+        bool counts = other != n && other->n_points == n->n_points && n->n_points >= COUNTER_MIN &&
+                      other->key.len > 0 && other->unit.len == 0 && !suggest_is_key(other);
+        for (size_t at = 0; counts && at < n->n_points; at++) {
+            const struct survey_point *p = &other->points[at];
+            counts = p->line == n->points[at].line && floor(p->value) >= p->value &&
+                     (at == 0 || p->value > other->points[at - 1].value);
+        }
+        if (counts) {
             return true;
         }
     }
@@ -502,9 +576,12 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
             s->kind = SUGGEST_RATE_NO_UNIT;
             s->unit = STR_EMPTY;
         }
-        if ((s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME) &&
+        if ((s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME || s->kind == SUGGEST_TABLE) &&
             is_of_settings(&numbers[idx], survey, numbers, list.n)) {
             s->kind = SUGGEST_MIXED;
+        }
+        if (s->kind == SUGGEST_TABLE && has_counter(&numbers[idx], numbers, list.n)) {
+            s->kind = suggest_is_enough(&numbers[idx]) ? SUGGEST_RATE : SUGGEST_NONE;
         }
         s->total = has_alike(&numbers[idx], numbers, list.n) ? numbers[idx].steps.total : 0;
         s->not_after = longer_key(&numbers[idx], numbers, list.n);
@@ -523,7 +600,7 @@ const struct suggestion *suggest_best(const struct suggestions *list)
 {
     const struct suggestion *first = list->n ? &list->items[0] : NULL;
     bool is_ready = first && (first->kind == SUGGEST_RATE || first->kind == SUGGEST_TIME ||
-                              first->kind == SUGGEST_CLOCK);
+                              first->kind == SUGGEST_CLOCK || first->kind == SUGGEST_ELAPSED);
     return is_ready && !first->whose.len ? first : NULL;
 }
 
@@ -549,6 +626,10 @@ const char *suggest_says(const struct suggestion *s)
         return "a span of time; its content is unknown";
     case SUGGEST_PREPARING:
         return "of what comes before the steps";
+    case SUGGEST_TABLE:
+        return "of several cases: a table";
+    case SUGGEST_ELAPSED:
+        return "the time since the beginning, at each step";
     case SUGGEST_MIXED:
         return "of several loops or settings, whose lines look alike";
     case SUGGEST_NONE:
@@ -561,36 +642,4 @@ bool suggest_is_unnamed(const struct suggestion *s)
 {
     const struct survey_number *n = s->number;
     return is_of_items(s) && !s->is_of_one && n->n > 1 && n->last_rank < 0 && n->steps.n == 0;
-}
-
-static int compare_values(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-size_t suggest_warmup(const struct series *series)
-{
-    size_t from = series->n / 2;
-    size_t n = 0;
-    size_t skip = 0;
-    double median;
-    CLEANUP(free) double *values = xcalloc(series->n + 1, sizeof(double));
-    for (size_t idx = from; idx < series->n; idx++) {
-        double value = series->samples[idx].value;
-        if (isfinite(value)) {
-            values[n++] = value;
-        }
-    }
-    if (n < 2) {
-        return 0;
-    }
-    qsort(values, n, sizeof(values[0]), compare_values);
-    median = values[n / 2];
-    while (skip < series->n / WARMUP_SHARE &&
-           !(fabs(series->samples[skip].value - median) <= WARMUP_FAR * fabs(median))) {
-        skip++;
-    }
-    return skip;
 }

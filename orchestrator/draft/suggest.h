@@ -4,8 +4,8 @@
 #ifndef DRAFT_SUGGEST_H
 #define DRAFT_SUGGEST_H
 
-#include "draft/survey.h"
 #include "log/format.h"
+#include "log/survey.h"
 
 #define SUGGESTIONS_MAX 8 /* series of one format */
 
@@ -18,6 +18,8 @@ enum suggestion_kind {
     SUGGEST_SCALED,       /* "436G" */
     SUGGEST_SPAN,         /* a span of time, mostly of an epoch: its content is unknown */
     SUGGEST_PREPARING,    /* of what comes before the steps: data or a model that is loaded */
+    SUGGEST_TABLE,        /* figures of several cases: sizes, kernels, tests, devices */
+    SUGGEST_ELAPSED,      /* the time since the beginning, at each step */
     SUGGEST_MIXED,        /* of several loops or settings, whose lines look alike */
     SUGGEST_NONE,         /* something else */
 };
@@ -46,6 +48,16 @@ bool suggest_is_preparing(const struct survey_number *number, bool is_of_bytes);
 /* Whether bars that look alike are of two or three loops that take turns: the rates of one are all above those of another. */
 bool suggest_takes_turns(const struct survey_number *number);
 
+/* Whether its lines are cases of a table, which have no order, and no mean. */
+bool suggest_is_table(const struct survey_number *number);
+/* Whether every line names its writer, and there are several; whether the number counts cases by its key. */
+bool suggest_is_of_writers(const struct survey_number *number);
+bool suggest_is_key(const struct survey_number *number);
+/* Whether a program printed enough of its lines: three in the order of time, or one that sums up. */
+bool suggest_is_enough(const struct survey_number *number);
+/* Whether each figure is of all steps so far. */
+bool suggest_is_running(const struct survey_number *number);
+
 struct suggestions {
     struct suggestion *items; /* all numbers, best first; in the arena */
     size_t n;
@@ -67,7 +79,7 @@ bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out);
 struct suggested_format {
     struct str id;
     struct str source; /* where it was made from */
-    size_t skip;       /* samples that its first rule leaves out */
+    size_t skip;       /* samples of a slow start, which its rule "window" leaves out */
 };
 /* The text of a format for the best suggestion and its substitutes. */
 void suggest_format(const struct suggestions *list, const struct suggested_format *as,
@@ -80,8 +92,5 @@ struct given_format {
 };
 /* ERR_USAGE if it is not a unit, or the pattern has no group value. */
 MUST_CHECK int suggest_given(const struct given_format *given, struct strbuf *out, struct err *err);
-
-/* How many samples at the beginning differ from the level of the second half by more than a tenth; at most a quarter of all. */
-size_t suggest_warmup(const struct series *series);
 
 #endif

@@ -5,6 +5,7 @@
 #include "draft/suggest.h"
 
 #include "codec/pattern.h"
+#include "log/numbers.h"
 
 /* With a sign, so that what is not over 0 is noticed; "9,003" without the comma after it. */
 #define NUMBER "-?(?:\\d++(?:,\\d++){0,9}+(?:\\.\\d*)?|\\.\\d+)(?:[eE][-+]?\\d+)?|-?(?:nan|NaN|inf)"
@@ -13,6 +14,8 @@
 #define LOSS                                                                                       \
     ".*?(?<!val[_/.])(?<!eval[_/.])(?<!test[_/.])(?<!dev[_/.])(?<!valid[_/.])(?<!validation[_/.])" \
     "[lL]oss['\"]?\\s*[:=]?\\s*(?<value>[-+]?(?i:nan|inf)|" NUMBER ")"
+#define WORDS_BYTES   96
+#define STEPS_MANY    8    /* lines with a step, so that a few without are of something else */
 #define PATTERN_BYTES 2048 /* of manifests/schema/format.json */
 
 static bool is_blank(char c)
@@ -21,7 +24,7 @@ static bool is_blank(char c)
 }
 
 /* Blanks match any number of blanks, other text itself. Blanks at the beginning or end are optional. */
-static void add_text(struct strbuf *out, struct str text, const char *blanks)
+static void add_text_of(struct strbuf *out, struct str text, const char *blanks, bool counts)
 {
     for (size_t idx = 0; idx < text.len; idx++) {
         char c = text.ptr[idx];
@@ -30,6 +33,11 @@ static void add_text(struct strbuf *out, struct str text, const char *blanks)
                 idx++;
             }
             strbuf_add_z(out, blanks);
+        } else if (is_digit(c) && counts) {
+            while (idx + 1 < text.len && is_digit(text.ptr[idx + 1])) {
+                idx++;
+            }
+            strbuf_add_z(out, "\\d+");
         } else {
             if (c != '\0' && strchr("\\^$.[]|()?*+{}#", c)) {
                 strbuf_add_char(out, '\\');
@@ -39,7 +47,12 @@ static void add_text(struct strbuf *out, struct str text, const char *blanks)
     }
 }
 
-/* The words before a number, and the gap between. */
+static void add_text(struct strbuf *out, struct str text, const char *blanks)
+{
+    add_text_of(out, text, blanks, false);
+}
+
+/* The words before a number, and the gap between, which may count: "step 3: ". */
 static void add_key(struct strbuf *out, struct str key, struct str gap)
 {
     bool is_open = gap.len > 0 && is_blank(gap.ptr[0]) && str_trim(gap).len == 0;
@@ -54,14 +67,23 @@ static void add_key(struct strbuf *out, struct str key, struct str gap)
         return;
     }
     strbuf_add_z(out, "\\s*");
-    add_text(out, str_trim(gap), "\\s*");
+    add_text_of(out, str_trim(gap), "\\s*", true);
     strbuf_add_z(out, "\\s*");
+}
+
+/* Other figures beside a bar ("loss=2.9, step_timing in s=5.2") are of the step at which they stand. */
+static bool is_beside(const struct survey_number *n)
+{
+    return n->is_bar && n->key.len > 0 && n->unit.len == 0;
 }
 
 static bool has_steps(const struct survey_number *n)
 {
     const struct survey_steps *s = &n->steps;
-    return s->n == n->n && !s->is_changing && !n->is_bar;
+    bool is_nearly = s->n >= STEPS_MANY && s->n * 4 >= n->n * 3; /* others are of another line */
+    bool is_open_bar = n->is_bar && s->n_full == 0 && s->has_total;
+    return (s->n == n->n || is_nearly) && !s->is_changing &&
+           (!n->is_bar || is_open_bar || is_beside(n));
 }
 
 /* Steps that restart with each epoch, if the epoch shows it and the length of an epoch is known. */
@@ -72,11 +94,10 @@ static bool has_epochs(const struct survey_number *n)
            s->has_total && s->epoch_key.len && s->first_epoch <= 1;
 }
 
-/* Other figures beside a bar ("loss=2.9, step_timing in s=5.2") are of the step at which they stand. */
 static bool is_full_bar(const struct suggestion *s)
 {
-    bool is_beside = s->number->key.len > 0 && s->number->unit.len == 0;
-    return s->number->is_bar && !is_beside && s->number->steps.n_full > 0 && !s->is_plain;
+    return s->number->is_bar && !is_beside(s->number) && s->number->steps.n_full > 0 &&
+           !s->is_plain;
 }
 
 /* Steps that begin again where no later epoch is named, on each line or between them: a second run, as far as the log says. */
@@ -176,6 +197,16 @@ bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
         strbuf_add_z(out, "\\W*(?<time>" MOMENT ")");
         return !out->is_full;
     }
+    if (suggestion->kind == SUGGEST_ELAPSED) {
+        strbuf_add_z(out, ".*?");
+        add_key(out, n->key, n->gap);
+        strbuf_add_z(out, "(?<time>[\\d:]+(?:\\.\\d+)?)");
+        if (n->unit.len) {
+            strbuf_add_z(out, "\\s?");
+            add_text(out, n->unit, "\\s+");
+        }
+        return !out->is_full;
+    }
     /* Of several ranks on several nodes the clocks differ. */
     strbuf_add_z(out, n->n_moments == n->n && !n->is_of_ranks ? "(?:\\W*(?<time>" MOMENT "))?.*?"
                                                               : ".*?");
@@ -188,6 +219,9 @@ bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
     strbuf_add_z(out, "(?<value>" NUMBER ")");
     if (n->is_scaled) {
         strbuf_add_z(out, "(?:(?<kilo>[kK])|(?<mega>M))?");
+    }
+    if (str_find(n->example, STR_LIT("+/-")) >= 0) {
+        strbuf_add_z(out, "(?: \\+/- [\\d.]+)?");
     }
     if (n->unit.len) {
         strbuf_add_z(out, "\\s?");
@@ -218,18 +252,31 @@ static struct str literal_of(const struct suggestion *suggestion)
 
 static struct str name_of(const struct suggestion *s)
 {
-    return s->kind == SUGGEST_CLOCK  ? STR_LIT("clock")
-           : s->kind == SUGGEST_TIME ? STR_LIT("step_time")
-                                     : STR_LIT("rate");
+    return s->kind == SUGGEST_CLOCK || s->kind == SUGGEST_ELAPSED ? STR_LIT("clock")
+           : s->kind == SUGGEST_TIME                              ? STR_LIT("step_time")
+                                                                  : STR_LIT("rate");
 }
 
 static const char *quantity_of(const struct suggestion *s)
 {
-    bool is_running = s->number->is_bar && !is_full_bar(s);
-    return s->kind == SUGGEST_CLOCK  ? "clock"
-           : s->kind == SUGGEST_TIME ? "step_time"
-           : is_running              ? "running_mean"
-                                     : "rate";
+    bool is_running = (s->number->is_bar && !is_full_bar(s)) || suggest_is_running(s->number);
+    return s->kind == SUGGEST_CLOCK || s->kind == SUGGEST_ELAPSED ? "clock"
+           : s->kind == SUGGEST_TIME                              ? "step_time"
+           : is_running                                           ? "running_mean"
+                                                                  : "rate";
+}
+
+/* As far as its words say it: nothing is the job's by default. */
+static const char *scope_of(const struct suggestion *s)
+{
+    static const char *const JOB[] = {"global", "total",   "aggregate", "overall",
+                                      "job",    "cluster", NULL};
+    char buf[WORDS_BYTES];
+    bool is_step = s->kind == SUGGEST_TIME || s->kind == SUGGEST_CLOCK ||
+                   s->kind == SUGGEST_ELAPSED || str_eq_z(s->unit, "steps/s");
+    return s->is_of_one ? "rank"
+           : is_step || survey_has_word(survey_words(s->number->key, buf, sizeof(buf)), JOB) ? "job"
+                                                                                             : NULL;
 }
 
 static void put_after(struct json_out *out, const struct survey_number *n)
@@ -263,8 +310,8 @@ static void put_series(struct json_out *out, const struct suggestion *s, struct 
     jw_str(out, "name", name);
     jw_str(out, "literal", has_literal ? literal : STR_EMPTY);
     jw_str(out, "pattern", strbuf_str(&pattern));
-    jw_str(out, "unit", s->kind == SUGGEST_CLOCK ? STR_LIT("") : s->unit);
-    jw_z(out, "scope", s->is_of_one ? "rank" : "job");
+    jw_str(out, "unit", quantity_of(s)[0] == 'c' ? STR_LIT("") : s->unit);
+    jw_z(out, "scope", scope_of(s));
     jw_z(out, "quantity", quantity_of(s));
     jw_bool(out, "primary", is_primary);
     if (!is_primary) {
@@ -277,7 +324,7 @@ static void put_series(struct json_out *out, const struct suggestion *s, struct 
         jw_bool(out, "grouped", true);
     }
     jw_bool(out, "repeats", !is_stepped || (n->steps.n_same > 0 && !has_runs(n)));
-    jw_bool(out, "grid", is_stepped);
+    jw_bool(out, "grid", is_stepped && !n->is_bar && s->kind != SUGGEST_ELAPSED);
     if (is_stepped && n->steps.n_back == 0 && n->steps.has_total && n->steps.first == 0) {
         jw_i64(out, "step_from", 0);
     }
@@ -312,8 +359,8 @@ static void put_loss(struct json_out *out)
 
 struct rule_text {
     const char *name, *statistic, *scale, *source;
-    size_t skip;
     bool is_default;
+    size_t skip;
 };
 
 static void put_rule(struct json_out *out, struct str series, const struct rule_text *rule)
@@ -343,30 +390,25 @@ static void put_rules(struct json_out *out, const struct suggestion *s, size_t s
                         : s->is_of_one                 ? "gpus"
                         : str_eq_z(s->unit, "steps/s") ? "global_batch"
                                                        : NULL;
-    const char *why =
-        skip ? "the first lines differ by more than 10 % from the level of the second half"
-             : "the first lines are at the level of the others";
     jw_array(out, "rules");
-    if (s->kind == SUGGEST_CLOCK) {
-        const struct rule_text clock = {"timestamps",
-                                        "timestamps",
-                                        NULL,
-                                        "steps between the first and last moment, by the batch",
-                                        1,
-                                        true};
+    if (s->kind == SUGGEST_CLOCK || s->kind == SUGGEST_ELAPSED) {
+        const struct rule_text clock = {
+            "timestamps", "timestamps",
+            NULL,         "steps between the first and last moment, by the batch",
+            true,         0};
         put_rule(out, name, &clock);
         jw_end_array(out);
         return;
     }
     const struct rule_text rules[] = {
-        {"window", "mean", NULL, why, skip, true},
-        {"mean", "mean", NULL, "plain mean", 0, false},
-        {"median", "median", NULL, "plain median", 0, false},
-        {"last", "last", NULL, "the last figure", 0, false},
+        {"window", "mean", NULL, "without the slow start", false, skip},
+        {"mean", "mean", NULL, "plain mean", false, 0},
+        {"median", "median", NULL, "plain median", false, 0},
+        {"last", "last", NULL, "the last figure", false, 0},
         {s->is_of_one ? "job" : "samples", "mean", scale,
          s->is_of_one ? "with --gpus: all devices, as if each were like this one"
                       : "with --batch and --gpus: samples of the job",
-         skip, false}};
+         false, skip}};
     for (size_t idx = 0; idx < ARRAY_LEN(rules); idx++) {
         if (idx + 1 < ARRAY_LEN(rules) || scale) {
             put_rule(out, name, &rules[idx]);
@@ -427,12 +469,15 @@ void suggest_format(const struct suggestions *list, const struct suggested_forma
     for (size_t idx = 1; idx < list->n && n + 1 < SUGGESTIONS_MAX; idx++) {
         const struct suggestion *s = &list->items[idx];
         bool is_ready = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME;
-        if (!is_ready || best->kind == SUGGEST_CLOCK || s->number->n < 2) {
+        if (!is_ready || best->kind == SUGGEST_CLOCK || best->kind == SUGGEST_ELAPSED ||
+            s->number->n < 2) {
             continue;
         }
         n++;
         snprintf(name, sizeof(name), "other%zu", n);
-        put_series(&json, s, str_of(name), false);
+        struct suggestion beside = *s;
+        beside.is_plain = true; /* how far the run came is the main figure's to say */
+        put_series(&json, &beside, str_of(name), false);
     }
     put_loss(&json);
     jw_end_array(&json);

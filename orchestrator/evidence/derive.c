@@ -4,10 +4,10 @@
 #include "evidence/derive.h"
 
 #include "base/fs.h"
-#include "evidence/bench_evidence.h"
 #include "evidence/contents.h"
 
 #define DERIVED_MAX (1u << 30)
+#define FORMER_KIND "manifest/nodes-bench.json" /* of programs before November 2026 */
 
 struct comparison {
     struct arena *arena;
@@ -44,17 +44,15 @@ static int derive(struct arena *arena, const char *folder, struct derived *deriv
     return 0;
 }
 
-int derive_refuse_bench(struct err *err)
-{
-    return err_set(err, ERR_USAGE, "of nodes bench, which is no run; verify derives it again");
-}
-
 int derive_folder(struct arena *arena, const char *folder, struct derived *ret_derived,
                   struct err *err)
 {
     CLEANUP(derived) struct derived derived = {0};
-    if (bench_evidence_is(arena, folder)) {
-        return derive_refuse_bench(err);
+    if (fs_exists(fs_join(arena, folder, FORMER_KIND))) {
+        return err_set(err, ERR_USAGE,
+                       "evidence of kind %s, which is no run and is no longer derived; "
+                       "verify --bytes-only checks its bytes",
+                       FORMER_KIND);
     }
     if (derive(arena, folder, &derived, err) < 0) {
         if (err->code == ERR_NOT_FOUND || err->code == ERR_MANIFEST) {
@@ -72,16 +70,13 @@ int derive_check(struct arena *arena, const char *folder, struct derived_from *r
                  struct err *err)
 {
     CLEANUP(derived) struct derived derived = {0};
-    struct derived_from from = {.is_bench = bench_evidence_is(arena, folder)};
-    if (from.is_bench ? bench_evidence_check(arena, folder, &from.n, err) < 0
-                      : derive_folder(arena, folder, &derived, err) < 0) {
+    struct derived_from from = {0};
+    if (derive_folder(arena, folder, &derived, err) < 0) {
         return -1;
     }
-    if (!from.is_bench) {
-        from.n = derived.n_logs;
-        from.version = derived.frozen.version;
-        from.discrepancies = derived.discrepancies;
-    }
+    from.n = derived.n_logs;
+    from.version = derived.frozen.version;
+    from.discrepancies = derived.discrepancies;
     *ret_from = from;
     return 0;
 }

@@ -21,15 +21,11 @@ struct derived {
    is missing, superfluous, or not what a run writes; whether other values were derived is the caller's to judge. */
 MUST_CHECK int derive_folder(struct arena *arena, const char *folder, struct derived *ret_derived,
                              struct err *err);
-/* ERR_USAGE, in the same words wherever a run is asked for. */
-MUST_CHECK int derive_refuse_bench(struct err *err);
 
-/* The same of any evidence, a run's or of nodes bench (evidence/bench_evidence.h). */
 struct derived_from {
-    bool is_bench;
-    size_t n;           /* raw logs; of nodes bench the figures with values */
+    size_t n;           /* raw logs */
     struct str version; /* of the program that froze the run; ptr NULL: not stated */
-    struct discrepancies discrepancies; /* of a run */
+    struct discrepancies discrepancies;
 };
 MUST_CHECK int derive_check(struct arena *arena, const char *folder, struct derived_from *ret_from,
                             struct err *err);

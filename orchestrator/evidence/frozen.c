@@ -9,6 +9,7 @@
 #include "evidence/evidence.h"
 #include "judge/bind.h"
 #include "judge/rule.h"
+#include "report/each_node.h"
 #include "report/run_id.h"
 
 #define MACHINE_CONDITIONS_MAX 64
@@ -241,12 +242,22 @@ int frozen_load_machine(struct arena *arena, struct frozen *frozen, struct err *
     return 0;
 }
 
+/* The report's cases as the plan was made of them. */
+static int expand(struct arena *arena, struct frozen *frozen, struct err *err)
+{
+    struct str left_out;
+    return frozen->plan.is_each_node
+               ? report_each_node(arena, &frozen->inventory, &frozen->report, &left_out, err)
+               : 0;
+}
+
 int frozen_load(struct arena *arena, const char *folder, struct frozen *ret_frozen, struct err *err)
 {
     struct frozen frozen = {.folder = folder};
     if (load_vocabulary(arena, &frozen, err) < 0 || load_report(arena, &frozen, err) < 0 ||
         load_plan(arena, &frozen, err) < 0 || load_inventory(arena, &frozen, err) < 0 ||
-        load_lock(arena, &frozen, err) < 0 || frozen_load_files(arena, &frozen, err) < 0 ||
+        expand(arena, &frozen, err) < 0 || load_lock(arena, &frozen, err) < 0 ||
+        frozen_load_files(arena, &frozen, err) < 0 ||
         frozen_load_machine(arena, &frozen, err) < 0 ||
         load_formats_below(arena, &frozen, err) < 0) {
         frozen_release(&frozen);

@@ -150,7 +150,8 @@ static int check_recipe(const struct frozen *frozen, const struct plan_step *ste
 static int check_step(const struct frozen *frozen, const struct plan_step *step,
                       const struct report_case *c, struct err *err)
 {
-    int64_t ranks = frozen->plan.profile == PROFILE_SMOKE ? plan_smoke_ranks(c) : c->gpus;
+    int64_t ranks =
+        frozen->plan.profile == PROFILE_SMOKE ? plan_smoke_ranks(c) : plan_full_ranks(c);
     if (!str_eq(step->case_id, c->id)) {
         return err_set(err, ERR_INTEGRITY,
                        "manifest/plan.json: expected case %.*s, which was asked for, found %.*s",

@@ -27,9 +27,6 @@ int replay(struct arena *arena, const struct replay_opts *opts, struct replay_in
         if (verify_archive(arena, &verify, &verified, err) < 0) {
             return -1;
         }
-        if (verified.from.is_bench) {
-            return derive_refuse_bench(err);
-        }
         run_id = verified.run_id;
         ret_info->n_logs = verified.from.n;
         ret_info->discrepancies = verified.from.discrepancies;

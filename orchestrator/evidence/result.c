@@ -236,7 +236,9 @@ static void judge_full(const struct frozen *frozen, struct cell_result *cell)
 {
     if (!cell->published) {
         cell->verdict = RUN_NOT_COMPARABLE;
-        cell->why = STR_LIT("the report publishes no throughput for this case");
+        cell->why = frozen->report.is_unpublished
+                        ? STR_EMPTY
+                        : STR_LIT("the report publishes no throughput for this case");
     } else if (!unit_is(frozen->vocabulary, cell->unit, "rate") ||
                !unit_is(frozen->vocabulary, cell->published->unit, "rate")) {
         cell->verdict = RUN_NOT_COMPARABLE;
@@ -347,8 +349,9 @@ const char *result_also_means(const struct plan *plan)
                : "What is read beside a rate comes from the same log and is not judged.";
 }
 
-static int exit_status_of(const struct run_result *result, const struct plan *plan)
+static int exit_status_of(const struct run_result *result, const struct frozen *frozen)
 {
+    bool is_unclaimed = frozen->report.is_unpublished || claims_none(&frozen->plan);
     int held = 0;
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         const struct cell_result *cell = &result->cells[idx];
@@ -356,7 +359,7 @@ static int exit_status_of(const struct run_result *result, const struct plan *pl
             return err_exit_status(cell->cause);
         }
         if (cell->verdict != RUN_REPRODUCED &&
-            !(cell->verdict == RUN_NOT_COMPARABLE && claims_none(plan))) {
+            !(cell->verdict == RUN_NOT_COMPARABLE && is_unclaimed)) {
             held = HELD_STATUS;
         }
     }
@@ -533,7 +536,7 @@ int result_derive(struct arena *arena, const struct frozen *frozen, struct deriv
             return -1;
         }
     }
-    result.exit_status = exit_status_of(&result, &frozen->plan);
+    result.exit_status = exit_status_of(&result, frozen);
     encode_result(arena, frozen, &result, &text);
     if (text.is_full) {
         return err_set(err, ERR_INTERNAL, "result.json: more than %u bytes", RESULT_TEXT_MAX);

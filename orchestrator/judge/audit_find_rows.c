@@ -37,7 +37,8 @@ static bool fits_scope(const struct rule *rule, const struct series *series)
 {
     bool is_time = str_eq_z(series->unit, "s") && series->quantity != QTY_STEP_TIME;
     bool is_whole = rule->statistic == STAT_TIMESTAMPS || series->quantity == QTY_SCORE || is_time;
-    return rule->scale == (is_whole ? SCALE_NONE : audit_scale_of(series));
+    return series->scope == SCOPE_UNKNOWN ||
+           rule->scale == (is_whole ? SCALE_NONE : audit_scale_of(series));
 }
 
 /* A rule that the report states is its own affair; one that somebody found to fit must not pick a sample or use a wrong

@@ -74,17 +74,6 @@ double stats_sorted_median(const double *sorted, size_t n)
     return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
-double stats_sorted_percentile(const double *sorted, size_t n, double share)
-{
-    double place = share * (double)(n - 1);
-    size_t low = (size_t)place;
-    ASSERT(n > 0);
-    if (low + 1 >= n) {
-        return sorted[n - 1];
-    }
-    return sorted[low] + (place - (double)low) * (sorted[low + 1] - sorted[low]);
-}
-
 double stats_sorted_trimmed_mean(const double *sorted, size_t n, size_t n_each)
 {
     ASSERT(n_each < n - n_each);

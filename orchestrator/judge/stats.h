@@ -16,8 +16,6 @@ void stats_sort(double *values, size_t n); /* ascending */
 
 /* These take values in ascending order. */
 double stats_sorted_median(const double *sorted, size_t n);
-double stats_sorted_percentile(const double *sorted, size_t n,
-                               double share); /* linear between neighbours */
 double stats_sorted_trimmed_mean(const double *sorted, size_t n, size_t n_each); /* 2 n_each < n */
 
 double stats_std(const double *values, size_t n); /* of the sample: n - 1; 0 for n = 1 */

@@ -6,6 +6,7 @@
 #include "base/fs.h"
 #include "codec/digest.h"
 #include "load/log_reader.h"
+#include "log/survey.h"
 
 #include <sys/stat.h>
 
@@ -74,6 +75,9 @@ int measure_file_rates(struct arena *arena, const struct format *format, const s
         return -1;
     }
     parser_skip_scores(reader.parser, of->named);
+    if (of->keeps_lines) {
+        parser_keep_lines(reader.parser);
+    }
     if (has_all && parser_feed(reader.parser, head->ptr, head->len, err) < 0) {
         return err_wrap(err, "%s", of->path);
     }
@@ -183,4 +187,18 @@ int measure_bytes(const char *path, const struct log_head *head, measure_feed *f
         return feed(ctx, head->ptr, head->len, err) < 0 ? err_wrap(err, "%s", path) : 0;
     }
     return log_open(path, &fd, err) < 0 ? -1 : feed_all(fd, path, feed, ctx, err);
+}
+
+static int feed_survey(void *ctx, const char *ptr, size_t len, struct err *err)
+{
+    return survey_feed(ctx, ptr, len, err);
+}
+
+int measure_survey(struct survey *survey, const char *path, const struct log_head *head,
+                   struct err *err)
+{
+    if (measure_bytes(path, head, feed_survey, survey, err) < 0) {
+        return -1;
+    }
+    return survey_finish(survey, err) < 0 ? err_wrap(err, "%s", path) : 0;
 }

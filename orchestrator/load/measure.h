@@ -38,6 +38,7 @@ struct rates_of {
     const char *path;
     struct str named;
     const struct log_head *head;
+    bool keeps_lines;
 };
 MUST_CHECK int measure_file_rates(struct arena *arena, const struct format *format,
                                   const struct rates_of *of, struct measurement *ret_measurement,
@@ -57,5 +58,9 @@ MUST_CHECK int measure_guess(struct guesser *guesser, const char *path, struct l
 typedef int measure_feed(void *ctx, const char *ptr, size_t len, struct err *err);
 MUST_CHECK int measure_bytes(const char *path, const struct log_head *head, measure_feed *feed,
                              void *ctx, struct err *err);
+/* The same into a survey, which is finished. */
+struct survey;
+MUST_CHECK int measure_survey(struct survey *survey, const char *path, const struct log_head *head,
+                              struct err *err);
 
 #endif

@@ -390,7 +390,7 @@ int series_read_head(const struct json *at, struct arena *arena, struct series *
     static const struct json_field FIELDS[] = {
         ROW("name", struct raw, s.name, JSON_REQUIRED),
         ROW("unit", struct raw, s.unit, JSON_REQUIRED),
-        ROW("scope", struct raw, scope, JSON_REQUIRED),
+        ROW("scope", struct raw, scope, JSON_REQUIRED | JSON_NULLABLE),
         ROW("quantity", struct raw, quantity, JSON_REQUIRED),
         ROW("primary", struct raw, s.is_primary, JSON_REQUIRED),
         ROW("n", struct raw, n, JSON_REQUIRED, .max = FORMAT_SAMPLES_MAX),
@@ -405,7 +405,9 @@ int series_read_head(const struct json *at, struct arena *arena, struct series *
     if (json_decode(at, arena, FIELDS, ret_n ? ARRAY_LEN(FIELDS) : HEAD_FIELDS, &raw, err) < 0) {
         return -1;
     }
-    if (!scope_of_name(raw.scope, &s->scope) || !quantity_of_name(raw.quantity, &s->quantity)) {
+    s->scope = SCOPE_UNKNOWN;
+    if ((raw.scope.ptr && !scope_of_name(raw.scope, &s->scope)) ||
+        !quantity_of_name(raw.quantity, &s->quantity)) {
         return json_fail(at, err, "scope, quantity: unknown word");
     }
     if (ret_n) {

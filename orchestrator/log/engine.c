@@ -10,6 +10,7 @@
 #include <math.h>
 
 #define SLOW_START  0.2 /* slower than the level of the second half by more than this share */
+#define START_FEW   3   /* of so few lines the first, if it takes twice the time */
 #define START_SHARE 4   /* at most a quarter of the lines */
 #define TAIL_FAR    0.2 /* of the level: a last line off the grid that is as far from it */
 #define PLAIN_FAR   0.05
@@ -97,10 +98,14 @@ static size_t slow_start(const struct series *s, const struct profile *p)
     size_t half = p->n / 2;
     double level = median_of(p->values + half, p->n - half);
     size_t skip = 0;
+    size_t most = p->n / START_SHARE;
+    if (p->n == START_FEW && slowness(s, p->values[0], level) > 1) {
+        most = 1;
+    }
     if (!is_settled(p->values + half, p->n - half, level)) {
         return 0;
     }
-    while (skip < p->n / START_SHARE && slowness(s, p->values[skip], level) > SLOW_START) {
+    while (skip < most && slowness(s, p->values[skip], level) > SLOW_START) {
         skip++;
     }
     return skip;
@@ -208,6 +213,8 @@ static void over_time(const struct series *s, const struct profile *p, struct fi
     double top = 0;
     double bottom = 0;
     double sum = 0;
+    double from = p->n > f->n_skipped ? p->values[f->n_skipped]
+                                      : 0; /* equal values give exactly themselves */
     weigh(s, p, weights);
     for (size_t idx = 0; idx < s->n; idx++) {
         const struct sample *x = &s->samples[idx];
@@ -219,14 +226,14 @@ static void over_time(const struct series *s, const struct profile *p, struct fi
             continue;
         }
         double weight = weights[at < p->n ? at : p->n - 1];
-        top += weight * x->value;
+        top += weight * (x->value - from);
         bottom += weight;
         sum += x->value;
         f->n_used++;
     }
     free(seen.n);
     f->has_value = f->n_used > 0 && bottom > 0;
-    f->value = f->has_value ? top / bottom : 0;
+    f->value = f->has_value ? from + top / bottom : 0;
     sum = f->n_used ? sum / (double)f->n_used : 0;
     f->plain = fabs(sum - f->value) >= PLAIN_FAR * f->value ? sum : 0;
 }
@@ -381,6 +388,11 @@ static void add_doubt(struct measurement *m, enum cause cause, int64_t at, const
         m->verdict = cause_verdict(cause);
         m->why = m->causes.doubt;
     }
+}
+
+void engine_contradict(struct measurement *m, int64_t line, struct str said)
+{
+    add_doubt(m, CAUSE_ARITHMETIC, line, said.ptr);
 }
 
 static void doubt_levels(struct arena *arena, struct measurement *m, const struct series *s,

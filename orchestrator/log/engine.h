@@ -31,6 +31,7 @@ const char *figure_by_name(enum figure_by by);
 
 /* What the series itself holds against one number for all of it: two levels, or a clock that contradicts the times; into m->causes and
    its verdict. The sentences live in the arena. */
+void engine_contradict(struct measurement *m, int64_t line, struct str said);
 void engine_doubt(struct arena *arena, struct measurement *m, const struct series *series);
 
 #endif

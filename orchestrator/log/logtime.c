@@ -328,3 +328,18 @@ bool logline_says_failed(struct str text)
            !(after.len && (after.ptr[0] == '_' || is_digit(after.ptr[0]))) &&
            !(at > 0 && text.ptr[at - 1] == '_');
 }
+
+bool logspan_parse(struct str text, double *ret_s)
+{
+    struct str part;
+    double total = 0;
+    while (str_next(&text, ':', &part)) {
+        double value;
+        if (lognumber_parse(part, &value) != NUMBER_OK) {
+            return false;
+        }
+        total = total * 60 + value;
+    }
+    *ret_s = total;
+    return true;
+}

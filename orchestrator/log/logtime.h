@@ -10,6 +10,9 @@
    micro- and nanoseconds. False if it is none of these. */
 bool logtime_parse(struct str text, double *ret_s);
 
+/* Seconds of "1:02:03", "35.5". */
+bool logspan_parse(struct str text, double *ret_s);
+
 enum number_kind { NUMBER_OK, NUMBER_NOT_FINITE, NUMBER_NONE };
 
 /* A decimal number; "nan", "inf" and the like in any case are NUMBER_NOT_FINITE, as is what no double can hold and what no machine

@@ -492,7 +492,7 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
     };
     count_over_epochs(p, spec, epoch, group_i64(spec, line->text, spec->epochs, TOTAL_MAX, -1),
                       &sample, &total);
-    if (time.ptr && !logtime_parse(time, &sample.time_s)) {
+    if (time.ptr && !logtime_parse(time, &sample.time_s) && !logspan_parse(time, &sample.time_s)) {
         sample.time_s = (double)NAN;
     }
     state = rank_state_of(series, sample.rank, err);

@@ -3,6 +3,10 @@
 
 #include "log/records.h"
 
+#include "log/logtime.h"
+
+#include <math.h>
+
 #define FIELDS_MAX 128
 #define NAME_BYTES 96
 
@@ -67,6 +71,8 @@ struct records {
     const struct vocabulary *vocabulary;    /* borrowed */
     struct column columns[FIELDS_MAX];      /* of a CSV */
     size_t n_columns;                       /* 0: no header yet */
+    bool is_table;                          /* its rows have no order */
+    uint64_t cells[FIELDS_MAX];             /* of a table: a hash of each column's last key */
     uint64_t settings[ARRAY_LEN(SETTINGS)]; /* a hash of each one's last text; 0: none yet */
     char delimiter;
 };
@@ -151,8 +157,7 @@ static bool label_figure(const struct vocabulary *v, struct str head, const stru
     return name && snprintf(label, NAME_BYTES, "%s[%s]", name, unit->name.ptr) < NAME_BYTES;
 }
 
-/* "images/s", "throughput_images/s", "step_time_ms": the longest suffix that is a unit. Without a unit, only names that mean samples
-   per second count; others, such as a step's time, might be in any unit. */
+/* "images/s", "throughput_images/s", "step_time_ms": the longest suffix that is a unit. Without one a throughput might be of anything. */
 static bool find_figure(const struct vocabulary *v, struct str name, char *label)
 {
     for (size_t at = 0; at < name.len; at++) {
@@ -165,8 +170,7 @@ static bool find_figure(const struct vocabulary *v, struct str name, char *label
             return true;
         }
     }
-    return (str_eq_z(name, "throughput") || str_eq_z(name, "ips")) &&
-           snprintf(label, NAME_BYTES, "throughput[samples/s]") < NAME_BYTES;
+    return false;
 }
 
 bool records_figure(const struct vocabulary *v, struct str name, struct str *ret_metric,
@@ -206,6 +210,20 @@ static enum role role_of(struct str plain)
     return ROLE_NONE;
 }
 
+/* "peak_tokens/s", "p99_step_time_ms" */
+static bool is_other_statistic(struct str plain)
+{
+    static const char *const WORDS[] = {"best", "peak", "max",    "min", "p50", "p90",
+                                        "p95",  "p99",  "median", "std", NULL};
+    struct str part;
+    while (str_next(&plain, '_', &part)) {
+        if (str_eq_any(part, WORDS)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static struct column column_of(const struct records *r, struct str name)
 {
     char buf[NAME_BYTES];
@@ -213,6 +231,9 @@ static struct column column_of(const struct records *r, struct str name)
     struct column column = {.role = ROLE_NONE};
     if (str_starts(plain, STR_LIT("eval")) || str_starts(plain, STR_LIT("val")) ||
         str_starts(plain, STR_LIT("test"))) {
+        return column;
+    }
+    if (is_other_statistic(plain)) {
         return column;
     }
     plain = drop_prefix(plain);
@@ -249,9 +270,13 @@ static bool next_cell(struct str *rest, char delimiter, struct str *ret)
     return true;
 }
 
-/* A name, not part of a log line that happens to contain commas. */
+/* A name, not a number and no part of a log line that happens to contain commas. */
 static bool is_name(struct str cell)
 {
+    double ignored;
+    if (lognumber_parse(cell, &ignored) == NUMBER_OK) {
+        return false;
+    }
     for (size_t idx = 0; idx < cell.len; idx++) {
         if (strchr(":{}=\"", cell.ptr[idx])) {
             return false;
@@ -280,6 +305,18 @@ static void join_twins(struct field *fields, size_t twin, struct str value)
     }
 }
 
+/* Rows of a series have a step, an epoch or a time. */
+static bool has_order(const struct records *r)
+{
+    for (size_t idx = 0; idx < r->n_columns; idx++) {
+        enum role role = r->columns[idx].role;
+        if (role == ROLE_STEP || role == ROLE_EPOCH || role == ROLE_TIME) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A header names at least one figure, and has at least two columns. */
 static bool take_header(struct records *r, struct str text)
 {
@@ -300,6 +337,7 @@ static bool take_header(struct records *r, struct str text)
         if (has_figure && is_header && n > 1 && !rest.ptr) {
             r->n_columns = n;
             r->delimiter = *d;
+            r->is_table = !has_order(r);
         }
     }
     return r->n_columns > 0;
@@ -416,6 +454,14 @@ static uint64_t hash_of(struct str text)
     return hash ? hash : 1;
 }
 
+/* Text or a whole number; measurements have a point. */
+static bool is_key(struct str value)
+{
+    double number;
+    return value.len > 0 &&
+           (lognumber_parse(value, &number) == NUMBER_NONE || floor(number) >= number);
+}
+
 /* Keeps the record's settings; true if one differs from what an earlier record states. */
 static bool has_other_settings(struct records *records, const struct field *fields, size_t n)
 {
@@ -424,10 +470,13 @@ static bool has_other_settings(struct records *records, const struct field *fiel
         const struct field *f = &fields[idx];
         uint64_t *kept = &records->settings[f->column.setting];
         uint64_t hash = hash_of(f->value);
-        if (f->column.role == ROLE_SETTING && f->value.len > 0) {
-            is_other = is_other || (*kept != 0 && *kept != hash);
-            *kept = hash;
+        if (f->column.role == ROLE_NONE && records->is_table && is_key(f->value)) {
+            kept = &records->cells[idx];
+        } else if (f->column.role != ROLE_SETTING || f->value.len == 0) {
+            continue;
         }
+        is_other = is_other || (*kept != 0 && *kept != hash);
+        *kept = hash;
     }
     return is_other;
 }

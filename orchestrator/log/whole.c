@@ -434,7 +434,8 @@ void whole_look(const struct run_seen *seen, struct causes *causes)
         look_at_last_epoch(run, grid, last->step, causes);
     }
     free(p.last);
-    if (n_ranks > 1 && run->primary->scope == SCOPE_JOB && !agree(run->primary, run->run)) {
+    bool is_own = run->primary->scope == SCOPE_RANK || run->primary->scope == SCOPE_NODE;
+    if (n_ranks > 1 && !is_own && !agree(run->primary, run->run)) {
         causes->n[CAUSE_WRITERS] = n_ranks;
     }
     if (run->has_end) {

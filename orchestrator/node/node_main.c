@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reperf-node bench ...` measures (node/gauge.h), `reperf-node relay ...` passes a stream on (node/relay_server.h), `reperf-node batch DIR` is a batch job of Slurm
+/* `reperf-node relay ...` passes a stream on (node/relay_server.h), `reperf-node batch DIR` is a batch job of Slurm
    (node/batch.c). reperf-node WORK: serves the jobs of WORK over its stdin and stdout (codec/node_wire.h) until stdin ends. The orchestrator puts it on a node and
    starts it there (fleet/remote_node.c). Its only state in memory is a relay, which ends with it and is started again by the orchestrator: so it may be killed and
    started again at any moment, and the jobs that it started go on without it. Linked statically: it runs on any Linux of its architecture. */
@@ -15,7 +15,6 @@
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/fs.h"
-#include "node/gauge.h"
 #include "node/relay_server.h"
 #include "node/serve.h"
 
@@ -143,12 +142,6 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         printf("reperf-node %s\n", REPERF_VERSION);
         return fflush(stdout) == 0 ? 0 : 10;
-    }
-    if (argc > 2 && strcmp(argv[1], "bench") == 0) {
-        int status = gauge_main(argc - 2, argv + 2);
-        if (status != STATUS_USAGE) {
-            return status;
-        }
     }
     if (argc == 3 && strcmp(argv[1], "batch") == 0 && argv[2][0] == '/') {
         return batch_main(argv[2]);

@@ -128,9 +128,16 @@ int64_t plan_smoke_ranks(const struct report_case *c)
     return n_nodes * (per_node > 0 ? per_node : 1);
 }
 
+int64_t plan_full_ranks(const struct report_case *c)
+{
+    return c->gpus > 0 ? c->gpus : c->nodes;
+}
+
 bool plan_step_fits(const struct plan_step *step, const struct inventory_node *node)
 {
-    return node->gpus >= step->gpus_per_node;
+    const struct report_case *c = step->bound.of_case;
+    return node->gpus >= step->gpus_per_node &&
+           (!c || !c->n_on || str_is_in(node->name, c->on, c->n_on));
 }
 
 /* ---- as JSON ---- */
@@ -282,6 +289,8 @@ const struct json_field PLAN_ROWS[PLAN_N] = {
         .about =
             "the full profile on synthetic twins of its data: no number of it is compared with "
             "a published one; absent: it is none"),
+    ROW("each_node", struct plan, is_each_node, JSON_OMIT,
+        .about = "each case is fixed to one node, or to a pair of neighbours; absent: it is not"),
     ROW("repeats", struct plan, repeats, JSON_REQUIRED, .min = 1, .max = REPEATS_RUN_MAX),
     ROW("takes_turns", struct plan, takes_turns, JSON_OMIT),
     ROW("deadline_s", struct plan, deadline_s, JSON_REQUIRED, .min = 1, .max = DEADLINE_S_MAX),

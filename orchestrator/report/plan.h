@@ -142,6 +142,7 @@ struct plan {
     bool
         is_rehearsal; /* full, on synthetic data: nothing in it is checked against a published number */
     int64_t repeats;
+    bool is_each_node;    /* its cases are the report's on each node (report/each_node.h) */
     bool takes_turns;     /* the frameworks of a row take turns, one at a time: A B, A B */
     int64_t deadline_s;   /* of one repeat */
     struct str inventory; /* "local", else the id of manifest/inventory.json */
@@ -176,7 +177,7 @@ bool profile_of_name(struct str name, enum profile *ret_profile);
 
 /* The document of `reperf plan --json` and of manifest/plan.json. */
 void plan_encode(const struct plan *plan, struct strbuf *out);
-#define PLAN_N 18
+#define PLAN_N 19
 extern const struct json_field PLAN_ROWS[PLAN_N];
 MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_plan,
                            struct err *err);
@@ -184,11 +185,11 @@ MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct 
 /* Bytes of disk that the whole plan will need: all repeats' logs twice (where the job runs, and collected), and slack. */
 int64_t plan_disk_bytes(const struct plan *plan);
 size_t plan_runnable(const struct plan *plan); /* steps that will be run */
-
-#define SMOKE_RANKS_MAX 4 /* of a case under the smoke profile */
+#define SMOKE_RANKS_MAX 4                      /* of a case under the smoke profile */
 int64_t plan_smoke_ranks(const struct report_case *c);
+int64_t plan_full_ranks(const struct report_case *c); /* one a GPU; without GPUs one a node */
 int64_t plan_step_nodes(const struct plan_step *step);
-/* Whether a node has what each node of the step needs. */
+/* Whether a node has what each node of the step needs, and is one of those that its case is fixed to. */
 bool plan_step_fits(const struct plan_step *step, const struct inventory_node *node);
 
 /* fnmatch without FNM_PATHNAME: `*` crosses `/`. True if globs is empty. */

@@ -11,6 +11,7 @@
 struct case_names { /* what a case may name: struct environment by id, struct stack by id */
     struct map *environments;
     struct map *stacks;
+    bool is_unpublished;
 };
 
 #define OF_MAX            64
@@ -403,18 +404,10 @@ static const struct json_field CASE_ROWS[] = {
     ROW_OBJECT("factor", struct report_case, factor, FACTOR_ROWS, 0, .check = check_factor),
     ROW("matched", struct report_case, matched, 0, .form = &FORM_TEXT),
 };
-/* Cases of framework reperf, which nobody published, and of others; and cases with logs. */
+/* A case with logs has what reads them. */
 #define CASE_RULES                                                                                 \
-    "\"allOf\": [{\"if\": {\"properties\": {\"id\": {\"pattern\": \"^[^/]+/reperf/\"}}}, "         \
-    "\"then\": "                                                                                   \
-    "{\"properties\": {\"stack\": {\"pattern\": \"^reperf(-[a-z0-9-]+)?$\"}, \"environment\": "    \
-    "{\"type\": \"null\"}, \"format\": {\"const\": \"reperf\"}, \"rule\": {\"const\": "            \
-    "\"reperf/mean-after-warmup\"}, \"baseline\": {\"type\": \"string\"}, \"logs\": "              \
-    "{\"maxItems\": "                                                                              \
-    "0}, \"cells\": {\"maxItems\": 0}}}, \"else\": {\"properties\": {\"environment\": {\"type\": " \
-    "\"string\"}, \"baseline\": {\"type\": \"null\"}, \"cells\": {\"minItems\": 1}}}}, {\"if\": "  \
-    "{\"properties\": {\"logs\": {\"minItems\": 1}}}, \"then\": {\"properties\": {\"format\": "    \
-    "{\"type\": \"string\"}, \"rule\": {\"type\": \"string\"}}}}]"
+    "\"if\": {\"properties\": {\"logs\": {\"minItems\": 1}}}, \"then\": {\"properties\": "         \
+    "{\"format\": {\"type\": \"string\"}, \"rule\": {\"type\": \"string\"}}}"
 
 static int check_case(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
 {
@@ -482,9 +475,16 @@ static int link_case(const struct json *at, const struct case_names *names, stru
         return json_fail(at, err, "environment: no environment \"%.100s\" in this report",
                          environment.ptr);
     }
-    if (is_own && c->nodes == 0) {
-        return json_fail(at, err, "framework %s: expected the numbers of nodes and GPUs",
-                         FRAMEWORK_OWN);
+    if ((is_own || names->is_unpublished) && c->nodes == 0) {
+        return json_fail(at, err, "framework %.*s: expected the numbers of nodes and GPUs",
+                         STR_ARG(c->framework));
+    }
+    if (names->is_unpublished) {
+        return c->environment || c->n_cells || c->n_logs || c->baseline.ptr
+                   ? json_fail(at, err,
+                               "a case of an unpublished report: expected environment and baseline "
+                               "null, no logs and no cells")
+                   : 0;
     }
     if (is_own) {
         return c->environment || c->n_cells || c->n_logs || !c->baseline.ptr
@@ -508,9 +508,12 @@ static int link_case(const struct json *at, const struct case_names *names, stru
     return 0;
 }
 
-/* An empty report would pass every check. */
+/* An empty report would pass every check; an unpublished one says that it is for `run` alone. */
 static int check_has_cells(const struct json *list, const struct report *report, struct err *err)
 {
+    if (report->is_unpublished && report->n_cases) {
+        return 0;
+    }
     for (size_t idx = 0; idx < report->n_cases; idx++) {
         if (report->cases[idx].n_cells) {
             return 0;
@@ -626,9 +629,13 @@ static int link_report(const struct json *root, struct report *report, struct er
     CLEANUP(map) struct map stacks = {0};
     CLEANUP(map) struct map cases = {0};
     CLEANUP(map) struct map cells = {0};
-    const struct case_names names = {&environments, &stacks};
+    const struct case_names names = {&environments, &stacks, report->is_unpublished};
     struct ids ids = {&cases, &cells};
     struct json list;
+    /* Only what is published was read somewhere. */
+    if (!report->is_unpublished && !report->source.repository.ptr) {
+        return json_fail(root, err, "source: may not be null");
+    }
     if (json_member(root, "cases", &list, err) < 0 || name_parts(root, report, &names, err) < 0 ||
         link_cases(&list, report, &names, &ids, err) < 0 ||
         check_derivations(root, report, err) < 0) {
@@ -642,11 +649,25 @@ static const struct json_field LOGS_ROWS[] = {
     ROW("series_sha256", struct report, series_sha256, 0, .form = &SHA256),
     ROW("bundled", struct report, is_bundled, 0),
 };
+/* Of an unpublished report; and of a published one, whose cases of framework reperf nobody published. */
+#define REPORT_RULES                                                                               \
+    "\"if\": {\"required\": [\"unpublished\"], \"properties\": {\"unpublished\": {\"const"         \
+    "\": true}}}, \"then\": {\"properties\": {\"cases\": {\"items\": {\"properties\": {\""         \
+    "environment\": {\"type\": \"null\"}, \"baseline\": {\"type\": \"null\"}, \"logs\": {"         \
+    "\"maxItems\": 0}, \"cells\": {\"maxItems\": 0}}}}}}, \"else\": {\"properties\": {\"s"         \
+    "ource\": {\"type\": \"object\"}, \"cases\": {\"items\": {\"if\": {\"properties\": {"          \
+    "\"id\": {\"pattern\": \"^[^/]+/reperf/\"}}}, \"then\": {\"properties\": {\"stack\": "         \
+    "{\"pattern\": \"^reperf(-[a-z0-9-]+)?$\"}, \"environment\": {\"type\": \"null\"}, \""         \
+    "format\": {\"const\": \"reperf\"}, \"rule\": {\"const\": \"reperf/mean-after-warmup"          \
+    "\"}, \"baseline\": {\"type\": \"string\"}, \"logs\": {\"maxItems\": 0}, \"cells\": {"         \
+    "\"maxItems\": 0}}}, \"else\": {\"properties\": {\"environment\": {\"type\": \"string"         \
+    "\"}, \"baseline\": {\"type\": \"null\"}, \"cells\": {\"minItems\": 1}}}}}}}"
 static const struct json_field ROWS[] = {
     ROW_NUMBER("schema_version", 1),
     ROW("id", struct report, id, JSON_REQUIRED, .form = &FORM_SLUG),
     ROW("title", struct report, title, JSON_REQUIRED, .form = &FORM_LINE),
-    ROW_OBJECT("source", struct report, source, SOURCE_ROWS, JSON_REQUIRED),
+    ROW("unpublished", struct report, is_unpublished, 0),
+    ROW_OBJECT("source", struct report, source, SOURCE_ROWS, NULLABLE_FIELD),
     ROW_INSIDE("logs", LOGS_ROWS, NULLABLE_FIELD),
     ROW_LIST("environments", struct report, environments, n_environments, ENVIRONMENT_ROWS,
              JSON_REQUIRED, .max = ENVIRONMENTS_MAX, .check = check_environment),
@@ -657,8 +678,8 @@ static const struct json_field ROWS[] = {
 };
 const struct json_document REPORT_DOCUMENT = {
     JSON_DOCUMENT("report.json", "a published report", ROWS),
-    .about =
-        "manifests/reports/ID.json; the meaning of each key is in manifests/reports/README.md"};
+    .about = "manifests/reports/ID.json; the meaning of each key is in manifests/reports/README.md",
+    .rules = REPORT_RULES};
 
 int report_decode(const struct json *root, struct arena *arena, struct report *ret_report,
                   struct err *err)

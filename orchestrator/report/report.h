@@ -118,6 +118,9 @@ struct report_case {
     struct str matched;   /* how its logs were found if the report does not name them; or NULL */
     struct cell *cells;
     size_t n_cells;
+    const struct str
+        *on; /* names of the nodes that it is fixed to (report/each_node.h); NULL: any */
+    size_t n_on;
 };
 
 struct report {
@@ -129,6 +132,7 @@ struct report {
     struct source_ref source;
     struct source_ref
         logs_source; /* path: the folder below --logs; commit: of the logs; NULL if there are none */
+    bool is_unpublished;      /* nobody published numbers for its cases: they are only measured */
     bool is_bundled;          /* its kept series are one file */
     struct str series_sha256; /* of the list of its kept series' digests, hex; NULL: none is kept */
     struct environment *environments;

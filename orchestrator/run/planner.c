@@ -152,7 +152,8 @@ static struct plan_step new_step(struct arena *arena, const struct report_case *
                              .baseline = c->baseline.ptr ? c->baseline : c->id,
                              .format = c->format,
                              .rule = c->rule,
-                             .node = STR_LIT(INVENTORY_LOCAL)};
+                             .node = STR_LIT(INVENTORY_LOCAL),
+                             .bound.of_case = c};
     step.needs = arena_array(arena, struct step_need, STEP_NEEDS_MAX);
     step.env = arena_array(arena, struct condition, PLAN_ENV_MAX);
     step.argv = arena_array(arena, struct str, PLAN_ARGV_MAX);
@@ -324,7 +325,6 @@ static int plan_cases(struct planner *p, struct plan *plan, struct err *err)
         if (plan_case(p, c, step, err) < 0) {
             return -1;
         }
-        step->bound.of_case = c;
         is_asked[c->stack - report->stacks] = true;
     }
     return note_missing_pins(p, is_asked, plan, err);
@@ -339,6 +339,7 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
                         .profile = opts->profile,
                         .is_rehearsal = opts->is_rehearsal,
                         .repeats = opts->repeats,
+                        .is_each_node = opts->is_each_node,
                         .takes_turns = opts->takes_turns,
                         .inventory = opts->inventory->id,
                         .runtime = opts->inventory->runtime,

@@ -31,6 +31,7 @@ struct planner_opts {
     const char *root;
     const struct store *store; /* NULL: there is none, and nothing in it */
     int64_t repeats;
+    bool is_each_node;                 /* the report's cases are fixed to nodes */
     bool takes_turns;                  /* of the frameworks of a row */
     int64_t deadline_s;                /* 0: the profile's default */
     const struct inventory *inventory; /* the nodes' GPUs are as it says */

@@ -2,13 +2,20 @@
 /* Where the steps of a plan run: ranks, nodes, image. */
 #include "base/base.h"
 
+#include "report/hostlist.h"
 #include "run/planner_impl.h"
 #include "store/image_store.h"
 
-/* "local" where that is all; else how many of which inventory: the runner chooses those that are free. */
+/* "local" where that is all, or the nodes that the case is fixed to; else how many of which inventory: the runner chooses those that are
+   free. */
 static void name_nodes(struct arena *arena, const struct inventory *inventory,
                        struct plan_step *step)
 {
+    const struct report_case *c = step->bound.of_case;
+    if (c->n_on) {
+        step->node = hostlist_fold(arena, c->on, c->n_on);
+        return;
+    }
     const char *text = arena_printf(arena, "%lld of %.*s (%zu nodes)", (long long)step->n_nodes,
                                     STR_ARG(inventory->id), inventory->n_nodes);
     step->node = inventory->is_local ? STR_LIT(INVENTORY_LOCAL) : str_of(text);
@@ -33,7 +40,7 @@ void plan_place_full(struct arena *arena, const struct planner_opts *opts,
 {
     int64_t n_fit = 0;
     int64_t most = 0;
-    step->n_ranks = c->gpus;
+    step->n_ranks = plan_full_ranks(c);
     step->n_nodes = c->nodes;
     step->gpus_per_node = c->gpus_per_node;
     for (size_t idx = 0; idx < opts->inventory->n_nodes; idx++) {

@@ -22,6 +22,7 @@ struct run_opts {
     size_t n_images;
     const char *const *overrides; /* -C: PATH=VALUE on the report */
     size_t n_overrides;
+    const char *limits;   /* --limits: of --each-node; NULL: the program's */
     const char *run_id;   /* NULL: made from clock and machine's random bits */
     const char *key_path; /* NULL: the archive is unsigned */
     const char *store;    /* where packed data is */

@@ -14,6 +14,7 @@
 #include "judge/bind.h"
 #include "load/load.h"
 #include "load/load_inventory.h"
+#include "report/each_node.h"
 #include "run/run_data.h"
 #include "run/run_images.h"
 #include "run/run_needs.h"
@@ -59,6 +60,23 @@ static int check_images(const struct run_opts *opts, const struct inventory *inv
                : 0;
 }
 
+static int expand(struct arena *arena, struct run_prepared *prepared, struct err *err)
+{
+    struct str left_out;
+    if (prepared->inventory.is_local) {
+        return err_set(err, ERR_USAGE, "--each-node: %.*s is this machine alone",
+                       STR_ARG(prepared->inventory.id));
+    }
+    if (report_each_node(arena, &prepared->inventory, &prepared->report, &left_out, err) < 0) {
+        return -1;
+    }
+    if (left_out.len) {
+        log_line(LOG_INFO, "no node of %.*s has what these need, and they are left out: %.*s",
+                 STR_ARG(prepared->inventory.id), STR_ARG(left_out));
+    }
+    return 0;
+}
+
 /* The plan is made from exactly the bytes that are frozen. */
 int run_read(struct arena *arena, const struct run_opts *opts, struct run_prepared *ret_prepared,
              struct err *err)
@@ -77,7 +95,8 @@ int run_read(struct arena *arena, const struct run_opts *opts, struct run_prepar
         run_data_find(arena, opts->root, opts->store, opts->data, &prepared.data, err) < 0) {
         return -1;
     }
-    if (load_nodes(arena, opts, &prepared.inventory, err) < 0) {
+    if (load_nodes(arena, opts, &prepared.inventory, err) < 0 ||
+        (opts->plan.is_each_node && expand(arena, &prepared, err) < 0)) {
         return -1;
     }
     *ret_prepared = prepared;

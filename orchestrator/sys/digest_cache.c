@@ -5,29 +5,45 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/crc32c.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "sys/digest_cache_file.h"
+#include "base/vec.h"
 
 #define DAY_NS (INT64_C(86400) * NS_PER_S)
 #define LOCAL_SLACK_NS                                                                             \
     (2 * NS_PER_S) /* FAT keeps times in steps of 2 s, ext3 of 1 s, all others finer */
 #define REMOTE_SLACK_NS (120 * NS_PER_S)
+#define WRITE_LINES     8192
+#define CRC_CHARS       9 /* with the line end */
+
+/* Where the columns of a line begin or end. */
+enum { ID_END = 35, CTIME_AT = 70, KEY_END = 86, DAY_AT = 87, DIGEST_AT = 92 };
+
+struct digest_line {
+    char text[DIGEST_CACHE_LINE_BYTES];
+};
+
+struct digest_lines { /* a file that is mapped; zeros: none */
+    void *base;
+    size_t bytes;
+    const struct digest_line *items;
+    size_t n;
+};
 
 struct digest_cache {
     char *path;      /* owned */
     char *lock_path; /* owned */
     struct clock_src clock;
-    struct dc_map map;
-    atomic_bool is_damaged; /* an error was found: the map is no longer trusted */
+    struct digest_lines map;
     struct {
-        struct dc_record *items;
+        struct digest_line *items;
         size_t n;
         size_t n_max;
     } pending;
@@ -38,12 +54,93 @@ static void note_damage(const char *path, const char *why)
     log_line(LOG_WARN, "digest cache %s: %s; it is dropped, all files are read again", path, why);
 }
 
+/* ---- lines ---- */
+
+/* The columns up to KEY_END; a NUL follows. */
+static void put_key(const struct digest_key *key, unsigned kind, char ret_text[KEY_END + 1])
+{
+    snprintf(ret_text, KEY_END + 1,
+             "%016" PRIx64 " %016" PRIx64 " %x %016" PRIx64 " %016" PRIx64 " %016" PRIx64,
+             key->device, key->inode, kind & 0xf, key->size_bytes, (uint64_t)key->mtime_ns,
+             (uint64_t)key->ctime_ns);
+}
+
+static void put_crc(uint32_t crc, char ret_text[CRC_CHARS + 1])
+{
+    snprintf(ret_text, CRC_CHARS + 1, "%08" PRIx32 "\n", crc);
+}
+
+static int by_id(const struct digest_line *a, const struct digest_line *b)
+{
+    return memcmp(a->text, b->text, ID_END);
+}
+
+static void map_close(struct digest_lines *map)
+{
+    if (map->base) {
+        munmap(map->base, map->bytes);
+    }
+    *map = (struct digest_lines){0};
+}
+
+/* NULL, or why it cannot be used. */
+static const char *check_map(struct digest_lines *map)
+{
+    const size_t head = sizeof(DIGEST_CACHE_MAGIC) - 1;
+    const char *text = map->base;
+    char crc[CRC_CHARS + 1];
+    if (map->bytes < head + CRC_CHARS || memcmp(text, DIGEST_CACHE_MAGIC, head) != 0) {
+        return "it is not a cache of this version";
+    }
+    put_crc(crc32c(0, text, map->bytes - CRC_CHARS), crc);
+    if (memcmp(text + map->bytes - CRC_CHARS, crc, CRC_CHARS) != 0) {
+        return "its checksum is wrong";
+    }
+    map->items = (const struct digest_line *)(text + head);
+    map->n = (map->bytes - head - CRC_CHARS) / sizeof(struct digest_line);
+    return map->n > DIGEST_CACHE_RECORDS_MAX ? "it is too long" : NULL;
+}
+
+/* 0: mapped, or absent (zeros); 1: damaged, with why; -1: error. */
+static int map_open(const char *path, struct digest_lines *ret_map, const char **ret_why,
+                    struct err *err)
+{
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct digest_lines map = {0};
+    struct stat info;
+    *ret_map = map;
+    if (fd < 0 && errno == ENOENT) {
+        return 0;
+    }
+    if (fd < 0 || fstat(fd, &info) < 0) {
+        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+    }
+    if (!S_ISREG(info.st_mode) || info.st_size == 0) {
+        *ret_why = "it is not a file with anything in it";
+        return 1;
+    }
+    map.bytes = (size_t)info.st_size;
+    map.base = mmap(NULL, map.bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (map.base == MAP_FAILED) {
+        return err_set(err, err_code_of_errno(errno), "map %s: %s", path, err_errno_text(errno));
+    }
+    *ret_why = check_map(&map);
+    if (*ret_why) {
+        map_close(&map);
+        return 1;
+    }
+    *ret_map = map;
+    return 0;
+}
+
+/* ---- life ---- */
+
 int digest_cache_open(const char *path, struct clock_src clock, struct digest_cache **ret_cache,
                       struct err *err)
 {
-    struct dc_map map = {0};
+    struct digest_lines map = {0};
     const char *why = NULL;
-    int result = dc_map_open(path, &map, &why, err);
+    int result = map_open(path, &map, &why, err);
     struct digest_cache *cache;
     if (result < 0) {
         return err_wrap(err, "digest cache");
@@ -57,7 +154,6 @@ int digest_cache_open(const char *path, struct clock_src clock, struct digest_ca
     cache->map = map;
     if (result == 1) {
         note_damage(path, why);
-        atomic_store(&cache->is_damaged, true);
     }
     *ret_cache = cache;
     return 0;
@@ -68,7 +164,7 @@ void digest_cache_free(struct digest_cache *cache)
     if (!cache) {
         return;
     }
-    dc_map_close(&cache->map);
+    map_close(&cache->map);
     VEC_RELEASE(&cache->pending);
     free(cache->path);
     free(cache->lock_path);
@@ -112,17 +208,26 @@ static uint16_t min_day(const struct digest_cache *cache)
     return day > DIGEST_CACHE_DAYS ? (uint16_t)(day - DIGEST_CACHE_DAYS) : 0;
 }
 
-static const struct dc_record *find_record(const struct digest_cache *cache,
-                                           const struct digest_key *key, unsigned kind)
+static void put_day(uint16_t day, char ret_text[5])
 {
-    const struct dc_map *map = &cache->map;
-    size_t bucket = (size_t)(dc_hash(key->device, key->inode, kind) >> (64 - map->bits));
-    size_t end = map->table[bucket + 1];
-    /* The table's checksum is right, but a forged one can be too: no index is taken on trust. */
-    for (size_t idx = map->table[bucket]; idx < end && idx < map->n; idx++) {
-        const struct dc_record *record = &map->records[idx];
-        if (memcmp(&record->key, key, sizeof(*key)) == 0 && record->kind == kind) {
-            return record;
+    snprintf(ret_text, 5, "%04" PRIx16, day);
+}
+
+static const struct digest_line *find_line(const struct digest_lines *map, const char *key)
+{
+    size_t from = 0;
+    size_t end = map->n;
+    while (from < end) {
+        size_t middle = from + (end - from) / 2;
+        const struct digest_line *line = &map->items[middle];
+        int order = memcmp(line->text, key, ID_END);
+        if (order == 0) {
+            return memcmp(line->text, key, KEY_END) == 0 ? line : NULL;
+        }
+        if (order < 0) {
+            from = middle + 1;
+        } else {
+            end = middle;
         }
     }
     return NULL;
@@ -132,30 +237,22 @@ bool digest_cache_find(const struct digest_cache *cache, const struct digest_key
                        unsigned kinds, struct digest_value *ret_value)
 {
     struct digest_value value = {.size_bytes = key->size_bytes};
-    if (!cache->map.base || atomic_load_explicit(&cache->is_damaged, memory_order_relaxed)) {
-        return false;
-    }
+    char oldest[5];
+    put_day(min_day(cache), oldest);
     for (unsigned kind = DIGEST_MD5; kind <= DIGEST_SHA256; kind <<= 1) {
-        const struct dc_record *record;
+        size_t n = kind == DIGEST_MD5 ? MD5_BYTES : SHA256_BYTES;
+        char text[KEY_END + 1];
+        const struct digest_line *line;
+        struct err ignored = {0};
         if (!(kinds & kind)) {
             continue;
         }
-        record = find_record(cache, key, kind);
-        if (!record || record->day < min_day(cache)) {
+        put_key(key, kind, text);
+        line = find_line(&cache->map, text);
+        if (!line || memcmp(line->text + DAY_AT, oldest, sizeof(oldest) - 1) < 0 ||
+            hex_decode((struct str){line->text + DIGEST_AT, 2 * n}, n,
+                       kind == DIGEST_MD5 ? value.md5 : value.sha256, &ignored) < 0) {
             return false;
-        }
-        if (record->crc != dc_record_crc(record)) {
-            /* Only the flag changes, for all threads; the map stays until no thread reads it. */
-            struct digest_cache *mine = (struct digest_cache *)(uintptr_t)cache;
-            if (!atomic_exchange(&mine->is_damaged, true)) {
-                note_damage(cache->path, "a record's checksum is wrong");
-            }
-            return false;
-        }
-        if (kind == DIGEST_MD5) {
-            memcpy(value.md5, record->digest, MD5_BYTES);
-        } else {
-            memcpy(value.sha256, record->digest, SHA256_BYTES);
         }
     }
     *ret_value = value;
@@ -193,39 +290,40 @@ int64_t digest_cache_slack_ns(int fd)
 void digest_cache_add(struct digest_cache *cache, const struct digest_key *key, unsigned kinds,
                       const struct digest_value *value)
 {
+    char text[DIGEST_CACHE_LINE_BYTES + 1];
+    char day[5];
+    char digest[SHA256_HEX_SIZE];
+    put_day(today(cache), day);
     for (unsigned kind = DIGEST_MD5; kind <= DIGEST_SHA256; kind <<= 1) {
-        struct dc_record record = {.key = *key, .kind = (uint16_t)kind, .day = today(cache)};
+        struct digest_line line;
         if (!(kinds & kind)) {
             continue;
         }
-        if (kind == DIGEST_MD5) {
-            memcpy(record.digest, value->md5, MD5_BYTES);
-        } else {
-            memcpy(record.digest, value->sha256, SHA256_BYTES);
-        }
-        record.crc = dc_record_crc(&record);
-        VEC_PUSH(&cache->pending, record);
+        hex_encode(kind == DIGEST_MD5 ? value->md5 : value->sha256,
+                   kind == DIGEST_MD5 ? MD5_BYTES : SHA256_BYTES, digest);
+        put_key(key, kind, text);
+        snprintf(text + KEY_END, sizeof(text) - KEY_END, " %s %-64s\n", day, digest);
+        memcpy(line.text, text, sizeof(line.text));
+        VEC_PUSH(&cache->pending, line);
     }
 }
 
 /* A file with two names was added twice; of the same times, the digests are the same. Later times come last. */
-static int by_order(const void *a, const void *b)
+static int by_age(const void *a, const void *b)
 {
-    const struct dc_record *left = a, *right = b;
-    int order = dc_order(left, right);
-    if (order) {
-        return order;
-    }
-    return (left->key.ctime_ns > right->key.ctime_ns) - (left->key.ctime_ns < right->key.ctime_ns);
+    const struct digest_line *left = a, *right = b;
+    int order = by_id(left, right);
+    return order ? order
+                 : memcmp(left->text + CTIME_AT, right->text + CTIME_AT, KEY_END - CTIME_AT);
 }
 
 static void sort_pending(struct digest_cache *cache)
 {
-    struct dc_record *items = cache->pending.items;
+    struct digest_line *items = cache->pending.items;
     size_t n = 0;
-    qsort(items, cache->pending.n, sizeof(*items), by_order);
+    qsort(items, cache->pending.n, sizeof(*items), by_age);
     for (size_t idx = 0; idx < cache->pending.n; idx++) {
-        if (n && dc_order(&items[n - 1], &items[idx]) == 0) {
+        if (n && by_id(&items[n - 1], &items[idx]) == 0) {
             n--;
         }
         items[n++] = items[idx];
@@ -248,15 +346,91 @@ static int lock(const struct digest_cache *cache, int *ret_fd, struct err *err)
     return 0;
 }
 
+struct lines_writer {
+    int fd;
+    const char *name;
+    struct digest_line *buf; /* WRITE_LINES */
+    size_t n;
+    uint32_t crc;
+};
+
+static int put(struct lines_writer *writer, const void *bytes, size_t len, struct err *err)
+{
+    writer->crc = crc32c(writer->crc, bytes, len);
+    return fs_write_all(writer->fd, bytes, len, writer->name, err);
+}
+
+static int flush(struct lines_writer *writer, struct err *err)
+{
+    size_t n = writer->n;
+    writer->n = 0;
+    return put(writer, writer->buf, n * sizeof(*writer->buf), err);
+}
+
+/* Of a pair, the fresh one; old ones that nobody may use any more are left out. */
+static int merge(struct lines_writer *writer, const struct digest_cache *cache, struct err *err)
+{
+    const struct digest_line *old = cache->map.items, *fresh = cache->pending.items;
+    size_t at = 0, bt = 0;
+    char oldest[5];
+    put_day(min_day(cache), oldest);
+    while (at < cache->map.n || bt < cache->pending.n) {
+        int order = at == cache->map.n       ? 1
+                    : bt == cache->pending.n ? -1
+                                             : by_id(&old[at], &fresh[bt]);
+        const struct digest_line *line = order < 0 ? &old[at] : &fresh[bt];
+        at += order <= 0;
+        bt += order >= 0;
+        if (memcmp(line->text + DAY_AT, oldest, sizeof(oldest) - 1) >= 0) {
+            writer->buf[writer->n++] = *line;
+        }
+        if (writer->n == WRITE_LINES && flush(writer, err) < 0) {
+            return -1;
+        }
+    }
+    return flush(writer, err);
+}
+
+/* By way of PATH.new, synced. */
+static int write_merged(const struct digest_cache *cache, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(free) struct digest_line *buf = xmalloc(WRITE_LINES * sizeof(*buf));
+    const char *path = cache->path;
+    const char *temp = arena_printf(&arena, "%s.new", path);
+    const char *slash = strrchr(path, '/');
+    const char *folder = slash ? arena_strndup(&arena, path, (size_t)(slash - path) + 1) : ".";
+    CLEANUP(fd) int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    struct lines_writer writer = {.fd = fd, .name = temp, .buf = buf};
+    char crc[CRC_CHARS + 1];
+    if (fd < 0) {
+        return err_set(err, err_code_of_errno(errno), "write %s: %s", temp, err_errno_text(errno));
+    }
+    if (put(&writer, DIGEST_CACHE_MAGIC, sizeof(DIGEST_CACHE_MAGIC) - 1, err) < 0 ||
+        merge(&writer, cache, err) < 0) {
+        unlink(temp);
+        return -1;
+    }
+    put_crc(writer.crc, crc);
+    if (fs_write_all(fd, crc, CRC_CHARS, temp, err) < 0) {
+        unlink(temp);
+        return -1;
+    }
+    if (fsync(fd) < 0 || rename(temp, path) < 0) {
+        int saved = errno;
+        unlink(temp);
+        return err_set(err, err_code_of_errno(saved), "write %s: %s", temp, err_errno_text(saved));
+    }
+    return fs_sync_dir(folder, err);
+}
+
 /* What is on the disk now may be newer than what is mapped. */
 static int save_locked(struct digest_cache *cache, struct err *err)
 {
-    const struct dc_map none = {0};
     const char *why = NULL;
-    bool was_damaged = atomic_load(&cache->is_damaged);
     int result;
-    dc_map_close(&cache->map);
-    result = was_damaged ? 0 : dc_map_open(cache->path, &cache->map, &why, err);
+    map_close(&cache->map);
+    result = map_open(cache->path, &cache->map, &why, err);
     if (result == 1) {
         note_damage(cache->path, why);
     }
@@ -265,36 +439,24 @@ static int save_locked(struct digest_cache *cache, struct err *err)
     }
     if (cache->map.n + cache->pending.n > DIGEST_CACHE_RECORDS_MAX) {
         log_line(LOG_INFO, "digest cache %s: full; begun anew", cache->path);
-        dc_map_close(&cache->map);
+        map_close(&cache->map);
     }
-    result = dc_write(cache->path, &cache->map, cache->pending.items, cache->pending.n,
-                      min_day(cache), err);
-    if (result == 1) {
-        note_damage(cache->path, "a record's checksum is wrong");
-        result = dc_write(cache->path, &none, cache->pending.items, cache->pending.n,
-                          min_day(cache), err);
-        ASSERT(result != 1);
-    }
-    dc_map_close(&cache->map);
-    if (result < 0) {
+    if (write_merged(cache, err) < 0) {
         return -1;
     }
+    map_close(&cache->map);
     cache->pending.n = 0;
-    result = dc_map_open(cache->path, &cache->map, &why, err);
-    atomic_store(&cache->is_damaged, result == 1);
-    return result < 0 ? -1 : 0;
+    return map_open(cache->path, &cache->map, &why, err) < 0 ? -1 : 0;
 }
 
 int digest_cache_save(struct digest_cache *cache, struct err *err)
 {
     CLEANUP(fd) int fd = -1;
-    if (cache->pending.n == 0 && !atomic_load(&cache->is_damaged)) {
+    if (cache->pending.n == 0) {
         return 0;
     }
     ASSERT(cache->pending.n <= DIGEST_CACHE_RECORDS_MAX);
-    if (cache->pending.n) {
-        sort_pending(cache);
-    }
+    sort_pending(cache);
     if (lock(cache, &fd, err) < 0 || save_locked(cache, err) < 0) {
         return err_wrap(err, "digest cache");
     }

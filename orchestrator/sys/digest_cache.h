@@ -7,9 +7,10 @@
    The racy case: a file that is written in the same tick of the clock in which it was hashed keeps its times. So a
    digest is only recorded for a file whose times were older than digest_cache_slack_ns when reading began.
 
-   One file, replaced whole under a lock, mapped for reading; each record has a checksum. What is damaged is dropped
-   with a line in the log and never trusted. Two processes may use it at once: the one that saves keeps what the other
-   has saved. */
+   One file of text, replaced whole under a lock, mapped for reading: its first line, lines of one length, sorted, so that they can be
+   searched where they are, and the CRC-32C of it all. A line in hexadecimal: device, inode, kind (1 MD5, 2 SHA-256), size, mtime,
+   ctime, day of reading, digest. A damaged file is dropped with a line in the log. Two processes may use it at once: the one
+   that saves keeps what the other has saved. */
 #ifndef SYS_DIGEST_CACHE_H
 #define SYS_DIGEST_CACHE_H
 
@@ -19,6 +20,8 @@
 #define DIGEST_CACHE_DAYS        365
 #define DIGEST_CACHE_RECORDS_MAX 8000000
 #define DIGEST_CACHE_PENDING_MAX (1u << 18) /* then it is time to save */
+#define DIGEST_CACHE_MAGIC       "reperf-digests 2\n"
+#define DIGEST_CACHE_LINE_BYTES  157
 
 struct digest_cache;
 struct stat;

@@ -122,8 +122,5 @@ void doctor_out_json(const struct doctor_view *view, struct strbuf *text)
         put_difference(&out, view->inventory, &result->differences.items[idx]);
     }
     jw_end_array(&out);
-    if (view->bench.len) {
-        jw_raw(&out, "bench", str_trim(view->bench));
-    }
     jw_end_object(&out);
 }

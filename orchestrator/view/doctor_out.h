@@ -11,7 +11,6 @@ struct doctor_view {
     const struct doctor_result *result;
     bool want_all; /* also passed checks */
     bool want_color;
-    struct str bench; /* what nodes bench measured, in the same form; empty: not asked for */
 };
 
 void doctor_out_text(const struct doctor_view *view, struct strbuf *out);

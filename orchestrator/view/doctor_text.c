@@ -186,8 +186,4 @@ void doctor_out_text(const struct doctor_view *view, struct strbuf *out)
     strbuf_add_char(out, '\n');
     put_checks(view, &arena, out);
     put_sum(view->result, out);
-    if (view->bench.len) {
-        strbuf_add_char(out, '\n');
-        strbuf_add_str(out, view->bench);
-    }
 }

@@ -200,7 +200,7 @@ static bool has_file(struct arena *arena, const struct run_view *view, struct st
 }
 
 /* Of a node that could never be asked there is no file. */
-static int load_settings(struct arena *arena, struct run_view *view, struct err *err)
+int run_view_settings(struct arena *arena, struct run_view *view, struct err *err)
 {
     const struct inventory *inventory = &view->frozen.inventory;
     size_t n_nodes = inventory->is_local ? 0 : inventory->n_nodes;
@@ -246,7 +246,7 @@ int run_view_open(struct arena *arena, struct clock_src clock, const char *state
         return err_wrap(err, "%s", name);
     }
     view.result = derived.result;
-    if (load_settings(arena, &view, err) < 0) {
+    if (run_view_settings(arena, &view, err) < 0) {
         return -1;
     }
     *ret_view = view;

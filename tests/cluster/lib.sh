@@ -108,38 +108,6 @@ node_memory() { # NUMBER BYTES (48m; 0: no limit): what all its containers may h
     node_do "$1" /bin/bash -c 'cd /sys/fs/cgroup/memory/docker 2>/dev/null && { [ "$1" != 0 ] || set -- -1; echo "$1" >memory.limit_in_bytes; exit; }
         cd /sys/fs/cgroup/docker && { [ "$1" != 0 ] || set -- max; echo "$1" >memory.max; }' bash "$2"
 }
-node_cpu() { # NUMBER PERCENT (of one processor; 0: no limit): what all of it may have together
-    node_do "$1" /bin/bash -c 'cd /sys/fs/cgroup/cpu 2>/dev/null && { [ "$1" != 0 ] && quota=$(($1 * 1000)) || quota=-1; echo 100000 >cpu.cfs_period_us && echo "$quota" >cpu.cfs_quota_us; exit; }
-        cd /sys/fs/cgroup && { [ "$1" != 0 ] && quota=$(($1 * 1000)) || quota=max; echo "$quota 100000" >cpu.max; }' bash "$2"
-}
-node_disk_rate() { # NUMBER BYTES (a second; 0: no limit): what it writes, past the page cache, to the disk that its work folder lies on
-    local device
-    device=/sys/dev/block/$(stat -c %Hd:%Ld "$S")
-    [ ! -e "$device/partition" ] || device=$device/..
-    device=$(cat "$device/dev" 2>/dev/null) && node_do "$1" /bin/bash -c 'cd /sys/fs/cgroup/blkio 2>/dev/null && { echo "$2 $1" >blkio.throttle.write_bps_device; exit; }
-        cd /sys/fs/cgroup && { [ "$1" != 0 ] || set -- max "$2"; echo "$2 wbps=$1" >io.max; }' bash "$2" "$device" 2>/dev/null
-}
-# Memory is streamed through by processes of the node's own control groups, four a processor that have priority: as by what a dead job left there. Only while this
-# node is measured, since the others have the same memory and processors.
-node_hog() { # NUMBER
-    node_ssh "$1" 'cat >/run/hog; setsid bash /run/hog </dev/null >/dev/null 2>&1 & until [ -s /run/hog.pid ]; do sleep 0.01; done' <<'END'
-exec 9<> <(:)
-pids=()
-for ((n = 4 * $(nproc); n > 0; n--)); do
-    nice -n -10 dd if=/dev/zero of=/dev/null bs=16M &
-    kill -STOP $!
-    pids+=($!)
-done
-echo $$ >/run/hog.pid
-while :; do
-    measured=(/var/lib/reperf/jobs/bench-*/*)
-    [ -e "${measured[0]}" ] && signal=CONT || signal=STOP
-    kill -$signal "${pids[@]}"
-    read -rt 0.02 -u 9
-done
-END
-}
-node_hog_end() { node_do "$1" /bin/bash -c '[ ! -e /run/hog.pid ] || { kill -KILL -- "-$(cat /run/hog.pid)"; rm -f /run/hog.pid; }'; }
 node_docker_stop() { node_do "$1" /bin/bash -c 'pkill -9 -x dockerd; pkill -9 -x containerd; while pidof dockerd >/dev/null; do sleep 0.05; done'; }
 node_docker_start() {
     node_do "$1" /bin/bash -c 'rm -f /run/docker.pid /run/docker/containerd/containerd.pid; setsid dockerd </dev/null >>/var/log/dockerd.log 2>&1 & echo $! >/run/docker.begun'
@@ -179,9 +147,6 @@ cluster_reset() {
         node_thaw "$i" 2>/dev/null
         node_no_rate "$i"
         node_memory "$i" 0 2>/dev/null
-        node_cpu "$i" 0 2>/dev/null
-        node_disk_rate "$i" 0
-        node_hog_end "$i" 2>/dev/null
         node_no_loss "$i" 2>/dev/null
         node_do "$i" /bin/bash -c 'rm -f /root/.bashrc; [ ! -e /root/.ssh/authorized_keys.away ] || mv /root/.ssh/authorized_keys.away /root/.ssh/authorized_keys
             while mountpoint -q /var/lib/reperf; do umount -l /var/lib/reperf; done

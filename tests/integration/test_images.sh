@@ -68,7 +68,7 @@ for dir in images/*/; do
     is "$?" 4 "${dir#images/}: not in the store"
     like "$(cat "$T/err")" "$(field "$dir/image.json" replacement | cut -c1-40)" "${dir#images/}: what to use instead is stated"
 done
-is "$n" 28 "images of the reports, and our own"
+is "$n" 30 "images of the reports, and our own"
 for stack in $(/usr/bin/python3 -c '
 import glob, json
 for path in glob.glob("manifests/reports/*.json"):

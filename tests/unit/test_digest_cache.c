@@ -2,7 +2,6 @@
 #include "base/base.h"
 
 #include "sys/digest_cache.h"
-#include "sys/digest_cache_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -127,16 +126,16 @@ static bool finds(const struct digest_cache *cache, uint64_t number, unsigned ki
     return true;
 }
 
-/* Records of the file on the disk. */
+/* Lines of the file on the disk. */
 static size_t n_records(const char *path)
 {
-    struct dc_map map = {0};
-    const char *why = NULL;
-    struct err err = {0};
-    assert_int_equal(dc_map_open(path, &map, &why, &err), 0);
-    size_t n = map.n;
-    dc_map_close(&map);
-    return n;
+    const size_t others = sizeof(DIGEST_CACHE_MAGIC) - 1 + sizeof("01234567\n") - 1;
+    struct stat info;
+    if (stat(path, &info) < 0) {
+        return 0;
+    }
+    assert_int_equal(((size_t)info.st_size - others) % DIGEST_CACHE_LINE_BYTES, 0);
+    return ((size_t)info.st_size - others) / DIGEST_CACHE_LINE_BYTES;
 }
 
 /* ---- one process ---- */

@@ -25,13 +25,12 @@ struct bench_opts {
     int64_t seed;
     const char *rivals; /* "eager,compile,jax" */
     const char *python, *train, *competitors;
-    const char *out;                          /* the run's folder is made in it */
-    const char *gpu;                          /* floor: by the table's name */
-    bool is_fused;                            /* kernels: everything that can be fused is */
-    int64_t tune_s;                           /* cuda: for choosing our plans by timing */
-    bool allows_compiled;                     /* cuda: as reperf-train --compile-plans */
-    bool allows_nondeterministic;             /* cuda: as reperf-train --nondeterministic */
-    int64_t n_repeats, sample_ms, memory_mib; /* gpus; memory_mib 0: no limit */
+    const char *out;              /* the run's folder is made in it */
+    const char *gpu;              /* floor: by the table's name */
+    bool is_fused;                /* kernels: everything that can be fused is */
+    int64_t tune_s;               /* cuda: for choosing our plans by timing */
+    bool allows_compiled;         /* cuda: as reperf-train --compile-plans */
+    bool allows_nondeterministic; /* cuda: as reperf-train --nondeterministic */
 };
 
 /* How a program's loss and gradient compare with ours; only where has_agreement. */
@@ -89,11 +88,6 @@ MUST_CHECK int bench_agree(const struct bench_opts *opts, struct clock_src clock
    document in opts->out if set, a table on stdout. */
 MUST_CHECK int bench_kernels(const struct bench_opts *opts, struct clock_src clock,
                              const volatile sig_atomic_t *stop, struct err *err);
-
-/* What all GPUs of this machine can do at once: bandwidth of a copy on each, matrix products, NCCL's all-reduce between them (bench/gpus.h).
-   One line of JSON on stdout (manifests/schema/node-bench-answer.json). */
-MUST_CHECK int bench_gpus(const struct bench_opts *opts, struct clock_src clock,
-                          const volatile sig_atomic_t *stop, struct err *err);
 
 /* The floor of one step on a GPU of the table; one JSON document on stdout. */
 MUST_CHECK int bench_floor(const struct bench_opts *opts, struct err *err);

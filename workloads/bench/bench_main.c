@@ -62,12 +62,6 @@ static const struct opt ROWS[] = {
      AT(opts.allows_nondeterministic), 0, 0},
     {"fuse", 0, OPT_FLAG, NULL, "kernels: everything fused that can be", AT(opts.is_fused), 0, 0},
     {"gpu", 0, OPT_TEXT, "NAME", "floor: as nvidia-smi names it", AT(opts.gpu), 0, 0},
-    {"repeats", 0, OPT_I64, "N", "gpus: repeats of each measurement (7)", AT(opts.n_repeats), 1,
-     199},
-    {"sample-ms", 0, OPT_I64, "MS", "gpus: duration of a repeat (50)", AT(opts.sample_ms), 1,
-     10000},
-    {"memory-mib", 0, OPT_I64, "N", "gpus: limit of a GPU's memory", AT(opts.memory_mib), 1,
-     INT64_C(1) << 23},
     {"help", 'h', OPT_FLAG, NULL, "this list", AT(is_help), 0, 0},
     {"version", 0, OPT_FLAG, NULL, "print the version", AT(is_version), 0, 0},
     OPT_END,
@@ -79,12 +73,10 @@ static void print_help(void)
         "usage: reperf-bench models --model NAME --out FOLDER [options]\n"
         "       reperf-bench agree --model NAME --out FOLDER [options]\n"
         "       reperf-bench kernels --model NAME [--out FOLDER] [options]\n"
-        "       reperf-bench floor --model NAME --gpu NAME [options]\n"
-        "       reperf-bench gpus [--repeats N] [--sample-ms MS] [--memory-mib N]\n\n"
+        "       reperf-bench floor --model NAME --gpu NAME [options]\n\n"
         "models: reperf-train and its rivals, compared with each other from the same parameters,\n"
         "then timed in turns on one device. agree: the first half of that alone. kernels: each\n"
-        "call of one step by itself, against the GPU's peaks. floor: the least a step can take.\n"
-        "gpus: what all GPUs of this machine do at once, as reperf nodes bench asks for it.\n");
+        "call of one step by itself, against the GPU's peaks. floor: the least a step can take.\n");
     opt_print_help(stdout, ROWS);
     printf("\nGPUs of the table:\n");
     for (int i = 0; peak_at(i); i++) {
@@ -222,12 +214,11 @@ static int run(struct raw *raw, const struct opt_list *operands, const volatile 
         const char *name;
         int (*run)(const struct bench_opts *opts, struct clock_src clock,
                    const volatile sig_atomic_t *stop, struct err *err);
-        bool needs_out, has_model;
-    } commands[] = {{"models", bench_models, true, true},
-                    {"agree", bench_agree, true, true},
-                    {"kernels", bench_kernels, false, true},
-                    {"floor", NULL, false, true},
-                    {"gpus", bench_gpus, false, false}};
+        bool needs_out;
+    } commands[] = {{"models", bench_models, true},
+                    {"agree", bench_agree, true},
+                    {"kernels", bench_kernels, false},
+                    {"floor", NULL, false}};
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *asked = operands->n == 1 ? operands->items[0] : "";
     size_t i = 0;
@@ -236,9 +227,9 @@ static int run(struct raw *raw, const struct opt_list *operands, const volatile 
     }
     if (i == ARRAY_LEN(commands)) {
         return err_set(err, ERR_USAGE,
-                       "expected one of models, agree, kernels, floor, gpus (see --help)");
+                       "expected one of models, agree, kernels, floor (see --help)");
     }
-    if (commands[i].has_model && understand(&arena, raw, err) < 0) {
+    if (understand(&arena, raw, err) < 0) {
         return -1;
     }
     if (commands[i].needs_out && !raw->opts.out) {
@@ -256,8 +247,6 @@ int main(int argc, char **argv)
                                .n_turns = 12,
                                .turn_steps = 10,
                                .deadline_s = 530,
-                               .n_repeats = 7,
-                               .sample_ms = 50,
                                .tune_s = -1,
                                .python = "python3",
                                .competitors = "workloads/competitors"}};

@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A line's numbers, each with the words around it. */
+#include "base/base.h"
+
+#include "log/numbers.h"
+
+#include "log/logtime.h"
+
+#define KEY_BYTES   40
+#define KEY_WORDS   3
+#define WHOLE_NAME  32
+#define UNIT_BYTES  24
+#define WORD_BYTES  32
+#define RANK_DIGITS 4
+#define RANK_MAX    (1ll << 22) /* a process id's, too */
+#define WHOLE_MAX   (1ll << 50)
+#define DATE_TEXT   10 /* "2024-01-31" */
+#define TIME_TEXT   8  /* "12:00:00" */
+#define GLOG_TEXT   6  /* "I1126 " */
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_word(char c)
+{
+    return is_letter(c) || is_digit(c) || c == '_';
+}
+
+static char char_at(struct str text, size_t at)
+{
+    return at < text.len ? text.ptr[at] : '\0';
+}
+
+struct str survey_last_word(struct str key, char *buf, size_t size)
+{
+    size_t from = key.len;
+    size_t len = 0;
+    while (from > 0 && (is_word(key.ptr[from - 1]))) {
+        from--;
+    }
+    for (; from < key.len && len + 1 < size; from++) {
+        char c = key.ptr[from];
+        buf[len++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    }
+    return (struct str){buf, len};
+}
+
+bool survey_is_step_word(struct str word)
+{
+    static const char *const WORDS[] = {"step",      "steps",      "iter",        "iters",
+                                        "iteration", "iterations", "global_step", "it",
+                                        "update",    "updates",    "num_updates", "batch",
+                                        "batches",   "batch_id",   "batch_idx",   "mb",
+                                        "step_num",  "train_step", "nupdates",    "current_steps",
+                                        NULL};
+    return str_eq_any(word, WORDS);
+}
+
+bool survey_is_epoch_word(struct str word)
+{
+    static const char *const WORDS[] = {"epoch", "epochs", "ep", NULL};
+    return str_eq_any(word, WORDS);
+}
+
+/* ---- bars ---- */
+
+/* "[00:32<00:05, " of a bar that is drawn in other characters, or whose line was broken. */
+static bool has_bar_clock(struct str text)
+{
+    int64_t at = str_find(text, STR_LIT("<"));
+    size_t from = at > 0 ? (size_t)at : 0;
+    size_t n_colons = 0;
+    while (from > 0 && (is_digit(text.ptr[from - 1]) || text.ptr[from - 1] == ':')) {
+        from--;
+        n_colons += text.ptr[from] == ':';
+    }
+    return n_colons > 0 && from > 0 && text.ptr[from - 1] == '[';
+}
+
+/* "400it [00:04, 94.50it/s]". */
+bool survey_is_open_bar(struct str text)
+{
+    int64_t at = str_find(text, STR_LIT(" ["));
+    size_t end = at > 0 ? (size_t)at + 2 : text.len;
+    size_t n_colons = 0;
+    struct str rest;
+    while (end < text.len && (is_digit(text.ptr[end]) || text.ptr[end] == ':')) {
+        n_colons += text.ptr[end] == ':';
+        end++;
+    }
+    rest = str_sub(text, end, text.len);
+    return n_colons > 0 && str_starts(rest, STR_LIT(", ")) &&
+           (str_find(rest, STR_LIT("/s")) > 0 || str_find(rest, STR_LIT("s/")) > 0);
+}
+
+bool survey_is_bar(struct str text)
+{
+    static const char *const MARKS[] = {"%|",           "[==", "[>..", "\xe2\x94\x81\xe2\x94\x81",
+                                        "\xe2\x96\x88", NULL};
+    for (const char *const *mark = MARKS; *mark; mark++) {
+        if (str_find(text, str_of(*mark)) >= 0) {
+            return true;
+        }
+    }
+    return has_bar_clock(text);
+}
+
+/* ---- whose line it is ---- */
+
+/* The next run of letters, digits and "_", in lower case in buf; empty at the end. */
+static struct str next_word(struct str text, size_t *at, char *buf, size_t size)
+{
+    size_t from = *at;
+    while (from < text.len && !is_word(text.ptr[from])) {
+        from++;
+    }
+    size_t end = from;
+    while (end < text.len && is_word(text.ptr[end])) {
+        end++;
+    }
+    *at = end;
+    return survey_last_word(str_sub(text, from, end - from), buf, size);
+}
+
+/* Lower case, with "_" before a capital that follows a lower-case letter: "SamplesPerSec" is "samples_per_sec". */
+struct str survey_snake(struct str name, char *buf, size_t size)
+{
+    size_t len = 0;
+    for (size_t idx = 0; idx < name.len && len + 2 < size; idx++) {
+        char c = name.ptr[idx];
+        bool is_by_slash = c == ' ' && ((idx > 0 && name.ptr[idx - 1] == '/') ||
+                                        (idx + 1 < name.len && name.ptr[idx + 1] == '/'));
+        if (is_by_slash) {
+            continue;
+        }
+        bool is_capital = c >= 'A' && c <= 'Z';
+        bool after_small = idx > 0 && name.ptr[idx - 1] >= 'a' && name.ptr[idx - 1] <= 'z';
+        if (is_capital && after_small) {
+            buf[len++] = '_';
+        }
+        buf[len++] = is_capital ? (char)(c - 'A' + 'a') : c == ' ' ? '_' : c;
+    }
+    return (struct str){buf, len};
+}
+
+struct str survey_words(struct str name, char *buf, size_t size)
+{
+    struct str words = survey_snake(name, buf, size);
+    for (size_t idx = 0; idx < words.len; idx++) {
+        buf[idx] = buf[idx] == '_' ? ' ' : buf[idx];
+    }
+    return words;
+}
+
+bool survey_has_word(struct str text, const char *const *words)
+{
+    char buf[WORD_BYTES];
+    struct str word;
+    for (size_t at = 0; (word = next_word(text, &at, buf, sizeof(buf))).len > 0;) {
+        if (str_eq_any(word, words)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *const SURVEY_TRAIN[] = {"train", "training", "trainer", NULL};
+const char *const SURVEY_EVAL[] = {"eval",       "evaluate", "evaluating", "evaluation",
+                                   "val",        "valid",    "validate",   "validating",
+                                   "validation", "test",     "testing",    NULL};
+
+static bool begins_with(struct str text, const char *const *words, const char *const *others)
+{
+    char buf[WORD_BYTES];
+    struct str word;
+    bool is_cut = text.len > SURVEY_WHOSE_BYTES;
+    text = str_sub(text, 0, SURVEY_WHOSE_BYTES);
+    for (size_t at = 0; (word = next_word(text, &at, buf, sizeof(buf))).len > 0;) {
+        if (is_cut && at == text.len) {
+            return false; /* half a word */
+        }
+        if (str_eq_any(word, words) || str_eq_any(word, others)) {
+            return str_eq_any(word, words);
+        }
+    }
+    return false;
+}
+
+bool survey_is_of_eval(struct str text)
+{
+    return begins_with(text, SURVEY_EVAL, SURVEY_TRAIN);
+}
+
+bool survey_is_of_training(struct str text)
+{
+    return begins_with(text, SURVEY_TRAIN, SURVEY_EVAL);
+}
+
+static int64_t rank_at(struct str text, size_t from)
+{
+    size_t end = from;
+    int64_t rank = -1;
+    while (is_digit(char_at(text, end))) {
+        end++;
+    }
+    char c = char_at(text, end);
+    return !is_word(c) && c != '.' && c != '%' &&
+                   logwhole_parse(str_sub(text, from, end - from), RANK_MAX, &rank)
+               ? rank
+               : -1;
+}
+
+int64_t survey_rank(struct str text)
+{
+    static const char *const RANKS[] = {"rank",   "local_rank", "global_rank", "gpu",
+                                        "device", "worker",     "default",     "pid",
+                                        "proc",   "xla",        "dp",          NULL};
+    char buf[WORD_BYTES];
+    struct str word;
+    if (char_at(text, 0) == '[' && str_find(text, STR_LIT("]")) <= RANK_DIGITS &&
+        rank_at(text, 1) >= 0) {
+        return rank_at(text, 1);
+    }
+    for (size_t at = 0; (word = next_word(text, &at, buf, sizeof(buf))).len > 0;) {
+        size_t digits = word.len;
+        size_t gap = at;
+        while (digits > 0 && is_digit(word.ptr[digits - 1])) {
+            digits--;
+        }
+        if (!str_eq_any(str_sub(word, 0, digits), RANKS)) {
+            continue;
+        }
+        while (gap < text.len && gap < at + 3 && strchr(" =:#", text.ptr[gap])) {
+            gap++;
+        }
+        int64_t rank = rank_at(text, digits < word.len ? at - (word.len - digits) : gap);
+        if (rank >= 0) {
+            return rank;
+        }
+    }
+    return -1;
+}
+
+/* ---- units ---- */
+
+/* Spellings of programs that no report uses. */
+static const struct {
+    const char *printed, *unit;
+} SPELLINGS[] = {{"tks/s", "tokens/s"},      {"Tok/s", "tokens/s"},      {"Tokens/s", "tokens/s"},
+                 {"Tokens/sec", "tokens/s"}, {"Gflop/s", "GFLOP/s"},     {"GFlop/s", "GFLOP/s"},
+                 {"Gflops/s", "GFLOP/s"},    {"Tflop/s", "TFLOP/s"},     {"TFlop/s", "TFLOP/s"},
+                 {"Images/sec", "images/s"}, {"Samples/s", "samples/s"}, {"secs", "s"},
+                 {"fps", "images/s"},        {"FPS", "images/s"},        {"docs/s", "items/s"},
+                 {"rows/s", "items/s"},      {"req/s", "items/s"},       {"MiB/sec", "MiB/s"}};
+
+static const struct word *find_unit(const struct vocabulary *v, struct str text)
+{
+    const struct word *unit = words_find(&v->units, text);
+    for (size_t idx = 0; !unit && idx < ARRAY_LEN(SPELLINGS); idx++) {
+        if (str_eq_z(text, SPELLINGS[idx].printed)) {
+            return words_find(&v->units, str_of(SPELLINGS[idx].unit));
+        }
+    }
+    return unit;
+}
+
+/* "s/it", "ms/step", "sec/batch": a time of the vocabulary over a step. */
+static bool is_inverse(const struct vocabulary *v, struct str word)
+{
+    char buf[WORD_BYTES];
+    int64_t slash = str_find(word, STR_LIT("/"));
+    const struct word *unit = slash > 0 ? find_unit(v, str_sub(word, 0, (size_t)slash)) : NULL;
+    struct str over = slash > 0 ? str_sub(word, (size_t)slash + 1, word.len) : STR_EMPTY;
+    return unit && str_eq_z(unit->dimension, "time") &&
+           survey_is_step_word(survey_last_word(over, buf, sizeof(buf)));
+}
+
+static const char *const ENDS_OF_ONE[] = {"/gpu",      "/GPU",      "/device",   "/core",
+                                          "/chip",     " per GPU",  " per gpu",  " per device",
+                                          " per core", " per chip", " per rank", NULL};
+
+struct str survey_unit_of_one(struct str unit, bool *ret_is_of_one)
+{
+    for (const char *const *end = ENDS_OF_ONE; *end; end++) {
+        if (str_ends(unit, str_of(*end))) {
+            *ret_is_of_one = true;
+            return str_sub(unit, 0, unit.len - strlen(*end));
+        }
+    }
+    return unit;
+}
+
+static const char *const SECONDS[] = {" per second", " per sec", NULL};
+
+const struct word *survey_unit(const struct vocabulary *v, struct str text)
+{
+    char buf[UNIT_BYTES + 3];
+    for (const char *const *end = SECONDS; *end; end++) {
+        if (str_ends(text, str_of(*end)) && text.len - strlen(*end) < UNIT_BYTES) {
+            int len =
+                snprintf(buf, sizeof(buf), "%.*s/s", (int)(text.len - strlen(*end)), text.ptr);
+            return find_unit(v, (struct str){buf, (size_t)len});
+        }
+    }
+    return find_unit(v, text);
+}
+
+/* " +/- 0.008" between a mean and its unit: its end, or `at`. */
+static size_t spread_from(struct str text, size_t at)
+{
+    struct str rest = str_sub(text, at, text.len);
+    size_t mark = str_starts(rest, STR_LIT(" +/- "))        ? 5
+                  : str_starts(rest, STR_LIT(" \xc2\xb1 ")) ? 4
+                                                            : 0;
+    size_t end = at + mark;
+    while (mark && (is_digit(char_at(text, end)) || char_at(text, end) == '.')) {
+        end++;
+    }
+    return mark && end > at + mark ? end : at;
+}
+
+/* "sec / batch", "s / it": the whole, if it is a time over a step; else empty. */
+static struct str unit_apart(const struct vocabulary *v, struct str text, size_t from)
+{
+    char buf[WORD_BYTES];
+    size_t to = from;
+    while (is_letter(char_at(text, to))) {
+        to++;
+    }
+    const struct word *unit = find_unit(v, str_sub(text, from, to - from));
+    if (!unit || !str_eq_z(unit->dimension, "time") || !str_eq_z(str_sub(text, to, 3), " / ")) {
+        return STR_EMPTY;
+    }
+    size_t end = to + 3;
+    while (is_letter(char_at(text, end))) {
+        end++;
+    }
+    return survey_is_step_word(
+               survey_last_word(str_sub(text, to + 3, end - to - 3), buf, sizeof(buf)))
+               ? str_sub(text, from, end - from)
+               : STR_EMPTY;
+}
+
+/* The unit after a number, with or without a blank between; *ret_end: its end. */
+static struct str unit_after(const struct vocabulary *v, struct str text, size_t at,
+                             size_t *ret_end)
+{
+    at = spread_from(text, at);
+    size_t from = at + (char_at(text, at) == ' ');
+    size_t to = from;
+    struct str word;
+    bool is_of_one;
+    struct str apart = unit_apart(v, text, from);
+    if (apart.len > 0) {
+        *ret_end = from + apart.len;
+        return apart;
+    }
+    while (to < text.len && to - from < UNIT_BYTES &&
+           (is_letter(text.ptr[to]) || strchr("/%_", text.ptr[to]))) {
+        to++;
+    }
+    word = str_sub(text, from, to - from);
+    while (word.len > 0 && word.ptr[word.len - 1] == '/') {
+        word.len--;
+    }
+    for (const char *const *end = SECONDS; word.len > 0 && *end; end++) {
+        struct str whole = str_sub(text, from, word.len + strlen(*end));
+        if (str_ends(whole, str_of(*end)) && !is_word(char_at(text, from + whole.len)) &&
+            survey_unit(v, whole)) {
+            *ret_end = from + whole.len;
+            return whole;
+        }
+    }
+    if (word.len == 0 || is_word(char_at(text, from + word.len)) ||
+        (!find_unit(v, survey_unit_of_one(word, &is_of_one)) && !is_inverse(v, word))) {
+        return STR_EMPTY;
+    }
+    for (const char *const *end = ENDS_OF_ONE; *end; end++) { /* "img/s per GPU" */
+        struct str after = str_sub(text, from + word.len, strlen(*end));
+        bool is_there = **end == ' ' && str_eq_z(after, *end);
+        if (is_there && !is_word(char_at(text, from + word.len + after.len))) {
+            word.len += after.len;
+            break;
+        }
+    }
+    *ret_end = from + word.len;
+    return word;
+}
+
+/* ---- numbers ---- */
+
+static size_t digits_from(struct str text, size_t at)
+{
+    while (at < text.len && is_digit(text.ptr[at])) {
+        at++;
+    }
+    return at;
+}
+
+/* The shape of `text` at `at`, 9 for a digit. */
+static bool has_shape(struct str text, size_t at, const char *shape)
+{
+    for (size_t idx = 0; shape[idx]; idx++) {
+        char c = char_at(text, at + idx);
+        if (shape[idx] == '9' ? !is_digit(c) : c != shape[idx]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A date with or without a time; the end, or `at` if there is none. */
+static size_t moment_from(struct str text, size_t at)
+{
+    size_t end = at;
+    if (!has_shape(text, at, "9999-99-99") && !has_shape(text, at, "9999/99/99")) {
+        return at;
+    }
+    end = at + DATE_TEXT;
+    if ((char_at(text, end) == ' ' || char_at(text, end) == 'T') &&
+        has_shape(text, end + 1, "99:99:99")) {
+        end += 1 + TIME_TEXT;
+        if ((char_at(text, end) == '.' || char_at(text, end) == ',') &&
+            is_digit(char_at(text, end + 1))) {
+            end = digits_from(text, end + 1);
+        }
+    }
+    return end;
+}
+
+/* "00:35", "1:02:03.5"; the end, or `at`. */
+static size_t span_from(struct str text, size_t at)
+{
+    size_t end = digits_from(text, at);
+    size_t n = 0;
+    while (end - at <= 4 && has_shape(text, end, ":99") && !is_digit(char_at(text, end + 3))) {
+        end += 3;
+        n++;
+    }
+    if (n == 0 || n > 2) {
+        return at;
+    }
+    return char_at(text, end) == '.' && is_digit(char_at(text, end + 1))
+               ? digits_from(text, end + 1)
+               : end;
+}
+
+/* "12", "1,234.5", ".5", "1e-3", "-2": the end. */
+static size_t number_from(struct str text, size_t at)
+{
+    size_t end = at + (text.ptr[at] == '-' || text.ptr[at] == '+');
+    size_t from = end;
+    end = digits_from(text, end);
+    bool may_be_grouped = end - from <= 3; /* "1234,567" has a decimal comma */
+    while (may_be_grouped && char_at(text, end) == ',' && has_shape(text, end + 1, "999") &&
+           !is_digit(char_at(text, end + 4))) {
+        end += 4;
+    }
+    if (char_at(text, end) == '.' && is_digit(char_at(text, end + 1))) {
+        end = digits_from(text, end + 1);
+    }
+    if (char_at(text, end) == 'e' || char_at(text, end) == 'E') {
+        size_t sign = end + 1 + (char_at(text, end + 1) == '-' || char_at(text, end + 1) == '+');
+        end = is_digit(char_at(text, sign)) ? digits_from(text, sign) : end;
+    }
+    return end;
+}
+
+static bool begins_number(struct str text, size_t at)
+{
+    char c = text.ptr[at];
+    char before = at > 0 ? text.ptr[at - 1] : ' ';
+    bool is_free = !is_word(before) && before != '.';
+    if (is_digit(c)) { /* not the 95 of "mAP50-95" */
+        return is_free && (before != '-' || at < 2 || !is_word(text.ptr[at - 2]));
+    }
+    if (c == '.') {
+        return is_free && is_digit(char_at(text, at + 1));
+    }
+    return (c == '-' || c == '+') && is_free && is_digit(char_at(text, at + 1)) && before != ')' &&
+           before != ']';
+}
+
+/* "/100", " / 100" after a whole number: its end, or `at`. */
+static size_t total_from(struct str text, size_t at, int64_t *ret_total)
+{
+    size_t slash = at;
+    size_t from;
+    size_t end;
+    while (char_at(text, slash) == ' ') {
+        slash++;
+    }
+    if (char_at(text, slash) != '/') {
+        return at;
+    }
+    from = slash + 1;
+    while (char_at(text, from) == ' ') {
+        from++;
+    }
+    end = digits_from(text, from);
+    return end > from && !is_word(char_at(text, end)) && char_at(text, end) != '/' &&
+                   logwhole_parse(str_sub(text, from, end - from), WHOLE_MAX, ret_total)
+               ? end
+               : at;
+}
+
+static bool is_mark(char c)
+{
+    return c == '.' || c == ',';
+}
+
+/* "436K", "1.05M": not the "k" of a word or of "kB". */
+static bool is_prefix_of_si(struct str text, size_t at)
+{
+    char c = char_at(text, at);
+    char next = char_at(text, at + 1);
+    return c != '\0' && strchr("kKMGT", c) && !is_word(next) && next != '/';
+}
+
+static void take_number(const struct vocabulary *v, struct str text, size_t at, struct token *t)
+{
+    size_t end = number_from(text, at);
+    t->kind = TOKEN_NUMBER;
+    t->text = str_sub(text, at, end - at);
+    t->is_whole = logwhole_parse(t->text, WHOLE_MAX, &t->step);
+    t->end = end;
+    if (is_mark(char_at(text, end)) && is_digit(char_at(text, end + 1))) { /* 127.0.0.1, 2,5 */
+        t->kind = TOKEN_OTHER;
+        while (is_digit(char_at(text, t->end)) || is_mark(char_at(text, t->end))) {
+            t->end++;
+        }
+        return;
+    }
+    if (t->is_whole && (t->end = total_from(text, end, &t->total)) != end) {
+        t->kind = TOKEN_FRACTION;
+        return;
+    }
+    if (is_prefix_of_si(text, end)) {
+        t->si = text.ptr[end];
+        end = t->end = end + 1;
+    }
+    t->unit = unit_after(v, text, end, &t->end);
+}
+
+/* "I1126 10:00:00.5" of Google's loggers: the time at `at` is no span. */
+static bool is_after_glog(struct str text, size_t at)
+{
+    size_t from = at - GLOG_TEXT;
+    return at >= GLOG_TEXT && has_shape(text, from + 1, "9999 ") &&
+           strchr("IWEFD", text.ptr[from]) && (from == 0 || !is_word(text.ptr[from - 1]));
+}
+
+static void take_token(const struct vocabulary *v, struct str text, size_t at, struct token *t)
+{
+    size_t end = moment_from(text, at);
+    *t = (struct token){.kind = TOKEN_MOMENT, .at = at, .end = end};
+    if (end == at) {
+        end = span_from(text, at);
+        t->kind = is_after_glog(text, at) ? TOKEN_OTHER : TOKEN_SPAN;
+    }
+    if (end == at) {
+        take_number(v, text, at, t);
+        return;
+    }
+    t->end = end;
+    t->text = str_sub(text, at, end - at);
+}
+
+/* ---- keys ---- */
+
+static bool is_key_char(char c)
+{
+    return is_word(c) || (c != '\0' && strchr("/.%()-", c));
+}
+
+/* The beginning of the words that end at `to`, not before `floor`: at most three, one blank between them. */
+static size_t key_from(struct str text, size_t floor, size_t to)
+{
+    size_t from = to;
+    size_t n_words = 1;
+    while (from > floor && to - from < KEY_BYTES) {
+        char c = text.ptr[from - 1];
+        bool is_blank = c == ' ' && from - 1 > floor &&
+                        (is_word(text.ptr[from - 2]) || text.ptr[from - 2] == '/');
+        if (is_blank && n_words < KEY_WORDS) {
+            n_words++;
+        } else if (!is_key_char(c) || (c == '-' && from < to && !is_word(text.ptr[from]))) {
+            break;
+        }
+        from--;
+    }
+    if (from == floor && floor > 0 && is_word(text.ptr[floor - 1])) {
+        while (from < to && is_word(text.ptr[from])) { /* "400it rate: 1.2": the 400's */
+            from++;
+        }
+    }
+    while (from < to && !is_letter(text.ptr[from]) && text.ptr[from] != '_') {
+        from++;
+    }
+    return from;
+}
+
+/* Whether only words and single blanks stand before `to`, and at most WHOLE_NAME of them. */
+static bool is_whole_name(struct str text, size_t to)
+{
+    for (size_t at = 0; at < to; at++) {
+        if (!is_letter(text.ptr[at]) && text.ptr[at] != ' ') {
+            return false;
+        }
+    }
+    return to > 0 && to <= WHOLE_NAME;
+}
+
+static void find_key(struct str text, size_t floor, struct token *t)
+{
+    size_t to = t->at;
+    size_t from;
+    while (to > floor && text.ptr[to - 1] != '\0' && strchr(" \t:=|([{<>\"',", text.ptr[to - 1]) &&
+           !(text.ptr[to - 1] == ',' && text.ptr[t->at - 1] == ' ')) {
+        to--;
+    }
+    from = key_from(text, floor, to);
+    if (is_whole_name(text, from) && memchr(text.ptr + to, ':', t->at - to)) {
+        from = 0; /* "Peak output token throughput (tok/s): 160" */
+    }
+    t->key = str_sub(text, from, to - from);
+    t->gap = str_sub(text, to, t->at - to);
+}
+
+/* "Latency of step 3: 1.85 ms": the words before the count are also those of what stands behind it. */
+static void take_over_key(struct str text, const struct token *before, struct token *t)
+{
+    struct str gap = str_sub(text, before->end, t->at - before->end);
+    if (t->key.len == 0 && before->is_whole && before->key.len > 0 && before->unit.len == 0 &&
+        (str_eq_z(gap, ": ") || str_eq_z(gap, " : "))) {
+        size_t from = (size_t)(before->gap.ptr - text.ptr);
+        t->key = before->key;
+        t->gap = str_sub(text, from, t->at - from);
+    }
+}
+
+/* "dt=250.5 tok/sec=65,400", "loss 2.5 tok/s 65400": words after a number that are the next one's. */
+static void give_unit_away(const struct vocabulary *v, struct str text, struct token *t)
+{
+    size_t next = t->end;
+    size_t ignored;
+    char mark = ' ';
+    if (t->unit.len == 0 || t->unit.ptr == text.ptr + t->at + t->text.len) {
+        return;
+    }
+    for (; char_at(text, next) == ' ' || char_at(text, next) == '=' || char_at(text, next) == ':';
+         next++) {
+        mark = text.ptr[next] == ' ' ? mark : text.ptr[next];
+    }
+    if (mark == '=' || (mark == ':' && is_digit(char_at(text, next)))) {
+        t->unit = STR_EMPTY;
+        t->end = t->at + t->text.len;
+    } else if (mark == ' ' && is_digit(char_at(text, next)) && t->key.len &&
+               str_trim(t->gap).len == 0 && str_find(t->unit, STR_LIT("/")) > 0 &&
+               unit_after(v, text, number_from(text, next), &ignored).len == 0) {
+        t->unit = STR_EMPTY; /* whose they are cannot be told */
+    }
+}
+
+size_t survey_tokens(const struct vocabulary *vocabulary, struct str text, struct token *ret_tokens)
+{
+    size_t n = 0;
+    size_t floor = 0;
+    for (size_t at = 0; at < text.len && n < SURVEY_TOKENS_MAX;) {
+        if (!begins_number(text, at)) {
+            at++;
+            continue;
+        }
+        take_token(vocabulary, text, at, &ret_tokens[n]);
+        find_key(text, floor, &ret_tokens[n]);
+        give_unit_away(vocabulary, text, &ret_tokens[n]);
+        if (n > 0) {
+            take_over_key(text, &ret_tokens[n - 1], &ret_tokens[n]);
+        }
+        at = ret_tokens[n].end > at ? ret_tokens[n].end : at + 1;
+        floor = at;
+        n++;
+    }
+    return n;
+}

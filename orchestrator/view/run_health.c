@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "view/run_health.h"
+
+#include <math.h>
+
+#include "base/table.h"
+#include "judge/verdict.h"
+#include "report/each_node.h"
+
+#define OUTLIER_STATUS 1
+
+/* ---- from a run ---- */
+
+static struct str setting_of(const struct run_view *view, struct str node, const char *name)
+{
+    for (size_t idx = 0; idx < view->n_settings; idx++) {
+        if (str_eq(view->settings[idx].node, node) && str_eq_z(view->settings[idx].name, name)) {
+            return view->settings[idx].value;
+        }
+    }
+    return STR_EMPTY;
+}
+
+/* The first group that the inventory names, else the processor and the GPU. Their numbers do not count: a node that lost some is sick, and
+   no other kind. */
+static struct str kind_of(struct arena *arena, const struct run_view *view, struct str name)
+{
+    const struct inventory *inventory = &view->frozen.inventory;
+    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
+        const struct inventory_node *node = &inventory->nodes[idx];
+        if (str_eq(node->name, name) && node->n_groups) {
+            return node->groups[0];
+        }
+    }
+    return str_of(arena_printf(arena, "%.*s, %.*s",
+                               STR_ARG(setting_of(view, name, "conditions.cpu")),
+                               STR_ARG(setting_of(view, name, "conditions.gpu"))));
+}
+
+static struct health_figure figure_of(struct arena *arena, const struct run_view *view,
+                                      const struct cell_result *cell)
+{
+    const struct report_case *c = cell->of_case;
+    struct str *kinds = arena_array(arena, struct str, c->n_on);
+    double *values = arena_array(arena, double, cell->n_repeats + 1);
+    struct health_figure figure = {.measure = each_node_base(c),
+                                   .on = c->on,
+                                   .n_on = c->n_on,
+                                   .kinds = kinds,
+                                   .unit = cell->unit,
+                                   .values = values,
+                                   .why = cell->why};
+    for (size_t idx = 0; idx < c->n_on; idx++) {
+        kinds[idx] = kind_of(arena, view, c->on[idx]);
+    }
+    /* A cell with a repeat that does not count has no value, and is not measured. */
+    bool is_measured = cell->verdict != RUN_FAILED && cell->verdict != RUN_NOT_RUN;
+    for (size_t idx = 0; is_measured && idx < cell->n_repeats; idx++) {
+        values[figure.n++] = cell->repeats[idx].value;
+    }
+    return figure;
+}
+
+void run_health_of(struct arena *arena, const struct run_view *view,
+                   const struct health_limits *limits, struct health *ret_health)
+{
+    const struct run_result *result = &view->result;
+    struct health_figure *figures = arena_array(arena, struct health_figure, result->n_cells + 1);
+    size_t n = 0;
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        if (result->cells[idx].of_case->n_on) {
+            figures[n++] = figure_of(arena, view, &result->cells[idx]);
+        }
+    }
+    health_judge(arena, limits, figures, n, ret_health);
+}
+
+int run_health_status(const struct health *health)
+{
+    for (size_t idx = 0; idx < health->n_findings; idx++) {
+        if (health->findings[idx].figure->verdict == HEALTH_OUTLIER) {
+            return OUTLIER_STATUS;
+        }
+    }
+    return 0;
+}
+
+/* ---- the gate ---- */
+
+static bool has_node(const struct inventory *inventory, struct str name)
+{
+    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
+        if (str_eq(inventory->nodes[idx].name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_measured(const struct health *health, struct str node)
+{
+    for (size_t idx = 0; idx < health->n_figures; idx++) {
+        const struct health_figure *figure = &health->figures[idx];
+        if (figure->n && figure->n_on == 1 && str_eq(figure->on[0], node)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of nodes that are all asked for; a pair with another is not used. */
+static bool is_of(const struct inventory *inventory, const struct health_figure *figure)
+{
+    for (size_t idx = 0; idx < figure->n_on; idx++) {
+        if (!has_node(inventory, figure->on[idx])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int run_health_admits(const struct run_view *view, const struct health *health,
+                      const struct inventory *inventory, struct err *err)
+{
+    if (!str_eq(view->frozen.plan.inventory, inventory->id)) {
+        return err_set(err, ERR_NODE, "it measured the nodes of %.*s, not of %.*s",
+                       STR_ARG(str_sub(view->frozen.plan.inventory, 0, 100)),
+                       STR_ARG(str_sub(inventory->id, 0, 100)));
+    }
+    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
+        if (!is_measured(health, inventory->nodes[idx].name)) {
+            return err_set(err, ERR_NODE, "%.*s: not measured",
+                           STR_ARG(inventory->nodes[idx].name));
+        }
+    }
+    for (size_t idx = 0; idx < health->n_findings; idx++) {
+        if (is_of(inventory, health->findings[idx].figure)) {
+            return err_set(err, ERR_NODE, "%.*s", STR_ARG(health->findings[idx].says));
+        }
+    }
+    return 0;
+}
+
+/* ---- output ---- */
+
+static void add_number(struct table *table, const struct health_figure *figure, double value)
+{
+    if (isnan(value)) {
+        table_add(table, STR_LIT("-"));
+    } else {
+        table_addf(table, "%.4g %.*s", value, STR_ARG(figure->unit));
+    }
+}
+
+static void add_names(const struct health_figure *figure, struct table *table)
+{
+    if (figure->n_on == 1) {
+        table_add(table, figure->on[0]);
+    } else {
+        table_addf(table, "%.*s+%.*s", STR_ARG(figure->on[0]), STR_ARG(figure->on[1]));
+    }
+}
+
+void run_health_text(const struct health *health, struct strbuf *out)
+{
+    static const struct table_column COLUMNS[] = {{"nodes", false},
+                                                  {"case", false},
+                                                  {"value", true},
+                                                  {"median of its kind", true},
+                                                  {"", false}};
+    CLEANUP(table) struct table table;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < health->n_figures; idx++) {
+        const struct health_figure *figure = &health->figures[idx];
+        add_names(figure, &table);
+        table_add(&table, figure->measure);
+        add_number(&table, figure, figure->median);
+        add_number(&table, figure, figure->kind_median);
+        table_add(&table, str_of(health_verdict_name(figure->verdict)));
+    }
+    table_render(&table, out);
+    for (size_t idx = 0; idx < health->n_findings; idx++) {
+        strbuf_printf(out, "%.*s\n", STR_ARG(health->findings[idx].says));
+    }
+    if (health->n_alone) {
+        strbuf_printf(out, "%zu figures could not be compared with others'\n", health->n_alone);
+    }
+}
+
+void run_health_encode(const struct health *health, const char *key, struct json_out *out)
+{
+    jw_object(out, key);
+    jw_array(out, "figures");
+    for (size_t idx = 0; idx < health->n_figures; idx++) {
+        const struct health_figure *figure = &health->figures[idx];
+        jw_object(out, NULL);
+        jw_str(out, "case", figure->measure);
+        jw_array(out, "nodes");
+        for (size_t at = 0; at < figure->n_on; at++) {
+            jw_str(out, NULL, figure->on[at]);
+        }
+        jw_end_array(out);
+        jw_z(out, "verdict", health_verdict_name(figure->verdict));
+        jw_f64(out, "value", figure->median);
+        jw_f64(out, "kind_median", figure->kind_median);
+        jw_str(out, "unit", figure->unit);
+        jw_str(out, "why", figure->why.len ? figure->why : STR_EMPTY);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+    jw_array(out, "findings");
+    for (size_t idx = 0; idx < health->n_findings; idx++) {
+        jw_str(out, NULL, health->findings[idx].says);
+    }
+    jw_end_array(out);
+    jw_end_object(out);
+}

@@ -1,0 +1,116 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Room: run
+# run --each-node over four real sshds on this machine, with a workload of fixed rates: each node is a unit of its own, a slow one is found, and the gate of another
+# run refuses it. The real programs of node-health run in tests/cluster/test_node_health.sh.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016,SC2317
+source "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/ssh_lib.sh disable=SC1091
+source "$ROOT/tests/integration/ssh_lib.sh"
+# shellcheck source=tests/integration/nodes_lib.sh disable=SC1091
+source "$ROOT/tests/integration/nodes_lib.sh"
+export REPERF_ROOT="$ROOT"
+have_sshd "run --each-node" || tap_done
+unset SSH_AUTH_SOCK
+trap 'stop_sshds; rm -rf "$T"' EXIT
+ssh_keys
+export REPERF_SSH_CONFIG="$T/ssh/config"
+for n in n1 n2 n3 n4; do start_sshd "$n" || exit 1; done
+nodes_inventory n1 n2 n3 n4 >"$T/four.json"
+mkdir "$T/fake"
+# Its rate is that of the node whose work folder it lies in.
+sed -e "s/8\.0/\"\$rate\"/" -e "3i case \$0 in *work-n1*) rate=8.0 ;; *work-n2*) rate=8.5 ;; *work-n3*) rate=\$(cat $T/rate) ;; *) rate=7.5 ;; esac" \
+    tests/integration/fake_train.sh >"$T/fake/train.sh"
+chmod 755 "$T/fake/train.sh"
+export REPERF_TRAIN="$T/fake/train.sh"
+CASE='resnet50/reperf/fp32/n1g0/bs4'
+each() { "$REPERF" run node-health --profile smoke --nodes "$T/four.json" --each-node --case "$CASE/*" --repeats 2 --offline "$@"; }
+valid() { # SCHEMA NAME: the document in $T/out, which stays
+    cp "$T/out" "$T/valid.json"
+    exits 0 "$2" /usr/bin/python3 tests/integration/validate.py "manifests/schema/$1.json" "$T/valid.json"
+    cp "$T/valid.json" "$T/out"
+}
+q() { jq -r "$1" "$T/out"; }
+
+# ---- the plan ----
+exits 0 "the limits are as their schema says" /usr/bin/python3 tests/integration/validate.py manifests/schema/node-health.json manifests/node-health.json
+exits 0 "a plan on each node" "$REPERF" plan node-health --profile smoke --nodes "$T/four.json" --each-node --json
+like "$(cat "$T/err")" 'what these need, and they are left out: gpu-memory/.*allreduce/' "and what no node has the GPUs for is left out, which is said"
+valid plan "is as its schema says"
+is "$(q '[.steps[] | select(.case | startswith("memory/")) | "\(.case | split("/")[-1]) \(.node)"] | join(", ")')" "n1 n1, n2 n2, n3 n3, n4 n4" "a case of one node is one for each node"
+is "$(q '[.steps[] | select(.case | startswith("network/")) | "\(.case | split("/")[-1]) \(.node)"] | join(", ")')" \
+    "n1+n2 n[1-2], n2+n3 n[2-3], n3+n4 n[3-4], n1+n4 n[1,4]" "a case of two nodes is one for each pair of neighbours, round the ring"
+is "$(q '[.steps[].case | select(contains("g1/") or contains("g8/"))] | length')" 0 "so it is not in the plan"
+jq '.nodes[1].gpus = 2' "$T/four.json" >"$T/gpus.json"
+exits 7 "with GPUs on one node" "$REPERF" plan node-health --nodes "$T/gpus.json" --each-node --case 'allreduce/*' --json
+is "$(q '[.steps[].case] | join(" ")')" "allreduce/nccl-tests/fp32/n1g2/bs0/n2" "that node alone has their case"
+nodes_inventory n1 n2 >"$T/two.json"
+exits 7 "of two nodes" "$REPERF" plan node-health --nodes "$T/two.json" --each-node --case 'network/*' --json
+is "$(q '[.steps[].case | split("/")[-1]] | join(" ")')" "n1+n2" "there is one pair"
+exits 2 "of one node there is none" "$REPERF" plan node-health --nodes "$T/two.json:n1" --each-node --case 'network/*'
+exits 2 "on each of which nodes" "$REPERF" run node-health --each-node
+exits 2 "this machine alone" "$REPERF" run node-health --each-node --nodes local
+exits 2 "limits of nothing" "$REPERF" run node-health --limits manifests/node-health.json
+
+# ---- a sick node ----
+echo 4.0 >"$T/rate"
+exits 1 "a node of half the rate" each --name sick --json
+valid run-output "is as its schema says"
+is "$(q '.health.findings | join("; ")')" "n3: $CASE: 52 % of the median of its kind (4 of 7.75 samples/s)" "is the only one that is named"
+is "$(q '[.health.figures[] | "\(.nodes[0]) \(.verdict)"] | join(" ")')" "n1 within n2 within n3 outlier n4 within" "beside the others"
+is "$(q '[.cells[] | "\(.case | split("/")[-1]) \(.value) \(.verdict)"] | join(" ")')" "n1 8 not_comparable n2 8.5 not_comparable n3 4 not_comparable n4 7.5 not_comparable" "each node is a cell"
+is "$(q .exit_status)" 1 "the document has the command's status"
+sick=$(q .archive)
+exits 0 "its archive holds" "$REPERF" verify "$sick" --unsigned
+exits 0 "and replays" "$REPERF" replay "$sick"
+exits 1 "its nodes again, from the archive" "$REPERF" compare "$sick"
+like "$(cat "$T/out")" "^n3: $CASE: 52 %" "with the same sentence"
+exits 1 "as a document" "$REPERF" compare sick --json
+valid compare-output "as its schema says"
+jq '.limits[].share = 0.6' manifests/node-health.json >"$T/wide.json"
+exits 0 "other limits let it pass" "$REPERF" compare sick --limits "$T/wide.json"
+sed 's/"share": 0.1,/"share": 2,/' manifests/node-health.json >"$T/bad.json"
+exits 3 "invalid limits" "$REPERF" compare sick --limits "$T/bad.json"
+like "$(cat "$T/err")" 'bad.json:\$.limits\[0\]' "name the place"
+
+# ---- a run that fails on one node ----
+echo fails >"$T/fake/mode"
+sed -i "s,^mode=.*,case \$0 in *work-n2*) mode=fails ;; esac," "$T/fake/train.sh"
+exits 8 "a workload that fails on one node" each --json
+like "$(q '.health.findings | join("; ")')" "n2: $CASE: not measured: repeat 1 of 2: .*; n3: $CASE: 53 %" "is a finding, too"
+sed -i 's,^case $0 in .work-n2.) mode=fails.*,mode=,' "$T/fake/train.sh"
+
+# ---- sound nodes, and the gate ----
+echo 8.0 >"$T/rate"
+exits 0 "equal nodes" each --name sound --json
+is "$(q '.health.findings | length')" 0 "have no outlier"
+exits 0 "two runs side by side" "$REPERF" compare sick sound
+like "$(cat "$T/out")" "^A: n3: $CASE: 52 %" "say what each found"
+gated() { each --json --gate "$@"; }
+exits 0 "the gate of a sound run opens" gated sound
+exits 6 "that of a sick node does not" gated "$sick"
+like "$(cat "$T/err")" "gate .*: n3: $CASE: 52 %" "and says why"
+exits 0 "but for other limits" gated sick --limits "$T/wide.json"
+exits 6 "nor for other nodes" "$REPERF" run node-health --profile smoke --nodes "$T/two.json:n1" --case "$CASE" --offline --gate sound
+like "$(cat "$T/err")" 'it measured the nodes of test, not of' "than it measured"
+exits 0 "a run without --each-node" "$REPERF" run node-health --profile smoke --nodes "$T/four.json" --case "$CASE" --offline --repeats 1 --name plain
+exits 6 "measured no node" gated plain
+exits 2 "and has no nodes to show" "$REPERF" compare plain
+
+# ---- a report that nobody published ----
+R=manifests/reports/node-health.json
+exits 0 "its cases need no number" "$REPERF" lint "$R"
+jq 'del(.unpublished)' "$R" >"$T/published.json"
+exits 3 "but only where the report says so" "$REPERF" lint "$T/published.json"
+jq '.cases[0].baseline = .cases[1].id' "$R" >"$T/baseline.json"
+exits 3 "and then there is nothing to compare with" "$REPERF" lint "$T/baseline.json"
+like "$(cat "$T/err")" 'a case of an unpublished report: expected environment and baseline null' "which is said"
+
+# ---- evidence of the former nodes bench ----
+mkdir -p "$T/former/manifest" && echo '{}' >"$T/former/manifest/nodes-bench.json"
+echo '{"schema_version": 1, "run_id": "2026-11-26 of four", "report": "nodes bench", "cells": [{"cell": "node1", "verdict": "reproduced"}]}' >"$T/former/result.json"
+exits 0 "an archive of it" "$REPERF" seal "$T/former" --bytes-only -o "$T/former.tar.zst"
+exits 2 "is not derived" "$REPERF" verify "$T/former.tar.zst" --unsigned
+like "$(cat "$T/err")" 'kind manifest/nodes-bench.json, which is no run and is no longer derived' "and its kind is named"
+exits 0 "its bytes are checked" "$REPERF" verify "$T/former.tar.zst" --unsigned --bytes-only
+tap_done

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes compared with each other: a sick one is found and named, equal ones are not. Seeded noise. */
+#include "base/base.h"
+
+#include <math.h>
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/fs.h"
+#include "base/rng.h"
+#include "judge/health.h"
+
+#define NODES   4
+#define REPEATS 7
+
+static const struct str NAMES[] = {
+    {"node1", 5}, {"node2", 5}, {"node3", 5}, {"node4", 5}, {"node1", 5}};
+/* A ring's last pair as the inventory orders it. */
+static const struct str LAST[] = {{"node1", 5}, {"node4", 5}};
+static const struct str ONE_KIND[] = {{"a", 1}, {"a", 1}};
+
+static struct health_limits the_limits(struct arena *arena)
+{
+    struct health_limits limits;
+    struct err err = {0};
+    struct str text;
+    assert_int_equal(fs_read(arena, "manifests/node-health.json", 1 << 20, &text, &err), 0);
+    assert_int_equal(health_limits_decode(arena, text, "node-health.json", &limits, &err), 0);
+    return limits;
+}
+
+struct group {
+    struct health_figure figures[NODES];
+    double *values[NODES];
+    size_t n;
+};
+
+/* Each node's true rate differs by one noise, each repeat by another. Of a network the figures are the pairs of a ring. */
+static void make_group(struct arena *arena, struct rng *rng, const char *measure, double value,
+                       double noise, struct group *ret)
+{
+    bool is_pairs = strncmp(measure, "network", 7) == 0;
+    *ret = (struct group){.n = NODES};
+    for (size_t at = 0; at < NODES; at++) {
+        double own = value * (1 + noise / 2 * rng_normal(rng));
+        double *values = arena_array(arena, double, REPEATS);
+        for (size_t repeat = 0; repeat < REPEATS; repeat++) {
+            values[repeat] = own * (1 + noise * rng_normal(rng));
+        }
+        ret->values[at] = values;
+        ret->figures[at] =
+            (struct health_figure){.measure = str_of(measure),
+                                   .on = is_pairs && at + 1 == NODES ? LAST : &NAMES[at],
+                                   .n_on = is_pairs ? 2 : 1,
+                                   .kinds = ONE_KIND,
+                                   .unit = STR_LIT("MB/s"),
+                                   .values = values,
+                                   .n = REPEATS};
+    }
+}
+
+static void slow_down(struct group *group, size_t at, double share)
+{
+    for (size_t repeat = 0; repeat < REPEATS; repeat++) {
+        group->values[at][repeat] *= share;
+    }
+}
+
+static struct health judged(struct arena *arena, const struct group *group)
+{
+    struct health_limits limits = the_limits(arena);
+    struct health health;
+    health_judge(arena, &limits, group->figures, group->n, &health);
+    return health;
+}
+
+static const struct {
+    const char *measure;
+    double value, noise, sick; /* the planted node's share of its rate */
+} PLANTED[] = {
+    {"memory/likwid/fp64/n1g0/bs0", 200e3, 0.02, 0.5},
+    {"disk-write/fio/unstated/n1g0/bs0", 2000, 0.05, 0.5},
+    {"disk-read/fio/unstated/n1g0/bs0", 3000, 0.05, 0.4},
+    {"disk-sync/fio/unstated/n1g0/bs0", 1200, 0.1, 0.25},
+    {"resnet50/reperf/fp32/n1g0/bs4", 40, 0.01, 0.8},
+    {"resnet50/reperf/amp/n1g8/bs128", 20e3, 0.02, 0.6},
+    {"gpu-memory/nvbandwidth/unstated/n1g1/bs0/all", 8 * 2400, 0.01, 7.0 / 8},
+    {"allreduce/nccl-tests/fp32/n1g8/bs0", 230, 0.02, 0.5},
+};
+
+static void finds_the_sick_node_in_ten_of_ten(void **state UNUSED)
+{
+    for (size_t idx = 0; idx < ARRAY_LEN(PLANTED); idx++) {
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+            struct rng rng;
+            struct group group;
+            size_t sick = seed % NODES;
+            rng_init(&rng, seed);
+            make_group(&arena, &rng, PLANTED[idx].measure, PLANTED[idx].value, PLANTED[idx].noise,
+                       &group);
+            slow_down(&group, sick, PLANTED[idx].sick);
+            struct health health = judged(&arena, &group);
+            if (health.n_findings != 1 || !str_eq(health.findings[0].who, NAMES[sick])) {
+                fail_msg("%s, seed %d: %zu findings; the sick one's %g of %g", PLANTED[idx].measure,
+                         (int)seed, health.n_findings, health.figures[sick].median,
+                         health.figures[sick].kind_median);
+            }
+        }
+    }
+}
+
+/* A sick node makes both of its pairs slow, and is named instead of them. */
+static void finds_the_node_with_the_slow_network_in_ten_of_ten(void **state UNUSED)
+{
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct rng rng;
+        struct group group;
+        size_t sick = seed % NODES;
+        rng_init(&rng, seed);
+        make_group(&arena, &rng, "network/iperf3/unstated/n2g0/bs0", 9400, 0.03, &group);
+        slow_down(&group, sick, 0.5);
+        slow_down(&group, (sick + NODES - 1) % NODES, 0.5);
+        struct health health = judged(&arena, &group);
+        assert_int_equal(health.n_findings, 1);
+        assert_true(str_eq(health.findings[0].who, NAMES[sick]));
+    }
+}
+
+static void finds_the_slow_link_in_ten_of_ten(void **state UNUSED)
+{
+    static const char *const PAIRS[] = {"node1+node2", "node2+node3", "node3+node4", "node1+node4"};
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct rng rng;
+        struct group group;
+        size_t slow = seed % NODES;
+        rng_init(&rng, seed);
+        make_group(&arena, &rng, "network-reverse/iperf3/unstated/n2g0/bs0", 9400, 0.03, &group);
+        slow_down(&group, slow, 0.5);
+        struct health health = judged(&arena, &group);
+        assert_int_equal(health.n_findings, 1);
+        assert_true(str_eq_z(health.findings[0].who, PAIRS[slow]));
+    }
+}
+
+/* A rank that is missing ends its case: what was not measured is a finding too. */
+static void finds_what_could_not_be_measured(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct rng rng;
+    struct group group;
+    rng_init(&rng, 1);
+    make_group(&arena, &rng, "allreduce/nccl-tests/fp32/n1g8/bs0", 230, 0.02, &group);
+    group.figures[2].n = 0;
+    group.figures[2].why = STR_LIT("repeat 1 of 3: exit status 3");
+    struct health health = judged(&arena, &group);
+    assert_int_equal(health.n_findings, 1);
+    assert_string_equal(health.findings[0].says.ptr,
+                        "node3: allreduce/nccl-tests/fp32/n1g8/bs0: not measured: repeat 1 of 3: "
+                        "exit status 3");
+    assert_int_equal(health.figures[0].verdict, HEALTH_WITHIN);
+}
+
+static void names_none_of_twenty_sound_groups(void **state UNUSED)
+{
+    for (size_t idx = 0; idx <= ARRAY_LEN(PLANTED); idx++) {
+        bool is_pairs = idx == ARRAY_LEN(PLANTED);
+        for (uint64_t seed = 1; seed <= 20; seed++) {
+            CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+            struct rng rng;
+            struct group group;
+            rng_init(&rng, 1000 + seed);
+            make_group(
+                &arena, &rng, is_pairs ? "network/iperf3/unstated/n2g0/bs0" : PLANTED[idx].measure,
+                is_pairs ? 9400 : PLANTED[idx].value, is_pairs ? 0.03 : PLANTED[idx].noise, &group);
+            assert_int_equal(judged(&arena, &group).n_findings, 0);
+        }
+    }
+}
+
+/* Beyond the share, but within the uncertainty of the repeats. */
+static void noise_alone_makes_no_outlier(void **state UNUSED)
+{
+    size_t n = 0;
+    for (uint64_t seed = 1; seed <= 500; seed++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct rng rng;
+        struct group group;
+        rng_init(&rng, seed);
+        make_group(&arena, &rng, "memory/x", 100, 0.2, &group);
+        n += judged(&arena, &group).n_findings;
+    }
+    assert_true(n <= 5);
+}
+
+static void noise_hides_no_fiftieth(void **state UNUSED)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct rng rng;
+        struct group group;
+        rng_init(&rng, seed);
+        make_group(&arena, &rng, "disk-write/x", 10, 0, &group);
+        for (size_t node = 0; node < NODES; node++) {
+            for (size_t at = 0; at < REPEATS; at++) {
+                group.values[node][at] *= exp(0.4 * rng_normal(&rng));
+            }
+        }
+        slow_down(&group, 1, 0.02);
+        struct health health = judged(&arena, &group);
+        assert_int_equal(health.n_findings, 1);
+        assert_true(str_eq_z(health.findings[0].who, "node2"));
+    }
+}
+
+static void says_the_rate(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct rng rng;
+    struct group group;
+    rng_init(&rng, 1);
+    make_group(&arena, &rng, "memory/x", 8400, 0, &group);
+    slow_down(&group, 2, 0.5);
+    struct health health = judged(&arena, &group);
+    assert_int_equal(health.n_findings, 1);
+    assert_string_equal(health.findings[0].says.ptr,
+                        "node3: memory/x: 50 % of the median of its kind (4200 of 8400 MB/s)");
+}
+
+/* A faster node is no outlier, and neither is a slower one within the share. */
+static void better_is_no_outlier(void **state UNUSED)
+{
+    static const double FACTORS[] = {3, 0.92};
+    for (size_t idx = 0; idx < ARRAY_LEN(FACTORS); idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct rng rng;
+        struct group group;
+        rng_init(&rng, 1);
+        make_group(&arena, &rng, "memory/x", 8400, 0, &group);
+        slow_down(&group, 2, FACTORS[idx]);
+        struct health health = judged(&arena, &group);
+        assert_int_equal(health.n_findings, 0);
+        assert_int_equal(health.figures[2].verdict, HEALTH_WITHIN);
+    }
+}
+
+/* Of two that differ neither has the majority; of two kinds neither is the other's measure; and a case without a limit has none. */
+static void compares_only_what_can_be(void **state UNUSED)
+{
+    static const struct str OTHER[] = {{"b", 1}};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct rng rng;
+    struct group group;
+    struct health health;
+    rng_init(&rng, 1);
+    make_group(&arena, &rng, "memory/x", 8400, 0, &group);
+    slow_down(&group, 0, 0.1);
+    group.n = 2;
+    health = judged(&arena, &group);
+    assert_int_equal(health.n_findings, 0);
+    assert_int_equal(health.n_alone, 2);
+    assert_int_equal(health.figures[0].verdict, HEALTH_NOT_COMPARED);
+    assert_true(str_find(health.figures[0].why, STR_LIT("2 of its kind measured")) >= 0);
+    group.n = NODES;
+    group.figures[0].kinds = OTHER;
+    health = judged(&arena, &group);
+    assert_int_equal(health.n_findings, 0);
+    assert_int_equal(health.n_alone, 1);
+    group.figures[0].kinds = ONE_KIND;
+    assert_int_equal(judged(&arena, &group).n_findings, 1);
+    for (size_t at = 0; at < NODES; at++) {
+        group.figures[at].measure = STR_LIT("other/x");
+    }
+    health = judged(&arena, &group);
+    assert_int_equal(health.n_alone, NODES);
+    assert_true(str_find(health.figures[0].why, STR_LIT("no limit")) >= 0);
+}
+
+static void refuses_limits(void **state UNUSED)
+{
+#define LIMITS(deviations, nodes, list)                                                            \
+    "{\"schema_version\":1,\"deviations\":" deviations                                             \
+    ",\"deviations_origin\":\"x\",\"nodes_min\":" nodes                                            \
+    ",\"nodes_min_origin\":\"x\",\"limits\":[" list "]}"
+#define LIMIT(share) "{\"cases\":\"*\",\"share\":" share ",\"origin\":\"x\"}"
+    static const struct {
+        const char *text, *why;
+    } BAD[] = {
+        {LIMITS("0", "3", LIMIT("0.1")), "deviations over 0"},
+        {LIMITS("6", "2", LIMIT("0.1")), "nodes_min"},
+        {LIMITS("6", "3", ""), "at least one limit"},
+        {LIMITS("6", "3", LIMIT("0")), "share between 0 and 1"},
+        {LIMITS("6", "3", LIMIT("1")), "share between 0 and 1"},
+        {LIMITS("6", "3", LIMIT("null")), "share"},
+        {"{}", "schema_version"},
+    };
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct health_limits limits;
+    struct err err = {0};
+    assert_int_equal(
+        health_limits_decode(&arena, STR_LIT(LIMITS("6", "3", LIMIT("0.1"))), "l", &limits, &err),
+        0);
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+        err = (struct err){0};
+        assert_int_equal(health_limits_decode(&arena, str_of(BAD[idx].text), "l", &limits, &err),
+                         -1);
+        assert_int_equal(err.code, ERR_MANIFEST);
+        assert_non_null(strstr(err.msg, BAD[idx].why));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finds_the_sick_node_in_ten_of_ten),
+        cmocka_unit_test(finds_the_node_with_the_slow_network_in_ten_of_ten),
+        cmocka_unit_test(finds_the_slow_link_in_ten_of_ten),
+        cmocka_unit_test(finds_what_could_not_be_measured),
+        cmocka_unit_test(names_none_of_twenty_sound_groups),
+        cmocka_unit_test(noise_alone_makes_no_outlier),
+        cmocka_unit_test(noise_hides_no_fiftieth),
+        cmocka_unit_test(says_the_rate),
+        cmocka_unit_test(better_is_no_outlier),
+        cmocka_unit_test(compares_only_what_can_be),
+        cmocka_unit_test(refuses_limits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
