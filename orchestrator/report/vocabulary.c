@@ -102,7 +102,9 @@ int check_precision(const struct json *at, const char *key, struct str value, st
 static void put_words(struct json_out *out, const struct words *words, bool with_aliases)
 {
     for (size_t idx = 0; idx < words->n; idx++) {
-        jw_str(out, NULL, words->items[idx].name);
+        if (words->items[idx].name.len) { /* of a score without a unit */
+            jw_str(out, NULL, words->items[idx].name);
+        }
         for (size_t at = 0; with_aliases && at < words->items[idx].n_aliases; at++) {
             jw_str(out, NULL, words->items[idx].aliases[at]);
         }
