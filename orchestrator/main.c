@@ -101,32 +101,12 @@ static const char *find_root(struct arena *arena, const char *self)
     return ".";
 }
 
-static const char *find_state(struct arena *arena)
+/* named: the variable's, if it is set. */
+static const char *find_folder(struct arena *arena, const char *named, const char *xdg,
+                               const char *in_home, const char *name)
 {
-    const char *named = getenv("REPERF_STATE");
-    const char *xdg = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
-    if (named && named[0]) {
-        return named;
-    }
-    if (xdg && xdg[0] == '/') {
-        return fs_join(arena, xdg, "reperf");
-    }
-    return fs_join(arena, home && home[0] ? home : "/root", ".local/state/reperf");
-}
-
-static const char *find_store(struct arena *arena)
-{
-    const char *named = getenv("REPERF_STORE");
-    const char *xdg = getenv("XDG_DATA_HOME");
-    const char *home = getenv("HOME");
-    if (named && named[0]) {
-        return named;
-    }
-    if (xdg && xdg[0] == '/') {
-        return fs_join(arena, xdg, "reperf/store");
-    }
-    return fs_join(arena, home && home[0] ? home : "/root", ".local/share/reperf/store");
+    const char *folder = named && named[0] ? named : places_user(arena, xdg, in_home, name);
+    return folder ? folder : arena_printf(arena, "/root/%s/%s", in_home, name);
 }
 
 /* --manifests DIR, wherever it stands before "--", is taken out of the arguments: the same for every command. */
@@ -158,16 +138,13 @@ static void set_places(struct arena *arena, const char *named)
 {
     const char *variable = getenv("REPERF_MANIFESTS");
     const char *root = getenv("REPERF_ROOT");
-    const char *xdg = getenv("XDG_DATA_HOME");
-    const char *home = getenv("HOME");
-    const char *user = xdg && xdg[0] == '/' ? fs_join(arena, xdg, "reperf/manifests")
-                       : home && home[0]    ? fs_join(arena, home, ".local/share/reperf/manifests")
-                                            : "";
+    const char *user =
+        places_user(arena, getenv("XDG_DATA_HOME"), ".local/share", "reperf/manifests");
     bool is_alone = root && root[0];
     const char *list =
         arena_printf(arena, "%s:%s:%s:%s", named ? named : "", variable ? variable : "",
                      !is_alone && fs_is_dir("manifests") ? "./manifests" : "",
-                     !is_alone && user[0] && fs_is_dir(user) ? user : "");
+                     !is_alone && user && fs_is_dir(user) ? user : "");
     (void)setenv(PLACES_ENV, list, 1);
 }
 
@@ -212,8 +189,12 @@ static int run_command(const struct cmd *c, int argc, char **argv, const char *m
     struct err err = {0};
     set_places(&arena, manifests);
     const char *self = find_self(&arena);
-    struct cmd_ctx ctx = {clock_system(), find_root(&arena, self), find_state(&arena),
-                          find_store(&arena), self};
+    struct cmd_ctx ctx = {clock_system(), find_root(&arena, self),
+                          find_folder(&arena, getenv("REPERF_STATE"), getenv("XDG_STATE_HOME"),
+                                      ".local/state", "reperf"),
+                          find_folder(&arena, getenv("REPERF_STORE"), getenv("XDG_DATA_HOME"),
+                                      ".local/share", "reperf/store"),
+                          self};
     int status = set_log_level(&err) < 0 ? -1 : c->run(&ctx, argc, argv, &err);
     if (status < 0) {
         log_line(LOG_ERROR, "%s", err.msg);

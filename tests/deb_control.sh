@@ -37,7 +37,7 @@ Architecture: $arch
 Maintainer: reperf developers <reperf@localhost>
 Installed-Size: $(du -sk --apparent-size "$tree/usr" | cut -f1)
 Depends: $depends
-Recommends: ca-certificates, git
+Recommends: ca-certificates, git, skopeo
 Suggests: docker.io | podman, openssh-client, slurm-client
 Section: science
 Priority: optional

@@ -14,21 +14,21 @@ static int plan(const struct cmd_ctx *ctx, int argc, char **argv, struct err *er
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list operands = {0};
-    struct run_args args = {.repeats = REPEATS_DEFAULT};
+    CLEANUP(run_args) struct run_args args = {.repeats = REPEATS_DEFAULT};
     struct run_opts opts;
     struct run_prepared prepared;
-    int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
-    if (status == 0 && operands.n != 1) {
-        status = err_set(err, ERR_USAGE, "expected one report");
+    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
     }
-    status = status < 0 ? -1 : run_args_opts(ctx, &args, operands.items[0], &opts, err);
-    status = status < 0 ? -1 : run_read(&arena, &opts, &prepared, err);
-    status = status < 0 ? -1 : run_plan(&arena, &opts, &prepared, err);
-    status = status < 0 ? -1 : run_print_plan(&prepared.plan, args.want_json, err);
-    opt_list_cleanup(&args.cases);
-    opt_list_cleanup(&args.images);
-    opt_list_cleanup(&args.overrides);
-    return status;
+    if (operands.n != 1) {
+        return err_set(err, ERR_USAGE, "expected one report");
+    }
+    if (run_args_opts(ctx, &args, operands.items[0], &opts, err) < 0 ||
+        run_read(&arena, &opts, &prepared, err) < 0 ||
+        run_plan(&arena, &opts, &prepared, err) < 0) {
+        return -1;
+    }
+    return run_print_plan(&prepared.plan, args.want_json, err);
 }
 
 const struct cmd CMD_PLAN = {

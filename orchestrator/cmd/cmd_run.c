@@ -83,52 +83,64 @@ static int check_gate(const struct cmd_ctx *ctx, const struct run_args *args,
     return 0;
 }
 
+/* What can be refused is refused before anything is fetched or takes hours. */
+static int check_args(const struct cmd_ctx *ctx, struct arena *arena, const struct run_args *args,
+                      struct err *err)
+{
+    if (args->limits && !args->gate && !args->is_each_node) {
+        return err_set(err, ERR_USAGE, "--limits needs --each-node or --gate");
+    }
+    if (args->name && rundir_check_name(arena, ctx->state, args->name, err) < 0) {
+        return -1;
+    }
+    return check_key(args, err);
+}
+
+static int create_and_run(const struct cmd_ctx *ctx, struct arena *arena,
+                          const struct run_args *args, const struct run_opts *opts,
+                          const struct run_prepared *prepared, struct err *err)
+{
+    struct rundir dir;
+    if (run_create(arena, opts, prepared, &dir, err) < 0 ||
+        (args->name && rundir_give_name(arena, ctx->state, args->name, &dir, err) < 0)) {
+        return -1;
+    }
+    return run_and_print(opts, &dir, args->want_json, err);
+}
+
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list operands = {0};
-    struct run_args args = {.repeats = REPEATS_DEFAULT};
+    CLEANUP(run_args) struct run_args args = {.repeats = REPEATS_DEFAULT};
     struct run_opts opts;
     struct run_prepared prepared;
-    struct rundir dir;
-    int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
-    if (status == 0 && operands.n != 1) {
-        status = err_set(err, ERR_USAGE, "expected one report");
+    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
     }
-    status = status < 0 ? -1 : run_args_opts(ctx, &args, operands.items[0], &opts, err);
-    if (status == 0 && args.limits && !args.gate && !args.is_each_node) {
-        status = err_set(err, ERR_USAGE, "--limits needs --each-node or --gate");
+    if (operands.n != 1) {
+        return err_set(err, ERR_USAGE, "expected one report");
     }
-    if (status == 0 && args.name) {
-        status = rundir_check_name(&arena, ctx->state, args.name, err);
+    if (run_args_opts(ctx, &args, operands.items[0], &opts, err) < 0 ||
+        check_args(ctx, &arena, &args, err) < 0 || run_read(&arena, &opts, &prepared, err) < 0) {
+        return -1;
     }
-    status = status < 0 ? -1 : check_key(&args, err);
-    status = status < 0 ? -1 : run_read(&arena, &opts, &prepared, err);
-    if (status == 0 && args.gate) {
-        status = check_gate(ctx, &args, &prepared.inventory, err);
+    if (args.gate && check_gate(ctx, &args, &prepared.inventory, err) < 0) {
+        return -1;
     }
-    if (status == 0 && !args.is_dry_run && !args.net.is_offline) {
-        status = run_get(ctx, &args, &opts, &prepared, err);
+    if (!args.is_dry_run && !args.net.is_offline &&
+        run_get(ctx, &args, &opts, &prepared, err) < 0) {
+        return -1;
     }
-    if (status == 0) {
-        status = run_plan(&arena, &opts, &prepared, err);
+    if (run_plan(&arena, &opts, &prepared, err) < 0) {
+        return -1;
     }
-    if (status == 0 && args.is_dry_run) {
-        status = run_print_dry(&opts, &prepared, args.want_json, err);
-    } else if (status == 0 && plan_runnable(&prepared.plan) == 0) {
-        status = run_nothing_and_print(&opts, &prepared, args.want_json, err);
-    } else if (status == 0) {
-        status = run_create(&arena, &opts, &prepared, &dir, err);
-        if (status == 0 && args.name) {
-            status = rundir_give_name(&arena, ctx->state, args.name, &dir, err);
-        }
-        status = status < 0 ? -1 : run_and_print(&opts, &dir, args.want_json, err);
+    if (args.is_dry_run) {
+        return run_print_dry(&opts, &prepared, args.want_json, err);
     }
-    net_args_cleanup(&args.net);
-    opt_list_cleanup(&args.cases);
-    opt_list_cleanup(&args.images);
-    opt_list_cleanup(&args.overrides);
-    return status;
+    return plan_runnable(&prepared.plan) == 0
+               ? run_nothing_and_print(&opts, &prepared, args.want_json, err)
+               : create_and_run(ctx, &arena, &args, &opts, &prepared, err);
 }
 
 const struct cmd CMD_RUN = {

@@ -18,7 +18,6 @@
 struct verify_args {
     const char *key;
     bool allows_unsigned;
-    bool wants_rebuild;
     bool is_bytes_only;
     bool want_json;
     const char *as;
@@ -36,10 +35,6 @@ static const struct opt OPTS[] = {
      .kind = OPT_FLAG,
      .help = "accept an unverified signer",
      .offset = offsetof(struct verify_args, allows_unsigned)},
-    {.name = "rebuild",
-     .kind = OPT_FLAG,
-     .help = "also compress again and compare the bytes",
-     .offset = offsetof(struct verify_args, wants_rebuild)},
     {.name = "as",
      .kind = OPT_TEXT,
      .value = "DATASET",
@@ -89,7 +84,6 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
     jw_z(&out, "path", path);
     jw_z(&out, "kind", info->is_folder ? "folder" : "archive");
     jw_bool(&out, "holds", err->code == ERR_NONE && info->from.discrepancies.n_values == 0);
-    jw_bool(&out, "rebuilt", info->is_rebuilt);
     jw_bool(&out, "derived", info->is_derived);
     if (info->is_derived) {
         jw_str(&out, "program_version", info->from.version);
@@ -132,9 +126,6 @@ static void print_text(struct strbuf *buf, const char *path, const struct verify
         strbuf_add_z(buf, "  derived nothing (--bytes-only): whether the result follows from the "
                           "logs was not checked\n");
     }
-    if (info->is_rebuilt) {
-        strbuf_add_z(buf, "  rebuilt compressing again gives the same bytes\n");
-    }
     switch (info->signer) {
     case VERIFY_SIGNER_VERIFIED:
         strbuf_printf(buf, "  signer  verified: key %s\n", info->key_id);
@@ -161,7 +152,6 @@ static int verify_it(const struct cmd_ctx *ctx, struct arena *arena, const char 
         .path = path,
         .key = args->key ? &key : NULL,
         .allows_unsigned = args->allows_unsigned,
-        .wants_rebuild = args->wants_rebuild,
         .is_bytes_only = args->is_bytes_only,
         .wants_progress = true,
         .clock = ctx->clock,
@@ -169,9 +159,6 @@ static int verify_it(const struct cmd_ctx *ctx, struct arena *arena, const char 
     };
     if (!fs_exists(path)) {
         return err_set(err, ERR_NOT_FOUND, "verify: %s: no such archive or folder", path);
-    }
-    if (args->wants_rebuild && fs_is_dir(path)) {
-        return err_set(err, ERR_USAGE, "verify: --rebuild is for archives, %s is a folder", path);
     }
     if (args->key && sign_load_public(args->key, &key, err) < 0) {
         return -1;
@@ -200,11 +187,10 @@ static int verify_names(const struct cmd_ctx *ctx, const struct verify_args *arg
                                .depth = args->is_quick  ? ARTIFACT_QUICK
                                         : args->is_deep ? ARTIFACT_DEEP
                                                         : ARTIFACT_NORMAL};
-    if (args->key || args->allows_unsigned || args->wants_rebuild || args->is_bytes_only) {
+    if (args->key || args->allows_unsigned || args->is_bytes_only) {
         return err_set(
             err, ERR_USAGE,
-            "verify %s: no such file; --key, --unsigned, --rebuild and --bytes-only are for "
-            "archives",
+            "verify %s: no such file; --key, --unsigned and --bytes-only are for archives",
             names->items[0]);
     }
     if (args->is_quick && args->is_deep) {

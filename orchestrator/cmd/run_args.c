@@ -525,13 +525,10 @@ int run_nothing_and_print(const struct run_opts *opts, const struct run_prepared
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct run_end end = {0};
-    int status;
-    if (run_nothing(&arena, opts, prepared, &end, err) < 0) {
+    if (run_nothing(&arena, prepared, &end, err) < 0) {
         return -1;
     }
-    status = print_end(&arena, opts, NULL, &end, want_json, err);
-    frozen_release(&end.frozen);
-    return status;
+    return print_end(&arena, opts, NULL, &end, want_json, err);
 }
 
 int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool want_json,

@@ -28,6 +28,14 @@ struct run_args {
     bool want_json;
 };
 
+static inline void run_args_cleanup(struct run_args *args)
+{
+    net_args_cleanup(&args->net);
+    opt_list_cleanup(&args->cases);
+    opt_list_cleanup(&args->images);
+    opt_list_cleanup(&args->overrides);
+}
+
 /* Rows of the option tables. */
 #define RUN_OPT_CASE                                                                               \
     {                                                                                              \

@@ -83,7 +83,6 @@ static const char *words_of(const struct fleet_node *node, const struct stage_no
     static const char *const WORDS[STAGE_WAY_COUNT] = {[STAGE_NOTHING] = "was there",
                                                        [STAGE_SHARED] = "shared, not copied",
                                                        [STAGE_CHAIN] = "passed on",
-                                                       [STAGE_DIRECT] = "sent alone",
                                                        [STAGE_SSH] = "copied by SSH"};
     return node->err.code != ERR_NONE ? "failed" : WORDS[staged->way];
 }

@@ -108,7 +108,6 @@ static int read_frame(struct str bytes, uint32_t mark, uint32_t len_max, struct 
 static int read_fields(struct arena *arena, struct str body, struct node_request *request,
                        struct err *err)
 {
-    bool may_hold_nul = request->op == NODE_FEED;
     struct str *fields;
     size_t n = 0;
     for (size_t at = 0; at < body.len; n++) {
@@ -117,7 +116,7 @@ static int read_fields(struct arena *arena, struct str body, struct node_request
             return err_set(err, ERR_PARSE, "field %zu of a request is truncated, or one too many",
                            n);
         }
-        if (len && !may_hold_nul && memchr(body.ptr + at + 4, '\0', len)) {
+        if (len && memchr(body.ptr + at + 4, '\0', len)) {
             return err_set(err, ERR_PARSE, "field %zu of a request holds a NUL", n);
         }
         at += 4 + (size_t)len;

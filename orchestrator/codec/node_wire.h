@@ -6,14 +6,13 @@
 
 #include "base/strbuf.h"
 
-#define NODE_HELLO         "reperf-node 4 " /* then its own path and a line break */
+#define NODE_HELLO         "reperf-node 5 " /* then its own path and a line break */
 #define NODE_HEADER_BYTES  16
 #define NODE_BODY_MAX      (17u << 20) /* of a request: a job's command and environment */
 #define NODE_TEXT_MAX      (5u << 20)  /* of an answer: a log's part */
 #define NODE_FAILED        74          /* an answer's status: its text is the reason */
 #define NODE_ENGINE        7           /* the same, and it is the container engine */
 #define NODE_FULL          10          /* the same, and the disk there is full */
-#define NODE_FEED_OVER     "over\n"    /* the answer to FEED if the relay accepts no more */
 #define NODE_FIELDS_MAX    65536
 #define NODE_WATCH_DELAY_S 1 /* from a job's start to the first look of what watches it */
 /* In the words of a job's command: the path of reperf-node there. */
@@ -39,9 +38,6 @@ enum node_op {
     NODE_FACTS,   /* ENGINES */
     NODE_LISTEN,  /* PORT ADDRESS */
     NODE_CONNECT, /* PORT, then pairs of NAME ADDRESS */
-    NODE_RELAY,   /* OFFSET LAST BYTES */
-    NODE_HEAR,    /* WAIT_MS */
-    NODE_FEED,    /* BYTES: the only field that may hold NULs */
     NODE_SUBMIT,  /* ID N_OPTIONS OPTIONS... then START's fields after ID */
     NODE_QUEUE,   /* ID */
     NODE_CANCEL,  /* ID NUMBER WHOLE */

@@ -65,18 +65,6 @@ static int optional_str(const struct json *at, const char *key, struct arena *ar
     return json_str(&member, arena, ret_value, err);
 }
 
-static int optional_list(const struct json *at, const char *key, struct arena *arena,
-                         struct str **ret_items, size_t *ret_n, struct err *err)
-{
-    struct json member;
-    *ret_items = NULL;
-    *ret_n = 0;
-    if (!json_find(at, key, &member) || json_is_null(&member)) {
-        return 0;
-    }
-    return json_str_list(&member, arena, OCI_TEXTS_MAX, ret_items, ret_n, err);
-}
-
 static int read_digest(const struct json *at, struct arena *arena, uint8_t *ret_sha256,
                        struct err *err)
 {
@@ -352,55 +340,6 @@ static int read_diff_ids(const struct json *root, struct arena *arena, struct oc
     return 0;
 }
 
-static int read_labels(const struct json *config, struct arena *arena, struct oci_config *out,
-                       struct err *err)
-{
-    struct json labels, item;
-    size_t n = 0;
-    if (!json_find(config, "Labels", &labels) || json_is_null(&labels)) {
-        return 0;
-    }
-    if (!json_is_object(&labels)) {
-        return json_fail(&labels, err, "expected an object");
-    }
-    for (bool more = json_first(&labels, &item); more; more = json_next(&item)) {
-        n++;
-    }
-    if (n > OCI_TEXTS_MAX) {
-        return json_fail(&labels, err, "expected at most %d labels, found %zu", OCI_TEXTS_MAX, n);
-    }
-    out->labels = arena_array(arena, struct str, 2 * n);
-    for (bool more = json_first(&labels, &item); more; more = json_next(&item)) {
-        struct str *pair = &out->labels[2 * out->n_labels++];
-        pair[0] = str_dup(arena, str_of(item.key));
-        if (json_str(&item, arena, &pair[1], err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static int read_run_config(const struct json *root, struct arena *arena, struct oci_config *out,
-                           struct err *err)
-{
-    struct json config;
-    if (!json_find(root, "config", &config) || json_is_null(&config)) {
-        return 0;
-    }
-    if (!json_is_object(&config)) {
-        return json_fail(&config, err, "expected an object");
-    }
-    if (optional_list(&config, "Env", arena, &out->env, &out->n_env, err) < 0 ||
-        optional_list(&config, "Entrypoint", arena, &out->entrypoint, &out->n_entrypoint, err) <
-            0 ||
-        optional_list(&config, "Cmd", arena, &out->cmd, &out->n_cmd, err) < 0 ||
-        optional_str(&config, "WorkingDir", arena, &out->working_dir, err) < 0 ||
-        optional_str(&config, "User", arena, &out->user, err) < 0) {
-        return -1;
-    }
-    return read_labels(&config, arena, out, err);
-}
-
 static int parse_config(struct arena *arena, struct str text, size_t n_layers, const char *name,
                         struct oci_config *ret_config, struct err *err)
 {
@@ -422,9 +361,7 @@ static int parse_config(struct arena *arena, struct str text, size_t n_layers, c
         json_member(&root, "architecture", &architecture, err) < 0 ||
         json_str(&architecture, arena, &out.platform.architecture, err) < 0 ||
         optional_str(&root, "variant", arena, &out.platform.variant, err) < 0 ||
-        optional_str(&root, "created", arena, &out.created, err) < 0 ||
-        read_diff_ids(&root, arena, &out, err) < 0 ||
-        read_run_config(&root, arena, &out, err) < 0) {
+        read_diff_ids(&root, arena, &out, err) < 0) {
         return -1;
     }
     if (out.n_diff_ids != n_layers) {

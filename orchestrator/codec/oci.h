@@ -14,7 +14,6 @@
 #define OCI_CONFIG_BYTES_MAX   (8u << 20)
 #define OCI_LAYERS_MAX         512 /* docker itself stops at 127 */
 #define OCI_PLATFORMS_MAX      512
-#define OCI_TEXTS_MAX          4096 /* environment, labels, words of the entry point */
 #define OCI_LAYER_BYTES_MAX    (1ULL << 40)
 
 #define OCI_TYPE_MANIFEST    "application/vnd.oci.image.manifest.v1+json"
@@ -58,16 +57,6 @@ struct oci_manifest {
 
 struct oci_config {
     struct oci_platform platform;
-    struct str created; /* NULL if not given; the texts below likewise */
-    struct str working_dir, user;
-    struct str *env; /* NAME=VALUE */
-    size_t n_env;
-    struct str *entrypoint;
-    size_t n_entrypoint;
-    struct str *cmd;
-    size_t n_cmd;
-    struct str *labels;                /* key, value, key, value */
-    size_t n_labels;                   /* pairs */
     uint8_t (*diff_ids)[SHA256_BYTES]; /* of each layer as an unpacked tar */
     size_t n_diff_ids;
 };

@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the orchestrator and the relays on the nodes say to each other (fleet/stage.h), as bytes; no descriptor here.
 
-   The order: what a node is to have, from the orchestrator by SSH on the relay's stdin. Lines:
-     reperf-relay 1
-     token HEX64                  secret of this staging; never in an argv, never on the wire
-     part N OF                    which share of a shared folder this node reads
-     item ROOT                    absolute folder; what follows is below it
-     mark NAME HEX64 FOLDER       the node sees FOLDER where FOLDER/NAME holds the 64 digits (0 or 1 an item)
-     file SIZE MODE HEX64 PATH    MODE x or -; PATH relative, sorted in its item
-     end
-   The answers: lines on the relay's stdout, "reperf-relay: WORD A B TEXT" (enum relay_word). Digests and names therefore only ever
-   travel by SSH: whoever meddles with the TCP stream can break a transfer, and never make a wrong file right.
+   The order is what a node is to have. The orchestrator writes it to the relay's stdin, by SSH: a line "reperf-relay 2 BYTES", and
+   BYTES bytes of fields, each ended by a NUL:
+     TOKEN                        64 digits, secret of this staging; never in an argv
+     PART PARTS                   which share of a shared folder this node reads
+     ITEMS FILES                  how many there are; then each item, followed by its files:
+     ROOT NAME HEX FOLDER N       below the absolute ROOT come N files; the node sees FOLDER if FOLDER/NAME holds these 64 digits,
+                                  or the three are empty: it is not asked
+     SIZE MODE HEX PATH           a file; MODE x or -; PATH relative, sorted in its item
+   Once the relay is ready, a line says where its stream comes from:
+     next PORT ADDRESS [ADDRESS]  from a peer, and it is passed on to that relay
+     last                         from a peer
+     stream                       the stream follows on stdin
+   "again" after one of the first two: no stream comes; the relay ends, and another is started.
+   The relay answers by lines on its stdout, "WORD A B TEXT" (enum relay_word).
 
-   The stream, over TCP: the server's nonce (32 bytes); the client's nonce and proof (64); the server's proof (32); then frames:
-   a header of RELAY_HEADER_BYTES and a body. A proof is HMAC-SHA256(token, role, both nonces). Nothing is encrypted. */
+   A connection between two relays begins with the token's first half, which the server answers with its second half; then comes the
+   stream (codec/relay_tar.h). Digests and names only ever travel by SSH: whoever meddles with the TCP stream can break a transfer,
+   and never make a wrong file right. Contents are not secret: nothing is encrypted but what goes by SSH. */
 #ifndef CODEC_RELAY_H
 #define CODEC_RELAY_H
 
 #include "base/strbuf.h"
 #include "codec/digest.h"
 
-#define RELAY_TOKEN_BYTES  32
-#define RELAY_NONCE_BYTES  32
-#define RELAY_PROOF_BYTES  SHA256_BYTES
-#define RELAY_HEADER_BYTES 24
-#define RELAY_BLOCK_BYTES  (1u << 20) /* the longest body */
-#define RELAY_FILES_MAX    2000000
-#define RELAY_ITEMS_MAX    256
-#define RELAY_HOPS_MAX     4096
-#define RELAY_ORDER_MAX    (512u << 20)
-#define RELAY_LINE_MAX     8192
-#define RELAY_PATH_MAX     4096
-#define RELAY_MARK_HEX     64
-#define RELAY_FOLDER       ".reperf-partial" /* below an item's root: what has come in part */
+#define RELAY_TOKEN_BYTES 32
+#define RELAY_FILES_MAX   2000000
+#define RELAY_ITEMS_MAX   256
+#define RELAY_NODES_MAX   4096
+#define RELAY_ORDER_MAX   (512u << 20)
+#define RELAY_HEAD_MAX    64 /* the order's first line */
+#define RELAY_LINE_MAX    8192
+#define RELAY_PATH_MAX    4096
+#define RELAY_MARK_HEX    64
+#define RELAY_FOLDER      ".reperf-partial" /* below an item's root: what has come in part */
 
 /* ---- the order ---- */
 
@@ -59,10 +61,12 @@ struct relay_order {
     size_t n_files;
 };
 
-/* Everything is in the arena. Strict: ERR_PARSE with the line. */
+/* The first line with its line break; false: not one. */
+bool relay_order_head(struct str line, uint64_t *ret_bytes);
+/* What follows the first line. Strings are borrowed from text, the rest is in the arena. Strict: ERR_PARSE with the field. */
 MUST_CHECK int relay_order_parse(struct arena *arena, struct str text,
                                  struct relay_order *ret_order, struct err *err);
-/* Paths with a line break, or longer than RELAY_PATH_MAX, are ERR_USAGE. */
+/* With the first line. Paths with a line break, or longer than RELAY_PATH_MAX, are ERR_USAGE. */
 MUST_CHECK int relay_order_write(const struct relay_order *order, struct strbuf *out,
                                  struct err *err);
 /* Relative, no empty part, no "." and "..", no control bytes. */
@@ -71,19 +75,16 @@ bool relay_path_is_safe(struct str path);
 /* ---- the answers ---- */
 
 enum relay_word {
-    RELAY_STATE,    /* a new list of missing files begins */
     RELAY_MISSING,  /* files A to B, inclusive, are missing */
     RELAY_PARTIAL,  /* file A exists up to byte B */
     RELAY_SHARED,   /* item A is visible in place and correct */
-    RELAY_READY,    /* listens at port A; B bytes existed and were correct */
+    RELAY_READY,    /* all of that was said; listens at port A; B bytes existed and were correct */
     RELAY_TAKEN,    /* a stream begins */
-    RELAY_DONE,     /* file A is complete and correct */
     RELAY_BAD,      /* file A had another digest, and was dropped */
     RELAY_AT,       /* alive; A bytes received */
-    RELAY_LOST,     /* the connection to node A: TEXT */
-    RELAY_FULL,     /* A bytes needed, B free: TEXT is where */
+    RELAY_LOST,     /* the connection to the next relay: TEXT */
     RELAY_FAIL,     /* A is an err_code: TEXT; the relay ends */
-    RELAY_COMPLETE, /* all is complete and correct, B bytes; the relay ends */
+    RELAY_COMPLETE, /* all is complete and correct, B bytes existed before; the relay ends */
     RELAY_WORD_COUNT,
 };
 
@@ -93,45 +94,19 @@ struct relay_line {
     struct str text;
 };
 
-/* False for any other line: login shells print messages. */
+/* False for anything else. */
 bool relay_line_parse(struct str line, struct relay_line *ret_line);
 void relay_line_write(const struct relay_line *line, struct strbuf *out);
 
-/* ---- the stream ---- */
-
-enum relay_kind {
-    RELAY_CHAIN = 1, /* body: the hops after the receiver, to which it connects */
-    RELAY_DATA,      /* body: bytes of a file from an offset on; in order within a file */
-    RELAY_END,       /* no body: everything was sent */
-};
-
-struct relay_frame {
-    enum relay_kind kind;
-    uint32_t file; /* index into the order */
-    uint32_t len;  /* of the body */
-    uint64_t offset;
-};
-
-void relay_frame_encode(const struct relay_frame *frame, uint8_t *ret_header);
-/* ERR_INTEGRITY for a header that no relay of ours sends. */
-MUST_CHECK int relay_frame_decode(const uint8_t *header, struct relay_frame *ret_frame,
-                                  struct err *err);
+/* ---- the next relay ---- */
 
 struct relay_hop {
-    uint32_t node; /* the orchestrator's number for it */
     uint16_t port;
     const char *address[2]; /* tried in turn; the second may be NULL */
 };
 
-/* One line a hop: "NODE PORT ADDRESS [ADDRESS]". */
-MUST_CHECK int relay_hops_parse(struct arena *arena, struct str text, struct relay_hop **ret_hops,
-                                size_t *ret_n, struct err *err);
-void relay_hops_write(const struct relay_hop *hops, size_t n, struct strbuf *out);
-
-enum relay_role { RELAY_CLIENT = 'c', RELAY_SERVER = 's' };
-MUST_CHECK int relay_proof(const uint8_t *token, enum relay_role role, const uint8_t *server_nonce,
-                           const uint8_t *client_nonce, uint8_t *ret_proof, struct err *err);
-/* In constant time. */
-bool relay_proof_is(const uint8_t *proof, const uint8_t *wanted);
+/* "PORT ADDRESS [ADDRESS]"; strings in the arena. */
+bool relay_hop_parse(struct arena *arena, struct str text, struct relay_hop *ret_hop);
+void relay_hop_write(const struct relay_hop *hop, struct strbuf *out);
 
 #endif

@@ -96,36 +96,15 @@ void tarball_writer_release(struct tarball_writer *w)
 {
     ZSTD_freeCCtx(w->zstd);
     free(w->out);
-    free(w->found);
     digest_release(&w->container);
     ustar_names_release(&w->names);
     *w = TARBALL_WRITER_EMPTY;
-}
-
-static int compare_out(struct tarball_writer *w, size_t len, struct err *err)
-{
-    if (read_at(w->fd, w->found, len, w->written_bytes, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < len; idx++) {
-        if (w->found[idx] != w->out[idx]) {
-            return err_set(
-                err, ERR_INTEGRITY,
-                "%s: byte %" PRIu64 " is 0x%02x, libzstd %s makes 0x%02x of the same tar", w->name,
-                w->written_bytes + idx, w->found[idx], ZSTD_versionString(), w->out[idx]);
-        }
-    }
-    w->written_bytes += len;
-    return 0;
 }
 
 static int write_out(struct tarball_writer *w, size_t len, struct err *err)
 {
     if (len == 0) {
         return 0;
-    }
-    if (w->found) {
-        return compare_out(w, len, err);
     }
     if (digest_update(&w->container, w->out, len, err) < 0 ||
         fs_write_all(w->fd, w->out, len, w->name, err) < 0) {
@@ -238,41 +217,15 @@ static int write_closing(struct tarball_writer *w, const struct sign_key *key, s
     return fs_write_all(w->fd, bytes, sizeof(bytes), w->name, err);
 }
 
-static int end_frame(struct tarball_writer *w, struct err *err)
+int tarball_finish(struct tarball_writer *w, const struct sign_key *key, struct err *err)
 {
     static const uint8_t ZERO[2 * USTAR_BLOCK];
     ASSERT(w->left_bytes == 0 && w->pad_bytes == 0);
-    if (compress(w, ZERO, sizeof(ZERO), ZSTD_e_continue, err) < 0) {
+    if (compress(w, ZERO, sizeof(ZERO), ZSTD_e_continue, err) < 0 ||
+        compress(w, NULL, 0, ZSTD_e_end, err) < 0) {
         return -1;
     }
-    return compress(w, NULL, 0, ZSTD_e_end, err);
-}
-
-int tarball_finish(struct tarball_writer *w, const struct sign_key *key, struct err *err)
-{
-    return end_frame(w, err) < 0 ? -1 : write_closing(w, key, err);
-}
-
-int tarball_compare_init(struct tarball_writer *w, int fd, const char *name, struct err *err)
-{
-    if (tarball_writer_init(w, fd, name, err) < 0) {
-        return -1;
-    }
-    w->found = xmalloc(w->out_bytes);
-    return 0;
-}
-
-int tarball_compare_end(struct tarball_writer *w, uint64_t container_bytes, struct err *err)
-{
-    if (end_frame(w, err) < 0) {
-        return -1;
-    }
-    if (w->written_bytes != container_bytes) {
-        return err_set(err, ERR_INTEGRITY,
-                       "%s: the frame has %" PRIu64 " bytes, libzstd %s makes %" PRIu64, w->name,
-                       container_bytes, ZSTD_versionString(), w->written_bytes);
-    }
-    return 0;
+    return write_closing(w, key, err);
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */

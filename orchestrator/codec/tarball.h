@@ -43,7 +43,6 @@ struct tarball_writer {
     void *zstd;       /* owned */
     uint8_t *out;     /* owned */
     size_t out_bytes;
-    uint8_t *found; /* owned; when comparing: what the file holds */
     struct digest container;
     struct ustar_names names;
     struct str member;
@@ -72,13 +71,6 @@ MUST_CHECK int tarball_end(struct tarball_writer *w, struct err *err);
 /* End of the tar, end of the frame, closing. key may be NULL: unsigned. The caller syncs and renames the file. */
 MUST_CHECK int tarball_finish(struct tarball_writer *w, const struct sign_key *key,
                               struct err *err);
-
-/* The writer checked against an existing file: each byte that it would write must be at that place in fd. ERR_INTEGRITY if one is
-   not, which may also mean that another libzstd wrote the file. tarball_compare_end in place of tarball_finish. */
-MUST_CHECK int tarball_compare_init(struct tarball_writer *w, int fd, const char *name,
-                                    struct err *err);
-MUST_CHECK int tarball_compare_end(struct tarball_writer *w, uint64_t container_bytes,
-                                   struct err *err);
 
 struct tarball_source {
     const char *name; /* borrowed */

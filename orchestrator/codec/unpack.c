@@ -79,7 +79,6 @@ void unpack_free(struct unpack *unpack)
         freelocale(unpack->locale);
     }
     unpack_names_release(&unpack->names);
-    unpack_zip_release(&unpack->zip);
     strbuf_release(&unpack->path);
     strbuf_release(&unpack->target);
     strbuf_release(&unpack->inner_path);
@@ -220,18 +219,6 @@ static int find_target(struct unpack *unpack, struct archive_entry *entry, enum 
     return 0;
 }
 
-static void note_zip(struct unpack *unpack, struct archive_entry *entry, bool is_folder)
-{
-    if (unpack->kind == KIND_ZIP && !unpack->inner.a) {
-        uint64_t at = (uint64_t)archive_read_header_position(unpack->outer.a);
-        VEC_PUSH(&unpack->zip.entries,
-                 (struct unpack_zip_entry){
-                     .offset = at,
-                     .name_hash = unpack_zip_hash(str_of(archive_entry_pathname(entry))),
-                     .is_folder = is_folder});
-    }
-}
-
 static bool is_inner_tar(const struct unpack *unpack, struct str path, enum unpack_type type)
 {
     return unpack->opts.is_nested && !unpack->inner.a && type == UNPACK_FILE &&
@@ -280,11 +267,14 @@ static int take_entry(struct unpack *unpack, struct layer *layer, struct archive
     if (path.len == 0 && type != UNPACK_FOLDER) {
         return err_set(err, ERR_INTEGRITY, "its name is the top folder's");
     }
+    if (type == UNPACK_SYMLINK && unpack->kind == KIND_ZIP && !unpack->inner.a) {
+        return err_set(err, ERR_INTEGRITY,
+                       "a symlink; in a zip only files and folders are accepted");
+    }
     if (find_target(unpack, entry, type, &target, err) < 0 ||
         check_size(unpack, layer, entry, type == UNPACK_FILE, err) < 0) {
         return -1;
     }
-    note_zip(unpack, entry, type == UNPACK_FOLDER);
     layer->done_bytes = layer->hole_bytes = layer->len = 0;
     layer->has_data = true;
     layer->is_drained = type == UNPACK_FOLDER || type == UNPACK_SYMLINK;
@@ -297,7 +287,8 @@ static int take_entry(struct unpack *unpack, struct layer *layer, struct archive
         .target = target,
         .size_bytes = layer->size_bytes,
         .is_size_known = layer->is_size_known,
-        .is_executable = type == UNPACK_FILE && (archive_entry_perm(entry) & S_IXUSR),
+        .is_executable = type == UNPACK_FILE && (unpack->kind != KIND_ZIP || unpack->inner.a) &&
+                         (archive_entry_perm(entry) & S_IXUSR),
     };
     unpack->n_shown = 0;
     return path.len == 0
@@ -320,14 +311,16 @@ static int end_tar(struct layer *layer, struct err *err)
 static int end_outer(struct unpack *unpack, struct err *err)
 {
     struct layer *layer = &unpack->outer;
+    const void *ptr;
+    size_t len = 1;
     unpack->is_over = true;
-    if (unpack->kind != KIND_ZIP) {
-        if (end_tar(layer, err) < 0) {
+    if (unpack->kind != KIND_ZIP && end_tar(layer, err) < 0) {
+        return -1;
+    }
+    while (unpack->kind == KIND_ZIP && len > 0) { /* for who hashes them */
+        if (unpack_source_next(&unpack->file, &ptr, &len, err) < 0) {
             return -1;
         }
-    } else if (unpack_zip_check(&unpack->zip, &layer->source,
-                                (uint64_t)archive_read_header_position(layer->a), err) < 0) {
-        return -1;
     }
     ASSERT(unpack->file.is_at_end);
     return unpack_names_check_links(&unpack->names, err);
@@ -343,23 +336,6 @@ static int end_inner(struct unpack *unpack, struct err *err)
     unpack->inner.a = NULL;
     ASSERT(unpack->outer.is_drained);
     return 0;
-}
-
-static bool is_tar(const struct unpack *unpack, const struct layer *layer)
-{
-    return layer == &unpack->inner || unpack->kind != KIND_ZIP;
-}
-
-static int check_header(struct unpack *unpack, struct layer *layer, struct archive_entry *entry,
-                        struct err *err)
-{
-    const char *raw = archive_entry_pathname(entry);
-    if (!is_tar(unpack, layer)) {
-        return 0;
-    }
-    unpack->entry.path = raw ? str_of(raw) : STR_EMPTY; /* for messages */
-    return unpack_header_check(layer, (uint64_t)archive_read_header_position(layer->a),
-                               (uint64_t)archive_filter_bytes(layer->a, 0), err);
 }
 
 /* Until there is something to return, or the end. */
@@ -378,18 +354,13 @@ static int advance(struct unpack *unpack, struct err *err)
         }
         unpack->entry = (struct unpack_entry){0};
         unpack->names.n_new = 0;
-        if (is_tar(unpack, layer)) {
-            unpack_header_begin(layer, (uint64_t)archive_filter_bytes(layer->a, 0));
-        }
         result = archive_read_next_header(layer->a, &entry);
         if (result == ARCHIVE_EOF) {
             result = layer == &unpack->inner ? end_inner(unpack, err) : end_outer(unpack, err);
         } else if (result != ARCHIVE_OK) {
             result = unpack_fail(unpack, layer->a, err);
         } else {
-            result = check_header(unpack, layer, entry, err) < 0
-                         ? -1
-                         : take_entry(unpack, layer, entry, err);
+            result = take_entry(unpack, layer, entry, err);
         }
         if (result < 0) {
             return -1;

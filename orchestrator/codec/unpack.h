@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Untrusted archives, read one entry after another with libarchive, whose only home is codec/unpack.c: tar, tar.gz, tar.zst,
-   zip, and a tar inside a tar. Which entries may be written where is decided here, from names and types alone, before a byte
+   zip, and a tar inside a tar. Names and sizes are those that libarchive
+   gives; a zip has the entries that its directory lists. Which entries may be written where is decided here, from names and types alone, before a byte
    is written; store/unpack_tree.h writes them. An archive that would leave its folder, or make anything but regular files,
-   folders and harmless links, is refused as a whole: ERR_INTEGRITY with the entry's name. So is one that is truncated, has
-   bytes after its end, or fails its own checksums. One thread at a time. */
+   folders and harmless links, is refused as a whole: ERR_INTEGRITY with the entry's name. So is one that is truncated, a tar with
+   bytes after its end, and a zip or a tar.zst that fails its own checksums (gzip's is not compared: the digest of the archive is
+   what counts). One thread at a time. */
 #ifndef CODEC_UNPACK_H
 #define CODEC_UNPACK_H
 
@@ -38,11 +40,12 @@ struct unpack_entry {
     bool is_executable; /* tar; a zip's files never are */
 };
 
-/* The archive's bytes: *ret_len 0 at the end. Hash what is read here. The bytes stay until the next call. */
+/* The archive's bytes, each once: *ret_len 0 at the end. Hash what is read here. The bytes stay until the next call. */
 typedef int (*unpack_read_fn)(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err);
 
 struct unpack_opts {
     struct unpack_limits limits;
+    int fd; /* the archive as a file, which a zip needs: its directory is at its end; borrowed; 0: none */
     uint64_t
         archive_bytes;  /* size of the archive; 0: not known; then a huge size is noticed later */
     const char *format; /* "tar", "tar.gz", "tar.zst", "zip"; NULL: any of them */

@@ -4,16 +4,13 @@
 #define CODEC_UNPACK_IMPL_H
 
 #include "base/strbuf.h"
-#include "codec/gunzip.h"
 #include "codec/unpack.h"
+#include "codec/unpack_filter.h"
 #include "codec/unpack_names.h"
 #include "codec/unpack_source.h"
-#include "codec/unpack_zip.h"
 
 struct archive; /* libarchive's */
 struct __locale_struct;
-
-#define UNPACK_HEADER_MAX (8u << 20) /* libarchive refuses a pax header of over 1 MiB */
 
 enum unpack_kind { KIND_TAR, KIND_TAR_GZ, KIND_TAR_ZST, KIND_ZIP, KIND_COUNT };
 extern const char *const UNPACK_KIND_NAMES[KIND_COUNT];
@@ -30,10 +27,6 @@ struct layer {
     const void *ptr;
     size_t len;
     bool is_size_known, is_sparse, has_data, is_drained;
-    /* For a tar, while libarchive reads on to the next entry: what it reads, from that byte of the tar on. */
-    bool is_in_header;
-    uint64_t header_from;
-    struct strbuf header;
 };
 
 struct unpack {
@@ -42,13 +35,13 @@ struct unpack {
     unpack_read_fn read;
     void *ctx;
     enum unpack_kind kind;
-    struct unpack_source file; /* the archive's own bytes */
-    bool is_peeked;            /* its first portion has not been passed on yet */
-    struct gunzip *gunzip;
-    struct archive *zstd;
+    struct unpack_source file;    /* the archive's own bytes */
+    bool is_peeked;               /* its first portion has not been passed on yet */
+    struct unpack_filter *filter; /* of a packed tar */
+    uint64_t zip_at;              /* where libarchive reads next in a zip */
+    void *zip_chunk;              /* owned */
     struct layer outer, inner;
     struct unpack_names names;
-    struct unpack_zip zip;
     struct __locale_struct *locale, *old_locale; /* locale_t */
     struct strbuf path, target, inner_path;      /* of the entry */
     struct str prefix;                           /* NAME of the tar inside, in inner_path */
@@ -56,7 +49,6 @@ struct unpack {
     size_t n_shown; /* of names.new_ends that were returned */
     bool has_entry, is_over, has_failed;
     uint64_t total_bytes;
-    uint32_t crc;   /* of a zip's entry */
     struct err err; /* of a read, while libarchive is in between */
 };
 
@@ -66,12 +58,6 @@ MUST_CHECK int unpack_fail(struct unpack *unpack, struct archive *a, struct err 
 MUST_CHECK int unpack_open(struct unpack *unpack, struct err *err);
 MUST_CHECK int unpack_open_inner(struct unpack *unpack, struct err *err);
 void unpack_close(struct unpack *unpack);
-/* unpack_header.c: called before libarchive is asked for an entry, before each portion that it reads for it, and once it was
-   found, between those two bytes of the tar. A name with a NUL in it is ERR_INTEGRITY. */
-void unpack_header_begin(struct layer *layer, uint64_t from);
-MUST_CHECK int unpack_header_keep(struct layer *layer, uint64_t end, struct err *err);
-MUST_CHECK int unpack_header_check(struct layer *layer, uint64_t from, uint64_t end,
-                                   struct err *err);
 /* Data of the entry that is being read. */
 MUST_CHECK int unpack_pull(struct unpack *unpack, const void **ret_ptr, size_t *ret_len,
                            struct err *err);

@@ -4,11 +4,14 @@
 #include "codec/unpack_impl.h"
 
 #include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <archive.h>
 #include <archive_entry.h>
 
 #define ZERO_BYTES (64u << 10)
+#define ZIP_BYTES  (64u << 10)
 
 const char *const UNPACK_KIND_NAMES[KIND_COUNT] = {"tar", "tar.gz", "tar.zst", "zip"};
 static const uint8_t ZERO[ZERO_BYTES];
@@ -27,7 +30,9 @@ int unpack_fail(struct unpack *unpack, struct archive *a, struct err *err)
 /* Bytes unpacked so far, against bytes read. */
 static int check_ratio(const struct unpack *unpack, uint64_t out_bytes, struct err *err)
 {
-    uint64_t read = unpack->file.offset + unpack->file.len, allowed;
+    uint64_t read = unpack->kind == KIND_ZIP ? unpack->opts.archive_bytes
+                                             : unpack->file.offset + unpack->file.len;
+    uint64_t allowed;
     if (__builtin_mul_overflow(read, unpack->opts.limits.ratio, &allowed) ||
         __builtin_add_overflow(allowed, UNPACK_RATIO_FREE_BYTES, &allowed)) {
         return 0;
@@ -44,9 +49,7 @@ static la_ssize_t layer_read(struct archive *a, void *ctx, const void **ret_ptr)
 {
     struct layer *layer = ctx;
     size_t len;
-    if (unpack_header_keep(layer, layer->source.offset + layer->source.len, &layer->unpack->err) <
-            0 ||
-        unpack_source_next(&layer->source, ret_ptr, &len, &layer->unpack->err) < 0) {
+    if (unpack_source_next(&layer->source, ret_ptr, &len, &layer->unpack->err) < 0) {
         archive_set_error(a, EIO, "read");
         return -1;
     }
@@ -65,69 +68,79 @@ static int file_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct er
     return unpack_source_next(&unpack->file, ret_ptr, ret_len, err);
 }
 
-static int gunzip_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
+static int filter_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
 {
     struct unpack *unpack = ctx;
-    if (gunzip_next(unpack->gunzip, ret_ptr, ret_len, err) < 0) {
+    if (unpack_filter_next(unpack->filter, ret_ptr, ret_len, err) < 0) {
         return -1;
     }
-    return check_ratio(unpack, unpack->outer.source.offset + *ret_len, err);
+    return *ret_len == 0
+               ? unpack_source_pad(&unpack->file, unpack_filter_bytes(unpack->filter), err)
+               : check_ratio(unpack, unpack->outer.source.offset + *ret_len, err);
 }
 
-static la_ssize_t zstd_file_read(struct archive *a, void *ctx, const void **ret_ptr)
+/* --- a zip, whose directory is at its end ------------------------------------------------------------------------------------ */
+
+static la_ssize_t zip_read(struct archive *a, void *ctx, const void **ret_ptr)
 {
     struct unpack *unpack = ctx;
-    size_t len;
-    if (file_read(unpack, ret_ptr, &len, &unpack->err) < 0) {
-        archive_set_error(a, EIO, "read");
+    ssize_t got;
+    do {
+        got = pread(unpack->opts.fd, unpack->zip_chunk, ZIP_BYTES, (off_t)unpack->zip_at);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) {
+        archive_set_error(a, errno, "read: %s", err_errno_text(errno));
         return -1;
     }
-    return (la_ssize_t)len;
+    unpack->zip_at += (uint64_t)got;
+    *ret_ptr = unpack->zip_chunk;
+    return got;
 }
 
-static int zstd_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
+static la_int64_t zip_seek(struct archive *a, void *ctx, la_int64_t offset, int whence)
 {
     struct unpack *unpack = ctx;
-    la_int64_t offset;
-    int result = archive_read_data_block(unpack->zstd, ret_ptr, ret_len, &offset);
-    if (result == ARCHIVE_EOF) {
-        *ret_len = 0;
-        return unpack_source_pad(&unpack->file, (uint64_t)archive_filter_bytes(unpack->zstd, -1),
-                                 err);
+    struct stat st;
+    if (fstat(unpack->opts.fd, &st) < 0) {
+        archive_set_error(a, errno, "stat: %s", err_errno_text(errno));
+        return ARCHIVE_FATAL;
     }
-    if (result != ARCHIVE_OK) {
-        return unpack_fail(unpack, unpack->zstd, err);
+    offset += whence == SEEK_END ? st.st_size : whence == SEEK_CUR ? (la_int64_t)unpack->zip_at : 0;
+    if (offset < 0 || offset > st.st_size) {
+        archive_set_error(a, EINVAL, "a place outside of the file");
+        return ARCHIVE_FATAL;
     }
-    return check_ratio(unpack, unpack->outer.source.offset + *ret_len, err);
+    unpack->zip_at = (uint64_t)offset;
+    return offset;
 }
 
-static int zstd_open(struct unpack *unpack, struct err *err)
+static int zip_open(struct unpack *unpack, struct err *err)
 {
-    struct archive_entry *entry;
-    unpack->zstd = archive_read_new();
-    if (!unpack->zstd || archive_read_support_filter_zstd(unpack->zstd) != ARCHIVE_OK ||
-        archive_read_support_format_raw(unpack->zstd) != ARCHIVE_OK) {
-        return err_set(err, ERR_INTERNAL, "libarchive on this machine cannot read zstd");
+    struct archive *a;
+    struct stat st;
+    if (unpack->opts.fd <= 0 || fstat(unpack->opts.fd, &st) < 0) {
+        return err_set(err, ERR_INTEGRITY, "a zip is read from a file only");
     }
-    if (archive_read_open(unpack->zstd, unpack, NULL, zstd_file_read, NULL) != ARCHIVE_OK ||
-        archive_read_next_header(unpack->zstd, &entry) != ARCHIVE_OK) {
-        return unpack_fail(unpack, unpack->zstd, err);
+    unpack->opts.archive_bytes = (uint64_t)st.st_size;
+    a = archive_read_new();
+    unpack->outer = (struct layer){.a = a, .unpack = unpack, .is_drained = true};
+    unpack->zip_chunk = xmalloc(ZIP_BYTES);
+    if (!a || archive_read_support_format_zip_seekable(a) != ARCHIVE_OK ||
+        archive_read_set_seek_callback(a, zip_seek) != ARCHIVE_OK) {
+        return err_set(err, ERR_INTERNAL, "libarchive on this machine cannot read zip");
     }
-    return 0;
+    return archive_read_open(a, unpack, NULL, zip_read, NULL) == ARCHIVE_OK
+               ? 0
+               : unpack_fail(unpack, a, err);
 }
 
-static int layer_open(struct unpack *unpack, struct layer *layer, bool is_zip, unpack_read_fn read,
+static int layer_open(struct unpack *unpack, struct layer *layer, unpack_read_fn read,
                       struct err *err)
 {
-    strbuf_release(&layer->header);
     *layer = (struct layer){.unpack = unpack, .source = {.read = read, .ctx = unpack}};
-    strbuf_init(&layer->header, UNPACK_HEADER_MAX);
-    layer->is_in_header = !is_zip; /* from its first byte on */
     layer->a = archive_read_new();
-    if (!layer->a || (is_zip ? archive_read_support_format_zip_streamable(layer->a)
-                             : archive_read_support_format_tar(layer->a)) != ARCHIVE_OK) {
-        return err_set(err, ERR_INTERNAL, "libarchive on this machine cannot read %s",
-                       is_zip ? "zip" : "tar");
+    if (!layer->a || archive_read_support_format_tar(layer->a) != ARCHIVE_OK) {
+        return err_set(err, ERR_INTERNAL, "libarchive on this machine cannot read tar");
     }
     layer->is_drained = true;
     return archive_read_open(layer->a, layer, NULL, layer_read, NULL) == ARCHIVE_OK
@@ -183,18 +196,17 @@ int unpack_open(struct unpack *unpack, struct err *err)
     if (find_kind(unpack, err) < 0) {
         return -1;
     }
-    if (unpack->kind == KIND_TAR_GZ) {
-        read = gunzip_read;
-        if (gunzip_new(file_read, unpack, &unpack->gunzip, err) < 0) {
-            return -1;
-        }
-    } else if (unpack->kind == KIND_TAR_ZST) {
-        read = zstd_read;
-        if (zstd_open(unpack, err) < 0) {
+    if (unpack->kind == KIND_ZIP) {
+        return zip_open(unpack, err);
+    }
+    if (unpack->kind != KIND_TAR) {
+        read = filter_read;
+        if (unpack_filter_new(file_read, unpack, unpack->kind == KIND_TAR_ZST, &unpack->filter,
+                              err) < 0) {
             return -1;
         }
     }
-    return layer_open(unpack, &unpack->outer, unpack->kind == KIND_ZIP, read, err);
+    return layer_open(unpack, &unpack->outer, read, err);
 }
 
 /* --- data of an entry ------------------------------------------------------------------------------------------------------- */
@@ -260,6 +272,19 @@ static int inner_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct e
     return check_ratio(unpack, unpack->outer.done_bytes, err);
 }
 
+/* The archive's bytes in their order, for who hashes them and shows how far it is: as far as libarchive is in a zip. */
+static int follow_zip(struct unpack *unpack, struct err *err)
+{
+    const void *ptr;
+    size_t len = 1;
+    while (len > 0 && unpack->file.offset + unpack->file.len < unpack->zip_at) {
+        if (unpack_source_next(&unpack->file, &ptr, &len, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 int unpack_pull(struct unpack *unpack, const void **ret_ptr, size_t *ret_len, struct err *err)
 {
     struct layer *layer = unpack->inner.a ? &unpack->inner : &unpack->outer;
@@ -278,10 +303,8 @@ int unpack_pull(struct unpack *unpack, const void **ret_ptr, size_t *ret_len, st
         return -1;
     }
     unpack->total_bytes += *ret_len;
-    if (unpack->kind == KIND_ZIP && layer == &unpack->outer) {
-        struct unpack_zip_entry *entry = &unpack->zip.entries.items[unpack->zip.entries.n - 1];
-        entry->crc = crc32_add(entry->crc, *ret_ptr, *ret_len);
-        entry->size_bytes = layer->done_bytes;
+    if (unpack->kind == KIND_ZIP && layer == &unpack->outer && follow_zip(unpack, err) < 0) {
+        return -1;
     }
     if (*ret_len > 0 && unpack->entry.type == UNPACK_HARDLINK) {
         return err_set(err, ERR_INTEGRITY, "a hard link with bytes of its own");
@@ -291,15 +314,13 @@ int unpack_pull(struct unpack *unpack, const void **ret_ptr, size_t *ret_len, st
 
 int unpack_open_inner(struct unpack *unpack, struct err *err)
 {
-    return layer_open(unpack, &unpack->inner, false, inner_read, err);
+    return layer_open(unpack, &unpack->inner, inner_read, err);
 }
 
 void unpack_close(struct unpack *unpack)
 {
     archive_read_free(unpack->inner.a);
     archive_read_free(unpack->outer.a);
-    strbuf_release(&unpack->inner.header);
-    strbuf_release(&unpack->outer.header);
-    archive_read_free(unpack->zstd);
-    gunzip_free(unpack->gunzip);
+    unpack_filter_free(unpack->filter);
+    free(unpack->zip_chunk);
 }

@@ -38,8 +38,8 @@ static const struct opt OPTS[] = {
 static int find_folder(struct arena *arena, const char *root, const char **ret, struct err *err)
 {
     struct places places;
-    const char *xdg = getenv("XDG_DATA_HOME");
-    const char *home = getenv("HOME");
+    const char *user =
+        places_user(arena, getenv("XDG_DATA_HOME"), ".local/share", "reperf/manifests");
     if (places_find(arena, root, &places, err) < 0) {
         return -1;
     }
@@ -47,12 +47,11 @@ static int find_folder(struct arena *arena, const char *root, const char **ret, 
         *ret = places.items[0];
         return 0;
     }
-    if (!(xdg && xdg[0] == '/') && !(home && home[0])) {
+    if (!user) {
         return err_set(err, ERR_USAGE,
                        "neither XDG_DATA_HOME nor HOME: --manifests DIR says where");
     }
-    *ret = xdg && xdg[0] == '/' ? fs_join(arena, xdg, "reperf/manifests")
-                                : fs_join(arena, home, ".local/share/reperf/manifests");
+    *ret = user;
     return 0;
 }
 

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/map.h"
 #include "codec/json_table.h"
@@ -286,44 +285,6 @@ int contents_check(struct arena *arena, const struct contents_found *found,
     struct contents c = {.arena = arena, .frozen = frozen};
     CLEANUP(map) struct map known = {0};
     int rc = expect_all(&c, result, err) < 0 ? -1 : check_there(&c, found, &known, err);
-    map_release(&c.names);
-    return rc;
-}
-
-/* ---- what a killed run leaves ---- */
-
-/* fs_write_atomic writes NAME.XXXXXX first. */
-static bool is_leftover(const struct contents *c, struct str name)
-{
-    size_t len = name.len > 7 ? name.len - 7 : 0;
-    return len && name.ptr[len] == '.' && !map_get(&c->names, name) &&
-           map_get(&c->names, str_sub(name, 0, len));
-}
-
-static int tidy(const struct contents *c, struct err *err)
-{
-    struct fs_names files, folders;
-    if (fs_walk_all(c->arena, c->frozen->folder, &files, &folders, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < files.n; idx++) {
-        const char *path = path_of(c, files.items[idx]);
-        if (is_leftover(c, str_of(files.items[idx])) && unlink(path) < 0) {
-            return err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
-                           err_errno_text(errno));
-        }
-    }
-    for (size_t idx = folders.n; idx > 0; idx--) {
-        (void)rmdir(path_of(c, folders.items[idx - 1])); /* those with a file stay */
-    }
-    return 0;
-}
-
-int contents_tidy(struct arena *arena, const struct frozen *frozen, const struct run_result *result,
-                  struct err *err)
-{
-    struct contents c = {.arena = arena, .frozen = frozen};
-    int rc = expect_all(&c, result, err) < 0 ? -1 : tidy(&c, err);
     map_release(&c.names);
     return rc;
 }

@@ -22,8 +22,4 @@ MUST_CHECK int contents_check(struct arena *arena, const struct contents_found *
                               const struct frozen *frozen, const struct run_result *result,
                               struct err *err);
 
-/* Removes what a killed run left next to the files it was writing: their temporary copies, and folders that got no file. */
-MUST_CHECK int contents_tidy(struct arena *arena, const struct frozen *frozen,
-                             const struct run_result *result, struct err *err);
-
 #endif

@@ -297,9 +297,8 @@ static const struct cell *throughput_of(const struct report_case *c)
     return NULL;
 }
 
-static int derive_cell(struct arena *arena, const struct frozen *frozen,
-                       const struct plan_step *step, struct derived_to to, struct cell_result *cell,
-                       struct err *err)
+static int make_cell(struct arena *arena, const struct frozen *frozen, const struct plan_step *step,
+                     struct repeat_result *repeats, struct cell_result *cell, struct err *err)
 {
     *cell = (struct cell_result){.step = step,
                                  .value = (double)NAN,
@@ -318,13 +317,7 @@ static int derive_cell(struct arena *arena, const struct frozen *frozen,
         return 0;
     }
     cell->n_repeats = (size_t)frozen->plan.repeats;
-    cell->repeats = arena_array(arena, struct repeat_result, cell->n_repeats);
-    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
-        if (result_repeat(arena, frozen, (struct repeat_of){step, (int64_t)idx + 1}, to,
-                          &cell->repeats[idx], err) < 0) {
-            return -1;
-        }
-    }
+    cell->repeats = &repeats[result_repeat_at(&frozen->plan, step, 1)];
     cell->summary = summarise(arena, cell);
     cell->target = combine_targets(cell);
     combine_also(arena, cell);
@@ -524,15 +517,26 @@ static void encode_result(struct arena *arena, const struct frozen *frozen,
     jw_end_object(&out);
 }
 
-int result_derive(struct arena *arena, const struct frozen *frozen, struct derived_to to,
-                  struct run_result *ret_result, struct err *err)
+size_t result_n_repeats(const struct plan *plan)
+{
+    return plan->n_steps * (size_t)plan->repeats;
+}
+
+size_t result_repeat_at(const struct plan *plan, const struct plan_step *step, int64_t repeat)
+{
+    return (size_t)(step - plan->steps) * (size_t)plan->repeats + (size_t)repeat - 1;
+}
+
+int result_combine(struct arena *arena, const struct frozen *frozen, struct repeat_result *repeats,
+                   struct derived_to to, struct run_result *ret_result, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text;
     struct run_result result = {.n_cells = frozen->plan.n_steps};
     strbuf_init(&text, RESULT_TEXT_MAX);
     result.cells = arena_array(arena, struct cell_result, result.n_cells + 1);
     for (size_t idx = 0; idx < result.n_cells; idx++) {
-        if (derive_cell(arena, frozen, &frozen->plan.steps[idx], to, &result.cells[idx], err) < 0) {
+        if (make_cell(arena, frozen, &frozen->plan.steps[idx], repeats, &result.cells[idx], err) <
+            0) {
             return -1;
         }
     }
@@ -546,4 +550,23 @@ int result_derive(struct arena *arena, const struct frozen *frozen, struct deriv
     }
     *ret_result = result;
     return 0;
+}
+
+int result_derive(struct arena *arena, const struct frozen *frozen, struct derived_to to,
+                  struct run_result *ret_result, struct err *err)
+{
+    const struct plan *plan = &frozen->plan;
+    struct repeat_result *repeats =
+        arena_array(arena, struct repeat_result, result_n_repeats(plan) + 1);
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        const struct plan_step *step = &plan->steps[idx];
+        for (int64_t no = 1; step->cause == ERR_NONE && step->bound.of_case && no <= plan->repeats;
+             no++) {
+            if (result_repeat(arena, frozen, (struct repeat_of){step, no}, to,
+                              &repeats[result_repeat_at(plan, step, no)], err) < 0) {
+                return -1;
+            }
+        }
+    }
+    return result_combine(arena, frozen, repeats, to, ret_result, err);
 }

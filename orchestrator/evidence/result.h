@@ -128,7 +128,8 @@ MUST_CHECK int result_taints(struct arena *arena, const struct frozen *frozen,
                              const struct outcome_record *outcome, struct str **ret_taints,
                              size_t *ret_n, struct err *err);
 
-/* One repeat: checks the log against its recorded digest (ERR_INTEGRITY), parses it, gives its series file to `put`. */
+/* One repeat: checks the log against its recorded digest (ERR_INTEGRITY), parses it, gives its series file to `put`. Of the log only
+   what the result needs stays in the arena. */
 struct repeat_of {
     const struct plan_step *step;
     int64_t repeat;
@@ -137,7 +138,14 @@ MUST_CHECK int result_repeat(struct arena *arena, const struct frozen *frozen, s
                              struct derived_to to, struct repeat_result *ret_repeat,
                              struct err *err);
 
-/* All of it, result.json last. */
+/* Where a repeat has its place among those of the plan, of which there are result_n_repeats, each run or not. */
+size_t result_n_repeats(const struct plan *plan);
+size_t result_repeat_at(const struct plan *plan, const struct plan_step *step, int64_t repeat);
+/* result.json, from the repeats of all steps that were run, each at its place; borrowed by the result. */
+MUST_CHECK int result_combine(struct arena *arena, const struct frozen *frozen,
+                              struct repeat_result *repeats, struct derived_to to,
+                              struct run_result *ret_result, struct err *err);
+/* All of it: each repeat, then result.json. */
 MUST_CHECK int result_derive(struct arena *arena, const struct frozen *frozen, struct derived_to to,
                              struct run_result *ret_result, struct err *err);
 

@@ -37,8 +37,7 @@ static int check_log(const struct checked *c, const struct outcome_node *node, b
 {
     const struct outcome_record *record = c->record;
     const char *own = rundir_node_log_name(c->arena, record->case_id, record->repeat, node->name);
-    struct digest_value value;
-    char hex[SHA256_HEX_SIZE];
+    struct str hex;
     if (!is_metric && !str_eq_z(node->log, own)) {
         return wrong(c, err, "log of a node: expected its own", node->log);
     }
@@ -48,15 +47,14 @@ static int check_log(const struct checked *c, const struct outcome_node *node, b
                    : wrong(c, err, "its log's digest is stated twice, with two values",
                            node->log_sha256);
     }
-    if (digest_file(fs_join(c->arena, c->frozen->folder, own), DIGEST_SHA256, &value, err) < 0) {
+    if (digest_file_hex(c->arena, fs_join(c->arena, c->frozen->folder, own), &hex, err) < 0) {
         return -1;
     }
-    hex_encode(value.sha256, SHA256_BYTES, hex);
-    return str_eq_z(node->log_sha256, hex)
+    return str_eq(node->log_sha256, hex)
                ? 0
                : err_set(err, ERR_INTEGRITY,
-                         "%s: not the log that was collected: SHA-256 was %.*s, is %s", own,
-                         STR_ARG(node->log_sha256), hex);
+                         "%s: not the log that was collected: SHA-256 was %.*s, is %.*s", own,
+                         STR_ARG(node->log_sha256), STR_ARG(hex));
 }
 
 static int check_node(const struct checked *c, size_t node_idx, size_t *n_metric, struct err *err)

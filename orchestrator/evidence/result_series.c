@@ -356,7 +356,8 @@ static void judge_also(struct arena *arena, const struct plan_step *step,
         struct err err = {0};
         *also = (struct also_result){.value = (double)NAN,
                                      .series = rule->series,
-                                     .unit = series ? rule_unit(rule, series->unit) : STR_EMPTY};
+                                     .unit = series ? str_dup(arena, rule_unit(rule, series->unit))
+                                                    : STR_EMPTY};
         if (rule_apply(rule, log->m, of, &value, &err) < 0) {
             also->why =
                 beside->why_not.ptr ? beside->why_not : str_of(arena_printf(arena, "%s", err.msg));
@@ -426,10 +427,25 @@ static int measure_log(struct arena *arena, const struct format *format, const c
     return 0;
 }
 
+/* What a result keeps of a log. */
+static void keep_facts(struct arena *arena, const struct measurement *m,
+                       struct repeat_result *repeat)
+{
+    struct fact *facts = arena_array(arena, struct fact, m->n_facts + 1);
+    for (size_t idx = 0; idx < m->n_facts; idx++) {
+        facts[idx] = m->facts[idx];
+        facts[idx].value = str_dup(arena, m->facts[idx].value);
+    }
+    repeat->facts = facts;
+    repeat->n_facts = m->n_facts;
+    repeat->unit = repeat->unit.ptr ? str_dup(arena, repeat->unit) : STR_EMPTY;
+}
+
 int result_repeat(struct arena *arena, const struct frozen *frozen, struct repeat_of of,
                   struct derived_to to, struct repeat_result *ret_repeat, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY; /* of the samples */
     const struct plan_step *step = of.step;
     int64_t repeat_no = of.repeat;
     struct repeat_result repeat = {.repeat = repeat_no, .value = (double)NAN};
@@ -445,8 +461,8 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     }
     if (read_outcome(arena, outcome_path, &repeat.outcome, err) < 0 ||
         result_check_outcome(arena, frozen, step, repeat_no, &repeat.outcome, err) < 0 ||
-        measure_log(arena, step->bound.format, fs_join(arena, frozen->folder, repeat.log.ptr), &m,
-                    &sha256, err) < 0) {
+        measure_log(&scratch, step->bound.format, fs_join(arena, frozen->folder, repeat.log.ptr),
+                    &m, &sha256, err) < 0) {
         return -1;
     }
     if (!str_eq(sha256, repeat.outcome.log_sha256) ||
@@ -456,11 +472,10 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
                        repeat.log.ptr, STR_ARG(repeat.outcome.log_sha256), STR_ARG(sha256));
     }
     repeat.parse = m.verdict;
-    repeat.facts = m.facts;
-    repeat.n_facts = m.n_facts;
     judge_end(arena, frozen, &repeat);
     judge_log(arena, frozen, step, &m, &repeat);
     repeat.counts = repeat.cause == ERR_NONE;
+    keep_facts(arena, &m, &repeat);
     if (result_taints(arena, frozen, &repeat.outcome, &repeat.taints, &repeat.n_taints, err) < 0) {
         return -1;
     }

@@ -298,13 +298,6 @@ int rundir_write(struct arena *arena, const char *folder, const char *name, stru
     return path ? fs_write_atomic(path, content, err) : -1;
 }
 
-int rundir_replace(struct arena *arena, const char *folder, const char *name, struct str content,
-                   struct err *err)
-{
-    const char *path = make_way(arena, folder, name, err);
-    return path ? fs_replace(path, content, err) : -1;
-}
-
 int rundir_settle(struct arena *arena, const char *folder, const char *name, struct str content,
                   struct err *err)
 {

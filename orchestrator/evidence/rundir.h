@@ -81,11 +81,7 @@ char *rundir_overlay_name(struct arena *arena, struct str name);
 /* fs_write_atomic after making the folders on the way. */
 MUST_CHECK int rundir_write(struct arena *arena, const char *folder, const char *name,
                             struct str content, struct err *err);
-/* The same, where the file may be there already with that content (rundir_replace): then it is synced alone. */
+/* The same, where the file may be there already with that content, from an attempt that was killed: then it is synced alone. */
 MUST_CHECK int rundir_settle(struct arena *arena, const char *folder, const char *name,
                              struct str content, struct err *err);
-/* fs_replace likewise: for what is derived from other files, and is derived again before it counts. */
-MUST_CHECK int rundir_replace(struct arena *arena, const char *folder, const char *name,
-                              struct str content, struct err *err);
-
 #endif

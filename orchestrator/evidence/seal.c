@@ -198,6 +198,42 @@ static int stream(struct sealing *s, const struct evidence_file *file, int fd, s
     }
 }
 
+static int check_expected(const struct sealing *s, const struct evidence_file *file,
+                          struct err *err)
+{
+    const struct str *wanted = s->opts->files ? map_get(s->opts->files, file->name) : NULL;
+    char hex[SHA256_HEX_SIZE];
+    if (!s->opts->files || is_made_here(file->name)) {
+        return 0;
+    }
+    hex_encode(file->sha256, SHA256_BYTES, hex);
+    if (!wanted) {
+        return err_set(err, ERR_INTEGRITY, "%.*s: added: the run wrote no such file",
+                       STR_ARG(file->name));
+    }
+    return str_eq_z(*wanted, hex)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%.*s: changed since the run wrote it: SHA-256 was %.*s, is %s",
+                         STR_ARG(file->name), STR_ARG(*wanted), hex);
+}
+
+/* Each expected file is among those that were found. */
+static int check_missing(const struct sealing *s, struct err *err)
+{
+    CLEANUP(map) struct map found = {0};
+    for (size_t idx = 0; idx < s->files.n; idx++) {
+        (void)map_add(&found, s->files.items[idx].name, &s->files.items[idx]);
+    }
+    for (size_t idx = 0; s->opts->files && idx < s->opts->files->n; idx++) {
+        struct str name = s->opts->files->entries[idx].key;
+        if (!map_get(&found, name)) {
+            return err_set(err, ERR_INTEGRITY, "%.*s: missing, the run wrote it", STR_ARG(name));
+        }
+    }
+    return 0;
+}
+
 static int seal_file(struct sealing *s, struct evidence_file *file, struct err *err)
 {
     const char *path = fs_join(s->arena, s->opts->folder, file->name.ptr);
@@ -212,7 +248,7 @@ static int seal_file(struct sealing *s, struct evidence_file *file, struct err *
         return -1;
     }
     memcpy(file->sha256, value.sha256, SHA256_BYTES);
-    return 0;
+    return check_expected(s, file, err);
 }
 
 /* A closing member: into the folder, among the files, into the archive. */
@@ -365,8 +401,9 @@ static int seal_with(struct sealing *s, struct seal_info *ret_info, struct err *
 {
     const char *partial = arena_printf(s->arena, "%s.partial", s->opts->archive);
     CLEANUP(fd) int fd = -1;
-    if (check_place(s->opts, s->arena, err) < 0 || list_files(s, err) < 0 || derive(s, err) < 0 ||
-        read_facts(s, err) < 0 || put_crate(s, err) < 0) {
+    if (check_place(s->opts, s->arena, err) < 0 || list_files(s, err) < 0 ||
+        check_missing(s, err) < 0 || derive(s, err) < 0 || read_facts(s, err) < 0 ||
+        put_crate(s, err) < 0) {
         return -1;
     }
     fd = open_partial(partial, err);

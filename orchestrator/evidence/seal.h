@@ -7,14 +7,18 @@
 #define EVIDENCE_SEAL_H
 
 #include "base/clock.h"
+#include "base/map.h"
 #include "evidence/evidence.h"
 
 struct seal_opts {
     const char *folder;
     const char *archive;        /* made as ARCHIVE.partial, synced, then renamed */
     const struct sign_key *key; /* NULL: unsigned, and said so in every part */
-    bool is_bytes_only;         /* for a folder not made by a run: nothing is derived */
-    bool may_replace;           /* else ERR_USAGE where the archive exists */
+    bool
+        is_bytes_only; /* nothing is derived: for a folder not made by a run, or held against `files` */
+    const struct map *
+        files; /* by name, the SHA-256 in hex (a struct str) of each file that must be there, and no other; or NULL */
+    bool may_replace; /* else ERR_USAGE where the archive exists */
     bool wants_progress;
     struct clock_src clock;
     bool (*should_stop)(

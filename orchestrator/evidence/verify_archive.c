@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks an archive in one pass over its bytes, then what its members say, then what follows from them.
+
+     bytes --> tar members --> SHA256SUMS, crate, statements --> signatures --> derivation --> signer
+
+   Each arrow is a stage that only begins when the one before it holds, so that the first thing that is wrong is the one that is named.
+
+   (1) Every byte counts: the closing covers the container, each member is hashed as it passes, and nothing may follow or be left out.
+   (2) No text is believed. What an archive says about itself (sums, crate, statements) is made again from its files and compared.
+   (3) Bytes come before signatures: an archive that was changed is refused for that, whatever key is given.
+   (4) Numbers are derived from the raw logs as today's program judges, whatever made the archive. A difference is no failure here:
+       the caller is told which there are, of values and of words.
+   (5) The signer comes last and is the only one that can be waived (--unsigned): it says who vouches, not what is true.
+   A folder goes the same way without the container. */
 #include "base/base.h"
 
 #include "evidence/verify_archive.h"
@@ -38,8 +51,6 @@ struct checking {
     struct tarball_unpacker unpacker;
     struct ustar_sink unpack;
     struct tarball_closing closing; /* archives */
-    struct tarball_writer rebuild;  /* when asked for */
-    bool is_rebuilding;
     struct progress progress;
 };
 
@@ -65,9 +76,6 @@ static int begin_member(void *ctx, struct str name, uint64_t size_bytes, struct 
     if (c->unpack.begin && c->unpack.begin(c->unpack.ctx, name, size_bytes, err) < 0) {
         return -1;
     }
-    if (c->is_rebuilding && tarball_begin(&c->rebuild, name, size_bytes, err) < 0) {
-        return -1;
-    }
     return digest_start(&c->digest, DIGEST_SHA256, err);
 }
 
@@ -78,9 +86,6 @@ static int take_data(void *ctx, const void *ptr, size_t len, struct err *err)
         strbuf_add(c->keep, ptr, len);
     }
     if (c->unpack.data && c->unpack.data(c->unpack.ctx, ptr, len, err) < 0) {
-        return -1;
-    }
-    if (c->is_rebuilding && tarball_data(&c->rebuild, ptr, len, err) < 0) {
         return -1;
     }
     return digest_update(&c->digest, ptr, len, err);
@@ -97,9 +102,6 @@ static int end_member(void *ctx, struct err *err)
     memcpy(file->sha256, value.sha256, SHA256_BYTES);
     c->info->n_files++;
     c->info->file_bytes += file->size_bytes;
-    if (c->is_rebuilding && tarball_end(&c->rebuild, err) < 0) {
-        return -1;
-    }
     return c->unpack.end ? c->unpack.end(c->unpack.ctx, err) : 0;
 }
 
@@ -195,17 +197,7 @@ static int read_archive(struct checking *c, struct err *err)
     if (c->opts->wants_progress) {
         progress_start(&c->progress, c->opts->clock, "verify", "bytes", 0);
     }
-    c->is_rebuilding = c->opts->wants_rebuild;
-    result =
-        c->is_rebuilding ? tarball_compare_init(&c->rebuild, source.fd, c->opts->path, err) : 0;
-    if (result == 0) {
-        result = pump(c, pool, steps, err);
-    }
-    if (result == 0 && c->is_rebuilding) {
-        result = tarball_compare_end(&c->rebuild, source.container_bytes, err);
-        c->info->is_rebuilt = result == 0;
-    }
-    tarball_writer_release(&c->rebuild);
+    result = pump(c, pool, steps, err);
     if (c->opts->wants_progress) {
         progress_end(&c->progress);
     }
@@ -316,7 +308,7 @@ static int check_envelopes(const struct evidence_envelope envelopes[2], const st
     return 0;
 }
 
-/* Bytes first: an archive that was changed is refused for that, whatever key is given. */
+/* (3) */
 static int check_signatures(struct checking *c, const struct evidence_envelope envelopes[2],
                             struct err *err)
 {
@@ -351,6 +343,7 @@ static int check_signatures(struct checking *c, const struct evidence_envelope e
     return 0;
 }
 
+/* (2) */
 static int check_members(struct checking *c, struct err *err)
 {
     struct evidence_envelope envelopes[2];
@@ -379,6 +372,7 @@ static int check_members(struct checking *c, struct err *err)
     return check_signatures(c, envelopes, err);
 }
 
+/* (4) */
 static int check_derived(struct checking *c, struct err *err)
 {
     if (c->opts->is_bytes_only) {
@@ -392,6 +386,7 @@ static int check_derived(struct checking *c, struct err *err)
     return 0;
 }
 
+/* (5) */
 static int check_signer_is_known(const struct checking *c, struct err *err)
 {
     if (c->info->signer != VERIFY_SIGNER_VERIFIED && !c->opts->allows_unsigned) {
@@ -453,11 +448,8 @@ static int check_aside(struct checking *c, struct err *err)
 int verify_archive(struct arena *arena, const struct verify_opts *opts,
                    struct verify_info *ret_info, struct err *err)
 {
-    struct checking c = {.opts = opts,
-                         .arena = arena,
-                         .info = ret_info,
-                         .unpacker = TARBALL_UNPACKER_EMPTY,
-                         .rebuild = TARBALL_WRITER_EMPTY};
+    struct checking c = {
+        .opts = opts, .arena = arena, .info = ret_info, .unpacker = TARBALL_UNPACKER_EMPTY};
     int result;
     *ret_info = (struct verify_info){.is_folder = fs_is_dir(opts->path)};
     for (size_t idx = 0; idx < KEPT_COUNT; idx++) {

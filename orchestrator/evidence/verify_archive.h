@@ -17,7 +17,6 @@ struct verify_opts {
         unpack_to; /* NULL, or a new folder that gets the files; removed again on failure. Archives only. */
     /* Archives only: compress the tar again and compare the frame too. Not needed for integrity, since the closing covers the
        frame; it shows that this libzstd makes the same archive of the same files. */
-    bool wants_rebuild;
     /* Derives nothing from the logs (evidence/derive.h): result.json is believed. Otherwise an archive is unpacked below $TMPDIR for
        that if unpack_to is NULL. */
     bool is_bytes_only;
@@ -31,7 +30,6 @@ enum verify_signer { VERIFY_SIGNER_NONE, VERIFY_SIGNER_UNVERIFIED, VERIFY_SIGNER
 /* Filled as far as the check came, also on failure. */
 struct verify_info {
     bool is_folder;
-    bool is_rebuilt;
     bool is_derived; /* series and result.json follow from the raw logs */
     struct derived_from from;
     struct str run_id; /* ptr NULL: not reached */

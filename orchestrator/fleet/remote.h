@@ -55,6 +55,9 @@ struct remote_exec {
     struct str input;        /* its stdin, unless input_fd is used */
     bool has_input_fd;
     int input_fd;             /* a regular file, read from 0 to its end; the caller's */
+    struct strbuf *feed;      /* instead of both: what is in it is sent and removed; only abort ends
+                                 it. A connection lost meanwhile is ERR_NODE, or
+                                 ERR_NET if the script had not begun */
     struct strbuf *output;    /* appended; past its cap: ERR_NODE. May be NULL with on_output */
     proc_output_fn on_output; /* instead of output */
     void *output_ctx;

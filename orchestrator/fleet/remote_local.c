@@ -15,14 +15,19 @@
 #include "base/strbuf.h"
 #include "fleet/remote_node_impl.h"
 
+struct way_in {   /* to a child's stdin */
+    int fd;       /* -1: none */
+    bool is_full; /* it did not accept all of the feed: fd is watched */
+};
+
 struct local {
     struct served base; /* first: a struct remote * is this */
     struct proc child;  /* reperf-node, while node.is_open */
-    int to_fd;          /* its stdin; -1 */
-    bool is_full;       /* it did not accept all of the feed: to_fd is watched */
-    struct proc exec;   /* of the exec under way */
-    bool is_busy;       /* exec is one */
-    int input_fd;       /* of exec, ours; -1: none */
+    struct way_in to_child;
+    struct proc exec; /* of the exec under way */
+    struct way_in to_exec;
+    bool is_busy; /* exec is one */
+    int input_fd; /* of exec, ours; -1: none */
 };
 
 /* ---- reperf-node ---- */
@@ -69,41 +74,44 @@ static int open_node(struct local *local, struct err *err)
         close(ends[1]);
         return -1;
     }
-    local->to_fd = ends[1];
+    local->to_child.fd = ends[1];
     node->is_open = true;
     return 0;
 }
 
-static void watch_feed(struct local *local, bool is_wanted)
+static void watch_feed(struct local *local, struct way_in *to, bool is_wanted)
 {
     struct err ignored = {0};
-    if (local->is_full && !is_wanted) {
-        loop_unwatch(local->base.loop, local->to_fd);
-        local->is_full = false;
-    } else if (!local->is_full && is_wanted) {
-        local->is_full =
-            loop_watch(local->base.loop, local->to_fd, POLLOUT, note_ready, NULL, &ignored) == 0;
+    if (to->is_full && !is_wanted) {
+        loop_unwatch(local->base.loop, to->fd);
+        to->is_full = false;
+    } else if (!to->is_full && is_wanted) {
+        to->is_full =
+            loop_watch(local->base.loop, to->fd, POLLOUT, note_ready, NULL, &ignored) == 0;
     }
+}
+
+static void close_feed(struct local *local, struct way_in *to)
+{
+    watch_feed(local, to, false);
+    fd_close(&to->fd);
 }
 
 static void close_node(struct served *base)
 {
     struct local *local = (struct local *)base;
-    watch_feed(local, false);
-    fd_close(&local->to_fd);
+    close_feed(local, &local->to_child);
     proc_release(&local->child);
     local->child = PROC_EMPTY;
 }
 
 /* If a write fails, it has not read or is gone: then its exit tells. */
-static void send_feed(struct local *local)
+static void send_feed(struct local *local, struct way_in *to, struct strbuf *feed)
 {
-    struct strbuf *feed = &local->base.node.feed;
     size_t sent = 0;
     bool is_full = false;
     while (sent < feed->len) {
-        ssize_t n =
-            send(local->to_fd, feed->ptr + sent, feed->len - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = send(to->fd, feed->ptr + sent, feed->len - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno != EINTR) {
             is_full = errno == EAGAIN;
             break;
@@ -112,7 +120,7 @@ static void send_feed(struct local *local)
     }
     memmove(feed->ptr, feed->ptr + sent, feed->len - sent + 1);
     feed->len -= sent;
-    watch_feed(local, is_full);
+    watch_feed(local, to, is_full);
 }
 
 static enum step local_turn(struct served *base, int *ret_status, bool *ret_again, struct err *err)
@@ -123,7 +131,7 @@ static enum step local_turn(struct served *base, int *ret_status, bool *ret_agai
     if (!base->node.is_open && open_node(local, err) < 0) {
         return STEP_FAIL;
     }
-    send_feed(local);
+    send_feed(local, &local->to_child, &base->node.feed);
     step = proc_step(&local->child, err);
     if (step == STEP_DONE) {
         *ret_status =
@@ -157,8 +165,8 @@ static void end_exec(struct local *local)
 {
     proc_release(&local->exec);
     local->exec = PROC_EMPTY;
-    fd_cleanup(&local->input_fd);
-    local->input_fd = -1;
+    fd_close(&local->input_fd);
+    close_feed(local, &local->to_exec);
     local->is_busy = false;
 }
 
@@ -200,7 +208,15 @@ static int exec_begin(struct local *local, const struct remote_exec *exec, struc
                              .deadline_ns =
                                  exec->deadline_ns ? exec->deadline_ns : REMOTE_EXEC_DEADLINE_NS};
     ASSERT(exec->on_output || exec->output);
-    if (exec->has_input_fd) {
+    if (exec->feed) {
+        int ends[2];
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
+            return err_set(err, ERR_NODE, "socketpair: %s", err_errno_text(errno));
+        }
+        local->input_fd = spec.input_fd = ends[0];
+        local->to_exec.fd = ends[1];
+        spec.has_input = true;
+    } else if (exec->has_input_fd) {
         if (lseek(exec->input_fd, 0, SEEK_SET) < 0) {
             return err_set(err, ERR_IO, "input of a script: %s", err_errno_text(errno));
         }
@@ -214,7 +230,11 @@ static int exec_begin(struct local *local, const struct remote_exec *exec, struc
         spec.input_fd = local->input_fd;
         spec.has_input = true;
     }
-    return proc_start(&local->exec, local->base.loop, &spec, err);
+    int result = proc_start(&local->exec, local->base.loop, &spec, err);
+    if (exec->feed) {
+        fd_close(&local->input_fd); /* the child alone has it, and its end ends the way in */
+    }
+    return result;
 }
 
 static enum step local_exec(struct remote *remote, const struct remote_exec *exec,
@@ -228,6 +248,9 @@ static enum step local_exec(struct remote *remote, const struct remote_exec *exe
             return STEP_FAIL;
         }
         local->is_busy = true;
+    }
+    if (exec->feed) {
+        send_feed(local, &local->to_exec, exec->feed);
     }
     step = proc_step(&local->exec, err);
     if (step == STEP_AGAIN) {
@@ -312,7 +335,7 @@ struct remote *remote_local_new(struct loop *loop, const char *work_folder)
     served_init(&local->base, loop, &LOCAL_WAY);
     local->base.work_folder = absolute(work_folder);
     local->child = local->exec = PROC_EMPTY;
-    local->to_fd = local->input_fd = -1;
+    local->to_child.fd = local->to_exec.fd = local->input_fd = -1;
     return &local->base.remote;
 }
 

@@ -152,7 +152,7 @@ static enum step run(struct remote_ssh *r, const struct script_opts *opts, int *
     if (step != STEP_DONE) {
         return step;
     }
-    if (r->base.node.is_open && !opts->script->feed) {
+    if (r->base.node.is_open && opts->script->feed != &r->base.node.feed) {
         remote_node_close(&r->base);
     }
     step = ssh_run(r->ssh, opts->script, ret_exit_status, &has_begun, err);
@@ -395,6 +395,7 @@ static enum step ssh_remote_exec(struct remote *remote, const struct remote_exec
                                 .args = exec->args,
                                 .input = exec->input,
                                 .input_fd = exec->has_input_fd ? exec->input_fd : -1,
+                                .feed = exec->feed,
                                 .on_output = exec->on_output ? exec->on_output : remote_collect,
                                 .output_ctx = exec->on_output ? exec->output_ctx : exec->output,
                                 .deadline_ns = exec->deadline_ns ? exec->deadline_ns
@@ -411,6 +412,10 @@ static enum step ssh_remote_exec(struct remote *remote, const struct remote_exec
     step = run(r, &opts, ret_exit_status, &is_again, err);
     if (is_again) {
         rewind_output(exec, r->output_from);
+    }
+    if (is_again && exec->feed &&
+        step == STEP_AGAIN) { /* some of it has gone with the connection */
+        step = step_fail(err_set(err, ERR_NET, "%s: connection lost", ssh_label(&r->base)));
     }
     if (step != STEP_FAIL && !exec->on_output && exec->output->is_full) {
         hang_up(r);

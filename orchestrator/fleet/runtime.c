@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the drivers, and the meaning of a container's end. */
+/* Words, environment and checks of a container's command, and the meaning of its end. */
 #include "base/base.h"
 
 #include "fleet/runtime.h"
@@ -7,12 +7,6 @@
 #include "fleet/runtime_impl.h"
 
 #define SHOWN_MAX 300
-
-static const struct runtime_driver *const DRIVERS[RUNTIME_KIND_COUNT] = {
-    [RUNTIME_NONE] = &RUNTIME_DRIVER_NONE,     [RUNTIME_DOCKER] = &RUNTIME_DRIVER_DOCKER,
-    [RUNTIME_PODMAN] = &RUNTIME_DRIVER_PODMAN, [RUNTIME_APPTAINER] = &RUNTIME_DRIVER_APPTAINER,
-    [RUNTIME_ENROOT] = &RUNTIME_DRIVER_ENROOT,
-};
 
 /* ---- argv ---- */
 
@@ -46,29 +40,6 @@ void words_add_all(struct argv_words *words, const char *const *argv)
     for (; *argv; argv++) {
         words_add(words, *argv);
     }
-}
-
-static void add_limit(struct argv_words *words, char letter, int64_t limit, int64_t unit)
-{
-    if (limit == LIMIT_UNLIMITED) {
-        words_addf(words, "%c=unlimited", letter);
-    } else if (limit) {
-        words_addf(words, "%c=%lld", letter, (long long)(limit / unit));
-    }
-}
-
-void words_add_limited(struct argv_words *words, const char *script,
-                       const struct container_flags *flags)
-{
-    words_add(words, "/bin/sh");
-    words_add(words, "-c");
-    words_add(words, script);
-    words_add(words, "reperf-run");
-    add_limit(words, 'l', flags->memlock_bytes, 1024);
-    add_limit(words, 's', flags->stack_bytes, 1024);
-    add_limit(words, 'n', flags->n_files, 1);
-    add_limit(words, 'u', flags->n_processes, 1);
-    words_add(words, "--");
 }
 
 int words_end(struct argv_words *words, const char *const **ret_argv, struct err *err)
@@ -165,11 +136,6 @@ const struct container_flags *runtime_flags(const struct runtime_job *job)
     return job->flags ? job->flags : &NONE;
 }
 
-int runtime_refuse(const char *engine, const char *what, struct err *err)
-{
-    return what ? err_set(err, ERR_CONTAINER, "%s cannot give a container %s", engine, what) : 0;
-}
-
 int runtime_check_mounts(const struct runtime_job *job, const char *forbidden, struct err *err)
 {
     for (size_t idx = 0; idx < job->n_mounts; idx++) {
@@ -220,8 +186,9 @@ int runtime_commands(struct arena *arena, enum runtime_kind kind, const struct r
         }
     }
     commands.env = NO_ENV;
-    if (DRIVERS[kind]->commands(arena, job, &commands, err) < 0) {
-        return err->code == ERR_CONTAINER ? err_wrap(err, "runtime %s", DRIVERS[kind]->name) : -1;
+    if (runtime_table_commands(arena, kind, job, &commands, err) < 0) {
+        return err->code == ERR_CONTAINER ? err_wrap(err, "runtime %s", runtime_kind_name(kind))
+                                          : -1;
     }
     *ret_commands = commands;
     return 0;

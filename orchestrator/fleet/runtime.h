@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Container engines on the nodes, behind one interface: the command that starts a workload inside, the one that ends it, and the
-   meaning of its end. A driver makes argv arrays as data and runs nothing itself, so that plan and journal can show them; the
+   meaning of its end. They are argv arrays, data that runs nothing by itself, so that plan and journal can show them; the
    runner runs them through a node's remote. fleet/node_image brings the images. docker and podman are run in the tests;
    apptainer and enroot are not in the distribution: their argv is tested, they have never been run. */
 #ifndef FLEET_RUNTIME_H

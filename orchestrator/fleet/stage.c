@@ -7,12 +7,11 @@
 #include "fleet/stage_impl.h"
 #include "sys/relay_net.h"
 
-#define CHAIN_TEXT_MAX (RELAY_BLOCK_BYTES + RELAY_HEADER_BYTES)
+#define BUFFER_MAX (8u << 20) /* of what is under way to a node; much less is used */
 
 const char *stage_way_name(enum stage_way way)
 {
-    static const char *const NAMES[STAGE_WAY_COUNT] = {"nothing", "shared", "chain", "direct",
-                                                       "ssh"};
+    static const char *const NAMES[STAGE_WAY_COUNT] = {"nothing", "shared", "chain", "ssh"};
     return NAMES[way];
 }
 
@@ -36,8 +35,9 @@ static void init_node(struct staging *staging, size_t idx)
 {
     struct staging_node *node = &staging->nodes[idx];
     struct arena *arena = staging->arena;
-    *node = (struct staging_node){.staging = staging, .feed_fd = -1};
-    node->is_missing = arena_array(arena, uint8_t, staging->order.n_files + 1);
+    *node = (struct staging_node){
+        .staging = staging, .idx = idx, .first_bytes = UINT64_MAX, .relay.stream.fd = -1};
+    node->relay.is_missing = arena_array(arena, uint8_t, staging->order.n_files + 1);
     node->was_bad = arena_array(arena, uint8_t, staging->order.n_files + 1);
     node->report = &staging->report.nodes[idx];
     if (staging->fleet->nodes[idx].is_left_out) {
@@ -46,34 +46,33 @@ static void init_node(struct staging *staging, size_t idx)
         node->part = staging->order.n_parts++;
     }
     strbuf_init(&node->order, RELAY_ORDER_MAX);
-    strbuf_init(&node->line, STAGE_LINE_MAX);
-    strbuf_init(&node->answer, STAGE_ANSWER_MAX);
-    strbuf_init(&node->feed, STAGE_FEED_BYTES);
+    strbuf_init(&node->line, RELAY_LINE_MAX);
+    strbuf_init(&node->relay.feed, BUFFER_MAX);
 }
 
 static void release_node(struct staging_node *node)
 {
     strbuf_release(&node->order);
     strbuf_release(&node->line);
-    strbuf_release(&node->answer);
-    strbuf_release(&node->feed);
-    VEC_RELEASE(&node->partials);
-    fd_close(&node->feed_fd);
+    strbuf_release(&node->relay.feed);
+    VEC_RELEASE(&node->relay.partials);
+    stage_stream_end(&node->relay.stream);
 }
 
 /* Paths of the items on a node. The relay says which are shared one by one; what is said here of a node as a whole needs all. */
 static void report_node(struct staging *staging, size_t idx)
 {
     struct staging_node *node = &staging->nodes[idx];
+    size_t n_shared = 0;
     for (size_t item = 0; item < staging->order.n_items; item++) {
-        bool is_shared = node->item_is_shared[item];
+        bool is_shared = node->relay.item_is_shared[item];
+        n_shared += is_shared;
         node->report->paths[item] =
             is_shared
                 ? staging->sources[item]
                 : stage_item_path(staging, staging->arena, node->work ? node->work : "/", item);
-        node->n_shared += is_shared;
     }
-    node->report->is_shared = node->n_shared == staging->order.n_items;
+    node->report->is_shared = n_shared == staging->order.n_items;
     if (node->report->is_shared) {
         node->report->way = STAGE_SHARED;
     }
@@ -90,7 +89,7 @@ static int stage_nodes(struct staging *staging, struct err *err)
         return -1;
     }
     staging->chain.members = arena_array(staging->arena, size_t, fleet->n_nodes + 1);
-    strbuf_init(&staging->chain.hops, CHAIN_TEXT_MAX);
+    strbuf_init(&staging->chain.out, BUFFER_MAX);
     if (stage_mark(staging, err) < 0) {
         stage_unmark(staging);
         return -1;
@@ -131,7 +130,7 @@ int stage_items(struct arena *arena, struct fleet *fleet, const struct stage_opt
                               .fleet = fleet,
                               .opts = opts,
                               .items = list.items,
-                              .chain = {.fd = -1, .file_fd = -1, .connected_fd = -1}};
+                              .chain = {.fd = -1, .connected_fd = -1, .stream.fd = -1}};
     int n_failed;
     ASSERT(list.n > 0 && list.n <= STAGE_ITEMS_MAX);
     staging.order.items = arena_array(arena, struct relay_item, list.n);

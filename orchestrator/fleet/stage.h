@@ -11,9 +11,10 @@
                                lease          who measures here (fleet/lease.h)
    Files appear under their final name only when whole and right.
 
-   How: reperf-node there starts a relay (node/relay_server.h). What is missing goes as one TCP stream to the first node, which passes it on
-   to the second, and so on. A node that breaks the chain is passed over and then served alone; one that is not reached by TCP gets the
-   same stream by requests. Contents are not secret: nothing is encrypted but what goes by SSH, which is all that says what is right. */
+   How: reperf-node there starts a relay (node/relay_server.h), which says what is missing. That goes as one tar stream
+   (codec/relay_tar.h) over TCP to the first node, which passes it on to the second while it writes, and so on. A node to which a
+   connection breaks gets the same stream from here by SSH; those behind it in the chain form another chain. Contents are not secret:
+   nothing is encrypted but what goes by SSH, which is all that says what is right. */
 #ifndef FLEET_STAGE_H
 #define FLEET_STAGE_H
 
@@ -49,8 +50,7 @@ enum stage_way {                /* the last that was used */
                  STAGE_NOTHING, /* all was there */
                  STAGE_SHARED,  /* all is on a file system that the node shares with this machine */
                  STAGE_CHAIN,   /* passed on */
-                 STAGE_DIRECT,  /* by a connection of its own */
-                 STAGE_SSH,     /* by requests, over SSH */
+                 STAGE_SSH,     /* by SSH */
                  STAGE_WAY_COUNT,
 };
 const char *stage_way_name(enum stage_way way);

@@ -8,69 +8,71 @@
 #include "fleet/stage.h"
 #include "sys/pool.h"
 
-#define STAGE_STALL_NS    (30 * NS_PER_S)  /* without a byte: the stream is given up */
-#define STAGE_SILENCE_NS  (90 * NS_PER_S)  /* without a sign of life: the node is given up */
-#define STAGE_FEED_NS     (600 * NS_PER_S) /* for a part of a stream by SSH */
-#define STAGE_FEED_BYTES  (4u << 20)
-#define STAGE_ORDER_BYTES (8u << 20) /* of an order, in one request */
-#define STAGE_ANSWER_MAX  (NODE_TEXT_MAX + 65536)
-#define STAGE_ORDERS_MAX  (2ULL << 30) /* bytes of all nodes' orders */
-#define STAGE_LINE_MAX    RELAY_LINE_MAX
-#define STAGE_RUNS_MAX    3 /* of a relay whose connection breaks */
+#define STAGE_STALL_NS    (60 * NS_PER_S) /* without a byte: the stream is given up */
+#define STAGE_SILENCE_NS  (90 * NS_PER_S) /* without a sign of life: the node is given up */
+#define STAGE_LIMIT_NS    (30LL * 86400 * NS_PER_S) /* of one relay */
+#define STAGE_CUT_NS      (2 * NS_PER_S) /* until a node that could get nothing has said so */
+#define STAGE_FEED_BYTES  (256u << 10)   /* under way to a relay's stdin */
+#define STAGE_ORDERS_MAX  (2ULL << 30)   /* bytes of all nodes' orders */
+#define STAGE_RUNS_MAX    3              /* of a relay whose connection breaks */
 #define STAGE_MARK_PREFIX ".reperf-mark-"
 
-enum stage_phase {
-    PHASE_FOLDER, /* being asked for its work folder */
-    PHASE_ORDER,  /* its order is being sent */
-    PHASE_RELAY,  /* its relay runs */
-    PHASE_OVER,   /* done or failed */
+struct staging;
+
+struct stage_stream {      /* the tar stream (codec/relay_tar.h) of what some nodes lack */
+    const size_t *members; /* their indices; borrowed */
+    size_t n_members;
+    size_t file; /* of the order; n_files: the end */
+    int fd;      /* of that file; -1: not open */
+    uint64_t offset;
+    bool in_member; /* a member of the tar is under way: of that size, that much is left */
+    uint64_t member_bytes, member_left;
+    bool is_over; /* its end was written, too */
 };
 
-enum stage_mode { MODE_CHAIN, MODE_DIRECT, MODE_FEED /* its stream goes by SSH */ };
+enum stage_phase {
+    PHASE_PREPARE, /* being asked for its work folder and its program */
+    PHASE_RELAY,   /* its relay runs */
+    PHASE_OVER,    /* done or failed */
+};
 
 struct stage_partial {
     size_t file;
     uint64_t bytes;
 };
 
-struct staging;
-
 struct staging_node {
     struct staging *staging;
+    size_t idx;
     enum stage_phase phase;
-    enum stage_mode mode;
-    const char *work;    /* its work folder */
-    uint32_t part;       /* of what is shared, that it reads */
-    struct strbuf order; /* of the relay */
-    struct strbuf line;  /* under way */
-    char tail[256];      /* the last line that was not the relay's */
-    uint8_t *is_missing; /* parallel to the order's files */
-    size_t n_missing;
-    uint8_t *was_bad; /* a file came damaged once */
-    VEC(struct stage_partial) partials;
-    bool is_ready; /* listens, and its state is known */
-    bool is_complete, has_spoken, in_chain;
-    bool has_taken; /* it has seen this round's stream */
-    uint16_t port;
+    const char *work, *program; /* its work folder; reperf-node there */
+    uint32_t part;              /* of what is shared, that it reads */
+    struct strbuf order;
+    struct strbuf line; /* of its relay, under way */
+    uint8_t *was_bad;   /* a file came damaged once; parallel to the order's files */
     size_t n_runs;
-    bool item_is_shared[STAGE_ITEMS_MAX];
-    size_t n_shared;
-    uint64_t at_bytes;
-    int64_t heard_ns, moved_ns; /* anything; a byte more */
-    struct err failure;         /* that its lines tell */
-    size_t order_at;            /* bytes of the order that are there */
-    struct strbuf answer;
-    struct strbuf feed; /* MODE_FEED: a part of its stream, under way */
-    bool is_feeding;    /* the request under way is that; or asks what the relay says */
-    bool is_hearing;
-    bool is_fed; /* all was sent, since it said last what is missing */
-    size_t feed_file;
-    uint64_t feed_offset;
-    int feed_fd;
+    uint64_t first_bytes; /* that its first relay found; UINT64_MAX: not said yet */
+    struct err failure;   /* that its lines tell */
     struct stage_node *report;
+    bool by_ssh;             /* its stream goes by SSH, since connections to it break */
+    struct relay_state {     /* of the relay that runs */
+        uint8_t *is_missing; /* parallel to the order's files */
+        VEC(struct stage_partial) partials;
+        bool item_is_shared[STAGE_ITEMS_MAX];
+        bool has_spoken, is_ready, has_taken, is_complete;
+        uint16_t port;
+        uint64_t at_bytes;
+        int64_t heard_ns;
+        bool in_chain;        /* it was told of a connection to come */
+        int64_t down_gone_ns; /* since when the next in the chain gets nothing from it; 0: it may */
+        size_t order_at;      /* bytes of the order that were sent */
+        struct strbuf feed;   /* for its stdin */
+        bool is_streaming;    /* by_ssh: its stream has begun */
+        struct stage_stream stream;
+    } relay;
 };
 
-enum chain_state { CHAIN_IDLE, CHAIN_CONNECTING, CHAIN_SENDING, CHAIN_DRAINING };
+enum chain_state { CHAIN_IDLE, CHAIN_CONNECTING, CHAIN_SENDING };
 
 struct chain {
     enum chain_state state;
@@ -78,23 +80,17 @@ struct chain {
     size_t n_members;
     int fd;
     bool is_watched;
+    int64_t gone_ns; /* since when the first gets nothing; 0: it may */
+    bool was_cut;    /* a member lost the next: those behind it get nothing more */
+    int64_t moved_ns;
     /* The connection is made on the pool. */
     struct pool_job job;
     struct relay_hop hop;
     uint8_t token[RELAY_TOKEN_BYTES];
     int connected_fd;
-    /* What is being sent. */
-    struct strbuf hops;
-    size_t hops_sent;
-    size_t file; /* of the order; n_files: the end */
-    int file_fd;
-    uint64_t offset; /* in it */
-    uint8_t header[RELAY_HEADER_BYTES];
-    size_t header_len, header_sent;
-    uint64_t body_left;
-    bool was_cut; /* before its end: some members may never have seen it */
-    int64_t moved_ns;
-    size_t n_rounds;
+    struct strbuf out; /* the stream's next bytes */
+    size_t sent;       /* of them */
+    struct stage_stream stream;
 };
 
 struct staging {
@@ -130,23 +126,22 @@ char *stage_item_root(const struct staging *staging, struct arena *arena, const 
 /* ---- stage_node.c ---- */
 
 enum step stage_step_node(void *ctx, struct fleet_node *fleet_node, size_t idx, struct err *err);
-/* Switches to the next way of serving a node; why is for people. */
+/* From now on its stream goes by SSH; why is for people. */
 void stage_demote(struct staging *staging, size_t idx, const char *why);
 
-/* ---- stage_chain.c ---- */
+/* ---- stage_send.c ---- */
 
-/* Sends what can be sent now. */
+/* The chain's next step. */
 void stage_send(struct staging *staging);
-/* Gives up the stream; the nodes keep what they have. */
+/* Tells a relay to which no stream can come to end: another is started. */
+void stage_release(struct staging *staging, struct relay_state *relay, int64_t gone_ns);
+/* Ends the round early: its members are sent the rest by another. */
 void stage_cut(struct staging *staging);
 void stage_chain_release(struct staging *staging);
-
-/* ---- stage_feed.c ---- */
-
-/* Sends the next part of its stream in a request; STEP_DONE: delivered. */
-enum step stage_feed(struct staging *staging, struct staging_node *node, struct remote *remote,
-                     struct err *err);
-/* Its next stream starts from the beginning. */
-void stage_feed_again(struct staging_node *node);
+void stage_stream_begin(struct stage_stream *stream, const size_t *members, size_t n_members);
+void stage_stream_end(struct stage_stream *stream);
+/* Appends what comes next until out has that many bytes, or the stream is over. A fault of a file here is staging->fatal. */
+MUST_CHECK int stage_stream_fill(struct staging *staging, struct stage_stream *stream,
+                                 struct strbuf *out, size_t bytes);
 
 #endif

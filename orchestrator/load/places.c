@@ -24,6 +24,15 @@ static bool is_known(const struct places *places, const char *own, const char *p
     return is_there;
 }
 
+const char *places_user(struct arena *arena, const char *xdg, const char *in_home, const char *name)
+{
+    const char *home = getenv("HOME");
+    if (xdg && xdg[0] == '/') {
+        return fs_join(arena, xdg, name);
+    }
+    return home && home[0] ? arena_printf(arena, "%s/%s/%s", home, in_home, name) : NULL;
+}
+
 int places_find(struct arena *arena, const char *root, struct places *ret, struct err *err)
 {
     struct str rest = str_of(getenv("REPERF_MANIFESTS"));

@@ -14,6 +14,9 @@ struct places {
     size_t n;
 };
 
+/* A folder of the user's: XDG/NAME where that is absolute, else ~/IN_HOME/NAME; NULL where there is no home either. */
+const char *places_user(struct arena *arena, const char *xdg, const char *in_home,
+                        const char *name);
 /* ERR_USAGE if a named one is not a folder, or there are too many. */
 MUST_CHECK int places_find(struct arena *arena, const char *root, struct places *ret,
                            struct err *err);

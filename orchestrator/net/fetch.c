@@ -6,7 +6,7 @@
 #define N_CONNECTIONS   8
 #define CHUNK_MIN_BYTES (256u << 10)
 #define CHUNK_MAX_BYTES (64u << 20)
-#define SPLIT_MIN_BYTES (2u << 20) /* what is worth a connection of its own */
+#define SPLIT_MIN_BYTES (512u << 10) /* what is worth a connection of its own */
 
 bool fetch_has_expectation(const struct fetch *fetch)
 {

@@ -186,8 +186,6 @@ static void read_head(struct http_transfer *transfer)
     head->etag = header_of(transfer, "ETag");
     head->last_modified = header_of(transfer, "Last-Modified");
     head->content_type = header_of(transfer, "Content-Type");
-    head->www_authenticate = header_of(transfer, "WWW-Authenticate");
-    head->docker_content_digest = header_of(transfer, "Docker-Content-Digest");
     head->accepts_ranges =
         head->status == 206 || str_eq_z(header_of(transfer, "Accept-Ranges"), "bytes");
     read_range(transfer, head);
@@ -215,7 +213,7 @@ int transfer_give_head(struct http_transfer *transfer)
         return err_set(&transfer->err, ERR_FETCH, "%s: more than one Content-Length",
                        transfer->shown);
     }
-    transfer->drops_body = transfer->head.status >= 400 && !transfer->wants_error_body;
+    transfer->drops_body = transfer->head.status >= 400;
     if (transfer->on_head &&
         transfer->on_head(transfer->ctx, &transfer->head, &transfer->err) < 0) {
         ASSERT(transfer->err.code != ERR_NONE);
@@ -442,7 +440,6 @@ int http_start(struct http *http, const struct http_request *request,
     }
     http->first = transfer;
     transfer->shown = http_url_shown(&transfer->arena, request->url);
-    transfer->wants_error_body = request->wants_error_body;
     transfer->on_head = request->on_head;
     transfer->on_body = request->on_body;
     transfer->ctx = request->ctx;

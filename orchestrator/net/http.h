@@ -60,8 +60,6 @@ struct http_head {
     struct str etag; /* strings: ptr NULL where not sent; valid until the transfer is freed */
     struct str last_modified;
     struct str content_type;
-    struct str www_authenticate;
-    struct str docker_content_digest;
 };
 
 /* 0 to go on; -1 with *err filled ends the transfer with that error. They are called from loop_once (and http_step) and must
@@ -80,9 +78,8 @@ struct http_request {
     /* A separate connection (not a stream of a shared HTTP/2 one) with large buffers: for one of several ranges of a large
        file. */
     bool is_alone;
-    bool wants_error_body; /* body of a status of 400 and over goes to on_body too */
-    http_head_fn on_head;  /* may be NULL */
-    http_body_fn on_body;  /* may be NULL: body is dropped */
+    http_head_fn on_head; /* may be NULL */
+    http_body_fn on_body; /* may be NULL: body is dropped */
     void *ctx;
 };
 

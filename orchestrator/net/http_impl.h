@@ -40,9 +40,8 @@ struct http_transfer {
     bool is_done;
     bool is_redirected;
     bool drops_body; /* of an error status */
-    bool wants_error_body;
-    int result;     /* CURLcode, once is_done */
-    struct err err; /* of a callback or of the file */
+    int result;      /* CURLcode, once is_done */
+    struct err err;  /* of a callback or of the file */
     int64_t stall_timeout_ns;
     int64_t alive_ns;  /* when the last byte came, or the start */
     int64_t window_ns; /* since when window_bytes came */

@@ -18,7 +18,6 @@
 #define GETENT_LIMIT (10 * NS_PER_S)
 #define GETENTS_MAX  64
 #define SAID_MAX     (64u << 10)
-#define HOSTS_MAX    (16u << 20)
 
 struct addresses {
     struct net_address *items;
@@ -70,31 +69,6 @@ static bool next_word(struct str *rest, struct str *ret_word)
     *ret_word = str_sub(*rest, at, end - at);
     *rest = str_sub(*rest, end, rest->len);
     return ret_word->len > 0;
-}
-
-static void look_into_hosts(struct addresses *found, const char *name)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err ignored = {0};
-    struct str text, line;
-    if (fs_read(&arena, "/etc/hosts", HOSTS_MAX, &text, &ignored) < 0) {
-        return;
-    }
-    while (str_next(&text, '\n', &line)) {
-        struct str number, word;
-        int64_t comment = str_find(line, STR_LIT("#"));
-        line = comment < 0 ? line : str_sub(line, 0, (size_t)comment);
-        bool is_it = false;
-        if (!next_word(&line, &number)) {
-            continue;
-        }
-        while (next_word(&line, &word)) {
-            is_it = is_it || str_eq_z(word, name);
-        }
-        if (is_it) {
-            (void)add_number(found, number);
-        }
-    }
 }
 
 /* "ADDRESS STREAM NAME" and the like. */
@@ -160,11 +134,9 @@ void addresses_find(struct name_ask *asks, size_t n, uint16_t port)
     size_t n_getents = 0;
     for (size_t idx = 0; idx < n; idx++) {
         struct addresses found = {.items = asks[idx].found, .port = port};
-        if (!add_number(&found, str_of(asks[idx].name))) {
-            look_into_hosts(&found, asks[idx].name);
-        }
+        bool is_number = add_number(&found, str_of(asks[idx].name));
         asks[idx].n = found.n;
-        if (!found.n && asks[idx].name[0] != '-') {
+        if (!is_number && asks[idx].name[0] != '-') {
             begin_getent(&getents[n_getents++], &asks[idx]);
         }
         if (n_getents == GETENTS_MAX) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host names. In a static program the C library's resolver would need shared libraries of the node: so numeric addresses are parsed
-   here, then /etc/hosts is read, then `getent` is run, which resolves names as for any other program there. */
+   here, and for others `getent` is run, which resolves names as for any other program there. */
 #ifndef NODE_NAME_FIND_H
 #define NODE_NAME_FIND_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reperf-node relay ...` passes a stream on (node/relay_server.h), `reperf-node batch DIR` is a batch job of Slurm
-   (node/batch.c). reperf-node WORK: serves the jobs of WORK over its stdin and stdout (codec/node_wire.h) until stdin ends. The orchestrator puts it on a node and
-   starts it there (fleet/remote_node.c). Its only state in memory is a relay, which ends with it and is started again by the orchestrator: so it may be killed and
-   started again at any moment, and the jobs that it started go on without it. Linked statically: it runs on any Linux of its architecture. */
+/* `reperf-node relay WORK` receives files and passes them on (node/relay_server.h), `reperf-node batch DIR` is a batch job of Slurm
+   (node/batch.c). `reperf-node WORK` serves the jobs of WORK over its stdin and stdout (codec/node_wire.h) until stdin ends. The
+   orchestrator puts it on a node and starts it there (fleet/remote_node.c). It has no state in memory: so it may be killed and started
+   again at any moment, and the jobs that it started go on without it. Linked statically: it runs on any Linux of its architecture. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,6 @@
 #define READ_BYTES 65536
 #define IDLE_MS                                                                                    \
     (10 * 60 * 1000) /* of a channel whose other end may have disappeared; it may be opened again */
-#define RELAY_IDLE_MS   (60 * 1000)
 #define PART_AGE_S      3600
 #define OTHER_AGE_S     (30 * 24 * 3600)
 #define STATUS_USAGE    2
@@ -73,12 +72,8 @@ static int serve_channel(struct server *server)
     for (;;) {
         struct pollfd channel = {.fd = server->input_fd, .events = POLLIN};
         ssize_t len;
-        if (poll(&channel, 1, server->relay ? RELAY_IDLE_MS : IDLE_MS) == 0) {
-            if (!server->relay) {
-                return 0;
-            }
-            relay_child_end(server); /* nobody needs it any more */
-            continue;
+        if (poll(&channel, 1, IDLE_MS) == 0) {
+            return 0;
         }
         len = read(server->input_fd, bytes, sizeof(bytes));
         if (len < 0 && errno == EINTR) {
@@ -153,9 +148,9 @@ int main(int argc, char **argv)
     if (of_ranks >= 0) {
         return of_ranks;
     }
-    if ((argc == 3 || argc == 4) && strcmp(argv[1], "relay") == 0 && argv[2][0] == '/') {
+    if (argc == 3 && strcmp(argv[1], "relay") == 0 && argv[2][0] == '/') {
         (void)signal(SIGPIPE, SIG_IGN);
-        return relay_main(argv[2], argc == 4 ? argv[3][0] - '0' : -1);
+        return relay_main(argv[2]);
     }
     if (argc != 2 || argv[1][0] != '/') {
         fprintf(stderr, "usage: reperf-node WORK, an absolute folder; reperf starts it on a node "

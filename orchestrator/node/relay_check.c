@@ -74,6 +74,9 @@ static int look_at_own(struct relay *relay, const struct relay_item *item, struc
                        err_errno_text(errno));
     }
     for (size_t idx = 0; fd >= 0 && idx < item->n; idx++) {
+        if (relay_beat(relay, err) < 0) {
+            return -1;
+        }
         is_right[idx] = has_size(fd, &relay->order.files[item->first + idx], true);
         has_any = has_any || is_right[idx];
     }
@@ -101,6 +104,9 @@ static int look_at_shared(struct relay *relay, const struct relay_item *item, bo
         return 0;
     }
     for (size_t idx = 0; idx < item->n; idx++) {
+        if (relay_beat(relay, err) < 0) {
+            return -1;
+        }
         if (!has_size(fd, &relay->order.files[item->first + idx], false)) {
             return 0;
         }
@@ -128,7 +134,7 @@ int relay_look(struct relay *relay, struct err *err)
         }
         if (is_shared) {
             memset(relay->is_right + item->first, 1, item->n);
-            if (relay_say(relay, &(struct relay_line){.word = RELAY_SHARED, .a = idx}, err) < 0) {
+            if (relay_say(relay, (struct relay_line){.word = RELAY_SHARED, .a = idx}, err) < 0) {
                 return -1;
             }
         } else if (look_at_own(relay, item, err) < 0) {
@@ -154,23 +160,24 @@ static int add_need(struct relay *relay, size_t item, struct disk *disks, size_t
                     struct err *err)
 {
     const struct relay_item *spec = &relay->order.items[item];
-    uint64_t needed_bytes = 0;
+    const struct relay_root *root = NULL;
+    uint64_t needed_bytes = 0, have_bytes = 0;
     struct statvfs room;
     struct stat info;
     size_t at = 0;
-    int fd;
     for (size_t idx = spec->first; idx < spec->first + spec->n; idx++) {
         if (!relay->is_right[idx]) {
-            needed_bytes += relay->order.files[idx].size_bytes - relay_partial_bytes(relay, idx);
+            if (relay_root(relay, item, &root, err) < 0 ||
+                relay_partial_bytes(relay, idx, &have_bytes, err) < 0) {
+                return -1;
+            }
+            needed_bytes += relay->order.files[idx].size_bytes - have_bytes;
         }
     }
-    if (needed_bytes == 0) {
+    if (!root) {
         return 0;
     }
-    if (relay_root(relay, item, &fd, err) < 0) {
-        return -1;
-    }
-    if (fstat(fd, &info) < 0 || fstatvfs(fd, &room) < 0) {
+    if (fstat(root->fd, &info) < 0 || fstatvfs(root->fd, &room) < 0) {
         return err_set(err, ERR_IO, "%s: %s", spec->root, err_errno_text(errno));
     }
     while (at < *n_disks && disks[at].device != info.st_dev) {
@@ -194,14 +201,10 @@ int relay_check_disk(struct relay *relay, struct err *err)
         }
     }
     for (size_t idx = 0; idx < n_disks; idx++) {
-        struct relay_line full = {.word = RELAY_FULL,
-                                  .a = disks[idx].needed_bytes,
-                                  .b = disks[idx].free_bytes,
-                                  .text = str_of(disks[idx].root)};
         if (disks[idx].needed_bytes > disks[idx].free_bytes) {
-            return relay_say(relay, &full, err) < 0
-                       ? -1
-                       : err_set(err, ERR_DISK, "%s: no room", disks[idx].root);
+            return err_set(err, ERR_DISK, "%s: %.3f GB needed, %.3f GB free", disks[idx].root,
+                           (double)disks[idx].needed_bytes / 1e9,
+                           (double)disks[idx].free_bytes / 1e9);
         }
     }
     return 0;
@@ -209,30 +212,27 @@ int relay_check_disk(struct relay *relay, struct err *err)
 
 /* ---- what is missing ---- */
 
-int relay_say_state(struct relay *relay, struct err *err)
+static int say_partial(struct relay *relay, size_t idx, struct err *err)
+{
+    struct relay_line line = {.word = RELAY_PARTIAL, .a = idx};
+    return relay_partial_bytes(relay, idx, &line.b, err) < 0 ? -1
+           : line.b                                          ? relay_say(relay, line, err)
+                                                             : 0;
+}
+
+int relay_say_missing(struct relay *relay, struct err *err)
 {
     const struct relay_order *order = &relay->order;
-    struct relay_line missing = {.word = RELAY_MISSING, .a = UINT64_MAX};
-    if (relay_say(relay, &(struct relay_line){.word = RELAY_STATE}, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx <= order->n_files; idx++) {
-        uint64_t have_bytes = 0;
-        if (idx < order->n_files && !relay->is_right[idx]) {
-            have_bytes = relay_partial_bytes(relay, idx);
-            if (missing.a == UINT64_MAX) {
-                missing.a = idx;
-            }
-            missing.b = idx;
-        } else if (missing.a != UINT64_MAX) {
-            if (relay_say(relay, &missing, err) < 0) {
-                return -1;
-            }
-            missing.a = UINT64_MAX;
+    struct relay_line missing = {.word = RELAY_MISSING};
+    for (size_t idx = 0; idx < order->n_files; idx++) {
+        if (relay->is_right[idx]) {
+            continue;
         }
-        if (have_bytes &&
-            relay_say(relay, &(struct relay_line){.word = RELAY_PARTIAL, .a = idx, .b = have_bytes},
-                      err) < 0) {
+        bool is_first = idx == 0 || relay->is_right[idx - 1];
+        bool is_last = idx + 1 == order->n_files || relay->is_right[idx + 1];
+        missing.a = is_first ? idx : missing.a;
+        missing.b = idx;
+        if ((is_last && relay_say(relay, missing, err) < 0) || say_partial(relay, idx, err) < 0) {
             return -1;
         }
     }

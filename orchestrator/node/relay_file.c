@@ -12,57 +12,88 @@
 #include "base/fs.h"
 #include "node/relay_impl.h"
 
-#define RESERVE_MIN_BYTES (16u << 20) /* smaller files need no preallocation */
-#define PREFIX_CHUNK      (1u << 20)
-#define SYNC_EACH_MAX     64
-#define PARTIAL_TRIES     100
+#define PREFIX_CHUNK  (1u << 20)
+#define SYNC_EACH_MAX 64
+#define LOCK_TRIES    100
 
-int relay_root(struct relay *relay, size_t item, int *ret_fd, struct err *err)
+struct relay_incoming {
+    const struct relay_file *file;
+    size_t idx;
+    const struct relay_root *root;
+    char partial[SHA256_HEX_SIZE]; /* its name in root->partials */
+    int fd;
+    uint64_t have_bytes;   /* in it, and in the digest */
+    uint64_t stream_bytes; /* offset of the stream in the file */
+    struct digest digest;
+    bool is_synced; /* to the disk before it gets its name */
+};
+
+/* ---- roots ---- */
+
+/* 1: open and locked; 0: another staging has it, or has just removed it; -1 with errno set. */
+static int try_lock(struct relay_root *root)
 {
-    const char *root = relay->order.items[item].root;
-    if (relay->root_fds[item] < 0) {
-        if (fs_mkdir_p(root, err) < 0) {
-            return -1;
-        }
-        relay->root_fds[item] = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct stat info;
+    if (beneath_mkdir(root->fd, root->partials, 0700) < 0) {
+        return -1;
     }
-    if (relay->root_fds[item] < 0) {
-        return err_set(err, err_code_of_errno(errno), "open folder %s: %s", root,
-                       err_errno_text(errno));
+    root->partials_fd = beneath_open(root->fd, root->partials, O_RDONLY | O_DIRECTORY, 0);
+    if (root->partials_fd < 0) {
+        return errno == ENOENT ? 0 : -1;
     }
-    *ret_fd = relay->root_fds[item];
+    if (flock(root->partials_fd, LOCK_EX | LOCK_NB) == 0 && fstat(root->partials_fd, &info) == 0 &&
+        info.st_nlink > 0) {
+        return 1;
+    }
+    fd_close(&root->partials_fd);
     return 0;
 }
 
-static void partial_name(const struct relay_file *file, const char *suffix, char *ret_name,
-                         size_t size)
+/* Two stagings into one folder have a folder of partials each: the second one's cannot be continued by others. */
+static int lock_partials(struct relay_root *root)
 {
-    char hex[SHA256_HEX_SIZE];
-    hex_encode(file->sha256, SHA256_BYTES, hex);
-    snprintf(ret_name, size, RELAY_FOLDER "/%s%s", hex, suffix);
+    int result = 0;
+    for (int i = 0; i < LOCK_TRIES && result == 0; i++) {
+        if (i == 0) {
+            snprintf(root->partials, sizeof(root->partials), RELAY_FOLDER);
+        } else {
+            snprintf(root->partials, sizeof(root->partials), ".reperf.%ld.%d", (long)getpid(), i);
+        }
+        result = try_lock(root);
+    }
+    return result > 0 ? 0 : -1;
 }
 
-uint64_t relay_partial_bytes(struct relay *relay, size_t idx)
+int relay_root(struct relay *relay, size_t item, const struct relay_root **ret_root,
+               struct err *err)
 {
-    const struct relay_file *file = &relay->order.files[idx];
-    struct stat info;
-    struct err ignored = {0};
-    char name[96];
-    CLEANUP(fd) int fd = -1;
-    int root_fd;
-    if (!fs_is_dir(relay->order.items[file->item].root) ||
-        relay_root(relay, file->item, &root_fd, &ignored) < 0) {
-        return 0;
+    const char *path = relay->order.items[item].root;
+    size_t at = 0;
+    while (strcmp(relay->order.items[at].root, path) != 0) {
+        at++; /* items of one folder share it */
     }
-    partial_name(file, "", name, sizeof(name));
-    fd = beneath_open(root_fd, name, O_RDONLY | O_NONBLOCK, 0);
-    /* A partial that is complete or longer was not checked against its digest, or failed: it is sent again. So is one that another
-       staging is writing, which could not be continued (try_partial). */
-    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||
-        (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)) {
-        return 0;
+    struct relay_root *root = &relay->roots[at];
+    if (root->fd < 0) {
+        if (fs_mkdir_p(path, err) < 0) {
+            return -1;
+        }
+        root->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
-    return (uint64_t)info.st_size < file->size_bytes ? (uint64_t)info.st_size : 0;
+    if (root->fd < 0 || (root->partials_fd < 0 && lock_partials(root) < 0)) {
+        return err_set(err, err_code_of_errno(errno), "open folder %s: %s", path,
+                       err_errno_text(errno));
+    }
+    *ret_root = root;
+    return 0;
+}
+
+void relay_root_close(struct relay_root *root)
+{
+    if (root->partials_fd >= 0) {
+        (void)unlinkat(root->fd, root->partials, AT_REMOVEDIR); /* if it is empty */
+    }
+    fd_close(&root->partials_fd);
+    fd_close(&root->fd);
 }
 
 /* ---- opening ---- */
@@ -76,54 +107,27 @@ static int failed(const struct relay *relay, const struct relay_file *file, cons
                    err_errno_text(errno));
 }
 
-/* Whether it still has that name: another staging of the same folder may have finished or dropped it before it was locked
-   here. */
-static bool is_still_named(int root_fd, const char *name, int fd)
+/* A partial that is complete or longer was not checked against its digest, or failed: it begins anew. */
+static uint64_t usable_bytes(const struct relay_file *file, const struct stat *info)
 {
-    struct stat mine;
-    struct stat named;
-    CLEANUP(fd) int there = beneath_open(root_fd, name, O_RDONLY | O_NONBLOCK, 0);
-    return there >= 0 && fstat(fd, &mine) == 0 && fstat(there, &named) == 0 &&
-           mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
+    uint64_t size_bytes = (uint64_t)info->st_size;
+    return S_ISREG(info->st_mode) && size_bytes < file->size_bytes ? size_bytes : 0;
 }
 
-/* One attempt; false with errno set: ENOENT or EAGAIN if another staging interfered. */
-static bool try_partial(struct relay_incoming *incoming)
+int relay_partial_bytes(struct relay *relay, size_t idx, uint64_t *ret_bytes, struct err *err)
 {
-    char own[48];
-    if (beneath_mkdir(incoming->root_fd, RELAY_FOLDER, 0700) < 0) {
-        return false;
+    const struct relay_file *file = &relay->order.files[idx];
+    const struct relay_root *root;
+    char hex[SHA256_HEX_SIZE];
+    struct stat info;
+    if (relay_root(relay, file->item, &root, err) < 0) {
+        return -1;
     }
-    partial_name(incoming->file, "", incoming->partial, sizeof(incoming->partial));
-    incoming->fd = beneath_open(incoming->root_fd, incoming->partial, O_RDWR | O_CREAT, 0600);
-    if (incoming->fd >= 0 && flock(incoming->fd, LOCK_EX | LOCK_NB) < 0) {
-        fd_close(&incoming->fd);
-        snprintf(own, sizeof(own), ".%ld.%zu", (long)getpid(), incoming->idx);
-        partial_name(incoming->file, own, incoming->partial, sizeof(incoming->partial));
-        incoming->fd =
-            beneath_open(incoming->root_fd, incoming->partial, O_RDWR | O_CREAT | O_TRUNC, 0600);
-        return incoming->fd >= 0;
-    }
-    if (incoming->fd >= 0 && !is_still_named(incoming->root_fd, incoming->partial, incoming->fd)) {
-        fd_close(&incoming->fd);
-        errno = EAGAIN;
-    }
-    return incoming->fd >= 0;
-}
-
-/* Locked, so that two stagings of one file do not write to the same partial. They share the folder of partials, too, which
-   each removes when it is empty: so it is created again if it disappears. */
-static int open_partial(const struct relay *relay, struct relay_incoming *incoming, struct err *err)
-{
-    for (int i = 0; i < PARTIAL_TRIES; i++) {
-        if (try_partial(incoming)) {
-            return 0;
-        }
-        if (errno != ENOENT && errno != EAGAIN) {
-            break;
-        }
-    }
-    return failed(relay, incoming->file, "write", err);
+    hex_encode(file->sha256, SHA256_BYTES, hex);
+    *ret_bytes = fstatat(root->partials_fd, hex, &info, AT_SYMLINK_NOFOLLOW) < 0
+                     ? 0
+                     : usable_bytes(file, &info);
+    return 0;
 }
 
 /* Few files are synced one by one, so that none waits for others' writes to the same disk; many are synced together at
@@ -133,37 +137,59 @@ static bool syncs_each(const struct relay *relay)
     return relay->order.n_files <= SYNC_EACH_MAX;
 }
 
+/* What a broken stream left. */
+static int hash_prefix(struct relay_incoming *incoming, uint64_t size_bytes, struct err *err)
+{
+    uint8_t *chunk CLEANUP(free) = xmalloc(PREFIX_CHUNK);
+    while (incoming->have_bytes < size_bytes) {
+        uint64_t left = size_bytes - incoming->have_bytes;
+        ssize_t n = pread(incoming->fd, chunk, left < PREFIX_CHUNK ? (size_t)left : PREFIX_CHUNK,
+                          (off_t)incoming->have_bytes);
+        if (n <= 0) {
+            return err_set(err, ERR_IO, "read %s: %s", incoming->file->path,
+                           n < 0 ? err_errno_text(errno) : "it became shorter");
+        }
+        if (digest_update(&incoming->digest, chunk, (size_t)n, err) < 0) {
+            return -1;
+        }
+        incoming->have_bytes += (uint64_t)n;
+    }
+    return 0;
+}
+
+static int begin(struct relay *relay, struct relay_incoming *incoming, struct err *err)
+{
+    const struct relay_file *file = incoming->file;
+    struct stat info;
+    if (relay_root(relay, file->item, &incoming->root, err) < 0) {
+        return -1;
+    }
+    hex_encode(file->sha256, SHA256_BYTES, incoming->partial);
+    incoming->fd = openat(incoming->root->partials_fd, incoming->partial,
+                          O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    if (incoming->fd < 0 || fstat(incoming->fd, &info) < 0 ||
+        (usable_bytes(file, &info) == 0 && ftruncate(incoming->fd, 0) < 0)) {
+        return failed(relay, file, "write", err);
+    }
+    uint64_t size_bytes = usable_bytes(file, &info);
+    if (incoming->stream_bytes > size_bytes) {
+        return err_set(err, ERR_INTEGRITY, "stream: a hole in %s", file->path);
+    }
+    return digest_start(&incoming->digest, DIGEST_SHA256, err) < 0
+               ? -1
+               : hash_prefix(incoming, size_bytes, err);
+}
+
 int relay_incoming_open(struct relay *relay, size_t idx, uint64_t offset,
                         struct relay_incoming **ret_incoming, struct err *err)
 {
-    const struct relay_file *file = &relay->order.files[idx];
     struct relay_incoming *incoming = xcalloc(1, sizeof(*incoming));
-    struct stat info;
-    *incoming =
-        (struct relay_incoming){.file = file, .idx = idx, .fd = -1, .is_synced = syncs_each(relay)};
-    if (relay_root(relay, file->item, &incoming->root_fd, err) < 0 ||
-        open_partial(relay, incoming, err) < 0) {
-        relay_incoming_free(incoming);
-        return -1;
-    }
-    if (fstat(incoming->fd, &info) < 0 ||
-        ((uint64_t)info.st_size >= file->size_bytes && ftruncate(incoming->fd, 0) < 0)) {
-        (void)failed(relay, file, "look at", err);
-        relay_incoming_free(incoming);
-        return -1;
-    }
-    incoming->resume_bytes = (uint64_t)info.st_size < file->size_bytes ? (uint64_t)info.st_size : 0;
-    if (offset > incoming->resume_bytes) {
-        relay_incoming_free(incoming);
-        return err_set(err, ERR_INTEGRITY, "stream: a hole in %s", file->path);
-    }
-    incoming->written_bytes = incoming->resume_bytes;
-    /* Preallocates if the file system can, so that a full disk is noticed early. */
-    if (file->size_bytes - incoming->resume_bytes >= RESERVE_MIN_BYTES &&
-        fallocate(incoming->fd, FALLOC_FL_KEEP_SIZE, (off_t)incoming->resume_bytes,
-                  (off_t)(file->size_bytes - incoming->resume_bytes)) < 0 &&
-        errno == ENOSPC) {
-        (void)failed(relay, file, "write", err);
+    *incoming = (struct relay_incoming){.file = &relay->order.files[idx],
+                                        .idx = idx,
+                                        .fd = -1,
+                                        .stream_bytes = offset,
+                                        .is_synced = syncs_each(relay)};
+    if (begin(relay, incoming, err) < 0) {
         relay_incoming_free(incoming);
         return -1;
     }
@@ -182,86 +208,38 @@ void relay_incoming_free(struct relay_incoming *incoming)
 
 /* ---- bytes ---- */
 
-/* Cuts off the part that exists already; false: all of it. */
-static bool clip(uint64_t have_bytes, uint64_t offset, const uint8_t **bytes, size_t *len)
+size_t relay_incoming_file(const struct relay_incoming *incoming, uint64_t *ret_bytes)
 {
-    uint64_t skip = have_bytes > offset ? have_bytes - offset : 0;
-    if (skip >= *len) {
-        return false;
-    }
-    *bytes += skip;
-    *len -= (size_t)skip;
-    return true;
+    *ret_bytes = incoming->stream_bytes;
+    return incoming->idx;
 }
 
-int relay_incoming_write(struct relay_incoming *incoming, uint64_t offset, const uint8_t *bytes,
-                         size_t len, struct err *err)
+int relay_incoming_take(struct relay_incoming *incoming, const uint8_t *bytes, size_t len,
+                        struct err *err)
 {
-    bool is_last = offset + len == incoming->file->size_bytes;
-    if (!clip(incoming->resume_bytes, offset, &bytes, &len)) {
-        return 0;
+    uint64_t skip = incoming->have_bytes - incoming->stream_bytes;
+    incoming->stream_bytes += len;
+    skip = skip < len ? skip : len;
+    bytes += skip;
+    len -= (size_t)skip;
+    if (digest_update(&incoming->digest, bytes, len, err) < 0) {
+        return -1;
     }
     while (len > 0) {
-        ssize_t n = pwrite(incoming->fd, bytes, len, (off_t)incoming->written_bytes);
+        ssize_t n = pwrite(incoming->fd, bytes, len, (off_t)incoming->have_bytes);
         if (n < 0 && errno != EINTR) {
             return err_set(err, err_code_of_errno(errno), "write %s: %s", incoming->file->path,
                            err_errno_text(errno));
         }
         if (n > 0) {
             /* Starts writing to disk at once, so that the end of a large file does not mean a long wait. */
-            (void)sync_file_range(incoming->fd, (off64_t)incoming->written_bytes, n,
+            (void)sync_file_range(incoming->fd, (off64_t)incoming->have_bytes, n,
                                   SYNC_FILE_RANGE_WRITE);
-            incoming->written_bytes += (uint64_t)n;
+            incoming->have_bytes += (uint64_t)n;
             bytes += n;
             len -= (size_t)n;
         }
     }
-    if (is_last && incoming->is_synced && fdatasync(incoming->fd) < 0) {
-        return err_set(err, err_code_of_errno(errno), "sync %s: %s", incoming->file->path,
-                       err_errno_text(errno));
-    }
-    return 0;
-}
-
-static int hash_prefix(struct relay_incoming *incoming, struct err *err)
-{
-    uint8_t *chunk CLEANUP(free) = xmalloc(PREFIX_CHUNK);
-    uint64_t at = 0;
-    if (digest_start(&incoming->digest, DIGEST_SHA256, err) < 0) {
-        return -1;
-    }
-    while (at < incoming->resume_bytes) {
-        uint64_t left = incoming->resume_bytes - at;
-        ssize_t n = pread(incoming->fd, chunk, left < PREFIX_CHUNK ? (size_t)left : PREFIX_CHUNK,
-                          (off_t)at);
-        if (n <= 0) {
-            return err_set(err, ERR_IO, "read %s: %s", incoming->file->path,
-                           n < 0 ? err_errno_text(errno) : "it became shorter");
-        }
-        if (digest_update(&incoming->digest, chunk, (size_t)n, err) < 0) {
-            return -1;
-        }
-        at += (uint64_t)n;
-    }
-    return 0;
-}
-
-int relay_incoming_hash(struct relay_incoming *incoming, uint64_t offset, const uint8_t *bytes,
-                        size_t len, struct err *err)
-{
-    bool is_last = offset + len == incoming->file->size_bytes;
-    if (!incoming->is_begun && hash_prefix(incoming, err) < 0) {
-        return -1;
-    }
-    incoming->is_begun = true;
-    if (clip(incoming->resume_bytes, offset, &bytes, &len) &&
-        digest_update(&incoming->digest, bytes, len, err) < 0) {
-        return -1;
-    }
-    if (is_last && digest_finish(&incoming->digest, &incoming->value, err) < 0) {
-        return -1;
-    }
-    incoming->is_hashed = is_last;
     return 0;
 }
 
@@ -288,81 +266,64 @@ static int make_parents(int root_fd, const char *path, struct err *err)
 /* The parent's descriptor, so that no symlink on the way is followed. */
 static int name_it(struct relay_incoming *incoming, struct err *err)
 {
-    int folder_fd = incoming->root_fd;
+    int folder_fd = incoming->root->fd;
     const char *path = incoming->file->path;
     const char *slash = strrchr(path, '/');
     char parent[RELAY_PATH_MAX] = ".";
     CLEANUP(fd) int parent_fd = -1;
-    if (make_parents(incoming->root_fd, path, err) < 0) {
+    if (make_parents(incoming->root->fd, path, err) < 0) {
         return -1;
     }
     if (slash) {
         memcpy(parent, path, (size_t)(slash - path));
         parent[slash - path] = '\0';
-        parent_fd = beneath_open(incoming->root_fd, parent, O_RDONLY | O_DIRECTORY, 0);
+        parent_fd = beneath_open(incoming->root->fd, parent, O_RDONLY | O_DIRECTORY, 0);
         folder_fd = parent_fd;
     }
     if (folder_fd < 0 || fchmod(incoming->fd, incoming->file->is_executable ? 0755 : 0644) < 0 ||
-        renameat(incoming->root_fd, incoming->partial, folder_fd, slash ? slash + 1 : path) < 0 ||
+        renameat(incoming->root->partials_fd, incoming->partial, folder_fd,
+                 slash ? slash + 1 : path) < 0 ||
         (incoming->is_synced && fsync(folder_fd) < 0)) {
         return err_set(err, err_code_of_errno(errno), "name %s: %s", path, err_errno_text(errno));
     }
     return 0;
 }
 
-/* Removes the partial of the same file that a dead relay left. */
-static void drop_other_partial(const struct relay_incoming *incoming)
+static int finish(struct relay *relay, struct relay_incoming *incoming, struct err *err)
 {
-    char name[96];
-    CLEANUP(fd) int fd = -1;
-    partial_name(incoming->file, "", name, sizeof(name));
-    if (strcmp(name, incoming->partial) == 0) {
-        return;
+    const struct relay_file *file = incoming->file;
+    struct digest_value value;
+    if (digest_finish(&incoming->digest, &value, err) < 0) {
+        return -1;
     }
-    fd = beneath_open(incoming->root_fd, name, O_RDWR, 0);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
-        (void)unlinkat(incoming->root_fd, name, 0);
+    if (memcmp(value.sha256, file->sha256, SHA256_BYTES) != 0) {
+        return unlinkat(incoming->root->partials_fd, incoming->partial, 0) < 0
+                   ? failed(relay, file, "drop", err)
+                   : relay_say(relay, (struct relay_line){.word = RELAY_BAD, .a = incoming->idx},
+                               err);
     }
+    if (incoming->is_synced && fdatasync(incoming->fd) < 0) {
+        return failed(relay, file, "sync", err);
+    }
+    if (name_it(incoming, err) < 0) {
+        return -1;
+    }
+    relay->is_right[incoming->idx] = 1;
+    relay->n_right++;
+    return 0;
 }
 
 int relay_incoming_finish(struct relay *relay, struct relay_incoming *incoming, struct err *err)
 {
-    struct relay_line line = {.word = RELAY_DONE, .a = incoming->idx};
-    int result = 0;
-    ASSERT(incoming->is_hashed);
-    if (incoming->value.size_bytes != incoming->file->size_bytes ||
-        memcmp(incoming->value.sha256, incoming->file->sha256, SHA256_BYTES) != 0) {
-        line.word = RELAY_BAD;
-        if (unlinkat(incoming->root_fd, incoming->partial, 0) < 0) {
-            result = failed(relay, incoming->file, "drop", err);
-        }
-    } else {
-        result = name_it(incoming, err);
-        drop_other_partial(incoming);
-        relay->is_right[incoming->idx] = result == 0;
-        relay->n_right += result == 0;
-    }
+    int result = finish(relay, incoming, err);
     relay_incoming_free(incoming);
-    return result < 0 ? -1 : relay_say(relay, &line, err);
-}
-
-int relay_make_empty(struct relay *relay, size_t idx, struct err *err)
-{
-    struct relay_incoming *incoming = NULL;
-    if (relay_incoming_open(relay, idx, 0, &incoming, err) < 0) {
-        return -1;
-    }
-    if (relay_incoming_hash(incoming, 0, NULL, 0, err) < 0) {
-        relay_incoming_free(incoming);
-        return -1;
-    }
-    return relay_incoming_finish(relay, incoming, err);
+    return result;
 }
 
 int relay_sync(struct relay *relay, struct err *err)
 {
     for (size_t idx = 0; idx < relay->order.n_items && !syncs_each(relay); idx++) {
-        if (relay->root_fds[idx] >= 0 && syncfs(relay->root_fds[idx]) < 0) {
+        if (relay->roots[idx].fd >= 0 && syncfs(relay->roots[idx].fd) < 0) {
             return err_set(err, err_code_of_errno(errno), "sync %s: %s",
                            relay->order.items[idx].root, err_errno_text(errno));
         }

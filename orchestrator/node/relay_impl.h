@@ -3,29 +3,40 @@
 #ifndef NODE_RELAY_IMPL_H
 #define NODE_RELAY_IMPL_H
 
+#include "base/clock.h"
 #include "codec/relay.h"
-#include "node/relay_server.h"
 #include "sys/digest_cache.h"
 #include "sys/pool.h"
 
+#define RELAY_IDLE_NS  (6LL * 3600 * NS_PER_S) /* without a stream: the orchestrator is gone */
+#define RELAY_STALL_NS (60 * NS_PER_S)         /* without progress of a neighbour */
+#define RELAY_BEAT_NS  (2 * NS_PER_S)          /* between two signs of life */
+#define RELAY_TICK_MS  500
+
+struct relay_root {    /* a folder that files are put below */
+    int fd;            /* -1: not made yet */
+    int partials_fd;   /* of its folder of partials, locked */
+    char partials[40]; /* that one's name */
+};
+
 struct relay {
-    const struct relay_opts *opts;
+    struct clock_src clock;
+    int in_fd, out_fd;
     struct arena arena;
     struct relay_order order;
     uint8_t *is_right; /* parallel to order.files */
     size_t n_right;
-    int *root_fds; /* of each item; -1: not made yet */
+    struct relay_root *roots; /* of each item, or of an earlier one of the same folder */
     struct digest_cache *cache;
     struct pool *pool;
     size_t n_threads;
     int64_t beat_ns; /* of the last sign of life */
     uint64_t there_bytes, received_bytes;
-    int next_fd; /* a stream that replaces the current one; -1: none */
 };
 
 int64_t relay_now_ns(const struct relay *relay);
-/* Sends a line to the orchestrator; ERR_NODE if nobody reads any more. */
-MUST_CHECK int relay_say(const struct relay *relay, const struct relay_line *line, struct err *err);
+/* Sends a line to the orchestrator; fails if nobody reads any more. */
+MUST_CHECK int relay_say(const struct relay *relay, struct relay_line line, struct err *err);
 /* A sign of life, not too often. */
 MUST_CHECK int relay_beat(struct relay *relay, struct err *err);
 
@@ -33,50 +44,47 @@ MUST_CHECK int relay_beat(struct relay *relay, struct err *err);
 
 /* Fills is_right; reports what is shared. */
 MUST_CHECK int relay_look(struct relay *relay, struct err *err);
-/* Sends RELAY_FULL and returns ERR_DISK if the rest does not fit. */
+/* ERR_DISK if the rest does not fit. */
 MUST_CHECK int relay_check_disk(struct relay *relay, struct err *err);
 /* Reports what is missing, and from which byte on. */
-MUST_CHECK int relay_say_state(struct relay *relay, struct err *err);
-
-/* ---- relay_file.c ---- */
-
-struct relay_incoming { /* one file of the stream, if it is wanted here */
-    const struct relay_file *file;
-    size_t idx;
-    int fd; /* locked */
-    int root_fd;
-    char partial[160]; /* below the root */
-    uint64_t resume_bytes, written_bytes;
-    uint64_t next_bytes; /* next offset expected of the stream; owned by the receiver */
-    struct digest digest;
-    struct digest_value value;
-    bool is_hashed, is_begun;
-    bool is_synced; /* to the disk before it gets its name */
-};
-
-MUST_CHECK int relay_root(struct relay *relay, size_t item, int *ret_fd, struct err *err);
-/* ERR_INTEGRITY if offset leaves a hole. */
-MUST_CHECK int relay_incoming_open(struct relay *relay, size_t idx, uint64_t offset,
-                                   struct relay_incoming **ret_incoming, struct err *err);
-/* Bytes of the stream: those before resume_bytes exist already. Each in its own thread. */
-MUST_CHECK int relay_incoming_write(struct relay_incoming *incoming, uint64_t offset,
-                                    const uint8_t *bytes, size_t len, struct err *err);
-MUST_CHECK int relay_incoming_hash(struct relay_incoming *incoming, uint64_t offset,
-                                   const uint8_t *bytes, size_t len, struct err *err);
-/* The file is complete: renamed or dropped, and reported. Frees it. */
-MUST_CHECK int relay_incoming_finish(struct relay *relay, struct relay_incoming *incoming,
-                                     struct err *err);
-void relay_incoming_free(struct relay_incoming *incoming);
-/* A file without bytes. */
-MUST_CHECK int relay_make_empty(struct relay *relay, size_t idx, struct err *err);
-/* The size of an existing partial, 0 without one. */
-uint64_t relay_partial_bytes(struct relay *relay, size_t idx);
-/* Syncs everything that was written. */
-MUST_CHECK int relay_sync(struct relay *relay, struct err *err);
+MUST_CHECK int relay_say_missing(struct relay *relay, struct err *err);
 
 /* ---- relay_stream.c ---- */
 
-/* Receives streams, one after the other, until everything is complete. */
-MUST_CHECK int relay_take_streams(struct relay *relay, struct err *err);
+struct relay_way { /* where the stream comes from */
+    bool is_stdin, has_peer;
+    bool has_next; /* a peer to which it is passed on */
+    struct relay_hop next;
+};
+
+/* Takes the stream of up_fd, which is non-blocking, to its end. */
+MUST_CHECK int relay_take_stream(struct relay *relay, int up_fd, const struct relay_way *way,
+                                 struct err *err);
+
+/* ---- relay_file.c ---- */
+
+struct relay_incoming; /* one file of the stream, which is wanted here */
+
+/* Makes it if it is not there. */
+MUST_CHECK int relay_root(struct relay *relay, size_t item, const struct relay_root **ret_root,
+                          struct err *err);
+void relay_root_close(struct relay_root *root);
+/* ERR_INTEGRITY if offset leaves a hole. */
+MUST_CHECK int relay_incoming_open(struct relay *relay, size_t idx, uint64_t offset,
+                                   struct relay_incoming **ret_incoming, struct err *err);
+/* The next bytes: those that exist already are passed over. */
+MUST_CHECK int relay_incoming_take(struct relay_incoming *incoming, const uint8_t *bytes,
+                                   size_t len, struct err *err);
+/* The file's number, and how far it has come. */
+size_t relay_incoming_file(const struct relay_incoming *incoming, uint64_t *ret_bytes);
+/* The file is complete: named, or dropped and reported. Frees it. */
+MUST_CHECK int relay_incoming_finish(struct relay *relay, struct relay_incoming *incoming,
+                                     struct err *err);
+void relay_incoming_free(struct relay_incoming *incoming);
+/* The size of an existing partial, 0 without one. */
+MUST_CHECK int relay_partial_bytes(struct relay *relay, size_t idx, uint64_t *ret_bytes,
+                                   struct err *err);
+/* Makes durable what came. */
+MUST_CHECK int relay_sync(struct relay *relay, struct err *err);
 
 #endif

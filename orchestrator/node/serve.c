@@ -88,15 +88,9 @@ static int pidfd_of(pid_t pid)
 #endif
 }
 
-/* All except the relay, whose status is needed. */
-static void reap_children(const struct server *server)
+static void reap_children(void)
 {
-    siginfo_t ended = {0};
-    pid_t relay = relay_child_pid(server);
-    while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid &&
-           ended.si_pid != relay) {
-        (void)waitpid(ended.si_pid, NULL, WNOHANG);
-        ended = (siginfo_t){0};
+    while (waitpid(-1, NULL, WNOHANG) > 0) {
     }
 }
 
@@ -122,7 +116,7 @@ static void wait_for_end(const struct server *server, struct asked_job *job, int
             return;
         }
         (void)poll(fds, 2, is_told || left_ms < LOOK_MS ? (int)left_ms : LOOK_MS);
-        reap_children(server);
+        reap_children();
         job_look(job->dir, look);
         if (fds[0].revents) {
             return;
@@ -226,13 +220,12 @@ static int serve_read(struct asked_job *job, const struct node_request *request,
 }
 
 /* Nothing of it runs any more, so its log is final. */
-static int reap(const struct server *server, struct asked_job *job, int64_t offset, int64_t most,
-                struct strbuf *text)
+static int reap(struct asked_job *job, int64_t offset, int64_t most, struct strbuf *text)
 {
     char hex[SHA256_HEX_SIZE];
     struct err err = {0};
     job_signal(job->dir, 9);
-    reap_children(server);
+    reap_children();
     if (!fs_exists(path_in(job, "log"))) {
         strbuf_add_z(text, DIGEST_NOTHING " 0\n");
         return 0;
@@ -244,15 +237,15 @@ static int reap(const struct server *server, struct asked_job *job, int64_t offs
     return read_from(job, offset, most, text);
 }
 
-static int serve_reap(const struct server *server, struct asked_job *job,
-                      const struct node_request *request, struct strbuf *text)
+static int serve_reap(struct asked_job *job, const struct node_request *request,
+                      struct strbuf *text)
 {
     int64_t offset, most;
     if (!serve_number(request, 1, INT64_MAX, &offset) ||
         !serve_number(request, 2, NODE_TEXT_MAX - CHUNK_BYTES, &most)) {
         return serve_bad(text);
     }
-    return reap(server, job, offset, most, text);
+    return reap(job, offset, most, text);
 }
 
 /* ---- start ---- */
@@ -339,7 +332,7 @@ static int serve_start(const struct server *server, struct asked_job *job,
     }
     wait_for_end(server, job, EARLY_WAIT_MS, &look);
     status = say_look(job, &look, text);
-    return status == 0 && look.state == LOOK_ENDED ? reap(server, job, 0, most, text) : status;
+    return status == 0 && look.state == LOOK_ENDED ? reap(job, 0, most, text) : status;
 }
 
 /* ---- the rest ---- */
@@ -425,7 +418,7 @@ static int serve_job(struct server *server, const struct node_request *request, 
         status = serve_signal(&job, request, text);
         break;
     case NODE_REAP:
-        status = serve_reap(server, &job, request, text);
+        status = serve_reap(&job, request, text);
         break;
     case NODE_FORGET:
         status = serve_forget(server, &job, text);
@@ -442,15 +435,13 @@ int serve_request(struct server *server, const struct node_request *request, str
     typedef int (*serve_fn)(struct server * server, const struct node_request *request,
                             struct strbuf *text);
     static const serve_fn OF_NODE[NODE_OP_END] = {
-        [NODE_FOLDER] = serve_folder,  [NODE_LEASE] = serve_lease,
-        [NODE_SCAN] = serve_scan,      [NODE_REMOVE] = serve_remove,
-        [NODE_CLOCK] = serve_clock,    [NODE_FACTS] = serve_facts,
-        [NODE_LISTEN] = serve_listen,  [NODE_CONNECT] = serve_connect,
-        [NODE_RELAY] = serve_relay,    [NODE_HEAR] = serve_hear,
-        [NODE_FEED] = serve_feed,      [NODE_SUBMIT] = serve_submit,
-        [NODE_QUEUE] = serve_queue,    [NODE_CANCEL] = serve_cancel,
-        [NODE_BATCHES] = serve_batches};
+        [NODE_FOLDER] = serve_folder, [NODE_LEASE] = serve_lease,
+        [NODE_SCAN] = serve_scan,     [NODE_REMOVE] = serve_remove,
+        [NODE_CLOCK] = serve_clock,   [NODE_FACTS] = serve_facts,
+        [NODE_LISTEN] = serve_listen, [NODE_CONNECT] = serve_connect,
+        [NODE_SUBMIT] = serve_submit, [NODE_QUEUE] = serve_queue,
+        [NODE_CANCEL] = serve_cancel, [NODE_BATCHES] = serve_batches};
     serve_fn fn = OF_NODE[request->op];
-    reap_children(server);
+    reap_children();
     return (fn ? fn : serve_job)(server, request, text);
 }

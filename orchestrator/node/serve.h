@@ -7,13 +7,10 @@
 
 #include "codec/node_wire.h"
 
-struct relay_child;
-
 struct server {
     const char *work_folder;
-    const char *self;          /* this program's path */
-    struct relay_child *relay; /* NULL: none; ends with this process */
-    int input_fd;              /* the channel's; readable, or at its end: ends a wait */
+    const char *self; /* this program's path */
+    int input_fd;     /* the channel's; readable, or at its end: ends a wait */
 };
 
 /* Appends the text of the answer; returns its status. */
@@ -33,10 +30,6 @@ int serve_facts(struct server *server, const struct node_request *request, struc
 int serve_listen(struct server *server, const struct node_request *request, struct strbuf *text);
 int serve_connect(struct server *server, const struct node_request *request, struct strbuf *text);
 int serve_clock(struct server *server, const struct node_request *request, struct strbuf *text);
-/* relay_child.c */
-int serve_relay(struct server *server, const struct node_request *request, struct strbuf *text);
-int serve_hear(struct server *server, const struct node_request *request, struct strbuf *text);
-int serve_feed(struct server *server, const struct node_request *request, struct strbuf *text);
 /* slurm.c */
 int serve_submit(struct server *server, const struct node_request *request, struct strbuf *text);
 int serve_queue(struct server *server, const struct node_request *request, struct strbuf *text);
@@ -49,8 +42,6 @@ int srun_main(int argc,
 /* rank_start.c: `reperf-node ranks ...` and the like: the exit status, or it does not return; -1: the words are none of these. */
 int rank_program(int argc, char **argv);
 MUST_CHECK int slurm_scancel(const char *number, struct err *err);
-void relay_child_end(struct server *server);
-pid_t relay_child_pid(const struct server *server); /* 0: none */
 
 /* lease_folder.c. False: nobody holds the node. A holder that left no name is "unknown". */
 bool lease_read(struct arena *arena, const char *work_folder, struct str *ret_holder,

@@ -34,110 +34,59 @@ struct option {
     enum what what;
 };
 
-/* Options that take a value and stand for something that we neither set nor leave out are W_OTHER: their value must not be taken for
-   the image. An option that is not listed is taken for one without a value. */
 static const struct option OPTIONS[] = {
-    {"add-host", 0, false, W_OTHER},
-    {"annotation", 0, false, W_OTHER},
     {"attach", 'a', false, W_LEFT_OUT},
-    {"blkio-weight", 0, false, W_OTHER},
-    {"blkio-weight-device", 0, false, W_OTHER},
     {"cap-add", 0, false, W_CAP},
-    {"cap-drop", 0, false, W_OTHER},
-    {"cgroup-parent", 0, false, W_OTHER},
-    {"cgroupns", 0, false, W_OTHER},
     {"cidfile", 0, false, W_LEFT_OUT},
-    {"cpu-period", 0, false, W_OTHER},
-    {"cpu-quota", 0, false, W_OTHER},
-    {"cpu-rt-period", 0, false, W_OTHER},
-    {"cpu-rt-runtime", 0, false, W_OTHER},
-    {"cpu-shares", 'c', false, W_OTHER},
-    {"cpus", 0, false, W_OTHER},
     {"cpuset-cpus", 0, false, W_CPUSET},
-    {"cpuset-mems", 0, false, W_OTHER},
     {"detach", 'd', true, W_LEFT_OUT},
     {"detach-keys", 0, false, W_LEFT_OUT},
     {"device", 0, false, W_DEVICE},
-    {"device-cgroup-rule", 0, false, W_OTHER},
-    {"device-read-bps", 0, false, W_OTHER},
-    {"device-read-iops", 0, false, W_OTHER},
-    {"device-write-bps", 0, false, W_OTHER},
-    {"device-write-iops", 0, false, W_OTHER},
-    {"disable-content-trust", 0, true, W_OTHER},
-    {"dns", 0, false, W_OTHER},
-    {"dns-option", 0, false, W_OTHER},
-    {"dns-search", 0, false, W_OTHER},
-    {"domainname", 0, false, W_OTHER},
-    {"entrypoint", 0, false, W_OTHER},
     {"env", 'e', false, W_ENV},
-    {"env-file", 0, false, W_OTHER},
-    {"expose", 0, false, W_OTHER},
     {"gpus", 0, false, W_GPUS},
-    {"group-add", 0, false, W_OTHER},
-    {"health-cmd", 0, false, W_OTHER},
-    {"health-interval", 0, false, W_OTHER},
-    {"health-retries", 0, false, W_OTHER},
-    {"health-start-interval", 0, false, W_OTHER},
-    {"health-start-period", 0, false, W_OTHER},
-    {"health-timeout", 0, false, W_OTHER},
-    {"hostname", 'h', false, W_OTHER},
     {"init", 0, true, W_LEFT_OUT},
     {"interactive", 'i', true, W_LEFT_OUT},
-    {"ip", 0, false, W_OTHER},
-    {"ip6", 0, false, W_OTHER},
     {"ipc", 0, false, W_IPC},
-    {"isolation", 0, false, W_OTHER},
-    {"kernel-memory", 0, false, W_OTHER},
     {"label", 'l', false, W_LEFT_OUT},
     {"label-file", 0, false, W_LEFT_OUT},
-    {"link", 0, false, W_OTHER},
-    {"link-local-ip", 0, false, W_OTHER},
     {"log-driver", 0, false, W_LEFT_OUT},
     {"log-opt", 0, false, W_LEFT_OUT},
-    {"mac-address", 0, false, W_OTHER},
     {"memory", 'm', false, W_MEMORY},
-    {"memory-reservation", 0, false, W_OTHER},
-    {"memory-swap", 0, false, W_OTHER},
-    {"memory-swappiness", 0, false, W_OTHER},
     {"mount", 0, false, W_LEFT_OUT},
     {"name", 0, false, W_LEFT_OUT},
     {"net", 0, false, W_NET},
-    {"net-alias", 0, false, W_OTHER},
     {"network", 0, false, W_NET},
-    {"network-alias", 0, false, W_OTHER},
-    {"no-healthcheck", 0, true, W_OTHER},
-    {"oom-kill-disable", 0, true, W_OTHER},
-    {"oom-score-adj", 0, false, W_OTHER},
     {"pid", 0, false, W_PID},
-    {"pids-limit", 0, false, W_OTHER},
-    {"platform", 0, false, W_OTHER},
     {"privileged", 0, true, W_PRIVILEGED},
-    {"publish", 'p', false, W_OTHER},
-    {"publish-all", 'P', true, W_OTHER},
     {"pull", 0, false, W_LEFT_OUT},
     {"quiet", 'q', true, W_LEFT_OUT},
-    {"read-only", 0, true, W_OTHER},
     {"restart", 0, false, W_LEFT_OUT},
     {"rm", 0, true, W_LEFT_OUT},
     {"runtime", 0, false, W_RUNTIME},
     {"security-opt", 0, false, W_SECURITY},
     {"shm-size", 0, false, W_SHM},
     {"sig-proxy", 0, true, W_LEFT_OUT},
-    {"stop-signal", 0, false, W_OTHER},
     {"stop-timeout", 0, false, W_LEFT_OUT},
-    {"storage-opt", 0, false, W_OTHER},
-    {"sysctl", 0, false, W_OTHER},
-    {"tmpfs", 0, false, W_OTHER},
     {"tty", 't', true, W_LEFT_OUT},
     {"ulimit", 0, false, W_ULIMIT},
-    {"user", 'u', false, W_OTHER},
-    {"userns", 0, false, W_OTHER},
-    {"uts", 0, false, W_OTHER},
     {"volume", 'v', false, W_LEFT_OUT},
     {"volume-driver", 0, false, W_LEFT_OUT},
-    {"volumes-from", 0, false, W_OTHER},
     {"workdir", 'w', false, W_WORKDIR},
 };
+
+/* Other options that take a value, which must not be taken for the image: not understood. An option that is listed nowhere is taken for
+   one without. */
+static const char VALUED[] =
+    "add-host annotation blkio-weight blkio-weight-device cap-drop cgroup-parent cgroupns "
+    "cpu-period cpu-quota cpu-rt-period cpu-rt-runtime cpu-shares cpus cpuset-mems "
+    "device-cgroup-rule device-read-bps device-read-iops device-write-bps device-write-iops dns "
+    "dns-option dns-search domainname entrypoint env-file expose group-add health-cmd "
+    "health-interval health-retries health-start-interval health-start-period health-timeout "
+    "hostname ip ip6 isolation kernel-memory link link-local-ip mac-address memory-reservation "
+    "memory-swap memory-swappiness net-alias network-alias oom-score-adj pids-limit platform "
+    "publish stop-signal storage-opt sysctl tmpfs user userns uts volumes-from";
+static const struct option OTHER_VALUED = {NULL, 0, false, W_OTHER};
+static const struct option OTHER_CLAIM = {NULL, 0, true, W_OTHER};
 
 struct line_reader {
     struct arena *arena;
@@ -273,14 +222,21 @@ static bool take_value(struct container_flags *flags, enum what what, struct str
 
 static const struct option *option_of_name(struct str name)
 {
+    struct str rest = STR_LIT(VALUED), word;
     for (size_t idx = 0; idx < ARRAY_LEN(OPTIONS); idx++) {
         if (str_eq_z(name, OPTIONS[idx].name)) {
             return &OPTIONS[idx];
         }
     }
-    return NULL;
+    while (str_next(&rest, ' ', &word)) {
+        if (str_eq(name, word)) {
+            return &OTHER_VALUED;
+        }
+    }
+    return &OTHER_CLAIM;
 }
 
+/* NULL: no option has that letter. */
 static const struct option *option_of_letter(char letter)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(OPTIONS); idx++) {
@@ -288,7 +244,7 @@ static const struct option *option_of_letter(char letter)
             return &OPTIONS[idx];
         }
     }
-    return NULL;
+    return letter == 'P' ? &OTHER_CLAIM : letter && strchr("chpu", letter) ? &OTHER_VALUED : NULL;
 }
 
 /* Joins the words from `from` to `to` into one and files it under its kind. */
@@ -321,52 +277,49 @@ static int put(struct line_reader *reader, size_t from, size_t to, enum what wha
 }
 
 /* -itv X, -e=A=1, -m4g: letters that take no value, then perhaps one that does. */
-static const struct option *cluster(struct str word, struct str *ret_value, bool *ret_is_known,
-                                    bool *ret_is_mixed)
+static const struct option *option_of_cluster(struct str word, struct str *ret_value)
 {
-    const struct option *option = NULL;
-    *ret_value = STR_EMPTY;
+    const struct option *option = &OTHER_CLAIM;
+    bool has_other = false;
     for (size_t idx = 1; idx < word.len; idx++) {
         const struct option *next = option_of_letter(word.ptr[idx]);
-        *ret_is_known = next != NULL;
         if (!next) {
-            return NULL;
+            return &OTHER_CLAIM;
         }
-        *ret_is_mixed = *ret_is_mixed || (option && option->what == W_OTHER);
-        if (!option || next->what != W_LEFT_OUT) {
-            option = next;
-        }
+        has_other = has_other || next->what == W_OTHER;
+        option = idx == 1 || next->what != W_LEFT_OUT ? next : option;
         if (!next->is_claim) {
             struct str value = str_sub(word, idx + 1, SIZE_MAX);
-            *ret_value = value.len && value.ptr[0] == '=' ? str_sub(value, 1, SIZE_MAX) : value;
-            return next;
+            bool has_sign = value.len && value.ptr[0] == '=';
+            *ret_value = has_sign ? str_sub(value, 1, SIZE_MAX) : value;
+            /* -Pv X: understood and other letters in one word */
+            return has_other ? &OTHER_VALUED : next;
         }
     }
-    return option;
+    return has_other ? &OTHER_CLAIM : option;
+}
+
+/* A word that is an option, and what stands in it as its value; ptr NULL: nothing does. */
+static const struct option *option_of(struct str word, struct str *ret_value)
+{
+    struct str name;
+    *ret_value = STR_EMPTY;
+    if (word.ptr[1] != '-') {
+        const struct option *option = option_of_cluster(word, ret_value);
+        *ret_value = ret_value->len ? *ret_value : STR_EMPTY;
+        return option;
+    }
+    *ret_value = str_sub(word, 2, SIZE_MAX);
+    (void)str_next(ret_value, '=', &name);
+    return option_of_name(name);
 }
 
 /* The option at reader->at, which moves past it and its value. */
 static int read_option(struct line_reader *reader, struct err *err)
 {
     size_t from = reader->at++;
-    struct str word = reader->words->items[from].text;
-    const struct option *option;
-    struct str value = STR_EMPTY;
-    bool is_known = true;
-    bool is_mixed = false; /* -Pv X: understood and other letters in one word */
-    if (str_starts(word, STR_LIT("--"))) {
-        struct str name, rest = str_sub(word, 2, SIZE_MAX);
-        (void)str_next(&rest, '=', &name);
-        option = option_of_name(name);
-        value = rest;
-        is_known = option != NULL;
-    } else {
-        option = cluster(word, &value, &is_known, &is_mixed);
-        value = value.len ? value : STR_EMPTY;
-    }
-    if (!is_known || !option) {
-        return put(reader, from, reader->at, W_OTHER, false, err);
-    }
+    struct str word = reader->words->items[from].text, value;
+    const struct option *option = option_of(word, &value);
     if (option->is_claim) {
         value = value.ptr ? value : STR_LIT("true");
     } else if (!value.ptr) {
@@ -375,9 +328,6 @@ static int read_option(struct line_reader *reader, struct err *err)
                            STR_ARG(word));
         }
         value = reader->words->items[reader->at++].text;
-    }
-    if (is_mixed) {
-        return put(reader, from, reader->at, W_OTHER, false, err);
     }
     return put(reader, from, reader->at, option->what,
                take_value(&reader->line.flags, option->what, value), err);
@@ -418,24 +368,11 @@ size_t container_image_at(const struct shell_word *words, size_t n)
         at++;
     }
     for (at++; at < n && words[at].text.len > 1 && words[at].text.ptr[0] == '-';) {
-        struct str word = words[at++].text;
-        struct str value = STR_EMPTY;
-        const struct option *option;
-        bool is_known = false;
-        bool is_mixed = false;
+        struct str word = words[at++].text, value;
         if (str_eq_z(word, "--")) {
             break;
         }
-        if (word.ptr[1] == '-') {
-            struct str name;
-            value = str_sub(word, 2, SIZE_MAX);
-            (void)str_next(&value, '=', &name);
-            option = option_of_name(name);
-        } else {
-            option = cluster(word, &value, &is_known, &is_mixed);
-            value = value.len ? value : STR_EMPTY;
-        }
-        at += option && !option->is_claim && !value.ptr;
+        at += !option_of(word, &value)->is_claim && !value.ptr;
     }
     return at < n ? at : n;
 }

@@ -56,15 +56,13 @@ static int add_node_program(struct dry *d, struct err *err)
 {
     char *file = remote_node_file();
     const char *path = arena_printf(d->arena, "%s", file);
-    struct digest_value value;
-    char hex[SHA256_HEX_SIZE];
+    struct str hex;
     free(file);
     if (!d->inventory->is_local) {
-        if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
+        if (digest_file_hex(d->arena, path, &hex, err) < 0) {
             return err_wrap(err, "reperf-node");
         }
-        hex_encode(value.sha256, SHA256_BYTES, hex);
-        path = arena_printf(d->arena, "bin/reperf-node-%s", hex);
+        path = arena_printf(d->arena, "bin/reperf-node-%.*s", STR_ARG(hex));
     }
     VEC_PUSH(&d->things, ((struct thing){NODE_SELF, path}));
     return 0;

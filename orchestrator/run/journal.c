@@ -14,15 +14,14 @@
 #include "codec/digest.h"
 #include "codec/json_table.h"
 
-#define RECORD_MAX 8192
-#define CHECK_BYTES                                                                                \
-    8 /* of the SHA-256: against accidents and careless edits; the archive is what is signed */
+#define RECORD_MAX  (1u << 20)
+#define CHECK_BYTES ((JOURNAL_CHECK_SIZE - 1) / 2)
 
 static const char *const STATE_NAMES[J_STATE_COUNT] = {
     [J_PLANNED] = "planned",   [J_STARTED] = "started",     [J_LOST] = "lost",
     [J_FINISHED] = "finished", [J_PARSED] = "parsed",       [J_JUDGED] = "judged",
     [J_RESULT] = "result",     [J_SEALED] = "sealed",       [J_INTERRUPTED] = "interrupted",
-    [J_RESUMED] = "resumed",   [J_CANCELLED] = "cancelled",
+    [J_RESUMED] = "resumed",   [J_CANCELLED] = "cancelled", [J_FILES] = "files",
 };
 
 /* ---- one record ---- */
@@ -42,6 +41,7 @@ static const struct json_field ROWS[] = {
     ROW("log_bytes", struct journal_record, log_bytes, COUNT),
     ROW("verdict", struct journal_record, verdict, TEXT),
     ROW("note", struct journal_record, note, TEXT),
+    ROW_PAIRS("files", struct journal_record, files, n_files, JSON_OMIT, .max = JOURNAL_FILES_MAX),
     ROW_ANY("check", JSON_REQUIRED), /* last: it is of the bytes before it */
 };
 
@@ -209,6 +209,16 @@ int journal_read(struct arena *arena, const char *path, struct journal_records *
     char last_check[JOURNAL_CHECK_SIZE];
     uint64_t whole_bytes = 0;
     return read_records(arena, path, ret_records, last_check, &whole_bytes, err);
+}
+
+void journal_files(const struct journal_records *records, struct map *ret_files)
+{
+    for (size_t idx = records->n; idx-- > 0;) {
+        const struct journal_record *record = &records->items[idx];
+        for (size_t at = 0; at < record->n_files; at++) {
+            (void)map_add(ret_files, record->files[at].name, &record->files[at]);
+        }
+    }
 }
 
 int journal_open(struct journal *journal, struct arena *arena, const char *path,

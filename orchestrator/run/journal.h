@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journal of a run: journal.jsonl, one record a line, synced before what it announces is done. Each record carries its
-   number and a check over itself and the record before, so a last line cut by a crash is noticed and dropped, and a
-   changed or removed line is ERR_INTEGRITY. A journal is written only by the process that holds the run's lock. */
+   number and a digest over itself and the digest of the record before, so a last line cut by a crash is noticed and dropped, and a
+   changed or removed line is ERR_INTEGRITY. Each file of the evidence is in the record that announces it, by its digest: resume, seal
+   and verify hold the folder against them. The chain reveals edits; an owner who writes the whole of it anew is revealed by nothing but
+   a signature that was made before. A journal is written only by the process that holds the run's lock. */
 #ifndef RUN_JOURNAL_H
 #define RUN_JOURNAL_H
 
 #include "base/clock.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "codec/json.h"
 
 #define JOURNAL_RECORDS_MAX 1000000
 #define JOURNAL_BYTES_MAX   (512u << 20)
-#define JOURNAL_CHECK_SIZE  17
+#define JOURNAL_CHECK_SIZE  65
+#define JOURNAL_FILES_MAX   4096 /* of a record: logs and monitors of all nodes */
 
 enum journal_state {
     J_PLANNED, /* the run: its plan is frozen */
@@ -20,12 +24,18 @@ enum journal_state {
     J_FINISHED,    /* the repeat: its log is collected; outcome, exit_status, log_sha256 */
     J_PARSED,      /* the repeat: verdict, value */
     J_JUDGED,      /* the case: verdict */
-    J_RESULT,      /* the run: result.json is written; log_sha256 is its digest */
+    J_RESULT,      /* the run: result.json is written */
     J_SEALED,      /* the run: the archive is written */
     J_INTERRUPTED, /* the run: stopped by a signal; may be resumed */
     J_RESUMED,
     J_CANCELLED, /* the run: stopped for good */
+    J_FILES,     /* files that belong to no other record */
     J_STATE_COUNT,
+};
+
+struct journal_file {
+    struct str name; /* below the evidence folder */
+    struct str sha256;
 };
 
 struct journal_record {
@@ -42,6 +52,8 @@ struct journal_record {
     int64_t log_bytes;
     struct str verdict; /* of J_PARSED, J_JUDGED, J_RESULT (status) */
     struct str note;
+    struct journal_file *files; /* that were written before it */
+    size_t n_files;
 };
 
 struct journal_mark { /* the end of a record */
@@ -72,6 +84,9 @@ struct journal_records {
 /* Reads without changing anything: for status, history. No file: no records. */
 MUST_CHECK int journal_read(struct arena *arena, const char *path,
                             struct journal_records *ret_records, struct err *err);
+
+/* Every file by its name, a struct journal_file: as the last record has it that names it. */
+void journal_files(const struct journal_records *records, struct map *ret_files);
 
 /* Opens for appending (made when absent), cuts a torn last record off, returns what is there. */
 MUST_CHECK int journal_open(struct journal *journal, struct arena *arena, const char *path,

@@ -3,13 +3,17 @@
 
 #include "run/journal_check.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/fs.h"
 #include "codec/digest.h"
 #include "codec/tarball.h"
+#include "evidence/evidence.h"
 #include "evidence/rundir.h"
 #include "run/journal.h"
+#include "sys/tree.h"
 
 struct attempts { /* of one repeat, by the journal */
     int64_t last;
@@ -51,23 +55,6 @@ static const struct cell_result *cell_of(const struct checked_record *c,
     return NULL;
 }
 
-/* Of a log of another node than the metric's only the outcome record has a digest: the journal has the record's. */
-static int check_outcome_file(const struct checked_record *c, const struct journal_record *record,
-                              struct err *err)
-{
-    const char *name = rundir_outcome_name(c->arena, record->case_id, record->repeat);
-    struct digest_value value;
-    char hex[SHA256_HEX_SIZE];
-    if (!record->note.ptr) {
-        return 0; /* of a run before it had */
-    }
-    if (digest_file(fs_join(c->arena, c->folder, name), DIGEST_SHA256, &value, err) < 0) {
-        return -1;
-    }
-    hex_encode(value.sha256, SHA256_BYTES, hex);
-    return str_eq_z(record->note, hex) ? 0 : wrong(c, record, "another outcome record", err);
-}
-
 static int check_finished(const struct checked_record *c, const struct journal_record *record,
                           const struct repeat_result *repeat, struct attempts *attempts,
                           struct err *err)
@@ -85,7 +72,7 @@ static int check_finished(const struct checked_record *c, const struct journal_r
         record->log_bytes != outcome->log_bytes) {
         return wrong(c, record, "a log of another SHA-256", err);
     }
-    return check_outcome_file(c, record, err);
+    return 0;
 }
 
 static int check_of_repeat(struct checked_record *c, const struct journal_record *record,
@@ -139,11 +126,115 @@ static int check_record(struct checked_record *c, const struct journal_record *r
                : wrong(c, record, "another verdict", err);
 }
 
+/* ---- files ---- */
+
+static int check_file(struct arena *arena, const char *folder, struct str name, struct str sha256,
+                      struct err *err)
+{
+    const char *path = fs_join(arena, folder, str_z(arena, name));
+    struct str hex;
+    if (digest_file_hex(arena, path, &hex, err) < 0) {
+        err->code = ERR_INTEGRITY;
+        return -1;
+    }
+    return str_eq(hex, sha256)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s: changed since the run wrote it: SHA-256 was %.*s (journal), is %.*s",
+                         path, STR_ARG(sha256), STR_ARG(hex));
+}
+
+int journal_check_files(struct arena *arena, const char *folder, const struct map *files,
+                        struct err *err)
+{
+    for (size_t idx = 0; idx < files->n; idx++) {
+        const struct journal_file *file = files->entries[idx].value;
+        bool is_again = str_starts(file->name, STR_LIT("logs/commands/")) ||
+                        str_starts(file->name, STR_LIT("series/")) ||
+                        str_eq_z(file->name, EVIDENCE_RESULT);
+        if (!is_again && check_file(arena, folder, file->name, file->sha256, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+void journal_expected(const struct frozen *frozen, const struct journal_records *records,
+                      struct arena *arena, struct map *ret_files)
+{
+    CLEANUP(map) struct map files = {0};
+    journal_files(records, &files);
+    for (size_t idx = 0; idx < files.n; idx++) {
+        struct journal_file *file = files.entries[idx].value;
+        (void)map_add(ret_files, file->name, &file->sha256);
+    }
+    for (size_t idx = 0; idx < frozen->n_locked; idx++) {
+        struct str *sha256 = arena_new(arena, struct str);
+        *sha256 = frozen->locked[idx].sha256;
+        (void)map_add(ret_files, frozen->locked[idx].name, sha256);
+    }
+}
+
+/* fs_write_atomic writes NAME.XXXXXX first. */
+static bool is_left(const struct map *files, struct str name)
+{
+    size_t len = name.len > 7 ? name.len - 7 : 0;
+    bool is_copy = len && name.ptr[len] == '.' && map_get(files, str_sub(name, 0, len));
+    return !map_get(files, name) && (is_copy || str_starts(name, STR_LIT("logs/lost/")));
+}
+
+int run_tidy(struct arena *arena, const char *folder, const struct map *files, struct err *err)
+{
+    struct fs_names names, folders;
+    if (fs_walk_all(arena, folder, &names, &folders, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        const char *path = fs_join(arena, folder, names.items[idx]);
+        if (is_left(files, str_of(names.items[idx])) && unlink(path) < 0) {
+            return err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
+                           err_errno_text(errno));
+        }
+    }
+    for (size_t idx = folders.n; idx > 0; idx--) {
+        (void)rmdir(fs_join(arena, folder, folders.items[idx - 1])); /* those with a file stay */
+    }
+    return 0;
+}
+
+/* Each file is as it was written, and there is no other but what sealing adds. */
+static int check_all_files(const struct checked_record *c, const struct journal_records *records,
+                           struct err *err)
+{
+    CLEANUP(map) struct map files = {0};
+    struct fs_names names;
+    journal_expected(&c->derived->frozen, records, c->arena, &files);
+    for (size_t idx = 0; idx < files.n; idx++) {
+        const struct str *sha256 = files.entries[idx].value;
+        if (check_file(c->arena, c->folder, files.entries[idx].key, *sha256, err) < 0) {
+            return -1;
+        }
+    }
+    if (fs_walk(c->arena, c->folder, &names, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        struct str name = str_of(names.items[idx]);
+        if (!map_get(&files, name) && !ustar_closing_rank(name) &&
+            !str_eq_z(name, EVIDENCE_CRATE)) {
+            return err_set(err, ERR_INTEGRITY, "%s: added: %s has no such file", names.items[idx],
+                           c->path);
+        }
+    }
+    return 0;
+}
+
+/* ---- the whole ---- */
+
 /* Each repeat ended, each case was judged, and result.json is the one that was written. */
 static int check_end(const struct checked_record *c, struct err *err)
 {
-    struct digest_value value;
-    char hex[SHA256_HEX_SIZE];
+    struct str hex;
     for (size_t cell = 0; cell < c->derived->result.n_cells; cell++) {
         for (size_t idx = 0; idx < c->derived->result.cells[cell].n_repeats; idx++) {
             if (!c->attempts[cell][idx].is_finished) {
@@ -153,13 +244,12 @@ static int check_end(const struct checked_record *c, struct err *err)
             }
         }
     }
-    if (digest_file(fs_join(c->arena, c->folder, "result.json"), DIGEST_SHA256, &value, err) < 0) {
+    if (digest_file_hex(c->arena, fs_join(c->arena, c->folder, EVIDENCE_RESULT), &hex, err) < 0) {
         return -1;
     }
-    hex_encode(value.sha256, SHA256_BYTES, hex);
-    if (c->n_judged < c->derived->result.n_cells || !str_eq_z(c->result, hex)) {
-        return err_set(err, ERR_INTEGRITY, "%s: no record of this result.json, SHA-256 %s", c->path,
-                       hex);
+    if (c->n_judged < c->derived->result.n_cells || !str_eq(c->result, hex)) {
+        return err_set(err, ERR_INTEGRITY, "%s: no record of this result.json, SHA-256 %.*s",
+                       c->path, STR_ARG(hex));
     }
     return 0;
 }
@@ -183,7 +273,7 @@ static int check_journal(struct checked_record *c, struct err *err)
             return -1;
         }
     }
-    return check_end(c, err);
+    return check_end(c, err) < 0 ? -1 : check_all_files(c, &records, err);
 }
 
 /* False where folder is not the evidence of a run's folder. ret_id: of the run whose folder it is, by its name; else empty. */

@@ -60,10 +60,9 @@ struct run_end {
     bool is_signed;
 };
 
-/* The result of a plan with no step that can be run: its cells, each with its cause. Nothing is kept. */
-MUST_CHECK int run_nothing(struct arena *arena, const struct run_opts *opts,
-                           const struct run_prepared *prepared, struct run_end *ret_end,
-                           struct err *err);
+/* The result of a plan with no step that can be run: its cells, each with its cause. Nothing is written. */
+MUST_CHECK int run_nothing(struct arena *arena, const struct run_prepared *prepared,
+                           struct run_end *ret_end, struct err *err);
 
 /* Executes a run from its current state. Of opts: state, self, clock and key_path. On an error the job is stopped and the run
    can be resumed. */
@@ -73,10 +72,5 @@ MUST_CHECK int run_execute(struct arena *arena, const struct run_opts *opts,
 /* Cancels a run: asks its orchestrator to stop, or stops the job that a dead one left. */
 MUST_CHECK int run_cancel(struct arena *arena, const struct run_opts *opts,
                           const struct rundir *dir, struct err *err);
-
-/* Also for others that write derived files: fs_write_atomic below `folder`, which is the ctx. */
-int run_put_file(void *folder, const char *name, struct str text, struct err *err);
-/* Not synced: run_put_file comes before it counts. */
-int run_put_derived(void *folder, const char *name, struct str text, struct err *err);
 
 #endif

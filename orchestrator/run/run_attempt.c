@@ -1,6 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One attempt of a repeat, on all its nodes: finds its jobs or starts them, waits, stops them if necessary, reads their logs.
-   Each job is stepped by itself; what concerns all of them is decided in attempt_step. */
+   Each job is stepped by itself; what concerns all of them is decided in attempt_step.
+
+     FIND --> READY --> START --> WAIT <--> LOOK, RENEW          each job; a poll that says "ended" leads on from WAIT
+                                    |
+                                    +--> TERM --> KILL           the attempt is stopping: its deadline, a signal, a peer that failed
+                                    v
+                                  REAP --> READ --> DIGEST --> UNWATCH --> OVER
+     any --> GONE                                                its node cannot be reached any more
+
+   (1) No job is started before all of the attempt's are known to be absent and J_STARTED is on the disk: a process that is killed
+       here finds them again by their id (FIND), and none is started twice.
+   (2) A log becomes evidence only if what arrived here and what the node has are of one digest (DIGEST).
+   (3) The first job that fails is the cause; one that was ended by a signal comes before those that noticed it, and a node that is
+       lost explains all others.
+   (4) Peers of a job that failed have a grace in which to say so; then all are stopped. TERM comes first, KILL after a grace.
+   (5) It is over only when each job is OVER or GONE: no attempt leaves a job behind that nobody knows. */
 #include "base/base.h"
 
 #include "run/run_attempt.h"
@@ -50,7 +65,9 @@ static int journal_start(struct attempt *a, struct err *err)
                                     .case_id = unit->step->case_id,
                                     .repeat = unit->repeat,
                                     .attempt = unit->attempt,
-                                    .note = nodes};
+                                    .note = nodes,
+                                    .files = &unit->commands,
+                                    .n_files = unit->commands.name.ptr != NULL};
     return journal_append(&r->journal, &record, err);
 }
 
@@ -237,7 +254,7 @@ static bool was_short(const struct attempt *a, const struct rank_job *m)
            loop_now_ns(&a->r->loop) - m->started_ns < NODE_WATCH_DELAY_S * NS_PER_S;
 }
 
-/* Our copy must be what the node has. */
+/* (2): our copy must be what the node has. */
 static enum step rank_job_digest(struct attempt *a, struct rank_job *m, struct err *err)
 {
     struct remote *remote = m->remote;
@@ -269,7 +286,7 @@ static enum step rank_job_digest(struct attempt *a, struct rank_job *m, struct e
 
 /* ---- a job's way ---- */
 
-/* The first that is seen to fail, unless one was ended by a signal: its peers, which report that they lost it, may be seen first. */
+/* (3): the first that is seen to fail, unless one was ended by a signal: its peers, which report that they lost it, may be seen first. */
 static bool is_cause(const struct attempt *a, const struct rank_job *m)
 {
     return !a->is_stopping && m->exit_status != 0 &&

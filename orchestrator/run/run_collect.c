@@ -95,8 +95,9 @@ static const struct rank_job *metric_job(const struct attempt *a)
     return &a->jobs[0];
 }
 
-/* For a job on this machine alone the record keeps its old form. */
-static int note_nodes(struct attempt *a, struct outcome_record *outcome, struct err *err)
+/* For a job on this machine alone the record keeps its old form. Monitors' logs are added to the record's files. */
+static int note_nodes(struct attempt *a, struct outcome_record *outcome,
+                      struct journal_record *record, struct err *err)
 {
     struct runner *r = a->r;
     if (r->fleet.inventory->is_local) {
@@ -111,9 +112,10 @@ static int note_nodes(struct attempt *a, struct outcome_record *outcome, struct 
                                   .log = str_of(log_name(a, m)),
                                   .log_sha256 = str_of(m->sha256),
                                   .log_bytes = (int64_t)m->log_bytes};
-        if (watch_keep(a, m, &outcome->nodes[idx], err) < 0) {
+        if (watch_keep(a, m, &outcome->nodes[idx], &record->files[record->n_files], err) < 0) {
             return -1;
         }
+        record->n_files += outcome->nodes[idx].monitor.ptr != NULL;
     }
     if (a->exit_status != 0) {
         outcome->failed_node = node_name(a, &a->jobs[a->failed_job]);
@@ -121,23 +123,15 @@ static int note_nodes(struct attempt *a, struct outcome_record *outcome, struct 
     return 0;
 }
 
-/* ret_sha256: of the record, whose digests of the logs it stands for. */
 static int record_outcome(struct attempt *a, const struct outcome_record *outcome,
-                          struct str *ret_sha256, struct err *err)
+                          struct journal_file *ret_file, struct err *err)
 {
     struct runner *r = a->r;
     CLEANUP(strbuf) struct strbuf text;
-    uint8_t sha256[SHA256_BYTES];
-    char hex[SHA256_HEX_SIZE];
-    const char *name = rundir_outcome_name(r->arena, outcome->case_id, outcome->repeat);
     strbuf_init(&text, OUTCOME_TEXT_MAX);
     outcome_encode(outcome, r->arena, &text);
-    if (sha256_of(strbuf_str(&text), sha256, err) < 0) {
-        return -1;
-    }
-    hex_encode(sha256, SHA256_BYTES, hex);
-    *ret_sha256 = str_dup(r->arena, str_of(hex));
-    return rundir_write(r->arena, r->dir.evidence, name, strbuf_str(&text), err);
+    return run_put_file(r, rundir_outcome_name(r->arena, outcome->case_id, outcome->repeat),
+                        strbuf_str(&text), ret_file, err);
 }
 
 int attempt_collect(struct attempt *a, struct err *err)
@@ -162,15 +156,19 @@ int attempt_collect(struct attempt *a, struct err *err)
                                     .exit_status = exit_status,
                                     .log_sha256 = outcome.log_sha256,
                                     .log_bytes = outcome.log_bytes};
-    if (note_nodes(a, &outcome, err) < 0 || sync_logs(a, err) < 0) {
+    record.files = arena_array(r->arena, struct journal_file, 2 * a->n_jobs + 1);
+    if (note_nodes(a, &outcome, &record, err) < 0 || sync_logs(a, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
-        if (keep_log(a, &a->jobs[idx], log_name(a, &a->jobs[idx]), err) < 0) {
+        struct rank_job *m = &a->jobs[idx];
+        const char *name = log_name(a, m);
+        record.files[record.n_files++] = (struct journal_file){str_of(name), str_of(m->sha256)};
+        if (keep_log(a, m, name, err) < 0) {
             return -1;
         }
     }
-    if (record_outcome(a, &outcome, &record.note, err) < 0 ||
+    if (record_outcome(a, &outcome, &record.files[record.n_files++], err) < 0 ||
         journal_append(&r->journal, &record, err) < 0) {
         return -1;
     }
@@ -222,23 +220,42 @@ int attempt_note_lost(struct attempt *a, struct err *err)
     return 0;
 }
 
+/* They are evidence of what happened; no number is ever taken from them. */
+static int keep_lost_logs(struct attempt *a, struct journal_record *kept, struct err *err)
+{
+    struct runner *r = a->r;
+    const struct unit *unit = a->unit;
+    kept->files = arena_array(r->arena, struct journal_file, a->n_jobs + 1);
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        struct rank_job *m = &a->jobs[idx];
+        struct journal_file *file = &kept->files[kept->n_files];
+        const char *name =
+            rundir_lost_log_name(r->arena, unit->step->case_id, unit->repeat, unit->attempt,
+                                 m->job.has_metric ? STR_EMPTY : node_name(a, m));
+        if (!m->log_bytes) {
+            continue;
+        }
+        file->name = str_of(name);
+        kept->n_files++;
+        if (keep_log(a, m, name, err) < 0 ||
+            digest_file_hex(r->arena, fs_join(r->arena, r->dir.evidence, name), &file->sha256,
+                            err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 int attempt_lose(struct attempt *a, struct err *err)
 {
     struct runner *r = a->r;
     struct unit *unit = a->unit;
+    struct journal_record kept = {.state = J_FILES};
     if (sync_logs(a, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < a->n_jobs; idx++) {
-        struct rank_job *m = &a->jobs[idx];
-        /* Kept as evidence of what happened; no number is ever taken from it. */
-        if (m->log_bytes && keep_log(a, m,
-                                     rundir_lost_log_name(
-                                         r->arena, unit->step->case_id, unit->repeat, unit->attempt,
-                                         m->job.has_metric ? STR_EMPTY : node_name(a, m)),
-                                     err) < 0) {
-            return -1;
-        }
+    if (keep_lost_logs(a, &kept, err) < 0) {
+        return -1;
     }
     if (a->end == END_NODE) {
         const char *text = lost_by(a);
@@ -248,7 +265,8 @@ int attempt_lose(struct attempt *a, struct err *err)
                  STR_ARG(unit->step->case_id), (long long)unit->repeat, (long long)unit->attempt,
                  text);
     }
-    if (attempt_note_lost(a, err) < 0) {
+    if (attempt_note_lost(a, err) < 0 ||
+        (kept.n_files && journal_append(&r->journal, &kept, err) < 0)) {
         return -1;
     }
     events_write(&r->events, EV_JOB_LOST, &a->fields);
@@ -261,38 +279,40 @@ int attempt_lose(struct attempt *a, struct err *err)
 
 int unit_parse(struct runner *r, struct unit *unit, struct err *err)
 {
-    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
-    struct repeat_result result;
+    struct run_put put = {.r = r};
+    struct repeat_result *result =
+        &r->repeats[result_repeat_at(&r->frozen.plan, unit->step, unit->repeat)];
     struct event_fields fields = {
         .case_id = unit->step->case_id, .repeat = unit->repeat, .attempt = unit->attempt};
     struct journal_record record = {.state = J_PARSED,
                                     .case_id = unit->step->case_id,
                                     .repeat = unit->repeat,
-                                    .attempt = unit->attempt};
-    if (result_repeat(&scratch, &r->frozen, (struct repeat_of){unit->step, unit->repeat},
-                      (struct derived_to){run_put_derived, (void *)(uintptr_t)r->dir.evidence},
-                      &result, err) < 0) {
+                                    .attempt = unit->attempt,
+                                    .files = &put.file,
+                                    .n_files = 1};
+    if (result_repeat(r->arena, &r->frozen, (struct repeat_of){unit->step, unit->repeat},
+                      (struct derived_to){run_put_derived, &put}, result, err) < 0) {
         return -1;
     }
-    record.verdict = str_of(parse_verdict_name(result.parse));
-    record.note = result.why.len ? result.why : STR_EMPTY;
+    record.verdict = str_of(parse_verdict_name(result->parse));
+    record.note = result->why.len ? result->why : STR_EMPTY;
     if (journal_append(&r->journal, &record, err) < 0) {
         return -1;
     }
     unit->state = UNIT_PARSED;
-    unit->counts = result.counts;
-    unit->value = result.value;
+    unit->counts = result->counts;
+    unit->value = result->value;
     fields.text = record.note;
-    if (result.counts) {
+    if (result->counts) {
         fields.value_name = "value";
-        fields.value = result.value;
+        fields.value = result->value;
         log_line(LOG_INFO, "%.*s repeat %lld: %.6g %.*s", STR_ARG(unit->step->case_id),
-                 (long long)unit->repeat, result.value, STR_ARG(result.unit));
+                 (long long)unit->repeat, result->value, STR_ARG(result->unit));
     } else {
         log_line(LOG_WARN, "%.*s repeat %lld does not count: %.*s; its log: %s",
-                 STR_ARG(unit->step->case_id), (long long)unit->repeat, STR_ARG(result.why),
-                 fs_join(&scratch, r->dir.evidence,
-                         rundir_log_name(&scratch, unit->step->case_id, unit->repeat)));
+                 STR_ARG(unit->step->case_id), (long long)unit->repeat, STR_ARG(result->why),
+                 fs_join(r->arena, r->dir.evidence,
+                         rundir_log_name(r->arena, unit->step->case_id, unit->repeat)));
     }
     events_write(&r->events, EV_REPEAT_PARSED, &fields);
     return 0;

@@ -1,5 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executes a run from the state in its journal to its sealed archive. */
+/* Executes a run from the state in its journal to its sealed archive.
+
+   Everything that a run is lies in its folder (evidence/rundir.h): what was frozen, what was collected, and the journal that says how
+   far it is. Whether it was just created, was killed, or is over, run_execute does the same: it opens the folder, puts each unit (a
+   repeat of a step) where the journal says it is, and does what is left.
+
+     planned --> TODO --J_STARTED--> STARTED --J_FINISHED--> FINISHED --J_PARSED--> PARSED     of each unit
+                  ^                     |
+                  +-------J_LOST--------+
+     all PARSED --> J_JUDGED (each case) --> J_RESULT --> J_SEALED                              of the run
+     J_INTERRUPTED, J_RESUMED, J_CANCELLED may come between any two of them
+
+   (1) What a record announces is on the disk before the record is, and each file that it announces is in it by its digest.
+   (2) Nothing goes on from a file that is not the one that was written: all are held against the journal when it is opened.
+   (3) A log is parsed once by each process that goes on with the run, when its unit becomes PARSED; the result combines what that
+       gave. A resumed run parses again what it finds: a number comes from a log, never from the journal.
+   (4) Sealing derives nothing. It reads each file once, into the archive, and refuses what is not the file of (1).
+   (5) Only the process that holds run.lock writes to the folder.
+   (6) A run that was cancelled is not resumed; one that was sealed is checked, as anybody would, and stays as it is. */
 #include "base/base.h"
 
 #include "run/run.h"
@@ -9,23 +27,26 @@
 
 #include "base/log.h"
 #include "codec/digest.h"
-#include "evidence/contents.h"
 #include "evidence/seal.h"
 #include "evidence/verify_archive.h"
+#include "judge/bind.h"
 #include "run/journal_check.h"
 #include "run/run_impl.h"
 #include "sys/proc.h"
 
-int run_put_file(void *folder, const char *name, struct str text, struct err *err)
+int run_put_file(struct runner *r, const char *name, struct str text, struct journal_file *ret_file,
+                 struct err *err)
 {
-    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
-    return rundir_settle(&scratch, folder, name, text, err);
+    ret_file->name = str_dup(r->arena, str_of(name));
+    return digest_text_hex(r->arena, text, &ret_file->sha256, err) < 0
+               ? -1
+               : rundir_settle(r->arena, r->dir.evidence, name, text, err);
 }
 
-int run_put_derived(void *folder, const char *name, struct str text, struct err *err)
+int run_put_derived(void *ctx, const char *name, struct str text, struct err *err)
 {
-    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
-    return rundir_replace(&scratch, folder, name, text, err);
+    struct run_put *put = ctx;
+    return run_put_file(put->r, name, text, &put->file, err);
 }
 
 void runner_cleanup(struct runner *r)
@@ -36,6 +57,7 @@ void runner_cleanup(struct runner *r)
     fleet_release(&r->fleet);
     loop_release(&r->loop);
     journal_release(&r->journal);
+    map_release(&r->files);
     events_release(&r->events);
     frozen_release(&r->frozen);
     VEC_RELEASE(&r->orphans);
@@ -95,7 +117,8 @@ static void make_units_in_turns(struct runner *r)
 void run_make_units(struct runner *r)
 {
     const struct plan *plan = &r->frozen.plan;
-    r->units = arena_array(r->arena, struct unit, plan->n_steps * (size_t)plan->repeats + 1);
+    r->units = arena_array(r->arena, struct unit, result_n_repeats(plan) + 1);
+    r->repeats = arena_array(r->arena, struct repeat_result, result_n_repeats(plan) + 1);
     if (plan->takes_turns) {
         make_units_in_turns(r);
         return;
@@ -117,26 +140,6 @@ static struct unit *find_unit(struct runner *r, const struct journal_record *rec
         }
     }
     return NULL;
-}
-
-/* A collected log must still be what it was when it was collected. */
-static int check_log(struct runner *r, const struct journal_record *record, struct err *err)
-{
-    struct digest_value value;
-    char hex[SHA256_HEX_SIZE];
-    const char *name = rundir_log_name(r->arena, record->case_id, record->repeat);
-    const char *path = fs_join(r->arena, r->dir.evidence, name);
-    if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
-        err->code = ERR_INTEGRITY;
-        return -1;
-    }
-    hex_encode(value.sha256, SHA256_BYTES, hex);
-    if (!str_eq_z(record->log_sha256, hex)) {
-        return err_set(err, ERR_INTEGRITY,
-                       "%s: changed since it was collected: SHA-256 was %.*s (journal), is %s",
-                       path, STR_ARG(record->log_sha256), hex);
-    }
-    return 0;
 }
 
 int64_t run_wall_of(struct str rfc3339)
@@ -188,7 +191,6 @@ int run_replay_record(struct runner *r, const struct journal_record *record, str
     }
     if (record->state == J_FINISHED) {
         unit->log_bytes = record->log_bytes;
-        return check_log(r, record, err);
     }
     return 0;
 }
@@ -197,22 +199,32 @@ static int check_programs(struct runner *r, struct err *err)
 {
     for (size_t idx = 0; idx < r->frozen.n_programs; idx++) {
         const struct frozen_digest *program = &r->frozen.programs[idx];
-        struct digest_value value;
-        char hex[SHA256_HEX_SIZE];
+        struct str hex;
         const char *path = str_eq_z(program->name, TRAIN_PROGRAM)
                                ? planner_train_path(r->arena, r->opts->self)
                                : r->opts->self;
-        if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
+        if (digest_file_hex(r->arena, path, &hex, err) < 0) {
             return err_wrap(err, "run %.*s", STR_ARG(r->dir.id));
         }
-        hex_encode(value.sha256, SHA256_BYTES, hex);
-        if (!str_eq_z(program->sha256, hex)) {
+        if (!str_eq(program->sha256, hex)) {
             return err_set(err, ERR_INTEGRITY,
-                           "%s: SHA-256 %s is not the pinned one of this run, %.*s", path, hex,
-                           STR_ARG(program->sha256));
+                           "%s: SHA-256 %.*s is not the pinned one of this run, %.*s", path,
+                           STR_ARG(hex), STR_ARG(program->sha256));
         }
     }
     return 0;
+}
+
+/* The first record, which stands for all that was frozen: the lock has the digests of the other files. */
+static int note_plan(struct runner *r, struct err *err)
+{
+    struct journal_file lock = {.name = STR_LIT("lock/lock.json")};
+    struct journal_record record = {
+        .state = J_PLANNED, .note = r->frozen.report_sha256, .files = &lock, .n_files = 1};
+    return digest_file_hex(r->arena, fs_join(r->arena, r->dir.evidence, lock.name.ptr),
+                           &lock.sha256, err) < 0
+               ? -1
+               : journal_append(&r->journal, &record, err);
 }
 
 static int open_run(struct runner *r, struct err *err)
@@ -228,7 +240,9 @@ static int open_run(struct runner *r, struct err *err)
         log_line(LOG_WARN, "%s: a last record that was cut (%llu bytes) is dropped", r->dir.journal,
                  (unsigned long long)records.torn_bytes);
     }
-    if (run_nodes_open(r, err) < 0) {
+    journal_files(&records, &r->files); /* (2) */
+    if (journal_check_files(r->arena, r->dir.evidence, &r->files, err) < 0 ||
+        run_nodes_open(r, err) < 0) {
         return -1;
     }
     run_make_units(r);
@@ -248,8 +262,8 @@ static int open_run(struct runner *r, struct err *err)
     if (r->was_sealed) {
         return 0;
     }
-    return append(r, records.n ? J_RESUMED : J_PLANNED, STR_EMPTY, NULL,
-                  r->frozen.plan.report_sha256.ptr, err);
+    return records.n ? append(r, J_RESUMED, STR_EMPTY, NULL, r->frozen.report_sha256.ptr, err)
+                     : note_plan(r, err);
 }
 
 /* ---- the way ---- */
@@ -279,13 +293,12 @@ static void note_failure(struct runner *r, const struct err *why)
     }
 }
 
+/* (3): the repeats were derived as they were collected. */
 static int judge(struct runner *r, struct run_end *end, struct err *err)
 {
-    struct digest_value value;
-    char hex[SHA256_HEX_SIZE];
-    if (result_derive(r->arena, &r->frozen,
-                      (struct derived_to){run_put_file, (void *)(uintptr_t)r->dir.evidence},
-                      &end->result, err) < 0) {
+    struct run_put put = {.r = r};
+    if (result_combine(r->arena, &r->frozen, r->repeats, (struct derived_to){run_put_derived, &put},
+                       &end->result, err) < 0) {
         return -1;
     }
     for (size_t idx = r->n_judged; idx < end->result.n_cells; idx++) {
@@ -297,18 +310,17 @@ static int judge(struct runner *r, struct run_end *end, struct err *err)
         }
         events_write(&r->events, EV_CASE_JUDGED, &fields);
     }
-    if (digest_file(fs_join(r->arena, r->dir.evidence, "result.json"), DIGEST_SHA256, &value, err) <
-        0) {
-        return -1;
-    }
-    hex_encode(value.sha256, SHA256_BYTES, hex);
-    return append(r, J_RESULT, STR_EMPTY, NULL, hex, err);
+    struct journal_record record = {
+        .state = J_RESULT, .note = put.file.sha256, .files = &put.file, .n_files = 1};
+    return journal_append(&r->journal, &record, err);
 }
 
+/* (4) */
 static int seal(struct runner *r, struct run_end *end, struct err *err)
 {
     CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
-    CLEANUP(derived) struct derived derived = {0};
+    CLEANUP(map) struct map files = {0};
+    struct journal_records records = {0};
     struct seal_info info;
     struct err ignored = {0};
     struct event_fields fields = {0};
@@ -319,14 +331,17 @@ static int seal(struct runner *r, struct run_end *end, struct err *err)
     /* A second sealing, after a crash between the archive and its record, gives the same archive again. */
     struct seal_opts opts = {.folder = r->dir.evidence,
                              .archive = r->dir.archive,
-                             .is_bytes_only = true, /* derived here, next to its journal */
+                             .is_bytes_only = true,
+                             .files = &files,
                              .key = end->is_signed ? &key : NULL,
                              .may_replace = true,
                              .wants_progress = true,
                              .clock = r->opts->clock};
-    if (contents_tidy(r->arena, &r->frozen, &end->result, err) < 0 ||
-        run_derive(r->arena, r->dir.evidence, &derived, err) < 0 ||
-        discrepancies_refuse(&derived.discrepancies, err) < 0 ||
+    if (journal_read(r->arena, r->dir.journal, &records, err) < 0) {
+        return -1;
+    }
+    journal_expected(&r->frozen, &records, r->arena, &files);
+    if (run_tidy(r->arena, r->dir.evidence, &files, err) < 0 ||
         seal_folder(r->arena, &opts, &info, err) < 0 ||
         append(r, J_SEALED, STR_EMPTY, end->is_signed ? "signed" : "unsigned", info.sha256, err) <
             0) {
@@ -340,19 +355,17 @@ static int seal(struct runner *r, struct run_end *end, struct err *err)
     return 0;
 }
 
-static int discard(void *ctx UNUSED, const char *name UNUSED, struct str text UNUSED,
-                   struct err *err UNUSED)
+/* (6): what was sealed once still follows from its logs, and its archive is the one that was made of it. */
+static int check_sealed(struct runner *r, struct run_end *end, struct err *err)
 {
-    return 0;
-}
-
-/* What was sealed once still follows from its logs, and so does its archive. */
-static int check_sealed(struct runner *r, bool *ret_is_signed, struct err *err)
-{
+    CLEANUP(derived) struct derived derived = {0};
     struct verify_info info = {0};
-    const struct verify_opts opts = {
-        .path = r->dir.archive, .allows_unsigned = true, .clock = r->opts->clock};
-    if (run_check_folder(r->dir.evidence, err) < 0) {
+    const struct verify_opts opts = {.path = r->dir.archive,
+                                     .allows_unsigned = true,
+                                     .is_bytes_only = true,
+                                     .clock = r->opts->clock};
+    if (run_derive(r->arena, r->dir.evidence, &derived, err) < 0 ||
+        discrepancies_refuse(&derived.discrepancies, err) < 0) {
         return -1;
     }
     if (!fs_exists(r->dir.archive)) {
@@ -363,7 +376,11 @@ static int check_sealed(struct runner *r, bool *ret_is_signed, struct err *err)
         run_check_place(r->dir.archive, info.run_id, err) < 0) {
         return err_wrap(err, "%s", r->dir.archive);
     }
-    *ret_is_signed = info.signer != VERIFY_SIGNER_NONE;
+    end->is_signed = info.signer != VERIFY_SIGNER_NONE;
+    end->result = derived.result;
+    frozen_release(&r->frozen);
+    r->frozen = derived.frozen; /* given away, the result borrows from it */
+    derived = (struct derived){0};
     return 0;
 }
 
@@ -373,12 +390,8 @@ static int carry_out(struct runner *r, struct run_end *end, struct err *err)
         return -1;
     }
     if (r->was_sealed) {
-        if (check_sealed(r, &end->is_signed, err) < 0) {
-            return -1;
-        }
         log_line(LOG_INFO, "run %.*s is finished and sealed", STR_ARG(r->dir.id));
-        return result_derive(r->arena, &r->frozen, (struct derived_to){discard, NULL}, &end->result,
-                             err);
+        return check_sealed(r, end, err);
     }
     run_write_metrics(r, "running");
     if (run_provision(r, err) < 0 || run_schedule(r, err) < 0) {
@@ -413,7 +426,7 @@ int run_execute(struct arena *arena, const struct run_opts *opts, const struct r
                        .loop = LOOP_EMPTY};
     CLEANUP(fd) int lock = -1;
     struct run_end end = {0};
-    if (rundir_lock(dir, &lock, err) < 0) {
+    if (rundir_lock(dir, &lock, err) < 0) { /* (5) */
         return -1;
     }
     loop_init(&r.loop, opts->clock);
@@ -431,37 +444,22 @@ int run_execute(struct arena *arena, const struct run_opts *opts, const struct r
     return 0;
 }
 
-static int derive_nothing(struct arena *arena, const struct run_opts *opts,
-                          const struct run_prepared *prepared, struct run_end *end, struct err *err)
+static int discard(void *ctx UNUSED, const char *name UNUSED, struct str text UNUSED,
+                   struct err *err UNUSED)
 {
-    struct rundir dir;
-    return run_create(arena, opts, prepared, &dir, err) < 0 ||
-                   frozen_load(arena, dir.evidence, &end->frozen, err) < 0 ||
-                   result_derive(arena, &end->frozen, (struct derived_to){discard, NULL},
-                                 &end->result, err) < 0
-               ? -1
-               : 0;
+    return 0;
 }
 
-int run_nothing(struct arena *arena, const struct run_opts *opts,
-                const struct run_prepared *prepared, struct run_end *ret_end, struct err *err)
+int run_nothing(struct arena *arena, const struct run_prepared *prepared, struct run_end *ret_end,
+                struct err *err)
 {
-    CLEANUP(frozen) struct frozen unwanted = {0};
-    const char *state;
-    struct run_opts aside = *opts;
-    struct run_end end = {0};
-    struct err dropped = {0};
-    int result;
-    if (fs_make_scratch(arena, "reperf-nothing", &state, err) < 0) {
-        return -1;
-    }
-    aside.state = state;
-    result = derive_nothing(arena, &aside, prepared, &end, err);
-    if (fs_remove_tree(state, &dropped) < 0) {
-        log_line(LOG_WARN, "%s", dropped.msg);
-    }
-    if (result < 0) {
-        unwanted = end.frozen;
+    struct run_end end = {.frozen = {.report = prepared->report,
+                                     .plan = prepared->plan,
+                                     .inventory = prepared->inventory,
+                                     .vocabulary = vocabulary_builtin(arena)}};
+    bind_plan(arena, &end.frozen.report, &end.frozen.formats, &end.frozen.plan);
+    if (result_combine(arena, &end.frozen, NULL, (struct derived_to){discard, NULL}, &end.result,
+                       err) < 0) {
         return -1;
     }
     *ret_end = end;

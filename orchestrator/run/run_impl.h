@@ -33,6 +33,7 @@ struct unit { /* one repeat of one step */
     bool counts; /* once parsed */
     double value;
     int64_t log_bytes;
+    struct journal_file commands; /* of that attempt; name NULL: it has no such file */
 };
 
 struct run_orphan { /* an attempt that was given up while a node of it could not be reached */
@@ -47,6 +48,7 @@ struct runner {
     struct rundir dir;
     struct frozen frozen;
     struct journal journal;
+    struct map files; /* that the journal had when it was opened */
     struct events events;
     struct loop loop;
     struct fleet fleet;     /* the nodes of the frozen inventory */
@@ -56,6 +58,7 @@ struct runner {
     const char *const *child_env; /* what a local job inherits; in the arena */
     struct unit *units;
     size_t n_units;
+    struct repeat_result *repeats; /* once parsed, each at its place (result_repeat_at) */
     VEC(struct run_orphan) orphans;
     VEC(struct runtime_image) images; /* on the nodes */
     VEC(const char *) places; /* what stands in an argv for a staged thing's path on the node */
@@ -78,6 +81,16 @@ struct run_node {
 };
 
 /* ---- all of them ---- */
+
+/* Writes a file below the evidence folder, synced, and names it for the record that announces it. The name is NUL-terminated. */
+MUST_CHECK int run_put_file(struct runner *r, const char *name, struct str text,
+                            struct journal_file *ret_file, struct err *err);
+/* The same of a file that is derived, for result.h; ctx: a run_put. */
+struct run_put {
+    struct runner *r;
+    struct journal_file file; /* the last that was written */
+};
+int run_put_derived(void *ctx, const char *name, struct str text, struct err *err);
 
 /* Executes every unit as far as possible. 0 with stop_signal set if it was stopped. */
 MUST_CHECK int run_schedule(struct runner *r, struct err *err);
@@ -127,7 +140,7 @@ MUST_CHECK int run_place_again(struct runner *r, struct unit *unit,
 /* Ends the jobs of an attempt, wherever they are. */
 MUST_CHECK int run_kill_job(struct runner *r, const struct run_orphan *job, struct err *err);
 /* The jobs as data, below the evidence folder, before they are started. */
-MUST_CHECK int run_write_commands(struct runner *r, const struct unit *unit,
+MUST_CHECK int run_write_commands(struct runner *r, struct unit *unit,
                                   const struct launch_job *jobs, size_t n, struct err *err);
 /* Id of the jobs of an attempt; on a node that several runs share, the run's id comes first. */
 char *run_job_id(struct runner *r, const struct unit *unit);

@@ -291,8 +291,8 @@ static void encode_words(struct json_out *out, const char *key, const char *cons
     jw_end_array(out);
 }
 
-int run_write_commands(struct runner *r, const struct unit *unit, const struct launch_job *jobs,
-                       size_t n, struct err *err)
+int run_write_commands(struct runner *r, struct unit *unit, const struct launch_job *jobs, size_t n,
+                       struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text;
     struct json_out out;
@@ -321,7 +321,6 @@ int run_write_commands(struct runner *r, const struct unit *unit, const struct l
         return err_set(err, ERR_INTERNAL, "commands of a repeat: more than %u bytes",
                        RUN_COMMANDS_MAX);
     }
-    return rundir_write(r->arena, r->dir.evidence,
-                        rundir_commands_name(r->arena, unit->step->case_id, unit->repeat),
-                        strbuf_str(&text), err);
+    return run_put_file(r, rundir_commands_name(r->arena, unit->step->case_id, unit->repeat),
+                        strbuf_str(&text), &unit->commands, err);
 }

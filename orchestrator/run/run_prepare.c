@@ -23,18 +23,6 @@
 
 #define TEXT_MAX (64u << 20)
 
-static int sha256_text(struct arena *arena, struct str text, struct str *ret_hex, struct err *err)
-{
-    uint8_t sha256[SHA256_BYTES];
-    char hex[SHA256_HEX_SIZE];
-    if (sha256_of(text, sha256, err) < 0) {
-        return -1;
-    }
-    hex_encode(sha256, SHA256_BYTES, hex);
-    *ret_hex = str_dup(arena, str_of(hex));
-    return 0;
-}
-
 /* This machine's GPUs are counted, those of others are as the inventory says until they are looked at. */
 static int load_nodes(struct arena *arena, const struct run_opts *opts, struct inventory *inventory,
                       struct err *err)
@@ -87,7 +75,7 @@ int run_read(struct arena *arena, const struct run_opts *opts, struct run_prepar
         run_override(arena, opts->overrides, opts->n_overrides, &file.text, &prepared.overrides,
                      err) < 0 ||
         load_report_decode(arena, &file, &prepared.report, err) < 0 ||
-        sha256_text(arena, file.text, &prepared.report_sha256, err) < 0) {
+        digest_text_hex(arena, file.text, &prepared.report_sha256, err) < 0) {
         return -1;
     }
     prepared.report_text = file.text;

@@ -235,39 +235,48 @@ static int sweep_orphans(struct runner *r, struct err *err)
 
 /* ---- environment ---- */
 
+static const char *environment_name(struct runner *r, size_t node_idx)
+{
+    return arena_printf(r->arena, "environment/%.*s.json",
+                        STR_ARG(r->fleet.nodes[node_idx].spec->name));
+}
+
 static bool has_all_environments(struct runner *r)
 {
     for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
-        const char *name = arena_printf(r->arena, "environment/%.*s.json",
-                                        STR_ARG(r->fleet.nodes[idx].spec->name));
-        if (!r->nodes[idx].is_bad && !fs_exists(fs_join(r->arena, r->dir.evidence, name))) {
+        if (!r->nodes[idx].is_bad && !map_get(&r->files, str_of(environment_name(r, idx)))) {
             return false;
         }
     }
     return true;
 }
 
-/* As they were when the run first came to them: a resumed run keeps that. */
+/* As they were when the run first came to them: a resumed run keeps what its journal has. */
 static int freeze_environments(struct runner *r, struct err *err)
 {
     struct node_environment *items =
         arena_array(r->arena, struct node_environment, r->fleet.n_nodes + 1);
+    struct journal_record record = {.state = J_FILES};
     size_t n = 0;
-    if (has_all_environments(r)) {
+    if (r->fleet.inventory->is_local || has_all_environments(r)) {
         return 0;
     }
     if (environment_of_nodes(r->arena, &r->fleet, r->opts->clock, items, &n, err) < 0) {
         return -1;
     }
+    record.files = arena_array(r->arena, struct journal_file, n + 1);
     for (size_t idx = 0; idx < n; idx++) {
         const char *name =
             arena_printf(r->arena, "environment/%.*s.json", STR_ARG(items[idx].name));
-        if (!fs_exists(fs_join(r->arena, r->dir.evidence, name)) &&
-            rundir_write(r->arena, r->dir.evidence, name, items[idx].json, err) < 0) {
+        if (!map_get(&r->files, str_of(name)) &&
+            run_put_file(r, name, items[idx].json, &record.files[record.n_files++], err) < 0) {
             return -1;
         }
     }
-    return frozen_load_machine(r->arena, &r->frozen, err);
+    return (record.n_files && journal_append(&r->journal, &record, err) < 0) ||
+                   frozen_load_machine(r->arena, &r->frozen, err) < 0
+               ? -1
+               : 0;
 }
 
 /* ---- the whole ---- */

@@ -58,7 +58,7 @@ void watch_release(struct watch *watch)
 }
 
 int watch_keep(struct attempt *a, const struct rank_job *m, struct outcome_node *node,
-               struct err *err)
+               struct journal_file *ret_file, struct err *err)
 {
     struct runner *r = a->r;
     const struct unit *unit = a->unit;
@@ -67,7 +67,7 @@ int watch_keep(struct attempt *a, const struct rank_job *m, struct outcome_node 
         return 0;
     }
     name = rundir_monitor_name(r->arena, unit->step->case_id, unit->repeat, node->name);
-    if (rundir_write(r->arena, r->dir.evidence, name, strbuf_str(&m->watch.log), err) < 0) {
+    if (run_put_file(r, name, strbuf_str(&m->watch.log), ret_file, err) < 0) {
         return -1;
     }
     node->monitor = str_of(name);

@@ -7,6 +7,7 @@
 #include "sys/loop.h"
 
 struct attempt;
+struct journal_file;
 struct rank_job;
 struct outcome_node;
 struct runner;
@@ -23,6 +24,6 @@ enum step rank_job_unwatch(struct attempt *a, struct rank_job *m, struct err *er
 void watch_release(struct watch *watch);
 /* Its log becomes evidence, and the node's record says where. */
 MUST_CHECK int watch_keep(struct attempt *a, const struct rank_job *m, struct outcome_node *node,
-                          struct err *err);
+                          struct journal_file *ret_file, struct err *err);
 
 #endif

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/progress.h"
-#include "codec/unpack_zstd.h"
+#include "codec/unpack_filter.h"
 #include "store/image_impl.h"
 #include "sys/pool.h"
 
@@ -58,49 +58,26 @@ static int next_packed(void *ctx, const void **ret_ptr, size_t *ret_len, struct 
     return digest_update(&check->packed, check->buf, (size_t)got, err);
 }
 
-struct unpacker {
-    struct gunzip *gunzip;
-    struct unzstd *unzstd;
-};
-static inline void unpacker_cleanup(struct unpacker *unpacker)
+static int next_unpacked(struct blob_check *check, struct unpack_filter *filter,
+                         const void **ret_ptr, size_t *ret_len, struct err *err)
 {
-    gunzip_free(unpacker->gunzip);
-    unzstd_free(unpacker->unzstd);
-}
-
-static int open_unpacker(struct blob_check *check, struct unpacker *unpacker, struct err *err)
-{
-    switch (check->packing) {
-    case OCI_TAR_GZIP:
-        return gunzip_new(next_packed, check, &unpacker->gunzip, err);
-    case OCI_TAR_ZSTD:
-        return unzstd_new(next_packed, check, &unpacker->unzstd, err);
-    case OCI_TAR:
-        break;
-    }
-    return 0;
-}
-
-static int next_unpacked(struct blob_check *check, struct unpacker *unpacker, const void **ret_ptr,
-                         size_t *ret_len, struct err *err)
-{
-    return unpacker->gunzip   ? gunzip_next(unpacker->gunzip, ret_ptr, ret_len, err)
-           : unpacker->unzstd ? unzstd_next(unpacker->unzstd, ret_ptr, ret_len, err)
-                              : next_packed(check, ret_ptr, ret_len, err);
+    return filter ? unpack_filter_next(filter, ret_ptr, ret_len, err)
+                  : next_packed(check, ret_ptr, ret_len, err);
 }
 
 static int unpack_all(struct blob_check *check, struct digest_value *ret_value, struct err *err)
 {
-    CLEANUP(unpacker) struct unpacker unpacker = {0};
+    CLEANUP(unpack_filter) struct unpack_filter *filter = NULL;
     CLEANUP(digest) struct digest unpacked = DIGEST_EMPTY;
     const void *ptr;
     size_t len = 1;
     if (digest_start(&unpacked, DIGEST_SHA256, err) < 0 ||
-        open_unpacker(check, &unpacker, err) < 0) {
+        (check->packing != OCI_TAR &&
+         unpack_filter_new(next_packed, check, check->packing == OCI_TAR_ZSTD, &filter, err) < 0)) {
         return -1;
     }
     while (len > 0) {
-        if (next_unpacked(check, &unpacker, &ptr, &len, err) < 0 ||
+        if (next_unpacked(check, filter, &ptr, &len, err) < 0 ||
             digest_update(&unpacked, ptr, len, err) < 0) {
             return -1;
         }

@@ -270,6 +270,18 @@ static int fetch_refs(struct sources *sources, const char *url, const struct sou
     return result.exit_status == 0 ? 0 : fail_remote(url, &result, err);
 }
 
+/* What a dumb server gives does not come through the check of received packs (fetch.fsckObjects). */
+static int check_objects(struct sources *sources, const char *url, const struct source_part *part,
+                         struct err *err)
+{
+    const struct git_call call = {.git_dir = part->repo,
+                                  .args = GIT_ARGS("fsck", "--full", "--strict", "--no-dangling",
+                                                   "--no-progress", part->commit)};
+    return git_must(&sources->git, &call, NULL, ERR_INTEGRITY, err) < 0
+               ? err_wrap(err, "%.200s", url)
+               : 0;
+}
+
 /* From one address. The id is the check: whatever the origin, the bytes hash to it or git refuses them. */
 static int fetch_from(struct sources *sources, const char *url, struct source_part *part,
                       struct err *err)
@@ -301,7 +313,8 @@ static int fetch_from(struct sources *sources, const char *url, struct source_pa
     } else if (result.exit_status != 0) {
         return fail_remote(url, &result, err);
     }
-    if (check_type(sources, url, part->repo, commit, err) < 0) {
+    if (check_type(sources, url, part->repo, commit, err) < 0 ||
+        (is_dumb && check_objects(sources, url, part, err) < 0)) {
         return -1;
     }
     if (is_part && (is_dumb ? source_find_selection(sources, part, err)

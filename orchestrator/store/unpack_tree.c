@@ -193,6 +193,7 @@ static int read_all(struct job *job, struct err *err)
     struct unpack_opts unpack = job->opts->unpack;
     bool has = true;
     unpack.archive_bytes = job->archive_bytes;
+    unpack.fd = job->blocks.fd;
     if (unpack_new(&unpack, read_archive, job, job->opts->archive, &job->unpack, err) < 0) {
         return -1;
     }

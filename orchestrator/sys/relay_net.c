@@ -4,20 +4,15 @@
 #include "sys/relay_net.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fs.h"
 
-#define BACKLOG         16
-#define KEEP_IDLE_S     10 /* a peer that is gone is noticed after about half a minute */
-#define KEEP_INTERVAL_S 5
-#define KEEP_COUNT      4
+#define BACKLOG    16
+#define HALF_BYTES (RELAY_TOKEN_BYTES / 2)
 
 int relay_random(uint8_t *ret_bytes, size_t n, struct err *err)
 {
@@ -27,74 +22,44 @@ int relay_random(uint8_t *ret_bytes, size_t n, struct err *err)
     return 0;
 }
 
-/* Until fd is ready, at the latest until until_ns. */
-static int wait_for(int fd, short events, int64_t until_ns, struct err *err)
+/* Waiting calls on it end after that span. */
+static int set_limit(int fd, int64_t span_ns, struct err *err)
 {
-    struct pollfd ready = {.fd = fd, .events = events};
-    for (;;) {
-        int64_t left_ns = until_ns - clock_now_ns();
-        int n = poll(&ready, 1, left_ns <= 0 ? 0 : (int)(left_ns / NS_PER_MS) + 1);
-        if (n > 0) {
-            return 0;
-        }
-        if (n == 0 && left_ns <= 0) {
-            return err_set(err, ERR_NET, "timed out waiting for the other side");
-        }
-        if (n < 0 && errno != EINTR) {
-            return err_set(err, ERR_NET, "poll: %s", err_errno_text(errno));
-        }
+    struct timeval limit = {.tv_sec = span_ns / NS_PER_S};
+    return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
+                   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0
+               ? err_set(err, ERR_NET, "setsockopt: %s", err_errno_text(errno))
+               : 0;
+}
+
+static const char *why(int errnum)
+{
+    return errnum == EAGAIN || errnum == EINPROGRESS ? "timed out waiting for the other side"
+                                                     : err_errno_text(errnum);
+}
+
+/* So few bytes always fit into a new connection's buffer. */
+static int send_half(int fd, const uint8_t *half, struct err *err)
+{
+    return send(fd, half, HALF_BYTES, MSG_NOSIGNAL) == HALF_BYTES
+               ? 0
+               : err_set(err, ERR_NET, "%s", why(errno));
+}
+
+/* Whether it is that half, in constant time: 1, 0, or -1. */
+static int receive_half(int fd, const uint8_t *wanted, struct err *err)
+{
+    uint8_t got[HALF_BYTES];
+    unsigned different = 0;
+    ssize_t n = recv(fd, got, sizeof(got), MSG_WAITALL);
+    if (n != (ssize_t)sizeof(got)) {
+        return err_set(err, ERR_NET, "%s",
+                       n == 0 ? "closed by the other side" : why(n < 0 ? errno : EAGAIN));
     }
-}
-
-static int read_until(int fd, void *dst, size_t len, int64_t until_ns, struct err *err)
-{
-    size_t have = 0;
-    while (have < len) {
-        ssize_t got = recv(fd, (uint8_t *)dst + have, len - have, 0);
-        if (got == 0) {
-            return err_set(err, ERR_NET, "closed by the other side");
-        }
-        if (got < 0 && errno != EAGAIN && errno != EINTR) {
-            return err_set(err, ERR_NET, "%s", err_errno_text(errno));
-        }
-        if (got < 0 && wait_for(fd, POLLIN, until_ns, err) < 0) {
-            return -1;
-        }
-        have += got > 0 ? (size_t)got : 0;
+    for (size_t idx = 0; idx < sizeof(got); idx++) {
+        different |= (unsigned)(got[idx] ^ wanted[idx]);
     }
-    return 0;
-}
-
-int relay_write(int fd, const void *ptr, size_t len, int64_t span_ns, struct err *err)
-{
-    int64_t until_ns = clock_now_ns() + span_ns;
-    size_t sent = 0;
-    while (sent < len) {
-        ssize_t n = send(fd, (const uint8_t *)ptr + sent, len - sent, MSG_NOSIGNAL);
-        if (n < 0 && errno != EAGAIN && errno != EINTR) {
-            return err_set(err, ERR_NET, "%s", err_errno_text(errno));
-        }
-        if (n < 0 && wait_for(fd, POLLOUT, until_ns, err) < 0) {
-            return -1;
-        }
-        sent += n > 0 ? (size_t)n : 0;
-    }
-    return 0;
-}
-
-/* If it cannot be set, it only takes longer to notice a dead peer. */
-static bool set_option(int fd, int level, int option, int value)
-{
-    return setsockopt(fd, level, option, &value, sizeof(value)) == 0;
-}
-
-static void tune(int fd)
-{
-    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTERVAL_S);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT);
-    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    return different == 0;
 }
 
 /* ---- listening ---- */
@@ -106,10 +71,10 @@ static int bind_to(int family, struct err *err)
     CLEANUP(fd) int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const struct sockaddr *address =
         family == AF_INET6 ? (const struct sockaddr *)&six : (const struct sockaddr *)&four;
-    if (fd >= 0 && family == AF_INET6) {
-        set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-    }
-    if (fd < 0 || bind(fd, address, family == AF_INET6 ? sizeof(six) : sizeof(four)) < 0 ||
+    int off = 0;
+    if (fd < 0 ||
+        (family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0) ||
+        bind(fd, address, family == AF_INET6 ? sizeof(six) : sizeof(four)) < 0 ||
         listen(fd, BACKLOG) < 0) {
         return err_set(err, ERR_NET, "listen: %s", err_errno_text(errno));
     }
@@ -137,57 +102,25 @@ int relay_listen(int *ret_fd, uint16_t *ret_port, struct err *err)
     return 0;
 }
 
-/* ---- proofs ---- */
-
-static int prove_to_server(int fd, const uint8_t *token, struct err *err)
-{
-    uint8_t server[RELAY_NONCE_BYTES], wanted[RELAY_PROOF_BYTES], got[RELAY_PROOF_BYTES];
-    uint8_t ours[RELAY_NONCE_BYTES + RELAY_PROOF_BYTES];
-    int64_t until_ns = clock_now_ns() + RELAY_SHAKE_NS;
-    if (read_until(fd, server, sizeof(server), until_ns, err) < 0 ||
-        relay_random(ours, RELAY_NONCE_BYTES, err) < 0 ||
-        relay_proof(token, RELAY_CLIENT, server, ours, ours + RELAY_NONCE_BYTES, err) < 0 ||
-        relay_write(fd, ours, sizeof(ours), RELAY_SHAKE_NS, err) < 0 ||
-        read_until(fd, got, sizeof(got), until_ns, err) < 0 ||
-        relay_proof(token, RELAY_SERVER, server, ours, wanted, err) < 0) {
-        return -1;
-    }
-    return relay_proof_is(got, wanted)
-               ? 0
-               : err_set(err, ERR_AUTH,
-                         "the program that answers there is not a relay of this staging");
-}
-
-static int prove_to_client(int fd, const uint8_t *token, struct err *err)
-{
-    uint8_t server[RELAY_NONCE_BYTES], wanted[RELAY_PROOF_BYTES], proof[RELAY_PROOF_BYTES];
-    uint8_t theirs[RELAY_NONCE_BYTES + RELAY_PROOF_BYTES];
-    int64_t until_ns = clock_now_ns() + RELAY_PROVE_NS;
-    if (relay_random(server, sizeof(server), err) < 0 ||
-        relay_write(fd, server, sizeof(server), RELAY_PROVE_NS, err) < 0 ||
-        read_until(fd, theirs, sizeof(theirs), until_ns, err) < 0 ||
-        relay_proof(token, RELAY_CLIENT, server, theirs, wanted, err) < 0) {
-        return -1;
-    }
-    if (!relay_proof_is(theirs + RELAY_NONCE_BYTES, wanted)) {
-        return err_set(err, ERR_AUTH, "the peer that connected does not know the token");
-    }
-    if (relay_proof(token, RELAY_SERVER, server, theirs, proof, err) < 0) {
-        return -1;
-    }
-    return relay_write(fd, proof, sizeof(proof), RELAY_PROVE_NS, err);
-}
-
 int relay_accept(int listen_fd, const uint8_t *token, int *ret_fd, struct err *err)
 {
-    struct err why = {0};
-    CLEANUP(fd) int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    CLEANUP(fd) int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
     if (fd < 0) {
         return err_set(err, ERR_AUTH, "accept: %s", err_errno_text(errno));
     }
-    tune(fd);
-    if (prove_to_client(fd, token, &why) < 0) {
-        return err_set(err, why.code == ERR_INTERNAL ? ERR_INTERNAL : ERR_AUTH, "%s", why.msg);
+    if (set_limit(fd, RELAY_PROVE_NS, err) < 0) {
+        return -1;
+    }
+    int is_ours = receive_half(fd, token, err);
+    if (is_ours == 0) {
+        return err_set(err, ERR_AUTH, "the peer that connected does not know the token");
+    }
+    if (is_ours < 0) {
+        err->code = ERR_AUTH;
+        return -1;
+    }
+    if (send_half(fd, token + HALF_BYTES, err) < 0) {
+        return -1;
     }
     *ret_fd = take_fd(&fd);
     return 0;
@@ -195,31 +128,30 @@ int relay_accept(int listen_fd, const uint8_t *token, int *ret_fd, struct err *e
 
 /* ---- connecting ---- */
 
+static int prove(int fd, const uint8_t *token, struct err *err)
+{
+    if (set_limit(fd, RELAY_SHAKE_NS, err) < 0 || send_half(fd, token, err) < 0) {
+        return -1;
+    }
+    int is_ours = receive_half(fd, token + HALF_BYTES, err);
+    if (is_ours == 0) {
+        return err_set(err, ERR_AUTH,
+                       "the program that answers there is not a relay of this staging");
+    }
+    return is_ours < 0 ? -1 : 0;
+}
+
 static int connect_one(const struct net_address *address, struct err *err)
 {
-    int failure = 0;
-    socklen_t size = sizeof(failure);
-    CLEANUP(fd)
-    int fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    CLEANUP(fd) int fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0) {
         return err_set(err, ERR_NET, "socket: %s", err_errno_text(errno));
     }
-    if (connect(fd, &address->at.any, address->len) < 0) {
-        failure = errno;
+    if (set_limit(fd, RELAY_REACH_NS, err) < 0) {
+        return -1;
     }
-    if (failure == EINPROGRESS) {
-        if (wait_for(fd, POLLOUT, clock_now_ns() + RELAY_REACH_NS, err) < 0) {
-            return -1;
-        }
-        if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &size) < 0) {
-            failure = errno;
-        }
-    }
-    if (failure != 0) {
-        return err_set(err, ERR_NET, "%s", err_errno_text(failure));
-    }
-    tune(fd);
-    return take_fd(&fd);
+    return connect(fd, &address->at.any, address->len) < 0 ? err_set(err, ERR_NET, "%s", why(errno))
+                                                           : take_fd(&fd);
 }
 
 static int connect_address(const char *name, uint16_t port, net_find_fn find, struct err *err)
@@ -231,10 +163,10 @@ static int connect_address(const char *name, uint16_t port, net_find_fn find, st
         return err_set(err, ERR_NET, "%s: the name does not resolve", name);
     }
     for (size_t idx = 0; idx < n && fd < 0; idx++) {
-        struct err why = {0};
-        fd = connect_one(&found[idx], &why);
+        struct err failure = {0};
+        fd = connect_one(&found[idx], &failure);
         if (fd < 0 && idx + 1 == n) {
-            *err = why;
+            *err = failure;
         }
     }
     return fd < 0 ? err_wrap(err, "%s port %u", name, port) : fd;
@@ -245,14 +177,14 @@ int relay_connect(const struct relay_hop *hop, net_find_fn find, const uint8_t *
 {
     struct err first = {0};
     for (size_t idx = 0; idx < ARRAY_LEN(hop->address) && hop->address[idx]; idx++) {
-        struct err why = {0};
-        CLEANUP(fd) int fd = connect_address(hop->address[idx], hop->port, find, &why);
-        if (fd >= 0 && prove_to_server(fd, token, &why) == 0) {
+        struct err failure = {0};
+        CLEANUP(fd) int fd = connect_address(hop->address[idx], hop->port, find, &failure);
+        if (fd >= 0 && prove(fd, token, &failure) == 0) {
             *ret_fd = take_fd(&fd);
             return 0;
         }
         if (first.code == ERR_NONE) {
-            first = why;
+            first = failure;
         }
     }
     *err = first;

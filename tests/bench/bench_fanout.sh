@@ -18,7 +18,7 @@ trap 'tc qdisc del dev "$HEAD_LINK" root; in_switch tc qdisc del dev head root; 
 head -c "${MB}000000" /dev/zero | openssl enc -aes-128-ctr -nosalt -K 00112233445566778899aabbccddeeff -iv 00000000000000000000000000000000 >"$S/http/bench/file"
 sum=$(sha256sum <"$S/http/bench/file")
 all="'$REPERF' nodes exec '$S/inventory-none.json' --"
-pair "$MB MB to four nodes : to one by curl, $RATE" 1.5 \
+pair "$MB MB to four nodes : to one by curl, $RATE" 1.25 \
     "$all rm -rf /var/lib/reperf/files/file /var/lib/reperf/once && '$REPERF' nodes copy --json '$S/inventory-none.json' '$S/http/bench/file' >'$T/report'" \
     "$all rm -rf /var/lib/reperf/files/file /var/lib/reperf/once && ssh -F '$S/ssh_config' node1 curl -sSf -o /var/lib/reperf/once http://$HEAD_IP/bench/file"
 "$REPERF" nodes exec "$S/inventory-none.json" -- rm -rf /var/lib/reperf/once && "$REPERF" nodes copy "$S/inventory-none.json" "$S/http/bench/file" >/dev/null || exit 1

@@ -25,8 +25,7 @@ static void try_request(struct str bytes)
     ASSERT(request.op >= NODE_START && request.op < NODE_OP_END);
     for (size_t idx = 0; idx < request.n_fields; idx++) {
         ASSERT(request.fields[idx].ptr[request.fields[idx].len] == '\0');
-        ASSERT(request.op == NODE_FEED ||
-               strlen(request.fields[idx].ptr) == request.fields[idx].len);
+        ASSERT(strlen(request.fields[idx].ptr) == request.fields[idx].len);
     }
     node_request_write(&again, &request);
     ASSERT(!again.is_full);

@@ -3,6 +3,9 @@
    output path stays below one folder, comes after its folders, and occurs once. */
 #include "base/base.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "base/map.h"
 #include "codec/unpack.h"
 
@@ -70,6 +73,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     in.portion = PORTIONS[data[0] & 7];
+    opts.fd = memfd_create("fuzz", MFD_CLOEXEC); /* what a zip is read from */
+    ASSERT(opts.fd > 0 && write(opts.fd, in.ptr, in.len) == (ssize_t)in.len);
     opts.is_nested = data[0] & 8;
     result = unpack_new(&opts, read_input, &in, "fuzz", &unpack, &err);
     while (result == 0 && has) {
@@ -92,5 +97,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ASSERT(result == 0 || err.code == ERR_INTEGRITY);
     ASSERT(result < 0 || in.len == 0); /* all was read */
     free(in.last);
+    close(opts.fd);
     return 0;
 }

@@ -402,7 +402,7 @@ class Journal:
         for seq, record in enumerate(self.records, 1):
             record = {"seq": seq} | {k: v for k, v in record.items() if k not in ("seq", "check")}
             body = json.dumps(record, separators=(",", ":"), ensure_ascii=False)[:-1]
-            check = hashlib.sha256((check + body).encode()).hexdigest()[:16]
+            check = hashlib.sha256((check + body).encode()).hexdigest()
             lines.append(f'{body},"check":"{check}"}}\n')
         with open(self.path, "w", encoding="utf-8") as file:
             file.writelines(lines)
@@ -452,8 +452,36 @@ def journal_log_digest(run, journal): journal.of("finished")[0]["log_sha256"] = 
 def journal_exit_status(run, journal): journal.of("finished")[0]["exit_status"] = 3
 
 
+def of_file(journal, state, part):
+    """The record's digest of the file whose name holds that part."""
+    files = journal.of(state)[0]["files"]
+    name = next(n for n in files if part in n)
+    assert len(files[name]) == 64
+    files[name] = "0" * 64
+
+
 @journal_case
-def journal_outcome_record(run, journal): journal.of("finished")[0]["note"] = "0" * 64
+def journal_outcome_record(run, journal): of_file(journal, "finished", "outcome")
+
+
+@journal_case
+def journal_log_file(run, journal): of_file(journal, "finished", "raw")
+
+
+@journal_case
+def journal_series_file(run, journal): of_file(journal, "parsed", "series")
+
+
+@journal_case
+def journal_lock_file(run, journal): of_file(journal, "planned", "lock")
+
+
+@journal_case
+def journal_file_added(run, journal): journal.of("parsed")[0]["files"]["series/x.json"] = "0" * 64
+
+
+@journal_case
+def journal_file_dropped(run, journal): journal.of("parsed")[0]["files"].clear()
 
 
 @journal_case

@@ -71,7 +71,7 @@ exits 5 "a record taken away is noticed" "$REPERF" resume $ID
 rm -rf "$F" && cp -r "$T/at5" "$F"
 truncate -s 700 "$F/evidence/logs/raw/$CASE/repeat-1.log"
 exits 5 "a collected log that was cut by hand is noticed" "$REPERF" resume $ID
-like "$(cat "$T/err")" "repeat-1.log: changed since it was collected" "and named"
+like "$(cat "$T/err")" "repeat-1.log: changed since the run wrote it" "and named"
 rm -rf "$T/at5"
 
 # --- a sync or a write of the journal fails once: no record follows the failed one, and the run resumes to the same result ---

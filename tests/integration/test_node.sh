@@ -166,7 +166,7 @@ liar() { # NAME: stdin, what it does once it is asked; as a program that says he
     { printf '#!/bin/sh\n[ "$1" = --version ] && exit 0\n'; cat; } >"$T/$1"
     chmod 755 "$T/$1"
 }
-hello='printf "reperf-node 4 %s\n" "$0"'
+hello='printf "reperf-node 5 %s\n" "$0"'
 echo "$hello; exit 9" | liar dead
 echo "$hello; head -c 20 >/dev/null; echo no answer at all" | liar mad
 echo "$hello; head -c 20 >/dev/null; exec cat /dev/zero" | liar endless

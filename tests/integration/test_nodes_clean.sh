@@ -159,7 +159,7 @@ JSON
     # A node whose answer is invalid: nothing is reported as clean, healthy or copied.
     {
         # shellcheck disable=SC2016
-        printf '#!/bin/sh\n[ "$1" = --version ] && exit 0\nprintf "reperf-node 4 %%s\\n" "$0"; head -c 16 >/dev/null\n'
+        printf '#!/bin/sh\n[ "$1" = --version ] && exit 0\nprintf "reperf-node 5 %%s\\n" "$0"; head -c 16 >/dev/null\n'
         printf '%s\n' "printf 'RPN<\\1\\0\\0\\0\\0\\0\\0\\0\\6\\0\\0\\0fine 1\\n'; exec cat"
     } >"$T/wordy"
     chmod +x "$T/wordy"

@@ -85,6 +85,17 @@ is $? 1 "a secret of the caller's environment is nowhere in the run"
 grep -q '"OMP_NUM_THREADS": "1"' "$(run_folder)/evidence/environment/local.json"
 ok $? "OMP_NUM_THREADS is recorded"
 
+# The fourth law: a log is parsed once, and read once more into the archive, where its digest is held against the journal's.
+if command -v strace >/dev/null && strace -o "$T/probe" true 2>/dev/null; then
+    REPERF_STATE=$T/traced strace -f -e trace=open,openat -o "$T/trace" "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 2 >/dev/null 2>&1
+    is "$(grep -oE 'logs/raw/[^"]*[.]log", O_RD[A-Z]*' "$T/trace" | sort | uniq -c | awk '{ print $1, $2, $3 }')" \
+        "2 logs/raw/$CASE/repeat-1.log\", O_RDONLY
+2 logs/raw/$CASE/repeat-2.log\", O_RDONLY" "each log is opened twice: to be parsed and to be sealed"
+    is "$(grep -cE 'series/[^"]*[.]json[.][^"]*", O_RDWR' "$T/trace")" 2 "each series is written once"
+else
+    skip "opens of a log are counted" "strace is not here, or may not trace"
+fi
+
 # --- verify, replay, sha256sum ---
 exits 5 "verify without --unsigned says that the signer is not known" "$REPERF" verify "$A"
 exits 0 "verify --unsigned" "$REPERF" verify "$A" --unsigned

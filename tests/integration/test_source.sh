@@ -133,6 +133,25 @@ for u in "$D" "$H/v2" "$H/v0" "$H/dumb"; do
     exits 0 "$u: every object is right" verify "source:$u/top.git@$old"
 done
 like "$(cat "$T/nginx/access.log")" 'POST /v0/top.git/git-upload-pack' "http-backend was really asked"
+# A tree that git itself would never write: whatever the transport, it does not get into the store.
+git init -q "$T/work-evil"
+echo x >"$T/work-evil/x" && git -C "$T/work-evil" add x
+blob=$(git -C "$T/work-evil" rev-parse :x)
+tree=$(/usr/bin/python3 -c 'import sys; sys.stdout.buffer.write(b"100644 .git\0" + bytes.fromhex(sys.argv[1]))' "$blob" | git -C "$T/work-evil" hash-object -t tree -w --stdin --literally)
+evil=$(git -C "$T/work-evil" commit-tree -m evil "$tree" </dev/null)
+git -C "$T/work-evil" update-ref refs/heads/main "$evil"
+git -C "$T/work-evil" symbolic-ref HEAD refs/heads/main
+cp -R "$T/work-evil/.git" "$R/evil.git"
+git -C "$R/evil.git" config core.bare true
+git -C "$R/evil.git" update-server-info
+for u in "$D" "$H/v2" "$H/v0" "$H/dumb"; do
+    fresh
+    fetch "source:$u/evil.git@$evil" >"$T/out" 2>"$T/err"
+    got=$?
+    ok "$([ "$got" = 4 ] || [ "$got" = 5 ]; echo $?)" "$u: a tree with a file .git is refused ($got)"
+    like "$(cat "$T/err")" "hasDotgit|contains '.git'" "$u: for that"
+    exits 2 "$u: and is not in the store" verify "source:$u/evil.git@$evil"
+done
 fresh
 fetch "source:$H/v2/top.git@$tip" >/dev/null 2>&1
 is "$(git -C "$REPERF_STORE"/sources/*top*.git rev-list --count "$tip")" 1 "v2: one commit deep"

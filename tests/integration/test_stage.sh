@@ -209,23 +209,29 @@ exits 0 "a source" provision --source "$source"
 is "$("$T/work-n4/source/$commit/run.sh")" "from the source" "is there, with its modes"
 is "$(find "$REPERF_STATE" -name 'tmp-source*' | wc -l)" 0 "and nothing of it is left here"
 
-# --- a relay and a peer without the token -------------------------------------------------------------------
+# --- a relay alone: peers without the token, hostile orders and archives -----------------------------------------
 token=$(printf '%064d' 7)
 hex=$(sha256sum "$T/tree/tool" | cut -c1-64)
-printf 'reperf-relay 1\ntoken %s\npart 0 1\nitem %s\nfile %d - %s tool\nend\n' "$token" "$T/hostile" "$(stat -c %s "$T/tree/tool")" "$hex" >"$T/order"
-mkfifo "$T/answers"
-exec 7<>"$T/answers"
-"$B/reperf-node" relay "$T/work-relay" <"$T/order" >"$T/answers" 2>/dev/null &
+size=$(stat -c %s "$T/tree/tool")
+printf '%s\n' "$token" 0 1 1 1 "$T/hostile" '' '' '' 1 "$size" - "$hex" tool >"$T/fields"
+tr '\n' '\0' <"$T/fields" >"$T/order"
+order() { printf 'reperf-relay 2 %012d\n' "$(stat -c %s "$1")" && cat "$1"; } # FILE
+relay() { "$B/reperf-node" relay "$T/work-relay"; }
+mkfifo "$T/answers" "$T/questions"
+exec 7<>"$T/answers" 9<>"$T/questions"
+relay <"$T/questions" >"$T/answers" 2>/dev/null &
 relay=$!
+order "$T/order" >&9
+echo last >&9
 port=
 while IFS= read -r -t 120 line <&7; do
-    [[ $line =~ ^reperf-relay:\ ready\ ([0-9]+) ]] && port=${BASH_REMATCH[1]} && break
+    [[ $line =~ ^ready\ ([0-9]+) ]] && port=${BASH_REMATCH[1]} && break
 done
 ok "$([ -n "$port" ]; echo $?)" "a relay listens"
 for talk in "$(printf '%0200d' 0)" 'GET / HTTP/1.0' "$(head -c 96 /dev/urandom | base64)"; do
     exec 8<>"/dev/tcp/127.0.0.1/$port"
     (printf "%s\n" "$talk" >&8) 2>/dev/null
-    is "$(timeout 120 cat <&8 | head -c 4096 | wc -c)" 32 "a peer that proves nothing gets a nonce and is turned away"
+    is "$(timeout 120 cat <&8 2>/dev/null | head -c 4096 | wc -c)" 0 "a peer that does not know the token is turned away without a word"
     exec 8>&-
 done
 kill -0 "$relay"
@@ -233,9 +239,38 @@ ok $? "the relay lives"
 is "$(find "$T/hostile" -type f 2>/dev/null | wc -l)" 0 "and has written nothing"
 kill "$relay"
 wait "$relay" 2>/dev/null
-# shellcheck disable=SC2016
-for bad in 's/ tool$/ ..\/tool/' 's/ tool$/ \/etc\/x/' 's/^file [0-9]*/file 99999999999999999999/' 's/^token .*/token 00/' '$d'; do
-    sed "$bad" "$T/order" >"$T/bad-order"
-    exits 9 "an order with $bad" "$B/reperf-node" relay "$T/work-relay" <"$T/bad-order"
+for bad in 's/^tool$/..\/tool/' 's/^tool$/\/etc\/x/' "s/^$size\$/99999999999999999999/" '1s/.*/00/' '6,9d'; do
+    sed "$bad" "$T/fields" | tr '\n' '\0' >"$T/bad-order"
+    order "$T/bad-order" >"$T/bad-input"
+    exits 9 "an order with $bad" relay <"$T/bad-input"
 done
+mkdir -p "$T/archive/d" "$T/beside"
+cp "$T/tree/tool" "$T/archive/0@0"
+cp "$T/tree/tool" "$T/archive/d/0@0"
+cp "$T/tree/tool" "$T/beside/x"
+cp "$T/tree/tool" "$T/archive/$(printf 'n%.0s' {1..150})"
+printf 'x' >"$T/archive/1@0"
+printf 'x' >"$T/archive/0@$size"
+ln -s 0@0 "$T/archive/link"
+mkfifo "$T/archive/pipe"
+plain() { tar --format=ustar --owner=0 --group=0 --numeric-owner --mode=644 --mtime=@0 --blocking-factor=1 -P -C "$T/archive" -c "$@"; }
+sent() { # ARGUMENT...: of tar
+    order "$T/order" >"$T/input"
+    echo stream >>"$T/input"
+    plain "$@" >>"$T/input" 2>/dev/null
+}
+for bad in ../beside/x "$T/beside/x" link pipe d 1@0 "0@$size" tool "--format=gnu $(printf 'n%.0s' {1..150})" "--format=gnu 0@0" "--format=posix 0@0" "--mode=755 0@0"; do
+    # shellcheck disable=SC2086
+    sent $bad
+    exits 4 "an archive with ${bad:0:40}" relay <"$T/input"
+    is "$(find "$T/hostile" "$T/archive/../hostile" -type f 2>/dev/null | wc -l)" 0 "leaves nothing"
+done
+sent 0@0
+truncate -s -1024 "$T/input"
+exits 4 "an archive that is cut off" relay <"$T/input"
+rm -rf "$T/hostile"
+sent 0@0
+exits 0 "the archive as tar writes it" relay <"$T/input"
+cmp "$T/tree/tool" "$T/hostile/tool"
+ok $? "is the stream of a staging"
 tap_done

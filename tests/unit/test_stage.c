@@ -328,8 +328,8 @@ static void a_node_without_tcp_gets_copies(void **state)
     cluster_close(&c);
 }
 
-/* Its relay cannot be reached: the stream goes by requests, in several parts, and is resumed where a part exists. */
-static void a_node_that_nobody_connects_to_is_served_by_requests(void **state)
+/* Its relay cannot be reached: the same stream goes to its stdin. */
+static void a_node_that_nobody_connects_to_is_served_by_ssh(void **state)
 {
     struct cluster c;
     struct stage_report report;
@@ -354,7 +354,7 @@ static void a_node_that_nobody_connects_to_is_served_by_requests(void **state)
     cluster_close(&c);
 }
 
-/* A file that another staging writes cannot be resumed: it is sent whole. */
+/* What another staging writes in the same folder cannot be resumed: the file is sent whole. */
 static void a_partial_that_another_writes_is_left_to_it(void **state)
 {
     struct cluster c;
@@ -366,7 +366,7 @@ static void a_partial_that_another_writes_is_left_to_it(void **state)
     cluster_open(&c, *state, 1);
     c.specs[0].address = STR_LIT("no-such-host.invalid");
     scratch_write(partial_of(*state, "n1", source), str_sub(whole, 0, 1000000));
-    CLEANUP(fd) int fd = open(partial_of(*state, "n1", source), O_RDWR | O_CLOEXEC);
+    CLEANUP(fd) int fd = open(below(*state, "n1/data/" RELAY_FOLDER), O_RDONLY | O_CLOEXEC);
     assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
     assert_int_equal(stage(&c, &item, 1, &report), 0);
     assert_int_equal(report.nodes[0].way, STAGE_SSH);
@@ -396,54 +396,6 @@ static void nothing_more_goes_to_a_relay_that_has_ended(void **state)
     cluster_close(&c);
 }
 
-static pid_t run_relay(const char *work, const char *order, int feed_fd, int out_fd)
-{
-    pid_t pid = fork();
-    if (pid == 0) {
-        int in_fd = open(order, O_RDONLY);
-        (void)dup2(in_fd, STDIN_FILENO);
-        (void)dup2(out_fd, STDOUT_FILENO);
-        (void)dup2(feed_fd, 3);
-        (void)fcntl(3, F_SETFD, 0); /* it may have been that */
-        execl(getenv("REPERF_NODE"), "reperf-node", "relay", work, "3", (char *)NULL);
-        _exit(127);
-    }
-    return pid;
-}
-
-/* What follows in it is not taken for the next stream. */
-static void a_broken_stream_by_requests_ends_its_relay(void **state)
-{
-    static const char HEX[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-    static const char NOISE[4096] = "no frame";
-    char said[8192] = "";
-    size_t len = 0;
-    ssize_t n = 1;
-    int feed[2], out[2], status = 0;
-    const char *order = below(*state, "order");
-    const char *text = arena_printf(&scratch_arena,
-                                    "reperf-relay 1\ntoken %s\npart 0 1\nitem %s/data\n"
-                                    "file 9 - %s a\nend\n",
-                                    HEX, (const char *)*state, HEX);
-    scratch_write(order, str_of(text));
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, feed), 0);
-    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    pid_t pid = run_relay(*state, order, feed[1], out[1]);
-    close(out[1]);
-    assert_int_equal(write(feed[0], NOISE, sizeof(NOISE)), sizeof(NOISE));
-    while (n > 0 && len + 1 < sizeof(said)) {
-        n = read(out[0], said + len, sizeof(said) - 1 - len);
-        len += n > 0 ? (size_t)n : 0;
-        said[len] = '\0';
-    }
-    close(out[0]);
-    close(feed[0]);
-    close(feed[1]);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_non_null(strstr(said, "fail 4 0 stream: not a frame of a relay\n"));
-    assert_int_equal(WEXITSTATUS(status), err_exit_status(ERR_NET));
-}
-
 static int group_start(void **state)
 {
     use_built_node();
@@ -468,13 +420,11 @@ int main(void)
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_node_without_tcp_gets_copies, scratch_make,
                                         scratch_remove),
-        cmocka_unit_test_setup_teardown(a_node_that_nobody_connects_to_is_served_by_requests,
+        cmocka_unit_test_setup_teardown(a_node_that_nobody_connects_to_is_served_by_ssh,
                                         scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(a_partial_that_another_writes_is_left_to_it, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(nothing_more_goes_to_a_relay_that_has_ended, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_broken_stream_by_requests_ends_its_relay, scratch_make,
                                         scratch_remove),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
