@@ -1,350 +1,224 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shell completion, made from the option tables: what a command takes is read from the names in its synopsis ("REPORT...")
-   and of its options' values ("DIR"). Ids come from `reperf list KIND --ids` when the shell asks. */
+/* Shell completion: a shell's script asks `reperf completion complete -- WORD...` what the last word may be. What a command takes is read
+   from the names in its synopsis ("REPORT...") and of its options' values ("DIR"). */
 #include "base/base.h"
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
 
-#define SCRIPT_BYTES_MAX (1u << 20)
+#define OFFERS_BYTES_MAX (1u << 20)
+#define ASKED            "complete"
 
-/* A name in a synopsis, and what the shell offers for it: a kind of `reperf list`, or its own files or folders. */
-static const struct {
+/* A name in a synopsis, and what is offered for it: the ids of a kind of `reperf list`, or the shell's files or folders. */
+static const struct offer {
     const char *name;
-    const char *offer;
+    const char *kinds[3];
 } NAMES[] = {
-    {"REPORT", "list:reports"},
-    {"CASE", "list:cases"},
-    {"GLOB", "list:cases"},
-    {"CELL", "list:cases"},
-    {"FORMAT", "list:formats"},
-    {"RULE", "list:rules"},
-    {"RUN", "list:runs"},
-    {"CODE", "list:findings"},
-    {"DIR", "dirs"},
-    {"FOLDER", "dirs"},
-    {"FILE", "files"},
-    {"LOG", "files"},
-    {"PATH", "files"},
-    {"ARCHIVE", "files"},
-    {"KEY", "files"},
-    {"PUB", "files"},
-    {"IMAGE", "list:images"},
-    {"INVENTORY", "list:inventories"},
-    {"NAME", "list:datasets list:images list:reports"},
+    {"REPORT", {"reports"}},
+    {"CASE", {"cases"}},
+    {"GLOB", {"cases"}},
+    {"CELL", {"cases"}},
+    {"FORMAT", {"formats"}},
+    {"RULE", {"rules"}},
+    {"RUN", {"runs"}},
+    {"CODE", {"findings"}},
+    {"DIR", {"<dirs>"}},
+    {"FOLDER", {"<dirs>"}},
+    {"FILE", {"<files>"}},
+    {"LOG", {"<files>"}},
+    {"CSV", {"<files>"}},
+    {"PATH", {"<files>"}},
+    {"ARCHIVE", {"<files>"}},
+    {"KEY", {"<files>"}},
+    {"PUB", {"<files>"}},
+    {"IMAGE", {"images"}},
+    {"INVENTORY", {"inventories"}},
+    {"NAME", {"datasets", "images", "reports"}},
 };
 
-static const char BASH_HEAD[] =
+/* An answer is a word a line, behind a tab what it means; <files> and <dirs> are the shell's own to offer. */
+static const char BASH[] =
     "# bash completion of reperf; made by: reperf completion bash\n"
-    "_reperf_offer() { # PROGRAM CURRENT OFFER...\n"
-    "    local program=$1 cur=$2 offer\n"
-    "    shift 2\n"
-    "    for offer in \"$@\"; do\n"
-    "        case $offer in\n"
-    "        files)\n"
-    "            compopt -o filenames 2>/dev/null\n"
-    "            mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$cur\") ;;\n"
-    "        dirs)\n"
-    "            compopt -o filenames 2>/dev/null\n"
-    "            mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -d -- \"$cur\") ;;\n"
-    "        list:*)\n"
-    "            mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W \\\n"
-    "                \"$(\"$program\" list \"${offer#list:}\" --ids 2>/dev/null)\" -- \"$cur\") "
-    ";;\n"
-    "        word:*)\n"
-    "            mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W \"${offer#word:}\" -- "
-    "\"$cur\") ;;\n"
-    "        esac\n"
-    "    done\n"
-    "}\n";
-
-static const char BASH_TAIL[] =
     "_reperf() {\n"
-    "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
-    "    local program=${COMP_WORDS[0]} command=${COMP_WORDS[1]-}\n"
-    "    COMPREPLY=()\n"
-    "    program=${program/#\\~/$HOME}\n"
-    "    # A command whose verbs have options of their own is completed as \"command verb\".\n"
-    "    if [[ \" $_reperf_with_verbs \" == *\" $command \"* ]] && [ \"$COMP_CWORD\" -gt 2 ]; "
-    "then\n"
-    "        command=\"$command ${COMP_WORDS[2]}\"\n"
-    "    fi\n"
-    "    # --name=VALUE arrives as three words, since = parts words.\n"
-    "    if [ \"$cur\" = \"=\" ]; then\n"
-    "        cur=\n"
-    "    elif [ \"$prev\" = \"=\" ] && [ \"$COMP_CWORD\" -gt 2 ]; then\n"
-    "        prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
-    "    fi\n"
-    "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-    "        mapfile -t COMPREPLY < <(compgen -W \"$_reperf_commands --help --version\" -- "
-    "\"$cur\")\n"
-    "        return\n"
-    "    fi\n"
-    "    local value\n"
-    "    value=$(_reperf_value \"$command\" \"$prev\")\n"
-    "    if [ -n \"$value\" ]; then\n"
-    "        # shellcheck disable=SC2086\n"
-    "        _reperf_offer \"$program\" \"$cur\" $value\n"
-    "    elif [[ $cur == -* ]]; then\n"
-    "        mapfile -t COMPREPLY < <(compgen -W \"$(_reperf_options \"$command\") --help\" -- "
-    "\"$cur\")\n"
-    "    else\n"
-    "        # shellcheck disable=SC2046\n"
-    "        _reperf_offer \"$program\" \"$cur\" $(_reperf_operands \"$command\")\n"
-    "    fi\n"
+    "    local cur=${COMP_WORDS[COMP_CWORD]} program=${COMP_WORDS[0]/#\\~/$HOME} words\n"
+    "    [ \"$cur\" != \"=\" ] || cur=\n"
+    "    words=$(\"$program\" completion " ASKED
+    " -- \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null | cut -f1)\n"
+    "    mapfile -t COMPREPLY < <(compgen -W \"${words//<*>/}\" -- \"$cur\")\n"
+    "    case $words in\n"
+    "    *'<files>'*)\n"
+    "        compopt -o filenames 2>/dev/null\n"
+    "        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$cur\") ;;\n"
+    "    *'<dirs>'*)\n"
+    "        compopt -o filenames 2>/dev/null\n"
+    "        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -d -- \"$cur\") ;;\n"
+    "    esac\n"
     "}\n"
     "complete -F _reperf reperf\n";
 
-/* Letters, and other characters of a literal word in a synopsis. */
+/* zsh runs bash's completion functions, with its own arrays made to look like bash's. */
+static const char ZSH_HEAD[] = "#compdef reperf\nautoload -U +X compinit && compinit -u\n"
+                               "autoload -U +X bashcompinit && bashcompinit\n";
+
+static const char FISH[] = "# fish completion of reperf; made by: reperf completion fish\n"
+                           "function __reperf_offer\n"
+                           "    set -l words (commandline -opc)[2..-1] (commandline -ct)\n"
+                           "    for word in (reperf completion " ASKED " -- $words 2>/dev/null)\n"
+                           "        switch $word\n"
+                           "            case '<files>'\n"
+                           "                __fish_complete_path (commandline -ct)\n"
+                           "            case '<dirs>'\n"
+                           "                __fish_complete_directories (commandline -ct)\n"
+                           "            case '*'\n"
+                           "                echo $word\n"
+                           "        end\n"
+                           "    end\n"
+                           "end\n"
+                           "complete -c reperf -f -a '(__reperf_offer)'\n";
+
+/* ---- what a word may be ---- */
+
+static int add_ids(const struct cmd_ctx *ctx, const char *kind, struct err *err)
+{
+    char ids[] = "--ids";
+    char *argv[] = {(char *)(uintptr_t)kind, ids, NULL}; /* opt_parse does not write to them */
+    return CMD_LIST.run(ctx, 2, argv, err);
+}
+
 static bool is_name_char(char c)
 {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || is_digit(c) || c == '_' || c == '-';
 }
 
-static void add_offer(struct strbuf *out, struct str name)
-{
-    bool is_literal = name.ptr[0] >= 'a' && name.ptr[0] <= 'z';
-    if (is_literal) {
-        strbuf_printf(out, " word:%.*s", STR_ARG(name));
-        return;
-    }
-    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
-        if (str_eq_z(name, NAMES[idx].name)) {
-            strbuf_printf(out, " %s", NAMES[idx].offer);
-        }
-    }
-}
-
-/* "[reports|cases] [REPORT]" gives "word:reports word:cases list:reports". */
-static void add_offers(struct strbuf *out, const char *synopsis)
+/* "[reports|cases] [REPORT]" gives "reports", "cases" and the reports' ids. */
+static int add_offers(const struct cmd_ctx *ctx, const char *synopsis, struct strbuf *out,
+                      struct err *err)
 {
     for (const char *at = synopsis; *at;) {
         size_t len = 0;
         while (is_name_char(at[len])) {
             len++;
         }
-        if (len) {
-            add_offer(out, (struct str){at, len});
+        if (len && at[0] >= 'a' && at[0] <= 'z') {
+            strbuf_printf(out, "%.*s\n", (int)len, at);
+        }
+        for (size_t idx = 0; len && idx < ARRAY_LEN(NAMES); idx++) {
+            const struct offer *offer = &NAMES[idx];
+            if (!str_eq_z((struct str){at, len}, offer->name)) {
+                continue;
+            }
+            for (size_t kind = 0; kind < ARRAY_LEN(offer->kinds) && offer->kinds[kind]; kind++) {
+                if (offer->kinds[kind][0] == '<') {
+                    strbuf_printf(out, "%s\n", offer->kinds[kind]);
+                } else if (add_ids(ctx, offer->kinds[kind], err) < 0) {
+                    return -1;
+                }
+            }
         }
         at += len ? len : 1;
     }
+    return 0;
 }
 
-/* Calls fn for each command and each verb that has options of its own: as "image", "nodes list". */
-static void each_command(struct strbuf *out,
-                         void (*fn)(struct strbuf *out, const char *name, const struct cmd *c))
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const struct cmd *c;
-    for (size_t idx = 0; (c = cmd_at(idx)); idx++) {
-        const struct cmd *const *verbs = cmd_verbs(c);
-        fn(out, c->name, c);
-        for (; verbs && *verbs; verbs++) {
-            fn(out, arena_printf(&arena, "%s %s", c->name, (*verbs)->name), *verbs);
-        }
-    }
-}
-
-static void add_bash_values(struct strbuf *out, const char *name, const struct cmd *c)
-{
-    for (const struct opt *o = c->opts; o->name; o++) {
-        if (o->kind == OPT_FLAG) {
-            continue;
-        }
-        strbuf_printf(out, "    \"%s:--%s\"", name, o->name);
-        if (o->letter) {
-            strbuf_printf(out, " | \"%s:-%c\"", name, o->letter);
-        }
-        strbuf_add_z(out, ") echo \"none");
-        add_offers(out, o->value);
-        strbuf_add_z(out, "\" ;;\n");
-    }
-}
-
-static bool has_option(const struct opt *opts, const char *name)
-{
-    for (; opts->name; opts++) {
-        if (strcmp(opts->name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Before its verb is typed, a command takes the options of all verbs. */
-static void add_bash_options(struct strbuf *out, const char *name, const struct cmd *c)
+static void add_options(struct strbuf *out, const struct cmd *c)
 {
     const struct cmd *const *verbs = cmd_verbs(c);
-    strbuf_printf(out, "    \"%s\") echo \"", name);
     for (const struct opt *o = c->opts; o->name; o++) {
-        strbuf_printf(out, " --%s", o->name);
+        strbuf_printf(out, "--%s\t%s\n", o->name, o->help);
     }
-    for (const struct cmd *const *verb = verbs; verb && *verb; verb++) {
-        for (const struct opt *o = (*verb)->opts; o->name; o++) {
-            bool is_new = true;
-            for (const struct cmd *const *before = verbs; before < verb; before++) {
-                is_new = is_new && !has_option((*before)->opts, o->name);
-            }
-            if (is_new) {
-                strbuf_printf(out, " --%s", o->name);
-            }
+    for (; verbs && *verbs;
+         verbs++) { /* before its verb is typed, a command takes the options of all */
+        for (const struct opt *o = (*verbs)->opts; o->name; o++) {
+            strbuf_printf(out, "--%s\t%s\n", o->name, o->help);
         }
     }
-    strbuf_add_z(out, "\" ;;\n");
 }
 
-static void add_bash_operands(struct strbuf *out, const char *name, const struct cmd *c)
+/* The option of this spelling whose value is to come, or NULL. */
+static const struct opt *option_of(const struct cmd *c, const char *word)
 {
-    const struct cmd *const *verbs = cmd_verbs(c);
-    strbuf_printf(out, "    \"%s\") echo \"none", name);
-    for (const struct cmd *const *verb = verbs; verb && *verb; verb++) {
-        strbuf_printf(out, " word:%s", (*verb)->name);
-    }
-    if (!verbs) {
-        add_offers(out, c->operands);
-    }
-    strbuf_add_z(out, "\" ;;\n");
-}
-
-static void add_bash(struct strbuf *out)
-{
-    strbuf_add_z(out, BASH_HEAD);
-    strbuf_add_z(out, "_reperf_commands=\"");
-    const struct cmd *c;
-    for (size_t idx = 0; (c = cmd_at(idx)); idx++) {
-        strbuf_printf(out, "%s%s", idx ? " " : "", c->name);
-    }
-    strbuf_add_z(out, "\"\n_reperf_with_verbs=\"");
-    for (size_t idx = 0; (c = cmd_at(idx)); idx++) {
-        strbuf_printf(out, "%s%s", cmd_verbs(c) ? " " : "", cmd_verbs(c) ? c->name : "");
-    }
-    strbuf_add_z(out, "\"\n_reperf_options() { # COMMAND\n    case $1 in\n");
-    each_command(out, add_bash_options);
-    strbuf_add_z(out, "    esac\n}\n_reperf_value() { # COMMAND OPTION: what its value may be; "
-                      "nothing for a flag\n    case $1:$2 in\n");
-    each_command(out, add_bash_values);
-    strbuf_add_z(out, "    esac\n}\n_reperf_operands() { # COMMAND\n    case $1 in\n");
-    each_command(out, add_bash_operands);
-    strbuf_add_z(out, "    esac\n}\n");
-    strbuf_add_z(out, BASH_TAIL);
-}
-
-/* zsh runs bash's completion functions, with its own arrays made to look like bash's. */
-static void add_zsh(struct strbuf *out)
-{
-    strbuf_add_z(out, "#compdef reperf\nautoload -U +X compinit && compinit -u\n"
-                      "autoload -U +X bashcompinit && bashcompinit\n");
-    add_bash(out);
-}
-
-/* One single-quoted fish word. */
-static void add_fish_word(struct strbuf *out, const char *z)
-{
-    strbuf_add_char(out, '\'');
-    for (; *z; z++) {
-        if (*z == '\'' || *z == '\\') {
-            strbuf_add_char(out, '\\');
-        }
-        strbuf_add_char(out, *z);
-    }
-    strbuf_add_char(out, '\'');
-}
-
-/* The offers of one synopsis as fish arguments: -a '(reperf list KIND --ids)', -F for files. */
-static void add_fish_offers(struct strbuf *out, const char *synopsis)
-{
-    CLEANUP(strbuf) struct strbuf offers = {0};
-    struct str rest;
-    struct str offer;
-    bool has_files = false;
-    strbuf_init(&offers, SCRIPT_BYTES_MAX);
-    add_offers(&offers, synopsis);
-    rest = strbuf_str(&offers);
-    strbuf_add_z(out, " -a '");
-    while (str_next(&rest, ' ', &offer)) {
-        if (str_starts(offer, STR_LIT("list:"))) {
-            strbuf_printf(out, "(reperf list %.*s --ids 2>/dev/null) ",
-                          STR_ARG(str_sub(offer, 5, offer.len)));
-        } else if (str_starts(offer, STR_LIT("word:"))) {
-            strbuf_printf(out, "%.*s ", STR_ARG(str_sub(offer, 5, offer.len)));
-        } else if (offer.len) {
-            has_files = true;
+    for (const struct opt *o = c->opts; word[0] == '-' && o->name; o++) {
+        bool is_long = word[1] == '-' && strcmp(word + 2, o->name) == 0;
+        bool is_short = o->letter && word[1] == o->letter && !word[2];
+        if (o->kind != OPT_FLAG && (is_long || is_short)) {
+            return o;
         }
     }
-    strbuf_add_z(out, has_files ? "' -F" : "' -f");
+    return NULL;
 }
 
-static void add_fish_command(struct strbuf *out, const char *name, const struct cmd *c)
-{
-    if (cmd_verbs(c)) {
-        return;
-    }
-    strbuf_printf(out, "complete -c reperf -n '__reperf_is %s'", name);
-    add_fish_offers(out, c->operands);
-    strbuf_add_char(out, '\n');
-    for (const struct opt *o = c->opts; o->name; o++) {
-        strbuf_printf(out, "complete -c reperf -n '__reperf_is %s' -l %s", name, o->name);
-        if (o->letter) {
-            strbuf_printf(out, " -s %c", o->letter);
-        }
-        if (o->kind != OPT_FLAG) {
-            strbuf_add_z(out, " -r");
-            add_fish_offers(out, o->value);
-        }
-        strbuf_add_z(out, " -d ");
-        add_fish_word(out, o->help);
-        strbuf_add_char(out, '\n');
-    }
-}
-
-static void add_fish(struct strbuf *out)
+static const struct cmd *command_of(char *const *words, size_t n)
 {
     const struct cmd *c;
-    strbuf_add_z(out,
-                 "# fish completion of reperf; made by: reperf completion fish\n"
-                 "function __reperf_is # COMMAND [VERB]\n"
-                 "    set -l words (commandline -opc)\n"
-                 "    test \"$words[2]\" = $argv[1]; or return 1\n"
-                 "    test (count $argv) -eq 1; or test \"$words[3]\" = \"$argv[2]\"\n"
-                 "end\n"
-                 "complete -c reperf -f\n"
-                 "complete -c reperf -n __fish_use_subcommand -l version -d 'say the version'\n"
-                 "complete -c reperf -l help -d 'this text'\n");
-    for (size_t idx = 0; (c = cmd_at(idx)); idx++) {
-        strbuf_printf(out, "complete -c reperf -n __fish_use_subcommand -a %s -d ", c->name);
-        add_fish_word(out, c->summary);
-        strbuf_add_char(out, '\n');
-        for (const struct cmd *const *verb = cmd_verbs(c); verb && *verb; verb++) {
-            strbuf_printf(out, "complete -c reperf -n '__reperf_is %s \"\"' -f -a %s -d ", c->name,
-                          (*verb)->name);
-            add_fish_word(out, (*verb)->summary);
-            strbuf_add_char(out, '\n');
+    size_t idx = 0;
+    while ((c = cmd_at(idx)) && strcmp(c->name, words[0]) != 0) {
+        idx++;
+    }
+    for (const struct cmd *const *verb = c ? cmd_verbs(c) : NULL; verb && *verb && n > 2; verb++) {
+        if (strcmp((*verb)->name, words[1]) == 0) {
+            return *verb;
         }
     }
-    each_command(out, add_fish_command);
+    return c;
+}
+
+/* words: what is typed behind the program's name; the last is being typed. bash parts "--name=VALUE" into three. */
+static int answer(const struct cmd_ctx *ctx, char *const *words, size_t n, struct strbuf *out,
+                  struct err *err)
+{
+    const struct cmd *c = n ? command_of(words, n) : NULL;
+    const char *last = n ? words[n - 1] : "";
+    bool is_equals = n > 1 && strcmp(last, "=") == 0;
+    size_t before = is_equals ? n - 2 : n > 3 && strcmp(words[n - 2], "=") == 0 ? n - 3 : n - 2;
+    const struct opt *option = c && n > 2 ? option_of(c, words[before]) : NULL;
+    if (n < 2) {
+        for (size_t idx = 0; cmd_at(idx); idx++) {
+            strbuf_printf(out, "%s\t%s\n", cmd_at(idx)->name, cmd_at(idx)->summary);
+        }
+        strbuf_add_z(out, "--help\tthis text\n--version\tsay the version\n");
+        return 0;
+    }
+    if (!c) {
+        return 0;
+    }
+    if (option) {
+        return add_offers(ctx, option->value, out, err);
+    }
+    if (last[0] == '-') {
+        add_options(out, c);
+        strbuf_add_z(out, "--help\tthis text\n");
+        return 0;
+    }
+    for (const struct cmd *const *verb = cmd_verbs(c); verb && *verb; verb++) {
+        strbuf_printf(out, "%s\t%s\n", (*verb)->name, (*verb)->summary);
+    }
+    return cmd_verbs(c) ? 0 : add_offers(ctx, c->operands, out, err);
 }
 
 static const struct opt OPTS[] = {OPT_END};
 
-static int run_completion(const struct cmd_ctx *ctx UNUSED, int argc, char **argv, struct err *err)
+static int run_completion(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     static const struct {
         const char *shell;
-        void (*add)(struct strbuf *out);
-    } SHELLS[] = {{"bash", add_bash}, {"fish", add_fish}, {"zsh", add_zsh}};
+        const char *head, *script;
+    } SHELLS[] = {{"bash", "", BASH}, {"fish", "", FISH}, {"zsh", ZSH_HEAD, BASH}};
     CLEANUP(opt_list) struct opt_list operands = {0};
     CLEANUP(strbuf) struct strbuf out = {0};
+    strbuf_init(&out, OFFERS_BYTES_MAX);
+    if (argc > 1 && strcmp(argv[0], ASKED) == 0 && strcmp(argv[1], "--") == 0) {
+        return answer(ctx, argv + 2, (size_t)argc - 2, &out, err) < 0
+                   ? -1
+                   : cmd_print(strbuf_str(&out), err);
+    }
     if (opt_parse(OPTS, argc, argv, NULL, &operands, err) < 0) {
         return -1;
     }
     if (operands.n != 1) {
         return err_set(err, ERR_USAGE, "completion: expected one shell: bash, fish or zsh");
     }
-    strbuf_init(&out, SCRIPT_BYTES_MAX);
     for (size_t idx = 0; idx < ARRAY_LEN(SHELLS); idx++) {
         if (strcmp(operands.items[0], SHELLS[idx].shell) == 0) {
-            SHELLS[idx].add(&out);
-            ASSERT(!out.is_full);
+            strbuf_printf(&out, "%s%s", SHELLS[idx].head, SHELLS[idx].script);
             return cmd_print(strbuf_str(&out), err);
         }
     }

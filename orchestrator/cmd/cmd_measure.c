@@ -144,6 +144,9 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
                                                  : f->unit;
 }
 
+/* Other forms of a log that were made to read it. */
+enum form { FORM_UNPACKED, FORM_STRIPPED, FORM_FLAT, FORM_JOINED, FORMS };
+
 /* With what logs are read. */
 struct source {
     const struct args *args;
@@ -153,6 +156,7 @@ struct source {
     const char *root;
     struct proposal *proposal; /* of the log at hand */
     struct format_set *suggested;
+    struct converted *forms; /* FORMS of the log at hand */
 };
 
 /* What is given and not used would be taken for granted. */
@@ -362,20 +366,74 @@ static int heed_known(struct arena *arena, const struct source *from, struct fin
     return 0;
 }
 
+/* Where no format fits: the lines without their common prefix, then the numbers of a JSON document. */
+static int try_forms(struct arena *arena, const struct source *from, struct finding_of_log *f,
+                     const struct format **ret_format, struct err *err)
+{
+    const char *path = f->path;
+    if (f->fits_several || is_named(from->args)) {
+        return 0;
+    }
+    if (measure_strip(arena, from->head, &from->forms[FORM_STRIPPED])) {
+        f->path = from->forms[FORM_STRIPPED].path;
+        if (choose_format(arena, from, f, ret_format, err) < 0) {
+            return -1;
+        }
+    }
+    if (!*ret_format) {
+        f->path = path;
+        from->head->is_whole = false; /* it holds another form */
+        if (measure_flatten(arena, path, &from->forms[FORM_FLAT])) {
+            f->path = from->forms[FORM_FLAT].path;
+        }
+    }
+    return 0;
+}
+
+static void join_rows(struct arena *arena, const struct source *from, struct finding_of_log *f,
+                      const struct format *format)
+{
+    if (str_eq_z(format_id(format), "csv") &&
+        measure_join_rows(arena, from->head, &from->forms[FORM_JOINED])) {
+        f->path = from->forms[FORM_JOINED].path;
+        from->head->is_whole = false;
+    }
+}
+
+/* By name, by reading, in another form, or proposed; NULL: f says why there is none. */
+static int find_format(struct arena *arena, const struct source *from, struct finding_of_log *f,
+                       const struct format **ret_format, struct err *err)
+{
+    const struct args *args = from->args;
+    *ret_format = NULL;
+    if (args->suggest || (args->unit && !args->pattern)) {
+        f->verdict = judgement_unread(0);
+        f->why = STR_LIT("nothing in it says a rate or the time of a step");
+    } else if (choose_format(arena, from, f, ret_format, err) < 0) {
+        return -1;
+    }
+    if (*ret_format) {
+        join_rows(arena, from, f, *ret_format);
+    } else if (try_forms(arena, from, f, ret_format, err) < 0) {
+        return -1;
+    }
+    if (!*ret_format && !f->fits_several && GUESTS.proposer &&
+        propose(arena, from, f, ret_format, err) < 0) {
+        return -1;
+    }
+    return 0;
+}
+
 static int measure_one(struct arena *arena, const struct source *from, struct finding_of_log *f,
                        struct err *err)
 {
     const struct args *args = from->args;
     const struct format *format = NULL;
     from->head->is_whole = false;
-    if (args->suggest || (args->unit && !args->pattern)) {
-        f->verdict = judgement_unread(0);
-        f->why = STR_LIT("nothing in it says a rate or the time of a step");
-    } else if (choose_format(arena, from, f, &format, err) < 0) {
-        return -1;
+    if (measure_decompress(arena, f->path, &from->forms[FORM_UNPACKED])) {
+        f->path = from->forms[FORM_UNPACKED].path;
     }
-    if (!format && !f->fits_several && GUESTS.proposer &&
-        propose(arena, from, f, &format, err) < 0) {
+    if (find_format(arena, from, f, &format, err) < 0) {
         return -1;
     }
     if (!format) {
@@ -490,6 +548,17 @@ static int take_result(struct measure_sink *sink, const struct finding_of_log *f
     return put_result(sink, f, err);
 }
 
+struct forms {
+    struct converted items[FORMS];
+};
+
+static void forms_cleanup(struct forms *forms)
+{
+    for (size_t idx = 0; idx < FORMS; idx++) {
+        converted_cleanup(&forms->items[idx]);
+    }
+}
+
 static void proposal_cleanup(struct proposal *proposal)
 {
     if (GUESTS.proposer) {
@@ -509,8 +578,9 @@ static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
         CLEANUP(format_set) struct format_set suggested = {0};
         CLEANUP(proposal) struct proposal proposal = {0};
         CLEANUP(fd) int spool = -1;
-        const struct source from = {sink->args, set,       guesser,   &head,
-                                    ctx->root,  &proposal, &suggested};
+        CLEANUP(forms) struct forms forms = {{{NULL, -1}, {NULL, -1}, {NULL, -1}, {NULL, -1}}};
+        const struct source from = {sink->args, set,       guesser,    &head,
+                                    ctx->root,  &proposal, &suggested, forms.items};
         struct finding_of_log f = {.file = files->items[idx], .path = files->items[idx]};
         struct err why = {0};
         bool is_input = strcmp(f.file, "-") == 0;

@@ -32,7 +32,7 @@ static int copy_input(int fd, struct err *err)
     }
 }
 
-int measure_spool(struct arena *arena, const char **ret_path, int *ret_fd, struct err *err)
+int measure_open_spool(struct arena *arena, const char **ret_path, int *ret_fd, struct err *err)
 {
     const char *named = getenv("TMPDIR");
     char *path = arena_printf(arena, "%s/reperf-log.XXXXXX", named && named[0] ? named : "/tmp");
@@ -41,13 +41,15 @@ int measure_spool(struct arena *arena, const char **ret_path, int *ret_fd, struc
         return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
     }
     (void)unlink(path); /* it lives as long as its descriptor */
-    if (copy_input(fd, err) < 0) {
-        return -1;
-    }
     *ret_path = arena_printf(arena, "/proc/self/fd/%d", fd);
     *ret_fd = fd;
     fd = -1;
     return 0;
+}
+
+int measure_spool(struct arena *arena, const char **ret_path, int *ret_fd, struct err *err)
+{
+    return measure_open_spool(arena, ret_path, ret_fd, err) < 0 ? -1 : copy_input(*ret_fd, err);
 }
 
 const char *measure_why_unread(const struct log_head *head)
@@ -71,6 +73,9 @@ const char *measure_why_unread(const struct log_head *head)
         {0,
          {"SQLite format 3", 15},
          "it is an SQLite database and no log: export the table as CSV"},
+        {0,
+         {":W&B", 4},
+         "it is W&B's binary file and no log: export the run's history as CSV or JSON lines"},
         {0, {"PAR1", 4}, "it is a Parquet table and no log: export it as CSV"},
         /* After the record's length and checksum, the time, and the field's tag and length. */
         {23,

@@ -3,6 +3,7 @@
 #ifndef CMD_MEASURE_PARTS_H
 #define CMD_MEASURE_PARTS_H
 
+#include "base/fs.h"
 #include "base/strbuf.h"
 #include "base/table.h"
 #include "codec/json.h"
@@ -52,6 +53,26 @@ struct finding_of_log {
 
 /* Why no format reads it, with the next step where its first bytes are those of another kind of file. */
 const char *measure_why_unread(const struct log_head *head);
+/* Lines that a file holds in another form, as a file of their own; fd -1: none. */
+struct converted {
+    const char *path;
+    int fd;
+};
+static inline void converted_cleanup(struct converted *c)
+{
+    fd_cleanup(&c->fd);
+}
+/* gzip, zstd, xz, bzip2; false: it is not one of them, or damaged. */
+bool measure_decompress(struct arena *arena, const char *path, struct converted *ret);
+/* One JSON document: each of its numbers on a line, behind the names that lead to it. */
+bool measure_flatten(struct arena *arena, const char *path, struct converted *ret);
+/* A CSV whose quoted fields hold line breaks: without those. */
+bool measure_join_rows(struct arena *arena, const struct log_head *head, struct converted *ret);
+/* Without what all of its lines begin with, whatever its numbers; false: they begin with nothing alike. */
+bool measure_strip(struct arena *arena, const struct log_head *head, struct converted *ret);
+/* An empty file that is gone when its descriptor is closed. */
+MUST_CHECK int measure_open_spool(struct arena *arena, const char **ret_path, int *ret_fd,
+                                  struct err *err);
 /* Standard input as a file that can be read several times: its path, and the descriptor that holds it. */
 MUST_CHECK int measure_spool(struct arena *arena, const char **ret_path, int *ret_fd,
                              struct err *err);

@@ -6,9 +6,10 @@
 
 #include "log/logtime.h"
 
-#define HEAD_ROWS_MAX 3
-#define HEAD_MAX      300 /* bytes */
-#define TIME_UNIT_MAX 12
+#define HEAD_ROWS_MAX   3
+#define HEAD_MAX        300 /* bytes */
+#define TIME_UNIT_MAX   12
+#define TABLE_BYTES_MAX (1 << 20)
 
 struct draft_page { /* a table and its place */
     struct str document, title;
@@ -147,6 +148,9 @@ static void read_label(struct draft_reader *r, enum draft_column column, struct 
         break;
     }
     draft_read_attrs(r, text, attrs);
+    if (column != COLUMN_MODEL && !attrs->machine.ptr && draft_finds(r, SHAPE_HARDWARE, text)) {
+        attrs->machine = text;
+    }
 }
 
 /* A row's own words: its labels, and the columns that describe it. */
@@ -413,6 +417,20 @@ static void add_table(struct draft_reader *r, struct draft_page *page, struct dr
     }
 }
 
+/* The same cells in another document are the same table. */
+static bool is_new_table(struct draft_reader *r, const struct doc_table *table)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, TABLE_BYTES_MAX);
+    for (size_t row = 0; row < table->n_rows; row++) {
+        for (size_t c = 0; c < table->rows[row].n; c++) {
+            strbuf_printf(&text, "%.*s\t", STR_ARG(table->rows[row].cells[c].text));
+        }
+        strbuf_add_char(&text, '\n');
+    }
+    return text.is_full || map_add(&r->tables, str_dup(r->arena, strbuf_str(&text)), r);
+}
+
 void draft_add_tables(struct draft_reader *r, struct str document, const struct doc_tables *tables,
                       struct draft *into)
 {
@@ -423,7 +441,7 @@ void draft_add_tables(struct draft_reader *r, struct str document, const struct 
     for (size_t t = 0; t < tables->n; t++) {
         struct draft_page page = {
             .document = document, .title = tables->title, .table = &tables->items[t]};
-        if (tables->items[t].n_rows > 1) {
+        if (tables->items[t].n_rows > 1 && is_new_table(r, page.table)) {
             add_table(r, &page, into);
         }
     }

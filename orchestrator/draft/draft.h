@@ -19,6 +19,7 @@ struct draft_attrs {
     int64_t gpus_per_node;      /* given by the user: for jobs of more than one node */
     struct str precision, framework, model;
     struct str hardware; /* "a100" */
+    struct str machine;  /* the cell that names it: "1CC H100 80GB SXM5" */
     enum draft_purpose purpose;
     bool is_model_a_guess; /* by a folder or a heading */
 };

@@ -5,6 +5,7 @@
 
 #include "draft/draft.h"
 
+#include "base/map.h"
 #include "codec/pattern.h"
 
 enum draft_shape {
@@ -62,7 +63,8 @@ enum draft_column {
 struct draft_reader {
     struct arena *arena; /* borrowed */
     const struct vocabulary *vocabulary;
-    struct str unit; /* for speeds that name none; or empty */
+    struct str unit;   /* for speeds that name none; or empty */
+    struct map tables; /* those that were read, by their text */
     struct pattern *shapes[SHAPES];
     int a[SHAPES], b[SHAPES];
 };

@@ -49,8 +49,10 @@ static bool agrees(const struct draft_attrs *a, const struct draft_attrs *b)
 
 bool draft_has_row_like(const struct draft *draft, const struct draft_attrs *log)
 {
-    for (size_t idx = 0; idx < draft->n; idx++) {
-        if (agrees(&draft->items[idx].attrs, log)) {
+    for (size_t idx = 0; idx < draft->n + draft->n_others; idx++) {
+        const struct draft_number *n =
+            idx < draft->n ? &draft->items[idx] : &draft->others[idx - draft->n];
+        if (agrees(&n->attrs, log)) {
             return true;
         }
     }
@@ -162,16 +164,22 @@ static enum nearness nearness_of(const struct draft_number *number, const struct
 {
     const struct draft_attrs *a = &number->attrs;
     const struct draft_attrs *b = &log->attrs;
+    enum identity_state machine =
+        a->machine.ptr
+            ? identity_machine(&(struct identity_machine_words){a->machine, a->model, a->framework},
+                               log->path)
+            : ID_PROVEN;
     if (number->link_path.len && draft_is_below(log->path, number->link_path)) {
         return NEAR_LINKED;
     }
-    if (!agrees(a, b) || (log->model.len && a->model.ptr && !a->is_model_a_guess &&
-                          !identity_is_model(a->model, log->model))) {
+    if (!agrees(a, b) || machine == ID_CONTRADICTED ||
+        (log->model.len && a->model.ptr && !a->is_model_a_guess &&
+         !identity_is_model(a->model, log->model))) {
         return NEAR_NOT;
     }
-    /* If others state their card, one that does not may be from any. */
-    return a->gpus && a->gpus == b->gpus && a->precision.ptr && b->precision.ptr &&
-                   ((a->batch && a->batch == b->batch) || known->names) &&
+    /* If others state their card, one that does not may be from any; and so may one that does not state the row's machine. */
+    return machine == ID_PROVEN && a->gpus && a->gpus == b->gpus && a->precision.ptr &&
+                   b->precision.ptr && ((a->batch && a->batch == b->batch) || known->names) &&
                    !(known->cards && a->hardware.ptr && !b->hardware.ptr)
                ? NEAR_ROW
                : NEAR_MAYBE;
@@ -190,14 +198,17 @@ static int64_t score_of(const struct draft_number *number, const struct draft_lo
 
 /* ---- the number by a rule ---- */
 
-/* Images and sequences are samples. */
-static bool same_unit(struct str a, struct str b)
+/* What makes a value of the rule one of the number's unit: images and sequences are samples, and a time is one quantity in whatever unit;
+   0: they are of two quantities. */
+static double unit_ratio(const struct draft_log *log, struct str unit, struct str wanted)
 {
-    bool is_a = str_eq_z(a, "samples/s");
-    bool is_b = str_eq_z(b, "samples/s");
-    struct str other = is_a ? b : a;
-    return str_eq(a, b) ||
-           ((is_a || is_b) && (str_eq_z(other, "images/s") || str_eq_z(other, "sequences/s")));
+    bool is_a = str_eq_z(unit, "samples/s");
+    bool is_b = str_eq_z(wanted, "samples/s");
+    struct str other = is_a ? wanted : unit;
+    bool is_same =
+        str_eq(unit, wanted) ||
+        ((is_a || is_b) && (str_eq_z(other, "images/s") || str_eq_z(other, "sequences/s")));
+    return is_same ? 1 : unit_time_ratio(format_vocabulary(log->format), unit, wanted);
 }
 
 /* False if the rule gives nothing for the log. */
@@ -306,11 +317,13 @@ static void try_log(const struct draft_number *number, const struct draft_log *l
                           .score = score_of(number, log, known->names)};
     for (size_t idx = 0; idx < n && c.nearness > NEAR_NOT; idx++) {
         const struct series *series = measurement_series(log->m, rules[idx].series);
-        if (!series || series->n == 0 ||
-            !same_unit(rule_unit(&rules[idx], series->unit), number->unit) ||
-            !value_of(number, log, idx, &c.value)) {
+        double ratio = series && series->n > 0
+                           ? unit_ratio(log, rule_unit(&rules[idx], series->unit), number->unit)
+                           : 0;
+        if (!(ratio > 0) || !value_of(number, log, idx, &c.value)) {
             continue;
         }
+        c.value *= ratio;
         tries->n[c.nearness]++;
         c.rule = &rules[idx];
         c.width = width_of(number, c.rule, c.value);
@@ -365,6 +378,127 @@ static void find_log(const struct draft_logs *logs, struct draft_number *number)
     number->state = isfinite(best.width) ? DRAFT_FITS : DRAFT_DIFFERS;
 }
 
+/* ---- one rule for a table ---- */
+
+static bool same_table(const struct draft_number *a, const struct draft_number *b)
+{
+    return a->line == b->line && str_eq(a->document, b->document) && str_eq(a->metric, b->metric) &&
+           str_eq(a->unit, b->unit);
+}
+
+/* NaN where the rule gives the number nothing. */
+static double by_rule(const struct draft_number *n, const struct draft_log *log,
+                      const struct rule *rule)
+{
+    const struct rule *rules;
+    const struct series *series = measurement_series(log->m, rule->series);
+    double ratio =
+        series && series->n > 0 ? unit_ratio(log, rule_unit(rule, series->unit), n->unit) : 0;
+    double value;
+    (void)format_rules(log->format, &rules);
+    return ratio > 0 && value_of(n, log, (size_t)(rule - rules), &value) ? value * ratio
+                                                                         : (double)NAN;
+}
+
+static bool gives(const struct draft_number *n, const struct draft_log *log,
+                  const struct rule *rule)
+{
+    return isfinite(width_of(n, rule, by_rule(n, log, rule)));
+}
+
+/* The numbers of the table of draft->items[first] whose log is of this format. */
+static size_t count_given(const struct draft *draft, size_t first, const struct format *format,
+                          const struct rule *rule)
+{
+    size_t n_given = 0;
+    for (size_t idx = first; idx < draft->n; idx++) {
+        const struct draft_number *n = &draft->items[idx];
+        n_given += n->log && n->log->format == format && same_table(n, &draft->items[first]) &&
+                   gives(n, n->log, rule);
+    }
+    return n_given;
+}
+
+/* The one log that no number has, that this rule reads, and that says how many GPUs the row has and nothing against it: it is the
+   row's, whatever it gives. NULL: none, or several. */
+static const struct draft_log *log_left(const struct draft_logs *logs, const struct draft_number *n,
+                                        const struct draft_log *like, const struct rule *rule)
+{
+    const struct draft_log *left = NULL;
+    for (size_t idx = 0; idx < logs->n; idx++) {
+        const struct draft_log *log = &logs->items[idx];
+        const struct known known = {.names = names_model(n, log)};
+        if (log->is_taken || log->format != like->format ||
+            shared_folders(log->path, like->path) != shared_folders(like->path, like->path) ||
+            !n->attrs.gpus || log->attrs.gpus != n->attrs.gpus ||
+            nearness_of(n, log, &known) == NEAR_NOT || !isfinite(by_rule(n, log, rule))) {
+            continue;
+        }
+        if (left) {
+            return NULL;
+        }
+        left = log;
+    }
+    return left;
+}
+
+static void take_log(struct draft_number *n, const struct draft_logs *logs,
+                     const struct draft_log *log, const struct rule *rule)
+{
+    logs->items[log - logs->items].is_taken = true;
+    n->log = log;
+    n->rule = rule;
+    n->state = gives(n, log, rule) ? DRAFT_FITS : DRAFT_DIFFERS;
+}
+
+/* A table is made by one rule: the one that gives most of its numbers whose logs are there. What it does not give differs. */
+static void settle_table(const struct draft_logs *logs, struct draft *draft, size_t first)
+{
+    const struct draft_log *like = draft->items[first].log;
+    const struct rule *best = draft->items[first].rule;
+    size_t n_best = 0;
+    for (size_t idx = first; idx < draft->n; idx++) {
+        const struct draft_number *n = &draft->items[idx];
+        size_t n_given =
+            n->log && n->log->format == like->format && same_table(n, &draft->items[first])
+                ? count_given(draft, first, like->format, n->rule)
+                : 0;
+        if (n_given > n_best) {
+            n_best = n_given;
+            best = n->rule;
+        }
+    }
+    for (size_t idx = first; idx < draft->n; idx++) {
+        struct draft_number *n = &draft->items[idx];
+        if (!same_table(n, &draft->items[first])) {
+            continue;
+        }
+        if (n->log && n->log->format == like->format && isfinite(by_rule(n, n->log, best))) {
+            take_log(n, logs, n->log, best);
+        } else if (!n->log && n_best > 1) {
+            const struct draft_log *left = log_left(logs, n, like, best);
+            if (left) {
+                take_log(n, logs, left, best);
+            }
+        }
+    }
+}
+
+static void settle_tables(const struct draft_logs *logs, struct draft *draft)
+{
+    for (size_t idx = 0; idx < draft->n; idx++) {
+        const struct draft_number *n = &draft->items[idx];
+        bool is_first = n->log != NULL;
+        for (size_t before = 0; is_first && before < idx; before++) {
+            const struct draft_number *b = &draft->items[before];
+            is_first = !(b->log && b->log->format == n->log->format && same_table(b, n));
+        }
+        if (is_first) {
+            settle_table(logs, draft, idx);
+        }
+    }
+}
+
 /* What is not stated appears so in the row: "unstated", n0g0, bs0. */
 static void name_missing(struct arena *arena, struct draft_number *n)
 {
@@ -395,30 +529,35 @@ static void make_grid(const struct draft_attrs *given, struct draft_attrs *a)
     }
 }
 
+/* The same number of the same row: all that a row is stated, or the same place of the same table in another document. */
+static bool is_again(const struct draft_number *a, const struct draft_number *b)
+{
+    return str_eq(a->printed, b->printed) && str_eq(a->metric, b->metric) &&
+           (!b->missing.len || (a->line == b->line && a->row == b->row && a->column == b->column &&
+                                !str_eq(a->document, b->document)));
+}
+
 /* The case's id; for a second number of the same row, one with its place in the table. */
 static void make_id(struct arena *arena, struct map *ids, struct draft_number *n)
 {
     const struct draft_attrs *a = &n->attrs;
-    struct draft_number *other;
+    const struct draft_number *other;
+    struct str row;
     n->grid = str_of(
         arena_printf(arena, "n%" PRId64 "g%" PRId64, a->nodes, a->nodes ? a->gpus / a->nodes : 0));
-    n->id = str_of(arena_printf(arena, "%.*s/%.*s/%.*s/%.*s/bs%" PRId64, STR_ARG(a->model),
-                                STR_ARG(a->framework), STR_ARG(a->precision), STR_ARG(n->grid),
-                                a->batch));
+    row = str_of(arena_printf(arena, "%.*s/%.*s/%.*s/%.*s/bs%" PRId64, STR_ARG(a->model),
+                              STR_ARG(a->framework), STR_ARG(a->precision), STR_ARG(n->grid),
+                              a->batch));
+    n->id = row;
     other = map_get(ids, n->id);
-    if (other && str_eq(other->printed, n->printed) && str_eq(other->metric, n->metric) &&
-        !n->missing.len) {
-        n->is_repeated = true;
-        return;
+    for (size_t again = 1; other && !is_again(other, n); again++) {
+        n->id = str_of(arena_printf(arena,
+                                    again > 1 ? "%.*s/line-%" PRId64 "-row%zu-col%zu.%zu"
+                                              : "%.*s/line-%" PRId64 "-row%zu-col%zu",
+                                    STR_ARG(row), n->line, n->row, n->column, again));
+        other = map_get(ids, n->id);
     }
-    if (other) {
-        n->id = str_of(arena_printf(arena, "%.*s/line-%" PRId64 "-row%zu-col%zu", STR_ARG(n->id),
-                                    n->line, n->row, n->column));
-    }
-    for (size_t again = 2; map_get(ids, n->id); again++) {
-        n->id = str_of(arena_printf(arena, "%.*s.%zu", STR_ARG(n->id), again));
-    }
-    n->is_repeated = !map_add(ids, n->id, n);
+    n->is_repeated = other || !map_add(ids, n->id, n);
 }
 
 /* A folder's name does not contradict a log. */
@@ -457,6 +596,10 @@ void draft_match(struct arena *arena, const struct draft_logs *logs,
         fill(&n->attrs, given);
         n->link_path = draft_link_path(arena, n->document, n->link);
         find_log(logs, n);
+    }
+    settle_tables(logs, draft);
+    for (size_t idx = 0; idx < draft->n; idx++) {
+        struct draft_number *n = &draft->items[idx];
         if (n->log) {
             fill(&n->attrs, &n->log->attrs);
             take_model(arena, &n->attrs, n->log->model);

@@ -109,6 +109,9 @@ void draft_reader_free(struct draft_reader *reader)
     for (size_t idx = 0; reader && idx < SHAPES; idx++) {
         pattern_free(reader->shapes[idx]);
     }
+    if (reader) {
+        map_release(&reader->tables);
+    }
     free(reader);
 }
 

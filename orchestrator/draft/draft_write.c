@@ -101,6 +101,9 @@ static void put_case(struct writer *w, const struct draft_number *n)
     }
     jw_end_array(out);
     jw_object(out, "conditions");
+    if (n->attrs.machine.ptr) {
+        jw_str(out, "machine", n->attrs.machine);
+    }
     jw_end_object(out);
     jw_array(out, "cells");
     jw_object(out, NULL);
@@ -129,6 +132,7 @@ void draft_write(struct arena *arena, const struct draft *draft, const struct dr
     jw_i64(&w.json, "schema_version", 1);
     jw_str(&w.json, "id", source->id);
     jw_z(&w.json, "title", arena_printf(arena, "draft from %.*s", STR_ARG(source->repository)));
+    jw_bool(&w.json, "rules_inferred", true);
     put_source(&w, "source", source->document, false);
     put_source(&w, "logs", source->id, true);
     put_environments(&w);
@@ -172,8 +176,6 @@ void draft_take_audit(struct arena *arena, const struct report_audit *audit, str
         n->is_of_another = a->proof == PROOF_CONTRADICTED;
         n->is_proposed = a->is_proposed;
         n->log_state = a->log_state;
-        n->found = a->verdict == AUDIT_NO_LOG
-                       ? STR_LIT("nothing")
-                       : str_of(arena_printf(arena, "%.*f", a->cell->decimals + 1, a->recomputed));
+        n->found = a->verdict == AUDIT_NO_LOG ? STR_LIT("nothing") : cell_number_words(arena, a);
     }
 }

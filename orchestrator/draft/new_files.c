@@ -6,13 +6,13 @@
 
 #include "base/fs.h"
 #include "base/map.h"
+#include "judge/identity.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DOC_FILES_MAX   1500
 #define LOG_BYTES_MAX   (64u << 20)
 #define CHUNK_FILES_MAX 40 /* of one call of git */
 #define CHUNK_BYTES_MAX (64 << 20)
@@ -164,6 +164,7 @@ static void cut(struct new_files *files, size_t max)
 
 int new_list_files(struct new_maker *m, struct err *err)
 {
+    CLEANUP(map) struct map seen = {0};
     struct str list;
     struct str rest;
     struct str line;
@@ -183,24 +184,49 @@ int new_list_files(struct new_maker *m, struct err *err)
     for (size_t idx = 0; idx < m->all.n; idx++) {
         static const char *const SHEETS[] = {".xlsx", ".xls", ".ods", NULL};
         m->n_sheets += ends_any(str_of(m->all.items[idx].path), SHEETS);
-        if (is_doc(str_of(m->all.items[idx].path)) && m->all.items[idx].size <= NEW_DOC_BYTES_MAX) {
+        if (!is_doc(str_of(m->all.items[idx].path)) ||
+            !map_add(&seen, str_of(m->all.items[idx].hash), m)) {
+            continue; /* the same bytes under another name are one document */
+        }
+        m->docs.n_left_out += m->all.items[idx].size > NEW_DOC_BYTES_MAX;
+        if (m->all.items[idx].size <= NEW_DOC_BYTES_MAX) {
             m->docs.items[m->docs.n++] = m->all.items[idx];
         }
     }
     qsort(m->docs.items, m->docs.n, sizeof(m->docs.items[0]), compare_docs);
-    cut(&m->docs, DOC_FILES_MAX);
+    cut(&m->docs, NEW_DOC_FILES_MAX);
     return 0;
 }
 
-/* If there are too many: first those that may belong to a number. */
+/* Whether a path names the machine of a row; each machine is asked once. */
+static bool names_machine(const struct draft *draft, struct map *machines, struct str path)
+{
+    for (size_t idx = 0; idx < draft->n + draft->n_others; idx++) {
+        const struct draft_number *n =
+            idx < draft->n ? &draft->items[idx] : &draft->others[idx - draft->n];
+        const struct identity_machine_words row = {n->attrs.machine, n->attrs.model,
+                                                   n->attrs.framework};
+        if (row.machine.ptr && map_add(machines, row.machine, machines) &&
+            identity_machine(&row, path) == ID_PROVEN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* If there are too many: first those that by the words of their path are of a row, and last those that are of none. */
 static void set_apart(struct new_maker *m, struct draft_reader *reader)
 {
     for (size_t idx = 0; idx < m->log_files.n; idx++) {
         struct new_file *file = &m->log_files.items[idx];
         struct draft_attrs attrs = {0};
+        CLEANUP(map) struct map machines = {0};
         draft_read_attrs(reader, str_of(file->path), &attrs);
         if (file->rank == RANK_NAMED && !draft_has_row_like(&m->draft, &attrs)) {
             file->rank = RANK_APART;
+        } else if (file->rank == RANK_NAMED &&
+                   names_machine(&m->draft, &machines, str_of(file->path))) {
+            file->rank = RANK_ROW;
         }
     }
 }
@@ -209,8 +235,9 @@ void new_choose_logs(struct new_maker *m, struct draft_reader *reader)
 {
     CLEANUP(map) struct map linked = {0};
     struct new_files *logs = &m->log_files;
-    for (size_t idx = 0; idx < m->draft.n; idx++) {
-        const struct draft_number *n = &m->draft.items[idx];
+    for (size_t idx = 0; idx < m->draft.n + m->draft.n_others; idx++) {
+        const struct draft_number *n =
+            idx < m->draft.n ? &m->draft.items[idx] : &m->draft.others[idx - m->draft.n];
         struct str path = draft_link_path(m->arena, n->document, n->link);
         if (path.len) {
             (void)map_add(&linked, path, m);

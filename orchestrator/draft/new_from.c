@@ -357,9 +357,11 @@ static void say_left_out(struct new_maker *m, struct strbuf *text)
 {
     if (m->docs.n_left_out + m->log_files.n_left_out + m->draft.n_left_out > 0) {
         strbuf_printf(text,
-                      "not looked at, over the limits: %zu documents, %zu logs, %zu tables, rows "
-                      "and numbers; --below FOLDER narrows it\n",
-                      m->docs.n_left_out, m->log_files.n_left_out, m->draft.n_left_out);
+                      "not looked at, over the limits of %d documents, %d logs and %d numbers: %zu "
+                      "documents, %zu logs, %zu tables, rows and numbers; --below FOLDER narrows "
+                      "it\n",
+                      NEW_DOC_FILES_MAX, NEW_LOG_FILES_MAX, DRAFT_NUMBERS_MAX, m->docs.n_left_out,
+                      m->log_files.n_left_out, m->draft.n_left_out);
     }
     if (m->draft.n_without_unit) {
         strbuf_printf(text,

@@ -12,9 +12,11 @@
 #define NEW_GIT_LIMIT_NS  (60 * NS_PER_S)
 #define NEW_DOC_BYTES_MAX (2u << 20)
 #define NEW_LOG_FILES_MAX 600
+#define NEW_DOC_FILES_MAX 1500
 
 enum new_rank {              /* which files are read first, where there are too many */
                 RANK_LINKED, /* a table names it */
+                RANK_ROW,    /* it is named as a log, and its path names a row's machine */
                 RANK_NAMED,  /* it is named as a log */
                 RANK_APART,  /* likewise, but by its path it belongs to no number */
                 RANK_TEXT,

@@ -8,6 +8,8 @@
 #include "judge/audit_parts.h"
 #include "judge/stats.h"
 
+#define DECIMALS_MORE_MAX 6
+
 struct str arena_str(struct arena *arena, const char *fmt, ...)
 {
     char text[4096];
@@ -139,6 +141,17 @@ struct applying {
     struct rule_memo *memos; /* one for each log, or NULL */
 };
 
+/* A time is one quantity in whatever unit its row prints it. */
+static double in_unit_of_cell(const struct cell_audit *a, const struct rule *rule)
+{
+    const struct series *s =
+        a->measurements[0] ? measurement_series(a->measurements[0], rule->series) : NULL;
+    double ratio = s && a->bound->format ? unit_time_ratio(format_vocabulary(a->bound->format),
+                                                           rule_unit(rule, s->unit), a->cell->unit)
+                                         : 0;
+    return ratio > 0 ? ratio : 1;
+}
+
 static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
                          const struct applying *by, struct rule_value *ret, struct err *err)
 {
@@ -162,6 +175,7 @@ static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
         return -1;
     }
     first.value *= a->of_case->factor.value > 0 ? a->of_case->factor.value : 1;
+    first.value *= in_unit_of_cell(a, rule);
     *ret = first;
     return 0;
 }
@@ -210,6 +224,7 @@ static void look_at_logs(struct audit *audit, struct cell_audit *a)
               : identity_none(log->is_unreadable ? STR_LIT("the log cannot be read")
                                                  : STR_LIT("the log is missing"));
         enum log_state state = state_of(audit->arena, rule, log);
+        identity_see_path(audit->arena, &one, &row, log->path);
         if (identity_proof(&one) > identity_proof(&a->identity)) {
             a->identity_log = idx;
         }
@@ -359,11 +374,79 @@ static void judge_cells(struct audit *audit)
     }
 }
 
+static bool is_asked(const struct cell_audit *a)
+{
+    return a->by && a->verdict != AUDIT_NO_LOG;
+}
+
+/* A rule that was chosen for the numbers of a table is as good as the share of them that it gives. */
+static void count_inferred(struct report_audit *out)
+{
+    for (size_t idx = 0; out->report->rules_inferred && idx < out->n_cells; idx++) {
+        struct cell_audit *a = &out->cells[idx];
+        for (size_t other = 0; is_asked(a) && other < out->n_cells; other++) {
+            const struct cell_audit *b = &out->cells[other];
+            bool is_of_table =
+                is_asked(b) && b->by == a->by && str_eq(b->cell->table, a->cell->table);
+            a->n_asked += is_of_table;
+            a->n_given += is_of_table && b->verdict != AUDIT_DIFFERS;
+        }
+    }
+}
+
+static struct str percent_words(struct arena *arena, double share)
+{
+    return fabs(share) < 0.00005 ? STR_LIT("0.00 %") : arena_str(arena, "%+.2f %%", 100 * share);
+}
+
+struct str cell_diff_words(struct arena *arena, const struct cell_audit *cell)
+{
+    return isfinite(cell->rel_diff) ? percent_words(arena, cell->rel_diff) : STR_LIT("");
+}
+
+struct str cell_number_words(struct arena *arena, const struct cell_audit *cell)
+{
+    int more = 0;
+    double shown = cell->recomputed;
+    if (!isfinite(shown)) {
+        return STR_LIT("");
+    }
+    for (; more < DECIMALS_MORE_MAX; more++) {
+        shown = rule_round(ROUND_NEAREST, cell->recomputed, cell->cell->decimals + more);
+        if (str_eq(percent_words(arena, shown / cell->cell->published - 1),
+                   cell_diff_words(arena, cell))) {
+            break;
+        }
+    }
+    return arena_str(arena, "%.*f", cell->cell->decimals + more, shown);
+}
+
+struct str cell_rule_words(struct arena *arena, const struct cell_audit *cell)
+{
+    return cell->n_asked ? arena_str(arena, "%.*s (inferred: gives %zu of %zu)",
+                                     STR_ARG(cell->rule), cell->n_given, cell->n_asked)
+                         : cell->rule;
+}
+
+struct str audit_inferred_words(struct arena *arena, const struct report_audit *audit)
+{
+    size_t n_given = 0;
+    size_t n_asked = 0;
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        n_asked += audit->cells[idx].n_asked > 0;
+        n_given += audit->cells[idx].n_asked > 0 && audit->cells[idx].verdict != AUDIT_DIFFERS;
+    }
+    return n_asked ? arena_str(arena, "; rules inferred from the numbers give %zu of %zu", n_given,
+                               n_asked)
+                   : STR_LIT("");
+}
+
 void audit_judge(struct arena *arena, const struct binding *binding, struct report_audit *ret_audit)
 {
     struct audit audit = {arena, binding->report, binding, ret_audit};
     *ret_audit = (struct report_audit){.report = binding->report};
     judge_cells(&audit);
+    count_inferred(ret_audit);
     audit_explain(&audit);
     audit_like_for_like(&audit);
     audit_find_rows(&audit);

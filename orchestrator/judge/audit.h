@@ -39,6 +39,8 @@ struct cell_audit {
     struct str note;
     enum proof proof;
     bool is_proposed; /* its number was read by a format that is only proposed */
+    /* The rule was chosen because it gives n_given of the n_asked numbers of its table whose logs are there; 0, 0: it was stated. */
+    size_t n_given, n_asked;
     enum log_state log_state;
     struct identity
         identity; /* what its logs prove about the row; of several, and of derived cells, the worst */
@@ -72,6 +74,14 @@ struct report_audit {
 struct rule_case rule_case_of(const struct report_case *c);
 /* "exact", or "exact, proposed" of a cell that a proposed format read. */
 const char *cell_verdict_words(const struct cell_audit *cell);
+/* The recomputed number as every view shows it: with as many digits as the difference beside it needs to follow from the two numbers; and
+   that difference, "+0.31 %". Empty: none. */
+struct str cell_number_words(struct arena *arena, const struct cell_audit *cell);
+struct str cell_diff_words(struct arena *arena, const struct cell_audit *cell);
+/* The rule's id, and of one that was inferred how much it gives: "megatron/median (inferred: gives 2 of 3)"; NULL: none. */
+struct str cell_rule_words(struct arena *arena, const struct cell_audit *cell);
+/* "" or "; rules inferred from the numbers, which they give in 5 of 7 cases". */
+struct str audit_inferred_words(struct arena *arena, const struct report_audit *audit);
 /* Judges every published cell by its logs, which have been read, with explanations and findings. Borrows the binding. */
 void audit_judge(struct arena *arena, const struct binding *binding,
                  struct report_audit *ret_audit);

@@ -18,18 +18,20 @@
 
 static void find_verdicts(struct audit *audit, const struct cell_audit *a)
 {
+    struct str found = cell_number_words(audit->arena, a);
+    struct str diff = cell_diff_words(audit->arena, a);
     if (a->verdict != AUDIT_DIFFERS) {
         return;
     }
     if (a->cell->derive == DERIVE_RATIO) {
         finding_add(&audit->out->findings, audit->arena, "speedup-mismatch", cell_where(audit, a),
-                    "%s: printed %s, and %s over %s is %.4g%s%s", a->cell->id.ptr,
-                    a->cell->printed.ptr, a->cell->of[0].ptr, a->cell->of[1].ptr, a->recomputed,
+                    "%s: printed %s, and %s over %s is %.*s%s%s", a->cell->id.ptr,
+                    a->cell->printed.ptr, a->cell->of[0].ptr, a->cell->of[1].ptr, STR_ARG(found),
                     a->note.ptr ? "; " : "", a->note.ptr ? a->note.ptr : "");
     } else {
         finding_add(&audit->out->findings, audit->arena, "cell-differs", cell_where(audit, a),
-                    "%s: printed %s, and %s gives %.6g (%+.2f %%)%s%s", a->cell->id.ptr,
-                    a->cell->printed.ptr, a->rule.ptr, a->recomputed, 100 * a->rel_diff,
+                    "%s: printed %s, and %s gives %.*s (%.*s)%s%s", a->cell->id.ptr,
+                    a->cell->printed.ptr, a->rule.ptr, STR_ARG(found), STR_ARG(diff),
                     a->note.ptr ? "; " : "", a->note.ptr ? a->note.ptr : "");
     }
 }

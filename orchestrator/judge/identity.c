@@ -10,9 +10,8 @@
 #define NOT_PRINTED (-1)
 
 static const char *const NAMES[IDENTITY_FACTS] = {
-    [ID_GPUS] = "gpus",   [ID_NODES] = "nodes", [ID_PRECISION] = "precision",
-    [ID_BATCH] = "batch", [ID_MODEL] = "model", [ID_UNIT] = "unit",
-    [ID_LOGS] = "runs"};
+    [ID_GPUS] = "gpus",   [ID_NODES] = "nodes", [ID_PRECISION] = "precision", [ID_BATCH] = "batch",
+    [ID_MODEL] = "model", [ID_UNIT] = "unit",   [ID_MACHINE] = "machine",     [ID_LOGS] = "runs"};
 
 const char *identity_name(enum identity_fact fact)
 {
@@ -366,7 +365,7 @@ static struct identity_item check_unit(struct arena *arena, const struct vocabul
         return unproven(STR_LIT("no rule gives the number"));
     }
     unit = rule_unit(rule, series->unit);
-    if (same_kind(v, stated, unit)) {
+    if (same_kind(v, stated, unit) || unit_time_ratio(v, unit, stated) > 0) {
         return proven();
     }
     return (struct identity_item){
@@ -379,7 +378,9 @@ static struct identity_item check_unit(struct arena *arena, const struct vocabul
 struct identity_row identity_row_of(const struct report_case *c, const struct cell *cell)
 {
     struct str accumulation = STR_EMPTY;
+    struct str machine = STR_EMPTY;
     bool is_said = case_condition(c, "grad_accumulation", &accumulation);
+    (void)case_condition(c, "machine", &machine);
     return (struct identity_row){.gpus = c->gpus,
                                  .nodes = c->nodes,
                                  .gpus_per_node = c->gpus_per_node,
@@ -387,7 +388,9 @@ struct identity_row identity_row_of(const struct report_case *c, const struct ce
                                  .accumulates = is_said ? to_count(accumulation) : 0,
                                  .precision = c->precision,
                                  .model = c->model,
-                                 .unit = cell->unit};
+                                 .unit = cell->unit,
+                                 .machine = machine,
+                                 .framework = c->framework};
 }
 
 static bool is_unstated(struct str word)
@@ -449,10 +452,135 @@ void identity_count_logs(struct arena *arena, struct identity *identity, const s
             : unproven(STR_LIT("the rule does not say how many runs its benchmark asks for"));
 }
 
+/* ---- the machine ---- */
+
+/* A word of a machine's name that tells it from others: no vendor, no count or size ("8x", "80gb", "bs96"), no word of a run. */
+static bool tells_machine(struct str word)
+{
+    static const char *const COMMON[] = {
+        "nvidia",  "tesla",  "geforce",  "amd",       "intel", "gpu", "gpus", "node",
+        "nodes",   "server", "with",     "and",       "amp",   "log", "logs", "result",
+        "results", "train",  "training", "benchmark", "run",   "x",   NULL};
+    static const char *const BEFORE_COUNTS[] = {"bs", "batch", "fp", "bf", "int", "gpu", "gpus",
+                                                "n",  "g",     "c",  "v",  "tf",  "run"};
+    size_t n_digits = 0;
+    while (n_digits < word.len && is_digit(word.ptr[n_digits])) {
+        n_digits++;
+    }
+    if (str_eq_any(word, COMMON) || n_digits == word.len ||
+        (n_digits > 0 && (str_eq_z(str_sub(word, n_digits, SIZE_MAX), "x") ||
+                          str_eq_z(str_sub(word, n_digits, SIZE_MAX), "g") ||
+                          str_eq_z(str_sub(word, n_digits, SIZE_MAX), "gb")))) {
+        return false;
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(BEFORE_COUNTS); idx++) {
+        size_t len = strlen(BEFORE_COUNTS[idx]);
+        if (str_starts(word, str_of(BEFORE_COUNTS[idx])) && word.len > len && word.len <= len + 3 &&
+            is_digit(word.ptr[len]) &&
+            !str_eq_z(word, "v100")) { /* the one card that is spelt like a version */
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The next such word, in lower case. False where the text is used up. */
+static bool next_word(struct str *rest, char *word, size_t *ret_len)
+{
+    for (*ret_len = 0; rest->len > 0 || *ret_len > 0;) {
+        char c = rest->len ? rest->ptr[0] : '\0';
+        c = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+        if (((c >= 'a' && c <= 'z') || is_digit(c)) && *ret_len < NAME_BYTES) {
+            word[(*ret_len)++] = c;
+            *rest = str_sub(*rest, 1, SIZE_MAX);
+            continue;
+        }
+        if (*ret_len > 0 && tells_machine((struct str){word, *ret_len})) {
+            return true;
+        }
+        *ret_len = 0;
+        *rest = str_sub(*rest, 1, SIZE_MAX);
+    }
+    return false;
+}
+
+/* How many words of `of` the text in `in` lacks; *ret_n: how many it has. */
+static size_t count_lacking(struct str of, struct str in, size_t *ret_n)
+{
+    char a[NAME_BYTES];
+    char b[NAME_BYTES];
+    size_t n_a;
+    size_t n_b;
+    size_t n_lacking = 0;
+    *ret_n = 0;
+    while (next_word(&of, a, &n_a)) {
+        struct str rest = in;
+        bool has = false;
+        while (!has && next_word(&rest, b, &n_b)) {
+            has = n_a == n_b && memcmp(a, b, n_a) == 0;
+        }
+        n_lacking += !has;
+        *ret_n += has;
+    }
+    return n_lacking;
+}
+
+enum identity_state identity_machine(const struct identity_machine_words *row, struct str path)
+{
+    struct str machine = row->machine;
+    struct str part;
+    struct str best = STR_EMPTY;
+    char word[NAME_BYTES];
+    size_t n_best = 0;
+    size_t n_lacking;
+    size_t n;
+    while (str_next(&path, '/', &part)) {
+        (void)count_lacking(machine, part, &n);
+        if (n > n_best) {
+            n_best = n;
+            best = part;
+        }
+    }
+    n_lacking = count_lacking(machine, best, &n);
+    if (n_best == 0 || n_lacking == 0) {
+        return n_best == 0 ? ID_UNPROVEN : ID_PROVEN;
+    }
+    while (next_word(&best, word, &n)) { /* a word that is neither the machine's nor the run's */
+        size_t n_has = 0;
+        (void)count_lacking((struct str){word, n}, machine, &n_has);
+        if (n_has == 0 && !identity_is_model(row->model, (struct str){word, n}) &&
+            str_find(row->framework, (struct str){word, n}) < 0) {
+            return ID_CONTRADICTED;
+        }
+    }
+    return ID_UNPROVEN;
+}
+
+void identity_see_path(struct arena *arena, struct identity *identity,
+                       const struct identity_row *row, struct str path)
+{
+    struct identity_item *item = &identity->items[ID_MACHINE];
+    if (!row->machine.ptr) {
+        return; /* the row names no machine: nothing is asked of the log */
+    }
+    item->state = identity_machine(
+        &(struct identity_machine_words){row->machine, row->model, row->framework}, path);
+    item->why =
+        item->state == ID_PROVEN
+            ? STR_EMPTY
+            : str_of(arena_printf(
+                  arena,
+                  item->state == ID_UNPROVEN
+                      ? "the row's machine is %.*s, and the path of the log does not say which it "
+                        "is: %.*s"
+                      : "the row's machine is %.*s, and the log is of another by its path: %.*s",
+                  STR_ARG(row->machine), STR_ARG(path)));
+}
+
 struct identity identity_none(struct str why)
 {
     struct identity id = {0};
-    for (size_t idx = 0; idx < ID_LOGS; idx++) { /* without GPUs there is no number to compare */
+    for (size_t idx = 0; idx < ID_MACHINE; idx++) { /* without GPUs there is no number to compare */
         id.items[idx] = unproven(why);
     }
     return id;

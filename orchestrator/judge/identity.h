@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a log proves that it belongs to the row that is judged by it: compares GPUs, nodes, precision, batch and model as the log
-   states them, and the unit of the rule's number, with the row's. Pure. */
+   states them, the unit of the rule's number, and the words of machine and site in the log's path, with the row's. Pure. */
 #ifndef JUDGE_IDENTITY_H
 #define JUDGE_IDENTITY_H
 
@@ -14,6 +14,7 @@ enum identity_fact {
     ID_BATCH,
     ID_MODEL,
     ID_UNIT,
+    ID_MACHINE,
     ID_LOGS,
     IDENTITY_FACTS
 };
@@ -52,17 +53,28 @@ struct identity_row {
     int64_t accumulates;   /* batches per GPU that a step accumulates; 0: not stated */
     struct str precision;  /* NULL: not stated */
     struct str model;
-    struct str unit; /* NULL: not stated */
+    struct str unit;    /* NULL: not stated */
+    struct str machine; /* words that tell its machine or site from others; NULL: none */
+    struct str framework;
 };
 
 /* The model that the log states, or empty; and whether a row's name means the same. */
 struct str identity_model(const struct measurement *m);
 bool identity_is_model(struct str row, struct str stated);
 struct identity_row identity_row_of(const struct report_case *c, const struct cell *cell);
+/* Whether the words of a row's machine and those of a log's path are of one machine: the part of the path that shares a word with it
+   speaks of a machine, and differs where both have words that the other lacks. */
+struct identity_machine_words {
+    struct str machine, model, framework; /* words of the last two say nothing of a machine */
+};
+enum identity_state identity_machine(const struct identity_machine_words *row, struct str path);
 /* Compares a log with its row by what the rule's run states. rule is NULL if no rule gives its number: then the unit is unproven. */
 struct identity identity_of(struct arena *arena, const struct format *format,
                             const struct measurement *m, const struct identity_row *row,
                             const struct rule *rule);
+/* The log's path against the row's machine; identity_of knows no path. */
+void identity_see_path(struct arena *arena, struct identity *identity,
+                       const struct identity_row *row, struct str path);
 struct identity identity_none(struct str why); /* everything is unproven */
 /* Compares the number of the row's logs with that the rule asks for: proven if it asks for none. m: the first. */
 void identity_count_logs(struct arena *arena, struct identity *identity, const struct rule *rule,

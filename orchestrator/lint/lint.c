@@ -82,6 +82,17 @@ struct lint_command lint_command_at(struct lint *lint, const struct stack *stack
     return (struct lint_command){stack, command, script_of(lint, stack, command, true), *place};
 }
 
+void lint_each_run(struct lint *lint, const struct stack *stack,
+                   void (*rule)(struct lint *lint, const struct lint_command *c, size_t at))
+{
+    for (size_t idx = 0; idx < stack->n_commands; idx++) {
+        struct lint_command c = lint_command_at(lint, stack, idx);
+        for (size_t at = 0; !is_list_log(c.command) && at < c.script->n; at++) {
+            rule(lint, &c, at);
+        }
+    }
+}
+
 const struct shell_script *working_script(struct lint *lint, const struct stack *stack,
                                           const struct command *command)
 {

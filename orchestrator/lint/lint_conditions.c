@@ -235,6 +235,20 @@ static void lint_shm(struct lint *lint, const struct stack *s)
     }
 }
 
+/* Whether the stack's rows are results of several runs, each with its log, as far as their logs are there. */
+static bool has_runs(const struct lint *lint, const struct stack *s)
+{
+    bool has_some = false;
+    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+        const struct report_case *c = &lint->report->cases[idx];
+        if (c->stack == s && c->n_cells && c->n_logs == 1) {
+            return false;
+        }
+        has_some = has_some || (c->stack == s && c->n_cells && c->n_logs > 1);
+    }
+    return has_some;
+}
+
 static void lint_case_batch(struct lint *lint, const struct report_case *c, size_t idx)
 {
     struct err err = {0};
@@ -279,7 +293,7 @@ void lint_conditions(struct lint *lint)
         if (!states(lint, s, "seed") && !prints_seed(lint, s)) {
             lint_add(lint, "seed-not-stated", s, ".conditions.seed", "no seed is stated");
         }
-        if (!states(lint, s, "repeats")) {
+        if (!states(lint, s, "repeats") && !has_runs(lint, s)) {
             lint_add(lint, "repeats-not-stated", s, ".conditions.repeats",
                      "no number of repeats is stated, and no spread");
         }

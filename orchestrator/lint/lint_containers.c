@@ -206,8 +206,9 @@ static void lint_names(struct lint *lint, const struct lint_command *c, const st
     }
 }
 
-static void lint_run(struct lint *lint, const struct lint_command *c, const struct shell_run *run)
+static void lint_run(struct lint *lint, const struct lint_command *c, size_t run_idx)
 {
+    const struct shell_run *run = &c->script->runs[run_idx];
     struct shell_word value;
     if (shell_engine_does(run, "run") || shell_engine_does(run, "create")) {
         lint_image(lint, c, run);
@@ -226,12 +227,7 @@ static void lint_run(struct lint *lint, const struct lint_command *c, const stru
 
 void lint_containers(struct lint *lint, const struct stack *s)
 {
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, s, idx);
-        for (size_t at = 0; !is_list_log(c.command) && at < c.script->n; at++) {
-            lint_run(lint, &c, &c.script->runs[at]);
-        }
-    }
+    lint_each_run(lint, s, lint_run);
 }
 
 bool lint_container_of(struct lint *lint, const struct stack *s, struct lint_container *ret)

@@ -10,46 +10,24 @@
 
 /* ---- sizes ---- */
 
-typedef bool (*fit_fn)(const struct report_case *c, int64_t n);
+enum { /* which counts of a case a number may be */
+       FITS_NODES = 1,
+       FITS_NODE = 2, /* the GPUs of a node */
+       FITS_JOB = 4,
+       FITS_ONE = 8,
+       FITS_MORE = 16 /* than a node has, too */
+};
 
-static bool fits_nodes(const struct report_case *c, int64_t n)
+static bool fits_case(const struct report_case *c, unsigned fits, int64_t n)
 {
-    return n == c->nodes;
-}
-
-static bool fits_node(const struct report_case *c, int64_t n)
-{
-    return n == c->gpus_per_node;
-}
-
-static bool fits_job(const struct report_case *c, int64_t n)
-{
-    return n == c->gpus;
-}
-
-static bool fits_job_or_nodes(const struct report_case *c, int64_t n)
-{
-    return n == c->gpus || n == c->nodes;
-}
-
-static bool fits_node_or_one(const struct report_case *c, int64_t n)
-{
-    return n == c->gpus_per_node || n == 1;
-}
-
-static bool fits_node_or_job(const struct report_case *c, int64_t n)
-{
-    return n == c->gpus_per_node || n == c->gpus;
-}
-
-static bool fits_enough(const struct report_case *c, int64_t n)
-{
-    return n >= c->gpus_per_node;
+    return ((fits & FITS_NODES) && n == c->nodes) ||
+           ((fits & FITS_NODE) && n == c->gpus_per_node) || ((fits & FITS_JOB) && n == c->gpus) ||
+           ((fits & FITS_ONE) && n == 1) || ((fits & FITS_MORE) && n >= c->gpus_per_node);
 }
 
 /* True if the command is for some cases, but n is right for none of them; *ret_like: one of those. */
-static bool fits_none(const struct lint *lint, const struct lint_command *c, fit_fn fits, int64_t n,
-                      const struct report_case **ret_like)
+static bool fits_none(const struct lint *lint, const struct lint_command *c, unsigned fits,
+                      int64_t n, const struct report_case **ret_like)
 {
     bool is_for_any = false;
     for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
@@ -57,7 +35,7 @@ static bool fits_none(const struct lint *lint, const struct lint_command *c, fit
         if (of->stack != c->stack || !command_is_for(c->command, of)) {
             continue;
         }
-        if (fits(of, n)) {
+        if (fits_case(of, fits, n)) {
             return false;
         }
         is_for_any = true;
@@ -66,7 +44,7 @@ static bool fits_none(const struct lint *lint, const struct lint_command *c, fit
     return is_for_any;
 }
 
-static void lint_size(struct lint *lint, const struct lint_command *c, fit_fn fits,
+static void lint_size(struct lint *lint, const struct lint_command *c, unsigned fits,
                       struct str spelled, int64_t n)
 {
     const struct report_case *like = NULL;
@@ -74,7 +52,7 @@ static void lint_size(struct lint *lint, const struct lint_command *c, fit_fn fi
     if (str_eq_z(c->command->purpose, "code") || !fits_none(lint, c, fits, n, &like)) {
         return;
     }
-    if (fits == fits_nodes) {
+    if (fits == FITS_NODES) {
         lint_add(lint, "nodes-differ", c->stack, c->place,
                  "%.*s is %" PRId64 " for cases of %" PRId64 " nodes", STR_ARG(spelled), n,
                  like->nodes);
@@ -111,7 +89,7 @@ static void lint_nodes(struct lint *lint, const struct lint_command *c,
         lint_add(lint, "nodes-differ", c->stack, c->place,
                  "%.*s is %" PRId64 " and NUM_NODES is %" PRId64, STR_ARG(o->spelled), n, stated);
     } else {
-        lint_size(lint, c, fits_nodes, o->spelled, n);
+        lint_size(lint, c, FITS_NODES, o->spelled, n);
     }
 }
 
@@ -135,9 +113,9 @@ static void lint_hosts(struct lint *lint, const struct lint_command *c,
     if (n == 1 && is_unknown(o->value)) {
         return;
     }
-    lint_size(lint, c, fits_nodes, o->spelled, n);
+    lint_size(lint, c, FITS_NODES, o->spelled, n);
     if (has_slots) {
-        lint_size(lint, c, fits_job, o->spelled, slots);
+        lint_size(lint, c, FITS_JOB, o->spelled, slots);
     }
 }
 
@@ -176,7 +154,7 @@ static int64_t read_devices(struct str list, bool *ret_is_plain)
 }
 
 static void lint_devices(struct lint *lint, const struct lint_command *c, struct str spelled,
-                         struct str list, fit_fn fits)
+                         struct str list, unsigned fits)
 {
     bool is_plain;
     int64_t n = read_devices(list, &is_plain);
@@ -194,9 +172,9 @@ static void lint_gpus(struct lint *lint, const struct lint_command *c, const str
 {
     int64_t n = 0;
     if (!to_count(o->value, GPUS_NAME_MAX, &n)) {
-        lint_devices(lint, c, o->spelled, o->value, fits_node);
+        lint_devices(lint, c, o->spelled, o->value, FITS_NODE);
     } else if (n > 0) {
-        lint_size(lint, c, fits_node_or_job, o->spelled, n);
+        lint_size(lint, c, FITS_NODE | FITS_JOB, o->spelled, n);
     }
 }
 
@@ -316,12 +294,16 @@ static void lint_set(struct lint *lint, const struct lint_command *c, const stru
 {
     static const struct {
         const char *name;
-        fit_fn fits;
-    } SIZES[] = {{"NUM_GPUS", fits_node_or_job},    {"NGPUS", fits_node_or_job},
-                 {"NUM_GPU", fits_node_or_job},     {"GPU_NUM", fits_node_or_job},
-                 {"GPUS_PER_NODE", fits_node},      {"NPROC_PER_NODE", fits_node},
-                 {"WORLD_SIZE", fits_job_or_nodes}, {"NNODES", fits_nodes},
-                 {"NUM_NODES", fits_nodes}};
+        unsigned fits;
+    } SIZES[] = {{"NUM_GPUS", FITS_NODE | FITS_JOB},
+                 {"NGPUS", FITS_NODE | FITS_JOB},
+                 {"NUM_GPU", FITS_NODE | FITS_JOB},
+                 {"GPU_NUM", FITS_NODE | FITS_JOB},
+                 {"GPUS_PER_NODE", FITS_NODE},
+                 {"NPROC_PER_NODE", FITS_NODE},
+                 {"WORLD_SIZE", FITS_JOB | FITS_NODES},
+                 {"NNODES", FITS_NODES},
+                 {"NUM_NODES", FITS_NODES}};
     struct str name;
     struct str value;
     int64_t n = 0;
@@ -329,7 +311,7 @@ static void lint_set(struct lint *lint, const struct lint_command *c, const stru
         return;
     }
     if (is_device_variable(name)) {
-        lint_devices(lint, c, name, value, fits_enough);
+        lint_devices(lint, c, name, value, FITS_MORE);
     }
     for (size_t idx = 0; idx < ARRAY_LEN(SIZES); idx++) {
         if (str_eq_z(name, SIZES[idx].name) && to_count(value, INT32_MAX, &n)) {
@@ -350,12 +332,12 @@ static void lint_option(struct lint *lint, const struct lint_command *c,
     switch (o->means) {
     case MEANS_RANKS:
         if (is_number) {
-            lint_size(lint, c, has_launcher ? fits_job_or_nodes : fits_job, o->spelled, n);
+            lint_size(lint, c, has_launcher ? FITS_JOB | FITS_NODES : FITS_JOB, o->spelled, n);
         }
         break;
     case MEANS_RANKS_PER_NODE:
         if (is_number) {
-            lint_size(lint, c, has_launcher ? fits_node_or_one : fits_node, o->spelled, n);
+            lint_size(lint, c, has_launcher ? FITS_NODE | FITS_ONE : FITS_NODE, o->spelled, n);
         }
         break;
     case MEANS_NODES:
@@ -365,10 +347,10 @@ static void lint_option(struct lint *lint, const struct lint_command *c,
         lint_hosts(lint, c, o);
         break;
     case MEANS_DEVICES:
-        lint_devices(lint, c, o->spelled, o->value, fits_node);
+        lint_devices(lint, c, o->spelled, o->value, FITS_NODE);
         break;
     case MEANS_DEVICE:
-        lint_devices(lint, c, o->spelled, o->value, NULL);
+        lint_devices(lint, c, o->spelled, o->value, 0);
         break;
     case MEANS_GPUS:
         lint_gpus(lint, c, o);
@@ -404,9 +386,9 @@ static void lint_container_devices(struct lint *lint, const struct lint_command 
     int64_t n = 0;
     for (size_t at = 1; shell_run_option(run, "--gpus", &at, &value);) {
         if (to_count(value.text, GPUS_NAME_MAX, &n)) {
-            lint_size(lint, c, fits_enough, STR_LIT("--gpus"), n);
+            lint_size(lint, c, FITS_MORE, STR_LIT("--gpus"), n);
         } else {
-            lint_devices(lint, c, STR_LIT("--gpus"), value.text, fits_enough);
+            lint_devices(lint, c, STR_LIT("--gpus"), value.text, FITS_MORE);
         }
     }
     for (size_t at = 1; at < run->n_own; at++) {
@@ -433,7 +415,7 @@ static void lint_run(struct lint *lint, const struct lint_command *c, size_t at)
     }
     if (shell_is_any(run, SCRIPTS) && run->n > 2 &&
         to_count(run->words[run->n - 1].text, GPUS_NAME_MAX, &n)) {
-        lint_size(lint, c, fits_node_or_job, shell_program(run), n);
+        lint_size(lint, c, FITS_NODE | FITS_JOB, shell_program(run), n);
     }
     lint_cuda_words(lint, c, run);
     for (size_t idx = 0; idx < run->n_sets; idx++) {

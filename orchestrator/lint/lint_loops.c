@@ -118,19 +118,18 @@ static void lint_count(struct lint *lint, const struct lint_command *c, int64_t 
     }
 }
 
+static void lint_run(struct lint *lint, const struct lint_command *c, size_t at)
+{
+    const struct shell_run *run = &c->script->runs[at];
+    int64_t n = shell_is(run, "for")                               ? count_for(run)
+                : shell_is(run, "while") || shell_is(run, "until") ? count_while(c->script, run)
+                                                                   : 0;
+    if (n && launches(c->script, at + 1)) {
+        lint_count(lint, c, n);
+    }
+}
+
 void lint_loops(struct lint *lint, const struct stack *s)
 {
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, s, idx);
-        for (size_t at = 0; !is_list_log(c.command) && at < c.script->n; at++) {
-            const struct shell_run *run = &c.script->runs[at];
-            int64_t n = shell_is(run, "for") ? count_for(run)
-                        : shell_is(run, "while") || shell_is(run, "until")
-                            ? count_while(c.script, run)
-                            : 0;
-            if (n && launches(c.script, at + 1)) {
-                lint_count(lint, &c, n);
-            }
-        }
-    }
+    lint_each_run(lint, s, lint_run);
 }

@@ -310,19 +310,19 @@ static void lint_install(struct lint *lint, const struct lint_command *c,
     }
 }
 
+static void lint_run(struct lint *lint, const struct lint_command *c, size_t at)
+{
+    const struct shell_run *run = &c->script->runs[at];
+    for (size_t word = 0; !shell_is(run, "git") && word < run->n; word++) {
+        lint_download(lint, c, run, run->words[word].text);
+    }
+    for (size_t set = 0; set < run->n_sets; set++) {
+        lint_download(lint, c, run, run->sets[set].text);
+    }
+    lint_install(lint, c, run);
+}
+
 void lint_packages(struct lint *lint, const struct stack *s)
 {
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, s, idx);
-        for (size_t at = 0; !is_list_log(c.command) && at < c.script->n; at++) {
-            const struct shell_run *run = &c.script->runs[at];
-            for (size_t word = 0; !shell_is(run, "git") && word < run->n; word++) {
-                lint_download(lint, &c, run, run->words[word].text);
-            }
-            for (size_t set = 0; set < run->n_sets; set++) {
-                lint_download(lint, &c, run, run->sets[set].text);
-            }
-            lint_install(lint, &c, run);
-        }
-    }
+    lint_each_run(lint, s, lint_run);
 }

@@ -29,6 +29,9 @@ struct lint_command {
 
 /* Parsed once; no runs if the command has no such text. */
 struct lint_command lint_command_at(struct lint *lint, const struct stack *stack, size_t idx);
+/* Calls the rule for each run of each printed command of the stack that is no list of logs. */
+void lint_each_run(struct lint *lint, const struct stack *stack,
+                   void (*rule)(struct lint *lint, const struct lint_command *c, size_t at));
 const struct shell_script *working_script(struct lint *lint, const struct stack *stack,
                                           const struct command *command);
 

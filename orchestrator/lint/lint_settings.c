@@ -220,8 +220,9 @@ static void lint_configs(struct lint *lint, const struct lint_command *c,
 
 /* ---- the whole ---- */
 
-static void lint_run(struct lint *lint, const struct lint_command *c, const struct shell_run *run)
+static void lint_run(struct lint *lint, const struct lint_command *c, size_t run_idx)
 {
+    const struct shell_run *run = &c->script->runs[run_idx];
     enum width width = WIDTH_NONE;
     struct str width_spelled = STR_EMPTY;
     struct option_found o;
@@ -247,10 +248,5 @@ static void lint_run(struct lint *lint, const struct lint_command *c, const stru
 
 void lint_settings(struct lint *lint, const struct stack *s)
 {
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, s, idx);
-        for (size_t at = 0; !is_list_log(c.command) && at < c.script->n; at++) {
-            lint_run(lint, &c, &c.script->runs[at]);
-        }
-    }
+    lint_each_run(lint, s, lint_run);
 }

@@ -738,7 +738,10 @@ static void find_times(struct scene *scene)
 /* What a line without words of its own belongs to: the evaluation that a line above it has begun, until a step is counted. */
 static void follow_phase(struct survey *s, struct scene *scene)
 {
-    bool is_said = scene->is_eval || survey_is_of_training(scene->text);
+    static const char *const BEGINS[] = {"evaluating", "evaluation", "validating",
+                                         "validation", "validate",   NULL};
+    bool is_said = scene->n == 0 ? survey_has_word(scene->text, BEGINS) && scene->is_eval
+                                 : scene->is_eval || survey_is_of_training(scene->text);
     s->is_in_eval = is_said ? scene->is_eval : s->is_in_eval && !scene->step;
     scene->is_eval = s->is_in_eval;
 }
@@ -768,13 +771,13 @@ static void take_line(struct survey *s, struct scene *scene, struct token *token
                               memchr(scene->text.ptr + at, ',', tokens[idx].end - at) != NULL;
     }
     note_around(s, scene);
+    find_steps(scene);
+    follow_phase(s, scene);
     if (scene->n == 0) {
         keep_head(s, scene->text);
         return;
     }
-    find_steps(scene);
     find_times(scene);
-    follow_phase(s, scene);
     take_numbers(s, scene);
     take_clock(s, scene);
 }

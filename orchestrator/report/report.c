@@ -669,6 +669,8 @@ static const struct json_field ROWS[] = {
     ROW("unpublished", struct report, is_unpublished, 0),
     ROW_OBJECT("source", struct report, source, SOURCE_ROWS, NULLABLE_FIELD),
     ROW_INSIDE("logs", LOGS_ROWS, NULLABLE_FIELD),
+    ROW("rules_inferred", struct report, rules_inferred, 0,
+        .about = "nobody stated the rules: each was chosen because it gives numbers of its table"),
     ROW_LIST("environments", struct report, environments, n_environments, ENVIRONMENT_ROWS,
              JSON_REQUIRED, .max = ENVIRONMENTS_MAX, .check = check_environment),
     ROW_LIST("stacks", struct report, stacks, n_stacks, STACK_ROWS, JSON_REQUIRED, .min = 1,

@@ -132,8 +132,10 @@ struct report {
     struct source_ref source;
     struct source_ref
         logs_source; /* path: the folder below --logs; commit: of the logs; NULL if there are none */
-    bool is_unpublished;      /* nobody published numbers for its cases: they are only measured */
-    bool is_bundled;          /* its kept series are one file */
+    bool is_unpublished; /* nobody published numbers for its cases: they are only measured */
+    bool is_bundled;     /* its kept series are one file */
+    bool
+        rules_inferred; /* nobody stated them: each was chosen because it gives numbers of its table */
     struct str series_sha256; /* of the list of its kept series' digests, hex; NULL: none is kept */
     struct environment *environments;
     size_t n_environments;

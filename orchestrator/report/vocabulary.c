@@ -74,6 +74,31 @@ bool unit_is(const struct vocabulary *vocabulary, struct str unit, const char *d
     return word && str_eq_z(word->dimension, dimension);
 }
 
+/* Seconds in one of it; 0: no unit of time. */
+static double seconds_of(const struct word *unit)
+{
+    static const struct {
+        const char *kind;
+        double seconds;
+    } TIMES[] = {{"seconds", 1},
+                 {"milliseconds", 1e-3},
+                 {"microseconds", 1e-6},
+                 {"minutes", 60},
+                 {"hours", 3600}};
+    for (size_t idx = 0; unit && idx < ARRAY_LEN(TIMES); idx++) {
+        if (str_eq_z(unit->kind, TIMES[idx].kind)) {
+            return TIMES[idx].seconds;
+        }
+    }
+    return 0;
+}
+
+double unit_time_ratio(const struct vocabulary *vocabulary, struct str from, struct str to)
+{
+    double of = seconds_of(words_find(&vocabulary->units, to));
+    return of > 0 ? seconds_of(words_find(&vocabulary->units, from)) / of : 0;
+}
+
 bool word_is_rate(const struct word *unit)
 {
     static const char *const DIMENSIONS[] = {"rate",       "step_rate", "bandwidth",

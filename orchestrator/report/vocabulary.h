@@ -41,6 +41,8 @@ const struct vocabulary *vocabulary_of(const struct json *at);
 /* By name or alias; NULL if there is none. */
 const struct word *words_find(const struct words *words, struct str name);
 bool unit_is(const struct vocabulary *vocabulary, struct str unit, const char *dimension);
+/* How many `to` one `from` is where both are units of time (1000 for s and ms); 0 where they are not. */
+double unit_time_ratio(const struct vocabulary *vocabulary, struct str from, struct str to);
 /* A unit of something per second: samples, steps, bytes, operations. */
 bool word_is_rate(const struct word *unit);
 bool vocabulary_has_condition(const struct vocabulary *vocabulary, struct str name);

@@ -55,12 +55,13 @@ static void put_contradicted(struct json_out *out, const char *key, const void *
 }
 
 #define FACTS                                                                                      \
-    JSON_REQUIRED, .schema =                                                                       \
-                       "\"type\": \"array\", \"items\": {\"type\": \"object\", "                   \
-                       "\"additionalProperties\": false, \"required\": [\"fact\", \"why\"], "      \
-                       "\"properties\": {\"fact\": {\"enum\": [\"gpus\", \"nodes\", "              \
-                       "\"precision\", \"batch\", \"model\", \"unit\", \"runs\"]}, \"why\": "      \
-                       "{\"type\": \"string\", \"minLength\": 1}}}"
+    JSON_REQUIRED,                                                                                 \
+        .schema =                                                                                  \
+            "\"type\": \"array\", \"items\": {\"type\": \"object\", "                              \
+            "\"additionalProperties\": false, \"required\": [\"fact\", \"why\"], "                 \
+            "\"properties\": {\"fact\": {\"enum\": [\"gpus\", \"nodes\", "                         \
+            "\"precision\", \"batch\", \"model\", \"unit\", \"machine\", \"runs\"]}, \"why\": "    \
+            "{\"type\": \"string\", \"minLength\": 1}}}"
 
 static void put_label(struct json_out *out, const char *key, const void *of)
 {
@@ -85,6 +86,22 @@ static const struct json_field LOG_ROWS[] = {
     ROW("path", struct log_ref, path, TEXT),
     ROW("sha256", struct log_ref, sha256, NUMBER, .form = &JSON_SHA256),
 };
+/* None where no rule was chosen. */
+static const struct json_field INFERRED_ROWS[] = {
+    ROW("gives", AUDITED, n_given, JSON_REQUIRED),
+    ROW("of", AUDITED, n_asked, JSON_REQUIRED, .min = 1),
+};
+
+static void put_inferred(struct json_out *out, const char *key, const void *of)
+{
+    const struct cell_audit *a = of;
+    if (a->n_asked) {
+        jw_object(out, key);
+        json_encode(out, INFERRED_ROWS, ARRAY_LEN(INFERRED_ROWS), a);
+        jw_end_object(out);
+    }
+}
+
 static const struct json_field CELL_ROWS[] = {
     ROW_VIA("case", AUDITED, of_case, id, TEXT),
     ROW_VIA("cell", AUDITED, cell, id, TEXT),
@@ -111,6 +128,9 @@ static const struct json_field CELL_ROWS[] = {
     ROW_OUT("contradicted", JSON_ANY, put_contradicted, FACTS),
     ROW_WORD("log_state", AUDITED, log_state, LOG_STATE_NAMES, JSON_REQUIRED),
     ROW("rule", AUDITED, rule, NUMBER, .form = &RULE),
+    ROW_INSIDE("inferred", INFERRED_ROWS, 0, .put = put_inferred,
+               .about = "the rule was chosen because it gives so many of the table's numbers whose "
+                        "logs are there"),
     ROW("rounding", AUDITED, rounding, NUMBER, .names = ROUNDINGS, .n_names = ARRAY_LEN(ROUNDINGS)),
     ROW("samples", AUDITED, n_used, JSON_REQUIRED),
     ROW_LIST("logs", AUDITED, logs, n_logs, LOG_ROWS, JSON_REQUIRED),

@@ -62,7 +62,7 @@ static void add_row(struct table *table, const struct report *report, const stru
     table_addf(table, "%s", proof_name(a->proof));
     add_unproven(table, a);
     table_addf(table, "%s", log_state_name(a->log_state));
-    table_add(table, a->rule.ptr ? a->rule : STR_EMPTY);
+    table_add(table, a->rule.ptr ? cell_rule_words(&table->arena, a) : STR_EMPTY);
     add_logs(table, a);
     table_add(table, a->note.ptr ? a->note : STR_EMPTY);
 }

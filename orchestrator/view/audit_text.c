@@ -73,7 +73,8 @@ static void add_count(struct table *table, int64_t count, bool is_printed)
     }
 }
 
-static void add_cell(struct table *table, const struct cell_audit *a, bool is_verbose)
+static void add_cell(struct arena *arena, struct table *table, const struct cell_audit *a,
+                     bool is_verbose)
 {
     const struct report_case *c = a->of_case;
     table_add(table, c->model);
@@ -83,16 +84,12 @@ static void add_cell(struct table *table, const struct cell_audit *a, bool is_ve
     add_count(table, c->batch_per_gpu, c->batch_per_gpu > 0);
     table_add(table, a->cell->metric_name);
     table_add(table, a->cell->printed);
-    add_number(table, a->recomputed, a->cell->decimals < 4 ? a->cell->decimals + 1 : 4);
-    if (isnan(a->rel_diff)) {
-        table_addf(table, "-");
-    } else {
-        table_addf(table, "%+.3f %%", 100 * a->rel_diff);
-    }
+    table_add(table, isnan(a->recomputed) ? STR_LIT("-") : cell_number_words(arena, a));
+    table_add(table, isnan(a->rel_diff) ? STR_LIT("-") : cell_diff_words(arena, a));
     table_addf(table, "%s", cell_verdict_words(a));
     table_addf(table, "%s", proof_name(a->proof));
     table_addf(table, "%s", log_state_name(a->log_state));
-    table_add(table, a->rule.ptr ? a->rule : STR_LIT("-"));
+    table_add(table, a->rule.ptr ? cell_rule_words(arena, a) : STR_LIT("-"));
     if (is_verbose) {
         table_add(table, a->cell->id);
     }
@@ -124,7 +121,7 @@ static void write_table(const struct report_audit *audit, struct str heading,
     strbuf_init(&text, out->cap_bytes);
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         if (str_eq(audit->cells[idx].cell->table, heading)) {
-            add_cell(&table, &audit->cells[idx], is_verbose);
+            add_cell(&table.arena, &table, &audit->cells[idx], is_verbose);
         }
     }
     table_render(&table, &text);
@@ -132,28 +129,43 @@ static void write_table(const struct report_audit *audit, struct str heading,
     add_painted(out, strbuf_str(&text), opts->is_colored);
 }
 
-/* The explanation that the search found for a cell that does not follow from its rule. */
-static void write_search(const struct report_audit *audit, struct strbuf *out)
+/* What explains a number that its log does not give, the most telling first: it is printed otherwise elsewhere, its log is of another
+   row, or another rule gives it. */
+static void write_reason(struct arena *arena, const struct cell_audit *a, struct strbuf *out)
 {
+    const struct explanation *e = &a->explanation;
+    for (size_t idx = 0; idx < a->cell->n_also; idx++) {
+        const struct also_printed *also = &a->cell->also[idx];
+        strbuf_printf(out, "      it is printed as %.*s in %.*s\n", STR_ARG(also->printed),
+                      STR_ARG(also->source.path));
+    }
+    if (a->note.len) {
+        strbuf_printf(out, "      %.*s\n", STR_ARG(a->note));
+    }
+    if (!a->note.len || a->proof == PROOF_CONTRADICTED) { /* else the note is about other rules */
+        strbuf_printf(
+            out, "      %zu of %zu other rules give it%s\n", e->n_matching, e->n_tried,
+            explains(e) ? arena_printf(arena, ", and %.*s gives its whole group", STR_ARG(e->best))
+                        : "");
+    }
+}
+
+static void write_differing(const struct report_audit *audit, struct strbuf *out)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     bool has_any = false;
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         const struct cell_audit *a = &audit->cells[idx];
-        const struct explanation *e = &a->explanation;
-        if (e->n_tried == 0) {
+        if (a->verdict != AUDIT_DIFFERS && a->explanation.n_tried == 0) {
             continue;
         }
-        strbuf_printf(out, "%s  %s %s: ",
-                      has_any ? "" : "\nother rules for cells that their own does not give\n",
-                      a->cell->id.ptr, a->cell->printed.ptr);
+        strbuf_printf(out, "%s  %s: %s printed, and %s gives %s\n",
+                      has_any ? "" : "\nnumbers that do not follow, and why\n", a->cell->id.ptr,
+                      a->cell->printed.ptr,
+                      a->cell->derive == DERIVE_NONE ? "its log" : "what it is made of",
+                      cell_number_words(&arena, a).ptr);
         has_any = true;
-        if (e->n_matching == 0) {
-            strbuf_printf(out, "none of %zu candidates gives it\n", e->n_tried);
-        } else {
-            strbuf_printf(
-                out, "%zu of %zu candidates give it; %s: %zu of the %zu cells of its group%s\n",
-                e->n_matching, e->n_tried, e->best.ptr, e->best_explains, e->n_group,
-                explains(e) ? ", which explains it" : ", no explanation");
-        }
+        write_reason(&arena, a, out);
     }
 }
 
@@ -186,6 +198,12 @@ static void write_counts(const char *what, const struct counts *c, struct strbuf
     if (c->proposed) {
         strbuf_printf(out, "; %zu stand on a proposed format", c->proposed);
     }
+}
+
+static void write_inferred(const struct report_audit *audit, struct strbuf *out)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    strbuf_add_str(out, audit_inferred_words(&arena, audit));
 }
 
 static bool is_unproven_by(const struct cell_audit *a, size_t fact, struct str why)
@@ -304,10 +322,11 @@ static void write_report(const struct report_audit *audit, const struct audit_te
     count_cells(audit, &counts);
     strbuf_add_char(out, '\n');
     write_counts("", &counts, out);
+    write_inferred(audit, out);
     strbuf_add_char(out, '\n');
-    write_unproven(audit, out);
+    write_differing(audit, out);
     write_matches(audit, out);
-    write_search(audit, out);
+    write_unproven(audit, out);
     if (opts->want_like) {
         write_like(audit, out);
     }
@@ -379,13 +398,14 @@ void audit_out_markdown(const struct audit_set *set, struct strbuf *out)
         CLEANUP(table) struct table table;
         table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
         for (size_t cell = 0; cell < audit->n_cells; cell++) {
-            add_cell(&table, &audit->cells[cell], true);
+            add_cell(&table.arena, &table, &audit->cells[cell], true);
         }
         strbuf_add_z(out, idx ? "\n## " : "## ");
         markdown_text(out, audit->report->title);
         strbuf_printf(out, "\n\n`%.*s`: ", STR_ARG(audit->report->id));
         count_cells(audit, &counts);
         write_counts("", &counts, out);
+        write_inferred(audit, out);
         strbuf_add_z(out, "\n\n");
         table_render_markdown(&table, out);
     }

@@ -97,6 +97,7 @@ static void write_proof(const struct cell_audit *a, struct json_out *out)
 void explain_cell_json(struct arena *arena, const struct explain_cell *of, struct json_out *out)
 {
     const struct cell_audit *a = of->cell;
+    const struct source_ref source = address_of_row(of->report, a->of_case);
     jw_object(out, NULL);
     jw_z(out, "kind", "cell");
     jw_str(out, "report", of->report->id);
@@ -106,7 +107,7 @@ void explain_cell_json(struct arena *arena, const struct explain_cell *of, struc
     jw_str(out, "table", a->cell->table);
     jw_str(out, "printed", a->cell->printed);
     jw_str(out, "unit", a->cell->unit);
-    write_source(arena, "address", &of->report->source, of->report->source.path, out);
+    write_source(arena, "address", &source, source.path, out);
     jw_f64(out, "recomputed", a->recomputed);
     jw_f64(out, "rel_diff", a->rel_diff);
     jw_z(out, "verdict", audit_verdict_name(a->verdict));

@@ -29,13 +29,14 @@ static void add_source(struct arena *arena, const char *what, const struct sourc
 static void add_head(struct arena *arena, const struct explain_cell *of, struct strbuf *out)
 {
     const struct cell_audit *a = of->cell;
+    const struct source_ref source = address_of_row(of->report, a->of_case);
     strbuf_printf(out, "%.*s %.*s (cell)\n", STR_ARG(of->report->id), STR_ARG(a->cell->id));
     strbuf_printf(out, "  printed     %.*s %.*s, under \"%.*s\"\n", STR_ARG(a->cell->printed),
                   STR_ARG(a->cell->unit), STR_ARG(a->cell->table));
-    add_source(arena, "              ", &of->report->source, out);
+    add_source(arena, "              ", &source, out);
     if (isfinite(a->recomputed)) {
-        strbuf_printf(out, "  recomputed  %.9g, %+.4g %%: %s", a->recomputed, 100 * a->rel_diff,
-                      cell_verdict_words(a));
+        strbuf_printf(out, "  recomputed  %.*s, %.*s: %s", STR_ARG(cell_number_words(arena, a)),
+                      STR_ARG(cell_diff_words(arena, a)), cell_verdict_words(a));
     } else {
         strbuf_printf(out, "  recomputed  nothing: %s", cell_verdict_words(a));
     }

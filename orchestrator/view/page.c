@@ -6,8 +6,6 @@
 
 #include <math.h>
 
-#define DECIMALS_MORE_MAX 6
-
 void page_begin(struct page *page, struct str title)
 {
     HTML(page->out,
@@ -42,6 +40,8 @@ struct verdict_counts count_verdicts(const struct report_audit *audit)
         bool is_good = ca->verdict == AUDIT_EXACT || ca->verdict == AUDIT_MATCH;
         counts.n_derived += is_good && ca->cell->derive != DERIVE_NONE;
         counts.n_proposed += is_good && ca->is_proposed;
+        counts.n_inferred += is_good && ca->n_asked > 0;
+        counts.n_asked += ca->n_asked > 0;
     }
     return counts;
 }
@@ -50,12 +50,16 @@ struct str follow_text(struct page *page, const struct verdict_counts *counts, c
 {
     size_t n = counts->of[AUDIT_EXACT] + counts->of[AUDIT_MATCH] - counts->n_derived;
     return textf(
-        &page->arena, "%zu follow from %s%s%s", n, whose,
+        &page->arena, "%zu follow from %s%s%s%s", n, whose,
         counts->n_derived
             ? arena_printf(&page->arena, ", %zu from other published numbers", counts->n_derived)
             : "",
         counts->n_proposed
             ? arena_printf(&page->arena, ", %zu of them by a proposed format", counts->n_proposed)
+            : "",
+        counts->n_inferred
+            ? arena_printf(&page->arena, ", %zu of them by rules inferred from %zu numbers",
+                           counts->n_inferred, counts->n_asked)
             : "");
 }
 
@@ -168,23 +172,6 @@ struct str rounded_text(struct page *page, const struct cell_audit *ca)
                              ca->cell->decimals);
 }
 
-struct str recomputed_text(struct page *page, const struct cell_audit *ca)
-{
-    if (!isfinite(ca->recomputed)) {
-        return STR_LIT("");
-    }
-    for (int more = 0; more <= DECIMALS_MORE_MAX; more++) {
-        int decimals = ca->cell->decimals + more;
-        double shown = rule_round(ROUND_NEAREST, ca->recomputed, decimals);
-        double diff = shown / ca->cell->published - 1;
-        if (more == DECIMALS_MORE_MAX ||
-            str_eq(percent_text(page, diff), percent_text(page, ca->rel_diff))) {
-            return number_text(page, shown, decimals);
-        }
-    }
-    return STR_EMPTY;
-}
-
 /* The path of logs is the folder of a clone, and nothing in the repository. */
 static void add_source(struct page *page, const char *what, const struct source_ref *source,
                        bool is_clone)
@@ -262,6 +249,8 @@ static void add_headline(struct page *page, const struct report_audit *audits, s
         struct verdict_counts counts = count_verdicts(&audits[idx]);
         all.n += counts.n;
         all.n_derived += counts.n_derived;
+        all.n_inferred += counts.n_inferred;
+        all.n_asked += counts.n_asked;
         for (size_t verdict = 0; verdict <= AUDIT_NO_LOG; verdict++) {
             all.of[verdict] += counts.of[verdict];
         }

@@ -198,8 +198,8 @@ void page_card(struct strbuf *out, const struct report_audit *audit,
     HTML(out, "<text class=\"t\" x=\"28\" y=\"38\">{}</text>\n", audit->report->title);
     HTML(out,
          "<text class=\"s\" x=\"28\" y=\"58\">{} published numbers, printed against computed from "
-         "the published logs</text>\n",
-         textf(&page.arena, "%zu", counts.n));
+         "the published logs{}</text>\n",
+         textf(&page.arena, "%zu", counts.n), audit_inferred_words(&page.arena, audit));
     add_counts(&page, &counts);
     if (n_rows) {
         add_rows(&page, audit, n_rows);

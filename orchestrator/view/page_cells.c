@@ -83,6 +83,10 @@ static void add_proof(struct page *page, const struct cell_audit *ca)
     if (ca->is_proposed) {
         strbuf_add_z(page->out, "; by a proposed format");
     }
+    if (ca->n_asked) {
+        HTML(page->out, "; inferred: the rule gives {} of {}",
+             textf(&page->arena, "%zu", ca->n_given), textf(&page->arena, "%zu", ca->n_asked));
+    }
     strbuf_add_z(page->out, "</small>");
 }
 
@@ -102,12 +106,12 @@ static void add_cell(struct page *page, const struct cell_audit *ca, const struc
          "<td class=\"n desk\">{}</td><td class=\"n\">{}</td><td class=\"n desk\">{}</td><td>",
          row_text(page, c), c->nodes ? whole_text(page, c->gpus) : STR_LIT("\xe2\x80\x93"),
          c->batch_per_gpu ? whole_text(page, c->batch_per_gpu) : STR_LIT("\xe2\x80\x93"),
-         ca->cell->printed, recomputed_text(page, ca));
+         ca->cell->printed, cell_number_words(&page->arena, ca));
     add_verdict(page, ca->verdict);
     /* On a phone these three stand in one column. */
     if (isfinite(ca->recomputed)) {
         HTML(page->out, "<small class=\"phone\">{}, logs {}</small>",
-             percent_text(page, ca->rel_diff), recomputed_text(page, ca));
+             percent_text(page, ca->rel_diff), cell_number_words(&page->arena, ca));
     }
     add_proof(page, ca);
     HTML(page->out, "</td><td class=\"n desk\">{}</td>", percent_text(page, ca->rel_diff));

@@ -18,6 +18,7 @@ struct verdict_counts {
     size_t n;
     size_t n_derived;  /* of exact and match: judged from other published numbers, not from a log */
     size_t n_proposed; /* likewise: by a format that is only proposed */
+    size_t n_inferred, n_asked; /* likewise, of the cells whose rule was inferred */
 };
 
 extern const char *const PAGE_CSS[]; /* ended by NULL */
@@ -42,9 +43,6 @@ struct str case_text(struct page *page, const struct report_case *c);
 struct str row_text(struct page *page, const struct report_case *c);
 /* The value as the verdict compared it: rounded as the cell's rule rounds. */
 struct str rounded_text(struct page *page, const struct cell_audit *ca);
-/* With as many digits as the difference next to it needs to follow from the two numbers that are shown. */
-struct str recomputed_text(struct page *page, const struct cell_audit *ca);
-
 /* page_summary.c */
 void add_summary(struct page *page, const struct report_audit *audit);
 void add_overview(struct page *page, const struct report_audit *audits, size_t n);

@@ -115,8 +115,7 @@ static void add_minutes(struct page *page, const struct report *report, const st
          ca->of_case->factor.value > 0
              ? textf(&page->arena, "times the factor %.6g is ", ca->of_case->factor.value)
              : STR_LIT("is "),
-         textf(&page->arena, "%.8g", ca->recomputed), ca->cell->printed,
-         percent_text(page, ca->rel_diff));
+         cell_number_words(&page->arena, ca), ca->cell->printed, percent_text(page, ca->rel_diff));
 }
 
 static void add_result(struct page *page, const struct report *report, const struct cell_audit *ca,

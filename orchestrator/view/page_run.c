@@ -91,7 +91,7 @@ static void add_audited(struct page *page, const struct run_view *view,
     const struct cell_audit *audited = run_view_audited(view, cell->published);
     if (audited) {
         HTML(page->out, "<td class=\"n desk\">{}<small>{}</small></td>",
-             g_text(page, audited->recomputed), str_of(cell_verdict_words(audited)));
+             cell_number_words(&page->arena, audited), str_of(cell_verdict_words(audited)));
     } else {
         strbuf_add_z(page->out, "<td class=\"n desk\">\xe2\x80\x93</td>");
     }
@@ -178,7 +178,8 @@ static void add_column_cell(struct page *page, const struct run_view *view,
     if (at->cell && at->cell->published && at->cell->baseline == at->cell->of_case) {
         HTML(page->out, "<small>published {}</small>", at->cell->published->printed);
         if (audited) {
-            HTML(page->out, "<small>its log gives {}</small>", g_text(page, audited->recomputed));
+            HTML(page->out, "<small>its log gives {}</small>",
+                 cell_number_words(&page->arena, audited));
         }
     }
     if (at->why) {

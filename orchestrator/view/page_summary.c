@@ -87,7 +87,7 @@ static void add_cell_surprise(struct page *page, const struct cell_audit *ca)
              : textf(&page->arena, ", %s", metric_words(ca->cell->metric)),
          ca->cell->printed,
          ca->cell->derive == DERIVE_NONE ? STR_LIT("the logs") : STR_LIT("other published numbers"),
-         recomputed_text(page, ca), percent_text(page, ca->rel_diff));
+         cell_number_words(&page->arena, ca), percent_text(page, ca->rel_diff));
     if (explains(e)) {
         HTML(page->out, " All {} cells of its group follow from \xe2\x80\x9c{}\xe2\x80\x9d.",
              textf(&page->arena, "%zu", e->n_group), e->best);

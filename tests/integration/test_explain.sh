@@ -43,7 +43,7 @@ exits 1 "which refuses another use" "${V[@]}" "$S" "$T/planted.json"
 
 # --- names ---------------------------------------------------------------------------------------------
 "$REPERF" explain "$CELL#throughput" >"$T/want"
-like "$(cat "$T/want")" "recomputed  25\.647876, .* exact; proof partial" "a cell, for people"
+like "$(cat "$T/want")" "recomputed  25\.648, .* exact; proof partial" "a cell, for people"
 like "$(cat "$T/want")" "3\.743 / 3: .* = 1\.24766667" "with its arithmetic"
 like "$(cat "$T/want")" "32 samples a step \(8 GPUs x 4\) / 1\.24766667 = 25\.647876" "its scale"
 like "$(cat "$T/want")" "blob/e7a07c4d39e04de5e24652daaf02d204f0209acb/DeepLabV3P/OtherReports" "its address"

@@ -291,6 +291,49 @@ below the same epoch|Epoch 1/2\n|Epoch 1/2\n|9 ambiguous 12
 below a word for one|a new epoch begins\n|next epoch\n|11 proposed 12
 END
 
+# Other forms of a log, and what stands in it beside a figure.
+form() { # NAME WANTED(status verdict value scope) FILE [ARGS...]
+    local name=$1 wanted=$2 file=$3 status
+    shift 3
+    rm -f "$T/form.json"
+    "$REPERF" measure "$file" "$@" --json >"$T/out" 2>"$T/err"
+    status=$?
+    is "$status $(jq -r '"\(.verdict) \(.value) \(.series[0].scope)"' "$T/out")" "$wanted" "$name"
+}
+serving() { # FIGURE: of 2000 output tokens in 50 s
+    printf '%s\n' "============ Serving Benchmark Result ============" "Successful requests:                     100" "Benchmark duration (s):                  50.00" "Total input tokens:                      9000" "Total generated tokens:                  2000" "Output token throughput (tok/s):         $1" "Peak output token throughput (tok/s):    95.00" "Total Token throughput (tok/s):          220.00"
+}
+serving 40.00 >"$T/serving.log"
+form "a figure that its count over its time confirms" "0 ok 40 job" "$T/serving.log"
+like "$(jq -r '.notes[]' "$T/out")" 'confirmed: 2000 output tokens .line 5. in 50 s .line 3.' "is said to be confirmed"
+serving 400.00 >"$T/wrong.log"
+form "one that they refute" "9 contradicts_itself null job" "$T/wrong.log"
+like "$(jq -r .why "$T/out")" '2000 output tokens .line 5. in 50 s .line 3. are 40 a second, and line 6 says 400' "with both numbers and lines"
+sed 's/^/INFO  bench.py:12 /' "$T/serving.log" >"$T/prefix.log"
+form "lines behind a logger's prefix" "0 ok 40 job" "$T/prefix.log"
+gzip -c "$T/serving.log" >"$T/serving.log.gz"
+form "a log that is compressed" "0 ok 40 job" "$T/serving.log.gz"
+zstd -q "$T/serving.log" -o "$T/serving.log.zst"
+form "and in another way" "0 ok 40 job" "$T/serving.log.zst"
+echo '{"run": {"train_throughput_mean_samples_per_second": 812.5, "hosts": [1, 2]}, "name": "x"}' >"$T/one.json"
+form "one JSON document" "11 proposed 812.5 null" "$T/one.json" --suggest "$T/form.json"
+printf 'step,note,images/s\n1,"a\nb",100\n2,"c",100\n' >"$T/quoted.csv"
+form "a CSV whose fields hold line breaks" "0 ok 100 job" "$T/quoted.csv"
+printf 'case,images/s\n64,100\n128,200\n' >"$T/cases.csv"
+form "a CSV of cases" "9 ambiguous null job" "$T/cases.csv"
+for size in 1 2 4 8; do echo "Size = ${size}000 bytes, Bandwidth = $size.5 GB/s"; done >"$T/sizes.log"
+form "figures by size" "9 ambiguous null null" "$T/sizes.log"
+is "$(jq -c '[.table[].value]' "$T/out")" '[1.5,2.5,4.5,8.5]' "are a table"
+printf '# Size      Bandwidth (MB/s)\n1           1.25\n2           2.50\n4           5.00\n' >"$T/head.log"
+form "a table whose head has the unit" "9 ambiguous null null" "$T/head.log"
+is "$(jq -c '[.table[] | [.value, .unit]]' "$T/out")" '[[1.25,"MB/s"],[2.5,"MB/s"],[5,"MB/s"]]' "has it in each cell"
+printf '\r  1%%|1         | 60/6000 [01:00<99:00,  9.50it/s]\n' >"$T/bar.log"
+form "a bar that stops early, at another rate than its own count" "9 contradicts_itself null job" "$T/bar.log" --suggest "$T/form.json"
+for i in 1 2 3 4; do echo "Now evaluating on dev"; echo "done in 2.5s, throughput=50$i.5 samples/s"; done >"$T/dev.log"
+form "an evaluation's figures" "9 no_metric null null" "$T/dev.log" --suggest "$T/form.json"
+for i in 1 2 3 4; do echo "[$i] throughput: 10$i.5 sample per second"; done >"$T/own.log"
+form "figures of several writers" "11 proposed 102.98786316242041 rank" "$T/own.log" --suggest "$T/form.json"
+
 # Two values under one name are none.
 for i in 1 2 3; do echo "{\"step\": $i, \"images_per_sec\": 100.0, \"images_per_sec\": 900.0}"; done >"$T/twice.jsonl"
 printf 'step,images/s,images/s\n1,100,900\n2,100,900\n' >"$T/twice.csv"
@@ -324,6 +367,7 @@ done <<'END'
 PK\x03\x04abc|ZIP archive.*export the sheet as CSV
 \x1f\x8b\x08x|gzip -dc FILE . reperf measure -
 %PDF-1.4|PDF
+:W&B\x00|W&B's binary file
 \x18\x00\x00\x00\x00\x00\x00\x00wxyz\x09\x00\x00\x00\x00\x00\x00\x00\x00\x1a\x0dbrain.Event:2|TensorBoard.*as CSV
 |it is empty
 END

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files that hold lines in another form: compressed, one JSON document, a CSV whose fields hold line breaks, lines behind a logger's prefix.
+   Each becomes a file of lines that is gone when its descriptor is closed; all that reads logs sees lines. */
+#include "base/base.h"
+
+#include "cmd/measure_parts.h"
+
+#include "base/fs.h"
+#include "codec/json.h"
+#include "codec/unpack_raw.h"
+#include "load/log_reader.h"
+
+#define UNPACKED_MAX (4ull << 30)
+#define TEXT_MAX     (64u << 20)
+#define PATH_BYTES   512
+#define PREFIX_MAX   128
+#define PREFIX_MIN   6
+#define PREFIX_LINES 64 /* that must all have it, and at least PREFIX_LEAST */
+#define PREFIX_LEAST 3
+
+static int put_text(struct arena *arena, const struct strbuf *text, struct converted *ret,
+                    struct err *err)
+{
+    struct str all = strbuf_str(text);
+    if (measure_open_spool(arena, &ret->path, &ret->fd, err) < 0) {
+        return -1;
+    }
+    return fs_write_all(ret->fd, all.ptr, all.len, ret->path, err);
+}
+
+/* ---- compressed ---- */
+
+static bool is_compressed(const char *path)
+{
+    static const struct str MAGIC[] = {
+        {"\x1f\x8b", 2}, {"\x28\xb5\x2f\xfd", 4}, {"\xfd\x37zXZ", 5}, {"BZh", 3}};
+    struct err ignored = {0};
+    CLEANUP(fd) int fd = -1;
+    char *window = xmalloc(LOG_WINDOW_BYTES);
+    size_t len = 0;
+    bool is_one = false;
+    if (log_open(path, &fd, &ignored) == 0 &&
+        log_read_window(fd, path, window, &len, &ignored) == 0) {
+        for (size_t idx = 0; idx < ARRAY_LEN(MAGIC); idx++) {
+            is_one = is_one || str_starts((struct str){window, len}, MAGIC[idx]);
+        }
+    }
+    free(window);
+    return is_one;
+}
+
+bool measure_decompress(struct arena *arena, const char *path, struct converted *ret)
+{
+    struct err why = {0};
+    if (!is_compressed(path) || measure_open_spool(arena, &ret->path, &ret->fd, &why) < 0) {
+        return false;
+    }
+    return unpack_raw(path, UNPACKED_MAX, ret->fd, &why) == 0;
+}
+
+/* ---- one JSON document ---- */
+
+/* A place in the document, and how much of the path leads to it. */
+struct json_place {
+    struct json at;
+    size_t path_len;
+};
+
+static void put_scalar(struct strbuf *out, const struct json *at, struct str path)
+{
+    struct err ignored = {0};
+    double value;
+    if (!json_is_str(at) && !json_is_null(at) && json_f64(at, &value, &ignored) == 0) {
+        strbuf_printf(out, "%.*s: %.17g\n", STR_ARG(path), value);
+    }
+}
+
+/* Each number on a line of its own, behind the names that lead to it: "metric.throughput: 12.5". */
+static void flatten(const struct json *root, struct strbuf *out)
+{
+    CLEANUP(free) struct json_place *stack = xcalloc(JSON_DEPTH_MAX + 1, sizeof(*stack));
+    char path[PATH_BYTES];
+    size_t depth = 0;
+    size_t len = 0;
+    bool more = json_first(root, &stack[0].at);
+    while (!out->is_full && (more || depth > 0)) {
+        if (!more) {
+            depth--;
+            more = json_next(&stack[depth].at);
+            continue;
+        }
+        struct json *at = &stack[depth].at;
+        len = stack[depth].path_len;
+        if (at->key && len + strlen(at->key) + 2 < sizeof(path)) {
+            len +=
+                (size_t)snprintf(path + len, sizeof(path) - len, "%s%s", len ? "." : "", at->key);
+        }
+        bool is_inner = json_is_object(at) || json_is_array(at);
+        if (is_inner && depth < JSON_DEPTH_MAX) {
+            stack[depth + 1].path_len = len;
+            more = json_first(at, &stack[depth + 1].at);
+            if (more) {
+                depth++;
+                continue;
+            }
+        } else if (!is_inner) {
+            put_scalar(out, at, (struct str){path, len});
+        }
+        more = json_next(at);
+    }
+}
+
+bool measure_flatten(struct arena *arena, const char *path, struct converted *ret)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct err why = {0};
+    if (json_read_file(path, &doc, &why) < 0) {
+        return false;
+    }
+    struct json root = json_root(&doc);
+    if (!json_is_object(&root) && !json_is_array(&root)) {
+        return false;
+    }
+    strbuf_init(&text, TEXT_MAX);
+    flatten(&root, &text);
+    return text.len > 0 && !text.is_full && put_text(arena, &text, ret, &why) == 0;
+}
+
+/* ---- a CSV whose quoted fields hold line breaks ---- */
+
+bool measure_join_rows(struct arena *arena, const struct log_head *head, struct converted *ret)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct err why = {0};
+    bool is_quoted = false;
+    bool has_joined = false;
+    if (!head->is_whole || !memchr(head->ptr, '"', head->len)) {
+        return false;
+    }
+    strbuf_init(&text, TEXT_MAX);
+    for (size_t idx = 0; idx < head->len; idx++) {
+        char c = head->ptr[idx];
+        bool is_break = c == '\n' || c == '\r';
+        is_quoted = is_quoted != (c == '"');
+        has_joined = has_joined || (is_quoted && is_break);
+        strbuf_add_char(&text, is_quoted && is_break ? ' ' : c);
+    }
+    return has_joined && !text.is_full && put_text(arena, &text, ret, &why) == 0;
+}
+
+/* ---- a prefix ---- */
+
+/* How much of the line is like the prefix, whatever its numbers: bytes of both. */
+static void match_prefix(struct str prefix, struct str line, size_t *ret_of_prefix,
+                         size_t *ret_of_line)
+{
+    size_t i = 0;
+    size_t j = 0;
+    while (i < prefix.len && j < line.len) {
+        if (is_digit(prefix.ptr[i]) && is_digit(line.ptr[j])) {
+            while (i < prefix.len && is_digit(prefix.ptr[i])) {
+                i++;
+            }
+            while (j < line.len && is_digit(line.ptr[j])) {
+                j++;
+            }
+        } else if (prefix.ptr[i] == line.ptr[j]) {
+            i++;
+            j++;
+        } else {
+            break;
+        }
+    }
+    *ret_of_prefix = i;
+    *ret_of_line = j;
+}
+
+/* What all lines begin with, but for its numbers, up to a blank; empty if there is nothing of the kind. */
+static struct str find_prefix(struct str text)
+{
+    struct str line;
+    struct str prefix = STR_EMPTY;
+    size_t n = 0;
+    while (n < PREFIX_LINES && str_next(&text, '\n', &line)) {
+        size_t of_line;
+        size_t len;
+        if (str_trim(line).len == 0) {
+            continue;
+        }
+        n++;
+        if (n == 1) {
+            prefix = str_sub(line, 0, PREFIX_MAX);
+            continue;
+        }
+        match_prefix(prefix, line, &len, &of_line);
+        prefix.len = len;
+    }
+    while (prefix.len > 0 && prefix.ptr[prefix.len - 1] != ' ') {
+        prefix.len--;
+    }
+    return n >= PREFIX_LEAST && prefix.len >= PREFIX_MIN ? prefix : STR_EMPTY;
+}
+
+bool measure_strip(struct arena *arena, const struct log_head *head, struct converted *ret)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct str rest = {head->ptr, head->len};
+    struct str prefix = head->is_whole ? find_prefix(rest) : STR_EMPTY;
+    struct str line;
+    struct err why = {0};
+    if (prefix.len == 0) {
+        return false;
+    }
+    strbuf_init(&text, TEXT_MAX);
+    while (str_next(&rest, '\n', &line)) {
+        size_t of_prefix;
+        size_t of_line;
+        match_prefix(prefix, line, &of_prefix, &of_line);
+        strbuf_add_str(&text, of_prefix == prefix.len ? str_sub(line, of_line, line.len) : line);
+        strbuf_add_char(&text, '\n');
+    }
+    return !text.is_full && put_text(arena, &text, ret, &why) == 0;
+}
