@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # A file of 1 GB from the head to four nodes of the test cluster, each and the head on a link of 1 Gbit, against sending it once: curl on
-# one node from the head's web server. Every node has the file, by its SHA-256, before ours ends; curl checks nothing. Needs root.
+# one node from the head's web server. Every node has the file, by its SHA-256, before ours ends; curl checks nothing. Ours may take a quarter
+# longer than one copy. Needs root.
 . "$(dirname "$0")/../cluster/lib.sh"
 # shellcheck source=tests/bench/bench_lib.sh
 . tests/bench/bench_lib.sh

@@ -18,6 +18,8 @@ is "$files" "lock/lock.json logs/outcome/$CASE/repeat-1.json logs/raw/$CASE/repe
 is "$(jq -r '.files[].name' "$R/evidence/lock/lock.json" | tr '\n' ' ')" "manifest/formats/reperf.json manifest/plan.json manifest/report.json environment/local.json " \
     "and its lock those that it froze"
 "${E[@]}" "$most" "$R" "$REPERF" seal "$R/evidence" -o "$T/forged.tar.zst" --key "$T/key" --force >"$T/left"
+ok $? "every leaf is tried"
+like "$(tail -n 1 "$T/left")" '^[0-9]{2,} leaves of 10 files$' "and those of ten files"
 is "$(head -n -1 "$T/left")" "" "none of $(tail -n 1 "$T/left"), each edited alone, is signed"
 [ ! -e "$T/forged.tar.zst" ]
 ok $? "and no archive is left"
