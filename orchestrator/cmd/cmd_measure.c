@@ -262,7 +262,8 @@ static int check_arithmetic(struct arena *arena, const struct source *from,
     const struct survey *survey = from->proposal->survey;
     const struct series *s = f->series;
     struct str head = {from->head->ptr, from->head->len};
-    bool is_one = s->n == 1 || s->quantity == QTY_SUMMARY || s->quantity == QTY_RUNNING_MEAN;
+    bool is_one =
+        s->n == 1 || s->quantity == QTY_SUMMARY || (survey && s->quantity == QTY_RUNNING_MEAN);
     if (!s->lines || s->n == 0 || !is_one) {
         return 0;
     }
