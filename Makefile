@@ -120,13 +120,13 @@ UNIT_ROOM := $(if $(UNIT_SRC),$(shell tests/unit/rooms.sh $(ROOMS)))
 $(foreach r,$(ROOMS),$(eval UNITS_$(r) := $(patsubst $(r):%,%,$(filter $(r):%,$(UNIT_ROOM)))))
 FUZZ_SRC  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 HDRS      := $(sort $(filter-out $(NO_CUDA) $(NO_NCCL),$(wildcard orchestrator/*/*.h workloads/*/*.h)))
-ALL_C     := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(wildcard $(PREP_MAIN)) $(NODE_SRC) $(NODE_MAIN) orchestrator/main.c orchestrator/guests.c $(WL_SRC) $(wildcard workloads/train/train_main.c workloads/bench/bench_main.c) $(UNIT_SRC) \
+ALL_C     := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(wildcard $(PREP_MAIN)) $(NODE_SRC) $(NODE_MAIN) orchestrator/main.c orchestrator/guests.c orchestrator/write_schemas.c $(WL_SRC) $(wildcard workloads/train/train_main.c workloads/bench/bench_main.c) $(UNIT_SRC) \
              $(sort $(wildcard tests/*/*.c))
 SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
 PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
-.PHONY: all deps demo reperf-core check golden golden-write test test-all test-dress test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs first-gpu test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
+.PHONY: all deps demo reperf-core check golden golden-write schemas test test-all test-dress test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs first-gpu test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
         install uninstall deb dist clean help doctor repro-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -185,6 +185,8 @@ build/$(1)/emu_probe.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_PROBE))
 build/$(1)/wl_emu.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_C) $(EMU_CU) $(EMU_TRAIN) $(EMU_DIST)) $(patsubst %,build/$(1)/%.o,$(EMU_REAL) $(filter-out workloads/backend_cuda/% $(EMU_TRAIN) $(EMU_DIST),$(WL_SRC)))
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/reperf: build/$(1)/orchestrator/main.c.o build/$(1)/orchestrator/guests.c.o $(call archives,$(1),cmd)
+	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
+build/$(1)/write_schemas: build/$(1)/orchestrator/write_schemas.c.o $(call archives,$(1),cmd)
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
 # The program without its guests: nothing of lint and draft is linked.
 build/$(1)/reperf-core: build/$(1)/orchestrator/main.c.o $(filter-out %/lint.a %/draft.a,$(call archives,$(1),cmd))
@@ -330,7 +332,7 @@ WHOLE_TOO := checkpoint feed fuse streams
 WHOLE    := $(if $(HAVE_CUDA),$(addprefix $(B)/emu/test_,models steps)) $(addprefix $(B)/unit/test_wl_,net hrnet deeplab ranks eval $(WHOLE_TOO))
 TEST_OWN := $(call in_mode,asan,$(filter-out $(WHOLE),$(UNIT) $(EMU_TEST)) $(REPLAY)) $(call in_mode,release,$(WHOLE))
 TEST_RUN := $(LINT) $(TEST_OWN) tests/golden/golden.sh $(INTEGRATION) $(E2E) $(DRESS) $(CLUSTER)
-test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_RUN) $(PTX_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS) reperf-core)) ## what test runs
+test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_RUN) $(PTX_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS) reperf-core write_schemas)) ## what test runs
 test: test-programs $(if $(HAVE_CUDA),ptx-90) ## all tests this machine can run, but for what test-all names; installs what they need
 	@B=build/release tests/tap.sh $(TEST_RUN)
 # Evidence, faults, time and boundaries: with the sanitizers, too.
@@ -351,6 +353,8 @@ $(if $(CHECKED)$(SCRIPTS_OF_ROOM),,$(error ROOM=$(ROOM): expected one of $(ROOMS
 endif
 check: $(CHECKED) $(if $(ROOM),$(if $(SCRIPTS_OF_ROOM),all $(SERVERS)),$(B)/reperf $(B)/reperf-core $(SERVERS)) ## unit tests of all rooms and the golden, in two minutes; ROOM=judge: that room's tests, in seconds
 	@$(TAP) $(CHECKED) $(if $(ROOM),$(SCRIPTS_OF_ROOM),tests/golden/golden.sh)
+schemas: $(B)/write_schemas ## writes the schemas of manifests/schema from the documents' tables (orchestrator/codec/json_table.h)
+	@$< manifests/schema
 golden: $(B)/reperf $(B)/reperf-core $(B)/servers/split_golden ## what reperf prints of all reports, logs and archives here, compared with what is kept (tests/golden)
 	@B=$(B) tests/golden/golden.sh
 golden-write: $(B)/reperf $(B)/reperf-core $(B)/servers/split_golden ## keeps today's words, and the facts that FACTS="NAME..." names (FACTS=all); the diff is to be read

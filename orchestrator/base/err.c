@@ -68,37 +68,37 @@ const char *err_errno_text(int errnum)
     return text ? text : "unknown error";
 }
 
-struct code_row {
-    const char *name;
-    int status;
+const char *const ERR_CODE_NAMES[ERR_CODE_COUNT] = {
+    [ERR_USAGE] = "usage",
+    [ERR_MANIFEST] = "manifest",
+    [ERR_FETCH] = "fetch",
+    [ERR_NET] = "net",
+    [ERR_TIMEOUT] = "timeout",
+    [ERR_AUTH] = "auth",
+    [ERR_INTEGRITY] = "integrity",
+    [ERR_NODE] = "node",
+    [ERR_CONTAINER] = "container",
+    [ERR_WORKLOAD] = "workload",
+    [ERR_PARSE] = "parse",
+    [ERR_IO] = "io",
+    [ERR_DISK] = "disk",
+    [ERR_NOT_FOUND] = "not_found",
+    [ERR_INTERRUPTED] = "interrupted",
+    [ERR_INTERNAL] = "internal",
 };
-
-static const struct code_row CODE_ROWS[ERR_CODE_COUNT] = {
-    [ERR_NONE] = {"none", 0},
-    [ERR_USAGE] = {"usage", 2},
-    [ERR_MANIFEST] = {"manifest", 3},
-    [ERR_FETCH] = {"fetch", 4},
-    [ERR_NET] = {"net", 4},
-    [ERR_TIMEOUT] = {"timeout", 124},
-    [ERR_AUTH] = {"auth", 5},
-    [ERR_INTEGRITY] = {"integrity", 5},
-    [ERR_NODE] = {"node", 6},
-    [ERR_CONTAINER] = {"container", 7},
-    [ERR_WORKLOAD] = {"workload", 8},
-    [ERR_PARSE] = {"parse", 9},
-    [ERR_IO] = {"io", 10},
-    [ERR_DISK] = {"disk", 10},
-    [ERR_NOT_FOUND] = {"not_found", 2},
-    [ERR_INTERRUPTED] = {"interrupted", 130},
-    [ERR_INTERNAL] = {"internal", 70},
+static const int STATUSES[ERR_CODE_COUNT] = {
+    [ERR_USAGE] = 2,     [ERR_MANIFEST] = 3,  [ERR_FETCH] = 4,         [ERR_NET] = 4,
+    [ERR_TIMEOUT] = 124, [ERR_AUTH] = 5,      [ERR_INTEGRITY] = 5,     [ERR_NODE] = 6,
+    [ERR_CONTAINER] = 7, [ERR_WORKLOAD] = 8,  [ERR_PARSE] = 9,         [ERR_IO] = 10,
+    [ERR_DISK] = 10,     [ERR_NOT_FOUND] = 2, [ERR_INTERRUPTED] = 130, [ERR_INTERNAL] = 70,
 };
 
 int err_exit_status(enum err_code code)
 {
-    return CODE_ROWS[code].status;
+    return STATUSES[code];
 }
 
 const char *err_code_name(enum err_code code)
 {
-    return CODE_ROWS[code].name;
+    return code == ERR_NONE ? "none" : ERR_CODE_NAMES[code];
 }

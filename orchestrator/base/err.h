@@ -50,6 +50,8 @@ const char *err_errno_text(int errnum);
 int err_exit_status(enum err_code code);
 
 /* "manifest", "disk", ...: for JSON and log events. */
+/* By code; ERR_NONE has none. */
+extern const char *const ERR_CODE_NAMES[ERR_CODE_COUNT];
 const char *err_code_name(enum err_code code);
 
 #endif

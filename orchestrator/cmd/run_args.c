@@ -215,36 +215,32 @@ int run_print_plan(const struct plan *plan, bool want_json, struct err *err)
 
 /* ---- dry run ---- */
 
-static void encode_words(struct json_out *out, const char *key, const char *const *words)
-{
-    jw_array(out, key);
-    for (size_t idx = 0; words && words[idx]; idx++) {
-        jw_z(out, NULL, words[idx]);
-    }
-    jw_end_array(out);
-}
+struct dry_document {
+    const struct plan *plan;
+    const struct dry_command *commands;
+    size_t n_commands;
+};
+static const struct json_field COMMAND_ROWS[] = {
+    ROW("case", struct dry_command, case_id, JSON_REQUIRED),
+    ROW("node", struct dry_command, node, JSON_REQUIRED),
+    ROW("shell", struct dry_command, shell, JSON_REQUIRED),
+    ROW("argv", struct dry_command, argv, JSON_REQUIRED, .min = 1),
+    ROW("env", struct dry_command, env, JSON_REQUIRED),
+    ROW("cleanup", struct dry_command, cleanup, JSON_REQUIRED),
+};
+static const struct json_field DRY_ROWS[] = {
+    ROW_THERE(struct dry_document, plan, PLAN_ROWS),
+    ROW_LIST("commands", struct dry_document, commands, n_commands, COMMAND_ROWS, 0,
+             .about = "run --dry-run alone: of the first repeat of each case that can be run"),
+};
+const struct json_document PLAN_DOCUMENT = {
+    JSON_DOCUMENT("plan.json", "reperf plan --json, manifest/plan.json of a run", DRY_ROWS)};
 
 static void encode_dry(struct strbuf *buf, const struct plan *plan,
                        const struct dry_commands *commands)
 {
-    struct json_out out;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    plan_encode_members(plan, &out);
-    jw_array(&out, "commands");
-    for (size_t idx = 0; idx < commands->n; idx++) {
-        const struct dry_command *command = &commands->items[idx];
-        jw_object(&out, NULL);
-        jw_str(&out, "case", command->case_id);
-        jw_str(&out, "node", command->node);
-        jw_z(&out, "shell", command->shell);
-        encode_words(&out, "argv", command->argv);
-        encode_words(&out, "env", command->env);
-        encode_words(&out, "cleanup", command->cleanup);
-        jw_end_object(&out);
-    }
-    jw_end_array(&out);
-    jw_end_object(&out);
+    const struct dry_document document = {plan, commands->items, commands->n};
+    json_encode_document(buf, DRY_ROWS, ARRAY_LEN(DRY_ROWS), &document);
 }
 
 static void print_dry(struct strbuf *buf, const struct plan *plan,

@@ -4,6 +4,7 @@
 #define CMD_RUN_ARGS_H
 
 #include "cmd/net_args.h"
+#include "codec/json_table.h"
 #include "run/run.h"
 
 struct run_args {
@@ -141,5 +142,8 @@ MUST_CHECK int run_nothing_and_print(const struct run_opts *opts,
 /* Executes the run and prints the result; returns the exit status, or -1. */
 MUST_CHECK int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool want_json,
                              struct err *err);
+
+/* Also of manifest/plan.json of a run. */
+extern const struct json_document PLAN_DOCUMENT;
 
 #endif

@@ -49,9 +49,9 @@ int json_fail(const struct json *at, struct err *err, const char *fmt, ...)
     return err_set(err, ERR_MANIFEST, "%s:%s: %s", at->name, path.ptr, what);
 }
 
-static const char *kind_name(const cJSON *node)
+const char *json_kind_name(const struct json *at)
 {
-    switch (node->type & 0xff) {
+    switch (node_of(at)->type & 0xff) {
     case cJSON_False:
     case cJSON_True:
         return "a boolean";
@@ -230,7 +230,7 @@ bool json_is_str(const struct json *at)
 int json_str(const struct json *at, struct arena *arena, struct str *ret_value, struct err *err)
 {
     if (!json_is_str(at)) {
-        return json_fail(at, err, "expected a string, found %s", kind_name(at->node));
+        return json_fail(at, err, "expected a string, found %s", json_kind_name(at));
     }
     *ret_value = str_dup(arena, str_of(node_of(at)->valuestring));
     return 0;
@@ -241,7 +241,7 @@ int json_i64(const struct json *at, int64_t min, int64_t max, int64_t *ret_value
     double value = node_of(at)->valuedouble;
     if (!cJSON_IsNumber(node_of(at)) || value != floor(value) || fabs(value) > I64_EXACT_MAX) {
         return json_fail(at, err, "expected a whole number up to 2^53, found %s",
-                         kind_name(at->node));
+                         json_kind_name(at));
     }
     if ((int64_t)value < min || (int64_t)value > max) {
         return json_fail(at, err, "expected %" PRId64 " to %" PRId64 ", found %.0f", min, max,
@@ -254,7 +254,7 @@ int json_i64(const struct json *at, int64_t min, int64_t max, int64_t *ret_value
 int json_f64(const struct json *at, double *ret_value, struct err *err)
 {
     if (!cJSON_IsNumber(node_of(at))) {
-        return json_fail(at, err, "expected a number, found %s", kind_name(at->node));
+        return json_fail(at, err, "expected a number, found %s", json_kind_name(at));
     }
     *ret_value = node_of(at)->valuedouble;
     return 0;
@@ -263,7 +263,7 @@ int json_f64(const struct json *at, double *ret_value, struct err *err)
 int json_bool(const struct json *at, bool *ret_value, struct err *err)
 {
     if (!cJSON_IsBool(node_of(at))) {
-        return json_fail(at, err, "expected true or false, found %s", kind_name(at->node));
+        return json_fail(at, err, "expected true or false, found %s", json_kind_name(at));
     }
     *ret_value = cJSON_IsTrue(node_of(at));
     return 0;
@@ -284,7 +284,7 @@ bool json_find(const struct json *at, const char *key, struct json *ret_member)
 int json_member(const struct json *at, const char *key, struct json *ret_member, struct err *err)
 {
     if (!json_is_object(at)) {
-        return json_fail(at, err, "expected an object, found %s", kind_name(at->node));
+        return json_fail(at, err, "expected an object, found %s", json_kind_name(at));
     }
     if (!json_find(at, key, ret_member)) {
         return json_fail(at, err, "expected a member \"%s\", found none", key);
@@ -296,7 +296,7 @@ int json_expect_array(const struct json *at, size_t max, size_t *ret_n, struct e
 {
     size_t n = 0;
     if (!json_is_array(at)) {
-        return json_fail(at, err, "expected an array, found %s", kind_name(at->node));
+        return json_fail(at, err, "expected an array, found %s", json_kind_name(at));
     }
     for (const cJSON *child = node_of(at)->child; child; child = child->next) {
         n++;
@@ -329,73 +329,6 @@ bool json_next(struct json *item)
     item->idx++;
     item->key = item->key ? next->string : NULL;
     return true;
-}
-
-static int decode_value(const struct json *at, struct arena *arena, const struct json_field *field,
-                        void *out, struct err *err)
-{
-    char *target = (char *)out + field->offset;
-    if (json_is_null(at)) {
-        return field->flags & JSON_NULLABLE ? 0 : json_fail(at, err, "may not be null");
-    }
-    switch (field->kind) {
-    case JSON_STR:
-        return json_str(at, arena, (struct str *)(void *)target, err);
-    case JSON_I64:
-        return json_i64(at, field->min, field->max, (int64_t *)(void *)target, err);
-    case JSON_F64:
-        return json_f64(at, (double *)(void *)target, err);
-    case JSON_BOOL:
-        return json_bool(at, (bool *)(void *)target, err);
-    case JSON_ANY:
-        return 0;
-    }
-    ASSERT(!"json kind");
-    return -1;
-}
-
-/* The members by field; NULL: absent. */
-static int find_members(const struct json *at, const struct json_field *fields, size_t n_fields,
-                        const cJSON **ret_members, struct err *err)
-{
-    memset(ret_members, 0, n_fields * sizeof(ret_members[0]));
-    for (const cJSON *child = node_of(at)->child; child; child = child->next) {
-        const char *key = child->string;
-        size_t idx = 0;
-        while (idx < n_fields &&
-               (fields[idx].key[0] != key[0] || strcmp(fields[idx].key, key) != 0)) {
-            idx++;
-        }
-        if (idx == n_fields) {
-            return json_fail(at, err, "unknown key \"%.100s\"", key);
-        }
-        ret_members[idx] = child;
-    }
-    return 0;
-}
-
-int json_decode(const struct json *at, struct arena *arena, const struct json_field *fields,
-                size_t n_fields, void *out, struct err *err)
-{
-    const cJSON *members[JSON_FIELDS_MAX];
-    ASSERT(n_fields <= JSON_FIELDS_MAX);
-    if (!json_is_object(at)) {
-        return json_fail(at, err, "expected an object, found %s", kind_name(at->node));
-    }
-    if (find_members(at, fields, n_fields, members, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < n_fields; idx++) {
-        const struct json member = {
-            .name = at->name, .node = members[idx], .parent = at, .key = fields[idx].key};
-        if (!member.node && (fields[idx].flags & JSON_REQUIRED)) {
-            return json_fail(at, err, "expected a member \"%s\", found none", fields[idx].key);
-        }
-        if (member.node && decode_value(&member, arena, &fields[idx], out, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
 }
 
 int json_str_list(const struct json *at, struct arena *arena, size_t max, struct str **ret_items,

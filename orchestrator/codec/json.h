@@ -8,9 +8,8 @@
 
 #include "base/strbuf.h"
 
-#define JSON_TEXT_MAX   (16u << 20)
-#define JSON_DEPTH_MAX  64
-#define JSON_FIELDS_MAX 64 /* of a table */
+#define JSON_TEXT_MAX  (16u << 20)
+#define JSON_DEPTH_MAX 64
 
 struct json_doc {
     const char *name; /* borrowed: the file's name for messages */
@@ -49,6 +48,8 @@ const void *json_context(const struct json *at);
 MUST_CHECK int json_fail(const struct json *at, struct err *err, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 
+/* "an array", "null": for messages. */
+const char *json_kind_name(const struct json *at);
 bool json_is_null(const struct json *at);
 bool json_is_object(const struct json *at);
 bool json_is_array(const struct json *at);
@@ -72,22 +73,6 @@ MUST_CHECK int json_member(const struct json *at, const char *key, struct json *
 MUST_CHECK int json_expect_array(const struct json *at, size_t max, size_t *ret_n, struct err *err);
 bool json_first(const struct json *at, struct json *ret_item);
 bool json_next(struct json *item);
-
-/* Decoding by table: checks that `at` is an object with only these keys and all required ones, and fills the simple ones.
-   JSON_ANY members are only checked for presence; the caller reads them. Optional members keep what `out` held. */
-enum json_kind { JSON_STR, JSON_I64, JSON_F64, JSON_BOOL, JSON_ANY };
-enum { JSON_REQUIRED = 1, JSON_NULLABLE = 2 };
-
-struct json_field {
-    const char *key;
-    enum json_kind kind;
-    unsigned flags;   /* a null where JSON_NULLABLE is set leaves `out` as it was */
-    size_t offset;    /* of a struct str, int64_t, double or bool in out */
-    int64_t min, max; /* JSON_I64 */
-};
-MUST_CHECK int json_decode(const struct json *at, struct arena *arena,
-                           const struct json_field *fields, size_t n_fields, void *out,
-                           struct err *err);
 
 /* The bytes that member `key` has in lower-case hex; ptr NULL leaves both as they were. */
 struct json_bytes {

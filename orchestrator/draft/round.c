@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/fs.h"
-#include "codec/json.h"
+#include "codec/json_table.h"
 #include "load/measure_many.h"
 #include "load/series_list.h"
 #include "sys/pool_lanes.h"
@@ -73,7 +73,7 @@ static int read_factor(struct arena *arena, const char *folder, struct submissio
                        struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"scaling_factor", JSON_F64, JSON_REQUIRED, offsetof(struct factor, value), 0, 0},
+        ROW("scaling_factor", struct factor, value, JSON_REQUIRED),
     };
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json root;

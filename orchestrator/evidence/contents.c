@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/map.h"
+#include "codec/json_table.h"
 #include "codec/ustar.h"
 #include "evidence/evidence.h"
 #include "evidence/rundir.h"
@@ -132,12 +133,11 @@ static int expect_commands(struct contents *c, const struct repeat_result *repea
     const char *name = rundir_commands_name(c->arena, outcome->case_id, repeat->repeat);
     struct outcome_record said = {0};
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"case", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_record, case_id), 0, 0},
-        {"repeat", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_record, repeat), 1, INT32_MAX},
-        {"attempt", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_record, attempt), 1,
-         INT32_MAX},
-        {"jobs", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW_ANY("schema_version", JSON_REQUIRED),
+        ROW("case", struct outcome_record, case_id, JSON_REQUIRED),
+        ROW("repeat", struct outcome_record, repeat, JSON_REQUIRED, .min = 1, .max = INT32_MAX),
+        ROW("attempt", struct outcome_record, attempt, JSON_REQUIRED, .min = 1, .max = INT32_MAX),
+        ROW_ANY("jobs", JSON_REQUIRED),
     };
     struct json root;
     if (c->frozen->inventory.is_local) {

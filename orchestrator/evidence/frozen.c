@@ -5,6 +5,7 @@
 
 #include "base/fs.h"
 #include "codec/digest.h"
+#include "codec/json_table.h"
 #include "evidence/evidence.h"
 #include "judge/bind.h"
 #include "judge/rule.h"
@@ -149,8 +150,8 @@ static int decode_digests(const struct json *list, struct arena *arena, size_t m
                           struct frozen_digest **ret_items, size_t *ret_n, struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct frozen_digest, name), 0, 0},
-        {"sha256", JSON_STR, JSON_REQUIRED, offsetof(struct frozen_digest, sha256), 0, 0},
+        ROW("name", struct frozen_digest, name, JSON_REQUIRED),
+        ROW("sha256", struct frozen_digest, sha256, JSON_REQUIRED),
     };
     struct json item;
     size_t n = 0;
@@ -350,6 +351,6 @@ void frozen_encode_lock(const struct frozen *frozen, struct strbuf *buf)
         }
     }
     jw_end_array(&out);
-    plan_data_encode(&out, "data", &plan->data);
+    json_encode(&out, PLAN_DATA_ROWS, ARRAY_LEN(PLAN_DATA_ROWS), plan);
     jw_end_object(&out);
 }

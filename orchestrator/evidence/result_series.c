@@ -10,6 +10,7 @@
 
 #include "base/fs.h"
 #include "codec/digest.h"
+#include "codec/json_table.h"
 #include "evidence/rundir.h"
 #include "fleet/runtime.h"
 #include "judge/bind.h"
@@ -71,14 +72,12 @@ static int decode_nodes(const struct json *root, struct arena *arena, struct out
                         struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"node", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_node, name), 0, 0},
-        {"exit_status", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_node, exit_status), 0,
-         255},
-        {"log", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_node, log), 0, 0},
-        {"log_sha256", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_node, log_sha256), 0, 0},
-        {"log_bytes", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_node, log_bytes), 0,
-         1LL << 53},
-        {"monitor", JSON_STR, JSON_NULLABLE, offsetof(struct outcome_node, monitor), 0, 0},
+        ROW("node", struct outcome_node, name, JSON_REQUIRED),
+        ROW("exit_status", struct outcome_node, exit_status, JSON_REQUIRED, .max = 255),
+        ROW("log", struct outcome_node, log, JSON_REQUIRED),
+        ROW("log_sha256", struct outcome_node, log_sha256, JSON_REQUIRED),
+        ROW("log_bytes", struct outcome_node, log_bytes, JSON_REQUIRED, .max = 1LL << 53),
+        ROW("monitor", struct outcome_node, monitor, JSON_NULLABLE),
     };
     struct json list;
     struct json item;
@@ -108,22 +107,18 @@ static int read_outcome(struct arena *arena, const char *path, struct outcome_re
     struct json member;
     struct str outcome;
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"case", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_record, case_id), 0, 0},
-        {"repeat", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_record, repeat), 1,
-         REPEATS_RUN_MAX},
-        {"attempt", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_record, attempt), 1,
-         INT32_MAX},
-        {"outcome", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"exit_status", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_record, exit_status), 0,
-         255},
-        {"log", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_record, log), 0, 0},
-        {"log_sha256", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_record, log_sha256), 0, 0},
-        {"log_bytes", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_record, log_bytes), 0,
-         1LL << 53},
-        {"nodes", JSON_ANY, 0, 0, 0, 0},
-        {"failed_node", JSON_STR, JSON_NULLABLE, offsetof(struct outcome_record, failed_node), 0,
-         0},
+        ROW_ANY("schema_version", JSON_REQUIRED),
+        ROW("case", struct outcome_record, case_id, JSON_REQUIRED),
+        ROW("repeat", struct outcome_record, repeat, JSON_REQUIRED, .min = 1,
+            .max = REPEATS_RUN_MAX),
+        ROW("attempt", struct outcome_record, attempt, JSON_REQUIRED, .min = 1, .max = INT32_MAX),
+        ROW_ANY("outcome", JSON_REQUIRED),
+        ROW("exit_status", struct outcome_record, exit_status, JSON_REQUIRED, .max = 255),
+        ROW("log", struct outcome_record, log, JSON_REQUIRED),
+        ROW("log_sha256", struct outcome_record, log_sha256, JSON_REQUIRED),
+        ROW("log_bytes", struct outcome_record, log_bytes, JSON_REQUIRED, .max = 1LL << 53),
+        ROW_ANY("nodes", 0),
+        ROW("failed_node", struct outcome_record, failed_node, JSON_NULLABLE),
     };
     if (json_read_file(path, &doc, err) < 0) {
         return -1;

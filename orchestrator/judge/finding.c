@@ -5,11 +5,12 @@
 
 #define MESSAGE_BYTES 1024
 
+const char *const FINDING_LEVEL_NAMES[3] = {"note", "warning", "error"};
+
 const char *finding_level_name(enum finding_level level)
 {
-    static const char *const NAMES[] = {"note", "warning", "error"};
-    ASSERT((size_t)level < ARRAY_LEN(NAMES));
-    return NAMES[level];
+    ASSERT((size_t)level < ARRAY_LEN(FINDING_LEVEL_NAMES));
+    return FINDING_LEVEL_NAMES[level];
 }
 
 static const struct finding_rule *find_rule(const char *id)

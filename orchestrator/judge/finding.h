@@ -32,6 +32,7 @@ struct finding_rule {
 extern const struct finding_rule FINDING_RULES[];
 extern const size_t N_FINDING_RULES;
 
+extern const char *const FINDING_LEVEL_NAMES[3];
 const char *finding_level_name(enum finding_level level); /* "note", "warning", "error" */
 
 /* Message in the arena; id must be in the table (its level is taken from there). */

@@ -6,7 +6,7 @@
 #include <fnmatch.h>
 #include <math.h>
 
-#include "codec/json.h"
+#include "codec/json_table.h"
 #include "judge/stats.h"
 
 /* Of a normal distribution: standard deviation over median absolute deviation, and standard error of the median over that of the
@@ -21,9 +21,9 @@ static int read_limit(const struct json *at, struct arena *arena, struct health_
                       struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"cases", JSON_STR, JSON_REQUIRED, offsetof(struct health_limit, cases), 0, 0},
-        {"share", JSON_F64, JSON_REQUIRED, offsetof(struct health_limit, share), 0, 0},
-        {"origin", JSON_STR, JSON_REQUIRED, offsetof(struct health_limit, origin), 0, 0},
+        ROW("cases", struct health_limit, cases, JSON_REQUIRED),
+        ROW("share", struct health_limit, share, JSON_REQUIRED),
+        ROW("origin", struct health_limit, origin, JSON_REQUIRED),
     };
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0) {
         return -1;
@@ -41,14 +41,12 @@ static int read_limits(const struct json *root, struct arena *arena, struct heal
         struct health_limits limits;
     } raw = {0};
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct raw, version), 1, 1},
-        {"deviations", JSON_F64, JSON_REQUIRED, offsetof(struct raw, limits.deviations), 0, 0},
-        {"deviations_origin", JSON_STR, JSON_REQUIRED,
-         offsetof(struct raw, limits.deviations_origin), 0, 0},
-        {"nodes_min", JSON_I64, JSON_REQUIRED, offsetof(struct raw, limits.nodes_min), 3, 64},
-        {"nodes_min_origin", JSON_STR, JSON_REQUIRED, offsetof(struct raw, limits.nodes_min_origin),
-         0, 0},
-        {"limits", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW("schema_version", struct raw, version, JSON_REQUIRED, .min = 1, .max = 1),
+        ROW("deviations", struct raw, limits.deviations, JSON_REQUIRED),
+        ROW("deviations_origin", struct raw, limits.deviations_origin, JSON_REQUIRED),
+        ROW("nodes_min", struct raw, limits.nodes_min, JSON_REQUIRED, .min = 3, .max = 64),
+        ROW("nodes_min_origin", struct raw, limits.nodes_min_origin, JSON_REQUIRED),
+        ROW_ANY("limits", JSON_REQUIRED),
     };
     struct json list, item;
     size_t n;

@@ -18,10 +18,11 @@ const char *identity_name(enum identity_fact fact)
     return NAMES[fact];
 }
 
+const char *const PROOF_NAMES[3] = {"full", "partial", "contradicted"};
+
 const char *proof_name(enum proof proof)
 {
-    static const char *const PROOFS[] = {"full", "partial", "contradicted"};
-    return PROOFS[proof];
+    return PROOF_NAMES[proof];
 }
 
 /* ---- what the log states ---- */

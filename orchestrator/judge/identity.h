@@ -38,6 +38,7 @@ struct log_counts {
 };
 
 const char *identity_name(enum identity_fact fact);
+extern const char *const PROOF_NAMES[3];
 const char *proof_name(enum proof proof);
 
 struct log_counts identity_counts(const struct format *format, const struct measurement *m,

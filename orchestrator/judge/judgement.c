@@ -3,10 +3,11 @@
 
 #include "judge/judgement.h"
 
+const char *const LOG_STATE_NAMES[5] = {"whole", "incomplete", "unreadable", "no_rule", "absent"};
+
 const char *log_state_name(enum log_state state)
 {
-    static const char *const STATES[] = {"whole", "incomplete", "unreadable", "no_rule", "absent"};
-    return STATES[state];
+    return LOG_STATE_NAMES[state];
 }
 
 /* Of several runs the rule takes one. If no run has the primary figure, the rule may read another: then the run is judged, not the figure

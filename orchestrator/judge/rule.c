@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/strbuf.h"
+#include "codec/json_table.h"
 #include "judge/rule_impl.h"
 
 #define REQUIRED_MAX  64
@@ -122,30 +123,29 @@ struct raw {
     bool steps, trim, success, required, targets; /* only there for the table: read by hand */
 };
 
-#define RAW(member) offsetof(struct raw, member)
 static const struct json_field RAW_FIELDS[] = {
-    {"name", JSON_STR, JSON_REQUIRED, RAW(name), 0, 0},
-    {"series", JSON_STR, JSON_REQUIRED, RAW(series), 0, 0},
-    {"run", JSON_STR, 0, RAW(run), 0, 0},
-    {"match_gpus", JSON_BOOL, 0, RAW(match_gpus), 0, 0},
-    {"warmup", JSON_BOOL, 0, RAW(skips_warmup), 0, 0},
-    {"skip", JSON_I64, 0, RAW(skip), 0, COUNT_MAX},
-    {"drop_last", JSON_I64, 0, RAW(drop_last), 0, COUNT_MAX},
-    {"last", JSON_I64, 0, RAW(last), 0, COUNT_MAX},
-    {"steps", JSON_ANY, JSON_NULLABLE, RAW(steps), 0, 0},
-    {"trim", JSON_ANY, JSON_NULLABLE, RAW(trim), 0, 0},
-    {"statistic", JSON_STR, JSON_REQUIRED, RAW(statistic), 0, 0},
-    {"scale", JSON_STR, 0, RAW(scale), 0, 0},
-    {"fact", JSON_STR, 0, RAW(fact), 0, 0},
-    {"unit", JSON_STR, 0, RAW(unit), 0, 0},
-    {"default", JSON_BOOL, 0, RAW(is_default), 0, 0},
-    {"rounding", JSON_STR, 0, RAW(rounding), 0, 0},
-    {"repeats", JSON_STR, 0, RAW(repeats), 0, 0},
-    {"success", JSON_ANY, 0, RAW(success), 0, 0},
-    {"required", JSON_ANY, 0, RAW(required), 0, 0},
-    {"targets", JSON_ANY, 0, RAW(targets), 0, 0},
-    {"origin", JSON_STR, JSON_REQUIRED, RAW(origin), 0, 0},
-    {"source", JSON_STR, JSON_REQUIRED, RAW(source), 0, 0},
+    ROW("name", struct raw, name, JSON_REQUIRED),
+    ROW("series", struct raw, series, JSON_REQUIRED),
+    ROW("run", struct raw, run, 0),
+    ROW("match_gpus", struct raw, match_gpus, 0),
+    ROW("warmup", struct raw, skips_warmup, 0),
+    ROW("skip", struct raw, skip, 0, .max = COUNT_MAX),
+    ROW("drop_last", struct raw, drop_last, 0, .max = COUNT_MAX),
+    ROW("last", struct raw, last, 0, .max = COUNT_MAX),
+    ROW_ANY("steps", JSON_NULLABLE),
+    ROW_ANY("trim", JSON_NULLABLE),
+    ROW("statistic", struct raw, statistic, JSON_REQUIRED),
+    ROW("scale", struct raw, scale, 0),
+    ROW("fact", struct raw, fact, 0),
+    ROW("unit", struct raw, unit, 0),
+    ROW("default", struct raw, is_default, 0),
+    ROW("rounding", struct raw, rounding, 0),
+    ROW("repeats", struct raw, repeats, 0),
+    ROW_ANY("success", 0),
+    ROW_ANY("required", 0),
+    ROW_ANY("targets", 0),
+    ROW("origin", struct raw, origin, JSON_REQUIRED),
+    ROW("source", struct raw, source, JSON_REQUIRED),
 };
 
 static int decode_steps(const struct json *at, struct window *window, struct err *err)
@@ -176,8 +176,8 @@ static int decode_steps(const struct json *at, struct window *window, struct err
 static int decode_trim(const struct json *at, struct rule *rule, struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"count", JSON_I64, 0, offsetof(struct rule, trim_count), 0, COUNT_MAX},
-        {"share", JSON_F64, 0, offsetof(struct rule, trim_share), 0, 0},
+        ROW("count", struct rule, trim_count, 0, .max = COUNT_MAX),
+        ROW("share", struct rule, trim_share, 0),
     };
     struct json trim;
     bool is_there = json_find(at, "trim", &trim) && !json_is_null(&trim);
@@ -250,8 +250,8 @@ static int decode_success(const struct json *at, struct arena *arena, struct rul
                           struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"fact", JSON_STR, JSON_REQUIRED, offsetof(struct rule_success, fact), 0, 0},
-        {"value", JSON_STR, JSON_REQUIRED, offsetof(struct rule_success, value), 0, 0},
+        ROW("fact", struct rule_success, fact, JSON_REQUIRED),
+        ROW("value", struct rule_success, value, JSON_REQUIRED),
     };
     struct json member;
     if (!json_find(at, "success", &member)) {
@@ -267,9 +267,9 @@ static int decode_required(const struct json *at, struct arena *arena, struct ru
                            struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"fact", JSON_STR, JSON_REQUIRED, offsetof(struct rule_required, fact), 0, 0},
-        {"logs", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"source", JSON_STR, 0, offsetof(struct rule_required, source), 0, 0},
+        ROW("fact", struct rule_required, fact, JSON_REQUIRED),
+        ROW_ANY("logs", JSON_REQUIRED),
+        ROW("source", struct rule_required, source, 0),
     };
     struct rule_required *required = &rule->required;
     struct json member;
@@ -323,8 +323,8 @@ static int decode_targets(const struct json *at, struct arena *arena, struct rul
                           struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"at_least", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"at_most", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW_ANY("at_least", JSON_REQUIRED),
+        ROW_ANY("at_most", JSON_REQUIRED),
     };
     struct json member;
     struct json least;

@@ -8,14 +8,14 @@
 #define DOUBLE_DIGITS                                                                              \
     14 /* 15 survive text to double to text (DBL_DIG); a mean of several loses one */
 
-static const char *const AUDIT_NAMES[] = {"exact", "match", "differs", "no_log"};
+const char *const AUDIT_VERDICT_NAMES[4] = {"exact", "match", "differs", "no_log"};
 static const char *const RUN_NAMES[] = {"reproduced",     "faster", "slower",
                                         "not_comparable", "failed", "not_run"};
 
 const char *audit_verdict_name(enum audit_verdict verdict)
 {
-    ASSERT((size_t)verdict < ARRAY_LEN(AUDIT_NAMES));
-    return AUDIT_NAMES[verdict];
+    ASSERT((size_t)verdict < ARRAY_LEN(AUDIT_VERDICT_NAMES));
+    return AUDIT_VERDICT_NAMES[verdict];
 }
 
 const char *run_verdict_name(enum run_verdict verdict)

@@ -8,6 +8,7 @@
 #include "load/series_bundle.h"
 
 #include "base/fs.h"
+#include "codec/json_table.h"
 #include "load/series_list.h"
 #include "load/series_parts.h"
 #include "log/format.h"
@@ -180,10 +181,10 @@ static int read_shape(const struct json *root, struct arena *arena, struct bundl
                       struct err *err)
 {
     static const struct json_field SOURCE[] = {
-        {"repository", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, repository), 0, 0},
-        {"commit", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, commit), 0, 0},
-        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, path), 0, 0},
-        {"date", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, date), 0, 0},
+        ROW("repository", struct source_ref, repository, JSON_REQUIRED),
+        ROW("commit", struct source_ref, commit, JSON_REQUIRED),
+        ROW("path", struct source_ref, path, JSON_REQUIRED),
+        ROW("date", struct source_ref, date, JSON_REQUIRED),
     };
     struct measurement *m = &shape->file.measurement;
     struct json member;
@@ -215,15 +216,14 @@ static int read_state(const struct json *at, struct arena *arena, struct measure
         bool fact_runs;
     } raw = {STR_LIT("ok"), STR_LIT("ok"), STR_LIT("ok"), STR_LIT(""), 1, -1, -1, false};
     static const struct json_field FIELDS[] = {
-        {"verdict", JSON_STR, JSON_REQUIRED, offsetof(struct raw, verdict), 0, 0},
-        {"why", JSON_STR, JSON_REQUIRED, offsetof(struct raw, why), 0, 0},
-        {"runs", JSON_I64, JSON_REQUIRED, offsetof(struct raw, runs), 0, INT32_MAX},
-        {"first_run", JSON_STR, JSON_REQUIRED, offsetof(struct raw, first_run), 0, 0},
-        {"last_run", JSON_STR, JSON_REQUIRED, offsetof(struct raw, last_run), 0, 0},
-        {"warmup_steps", JSON_I64, JSON_REQUIRED, offsetof(struct raw, warmup_steps), -1,
-         STEPS_MAX},
-        {"total_steps", JSON_I64, JSON_REQUIRED, offsetof(struct raw, total_steps), -1, STEPS_MAX},
-        {"fact_runs", JSON_BOOL, 0, offsetof(struct raw, fact_runs), 0, 0},
+        ROW("verdict", struct raw, verdict, JSON_REQUIRED),
+        ROW("why", struct raw, why, JSON_REQUIRED),
+        ROW("runs", struct raw, runs, JSON_REQUIRED, .max = INT32_MAX),
+        ROW("first_run", struct raw, first_run, JSON_REQUIRED),
+        ROW("last_run", struct raw, last_run, JSON_REQUIRED),
+        ROW("warmup_steps", struct raw, warmup_steps, JSON_REQUIRED, .min = -1, .max = STEPS_MAX),
+        ROW("total_steps", struct raw, total_steps, JSON_REQUIRED, .min = -1, .max = STEPS_MAX),
+        ROW("fact_runs", struct raw, fact_runs, 0),
     };
     if (!json_is_null(at) && json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0) {
         return -1;
@@ -393,15 +393,14 @@ static int read_all(const struct json *root, struct arena *arena, struct bundle_
                     struct series_bundle *bundle, struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct bundle_shape, version),
-         SCHEMA_VERSION, SCHEMA_VERSION},
-        {"report", JSON_STR, JSON_REQUIRED, offsetof(struct bundle_shape, file.report), 0, 0},
-        {"source", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"format", JSON_STR, JSON_REQUIRED, offsetof(struct bundle_shape, file.measurement.format),
-         0, 0},
-        {"facts", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"series", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"logs", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW("schema_version", struct bundle_shape, version, JSON_REQUIRED, .min = SCHEMA_VERSION,
+            .max = SCHEMA_VERSION),
+        ROW("report", struct bundle_shape, file.report, JSON_REQUIRED),
+        ROW_ANY("source", JSON_REQUIRED),
+        ROW("format", struct bundle_shape, file.measurement.format, JSON_REQUIRED),
+        ROW_ANY("facts", JSON_REQUIRED),
+        ROW_ANY("series", JSON_REQUIRED),
+        ROW_ANY("logs", JSON_REQUIRED),
     };
     struct json list;
     struct json item;

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/fs.h"
+#include "codec/json_table.h"
 #include "load/series_list.h"
 #include "load/series_parts.h"
 #include "log/format.h"
@@ -300,8 +301,8 @@ static int read_time_list(const struct json *list, struct series *s, struct err 
 static int read_times(const struct json *at, struct series *s, struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"unit_us", JSON_I64, JSON_REQUIRED, 0, 1, TIME_US_MAX},
-        {"at", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW_ALONE("unit_us", JSON_I64, JSON_REQUIRED, .min = 1, .max = TIME_US_MAX),
+        ROW_ANY("at", JSON_REQUIRED),
     };
     struct json time;
     struct json list;
@@ -387,18 +388,18 @@ int series_read_head(const struct json *at, struct arena *arena, struct series *
         int64_t n;
     } raw = {0};
     static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct raw, s.name), 0, 0},
-        {"unit", JSON_STR, JSON_REQUIRED, offsetof(struct raw, s.unit), 0, 0},
-        {"scope", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, scope), 0, 0},
-        {"quantity", JSON_STR, JSON_REQUIRED, offsetof(struct raw, quantity), 0, 0},
-        {"primary", JSON_BOOL, JSON_REQUIRED, offsetof(struct raw, s.is_primary), 0, 0},
-        {"n", JSON_I64, JSON_REQUIRED, offsetof(struct raw, n), 0, FORMAT_SAMPLES_MAX},
-        {"step", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"rank", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"run", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"gpus", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"time", JSON_ANY, JSON_REQUIRED | JSON_NULLABLE, 0, 0, 0},
-        {"value", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW("name", struct raw, s.name, JSON_REQUIRED),
+        ROW("unit", struct raw, s.unit, JSON_REQUIRED),
+        ROW("scope", struct raw, scope, JSON_REQUIRED | JSON_NULLABLE),
+        ROW("quantity", struct raw, quantity, JSON_REQUIRED),
+        ROW("primary", struct raw, s.is_primary, JSON_REQUIRED),
+        ROW("n", struct raw, n, JSON_REQUIRED, .max = FORMAT_SAMPLES_MAX),
+        ROW_ANY("step", JSON_REQUIRED),
+        ROW_ANY("rank", JSON_REQUIRED),
+        ROW_ANY("run", JSON_REQUIRED),
+        ROW_ANY("gpus", JSON_REQUIRED),
+        ROW_ANY("time", JSON_REQUIRED | JSON_NULLABLE),
+        ROW_ANY("value", JSON_REQUIRED),
     };
     struct series *s = &raw.s;
     if (json_decode(at, arena, FIELDS, ret_n ? ARRAY_LEN(FIELDS) : HEAD_FIELDS, &raw, err) < 0) {
@@ -454,33 +455,35 @@ struct raw_file {
 static int read_file(const struct json *root, struct arena *arena, struct series_file *ret_file,
                      struct err *err)
 {
-#define AT(member) offsetof(struct raw_file, member)
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, AT(version), SCHEMA_VERSION, SCHEMA_VERSION},
-        {"report", JSON_STR, JSON_REQUIRED, AT(file.report), 0, 0},
-        {"source", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"log", JSON_STR, JSON_REQUIRED, AT(file.log), 0, 0},
-        {"sha256", JSON_STR, JSON_REQUIRED, AT(file.sha256), 0, 0},
-        {"format", JSON_STR, JSON_REQUIRED, AT(file.measurement.format), 0, 0},
-        {"verdict", JSON_STR, JSON_REQUIRED, AT(verdict), 0, 0},
-        {"why", JSON_STR, JSON_REQUIRED, AT(file.measurement.why), 0, 0},
-        {"bytes", JSON_I64, JSON_REQUIRED, AT(bytes), 0, 1LL << 50},
-        {"lines", JSON_I64, JSON_REQUIRED, AT(lines), 0, 1LL << 50},
-        {"runs", JSON_I64, JSON_REQUIRED, AT(runs), 0, INT32_MAX},
-        {"first_run", JSON_STR, JSON_REQUIRED, AT(first_run), 0, 0},
-        {"last_run", JSON_STR, JSON_REQUIRED, AT(last_run), 0, 0},
-        {"warmup_steps", JSON_I64, JSON_REQUIRED, AT(file.measurement.warmup_steps), -1, 1LL << 52},
-        {"last_step", JSON_I64, JSON_REQUIRED, AT(file.measurement.last_step), -1, 1LL << 52},
-        {"total_steps", JSON_I64, JSON_REQUIRED, AT(file.measurement.total_steps), -1, 1LL << 52},
-        {"facts", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"series", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW("schema_version", struct raw_file, version, JSON_REQUIRED, .min = SCHEMA_VERSION,
+            .max = SCHEMA_VERSION),
+        ROW("report", struct raw_file, file.report, JSON_REQUIRED),
+        ROW_ANY("source", JSON_REQUIRED),
+        ROW("log", struct raw_file, file.log, JSON_REQUIRED),
+        ROW("sha256", struct raw_file, file.sha256, JSON_REQUIRED),
+        ROW("format", struct raw_file, file.measurement.format, JSON_REQUIRED),
+        ROW("verdict", struct raw_file, verdict, JSON_REQUIRED),
+        ROW("why", struct raw_file, file.measurement.why, JSON_REQUIRED),
+        ROW("bytes", struct raw_file, bytes, JSON_REQUIRED, .max = 1LL << 50),
+        ROW("lines", struct raw_file, lines, JSON_REQUIRED, .max = 1LL << 50),
+        ROW("runs", struct raw_file, runs, JSON_REQUIRED, .max = INT32_MAX),
+        ROW("first_run", struct raw_file, first_run, JSON_REQUIRED),
+        ROW("last_run", struct raw_file, last_run, JSON_REQUIRED),
+        ROW("warmup_steps", struct raw_file, file.measurement.warmup_steps, JSON_REQUIRED,
+            .min = -1, .max = 1LL << 52),
+        ROW("last_step", struct raw_file, file.measurement.last_step, JSON_REQUIRED, .min = -1,
+            .max = 1LL << 52),
+        ROW("total_steps", struct raw_file, file.measurement.total_steps, JSON_REQUIRED, .min = -1,
+            .max = 1LL << 52),
+        ROW_ANY("facts", JSON_REQUIRED),
+        ROW_ANY("series", JSON_REQUIRED),
     };
-#undef AT
     static const struct json_field SOURCE[] = {
-        {"repository", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, repository), 0, 0},
-        {"commit", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, commit), 0, 0},
-        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, path), 0, 0},
-        {"date", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, date), 0, 0},
+        ROW("repository", struct source_ref, repository, JSON_REQUIRED),
+        ROW("commit", struct source_ref, commit, JSON_REQUIRED),
+        ROW("path", struct source_ref, path, JSON_REQUIRED),
+        ROW("date", struct source_ref, date, JSON_REQUIRED),
     };
     struct raw_file raw = {0};
     struct measurement *m = &raw.file.measurement;

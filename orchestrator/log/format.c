@@ -3,6 +3,7 @@
 
 #include "log/format_impl.h"
 
+#include "codec/json_table.h"
 #include "report/report.h"
 #include "report/vocabulary.h"
 
@@ -59,14 +60,14 @@ static int read_pattern(const struct json *at, struct str source, struct pattern
 static int read_probe(const struct decoder *d, const struct json *at, const char *key,
                       struct probe *ret_probe, struct err *err)
 {
-    struct {
+    struct raw_probe {
         struct str literal, pattern;
         bool required;
     } raw = {0};
     const struct json_field fields[] = {
-        {"literal", JSON_STR, JSON_REQUIRED, 0, 0, 0},
-        {"pattern", JSON_STR, JSON_REQUIRED, sizeof(struct str), 0, 0},
-        {"required", JSON_BOOL, 0, 2 * sizeof(struct str), 0, 0},
+        ROW("literal", struct raw_probe, literal, JSON_REQUIRED),
+        ROW("pattern", struct raw_probe, pattern, JSON_REQUIRED),
+        ROW("required", struct raw_probe, required, 0),
     };
     struct json member;
     bool is_end = strcmp(key, "end") == 0;
@@ -92,18 +93,17 @@ struct raw_fact {
     bool is_list, is_last, is_grouped, is_in_sample, is_absent;
 };
 
-#define RFA(member) offsetof(struct raw_fact, member)
 static const struct json_field FACT_FIELDS[] = {
-    {"name", JSON_STR, JSON_REQUIRED, RFA(name), 0, 0},
-    {"literal", JSON_STR, 0, RFA(literal), 0, 0},
-    {"pattern", JSON_STR, 0, RFA(pattern), 0, 0},
-    {"says", JSON_STR, 0, RFA(says), 0, 0},
-    {"list", JSON_BOOL, 0, RFA(is_list), 0, 0},
-    {"last", JSON_BOOL, 0, RFA(is_last), 0, 0},
-    {"grouped", JSON_BOOL, 0, RFA(is_grouped), 0, 0},
-    {"in_sample", JSON_BOOL, 0, RFA(is_in_sample), 0, 0},
-    {"absent", JSON_BOOL, 0, RFA(is_absent), 0, 0},
-    {"why", JSON_STR, 0, RFA(why), 0, 0},
+    ROW("name", struct raw_fact, name, JSON_REQUIRED),
+    ROW("literal", struct raw_fact, literal, 0),
+    ROW("pattern", struct raw_fact, pattern, 0),
+    ROW("says", struct raw_fact, says, 0),
+    ROW("list", struct raw_fact, is_list, 0),
+    ROW("last", struct raw_fact, is_last, 0),
+    ROW("grouped", struct raw_fact, is_grouped, 0),
+    ROW("in_sample", struct raw_fact, is_in_sample, 0),
+    ROW("absent", struct raw_fact, is_absent, 0),
+    ROW("why", struct raw_fact, why, 0),
 };
 
 static int add_absent(const struct json *at, struct format *f, const struct raw_fact *raw,
@@ -208,28 +208,27 @@ struct raw_format {
     bool any, is_proposed;
 };
 
-#define RF(member) offsetof(struct raw_format, member)
 static const struct json_field FORMAT_FIELDS[] = {
-    {"schema_version", JSON_I64, JSON_REQUIRED, RF(schema_version), 1, 1},
-    {"id", JSON_STR, JSON_REQUIRED, RF(id), 0, 0},
-    {"title", JSON_STR, JSON_REQUIRED, RF(title), 0, 0},
-    {"framework", JSON_STR, JSON_REQUIRED, RF(framework), 0, 0},
-    {"source", JSON_STR, JSON_REQUIRED, RF(source), 0, 0},
-    {"prefixes", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
-    {"series", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
-    {"run_start", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
-    {"begin", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
-    {"resumed", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
-    {"end", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
-    {"fatal", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
-    {"done", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
-    {"total_from", JSON_STR, JSON_NULLABLE, RF(total_from), 0, 0},
-    {"epochs_from", JSON_STR, JSON_NULLABLE, RF(epochs_from), 0, 0},
-    {"role", JSON_STR, 0, RF(role), 0, 0},
-    {"records", JSON_STR, 0, RF(records), 0, 0},
-    {"proposed", JSON_BOOL, 0, RF(is_proposed), 0, 0},
-    {"facts", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
-    {"rules", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
+    ROW("schema_version", struct raw_format, schema_version, JSON_REQUIRED, .min = 1, .max = 1),
+    ROW("id", struct raw_format, id, JSON_REQUIRED),
+    ROW("title", struct raw_format, title, JSON_REQUIRED),
+    ROW("framework", struct raw_format, framework, JSON_REQUIRED),
+    ROW("source", struct raw_format, source, JSON_REQUIRED),
+    ROW_ANY("prefixes", JSON_REQUIRED),
+    ROW_ANY("series", JSON_REQUIRED),
+    ROW_ANY("run_start", JSON_NULLABLE),
+    ROW_ANY("begin", JSON_NULLABLE),
+    ROW_ANY("resumed", JSON_NULLABLE),
+    ROW_ANY("end", JSON_NULLABLE),
+    ROW_ANY("fatal", JSON_NULLABLE),
+    ROW_ANY("done", JSON_NULLABLE),
+    ROW("total_from", struct raw_format, total_from, JSON_NULLABLE),
+    ROW("epochs_from", struct raw_format, epochs_from, JSON_NULLABLE),
+    ROW("role", struct raw_format, role, 0),
+    ROW("records", struct raw_format, records, 0),
+    ROW("proposed", struct raw_format, is_proposed, 0),
+    ROW_ANY("facts", JSON_REQUIRED),
+    ROW_ANY("rules", JSON_REQUIRED),
 };
 
 /* "done": a line that says how many steps are made. */
@@ -248,13 +247,13 @@ static int decode_done(const struct decoder *d, const struct json *root, struct 
 /* "begin": a line that precedes the samples of every run; or why no log of the format shows whether its beginning is there. */
 static int decode_begin(const struct decoder *d, const struct json *root, struct err *err)
 {
-    struct {
+    struct raw_begin {
         struct str why;
         bool is_unknown;
     } raw = {0};
     static const struct json_field FIELDS[] = {
-        {"why", JSON_STR, JSON_REQUIRED, 0, 0, 0},
-        {"unknown", JSON_BOOL, JSON_REQUIRED, sizeof(struct str), 0, 0},
+        ROW("why", struct raw_begin, why, JSON_REQUIRED),
+        ROW("unknown", struct raw_begin, is_unknown, JSON_REQUIRED),
     };
     struct json member;
     struct json unknown;
@@ -413,26 +412,25 @@ struct raw_series {
     double factor;
 };
 
-#define RS(member) offsetof(struct raw_series, member)
 static const struct json_field SERIES_FIELDS[] = {
-    {"name", JSON_STR, JSON_REQUIRED, RS(name), 0, 0},
-    {"literal", JSON_STR, JSON_NULLABLE, RS(literal), 0, 0},
-    {"pattern", JSON_STR, JSON_REQUIRED, RS(pattern), 0, 0},
-    {"unit", JSON_STR, JSON_REQUIRED, RS(unit), 0, 0},
-    {"scope", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, RS(scope), 0, 0},
-    {"quantity", JSON_STR, JSON_REQUIRED, RS(quantity), 0, 0},
-    {"primary", JSON_BOOL, JSON_REQUIRED, RS(primary), 0, 0},
-    {"repeats", JSON_BOOL, 0, RS(repeats), 0, 0},
-    {"stands_in", JSON_BOOL, 0, RS(stands_in), 0, 0},
-    {"grid", JSON_BOOL, 0, RS(is_on_grid), 0, 0},
-    {"grouped", JSON_BOOL, 0, RS(is_grouped), 0, 0},
-    {"step_from", JSON_I64, 0, RS(step_from), 0, 1},
-    {"epoch_from", JSON_I64, 0, RS(epoch_from), 0, 1},
-    {"first_by", JSON_I64, 0, RS(first_by), 0, INT32_MAX},
-    {"factor", JSON_F64, 0, RS(factor), 0, 0},
-    {"after", JSON_ANY, JSON_NULLABLE, RS(after), 0, 0},
-    {"like", JSON_STR, JSON_NULLABLE, RS(like), 0, 0},
-    {"until", JSON_STR, JSON_NULLABLE, RS(until), 0, 0},
+    ROW("name", struct raw_series, name, JSON_REQUIRED),
+    ROW("literal", struct raw_series, literal, JSON_NULLABLE),
+    ROW("pattern", struct raw_series, pattern, JSON_REQUIRED),
+    ROW("unit", struct raw_series, unit, JSON_REQUIRED),
+    ROW("scope", struct raw_series, scope, JSON_REQUIRED | JSON_NULLABLE),
+    ROW("quantity", struct raw_series, quantity, JSON_REQUIRED),
+    ROW("primary", struct raw_series, primary, JSON_REQUIRED),
+    ROW("repeats", struct raw_series, repeats, 0),
+    ROW("stands_in", struct raw_series, stands_in, 0),
+    ROW("grid", struct raw_series, is_on_grid, 0),
+    ROW("grouped", struct raw_series, is_grouped, 0),
+    ROW("step_from", struct raw_series, step_from, 0, .max = 1),
+    ROW("epoch_from", struct raw_series, epoch_from, 0, .max = 1),
+    ROW("first_by", struct raw_series, first_by, 0, .max = INT32_MAX),
+    ROW("factor", struct raw_series, factor, 0),
+    ROW_ANY("after", JSON_NULLABLE),
+    ROW("like", struct raw_series, like, JSON_NULLABLE),
+    ROW("until", struct raw_series, until, JSON_NULLABLE),
 };
 
 static int decode_series_names(const struct json *at, const struct raw_series *raw,

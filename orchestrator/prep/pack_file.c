@@ -4,6 +4,7 @@
 #include "prep/pack_file.h"
 
 #include "base/fs.h"
+#include "codec/json_table.h"
 
 static const char *const KINDS[] = {
     [SHARD_CLASSES] = "classes", [SHARD_SEGMENTS] = "segments", [SHARD_TOKENS] = "tokens"};
@@ -101,11 +102,10 @@ static int read_shard(const struct json *at, struct arena *arena, size_t idx,
                       struct pack_file_shard *shard, struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct shard_row, name), 0, 0},
-        {"bytes", JSON_I64, JSON_REQUIRED, offsetof(struct shard_row, bytes), SHARD_ALIGN,
-         INT64_MAX},
-        {"samples", JSON_I64, JSON_REQUIRED, offsetof(struct shard_row, samples), 1, UINT32_MAX},
-        {"sha256", JSON_STR, JSON_REQUIRED, offsetof(struct shard_row, sha256), 0, 0},
+        ROW("name", struct shard_row, name, JSON_REQUIRED),
+        ROW("bytes", struct shard_row, bytes, JSON_REQUIRED, .min = SHARD_ALIGN, .max = INT64_MAX),
+        ROW("samples", struct shard_row, samples, JSON_REQUIRED, .min = 1, .max = UINT32_MAX),
+        ROW("sha256", struct shard_row, sha256, JSON_REQUIRED),
     };
     struct shard_row row = {0};
     char name[32];
@@ -156,18 +156,18 @@ static int read_head(const struct json *root, struct arena *arena, struct pack_f
                      struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct head_row, version), 1, 1},
-        {"dataset", JSON_STR, JSON_REQUIRED, offsetof(struct head_row, dataset), 0, 0},
-        {"synthetic", JSON_BOOL, JSON_REQUIRED, offsetof(struct head_row, is_synthetic), 0, 0},
-        {"kind", JSON_STR, JSON_REQUIRED, offsetof(struct head_row, kind), 0, 0},
-        {"split", JSON_STR, JSON_REQUIRED, offsetof(struct head_row, split), 0, 0},
-        {"n_samples", JSON_I64, JSON_REQUIRED, offsetof(struct head_row, n_samples), 1, UINT32_MAX},
-        {"n_classes", JSON_I64, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct head_row, n_classes),
-         1, INT32_MAX},
-        {"source_sha256", JSON_ANY, JSON_REQUIRED | JSON_NULLABLE, 0, 0, 0},
-        {"recipe", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"sample_order_sha256", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"shards", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW("schema_version", struct head_row, version, JSON_REQUIRED, .min = 1, .max = 1),
+        ROW("dataset", struct head_row, dataset, JSON_REQUIRED),
+        ROW("synthetic", struct head_row, is_synthetic, JSON_REQUIRED),
+        ROW("kind", struct head_row, kind, JSON_REQUIRED),
+        ROW("split", struct head_row, split, JSON_REQUIRED),
+        ROW("n_samples", struct head_row, n_samples, JSON_REQUIRED, .min = 1, .max = UINT32_MAX),
+        ROW("n_classes", struct head_row, n_classes, JSON_REQUIRED | JSON_NULLABLE, .min = 1,
+            .max = INT32_MAX),
+        ROW_ANY("source_sha256", JSON_REQUIRED | JSON_NULLABLE),
+        ROW_ANY("recipe", JSON_REQUIRED),
+        ROW_ANY("sample_order_sha256", JSON_REQUIRED),
+        ROW_ANY("shards", JSON_REQUIRED),
     };
     struct head_row row = {0};
     if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), &row, err) < 0) {

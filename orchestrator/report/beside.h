@@ -4,7 +4,7 @@
 #ifndef REPORT_BESIDE_H
 #define REPORT_BESIDE_H
 
-#include "codec/json.h"
+#include "codec/json_table.h"
 
 #define TARGET_MEAN_MAX 1000
 #define ALSO_RULES_MAX  8
@@ -24,11 +24,9 @@ struct beside {
     struct str why_not; /* one line: why nothing is, or can be, read by them; or NULL */
 };
 
-/* Members "target", "also" and "also_why_not" of at, each of which may be absent. */
-MUST_CHECK int beside_decode(const struct json *at, struct arena *arena, struct beside *ret_beside,
-                             struct err *err);
-/* The same members, into an object that is open. */
-void beside_encode(struct json_out *out, const struct beside *beside);
+/* Its members, each of which may be absent. */
+#define BESIDE_N 3
+extern const struct json_field BESIDE_ROWS[BESIDE_N];
 bool beside_is_same(const struct beside *a, const struct beside *b);
 
 /* Of the id of a rule, "FORMAT/NAME". */

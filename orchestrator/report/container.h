@@ -5,7 +5,7 @@
 #define REPORT_CONTAINER_H
 
 #include "base/arena.h"
-#include "codec/json.h"
+#include "codec/json_table.h"
 #include "report/shell_text.h"
 
 #define CONTAINER_LIST_MAX 64
@@ -64,10 +64,8 @@ size_t container_image_at(const struct shell_word *words, size_t n);
 /* Its flags alone. */
 MUST_CHECK int container_flags_of_command(struct arena *arena, struct str line,
                                           struct container_flags *ret_flags, struct err *err);
-void container_flags_encode(struct json_out *out, const char *key,
-                            const struct container_flags *flags);
-MUST_CHECK int container_flags_decode(const struct json *at, struct arena *arena,
-                                      struct container_flags *ret_flags, struct err *err);
+#define CONTAINER_FLAGS_N 18
+extern const struct json_field CONTAINER_FLAGS_ROWS[CONTAINER_FLAGS_N];
 
 /* The form of one word of a list, also checked when flags are decoded. */
 bool container_is_device(struct str s);   /* an absolute path, or HOST:INSIDE[:rwm] */

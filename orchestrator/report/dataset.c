@@ -3,6 +3,7 @@
 
 #include "report/dataset.h"
 
+#include "codec/json_table.h"
 #include "report/report_decode.h"
 
 #define BYTES_MAX      (1LL << 53)
@@ -12,18 +13,16 @@
 #define SEQUENCE_MAX   65536
 #define PIECE_MAX      (1LL << 32)
 #define FILE_NAME_MAX  255
+#define URL_MAX        512
 #define NULLABLE_FIELD (JSON_REQUIRED | JSON_NULLABLE)
+#define NUMBER         NULLABLE_FIELD | JSON_MINUS, .min = 1, .max
 
-static const char *const UNPACKS[] = {"tar", "tar.gz", "tar.zst", "zip", NULL};
-static const char *const KINDS[] = {
-    [PACK_NONE] = "none",
+static const char *const UNPACKS[] = {"tar", "tar.gz", "tar.zst", "zip"};
+static const char *const PACKS[] = {
     [PACK_CLASSES] = "classes",
     [PACK_SEGMENTS] = "segments",
     [PACK_TOKENS] = "tokens",
 };
-
-/* ---- groups of a tree's files ---- */
-
 static const char *const ROLES[] = {
     [ROLE_IMAGE] = "image", [ROLE_LABEL] = "label", [ROLE_RECORDS] = "records",
     [ROLE_LIST] = "list",   [ROLE_OTHER] = "other",
@@ -32,218 +31,10 @@ static const char *const FORMATS[] = {
     [FILE_ANY] = "any",   [FILE_JPEG] = "jpeg",         [FILE_PNG] = "png",
     [FILE_HDF5] = "hdf5", [FILE_TFRECORD] = "tfrecord", [FILE_TEXT] = "text",
 };
-/* The index of a word; at is for the message. */
-/* The index of a word; key is for the message. -1 with *err filled. */
-static int decode_word(const struct json *at, const char *key, struct str word,
-                       const char *const *words, size_t n_words, struct err *err)
-{
-    for (size_t idx = 0; idx < n_words; idx++) {
-        if (str_eq_z(word, words[idx])) {
-            return (int)idx;
-        }
-    }
-    return json_fail(at, err, "%s: \"%.100s\" is not one of the words for it (%s, %s, ...)", key,
-                     word.ptr, words[0], words[1]);
-}
 
-static bool has_split(const struct dataset *dataset, struct str name)
-{
-    for (size_t idx = 0; idx < dataset->n_splits; idx++) {
-        if (str_eq(dataset->splits[idx].name, name)) {
-            return true;
-        }
-    }
-    return false;
-}
+/* ---- files ---- */
 
-static int decode_pair(const struct json *at, struct arena *arena, const struct dataset *dataset,
-                       struct dataset_group *ret, struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"of", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_group, pair_of), 0, 0},
-        {"from", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_group, pair_from), 0, 0},
-        {"to", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_group, pair_to), 0, 0},
-        {"from_end", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_group, pair_from_end), 0, 0},
-        {"to_end", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_group, pair_to_end), 0, 0},
-    };
-    struct json pair;
-    if (json_member(at, "pair", &pair, err) < 0) {
-        return -1;
-    }
-    if (json_is_null(&pair)) {
-        return 0;
-    }
-    if (json_decode(&pair, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
-        check_line(&pair, "from", ret->pair_from, err) < 0 ||
-        check_line(&pair, "to", ret->pair_to, err) < 0 ||
-        check_line(&pair, "from_end", ret->pair_from_end, err) < 0 ||
-        check_line(&pair, "to_end", ret->pair_to_end, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < dataset->n_groups; idx++) {
-        if (str_eq(dataset->groups[idx].name, ret->pair_of)) {
-            return 0;
-        }
-    }
-    return json_fail(&pair, err, "of: no group before this one is named \"%.100s\"",
-                     ret->pair_of.ptr);
-}
-
-/* [least, most] of files in a folder. */
-static int decode_folder_files(const struct json *at, struct dataset_group *ret, struct err *err)
-{
-    struct json range;
-    struct json item;
-    size_t n = 0;
-    if (json_member(at, "folder_files", &range, err) < 0) {
-        return -1;
-    }
-    if (json_is_null(&range)) {
-        return 0;
-    }
-    if (json_expect_array(&range, 2, &n, err) < 0) {
-        return -1;
-    }
-    if (n != 2 || !json_first(&range, &item)) {
-        return json_fail(&range, err, "expected [least, most], found %zu items", n);
-    }
-    if (json_i64(&item, 1, BYTES_MAX, &ret->folder_min, err) < 0) {
-        return -1;
-    }
-    bool has_second = json_next(&item);
-    ASSERT(has_second); /* n is 2 */
-    return json_i64(&item, ret->folder_min, BYTES_MAX, &ret->folder_max, err);
-}
-
-static int decode_odd(const struct json *at, struct arena *arena, struct dataset_group *ret,
-                      struct err *err)
-{
-    struct json list;
-    if (!json_find(at, "odd", &list)) {
-        return 0;
-    }
-    if (json_str_list(&list, arena, DATASET_ODD_MAX, &ret->odd_paths, &ret->n_odd, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < ret->n_odd; idx++) {
-        if (check_rel_path(&list, ret->odd_paths[idx], err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-struct group_text {
-    struct dataset_group group;
-    struct str role, format;
-};
-
-static int decode_group_fields(const struct json *at, struct arena *arena, struct group_text *ret,
-                               struct err *err)
-{
-#define GROUP(member) offsetof(struct group_text, group.member)
-    static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, GROUP(name), 0, 0},
-        {"split", JSON_STR, NULLABLE_FIELD, GROUP(split), 0, 0},
-        {"role", JSON_STR, JSON_REQUIRED, offsetof(struct group_text, role), 0, 0},
-        {"glob", JSON_STR, JSON_REQUIRED, GROUP(glob), 0, 0},
-        {"files", JSON_I64, NULLABLE_FIELD, GROUP(n_files), 1, DATASET_IMAGES_MAX},
-        {"folders", JSON_I64, NULLABLE_FIELD, GROUP(n_folders), 1, DATASET_FOLDERS_MAX},
-        {"folder_files", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
-        {"format", JSON_STR, JSON_REQUIRED, offsetof(struct group_text, format), 0, 0},
-        {"odd", JSON_ANY, 0, 0, 0, 0},
-        {"width", JSON_I64, NULLABLE_FIELD, GROUP(width), 1, SIDE_MAX},
-        {"height", JSON_I64, NULLABLE_FIELD, GROUP(height), 1, SIDE_MAX},
-        {"channels", JSON_I64, NULLABLE_FIELD, GROUP(channels), 1, CHANNELS_MAX},
-        {"lines", JSON_I64, JSON_NULLABLE, GROUP(n_lines), 1, BYTES_MAX},
-        {"pair", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
-    };
-#undef GROUP
-    return json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err);
-}
-
-static int check_group(const struct json *at, const struct dataset *dataset,
-                       const struct dataset_group *group, struct err *err)
-{
-    bool is_image = group->format == FILE_JPEG || group->format == FILE_PNG;
-    if (check_slug(at, "name", group->name, err) < 0 || check_rel_path(at, group->glob, err) < 0) {
-        return -1;
-    }
-    if (group->split.ptr && !has_split(dataset, group->split)) {
-        return json_fail(at, err, "split: no split is named \"%.100s\"", group->split.ptr);
-    }
-    if (!is_image && (group->width >= 0 || group->height >= 0 || group->channels >= 0)) {
-        return json_fail(at, err, "width, height and channels are for jpeg and png, not for %s",
-                         FORMATS[group->format]);
-    }
-    if (group->n_lines >= 0 && group->format != FILE_TEXT) {
-        return json_fail(at, err, "lines are for text, not for %s", FORMATS[group->format]);
-    }
-    for (size_t idx = 0; idx < dataset->n_groups; idx++) {
-        if (str_eq(dataset->groups[idx].name, group->name)) {
-            return json_fail(at, err, "two groups are named \"%s\"", group->name.ptr);
-        }
-    }
-    return 0;
-}
-
-static int decode_group(const struct json *at, struct arena *arena, struct dataset *dataset,
-                        struct err *err)
-{
-    struct group_text text = {.group = {.n_files = -1,
-                                        .n_folders = -1,
-                                        .folder_min = -1,
-                                        .folder_max = -1,
-                                        .width = -1,
-                                        .height = -1,
-                                        .channels = -1,
-                                        .n_lines = -1}};
-    int role;
-    int format;
-    if (decode_group_fields(at, arena, &text, err) < 0) {
-        return -1;
-    }
-    role = decode_word(at, "role", text.role, ROLES, ARRAY_LEN(ROLES), err);
-    if (role < 0) {
-        return -1;
-    }
-    format = decode_word(at, "format", text.format, FORMATS, ARRAY_LEN(FORMATS), err);
-    if (format < 0) {
-        return -1;
-    }
-    text.group.role = (enum file_role)role;
-    text.group.format = (enum file_format)format;
-    if (decode_folder_files(at, &text.group, err) < 0 ||
-        decode_odd(at, arena, &text.group, err) < 0 ||
-        decode_pair(at, arena, dataset, &text.group, err) < 0 ||
-        check_group(at, dataset, &text.group, err) < 0) {
-        return -1;
-    }
-    dataset->groups[dataset->n_groups++] = text.group;
-    return 0;
-}
-
-/* The splits must be decoded already. */
-static int decode_groups(const struct json *at, struct arena *arena, struct dataset *ret,
-                         struct err *err)
-{
-    struct json list;
-    struct json item;
-    size_t n = 0;
-    if (json_member(at, "groups", &list, err) < 0 ||
-        json_expect_array(&list, DATASET_GROUPS_MAX, &n, err) < 0) {
-        return -1;
-    }
-    ret->groups = arena_array(arena, struct dataset_group, n + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (decode_group(&item, arena, ret, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static int check_file_name(const struct json *at, struct str name, struct err *err)
+static bool is_file_name(struct str name)
 {
     bool is_good = name.len > 0 && name.len <= FILE_NAME_MAX && name.ptr[0] != '.' &&
                    name.ptr[0] != '_' && name.ptr[0] != '-';
@@ -252,24 +43,8 @@ static int check_file_name(const struct json *at, struct str name, struct err *e
         is_good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                   c == '.' || c == '_' || c == '-';
     }
-    return is_good ? 0
-                   : json_fail(at, err,
-                               "name: expected a file name of letters, digits, . _ and -, found "
-                               "\"%.100s\"",
-                               name.ptr);
+    return is_good;
 }
-
-static int decode_source_of(const struct json *at, const char *key, struct arena *arena,
-                            struct source_ref *ret, struct err *err)
-{
-    struct json member;
-    if (json_member(at, key, &member, err) < 0) {
-        return -1;
-    }
-    return json_is_null(&member) ? 0 : decode_source(&member, arena, ret, err);
-}
-
-/* ---- files ---- */
 
 /* http://USER:PASSWORD@HOST/: refused, because descriptions are shown, printed and bundled. */
 static bool has_login(struct str url)
@@ -282,76 +57,61 @@ static bool has_login(struct str url)
     return memchr(rest.ptr, '@', n) != NULL;
 }
 
-static int decode_urls(const struct json *at, struct arena *arena, struct dataset_file *ret,
-                       struct err *err)
+static bool is_mirror(struct str url)
 {
-    struct json member;
-    if (json_member(at, "urls", &member, err) < 0 ||
-        json_str_list(&member, arena, DATASET_URLS_MAX, &ret->urls, &ret->n_urls, err) < 0) {
-        return -1;
+    bool is_good = str_starts(url, STR_LIT("https://")) || str_starts(url, STR_LIT("http://"));
+    for (size_t pos = 0; is_good && pos < url.len; pos++) {
+        is_good = (unsigned char)url.ptr[pos] > ' ' && url.ptr[pos] != 0x7F;
     }
-    for (size_t idx = 0; idx < ret->n_urls; idx++) {
-        struct str url = ret->urls[idx];
-        bool is_good = str_starts(url, STR_LIT("https://")) || str_starts(url, STR_LIT("http://"));
-        for (size_t pos = 0; is_good && pos < url.len; pos++) {
-            is_good = (unsigned char)url.ptr[pos] > ' ' && url.ptr[pos] != 0x7F;
-        }
-        if (!is_good || url.len > 512) {
-            return json_fail(&member, err, "expected https://..., found \"%.160s\"", url.ptr);
-        }
-        if (has_login(url)) {
-            return json_fail(&member, err,
-                             "a URL must not contain a login: use --netrc or --cookies");
-        }
-    }
-    return 0;
+    return is_good && url.len <= URL_MAX;
 }
 
-struct file_text { /* of a file: what is decoded further */
-    struct dataset_file file;
-    struct str md5, sha256;
-};
-
-static int decode_file(const struct json *at, struct arena *arena, struct dataset_file *ret,
-                       struct err *err)
+static int check_mirror(const struct json *at, const char *key UNUSED, struct str url,
+                        struct err *err)
 {
-    static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct file_text, file.name), 0, 0},
-        {"urls", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"bytes", JSON_I64, NULLABLE_FIELD, offsetof(struct file_text, file.size_bytes), 1,
-         BYTES_MAX},
-        {"md5", JSON_STR, NULLABLE_FIELD, offsetof(struct file_text, md5), 0, 0},
-        {"sha256", JSON_STR, NULLABLE_FIELD, offsetof(struct file_text, sha256), 0, 0},
-        {"piece_bytes", JSON_I64, JSON_NULLABLE, offsetof(struct file_text, file.piece_bytes),
-         DATASET_PIECE_MIN, PIECE_MAX},
-        {"pieces", JSON_STR, JSON_NULLABLE, offsetof(struct file_text, file.pieces_path), 0, 0},
-        {"unpack", JSON_STR, NULLABLE_FIELD, offsetof(struct file_text, file.unpack), 0, 0},
-        {"nested", JSON_BOOL, JSON_REQUIRED, offsetof(struct file_text, file.is_nested), 0, 0},
-        {"into", JSON_STR, NULLABLE_FIELD, offsetof(struct file_text, file.into), 0, 0},
-        {"source", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
-    };
-    struct file_text text = {.file.size_bytes = -1};
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &text, err) < 0 ||
-        check_file_name(at, text.file.name, err) < 0 ||
-        decode_urls(at, arena, &text.file, err) < 0 ||
-        json_hex(at, "md5", text.md5,
-                 (struct json_bytes){text.file.md5, MD5_BYTES, &text.file.has_md5}, err) < 0 ||
-        json_hex(at, "sha256", text.sha256,
-                 (struct json_bytes){text.file.sha256, SHA256_BYTES, &text.file.has_sha256},
-                 err) < 0 ||
-        check_word(at, "unpack", text.file.unpack, UNPACKS, err) < 0 ||
-        (text.file.into.ptr && check_rel_path(at, text.file.into, err) < 0) ||
-        (text.file.pieces_path.ptr && check_rel_path(at, text.file.pieces_path, err) < 0) ||
-        decode_source_of(at, "source", arena, &text.file.source, err) < 0) {
-        return -1;
-    }
-    if (!text.file.pieces_path.ptr != !text.file.piece_bytes) {
+    return is_mirror(url) && has_login(url)
+               ? json_fail(at, err, "a URL must not contain a login: use --netrc or --cookies")
+               : 0;
+}
+
+static const struct json_form FILE_NAME = {.pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$",
+                                           .max = FILE_NAME_MAX,
+                                           .is_valid = is_file_name,
+                                           .what = "a file name of letters, digits, . _ and -"};
+static const struct json_form MIRROR = {.pattern = "^https?://[^\\s]+$",
+                                        .max = URL_MAX,
+                                        .is_valid = is_mirror,
+                                        .what = "https://...",
+                                        .check = check_mirror};
+
+#define FILE_OF struct dataset_file
+static const struct json_field FILE_ROWS[] = {
+    ROW("name", FILE_OF, name, JSON_REQUIRED, .form = &FILE_NAME),
+    ROW_STRS("urls", FILE_OF, urls, n_urls, JSON_REQUIRED, .max = DATASET_URLS_MAX,
+             .form = &MIRROR),
+    ROW("bytes", FILE_OF, size_bytes, NUMBER = BYTES_MAX),
+    ROW_HEX("md5", FILE_OF, md5, has_md5, NULLABLE_FIELD),
+    ROW_HEX("sha256", FILE_OF, sha256, has_sha256, NULLABLE_FIELD),
+    ROW("piece_bytes", FILE_OF, piece_bytes, JSON_NULLABLE, .min = DATASET_PIECE_MIN,
+        .max = PIECE_MAX),
+    ROW("pieces", FILE_OF, pieces_path, JSON_NULLABLE, .form = &FORM_PATH),
+    ROW("unpack", FILE_OF, unpack, NULLABLE_FIELD, .names = UNPACKS, .n_names = ARRAY_LEN(UNPACKS)),
+    ROW("nested", FILE_OF, is_nested, JSON_REQUIRED),
+    ROW("into", FILE_OF, into, NULLABLE_FIELD, .form = &FORM_PATH),
+    ROW_OBJECT("source", FILE_OF, source, SOURCE_ROWS, NULLABLE_FIELD),
+};
+#define FILE_RULES                                                                                 \
+    "\"dependentRequired\": {\"pieces\": [\"piece_bytes\"], \"piece_bytes\": [\"pieces\"]}"
+
+static int check_file(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
+{
+    const struct dataset_file *file = out;
+    if (!file->pieces_path.ptr != !file->piece_bytes) {
         return json_fail(at, err, "expected both pieces and piece_bytes or neither, found one");
     }
-    if (text.file.is_nested && !text.file.unpack.ptr) {
+    if (file->is_nested && !file->unpack.ptr) {
         return json_fail(at, err, "nested: expected a kind of archive in unpack, found null");
     }
-    *ret = text.file;
     return 0;
 }
 
@@ -368,56 +128,140 @@ static int check_file_names(const struct json *at, const struct dataset_file *fi
     return 0;
 }
 
-static int decode_files(const struct json *at, struct arena *arena, struct dataset *ret,
-                        struct err *err)
+static int check_files(const struct json *at, struct arena *arena UNUSED, void *out,
+                       struct err *err)
 {
-    struct json list;
-    struct json item;
-    size_t idx = 0;
-    if (json_member(at, "files", &list, err) < 0 ||
-        json_expect_array(&list, DATASET_FILES_MAX, &ret->n_files, err) < 0) {
-        return -1;
-    }
-    ret->files = arena_array(arena, struct dataset_file, ret->n_files + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (decode_file(&item, arena, &ret->files[idx++], err) < 0) {
-            return -1;
-        }
-    }
-    return check_file_names(&list, ret->files, ret->n_files, err);
+    const struct dataset *dataset = out;
+    return check_file_names(at, dataset->files, dataset->n_files, err);
 }
 
-/* ---- splits ---- */
+/* ---- splits, and groups of a tree's files ---- */
 
-static int decode_splits(const struct json *at, struct arena *arena, struct dataset *ret,
-                         struct err *err)
+static const struct json_field SPLIT_ROWS[] = {
+    ROW("name", struct dataset_split, name, JSON_REQUIRED, .form = &FORM_SLUG),
+    ROW("samples", struct dataset_split, n_samples, NUMBER = BYTES_MAX),
+    ROW("classes", struct dataset_split, n_classes, NUMBER = CLASSES_MAX),
+};
+
+static bool has_split(const struct dataset *dataset, size_t n, struct str name)
 {
-    static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_split, name), 0, 0},
-        {"samples", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_split, n_samples), 1,
-         BYTES_MAX},
-        {"classes", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_split, n_classes), 1,
-         CLASSES_MAX},
-    };
-    struct json list;
+    for (size_t idx = 0; idx < n; idx++) {
+        if (str_eq(dataset->splits[idx].name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int check_splits(const struct json *at, struct arena *arena UNUSED, void *out,
+                        struct err *err)
+{
+    const struct dataset *dataset = out;
+    for (size_t idx = 0; idx < dataset->n_splits; idx++) {
+        if (has_split(dataset, idx, dataset->splits[idx].name)) {
+            return json_fail(at, err, "two splits are named \"%s\"", dataset->splits[idx].name.ptr);
+        }
+    }
+    return 0;
+}
+
+/* [least, most] of files in a folder. */
+static int get_folder_files(const struct json *at, struct arena *arena UNUSED, void *out,
+                            struct err *err)
+{
+    struct dataset_group *group = out;
     struct json item;
-    size_t idx = 0;
-    if (json_member(at, "splits", &list, err) < 0 ||
-        json_expect_array(&list, DATASET_SPLITS_MAX, &ret->n_splits, err) < 0) {
+    size_t n = 0;
+    if (json_expect_array(at, 2, &n, err) < 0) {
         return -1;
     }
-    ret->splits = arena_array(arena, struct dataset_split, ret->n_splits + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item), idx++) {
-        struct dataset_split *split = &ret->splits[idx];
-        *split = (struct dataset_split){.n_samples = -1, .n_classes = -1};
-        if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS), split, err) < 0 ||
-            check_slug(&item, "name", split->name, err) < 0) {
-            return -1;
+    if (n != 2 || !json_first(at, &item)) {
+        return json_fail(at, err, "expected [least, most], found %zu items", n);
+    }
+    if (json_i64(&item, 1, BYTES_MAX, &group->folder_min, err) < 0) {
+        return -1;
+    }
+    bool has_second = json_next(&item);
+    ASSERT(has_second); /* n is 2 */
+    return json_i64(&item, group->folder_min, BYTES_MAX, &group->folder_max, err);
+}
+
+#define GROUP struct dataset_group
+static const struct json_field PAIR_ROWS[] = {
+    ROW("of", GROUP, pair_of, JSON_REQUIRED, .form = &FORM_SLUG),
+    ROW("from", GROUP, pair_from, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW("to", GROUP, pair_to, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW("from_end", GROUP, pair_from_end, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW("to_end", GROUP, pair_to_end, JSON_REQUIRED, .form = &FORM_LINE),
+};
+static const struct json_field GROUP_ROWS[] = {
+    ROW("name", GROUP, name, JSON_REQUIRED, .form = &FORM_SLUG),
+    ROW("split", GROUP, split, NULLABLE_FIELD, .form = &FORM_SLUG),
+    ROW_WORD("role", GROUP, role, ROLES, JSON_REQUIRED),
+    ROW("glob", GROUP, glob, JSON_REQUIRED, .form = &FORM_PATH),
+    ROW("files", GROUP, n_files, NUMBER = DATASET_IMAGES_MAX),
+    ROW("folders", GROUP, n_folders, NUMBER = DATASET_FOLDERS_MAX),
+    ROW_ANY("folder_files", NULLABLE_FIELD, .get = get_folder_files,
+            .schema =
+                "\"type\": [\"array\", \"null\"], \"minItems\": 2, \"maxItems\": 2, \"items\": "
+                "{\"type\": \"integer\", \"minimum\": 1}"),
+    ROW_WORD("format", GROUP, format, FORMATS, JSON_REQUIRED),
+    ROW_STRS("odd", GROUP, odd_paths, n_odd, 0, .max = DATASET_ODD_MAX, .form = &FORM_PATH),
+    ROW("width", GROUP, width, NUMBER = SIDE_MAX),
+    ROW("height", GROUP, height, NUMBER = SIDE_MAX),
+    ROW("channels", GROUP, channels, NUMBER = CHANNELS_MAX),
+    ROW("lines", GROUP, n_lines, JSON_NULLABLE | JSON_MINUS, .min = 1, .max = BYTES_MAX),
+    ROW_INSIDE("pair", PAIR_ROWS, NULLABLE_FIELD),
+};
+
+static bool has_group(const struct dataset *dataset, size_t n, struct str name)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        if (str_eq(dataset->groups[idx].name, name)) {
+            return true;
         }
-        for (size_t before = 0; before < idx; before++) {
-            if (str_eq(ret->splits[before].name, split->name)) {
-                return json_fail(&item, err, "two splits are named \"%s\"", split->name.ptr);
-            }
+    }
+    return false;
+}
+
+static int check_group(const struct json *at, const struct dataset *dataset, size_t idx,
+                       struct err *err)
+{
+    const struct dataset_group *group = &dataset->groups[idx];
+    bool is_image = group->format == FILE_JPEG || group->format == FILE_PNG;
+    if (group->split.ptr && !has_split(dataset, dataset->n_splits, group->split)) {
+        return json_fail(at, err, "split: no split is named \"%.100s\"", group->split.ptr);
+    }
+    if (!is_image && (group->width >= 0 || group->height >= 0 || group->channels >= 0)) {
+        return json_fail(at, err, "width, height and channels are for jpeg and png, not for %s",
+                         FORMATS[group->format]);
+    }
+    if (group->n_lines >= 0 && group->format != FILE_TEXT) {
+        return json_fail(at, err, "lines are for text, not for %s", FORMATS[group->format]);
+    }
+    if (has_group(dataset, idx, group->name)) {
+        return json_fail(at, err, "two groups are named \"%s\"", group->name.ptr);
+    }
+    return !group->pair_of.ptr || has_group(dataset, idx, group->pair_of)
+               ? 0
+               : json_fail(at, err, "pair.of: no group before this one is named \"%.100s\"",
+                           group->pair_of.ptr);
+}
+
+/* The splits are decoded already: their row comes before. */
+static int check_groups(const struct json *at, struct arena *arena UNUSED, void *out,
+                        struct err *err)
+{
+    struct dataset *dataset = out;
+    struct json item;
+    size_t idx = 0;
+    for (bool more = json_first(at, &item); more; more = json_next(&item), idx++) {
+        struct dataset_group *group = &dataset->groups[idx];
+        if (!group->folder_min) {
+            group->folder_min = group->folder_max = -1;
+        }
+        if (check_group(&item, dataset, idx, err) < 0) {
+            return -1;
         }
     }
     return 0;
@@ -425,40 +269,21 @@ static int decode_splits(const struct json *at, struct arena *arena, struct data
 
 /* ---- list, pack ---- */
 
-static int decode_list(const struct json *at, struct arena *arena, struct dataset *ret,
-                       struct err *err)
-{
-    struct list_text {
-        struct str path, sha256;
-    } text = {0};
-    static const struct json_field FIELDS[] = {
-        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct list_text, path), 0, 0},
-        {"sha256", JSON_STR, JSON_REQUIRED, offsetof(struct list_text, sha256), 0, 0},
-    };
-    struct json list;
-    if (json_member(at, "list", &list, err) < 0) {
-        return -1;
-    }
-    if (json_is_null(&list)) {
-        return 0;
-    }
-    if (json_decode(&list, arena, FIELDS, ARRAY_LEN(FIELDS), &text, err) < 0 ||
-        check_rel_path(&list, text.path, err) < 0) {
-        return -1;
-    }
-    ret->list_path = text.path;
-    return json_hex(&list, "sha256", text.sha256,
-                    (struct json_bytes){ret->list_sha256, SHA256_BYTES, &ret->has_list_sha256},
-                    err);
-}
-
-struct pack_text {
-    struct dataset_pack pack;
-    struct str kind;
+static const struct json_field LIST_ROWS[] = {
+    ROW("path", struct dataset, list_path, JSON_REQUIRED, .form = &FORM_PATH),
+    ROW_HEX("sha256", struct dataset, list_sha256, has_list_sha256, JSON_REQUIRED),
+};
+static const struct json_field PACK_ROWS[] = {
+    ROW_WORD("kind", struct dataset_pack, kind, PACKS, JSON_REQUIRED),
+    ROW("short_side", struct dataset_pack, short_side, NUMBER = SIDE_MAX),
+    ROW("classes", struct dataset_pack, n_classes, NUMBER = CLASSES_MAX),
+    ROW("sequence", struct dataset_pack, sequence, NUMBER = SEQUENCE_MAX),
+    ROW("predictions", struct dataset_pack, predictions, NUMBER = SEQUENCE_MAX),
 };
 
-static int check_pack(const struct json *at, const struct dataset_pack *pack, struct err *err)
+static int check_pack(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
 {
+    const struct dataset_pack *pack = out;
     bool is_tokens = pack->kind == PACK_TOKENS;
     if (is_tokens != (pack->sequence > 0) || is_tokens != (pack->predictions > 0)) {
         return json_fail(at, err, "sequence and predictions are for tokens, which need them");
@@ -471,188 +296,117 @@ static int check_pack(const struct json *at, const struct dataset_pack *pack, st
                : json_fail(at, err, "predictions: expected at most the length of the sequence");
 }
 
-static int decode_pack(const struct json *at, struct arena *arena, struct dataset *ret,
-                       struct err *err)
-{
-#define PACK(member) offsetof(struct pack_text, pack.member)
-    static const struct json_field FIELDS[] = {
-        {"kind", JSON_STR, JSON_REQUIRED, offsetof(struct pack_text, kind), 0, 0},
-        {"short_side", JSON_I64, NULLABLE_FIELD, PACK(short_side), 1, SIDE_MAX},
-        {"classes", JSON_I64, NULLABLE_FIELD, PACK(n_classes), 1, CLASSES_MAX},
-        {"sequence", JSON_I64, NULLABLE_FIELD, PACK(sequence), 1, SEQUENCE_MAX},
-        {"predictions", JSON_I64, NULLABLE_FIELD, PACK(predictions), 1, SEQUENCE_MAX},
-    };
-#undef PACK
-    struct pack_text text = {
-        .pack = {.short_side = -1, .n_classes = -1, .sequence = -1, .predictions = -1}};
-    struct json pack;
-    int kind;
-    ret->pack = text.pack;
-    if (json_member(at, "pack", &pack, err) < 0) {
-        return -1;
-    }
-    if (json_is_null(&pack)) {
-        return 0;
-    }
-    if (json_decode(&pack, arena, FIELDS, ARRAY_LEN(FIELDS), &text, err) < 0) {
-        return -1;
-    }
-    /* From index 1: "none" is written as null. */
-    kind = decode_word(&pack, "kind", text.kind, KINDS + 1, ARRAY_LEN(KINDS) - 1, err);
-    if (kind < 0) {
-        return -1;
-    }
-    text.pack.kind = (enum pack_kind)(kind + 1);
-    ret->pack = text.pack;
-    return check_pack(&pack, &text.pack, err);
-}
-
 /* ---- synthetic dataset ---- */
 
-static int decode_synthetic_splits(const struct json *at, struct arena *arena,
-                                   struct dataset *dataset, struct err *err)
+#define MADE struct dataset_synthetic
+static const struct json_field MADE_SPLIT_ROWS[] = {
+    ROW("name", struct dataset_synthetic_split, name, JSON_REQUIRED, .form = &FORM_SLUG),
+    ROW("samples", struct dataset_synthetic_split, n_samples, JSON_REQUIRED, .min = 1,
+        .max = DATASET_IMAGES_MAX),
+    ROW("folders", struct dataset_synthetic_split, n_folders, JSON_REQUIRED, .min = 1,
+        .max = DATASET_FOLDERS_MAX),
+};
+static const struct json_field MADE_ROWS[] = {
+    ROW("seed", MADE, seed, JSON_REQUIRED),
+    ROW("width", MADE, width, NUMBER = SIDE_MAX),
+    ROW("height", MADE, height, NUMBER = SIDE_MAX),
+    ROW_LIST("splits", MADE, splits, n_splits, MADE_SPLIT_ROWS, JSON_REQUIRED,
+             .max = DATASET_SPLITS_MAX),
+    ROW_LIST("files", MADE, files, n_files, FILE_ROWS, NULLABLE_FIELD, .min = 1,
+             .max = DATASET_FILES_MAX, .check = check_file, .rules = FILE_RULES),
+};
+
+static int check_made(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
 {
-    static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_synthetic_split, name), 0, 0},
-        {"samples", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_synthetic_split, n_samples), 1,
-         DATASET_IMAGES_MAX},
-        {"folders", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_synthetic_split, n_folders), 1,
-         DATASET_FOLDERS_MAX},
-    };
-    struct dataset_synthetic *synthetic = &dataset->synthetic;
-    struct json list;
-    struct json item;
-    size_t idx = 0;
-    if (json_member(at, "splits", &list, err) < 0 ||
-        json_expect_array(&list, DATASET_SPLITS_MAX, &synthetic->n_splits, err) < 0) {
-        return -1;
-    }
-    synthetic->splits = arena_array(arena, struct dataset_synthetic_split, synthetic->n_splits + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item), idx++) {
-        struct dataset_synthetic_split *split = &synthetic->splits[idx];
-        if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS), split, err) < 0) {
-            return -1;
-        }
-        if (!has_split(dataset, split->name)) {
-            return json_fail(&item, err, "name: no split is named \"%.100s\"", split->name.ptr);
+    struct dataset_synthetic *made = out;
+    made->is_there = true;
+    return (made->width < 0) == (made->height < 0)
+               ? 0
+               : json_fail(at, err, "expected both width and height or neither, found one");
+}
+
+static int check_made_splits(const struct json *at, const struct dataset *dataset, struct err *err)
+{
+    for (size_t idx = 0; idx < dataset->synthetic.n_splits; idx++) {
+        const struct dataset_synthetic_split *split = &dataset->synthetic.splits[idx];
+        if (!has_split(dataset, dataset->n_splits, split->name)) {
+            return json_fail(at, err, "splits[%zu].name: no split is named \"%.100s\"", idx,
+                             split->name.ptr);
         }
         if (split->n_folders > split->n_samples) {
-            return json_fail(&item, err, "folders: expected at most the %lld samples, found %lld",
-                             (long long)split->n_samples, (long long)split->n_folders);
+            return json_fail(at, err,
+                             "splits[%zu].folders: expected at most the %lld samples, found %lld",
+                             idx, (long long)split->n_samples, (long long)split->n_folders);
         }
     }
     return 0;
 }
 
-/* null: the original's archives, about which only the packing is known. */
-static int decode_synthetic_files(const struct json *at, struct arena *arena,
-                                  struct dataset *dataset, struct err *err)
+/* Of the archives, its own or else the original's, only the packing is known. */
+static int take_made_files(const struct json *at, struct arena *arena, struct dataset *dataset,
+                           struct err *err)
 {
-    struct dataset whole = {0};
-    struct dataset_synthetic *synthetic = &dataset->synthetic;
-    struct json files;
-    if (json_member(at, "files", &files, err) < 0) {
+    struct dataset_synthetic *made = &dataset->synthetic;
+    const struct dataset_file *files = made->n_files ? made->files : dataset->files;
+    size_t n = made->n_files ? made->n_files : dataset->n_files;
+    if (check_file_names(at, files, n, err) < 0) {
         return -1;
     }
-    if (!json_is_null(&files)) {
-        if (decode_files(at, arena, &whole, err) < 0) {
-            return -1;
-        }
-    } else {
-        whole = *dataset;
+    made->files = arena_array(arena, struct dataset_file, n + 1);
+    made->n_files = n;
+    for (size_t idx = 0; idx < n; idx++) {
+        made->files[idx] = (struct dataset_file){.name = files[idx].name,
+                                                 .size_bytes = -1,
+                                                 .unpack = files[idx].unpack,
+                                                 .is_nested = files[idx].is_nested,
+                                                 .into = files[idx].into};
     }
-    synthetic->files = arena_array(arena, struct dataset_file, whole.n_files + 1);
-    for (; synthetic->n_files < whole.n_files; synthetic->n_files++) {
-        const struct dataset_file *file = &whole.files[synthetic->n_files];
-        synthetic->files[synthetic->n_files] = (struct dataset_file){.name = file->name,
-                                                                     .size_bytes = -1,
-                                                                     .unpack = file->unpack,
-                                                                     .is_nested = file->is_nested,
-                                                                     .into = file->into};
-    }
-    return synthetic->n_files > 0
-               ? 0
-               : json_fail(&files, err, "expected the synthetic dataset's archives, found none");
-}
-
-static int decode_synthetic(const struct json *at, struct arena *arena, struct dataset *ret,
-                            struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"seed", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_synthetic, seed), 0, BYTES_MAX},
-        {"width", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_synthetic, width), 1, SIDE_MAX},
-        {"height", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_synthetic, height), 1,
-         SIDE_MAX},
-        {"splits", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"files", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
-    };
-    struct json synthetic;
-    ret->synthetic = (struct dataset_synthetic){.width = -1, .height = -1};
-    if (json_member(at, "twin", &synthetic, err) < 0) {
-        return -1;
-    }
-    if (json_is_null(&synthetic)) {
-        return 0;
-    }
-    if (json_decode(&synthetic, arena, FIELDS, ARRAY_LEN(FIELDS), &ret->synthetic, err) < 0 ||
-        decode_synthetic_splits(&synthetic, arena, ret, err) < 0 ||
-        decode_synthetic_files(&synthetic, arena, ret, err) < 0) {
-        return -1;
-    }
-    if ((ret->synthetic.width < 0) != (ret->synthetic.height < 0)) {
-        return json_fail(&synthetic, err, "expected both width and height or neither, found one");
-    }
-    ret->synthetic.is_there = true;
-    return 0;
+    return n ? 0 : json_fail(at, err, "expected the synthetic dataset's archives, found none");
 }
 
 /* ---- the whole ---- */
 
+static const struct json_field ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW("id", struct dataset, id, JSON_REQUIRED, .form = &FORM_SLUG),
+    ROW("title", struct dataset, title, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW("synthetic", struct dataset, is_synthetic, JSON_REQUIRED),
+    ROW("licence", struct dataset, licence, NULLABLE_FIELD, .form = &FORM_LINE),
+    ROW("login", struct dataset, needs_login, JSON_REQUIRED),
+    ROW("derived_from", struct dataset, derived_from, NULLABLE_FIELD, .form = &FORM_SLUG),
+    ROW_LIST("files", struct dataset, files, n_files, FILE_ROWS, JSON_REQUIRED,
+             .max = DATASET_FILES_MAX, .check = check_file, .get = check_files,
+             .rules = FILE_RULES),
+    ROW_LIST("splits", struct dataset, splits, n_splits, SPLIT_ROWS, JSON_REQUIRED,
+             .max = DATASET_SPLITS_MAX, .get = check_splits),
+    ROW_LIST("groups", struct dataset, groups, n_groups, GROUP_ROWS, JSON_REQUIRED,
+             .max = DATASET_GROUPS_MAX, .get = check_groups),
+    ROW("others", struct dataset, allows_others, JSON_REQUIRED),
+    ROW_INSIDE("list", LIST_ROWS, NULLABLE_FIELD),
+    ROW_OBJECT("pack", struct dataset, pack, PACK_ROWS, NULLABLE_FIELD, .check = check_pack),
+    ROW_OBJECT("twin", struct dataset, synthetic, MADE_ROWS, NULLABLE_FIELD, .check = check_made),
+    ROW("note", struct dataset, note, NULLABLE_FIELD, .form = &FORM_LINE),
+    ROW("layout_source", struct dataset, layout_source, NULLABLE_FIELD, .form = &FORM_LINE),
+    ROW_OBJECT("source", struct dataset, source, SOURCE_ROWS, NULLABLE_FIELD),
+};
+const struct json_document DATASET_DOCUMENT = {
+    JSON_DOCUMENT("dataset.json", "a dataset", ROWS),
+    .about = "datasets/NAME/dataset.json; the meaning of each key is in datasets/README.md"};
+
 int dataset_decode(const struct json *root, struct arena *arena, struct dataset *ret_dataset,
                    struct err *err)
 {
-    struct dataset_head {
-        int64_t version;
-        struct dataset dataset;
-    } head = {0};
-#define HEAD(member) offsetof(struct dataset_head, dataset.member)
-    static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_head, version), 1, 1},
-        {"id", JSON_STR, JSON_REQUIRED, HEAD(id), 0, 0},
-        {"title", JSON_STR, JSON_REQUIRED, HEAD(title), 0, 0},
-        {"synthetic", JSON_BOOL, JSON_REQUIRED, HEAD(is_synthetic), 0, 0},
-        {"licence", JSON_STR, NULLABLE_FIELD, HEAD(licence), 0, 0},
-        {"login", JSON_BOOL, JSON_REQUIRED, HEAD(needs_login), 0, 0},
-        {"derived_from", JSON_STR, NULLABLE_FIELD, HEAD(derived_from), 0, 0},
-        {"files", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
-        {"splits", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"groups", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"others", JSON_BOOL, JSON_REQUIRED, HEAD(allows_others), 0, 0},
-        {"list", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
-        {"pack", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
-        {"twin", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
-        {"note", JSON_STR, NULLABLE_FIELD, HEAD(note), 0, 0},
-        {"layout_source", JSON_STR, NULLABLE_FIELD, HEAD(layout_source), 0, 0},
-        {"source", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
-    };
-#undef HEAD
-    struct dataset *dataset = &head.dataset;
-    if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), &head, err) < 0 ||
-        check_slug(root, "id", dataset->id, err) < 0 ||
-        check_line(root, "title", dataset->title, err) < 0 ||
-        check_line(root, "licence", dataset->licence, err) < 0 ||
-        check_slug(root, "derived_from", dataset->derived_from, err) < 0 ||
-        check_line(root, "note", dataset->note, err) < 0 ||
-        check_line(root, "layout_source", dataset->layout_source, err) < 0 ||
-        decode_files(root, arena, dataset, err) < 0 ||
-        decode_splits(root, arena, dataset, err) < 0 ||
-        decode_groups(root, arena, dataset, err) < 0 ||
-        decode_list(root, arena, dataset, err) < 0 || decode_pack(root, arena, dataset, err) < 0 ||
-        decode_synthetic(root, arena, dataset, err) < 0 ||
-        decode_source_of(root, "source", arena, &dataset->source, err) < 0) {
+    struct dataset dataset = {
+        .pack = {.short_side = -1, .n_classes = -1, .sequence = -1, .predictions = -1},
+        .synthetic = {.width = -1, .height = -1}};
+    struct json made;
+    if (json_decode(root, arena, ROWS, ARRAY_LEN(ROWS), &dataset, err) < 0 ||
+        (dataset.synthetic.is_there && (json_member(root, "twin", &made, err) < 0 ||
+                                        check_made_splits(&made, &dataset, err) < 0 ||
+                                        take_made_files(&made, arena, &dataset, err) < 0))) {
         return -1;
     }
-    *ret_dataset = *dataset;
+    *ret_dataset = dataset;
     return 0;
 }
 

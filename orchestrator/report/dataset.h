@@ -6,7 +6,7 @@
 #define REPORT_DATASET_H
 
 #include "codec/digest.h"
-#include "codec/json.h"
+#include "codec/json_table.h"
 #include "report/report.h"
 
 #define DATASET_FILES_MAX   64
@@ -114,6 +114,7 @@ struct dataset {
     struct str layout_source; /* where the facts about the groups were read, in words */
 };
 
+extern const struct json_document DATASET_DOCUMENT;
 MUST_CHECK int dataset_decode(const struct json *root, struct arena *arena,
                               struct dataset *ret_dataset, struct err *err);
 

@@ -3,6 +3,7 @@
 
 #include "report/image.h"
 
+#include "codec/json_table.h"
 #include "report/report_decode.h"
 
 #define NULLABLE_FIELD (JSON_REQUIRED | JSON_NULLABLE)
@@ -10,38 +11,51 @@
 struct image_text { /* as it stands in the file */
     struct image image;
     struct str name, tag, digest, fallback;
-    int64_t version;
 };
 
-static int decode_fields(const struct json *root, struct arena *arena, struct image_text *text,
-                         struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct image_text, version), 1, 1},
-        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct image_text, image.id), 0, 0},
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct image_text, name), 0, 0},
-        {"tag", JSON_STR, NULLABLE_FIELD, offsetof(struct image_text, tag), 0, 0},
-        {"digest", JSON_STR, NULLABLE_FIELD, offsetof(struct image_text, digest), 0, 0},
-        {"used_for", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"versions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"base", JSON_STR, NULLABLE_FIELD, offsetof(struct image_text, image.base), 0, 0},
-        {"fallback", JSON_STR, NULLABLE_FIELD, offsetof(struct image_text, fallback), 0, 0},
-        {"replacement", JSON_STR, NULLABLE_FIELD, offsetof(struct image_text, image.replacement), 0,
-         0},
-        {"dockerfile", JSON_BOOL, JSON_REQUIRED, offsetof(struct image_text, image.has_dockerfile),
-         0, 0},
-        {"status", JSON_STR, JSON_REQUIRED, offsetof(struct image_text, image.status), 0, 0},
-        {"source", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
-    };
-    if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), text, err) < 0 ||
-        check_slug(root, "id", text->image.id, err) < 0 ||
-        check_line(root, "base", text->image.base, err) < 0 ||
-        check_line(root, "replacement", text->image.replacement, err) < 0 ||
-        check_line(root, "status", text->image.status, err) < 0) {
-        return -1;
-    }
-    return 0;
-}
+#define NAME    "[a-z0-9.-]+(:[0-9]{1,5})?(/[a-z0-9._-]+)*"
+#define VERSION JSON_REQUIRED | JSON_NULLABLE | JSON_UNREAD, .form = &FORM_LINE
+static const struct json_form IMAGE_NAME = {.pattern = "^" NAME "$", .max = 200};
+static const struct json_form TAG = {.pattern = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"};
+static const struct json_form BASE = {.pattern =
+                                          "^" NAME "(:[A-Za-z0-9_.-]+)?(@sha256:[0-9a-f]{64})?$",
+                                      .max = 255,
+                                      .check = check_line};
+static const struct json_form REFERENCE = {
+    .pattern = "^" NAME "(:[A-Za-z0-9_.-]+)?(@sha256:[0-9a-f]{64})?$", .max = 255};
+/* Who needs the image and what is in it is for people. */
+static const struct json_field USE_ROWS[] = {
+    ROW_ALONE("report", JSON_STR, JSON_REQUIRED, .form = &FORM_SLUG),
+    ROW_ALONE("stack", JSON_STR, JSON_REQUIRED, .form = &FORM_SLUG),
+};
+static const struct json_field VERSION_ROWS[] = {
+    ROW_ALONE("os", JSON_STR, VERSION),      ROW_ALONE("python", JSON_STR, VERSION),
+    ROW_ALONE("cuda", JSON_STR, VERSION),    ROW_ALONE("cudnn", JSON_STR, VERSION),
+    ROW_ALONE("nccl", JSON_STR, VERSION),    ROW_ALONE("framework", JSON_STR, VERSION),
+    ROW_ALONE("library", JSON_STR, VERSION),
+};
+static const struct json_field ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW("id", struct image_text, image.id, JSON_REQUIRED, .form = &FORM_SLUG),
+    ROW("name", struct image_text, name, JSON_REQUIRED, .form = &IMAGE_NAME),
+    ROW("tag", struct image_text, tag, NULLABLE_FIELD, .form = &TAG),
+    ROW("digest", struct image_text, digest, NULLABLE_FIELD, .form = &JSON_IMAGE_DIGEST),
+    {.key = "used_for",
+     .kind = JSON_LIST,
+     .flags = JSON_REQUIRED | JSON_UNREAD | JSON_UNIQUE,
+     .max = 64,
+     ROW_ROWS(USE_ROWS)},
+    ROW_INSIDE("versions", VERSION_ROWS, JSON_REQUIRED | JSON_UNREAD),
+    ROW("base", struct image_text, image.base, NULLABLE_FIELD, .form = &BASE),
+    ROW("fallback", struct image_text, fallback, NULLABLE_FIELD, .form = &REFERENCE),
+    ROW("replacement", struct image_text, image.replacement, NULLABLE_FIELD, .form = &FORM_LINE),
+    ROW("dockerfile", struct image_text, image.has_dockerfile, JSON_REQUIRED),
+    ROW("status", struct image_text, image.status, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW_INSIDE("source", SOURCE_ROWS, NULLABLE_FIELD | JSON_UNREAD),
+};
+const struct json_document IMAGE_DOCUMENT = {
+    JSON_DOCUMENT("image.json", "a container image", ROWS),
+    .about = "images/NAME/image.json; the meaning of each key is in images/README.md"};
 
 static int read_ref(const struct json *root, const char *key, struct arena *arena, const char *text,
                     struct oci_ref *ret_ref, struct err *err)
@@ -58,7 +72,7 @@ int image_decode(const struct json *root, struct arena *arena, struct image *ret
 {
     struct image_text text = {0};
     struct image *image = &text.image;
-    if (decode_fields(root, arena, &text, err) < 0) {
+    if (json_decode(root, arena, ROWS, ARRAY_LEN(ROWS), &text, err) < 0) {
         return -1;
     }
     if (read_ref(root, "name", arena,

@@ -30,6 +30,7 @@ struct image {
     bool has_dockerfile;
 };
 
+extern const struct json_document IMAGE_DOCUMENT;
 MUST_CHECK int image_decode(const struct json *root, struct arena *arena, struct image *ret_image,
                             struct err *err);
 

@@ -5,24 +5,26 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "codec/json_table.h"
 #include "report/hostlist.h"
 #include "report/report_decode.h"
 
 #define ID_MAX_BYTES   512
+#define HOSTS_MAX      65536
 #define NULLABLE_FIELD (JSON_REQUIRED | JSON_NULLABLE)
 #define USER_MAX_BYTES 32
 #define PATH_MAX_BYTES 512
 #define GROUPS_MAX     16
 
-static const char *const RUNTIME_NAMES[RUNTIME_KIND_COUNT + 1] = {"none", "docker", "podman",
-                                                                  "apptainer", "enroot"};
-static const char *const LAUNCHER_NAMES[LAUNCHER_KIND_COUNT + 1] = {"ssh", "mpirun", "slurm"};
-static const char *const REMOTE_NAMES[] = {"ssh", "local", NULL};
+const char *const RUNTIME_KIND_NAMES[RUNTIME_KIND_COUNT + 1] = {"none", "docker", "podman",
+                                                                "apptainer", "enroot"};
+const char *const LAUNCHER_KIND_NAMES[LAUNCHER_KIND_COUNT + 1] = {"ssh", "mpirun", "slurm"};
+static const char *const REMOTE_NAMES[] = {"ssh", "local"};
 
 const char *runtime_kind_name(enum runtime_kind kind)
 {
     ASSERT(kind < RUNTIME_KIND_COUNT);
-    return RUNTIME_NAMES[kind];
+    return RUNTIME_KIND_NAMES[kind];
 }
 
 const char *runtime_kind_label(enum runtime_kind kind)
@@ -35,25 +37,14 @@ const char *runtime_kind_label(enum runtime_kind kind)
 const char *launcher_kind_name(enum launcher_kind kind)
 {
     ASSERT(kind < LAUNCHER_KIND_COUNT);
-    return LAUNCHER_NAMES[kind];
+    return LAUNCHER_KIND_NAMES[kind];
 }
 
 bool runtime_kind_of_name(struct str name, enum runtime_kind *ret_kind)
 {
     for (int kind = 0; kind < RUNTIME_KIND_COUNT; kind++) {
-        if (str_eq_z(name, RUNTIME_NAMES[kind])) {
+        if (str_eq_z(name, RUNTIME_KIND_NAMES[kind])) {
             *ret_kind = (enum runtime_kind)kind;
-            return true;
-        }
-    }
-    return false;
-}
-
-bool launcher_kind_of_name(struct str name, enum launcher_kind *ret_kind)
-{
-    for (int kind = 0; kind < LAUNCHER_KIND_COUNT; kind++) {
-        if (str_eq_z(name, LAUNCHER_NAMES[kind])) {
-            *ret_kind = (enum launcher_kind)kind;
             return true;
         }
     }
@@ -131,68 +122,39 @@ static bool is_registry(struct str text)
            (prefix.len > 0 && is_alnum(prefix.ptr[0]) && is_alnum(prefix.ptr[prefix.len - 1]));
 }
 
-static int check_form(const struct json *at, const char *key, struct str value,
-                      bool (*is_right)(struct str), const char *expected, struct err *err)
-{
-    if (!value.ptr || is_right(value)) {
-        return 0;
-    }
-    return json_fail(at, err, "%s: expected %s, found \"%.*s\"", key, expected,
-                     (int)(value.len < 100 ? value.len : 100), value.ptr);
-}
+/* ---- as JSON ---- */
 
-#define EXPECTED_HOST   "a host name or address"
-#define EXPECTED_FOLDER "an absolute path without blanks, \".\" and \"..\""
+#define HOST     "[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?"
+#define A_FOLDER "an absolute path without blanks, \".\" and \"..\""
+static const struct json_form REGISTRY = {
+    .pattern = "^" HOST ":[0-9]{1,5}(/[a-z0-9]([a-z0-9._/-]*[a-z0-9])?)?$",
+    .max = PATH_MAX_BYTES,
+    .is_valid = is_registry,
+    .what = "HOST:PORT or HOST:PORT/NAME"};
+static const struct json_form ADDRESS = {
+    .pattern = "^" HOST "$", .is_valid = hostlist_is_name, .what = "a host name or address"};
+static const struct json_form LOGIN = {.pattern = "^" HOST "$"};
+static const struct json_form FOLDER = {.pattern = "^(?!.*/\\.\\.?(/|$))/[^\\s]+$",
+                                        .max = PATH_MAX_BYTES,
+                                        .is_valid = is_folder,
+                                        .what = A_FOLDER};
+static const struct json_form USER = {
+    .pattern = "^[a-z_][a-z0-9_-]{0,31}$", .is_valid = is_user, .what = "a user name"};
+/* One host, or a node set such as gpu[01-04]. */
+static const struct json_form HOSTS = {.pattern = "^[A-Za-z0-9[][][A-Za-z0-9._:, -]*$",
+                                       .max = HOSTS_MAX};
 
-/* ---- reading ---- */
-
-struct inventory_text { /* as it stands in the file */
-    struct inventory inventory;
-    struct str remote, runtime, launcher;
-    int64_t version;
-};
-
-static int decode_fields(const struct json *root, struct arena *arena, struct inventory_text *text,
-                         struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct inventory_text, version), 1, 1},
-        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct inventory_text, inventory.id), 0, 0},
-        {"title", JSON_STR, JSON_REQUIRED, offsetof(struct inventory_text, inventory.title), 0, 0},
-        {"remote", JSON_STR, JSON_REQUIRED, offsetof(struct inventory_text, remote), 0, 0},
-        {"runtime", JSON_STR, JSON_REQUIRED, offsetof(struct inventory_text, runtime), 0, 0},
-        {"launcher", JSON_STR, JSON_NULLABLE, offsetof(struct inventory_text, launcher), 0, 0},
-        {"registry", JSON_STR, JSON_NULLABLE, offsetof(struct inventory_text, inventory.registry),
-         0, 0},
-        {"head_address", JSON_STR, JSON_NULLABLE,
-         offsetof(struct inventory_text, inventory.head_address), 0, 0},
-        {"shared_folder", JSON_STR, JSON_NULLABLE,
-         offsetof(struct inventory_text, inventory.shared_folder), 0, 0},
-        {"login", JSON_STR, JSON_NULLABLE, offsetof(struct inventory_text, inventory.login), 0, 0},
-        {"nodes", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"source", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
-    };
-    const struct inventory *inventory = &text->inventory;
-    if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), text, err) < 0 ||
-        check_line(root, "id", inventory->id, err) < 0 ||
-        check_line(root, "title", inventory->title, err) < 0 ||
-        check_word(root, "remote", text->remote, REMOTE_NAMES, err) < 0 ||
-        check_word(root, "runtime", text->runtime, RUNTIME_NAMES, err) < 0 ||
-        check_word(root, "launcher", text->launcher, LAUNCHER_NAMES, err) < 0 ||
-        check_form(root, "registry", inventory->registry, is_registry,
-                   "HOST:PORT or HOST:PORT/NAME", err) < 0 ||
-        check_form(root, "head_address", inventory->head_address, hostlist_is_name, EXPECTED_HOST,
-                   err) < 0 ||
-        check_form(root, "shared_folder", inventory->shared_folder, is_folder, EXPECTED_FOLDER,
-                   err) < 0) {
-        return -1;
-    }
-    return 0;
-}
-
-struct node_text { /* one row, which stands for as many nodes as its name's pattern expands to */
-    struct inventory_node node;
-    struct hostlist names, addresses, fast_addresses; /* addresses: none, or as many as names */
+#define NODE struct inventory_node
+static const struct json_field NODE_ROWS[] = {
+    ROW("name", NODE, name, JSON_REQUIRED, .form = &HOSTS),
+    ROW("address", NODE, address, JSON_REQUIRED, .form = &HOSTS),
+    ROW("port", NODE, port, NULLABLE_FIELD, .min = 1, .max = 65535),
+    ROW("user", NODE, user, NULLABLE_FIELD, .form = &USER),
+    ROW("gpus", NODE, gpus, JSON_REQUIRED, .max = INVENTORY_GPUS_MAX),
+    ROW("fast_address", NODE, fast_address, NULLABLE_FIELD, .form = &HOSTS),
+    ROW("work_folder", NODE, work_folder, NULLABLE_FIELD, .form = &FOLDER),
+    ROW_STRS("groups", NODE, groups, n_groups, JSON_REQUIRED | JSON_UNIQUE, .max = GROUPS_MAX,
+             .form = &FORM_SLUG),
 };
 
 /* The names that a pattern stands for; a NULL value has none. */
@@ -219,63 +181,30 @@ static int check_number(const struct json *at, const char *key, const struct hos
                            n_names, list->n);
 }
 
-static int decode_row(const struct json *at, struct arena *arena, struct node_text *ret_text,
-                      struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct inventory_node, name), 0, 0},
-        {"address", JSON_STR, JSON_REQUIRED, offsetof(struct inventory_node, address), 0, 0},
-        {"port", JSON_I64, NULLABLE_FIELD, offsetof(struct inventory_node, port), 1, 65535},
-        {"user", JSON_STR, NULLABLE_FIELD, offsetof(struct inventory_node, user), 0, 0},
-        {"gpus", JSON_I64, JSON_REQUIRED, offsetof(struct inventory_node, gpus), 0,
-         INVENTORY_GPUS_MAX},
-        {"fast_address", JSON_STR, NULLABLE_FIELD, offsetof(struct inventory_node, fast_address), 0,
-         0},
-        {"work_folder", JSON_STR, NULLABLE_FIELD, offsetof(struct inventory_node, work_folder), 0,
-         0},
-        {"groups", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-    };
-    struct node_text text = {0};
-    struct inventory_node *node = &text.node;
-    struct json groups;
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), node, err) < 0 ||
-        expand(at, arena, "name", node->name, &text.names, err) < 0 ||
-        expand(at, arena, "address", node->address, &text.addresses, err) < 0 ||
-        check_number(at, "address", &text.addresses, text.names.n, err) < 0 ||
-        expand(at, arena, "fast_address", node->fast_address, &text.fast_addresses, err) < 0 ||
-        check_number(at, "fast_address", &text.fast_addresses, text.names.n, err) < 0 ||
-        check_form(at, "user", node->user, is_user, "a user name", err) < 0 ||
-        check_form(at, "work_folder", node->work_folder, is_folder, EXPECTED_FOLDER, err) < 0 ||
-        json_member(at, "groups", &groups, err) < 0 ||
-        json_str_list(&groups, arena, GROUPS_MAX, &node->groups, &node->n_groups, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < node->n_groups; idx++) {
-        if (check_slug(at, "groups", node->groups[idx], err) < 0) {
-            return -1;
-        }
-    }
-    *ret_text = text;
-    return 0;
-}
-
 struct node_rows {
     VEC(struct inventory_node) nodes;
     struct map names;
 };
 
-static int add_row(const struct json *at, struct arena *arena, struct node_rows *rows,
-                   struct err *err)
+/* One row stands for as many nodes as its name's pattern expands to; there are no addresses, or as many as names. */
+static int add_row(const struct json *at, struct arena *arena, const struct inventory_node *row,
+                   struct node_rows *rows, struct err *err)
 {
-    struct node_text text;
-    if (decode_row(at, arena, &text, err) < 0) {
+    struct hostlist names;
+    struct hostlist addresses;
+    struct hostlist fast;
+    if (expand(at, arena, "name", row->name, &names, err) < 0 ||
+        expand(at, arena, "address", row->address, &addresses, err) < 0 ||
+        check_number(at, "address", &addresses, names.n, err) < 0 ||
+        expand(at, arena, "fast_address", row->fast_address, &fast, err) < 0 ||
+        check_number(at, "fast_address", &fast, names.n, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < text.names.n; idx++) {
-        struct inventory_node node = text.node;
-        node.name = text.names.names[idx];
-        node.address = text.addresses.names[idx];
-        node.fast_address = text.fast_addresses.n ? text.fast_addresses.names[idx] : STR_EMPTY;
+    for (size_t idx = 0; idx < names.n; idx++) {
+        struct inventory_node node = *row;
+        node.name = names.names[idx];
+        node.address = addresses.names[idx];
+        node.fast_address = fast.n ? fast.names[idx] : STR_EMPTY;
         if (!map_add(&rows->names, node.name, rows)) {
             return json_fail(at, err, "name: \"%.100s\" occurs twice", node.name.ptr);
         }
@@ -287,36 +216,25 @@ static int add_row(const struct json *at, struct arena *arena, struct node_rows 
     return 0;
 }
 
-static int decode_rows(const struct json *root, struct arena *arena, struct node_rows *rows,
-                       struct err *err)
+/* The rows become nodes. */
+static int expand_rows(const struct json *list, struct arena *arena, void *out, struct err *err)
 {
-    struct json list;
-    struct json item;
-    size_t n;
-    if (json_member(root, "nodes", &list, err) < 0 ||
-        json_expect_array(&list, INVENTORY_NODES_MAX, &n, err) < 0) {
-        return -1;
-    }
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (add_row(&item, arena, rows, err) < 0) {
-            return -1;
-        }
-    }
-    return n ? 0 : json_fail(&list, err, "expected at least one node");
-}
-
-static int decode_nodes(const struct json *root, struct arena *arena, struct inventory *inventory,
-                        struct err *err)
-{
+    struct inventory *inventory = out;
     struct node_rows rows = {0};
-    int result = decode_rows(root, arena, &rows, err);
+    struct json item;
+    size_t idx = 0;
+    int result = 0;
+    for (bool more = json_first(list, &item); more && result == 0; more = json_next(&item)) {
+        result = add_row(&item, arena, &inventory->nodes[idx++], &rows, err);
+    }
     if (result == 0 && inventory->login.ptr && !map_get(&rows.names, inventory->login)) {
-        result = json_fail(root, err, "login: expected the name of a node, found \"%.100s\"",
-                           inventory->login.ptr);
+        result =
+            json_fail(list->parent, err, "login: expected the name of a node, found \"%.100s\"",
+                      inventory->login.ptr);
     }
     if (result == 0) {
         inventory->n_nodes = rows.nodes.n;
-        inventory->nodes = arena_array(arena, struct inventory_node, rows.nodes.n);
+        inventory->nodes = arena_array(arena, struct inventory_node, rows.nodes.n + 1);
         memcpy(inventory->nodes, rows.nodes.items, rows.nodes.n * sizeof(*inventory->nodes));
     }
     VEC_RELEASE(&rows.nodes);
@@ -324,72 +242,52 @@ static int decode_nodes(const struct json *root, struct arena *arena, struct inv
     return result;
 }
 
+static void put_null(struct json_out *out, const char *key, const void *of UNUSED)
+{
+    jw_null(out, key);
+}
+
+static const struct json_field ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW("id", struct inventory, id, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW("title", struct inventory, title, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW_WORD("remote", struct inventory, is_local, REMOTE_NAMES, JSON_REQUIRED),
+    ROW_WORD("runtime", struct inventory, runtime, RUNTIME_KIND_NAMES, JSON_REQUIRED),
+    ROW_WORD("launcher", struct inventory, launcher, LAUNCHER_KIND_NAMES, JSON_NULLABLE),
+    ROW("registry", struct inventory, registry, JSON_NULLABLE, .form = &REGISTRY),
+    ROW("head_address", struct inventory, head_address, JSON_NULLABLE, .form = &ADDRESS),
+    ROW("shared_folder", struct inventory, shared_folder, JSON_NULLABLE, .form = &FOLDER),
+    ROW("login", struct inventory, login, JSON_NULLABLE, .form = &LOGIN),
+    ROW_LIST("nodes", struct inventory, nodes, n_nodes, NODE_ROWS, JSON_REQUIRED, .min = 1,
+             .max = INVENTORY_NODES_MAX, .get = expand_rows),
+    /* Where it is known from is for people. */
+    ROW_INSIDE("source", SOURCE_ROWS, NULLABLE_FIELD | JSON_UNREAD, .put = put_null),
+};
+const struct json_document INVENTORY_DOCUMENT = {
+    JSON_DOCUMENT("inventory.json", "a cluster", ROWS),
+    .about = "manifests/inventories/ID.json, for --nodes; the meaning of each key is in "
+             "manifests/inventories/README.md",
+    .rules = "\"if\": {\"properties\": {\"remote\": {\"const\": \"local\"}}}, \"then\": "
+             "{\"properties\": {\"nodes\": {\"maxItems\": 1}}}"};
+
 int inventory_decode(const struct json *root, struct arena *arena, struct inventory *ret_inventory,
                      struct err *err)
 {
-    struct inventory_text text = {.launcher = STR_LIT("ssh")};
-    struct inventory *inventory = &text.inventory;
-    if (decode_fields(root, arena, &text, err) < 0 ||
-        decode_nodes(root, arena, inventory, err) < 0) {
+    struct inventory inventory = {0};
+    if (json_decode(root, arena, ROWS, ARRAY_LEN(ROWS), &inventory, err) < 0) {
         return -1;
     }
-    inventory->is_local = str_eq_z(text.remote, "local");
-    (void)runtime_kind_of_name(text.runtime, &inventory->runtime);
-    (void)launcher_kind_of_name(text.launcher, &inventory->launcher);
-    if (inventory->is_local && inventory->n_nodes != 1) {
+    if (inventory.is_local && inventory.n_nodes != 1) {
         return json_fail(root, err, "nodes: expected one, because remote is \"local\", found %zu",
-                         inventory->n_nodes);
+                         inventory.n_nodes);
     }
-    *ret_inventory = *inventory;
+    *ret_inventory = inventory;
     return 0;
-}
-
-/* ---- writing ---- */
-
-static void encode_node(struct json_out *out, const struct inventory_node *node)
-{
-    jw_object(out, NULL);
-    jw_str(out, "name", node->name);
-    jw_str(out, "address", node->address);
-    if (node->port) {
-        jw_i64(out, "port", node->port);
-    } else {
-        jw_null(out, "port");
-    }
-    jw_str(out, "user", node->user);
-    jw_i64(out, "gpus", node->gpus);
-    jw_str(out, "fast_address", node->fast_address);
-    jw_str(out, "work_folder", node->work_folder);
-    jw_array(out, "groups");
-    for (size_t idx = 0; idx < node->n_groups; idx++) {
-        jw_str(out, NULL, node->groups[idx]);
-    }
-    jw_end_array(out);
-    jw_end_object(out);
 }
 
 void inventory_encode(const struct inventory *inventory, struct strbuf *out_text)
 {
-    struct json_out out;
-    jw_begin(&out, out_text, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
-    jw_str(&out, "id", inventory->id);
-    jw_str(&out, "title", inventory->title);
-    jw_z(&out, "remote", inventory->is_local ? "local" : "ssh");
-    jw_z(&out, "runtime", runtime_kind_name(inventory->runtime));
-    jw_z(&out, "launcher", launcher_kind_name(inventory->launcher));
-    jw_str(&out, "registry", inventory->registry);
-    jw_str(&out, "head_address", inventory->head_address);
-    jw_str(&out, "shared_folder", inventory->shared_folder);
-    jw_str(&out, "login", inventory->login);
-    jw_array(&out, "nodes");
-    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
-        encode_node(&out, &inventory->nodes[idx]);
-    }
-    jw_end_array(&out);
-    jw_null(&out, "source");
-    jw_end_object(&out);
+    json_encode_document(out_text, ROWS, ARRAY_LEN(ROWS), inventory);
 }
 
 /* ---- nodes chosen ---- */

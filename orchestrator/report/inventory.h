@@ -56,6 +56,7 @@ struct inventory {
     size_t n_nodes;
 };
 
+extern const struct json_document INVENTORY_DOCUMENT;
 /* A pattern such as gpu[01-04] as a node's name stands for several nodes; its address must then expand to as many. */
 MUST_CHECK int inventory_decode(const struct json *root, struct arena *arena,
                                 struct inventory *ret_inventory, struct err *err);
@@ -76,12 +77,14 @@ MUST_CHECK int inventory_select(const struct inventory *inventory, struct arena 
 struct str inventory_fold(struct arena *arena, const struct inventory *inventory,
                           const size_t *nodes, size_t n_nodes);
 
+/* By kind, ended by NULL. */
+extern const char *const RUNTIME_KIND_NAMES[RUNTIME_KIND_COUNT + 1];
+extern const char *const LAUNCHER_KIND_NAMES[LAUNCHER_KIND_COUNT + 1];
 const char *runtime_kind_name(enum runtime_kind kind);
 /* For people; engines that we have never run are marked experimental. */
 const char *runtime_kind_label(enum runtime_kind kind);
 bool runtime_kind_of_name(struct str name, enum runtime_kind *ret_kind);
 const char *launcher_kind_name(enum launcher_kind kind);
-bool launcher_kind_of_name(struct str name, enum launcher_kind *ret_kind);
 
 /* fast_address, else address. */
 struct str inventory_fast_address(const struct inventory_node *node);

@@ -3,9 +3,9 @@
 
 #include "report/lock.h"
 
+#include "codec/json_table.h"
 #include "report/report_decode.h"
 
-#define BYTES_MAX      (1LL << 53)
 #define PIECE_MAX      (1LL << 32)
 #define NULLABLE_FIELD (JSON_REQUIRED | JSON_NULLABLE)
 
@@ -20,175 +20,79 @@ const char *lock_kind_name(enum lock_kind kind)
     return KINDS[kind];
 }
 
-/* ---- reading ---- */
+/* ---- as JSON ---- */
 
-struct item_text {
-    struct lock_item item;
-    struct str md5, sha256;
+#define ITEM struct lock_item
+static const struct json_form MOMENT = {.pattern = "^20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-9:.]+Z$",
+                                        .check = check_line};
+static const struct json_field ITEM_ROWS[] = {
+    ROW("name", ITEM, name, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW("bytes", ITEM, size_bytes, NULLABLE_FIELD | JSON_MINUS),
+    ROW_HEX("md5", ITEM, md5, has_md5, NULLABLE_FIELD),
+    ROW_HEX("sha256", ITEM, sha256, has_sha256, NULLABLE_FIELD),
+    ROW("piece_bytes", ITEM, piece_bytes, NULLABLE_FIELD, .min = DATASET_PIECE_MIN,
+        .max = PIECE_MAX),
+    ROW("pieces", ITEM, pieces_path, NULLABLE_FIELD, .form = &FORM_PATH),
+    ROW("ref", ITEM, ref, NULLABLE_FIELD, .form = &FORM_LINE),
+    ROW("commit", ITEM, commit, NULLABLE_FIELD, .form = &FORM_COMMIT),
+    ROW("tree", ITEM, tree, NULLABLE_FIELD, .form = &FORM_COMMIT),
+    ROW("paths", ITEM, paths, JSON_OMIT, .form = &FORM_LINE,
+        .about = "of a part of a source: joined by commas"),
+    ROW("selection", ITEM, selection, JSON_OMIT, .form = &FORM_COMMIT,
+        .about = "git's tree of just that part"),
+    ROW("url", ITEM, url, NULLABLE_FIELD, .form = &FORM_LINE),
+    ROW("date", ITEM, date, JSON_REQUIRED, .form = &MOMENT),
 };
 
-static int decode_item(const struct json *at, struct arena *arena, struct lock_item *ret,
+static int check_item(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
+{
+    const struct lock_item *item = out;
+    return !item->pieces_path.ptr == !item->piece_bytes
+               ? 0
+               : json_fail(at, err, "expected both pieces and piece_bytes or neither, found one");
+}
+
+static int check_items(const struct json *at, struct arena *arena UNUSED, void *out,
                        struct err *err)
 {
-#define ITEM(member) offsetof(struct item_text, item.member)
-    static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, ITEM(name), 0, 0},
-        {"bytes", JSON_I64, NULLABLE_FIELD, ITEM(size_bytes), 0, BYTES_MAX},
-        {"md5", JSON_STR, NULLABLE_FIELD, offsetof(struct item_text, md5), 0, 0},
-        {"sha256", JSON_STR, NULLABLE_FIELD, offsetof(struct item_text, sha256), 0, 0},
-        {"piece_bytes", JSON_I64, NULLABLE_FIELD, ITEM(piece_bytes), DATASET_PIECE_MIN, PIECE_MAX},
-        {"pieces", JSON_STR, NULLABLE_FIELD, ITEM(pieces_path), 0, 0},
-        {"ref", JSON_STR, NULLABLE_FIELD, ITEM(ref), 0, 0},
-        {"commit", JSON_STR, NULLABLE_FIELD, ITEM(commit), 0, 0},
-        {"tree", JSON_STR, NULLABLE_FIELD, ITEM(tree), 0, 0},
-        {"paths", JSON_STR, 0, ITEM(paths), 0, 0},
-        {"selection", JSON_STR, 0, ITEM(selection), 0, 0},
-        {"url", JSON_STR, NULLABLE_FIELD, ITEM(url), 0, 0},
-        {"date", JSON_STR, JSON_REQUIRED, ITEM(date), 0, 0},
-    };
-#undef ITEM
-    struct item_text text = {.item.size_bytes = -1};
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &text, err) < 0 ||
-        check_line(at, "name", text.item.name, err) < 0 ||
-        json_hex(at, "md5", text.md5,
-                 (struct json_bytes){text.item.md5, MD5_BYTES, &text.item.has_md5}, err) < 0 ||
-        json_hex(at, "sha256", text.sha256,
-                 (struct json_bytes){text.item.sha256, SHA256_BYTES, &text.item.has_sha256},
-                 err) < 0 ||
-        (text.item.pieces_path.ptr && check_rel_path(at, text.item.pieces_path, err) < 0) ||
-        check_line(at, "ref", text.item.ref, err) < 0 ||
-        check_commit(at, "commit", text.item.commit, err) < 0 ||
-        check_commit(at, "tree", text.item.tree, err) < 0 ||
-        check_line(at, "paths", text.item.paths, err) < 0 ||
-        check_commit(at, "selection", text.item.selection, err) < 0 ||
-        check_line(at, "url", text.item.url, err) < 0 ||
-        check_line(at, "date", text.item.date, err) < 0) {
-        return -1;
+    const struct lock *lock = out;
+    for (size_t idx = 0; idx < lock->n_items; idx++) {
+        if (lock_find(lock, lock->items[idx].name) != &lock->items[idx]) {
+            return json_fail(at, err, "two items are named \"%.100s\"", lock->items[idx].name.ptr);
+        }
     }
-    if (!text.item.pieces_path.ptr != !text.item.piece_bytes) {
-        return json_fail(at, err, "expected both pieces and piece_bytes or neither, found one");
-    }
-    *ret = text.item;
     return 0;
 }
 
-static int decode_items(const struct json *at, struct arena *arena, struct lock *ret,
-                        struct err *err)
-{
-    struct json list;
-    struct json item;
-    size_t n = 0;
-    if (json_member(at, "items", &list, err) < 0 ||
-        json_expect_array(&list, LOCK_ITEMS_MAX, &n, err) < 0) {
-        return -1;
-    }
-    ret->items = arena_array(arena, struct lock_item, n + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (decode_item(&item, arena, &ret->items[ret->n_items], err) < 0) {
-            return -1;
-        }
-        if (lock_find(ret, ret->items[ret->n_items].name)) {
-            return json_fail(&item, err, "two items are named \"%.100s\"",
-                             ret->items[ret->n_items].name.ptr);
-        }
-        ret->n_items++;
-    }
-    return 0;
-}
+static const struct json_field ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW_WORD("kind", struct lock, kind, KINDS, JSON_REQUIRED),
+    ROW("id", struct lock, id, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW_LIST("items", struct lock, items, n_items, ITEM_ROWS, JSON_REQUIRED, .max = LOCK_ITEMS_MAX,
+             .check = check_item, .get = check_items),
+    ROW_HEX("list_sha256", struct lock, list_sha256, has_list, NULLABLE_FIELD),
+    ROW("files", struct lock, n_files, NULLABLE_FIELD | JSON_MINUS),
+    ROW("file_bytes", struct lock, file_bytes, NULLABLE_FIELD | JSON_MINUS),
+};
+const struct json_document LOCK_DOCUMENT = {
+    JSON_DOCUMENT("lock.json", "a lock", ROWS),
+    .about =
+        "manifests/locks/KIND/ID.json: what was resolved at first sight, with date and source"};
 
 int lock_decode(const struct json *root, struct arena *arena, struct lock *ret_lock,
                 struct err *err)
 {
-    struct lock_head {
-        int64_t version;
-        struct lock lock;
-        struct str kind, list_sha256;
-    } head = {.lock = {.n_files = -1, .file_bytes = -1}};
-    static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct lock_head, version), 1, 1},
-        {"kind", JSON_STR, JSON_REQUIRED, offsetof(struct lock_head, kind), 0, 0},
-        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct lock_head, lock.id), 0, 0},
-        {"items", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"list_sha256", JSON_STR, NULLABLE_FIELD, offsetof(struct lock_head, list_sha256), 0, 0},
-        {"files", JSON_I64, NULLABLE_FIELD, offsetof(struct lock_head, lock.n_files), 0, BYTES_MAX},
-        {"file_bytes", JSON_I64, NULLABLE_FIELD, offsetof(struct lock_head, lock.file_bytes), 0,
-         BYTES_MAX},
-    };
-    size_t kind = 0;
-    if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), &head, err) < 0 ||
-        check_line(root, "id", head.lock.id, err) < 0 ||
-        json_hex(root, "list_sha256", head.list_sha256,
-                 (struct json_bytes){head.lock.list_sha256, SHA256_BYTES, &head.lock.has_list},
-                 err) < 0 ||
-        decode_items(root, arena, &head.lock, err) < 0) {
+    struct lock lock = {0};
+    if (json_decode(root, arena, ROWS, ARRAY_LEN(ROWS), &lock, err) < 0) {
         return -1;
     }
-    while (kind < ARRAY_LEN(KINDS) && !str_eq_z(head.kind, KINDS[kind])) {
-        kind++;
-    }
-    if (kind == ARRAY_LEN(KINDS)) {
-        return json_fail(root, err, "kind: expected dataset, image or source, found \"%.60s\"",
-                         head.kind.ptr);
-    }
-    head.lock.kind = (enum lock_kind)kind;
-    *ret_lock = head.lock;
+    *ret_lock = lock;
     return 0;
-}
-
-/* ---- writing ---- */
-
-static void put_hex(struct json_out *out, const char *key, const uint8_t *bytes, size_t n, bool has)
-{
-    char hex[SHA256_HEX_SIZE];
-    if (has) {
-        hex_encode(bytes, n, hex);
-    }
-    jw_z(out, key, has ? hex : NULL);
-}
-
-static void put_count(struct json_out *out, const char *key, int64_t value, bool has)
-{
-    if (has) {
-        jw_i64(out, key, value);
-    } else {
-        jw_null(out, key);
-    }
 }
 
 void lock_encode(const struct lock *lock, struct strbuf *out)
 {
-    struct json_out json;
-    jw_begin(&json, out, false);
-    jw_object(&json, NULL);
-    jw_i64(&json, "schema_version", 1);
-    jw_z(&json, "kind", KINDS[lock->kind]);
-    jw_str(&json, "id", lock->id);
-    jw_array(&json, "items");
-    for (size_t idx = 0; idx < lock->n_items; idx++) {
-        const struct lock_item *item = &lock->items[idx];
-        jw_object(&json, NULL);
-        jw_str(&json, "name", item->name);
-        put_count(&json, "bytes", item->size_bytes, item->size_bytes >= 0);
-        put_hex(&json, "md5", item->md5, MD5_BYTES, item->has_md5);
-        put_hex(&json, "sha256", item->sha256, SHA256_BYTES, item->has_sha256);
-        put_count(&json, "piece_bytes", item->piece_bytes, item->piece_bytes > 0);
-        jw_str(&json, "pieces", item->pieces_path);
-        jw_str(&json, "ref", item->ref);
-        jw_str(&json, "commit", item->commit);
-        jw_str(&json, "tree", item->tree);
-        if (item->paths.ptr) {
-            jw_str(&json, "paths", item->paths);
-            jw_str(&json, "selection", item->selection);
-        }
-        jw_str(&json, "url", item->url);
-        jw_str(&json, "date", item->date);
-        jw_end_object(&json);
-    }
-    jw_end_array(&json);
-    put_hex(&json, "list_sha256", lock->list_sha256, SHA256_BYTES, lock->has_list);
-    put_count(&json, "files", lock->n_files, lock->n_files >= 0);
-    put_count(&json, "file_bytes", lock->file_bytes, lock->file_bytes >= 0);
-    jw_end_object(&json);
+    json_encode_document(out, ROWS, ARRAY_LEN(ROWS), lock);
 }
 
 /* ---- comparing ---- */

@@ -6,7 +6,7 @@
 #define REPORT_LOCK_H
 
 #include "codec/digest.h"
-#include "codec/json.h"
+#include "codec/json_table.h"
 #include "report/dataset.h"
 
 #define LOCK_ITEMS_MAX 4096
@@ -41,6 +41,7 @@ struct lock {
     int64_t n_files, file_bytes; /* of the tree; -1: not known */
 };
 
+extern const struct json_document LOCK_DOCUMENT;
 const char *lock_kind_name(enum lock_kind kind);
 MUST_CHECK int lock_decode(const struct json *root, struct arena *arena, struct lock *ret_lock,
                            struct err *err);

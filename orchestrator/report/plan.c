@@ -3,10 +3,10 @@
 
 #include "report/plan.h"
 
+#include "codec/json_table.h"
+
 #include <fnmatch.h>
 
-#define STARTS_NODE          "node"
-#define STARTS_RANK          "rank"
 #define SMOKE_NODE_RANKS_MAX 2 /* so that a report's 1, 8 and 32 GPUs become 1, 2 and 4 ranks */
 #define DISK_SLACK_BYTES     (16 << 20) /* environment, results, the archive's own parts */
 
@@ -27,17 +27,6 @@ bool profile_of_name(struct str name, enum profile *ret_profile)
     for (size_t idx = 0; idx < ARRAY_LEN(PROFILE_NAMES); idx++) {
         if (str_eq_z(name, PROFILE_NAMES[idx])) {
             *ret_profile = (enum profile)idx;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool cause_of_name(struct str name, enum err_code *ret_code)
-{
-    for (int code = ERR_NONE + 1; code < ERR_CODE_COUNT; code++) {
-        if (str_eq_z(name, err_code_name((enum err_code)code))) {
-            *ret_code = (enum err_code)code;
             return true;
         }
     }
@@ -98,7 +87,7 @@ bool plan_case_id_is_safe(struct str case_id)
     return true;
 }
 
-/* ---- encode ---- */
+/* ---- data ---- */
 
 char *plan_data_name(struct arena *arena, const struct plan_data *data)
 {
@@ -117,34 +106,6 @@ struct str plan_rehearsed_data(struct arena *arena, const struct recipe *recipe)
         }
     }
     return names ? str_of(names) : STR_EMPTY;
-}
-
-void plan_data_encode(struct json_out *out, const char *key, const struct plan_data *data)
-{
-    if (!data->folder.ptr) {
-        jw_null(out, key);
-        return;
-    }
-    jw_object(out, key);
-    jw_str(out, "dataset", data->dataset);
-    jw_bool(out, "synthetic", data->is_synthetic);
-    jw_str(out, "split", data->split);
-    jw_str(out, "folder", data->folder);
-    jw_str(out, "pack_sha256", data->pack_sha256);
-    jw_str(out, "source_sha256", data->source_sha256);
-    jw_i64(out, "n_samples", data->n_samples);
-    jw_end_object(out);
-}
-
-static void encode_pairs(struct json_out *out, const char *key, const struct condition *items,
-                         size_t n)
-{
-    jw_object(out, key);
-    for (size_t idx = 0; idx < n; idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        jw_str(out, str_z(&arena, items[idx].name), items[idx].value);
-    }
-    jw_end_object(out);
 }
 
 /* ---- where a step runs ---- */
@@ -179,612 +140,191 @@ bool plan_step_fits(const struct plan_step *step, const struct inventory_node *n
            (!c || !c->n_on || str_is_in(node->name, c->on, c->n_on));
 }
 
-static void encode_image(struct json_out *out, const struct plan_step *step)
-{
-    if (!step->image.ptr) {
-        jw_null(out, "image");
-        return;
-    }
-    jw_object(out, "image");
-    jw_str(out, "id", step->image);
-    jw_str(out, "name", step->image_name);
-    jw_str(out, "digest", step->image_digest);
-    jw_str(out, "config", step->image_id);
-    container_flags_encode(out, "flags", &step->flags);
-    jw_end_object(out);
-}
+/* ---- as JSON ---- */
 
-static void encode_mounts(struct json_out *out, const struct plan_step *step)
-{
-    jw_array(out, "mounts");
-    for (size_t idx = 0; idx < step->n_mounts; idx++) {
-        const struct plan_mount *mount = &step->mounts[idx];
-        jw_object(out, NULL);
-        jw_z(out, "kind", recipe_mount_kind_name(mount->kind));
-        jw_str(out, "name", mount->name);
-        jw_str(out, "version", mount->version);
-        jw_str(out, "folder", mount->folder);
-        jw_str(out, "inside", mount->inside);
-        if (mount->part.tree.ptr) {
-            jw_object(out, "part");
-            jw_str(out, "tree", mount->part.tree);
-            jw_i64(out, "files", mount->part.n_files);
-            jw_i64(out, "left_out", mount->part.n_left_out);
-            jw_end_object(out);
-        }
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-}
+#define BYTES_MAX (1LL << 50)
 
-static void encode_step_needs(struct json_out *out, const struct plan_step *step)
-{
-    jw_array(out, "needs");
-    for (size_t idx = 0; idx < step->n_needs; idx++) {
-        jw_object(out, NULL);
-        jw_z(out, "cause", err_code_name(step->needs[idx].cause));
-        jw_str(out, "what", step->needs[idx].what);
-        jw_str(out, "command", step->needs[idx].command);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-}
+static const struct json_form INSIDE = {
+    .pattern = "^/", .is_valid = container_is_path, .what = "an absolute path inside"};
+static const struct json_form CASE_ID = {.pattern =
+                                             "^[^/]+/[^/]+/[^/]+/n[0-9]+g[0-9]+/bs[0-9]+(/[^/]+)*$",
+                                         .is_valid = plan_case_id_is_safe,
+                                         .what = "a case id"};
 
-/* The members "nodes", "gpus_per_node", "image", "starts", "mounts" and "needs" of a step; argv comes before. */
-static void encode_place(struct json_out *out, const struct plan_step *step)
-{
-    jw_i64(out, "nodes", plan_step_nodes(step));
-    jw_i64(out, "gpus_per_node", step->gpus_per_node);
-    encode_image(out, step);
-    jw_z(out, "starts", step->is_per_node ? STARTS_NODE : STARTS_RANK);
-    encode_mounts(out, step);
-    encode_step_needs(out, step);
-}
-
-static int decode_image(const struct json *at, struct arena *arena, struct plan_step *step,
-                        struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct plan_step, image), 0, 0},
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct plan_step, image_name), 0, 0},
-        {"digest", JSON_STR, JSON_REQUIRED | JSON_NULLABLE,
-         offsetof(struct plan_step, image_digest), 0, 0},
-        {"config", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct plan_step, image_id), 0,
-         0},
-        {"flags", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-    };
-    struct json image;
-    struct json flags;
-    if (!json_find(at, "image", &image) || json_is_null(&image)) {
-        return 0;
-    }
-    if (json_decode(&image, arena, FIELDS, ARRAY_LEN(FIELDS), step, err) < 0 ||
-        json_member(&image, "flags", &flags, err) < 0) {
-        return -1;
-    }
-    return container_flags_decode(&flags, arena, &step->flags, err);
-}
-
-/* If absent: a shell command starts its node's ranks. */
-static int decode_starts(const struct json *at, struct arena *arena, struct plan_step *step,
-                         struct err *err)
-{
-    struct json member;
-    struct str starts;
-    step->is_per_node =
-        step->n_argv > 1 && str_eq_z(step->argv[0], "/bin/sh") && str_eq_z(step->argv[1], "-c");
-    if (!json_find(at, "starts", &member)) {
-        return 0;
-    }
-    if (json_str(&member, arena, &starts, err) < 0) {
-        return -1;
-    }
-    step->is_per_node = str_eq_z(starts, STARTS_NODE);
-    return step->is_per_node || str_eq_z(starts, STARTS_RANK)
-               ? 0
-               : json_fail(&member, err, "expected " STARTS_NODE " or " STARTS_RANK);
-}
-
-static int decode_part(const struct json *at, struct arena *arena, struct plan_part *ret,
-                       struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"tree", JSON_STR, JSON_REQUIRED, offsetof(struct plan_part, tree), 0, 0},
-        {"files", JSON_I64, JSON_REQUIRED, offsetof(struct plan_part, n_files), 0, INT32_MAX},
-        {"left_out", JSON_I64, JSON_REQUIRED, offsetof(struct plan_part, n_left_out), 0, INT32_MAX},
-    };
-    struct json part;
-    return json_find(at, "part", &part)
-               ? json_decode(&part, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err)
-               : 0;
-}
-
-static int decode_mount(const struct json *at, struct arena *arena, struct plan_mount *ret,
-                        struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"kind", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct plan_mount, name), 0, 0},
-        {"version", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct plan_mount, version),
-         0, 0},
-        {"folder", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct plan_mount, folder), 0,
-         0},
-        {"inside", JSON_STR, JSON_REQUIRED, offsetof(struct plan_mount, inside), 0, 0},
-        {"part", JSON_ANY, 0, 0, 0, 0},
-    };
-    struct json member;
-    struct str kind;
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
-        json_member(at, "kind", &member, err) < 0 || json_str(&member, arena, &kind, err) < 0) {
-        return -1;
-    }
-    if (!recipe_mount_kind_of_name(kind, &ret->kind) || !container_is_path(ret->inside)) {
-        return json_fail(at, err, "expected the kind of a mount, and an absolute path inside");
-    }
-    return decode_part(at, arena, &ret->part, err);
-}
-
-static int decode_mounts(const struct json *at, struct arena *arena, struct plan_step *step,
-                         struct err *err)
-{
-    struct json list;
-    struct json item;
-    size_t idx = 0;
-    if (!json_find(at, "mounts", &list)) {
-        return 0;
-    }
-    if (json_expect_array(&list, RECIPE_MOUNTS_MAX, &step->n_mounts, err) < 0) {
-        return -1;
-    }
-    step->mounts = arena_array(arena, struct plan_mount, step->n_mounts + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (decode_mount(&item, arena, &step->mounts[idx++], err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static int decode_step_need(const struct json *at, struct arena *arena, struct step_need *ret,
-                            struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"cause", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"what", JSON_STR, JSON_REQUIRED, offsetof(struct step_need, what), 0, 0},
-        {"command", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct step_need, command), 0,
-         0},
-    };
-    struct json member;
-    struct str cause;
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
-        json_member(at, "cause", &member, err) < 0 || json_str(&member, arena, &cause, err) < 0) {
-        return -1;
-    }
-    return cause_of_name(cause, &ret->cause)
-               ? 0
-               : json_fail(&member, err, "unknown cause \"%.*s\"", STR_ARG(cause));
-}
-
-static int decode_step_needs(const struct json *at, struct arena *arena, struct plan_step *step,
-                             struct err *err)
-{
-    struct json list;
-    struct json item;
-    size_t idx = 0;
-    if (!json_find(at, "needs", &list)) {
-        return 0;
-    }
-    if (json_expect_array(&list, STEP_NEEDS_MAX, &step->n_needs, err) < 0) {
-        return -1;
-    }
-    step->needs = arena_array(arena, struct step_need, step->n_needs + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (decode_step_need(&item, arena, &step->needs[idx++], err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-/* The same but for "nodes" and "gpus_per_node". */
-static int decode_place(const struct json *at, struct arena *arena, struct plan_step *step,
-                        struct err *err)
-{
-    return decode_image(at, arena, step, err) < 0 || decode_starts(at, arena, step, err) < 0 ||
-                   decode_mounts(at, arena, step, err) < 0
-               ? -1
-               : decode_step_needs(at, arena, step, err);
-}
-
-/* The plan's runtime and launcher, by default none and ssh. */
-static int decode_kinds(const struct json *root, struct arena *arena, struct plan *plan,
-                        struct err *err)
-{
-    struct json member;
-    struct str name = STR_EMPTY;
-    if (json_find(root, "runtime", &member)) {
-        if (json_str(&member, arena, &name, err) < 0) {
-            return -1;
-        }
-        if (!runtime_kind_of_name(name, &plan->runtime)) {
-            return json_fail(&member, err, "unknown runtime \"%.*s\"", STR_ARG(name));
-        }
-    }
-    if (json_find(root, "launcher", &member)) {
-        if (json_str(&member, arena, &name, err) < 0) {
-            return -1;
-        }
-        if (!launcher_kind_of_name(name, &plan->launcher)) {
-            return json_fail(&member, err, "unknown launcher \"%.*s\"", STR_ARG(name));
-        }
-    }
-    return 0;
-}
-
-static void encode_step(struct json_out *out, const struct plan_step *step)
-{
-    jw_object(out, NULL);
-    jw_str(out, "case", step->case_id);
-    jw_str(out, "baseline", step->baseline);
-    jw_str(out, "format", step->format);
-    jw_str(out, "rule", step->rule);
-    beside_encode(out, &step->beside);
-    jw_str(out, "node", step->node);
-    jw_z(out, "cause", step->cause ? err_code_name(step->cause) : NULL);
-    jw_str(out, "why", step->why);
-    jw_array(out, "argv");
-    for (size_t idx = 0; idx < step->n_argv; idx++) {
-        jw_str(out, NULL, step->argv[idx]);
-    }
-    jw_end_array(out);
-    encode_pairs(out, "env", step->env, step->n_env);
-    encode_pairs(out, "conditions", step->conditions, step->n_conditions);
-    jw_str(out, "recipe", step->recipe);
-    jw_i64(out, "ranks", step->n_ranks);
-    encode_place(out, step);
-    jw_i64(out, "steps", step->n_steps);
-    jw_i64(out, "memory_bytes", step->memory_bytes);
-    jw_i64(out, "log_bytes", step->log_bytes);
-    jw_end_object(out);
-}
+static const char *const STATES[] = {"absent", "partial", "ready"};
 
 const char *need_state_name(enum need_state state)
 {
-    static const char *const NAMES[] = {"absent", "partial", "ready"};
-    return NAMES[state];
+    return STATES[state];
 }
 
-static void encode_count(struct json_out *out, const char *key, int64_t value)
+static const struct json_field DATA_ROWS[] = {
+    ROW("dataset", struct plan_data, dataset, JSON_REQUIRED),
+    ROW("synthetic", struct plan_data, is_synthetic, JSON_REQUIRED),
+    ROW("split", struct plan_data, split, JSON_REQUIRED),
+    ROW("folder", struct plan_data, folder, JSON_REQUIRED),
+    ROW("pack_sha256", struct plan_data, pack_sha256, JSON_REQUIRED, .form = &JSON_SHA256),
+    ROW("source_sha256", struct plan_data, source_sha256, JSON_REQUIRED, .form = &JSON_SHA256),
+    ROW("n_samples", struct plan_data, n_samples, JSON_REQUIRED, .min = 1),
+};
+/* Absent in the plans of runs before there was --data. */
+const struct json_field PLAN_DATA_ROWS[1] = {
+    ROW_OBJECT("data", struct plan, data, DATA_ROWS, JSON_NULLABLE)};
+
+static const struct json_field IMAGE_ROWS[] = {
+    ROW("id", struct plan_step, image, JSON_REQUIRED),
+    ROW("name", struct plan_step, image_name, JSON_REQUIRED),
+    ROW("digest", struct plan_step, image_digest, JSON_REQUIRED | JSON_NULLABLE,
+        .form = &JSON_IMAGE_DIGEST),
+    ROW("config", struct plan_step, image_id, JSON_REQUIRED | JSON_NULLABLE,
+        .form = &JSON_IMAGE_DIGEST),
+    ROW_OBJECT("flags", struct plan_step, flags, CONTAINER_FLAGS_ROWS, JSON_REQUIRED),
+};
+static const struct json_field PART_ROWS[] = {
+    ROW("tree", struct plan_part, tree, JSON_REQUIRED, .form = &JSON_COMMIT),
+    ROW("files", struct plan_part, n_files, JSON_REQUIRED, .min = 1, .max = INT32_MAX),
+    ROW("left_out", struct plan_part, n_left_out, JSON_REQUIRED, .max = INT32_MAX),
+};
+static const struct json_field MOUNT_ROWS[] = {
+    ROW_WORD("kind", struct plan_mount, kind, MOUNT_KIND_NAMES, JSON_REQUIRED),
+    ROW("name", struct plan_mount, name, JSON_REQUIRED),
+    ROW("version", struct plan_mount, version, JSON_REQUIRED | JSON_NULLABLE),
+    ROW("folder", struct plan_mount, folder, JSON_REQUIRED | JSON_NULLABLE),
+    ROW("inside", struct plan_mount, inside, JSON_REQUIRED, .form = &INSIDE),
+    ROW_OBJECT("part", struct plan_mount, part, PART_ROWS, JSON_OMIT),
+};
+static const struct json_field STEP_NEED_ROWS[] = {
+    ROW_WORD("cause", struct step_need, cause, ERR_CODE_NAMES, JSON_REQUIRED),
+    ROW("what", struct step_need, what, JSON_REQUIRED),
+    ROW("command", struct step_need, command, JSON_REQUIRED | JSON_NULLABLE),
+};
+
+static const char *const STARTS[] = {"rank", "node"};
+
+static void put_nodes(struct json_out *out, const char *key, const void *of)
 {
-    if (value < 0) {
-        jw_null(out, key);
-    } else {
-        jw_i64(out, key, value);
-    }
+    jw_i64(out, key, plan_step_nodes(of));
 }
 
-static void encode_needs(struct json_out *out, const struct plan *plan)
+/* nodes to needs are absent in the plans of runs before there was such a thing. */
+static const struct json_field STEP_ROWS[] = {
+    ROW("case", struct plan_step, case_id, JSON_REQUIRED, .form = &CASE_ID),
+    ROW("baseline", struct plan_step, baseline, JSON_REQUIRED | JSON_NULLABLE),
+    ROW("format", struct plan_step, format, JSON_REQUIRED | JSON_NULLABLE),
+    ROW("rule", struct plan_step, rule, JSON_REQUIRED | JSON_NULLABLE),
+    ROW_HERE(struct plan_step, beside, BESIDE_ROWS),
+    ROW("node", struct plan_step, node, JSON_REQUIRED),
+    ROW_WORD("cause", struct plan_step, cause, ERR_CODE_NAMES, JSON_REQUIRED | JSON_NULLABLE),
+    ROW("why", struct plan_step, why, JSON_REQUIRED | JSON_NULLABLE),
+    ROW_STRS("argv", struct plan_step, argv, n_argv, JSON_REQUIRED, .max = PLAN_ARGV_MAX),
+    ROW_PAIRS("env", struct plan_step, env, n_env, JSON_REQUIRED, .max = PLAN_ENV_MAX),
+    ROW_PAIRS("conditions", struct plan_step, conditions, n_conditions,
+              JSON_REQUIRED | JSON_NULLABLE, .max = PLAN_CONDITIONS_MAX),
+    ROW("recipe", struct plan_step, recipe, JSON_NULLABLE),
+    ROW("ranks", struct plan_step, n_ranks, JSON_REQUIRED, .max = INT32_MAX),
+    ROW("nodes", struct plan_step, n_nodes, 0, .put = put_nodes, .min = 1,
+        .max = INVENTORY_NODES_MAX),
+    ROW("gpus_per_node", struct plan_step, gpus_per_node, 0, .max = INT32_MAX),
+    ROW_INSIDE("image", IMAGE_ROWS, JSON_NULLABLE, .about = "null: runs in none"),
+    ROW_WORD("starts", struct plan_step, is_per_node, STARTS, 0),
+    ROW_LIST("mounts", struct plan_step, mounts, n_mounts, MOUNT_ROWS, 0, .max = RECIPE_MOUNTS_MAX),
+    ROW_LIST("needs", struct plan_step, needs, n_needs, STEP_NEED_ROWS, 0, .max = STEP_NEEDS_MAX),
+    ROW("steps", struct plan_step, n_steps, JSON_REQUIRED, .max = BYTES_MAX),
+    ROW("memory_bytes", struct plan_step, memory_bytes, JSON_REQUIRED, .max = BYTES_MAX),
+    ROW("log_bytes", struct plan_step, log_bytes, JSON_REQUIRED, .max = BYTES_MAX),
+};
+
+/* What is said about a step that is to be run, and about another. */
+#define STEP_RULES                                                                                 \
+    "\"if\": {\"properties\": {\"cause\": {\"type\": \"null\"}}}, \"then\": {\"properties\": "     \
+    "{\"argv\": {\"minItems\": 1}, \"why\": {\"type\": \"null\"}}}, \"else\": {\"properties\": "   \
+    "{\"why\": {\"type\": \"string\"}}}"
+
+static int check_step(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
 {
-    jw_array(out, "needs");
-    for (size_t idx = 0; idx < plan->n_needs; idx++) {
-        const struct plan_need *need = &plan->needs[idx];
-        jw_object(out, NULL);
-        jw_str(out, "kind", need->kind);
-        jw_str(out, "name", need->name);
-        jw_z(out, "state", need_state_name(need->state));
-        encode_count(out, "download_bytes", need->download_bytes);
-        encode_count(out, "disk_bytes", need->disk_bytes);
-        jw_i64(out, "unpinned_files", need->n_unpinned);
-        jw_bool(out, "login", need->needs_login);
-        jw_end_object(out);
+    struct plan_step *step = out;
+    struct json starts;
+    if (step->cause == ERR_NONE && step->n_argv == 0) {
+        return json_fail(at, err, "expected an argv, as the step is to be run");
     }
-    jw_end_array(out);
+    if (!json_find(at, "starts", &starts)) { /* a shell command starts its node's ranks */
+        step->is_per_node =
+            step->n_argv > 1 && str_eq_z(step->argv[0], "/bin/sh") && str_eq_z(step->argv[1], "-c");
+    }
+    return 0;
 }
 
-/* Absent if there are none, as in the plans of runs from before there was -C. */
-static void encode_overrides(struct json_out *out, const struct plan *plan)
+static const struct json_field PIN_ROWS[] = {
+    ROW("stack", struct missing_pin, stack, JSON_REQUIRED),
+    ROW("what", struct missing_pin, what, JSON_REQUIRED),
+};
+static const struct json_field NEED_ROWS[] = {
+    ROW("kind", struct plan_need, kind, JSON_REQUIRED,
+        .schema = "\"enum\": [\"dataset\", \"image\", \"source\"]"),
+    ROW("name", struct plan_need, name, JSON_REQUIRED),
+    ROW_WORD("state", struct plan_need, state, STATES, JSON_REQUIRED),
+    ROW("download_bytes", struct plan_need, download_bytes,
+        JSON_REQUIRED | JSON_NULLABLE | JSON_MINUS),
+    ROW("disk_bytes", struct plan_need, disk_bytes, JSON_REQUIRED | JSON_NULLABLE | JSON_MINUS),
+    ROW("unpinned_files", struct plan_need, n_unpinned, JSON_REQUIRED),
+    ROW("login", struct plan_need, needs_login, JSON_REQUIRED),
+};
+static const struct json_field OVERRIDE_ROWS[] = {
+    ROW("path", struct json_override, path, JSON_REQUIRED, .form = &JSON_FILLED),
+    ROW("was", struct json_override, was, JSON_REQUIRED | JSON_NULLABLE),
+    ROW("value", struct json_override, value, JSON_REQUIRED, .form = &JSON_FILLED),
+};
+
+static void put_disk_bytes(struct json_out *out, const char *key, const void *of)
 {
-    if (plan->n_overrides == 0) {
-        return;
-    }
-    jw_array(out, "overrides");
-    for (size_t idx = 0; idx < plan->n_overrides; idx++) {
-        jw_object(out, NULL);
-        jw_str(out, "path", plan->overrides[idx].path);
-        jw_str(out, "was", plan->overrides[idx].was);
-        jw_str(out, "value", plan->overrides[idx].value);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
+    jw_i64(out, key, plan_disk_bytes(of));
 }
 
-void plan_encode_members(const struct plan *plan, struct json_out *out)
-{
-    jw_i64(out, "schema_version", 1);
-    jw_str(out, "report", plan->report);
-    jw_str(out, "report_sha256", plan->report_sha256);
-    jw_z(out, "profile", profile_name(plan->profile));
-    if (plan->is_rehearsal) {
-        jw_bool(out, "rehearsal", true);
-    }
-    jw_i64(out, "repeats", plan->repeats);
-    if (plan->is_each_node) {
-        jw_bool(out, "each_node", true);
-    }
-    if (plan->takes_turns) {
-        jw_bool(out, "takes_turns", true);
-    }
-    jw_i64(out, "deadline_s", plan->deadline_s);
-    jw_str(out, "inventory", plan->inventory);
-    jw_z(out, "runtime", runtime_kind_name(plan->runtime));
-    jw_z(out, "launcher", launcher_kind_name(plan->launcher));
-    jw_i64(out, "disk_bytes", plan_disk_bytes(plan));
-    jw_array(out, "globs");
-    for (size_t idx = 0; idx < plan->n_globs; idx++) {
-        jw_str(out, NULL, plan->globs[idx]);
-    }
-    jw_end_array(out);
-    jw_array(out, "steps");
-    for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        encode_step(out, &plan->steps[idx]);
-    }
-    jw_end_array(out);
-    jw_array(out, "missing_pins");
-    for (size_t idx = 0; idx < plan->n_pins; idx++) {
-        jw_object(out, NULL);
-        jw_str(out, "stack", plan->pins[idx].stack);
-        jw_str(out, "what", plan->pins[idx].what);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-    plan_data_encode(out, "data", &plan->data);
-    encode_needs(out, plan);
-    encode_overrides(out, plan);
-}
+const struct json_field PLAN_ROWS[PLAN_N] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW("report", struct plan, report, JSON_REQUIRED),
+    ROW("report_sha256", struct plan, report_sha256, JSON_REQUIRED, .form = &JSON_SHA256),
+    ROW_WORD("profile", struct plan, profile, PROFILE_NAMES, JSON_REQUIRED),
+    ROW("rehearsal", struct plan, is_rehearsal, JSON_OMIT,
+        .about =
+            "the full profile on synthetic twins of its data: no number of it is compared with "
+            "a published one; absent: it is none"),
+    ROW("each_node", struct plan, is_each_node, JSON_OMIT,
+        .about = "each case is fixed to one node, or to a pair of neighbours; absent: it is not"),
+    ROW("repeats", struct plan, repeats, JSON_REQUIRED, .min = 1, .max = REPEATS_RUN_MAX),
+    ROW("takes_turns", struct plan, takes_turns, JSON_OMIT),
+    ROW("deadline_s", struct plan, deadline_s, JSON_REQUIRED, .min = 1, .max = DEADLINE_S_MAX),
+    ROW("inventory", struct plan, inventory, JSON_REQUIRED),
+    ROW_WORD("runtime", struct plan, runtime, RUNTIME_KIND_NAMES, 0),
+    ROW_WORD("launcher", struct plan, launcher, LAUNCHER_KIND_NAMES, 0),
+    ROW_OUT("disk_bytes", JSON_I64, put_disk_bytes, JSON_REQUIRED),
+    ROW_STRS("globs", struct plan, globs, n_globs, JSON_REQUIRED, .max = PLAN_GLOBS_MAX),
+    ROW_LIST("steps", struct plan, steps, n_steps, STEP_ROWS, JSON_REQUIRED, .min = 1,
+             .max = PLAN_STEPS_MAX, .check = check_step, .rules = STEP_RULES),
+    ROW_LIST("missing_pins", struct plan, pins, n_pins, PIN_ROWS, JSON_REQUIRED,
+             .max = PLAN_PINS_MAX),
+    ROW_HERE(struct plan, report, PLAN_DATA_ROWS), /* offset 0 */
+    /* The state of the store then. */
+    ROW_LIST("needs", struct plan, needs, n_needs, NEED_ROWS, JSON_UNREAD),
+    ROW_LIST("overrides", struct plan, overrides, n_overrides, OVERRIDE_ROWS, JSON_OMIT,
+             .max = PLAN_OVERRIDES_MAX),
+};
 
 void plan_encode(const struct plan *plan, struct strbuf *buf)
 {
-    struct json_out out;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    plan_encode_members(plan, &out);
-    jw_end_object(&out);
-}
-
-/* ---- decode ---- */
-
-/* Absent in the plans of runs before there was --data. */
-static int decode_data(const struct json *root, struct arena *arena, struct plan *plan,
-                       struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"dataset", JSON_STR, JSON_REQUIRED, offsetof(struct plan_data, dataset), 0, 0},
-        {"synthetic", JSON_BOOL, JSON_REQUIRED, offsetof(struct plan_data, is_synthetic), 0, 0},
-        {"split", JSON_STR, JSON_REQUIRED, offsetof(struct plan_data, split), 0, 0},
-        {"folder", JSON_STR, JSON_REQUIRED, offsetof(struct plan_data, folder), 0, 0},
-        {"pack_sha256", JSON_STR, JSON_REQUIRED, offsetof(struct plan_data, pack_sha256), 0, 0},
-        {"source_sha256", JSON_STR, JSON_REQUIRED, offsetof(struct plan_data, source_sha256), 0, 0},
-        {"n_samples", JSON_I64, JSON_REQUIRED, offsetof(struct plan_data, n_samples), 1, 1LL << 50},
-    };
-    struct json data;
-    if (!json_find(root, "data", &data) || json_is_null(&data)) {
-        return 0;
-    }
-    return json_decode(&data, arena, FIELDS, ARRAY_LEN(FIELDS), &plan->data, err);
-}
-
-static int decode_pairs(const struct json *at, struct arena *arena, size_t max,
-                        struct condition **ret_items, size_t *ret_n, struct err *err)
-{
-    struct condition *items = arena_array(arena, struct condition, max);
-    struct json item;
-    size_t n = 0;
-    if (!json_is_object(at)) {
-        return json_fail(at, err, "expected an object");
-    }
-    for (bool more = json_first(at, &item); more; more = json_next(&item)) {
-        if (n >= max) {
-            return json_fail(at, err, "more than %zu members", max);
-        }
-        items[n].name = str_dup(arena, str_of(item.key));
-        items[n].value = STR_EMPTY;
-        if (!json_is_null(&item) && json_str(&item, arena, &items[n].value, err) < 0) {
-            return -1;
-        }
-        n++;
-    }
-    *ret_items = items;
-    *ret_n = n;
-    return 0;
-}
-
-static int decode_step(const struct json *at, struct arena *arena, struct plan_step *ret_step,
-                       struct err *err)
-{
-    struct plan_step step = {0};
-    struct str cause = STR_EMPTY;
-    struct json member;
-    static const struct json_field FIELDS[] = {
-        {"case", JSON_STR, JSON_REQUIRED, offsetof(struct plan_step, case_id), 0, 0},
-        {"baseline", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct plan_step, baseline),
-         0, 0},
-        {"format", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct plan_step, format), 0,
-         0},
-        {"rule", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct plan_step, rule), 0, 0},
-        {"node", JSON_STR, JSON_REQUIRED, offsetof(struct plan_step, node), 0, 0},
-        {"cause", JSON_ANY, JSON_REQUIRED | JSON_NULLABLE, 0, 0, 0},
-        {"why", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct plan_step, why), 0, 0},
-        {"argv", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"env", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"conditions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"ranks", JSON_I64, JSON_REQUIRED, offsetof(struct plan_step, n_ranks), 0, INT32_MAX},
-        {"steps", JSON_I64, JSON_REQUIRED, offsetof(struct plan_step, n_steps), 0, 1LL << 50},
-        {"memory_bytes", JSON_I64, JSON_REQUIRED, offsetof(struct plan_step, memory_bytes), 0,
-         1LL << 50},
-        {"log_bytes", JSON_I64, JSON_REQUIRED, offsetof(struct plan_step, log_bytes), 0, 1LL << 50},
-        /* Absent in the plans of runs before there were nodes. */
-        {"nodes", JSON_I64, 0, offsetof(struct plan_step, n_nodes), 1, INVENTORY_NODES_MAX},
-        {"gpus_per_node", JSON_I64, 0, offsetof(struct plan_step, gpus_per_node), 0, INT32_MAX},
-        {"image", JSON_ANY, JSON_NULLABLE, 0, 0, 0},
-        /* Absent in the plans of runs before there were recipes. */
-        {"recipe", JSON_STR, JSON_NULLABLE, offsetof(struct plan_step, recipe), 0, 0},
-        {"target", JSON_ANY, 0, 0, 0, 0},
-        {"also", JSON_ANY, 0, 0, 0, 0},
-        {"also_why_not", JSON_ANY, 0, 0, 0, 0},
-        {"starts", JSON_ANY, 0, 0, 0, 0},
-        {"mounts", JSON_ANY, 0, 0, 0, 0},
-        {"needs", JSON_ANY, 0, 0, 0, 0},
-    };
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &step, err) < 0 ||
-        beside_decode(at, arena, &step.beside, err) < 0 ||
-        json_member(at, "cause", &member, err) < 0) {
-        return -1;
-    }
-    if (!json_is_null(&member) && (json_str(&member, arena, &cause, err) < 0)) {
-        return -1;
-    }
-    if (cause.ptr && !cause_of_name(cause, &step.cause)) {
-        return json_fail(&member, err, "unknown cause \"%.*s\"", STR_ARG(cause));
-    }
-    if (!plan_case_id_is_safe(step.case_id)) {
-        return json_fail(at, err, "\"%.*s\" is not a case id", STR_ARG(step.case_id));
-    }
-    if (json_member(at, "argv", &member, err) < 0 ||
-        json_str_list(&member, arena, PLAN_ARGV_MAX, &step.argv, &step.n_argv, err) < 0 ||
-        json_member(at, "env", &member, err) < 0 ||
-        decode_pairs(&member, arena, PLAN_ENV_MAX, &step.env, &step.n_env, err) < 0 ||
-        json_member(at, "conditions", &member, err) < 0 ||
-        decode_pairs(&member, arena, PLAN_CONDITIONS_MAX, &step.conditions, &step.n_conditions,
-                     err) < 0 ||
-        decode_place(at, arena, &step, err) < 0) {
-        return -1;
-    }
-    if (step.cause == ERR_NONE && step.n_argv == 0) {
-        return json_fail(at, err, "expected an argv, as the step is to be run");
-    }
-    *ret_step = step;
-    return 0;
-}
-
-static int decode_steps(const struct json *root, struct arena *arena, struct plan *plan,
-                        struct err *err)
-{
-    struct json list;
-    struct json item;
-    size_t n = 0;
-    if (json_member(root, "steps", &list, err) < 0 ||
-        json_expect_array(&list, PLAN_STEPS_MAX, &n, err) < 0) {
-        return -1;
-    }
-    plan->steps = arena_array(arena, struct plan_step, n + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (decode_step(&item, arena, &plan->steps[plan->n_steps++], err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static int decode_pins(const struct json *root, struct arena *arena, struct plan *plan,
-                       struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"stack", JSON_STR, JSON_REQUIRED, offsetof(struct missing_pin, stack), 0, 0},
-        {"what", JSON_STR, JSON_REQUIRED, offsetof(struct missing_pin, what), 0, 0},
-    };
-    struct json list;
-    struct json item;
-    size_t n = 0;
-    if (json_member(root, "missing_pins", &list, err) < 0 ||
-        json_expect_array(&list, PLAN_PINS_MAX, &n, err) < 0) {
-        return -1;
-    }
-    plan->pins = arena_array(arena, struct missing_pin, n + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS), &plan->pins[plan->n_pins++], err) <
-            0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static int decode_overrides(const struct json *root, struct arena *arena, struct plan *plan,
-                            struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct json_override, path), 0, 0},
-        {"was", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct json_override, was), 0, 0},
-        {"value", JSON_STR, JSON_REQUIRED, offsetof(struct json_override, value), 0, 0},
-    };
-    struct json list;
-    struct json item;
-    size_t n = 0;
-    if (!json_find(root, "overrides", &list)) {
-        return 0;
-    }
-    if (json_expect_array(&list, PLAN_OVERRIDES_MAX, &n, err) < 0) {
-        return -1;
-    }
-    plan->overrides = arena_array(arena, struct json_override, n + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS),
-                        &plan->overrides[plan->n_overrides++], err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
+    json_encode_document(buf, PLAN_ROWS, PLAN_N, plan);
 }
 
 int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_plan,
                 struct err *err)
 {
     struct plan plan = {0};
-    struct json member;
-    struct str profile;
-    static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"report", JSON_STR, JSON_REQUIRED, offsetof(struct plan, report), 0, 0},
-        {"report_sha256", JSON_STR, JSON_REQUIRED, offsetof(struct plan, report_sha256), 0, 0},
-        {"profile", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"rehearsal", JSON_BOOL, 0, offsetof(struct plan, is_rehearsal), 0, 0},
-        {"repeats", JSON_I64, JSON_REQUIRED, offsetof(struct plan, repeats), 1, REPEATS_RUN_MAX},
-        {"each_node", JSON_BOOL, 0, offsetof(struct plan, is_each_node), 0, 0},
-        {"takes_turns", JSON_BOOL, 0, offsetof(struct plan, takes_turns), 0, 0},
-        {"deadline_s", JSON_I64, JSON_REQUIRED, offsetof(struct plan, deadline_s), 1,
-         DEADLINE_S_MAX},
-        {"inventory", JSON_STR, JSON_REQUIRED, offsetof(struct plan, inventory), 0, 0},
-        {"runtime", JSON_ANY, 0, 0, 0, 0},
-        {"launcher", JSON_ANY, 0, 0, 0, 0},
-        {"disk_bytes", JSON_ANY, JSON_REQUIRED, 0, 0, 0}, /* follows from the rest */
-        {"globs", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"steps", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"missing_pins", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"data", JSON_ANY, JSON_NULLABLE, 0, 0, 0},
-        {"needs", JSON_ANY, 0, 0, 0, 0}, /* the state of the store then */
-        {"overrides", JSON_ANY, 0, 0, 0, 0},
-    };
-    int64_t version = 0;
-    if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), &plan, err) < 0 ||
-        json_member(root, "schema_version", &member, err) < 0 ||
-        json_i64(&member, 1, 1, &version, err) < 0 ||
-        json_member(root, "profile", &member, err) < 0 ||
-        json_str(&member, arena, &profile, err) < 0) {
+    if (json_decode(root, arena, PLAN_ROWS, PLAN_N, &plan, err) < 0) {
         return -1;
-    }
-    if (!profile_of_name(profile, &plan.profile)) {
-        return json_fail(&member, err, "expected smoke or full, found \"%.*s\"", STR_ARG(profile));
     }
     if (plan.is_rehearsal && plan.profile != PROFILE_FULL) {
-        return json_fail(&member, err, "a rehearsal needs profile full, found \"%.*s\"",
-                         STR_ARG(profile));
-    }
-    if (json_member(root, "globs", &member, err) < 0 ||
-        json_str_list(&member, arena, PLAN_GLOBS_MAX, &plan.globs, &plan.n_globs, err) < 0 ||
-        decode_steps(root, arena, &plan, err) < 0 || decode_pins(root, arena, &plan, err) < 0 ||
-        decode_data(root, arena, &plan, err) < 0 || decode_overrides(root, arena, &plan, err) < 0 ||
-        decode_kinds(root, arena, &plan, err) < 0) {
-        return -1;
+        return json_fail(root, err, "a rehearsal needs profile full, found \"%s\"",
+                         profile_name(plan.profile));
     }
     *ret_plan = plan;
     return 0;

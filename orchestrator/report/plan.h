@@ -5,8 +5,8 @@
 #ifndef REPORT_PLAN_H
 #define REPORT_PLAN_H
 
-#include "codec/json.h"
 #include "codec/json_override.h"
+#include "codec/json_table.h"
 #include "report/container.h"
 #include "report/inventory.h"
 #include "report/report.h"
@@ -167,8 +167,8 @@ const char *need_state_name(enum need_state state);
 char *plan_data_name(struct arena *arena, const struct plan_data *data);
 /* The condition "dataset" of a rehearsal by a recipe: "synthetic twin of cityscapes"; NULL: the recipe has no dataset. */
 struct str plan_rehearsed_data(struct arena *arena, const struct recipe *recipe);
-/* An object, or null if there is none. */
-void plan_data_encode(struct json_out *out, const char *key, const struct plan_data *data);
+/* The member "data" of a document about a plan: an object, or null if there is none. */
+extern const struct json_field PLAN_DATA_ROWS[1];
 
 const char *profile_name(enum profile profile);
 /* For people: "rehearsal" of one, which is not to be taken for a run of its profile. */
@@ -177,8 +177,8 @@ bool profile_of_name(struct str name, enum profile *ret_profile);
 
 /* The document of `reperf plan --json` and of manifest/plan.json. */
 void plan_encode(const struct plan *plan, struct strbuf *out);
-/* Its members, into an object that has others too. */
-void plan_encode_members(const struct plan *plan, struct json_out *out);
+#define PLAN_N 19
+extern const struct json_field PLAN_ROWS[PLAN_N];
 MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_plan,
                            struct err *err);
 

@@ -72,6 +72,6 @@ struct recipes {
 };
 
 const char *recipe_mount_kind_name(enum recipe_mount_kind kind);
-bool recipe_mount_kind_of_name(struct str name, enum recipe_mount_kind *ret_kind);
+extern const char *const MOUNT_KIND_NAMES[MOUNT_DATASET + 2]; /* ended by NULL */
 
 #endif

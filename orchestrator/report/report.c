@@ -5,11 +5,12 @@
 
 #include "base/map.h"
 #include "codec/digest.h"
+#include "codec/json_table.h"
 #include "report/report_decode.h"
 
 struct case_names { /* what a case may name: struct environment by id, struct stack by id */
-    const struct map *environments;
-    const struct map *stacks;
+    struct map *environments;
+    struct map *stacks;
     bool is_unpublished;
 };
 
@@ -19,7 +20,7 @@ struct case_names { /* what a case may name: struct environment by id, struct st
 #define PRINTED_BYTES_MAX 22
 #define ENVIRONMENTS_MAX  1024
 #define STACKS_MAX        256
-#define SCHEMA_VERSION    1
+#define NULLABLE_FIELD    (JSON_REQUIRED | JSON_NULLABLE)
 
 static const char *const METRIC_NAMES[] = {"throughput", "run_throughput", "speedup",
                                            "time_to_train", "accuracy"};
@@ -104,59 +105,17 @@ const struct command *run_command_for(const struct command *commands, size_t n,
     return NULL;
 }
 
-static int decode_environments(const struct json *list, struct arena *arena, struct map *seen,
-                               struct report *report, struct err *err)
-{
-    struct json item;
-    size_t idx = 0;
-    if (json_expect_array(list, ENVIRONMENTS_MAX, &report->n_environments, err) < 0) {
-        return -1;
-    }
-    report->environments = arena_array(arena, struct environment, report->n_environments + 1);
-    for (bool more = json_first(list, &item); more; more = json_next(&item)) {
-        struct environment *e = &report->environments[idx++];
-        if (decode_environment(&item, arena, e, err) < 0) {
-            return -1;
-        }
-        if (!map_add(seen, e->id, e)) {
-            return json_fail(&item, err, "id: duplicate environment \"%.100s\"", e->id.ptr);
-        }
-    }
-    return 0;
-}
-
-static int decode_stacks(const struct json *list, struct arena *arena, struct map *seen,
-                         struct report *report, struct err *err)
-{
-    struct json item;
-    size_t idx = 0;
-    if (json_expect_array(list, STACKS_MAX, &report->n_stacks, err) < 0) {
-        return -1;
-    }
-    report->stacks = arena_array(arena, struct stack, report->n_stacks + 1);
-    for (bool more = json_first(list, &item); more; more = json_next(&item)) {
-        struct stack *s = &report->stacks[idx++];
-        if (decode_stack(&item, arena, s, err) < 0) {
-            return -1;
-        }
-        if (!map_add(seen, s->id, s)) {
-            return json_fail(&item, err, "id: duplicate stack \"%.100s\"", s->id.ptr);
-        }
-    }
-    return 0;
-}
-
 struct ids { /* of the whole report */
-    struct map cases, cells;
+    struct map *cases, *cells;
 };
 
 static int note_ids(const struct json *at, struct report_case *c, struct ids *ids, struct err *err)
 {
-    if (!map_add(&ids->cases, c->id, c)) {
+    if (!map_add(ids->cases, c->id, c)) {
         return json_fail(at, err, "id: duplicate case \"%.160s\"", c->id.ptr);
     }
     for (size_t idx = 0; idx < c->n_cells; idx++) {
-        if (!map_add(&ids->cells, c->cells[idx].id, &c->cells[idx])) {
+        if (!map_add(ids->cells, c->cells[idx].id, &c->cells[idx])) {
             return json_fail(at, err, "cells[%zu].cell: duplicate cell \"%.160s\"", idx,
                              c->cells[idx].id.ptr);
         }
@@ -253,59 +212,28 @@ static int parse_id(const struct json *at, struct report_case *c, struct err *er
     return number_after(at, parts[BATCH], "bs", BATCH_MAX, &c->batch_per_gpu, err);
 }
 
-static int decode_derive(const struct json *at, struct arena *arena, struct cell *cell,
-                         struct err *err)
+static bool is_sha256(struct str value)
 {
-    static const char *const KINDS[] = {"ratio", "mean", "median", NULL};
-    static const enum derive_kind VALUES[] = {DERIVE_RATIO, DERIVE_MEAN, DERIVE_MEDIAN};
-    static const struct json_field FIELDS[] = {
-        {"kind", JSON_STR, JSON_REQUIRED, 0, 0, 0},
-        {"of", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-    };
-    struct str kind = STR_EMPTY;
-    struct json of;
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &kind, err) < 0 ||
-        check_word(at, "kind", kind, KINDS, err) < 0 || json_member(at, "of", &of, err) < 0 ||
-        json_str_list(&of, arena, OF_MAX, &cell->of, &cell->n_of, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; KINDS[idx]; idx++) {
-        cell->derive = str_eq_z(kind, KINDS[idx]) ? VALUES[idx] : cell->derive;
-    }
-    if (cell->derive == DERIVE_RATIO ? cell->n_of != 2 : cell->n_of == 0) {
-        return json_fail(&of, err, "expected %s, found %zu cells",
-                         cell->derive == DERIVE_RATIO ? "numerator and denominator"
-                                                      : "at least one cell",
-                         cell->n_of);
-    }
-    return 0;
-}
-
-static int decode_also(const struct json *list, struct arena *arena, struct cell *cell,
-                       struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"printed", JSON_STR, JSON_REQUIRED, offsetof(struct also_printed, printed), 0, 0},
-        {"source", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-    };
-    struct json item;
-    struct json source;
-    size_t idx = 0;
-    if (json_expect_array(list, ALSO_MAX, &cell->n_also, err) < 0) {
-        return -1;
-    }
-    cell->also = arena_array(arena, struct also_printed, cell->n_also + 1);
-    for (bool more = json_first(list, &item); more; more = json_next(&item)) {
-        struct also_printed *also = &cell->also[idx++];
-        double value;
-        if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS), also, err) < 0 ||
-            json_member(&item, "source", &source, err) < 0 ||
-            decode_source(&source, arena, &also->source, err) < 0 ||
-            read_printed(&item, also->printed, &value, err) < 0) {
-            return -1;
+    for (size_t idx = 0; idx < value.len; idx++) {
+        char c = value.ptr[idx];
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
+            return false;
         }
     }
-    return 0;
+    return value.len == 2 * (size_t)SHA256_BYTES;
+}
+
+static int get_id(const struct json *at, struct arena *arena, void *out, struct err *err)
+{
+    struct report_case *c = out;
+    return json_str(at, arena, &c->id, err) < 0 ? -1 : parse_id(at->parent, c, err);
+}
+
+static int check_printed(const struct json *at, const char *key UNUSED, struct str printed,
+                         struct err *err)
+{
+    double ignored;
+    return read_printed(at, printed, &ignored, err);
 }
 
 /* The metric's word, and its index among those that the program treats specially. */
@@ -365,100 +293,129 @@ static int check_cell_id(const struct json *at, const struct report_case *c,
     return 0;
 }
 
-static int decode_cell(const struct json *at, struct arena *arena, const struct report_case *c,
-                       struct cell *ret, struct err *err)
+static const char *const DERIVE_NAMES[] = {
+    [DERIVE_RATIO] = "ratio", [DERIVE_MEAN] = "mean", [DERIVE_MEDIAN] = "median"};
+
+#define CASE_ID                                                                                    \
+    "^[a-z0-9.-]+/[a-z0-9.-]+/[a-z0-9]+/(n[1-9][0-9]*g(0|[1-9][0-9]*)|n0g0)/bs(0|[1-9][0-9]*)(/"   \
+    "[a-z0-9.-]+)?"
+static const struct json_form CASE = {.pattern = CASE_ID "$", .max = 192};
+static const struct json_form CELL = {.pattern = CASE_ID "#[a-z_]+(\\.[1-9][0-9]*)?$", .max = 224};
+static const struct json_form PRINTED = {
+    .pattern = "^[0-9]{1,12}(\\.[0-9]{1,20})?$", .max = PRINTED_BYTES_MAX, .check = check_printed};
+static const struct json_form RULE = {.pattern = "^[a-z0-9-]+/[a-z0-9-]+$", .max = 128};
+static const struct json_form SHA256 = {
+    .pattern = "^[0-9a-f]{64}$", .is_valid = is_sha256, .what = "64 lower-case hex digits"};
+
+static const struct json_field DERIVE_ROWS[] = {
+    ROW_WORD("kind", struct cell, derive, DERIVE_NAMES, JSON_REQUIRED),
+    ROW_STRS("of", struct cell, of, n_of, JSON_REQUIRED, .min = 1, .max = OF_MAX, .form = &CELL),
+};
+#define DERIVE_RULES                                                                               \
+    "\"if\": {\"properties\": {\"kind\": {\"const\": \"ratio\"}}}, \"then\": {\"properties\": "    \
+    "{\"of\": "                                                                                    \
+    "{\"minItems\": 2, \"maxItems\": 2}}}"
+
+static int check_derive(const struct json *at, struct arena *arena UNUSED, void *out,
+                        struct err *err)
 {
-    struct raw {
-        struct cell cell;
-        struct str metric;
-    } raw = {0};
-    static const struct json_field FIELDS[] = {
-        {"cell", JSON_STR, JSON_REQUIRED, offsetof(struct raw, cell.id), 0, 0},
-        {"metric", JSON_STR, JSON_REQUIRED, offsetof(struct raw, metric), 0, 0},
-        {"printed", JSON_STR, JSON_REQUIRED, offsetof(struct raw, cell.printed), 0, 0},
-        {"unit", JSON_STR, JSON_REQUIRED, offsetof(struct raw, cell.unit), 0, 0},
-        {"table", JSON_STR, JSON_REQUIRED, offsetof(struct raw, cell.table), 0, 0},
-        {"derive", JSON_ANY, JSON_REQUIRED | JSON_NULLABLE, 0, 0, 0},
-        {"rule", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, cell.rule), 0, 0},
-        {"format", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, cell.format), 0,
-         0},
-        {"also_printed", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-    };
-    struct cell *cell = &raw.cell;
-    struct json member;
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0 ||
-        check_line(at, "table", cell->table, err) < 0 ||
-        check_metric(at, raw.metric, cell, err) < 0 || check_cell_id(at, c, cell, err) < 0 ||
-        check_slug(at, "format", cell->format, err) < 0 ||
-        check_rule(at, cell->rule, cell->format.ptr ? cell->format : c->format, err) < 0 ||
-        json_member(at, "also_printed", &member, err) < 0 ||
-        decode_also(&member, arena, cell, err) < 0 || json_member(at, "derive", &member, err) < 0) {
-        return -1;
-    }
-    if (!json_is_null(&member) && decode_derive(&member, arena, cell, err) < 0) {
-        return -1;
-    }
-    if (cell->derive != DERIVE_NONE && cell->rule.ptr) {
-        return json_fail(
-            at, err,
-            "a derived cell has no rule: it is judged by the cells that it is derived from");
-    }
-    *ret = *cell;
-    return 0;
+    const struct cell *cell = out;
+    return cell->derive != DERIVE_RATIO || cell->n_of == 2
+               ? 0
+               : json_fail(at, err, "of: expected numerator and denominator, found %zu cells",
+                           cell->n_of);
 }
 
-static int decode_factor(const struct json *at, struct arena *arena, struct report_case *c,
-                         struct err *err)
+static const struct json_field ALSO_ROWS[] = {
+    ROW("printed", struct also_printed, printed, JSON_REQUIRED, .form = &PRINTED),
+    ROW_OBJECT("source", struct also_printed, source, SOURCE_ROWS, JSON_REQUIRED),
+};
+static const struct json_field CELL_ROWS[] = {
+    ROW("cell", struct cell, id, JSON_REQUIRED, .form = &CELL),
+    ROW("metric", struct cell, metric_name, JSON_REQUIRED, .vocabulary = "metrics"),
+    ROW("printed", struct cell, printed, JSON_REQUIRED, .form = &PRINTED),
+    ROW("unit", struct cell, unit, JSON_REQUIRED, .vocabulary = "units"),
+    ROW("table", struct cell, table, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW_INSIDE("derive", DERIVE_ROWS, NULLABLE_FIELD, .check = check_derive, .rules = DERIVE_RULES),
+    ROW("rule", struct cell, rule, NULLABLE_FIELD, .form = &RULE),
+    ROW("format", struct cell, format, NULLABLE_FIELD, .form = &FORM_SLUG),
+    ROW_LIST("also_printed", struct cell, also, n_also, ALSO_ROWS, JSON_REQUIRED, .max = ALSO_MAX),
+};
+
+static int check_cell(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
 {
-    static const struct json_field FIELDS[] = {
-        {"value", JSON_F64, JSON_REQUIRED, offsetof(struct factor, value), 0, 0},
-        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct factor, path), 0, 0},
-        {"sha256", JSON_STR, JSON_REQUIRED, offsetof(struct factor, sha256), 0, 0},
-    };
-    struct json member;
-    uint8_t ignored[SHA256_BYTES];
-    bool has_digest;
-    if (!json_find(at, "factor", &member)) {
-        return 0;
-    }
-    if (json_decode(&member, arena, FIELDS, ARRAY_LEN(FIELDS), &c->factor, err) < 0 ||
-        check_file_path(&member, c->factor.path, err) < 0 ||
-        json_hex(&member, "sha256", c->factor.sha256,
-                 (struct json_bytes){ignored, SHA256_BYTES, &has_digest}, err) < 0) {
+    struct cell *cell = out;
+    if (check_metric(at, cell->metric_name, cell, err) < 0) {
         return -1;
     }
-    return c->factor.value > 0 ? 0 : json_fail(&member, err, "value: expected a number over 0");
+    return cell->derive != DERIVE_NONE && cell->rule.ptr
+               ? json_fail(at, err,
+                           "a derived cell has no rule: it is judged by the cells that it is "
+                           "derived from")
+               : 0;
 }
 
-static int decode_case_lists(const struct json *at, struct arena *arena, struct report_case *c,
-                             struct err *err)
+/* The case's id and format are read already: their rows come before. */
+static int check_cells(const struct json *at, struct arena *arena UNUSED, void *out,
+                       struct err *err)
 {
-    struct json list;
+    const struct report_case *c = out;
     struct json item;
     size_t idx = 0;
-    if (json_member(at, "logs", &list, err) < 0 ||
-        json_str_list(&list, arena, LOGS_MAX, &c->logs, &c->n_logs, err) < 0) {
-        return -1;
-    }
-    for (size_t log = 0; log < c->n_logs; log++) {
-        if (check_file_path(&list, c->logs[log], err) < 0) {
+    for (bool more = json_first(at, &item); more; more = json_next(&item)) {
+        const struct cell *cell = &c->cells[idx++];
+        if (check_cell_id(&item, c, cell, err) < 0 ||
+            check_rule(&item, cell->rule, cell->format.ptr ? cell->format : c->format, err) < 0) {
             return -1;
         }
     }
+    return 0;
+}
+
+/* ---- a case ---- */
+
+static const struct json_field FACTOR_ROWS[] = {
+    ROW("value", struct factor, value, JSON_REQUIRED, .schema = "\"exclusiveMinimum\": 0"),
+    ROW("path", struct factor, path, JSON_REQUIRED, .form = &FORM_FILE_PATH),
+    ROW("sha256", struct factor, sha256, JSON_REQUIRED, .form = &SHA256),
+};
+
+static int check_factor(const struct json *at, struct arena *arena UNUSED, void *out,
+                        struct err *err)
+{
+    const struct factor *factor = out;
+    return factor->value > 0 ? 0 : json_fail(at, err, "value: expected a number over 0");
+}
+
+static const struct json_field CASE_ROWS[] = {
+    ROW_ANY("id", JSON_REQUIRED, .get = get_id,
+            .schema = "\"type\": \"string\", \"maxLength\": 192, \"pattern\": \"" CASE_ID "$\""),
+    ROW("stack", struct report_case, stack_id, JSON_REQUIRED, .form = &FORM_SLUG),
+    ROW("environment", struct report_case, environment_id, NULLABLE_FIELD, .form = &FORM_SLUG),
+    ROW("group", struct report_case, group, JSON_REQUIRED, .form = &FORM_SLUG),
+    ROW("format", struct report_case, format, NULLABLE_FIELD, .form = &FORM_SLUG),
+    ROW("rule", struct report_case, rule, NULLABLE_FIELD, .form = &RULE),
+    ROW("baseline", struct report_case, baseline, NULLABLE_FIELD, .form = &CASE),
+    ROW_STRS("logs", struct report_case, logs, n_logs, JSON_REQUIRED, .max = LOGS_MAX,
+             .form = &FORM_FILE_PATH),
+    ROW_GET("conditions", struct report_case, conditions, get_conditions, CONDITIONS),
+    ROW_LIST("cells", struct report_case, cells, n_cells, CELL_ROWS, JSON_REQUIRED,
+             .max = CELLS_MAX, .check = check_cell, .get = check_cells, .vocabulary = "cells"),
+    ROW_OBJECT("factor", struct report_case, factor, FACTOR_ROWS, 0, .check = check_factor),
+    ROW("matched", struct report_case, matched, 0, .form = &FORM_TEXT),
+};
+/* A case with logs has what reads them. */
+#define CASE_RULES                                                                                 \
+    "\"if\": {\"properties\": {\"logs\": {\"minItems\": 1}}}, \"then\": {\"properties\": "         \
+    "{\"format\": {\"type\": \"string\"}, \"rule\": {\"type\": \"string\"}}}"
+
+static int check_case(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
+{
+    const struct report_case *c = out;
     if (c->n_logs && (!c->format.ptr || !c->rule.ptr)) {
         return json_fail(at, err, "a case with logs needs a format and a rule, found null");
     }
-    if (json_member(at, "cells", &list, err) < 0 ||
-        json_expect_array(&list, CELLS_MAX, &c->n_cells, err) < 0) {
-        return -1;
-    }
-    c->cells = arena_array(arena, struct cell, c->n_cells + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (decode_cell(&item, arena, c, &c->cells[idx++], err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
+    return check_rule(at, c->rule, c->format, err);
 }
 
 /* With two ways to start a case, it would be open to which of them its number belongs. */
@@ -496,9 +453,11 @@ static int check_run_commands(const struct json *at, const struct report_case *c
 }
 
 /* Finds the case's stack and environment by name and checks its counts against them. */
-static int link_case(const struct json *at, const struct case_names *names, struct str stack,
-                     struct str environment, struct report_case *c, struct err *err)
+static int link_case(const struct json *at, const struct case_names *names, struct report_case *c,
+                     struct err *err)
 {
+    struct str stack = c->stack_id;
+    struct str environment = c->environment_id;
     bool is_own = str_eq_z(c->framework, FRAMEWORK_OWN);
     c->stack = map_get(names->stacks, stack);
     c->environment = environment.ptr ? map_get(names->environments, environment) : NULL;
@@ -549,68 +508,6 @@ static int link_case(const struct json *at, const struct case_names *names, stru
     return 0;
 }
 
-static int decode_case(const struct json *at, struct arena *arena, const struct case_names *names,
-                       struct report_case *ret, struct err *err)
-{
-    struct raw {
-        struct report_case c;
-        struct str stack, environment;
-    } raw = {0};
-    static const struct json_field FIELDS[] = {
-        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct raw, c.id), 0, 0},
-        {"stack", JSON_STR, JSON_REQUIRED, offsetof(struct raw, stack), 0, 0},
-        {"environment", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, environment),
-         0, 0},
-        {"group", JSON_STR, JSON_REQUIRED, offsetof(struct raw, c.group), 0, 0},
-        {"format", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, c.format), 0, 0},
-        {"rule", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, c.rule), 0, 0},
-        {"baseline", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, c.baseline), 0,
-         0},
-        {"logs", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"conditions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"cells", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"factor", JSON_ANY, 0, 0, 0, 0},
-        {"matched", JSON_STR, 0, offsetof(struct raw, c.matched), 0, 0},
-    };
-    struct report_case *c = &raw.c;
-    struct json member;
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0 ||
-        parse_id(at, c, err) < 0 || check_slug(at, "group", c->group, err) < 0 ||
-        check_slug(at, "format", c->format, err) < 0 ||
-        check_rule(at, c->rule, c->format, err) < 0 || decode_factor(at, arena, c, err) < 0 ||
-        check_text(at, "matched", c->matched, err) < 0 ||
-        json_member(at, "conditions", &member, err) < 0 ||
-        decode_conditions(&member, arena, &c->conditions, err) < 0 ||
-        decode_case_lists(at, arena, c, err) < 0 ||
-        link_case(at, names, raw.stack, raw.environment, c, err) < 0) {
-        return -1;
-    }
-    *ret = *c;
-    return 0;
-}
-
-static int decode_cases(const struct json *list, struct arena *arena,
-                        const struct case_names *names, struct ids *ids, struct report *report,
-                        struct err *err)
-{
-    struct json item;
-    size_t idx = 0;
-    if (json_expect_array(list, CASES_MAX, &report->n_cases, err) < 0) {
-        return -1;
-    }
-    report->cases = arena_array(arena, struct report_case, report->n_cases + 1);
-    for (bool more = json_first(list, &item); more; more = json_next(&item)) {
-        struct report_case *c = &report->cases[idx++];
-        if (decode_case(&item, arena, names, c, err) < 0 || note_ids(&item, c, ids, err) < 0) {
-            return -1;
-        }
-        if (c->n_logs && !report->logs_source.path.ptr) {
-            return json_fail(&item, err, "logs: the report says null for $.logs");
-        }
-    }
-    return 0;
-}
-
 /* An empty report would pass every check; an unpublished one says that it is for `run` alone. */
 static int check_has_cells(const struct json *list, const struct report *report, struct err *err)
 {
@@ -629,14 +526,14 @@ static int check_has_cells(const struct json *list, const struct report *report,
 static int check_references(const struct json *at, const struct report_case *c,
                             const struct ids *ids, struct err *err)
 {
-    if (c->baseline.ptr && (str_eq(c->baseline, c->id) || !map_get(&ids->cases, c->baseline))) {
+    if (c->baseline.ptr && (str_eq(c->baseline, c->id) || !map_get(ids->cases, c->baseline))) {
         return json_fail(at, err, "baseline: expected another case's id, found \"%.160s\"",
                          c->baseline.ptr);
     }
     for (size_t idx = 0; idx < c->n_cells; idx++) {
         const struct cell *cell = &c->cells[idx];
         for (size_t of = 0; of < cell->n_of; of++) {
-            if (!map_get(&ids->cells, cell->of[of])) {
+            if (!map_get(ids->cells, cell->of[of])) {
                 return json_fail(at, err,
                                  "cells[%zu].derive.of[%zu]: no cell \"%.160s\" in this report",
                                  idx, of, cell->of[of].ptr);
@@ -683,85 +580,115 @@ static int check_derivations(const struct json *root, struct report *report, str
                      open.ptr, DERIVE_DEPTH_MAX);
 }
 
-static int decode_body(const struct json *root, struct arena *arena, struct report *report,
-                       struct err *err)
+static int name_parts(const struct json *root, const struct report *report,
+                      const struct case_names *names, struct err *err)
+{
+    for (size_t idx = 0; idx < report->n_environments; idx++) {
+        struct environment *e = &report->environments[idx];
+        if (!map_add(names->environments, e->id, e)) {
+            return json_fail(root, err, "environments[%zu]: id: duplicate environment \"%.100s\"",
+                             idx, e->id.ptr);
+        }
+    }
+    for (size_t idx = 0; idx < report->n_stacks; idx++) {
+        struct stack *s = &report->stacks[idx];
+        if (!map_add(names->stacks, s->id, s)) {
+            return json_fail(root, err, "stacks[%zu]: id: duplicate stack \"%.100s\"", idx,
+                             s->id.ptr);
+        }
+    }
+    return 0;
+}
+
+static int link_cases(const struct json *list, struct report *report,
+                      const struct case_names *names, struct ids *ids, struct err *err)
+{
+    struct json item;
+    size_t idx = 0;
+    for (bool more = json_first(list, &item); more; more = json_next(&item)) {
+        struct report_case *c = &report->cases[idx++];
+        if (link_case(&item, names, c, err) < 0 || note_ids(&item, c, ids, err) < 0) {
+            return -1;
+        }
+        if (c->n_logs && !report->logs_source.path.ptr) {
+            return json_fail(&item, err, "logs: the report says null for $.logs");
+        }
+    }
+    idx = 0;
+    for (bool more = json_first(list, &item); more; more = json_next(&item)) {
+        if (check_references(&item, &report->cases[idx++], ids, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int link_report(const struct json *root, struct report *report, struct err *err)
 {
     CLEANUP(map) struct map environments = {0};
     CLEANUP(map) struct map stacks = {0};
-    struct case_names names = {&environments, &stacks, report->is_unpublished};
-    struct ids ids = {{0}, {0}};
+    CLEANUP(map) struct map cases = {0};
+    CLEANUP(map) struct map cells = {0};
+    const struct case_names names = {&environments, &stacks, report->is_unpublished};
+    struct ids ids = {&cases, &cells};
     struct json list;
-    struct json item;
-    size_t idx = 0;
-    int rc = -1;
-    if (json_member(root, "environments", &list, err) < 0 ||
-        decode_environments(&list, arena, &environments, report, err) < 0 ||
-        json_member(root, "stacks", &list, err) < 0 ||
-        decode_stacks(&list, arena, &stacks, report, err) < 0 ||
-        json_member(root, "cases", &list, err) < 0) {
+    /* Only what is published was read somewhere. */
+    if (!report->is_unpublished && !report->source.repository.ptr) {
+        return json_fail(root, err, "source: may not be null");
+    }
+    if (json_member(root, "cases", &list, err) < 0 || name_parts(root, report, &names, err) < 0 ||
+        link_cases(&list, report, &names, &ids, err) < 0 ||
+        check_derivations(root, report, err) < 0) {
         return -1;
     }
-    if (decode_cases(&list, arena, &names, &ids, report, err) == 0) {
-        rc = 0;
-        for (bool more = json_first(&list, &item); more && rc == 0; more = json_next(&item)) {
-            rc = check_references(&item, &report->cases[idx++], &ids, err);
-        }
-        rc = rc == 0 ? check_derivations(root, report, err) : rc;
-        rc = rc == 0 ? check_has_cells(&list, report, err) : rc;
-    }
-    map_release(&ids.cases);
-    map_release(&ids.cells);
-    return rc;
+    return check_has_cells(&list, report, err);
 }
+
+static const struct json_field LOGS_ROWS[] = {
+    ROW_HERE(struct report, logs_source, SOURCE_ROWS),
+    ROW("series_sha256", struct report, series_sha256, 0, .form = &SHA256),
+    ROW("bundled", struct report, is_bundled, 0),
+};
+/* Of an unpublished report; and of a published one, whose cases of framework reperf nobody published. */
+#define REPORT_RULES                                                                               \
+    "\"if\": {\"required\": [\"unpublished\"], \"properties\": {\"unpublished\": {\"const"         \
+    "\": true}}}, \"then\": {\"properties\": {\"cases\": {\"items\": {\"properties\": {\""         \
+    "environment\": {\"type\": \"null\"}, \"baseline\": {\"type\": \"null\"}, \"logs\": {"         \
+    "\"maxItems\": 0}, \"cells\": {\"maxItems\": 0}}}}}}, \"else\": {\"properties\": {\"s"         \
+    "ource\": {\"type\": \"object\"}, \"cases\": {\"items\": {\"if\": {\"properties\": {"          \
+    "\"id\": {\"pattern\": \"^[^/]+/reperf/\"}}}, \"then\": {\"properties\": {\"stack\": "         \
+    "{\"pattern\": \"^reperf(-[a-z0-9-]+)?$\"}, \"environment\": {\"type\": \"null\"}, \""         \
+    "format\": {\"const\": \"reperf\"}, \"rule\": {\"const\": \"reperf/mean-after-warmup"          \
+    "\"}, \"baseline\": {\"type\": \"string\"}, \"logs\": {\"maxItems\": 0}, \"cells\": {"         \
+    "\"maxItems\": 0}}}, \"else\": {\"properties\": {\"environment\": {\"type\": \"string"         \
+    "\"}, \"baseline\": {\"type\": \"null\"}, \"cells\": {\"minItems\": 1}}}}}}}"
+static const struct json_field ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW("id", struct report, id, JSON_REQUIRED, .form = &FORM_SLUG),
+    ROW("title", struct report, title, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW("unpublished", struct report, is_unpublished, 0),
+    ROW_OBJECT("source", struct report, source, SOURCE_ROWS, NULLABLE_FIELD),
+    ROW_INSIDE("logs", LOGS_ROWS, NULLABLE_FIELD),
+    ROW("rules_inferred", struct report, rules_inferred, 0,
+        .about = "nobody stated the rules: each was chosen because it gives numbers of its table"),
+    ROW_LIST("environments", struct report, environments, n_environments, ENVIRONMENT_ROWS,
+             JSON_REQUIRED, .max = ENVIRONMENTS_MAX, .check = check_environment),
+    ROW_LIST("stacks", struct report, stacks, n_stacks, STACK_ROWS, JSON_REQUIRED, .min = 1,
+             .max = STACKS_MAX),
+    ROW_LIST("cases", struct report, cases, n_cases, CASE_ROWS, JSON_REQUIRED, .min = 1,
+             .max = CASES_MAX, .check = check_case, .rules = CASE_RULES),
+};
+const struct json_document REPORT_DOCUMENT = {
+    JSON_DOCUMENT("report.json", "a published report", ROWS),
+    .about = "manifests/reports/ID.json; the meaning of each key is in manifests/reports/README.md",
+    .rules = REPORT_RULES};
 
 int report_decode(const struct json *root, struct arena *arena, struct report *ret_report,
                   struct err *err)
 {
-    struct top {
-        int64_t version;
-        struct str id, title;
-        bool rules_inferred;
-        bool is_unpublished;
-    } top = {0};
-    static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct top, version), SCHEMA_VERSION,
-         SCHEMA_VERSION},
-        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct top, id), 0, 0},
-        {"title", JSON_STR, JSON_REQUIRED, offsetof(struct top, title), 0, 0},
-        {"source", JSON_ANY, JSON_REQUIRED | JSON_NULLABLE, 0, 0, 0},
-        {"logs", JSON_ANY, JSON_REQUIRED | JSON_NULLABLE, 0, 0, 0},
-        {"environments", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"stacks", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"cases", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"rules_inferred", JSON_BOOL, 0, offsetof(struct top, rules_inferred), 0, 0},
-        {"unpublished", JSON_BOOL, 0, offsetof(struct top, is_unpublished), 0, 0},
-    };
-    struct report report = {0};
-    struct json member;
-    if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), &top, err) < 0 ||
-        check_slug(root, "id", top.id, err) < 0 || check_line(root, "title", top.title, err) < 0 ||
-        json_member(root, "source", &member, err) < 0) {
-        return -1;
-    }
-    /* Only what is published was read somewhere. */
-    if (!(top.is_unpublished && json_is_null(&member)) &&
-        decode_source(&member, arena, &report.source, err) < 0) {
-        return -1;
-    }
-    if (json_member(root, "logs", &member, err) < 0) {
-        return -1;
-    }
-    if (!json_is_null(&member)) {
-        if (decode_logs(&member, arena, &report, err) < 0) {
-            return -1;
-        }
-    }
-    report.is_unpublished = top.is_unpublished;
-    report.id = top.id;
-    report.title = top.title;
-    report.rules_inferred = top.rules_inferred;
-    report.path = str_dup(arena, str_of(root->name));
-    if (decode_body(root, arena, &report, err) < 0) {
+    struct report report = {.path = str_dup(arena, str_of(root->name))};
+    if (json_decode(root, arena, ROWS, ARRAY_LEN(ROWS), &report, err) < 0 ||
+        link_report(root, &report, err) < 0) {
         return -1;
     }
     *ret_report = report;

@@ -4,6 +4,7 @@
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 
+#include "codec/json_table.h"
 #include "report/recipe.h"
 
 #define REPORTS_MAX      256
@@ -101,7 +102,8 @@ struct report_case {
     struct str id; /* model/framework/precision/nNgG/bsB[/VARIANT] */
     struct str model, framework, precision, variant; /* from the id; variant NULL */
     int64_t nodes, gpus_per_node, gpus,
-        batch_per_gpu; /* 0 GPUs: CPUs alone; batch 0: not printed */
+        batch_per_gpu;                   /* 0 GPUs: CPUs alone; batch 0: not printed */
+    struct str stack_id, environment_id; /* as the file names them */
     const struct stack *stack;
     const struct environment *environment; /* NULL for framework reperf */
     struct str group;                      /* cells that one rule must explain together */
@@ -143,6 +145,7 @@ struct report {
     size_t n_cases;
 };
 
+extern const struct json_document REPORT_DOCUMENT;
 MUST_CHECK int report_decode(const struct json *root, struct arena *arena,
                              struct report *ret_report, struct err *err);
 

@@ -5,6 +5,7 @@
 #define REPORT_REPORT_DECODE_H
 
 #include "base/map.h"
+#include "codec/json_table.h"
 #include "report/report.h"
 
 #define NODES_MAX         65536
@@ -20,31 +21,25 @@ MUST_CHECK int check_line(const struct json *at, const char *key, struct str val
                           struct err *err);
 MUST_CHECK int check_commit(const struct json *at, const char *key, struct str value,
                             struct err *err);
-MUST_CHECK int check_rel_path(const struct json *at, struct str value, struct err *err);
-/* Of a published file: blanks are allowed. */
-MUST_CHECK int check_file_path(const struct json *at, struct str value, struct err *err);
-/* One of a list ended by NULL. */
-MUST_CHECK int check_word(const struct json *at, const char *key, struct str value,
-                          const char *const *words, struct err *err);
-
-MUST_CHECK int decode_logs(const struct json *at, struct arena *arena, struct report *report,
-                           struct err *err);
-MUST_CHECK int decode_source(const struct json *at, struct arena *arena, struct source_ref *ret,
-                             struct err *err);
-MUST_CHECK int decode_conditions(const struct json *at, struct arena *arena, struct conditions *ret,
-                                 struct err *err);
-/* Names of `also` are allowed too. */
-MUST_CHECK int decode_conditions_and(const struct json *at, struct arena *arena,
-                                     const char *const *also, size_t n_also, struct conditions *ret,
-                                     struct err *err);
-/* The member "env", if there is one. */
-MUST_CHECK int decode_env(const struct json *at, struct arena *arena, struct condition **ret_env,
-                          size_t *ret_n, struct err *err);
-MUST_CHECK int decode_command(const struct json *at, struct arena *arena, struct command *ret,
+MUST_CHECK int check_rel_path(const struct json *at, const char *key, struct str value,
                               struct err *err);
-MUST_CHECK int decode_environment(const struct json *at, struct arena *arena,
-                                  struct environment *ret, struct err *err);
-MUST_CHECK int decode_stack(const struct json *at, struct arena *arena, struct stack *ret,
-                            struct err *err);
+/* Of a published file: blanks are allowed. */
+MUST_CHECK int check_file_path(const struct json *at, const char *key, struct str value,
+                               struct err *err);
+/* The same as rows have them. */
+extern const struct json_form FORM_SLUG, FORM_LINE, FORM_TEXT, FORM_COMMIT, FORM_URL, FORM_PATH,
+    FORM_FILE_PATH, FORM_DATE;
+extern const struct json_field SOURCE_ROWS[4]; /* of a struct source_ref */
+
+/* Of a struct conditions. */
+MUST_CHECK int get_conditions(const struct json *at, struct arena *arena, void *out,
+                              struct err *err);
+#define CONDITIONS                                                                                 \
+    JSON_REQUIRED, .vocabulary = "conditions",                                                     \
+                   .schema = "\"type\": \"object\", \"additionalProperties\": {\"type\": "         \
+                             "[\"string\", \"null\"], \"minLength\": 1, \"maxLength\": 512}"
+extern const struct json_field ENVIRONMENT_ROWS[6], STACK_ROWS[13];
+MUST_CHECK int check_environment(const struct json *at, struct arena *arena, void *out,
+                                 struct err *err);
 
 #endif

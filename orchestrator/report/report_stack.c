@@ -4,6 +4,7 @@
 
 #include "report/report_decode.h"
 
+#include "codec/json_table.h"
 #include "report/container.h"
 #include "report/source.h"
 
@@ -18,11 +19,11 @@
 #define DIGEST_PREFIX  "sha256:"
 #define CONDITIONS_MAX 128
 #define DATE_BYTES     10
+#define NULLABLE_FIELD (JSON_REQUIRED | JSON_NULLABLE)
 
-static const char *const PURPOSES[] = {"pull",    "build", "container", "code", "data",
-                                       "install", "run",   "log",       NULL};
-
-static const char *const PER[] = {"node", "rank", "head", NULL};
+static const char *const PURPOSES[] = {"pull", "build",   "container", "code",
+                                       "data", "install", "run",       "log"};
+static const char *const PER[] = {"node", "rank", "head"};
 
 static bool is_lower_hex(struct str s)
 {
@@ -120,7 +121,7 @@ static int check_url(const struct json *at, const char *key, struct str value, s
                : json_fail(at, err, "%s: expected https://..., found \"%.160s\"", key, value.ptr);
 }
 
-int check_rel_path(const struct json *at, struct str value, struct err *err)
+int check_rel_path(const struct json *at, const char *key, struct str value, struct err *err)
 {
     struct str rest = value;
     struct str part;
@@ -128,34 +129,24 @@ int check_rel_path(const struct json *at, struct str value, struct err *err)
     while (is_good && str_next(&rest, '/', &part)) {
         is_good = part.len > 0 && !str_eq_z(part, ".") && !str_eq_z(part, "..");
     }
-    return is_good
-               ? 0
-               : json_fail(at, err,
-                           "expected a relative path without blanks, . and .., found \"%.160s\"",
-                           value.ptr);
+    return is_good ? 0
+                   : json_fail(
+                         at, err,
+                         "%s: expected a relative path without blanks, . and .., found \"%.160s\"",
+                         key, value.ptr);
 }
 
 /* A file's name may contain blanks; refused is only what leaves the folder or cannot be a name. */
-int check_file_path(const struct json *at, struct str value, struct err *err)
+int check_file_path(const struct json *at, const char *key, struct str value, struct err *err)
 {
     CLEANUP(free) char *bare = xcalloc(1, value.len + 1);
     for (size_t idx = 0; idx < value.len; idx++) {
         bare[idx] = value.ptr[idx] == ' ' ? '_' : value.ptr[idx];
     }
-    return check_rel_path(at, str_of(bare), err);
+    return check_rel_path(at, key, str_of(bare), err);
 }
 
-int check_word(const struct json *at, const char *key, struct str value, const char *const *words,
-               struct err *err)
-{
-    if (!value.ptr || str_eq_any(value, words)) {
-        return 0;
-    }
-    return json_fail(at, err, "%s: \"%.*s\" is not one of the words for it (%s, %s, ...)", key,
-                     (int)(value.len < 100 ? value.len : 100), value.ptr, words[0], words[1]);
-}
-
-static int check_date(const struct json *at, struct str value, struct err *err)
+static int check_date(const struct json *at, const char *key, struct str value, struct err *err)
 {
     static const char SHAPE[] = "dddd-dd-dd";
     bool is_good = value.len == DATE_BYTES;
@@ -163,110 +154,56 @@ static int check_date(const struct json *at, struct str value, struct err *err)
         char c = value.ptr[idx];
         is_good = SHAPE[idx] == 'd' ? c >= '0' && c <= '9' : c == '-';
     }
-    return !value.ptr || is_good
+    return is_good
                ? 0
-               : json_fail(at, err, "date: expected YYYY-MM-DD, found \"%.100s\"", value.ptr);
+               : json_fail(at, err, "%s: expected YYYY-MM-DD, found \"%.100s\"", key, value.ptr);
 }
 
-static int check_source(const struct json *at, const struct source_ref *ret, struct err *err)
-{
-    if (check_url(at, "repository", ret->repository, err) < 0 ||
-        check_commit(at, "commit", ret->commit, err) < 0 ||
-        check_file_path(at, ret->path, err) < 0) {
-        return -1;
-    }
-    return check_date(at, ret->date, err);
-}
+#define UPWARDS "(?!.*(^|/)\\.\\.?(/|$))"
+const struct json_form FORM_SLUG = {
+    .pattern = "^[a-z0-9]+([.-][a-z0-9]+)*$", .max = SLUG_BYTES_MAX, .check = check_slug};
+const struct json_form FORM_LINE = {
+    .pattern = "^[^\\n]+$", .max = LINE_BYTES_MAX, .check = check_line};
+const struct json_form FORM_TEXT = {.is_filled = true, .max = TEXT_BYTES_MAX, .check = check_text};
+const struct json_form FORM_COMMIT = {.pattern = "^[0-9a-f]{40}$", .check = check_commit};
+const struct json_form FORM_URL = {
+    .pattern = "^https?://[^\\s]+$", .max = LINE_BYTES_MAX, .check = check_url};
+const struct json_form FORM_PATH = {
+    .pattern = "^" UPWARDS "[^/\\s][^\\s]*$", .max = LINE_BYTES_MAX, .check = check_rel_path};
+const struct json_form FORM_FILE_PATH = {.pattern = "^" UPWARDS "[^/\\s][^\\t\\r\\n]*$",
+                                         .max = LINE_BYTES_MAX,
+                                         .check = check_file_path};
+const struct json_form FORM_DATE = {.pattern = "^20[0-9]{2}-[01][0-9]-[0-3][0-9]$",
+                                    .check = check_date};
+const struct json_field SOURCE_ROWS[4] = {
+    ROW("repository", struct source_ref, repository, JSON_REQUIRED, .form = &FORM_URL),
+    ROW("commit", struct source_ref, commit, JSON_REQUIRED, .form = &FORM_COMMIT),
+    ROW("path", struct source_ref, path, JSON_REQUIRED, .form = &FORM_FILE_PATH),
+    ROW("date", struct source_ref, date, JSON_REQUIRED, .form = &FORM_DATE),
+};
 
-int decode_source(const struct json *at, struct arena *arena, struct source_ref *ret,
-                  struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"repository", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, repository), 0, 0},
-        {"commit", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, commit), 0, 0},
-        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, path), 0, 0},
-        {"date", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, date), 0, 0},
-    };
-    return json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0
-               ? -1
-               : check_source(at, ret, err);
-}
-
-int decode_logs(const struct json *at, struct arena *arena, struct report *report, struct err *err)
-{
-    struct raw_logs {
-        struct source_ref source;
-        struct str series;
-        bool is_bundled;
-    } raw = {0};
-    static const struct json_field FIELDS[] = {
-        {"repository", JSON_STR, JSON_REQUIRED, offsetof(struct raw_logs, source.repository), 0, 0},
-        {"commit", JSON_STR, JSON_REQUIRED, offsetof(struct raw_logs, source.commit), 0, 0},
-        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct raw_logs, source.path), 0, 0},
-        {"date", JSON_STR, JSON_REQUIRED, offsetof(struct raw_logs, source.date), 0, 0},
-        {"series_sha256", JSON_STR, 0, offsetof(struct raw_logs, series), 0, 0},
-        {"bundled", JSON_BOOL, 0, offsetof(struct raw_logs, is_bundled), 0, 0},
-    };
-    uint8_t ignored[32];
-    bool has_digest = false;
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0 ||
-        check_source(at, &raw.source, err) < 0 ||
-        json_hex(at, "series_sha256", raw.series,
-                 (struct json_bytes){ignored, sizeof(ignored), &has_digest}, err) < 0) {
-        return -1;
-    }
-    report->logs_source = raw.source;
-    report->series_sha256 = raw.series;
-    report->is_bundled = raw.is_bundled;
-    return 0;
-}
-
-/* The members of an object whose values are text or, where nullable, null. */
-static int decode_pairs(const struct json *at, struct arena *arena, size_t max,
-                        struct condition **ret_items, size_t *ret_n, struct err *err)
-{
-    struct json item;
-    struct condition *items;
-    size_t n = 0;
-    if (!json_is_object(at)) {
-        return json_fail(at, err, "expected an object of names and texts");
-    }
-    for (bool more = json_first(at, &item); more; more = json_next(&item)) {
-        n++;
-    }
-    if (n > max) {
-        return json_fail(at, err, "expected at most %zu names, found %zu", max, n);
-    }
-    items = arena_array(arena, struct condition, n + 1);
-    n = 0;
-    for (bool more = json_first(at, &item); more; more = json_next(&item)) {
-        struct condition *c = &items[n++];
-        c->name = str_dup(arena, str_of(item.key));
-        if (json_is_null(&item)) {
-            continue;
-        }
-        if (json_str(&item, arena, &c->value, err) < 0) {
-            return -1;
-        }
-    }
-    *ret_items = items;
-    *ret_n = n;
-    return 0;
-}
+/* ---- conditions, environment variables ---- */
 
 static int compare_conditions(const void *a, const void *b)
 {
     return str_cmp(((const struct condition *)a)->name, ((const struct condition *)b)->name);
 }
 
-static bool is_one_of(struct str name, const char *const *words, size_t n)
+static int get_pairs(const struct json *at, struct arena *arena, struct conditions *ret,
+                     struct err *err)
 {
-    for (size_t idx = 0; idx < n; idx++) {
-        if (str_eq_z(name, words[idx])) {
-            return true;
+    static const struct json_field PAIRS[] = {
+        ROW_PAIRS("", struct conditions, items, n, JSON_NULLABLE, .max = CONDITIONS_MAX)};
+    if (json_decode_pairs(at, arena, PAIRS, ret, err) < 0) {
+        return -1;
+    }
+    qsort(ret->items, ret->n, sizeof(ret->items[0]), compare_conditions);
+    for (size_t idx = 0; idx < ret->n; idx++) {
+        if (check_line(at, ret->items[idx].name.ptr, ret->items[idx].value, err) < 0) {
+            return -1;
         }
     }
-    return false;
+    return 0;
 }
 
 static int check_condition(const struct json *at, struct str name, struct err *err)
@@ -277,209 +214,258 @@ static int check_condition(const struct json *at, struct str name, struct err *e
                            (int)(name.len < 100 ? name.len : 100), name.ptr);
 }
 
-int decode_conditions_and(const struct json *at, struct arena *arena, const char *const *also,
-                          size_t n_also, struct conditions *ret, struct err *err)
+int get_conditions(const struct json *at, struct arena *arena, void *out, struct err *err)
 {
-    if (decode_pairs(at, arena, CONDITIONS_MAX, &ret->items, &ret->n, err) < 0) {
+    struct conditions *list = out;
+    if (get_pairs(at, arena, list, err) < 0) {
         return -1;
     }
-    qsort(ret->items, ret->n, sizeof(ret->items[0]), compare_conditions);
-    for (size_t idx = 0; idx < ret->n; idx++) {
-        const struct condition *c = &ret->items[idx];
-        if ((!is_one_of(c->name, also, n_also) && check_condition(at, c->name, err) < 0) ||
-            check_line(at, c->name.ptr, c->value, err) < 0) {
+    for (size_t idx = 0; idx < list->n; idx++) {
+        if (check_condition(at, list->items[idx].name, err) < 0) {
             return -1;
         }
     }
     return 0;
 }
 
-int decode_conditions(const struct json *at, struct arena *arena, struct conditions *ret,
-                      struct err *err)
+/* A recipe may also deviate from properties in a case's id. */
+static int get_differences(const struct json *at, struct arena *arena, void *out, struct err *err)
 {
-    return decode_conditions_and(at, arena, NULL, 0, ret, err);
-}
-
-int decode_environment(const struct json *at, struct arena *arena, struct environment *ret,
-                       struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct environment, id), 0, 0},
-        {"title", JSON_STR, JSON_REQUIRED, offsetof(struct environment, title), 0, 0},
-        {"nodes", JSON_I64, JSON_REQUIRED, offsetof(struct environment, nodes), 0, NODES_MAX},
-        {"gpus_per_node", JSON_I64, JSON_REQUIRED, offsetof(struct environment, gpus_per_node), 0,
-         GPUS_PER_NODE_MAX},
-        {"conditions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"source", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-    };
-    struct json member;
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
-        check_slug(at, "id", ret->id, err) < 0 || check_line(at, "title", ret->title, err) < 0 ||
-        json_member(at, "conditions", &member, err) < 0 ||
-        decode_conditions(&member, arena, &ret->conditions, err) < 0 ||
-        json_member(at, "source", &member, err) < 0) {
+    static const char *const OF_THE_CASE[] = {"device", "precision", NULL};
+    struct conditions *list = out;
+    if (get_pairs(at, arena, list, err) < 0) {
         return -1;
     }
-    if (ret->nodes == 0 && ret->gpus_per_node != 0) {
-        return json_member(at, "nodes", &member, err) < 0
-                   ? -1
-                   : json_fail(&member, err, "expected 1 to %d, or 0 with 0 GPUs: not printed",
-                               NODES_MAX);
-    }
-    return decode_source(&member, arena, &ret->source, err);
-}
-
-static int decode_pin(const struct json *at, struct arena *arena, struct pin_source *ret,
-                      struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"repository", JSON_STR, JSON_REQUIRED, offsetof(struct pin_source, repository), 0, 0},
-        {"commit", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct pin_source, commit), 0,
-         0},
-        {"ref", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct pin_source, ref), 0, 0},
-        {"printed_url", JSON_STR, JSON_REQUIRED | JSON_NULLABLE,
-         offsetof(struct pin_source, printed_url), 0, 0},
-    };
-    struct err why = {0};
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
-        check_commit(at, "commit", ret->commit, err) < 0 ||
-        check_line(at, "ref", ret->ref, err) < 0 ||
-        check_url(at, "printed_url", ret->printed_url, err) < 0) {
-        return -1;
-    }
-    if (check_url(at, "repository", ret->repository, err) < 0) {
-        return -1;
-    }
-    if (str_find(ret->repository, STR_LIT("/tree/")) >= 0 ||
-        source_check_url(ret->repository, &why) < 0) {
-        return json_fail(
-            at, err, "repository: expected an https:// URL that git can clone, found \"%.160s\"",
-            ret->repository.ptr);
+    for (size_t idx = 0; idx < list->n; idx++) {
+        struct str name = list->items[idx].name;
+        if (!str_eq_any(name, OF_THE_CASE) && check_condition(at, name, err) < 0) {
+            return -1;
+        }
     }
     return 0;
 }
 
-int decode_command(const struct json *at, struct arena *arena, struct command *ret, struct err *err)
+static bool is_variable(struct str name)
 {
-    static const struct json_field FIELDS[] = {
-        {"purpose", JSON_STR, JSON_REQUIRED, offsetof(struct command, purpose), 0, 0},
-        {"nodes", JSON_I64, JSON_REQUIRED, offsetof(struct command, nodes), 0, NODES_MAX},
-        {"gpus", JSON_I64, JSON_REQUIRED, offsetof(struct command, gpus), 0,
-         (int64_t)NODES_MAX * GPUS_PER_NODE_MAX},
-        {"batch", JSON_I64, 0, offsetof(struct command, batch), 0, BATCH_MAX},
-        {"precision", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct command, precision),
-         0, 0},
-        {"per", JSON_STR, JSON_REQUIRED, offsetof(struct command, per), 0, 0},
-        {"printed", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct command, printed), 0,
-         0},
-        {"works", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct command, works), 0, 0},
-    };
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
-        check_word(at, "purpose", ret->purpose, PURPOSES, err) < 0 ||
-        check_word(at, "per", ret->per, PER, err) < 0 ||
-        check_precision(at, "precision", ret->precision, err) < 0 ||
-        check_text(at, "printed", ret->printed, err) < 0 ||
-        check_text(at, "works", ret->works, err) < 0) {
-        return -1;
+    bool is_good = name.len > 0 && !(name.ptr[0] >= '0' && name.ptr[0] <= '9');
+    for (size_t pos = 0; is_good && pos < name.len; pos++) {
+        char c = name.ptr[pos];
+        is_good = is_slug_char(c) || (c >= 'A' && c <= 'Z') || c == '_';
     }
-    if (!ret->printed.ptr && !ret->works.ptr) {
-        return json_fail(at, err, "expected a command in printed or works, found null in both");
-    }
-    return 0;
+    return is_good;
 }
 
-static int decode_stack_lists(const struct json *at, struct arena *arena, struct stack *ret,
-                              struct err *err)
+static int check_env(const struct json *at, struct arena *arena, void *out UNUSED, struct err *err)
 {
-    struct json list;
     struct json item;
-    size_t idx = 0;
-    if (json_member(at, "sources", &list, err) < 0 ||
-        json_expect_array(&list, SOURCES_MAX, &ret->n_sources, err) < 0) {
-        return -1;
-    }
-    ret->sources = arena_array(arena, struct pin_source, ret->n_sources + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (decode_pin(&item, arena, &ret->sources[idx++], err) < 0) {
+    for (bool more = json_first(at, &item); more; more = json_next(&item)) {
+        struct str value = STR_EMPTY;
+        if (!json_is_null(&item) && json_str(&item, arena, &value, err) < 0) {
             return -1;
         }
-    }
-    if (json_member(at, "commands", &list, err) < 0 ||
-        json_expect_array(&list, COMMANDS_MAX, &ret->n_commands, err) < 0) {
-        return -1;
-    }
-    ret->commands = arena_array(arena, struct command, ret->n_commands + 1);
-    idx = 0;
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (decode_command(&item, arena, &ret->commands[idx++], err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static int check_digest(const struct json *at, struct str digest, struct err *err)
-{
-    struct str hex = str_sub(digest, sizeof(DIGEST_PREFIX) - 1, SIZE_MAX);
-    if (digest.ptr && (!str_starts(digest, STR_LIT(DIGEST_PREFIX)) || hex.len != DIGEST_DIGITS ||
-                       !is_lower_hex(hex))) {
-        return json_fail(at, err,
-                         "image_digest: expected sha256: and %d hex digits, found \"%.100s\"",
-                         DIGEST_DIGITS, digest.ptr);
-    }
-    return 0;
-}
-
-static int check_env(const struct json *at, const struct condition *env, size_t n, struct err *err)
-{
-    for (size_t idx = 0; idx < n; idx++) {
-        struct str name = env[idx].name;
-        bool is_good = name.len > 0 && !(name.ptr[0] >= '0' && name.ptr[0] <= '9');
-        for (size_t pos = 0; is_good && pos < name.len; pos++) {
-            char c = name.ptr[pos];
-            is_good = is_slug_char(c) || (c >= 'A' && c <= 'Z') || c == '_';
-        }
-        if (!is_good || env[idx].value.len > ENV_BYTES_MAX) {
+        if (!is_variable(str_of(item.key)) || value.len > ENV_BYTES_MAX) {
             return json_fail(at, err, "%.100s: expected a variable's name and at most %d bytes",
-                             name.ptr, ENV_BYTES_MAX);
+                             item.key, ENV_BYTES_MAX);
         }
     }
     return 0;
 }
 
-int decode_env(const struct json *at, struct arena *arena, struct condition **ret_env,
-               size_t *ret_n, struct err *err)
+#define ENV_RULES "\"propertyNames\": {\"pattern\": \"^[A-Za-z_][A-Za-z0-9_]*$\"}"
+
+/* ---- environments, sources, commands ---- */
+
+#define COUNT(most) JSON_REQUIRED, .max = (most)
+const struct json_field ENVIRONMENT_ROWS[6] = {
+    ROW("id", struct environment, id, JSON_REQUIRED, .form = &FORM_SLUG),
+    ROW("title", struct environment, title, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW("nodes", struct environment, nodes, COUNT(NODES_MAX)),
+    ROW("gpus_per_node", struct environment, gpus_per_node, COUNT(GPUS_PER_NODE_MAX)),
+    ROW_GET("conditions", struct environment, conditions, get_conditions, CONDITIONS),
+    ROW_OBJECT("source", struct environment, source, SOURCE_ROWS, JSON_REQUIRED),
+};
+
+int check_environment(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
 {
-    struct json member;
-    if (!json_find(at, "env", &member)) {
+    const struct environment *e = out;
+    struct json nodes;
+    if (e->nodes > 0 || e->gpus_per_node == 0) {
         return 0;
     }
-    return decode_pairs(&member, arena, ENV_MAX, ret_env, ret_n, err) < 0
+    return json_member(at, "nodes", &nodes, err) < 0
                ? -1
-               : check_env(&member, *ret_env, *ret_n, err);
+               : json_fail(&nodes, err, "expected 1 to %d, or 0 with 0 GPUs: not printed",
+                           NODES_MAX);
 }
 
-/* ---- its recipes ---- */
+static const struct json_field PIN_ROWS[] = {
+    ROW("repository", struct pin_source, repository, JSON_REQUIRED, .form = &FORM_URL),
+    ROW("commit", struct pin_source, commit, NULLABLE_FIELD, .form = &FORM_COMMIT),
+    ROW("ref", struct pin_source, ref, NULLABLE_FIELD, .form = &FORM_LINE),
+    ROW("printed_url", struct pin_source, printed_url, NULLABLE_FIELD, .form = &FORM_URL),
+};
 
-static const char *const MOUNT_KINDS[] = {
+static int check_pin(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
+{
+    const struct pin_source *pin = out;
+    struct err why = {0};
+    return str_find(pin->repository, STR_LIT("/tree/")) >= 0 ||
+                   source_check_url(pin->repository, &why) < 0
+               ? json_fail(at, err,
+                           "repository: expected an https:// URL that git can clone, found "
+                           "\"%.160s\"",
+                           pin->repository.ptr)
+               : 0;
+}
+
+static const struct json_form PRECISION = {.check = check_precision};
+static const struct json_field COMMAND_ROWS[] = {
+    ROW("purpose", struct command, purpose, JSON_REQUIRED, .names = PURPOSES,
+        .n_names = ARRAY_LEN(PURPOSES)),
+    ROW("nodes", struct command, nodes, COUNT(NODES_MAX)),
+    ROW("gpus", struct command, gpus, COUNT((int64_t)NODES_MAX *GPUS_PER_NODE_MAX)),
+    ROW("batch", struct command, batch, 0, .max = BATCH_MAX),
+    ROW("precision", struct command, precision, NULLABLE_FIELD, .form = &PRECISION,
+        .vocabulary = "precisions"),
+    ROW("per", struct command, per, JSON_REQUIRED, .names = PER, .n_names = ARRAY_LEN(PER)),
+    ROW("printed", struct command, printed, NULLABLE_FIELD, .form = &FORM_TEXT),
+    ROW("works", struct command, works, NULLABLE_FIELD, .form = &FORM_TEXT),
+};
+#define COMMAND_RULES                                                                              \
+    "\"anyOf\": [{\"properties\": {\"printed\": {\"type\": \"string\"}}}, {\"properties\": "       \
+    "{\"works\": "                                                                                 \
+    "{\"type\": \"string\"}}}]"
+
+static int check_command(const struct json *at, struct arena *arena UNUSED, void *out,
+                         struct err *err)
+{
+    const struct command *command = out;
+    return command->printed.ptr || command->works.ptr
+               ? 0
+               : json_fail(at, err, "expected a command in printed or works, found null in both");
+}
+
+/* ---- recipes ---- */
+
+const char *const MOUNT_KIND_NAMES[] = {
     [MOUNT_OVERLAY] = "overlay", [MOUNT_SOURCE] = "source", [MOUNT_DATASET] = "dataset", NULL};
-/* Properties in a case's id from which a recipe may deviate. */
-static const char *const OF_THE_CASE[] = {"device", "precision"};
 
 const char *recipe_mount_kind_name(enum recipe_mount_kind kind)
 {
-    return MOUNT_KINDS[kind];
+    return MOUNT_KIND_NAMES[kind];
 }
 
-bool recipe_mount_kind_of_name(struct str name, enum recipe_mount_kind *ret_kind)
+/* The kind is read already: its row comes before. */
+static int get_paths(const struct json *at, struct arena *arena, void *out, struct err *err)
 {
-    for (size_t kind = 0; MOUNT_KINDS[kind]; kind++) {
-        if (str_eq_z(name, MOUNT_KINDS[kind])) {
-            *ret_kind = (enum recipe_mount_kind)kind;
-            return true;
+    struct recipe_mount *mount = out;
+    struct err why = {0};
+    struct str *items;
+    const char *joined;
+    size_t n;
+    if (json_str_list(at, arena, SOURCE_PATHS_MAX, &items, &n, err) < 0) {
+        return -1;
+    }
+    if (mount->kind != MOUNT_SOURCE) {
+        return json_fail(at, err, "only a source has paths");
+    }
+    if (source_join_paths(arena, items, n, &joined, &why) < 0) {
+        return json_fail(at, err, "%s", why.msg);
+    }
+    mount->paths = str_of(joined);
+    return 0;
+}
+
+static const struct json_form INSIDE = {.pattern = "^/",
+                                        .max = LINE_BYTES_MAX,
+                                        .is_valid = container_is_path,
+                                        .what = "an absolute path"};
+static const struct json_field MOUNT_ROWS[] = {
+    ROW_WORD("kind", struct recipe_mount, kind, MOUNT_KIND_NAMES, JSON_REQUIRED),
+    ROW("name", struct recipe_mount, name, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW("commit", struct recipe_mount, commit, 0, .form = &FORM_COMMIT),
+    ROW_ANY("paths", 0, .get = get_paths,
+            .schema =
+                "\"type\": \"array\", \"minItems\": 1, \"maxItems\": 32, \"uniqueItems\": true, "
+                "\"items\": {\"type\": \"string\", \"maxLength\": 200, \"pattern\": "
+                "\"^(?!.*\\\\.\\\\.)(?!.*(^|/)\\\\.?(/|$))[A-Za-z0-9_.+][A-Za-z0-9_.+/-]*$\"}"),
+    ROW("synthetic", struct recipe_mount, is_synthetic, 0),
+    ROW("inside", struct recipe_mount, inside, JSON_REQUIRED, .form = &INSIDE),
+};
+
+static int check_mount(const struct json *at, struct arena *arena UNUSED, void *out,
+                       struct err *err)
+{
+    const struct recipe_mount *mount = out;
+    struct err why = {0};
+    if (mount->kind != MOUNT_SOURCE && check_slug(at, "name", mount->name, err) < 0) {
+        return -1;
+    }
+    if (mount->commit.ptr && mount->kind != MOUNT_SOURCE) {
+        return json_fail(at, err, "commit: only a source has one");
+    }
+    if (mount->commit.ptr && source_check_url(mount->name, &why) < 0) {
+        return json_fail(at, err, "name: %s", why.msg);
+    }
+    return mount->is_synthetic && mount->kind != MOUNT_DATASET
+               ? json_fail(at, err, "synthetic: only a dataset has a synthetic version")
+               : 0;
+}
+
+static const struct json_form RULE = {.pattern = "^[a-z0-9-]+/[a-z0-9-]+$", .check = check_line};
+static const struct json_field RECIPE_ROWS[] = {
+    ROW("title", struct recipe, title, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW("why_not", struct recipe, why_not, 0, .form = &FORM_LINE),
+    ROW("else_why_not", struct recipe, else_why_not, 0, .form = &FORM_LINE),
+    ROW("image", struct recipe, image, 0, .form = &FORM_SLUG),
+    ROW("container", struct recipe, container, 0, .form = &FORM_TEXT),
+    ROW("rule", struct recipe, rule, 0, .form = &RULE),
+    ROW_HERE(struct recipe, beside, BESIDE_ROWS),
+    ROW("before", struct recipe, before, 0, .form = &FORM_TEXT),
+    ROW_LIST("mounts", struct recipe, mounts, n_mounts, MOUNT_ROWS, 0, .max = RECIPE_MOUNTS_MAX,
+             .check = check_mount),
+    ROW_PAIRS("env", struct recipe, env, n_env, JSON_NULLABLE, .max = ENV_MAX, .get = check_env,
+              .schema = ENV_RULES),
+    ROW_GET(
+        "conditions", struct recipe, conditions, get_differences, 0,
+        .schema =
+            "\"type\": \"object\", \"additionalProperties\": {\"type\": [\"string\", \"null\"]}"),
+    ROW_LIST("commands", struct recipe, commands, n_commands, COMMAND_ROWS, 0, .max = COMMANDS_MAX,
+             .check = check_command, .rules = COMMAND_RULES),
+};
+#define RECIPE_RULES "\"oneOf\": [{\"required\": [\"image\"]}, {\"required\": [\"why_not\"]}]"
+
+static int check_recipe_commands(const struct json *at, const struct recipe *recipe,
+                                 struct err *err)
+{
+    for (size_t idx = 0; idx < recipe->n_commands; idx++) {
+        const struct command *command = &recipe->commands[idx];
+        if (!str_eq_z(command->purpose, "run")) {
+            return json_fail(at, err, "commands[%zu].purpose: all commands of a recipe are \"run\"",
+                             idx);
+        }
+        if (recipe->before.ptr && !str_eq_z(command->per, "node")) {
+            return json_fail(
+                at, err, "commands[%zu].per: \"before\" runs once per node, and so must this", idx);
         }
     }
-    return false;
+    return 0;
+}
+
+static int check_recipe(const struct json *at, struct arena *arena UNUSED, void *out,
+                        struct err *err)
+{
+    const struct recipe *recipe = out;
+    if (recipe->rule.ptr && str_find(recipe->rule, STR_LIT("/")) <= 0) {
+        return json_fail(at, err, "rule: expected FORMAT/NAME, found \"%.160s\"", recipe->rule.ptr);
+    }
+    if (!recipe->why_not.ptr == !recipe->image.ptr) {
+        return json_fail(at, err, "expected either an image or why_not");
+    }
+    if (recipe->beside.n_also && recipe->beside.why_not.ptr) {
+        return json_fail(at, err, "expected also or also_why_not, found both");
+    }
+    return check_recipe_commands(at, recipe, err);
 }
 
 static bool has_source(const struct stack *stack, struct str repository)
@@ -492,253 +478,78 @@ static bool has_source(const struct stack *stack, struct str repository)
     return false;
 }
 
-static int check_mount_source(const struct json *at, const struct stack *stack,
-                              const struct recipe_mount *mount, struct err *err)
+/* Its sources are read already. */
+static int check_mounts(const struct json *list, const struct stack *stack,
+                        const struct recipes *recipes, struct err *err)
 {
-    struct err why = {0};
-    if (!mount->commit.ptr) {
-        return has_source(stack, mount->name)
-                   ? 0
-                   : json_fail(at, err, "name: expected a repository of the stack's sources");
-    }
-    return source_check_url(mount->name, &why) < 0 ? json_fail(at, err, "name: %s", why.msg)
-                                                   : check_commit(at, "commit", mount->commit, err);
-}
-
-static int decode_paths(const struct json *at, struct arena *arena, struct recipe_mount *mount,
-                        struct err *err)
-{
-    struct err why = {0};
-    struct json list;
-    struct str *items;
-    const char *joined;
-    size_t n;
-    if (!json_find(at, "paths", &list)) {
-        return 0;
-    }
-    if (json_str_list(&list, arena, SOURCE_PATHS_MAX, &items, &n, err) < 0) {
-        return -1;
-    }
-    if (mount->kind != MOUNT_SOURCE) {
-        return json_fail(&list, err, "only a source has paths");
-    }
-    if (source_join_paths(arena, items, n, &joined, &why) < 0) {
-        return json_fail(&list, err, "%s", why.msg);
-    }
-    mount->paths = str_of(joined);
-    return 0;
-}
-
-static int decode_mount(const struct json *at, struct arena *arena, const struct stack *stack,
-                        struct recipe_mount *ret, struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"kind", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct recipe_mount, name), 0, 0},
-        {"commit", JSON_STR, 0, offsetof(struct recipe_mount, commit), 0, 0},
-        {"paths", JSON_ANY, 0, 0, 0, 0},
-        {"synthetic", JSON_BOOL, 0, offsetof(struct recipe_mount, is_synthetic), 0, 0},
-        {"inside", JSON_STR, JSON_REQUIRED, offsetof(struct recipe_mount, inside), 0, 0},
-    };
-    struct json member;
-    struct str kind;
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
-        json_member(at, "kind", &member, err) < 0 || json_str(&member, arena, &kind, err) < 0 ||
-        check_word(at, "kind", kind, MOUNT_KINDS, err) < 0) {
-        return -1;
-    }
-    (void)recipe_mount_kind_of_name(kind, &ret->kind);
-    if ((ret->kind == MOUNT_SOURCE ? check_mount_source(at, stack, ret, err)
-                                   : check_slug(at, "name", ret->name, err)) < 0) {
-        return -1;
-    }
-    if (decode_paths(at, arena, ret, err) < 0) {
-        return -1;
-    }
-    if (ret->commit.ptr && ret->kind != MOUNT_SOURCE) {
-        return json_fail(at, err, "commit: only a source has one");
-    }
-    if (ret->is_synthetic && ret->kind != MOUNT_DATASET) {
-        return json_fail(at, err, "synthetic: only a dataset has a synthetic version");
-    }
-    return container_is_path(ret->inside)
-               ? 0
-               : json_fail(at, err, "inside: expected an absolute path, found \"%.160s\"",
-                           ret->inside.ptr);
-}
-
-static int decode_mounts(const struct json *at, struct arena *arena, const struct stack *stack,
-                         struct recipe *ret, struct err *err)
-{
-    struct json list;
     struct json item;
     size_t idx = 0;
-    if (!json_find(at, "mounts", &list)) {
-        return 0;
-    }
-    if (json_expect_array(&list, RECIPE_MOUNTS_MAX, &ret->n_mounts, err) < 0) {
-        return -1;
-    }
-    ret->mounts = arena_array(arena, struct recipe_mount, ret->n_mounts + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (decode_mount(&item, arena, stack, &ret->mounts[idx++], err) < 0) {
-            return -1;
+    for (bool more = json_first(list, &item); more; more = json_next(&item)) {
+        const struct recipe *recipe = &recipes->items[idx++];
+        for (size_t at = 0; at < recipe->n_mounts; at++) {
+            const struct recipe_mount *mount = &recipe->mounts[at];
+            if (mount->kind == MOUNT_SOURCE && !mount->commit.ptr &&
+                !has_source(stack, mount->name)) {
+                return json_fail(&item, err,
+                                 "mounts[%zu].name: expected a repository of the stack's sources",
+                                 at);
+            }
         }
     }
     return 0;
 }
 
-static int decode_commands(const struct json *at, struct arena *arena, struct recipe *ret,
-                           struct err *err)
+static int check_smoke(const struct json *at, struct arena *arena UNUSED, void *out,
+                       struct err *err)
 {
-    struct json list;
-    struct json item;
-    size_t idx = 0;
-    if (!json_find(at, "commands", &list)) {
-        return 0;
-    }
-    if (json_expect_array(&list, COMMANDS_MAX, &ret->n_commands, err) < 0) {
-        return -1;
-    }
-    ret->commands = arena_array(arena, struct command, ret->n_commands + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        struct command *command = &ret->commands[idx++];
-        if (decode_command(&item, arena, command, err) < 0) {
-            return -1;
-        }
-        if (!str_eq_z(command->purpose, "run")) {
-            return json_fail(&item, err, "purpose: all commands of a recipe are \"run\"");
-        }
-        if (ret->before.ptr && !str_eq_z(command->per, "node")) {
-            return json_fail(&item, err, "per: \"before\" runs once per node, and so must this");
-        }
-    }
-    return 0;
+    const struct stack *stack = out;
+    return check_mounts(at, stack, &stack->smoke, err);
 }
 
-static int decode_differences(const struct json *at, struct arena *arena, struct recipe *ret,
-                              struct err *err)
+static int check_full(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
 {
-    struct json member;
-    return json_find(at, "conditions", &member)
-               ? decode_conditions_and(&member, arena, OF_THE_CASE, ARRAY_LEN(OF_THE_CASE),
-                                       &ret->conditions, err)
-               : 0;
-}
-
-static int decode_recipe(const struct json *at, struct arena *arena, const struct stack *stack,
-                         struct recipe *ret, struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"title", JSON_STR, JSON_REQUIRED, offsetof(struct recipe, title), 0, 0},
-        {"why_not", JSON_STR, 0, offsetof(struct recipe, why_not), 0, 0},
-        {"else_why_not", JSON_STR, 0, offsetof(struct recipe, else_why_not), 0, 0},
-        {"image", JSON_STR, 0, offsetof(struct recipe, image), 0, 0},
-        {"container", JSON_STR, 0, offsetof(struct recipe, container), 0, 0},
-        {"rule", JSON_STR, 0, offsetof(struct recipe, rule), 0, 0},
-        {"target", JSON_ANY, 0, 0, 0, 0},
-        {"also", JSON_ANY, 0, 0, 0, 0},
-        {"also_why_not", JSON_ANY, 0, 0, 0, 0},
-        {"before", JSON_STR, 0, offsetof(struct recipe, before), 0, 0},
-        {"mounts", JSON_ANY, 0, 0, 0, 0},
-        {"env", JSON_ANY, 0, 0, 0, 0},
-        {"conditions", JSON_ANY, 0, 0, 0, 0},
-        {"commands", JSON_ANY, 0, 0, 0, 0},
-    };
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
-        check_line(at, "title", ret->title, err) < 0 ||
-        check_line(at, "why_not", ret->why_not, err) < 0 ||
-        check_line(at, "else_why_not", ret->else_why_not, err) < 0 ||
-        check_slug(at, "image", ret->image, err) < 0 ||
-        check_text(at, "container", ret->container, err) < 0 ||
-        check_line(at, "rule", ret->rule, err) < 0 ||
-        check_text(at, "before", ret->before, err) < 0) {
-        return -1;
-    }
-    if (ret->rule.ptr && str_find(ret->rule, STR_LIT("/")) <= 0) {
-        return json_fail(at, err, "rule: expected FORMAT/NAME, found \"%.160s\"", ret->rule.ptr);
-    }
-    if (!ret->why_not.ptr == !ret->image.ptr) {
-        return json_fail(at, err, "expected either an image or why_not");
-    }
-    return decode_mounts(at, arena, stack, ret, err) < 0 ||
-                   decode_env(at, arena, &ret->env, &ret->n_env, err) < 0 ||
-                   decode_differences(at, arena, ret, err) < 0 ||
-                   beside_decode(at, arena, &ret->beside, err) < 0
-               ? -1
-               : decode_commands(at, arena, ret, err);
-}
-
-static int decode_list(const struct json *stack_at, const char *profile, struct arena *arena,
-                       const struct stack *stack, struct recipes *ret, struct err *err)
-{
-    struct json list;
-    struct json item;
-    size_t idx = 0;
-    if (!json_find(stack_at, profile, &list)) {
-        return 0;
-    }
-    if (json_expect_array(&list, RECIPES_MAX, &ret->n, err) < 0) {
-        return -1;
-    }
-    ret->items = arena_array(arena, struct recipe, ret->n + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        struct recipe *recipe = &ret->items[idx++];
-        if (decode_recipe(&item, arena, stack, recipe, err) < 0) {
-            return -1;
-        }
-        if (recipe->beside.n_also && recipe->beside.why_not.ptr) {
-            return json_fail(&item, err, "expected also or also_why_not, found both");
-        }
-        if ((recipe->rule.ptr || recipe->beside.target.series.ptr) && ret != &stack->smoke) {
-            return json_fail(&item, err, "%s: a full run is judged by that of its case",
+    const struct stack *stack = out;
+    for (size_t idx = 0; idx < stack->full.n; idx++) {
+        const struct recipe *recipe = &stack->full.items[idx];
+        if (recipe->rule.ptr || recipe->beside.target.series.ptr) {
+            return json_fail(at, err, "%s: a full run is judged by that of its case",
                              recipe->rule.ptr ? "rule" : "target");
         }
     }
-    return 0;
+    return check_mounts(at, stack, &stack->full, err);
 }
 
-static int decode_recipes(const struct json *at, struct arena *arena, struct stack *stack,
-                          struct err *err)
+/* ---- stacks ---- */
+
+static bool is_image_digest(struct str digest)
 {
-    return decode_list(at, "smoke", arena, stack, &stack->smoke, err) < 0
-               ? -1
-               : decode_list(at, "full", arena, stack, &stack->full, err);
+    struct str hex = str_sub(digest, sizeof(DIGEST_PREFIX) - 1, SIZE_MAX);
+    return str_starts(digest, STR_LIT(DIGEST_PREFIX)) && hex.len == DIGEST_DIGITS &&
+           is_lower_hex(hex);
 }
 
-int decode_stack(const struct json *at, struct arena *arena, struct stack *ret, struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct stack, id), 0, 0},
-        {"framework", JSON_STR, JSON_REQUIRED, offsetof(struct stack, framework), 0, 0},
-        {"label", JSON_STR, JSON_REQUIRED, offsetof(struct stack, label), 0, 0},
-        {"image", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct stack, image), 0, 0},
-        {"image_tag", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct stack, image_tag), 0,
-         0},
-        {"image_digest", JSON_STR, JSON_REQUIRED | JSON_NULLABLE,
-         offsetof(struct stack, image_digest), 0, 0},
-        {"dataset", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct stack, dataset), 0, 0},
-        {"sources", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"conditions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"env", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"commands", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"smoke", JSON_ANY, 0, 0, 0, 0},
-        {"full", JSON_ANY, 0, 0, 0, 0},
-    };
-    struct json member;
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
-        check_slug(at, "id", ret->id, err) < 0 ||
-        check_slug(at, "framework", ret->framework, err) < 0 ||
-        check_line(at, "label", ret->label, err) < 0 ||
-        check_slug(at, "image", ret->image, err) < 0 ||
-        check_line(at, "image_tag", ret->image_tag, err) < 0 ||
-        check_digest(at, ret->image_digest, err) < 0 ||
-        check_slug(at, "dataset", ret->dataset, err) < 0 ||
-        json_member(at, "conditions", &member, err) < 0 ||
-        decode_conditions(&member, arena, &ret->conditions, err) < 0 ||
-        decode_env(at, arena, &ret->env, &ret->n_env, err) < 0 ||
-        decode_stack_lists(at, arena, ret, err) < 0) {
-        return -1;
-    }
-    return decode_recipes(at, arena, ret, err);
-}
+static const struct json_form IMAGE_DIGEST = {.pattern = "^sha256:[0-9a-f]{64}$",
+                                              .is_valid = is_image_digest,
+                                              .what = "sha256: and 64 hex digits"};
+static const struct json_form IMAGE_TAG = {
+    .pattern = "^[a-z0-9./-]+:[A-Za-z0-9_.-]+$", .max = 255, .check = check_line};
+const struct json_field STACK_ROWS[13] = {
+    ROW("id", struct stack, id, JSON_REQUIRED, .form = &FORM_SLUG),
+    ROW("framework", struct stack, framework, JSON_REQUIRED, .form = &FORM_SLUG),
+    ROW("label", struct stack, label, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW("image", struct stack, image, NULLABLE_FIELD, .form = &FORM_SLUG),
+    ROW("image_tag", struct stack, image_tag, NULLABLE_FIELD, .form = &IMAGE_TAG),
+    ROW("image_digest", struct stack, image_digest, NULLABLE_FIELD, .form = &IMAGE_DIGEST),
+    ROW("dataset", struct stack, dataset, NULLABLE_FIELD, .form = &FORM_SLUG),
+    ROW_LIST("sources", struct stack, sources, n_sources, PIN_ROWS, JSON_REQUIRED,
+             .max = SOURCES_MAX, .check = check_pin),
+    ROW_GET("conditions", struct stack, conditions, get_conditions, CONDITIONS),
+    ROW_PAIRS("env", struct stack, env, n_env, NULLABLE_FIELD, .max = ENV_MAX, .get = check_env,
+              .schema = ENV_RULES),
+    ROW_LIST("commands", struct stack, commands, n_commands, COMMAND_ROWS, JSON_REQUIRED,
+             .max = COMMANDS_MAX, .check = check_command, .rules = COMMAND_RULES),
+    ROW_LIST("smoke", struct stack, smoke.items, smoke.n, RECIPE_ROWS, 0, .max = RECIPES_MAX,
+             .check = check_recipe, .get = check_smoke, .rules = RECIPE_RULES),
+    ROW_LIST("full", struct stack, full.items, full.n, RECIPE_ROWS, 0, .max = RECIPES_MAX,
+             .check = check_recipe, .get = check_full, .rules = RECIPE_RULES),
+};

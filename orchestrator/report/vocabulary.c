@@ -3,6 +3,8 @@
 
 #include "report/vocabulary.h"
 
+#include "codec/json_table.h"
+
 #define WORDS_MAX      128
 #define ALIASES_MAX    64
 #define DIMENSIONS_MAX 32
@@ -120,93 +122,157 @@ int check_precision(const struct json *at, const char *key, struct str value, st
                            words->items[0].name.ptr, words->items[1].name.ptr);
 }
 
-/* ---- decoding ---- */
+/* ---- in schemas ---- */
 
-/* Which members the words of one list have. */
-struct shape {
-    const char *key;
-    const struct json_field *fields;
-    size_t n_fields;
-};
-
-#define W(member) offsetof(struct word, member)
-static const struct json_field UNIT_FIELDS[] = {
-    {"name", JSON_STR, JSON_REQUIRED, W(name), 0, 0},
-    {"dimension", JSON_STR, JSON_REQUIRED, W(dimension), 0, 0},
-    {"kind", JSON_STR, JSON_REQUIRED, W(kind), 0, 0},
-    {"aliases", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-};
-static const struct json_field METRIC_FIELDS[] = {
-    {"name", JSON_STR, JSON_REQUIRED, W(name), 0, 0},
-    {"dimension", JSON_STR, JSON_REQUIRED, W(dimension), 0, 0},
-    {"max", JSON_F64, JSON_REQUIRED, W(max), 0, 0},
-    {"aliases", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-};
-static const struct json_field PRECISION_FIELDS[] = {
-    {"name", JSON_STR, JSON_REQUIRED, W(name), 0, 0},
-    {"class", JSON_STR, JSON_REQUIRED, W(kind), 0, 0},
-    {"aliases", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-};
-
-static int decode_word(const struct json *at, struct arena *arena, const struct shape *shape,
-                       struct words *words, struct err *err)
+static void put_words(struct json_out *out, const struct words *words, bool with_aliases)
 {
-    struct word word = {0};
-    struct json aliases;
-    if (json_decode(at, arena, shape->fields, shape->n_fields, &word, err) < 0 ||
-        json_member(at, "aliases", &aliases, err) < 0 ||
-        json_str_list(&aliases, arena, ALIASES_MAX, &word.aliases, &word.n_aliases, err) < 0) {
-        return -1;
-    }
-    if (words_find(words, word.name)) {
-        return json_fail(at, err, "\"%.40s\" occurs twice", word.name.ptr);
-    }
-    for (size_t idx = 0; idx < word.n_aliases; idx++) {
-        if (words_find(words, word.aliases[idx]) || str_eq(word.aliases[idx], word.name)) {
-            return json_fail(at, err, "\"%.40s\" occurs twice", word.aliases[idx].ptr);
+    for (size_t idx = 0; idx < words->n; idx++) {
+        if (words->items[idx].name.len) { /* of a score without a unit */
+            jw_str(out, NULL, words->items[idx].name);
+        }
+        for (size_t at = 0; with_aliases && at < words->items[idx].n_aliases; at++) {
+            jw_str(out, NULL, words->items[idx].aliases[at]);
         }
     }
-    words->items[words->n++] = word;
+}
+
+static void put_units_of(struct json_out *out, const struct vocabulary *v,
+                         const struct word *metric)
+{
+    jw_array(out, "enum");
+    for (size_t idx = 0; idx < v->units.n; idx++) {
+        const struct words one = {&v->units.items[idx], 1};
+        if (str_eq(one.items->dimension, metric->dimension)) {
+            put_words(out, &one, true);
+        }
+    }
+    jw_end_array(out);
+}
+
+/* A cell of a metric has a unit of its dimension, and an id that names it. */
+static void put_cell_rule(struct json_out *out, const struct vocabulary *v,
+                          const struct word *metric)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    jw_object(out, NULL);
+    jw_raw(out, "if",
+           str_of(arena_printf(&arena, "{\"properties\":{\"metric\":{\"const\":\"%.*s\"}}}",
+                               STR_ARG(metric->name))));
+    jw_object(out, "then");
+    jw_object(out, "properties");
+    jw_object(out, "unit");
+    put_units_of(out, v, metric);
+    jw_end_object(out);
+    jw_object(out, "cell");
+    jw_z(out, "pattern", arena_printf(&arena, "#%.*s(\\.[1-9][0-9]*)?$", STR_ARG(metric->name)));
+    jw_end_object(out);
+    jw_end_object(out);
+    jw_end_object(out);
+    jw_end_object(out);
+}
+
+void vocabulary_put(struct json_out *out, const char *list, const void *context)
+{
+    const struct vocabulary *v = context;
+    bool was_compact = out->is_compact;
+    out->is_compact = true;
+    if (strcmp(list, "conditions") == 0) {
+        for (size_t idx = 0; idx < v->n_conditions; idx++) {
+            jw_str(out, NULL, v->conditions[idx]);
+        }
+    } else if (strcmp(list, "cells") == 0) {
+        for (size_t idx = 0; idx < v->metrics.n; idx++) {
+            put_cell_rule(out, v, &v->metrics.items[idx]);
+        }
+    } else {
+        bool is_units = strcmp(list, "units") == 0;
+        put_words(out,
+                  is_units                       ? &v->units
+                  : strcmp(list, "metrics") == 0 ? &v->metrics
+                                                 : &v->precisions,
+                  is_units);
+    }
+    out->is_compact = was_compact;
+}
+
+/* ---- decoding ---- */
+
+#define ALIASES                                                                                    \
+    ROW_STRS("aliases", struct word, aliases, n_aliases, JSON_REQUIRED | JSON_UNIQUE,              \
+             .max = ALIASES_MAX, .form = &ALIAS)
+static const struct json_form KEY = {.pattern = "^[a-z][a-z0-9_]*$", .max = 64};
+static const struct json_form UNIT_NAME = {.max = 32};
+static const struct json_form ALIAS = {.is_filled = true, .max = 64};
+static const struct json_field UNIT_ROWS[] = {
+    ROW("name", struct word, name, JSON_REQUIRED, .form = &UNIT_NAME),
+    ROW("dimension", struct word, dimension, JSON_REQUIRED, .form = &KEY),
+    ROW("kind", struct word, kind, JSON_REQUIRED, .form = &KEY),
+    ALIASES,
+};
+static const struct json_field METRIC_ROWS[] = {
+    ROW("name", struct word, name, JSON_REQUIRED, .form = &KEY),
+    ROW("dimension", struct word, dimension, JSON_REQUIRED, .form = &KEY),
+    ROW("max", struct word, max, JSON_REQUIRED, .schema = "\"exclusiveMinimum\": 0"),
+    ALIASES,
+};
+static const struct json_field PRECISION_ROWS[] = {
+    ROW("name", struct word, name, JSON_REQUIRED, .form = &KEY),
+    ROW("class", struct word, kind, JSON_REQUIRED, .form = &KEY),
+    ALIASES,
+};
+struct vocabulary_text { /* as it stands in the file */
+    struct vocabulary v;
+    struct str *dimensions;
+    size_t n_dimensions;
+};
+#define V struct vocabulary_text
+static const struct json_field ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW_STRS("dimensions", V, dimensions, n_dimensions, JSON_REQUIRED | JSON_UNIQUE,
+             .max = DIMENSIONS_MAX, .form = &KEY),
+    ROW_LIST("units", V, v.units.items, v.units.n, UNIT_ROWS, JSON_REQUIRED, .min = 2,
+             .max = WORDS_MAX),
+    ROW_LIST("metrics", V, v.metrics.items, v.metrics.n, METRIC_ROWS, JSON_REQUIRED, .min = 2,
+             .max = WORDS_MAX),
+    ROW_LIST("precisions", V, v.precisions.items, v.precisions.n, PRECISION_ROWS, JSON_REQUIRED,
+             .min = 2, .max = WORDS_MAX),
+    ROW_STRS("conditions", V, v.conditions, v.n_conditions, JSON_REQUIRED | JSON_UNIQUE,
+             .max = CONDITION_NAMES_MAX, .form = &KEY),
+};
+const struct json_document VOCABULARY_DOCUMENT = {
+    JSON_DOCUMENT("vocabulary.json", "units, metrics, precisions and conditions", ROWS),
+    .about = "manifests/vocabulary.json; the meaning of each key is in manifests/README.md"};
+
+/* No name or alias stands for two words. */
+static int check_words(const struct json *root, const char *key, const struct words *words,
+                       struct err *err)
+{
+    for (size_t idx = 0; idx < words->n; idx++) {
+        const struct words before = {words->items, idx};
+        const struct word *word = &words->items[idx];
+        if (words_find(&before, word->name)) {
+            return json_fail(root, err, "%s[%zu]: \"%.40s\" occurs twice", key, idx,
+                             word->name.ptr);
+        }
+        for (size_t at = 0; at < word->n_aliases; at++) {
+            if (words_find(&before, word->aliases[at]) || str_eq(word->aliases[at], word->name)) {
+                return json_fail(root, err, "%s[%zu]: \"%.40s\" occurs twice", key, idx,
+                                 word->aliases[at].ptr);
+            }
+        }
+    }
     return 0;
 }
 
-static int decode_words(const struct json *root, struct arena *arena, const struct shape *shape,
-                        struct words *words, struct err *err)
+static int check_dimensions(const struct json *root, const struct vocabulary_text *text,
+                            const struct words *words, struct err *err)
 {
-    struct json list;
-    struct json item;
-    size_t n = 0;
-    if (json_member(root, shape->key, &list, err) < 0 ||
-        json_expect_array(&list, WORDS_MAX, &n, err) < 0) {
-        return -1;
-    }
-    words->items = arena_array(arena, struct word, n + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (decode_word(&item, arena, shape, words, err) < 0) {
-            return -1;
-        }
-    }
-    return n > 1 ? 0 : json_fail(&list, err, "expected at least two words, found %zu", n);
-}
-
-static int check_dimensions(const struct json *root, struct arena *arena,
-                            const struct vocabulary *v, struct err *err)
-{
-    const struct words *lists[] = {&v->units, &v->metrics};
-    struct json list;
-    struct str *names;
-    size_t n;
-    if (json_member(root, "dimensions", &list, err) < 0 ||
-        json_str_list(&list, arena, DIMENSIONS_MAX, &names, &n, err) < 0) {
-        return -1;
-    }
-    for (size_t which = 0; which < ARRAY_LEN(lists); which++) {
-        for (size_t idx = 0; idx < lists[which]->n; idx++) {
-            const struct word *word = &lists[which]->items[idx];
-            if (!is_one_of(word->dimension, names, n)) {
-                return json_fail(&list, err, "\"%.40s\" has dimension \"%.40s\", which is unknown",
-                                 word->name.ptr, word->dimension.ptr);
-            }
+    for (size_t idx = 0; idx < words->n; idx++) {
+        const struct word *word = &words->items[idx];
+        if (!is_one_of(word->dimension, text->dimensions, text->n_dimensions)) {
+            return json_fail(root, err,
+                             "dimensions: \"%.40s\" has dimension \"%.40s\", which is unknown",
+                             word->name.ptr, word->dimension.ptr);
         }
     }
     return 0;
@@ -215,30 +281,15 @@ static int check_dimensions(const struct json *root, struct arena *arena,
 int vocabulary_decode(const struct json *root, struct arena *arena, const struct vocabulary **ret,
                       struct err *err)
 {
-    static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, 0, 1, 1},
-        {"dimensions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"units", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"metrics", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"precisions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"conditions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-    };
-    const struct shape units = {"units", UNIT_FIELDS, ARRAY_LEN(UNIT_FIELDS)};
-    const struct shape metrics = {"metrics", METRIC_FIELDS, ARRAY_LEN(METRIC_FIELDS)};
-    const struct shape precisions = {"precisions", PRECISION_FIELDS, ARRAY_LEN(PRECISION_FIELDS)};
-    struct vocabulary *v = arena_new(arena, struct vocabulary);
-    struct json list;
-    int64_t version = 0;
-    if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), &version, err) < 0 ||
-        decode_words(root, arena, &units, &v->units, err) < 0 ||
-        decode_words(root, arena, &metrics, &v->metrics, err) < 0 ||
-        decode_words(root, arena, &precisions, &v->precisions, err) < 0 ||
-        check_dimensions(root, arena, v, err) < 0 ||
-        json_member(root, "conditions", &list, err) < 0 ||
-        json_str_list(&list, arena, CONDITION_NAMES_MAX, &v->conditions, &v->n_conditions, err) <
-            0) {
+    struct vocabulary_text *text = arena_new(arena, struct vocabulary_text);
+    if (json_decode(root, arena, ROWS, ARRAY_LEN(ROWS), text, err) < 0 ||
+        check_words(root, "units", &text->v.units, err) < 0 ||
+        check_words(root, "metrics", &text->v.metrics, err) < 0 ||
+        check_words(root, "precisions", &text->v.precisions, err) < 0 ||
+        check_dimensions(root, text, &text->v.units, err) < 0 ||
+        check_dimensions(root, text, &text->v.metrics, err) < 0) {
         return -1;
     }
-    *ret = v;
+    *ret = &text->v;
     return 0;
 }

@@ -5,7 +5,7 @@
 #ifndef REPORT_VOCABULARY_H
 #define REPORT_VOCABULARY_H
 
-#include "codec/json.h"
+#include "codec/json_table.h"
 
 #define CONDITION_NAMES_MAX 64 /* of the closed list */
 
@@ -29,6 +29,7 @@ struct vocabulary {
     size_t n_conditions;
 };
 
+extern const struct json_document VOCABULARY_DOCUMENT;
 MUST_CHECK int vocabulary_decode(const struct json *root, struct arena *arena,
                                  const struct vocabulary **ret, struct err *err);
 /* The built-in one: its text, and decoded. */
@@ -48,5 +49,8 @@ bool vocabulary_has_condition(const struct vocabulary *vocabulary, struct str na
 /* Canonical precisions, for ids and commands of a report. NULL passes. */
 MUST_CHECK int check_precision(const struct json *at, const char *key, struct str value,
                                struct err *err);
+
+/* For json_schema: the words of "units", "metrics", "precisions" or "conditions", or the rules of "cells"; context is a vocabulary. */
+void vocabulary_put(struct json_out *out, const char *list, const void *context);
 
 #endif

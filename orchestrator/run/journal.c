@@ -12,6 +12,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "codec/digest.h"
+#include "codec/json_table.h"
 
 #define RECORD_MAX  (1u << 20)
 #define CHECK_BYTES ((JOURNAL_CHECK_SIZE - 1) / 2)
@@ -23,18 +24,26 @@ static const char *const STATE_NAMES[J_STATE_COUNT] = {
     [J_RESUMED] = "resumed",   [J_CANCELLED] = "cancelled", [J_FILES] = "files",
 };
 
-static bool state_of_name(struct str name, enum journal_state *ret_state)
-{
-    for (size_t idx = 0; idx < J_STATE_COUNT; idx++) {
-        if (str_eq_z(name, STATE_NAMES[idx])) {
-            *ret_state = (enum journal_state)idx;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- one record ---- */
+
+#define COUNT JSON_REQUIRED, .min = -1, .max = 1LL << 53
+#define TEXT  JSON_REQUIRED | JSON_NULLABLE
+static const struct json_field ROWS[] = {
+    ROW("seq", struct journal_record, seq, COUNT),
+    ROW("time", struct journal_record, time, TEXT),
+    ROW_WORD("state", struct journal_record, state, STATE_NAMES, JSON_REQUIRED),
+    ROW("case", struct journal_record, case_id, TEXT),
+    ROW("repeat", struct journal_record, repeat, COUNT),
+    ROW("attempt", struct journal_record, attempt, COUNT),
+    ROW("outcome", struct journal_record, outcome, TEXT),
+    ROW("exit_status", struct journal_record, exit_status, COUNT),
+    ROW("log_sha256", struct journal_record, log_sha256, TEXT),
+    ROW("log_bytes", struct journal_record, log_bytes, COUNT),
+    ROW("verdict", struct journal_record, verdict, TEXT),
+    ROW("note", struct journal_record, note, TEXT),
+    ROW_PAIRS("files", struct journal_record, files, n_files, JSON_OMIT, .max = JOURNAL_FILES_MAX),
+    ROW_ANY("check", JSON_REQUIRED), /* last: it is of the bytes before it */
+};
 
 /* Everything but the check and the closing brace. */
 static void encode_body(const struct journal_record *record, struct strbuf *buf)
@@ -42,55 +51,7 @@ static void encode_body(const struct journal_record *record, struct strbuf *buf)
     struct json_out out;
     jw_begin(&out, buf, true);
     jw_object(&out, NULL);
-    jw_i64(&out, "seq", record->seq);
-    jw_str(&out, "time", record->time);
-    jw_z(&out, "state", STATE_NAMES[record->state]);
-    jw_str(&out, "case", record->case_id);
-    jw_i64(&out, "repeat", record->repeat);
-    jw_i64(&out, "attempt", record->attempt);
-    jw_str(&out, "outcome", record->outcome);
-    jw_i64(&out, "exit_status", record->exit_status);
-    jw_str(&out, "log_sha256", record->log_sha256);
-    jw_i64(&out, "log_bytes", record->log_bytes);
-    jw_str(&out, "verdict", record->verdict);
-    jw_str(&out, "note", record->note);
-    if (record->n_files) {
-        jw_object(&out, "files");
-        for (size_t idx = 0; idx < record->n_files; idx++) {
-            ASSERT(record->files[idx].name.ptr[record->files[idx].name.len] == '\0');
-            jw_str(&out, record->files[idx].name.ptr, record->files[idx].sha256);
-        }
-        jw_end_object(&out);
-    }
-}
-
-static int decode_files(const struct json *root, struct arena *arena, struct journal_record *record,
-                        struct err *err)
-{
-    struct json list;
-    struct json item;
-    if (!json_find(root, "files", &list)) {
-        return 0;
-    }
-    if (!json_is_object(&list)) {
-        return json_fail(&list, err, "expected an object");
-    }
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        record->n_files++;
-    }
-    if (record->n_files > JOURNAL_FILES_MAX) {
-        return json_fail(&list, err, "expected at most %d files", JOURNAL_FILES_MAX);
-    }
-    record->files = arena_array(arena, struct journal_file, record->n_files + 1);
-    record->n_files = 0;
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        struct journal_file *file = &record->files[record->n_files++];
-        file->name = str_dup(arena, str_of(item.key));
-        if (json_str(&item, arena, &file->sha256, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
+    json_encode(&out, ROWS, ARRAY_LEN(ROWS) - 1, record);
 }
 
 static int check_of(const char *last_check, struct str body, char ret_check[JOURNAL_CHECK_SIZE],
@@ -114,42 +75,14 @@ static int decode_record(struct arena *arena, struct str line, const char *path,
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct journal_record record = {0};
     struct json root;
-#define TEXT_FIELD(key, member)                                                                    \
-    {                                                                                              \
-        key, JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct journal_record, member), 0,  \
-            0                                                                                      \
-    }
-#define COUNT_FIELD(key, member)                                                                   \
-    {                                                                                              \
-        key, JSON_I64, JSON_REQUIRED, offsetof(struct journal_record, member), -1, 1LL << 53       \
-    }
-    static const struct json_field FIELDS[] = {
-        COUNT_FIELD("seq", seq),
-        TEXT_FIELD("time", time),
-        {"state", JSON_STR, JSON_REQUIRED, offsetof(struct journal_record, state_name), 0, 0},
-        TEXT_FIELD("case", case_id),
-        COUNT_FIELD("repeat", repeat),
-        COUNT_FIELD("attempt", attempt),
-        TEXT_FIELD("outcome", outcome),
-        COUNT_FIELD("exit_status", exit_status),
-        TEXT_FIELD("log_sha256", log_sha256),
-        COUNT_FIELD("log_bytes", log_bytes),
-        TEXT_FIELD("verdict", verdict),
-        TEXT_FIELD("note", note),
-        {"files", JSON_ANY, 0, 0, 0, 0},
-        {"check", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-    };
     if (json_parse(line, path, &doc, err) < 0) {
         return -1;
     }
     root = json_root(&doc);
-    if (json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), &record, err) < 0 ||
-        decode_files(&root, arena, &record, err) < 0) {
+    if (json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), &record, err) < 0) {
         return -1;
     }
-    if (!state_of_name(record.state_name, &record.state)) {
-        return json_fail(&root, err, "unknown state \"%.*s\"", STR_ARG(record.state_name));
-    }
+    record.state_name = str_of(STATE_NAMES[record.state]);
     *ret_record = record;
     return 0;
 }

@@ -3,7 +3,7 @@
 
 #include "store/bundle_impl.h"
 
-#include "codec/json.h"
+#include "codec/json_table.h"
 
 #define BLOBS_BELOW "store/blobs/sha256/"
 
@@ -51,8 +51,8 @@ static int decode_missing(const struct json *at, struct arena *arena, struct bun
                           struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"part", JSON_STR, JSON_REQUIRED, 0, 0, 0},
-        {"why", JSON_STR, JSON_REQUIRED, sizeof(struct str), 0, 0}};
+        ROW_ALONE("part", JSON_STR, JSON_REQUIRED),
+        ROW_ALONE("why", JSON_STR, JSON_REQUIRED, .offset = sizeof(struct str))};
     struct str texts[2];
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), texts, err) < 0) {
         return -1;
@@ -93,13 +93,12 @@ int bundle_about_read(struct arena *arena, const char *folder, struct bundle_inf
                       struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct about_text, schema_version), 1,
-         1},
-        {"made", JSON_STR, JSON_REQUIRED, offsetof(struct about_text, made), 0, 0},
-        {"version", JSON_STR, JSON_REQUIRED, offsetof(struct about_text, version), 0, 0},
-        {"synthetic", JSON_BOOL, JSON_REQUIRED, offsetof(struct about_text, is_synthetic), 0, 0},
-        {"parts", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"missing", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW("schema_version", struct about_text, schema_version, JSON_REQUIRED, .min = 1, .max = 1),
+        ROW("made", struct about_text, made, JSON_REQUIRED),
+        ROW("version", struct about_text, version, JSON_REQUIRED),
+        ROW("synthetic", struct about_text, is_synthetic, JSON_REQUIRED),
+        ROW_ANY("parts", JSON_REQUIRED),
+        ROW_ANY("missing", JSON_REQUIRED),
     };
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct about_text text = {0};

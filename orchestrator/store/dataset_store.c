@@ -5,6 +5,7 @@
 #include "store/dataset_store.h"
 
 #include "base/fs.h"
+#include "codec/json_table.h"
 #include "store/lock_file.h"
 
 #define RECORD_MAX     (4u << 20)
@@ -147,12 +148,12 @@ static int decode_archive(const struct json *at, struct arena *arena, struct loc
         struct str md5, sha256;
     } text = {.item.size_bytes = -1};
     static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct text, item.name), 0, 0},
-        {"bytes", JSON_I64, JSON_REQUIRED, offsetof(struct text, item.size_bytes), 0, BYTES_MAX},
-        {"md5", JSON_STR, NULLABLE_FIELD, offsetof(struct text, md5), 0, 0},
-        {"sha256", JSON_STR, JSON_REQUIRED, offsetof(struct text, sha256), 0, 0},
-        {"url", JSON_STR, NULLABLE_FIELD, offsetof(struct text, item.url), 0, 0},
-        {"date", JSON_STR, JSON_REQUIRED, offsetof(struct text, item.date), 0, 0},
+        ROW("name", struct text, item.name, JSON_REQUIRED),
+        ROW("bytes", struct text, item.size_bytes, JSON_REQUIRED, .max = BYTES_MAX),
+        ROW("md5", struct text, md5, NULLABLE_FIELD),
+        ROW("sha256", struct text, sha256, JSON_REQUIRED),
+        ROW("url", struct text, item.url, NULLABLE_FIELD),
+        ROW("date", struct text, item.date, JSON_REQUIRED),
     };
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &text, err) < 0 ||
         json_hex(at, "md5", text.md5,
@@ -170,11 +171,11 @@ static int decode_arrays(const struct json *at, struct arena *arena, struct data
                          struct err *err)
 {
     static const struct json_field SPLIT[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_synthetic_split, name), 0, 0},
-        {"samples", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_synthetic_split, n_samples), 1,
-         BYTES_MAX},
-        {"folders", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_synthetic_split, n_folders), 1,
-         BYTES_MAX},
+        ROW("name", struct dataset_synthetic_split, name, JSON_REQUIRED),
+        ROW("samples", struct dataset_synthetic_split, n_samples, JSON_REQUIRED, .min = 1,
+            .max = BYTES_MAX),
+        ROW("folders", struct dataset_synthetic_split, n_folders, JSON_REQUIRED, .min = 1,
+            .max = BYTES_MAX),
     };
     struct json list;
     struct json item;
@@ -211,21 +212,19 @@ static int decode_record(const struct json *at, struct arena *arena, struct data
         struct dataset_record record;
         struct str list_sha256;
     } head = {.record.seen = {.n_files = -1, .file_bytes = -1}};
-#define RECORD(member) offsetof(struct head, record.member)
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct head, version), 1, 1},
-        {"dataset", JSON_STR, JSON_REQUIRED, RECORD(seen.id), 0, 0},
-        {"synthetic", JSON_BOOL, JSON_REQUIRED, RECORD(is_synthetic), 0, 0},
-        {"recipe", JSON_STR, NULLABLE_FIELD, RECORD(recipe), 0, 0},
-        {"date", JSON_STR, JSON_REQUIRED, RECORD(date), 0, 0},
-        {"blobs", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"archives", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"splits", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"list_sha256", JSON_STR, NULLABLE_FIELD, offsetof(struct head, list_sha256), 0, 0},
-        {"files", JSON_I64, NULLABLE_FIELD, RECORD(seen.n_files), 0, BYTES_MAX},
-        {"file_bytes", JSON_I64, NULLABLE_FIELD, RECORD(seen.file_bytes), 0, BYTES_MAX},
+        ROW("schema_version", struct head, version, JSON_REQUIRED, .min = 1, .max = 1),
+        ROW("dataset", struct head, record.seen.id, JSON_REQUIRED),
+        ROW("synthetic", struct head, record.is_synthetic, JSON_REQUIRED),
+        ROW("recipe", struct head, record.recipe, NULLABLE_FIELD),
+        ROW("date", struct head, record.date, JSON_REQUIRED),
+        ROW_ANY("blobs", JSON_REQUIRED),
+        ROW_ANY("archives", JSON_REQUIRED),
+        ROW_ANY("splits", JSON_REQUIRED),
+        ROW("list_sha256", struct head, list_sha256, NULLABLE_FIELD),
+        ROW("files", struct head, record.seen.n_files, NULLABLE_FIELD, .max = BYTES_MAX),
+        ROW("file_bytes", struct head, record.seen.file_bytes, NULLABLE_FIELD, .max = BYTES_MAX),
     };
-#undef RECORD
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &head, err) < 0 ||
         json_hex(at, "list_sha256", head.list_sha256,
                  (struct json_bytes){head.record.seen.list_sha256, SHA256_BYTES,

@@ -5,6 +5,8 @@
 
 #include "store/image_impl.h"
 
+#include "codec/json_table.h"
+
 #define REF_TEXT_MAX (1u << 20)
 
 void image_write_descriptor(struct json_out *out, const char *key, struct str type,
@@ -324,21 +326,19 @@ static int read_ref(struct arena *arena, struct str text, const char *name, stru
                     struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-#define REF(member) offsetof(struct ref_text, member)
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, REF(version), 1, 1},
-        {"name", JSON_STR, JSON_REQUIRED, REF(name), 0, 0},
-        {"reference", JSON_STR, JSON_REQUIRED, REF(reference), 0, 0},
-        {"platform", JSON_STR, JSON_REQUIRED, REF(platform), 0, 0},
-        {"digest", JSON_STR, JSON_REQUIRED, REF(digest), 0, 0},
-        {"manifest", JSON_STR, JSON_REQUIRED, REF(manifest), 0, 0},
-        {"config", JSON_STR, JSON_REQUIRED, REF(config), 0, 0},
-        {"bytes", JSON_I64, JSON_REQUIRED, REF(bytes), 0, 1LL << 53},
-        {"from", JSON_STR, JSON_REQUIRED, REF(from), 0, 0},
-        {"date", JSON_STR, JSON_REQUIRED, REF(date), 0, 0},
-        {"blobs", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        ROW("schema_version", struct ref_text, version, JSON_REQUIRED, .min = 1, .max = 1),
+        ROW("name", struct ref_text, name, JSON_REQUIRED),
+        ROW("reference", struct ref_text, reference, JSON_REQUIRED),
+        ROW("platform", struct ref_text, platform, JSON_REQUIRED),
+        ROW("digest", struct ref_text, digest, JSON_REQUIRED),
+        ROW("manifest", struct ref_text, manifest, JSON_REQUIRED),
+        ROW("config", struct ref_text, config, JSON_REQUIRED),
+        ROW("bytes", struct ref_text, bytes, JSON_REQUIRED, .max = 1LL << 53),
+        ROW("from", struct ref_text, from, JSON_REQUIRED),
+        ROW("date", struct ref_text, date, JSON_REQUIRED),
+        ROW_ANY("blobs", JSON_REQUIRED),
     };
-#undef REF
     struct json root;
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;

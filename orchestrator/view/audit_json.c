@@ -1,38 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `audit --json`: the contract of DESIGN.md section 5 (manifests/schema/audit-output.json). */
+/* `audit --json`, which other tools rely on. */
 #include "base/base.h"
 
 #include "view/audit_out.h"
 
-#include "codec/json.h"
+#include "codec/json_table.h"
 #include "view/findings_out.h"
 
 #define SCHEMA_VERSION 1
+#define TEXT           JSON_REQUIRED, .form = &JSON_FILLED
+#define NUMBER         JSON_REQUIRED | JSON_NULLABLE
 
-static struct str or_empty(struct str s)
+static void put_explains(struct json_out *out, const char *key, const void *of)
 {
-    return s.ptr ? s : STR_LIT("");
+    jw_bool(out, key, explains(of));
 }
 
-static void write_explanation(const struct explanation *e, struct json_out *out)
-{
-    if (e->n_tried == 0) {
-        jw_null(out, "explanation");
-        return;
-    }
-    jw_object(out, "explanation");
-    jw_i64(out, "tried", (int64_t)e->n_tried);
-    jw_i64(out, "matching", (int64_t)e->n_matching);
-    jw_i64(out, "group", (int64_t)e->n_group);
-    jw_str(out, "best", e->best);
-    jw_i64(out, "best_explains", (int64_t)e->best_explains);
-    jw_bool(out, "is_explanation", explains(e));
-    jw_end_object(out);
-}
+#define TRIED struct explanation
+static const struct json_field EXPLANATION_ROWS[] = {
+    ROW("tried", TRIED, n_tried, JSON_REQUIRED, .min = 1),
+    ROW("matching", TRIED, n_matching, JSON_REQUIRED),
+    ROW("group", TRIED, n_group, JSON_REQUIRED, .min = 1),
+    ROW("best", TRIED, best, JSON_REQUIRED | JSON_NULLABLE, .form = &JSON_FILLED),
+    ROW("best_explains", TRIED, best_explains, JSON_REQUIRED),
+    ROW_OUT("is_explanation", JSON_BOOL, put_explains, JSON_REQUIRED,
+            .about = "the best candidate gives every cell of the group"),
+};
 
 /* Facts of the row in one state, each with its reason. */
-static void write_identity(const struct cell_audit *a, const char *key, enum identity_state state,
-                           struct json_out *out)
+static void put_identity(const struct cell_audit *a, const char *key, enum identity_state state,
+                         struct json_out *out)
 {
     jw_array(out, key);
     for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
@@ -47,101 +44,148 @@ static void write_identity(const struct cell_audit *a, const char *key, enum ide
     jw_end_array(out);
 }
 
-static void write_cell(const struct cell_audit *a, struct json_out *out)
+static void put_unproven(struct json_out *out, const char *key, const void *of)
 {
-    const struct report_case *c = a->of_case;
-    jw_object(out, NULL);
-    jw_str(out, "case", c->id);
-    jw_str(out, "cell", a->cell->id);
-    jw_str(out, "model", c->model);
-    jw_str(out, "framework", c->framework);
-    jw_str(out, "framework_label", c->stack->label);
-    jw_str(out, "precision", c->precision);
-    jw_i64(out, "gpus", c->gpus);
-    jw_i64(out, "batch_per_gpu", c->batch_per_gpu);
-    jw_str(out, "metric", a->cell->metric_name);
-    jw_str(out, "table", a->cell->table);
-    jw_f64(out, "published", a->cell->published);
-    jw_str(out, "printed", a->cell->printed);
-    jw_str(out, "unit", a->cell->unit);
-    jw_f64(out, "recomputed", a->recomputed);
-    jw_f64(out, "rel_diff", a->rel_diff);
-    jw_z(out, "verdict", audit_verdict_name(a->verdict));
-    if (a->is_proposed) {
-        jw_bool(out, "proposed", true);
-    }
-    jw_str(out, "digits", a->digits);
-    jw_z(out, "proof", proof_name(a->proof));
-    write_identity(a, "unproven", ID_UNPROVEN, out);
-    write_identity(a, "contradicted", ID_CONTRADICTED, out);
-    jw_z(out, "log_state", log_state_name(a->log_state));
-    jw_str(out, "rule", a->rule);
-    if (a->n_asked) {
-        jw_object(out, "inferred");
-        jw_i64(out, "gives", (int64_t)a->n_given);
-        jw_i64(out, "of", (int64_t)a->n_asked);
-        jw_end_object(out);
-    }
-    jw_str(out, "rounding", a->rounding);
-    jw_i64(out, "samples", (int64_t)a->n_used);
-    jw_array(out, "logs");
-    for (size_t idx = 0; idx < a->n_logs; idx++) {
-        jw_object(out, NULL);
-        jw_str(out, "path", a->logs[idx].path);
-        jw_str(out, "sha256", a->logs[idx].sha256);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-    write_explanation(&a->explanation, out);
-    jw_str(out, "note", or_empty(a->note));
-    if (c->factor.value > 0) {
-        jw_f64(out, "factor", c->factor.value);
-    }
-    if (c->matched.ptr) {
-        jw_str(out, "matched", c->matched);
-    }
-    jw_end_object(out);
+    put_identity(of, key, ID_UNPROVEN, out);
 }
 
-static void write_row(const struct like_row *row, struct json_out *out)
+static void put_contradicted(struct json_out *out, const char *key, const void *of)
 {
-    jw_object(out, NULL);
-    jw_str(out, "a", row->a->cell->id);
-    jw_str(out, "b", row->b->cell->id);
-    jw_str(out, "rule", row->rule);
-    jw_f64(out, "value_a", row->value_a);
-    jw_f64(out, "value_b", row->value_b);
-    jw_f64(out, "ratio", row->ratio);
-    jw_f64(out, "published_ratio", row->published_ratio);
-    jw_str(out, "note", or_empty(row->note));
-    jw_end_object(out);
+    put_identity(of, key, ID_CONTRADICTED, out);
 }
+
+#define FACTS                                                                                      \
+    JSON_REQUIRED,                                                                                 \
+        .schema =                                                                                  \
+            "\"type\": \"array\", \"items\": {\"type\": \"object\", "                              \
+            "\"additionalProperties\": false, \"required\": [\"fact\", \"why\"], "                 \
+            "\"properties\": {\"fact\": {\"enum\": [\"gpus\", \"nodes\", "                         \
+            "\"precision\", \"batch\", \"model\", \"unit\", \"machine\", \"runs\"]}, \"why\": "    \
+            "{\"type\": \"string\", \"minLength\": 1}}}"
+
+static void put_label(struct json_out *out, const char *key, const void *of)
+{
+    const struct cell_audit *a = of;
+    jw_str(out, key, a->of_case->stack->label);
+}
+
+static void put_published(struct json_out *out, const char *key, const void *of)
+{
+    const struct cell_audit *a = of;
+    if (a->of_case->factor.value > 0) {
+        jw_f64(out, key, a->of_case->factor.value);
+    }
+}
+
+#define AUDITED struct cell_audit
+static const struct json_form PRINTED = {.pattern = "^[0-9]+([.][0-9]+)?$"};
+static const struct json_form RULE = {.pattern =
+                                          "^([a-z0-9-]+/[a-z0-9-]+|derived:(ratio|mean|median))$"};
+static const char *const ROUNDINGS[] = {"nearest", "truncate"};
+static const struct json_field LOG_ROWS[] = {
+    ROW("path", struct log_ref, path, TEXT),
+    ROW("sha256", struct log_ref, sha256, NUMBER, .form = &JSON_SHA256),
+};
+/* None where no rule was chosen. */
+static const struct json_field INFERRED_ROWS[] = {
+    ROW("gives", AUDITED, n_given, JSON_REQUIRED),
+    ROW("of", AUDITED, n_asked, JSON_REQUIRED, .min = 1),
+};
+
+static void put_inferred(struct json_out *out, const char *key, const void *of)
+{
+    const struct cell_audit *a = of;
+    if (a->n_asked) {
+        jw_object(out, key);
+        json_encode(out, INFERRED_ROWS, ARRAY_LEN(INFERRED_ROWS), a);
+        jw_end_object(out);
+    }
+}
+
+static const struct json_field CELL_ROWS[] = {
+    ROW_VIA("case", AUDITED, of_case, id, TEXT),
+    ROW_VIA("cell", AUDITED, cell, id, TEXT),
+    ROW_VIA("model", AUDITED, of_case, model, TEXT),
+    ROW_VIA("framework", AUDITED, of_case, framework, TEXT),
+    ROW_OUT("framework_label", JSON_STR, put_label, TEXT),
+    ROW_VIA("precision", AUDITED, of_case, precision, JSON_REQUIRED, .vocabulary = "precisions"),
+    ROW_VIA("gpus", AUDITED, of_case, gpus, JSON_REQUIRED),
+    ROW_VIA("batch_per_gpu", AUDITED, of_case, batch_per_gpu, JSON_REQUIRED),
+    ROW_VIA("metric", AUDITED, cell, metric_name, JSON_REQUIRED, .vocabulary = "metrics"),
+    ROW_VIA("table", AUDITED, cell, table, TEXT),
+    ROW_VIA("published", AUDITED, cell, published, JSON_REQUIRED),
+    ROW_VIA("printed", AUDITED, cell, printed, JSON_REQUIRED, .form = &PRINTED),
+    ROW_VIA("unit", AUDITED, cell, unit, JSON_REQUIRED, .vocabulary = "units"),
+    ROW("recomputed", AUDITED, recomputed, NUMBER),
+    ROW("rel_diff", AUDITED, rel_diff, NUMBER),
+    ROW_WORD("verdict", AUDITED, verdict, AUDIT_VERDICT_NAMES, JSON_REQUIRED),
+    ROW("proposed", AUDITED, is_proposed, JSON_OMIT, .schema = "\"const\": true",
+        .about = "read by a format that is only proposed"),
+    ROW("digits", AUDITED, digits, NUMBER, .form = &JSON_FILLED,
+        .about = "of a match, or of a slip of one digit: what is printed for what"),
+    ROW_WORD("proof", AUDITED, proof, PROOF_NAMES, JSON_REQUIRED),
+    ROW_OUT("unproven", JSON_ANY, put_unproven, FACTS),
+    ROW_OUT("contradicted", JSON_ANY, put_contradicted, FACTS),
+    ROW_WORD("log_state", AUDITED, log_state, LOG_STATE_NAMES, JSON_REQUIRED),
+    ROW("rule", AUDITED, rule, NUMBER, .form = &RULE),
+    ROW_INSIDE("inferred", INFERRED_ROWS, 0, .put = put_inferred,
+               .about = "the rule was chosen because it gives so many of the table's numbers whose "
+                        "logs are there"),
+    ROW("rounding", AUDITED, rounding, NUMBER, .names = ROUNDINGS, .n_names = ARRAY_LEN(ROUNDINGS)),
+    ROW("samples", AUDITED, n_used, JSON_REQUIRED),
+    ROW_LIST("logs", AUDITED, logs, n_logs, LOG_ROWS, JSON_REQUIRED),
+    ROW_OBJECT("explanation", AUDITED, explanation, EXPLANATION_ROWS, NUMBER),
+    ROW("note", AUDITED, note, JSON_REQUIRED | JSON_TEXT),
+    ROW_OUT("factor", JSON_F64, put_published, 0, .schema = "\"exclusiveMinimum\": 0",
+            .about = "published beside the logs; the rule's number times this is what is compared"),
+    ROW_VIA("matched", AUDITED, of_case, matched, JSON_OMIT, .form = &JSON_FILLED,
+            .about = "how the row's logs were found, where the report does not name them"),
+};
+#define CELL_RULES                                                                                 \
+    "\"if\": {\"properties\": {\"verdict\": {\"const\": \"no_log\"}}}, \"then\": "                 \
+    "{\"properties\": "                                                                            \
+    "{\"recomputed\": {\"type\": \"null\"}, \"rel_diff\": {\"type\": \"null\"}, \"note\": "        \
+    "{\"minLength\": 1}}}, \"else\": {\"properties\": {\"recomputed\": {\"type\": \"number\"}, "   \
+    "\"rel_diff\": {\"type\": \"number\"}, \"rule\": {\"type\": \"string\"}}}"
+
+static void put_a(struct json_out *out, const char *key, const void *of)
+{
+    const struct like_row *row = of;
+    jw_str(out, key, row->a->cell->id);
+}
+
+static void put_b(struct json_out *out, const char *key, const void *of)
+{
+    const struct like_row *row = of;
+    jw_str(out, key, row->b->cell->id);
+}
+
+static const struct json_field LIKE_ROWS[] = {
+    ROW_OUT("a", JSON_STR, put_a, TEXT),
+    ROW_OUT("b", JSON_STR, put_b, TEXT),
+    ROW("rule", struct like_row, rule, TEXT),
+    ROW("value_a", struct like_row, value_a, NUMBER),
+    ROW("value_b", struct like_row, value_b, NUMBER),
+    ROW("ratio", struct like_row, ratio, NUMBER),
+    ROW("published_ratio", struct like_row, published_ratio, JSON_REQUIRED),
+    ROW("note", struct like_row, note, JSON_REQUIRED | JSON_TEXT),
+};
+#define AUDIT struct report_audit
+static const struct json_field REPORT_ROWS[] = {
+    ROW_VIA("report", AUDIT, report, id, TEXT),
+    ROW_LIST("cells", AUDIT, cells, n_cells, CELL_ROWS, JSON_REQUIRED, .rules = CELL_RULES),
+    ROW_LIST("findings", AUDIT, findings.items, findings.n, FINDING_ROWS, JSON_REQUIRED),
+    ROW_LIST("like_for_like", AUDIT, rows, n_rows, LIKE_ROWS, JSON_REQUIRED),
+};
+static const struct json_field ROWS[] = {
+    ROW_NUMBER("schema_version", SCHEMA_VERSION),
+    ROW_LIST("reports", struct audit_set, items, n, REPORT_ROWS, JSON_REQUIRED),
+};
+const struct json_document AUDIT_DOCUMENT = {
+    JSON_DOCUMENT("audit-output.json", "what `reperf audit --json` prints", ROWS)};
 
 void audit_out_json(const struct audit_set *set, struct strbuf *buf)
 {
-    struct json_out out;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", SCHEMA_VERSION);
-    jw_array(&out, "reports");
-    for (size_t idx = 0; idx < set->n; idx++) {
-        const struct report_audit *audit = &set->items[idx];
-        jw_object(&out, NULL);
-        jw_str(&out, "report", audit->report->id);
-        jw_array(&out, "cells");
-        for (size_t cell = 0; cell < audit->n_cells; cell++) {
-            write_cell(&audit->cells[cell], &out);
-        }
-        jw_end_array(&out);
-        findings_out_json(&audit->findings, "findings", &out);
-        jw_array(&out, "like_for_like");
-        for (size_t row = 0; row < audit->n_rows; row++) {
-            write_row(&audit->rows[row], &out);
-        }
-        jw_end_array(&out);
-        jw_end_object(&out);
-    }
-    jw_end_array(&out);
-    jw_end_object(&out);
+    json_encode_document(buf, ROWS, ARRAY_LEN(ROWS), set);
     strbuf_add_char(buf, '\n');
 }

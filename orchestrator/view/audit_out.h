@@ -10,6 +10,7 @@ struct audit_set {
     size_t n;
 };
 
+extern const struct json_document AUDIT_DOCUMENT;
 void audit_out_json(const struct audit_set *set, struct strbuf *out);
 /* A table for each report and heading, the findings, and, where asked for, like for like; the last line is the summary. */
 enum text_level {

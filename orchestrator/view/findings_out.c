@@ -3,8 +3,6 @@
 
 #include "view/findings_out.h"
 
-#include "codec/json.h"
-
 #define SCHEMA_VERSION 1
 #define RED            "\033[31m"
 #define YELLOW         "\033[33m"
@@ -19,37 +17,47 @@ size_t findings_count(const struct findings *list, enum finding_level level)
     return n;
 }
 
-void findings_out_json(const struct findings *list, const char *key, struct json_out *out)
-{
-    jw_array(out, key);
-    for (size_t idx = 0; idx < list->n; idx++) {
-        const struct finding *f = &list->items[idx];
-        jw_object(out, NULL);
-        jw_z(out, "id", f->id);
-        jw_z(out, "level", finding_level_name(f->level));
-        jw_str(out, "message", f->message);
-        jw_str(out, "where", f->where);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-}
+static const struct json_form RULE_ID = {.pattern = "^[a-z]+(-[a-z]+)*$"};
+const struct json_field FINDING_ROWS[4] = {
+    ROW("id", struct finding, id, JSON_REQUIRED, .form = &RULE_ID),
+    ROW_WORD("level", struct finding, level, FINDING_LEVEL_NAMES, JSON_REQUIRED),
+    ROW("message", struct finding, message, JSON_REQUIRED, .form = &JSON_FILLED),
+    ROW("where", struct finding, where, JSON_REQUIRED, .form = &JSON_FILLED,
+        .about =
+            "FILE:$.place of a manifest, FILE:CELL, or a log's path with :LINE where it is known"),
+};
+
+struct lint_of {
+    const struct report *report;
+    const struct findings *findings;
+};
+struct lint_document {
+    const struct lint_of *reports;
+    size_t n_reports;
+};
+static const struct json_field LIST_ROWS[] = {
+    ROW_LIST("findings", struct findings, items, n, FINDING_ROWS, JSON_REQUIRED)};
+static const struct json_field LINT_OF_ROWS[] = {
+    ROW_VIA("report", struct lint_of, report, id, JSON_REQUIRED, .form = &JSON_FILLED),
+    ROW_THERE(struct lint_of, findings, LIST_ROWS),
+};
+static const struct json_field LINT_ROWS[] = {
+    ROW_NUMBER("schema_version", SCHEMA_VERSION),
+    ROW_LIST("reports", struct lint_document, reports, n_reports, LINT_OF_ROWS, JSON_REQUIRED),
+};
+const struct json_document LINT_DOCUMENT = {
+    JSON_DOCUMENT("lint-output.json", "what `reperf lint --json` prints", LINT_ROWS)};
 
 void lint_out_json(const struct report_set *reports, const struct findings *lists,
                    struct strbuf *buf)
 {
-    struct json_out out;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", SCHEMA_VERSION);
-    jw_array(&out, "reports");
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct lint_of *items = arena_array(&arena, struct lint_of, reports->n + 1);
+    const struct lint_document document = {items, reports->n};
     for (size_t idx = 0; idx < reports->n; idx++) {
-        jw_object(&out, NULL);
-        jw_str(&out, "report", reports->items[idx].id);
-        findings_out_json(&lists[idx], "findings", &out);
-        jw_end_object(&out);
+        items[idx] = (struct lint_of){&reports->items[idx], &lists[idx]};
     }
-    jw_end_array(&out);
-    jw_end_object(&out);
+    json_encode_document(buf, LINT_ROWS, ARRAY_LEN(LINT_ROWS), &document);
     strbuf_add_char(buf, '\n');
 }
 

@@ -4,13 +4,12 @@
 #define VIEW_FINDINGS_OUT_H
 
 #include "base/strbuf.h"
+#include "codec/json_table.h"
 #include "judge/finding.h"
 #include "load/load.h"
 
-struct json_out;
-
-/* An array under `key`: the same in audit and lint. */
-void findings_out_json(const struct findings *list, const char *key, struct json_out *out);
+extern const struct json_field FINDING_ROWS[4]; /* the same in audit and lint */
+extern const struct json_document LINT_DOCUMENT;
 
 /* `lint --json` (manifests/schema/lint-output.json): one list a report. */
 void lint_out_json(const struct report_set *reports, const struct findings *lists,

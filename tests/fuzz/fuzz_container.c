@@ -13,7 +13,9 @@ static void encode(const struct container_flags *flags, struct strbuf *buf)
     struct json_out out;
     strbuf_init(buf, JSON_CAP);
     jw_begin(&out, buf, true);
-    container_flags_encode(&out, NULL, flags);
+    jw_object(&out, NULL);
+    json_encode(&out, CONTAINER_FLAGS_ROWS, CONTAINER_FLAGS_N, flags);
+    jw_end_object(&out);
     ASSERT(!buf->is_full);
 }
 
@@ -26,7 +28,7 @@ static int decode(struct arena *arena, struct str text, struct container_flags *
         return -1;
     }
     root = json_root(&doc);
-    return container_flags_decode(&root, arena, ret_flags, err);
+    return json_decode(&root, arena, CONTAINER_FLAGS_ROWS, CONTAINER_FLAGS_N, ret_flags, err);
 }
 
 /* A second time it must be the same bytes: the first may have put U+FFFD for what is no UTF-8. */

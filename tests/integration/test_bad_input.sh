@@ -61,7 +61,7 @@ truncate -s 100M "$M"; refuses "100 MB" "104857600 bytes, expected at most"
 rm "$M" && mkdir "$M"; refuses "a folder in its place" "regular file"
 rm "$M" && mkfifo "$M"; refuses "a FIFO" "regular file"
 rm "$M" && ln -s "$ID.json" "$M"; refuses "a link to itself" "symbolic links"
-edit 'd["cases"]=[]'; refuses "no cases" '\$\.cases: expected at least one published cell'
+edit 'd["cases"]=[]'; refuses "no cases" '\$\.cases: expected at least 1 items'
 edit 'd["id"]="other"'; refuses "another id than the file's name" "as the file is named"
 edit 'd["cases"][0]["cells"][0]["unit"]="furlongs"'; refuses "wrong unit" '\$\.cases\[0\]\.cells\[0\].*unit'
 edit 'd["cases"][0]["cells"][0]["printed"]="1e3"'; refuses "a number that is not plain" "plain decimal"
@@ -266,8 +266,8 @@ inventory "a name that is a command" '.nodes[0].name = "$(touch hit)"' '\$\.node
 inventory "a name with a line break" '.nodes[0].name = "a\nrm x;"' '\$\.nodes\[0\]: name: '
 inventory "a name that leaves its folder" '.nodes[0].name = "../x"' '\$\.nodes\[0\]: name: '
 inventory "an address that is an option" '.nodes[0].address = "-oProxyCommand=touch hit"' '\$\.nodes\[0\]: address: '
-inventory "a work folder that leads upwards" '.nodes[0].work_folder = "/scratch/../etc"' '\$\.nodes\[0\]: work_folder: '
-inventory "a registry with a user" '.registry = "user:secret@h:5000"' '\$: registry: '
+inventory "a work folder that leads upwards" '.nodes[0].work_folder = "/scratch/../etc"' '\$\.nodes\[0\]\.work_folder: '
+inventory "a registry with a user" '.registry = "user:secret@h:5000"' '\$\.registry: '
 inventory "more names than addresses" '.nodes[0].name = "node[1-5]"' 'as there are names \(5\), found 4'
 inventory "a million names" '.nodes[0].name = "n[1-1000000]"' 'more than 4096 names'
 inventory "the same node twice" '.nodes += .nodes' '"node1" occurs twice'

@@ -219,7 +219,7 @@ order() { printf 'reperf-relay 2 %012d\n' "$(stat -c %s "$1")" && cat "$1"; } # 
 relay() { "$B/reperf-node" relay "$T/work-relay"; }
 mkfifo "$T/answers" "$T/questions"
 exec 7<>"$T/answers" 9<>"$T/questions"
-relay <"$T/questions" >"$T/answers" 2>/dev/null &
+"$B/reperf-node" relay "$T/work-relay" <"$T/questions" >"$T/answers" 2>/dev/null &
 relay=$!
 order "$T/order" >&9
 echo last >&9

@@ -20,9 +20,9 @@ for word in bf16 tf32 fp8 int8; do
     is "$(jq --arg w "$word" '[.precisions[] | select(.name == $w)] | length' $V)" 1 "a precision: $word"
 done
 is "$(jq -c '.conditions | . == sort' $V)" true "conditions are in order"
-is "$(jq -r '."$defs".conditions.properties // {} | keys[]' manifests/schema/report.json | sort | diff - <(jq -r '.conditions[]' $V) | grep -c '^<')" 0 "the schema of reports knows no other condition"
+is "$(jq -r '[.. | objects | .conditions?.propertyNames?.enum? // empty] | first[]' manifests/schema/report.json | sort | diff - <(jq -r '.conditions[]' $V) | grep -c '^<')" 0 "the schema of reports knows no other condition"
 words() { jq -c "[.units[] | select($1) | .name, .aliases[] | select(. != \"\")] | sort" $V; } # FILTER of units; a cell of a report has one
-is "$(jq -c '."$defs".unit.enum | sort' manifests/schema/report.json)" "$(words true)" "the schema of reports knows these units"
+is "$(jq -c '[.. | objects | .unit? | .enum? // empty | select(length > 20)] | first | sort' manifests/schema/report.json)" "$(words true)" "the schema of reports knows these units"
 for metric in throughput run_throughput; do
     is "$(jq -c --arg m $metric '[.. | objects | select(.if?.properties?.metric?.const? == $m).then.properties.unit.enum] | first | sort' manifests/schema/report.json)" "$(words '.dimension == "rate"')" "and these of $metric"
 done

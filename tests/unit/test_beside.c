@@ -20,7 +20,8 @@ static int decode(const char *text, struct beside *ret, struct err *err)
         fail_msg("%s", err->msg);
     }
     struct json root = json_root(&doc);
-    return beside_decode(&root, &arena, ret, err);
+    *ret = (struct beside){0};
+    return json_decode(&root, &arena, BESIDE_ROWS, BESIDE_N, ret, err);
 }
 
 static struct beside decoded(const char *text)
@@ -43,8 +44,8 @@ static void test_refused(void **state UNUSED)
         {"{\"also\": [\"f/a\", \"miou\"]}", "$.also[1]: expected FORMAT/NAME, found \"miou\""},
         {"{\"also\": [\"/miou\"]}", "$.also[0]: expected FORMAT/NAME"},
         {"{\"also\": [\"f/\"]}", "$.also[0]: expected FORMAT/NAME"},
-        {"{\"also\": [\"\"]}", "$.also[0]: rule: expected one line"},
-        {"{\"also\": [\"f/a\\u001b[2J\"]}", "$.also[0]: rule: expected text"},
+        {"{\"also\": [\"\"]}", "$.also[0]: also: expected one line"},
+        {"{\"also\": [\"f/a\\u001b[2J\"]}", "$.also[0]: also: expected text"},
         {"{\"also\": [\"f/a\", \"f/b\", \"f/a\"]}", "$.also[2]: \"f/a\" is there twice"},
         {"{\"also\": [\"f/1\", \"f/2\", \"f/3\", \"f/4\", \"f/5\", \"f/6\", \"f/7\", \"f/8\", "
          "\"f/9\"]}",
@@ -78,7 +79,7 @@ static void test_round_trip(void **state UNUSED)
         strbuf_init(&buf, 4096);
         jw_begin(&out, &buf, true);
         jw_object(&out, NULL);
-        beside_encode(&out, &beside);
+        json_encode(&out, BESIDE_ROWS, BESIDE_N, &beside);
         jw_end_object(&out);
         assert_true(str_eq_z(strbuf_str(&buf), TEXTS[idx]));
         for (size_t at = 0; at < ARRAY_LEN(TEXTS); at++) {

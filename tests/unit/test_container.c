@@ -195,7 +195,7 @@ static int decode(struct arena *arena, struct str text, struct container_flags *
         return -1;
     }
     root = json_root(&doc);
-    result = container_flags_decode(&root, arena, ret_flags, err);
+    result = json_decode(&root, arena, CONTAINER_FLAGS_ROWS, CONTAINER_FLAGS_N, ret_flags, err);
     json_doc_release(&doc);
     return result;
 }
@@ -214,10 +214,14 @@ static void flags_come_back_from_json(void **state UNUSED)
     strbuf_init(&once, 1 << 16);
     strbuf_init(&twice, 1 << 16);
     jw_begin(&out, &once, false);
-    container_flags_encode(&out, NULL, &line.flags);
+    jw_object(&out, NULL);
+    json_encode(&out, CONTAINER_FLAGS_ROWS, CONTAINER_FLAGS_N, &line.flags);
+    jw_end_object(&out);
     assert_int_equal(decode(&arena, strbuf_str(&once), &back, &err), 0);
     jw_begin(&out, &twice, false);
-    container_flags_encode(&out, NULL, &back);
+    jw_object(&out, NULL);
+    json_encode(&out, CONTAINER_FLAGS_ROWS, CONTAINER_FLAGS_N, &back);
+    jw_end_object(&out);
     assert_string_equal(once.ptr, twice.ptr);
     assert_int_equal(back.memlock_bytes, LIMIT_UNLIMITED);
     is_str(back.not_understood[0], "-u 0");
@@ -245,7 +249,9 @@ static void bad_json_is_refused(void **state UNUSED)
     struct json_out out;
     strbuf_init(&good, 1 << 16);
     jw_begin(&out, &good, true);
-    container_flags_encode(&out, NULL, &line.flags);
+    jw_object(&out, NULL);
+    json_encode(&out, CONTAINER_FLAGS_ROWS, CONTAINER_FLAGS_N, &line.flags);
+    jw_end_object(&out);
     for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
         int64_t at = str_find(strbuf_str(&good), str_of(CASES[idx].from));
         struct container_flags flags;

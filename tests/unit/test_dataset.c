@@ -86,19 +86,19 @@ static void what_is_wrong_is_named(void **state UNUSED)
     } BAD[] = {
         {DATASET(FILE_OF("a.tar", ",\"colour\":1"), "", "null", "null"),
          "d.json:$.files[0]: unknown key \"colour\""},
-        {DATASET(FILE_OF("../a.tar", ""), "", "null", "null"), "$.files[0]: name: expected"},
-        {DATASET(FILE_OF("_a.tar", ""), "", "null", "null"), "$.files[0]: name: expected"},
+        {DATASET(FILE_OF("../a.tar", ""), "", "null", "null"), "$.files[0].name: expected"},
+        {DATASET(FILE_OF("_a.tar", ""), "", "null", "null"), "$.files[0].name: expected"},
         {DATASET(ONE_FILE "," ONE_FILE, "", "null", "null"), "two files are named \"a.tar\""},
         {DATASET(FILE_OF("a.tar", ",\"pieces\":\"p\""), "", "null", "null"),
          "both pieces and piece_bytes"},
         {DATASET(ONE_FILE, GROUP("a", "img/../*", "png", "null"), "null", "null"),
-         "$.groups[0]: expected a relative path"},
+         "$.groups[0]: glob: expected a relative path"},
         {DATASET(ONE_FILE, GROUP("a", "img/*", "gif", "null"), "null", "null"),
-         "format: \"gif\" is not one"},
+         "format: expected one of any, jpeg,"},
         {DATASET(ONE_FILE, GROUP("a", "img/*", "hdf5", "null"), "null", "null"),
          "width, height and channels are for jpeg and png, not for hdf5"},
         {DATASET(ONE_FILE, GROUP("a", "img/*", "png", PAIR), "null", "null"),
-         "$.groups[0].pair: of: no group before this one is named \"a\""},
+         "$.groups[0]: pair.of: no group before this one is named \"a\""},
         {DATASET(ONE_FILE, GROUP("a", "img/*", "png", "null") "," GROUP("a", "i/*", "png", "null"),
                  "null", "null"),
          "two groups are named \"a\""},
@@ -115,7 +115,7 @@ static void what_is_wrong_is_named(void **state UNUSED)
                  "{\"kind\":\"none\",\"short_side\":null,\"classes\":2,\"sequence\":null,"
                  "\"predictions\":null}",
                  "null"),
-         "kind: \"none\" is not one"},
+         "kind: expected one of classes, segments, tokens, found \"none\""},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;

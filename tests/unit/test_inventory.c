@@ -94,7 +94,7 @@ static void what_is_refused_says_where(void **state UNUSED)
     static const struct {
         const char *more, *nodes, *expected;
     } ROWS[] = {
-        {"", "", "t:$.nodes: expected at least one node"},
+        {"", "", "t:$.nodes: expected at least 1 items"},
         {"\"colour\": 1, ", NODE, "colour"},
         {"\"launcher\": \"pbs\", ", NODE, "launcher"},
         {"\"registry\": \"nohost\", ", NODE, "registry: expected HOST:PORT"},

@@ -7,6 +7,7 @@
 
 #include "codec/json.h"
 #include "codec/json_region.h"
+#include "codec/json_table.h"
 
 static const char *const BAD[] = {
     "",
@@ -84,18 +85,10 @@ struct thing {
 };
 
 static const struct json_field THING[] = {
-    {.key = "name",
-     .kind = JSON_STR,
-     .flags = JSON_REQUIRED | JSON_NULLABLE,
-     .offset = offsetof(struct thing, name)},
-    {.key = "count",
-     .kind = JSON_I64,
-     .flags = JSON_REQUIRED,
-     .offset = offsetof(struct thing, count),
-     .min = 1,
-     .max = 9},
-    {.key = "rate", .kind = JSON_F64, .offset = offsetof(struct thing, rate)},
-    {.key = "on", .kind = JSON_BOOL, .offset = offsetof(struct thing, is_on)},
+    ROW("name", struct thing, name, JSON_REQUIRED | JSON_NULLABLE),
+    ROW("count", struct thing, count, JSON_REQUIRED, .min = 1, .max = 9),
+    ROW("rate", struct thing, rate, 0),
+    ROW("on", struct thing, is_on, 0),
 };
 
 static int decode(const char *text, struct arena *arena, struct thing *thing, struct err *err)
