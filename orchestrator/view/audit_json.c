@@ -55,13 +55,12 @@ static void put_contradicted(struct json_out *out, const char *key, const void *
 }
 
 #define FACTS                                                                                      \
-    JSON_REQUIRED,                                                                                 \
-        .schema =                                                                                  \
-            "\"type\": \"array\", \"items\": {\"type\": \"object\", "                              \
-            "\"additionalProperties\": false, \"required\": [\"fact\", \"why\"], "                 \
-            "\"properties\": {\"fact\": {\"enum\": [\"gpus\", \"nodes\", "                         \
-            "\"precision\", \"batch\", \"model\", \"unit\", \"machine\", \"runs\"]}, \"why\": "    \
-            "{\"type\": \"string\", \"minLength\": 1}}}"
+    0, .schema =                                                                                   \
+           "\"type\": \"array\", \"items\": {\"type\": \"object\", "                               \
+           "\"additionalProperties\": false, \"required\": [\"fact\", \"why\"], "                  \
+           "\"properties\": {\"fact\": {\"enum\": [\"gpus\", \"nodes\", "                          \
+           "\"precision\", \"batch\", \"model\", \"unit\", \"machine\", \"runs\"]}, \"why\": "     \
+           "{\"type\": \"string\", \"minLength\": 1}}}"
 
 static void put_label(struct json_out *out, const char *key, const void *of)
 {
@@ -121,12 +120,12 @@ static const struct json_field CELL_ROWS[] = {
     ROW_WORD("verdict", AUDITED, verdict, AUDIT_VERDICT_NAMES, JSON_REQUIRED),
     ROW("proposed", AUDITED, is_proposed, JSON_OMIT, .schema = "\"const\": true",
         .about = "read by a format that is only proposed"),
-    ROW("digits", AUDITED, digits, NUMBER, .form = &JSON_FILLED,
+    ROW("digits", AUDITED, digits, JSON_NULLABLE, .form = &JSON_FILLED,
         .about = "of a match, or of a slip of one digit: what is printed for what"),
-    ROW_WORD("proof", AUDITED, proof, PROOF_NAMES, JSON_REQUIRED),
+    ROW_WORD("proof", AUDITED, proof, PROOF_NAMES, 0),
     ROW_OUT("unproven", JSON_ANY, put_unproven, FACTS),
     ROW_OUT("contradicted", JSON_ANY, put_contradicted, FACTS),
-    ROW_WORD("log_state", AUDITED, log_state, LOG_STATE_NAMES, JSON_REQUIRED),
+    ROW_WORD("log_state", AUDITED, log_state, LOG_STATE_NAMES, 0),
     ROW("rule", AUDITED, rule, NUMBER, .form = &RULE),
     ROW_INSIDE("inferred", INFERRED_ROWS, 0, .put = put_inferred,
                .about = "the rule was chosen because it gives so many of the table's numbers whose "

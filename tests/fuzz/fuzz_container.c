@@ -36,7 +36,7 @@ static void there_and_back(struct arena *arena, const struct container_flags *fl
 {
     CLEANUP(strbuf) struct strbuf once;
     CLEANUP(strbuf) struct strbuf twice;
-    struct container_flags back;
+    struct container_flags back = {0};
     struct err err = {0};
     encode(flags, &once);
     ASSERT(decode(arena, strbuf_str(&once), &back, &err) == 0);
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct str text = {(const char *)data + 1, size ? size - 1 : 0};
     struct container_line line;
-    struct container_flags flags;
+    struct container_flags flags = {0};
     struct err err = {0};
     if (size && data[0] % 2 == 0) {
         if (container_line_read(&arena, text, &line, &err) == 0) {

@@ -45,7 +45,7 @@ is "$(differ "$T/program" "$T/page")" "" "every option with its letter and value
 is "$(sed -n 's/^\.Ss //p' "$page" | xargs)" "$("$REPERF" --help | awk '/^  [a-z]/ { print $1 }' | xargs)" "every command, in order"
 is "$({ grep -rhoE 'getenv\("[A-Z_]+"\)' orchestrator && sed -n '/define ENGINE_ENV/,/[^\\]$/p' orchestrator/base/engine_env.h; } | grep -oE '"[A-Z_]{2,}"' | tr -d '"' | sort -u | xargs)" \
     "$(sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh FILES/s/^\.It Ev //p' "$page" | sort -u | xargs)" "every environment variable"
-is "$(sed -n '/CODE_ROWS\[ERR_CODE_COUNT\]/,/^};/s/.*, \([0-9]*\)},.*/\1/p' orchestrator/base/err.c | { cat && sed -n 's/^#define STATUS_[A-Z_]* *\([0-9]*\) .*/\1/p' orchestrator/base/command.h; } | sort -nu | grep -v '^130$' | xargs)" \
+is "$(sed -n '/STATUSES\[ERR_CODE_COUNT\]/,/^};/p' orchestrator/base/err.c | grep -o '= [0-9]*' | tr -d '= ' | { echo 0 && cat && sed -n 's/^#define STATUS_[A-Z_]* *\([0-9]*\) .*/\1/p' orchestrator/base/command.h; } | sort -nu | grep -v '^130$' | xargs)" \
     "$(sed -n '/^\.Sh EXIT/,/^\.Sh EXAMPLES/s/^\.It \([0-9]*\)$/\1/p' "$page" | grep -v '^1$' | sort -nu | xargs)" "every exit status (1 is no error; 130 is 128+n)"
 is "$(mandoc -T lint -W warning "$page" 2>&1)" "" "mandoc has nothing to say"
 rendered=$(mandoc -T utf8 "$page" | col -b)
