@@ -195,7 +195,7 @@ static void add_source(struct page *page, const char *what, const struct source_
 }
 
 /* Links to the parts of one report; the parts' ids start with the report's. */
-static void add_nav(struct page *page, struct str id, bool is_results_page)
+static void add_nav(struct page *page, struct str id, bool has_rates)
 {
     static const char *const PARTS[][2] = {
         {"cells", "Cells"},           {"like", "Like for like"},        {"scaling", "Scaling"},
@@ -204,7 +204,7 @@ static void add_nav(struct page *page, struct str id, bool is_results_page)
     enum { FIRST_OF_RATES = 1, LAST_OF_RATES = 4 }; /* the other sections of a table of rates */
     HTML(page->out, "<nav aria-label=\"Parts of {}\"><ul>", id);
     for (size_t idx = 0; idx < ARRAY_LEN(PARTS); idx++) {
-        if (is_results_page && idx >= FIRST_OF_RATES && idx <= LAST_OF_RATES) {
+        if (!has_rates && idx >= FIRST_OF_RATES && idx <= LAST_OF_RATES) {
             continue;
         }
         HTML(page->out, "<li><a href=\"#{}-{}\">{}</a></li>", id, str_of(PARTS[idx][0]),
@@ -220,7 +220,17 @@ static void add_report(struct page *page, const struct report_audit *audit, bool
          is_alone ? STR_LIT("sub") : STR_LIT("title"), is_alone ? report->id : report->title);
     add_source(page, "Report", &report->source, false);
     add_source(page, "Logs", &report->logs_source, true);
-    add_nav(page, report->id, is_results(audit));
+    add_nav(page, report->id, audit->n_cells > 0 && !is_results(audit));
+    if (audit->n_cells == 0) {
+        HTML(page->out,
+             "<section class=\"card\" id=\"{}-cells\"><p>Nobody published numbers for it: its "
+             "cases are only measured.</p></section>\n",
+             report->id);
+        add_findings(page, audit);
+        add_conditions(page, audit);
+        add_provenance(page, audit);
+        return;
+    }
     add_summary(page, audit);
     if (is_results(audit)) {
         add_results(page, audit);
