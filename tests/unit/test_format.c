@@ -210,10 +210,23 @@ static void runs_and_repeated_steps(void **state UNUSED)
     TRAIN_READS("iter: 1, ips: 1 samples/sec\niter: 2, ips: 2 samples/sec\niter: 1, ips: 3 "
                 "samples/sec\n",
                 "1=1 2=2 1=3/1 ambiguous");
-    /* equal steps are one run, which is not whole */
+    /* If each step is printed as often, as many writers without a tag share the log. */
     TRAIN_READS("iter: 1, ips: 1 samples/sec\niter: 1, ips: 2 samples/sec\niter: 2, ips: 3 "
                 "samples/sec\niter: 2, ips: 4 samples/sec\n",
-                "1=1 1=2 2=3 2=4 ambiguous");
+                "1=1@0 1=2@1 2=3@0 2=4@1 ok");
+    /* Otherwise equal steps are one run, which is not whole. */
+    TRAIN_READS("iter: 1, ips: 1 samples/sec\niter: 1, ips: 2 samples/sec\niter: 2, ips: 3 "
+                "samples/sec\n",
+                "1=1 1=2 2=3 ambiguous");
+    TRAIN_READS("iter: 1, ips: 1 samples/sec\niter: 2, ips: 2 samples/sec\niter: 2, ips: 3 "
+                "samples/sec\n",
+                "1=1 2=2 2=3 ambiguous");
+    TRAIN_READS("iter: 1, ips: 1 samples/sec\niter: 1, ips: 2 samples/sec\n", "1=1 1=2 ambiguous");
+    TRAIN_READS(
+        "2020-12-16 18:32:38 iter: 1, ips: 1 samples/sec\n2020-12-16 18:32:48 iter: 1, ips: "
+        "2 samples/sec\n2020-12-16 18:32:58 iter: 2, ips: 3 samples/sec\n2020-12-16 "
+        "18:33:08 iter: 2, ips: 4 samples/sec\n",
+        "1=1 1=2 2=3 2=4 ambiguous"); /* too far apart for writers of one step */
     /* steps that begin again with each epoch */
     TRAIN_READS("epoch: 1, iter: 1, ips: 1 samples/sec\nepoch: 1, iter: 2, ips: 2 "
                 "samples/sec\nepoch: 2, iter: 1, ips: 3 samples/sec\n",
@@ -231,8 +244,13 @@ static void values_that_are_none(void **state UNUSED)
     TRAIN_READS("iter: 1, ips: nan samples/sec\niter: 2, ips: 2 samples/sec\n", "1=nan 2=2 nan");
     TRAIN_READS("iter: 1, ips: inf samples/sec\n", "1=nan nan");
     TRAIN_READS("iter: 1, ips: -inf samples/sec\n", "1=nan nan");
-    TRAIN_READS("iter: 1, ips: 0 samples/sec\n", "1=nan nan");
-    TRAIN_READS("iter: 1, ips: 0.000 samples/sec\n", "1=nan nan");
+    /* A first rate of 0 says that nothing is measured yet; a later 0 is no value. */
+    TRAIN_READS("iter: 1, ips: 0 samples/sec\n", "no_metric");
+    TRAIN_READS("iter: 1, ips: 0.000 samples/sec\n", "no_metric");
+    TRAIN_READS("iter: 1, ips: 0 samples/sec\niter: 2, ips: 2 samples/sec\n", "2=2 ok");
+    TRAIN_READS("iter: 1, ips: 0 samples/sec\niter: 2, ips: 0 samples/sec\n", "2=nan nan");
+    TRAIN_READS("iter: 1, ips: 2 samples/sec\niter: 2, ips: 0 samples/sec\n", "1=2 2=nan nan");
+    TRAIN_READS("iter: 1, ips: 2 samples/sec\niter: 2, ips: 0.000 samples/sec\n", "1=2 2=nan nan");
     TRAIN_READS("iter: 1, ips: -5 samples/sec\n", "1=nan nan");
     TRAIN_READS("iter: 1, ips: 1e999 samples/sec\n", "1=nan nan");
     TRAIN_READS("iter: 1, ips: None samples/sec\n", "1=nan nan");
@@ -257,8 +275,14 @@ static void ends(void **state UNUSED)
     /* two runs count more than a truncated line, a bad value more than both */
     TRAIN_READS("iter: 2, ips: 1 samples/sec\niter: 1, ips: 1 samples/sec\niter: 2, ips: ",
                 "2=1 1=1/1 ambiguous");
-    TRAIN_READS("iter: 2, ips: 0 samples/sec\niter: 1, ips: 1 samples/sec\niter: 2, ips: ",
+    TRAIN_READS("iter: 2, ips: -1 samples/sec\niter: 1, ips: 1 samples/sec\niter: 2, ips: ",
                 "2=nan 1=1/1 nan");
+    TRAIN_READS("iter: 1, ips: 1 samples/sec\niter: 2, ips: 0 samples/sec\niter: 1, ips: 1 "
+                "samples/sec\niter: 2, ips: ",
+                "1=1 2=nan 1=1/1 nan");
+    /* A run whose only rate is a first 0 has no number, so that the other run is the only one. */
+    TRAIN_READS("iter: 2, ips: 0 samples/sec\niter: 1, ips: 1 samples/sec\niter: 2, ips: ",
+                "1=1/1 truncated");
 }
 
 static void tables(void **state UNUSED)

@@ -76,6 +76,14 @@ static void what_more_is_right_is_read(void **state UNUSED)
             fail_msg("%s", err.msg);
         }
     }
+    /* A format need not say whose rate it is. */
+    struct err err = {0};
+    if (decode(SERIES,
+               ", {\"name\": \"t\", \"literal\": null, \"pattern\": \"(?<value>1)\", \"unit\": "
+               "\"s\", \"scope\": null, \"primary\": false, \"quantity\": \"step_time\"}",
+               &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
 }
 
 static void a_format_of_another_make_is_refused(void **state UNUSED)
@@ -171,7 +179,7 @@ static void a_series_that_could_not_be_read_is_refused(void **state UNUSED)
         {SERIES,
          ", {\"name\": \"t\", \"literal\": null, \"pattern\": \"(?<value>1)\", \"unit\": \"s\", "
          "\"scope\": \"gpu\", \"primary\": false, \"quantity\": \"step_time\"}",
-         "expected scope rank, node or job, found \"gpu\""},
+         "expected scope rank, node, job or null, found \"gpu\""},
     };
     refuse_all(ROWS, ARRAY_LEN(ROWS));
 }
