@@ -288,8 +288,10 @@ static void collect(void *ctx, const char *ptr, size_t len)
 
 static int ask(struct ssh_plan *plan, struct loop *loop, struct err *err)
 {
-    const char *argv[12] = {"ssh", "-G", "-T"};
-    size_t n = 3;
+    /* Debian's ssh takes 300 s for ServerAliveInterval where BatchMode is on and nothing sets it. Its answer must be what the
+       config sets, and BatchMode changes nothing else in it. */
+    const char *argv[16] = {"ssh", "-G", "-T", "-o", "BatchMode=no"};
+    size_t n = 5;
     bool is_node = plan->n_targets == 0;
     if (plan->opts.config_path) {
         argv[n++] = "-F";

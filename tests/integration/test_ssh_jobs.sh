@@ -31,9 +31,9 @@ go() { : >"$T/go-$1"; }
 none_sleeps() { ! pgrep -xf "sleep 600.$$" >/dev/null; }
 
 # Silence for longer than a node that says nothing at all is given, 30 s, by a clock that goes on each time it has been asked whether it is there; libssh2 asks again after
-# two seconds. Beside all that follows.
+# two seconds. Beside all that follows. BatchMode must not change how long that is, though Debian's ssh waits 300 s under it before it asks.
 start_sshd lives 'LogLevel DEBUG1' || exit 1
-cat - "$T/ssh/config" >"$T/ssh/lives" <<<'ServerAliveInterval 10
+cat - "$T/ssh/config" >"$T/ssh/lives" <<<'BatchMode yes
 ServerAliveCountMax 3'
 { CLOCK="$T/silence" at_clock remote_one "$B/servers/remote_one" config="$T/ssh/lives" port="${ssh_port[lives]}" 127.0.0.1 exec ": >'$T/silent'; $(held late); echo late" & } >"$T/late.out" 2>&1
 late_pid=$!
