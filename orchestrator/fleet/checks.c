@@ -594,35 +594,22 @@ void checks_of_wants(struct checks *checks, const struct inventory *inventory,
 
 /* ---- where cases find room ---- */
 
-static void note_lack(struct strbuf *lacks, const struct check *check, enum check_verdict *worst)
-{
-    if (check->level == CHECK_ADVISED || check->verdict == CHECK_HOLDS) {
-        return;
-    }
-    *worst = *worst == CHECK_FAILS ? CHECK_FAILS : check->verdict;
-    strbuf_printf(lacks, "%s%s%s", lacks->len ? ", " : "", check->id,
-                  check->verdict == CHECK_UNKNOWN ? " (not known)" : "");
-}
-
 /* The worst verdict on what the wants require of the node; appends what it lacks. */
 static enum check_verdict node_suits(struct arena *arena, const struct inventory *inventory,
                                      const struct node_probe *probe, const struct wants *wants,
                                      struct strbuf *lacks)
 {
     enum check_verdict worst = CHECK_HOLDS;
-    struct checks scratch = {.arena = arena};
-    for (size_t idx = 0; idx < wants->n; idx++) {
-        const struct want *want = &wants->items[idx];
-        struct trial trial = {&scratch, inventory, &probe->facts, want, {0}};
-        if (want->kind == WANT_NODES) {
+    struct checks checks = {.arena = arena};
+    checks_of_wants(&checks, inventory, probe, wants, &(struct wants_groups){0});
+    for (size_t idx = 0; idx < checks.n; idx++) {
+        const struct check *check = &checks.items[idx];
+        if (check->level == CHECK_ADVISED || check->verdict == CHECK_HOLDS) {
             continue;
         }
-        try_want(&trial);
-        note_lack(lacks, &trial.check, &worst);
-        if (want->kind == WANT_CUDA) {
-            try_capability(&trial);
-            note_lack(lacks, &trial.check, &worst);
-        }
+        worst = worst == CHECK_FAILS ? CHECK_FAILS : check->verdict;
+        strbuf_printf(lacks, "%s%s%s", lacks->len ? ", " : "", check->id,
+                      check->verdict == CHECK_UNKNOWN ? " (not known)" : "");
     }
     return worst;
 }
