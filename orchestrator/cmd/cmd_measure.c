@@ -459,6 +459,10 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
         return -1;
     }
     f->counts = identity_counts(format, &f->m, f->rule);
+    struct str doubt = identity_counts_doubt(arena, format, &f->m, f->rule);
+    if (doubt.len) {
+        engine_contradict(&f->m, 0, doubt);
+    }
     if (check_asked(args, f, err) < 0) {
         return -1;
     }

@@ -113,6 +113,27 @@ struct log_counts identity_counts(const struct format *format, const struct meas
     return counts_of(format, &told);
 }
 
+struct str identity_counts_doubt(struct arena *arena, const struct format *format,
+                                 const struct measurement *m, const struct rule *rule)
+{
+    const struct told told = told_of(m, rule);
+    const struct stated gpus = stated_of(&told, "gpus");
+    const struct stated global = stated_of(&told, "global_batch");
+    const struct stated each = stated_of(&told, "batch_per_gpu");
+    int64_t devices = whole(whole(count_stated(&told, "global_batch"), accumulated(format, &told)),
+                            count_stated(&told, "batch_per_gpu"));
+    int64_t stated = count_stated(&told, "gpus");
+    return devices > 0 && stated > 0 && devices != stated
+               ? str_of(arena_printf(arena,
+                                     "a batch of %.*s (line %" PRId64 ") over %.*s of one device "
+                                     "(line %" PRId64 ") is of %" PRId64
+                                     " devices, and line %" PRId64 " states %" PRId64,
+                                     STR_ARG(global.items[0]->value), global.items[0]->line,
+                                     STR_ARG(each.items[0]->value), each.items[0]->line, devices,
+                                     gpus.items[0]->line, stated))
+               : STR_EMPTY;
+}
+
 /* ---- comparing ---- */
 
 static struct identity_item unproven(struct str why)

@@ -44,6 +44,11 @@ const char *proof_name(enum proof proof);
 struct log_counts identity_counts(const struct format *format, const struct measurement *m,
                                   const struct rule *rule);
 
+/* What the counts that the log states hold against each other: the batch of all devices over that of one is another number of them. Empty:
+   nothing. */
+struct str identity_counts_doubt(struct arena *arena, const struct format *format,
+                                 const struct measurement *m, const struct rule *rule);
+
 /* What a log is checked against: a row of a table, or a plan's statements about a run. */
 struct identity_row {
     int64_t gpus; /* of a run on a CPU: its ranks */

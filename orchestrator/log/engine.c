@@ -9,10 +9,11 @@
 
 #include <math.h>
 
-#define SLOW_START  0.2 /* slower than the level of the second half by more than this share */
-#define START_FEW   3   /* of so few lines the first, if it takes twice the time */
-#define START_SHARE 4   /* at most a quarter of the lines */
-#define TAIL_FAR    0.2 /* of the level: a last line off the grid that is as far from it */
+#define SLOW_START  0.2    /* slower than the level of the second half by more than this share */
+#define START_FEW   3      /* of so few lines the first, if it takes twice the time */
+#define START_SHARE 4      /* at most a quarter of the lines */
+#define UNAWAITED   (-0.5) /* slowness of a step that a program did not wait for */
+#define TAIL_FAR    0.2    /* of the level: a last line off the grid that is as far from it */
 #define PLAIN_FAR   0.05
 #define FIRST_STEPS                                                                                \
     4.0 /* the first line stands for its step, if that is at most so many usual intervals */
@@ -93,6 +94,22 @@ static bool is_settled(const double *values, size_t n, double level)
     return 4 * near >= 3 * n;
 }
 
+/* A program that does not wait for its first step, which compiles, prints the next ones as though they took no time: up to the first line
+   at the level, nothing of it is measured. */
+static size_t unawaited(const struct series *s, const struct profile *p, double level)
+{
+    size_t skip = 0;
+    bool is_unawaited = false;
+    while (skip < p->n / 2 && fabs(slowness(s, p->values[skip], level)) > SLOW_START) {
+        is_unawaited = is_unawaited || slowness(s, p->values[skip], level) < UNAWAITED;
+        skip++;
+    }
+    return is_unawaited && slowness(s, p->values[0], level) > SLOW_START &&
+                   fabs(slowness(s, p->values[skip], level)) <= SLOW_START
+               ? skip
+               : 0;
+}
+
 static size_t slow_start(const struct series *s, const struct profile *p)
 {
     size_t half = p->n / 2;
@@ -108,7 +125,8 @@ static size_t slow_start(const struct series *s, const struct profile *p)
     while (skip < most && slowness(s, p->values[skip], level) > SLOW_START) {
         skip++;
     }
-    return skip;
+    size_t n_unawaited = unawaited(s, p, level);
+    return n_unawaited > skip ? n_unawaited : skip;
 }
 
 /* The last line stands before the next step of the grid and apart from the level: a part of an interval. */

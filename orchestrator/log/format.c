@@ -2,6 +2,7 @@
 #include "base/base.h"
 
 #include "log/format_impl.h"
+#include "log/launch.h"
 
 #include "codec/json_table.h"
 #include "report/report.h"
@@ -308,6 +309,13 @@ static int add_crashes(const struct json *root, struct format *f, struct err *er
             return -1;
         }
         *(uint64_t *)(void *)((char *)f + CRASHES[idx].mask) |= 1ull << probe.bit;
+    }
+    for (const char *const *text = LAUNCH_LITERALS; *text; text++) {
+        struct probe probe = {.literal = str_of(*text)};
+        if (add_literal(root, f, &probe, err) < 0) {
+            return -1;
+        }
+        f->launch_mask |= 1ull << probe.bit;
     }
     return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "base/vec.h"
 #include "log/format_impl.h"
+#include "log/launch.h"
 #include "log/whole.h"
 
 /* A place in cleaned text: from here to the end of the line the text is a rank's. */
@@ -101,6 +102,7 @@ struct parser {
     bool has_stepless;   /* of this run: a sample whose line has no step */
     bool has_unmeasured; /* of this run: its first line has a rate of 0 */
     int32_t most_rank;   /* of launchers' tags; -1: none */
+    struct launch_seen launch;
 
     char *carry; /* owned: the unfinished line, without NULs */
     size_t carry_len;

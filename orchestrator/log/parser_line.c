@@ -2,6 +2,7 @@
 /* Lines to samples, runs and facts, and at the end the verdict. */
 #include "base/base.h"
 
+#include "log/engine.h"
 #include "log/logtime.h"
 
 #include <math.h>
@@ -756,6 +757,9 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
     if (follow_start(p, line, err) < 0 || look_at_begin(p, line, err) < 0) {
         return -1;
     }
+    if ((line->mask & p->format->launch_mask) != 0) {
+        launch_look(&p->launch, line->text, line->number);
+    }
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
         if (read_series(p, idx, line, &is_hit, err) < 0 || follow_table(p, idx, line, err) < 0) {
             return -1;
@@ -798,13 +802,14 @@ static int64_t stated_warmup(const struct parser *p)
     return -1;
 }
 
-/* GPUs of a log's only run that are fewer than the ranks which launchers name are those of one process. */
+/* GPUs of a log's only run that are fewer than the ranks which launchers name, or than the processes they start, are those of one process. */
 static bool is_of_one_rank(const struct parser *p, const struct fact *fact)
 {
     struct err err = {0};
     int64_t gpus;
-    return str_eq_z(fact->name, "gpus") && p->most_rank >= 0 && p->run == 0 &&
-           str_to_i64(fact->value, 0, INT64_MAX, &gpus, &err) == 0 && gpus <= p->most_rank;
+    return str_eq_z(fact->name, "gpus") && p->run == 0 &&
+           str_to_i64(fact->value, 0, INT64_MAX, &gpus, &err) == 0 &&
+           (gpus <= p->most_rank || gpus < p->launch.n_processes);
 }
 
 int parser_finish(struct parser *p, struct measurement *ret_measurement, struct err *err)
@@ -859,6 +864,10 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
     m.n_bytes = p->n_bytes;
     m.n_lines = (uint64_t)p->n_lines;
     parser_judge(p, &m);
+    struct str doubt = launch_doubt(p->arena, &p->launch);
+    if (doubt.len) {
+        engine_contradict(&m, p->launch.socket_line, doubt);
+    }
     *ret_measurement = m;
     return 0;
 }

@@ -302,4 +302,43 @@ for rule in "" "$("$REPERF" measure "$T/trainer.log" --rule none 2>&1 | grep -o 
     measure "$T/trainer.log" ${rule:+--rule "$rule"}
     is "$status $(field "$out" verdict)" "9 contradicts_itself" "items and time that contradict the rate, rule ${rule:-none}"
 done
+# What launchers and NCCL say of the whole job.
+network() { # NCCL-LINE...: a collective's log of two hosts
+    echo '# nThread 1 nGpus 1 minBytes 8388608 maxBytes 8388608 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0'
+    for host in n1 n2; do printf "$host:41:52 [0] NCCL INFO %s\n" "$@"; done
+    printf '#  Rank  %s Group  0 Pid  4%s on  n%s device  0 [0x07] Some Card\n' 0 1 1 1 2 2
+    printf '#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n'
+    printf '     8388608       2097152     float     sum      -1   4311.2    1.95    1.95      0   4301.7    1.95    1.95      0\n'
+    printf '# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 1.95\n#\n'
+}
+while IFS='|' read -r name verdict lines; do
+    IFS=';' read -ra said <<<"$lines"
+    network "${said[@]}" >"$T/net.log"
+    measure "$T/net.log"
+    is "$(field "$out" verdict)" "$verdict" "NCCL: $name"
+done <<'END'
+no device, and sockets between hosts|contradicts_itself|NET/IB : No device found.;NET/Socket : Using [0]docker0:172.17.0.1<0>;Using network Socket
+a device that is not used|contradicts_itself|NET/IB : Using [0]mlx5_0:1/IB;Channel 00/0 : 1[1] -> 0[0] [receive] via NET/Socket/0
+InfiniBand|ok|NET/IB : Using [0]mlx5_0:1/IB;Channel 00/0 : 1[1] -> 0[0] [receive] via NET/IB/0
+sockets that were asked for|ok|NCCL_IB_DISABLE set by environment to 1.;NET/Socket : Using [0]eth0:10.0.0.1<0>;Using network Socket
+END
+network 'NET/IB : No device found.' 'Using network Socket' | grep -v '^n2' >"$T/net.log"
+measure "$T/net.log"
+is "$(field "$out" verdict)" ok "NCCL: one host needs no network"
+tf() { # DEVICES: the settings of a benchmark of one process, whose batch is of so many
+    printf 'Model:       resnet50\nBatch size:  %s global\n             32 per device\nNum batches: 40\n' $((32 * $1))
+    printf "Devices:     ['horovod/gpu:0']\nData format: NCHW\n"
+    for n in 1 10 20 30 40; do printf '%s\timages/sec: 301.5 +/- 0.1 (jitter = 0.2)\t7.5\n' "$n"; done
+    printf -- '----\ntotal images/sec: 301.51\n----\n'
+}
+tf 1 >"$T/tf.log"
+measure "$T/tf.log"
+is "$status $(jq -r '.facts[] | select(.name == "gpus") | .value' <<<"$out")" "0 1" "a batch of one device, and one device"
+tf 4 >"$T/tf.log"
+measure "$T/tf.log"
+is "$status $(field "$out" verdict)" "9 contradicts_itself" "a batch of four, and one device"
+like "$(jq -r .why <<<"$out")" 'a batch of 128 \(line 2\) over 32 of one device \(line 3\) is of 4 devices, and line 5 states 1' "with the lines"
+{ echo '$ mpirun -np 16 -H a:8,b:8 python tf_cnn_benchmarks.py'; tf 1; } >"$T/tf.log"
+measure "$T/tf.log"
+is "$(jq -r '[.facts[] | select(.name == "gpus")] | length' <<<"$out")" 0 "the devices of one of 16 processes are not the job's"
 tap_done
