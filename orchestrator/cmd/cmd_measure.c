@@ -146,7 +146,7 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
 }
 
 /* Other forms of a log that were made to read it. */
-enum form { FORM_UNPACKED, FORM_STRIPPED, FORM_FLAT, FORM_JOINED, FORMS };
+enum form { FORM_UNPACKED, FORM_EVENTS, FORM_STRIPPED, FORM_FLAT, FORM_JOINED, FORMS };
 
 /* With what logs are read. */
 struct source {
@@ -434,6 +434,10 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
     if (measure_decompress(arena, f->path, &from->forms[FORM_UNPACKED])) {
         f->path = from->forms[FORM_UNPACKED].path;
     }
+    if (measure_events(arena, f->path, &from->forms[FORM_EVENTS], err) < 0) {
+        return -1;
+    }
+    f->path = from->forms[FORM_EVENTS].fd >= 0 ? from->forms[FORM_EVENTS].path : f->path;
     if (find_format(arena, from, f, &format, err) < 0) {
         return -1;
     }
@@ -580,7 +584,8 @@ static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
         CLEANUP(format_set) struct format_set suggested = {0};
         CLEANUP(proposal) struct proposal proposal = {0};
         CLEANUP(fd) int spool = -1;
-        CLEANUP(forms) struct forms forms = {{{NULL, -1}, {NULL, -1}, {NULL, -1}, {NULL, -1}}};
+        CLEANUP(forms)
+        struct forms forms = {{{NULL, -1}, {NULL, -1}, {NULL, -1}, {NULL, -1}, {NULL, -1}}};
         const struct source from = {sink->args, set,       guesser,    &head,
                                     ctx->root,  &proposal, &suggested, forms.items};
         struct finding_of_log f = {.file = files->items[idx], .path = files->items[idx]};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that hold lines in another form: compressed, one JSON document, a CSV whose fields hold line breaks, lines behind a logger's prefix.
+/* Files that hold lines in another form: compressed, TensorBoard's events, one JSON document, a CSV whose fields hold line breaks, lines behind a logger's prefix.
    Each becomes a file of lines that is gone when its descriptor is closed; all that reads logs sees lines. */
 #include "base/base.h"
 
@@ -7,11 +7,13 @@
 
 #include "base/fs.h"
 #include "codec/json.h"
+#include "codec/tf_events.h"
 #include "codec/unpack_raw.h"
 #include "load/log_reader.h"
 
 #define UNPACKED_MAX (4ull << 30)
 #define TEXT_MAX     (64u << 20)
+#define EVENTS_MAX   (1u << 30)
 #define PATH_BYTES   512
 #define PREFIX_MAX   128
 #define PREFIX_MIN   6
@@ -30,32 +32,53 @@ static int put_text(struct arena *arena, const struct strbuf *text, struct conve
 
 /* ---- compressed ---- */
 
-static bool is_compressed(const char *path)
+static bool is_compressed(struct str text)
 {
     static const struct str MAGIC[] = {
         {"\x1f\x8b", 2}, {"\x28\xb5\x2f\xfd", 4}, {"\xfd\x37zXZ", 5}, {"BZh", 3}};
+    bool is_one = false;
+    for (size_t idx = 0; idx < ARRAY_LEN(MAGIC); idx++) {
+        is_one = is_one || str_starts(text, MAGIC[idx]);
+    }
+    return is_one;
+}
+
+/* Whether its first bytes are those of such a file. */
+static bool begins_as(const char *path, bool (*is)(struct str text))
+{
     struct err ignored = {0};
     CLEANUP(fd) int fd = -1;
-    char *window = xmalloc(LOG_WINDOW_BYTES);
+    CLEANUP(free) char *window = xmalloc(LOG_WINDOW_BYTES);
     size_t len = 0;
-    bool is_one = false;
-    if (log_open(path, &fd, &ignored) == 0 &&
-        log_read_window(fd, path, window, &len, &ignored) == 0) {
-        for (size_t idx = 0; idx < ARRAY_LEN(MAGIC); idx++) {
-            is_one = is_one || str_starts((struct str){window, len}, MAGIC[idx]);
-        }
-    }
-    free(window);
-    return is_one;
+    return log_open(path, &fd, &ignored) == 0 &&
+           log_read_window(fd, path, window, &len, &ignored) == 0 && is((struct str){window, len});
 }
 
 bool measure_decompress(struct arena *arena, const char *path, struct converted *ret)
 {
     struct err why = {0};
-    if (!is_compressed(path) || measure_open_spool(arena, &ret->path, &ret->fd, &why) < 0) {
+    if (!begins_as(path, is_compressed) ||
+        measure_open_spool(arena, &ret->path, &ret->fd, &why) < 0) {
         return false;
     }
     return unpack_raw(path, UNPACKED_MAX, ret->fd, &why) == 0;
+}
+
+int measure_events(struct arena *arena, const char *path, struct converted *ret, struct err *err)
+{
+    CLEANUP(arena) struct arena own = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct str file;
+    if (!begins_as(path, tf_events_is)) {
+        return 0;
+    }
+    strbuf_init(&text, TEXT_MAX);
+    if (fs_read(&own, path, EVENTS_MAX, &file, err) < 0 || tf_events_read(file, &text, err) < 0) {
+        return err_wrap(err, "%s", path);
+    }
+    return text.is_full
+               ? err_set(err, ERR_PARSE, "%s: scalars of more than %u bytes", path, TEXT_MAX)
+               : put_text(arena, &text, ret, err);
 }
 
 /* ---- one JSON document ---- */

@@ -55,36 +55,27 @@ int measure_spool(struct arena *arena, const char **ret_path, int *ret_fd, struc
 const char *measure_why_unread(const struct log_head *head)
 {
     static const struct {
-        size_t at;
         struct str begin;
         const char *why;
     } KINDS[] = {
-        {0,
-         {"PK\3\4", 4},
+        {{"PK\3\4", 4},
          "it is a ZIP archive, as .xlsx tables are, and no log: unzip it, or export the sheet as "
          "CSV"},
-        {0, {"\xd0\xcf\x11\xe0", 4}, "it is an old Office document and no log: export it as CSV"},
-        {0, {"%PDF-", 5}, "it is a PDF and no log: copy its text into a file"},
-        {0, {"\x1f\x8b", 2}, "it is compressed: gzip -dc FILE | reperf measure -"},
-        {0, {"\x28\xb5\x2f\xfd", 4}, "it is compressed: zstd -dc FILE | reperf measure -"},
-        {0, {"\xfd\x37zXZ", 5}, "it is compressed: xz -dc FILE | reperf measure -"},
-        {0, {"BZh", 3}, "it is compressed: bzip2 -dc FILE | reperf measure -"},
-        {0, {"\x89HDF", 4}, "it is an HDF5 file and no log"},
-        {0,
-         {"SQLite format 3", 15},
-         "it is an SQLite database and no log: export the table as CSV"},
-        {0,
-         {":W&B", 4},
+        {{"\xd0\xcf\x11\xe0", 4}, "it is an old Office document and no log: export it as CSV"},
+        {{"%PDF-", 5}, "it is a PDF and no log: copy its text into a file"},
+        {{"\x1f\x8b", 2}, "it is compressed: gzip -dc FILE | reperf measure -"},
+        {{"\x28\xb5\x2f\xfd", 4}, "it is compressed: zstd -dc FILE | reperf measure -"},
+        {{"\xfd\x37zXZ", 5}, "it is compressed: xz -dc FILE | reperf measure -"},
+        {{"BZh", 3}, "it is compressed: bzip2 -dc FILE | reperf measure -"},
+        {{"\x89HDF", 4}, "it is an HDF5 file and no log"},
+        {{"SQLite format 3", 15}, "it is an SQLite database and no log: export the table as CSV"},
+        {{":W&B", 4},
          "it is W&B's binary file and no log: export the run's history as CSV or JSON lines"},
-        {0, {"PAR1", 4}, "it is a Parquet table and no log: export it as CSV"},
-        /* After the record's length and checksum, the time, and the field's tag and length. */
-        {23,
-         {"brain.Event:", 12},
-         "it is TensorBoard's event file and no log: download the scalars there as CSV"},
+        {{"PAR1", 4}, "it is a Parquet table and no log: export it as CSV"},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
         struct str text = {head->ptr, head->len};
-        if (str_starts(str_sub(text, KINDS[idx].at, text.len), KINDS[idx].begin)) {
+        if (str_starts(text, KINDS[idx].begin)) {
             return KINDS[idx].why;
         }
     }

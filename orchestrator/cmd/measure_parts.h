@@ -64,6 +64,9 @@ static inline void converted_cleanup(struct converted *c)
 }
 /* gzip, zstd, xz, bzip2; false: it is not one of them, or damaged. */
 bool measure_decompress(struct arena *arena, const char *path, struct converted *ret);
+/* The scalars of TensorBoard's event file, as JSON lines; fd stays -1 if it is none. */
+MUST_CHECK int measure_events(struct arena *arena, const char *path, struct converted *ret,
+                              struct err *err);
 /* One JSON document: each of its numbers on a line, behind the names that lead to it. */
 bool measure_flatten(struct arena *arena, const char *path, struct converted *ret);
 /* A CSV whose quoted fields hold line breaks: without those. */

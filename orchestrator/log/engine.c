@@ -381,6 +381,16 @@ static size_t best_split(const double *values, size_t n)
     return at;
 }
 
+/* Three of four are within a quarter of the gap between both levels: a slope has no level. */
+static bool is_level(const double *values, size_t n, double own, double other)
+{
+    size_t near = 0;
+    for (size_t idx = 0; idx < n; idx++) {
+        near += 4 * fabs(values[idx] - own) <= fabs(other - own);
+    }
+    return 4 * near >= 3 * n;
+}
+
 static struct levels find_levels(const double *values, size_t n)
 {
     size_t least = n / LEVEL_SHARE > LEVEL_MIN ? n / LEVEL_SHARE : LEVEL_MIN;
@@ -393,7 +403,11 @@ static struct levels find_levels(const double *values, size_t n)
     double far = l.before > l.after ? l.before / l.after : l.after / l.before;
     size_t aside =
         n_aside(values, at, l.before, l.after) + n_aside(values + at, n - at, l.after, l.before);
-    return far >= LEVELS_FAR && aside <= n / LEVELS_ASIDE ? l : none;
+    return far >= LEVELS_FAR && aside <= n / LEVELS_ASIDE &&
+                   is_level(values, at, l.before, l.after) &&
+                   is_level(values + at, n - at, l.after, l.before)
+               ? l
+               : none;
 }
 
 static void add_doubt(struct measurement *m, enum cause cause, int64_t at, const char *text)

@@ -368,7 +368,6 @@ PK\x03\x04abc|ZIP archive.*export the sheet as CSV
 \x1f\x8b\x08x|gzip -dc FILE . reperf measure -
 %PDF-1.4|PDF
 :W&B\x00|W&B's binary file
-\x18\x00\x00\x00\x00\x00\x00\x00wxyz\x09\x00\x00\x00\x00\x00\x00\x00\x00\x1a\x0dbrain.Event:2|TensorBoard.*as CSV
 |it is empty
 END
 exits 2 "a folder without a result of MLPerf" "$REPERF" measure "$T"

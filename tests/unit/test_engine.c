@@ -51,6 +51,8 @@ static const struct row ROWS[] = {
      PARSE_NAN, 0, 0, "line 2: \"0\""},
     {"two levels", "step_time", "s", "job", "step %S v %V x", "5 5 5.1 5 5 5 9 9 9.1 9 9 9 9", 10,
      0, 0, PARSE_TWO_LEVELS, 0, 0, "two levels: 5 s before step 70, 9 from there"},
+    {"a slope has no level", "step_time", "s", "job", "step %S v %V x",
+     "1 2 3 4 5 6 7 8 9 10 11 12", 10, 0, 0, PARSE_OK, 6.5, 0, NULL},
     {"noise is one level", "step_time", "s", "job", "step %S v %V x", "5 9 5 9 5 9 5 9 5 9 5 9 5 9",
      10, 0, 0, PARSE_OK, 7, 0, NULL},
     {"a clock that contradicts the times", "step_time", "s", "job", "%T step %S v %V x",
