@@ -724,26 +724,35 @@ static int check_args(const struct args *args, const struct opt_list *files, str
     return 0;
 }
 
-static bool are_folders(const struct args *args, const struct opt_list *files)
+/* Results of MLPerf, to which no option but two applies. */
+static int measure_rounds(const struct cmd_ctx *ctx, const struct args *args,
+                          const struct opt_list *folders, size_t n_rounds, struct err *err)
 {
-    bool are = GUESTS.measure_folders && files->n > 0 && !args->format && !args->rule &&
-               !args->pattern && !args->suggest;
-    for (size_t idx = 0; are && idx < files->n; idx++) {
-        are = fs_is_dir(files->items[idx]);
+    const struct folder_args as = {folders, args->results, args->want_json};
+    bool has_other = args->format || args->rule || args->pattern || args->unit || args->suggest ||
+                     args->gpus || args->nodes || args->batch || args->allows_incomplete;
+    if (n_rounds < folders->n || has_other || !GUESTS.measure_folders) {
+        return err_set(
+            err, ERR_USAGE,
+            !GUESTS.measure_folders ? "measure: this program does not score results of MLPerf"
+            : has_other ? "measure: folders of MLPerf's results take --results and --json alone"
+                        : "measure: folders of MLPerf's results go without other logs");
     }
-    return are;
+    return GUESTS.measure_folders(ctx, &as, err);
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     struct args args = {0};
     struct opt_list files = {0};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    size_t n_rounds;
     int status;
-    if (opt_parse(OPTS, argc, argv, &args, &files, err) < 0) {
+    if (opt_parse(OPTS, argc, argv, &args, &files, err) < 0 ||
+        measure_expand(&arena, &files, &n_rounds, err) < 0) {
         status = -1;
-    } else if (are_folders(&args, &files)) {
-        const struct folder_args folders = {&files, args.results, args.want_json};
-        status = GUESTS.measure_folders(ctx, &folders, err);
+    } else if (n_rounds > 0) {
+        status = measure_rounds(ctx, &args, &files, n_rounds, err);
     } else {
         status = check_args(&args, &files, err) < 0 ? -1 : measure_files(ctx, &args, &files, err);
     }

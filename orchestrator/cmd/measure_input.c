@@ -5,6 +5,8 @@
 #include "cmd/measure_parts.h"
 
 #include "base/fs.h"
+#include "base/vec.h"
+#include "log/format.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,6 +52,72 @@ int measure_open_spool(struct arena *arena, const char **ret_path, int *ret_fd, 
 int measure_spool(struct arena *arena, const char **ret_path, int *ret_fd, struct err *err)
 {
     return measure_open_spool(arena, ret_path, ret_fd, err) < 0 ? -1 : copy_input(*ret_fd, err);
+}
+
+/* ---- folders ---- */
+
+static bool is_hidden(struct str path)
+{
+    return str_starts(path, STR_LIT(".")) || str_find(path, STR_LIT("/.")) >= 0;
+}
+
+static bool is_result(struct str path)
+{
+    const char *slash = memrchr(path.ptr, '/', path.len);
+    struct str name = slash ? str_of(slash + 1) : path;
+    return str_starts(name, STR_LIT("result_")) && str_ends(name, STR_LIT(".txt"));
+}
+
+/* Below a folder: the files that are logs by their names, or, where there is none, texts. */
+static int add_logs(struct arena *arena, const char *folder, struct opt_list *into,
+                    bool *ret_is_round, struct err *err)
+{
+    struct fs_names files;
+    size_t before = into->n;
+    *ret_is_round = false;
+    if (fs_walk(arena, folder, &files, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < files.n && !*ret_is_round; idx++) {
+        *ret_is_round = is_result(str_of(files.items[idx]));
+    }
+    for (int texts = 0; texts < 2 && into->n == before && !*ret_is_round; texts++) {
+        for (size_t idx = 0; idx < files.n; idx++) {
+            struct str path = str_of(files.items[idx]);
+            if (!is_hidden(path) && !fs_is_dir(fs_join(arena, folder, path.ptr)) &&
+                (texts ? str_ends(path, STR_LIT(".txt")) : guess_is_log_name(path))) {
+                VEC_PUSH(into, fs_join(arena, folder, path.ptr));
+            }
+        }
+    }
+    if (into->n == before && !*ret_is_round) {
+        return err_set(
+            err, ERR_USAGE,
+            "%s: no file in it is a log by its name (*.log, *.out, *.jsonl, logs/*), and "
+            "none is a result of MLPerf (result_*.txt); a log is named by its file",
+            folder);
+    }
+    return 0;
+}
+
+int measure_expand(struct arena *arena, struct opt_list *files, size_t *ret_n_rounds,
+                   struct err *err)
+{
+    struct opt_list all = {0};
+    int status = 0;
+    *ret_n_rounds = 0;
+    for (size_t idx = 0; status == 0 && idx < files->n; idx++) {
+        bool is_folder = fs_is_dir(files->items[idx]);
+        bool is_round = false;
+        status = is_folder ? add_logs(arena, files->items[idx], &all, &is_round, err) : 0;
+        *ret_n_rounds += is_round;
+        if (status == 0 && (!is_folder || is_round)) {
+            VEC_PUSH(&all, files->items[idx]);
+        }
+    }
+    VEC_RELEASE(files);
+    *files = all;
+    return status;
 }
 
 const char *measure_why_unread(const struct log_head *head)

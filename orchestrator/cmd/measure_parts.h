@@ -4,6 +4,7 @@
 #define CMD_MEASURE_PARTS_H
 
 #include "base/fs.h"
+#include "base/opt.h"
 #include "base/strbuf.h"
 #include "base/table.h"
 #include "codec/json.h"
@@ -51,6 +52,10 @@ struct finding_of_log {
     struct proposal *proposal; /* borrowed; NULL: a format was found */
 };
 
+/* Folders that hold no result of MLPerf become the logs below them, by their names; *ret_n_rounds: folders that do, and stay. The paths
+   live in the arena. */
+MUST_CHECK int measure_expand(struct arena *arena, struct opt_list *files, size_t *ret_n_rounds,
+                              struct err *err);
 /* Why no format reads it, with the next step where its first bytes are those of another kind of file. */
 const char *measure_why_unread(const struct log_head *head);
 /* Lines that a file holds in another form, as a file of their own; fd -1: none. */

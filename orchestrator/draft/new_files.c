@@ -72,17 +72,9 @@ static bool is_doc(struct str path)
 
 static enum new_rank rank_of(struct str path)
 {
-    static const char *const ENDS[] = {
-        ".log", ".out", "_log", ".log.txt", "log.json", ".jsonl", "trainer_state.json", NULL};
-    static const char *const OTHERS[] = {".py",  ".sh",  ".md", ".yaml",  ".yml",
-                                         ".png", ".jpg", ".c",  ".h",     ".cc",
-                                         ".cpp", ".cu",  ".js", ".ipynb", NULL};
     static const char *const NO_LOGS[] = {"requirements.txt", "CMakeLists.txt", "LICENSE.txt",
                                           NULL};
-    bool is_below = str_find(path, STR_LIT("/logs/")) >= 0 ||
-                    str_find(path, STR_LIT("/log/")) >= 0 || str_starts(path, STR_LIT("logs/")) ||
-                    str_starts(path, STR_LIT("log/"));
-    if (ends_any(path, ENDS) || (is_below && !ends_any(path, OTHERS) && !is_doc(path))) {
+    if (guess_is_log_name(path) && !is_doc(path)) {
         return RANK_NAMED;
     }
     return str_ends(path, STR_LIT(".txt")) && !ends_any(path, NO_LOGS) ? RANK_TEXT : RANK_NONE;

@@ -97,6 +97,8 @@ MUST_CHECK int guesser_finish(struct guesser *guesser, struct err *err);
 /* Before the next log, whatever became of the last. */
 void guesser_restart(struct guesser *guesser);
 void guesser_free(struct guesser *guesser);
+/* Whether a file is a log by its path: "train.log", "logs/a.txt", compressed or not. */
+bool guess_is_log_name(struct str path);
 static inline void guesser_cleanup(struct guesser **guesser)
 {
     guesser_free(*guesser);

@@ -120,8 +120,9 @@ head -c 3000000 /dev/zero | tr '\0' x >long.log
 exits 9 "log, an endless line" "$REPERF" measure long.log --format mmseg --json
 is "$(wc -c <"$T/out")" 0 "nothing half on standard output"
 like "$(cat "$T/err")" "line at byte 0 is longer" "it says where"
-exits 2 "log, a folder that holds no results" "$REPERF" measure . --json
-exits 10 "log, a folder where a format is named" "$REPERF" measure . --format mmseg --json
+exits 9 "log, a folder of logs none of which is one" "$REPERF" measure . --json
+mkdir -p nothing
+exits 2 "log, a folder without one" "$REPERF" measure nothing --json
 exits 2 "log, not there" "$REPERF" measure nowhere.log --json
 truncate -s 300M sparse.log; measures 9 "no_metric None" "a sparse file" sparse.log mmseg
 line() { printf '{"event":"step","step":%s,"steps":3,"rank":0,"loss":1,"step_time_ns":1,"samples_per_s":%s,"lr":0.1}\n' "$1" "$2"; }

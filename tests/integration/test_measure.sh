@@ -36,7 +36,18 @@ like "$(cat "$T/err")" 'auto and [0-9]+ by name: .reperf list formats' "and wher
 exits 2 "no file is a usage error" "$REPERF" measure --format auto
 exits 2 "a log that is not there" "$REPERF" measure "$T/absent.log"
 is "$(wc -c <"$T/out")" 0 "prints no half document"
-exits 10 "a folder is no log" "$REPERF" measure "$T" --format paddleseg
+# A folder of logs is each of its logs: by their names, at any depth, from several folders and with files.
+mkdir -p "$T/both/run1/logs" "$T/both/.git" "$T/more" "$T/none"
+whole >"$T/both/run1/train.log"
+gzip -c "$T/whole.log" >"$T/both/run1/logs/node0.txt.gz"
+whole >"$T/both/.git/hidden.log"
+echo "print(1)" >"$T/both/run1/train.py"
+whole >"$T/more/only.txt"
+exits 0 "folders and a file" "$REPERF" measure "$T/both" "$T/whole.log" "$T/more" --json
+is "$(jq -r '.files[] | "\(.file | ltrimstr($t)) \(.value)"' --arg t "$T/" "$T/out" | tr '\n' ' ')" "both/run1/logs/node0.txt.gz 19.2 both/run1/train.log 19.2 whole.log 19.2 more/only.txt 19.2 " "are all of their logs"
+exits 9 "a log that no format reads is one of them" "$REPERF" measure "$T/both" --format airank --json
+exits 2 "a folder without one" "$REPERF" measure "$T/none"
+exits 2 "a round's table with other logs" "$REPERF" measure "$T/both" --results x.csv
 
 # --- what the frameworks themselves wrote (logs/README.md) ---------------------------------------------
 real() { # FILE FORMAT/RULE GPUS VALUE RECORDS

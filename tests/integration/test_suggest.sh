@@ -370,7 +370,8 @@ PK\x03\x04abc|ZIP archive.*export the sheet as CSV
 :W&B\x00|W&B's binary file
 |it is empty
 END
-exits 2 "a folder without a result of MLPerf" "$REPERF" measure "$T"
+mkdir "$T/no-logs"
+exits 2 "a folder without a log" "$REPERF" measure "$T/no-logs"
 like "$(cat "$T/err")" 'a log is named by its file' "says how a log is named"
 
 # A table: its columns go by their heads, and the format reads rows only below that head.
