@@ -11,6 +11,7 @@
 
 #include "base/fs.h"
 #include "base/progress.h"
+#include "base/publish.h"
 #include "codec/tarball.h"
 #include "evidence/derive.h"
 #include "report/run_id.h"
@@ -325,10 +326,6 @@ static int write_archive(struct sealing *s, int fd, const char *partial, struct 
     if (result < 0) {
         return -1;
     }
-    if (fsync(fd) < 0) {
-        return err_set(err, err_code_of_errno(errno), "sync %s: %s", partial,
-                       err_errno_text(errno));
-    }
     fill_info(s, ret_info);
     return 0;
 }
@@ -351,21 +348,14 @@ static int open_partial(const char *partial, struct err *err)
     return take_fd(&fd);
 }
 
-static int publish(struct sealing *s, const char *partial, struct err *err)
+static int publish(struct sealing *s, int fd, const char *partial, struct err *err)
 {
     const char *archive = s->opts->archive;
-    const char *slash = strrchr(archive, '/');
-    const char *folder =
-        slash ? arena_printf(s->arena, "%.*s", (int)(slash - archive) + 1, archive) : ".";
     /* RENAME_NOREPLACE would be one step, but not every file system has it; two seals of one run are locked out above. */
     if (!s->opts->may_replace && fs_exists(archive)) {
         return err_set(err, ERR_USAGE, "%s exists already", archive);
     }
-    if (rename(partial, archive) < 0) {
-        return err_set(err, err_code_of_errno(errno), "rename %s: %s", partial,
-                       err_errno_text(errno));
-    }
-    return fs_sync_dir(folder, err);
+    return publish_file(fd, partial, archive, err);
 }
 
 /* The archive must not become part of itself. */
@@ -410,7 +400,7 @@ static int seal_with(struct sealing *s, struct seal_info *ret_info, struct err *
     if (fd < 0) {
         return -1;
     }
-    if (write_archive(s, fd, partial, ret_info, err) < 0 || publish(s, partial, err) < 0) {
+    if (write_archive(s, fd, partial, ret_info, err) < 0 || publish(s, fd, partial, err) < 0) {
         unlink(partial);
         return -1;
     }
