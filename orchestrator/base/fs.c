@@ -167,7 +167,7 @@ static int make_folder(const char *path, struct err *err)
     if (mkdir(path, 0755) < 0) {
         return errno == EEXIST ? 0 : FS_FAIL(err, "mkdir", path);
     }
-    if (publish_parent(path, err) < 0) {
+    if (publish_folder(path, err) < 0 || publish_parent(path, err) < 0) {
         (void)rmdir(path);
         return -1;
     }

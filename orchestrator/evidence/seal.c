@@ -31,16 +31,12 @@ struct sealing {
     uint64_t file_bytes;
 };
 
-static bool is_made_here(struct str name)
-{
-    return ustar_closing_rank(name) || str_eq_z(name, EVIDENCE_CRATE);
-}
-
-/* What fs_write_atomic leaves of a file of ours when it is killed: NAME.XXXXXX. */
-static bool is_leftover(struct str name)
+bool seal_makes(struct str name, bool *ret_is_half)
 {
     size_t len = name.len > 7 ? name.len - 7 : 0;
-    return len && name.ptr[len] == '.' && is_made_here(str_sub(name, 0, len));
+    *ret_is_half = len && name.ptr[len] == '.';
+    name = *ret_is_half ? str_sub(name, 0, len) : name;
+    return ustar_closing_rank(name) || str_eq_z(name, EVIDENCE_CRATE);
 }
 
 static int add_name(struct sealing *s, const char *name, struct err *err)
@@ -48,13 +44,12 @@ static int add_name(struct sealing *s, const char *name, struct err *err)
     const char *path = fs_join(s->arena, s->opts->folder, name);
     struct evidence_file file = {.name = str_of(name)};
     struct stat info;
-    if (is_made_here(file.name)) {
-        return 0;
-    }
-    if (is_leftover(file.name)) {
-        return unlink(path) == 0 ? 0
-                                 : err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
-                                           err_errno_text(errno));
+    bool is_half;
+    if (seal_makes(file.name, &is_half)) {
+        return !is_half || unlink(path) == 0
+                   ? 0
+                   : err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
+                             err_errno_text(errno));
     }
     if (lstat(path, &info) < 0) {
         return err_set(err, err_code_of_errno(errno), "stat %s: %s", path, err_errno_text(errno));
@@ -204,7 +199,8 @@ static int check_expected(const struct sealing *s, const struct evidence_file *f
 {
     const struct str *wanted = s->opts->files ? map_get(s->opts->files, file->name) : NULL;
     char hex[SHA256_HEX_SIZE];
-    if (!s->opts->files || is_made_here(file->name)) {
+    bool is_half;
+    if (!s->opts->files || seal_makes(file->name, &is_half)) {
         return 0;
     }
     hex_encode(file->sha256, SHA256_BYTES, hex);

@@ -12,6 +12,7 @@
 #include "codec/tarball.h"
 #include "evidence/evidence.h"
 #include "evidence/rundir.h"
+#include "evidence/seal.h"
 #include "run/journal.h"
 #include "sys/tree.h"
 
@@ -208,6 +209,7 @@ static int check_all_files(const struct checked_record *c, const struct journal_
 {
     CLEANUP(map) struct map files = {0};
     struct fs_names names;
+    bool is_half; /* what a seal that was killed left: the next one removes it */
     journal_expected(&c->derived->frozen, records, c->arena, &files);
     for (size_t idx = 0; idx < files.n; idx++) {
         const struct str *sha256 = files.entries[idx].value;
@@ -220,8 +222,7 @@ static int check_all_files(const struct checked_record *c, const struct journal_
     }
     for (size_t idx = 0; idx < names.n; idx++) {
         struct str name = str_of(names.items[idx]);
-        if (!map_get(&files, name) && !ustar_closing_rank(name) &&
-            !str_eq_z(name, EVIDENCE_CRATE)) {
+        if (!map_get(&files, name) && !seal_makes(name, &is_half)) {
             return err_set(err, ERR_INTEGRITY, "%s: added: %s has no such file", names.items[idx],
                            c->path);
         }
