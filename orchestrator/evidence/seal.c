@@ -114,7 +114,11 @@ static int read_facts(struct sealing *s, struct err *err)
     if (fs_read(s->arena, path, JSON_TEXT_MAX, &text, err) < 0) {
         return -1;
     }
-    return evidence_facts(s->arena, text, path, &s->facts, err);
+    if (evidence_facts(s->arena, text, path, &s->facts, err) < 0) {
+        return -1;
+    }
+    s->facts.journal = s->opts->journal;
+    return 0;
 }
 
 /* A file of ours into the folder, and among the files. */

@@ -18,7 +18,8 @@ struct seal_opts {
         is_bytes_only; /* nothing is derived: for a folder not made by a run, or held against `files` */
     const struct map *
         files; /* by name, the SHA-256 in hex (a struct str) of each file that must be there, and no other; or NULL */
-    bool may_replace; /* else ERR_USAGE where the archive exists */
+    struct str journal; /* of evidence_facts */
+    bool may_replace;   /* else ERR_USAGE where the archive exists */
     bool wants_progress;
     struct clock_src clock;
     bool (*should_stop)(

@@ -189,6 +189,9 @@ static int read_records(struct arena *arena, const char *path, struct journal_re
         if (rc == 0 && line_bytes > 0) {
             VEC_PUSH(&list, record);
             at += line_bytes;
+            if (record.state == J_RESULT) {
+                ret_records->result = str_dup(arena, str_of(last_check));
+            }
         }
     }
     if (rc == 0) {

@@ -465,3 +465,43 @@ int run_derive(struct arena *arena, const char *folder, struct derived *ret_deri
     derived = (struct derived){0};
     return 0;
 }
+
+int run_journal_result(struct arena *arena, const char *folder, struct str *ret_result,
+                       struct err *err)
+{
+    struct journal_records records = {0};
+    const char *path;
+    struct str id;
+    if (find_journal(arena, folder, &path, &id) && journal_read(arena, path, &records, err) < 0) {
+        return -1;
+    }
+    *ret_result = records.result;
+    return 0;
+}
+
+int run_check_signed(const char *path, struct str in_statement, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct journal_records records = {0};
+    const char *journal, *folder;
+    struct rundir dir;
+    struct str id;
+    if (find_place(&arena, path, &folder, &id)) {
+        rundir_in(&arena, folder, id, &dir);
+        journal = dir.journal;
+    } else if (!find_journal(&arena, path, &journal, &id)) {
+        return 0;
+    }
+    if (!in_statement.ptr) { /* sealed before the journal was signed */
+        return 0;
+    }
+    if (journal_read(&arena, journal, &records, err) < 0) {
+        return -1;
+    }
+    return str_eq(records.result, in_statement)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s: not the journal of what was sealed: its last result has check %.*s, "
+                         "the statement names %.*s",
+                         journal, STR_ARG(records.result), STR_ARG(in_statement));
+}
