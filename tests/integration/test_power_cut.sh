@@ -6,7 +6,7 @@
 # heals the rest. After an undisturbed end the power goes, too: nothing is lost then. Fetch is of a data set and of a source.
 # make test takes a sample of the calls on the default ext4 and on one without a journal, make test-all each call, and ext4 with data=writeback,
 # btrfs and xfs where mkfs for them is here.
-# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317,SC2015,SC2012
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317,SC2119,SC2015,SC2012
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh disable=SC1091
 . "$ROOT/tests/integration/run_lib.sh"
