@@ -29,15 +29,17 @@ static void print_usage(FILE *out)
 {
     const struct cmd_row *row;
     const char *between = "Names of earlier releases, which still work:\n";
-    fprintf(out, "reperf reproduces published deep-learning performance reports, and audits them.\n\n"
-                 "usage: reperf COMMAND [options]\n\n");
+    fprintf(out,
+            "reperf reproduces published deep-learning performance reports, and audits them.\n\n"
+            "usage: reperf COMMAND [options]\n\n");
     for (const char *const *group = CMD_GROUPS; *group; group++) {
         print_group(out, *group);
     }
-    fprintf(out, "\n--manifests DIR, anywhere: reports, formats and inventories of one's own, "
-                 "before ./manifests\n"
-                 "and the program's own.\n\nreperf COMMAND --help shows the options of a command, and "
-                 "the verbs of data and nodes;\nthe manual is reperf(1).\n");
+    fprintf(out,
+            "\n--manifests DIR, anywhere: reports, formats and inventories of one's own, "
+            "before ./manifests\n"
+            "and the program's own.\n\nreperf COMMAND --help shows the options of a command, and "
+            "the verbs of data and nodes;\nthe manual is reperf(1).\n");
     for (size_t idx = 0; (row = cmd_at(idx)); idx++) {
         if (!row->group) {
             fprintf(out, "%s%s", between, row->cmd->name);

@@ -46,8 +46,9 @@ extern const struct cmd DATA_VERIFY;
 
 struct cmd_row {
     const struct cmd *cmd;
-    const char *group; /* in `reperf --help`; NULL: a name of an earlier release, which still works */
-    const char *now;   /* of such a name: what it is called now */
+    const char
+        *group;      /* in `reperf --help`; NULL: a name of an earlier release, which still works */
+    const char *now; /* of such a name: what it is called now */
 };
 
 /* The groups of `reperf --help`, in order, ended by NULL. */

@@ -8,30 +8,29 @@
 #define OUTPUT_MAX  (256u << 20)
 #define GRACE_S_MAX (3650 * INT64_C(86400))
 
-#define OPT_DRY_RUN                                                                               \
-    {.name = "dry-run",                                                                            \
-     .letter = 'n',                                                                                \
-     .kind = OPT_FLAG,                                                                             \
-     .help = "gc: list what would be dropped, drop nothing",                                       \
-     .offset = offsetof(struct store_args, is_dry_run)}
+#define OPT_DRY_RUN                                                                                \
+    {                                                                                              \
+        .name = "dry-run", .letter = 'n', .kind = OPT_FLAG,                                        \
+        .help = "gc: list what would be dropped, drop nothing",                                    \
+        .offset = offsetof(struct store_args, is_dry_run)                                          \
+    }
 #define OPT_GRACE                                                                                  \
-    {.name = "grace",                                                                              \
-     .kind = OPT_I64,                                                                              \
-     .value = "SECONDS",                                                                           \
-     .help = "gc: keep what is younger (default a day; a week for interrupted fetches)",           \
-     .offset = offsetof(struct store_args, grace_s),                                               \
-     .min = 0,                                                                                     \
-     .max = GRACE_S_MAX}
+    {                                                                                              \
+        .name = "grace", .kind = OPT_I64, .value = "SECONDS",                                      \
+        .help = "gc: keep what is younger (default a day; a week for interrupted fetches)",        \
+        .offset = offsetof(struct store_args, grace_s), .min = 0, .max = GRACE_S_MAX               \
+    }
 #define OPT_QUICK                                                                                  \
-    {.name = "quick",                                                                              \
-     .kind = OPT_FLAG,                                                                             \
-     .help = "verify: do not read blobs again that have not changed since they were read",         \
-     .offset = offsetof(struct store_args, is_quick)}
+    {                                                                                              \
+        .name = "quick", .kind = OPT_FLAG,                                                         \
+        .help = "verify: do not read blobs again that have not changed since they were read",      \
+        .offset = offsetof(struct store_args, is_quick)                                            \
+    }
 #define OPT_JSON                                                                                   \
-    {.name = "json",                                                                               \
-     .kind = OPT_FLAG,                                                                             \
-     .help = "print one JSON document",                                                            \
-     .offset = offsetof(struct store_args, want_json)}
+    {                                                                                              \
+        .name = "json", .kind = OPT_FLAG, .help = "print one JSON document",                       \
+        .offset = offsetof(struct store_args, want_json)                                           \
+    }
 static const struct opt OPTS[] = {OPT_DRY_RUN, OPT_GRACE, OPT_QUICK, OPT_JSON, OPT_END};
 static const struct opt GC_OPTS[] = {OPT_DRY_RUN, OPT_GRACE, OPT_JSON, OPT_END};
 static const struct opt JSON_OPTS[] = {OPT_JSON, OPT_END};
@@ -211,8 +210,8 @@ static int run_drop(const struct cmd_ctx *ctx, int argc, char **argv, struct err
 const struct cmd DATA_LS = {"ls", "", "what the store holds, for what, and its size", JSON_OPTS,
                             run_ls};
 const struct cmd DATA_GC = {"gc", "", "drop what nothing references", GC_OPTS, run_gc};
-const struct cmd DATA_ADD = {"add", "FILE...", "put files that were downloaded by hand into the store",
-                             JSON_OPTS, run_add};
+const struct cmd DATA_ADD = {
+    "add", "FILE...", "put files that were downloaded by hand into the store", JSON_OPTS, run_add};
 const struct cmd DATA_PATH = {"path", "sha256:HEX|md5:HEX|NAME|KIND/NAME",
                               "where in the store the bytes of a name are", JSON_OPTS, run_path};
 const struct cmd DATA_DROP = {"drop", "KIND/NAME", "remove a reference; gc then drops its bytes",

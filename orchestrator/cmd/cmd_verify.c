@@ -319,8 +319,7 @@ static int run_data_verify(const struct cmd_ctx *ctx, int argc, char **argv, str
     }
     return store_verify_all(
         ctx,
-        &(struct store_args){
-            .want_json = args.want_json, .is_quick = args.is_quick, .grace_s = -1},
+        &(struct store_args){.want_json = args.want_json, .is_quick = args.is_quick, .grace_s = -1},
         err);
 }
 

@@ -14,7 +14,9 @@ static int run_nodes(const struct cmd_ctx *ctx, int argc, char **argv, struct er
 
 static const struct opt NO_OPTS[] = {OPT_END};
 static const struct cmd CMD_DATA = {
-    "data", "VERB", "datasets, images and sources in the store: fetch, verify, repair, lock, pack, bundle, ...", NO_OPTS, run_data};
+    "data", "VERB",
+    "datasets, images and sources in the store: fetch, verify, repair, lock, pack, bundle, ...",
+    NO_OPTS, run_data};
 static const struct cmd CMD_NODES = {
     "nodes", "VERB", "work on the nodes of an inventory, without a report", NO_OPTS, run_nodes};
 
@@ -119,11 +121,7 @@ static int fail_verb(const char *of, const struct cmd *const *verbs, const char 
     char text[NEAREST_TEXT_MAX];
     strbuf_init(&names, EXPECTED_MAX);
     for (const struct cmd *const *verb = verbs; *verb; verb++) {
-        strbuf_printf(&names, "%s%s",
-                      verb == verbs ? ""
-                      : verb[1]     ? ", "
-                                    : " or ",
-                      (*verb)->name);
+        strbuf_printf(&names, "%s%s", verb == verbs ? "" : verb[1] ? ", " : " or ", (*verb)->name);
         nearest_offer(&nearest, (*verb)->name);
     }
     return found ? err_set(err, ERR_USAGE, "%s: expected %s, found \"%.100s\"%s", of, names.ptr,

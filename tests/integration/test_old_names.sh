@@ -40,8 +40,8 @@ is "$n" 16 "every old name was tried"
 
 # `data verify NAME` means what is in the store, whatever lies in the folder of the caller.
 mkdir "$T/imagenet-2012"
-reperf=$(realpath "$REPERF")
-exits 4 "a folder does not take the name away" sh -c "cd '$T' && '$reperf' data verify imagenet-2012"
+program=$(realpath "$REPERF")
+exits 4 "a folder does not take the name away" sh -c "cd '$T' && '$program' data verify imagenet-2012"
 like "$("$REPERF" data verif 2>&1)" 'did you mean verify' "an unknown verb"
 like "$("$REPERF" --help)" '^Names of earlier releases' "the help says which names are old"
 tap_done
