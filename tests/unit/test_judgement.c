@@ -2,6 +2,8 @@
 /* Whether a log may give a number: the same log, asked with each demand. */
 #include "unit.h"
 
+#include <math.h>
+
 #include "judge/judgement.h"
 
 enum runs { ONE, TWO, TWO_LAST_BAD, TWO_FIRST_BAD };
@@ -74,6 +76,33 @@ TEST(a_rule_whose_series_is_empty_has_no_metric)
     assert_int_equal(part.verdict, PARSE_NO_METRIC);
     assert_false(part.gives);
     assert_true(judgement_of(&arena, &m, &rule, DEMAND_WHOLE).gives); /* the rule says why not */
+    arena_release(&arena);
+}
+
+/* Two levels of which the rule's window holds one are no doubt about its number; and a doubt is no refutation for audit. */
+TEST(only_the_window_is_doubted)
+{
+    struct arena arena = ARENA_EMPTY;
+    struct sample samples[40];
+    struct series series[2] = {{.name = STR_LIT("ips"), .unit = STR_LIT("samples/s")},
+                               {.name = STR_LIT("other")}};
+    for (int idx = 0; idx < 40; idx++) {
+        samples[idx] = (struct sample){idx + 1, idx < 20 ? 100 : 50, (double)NAN, -1, 0, -1};
+    }
+    series[0].samples = samples;
+    series[0].n = 40;
+    const struct measurement m = made(PARSE_OK, ONE, series);
+    const struct rule all = {.series = STR_LIT("ips")};
+    const struct rule late = {.series = STR_LIT("ips"), .window = {.skip = 20}};
+    struct judgement whole = judgement_of(&arena, &m, &all, DEMAND_WHOLE);
+    struct judgement any = judgement_of(&arena, &m, &all, DEMAND_ANY);
+    assert_int_equal(whole.verdict, PARSE_TWO_LEVELS);
+    assert_false(whole.gives);
+    assert_int_equal(whole.causes.n[CAUSE_LEVELS], 1);
+    assert_true(any.gives);
+    assert_int_equal(any.state, LOG_WHOLE);
+    assert_int_equal(judgement_of(&arena, &m, &late, DEMAND_WHOLE).verdict, PARSE_OK);
+    assert_int_equal(m.verdict, PARSE_OK);
     arena_release(&arena);
 }
 
