@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a log may give a number: the same log, asked with each demand. */
-#include "base/base.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-
-#include <cmocka.h>
 
 #include "judge/judgement.h"
 
@@ -24,7 +21,7 @@ static struct measurement made(enum parse_verdict verdict, enum runs runs, struc
     return m;
 }
 
-static void each_demand_has_its_answer(void **state UNUSED)
+TEST(each_demand_has_its_answer)
 {
     static const struct {
         enum parse_verdict verdict;
@@ -69,7 +66,7 @@ static void each_demand_has_its_answer(void **state UNUSED)
     arena_release(&arena);
 }
 
-static void a_rule_whose_series_is_empty_has_no_metric(void **state UNUSED)
+TEST(a_rule_whose_series_is_empty_has_no_metric)
 {
     struct arena arena = ARENA_EMPTY;
     struct series series[2] = {{.name = STR_LIT("ips")}, {.name = STR_LIT("other")}};
@@ -83,7 +80,7 @@ static void a_rule_whose_series_is_empty_has_no_metric(void **state UNUSED)
 }
 
 /* Two levels of which the rule's window holds one are no doubt about its number; and a doubt is no refutation for audit. */
-static void only_the_window_is_doubted(void **state UNUSED)
+TEST(only_the_window_is_doubted)
 {
     struct arena arena = ARENA_EMPTY;
     struct sample samples[40];
@@ -109,12 +106,4 @@ static void only_the_window_is_doubted(void **state UNUSED)
     arena_release(&arena);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest TESTS[] = {
-        cmocka_unit_test(each_demand_has_its_answer),
-        cmocka_unit_test(a_rule_whose_series_is_empty_has_no_metric),
-        cmocka_unit_test(only_the_window_is_doubted),
-    };
-    return cmocka_run_group_tests_name("judgement", TESTS, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)
