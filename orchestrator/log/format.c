@@ -2,7 +2,7 @@
 #include "base/base.h"
 
 #include "log/format_impl.h"
-#include "log/launch.h"
+#include "log/launched.h"
 
 #include "codec/json_table.h"
 #include "report/report.h"

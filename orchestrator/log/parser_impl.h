@@ -5,7 +5,7 @@
 
 #include "base/vec.h"
 #include "log/format_impl.h"
-#include "log/launch.h"
+#include "log/launched.h"
 #include "log/whole.h"
 
 /* A place in cleaned text: from here to the end of the line the text is a rank's. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "log/launch.h"
+#include "log/launched.h"
 
 #define PROCESSES_MAX 10000000
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What launchers and NCCL say in a log of the whole job, whatever program's it is: how many processes were started, and over which network
    they spoke. Pure. */
-#ifndef LOG_LAUNCH_H
-#define LOG_LAUNCH_H
+#ifndef LOG_LAUNCHED_H
+#define LOG_LAUNCHED_H
 
 #include "base/arena.h"
 #include "base/str.h"
