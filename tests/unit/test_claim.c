@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ratios of columns that took turns, and what is claimed of them. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "judge/claim.h"
@@ -33,7 +30,7 @@ static const struct claim_row CLAIMS[] = {
     {"published as equal, too", 0.97, 1.3, 1.4, CLAIM_NONE},
 };
 
-static void claims_are_judged_by_the_whole_interval(void **state UNUSED)
+TEST(claims_are_judged_by_the_whole_interval)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(CLAIMS); idx++) {
         const struct claim_row *row = &CLAIMS[idx];
@@ -74,7 +71,7 @@ static bool is_near(double value, double wanted)
     return wanted == 0 ? isnan(value) : fabs(value / wanted - 1) < 1e-2;
 }
 
-static void a_ratio_is_shown_where_its_interval_has_a_side(void **state UNUSED)
+TEST(a_ratio_is_shown_where_its_interval_has_a_side)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(RATIOS); idx++) {
         const struct ratio_row *row = &RATIOS[idx];
@@ -87,7 +84,7 @@ static void a_ratio_is_shown_where_its_interval_has_a_side(void **state UNUSED)
     }
 }
 
-static void counts_within_a_percent_are_of_one_network(void **state UNUSED)
+TEST(counts_within_a_percent_are_of_one_network)
 {
     assert_true(claim_network_times(STR_LIT("9640830"), STR_LIT("9675306")) == 1);
     assert_true(fabs(claim_network_times(STR_LIT("26723395"), STR_LIT("43589878")) - 1.6311) <
@@ -124,7 +121,7 @@ static const char *objection(struct arena *arena, const struct pair *pair)
                            &pair->audits[1]);
 }
 
-static void what_the_audit_found_unlike_is_no_claim(void **state UNUSED)
+TEST(what_the_audit_found_unlike_is_no_claim)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct pair pair;
@@ -145,13 +142,4 @@ static void what_the_audit_found_unlike_is_no_claim(void **state UNUSED)
     assert_non_null(strstr(objection(&arena, &pair), "m/b/fp32/n1g1/bs8 belongs to another row"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(claims_are_judged_by_the_whole_interval),
-        cmocka_unit_test(a_ratio_is_shown_where_its_interval_has_a_side),
-        cmocka_unit_test(counts_within_a_percent_are_of_one_network),
-        cmocka_unit_test(what_the_audit_found_unlike_is_no_claim),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN

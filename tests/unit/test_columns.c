@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run's frameworks side by side: which ratios are shown, and what is said of the report's claims. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "evidence/columns.h"
@@ -89,7 +86,7 @@ static void says(struct bench *b, const struct column_cell *at, const char *word
     }
 }
 
-static void a_claim_is_judged_by_the_repeats(void **state UNUSED)
+TEST(a_claim_is_judged_by_the_repeats)
 {
     struct bench b;
     set_up(&b);
@@ -111,7 +108,7 @@ static void a_claim_is_judged_by_the_repeats(void **state UNUSED)
 }
 
 /* What is not known to hold on its own is shown without a ratio, and why. */
-static void no_ratio_of_columns_that_the_repeats_do_not_tell_apart(void **state UNUSED)
+TEST(no_ratio_of_columns_that_the_repeats_do_not_tell_apart)
 {
     struct bench b;
     set_up(&b);
@@ -123,7 +120,7 @@ static void no_ratio_of_columns_that_the_repeats_do_not_tell_apart(void **state 
     arena_release(&b.arena);
 }
 
-static void no_ratio_without_turns(void **state UNUSED)
+TEST(no_ratio_without_turns)
 {
     struct bench b;
     set_up(&b);
@@ -136,7 +133,7 @@ static void no_ratio_without_turns(void **state UNUSED)
     arena_release(&b.arena);
 }
 
-static void a_smoke_run_judges_no_claim(void **state UNUSED)
+TEST(a_smoke_run_judges_no_claim)
 {
     struct bench b;
     set_up(&b);
@@ -150,13 +147,4 @@ static void a_smoke_run_judges_no_claim(void **state UNUSED)
     arena_release(&b.arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_claim_is_judged_by_the_repeats),
-        cmocka_unit_test(no_ratio_of_columns_that_the_repeats_do_not_tell_apart),
-        cmocka_unit_test(no_ratio_without_turns),
-        cmocka_unit_test(a_smoke_run_judges_no_claim),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN
