@@ -58,7 +58,7 @@ static double as_double(uint64_t bits)
 
 /* ---- the wire ---- */
 
-struct field {
+struct wire_field {
     uint64_t number;
     unsigned type;
     uint64_t value;   /* of a varint, of 4 and 8 bytes */
@@ -80,14 +80,14 @@ static bool take_varint(struct str *rest, uint64_t *ret)
 }
 
 /* False at the end, and where the bytes are no field: then rest is not used up. */
-static bool next_field(struct str *rest, struct field *f)
+static bool next_field(struct str *rest, struct wire_field *f)
 {
     struct str at = *rest;
     uint64_t tag;
     if (at.len == 0 || !take_varint(&at, &tag)) {
         return false;
     }
-    *f = (struct field){.number = tag >> 3, .type = tag & 7};
+    *f = (struct wire_field){.number = tag >> 3, .type = tag & 7};
     size_t n = f->type == WIRE_8_BYTES ? 8 : f->type == WIRE_4_BYTES ? 4 : 0;
     if (f->type == WIRE_VARINT   ? !take_varint(&at, &f->value)
         : f->type == WIRE_LENGTH ? !take_varint(&at, &f->value) || f->value > at.len
@@ -109,7 +109,7 @@ static bool next_field(struct str *rest, struct field *f)
 /* The one number of a tensor; false: it holds none, or several. */
 static bool tensor_scalar(struct str tensor, double *ret)
 {
-    struct field f;
+    struct wire_field f;
     uint64_t dtype = 0;
     struct str packed = STR_EMPTY;
     while (next_field(&tensor, &f)) {
@@ -138,7 +138,7 @@ struct scalar {
 /* Of a Summary.Value: false if it is no scalar. */
 static bool take_scalar(struct str value, struct scalar *ret)
 {
-    struct field f;
+    struct wire_field f;
     struct str tag = STR_EMPTY;
     bool has_value = false;
     while (next_field(&value, &f)) {
@@ -211,7 +211,7 @@ static void add_scalar(struct step_line *line, const struct scalar *s, struct st
 static bool take_event(struct str event, struct step_line *line, struct strbuf *out)
 {
     struct str rest = event;
-    struct field f;
+    struct wire_field f;
     struct str summary = STR_EMPTY;
     double time_s = 0;
     int64_t step = 0;
