@@ -102,18 +102,6 @@ static int write_format(struct arena *arena, const struct proposal_want *want, s
                : 0;
 }
 
-/* What the lines do not say of themselves. */
-static void warn_of(const char *file, const struct suggestion *best)
-{
-    if (suggest_is_unnamed(best)) {
-        log_line(
-            LOG_WARN,
-            "%s: no line of the rate names a step or a rank: if several processes print it, it "
-            "is one's and not the job's",
-            file);
-    }
-}
-
 int propose_format(struct arena *arena, const struct proposal_want *want, struct proposal *ret,
                    struct format_set *ret_set, struct err *err)
 {
@@ -133,11 +121,6 @@ int propose_format(struct arena *arena, const struct proposal_want *want, struct
     ret->counts = survey_counts(ret->survey);
     best = suggest_best(&ret->list);
     strbuf_init(&pattern, PATTERN_BYTES);
-    if (ret->list.n && ret->list.items[0].whose.len) {
-        ret->verdict = judgement_undecided();
-        ret->why = str_of(arena_printf(arena, "no line says whose rate it is, and %.*s",
-                                       STR_ARG(ret->list.items[0].whose)));
-    }
     if (ret->list.n && ret->list.items[0].kind == SUGGEST_TABLE) {
         ret->is_table = true;
         ret->verdict = judgement_undecided();
@@ -157,7 +140,6 @@ int propose_format(struct arena *arena, const struct proposal_want *want, struct
     ret->pattern = str_dup(arena, strbuf_str(&pattern));
     ret->unit = best->unit;
     ret->why = STR_LIT("no known format reads it; one is proposed");
-    warn_of(want->log, best);
     return write_format(arena, want, ret, ret_set, err);
 }
 
@@ -260,28 +242,11 @@ static void add_missing(struct strbuf *text, const char *file, const struct sugg
                       STR_ARG(first->number->key), file, is_rate ? "images/s" : "s");
         return;
     }
-    if (first && first->whose.len) {
-        strbuf_printf(text,
-                      "\nWhether \"%.*s\" is of one process or of the job cannot be told: no line "
-                      "names a rank, and\n%.*s. If it is the job's, say so:\n"
-                      "  reperf measure %s --pattern 'WORDS (?<value>[\\d.]+)' --unit %.*s\n",
-                      STR_ARG(first->number->key), STR_ARG(first->whose), file,
-                      STR_ARG(first->unit));
-        return;
-    }
     if (first && first->kind == SUGGEST_SPAN) {
         strbuf_printf(text,
                       "\nThe log prints spans of time alone (\"%.*s\"), and not how many samples "
                       "or steps they hold:\nno rate follows from it.\n",
                       STR_ARG(first->number->key));
-        return;
-    }
-    if (first && first->kind == SUGGEST_MIXED) {
-        strbuf_printf(text,
-                      "\nLines of several loops or settings look alike (\"%.*s\"): "
-                      "no rate of one follows from all of them.\nMeasure each in a file of its "
-                      "own, or tell them apart by --pattern.\n",
-                      STR_ARG(first->number->key.len ? first->number->key : first->number->unit));
         return;
     }
     if (first && first->kind == SUGGEST_SCALED) {

@@ -12,10 +12,6 @@
 #define COUNTER_MIN 3
 #define NAME_BYTES  96
 #define SAMPLES_FEW 3
-#define ONCE_LINES  8 /* lines for each that has the figure */
-#define ALIKE_MIN   3 /* different lines at the beginning that are there as often as the figure's */
-#define ODD_MIN     2 /* steps that do not go on: so many, and one of three */
-#define ODD_SHARE   3
 #define OF_ONE_LESS 10 /* below the job's own rate */
 #define BESIDE_LESS 65 /* below any rate or time of steps, above bare time stamps */
 
@@ -303,55 +299,26 @@ static void classify_words(const struct vocabulary *v, struct suggestion *s)
     }
 }
 
-/* Lines that no rank is named on, of several processes or of one that prints its steps again. */
-static struct str whose_unsaid(struct arena *arena, const struct survey_number *n)
-{
-    const struct survey_steps *steps = &n->steps;
-    int64_t odd = steps->n_same + steps->n_between;
-    bool has_steps = steps->n == n->n && !n->is_bar;
-    bool is_forward = steps->n - 1 > steps->n_same + steps->n_back;
-    bool is_once = n->last_seen - n->first_seen < ONCE_LINES * n->n; /* all at about one time */
-    bool is_as_often = steps->n == 0 && is_once && n->n > 1 && n->n <= SURVEY_WRITERS_MAX &&
-                       n->before[n->n] >= ALIKE_MIN;
-    if (n->last_rank >= 0) {
-        return STR_EMPTY;
-    }
-    if (n->is_doubled) {
-        return STR_LIT("some lines have it twice, as where several processes write at once");
-    }
-    if (has_steps && is_forward && odd >= ODD_MIN && odd * ODD_SHARE >= steps->n - 1) {
-        return STR_LIT("its lines have the same steps again and again");
-    }
-    return is_as_often ? str_of(arena_printf(arena,
-                                             "its lines are as many (%" PRId64 ") as of each of %d "
-                                             "messages before them",
-                                             n->n, (int)n->before[n->n]))
-                       : STR_EMPTY;
-}
-
 static bool is_of_items(const struct suggestion *s)
 {
     return s->kind == SUGGEST_RATE && !str_eq_z(s->unit, "steps/s");
 }
 
-/* Of a rate: whether it is of the job, of one device, or that nobody can tell. */
-static void note_whose(struct arena *arena, struct suggestion *s)
+/* Of a rate: whether it is of one device. */
+static void note_whose(struct suggestion *s)
 {
     if (is_of_items(s)) {
         s->is_of_one = s->is_of_one || s->number->is_of_ranks ||
                        (s->number->steps.n == 0 && suggest_is_of_writers(s->number));
-        s->whose = s->is_of_one ? STR_EMPTY : whose_unsaid(arena, s->number);
     }
 }
 
-static void classify(struct arena *arena, const struct vocabulary *v, struct suggestion *s)
+static void classify(const struct vocabulary *v, struct suggestion *s)
 {
     classify_words(v, s);
     bool is_figure = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME;
     if (is_figure && suggest_is_preparing(s->number, str_ends(s->unit, STR_LIT("B/s")))) {
         s->kind = SUGGEST_PREPARING;
-    } else if (is_figure && suggest_takes_turns(s->number)) {
-        s->kind = SUGGEST_MIXED;
     } else if (is_figure && suggest_is_table(s->number)) {
         s->kind = SUGGEST_TABLE;
     } else if (is_figure && !suggest_is_enough(s->number)) {
@@ -363,7 +330,7 @@ static void classify(struct arena *arena, const struct vocabulary *v, struct sug
         s->kind = SUGGEST_RATE_NO_UNIT; /* of files, rows, requests */
         s->unit = STR_EMPTY;
     }
-    note_whose(arena, s);
+    note_whose(s);
 }
 
 /* For figures other than the training's own, and smoothed ones. */
@@ -398,8 +365,8 @@ static int score_of(const struct suggestion *s)
     static const int BY_KIND[] = {
         [SUGGEST_RATE] = 100,        [SUGGEST_RATE_NO_UNIT] = 60, [SUGGEST_TIME] = 70,
         [SUGGEST_TIME_NO_UNIT] = 40, [SUGGEST_CLOCK] = 30,        [SUGGEST_SPAN] = 2,
-        [SUGGEST_SCALED] = 3,        [SUGGEST_PREPARING] = 2,     [SUGGEST_MIXED] = 4,
-        [SUGGEST_TABLE] = 85,        [SUGGEST_ELAPSED] = 35,      [SUGGEST_NONE] = 1};
+        [SUGGEST_SCALED] = 3,        [SUGGEST_PREPARING] = 2,     [SUGGEST_TABLE] = 85,
+        [SUGGEST_ELAPSED] = 35,      [SUGGEST_NONE] = 1};
     bool is_rate = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TABLE;
     int less = !is_rate                       ? 0
                : s->is_beside                 ? BESIDE_LESS + (s->kind == SUGGEST_TABLE ? 10 : 0)
@@ -435,8 +402,8 @@ static int compare(const void *a, const void *b)
 }
 
 /* A unit given by the user replaces one that is not printed. */
-static int take_unit(struct arena *arena, struct suggestions *list, const struct vocabulary *v,
-                     struct str unit, struct err *err)
+static int take_unit(struct suggestions *list, const struct vocabulary *v, struct str unit,
+                     struct err *err)
 {
     const struct word *word = words_find(&v->units, unit);
     double factor = 1;
@@ -456,7 +423,7 @@ static int take_unit(struct arena *arena, struct suggestions *list, const struct
         if (is_rate && s->kind == SUGGEST_RATE_NO_UNIT) {
             s->kind = SUGGEST_RATE;
             s->unit = word->name;
-            note_whose(arena, s);
+            note_whose(s);
         } else if (is_time && s->kind == SUGGEST_TIME_NO_UNIT) {
             set_time(s, SUGGEST_TIME, factor);
         }
@@ -491,24 +458,6 @@ static bool has_episodes(const struct survey_number *all, size_t n_all)
     char buf[NAME_BYTES];
     for (size_t idx = 0; idx < n_all; idx++) {
         if (has_word(survey_snake(all[idx].key, buf, sizeof(buf)), WORDS)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Whether settings differ between the lines of this number: a mean of it is of nothing. */
-static bool is_of_settings(const struct survey_number *n, const struct survey *survey,
-                           const struct survey_number *all, size_t n_all)
-{
-    char buf[NAME_BYTES];
-    if (n->example.len > 0 && n->example.ptr[0] == '{' && survey_counts(survey).n_configs > 0) {
-        return true;
-    }
-    for (size_t idx = 0; idx < n_all; idx++) {
-        const struct survey_number *other = &all[idx];
-        if (other->n == n->n && other->first_line == n->first_line && other->min < other->max &&
-            records_is_setting(survey_snake(other->key, buf, sizeof(buf)))) {
             return true;
         }
     }
@@ -571,14 +520,10 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
     for (size_t idx = 0; idx < list.n; idx++) {
         struct suggestion *s = &list.items[idx];
         *s = (struct suggestion){.number = &numbers[idx], .kind = SUGGEST_NONE, .factor = 1};
-        classify(arena, v, s);
+        classify(v, s);
         if (is_of_a_game && s->kind == SUGGEST_RATE && str_eq_z(s->unit, "images/s")) {
             s->kind = SUGGEST_RATE_NO_UNIT;
             s->unit = STR_EMPTY;
-        }
-        if ((s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME || s->kind == SUGGEST_TABLE) &&
-            is_of_settings(&numbers[idx], survey, numbers, list.n)) {
-            s->kind = SUGGEST_MIXED;
         }
         if (s->kind == SUGGEST_TABLE && has_counter(&numbers[idx], numbers, list.n)) {
             s->kind = suggest_is_enough(&numbers[idx]) ? SUGGEST_RATE : SUGGEST_NONE;
@@ -589,7 +534,7 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
         s->score = score_of(s);
     }
     qsort(list.items, list.n, sizeof(list.items[0]), compare);
-    if (unit.len && take_unit(arena, &list, v, unit, err) < 0) {
+    if (unit.len && take_unit(&list, v, unit, err) < 0) {
         return -1;
     }
     *ret = list;
@@ -601,17 +546,16 @@ const struct suggestion *suggest_best(const struct suggestions *list)
     const struct suggestion *first = list->n ? &list->items[0] : NULL;
     bool is_ready = first && (first->kind == SUGGEST_RATE || first->kind == SUGGEST_TIME ||
                               first->kind == SUGGEST_CLOCK || first->kind == SUGGEST_ELAPSED);
-    return is_ready && !first->whose.len ? first : NULL;
+    return is_ready ? first : NULL;
 }
 
 const char *suggest_says(const struct suggestion *s)
 {
     switch (s->kind) {
     case SUGGEST_RATE:
-        return s->whose.len                             ? "a rate, but whose is not said"
-               : s->number->is_of_ranks && s->is_of_one ? "a rate that each rank prints"
-               : s->is_of_one                           ? "a rate of one device"
-                                                        : "a rate";
+        return s->number->is_of_ranks && s->is_of_one ? "a rate that each rank prints"
+               : s->is_of_one                         ? "a rate of one device"
+                                                      : "a rate";
     case SUGGEST_RATE_NO_UNIT:
         return "a rate of unknown items: --unit";
     case SUGGEST_TIME:
@@ -630,16 +574,8 @@ const char *suggest_says(const struct suggestion *s)
         return "of several cases: a table";
     case SUGGEST_ELAPSED:
         return "the time since the beginning, at each step";
-    case SUGGEST_MIXED:
-        return "of several loops or settings, whose lines look alike";
     case SUGGEST_NONE:
         break;
     }
     return "";
-}
-
-bool suggest_is_unnamed(const struct suggestion *s)
-{
-    const struct survey_number *n = s->number;
-    return is_of_items(s) && !s->is_of_one && n->n > 1 && n->last_rank < 0 && n->steps.n == 0;
 }

@@ -20,7 +20,6 @@ enum suggestion_kind {
     SUGGEST_PREPARING,    /* of what comes before the steps: data or a model that is loaded */
     SUGGEST_TABLE,        /* figures of several cases: sizes, kernels, tests, devices */
     SUGGEST_ELAPSED,      /* the time since the beginning, at each step */
-    SUGGEST_MIXED,        /* of several loops or settings, whose lines look alike */
     SUGGEST_NONE,         /* something else */
 };
 
@@ -35,9 +34,7 @@ struct suggestion {
     struct str
         not_after;  /* "prompt " before "eval rate", where "prompt eval rate" is another's key */
     bool is_of_one; /* a rate of each device, not of the job */
-    struct str
-        whose;     /* why it cannot be told whether it is of one process or of the job; or empty */
-    bool is_plain; /* its pattern reads only the number: no step, and unfinished bars too */
+    bool is_plain;  /* its pattern reads only the number: no step, and unfinished bars too */
     int64_t
         total; /* of a bar among similar ones of other lengths: its steps, which tell it from them; else 0 */
     int score; /* the higher, the likelier it is the log's main figure */
@@ -45,8 +42,6 @@ struct suggestion {
 
 /* A figure of what comes before the steps: data that is made ready, a model that is loaded, a transfer. */
 bool suggest_is_preparing(const struct survey_number *number, bool is_of_bytes);
-/* Whether bars that look alike are of two or three loops that take turns: the rates of one are all above those of another. */
-bool suggest_takes_turns(const struct survey_number *number);
 
 /* Whether its lines are cases of a table, which have no order, and no mean. */
 bool suggest_is_table(const struct survey_number *number);
@@ -67,12 +62,10 @@ struct suggestions {
 MUST_CHECK int suggest_rank(struct arena *arena, const struct survey *survey,
                             const struct vocabulary *vocabulary, struct str unit,
                             struct suggestions *ret, struct err *err);
-/* The one for which a format is made, or NULL: none is a figure, or it cannot be told whose the first one is. */
+/* The one for which a format is made, or NULL: none is a figure. */
 const struct suggestion *suggest_best(const struct suggestions *list);
 /* "a rate, images/s", for people. */
 const char *suggest_says(const struct suggestion *suggestion);
-/* A rate without a step or a rank on its lines: that they are of one process is not said. */
-bool suggest_is_unnamed(const struct suggestion *suggestion);
 /* False if no pattern can be made. */
 bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out);
 

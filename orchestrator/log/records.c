@@ -106,11 +106,6 @@ static size_t setting_of(struct str name)
     return idx;
 }
 
-bool records_is_setting(struct str name)
-{
-    return SETTINGS[setting_of(name)] != NULL;
-}
-
 /* Lower case, "_per_" as "/", brackets and blanks as "_": "Throughput (images/s)" is "throughput_images/s". */
 static struct str plain_name(struct str name, char *buf, size_t size)
 {

@@ -15,8 +15,6 @@ struct records; /* what a CSV's header says */
 
 struct records *records_new(enum record_kind kind, const struct vocabulary *vocabulary);
 void records_free(struct records *records);
-/* "batch_size", "model", "dtype": a name for what a figure was measured with. */
-bool records_is_setting(struct str name);
 /* The line for the record in `text`; false if it is not a record (or is the header). */
 bool records_line(struct records *records, struct str text, struct strbuf *ret_line);
 

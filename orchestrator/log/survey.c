@@ -5,7 +5,6 @@
 
 #include "base/map.h"
 #include "log/logtime.h"
-#include "log/records.h"
 
 #include <math.h>
 
@@ -15,9 +14,6 @@
 #define HEAD_BYTES     512
 #define HEAD_WORDS_MAX 32
 #define HEAD_WORDS_MIN 3
-#define SHAPES_MAX     512  /* of the first lines, different but for their digits */
-#define SHAPE_LINES    4096 /* the first lines */
-#define SHAPE_BYTES    160
 #define POINTS_FIRST   8
 
 struct head {        /* of a table, if the previous line was one */
@@ -43,16 +39,11 @@ struct survey {
     struct survey_number *items; /* SURVEY_NUMBERS_MAX */
     size_t n;
     struct map by_identity;
-    int64_t *shapes; /* SHAPES_MAX: lines of each */
-    size_t n_shapes;
-    struct map by_shape;
     int64_t n_lines; /* that are not empty */
     struct head head;
     struct unit_head unit_head; /* unit empty: none */
-    struct records *objects;    /* for their settings */
-    struct strbuf object;
-    double epoch;        /* the last that any line counts; below 0: none yet */
-    int64_t epoch_lines; /* that have a word for one */
+    double epoch;               /* the last that any line counts; below 0: none yet */
+    int64_t epoch_lines;        /* that have a word for one */
     size_t n_points;
     bool is_in_eval; /* of the lines before */
     struct survey_counts counts;
@@ -78,11 +69,8 @@ struct survey *survey_new(const struct vocabulary *vocabulary)
 {
     struct survey *s = xcalloc(1, sizeof(*s));
     s->vocabulary = vocabulary;
-    s->objects = records_new(RECORD_JSONL, vocabulary);
-    strbuf_init(&s->object, FORMAT_LINE_MAX);
     s->epoch = -1;
     s->items = arena_array(&s->arena, struct survey_number, SURVEY_NUMBERS_MAX);
-    s->shapes = arena_array(&s->arena, int64_t, SHAPES_MAX);
     s->parser = parser_new_lines(&s->arena, take_log_line, s);
     return s;
 }
@@ -96,10 +84,7 @@ void survey_free(struct survey *survey)
     for (size_t idx = 0; idx < survey->n; idx++) {
         free(survey->items[idx].points);
     }
-    records_free(survey->objects);
-    strbuf_release(&survey->object);
     map_release(&survey->by_identity);
-    map_release(&survey->by_shape);
     arena_release(&survey->arena);
     free(survey);
 }
@@ -134,21 +119,6 @@ static struct str plain_ascii(struct arena *arena, struct str text)
     return str_of(copy);
 }
 
-/* ---- who writes the log ---- */
-
-/* A line without its digits, or a part of it. */
-static struct str shape_of(struct str text, char *buf, size_t size)
-{
-    size_t len = 0;
-    for (size_t at = 0; at < text.len && len < size; at++) {
-        bool is_more = is_digit(text.ptr[at]) && len > 0 && buf[len - 1] == '0';
-        if (!is_more) {
-            buf[len++] = is_digit(text.ptr[at]) ? '0' : text.ptr[at];
-        }
-    }
-    return (struct str){buf, len};
-}
-
 /* FNV-1a of the letters: signs and blanks come and go with numbers. */
 static uint32_t hash_shape(struct str text)
 {
@@ -158,34 +128,6 @@ static uint32_t hash_shape(struct str text)
         hash = c >= 'a' && c <= 'z' ? (hash ^ (unsigned char)c) * 0x01000193u : hash;
     }
     return hash;
-}
-
-/* Counts one of the first lines by what it is without its digits. */
-static void count_shape(struct survey *s, struct str text)
-{
-    char buf[SHAPE_BYTES];
-    if (s->n_lines > SHAPE_LINES) {
-        return;
-    }
-    struct str key = shape_of(text, buf, sizeof(buf));
-    int64_t *shape = map_get(&s->by_shape, key);
-    if (!shape && s->n_shapes < SHAPES_MAX) {
-        shape = &s->shapes[s->n_shapes++];
-        (void)map_add(&s->by_shape, str_dup(&s->arena, key), shape);
-    }
-    if (shape) {
-        (*shape)++;
-    }
-}
-
-/* How many different lines so far are there once, twice and so on. */
-static const uint16_t *shapes_now(struct survey *s)
-{
-    uint16_t *n = arena_array(&s->arena, uint16_t, SURVEY_WRITERS_MAX + 1);
-    for (size_t idx = 0; idx < s->n_shapes; idx++) {
-        n[s->shapes[idx] <= SURVEY_WRITERS_MAX ? s->shapes[idx] : 0]++;
-    }
-    return n;
 }
 
 /* ---- numbers of one place ---- */
@@ -204,7 +146,6 @@ static struct survey_number *number_of(struct survey *s, struct str identity,
     }
     number = &s->items[s->n++];
     number->first_line = scene->number;
-    number->before = shapes_now(s);
     number->example = plain_ascii(&s->arena, scene->text);
     (void)map_add(&s->by_identity, str_dup(&s->arena, identity), number);
     return number;
@@ -433,7 +374,6 @@ static void begin_number(struct survey *s, struct survey_number *number, const s
     number->is_span = t->kind == TOKEN_SPAN;
     number->si = si_of(t);
     number->is_eval = scene->is_eval;
-    number->first_seen = s->n_lines;
 }
 
 static void take_numbers(struct survey *s, const struct scene *scene)
@@ -449,7 +389,6 @@ static void take_numbers(struct survey *s, const struct scene *scene)
         if (number->n == 0) {
             begin_number(s, number, scene, t);
         }
-        number->is_doubled = number->is_doubled || (number->last_seen == s->n_lines && t->key.len);
         number->is_pair = number->is_pair || (number->last_seen == s->n_lines && !t->key.len);
         number->last_seen = s->n_lines;
         number->is_grouped = number->is_grouped || memchr(t->text.ptr, ',', t->text.len);
@@ -704,7 +643,7 @@ static bool counts_epochs(const struct token *t, double *ret_value)
            (t->kind == TOKEN_FRACTION || value_of(t->text, ret_value));
 }
 
-/* What a line says of epochs, and a record of its settings. */
+/* What a line says of epochs. */
 static void note_around(struct survey *s, const struct scene *scene)
 {
     static const char *const EPOCHS[] = {"epoch", "epochs", NULL};
@@ -715,10 +654,6 @@ static void note_around(struct survey *s, const struct scene *scene)
     }
     s->epoch_lines += idx < scene->n || survey_has_word(scene->text, EPOCHS);
     s->epoch = idx < scene->n ? value : s->epoch;
-    if (scene->text.ptr[0] == '{') {
-        s->counts.n_configs += records_line(s->objects, scene->text, &s->object) &&
-                               str_ends(strbuf_str(&s->object), STR_LIT(" config=other"));
-    }
 }
 
 /* The moment of the line, and the time that a bar has run: its first span. */
@@ -808,5 +743,4 @@ static void take_log_line(void *ctx, const struct line *line)
         mark_bars(s, &scene);
         take_line(s, &scene, tokens);
     }
-    count_shape(s, text);
 }

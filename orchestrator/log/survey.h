@@ -12,7 +12,6 @@
 #define SURVEY_WHOSE_BYTES 200
 extern const char *const SURVEY_TRAIN[], *const SURVEY_EVAL[]; /* NULL after the last */
 
-#define SURVEY_WRITERS_MAX 256  /* processes of one log that can be noticed */
 #define SURVEY_NUMBERS_MAX 512  /* different ones; more are counted and left out */
 #define SURVEY_LINE_BYTES  2048 /* of a line that are looked at */
 #define SURVEY_TOKENS_MAX  64   /* numbers of a line that are looked at */
@@ -71,14 +70,11 @@ struct survey_number {
     int64_t n_epoch_only;                     /* lines that count epochs and no steps */
     int64_t first_rank, last_rank, rank_step; /* of its lines; -1: none */
     int64_t last_step_rank;
-    bool is_of_ranks; /* several ranks print it, each for the same steps */
-    bool is_pair;     /* a line has it several times without a name: one of each device */
-    bool is_cell;     /* below a head that names its unit */
-    bool is_doubled;  /* a line has it twice, as where lines were torn */
-    int64_t first_seen, last_seen; /* lines that have it, counted without empty ones */
-    const uint16_t
-        *before;  /* [N]: lines before its first that are there N times, alike but for digits */
-    bool is_eval; /* of lines of an evaluation */
+    bool is_of_ranks;  /* several ranks print it, each for the same steps */
+    bool is_pair;      /* a line has it several times without a name: one of each device */
+    bool is_cell;      /* below a head that names its unit */
+    int64_t last_seen; /* the last line that has it, counted without empty ones */
+    bool is_eval;      /* of lines of an evaluation */
     double first, last, min, max;
     struct survey_point *points; /* owned by the survey */
     size_t n_points, points_max;
@@ -101,7 +97,6 @@ size_t survey_numbers(const struct survey *survey, const struct survey_number **
 /* Lines seen, numbers left out, lines that were too long or had too many numbers, and numbers with a decimal comma, which are not read. */
 struct survey_counts {
     int64_t n_lines, n_left_out, n_cut, n_commas;
-    int64_t n_configs; /* records whose settings are not those of the one before */
 };
 struct survey_counts survey_counts(const struct survey *survey);
 
