@@ -179,11 +179,15 @@ static void add_classes(struct arena *arena, const struct kinds *kinds, bool has
     }
 }
 
+/* A path is of the first group whose glob fits: files without an ending, whose glob fits others too, come last. */
 static void add_kinds(struct arena *arena, const struct kinds *kinds, struct dataset *dataset)
 {
-    for (size_t idx = 0; idx < kinds->n; idx++) {
-        const struct kind *kind = &kinds->items[idx];
+    for (size_t idx = 0; idx < 2 * kinds->n; idx++) {
+        const struct kind *kind = &kinds->items[idx % kinds->n];
         const struct ending *ending = ending_of(kind->end);
+        if ((kind->end.ptr == NULL) != (idx >= kinds->n)) {
+            continue;
+        }
         struct dataset_group *group = &dataset->groups[dataset->n_groups++];
         *group = GROUP_EMPTY;
         group->name = str_of(arena_printf(arena, "%s-%s", slug(arena, kind->top),

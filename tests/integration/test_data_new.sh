@@ -63,7 +63,7 @@ mv birds/train/class1/three.png birds/train/class1/3.png
 touch birds/train/class1/3.png
 exits 0 "again, under another name" "$REPERF" data new birds2 birds --licence CC0
 is "$(grep -h -m1 '"sha256"' manifests/datasets/birds2/dataset.json)" "$(grep -h -m1 '"sha256"' manifests/datasets/birds/dataset.json)" "the same bytes"
-mkdir -p flat/deep/er && echo text >flat/notes.txt && echo x >flat/deep/er/a.bin && echo y >flat/plain
+mkdir -p flat/deep/er && echo text >flat/notes.txt && echo x >flat/deep/er/a.bin && echo y >flat/a-plain
 tar czf flat.tar.gz -C flat .
 exits 0 "an archive as it is" "$REPERF" data new flat flat.tar.gz --licence unstated
 exits 0 "holds" "$REPERF" data verify flat
