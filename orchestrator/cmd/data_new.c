@@ -23,7 +23,7 @@
 #define HAS_PREFIX(z)                                                                              \
     (str_starts(str_of(z), STR_LIT("https://")) || str_starts(str_of(z), STR_LIT("http://")))
 
-struct new_args {
+struct describe_args {
     struct net_args net; /* first: NET_ARGS_OPTS */
     const char *licence, *title;
     bool needs_login;
@@ -34,24 +34,24 @@ static const struct opt OPTS[] = {
      .kind = OPT_TEXT,
      .value = "TEXT",
      .help = "under what terms it may be used; \"unstated\" where nobody says",
-     .offset = offsetof(struct new_args, licence)},
+     .offset = offsetof(struct describe_args, licence)},
     {.name = "title",
      .kind = OPT_TEXT,
      .value = "TEXT",
      .help = "what it is, in words (default: its name)",
-     .offset = offsetof(struct new_args, title)},
+     .offset = offsetof(struct describe_args, title)},
     {.name = "login",
      .kind = OPT_FLAG,
      .help = "its addresses want a login: --netrc or --cookies",
-     .offset = offsetof(struct new_args, needs_login)},
+     .offset = offsetof(struct describe_args, needs_login)},
     NET_ARGS_OPTS,
     OPT_END,
 };
 
-struct making {
+struct describing {
     struct arena *arena;
     const struct cmd_ctx *ctx;
-    const struct new_args *args;
+    const struct describe_args *args;
     struct store *store;
     struct net *net;
     const char *place;  /* of manifests */
@@ -83,7 +83,7 @@ static struct str archive_kind(const char *name)
     return STR_EMPTY;
 }
 
-static struct dataset_file *add_file(struct making *m, const char *name)
+static struct dataset_file *add_file(struct describing *m, const char *name)
 {
     struct dataset_file *file = &m->dataset.files[m->dataset.n_files++];
     *file =
@@ -99,7 +99,7 @@ static void set_digest(struct dataset_file *file, const struct digest_value *val
     memcpy(file->sha256, value->sha256, SHA256_BYTES);
 }
 
-static int fill_tar(struct making *m, int fd, const char *folder, struct err *err)
+static int fill_tar(struct describing *m, int fd, const char *folder, struct err *err)
 {
     CLEANUP(tar_maker) struct tar_maker maker = TAR_MAKER_EMPTY;
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
@@ -119,7 +119,7 @@ static int fill_tar(struct making *m, int fd, const char *folder, struct err *er
 }
 
 /* The tar is made next to the store's blobs and becomes one of them: the data is copied once. */
-static int add_folder(struct making *m, const char *folder, struct err *err)
+static int add_folder(struct describing *m, const char *folder, struct err *err)
 {
     const char *name = arena_printf(m->arena, "%s.tar", m->dataset.id.ptr);
     const struct tree_opts opts = {.folder = folder,
@@ -155,7 +155,7 @@ static int add_folder(struct making *m, const char *folder, struct err *err)
     return 0;
 }
 
-static int add_archive(struct making *m, const char *path, struct err *err)
+static int add_archive(struct describing *m, const char *path, struct err *err)
 {
     const struct store_hooks hooks = {.should_stop = stop_is_asked};
     struct digest_value value;
@@ -167,7 +167,7 @@ static int add_archive(struct making *m, const char *path, struct err *err)
 }
 
 /* Several URLs of one file name are mirrors of one file. */
-static void add_url(struct making *m, const char *url)
+static void add_url(struct describing *m, const char *url)
 {
     const char *name = file_name(url);
     struct dataset_file *file = NULL;
@@ -183,7 +183,7 @@ static void add_url(struct making *m, const char *url)
     }
 }
 
-static int add_places(struct making *m, const struct opt_list *operands, struct err *err)
+static int add_places(struct describing *m, const struct opt_list *operands, struct err *err)
 {
     m->dataset.files = arena_array(m->arena, struct dataset_file, DATASET_FILES_MAX);
     for (size_t idx = 1; idx < operands->n; idx++) {
@@ -207,7 +207,7 @@ static int add_places(struct making *m, const struct opt_list *operands, struct 
     return 0;
 }
 
-static int write_description(struct making *m, struct err *err)
+static int write_description(struct describing *m, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = {0};
     strbuf_init(&text, DOCUMENT_MAX);
@@ -216,7 +216,7 @@ static int write_description(struct making *m, struct err *err)
 }
 
 /* What a fetch learned of files of which only an address was given. */
-static void take_seen(struct making *m, const struct dataset_fetched *fetched)
+static void take_seen(struct describing *m, const struct dataset_fetched *fetched)
 {
     for (size_t idx = 0; idx < m->dataset.n_files; idx++) {
         struct dataset_file *file = &m->dataset.files[idx];
@@ -231,7 +231,7 @@ static void take_seen(struct making *m, const struct dataset_fetched *fetched)
     }
 }
 
-static int fetch(struct making *m, struct dataset_fetched *fetched, struct err *err)
+static int fetch(struct describing *m, struct dataset_fetched *fetched, struct err *err)
 {
     const struct dataset_which which = {.root = m->ctx->root, .id = m->dataset.id.ptr};
     const struct dataset_fetch_opts opts = {
@@ -242,7 +242,8 @@ static int fetch(struct making *m, struct dataset_fetched *fetched, struct err *
                : dataset_fetch(m->arena, m->store, &here, &opts, fetched, err);
 }
 
-static int describe_tree(struct making *m, const struct dataset_fetched *fetched, struct err *err)
+static int describe_tree(struct describing *m, const struct dataset_fetched *fetched,
+                         struct err *err)
 {
     const char *list_path = fs_join(m->arena, fetched->tree_path, DATASET_TREE_LIST);
     struct tree_differences differences = {0};
@@ -265,7 +266,7 @@ static int describe_tree(struct making *m, const struct dataset_fetched *fetched
                : dataset_describe(m->arena, &list, &m->dataset, err);
 }
 
-static int print_made(const struct making *m, const struct dataset_fetched *fetched,
+static int print_made(const struct describing *m, const struct dataset_fetched *fetched,
                       struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = {0};
@@ -286,7 +287,7 @@ static int print_made(const struct making *m, const struct dataset_fetched *fetc
     return cmd_print(strbuf_str(&text), err);
 }
 
-static int make(struct making *m, const struct opt_list *operands, struct err *err)
+static int make(struct describing *m, const struct opt_list *operands, struct err *err)
 {
     struct dataset_fetched fetched = {0};
     if (net_open(m->net, err) < 0 || add_places(m, operands, err) < 0 ||
@@ -301,7 +302,7 @@ static int make(struct making *m, const struct opt_list *operands, struct err *e
 }
 
 /* Where --manifests or $REPERF_MANIFESTS says, else ./manifests, which is made. */
-static int find_place(struct making *m, struct err *err)
+static int find_place(struct describing *m, struct err *err)
 {
     struct places places;
     if (places_find(m->arena, m->ctx->root, &places, err) < 0) {
@@ -312,7 +313,7 @@ static int find_place(struct making *m, struct err *err)
     return fs_exists(m->folder) ? err_set(err, ERR_USAGE, "%s is there already", m->folder) : 0;
 }
 
-static int check(const struct new_args *args, const struct opt_list *operands, struct err *err)
+static int check(const struct describe_args *args, const struct opt_list *operands, struct err *err)
 {
     if (operands->n < 2) {
         return err_set(err, ERR_USAGE,
@@ -325,14 +326,14 @@ static int check(const struct new_args *args, const struct opt_list *operands, s
                          "nobody says");
 }
 
-static int run(const struct cmd_ctx *ctx, const struct new_args *args,
+static int run(const struct cmd_ctx *ctx, const struct describe_args *args,
                const struct opt_list *operands, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(store) struct store store = STORE_EMPTY;
     CLEANUP(net) struct net net;
     struct net_opts net_opts;
-    struct making m = {.arena = &arena, .ctx = ctx, .args = args, .store = &store, .net = &net};
+    struct describing m = {.arena = &arena, .ctx = ctx, .args = args, .store = &store, .net = &net};
     net_init(&net, &net_opts);
     if (check(args, operands, err) < 0 || net_args_opts(ctx, &args->net, &net_opts, err) < 0 ||
         store_open(&arena, ctx->store, &store, err) < 0) {
@@ -362,7 +363,7 @@ static int run(const struct cmd_ctx *ctx, const struct new_args *args,
 static int run_new(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(opt_list) struct opt_list operands = {0};
-    struct new_args args = {0};
+    struct describe_args args = {0};
     int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
     status = status < 0 ? -1 : run(ctx, &args, &operands, err);
     net_args_cleanup(&args.net);
