@@ -303,7 +303,7 @@ static int audit_today(struct arena *arena, const struct cmd_ctx *ctx, struct fo
         view->audit_note =
             str_of(arena_printf(arena,
                                 "Audited by the series of the published logs that are kept here "
-                                "today, series.sha256 %.*s; when this run began it was %.*s.",
+                                "today, sha256 %.*s; when this run began it was %.*s.",
                                 STR_ARG(digest_or_none(today->series_sha256)),
                                 STR_ARG(digest_or_none(frozen->series_sha256))));
     }
