@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kept series: they read back bit for bit, and a changed file is refused. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -113,7 +110,7 @@ static struct kept_series make_kept(struct kept_log *logs, size_t n)
 }
 
 /* Two logs of one name, by two formats: one of several runs, one of a single one. */
-static void kept_series_read_back_bit_by_bit(void **state UNUSED)
+TEST(kept_series_read_back_bit_by_bit)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(kept_series) struct kept_series back = {.n_logs = 0};
@@ -170,7 +167,7 @@ struct fault {
     const char *from, *to, *says;
 };
 
-static void a_changed_file_is_refused(void **state UNUSED)
+TEST(a_changed_file_is_refused)
 {
     static const struct fault FAULTS[] = {
         {"\"step\":[1,1,3]", "\"step\":[1,1,2]", "step: expected 3 values in all"},
@@ -221,11 +218,4 @@ static void a_changed_file_is_refused(void **state UNUSED)
     unlink(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kept_series_read_back_bit_by_bit),
-        cmocka_unit_test(a_changed_file_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)
