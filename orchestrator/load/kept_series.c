@@ -25,21 +25,21 @@
 
 /* --- columns --------------------------------------------------------------------------------------- */
 
-struct column {
+struct sample_column {
     const char *key;
     size_t offset, size; /* in struct sample */
     int64_t none, limit;
     bool is_optional; /* left out where no sample has another value than none */
 };
 
-static const struct column COLUMNS[] = {
+static const struct sample_column COLUMNS[] = {
     {"step", offsetof(struct sample, step), sizeof(int64_t), 0, STEPS_MAX, false},
     {"rank", offsetof(struct sample, rank), sizeof(int32_t), -1, INT32_MAX, true},
     {"run", offsetof(struct sample, run), sizeof(int16_t), 0, INT16_MAX, true},
     {"gpus", offsetof(struct sample, gpus), sizeof(int16_t), -1, INT16_MAX, true},
 };
 
-static const struct column *column_of(const char *key)
+static const struct sample_column *column_of(const char *key)
 {
     size_t idx = 0;
     while (strcmp(COLUMNS[idx].key, key) != 0) {
@@ -49,7 +49,7 @@ static const struct column *column_of(const char *key)
     return &COLUMNS[idx];
 }
 
-static int64_t column_get(const struct column *column, const struct sample *s)
+static int64_t column_get(const struct sample_column *column, const struct sample *s)
 {
     const void *at = (const char *)s + column->offset;
     return column->size == sizeof(int64_t)   ? *(const int64_t *)at
@@ -57,7 +57,7 @@ static int64_t column_get(const struct column *column, const struct sample *s)
                                              : *(const int16_t *)at;
 }
 
-static void column_set(const struct column *column, struct sample *s, int64_t value)
+static void column_set(const struct sample_column *column, struct sample *s, int64_t value)
 {
     void *at = (char *)s + column->offset;
     if (column->size == sizeof(int64_t)) {
@@ -70,7 +70,7 @@ static void column_set(const struct column *column, struct sample *s, int64_t va
 }
 
 /* How many samples from the first on are in arithmetic progression. */
-static size_t progression(const struct column *column, const struct sample *s, size_t n,
+static size_t progression(const struct sample_column *column, const struct sample *s, size_t n,
                           int64_t *ret_by)
 {
     int64_t start = column_get(column, s);
@@ -85,7 +85,7 @@ static size_t progression(const struct column *column, const struct sample *s, s
 static void put_column(struct json_out *out, const char *key, const void *of)
 {
     const struct series *s = of;
-    const struct column *column = column_of(key);
+    const struct sample_column *column = column_of(key);
     int64_t by = 0;
     if (column->is_optional &&
         (s->n == 0 || (progression(column, s->samples, s->n, &by) == s->n && by == 0 &&
@@ -103,7 +103,7 @@ static void put_column(struct json_out *out, const char *key, const void *of)
 }
 
 /* False where a value of the progression is beyond the limit. */
-static bool fill(struct sample *samples, const struct column *column, const int64_t *numbers)
+static bool fill(struct sample *samples, const struct sample_column *column, const int64_t *numbers)
 {
     for (int64_t k = 0; k < numbers[2]; k++) {
         int64_t value = numbers[0];
@@ -122,7 +122,7 @@ static int get_column(const struct json *list, struct arena *arena UNUSED, void 
                       struct err *err)
 {
     struct series *s = out;
-    const struct column *column = column_of(list->key);
+    const struct sample_column *column = column_of(list->key);
     struct json item;
     size_t n = 0;
     size_t idx = 0;
@@ -300,7 +300,7 @@ static const struct json_field KEPT_FACT_ROWS[] = {
     {                                                                                              \
         ROW_AT(name, JSON_WORD, struct kept_log, measurement.member),                              \
             .item_size = sizeof(enum parse_verdict), .names = PARSE_VERDICT_NAMES,                 \
-            .n_names = PARSE_PROPOSED, .flags = JSON_OMIT                                          \
+            .n_names = ARRAY_LEN(PARSE_VERDICT_NAMES) - 1 /* no proposal */, .flags = JSON_OMIT    \
     }
 static const struct json_field LOG_ROWS[] = {
     ROW("log", struct kept_log, path, JSON_REQUIRED),
