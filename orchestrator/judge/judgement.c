@@ -48,28 +48,37 @@ static bool is_empty(const struct measurement *m, const struct rule *rule)
     return !series || series->n == 0;
 }
 
-/* What the log's own numbers hold against the figure. Of the samples those count that the rule's window holds. True: they refute it, and
-   nobody who asks gets a number. */
+/* The samples of a rate or time that the rule's window holds; quantity score: there is nothing to doubt. */
+static struct series doubted(const struct measurement *m, const struct rule *rule,
+                             struct sample **own)
+{
+    const struct series *all = rule ? measurement_series(m, rule->series) : measurement_primary(m);
+    bool is_of_time = all && (all->quantity == QTY_RATE || all->quantity == QTY_STEP_TIME);
+    struct series s = is_of_time && m->n_runs == 1 ? *all : (struct series){.quantity = QTY_SCORE};
+    CLEANUP(free) enum sample_use *uses = xcalloc(rule ? s.n + 1 : 1, sizeof(uses[0]));
+    struct rule_case of = {0};
+    struct err ignored = {0};
+    if (!rule || s.n == 0 || rule_uses(rule, m, &of, uses, &ignored) < 0) {
+        return s;
+    }
+    s.samples = *own = xcalloc(s.n, sizeof(s.samples[0]));
+    s.n = 0;
+    for (size_t idx = 0; idx < all->n; idx++) {
+        if (use_is_in_window(uses[idx])) {
+            s.samples[s.n++] = all->samples[idx];
+        }
+    }
+    return s;
+}
+
+/* What the log's own numbers hold against the figure. True: they refute it, and nobody who asks gets a number. */
 static bool doubt(struct arena *arena, const struct measurement *m, const struct rule *rule,
                   struct judgement *j)
 {
     struct measurement seen = *m;
-    const struct series *all = rule ? measurement_series(m, rule->series) : measurement_primary(m);
-    bool is_of_time = all && (all->quantity == QTY_RATE || all->quantity == QTY_STEP_TIME);
-    CLEANUP(free) enum sample_use *uses = xcalloc((all ? all->n : 0) + 1, sizeof(uses[0]));
-    CLEANUP(free) struct sample *samples = xcalloc((all ? all->n : 0) + 1, sizeof(samples[0]));
-    struct rule_case of = {0};
-    struct err ignored = {0};
-    if (is_of_time && m->n_runs == 1) {
-        struct series s = *all;
-        bool is_whole = !rule || rule_uses(rule, m, &of, uses, &ignored) < 0;
-        s.samples = samples;
-        s.n = 0;
-        for (size_t idx = 0; idx < all->n; idx++) {
-            if (is_whole || use_is_in_window(uses[idx])) {
-                samples[s.n++] = all->samples[idx];
-            }
-        }
+    CLEANUP(free) struct sample *own = NULL;
+    const struct series s = doubted(m, rule, &own);
+    if (s.quantity != QTY_SCORE) {
         engine_doubt(arena, &seen, &s);
     }
     j->causes = seen.causes;

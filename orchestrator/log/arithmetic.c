@@ -85,6 +85,13 @@ static struct role_of_name role_of_number(const struct survey_number *n)
         m.object =
             survey_has_word(name, OBJECT_WORDS[idx].words) ? OBJECT_WORDS[idx].object : m.object;
     }
+    for (size_t idx = 0; idx < ARRAY_LEN(OBJECT_WORDS) && m.object == OF_NOTHING; idx++) {
+        char unit[NAME_BYTES]; /* "Throughput: 200.0 samples/s" */
+        m.object =
+            survey_has_word(survey_words(n->unit, unit, sizeof(unit)), OBJECT_WORDS[idx].words)
+                ? OBJECT_WORDS[idx].object
+                : m.object;
+    }
     bool is_per_s = str_find(n->unit, STR_LIT("/s")) >= 0 || str_find(n->key, STR_LIT("/s")) >= 0;
     if (survey_has_word(n->example, FROM) && m.object == OF_STEPS) {
         m.part = PART_RESUMED;

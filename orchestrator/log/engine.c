@@ -33,19 +33,44 @@ static bool is_time(const struct series *s)
     return s->quantity == QTY_STEP_TIME || str_eq_z(s->unit, "s");
 }
 
-static int compare(const void *a, const void *b)
+/* The value at `nth` if they stood in order: Hoare's selection. */
+static double nth_of(double *values, size_t n, size_t nth)
 {
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return x < y ? -1 : x > y;
+    size_t from = 0;
+    size_t to = n - 1;
+    while (from < to) {
+        double pivot = values[from + (to - from) / 2];
+        size_t low = from;
+        size_t high = to;
+        for (;;) {
+            while (values[low] < pivot) {
+                low++;
+            }
+            while (values[high] > pivot) {
+                high--;
+            }
+            if (low >= high) {
+                break;
+            }
+            double swapped = values[low];
+            values[low++] = values[high];
+            values[high--] = swapped;
+        }
+        if (nth <= high) {
+            to = high;
+        } else {
+            from = high + 1;
+        }
+    }
+    return values[nth];
 }
 
+/* Of finite values. */
 static double median_of(const double *values, size_t n)
 {
-    CLEANUP(free) double *sorted = xcalloc(n + 1, sizeof(double));
-    memcpy(sorted, values, n * sizeof(double));
-    qsort(sorted, n, sizeof(double), compare);
-    return n ? sorted[n / 2] : (double)NAN;
+    CLEANUP(free) double *copy = xcalloc(n + 1, sizeof(double));
+    memcpy(copy, values, n * sizeof(double));
+    return n ? nth_of(copy, n, n / 2) : (double)NAN;
 }
 
 /* ---- the profile: usable samples of the first rank ---- */
@@ -132,11 +157,13 @@ static size_t slow_start(const struct series *s, const struct profile *p)
 /* The last line stands before the next step of the grid and apart from the level: a part of an interval. */
 static size_t partial_end(const struct profile *p)
 {
-    double level = median_of(p->values, p->n);
     int64_t delta = p->n > 2 ? p->items[p->n - 1]->step - p->items[p->n - 2]->step : 0;
     int64_t before = p->n > 2 ? p->items[p->n - 2]->step - p->items[p->n - 3]->step : 0;
-    return p->n > 3 && delta > 0 && delta < before &&
-           fabs(p->values[p->n - 1] - level) > TAIL_FAR * level;
+    if (p->n <= 3 || delta <= 0 || delta >= before) {
+        return 0;
+    }
+    double level = median_of(p->values, p->n);
+    return fabs(p->values[p->n - 1] - level) > TAIL_FAR * level;
 }
 
 /* ---- the statistic ---- */

@@ -273,7 +273,9 @@ static bool is_name(struct str cell)
         return false;
     }
     for (size_t idx = 0; idx < cell.len; idx++) {
-        if (strchr(":{}=\"", cell.ptr[idx])) {
+        bool is_decimal = cell.ptr[idx] == '.' && idx > 0 && is_digit(cell.ptr[idx - 1]) &&
+                          idx + 1 < cell.len && is_digit(cell.ptr[idx + 1]);
+        if (strchr(":{}=\"", cell.ptr[idx]) || is_decimal) {
             return false;
         }
     }
@@ -426,7 +428,7 @@ static size_t read_object(const struct records *r, struct str text, struct field
 
 /* ---- fields to a line ---- */
 
-/* White space in a value would end it, and the rest could pass for a figure: a date and its time are joined by T. */
+/* White space in a value would end it, and the rest could pass for a figure: a date and its time are joined by T, words by "_". */
 static void put(struct strbuf *out, const char *name, struct str value)
 {
     if (out->len) {
@@ -435,7 +437,8 @@ static void put(struct strbuf *out, const char *name, struct str value)
     strbuf_printf(out, "%s=", name);
     for (size_t idx = 0; idx < value.len; idx++) {
         char c = value.ptr[idx];
-        strbuf_add_char(out, c >= '\0' && c <= ' ' ? 'T' : c);
+        bool is_of_date = idx > 0 && is_digit(value.ptr[idx - 1]);
+        strbuf_add_char(out, c < '\0' || c > ' ' ? c : is_of_date ? 'T' : '_');
     }
 }
 

@@ -57,8 +57,35 @@ static bool is_one_of(struct str name, const struct str *items, size_t n)
     return false;
 }
 
+/* FNV-1a, folded. */
+static size_t bit_of(struct str name)
+{
+    uint32_t hash = 0x811c9dc5u;
+    for (size_t idx = 0; idx < name.len; idx++) {
+        hash = (hash ^ (unsigned char)name.ptr[idx]) * 0x01000193u;
+    }
+    return (hash ^ hash >> 16) % WORDS_BITS;
+}
+
+static void note_bits(struct arena *arena, struct words *words)
+{
+    uint64_t *bits = arena_array(arena, uint64_t, WORDS_BITS / 64);
+    for (size_t idx = 0; idx < words->n; idx++) {
+        const struct word *word = &words->items[idx];
+        for (size_t at = 0; at <= word->n_aliases; at++) {
+            size_t bit = bit_of(at < word->n_aliases ? word->aliases[at] : word->name);
+            bits[bit / 64] |= 1ull << bit % 64;
+        }
+    }
+    words->may_be = bits;
+}
+
 const struct word *words_find(const struct words *words, struct str name)
 {
+    size_t bit = words->may_be ? bit_of(name) : 0;
+    if (words->may_be && !(words->may_be[bit / 64] >> bit % 64 & 1)) {
+        return NULL; /* most are none */
+    }
     for (size_t idx = 0; idx < words->n; idx++) {
         const struct word *word = &words->items[idx];
         if (str_eq(word->name, name) || is_one_of(name, word->aliases, word->n_aliases)) {
@@ -141,7 +168,7 @@ static void put_units_of(struct json_out *out, const struct vocabulary *v,
 {
     jw_array(out, "enum");
     for (size_t idx = 0; idx < v->units.n; idx++) {
-        const struct words one = {&v->units.items[idx], 1};
+        const struct words one = {&v->units.items[idx], 1, NULL};
         if (str_eq(one.items->dimension, metric->dimension)) {
             put_words(out, &one, true);
         }
@@ -248,7 +275,7 @@ static int check_words(const struct json *root, const char *key, const struct wo
                        struct err *err)
 {
     for (size_t idx = 0; idx < words->n; idx++) {
-        const struct words before = {words->items, idx};
+        const struct words before = {words->items, idx, NULL};
         const struct word *word = &words->items[idx];
         if (words_find(&before, word->name)) {
             return json_fail(root, err, "%s[%zu]: \"%.40s\" occurs twice", key, idx,
@@ -290,6 +317,9 @@ int vocabulary_decode(const struct json *root, struct arena *arena, const struct
         check_dimensions(root, text, &text->v.metrics, err) < 0) {
         return -1;
     }
+    note_bits(arena, &text->v.units);
+    note_bits(arena, &text->v.metrics);
+    note_bits(arena, &text->v.precisions);
     *ret = &text->v;
     return 0;
 }

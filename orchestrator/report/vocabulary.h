@@ -21,7 +21,10 @@ struct word {             /* of a list of units, metrics or precisions */
 struct words {
     struct word *items;
     size_t n;
+    const uint64_t *
+        may_be; /* WORDS_BITS by the hash of a name: one that is not there is no word; NULL: not made */
 };
+#define WORDS_BITS 4096
 
 struct vocabulary {
     struct words units, metrics, precisions;

@@ -352,4 +352,14 @@ like "$(jq -r .why <<<"$out")" 'a batch of 128 \(line 2\) over 32 of one device 
 { echo '$ mpirun -np 16 -H a:8,b:8 python tf_cnn_benchmarks.py'; tf 1; } >"$T/tf.log"
 measure "$T/tf.log"
 is "$(jq -r '[.facts[] | select(.name == "gpus")] | length' <<<"$out")" 0 "the devices of one of 16 processes are not the job's"
+# Not every comma is a CSV; the unit says what a rate counts, as the name would.
+for t in 30.2 0.5 0.5 0.5 0.5 0.5 0.5 0.5; do echo "step $((n += 1)) took $t s, $(awk "BEGIN { print 8192 / $t }").0 tokens/s"; done >"$T/commas.log"
+measure "$T/commas.log"
+is "$(jq -r .format <<<"$out")" null "a log's first line with a comma is no head of a table"
+printf 'Total samples: 10000\nElapsed time: 50.0 s\nThroughput: %s.0 samples/s\n' 2000 >"$T/sum.log"
+"$REPERF" measure "$T/sum.log" --suggest "$T/sum.json" --json >"$T/out" 2>"$T/err"
+is "$? $(jq -r .verdict "$T/out")" "9 contradicts_itself" "samples and seconds refute a throughput in samples/s"
+printf 'Total samples: 10000\nElapsed time: 50.0 s\nThroughput: %s.0 samples/s\n' 200 >"$T/sum.log"
+"$REPERF" measure "$T/sum.log" --suggest "$T/sum.json" --json >"$T/out" 2>"$T/err"
+is "$? $(jq -r .verdict "$T/out")" "0 ok" "and confirm one that is theirs"
 tap_done
