@@ -13,8 +13,8 @@
 #include "report/run_id.h"
 #include "view/run_health.h"
 
-#define REPEATS_MAX_DEFAULT 20 /* with --within */
-#define GATE_FRESH_H 168 /* a week */
+#define REPEATS_MAX_DEFAULT 20  /* with --within */
+#define GATE_FRESH_H        168 /* a week */
 
 static const struct opt OPTS[] = {
     RUN_OPT_CASE,
