@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs test programs and scripts that print TAP, and ends with the one line "N passed, N failed, N skipped". Three queues run side by side: what computes
 # (programs, lint, the workloads' scripts), the long ones first, in as many lanes as there are processors and behind all others; what mostly waits (other
-# scripts) in two; what runs on the cluster in one. TAP_LANES=1: all in one lane, in the order given. A program that dies, hangs past its limit, plans other
-# tests than it runs, or none at all, counts as failed. One that plans none and says why ("1..0 # SKIP why") is one skip. SCRIPT@MODE is a script with the
-# programs of build/MODE. TIER=all has tests do what is long, too; otherwise they name it ("# test-all: what"), and it is listed, as is what only make
-# test-frameworks does ("# test-frameworks: what").
+# scripts) in two; what runs on a cluster in two, each with a cluster of its own. TAP_LANES=1: all in one lane, in the order given. A program that dies,
+# hangs past its limit, plans other tests than it runs, or none at all, counts as failed. One that plans none and says why ("1..0 # SKIP why") is one skip.
+# SCRIPT@MODE is a script with the programs of build/MODE. TIER=all has tests do what is long, too; otherwise they name it ("# test-all: what"), and it is
+# listed, as is what only make test-frameworks does ("# test-frameworks: what").
 set -u
 : "${B:=build/release}"
 : "${TIER:=everyday}"
@@ -20,7 +20,6 @@ export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}"
 # A make that a test starts is independent of this one.
 unset MAKEFLAGS MFLAGS MAKELEVEL
-# The first test that needs the cluster brings it up for all of this run (tests/cluster/lib.sh).
 export TAP_OWNER=$$
 sums=$(mktemp -d) || exit 1
 lanes=()
@@ -101,6 +100,8 @@ cpu_s() {
 run() { # QUEUE TEST...: those of the queue that no other lane has taken
     local queue=$1 n=0 test file args mode status child='' cpu_file="$sums/cpu.$BASHPID"
     shift
+    # A cluster belongs to the lane, and its first test brings it up (tests/cluster/lib.sh).
+    [ "$queue" != cluster ] || export TAP_OWNER=$BASHPID
     # Queues that wait for answers in time come first.
     [ "$queue" != computing ] || renice -n 5 -p "$BASHPID" >/dev/null 2>&1
     trap '[ -z "$child" ] || kill "$child"; exit 143' INT TERM HUP
@@ -121,6 +122,7 @@ run() { # QUEUE TEST...: those of the queue that no other lane has taken
         times >"$cpu_file"
         judge "$test" "$status" "$file"
     done
+    [ "$queue" != cluster ] || tests/cluster/down.sh --owned-by "$BASHPID"
     echo ended >>"$sums/lanes"
 }
 
@@ -147,7 +149,7 @@ if [ "${TAP_LANES:-}" = 1 ]; then
     lane all "$@"
 else
     for _ in 1 2; do lane waiting "${waiting[@]+"${waiting[@]}"}"; done
-    lane cluster "${on_cluster[@]+"${on_cluster[@]}"}"
+    for _ in 1 2; do lane cluster "${on_cluster[@]+"${on_cluster[@]}"}"; done
     n_processors=$(nproc)
     for ((i = 0; i < (n_processors < 4 ? n_processors : 4); i++)); do
         lane computing "${computing[@]+"${computing[@]}"}"
