@@ -22,7 +22,7 @@ struct options {
     const char *input;
     const char *text;
     int64_t deadline_ns;
-    int64_t limit_ns; /* limit of the verb: then abort */
+    int64_t limit_ns;  /* limit of the verb: then abort */
     bool is_collected; /* a script's output comes in one piece, which has a cap */
     bool is_quiet;
 };
