@@ -154,6 +154,9 @@ const struct report_case *report_case_find(const struct report *report, struct s
 const struct cell *report_cell_find(const struct report *report, struct str id,
                                     const struct report_case **ret_case);
 
+/* Whether they are columns of one row: model, precision, nodes, GPUs and variant; the batch may differ. */
+bool report_same_row(const struct report_case *a, const struct report_case *b);
+
 /* The value in force: the case's, else the stack's, else the environment's; false if none names it. A name with a null
    gives true and a NULL str. */
 bool case_condition(const struct report_case *c, const char *name, struct str *ret_value);
