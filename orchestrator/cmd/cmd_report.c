@@ -291,11 +291,11 @@ static void note_series(struct arena *arena, struct run_view *view)
     struct str today = view->audit->report->series_sha256;
     struct str frozen = view->frozen.report.series_sha256;
     if (!str_eq(today, frozen)) {
-        view->audit_note = str_of(arena_printf(
-            arena,
-            "Audited by the series of the published logs that are kept here today, series.sha256 "
-            "%.*s; when this run began it was %.*s.",
-            STR_ARG(digest_or_none(today)), STR_ARG(digest_or_none(frozen))));
+        view->audit_note = str_of(
+            arena_printf(arena,
+                         "Audited by the series of the published logs that are kept here today, "
+                         "sha256 %.*s; when this run began it was %.*s.",
+                         STR_ARG(digest_or_none(today)), STR_ARG(digest_or_none(frozen))));
     }
 }
 
