@@ -71,6 +71,16 @@ static struct str words_before(const struct survey_number *n)
     return at >= 0 ? str_sub(n->example, from, to - from) : n->key;
 }
 
+static enum object object_of(struct str words)
+{
+    for (size_t idx = 0; idx < ARRAY_LEN(OBJECT_WORDS); idx++) {
+        if (survey_has_word(words, OBJECT_WORDS[idx].words)) {
+            return OBJECT_WORDS[idx].object;
+        }
+    }
+    return OF_NOTHING;
+}
+
 static struct role_of_name role_of_number(const struct survey_number *n)
 {
     static const char *const WHOLE[] = {"total", "num", "number", "global", NULL};
@@ -81,17 +91,10 @@ static struct role_of_name role_of_number(const struct survey_number *n)
     struct str name = survey_words(words_before(n), buf, sizeof(buf));
     bool is_whole = survey_has_word(name, WHOLE);
     struct role_of_name m = {PART_NONE, OF_NOTHING};
-    for (size_t idx = 0; idx < ARRAY_LEN(OBJECT_WORDS) && m.object == OF_NOTHING; idx++) {
-        m.object =
-            survey_has_word(name, OBJECT_WORDS[idx].words) ? OBJECT_WORDS[idx].object : m.object;
-    }
-    for (size_t idx = 0; idx < ARRAY_LEN(OBJECT_WORDS) && m.object == OF_NOTHING; idx++) {
-        char unit[NAME_BYTES]; /* "Throughput: 200.0 samples/s" */
-        m.object =
-            survey_has_word(survey_words(n->unit, unit, sizeof(unit)), OBJECT_WORDS[idx].words)
-                ? OBJECT_WORDS[idx].object
-                : m.object;
-    }
+    char unit[NAME_BYTES]; /* "Throughput: 200.0 samples/s" */
+    m.object = object_of(name);
+    m.object =
+        m.object == OF_NOTHING ? object_of(survey_words(n->unit, unit, sizeof(unit))) : m.object;
     bool is_per_s = str_find(n->unit, STR_LIT("/s")) >= 0 || str_find(n->key, STR_LIT("/s")) >= 0;
     if (survey_has_word(n->example, FROM) && m.object == OF_STEPS) {
         m.part = PART_RESUMED;
