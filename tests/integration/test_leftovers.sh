@@ -30,7 +30,7 @@ is "$(jq -r '.left' "$(run_folder)/evidence/logs/outcome/$CASE/repeat-1.json") $
 
 # The wrapper is killed: what is in no session of the job is known by the job's variables.
 leave "(setsid sleep $NAP >/dev/null 2>\\&1 </dev/null \\&); sleep 3600;"
-smoke --repeats 1 >"$T/out" 2>"$T/err" &
+smoke --repeats 1 >"$T/killed.out" 2>&1 &
 run=$!
 served "$run" "the job" test -n "$(until pgrep -f "^sleep $NAP" || ! kill -0 "$run" 2>/dev/null; do sleep 0.1; done)"
 wrapper=$(cut -d' ' -f1 "$(find "$(run_folder)/jobs" -name pid | head -n 1)")
