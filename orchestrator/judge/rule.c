@@ -171,7 +171,7 @@ static int get_targets(const struct json *at, struct arena *arena, void *out, st
         return -1;
     }
     if (!rule->targets) {
-        rule->targets = arena_array(arena, struct rule_target, 2 * REQUIRED_MAX);
+        rule->targets = arena_array(arena, struct rule_target, (size_t)2 * REQUIRED_MAX);
     }
     for (bool more = json_first(at, &item); more; more = json_next(&item)) {
         struct rule_target *target = &rule->targets[rule->n_targets++];
