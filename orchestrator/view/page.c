@@ -251,10 +251,31 @@ static struct str zu(struct page *page, size_t n)
     return textf(&page->arena, "%zu", n);
 }
 
+/* What the counts below it mean. */
+static void add_meaning(struct page *page, const struct report_audit *audit)
+{
+    struct verdict_counts counts = count_verdicts(audit);
+    size_t n_checked = counts.n - counts.of[AUDIT_NO_LOG];
+    size_t n_good = counts.of[AUDIT_EXACT] + counts.of[AUDIT_MATCH];
+    HTML(page->out, "<p class=\"headline\">{}{}</p>\n",
+         counts.n == 0         ? STR_LIT("The report publishes no numbers: its cases are measured.")
+         : n_checked == 0      ? STR_LIT("Nobody can check these numbers: no log is published.")
+         : n_good == n_checked ? STR_LIT("Every number that has a log follows from it.")
+         : 2 * n_good >= n_checked
+             ? STR_LIT("Most of the numbers follow from the published logs, and some do not.")
+             : STR_LIT("Most of the numbers do not follow from the published logs."),
+         n_checked && counts.of[AUDIT_NO_LOG] ? STR_LIT(" For the others no log is published.")
+                                              : STR_EMPTY);
+}
+
 /* The overall result in one sentence. */
 static void add_headline(struct page *page, const struct report_audit *audits, size_t n)
 {
     struct verdict_counts all = {0};
+    if (n == 1) {
+        add_meaning(page, &audits[0]);
+        return;
+    }
     for (size_t idx = 0; idx < n; idx++) {
         struct verdict_counts counts = count_verdicts(&audits[idx]);
         all.n += counts.n;

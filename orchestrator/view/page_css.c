@@ -124,6 +124,7 @@ const char *const PAGE_CSS[] = {
     "0;overflow-wrap:anywhere}"
     "details li small{display:block;color:var(--soft);font-size:.8125rem}"
     "p.headline{font-size:1.15rem;font-weight:600;max-width:60rem}"
+    "small.foot{white-space:normal;max-width:11rem;margin-left:auto}"
     "details.how{border:0;padding:.2rem 0;font-size:.8125rem}details.how>summary{font-weight:400;"
     "color:var(--link)}details.how p{margin:.2rem 0}"
     ".phone{display:none!important}"

@@ -347,38 +347,44 @@ static int add_run_series(struct page *page, const struct run_view *view, struct
     return 0;
 }
 
-/* What ran, its result, and what it does not claim. */
+/* One sentence of what it means: what failed first, then what holds, and what is not claimed. */
 static void add_headline(struct page *page, const struct run_view *view)
 {
     const struct run_result *result = &view->result;
-    bool is_smoke = view->frozen.plan.profile == PROFILE_SMOKE;
-    bool is_rehearsal = view->frozen.plan.is_rehearsal;
-    size_t n_ran = 0;
-    size_t n_values = 0;
-    size_t n_held = 0;
+    const struct plan *plan = &view->frozen.plan;
+    size_t n_of[RUN_NOT_RUN + 1] = {0};
     for (size_t idx = 0; idx < result->n_cells; idx++) {
-        const struct cell_result *cell = &result->cells[idx];
-        n_ran += cell->verdict != RUN_NOT_RUN;
-        n_values += isfinite(cell->value);
-        n_held += cell->verdict == RUN_REPRODUCED;
+        n_of[result->cells[idx].verdict]++;
     }
-    HTML(page->out, "<p class=\"headline\">{} of {} case{} ran{}, and {} gave a number; ",
-         textf(&page->arena, "%zu", n_ran), textf(&page->arena, "%zu", result->n_cells),
-         result->n_cells == 1 ? STR_EMPTY : STR_LIT("s"),
-         is_smoke       ? STR_LIT(", small and on the CPU (smoke)")
-         : is_rehearsal ? STR_LIT(" in a rehearsal")
-                        : STR_EMPTY,
-         textf(&page->arena, "%zu", n_values));
-    if (is_smoke) {
-        strbuf_add_z(page->out, "it shows that everything from manifest to sealed evidence works, "
-                                "and claims nothing about any published number.</p>\n");
-    } else if (is_rehearsal) {
-        strbuf_add_z(page->out,
-                     "the commands were the report's, what they ran on was not (each case says "
-                     "what differs): nothing is claimed about any published number.</p>\n");
+    size_t n_bad = n_of[RUN_FAILED] + n_of[RUN_NOT_RUN];
+    strbuf_add_z(page->out, "<p class=\"headline\">");
+    if (n_bad) {
+        HTML(page->out, "{} of {} cases gave no number ({} failed, {} could not run); ",
+             textf(&page->arena, "%zu", n_bad), textf(&page->arena, "%zu", result->n_cells),
+             textf(&page->arena, "%zu", n_of[RUN_FAILED]),
+             textf(&page->arena, "%zu", n_of[RUN_NOT_RUN]));
+    }
+    struct str others = n_bad                  ? STR_LIT("the others")
+                        : result->n_cells == 1 ? STR_LIT("its case")
+                                               : STR_LIT("all its cases");
+    if (n_bad == result->n_cells) {
+        strbuf_add_z(page->out, "so this run says nothing about the report.</p>\n");
+    } else if (plan->profile == PROFILE_SMOKE) {
+        HTML(page->out,
+             "{} ran small and on the CPU: this smoke run shows that everything from manifest to "
+             "sealed evidence works{}, and claims nothing about any published number.</p>\n",
+             others, n_bad ? STR_LIT(" for them") : STR_EMPTY);
+    } else if (plan->is_rehearsal) {
+        HTML(
+            page->out,
+            "{} ran in a rehearsal: the commands were the report's, what they ran on was not (each "
+            "case says what differs), so nothing is claimed about any published number.</p>\n",
+            others);
     } else {
-        HTML(page->out, "{} reproduced the published number.</p>\n",
-             textf(&page->arena, "%zu", n_held));
+        HTML(page->out, "{} reproduced the published number, {} were faster and {} slower.</p>\n",
+             textf(&page->arena, "%zu", n_of[RUN_REPRODUCED]),
+             textf(&page->arena, "%zu", n_of[RUN_FASTER]),
+             textf(&page->arena, "%zu", n_of[RUN_SLOWER]));
     }
 }
 
