@@ -72,15 +72,19 @@ static void add_row(struct table *table, const struct report *report, const stru
 static void add_not_printed(struct table *table, const struct report *report,
                             const struct not_printed *at)
 {
+    const struct {
+        const char *head;
+        struct str text;
+    } cells[] = {{"report", report->id}, {"framework", at->column},
+                 {"table", at->table},   {"printed", at->printed},
+                 {"note", at->row},      {"verdict", STR_LIT("not_printed")}};
     for (size_t column = 0; column < table->n_columns; column++) {
-        const char *head = table->columns[column].head;
-        table_add(table, strcmp(head, "report") == 0      ? report->id
-                         : strcmp(head, "framework") == 0 ? at->column
-                         : strcmp(head, "table") == 0     ? at->table
-                         : strcmp(head, "printed") == 0   ? at->printed
-                         : strcmp(head, "verdict") == 0   ? STR_LIT("not_printed")
-                         : strcmp(head, "note") == 0      ? at->row
-                                                          : STR_EMPTY);
+        struct str text = STR_EMPTY;
+        for (size_t idx = 0; idx < ARRAY_LEN(cells); idx++) {
+            text = str_eq_z(str_of(table->columns[column].head), cells[idx].head) ? cells[idx].text
+                                                                                  : text;
+        }
+        table_add(table, text);
     }
 }
 

@@ -63,18 +63,17 @@ struct str follow_text(struct page *page, const struct verdict_counts *counts, c
             : "");
 }
 
+const struct verdict_look VERDICT_LOOKS[AUDIT_NO_LOG + 1] = {
+    [AUDIT_EXACT] = {"=", "exact", "equal at the printed digits"},
+    [AUDIT_MATCH] = {"\xe2\x89\x88", "match", "within 0.05 %"},
+    [AUDIT_DIFFERS] = {"\xe2\x89\xa0", "differs", "the logs give a different number"},
+    [AUDIT_NO_LOG] = {"\xe2\x80\x93", "no log", "no log was published"}};
+
 void add_verdict(struct page *page, enum audit_verdict verdict)
 {
-    static const char *const ICONS[] = {[AUDIT_EXACT] = "=",
-                                        [AUDIT_MATCH] = "\xe2\x89\x88",
-                                        [AUDIT_DIFFERS] = "\xe2\x89\xa0",
-                                        [AUDIT_NO_LOG] = "\xe2\x80\x93"};
-    static const char *const WORDS[] = {[AUDIT_EXACT] = "exact",
-                                        [AUDIT_MATCH] = "match",
-                                        [AUDIT_DIFFERS] = "differs",
-                                        [AUDIT_NO_LOG] = "no log"};
     strbuf_printf(page->out, "<span class=\"v %s\"><i aria-hidden=\"true\">%s</i> %s</span>",
-                  audit_verdict_name(verdict), ICONS[verdict], WORDS[verdict]);
+                  audit_verdict_name(verdict), VERDICT_LOOKS[verdict].icon,
+                  VERDICT_LOOKS[verdict].word);
 }
 
 void add_case_id(struct page *page, struct str id)

@@ -101,15 +101,15 @@ static void add_cell(struct page *page, const struct cell_audit *ca, const struc
     if (c->variant.len) {
         HTML(page->out, "<small>{}</small>", c->variant);
     }
+    if (ca->cell->footnote.ptr) {
+        HTML(page->out, "<small class=\"foot\">{}</small>", ca->cell->footnote);
+    }
     HTML(page->out,
          "<small class=\"phone\">{}</small></th><td class=\"n desk\">{}</td>"
          "<td class=\"n desk\">{}</td><td class=\"n\">{}",
          row_text(page, c), c->nodes ? whole_text(page, c->gpus) : STR_LIT("\xe2\x80\x93"),
          c->batch_per_gpu ? whole_text(page, c->batch_per_gpu) : STR_LIT("\xe2\x80\x93"),
          ca->cell->printed);
-    if (ca->cell->footnote.ptr) {
-        HTML(page->out, "<small class=\"foot\">{}</small>", ca->cell->footnote);
-    }
     HTML(page->out, "</td><td class=\"n desk\">{}</td><td>", cell_number_words(&page->arena, ca));
     add_verdict(page, ca->verdict);
     /* On a phone these three stand in one column. */
