@@ -293,11 +293,11 @@ static void note_series(struct arena *arena, struct run_view *view)
     struct str today = view->audit->report->series_sha256;
     struct str frozen = view->frozen.report.series_sha256;
     if (!str_eq(today, frozen)) {
-        view->audit_note = str_of(arena_printf(
-            arena,
-            "Audited by the series of the published logs that are kept here today, series.sha256 "
-            "%.*s; when this run began it was %.*s.",
-            STR_ARG(digest_or_none(today)), STR_ARG(digest_or_none(frozen))));
+        view->audit_note = str_of(
+            arena_printf(arena,
+                         "Audited by the series of the published logs that are kept here today, "
+                         "sha256 %.*s; when this run began it was %.*s.",
+                         STR_ARG(digest_or_none(today)), STR_ARG(digest_or_none(frozen))));
     }
 }
 
@@ -306,6 +306,9 @@ static void audit_run(struct arena *arena, const struct cmd_ctx *ctx, struct for
                       struct run_view *view)
 {
     struct err why = {0};
+    if (view->frozen.report.is_unpublished) {
+        return;
+    }
     if (run_audit_today(arena, ctx->root, &view->frozen, formats, &view->audit, &why) == 0) {
         note_series(arena, view);
         return;

@@ -25,7 +25,7 @@ struct
     int64_t attempt;
     enum outcome outcome;
     int64_t exit_status; /* 128+n: signal n */
-    struct str log;      /* path below the evidence folder; set by reading */
+    struct str log;      /* path below the evidence folder */
     struct str log_sha256;
     int64_t log_bytes;
     struct outcome_node *nodes; /* none: it ran on this machine alone */
@@ -111,7 +111,7 @@ struct derived_to { /* where files go */
     void *ctx;
 };
 
-void outcome_encode(const struct outcome_record *record, struct arena *arena, struct strbuf *out);
+void outcome_encode(const struct outcome_record *record, struct strbuf *out);
 const char *outcome_name(enum outcome outcome);
 
 /* That the record is the repeat's own, agrees with itself, and that all nodes' logs are what was collected; else ERR_INTEGRITY. The
@@ -138,9 +138,16 @@ MUST_CHECK int result_repeat(struct arena *arena, const struct frozen *frozen, s
                              struct derived_to to, struct repeat_result *ret_repeat,
                              struct err *err);
 
+/* The format of a log whose step names none: of those that the run froze. NULL: *ret_why says why. */
+MUST_CHECK int result_choose_format(struct arena *arena, const struct frozen *frozen,
+                                    const char *path, const struct format **ret_format,
+                                    struct str *ret_why, struct err *err);
+
 /* Where a repeat has its place among those of the plan, of which there are result_n_repeats, each run or not. */
 size_t result_n_repeats(const struct plan *plan);
 size_t result_repeat_at(const struct plan *plan, const struct plan_step *step, int64_t repeat);
+/* Whether the first n repeats of a step are all that it needs: `repeats`, or more until the interval is narrow enough. */
+bool result_has_enough(const struct plan *plan, const struct repeat_result *repeats, int64_t n);
 /* result.json, from the repeats of all steps that were run, each at its place; borrowed by the result. */
 MUST_CHECK int result_combine(struct arena *arena, const struct frozen *frozen,
                               struct repeat_result *repeats, struct derived_to to,

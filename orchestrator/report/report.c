@@ -664,7 +664,6 @@ static int link_report(const struct json *root, struct report *report, struct er
 static const struct json_field LOGS_ROWS[] = {
     ROW_HERE(struct report, logs_source, SOURCE_ROWS),
     ROW("series_sha256", struct report, series_sha256, 0, .form = &SHA256),
-    ROW("bundled", struct report, is_bundled, 0),
 };
 /* Of an unpublished report; and of a published one, whose cases of framework reperf nobody published. */
 #define REPORT_RULES                                                                               \

@@ -20,6 +20,7 @@ struct source_ref { /* where a statement was read */
     struct str path;
     struct str date; /* YYYY-MM-DD */
 };
+extern const struct json_field SOURCE_ROWS[4]; /* of a struct source_ref */
 
 struct environment { /* of the machines: its conditions are gpu, cpu, os, driver, cuda, ... */
     struct str id;
@@ -140,10 +141,10 @@ struct report {
     struct source_ref
         logs_source; /* path: the folder below --logs; commit: of the logs; NULL if there are none */
     bool is_unpublished; /* nobody published numbers for its cases: they are only measured */
-    bool is_bundled;     /* its kept series are one file */
     bool
         rules_inferred; /* nobody stated them: each was chosen because it gives numbers of its table */
-    struct str series_sha256; /* of the list of its kept series' digests, hex; NULL: none is kept */
+    struct str
+        series_sha256; /* of its kept series (load/kept_series.h), hex; NULL: none are kept */
     struct not_printed *not_printed;
     size_t n_not_printed;
     struct environment *environments;
