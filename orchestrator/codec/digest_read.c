@@ -14,17 +14,12 @@
 
 #define READ_BYTES (1u << 20)
 
-int sha256_of(struct str bytes, uint8_t *ret_sha256, struct err *err)
+void sha256_of(struct str bytes, uint8_t *ret_sha256)
 {
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    struct digest_value value;
-    if (digest_start(&digest, DIGEST_SHA256, err) < 0 ||
-        digest_update(&digest, bytes.ptr, bytes.len, err) < 0 ||
-        digest_finish(&digest, &value, err) < 0) {
-        return -1;
-    }
-    memcpy(ret_sha256, value.sha256, SHA256_BYTES);
-    return 0;
+    digest_start(&digest, DIGEST_SHA256);
+    digest_update(&digest, bytes.ptr, bytes.len);
+    memcpy(ret_sha256, digest_finish(&digest).sha256, SHA256_BYTES);
 }
 
 static int feed_fd(struct digest *digest, int fd, void *buf, const char *name, struct err *err)
@@ -41,9 +36,7 @@ static int feed_fd(struct digest *digest, int fd, void *buf, const char *name, s
         if (got == 0) {
             return 0;
         }
-        if (digest_update(digest, buf, (size_t)got, err) < 0) {
-            return err_wrap(err, "%s", name);
-        }
+        digest_update(digest, buf, (size_t)got);
     }
 }
 
@@ -52,10 +45,12 @@ int digest_fd(int fd, const char *name, unsigned kinds, struct digest_value *ret
 {
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
     CLEANUP(free) void *buf = xmalloc(READ_BYTES);
-    if (digest_start(&digest, kinds, err) < 0 || feed_fd(&digest, fd, buf, name, err) < 0) {
+    digest_start(&digest, kinds);
+    if (feed_fd(&digest, fd, buf, name, err) < 0) {
         return -1;
     }
-    return digest_finish(&digest, ret_value, err);
+    *ret_value = digest_finish(&digest);
+    return 0;
 }
 
 int digest_file(const char *path, unsigned kinds, struct digest_value *ret_value, struct err *err)
@@ -79,6 +74,14 @@ void hex_encode(const uint8_t *bytes, size_t n, char *ret_text)
         ret_text[2 * idx + 1] = DIGITS[bytes[idx] & 15];
     }
     ret_text[2 * n] = '\0';
+}
+
+struct hex hex_of(const uint8_t *bytes, size_t n)
+{
+    struct hex hex;
+    ASSERT(n <= SHA256_BYTES);
+    hex_encode(bytes, n, hex.text);
+    return hex;
 }
 
 #define NO_NIBBLE 16u

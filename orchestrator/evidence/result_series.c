@@ -406,7 +406,6 @@ static int measure_log(struct arena *arena, const struct format *format, const c
 {
     struct err refused = {0};
     struct digest_value value;
-    char hex[SHA256_HEX_SIZE];
     if (measure_file(arena, format, path, ret_m, ret_sha256, &refused) == 0) {
         return 0;
     }
@@ -416,8 +415,7 @@ static int measure_log(struct arena *arena, const struct format *format, const c
     if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
         return -1;
     }
-    hex_encode(value.sha256, SHA256_BYTES, hex);
-    *ret_sha256 = str_dup(arena, str_of(hex));
+    *ret_sha256 = str_dup(arena, str_of(sha256_hex_of(value.sha256).text));
     *ret_m = (struct measurement){.format = format_id(format),
                                   .verdict = judgement_unread(0),
                                   .why = str_of(arena_printf(arena, "%s", refused.msg)),

@@ -8,8 +8,8 @@
 #include "load/series_bundle.h"
 
 #include "base/fs.h"
+#include "codec/digest.h"
 #include "codec/json_table.h"
-#include "load/series_list.h"
 #include "load/series_parts.h"
 #include "log/format.h"
 
@@ -426,10 +426,10 @@ int series_bundle_read(struct arena *arena, const char *path, struct series_bund
     struct str text;
     struct json root;
     if (fs_read(arena, path, FILE_BYTES_MAX, &text, err) < 0 ||
-        json_parse(text, path, &doc, err) < 0 ||
-        sha256_text(arena, text, &shape.file.own_sha256, err) < 0) {
+        json_parse(text, path, &doc, err) < 0) {
         return -1;
     }
+    shape.file.own_sha256 = digest_text_hex(arena, text);
     root = json_root(&doc);
     return read_all(&root, arena, &shape, ret_bundle, err);
 }

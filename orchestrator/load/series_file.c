@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "base/fs.h"
+#include "codec/digest.h"
 #include "codec/json_table.h"
-#include "load/series_list.h"
 #include "load/series_parts.h"
 #include "log/format.h"
 
@@ -519,7 +519,9 @@ int series_file_read(struct arena *arena, const char *path, struct series_file *
         return -1;
     }
     root = json_root(&doc);
-    return read_file(&root, arena, ret_file, err) < 0
-               ? -1
-               : sha256_text(arena, text, &ret_file->own_sha256, err);
+    if (read_file(&root, arena, ret_file, err) < 0) {
+        return -1;
+    }
+    ret_file->own_sha256 = digest_text_hex(arena, text);
+    return 0;
 }

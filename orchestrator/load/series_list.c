@@ -11,18 +11,6 @@
 #define LIST_BYTES_MAX (4u << 20)
 #define DIGEST_CHARS   (SHA256_HEX_SIZE - 1)
 
-int sha256_text(struct arena *arena, struct str text, struct str *ret_hex, struct err *err)
-{
-    uint8_t bytes[SHA256_BYTES];
-    char *hex = arena_array(arena, char, SHA256_HEX_SIZE);
-    if (sha256_of(text, bytes, err) < 0) {
-        return -1;
-    }
-    hex_encode(bytes, SHA256_BYTES, hex);
-    *ret_hex = str_of(hex);
-    return 0;
-}
-
 void series_list_release(struct series_list *list)
 {
     map_release(&list->digests);
@@ -59,10 +47,10 @@ int series_list_read(struct arena *arena, const struct report *report, const cha
         return err_set(err, ERR_MANIFEST, "%.*s: $.logs.series_sha256: no digest of %s",
                        STR_ARG(report->path), path);
     }
-    if (fs_read(arena, path, LIST_BYTES_MAX, &text, err) < 0 ||
-        sha256_text(arena, text, &found, err) < 0) {
+    if (fs_read(arena, path, LIST_BYTES_MAX, &text, err) < 0) {
         return -1;
     }
+    found = digest_text_hex(arena, text);
     if (!str_eq(found, report->series_sha256)) {
         return err_set(err, ERR_INTEGRITY, "%s: expected sha256 %.*s as %.*s holds it, found %.*s",
                        path, STR_ARG(report->series_sha256), STR_ARG(report->path), STR_ARG(found));
@@ -95,20 +83,17 @@ int series_list_write(struct arena *arena, const char *folder, struct str *ret_s
     }
     for (size_t idx = 0; idx < names.n; idx++) {
         struct digest_value value;
-        char hex[SHA256_HEX_SIZE];
         if (!str_ends(str_of(names.items[idx]), STR_LIT(".json"))) {
             continue;
         }
         if (digest_file(fs_join(arena, folder, names.items[idx]), DIGEST_SHA256, &value, err) < 0) {
             return -1;
         }
-        hex_encode(value.sha256, SHA256_BYTES, hex);
-        strbuf_printf(&text, "%s  %s\n", hex, names.items[idx]);
+        strbuf_printf(&text, "%s  %s\n", sha256_hex_of(value.sha256).text, names.items[idx]);
     }
     if (text.is_full) {
         return err_set(err, ERR_DISK, "%s: a list of more than %u bytes", folder, LIST_BYTES_MAX);
     }
-    return sha256_text(arena, strbuf_str(&text), ret_sha256, err) < 0
-               ? -1
-               : fs_write_atomic(fs_join(arena, folder, LIST_NAME), strbuf_str(&text), err);
+    *ret_sha256 = digest_text_hex(arena, strbuf_str(&text));
+    return fs_write_atomic(fs_join(arena, folder, LIST_NAME), strbuf_str(&text), err);
 }

@@ -25,7 +25,5 @@ MUST_CHECK int series_list_check(const struct series_list *list, const char *pat
 /* Of the series files that the folder holds. ret_sha256: of the list itself, for the manifest. */
 MUST_CHECK int series_list_write(struct arena *arena, const char *folder, struct str *ret_sha256,
                                  struct err *err);
-MUST_CHECK int sha256_text(struct arena *arena, struct str text, struct str *ret_hex,
-                           struct err *err);
 
 #endif

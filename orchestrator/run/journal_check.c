@@ -374,7 +374,6 @@ static int check_archive(struct arena *arena, const struct rundir *dir, struct e
     struct journal_records records = {0};
     struct str sealed = STR_EMPTY;
     uint8_t sha256[SHA256_BYTES];
-    char hex[SHA256_HEX_SIZE];
     if (!fs_exists(dir->archive)) {
         return 0;
     }
@@ -390,12 +389,12 @@ static int check_archive(struct arena *arena, const struct rundir *dir, struct e
     if (tarball_container(dir->archive, sha256, err) < 0) {
         return -1;
     }
-    hex_encode(sha256, SHA256_BYTES, hex);
-    return str_eq_z(sealed, hex) ? 0
-                                 : err_set(err, ERR_INTEGRITY,
-                                           "%s: not the archive that was sealed, by %s; reperf "
-                                           "seal --force makes it again",
-                                           dir->archive, dir->journal);
+    return str_eq_z(sealed, sha256_hex_of(sha256).text)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s: not the archive that was sealed, by %s; reperf "
+                         "seal --force makes it again",
+                         dir->archive, dir->journal);
 }
 
 int run_check_place(const char *path, struct str run_id, struct err *err)

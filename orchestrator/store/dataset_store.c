@@ -99,10 +99,9 @@ void dataset_record_encode(const struct dataset_record *record, struct strbuf *o
     jw_str(&json, "date", record->date);
     jw_array(&json, "blobs");
     for (size_t idx = 0; idx < record->seen.n_items; idx++) {
-        char hex[SHA256_HEX_SIZE];
         char text[sizeof("sha256:") + SHA256_HEX_SIZE];
-        hex_encode(record->seen.items[idx].sha256, SHA256_BYTES, hex);
-        snprintf(text, sizeof(text), "sha256:%s", hex);
+        snprintf(text, sizeof(text), "sha256:%s",
+                 sha256_hex_of(record->seen.items[idx].sha256).text);
         jw_z(&json, NULL, text);
     }
     jw_end_array(&json);

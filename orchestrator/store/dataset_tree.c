@@ -145,19 +145,16 @@ int dataset_copy_blob(struct arena *arena, const struct store *store, const stru
     CLEANUP(fd) int in = open(from, O_RDONLY | O_CLOEXEC);
     CLEANUP(fd) int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    struct digest_value value;
     char *buf = arena_array(arena, char, COPY_BYTES);
     ssize_t n;
     if (in < 0 || out < 0) {
         return err_set(err, err_code_of_errno(errno), "copy %s to %s: %s", from, to,
                        err_errno_text(errno));
     }
-    if (digest_start(&digest, DIGEST_SHA256, err) < 0) {
-        return -1;
-    }
+    digest_start(&digest, DIGEST_SHA256);
     while ((n = read(in, buf, COPY_BYTES)) > 0) {
-        if (fs_write_all(out, buf, (size_t)n, to, err) < 0 ||
-            digest_update(&digest, buf, (size_t)n, err) < 0) {
+        digest_update(&digest, buf, (size_t)n);
+        if (fs_write_all(out, buf, (size_t)n, to, err) < 0) {
             return -1;
         }
     }
@@ -165,10 +162,7 @@ int dataset_copy_blob(struct arena *arena, const struct store *store, const stru
         return err_set(err, err_code_of_errno(errno), "copy %s to %s: %s", from, to,
                        err_errno_text(errno));
     }
-    if (digest_finish(&digest, &value, err) < 0) {
-        return -1;
-    }
-    return memcmp(value.sha256, item->sha256, SHA256_BYTES) == 0
+    return memcmp(digest_finish(&digest).sha256, item->sha256, SHA256_BYTES) == 0
                ? 0
                : err_set(err, ERR_INTEGRITY, "%s: the store's copy is not what its name says",
                          from);
@@ -219,7 +213,6 @@ static int check_list(struct making *m, const struct tree_list *list, const uint
     const struct dataset *dataset = &m->here->dataset;
     struct tree_list wanted;
     struct tree_differences differences = {0};
-    char hex[SHA256_HEX_SIZE];
     if (m->here->is_synthetic || !dataset->has_list_sha256 ||
         memcmp(dataset->list_sha256, sha256, SHA256_BYTES) == 0) {
         return 0;
@@ -234,10 +227,9 @@ static int check_list(struct making *m, const struct tree_list *list, const uint
             show_difference(m, differences.items[idx].fault, differences.items[idx].path);
         }
     }
-    hex_encode(sha256, SHA256_BYTES, hex);
     return err_set(err, ERR_INTEGRITY,
                    "%s: the tree is not the known one: its list has SHA-256 %s, %zu files differ",
-                   m->here->name, hex, differences.n);
+                   m->here->name, sha256_hex_of(sha256).text, differences.n);
 }
 
 static int write_record(struct making *m, const struct tree_list *list, const uint8_t *sha256,

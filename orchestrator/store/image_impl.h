@@ -15,9 +15,8 @@ MUST_CHECK int image_check_pins(const struct image_pins *pins, const struct imag
 
 /* The manifest by which OCI tools find an image in a layout: its own, or, for one in Docker's types, which they ignore, the same in
    OCI's types: same config, same layers, another digest. Equal images give equal bytes. *ret_is_made: the latter. */
-MUST_CHECK int image_layout_manifest(struct arena *arena, const struct oci_manifest *manifest,
-                                     bool *ret_is_made, struct str *ret_text, uint8_t *ret_sha256,
-                                     struct err *err);
+void image_layout_manifest(struct arena *arena, const struct oci_manifest *manifest,
+                           bool *ret_is_made, struct str *ret_text, uint8_t *ret_sha256);
 
 struct layout_from {
     const struct image_spec *spec;

@@ -33,16 +33,15 @@ static struct str oci_layer_type(enum oci_packing packing)
     return STR_LIT(OCI_TYPE_LAYER);
 }
 
-int image_layout_manifest(struct arena *arena, const struct oci_manifest *manifest,
-                          bool *ret_is_made, struct str *ret_text, uint8_t *ret_sha256,
-                          struct err *err)
+void image_layout_manifest(struct arena *arena, const struct oci_manifest *manifest,
+                           bool *ret_is_made, struct str *ret_text, uint8_t *ret_sha256)
 {
     CLEANUP(strbuf) struct strbuf buf;
     struct json_out out;
     strbuf_init(&buf, OCI_MANIFEST_BYTES_MAX);
     *ret_is_made = !str_eq_z(manifest->media_type, OCI_TYPE_MANIFEST);
     if (!*ret_is_made) {
-        return 0;
+        return;
     }
     jw_begin(&out, &buf, true);
     jw_object(&out, NULL);
@@ -62,7 +61,7 @@ int image_layout_manifest(struct arena *arena, const struct oci_manifest *manife
     jw_end_object(&out);
     ASSERT(!buf.is_full);
     *ret_text = str_dup(arena, strbuf_str(&buf));
-    return sha256_of(*ret_text, ret_sha256, err);
+    sha256_of(*ret_text, ret_sha256);
 }
 
 static void write_digest(struct json_out *out, const char *key, const uint8_t *sha256)
@@ -271,10 +270,10 @@ int image_keep(struct store *store, const struct image_spec *spec, const struct 
     struct layout_manifest layout_manifest;
     char date[RFC3339_MAX];
     strbuf_init(&buf, REF_TEXT_MAX);
-    if (image_layout_manifest(&arena, &docs->manifest, &layout_manifest.is_made,
-                              &layout_manifest.text, layout_manifest.sha256, err) < 0 ||
-        (layout_manifest.is_made &&
-         store_add_text(store, layout_manifest.text, layout_manifest.sha256, err) < 0)) {
+    image_layout_manifest(&arena, &docs->manifest, &layout_manifest.is_made, &layout_manifest.text,
+                          layout_manifest.sha256);
+    if (layout_manifest.is_made &&
+        store_add_text(store, layout_manifest.text, layout_manifest.sha256, err) < 0) {
         return -1;
     }
     if (add_doc(store, &docs->doc, err) < 0 ||
@@ -385,9 +384,7 @@ int image_open(struct arena *arena, const struct store *store, const char *name,
         err->code = err->code == ERR_NOT_FOUND ? ERR_INTEGRITY : err->code;
         return err_wrap(err, "image %s: its manifest", name);
     }
-    if (sha256_of(text, found, err) < 0) {
-        return -1;
-    }
+    sha256_of(text, found);
     if (memcmp(found, info.pins.manifest, SHA256_BYTES) != 0) {
         return err_set(err, ERR_INTEGRITY, "image %s: its manifest in the store is corrupt", name);
     }
@@ -418,11 +415,11 @@ int image_list_again(struct store *store, const char *name, struct err *err)
     struct kept_entry entry = {0};
     struct layout_manifest layout_manifest;
     if (image_open(&arena, store, name, &info, err) < 0 ||
-        oci_platform_parse(&arena, info.platform, &entry.platform, err) < 0 ||
-        image_layout_manifest(&arena, &info.manifest, &layout_manifest.is_made,
-                              &layout_manifest.text, layout_manifest.sha256, err) < 0) {
+        oci_platform_parse(&arena, info.platform, &entry.platform, err) < 0) {
         return -1;
     }
+    image_layout_manifest(&arena, &info.manifest, &layout_manifest.is_made, &layout_manifest.text,
+                          layout_manifest.sha256);
     entry.sha256 = layout_manifest.is_made ? layout_manifest.sha256 : info.descriptor.sha256;
     entry.size_bytes =
         layout_manifest.is_made ? layout_manifest.text.len : info.descriptor.size_bytes;

@@ -27,9 +27,8 @@ struct layout {
 
 static char *blob_path(struct layout *layout, const uint8_t *sha256)
 {
-    char hex[SHA256_HEX_SIZE];
-    hex_encode(sha256, SHA256_BYTES, hex);
-    return arena_printf(layout->arena, "%s/blobs/sha256/%s", layout->folder, hex);
+    return arena_printf(layout->arena, "%s/blobs/sha256/%s", layout->folder,
+                        sha256_hex_of(sha256).text);
 }
 
 static int read_doc(struct layout *layout, const struct oci_descriptor *entry,
@@ -37,10 +36,10 @@ static int read_doc(struct layout *layout, const struct oci_descriptor *entry,
 {
     struct registry_doc doc = {.content_type = entry->media_type};
     const char *path = blob_path(layout, entry->sha256);
-    if (fs_read(layout->arena, path, OCI_MANIFEST_BYTES_MAX, &doc.text, err) < 0 ||
-        sha256_of(doc.text, doc.sha256, err) < 0) {
+    if (fs_read(layout->arena, path, OCI_MANIFEST_BYTES_MAX, &doc.text, err) < 0) {
         return -1;
     }
+    sha256_of(doc.text, doc.sha256);
     if (memcmp(doc.sha256, entry->sha256, SHA256_BYTES) != 0 || doc.text.len != entry->size_bytes) {
         return err_set(err, ERR_INTEGRITY, "%s: other bytes than its name says", path);
     }
@@ -284,8 +283,8 @@ static int make_docs(struct layout *layout, const struct save *save, struct imag
         return -1;
     }
     docs.top.text = str_dup(layout->arena, strbuf_str(&buf));
-    if (sha256_of(docs.top.text, docs.top.sha256, err) < 0 ||
-        oci_manifest_parse(layout->arena, docs.top.text, STR_EMPTY, layout->shown, &docs.manifest,
+    sha256_of(docs.top.text, docs.top.sha256);
+    if (oci_manifest_parse(layout->arena, docs.top.text, STR_EMPTY, layout->shown, &docs.manifest,
                            err) < 0) {
         return -1;
     }

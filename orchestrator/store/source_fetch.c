@@ -298,14 +298,14 @@ static int fetch_from(struct sources *sources, const char *url, struct source_pa
     struct git_result result;
     bool is_refused, is_dumb;
     const bool is_part = part->paths;
-    const struct git_call call = {
-        .git_dir = part->repo,
-        .part_of = is_part ? url : NULL,
-        .args = GIT_ARGS("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--depth=1",
-                         is_part ? "--filter=blob:none" : "--quiet",
-                         source_upload_pack(sources->git.arena, url), "--",
-                         is_part ? "part" : url, commit),
-        .deadline_ns = FETCH_DEADLINE_NS};
+    const struct git_call call = {.git_dir = part->repo,
+                                  .part_of = is_part ? url : NULL,
+                                  .args = GIT_ARGS("fetch", "--quiet", "--no-tags",
+                                                   "--no-write-fetch-head", "--depth=1",
+                                                   is_part ? "--filter=blob:none" : "--quiet",
+                                                   source_upload_pack(sources->git.arena, url),
+                                                   "--", is_part ? "part" : url, commit),
+                                  .deadline_ns = FETCH_DEADLINE_NS};
     if (git_run(&sources->git, &call, NULL, &result, err) < 0) {
         return -1;
     }
@@ -440,10 +440,7 @@ static int set_repo(struct sources *sources, struct source_part *part, struct er
 {
     struct arena *arena = sources->git.arena;
     bool has = true;
-    char *name;
-    if (source_repo_name(arena, part->url, &name, err) < 0) {
-        return -1;
-    }
+    const char *name = source_repo_name(arena, part->url);
     part->whole_repo = store_path(sources->store, arena_printf(arena, "sources/%s.git", name));
     part->repo = part->whole_repo;
     if (part->paths && has_ref(sources, part->repo, part->commit, &has, err) < 0) {

@@ -36,28 +36,24 @@ int store_place_blob(struct store *store, const char *path, const uint8_t *sha25
 static int record_md5(struct store *store, const struct digest_value *value, struct err *err)
 {
     static const uint8_t NONE[MD5_BYTES];
-    char hex[SHA256_HEX_SIZE];
-    char md5_hex[MD5_HEX_SIZE];
+    const struct hex md5 = md5_hex_of(value->md5);
+    struct hex sha256 = sha256_hex_of(value->sha256);
     uint8_t known[SHA256_BYTES];
     struct err ignored = {0};
     if (memcmp(value->md5, NONE, MD5_BYTES) == 0) {
         return 0;
     }
-    hex_encode(value->sha256, SHA256_BYTES, hex);
-    hex_encode(value->md5, MD5_BYTES, md5_hex);
     if (store_find_md5(store, value->md5, known, &ignored) == 0) {
-        char known_hex[SHA256_HEX_SIZE];
         if (memcmp(known, value->sha256, SHA256_BYTES) == 0) {
             return 0;
         }
-        hex_encode(known, SHA256_BYTES, known_hex);
         return err_set(err, ERR_INTEGRITY,
                        "two different files have MD5 %s: sha256:%s and sha256:%s; one is forged",
-                       md5_hex, known_hex, hex);
+                       md5.text, sha256_hex_of(known).text, sha256.text);
     }
-    hex[SHA256_HEX_SIZE - 1] = '\n';
-    return store_write(store, arena_printf(store->arena, "%s/md5/%s", store->folder, md5_hex),
-                       (struct str){hex, SHA256_HEX_SIZE}, err);
+    sha256.text[SHA256_HEX_SIZE - 1] = '\n';
+    return store_write(store, arena_printf(store->arena, "%s/md5/%s", store->folder, md5.text),
+                       (struct str){sha256.text, SHA256_HEX_SIZE}, err);
 }
 
 /* A file that has another name could be changed from outside after it was adopted. */
@@ -118,13 +114,12 @@ static int copy_and_digest(const struct copy *copy, struct digest_value *ret_val
 {
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
     CLEANUP(free) uint8_t *buf = xmalloc(COPY_BYTES);
-    if (digest_start(&digest, DIGEST_MD5 | DIGEST_SHA256, err) < 0) {
-        return -1;
-    }
+    digest_start(&digest, DIGEST_MD5 | DIGEST_SHA256);
     for (;;) {
         ssize_t got = read(copy->from_fd, buf, COPY_BYTES);
         if (got == 0) {
-            return digest_finish(&digest, ret_value, err);
+            *ret_value = digest_finish(&digest);
+            return 0;
         }
         if (got < 0 && errno == EINTR) {
             continue;
@@ -135,8 +130,8 @@ static int copy_and_digest(const struct copy *copy, struct digest_value *ret_val
         if (copy->hooks && copy->hooks->should_stop && copy->hooks->should_stop()) {
             return err_set(err, ERR_INTERRUPTED, "%s: interrupted", copy->name);
         }
-        if (digest_update(&digest, buf, (size_t)got, err) < 0 ||
-            fs_write_all(copy->to_fd, buf, (size_t)got, copy->name, err) < 0) {
+        digest_update(&digest, buf, (size_t)got);
+        if (fs_write_all(copy->to_fd, buf, (size_t)got, copy->name, err) < 0) {
             return -1;
         }
         if (copy->hooks && copy->hooks->on_progress) {
@@ -192,7 +187,8 @@ int store_add_text(struct store *store, struct str text, uint8_t *ret_sha256, st
     CLEANUP(store_temp) struct store_temp temp = {.fd = -1};
     struct digest_value value = {.size_bytes = text.len};
     ASSERT(store->lock_fd >= 0);
-    if (sha256_of(text, value.sha256, err) < 0 || store_temp_new(store, &temp, err) < 0 ||
+    sha256_of(text, value.sha256);
+    if (store_temp_new(store, &temp, err) < 0 ||
         fs_write_all(temp.fd, text.ptr, text.len, temp.path, err) < 0 ||
         store_adopt(store, temp.path, &value, err) < 0) {
         return -1;

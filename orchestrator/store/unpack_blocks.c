@@ -8,30 +8,25 @@
 
 #include "base/arena.h"
 
-static int run_chain(void *arg, const atomic_bool *is_cancelled, struct err *err)
+static int run_chain(void *arg, const atomic_bool *is_cancelled, struct err *err UNUSED)
 {
     struct block_chain *chain = arg;
     for (size_t idx = 0; idx < chain->n_working && !atomic_load(is_cancelled); idx++) {
-        if (digest_update(&chain->digest, chain->working[idx]->ptr, chain->working[idx]->len, err) <
-            0) {
-            return -1;
-        }
+        digest_update(&chain->digest, chain->working[idx]->ptr, chain->working[idx]->len);
     }
     return 0;
 }
 
-int blocks_init(struct blocks *blocks, int fd, const char *name, unsigned kinds, struct pool *pool,
-                struct err *err)
+void blocks_init(struct blocks *blocks, int fd, const char *name, unsigned kinds, struct pool *pool)
 {
     *blocks = (struct blocks){.fd = fd, .name = name, .kinds = kinds, .pool = pool};
     for (size_t idx = 0; idx < DIGEST_KINDS; idx++) {
         struct block_chain *chain = &blocks->chains[idx];
-        if ((kinds & (1u << idx)) && digest_start(&chain->digest, 1u << idx, err) < 0) {
-            return -1;
+        if (kinds & (1u << idx)) {
+            digest_start(&chain->digest, 1u << idx);
         }
         chain->is_active = (kinds & (1u << idx)) != 0;
     }
-    return 0;
 }
 
 void blocks_release(struct blocks *blocks)
@@ -158,9 +153,7 @@ int blocks_finish(struct blocks *blocks, struct digest_value *ret_value, struct 
         if (!chain->is_active) {
             continue;
         }
-        if (digest_finish(&chain->digest, &one, err) < 0) {
-            return -1;
-        }
+        one = digest_finish(&chain->digest);
         ASSERT(one.size_bytes == blocks->read_bytes);
         if ((1u << idx) == DIGEST_MD5) {
             memcpy(value.md5, one.md5, MD5_BYTES);

@@ -36,8 +36,8 @@ struct blocks {
     uint64_t read_bytes;
 };
 
-MUST_CHECK int blocks_init(struct blocks *blocks, int fd, const char *name, unsigned kinds,
-                           struct pool *pool, struct err *err);
+void blocks_init(struct blocks *blocks, int fd, const char *name, unsigned kinds,
+                 struct pool *pool);
 /* Waits for what runs. */
 void blocks_release(struct blocks *blocks);
 /* A block that nobody uses; NULL: all are in use, and some work must be waited for. */

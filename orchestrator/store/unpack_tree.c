@@ -343,8 +343,8 @@ static int unpack_and_check(struct job *job, int archive_fd, struct unpack_tree_
         file_kinds |= DIGEST_MD5;
     }
     writer_init(&job->writer, job->root_fd, file_kinds, job->arena, opts->pool);
-    if (blocks_init(&job->blocks, archive_fd, opts->archive, result.kinds, opts->pool, err) < 0 ||
-        read_all(job, err) < 0 || check_archive(job, &result.archive, err) < 0 ||
+    blocks_init(&job->blocks, archive_fd, opts->archive, result.kinds, opts->pool);
+    if (read_all(job, err) < 0 || check_archive(job, &result.archive, err) < 0 ||
         make_links(job, err) < 0) {
         return -1;
     }

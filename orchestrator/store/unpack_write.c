@@ -81,18 +81,21 @@ static int write_op(struct write_batch *batch, struct write_op *op,
     CLEANUP(fd) int own_fd = -1;
     int *fd = op->span ? &op->span->fd : &own_fd;
     struct digest *digest = op->span ? &op->span->digest : &batch->digest;
-    if (op->is_first && (open_file(batch->writer, op, fd, err) < 0 ||
-                         digest_start(digest, batch->writer->kinds, err) < 0)) {
-        return -1;
+    if (op->is_first) {
+        if (open_file(batch->writer, op, fd, err) < 0) {
+            return -1;
+        }
+        digest_start(digest, batch->writer->kinds);
     }
     for (size_t idx = 0; idx < op->n_pieces; idx++) {
-        if (digest_update(digest, pieces[idx].ptr, pieces[idx].len, err) < 0 ||
-            fs_write_all(*fd, pieces[idx].ptr, pieces[idx].len, op->path, err) < 0) {
+        digest_update(digest, pieces[idx].ptr, pieces[idx].len);
+        if (fs_write_all(*fd, pieces[idx].ptr, pieces[idx].len, op->path, err) < 0) {
             return -1;
         }
     }
     if (op->is_last) {
-        return digest_finish(digest, &op->value, err) < 0 ? -1 : close_file(op, fd, err);
+        op->value = digest_finish(digest);
+        return close_file(op, fd, err);
     }
     return 0;
 }
