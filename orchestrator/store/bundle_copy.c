@@ -65,17 +65,14 @@ int copy_file(const char *from, const char *to, copy_stop_fn should_stop, struct
     return copy_bytes(from_fd, from, to_fd, to, should_stop, err);
 }
 
-int copy_folder(struct arena *arena, const char *from, const char *to,
-                bool (*skips)(const char *below), copy_stop_fn should_stop, struct err *err)
+int copy_folder(struct arena *arena, const char *from, const char *to, copy_stop_fn should_stop,
+                struct err *err)
 {
     struct fs_names paths;
     if (fs_walk(arena, from, &paths, err) < 0 || fs_mkdir_p(to, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < paths.n; idx++) {
-        if (skips && skips(paths.items[idx])) {
-            continue;
-        }
         if (copy_file(fs_join(arena, from, paths.items[idx]), fs_join(arena, to, paths.items[idx]),
                       should_stop, err) < 0) {
             return -1;
