@@ -28,9 +28,4 @@ MUST_CHECK int image_from_layout(struct arena *arena, struct store *store,
                                  const struct layout_from *from, struct image_docs *ret_docs,
                                  struct err *err);
 
-/* The descriptor of a manifest, as a member of out. ref_name NULL: without annotation. */
-struct json_out;
-void image_write_descriptor(struct json_out *out, const char *key, struct str type,
-                            const uint8_t *sha256, uint64_t size_bytes);
-
 #endif

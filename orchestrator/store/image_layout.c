@@ -180,48 +180,29 @@ static int take_member(struct layout *layout, struct str name, struct digest_val
                           ret_value, err);
 }
 
-/* What a layer is packed with, by its first bytes. */
-static struct str layer_type(const struct layout *layout, const uint8_t *sha256)
+/* By its first bytes. */
+static enum oci_packing packing_of(const struct layout *layout, const uint8_t *sha256)
 {
-    static const uint8_t GZIP[] = {0x1f, 0x8b};
-    static const uint8_t ZSTD[] = {0x28, 0xb5, 0x2f, 0xfd};
     uint8_t head[4] = {0};
-    CLEANUP(fd)
-    int fd = open(store_blob_path(layout->store, sha256), O_RDONLY | O_CLOEXEC);
+    CLEANUP(fd) int fd = open(store_blob_path(layout->store, sha256), O_RDONLY | O_CLOEXEC);
     if (fd < 0 || read(fd, head, sizeof(head)) < (ssize_t)sizeof(head)) {
-        return STR_LIT(OCI_TYPE_LAYER);
+        return OCI_TAR;
     }
-    return memcmp(head, GZIP, sizeof(GZIP)) == 0   ? STR_LIT(OCI_TYPE_LAYER "+gzip")
-           : memcmp(head, ZSTD, sizeof(ZSTD)) == 0 ? STR_LIT(OCI_TYPE_LAYER "+zstd")
-                                                   : STR_LIT(OCI_TYPE_LAYER);
+    return memcmp(head, "\x1f\x8b", 2) == 0           ? OCI_TAR_GZIP
+           : memcmp(head, "\x28\xb5\x2f\xfd", 4) == 0 ? OCI_TAR_ZSTD
+                                                      : OCI_TAR;
 }
 
-static int write_manifest(struct layout *layout, struct str config_name, const struct str *layers,
-                          size_t n_layers, struct strbuf *buf, struct err *err)
+static int describe(struct layout *layout, struct str name, struct oci_descriptor *ret,
+                    struct err *err)
 {
     struct digest_value value;
-    struct json_out out;
-    if (take_member(layout, config_name, &value, err) < 0) {
+    if (take_member(layout, name, &value, err) < 0) {
         return -1;
     }
-    jw_begin(&out, buf, true);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schemaVersion", 2);
-    jw_z(&out, "mediaType", OCI_TYPE_MANIFEST);
-    image_write_descriptor(&out, "config", STR_LIT(OCI_TYPE_CONFIG), value.sha256,
-                           value.size_bytes);
-    jw_end_object(&out);
-    jw_array(&out, "layers");
-    for (size_t idx = 0; idx < n_layers; idx++) {
-        if (take_member(layout, layers[idx], &value, err) < 0) {
-            return -1;
-        }
-        image_write_descriptor(&out, NULL, layer_type(layout, value.sha256), value.sha256,
-                               value.size_bytes);
-        jw_end_object(&out);
-    }
-    jw_end_array(&out);
-    jw_end_object(&out);
+    *ret = (struct oci_descriptor){.size_bytes = value.size_bytes,
+                                   .packing = packing_of(layout, value.sha256)};
+    memcpy(ret->sha256, value.sha256, SHA256_BYTES);
     return 0;
 }
 
@@ -276,14 +257,21 @@ static int read_save(struct layout *layout, const struct json *entry, bool is_on
 static int make_docs(struct layout *layout, const struct save *save, struct image_docs *ret_docs,
                      struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf buf;
     struct image_docs docs = {.top.content_type = STR_LIT(OCI_TYPE_MANIFEST)};
-    strbuf_init(&buf, OCI_MANIFEST_BYTES_MAX);
-    if (write_manifest(layout, save->config, save->layers, save->n_layers, &buf, err) < 0) {
+    struct oci_manifest made = {
+        .layers = arena_array(layout->arena, struct oci_descriptor, save->n_layers + 1),
+        .n_layers = save->n_layers};
+    bool is_made;
+    if (describe(layout, save->config, &made.config, err) < 0) {
         return -1;
     }
-    docs.top.text = str_dup(layout->arena, strbuf_str(&buf));
-    sha256_of(docs.top.text, docs.top.sha256);
+    for (size_t idx = 0; idx < save->n_layers; idx++) {
+        if (describe(layout, save->layers[idx], &made.layers[idx], err) < 0) {
+            return -1;
+        }
+    }
+    image_layout_manifest(layout->arena, &made, &is_made, &docs.top.text, docs.top.sha256);
+    ASSERT(is_made);
     if (oci_manifest_parse(layout->arena, docs.top.text, STR_EMPTY, layout->shown, &docs.manifest,
                            err) < 0) {
         return -1;
