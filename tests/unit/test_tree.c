@@ -386,6 +386,7 @@ static int check_unreadable(void **state)
     struct tree_opts opts;
     struct tree_list list;
     struct err err = {0};
+    pool = NULL; /* its threads are the parent's */
     if ((geteuid() == 0 && setuid(NOBODY) < 0) ||
         tree_text_read(tree_list_read, &scratch_arena, STR_LIT(LIST), &list, &err) < 0) {
         return 1;
