@@ -42,7 +42,18 @@ struct digest_value digest_finish(struct digest *digest);
 
 void sha256_of(struct str bytes, uint8_t *ret_sha256);
 
-/* From the descriptor's current offset to the end of the file; name is for messages. */
+/* While a long file is read: each may be NULL. A stop is ERR_INTERRUPTED. */
+struct digest_hooks {
+    bool (*should_stop)(void);
+    void (*on_bytes)(void *ctx, uint64_t bytes_done);
+    void *ctx;
+};
+/* From a descriptor's current offset to the end of its file, and to the other descriptor unless that is -1; name is for messages.
+   kinds 0: no digest, the size alone. hooks may be NULL. */
+MUST_CHECK int digest_copy(int from_fd, int to_fd, const char *name, unsigned kinds,
+                           const struct digest_hooks *hooks, struct digest_value *ret_value,
+                           struct err *err);
+/* The same of one descriptor, without hooks. */
 MUST_CHECK int digest_fd(int fd, const char *name, unsigned kinds, struct digest_value *ret_value,
                          struct err *err);
 /* A regular file; a symlink is followed. */

@@ -185,8 +185,8 @@ static bool is_left(const struct map *files, struct str name)
 
 int run_tidy(struct arena *arena, const char *folder, const struct map *files, struct err *err)
 {
-    struct fs_names names, folders;
-    if (fs_walk_all(arena, folder, &names, &folders, err) < 0) {
+    struct fs_names names, folders, others;
+    if (fs_walk_all(arena, folder, &names, &folders, &others, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < names.n; idx++) {

@@ -17,7 +17,6 @@
 #define PIECES_TEXT_MAX (FETCH_PIECES_MAX * (size_t)SHA256_HEX_SIZE)
 /* A compressed archive of data that is compressed already (JPEG, PNG, HDF5 with deflate) grows little; label maps and text grow more. */
 #define UNPACK_GROWTH 3
-#define READ_BYTES    (1u << 20)
 
 struct getting {
     struct arena *arena;
@@ -162,38 +161,28 @@ static const char *incoming_path(const struct getting *g, const struct dataset_f
     return store_path(g->store, arena_printf(g->arena, "incoming/%s", file->name.ptr));
 }
 
+static void show_bytes(void *ctx, uint64_t bytes_done)
+{
+    progress_set(ctx, bytes_done);
+}
+
 int dataset_digest_file(const char *path, const char *what, struct clock_src clock,
                         bool (*should_stop)(void), struct digest_value *ret_value, struct err *err)
 {
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    CLEANUP(free) char *buf = xmalloc(READ_BYTES);
     struct progress progress;
+    const struct digest_hooks hooks = {should_stop, show_bytes, &progress};
     struct stat info;
-    ssize_t n = 1;
-    int result = 0;
+    int result;
     if (fd < 0 || fstat(fd, &info) < 0) {
         return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
     }
     if (!S_ISREG(info.st_mode)) {
         return err_set(err, ERR_IO, "%s: expected a regular file", path);
     }
-    digest_start(&digest, DIGEST_MD5 | DIGEST_SHA256);
     progress_start(&progress, clock, what, "bytes", (uint64_t)info.st_size);
-    while (result == 0 && n > 0) {
-        n = read(fd, buf, READ_BYTES);
-        if (n < 0) {
-            result =
-                err_set(err, err_code_of_errno(errno), "read %s: %s", path, err_errno_text(errno));
-        } else if (should_stop && should_stop()) {
-            result = err_set(err, ERR_INTERRUPTED, "%s: interrupted", path);
-        } else {
-            digest_update(&digest, buf, (size_t)n);
-            progress_set(&progress, digest.size_bytes);
-        }
-    }
+    result = digest_copy(fd, -1, path, DIGEST_MD5 | DIGEST_SHA256, &hooks, ret_value, err);
     progress_end(&progress);
-    *ret_value = digest_finish(&digest);
     return result;
 }
 

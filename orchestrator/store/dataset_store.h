@@ -149,7 +149,7 @@ MUST_CHECK int dataset_digest_file(const char *path, const char *what, struct cl
                                    bool (*should_stop)(void), struct digest_value *ret_value,
                                    struct err *err);
 /* A file that is no archive: a copy, since a link to the blob could be written through. */
-MUST_CHECK int dataset_copy_blob(struct arena *arena, const struct store *store,
-                                 const struct lock_item *item, const char *to, struct err *err);
+MUST_CHECK int dataset_copy_blob(const struct store *store, const struct lock_item *item,
+                                 const char *to, struct err *err);
 
 #endif

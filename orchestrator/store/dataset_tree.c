@@ -17,7 +17,6 @@
 #include "base/progress.h"
 #include "store/unpack_tree.h"
 
-#define COPY_BYTES  (1u << 20)
 #define DIFFER_SHOW 20
 
 struct making {
@@ -138,31 +137,25 @@ static int unpack_one(struct making *m, const struct dataset_file *file,
     return 0;
 }
 
-int dataset_copy_blob(struct arena *arena, const struct store *store, const struct lock_item *item,
-                      const char *to, struct err *err)
+int dataset_copy_blob(const struct store *store, const struct lock_item *item, const char *to,
+                      struct err *err)
 {
     const char *from = store_blob_path(store, item->sha256);
     CLEANUP(fd) int in = open(from, O_RDONLY | O_CLOEXEC);
     CLEANUP(fd) int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    char *buf = arena_array(arena, char, COPY_BYTES);
-    ssize_t n;
+    struct digest_value value;
     if (in < 0 || out < 0) {
         return err_set(err, err_code_of_errno(errno), "copy %s to %s: %s", from, to,
                        err_errno_text(errno));
     }
-    digest_start(&digest, DIGEST_SHA256);
-    while ((n = read(in, buf, COPY_BYTES)) > 0) {
-        digest_update(&digest, buf, (size_t)n);
-        if (fs_write_all(out, buf, (size_t)n, to, err) < 0) {
-            return -1;
-        }
+    if (digest_copy(in, out, to, DIGEST_SHA256, NULL, &value, err) < 0) {
+        return -1;
     }
-    if (n < 0 || fsync(out) < 0) {
+    if (fsync(out) < 0) {
         return err_set(err, err_code_of_errno(errno), "copy %s to %s: %s", from, to,
                        err_errno_text(errno));
     }
-    return memcmp(digest_finish(&digest).sha256, item->sha256, SHA256_BYTES) == 0
+    return memcmp(value.sha256, item->sha256, SHA256_BYTES) == 0
                ? 0
                : err_set(err, ERR_INTEGRITY, "%s: the store's copy is not what its name says",
                          from);
@@ -172,7 +165,7 @@ static int copy_one(struct making *m, const struct dataset_file *file, const str
                     struct err *err)
 {
     const char *to = fs_join(m->arena, into_of(m, file), file->name.ptr);
-    if (dataset_copy_blob(m->arena, m->store, item, to, err) < 0) {
+    if (dataset_copy_blob(m->store, item, to, err) < 0) {
         return -1;
     }
     m->file_bytes += (uint64_t)item->size_bytes;

@@ -10,8 +10,7 @@
 
 #include "store/store_impl.h"
 
-#define COPY_BYTES (1u << 20)
-#define BLOB_MODE  0444
+#define BLOB_MODE 0444
 
 int store_blob_folder_sync(const struct store *store, struct err *err)
 {
@@ -102,42 +101,17 @@ static int check_space(const struct store *store, uint64_t size_bytes, struct er
     return 0;
 }
 
-struct copy {
-    int from_fd;
-    int to_fd;
-    const char *name;
-    uint64_t total_bytes;
+/* The caller's hook wants the total, too. */
+struct adding {
     const struct store_hooks *hooks;
+    uint64_t total_bytes;
 };
 
-static int copy_and_digest(const struct copy *copy, struct digest_value *ret_value, struct err *err)
+static void show_bytes(void *ctx, uint64_t bytes_done)
 {
-    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    CLEANUP(free) uint8_t *buf = xmalloc(COPY_BYTES);
-    digest_start(&digest, DIGEST_MD5 | DIGEST_SHA256);
-    for (;;) {
-        ssize_t got = read(copy->from_fd, buf, COPY_BYTES);
-        if (got == 0) {
-            *ret_value = digest_finish(&digest);
-            return 0;
-        }
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            return STORE_FAIL(err, "read", copy->name);
-        }
-        if (copy->hooks && copy->hooks->should_stop && copy->hooks->should_stop()) {
-            return err_set(err, ERR_INTERRUPTED, "%s: interrupted", copy->name);
-        }
-        digest_update(&digest, buf, (size_t)got);
-        if (fs_write_all(copy->to_fd, buf, (size_t)got, copy->name, err) < 0) {
-            return -1;
-        }
-        if (copy->hooks && copy->hooks->on_progress) {
-            copy->hooks->on_progress(copy->hooks->progress_ctx, digest.size_bytes,
-                                     copy->total_bytes);
-        }
+    const struct adding *adding = ctx;
+    if (adding->hooks && adding->hooks->on_progress) {
+        adding->hooks->on_progress(adding->hooks->progress_ctx, bytes_done, adding->total_bytes);
     }
 }
 
@@ -166,8 +140,9 @@ int store_add_file(struct store *store, const char *path, const struct store_hoo
         store_temp_new(store, &temp, err) < 0) {
         return -1;
     }
-    struct copy copy = {fd, temp.fd, path, (uint64_t)before.st_size, hooks};
-    if (copy_and_digest(&copy, &value, err) < 0) {
+    struct adding adding = {hooks, (uint64_t)before.st_size};
+    const struct digest_hooks watch = {hooks ? hooks->should_stop : NULL, show_bytes, &adding};
+    if (digest_copy(fd, temp.fd, path, DIGEST_MD5 | DIGEST_SHA256, &watch, &value, err) < 0) {
         return -1;
     }
     if (fstat(fd, &after) < 0 || !is_same_file_state(&before, &after) ||

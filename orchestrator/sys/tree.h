@@ -12,7 +12,6 @@
 #define TREE_LIST_BYTES_MAX (1u << 30)
 #define TREE_FILES_MAX      4000000
 #define TREE_PATH_MAX       4096u /* with the NUL */
-#define TREE_DEPTH_MAX      128
 
 struct tree_file {
     const char *path; /* relative; in the arena */
