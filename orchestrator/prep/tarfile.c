@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/publish.h"
 #include "codec/ustar.h"
 
 static const uint8_t ZEROS[2 * USTAR_BLOCK];
@@ -60,9 +61,8 @@ int tarfile_close(struct tarfile *tar, struct digest_value *ret_value, struct er
         return -1;
     }
     *ret_value = digest_finish(&tar->digest);
-    if (fsync(tar->fd) < 0 || rename(tar->temp, tar->path) < 0) {
-        return err_set(err, err_code_of_errno(errno), "write %s: %s", tar->path,
-                       err_errno_text(errno));
+    if (publish_file(tar->fd, tar->temp, tar->path, err) < 0) {
+        return -1;
     }
     fd_close(&tar->fd);
     return 0;

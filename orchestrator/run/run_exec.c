@@ -340,6 +340,7 @@ static int seal(struct runner *r, struct run_end *end, struct err *err)
         return -1;
     }
     journal_expected(&r->frozen, &records, r->arena, &files);
+    opts.journal = records.result;
     if (run_tidy(r->arena, r->dir.evidence, &files, err) < 0 ||
         seal_folder(r->arena, &opts, &info, err) < 0 ||
         append(r, J_SEALED, STR_EMPTY, end->is_signed ? "signed" : "unsigned", info.sha256, err) <
@@ -372,7 +373,8 @@ static int check_sealed(struct runner *r, struct run_end *end, struct err *err)
                        r->dir.archive);
     }
     if (verify_archive(r->arena, &opts, &info, err) < 0 ||
-        run_check_place(r->dir.archive, info.run_id, err) < 0) {
+        run_check_place(r->dir.archive, info.run_id, err) < 0 ||
+        run_check_signed(r->dir.archive, info.journal, err) < 0) {
         return err_wrap(err, "%s", r->dir.archive);
     }
     end->is_signed = info.signer != VERIFY_SIGNER_NONE;

@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/publish.h"
 #include "store/store_verify.h"
 #include "store/unpack_tree.h"
 
@@ -227,7 +228,7 @@ static int mend_files(struct repairing *r, struct err *err)
             return -1;
         }
     }
-    return fs_sync_dir(dataset_tree_path(r->store, r->here->name), err);
+    return publish_all(r->store->lock_fd, r->store->folder, err);
 }
 
 /* ---- the whole ---- */
