@@ -93,10 +93,10 @@ static int with_cache(struct treeing *t, struct err *err)
     CLEANUP(digest_cache) struct digest_cache *cache = NULL;
     struct err cache_err = {0};
     int result;
-    if (store_open(&t->arena, t->ctx->store, &store, err) < 0 ||
-        digest_cache_open(store_path(&store, "cache/digests"), t->ctx->clock, &cache, err) < 0) {
+    if (store_open(&t->arena, t->ctx->store, &store, err) < 0) {
         return -1;
     }
+    cache = digest_cache_open(store_path(&store, "cache/digests"), t->ctx->clock);
     t->opts.cache = cache;
     result = work(t, err);
     t->opts.cache = NULL;
