@@ -369,8 +369,10 @@ int json_hex(const struct json *at, const char *key, struct str hex, struct json
 
 void jw_json(struct json_out *out, const char *key, const struct json *at)
 {
-    char *text = cJSON_PrintUnformatted(node_of(at));
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *text;
+    parsed_into = &arena; /* what cJSON prints, too */
+    text = cJSON_PrintUnformatted(node_of(at));
     ASSERT(text);
     jw_raw(out, key, str_of(text));
-    cJSON_free(text);
 }

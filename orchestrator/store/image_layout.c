@@ -6,6 +6,7 @@
 
 #include "store/image_impl.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "store/skopeo.h"
@@ -210,10 +211,47 @@ static int select_image(struct layout *layout, const char **ret_address, struct 
     return 0;
 }
 
-/* Into a folder of skopeo's own form "dir": manifest.json, whose bytes are the manifest, and each blob under its digest. */
+/* By its first bytes: what skopeo's manifest says of the layers of an archive is not so. */
+static enum oci_packing packing_of(const struct layout *layout, const uint8_t *sha256)
+{
+    uint8_t head[4] = {0};
+    CLEANUP(fd) int fd = open(store_blob_path(layout->store, sha256), O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, head, sizeof(head)) < (ssize_t)sizeof(head)) {
+        return OCI_TAR;
+    }
+    return memcmp(head, "\x1f\x8b", 2) == 0           ? OCI_TAR_GZIP
+           : memcmp(head, "\x28\xb5\x2f\xfd", 4) == 0 ? OCI_TAR_ZSTD
+                                                      : OCI_TAR;
+}
+
+/* Of the blobs that are in the store. */
+static int make_docs(struct layout *layout, struct oci_manifest *made, struct image_docs *ret_docs,
+                     struct err *err)
+{
+    struct image_docs docs = {.top.content_type = STR_LIT(OCI_TYPE_MANIFEST)};
+    bool is_made;
+    for (size_t idx = 0; idx < made->n_layers; idx++) {
+        made->layers[idx].packing = packing_of(layout, made->layers[idx].sha256);
+    }
+    image_layout_manifest(layout->arena, made, &is_made, &docs.top.text, docs.top.sha256);
+    if (!is_made) {
+        return err_set(err, ERR_FETCH, "%s: skopeo made another manifest than docker's",
+                       layout->shown);
+    }
+    if (oci_manifest_parse(layout->arena, docs.top.text, STR_EMPTY, layout->shown, &docs.manifest,
+                           err) < 0) {
+        return -1;
+    }
+    docs.doc = docs.top;
+    *ret_docs = docs;
+    return 0;
+}
+
+/* Into a folder of skopeo's own form "dir": manifest.json, and each blob under its digest. */
 static int from_save(struct layout *layout, struct image_docs *ret_docs, struct err *err)
 {
-    struct image_docs docs = {.top.content_type = STR_LIT(DOCKER_TYPE_MANIFEST)};
+    struct oci_manifest manifest;
+    struct str text;
     const char *address = NULL;
     if (has_pins(&layout->spec->pins) && !layout->spec->pins.has_config) {
         return err_set(err, ERR_FETCH,
@@ -228,16 +266,12 @@ static int from_save(struct layout *layout, struct image_docs *ret_docs, struct 
                            arena_printf(layout->arena, "dir:%s", layout->blob_folder)),
                NULL, err) < 0 ||
         fs_read(layout->arena, fs_join(layout->arena, layout->blob_folder, MANIFEST_JSON),
-                OCI_MANIFEST_BYTES_MAX, &docs.top.text, err) < 0 ||
-        oci_manifest_parse(layout->arena, docs.top.text, STR_EMPTY, layout->shown, &docs.manifest,
-                           err) < 0 ||
-        take_blobs(layout, &docs.manifest, err) < 0) {
+                OCI_MANIFEST_BYTES_MAX, &text, err) < 0 ||
+        oci_manifest_parse(layout->arena, text, STR_EMPTY, layout->shown, &manifest, err) < 0 ||
+        take_blobs(layout, &manifest, err) < 0) {
         return -1;
     }
-    sha256_of(docs.top.text, docs.top.sha256);
-    docs.doc = docs.top;
-    *ret_docs = docs;
-    return 0;
+    return make_docs(layout, &manifest, ret_docs, err);
 }
 
 /* ---- which of them ---- */
