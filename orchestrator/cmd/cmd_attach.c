@@ -53,11 +53,12 @@ static int end_status(const struct run_info *info, struct err *err)
     if (strcmp(info->state, "sealed") == 0) {
         return (int)info->exit_status;
     }
-    return err_set(err, ERR_INTERRUPTED, "run %.*s: %s%s%.*s%s", STR_ARG(info->dir.id),
-                   strcmp(info->state, "died") == 0 ? "its orchestrator died" : info->state,
-                   strcmp(info->state, "cancelled") == 0 ? "" : "; reperf resume ",
-                   strcmp(info->state, "cancelled") == 0 ? 0 : (int)info->dir.id.len,
-                   info->dir.id.ptr, strcmp(info->state, "cancelled") == 0 ? "" : " continues it");
+    if (!run_can_resume(info)) {
+        return err_set(err, ERR_INTERRUPTED, "run %s: %s", info->dir.id.ptr, info->state);
+    }
+    return err_set(
+        err, ERR_INTERRUPTED, "run %s: %s; reperf resume %s continues it", info->dir.id.ptr,
+        strcmp(info->state, "died") == 0 ? "its orchestrator died" : info->state, info->dir.id.ptr);
 }
 
 static int follow(const struct rundir *dir, struct err *err)

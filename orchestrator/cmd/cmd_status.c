@@ -156,6 +156,12 @@ static void print_text(struct strbuf *buf, const struct run_info *infos, size_t 
         add_row(&table, &infos[idx]);
     }
     table_render(&table, buf);
+    for (size_t idx = 0; idx < n; idx++) {
+        if (run_can_resume(&infos[idx])) {
+            strbuf_printf(buf, "%s: reperf resume %s continues it\n", infos[idx].state,
+                          infos[idx].dir.id.ptr);
+        }
+    }
     for (size_t idx = 0; is_named && idx < n; idx++) {
         strbuf_add_char(buf, '\n');
         if (infos[idx].why.ptr) {

@@ -167,7 +167,7 @@ static int check_outcome_text(const struct contents *c, const struct repeat_resu
         rundir_outcome_name(c->arena, repeat->outcome.case_id, repeat->outcome.repeat);
     struct str found;
     strbuf_init(&wanted, JSON_TEXT_MAX);
-    outcome_encode(&repeat->outcome, c->arena, &wanted);
+    outcome_encode(&repeat->outcome, &wanted);
     return fs_read(c->arena, path_of(c, name), JSON_TEXT_MAX, &found, err) < 0
                ? -1
                : evidence_same_text(found, strbuf_str(&wanted), name, err);

@@ -136,7 +136,7 @@ static int record_outcome(struct attempt *a, const struct outcome_record *outcom
     struct runner *r = a->r;
     CLEANUP(strbuf) struct strbuf text;
     strbuf_init(&text, OUTCOME_TEXT_MAX);
-    outcome_encode(outcome, r->arena, &text);
+    outcome_encode(outcome, &text);
     return run_put_file(r, rundir_outcome_name(r->arena, outcome->case_id, outcome->repeat),
                         strbuf_str(&text), ret_file, err);
 }
@@ -147,14 +147,15 @@ int attempt_collect(struct attempt *a, struct err *err)
     struct unit *unit = a->unit;
     const struct rank_job *metric = metric_job(a);
     int64_t exit_status = a->end == END_DEADLINE ? metric->exit_status : a->exit_status;
-    struct outcome_record outcome = {.case_id = unit->step->case_id,
-                                     .repeat = unit->repeat,
-                                     .attempt = unit->attempt,
-                                     .outcome =
-                                         a->end == END_DEADLINE ? OUTCOME_DEADLINE : OUTCOME_EXITED,
-                                     .exit_status = exit_status,
-                                     .log_sha256 = str_of(metric->sha256),
-                                     .log_bytes = (int64_t)metric->log_bytes};
+    struct outcome_record outcome = {
+        .case_id = unit->step->case_id,
+        .repeat = unit->repeat,
+        .attempt = unit->attempt,
+        .outcome = a->end == END_DEADLINE ? OUTCOME_DEADLINE : OUTCOME_EXITED,
+        .exit_status = exit_status,
+        .log = str_of(rundir_log_name(r->arena, unit->step->case_id, unit->repeat)),
+        .log_sha256 = str_of(metric->sha256),
+        .log_bytes = (int64_t)metric->log_bytes};
     struct journal_record record = {.state = J_FINISHED,
                                     .case_id = unit->step->case_id,
                                     .repeat = unit->repeat,

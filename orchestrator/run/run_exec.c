@@ -81,17 +81,13 @@ static int append(struct runner *r, enum journal_state state, struct str case_id
 
 /* ---- where it is ---- */
 
-/* Of the steps of the same model, precision, nodes and GPUs the first in the plan. */
+/* Of the steps of the same row the first in the plan. */
 static size_t row_of(const struct frozen *frozen, size_t step)
 {
-    const struct report_case *c = frozen->plan.steps[step].bound.of_case;
+    const struct plan_step *steps = frozen->plan.steps;
     size_t idx = 0;
-    for (; idx < step; idx++) {
-        const struct report_case *other = frozen->plan.steps[idx].bound.of_case;
-        if (str_eq(other->model, c->model) && str_eq(other->precision, c->precision) &&
-            other->nodes == c->nodes && other->gpus == c->gpus) {
-            break;
-        }
+    while (idx < step && !report_same_row(steps[idx].bound.of_case, steps[step].bound.of_case)) {
+        idx++;
     }
     return idx;
 }
