@@ -26,6 +26,7 @@ static const struct cmd *const DATA_VERBS[] = {
     &CMD_FETCH,
     &DATA_VERIFY,
     &CMD_REPAIR,
+    &DATA_NEW,
     &CMD_LOCK,
     &CMD_PACK,
     &CMD_BUNDLE,
