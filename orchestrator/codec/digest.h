@@ -42,18 +42,19 @@ struct digest_value digest_finish(struct digest *digest);
 
 void sha256_of(struct str bytes, uint8_t *ret_sha256);
 
-/* While a long file is read: each may be NULL. A stop is ERR_INTERRUPTED. */
-struct digest_hooks {
-    bool (*should_stop)(void);
+struct digest_copy {
+    int from_fd;
+    int to_fd;                 /* -1: nowhere */
+    const char *name;          /* for messages */
+    unsigned kinds;            /* 0: no digest, the size alone */
+    bool (*should_stop)(void); /* a stop is ERR_INTERRUPTED */
     void (*on_bytes)(void *ctx, uint64_t bytes_done);
     void *ctx;
 };
-/* From a descriptor's current offset to the end of its file, and to the other descriptor unless that is -1; name is for messages.
-   kinds 0: no digest, the size alone. hooks may be NULL. */
-MUST_CHECK int digest_copy(int from_fd, int to_fd, const char *name, unsigned kinds,
-                           const struct digest_hooks *hooks, struct digest_value *ret_value,
+/* From a descriptor's current offset to the end of its file, and to the other descriptor. The functions may be NULL. */
+MUST_CHECK int digest_copy(const struct digest_copy *copy, struct digest_value *ret_value,
                            struct err *err);
-/* The same of one descriptor, without hooks. */
+/* The same of one descriptor alone. */
 MUST_CHECK int digest_fd(int fd, const char *name, unsigned kinds, struct digest_value *ret_value,
                          struct err *err);
 /* A regular file; a symlink is followed. */

@@ -22,49 +22,48 @@ void sha256_of(struct str bytes, uint8_t *ret_sha256)
     memcpy(ret_sha256, digest_finish(&digest).sha256, SHA256_BYTES);
 }
 
-int digest_copy(int from_fd, int to_fd, const char *name, unsigned kinds,
-                const struct digest_hooks *hooks, struct digest_value *ret_value, struct err *err)
+int digest_copy(const struct digest_copy *copy, struct digest_value *ret_value, struct err *err)
 {
-    static const struct digest_hooks NONE = {0};
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
     CLEANUP(free) void *buf = xmalloc(READ_BYTES);
     uint64_t n_bytes = 0;
     ssize_t got = 1;
-    hooks = hooks ? hooks : &NONE;
-    if (kinds) {
-        digest_start(&digest, kinds);
+    if (copy->kinds) {
+        digest_start(&digest, copy->kinds);
     }
     while (got != 0) {
-        got = read(from_fd, buf, READ_BYTES);
+        got = read(copy->from_fd, buf, READ_BYTES);
         if (got < 0 && errno == EINTR) {
             continue;
         }
         if (got < 0) {
-            return err_set(err, err_code_of_errno(errno), "read %s: %s", name,
+            return err_set(err, err_code_of_errno(errno), "read %s: %s", copy->name,
                            err_errno_text(errno));
         }
-        if (hooks->should_stop && hooks->should_stop()) {
-            return err_set(err, ERR_INTERRUPTED, "%s: interrupted", name);
+        if (copy->should_stop && copy->should_stop()) {
+            return err_set(err, ERR_INTERRUPTED, "%s: interrupted", copy->name);
         }
-        if (kinds) {
+        if (copy->kinds) {
             digest_update(&digest, buf, (size_t)got);
         }
-        if (to_fd >= 0 && fs_write_all(to_fd, buf, (size_t)got, name, err) < 0) {
+        if (copy->to_fd >= 0 && fs_write_all(copy->to_fd, buf, (size_t)got, copy->name, err) < 0) {
             return -1;
         }
         n_bytes += (uint64_t)got;
-        if (hooks->on_bytes) {
-            hooks->on_bytes(hooks->ctx, n_bytes);
+        if (copy->on_bytes) {
+            copy->on_bytes(copy->ctx, n_bytes);
         }
     }
-    *ret_value = kinds ? digest_finish(&digest) : (struct digest_value){.size_bytes = n_bytes};
+    *ret_value =
+        copy->kinds ? digest_finish(&digest) : (struct digest_value){.size_bytes = n_bytes};
     return 0;
 }
 
 int digest_fd(int fd, const char *name, unsigned kinds, struct digest_value *ret_value,
               struct err *err)
 {
-    return digest_copy(fd, -1, name, kinds, NULL, ret_value, err);
+    const struct digest_copy copy = {.from_fd = fd, .to_fd = -1, .name = name, .kinds = kinds};
+    return digest_copy(&copy, ret_value, err);
 }
 
 int digest_file(const char *path, unsigned kinds, struct digest_value *ret_value, struct err *err)

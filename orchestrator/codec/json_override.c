@@ -133,9 +133,9 @@ static bool is_key(struct str text, size_t at, size_t end, struct str key)
     return str_eq(str_sub(text, at + 1, end - at - 2), key);
 }
 
-static bool find_member(struct str text, size_t at, struct str key, struct json_place *place)
+static bool find_member(struct str text, size_t at, struct str key, struct json_span *place)
 {
-    *place = (struct json_place){.is_absent = true, .is_empty = true};
+    *place = (struct json_span){.is_absent = true, .is_empty = true};
     at = skip_blank(text, at + 1);
     while (at < text.len && text.ptr[at] == '"') {
         size_t end = skip_string(text, at);
@@ -143,7 +143,7 @@ static bool find_member(struct str text, size_t at, struct str key, struct json_
         size_t to = skip_value(text, from);
         place->is_empty = false;
         if (is_key(text, at, end, key)) {
-            *place = (struct json_place){from, to, false, false};
+            *place = (struct json_span){from, to, false, false};
             return true;
         }
         at = skip_blank(text, to);
@@ -157,20 +157,20 @@ static bool find_member(struct str text, size_t at, struct str key, struct json_
 
 static bool has_id(struct str text, size_t at, struct str id)
 {
-    struct json_place place = {0};
+    struct json_span place = {0};
     return at < text.len && text.ptr[at] == '{' && find_member(text, at, STR_LIT("id"), &place) &&
            text.ptr[place.from] == '"' && is_key(text, place.from, place.to, id);
 }
 
 static bool find_item(struct str text, size_t at, const struct json_path_part *part,
-                      struct json_place *place)
+                      struct json_span *place)
 {
     int64_t idx = 0;
     at = skip_blank(text, at + 1);
     while (at < text.len && text.ptr[at] != ']') {
         size_t to = skip_value(text, at);
         if (part->id.ptr ? has_id(text, at, part->id) : idx == part->idx) {
-            *place = (struct json_place){.from = at, .to = to};
+            *place = (struct json_span){.from = at, .to = to};
             return true;
         }
         idx++;
@@ -182,7 +182,7 @@ static bool find_item(struct str text, size_t at, const struct json_path_part *p
     return false;
 }
 
-bool json_place_step(struct str text, const struct json_path_part *part, struct json_place *place)
+bool json_place_step(struct str text, const struct json_path_part *part, struct json_span *place)
 {
     const size_t at = place->from;
     const char first = at < text.len ? text.ptr[at] : '\0';
@@ -194,9 +194,9 @@ bool json_place_step(struct str text, const struct json_path_part *part, struct 
 }
 
 static int find_place(struct str text, const struct json_path_part *parts, size_t n,
-                      struct str path, struct json_place *ret_place, struct err *err)
+                      struct str path, struct json_span *ret_place, struct err *err)
 {
-    struct json_place place = {.from = skip_blank(text, 0), .to = text.len};
+    struct json_span place = {.from = skip_blank(text, 0), .to = text.len};
     for (size_t idx = 0; idx < n; idx++) {
         const struct json_path_part *part = &parts[idx];
         bool is_found = json_place_step(text, part, &place);
@@ -240,7 +240,7 @@ int json_override(struct arena *arena, struct str text, struct str setting, bool
     struct json_override made = {0};
     struct str given = STR_EMPTY;
     struct str path = STR_EMPTY;
-    struct json_place place = {0};
+    struct json_span place = {0};
     size_t n = 0;
     if (setting.len > VALUE_MAX / 8) {
         return err_set(err, ERR_USAGE, "a setting of more than %u bytes", VALUE_MAX / 8);

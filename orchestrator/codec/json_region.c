@@ -19,7 +19,7 @@ static void advance(struct str text, size_t from, size_t end, int64_t *line, int
 }
 
 /* The end of a value; of an object or array, the end of its first line. */
-static size_t end_of(struct str text, struct json_place place)
+static size_t end_of(struct str text, struct json_span place)
 {
     char first = place.from < text.len ? text.ptr[place.from] : '\0';
     const char *newline = first == '{' || first == '['
@@ -46,7 +46,7 @@ static bool next_part(struct str *place, struct json_path_part *part)
 
 struct json_region json_region_of(struct str text, struct str place)
 {
-    struct json_place found = {.to = text.len}, next;
+    struct json_span found = {.to = text.len}, next;
     struct json_path_part part;
     struct json_region ret = {1, 1, 1, 1};
     while (found.from < text.len && strchr(" \t\r\n", text.ptr[found.from]) &&

@@ -23,7 +23,6 @@ int copy_file(const char *from, const char *to, copy_stop_fn should_stop, struct
 {
     CLEANUP(fd) int from_fd = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     CLEANUP(fd) int to_fd = -1;
-    const struct digest_hooks hooks = {.should_stop = should_stop};
     struct digest_value ignored;
     struct stat st;
     if (from_fd < 0 || fstat(from_fd, &st) < 0) {
@@ -39,7 +38,10 @@ int copy_file(const char *from, const char *to, copy_stop_fn should_stop, struct
     if (to_fd < 0) {
         return err_set(err, err_code_of_errno(errno), "create %s: %s", to, err_errno_text(errno));
     }
-    return digest_copy(from_fd, to_fd, from, 0, &hooks, &ignored, err);
+    return digest_copy(
+        &(struct digest_copy){
+            .from_fd = from_fd, .to_fd = to_fd, .name = from, .should_stop = should_stop},
+        &ignored, err);
 }
 
 int copy_folder(struct arena *arena, const char *from, const char *to, copy_stop_fn should_stop,

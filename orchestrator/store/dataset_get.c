@@ -171,7 +171,13 @@ int dataset_digest_file(const char *path, const char *what, struct clock_src clo
 {
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct progress progress;
-    const struct digest_hooks hooks = {should_stop, show_bytes, &progress};
+    const struct digest_copy copy = {.from_fd = fd,
+                                     .to_fd = -1,
+                                     .name = path,
+                                     .kinds = DIGEST_MD5 | DIGEST_SHA256,
+                                     .should_stop = should_stop,
+                                     .on_bytes = show_bytes,
+                                     .ctx = &progress};
     struct stat info;
     int result;
     if (fd < 0 || fstat(fd, &info) < 0) {
@@ -181,7 +187,7 @@ int dataset_digest_file(const char *path, const char *what, struct clock_src clo
         return err_set(err, ERR_IO, "%s: expected a regular file", path);
     }
     progress_start(&progress, clock, what, "bytes", (uint64_t)info.st_size);
-    result = digest_copy(fd, -1, path, DIGEST_MD5 | DIGEST_SHA256, &hooks, ret_value, err);
+    result = digest_copy(&copy, ret_value, err);
     progress_end(&progress);
     return result;
 }

@@ -149,7 +149,9 @@ int dataset_copy_blob(const struct store *store, const struct lock_item *item, c
         return err_set(err, err_code_of_errno(errno), "copy %s to %s: %s", from, to,
                        err_errno_text(errno));
     }
-    if (digest_copy(in, out, to, DIGEST_SHA256, NULL, &value, err) < 0) {
+    const struct digest_copy copy = {
+        .from_fd = in, .to_fd = out, .name = to, .kinds = DIGEST_SHA256};
+    if (digest_copy(&copy, &value, err) < 0) {
         return -1;
     }
     return memcmp(value.sha256, item->sha256, SHA256_BYTES) == 0

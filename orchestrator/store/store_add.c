@@ -95,14 +95,14 @@ static int check_space(const struct store *store, uint64_t size_bytes, struct er
 }
 
 /* The caller's hook wants the total, too. */
-struct adding {
+struct blob_adding {
     const struct store_hooks *hooks;
     uint64_t total_bytes;
 };
 
 static void show_bytes(void *ctx, uint64_t bytes_done)
 {
-    const struct adding *adding = ctx;
+    const struct blob_adding *adding = ctx;
     if (adding->hooks && adding->hooks->on_progress) {
         adding->hooks->on_progress(adding->hooks->progress_ctx, bytes_done, adding->total_bytes);
     }
@@ -133,9 +133,15 @@ int store_add_file(struct store *store, const char *path, const struct store_hoo
         store_temp_new(store, &temp, err) < 0) {
         return -1;
     }
-    struct adding adding = {hooks, (uint64_t)before.st_size};
-    const struct digest_hooks watch = {hooks ? hooks->should_stop : NULL, show_bytes, &adding};
-    if (digest_copy(fd, temp.fd, path, DIGEST_MD5 | DIGEST_SHA256, &watch, &value, err) < 0) {
+    struct blob_adding adding = {hooks, (uint64_t)before.st_size};
+    const struct digest_copy copy = {.from_fd = fd,
+                                     .to_fd = temp.fd,
+                                     .name = path,
+                                     .kinds = DIGEST_MD5 | DIGEST_SHA256,
+                                     .should_stop = hooks ? hooks->should_stop : NULL,
+                                     .on_bytes = show_bytes,
+                                     .ctx = &adding};
+    if (digest_copy(&copy, &value, err) < 0) {
         return -1;
     }
     if (fstat(fd, &after) < 0 || !is_same_file_state(&before, &after) ||
