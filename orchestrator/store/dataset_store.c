@@ -6,11 +6,11 @@
 
 #include "base/fs.h"
 #include "codec/json_table.h"
+#include "codec/oci_ref.h"
 #include "load/places.h"
 #include "store/lock_file.h"
 
 #define RECORD_MAX     (4u << 20)
-#define BYTES_MAX      (1LL << 53)
 #define NULLABLE_FIELD (JSON_REQUIRED | JSON_NULLABLE)
 
 static int read_description(struct arena *arena, const char *root, const char *id,
@@ -84,72 +84,72 @@ static void put_blobs(struct json_out *out, const char *key, const void *of)
     const struct dataset_record *record = of;
     jw_array(out, key);
     for (size_t idx = 0; idx < record->seen.n_items; idx++) {
-        char text[sizeof("sha256:") + SHA256_HEX_SIZE];
-        snprintf(text, sizeof(text), "sha256:%s",
-                 sha256_hex_of(record->seen.items[idx].sha256).text);
+        char text[OCI_DIGEST_SIZE];
+        oci_digest_text(record->seen.items[idx].sha256, text);
         jw_z(out, NULL, text);
     }
     jw_end_array(out);
 }
 
+/* Of the tree's list, where there is one. */
+static void put_of_list(struct json_out *out, const char *key, const void *of)
+{
+    const struct dataset_record *record = of;
+    if (record->seen.has_list) {
+        jw_i64(out, key,
+               strcmp(key, "files") == 0 ? record->seen.n_files : record->seen.file_bytes);
+    } else {
+        jw_null(out, key);
+    }
+}
+
 static const struct json_field ARCHIVE_ROWS[] = {
     ROW("name", struct lock_item, name, JSON_REQUIRED),
-    ROW("bytes", struct lock_item, size_bytes, JSON_REQUIRED, .max = BYTES_MAX),
+    ROW("bytes", struct lock_item, size_bytes, JSON_REQUIRED),
     ROW_HEX("md5", struct lock_item, md5, has_md5, NULLABLE_FIELD),
     ROW_HEX("sha256", struct lock_item, sha256, has_sha256, JSON_REQUIRED),
     ROW("url", struct lock_item, url, NULLABLE_FIELD),
     ROW("date", struct lock_item, date, JSON_REQUIRED),
 };
-
 static const struct json_field SPLIT_ROWS[] = {
     ROW("name", struct dataset_synthetic_split, name, JSON_REQUIRED),
-    ROW("samples", struct dataset_synthetic_split, n_samples, JSON_REQUIRED, .min = 1,
-        .max = BYTES_MAX),
-    ROW("folders", struct dataset_synthetic_split, n_folders, JSON_REQUIRED, .min = 1,
-        .max = BYTES_MAX),
+    ROW("samples", struct dataset_synthetic_split, n_samples, JSON_REQUIRED, .min = 1),
+    ROW("folders", struct dataset_synthetic_split, n_folders, JSON_REQUIRED, .min = 1),
 };
-
-#define RECORD struct dataset_record
-static const struct json_field RECORD_ROWS[] = {
+static const struct json_field ROWS[] = {
     ROW_NUMBER("schema_version", 1),
-    ROW("dataset", RECORD, seen.id, JSON_REQUIRED),
-    ROW("synthetic", RECORD, is_synthetic, JSON_REQUIRED),
-    ROW("recipe", RECORD, recipe, NULLABLE_FIELD),
-    ROW("date", RECORD, date, JSON_REQUIRED),
-    ROW_OUT("blobs", JSON_STRS, put_blobs, JSON_REQUIRED),
-    ROW_LIST("archives", RECORD, seen.items, seen.n_items, ARCHIVE_ROWS, JSON_REQUIRED,
-             .max = DATASET_FILES_MAX),
-    ROW_LIST("splits", RECORD, splits, n_splits, SPLIT_ROWS, JSON_REQUIRED,
+    ROW("dataset", struct dataset_record, seen.id, JSON_REQUIRED),
+    ROW("synthetic", struct dataset_record, is_synthetic, JSON_REQUIRED),
+    ROW("recipe", struct dataset_record, recipe, NULLABLE_FIELD),
+    ROW("date", struct dataset_record, date, JSON_REQUIRED),
+    ROW_OUT("blobs", JSON_ANY, put_blobs, JSON_REQUIRED),
+    ROW_LIST("archives", struct dataset_record, seen.items, seen.n_items, ARCHIVE_ROWS,
+             JSON_REQUIRED, .max = DATASET_FILES_MAX),
+    ROW_LIST("splits", struct dataset_record, splits, n_splits, SPLIT_ROWS, JSON_REQUIRED,
              .max = DATASET_SPLITS_MAX),
-    ROW_HEX("list_sha256", RECORD, seen.list_sha256, seen.has_list, NULLABLE_FIELD),
-    ROW("files", RECORD, seen.n_files, NULLABLE_FIELD | JSON_MINUS, .max = BYTES_MAX),
-    ROW("file_bytes", RECORD, seen.file_bytes, NULLABLE_FIELD | JSON_MINUS, .max = BYTES_MAX),
+    ROW_HEX("list_sha256", struct dataset_record, seen.list_sha256, seen.has_list, NULLABLE_FIELD),
+    ROW("files", struct dataset_record, seen.n_files, NULLABLE_FIELD | JSON_MINUS,
+        .put = put_of_list),
+    ROW("file_bytes", struct dataset_record, seen.file_bytes, NULLABLE_FIELD | JSON_MINUS,
+        .put = put_of_list),
 };
 
 void dataset_record_encode(const struct dataset_record *record, struct strbuf *out)
 {
-    struct dataset_record written = *record;
-    if (!record->seen.has_list) {
-        written.seen.n_files = written.seen.file_bytes = -1;
-    }
-    json_encode_document(out, RECORD_ROWS, ARRAY_LEN(RECORD_ROWS), &written);
+    json_encode_document(out, ROWS, ARRAY_LEN(ROWS), record);
 }
 
 int dataset_record_parse(struct arena *arena, struct str text, const char *name,
                          struct dataset_record *ret, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct dataset_record record = {0};
     struct json root;
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
     root = json_root(&doc);
-    if (json_decode(&root, arena, RECORD_ROWS, ARRAY_LEN(RECORD_ROWS), &record, err) < 0) {
-        return -1;
-    }
-    *ret = record;
-    return 0;
+    *ret = (struct dataset_record){.is_synthetic = false};
+    return json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), ret, err);
 }
 
 int dataset_ref_read(struct arena *arena, const struct store *store, const char *name,
