@@ -52,7 +52,7 @@ struct bundle_info {
     bool is_synthetic; /* some part is a synthetic dataset */
     struct bundle_missing *missing;
     size_t n_missing;
-    struct str *parts; /* "dataset cityscapes", sorted; in the arena */
+    struct str *parts;        /* "dataset cityscapes", sorted; in the arena */
     struct str made, version; /* of the bundle: when, and by which program */
 };
 
