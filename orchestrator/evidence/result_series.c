@@ -62,6 +62,7 @@ static const struct json_field OUTCOME_ROWS[] = {
     ROW_LIST("nodes", struct outcome_record, nodes, n_nodes, NODE_ROWS, JSON_OMIT,
              .max = INVENTORY_NODES_MAX),
     ROW("failed_node", struct outcome_record, failed_node, JSON_NULLABLE, .put = put_failed_node),
+    ROW("left", struct outcome_record, left, JSON_OMIT),
 };
 
 void outcome_encode(const struct outcome_record *record, struct strbuf *buf)
@@ -486,7 +487,7 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     repeat.counts = repeat.cause == ERR_NONE;
     repeat.n_also = repeat.counts ? repeat.n_also : 0;
     keep_facts(arena, &m, &repeat);
-    if (result_taints(arena, frozen, &repeat.outcome, &repeat.taints, &repeat.n_taints, err) < 0) {
+    if (result_taints(arena, frozen, &repeat, err) < 0) {
         return -1;
     }
     encode_series(&text, &repeat, &m);
