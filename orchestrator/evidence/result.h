@@ -31,6 +31,7 @@ struct
     struct outcome_node *nodes; /* none: it ran on this machine alone */
     size_t n_nodes;
     struct str failed_node; /* whose job ended first with another status than 0, or NULL */
+    struct str left;        /* "node: names" of processes that outlived their job, or NULL */
 };
 
 struct target_result { /* of a step that has a target */
@@ -123,10 +124,9 @@ MUST_CHECK int result_check_outcome(struct arena *arena, const struct frozen *fr
 /* What rules must know of the step, as it was run. */
 struct rule_case result_rule_case(const struct frozen *frozen, const struct plan_step *step);
 
-/* From the monitors' logs of all nodes. */
+/* From its record, from what its log states against what the machine says of itself, and from the monitors' logs of all nodes. */
 MUST_CHECK int result_taints(struct arena *arena, const struct frozen *frozen,
-                             const struct outcome_record *outcome, struct str **ret_taints,
-                             size_t *ret_n, struct err *err);
+                             struct repeat_result *repeat, struct err *err);
 
 /* One repeat: checks the log against its recorded digest (ERR_INTEGRITY), parses it, gives its series file to `put`. Of the log only
    what the result needs stays in the arena. */

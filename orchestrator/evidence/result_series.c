@@ -62,6 +62,7 @@ static const struct json_field OUTCOME_ROWS[] = {
     ROW_LIST("nodes", struct outcome_record, nodes, n_nodes, NODE_ROWS, JSON_OMIT,
              .max = INVENTORY_NODES_MAX),
     ROW("failed_node", struct outcome_record, failed_node, JSON_NULLABLE, .put = put_failed_node),
+    ROW("left", struct outcome_record, left, JSON_OMIT),
 };
 
 void outcome_encode(const struct outcome_record *record, struct strbuf *buf)
@@ -93,7 +94,7 @@ static void put_samples(struct json_out *out, const char *key, const void *of)
     const struct series *series = of;
     jw_array(out, key);
     for (size_t idx = 0; idx < series->n; idx++) {
-        series_encode_sample(out, series, idx, SAMPLE_RUN);
+        series_put_sample(out, series, idx, SAMPLE_RUN);
     }
     jw_end_array(out);
 }
@@ -482,7 +483,7 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     judge_log(arena, frozen, step, &(struct log_read){of_log.format, &m}, &repeat);
     repeat.counts = repeat.cause == ERR_NONE;
     keep_facts(arena, &m, &repeat);
-    if (result_taints(arena, frozen, &repeat.outcome, &repeat.taints, &repeat.n_taints, err) < 0) {
+    if (result_taints(arena, frozen, &repeat, err) < 0) {
         return -1;
     }
     encode_series(&text, &repeat, &m);
