@@ -24,7 +24,7 @@
 #define SERIES_TEXT_MAX (1u << 30)
 #define LOG_TAIL_BYTES  8192
 
-static const char *const OUTCOME_NAMES[] = {"exited", "deadline"};
+const char *const OUTCOME_NAMES[] = {"exited", "deadline"};
 
 const char *outcome_name(enum outcome outcome)
 {
@@ -306,6 +306,7 @@ static void judge_also(struct arena *arena, const struct plan_step *step,
 {
     const struct beside *beside = &step->beside;
     repeat->also = arena_array(arena, struct also_result, beside->n_also + 1);
+    repeat->n_also = beside->n_also;
     for (size_t idx = 0; idx < beside->n_also; idx++) {
         const struct rule *rule = step->bound.also[idx];
         const struct series *series = measurement_series(log->m, rule->series);
@@ -313,6 +314,7 @@ static void judge_also(struct arena *arena, const struct plan_step *step,
         struct rule_value value;
         struct err err = {0};
         *also = (struct also_result){.value = (double)NAN,
+                                     .rule = beside->also[idx],
                                      .series = rule->series,
                                      .unit = series ? str_dup(arena, rule_unit(rule, series->unit))
                                                     : STR_EMPTY};
@@ -351,7 +353,8 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
     repeat->value = number.made.value;
     repeat->n_used = number.made.n_used;
     repeat->n_window = number.made.n_window;
-    if (step->beside.target.series.ptr) {
+    repeat->has_target = step->beside.target.series.ptr != NULL;
+    if (repeat->has_target) {
         judge_target(arena, step, log->m, &of, &repeat->target);
     }
     judge_also(arena, step, log, &of, repeat);
@@ -405,7 +408,6 @@ static int measure_log(struct arena *arena, const struct log_of *of, const char 
 {
     struct err refused = {0};
     struct digest_value value;
-    char hex[SHA256_HEX_SIZE];
     if (of->format && read_log(arena, of, path, ret_m, ret_sha256, &refused) == 0) {
         return 0;
     }
@@ -415,8 +417,7 @@ static int measure_log(struct arena *arena, const struct log_of *of, const char 
     if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
         return -1;
     }
-    hex_encode(value.sha256, SHA256_BYTES, hex);
-    *ret_sha256 = str_dup(arena, str_of(hex));
+    *ret_sha256 = hex_dup(arena, value.sha256, SHA256_BYTES);
     *ret_m = (struct measurement){.format = of->format ? format_id(of->format) : STR_EMPTY,
                                   .verdict = judgement_unread(0),
                                   .why = of->format ? str_of(arena_printf(arena, "%s", refused.msg))
@@ -482,6 +483,7 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     }
     judge_log(arena, frozen, step, &(struct log_read){of_log.format, &m}, &repeat);
     repeat.counts = repeat.cause == ERR_NONE;
+    repeat.n_also = repeat.counts ? repeat.n_also : 0;
     keep_facts(arena, &m, &repeat);
     if (result_taints(arena, frozen, &repeat, err) < 0) {
         return -1;
