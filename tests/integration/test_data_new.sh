@@ -53,6 +53,7 @@ like "$(cat out)" 'train/class1/three.png: it is the missing train/class1/3.png 
 exits 0 "it is locked" "$REPERF" data lock birds
 ok "$([ -s manifests/locks/dataset/birds.json ]; echo $?)" "next to its own description"
 exits 0 "it is packed" "$REPERF" data pack birds
+like "$(cat err)" 'birds, split train: 24 samples, 0.0 MB as packed' "and says before how much it writes"
 exits 0 "and bundled" "$REPERF" data bundle dataset:birds -o bundle
 exits 0 "and imported elsewhere" env REPERF_STORE="$T/other" "$REPERF" data import bundle --locks "$T/locks"
 exits 0 "where it unpacks without a network" env REPERF_STORE="$T/other" "$REPERF" data fetch birds --offline
