@@ -7,7 +7,6 @@
 
 #include "store/dataset_store.h"
 #include "store/image_spec.h"
-#include "store/lock_file.h"
 
 struct room { /* on a node, for everything once */
     int64_t bytes;
@@ -75,8 +74,7 @@ static int add_image(struct arena *arena, const char *root, struct str name, str
     if (!name.ptr || !is_new(room, name)) {
         return 0;
     }
-    if (image_spec_load(arena, root, lock_folder(arena, root, NULL), str_z(arena, name), &spec,
-                        err) < 0) {
+    if (image_spec_load(arena, root, NULL, str_z(arena, name), &spec, err) < 0) {
         return -1;
     }
     add_bytes(room, "image", name, spec.bytes);

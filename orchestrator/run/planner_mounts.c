@@ -3,13 +3,12 @@
 #include "base/base.h"
 
 #include "base/fs.h"
+#include "load/places.h"
 #include "run/planner_impl.h"
 #include "store/dataset_store.h"
 #include "store/lock_file.h"
 #include "store/source_store.h"
 #include "sys/pool.h"
-
-#define OVERLAYS "workloads/competitors"
 
 struct plan_found {
     struct plan_mount mount; /* but for where it is inside */
@@ -29,8 +28,7 @@ static int find_overlay(struct planner *p, const struct recipe_mount *mount,
                         struct plan_found *found, struct err *err)
 {
     struct tree_list list;
-    const char *folder =
-        arena_printf(p->arena, "%s/" OVERLAYS "/%s", p->opts->root, mount->name.ptr);
+    const char *folder = places_path(p->arena, p->opts->root, "overlays", mount->name.ptr);
     if (!fs_is_dir(folder)) {
         return err_set(err, ERR_MANIFEST, "recipe of %.*s: no folder %s", STR_ARG(p->report->id),
                        folder);
@@ -53,8 +51,8 @@ static int read_lock(struct planner *p, struct str paths, struct pin_source *pin
         with_paths(p, arena_printf(p->arena, "%s@%s", pin->repository.ptr, pin->ref.ptr), paths);
     struct lock lock;
     struct err absent = {0};
-    if (lock_read(p->arena, lock_folder(p->arena, p->opts->root, NULL), LOCK_SOURCE, id, &lock,
-                  &absent) < 0) {
+    if (lock_read(p->arena, lock_folder(p->arena, p->opts->root, NULL, LOCK_SOURCE, id),
+                  LOCK_SOURCE, id, &lock, &absent) < 0) {
         if (absent.code == ERR_NOT_FOUND) {
             return 0;
         }

@@ -5,8 +5,8 @@
 #include "run/run_images.h"
 
 #include "base/fs.h"
+#include "load/places.h"
 #include "store/image_spec.h"
-#include "store/lock_file.h"
 
 static struct str digest_text(struct arena *arena, const uint8_t *sha256)
 {
@@ -56,12 +56,12 @@ static int read_described(struct arena *arena, const char *root, struct str id,
                           struct plan_image *ret_image, bool *ret_is_described, struct err *err)
 {
     struct image_spec spec;
-    const char *path = arena_printf(arena, "%s/images/%s/image.json", root, id.ptr);
+    const char *name = arena_printf(arena, "%s/image.json", id.ptr);
     *ret_is_described = false;
-    if (!fs_exists(path)) {
+    if (!fs_exists(places_path(arena, root, "images", name))) {
         return 0;
     }
-    if (image_spec_load(arena, root, lock_folder(arena, root, NULL), id.ptr, &spec, err) < 0) {
+    if (image_spec_load(arena, root, NULL, id.ptr, &spec, err) < 0) {
         return -1;
     }
     *ret_image = (struct plan_image){

@@ -3,13 +3,15 @@
 
 #include "store/image_spec.h"
 
+#include "load/places.h"
 #include "store/lock_file.h"
 
 static int read_image(struct arena *arena, const char *root, const char *name,
                       struct image_spec *spec, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    const char *path = arena_printf(arena, "%s/images/%s/image.json", root, name);
+    const char *path =
+        places_path(arena, root, "images", arena_printf(arena, "%s/image.json", name));
     struct image image;
     struct json json;
     if (json_read_file(path, &doc, err) < 0) {
@@ -62,6 +64,7 @@ int image_spec_load(struct arena *arena, const char *root, const char *locks, co
     }
     spec.pins.has_digest = spec.ref.has_digest;
     memcpy(spec.pins.digest, spec.ref.sha256, SHA256_BYTES);
+    locks = lock_folder(arena, root, locks, LOCK_IMAGE, name);
     spec.is_locked = lock_read(arena, locks, LOCK_IMAGE, name, &lock, &why) == 0;
     if (!spec.is_locked && why.code != ERR_NOT_FOUND) {
         *err = why;
