@@ -44,7 +44,7 @@ like "$(cat out)" '^birds: holds$' "and holds whole"
 exits 0 "and in place" "$REPERF" data verify birds --as birds
 rm store/trees/birds/train/class1/3.png
 exits 5 "a file less is seen" "$REPERF" data verify birds
-like "$(cat err)" 'does not hold: 1 missing; reperf data repair birds' "and counted, with what repairs it"
+like "$(cat err)" 'does not hold: 1 missing, 1 wrong counts; reperf data repair birds' "and counted, with what repairs it"
 exits 0 "and repaired" "$REPERF" data repair birds
 exits 0 "it holds again" "$REPERF" data verify birds
 mv birds/train/class1/3.png birds/train/class1/three.png
