@@ -196,8 +196,9 @@ sed 's/^Successful requests.*/&\nFailed requests:                         0/' "$
 is "$(told "$T/all.log" | cut -d' ' -f2)" ok "vllm: no request failed"
 sed 's/requests:                         0$/requests:                         3/' "$T/all.log" >"$T/some.log"
 is "$(told "$T/some.log" | cut -d' ' -f2)" incomplete "vllm: some did"
-sed 's/accumulation) = 64/accumulation) = 256/; s/Accumulation steps = 1/Accumulation steps = 4/' "$F/hf-trainer.log" >"$T/acc.log"
-is "$(told "$F/hf-trainer.log" --rule steps | cut -d' ' -f3) $(told "$T/acc.log" --rule steps | cut -d' ' -f3)" "160 640" "hf-trainer: a step of the optimizer has all batches that it adds up"
+sed 's/1,150/309/; s,/1150,/309,g' "$F/hf-trainer.log" >"$T/one.log" # as many steps as go with its rate and its time
+sed 's/accumulation) = 64/accumulation) = 256/; s/Accumulation steps = 1/Accumulation steps = 4/' "$T/one.log" >"$T/acc.log"
+is "$(told "$T/one.log" --rule steps | cut -d' ' -f3) $(told "$T/acc.log" --rule steps | cut -d' ' -f3)" "160 640" "hf-trainer: a step of the optimizer has all batches that it adds up"
 is "$(told "$F/hf-trainer-state.json" --rule steps | cut -d' ' -f4)" steps/s "hf-trainer-state: how many, it does not say"
 
 # --- what a log states of its job -------------------------------------------------------------------------
@@ -220,6 +221,13 @@ is "$(told "$T/acc.log" --rule skip2 | cut -d' ' -f3)" 8000 "maxtext: nor do tho
 is "$(told "$T/acc.log" --rule steps-mean | cut -d' ' -f3,4)" "2 steps/s" "paddlenlp-trainer: steps are of all that is accumulated, and stay steps"
 { echo "2020-01-01 10:00:00.123456: I tensorflow/core/grappler/optimizers/auto_mixed_precision.cc:1816] Converted 1345/10897 nodes to float16 precision"; cat "$F/tf-estimator.log"; } >"$T/amp.log"
 is "$(states "$T/amp.log")" "precision=amp" "tf-estimator: mixed precision"
+
+# --- what NCCL spoke over ----------------------------------------------------------------------------------
+mapfile -t used < <(jq -r '.cases[].format // empty' manifests/reports/{paddle-perf-,dlperf-,airank-}*.json | sort -u)
+is "$(for format in "${used[@]}"; do jq -r '[.facts[] | select(.name == "nccl_transport")] | length' "manifests/formats/$format.json"; done | sort -u)" 1 \
+    "every format of a case that is launched reads NCCL's transport"
+{ echo 'node1:41:40 [0] NCCL INFO Channel 00 : 0[0] -> 8[0] [send] via NET/Socket/0' && cat "$F/airank-in-paddleseg.log"; } >"$T/nccl.log"
+like "$("$REPERF" measure "$T/nccl.log" --format paddleseg 2>/dev/null)" 'nccl_transport +Socket' "and measure shows it"
 
 # --- a protocol's lines within a program's log -----------------------------------------------------------
 "$REPERF" measure --json "$F/airank-in-paddleseg.log" >"$T/doc.json" 2>"$T/err"
