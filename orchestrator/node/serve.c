@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/owner.h"
 #include "codec/digest.h"
 #include "node/job.h"
 
@@ -386,7 +387,8 @@ static int serve_folder(struct server *server, const struct node_request *reques
 {
     struct err err = {0};
     char *path CLEANUP(free) = NULL;
-    if (fs_mkdir_p(server->work_folder, &err) < 0 || job_probe(server->work_folder, &err) < 0) {
+    if (owner_check(server->work_folder, &err) < 0 || fs_mkdir_p(server->work_folder, &err) < 0 ||
+        job_probe(server->work_folder, &err) < 0) {
         return serve_failed(text, "", &err);
     }
     path = realpath(server->work_folder, NULL);
