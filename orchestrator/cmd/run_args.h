@@ -21,6 +21,7 @@ struct run_args {
     const char *data;
     const char *gate, *limits;
     const char *format; /* of `run -- COMMAND` */
+    const char *trust;  /* a commit; NULL: none */
     int64_t repeats, repeats_max;
     double within, tolerance; /* 0: not asked */
     bool is_rehearsal;
