@@ -19,6 +19,7 @@ struct run_args {
     const char *name;
     const char *data;
     const char *gate, *limits;
+    const char *steps;
     int64_t repeats;
     bool is_rehearsal;
     bool is_each_node;
@@ -26,6 +27,7 @@ struct run_args {
     int64_t deadline_s;
     bool is_dry_run;
     bool want_json;
+    bool is_verbose;
 };
 
 static inline void run_args_cleanup(struct run_args *args)
@@ -90,10 +92,16 @@ static inline void run_args_cleanup(struct run_args *args)
         .help = "run the frameworks of a row in turns on the same nodes, one at a time",           \
         .offset = offsetof(struct run_args, takes_turns)                                           \
     }
+#define RUN_OPT_STEPS                                                                              \
+    {                                                                                              \
+        .name = "steps", .kind = OPT_TEXT, .value = "as-logged|N",                                 \
+        .help = "training steps where a command takes a number: the published log's, or N",        \
+        .offset = offsetof(struct run_args, steps)                                                 \
+    }
 #define RUN_OPT_DEADLINE                                                                           \
     {                                                                                              \
         .name = "deadline", .kind = OPT_I64, .value = "SECONDS",                                   \
-        .help = "of one repeat (smoke 600, full 86400)",                                           \
+        .help = "of one repeat (smoke 600; full 86400, or 3 x the estimate)",                      \
         .offset = offsetof(struct run_args, deadline_s), .min = 1, .max = DEADLINE_S_MAX           \
     }
 #define RUN_OPT_DATA                                                                               \
@@ -120,12 +128,20 @@ static inline void run_args_cleanup(struct run_args *args)
         .offset = offsetof(struct run_args, want_json)                                             \
     }
 
+#define RUN_OPT_VERBOSE                                                                            \
+    {                                                                                              \
+        .name = "verbose", .letter = 'v', .kind = OPT_FLAG,                                        \
+        .help = "also each case's recipe, folders, command and deadline",                          \
+        .offset = offsetof(struct run_args, is_verbose)                                            \
+    }
+
 /* From the command line to the engine's options. */
 MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args,
                              const char *report, struct run_opts *ret_opts, struct err *err);
 
 /* The plan as text or as its JSON document. */
-MUST_CHECK int run_print_plan(const struct plan *plan, bool want_json, struct err *err);
+MUST_CHECK int run_print_plan(const struct plan *plan, const struct run_args *args,
+                              struct err *err);
 /* The plan with each command of each node. */
 MUST_CHECK int run_print_dry(const struct run_opts *opts, const struct run_prepared *prepared,
                              bool want_json, struct err *err);

@@ -67,7 +67,7 @@ static char *number_of_case(struct arena *arena, const struct report_case *c, st
 /* The recipe's over the case's over the stack's, as a plan is made. */
 static bool expected_condition(struct arena *arena, const struct plan *plan,
                                const struct report_case *c, const struct recipe *recipe,
-                               struct condition *at)
+                               bool asks_steps, struct condition *at)
 {
     const struct condition *said = condition_of(&recipe->conditions, at->name);
     char *number = number_of_case(arena, c, at->name);
@@ -76,6 +76,9 @@ static bool expected_condition(struct arena *arena, const struct plan *plan,
                                : STR_EMPTY;
     if (synthetic.ptr) {
         at->value = synthetic;
+    } else if (asks_steps && str_eq_z(at->name, "iterations")) {
+        at->value =
+            str_of(arena_printf(arena, "%lld", (long long)plan_asked_steps(plan->asked_steps, c)));
     } else if (!said && str_eq_z(at->name, "device")) {
         at->value = plan->profile == PROFILE_SMOKE ? STR_LIT("cpu") : STR_LIT("gpu");
     } else if (!said && number) {
@@ -108,10 +111,11 @@ static bool is_under(const struct plan *plan, const struct plan_step *step,
                      const struct report_case *c, const struct recipe *recipe)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    bool asks_steps = plan->asked_steps.ptr && plan_step_steps(step).ptr;
     for (size_t idx = 0; idx < step->n_conditions; idx++) {
         struct condition wanted = {.name = step->conditions[idx].name};
         if (!is_placed(plan, wanted.name) &&
-            (!expected_condition(&arena, plan, c, recipe, &wanted) ||
+            (!expected_condition(&arena, plan, c, recipe, asks_steps, &wanted) ||
              !same(wanted.value, step->conditions[idx].value))) {
             return false;
         }

@@ -210,7 +210,7 @@ static void ask_engine(struct arena *arena, const struct frozen *frozen,
 }
 
 static void judge_end(struct arena *arena, const struct frozen *frozen,
-                      struct repeat_result *repeat)
+                      const struct plan_step *step, struct repeat_result *repeat)
 {
     struct err cause = {0};
     int64_t status = repeat->outcome.exit_status;
@@ -220,7 +220,7 @@ static void judge_end(struct arena *arena, const struct frozen *frozen,
     if (repeat->outcome.outcome == OUTCOME_DEADLINE) {
         does_not_count(repeat, ERR_TIMEOUT,
                        arena_printf(arena, "stopped: it ran past its deadline of %lld s",
-                                    (long long)frozen->plan.deadline_s));
+                                    (long long)plan_step_deadline_s(&frozen->plan, step)));
         return;
     }
     if (frozen->plan.runtime != RUNTIME_NONE) {
@@ -472,7 +472,7 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
                        repeat.log.ptr, STR_ARG(repeat.outcome.log_sha256), STR_ARG(sha256));
     }
     repeat.parse = m.verdict;
-    judge_end(arena, frozen, &repeat);
+    judge_end(arena, frozen, step, &repeat);
     judge_log(arena, frozen, step, &m, &repeat);
     repeat.counts = repeat.cause == ERR_NONE;
     keep_facts(arena, &m, &repeat);

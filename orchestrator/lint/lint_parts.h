@@ -4,9 +4,9 @@
 #define LINT_LINT_PARTS_H
 
 #include "base/vec.h"
-#include "lint/launch_options.h"
+#include "report/launch_options.h"
 #include "lint/lint.h"
-#include "lint/shell_script.h"
+#include "report/shell_script.h"
 
 struct lint {
     struct arena *arena;

@@ -22,6 +22,9 @@
 #define PLAN_OVERRIDES_MAX  64
 #define REPEATS_RUN_MAX     1000
 #define DEADLINE_S_MAX      2592000 /* 30 days */
+/* A command that names this variable runs as many training steps as it says. */
+#define PLAN_STEPS_ENV       "REPERF_STEPS"
+#define PLAN_STEPS_AS_LOGGED "as-logged"
 
 enum profile { PROFILE_FULL, PROFILE_SMOKE };
 
@@ -95,6 +98,8 @@ struct plan_step {
     struct str image_id;     /* "sha256:...", of its config, or NULL: not known yet */
     struct container_flags flags;
     int64_t n_steps;      /* training steps; 0: not known */
+    int64_t estimate_s;   /* of one repeat, by the published rate; 0: not known */
+    int64_t deadline_s;   /* of one repeat; 0: the plan's */
     int64_t memory_bytes; /* of the program, estimated; 0: not known */
     int64_t log_bytes;    /* of one repeat, estimated; 0: not known */
     struct step_bound bound;
@@ -142,9 +147,11 @@ struct plan {
     bool
         is_rehearsal; /* full, on synthetic data: nothing in it is checked against a published number */
     int64_t repeats;
-    bool is_each_node;    /* its cases are the report's on each node (report/each_node.h) */
-    bool takes_turns;     /* the frameworks of a row take turns, one at a time: A B, A B */
-    int64_t deadline_s;   /* of one repeat */
+    bool is_each_node;  /* its cases are the report's on each node (report/each_node.h) */
+    bool takes_turns;   /* the frameworks of a row take turns, one at a time: A B, A B */
+    int64_t deadline_s; /* of one repeat, where its step has none of its own */
+    struct str
+        asked_steps;      /* --steps: PLAN_STEPS_AS_LOGGED or a number; NULL: as the report says */
     struct str inventory; /* "local", else the id of manifest/inventory.json */
     enum runtime_kind runtime;
     enum launcher_kind launcher;
@@ -177,7 +184,7 @@ bool profile_of_name(struct str name, enum profile *ret_profile);
 
 /* The document of `reperf plan --json` and of manifest/plan.json. */
 void plan_encode(const struct plan *plan, struct strbuf *out);
-#define PLAN_N 19
+#define PLAN_N 20
 extern const struct json_field PLAN_ROWS[PLAN_N];
 MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_plan,
                            struct err *err);
@@ -189,6 +196,11 @@ size_t plan_runnable(const struct plan *plan); /* steps that will be run */
 int64_t plan_smoke_ranks(const struct report_case *c);
 int64_t plan_full_ranks(const struct report_case *c); /* one a GPU; without GPUs one a node */
 int64_t plan_step_nodes(const struct plan_step *step);
+int64_t plan_step_deadline_s(const struct plan *plan, const struct plan_step *step);
+/* What --steps asks of a case; 0: nothing, as its published log does not say. */
+int64_t plan_asked_steps(struct str asked, const struct report_case *c);
+/* PLAN_STEPS_ENV as the step's command gets it; NULL: it does not. */
+struct str plan_step_steps(const struct plan_step *step);
 /* Whether a node has what each node of the step needs, and is one of those that its case is fixed to. */
 bool plan_step_fits(const struct plan_step *step, const struct inventory_node *node);
 

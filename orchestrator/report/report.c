@@ -398,6 +398,8 @@ static const struct json_field CASE_ROWS[] = {
     ROW("baseline", struct report_case, baseline, NULLABLE_FIELD, .form = &CASE),
     ROW_STRS("logs", struct report_case, logs, n_logs, JSON_REQUIRED, .max = LOGS_MAX,
              .form = &FORM_FILE_PATH),
+    ROW("logged_steps", struct report_case, logged_steps, 0, .min = 1, .max = INT32_MAX,
+        .about = "training steps that the published log ran, for run --steps as-logged"),
     ROW_GET("conditions", struct report_case, conditions, get_conditions, CONDITIONS),
     ROW_LIST("cells", struct report_case, cells, n_cells, CELL_ROWS, JSON_REQUIRED,
              .max = CELLS_MAX, .check = check_cell, .get = check_cells, .vocabulary = "cells"),

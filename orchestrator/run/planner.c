@@ -341,6 +341,7 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
                         .repeats = opts->repeats,
                         .is_each_node = opts->is_each_node,
                         .takes_turns = opts->takes_turns,
+                        .asked_steps = opts->asked_steps,
                         .inventory = opts->inventory->id,
                         .runtime = opts->inventory->runtime,
                         .launcher = opts->inventory->launcher};

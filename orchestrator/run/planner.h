@@ -33,7 +33,8 @@ struct planner_opts {
     int64_t repeats;
     bool is_each_node;                 /* the report's cases are fixed to nodes */
     bool takes_turns;                  /* of the frameworks of a row */
-    int64_t deadline_s;                /* 0: the profile's default */
+    int64_t deadline_s;                /* 0: the profile's default, or three times the estimate */
+    struct str asked_steps;            /* as in struct plan */
     const struct inventory *inventory; /* the nodes' GPUs are as it says */
     const struct plan_image
         *images; /* of the report, as locks, descriptions and --image have them */

@@ -126,7 +126,7 @@ static void set_env(struct plan_step *step, const struct condition *env, size_t 
     }
 }
 
-static int64_t number_of(const struct plan_step *step, const char *name)
+int64_t plan_condition_number(const struct plan_step *step, const char *name)
 {
     struct err ignored = {0};
     int64_t value = 0;
@@ -149,12 +149,12 @@ static void set_conditions(struct arena *arena, const struct planner_opts *opts,
                            recipe->conditions.items[idx].value);
     }
     if (is_smoke) {
-        int64_t parts = number_of(step, "grad_accumulation");
-        int64_t batch = number_of(step, "batch_per_gpu") * (parts ? parts : 1);
+        int64_t parts = plan_condition_number(step, "grad_accumulation");
+        int64_t batch = plan_condition_number(step, "batch_per_gpu") * (parts ? parts : 1);
         plan_set_condition(step, "gpus", STR_LIT("0"));
         plan_set_condition(step, "global_batch", plan_number(arena, batch * step->n_ranks));
     }
-    step->n_steps = number_of(step, "iterations");
+    step->n_steps = plan_condition_number(step, "iterations");
 }
 
 /* The data is a condition like any other: a verdict lists it if it differs from the published run's. */
@@ -218,6 +218,8 @@ int plan_follow(struct planner *p, const struct report_case *c, const struct rec
     if (!choose_command(arena, c, recipe, step)) {
         return 0;
     }
+    plan_ask_steps(p, c, step);
+    plan_estimate(p, step);
     plan_choose_image(p, c, recipe, step);
     use_data(arena, opts, step);
     if (opts->is_rehearsal) {

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "judge/finding.h"
-#include "lint/shell_script.h"
+#include "report/shell_script.h"
 
 static void words_follow_quotes_and_lines(void **state UNUSED)
 {
