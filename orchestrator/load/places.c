@@ -58,6 +58,24 @@ int places_find(struct arena *arena, const char *root, struct places *ret, struc
     return 0;
 }
 
+int places_folder(struct arena *arena, const char *root, const char *kind, const char *own,
+                  const char *name, const char **ret_path, struct err *err)
+{
+    struct places places;
+    if (places_find(arena, root, &places, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx + 1 < places.n; idx++) {
+        const char *path = arena_printf(arena, "%s/%s/%s", places.items[idx], kind, name);
+        if (fs_is_dir(path)) {
+            *ret_path = path;
+            return 0;
+        }
+    }
+    *ret_path = arena_printf(arena, "%s/%s/%s", root, own, name);
+    return 0;
+}
+
 const struct placed *placed_find(const struct placed_list *list, struct str stem)
 {
     for (size_t idx = 0; idx < list->n; idx++) {

@@ -19,8 +19,10 @@ struct plan_image { /* strings as in struct plan_step */
     struct str id, name;
     struct str digest; /* NULL: it is described, and not pinned */
     struct str config; /* or NULL */
-    bool is_built;     /* there is nothing to pull */
-    bool is_given;     /* by --image */
+    struct str
+        source; /* what images/build.sh takes: its id, or its folder beside the user's manifests */
+    bool is_built; /* there is nothing to pull */
+    bool is_given; /* by --image */
 };
 
 struct planner_opts {

@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include "base/fs.h"
+#include "load/places.h"
 #include "run/planner_impl.h"
 #include "store/dataset_store.h"
 #include "store/lock_file.h"
@@ -29,8 +30,11 @@ static int find_overlay(struct planner *p, const struct recipe_mount *mount,
                         struct plan_found *found, struct err *err)
 {
     struct tree_list list;
-    const char *folder =
-        arena_printf(p->arena, "%s/" OVERLAYS "/%s", p->opts->root, mount->name.ptr);
+    const char *folder;
+    if (places_folder(p->arena, p->opts->root, "overlays", OVERLAYS, mount->name.ptr, &folder,
+                      err) < 0) {
+        return -1;
+    }
     if (!fs_is_dir(folder)) {
         return err_set(err, ERR_MANIFEST, "recipe of %.*s: no folder %s", STR_ARG(p->report->id),
                        folder);

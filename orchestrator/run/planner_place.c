@@ -119,11 +119,12 @@ static void need_pin(struct arena *arena, const struct inventory *inventory, str
 {
     if (given && given->is_built) {
         /* Without a registry the nodes get it from the store. */
+        struct str source = given->source;
         const char *command =
             inventory->registry.ptr
-                ? arena_printf(arena, "images/build.sh %.*s --push %.*s/%.*s", STR_ARG(id),
+                ? arena_printf(arena, "images/build.sh %.*s --push %.*s/%.*s", STR_ARG(source),
                                STR_ARG(inventory->registry), STR_ARG(id))
-                : arena_printf(arena, "images/build.sh %.*s --store", STR_ARG(id));
+                : arena_printf(arena, "images/build.sh %.*s --store", STR_ARG(source));
         plan_cannot(step, ERR_CONTAINER,
                     arena_printf(arena,
                                  "image %.*s is built, not pulled: %s prints what --image %.*s= "

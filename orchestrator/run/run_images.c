@@ -56,16 +56,24 @@ static int read_described(struct arena *arena, const char *root, struct str id,
                           struct plan_image *ret_image, bool *ret_is_described, struct err *err)
 {
     struct image_spec spec;
-    const char *path = arena_printf(arena, "%s/images/%s/image.json", root, id.ptr);
+    const char *folder;
     *ret_is_described = false;
-    if (!fs_exists(path)) {
+    if (image_folder(arena, root, id.ptr, &folder, err) < 0) {
+        return -1;
+    }
+    if (!fs_exists(fs_join(arena, folder, "image.json"))) {
         return 0;
     }
     if (image_spec_load(arena, root, lock_folder(arena, root, NULL), id.ptr, &spec, err) < 0) {
         return -1;
     }
     *ret_image = (struct plan_image){
-        .id = id, .name = str_of(oci_ref_name(arena, &spec.ref)), .is_built = spec.is_local};
+        .id = id,
+        .name = str_of(oci_ref_name(arena, &spec.ref)),
+        .is_built = spec.is_local,
+        .source = strcmp(folder, arena_printf(arena, "%s/images/%s", root, id.ptr)) == 0
+                      ? id
+                      : str_of(folder)};
     if (spec.pins.has_manifest || spec.pins.has_digest) {
         ret_image->digest =
             digest_text(arena, spec.pins.has_manifest ? spec.pins.manifest : spec.pins.digest);

@@ -3,15 +3,26 @@
 
 #include "store/image_spec.h"
 
+#include "load/places.h"
 #include "store/lock_file.h"
+
+int image_folder(struct arena *arena, const char *root, const char *name, const char **ret_path,
+                 struct err *err)
+{
+    return places_folder(arena, root, "images", "images", name, ret_path, err);
+}
 
 static int read_image(struct arena *arena, const char *root, const char *name,
                       struct image_spec *spec, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    const char *path = arena_printf(arena, "%s/images/%s/image.json", root, name);
+    const char *folder;
     struct image image;
     struct json json;
+    if (image_folder(arena, root, name, &folder, err) < 0) {
+        return -1;
+    }
+    const char *path = fs_join(arena, folder, "image.json");
     if (json_read_file(path, &doc, err) < 0) {
         return -1;
     }

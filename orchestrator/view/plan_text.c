@@ -112,9 +112,8 @@ static void print_todo(const struct plan_text *t, size_t idx)
                       cases);
         return;
     }
-    bool is_named = need->artifact.ptr && !need->is_lock && !need->needs_login;
-    strbuf_printf(t->out, "%4zu  $ %.*s\n      %.*s%s%s", idx + 1, STR_ARG(need->command),
-                  STR_ARG(is_named ? STR_LIT("") : need->what), is_named ? "" : "; ", cases);
+    strbuf_printf(t->out, "%4zu  $ %.*s\n      %.*s; %s", idx + 1, STR_ARG(need->command),
+                  STR_ARG(need->what), cases);
     if (stored && !need->is_lock) {
         strbuf_add_z(t->out, "; to fetch: ");
         print_bytes(t->out, stored->download_bytes);

@@ -110,6 +110,8 @@ static void test_names(void **state UNUSED)
                      0);
     assert_int_equal(strncmp(one, "github.com-A-B-", 15), 0);
     assert_string_not_equal(one + 15, other + 15);
+    assert_int_equal(source_repo_name(&scratch_arena, "https://github.com/A/B", &other, &err), 0);
+    assert_string_equal(one, other);
     assert_int_equal(source_repo_name(&scratch_arena, "https://h/../../x", &one, &err), 0);
     assert_null(strchr(one, '/'));
     assert_true(one[0] != '.');
