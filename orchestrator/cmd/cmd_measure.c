@@ -125,6 +125,7 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
     struct err err = {0};
     f->verdict = j.verdict;
     f->why = j.why;
+    f->m.causes = j.causes;
     if (!j.gives) {
         return;
     }
@@ -278,7 +279,7 @@ static int check_arithmetic(struct arena *arena, const struct source *from,
         }
     }
     f->arithmetic = arithmetic_check(arena, survey, s->samples[s->n - 1].value, s->lines[s->n - 1]);
-    if (f->arithmetic.state == ARITHMETIC_CONTRADICTS && !from->args->rule) {
+    if (f->arithmetic.state == ARITHMETIC_CONTRADICTS) {
         engine_contradict(&f->m, s->lines[s->n - 1], f->arithmetic.said);
     }
     return 0;
@@ -295,7 +296,6 @@ static int judge_by(struct arena *arena, const struct source *from, const struct
     }
     as->series = measurement_primary(&as->m);
     as->rule = format_rule_of(format, as->series->name);
-    engine_doubt(arena, &as->m, as->series);
     as->counts = identity_counts(format, &as->m, as->rule);
     judge(arena, from->args, as);
     return 0;
@@ -455,9 +455,6 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
     f->series = f->rule ? measurement_series(&f->m, f->rule->series) : measurement_primary(&f->m);
     f->rule = f->rule ? f->rule : format_rule_of(format, f->series->name);
     f->unit = f->series->unit;
-    if (!args->rule) {
-        engine_doubt(arena, &f->m, f->series);
-    }
     if (check_arithmetic(arena, from, format, f, err) < 0) {
         return -1;
     }

@@ -201,13 +201,24 @@ static void judge_none(struct cell_audit *a, enum log_state state, struct str wh
     }
 }
 
-static enum log_state state_of(struct arena *arena, const struct rule *rule,
+static enum log_state state_of(struct audit *audit, struct cell_audit *a,
                                const struct audit_log *log)
 {
+    const struct rule *rule = a->bound->rule;
     if (!log->measurement) {
         return log->is_unreadable ? LOG_UNREADABLE : LOG_ABSENT;
     }
-    return rule ? judgement_of(arena, log->measurement, rule, DEMAND_ANY).state : LOG_NO_RULE;
+    if (!rule) {
+        return LOG_NO_RULE;
+    }
+    const struct judgement j = judgement_of(audit->arena, log->measurement, rule, DEMAND_ANY);
+    a->refuted = a->refuted.ptr || j.gives ? a->refuted : j.why;
+    if (j.causes.doubt.ptr) {
+        finding_add(&audit->out->findings, audit->arena,
+                    j.gives ? "two-levels" : "log-contradicts-itself", log->ref.path, "%.*s: %.*s",
+                    STR_ARG(a->cell->id), STR_ARG(j.causes.doubt));
+    }
+    return j.state;
 }
 
 /* What each log proves about the row, and whether it is whole. */
@@ -223,7 +234,7 @@ static void look_at_logs(struct audit *audit, struct cell_audit *a)
             m ? identity_of(audit->arena, format, m, &row, rule)
               : identity_none(log->is_unreadable ? STR_LIT("the log cannot be read")
                                                  : STR_LIT("the log is missing"));
-        enum log_state state = state_of(audit->arena, rule, log);
+        enum log_state state = state_of(audit, a, log);
         identity_see_path(audit->arena, &one, &row, log->path);
         if (identity_proof(&one) > identity_proof(&a->identity)) {
             a->identity_log = idx;
@@ -322,6 +333,12 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
     }
     a->rule = rule->id;
     a->by = rule;
+    if (a->refuted.ptr) {
+        judge_none(
+            a, LOG_UNREADABLE,
+            arena_str(audit->arena, "the log contradicts itself: %.*s", STR_ARG(a->refuted)));
+        return;
+    }
     if (apply_to_logs(rule, a, &by, &value, &err) < 0) {
         judge_none(a, LOG_UNREADABLE, str_dup(audit->arena, str_of(err.msg)));
         return;

@@ -42,6 +42,7 @@ struct cell_audit {
     /* The rule was chosen because it gives n_given of the n_asked numbers of its table whose logs are there; 0, 0: it was stated. */
     size_t n_given, n_asked;
     enum log_state log_state;
+    struct str refuted; /* why a log gives no number, whatever its rule; NULL: none does */
     struct identity
         identity; /* what its logs prove about the row; of several, and of derived cells, the worst */
     size_t identity_log; /* the log that contradicts */

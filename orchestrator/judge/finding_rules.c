@@ -85,6 +85,9 @@ const struct finding_rule FINDING_RULES[] = {
     {"log-contradicts-condition", LEVEL_WARNING, "The log states another condition than the report",
      "The log was written by the run, the report by people: the number belongs to what the log "
      "says."},
+    {"log-contradicts-itself", LEVEL_ERROR, "The log's own numbers contradict each other",
+     "The times of the steps are not those between the moments of their lines. No number is taken "
+     "from such a log."},
     {"log-incomplete", LEVEL_WARNING, "The log is not the whole of one run",
      "It was cut, the run failed, or lines are missing, doubled or cannot be read. A number from "
      "it describes only what is left."},
@@ -169,6 +172,9 @@ const struct finding_rule FINDING_RULES[] = {
     {"trimming-differs", LEVEL_WARNING, "Slow intervals are left out on one side only",
      "One framework's slowest intervals are dropped and the other's are kept. Use one rule for "
      "both."},
+    {"two-levels", LEVEL_WARNING, "The rate changes its level for good inside the window",
+     "One number for both levels is that of neither: a node was throttled, slow or joined late. "
+     "Print both, with the step between them."},
     {"url-not-cloneable", LEVEL_ERROR, "The printed URL cannot be cloned",
      "A page of a web site is not a repository. Print the repository and the commit."},
     {"variable-misspelt", LEVEL_ERROR, "A variable is set under another name than it is used",

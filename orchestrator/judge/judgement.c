@@ -3,6 +3,8 @@
 
 #include "judge/judgement.h"
 
+#include "log/engine.h"
+
 const char *const LOG_STATE_NAMES[5] = {"whole", "incomplete", "unreadable", "no_rule", "absent"};
 
 const char *log_state_name(enum log_state state)
@@ -46,21 +48,52 @@ static bool is_empty(const struct measurement *m, const struct rule *rule)
     return !series || series->n == 0;
 }
 
+/* What the log's own numbers hold against the figure. Of the samples those count that the rule's window holds. True: they refute it, and
+   nobody who asks gets a number. */
+static bool doubt(struct arena *arena, const struct measurement *m, const struct rule *rule,
+                  struct judgement *j)
+{
+    struct measurement seen = *m;
+    const struct series *all = rule ? measurement_series(m, rule->series) : measurement_primary(m);
+    bool is_of_time = all && (all->quantity == QTY_RATE || all->quantity == QTY_STEP_TIME);
+    CLEANUP(free) enum sample_use *uses = xcalloc((all ? all->n : 0) + 1, sizeof(uses[0]));
+    CLEANUP(free) struct sample *samples = xcalloc((all ? all->n : 0) + 1, sizeof(samples[0]));
+    struct rule_case of = {0};
+    struct err ignored = {0};
+    if (is_of_time && m->n_runs == 1) {
+        struct series s = *all;
+        bool is_whole = !rule || rule_uses(rule, m, &of, uses, &ignored) < 0;
+        s.samples = samples;
+        s.n = 0;
+        for (size_t idx = 0; idx < all->n; idx++) {
+            if (is_whole || use_is_in_window(uses[idx])) {
+                samples[s.n++] = all->samples[idx];
+            }
+        }
+        engine_doubt(arena, &seen, &s);
+    }
+    j->causes = seen.causes;
+    j->verdict = seen.verdict;
+    j->why = seen.why;
+    return seen.causes.n[CAUSE_ARITHMETIC] > 0;
+}
+
 struct judgement judgement_of(struct arena *arena, const struct measurement *m,
                               const struct rule *rule, enum demand demand)
 {
-    struct judgement j = {.verdict = m->verdict, .why = m->why};
+    struct judgement j = {0};
+    bool is_refuted = doubt(arena, m, rule, &j);
     if (takes_run(m, rule, demand)) {
         take_run(arena, m, rule, &j);
-    } else if (demand == DEMAND_PART && m->verdict == PARSE_OK && is_empty(m, rule)) {
+    } else if (demand == DEMAND_PART && j.verdict == PARSE_OK && is_empty(m, rule)) {
         j.verdict = PARSE_NO_METRIC;
         j.why = STR_LIT("no line holds what the rule takes");
     }
-    j.gives = demand == DEMAND_ANY || j.verdict == PARSE_OK ||
-              (demand == DEMAND_PART && judgement_is_part(j.verdict));
-    j.state = m->verdict == PARSE_NAN ? LOG_UNREADABLE
-              : j.verdict == PARSE_OK ? LOG_WHOLE
-                                      : LOG_INCOMPLETE;
+    j.gives = !is_refuted && (demand == DEMAND_ANY || j.verdict == PARSE_OK ||
+                              (demand == DEMAND_PART && judgement_is_part(j.verdict)));
+    j.state = m->verdict == PARSE_NAN || is_refuted                    ? LOG_UNREADABLE
+              : j.verdict == PARSE_OK || j.verdict == PARSE_TWO_LEVELS ? LOG_WHOLE
+                                                                       : LOG_INCOMPLETE;
     return j;
 }
 

@@ -19,6 +19,7 @@ const char *log_state_name(enum log_state state);
 struct judgement {
     enum parse_verdict verdict; /* on the run whose samples the rule takes */
     struct str why;             /* NULL or empty where that is ok */
+    struct causes causes;       /* with what the engine holds against the rule's samples */
     bool gives;                 /* a number may be made of the log */
     enum log_state state;
 };

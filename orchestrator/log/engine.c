@@ -442,10 +442,6 @@ static void doubt_clock(struct arena *arena, struct measurement *m, const struct
 
 void engine_doubt(struct arena *arena, struct measurement *m, const struct series *s)
 {
-    bool is_series = s->quantity == QTY_RATE || s->quantity == QTY_STEP_TIME;
-    if (!is_series || m->n_runs != 1) {
-        return;
-    }
     struct profile p = profile_of(s);
     doubt_levels(arena, m, s, &p);
     if (s->quantity == QTY_STEP_TIME) {

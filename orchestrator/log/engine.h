@@ -29,9 +29,10 @@ struct figure {
 struct figure engine_figure(const struct series *series);
 const char *figure_by_name(enum figure_by by);
 
-/* What the series itself holds against one number for all of it: two levels, or a clock that contradicts the times; into m->causes and
-   its verdict. The sentences live in the arena. */
+/* Into m->causes and its verdict: that something else in the log contradicts the number. */
 void engine_contradict(struct measurement *m, int64_t line, struct str said);
+/* What a series of rates or times holds against one number for all of it: two levels, or a clock that contradicts the times. The
+   sentences live in the arena. */
 void engine_doubt(struct arena *arena, struct measurement *m, const struct series *series);
 
 #endif

@@ -8,7 +8,7 @@
 # shellcheck source=tests/integration/run_lib.sh disable=SC1091
 . "$ROOT/tests/integration/run_lib.sh"
 E=(/usr/bin/python3 "$ROOT/tests/integration/edit_leaves.py")
-most=10
+most=3
 in_test_all "each leaf of them" && most=0
 "$REPERF" keygen "$T/key" >/dev/null
 exits 0 "a run" smoke --repeats 1 --key "$T/key"

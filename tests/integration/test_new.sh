@@ -358,6 +358,14 @@ jq --arg rule "$(jq -r '.cases[] | select(.cells[0].printed == "2791.0") | .rule
 mkdir -p logs3 && cp -r "$W" logs3/whose2
 "$REPERF" audit whose3 --logs logs3 --json >out 2>err
 is "$(jq -r '.reports[].cells[] | select(.printed == "2790.0") | [.verdict, .proof, .contradicted[].fact] | join(" ")' out)" "differs contradicted machine" "a row that somebody gave the log of another machine is not its row"
+# A log whose moments contradict the times of its steps has no number, whatever its rule; one of two levels has, and it is said.
+for n in $(seq 30); do printf ' [2024-04-06 10:%02d:00] iteration %d/ 30 | consumed samples: 4 | elapsed time per iteration (ms): 1381.0 | learning rate: 1.0E-4 | global batch size: 4 | lm loss: 9.9E+00 |\n' "$n" "$n"; done |
+    sed "1i $(head -1 "$W/meg/n4.out")" >logs3/whose2/meg/n4.out
+for n in $(seq 30); do printf ' iteration %d/ 30 | consumed samples: 4 | elapsed time per iteration (ms): %s | learning rate: 1.0E-4 | global batch size: 4 | lm loss: 9.9E+00 |\n' "$n" $((n < 18 ? 1618 : 2600)); done |
+    sed "1i $(head -1 "$W/meg/n8.out")" >logs3/whose2/meg/n8.out
+"$REPERF" audit whose3 --logs logs3 --json >out 2>err
+is "$(jq -r '.reports[].cells[] | select(.printed == "1.381" or .printed == "1.618") | [.printed, .verdict, .log_state, .recomputed] | map(tostring) | join(" ")' out | xargs)" "1.381 no_log unreadable null 1.618 exact whole 1.618" "a log that contradicts itself, and one of two levels"
+is "$(jq -r '.reports[].findings[] | select(.id == "log-contradicts-itself" or .id == "two-levels") | [.id, .level, .where] | join(" ")' out | xargs)" "log-contradicts-itself error whose2/meg/n4.out two-levels warning whose2/meg/n8.out" "are found"
 exits 2 "an invalid precision" "$REPERF" new none --from "$T/judged" --precision foo
 exits 2 "an invalid name" "$REPERF" new none --from "$T/judged" --model '!'
 exits 2 "an invalid unit" "$REPERF" new three --from "$T/two" --unit furlongs

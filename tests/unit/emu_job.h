@@ -3,12 +3,8 @@
 #ifndef UNIT_EMU_JOB_H
 #define UNIT_EMU_JOB_H
 
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

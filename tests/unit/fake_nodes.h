@@ -3,11 +3,8 @@
 #ifndef TESTS_UNIT_FAKE_NODES_H
 #define TESTS_UNIT_FAKE_NODES_H
 
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <signal.h>
 #include <stdio.h>
 

@@ -3,11 +3,8 @@
 #ifndef TESTS_UNIT_RANK_PORT_H
 #define TESTS_UNIT_RANK_PORT_H
 
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -3,11 +3,7 @@
 #ifndef TESTS_UNIT_RUN_STAGE_H
 #define TESTS_UNIT_RUN_STAGE_H
 
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/fs.h"
 #include "fake_nodes.h"

@@ -62,7 +62,9 @@ static UNUSED struct str scratch_read(const char *path)
     return text;
 }
 
-/* For cmocka: a new folder for one test, in *state. */
+/* A test with a new folder of its own, in *state. */
+#define TEST_IN_SCRATCH(test) TEST_WITH(test, scratch_make, scratch_remove)
+
 static UNUSED int scratch_make(void **state)
 {
     static int n;

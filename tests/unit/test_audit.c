@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Series kept in files: they read back bit for bit, and a changed file is refused. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -107,7 +104,7 @@ static struct series_file make_file(struct arena *arena, struct series *series, 
     return file;
 }
 
-static void a_series_reads_back_bit_by_bit(void **state UNUSED)
+TEST(a_series_reads_back_bit_by_bit)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct rng rng;
@@ -138,7 +135,7 @@ static void a_series_reads_back_bit_by_bit(void **state UNUSED)
 }
 
 /* Of several runs with facts of each, and of one, whose facts are written without runs. */
-static void a_bundle_says_of_which_run_a_fact_is(void **state UNUSED)
+TEST(a_bundle_says_of_which_run_a_fact_is)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(series_bundle) struct series_bundle bundle = {0};
@@ -170,7 +167,7 @@ struct fault {
     const char *from, *to, *says;
 };
 
-static void a_changed_file_is_refused(void **state UNUSED)
+TEST(a_changed_file_is_refused)
 {
     static const struct fault FAULTS[] = {
         {"\"step\":[1,1,3]", "\"step\":[1,1,2]", "step: expected 3 values in all"},
@@ -216,20 +213,11 @@ static void a_changed_file_is_refused(void **state UNUSED)
     unlink(path);
 }
 
-static void names_tell_logs_and_formats_apart(void **state UNUSED)
+TEST(names_tell_logs_and_formats_apart)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     assert_string_equal(series_file_name(&arena, str_of("a/b/c.log"), str_of("f")),
                         "a--b--c.log.f.json");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_series_reads_back_bit_by_bit),
-        cmocka_unit_test(a_bundle_says_of_which_run_a_fact_is),
-        cmocka_unit_test(a_changed_file_is_refused),
-        cmocka_unit_test(names_tell_logs_and_formats_apart),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <math.h>
 #include <pty.h>
@@ -19,7 +16,7 @@
 #include "base/rng.h"
 #include "base/strbuf.h"
 
-static void err_keeps_context_and_code(void **state UNUSED)
+TEST(err_keeps_context_and_code)
 {
     struct err err = {0};
     assert_int_equal(err_set(&err, ERR_DISK, "write %s", "x"), -1);
@@ -28,7 +25,7 @@ static void err_keeps_context_and_code(void **state UNUSED)
     assert_int_equal(err_exit_status(err.code), 10);
 }
 
-static void err_cuts_what_is_too_long(void **state UNUSED)
+TEST(err_cuts_what_is_too_long)
 {
     struct err err = {0};
     char text[2 * ERR_MSG_MAX];
@@ -39,7 +36,7 @@ static void err_cuts_what_is_too_long(void **state UNUSED)
     assert_int_equal(strlen(err.msg), ERR_MSG_MAX - 1);
 }
 
-static void numbers_are_whole_or_refused(void **state UNUSED)
+TEST(numbers_are_whole_or_refused)
 {
     static const char *const BAD_F64[] = {"",   "nan", "inf", "-inf", "1e999", "0x10", " 1",
                                           "1 ", "1,5", "+1",  "--1",  "1e",    ".",    "1.2.3"};
@@ -65,7 +62,7 @@ static void numbers_are_whole_or_refused(void **state UNUSED)
     assert_int_equal(str_decimals(STR_LIT("428")), 0);
 }
 
-static void doubles_print_shortest_and_read_back(void **state UNUSED)
+TEST(doubles_print_shortest_and_read_back)
 {
     struct rng rng;
     rng_init(&rng, 7);
@@ -84,7 +81,7 @@ static void doubles_print_shortest_and_read_back(void **state UNUSED)
     assert_string_equal(buf.ptr, "117.205 3");
 }
 
-static void whole_numbers_print_as_printf_does(void **state UNUSED)
+TEST(whole_numbers_print_as_printf_does)
 {
     static const int64_t VALUES[] = {0,         -1,       7, 10, -2147483648ll, 999999999999999,
                                      INT64_MAX, INT64_MIN};
@@ -98,7 +95,7 @@ static void whole_numbers_print_as_printf_does(void **state UNUSED)
     }
 }
 
-static void strbuf_stops_at_its_cap(void **state UNUSED)
+TEST(strbuf_stops_at_its_cap)
 {
     CLEANUP(strbuf) struct strbuf buf;
     strbuf_init(&buf, 4);
@@ -110,7 +107,7 @@ static void strbuf_stops_at_its_cap(void **state UNUSED)
 }
 
 /* The quoting is tested with a real shell in tests/integration; here its exact form. */
-static void shell_words_are_quoted(void **state UNUSED)
+TEST(shell_words_are_quoted)
 {
     CLEANUP(strbuf) struct strbuf buf;
     strbuf_init(&buf, 100);
@@ -118,7 +115,7 @@ static void shell_words_are_quoted(void **state UNUSED)
     assert_string_equal(buf.ptr, "'a'\\''b $c'");
 }
 
-static void map_finds_and_refuses_twice(void **state UNUSED)
+TEST(map_finds_and_refuses_twice)
 {
     CLEANUP(map) struct map map = {0};
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -132,7 +129,7 @@ static void map_finds_and_refuses_twice(void **state UNUSED)
     assert_string_equal(map.entries[3].value, "key3");
 }
 
-static void options_parse_or_say_why(void **state UNUSED)
+TEST(options_parse_or_say_why)
 {
     struct args {
         bool flag;
@@ -174,7 +171,7 @@ static void options_parse_or_say_why(void **state UNUSED)
     VEC_RELEASE(&operands);
 }
 
-static void files_are_written_whole_and_found(void **state UNUSED)
+TEST(files_are_written_whole_and_found)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -200,7 +197,7 @@ static void files_are_written_whole_and_found(void **state UNUSED)
 }
 
 /* The fast way and the plain one (the fewest digits, from 6 on, that read back as the same double) agree. */
-static void doubles_have_their_shortest_text(void **state UNUSED)
+TEST(doubles_have_their_shortest_text)
 {
     struct rng rng;
     rng_init(&rng, 11);
@@ -225,7 +222,7 @@ static void doubles_have_their_shortest_text(void **state UNUSED)
     }
 }
 
-static void a_pipe_is_written_to_and_not_replaced(void **state UNUSED)
+TEST(a_pipe_is_written_to_and_not_replaced)
 {
     char folder[] = "/tmp/reperf-pipe.XXXXXX";
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -344,7 +341,7 @@ static const char *terminal_show(struct terminal *t, uint64_t done)
     return row;
 }
 
-static void progress_stays_in_its_row(void **state UNUSED)
+TEST(progress_stays_in_its_row)
 {
     static const unsigned short COLUMNS[] = {80, 132, 60, 40, 20, 2, 1};
     for (size_t idx = 0; idx < ARRAY_LEN(COLUMNS); idx++) {
@@ -366,7 +363,7 @@ static void progress_stays_in_its_row(void **state UNUSED)
     }
 }
 
-static void progress_follows_its_terminal(void **state UNUSED)
+TEST(progress_follows_its_terminal)
 {
     struct terminal t;
     terminal_open(&t, 120);
@@ -387,7 +384,7 @@ static void progress_follows_its_terminal(void **state UNUSED)
 }
 
 /* A terminal that does not say how wide it is: COLUMNS, else 80. */
-static void progress_asks_the_environment(void **state UNUSED)
+TEST(progress_asks_the_environment)
 {
     struct terminal t;
     terminal_open(&t, 0);
@@ -402,7 +399,7 @@ static void progress_asks_the_environment(void **state UNUSED)
     terminal_close(&t);
 }
 
-static void text_from_outside_does_not_steer_a_terminal(void **state UNUSED)
+TEST(text_from_outside_does_not_steer_a_terminal)
 {
     static const struct {
         const char *text, *wanted;
@@ -440,7 +437,7 @@ static void text_from_outside_does_not_steer_a_terminal(void **state UNUSED)
     assert_string_equal(line, "a?[31m?b?");
 }
 
-static void passwords_of_urls_are_hidden(void **state UNUSED)
+TEST(passwords_of_urls_are_hidden)
 {
     static const struct {
         const char *text, *wanted;
@@ -459,26 +456,4 @@ static void passwords_of_urls_are_hidden(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_from_outside_does_not_steer_a_terminal),
-        cmocka_unit_test(passwords_of_urls_are_hidden),
-        cmocka_unit_test(doubles_have_their_shortest_text),
-        cmocka_unit_test(err_keeps_context_and_code),
-        cmocka_unit_test(err_cuts_what_is_too_long),
-        cmocka_unit_test(numbers_are_whole_or_refused),
-        cmocka_unit_test(doubles_print_shortest_and_read_back),
-        cmocka_unit_test(whole_numbers_print_as_printf_does),
-        cmocka_unit_test(strbuf_stops_at_its_cap),
-        cmocka_unit_test(shell_words_are_quoted),
-        cmocka_unit_test(map_finds_and_refuses_twice),
-        cmocka_unit_test(options_parse_or_say_why),
-        cmocka_unit_test(files_are_written_whole_and_found),
-        cmocka_unit_test(a_pipe_is_written_to_and_not_replaced),
-        cmocka_unit_test(progress_stays_in_its_row),
-        cmocka_unit_test(progress_follows_its_terminal),
-        cmocka_unit_test(progress_asks_the_environment),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Untrusted paths stay below their folder, with the kernel's openat2 and, in a child that may not use it, without. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -85,7 +82,7 @@ static int open_root(const char *folder)
     return root;
 }
 
-static void test_kernel(void **state)
+TEST_IN_SCRATCH(test_kernel)
 {
     int root = open_root(*state);
     const char *fault = try_all(root);
@@ -110,7 +107,7 @@ static int forbid_openat2(void)
                : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-static void test_without(void **state)
+TEST_IN_SCRATCH(test_without)
 {
     int root = open_root(*state), status;
     pid_t pid = fork();
@@ -130,12 +127,4 @@ static void test_without(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_kernel, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(test_without, scratch_make, scratch_remove),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

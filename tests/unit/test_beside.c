@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a log is asked for beside its case's number: decoded, written again, compared, and held against the format that reads it. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/strbuf.h"
 #include "judge/bind.h"
@@ -34,7 +30,7 @@ static struct beside decoded(const char *text)
     return beside;
 }
 
-static void test_refused(void **state UNUSED)
+TEST(test_refused)
 {
     static const struct {
         const char *text, *says;
@@ -62,7 +58,7 @@ static void test_refused(void **state UNUSED)
     }
 }
 
-static void test_round_trip(void **state UNUSED)
+TEST(test_round_trip)
 {
     static const char *const TEXTS[] = {
         "{}",
@@ -97,7 +93,7 @@ static const char FORMAT[] =
     "[{\"name\": \"mean\", \"series\": \"ips\", \"statistic\": \"mean\", \"origin\": \"own\", "
     "\"source\": \"x\"}]}";
 
-static void test_missing(void **state UNUSED)
+TEST(test_missing)
 {
     static const struct {
         const char *rule, *text, *key, *why; /* key NULL: it has all */
@@ -153,12 +149,7 @@ static void test_missing(void **state UNUSED)
 
 int main(void)
 {
-    static const struct CMUnitTest TESTS[] = {
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_missing),
-    };
-    int failed = cmocka_run_group_tests(TESTS, NULL, NULL);
+    int failed = unit_run(NULL, NULL);
     arena_release(&arena);
     return failed;
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts about nodes: what a launch needs, which interface NCCL chooses, what differs. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/clock.h"
 #include "fleet/checks.h"
@@ -22,7 +18,7 @@ static struct node_facts facts_of(struct arena *arena, const char *lines)
     return facts;
 }
 
-static void versions(void **state UNUSED)
+TEST(versions)
 {
     static const struct {
         const char *a, *b;
@@ -43,7 +39,7 @@ static void versions(void **state UNUSED)
     assert_null(capability_needs_cuda(STR_LIT("13.7")));
 }
 
-static void wants_are_joined(void **state UNUSED)
+TEST(wants_are_joined)
 {
     static struct wants wants;
     static const struct {
@@ -99,7 +95,7 @@ static enum check_verdict verdict(const char *lines, enum runtime_kind runtime, 
 #define GPU(name, mib)                                                                             \
     "= smi.all.0 index, name, memory.total [MiB]\n= smi.all.1 0, " name ", " mib " MiB\n"
 
-static void limits_and_sizes(void **state UNUSED)
+TEST(limits_and_sizes)
 {
     static const struct {
         const char *lines;
@@ -168,7 +164,7 @@ static void limits_and_sizes(void **state UNUSED)
 }
 
 /* The advice names the limit that is too low, and where it is set. */
-static void a_limit_that_is_too_low_says_what_to_do(void **state UNUSED)
+TEST(a_limit_that_is_too_low_says_what_to_do)
 {
     static const struct {
         const char *lines, *found, *advice;
@@ -194,7 +190,7 @@ static void a_limit_that_is_too_low_says_what_to_do(void **state UNUSED)
     }
 }
 
-static void models_and_drivers(void **state UNUSED)
+TEST(models_and_drivers)
 {
     static const struct {
         const char *lines;
@@ -250,7 +246,7 @@ static struct wants asking(int64_t nodes, int64_t memory_gb, const char *model)
     return wants;
 }
 
-static void cases_find_their_nodes(void **state UNUSED)
+TEST(cases_find_their_nodes)
 {
     static const struct {
         const char *nodes[4];
@@ -303,7 +299,7 @@ static void cases_find_their_nodes(void **state UNUSED)
 
 #define GPU_OF(fields, values) "= smi.all.0 index, " fields "\n= smi.all.1 0, " values "\n"
 
-static void a_node_by_itself(void **state UNUSED)
+TEST(a_node_by_itself)
 {
     static const struct {
         const char *lines, *id;
@@ -369,7 +365,7 @@ static void a_node_by_itself(void **state UNUSED)
 #define NET(name, index, address)                                                                  \
     "= net." name ".index " index "\n= net." name ".state up\n= net." name ".address " address "\n"
 
-static void what_nccl_takes(void **state UNUSED)
+TEST(what_nccl_takes)
 {
     static const struct {
         const char *lines, *taken;
@@ -402,7 +398,7 @@ static void what_nccl_takes(void **state UNUSED)
 }
 
 /* The last of many, after those of containers. */
-static void nccl_takes_the_300th(void **state UNUSED)
+TEST(nccl_takes_the_300th)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf lines;
@@ -415,7 +411,7 @@ static void nccl_takes_the_300th(void **state UNUSED)
     assert_true(str_eq_z(nccl_interfaces(&arena, &facts), "eth0"));
 }
 
-static void what_differs(void **state UNUSED)
+TEST(what_differs)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct inventory_node specs[3] = {
@@ -452,7 +448,7 @@ static void what_differs(void **state UNUSED)
     assert_int_equal(differences.n, 0);
 }
 
-static void ports_of_many(void **state UNUSED)
+TEST(ports_of_many)
 {
     enum { N = 1000 };
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -481,7 +477,7 @@ static void ports_of_many(void **state UNUSED)
     assert_int_equal(checks.n, 3 * 2 + 3);
 }
 
-static void clocks(void **state UNUSED)
+TEST(clocks)
 {
     static const struct {
         int64_t low_ms, high_ms;
@@ -514,21 +510,4 @@ static void clocks(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions),
-        cmocka_unit_test(wants_are_joined),
-        cmocka_unit_test(limits_and_sizes),
-        cmocka_unit_test(a_limit_that_is_too_low_says_what_to_do),
-        cmocka_unit_test(models_and_drivers),
-        cmocka_unit_test(cases_find_their_nodes),
-        cmocka_unit_test(a_node_by_itself),
-        cmocka_unit_test(what_nccl_takes),
-        cmocka_unit_test(what_differs),
-        cmocka_unit_test(nccl_takes_the_300th),
-        cmocka_unit_test(clocks),
-        cmocka_unit_test(ports_of_many),
-    };
-    return cmocka_run_group_tests_name("checks", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `docker run` lines as data: each way of writing an option, and every container command of the reports, without losing a word. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/fs.h"
 #include "report/container.h"
@@ -25,7 +21,7 @@ static void is_str(struct str got, const char *wanted)
     assert_string_equal(text, wanted);
 }
 
-static void flags_of_a_whole_line_are_read(void **state UNUSED)
+TEST(flags_of_a_whole_line_are_read)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct container_line line = line_of(
@@ -66,7 +62,7 @@ static void flags_of_a_whole_line_are_read(void **state UNUSED)
     is_str(line.left_out[2], "-itv /h:/c");
 }
 
-static void ways_of_writing_are_the_same(void **state UNUSED)
+TEST(ways_of_writing_are_the_same)
 {
     static const struct {
         const char *text;
@@ -91,7 +87,7 @@ static void ways_of_writing_are_the_same(void **state UNUSED)
 }
 
 /* Each of these has one unknown item; the image after it is still found. */
-static void what_is_not_understood_is_kept(void **state UNUSED)
+TEST(what_is_not_understood_is_kept)
 {
     static const struct {
         const char *options, *wanted;
@@ -131,7 +127,7 @@ static void what_is_not_understood_is_kept(void **state UNUSED)
     }
 }
 
-static void lines_that_are_no_run_are_refused(void **state UNUSED)
+TEST(lines_that_are_no_run_are_refused)
 {
     static const char *const LINES[] = {"",
                                         "docker",
@@ -200,7 +196,7 @@ static int decode(struct arena *arena, struct str text, struct container_flags *
     return result;
 }
 
-static void flags_come_back_from_json(void **state UNUSED)
+TEST(flags_come_back_from_json)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct container_line line = line_of(
@@ -228,7 +224,7 @@ static void flags_come_back_from_json(void **state UNUSED)
 }
 
 /* One value of a good document made bad. */
-static void bad_json_is_refused(void **state UNUSED)
+TEST(bad_json_is_refused)
 {
     static const struct {
         const char *from, *to;
@@ -384,7 +380,7 @@ static size_t walk(struct arena *arena, const struct json *at)
     return n;
 }
 
-static void every_container_command_of_the_reports(void **state UNUSED)
+TEST(every_container_command_of_the_reports)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct fs_names names;
@@ -406,16 +402,4 @@ static void every_container_command_of_the_reports(void **state UNUSED)
     assert_true(n >= 20);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flags_of_a_whole_line_are_read),
-        cmocka_unit_test(ways_of_writing_are_the_same),
-        cmocka_unit_test(what_is_not_understood_is_kept),
-        cmocka_unit_test(lines_that_are_no_run_are_refused),
-        cmocka_unit_test(flags_come_back_from_json),
-        cmocka_unit_test(bad_json_is_refused),
-        cmocka_unit_test(every_container_command_of_the_reports),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
 #include "base/crc32c.h"
 #include "base/rng.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 /* Source: RFC 3720, appendix B.4. */
-static void test_published_vectors(void **state UNUSED)
+TEST(test_published_vectors)
 {
     uint8_t bytes[32] = {0};
     assert_int_equal(crc32c(0, bytes, sizeof(bytes)), 0x8A9136AA);
@@ -24,7 +17,7 @@ static void test_published_vectors(void **state UNUSED)
     assert_int_equal(crc32c(0, bytes, sizeof(bytes)), 0x46DD794E);
 }
 
-static void test_both_ways_agree(void **state UNUSED)
+TEST(test_both_ways_agree)
 {
     static uint8_t bytes[15000]; /* over two rounds of the longest lanes */
     struct rng rng;
@@ -40,12 +33,4 @@ static void test_both_ways_agree(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published_vectors),
-        cmocka_unit_test(test_both_ways_agree),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

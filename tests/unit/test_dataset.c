@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/fs.h"
 #include "report/dataset.h"
@@ -45,7 +41,7 @@ static int decode(struct arena *arena, const char *text, struct dataset *ret, st
     return dataset_decode(&root, arena, ret, err);
 }
 
-static void a_description_is_read(void **state UNUSED)
+TEST(a_description_is_read)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -78,7 +74,7 @@ static void a_description_is_read(void **state UNUSED)
     assert_null(dataset_group_find(&d, STR_LIT("val"), ROLE_IMAGE));
 }
 
-static void what_is_wrong_is_named(void **state UNUSED)
+TEST(what_is_wrong_is_named)
 {
     static const struct {
         const char *text;
@@ -130,7 +126,7 @@ static void what_is_wrong_is_named(void **state UNUSED)
     }
 }
 
-static void globs_match_whole_paths(void **state UNUSED)
+TEST(globs_match_whole_paths)
 {
     static const struct {
         const char *glob, *path;
@@ -168,7 +164,7 @@ static void globs_match_whole_paths(void **state UNUSED)
 }
 
 /* Every description that comes with reperf is read, and its id is its folder's name. */
-static void ours_are_read(void **state UNUSED)
+TEST(ours_are_read)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -194,14 +190,4 @@ static void ours_are_read(void **state UNUSED)
     assert_true(n >= 8);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_description_is_read),
-        cmocka_unit_test(what_is_wrong_is_named),
-        cmocka_unit_test(globs_match_whole_paths),
-        cmocka_unit_test(ours_are_read),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests_name("dataset", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

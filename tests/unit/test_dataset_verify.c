@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trees made here, checked against descriptions made here: what each check finds, and what it reports as not checked. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/crc32c.h"
 #include "store/dataset_verify.h"
@@ -125,7 +121,7 @@ static void has_fault(const struct dataset_verified *v, enum dataset_fault_kind 
     fail_msg("no fault %s of %s", dataset_fault_name(kind), path);
 }
 
-static void counts_and_folders(void **state)
+TEST_IN_SCRATCH(counts_and_folders)
 {
     struct bench b;
     struct dataset_verified v;
@@ -170,7 +166,7 @@ static void counts_and_folders(void **state)
     end(&b);
 }
 
-static void what_is_not_stated_is_said(void **state)
+TEST_IN_SCRATCH(what_is_not_stated_is_said)
 {
     struct bench b;
     struct dataset_verified v;
@@ -188,7 +184,7 @@ static void what_is_not_stated_is_said(void **state)
     end(&b);
 }
 
-static void partners_are_found_both_ways(void **state)
+TEST_IN_SCRATCH(partners_are_found_both_ways)
 {
     struct bench b;
     struct dataset_verified v;
@@ -215,7 +211,7 @@ static void partners_are_found_both_ways(void **state)
     end(&b);
 }
 
-static void bytes_and_names(void **state)
+TEST_IN_SCRATCH(bytes_and_names)
 {
     struct bench b;
     struct dataset_verified v;
@@ -246,7 +242,7 @@ static void bytes_and_names(void **state)
 #define LARGE (300u << 10)
 
 /* Larger than the part of a JPEG that is read when its head and its end are right. */
-static void large_pictures(void **state)
+TEST_IN_SCRATCH(large_pictures)
 {
     struct bench b;
     struct dataset_verified v;
@@ -287,7 +283,7 @@ static size_t add_record(uint8_t *to, const char *text)
     return 16 + len;
 }
 
-static void synthetic_are_held_against_what_was_made(void **state)
+TEST_IN_SCRATCH(synthetic_are_held_against_what_was_made)
 {
     struct bench b;
     struct dataset_verified v;
@@ -314,7 +310,7 @@ static void synthetic_are_held_against_what_was_made(void **state)
     end(&b);
 }
 
-static void a_tree_of_another_is_refused(void **state)
+TEST_IN_SCRATCH(a_tree_of_another_is_refused)
 {
     struct bench b;
     struct dataset_verified v = {0};
@@ -337,19 +333,4 @@ static void a_tree_of_another_is_refused(void **state)
     end(&b);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(counts_and_folders, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(what_is_not_stated_is_said, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(partners_are_found_both_ways, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(bytes_and_names, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(large_pictures, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(synthetic_are_held_against_what_was_made, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_tree_of_another_is_refused, scratch_make, scratch_remove),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests_name("dataset_verify", tests, scratch_group_start,
-                                       scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

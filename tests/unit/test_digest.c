@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <unistd.h>
 
 #include "base/fs.h"
 #include "codec/digest.h"
 
 /* Source: RFC 1321 A.5 and FIPS 180-2 appendix B. */
-static void known_answers(void **state UNUSED)
+TEST(known_answers)
 {
     static const struct {
         const char *text, *md5, *sha256;
@@ -38,7 +35,7 @@ static void known_answers(void **state UNUSED)
     }
 }
 
-static void only_what_was_asked_for(void **state UNUSED)
+TEST(only_what_was_asked_for)
 {
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
     static const uint8_t ZERO[MD5_BYTES];
@@ -56,7 +53,7 @@ static void only_what_was_asked_for(void **state UNUSED)
     assert_memory_equal(value.sha256, again, SHA256_BYTES);
 }
 
-static void a_file_in_large_reads(void **state UNUSED)
+TEST(a_file_in_large_reads)
 {
     char folder[] = "/tmp/reperf-digest.XXXXXX";
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -85,7 +82,7 @@ static void a_file_in_large_reads(void **state UNUSED)
     assert_int_equal(fs_remove_tree(folder, &err), 0);
 }
 
-static void hex_is_exact(void **state UNUSED)
+TEST(hex_is_exact)
 {
     static const char *const BAD[] = {"", "0", "000", "00000", "0g12", "AB12", " 012", "0x12"};
     uint8_t bytes[2];
@@ -100,13 +97,4 @@ static void hex_is_exact(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_answers),
-        cmocka_unit_test(only_what_was_asked_for),
-        cmocka_unit_test(a_file_in_large_reads),
-        cmocka_unit_test(hex_is_exact),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
 #include "sys/digest_cache.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "base/rng.h"
@@ -140,7 +134,7 @@ static size_t n_records(const char *path)
 
 /* ---- one process ---- */
 
-static void test_add_save_find(void **state)
+TEST_IN_SCRATCH(test_add_save_find)
 {
     CLEANUP(digest_cache) struct digest_cache *cache = open_cache(cache_path(state), test_clock());
     const unsigned both = DIGEST_MD5 | DIGEST_SHA256;
@@ -164,7 +158,7 @@ static void test_add_save_find(void **state)
     }
 }
 
-static void test_each_part_of_the_key_counts(void **state)
+TEST_IN_SCRATCH(test_each_part_of_the_key_counts)
 {
     CLEANUP(digest_cache) struct digest_cache *cache = open_cache(cache_path(state), test_clock());
     struct digest_value value;
@@ -182,7 +176,7 @@ static void test_each_part_of_the_key_counts(void **state)
 }
 
 /* A file that was changed takes the place of what it was. */
-static void test_newer_replaces(void **state)
+TEST_IN_SCRATCH(test_newer_replaces)
 {
     CLEANUP(digest_cache) struct digest_cache *cache = open_cache(cache_path(state), test_clock());
     struct digest_key key = key_of(9);
@@ -200,7 +194,7 @@ static void test_newer_replaces(void **state)
     assert_memory_equal(found.sha256, value.sha256, SHA256_BYTES);
 }
 
-static void test_many(void **state)
+TEST_IN_SCRATCH(test_many)
 {
     CLEANUP(digest_cache) struct digest_cache *cache = open_cache(cache_path(state), test_clock());
     for (int part = 0; part < 2; part++) {
@@ -218,7 +212,7 @@ static void test_many(void **state)
     }
 }
 
-static void test_a_year_is_the_end(void **state)
+TEST_IN_SCRATCH(test_a_year_is_the_end)
 {
     CLEANUP(digest_cache) struct digest_cache *cache = open_cache(cache_path(state), test_clock());
     add(cache, 1, DIGEST_SHA256);
@@ -233,7 +227,7 @@ static void test_a_year_is_the_end(void **state)
     wall_ns = START_NS;
 }
 
-static void test_settled(void **state)
+TEST_IN_SCRATCH(test_settled)
 {
     CLEANUP(digest_cache) struct digest_cache *cache = open_cache(cache_path(state), test_clock());
     struct digest_key key = {.mtime_ns = START_NS - 3 * NS_PER_S,
@@ -280,7 +274,7 @@ static struct str make_small(const char *path)
     return scratch_read(path);
 }
 
-static void test_flipped_and_cut(void **state)
+TEST_IN_SCRATCH(test_flipped_and_cut)
 {
     const char *path = cache_path(state);
     struct str whole = make_small(path);
@@ -301,7 +295,7 @@ static void test_flipped_and_cut(void **state)
 
 /* ---- several processes ---- */
 
-static void test_the_other_ones_records_stay(void **state)
+TEST_IN_SCRATCH(test_the_other_ones_records_stay)
 {
     CLEANUP(digest_cache) struct digest_cache *one = open_cache(cache_path(state), test_clock());
     CLEANUP(digest_cache) struct digest_cache *two = open_cache(cache_path(state), test_clock());
@@ -331,7 +325,7 @@ static int save_many(const char *path, uint64_t child)
     return 0;
 }
 
-static void test_savers_at_once(void **state)
+TEST_IN_SCRATCH(test_savers_at_once)
 {
     const char *path = cache_path(state);
     pid_t pids[N_CHILDREN];
@@ -371,7 +365,7 @@ static NORETURN void save_for_ever(const char *path, uint64_t first)
 }
 
 /* Killed at any moment, the file on the disk is valid: nothing that was saved is lost. */
-static void test_killed_savers(void **state)
+TEST_IN_SCRATCH(test_killed_savers)
 {
     const char *path = cache_path(state);
     struct rng rng;
@@ -426,7 +420,7 @@ static struct tree_list make_tree(const char *folder)
     return list;
 }
 
-static void test_quick_reads_only_what_changed(void **state)
+TEST_IN_SCRATCH(test_quick_reads_only_what_changed)
 {
     const char *folder = fs_join(&scratch_arena, *state, "tree");
     const char *path = fs_join(&scratch_arena, folder, "017");
@@ -456,7 +450,7 @@ static void test_quick_reads_only_what_changed(void **state)
 }
 
 /* Files that were written a moment ago are not recorded: they could change in the same tick. */
-static void test_racy_files_are_not_recorded(void **state)
+TEST_IN_SCRATCH(test_racy_files_are_not_recorded)
 {
     const char *folder = fs_join(&scratch_arena, *state, "tree");
     struct tree_list list;
@@ -472,24 +466,4 @@ static void test_racy_files_are_not_recorded(void **state)
     pool_free(pool);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_make, scratch_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_add_save_find),
-        TEST(test_each_part_of_the_key_counts),
-        TEST(test_newer_replaces),
-        TEST(test_many),
-        TEST(test_a_year_is_the_end),
-        TEST(test_settled),
-        TEST(test_flipped_and_cut),
-        TEST(test_the_other_ones_records_stay),
-        TEST(test_savers_at_once),
-        TEST(test_killed_savers),
-        TEST(test_quick_reads_only_what_changed),
-        TEST(test_racy_files_are_not_recorded),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What counts as another value, what is wording or an added key, and what is no document at all. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "evidence/discrepancy.h"
 
@@ -18,7 +14,7 @@ static int find(struct arena *arena, const char *kept, const char *derived,
     return discrepancies_find(arena, "result.json", str_of(kept), str_of(derived), found, err);
 }
 
-static void values_and_wordings_are_told_apart(void **state UNUSED)
+TEST(values_and_wordings_are_told_apart)
 {
     static const struct {
         const char *kept;
@@ -84,7 +80,7 @@ static void values_and_wordings_are_told_apart(void **state UNUSED)
     }
 }
 
-static void the_sentences_of_a_list_are_wording_and_their_number_is_not(void **state UNUSED)
+TEST(the_sentences_of_a_list_are_wording_and_their_number_is_not)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct discrepancies found;
@@ -97,7 +93,7 @@ static void the_sentences_of_a_list_are_wording_and_their_number_is_not(void **s
     assert_int_equal(found.n_values, 1);
 }
 
-static void another_form_of_the_same_is_refused(void **state UNUSED)
+TEST(another_form_of_the_same_is_refused)
 {
     static const char *const KEPT[] = {
         "{\"a\":1}", "{\"a\": 1} ", "{\"a\": 1.0}", "{\"a\": 1, \"a\": 1}", "{\"a\": 1", "",
@@ -112,7 +108,7 @@ static void another_form_of_the_same_is_refused(void **state UNUSED)
 }
 
 /* However many wordings come first, a value is among those that are listed. */
-static void values_are_listed_whatever_comes_before(void **state UNUSED)
+TEST(values_are_listed_whatever_comes_before)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf kept = {0};
@@ -136,13 +132,4 @@ static void values_are_listed_whatever_comes_before(void **state UNUSED)
     assert_int_equal(discrepancies_refuse(&found, &err), -1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_and_wordings_are_told_apart),
-        cmocka_unit_test(the_sentences_of_a_list_are_wording_and_their_number_is_not),
-        cmocka_unit_test(another_form_of_the_same_is_refused),
-        cmocka_unit_test(values_are_listed_whatever_comes_before),
-    };
-    return cmocka_run_group_tests_name("discrepancy", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -146,15 +146,13 @@ static void check_batch(const struct augment_recipe *recipe, struct augment_size
 }
 
 /* Too little room for the weights gives no picture, and damages no other image. */
-static void test_no_room(void **ctx)
+TEST(test_no_room)
 {
-    (void)ctx;
     check_batch_of(&augment_classes, (struct augment_size){12, 9}, false, 3, 1);
 }
 
-static void test_recipes(void **ctx)
+TEST(test_recipes)
 {
-    (void)ctx;
     static const struct augment_recipe *const recipes[] = {&augment_classes, &augment_segments,
                                                            &augment_segments_mmseg};
     for (size_t i = 0; i < sizeof(recipes) / sizeof(recipes[0]); i++) {
@@ -165,9 +163,8 @@ static void test_recipes(void **ctx)
 }
 
 /* What evaluation does: the short side resized, the centre cut out. */
-static void test_centre_crop(void **ctx)
+TEST(test_centre_crop)
 {
-    (void)ctx;
     struct augment_recipe recipe = augment_classes;
     recipe.kind = AUGMENT_CENTRE_CROP;
     for (int is_amp = 0; is_amp < 2; is_amp++) {
@@ -178,12 +175,4 @@ static void test_centre_crop(void **ctx)
     check_batch(&recipe, (struct augment_size){50, 50}, false, 7);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recipes),
-        cmocka_unit_test(test_centre_crop),
-        cmocka_unit_test(test_no_room),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -40,7 +40,7 @@ static void refused_with(const char *message)
     emu_unplant();
 }
 
-static void test_what_is_missing_is_said(void **state UNUSED)
+TEST(test_what_is_missing_is_said)
 {
     emu_plant("no_device", 1);
     refused_with("no GPU that this process may see");
@@ -57,7 +57,7 @@ static void test_what_is_missing_is_said(void **state UNUSED)
     emu_device(9, 0, (size_t)1 << 33);
 }
 
-static void test_facts(void **state UNUSED)
+TEST(test_facts)
 {
     struct bed bed;
     open_bed(&bed, &OPTS);
@@ -99,7 +99,7 @@ static void round_trip(const struct cuda_opts *opts, const struct tensor_desc *d
     close_bed(&bed);
 }
 
-static void test_copies(void **state UNUSED)
+TEST(test_copies)
 {
     struct cuda_opts amp = OPTS;
     amp.is_amp = true;
@@ -113,7 +113,7 @@ static void test_copies(void **state UNUSED)
     round_trip(&OPTS, &scalar, 4);
 }
 
-static void test_no_memory_is_said_by_null(void **state UNUSED)
+TEST(test_no_memory_is_said_by_null)
 {
     struct bed bed;
     open_bed(&bed, &OPTS);
@@ -176,7 +176,7 @@ static void fill(float *row, int seed)
     }
 }
 
-static void test_streams_and_programs(void **state UNUSED)
+TEST(test_streams_and_programs)
 {
     struct err err = {0};
     float given[N];
@@ -209,7 +209,7 @@ static void test_streams_and_programs(void **state UNUSED)
 }
 
 /* Each mark has what was there when the device came to it, though the host was far ahead. */
-static void test_marks(void **state UNUSED)
+TEST(test_marks)
 {
     struct err err = {0};
     struct chain c;
@@ -242,7 +242,7 @@ static void test_marks(void **state UNUSED)
 }
 
 /* The first failure sticks, and check and collect return it. */
-static void test_a_failure_sticks(void **state UNUSED)
+TEST(test_a_failure_sticks)
 {
     struct chain c;
     struct err err = {0};
@@ -264,16 +264,4 @@ static void test_a_failure_sticks(void **state UNUSED)
     cuda_release(&c.bed.cuda);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_missing_is_said),
-        cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_no_memory_is_said_by_null),
-        cmocka_unit_test(test_streams_and_programs),
-        cmocka_unit_test(test_marks),
-        cmocka_unit_test(test_a_failure_sticks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

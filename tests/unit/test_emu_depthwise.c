@@ -68,9 +68,8 @@ static struct shape out_shape(const struct job *job)
     return SHAPE(g->n, g->c, g->p, g->q);
 }
 
-static void test_forward(void **ctx)
+TEST(test_forward)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_CASES; i++) {
         struct job job = dw_job(K_CONV_FWD, cuda_depthwise_fwd, &CASES[i]);
         job_in(&job, 0, ELEM, ROLE_IMAGE, in_shape(&job));
@@ -84,9 +83,8 @@ static void test_forward(void **ctx)
     }
 }
 
-static void test_backward_data(void **ctx)
+TEST(test_backward_data)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_CASES; i++) {
         for (unsigned accumulate = 0; accumulate < 2; accumulate++) {
             struct job job = dw_job(K_CONV_BWD_DATA, cuda_depthwise_bwd_data, &CASES[i]);
@@ -100,9 +98,8 @@ static void test_backward_data(void **ctx)
     }
 }
 
-static void test_backward_weight(void **ctx)
+TEST(test_backward_weight)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_CASES; i++) {
         for (unsigned accumulate = 0; accumulate < 4; accumulate += CASES[i].has_bias ? 1 : 2) {
             struct job job = dw_job(K_CONV_BWD_WEIGHT, cuda_depthwise_bwd_weight, &CASES[i]);
@@ -119,9 +116,8 @@ static void test_backward_weight(void **ctx)
     }
 }
 
-static void test_other_filters_are_refused(void **ctx)
+TEST(test_other_filters_are_refused)
 {
-    (void)ctx;
     const struct {
         int64_t r, stride;
     } rows[] = {{3, 1}, {3, 2}, {5, 1}, {1, 1}};
@@ -137,13 +133,4 @@ static void test_other_filters_are_refused(void **ctx)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forward),
-        cmocka_unit_test(test_backward_data),
-        cmocka_unit_test(test_backward_weight),
-        cmocka_unit_test(test_other_filters_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA emulator itself: whether it computes what a device computes, and detects faults. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -41,9 +37,8 @@ static void to_host(float *host, const float *device, int n)
     OK(cudaMemcpy(host, device, (size_t)n * sizeof(float), cudaMemcpyDeviceToHost));
 }
 
-static void test_barrier(void **ctx)
+TEST(test_barrier)
 {
-    (void)ctx;
     float *x = on_device(256);
     float *y = on_device(256);
     float with[256];
@@ -66,9 +61,8 @@ static void test_barrier(void **ctx)
     OK(cudaFree(y));
 }
 
-static void test_warps(void **ctx)
+TEST(test_warps)
 {
-    (void)ctx;
     float *x = on_device(1000);
     float *total = on_device(1);
     float sum = 0.0f;
@@ -83,9 +77,8 @@ static void test_warps(void **ctx)
     OK(cudaFree(total));
 }
 
-static void test_matrices(void **ctx)
+TEST(test_matrices)
 {
-    (void)ctx;
     unsigned short a[256];
     unsigned short b[256];
     float c[256];
@@ -127,9 +120,8 @@ static double nearest_half(double value)
     return copysign(rounded > 65504.0 ? (double)INFINITY : rounded, value);
 }
 
-static void test_half(void **ctx)
+TEST(test_half)
 {
-    (void)ctx;
     for (unsigned bits = 0; bits < 65536; bits++) {
         float value = probe_from_half((unsigned short)bits);
         if ((bits & 0x7fff) > 0x7c00) {
@@ -190,9 +182,8 @@ static char *dies(enum probe_fault fault, char *text, size_t text_bytes)
     return text;
 }
 
-static void test_faults(void **ctx)
+TEST(test_faults)
 {
-    (void)ctx;
     const struct {
         enum probe_fault fault;
         const char *message;
@@ -221,9 +212,8 @@ static void test_faults(void **ctx)
     }
 }
 
-static void test_limits(void **ctx)
+TEST(test_limits)
 {
-    (void)ctx;
     float *x = on_device(60);
     float got[60];
     const struct {
@@ -252,9 +242,8 @@ static void test_limits(void **ctx)
     OK(cudaFree(x));
 }
 
-static void test_out_of_reach(void **ctx)
+TEST(test_out_of_reach)
 {
-    (void)ctx;
     float *x = on_device(60);
     float host = 0.0f;
     assert_int_equal(cudaMemcpy(x + 59, &host, 8, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
@@ -274,9 +263,8 @@ static void test_out_of_reach(void **ctx)
     OK(cudaFree(x));
 }
 
-static void test_plants(void **ctx)
+TEST(test_plants)
 {
-    (void)ctx;
     void *ptr = NULL;
     int n = 0;
     emu_plant("cudaMalloc", 2);
@@ -303,13 +291,4 @@ static void test_plants(void **ctx)
     (void)cudaGetLastError();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_barrier),      cmocka_unit_test(test_warps),
-        cmocka_unit_test(test_matrices),     cmocka_unit_test(test_half),
-        cmocka_unit_test(test_faults),       cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_out_of_reach), cmocka_unit_test(test_plants),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

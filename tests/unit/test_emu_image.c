@@ -44,9 +44,8 @@ static struct job elem_job(enum kernel_id id, void (*run)(void *, const struct k
     return job;
 }
 
-static void test_relu_and_add(void **ctx)
+TEST(test_relu_and_add)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_ELEM; i++) {
         for (int in_place = 0; in_place < 2; in_place++) {
             struct job job = elem_job(K_RELU_FWD, cuda_relu_fwd, &ELEM_SHAPES[i], true);
@@ -61,9 +60,8 @@ static void test_relu_and_add(void **ctx)
     }
 }
 
-static void test_relu_and_add_backward(void **ctx)
+TEST(test_relu_and_add_backward)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_ELEM; i++) {
         for (unsigned variant = 0; variant < 4; variant++) {
             bool has_relu = variant % 2 == 0;
@@ -100,9 +98,8 @@ static const int64_t PARTS[][CONCAT_IN_MAX] = {
     {256, 48},         {1, 2, 3, 4, 5}, {7, 8, 9}, {16},
 };
 
-static void test_concat(void **ctx)
+TEST(test_concat)
 {
-    (void)ctx;
     for (size_t i = 0; i < sizeof(PARTS) / sizeof(PARTS[0]); i++) {
         struct job job = concat_job(K_CONCAT_FWD, cuda_concat_fwd, PARTS[i]);
         for (int part = 0; part < CONCAT_IN_MAX && PARTS[i][part] > 0; part++) {
@@ -115,9 +112,8 @@ static void test_concat(void **ctx)
     }
 }
 
-static void test_concat_backward(void **ctx)
+TEST(test_concat_backward)
 {
-    (void)ctx;
     for (size_t i = 0; i < sizeof(PARTS) / sizeof(PARTS[0]); i++) {
         for (int part = 0; part < CONCAT_IN_MAX && PARTS[i][part] > 0; part++) {
             struct job job = concat_job(K_CONCAT_BWD, cuda_concat_bwd, PARTS[i]);
@@ -133,9 +129,8 @@ static void test_concat_backward(void **ctx)
 
 /* ---- dropout: exactly the elements that the CPU drops ---- */
 
-static void test_dropout(void **ctx)
+TEST(test_dropout)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_ELEM; i++) {
         for (unsigned variant = 0; variant < 6; variant++) {
             const struct shape *shape = &ELEM_SHAPES[i];
@@ -199,9 +194,8 @@ static const struct pool_case MAX_CASES[] = {
 };
 #define N_MAX (sizeof(MAX_CASES) / sizeof(MAX_CASES[0]))
 
-static void test_maxpool(void **ctx)
+TEST(test_maxpool)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_MAX; i++) {
         struct job job = pool_job(K_MAXPOOL_FWD, cuda_maxpool_fwd, &MAX_CASES[i]);
         const struct pool_geom *g = &job.args.geom.pool;
@@ -213,9 +207,8 @@ static void test_maxpool(void **ctx)
     }
 }
 
-static void test_maxpool_backward(void **ctx)
+TEST(test_maxpool_backward)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_MAX; i++) {
         for (unsigned accumulate = 0; accumulate < 2; accumulate++) {
             struct job forward = pool_job(K_MAXPOOL_FWD, cuda_maxpool_fwd, &MAX_CASES[i]);
@@ -241,9 +234,8 @@ static void test_maxpool_backward(void **ctx)
 }
 
 /* The first of equals wins, and a NaN wins over all. */
-static void test_maxpool_nan(void **ctx)
+TEST(test_maxpool_nan)
 {
-    (void)ctx;
     static const struct pool_case of = {1, 1, 2, 2, 2, 2, 0};
     struct job job = pool_job(K_MAXPOOL_FWD, cuda_maxpool_fwd, &of);
     struct slot *x = image(&job, 0, 1, 1, 2, 2);
@@ -275,9 +267,8 @@ static const struct pool_case AVERAGE_CASES[] = {
     {1, 3, 9, 4, 3, 3, 0},  {2, 300, 7, 7, 7, 7, 0},
 };
 
-static void test_average_pool(void **ctx)
+TEST(test_average_pool)
 {
-    (void)ctx;
     for (size_t i = 0; i < sizeof(AVERAGE_CASES) / sizeof(AVERAGE_CASES[0]); i++) {
         for (unsigned variant = 0; variant < 2; variant++) {
             struct job forward = pool_job(K_AVGPOOL_FWD, cuda_avgpool_fwd, &AVERAGE_CASES[i]);
@@ -310,9 +301,8 @@ static const struct resize_geom RESIZE_CASES[] = {
     {1, 6, 1, 5, 1, 17, true},
 };
 
-static void test_upsample(void **ctx)
+TEST(test_upsample)
 {
-    (void)ctx;
     for (size_t i = 0; i < sizeof(RESIZE_CASES) / sizeof(RESIZE_CASES[0]); i++) {
         const struct resize_geom *g = &RESIZE_CASES[i];
         struct job job = job_new(K_UPSAMPLE_FWD, cuda_upsample_fwd);
@@ -333,14 +323,4 @@ static void test_upsample(void **ctx)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_relu_and_add),     cmocka_unit_test(test_relu_and_add_backward),
-        cmocka_unit_test(test_concat),           cmocka_unit_test(test_concat_backward),
-        cmocka_unit_test(test_dropout),          cmocka_unit_test(test_maxpool),
-        cmocka_unit_test(test_maxpool_backward), cmocka_unit_test(test_maxpool_nan),
-        cmocka_unit_test(test_average_pool),     cmocka_unit_test(test_upsample),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packed images that the device processes, from the shard to the network's inputs, on the emulator: compared with what the reader's
    own threads make of the same samples. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <sys/stat.h>
 
@@ -180,7 +177,7 @@ static double off_by(const struct batches *got, const struct batches *want)
 
 /* The device's batches equal the host's except for rounding, with the same bits for any number of threads, order of the
    device's work and size of its groups; their labels are the host's. Another seed is noticed. */
-static void device_makes_what_the_host_makes(void **state UNUSED)
+TEST(device_makes_what_the_host_makes)
 {
     static const char *const models[] = {"resnet50", "hrnet_w18", "deeplabv3p_mmseg"};
     static struct batches host;
@@ -208,7 +205,7 @@ static void device_makes_what_the_host_makes(void **state UNUSED)
 }
 
 /* Two ranks' batches are the halves of one rank's. */
-static void ranks_see_the_same_images(void **state UNUSED)
+TEST(ranks_see_the_same_images)
 {
     static struct batches whole;
     static struct batches part;
@@ -230,7 +227,7 @@ static void ranks_see_the_same_images(void **state UNUSED)
 }
 
 /* Larger than a piece of pinned memory, and a rectangle within it whose rows are no neighbours: each pixel of a constant image. */
-static void an_image_goes_over_in_pieces(void **state UNUSED)
+TEST(an_image_goes_over_in_pieces)
 {
     enum { SIDE_H = 1500, SIDE_W = 1100 };
     static uint8_t pixels[SIDE_H * SIDE_W * 3];
@@ -293,12 +290,4 @@ static int set_up(void **state)
     return status;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_makes_what_the_host_makes),
-        cmocka_unit_test(ranks_see_the_same_images),
-        cmocka_unit_test(an_image_goes_over_in_pieces),
-    };
-    return cmocka_run_group_tests(tests, set_up, scratch_group_end);
-}
+UNIT_MAIN(set_up, scratch_group_end)

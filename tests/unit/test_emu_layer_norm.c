@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The number of blocks of layer norm's backward pass: as many as the driver says run at once. Their sums are in the call's
    workspace. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 
 #include "backend_cuda/cuda.h"
@@ -26,7 +23,7 @@ static int64_t blocks(enum dtype dtype, int64_t rows, int64_t c, const char *sta
     return bytes / (2 * c * (int64_t)sizeof(float));
 }
 
-static void the_grid_follows_the_stated_occupancy(void **state UNUSED)
+TEST(the_grid_follows_the_stated_occupancy)
 {
     static const enum dtype TYPES[] = {DT_F32, DT_F16};
     for (size_t i = 0; i < ARRAY_LEN(TYPES); i++) {
@@ -39,7 +36,7 @@ static void the_grid_follows_the_stated_occupancy(void **state UNUSED)
     }
 }
 
-static void rows_that_are_no_vectors_or_too_long_are_refused(void **state UNUSED)
+TEST(rows_that_are_no_vectors_or_too_long_are_refused)
 {
     static const struct {
         enum dtype dtype;
@@ -59,10 +56,4 @@ static void rows_that_are_no_vectors_or_too_long_are_refused(void **state UNUSED
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_grid_follows_the_stated_occupancy),
-        cmocka_unit_test(rows_that_are_no_vectors_or_too_long_are_refused)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -71,9 +71,8 @@ static struct job forward_job(const struct loss_case *of)
     return job;
 }
 
-static void test_forward(void **ctx)
+TEST(test_forward)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_CASES; i++) {
         for (unsigned accumulate = 0; accumulate < 2; accumulate++) {
             struct job job = forward_job(&CASES[i]);
@@ -85,9 +84,8 @@ static void test_forward(void **ctx)
 }
 
 /* prob over the logits */
-static void test_forward_in_place(void **ctx)
+TEST(test_forward_in_place)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_CASES; i++) {
         struct job job = forward_job(&CASES[i]);
         double *expected[KERNEL_OUT_MAX];
@@ -123,9 +121,8 @@ static void test_forward_in_place(void **ctx)
     }
 }
 
-static void test_backward(void **ctx)
+TEST(test_backward)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_CASES; i++) {
         for (unsigned accumulate = 0; accumulate < 2; accumulate++) {
             const struct loss_case *of = &CASES[i];
@@ -152,9 +149,8 @@ static void test_backward(void **ctx)
 
 /* A pixel whose own class has a probability near 1: half precision cannot hold 1 - prob, but the sum of the others
    can. */
-static void test_backward_of_sure_pixels(void **ctx)
+TEST(test_backward_of_sure_pixels)
 {
-    (void)ctx;
     static const struct loss_case of = {1, 19, 4, 4, 0.0, 255, 1.0, 0.0};
     struct job job = loss_job(K_LOSS_BWD, cuda_loss_bwd, &of);
     struct slot *prob = job_in(&job, 0, ELEM, ROLE_IMAGE, logits_shape(&of));
@@ -235,9 +231,8 @@ static struct job fused_forward(const struct fused_case *of)
     return job;
 }
 
-static void test_fused_forward(void **ctx)
+TEST(test_fused_forward)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_FUSED; i++) {
         for (unsigned accumulate = 0; accumulate < 2; accumulate++) {
             struct job job = fused_forward(&FUSED[i]);
@@ -248,9 +243,8 @@ static void test_fused_forward(void **ctx)
     }
 }
 
-static void test_fused_backward(void **ctx)
+TEST(test_fused_backward)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_FUSED; i++) {
         for (unsigned accumulate = 0; accumulate < 2; accumulate++) {
             const struct resize_geom *r = &FUSED[i].resize;
@@ -277,9 +271,8 @@ static void test_fused_backward(void **ctx)
 }
 
 /* Gradients carry the loss scale, losses do not. */
-static void test_loss_scale(void **ctx)
+TEST(test_loss_scale)
 {
-    (void)ctx;
     struct cuda cuda = {.channel_pad = 4, .n_multiprocessors = 2, .n_streams = 1};
     OK(cudaStreamCreate(&cuda.streams[0]));
     for (int fused = 0; fused < 2; fused++) {
@@ -316,9 +309,8 @@ static void test_loss_scale(void **ctx)
 }
 
 /* A label that is no class reads nothing and makes the loss NaN. */
-static void test_wrong_label(void **ctx)
+TEST(test_wrong_label)
 {
-    (void)ctx;
     struct cuda cuda = {.channel_pad = 4, .n_multiprocessors = 2, .n_streams = 1};
     OK(cudaStreamCreate(&cuda.streams[0]));
     for (int variant = 0; variant < 3; variant++) {
@@ -332,9 +324,8 @@ static void test_wrong_label(void **ctx)
     OK(cudaStreamDestroy(cuda.streams[0]));
 }
 
-static void test_several_ranks_are_refused(void **ctx)
+TEST(test_several_ranks_are_refused)
 {
-    (void)ctx;
     struct err err = {0};
     struct cuda cuda = {.channel_pad = 4};
     struct job job = loss_job(K_LOSS_FWD, cuda_loss_fwd, &CASES[0]);
@@ -344,18 +335,4 @@ static void test_several_ranks_are_refused(void **ctx)
     assert_non_null(strstr(err.msg, "2 ranks"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forward),
-        cmocka_unit_test(test_forward_in_place),
-        cmocka_unit_test(test_backward),
-        cmocka_unit_test(test_backward_of_sure_pixels),
-        cmocka_unit_test(test_fused_forward),
-        cmocka_unit_test(test_fused_backward),
-        cmocka_unit_test(test_loss_scale),
-        cmocka_unit_test(test_wrong_label),
-        cmocka_unit_test(test_several_ranks_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dist/nccl.c on a fake NCCL (tests/nccl_fake), each rank a process with an emulated device: the results of sums, gathers and
    broadcasts, eagerly and as a program, and how each planted fault ends: status and message on every rank. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -318,7 +315,7 @@ static void expect(const struct said *said, int rank, int status, const char *wo
     }
 }
 
-static void sums_rows_and_broadcasts(void **state UNUSED)
+TEST(sums_rows_and_broadcasts)
 {
     struct said said[RANKS_MOST];
     for (int n = 2; n <= RANKS_MOST; n++) {
@@ -330,7 +327,7 @@ static void sums_rows_and_broadcasts(void **state UNUSED)
     }
 }
 
-static void a_library_that_is_not_there_or_too_old(void **state UNUSED)
+TEST(a_library_that_is_not_there_or_too_old)
 {
     struct said said[RANKS_MOST];
     run(&(struct task){.has_no_library = true}, 2, said);
@@ -341,7 +338,7 @@ static void a_library_that_is_not_there_or_too_old(void **state UNUSED)
     expect(said, 1, 2, "is version 2.10.3");
 }
 
-static void two_ranks_on_one_gpu(void **state UNUSED)
+TEST(two_ranks_on_one_gpu)
 {
     struct said said[RANKS_MOST];
     run(&(struct task){.gpus = {"GPU-7", NULL, "GPU-7"}}, 3, said);
@@ -353,7 +350,7 @@ static void two_ranks_on_one_gpu(void **state UNUSED)
 }
 
 /* For tests on a machine with one GPU: each rank is a host of its own to NCCL. */
-static void two_ranks_that_may_share_a_gpu(void **state UNUSED)
+TEST(two_ranks_that_may_share_a_gpu)
 {
     struct said said[RANKS_MOST];
     run(&(struct task){.gpus = {"GPU-7", "GPU-7"}, .is_one_gpu = true}, 2, said);
@@ -363,7 +360,7 @@ static void two_ranks_that_may_share_a_gpu(void **state UNUSED)
     }
 }
 
-static void a_communicator_that_cannot_be_made(void **state UNUSED)
+TEST(a_communicator_that_cannot_be_made)
 {
     struct said said[RANKS_MOST];
     run(&(struct task){.faults = {"no_id"}}, 2, said);
@@ -385,7 +382,7 @@ static void a_communicator_that_cannot_be_made(void **state UNUSED)
 }
 
 /* By its connection, which closes: not by its silence, after the time-out. */
-static void a_rank_that_dies_is_named_at_once(void **state UNUSED)
+TEST(a_rank_that_dies_is_named_at_once)
 {
     struct said said[RANKS_MOST];
     run(&(struct task){.dies = 1}, 3, said);
@@ -394,7 +391,7 @@ static void a_rank_that_dies_is_named_at_once(void **state UNUSED)
     expect(said, 2, 70, "rank 1 died (");
 }
 
-static void an_error_and_a_hang_of_the_library(void **state UNUSED)
+TEST(an_error_and_a_hang_of_the_library)
 {
     struct said said[RANKS_MOST];
     run(&(struct task){.faults = {NULL, "async:4"}}, 2, said);
@@ -410,7 +407,7 @@ static void an_error_and_a_hang_of_the_library(void **state UNUSED)
 }
 
 /* The messages are printed, but the library hangs: the process ends anyway. */
-static void an_abort_that_hangs(void **state UNUSED)
+TEST(an_abort_that_hangs)
 {
     struct said said[RANKS_MOST];
     run(&(struct task){.faults = {"abort_hang"}, .dies = 1}, 2, said);
@@ -440,17 +437,4 @@ static int tear_down(void **state UNUSED)
     return fs_remove_tree(folder, &err);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_rows_and_broadcasts),
-        cmocka_unit_test(a_library_that_is_not_there_or_too_old),
-        cmocka_unit_test(two_ranks_on_one_gpu),
-        cmocka_unit_test(two_ranks_that_may_share_a_gpu),
-        cmocka_unit_test(a_communicator_that_cannot_be_made),
-        cmocka_unit_test(a_rank_that_dies_is_named_at_once),
-        cmocka_unit_test(an_error_and_a_hang_of_the_library),
-        cmocka_unit_test(an_abort_that_hangs),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+UNIT_MAIN(set_up, tear_down)

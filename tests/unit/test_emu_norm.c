@@ -62,9 +62,8 @@ static void relu_values(struct slot *slot)
     }
 }
 
-static void test_forward(void **ctx)
+TEST(test_forward)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_SHAPES; i++) {
         for (int variant = 0; variant < 4; variant++) {
             bool has_add = variant >= 2;
@@ -88,9 +87,8 @@ static void test_forward(void **ctx)
 }
 
 /* A mean a thousand times the deviation, and a first pixel far off: a sum of squares would lose the digits. */
-static void test_moments_keep_their_digits(void **ctx)
+TEST(test_moments_keep_their_digits)
 {
-    (void)ctx;
     static const struct shape shape = {4, {4, 8, 16, 16}};
     struct job job = norm_job(K_BN_FWD, cuda_bn_fwd, &shape, false);
     struct slot *x = image(&job, false, 0, &shape);
@@ -143,9 +141,8 @@ static struct job backward_job(enum kernel_id id, const struct shape *shape, int
     return job;
 }
 
-static void test_backward(void **ctx)
+TEST(test_backward)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_SHAPES; i++) {
         for (int mask = 0; mask < 3; mask++) {
             struct job job = backward_job(K_BN_BWD, &SHAPES[i], mask);
@@ -157,9 +154,8 @@ static void test_backward(void **ctx)
     }
 }
 
-static void test_backward_with_add(void **ctx)
+TEST(test_backward_with_add)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_SHAPES; i++) {
         for (int variant = 0; variant < 6; variant++) {
             struct job job = backward_job(K_BN_ADD_BWD, &SHAPES[i], variant % 2);
@@ -172,9 +168,8 @@ static void test_backward_with_add(void **ctx)
     }
 }
 
-static void test_backward_leaves_out_what_nobody_wants(void **ctx)
+TEST(test_backward_leaves_out_what_nobody_wants)
 {
-    (void)ctx;
     struct job job = backward_job(K_BN_BWD, &SHAPES[0], 1);
     job.out[0].is_there = false; /* dx */
     job_check(&job);
@@ -184,9 +179,8 @@ static void test_backward_leaves_out_what_nobody_wants(void **ctx)
     job_release(&job);
 }
 
-static void test_finalize(void **ctx)
+TEST(test_finalize)
 {
-    (void)ctx;
     for (int variant = 0; variant < 2; variant++) {
         static const struct shape shape = {4, {2, 300, 5, 7}};
         struct job job = norm_job(K_BN_FINALIZE, cuda_bn_finalize, &shape, false);
@@ -212,9 +206,8 @@ static void test_finalize(void **ctx)
     }
 }
 
-static void test_apply(void **ctx)
+TEST(test_apply)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_SHAPES; i++) {
         for (int variant = 0; variant < 3; variant++) { /* no a, a, a normalised */
             struct job job = norm_job(K_BN_APPLY, cuda_bn_apply, &SHAPES[i], variant != 1);
@@ -239,9 +232,8 @@ static void test_apply(void **ctx)
     }
 }
 
-static void test_backward_from_sums(void **ctx)
+TEST(test_backward_from_sums)
 {
-    (void)ctx;
     for (size_t i = 0; i < N_SHAPES; i++) {
         struct job job = norm_job(K_BN_BWD_APPLY, cuda_bn_bwd_apply, &SHAPES[i], false);
         job.workspace = NULL;
@@ -262,9 +254,8 @@ static void test_backward_from_sums(void **ctx)
 }
 
 /* backward's mask equals forward's y, bit for bit, where it is recomputed from x. */
-static void test_mask_made_again_is_the_same(void **ctx)
+TEST(test_mask_made_again_is_the_same)
 {
-    (void)ctx;
     static const struct shape shape = {4, {2, 20, 9, 11}};
     struct job forward = norm_job(K_BN_FWD, cuda_bn_fwd, &shape, true);
     image(&forward, false, 0, &shape);
@@ -308,9 +299,8 @@ static void test_mask_made_again_is_the_same(void **ctx)
     OK(cudaStreamDestroy(stream));
 }
 
-static void test_several_ranks_are_refused(void **ctx)
+TEST(test_several_ranks_are_refused)
 {
-    (void)ctx;
     struct job job = norm_job(K_BN_FWD, cuda_bn_fwd, &SHAPES[0], false);
     struct cuda cuda = {.channel_pad = 4, .n_multiprocessors = 132};
     struct err err = {0};
@@ -321,19 +311,4 @@ static void test_several_ranks_are_refused(void **ctx)
     job_release(&job);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forward),
-        cmocka_unit_test(test_moments_keep_their_digits),
-        cmocka_unit_test(test_backward),
-        cmocka_unit_test(test_backward_with_add),
-        cmocka_unit_test(test_backward_leaves_out_what_nobody_wants),
-        cmocka_unit_test(test_finalize),
-        cmocka_unit_test(test_apply),
-        cmocka_unit_test(test_backward_from_sums),
-        cmocka_unit_test(test_mask_made_again_is_the_same),
-        cmocka_unit_test(test_several_ranks_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -234,9 +234,8 @@ static struct opt_rule rule_of(enum opt_method method)
 }
 
 /* The third update overflows in each segment in turn; so do the scale and the skipped count. */
-static void test_updates(void **ctx)
+TEST(test_updates)
 {
-    (void)ctx;
     for (int method = 0; method < OPT_METHOD_COUNT; method++) {
         struct opt_rule rule = rule_of((enum opt_method)method);
         struct fixture f;
@@ -253,9 +252,8 @@ static void test_updates(void **ctx)
     }
 }
 
-static void test_a_skipped_update_changes_nothing(void **ctx)
+TEST(test_a_skipped_update_changes_nothing)
 {
-    (void)ctx;
     for (int method = 0; method < OPT_METHOD_COUNT; method++) {
         struct opt_rule rule = rule_of((enum opt_method)method);
         struct fixture f;
@@ -284,9 +282,8 @@ static void test_a_skipped_update_changes_nothing(void **ctx)
     }
 }
 
-static void test_micro_batches(void **ctx)
+TEST(test_micro_batches)
 {
-    (void)ctx;
     struct opt_rule rule = rule_of(OPT_ADAMW);
     rule.n_micro = 3;
     rule.scaling = OPT_SCALE_STATIC;
@@ -307,9 +304,8 @@ static void test_micro_batches(void **ctx)
 }
 
 /* The order of threads and blocks changes not a single bit. */
-static void test_equal_bits(void **ctx)
+TEST(test_equal_bits)
 {
-    (void)ctx;
     char *first = arena();
     char *second = arena();
     for (uint64_t seed = 1; seed <= 2; seed++) {
@@ -330,9 +326,8 @@ static void test_equal_bits(void **ctx)
     free(second);
 }
 
-static void test_what_cannot_be_done_is_refused(void **ctx)
+TEST(test_what_cannot_be_done_is_refused)
 {
-    (void)ctx;
     struct opt_segment segment = {.count = 4, .param_type = DT_F64, .wide_type = DT_F64};
     struct opt_args args = {.rule = rule_of(OPT_SGD), .segments = &segment, .n_segments = 1};
     struct backend backend = {0};
@@ -353,14 +348,4 @@ static void test_what_cannot_be_done_is_refused(void **ctx)
     assert_non_null(strstr(err.msg, "tables"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_updates),
-        cmocka_unit_test(test_a_skipped_update_changes_nothing),
-        cmocka_unit_test(test_micro_batches),
-        cmocka_unit_test(test_equal_bits),
-        cmocka_unit_test(test_what_cannot_be_done_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA emulator's streams, events and graphs: order is kept where it was requested, and nowhere else. */
-#include "base/base.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "emu.h"
 #include "probe.h"
@@ -55,9 +50,8 @@ static float add_then_multiply(bool has_event)
     return value;
 }
 
-static void test_streams(void **ctx)
+TEST(test_streams)
 {
-    (void)ctx;
     int n_reversed = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         emu_seed(seed);
@@ -69,9 +63,8 @@ static void test_streams(void **ctx)
     assert_true(n_reversed > 2 && n_reversed < SEEDS);
 }
 
-static void test_legacy_stream(void **ctx)
+TEST(test_legacy_stream)
 {
-    (void)ctx;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         cudaStream_t blocking = NULL;
         emu_seed(seed);
@@ -87,9 +80,8 @@ static void test_legacy_stream(void **ctx)
 }
 
 /* Copies from pageable memory are staged at once, those from pinned memory read it when their turn comes. */
-static void test_late_copies(void **ctx)
+TEST(test_late_copies)
 {
-    (void)ctx;
     cudaStream_t stream = NULL;
     float pageable = 1.0F;
     void *pinned_ptr = NULL;
@@ -116,9 +108,8 @@ static void test_late_copies(void **ctx)
     OK(cudaFreeHost(pinned));
 }
 
-static void test_event_time(void **ctx)
+TEST(test_event_time)
 {
-    (void)ctx;
     cudaEvent_t start = NULL;
     cudaEvent_t stop = NULL;
     float elapsed_ms = -1.0F;
@@ -186,9 +177,8 @@ static cudaGraphExec_t capture(struct forked *f, float *x, float *y, bool joins)
     return exec;
 }
 
-static void test_graph(void **ctx)
+TEST(test_graph)
 {
-    (void)ctx;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct forked f;
         emu_seed(seed);
@@ -210,9 +200,8 @@ static void test_graph(void **ctx)
     }
 }
 
-static void test_bad_captures(void **ctx)
+TEST(test_bad_captures)
 {
-    (void)ctx;
     struct forked f;
     cudaGraph_t graph = NULL;
     void *ptr = NULL;
@@ -246,12 +235,4 @@ static void test_bad_captures(void **ctx)
     forked_close(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_streams),     cmocka_unit_test(test_legacy_stream),
-        cmocka_unit_test(test_late_copies), cmocka_unit_test(test_event_time),
-        cmocka_unit_test(test_graph),       cmocka_unit_test(test_bad_captures),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

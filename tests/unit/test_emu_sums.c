@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums around the libraries' calls against plain loops, and the timing of several ways to do one call, on the emulated device. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "backend_cuda/sums.h"
@@ -53,9 +50,8 @@ static void read_back(enum dtype dtype, const void *device, int64_t count, float
     free(host);
 }
 
-static void adds(void **state)
+TEST(adds)
 {
-    (void)state;
     static const int64_t COUNTS[] = {1, 255, 256, 257, 1000};
     float from[1000];
     float to[1000];
@@ -117,9 +113,8 @@ static void sum_columns(enum dtype dtype, int64_t rows, int64_t columns, bool is
     free(x);
 }
 
-static void sums_columns(void **state)
+TEST(sums_columns)
 {
-    (void)state;
     static const int64_t SHAPES[][2] = {{1, 1}, {7, 24}, {513, 33}, {1030, 8}, {2000, 200}};
     for (size_t i = 0; i < ARRAY_LEN(SHAPES); i++) {
         for (int k = 0; k < 4; k++) {
@@ -129,9 +124,8 @@ static void sums_columns(void **state)
     assert_int_equal(cuda.err.code, ERR_NONE);
 }
 
-static void column_sum_is_the_same_each_time(void **state)
+TEST(column_sum_is_the_same_each_time)
 {
-    (void)state;
     float x[300 * 40];
     float first[40];
     float again[40];
@@ -174,9 +168,8 @@ static bool run_way(void *ctx, int i, void *const *buffers, cudaStream_t stream)
            cudaSuccess;
 }
 
-static void the_fastest_that_works(void **state)
+TEST(the_fastest_that_works)
 {
-    (void)state;
     struct ways ways = {.cannot = 0};
     struct tune tune = {.n_ways = 3,
                         .run = run_way,
@@ -200,9 +193,8 @@ static void the_fastest_that_works(void **state)
     assert_int_equal(emu_stats().allocated_bytes, 0);
 }
 
-static void without_memory_the_first_is_taken(void **state)
+TEST(without_memory_the_first_is_taken)
 {
-    (void)state;
     struct ways ways = {.cannot = -1};
     struct tune tune = {.n_ways = 2,
                         .run = run_way,
@@ -226,38 +218,24 @@ static void without_memory_the_first_is_taken(void **state)
     assert_int_equal(emu_stats().allocated_bytes, 0);
 }
 
-static void median_is_the_middle(void **state)
+TEST(median_is_the_middle)
 {
-    (void)state;
     int64_t odd[] = {5, 1, 9};
     int64_t even[] = {4, 1, 3, 2};
     assert_int_equal(tune_median(odd, 3), 5);
     assert_int_equal(tune_median(even, 4), 2);
 }
 
-static int open_stream(void **state)
+static int open_stream(void **state UNUSED)
 {
-    (void)state;
     cuda = (struct cuda){.channel_pad = 8, .n_streams = 1};
     return cudaStreamCreateWithFlags(&cuda.streams[0], cudaStreamNonBlocking) == cudaSuccess ? 0
                                                                                              : -1;
 }
 
-static int close_stream(void **state)
+static int close_stream(void **state UNUSED)
 {
-    (void)state;
     return cudaStreamDestroy(cuda.streams[0]) == cudaSuccess ? 0 : -1;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adds),
-        cmocka_unit_test(sums_columns),
-        cmocka_unit_test(column_sum_is_the_same_each_time),
-        cmocka_unit_test(the_fastest_that_works),
-        cmocka_unit_test(without_memory_the_first_is_taken),
-        cmocka_unit_test(median_is_the_middle),
-    };
-    return cmocka_run_group_tests(tests, open_stream, close_stream);
-}
+UNIT_MAIN(open_stream, close_stream)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of a log to verdict, value and why, by formats that say no more than names and units. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
 
@@ -147,17 +143,11 @@ static void measures(const struct row *row)
     format_release(format);
 }
 
-static void every_row(void **state UNUSED)
+TEST(every_row)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         measures(&ROWS[idx]);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

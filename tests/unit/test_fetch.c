@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state's bytes, and a fetch as its callers use it: several at once over one pool, stopped, reused. Network faults are in
    tests/integration/test_fetch*.sh. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/rng.h"
 #include "net/fetch.h"
@@ -29,7 +25,7 @@ static void good_state(struct strbuf *text)
     state_text(&state, text);
 }
 
-static void a_state_is_read_as_it_was_written(void **unused UNUSED)
+TEST(a_state_is_read_as_it_was_written)
 {
     CLEANUP(strbuf) struct strbuf text;
     struct state state;
@@ -50,7 +46,7 @@ static void a_state_is_read_as_it_was_written(void **unused UNUSED)
 }
 
 /* However it was cut off, or grew: it is refused. */
-static void a_state_of_another_length_is_refused(void **unused UNUSED)
+TEST(a_state_of_another_length_is_refused)
 {
     CLEANUP(strbuf) struct strbuf text;
     strbuf_init(&text, 1 << 16);
@@ -112,7 +108,7 @@ static const char *make_source(const char *name, size_t size, uint8_t *ret_sha25
 
 #define N_FETCHES 3
 
-static void several_at_once_share_a_pool(void **unused UNUSED)
+TEST(several_at_once_share_a_pool)
 {
     static const size_t SIZES[N_FETCHES] = {1, 3000000, 10000000};
     struct bench bench;
@@ -163,7 +159,7 @@ static bool stop_soon(void)
     return n_steps_left-- <= 0;
 }
 
-static void a_stopped_fetch_goes_on_later(void **unused UNUSED)
+TEST(a_stopped_fetch_goes_on_later)
 {
     struct bench bench;
     struct fetch *fetch;
@@ -202,7 +198,7 @@ static void a_stopped_fetch_goes_on_later(void **unused UNUSED)
     bench_end(&bench);
 }
 
-static void a_folder_is_for_one_at_a_time(void **unused UNUSED)
+TEST(a_folder_is_for_one_at_a_time)
 {
     struct bench bench;
     struct fetch *fetch, *other;
@@ -225,7 +221,7 @@ static void a_folder_is_for_one_at_a_time(void **unused UNUSED)
 }
 
 /* Pieces of a length that no power of two divides, the last one shorter. */
-static void pieces_may_have_any_length(void **unused UNUSED)
+TEST(pieces_may_have_any_length)
 {
     struct bench bench;
     struct fetch *fetch;
@@ -261,16 +257,4 @@ static void pieces_may_have_any_length(void **unused UNUSED)
     bench_end(&bench);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_state_is_read_as_it_was_written),
-        cmocka_unit_test(a_state_of_another_length_is_refused),
-        cmocka_unit_test(several_at_once_share_a_pool),
-        cmocka_unit_test(a_stopped_fetch_goes_on_later),
-        cmocka_unit_test(a_folder_is_for_one_at_a_time),
-        cmocka_unit_test(pieces_may_have_any_length),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/crc32c.h"
 #include "codec/file_header.h"
@@ -33,7 +29,7 @@ static void refused(reader read, const uint8_t *ptr, size_t len, bool deep, cons
     assert_int_equal(header.width, 7);
 }
 
-static void jpeg_headers(void **state UNUSED)
+TEST(jpeg_headers)
 {
     static const char *const GOOD[] = {
         SOI SOF("\xc0") SOS DATA EOI,
@@ -74,7 +70,7 @@ static void jpeg_headers(void **state UNUSED)
 
 /* Every truncation of a good file is refused deep; only those that end in what looks like the end marker pass
    shallow. */
-static void cuts_are_seen(void **state UNUSED)
+TEST(cuts_are_seen)
 {
     static const char JPEG[] = SOI APP0 SOF("\xc2") SOS DATA SOS DATA EOI;
     for (size_t len = 0; len < sizeof(JPEG) - 1; len++) {
@@ -90,7 +86,7 @@ static void cuts_are_seen(void **state UNUSED)
 #define PNG_IDAT "\x00\x00\x00\x00IDAT\x35\xaf\x06\x1e"
 #define PNG_IEND "\x00\x00\x00\x00IEND\xae\x42\x60\x82"
 
-static void png_headers(void **state UNUSED)
+TEST(png_headers)
 {
     struct file_header header = {0};
     struct err err = {0};
@@ -120,7 +116,7 @@ static void png_headers(void **state UNUSED)
         0);
 }
 
-static void hdf5_headers(void **state UNUSED)
+TEST(hdf5_headers)
 {
     uint8_t file[600] = "\x89HDF\r\n\x1a\n";
     struct file_header header = {0};
@@ -166,7 +162,7 @@ static size_t add_record(uint8_t *to, const char *text)
     return 16 + len;
 }
 
-static void tfrecord_headers(void **state UNUSED)
+TEST(tfrecord_headers)
 {
     uint8_t file[256];
     struct file_header header = {0};
@@ -187,7 +183,7 @@ static void tfrecord_headers(void **state UNUSED)
     refused(file_header_tfrecord, file, len, false, "the record's length has checksum");
 }
 
-static void texts(void **state UNUSED)
+TEST(texts)
 {
     struct file_header header = {0};
     struct err err = {0};
@@ -200,13 +196,4 @@ static void texts(void **state UNUSED)
     refused(file_header_text, S("1\n\0"), false, "byte 2: expected text, found a NUL byte");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jpeg_headers),     cmocka_unit_test(cuts_are_seen),
-        cmocka_unit_test(png_headers),      cmocka_unit_test(hdf5_headers),
-        cmocka_unit_test(tfrecord_headers), cmocka_unit_test(texts),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests_name("file_header", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

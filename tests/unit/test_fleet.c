@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The same on many nodes (fleet/fleet), with 64 nodes that exist only in this file: for each, how many steps it takes, whether
    it then fails, and whether it ever ends. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "fleet/fleet.h"
 
@@ -111,7 +107,7 @@ static void begin(size_t n_nodes, size_t fanout)
                                  .should_stop = should_stop};
 }
 
-static void all_are_done(void **state UNUSED)
+TEST(all_are_done)
 {
     struct err err = {0};
     begin(NODES_MAX, NODES_MAX);
@@ -128,7 +124,7 @@ static void all_are_done(void **state UNUSED)
     loop_release(&world.loop);
 }
 
-static void one_that_fails_stops_no_other(void **state UNUSED)
+TEST(one_that_fails_stops_no_other)
 {
     struct err err = {0};
     begin(NODES_MAX, 8);
@@ -148,7 +144,7 @@ static void one_that_fails_stops_no_other(void **state UNUSED)
     loop_release(&world.loop);
 }
 
-static void the_next_round_begins_anew(void **state UNUSED)
+TEST(the_next_round_begins_anew)
 {
     struct err err = {0};
     begin(3, 3);
@@ -160,7 +156,7 @@ static void the_next_round_begins_anew(void **state UNUSED)
     loop_release(&world.loop);
 }
 
-static void no_more_than_the_fanout_are_busy(void **state UNUSED)
+TEST(no_more_than_the_fanout_are_busy)
 {
     static const size_t FANOUTS[] = {1, 5, 64};
     for (size_t at = 0; at < ARRAY_LEN(FANOUTS); at++) {
@@ -176,7 +172,7 @@ static void no_more_than_the_fanout_are_busy(void **state UNUSED)
     }
 }
 
-static void past_its_deadline_a_node_is_given_up(void **state UNUSED)
+TEST(past_its_deadline_a_node_is_given_up)
 {
     struct err err = {0};
     begin(8, 2);
@@ -195,7 +191,7 @@ static void past_its_deadline_a_node_is_given_up(void **state UNUSED)
     loop_release(&world.loop);
 }
 
-static void a_stop_ends_it_and_aborts_who_is_busy(void **state UNUSED)
+TEST(a_stop_ends_it_and_aborts_who_is_busy)
 {
     struct err err = {0};
     begin(NODES_MAX, 4);
@@ -212,7 +208,7 @@ static void a_stop_ends_it_and_aborts_who_is_busy(void **state UNUSED)
     loop_release(&world.loop);
 }
 
-static void opened_it_has_a_remote_for_each_node(void **state UNUSED)
+TEST(opened_it_has_a_remote_for_each_node)
 {
     struct err err = {0};
     struct fleet fleet;
@@ -235,17 +231,4 @@ static void opened_it_has_a_remote_for_each_node(void **state UNUSED)
     loop_release(&world.loop);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_are_done),
-        cmocka_unit_test(one_that_fails_stops_no_other),
-        cmocka_unit_test(the_next_round_begins_anew),
-        cmocka_unit_test(no_more_than_the_fanout_are_busy),
-        cmocka_unit_test(past_its_deadline_a_node_is_given_up),
-        cmocka_unit_test(a_stop_ends_it_and_aborts_who_is_busy),
-        cmocka_unit_test(opened_it_has_a_remote_for_each_node),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

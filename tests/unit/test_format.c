@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Formats and the parsing of logs: every trap found in published logs, with made input. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "base/strbuf.h"
@@ -130,7 +127,7 @@ static void reads_as(const char *body, struct str text, const char *wanted)
 }
 #define TRAIN_READS(text, wanted) reads_as(TRAIN, STR_LIT(text), wanted)
 
-static void plain_logs(void **state UNUSED)
+TEST(plain_logs)
 {
     TRAIN_READS("iter: 1, ips: 10 samples/sec\niter: 2, ips: 20.5 samples/sec\n", "1=10 2=20.5 ok");
     TRAIN_READS("", "no_metric");
@@ -139,14 +136,14 @@ static void plain_logs(void **state UNUSED)
     TRAIN_READS("iter: 1, ips: 10 samples/sec", "1=10 ok"); /* whole, only without a line break */
 }
 
-static void what_looks_like_a_rate_is_not_read(void **state UNUSED)
+TEST(what_looks_like_a_rate_is_not_read)
 {
     TRAIN_READS("ips: 127.0.0.1\nips: None\n", "no_metric");
     TRAIN_READS("LAUNCH INFO ips: 127.0.0.1\niter: 1, ips: 5 samples/sec\nips: None\n", "1=5 ok");
     TRAIN_READS("iter: 1, ips: 5 images/s\n", "no_metric"); /* another unit */
 }
 
-static void control_bytes_and_bars(void **state UNUSED)
+TEST(control_bytes_and_bars)
 {
     TRAIN_READS("\033[32miter: 1, i\033[0mps: 10 samples/sec\033[0m\n", "1=10 ok");
     TRAIN_READS("it\0er: 1, ip\0\0s: 1\0"
@@ -163,7 +160,7 @@ static void control_bytes_and_bars(void **state UNUSED)
     TRAIN_READS("\033(Biter: 1, ips: 10 samples/sec\033[K\n", "1=10 ok");
 }
 
-static void launcher_tags(void **state UNUSED)
+TEST(launcher_tags)
 {
     TRAIN_READS("[1,3]<stdout>:iter: 1, ips: 10 samples/sec\n", "1=10@3 ok");
     TRAIN_READS("Thu Dec 17 15:05:20 2020[1,0]<stderr>:iter: 1, ips: 10 samples/sec\n",
@@ -186,7 +183,7 @@ static void launcher_tags(void **state UNUSED)
         "1=1 ok");
 }
 
-static void a_loss_that_is_no_number_is_seen_wherever_it_is(void **state UNUSED)
+TEST(a_loss_that_is_no_number_is_seen_wherever_it_is)
 {
     static const struct {
         const char *text;
@@ -205,7 +202,7 @@ static void a_loss_that_is_no_number_is_seen_wherever_it_is(void **state UNUSED)
     }
 }
 
-static void runs_and_repeated_steps(void **state UNUSED)
+TEST(runs_and_repeated_steps)
 {
     TRAIN_READS("iter: 1, ips: 1 samples/sec\niter: 2, ips: 2 samples/sec\niter: 1, ips: 3 "
                 "samples/sec\n",
@@ -239,7 +236,7 @@ static void runs_and_repeated_steps(void **state UNUSED)
     TRAIN_READS("start of run\nstart of run\niter: 1, ips: 1 samples/sec\n", "1=1 ok");
 }
 
-static void values_that_are_none(void **state UNUSED)
+TEST(values_that_are_none)
 {
     TRAIN_READS("iter: 1, ips: nan samples/sec\niter: 2, ips: 2 samples/sec\n", "1=nan 2=2 nan");
     TRAIN_READS("iter: 1, ips: inf samples/sec\n", "1=nan nan");
@@ -258,7 +255,7 @@ static void values_that_are_none(void **state UNUSED)
     TRAIN_READS("loss: nan\niter: 1, ips: 5 samples/sec\n", "1=5 nan");
 }
 
-static void ends(void **state UNUSED)
+TEST(ends)
 {
     TRAIN_READS("iter: 10/20, ips: 1 samples/sec\niter: 20/20, ips: 1 samples/sec\n",
                 "10=1 20=1 ok");
@@ -285,7 +282,7 @@ static void ends(void **state UNUSED)
                 "1=1/1 truncated");
 }
 
-static void tables(void **state UNUSED)
+TEST(tables)
 {
     reads_as(TABLE,
              STR_LIT("total_ips\n   | 96 |\n------\n 1 | 387.07 |\n 8 | 2998.1 |\n\nlatency\n 1 | "
@@ -306,7 +303,7 @@ static void tables(void **state UNUSED)
     release(&made);
 }
 
-static void facts_times_and_counts(void **state UNUSED)
+TEST(facts_times_and_counts)
 {
     struct made made;
     struct measurement m;
@@ -330,7 +327,7 @@ static void facts_times_and_counts(void **state UNUSED)
 }
 
 /* The same log, cut at every byte: every measurement is the same. */
-static void arrival_does_not_matter(void **state UNUSED)
+TEST(arrival_does_not_matter)
 {
     static const char LOG[] =
         "cuda 11.2\r\n\033[32mstart of run\033[0m\nThu Dec 17 15:05:20 2020[1,0]<stdout>:iter: "
@@ -362,7 +359,7 @@ static void arrival_does_not_matter(void **state UNUSED)
 }
 
 /* Every beginning of a log either lacks samples at its end or is reported as truncated: never a wrong number. */
-static void a_cut_log_never_gives_a_wrong_value(void **state UNUSED)
+TEST(a_cut_log_never_gives_a_wrong_value)
 {
     static const char LOG[] = "iter: 1/3, ips: 125 samples/sec\niter: 2/3, ips: 250 "
                               "samples/sec\niter: 3/3, ips: 375 samples/sec\n";
@@ -379,7 +376,7 @@ static void a_cut_log_never_gives_a_wrong_value(void **state UNUSED)
     release(&made);
 }
 
-static void long_lines(void **state UNUSED)
+TEST(long_lines)
 {
     struct made made;
     struct measurement m = {0};
@@ -412,7 +409,7 @@ static void long_lines(void **state UNUSED)
     release(&made);
 }
 
-static void ranks_are_limited(void **state UNUSED)
+TEST(ranks_are_limited)
 {
     struct made made;
     struct measurement m = {0};
@@ -425,7 +422,7 @@ static void ranks_are_limited(void **state UNUSED)
     release(&made);
 }
 
-static void scores_can_be_left_out(void **state UNUSED)
+TEST(scores_can_be_left_out)
 {
     struct made made;
     decode(&made, TRAIN);
@@ -472,7 +469,7 @@ static void is_guessed(const struct format_set *set, const char *const *pieces, 
     guesser_free(guesser);
 }
 
-static void guessing(void **state UNUSED)
+TEST(guessing)
 {
     struct made train;
     struct made table;
@@ -502,7 +499,7 @@ static void guessing(void **state UNUSED)
     release(&table);
 }
 
-static void bad_formats_name_the_place(void **state UNUSED)
+TEST(bad_formats_name_the_place)
 {
     static const struct {
         const char *from, *to; /* one replacement in TRAIN */
@@ -559,26 +556,4 @@ static void bad_formats_name_the_place(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_logs),
-        cmocka_unit_test(what_looks_like_a_rate_is_not_read),
-        cmocka_unit_test(control_bytes_and_bars),
-        cmocka_unit_test(launcher_tags),
-        cmocka_unit_test(runs_and_repeated_steps),
-        cmocka_unit_test(values_that_are_none),
-        cmocka_unit_test(a_loss_that_is_no_number_is_seen_wherever_it_is),
-        cmocka_unit_test(ends),
-        cmocka_unit_test(tables),
-        cmocka_unit_test(facts_times_and_counts),
-        cmocka_unit_test(arrival_does_not_matter),
-        cmocka_unit_test(a_cut_log_never_gives_a_wrong_value),
-        cmocka_unit_test(long_lines),
-        cmocka_unit_test(ranks_are_limited),
-        cmocka_unit_test(scores_can_be_left_out),
-        cmocka_unit_test(guessing),
-        cmocka_unit_test(bad_formats_name_the_place),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

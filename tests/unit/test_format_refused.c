@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Invalid format manifests: each is refused, with the place and what was expected there. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/strbuf.h"
 #include "judge/rule.h"
@@ -68,7 +64,7 @@ static void refuse_all(const struct row *rows, size_t n)
     }
 }
 
-static void what_more_is_right_is_read(void **state UNUSED)
+TEST(what_more_is_right_is_read)
 {
     for (int slot = 0; slot < SLOTS; slot++) {
         struct err err = {0};
@@ -86,7 +82,7 @@ static void what_more_is_right_is_read(void **state UNUSED)
     }
 }
 
-static void a_format_of_another_make_is_refused(void **state UNUSED)
+TEST(a_format_of_another_make_is_refused)
 {
     static const struct row ROWS[] = {
         {PREFIX, ", \"torchrun\"", "expected mpirun or srun, found \"torchrun\""},
@@ -117,7 +113,7 @@ static void a_format_of_another_make_is_refused(void **state UNUSED)
 #define MORE(members)                                                                              \
     ", {\"name\": \"more\", \"literal\": null, \"scope\": \"job\", \"primary\": false, " members "}"
 
-static void a_series_that_could_not_be_read_is_refused(void **state UNUSED)
+TEST(a_series_that_could_not_be_read_is_refused)
 {
     static const struct row ROWS[] = {
         {SERIES, MORE("\"pattern\": \"done\", \"unit\": \"\", \"quantity\": \"progress\""),
@@ -184,7 +180,7 @@ static void a_series_that_could_not_be_read_is_refused(void **state UNUSED)
     refuse_all(ROWS, ARRAY_LEN(ROWS));
 }
 
-static void a_fact_that_is_neither_read_nor_absent_is_refused(void **state UNUSED)
+TEST(a_fact_that_is_neither_read_nor_absent_is_refused)
 {
     CLEANUP(strbuf) struct strbuf many;
     static const struct row ROWS[] = {
@@ -222,7 +218,7 @@ static void a_fact_that_is_neither_read_nor_absent_is_refused(void **state UNUSE
     ", {\"name\": \"r\", \"series\": \"ips\", \"origin\": \"own\", \"source\": \"x\", " members "}"
 #define OF_MEAN(members) ANOTHER("\"statistic\": \"mean\", " members)
 
-static void a_rule_that_gives_no_number_is_refused(void **state UNUSED)
+TEST(a_rule_that_gives_no_number_is_refused)
 {
     static const struct row ROWS[] = {
         {RULE,
@@ -276,7 +272,7 @@ static void a_rule_that_gives_no_number_is_refused(void **state UNUSED)
     refuse_all(ROWS, ARRAY_LEN(ROWS));
 }
 
-static void a_rule_for_too_many_models_is_refused(void **state UNUSED)
+TEST(a_rule_for_too_many_models_is_refused)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf models;
@@ -294,15 +290,4 @@ static void a_rule_for_too_many_models_is_refused(void **state UNUSED)
             "expected at most 64 members");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_more_is_right_is_read),
-        cmocka_unit_test(a_format_of_another_make_is_refused),
-        cmocka_unit_test(a_series_that_could_not_be_read_is_refused),
-        cmocka_unit_test(a_fact_that_is_neither_read_nor_absent_is_refused),
-        cmocka_unit_test(a_rule_that_gives_no_number_is_refused),
-        cmocka_unit_test(a_rule_for_too_many_models_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes compared with each other: a sick one is found and named, equal ones are not. Seeded noise. */
-#include "base/base.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-
-#include <cmocka.h>
 
 #include "base/fs.h"
 #include "base/rng.h"
@@ -89,7 +86,7 @@ static const struct {
     {"allreduce/nccl-tests/fp32/n1g8/bs0", 230, 0.02, 0.5},
 };
 
-static void finds_the_sick_node_in_ten_of_ten(void **state UNUSED)
+TEST(finds_the_sick_node_in_ten_of_ten)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(PLANTED); idx++) {
         for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -112,7 +109,7 @@ static void finds_the_sick_node_in_ten_of_ten(void **state UNUSED)
 }
 
 /* A sick node makes both of its pairs slow, and is named instead of them. */
-static void finds_the_node_with_the_slow_network_in_ten_of_ten(void **state UNUSED)
+TEST(finds_the_node_with_the_slow_network_in_ten_of_ten)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -129,7 +126,7 @@ static void finds_the_node_with_the_slow_network_in_ten_of_ten(void **state UNUS
     }
 }
 
-static void finds_the_slow_link_in_ten_of_ten(void **state UNUSED)
+TEST(finds_the_slow_link_in_ten_of_ten)
 {
     static const char *const PAIRS[] = {"node1+node2", "node2+node3", "node3+node4", "node1+node4"};
     for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -147,7 +144,7 @@ static void finds_the_slow_link_in_ten_of_ten(void **state UNUSED)
 }
 
 /* A rank that is missing ends its case: what was not measured is a finding too. */
-static void finds_what_could_not_be_measured(void **state UNUSED)
+TEST(finds_what_could_not_be_measured)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct rng rng;
@@ -164,7 +161,7 @@ static void finds_what_could_not_be_measured(void **state UNUSED)
     assert_int_equal(health.figures[0].verdict, HEALTH_WITHIN);
 }
 
-static void names_none_of_twenty_sound_groups(void **state UNUSED)
+TEST(names_none_of_twenty_sound_groups)
 {
     for (size_t idx = 0; idx <= ARRAY_LEN(PLANTED); idx++) {
         bool is_pairs = idx == ARRAY_LEN(PLANTED);
@@ -182,7 +179,7 @@ static void names_none_of_twenty_sound_groups(void **state UNUSED)
 }
 
 /* Beyond the share, but within the uncertainty of the repeats. */
-static void noise_alone_makes_no_outlier(void **state UNUSED)
+TEST(noise_alone_makes_no_outlier)
 {
     size_t n = 0;
     for (uint64_t seed = 1; seed <= 500; seed++) {
@@ -196,7 +193,7 @@ static void noise_alone_makes_no_outlier(void **state UNUSED)
     assert_true(n <= 5);
 }
 
-static void noise_hides_no_fiftieth(void **state UNUSED)
+TEST(noise_hides_no_fiftieth)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -216,7 +213,7 @@ static void noise_hides_no_fiftieth(void **state UNUSED)
     }
 }
 
-static void says_the_rate(void **state UNUSED)
+TEST(says_the_rate)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct rng rng;
@@ -231,7 +228,7 @@ static void says_the_rate(void **state UNUSED)
 }
 
 /* A faster node is no outlier, and neither is a slower one within the share. */
-static void better_is_no_outlier(void **state UNUSED)
+TEST(better_is_no_outlier)
 {
     static const double FACTORS[] = {3, 0.92};
     for (size_t idx = 0; idx < ARRAY_LEN(FACTORS); idx++) {
@@ -248,7 +245,7 @@ static void better_is_no_outlier(void **state UNUSED)
 }
 
 /* Of two that differ neither has the majority; of two kinds neither is the other's measure; and a case without a limit has none. */
-static void compares_only_what_can_be(void **state UNUSED)
+TEST(compares_only_what_can_be)
 {
     static const struct str OTHER[] = {{"b", 1}};
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -279,7 +276,7 @@ static void compares_only_what_can_be(void **state UNUSED)
     assert_true(str_find(health.figures[0].why, STR_LIT("no limit")) >= 0);
 }
 
-static void refuses_limits(void **state UNUSED)
+TEST(refuses_limits)
 {
 #define LIMITS(deviations, nodes, list)                                                            \
     "{\"schema_version\":1,\"deviations\":" deviations                                             \
@@ -312,20 +309,4 @@ static void refuses_limits(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_the_sick_node_in_ten_of_ten),
-        cmocka_unit_test(finds_the_node_with_the_slow_network_in_ten_of_ten),
-        cmocka_unit_test(finds_the_slow_link_in_ten_of_ten),
-        cmocka_unit_test(finds_what_could_not_be_measured),
-        cmocka_unit_test(names_none_of_twenty_sound_groups),
-        cmocka_unit_test(noise_alone_makes_no_outlier),
-        cmocka_unit_test(noise_hides_no_fiftieth),
-        cmocka_unit_test(says_the_rate),
-        cmocka_unit_test(better_is_no_outlier),
-        cmocka_unit_test(compares_only_what_can_be),
-        cmocka_unit_test(refuses_limits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

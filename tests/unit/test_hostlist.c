@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Node sets: what each form stands for, what is refused and where, folding. Against ClusterShell's own nodeset and Slurm's scontrol:
    tests/integration/test_hostlist.sh. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/strbuf.h"
 #include "report/hostlist.h"
@@ -35,7 +31,7 @@ static const char *fold(struct arena *arena, const char *text)
     return str_z(arena, hostlist_fold(arena, list.names, list.n));
 }
 
-static void each_form(void **state UNUSED)
+TEST(each_form)
 {
     static const char *const ROWS[][2] = {
         {"login", "login"},
@@ -62,7 +58,7 @@ static void each_form(void **state UNUSED)
     }
 }
 
-static void what_is_refused_says_where(void **state UNUSED)
+TEST(what_is_refused_says_where)
 {
     static const char *const ROWS[][2] = {
         {"n[01-100]", "byte 3: both ends of \"01-100\" need the same number of digits"},
@@ -110,7 +106,7 @@ static void what_is_refused_says_where(void **state UNUSED)
     }
 }
 
-static void limits_hold(void **state UNUSED)
+TEST(limits_hold)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text;
@@ -141,7 +137,7 @@ static void limits_hold(void **state UNUSED)
     assert_string_equal(fold(&arena, "a[0-4095]"), "a[0-4095]");
 }
 
-static void slurms_own_lists(void **state UNUSED)
+TEST(slurms_own_lists)
 {
     static const char *const ROWS[][2] = {
         {"gpu[01-03,7],login1", "gpu01 gpu02 gpu03 gpu7 login1"},
@@ -163,7 +159,7 @@ static void slurms_own_lists(void **state UNUSED)
     assert_true(str_ends(str_of(wide), STR_LIT(" n99 n100")));
 }
 
-static void folded(void **state UNUSED)
+TEST(folded)
 {
     static const char *const ROWS[][2] = {
         {"b,a", "a,b"},
@@ -191,13 +187,4 @@ static void folded(void **state UNUSED)
     assert_string_equal(str_z(&arena, hostlist_fold(&arena, NULL, 0)), "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_form),   cmocka_unit_test(what_is_refused_says_where),
-        cmocka_unit_test(limits_hold), cmocka_unit_test(slurms_own_lists),
-        cmocka_unit_test(folded),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a number follows from its log, in words: each statistic, each scale and each reason why a sample does not count. The numbers in the
    text are those used in the computation. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "base/strbuf.h"
@@ -126,7 +123,7 @@ static void expect_steps(const struct how_steps *steps, const char *rule, const 
     }
 }
 
-static void every_statistic_and_scale_says_what_it_did(void **state UNUSED)
+TEST(every_statistic_and_scale_says_what_it_did)
 {
     static const struct {
         const char *rule, *words[2];
@@ -192,7 +189,7 @@ static void every_statistic_and_scale_says_what_it_did(void **state UNUSED)
     unmake(&made);
 }
 
-static void every_sample_that_does_not_count_has_its_reason(void **state UNUSED)
+TEST(every_sample_that_does_not_count_has_its_reason)
 {
     static const struct {
         const char *rule;
@@ -241,7 +238,7 @@ static void every_sample_that_does_not_count_has_its_reason(void **state UNUSED)
     unmake(&made);
 }
 
-static void a_log_without_a_number_says_why(void **state UNUSED)
+TEST(a_log_without_a_number_says_why)
 {
     struct made made;
     make(&made);
@@ -262,7 +259,7 @@ static void a_log_without_a_number_says_why(void **state UNUSED)
     unmake(&made);
 }
 
-static void several_logs_are_one_number(void **state UNUSED)
+TEST(several_logs_are_one_number)
 {
     static const char *const MEAN[] = {"mean of the numbers of 3 logs",
                                        "x 0.5, the factor of f.txt", "rounded to 1 decimal"};
@@ -285,13 +282,4 @@ static void several_logs_are_one_number(void **state UNUSED)
     unmake(&made);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_statistic_and_scale_says_what_it_did),
-        cmocka_unit_test(every_sample_that_does_not_count_has_its_reason),
-        cmocka_unit_test(a_log_without_a_number_says_why),
-        cmocka_unit_test(several_logs_are_one_number),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "view/chart.h"
@@ -18,7 +15,7 @@ static size_t count(const struct strbuf *buf, const char *what)
     return n;
 }
 
-static void outside_text_is_escaped(void **state UNUSED)
+TEST(outside_text_is_escaped)
 {
     const struct {
         struct str text;
@@ -48,7 +45,7 @@ static void outside_text_is_escaped(void **state UNUSED)
     }
 }
 
-static void holes_are_filled_in_order_and_escaped(void **state UNUSED)
+TEST(holes_are_filled_in_order_and_escaped)
 {
     CLEANUP(strbuf) struct strbuf out = {0};
     strbuf_init(&out, 1024);
@@ -56,7 +53,7 @@ static void holes_are_filled_in_order_and_escaped(void **state UNUSED)
     assert_string_equal(out.ptr, "<td title=\"&quot;{}\">&lt;b&gt;</td>");
 }
 
-static void text_of_any_length_is_formatted(void **state UNUSED)
+TEST(text_of_any_length_is_formatted)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct str text = textf(&arena, "%0*d", 2000, 7);
@@ -65,7 +62,7 @@ static void text_of_any_length_is_formatted(void **state UNUSED)
     assert_true(text.ptr[1999] == '7');
 }
 
-static void scaling_shows_every_point_once(void **state UNUSED)
+TEST(scaling_shows_every_point_once)
 {
     struct chart_point points[2][3];
     struct chart_line lines[2];
@@ -94,7 +91,7 @@ static void scaling_shows_every_point_once(void **state UNUSED)
     assert_int_equal(count(&out, ">16</text>"), 1);
 }
 
-static void nothing_to_draw_draws_nothing(void **state UNUSED)
+TEST(nothing_to_draw_draws_nothing)
 {
     struct chart_point point;
     struct chart_line line;
@@ -107,7 +104,7 @@ static void nothing_to_draw_draws_nothing(void **state UNUSED)
     assert_string_equal(out.ptr, "");
 }
 
-static void spark_shades_what_is_left_out(void **state UNUSED)
+TEST(spark_shades_what_is_left_out)
 {
     const double values[] = {1, 100, 101, 102, 5000};
     const bool is_used[] = {false, true, true, true, false};
@@ -125,7 +122,7 @@ static void spark_shades_what_is_left_out(void **state UNUSED)
     assert_true(high > 102 && high < 107);
 }
 
-static void a_long_series_keeps_its_extremes(void **state UNUSED)
+TEST(a_long_series_keeps_its_extremes)
 {
     enum { N = 100000 };
     double *values = xcalloc(N, sizeof(*values));
@@ -148,7 +145,7 @@ static void a_long_series_keeps_its_extremes(void **state UNUSED)
     free(values);
 }
 
-static void flat_and_empty_series_have_a_scale(void **state UNUSED)
+TEST(flat_and_empty_series_have_a_scale)
 {
     const double flat[] = {7, 7};
     const double none[] = {NAN, NAN};
@@ -165,7 +162,7 @@ static void flat_and_empty_series_have_a_scale(void **state UNUSED)
     assert_int_equal(count(&out, "nan"), 0);
 }
 
-static void ratios_without_a_log_have_one_mark(void **state UNUSED)
+TEST(ratios_without_a_log_have_one_mark)
 {
     CLEANUP(strbuf) struct strbuf out = {0};
     strbuf_init(&out, 4096);
@@ -177,18 +174,4 @@ static void ratios_without_a_log_have_one_mark(void **state UNUSED)
     assert_int_equal(count(&out, "nan"), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(outside_text_is_escaped),
-        cmocka_unit_test(holes_are_filled_in_order_and_escaped),
-        cmocka_unit_test(text_of_any_length_is_formatted),
-        cmocka_unit_test(scaling_shows_every_point_once),
-        cmocka_unit_test(nothing_to_draw_draws_nothing),
-        cmocka_unit_test(spark_shades_what_is_left_out),
-        cmocka_unit_test(a_long_series_keeps_its_extremes),
-        cmocka_unit_test(flat_and_empty_series_have_a_scale),
-        cmocka_unit_test(ratios_without_a_log_have_one_mark),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

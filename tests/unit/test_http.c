@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net/http against a server whose every byte is known: heads, bodies, ranges, redirects, and the error code of each kind of
    failure. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include "canned_server.h"
 #include "net/http.h"
@@ -106,7 +103,7 @@ static bool has(struct str text, const char *part)
     return str_find(text, str_of(part)) >= 0;
 }
 
-static void gives_head_and_body(void **state UNUSED)
+TEST(gives_head_and_body)
 {
     const struct canned_reply reply = {
         STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: \"a-1\"\r\nAccept-Ranges: bytes\r\n"
@@ -138,7 +135,7 @@ static void gives_head_and_body(void **state UNUSED)
     client_end(&client);
 }
 
-static void reads_a_range(void **state UNUSED)
+TEST(reads_a_range)
 {
     const struct canned_reply reply = {
         STR_LIT("HTTP/1.1 206 Partial Content\r\nContent-Length: 3\r\n"
@@ -159,7 +156,7 @@ static void reads_a_range(void **state UNUSED)
     client_end(&client);
 }
 
-static void an_error_status_is_an_answer(void **state UNUSED)
+TEST(an_error_status_is_an_answer)
 {
     const struct canned_reply reply = {
         STR_LIT("HTTP/1.1 429 Too Many\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nslow"), false};
@@ -171,7 +168,7 @@ static void an_error_status_is_an_answer(void **state UNUSED)
     client_end(&client);
 }
 
-static void an_empty_answer_has_a_head(void **state UNUSED)
+TEST(an_empty_answer_has_a_head)
 {
     const struct canned_reply reply = {
         STR_LIT("HTTP/1.1 416 No\r\nContent-Range: bytes */12\r\nContent-Length: 0\r\n\r\n"),
@@ -184,7 +181,7 @@ static void an_empty_answer_has_a_head(void **state UNUSED)
     client_end(&client);
 }
 
-static void says_what_is_encoded_and_what_has_no_end(void **state UNUSED)
+TEST(says_what_is_encoded_and_what_has_no_end)
 {
     const struct canned_reply encoded = {
         STR_LIT("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nzz"), false};
@@ -206,7 +203,7 @@ static void says_what_is_encoded_and_what_has_no_end(void **state UNUSED)
     client_end(&client);
 }
 
-static void endless_headers_are_refused(void **state UNUSED)
+TEST(endless_headers_are_refused)
 {
     CLEANUP(strbuf) struct strbuf text;
     struct client client;
@@ -223,7 +220,7 @@ static void endless_headers_are_refused(void **state UNUSED)
     client_end(&client);
 }
 
-static void an_endless_header_is_refused(void **state UNUSED)
+TEST(an_endless_header_is_refused)
 {
     CLEANUP(strbuf) struct strbuf text;
     struct client client;
@@ -244,7 +241,7 @@ static void an_endless_header_is_refused(void **state UNUSED)
 }
 
 /* One byte each 20 ms: always alive, and never done. */
-static void a_trickle_is_given_up(void **state UNUSED)
+TEST(a_trickle_is_given_up)
 {
     const struct canned_reply reply = {
         .text = STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"),
@@ -256,7 +253,7 @@ static void a_trickle_is_given_up(void **state UNUSED)
     client_end(&client);
 }
 
-static void failures_have_their_codes(void **state UNUSED)
+TEST(failures_have_their_codes)
 {
     static const struct {
         const char *name;
@@ -295,7 +292,7 @@ static void failures_have_their_codes(void **state UNUSED)
     }
 }
 
-static void a_refused_connection_is_net(void **state UNUSED)
+TEST(a_refused_connection_is_net)
 {
     struct canned_server server = canned_start(NULL, 0);
     const struct http_request request = {.url = canned_url(&server, "/f")};
@@ -307,7 +304,7 @@ static void a_refused_connection_is_net(void **state UNUSED)
     client_end(&client);
 }
 
-static void follows_redirects_up_to_a_number(void **state UNUSED)
+TEST(follows_redirects_up_to_a_number)
 {
     struct canned_reply replies[HTTP_REDIRECTS_MAX + 2];
     struct client client;
@@ -335,7 +332,7 @@ static void follows_redirects_up_to_a_number(void **state UNUSED)
 }
 
 /* A login is only for the host it was given for: 127.0.0.2 is another one. */
-static void a_login_is_not_sent_to_another_host(void **state UNUSED)
+TEST(a_login_is_not_sent_to_another_host)
 {
     const struct http_header header = {"Authorization", "Bearer hush"};
     const struct canned_reply good = {STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
@@ -359,7 +356,7 @@ static void a_login_is_not_sent_to_another_host(void **state UNUSED)
     client_end(&client);
 }
 
-static void sends_a_body(void **state UNUSED)
+TEST(sends_a_body)
 {
     const struct canned_reply good = {STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
                                       false};
@@ -378,7 +375,7 @@ static void write_mode(const char *path, const char *text, mode_t mode)
     assert_int_equal(chmod(path, mode), 0);
 }
 
-static void logins_come_from_private_files(void **state UNUSED)
+TEST(logins_come_from_private_files)
 {
     const struct canned_reply good = {STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
                                       false};
@@ -416,7 +413,7 @@ static void logins_come_from_private_files(void **state UNUSED)
     assert_int_equal(err.code, ERR_NOT_FOUND);
 }
 
-static void files_are_read_in_pieces(void **state UNUSED)
+TEST(files_are_read_in_pieces)
 {
     const char *path = scratch_path("a file%");
     const char *url = arena_printf(&scratch_arena, "file://%s/a%%20file%%25", scratch_folder);
@@ -450,7 +447,7 @@ static void files_are_read_in_pieces(void **state UNUSED)
     client_end(&client);
 }
 
-static void bad_urls_are_usage_and_not_shown(void **state UNUSED)
+TEST(bad_urls_are_usage_and_not_shown)
 {
     static const char *const URLS[] = {"ftp://u:hush@host/f",
                                        "file:///etc/hostname",
@@ -471,7 +468,7 @@ static void bad_urls_are_usage_and_not_shown(void **state UNUSED)
     client_end(&client);
 }
 
-static void urls_are_shown_without_secrets(void **state UNUSED)
+TEST(urls_are_shown_without_secrets)
 {
     static const char *const ROWS[][2] = {
         {"https://host/a/b.tar", "https://host/a/b.tar"},
@@ -490,7 +487,7 @@ static void urls_are_shown_without_secrets(void **state UNUSED)
     }
 }
 
-static void content_ranges_are_strict(void **state UNUSED)
+TEST(content_ranges_are_strict)
 {
     static const struct {
         const char *text;
@@ -518,28 +515,4 @@ static void content_ranges_are_strict(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gives_head_and_body),
-        cmocka_unit_test(reads_a_range),
-        cmocka_unit_test(an_error_status_is_an_answer),
-        cmocka_unit_test(an_empty_answer_has_a_head),
-        cmocka_unit_test(says_what_is_encoded_and_what_has_no_end),
-        cmocka_unit_test(failures_have_their_codes),
-        cmocka_unit_test(endless_headers_are_refused),
-        cmocka_unit_test(an_endless_header_is_refused),
-        cmocka_unit_test(a_trickle_is_given_up),
-        cmocka_unit_test(a_refused_connection_is_net),
-        cmocka_unit_test(follows_redirects_up_to_a_number),
-        cmocka_unit_test(a_login_is_not_sent_to_another_host),
-        cmocka_unit_test(sends_a_body),
-        cmocka_unit_test(logins_come_from_private_files),
-        cmocka_unit_test(files_are_read_in_pieces),
-        cmocka_unit_test(bad_urls_are_usage_and_not_shown),
-        cmocka_unit_test(urls_are_shown_without_secrets),
-        cmocka_unit_test(content_ranges_are_strict),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Words of a row's machine against those of a log's path. */
-#include "base/base.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "judge/identity.h"
 
-static void a_path_names_the_machine_or_another_or_none(void **state UNUSED)
+TEST(a_path_names_the_machine_or_another_or_none)
 {
     static const struct {
         const char *machine, *path;
@@ -35,10 +30,4 @@ static void a_path_names_the_machine_or_another_or_none(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_path_names_the_machine_or_another_or_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

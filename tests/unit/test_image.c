@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of the images that need no registry: pins, and names in an engine. The rest is tests/integration/test_image_*.sh. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "scratch.h"
 #include "store/image_export.h"
@@ -29,7 +25,7 @@ static struct image_pins pins_of(int digest, int manifest, int config)
     return pins;
 }
 
-static void pins_decide(void **state UNUSED)
+TEST(pins_decide)
 {
     static const struct {
         int digest, manifest, config; /* pinned */
@@ -56,7 +52,7 @@ static void pins_decide(void **state UNUSED)
     }
 }
 
-static void names_in_an_engine_are_names(void **state UNUSED)
+TEST(names_in_an_engine_are_names)
 {
     static const struct {
         const char *name, *slug;
@@ -80,11 +76,4 @@ static void names_in_an_engine_are_names(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pins_decide),
-        cmocka_unit_test(names_in_an_engine_are_names),
-    };
-    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inventories: what a file may contain, what is refused and where, parts of one, and what --nodes takes (load/load_inventory). */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/fs.h"
 #include "load/load_inventory.h"
@@ -34,7 +30,7 @@ static const char *document(struct arena *arena, const char *more, const char *n
                         more, nodes);
 }
 
-static void patterns_stand_for_nodes(void **state UNUSED)
+TEST(patterns_stand_for_nodes)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct inventory inventory;
@@ -66,7 +62,7 @@ static void patterns_stand_for_nodes(void **state UNUSED)
     assert_int_equal(inventory.nodes[2].port, 2222);
 }
 
-static void written_and_read_again_it_is_the_same(void **state UNUSED)
+TEST(written_and_read_again_it_is_the_same)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf first;
@@ -89,7 +85,7 @@ static void written_and_read_again_it_is_the_same(void **state UNUSED)
     "{\"name\": " name ", \"address\": " address ", \"port\": null, \"user\": null, \"gpus\": 1, " \
     "\"fast_address\": null, \"work_folder\": null, \"groups\": []" rest "}"
 
-static void what_is_refused_says_where(void **state UNUSED)
+TEST(what_is_refused_says_where)
 {
     static const struct {
         const char *more, *nodes, *expected;
@@ -133,7 +129,7 @@ static void what_is_refused_says_where(void **state UNUSED)
     }
 }
 
-static void one_field_of_a_node(void **state UNUSED)
+TEST(one_field_of_a_node)
 {
     static const char *const ROWS[][3] = {
         {"\"port\": null", "\"port\": 0", "port"},
@@ -166,7 +162,7 @@ static void one_field_of_a_node(void **state UNUSED)
     }
 }
 
-static void a_local_one_has_one_node(void **state UNUSED)
+TEST(a_local_one_has_one_node)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct inventory inventory;
@@ -180,7 +176,7 @@ static void a_local_one_has_one_node(void **state UNUSED)
     assert_non_null(strstr(err.msg, "nodes: expected one, because remote is \"local\", found 2"));
 }
 
-static void parts_keep_the_inventorys_order(void **state UNUSED)
+TEST(parts_keep_the_inventorys_order)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct inventory inventory;
@@ -227,7 +223,7 @@ static const char *load(struct arena *arena, const char *root, const char *text)
     return out;
 }
 
-static void what_nodes_takes(void **state)
+TEST_IN_SCRATCH(what_nodes_takes)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *root = *state;
@@ -258,7 +254,7 @@ static void what_nodes_takes(void **state)
     assert_non_null(strstr(load(&arena, root, "./nothing.json"), "nothing.json"));
 }
 
-static void slurms_allocation(void **state)
+TEST_IN_SCRATCH(slurms_allocation)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *root = *state;
@@ -276,18 +272,4 @@ static void slurms_allocation(void **state)
     unsetenv("SLURM_JOB_NODELIST");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(patterns_stand_for_nodes),
-        cmocka_unit_test(written_and_read_again_it_is_the_same),
-        cmocka_unit_test(what_is_refused_says_where),
-        cmocka_unit_test(one_field_of_a_node),
-        cmocka_unit_test(a_local_one_has_one_node),
-        cmocka_unit_test(parts_keep_the_inventorys_order),
-        cmocka_unit_test_setup_teardown(what_nodes_takes, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(slurms_allocation, scratch_make, scratch_remove),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/fs.h"
 #include "run/journal.h"
@@ -61,7 +58,7 @@ static void write_three(struct arena *arena, const char *path)
     }
 }
 
-static void records_come_back_as_written(void **state)
+TEST_IN_SCRATCH(records_come_back_as_written)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct journal_records records = {0};
@@ -79,7 +76,7 @@ static void records_come_back_as_written(void **state)
 }
 
 /* Truncated anywhere: the rest is a beginning of what was written, and more can be appended after it. */
-static void every_cut_leaves_whole_records(void **state)
+TEST_IN_SCRATCH(every_cut_leaves_whole_records)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -110,7 +107,7 @@ static void every_cut_leaves_whole_records(void **state)
     }
 }
 
-static void every_flipped_bit_of_a_record_is_seen(void **state)
+TEST_IN_SCRATCH(every_flipped_bit_of_a_record_is_seen)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -134,7 +131,7 @@ static void every_flipped_bit_of_a_record_is_seen(void **state)
 #define TEXT(literal) literal, sizeof(literal) - 1
 
 /* Only what a crash can leave behind the last record is dropped from a journal. */
-static void what_was_never_a_record_is_damage(void **state)
+TEST_IN_SCRATCH(what_was_never_a_record_is_damage)
 {
     static const struct {
         const char *text;
@@ -203,7 +200,7 @@ static void assert_goes_on(struct arena *arena, const char *path, const enum jou
 }
 
 /* A record whose sync fails is removed, with unsynced ones before it: the next one follows the last synced one. */
-static void a_failed_sync_takes_its_record_back(void **state)
+TEST_IN_SCRATCH(a_failed_sync_takes_its_record_back)
 {
     static const enum journal_state LEFT[] = {J_PLANNED, J_STARTED, J_FINISHED, J_INTERRUPTED};
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -239,7 +236,7 @@ static int append_torn(struct journal *journal, struct err *err)
     return rc;
 }
 
-static void a_torn_record_is_taken_back(void **state)
+TEST_IN_SCRATCH(a_torn_record_is_taken_back)
 {
     static const enum journal_state LEFT[] = {J_PLANNED, J_STARTED, J_FINISHED, J_INTERRUPTED};
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -257,7 +254,7 @@ static void a_torn_record_is_taken_back(void **state)
 }
 
 /* What cannot be removed stays the last: the handle appends nothing any more, and the next opener continues. */
-static void nothing_follows_a_record_that_cannot_be_taken_back(void **state)
+TEST_IN_SCRATCH(nothing_follows_a_record_that_cannot_be_taken_back)
 {
     static const enum journal_state LEFT[] = {J_PLANNED, J_STARTED, J_FINISHED, J_STARTED};
     static const size_t N_LEFT[] = {4, 3, 3}; /* whole though not synced; torn; taken back */
@@ -286,21 +283,4 @@ static void nothing_follows_a_record_that_cannot_be_taken_back(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(records_come_back_as_written, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(every_cut_leaves_whole_records, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(every_flipped_bit_of_a_record_is_seen, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_failed_sync_takes_its_record_back, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(what_was_never_a_record_is_damage, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_torn_record_is_taken_back, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(nothing_follows_a_record_that_cannot_be_taken_back,
-                                        scratch_make, scratch_remove),
-    };
-    return cmocka_run_group_tests_name("journal", tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

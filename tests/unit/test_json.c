@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "codec/json.h"
 #include "codec/json_region.h"
@@ -49,7 +45,7 @@ static const char *const BAD[] = {
     "[\"\\ud800\"]",
 };
 
-static void bad_grammar_is_refused(void **state UNUSED)
+TEST(bad_grammar_is_refused)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
         CLEANUP(json_doc) struct json_doc doc = {0};
@@ -62,7 +58,7 @@ static void bad_grammar_is_refused(void **state UNUSED)
     }
 }
 
-static void depth_is_capped(void **state UNUSED)
+TEST(depth_is_capped)
 {
     char text[2 * JSON_DEPTH_MAX + 2];
     CLEANUP(json_doc) struct json_doc doc = {0};
@@ -107,7 +103,7 @@ static int decode(const char *text, struct arena *arena, struct thing *thing, st
     return json_decode(&item, arena, THING, ARRAY_LEN(THING), thing, err);
 }
 
-static void tables_decode_and_name_the_place(void **state UNUSED)
+TEST(tables_decode_and_name_the_place)
 {
     static const char *const WRONG[][2] = {
         {"{\"list\":[{\"name\":\"x\",\"count\":10}]}",
@@ -138,7 +134,7 @@ static void tables_decode_and_name_the_place(void **state UNUSED)
     }
 }
 
-static void whole_numbers_beyond_2_53_are_refused(void **state UNUSED)
+TEST(whole_numbers_beyond_2_53_are_refused)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct err err = {0};
@@ -149,7 +145,7 @@ static void whole_numbers_beyond_2_53_are_refused(void **state UNUSED)
     assert_int_equal(json_i64(&root, INT64_MIN, INT64_MAX, &value, &err), -1);
 }
 
-static void output_keeps_order_and_escapes(void **state UNUSED)
+TEST(output_keeps_order_and_escapes)
 {
     CLEANUP(strbuf) struct strbuf buf;
     CLEANUP(json_doc) struct json_doc doc = {0};
@@ -174,7 +170,7 @@ static void output_keeps_order_and_escapes(void **state UNUSED)
 }
 
 /* A backslash, escaped, and then u0000 is six characters, not U+0000. */
-static void an_escaped_backslash_is_no_escape(void **state UNUSED)
+TEST(an_escaped_backslash_is_no_escape)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
@@ -199,7 +195,7 @@ static void assert_region(const char *place, int64_t line, int64_t column, int64
     assert_int_equal(got.end_column, end_column);
 }
 
-static void places_have_regions(void **state UNUSED)
+TEST(places_have_regions)
 {
     assert_region("$", 1, 1, 1, 2);
     assert_region("$.a", 2, 6, 2, 19);
@@ -213,16 +209,4 @@ static void places_have_regions(void **state UNUSED)
     assert_region("$.nothing", 1, 1, 1, 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_grammar_is_refused),
-        cmocka_unit_test(depth_is_capped),
-        cmocka_unit_test(tables_decode_and_name_the_place),
-        cmocka_unit_test(whole_numbers_beyond_2_53_are_refused),
-        cmocka_unit_test(output_keeps_order_and_escapes),
-        cmocka_unit_test(an_escaped_backslash_is_no_escape),
-        cmocka_unit_test(places_have_regions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

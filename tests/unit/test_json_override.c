@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* codec/json_override: one value changes, every other byte stays. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "codec/json.h"
 #include "codec/json_override.h"
@@ -36,7 +32,7 @@ static void change(const char *setting, const char *from, const char *to, const 
     assert_int_equal(json_parse(made.text, "changed", &doc, &err), 0);
 }
 
-static void values_are_replaced_in_place(void **state UNUSED)
+TEST(values_are_replaced_in_place)
 {
     change("n=5", "117.2050", "5", "117.2050", "5");
     change("$.n=5e1", "117.2050", "5e1", "117.2050", "5e1");
@@ -52,14 +48,14 @@ static void values_are_replaced_in_place(void **state UNUSED)
     change("stacks[1].text=x", "\"a \\\"]}, [{ \\\\\"", "\"x\"", "\"a \\\"]}, [{ \\\\\"", "\"x\"");
 }
 
-static void a_last_key_may_be_new(void **state UNUSED)
+TEST(a_last_key_may_be_new)
 {
     change("empty.k=1", "\"empty\": {}", "\"empty\": {\"k\": 1}", NULL, "1");
     change("stacks[b/c.d/n1g1].env.Z=v", "\"env\": {}", "\"env\": {\"Z\": \"v\"}", NULL, "\"v\"");
     change("stacks[a].env.Z=v", "\"Y\": null}", "\"Y\": null, \"Z\": \"v\"}", NULL, "\"v\"");
 }
 
-static void what_leads_nowhere_is_refused(void **state UNUSED)
+TEST(what_leads_nowhere_is_refused)
 {
     static const char *const BAD[] = {"",
                                       "n",
@@ -90,13 +86,4 @@ static void what_leads_nowhere_is_refused(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_replaced_in_place),
-        cmocka_unit_test(a_last_key_may_be_new),
-        cmocka_unit_test(what_leads_nowhere_is_refused),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One table: what it writes it reads back, what it refuses, and the schema that it gives. */
-#include "base/base.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-
-#include <cmocka.h>
 
 #include "codec/json_table.h"
 
@@ -111,7 +108,7 @@ static int decode(struct arena *arena, const char *text, struct thing *ret, stru
     "  \"rate\": null,\n  \"colour\": null,\n  \"place\": null,\n  \"parts\": [],\n"               \
     "  \"env\": {},\n  \"double\": 18\n}\n"
 
-static void what_is_written_is_read_back(void **state UNUSED)
+TEST(what_is_written_is_read_back)
 {
     static const char *const TEXTS[] = {FULL, BARE};
     for (size_t idx = 0; idx < ARRAY_LEN(TEXTS); idx++) {
@@ -128,7 +125,7 @@ static void what_is_written_is_read_back(void **state UNUSED)
     }
 }
 
-static void a_pointer_is_followed_when_writing(void **state UNUSED)
+TEST(a_pointer_is_followed_when_writing)
 {
     CLEANUP(strbuf) struct strbuf text;
     const struct part best = {.name = STR_LIT("w")};
@@ -138,7 +135,7 @@ static void a_pointer_is_followed_when_writing(void **state UNUSED)
     assert_non_null(strstr(text.ptr, "\"best\": \"w\""));
 }
 
-static void what_a_row_forbids_is_refused_with_its_place(void **state UNUSED)
+TEST(what_a_row_forbids_is_refused_with_its_place)
 {
 #define WITH(more)                                                                                 \
     "{\"schema_version\":1,\"name\":\"a\",\"count\":3,\"colour\":null,\"place\":null,"             \
@@ -170,7 +167,7 @@ static void what_a_row_forbids_is_refused_with_its_place(void **state UNUSED)
     }
 }
 
-static void the_schema_says_the_same(void **state UNUSED)
+TEST(the_schema_says_the_same)
 {
     static const char *const SAID[] = {
         "\"title\": \"a thing\"",
@@ -206,13 +203,4 @@ static void the_schema_says_the_same(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read_back),
-        cmocka_unit_test(a_pointer_is_followed_when_writing),
-        cmocka_unit_test(what_a_row_forbids_is_refused_with_its_place),
-        cmocka_unit_test(the_schema_says_the_same),
-    };
-    return cmocka_run_group_tests_name("json_table", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a log may give a number: the same log, asked with each demand. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include <math.h>
 
 #include "judge/judgement.h"
 
@@ -23,7 +21,7 @@ static struct measurement made(enum parse_verdict verdict, enum runs runs, struc
     return m;
 }
 
-static void each_demand_has_its_answer(void **state UNUSED)
+TEST(each_demand_has_its_answer)
 {
     static const struct {
         enum parse_verdict verdict;
@@ -68,7 +66,7 @@ static void each_demand_has_its_answer(void **state UNUSED)
     arena_release(&arena);
 }
 
-static void a_rule_whose_series_is_empty_has_no_metric(void **state UNUSED)
+TEST(a_rule_whose_series_is_empty_has_no_metric)
 {
     struct arena arena = ARENA_EMPTY;
     struct series series[2] = {{.name = STR_LIT("ips")}, {.name = STR_LIT("other")}};
@@ -81,11 +79,31 @@ static void a_rule_whose_series_is_empty_has_no_metric(void **state UNUSED)
     arena_release(&arena);
 }
 
-int main(void)
+/* Two levels of which the rule's window holds one are no doubt about its number; and a doubt is no refutation for audit. */
+TEST(only_the_window_is_doubted)
 {
-    static const struct CMUnitTest TESTS[] = {
-        cmocka_unit_test(each_demand_has_its_answer),
-        cmocka_unit_test(a_rule_whose_series_is_empty_has_no_metric),
-    };
-    return cmocka_run_group_tests_name("judgement", TESTS, NULL, NULL);
+    struct arena arena = ARENA_EMPTY;
+    struct sample samples[40];
+    struct series series[2] = {{.name = STR_LIT("ips"), .unit = STR_LIT("samples/s")},
+                               {.name = STR_LIT("other")}};
+    for (int idx = 0; idx < 40; idx++) {
+        samples[idx] = (struct sample){idx + 1, idx < 20 ? 100 : 50, (double)NAN, -1, 0, -1};
+    }
+    series[0].samples = samples;
+    series[0].n = 40;
+    const struct measurement m = made(PARSE_OK, ONE, series);
+    const struct rule all = {.series = STR_LIT("ips")};
+    const struct rule late = {.series = STR_LIT("ips"), .window = {.skip = 20}};
+    struct judgement whole = judgement_of(&arena, &m, &all, DEMAND_WHOLE);
+    struct judgement any = judgement_of(&arena, &m, &all, DEMAND_ANY);
+    assert_int_equal(whole.verdict, PARSE_TWO_LEVELS);
+    assert_false(whole.gives);
+    assert_int_equal(whole.causes.n[CAUSE_LEVELS], 1);
+    assert_true(any.gives);
+    assert_int_equal(any.state, LOG_WHOLE);
+    assert_int_equal(judgement_of(&arena, &m, &late, DEMAND_WHOLE).verdict, PARSE_OK);
+    assert_int_equal(m.verdict, PARSE_OK);
+    arena_release(&arena);
 }
+
+UNIT_MAIN(NULL, NULL)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run/launch: argv and environment of the jobs of one repeat, word for word. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "run/launch.h"
 
@@ -103,7 +99,7 @@ static const char *value_of(const char *const *env, const char *name)
     return found;
 }
 
-static void one_rank_is_started_as_it_is(void **state UNUSED)
+TEST(one_rank_is_started_as_it_is)
 {
     struct fixture f;
     init(&f, 1, 1);
@@ -122,7 +118,7 @@ static void one_rank_is_started_as_it_is(void **state UNUSED)
     arena_release(&f.arena);
 }
 
-static void one_rank_a_node_has_nothing_around_it(void **state UNUSED)
+TEST(one_rank_a_node_has_nothing_around_it)
 {
     struct fixture f;
     init(&f, 2, 1);
@@ -135,7 +131,7 @@ static void one_rank_a_node_has_nothing_around_it(void **state UNUSED)
     arena_release(&f.arena);
 }
 
-static void each_node_starts_its_ranks(void **state UNUSED)
+TEST(each_node_starts_its_ranks)
 {
     struct fixture f;
     init(&f, 2, 2);
@@ -157,7 +153,7 @@ static void each_node_starts_its_ranks(void **state UNUSED)
     arena_release(&f.arena);
 }
 
-static void a_shell_line_runs_once_a_node(void **state UNUSED)
+TEST(a_shell_line_runs_once_a_node)
 {
     struct fixture f;
     init(&f, 2, 8);
@@ -176,7 +172,7 @@ static void a_shell_line_runs_once_a_node(void **state UNUSED)
     arena_release(&f.arena);
 }
 
-static void the_steps_environment_is_kept_but_for_ranks(void **state UNUSED)
+TEST(the_steps_environment_is_kept_but_for_ranks)
 {
     static const char *const INHERITED[] = {"PATH=/usr/bin:/bin", "OMP_WAIT_POLICY=active",
                                             "NCCL_DEBUG=INFO", "RANK=9", NULL};
@@ -202,7 +198,7 @@ static void the_steps_environment_is_kept_but_for_ranks(void **state UNUSED)
     arena_release(&f.arena);
 }
 
-static void a_container_is_around_the_ranks(void **state UNUSED)
+TEST(a_container_is_around_the_ranks)
 {
     const struct runtime_image image = {.name = STR_LIT("reperf/cpu"),
                                         .id = STR_LIT("sha256:" HEX64),
@@ -245,7 +241,7 @@ static void a_container_is_around_the_ranks(void **state UNUSED)
     arena_release(&f.arena);
 }
 
-static void mpirun_starts_all_from_the_first_node(void **state UNUSED)
+TEST(mpirun_starts_all_from_the_first_node)
 {
     struct fixture f;
     init(&f, 3, 2);
@@ -301,7 +297,7 @@ static void mpirun_starts_all_from_the_first_node(void **state UNUSED)
     arena_release(&f.arena);
 }
 
-static void networks_are_only_of_addresses(void **state UNUSED)
+TEST(networks_are_only_of_addresses)
 {
     static const struct {
         const char *a, *b, *network;
@@ -324,7 +320,7 @@ static void networks_are_only_of_addresses(void **state UNUSED)
     }
 }
 
-static void slurm_gets_one_job_for_all_nodes(void **state UNUSED)
+TEST(slurm_gets_one_job_for_all_nodes)
 {
     struct fixture f;
     init(&f, 2, 2);
@@ -366,7 +362,7 @@ static void slurm_gets_one_job_for_all_nodes(void **state UNUSED)
 }
 
 /* mpirun and srun start one container a node, which learns its number there. */
-static void containers_of_other_launchers_have_a_hole(void **state UNUSED)
+TEST(containers_of_other_launchers_have_a_hole)
 {
     const struct runtime_image image = {.name = STR_LIT("reperf/cpu"),
                                         .id = STR_LIT("sha256:" HEX64),
@@ -388,7 +384,7 @@ static void containers_of_other_launchers_have_a_hole(void **state UNUSED)
     }
 }
 
-static void what_cannot_be_launched_is_refused(void **state UNUSED)
+TEST(what_cannot_be_launched_is_refused)
 {
     static const struct {
         const char *name;
@@ -421,21 +417,4 @@ static void what_cannot_be_launched_is_refused(void **state UNUSED)
     arena_release(&f.arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_rank_is_started_as_it_is),
-        cmocka_unit_test(one_rank_a_node_has_nothing_around_it),
-        cmocka_unit_test(each_node_starts_its_ranks),
-        cmocka_unit_test(a_shell_line_runs_once_a_node),
-        cmocka_unit_test(the_steps_environment_is_kept_but_for_ranks),
-        cmocka_unit_test(a_container_is_around_the_ranks),
-        cmocka_unit_test(mpirun_starts_all_from_the_first_node),
-        cmocka_unit_test(networks_are_only_of_addresses),
-        cmocka_unit_test(slurm_gets_one_job_for_all_nodes),
-        cmocka_unit_test(containers_of_other_launchers_have_a_hole),
-        cmocka_unit_test(what_cannot_be_launched_is_refused),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

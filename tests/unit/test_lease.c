@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leases on a node: taken, kept, checked against others, taken over when their run is dead. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -54,7 +51,7 @@ static void write_holder(const char *folder, const char *text)
         fs_write_atomic(arena_printf(&texts, "%s/lease/holder", folder), str_of(text), &err), 0);
 }
 
-static void a_lease_is_held_against_others_until_dropped(void **state)
+TEST_IN_SCRATCH(a_lease_is_held_against_others_until_dropped)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
@@ -86,7 +83,7 @@ static void copy_program(const char *program, char *path)
 }
 
 /* Root may remove what has no write bit, so nobody asks. */
-static void a_lease_that_cannot_be_removed_is_an_error(void **state)
+TEST_IN_SCRATCH(a_lease_that_cannot_be_removed_is_an_error)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     struct lease_op op = {0};
@@ -124,7 +121,7 @@ static void a_lease_that_cannot_be_removed_is_an_error(void **state)
 
 /* A file where the lease's folder should be, and a folder where its file should be: neither is taken for a lease that is free or
    ours. */
-static void what_lies_in_a_leases_place_is_an_error(void **state)
+TEST_IN_SCRATCH(what_lies_in_a_leases_place_is_an_error)
 {
     static const struct {
         const char *file, *folder, *says;
@@ -205,7 +202,7 @@ static void take_over(const char *work)
     remote_free(remote);
 }
 
-static void a_lease_of_the_dead_is_taken_over_unless_a_job_lives(void **state)
+TEST_IN_SCRATCH(a_lease_of_the_dead_is_taken_over_unless_a_job_lives)
 {
     static const char *const NAMES[] = {"work",      "work folder", " two  blanks ", "a\ttab",
                                         "new\nline", "[a-z]*?",     "quo\"te's $x"};
@@ -215,7 +212,7 @@ static void a_lease_of_the_dead_is_taken_over_unless_a_job_lives(void **state)
 }
 
 /* After a reboot, or much later, its number belongs to another process. */
-static void a_process_with_the_number_of_a_job_is_not_the_job(void **state)
+TEST_IN_SCRATCH(a_process_with_the_number_of_a_job_is_not_the_job)
 {
     static const struct {
         int64_t start_offset;
@@ -243,19 +240,7 @@ int main(void)
     if (setenv("LOGNAME", "tester", 1) < 0) {
         return 1;
     }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_lease_that_cannot_be_removed_is_an_error, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_lease_is_held_against_others_until_dropped, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(what_lies_in_a_leases_place_is_an_error, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_lease_of_the_dead_is_taken_over_unless_a_job_lives,
-                                        scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(a_process_with_the_number_of_a_job_is_not_the_job,
-                                        scratch_make, scratch_remove),
-    };
-    int rc = cmocka_run_group_tests_name("lease", tests, scratch_group_start, scratch_group_end);
+    int rc = unit_run(scratch_group_start, scratch_group_end);
     arena_release(&texts);
     return rc;
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "judge/finding.h"
 #include "report/shell_script.h"
 
-static void words_follow_quotes_and_lines(void **state UNUSED)
+TEST(words_follow_quotes_and_lines)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct shell_words words = {0};
@@ -26,7 +22,7 @@ static void words_follow_quotes_and_lines(void **state UNUSED)
     }
 }
 
-static void text_without_words_has_none(void **state UNUSED)
+TEST(text_without_words_has_none)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct shell_words words = {0};
@@ -38,7 +34,7 @@ static void text_without_words_has_none(void **state UNUSED)
     assert_int_equal(words.n, 1);
 }
 
-static void assignments_and_uses_are_seen(void **state UNUSED)
+TEST(assignments_and_uses_are_seen)
 {
     struct str name;
     struct str value;
@@ -67,7 +63,7 @@ static struct shell_script script_of(struct arena *arena, const char *text)
 }
 
 /* One row a text: the words of each program that it starts, "|" between programs. */
-static void programs_are_found(void **state UNUSED)
+TEST(programs_are_found)
 {
     static const struct {
         const char *text, *runs;
@@ -105,7 +101,7 @@ static void programs_are_found(void **state UNUSED)
     }
 }
 
-static void options_have_values(void **state UNUSED)
+TEST(options_have_values)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct shell_script script = script_of(&arena, "run --nnodes=2 -b8 --size 8 -xzf F --last");
@@ -117,7 +113,7 @@ static void options_have_values(void **state UNUSED)
     assert_false(shell_run_option(script.runs, "--last", &at, &word));
 }
 
-static void distances_are_least(void **state UNUSED)
+TEST(distances_are_least)
 {
     assert_int_equal(edit_distance(str_of("TRANER_IPS"), str_of("TRAINER_IPS")), 1);
     assert_int_equal(edit_distance(str_of("abc"), str_of("abc")), 0);
@@ -125,7 +121,7 @@ static void distances_are_least(void **state UNUSED)
     assert_int_equal(edit_distance(str_of("kitten"), str_of("sitting")), 3);
 }
 
-static void rules_are_sorted_and_complete(void **state UNUSED)
+TEST(rules_are_sorted_and_complete)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct findings list = {0};
@@ -142,16 +138,4 @@ static void rules_are_sorted_and_complete(void **state UNUSED)
     assert_true(str_eq_z(list.items[3].message, "3"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_follow_quotes_and_lines),
-        cmocka_unit_test(text_without_words_has_none),
-        cmocka_unit_test(assignments_and_uses_are_seen),
-        cmocka_unit_test(programs_are_found),
-        cmocka_unit_test(options_have_values),
-        cmocka_unit_test(distances_are_least),
-        cmocka_unit_test(rules_are_sorted_and_complete),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/rarity.h"
 #include "log/literals.h"
 
 /* Against memmem, over text made of few letters so that near misses abound: in one search each is seen as often as the text holds it. */
-static void literals_are_all_found(void **state UNUSED)
+TEST(literals_are_all_found)
 {
     const struct str items[] = {STR_LIT("abca"), STR_LIT("cabca"), STR_LIT("aaaa"), STR_LIT("bcbc"),
                                 STR_LIT("bcabcab")};
@@ -43,7 +39,7 @@ static void literals_are_all_found(void **state UNUSED)
 }
 
 /* Of what many lines hold, and of a rare text, the latter is worth looking for. */
-static void rare_texts_are_told_from_common_ones(void **state UNUSED)
+TEST(rare_texts_are_told_from_common_ones)
 {
     static const struct {
         const char *rare, *common;
@@ -58,7 +54,7 @@ static void rare_texts_are_told_from_common_ones(void **state UNUSED)
 }
 
 /* More than the vectors have bits for, each alone and with only some of them wanted. */
-static void only_the_wanted_are_found(void **state UNUSED)
+TEST(only_the_wanted_are_found)
 {
     char texts[LITERALS_MAX][8];
     struct str items[LITERALS_MAX];
@@ -86,12 +82,4 @@ static void only_the_wanted_are_found(void **state UNUSED)
     literals_free(literals);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(literals_are_all_found),
-        cmocka_unit_test(rare_texts_are_told_from_common_ones),
-        cmocka_unit_test(only_the_wanted_are_found),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

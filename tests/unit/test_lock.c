@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "store/artifact.h"
 #include "store/lock_file.h"
@@ -33,7 +29,7 @@ static struct lock one_file(uint8_t first)
     return lock;
 }
 
-static void a_lock_is_written_and_read(void **state)
+TEST_IN_SCRATCH(a_lock_is_written_and_read)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -66,7 +62,7 @@ static void a_lock_is_written_and_read(void **state)
     assert_string_equal(read.items[0].date.ptr, DATE);
 }
 
-static void drift_is_an_integrity_error(void **state)
+TEST_IN_SCRATCH(drift_is_an_integrity_error)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -91,7 +87,7 @@ static void drift_is_an_integrity_error(void **state)
     assert_non_null(strstr(err.msg, "MD5"));
 }
 
-static void sources_drift_by_commit(void **state UNUSED)
+TEST(sources_drift_by_commit)
 {
     struct err err = {0};
     struct lock_item known = {.size_bytes = -1,
@@ -106,7 +102,7 @@ static void sources_drift_by_commit(void **state UNUSED)
     assert_int_equal(err.code, ERR_INTEGRITY);
 }
 
-static void a_lock_fills_a_description(void **state UNUSED)
+TEST(a_lock_fills_a_description)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -126,7 +122,7 @@ static void a_lock_fills_a_description(void **state UNUSED)
     assert_non_null(strstr(err.msg, "the lock of d.1 contradicts its description"));
 }
 
-static void a_bad_lock_is_refused(void **state)
+TEST_IN_SCRATCH(a_bad_lock_is_refused)
 {
     static const char *const BAD[] = {
         "{}",
@@ -152,7 +148,7 @@ static void a_bad_lock_is_refused(void **state)
     }
 }
 
-static void artifacts_are_resolved(void **state UNUSED)
+TEST(artifacts_are_resolved)
 {
     static const struct {
         const char *name;
@@ -192,7 +188,7 @@ static void artifacts_are_resolved(void **state UNUSED)
     }
 }
 
-static void a_report_needs_each_thing_once(void **state UNUSED)
+TEST(a_report_needs_each_thing_once)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -210,17 +206,4 @@ static void a_report_needs_each_thing_once(void **state UNUSED)
     assert_true(n_datasets >= 1 && n_datasets < artifacts.n);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_lock_is_written_and_read, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(drift_is_an_integrity_error, scratch_make, scratch_remove),
-        cmocka_unit_test(sources_drift_by_commit),
-        cmocka_unit_test(a_lock_fills_a_description),
-        cmocka_unit_test_setup_teardown(a_bad_lock_is_refused, scratch_make, scratch_remove),
-        cmocka_unit_test(artifacts_are_resolved),
-        cmocka_unit_test(a_report_needs_each_thing_once),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests_name("lock", tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each vector way that this processor has, against OpenSSL. */
-#include "base/base.h"
+#include "unit.h"
 
 #include "codec/md5_many.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/rng.h"
 #include "codec/digest.h"
@@ -178,7 +171,7 @@ static void check(struct md5_message *messages, size_t n)
     }
 }
 
-static void test_what_is_tested(void **state UNUSED)
+TEST(test_what_is_tested)
 {
     assert_true(md5_many_has(MD5_WAY_NONE));
     assert_true(md5_many_has(md5_many_way()));
@@ -189,7 +182,7 @@ static void test_what_is_tested(void **state UNUSED)
 }
 
 /* Source: RFC 1321, appendix A.5. */
-static void test_published_vectors(void **state UNUSED)
+TEST(test_published_vectors)
 {
     static const char *const ROWS[][2] = {
         {"", "d41d8cd98f00b204e9800998ecf8427e"},
@@ -220,7 +213,7 @@ static void test_published_vectors(void **state UNUSED)
 }
 
 /* 0 to 10 blocks, each length: all borders of 55, 56, 63 and 64 bytes, whatever is in the other lanes. */
-static void test_each_length(void **state UNUSED)
+TEST(test_each_length)
 {
     struct md5_message messages[10 * MD5_BLOCK_BYTES + 1];
     for (size_t idx = 0; idx < ARRAY_LEN(messages); idx++) {
@@ -234,7 +227,7 @@ static void test_each_length(void **state UNUSED)
 }
 
 /* Fewer messages than lanes, as many, one more. */
-static void test_each_number(void **state UNUSED)
+TEST(test_each_number)
 {
     struct md5_message messages[2 * MD5_LANES_MAX + 1];
     for (size_t n = 1; n <= ARRAY_LEN(messages); n++) {
@@ -245,7 +238,7 @@ static void test_each_number(void **state UNUSED)
     }
 }
 
-static void test_random_and_large(void **state UNUSED)
+TEST(test_random_and_large)
 {
     struct md5_message messages[N_MESSAGES];
     struct rng rng;
@@ -258,7 +251,7 @@ static void test_random_and_large(void **state UNUSED)
 }
 
 /* The length field has 64 bits. */
-static void test_padding(void **state UNUSED)
+TEST(test_padding)
 {
     uint8_t tail[2 * MD5_BLOCK_BYTES];
     for (size_t len = 0; len < MD5_BLOCK_BYTES; len++) {
@@ -275,13 +268,4 @@ static void test_padding(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_tested),   cmocka_unit_test(test_published_vectors),
-        cmocka_unit_test(test_each_length),      cmocka_unit_test(test_each_number),
-        cmocka_unit_test(test_random_and_large), cmocka_unit_test(test_padding),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+UNIT_MAIN(setup, teardown)

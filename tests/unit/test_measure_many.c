@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many logs by one thread, two in turn: each is read as if alone, whatever the other is. */
-#include "base/base.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <sys/stat.h>
 
@@ -74,7 +69,7 @@ static void holds(const struct format *format, const struct measure_job *job)
 
 /* Lengths around a block of SHA-256 and around the window in which logs are read, paired with longer and shorter
    ones. */
-static void each_log_is_read_as_if_alone(void **state UNUSED)
+TEST(each_log_is_read_as_if_alone)
 {
     static const size_t NEAR[] = {0, 1, 55, 56, 63, 64, 65, 127, 128, 1000};
     CLEANUP(free) struct logs *logs = xcalloc(1, sizeof(*logs));
@@ -105,7 +100,7 @@ static void refused(const struct measure_job *job, enum err_code code, const cha
 }
 
 /* They have an error of their own, and the others are read. */
-static void logs_that_cannot_be_read_leave_the_others_alone(void **state UNUSED)
+TEST(logs_that_cannot_be_read_leave_the_others_alone)
 {
     CLEANUP(free) struct logs *logs = xcalloc(1, sizeof(*logs));
     CLEANUP(free) char *line = xmalloc(2u << 20);
@@ -133,7 +128,7 @@ static void logs_that_cannot_be_read_leave_the_others_alone(void **state UNUSED)
     format_set_release(&formats);
 }
 
-static void logs_of_two_formats_go_beside_each_other(void **state UNUSED)
+TEST(logs_of_two_formats_go_beside_each_other)
 {
     CLEANUP(free) struct logs *logs = xcalloc(1, sizeof(*logs));
     for (size_t idx = 0; idx < 6; idx++) {
@@ -149,12 +144,4 @@ static void logs_of_two_formats_go_beside_each_other(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_log_is_read_as_if_alone),
-        cmocka_unit_test(logs_that_cannot_be_read_leave_the_others_alone),
-        cmocka_unit_test(logs_of_two_formats_go_beside_each_other),
-    };
-    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

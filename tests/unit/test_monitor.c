@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The monitor's log: what taints a repeat and what does not; and the sampler itself. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <poll.h>
 #include <sys/stat.h>
 
@@ -58,7 +55,7 @@ static char *log_of(struct arena *arena, const char *row, const char *others)
         HEAD, others, row, row);
 }
 
-static void a_clean_run(void **state UNUSED)
+TEST(a_clean_run)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct monitor_report report = judged(
@@ -76,7 +73,7 @@ static void a_clean_run(void **state UNUSED)
     assert_true(report.span_s > 3.99 && report.span_s < 4.01);
 }
 
-static void taints(void **state UNUSED)
+TEST(taints)
 {
     static const struct {
         const char *row, *others, *id, *says;
@@ -124,7 +121,7 @@ static void taints(void **state UNUSED)
 
 /* At rest a GPU's clock is low and it says why; counters that went back were reset. */
 /* As many interfaces as are read, each with all that is wrong with one. */
-static void every_interface_may_taint(void **state UNUSED)
+TEST(every_interface_may_taint)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text;
@@ -144,7 +141,7 @@ static void every_interface_may_taint(void **state UNUSED)
     assert_string_equal(report.taints[report.n_taints - 1].id, "cpu-steal");
 }
 
-static void no_taints(void **state UNUSED)
+TEST(no_taints)
 {
     static const char *const ROWS[][2] = {
         {"135 MHz, 1530 MHz, 40.00 W, 40, 0 %, 0, 3, 0x0000000000000001", ""},
@@ -164,7 +161,7 @@ static void no_taints(void **state UNUSED)
     }
 }
 
-static void logs_that_are_cut_or_none(void **state UNUSED)
+TEST(logs_that_are_cut_or_none)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct monitor_report report =
@@ -190,7 +187,7 @@ static void logs_that_are_cut_or_none(void **state UNUSED)
 }
 
 /* Each kind of item from a node has a limit; one more is an error that names it, not memory. */
-static void more_than_a_node_has_is_refused(void **state UNUSED)
+TEST(more_than_a_node_has_is_refused)
 {
     static const struct {
         const char *line, *why;
@@ -227,7 +224,7 @@ static enum step poll_until_over(struct loop *loop, struct remote *remote,
 }
 
 /* reperf-node's own, during a job of some seconds, with an nvidia-smi found by PATH. */
-static void the_sampler(void **state UNUSED)
+TEST(the_sampler)
 {
     static const char RUN[] = "until grep -q '^g 1' \"$1\"; do sleep 0.1; done; sleep 0.2";
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -281,14 +278,5 @@ static int end(void **state UNUSED)
 int main(void)
 {
     use_built_node();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_clean_run),
-        cmocka_unit_test(taints),
-        cmocka_unit_test(every_interface_may_taint),
-        cmocka_unit_test(no_taints),
-        cmocka_unit_test(logs_that_are_cut_or_none),
-        cmocka_unit_test(more_than_a_node_has_is_refused),
-        cmocka_unit_test(the_sampler),
-    };
-    return cmocka_run_group_tests_name("monitor", tests, start, end);
+    return unit_run(start, end);
 }

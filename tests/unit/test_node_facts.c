@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Facts that nodes report, in the forms that real tools print. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "report/node_facts.h"
 
@@ -41,7 +37,7 @@ static void is_value(const struct node_facts *facts, const char *key, const char
     }
 }
 
-static void lines(void **state UNUSED)
+TEST(lines)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct node_facts facts =
@@ -62,7 +58,7 @@ static void lines(void **state UNUSED)
     assert_false(facts_i64(&facts, "nvidia.smi", &number));
 }
 
-static void noise_of_a_login_shell(void **state UNUSED)
+TEST(noise_of_a_login_shell)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct node_facts facts = parsed(&arena, "Welcome to node1!\nlast login\n" BEGIN "= a 1\n" END);
@@ -74,7 +70,7 @@ static void noise_of_a_login_shell(void **state UNUSED)
     assert_true(str_eq_z(facts.noise, "no newline"));
 }
 
-static void refused(void **state UNUSED)
+TEST(refused)
 {
     is_refused("", "nothing");
     is_refused("= a 1\n", "does not begin");
@@ -107,7 +103,7 @@ static void refused(void **state UNUSED)
     "= smi.power.1 0, 43.72 W, 0 %\n"                                                              \
     "= smi.power.2 1, [Unknown Error], 100 %\n" END
 
-static void gpus_of_an_old_driver(void **state UNUSED)
+TEST(gpus_of_an_old_driver)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -127,7 +123,7 @@ static void gpus_of_an_old_driver(void **state UNUSED)
     assert_null(facts_value(&facts, "gpu.0.compute_cap").ptr);
 }
 
-static void gpus_in_one_query(void **state UNUSED)
+TEST(gpus_in_one_query)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -143,7 +139,7 @@ static void gpus_in_one_query(void **state UNUSED)
     is_value(&facts, "gpu.0.compute_cap", "9.0");
 }
 
-static void no_gpus(void **state UNUSED)
+TEST(no_gpus)
 {
     static const struct {
         const char *text, *count, *why;
@@ -171,7 +167,7 @@ static void no_gpus(void **state UNUSED)
     }
 }
 
-static void rows_that_are_no_csv(void **state UNUSED)
+TEST(rows_that_are_no_csv)
 {
     static const char *const ROWS[][2] = {{"index, name", "0"},
                                           {"index", "0, V100"},
@@ -190,7 +186,7 @@ static void rows_that_are_no_csv(void **state UNUSED)
     }
 }
 
-static void banners(void **state UNUSED)
+TEST(banners)
 {
     static const char *const ROWS[][2] = {
         {"| NVIDIA-SMI 535.104.05   Driver Version: 535.104.05   CUDA Version: 12.2     |", "12.2"},
@@ -202,17 +198,4 @@ static void banners(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines),
-        cmocka_unit_test(noise_of_a_login_shell),
-        cmocka_unit_test(refused),
-        cmocka_unit_test(gpus_of_an_old_driver),
-        cmocka_unit_test(gpus_in_one_query),
-        cmocka_unit_test(no_gpus),
-        cmocka_unit_test(rows_that_are_no_csv),
-        cmocka_unit_test(banners),
-    };
-    return cmocka_run_group_tests_name("node_facts", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

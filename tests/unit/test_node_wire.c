@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames between the orchestrator and reperf-node; SHA-256 without the processor's instructions, which reperf-node may have to
    use. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "codec/node_wire.h"
 
@@ -18,7 +14,7 @@ static void write_request(struct strbuf *out)
     assert_false(out->is_full);
 }
 
-static void requests_come_byte_by_byte(void **state UNUSED)
+TEST(requests_come_byte_by_byte)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf out;
@@ -54,7 +50,7 @@ static void refuses_request(const char *bytes, size_t n, const char *why)
     assert_non_null(strstr(err.msg, why));
 }
 
-static void what_is_no_request_is_refused(void **state UNUSED)
+TEST(what_is_no_request_is_refused)
 {
     CLEANUP(strbuf) struct strbuf out;
     write_request(&out);
@@ -75,7 +71,7 @@ static void what_is_no_request_is_refused(void **state UNUSED)
     refuses_request(out.ptr, NODE_HEADER_BYTES, "at most");
 }
 
-static void answers_are_read_as_written(void **state UNUSED)
+TEST(answers_are_read_as_written)
 {
     CLEANUP(strbuf) struct strbuf out;
     struct node_answer answer = {.seq = 0xfffffffe, .status = 74, .text = STR_LIT("why\n")};
@@ -97,7 +93,7 @@ static void answers_are_read_as_written(void **state UNUSED)
     assert_int_equal(err.code, ERR_PARSE);
 }
 
-static void what_is_too_long_is_not_written(void **state UNUSED)
+TEST(what_is_too_long_is_not_written)
 {
     CLEANUP(strbuf) struct strbuf out;
     static char big[NODE_BODY_MAX];
@@ -110,14 +106,4 @@ static void what_is_too_long_is_not_written(void **state UNUSED)
     assert_true(out.is_full);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_come_byte_by_byte),
-        cmocka_unit_test(what_is_no_request_is_refused),
-        cmocka_unit_test(answers_are_read_as_written),
-        cmocka_unit_test(what_is_too_long_is_not_written),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "codec/oci.h"
 #include "codec/oci_login.h"
@@ -22,7 +18,7 @@ static int end(void **state UNUSED)
 
 /* ---- references ---- */
 
-static void references_are_taken_apart(void **state UNUSED)
+TEST(references_are_taken_apart)
 {
     static const struct {
         const char *text, *host, *path, *tag, *whole;
@@ -60,7 +56,7 @@ static void references_are_taken_apart(void **state UNUSED)
     }
 }
 
-static void bad_references_are_refused(void **state UNUSED)
+TEST(bad_references_are_refused)
 {
     static const char *const ROWS[] = {
         "",
@@ -106,7 +102,7 @@ static void bad_references_are_refused(void **state UNUSED)
     }
 }
 
-static void lengths_are_limited(void **state UNUSED)
+TEST(lengths_are_limited)
 {
     struct err err = {0};
     struct oci_ref ref;
@@ -124,7 +120,7 @@ static void lengths_are_limited(void **state UNUSED)
     assert_int_equal(oci_ref_parse(&arena, (struct str){name, 2 + 129}, &ref, &err), -1);
 }
 
-static void digests_of_other_kinds_are_refused_by_name(void **state UNUSED)
+TEST(digests_of_other_kinds_are_refused_by_name)
 {
     uint8_t sha256[SHA256_BYTES];
     char text[OCI_DIGEST_SIZE];
@@ -139,7 +135,7 @@ static void digests_of_other_kinds_are_refused_by_name(void **state UNUSED)
     assert_int_equal(oci_digest_parse(STR_LIT("hello"), sha256, &err), -1);
 }
 
-static void loopback_is_only_this_machine(void **state UNUSED)
+TEST(loopback_is_only_this_machine)
 {
     static const char *const YES[] = {"localhost",      "localhost:1", "127.0.0.1",
                                       "127.9.9.9:5000", "[::1]",       "[::1]:443"};
@@ -173,7 +169,7 @@ static void loopback_is_only_this_machine(void **state UNUSED)
     "\",\"config\":" CONFIG(OCI_TYPE_CONFIG) ",\"layers\":[" LAYER(OCI_TYPE_LAYER) "," LAYER(      \
         OCI_TYPE_LAYER "+zstd") "]}"
 
-static void both_makes_of_manifest_are_read(void **state UNUSED)
+TEST(both_makes_of_manifest_are_read)
 {
     static const char DOCKER[] =
         "{\"schemaVersion\":2,\"mediaType\":\"" DOCKER_TYPE_MANIFEST "\",\"config\":" CONFIG(
@@ -217,7 +213,7 @@ static void both_makes_of_manifest_are_read(void **state UNUSED)
     assert_int_equal(manifest.layers[0].packing, OCI_TAR_GZIP);
 }
 
-static void bad_manifests_are_refused(void **state UNUSED)
+TEST(bad_manifests_are_refused)
 {
     static const struct {
         const char *text, *type, *word;
@@ -266,7 +262,7 @@ static void bad_manifests_are_refused(void **state UNUSED)
     }
 }
 
-static void too_much_is_refused_before_it_is_allocated(void **state UNUSED)
+TEST(too_much_is_refused_before_it_is_allocated)
 {
     CLEANUP(strbuf) struct strbuf buf;
     struct oci_manifest manifest;
@@ -294,7 +290,7 @@ static void too_much_is_refused_before_it_is_allocated(void **state UNUSED)
     "{\"mediaType\":\"" OCI_TYPE_MANIFEST "\",\"digest\":\"sha256:" hex                            \
     "\",\"size\":9,\"platform\":{" platform "}}"
 
-static void platforms_are_chosen(void **state UNUSED)
+TEST(platforms_are_chosen)
 {
     static const char LIST[] =
         "{\"schemaVersion\":2,\"mediaType\":\"" OCI_TYPE_INDEX "\",\"manifests\":[" ENTRY(
@@ -346,7 +342,7 @@ static void platforms_are_chosen(void **state UNUSED)
     assert_int_equal(oci_platform_parse(&arena, STR_LIT("a/b/c/d"), &want, &err), -1);
 }
 
-static void configs_are_read(void **state UNUSED)
+TEST(configs_are_read)
 {
     static const char TEXT[] =
         "{\"os\":\"linux\",\"architecture\":\"amd64\",\"created\":\"2020-01-01T00:00:00Z\","
@@ -374,7 +370,7 @@ static const char AUTHS[] =
     "\"id.io\":{\"auth\":\"cTpx\",\"identitytoken\":\"x\"}},"
     "\"credHelpers\":{\"gcr.io\":\"gcloud\"},\"HttpHeaders\":{\"User-Agent\":\"x\"}}";
 
-static void logins_are_found(void **state UNUSED)
+TEST(logins_are_found)
 {
     static const struct {
         const char *host, *path, *user, *password;
@@ -401,7 +397,7 @@ static void logins_are_found(void **state UNUSED)
     }
 }
 
-static void logins_that_cannot_be_used_are_named_without_the_secret(void **state UNUSED)
+TEST(logins_that_cannot_be_used_are_named_without_the_secret)
 {
     static const struct {
         const char *text, *host, *word;
@@ -430,21 +426,4 @@ static void logins_that_cannot_be_used_are_named_without_the_secret(void **state
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(references_are_taken_apart),
-        cmocka_unit_test(bad_references_are_refused),
-        cmocka_unit_test(lengths_are_limited),
-        cmocka_unit_test(digests_of_other_kinds_are_refused_by_name),
-        cmocka_unit_test(loopback_is_only_this_machine),
-        cmocka_unit_test(both_makes_of_manifest_are_read),
-        cmocka_unit_test(bad_manifests_are_refused),
-        cmocka_unit_test(too_much_is_refused_before_it_is_allocated),
-        cmocka_unit_test(platforms_are_chosen),
-        cmocka_unit_test(configs_are_read),
-        cmocka_unit_test(logins_are_found),
-        cmocka_unit_test(logins_that_cannot_be_used_are_named_without_the_secret),
-    };
-    return cmocka_run_group_tests(tests, NULL, end);
-}
+UNIT_MAIN(NULL, end)

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "codec/pattern.h"
 
@@ -25,7 +21,7 @@ static bool matches(struct pattern *pattern, struct str subject)
     return found;
 }
 
-static void groups_are_found_by_name(void **state UNUSED)
+TEST(groups_are_found_by_name)
 {
     struct pattern *p = make("step (?<step>\\d+)(?: of (?<total>\\d+))?: (?<value>\\S+)");
     struct str line = STR_LIT("xx step 12: 3.5 yy");
@@ -47,7 +43,7 @@ static void groups_are_found_by_name(void **state UNUSED)
     pattern_free(p);
 }
 
-static void a_bad_pattern_names_the_place(void **state UNUSED)
+TEST(a_bad_pattern_names_the_place)
 {
     static const struct {
         const char *source;
@@ -68,7 +64,7 @@ static void a_bad_pattern_names_the_place(void **state UNUSED)
     }
 }
 
-static void length_is_limited(void **state UNUSED)
+TEST(length_is_limited)
 {
     char *text = xmalloc(PATTERN_LEN_MAX + 1);
     struct pattern *p = NULL;
@@ -83,7 +79,7 @@ static void length_is_limited(void **state UNUSED)
     free(text);
 }
 
-static void bytes_are_not_utf8(void **state UNUSED)
+TEST(bytes_are_not_utf8)
 {
     struct pattern *p = make("^.\\xe2.$");
     assert_true(matches(p, STR_LIT("\xff\xe2\x80")));
@@ -91,7 +87,7 @@ static void bytes_are_not_utf8(void **state UNUSED)
     pattern_free(p);
 }
 
-static void a_subject_may_hold_a_nul(void **state UNUSED)
+TEST(a_subject_may_hold_a_nul)
 {
     struct pattern *p = make("a\\x00b");
     assert_true(matches(p, (struct str){"a\0b", 3}));
@@ -99,7 +95,7 @@ static void a_subject_may_hold_a_nul(void **state UNUSED)
 }
 
 /* Would take ages: 2^40 ways to split the letters. */
-static void backtracking_ends_in_an_error(void **state UNUSED)
+TEST(backtracking_ends_in_an_error)
 {
     struct pattern *p = make("^(?:a|a|b)*(?:a|a|b)*(?:a|a|b)*c\\1?()$");
     char line[60];
@@ -113,7 +109,7 @@ static void backtracking_ends_in_an_error(void **state UNUSED)
 }
 
 /* Short lines cost nothing; others cost their steps, and a pattern that scans to the end from each beginning grows as the square. */
-static void steps_are_counted(void **state UNUSED)
+TEST(steps_are_counted)
 {
     const uint64_t all = 1u << 30;
     struct pattern *p = make("ips: (?<value>[0-9.]+) img.*last");
@@ -143,7 +139,7 @@ static void steps_are_counted(void **state UNUSED)
     pattern_free(p);
 }
 
-static void a_cut_line_matches_in_part(void **state UNUSED)
+TEST(a_cut_line_matches_in_part)
 {
     struct pattern *p = make("iter: (?<step>\\d+)/\\d+, ips: (?<value>[\\d.]+) samples/sec");
     static const struct {
@@ -168,7 +164,7 @@ static void a_cut_line_matches_in_part(void **state UNUSED)
 }
 
 /* Too large to be counted: an error where its steps are needed. */
-static void a_large_pattern_is_not_counted(void **state UNUSED)
+TEST(a_large_pattern_is_not_counted)
 {
     struct pattern *p = make("(?:(?:abcdefghij){20}){80}");
     char line[1000];
@@ -184,7 +180,7 @@ static void a_large_pattern_is_not_counted(void **state UNUSED)
 }
 
 /* A line that begins the pattern repeatedly, and one that matches once, at every place around the limits of steps. */
-static void long_lines_cost_what_they_are_long(void **state UNUSED)
+TEST(long_lines_cost_what_they_are_long)
 {
     const size_t len = 1u << 20;
     struct pattern *pattern = NULL;
@@ -221,7 +217,7 @@ static void long_lines_cost_what_they_are_long(void **state UNUSED)
 }
 
 /* Joined by "|". */
-static void what_each_match_holds(void **state UNUSED)
+TEST(what_each_match_holds)
 {
     static const struct {
         const char *source;
@@ -275,20 +271,4 @@ static void what_each_match_holds(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_are_found_by_name),
-        cmocka_unit_test(a_bad_pattern_names_the_place),
-        cmocka_unit_test(length_is_limited),
-        cmocka_unit_test(bytes_are_not_utf8),
-        cmocka_unit_test(a_subject_may_hold_a_nul),
-        cmocka_unit_test(backtracking_ends_in_an_error),
-        cmocka_unit_test(steps_are_counted),
-        cmocka_unit_test(a_large_pattern_is_not_counted),
-        cmocka_unit_test(what_each_match_holds),
-        cmocka_unit_test(a_cut_line_matches_in_part),
-        cmocka_unit_test(long_lines_cost_what_they_are_long),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -31,7 +28,7 @@ static int until_cancelled(void *arg UNUSED, const atomic_bool *is_cancelled, st
     return err_set(err, ERR_INTERRUPTED, "cancelled");
 }
 
-static void every_job_gives_its_own_result(void **state UNUSED)
+TEST(every_job_gives_its_own_result)
 {
     enum { N = 500 };
     static struct square args[N];
@@ -55,7 +52,7 @@ static void every_job_gives_its_own_result(void **state UNUSED)
     }
 }
 
-static void the_descriptor_says_that_a_job_ended(void **state UNUSED)
+TEST(the_descriptor_says_that_a_job_ended)
 {
     CLEANUP(pool) struct pool *pool = NULL;
     struct square arg = {12};
@@ -74,7 +71,7 @@ static void the_descriptor_says_that_a_job_ended(void **state UNUSED)
     assert_int_equal(arg.value, 144);
 }
 
-static void freeing_cancels_what_runs_and_drops_what_waits(void **state UNUSED)
+TEST(freeing_cancels_what_runs_and_drops_what_waits)
 {
     struct pool *pool = NULL;
     struct square arg = {3};
@@ -91,12 +88,4 @@ static void freeing_cancels_what_runs_and_drops_what_waits(void **state UNUSED)
     assert_int_equal(arg.value, 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_job_gives_its_own_result),
-        cmocka_unit_test(the_descriptor_says_that_a_job_ended),
-        cmocka_unit_test(freeing_cancels_what_runs_and_drops_what_waits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
 #include "base/rng.h"
 #include "prep/draw.h"
@@ -7,13 +7,6 @@
 #include "prep/pixels.h"
 #include "prep/png.h"
 #include "prep/shrink.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #define W ((size_t)67)
 #define H ((size_t)41)
@@ -74,7 +67,7 @@ static void assert_near(const uint8_t *a, const uint8_t *b, size_t n, int tolera
     }
 }
 
-static void jpegs_come_back(void **state UNUSED)
+TEST(jpegs_come_back)
 {
     static uint8_t pixels[W * H * 4], out[W * H * 3], expected[W * H * 3];
     struct pixel_info info;
@@ -109,7 +102,7 @@ static void jpegs_come_back(void **state UNUSED)
     assert_near(out, expected, W * H * 3, 2);
 }
 
-static void pngs_come_back(void **state UNUSED)
+TEST(pngs_come_back)
 {
     static uint8_t pixels[W * H * 8], out[W * H * 3];
     static const uint8_t palette[3][3] = {{1, 2, 3}, {40, 50, 60}, {255, 0, 7}};
@@ -165,7 +158,7 @@ static void pngs_come_back(void **state UNUSED)
     assert_memory_equal(out, pixels, W * H);
 }
 
-static void label_maps_have_one_form(void **state UNUSED)
+TEST(label_maps_have_one_form)
 {
     static uint8_t pixels[W * H * 8], out[W * H * 3];
     struct pixel_info info;
@@ -193,7 +186,7 @@ static void label_maps_have_one_form(void **state UNUSED)
 }
 
 /* A file truncated anywhere, even by its last byte, is refused. */
-static void cut_files_are_refused(void **state UNUSED)
+TEST(cut_files_are_refused)
 {
     static uint8_t pixels[W * H * 3], out[W * H * 3];
     fill_random(pixels, sizeof(pixels), 5);
@@ -226,7 +219,7 @@ static struct file with_segments(const struct file *jpeg, const void *segments, 
     return file;
 }
 
-static void exif_is_counted_and_not_applied(void **state UNUSED)
+TEST(exif_is_counted_and_not_applied)
 {
     static const uint8_t little[] = {0xFF, 0xE1, 0, 34, 'E', 'x', 'i', 'f', 0,    0, 'I', 'I',
                                      42,   0,    8, 0,  0,   0,   1,   0,   0x12, 1, 3,   0,
@@ -245,7 +238,7 @@ static void exif_is_counted_and_not_applied(void **state UNUSED)
     assert_memory_equal(out, plain, sizeof(out));
 }
 
-static void a_long_header_asks_for_more(void **state UNUSED)
+TEST(a_long_header_asks_for_more)
 {
     static uint8_t pixels[W * H * 3], segment[60000];
     struct pixel_info info;
@@ -265,7 +258,7 @@ static void a_long_header_asks_for_more(void **state UNUSED)
     assert_int_equal(info.height, H);
 }
 
-static void sizes_are_limited_before_memory(void **state UNUSED)
+TEST(sizes_are_limited_before_memory)
 {
     static uint8_t pixels[W * H * 3];
     struct pixel_info info;
@@ -288,7 +281,7 @@ static void sizes_are_limited_before_memory(void **state UNUSED)
     assert_int_equal(err.code, ERR_INTEGRITY);
 }
 
-static void packed_sizes(void **state UNUSED)
+TEST(packed_sizes)
 {
     static const uint32_t cases[][5] = {/* width, height, short side, packed width, height */
                                         {500, 375, 256, 341, 256}, {375, 500, 256, 256, 341},
@@ -306,7 +299,7 @@ static void packed_sizes(void **state UNUSED)
     }
 }
 
-static void resampling_keeps_what_it_must(void **state UNUSED)
+TEST(resampling_keeps_what_it_must)
 {
     static uint8_t from[300 * 200 * 3], to[300 * 200 * 3];
     static const struct resample_size sizes[] = {{300, 200}, {299, 200}, {171, 114},
@@ -351,7 +344,7 @@ static void resampling_keeps_what_it_must(void **state UNUSED)
 }
 
 /* A larger picture is first scaled by the decoder; the result must look like one without. */
-static void scaled_decoding_looks_the_same(void **state UNUSED)
+TEST(scaled_decoding_looks_the_same)
 {
     const uint32_t width = 640, height = 480;
     const size_t n_bytes = (size_t)width * height * 3;
@@ -376,7 +369,7 @@ static void scaled_decoding_looks_the_same(void **state UNUSED)
     free(out);
 }
 
-static void streets_hold_train_ids(void **state UNUSED)
+TEST(streets_hold_train_ids)
 {
     static uint8_t labels[256 * 128], again[256 * 128], rgb[256 * 128 * 3];
     bool seen[256] = {false};
@@ -393,21 +386,4 @@ static void streets_hold_train_ids(void **state UNUSED)
     assert_true(seen[0] && seen[10] && seen[13] && seen[DRAW_VOID]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jpegs_come_back),
-        cmocka_unit_test(pngs_come_back),
-        cmocka_unit_test(label_maps_have_one_form),
-        cmocka_unit_test(cut_files_are_refused),
-        cmocka_unit_test(exif_is_counted_and_not_applied),
-        cmocka_unit_test(a_long_header_asks_for_more),
-        cmocka_unit_test(sizes_are_limited_before_memory),
-        cmocka_unit_test(packed_sizes),
-        cmocka_unit_test(resampling_keeps_what_it_must),
-        cmocka_unit_test(scaled_decoding_looks_the_same),
-        cmocka_unit_test(streets_hold_train_ids),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

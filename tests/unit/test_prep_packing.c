@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a small tree to shards: what is stored where, what is refused, what is kept. */
-#include "base/base.h"
+#include "unit.h"
 
 #include "base/crc32c.h"
 #include "prep/draw.h"
@@ -10,13 +10,6 @@
 #include "prep/png.h"
 #include "prep/shard_file.h"
 #include "scratch.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #define W       24
 #define H       16
@@ -144,7 +137,7 @@ static void assert_same_folders(const char *a, const char *b)
     }
 }
 
-static void samples_lie_where_the_format_says(void **state)
+TEST_IN_SCRATCH(samples_lie_where_the_format_says)
 {
     const char *tree = make_tree(*state), *out = fs_join(&scratch_arena, *state, "out");
     struct packing_result result = {0};
@@ -177,7 +170,7 @@ static void samples_lie_where_the_format_says(void **state)
     assert_true(deep.is_deep);
 }
 
-static void threads_do_not_change_bytes(void **state)
+TEST_IN_SCRATCH(threads_do_not_change_bytes)
 {
     const char *tree = make_tree(*state), *one = fs_join(&scratch_arena, *state, "one");
     struct packing_result result = {0};
@@ -191,7 +184,7 @@ static void threads_do_not_change_bytes(void **state)
 }
 
 /* What a crash at any place leaves behind: some whole shards, one half written, the head, no pack.json. */
-static void a_death_is_taken_up(void **state)
+TEST_IN_SCRATCH(a_death_is_taken_up)
 {
     const char *tree = make_tree(*state), *whole = fs_join(&scratch_arena, *state, "whole");
     struct packing_result result = {0};
@@ -218,7 +211,7 @@ static void a_death_is_taken_up(void **state)
 }
 
 /* Each byte of a shard, one after the other: changed, it is a fault, and packing again repairs it. */
-static void every_byte_counts(void **state)
+TEST_IN_SCRATCH(every_byte_counts)
 {
     const char *tree = make_tree(*state), *out = fs_join(&scratch_arena, *state, "out");
     struct packing_result result = {0};
@@ -288,7 +281,7 @@ static void a_folder(const char *tree)
     assert_int_equal(fs_mkdir_p(fs_join(&scratch_arena, tree, "lab/3_l.png"), &err), 0);
 }
 
-static void what_does_not_fit_is_named(void **state)
+TEST_IN_SCRATCH(what_does_not_fit_is_named)
 {
     static const struct fault faults[] = {
         {"lab/3_l.png: label 19 at x 7, y 5; expected 0 to 18 or 255", label_19},
@@ -314,7 +307,7 @@ static void what_does_not_fit_is_named(void **state)
     }
 }
 
-static void label_255_is_ignored_and_fine(void **state)
+TEST_IN_SCRATCH(label_255_is_ignored_and_fine)
 {
     const char *tree = make_tree(*state), *out = fs_join(&scratch_arena, *state, "out");
     struct packing_result result = {0};
@@ -323,7 +316,7 @@ static void label_255_is_ignored_and_fine(void **state)
     assert_int_equal(pack(tree, out, 2, &result, &err), 0);
 }
 
-static void pack_json_is_strict(void **state)
+TEST_IN_SCRATCH(pack_json_is_strict)
 {
     static const struct {
         const char *from, *to;
@@ -363,19 +356,4 @@ static void pack_json_is_strict(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(samples_lie_where_the_format_says, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(threads_do_not_change_bytes, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(a_death_is_taken_up, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(every_byte_counts, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(what_does_not_fit_is_named, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(label_255_is_ignored_and_fine, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(pack_json_is_strict, scratch_make, scratch_remove),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

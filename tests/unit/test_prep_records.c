@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
 #include "prep/hdf5.h"
 #include "prep/listing.h"
@@ -7,18 +7,11 @@
 #include "prep/tfrecord.h"
 #include "scratch.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 static const struct tokens_shape SHAPE = {32, 5};
 #define ROW_LEN (3 * 32 + 2 * 5 + 1)
 #define N_ROWS  7
 
-static void tokens_are_held_to_their_range(void **state UNUSED)
+TEST(tokens_are_held_to_their_range)
 {
     int32_t row[ROW_LEN];
     assert_int_equal(tokens_len(&SHAPE), ROW_LEN);
@@ -61,7 +54,7 @@ static int read_record(const uint8_t *bytes, size_t len, int32_t *row, struct er
                                   err);
 }
 
-static void tfrecords_come_back(void **state UNUSED)
+TEST(tfrecords_come_back)
 {
     for (uint64_t seed = 0; seed < 20; seed++) {
         CLEANUP(strbuf) struct strbuf text = {0};
@@ -75,7 +68,7 @@ static void tfrecords_come_back(void **state UNUSED)
     }
 }
 
-static void a_changed_byte_is_seen(void **state UNUSED)
+TEST(a_changed_byte_is_seen)
 {
     CLEANUP(strbuf) struct strbuf text = {0};
     int32_t row[ROW_LEN];
@@ -92,7 +85,7 @@ static void a_changed_byte_is_seen(void **state UNUSED)
 }
 
 /* Messages in valid frames: their content is checked too. */
-static void examples_are_strict(void **state UNUSED)
+TEST(examples_are_strict)
 {
     static const struct {
         const char *bytes;
@@ -131,7 +124,7 @@ static void examples_are_strict(void **state UNUSED)
     }
 }
 
-static void hdf5_comes_back(void **state UNUSED)
+TEST(hdf5_comes_back)
 {
     static int32_t rows[N_ROWS * ROW_LEN], again[N_ROWS * ROW_LEN];
     uint8_t *bytes = NULL, *second = NULL;
@@ -174,7 +167,7 @@ static void hdf5_comes_back(void **state UNUSED)
     free(second);
 }
 
-static void meta_mat_comes_back(void **state UNUSED)
+TEST(meta_mat_comes_back)
 {
     struct meta_synset synsets[3] = {
         {2, STR_LIT("n02")}, {1, STR_LIT("n0100")}, {1001, STR_LIT("n09")}};
@@ -203,7 +196,7 @@ static void meta_mat_comes_back(void **state UNUSED)
 
 #define HEX_A "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-static void lists_are_strict(void **state UNUSED)
+TEST(lists_are_strict)
 {
     static const struct {
         const char *text;
@@ -234,17 +227,4 @@ static void lists_are_strict(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_are_held_to_their_range),
-        cmocka_unit_test(tfrecords_come_back),
-        cmocka_unit_test(a_changed_byte_is_seen),
-        cmocka_unit_test(examples_are_strict),
-        cmocka_unit_test(hdf5_comes_back),
-        cmocka_unit_test(meta_mat_comes_back),
-        cmocka_unit_test(lists_are_strict),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

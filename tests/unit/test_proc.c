@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sys/loop, sys/proc and fleet/remote with real processes. No test depends on the machine's speed. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -25,7 +22,7 @@ static void note_timer(void *ctx)
     (*(int *)ctx)++;
 }
 
-static void timers_fire_once_and_can_be_dropped(void **state UNUSED)
+TEST(timers_fire_once_and_can_be_dropped)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     struct err err = {0};
@@ -50,7 +47,7 @@ static void note_signal(void *ctx UNUSED, int signal_no)
     caught = signal_no;
 }
 
-static void signals_come_from_the_loop(void **state UNUSED)
+TEST(signals_come_from_the_loop)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     struct err err = {0};
@@ -68,7 +65,7 @@ static int capture(const char *const *argv, int64_t deadline_ns, struct strbuf *
     return proc_capture(clock_system(), argv, deadline_ns, out, status, err);
 }
 
-static void a_child_gets_its_argv_as_it_is(void **state UNUSED)
+TEST(a_child_gets_its_argv_as_it_is)
 {
     CLEANUP(strbuf) struct strbuf out;
     const char *const argv[] = {"printf", "%s|", "a b", "$(id)", "'\"", "", NULL};
@@ -80,7 +77,7 @@ static void a_child_gets_its_argv_as_it_is(void **state UNUSED)
     assert_string_equal(out.ptr, "a b|$(id)|'\"||");
 }
 
-static void exit_status_and_signal_are_told_apart(void **state UNUSED)
+TEST(exit_status_and_signal_are_told_apart)
 {
     CLEANUP(strbuf) struct strbuf out;
     const char *const exits[] = {"sh", "-c", "echo out; echo err >&2; exit 7", NULL};
@@ -103,7 +100,7 @@ static void add_text(void *ctx, const char *ptr, size_t len)
     strbuf_add(ctx, ptr, len);
 }
 
-static void a_child_reads_what_it_is_given(void **state UNUSED)
+TEST(a_child_reads_what_it_is_given)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     CLEANUP(proc) struct proc proc = PROC_EMPTY;
@@ -137,7 +134,7 @@ static bool is_alive(pid_t pid)
     return len > 0 && !strstr(text, ") Z ");
 }
 
-static void a_deadline_ends_a_whole_group_that_ignores_term(void **state UNUSED)
+TEST(a_deadline_ends_a_whole_group_that_ignores_term)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     CLEANUP(proc) struct proc proc = PROC_EMPTY;
@@ -171,7 +168,7 @@ static void a_deadline_ends_a_whole_group_that_ignores_term(void **state UNUSED)
     assert_false(is_alive((pid_t)child));
 }
 
-static void a_deadline_is_an_error_of_its_own(void **state UNUSED)
+TEST(a_deadline_is_an_error_of_its_own)
 {
     CLEANUP(strbuf) struct strbuf out;
     const char *const argv[] = {"sleep", "600", NULL};
@@ -182,7 +179,7 @@ static void a_deadline_is_an_error_of_its_own(void **state UNUSED)
     assert_int_equal(err.code, ERR_TIMEOUT);
 }
 
-static void output_of_megabytes_is_whole(void **state UNUSED)
+TEST(output_of_megabytes_is_whole)
 {
     CLEANUP(strbuf) struct strbuf out;
     const char *const argv[] = {"sh", "-c", "head -c 3000000 /dev/zero", NULL};
@@ -193,7 +190,7 @@ static void output_of_megabytes_is_whole(void **state UNUSED)
     assert_int_equal(out.len, 3000000);
 }
 
-static void only_what_is_listed_is_recorded(void **state UNUSED)
+TEST(only_what_is_listed_is_recorded)
 {
     assert_true(proc_env_is_recorded(STR_LIT("OMP_NUM_THREADS")));
     assert_true(proc_env_is_recorded(STR_LIT("NCCL_DEBUG")));
@@ -201,7 +198,7 @@ static void only_what_is_listed_is_recorded(void **state UNUSED)
     assert_false(proc_env_is_recorded(STR_LIT("AWS_SECRET_ACCESS_KEY")));
 }
 
-static void a_large_environment_is_passed_on_whole(void **state UNUSED)
+TEST(a_large_environment_is_passed_on_whole)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     size_t n_before = 0;
@@ -257,7 +254,7 @@ static void start_job(struct remote *remote, const char *id, const char *script)
     DONE(remote->ops->start(remote, &job, &err));
 }
 
-static void a_job_leaves_log_and_status_for_whoever_comes(void **state)
+TEST_IN_SCRATCH(a_job_leaves_log_and_status_for_whoever_comes)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
@@ -282,7 +279,7 @@ static void a_job_leaves_log_and_status_for_whoever_comes(void **state)
     remote_free(remote);
 }
 
-static void a_job_outlives_its_starter_and_is_lost_when_killed(void **state)
+TEST_IN_SCRATCH(a_job_outlives_its_starter_and_is_lost_when_killed)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
@@ -300,7 +297,7 @@ static void a_job_outlives_its_starter_and_is_lost_when_killed(void **state)
 }
 
 /* As over SSH: between TERM and KILL a program has time to save its data, and sets its own status. */
-static void a_job_that_is_told_to_end_has_its_grace(void **state)
+TEST_IN_SCRATCH(a_job_that_is_told_to_end_has_its_grace)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
@@ -327,7 +324,7 @@ static void a_job_that_is_told_to_end_has_its_grace(void **state)
     remote_free(remote);
 }
 
-static void a_process_number_of_another_boot_is_nobody(void **state)
+TEST_IN_SCRATCH(a_process_number_of_another_boot_is_nobody)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
@@ -370,7 +367,7 @@ static pid_t only_child(void)
 }
 
 /* Killed during an operation, it is started again; its client does not notice. */
-static void a_reperf_node_that_dies_is_begun_again(void **state)
+TEST_IN_SCRATCH(a_reperf_node_that_dies_is_begun_again)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
@@ -416,7 +413,7 @@ static void fails_with(struct loop *loop, struct remote *remote, bool is_start, 
 }
 
 /* A job that cannot be started, and a log that is not a file, are errors, not an ended job or an empty log. */
-static void what_lies_in_the_way_of_a_job_is_an_error(void **state)
+TEST_IN_SCRATCH(what_lies_in_the_way_of_a_job_is_an_error)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
@@ -431,7 +428,7 @@ static void what_lies_in_the_way_of_a_job_is_an_error(void **state)
     remote_free(remote);
 }
 
-static void what_is_no_reperf_node_is_an_error(void **state)
+TEST_IN_SCRATCH(what_is_no_reperf_node_is_an_error)
 {
     static const char *const WHO[] = {"/no/such", "/bin/true", "/bin/cat", "/bin/echo"};
     char *was = xstrdup(getenv("REPERF_NODE"));
@@ -454,7 +451,7 @@ static void what_is_no_reperf_node_is_an_error(void **state)
     free(was);
 }
 
-static void a_script_gets_arguments_and_input_and_gives_output(void **state)
+TEST_IN_SCRATCH(a_script_gets_arguments_and_input_and_gives_output)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     CLEANUP(strbuf) struct strbuf out;
@@ -485,7 +482,7 @@ static void a_script_gets_arguments_and_input_and_gives_output(void **state)
     remote_free(remote);
 }
 
-static void a_jobs_cleanup_runs_at_its_end_and_after_a_kill(void **state)
+TEST_IN_SCRATCH(a_jobs_cleanup_runs_at_its_end_and_after_a_kill)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
@@ -511,35 +508,5 @@ static void a_jobs_cleanup_runs_at_its_end_and_after_a_kill(void **state)
 int main(void)
 {
     use_built_node();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(timers_fire_once_and_can_be_dropped),
-        cmocka_unit_test(signals_come_from_the_loop),
-        cmocka_unit_test(a_child_gets_its_argv_as_it_is),
-        cmocka_unit_test(exit_status_and_signal_are_told_apart),
-        cmocka_unit_test(a_child_reads_what_it_is_given),
-        cmocka_unit_test(a_deadline_ends_a_whole_group_that_ignores_term),
-        cmocka_unit_test(a_deadline_is_an_error_of_its_own),
-        cmocka_unit_test(output_of_megabytes_is_whole),
-        cmocka_unit_test(only_what_is_listed_is_recorded),
-        cmocka_unit_test(a_large_environment_is_passed_on_whole),
-        cmocka_unit_test_setup_teardown(a_job_leaves_log_and_status_for_whoever_comes, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_job_outlives_its_starter_and_is_lost_when_killed,
-                                        scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(a_job_that_is_told_to_end_has_its_grace, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_script_gets_arguments_and_input_and_gives_output,
-                                        scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(a_jobs_cleanup_runs_at_its_end_and_after_a_kill,
-                                        scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(a_reperf_node_that_dies_is_begun_again, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(what_is_no_reperf_node_is_an_error, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(what_lies_in_the_way_of_a_job_is_an_error, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_process_number_of_another_boot_is_nobody, scratch_make,
-                                        scratch_remove),
-    };
-    return cmocka_run_group_tests_name("proc", tests, scratch_group_start, scratch_group_end);
+    return unit_run(scratch_group_start, scratch_group_end);
 }

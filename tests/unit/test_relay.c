@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The relays' messages as bytes: what is written is read again, and what no relay writes is refused. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "codec/relay.h"
 #include "scratch.h"
@@ -36,7 +32,7 @@ static struct str order_with(size_t at, const char *text)
     return str_dup(&scratch_arena, strbuf_str(&out));
 }
 
-static void orders_are_read_as_written(void **state UNUSED)
+TEST(orders_are_read_as_written)
 {
     struct str text = order_with(SIZE_MAX, NULL);
     struct relay_order order;
@@ -79,7 +75,7 @@ static void expect_refused(struct str text, const char *what)
     assert_int_equal(err.code, ERR_PARSE);
 }
 
-static void hostile_orders_are_refused(void **state UNUSED)
+TEST(hostile_orders_are_refused)
 {
     static const struct {
         size_t at;
@@ -151,7 +147,7 @@ static void hostile_orders_are_refused(void **state UNUSED)
     expect_refused(strbuf_str(&more), "something after it");
 }
 
-static void names_that_cannot_be_sent_are_refused_here(void **state UNUSED)
+TEST(names_that_cannot_be_sent_are_refused_here)
 {
     struct relay_file file = {.path = "a\nend", .size_bytes = 1};
     struct relay_item item = {.root = "/w", .n = 1};
@@ -165,7 +161,7 @@ static void names_that_cannot_be_sent_are_refused_here(void **state UNUSED)
     strbuf_release(&out);
 }
 
-static void lines_are_told_from_noise(void **state UNUSED)
+TEST(lines_are_told_from_noise)
 {
     static const char *const NOISE[] = {"",          "Last login: today", "ready",
                                         "ready 1",   "ready x 0",         "ready -1 0",
@@ -188,7 +184,7 @@ static void lines_are_told_from_noise(void **state UNUSED)
     strbuf_release(&out);
 }
 
-static void hops_are_read_as_written(void **state UNUSED)
+TEST(hops_are_read_as_written)
 {
     static const char *const BAD[] = {"",        "2",   "0 host", "65536 host",
                                       "2 a b c", "x a", "2 \x01", "2  a"};
@@ -212,15 +208,4 @@ static void hops_are_read_as_written(void **state UNUSED)
     strbuf_release(&out);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(orders_are_read_as_written),
-        cmocka_unit_test(hostile_orders_are_refused),
-        cmocka_unit_test(names_that_cannot_be_sent_are_refused_here),
-        cmocka_unit_test(lines_are_told_from_noise),
-        cmocka_unit_test(hops_are_read_as_written),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests_name("relay", tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

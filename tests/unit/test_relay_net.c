@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sys/relay_net with real sockets: a client that knows the token is connected; for every other one each side reports the
    reason. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -100,7 +97,7 @@ static size_t find_of_no_family(const char *name UNUSED, uint16_t port UNUSED,
     return 1;
 }
 
-static void who_knows_the_token_is_connected(void **state UNUSED)
+TEST(who_knows_the_token_is_connected)
 {
     static const struct {
         net_find_fn find;
@@ -129,7 +126,7 @@ static void who_knows_the_token_is_connected(void **state UNUSED)
     }
 }
 
-static void who_does_not_know_the_token_is_turned_away(void **state UNUSED)
+TEST(who_does_not_know_the_token_is_turned_away)
 {
     struct meeting *meeting = begin(net_find, "127.0.0.1", NULL, OTHER);
     struct err err = {0}, theirs = {0};
@@ -148,7 +145,7 @@ static void who_does_not_know_the_token_is_turned_away(void **state UNUSED)
 
 /* A port may belong to another program by now. One that answers with other bytes, closes, or breaks off is not our
    relay. */
-static void who_answers_and_is_no_relay_is_told_apart(void **state UNUSED)
+TEST(who_answers_and_is_no_relay_is_told_apart)
 {
     enum { LIES, CLOSES, BREAKS_OFF, WAYS };
     static const struct {
@@ -184,7 +181,7 @@ static void who_answers_and_is_no_relay_is_told_apart(void **state UNUSED)
 }
 
 /* A client that leaves before it has said its half ends nothing. */
-static void who_leaves_before_its_half_is_turned_away(void **state UNUSED)
+TEST(who_leaves_before_its_half_is_turned_away)
 {
     struct meeting *meeting = begin(net_find, "127.0.0.1", NULL, TOKEN);
     struct net_address at[NET_ADDRESSES_MAX];
@@ -202,7 +199,7 @@ static void who_leaves_before_its_half_is_turned_away(void **state UNUSED)
     end(meeting);
 }
 
-static void who_is_not_reached_is_named(void **state UNUSED)
+TEST(who_is_not_reached_is_named)
 {
     struct relay_hop hop = {.port = 1, .address = {"127.0.0.1", "127.0.0.2"}};
     struct err err = {0};
@@ -217,14 +214,4 @@ static void who_is_not_reached_is_named(void **state UNUSED)
     assert_int_equal(fd, -1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_knows_the_token_is_connected),
-        cmocka_unit_test(who_does_not_know_the_token_is_turned_away),
-        cmocka_unit_test(who_answers_and_is_no_relay_is_told_apart),
-        cmocka_unit_test(who_leaves_before_its_half_is_turned_away),
-        cmocka_unit_test(who_is_not_reached_is_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stream of a staging: members are read as they are written, in any pieces, and every other archive is refused. What tar(1) makes
    of it: tests/integration/test_stage.sh. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/strbuf.h"
 #include "codec/relay_tar.h"
@@ -74,7 +70,7 @@ static int take(struct taken *taken, struct str bytes, size_t piece, bool *ret_i
     return result;
 }
 
-static void members_are_read_in_any_pieces(void **state UNUSED)
+TEST(members_are_read_in_any_pieces)
 {
     static const size_t PIECES[] = {1, 7, 511, 512, 513, 1u << 20};
     CLEANUP(strbuf) struct strbuf out;
@@ -102,7 +98,7 @@ static void members_are_read_in_any_pieces(void **state UNUSED)
     }
 }
 
-static void a_sinks_error_ends_it(void **state UNUSED)
+TEST(a_sinks_error_ends_it)
 {
     CLEANUP(strbuf) struct strbuf out;
     strbuf_init(&out, 1u << 16);
@@ -142,7 +138,7 @@ static int take_all(struct strbuf *out, struct err *err)
     return result;
 }
 
-static void hostile_headers_are_refused(void **state UNUSED)
+TEST(hostile_headers_are_refused)
 {
 #define AT(offset, text)                                                                           \
     {                                                                                              \
@@ -231,7 +227,7 @@ static void hostile_headers_are_refused(void **state UNUSED)
     }
 }
 
-static void every_changed_bit_of_a_header_is_seen(void **state UNUSED)
+TEST(every_changed_bit_of_a_header_is_seen)
 {
     for (size_t bit = 0; bit < 8 * RELAY_BLOCK_BYTES; bit++) {
         CLEANUP(strbuf) struct strbuf out;
@@ -244,7 +240,7 @@ static void every_changed_bit_of_a_header_is_seen(void **state UNUSED)
     }
 }
 
-static void nothing_hides_between_members(void **state UNUSED)
+TEST(nothing_hides_between_members)
 {
     static const struct {
         size_t zeros;
@@ -272,15 +268,4 @@ static void nothing_hides_between_members(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(members_are_read_in_any_pieces),
-        cmocka_unit_test(a_sinks_error_ends_it),
-        cmocka_unit_test(hostile_headers_are_refused),
-        cmocka_unit_test(every_changed_bit_of_a_header_is_seen),
-        cmocka_unit_test(nothing_hides_between_members),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests_name("relay_tar", tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -54,7 +51,7 @@ static int decode(struct arena *arena, const char *text, struct report *ret, str
     return report_decode(&root, arena, ret, err);
 }
 
-static void a_report_is_read(void **state UNUSED)
+TEST(a_report_is_read)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -169,7 +166,7 @@ static const struct fault FAULTS[] = {
      "already within"},
 };
 
-static void a_wrong_report_is_refused_with_its_place(void **state UNUSED)
+TEST(a_wrong_report_is_refused_with_its_place)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(FAULTS); idx++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -186,7 +183,7 @@ static void a_wrong_report_is_refused_with_its_place(void **state UNUSED)
     }
 }
 
-static void ids_are_unique(void **state UNUSED)
+TEST(ids_are_unique)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -199,7 +196,7 @@ static void ids_are_unique(void **state UNUSED)
     assert_non_null(strstr(err2.msg, "cells[1].cell: duplicate cell"));
 }
 
-static void derived_cells_may_not_chase_each_other(void **state UNUSED)
+TEST(derived_cells_may_not_chase_each_other)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -218,7 +215,7 @@ static void derived_cells_may_not_chase_each_other(void **state UNUSED)
     assert_int_equal(r.cases[0].cells[0].derive, DERIVE_MEAN);
 }
 
-static void own_framework_has_no_cells(void **state UNUSED)
+TEST(own_framework_has_no_cells)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -254,7 +251,7 @@ static char *make_root(struct arena *arena, const char *name, const char *text)
     return root;
 }
 
-static void reports_are_found_by_name(void **state UNUSED)
+TEST(reports_are_found_by_name)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -279,15 +276,4 @@ static void reports_are_found_by_name(void **state UNUSED)
     assert_int_equal(fs_remove_tree(root, &err), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_report_is_read),
-        cmocka_unit_test(a_wrong_report_is_refused_with_its_place),
-        cmocka_unit_test(ids_are_unique),
-        cmocka_unit_test(derived_cells_may_not_chase_each_other),
-        cmocka_unit_test(own_framework_has_no_cells),
-        cmocka_unit_test(reports_are_found_by_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

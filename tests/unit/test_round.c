@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matching rows of a table of results to their folders: by names, and by scores where those are ambiguous. */
-#include "base/base.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #include "draft/round.h"
 
@@ -50,7 +46,7 @@ static void says(const struct round_row *row, const struct submission *of, const
     }
 }
 
-static void each_row_has_the_folder_of_its_names(void **state UNUSED)
+TEST(each_row_has_the_folder_of_its_names)
 {
     struct made m = {0};
     add(&m, "a8", "A 8", 30);
@@ -61,7 +57,7 @@ static void each_row_has_the_folder_of_its_names(void **state UNUSED)
     says(&m.rows[1], &m.items[1], "by its submitter, system, benchmark and score");
 }
 
-static void the_score_decides_among_folders_of_one_name(void **state UNUSED)
+TEST(the_score_decides_among_folders_of_one_name)
 {
     struct made m = {0};
     add(&m, "b1", "B", 30);
@@ -73,7 +69,7 @@ static void the_score_decides_among_folders_of_one_name(void **state UNUSED)
     says(&m.rows[1], &m.items[0], "and score"); /* the other is taken */
 }
 
-static void a_system_may_have_another_name_there(void **state UNUSED)
+TEST(a_system_may_have_another_name_there)
 {
     struct made m = {0};
     add(&m, "c8", "C", 30);
@@ -91,7 +87,7 @@ static void a_system_may_have_another_name_there(void **state UNUSED)
     assert_true(m.rows[0].is_score && m.rows[1].is_score && m.rows[2].is_score);
 }
 
-static void a_folder_of_another_score_is_named(void **state UNUSED)
+TEST(a_folder_of_another_score_is_named)
 {
     struct made m = {0};
     add(&m, "f8", "F", 30);
@@ -104,7 +100,7 @@ static void a_folder_of_another_score_is_named(void **state UNUSED)
     assert_false(m.rows[0].is_score || m.rows[1].is_score);
 }
 
-static void rows_of_others_have_none(void **state UNUSED)
+TEST(rows_of_others_have_none)
 {
     struct made m = {0};
     add(&m, "i8", "I", 30);
@@ -121,7 +117,7 @@ static void rows_of_others_have_none(void **state UNUSED)
 }
 
 /* A later row of that score takes its folder before an earlier one guesses by name. */
-static void scores_go_before_names(void **state UNUSED)
+TEST(scores_go_before_names)
 {
     struct made m = {0};
     add(&m, "n1", "N", 30);
@@ -133,15 +129,4 @@ static void scores_go_before_names(void **state UNUSED)
     says(&m.rows[0], &m.items[1], "its score is another");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_row_has_the_folder_of_its_names),
-        cmocka_unit_test(the_score_decides_among_folders_of_one_name),
-        cmocka_unit_test(a_system_may_have_another_name_there),
-        cmocka_unit_test(a_folder_of_another_score_is_named),
-        cmocka_unit_test(rows_of_others_have_none),
-        cmocka_unit_test(scores_go_before_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

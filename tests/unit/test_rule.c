@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "base/strbuf.h"
@@ -86,7 +83,7 @@ static void refuses(struct made *made, const char *members, const char *says)
     }
 }
 
-static void every_statistic(void **state UNUSED)
+TEST(every_statistic)
 {
     static const double V[] = {4, 1, 3, 2, 10};
     struct made made;
@@ -110,7 +107,7 @@ static void every_statistic(void **state UNUSED)
     gives(&made, "\"statistic\": \"tool\"", 4, 1);
 }
 
-static void every_window(void **state UNUSED)
+TEST(every_window)
 {
     static const double V[] = {1, 2, 3, 4, 5, 6};
     struct made made;
@@ -131,7 +128,7 @@ static void every_window(void **state UNUSED)
     refuses(&made, "\"statistic\": \"tool\"", "expects one value");
 }
 
-static void every_scale(void **state UNUSED)
+TEST(every_scale)
 {
     static const double V[] = {2, 2};
     struct made made;
@@ -156,7 +153,7 @@ static void every_scale(void **state UNUSED)
     }
 }
 
-static void runs_rows_and_ranks(void **state UNUSED)
+TEST(runs_rows_and_ranks)
 {
     static const double V[] = {1, 2, 3, 10, 20, 30};
     struct made made;
@@ -216,7 +213,7 @@ static void gives_weighted(struct made *made, double wanted)
 }
 
 /* Each rank's samples count by its own intervals, its first for as many steps as its second; computed by hand. */
-static void each_rank_has_its_own_intervals(void **state UNUSED)
+TEST(each_rank_has_its_own_intervals)
 {
     struct made made;
     /* Two ranks, every 10 steps, one twice as fast as the other at its first sample: 40 / (10/120 + 10/40 + 10/60 + 10/60) = 60. */
@@ -245,7 +242,7 @@ static void each_rank_has_its_own_intervals(void **state UNUSED)
 }
 
 /* What has no interval: 9 = 30 / (10/5 + 10/10 + 10/30), since the third sample is a rank's only one. */
-static void a_sample_without_interval_counts_like_its_neighbour(void **state UNUSED)
+TEST(a_sample_without_interval_counts_like_its_neighbour)
 {
     struct made made;
     static const double ALONE[][3] = {{0, 10, 5}, {0, 20, 10}, {1, 20, 30}};
@@ -270,7 +267,7 @@ static void a_sample_without_interval_counts_like_its_neighbour(void **state UNU
     gives_weighted(&made, 60 / (10 / 4.0 + 10 / 1.0 + 30 / 3.0 + 10 / 2.0));
 }
 
-static void what_cannot_be_used_is_refused(void **state UNUSED)
+TEST(what_cannot_be_used_is_refused)
 {
     static const double V[] = {1, 2, 3};
     struct made made;
@@ -287,7 +284,7 @@ static void what_cannot_be_used_is_refused(void **state UNUSED)
     refuses(&made, "\"statistic\": \"mean\"", "no series \"s\"");
 }
 
-static void bad_rules_name_the_place(void **state UNUSED)
+TEST(bad_rules_name_the_place)
 {
     static const struct {
         const char *members;
@@ -323,7 +320,7 @@ static void bad_rules_name_the_place(void **state UNUSED)
     }
 }
 
-static void repeats_combine(void **state UNUSED)
+TEST(repeats_combine)
 {
     static const double V[] = {5, 1, 3, 100};
     double value = 0;
@@ -341,7 +338,7 @@ static void repeats_combine(void **state UNUSED)
     assert_int_equal(rule_combine(REPEATS_OLYMPIC, V, 2, &value, &err), -1);
 }
 
-static void repeats_that_failed(void **state UNUSED)
+TEST(repeats_that_failed)
 {
     const double one[] = {5, (double)INFINITY, 3, 4, 7};
     const double two[] = {5, (double)INFINITY, 3, (double)INFINITY, 7};
@@ -353,7 +350,7 @@ static void repeats_that_failed(void **state UNUSED)
     assert_non_null(strstr(err.msg, "more than one"));
 }
 
-static void repeats_dropped(void **state UNUSED)
+TEST(repeats_dropped)
 {
     const struct rule_repeat repeats[] = {
         {.value = 4}, {.value = 3}, {.value = (double)INFINITY}, {.value = 3}, {.value = 9}};
@@ -364,7 +361,7 @@ static void repeats_dropped(void **state UNUSED)
     assert_int_equal(slowest, 2);
 }
 
-static void success_and_required(void **state UNUSED)
+TEST(success_and_required)
 {
     static const double V[] = {1, 2};
     static const char MEMBERS[] =
@@ -401,7 +398,7 @@ static void success_and_required(void **state UNUSED)
                      -1);
 }
 
-static void rounding(void **state UNUSED)
+TEST(rounding)
 {
     assert_true(rule_round(ROUND_TRUNCATE, 6.1358, 2) == 6.13);
     assert_true(rule_round(ROUND_TRUNCATE, 6.13, 2) == 6.13); /* 612.999... in binary */
@@ -410,7 +407,7 @@ static void rounding(void **state UNUSED)
     assert_true(rule_round(ROUND_NEAREST, 428.5, 0) == 429);
 }
 
-static void rules_are_told_in_words(void **state UNUSED)
+TEST(rules_are_told_in_words)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text;
@@ -453,7 +450,7 @@ static void same_with_memo(struct made *made, bool can_be_kept)
     rule_memo_release(&memo);
 }
 
-static void a_memo_changes_no_number(void **state UNUSED)
+TEST(a_memo_changes_no_number)
 {
     static const double V[] = {4, 1, 3, 3, 10, 0.1, 7, 2};
     struct made made;
@@ -468,7 +465,7 @@ static void a_memo_changes_no_number(void **state UNUSED)
     same_with_memo(&made, false);
 }
 
-static void a_memo_is_of_one_series_run_and_row(void **state UNUSED)
+TEST(a_memo_is_of_one_series_run_and_row)
 {
     static const double V[] = {1, 2, 4, 8};
     struct rule_memo memo = {0};
@@ -503,25 +500,4 @@ static void a_memo_is_of_one_series_run_and_row(void **state UNUSED)
     rule_memo_release(&memo);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_statistic),
-        cmocka_unit_test(every_window),
-        cmocka_unit_test(every_scale),
-        cmocka_unit_test(runs_rows_and_ranks),
-        cmocka_unit_test(each_rank_has_its_own_intervals),
-        cmocka_unit_test(a_sample_without_interval_counts_like_its_neighbour),
-        cmocka_unit_test(what_cannot_be_used_is_refused),
-        cmocka_unit_test(bad_rules_name_the_place),
-        cmocka_unit_test(repeats_combine),
-        cmocka_unit_test(repeats_that_failed),
-        cmocka_unit_test(repeats_dropped),
-        cmocka_unit_test(success_and_required),
-        cmocka_unit_test(rounding),
-        cmocka_unit_test(rules_are_told_in_words),
-        cmocka_unit_test(a_memo_changes_no_number),
-        cmocka_unit_test(a_memo_is_of_one_series_run_and_row),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans and verdicts: what a run would do and what follows from its logs, on the data of a real report. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "codec/digest.h"
@@ -19,7 +16,7 @@
 #define CASE_ID "resnet50/reperf/fp32/n1g1/bs96" /* its baseline is published with 383 img/s */
 #define RUN_ID  "20261121T000000.000Z-00000001"
 
-static void run_ids_sort_by_time(void **state UNUSED)
+TEST(run_ids_sort_by_time)
 {
     char id[RUN_ID_SIZE];
     char later[RUN_ID_SIZE];
@@ -32,7 +29,7 @@ static void run_ids_sort_by_time(void **state UNUSED)
     assert_false(run_id_is_valid(STR_LIT("../../etc/passwd/aaaaaaaa/aaaa")));
 }
 
-static void case_ids_become_folders_only_when_safe(void **state UNUSED)
+TEST(case_ids_become_folders_only_when_safe)
 {
     static const char *const BAD[] = {"", "/", "a//b", "a/../b", "a/", "/a", "a b", "a/.", "a\nb"};
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
@@ -41,7 +38,7 @@ static void case_ids_become_folders_only_when_safe(void **state UNUSED)
     assert_true(plan_case_id_is_safe(STR_LIT(CASE_ID)));
 }
 
-static void globs_cross_slashes(void **state UNUSED)
+TEST(globs_cross_slashes)
 {
     const struct str globs[] = {STR_LIT("bert/*"), STR_LIT("resnet50/*/n1g1/*")};
     assert_true(plan_selects(globs, 2, STR_LIT(CASE_ID)));
@@ -93,7 +90,7 @@ static struct str option(const struct plan_step *step, const char *name)
     return STR_EMPTY;
 }
 
-static void smoke_makes_it_small_with_1_2_and_4_ranks(void **state UNUSED)
+TEST(smoke_makes_it_small_with_1_2_and_4_ranks)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct report report;
@@ -152,7 +149,7 @@ static struct str condition_of(const struct plan_step *step, const char *name)
 }
 
 /* As many as the closed list may have: none is left out, and the case's value overrides its stack's. */
-static void every_condition_is_planned_and_the_cases_wins(void **state UNUSED)
+TEST(every_condition_is_planned_and_the_cases_wins)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct report report;
@@ -184,7 +181,7 @@ static void every_condition_is_planned_and_the_cases_wins(void **state UNUSED)
     assert_int_equal(plan.steps[0].n_env, PLAN_ENV_MAX);
 }
 
-static void a_global_batch_counts_accumulation(void **state UNUSED)
+TEST(a_global_batch_counts_accumulation)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct report report;
@@ -196,7 +193,7 @@ static void a_global_batch_counts_accumulation(void **state UNUSED)
     assert_true(str_eq_z(condition_of(&plan.steps[0], "global_batch"), "4"));
 }
 
-static void too_many_pins_are_an_error(void **state UNUSED)
+TEST(too_many_pins_are_an_error)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct report report;
@@ -222,7 +219,7 @@ static void too_many_pins_are_an_error(void **state UNUSED)
     assert_non_null(strstr(err.msg, "more than 1024"));
 }
 
-static void a_step_gets_the_nodes_that_it_needs(void **state UNUSED)
+TEST(a_step_gets_the_nodes_that_it_needs)
 {
     static const struct {
         const char *glob;
@@ -249,7 +246,7 @@ static void a_step_gets_the_nodes_that_it_needs(void **state UNUSED)
     }
 }
 
-static void full_is_as_the_report_says_and_needs_its_gpus(void **state UNUSED)
+TEST(full_is_as_the_report_says_and_needs_its_gpus)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct report report;
@@ -264,7 +261,7 @@ static void full_is_as_the_report_says_and_needs_its_gpus(void **state UNUSED)
     assert_int_equal(plan.steps[0].cause, ERR_CONTAINER);
 }
 
-static void plans_are_read_back_as_written(void **state UNUSED)
+TEST(plans_are_read_back_as_written)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf first;
@@ -378,7 +375,7 @@ static int keep_nothing(void *ctx UNUSED, const char *name UNUSED, struct str te
     return 0;
 }
 
-static void full_runs_are_held_against_the_published_number(void **state)
+TEST_IN_SCRATCH(full_runs_are_held_against_the_published_number)
 {
     static const struct {
         double rate;
@@ -414,7 +411,7 @@ static void full_runs_are_held_against_the_published_number(void **state)
 }
 
 /* Not even with the published rate: what it ran on is not what was published. A failing rank still counts as one. */
-static void a_rehearsal_claims_no_number(void **state)
+TEST_IN_SCRATCH(a_rehearsal_claims_no_number)
 {
     static const struct {
         int64_t exit_status;
@@ -440,7 +437,7 @@ static void a_rehearsal_claims_no_number(void **state)
 }
 
 /* Its log is read with the batch and ranks that its recipe declares; that of any other run, with the case's. */
-static void a_rehearsal_is_read_as_what_it_trains(void **state)
+TEST_IN_SCRATCH(a_rehearsal_is_read_as_what_it_trains)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(frozen) struct frozen frozen = {0};
@@ -468,7 +465,7 @@ static void a_rehearsal_is_read_as_what_it_trains(void **state)
 }
 
 /* A result names every condition in force that the published case does not state. */
-static void no_condition_of_a_run_is_left_out(void **state)
+TEST_IN_SCRATCH(no_condition_of_a_run_is_left_out)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(frozen) struct frozen frozen = {0};
@@ -486,7 +483,7 @@ static void no_condition_of_a_run_is_left_out(void **state)
     assert_true(result.cells[0].n_not_stated >= 400);
 }
 
-static void a_machine_of_too_many_conditions_is_refused(void **state)
+TEST_IN_SCRATCH(a_machine_of_too_many_conditions_is_refused)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text;
@@ -508,7 +505,7 @@ static void a_machine_of_too_many_conditions_is_refused(void **state)
     assert_non_null(strstr(err.msg, "expected at most 64 conditions"));
 }
 
-static void a_log_that_changed_is_refused(void **state)
+TEST_IN_SCRATCH(a_log_that_changed_is_refused)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(frozen) struct frozen frozen = {0};
@@ -525,30 +522,4 @@ static void a_log_that_changed_is_refused(void **state)
     assert_int_equal(err.code, ERR_INTEGRITY);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(run_ids_sort_by_time),
-        cmocka_unit_test(case_ids_become_folders_only_when_safe),
-        cmocka_unit_test(globs_cross_slashes),
-        cmocka_unit_test(smoke_makes_it_small_with_1_2_and_4_ranks),
-        cmocka_unit_test(every_condition_is_planned_and_the_cases_wins),
-        cmocka_unit_test(a_global_batch_counts_accumulation),
-        cmocka_unit_test(too_many_pins_are_an_error),
-        cmocka_unit_test(a_step_gets_the_nodes_that_it_needs),
-        cmocka_unit_test(full_is_as_the_report_says_and_needs_its_gpus),
-        cmocka_unit_test(plans_are_read_back_as_written),
-        cmocka_unit_test_setup_teardown(full_runs_are_held_against_the_published_number,
-                                        scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(a_rehearsal_claims_no_number, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(a_rehearsal_is_read_as_what_it_trains, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(no_condition_of_a_run_is_left_out, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_machine_of_too_many_conditions_is_refused, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_log_that_changed_is_refused, scratch_make,
-                                        scratch_remove),
-    };
-    return cmocka_run_group_tests_name("run", tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

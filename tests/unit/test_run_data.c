@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "run/run_data.h"
 #include "tests/unit/scratch.h"
@@ -30,7 +26,7 @@ static int find(void **state, const char *text, struct plan_data *ret, struct er
     return run_data_find(&scratch_arena, ".", *state, text, ret, err);
 }
 
-static void packed_data_is_found(void **state)
+TEST_IN_SCRATCH(packed_data_is_found)
 {
     struct plan_data data = {0};
     struct err err = {0};
@@ -57,7 +53,7 @@ static void packed_data_is_found(void **state)
     assert_non_null(strstr(err.msg, "has 2975 samples; found 9"));
 }
 
-static void other_data_is_refused(void **state)
+TEST_IN_SCRATCH(other_data_is_refused)
 {
     struct plan_data data = {0};
     struct err err = {0};
@@ -88,7 +84,7 @@ static void other_data_is_refused(void **state)
     assert_int_equal(err.code, ERR_MANIFEST);
 }
 
-static void data_of_another_split_or_tree_is_refused(void **state)
+TEST_IN_SCRATCH(data_of_another_split_or_tree_is_refused)
 {
     struct plan_data data = {0};
     struct err err = {0};
@@ -116,22 +112,11 @@ static void data_of_another_split_or_tree_is_refused(void **state)
     assert_int_equal(err.code, ERR_INTEGRITY);
 }
 
-static void none_is_nothing_to_check(void **state UNUSED)
+TEST(none_is_nothing_to_check)
 {
     struct plan_data none = {0};
     struct err err = {0};
     assert_int_equal(run_data_check(&none, &err), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(packed_data_is_found, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(other_data_is_refused, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(data_of_another_split_or_tree_is_refused, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test(none_is_nothing_to_check),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests_name("run_data", tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

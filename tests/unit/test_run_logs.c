@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs of a run that cannot be created or written: an error like any other, after which nothing continues and the journal agrees. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <unistd.h>
 
 #include "run_stage.h"
@@ -28,7 +25,7 @@ static void fails_for(struct stage *stage, enum err_code code, const char *path)
 }
 
 /* The journal loses nothing that was not started, and other running units are stopped. */
-static void a_log_that_cannot_be_made_ends_the_run(void **state)
+TEST_IN_SCRATCH(a_log_that_cannot_be_made_ends_the_run)
 {
     struct stage stage;
     struct err err = {0};
@@ -48,7 +45,7 @@ static void a_log_that_cannot_be_made_ends_the_run(void **state)
     tear_down(&stage);
 }
 
-static void one_of_several_logs_that_cannot_be_made_ends_the_run(void **state)
+TEST_IN_SCRATCH(one_of_several_logs_that_cannot_be_made_ends_the_run)
 {
     struct stage stage;
     struct err err = {0};
@@ -64,7 +61,7 @@ static void one_of_several_logs_that_cannot_be_made_ends_the_run(void **state)
     tear_down(&stage);
 }
 
-static void jobs_that_are_found_and_cannot_be_followed_are_stopped(void **state)
+TEST_IN_SCRATCH(jobs_that_are_found_and_cannot_be_followed_are_stopped)
 {
     struct stage stage;
     struct err err = {0};
@@ -80,7 +77,7 @@ static void jobs_that_are_found_and_cannot_be_followed_are_stopped(void **state)
     tear_down(&stage);
 }
 
-static void a_job_whose_log_meets_a_full_disk_is_stopped(void **state)
+TEST_IN_SCRATCH(a_job_whose_log_meets_a_full_disk_is_stopped)
 {
     struct stage stage;
     set_up(&stage, *state, FOUR_NODES, 1);
@@ -98,14 +95,4 @@ static void a_job_whose_log_meets_a_full_disk_is_stopped(void **state)
     tear_down(&stage);
 }
 
-int main(void)
-{
-#define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_make, scratch_remove)
-    const struct CMUnitTest tests[] = {
-        IN_SCRATCH(a_log_that_cannot_be_made_ends_the_run),
-        IN_SCRATCH(one_of_several_logs_that_cannot_be_made_ends_the_run),
-        IN_SCRATCH(jobs_that_are_found_and_cannot_be_followed_are_stopped),
-        IN_SCRATCH(a_job_whose_log_meets_a_full_disk_is_stopped),
-    };
-    return cmocka_run_group_tests_name("run_logs", tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Repeats on several fake nodes: how they are packed, what a lost node or a failing rank does, and that nothing counts that
    did not end well everywhere. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -14,7 +11,7 @@
 #include "run_stage.h"
 #include "scratch.h"
 
-static void repeats_on_other_nodes_run_at_one_time(void **state)
+TEST_IN_SCRATCH(repeats_on_other_nodes_run_at_one_time)
 {
     struct stage stage;
     struct err err = {0};
@@ -29,7 +26,7 @@ static void repeats_on_other_nodes_run_at_one_time(void **state)
     tear_down(&stage);
 }
 
-static void one_job_a_node_and_each_log_is_kept(void **state)
+TEST_IN_SCRATCH(one_job_a_node_and_each_log_is_kept)
 {
     struct stage stage;
     struct err err = {0};
@@ -48,7 +45,7 @@ static void one_job_a_node_and_each_log_is_kept(void **state)
 }
 
 /* Two cases of one row: a repeat of each, then the next of each, one at a time and all on the first node. */
-static void frameworks_of_a_row_take_turns(void **state)
+TEST_IN_SCRATCH(frameworks_of_a_row_take_turns)
 {
     struct stage stage;
     struct err err = {0};
@@ -94,7 +91,7 @@ static void says_failed(struct stage *stage, const char *status, const char *nod
 }
 
 /* One rank that fails: the others are stopped, the repeat is collected with that status, and does not count. */
-static void a_rank_that_fails_takes_the_others_down(void **state)
+TEST_IN_SCRATCH(a_rank_that_fails_takes_the_others_down)
 {
     struct stage stage;
     struct err err = {0};
@@ -113,7 +110,7 @@ static void a_rank_that_fails_takes_the_others_down(void **state)
 }
 
 /* Ranks that report the loss of another may be seen to end before the one that was killed. */
-static void a_rank_that_was_killed_is_named_before_those_that_lost_it(void **state)
+TEST_IN_SCRATCH(a_rank_that_was_killed_is_named_before_those_that_lost_it)
 {
     struct stage stage;
     struct err err = {0};
@@ -127,7 +124,7 @@ static void a_rank_that_was_killed_is_named_before_those_that_lost_it(void **sta
     tear_down(&stage);
 }
 
-static void a_lost_node_is_left_out_and_others_take_its_repeats(void **state)
+TEST_IN_SCRATCH(a_lost_node_is_left_out_and_others_take_its_repeats)
 {
     struct stage stage;
     struct err err = {0};
@@ -141,7 +138,7 @@ static void a_lost_node_is_left_out_and_others_take_its_repeats(void **state)
     tear_down(&stage);
 }
 
-static void too_few_nodes_left_is_a_node_failure_that_resume_mends(void **state)
+TEST_IN_SCRATCH(too_few_nodes_left_is_a_node_failure_that_resume_mends)
 {
     struct stage stage;
     struct err err = {0};
@@ -156,7 +153,7 @@ static void too_few_nodes_left_is_a_node_failure_that_resume_mends(void **state)
 }
 
 /* Left out before anything was started on it, as if it could not be reached at all. */
-static void too_few_nodes_from_the_first_are_named(void **state)
+TEST_IN_SCRATCH(too_few_nodes_from_the_first_are_named)
 {
     struct stage stage;
     struct err err = {0};
@@ -168,7 +165,7 @@ static void too_few_nodes_from_the_first_are_named(void **state)
     tear_down(&stage);
 }
 
-static void a_deadline_stops_all_and_does_not_count(void **state)
+TEST_IN_SCRATCH(a_deadline_stops_all_and_does_not_count)
 {
     struct stage stage;
     struct err err = {0};
@@ -185,7 +182,7 @@ static void a_deadline_stops_all_and_does_not_count(void **state)
     tear_down(&stage);
 }
 
-static void jobs_that_leave_no_status_are_tried_three_times(void **state)
+TEST_IN_SCRATCH(jobs_that_leave_no_status_are_tried_three_times)
 {
     struct stage stage;
     struct err err = {0};
@@ -198,7 +195,7 @@ static void jobs_that_leave_no_status_are_tried_three_times(void **state)
     tear_down(&stage);
 }
 
-static void a_log_that_is_another_there_ends_the_run(void **state)
+TEST_IN_SCRATCH(a_log_that_is_another_there_ends_the_run)
 {
     struct stage stage;
     struct err err = {0};
@@ -210,7 +207,7 @@ static void a_log_that_is_another_there_ends_the_run(void **state)
     tear_down(&stage);
 }
 
-static void a_changed_host_key_ends_the_run_and_stops_the_others(void **state)
+TEST_IN_SCRATCH(a_changed_host_key_ends_the_run_and_stops_the_others)
 {
     struct stage stage;
     struct err err = {0};
@@ -231,7 +228,7 @@ static void a_changed_host_key_ends_the_run_and_stops_the_others(void **state)
     tear_down(&stage);
 }
 
-static void a_node_that_took_a_part_down_is_no_failure_of_the_program(void **state)
+TEST_IN_SCRATCH(a_node_that_took_a_part_down_is_no_failure_of_the_program)
 {
     struct stage stage;
     struct err err = {0};
@@ -247,7 +244,7 @@ static void a_node_that_took_a_part_down_is_no_failure_of_the_program(void **sta
 
 /* ---- leases, while other things go on ---- */
 
-static void a_lease_that_is_due_does_not_keep_a_job_from_its_kill(void **state)
+TEST_IN_SCRATCH(a_lease_that_is_due_does_not_keep_a_job_from_its_kill)
 {
     struct stage stage;
     struct err err = {0};
@@ -265,7 +262,7 @@ static void a_lease_that_is_due_does_not_keep_a_job_from_its_kill(void **state)
 }
 
 /* A repeat that needs nodes whose leases are being renewed: the loop runs meanwhile. */
-static void nodes_that_are_busy_with_their_lease_are_waited_for(void **state)
+TEST_IN_SCRATCH(nodes_that_are_busy_with_their_lease_are_waited_for)
 {
     struct stage stage;
     struct err err = {0};
@@ -295,7 +292,7 @@ static struct remote *open_fake(struct loop *loop, const struct inventory *inven
 }
 
 /* Images and data are transferred for five minutes: nobody may think that the run is dead. */
-static void leases_are_kept_while_nodes_are_provisioned(void **state)
+TEST_IN_SCRATCH(leases_are_kept_while_nodes_are_provisioned)
 {
     struct stage stage;
     struct run_keeper keeper;
@@ -319,7 +316,7 @@ static void leases_are_kept_while_nodes_are_provisioned(void **state)
 }
 
 /* Each takes 15 s to answer. */
-static void nodes_that_are_slow_get_their_leases_back_and_others_are_said(void **state)
+TEST_IN_SCRATCH(nodes_that_are_slow_get_their_leases_back_and_others_are_said)
 {
     struct stage stage;
     struct err err = {0};
@@ -346,7 +343,7 @@ static void nodes_that_are_slow_get_their_leases_back_and_others_are_said(void *
 }
 
 /* If its end were taken for the end of the drop, the lease would stay there. */
-static void a_lease_that_is_being_renewed_at_the_end_is_dropped_after_it(void **state)
+TEST_IN_SCRATCH(a_lease_that_is_being_renewed_at_the_end_is_dropped_after_it)
 {
     struct stage stage;
     struct err err = {0};
@@ -365,7 +362,7 @@ static void a_lease_that_is_being_renewed_at_the_end_is_dropped_after_it(void **
 
 /* ---- resumed long after ---- */
 
-static void jobs_that_ended_while_nobody_looked_ended_in_time(void **state)
+TEST_IN_SCRATCH(jobs_that_ended_while_nobody_looked_ended_in_time)
 {
     struct stage stage;
     struct err err = {0};
@@ -384,7 +381,7 @@ static void jobs_that_ended_while_nobody_looked_ended_in_time(void **state)
 }
 
 /* Its jobs elsewhere would wait for it for ever, and so would we. */
-static void an_attempt_with_a_node_that_is_gone_is_lost(void **state)
+TEST_IN_SCRATCH(an_attempt_with_a_node_that_is_gone_is_lost)
 {
     struct stage stage;
     struct err err = {0};
@@ -407,7 +404,7 @@ static void an_attempt_with_a_node_that_is_gone_is_lost(void **state)
 }
 
 /* A job that was never started did not run past its deadline: it is started now. */
-static void jobs_that_were_never_started_are_not_past_their_deadline(void **state)
+TEST_IN_SCRATCH(jobs_that_were_never_started_are_not_past_their_deadline)
 {
     struct stage stage;
     struct err err = {0};
@@ -456,7 +453,7 @@ static struct str replaced(struct arena *arena, struct str text, const char *wha
     return str_of(arena_printf(arena, "%.*s%s%.*s", (int)at, text.ptr, by, STR_ARG(rest)));
 }
 
-static void an_outcome_that_does_not_agree_is_refused(void **state)
+TEST_IN_SCRATCH(an_outcome_that_does_not_agree_is_refused)
 {
     static const char *const ROWS[][2] = {
         {"\"repeat\": 1", "\"repeat\": 2"}, /* counted twice */
@@ -492,33 +489,4 @@ static void an_outcome_that_does_not_agree_is_refused(void **state)
     tear_down(&stage);
 }
 
-int main(void)
-{
-#define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_make, scratch_remove)
-    const struct CMUnitTest tests[] = {
-        IN_SCRATCH(repeats_on_other_nodes_run_at_one_time),
-        IN_SCRATCH(frameworks_of_a_row_take_turns),
-        IN_SCRATCH(one_job_a_node_and_each_log_is_kept),
-        IN_SCRATCH(a_rank_that_fails_takes_the_others_down),
-        IN_SCRATCH(a_rank_that_was_killed_is_named_before_those_that_lost_it),
-        IN_SCRATCH(a_lost_node_is_left_out_and_others_take_its_repeats),
-        IN_SCRATCH(too_few_nodes_left_is_a_node_failure_that_resume_mends),
-        IN_SCRATCH(too_few_nodes_from_the_first_are_named),
-        IN_SCRATCH(a_deadline_stops_all_and_does_not_count),
-        IN_SCRATCH(jobs_that_leave_no_status_are_tried_three_times),
-        IN_SCRATCH(a_log_that_is_another_there_ends_the_run),
-        IN_SCRATCH(a_changed_host_key_ends_the_run_and_stops_the_others),
-        IN_SCRATCH(a_node_that_took_a_part_down_is_no_failure_of_the_program),
-        IN_SCRATCH(a_lease_that_is_due_does_not_keep_a_job_from_its_kill),
-        IN_SCRATCH(nodes_that_are_busy_with_their_lease_are_waited_for),
-        IN_SCRATCH(leases_are_kept_while_nodes_are_provisioned),
-        IN_SCRATCH(nodes_that_are_slow_get_their_leases_back_and_others_are_said),
-        IN_SCRATCH(a_lease_that_is_being_renewed_at_the_end_is_dropped_after_it),
-        IN_SCRATCH(an_attempt_with_a_node_that_is_gone_is_lost),
-        IN_SCRATCH(jobs_that_ended_while_nobody_looked_ended_in_time),
-        IN_SCRATCH(jobs_that_were_never_started_are_not_past_their_deadline),
-        IN_SCRATCH(an_outcome_that_does_not_agree_is_refused),
-    };
-    return cmocka_run_group_tests_name("run_schedule", tests, scratch_group_start,
-                                       scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

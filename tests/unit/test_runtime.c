@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The argv of each container engine, word by word, and what the end of a container means. Scripts among the words are left out here:
    tests/integration/test_runtime.sh runs them. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "fleet/runtime.h"
 
@@ -89,7 +85,7 @@ static void is_argv(enum runtime_kind kind, const char *line, bool keeps_entrypo
     "--ulimit|memlock=-1:-1|--ulimit|stack=67108864:67108864|--ulimit|nofile=1024:1024|--ulimit|"  \
     "nproc=77:77|"
 
-static void docker_and_podman(void **state UNUSED)
+TEST(docker_and_podman)
 {
     is_argv(
         RUNTIME_DOCKER,
@@ -108,7 +104,7 @@ static void docker_and_podman(void **state UNUSED)
             "API_TOKEN=hush");
 }
 
-static void apptainer_and_enroot(void **state UNUSED)
+TEST(apptainer_and_enroot)
 {
     is_argv(
         RUNTIME_APPTAINER,
@@ -139,7 +135,7 @@ static void apptainer_and_enroot(void **state UNUSED)
         "API_TOKEN=hush");
 }
 
-static void no_container(void **state UNUSED)
+TEST(no_container)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct container_flags flags = flags_of(&arena, "docker run -e A=1 -w /w --shm-size=1g i");
@@ -173,7 +169,7 @@ static void is_refused(enum runtime_kind kind, const struct runtime_job *job, co
     }
 }
 
-static void what_cannot_be_given_is_refused(void **state UNUSED)
+TEST(what_cannot_be_given_is_refused)
 {
     static const struct {
         enum runtime_kind kind;
@@ -197,7 +193,7 @@ static void what_cannot_be_given_is_refused(void **state UNUSED)
     }
 }
 
-static void bad_jobs_are_refused(void **state UNUSED)
+TEST(bad_jobs_are_refused)
 {
     static const struct container_mount COMMA = {{"/a,b", 4}, {"/x", 2}, false};
     static const struct container_mount COLON = {{"/a:b", 4}, {"/x", 2}, false};
@@ -231,7 +227,7 @@ static void bad_jobs_are_refused(void **state UNUSED)
     is_refused(RUNTIME_APPTAINER, &job, "no file");
 }
 
-static void ends_have_causes(void **state UNUSED)
+TEST(ends_have_causes)
 {
     static const struct {
         int status;
@@ -310,12 +306,4 @@ static void ends_have_causes(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(docker_and_podman),    cmocka_unit_test(apptainer_and_enroot),
-        cmocka_unit_test(no_container),         cmocka_unit_test(what_cannot_be_given_is_refused),
-        cmocka_unit_test(bad_jobs_are_refused), cmocka_unit_test(ends_have_causes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

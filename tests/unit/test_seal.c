@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -112,7 +109,7 @@ static const char *sealed(const char *name, const struct sign_key *with)
     return archive;
 }
 
-static void signers_are_told_apart(void **state UNUSED)
+TEST(signers_are_told_apart)
 {
     const char *with_key = sealed("signed", &key);
     const char *without = sealed("unsigned", NULL);
@@ -134,7 +131,7 @@ static void signers_are_told_apart(void **state UNUSED)
     assert_int_equal(info.signer, VERIFY_SIGNER_NONE);
 }
 
-static void equal_folders_give_equal_bytes(void **state UNUSED)
+TEST(equal_folders_give_equal_bytes)
 {
     struct str first = scratch_read(sealed("one", &key));
     struct seal_info info;
@@ -174,23 +171,23 @@ static void every_change_is_refused(const char *archive, const struct sign_key *
     expect_verified(archive, with);
 }
 
-static void every_byte_of_a_signed_archive_counts(void **state UNUSED)
+TEST(every_byte_of_a_signed_archive_counts)
 {
     every_change_is_refused(sealed("flip-signed", &key), &key, 1);
 }
 
 /* Without a trusted key, the key named in the archive still holds it together. */
-static void every_byte_counts_without_a_key_too(void **state UNUSED)
+TEST(every_byte_counts_without_a_key_too)
 {
     every_change_is_refused(sealed("flip-open", &key), NULL, 7);
 }
 
-static void every_byte_of_an_unsigned_archive_counts(void **state UNUSED)
+TEST(every_byte_of_an_unsigned_archive_counts)
 {
     every_change_is_refused(sealed("flip-unsigned", NULL), NULL, 7);
 }
 
-static void every_byte_of_every_file_of_a_folder_counts(void **state UNUSED)
+TEST(every_byte_of_every_file_of_a_folder_counts)
 {
     const char *folder;
     struct fs_names names;
@@ -234,7 +231,7 @@ static void every_byte_of_every_file_of_a_folder_counts(void **state UNUSED)
 }
 
 /* An attacker who can write archives but lacks the key: sums and closing recomputed, statements left as they were. */
-static void a_changed_log_with_good_sums_is_refused(void **state UNUSED)
+TEST(a_changed_log_with_good_sums_is_refused)
 {
     const char *archive = scratch_path("forged.tar.zst");
     const char *folder;
@@ -254,7 +251,7 @@ static void a_changed_log_with_good_sums_is_refused(void **state UNUSED)
 }
 
 /* Only what a run may end with status 0 for passes. */
-static void only_reproduced_passes(void **state UNUSED)
+TEST(only_reproduced_passes)
 {
     static const struct {
         const char *verdict;
@@ -278,7 +275,7 @@ static void only_reproduced_passes(void **state UNUSED)
     }
 }
 
-static void a_result_that_says_other_than_the_statement_is_refused(void **state UNUSED)
+TEST(a_result_that_says_other_than_the_statement_is_refused)
 {
     struct evidence_facts facts = {0};
     struct evidence_facts wrong;
@@ -318,7 +315,7 @@ static void a_result_that_says_other_than_the_statement_is_refused(void **state 
     VEC_RELEASE(&files);
 }
 
-static void folders_that_are_no_finished_run_are_refused(void **state UNUSED)
+TEST(folders_that_are_no_finished_run_are_refused)
 {
     static const struct {
         const char *name, *text; /* put into a good run; text NULL: removed */
@@ -356,7 +353,7 @@ static void folders_that_are_no_finished_run_are_refused(void **state UNUSED)
     }
 }
 
-static void links_in_a_run_are_refused(void **state UNUSED)
+TEST(links_in_a_run_are_refused)
 {
     const char *folder = make_run("links");
     struct seal_info info;
@@ -366,7 +363,7 @@ static void links_in_a_run_are_refused(void **state UNUSED)
     assert_non_null(strstr(err.msg, "regular file"));
 }
 
-static void an_archive_is_not_replaced_unasked_nor_put_into_its_run(void **state UNUSED)
+TEST(an_archive_is_not_replaced_unasked_nor_put_into_its_run)
 {
     const char *archive = sealed("there", &key);
     const char *folder = scratch_path("there");
@@ -399,7 +396,7 @@ static void an_archive_is_not_replaced_unasked_nor_put_into_its_run(void **state
     assert_true(S_ISFIFO(status.st_mode));
 }
 
-static void a_full_disk_leaves_no_archive(void **state UNUSED)
+TEST(a_full_disk_leaves_no_archive)
 {
     const char *folder = make_run("full");
     const char *archive = scratch_path("full.tar.zst");
@@ -431,7 +428,7 @@ static bool stop_at_once(void)
     return true;
 }
 
-static void a_stop_leaves_nothing(void **state UNUSED)
+TEST(a_stop_leaves_nothing)
 {
     const struct seal_opts opts = {.folder = make_run("stop"),
                                    .archive = scratch_path("stop.tar.zst"),
@@ -455,7 +452,7 @@ static void a_stop_leaves_nothing(void **state UNUSED)
     assert_int_equal(err.code, ERR_INTERRUPTED);
 }
 
-static void verified_archives_unpack_in_the_same_pass(void **state UNUSED)
+TEST(verified_archives_unpack_in_the_same_pass)
 {
     const char *archive = sealed("unpack", &key);
     const char *out = scratch_path("unpack.out");
@@ -505,24 +502,4 @@ static int finish(void **state UNUSED)
     return scratch_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(signers_are_told_apart),
-        cmocka_unit_test(equal_folders_give_equal_bytes),
-        cmocka_unit_test(every_byte_of_a_signed_archive_counts),
-        cmocka_unit_test(every_byte_counts_without_a_key_too),
-        cmocka_unit_test(every_byte_of_an_unsigned_archive_counts),
-        cmocka_unit_test(every_byte_of_every_file_of_a_folder_counts),
-        cmocka_unit_test(a_changed_log_with_good_sums_is_refused),
-        cmocka_unit_test(a_result_that_says_other_than_the_statement_is_refused),
-        cmocka_unit_test(folders_that_are_no_finished_run_are_refused),
-        cmocka_unit_test(links_in_a_run_are_refused),
-        cmocka_unit_test(an_archive_is_not_replaced_unasked_nor_put_into_its_run),
-        cmocka_unit_test(only_reproduced_passes),
-        cmocka_unit_test(a_full_disk_leaves_no_archive),
-        cmocka_unit_test(a_stop_leaves_nothing),
-        cmocka_unit_test(verified_archives_unpack_in_the_same_pass),
-    };
-    return cmocka_run_group_tests(tests, start, finish);
-}
+UNIT_MAIN(start, finish)

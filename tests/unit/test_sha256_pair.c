@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two streams at once against OpenSSL: every length around the blocks, random lengths in random portions. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/rng.h"
 #include "base/sha256_pair.h"
@@ -23,7 +19,7 @@ static void expect(struct sha256_lane *lane, size_t from, size_t len)
     assert_memory_equal(found, expected, SHA256_BYTES);
 }
 
-static void test_lengths(void **state UNUSED)
+TEST(test_lengths)
 {
     if (!sha256_pair_is_there()) {
         skip();
@@ -40,7 +36,7 @@ static void test_lengths(void **state UNUSED)
     }
 }
 
-static void test_portions(void **state UNUSED)
+TEST(test_portions)
 {
     struct rng rng;
     rng_init(&rng, 7);
@@ -73,7 +69,7 @@ static void test_portions(void **state UNUSED)
 }
 
 /* The plain code, also tested on processors that have the instructions. */
-static void test_plain(void **state UNUSED)
+TEST(test_plain)
 {
     for (size_t len = 0; len < 200; len++) {
         struct sha256_lane plain, any;
@@ -90,16 +86,11 @@ static void test_plain(void **state UNUSED)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_portions),
-        cmocka_unit_test(test_plain),
-    };
     struct rng rng;
     rng_init(&rng, 1);
     for (size_t idx = 0; idx < BYTES; idx++) {
         bytes[idx] = (uint8_t)rng_u64(&rng);
     }
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run(NULL, NULL);
 }

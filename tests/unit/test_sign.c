@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,7 +39,7 @@ static void write_file(const char *path, const char *text, unsigned mode)
     assert_int_equal(chmod(path, mode), 0);
 }
 
-static void what_is_signed_holds_and_nothing_else(void **state UNUSED)
+TEST(what_is_signed_holds_and_nothing_else)
 {
     CLEANUP(sign_key) struct sign_key secret = SIGN_KEY_EMPTY;
     CLEANUP(sign_key) struct sign_key open_part = SIGN_KEY_EMPTY;
@@ -68,7 +65,7 @@ static void what_is_signed_holds_and_nothing_else(void **state UNUSED)
 }
 
 /* Source: RFC 8032 section 7.1, test 2. */
-static void known_answer(void **state UNUSED)
+TEST(known_answer)
 {
     static const char PUBLIC[] = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
     static const char SIGNATURE[] =
@@ -83,7 +80,7 @@ static void known_answer(void **state UNUSED)
     assert_int_equal(sign_check(&key, STR_LIT("\x72"), signature, &err), 0);
 }
 
-static void keys_are_never_overwritten(void **state UNUSED)
+TEST(keys_are_never_overwritten)
 {
     const char *other = fs_join(&arena, folder, "other");
     char id[SIGN_KEY_ID_SIZE];
@@ -100,7 +97,7 @@ static void keys_are_never_overwritten(void **state UNUSED)
     assert_false(fs_exists(other));
 }
 
-static void files_that_are_no_key_are_refused(void **state UNUSED)
+TEST(files_that_are_no_key_are_refused)
 {
     /* A P-256 key: right form, wrong kind. Made by openssl for this test, used nowhere. */
     static const char P256[] = "-----BEGIN PUBLIC KEY-----\n"
@@ -129,7 +126,7 @@ static void files_that_are_no_key_are_refused(void **state UNUSED)
     assert_int_equal(chmod(private_path, 0600), 0);
 }
 
-static void pae_is_what_dsse_says(void **state UNUSED)
+TEST(pae_is_what_dsse_says)
 {
     CLEANUP(strbuf) struct strbuf buf;
     strbuf_init(&buf, 256);
@@ -138,7 +135,7 @@ static void pae_is_what_dsse_says(void **state UNUSED)
     assert_string_equal(buf.ptr, "DSSEv1 29 http://example.com/HelloWorld 11 hello world");
 }
 
-static void base64_has_one_text_for_each_value(void **state UNUSED)
+TEST(base64_has_one_text_for_each_value)
 {
     static const char *const BAD[] = {"Z",        "Zg",   "Zg=",  "Zh==",   "Zm9=", "====",
                                       "Zg==Zg==", "Z===", "Zm 9", "Zm9v\n", "Zm-_", "Z=g="};
@@ -169,15 +166,4 @@ static void base64_has_one_text_for_each_value(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_signed_holds_and_nothing_else),
-        cmocka_unit_test(known_answer),
-        cmocka_unit_test(keys_are_never_overwritten),
-        cmocka_unit_test(files_that_are_no_key_are_refused),
-        cmocka_unit_test(pae_is_what_dsse_says),
-        cmocka_unit_test(base64_has_one_text_for_each_value),
-    };
-    return cmocka_run_group_tests(tests, make_key, remove_key);
-}
+UNIT_MAIN(make_key, remove_key)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fleet/remote_slurm: what Slurm reports of a job, and what that means. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "fleet/remote_slurm_impl.h"
 
@@ -18,7 +14,7 @@ static struct job_report read_line(const char *line, int64_t now_ns, int64_t *go
     return report;
 }
 
-static void states_mean_what_slurm_says(void **state UNUSED)
+TEST(states_mean_what_slurm_says)
 {
     static const struct {
         const char *line;
@@ -63,7 +59,7 @@ static void states_mean_what_slurm_says(void **state UNUSED)
 }
 
 /* Its status may still be on its way through a network file system; COMPLETED alone is never a success. */
-static void a_status_is_waited_for(void **state UNUSED)
+TEST(a_status_is_waited_for)
 {
     int64_t gone_ns = 0;
     assert_int_equal(read_line("slurm 1 12 COMPLETED None", NOW_NS, &gone_ns).state, JOB_RUNNING);
@@ -77,7 +73,7 @@ static void a_status_is_waited_for(void **state UNUSED)
 }
 
 /* Ranks of a node that went down are killed a moment before Slurm calls it NODE_FAIL. */
-static void what_ended_the_ranks_is_waited_for(void **state UNUSED)
+TEST(what_ended_the_ranks_is_waited_for)
 {
     int64_t gone_ns = 0;
     assert_int_equal(read_line("ended 168 12 RUNNING None", NOW_NS, &gone_ns).state, JOB_RUNNING);
@@ -94,7 +90,7 @@ static void what_ended_the_ranks_is_waited_for(void **state UNUSED)
     assert_int_equal(report.cause, ERR_NONE);
 }
 
-static void other_words_are_an_error(void **state UNUSED)
+TEST(other_words_are_an_error)
 {
     static const char *const BAD[] = {"", "Welcome to login1!", "ended x", "ended 300"};
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
@@ -105,14 +101,4 @@ static void other_words_are_an_error(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(states_mean_what_slurm_says),
-        cmocka_unit_test(a_status_is_waited_for),
-        cmocka_unit_test(what_ended_the_ranks_is_waited_for),
-        cmocka_unit_test(other_words_are_an_error),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

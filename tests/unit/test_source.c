@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses of repositories; and real repositories, made here, fetched by file://, checked out, changed, exported. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +13,7 @@
 
 /* --- addresses ---------------------------------------------------------------------------------------------------------------- */
 
-static void test_urls(void **state UNUSED)
+TEST_IN_SCRATCH(test_urls)
 {
     static const struct {
         const char *url, *says; /* says NULL: fine */
@@ -58,7 +55,7 @@ static void test_urls(void **state UNUSED)
 
 #define COMMIT "0123456789abcdef0123456789abcdef01234567"
 
-static void test_names(void **state UNUSED)
+TEST_IN_SCRATCH(test_names)
 {
     struct source_name name;
     struct err err = {0};
@@ -117,7 +114,7 @@ static void test_names(void **state UNUSED)
     assert_true(one[0] != '.');
 }
 
-static void test_relative(void **state UNUSED)
+TEST_IN_SCRATCH(test_relative)
 {
     static const struct {
         const char *base, *url, *whole;
@@ -229,7 +226,7 @@ static void hold(int result, const struct err *err)
     }
 }
 
-static void test_fetch(void **state)
+TEST_IN_SCRATCH(test_fetch)
 {
     struct made m;
     struct source_tree tree;
@@ -269,7 +266,7 @@ static void write_below(const char *folder, const char *path, const char *text)
     scratch_write(fs_join(&scratch_arena, folder, path), str_of(text));
 }
 
-static void test_checkout(void **state)
+TEST_IN_SCRATCH(test_checkout)
 {
     struct made m;
     struct source_tree tree;
@@ -325,7 +322,7 @@ static void lose_blob(const struct made *m, const char *path)
 }
 
 /* A repository without a blob gives what does not need it, under the commit's own id, and nothing else. */
-static void test_part(void **state)
+TEST_IN_SCRATCH(test_part)
 {
     struct made m;
     struct source_tree tree;
@@ -360,7 +357,7 @@ static void test_part(void **state)
     store_close(&m.store);
 }
 
-static void test_part_of(void **state)
+TEST_IN_SCRATCH(test_part_of)
 {
     struct made m;
     struct source_tree tree;
@@ -422,7 +419,7 @@ static void damage(struct fetched *f, const char *script)
 }
 
 /* Damage is detected even though a part may lack objects. */
-static void test_part_damage(void **state)
+TEST_IN_SCRATCH(test_part_damage)
 {
     CLEANUP(strbuf) struct strbuf out = {0};
     struct fetched f;
@@ -439,7 +436,7 @@ static void test_part_damage(void **state)
 }
 
 /* An object of the store is damaged: verify sees it, and nothing is made from it. */
-static void test_damage(void **state)
+TEST_IN_SCRATCH(test_damage)
 {
     struct fetched f;
     struct err err = {0};
@@ -456,7 +453,7 @@ static void test_damage(void **state)
     store_close(&f.m.store);
 }
 
-static void test_lock_of(void **state)
+TEST_IN_SCRATCH(test_lock_of)
 {
     struct made m;
     struct source_tree tree;
@@ -475,14 +472,4 @@ static void test_lock_of(void **state)
     store_close(&m.store);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, scratch_make, scratch_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(test_urls),   T(test_names),   T(test_relative), T(test_fetch),   T(test_checkout),
-        T(test_damage), T(test_lock_of), T(test_part),     T(test_part_of), T(test_part_damage),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

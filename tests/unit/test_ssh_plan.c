@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ssh -G says of one host, and what of it is refused; known_hosts; key files; the stream of a script. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "codec/digest_hmac.h"
 #include "codec/sign.h"
@@ -15,7 +11,7 @@
 #define WHOLE_TEXT "host n\nuser u\nhostname h\nport 22\nuserknownhostsfile /k\n"
 
 /* A line of the answer, beside those that there must be. */
-static void test_answer(void **state UNUSED)
+TEST(test_answer)
 {
     static const struct {
         const char *text;
@@ -53,7 +49,7 @@ static void test_answer(void **state UNUSED)
     }
 }
 
-static void test_answer_fields(void **state UNUSED)
+TEST(test_answer_fields)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct ssh_answer answer;
@@ -96,7 +92,7 @@ static const char *is_dashed(const char *host, const char *user)
     return result < 0 && err.code == ERR_USAGE && strstr(err.msg, "begins with") ? "refused" : "";
 }
 
-static void test_dash(void **state UNUSED)
+TEST(test_dash)
 {
     assert_string_equal(is_dashed("-oProxyCommand=x", NULL), "refused");
     assert_string_equal(is_dashed("h", "-lx"), "refused");
@@ -106,7 +102,7 @@ static void test_dash(void **state UNUSED)
 /* ---- known_hosts ---- */
 
 /* RFC 2202, test case 2. */
-static void test_hmac(void **state UNUSED)
+TEST(test_hmac)
 {
     static const uint8_t WANTED[SHA1_BYTES] = {0xef, 0xfc, 0xdf, 0x6a, 0xe5, 0xeb, 0x2f,
                                                0xa2, 0xd2, 0x74, 0x16, 0xd5, 0xf1, 0x84,
@@ -144,7 +140,7 @@ static enum known_state look(struct str text, const char *name, struct str blob,
     return answer->state;
 }
 
-static void test_known(void **state UNUSED)
+TEST(test_known)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text;
@@ -178,7 +174,7 @@ static void test_known(void **state UNUSED)
     assert_string_equal(ssh_known_name(&arena, "::1", 23), "[::1]:23");
 }
 
-static void test_known_hashed(void **state UNUSED)
+TEST(test_known_hashed)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text, hosts;
@@ -209,7 +205,7 @@ static void test_known_hashed(void **state UNUSED)
 
 /* ---- keys ---- */
 
-static void test_public(void **state UNUSED)
+TEST(test_public)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text;
@@ -239,7 +235,7 @@ static void collect(void *ctx, const char *ptr, size_t len)
 }
 
 /* The same is read whatever pieces it arrives in. */
-static void test_stream(void **state UNUSED)
+TEST(test_stream)
 {
     static const char WHOLE[] = "motd\nprompt> BEGIN " NONCE "\nout\nEND of it\n\nBEGIN " NONCE
                                 "\n\0x\nEND " NONCE " 37\nleft behind";
@@ -264,7 +260,7 @@ static void test_stream(void **state UNUSED)
     }
 }
 
-static void test_stream_cut(void **state UNUSED)
+TEST(test_stream_cut)
 {
     CLEANUP(strbuf) struct strbuf out;
     struct ssh_stream stream;
@@ -278,7 +274,7 @@ static void test_stream_cut(void **state UNUSED)
 }
 
 /* No byte is held back that cannot belong to the mark: a line is shown when it is complete. */
-static void test_stream_at_once(void **state UNUSED)
+TEST(test_stream_at_once)
 {
     static const char *const PIECES[][2] = {
         {"BEGIN " NONCE "\nline\n", "line\n"},
@@ -304,7 +300,7 @@ static void test_stream_at_once(void **state UNUSED)
 
 /* A node that prints no status after the mark but more and more output: nothing is held back, and the end is still
    seen. */
-static void test_stream_false_end(void **state UNUSED)
+TEST(test_stream_false_end)
 {
     static const char *const FALSE_ENDS[] = {"END " NONCE " 9999", "END " NONCE " 256\n",
                                              "END " NONCE " \n", "END " NONCE " -1\n"};
@@ -329,21 +325,4 @@ static void test_stream_false_end(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answer),
-        cmocka_unit_test(test_answer_fields),
-        cmocka_unit_test(test_dash),
-        cmocka_unit_test(test_hmac),
-        cmocka_unit_test(test_known),
-        cmocka_unit_test(test_known_hashed),
-        cmocka_unit_test(test_public),
-        cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_stream_cut),
-        cmocka_unit_test(test_stream_at_once),
-        cmocka_unit_test(test_stream_false_end),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Staging onto four nodes that are four work folders of this machine, with real relays between them (the program next to
    this test's folder). Real sshds: tests/integration/test_stage.sh. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -122,7 +119,7 @@ static void make_tree(const char *folder)
     }
 }
 
-static void hands_a_folder_on(void **state)
+TEST_IN_SCRATCH(hands_a_folder_on)
 {
     struct cluster c;
     struct stage_report report;
@@ -171,7 +168,7 @@ static void hands_a_folder_on(void **state)
     cluster_close(&c);
 }
 
-static void shared_folders_are_not_copied(void **state)
+TEST_IN_SCRATCH(shared_folders_are_not_copied)
 {
     struct cluster c;
     struct stage_report report;
@@ -210,7 +207,7 @@ static const char *partial_of(const char *folder, const char *node, const char *
     return below(root, hex);
 }
 
-static void goes_on_with_what_a_broken_one_left(void **state)
+TEST_IN_SCRATCH(goes_on_with_what_a_broken_one_left)
 {
     struct cluster c;
     struct stage_report report;
@@ -229,7 +226,7 @@ static void goes_on_with_what_a_broken_one_left(void **state)
     cluster_close(&c);
 }
 
-static void a_damaged_partial_comes_again(void **state)
+TEST_IN_SCRATCH(a_damaged_partial_comes_again)
 {
     struct cluster c;
     struct stage_report report;
@@ -246,7 +243,7 @@ static void a_damaged_partial_comes_again(void **state)
     cluster_close(&c);
 }
 
-static void a_file_that_is_another_is_refused_here(void **state)
+TEST_IN_SCRATCH(a_file_that_is_another_is_refused_here)
 {
     struct cluster c;
     struct stage_report report;
@@ -266,7 +263,7 @@ static void a_file_that_is_another_is_refused_here(void **state)
 }
 
 /* A node that cannot be written to fails alone, and is named. */
-static void a_node_that_fails_is_told_apart(void **state)
+TEST_IN_SCRATCH(a_node_that_fails_is_told_apart)
 {
     struct cluster c;
     struct stage_report report;
@@ -284,7 +281,7 @@ static void a_node_that_fails_is_told_apart(void **state)
     cluster_close(&c);
 }
 
-static void a_node_that_is_left_out_is_left_alone(void **state)
+TEST_IN_SCRATCH(a_node_that_is_left_out_is_left_alone)
 {
     struct cluster c;
     struct stage_report report;
@@ -304,7 +301,7 @@ static void a_node_that_is_left_out_is_left_alone(void **state)
 }
 
 /* An address at which nobody listens: the copy is made another way, which is reported. */
-static void a_node_without_tcp_gets_copies(void **state)
+TEST_IN_SCRATCH(a_node_without_tcp_gets_copies)
 {
     struct cluster c;
     struct stage_report report;
@@ -329,7 +326,7 @@ static void a_node_without_tcp_gets_copies(void **state)
 }
 
 /* Its relay cannot be reached: the same stream goes to its stdin. */
-static void a_node_that_nobody_connects_to_is_served_by_ssh(void **state)
+TEST_IN_SCRATCH(a_node_that_nobody_connects_to_is_served_by_ssh)
 {
     struct cluster c;
     struct stage_report report;
@@ -355,7 +352,7 @@ static void a_node_that_nobody_connects_to_is_served_by_ssh(void **state)
 }
 
 /* What another staging writes in the same folder cannot be resumed: the file is sent whole. */
-static void a_partial_that_another_writes_is_left_to_it(void **state)
+TEST_IN_SCRATCH(a_partial_that_another_writes_is_left_to_it)
 {
     struct cluster c;
     struct stage_report report;
@@ -376,7 +373,7 @@ static void a_partial_that_another_writes_is_left_to_it(void **state)
 }
 
 /* The rest of a stream is not sent to a relay that has ended: no more than what it may still have read. */
-static void nothing_more_goes_to_a_relay_that_has_ended(void **state)
+TEST_IN_SCRATCH(nothing_more_goes_to_a_relay_that_has_ended)
 {
     struct cluster c;
     struct stage_report report;
@@ -402,31 +399,4 @@ static int group_start(void **state)
     return scratch_group_start(state);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(hands_a_folder_on, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(shared_folders_are_not_copied, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(goes_on_with_what_a_broken_one_left, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_damaged_partial_comes_again, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_file_that_is_another_is_refused_here, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_node_that_fails_is_told_apart, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_node_that_is_left_out_is_left_alone, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_node_without_tcp_gets_copies, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_node_that_nobody_connects_to_is_served_by_ssh,
-                                        scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(a_partial_that_another_writes_is_left_to_it, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(nothing_more_goes_to_a_relay_that_has_ended, scratch_make,
-                                        scratch_remove),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests_name("stage", tests, group_start, scratch_group_end);
-}
+UNIT_MAIN(group_start, scratch_group_end)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "judge/stats.h"
@@ -14,7 +11,7 @@ static void is_near(double got, double wanted)
     assert_true(fabs(got - wanted) <= 1e-12 * fmax(1, fabs(wanted)));
 }
 
-static void means(void **state UNUSED)
+TEST(means)
 {
     const double v[] = {1, 2, 3, 4, 10};
     is_near(stats_mean(v, 5), 4);
@@ -26,13 +23,13 @@ static void means(void **state UNUSED)
 }
 
 /* A plain sum loses every 1 here. */
-static void sums_are_compensated(void **state UNUSED)
+TEST(sums_are_compensated)
 {
     const double v[] = {1e16, 1, 1, 1, 1, -1e16};
     is_near(stats_sum(v, 6), 4);
 }
 
-static void order_statistics(void **state UNUSED)
+TEST(order_statistics)
 {
     double v[] = {9, 1, 8, 2, 7, 3};
     const double odd[] = {1, 5, 6};
@@ -47,7 +44,7 @@ static void order_statistics(void **state UNUSED)
 }
 
 /* Against R: sd(c(2,4,4,4,5,5,7,9)), and t.test of it: 95 % interval 3.213 to 6.787. */
-static void spread(void **state UNUSED)
+TEST(spread)
 {
     const double v[] = {2, 4, 4, 4, 5, 5, 7, 9};
     is_near(stats_std(v, 8), sqrt(32.0 / 7));
@@ -62,7 +59,7 @@ static void spread(void **state UNUSED)
                 1e-3);
 }
 
-static void numbers_of_logs(void **state UNUSED)
+TEST(numbers_of_logs)
 {
     static const struct {
         const char *text;
@@ -96,7 +93,7 @@ static void numbers_of_logs(void **state UNUSED)
     }
 }
 
-static void groups_of_digits(void **state UNUSED)
+TEST(groups_of_digits)
 {
     static const struct {
         const char *text, *plain;
@@ -121,7 +118,7 @@ static void groups_of_digits(void **state UNUSED)
     }
 }
 
-static void moments_of_logs(void **state UNUSED)
+TEST(moments_of_logs)
 {
     static const struct {
         const char *text;
@@ -151,7 +148,7 @@ static void moments_of_logs(void **state UNUSED)
 }
 
 /* Computed by hand: see tests/integration/test_gate.sh. */
-static void changes_have_intervals(void **state UNUSED)
+TEST(changes_have_intervals)
 {
     const struct stats_sample a = {3, 10, 0.2};
     const struct stats_sample b = {3, 9, 0.3};
@@ -170,7 +167,7 @@ static void changes_have_intervals(void **state UNUSED)
     assert_true(fabs(stats_t975(31.2) - 2.0395) < 3e-3);
 }
 
-static void outliers_stand_out(void **state UNUSED)
+TEST(outliers_stand_out)
 {
     const double odd[] = {10, 10.01, 7.5, 9.99};
     const double like[] = {10, 10.2, 9.8};
@@ -187,7 +184,7 @@ static void outliers_stand_out(void **state UNUSED)
     assert_false(stats_is_outlier(odd + 1, 2, 1));
 }
 
-static void whole_numbers_of_logs(void **state UNUSED)
+TEST(whole_numbers_of_logs)
 {
     int64_t value = 0;
     assert_true(logwhole_parse(STR_LIT("00480"), INT64_MAX, &value));
@@ -198,19 +195,4 @@ static void whole_numbers_of_logs(void **state UNUSED)
     assert_false(logwhole_parse(STR_LIT("9999999999999999999"), INT64_MAX, &value));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(means),
-        cmocka_unit_test(sums_are_compensated),
-        cmocka_unit_test(order_statistics),
-        cmocka_unit_test(spread),
-        cmocka_unit_test(numbers_of_logs),
-        cmocka_unit_test(groups_of_digits),
-        cmocka_unit_test(moments_of_logs),
-        cmocka_unit_test(whole_numbers_of_logs),
-        cmocka_unit_test(changes_have_intervals),
-        cmocka_unit_test(outliers_stand_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
 #include "store/store.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "base/rng.h"
@@ -63,7 +57,7 @@ static void assert_code(int result, enum err_code code, const struct err *err)
 
 /* ---- opening ---- */
 
-static void test_open_makes_an_image_layout(void **state)
+TEST_IN_SCRATCH(test_open_makes_an_image_layout)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct store store = open_store(in_folder(state, "a/b/store"));
@@ -85,7 +79,7 @@ static void test_open_makes_an_image_layout(void **state)
     store_close(&store);
 }
 
-static void test_open_refuses_other_folders(void **state)
+TEST_IN_SCRATCH(test_open_refuses_other_folders)
 {
     struct store store = STORE_EMPTY;
     struct err err = {0};
@@ -104,7 +98,7 @@ static void test_open_refuses_other_folders(void **state)
 
 /* ---- blobs ---- */
 
-static void test_add_file(void **state)
+TEST_IN_SCRATCH(test_add_file)
 {
     struct store store = open_store(in_folder(state, "store"));
     const char *path = write_file(state, "abc", "abc");
@@ -135,7 +129,7 @@ static void test_add_file(void **state)
     store_close(&store);
 }
 
-static void test_absent(void **state)
+TEST_IN_SCRATCH(test_absent)
 {
     struct store store = open_store(in_folder(state, "store"));
     const uint8_t none[SHA256_BYTES] = {1};
@@ -160,7 +154,7 @@ static struct digest_value digest_of(const char *path)
     return value;
 }
 
-static void test_adopt_refusals(void **state)
+TEST_IN_SCRATCH(test_adopt_refusals)
 {
     struct store store = open_store(in_folder(state, "store"));
     const char *path = write_file(state, "store/tmp/one", "one");
@@ -186,7 +180,7 @@ static void test_adopt_refusals(void **state)
     store_close(&store);
 }
 
-static void test_adopt_over_a_cut_blob(void **state)
+TEST_IN_SCRATCH(test_adopt_over_a_cut_blob)
 {
     struct store store = open_store(in_folder(state, "store"));
     const char *path = write_file(state, "store/tmp/whole", "whole");
@@ -198,7 +192,7 @@ static void test_adopt_over_a_cut_blob(void **state)
     store_close(&store);
 }
 
-static void test_one_md5_of_two_files(void **state)
+TEST_IN_SCRATCH(test_one_md5_of_two_files)
 {
     struct store store = open_store(in_folder(state, "store"));
     const char *first = write_file(state, "store/tmp/first", "first");
@@ -231,7 +225,7 @@ static void note_progress(void *ctx, uint64_t bytes_done, uint64_t bytes_total)
     *seen = bytes_done;
 }
 
-static void test_hooks(void **state)
+TEST_IN_SCRATCH(test_hooks)
 {
     struct store store = open_store(in_folder(state, "store"));
     const char *path = in_folder(state, "big");
@@ -254,7 +248,7 @@ static void test_hooks(void **state)
 
 /* ---- names ---- */
 
-static void test_names_go_there_and_back(void **state UNUSED)
+TEST(test_names_go_there_and_back)
 {
     static const char *const NAMES[] = {"..",      ".",      "../../etc/passwd",
                                         "a/b:c@1", "%2E%2E", "\xff\x01\n\"",
@@ -285,7 +279,7 @@ static void test_names_go_there_and_back(void **state UNUSED)
     assert_null(store_unescape(&scratch_arena, "%00"));
 }
 
-static void test_partial_keys(void **state)
+TEST_IN_SCRATCH(test_partial_keys)
 {
     struct store store = open_store(in_folder(state, "store"));
     char longer[400];
@@ -312,7 +306,7 @@ static struct str ref_text(const uint8_t *sha256)
         arena_printf(&scratch_arena, "{\"why\": \"a test\", \"blobs\": [\"sha256:%s\"]}", hex));
 }
 
-static void test_refs(void **state)
+TEST_IN_SCRATCH(test_refs)
 {
     struct store store = open_store(in_folder(state, "store"));
     uint8_t sha256[SHA256_BYTES];
@@ -343,7 +337,7 @@ static void test_refs(void **state)
     store_close(&store);
 }
 
-static void test_bad_refs(void **state)
+TEST_IN_SCRATCH(test_bad_refs)
 {
     static const char *const TEXTS[] = {"",
                                         "{}",
@@ -409,7 +403,7 @@ static int add_many(const char *folder, unsigned child)
     return 0;
 }
 
-static void test_adopters_at_once(void **state)
+TEST_IN_SCRATCH(test_adopters_at_once)
 {
     const char *folder = in_folder(state, "store"); /* made by all of them at once */
     pid_t pids[N_CHILDREN];
@@ -456,7 +450,7 @@ static NORETURN void add_for_ever(const char *folder, const char *path)
 }
 
 /* Whenever it dies, each blob has the digest of its name, and the reference names a blob that exists. */
-static void test_killed_adders(void **state)
+TEST_IN_SCRATCH(test_killed_adders)
 {
     const char *folder = in_folder(state, "store");
     const char *path = in_folder(state, "input");
@@ -490,26 +484,4 @@ static void test_killed_adders(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_open_makes_an_image_layout, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(test_open_refuses_other_folders, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(test_add_file, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(test_absent, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(test_adopt_refusals, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(test_adopt_over_a_cut_blob, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(test_one_md5_of_two_files, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(test_hooks, scratch_make, scratch_remove),
-        cmocka_unit_test(test_names_go_there_and_back),
-        cmocka_unit_test_setup_teardown(test_partial_keys, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(test_refs, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(test_bad_refs, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(test_adopters_at_once, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(test_killed_adders, scratch_make, scratch_remove),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
 #include "store/store_gc.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "tests/unit/scratch.h"
@@ -81,7 +75,7 @@ static struct store_gc_result gc_ok(int64_t later_s, bool is_dry_run)
     return result;
 }
 
-static void test_only_old_and_unnamed_blobs_go(void **state)
+TEST_WITH(test_only_old_and_unnamed_blobs_go, setup, teardown)
 {
     struct digest_value value;
     struct err err = {0};
@@ -114,7 +108,7 @@ static void test_only_old_and_unnamed_blobs_go(void **state)
     assert_false(is_there(&kept));
 }
 
-static void test_seen_again_is_young(void **state UNUSED)
+TEST_WITH(test_seen_again_is_young, setup, teardown)
 {
     struct blob blob = add("twice");
     const struct timespec long_ago[2] = {{1, 0}, {1, 0}};
@@ -133,7 +127,7 @@ static void test_seen_again_is_young(void **state UNUSED)
 }
 
 /* index.json -> index -> manifest -> config and layer, as another tool would have put it there. */
-static void test_images_of_other_tools_stay(void **state)
+TEST_WITH(test_images_of_other_tools_stay, setup, teardown)
 {
     struct blob config = add("{}"), layer = add("layer"), loose = add("loose");
     const char *manifest_text = arena_printf(
@@ -162,7 +156,7 @@ static void test_images_of_other_tools_stay(void **state)
     assert_false(is_there(&loose));
 }
 
-static void test_nothing_goes_when_something_cannot_be_read(void **state)
+TEST_WITH(test_nothing_goes_when_something_cannot_be_read, setup, teardown)
 {
     static const char *const REFS[] = {"refs/dataset/broken.json", "index.json"};
     struct blob loose = add("loose");
@@ -181,7 +175,7 @@ static void test_nothing_goes_when_something_cannot_be_read(void **state)
     }
 }
 
-static void test_leftovers(void **state UNUSED)
+TEST_WITH(test_leftovers, setup, teardown)
 {
     struct err err = {0};
     const char *busy = store_partial(&store, "busy"), *idle = store_partial(&store, "idle");
@@ -206,7 +200,7 @@ static void test_leftovers(void **state UNUSED)
     assert_true(fs_exists(busy));
 }
 
-static void test_not_while_another_has_it_open(void **state)
+TEST_WITH(test_not_while_another_has_it_open, setup, teardown)
 {
     struct store other = STORE_EMPTY;
     struct store_gc_result result;
@@ -249,7 +243,7 @@ static int add_and_refer(const char *folder)
 }
 
 /* gc without any grace, again and again, against a process that adds: nothing that is referenced is ever lost. */
-static void test_gc_races_with_an_adder(void **state)
+TEST_WITH(test_gc_races_with_an_adder, setup, teardown)
 {
     struct clock_src clock = clock_system();
     struct store_gc_opts opts = {.now_ns = clock.wall_ns(clock.ctx) + NS_PER_S * DAY_S};
@@ -281,19 +275,4 @@ static void test_gc_races_with_an_adder(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_only_old_and_unnamed_blobs_go),
-        TEST(test_seen_again_is_young),
-        TEST(test_images_of_other_tools_stay),
-        TEST(test_nothing_goes_when_something_cannot_be_read),
-        TEST(test_leftovers),
-        TEST(test_not_while_another_has_it_open),
-        TEST(test_gc_races_with_an_adder),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

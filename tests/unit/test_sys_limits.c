@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sys where the system, or a limit of ours, refuses: an error that names it, nothing left behind, and it works afterwards. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <dirent.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -66,7 +63,7 @@ static void ignore_output(void *ctx UNUSED, const char *ptr UNUSED, size_t len U
 {
 }
 
-static void without_descriptors_nothing_starts_and_nothing_stays(void **state UNUSED)
+TEST(without_descriptors_nothing_starts_and_nothing_stays)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     CLEANUP(proc) struct proc proc = PROC_EMPTY;
@@ -99,7 +96,7 @@ static void without_descriptors_nothing_starts_and_nothing_stays(void **state UN
 }
 
 /* poll(2) refuses more descriptors than the process may have. */
-static void a_poll_that_fails_is_an_error(void **state UNUSED)
+TEST(a_poll_that_fails_is_an_error)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     struct err err = {0};
@@ -120,7 +117,7 @@ static void note_timer(void *ctx UNUSED)
 }
 
 /* A full loop refuses the next; what needs a slot releases everything it has. */
-static void a_full_loop_refuses_by_name(void **state UNUSED)
+TEST(a_full_loop_refuses_by_name)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     const char *const argv[] = {"sleep", "600", NULL};
@@ -153,7 +150,7 @@ static void a_full_loop_refuses_by_name(void **state UNUSED)
     pool_free(pool);
 }
 
-static void a_full_list_of_timers_refuses_by_name(void **state UNUSED)
+TEST(a_full_list_of_timers_refuses_by_name)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     const char *const argv[] = {"sleep", "600", NULL};
@@ -176,7 +173,7 @@ static void a_full_list_of_timers_refuses_by_name(void **state UNUSED)
 #define HOLDER "setsid sh -c 'echo $$; exec sleep 60' & "
 /* A child has ended, but a process it started in a session of its own still holds its output: that is waited for, unless a stop was
    requested. */
-static void a_stop_does_not_wait_for_a_grandchild(void **state UNUSED)
+TEST(a_stop_does_not_wait_for_a_grandchild)
 {
     for (int is_stopped = 0; is_stopped < 2; is_stopped++) {
         CLEANUP(loop) struct loop loop = LOOP_EMPTY;
@@ -213,7 +210,7 @@ static void a_stop_does_not_wait_for_a_grandchild(void **state UNUSED)
     }
 }
 
-static void a_folder_or_file_that_cannot_be_starts_nothing(void **state UNUSED)
+TEST(a_folder_or_file_that_cannot_be_starts_nothing)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     CLEANUP(proc) struct proc proc = PROC_EMPTY;
@@ -228,15 +225,4 @@ static void a_folder_or_file_that_cannot_be_starts_nothing(void **state UNUSED)
     expect(proc_start(&proc, &loop, &spec, &err), &err, ERR_NOT_FOUND, "start true: No such file");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_descriptors_nothing_starts_and_nothing_stays),
-        cmocka_unit_test(a_poll_that_fails_is_an_error),
-        cmocka_unit_test(a_full_loop_refuses_by_name),
-        cmocka_unit_test(a_full_list_of_timers_refuses_by_name),
-        cmocka_unit_test(a_stop_does_not_wait_for_a_grandchild),
-        cmocka_unit_test(a_folder_or_file_that_cannot_be_starts_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/table.h"
 
-static void columns_line_up_and_numbers_go_right(void **state UNUSED)
+TEST(columns_line_up_and_numbers_go_right)
 {
     static const struct table_column COLUMNS[] = {
         {"case", false}, {"value", true}, {"note", false}};
@@ -28,7 +24,7 @@ static void columns_line_up_and_numbers_go_right(void **state UNUSED)
                                  "b         10715.3\n");
 }
 
-static void outside_text_cannot_drive_the_terminal(void **state UNUSED)
+TEST(outside_text_cannot_drive_the_terminal)
 {
     static const struct table_column COLUMNS[] = {{"a", false}};
     CLEANUP(table) struct table table;
@@ -40,7 +36,7 @@ static void outside_text_cannot_drive_the_terminal(void **state UNUSED)
     assert_string_equal(out.ptr, "a\n---------\n?[31mred?\n");
 }
 
-static void width_counts_code_points(void **state UNUSED)
+TEST(width_counts_code_points)
 {
     assert_int_equal(text_columns(STR_LIT("")), 0);
     assert_int_equal(text_columns(STR_LIT("\xc3\xa9\xe2\x80\x93")), 2);
@@ -48,7 +44,7 @@ static void width_counts_code_points(void **state UNUSED)
     assert_int_equal(text_columns(STR_LIT("\xe5\x8d")), 1);
 }
 
-static void forms_for_other_programs(void **state UNUSED)
+TEST(forms_for_other_programs)
 {
     static const struct table_column COLUMNS[] = {{"a", false}, {"b|c", true}};
     static const char *const CELLS[] = {"plain",           "-0.72",    "a,\"b\"", "=1+1",
@@ -77,13 +73,4 @@ static void forms_for_other_programs(void **state UNUSED)
                                       "| \\<b\\>\\*x\\* | +5 |\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_line_up_and_numbers_go_right),
-        cmocka_unit_test(outside_text_cannot_drive_the_terminal),
-        cmocka_unit_test(forms_for_other_programs),
-        cmocka_unit_test(width_counts_code_points),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -114,7 +111,7 @@ static int write_files(const char *path, const struct file *files, size_t n,
     return tarball_finish(&w, key, err);
 }
 
-static void what_is_written_is_read(void **state UNUSED)
+TEST(what_is_written_is_read)
 {
     const char *path = scratch_path("a.tar.zst");
     CLEANUP(strbuf) struct strbuf wanted;
@@ -134,7 +131,7 @@ static void what_is_written_is_read(void **state UNUSED)
 }
 
 /* Input in other portions, and a file over several zstd jobs: the same bytes come out. */
-static void bytes_do_not_depend_on_portions(void **state UNUSED)
+TEST(bytes_do_not_depend_on_portions)
 {
     const char *paths[2] = {scratch_path("p0"), scratch_path("p1")};
     size_t len = (9u << 20) + 5;
@@ -213,12 +210,12 @@ static void change_everywhere(const struct sign_key *key)
 
 static struct sign_key test_key;
 
-static void every_change_of_an_unsigned_archive_is_seen(void **state UNUSED)
+TEST(every_change_of_an_unsigned_archive_is_seen)
 {
     change_everywhere(NULL);
 }
 
-static void every_change_of_a_signed_archive_is_seen(void **state UNUSED)
+TEST(every_change_of_a_signed_archive_is_seen)
 {
     change_everywhere(&test_key);
 }
@@ -282,7 +279,7 @@ static void patch(struct strbuf *tar, size_t header, size_t at, const char *text
     tar->ptr[header + 155] = ' ';
 }
 
-static void hostile_headers_are_refused(void **state UNUSED)
+TEST(hostile_headers_are_refused)
 {
     static const struct {
         size_t at;
@@ -347,7 +344,7 @@ static void hostile_headers_are_refused(void **state UNUSED)
     }
 }
 
-static void orders_and_synthetic_are_refused(void **state UNUSED)
+TEST(orders_and_synthetic_are_refused)
 {
     static const struct {
         const char *names[3];
@@ -383,7 +380,7 @@ static void orders_and_synthetic_are_refused(void **state UNUSED)
     }
 }
 
-static void ends_are_exact(void **state UNUSED)
+TEST(ends_are_exact)
 {
     const char *path = scratch_path("ends");
     for (int kind = 0; kind < 6; kind++) {
@@ -420,7 +417,7 @@ static void ends_are_exact(void **state UNUSED)
 }
 
 /* 80 GB of zeros in some kilobytes: refused by what the headers say, before any of it is unpacked. */
-static void bombs_are_refused(void **state UNUSED)
+TEST(bombs_are_refused)
 {
     const char *path = scratch_path("bomb");
     CLEANUP(strbuf) struct strbuf tar;
@@ -458,7 +455,7 @@ static void bombs_are_refused(void **state UNUSED)
     ustar_names_release(&names);
 }
 
-static void long_names_are_divided_or_refused(void **state UNUSED)
+TEST(long_names_are_divided_or_refused)
 {
     static const struct {
         size_t len, slash; /* slash 0: none */
@@ -488,7 +485,7 @@ static void long_names_are_divided_or_refused(void **state UNUSED)
     }
 }
 
-static void sizes_must_hold_while_writing(void **state UNUSED)
+TEST(sizes_must_hold_while_writing)
 {
     CLEANUP(tarball_writer) struct tarball_writer w = TARBALL_WRITER_EMPTY;
     CLEANUP(fd) int fd = scratch_create(scratch_path("size"));
@@ -503,7 +500,7 @@ static void sizes_must_hold_while_writing(void **state UNUSED)
     assert_non_null(strstr(err.msg, "grew"));
 }
 
-static void unpacking_gives_the_files(void **state UNUSED)
+TEST(unpacking_gives_the_files)
 {
     const char *path = scratch_path("u.tar.zst");
     const char *out = scratch_path("u.out");
@@ -522,7 +519,7 @@ static void unpacking_gives_the_files(void **state UNUSED)
     assert_true(fs_exists(fs_join(&scratch_arena, out, "logs/raw/esc.log")));
 }
 
-static void a_full_disk_is_said_so(void **state UNUSED)
+TEST(a_full_disk_is_said_so)
 {
     const struct file big = {"big", {arena_alloc(&scratch_arena, 1u << 20, 1), 1u << 20}};
     const char *path = scratch_path("full.tar.zst");
@@ -557,20 +554,6 @@ static int finish(void **state UNUSED)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read),
-        cmocka_unit_test(bytes_do_not_depend_on_portions),
-        cmocka_unit_test(every_change_of_an_unsigned_archive_is_seen),
-        cmocka_unit_test(every_change_of_a_signed_archive_is_seen),
-        cmocka_unit_test(hostile_headers_are_refused),
-        cmocka_unit_test(orders_and_synthetic_are_refused),
-        cmocka_unit_test(ends_are_exact),
-        cmocka_unit_test(bombs_are_refused),
-        cmocka_unit_test(long_names_are_divided_or_refused),
-        cmocka_unit_test(sizes_must_hold_while_writing),
-        cmocka_unit_test(unpacking_gives_the_files),
-        cmocka_unit_test(a_full_disk_is_said_so),
-    };
     signal(SIGXFSZ, SIG_IGN);
-    return cmocka_run_group_tests(tests, make_key, finish);
+    return unit_run(make_key, finish);
 }

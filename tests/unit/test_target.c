@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The time until a running loss was low enough, with made logs. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "judge/target.h"
@@ -65,7 +62,7 @@ static void refuses(struct made *made, double at_most, int64_t mean_of, const ch
 
 static const double TIMES[] = {10, 1, 2, 4, 8};
 
-static void test_first_step(void **state UNUSED)
+TEST(test_first_step)
 {
     struct made made;
     fill(&made, TIMES, 5, 1);
@@ -82,7 +79,7 @@ static void test_first_step(void **state UNUSED)
     assert_int_equal(reach(&made, 1, 3).step, 0);
 }
 
-static void test_never(void **state UNUSED)
+TEST(test_never)
 {
     struct made made;
     fill(&made, TIMES, 5, 1);
@@ -93,7 +90,7 @@ static void test_never(void **state UNUSED)
 }
 
 /* Rates: of the job, a node's and a rank's, 2 x 4 samples a step; a line every ten steps. */
-static void test_rates(void **state UNUSED)
+TEST(test_rates)
 {
     static const double RATES[] = {8, 16};
     struct made made;
@@ -108,7 +105,7 @@ static void test_rates(void **state UNUSED)
 }
 
 /* Of several ranks in one log the lowest counts; times and losses of others are not mixed in. */
-static void test_ranks(void **state UNUSED)
+TEST(test_ranks)
 {
     struct made made;
     fill(&made, TIMES, 5, 1);
@@ -121,7 +118,7 @@ static void test_ranks(void **state UNUSED)
     assert_float_equal(value.elapsed_s, 10 + 2 * 2, 1e-12);
 }
 
-static void test_refuses(void **state UNUSED)
+TEST(test_refuses)
 {
     struct made made;
     fill(&made, TIMES, 5, 1);
@@ -146,13 +143,4 @@ static void test_refuses(void **state UNUSED)
     refuses(&made, 3, 1, "no series \"loss\"");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_step), cmocka_unit_test(test_never),
-        cmocka_unit_test(test_rates),      cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_refuses),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
 #include "sys/tree.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 #include "base/rng.h"
 #include "tests/unit/scratch.h"
@@ -70,7 +64,7 @@ static void assert_code(int result, enum err_code code, const struct err *err)
 
 /* ---- lists ---- */
 
-static void test_list_round_trip(void **state)
+TEST_IN_SCRATCH(test_list_round_trip)
 {
     static const char TEXT[] =
         HEX_0 "  .hidden\n" HEX_A "  a b/c\n\\" HEX_A "  new\\nline\\\\\n" HEX_0 "  z\n";
@@ -94,7 +88,7 @@ static void test_list_round_trip(void **state)
     assert_false(list.lacks_sha256);
 }
 
-static void test_bad_lists(void **state)
+TEST_IN_SCRATCH(test_bad_lists)
 {
     static const char *const TEXTS[] = {
         HEX_A "  a",                 /* cut */
@@ -130,7 +124,7 @@ static void test_bad_lists(void **state)
 }
 
 /* Longer than the buffer that a list is read through, and a line over its end. */
-static void test_long_list(void **state)
+TEST_IN_SCRATCH(test_long_list)
 {
     struct tree_list list = {.n = 30000}, again;
     struct err err = {0};
@@ -152,7 +146,7 @@ static void test_long_list(void **state)
                 &err);
 }
 
-static void test_published_lists(void **state UNUSED)
+TEST_IN_SCRATCH(test_published_lists)
 {
     static const char TEXT[] = "D41D8CD98F00B204E9800998ECF8427E *./b/empty\r\n" MD5_A
                                "  a\r\n" MD5_A " *a\r\n\\" MD5_A "  c\\\\d";
@@ -194,7 +188,7 @@ static void make_small_tree(void **state)
     make(state, "new\nline", "a");
 }
 
-static void test_hash_in_path_order(void **state)
+TEST_IN_SCRATCH(test_hash_in_path_order)
 {
     static const char *const PATHS[] = {"a-b", "a.b", "a/x", "ab/deep/er/file", "new\nline"};
     struct tree_opts opts = opts_of(state, DIGEST_SHA256 | DIGEST_MD5);
@@ -235,7 +229,7 @@ static void assert_fault(const struct tree_difference *difference, enum tree_fau
     assert_string_equal(difference->path, path);
 }
 
-static void test_verify_names_each_fault(void **state)
+TEST_IN_SCRATCH(test_verify_names_each_fault)
 {
     struct tree_opts opts = opts_of(state, DIGEST_SHA256);
     struct tree_list before, after;
@@ -267,7 +261,7 @@ static void test_verify_names_each_fault(void **state)
     }
 }
 
-static void test_verify_by_md5(void **state)
+TEST_IN_SCRATCH(test_verify_by_md5)
 {
     struct tree_list list;
     struct tree_verify_result result;
@@ -286,7 +280,7 @@ static void test_verify_by_md5(void **state)
     assert_fault(&result.differences.items[0], TREE_CORRUPT, "b");
 }
 
-static void test_links(void **state)
+TEST_IN_SCRATCH(test_links)
 {
     struct tree_opts opts = opts_of(state, DIGEST_SHA256);
     struct tree_list list;
@@ -311,7 +305,7 @@ static void test_links(void **state)
     assert_non_null(strstr(err.msg, "d/pipe"));
 }
 
-static void test_absent_and_empty(void **state)
+TEST_IN_SCRATCH(test_absent_and_empty)
 {
     struct tree_opts opts = opts_of(state, DIGEST_SHA256);
     struct tree_list list;
@@ -323,7 +317,7 @@ static void test_absent_and_empty(void **state)
 }
 
 /* Sizes around the borders of blocks and of the buffers; each digest against OpenSSL's own over the whole file. */
-static void test_many_sizes(void **state)
+TEST_IN_SCRATCH(test_many_sizes)
 {
     struct tree_opts opts = opts_of(state, DIGEST_SHA256 | DIGEST_MD5);
     struct tree_list list;
@@ -369,7 +363,7 @@ static void note_progress(void *ctx, uint64_t files_done, uint64_t files_total)
     *last = files_done;
 }
 
-static void test_progress_and_stop(void **state)
+TEST_IN_SCRATCH(test_progress_and_stop)
 {
     struct tree_opts opts = opts_of(state, DIGEST_SHA256);
     struct tree_list list;
@@ -413,7 +407,7 @@ static int check_unreadable(void **state)
     return 0;
 }
 
-static void test_unreadable(void **state)
+TEST_IN_SCRATCH(test_unreadable)
 {
     int status = -1;
     make(state, "a", "a");
@@ -429,24 +423,4 @@ static void test_unreadable(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_make, scratch_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_unreadable),
-        TEST(test_list_round_trip),
-        TEST(test_bad_lists),
-        TEST(test_long_list),
-        TEST(test_published_lists),
-        TEST(test_hash_in_path_order),
-        TEST(test_verify_names_each_fault),
-        TEST(test_verify_by_md5),
-        TEST(test_links),
-        TEST(test_absent_and_empty),
-        TEST(test_many_sizes),
-        TEST(test_progress_and_stop),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, scratch_group_start, group_end);
-}
+UNIT_MAIN(scratch_group_start, group_end)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Archives that come out whole: sizes, compression, tars in a tar, digests and lists. */
-#include "base/base.h"
+#include "unit.h"
 
 #include "tests/unit/unpack_fixture.h"
 
@@ -12,7 +12,7 @@
 
 /* --- good ones ---------------------------------------------------------------------------------------------------------------- */
 
-static void test_good(void **state)
+TEST_IN_SCRATCH(test_good)
 {
     const char *folder = *state;
     struct stat info;
@@ -48,7 +48,7 @@ static void test_good(void **state)
 }
 
 /* Sizes around every border: of blocks, batches and cuts. The digest is checked against the bytes that were given. */
-static void test_sizes(void **state)
+TEST_IN_SCRATCH(test_sizes)
 {
     static const size_t SIZES[] = {0,       1,       511,     512,     513,     1048575,
                                    1048576, 1048577, 4194303, 4194304, 4194305, 13000000};
@@ -98,7 +98,7 @@ static void gzip_made(bool want_two_members)
     strbuf_add(&made, out, n);
 }
 
-static void test_compressed(void **state)
+TEST_IN_SCRATCH(test_compressed)
 {
     struct unpack_tree_opts opts = PLAIN;
     const char *folder = *state;
@@ -129,7 +129,7 @@ static void test_compressed(void **state)
 
 /* Every truncation of a small tar.gz and tar.zst is detected, and every changed byte: of a tar.zst by itself, of a tar.gz, whose
    CRC-32 libarchive does not compare, by the archive's digest. */
-static void test_compressed_damage(void **state)
+TEST_IN_SCRATCH(test_compressed_damage)
 {
     for (int kind = 0; kind < 2; kind++) {
         CLEANUP(strbuf) struct strbuf whole = {0};
@@ -166,7 +166,7 @@ static void test_compressed_damage(void **state)
     }
 }
 
-static void test_format(void **state)
+TEST_IN_SCRATCH(test_format)
 {
     struct unpack_tree_opts opts = PLAIN;
     make_some();
@@ -179,7 +179,7 @@ static void test_format(void **state)
     assert_string_equal(result.format, "tar.gz");
 }
 
-static void test_not_archives(void **state)
+TEST_IN_SCRATCH(test_not_archives)
 {
     static const struct {
         const char *bytes, *says;
@@ -213,7 +213,7 @@ static void add_inner(const char *name, const struct part *parts, size_t n)
     strbuf_release(&inner);
 }
 
-static void test_nested(void **state)
+TEST_IN_SCRATCH(test_nested)
 {
     static const struct part ONE[] = {{.name = "n1_1.JPEG", .type = '0', .data = "one"},
                                       {.name = "h", .type = '1', .link = "n1_1.JPEG"},
@@ -235,7 +235,7 @@ static void test_nested(void **state)
     assert_int_equal(result.list.n, 5);
 }
 
-static void test_nested_hostile(void **state)
+TEST_IN_SCRATCH(test_nested_hostile)
 {
     static const struct part OUT[] = {{.name = "../n2/x", .type = '0', .data = "x"}};
     static const struct part LINK[] = {{.name = "l", .type = '2', .link = "../../x"}};
@@ -286,7 +286,7 @@ static void test_nested_hostile(void **state)
 /* --- facts known beforehand
    ---------------------------------------------------------------------------------------------------- */
 
-static void test_digests(void **state)
+TEST_IN_SCRATCH(test_digests)
 {
     struct unpack_tree_opts opts = PLAIN;
     struct digest_value value;
@@ -311,7 +311,7 @@ static void test_digests(void **state)
     assert_refused(*state, opts, "bytes, expected");
 }
 
-static void test_list(void **state)
+TEST_IN_SCRATCH(test_list)
 {
     static const char SHA[] =
         /* of "one" and "two", from coreutils */
@@ -349,7 +349,7 @@ static bool stop_third_time(void)
     return ++n_asked >= 3;
 }
 
-static void test_stop(void **state)
+TEST_IN_SCRATCH(test_stop)
 {
     struct unpack_tree_opts opts = PLAIN;
     opts.should_stop = stop_third_time;
@@ -360,7 +360,7 @@ static void test_stop(void **state)
     assert_nothing_left(*state);
 }
 
-static void test_into(void **state)
+TEST_IN_SCRATCH(test_into)
 {
     struct unpack_tree_opts opts = {.size_bytes = -1, .pool = pool};
     const char *archive = fs_join(&scratch_arena, *state, "archive");
@@ -388,15 +388,4 @@ static void test_into(void **state)
     assert_int_equal(access("/tmp/reperf-unpack", F_OK), -1);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, scratch_make, scratch_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(test_good),    T(test_sizes),        T(test_compressed), T(test_compressed_damage),
-        T(test_format),  T(test_not_archives), T(test_nested),     T(test_nested_hostile),
-        T(test_digests), T(test_list),         T(test_stop),       T(test_into),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, start, end);
-}
+UNIT_MAIN(start, end)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Archives made to do harm, truncated and lengthened: none is accepted, and none leaves anything behind. */
-#include "base/base.h"
+#include "unit.h"
 
 #include "tests/unit/unpack_fixture.h"
 
@@ -13,7 +13,7 @@
 
 #define LONG_50 "12345678901234567890123456789012345678901234567890"
 
-static void test_hostile(void **state)
+TEST_IN_SCRATCH(test_hostile)
 {
     static const struct {
         const char *says;
@@ -117,7 +117,7 @@ static void add_pax(const char *key, const char *value, size_t value_len)
     add_bytes(record.ptr, record.len);
 }
 
-static void test_hostile_pax(void **state)
+TEST_IN_SCRATCH(test_hostile_pax)
 {
     char *long_name = xmalloc(8000);
     char *depth = xmalloc(4000);
@@ -174,7 +174,7 @@ static void test_hostile_pax(void **state)
 }
 
 /* For libarchive a name ends at a NUL: what is left of it is judged, and is what is written. */
-static void test_nul_in_name(void **state)
+TEST_IN_SCRATCH(test_nul_in_name)
 {
     for (size_t idx = 0; idx < 2; idx++) {
         begin();
@@ -205,7 +205,7 @@ static void test_nul_in_name(void **state)
 
 /* --- ends and sizes ----------------------------------------------------------------------------------------------------------- */
 
-static void test_truncated(void **state)
+TEST_IN_SCRATCH(test_truncated)
 {
     CLEANUP(strbuf) struct strbuf whole = {0};
     strbuf_init(&whole, 1u << 20);
@@ -222,7 +222,7 @@ static void test_truncated(void **state)
     assert_refused(*state, PLAIN, "without the mark of its end");
 }
 
-static void test_trailing(void **state)
+TEST_IN_SCRATCH(test_trailing)
 {
     static char zero[70000];
     struct err err = {0};
@@ -267,7 +267,7 @@ static void make_sparse(int64_t size)
     strbuf_add(&made, bytes, used);
 }
 
-static void test_sparse(void **state)
+TEST_IN_SCRATCH(test_sparse)
 {
     struct str text;
     make_sparse(300000);
@@ -278,7 +278,7 @@ static void test_sparse(void **state)
     assert_int_equal(text.ptr[0] | text.ptr[4095] | text.ptr[4101] | text.ptr[299999], 0);
 }
 
-static void test_bombs(void **state)
+TEST_IN_SCRATCH(test_bombs)
 {
     struct unpack_tree_opts opts = PLAIN;
     static char zero[1u << 20];
@@ -310,7 +310,7 @@ static void test_bombs(void **state)
 /* --- names -------------------------------------------------------------------------------------------------------------------- */
 
 /* Many names: the table grows, finds each again, and refuses each a second time. */
-static void test_names_many(void **state UNUSED)
+TEST_IN_SCRATCH(test_names_many)
 {
     static const uint64_t KEY[2] = {1, 2};
     struct unpack_names names;
@@ -333,14 +333,4 @@ static void test_names_many(void **state UNUSED)
     unpack_names_release(&names);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, scratch_make, scratch_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(test_hostile),  T(test_hostile_pax), T(test_nul_in_name), T(test_truncated),
-        T(test_trailing), T(test_sparse),      T(test_bombs),       T(test_names_many),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, start, end);
-}
+UNIT_MAIN(start, end)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Zips: the entries that their directory lists are unpacked, and whatever is hostile in them is refused. */
-#include "base/base.h"
+#include "unit.h"
 
 #include "tests/unit/unpack_fixture.h"
 
@@ -80,7 +80,7 @@ static void make_zip(const struct zip_part *parts, size_t n)
     le(0, 2);
 }
 
-static void test_zip(void **state)
+TEST_IN_SCRATCH(test_zip)
 {
     static const struct zip_part GOOD[] = {{.name = "a/x", .data = "one"},
                                            {.name = "b/", .data = "", .mode = 040755},
@@ -121,7 +121,7 @@ static void test_zip(void **state)
 }
 
 /* The digest of the archive covers every byte of it, in whatever order libarchive reads them. */
-static void test_digest(void **state)
+TEST_IN_SCRATCH(test_digest)
 {
     static const struct zip_part TWO[] = {{.name = "a", .data = "one"},
                                           {.name = "b", .data = "two"}};
@@ -137,11 +137,4 @@ static void test_digest(void **state)
     assert_refused(*state, opts, "SHA-256");
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, scratch_make, scratch_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {T(test_zip), T(test_digest)};
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, start, end);
-}
+UNIT_MAIN(start, end)

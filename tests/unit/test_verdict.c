@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "judge/verdict.h"
@@ -29,7 +26,7 @@ static const struct row ROWS[] = {
     {0.0, 1.0, 0, ROUND_NEAREST, AUDIT_DIFFERS},
 };
 
-static void cells_are_judged_at_their_digits(void **state UNUSED)
+TEST(cells_are_judged_at_their_digits)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         const struct row *row = &ROWS[idx];
@@ -42,7 +39,7 @@ static void cells_are_judged_at_their_digits(void **state UNUSED)
     assert_int_equal(verdict_audit((double)INFINITY, 1, 0, ROUND_NEAREST), AUDIT_NO_LOG);
 }
 
-static void runs_are_judged_within_five_percent(void **state UNUSED)
+TEST(runs_are_judged_within_five_percent)
 {
     assert_int_equal(verdict_run(100, 100), RUN_REPRODUCED);
     assert_int_equal(verdict_run(104.9, 100), RUN_REPRODUCED);
@@ -54,11 +51,4 @@ static void runs_are_judged_within_five_percent(void **state UNUSED)
     assert_string_equal(run_verdict_name(RUN_NOT_COMPARABLE), "not_comparable");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_are_judged_at_their_digits),
-        cmocka_unit_test(runs_are_judged_within_five_percent),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Crops, flips and resizing against numbers that PyTorch 1.13 and torchvision 0.14 gave for the same inputs. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "base/arena.h"
@@ -157,7 +154,7 @@ static void check_golden(struct resample *scratch, const struct golden *g)
     free(label);
 }
 
-static void resizing_agrees_with_torch(void **state UNUSED)
+TEST(resizing_agrees_with_torch)
 {
     CLEANUP(resample) struct resample shared = {0};
     for (size_t i = 0; i < ARRAY_LEN(GOLDEN); i++) {
@@ -167,7 +164,7 @@ static void resizing_agrees_with_torch(void **state UNUSED)
     }
 }
 
-static void an_image_as_it_is_stays_as_it_is(void **state UNUSED)
+TEST(an_image_as_it_is_stays_as_it_is)
 {
     CLEANUP(resample) struct resample scratch = {0};
     enum { H = 11, W = 13 };
@@ -204,7 +201,7 @@ static bool is_within(const struct augment_plan *plan, struct augment_size image
 
 /* Means over 200,000 draws of RandomResizedCrop.get_params, seed 0. The difference of two such means is within
    5 sqrt(2 / 200000) = 0.016 standard deviations; a deviation is at most 0.5 for what is counted here. */
-static void crops_are_spread_as_torchvision_s(void **state UNUSED)
+TEST(crops_are_spread_as_torchvision_s)
 {
     static const struct {
         struct augment_size image;
@@ -253,7 +250,7 @@ static void crops_are_spread_as_torchvision_s(void **state UNUSED)
     }
 }
 
-static void where_no_crop_fits_the_centre_is_taken(void **state UNUSED)
+TEST(where_no_crop_fits_the_centre_is_taken)
 {
     /* torchvision gives (0, 460, 60, 80) and (459, 0, 81, 61). */
     struct augment_size out = {8, 8};
@@ -279,7 +276,7 @@ static void where_no_crop_fits_the_centre_is_taken(void **state UNUSED)
     }
 }
 
-static void the_centre_is_torchvision_s(void **state UNUSED)
+TEST(the_centre_is_torchvision_s)
 {
     /* Resize(256) and CenterCrop(224): size after resizing, then top and left. */
     static const int64_t cases[][6] = {{375, 500, 256, 341, 16, 58},
@@ -310,7 +307,7 @@ static void the_centre_is_torchvision_s(void **state UNUSED)
 }
 
 /* Factors 0.5, 0.75 ... 2 as often; offsets uniform over what is spare, none where the image is smaller. */
-static void scaled_crops_cover_their_range(void **state UNUSED)
+TEST(scaled_crops_cover_their_range)
 {
     int by_scale[7] = {0};
     const int n = 70000;
@@ -350,16 +347,4 @@ static void scaled_crops_cover_their_range(void **state UNUSED)
     assert_int_equal(most, 256);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resizing_agrees_with_torch),
-        cmocka_unit_test(an_image_as_it_is_stays_as_it_is),
-        cmocka_unit_test(crops_are_spread_as_torchvision_s),
-        cmocka_unit_test(where_no_crop_fits_the_centre_is_taken),
-        cmocka_unit_test(the_centre_is_torchvision_s),
-        cmocka_unit_test(scaled_crops_cover_their_range),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -34,7 +34,7 @@ static double pass_bytes(const struct graph *graph, const struct floor_count *co
 }
 
 /* conv 4 -> 8, batch norm with ReLU, conv 8 -> 4, pooled, loss: batch 2, image 6 x 6, half precision. */
-static void floor_of_a_small_network(void **state UNUSED)
+TEST(floor_of_a_small_network)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -83,7 +83,7 @@ static void floor_of_a_small_network(void **state UNUSED)
 }
 
 /* A sum of three with one of them upsampled: one pass over what is stored. */
-static void floor_of_a_sum(void **state UNUSED)
+TEST(floor_of_a_sum)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -118,7 +118,7 @@ static void floor_of_a_sum(void **state UNUSED)
 
 /* Multiply-accumulates as ../shared/research/models.md and each model's own test have them; three products for each, but for what the
    first layer would send to the image. Bytes: within a tenth of that page's independent count, which rounds HRNet's channels up. */
-static void floors_of_the_models(void **state UNUSED)
+TEST(floors_of_the_models)
 {
     static const struct {
         const char *model;
@@ -151,7 +151,7 @@ static void floors_of_the_models(void **state UNUSED)
     }
 }
 
-static void peaks_are_plausible(void **state UNUSED)
+TEST(peaks_are_plausible)
 {
     for (int i = 0; peak_at(i); i++) {
         const struct peak *peak = peak_at(i);
@@ -168,7 +168,7 @@ static void peaks_are_plausible(void **state UNUSED)
 
 /* ---- metric lines ---- */
 
-static void lines_are_read(void **state UNUSED)
+TEST(lines_are_read)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -195,7 +195,7 @@ static void lines_are_read(void **state UNUSED)
     assert_null(event.gpu.ptr);
 }
 
-static void other_lines_are_refused(void **state UNUSED)
+TEST(other_lines_are_refused)
 {
     static const char *const lines[] = {"",
                                         "Epoch 3: loss 0.5",
@@ -260,7 +260,7 @@ static bool holds(const struct two *a, const struct two *b, const char *precisio
     return found.holds;
 }
 
-static void agreement_has_limits(void **state UNUSED)
+TEST(agreement_has_limits)
 {
     const struct two base = {.loss = 2.0F, .gradient = {3.0F, 0.0F, 4.0F}};
     const struct two near_loss = {.loss = 2.00015F, .gradient = {3.0F, 0.0F, 4.0F}};
@@ -279,7 +279,7 @@ static void agreement_has_limits(void **state UNUSED)
     assert_false(holds(&not_a_number, &not_a_number, "amp"));
 }
 
-static void logits_are_held_where_both_have_them(void **state UNUSED)
+TEST(logits_are_held_where_both_have_them)
 {
     const struct two base = {2.0F, {3.0F, 0.0F, 4.0F}, {-8.0F, 1.0F}, true};
     const struct two near = {2.0F, {3.0F, 0.0F, 4.0F}, {-8.0F, 1.007F}, true};
@@ -323,7 +323,7 @@ static double statistics_apart(const struct kept *a, const struct kept *b)
     return found.statistics_difference;
 }
 
-static void a_mean_is_held_against_its_deviation(void **state UNUSED)
+TEST(a_mean_is_held_against_its_deviation)
 {
     const struct kept base = {{0.5F, 0.0F}, {0.9F, 1.6F}};
     const struct kept zero = {{1e-8F, 0.0F}, {0.9F, 1.6F}};
@@ -341,7 +341,7 @@ static void a_mean_is_held_against_its_deviation(void **state UNUSED)
     assert_true(isinf(statistics_apart(&base, &not_a_number)));
 }
 
-static void files_must_match(void **state UNUSED)
+TEST(files_must_match)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -366,19 +366,4 @@ static void files_must_match(void **state UNUSED)
     assert_int_equal(agree(&theirs, &theirs, &limits, &found, &err), -1); /* nothing to compare */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(floor_of_a_small_network),
-        cmocka_unit_test(floor_of_a_sum),
-        cmocka_unit_test(floors_of_the_models),
-        cmocka_unit_test(peaks_are_plausible),
-        cmocka_unit_test(lines_are_read),
-        cmocka_unit_test(other_lines_are_refused),
-        cmocka_unit_test(agreement_has_limits),
-        cmocka_unit_test(a_mean_is_held_against_its_deviation),
-        cmocka_unit_test(files_must_match),
-        cmocka_unit_test(logits_are_held_where_both_have_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

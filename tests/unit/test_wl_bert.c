@@ -14,7 +14,7 @@ static const struct model SMALL_MODEL = {
 
 /* Source: research on the reports' models: parameters of BERT-base's pre-training network with 30,522 words, multiply-accumulates
    of a sequence of 128 tokens with 20 predictions: 11.174 G in the encoder's layers, 0.481 G in the head for masked words. */
-static void base_has_its_size(void **state UNUSED)
+TEST(base_has_its_size)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct graph *graph = graph_new(&arena, DT_F32);
@@ -39,7 +39,7 @@ static void base_has_its_size(void **state UNUSED)
     assert_int_equal((in_head + 500000) / 1000000, 481);
 }
 
-static void names_are_hugging_faces(void **state UNUSED)
+TEST(names_are_hugging_faces)
 {
     static const char *const names[] = {
         "bert.embeddings.word_embeddings.weight",
@@ -81,7 +81,7 @@ static void make_small(struct fixture *f, enum dtype dtype, int n_threads,
     set_step(&f->net, 4);
 }
 
-static void whole_gradient(void **state UNUSED)
+TEST(whole_gradient)
 {
     for (int has_dropout = 0; has_dropout < 2; has_dropout++) {
         struct fixture f;
@@ -118,7 +118,7 @@ static void learn(enum dtype dtype, int n_threads, double ret_losses[2])
 }
 
 /* A fresh network knows nothing: ln 2100 for the word and ln 2 for the sentence. Losses do not depend on the number of threads. */
-static void loss_falls_on_a_fixed_batch(void **state UNUSED)
+TEST(loss_falls_on_a_fixed_batch)
 {
     double two[2];
     double one[2];
@@ -130,7 +130,7 @@ static void loss_falls_on_a_fixed_batch(void **state UNUSED)
     assert_true(two[1] == one[1]);
 }
 
-static void dropout_goes_by_the_step(void **state UNUSED)
+TEST(dropout_goes_by_the_step)
 {
     struct fixture f;
     make_small(
@@ -185,7 +185,7 @@ static struct counts count_batch(const struct fixture *f, const struct token_for
     return counts;
 }
 
-static void synthetic_sequences_are_what_bert_reads(void **state UNUSED)
+TEST(synthetic_sequences_are_what_bert_reads)
 {
     const struct token_form form = {.sequence = 128, .predictions = 20, .vocabulary = 30522};
     struct fixture f;
@@ -202,7 +202,7 @@ static void synthetic_sequences_are_what_bert_reads(void **state UNUSED)
     fixture_release(&f);
 }
 
-static void tokens_out_of_range_are_named(void **state UNUSED)
+TEST(tokens_out_of_range_are_named)
 {
     const struct token_form form = {.sequence = 8, .predictions = 3, .vocabulary = 100};
     static const struct {
@@ -226,16 +226,4 @@ static void tokens_out_of_range_are_named(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(base_has_its_size),
-        cmocka_unit_test(names_are_hugging_faces),
-        cmocka_unit_test(whole_gradient),
-        cmocka_unit_test(loss_falls_on_a_fixed_batch),
-        cmocka_unit_test(dropout_goes_by_the_step),
-        cmocka_unit_test(synthetic_sequences_are_what_bert_reads),
-        cmocka_unit_test(tokens_out_of_range_are_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -94,7 +94,7 @@ static struct str file_of(struct arena *arena, const char *path)
     "--model bert_tiny --backend plain --sequence 8 --batch 2 --data synthetic-fresh --lr 1e-3 "   \
     "--threads 2"
 
-static void goes_on_bit_by_bit(void **state UNUSED)
+TEST(goes_on_bit_by_bit)
 {
     static const char *const kinds[] = {
         "--optimizer sgd --schedule constant",
@@ -128,7 +128,7 @@ static void goes_on_bit_by_bit(void **state UNUSED)
 }
 
 /* Running statistics; the language model has dropout, which goes by the step's number. */
-static void an_image_model_goes_on_too(void **state UNUSED)
+TEST(an_image_model_goes_on_too)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *model = "--model hrnet_w18 --backend plain --image 32 --batch 2 --lr 1e-3 "
@@ -256,7 +256,7 @@ static void few_takes(struct few *few, const char *path)
     assert_non_null(strstr(err.msg, "data is synthetic, this run's is else"));
 }
 
-static void what_is_of_another_run_is_refused(void **state UNUSED)
+TEST(what_is_of_another_run_is_refused)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *path = in_folder(&arena, "few");
@@ -287,7 +287,7 @@ static void what_is_of_another_run_is_refused(void **state UNUSED)
     fixture_release(&few.f);
 }
 
-static void a_run_without_its_file_prints_nothing(void **state UNUSED)
+TEST(a_run_without_its_file_prints_nothing)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     refused(arena_printf(&arena, TINY " --load %s/none", folder), ERR_NOT_FOUND, "none");
@@ -341,7 +341,7 @@ static void set_meta(struct forged *f, const char *key, const char *value)
     fail_msg("no text %s", key);
 }
 
-static void what_is_sealed_but_wrong_is_refused(void **state UNUSED)
+TEST(what_is_sealed_but_wrong_is_refused)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *path = in_folder(&arena, "few");
@@ -400,7 +400,7 @@ static void scale(struct arena *arena, struct st_tensor *tensor, float factor)
 
 /* A finite loss with gradients that are not: the last layer returns 1e35, and the layer norm of embeddings near 0 multiplies it by
    a million. */
-static void a_gradient_that_is_not_finite_ends_the_run(void **state UNUSED)
+TEST(a_gradient_that_is_not_finite_ends_the_run)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *path = in_folder(&arena, "huge");
@@ -441,7 +441,7 @@ static void a_gradient_that_is_not_finite_ends_the_run(void **state UNUSED)
 }
 
 /* Every kind of damage, checked by the seal alone: fast enough to cover every part of the file. */
-static void damage_is_found(void **state UNUSED)
+TEST(damage_is_found)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     static const double zeros[64];
@@ -479,16 +479,4 @@ static void damage_is_found(void **state UNUSED)
     refused(arena_printf(&arena, TINY " --load %s", path), ERR_INTEGRITY, "damaged or truncated");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(goes_on_bit_by_bit),
-        cmocka_unit_test(an_image_model_goes_on_too),
-        cmocka_unit_test(what_is_of_another_run_is_refused),
-        cmocka_unit_test(a_run_without_its_file_prints_nothing),
-        cmocka_unit_test(what_is_sealed_but_wrong_is_refused),
-        cmocka_unit_test(a_gradient_that_is_not_finite_ends_the_run),
-        cmocka_unit_test(damage_is_found),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+UNIT_MAIN(make_folder, remove_folder)

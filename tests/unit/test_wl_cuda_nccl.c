@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NCCL itself, if the toolkit has it next to nccl.h: it is found, its version is accepted, it has every function used, and it reports
    its errors. That needs no GPU; anything more is tested with the fake one (test_emu_nccl.c). */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <unistd.h>
 
 #ifdef REPERF_HAVE_NCCL
 #include "dist/nccl_api.h"
 
-static void the_real_library(void **state UNUSED)
+TEST(the_real_library)
 {
     struct nccl_api api;
     struct err err = {0};
@@ -28,7 +25,7 @@ static void the_real_library(void **state UNUSED)
     nccl_api_close(&api);
 }
 
-static void none_in_a_folder_that_is_named(void **state UNUSED)
+TEST(none_in_a_folder_that_is_named)
 {
     struct nccl_api api;
     struct err err = {0};
@@ -39,14 +36,7 @@ static void none_in_a_folder_that_is_named(void **state UNUSED)
     assert_int_equal(unsetenv("REPERF_NCCL_DIR"), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_real_library),
-        cmocka_unit_test(none_in_a_folder_that_is_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)
 #else
 int main(void)
 {

@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuDNN's plans without a device: every convolution of every model is planned for the GPU described in tests/cuda/h100.json, and for
    that of tests/cuda/v100.json by a cuDNN that still has kernels for it. Without the toolkit or cuDNN the tests are named skips. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #ifndef REPERF_HAVE_CUDA
 
-static void plans_need_a_toolkit(void **state)
+TEST(plans_need_a_toolkit)
 {
-    (void)state;
     print_message("built without the CUDA toolkit and cuDNN's headers\n");
     skip();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_need_a_toolkit)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)
 
 #else
 
@@ -232,21 +223,21 @@ static void plan_networks(const char *device_json, enum form form)
         }                                                                                          \
     } while (0)
 
-static void every_convolution_in_half_precision(void **state)
+TEST_WITH(every_convolution_in_half_precision, NULL, NULL)
 {
     struct fixture *f = *state;
     NEED_PLANS(f);
     plan_networks(f->device_json, HALF);
 }
 
-static void every_convolution_in_full_precision(void **state)
+TEST_WITH(every_convolution_in_full_precision, NULL, NULL)
 {
     struct fixture *f = *state;
     NEED_PLANS(f);
     plan_networks(f->device_json, FULL);
 }
 
-static void every_fused_convolution(void **state)
+TEST_WITH(every_fused_convolution, NULL, NULL)
 {
     struct fixture *f = *state;
     NEED_PLANS(f);
@@ -254,7 +245,7 @@ static void every_fused_convolution(void **state)
 }
 
 /* The last cuDNN with kernels for Volta plans every call for it, too; an earlier or later one is a named skip. */
-static void every_convolution_for_volta(void **state)
+TEST_WITH(every_convolution_for_volta, NULL, NULL)
 {
     struct fixture *f = *state;
     NEED_PLANS(f);
@@ -268,7 +259,7 @@ static void every_convolution_for_volta(void **state)
 
 /* BERT has no convolution, and cuBLASLt cannot be asked without a device. What can be checked here: its matrices' rows are whole vectors
    of 8 in half precision, except for the logits of the vocabulary and of the two sentences, which are stored as their shape says. */
-static void matrices_of_bert(void **state UNUSED)
+TEST(matrices_of_bert)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const struct graph_types types = {DT_F16, DT_F32, DT_F32};
@@ -366,7 +357,7 @@ static const struct wish WISHES[] = {
     {"2 groups", K_CONV_BWD_DATA, true, false, false, false, 8, 64, 56, 56, 64, 3, 1, 1, 2, true},
 };
 
-static void what_is_fused(void **state)
+TEST_WITH(what_is_fused, NULL, NULL)
 {
     struct fixture *f = *state;
     struct err err = {0};
@@ -390,7 +381,7 @@ static void what_is_fused(void **state)
 }
 
 /* A chosen engine is rebuilt from its name alone, which is what is kept from run to run. */
-static void engines_by_name(void **state)
+TEST_WITH(engines_by_name, NULL, NULL)
 {
     struct fixture *f = *state;
     struct err err = {0};
@@ -437,7 +428,7 @@ static void engines_by_name(void **state)
 }
 
 /* An invalid device, and a network's layer without a plan: a message that names it. */
-static void errors_name_what_is_wrong(void **state)
+TEST_WITH(errors_name_what_is_wrong, NULL, NULL)
 {
     struct fixture *f = *state;
     struct plan_opts opts = {.device_json = "{\"no\": \"device\"}"};
@@ -460,17 +451,7 @@ static void errors_name_what_is_wrong(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_fused),
-        cmocka_unit_test(engines_by_name),
-        cmocka_unit_test(errors_name_what_is_wrong),
-        cmocka_unit_test(matrices_of_bert),
-        cmocka_unit_test(every_fused_convolution),
-        cmocka_unit_test(every_convolution_in_half_precision),
-        cmocka_unit_test(every_convolution_in_full_precision),
-        cmocka_unit_test(every_convolution_for_volta),
-    };
-    int status = cmocka_run_group_tests(tests, set_up, tear_down);
+    int status = unit_run(set_up, tear_down);
 #ifdef __SANITIZE_ADDRESS__
     __lsan_do_leak_check(); /* now, while cuDNN's libraries are loaded: they unload themselves at exit */
 #endif

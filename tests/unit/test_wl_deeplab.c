@@ -17,7 +17,7 @@ static struct conv_geom conv_of(const struct graph *graph, const char *weight)
 }
 
 /* Source of the count: PaddleSeg's log of the benchmarked run prints 26,794,243 parameters, statistics included. */
-static void deeplab_has_its_published_size(void **state UNUSED)
+TEST(deeplab_has_its_published_size)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -33,7 +33,7 @@ static void deeplab_has_its_published_size(void **state UNUSED)
 
 /* Source of the count: the tensors of the network that mmsegmentation's published log prints. The two models share one name
    in the reports; this one has 1.6 times the parameters and the cost. */
-static void mmsegs_deeplab_is_another_network(void **state UNUSED)
+TEST(mmsegs_deeplab_is_another_network)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -60,7 +60,7 @@ static void mmsegs_deeplab_is_another_network(void **state UNUSED)
     assert_int_equal(n_loss, 2);
 }
 
-static void deeplab_has_paddlesegs_names_and_dilations(void **state UNUSED)
+TEST(deeplab_has_paddlesegs_names_and_dilations)
 {
     static const struct {
         const char *weight;
@@ -105,7 +105,7 @@ static void deeplab_has_paddlesegs_names_and_dilations(void **state UNUSED)
     assert_int_equal(n_dropout, 1);
 }
 
-static void deeplab_gradient_along_random_directions(void **state UNUSED)
+TEST(deeplab_gradient_along_random_directions)
 {
     struct fixture f;
     fixture_init(&f, DT_F64, CPU_PLAIN, 2);
@@ -119,7 +119,7 @@ static void deeplab_gradient_along_random_directions(void **state UNUSED)
     fixture_release(&f);
 }
 
-static void loss_falls_on_a_fixed_batch(void **state UNUSED)
+TEST(loss_falls_on_a_fixed_batch)
 {
     struct fixture f;
     fixture_init(&f, DT_F32, CPU_PLAIN, 2);
@@ -142,7 +142,7 @@ static void loss_falls_on_a_fixed_batch(void **state UNUSED)
 }
 
 /* The image's average is one value a sample: with one sample a batch norm has no variance. */
-static void a_batch_of_one_is_refused(void **state UNUSED)
+TEST(a_batch_of_one_is_refused)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -154,15 +154,4 @@ static void a_batch_of_one_is_refused(void **state UNUSED)
         strstr(err.msg, "head.aspp.global_avg_pool.1._batch_norm: one value per channel"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(deeplab_has_its_published_size),
-        cmocka_unit_test(mmsegs_deeplab_is_another_network),
-        cmocka_unit_test(deeplab_has_paddlesegs_names_and_dilations),
-        cmocka_unit_test(deeplab_gradient_along_random_directions),
-        cmocka_unit_test(loss_falls_on_a_fixed_batch),
-        cmocka_unit_test(a_batch_of_one_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -28,7 +28,7 @@ static void refused(const struct device_facts *facts, bool is_by_driver, const c
     }
 }
 
-static void test_drivers(void **state UNUSED)
+TEST(test_drivers)
 {
     struct err err = {0};
     struct device_facts facts = good();
@@ -48,7 +48,7 @@ static void test_drivers(void **state UNUSED)
     refused(&facts, true, "wants GPU 1 (counted from 0) and sees 1");
 }
 
-static void test_capabilities(void **state UNUSED)
+TEST(test_capabilities)
 {
     struct err err = {0};
     struct device_facts facts = good();
@@ -65,7 +65,7 @@ static void test_capabilities(void **state UNUSED)
     refused(&facts, false, "CUDA_ARCHS=100");
 }
 
-static void test_which_code_runs_where(void **state UNUSED)
+TEST(test_which_code_runs_where)
 {
     assert_true(device_runs("70", 7, 0));
     assert_true(device_runs("70", 7, 5));
@@ -76,7 +76,7 @@ static void test_which_code_runs_where(void **state UNUSED)
     assert_false(device_runs("", 9, 0));
 }
 
-static void test_driver_versions(void **state UNUSED)
+TEST(test_driver_versions)
 {
     static const struct {
         const char *text, *version;
@@ -95,13 +95,4 @@ static void test_driver_versions(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drivers),
-        cmocka_unit_test(test_capabilities),
-        cmocka_unit_test(test_which_code_runs_where),
-        cmocka_unit_test(test_driver_versions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ranks' messages, how ranks learn who they are, and sums over a ring: threads over socket pairs. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <pthread.h>
 #include <sys/socket.h>
@@ -36,7 +33,7 @@ static struct hello some_hello(int rank)
     return hello;
 }
 
-static void messages_come_back_as_they_were(void **state UNUSED)
+TEST(messages_come_back_as_they_were)
 {
     uint8_t bytes[WIRE_HELLO_BYTES];
     struct err err = {0};
@@ -65,7 +62,7 @@ static void messages_come_back_as_they_were(void **state UNUSED)
 }
 
 /* Any single byte may be wrong: then it is an error, or another value that a later check will see, never a crash. */
-static void a_wrong_byte_is_an_error_or_another_value(void **state UNUSED)
+TEST(a_wrong_byte_is_an_error_or_another_value)
 {
     uint8_t bytes[WIRE_HELLO_BYTES];
     const struct hello hello = some_hello(1);
@@ -94,7 +91,7 @@ static void a_wrong_byte_is_an_error_or_another_value(void **state UNUSED)
     }
 }
 
-static void disagreements_name_ranks_and_values(void **state UNUSED)
+TEST(disagreements_name_ranks_and_values)
 {
     char text[WIRE_TEXT_MAX];
     const struct hello mine = some_hello(0);
@@ -160,7 +157,7 @@ static void bad(void *env, const char *part)
     }
 }
 
-static void launchers_are_understood(void **state UNUSED)
+TEST(launchers_are_understood)
 {
     struct ranks r = good(ENV("HOME", "/root"));
     assert_string_equal(r.launcher, "none");
@@ -187,7 +184,7 @@ static void launchers_are_understood(void **state UNUSED)
     assert_int_equal(r.n_ranks, 1); /* the shell of an allocation */
 }
 
-static void contradictions_are_refused(void **state UNUSED)
+TEST(contradictions_are_refused)
 {
     bad(ENV("RANK", "0"), "RANK without WORLD_SIZE");
     bad(ENV("WORLD_SIZE", "2"), "without RANK");
@@ -212,7 +209,7 @@ static void contradictions_are_refused(void **state UNUSED)
         "SLURM_JOB_NODELIST");
 }
 
-static void first_hosts(void **state UNUSED)
+TEST(first_hosts)
 {
     static const char *const rows[][2] = {
         {"node1", "node1"},         {"node1,node2", "node1"},      {"node[1-4]", "node1"},
@@ -333,7 +330,7 @@ static void check_sum(const struct peer *peers, int n)
     }
 }
 
-static void sums_are_those_of_the_documented_order(void **state UNUSED)
+TEST(sums_are_those_of_the_documented_order)
 {
     static const int64_t counts[] = {0, 1, 2, 3, 7, 1000, 65537, 300001};
     for (int n = 2; n <= RANKS_MOST; n++) {
@@ -371,7 +368,7 @@ static void gather_and_broadcast(struct peer *peer)
     comm_broadcast(&peer->comm, tail, bytes, peer->n_ranks - 1);
 }
 
-static void rows_come_together_and_one_goes_to_all(void **state UNUSED)
+TEST(rows_come_together_and_one_goes_to_all)
 {
     static const int64_t sizes[] = {1, 8, 600000};
     for (int n = 2; n <= RANKS_MOST; n++) {
@@ -423,7 +420,7 @@ static void never_comes(struct peer *peer)
     }
 }
 
-static void failures_stick_and_name_somebody(void **state UNUSED)
+TEST(failures_stick_and_name_somebody)
 {
     struct peer peers[RANKS_MOST] = {0};
     make_ring(peers, 3);
@@ -467,18 +464,4 @@ static void failures_stick_and_name_somebody(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_come_back_as_they_were),
-        cmocka_unit_test(a_wrong_byte_is_an_error_or_another_value),
-        cmocka_unit_test(disagreements_name_ranks_and_values),
-        cmocka_unit_test(launchers_are_understood),
-        cmocka_unit_test(contradictions_are_refused),
-        cmocka_unit_test(first_hosts),
-        cmocka_unit_test(sums_are_those_of_the_documented_order),
-        cmocka_unit_test(rows_come_together_and_one_goes_to_all),
-        cmocka_unit_test(failures_stick_and_name_somebody),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

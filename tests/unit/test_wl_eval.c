@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Evaluations of a run on packed data: which samples, what is reported, that they change nothing, what is refused. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "train/train.h"
@@ -105,7 +102,7 @@ static void holds(struct str line, const char *part)
     }
 }
 
-static void an_evaluation_reads_each_sample_once(void **state)
+TEST_IN_SCRATCH(an_evaluation_reads_each_sample_once)
 {
     write_both(&CLASSES, *state, "val");
     struct str text = runs(
@@ -130,7 +127,7 @@ static void an_evaluation_reads_each_sample_once(void **state)
     assert_true(str_find(text, STR_LIT("time_to_train")) < 0); /* without a target */
 }
 
-static void what_does_not_count_is_left_out(void **state)
+TEST_IN_SCRATCH(what_does_not_count_is_left_out)
 {
     write_both(&TOKENS, *state, "val");
     struct str text =
@@ -154,7 +151,7 @@ static void what_does_not_count_is_left_out(void **state)
 }
 
 /* Running statistics, dropout's steps, the order of the data: a run continues as if it had not been evaluated. */
-static void an_evaluation_changes_nothing(void **state)
+TEST_IN_SCRATCH(an_evaluation_changes_nothing)
 {
     static const char *const line =
         "--model deeplabv3p --backend plain --image 32 --batch 2 --steps 3 --lr 1e-3";
@@ -167,7 +164,7 @@ static void an_evaluation_changes_nothing(void **state)
     }
 }
 
-static void a_target_ends_the_run(void **state)
+TEST_IN_SCRATCH(a_target_ends_the_run)
 {
     struct err err = {0};
     write_both(&SEGMENTS, *state, "val");
@@ -199,7 +196,7 @@ static void refused(const char *folder, const char *line, const char *message)
     assert_int_equal(text.len, 0); /* before any line */
 }
 
-static void what_is_not_held_out_is_refused(void **state)
+TEST_IN_SCRATCH(what_is_not_held_out_is_refused)
 {
     static const char *const line = "--model resnet50 --image 16 --batch 4 --eval-every 1";
     write_both(&CLASSES, *state, "train");
@@ -216,7 +213,7 @@ static void what_is_not_held_out_is_refused(void **state)
 }
 
 /* The run ends at a damaged sample of an evaluation, and counts none. */
-static void a_bad_sample_ends_the_run(void **state)
+TEST_IN_SCRATCH(a_bad_sample_ends_the_run)
 {
     struct err err = {0};
     write_both(&CLASSES, *state, "val");
@@ -235,20 +232,4 @@ static void a_bad_sample_ends_the_run(void **state)
     assert_true(str_find(text, STR_LIT("run_stop")) < 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_evaluation_reads_each_sample_once, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(what_does_not_count_is_left_out, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(an_evaluation_changes_nothing, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_target_ends_the_run, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(what_is_not_held_out_is_refused, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_bad_sample_ends_the_run, scratch_make, scratch_remove),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Training on packed datasets: what run_start and step print of the data, resuming, and what is refused. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "train/feed.h"
@@ -90,7 +87,7 @@ static struct str loss_of(struct str text, int step)
     return loss;
 }
 
-static void a_run_says_what_it_reads(void **state)
+TEST_IN_SCRATCH(a_run_says_what_it_reads)
 {
     hand_write(&CLASSES, *state);
     struct sha256 sha;
@@ -122,7 +119,7 @@ static void a_run_says_what_it_reads(void **state)
 }
 
 /* With a learning rate of 0 a step's loss depends on its data alone. */
-static void a_resumed_run_sees_the_same_batches(void **state)
+TEST_IN_SCRATCH(a_resumed_run_sees_the_same_batches)
 {
     static const char *const line =
         "--model resnet50 --backend plain --image 16 --batch 4 --lr 0 --weight-decay 0 --steps";
@@ -145,7 +142,7 @@ static void a_resumed_run_sees_the_same_batches(void **state)
     assert_true(fabs(f32 - f64) < 1e-3 * f64);
 }
 
-static void segments_train_a_segmentation_model(void **state)
+TEST_IN_SCRATCH(segments_train_a_segmentation_model)
 {
     hand_write(&SEGMENTS, *state);
     struct str text = runs(*state, "--model hrnet_w18 --image 64x32 --batch 2 --steps 1");
@@ -163,7 +160,7 @@ static const struct hand_pack TOKENS = {
     .kind = SHARD_TOKENS, .n_samples = 10, .per_shard = 6, .sequence = 8, .predictions = 3};
 
 /* Tokens are not augmented, and no line says so. */
-static void tokens_train_a_language_model(void **state)
+TEST_IN_SCRATCH(tokens_train_a_language_model)
 {
     hand_write(&TOKENS, *state);
     struct str text =
@@ -193,7 +190,7 @@ static void refused(const char *folder, const char *line, enum err_code code, co
     assert_int_equal(text.len, 0); /* before any line */
 }
 
-static void what_does_not_go_with_the_model_is_refused(void **state)
+TEST_IN_SCRATCH(what_does_not_go_with_the_model_is_refused)
 {
     struct hand_pack pack = CLASSES;
     hand_write(&pack, *state);
@@ -224,7 +221,7 @@ static void what_does_not_go_with_the_model_is_refused(void **state)
     refused(*state, "--model resnet50 --image 32 --batch 2", ERR_INTEGRITY, "not whole");
 }
 
-static void a_bad_sample_ends_the_run_in_a_fatal_line(void **state)
+TEST_IN_SCRATCH(a_bad_sample_ends_the_run_in_a_fatal_line)
 {
     struct err err = {0};
     int status = 0;
@@ -248,7 +245,7 @@ static void a_bad_sample_ends_the_run_in_a_fatal_line(void **state)
 }
 
 /* A shard may hold any token; the network has rows for 30,522, and sample 31 begins with 31,000. */
-static void a_token_without_a_row_ends_the_run(void **state)
+TEST_IN_SCRATCH(a_token_without_a_row_ends_the_run)
 {
     struct err err = {0};
     int status = 0;
@@ -277,7 +274,7 @@ static void put(const char *folder, const char *name, const char *text)
     scratch_write(path, str_of(text));
 }
 
-static void memory_is_what_machine_and_groups_leave(void **state)
+TEST_IN_SCRATCH(memory_is_what_machine_and_groups_leave)
 {
     const char *proc = fs_join(&scratch_arena, *state, "proc");
     const char *groups = fs_join(&scratch_arena, *state, "cgroup");
@@ -310,25 +307,4 @@ static void memory_is_what_machine_and_groups_leave(void **state)
     assert_true(memory_available() > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_run_says_what_it_reads, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(a_resumed_run_sees_the_same_batches, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(segments_train_a_segmentation_model, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(tokens_train_a_language_model, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_token_without_a_row_ends_the_run, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(what_does_not_go_with_the_model_is_refused, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(memory_is_what_machine_and_groups_leave, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_bad_sample_ends_the_run_in_a_fatal_line, scratch_make,
-                                        scratch_remove),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

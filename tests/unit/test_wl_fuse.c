@@ -211,7 +211,7 @@ static bool wants_some(void *self, const struct graph *graph UNUSED, enum fuse_p
 
 static const int SMALL_SITES[FUSE_PATTERN_COUNT] = {2, 4, 8, 13, 6, 10, 0};
 
-static void any_set_of_patterns_gives_the_same(void **state UNUSED)
+TEST(any_set_of_patterns_gives_the_same)
 {
     const struct fuse_policy none = fuse_none();
     struct fixture plain;
@@ -240,7 +240,7 @@ static void any_set_of_patterns_gives_the_same(void **state UNUSED)
     fixture_release(&plain);
 }
 
-static void every_pattern_is_there(void **state UNUSED)
+TEST(every_pattern_is_there)
 {
     struct fixture f;
     struct fuse_report report;
@@ -296,7 +296,7 @@ static void spoil(struct kernel_args *args)
     }
 }
 
-static void a_wrong_fusion_is_seen(void **state UNUSED)
+TEST(a_wrong_fusion_is_seen)
 {
     const struct fuse_policy none = fuse_none();
     const struct fuse_policy all = fuse_supported(&EVERYTHING);
@@ -388,7 +388,7 @@ static void shake(struct fixture *f)
 
 /* The effect of rounding depends on the network: with one batch norm over two pooled pixels, one bit of a weight becomes 1e-11. So
    fusion may change four times as much as one bit of each parameter does. */
-static void models_fused_give_the_same(void **state UNUSED)
+TEST(models_fused_give_the_same)
 {
     const struct fuse_support support = {
         .dtype = DT_F64, .channel_pad = 8, .channel_multiple = 8, .dilation_max = 8};
@@ -444,7 +444,7 @@ static void full_size(struct arena *arena, const struct model_case *c,
     *ret_graph = graph;
 }
 
-static void models_fuse_as_often_as_they_should(void **state UNUSED)
+TEST(models_fuse_as_often_as_they_should)
 {
     const struct fuse_support hopper = fuse_support_hopper();
     const struct fuse_policy policies[2] = {fuse_none(), fuse_supported(&hopper)};
@@ -478,7 +478,7 @@ static void models_fuse_as_often_as_they_should(void **state UNUSED)
 }
 
 /* Convolutions are fused in half precision only; batch norms and the loss in any type. */
-static void float_has_no_fused_convolutions(void **state UNUSED)
+TEST(float_has_no_fused_convolutions)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -505,7 +505,7 @@ static void unfused(struct fixture *f)
     MUST_PASS(graph_finish(f->graph, &err), err);
 }
 
-static void a_list_is_followed(void **state UNUSED)
+TEST(a_list_is_followed)
 {
     struct fixture plain;
     struct fixture listed;
@@ -556,16 +556,4 @@ static void a_list_is_followed(void **state UNUSED)
     fixture_release(&plain);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_set_of_patterns_gives_the_same),
-        cmocka_unit_test(every_pattern_is_there),
-        cmocka_unit_test(a_wrong_fusion_is_seen),
-        cmocka_unit_test(a_list_is_followed),
-        cmocka_unit_test(models_fuse_as_often_as_they_should),
-        cmocka_unit_test(float_has_no_fused_convolutions),
-        cmocka_unit_test(models_fused_give_the_same),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fusion by a backend's answer for each site: which calls it is asked about, and what becomes of its answers. The backend is a fake. */
-#include "base/base.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "core/forms.h"
 #include "graph/fuse_choose.h"
@@ -117,7 +113,7 @@ static struct graph *apply(struct arena *arena, struct fuse_list *list)
     return graph;
 }
 
-static void all_that_is_faster(void **state UNUSED)
+TEST(all_that_is_faster)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct teller teller = {.answer = say_faster};
@@ -138,7 +134,7 @@ static void all_that_is_faster(void **state UNUSED)
                      tally.n_sites[FUSE_CONV_BN_BWD][FORM_FASTER]);
 }
 
-static void nothing_that_is_slower_or_not_had(void **state UNUSED)
+TEST(nothing_that_is_slower_or_not_had)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct fuse_tally tally;
@@ -158,7 +154,7 @@ static void nothing_that_is_slower_or_not_had(void **state UNUSED)
     }
 }
 
-static void one_layer_so_another_otherwise(void **state UNUSED)
+TEST(one_layer_so_another_otherwise)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct teller teller = {.answer = say_stride_2_slower};
@@ -181,7 +177,7 @@ static void hold_calls(const struct form *form, const enum kernel_id *ids, int n
 }
 
 /* Every tensor that the plain calls leave for others the fused ones leave, too, and buffers are the calls' inputs and outputs. */
-static void the_calls_that_are_compared(void **state UNUSED)
+TEST(the_calls_that_are_compared)
 {
     static const enum kernel_id STATS_PLAIN[] = {K_CONV_FWD, K_BN_FWD};
     static const enum kernel_id STATS_FUSED[] = {K_CONV_STATS_FWD, K_BN_FINALIZE, K_BN_APPLY};
@@ -217,7 +213,7 @@ static void the_calls_that_are_compared(void **state UNUSED)
     assert_int_equal(stats->buffers[fused->out[1]].dtype, DT_F32); /* sums */
 }
 
-static void what_the_device_says_is_passed_on(void **state UNUSED)
+TEST(what_the_device_says_is_passed_on)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct fuse_support support = fuse_support_hopper();
@@ -233,14 +229,4 @@ static void what_the_device_says_is_passed_on(void **state UNUSED)
     assert_int_equal(teller.n_asked, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_that_is_faster),
-        cmocka_unit_test(nothing_that_is_slower_or_not_had),
-        cmocka_unit_test(one_layer_so_another_otherwise),
-        cmocka_unit_test(the_calls_that_are_compared),
-        cmocka_unit_test(what_the_device_says_is_passed_on),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -237,7 +237,7 @@ static void check_data_bn(struct bench *b, const struct conv_geom *g, unsigned r
     expect_f64(b, "sum_hat", sum_hat, sums[1], g->c);
 }
 
-static void fused_convolutions_equal_plain_ones(void **state UNUSED)
+TEST(fused_convolutions_equal_plain_ones)
 {
     for (size_t i = 0; i < 2 * ARRAY_LEN(CONVS); i++) {
         struct bench b;
@@ -425,7 +425,7 @@ static void check_backward(struct bench *b, const struct norm *m, bool is_added,
     }
 }
 
-static void batch_norm_in_parts_equals_the_whole(void **state UNUSED)
+TEST(batch_norm_in_parts_equals_the_whole)
 {
     for (unsigned i = 0; i < 8; i++) {
         struct bench b;
@@ -440,7 +440,7 @@ static void batch_norm_in_parts_equals_the_whole(void **state UNUSED)
     }
 }
 
-static void two_norms_are_applied_at_once(void **state UNUSED)
+TEST(two_norms_are_applied_at_once)
 {
     struct bench b;
     bench_init(&b, DT_F64);
@@ -471,7 +471,7 @@ static void two_norms_are_applied_at_once(void **state UNUSED)
 }
 
 /* Scale and shift are equivalent to the four numbers they are made of. */
-static void scale_and_shift_are_the_norm(void **state UNUSED)
+TEST(scale_and_shift_are_the_norm)
 {
     struct bench b;
     bench_init(&b, DT_F64);
@@ -547,7 +547,7 @@ static void check_upsample_loss(struct bench *b, const struct upsample_loss_geom
     assert_true(n_labels == (has_labels ? (double)(pixels - n_ignored) : 0.0));
 }
 
-static void upsampling_and_loss_need_no_large_logits(void **state UNUSED)
+TEST(upsampling_and_loss_need_no_large_logits)
 {
     static const struct resize_geom sizes[] = {{2, 5, 3, 4, 9, 8, false},
                                                {1, 19, 5, 3, 5, 3, false},
@@ -571,14 +571,4 @@ static void upsampling_and_loss_need_no_large_logits(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fused_convolutions_equal_plain_ones),
-        cmocka_unit_test(batch_norm_in_parts_equals_the_whole),
-        cmocka_unit_test(two_norms_are_applied_at_once),
-        cmocka_unit_test(scale_and_shift_are_the_norm),
-        cmocka_unit_test(upsampling_and_loss_need_no_large_logits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks tests/cuda/held.h itself: the CPU backend in float passes every case that CUDA's kernels are checked with, and one wrong
    element, one unwritten element, one written input or a result that changes from run to run does not pass. */
-#include "base/base.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "backend_cpu/cpu.h"
 #include "tests/cuda/held.h"
@@ -145,9 +140,8 @@ static enum held_verdict run_case(enum kernel_id id, int idx, enum plant plant, 
     return verdict;
 }
 
-static void every_case_holds(void **ctx)
+TEST(every_case_holds)
 {
-    (void)ctx;
     char why[HELD_WHY_MAX];
     for (int id = 0; id < K_COUNT; id++) {
         bool is_there = true;
@@ -161,9 +155,8 @@ static void every_case_holds(void **ctx)
     }
 }
 
-static void plants_are_noticed(void **ctx)
+TEST(plants_are_noticed)
 {
-    (void)ctx;
     const struct {
         enum kernel_id id;
         enum plant plant;
@@ -189,11 +182,4 @@ static void plants_are_noticed(void **ctx)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_case_holds),
-        cmocka_unit_test(plants_are_noticed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

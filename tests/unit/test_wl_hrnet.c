@@ -26,7 +26,7 @@ static void assert_shape(const struct graph *graph, const char *name, struct sha
 
 /* Source of the counts: PaddleSeg's log of the benchmarked run prints 9,675,306 parameters, statistics included; 17,238
    channels of 306 batch norms. */
-static void hrnet_has_its_published_size(void **state UNUSED)
+TEST(hrnet_has_its_published_size)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -47,7 +47,7 @@ static void hrnet_has_its_published_size(void **state UNUSED)
     assert_int_equal(n_kind[OP_CONCAT], 1);
 }
 
-static void hrnet_has_paddlesegs_names(void **state UNUSED)
+TEST(hrnet_has_paddlesegs_names)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct graph *graph = graph_new(&arena, DT_F32);
@@ -75,7 +75,7 @@ static void hrnet_has_paddlesegs_names(void **state UNUSED)
 }
 
 /* 37 x 53: 10 x 14, 5 x 7, 3 x 4 and 2 x 2 pixels at the four resolutions, none of them half of the previous one. */
-static void hrnet_gradient_along_random_directions(void **state UNUSED)
+TEST(hrnet_gradient_along_random_directions)
 {
     struct fixture f;
     hrnet_init(&f, DT_F64, CPU_PLAIN, 2,
@@ -105,7 +105,7 @@ static double last_loss(enum cpu_flavour flavour, int n_threads, int n_steps, do
     return last;
 }
 
-static void loss_falls_on_a_fixed_batch(void **state UNUSED)
+TEST(loss_falls_on_a_fixed_batch)
 {
     double first = 0.0;
     double after_three = last_loss(CPU_PLAIN, 2, 3, &first);
@@ -122,7 +122,7 @@ static void loss_falls_on_a_fixed_batch(void **state UNUSED)
 }
 
 /* Labels as in a dataset: classes, ignored pixels, patches larger than a pixel. */
-static void synthetic_labels_are_patches(void **state UNUSED)
+TEST(synthetic_labels_are_patches)
 {
     struct fixture f;
     fixture_init(&f, DT_F32, CPU_PLAIN, 1);
@@ -150,7 +150,7 @@ static void synthetic_labels_are_patches(void **state UNUSED)
     fixture_release(&f);
 }
 
-static void too_small_an_image_is_refused(void **state UNUSED)
+TEST(too_small_an_image_is_refused)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -161,15 +161,4 @@ static void too_small_an_image_is_refused(void **state UNUSED)
     assert_non_null(strstr(err.msg, "one value per channel has no variance"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hrnet_has_its_published_size),
-        cmocka_unit_test(hrnet_has_paddlesegs_names),
-        cmocka_unit_test(hrnet_gradient_along_random_directions),
-        cmocka_unit_test(loss_falls_on_a_fixed_batch),
-        cmocka_unit_test(synthetic_labels_are_patches),
-        cmocka_unit_test(too_small_an_image_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole jobs over 127.0.0.1, a thread a rank, with uninvited connections. */
-#include "base/base.h"
+#include "unit.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
 
 #include <arpa/inet.h>
-#include <cmocka.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sys/socket.h>
@@ -139,7 +137,7 @@ static void hello_of(int rank, int n_ranks, const char *facts, uint8_t *ret_byte
     hello_encode(&hello, ret_bytes);
 }
 
-static void any_number_of_ranks_meets(void **state UNUSED)
+TEST(any_number_of_ranks_meets)
 {
     for (int n = 1; n <= RANKS_MOST; n++) {
         struct peer peers[RANKS_MOST];
@@ -157,7 +155,7 @@ static void any_number_of_ranks_meets(void **state UNUSED)
     }
 }
 
-static void guests_do_no_harm(void **state UNUSED)
+TEST(guests_do_no_harm)
 {
     struct peer peers[3];
     uint8_t bytes[WIRE_HELLO_BYTES + 1] = {0};
@@ -210,7 +208,7 @@ static void all_fail_with(struct peer *peers, int n, const char *text)
     }
 }
 
-static void what_ranks_disagree_about_ends_them_all(void **state UNUSED)
+TEST(what_ranks_disagree_about_ends_them_all)
 {
     struct peer peers[3];
     prepare(peers, 3, rank_port());
@@ -248,7 +246,7 @@ static int greet(int port, int rank, int n_ranks)
     return visit(port, bytes, sizeof(bytes));
 }
 
-static void who_leaves_is_named(void **state UNUSED)
+TEST(who_leaves_is_named)
 {
     struct peer peers[2], alone;
     int port = rank_port();
@@ -283,7 +281,7 @@ static void who_leaves_is_named(void **state UNUSED)
     fd_close(&stays);
 }
 
-static void who_does_not_come_is_named(void **state UNUSED)
+TEST(who_does_not_come_is_named)
 {
     struct peer peers[2], waiting;
     /* Rank 1 was there before rank 0 gives up, and hears of it. */
@@ -316,7 +314,7 @@ static void who_does_not_come_is_named(void **state UNUSED)
     fd_close(&stays);
 }
 
-static void a_rank_that_fails_tells_the_others(void **state UNUSED)
+TEST(a_rank_that_fails_tells_the_others)
 {
     for (int bad = 0; bad < 4; bad++) {
         struct peer peers[4];
@@ -337,7 +335,7 @@ static void a_rank_that_fails_tells_the_others(void **state UNUSED)
 }
 
 /* However long one of them still computes when the others are done. */
-static void what_all_find_is_every_ranks_own(void **state UNUSED)
+TEST(what_all_find_is_every_ranks_own)
 {
     for (int late = 0; late < 3; late++) {
         struct peer peers[3];
@@ -356,7 +354,7 @@ static void what_all_find_is_every_ranks_own(void **state UNUSED)
     }
 }
 
-static void a_port_that_is_taken_is_said(void **state UNUSED)
+TEST(a_port_that_is_taken_is_said)
 {
     struct peer peer;
     struct err err = {0};
@@ -372,7 +370,7 @@ static void a_port_that_is_taken_is_said(void **state UNUSED)
 }
 
 /* Who chose the port listens there from then on: nobody else gets it in between. */
-static void rank_0_takes_a_listener(void **state UNUSED)
+TEST(rank_0_takes_a_listener)
 {
     struct peer peers[3];
     struct err err = {0};
@@ -392,18 +390,4 @@ static void rank_0_takes_a_listener(void **state UNUSED)
     assert_int_equal(fcntl(fd, F_GETFD), -1); /* it has closed it */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_of_ranks_meets),
-        cmocka_unit_test(guests_do_no_harm),
-        cmocka_unit_test(what_ranks_disagree_about_ends_them_all),
-        cmocka_unit_test(who_leaves_is_named),
-        cmocka_unit_test(who_does_not_come_is_named),
-        cmocka_unit_test(a_rank_that_fails_tells_the_others),
-        cmocka_unit_test(what_all_find_is_every_ranks_own),
-        cmocka_unit_test(a_port_that_is_taken_is_said),
-        cmocka_unit_test(rank_0_takes_a_listener),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -80,7 +80,7 @@ static void check_4d(const struct tensor_desc *desc, int64_t pad, int64_t step)
     assert_memory_equal(back, host, (size_t)n * sizeof(*host));
 }
 
-static void test_images_and_filters(void **state UNUSED)
+TEST(test_images_and_filters)
 {
     static const enum role roles[] = {ROLE_PLAIN, ROLE_IMAGE, ROLE_FILTER};
     static const int64_t shapes[][4] = {{2, 3, 5, 4}, {3, 18, 2, 3}, {19, 8, 1, 1}, {1, 1, 7, 1}};
@@ -97,7 +97,7 @@ static void test_images_and_filters(void **state UNUSED)
     }
 }
 
-static void test_depthwise_filters(void **state UNUSED)
+TEST(test_depthwise_filters)
 {
     struct tensor_desc desc = {SHAPE(21, 1, 3, 3), DT_F32, ROLE_FILTER_DEPTHWISE};
     check_4d(&desc, 4, 11);
@@ -105,7 +105,7 @@ static void test_depthwise_filters(void **state UNUSED)
     check_4d(&desc, 8, 11);
 }
 
-static void test_sizes(void **state UNUSED)
+TEST(test_sizes)
 {
     const struct {
         struct tensor_desc desc;
@@ -134,7 +134,7 @@ static void test_sizes(void **state UNUSED)
 
 /* Rows are padded at their ends, a table by rows at its end. The padding is zero on the way there, and ignored on the way
    back. */
-static void test_rows_and_tables(void **state UNUSED)
+TEST(test_rows_and_tables)
 {
     static const int64_t steps[] = {1, 5, 8, 1000};
     static const enum role roles[] = {ROLE_ROWS, ROLE_TABLE};
@@ -168,7 +168,7 @@ static void test_rows_and_tables(void **state UNUSED)
     }
 }
 
-static void test_vectors_and_whole_numbers(void **state UNUSED)
+TEST(test_vectors_and_whole_numbers)
 {
     const int64_t labels[] = {-1, INT64_MAX, 255, 7};
     const struct tensor_desc whole = {SHAPE(2, 2), DT_I64, ROLE_PLAIN};
@@ -190,7 +190,7 @@ static void test_vectors_and_whole_numbers(void **state UNUSED)
 }
 
 /* To nearest, ties to even, and values out of range. */
-static void test_rounding(void **state UNUSED)
+TEST(test_rounding)
 {
     const float given[] = {1.0F + 0x1p-11F, 1.0F + 0x1.8p-10F, 65519.0F, 65520.0F, -0.0F, 0x1p-25F};
     const float expected[] = {1.0F, 1.0F + 0x1p-9F, 65504.0F, INFINITY, -0.0F, 0.0F};
@@ -203,15 +203,4 @@ static void test_rounding(void **state UNUSED)
     assert_memory_equal(back, expected, sizeof(expected));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_images_and_filters),
-        cmocka_unit_test(test_depthwise_filters),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_rows_and_tables),
-        cmocka_unit_test(test_vectors_and_whole_numbers),
-        cmocka_unit_test(test_rounding),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Libraries looked for at run time, with libraries built here: none, one without a symbol, too old, another major version, and
    several of which the right one must be chosen. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,9 +76,8 @@ static void refused(const char *expected)
     }
 }
 
-static void says_what_is_wrong(void **state)
+TEST(says_what_is_wrong)
 {
-    (void)state;
     if (!build("short/libreperf_fake.so.9", FAKE(90400))) {
         skip(); /* no compiler */
     }
@@ -108,9 +104,8 @@ static void says_what_is_wrong(void **state)
     refused("not on the loader's path");
 }
 
-static void damaged_file_is_refused(void **state)
+TEST(damaged_file_is_refused)
 {
-    (void)state;
     struct err err = {0};
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     assert_int_equal(fs_mkdir_p(fs_join(&arena, folder, "damaged"), &err), 0);
@@ -121,9 +116,8 @@ static void damaged_file_is_refused(void **state)
     refused("damaged/libreperf_fake.so.9: ");
 }
 
-static void takes_the_first_that_fits(void **state)
+TEST(takes_the_first_that_fits)
 {
-    (void)state;
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct load load = {0};
     struct err err = {0};
@@ -152,25 +146,15 @@ static void takes_the_first_that_fits(void **state)
     refused("is version 9.1.0");
 }
 
-static int make_folder(void **state)
+static int make_folder(void **state UNUSED)
 {
-    (void)state;
     return mkdtemp(folder) ? 0 : -1;
 }
 
-static int remove_folder(void **state)
+static int remove_folder(void **state UNUSED)
 {
-    (void)state;
     struct err err = {0};
     return fs_remove_tree(folder, &err);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(says_what_is_wrong),
-        cmocka_unit_test(damaged_file_is_refused),
-        cmocka_unit_test(takes_the_first_that_fits),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+UNIT_MAIN(make_folder, remove_folder)

@@ -135,7 +135,7 @@ static void plan_resnet(struct arena *arena, int64_t size, struct graph **ret_gr
     plan_of(arena, *ret_graph, ret_plan);
 }
 
-static void resnet_reads_what_was_written(void **state UNUSED)
+TEST(resnet_reads_what_was_written)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct graph *graph;
@@ -148,7 +148,7 @@ static void resnet_reads_what_was_written(void **state UNUSED)
 }
 
 /* Parallel branches keep much alive: upsampling, concatenation and dropout must not overwrite it. */
-static void segmentation_networks_read_what_was_written(void **state UNUSED)
+TEST(segmentation_networks_read_what_was_written)
 {
     static const struct model *const models[] = {&model_hrnet_w18, &model_deeplabv3p,
                                                  &model_deeplabv3p_mmseg};
@@ -174,7 +174,7 @@ static void segmentation_networks_read_what_was_written(void **state UNUSED)
 
 /* A loss that computes its gradient in the forward pass, a matrix of three parameters, a table that two layers
    share. */
-static void bert_reads_what_was_written(void **state UNUSED)
+TEST(bert_reads_what_was_written)
 {
     for (int has_logits = 0; has_logits < 2; has_logits++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -209,7 +209,7 @@ static void bert_reads_what_was_written(void **state UNUSED)
 }
 
 /* The interpreter must notice a wrong plan: move each activation in turn onto its neighbour. */
-static void a_wrong_plan_is_seen(void **state UNUSED)
+TEST(a_wrong_plan_is_seen)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct graph *graph;
@@ -240,7 +240,7 @@ static void a_wrong_plan_is_seen(void **state UNUSED)
     }
 }
 
-static void elementwise_ops_work_in_place(void **state UNUSED)
+TEST(elementwise_ops_work_in_place)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct graph *graph = graph_new(&arena, DT_F64);
@@ -270,7 +270,7 @@ static void elementwise_ops_work_in_place(void **state UNUSED)
 }
 
 /* The basis of data parallelism: gradients are stored in the order in which backward completes them, without a gap. */
-static void gradients_lie_in_backward_order(void **state UNUSED)
+TEST(gradients_lie_in_backward_order)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct graph *graph;
@@ -296,15 +296,4 @@ static void gradients_lie_in_backward_order(void **state UNUSED)
     assert_int_equal(at, plan.arena_bytes[MEMPLAN_GRAD]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resnet_reads_what_was_written),
-        cmocka_unit_test(segmentation_networks_read_what_was_written),
-        cmocka_unit_test(bert_reads_what_was_written),
-        cmocka_unit_test(a_wrong_plan_is_seen),
-        cmocka_unit_test(elementwise_ops_work_in_place),
-        cmocka_unit_test(gradients_lie_in_backward_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

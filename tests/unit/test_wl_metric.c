@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics against numbers computed by hand. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "models/tokens.h"
@@ -67,7 +64,7 @@ static void assert_close(double got, double wanted, double limit)
     assert_true(fabs(got - wanted) <= limit);
 }
 
-static void miou_leaves_out_what_is_nowhere(void **state UNUSED)
+TEST(miou_leaves_out_what_is_nowhere)
 {
     float logits[2 * CLASSES * 3];
     struct metric metric;
@@ -87,7 +84,7 @@ static void miou_leaves_out_what_is_nowhere(void **state UNUSED)
 }
 
 /* The mean of two ranks' values is another number. */
-static void counts_are_added_before_they_are_divided(void **state UNUSED)
+TEST(counts_are_added_before_they_are_divided)
 {
     float logits[2 * CLASSES * 3];
     struct metric ranks[2];
@@ -106,7 +103,7 @@ static void counts_are_added_before_they_are_divided(void **state UNUSED)
 }
 
 /* Of equal logits the first is the answer. */
-static void top1_is_a_share_of_all(void **state UNUSED)
+TEST(top1_is_a_share_of_all)
 {
     const double logits[4][CLASSES] = {
         {0.5, 0.25, 0, -1}, {-3, -2, -1, -1.5}, {1, 2, 2, 0}, {0, 0, 0, 0}};
@@ -126,7 +123,7 @@ static void top1_is_a_share_of_all(void **state UNUSED)
 }
 
 /* Two sequences of three predictions, of which the second uses one. Word 0 is no word: an answer of 0 is wrong, never right. */
-static void unused_predictions_do_not_count(void **state UNUSED)
+TEST(unused_predictions_do_not_count)
 {
     const float logits[6][CLASSES] = {{0, 3, 0, 0}, {0, 0, 3, 0}, {3, 0, 0, 0},
                                       {0, 0, 0, 3}, {3, 0, 0, 0}, {3, 0, 0, 0}};
@@ -146,7 +143,7 @@ static void unused_predictions_do_not_count(void **state UNUSED)
     metric_release(&metric);
 }
 
-static void what_is_not_finite_is_no_answer(void **state UNUSED)
+TEST(what_is_not_finite_is_no_answer)
 {
     float logits[2 * CLASSES * 3];
     struct metric metric;
@@ -173,7 +170,7 @@ static void what_is_not_finite_is_no_answer(void **state UNUSED)
     metric_release(&metric);
 }
 
-static void what_is_no_label_is_an_error(void **state UNUSED)
+TEST(what_is_no_label_is_an_error)
 {
     float logits[2 * CLASSES * 3];
     struct metric metric;
@@ -193,16 +190,4 @@ static void what_is_no_label_is_an_error(void **state UNUSED)
     metric_release(&metric);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(miou_leaves_out_what_is_nowhere),
-        cmocka_unit_test(counts_are_added_before_they_are_divided),
-        cmocka_unit_test(top1_is_a_share_of_all),
-        cmocka_unit_test(unused_predictions_do_not_count),
-        cmocka_unit_test(what_is_not_finite_is_no_answer),
-        cmocka_unit_test(what_is_no_label_is_an_error),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -13,7 +13,7 @@ static void resnet_init(struct fixture *f, enum dtype dtype, enum cpu_flavour fl
 }
 
 /* Source: torchvision's model table (25,557,032 parameters, 4.09 GMAC); 53 batch norms of 26,560 channels in all. */
-static void resnet50_has_its_published_size(void **state UNUSED)
+TEST(resnet50_has_its_published_size)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -43,7 +43,7 @@ static void resnet50_has_its_published_size(void **state UNUSED)
     }
 }
 
-static void resnet50_gradient_along_random_directions(void **state UNUSED)
+TEST(resnet50_gradient_along_random_directions)
 {
     struct fixture f;
     resnet_init(
@@ -55,7 +55,7 @@ static void resnet50_gradient_along_random_directions(void **state UNUSED)
 }
 
 /* A training step: every bit is the same with one thread and with three, and in a second run. */
-static void results_do_not_depend_on_threads(void **state UNUSED)
+TEST(results_do_not_depend_on_threads)
 {
     uint64_t digests[3];
     static const int threads[3] = {1, 3, 3};
@@ -78,7 +78,7 @@ static void results_do_not_depend_on_threads(void **state UNUSED)
     assert_true(digests[1] == digests[2]);
 }
 
-static void loss_falls_on_a_fixed_batch(void **state UNUSED)
+TEST(loss_falls_on_a_fixed_batch)
 {
     struct fixture f;
     resnet_init(&f, DT_F32, CPU_PLAIN, 2,
@@ -151,7 +151,7 @@ static void two_steps(struct fixture *f, int64_t batch, int64_t n_micro)
 }
 
 /* Source of the bound: issue 5. */
-static void micro_batches_are_one_batch(void **state UNUSED)
+TEST(micro_batches_are_one_batch)
 {
     for (int method = 0; method < OPT_METHOD_COUNT; method++) {
         static const int64_t n_micros[] = {1, 2, 3, 12};
@@ -183,7 +183,7 @@ static void micro_batches_are_one_batch(void **state UNUSED)
 /* ---- by hand ---- */
 
 /* Loss of logits (ln 1, ln 2, ln 5) with label 1: p = 1/8, 2/8, 5/8. */
-static void loss_follows_its_formula(void **state UNUSED)
+TEST(loss_follows_its_formula)
 {
     static const double smoothings[] = {0.0, 0.3};
     for (int i = 0; i < 2; i++) {
@@ -246,13 +246,13 @@ static void hold_batch_norm(bool is_paddles)
     fixture_release(&f);
 }
 
-static void batch_norm_follows_its_formula(void **state UNUSED)
+TEST(batch_norm_follows_its_formula)
 {
     hold_batch_norm(false);
     hold_batch_norm(true);
 }
 
-static void builder_refuses_what_does_not_fit(void **state UNUSED)
+TEST(builder_refuses_what_does_not_fit)
 {
     static const struct {
         int64_t batch, size;
@@ -277,7 +277,7 @@ static void builder_refuses_what_does_not_fit(void **state UNUSED)
     }
 }
 
-static void a_parameter_without_a_gradient_is_refused(void **state UNUSED)
+TEST(a_parameter_without_a_gradient_is_refused)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -296,7 +296,7 @@ static void a_parameter_without_a_gradient_is_refused(void **state UNUSED)
 /* Both compute in float from the same numbers; the plain one rounds once a result. Sums of up to K = 4608 products in float
    are off by sqrt(K) * 2^-24 = 4e-6 relative for random signs (Higham, "Accuracy and stability", section 4.2); one layer's
    relative error in norm must stay below a few times that. */
-static void onednn_agrees_with_the_oracle(void **state UNUSED)
+TEST(onednn_agrees_with_the_oracle)
 {
     if (!cpu_has_onednn()) {
         print_message("this build has no oneDNN\n");
@@ -382,7 +382,7 @@ static void linear_results(enum cpu_flavour flavour, double *results[5], int64_t
     fixture_release(&f);
 }
 
-static void onednn_linear_agrees_with_the_oracle(void **state UNUSED)
+TEST(onednn_linear_agrees_with_the_oracle)
 {
     if (!cpu_has_onednn()) {
         print_message("this build has no oneDNN\n");
@@ -403,20 +403,4 @@ static void onednn_linear_agrees_with_the_oracle(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resnet50_has_its_published_size),
-        cmocka_unit_test(resnet50_gradient_along_random_directions),
-        cmocka_unit_test(results_do_not_depend_on_threads),
-        cmocka_unit_test(loss_falls_on_a_fixed_batch),
-        cmocka_unit_test(micro_batches_are_one_batch),
-        cmocka_unit_test(loss_follows_its_formula),
-        cmocka_unit_test(batch_norm_follows_its_formula),
-        cmocka_unit_test(builder_refuses_what_does_not_fit),
-        cmocka_unit_test(a_parameter_without_a_gradient_is_refused),
-        cmocka_unit_test(onednn_agrees_with_the_oracle),
-        cmocka_unit_test(onednn_linear_agrees_with_the_oracle),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

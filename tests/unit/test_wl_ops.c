@@ -95,7 +95,7 @@ static const struct conv_case CONV_CASES[] = {
     {"unused border", 1, 2, 6, 6, {.name = "conv", .out_channels = 2, .kernel = 1, .stride = 4}},
 };
 
-static void conv_gradients(void **state UNUSED)
+TEST(conv_gradients)
 {
     for (size_t i = 0; i < ARRAY_LEN(CONV_CASES); i++) {
         const struct conv_case *c = &CONV_CASES[i];
@@ -181,7 +181,7 @@ static void check_one_direction(struct fixture *f, int param)
     free(moved);
 }
 
-static void conv_equals_six_loops_across_tiles(void **state UNUSED)
+TEST(conv_equals_six_loops_across_tiles)
 {
     static const struct conv_case cases[] = {
         {"", 3, 51, 8, 7, {.name = "conv", .out_channels = 70, .kernel = 3, .pad = 1}},
@@ -214,7 +214,7 @@ static void conv_equals_six_loops_across_tiles(void **state UNUSED)
 
 /* ---- the others ---- */
 
-static void batch_norm_gradients(void **state UNUSED)
+TEST(batch_norm_gradients)
 {
     for (int has_relu = 0; has_relu < 2; has_relu++) {
         struct fixture f;
@@ -227,7 +227,7 @@ static void batch_norm_gradients(void **state UNUSED)
     }
 }
 
-static void relu_gradients(void **state UNUSED)
+TEST(relu_gradients)
 {
     struct fixture f;
     fixture_init(&f, DT_F64, CPU_PLAIN, 2);
@@ -236,7 +236,7 @@ static void relu_gradients(void **state UNUSED)
     fixture_release(&f);
 }
 
-static void add_gradients(void **state UNUSED)
+TEST(add_gradients)
 {
     for (int has_relu = 0; has_relu < 2; has_relu++) {
         struct fixture f;
@@ -250,7 +250,7 @@ static void add_gradients(void **state UNUSED)
 }
 
 /* One value used three times, once as both sides of a sum: its gradient is written once and then added to. */
-static void gradients_of_a_value_with_many_consumers(void **state UNUSED)
+TEST(gradients_of_a_value_with_many_consumers)
 {
     struct fixture f;
     fixture_init(&f, DT_F64, CPU_PLAIN, 2);
@@ -267,7 +267,7 @@ static void gradients_of_a_value_with_many_consumers(void **state UNUSED)
     fixture_release(&f);
 }
 
-static void pooling_gradients(void **state UNUSED)
+TEST(pooling_gradients)
 {
     static const struct {
         int64_t h, w, window, stride, pad;
@@ -288,7 +288,7 @@ static void pooling_gradients(void **state UNUSED)
     fixture_release(&f);
 }
 
-static void linear_gradients(void **state UNUSED)
+TEST(linear_gradients)
 {
     struct fixture f;
     fixture_init(&f, DT_F64, CPU_PLAIN, 2);
@@ -297,7 +297,7 @@ static void linear_gradients(void **state UNUSED)
     fixture_release(&f);
 }
 
-static void loss_gradients(void **state UNUSED)
+TEST(loss_gradients)
 {
     for (int i = 0; i < 2; i++) {
         struct fixture f;
@@ -308,18 +308,4 @@ static void loss_gradients(void **state UNUSED)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conv_gradients),
-        cmocka_unit_test(conv_equals_six_loops_across_tiles),
-        cmocka_unit_test(batch_norm_gradients),
-        cmocka_unit_test(relu_gradients),
-        cmocka_unit_test(add_gradients),
-        cmocka_unit_test(gradients_of_a_value_with_many_consumers),
-        cmocka_unit_test(pooling_gradients),
-        cmocka_unit_test(linear_gradients),
-        cmocka_unit_test(loss_gradients),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

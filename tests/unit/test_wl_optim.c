@@ -203,7 +203,7 @@ static struct opt_rule rule_of(enum opt_method method)
                              .n_micro = 1};
 }
 
-static void each_follows_its_formula(void **state UNUSED)
+TEST(each_follows_its_formula)
 {
     static const enum dtype types[] = {DT_F64, DT_F32, DT_F16};
     for (int method = 0; method < OPT_METHOD_COUNT; method++) {
@@ -234,7 +234,7 @@ static void each_follows_its_formula(void **state UNUSED)
 }
 
 /* Numbers that are exact in binary. */
-static void sgd_by_hand(void **state UNUSED)
+TEST(sgd_by_hand)
 {
     struct opt_rule rule = {
         .method = OPT_SGD, .momentum = 0.5, .weight_decay = 0.25, .loss_scale = 1.0F, .n_micro = 1};
@@ -255,7 +255,7 @@ static void sgd_by_hand(void **state UNUSED)
 }
 
 /* The first AdamW step of a parameter goes by lr against the gradient's sign, whatever its size. */
-static void first_steps_are_known(void **state UNUSED)
+TEST(first_steps_are_known)
 {
     struct opt_rule rule = rule_of(OPT_ADAMW);
     rule.weight_decay = 0.0;
@@ -286,7 +286,7 @@ static uint64_t digest_bench(const struct bench *b)
 }
 
 /* One element of one gradient decides for all. */
-static void an_overflow_changes_nothing(void **state UNUSED)
+TEST(an_overflow_changes_nothing)
 {
     static const double bad[] = {INFINITY, -INFINITY, NAN};
     for (int method = 0; method < OPT_METHOD_COUNT; method++) {
@@ -325,7 +325,7 @@ static void an_overflow_changes_nothing(void **state UNUSED)
     }
 }
 
-static void the_scale_has_bounds_and_a_static_one_stays(void **state UNUSED)
+TEST(the_scale_has_bounds_and_a_static_one_stays)
 {
     struct opt_rule rule = rule_of(OPT_SGD);
     rule.scaling = OPT_SCALE_DYNAMIC;
@@ -350,7 +350,7 @@ static void the_scale_has_bounds_and_a_static_one_stays(void **state UNUSED)
 }
 
 /* The sum of three micro-batches is updated like their mean. */
-static void micro_batches_are_a_mean(void **state UNUSED)
+TEST(micro_batches_are_a_mean)
 {
     for (int method = 0; method < OPT_METHOD_COUNT; method++) {
         struct opt_rule rule = rule_of((enum opt_method)method);
@@ -378,7 +378,7 @@ static void micro_batches_are_a_mean(void **state UNUSED)
     }
 }
 
-static void threads_change_no_bit(void **state UNUSED)
+TEST(threads_change_no_bit)
 {
     for (int method = 0; method < OPT_METHOD_COUNT; method++) {
         uint64_t digests[2];
@@ -400,7 +400,7 @@ static void threads_change_no_bit(void **state UNUSED)
 }
 
 /* All 65,536: there and back; and what lies between two neighbours goes to the nearer, a tie to the even one. */
-static void halves_round_to_nearest(void **state UNUSED)
+TEST(halves_round_to_nearest)
 {
     for (uint32_t bits = 0; bits < 0x10000U; bits++) {
         float value = half_to_float((uint16_t)bits);
@@ -428,17 +428,4 @@ static void halves_round_to_nearest(void **state UNUSED)
     assert_int_equal(half_from_float(1e-30F), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_follows_its_formula),
-        cmocka_unit_test(sgd_by_hand),
-        cmocka_unit_test(first_steps_are_known),
-        cmocka_unit_test(an_overflow_changes_nothing),
-        cmocka_unit_test(the_scale_has_bounds_and_a_static_one_stays),
-        cmocka_unit_test(micro_batches_are_a_mean),
-        cmocka_unit_test(threads_change_no_bit),
-        cmocka_unit_test(halves_round_to_nearest),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

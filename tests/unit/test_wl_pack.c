@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packed datasets: what is checked when they are opened. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <sys/stat.h>
 
 #include "core/json_in.h"
@@ -28,7 +25,7 @@ static const struct hand_pack TOKENS = {
 /* ---- digests and JSON ---- */
 
 /* Source: FIPS 180-2, appendix B, and NIST's example of the empty message. */
-static void sha256_gives_the_standard_s_examples(void **state UNUSED)
+TEST(sha256_gives_the_standard_s_examples)
 {
     static const struct {
         const char *text;
@@ -77,7 +74,7 @@ static int skip_one(const char *text)
     return json_in_skip(&in, &arena, &err) < 0 ? -1 : json_in_end(&in, &err);
 }
 
-static void a_value_is_skipped_only_if_it_is_json(void **state UNUSED)
+TEST(a_value_is_skipped_only_if_it_is_json)
 {
     static const char *const good[] = {"1",
                                        "-0.5e+3",
@@ -116,7 +113,7 @@ static void a_value_is_skipped_only_if_it_is_json(void **state UNUSED)
 
 /* ---- opening ---- */
 
-static void whole_folders_open(void **state)
+TEST_IN_SCRATCH(whole_folders_open)
 {
     static const struct hand_pack *const packs[] = {&CLASSES, &SEGMENTS, &TOKENS};
     for (size_t i = 0; i < ARRAY_LEN(packs); i++) {
@@ -154,7 +151,7 @@ static void refused(const char *folder, enum err_code code, const char *message)
     }
 }
 
-static void a_folder_that_is_not_whole_is_refused(void **state)
+TEST_IN_SCRATCH(a_folder_that_is_not_whole_is_refused)
 {
     const char *json = fs_join(&scratch_arena, *state, PACK_NAME);
     const char *shard = fs_join(&scratch_arena, *state, "00001.shard");
@@ -251,7 +248,7 @@ static void e_negative(struct shard_header *h UNUSED, struct shard_entry *e)
     e[1].label = -1;
 }
 
-static void every_number_of_a_shard_is_checked(void **state)
+TEST_IN_SCRATCH(every_number_of_a_shard_is_checked)
 {
     static const struct {
         void (*spoil)(struct shard_header *header, struct shard_entry *entries);
@@ -289,7 +286,7 @@ static void every_number_of_a_shard_is_checked(void **state)
 }
 
 /* pack.json with one stretch of text replaced. */
-static void every_word_of_pack_json_is_checked(void **state)
+TEST_IN_SCRATCH(every_word_of_pack_json_is_checked)
 {
     static const struct {
         const char *from, *to;
@@ -346,19 +343,4 @@ static void every_word_of_pack_json_is_checked(void **state)
     refused(*state, ERR_INTEGRITY, "SHA-256 of header and entries");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sha256_gives_the_standard_s_examples),
-        cmocka_unit_test(a_value_is_skipped_only_if_it_is_json),
-        cmocka_unit_test_setup_teardown(whole_folders_open, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(a_folder_that_is_not_whole_is_refused, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(every_number_of_a_shard_is_checked, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(every_word_of_pack_json_is_checked, scratch_make,
-                                        scratch_remove),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

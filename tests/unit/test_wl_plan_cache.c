@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choices kept in files: found under their key and no other, refused when a byte is wrong, overwritten. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -21,9 +18,8 @@ static char *below(struct arena *arena, const char *name)
     return fs_join(arena, root, name);
 }
 
-static void found_again_under_its_key(void **state)
+TEST(found_again_under_its_key)
 {
-    (void)state;
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *folder = below(&arena, "a/b");
     const struct plan_choice choice = {"cudnn 62 2=1 12=-3", 123456};
@@ -40,9 +36,8 @@ static void found_again_under_its_key(void **state)
     assert_string_equal(found.plan, "cudnn 67");
 }
 
-static void damage_is_refused_and_written_over(void **state)
+TEST(damage_is_refused_and_written_over)
 {
-    (void)state;
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
     const char *folder = below(&arena, "damage");
@@ -67,9 +62,8 @@ static void damage_is_refused_and_written_over(void **state)
     assert_true(plan_cache_find(folder, KEY, &found));
 }
 
-static void strange_documents_are_refused(void **state)
+TEST(strange_documents_are_refused)
 {
-    (void)state;
     static const char *const BAD[] = {
         "",
         "{}",
@@ -107,9 +101,8 @@ static void strange_documents_are_refused(void **state)
     assert_int_equal(choice.time_ns, 7);
 }
 
-static void a_folder_that_cannot_be_written_is_no_error(void **state)
+TEST(a_folder_that_cannot_be_written_is_no_error)
 {
-    (void)state;
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
     const struct plan_choice choice = {"p", 1};
@@ -121,9 +114,8 @@ static void a_folder_that_cannot_be_written_is_no_error(void **state)
     log_set_level(LOG_INFO);
 }
 
-static void folder_is_where_caches_are(void **state)
+TEST(folder_is_where_caches_are)
 {
-    (void)state;
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     assert_int_equal(setenv("XDG_CACHE_HOME", "/x/cache", 1), 0);
     assert_int_equal(setenv("HOME", "/x/home", 1), 0);
@@ -136,23 +128,20 @@ static void folder_is_where_caches_are(void **state)
     assert_null(plan_cache_folder(&arena));
 }
 
-static int make_root(void **state)
+static int make_root(void **state UNUSED)
 {
-    (void)state;
     return mkdtemp(root) ? 0 : -1;
 }
 
-static int remove_root(void **state)
+static int remove_root(void **state UNUSED)
 {
-    (void)state;
     struct err err = {0};
     return fs_remove_tree(root, &err);
 }
 
 /* What one book has found or made, another takes as text, and finds without the folder. */
-static void a_book_serves_another(void **state)
+TEST(a_book_serves_another)
 {
-    (void)state;
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text;
     struct plan_book one;
@@ -189,15 +178,4 @@ static void a_book_serves_another(void **state)
     plan_book_close(&other);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(found_again_under_its_key),
-        cmocka_unit_test(damage_is_refused_and_written_over),
-        cmocka_unit_test(strange_documents_are_refused),
-        cmocka_unit_test(a_folder_that_cannot_be_written_is_no_error),
-        cmocka_unit_test(folder_is_where_caches_are),
-        cmocka_unit_test(a_book_serves_another),
-    };
-    return cmocka_run_group_tests(tests, make_root, remove_root);
-}
+UNIT_MAIN(make_root, remove_root)

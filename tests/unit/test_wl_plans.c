@@ -79,7 +79,7 @@ static void must_hold(const struct planned *p, const char *what)
     }
 }
 
-static void full_plans_hold(void **state UNUSED)
+TEST(full_plans_hold)
 {
     for (size_t m = 0; m < ARRAY_LEN(FULL); m++) {
         for (unsigned i = 0; i < 8; i++) {
@@ -122,7 +122,7 @@ static void plan_hrnet(struct planned *p, int n_streams, int window)
 }
 
 /* Without a window every wait is for a value, and no wait is redundant. */
-static void a_dropped_wait_is_seen(void **state UNUSED)
+TEST(a_dropped_wait_is_seen)
 {
     struct planned p;
     plan_hrnet(&p, 4, 0);
@@ -145,7 +145,7 @@ static void a_dropped_wait_is_seen(void **state UNUSED)
     arena_release(&p.arena);
 }
 
-static void a_lost_or_doubled_event_is_seen(void **state UNUSED)
+TEST(a_lost_or_doubled_event_is_seen)
 {
     struct planned p;
     plan_hrnet(&p, 4, 0);
@@ -168,7 +168,7 @@ static void a_lost_or_doubled_event_is_seen(void **state UNUSED)
 }
 
 /* The call that writes a value and its first reader, swapped. */
-static void swapped_calls_are_seen(void **state UNUSED)
+TEST(swapped_calls_are_seen)
 {
     for (int n_streams = 1; n_streams <= 4; n_streams += 3) {
         struct planned p;
@@ -195,7 +195,7 @@ static void swapped_calls_are_seen(void **state UNUSED)
 }
 
 /* A value moved onto another one, one that is not aligned, one past the end, an arena declared too small. */
-static void a_shifted_value_is_seen(void **state UNUSED)
+TEST(a_shifted_value_is_seen)
 {
     struct planned p;
     plan_hrnet(&p, 4, WINDOW);
@@ -229,7 +229,7 @@ static void a_shifted_value_is_seen(void **state UNUSED)
 }
 
 /* A plan made for one stream is invalid on several: memory is reused before other streams are done with it. */
-static void a_plan_for_one_stream_does_not_hold_on_four(void **state UNUSED)
+TEST(a_plan_for_one_stream_does_not_hold_on_four)
 {
     struct planned p;
     plan_hrnet(&p, 4, WINDOW);
@@ -249,7 +249,7 @@ static void a_plan_for_one_stream_does_not_hold_on_four(void **state UNUSED)
 }
 
 /* In place against the contract: a convolution's gradient over its input. */
-static void a_wrong_take_over_is_seen(void **state UNUSED)
+TEST(a_wrong_take_over_is_seen)
 {
     struct planned p;
     plan_hrnet(&p, 1, WINDOW);
@@ -269,16 +269,4 @@ static void a_wrong_take_over_is_seen(void **state UNUSED)
     arena_release(&p.arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(full_plans_hold),
-        cmocka_unit_test(a_dropped_wait_is_seen),
-        cmocka_unit_test(a_lost_or_doubled_event_is_seen),
-        cmocka_unit_test(swapped_calls_are_seen),
-        cmocka_unit_test(a_shifted_value_is_seen),
-        cmocka_unit_test(a_plan_for_one_stream_does_not_hold_on_four),
-        cmocka_unit_test(a_wrong_take_over_is_seen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -247,13 +247,13 @@ static void hold(const struct model *model, int64_t size, int64_t batch, int n_m
     release_ranks(one);
 }
 
-static void hrnet_w18(void **state UNUSED)
+TEST(hrnet_w18)
 {
     hold(&model_hrnet_w18, 32, 6, 2, 3, false);
 }
 
 /* Larger, with calls that do not depend on ranks next to HRNet's and BERT's. */
-static void larger_ones(void **state UNUSED)
+TEST(larger_ones)
 {
     if (in_test_all("ranks of ResNet-50 and DeepLabV3+, four of HRNet")) {
         hold(&model_resnet50, 40, 4, 4, 4, false);
@@ -263,13 +263,13 @@ static void larger_ones(void **state UNUSED)
 }
 
 /* Sums over ranks are then made by other calls, and gradients are stored in another order. */
-static void hrnet_w18_fused(void **state UNUSED)
+TEST(hrnet_w18_fused)
 {
     hold(&model_hrnet_w18, 32, 6, 3, 3, true);
 }
 
 /* Two losses with labels of their own, dropout of shares and of values; nothing has statistics. */
-static void bert_tiny(void **state UNUSED)
+TEST(bert_tiny)
 {
     hold(&model_bert_tiny, 12, 6, 3, 3, false);
 }
@@ -364,7 +364,7 @@ static double norm_of_tensor(const struct st_tensor *a, const struct st_tensor *
     return sqrt(sum);
 }
 
-static void check_files_are_those_of_one_rank(void **state UNUSED)
+TEST(check_files_are_those_of_one_rank)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     char folder[] = "/tmp/reperf-ranks.XXXXXX";
@@ -402,7 +402,7 @@ static void check_files_are_those_of_one_rank(void **state UNUSED)
 }
 
 /* Without the switch each rank's batch norm is its own: the network is another one, and the test above could see it. */
-static void without_sync_bn_it_is_another_network(void **state UNUSED)
+TEST(without_sync_bn_it_is_another_network)
 {
     struct task task = {
         .model = &model_hrnet_w18, .dtype = DT_F64, .size = 32, .batch = 4, .n_ranks = 1};
@@ -416,15 +416,4 @@ static void without_sync_bn_it_is_another_network(void **state UNUSED)
     release_ranks(many);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hrnet_w18),
-        cmocka_unit_test(larger_ones),
-        cmocka_unit_test(bert_tiny),
-        cmocka_unit_test(hrnet_w18_fused),
-        cmocka_unit_test(check_files_are_those_of_one_rank),
-        cmocka_unit_test(without_sync_bn_it_is_another_network),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packed datasets: the order of an epoch, batches by any number of threads and ranks, errors. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <sys/stat.h>
 
@@ -27,7 +24,7 @@ static const struct hand_pack TOKENS = {
 
 /* ---- the order ---- */
 
-static void an_epoch_has_each_sample_once(void **state UNUSED)
+TEST(an_epoch_has_each_sample_once)
 {
     static const uint64_t sizes[] = {1000, 1009, 4096, 100003};
     for (uint64_t n = 1; n <= 300 + ARRAY_LEN(sizes); n++) {
@@ -71,7 +68,7 @@ static int64_t permutation_number(const uint64_t *p, int n)
     return number;
 }
 
-static void every_permutation_of_five_is_as_likely(void **state UNUSED)
+TEST(every_permutation_of_five_is_as_likely)
 {
     int64_t by_epoch[120] = {0};
     int64_t by_seed[120] = {0};
@@ -93,7 +90,7 @@ static void every_permutation_of_five_is_as_likely(void **state UNUSED)
 
 #define N_POSITIONS 61
 
-static void positions_and_neighbours_are_uniform(void **state UNUSED)
+TEST(positions_and_neighbours_are_uniform)
 {
     static int64_t position[N_POSITIONS * N_POSITIONS];
     static int64_t step[N_POSITIONS - 1];
@@ -182,7 +179,7 @@ static void digests_of(const struct reader_opts *opts, char (*hex)[SHA256_HEX_LE
 
 #define STEPS 30
 
-static void batches_depend_on_nothing_but_the_step(void **state)
+TEST_IN_SCRATCH(batches_depend_on_nothing_but_the_step)
 {
     static const struct hand_pack *const packs[] = {&CLASSES, &SEGMENTS, &TOKENS};
     static char want[STEPS][SHA256_HEX_LEN + 1];
@@ -236,7 +233,7 @@ static void order_of(const struct opened *o, int64_t n_ranks, int64_t batch, int
     }
 }
 
-static void any_number_of_ranks_sees_the_same_epochs(void **state)
+TEST_IN_SCRATCH(any_number_of_ranks_sees_the_same_epochs)
 {
     static int64_t one[240];
     static int64_t many[240];
@@ -268,7 +265,7 @@ static void any_number_of_ranks_sees_the_same_epochs(void **state)
     pack_release(&o.pack);
 }
 
-static void tokens_and_labels_arrive_in_their_places(void **state)
+TEST_IN_SCRATCH(tokens_and_labels_arrive_in_their_places)
 {
     struct opened o;
     struct reader *reader = NULL;
@@ -299,7 +296,7 @@ static void tokens_and_labels_arrive_in_their_places(void **state)
     pack_release(&o.pack);
 }
 
-static void an_evaluation_reads_each_sample_once_in_order(void **state)
+TEST_IN_SCRATCH(an_evaluation_reads_each_sample_once_in_order)
 {
     struct opened o;
     opened_init(&o, &CLASSES, *state);
@@ -360,7 +357,7 @@ static int64_t step_of(const struct reader_opts *opts, int64_t sample)
     return -1;
 }
 
-static void a_bad_sample_is_named_and_never_skipped(void **state)
+TEST_IN_SCRATCH(a_bad_sample_is_named_and_never_skipped)
 {
     struct opened o;
     opened_init(&o, &CLASSES, *state);
@@ -401,7 +398,7 @@ static void a_bad_sample_is_named_and_never_skipped(void **state)
     pack_release(&o.pack);
 }
 
-static void a_shard_that_shrinks_is_an_error_not_a_crash(void **state)
+TEST_IN_SCRATCH(a_shard_that_shrinks_is_an_error_not_a_crash)
 {
     struct opened o;
     struct reader *reader = NULL;
@@ -421,7 +418,7 @@ static void a_shard_that_shrinks_is_an_error_not_a_crash(void **state)
     pack_release(&o.pack);
 }
 
-static void a_label_past_the_classes_is_refused(void **state)
+TEST_IN_SCRATCH(a_label_past_the_classes_is_refused)
 {
     struct opened o;
     struct pack_sample sample;
@@ -436,7 +433,7 @@ static void a_label_past_the_classes_is_refused(void **state)
     pack_release(&o.pack);
 }
 
-static void what_cannot_be_read_is_refused(void **state)
+TEST_IN_SCRATCH(what_cannot_be_read_is_refused)
 {
     struct opened o;
     struct reader *reader = NULL;
@@ -456,7 +453,7 @@ static void what_cannot_be_read_is_refused(void **state)
     pack_release(&o.pack);
 }
 
-static void a_signal_and_a_close_end_it_at_any_time(void **state)
+TEST_IN_SCRATCH(a_signal_and_a_close_end_it_at_any_time)
 {
     struct opened o;
     struct reader_batch batch;
@@ -479,31 +476,4 @@ static void a_signal_and_a_close_end_it_at_any_time(void **state)
     pack_release(&o.pack);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_epoch_has_each_sample_once),
-        cmocka_unit_test(every_permutation_of_five_is_as_likely),
-        cmocka_unit_test(positions_and_neighbours_are_uniform),
-        cmocka_unit_test_setup_teardown(batches_depend_on_nothing_but_the_step, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(any_number_of_ranks_sees_the_same_epochs, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(tokens_and_labels_arrive_in_their_places, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(an_evaluation_reads_each_sample_once_in_order, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_bad_sample_is_named_and_never_skipped, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_shard_that_shrinks_is_an_error_not_a_crash, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_label_past_the_classes_is_refused, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(what_cannot_be_read_is_refused, scratch_make,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_signal_and_a_close_end_it_at_any_time, scratch_make,
-                                        scratch_remove),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
-}
+UNIT_MAIN(scratch_group_start, scratch_group_end)

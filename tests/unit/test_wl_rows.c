@@ -26,7 +26,7 @@ static const struct loss_opts PLAIN = {.ignore_label = LOSS_IGNORE_NONE};
 /* ---- linear ---- */
 
 /* One table used for a product twice and for a lookup, as BERT ties its decoder. */
-static void tied_weights_get_all_their_gradients(void **state UNUSED)
+TEST(tied_weights_get_all_their_gradients)
 {
     static const int64_t ids[] = {3, 1, 3, 0, 2, 3};
     static const int64_t segments[] = {0, 0, 1, 0, 1, 1};
@@ -54,7 +54,7 @@ static void tied_weights_get_all_their_gradients(void **state UNUSED)
 }
 
 /* Rows that a backend may pad are for the loss alone, and a table that is read as one has to be stored as one. */
-static void rounded_rows_are_read_by_the_loss_alone(void **state UNUSED)
+TEST(rounded_rows_are_read_by_the_loss_alone)
 {
     static const char *const messages[] = {NULL, "gelu reads rows that are rounded up",
                                            "tied: the tied weight is of another shape or role",
@@ -90,7 +90,7 @@ static void rounded_rows_are_read_by_the_loss_alone(void **state UNUSED)
     }
 }
 
-static void joined_linear_gradients(void **state UNUSED)
+TEST(joined_linear_gradients)
 {
     static const char *const names[] = {"q", "k", "v"};
     struct fixture f;
@@ -103,7 +103,7 @@ static void joined_linear_gradients(void **state UNUSED)
 }
 
 /* Each column comes from the parameter that is named for it. */
-static void joined_linear_equals_three(void **state UNUSED)
+TEST(joined_linear_equals_three)
 {
     static const char *const names[] = {"q", "k", "v"};
     struct fixture f;
@@ -138,7 +138,7 @@ static void joined_linear_equals_three(void **state UNUSED)
 }
 
 /* 7 x 7 doubles do not fill whole lines: the three would not be adjacent. */
-static void joined_parameters_must_lie_side_by_side(void **state UNUSED)
+TEST(joined_parameters_must_lie_side_by_side)
 {
     static const char *const names[] = {"q", "k", "v"};
     struct fixture f;
@@ -157,7 +157,7 @@ static void joined_parameters_must_lie_side_by_side(void **state UNUSED)
 
 /* ---- row by row ---- */
 
-static void layer_norm_gradients(void **state UNUSED)
+TEST(layer_norm_gradients)
 {
     static const struct shape shapes[] = {{2, {4, 9}}, {2, {1, 3}}, {2, {7, 70}}};
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
@@ -171,7 +171,7 @@ static void layer_norm_gradients(void **state UNUSED)
 }
 
 /* Mean 0 and variance 1 before gamma and beta, which start at 1 and 0. */
-static void layer_norm_follows_its_formula(void **state UNUSED)
+TEST(layer_norm_follows_its_formula)
 {
     struct fixture f;
     fixture_init(&f, DT_F64, CPU_PLAIN, 2);
@@ -191,7 +191,7 @@ static void layer_norm_follows_its_formula(void **state UNUSED)
     fixture_release(&f);
 }
 
-static void curve_gradients(void **state UNUSED)
+TEST(curve_gradients)
 {
     for (int i = 0; i < 2; i++) {
         struct fixture f;
@@ -205,7 +205,7 @@ static void curve_gradients(void **state UNUSED)
 
 /* Source of the values: Hendrycks and Gimpel, "Gaussian error linear units": x times the normal distribution function, of which
    Abramowitz and Stegun, table 26.1, has 0.84134 47461 at 1 and 0.97724 98681 at 2. */
-static void gelu_has_the_normal_distribution(void **state UNUSED)
+TEST(gelu_has_the_normal_distribution)
 {
     struct fixture f;
     fixture_init(&f, DT_F64, CPU_PLAIN, 1);
@@ -262,7 +262,7 @@ static int make_attention(struct fixture *f, const struct attention_case *c, int
     return y;
 }
 
-static void attention_gradients(void **state UNUSED)
+TEST(attention_gradients)
 {
     for (size_t i = 0; i < ARRAY_LEN(ATTENTION_CASES); i++) {
         const struct attention_case *c = &ATTENTION_CASES[i];
@@ -301,7 +301,7 @@ static double context_at(const struct attention_case *c, const struct attention_
     return total > 0.0 ? sum / total : 0.0;
 }
 
-static void attention_follows_its_formula(void **state UNUSED)
+TEST(attention_follows_its_formula)
 {
     for (size_t i = 0; i < ARRAY_LEN(ATTENTION_CASES); i++) {
         const struct attention_case *c = &ATTENTION_CASES[i];
@@ -332,7 +332,7 @@ static void attention_follows_its_formula(void **state UNUSED)
 /* ---- chosen rows and the loss over them ---- */
 
 /* Positions that occur twice or never, and the first row of each group. */
-static void gather_gradients(void **state UNUSED)
+TEST(gather_gradients)
 {
     static const int64_t places[] = {2, 0, 2, 2, 1, 0};
     for (int is_first = 0; is_first < 2; is_first++) {
@@ -360,7 +360,7 @@ static void gather_gradients(void **state UNUSED)
     }
 }
 
-static void row_loss_gradients(void **state UNUSED)
+TEST(row_loss_gradients)
 {
     static const struct loss_opts cases[] = {
         {.ignore_label = LOSS_IGNORE_NONE},
@@ -377,7 +377,7 @@ static void row_loss_gradients(void **state UNUSED)
 }
 
 /* Two heads' losses of the same logits: the gradient of the second is added to that of the first. */
-static void row_losses_add_up(void **state UNUSED)
+TEST(row_losses_add_up)
 {
     struct fixture f;
     fixture_init(&f, DT_F64, CPU_PLAIN, 2);
@@ -392,7 +392,7 @@ static void row_losses_add_up(void **state UNUSED)
 }
 
 /* The same numbers by K_LOSS, and by K_ROW_LOSS. */
-static void row_loss_equals_loss(void **state UNUSED)
+TEST(row_loss_equals_loss)
 {
     const struct loss_opts opts = {.ignore_label = 2, .label_smoothing = 0.1};
     double loss[2];
@@ -418,7 +418,7 @@ static void row_loss_equals_loss(void **state UNUSED)
     free(grad[1]);
 }
 
-static void nothing_to_predict_is_a_loss_of_zero(void **state UNUSED)
+TEST(nothing_to_predict_is_a_loss_of_zero)
 {
     struct fixture f;
     fixture_init(&f, DT_F64, CPU_PLAIN, 2);
@@ -435,7 +435,7 @@ static void nothing_to_predict_is_a_loss_of_zero(void **state UNUSED)
 
 /* ---- embedding ---- */
 
-static void embedding_gradients(void **state UNUSED)
+TEST(embedding_gradients)
 {
     static const int64_t ids[] = {4, 4, 0, 4, 9, 0, 1, 4};
     static const int64_t segments[] = {0, 0, 1, 1, 0, 1, 1, 1};
@@ -470,26 +470,4 @@ static void embedding_gradients(void **state UNUSED)
     fixture_release(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tied_weights_get_all_their_gradients),
-        cmocka_unit_test(rounded_rows_are_read_by_the_loss_alone),
-        cmocka_unit_test(joined_linear_gradients),
-        cmocka_unit_test(joined_linear_equals_three),
-        cmocka_unit_test(joined_parameters_must_lie_side_by_side),
-        cmocka_unit_test(layer_norm_gradients),
-        cmocka_unit_test(layer_norm_follows_its_formula),
-        cmocka_unit_test(curve_gradients),
-        cmocka_unit_test(gelu_has_the_normal_distribution),
-        cmocka_unit_test(attention_gradients),
-        cmocka_unit_test(attention_follows_its_formula),
-        cmocka_unit_test(gather_gradients),
-        cmocka_unit_test(row_loss_gradients),
-        cmocka_unit_test(row_losses_add_up),
-        cmocka_unit_test(row_loss_equals_loss),
-        cmocka_unit_test(nothing_to_predict_is_a_loss_of_zero),
-        cmocka_unit_test(embedding_gradients),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

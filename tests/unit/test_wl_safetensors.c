@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -100,7 +97,7 @@ static const struct {
     {"data without tensors", "{}", 1, "1 bytes follow"},
 };
 
-static void hostile_files_are_refused_with_their_place(void **state UNUSED)
+TEST(hostile_files_are_refused_with_their_place)
 {
     for (size_t i = 0; i < ARRAY_LEN(REFUSED); i++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -116,7 +113,7 @@ static void hostile_files_are_refused_with_their_place(void **state UNUSED)
     }
 }
 
-static void header_sizes_are_checked(void **state UNUSED)
+TEST(header_sizes_are_checked)
 {
     static const struct {
         const char *bytes;
@@ -138,7 +135,7 @@ static void header_sizes_are_checked(void **state UNUSED)
     }
 }
 
-static void good_files_are_read(void **state UNUSED)
+TEST(good_files_are_read)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct st_file file;
@@ -166,7 +163,7 @@ static void good_files_are_read(void **state UNUSED)
 }
 
 /* Memory must not grow by much more than the header's own size, whatever it holds. */
-static void many_short_texts_take_little_memory(void **state UNUSED)
+TEST(many_short_texts_take_little_memory)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf header;
@@ -182,7 +179,7 @@ static void many_short_texts_take_little_memory(void **state UNUSED)
     assert_true(arena.used_bytes < 16 * header.len);
 }
 
-static void what_is_written_is_read(void **state UNUSED)
+TEST(what_is_written_is_read)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -220,7 +217,7 @@ static void what_is_written_is_read(void **state UNUSED)
     assert_int_equal(fs_remove_tree(folder, &gone), 0);
 }
 
-static void json_output_is_quoted_and_exact(void **state UNUSED)
+TEST(json_output_is_quoted_and_exact)
 {
     CLEANUP(strbuf) struct strbuf buf;
     strbuf_init(&buf, 4096);
@@ -242,15 +239,4 @@ static void json_output_is_quoted_and_exact(void **state UNUSED)
                         "\"e\":[-1,1e+300]}");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hostile_files_are_refused_with_their_place),
-        cmocka_unit_test(header_sizes_are_checked),
-        cmocka_unit_test(good_files_are_read),
-        cmocka_unit_test(many_short_texts_take_little_memory),
-        cmocka_unit_test(what_is_written_is_read),
-        cmocka_unit_test(json_output_is_quoted_and_exact),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Learning rates at points computed by hand, and the effect of recipes and options on them. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "train/options.h"
 
 #define NEAR(a, b) assert_true(fabs((a) - (b)) <= 1e-12 * fmax(1e-9, fabs(b)))
 
-static void falls_as_it_says(void **state UNUSED)
+TEST(falls_as_it_says)
 {
     struct schedule s = {.kind = SCHEDULE_CONSTANT, .lr = 0.5};
     NEAR(schedule_lr(&s, 1), 0.5);
@@ -37,7 +34,7 @@ static void falls_as_it_says(void **state UNUSED)
     NEAR(schedule_lr(&s, 6), 2.0);
 }
 
-static void a_warm_up_stands_in_front(void **state UNUSED)
+TEST(a_warm_up_stands_in_front)
 {
     struct schedule s = {
         .kind = SCHEDULE_LINEAR, .lr = 1.0, .steps = 12, .warmup_steps = 4, .warmup_start = 0.2};
@@ -78,7 +75,7 @@ static struct train_opts opts_of(const char *line)
     return opts;
 }
 
-static void a_recipe_is_its_reports(void **state UNUSED)
+TEST(a_recipe_is_its_reports)
 {
     struct train_opts o = opts_of("--model resnet50 --batch 128");
     assert_string_equal(o.recipe->name, "paddle");
@@ -107,7 +104,7 @@ static void a_recipe_is_its_reports(void **state UNUSED)
     assert_null(recipe_of("resnet50", 2));
 }
 
-static void options_replace_a_recipes_numbers(void **state UNUSED)
+TEST(options_replace_a_recipes_numbers)
 {
     struct train_opts o =
         opts_of("--model resnet50 --optimizer adamw --lr 0.003 --beta2 0.98 --decay matrices "
@@ -138,13 +135,4 @@ static void options_replace_a_recipes_numbers(void **state UNUSED)
     assert_int_equal(o.schedule.steps, 705);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(falls_as_it_says),
-        cmocka_unit_test(a_warm_up_stands_in_front),
-        cmocka_unit_test(a_recipe_is_its_reports),
-        cmocka_unit_test(options_replace_a_recipes_numbers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -19,7 +19,7 @@ static const struct resize_case RESIZE_CASES[] = {
     {"5x4 down to 3x2", 5, 4, 3, 2}, {"3x3 down to 1x1", 3, 3, 1, 1}, {"3x4 to itself", 3, 4, 3, 4},
 };
 
-static void upsample_gradients(void **state UNUSED)
+TEST(upsample_gradients)
 {
     for (size_t i = 0; i < 2 * ARRAY_LEN(RESIZE_CASES); i++) {
         const struct resize_case *c = &RESIZE_CASES[i / 2];
@@ -93,7 +93,7 @@ static void check_lines(const struct line_case *rows, const struct line_case *co
     fixture_release(&f);
 }
 
-static void upsample_follows_its_formula(void **state UNUSED)
+TEST(upsample_follows_its_formula)
 {
     for (size_t i = 0; i < ARRAY_LEN(LINES); i++) {
         for (size_t j = 0; j < ARRAY_LEN(LINES); j++) {
@@ -107,7 +107,7 @@ static void upsample_follows_its_formula(void **state UNUSED)
 
 /* ---- concatenation ---- */
 
-static void concat_gradients(void **state UNUSED)
+TEST(concat_gradients)
 {
     for (int n_parts = 1; n_parts <= CONCAT_IN_MAX; n_parts++) {
         struct fixture f;
@@ -128,7 +128,7 @@ static void concat_gradients(void **state UNUSED)
 }
 
 /* x three times, once as part of an earlier sum: its gradient is written once and then added to. */
-static void concat_of_the_same_value(void **state UNUSED)
+TEST(concat_of_the_same_value)
 {
     struct fixture f;
     fixture_init(&f, DT_F64, CPU_PLAIN, 2);
@@ -140,7 +140,7 @@ static void concat_of_the_same_value(void **state UNUSED)
     fixture_release(&f);
 }
 
-static void concat_keeps_the_order(void **state UNUSED)
+TEST(concat_keeps_the_order)
 {
     struct fixture f;
     fixture_init(&f, DT_F32, CPU_PLAIN, 2);
@@ -160,7 +160,7 @@ static void concat_keeps_the_order(void **state UNUSED)
     fixture_release(&f);
 }
 
-static void concat_refuses_what_does_not_fit(void **state UNUSED)
+TEST(concat_refuses_what_does_not_fit)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -175,7 +175,7 @@ static void concat_refuses_what_does_not_fit(void **state UNUSED)
 
 /* ---- average pooling in windows ---- */
 
-static void avgpool_gradients(void **state UNUSED)
+TEST(avgpool_gradients)
 {
     static const int64_t cases[][3] = {{4, 6, 2}, {5, 3, 2}, {7, 8, 3}, {3, 5, 5}, {4, 2, 9}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -192,7 +192,7 @@ static void avgpool_gradients(void **state UNUSED)
 }
 
 /* A window at the border contains less of the image and divides by what it contains. */
-static void avgpool_follows_its_formula(void **state UNUSED)
+TEST(avgpool_follows_its_formula)
 {
     struct fixture f;
     fixture_init(&f, DT_F32, CPU_PLAIN, 2);
@@ -223,7 +223,7 @@ static void set_drop_step(struct fixture *f, int64_t step)
     net_write(&f->net, graph_find(f->graph, "step"), &step);
 }
 
-static void dropout_gradients(void **state UNUSED)
+TEST(dropout_gradients)
 {
     struct fixture f;
     fixture_init(&f, DT_F64, CPU_PLAIN, 2);
@@ -255,7 +255,7 @@ static int64_t n_equal(const double *a, const double *b, int64_t count)
     return n;
 }
 
-static void dropout_drops_its_share_anew_each_step(void **state UNUSED)
+TEST(dropout_drops_its_share_anew_each_step)
 {
     struct fixture f;
     fixture_init(&f, DT_F32, CPU_PLAIN, 2);
@@ -295,7 +295,7 @@ static void dropout_drops_its_share_anew_each_step(void **state UNUSED)
 }
 
 /* Whole planes are kept or dropped. */
-static void channel_dropout_drops_planes(void **state UNUSED)
+TEST(channel_dropout_drops_planes)
 {
     struct fixture f;
     fixture_init(&f, DT_F64, CPU_PLAIN, 2);
@@ -328,7 +328,7 @@ static void channel_dropout_drops_planes(void **state UNUSED)
 /* ---- several resolutions at once ---- */
 
 /* The shape of an exchange between two resolutions: down by a strided convolution, up by 1x1 and upsampling, sums with ReLU. */
-static void exchange_gradients(void **state UNUSED)
+TEST(exchange_gradients)
 {
     struct fixture f;
     fixture_init(&f, DT_F64, CPU_PLAIN, 2);
@@ -352,7 +352,7 @@ static void exchange_gradients(void **state UNUSED)
 
 /* ---- the loss over pixels ---- */
 
-static void pixel_loss_gradients(void **state UNUSED)
+TEST(pixel_loss_gradients)
 {
     static const double smoothings[] = {0.0, 0.2};
     for (size_t i = 0; i < ARRAY_LEN(smoothings); i++) {
@@ -367,7 +367,7 @@ static void pixel_loss_gradients(void **state UNUSED)
 }
 
 /* Two heads on one value: the graph's loss is the sum, weighted, and so is the gradient. */
-static void a_second_loss_is_added(void **state UNUSED)
+TEST(a_second_loss_is_added)
 {
     double losses[3];
     for (int i = 0; i < 3; i++) { /* the first alone, the second alone, both */
@@ -412,7 +412,7 @@ static double loss_by_hand(const double *x, const int64_t *labels, int64_t n, in
     return (double)(total / (long double)n_counted);
 }
 
-static void pixel_loss_is_the_mean_over_labelled_pixels(void **state UNUSED)
+TEST(pixel_loss_is_the_mean_over_labelled_pixels)
 {
     struct fixture f;
     fixture_init(&f, DT_F64, CPU_PLAIN, 2);
@@ -433,7 +433,7 @@ static void pixel_loss_is_the_mean_over_labelled_pixels(void **state UNUSED)
     fixture_release(&f);
 }
 
-static void a_batch_without_labels_has_loss_zero_and_no_gradient(void **state UNUSED)
+TEST(a_batch_without_labels_has_loss_zero_and_no_gradient)
 {
     static const enum dtype dtypes[] = {DT_F32, DT_F64};
     for (size_t t = 0; t < ARRAY_LEN(dtypes); t++) {
@@ -452,25 +452,4 @@ static void a_batch_without_labels_has_loss_zero_and_no_gradient(void **state UN
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(upsample_gradients),
-        cmocka_unit_test(upsample_follows_its_formula),
-        cmocka_unit_test(concat_gradients),
-        cmocka_unit_test(concat_of_the_same_value),
-        cmocka_unit_test(concat_keeps_the_order),
-        cmocka_unit_test(concat_refuses_what_does_not_fit),
-        cmocka_unit_test(avgpool_gradients),
-        cmocka_unit_test(avgpool_follows_its_formula),
-        cmocka_unit_test(dropout_gradients),
-        cmocka_unit_test(dropout_drops_its_share_anew_each_step),
-        cmocka_unit_test(channel_dropout_drops_planes),
-        cmocka_unit_test(exchange_gradients),
-        cmocka_unit_test(pixel_loss_gradients),
-        cmocka_unit_test(a_second_loss_is_added),
-        cmocka_unit_test(pixel_loss_is_the_mean_over_labelled_pixels),
-        cmocka_unit_test(a_batch_without_labels_has_loss_zero_and_no_gradient),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

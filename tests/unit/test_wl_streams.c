@@ -195,7 +195,7 @@ static void poison(struct fixture *f, const struct model *model)
     fill(f, model);
 }
 
-static void any_order_gives_the_same_bits(void **state UNUSED)
+TEST(any_order_gives_the_same_bits)
 {
     static const struct model *const models[] = {&model_hrnet_w18, &model_resnet50};
     for (unsigned i = 0; i < 4; i++) {
@@ -222,7 +222,7 @@ static void any_order_gives_the_same_bits(void **state UNUSED)
 }
 
 /* Without its waits the order matters: the test above could see it. */
-static void without_waits_the_bits_differ(void **state UNUSED)
+TEST(without_waits_the_bits_differ)
 {
     struct fixture one;
     struct fixture four;
@@ -253,7 +253,7 @@ static struct graph *finished(struct arena *arena, const struct model *model)
     return graph;
 }
 
-static void one_stream_changes_nothing(void **state UNUSED)
+TEST(one_stream_changes_nothing)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -271,7 +271,7 @@ static void one_stream_changes_nothing(void **state UNUSED)
 
 /* HRNet's branches share nothing within a module: more streams are expected to pay, up to the four branches and their weights'
    gradients; and no call waits twice for what one wait covers. */
-static void branches_run_side_by_side(void **state UNUSED)
+TEST(branches_run_side_by_side)
 {
     double before = 1.0;
     for (int n = 2; n <= 4; n *= 2) {
@@ -302,7 +302,7 @@ static void branches_run_side_by_side(void **state UNUSED)
 }
 
 /* Two graphs of one model get the same schedule on every machine: ranks must agree, and a cached plan must fit. */
-static void the_schedule_is_the_same_each_time(void **state UNUSED)
+TEST(the_schedule_is_the_same_each_time)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -322,7 +322,7 @@ static void the_schedule_is_the_same_each_time(void **state UNUSED)
     }
 }
 
-static void too_few_events_are_an_error(void **state UNUSED)
+TEST(too_few_events_are_an_error)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -333,7 +333,7 @@ static void too_few_events_are_an_error(void **state UNUSED)
     assert_int_equal(err.code, ERR_USAGE);
 }
 
-static void an_event_that_nobody_records_is_an_error(void **state UNUSED)
+TEST(an_event_that_nobody_records_is_an_error)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -345,16 +345,4 @@ static void an_event_that_nobody_records_is_an_error(void **state UNUSED)
     assert_int_equal(err.code, ERR_INTERNAL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_order_gives_the_same_bits),
-        cmocka_unit_test(without_waits_the_bits_differ),
-        cmocka_unit_test(one_stream_changes_nothing),
-        cmocka_unit_test(branches_run_side_by_side),
-        cmocka_unit_test(the_schedule_is_the_same_each_time),
-        cmocka_unit_test(too_few_events_are_an_error),
-        cmocka_unit_test(an_event_that_nobody_records_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

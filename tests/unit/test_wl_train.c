@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reperf-train from the inside: what it accepts, what it prints, how it stops. */
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -129,7 +126,7 @@ static const struct {
     {"--model", "--model"},
 };
 
-static void what_cannot_be_done_is_refused(void **state UNUSED)
+TEST(what_cannot_be_done_is_refused)
 {
     for (size_t i = 0; i < ARRAY_LEN(REFUSED); i++) {
         struct train_opts opts;
@@ -144,7 +141,7 @@ static void what_cannot_be_done_is_refused(void **state UNUSED)
     }
 }
 
-static void a_device_is_there_or_refused(void **state UNUSED)
+TEST(a_device_is_there_or_refused)
 {
     static const char *const lines[][2] = {
         {"--model resnet50 --device cuda --dtype f64", "fp32 or amp"},
@@ -175,7 +172,7 @@ static void a_device_is_there_or_refused(void **state UNUSED)
     assert_true(device_is_known("cpu") && device_is_built("cpu") && !device_is_known("tpu"));
 }
 
-static void choices_are_understood(void **state UNUSED)
+TEST(choices_are_understood)
 {
     struct train_opts opts;
     struct err err = {0};
@@ -196,7 +193,7 @@ static void choices_are_understood(void **state UNUSED)
     assert_int_equal(opts.flavour, CPU_PLAIN);
 }
 
-static void a_launchers_ranks_are_not_ignored(void **state UNUSED)
+TEST(a_launchers_ranks_are_not_ignored)
 {
     struct train_opts opts;
     struct err err = {0};
@@ -267,7 +264,7 @@ static bool begins(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-static void a_run_prints_its_lines(void **state UNUSED)
+TEST(a_run_prints_its_lines)
 {
     static const stop_flag never;
     struct err err = {0};
@@ -314,7 +311,7 @@ static void a_run_prints_its_lines(void **state UNUSED)
     free(again);
 }
 
-static void a_loss_that_is_not_finite_ends_the_run(void **state UNUSED)
+TEST(a_loss_that_is_not_finite_ends_the_run)
 {
     static const stop_flag never;
     struct err err = {0};
@@ -335,7 +332,7 @@ static void a_loss_that_is_not_finite_ends_the_run(void **state UNUSED)
     free(text);
 }
 
-static void a_signal_ends_the_run_without_run_stop(void **state UNUSED)
+TEST(a_signal_ends_the_run_without_run_stop)
 {
     static const stop_flag interrupted = SIGINT;
     struct err err = {0};
@@ -349,7 +346,7 @@ static void a_signal_ends_the_run_without_run_stop(void **state UNUSED)
     free(text);
 }
 
-static void what_does_not_fit_is_said_before_the_first_step(void **state UNUSED)
+TEST(what_does_not_fit_is_said_before_the_first_step)
 {
     static const stop_flag never;
     struct err err = {0};
@@ -363,7 +360,7 @@ static void what_does_not_fit_is_said_before_the_first_step(void **state UNUSED)
     free(text);
 }
 
-static void a_full_disk_is_an_error(void **state UNUSED)
+TEST(a_full_disk_is_an_error)
 {
     static const stop_flag never;
     struct train_opts opts;
@@ -396,7 +393,7 @@ __attribute__((no_sanitize("address"), noinline)) static size_t n_changed_by_a_s
     return n_changed;
 }
 
-static void a_signal_leaves_the_stack_as_it_is(void **state UNUSED)
+TEST(a_signal_leaves_the_stack_as_it_is)
 {
     struct sigaction before;
     sigaction(SIGTERM, NULL, &before);
@@ -412,19 +409,4 @@ static void a_signal_leaves_the_stack_as_it_is(void **state UNUSED)
     sigaction(SIGTERM, &before, NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_cannot_be_done_is_refused),
-        cmocka_unit_test(a_device_is_there_or_refused),
-        cmocka_unit_test(choices_are_understood),
-        cmocka_unit_test(a_launchers_ranks_are_not_ignored),
-        cmocka_unit_test(a_run_prints_its_lines),
-        cmocka_unit_test(a_loss_that_is_not_finite_ends_the_run),
-        cmocka_unit_test(a_signal_ends_the_run_without_run_stop),
-        cmocka_unit_test(what_does_not_fit_is_said_before_the_first_step),
-        cmocka_unit_test(a_full_disk_is_an_error),
-        cmocka_unit_test(a_signal_leaves_the_stack_as_it_is),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

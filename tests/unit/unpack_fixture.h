@@ -3,11 +3,8 @@
 #ifndef TESTS_UNIT_UNPACK_FIXTURE_H
 #define TESTS_UNIT_UNPACK_FIXTURE_H
 
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <zstd.h>
 
 #include "base/fs.h"

@@ -3,11 +3,8 @@
 #ifndef UNIT_WL_FIXTURE_H
 #define UNIT_WL_FIXTURE_H
 
-#include "base/base.h"
+#include "unit.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "backend_cpu/cpu.h"
