@@ -58,9 +58,10 @@ int places_find(struct arena *arena, const char *root, struct places *ret, struc
     return 0;
 }
 
-int places_folder(struct arena *arena, const char *root, const char *kind, const char *own,
-                  const char *name, const char **ret_path, struct err *err)
+int places_folder(struct arena *arena, const char *root, const char *kind, const char *name,
+                  const char **ret_path, struct err *err)
 {
+    const char *own = strcmp(kind, "overlays") == 0 ? "workloads/competitors" : kind;
     struct places places;
     if (places_find(arena, root, &places, err) < 0) {
         return -1;

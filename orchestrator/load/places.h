@@ -21,10 +21,9 @@ const char *places_user(struct arena *arena, const char *xdg, const char *in_hom
 MUST_CHECK int places_find(struct arena *arena, const char *root, struct places *ret,
                            struct err *err);
 
-/* The folder of what lies beside manifests: KIND/NAME in the first of the user's places that has it, else OWN/NAME in the program's root. */
+/* The folder of an image ("images") or overlay ("overlays"): in the first of the user's places that has it, else among the program's own. */
 MUST_CHECK int places_folder(struct arena *arena, const char *root, const char *kind,
-                             const char *own, const char *name, const char **ret_path,
-                             struct err *err);
+                             const char *name, const char **ret_path, struct err *err);
 
 /* A manifest's file. */
 struct placed {

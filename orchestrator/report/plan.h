@@ -13,7 +13,7 @@
 
 #define PLAN_STEPS_MAX      CASES_MAX
 #define PLAN_ARGV_MAX       256
-#define PLAN_ENV_MAX        128
+#define PLAN_ENV_MAX        192                        /* a stack's, a recipe's, a site's */
 #define PLAN_CONDITIONS_MAX (CONDITION_NAMES_MAX + 64) /* a report's, and what a plan adds */
 #define PLAN_PINS_MAX       1024
 #define PLAN_NEEDS_MAX      256

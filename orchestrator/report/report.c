@@ -525,9 +525,10 @@ static int check_has_cells(const struct json *list, const struct report *report,
 }
 
 /* What a case points to within the report. */
-static int check_references(const struct json *at, const struct report_case *c,
-                            const struct ids *ids, struct err *err)
+static int check_references(const struct json *at, struct report_case *c, const struct ids *ids,
+                            struct err *err)
 {
+    c->rated = c->baseline.ptr ? map_get(ids->cases, c->baseline) : c;
     if (c->baseline.ptr && (str_eq(c->baseline, c->id) || !map_get(ids->cases, c->baseline))) {
         return json_fail(at, err, "baseline: expected another case's id, found \"%.160s\"",
                          c->baseline.ptr);

@@ -21,6 +21,9 @@ struct plan_image { /* strings as in struct plan_step */
     struct str config; /* or NULL */
     struct str
         source; /* what images/build.sh takes: its id, or its folder beside the user's manifests */
+    struct str cuda;           /* or NULL */
+    const struct str *instead; /* ids; as in report/image.h */
+    size_t n_instead;
     bool is_built; /* there is nothing to pull */
     bool is_given; /* by --image */
 };

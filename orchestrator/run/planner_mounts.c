@@ -10,8 +10,6 @@
 #include "store/source_store.h"
 #include "sys/pool.h"
 
-#define OVERLAYS "workloads/competitors"
-
 struct plan_found {
     struct plan_mount mount; /* but for where it is inside */
     struct step_need need;   /* what NULL: it is here */
@@ -31,8 +29,7 @@ static int find_overlay(struct planner *p, const struct recipe_mount *mount,
 {
     struct tree_list list;
     const char *folder;
-    if (places_folder(p->arena, p->opts->root, "overlays", OVERLAYS, mount->name.ptr, &folder,
-                      err) < 0) {
+    if (places_folder(p->arena, p->opts->root, "overlays", mount->name.ptr, &folder, err) < 0) {
         return -1;
     }
     if (!fs_is_dir(folder)) {

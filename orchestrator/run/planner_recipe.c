@@ -157,6 +157,38 @@ static void set_conditions(struct arena *arena, const struct planner_opts *opts,
     step->n_steps = plan_condition_number(step, "iterations");
 }
 
+/* The ranks meet without the proxy. */
+static void set_proxy(struct arena *arena, const struct inventory *inventory,
+                      struct plan_step *step)
+{
+    static const char *const NAMES[] = {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"};
+    const char *direct = "localhost,127.0.0.1";
+    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
+        const struct inventory_node *node = &inventory->nodes[idx];
+        direct = arena_printf(arena, "%s,%.*s", direct, STR_ARG(inventory_fast_address(node)));
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
+        set_env(step, &(struct condition){str_of(NAMES[idx]), inventory->proxy}, 1);
+    }
+    set_env(step, &(struct condition){STR_LIT("no_proxy"), str_of(direct)}, 1);
+    set_env(step, &(struct condition){STR_LIT("NO_PROXY"), str_of(direct)}, 1);
+}
+
+/* What the site adds, over all else, and as conditions. */
+static void set_site(struct arena *arena, const struct inventory *inventory, struct plan_step *step)
+{
+    if (inventory->proxy.ptr) {
+        set_proxy(arena, inventory, step);
+    }
+    set_env(step, inventory->env, inventory->n_env);
+    for (size_t idx = 0; idx < SITE_CONDITIONS_N; idx++) {
+        struct str value = inventory_condition(arena, inventory, SITE_CONDITIONS[idx]);
+        if (value.ptr) {
+            plan_set_condition(step, SITE_CONDITIONS[idx], value);
+        }
+    }
+}
+
 /* The data is a condition like any other: a verdict lists it if it differs from the published run's. */
 static void use_data(struct arena *arena, const struct planner_opts *opts, struct plan_step *step)
 {
@@ -215,6 +247,7 @@ int plan_follow(struct planner *p, const struct report_case *c, const struct rec
     step->beside = recipe->beside;
     set_env(step, recipe->env, recipe->n_env);
     set_conditions(arena, opts, recipe, step);
+    set_site(arena, opts->inventory, step);
     if (!choose_command(arena, c, recipe, step)) {
         return 0;
     }

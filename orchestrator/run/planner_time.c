@@ -8,9 +8,9 @@
 #define DEADLINE_ESTIMATES 3 /* how many estimates long the default deadline is */
 
 /* Samples per second, as published for the case or, for the bundled workload, for its baseline; 0: none was. */
-static double published_rate(const struct report *report, const struct plan_step *step)
+static double published_rate(const struct report_case *of)
 {
-    const struct report_case *c = report_case_find(report, step->baseline);
+    const struct report_case *c = of->rated;
     for (size_t idx = 0; c && idx < c->n_cells; idx++) {
         if (c->cells[idx].metric == METRIC_THROUGHPUT) {
             return c->cells[idx].published;
@@ -69,7 +69,7 @@ void plan_ask_steps(struct planner *p, const struct report_case *c, struct plan_
 
 void plan_estimate(struct planner *p, struct plan_step *step)
 {
-    double rate = published_rate(p->report, step);
+    double rate = published_rate(step->bound.of_case);
     double seconds = rate > 0 ? samples_of(p->arena, step) / rate : 0;
     if (p->opts->profile == PROFILE_SMOKE || p->opts->is_rehearsal || seconds <= 0) {
         return;

@@ -4,12 +4,13 @@
 #include "store/image_spec.h"
 
 #include "load/places.h"
+#include "report/wants.h"
 #include "store/lock_file.h"
 
 int image_folder(struct arena *arena, const char *root, const char *name, const char **ret_path,
                  struct err *err)
 {
-    return places_folder(arena, root, "images", "images", name, ret_path, err);
+    return places_folder(arena, root, "images", name, ret_path, err);
 }
 
 static int read_image(struct arena *arena, const char *root, const char *name,
@@ -41,6 +42,9 @@ static int read_image(struct arena *arena, const char *root, const char *name,
     spec->fallback = image.fallback;
     spec->replacement = image.replacement;
     spec->is_local = image.is_local;
+    spec->cuda = image.cuda;
+    spec->instead = image.instead;
+    spec->n_instead = image.n_instead;
     return 0;
 }
 
@@ -89,5 +93,24 @@ int image_spec_load(struct arena *arena, const char *root, const char *locks, co
         spec.bytes = layers ? layers->size_bytes : -1;
     }
     *ret_spec = spec;
+    return 0;
+}
+
+int image_spec_for_driver(struct arena *arena, const char *root, const char *name,
+                          struct str driver, struct image_spec *ret_spec, struct err *err)
+{
+    struct image_spec spec;
+    struct image_spec other;
+    const char *locks = lock_folder(arena, root, NULL);
+    if (image_spec_load(arena, root, locks, name, &spec, err) < 0) {
+        return -1;
+    }
+    *ret_spec = spec;
+    for (size_t idx = 0; !driver_runs_cuda(driver, ret_spec->cuda) && idx < spec.n_instead; idx++) {
+        if (image_spec_load(arena, root, locks, str_z(arena, spec.instead[idx]), &other, err) < 0) {
+            return -1;
+        }
+        *ret_spec = driver_runs_cuda(driver, other.cuda) ? other : *ret_spec;
+    }
     return 0;
 }

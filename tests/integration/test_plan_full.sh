@@ -60,6 +60,33 @@ print(bad)
 EOF
 )" "[]" "the numbers of steps are those of the published series"
 
+# --- what a site adds, and the image that its driver runs ---
+"$REPERF" plan paddle-perf-hrnetw18 --nodes v100-4x8 --json >"$T/out" 2>/dev/null
+is "$(jq -c '[.steps[] | select(.nodes == 4) | [.image.flags.devices, .image.flags.memlock_bytes]] | unique' "$T/out")" '[[["/dev/infiniband"],-1]]' \
+    "every column on several nodes gets the site's InfiniBand, and may lock memory for it"
+is "$(jq -c '[.steps[] | select(.nodes == 1) | .image.flags.devices] | unique' "$T/out")" '[[]]' "on one node there is no use for it"
+is "$(jq -c '[.steps[] | .image.flags | [.shm_bytes > 1e9, .memlock_bytes]] | unique' "$T/out")" '[[true,-1]]' "our own column has what its rivals have"
+site() { # JQ: the cluster, changed
+    jq "$1" manifests/inventories/v100-4x8.json >"$T/site.json"
+    "$REPERF" plan paddle-perf-hrnetw18 --nodes "$T/site.json" --case '*/fp32/n4g8/*' --json >"$T/out" 2>"$T/err"
+}
+site 'del(.devices) | .env = {"NCCL_SOCKET_IFNAME": "eth1"} | .proxy = "http://proxy.example:3128" | .engine_flags = ["--cap-add=IPC_LOCK", "--shm-size=2g"]'
+is "$(jq -c '[.steps[] | .env | [.NCCL_SOCKET_IFNAME, .https_proxy, (.no_proxy | contains("10.11.0.3"))]] | unique' "$T/out")" '[["eth1","http://proxy.example:3128",true]]' "a site's environment and proxy reach every job"
+is "$(jq -c '[.steps[] | .image.flags | [.shm_bytes, .caps, .devices]] | unique' "$T/out")" '[[2147483648,["IPC_LOCK"],[]]]' "its engine's words replace and add"
+is "$(jq -c '[.steps[] | .conditions | [.site_env, .site_proxy, .site_engine_flags, .site_devices]] | unique' "$T/out")" \
+    '[["NCCL_SOCKET_IFNAME=eth1","http://proxy.example:3128","--cap-add=IPC_LOCK --shm-size=2g",null]]' "each is a condition"
+site '.proxy = "http://me:secret@proxy:3128"'
+like "$(cat "$T/err")" 'proxy: expected http://HOST:PORT, without a login' "a proxy with a login is refused"
+ours() { jq -r '[.steps[] | select(.case | contains("/reperf/")) | .image.id // .why] | unique | join(" ")' "$T/out"; }
+site '.nodes[0].driver = "450.80.02"'
+is "$(ours)" "reperf-cuda11" "a driver of the reports' nodes gets the image that it runs"
+site '.nodes[0].driver = "525.60.13"'
+is "$(ours)" "reperf-cuda12" "one that runs CUDA 12 gets it"
+site '.nodes[0].driver = "390.46"'
+is "$(jq -r '[.steps[].needs[].what | select(contains("too old"))] | unique | .[]' "$T/out")" "driver 390.46 is too old for image mmseg-0.30.0, which needs 450.80.02
+driver 390.46 is too old for image paddle-benchmark-2.5.0, which needs 450.80.02
+driver 390.46 is too old for image reperf-cuda12, which needs 525.60.13" "one that runs none is told so, of every column"
+
 # --- each command, as it is printed ---
 # An engine that records its calls, prints a digest, and saves an image of one small file; nothing is built.
 mkdir "$T/saved" && tar -C "$T/bin" --owner=0 --group=0 --mtime=@0 -cf "$T/saved/layer.tar" reperf

@@ -28,6 +28,13 @@ like "$(cat "$T/err")" 'left to other runs: n\[2-3\]' "takes one node"
 is "$(cd "$(run_folder 20261121T000000.000Z-0000000a)/evidence/environment" && ls -- *.json | xargs)" "local.json n1.json" "and asks no other what it is"
 is "$(leases)" "" "no lease is left"
 
+# What the site adds is frozen, and verified with the rest.
+jq '.env = {"MY_SITE": "yes"} | .proxy = "http://proxy.example:3128"' "$INV" >"$T/site.json"
+exits 0 "a run on a site with an environment and a proxy" "$REPERF" run paddle-perf-2020 --case "$ONE" --profile smoke --nodes "$T/site.json" --repeats 1 --run-id 20261121T000000.000Z-0000000f
+exits 0 "its archive verifies" "$REPERF" verify --unsigned "$(run_folder 20261121T000000.000Z-0000000f)"/*.tar.zst
+folder=$(run_folder 20261121T000000.000Z-0000000f)/evidence
+is "$(jq -c '.steps[0].conditions | [.site_env, .site_proxy]' "$folder/manifest/plan.json")" '["MY_SITE=yes","http://proxy.example:3128"]' "with both as conditions"
+
 mode waits
 one --repeats 2 --run-id 20261121T000000.000Z-0000000b >"$T/first" 2>&1 &
 first=$!
