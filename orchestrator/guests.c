@@ -2,10 +2,12 @@
 /* The guests of reperf (cmd/guests.h). */
 #include "base/base.h"
 
+#include "cmd/cmd.h"
 #include "cmd/guests.h"
 #include "draft/new_from.h"
 
-static const struct cmd *const CMDS_OF_GUESTS[] = {&CMD_LINT, &CMD_NEW, NULL};
+static const struct cmd_row CMDS_OF_GUESTS[] = {
+    {&CMD_LINT, "Numbers", NULL}, {&CMD_NEW, "Logs", NULL}, {NULL, NULL, NULL}};
 
 static const struct proposer PROPOSER = {
     .propose = propose_format,

@@ -14,18 +14,39 @@
 
 #define PATH_BYTES 4096
 
+static void print_group(FILE *out, const char *group)
+{
+    const struct cmd_row *row;
+    fprintf(out, "%s\n", group);
+    for (size_t idx = 0; (row = cmd_at(idx)); idx++) {
+        if (row->group && strcmp(row->group, group) == 0) {
+            fprintf(out, "  %-12s %s\n", row->cmd->name, row->cmd->summary);
+        }
+    }
+}
+
 static void print_usage(FILE *out)
 {
+    const struct cmd_row *row;
+    const char *between = "Names of earlier releases, which still work:\n";
     fprintf(out,
             "reperf reproduces published deep-learning performance reports, and audits them.\n\n"
             "usage: reperf COMMAND [options]\n\n");
-    for (size_t idx = 0; cmd_at(idx); idx++) {
-        fprintf(out, "  %-12s %s\n", cmd_at(idx)->name, cmd_at(idx)->summary);
+    for (const char *const *group = CMD_GROUPS; *group; group++) {
+        print_group(out, *group);
     }
-    fprintf(out, "\n--manifests DIR, anywhere: reports, formats and inventories of one's own, "
-                 "before ./manifests\n"
-                 "and the program's own.\n\nreperf COMMAND --help shows the options of a command; "
-                 "the manual is reperf(1).\n");
+    fprintf(out,
+            "\n--manifests DIR, anywhere: reports, formats and inventories of one's own, "
+            "before ./manifests\n"
+            "and the program's own.\n\nreperf COMMAND --help shows the options of a command, and "
+            "the verbs of data and nodes;\nthe manual is reperf(1).\n");
+    for (size_t idx = 0; (row = cmd_at(idx)); idx++) {
+        if (!row->group) {
+            fprintf(out, "%s%s", between, row->cmd->name);
+            between = ", ";
+        }
+    }
+    fprintf(out, ".\n");
 }
 
 static void print_verb_help(const struct cmd *c, const struct cmd *verb)
@@ -41,26 +62,20 @@ static void print_command_help(const struct cmd *c, const char *verb_name)
     for (const struct cmd *const *verb = verbs; verb && *verb; verb++) {
         if (strcmp((*verb)->name, verb_name) == 0) {
             print_verb_help(c, *verb);
+            printf("  %-30s %s\n", "    --help", "this text");
             return;
         }
     }
-    if (!verbs) {
-        printf("usage: reperf %s [options] %s\n\n%s\n\n", c->name, c->operands, c->summary);
-        opt_print_help(stdout, c->opts);
-    }
+    printf("usage: reperf %s %s%s\n\n%s\n\n", c->name, verbs ? "" : "[options] ", c->operands,
+           c->summary);
+    opt_print_help(stdout, c->opts);
     for (const struct cmd *const *verb = verbs; verb && *verb; verb++) {
-        print_verb_help(c, *verb);
-        printf("\n");
+        printf("  %-12s %s\n", (*verb)->name, (*verb)->summary);
+    }
+    if (verbs) {
+        printf("\nreperf %s VERB --help shows the options of a verb.\n", c->name);
     }
     printf("  %-30s %s\n", "    --help", "this text");
-}
-
-static const struct cmd *find_command(const char *name)
-{
-    const struct cmd *c;
-    for (size_t idx = 0; (c = cmd_at(idx)) && strcmp(c->name, name) != 0; idx++) {
-    }
-    return c;
 }
 
 /* Descriptors 0, 1 and 2 are open from here on, whatever the caller closed, so that no file of ours becomes one of them.
@@ -208,7 +223,7 @@ static int fail_command(const char *name)
     char text[NEAREST_TEXT_MAX];
     struct nearest nearest = nearest_to(name);
     for (size_t idx = 0; cmd_at(idx); idx++) {
-        nearest_offer(&nearest, cmd_at(idx)->name);
+        nearest_offer(&nearest, cmd_at(idx)->cmd->name);
     }
     log_line(LOG_ERROR, "unknown command \"%.100s\"%s; reperf --help lists them", name,
              nearest_text(&nearest, text));
@@ -223,15 +238,15 @@ static int flushed(void)
 /* help; help COMMAND; help nodes VERB. */
 static int help(int argc, char **argv)
 {
-    const struct cmd *c = argc > 0 ? find_command(argv[0]) : NULL;
+    const struct cmd_row *row = argc > 0 ? cmd_find(argv[0]) : NULL;
     if (argc == 0) {
         print_usage(stdout);
         return flushed();
     }
-    if (!c) {
+    if (!row) {
         return fail_command(argv[0]);
     }
-    print_command_help(c, argc > 1 ? argv[1] : "");
+    print_command_help(row->cmd, argc > 1 ? argv[1] : "");
     return flushed();
 }
 
@@ -247,7 +262,7 @@ static void move_json(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    const struct cmd *c;
+    const struct cmd_row *row;
     const char *manifests = NULL;
     open_standard_fds();
     signal(SIGPIPE, SIG_IGN);
@@ -271,13 +286,17 @@ int main(int argc, char **argv)
         printf("reperf %s\n", REPERF_VERSION);
         return flushed();
     }
-    c = find_command(argv[1]);
-    if (!c) {
+    row = cmd_find(argv[1]);
+    if (!row) {
         return fail_command(argv[1]);
     }
     if (asks_for_help(argc - 2, argv + 2)) {
-        print_command_help(c, argv[2]);
+        print_command_help(row->cmd, argv[2]);
         return flushed();
     }
-    return run_command(c, argc - 2, argv + 2, manifests);
+    if (row->now) {
+        log_line(LOG_INFO, "\"%s\" is now \"%s\"; the old name works in this release too",
+                 row->cmd->name, row->now);
+    }
+    return run_command(row->cmd, argc - 2, argv + 2, manifests);
 }

@@ -157,7 +157,7 @@ class Round:
         version = self.id.removeprefix("mlperf-training-")
         return {"schema_version": 1, "id": self.id,
                 "title": f"MLPerf Training {version}: {len(cases)} results of the table with sha256 {self.table_sha256}",
-                "source": self.source, "logs": self.source | {"path": self.name, "bundled": True},
+                "source": self.source, "logs": self.source | {"path": self.name},
                 "environments": list(self.environments.values()), "stacks": list(self.stacks.values()), "cases": cases}
 
 

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/publish.h"
+
 #define PATH_LEN_MAX 4096
 
 #define FS_FAIL(err, op, path)                                                                     \
@@ -95,45 +97,6 @@ int fs_make_scratch(struct arena *arena, const char *name, const char **ret_fold
     return 0;
 }
 
-int fs_sync_dir(const char *path, struct err *err)
-{
-    CLEANUP(fd) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) {
-        return FS_FAIL(err, "open", path);
-    }
-    /* Some file systems cannot sync a folder and return EINVAL: nothing more can be done there. */
-    if (fsync(fd) < 0 && errno != EINVAL) {
-        return FS_FAIL(err, "sync", path);
-    }
-    return 0;
-}
-
-static void folder_of(const char *path, char *ret_folder, size_t size)
-{
-    const char *slash = strrchr(path, '/');
-    if (!slash) {
-        snprintf(ret_folder, size, ".");
-    } else if (slash == path) {
-        snprintf(ret_folder, size, "/");
-    } else {
-        snprintf(ret_folder, size, "%.*s", (int)(slash - path), path);
-    }
-}
-
-static int write_temp(int fd, const char *temp, struct str content, bool is_synced, struct err *err)
-{
-    if (fchmod(fd, 0644) < 0) {
-        return FS_FAIL(err, "chmod", temp);
-    }
-    if (fs_write_all(fd, content.ptr, content.len, temp, err) < 0) {
-        return -1;
-    }
-    if (is_synced && fsync(fd) < 0) {
-        return FS_FAIL(err, "sync", temp);
-    }
-    return 0;
-}
-
 /* A device or a pipe is written to, never replaced: as root, a rename would turn /dev/full into a regular file. */
 static bool is_special(const char *path)
 {
@@ -162,7 +125,6 @@ int fs_check_target(const char *path, struct err *err)
 static int replace(const char *path, struct str content, bool is_synced, struct err *err)
 {
     char temp[PATH_LEN_MAX];
-    char folder[PATH_LEN_MAX];
     CLEANUP(fd) int fd = -1;
     if (is_special(path)) {
         return write_through(path, content, err);
@@ -170,22 +132,22 @@ static int replace(const char *path, struct str content, bool is_synced, struct 
     if ((size_t)snprintf(temp, sizeof(temp), "%s.XXXXXX", path) >= sizeof(temp)) {
         return err_set(err, ERR_IO, "path longer than %d bytes: %.200s", PATH_LEN_MAX, path);
     }
-    fd = mkostemp(temp, O_CLOEXEC);
+    fd = publish_temp(temp);
     if (fd < 0) {
         return FS_FAIL(err, "create", path);
     }
-    if (write_temp(fd, temp, content, is_synced, err) < 0) {
+    if (fs_write_all(fd, content.ptr, content.len, temp, err) < 0 ||
+        (is_synced && publish_file(fd, temp, path, err) < 0)) {
         unlink(temp);
         return -1;
     }
-    if (rename(temp, path) < 0) {
+    if (!is_synced && rename(temp, path) < 0) {
         int saved = errno;
         unlink(temp);
         errno = saved;
         return FS_FAIL(err, "rename to", path);
     }
-    folder_of(path, folder, sizeof(folder));
-    return is_synced ? fs_sync_dir(folder, err) : 0;
+    return 0;
 }
 
 int fs_write_atomic(const char *path, struct str content, struct err *err)
@@ -198,6 +160,20 @@ int fs_replace(const char *path, struct str content, struct err *err)
     return replace(path, content, false, err);
 }
 
+/* A folder that is lost in a power cut takes its files with it; one whose name could not be synced is taken back, so that who
+   comes next does not find it there and trust it. */
+static int make_folder(const char *path, struct err *err)
+{
+    if (mkdir(path, 0755) < 0) {
+        return errno == EEXIST ? 0 : FS_FAIL(err, "mkdir", path);
+    }
+    if (publish_folder(path, err) < 0 || publish_parent(path, err) < 0) {
+        (void)rmdir(path);
+        return -1;
+    }
+    return 0;
+}
+
 int fs_mkdir_p(const char *path, struct err *err)
 {
     char part[PATH_LEN_MAX];
@@ -205,11 +181,8 @@ int fs_mkdir_p(const char *path, struct err *err)
     if (len >= sizeof(part)) {
         return err_set(err, ERR_IO, "path longer than %d bytes: %.200s", PATH_LEN_MAX, path);
     }
-    if (mkdir(path, 0755) == 0 || (errno == EEXIST && fs_is_dir(path))) {
-        return 0; /* mostly, for its parent is there */
-    }
-    if (errno == ENOSPC || errno == EDQUOT || errno == EIO) { /* nothing that is on the way */
-        return FS_FAIL(err, "mkdir", path);
+    if (fs_is_dir(path)) {
+        return 0;
     }
     memcpy(part, path, len + 1);
     for (size_t idx = 1; idx <= len; idx++) {
@@ -217,8 +190,8 @@ int fs_mkdir_p(const char *path, struct err *err)
             continue;
         }
         part[idx] = '\0';
-        if (mkdir(part, 0755) < 0 && errno != EEXIST) {
-            return FS_FAIL(err, "mkdir", part);
+        if (!fs_is_dir(part) && make_folder(part, err) < 0) {
+            return -1;
         }
         part[idx] = path[idx];
     }

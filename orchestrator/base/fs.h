@@ -34,11 +34,11 @@ MUST_CHECK int fs_write_atomic(const char *path, struct str content, struct err 
 MUST_CHECK int fs_replace(const char *path, struct str content, struct err *err);
 
 MUST_CHECK int fs_write_all(int fd, const void *ptr, size_t len, const char *name, struct err *err);
+/* The parent of each folder that it makes is synced. */
 MUST_CHECK int fs_mkdir_p(const char *path, struct err *err);
 /* A new folder of one's own below $TMPDIR, else /tmp: NAME.XXXXXX. Its maker removes it, with fs_remove_tree. */
 MUST_CHECK int fs_make_scratch(struct arena *arena, const char *name, const char **ret_folder,
                                struct err *err);
-MUST_CHECK int fs_sync_dir(const char *path, struct err *err);
 MUST_CHECK int
 fs_remove_tree(const char *path,
                struct err *err); /* absent: nothing to do; symlinks are not followed */

@@ -22,7 +22,6 @@ extern const struct cmd CMD_KEYGEN;
 extern const struct cmd CMD_LIST;
 extern const struct cmd CMD_LOCK;
 extern const struct cmd CMD_MEASURE;
-extern const struct cmd CMD_NODES;
 extern const struct cmd CMD_PACK;
 extern const struct cmd CMD_PLAN;
 extern const struct cmd CMD_REPAIR;
@@ -37,8 +36,29 @@ extern const struct cmd CMD_TREE;
 extern const struct cmd CMD_UNPACK;
 extern const struct cmd CMD_VERIFY;
 
-/* The idx-th by name of these and of the guests' (cmd/guests.h); NULL after the last. */
-const struct cmd *cmd_at(size_t idx);
+/* Verbs of `reperf data` that are not also commands of their own. */
+extern const struct cmd DATA_ADD;
+extern const struct cmd DATA_DROP;
+extern const struct cmd DATA_GC;
+extern const struct cmd DATA_LS;
+extern const struct cmd DATA_NEW;
+extern const struct cmd DATA_PATH;
+extern const struct cmd DATA_VERIFY;
+
+struct cmd_row {
+    const struct cmd *cmd;
+    const char
+        *group;      /* in `reperf --help`; NULL: a name of an earlier release, which still works */
+    const char *now; /* of such a name: what it is called now */
+};
+
+/* The groups of `reperf --help`, in order, ended by NULL. */
+extern const char *const CMD_GROUPS[];
+
+/* The idx-th of this program's and of the guests' (cmd/guests.h); NULL after the last. */
+const struct cmd_row *cmd_at(size_t idx);
+/* NULL: no command has that name. */
+const struct cmd_row *cmd_find(const char *name);
 
 /* The verbs of a command whose verbs have options of their own, ended by NULL; NULL if it has none. */
 const struct cmd *const *cmd_verbs(const struct cmd *c);

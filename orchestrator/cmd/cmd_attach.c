@@ -53,11 +53,12 @@ static int end_status(const struct run_info *info, struct err *err)
     if (strcmp(info->state, "sealed") == 0) {
         return (int)info->exit_status;
     }
-    return err_set(err, ERR_INTERRUPTED, "run %.*s: %s%s%.*s%s", STR_ARG(info->dir.id),
-                   strcmp(info->state, "died") == 0 ? "its orchestrator died" : info->state,
-                   strcmp(info->state, "cancelled") == 0 ? "" : "; reperf resume ",
-                   strcmp(info->state, "cancelled") == 0 ? 0 : (int)info->dir.id.len,
-                   info->dir.id.ptr, strcmp(info->state, "cancelled") == 0 ? "" : " continues it");
+    if (!run_can_resume(info)) {
+        return err_set(err, ERR_INTERRUPTED, "run %s: %s", info->dir.id.ptr, info->state);
+    }
+    return err_set(
+        err, ERR_INTERRUPTED, "run %s: %s; reperf resume %s continues it", info->dir.id.ptr,
+        strcmp(info->state, "died") == 0 ? "its orchestrator died" : info->state, info->dir.id.ptr);
 }
 
 static int follow(const struct rundir *dir, struct err *err)
@@ -89,22 +90,23 @@ static int follow(const struct rundir *dir, struct err *err)
     return status;
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+int run_follow(const struct cmd_ctx *ctx, const struct opt_list *operands, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
     struct rundir dir;
-    char none = 0;
-    if (opt_parse(OPTS, argc, argv, &none, &operands, err) < 0) {
-        return -1;
-    }
-    if (operands.n != 1) {
+    if (operands->n != 1) {
         return err_set(err, ERR_USAGE, "expected one run");
     }
-    if (rundir_find(&arena, ctx->state, operands.items[0], &dir, err) < 0) {
-        return -1;
-    }
-    return follow(&dir, err);
+    return rundir_find(&arena, ctx->state, operands->items[0], &dir, err) < 0 ? -1
+                                                                              : follow(&dir, err);
+}
+
+static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    char none = 0;
+    return opt_parse(OPTS, argc, argv, &none, &operands, err) < 0 ? -1
+                                                                  : run_follow(ctx, &operands, err);
 }
 
 const struct cmd CMD_ATTACH = {

@@ -148,11 +148,8 @@ static const struct opt *option_of(const struct cmd *c, const char *word)
 
 static const struct cmd *command_of(char *const *words, size_t n)
 {
-    const struct cmd *c;
-    size_t idx = 0;
-    while ((c = cmd_at(idx)) && strcmp(c->name, words[0]) != 0) {
-        idx++;
-    }
+    const struct cmd_row *row = cmd_find(words[0]);
+    const struct cmd *c = row ? row->cmd : NULL;
     for (const struct cmd *const *verb = c ? cmd_verbs(c) : NULL; verb && *verb && n > 2; verb++) {
         if (strcmp((*verb)->name, words[1]) == 0) {
             return *verb;
@@ -171,8 +168,11 @@ static int answer(const struct cmd_ctx *ctx, char *const *words, size_t n, struc
     size_t before = is_equals ? n - 2 : n > 3 && strcmp(words[n - 2], "=") == 0 ? n - 3 : n - 2;
     const struct opt *option = c && n > 2 ? option_of(c, words[before]) : NULL;
     if (n < 2) {
-        for (size_t idx = 0; cmd_at(idx); idx++) {
-            strbuf_printf(out, "%s\t%s\n", cmd_at(idx)->name, cmd_at(idx)->summary);
+        const struct cmd_row *row;
+        for (size_t idx = 0; (row = cmd_at(idx)); idx++) {
+            if (row->group) {
+                strbuf_printf(out, "%s\t%s\n", row->cmd->name, row->cmd->summary);
+            }
         }
         strbuf_add_z(out, "--help\tthis text\n--version\tsay the version\n");
         return 0;

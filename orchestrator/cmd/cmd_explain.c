@@ -12,71 +12,6 @@
 #define OUTPUT_MAX     (1u << 30)
 #define SCHEMA_VERSION 1
 
-struct meaning {
-    const char *name;
-    const char *kind;
-    const char *text;
-};
-
-static const struct meaning WORDS[] = {
-    {"0", "exit status", "Everything that was asked for was done, and holds."},
-    {"1", "exit status",
-     "A cell does not hold: audit found one that differs, lint found an error, or a run did not "
-     "reproduce a number. Nothing else failed."},
-    {"2", "exit status", "The command line is wrong, or names something that does not exist."},
-    {"3", "exit status",
-     "A manifest (report, format, inventory) is wrong; the message says where."},
-    {"4", "exit status", "Something could not be fetched."},
-    {"5", "exit status",
-     "Integrity: a digest, signature, archive or host key is not what it must be, or a login was "
-     "refused."},
-    {"6", "exit status", "A node: it is unreachable, or lacks what the case needs (GPUs, nodes)."},
-    {"7", "exit status", "A container: the engine or the image is missing, or did not start."},
-    {"8", "exit status", "The workload itself failed, or cannot do what the case asks."},
-    {"9", "exit status",
-     "A log gives no number: no metric, truncated, not a number, or two runs in one. Or no cell of "
-     "an audited report could be checked, for want of logs."},
-    {"10", "exit status", "Disk: full, over quota, read-only, or not writable."},
-    {"11", "exit status",
-     "A proposal, not known to be right: measure --suggest, or what a proposed format reads."},
-    {"70", "exit status", "A fault of reperf itself. Please report it."},
-    {"124", "exit status", "A deadline passed; what ran was stopped."},
-    {"128+n", "exit status",
-     "Stopped by signal n (130: ^C, 143: TERM). A run continues with reperf resume."},
-    {"exact", "audit verdict",
-     "The value from the log, rounded or cut by the rule at the printed digits, is the printed "
-     "one."},
-    {"match", "audit verdict", "The value from the log is within 0.05 % of the printed one."},
-    {"differs", "audit verdict", "The value from the log is neither exact nor within 0.05 %."},
-    {"no_log", "audit verdict", "There is no log from which the cell could be computed."},
-    {"reproduced", "run verdict",
-     "The run's value is within 5 % of the published one: day-to-day variation of one machine is "
-     "up "
-     "to 4 %."},
-    {"faster", "run verdict", "The run's value is more than 5 % over the published one."},
-    {"slower", "run verdict", "The run's value is more than 5 % under the published one."},
-    {"not_comparable", "run verdict",
-     "There is a value, but it says nothing about the published one: the smoke profile, no "
-     "published "
-     "number, or another unit. The conditions that differ are listed."},
-    {"failed", "run verdict",
-     "At least one repeat does not count: it did not end with status 0, or its log gives no "
-     "number."},
-    {"not_run", "run verdict",
-     "The case cannot be run here; its cause says why and gives the exit status. Leave it out with "
-     "--case."},
-    {"ok", "parse verdict", "The log is whole and gives numbers."},
-    {"proposed", "parse verdict",
-     "As ok, but read by a format that was made from a log's own lines and that nothing confirms. "
-     "Name it with --format, or delete \"proposed\" in its file, once you have looked at its "
-     "pattern."},
-    {"no_metric", "parse verdict", "Nothing in the log is the metric that the format looks for."},
-    {"incomplete", "parse verdict", "The log stops before the step or the end that it announces."},
-    {"nan", "parse verdict", "A value of the metric is not a number, or infinite."},
-    {"ambiguous", "parse verdict", "The log holds more than one run and the rule takes one."},
-    {"truncated", "parse verdict", "The last line is truncated."},
-};
-
 static void add_word(struct explainer *e, const struct meaning *word)
 {
     if (!e->args->want_json) {
@@ -132,11 +67,11 @@ static bool is_signal_status(const char *code)
 static size_t add_matching(struct explainer *e, const char *code)
 {
     size_t n = 0;
-    for (size_t idx = 0; idx < ARRAY_LEN(WORDS); idx++) {
-        bool is_hit = !code || strcmp(WORDS[idx].name, code) == 0 ||
-                      (strcmp(WORDS[idx].name, "128+n") == 0 && is_signal_status(code));
+    for (size_t idx = 0; idx < N_MEANINGS; idx++) {
+        bool is_hit = !code || strcmp(MEANINGS[idx].name, code) == 0 ||
+                      (strcmp(MEANINGS[idx].name, "128+n") == 0 && is_signal_status(code));
         if (is_hit) {
-            add_word(e, &WORDS[idx]);
+            add_word(e, &MEANINGS[idx]);
             n++;
         }
     }
@@ -157,8 +92,8 @@ static size_t add_matching(struct explainer *e, const char *code)
 
 static void offer_words(struct nearest *nearest)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(WORDS); idx++) {
-        nearest_offer(nearest, WORDS[idx].name);
+    for (size_t idx = 0; idx < N_MEANINGS; idx++) {
+        nearest_offer(nearest, MEANINGS[idx].name);
     }
     for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
         nearest_offer(nearest, FINDING_RULES[idx].id);

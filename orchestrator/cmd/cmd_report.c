@@ -19,6 +19,7 @@
 #include "store/logs_clone.h"
 #include "view/audit_out.h"
 #include "view/page.h"
+#include "view/run_text.h"
 #include "view/run_view.h"
 
 struct report_args {
@@ -212,7 +213,7 @@ static void write_run_text(const struct report_args *args, const struct run_view
         strbuf_printf(text, "run %.*s, report %.*s, profile %s\n\n", STR_ARG(view->frozen.run_id),
                       STR_ARG(view->frozen.plan.report),
                       plan_kind_name(view->frozen.plan.profile, view->frozen.plan.is_rehearsal));
-        run_text_cells(text, &view->frozen, &view->result);
+        run_out_text(&view->frozen, &view->result, view->audit, args->level == TEXT_VERBOSE, text);
         strbuf_add_char(text, '\n');
     }
     for (size_t idx = 0; idx < view->result.n_cells; idx++) {
@@ -285,30 +286,17 @@ static struct str digest_or_none(struct str hex)
     return hex.ptr ? hex : STR_LIT("none");
 }
 
-/* What the published logs give, next to what was measured: by today's report, formats and series, which belong together; the report and formats
-   that the run froze need not fit today's series. */
-static int audit_today(struct arena *arena, const struct cmd_ctx *ctx, struct format_set *formats,
-                       struct run_view *view, struct err *err)
+static void note_series(struct arena *arena, struct run_view *view)
 {
-    const struct audit_opts opts = {.root = ctx->root, .lint = GUESTS.lint};
-    const struct report *frozen = &view->frozen.report;
-    struct report_audit *audit = arena_new(arena, struct report_audit);
-    struct report *today = arena_new(arena, struct report);
-    if (load_report(arena, ctx->root, str_z(arena, frozen->id), today, err) < 0 ||
-        load_formats(arena, ctx->root, formats, err) < 0 ||
-        audit_report(arena, today, formats, &opts, audit, err) < 0) {
-        return -1;
+    struct str today = view->audit->report->series_sha256;
+    struct str frozen = view->frozen.report.series_sha256;
+    if (!str_eq(today, frozen)) {
+        view->audit_note = str_of(
+            arena_printf(arena,
+                         "Audited by the series of the published logs that are kept here today, "
+                         "sha256 %.*s; when this run began it was %.*s.",
+                         STR_ARG(digest_or_none(today)), STR_ARG(digest_or_none(frozen))));
     }
-    if (!str_eq(today->series_sha256, frozen->series_sha256)) {
-        view->audit_note =
-            str_of(arena_printf(arena,
-                                "Audited by the series of the published logs that are kept here "
-                                "today, series.sha256 %.*s; when this run began it was %.*s.",
-                                STR_ARG(digest_or_none(today->series_sha256)),
-                                STR_ARG(digest_or_none(frozen->series_sha256))));
-    }
-    view->audit = audit;
-    return 0;
 }
 
 /* Without it the page is complete except for that column, and says why. */
@@ -316,10 +304,12 @@ static void audit_run(struct arena *arena, const struct cmd_ctx *ctx, struct for
                       struct run_view *view)
 {
     struct err why = {0};
-    if (audit_today(arena, ctx, formats, view, &why) < 0) {
-        log_line(LOG_WARN, "the published logs are not shown with the run: %s", why.msg);
-        view->audit_note = str_of(arena_printf(arena, "Not audited: %s.", why.msg));
+    if (run_audit_today(arena, ctx->root, &view->frozen, formats, &view->audit, &why) == 0) {
+        note_series(arena, view);
+        return;
     }
+    log_line(LOG_WARN, "the published logs are not shown with the run: %s", why.msg);
+    view->audit_note = str_of(arena_printf(arena, "Not audited: %s.", why.msg));
 }
 
 static int report_run(const struct cmd_ctx *ctx, const struct report_args *args, const char *name,
@@ -335,7 +325,7 @@ static int report_run(const struct cmd_ctx *ctx, const struct report_args *args,
         return -1;
     }
     places_of(&args->outputs, places);
-    if (places[FORM_HTML]) {
+    if (places[FORM_HTML] || (places[FORM_TEXT] && run_may_claim(&view.frozen))) {
         audit_run(&arena, ctx, &formats, &view);
     }
     for (int form = 0; form < FORMS; form++) {

@@ -133,7 +133,9 @@ static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *f
     if (!opts.archive && archive_of(arena, folder, &opts.archive, err) < 0) {
         return -1;
     }
-    if (run_check_folder(folder, err) < 0 || seal_folder(arena, &opts, &info, err) < 0 ||
+    if (run_check_folder(folder, err) < 0 ||
+        run_journal_result(arena, folder, &opts.journal, err) < 0 ||
+        seal_folder(arena, &opts, &info, err) < 0 ||
         run_note_sealed(opts.archive, info.sha256, opts.key != NULL, ctx->clock, err) < 0) {
         return -1;
     }

@@ -13,6 +13,7 @@
 struct status_args {
     bool want_json;
     bool is_watched;
+    bool is_followed;
 };
 
 static const struct opt OPTS[] = {
@@ -21,6 +22,11 @@ static const struct opt OPTS[] = {
      .kind = OPT_FLAG,
      .help = "print again each second while a run is running",
      .offset = offsetof(struct status_args, is_watched)},
+    {.name = "follow",
+     .letter = 'f',
+     .kind = OPT_FLAG,
+     .help = "print each change of one run until it ends, then its result",
+     .offset = offsetof(struct status_args, is_followed)},
     {.name = "json",
      .kind = OPT_FLAG,
      .help = "print one JSON document",
@@ -150,6 +156,12 @@ static void print_text(struct strbuf *buf, const struct run_info *infos, size_t 
         add_row(&table, &infos[idx]);
     }
     table_render(&table, buf);
+    for (size_t idx = 0; idx < n; idx++) {
+        if (run_can_resume(&infos[idx])) {
+            strbuf_printf(buf, "%s: reperf resume %s continues it\n", infos[idx].state,
+                          infos[idx].dir.id.ptr);
+        }
+    }
     for (size_t idx = 0; is_named && idx < n; idx++) {
         strbuf_add_char(buf, '\n');
         if (infos[idx].why.ptr) {
@@ -218,6 +230,12 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     }
     if (args.is_watched && args.want_json) {
         return err_set(err, ERR_USAGE, "--watch and --json: one document is printed once");
+    }
+    if (args.is_followed && (args.is_watched || args.want_json)) {
+        return err_set(err, ERR_USAGE, "--follow excludes --watch and --json");
+    }
+    if (args.is_followed) {
+        return run_follow(ctx, &operands, err);
     }
     while (is_running) {
         const struct timespec tick = {1, 0};

@@ -8,29 +8,32 @@
 #define OUTPUT_MAX  (256u << 20)
 #define GRACE_S_MAX (3650 * INT64_C(86400))
 
-static const struct opt OPTS[] = {
-    {.name = "dry-run",
-     .letter = 'n',
-     .kind = OPT_FLAG,
-     .help = "gc: list what would be dropped, drop nothing",
-     .offset = offsetof(struct store_args, is_dry_run)},
-    {.name = "grace",
-     .kind = OPT_I64,
-     .value = "SECONDS",
-     .help = "gc: keep what is younger (default a day; a week for interrupted fetches)",
-     .offset = offsetof(struct store_args, grace_s),
-     .min = 0,
-     .max = GRACE_S_MAX},
-    {.name = "quick",
-     .kind = OPT_FLAG,
-     .help = "verify: do not read blobs again that have not changed since they were read",
-     .offset = offsetof(struct store_args, is_quick)},
-    {.name = "json",
-     .kind = OPT_FLAG,
-     .help = "print one JSON document",
-     .offset = offsetof(struct store_args, want_json)},
-    OPT_END,
-};
+#define OPT_DRY_RUN                                                                                \
+    {                                                                                              \
+        .name = "dry-run", .letter = 'n', .kind = OPT_FLAG,                                        \
+        .help = "gc: list what would be dropped, drop nothing",                                    \
+        .offset = offsetof(struct store_args, is_dry_run)                                          \
+    }
+#define OPT_GRACE                                                                                  \
+    {                                                                                              \
+        .name = "grace", .kind = OPT_I64, .value = "SECONDS",                                      \
+        .help = "gc: keep what is younger (default a day; a week for interrupted fetches)",        \
+        .offset = offsetof(struct store_args, grace_s), .min = 0, .max = GRACE_S_MAX               \
+    }
+#define OPT_QUICK                                                                                  \
+    {                                                                                              \
+        .name = "quick", .kind = OPT_FLAG,                                                         \
+        .help = "verify: do not read blobs again that have not changed since they were read",      \
+        .offset = offsetof(struct store_args, is_quick)                                            \
+    }
+#define OPT_JSON                                                                                   \
+    {                                                                                              \
+        .name = "json", .kind = OPT_FLAG, .help = "print one JSON document",                       \
+        .offset = offsetof(struct store_args, want_json)                                           \
+    }
+static const struct opt OPTS[] = {OPT_DRY_RUN, OPT_GRACE, OPT_QUICK, OPT_JSON, OPT_END};
+static const struct opt GC_OPTS[] = {OPT_DRY_RUN, OPT_GRACE, OPT_JSON, OPT_END};
+static const struct opt JSON_OPTS[] = {OPT_JSON, OPT_END};
 
 static const struct verb {
     const char *name;
@@ -61,26 +64,16 @@ char *store_size_text(struct arena *arena, uint64_t size_bytes)
     return arena_printf(arena, "%.1f %s", size, UNITS[unit]);
 }
 
-static const struct verb *find_verb(const struct opt_list *operands, struct err *err)
+static const struct verb *find_verb(const char *name, struct err *err)
 {
     static const char EXPECTED[] = "store: expected ls, gc, verify, add, path or drop";
-    for (size_t idx = 0; operands->n && idx < ARRAY_LEN(VERBS); idx++) {
-        const struct verb *verb = &VERBS[idx];
-        if (strcmp(verb->name, operands->items[0]) != 0) {
-            continue;
+    for (size_t idx = 0; name && idx < ARRAY_LEN(VERBS); idx++) {
+        if (strcmp(VERBS[idx].name, name) == 0) {
+            return &VERBS[idx];
         }
-        if (operands->n - 1 < verb->operands_min || operands->n - 1 > verb->operands_max) {
-            (void)!err_set(err, ERR_USAGE, "store %s: expected %s, found %zu operands", verb->name,
-                           verb->expected, operands->n - 1);
-            return NULL;
-        }
-        return verb;
     }
-    if (operands->n) {
-        (void)!err_set(err, ERR_USAGE, "%s, found \"%.100s\"", EXPECTED, operands->items[0]);
-    } else {
-        (void)!err_set(err, ERR_USAGE, "%s", EXPECTED);
-    }
+    (void)!(name ? err_set(err, ERR_USAGE, "%s, found \"%.100s\"", EXPECTED, name)
+                 : err_set(err, ERR_USAGE, "%s", EXPECTED));
     return NULL;
 }
 
@@ -97,8 +90,10 @@ static int check_options(const struct verb *verb, const struct store_args *args,
     return 0;
 }
 
-static int run_verb(const struct cmd_ctx *ctx, const struct verb *verb,
-                    const struct store_args *args, const struct opt_list *operands, struct err *err)
+/* operands: those after the verb. */
+static int carry_out(const struct cmd_ctx *ctx, const struct verb *verb,
+                     const struct store_args *args, const char *const *operands, size_t n,
+                     struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(store) struct store store = STORE_EMPTY;
@@ -108,8 +103,8 @@ static int run_verb(const struct cmd_ctx *ctx, const struct verb *verb,
                             .args = args,
                             .arena = &arena,
                             .store = &store,
-                            .operands = operands->items + 1,
-                            .n_operands = operands->n - 1,
+                            .operands = operands,
+                            .n_operands = n,
                             .buf = &buf,
                             .out = &out};
     int status;
@@ -138,24 +133,86 @@ static int run_verb(const struct cmd_ctx *ctx, const struct verb *verb,
     return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : status;
 }
 
+static int run_verb(const struct cmd_ctx *ctx, const struct verb *verb,
+                    const struct store_args *args, const char *const *operands, size_t n,
+                    struct err *err)
+{
+    int status;
+    if (n < verb->operands_min || n > verb->operands_max) {
+        return err_set(err, ERR_USAGE, "%s: expected %s, found %zu operands", verb->name,
+                       verb->expected, n);
+    }
+    if (check_options(verb, args, err) < 0) {
+        return -1;
+    }
+    stop_hold();
+    status = carry_out(ctx, verb, args, operands, n, err);
+    return status < 0 ? stop_end(err) : status;
+}
+
 static int run_store(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(opt_list) struct opt_list operands = {0};
     struct store_args args = {.grace_s = -1};
     const struct verb *verb;
-    int status;
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }
-    verb = find_verb(&operands, err);
-    if (!verb || check_options(verb, &args, err) < 0) {
-        return -1;
-    }
-    stop_hold();
-    status = run_verb(ctx, verb, &args, &operands, err);
-    return status < 0 ? stop_end(err) : status;
+    verb = find_verb(operands.n ? operands.items[0] : NULL, err);
+    return verb ? run_verb(ctx, verb, &args, operands.items + 1, operands.n - 1, err) : -1;
 }
 
 const struct cmd CMD_STORE = {
     "store", "ls|gc|verify|add FILE...|path NAME|drop KIND/NAME",
     "list, check and extend what was fetched, drop what nothing references", OPTS, run_store};
+
+static int run_named(const struct cmd_ctx *ctx, const char *name, const struct opt *opts, int argc,
+                     char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct store_args args = {.grace_s = -1};
+    const struct verb *verb = find_verb(name, err);
+    return !verb || opt_parse(opts, argc, argv, &args, &operands, err) < 0
+               ? -1
+               : run_verb(ctx, verb, &args, operands.items, operands.n, err);
+}
+
+int store_verify_all(const struct cmd_ctx *ctx, const struct store_args *args, struct err *err)
+{
+    return run_verb(ctx, find_verb("verify", err), args, NULL, 0, err);
+}
+
+static int run_ls(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    return run_named(ctx, "ls", JSON_OPTS, argc, argv, err);
+}
+
+static int run_gc(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    return run_named(ctx, "gc", GC_OPTS, argc, argv, err);
+}
+
+static int run_add(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    return run_named(ctx, "add", JSON_OPTS, argc, argv, err);
+}
+
+static int run_path(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    return run_named(ctx, "path", JSON_OPTS, argc, argv, err);
+}
+
+static int run_drop(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    return run_named(ctx, "drop", JSON_OPTS, argc, argv, err);
+}
+
+const struct cmd DATA_LS = {"ls", "", "what the store holds, for what, and its size", JSON_OPTS,
+                            run_ls};
+const struct cmd DATA_GC = {"gc", "", "drop what nothing references", GC_OPTS, run_gc};
+const struct cmd DATA_ADD = {
+    "add", "FILE...", "put files that were downloaded by hand into the store", JSON_OPTS, run_add};
+const struct cmd DATA_PATH = {"path", "sha256:HEX|md5:HEX|NAME|KIND/NAME",
+                              "where in the store the bytes of a name are", JSON_OPTS, run_path};
+const struct cmd DATA_DROP = {"drop", "KIND/NAME", "remove a reference; gc then drops its bytes",
+                              JSON_OPTS, run_drop};

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cmd/artifact_ops.h"
 #include "cmd/cmd.h"
+#include "cmd/store_args.h"
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
 #include "run/journal_check.h"
@@ -25,6 +26,8 @@ struct verify_args {
     bool is_quick, is_deep, is_synthetic;
 };
 
+#define N_ARCHIVE_OPTS 3 /* the first of these; `data verify` has the others */
+
 static const struct opt OPTS[] = {
     {.name = "key",
      .kind = OPT_TEXT,
@@ -35,15 +38,15 @@ static const struct opt OPTS[] = {
      .kind = OPT_FLAG,
      .help = "accept an unverified signer",
      .offset = offsetof(struct verify_args, allows_unsigned)},
+    {.name = "bytes-only",
+     .kind = OPT_FLAG,
+     .help = "derive nothing: do not check whether the numbers follow from the logs",
+     .offset = offsetof(struct verify_args, is_bytes_only)},
     {.name = "as",
      .kind = OPT_TEXT,
      .value = "DATASET",
      .help = "PATH has data of that dataset: its archives, its tree or both",
      .offset = offsetof(struct verify_args, as)},
-    {.name = "bytes-only",
-     .kind = OPT_FLAG,
-     .help = "derive nothing: do not check whether the numbers follow from the logs",
-     .offset = offsetof(struct verify_args, is_bytes_only)},
     {.name = "quick",
      .kind = OPT_FLAG,
      .help = "of a NAME: unchanged files are not read again, headers not at all",
@@ -164,7 +167,8 @@ static int verify_it(const struct cmd_ctx *ctx, struct arena *arena, const char 
         return -1;
     }
     if (verify_archive(arena, &opts, info, err) < 0 ||
-        (info->run_id.ptr && run_check_place(path, info->run_id, err) < 0)) {
+        (info->run_id.ptr && (run_check_place(path, info->run_id, err) < 0 ||
+                              run_check_signed(path, info->journal, err) < 0))) {
         return -1;
     }
     return info->is_folder && !args->is_bytes_only ? run_check_folder(path, err) : 0;
@@ -294,6 +298,36 @@ static int run_verify(const struct cmd_ctx *ctx, int argc, char **argv, struct e
     }
     return verify_names(ctx, &args, &operands, NULL, err);
 }
+
+/* A name is one of the store here, whatever file or folder is called the same. */
+static int run_data_verify(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct verify_args args = {0};
+    if (opt_parse(OPTS + N_ARCHIVE_OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
+    }
+    if (args.as) {
+        return verify_as(ctx, &args, &operands, err);
+    }
+    if (operands.n > 0) {
+        return verify_names(ctx, &args, &operands, NULL, err);
+    }
+    if (args.is_deep || args.is_synthetic || args.locks) {
+        return err_set(err, ERR_USAGE,
+                       "data verify: --deep, --synthetic and --locks are for a NAME; without one "
+                       "every blob of the store is checked");
+    }
+    return store_verify_all(
+        ctx,
+        &(struct store_args){.want_json = args.want_json, .is_quick = args.is_quick, .grace_s = -1},
+        err);
+}
+
+const struct cmd DATA_VERIFY = {"verify", "[NAME... | PATH --as DATASET]",
+                                "check what is in the store, or data in place, against its "
+                                "description; without a NAME, every byte of the store",
+                                OPTS + N_ARCHIVE_OPTS, run_data_verify};
 
 const struct cmd CMD_VERIFY = {
     "verify", "PATH | RUN | PATH --as DATASET | NAME...",

@@ -424,14 +424,11 @@ static struct dataset_verify_opts verify_opts(const struct artifact_job *job,
 static int wrong(const struct artifact_job *job, const struct dataset_here *here,
                  const struct dataset_verified *v, struct err *err)
 {
-    const char *hint = arena_printf(job->arena, "; reperf repair %s%s", here->dataset.id.ptr,
+    const char *hint = arena_printf(job->arena, "; reperf data repair %s%s", here->dataset.id.ptr,
                                     here->is_synthetic ? " --synthetic" : "");
-    return err_set(err, ERR_INTEGRITY,
-                   "%s does not hold: %zu missing, %zu extra, %zu corrupt, %zu unreadable, "
-                   "%zu wrong counts%s",
-                   job->folder ? job->folder : here->name, v->n_of[FAULT_MISSING],
-                   v->n_of[FAULT_EXTRA], v->n_of[FAULT_CORRUPT], v->n_of[FAULT_UNREADABLE],
-                   v->n_of[FAULT_COUNT], job->folder ? "" : hint);
+    return err_set(err, ERR_INTEGRITY, "%s does not hold: %s%s",
+                   job->folder ? job->folder : here->name, dataset_faults_text(job->arena, v->n_of),
+                   job->folder ? "" : hint);
 }
 
 static int check_tree(struct artifact_job *job, const struct dataset_here *here,

@@ -37,4 +37,13 @@ static inline void explainer_cleanup(struct explainer *e)
 MUST_CHECK int explain_names(struct explainer *e, const char *const *items, size_t n,
                              struct nearest *nearest, size_t *ret_n, struct err *err);
 
+/* A word that commands print, and what it means: `explain WORD`. One word may have several, of different kinds. */
+struct meaning {
+    const char *name;
+    const char *kind; /* "audit verdict" */
+    const char *text;
+};
+extern const struct meaning MEANINGS[];
+extern const size_t N_MEANINGS;
+
 #endif

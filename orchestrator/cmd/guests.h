@@ -19,7 +19,7 @@ struct proposer {
 };
 
 struct guests {
-    const struct cmd *const *cmds; /* sorted by name, ended by NULL */
+    const struct cmd_row *cmds; /* ended by a row without a command */
     /* What can be seen in a report without its logs; NULL: nothing is looked for. */
     void (*lint)(struct arena *arena, const struct report *report, struct findings *findings);
     const struct proposer *proposer; /* NULL: measure refuses --suggest, --pattern and --unit */

@@ -2,8 +2,9 @@
 /* A program that is linked without guests.c has none. */
 #include "base/base.h"
 
+#include "cmd/cmd.h"
 #include "cmd/guests.h"
 
-static const struct cmd *const NO_CMDS[] = {NULL};
+static const struct cmd_row NO_CMDS[] = {{NULL, NULL, NULL}};
 
 const struct guests GUESTS = {.cmds = NO_CMDS};

@@ -5,6 +5,7 @@
 
 #include "cmd/net_args.h"
 #include "codec/json_table.h"
+#include "judge/audit.h"
 #include "run/run.h"
 
 struct run_args {
@@ -23,7 +24,7 @@ struct run_args {
     int64_t repeats;
     bool is_rehearsal;
     bool is_each_node;
-    bool takes_turns;
+    bool takes_turns, is_packed;
     int64_t deadline_s;
     bool is_dry_run;
     bool want_json;
@@ -89,7 +90,7 @@ static inline void run_args_cleanup(struct run_args *args)
 #define RUN_OPT_TURNS                                                                              \
     {                                                                                              \
         .name = "columns", .kind = OPT_FLAG,                                                       \
-        .help = "run the frameworks of a row in turns on the same nodes, one at a time",           \
+        .help = "run one case at a time, those of a row in turns (default: where it has several)", \
         .offset = offsetof(struct run_args, takes_turns)                                           \
     }
 #define RUN_OPT_STEPS                                                                              \
@@ -97,6 +98,12 @@ static inline void run_args_cleanup(struct run_args *args)
         .name = "steps", .kind = OPT_TEXT, .value = "as-logged|N",                                 \
         .help = "training steps where a command takes a number: the published log's, or N",        \
         .offset = offsetof(struct run_args, steps)                                                 \
+    }
+#define RUN_OPT_PACKED                                                                             \
+    {                                                                                              \
+        .name = "no-columns", .kind = OPT_FLAG,                                                    \
+        .help = "run cases at the same time wherever nodes are free: no ratios",                   \
+        .offset = offsetof(struct run_args, is_packed)                                             \
     }
 #define RUN_OPT_DEADLINE                                                                           \
     {                                                                                              \
@@ -146,9 +153,13 @@ MUST_CHECK int run_print_plan(const struct plan *plan, const struct run_args *ar
 MUST_CHECK int run_print_dry(const struct run_opts *opts, const struct run_prepared *prepared,
                              bool want_json, struct err *err);
 
-/* Cells, verdicts, what differs: for people. */
-void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
-                    const struct run_result *result);
+/* What the published logs give by today's report, formats and series, which belong together; those that the run froze need not fit today's
+   series. The audit borrows the formats. */
+MUST_CHECK int run_audit_today(struct arena *arena, const char *root, const struct frozen *frozen,
+                               struct format_set *formats, const struct report_audit **ret_audit,
+                               struct err *err);
+/* Whether a run of this kind can bear out what the report claims: no smoke run does. */
+bool run_may_claim(const struct frozen *frozen);
 
 /* A plan of which nothing can be run: its cells and why, and no run is kept; returns the exit status, or -1. */
 MUST_CHECK int run_nothing_and_print(const struct run_opts *opts,

@@ -9,4 +9,7 @@
 
 void run_repeats_table(struct strbuf *buf, const struct run_info *info);
 
+/* Prints each change of the one run among the operands until it ends, then its result: the run's exit status, or -1. */
+int run_follow(const struct cmd_ctx *ctx, const struct opt_list *operands, struct err *err);
+
 #endif

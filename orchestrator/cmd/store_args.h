@@ -34,6 +34,9 @@ int store_add(struct store_cmd *cmd, struct err *err);
 int store_gc_now(struct store_cmd *cmd, struct err *err);
 int store_check(struct store_cmd *cmd, struct err *err);
 
+/* Every blob of the store, as `store verify` checks them. */
+int store_verify_all(const struct cmd_ctx *ctx, const struct store_args *args, struct err *err);
+
 /* "148.0 GB" */
 char *store_size_text(struct arena *arena, uint64_t size_bytes);
 

@@ -319,6 +319,13 @@ static void set_none(const struct json_field *row, void *out)
     if (row->kind == JSON_I64 && (row->flags & JSON_MINUS)) {
         *(int64_t *)target_of(row, out) = -1;
     }
+    /* Where null is a statement; else it is the first word. */
+    bool is_stated = row->kind == JSON_WORD && row->flags & JSON_REQUIRED;
+    for (size_t idx = 0; is_stated && idx < row->n_names; idx++) {
+        if (!row->names[idx]) {
+            *(unsigned *)target_of(row, out) = (unsigned)idx;
+        }
+    }
 }
 
 static int decode_row(const struct json *at, struct arena *arena, const struct json_field *row,
@@ -416,7 +423,7 @@ static bool is_none(const struct json_field *row, const void *of, bool is_omit)
                : row->flags & JSON_NULLABLE && row->min > 0 ? number_of(row, of) < row->min
                                                             : is_omit && !number_of(row, of);
     case JSON_WORD:
-        return !row->names[number_of(row, of)];
+        return !row->names[number_of(row, of)] || (row->flags & JSON_OMIT && !number_of(row, of));
     case JSON_F64:
         return !isfinite(*(const double *)at) || (is_omit && *(const double *)at == 0);
     case JSON_BOOL:

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/publish.h"
 #include "codec/digest.h"
 
 #define DER_MAX 128 /* an Ed25519 SubjectPublicKeyInfo has 44 bytes (RFC 8410) */
@@ -68,14 +69,10 @@ static int write_new(const char *path, mode_t mode, struct str content, struct e
         return err_set(err, errno == EEXIST ? ERR_USAGE : err_code_of_errno(errno), "create %s: %s",
                        path, err_errno_text(errno));
     }
-    if (fs_write_all(fd, content.ptr, content.len, path, err) < 0) {
+    if (fs_write_all(fd, content.ptr, content.len, path, err) < 0 ||
+        publish_data(fd, path, err) < 0 || publish_parent(path, err) < 0) {
         unlink(path);
         return -1;
-    }
-    if (fchmod(fd, mode) < 0 || fsync(fd) < 0) {
-        int saved = errno;
-        unlink(path);
-        return err_set(err, err_code_of_errno(saved), "sync %s: %s", path, err_errno_text(saved));
     }
     return 0;
 }

@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-#include "judge/stats.h"
-
 /* ---- rows ---- */
 
 static size_t add_framework(struct columns *columns, struct str name)
@@ -21,29 +19,28 @@ static size_t add_framework(struct columns *columns, struct str name)
     return idx;
 }
 
-static bool is_same_text(struct str a, struct str b)
+const struct column_cell *columns_find(const struct column_row *row, size_t framework)
 {
-    return a.ptr && b.ptr ? str_eq(a, b) : !a.ptr && !b.ptr;
+    for (size_t idx = 0; idx < row->n_cells; idx++) {
+        if (row->cells[idx].framework == framework) {
+            return &row->cells[idx];
+        }
+    }
+    return NULL;
 }
 
-static bool fits(const struct column_row *row, const struct report_case *c, size_t column)
+static bool fits(const struct column_row *row, const struct report_case *c, size_t framework)
 {
-    const struct report_case *first = NULL;
-    for (size_t idx = 0; !first; idx++) {
-        first = row->cells[idx].cell ? row->cells[idx].cell->of_case : NULL;
-    }
-    return !row->cells[column].cell && str_eq(row->model, c->model) &&
-           str_eq(row->precision, c->precision) && row->nodes == c->nodes && row->gpus == c->gpus &&
-           is_same_text(first->variant, c->variant);
+    return report_same_row(row->cells[0].cell->of_case, c) && !columns_find(row, framework);
 }
 
 static void add_cell(struct arena *arena, struct columns *columns, const struct cell_result *cell,
                      size_t n_frameworks_max)
 {
     const struct report_case *c = cell->of_case;
-    size_t column = add_framework(columns, c->framework);
+    size_t framework = add_framework(columns, c->framework);
     size_t idx = 0;
-    while (idx < columns->n_rows && !fits(&columns->rows[idx], c, column)) {
+    while (idx < columns->n_rows && !fits(&columns->rows[idx], c, framework)) {
         idx++;
     }
     struct column_row *row = &columns->rows[idx];
@@ -56,7 +53,12 @@ static void add_cell(struct arena *arena, struct columns *columns, const struct 
                                 .cells = arena_array(arena, struct column_cell, n_frameworks_max)};
         columns->n_rows++;
     }
-    row->cells[column].cell = cell;
+    size_t at = row->n_cells++;
+    for (; at > 0 && row->cells[at - 1].framework > framework; at--) {
+        row->cells[at] = row->cells[at - 1];
+    }
+    row->cells[at] =
+        (struct column_cell){.framework = framework, .name = c->framework, .cell = cell};
 }
 
 /* A single framework has nothing to be compared with. */
@@ -64,11 +66,7 @@ static void drop_single(struct columns *columns)
 {
     size_t n_kept = 0;
     for (size_t idx = 0; idx < columns->n_rows; idx++) {
-        size_t n = 0;
-        for (size_t column = 0; column < columns->n_frameworks; column++) {
-            n += columns->rows[idx].cells[column].cell != NULL;
-        }
-        if (n > 1) {
+        if (columns->rows[idx].n_cells > 1) {
             columns->rows[n_kept++] = columns->rows[idx];
         }
     }
@@ -130,63 +128,133 @@ static void find_differences(const struct cell_result *reference, struct column_
 
 /* ---- ratios ---- */
 
-/* Half the 95 % interval of the mean of its repeats, over the mean. */
-static double relative_ci95(struct arena *arena, const struct cell_result *cell)
+/* Of the repeats that count of both, each with its own turn of the other. */
+static struct ratio ratio_of(const struct cell_result *cell, const struct cell_result *reference)
 {
-    double *values = arena_array(arena, double, cell->n_repeats + 1);
+    size_t n_max = cell->n_repeats < reference->n_repeats ? cell->n_repeats : reference->n_repeats;
+    CLEANUP(free) double *values = xcalloc(2 * n_max + 1, sizeof(*values));
+    double *others = values + n_max;
     size_t n = 0;
-    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
-        if (cell->repeats[idx].counts) {
-            values[n++] = cell->repeats[idx].value;
+    for (size_t idx = 0; idx < n_max; idx++) {
+        const struct repeat_result *ours = &cell->repeats[idx];
+        const struct repeat_result *theirs = &reference->repeats[idx];
+        if (ours->counts && theirs->counts && ours->value > 0 && theirs->value > 0) {
+            values[n] = ours->value;
+            others[n++] = theirs->value;
         }
     }
-    return n ? stats_ci95(values, n) / stats_mean(values, n) : (double)NAN;
+    return ratio_of_turns(values, others, n);
 }
 
-static void set_ratio(struct arena *arena, const struct frozen *frozen,
-                      const struct cell_result *reference, struct column_cell *at)
+static const char *no_ratio(const struct frozen *frozen, const struct cell_result *reference,
+                            const struct cell_result *cell)
 {
-    const struct cell_result *cell = at->cell;
-    struct str ours = condition_of(cell, "parameters");
-    struct str theirs = condition_of(reference, "parameters");
-    at->ratio = at->low = at->high = (double)NAN;
-    if (frozen->plan.is_rehearsal) {
-        at->why = "a rehearsal";
-    } else if (!isfinite(cell->value)) {
-        at->why = "it has no value";
-    } else if (!unit_is(frozen->vocabulary, cell->unit, "rate") ||
-               !unit_is(frozen->vocabulary, reference->unit, "rate")) {
-        at->why = "not items a second";
-    } else if (ours.ptr && theirs.ptr && !str_eq(ours, theirs)) {
-        at->why = "another network";
-    } else {
-        double error = hypot(relative_ci95(arena, cell), relative_ci95(arena, reference));
-        at->ratio = cell->value / reference->value;
-        at->low = at->ratio * exp(-error);
-        at->high = at->ratio * exp(error);
-        find_differences(reference, at);
+    double times = claim_network_times(condition_of(reference, "parameters"),
+                                       condition_of(cell, "parameters"));
+    return frozen->plan.is_rehearsal ? "a rehearsal"
+           : !isfinite(cell->value)  ? "it has no value"
+           : !unit_is(frozen->vocabulary, cell->unit, "rate") ||
+                   !unit_is(frozen->vocabulary, reference->unit, "rate")
+               ? "not items a second"
+           : times < 1 || times > 1    ? "another network"
+           : !frozen->plan.takes_turns ? "they did not take turns on the same nodes"
+                                       : NULL;
+}
+
+/* ---- claims ---- */
+
+const struct cell_audit *columns_audited(const struct report_audit *audit, const struct cell *cell)
+{
+    for (size_t idx = 0; cell && audit && idx < audit->n_cells; idx++) {
+        const struct cell_audit *audited = &audit->cells[idx];
+        if (str_eq(audited->cell->id, cell->id) && str_eq(audited->cell->printed, cell->printed)) {
+            return isfinite(audited->recomputed) ? audited : NULL;
+        }
     }
+    return NULL;
+}
+
+/* A column of our own has no number of its own in the report: it is held against another's. */
+static const struct cell *own_number(const struct cell_result *cell)
+{
+    return cell->baseline == cell->of_case ? cell->published : NULL;
+}
+
+static void list_hardware(struct arena *arena, const struct cell_result *cell, struct claim *claim)
+{
+    static const char *const NAMES[] = {"gpu",          "gpu_memory_gb", "gpu_clock",
+                                        "cpu",          "memory_gb",     "driver",
+                                        "interconnect", "nic",           "device"};
+    claim->hardware = arena_array(arena, struct str, cell->n_differs + 1);
+    for (size_t idx = 0; idx < cell->n_differs; idx++) {
+        const struct run_difference *d = &cell->differs[idx];
+        for (size_t at = 0; at < ARRAY_LEN(NAMES); at++) {
+            if (str_eq_z(d->name, NAMES[at])) {
+                claim->hardware[claim->n_hardware++] = str_of(arena_printf(
+                    arena, "%.*s %.*s there, %.*s here", STR_ARG(d->name), STR_ARG(d->published),
+                    STR_ARG(d->run.ptr ? d->run : STR_LIT("none"))));
+            }
+        }
+    }
+}
+
+static void judge_claim(struct arena *arena, const struct frozen *frozen,
+                        const struct report_audit *audit, const struct cell_result *reference,
+                        struct column_cell *at)
+{
+    struct claim *claim = &at->claim;
+    const struct cell *ours = own_number(at->cell);
+    const struct cell *theirs = own_number(reference);
+    if (!ours || !theirs) {
+        claim->why = "the report prints no number for both";
+        return;
+    }
+    claim->published = ours->published / theirs->published;
+    claim->why =
+        frozen->plan.profile == PROFILE_SMOKE
+            ? "a smoke run judges no claim"
+            : claim_objection(arena, at->cell->of_case, reference->of_case,
+                              columns_audited(audit, ours), columns_audited(audit, theirs));
+    if (claim->why || (at->ratio.why && !isfinite(at->ratio.low) && at->ratio.n_pairs == 0)) {
+        claim->why = claim->why ? claim->why : at->ratio.why;
+        return;
+    }
+    claim->verdict = claim_judge(claim->published, &at->ratio, REPRODUCED_REL_MAX);
+    if (claim->verdict == CLAIM_NONE) {
+        claim->why = "published as equal within 5 %";
+        return;
+    }
+    list_hardware(arena, at->cell, claim);
 }
 
 static void compare_row(struct arena *arena, const struct frozen *frozen,
-                        const struct columns *columns, struct column_row *row)
+                        const struct report_audit *audit, struct column_row *row)
 {
-    row->reference = 0;
-    while (row->reference < columns->n_frameworks &&
-           !(row->cells[row->reference].cell && isfinite(row->cells[row->reference].cell->value))) {
-        row->reference++;
-    }
-    for (size_t idx = 0; idx < columns->n_frameworks; idx++) {
+    const struct cell_result *reference = NULL;
+    for (size_t idx = 0; idx < row->n_cells; idx++) {
         struct column_cell *at = &row->cells[idx];
-        at->ratio = at->low = at->high = (double)NAN;
-        if (at->cell && row->reference < columns->n_frameworks && idx != row->reference) {
-            set_ratio(arena, frozen, row->cells[row->reference].cell, at);
+        at->ratio = (struct ratio){(double)NAN, (double)NAN, (double)NAN, 0, NULL};
+        at->claim.published = (double)NAN;
+        if (!reference && isfinite(at->cell->value)) {
+            reference = at->cell;
+            row->reference = at->name;
+        }
+    }
+    for (size_t idx = 0; idx < row->n_cells; idx++) {
+        struct column_cell *at = &row->cells[idx];
+        if (reference && at->cell != reference) {
+            at->ratio.why = no_ratio(frozen, reference, at->cell);
+            if (!at->ratio.why) {
+                at->ratio = ratio_of(at->cell, reference);
+                find_differences(reference, at);
+            }
+            judge_claim(arena, frozen, audit, reference, at);
         }
     }
 }
 
 void columns_of(struct arena *arena, const struct frozen *frozen, const struct run_result *result,
-                struct columns *ret_columns)
+                const struct report_audit *audit, struct columns *ret_columns)
 {
     struct columns columns = {.frameworks = arena_array(arena, struct str, result->n_cells + 1),
                               .rows = arena_array(arena, struct column_row, result->n_cells + 1)};
@@ -195,7 +263,7 @@ void columns_of(struct arena *arena, const struct frozen *frozen, const struct r
     }
     drop_single(&columns);
     for (size_t idx = 0; idx < columns.n_rows; idx++) {
-        compare_row(arena, frozen, &columns, &columns.rows[idx]);
+        compare_row(arena, frozen, audit, &columns.rows[idx]);
     }
     *ret_columns = columns;
 }
@@ -204,46 +272,75 @@ void columns_of(struct arena *arena, const struct frozen *frozen, const struct r
 
 struct str columns_cell_text(struct arena *arena, const struct column_cell *at)
 {
-    if (!at->cell || !isfinite(at->cell->value)) {
+    if (!at || !isfinite(at->cell->value)) {
         return STR_LIT("-");
     }
-    if (!isfinite(at->ratio)) {
-        return str_of(arena_printf(arena, "%.4g", at->cell->value));
+    return isfinite(at->ratio.value)
+               ? str_of(arena_printf(arena, "%.4g (%.2f, %.2f to %.2f)", at->cell->value,
+                                     at->ratio.value, at->ratio.low, at->ratio.high))
+               : str_of(arena_printf(arena, "%.4g", at->cell->value));
+}
+
+struct str columns_claim_text(struct arena *arena, const struct column_cell *at)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    const struct claim *claim = &at->claim;
+    strbuf_init(&text, 4096);
+    if (claim->why) {
+        return str_of(arena_printf(arena, "no claim: %s", claim->why));
     }
-    if (!isfinite(at->low)) {
-        return str_of(arena_printf(arena, "%.4g (%.2f)", at->cell->value, at->ratio));
+    if (claim->verdict == CLAIM_NONE) {
+        return STR_EMPTY;
     }
-    return str_of(arena_printf(arena, "%.4g (%.2f, %.2f to %.2f)", at->cell->value, at->ratio,
-                               at->low, at->high));
+    strbuf_printf(&text, "%s: published %.2f, here ", CLAIM_VERDICT_NAMES[claim->verdict],
+                  claim->published);
+    if (isfinite(at->ratio.low)) {
+        strbuf_printf(&text, "%.2f to %.2f", at->ratio.low, at->ratio.high);
+    } else {
+        strbuf_add_z(&text, at->ratio.why);
+    }
+    for (size_t idx = 0; idx < claim->n_hardware; idx++) {
+        strbuf_printf(&text, "; %.*s", STR_ARG(claim->hardware[idx]));
+    }
+    return str_dup(arena, strbuf_str(&text));
 }
 
 /* The note on one column of a row, "" for most. */
 static struct str note_of(struct arena *arena, const struct column_cell *at)
 {
     CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1024);
-    if (at->why) {
-        strbuf_printf(&text, "no ratio: %s", at->why);
+    struct str claim = columns_claim_text(arena, at);
+    strbuf_init(&text, 8192);
+    if (at->ratio.why) {
+        strbuf_printf(&text, "no ratio: %s", at->ratio.why);
     }
     for (size_t idx = 0; idx < at->n_differs; idx++) {
-        strbuf_printf(&text, "%s%s", idx ? ", " : "not like for like: ", at->differs[idx]);
+        strbuf_printf(&text, "%s%s",
+                      idx        ? ", "
+                      : text.len ? "; not like for like: "
+                                 : "not like for like: ",
+                      at->differs[idx]);
+    }
+    if (at->claim.verdict != CLAIM_NONE || at->claim.published > 0) {
+        strbuf_printf(&text, "%s%s%.*s", text.len ? "; " : "",
+                      at->claim.verdict != CLAIM_NONE ? "claim " : "", STR_ARG(claim));
     }
     return str_dup(arena, strbuf_str(&text));
 }
 
 /* A note shared by all its rows is one line. */
 static void add_notes(struct arena *arena, struct strbuf *out, const struct columns *columns,
-                      size_t column)
+                      size_t framework)
 {
     struct str last = STR_LIT("");
     for (size_t idx = 0; idx < columns->n_rows; idx++) {
         const struct column_row *row = &columns->rows[idx];
-        struct str note =
-            row->cells[column].cell ? note_of(arena, &row->cells[column]) : STR_LIT("");
+        const struct column_cell *at = columns_find(row, framework);
+        struct str note = at ? note_of(arena, at) : STR_LIT("");
         if (note.len && !str_eq(note, last)) {
-            strbuf_printf(out, "%.*s, from %.*s %.*s on %lld on: %.*s\n",
-                          STR_ARG(columns->frameworks[column]), STR_ARG(row->model),
-                          STR_ARG(row->precision), (long long)row->gpus, STR_ARG(note));
+            strbuf_printf(out, "%.*s, from %.*s %.*s on %lld on: %.*s\n", STR_ARG(at->name),
+                          STR_ARG(row->model), STR_ARG(row->precision), (long long)row->gpus,
+                          STR_ARG(note));
             last = note;
         }
     }
@@ -258,57 +355,76 @@ const char *columns_order(const struct frozen *frozen)
 void columns_notes(struct strbuf *out, const struct frozen *frozen, const struct columns *columns)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    strbuf_printf(
-        out,
-        "in brackets: ratio to the row's first that has a value, with the 95 %% interval of "
-        "their repeats; %s\n",
-        columns_order(frozen));
-    for (size_t column = 0; column < columns->n_frameworks; column++) {
-        add_notes(&arena, out, columns, column);
+    bool has_ratio = false;
+    for (size_t idx = 0; idx < columns->n_rows; idx++) {
+        for (size_t at = 0; at < columns->rows[idx].n_cells; at++) {
+            has_ratio = has_ratio || isfinite(columns->rows[idx].cells[at].ratio.value);
+        }
+    }
+    strbuf_printf(out, "%s%s\n",
+                  has_ratio ? "in brackets: ratio to the row's first that has a value, with the "
+                              "95 % interval of their repeats; "
+                            : "",
+                  columns_order(frozen));
+    for (size_t idx = 0; idx < columns->n_frameworks; idx++) {
+        add_notes(&arena, out, columns, idx);
     }
 }
 
 /* ---- as JSON ---- */
 
-static void encode_cell(struct json_out *out, struct str framework, const struct column_cell *at)
+#define REQUIRED_OR_NULL (JSON_REQUIRED | JSON_NULLABLE)
+
+static void put_differs(struct json_out *out, const char *key, const void *of)
 {
-    jw_object(out, NULL);
-    jw_str(out, "framework", framework);
-    jw_str(out, "case", at->cell->of_case->id);
-    jw_f64(out, "value", at->cell->value);
-    jw_f64(out, "ratio", at->ratio);
-    jw_f64(out, "low", at->low);
-    jw_f64(out, "high", at->high);
-    jw_z(out, "why", at->why);
-    jw_array(out, "differs");
+    const struct column_cell *at = of;
+    jw_array(out, key);
     for (size_t idx = 0; idx < at->n_differs; idx++) {
         jw_z(out, NULL, at->differs[idx]);
     }
     jw_end_array(out);
+}
+
+static const struct json_field CLAIM_ROWS[] = {
+    ROW_WORD("verdict", struct claim, verdict, CLAIM_VERDICT_NAMES, REQUIRED_OR_NULL),
+    ROW("published", struct claim, published, REQUIRED_OR_NULL,
+        .about = "ratio of the two printed numbers"),
+    ROW("why", struct claim, why, REQUIRED_OR_NULL, .about = "where nothing is judged"),
+    ROW_STRS("hardware", struct claim, hardware, n_hardware, JSON_REQUIRED),
+};
+
+static void put_claim(struct json_out *out, const char *key, const void *of)
+{
+    const struct column_cell *at = of;
+    if (at->claim.verdict == CLAIM_NONE && !at->claim.why) { /* the reference itself */
+        jw_null(out, key);
+        return;
+    }
+    jw_object(out, key);
+    json_encode(out, CLAIM_ROWS, ARRAY_LEN(CLAIM_ROWS), &at->claim);
     jw_end_object(out);
 }
 
-void columns_encode(struct json_out *out, const struct columns *columns)
-{
-    jw_array(out, "rows");
-    for (size_t idx = 0; idx < columns->n_rows; idx++) {
-        const struct column_row *row = &columns->rows[idx];
-        jw_object(out, NULL);
-        jw_str(out, "model", row->model);
-        jw_str(out, "precision", row->precision);
-        jw_i64(out, "nodes", row->nodes);
-        jw_i64(out, "gpus", row->gpus);
-        jw_str(out, "reference",
-               row->reference < columns->n_frameworks ? columns->frameworks[row->reference]
-                                                      : STR_EMPTY);
-        jw_array(out, "columns");
-        for (size_t column = 0; column < columns->n_frameworks; column++) {
-            if (row->cells[column].cell) {
-                encode_cell(out, columns->frameworks[column], &row->cells[column]);
-            }
-        }
-        jw_end_array(out);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-}
+static const struct json_field CELL_ROWS[] = {
+    ROW("framework", struct column_cell, name, JSON_REQUIRED),
+    {ROW_AT("case", JSON_STR, struct report_case, id), .flags = JSON_REQUIRED,
+     .via = {1 + offsetof(struct column_cell, cell), 1 + offsetof(struct cell_result, of_case)}},
+    ROW_VIA("value", struct column_cell, cell, value, REQUIRED_OR_NULL),
+    ROW("ratio", struct column_cell, ratio.value, REQUIRED_OR_NULL),
+    ROW("low", struct column_cell, ratio.low, REQUIRED_OR_NULL),
+    ROW("high", struct column_cell, ratio.high, REQUIRED_OR_NULL),
+    ROW("why", struct column_cell, ratio.why, REQUIRED_OR_NULL),
+    ROW_OUT("differs", JSON_ANY, put_differs, JSON_REQUIRED),
+    ROW_OUT("claim", JSON_ANY, put_claim, JSON_REQUIRED),
+};
+static const struct json_field ROW_ROWS_OF[] = {
+    ROW("model", struct column_row, model, JSON_REQUIRED),
+    ROW("precision", struct column_row, precision, JSON_REQUIRED),
+    ROW("nodes", struct column_row, nodes, JSON_REQUIRED, .min = 1),
+    ROW("gpus", struct column_row, gpus, JSON_REQUIRED, .min = 1),
+    ROW("reference", struct column_row, reference, REQUIRED_OR_NULL),
+    ROW_LIST("columns", struct column_row, cells, n_cells, CELL_ROWS, JSON_REQUIRED, .min = 2),
+};
+const struct json_field COLUMNS_ROWS[1] = {
+    ROW_LIST("rows", struct columns, rows, n_rows, ROW_ROWS_OF, JSON_REQUIRED),
+};

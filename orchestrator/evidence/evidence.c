@@ -277,6 +277,17 @@ static void add_provenance(struct json_out *out, const struct evidence_facts *fa
         jw_str(out, "finishedOn", facts->finished_at);
     }
     jw_end_object(out);
+    if (facts->journal
+            .ptr) { /* it chains all records before it, and each has the files that it wrote */
+        jw_array(out, "byproducts");
+        jw_object(out, NULL);
+        jw_z(out, "name", "journal.jsonl");
+        jw_object(out, "digest");
+        jw_str(out, "sha256", facts->journal);
+        jw_end_object(out);
+        jw_end_object(out);
+        jw_end_array(out);
+    }
     jw_end_object(out);
 }
 
@@ -315,6 +326,32 @@ static int read_version(const struct json *root, struct arena *arena, struct str
     return read_str(&at[ARRAY_LEN(WAY)], "reperf", arena, ret_version, err);
 }
 
+/* Statements from before it was signed, and those of folders without a journal, have none. */
+static int read_journal(const struct json *root, struct arena *arena, struct str *ret_hex,
+                        struct err *err)
+{
+    struct json predicate, details, list, item, digest;
+    uint8_t sha256[SHA256_BYTES];
+    size_t n;
+    if (json_member(root, "predicate", &predicate, err) < 0 ||
+        json_member(&predicate, "runDetails", &details, err) < 0) {
+        return -1;
+    }
+    if (!json_find(&details, "byproducts", &list)) {
+        return 0;
+    }
+    if (json_expect_array(&list, 1, &n, err) < 0) {
+        return -1;
+    }
+    if (!json_first(&list, &item)) {
+        return json_fail(&list, err, "expected the journal");
+    }
+    return json_member(&item, "digest", &digest, err) < 0 ||
+                   read_str(&digest, "sha256", arena, ret_hex, err) < 0
+               ? -1
+               : hex_decode(*ret_hex, SHA256_BYTES, sha256, err);
+}
+
 int evidence_version_check(struct str version, const char *name, struct err *err)
 {
     for (size_t idx = 0; idx < version.len; idx++) {
@@ -345,7 +382,7 @@ int evidence_same_text(struct str found, struct str wanted, const char *name, st
 }
 
 int evidence_statement_check(struct arena *arena, struct str payload, enum evidence_kind kind,
-                             const struct evidence_facts *facts, const struct evidence_files *files,
+                             struct evidence_facts *facts, const struct evidence_files *files,
                              struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
@@ -360,7 +397,8 @@ int evidence_statement_check(struct arena *arena, struct str payload, enum evide
     }
     root = json_root(&doc);
     if (kind == EVIDENCE_PROVENANCE && (read_version(&root, arena, &version, err) < 0 ||
-                                        evidence_version_check(version, name, err) < 0)) {
+                                        evidence_version_check(version, name, err) < 0 ||
+                                        read_journal(&root, arena, &facts->journal, err) < 0)) {
         err->code = ERR_INTEGRITY;
         return -1;
     }

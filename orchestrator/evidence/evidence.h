@@ -42,6 +42,8 @@ struct evidence_facts {
     struct str run_id;
     struct str report;
     struct str finished_at; /* ptr NULL: not stated */
+    struct str
+        journal; /* the check of the journal's record of this result, in hex; ptr NULL: none */
     struct evidence_cell *cells;
     size_t n_cells;
     enum evidence_outcome outcome; /* the worst of the cells */
@@ -64,9 +66,10 @@ const char *evidence_statement_name(enum evidence_kind kind);
 void evidence_statement(struct strbuf *buf, enum evidence_kind kind,
                         const struct evidence_facts *facts, const struct evidence_files *files,
                         struct str version);
-/* Exactly the text that a program of some version of reperf makes of these facts and files. ERR_INTEGRITY. */
+/* Exactly the text that a program of some version of reperf makes of these facts and files. The provenance gives facts->journal.
+   ERR_INTEGRITY. */
 MUST_CHECK int evidence_statement_check(struct arena *arena, struct str payload,
-                                        enum evidence_kind kind, const struct evidence_facts *facts,
+                                        enum evidence_kind kind, struct evidence_facts *facts,
                                         const struct evidence_files *files, struct err *err);
 
 /* A DSSE envelope; key NULL: without signatures. */

@@ -25,7 +25,7 @@ struct
     int64_t attempt;
     enum outcome outcome;
     int64_t exit_status; /* 128+n: signal n */
-    struct str log;      /* path below the evidence folder; set by reading */
+    struct str log;      /* path below the evidence folder */
     struct str log_sha256;
     int64_t log_bytes;
     struct outcome_node *nodes; /* none: it ran on this machine alone */
@@ -111,7 +111,7 @@ struct derived_to { /* where files go */
     void *ctx;
 };
 
-void outcome_encode(const struct outcome_record *record, struct arena *arena, struct strbuf *out);
+void outcome_encode(const struct outcome_record *record, struct strbuf *out);
 const char *outcome_name(enum outcome outcome);
 
 /* That the record is the repeat's own, agrees with itself, and that all nodes' logs are what was collected; else ERR_INTEGRITY. The

@@ -30,146 +30,102 @@ const char *outcome_name(enum outcome outcome)
     return OUTCOME_NAMES[outcome];
 }
 
-static void encode_nodes(struct json_out *out, const struct outcome_record *record)
-{
-    jw_array(out, "nodes");
-    for (size_t idx = 0; idx < record->n_nodes; idx++) {
-        const struct outcome_node *node = &record->nodes[idx];
-        jw_object(out, NULL);
-        jw_str(out, "node", node->name);
-        jw_i64(out, "exit_status", node->exit_status);
-        jw_str(out, "log", node->log);
-        jw_str(out, "log_sha256", node->log_sha256);
-        jw_i64(out, "log_bytes", node->log_bytes);
-        jw_str(out, "monitor", node->monitor);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-    jw_str(out, "failed_node", record->failed_node);
-}
+static const struct json_field NODE_ROWS[] = {
+    ROW("node", struct outcome_node, name, JSON_REQUIRED),
+    ROW("exit_status", struct outcome_node, exit_status, JSON_REQUIRED, .max = 255),
+    ROW("log", struct outcome_node, log, JSON_REQUIRED),
+    ROW("log_sha256", struct outcome_node, log_sha256, JSON_REQUIRED),
+    ROW("log_bytes", struct outcome_node, log_bytes, JSON_REQUIRED),
+    ROW("monitor", struct outcome_node, monitor, JSON_NULLABLE),
+};
 
-void outcome_encode(const struct outcome_record *record, struct arena *arena, struct strbuf *buf)
+/* Where nodes are. */
+static void put_failed_node(struct json_out *out, const char *key, const void *of)
 {
-    struct json_out out;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
-    jw_str(&out, "case", record->case_id);
-    jw_i64(&out, "repeat", record->repeat);
-    jw_i64(&out, "attempt", record->attempt);
-    jw_z(&out, "outcome", outcome_name(record->outcome));
-    jw_i64(&out, "exit_status", record->exit_status);
-    jw_z(&out, "log", rundir_log_name(arena, record->case_id, record->repeat));
-    jw_str(&out, "log_sha256", record->log_sha256);
-    jw_i64(&out, "log_bytes", record->log_bytes);
+    const struct outcome_record *record = of;
     if (record->n_nodes) {
-        encode_nodes(&out, record);
+        jw_str(out, key, record->failed_node);
     }
-    jw_end_object(&out);
 }
 
-static int decode_nodes(const struct json *root, struct arena *arena, struct outcome_record *record,
-                        struct err *err)
+static const struct json_field OUTCOME_ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW("case", struct outcome_record, case_id, JSON_REQUIRED),
+    ROW("repeat", struct outcome_record, repeat, JSON_REQUIRED, .min = 1, .max = REPEATS_RUN_MAX),
+    ROW("attempt", struct outcome_record, attempt, JSON_REQUIRED, .min = 1, .max = INT32_MAX),
+    ROW_WORD("outcome", struct outcome_record, outcome, OUTCOME_NAMES, JSON_REQUIRED),
+    ROW("exit_status", struct outcome_record, exit_status, JSON_REQUIRED, .max = 255),
+    ROW("log", struct outcome_record, log, JSON_REQUIRED),
+    ROW("log_sha256", struct outcome_record, log_sha256, JSON_REQUIRED),
+    ROW("log_bytes", struct outcome_record, log_bytes, JSON_REQUIRED),
+    ROW_LIST("nodes", struct outcome_record, nodes, n_nodes, NODE_ROWS, JSON_OMIT,
+             .max = INVENTORY_NODES_MAX),
+    ROW("failed_node", struct outcome_record, failed_node, JSON_NULLABLE, .put = put_failed_node),
+};
+
+void outcome_encode(const struct outcome_record *record, struct strbuf *buf)
 {
-    static const struct json_field FIELDS[] = {
-        ROW("node", struct outcome_node, name, JSON_REQUIRED),
-        ROW("exit_status", struct outcome_node, exit_status, JSON_REQUIRED, .max = 255),
-        ROW("log", struct outcome_node, log, JSON_REQUIRED),
-        ROW("log_sha256", struct outcome_node, log_sha256, JSON_REQUIRED),
-        ROW("log_bytes", struct outcome_node, log_bytes, JSON_REQUIRED, .max = 1LL << 53),
-        ROW("monitor", struct outcome_node, monitor, JSON_NULLABLE),
-    };
-    struct json list;
-    struct json item;
-    size_t n = 0;
-    if (!json_find(root, "nodes", &list)) {
-        return 0;
-    }
-    if (json_expect_array(&list, INVENTORY_NODES_MAX, &n, err) < 0) {
-        return -1;
-    }
-    record->nodes = arena_array(arena, struct outcome_node, n + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS), &record->nodes[record->n_nodes++],
-                        err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
+    json_encode_document(buf, OUTCOME_ROWS, ARRAY_LEN(OUTCOME_ROWS), record);
 }
 
 static int read_outcome(struct arena *arena, const char *path, struct outcome_record *ret_record,
                         struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct outcome_record record = {0};
-    struct json root;
-    struct json member;
-    struct str outcome;
-    static const struct json_field FIELDS[] = {
-        ROW_ANY("schema_version", JSON_REQUIRED),
-        ROW("case", struct outcome_record, case_id, JSON_REQUIRED),
-        ROW("repeat", struct outcome_record, repeat, JSON_REQUIRED, .min = 1,
-            .max = REPEATS_RUN_MAX),
-        ROW("attempt", struct outcome_record, attempt, JSON_REQUIRED, .min = 1, .max = INT32_MAX),
-        ROW_ANY("outcome", JSON_REQUIRED),
-        ROW("exit_status", struct outcome_record, exit_status, JSON_REQUIRED, .max = 255),
-        ROW("log", struct outcome_record, log, JSON_REQUIRED),
-        ROW("log_sha256", struct outcome_record, log_sha256, JSON_REQUIRED),
-        ROW("log_bytes", struct outcome_record, log_bytes, JSON_REQUIRED, .max = 1LL << 53),
-        ROW_ANY("nodes", 0),
-        ROW("failed_node", struct outcome_record, failed_node, JSON_NULLABLE),
-    };
     if (json_read_file(path, &doc, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
-    if (json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), &record, err) < 0 ||
-        json_member(&root, "outcome", &member, err) < 0 ||
-        json_str(&member, arena, &outcome, err) < 0 ||
-        decode_nodes(&root, arena, &record, err) < 0) {
-        return -1;
-    }
-    if (str_eq_z(outcome, OUTCOME_NAMES[OUTCOME_DEADLINE])) {
-        record.outcome = OUTCOME_DEADLINE;
-    } else if (!str_eq_z(outcome, OUTCOME_NAMES[OUTCOME_EXITED])) {
-        return json_fail(&member, err, "expected exited or deadline, found \"%.*s\"",
-                         STR_ARG(outcome));
-    }
-    *ret_record = record;
-    return 0;
+    const struct json root = json_root(&doc);
+    *ret_record = (struct outcome_record){.repeat = 0};
+    return json_decode(&root, arena, OUTCOME_ROWS, ARRAY_LEN(OUTCOME_ROWS), ret_record, err);
 }
 
 /* ---- the series file ---- */
 
+struct sealed_series {
+    const struct repeat_result *repeat;
+    const struct measurement *m;
+};
+
+static void put_samples(struct json_out *out, const char *key, const void *of)
+{
+    const struct series *series = of;
+    jw_array(out, key);
+    for (size_t idx = 0; idx < series->n; idx++) {
+        series_encode_sample(out, series, idx, SAMPLE_RUN);
+    }
+    jw_end_array(out);
+}
+
+static const struct json_field SAMPLES_ROWS[] = {
+    {.kind = JSON_HERE, ROW_ROWS(SERIES_HEAD_ROWS)},
+    ROW_OUT("samples", JSON_ANY, put_samples, JSON_REQUIRED),
+};
+static const struct json_field SERIES_ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW_VIA("case", struct sealed_series, repeat, outcome.case_id, JSON_REQUIRED),
+    ROW_VIA("repeat", struct sealed_series, repeat, repeat, JSON_REQUIRED),
+    ROW_VIA("log", struct sealed_series, repeat, log, JSON_REQUIRED),
+    ROW_VIA("log_sha256", struct sealed_series, repeat, outcome.log_sha256, JSON_REQUIRED),
+    ROW_VIA("format", struct sealed_series, m, format, JSON_REQUIRED),
+    {ROW_AT("verdict", JSON_WORD, struct measurement, verdict),
+     .via = {1 + offsetof(struct sealed_series, m)}, .item_size = sizeof(enum parse_verdict),
+     .names = PARSE_VERDICT_NAMES, .n_names = ARRAY_LEN(PARSE_VERDICT_NAMES)},
+    ROW_VIA("why", struct sealed_series, m, why, JSON_NULLABLE | JSON_BLANK),
+    ROW_LIST("series", struct measurement, series, n_series, SAMPLES_ROWS, JSON_REQUIRED,
+             .via = {1 + offsetof(struct sealed_series, m)}),
+    ROW_LIST("facts", struct measurement, facts, n_facts, FACT_ROWS, JSON_REQUIRED,
+             .via = {1 + offsetof(struct sealed_series, m)}),
+};
+
 static void encode_series(struct strbuf *buf, const struct repeat_result *repeat,
                           const struct measurement *m)
 {
+    const struct sealed_series of = {repeat, m};
     struct json_out out;
     jw_begin(&out, buf, true);
     jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
-    jw_str(&out, "case", repeat->outcome.case_id);
-    jw_i64(&out, "repeat", repeat->repeat);
-    jw_str(&out, "log", repeat->log);
-    jw_str(&out, "log_sha256", repeat->outcome.log_sha256);
-    jw_str(&out, "format", m->format);
-    jw_z(&out, "verdict", parse_verdict_name(m->verdict));
-    jw_str(&out, "why", m->why.len ? m->why : STR_EMPTY);
-    jw_array(&out, "series");
-    for (size_t idx = 0; idx < m->n_series; idx++) {
-        const struct series *series = &m->series[idx];
-        jw_object(&out, NULL);
-        series_encode_head(&out, series);
-        jw_array(&out, "samples");
-        for (size_t at = 0; at < series->n; at++) {
-            series_encode_sample(&out, series, at, SAMPLE_RUN);
-        }
-        jw_end_array(&out);
-        jw_end_object(&out);
-    }
-    jw_end_array(&out);
-    measurement_encode_facts(&out, m);
+    json_encode(&out, SERIES_ROWS, ARRAY_LEN(SERIES_ROWS), &of);
     jw_end_object(&out);
     strbuf_add_char(buf, '\n');
 }

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/publish.h"
+
 #define LOCK_TEXT_MAX 64
 
 void rundir_in(struct arena *arena, const char *folder, struct str id, struct rundir *ret_dir)
@@ -112,7 +114,7 @@ int rundir_give_name(struct arena *arena, const char *state, const char *name,
     if ((unlink(path) < 0 && errno != ENOENT) || symlink(dir->id.ptr, path) < 0) {
         return err_set(err, err_code_of_errno(errno), "make %s: %s", path, err_errno_text(errno));
     }
-    return 0;
+    return publish_parent(path, err);
 }
 
 const char *rundir_name_of(struct arena *arena, const char *state, struct str id)
@@ -314,9 +316,5 @@ int rundir_settle(struct arena *arena, const char *folder, const char *name, str
         fs_read(arena, path, content.len, &there, &ignored) < 0 || !str_eq(there, content)) {
         return fs_write_atomic(path, content, err);
     }
-    if (fsync(fd) < 0) {
-        return err_set(err, err_code_of_errno(errno), "sync %s: %s", path, err_errno_text(errno));
-    }
-    *strrchr(path, '/') = '\0';
-    return fs_sync_dir(path, err);
+    return publish_data(fd, path, err) < 0 ? -1 : publish_parent(path, err);
 }

@@ -11,6 +11,7 @@
 
 #include "base/fs.h"
 #include "base/progress.h"
+#include "base/publish.h"
 #include "codec/tarball.h"
 #include "evidence/derive.h"
 #include "report/run_id.h"
@@ -30,16 +31,12 @@ struct sealing {
     uint64_t file_bytes;
 };
 
-static bool is_made_here(struct str name)
-{
-    return ustar_closing_rank(name) || str_eq_z(name, EVIDENCE_CRATE);
-}
-
-/* What fs_write_atomic leaves of a file of ours when it is killed: NAME.XXXXXX. */
-static bool is_leftover(struct str name)
+bool seal_makes(struct str name, bool *ret_is_half)
 {
     size_t len = name.len > 7 ? name.len - 7 : 0;
-    return len && name.ptr[len] == '.' && is_made_here(str_sub(name, 0, len));
+    *ret_is_half = len && name.ptr[len] == '.';
+    name = *ret_is_half ? str_sub(name, 0, len) : name;
+    return ustar_closing_rank(name) || str_eq_z(name, EVIDENCE_CRATE);
 }
 
 static int add_name(struct sealing *s, const char *name, struct err *err)
@@ -47,13 +44,12 @@ static int add_name(struct sealing *s, const char *name, struct err *err)
     const char *path = fs_join(s->arena, s->opts->folder, name);
     struct evidence_file file = {.name = str_of(name)};
     struct stat info;
-    if (is_made_here(file.name)) {
-        return 0;
-    }
-    if (is_leftover(file.name)) {
-        return unlink(path) == 0 ? 0
-                                 : err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
-                                           err_errno_text(errno));
+    bool is_half;
+    if (seal_makes(file.name, &is_half)) {
+        return !is_half || unlink(path) == 0
+                   ? 0
+                   : err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
+                             err_errno_text(errno));
     }
     if (lstat(path, &info) < 0) {
         return err_set(err, err_code_of_errno(errno), "stat %s: %s", path, err_errno_text(errno));
@@ -118,7 +114,11 @@ static int read_facts(struct sealing *s, struct err *err)
     if (fs_read(s->arena, path, JSON_TEXT_MAX, &text, err) < 0) {
         return -1;
     }
-    return evidence_facts(s->arena, text, path, &s->facts, err);
+    if (evidence_facts(s->arena, text, path, &s->facts, err) < 0) {
+        return -1;
+    }
+    s->facts.journal = s->opts->journal;
+    return 0;
 }
 
 /* A file of ours into the folder, and among the files. */
@@ -203,7 +203,8 @@ static int check_expected(const struct sealing *s, const struct evidence_file *f
 {
     const struct str *wanted = s->opts->files ? map_get(s->opts->files, file->name) : NULL;
     char hex[SHA256_HEX_SIZE];
-    if (!s->opts->files || is_made_here(file->name)) {
+    bool is_half;
+    if (!s->opts->files || seal_makes(file->name, &is_half)) {
         return 0;
     }
     hex_encode(file->sha256, SHA256_BYTES, hex);
@@ -325,10 +326,6 @@ static int write_archive(struct sealing *s, int fd, const char *partial, struct 
     if (result < 0) {
         return -1;
     }
-    if (fsync(fd) < 0) {
-        return err_set(err, err_code_of_errno(errno), "sync %s: %s", partial,
-                       err_errno_text(errno));
-    }
     fill_info(s, ret_info);
     return 0;
 }
@@ -351,21 +348,14 @@ static int open_partial(const char *partial, struct err *err)
     return take_fd(&fd);
 }
 
-static int publish(struct sealing *s, const char *partial, struct err *err)
+static int publish(struct sealing *s, int fd, const char *partial, struct err *err)
 {
     const char *archive = s->opts->archive;
-    const char *slash = strrchr(archive, '/');
-    const char *folder =
-        slash ? arena_printf(s->arena, "%.*s", (int)(slash - archive) + 1, archive) : ".";
     /* RENAME_NOREPLACE would be one step, but not every file system has it; two seals of one run are locked out above. */
     if (!s->opts->may_replace && fs_exists(archive)) {
         return err_set(err, ERR_USAGE, "%s exists already", archive);
     }
-    if (rename(partial, archive) < 0) {
-        return err_set(err, err_code_of_errno(errno), "rename %s: %s", partial,
-                       err_errno_text(errno));
-    }
-    return fs_sync_dir(folder, err);
+    return publish_file(fd, partial, archive, err);
 }
 
 /* The archive must not become part of itself. */
@@ -410,7 +400,7 @@ static int seal_with(struct sealing *s, struct seal_info *ret_info, struct err *
     if (fd < 0) {
         return -1;
     }
-    if (write_archive(s, fd, partial, ret_info, err) < 0 || publish(s, partial, err) < 0) {
+    if (write_archive(s, fd, partial, ret_info, err) < 0 || publish(s, fd, partial, err) < 0) {
         unlink(partial);
         return -1;
     }

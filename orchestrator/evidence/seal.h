@@ -18,7 +18,8 @@ struct seal_opts {
         is_bytes_only; /* nothing is derived: for a folder not made by a run, or held against `files` */
     const struct map *
         files; /* by name, the SHA-256 in hex (a struct str) of each file that must be there, and no other; or NULL */
-    bool may_replace; /* else ERR_USAGE where the archive exists */
+    struct str journal; /* of evidence_facts */
+    bool may_replace;   /* else ERR_USAGE where the archive exists */
     bool wants_progress;
     struct clock_src clock;
     bool (*should_stop)(
@@ -33,6 +34,10 @@ struct seal_info {
     uint64_t archive_bytes;
     char sha256[SHA256_HEX_SIZE]; /* of all bytes before the closing */
 };
+
+/* Whether a file of that name is made by sealing, or is half of one: NAME.XXXXXX, which a killed seal leaves and the next one
+   removes. */
+bool seal_makes(struct str name, bool *ret_is_half);
 
 MUST_CHECK int seal_folder(struct arena *arena, const struct seal_opts *opts,
                            struct seal_info *ret_info, struct err *err);

@@ -275,7 +275,7 @@ static int read_folder(struct checking *c, struct err *err)
 
 /* --- what the members say ----------------------------------------------------------------------- */
 
-static int read_envelopes(struct checking *c, const struct evidence_facts *facts,
+static int read_envelopes(struct checking *c, struct evidence_facts *facts,
                           struct evidence_envelope envelopes[2], struct err *err)
 {
     const enum evidence_kind kinds[2] = {EVIDENCE_TEST_RESULT, EVIDENCE_PROVENANCE};
@@ -369,6 +369,7 @@ static int check_members(struct checking *c, struct err *err)
         read_envelopes(c, &facts, envelopes, err) < 0) {
         return -1;
     }
+    c->info->journal = facts.journal;
     return check_signatures(c, envelopes, err);
 }
 

@@ -32,7 +32,8 @@ struct verify_info {
     bool is_folder;
     bool is_derived; /* series and result.json follow from the raw logs */
     struct derived_from from;
-    struct str run_id; /* ptr NULL: not reached */
+    struct str run_id;  /* ptr NULL: not reached */
+    struct str journal; /* of evidence_facts */
     enum evidence_outcome outcome;
     size_t n_files;
     uint64_t file_bytes;

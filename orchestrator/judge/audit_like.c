@@ -253,13 +253,6 @@ static bool is_rate_cell(const struct cell_audit *a)
     return a->cell->metric == METRIC_THROUGHPUT && a->n_logs > 0 && a->measurements[0];
 }
 
-static bool same_place(const struct report_case *a, const struct report_case *b)
-{
-    return str_eq(a->model, b->model) && str_eq(a->precision, b->precision) &&
-           a->nodes == b->nodes && a->gpus == b->gpus && a->variant.len == b->variant.len &&
-           (!a->variant.len || str_eq(a->variant, b->variant));
-}
-
 /* How many cells of the same stack and place have a smaller batch: rows pair the n-th batches of their frameworks. */
 static size_t batch_rank(const struct report_audit *out, const struct cell_audit *a)
 {
@@ -267,7 +260,7 @@ static size_t batch_rank(const struct report_audit *out, const struct cell_audit
     for (size_t idx = 0; idx < out->n_cells; idx++) {
         const struct cell_audit *b = &out->cells[idx];
         n += b->cell->metric == METRIC_THROUGHPUT && b->of_case->stack == a->of_case->stack &&
-             same_place(a->of_case, b->of_case) &&
+             report_same_row(a->of_case, b->of_case) &&
              b->of_case->batch_per_gpu < a->of_case->batch_per_gpu;
     }
     return n;
@@ -296,7 +289,8 @@ void audit_like_for_like(struct audit *audit)
         for (size_t j = 0; j < out->n_cells && out->n_rows < out->n_cells; j++) {
             const struct cell_audit *b = &out->cells[j];
             if (is_rate_cell(b) && a->of_case->stack != b->of_case->stack &&
-                same_place(a->of_case, b->of_case) && batch_rank(out, a) == batch_rank(out, b)) {
+                report_same_row(a->of_case, b->of_case) &&
+                batch_rank(out, a) == batch_rank(out, b)) {
                 out->rows[out->n_rows].a = a;
                 out->rows[out->n_rows].b = b;
                 fill_row(audit, &out->rows[out->n_rows++]);

@@ -2,13 +2,11 @@
 /* What a report's tables compare: rows of several frameworks, and one framework over several GPU counts. */
 #include "base/base.h"
 
-#include <math.h>
 #include <strings.h>
 
+#include "judge/claim.h"
 #include "lint/lint_parts.h"
 
-#define SAME_REL_MAX                                                                               \
-    0.01 /* networks whose sizes differ by less are the same: frameworks count parameters differently */
 #define LIST_BYTES 400
 
 static bool both_state(const struct report_case *a, const struct report_case *b, const char *name,
@@ -45,16 +43,13 @@ static void lint_network(struct lint *lint, const struct report_case *a,
 {
     static const char *const NAMES[] = {"parameters", "macs_per_sample"};
     for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
-        struct err err = {0};
         struct str x = STR_EMPTY;
         struct str y = STR_EMPTY;
-        double of_a = 0;
-        double of_b = 0;
-        if (both_state(a, b, NAMES[idx], &x, &y) && str_to_f64(x, &of_a, &err) == 0 &&
-            str_to_f64(y, &of_b, &err) == 0 && fabs(of_a / of_b - 1) > SAME_REL_MAX) {
+        double times = both_state(a, b, NAMES[idx], &x, &y) ? claim_network_times(x, y) : 1;
+        if (times < 1 || times > 1) {
             lint_add(lint, "network-differs", NULL, ".cases",
                      "%s have %s and %s %s: %.2f times as many", pair_of(lint, a, b), x.ptr, y.ptr,
-                     idx ? "multiply-adds per sample" : "parameters", of_b / of_a);
+                     idx ? "multiply-adds per sample" : "parameters", times);
         }
     }
 }

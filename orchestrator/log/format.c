@@ -406,7 +406,9 @@ static int decode_groups(const struct json *at, struct series_spec *s, struct er
 }
 
 struct raw_series {
-    struct str name, literal, pattern, unit, scope, quantity, like, until;
+    struct str name, literal, pattern, unit, like, until;
+    enum scope scope;
+    enum quantity quantity;
     bool primary, repeats, after, stands_in, is_on_grid, is_grouped;
     int64_t step_from, epoch_from, first_by;
     double factor;
@@ -417,8 +419,8 @@ static const struct json_field SERIES_FIELDS[] = {
     ROW("literal", struct raw_series, literal, JSON_NULLABLE),
     ROW("pattern", struct raw_series, pattern, JSON_REQUIRED),
     ROW("unit", struct raw_series, unit, JSON_REQUIRED),
-    ROW("scope", struct raw_series, scope, JSON_REQUIRED | JSON_NULLABLE),
-    ROW("quantity", struct raw_series, quantity, JSON_REQUIRED),
+    ROW_WORD("scope", struct raw_series, scope, SCOPE_NAMES, JSON_REQUIRED | JSON_NULLABLE),
+    ROW_WORD("quantity", struct raw_series, quantity, QUANTITY_NAMES, JSON_REQUIRED),
     ROW("primary", struct raw_series, primary, JSON_REQUIRED),
     ROW("repeats", struct raw_series, repeats, 0),
     ROW("stands_in", struct raw_series, stands_in, 0),
@@ -436,20 +438,11 @@ static const struct json_field SERIES_FIELDS[] = {
 static int decode_series_names(const struct json *at, const struct raw_series *raw,
                                struct series_spec *s, struct err *err)
 {
-    s->scope = SCOPE_UNKNOWN;
-    if (raw->scope.ptr && !scope_of_name(raw->scope, &s->scope)) {
-        return json_fail(at, err, "expected scope rank, node, job or null, found \"%.40s\"",
-                         raw->scope.ptr);
-    }
-    if (!quantity_of_name(raw->quantity, &s->quantity)) {
-        return json_fail(at, err,
-                         "expected quantity rate, running_mean, step_time, summary, clock, "
-                         "score or progress, found \"%.40s\"",
-                         raw->quantity.ptr);
-    }
+    s->scope = raw->scope;
+    s->quantity = raw->quantity;
     if (!is_unit_of(vocabulary_of(at), raw->unit, s->quantity)) {
-        return json_fail(at, err, "unit \"%.40s\" does not fit quantity %.*s", raw->unit.ptr,
-                         STR_ARG(raw->quantity));
+        return json_fail(at, err, "unit \"%.40s\" does not fit quantity %s", raw->unit.ptr,
+                         quantity_name(s->quantity));
     }
     if (!(raw->factor > 0)) {
         return json_fail(at, err, "expected a factor over 0");

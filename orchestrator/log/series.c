@@ -3,24 +3,22 @@
 
 #include "log/series.h"
 
-#include "codec/json.h"
-
-static const char *const SCOPE_NAMES[] = {
+const char *const SCOPE_NAMES[] = {
     [SCOPE_RANK] = "rank", [SCOPE_NODE] = "node", [SCOPE_JOB] = "job", [SCOPE_UNKNOWN] = NULL};
-static const char *const QUANTITY_NAMES[] = {
+const char *const QUANTITY_NAMES[] = {
     [QTY_RATE] = "rate",           [QTY_RUNNING_MEAN] = "running_mean",
     [QTY_STEP_TIME] = "step_time", [QTY_SUMMARY] = "summary",
     [QTY_CLOCK] = "clock",         [QTY_SCORE] = "score",
     [QTY_PROGRESS] = "progress"};
-static const char *const VERDICT_NAMES[] = {[PARSE_OK] = "ok",
-                                            [PARSE_NO_METRIC] = "no_metric",
-                                            [PARSE_INCOMPLETE] = "incomplete",
-                                            [PARSE_NAN] = "nan",
-                                            [PARSE_AMBIGUOUS] = "ambiguous",
-                                            [PARSE_TRUNCATED] = "truncated",
-                                            [PARSE_TWO_LEVELS] = "two_levels",
-                                            [PARSE_CONTRADICTS_ITSELF] = "contradicts_itself",
-                                            [PARSE_PROPOSED] = "proposed"};
+const char *const PARSE_VERDICT_NAMES[] = {[PARSE_OK] = "ok",
+                                           [PARSE_NO_METRIC] = "no_metric",
+                                           [PARSE_INCOMPLETE] = "incomplete",
+                                           [PARSE_NAN] = "nan",
+                                           [PARSE_AMBIGUOUS] = "ambiguous",
+                                           [PARSE_TRUNCATED] = "truncated",
+                                           [PARSE_TWO_LEVELS] = "two_levels",
+                                           [PARSE_CONTRADICTS_ITSELF] = "contradicts_itself",
+                                           [PARSE_PROPOSED] = "proposed"};
 
 const char *scope_name(enum scope scope)
 {
@@ -34,46 +32,7 @@ const char *quantity_name(enum quantity quantity)
 
 const char *parse_verdict_name(enum parse_verdict verdict)
 {
-    return VERDICT_NAMES[verdict];
-}
-
-bool parse_verdict_of_name(struct str name, enum parse_verdict *ret_verdict)
-{
-    for (int v = PARSE_OK; v <= PARSE_TRUNCATED; v++) {
-        if (str_eq_z(name, parse_verdict_name((enum parse_verdict)v))) {
-            *ret_verdict = (enum parse_verdict)v;
-            return true;
-        }
-    }
-    return false;
-}
-
-bool measurement_is_sound(const struct measurement *m)
-{
-    return m->n_runs == 1 && m->verdict == PARSE_OK && m->first_run == PARSE_OK &&
-           m->last_run == PARSE_OK;
-}
-
-bool scope_of_name(struct str name, enum scope *ret_scope)
-{
-    for (size_t idx = 0; idx < SCOPE_UNKNOWN; idx++) {
-        if (str_eq_z(name, SCOPE_NAMES[idx])) {
-            *ret_scope = (enum scope)idx;
-            return true;
-        }
-    }
-    return false;
-}
-
-bool quantity_of_name(struct str name, enum quantity *ret_quantity)
-{
-    for (size_t idx = 0; idx < ARRAY_LEN(QUANTITY_NAMES); idx++) {
-        if (str_eq_z(name, QUANTITY_NAMES[idx])) {
-            *ret_quantity = (enum quantity)idx;
-            return true;
-        }
-    }
-    return false;
+    return PARSE_VERDICT_NAMES[verdict];
 }
 
 const struct series *measurement_series(const struct measurement *m, struct str name)
@@ -96,14 +55,18 @@ const struct series *measurement_primary(const struct measurement *m)
     return NULL;
 }
 
-void series_encode_head(struct json_out *out, const struct series *series)
-{
-    jw_str(out, "name", series->name);
-    jw_str(out, "unit", series->unit);
-    jw_z(out, "scope", scope_name(series->scope));
-    jw_z(out, "quantity", quantity_name(series->quantity));
-    jw_bool(out, "primary", series->is_primary);
-}
+const struct json_field SERIES_HEAD_ROWS[] = {
+    ROW("name", struct series, name, JSON_REQUIRED),
+    ROW("unit", struct series, unit, JSON_REQUIRED),
+    ROW_WORD("scope", struct series, scope, SCOPE_NAMES, JSON_REQUIRED | JSON_NULLABLE),
+    ROW_WORD("quantity", struct series, quantity, QUANTITY_NAMES, JSON_REQUIRED),
+    ROW("primary", struct series, is_primary, JSON_REQUIRED),
+};
+const struct json_field FACT_ROWS[] = {
+    ROW("name", struct fact, name, JSON_REQUIRED),
+    ROW("value", struct fact, value, JSON_REQUIRED),
+    ROW("line", struct fact, line, JSON_REQUIRED, .max = INT32_MAX),
+};
 
 void series_encode_sample(struct json_out *out, const struct series *series, size_t idx,
                           unsigned members)
@@ -131,15 +94,10 @@ void series_encode_sample(struct json_out *out, const struct series *series, siz
 
 void measurement_encode_facts(struct json_out *out, const struct measurement *m)
 {
-    jw_array(out, "facts");
-    for (size_t idx = 0; m && idx < m->n_facts; idx++) {
-        jw_object(out, NULL);
-        jw_str(out, "name", m->facts[idx].name);
-        jw_str(out, "value", m->facts[idx].value);
-        jw_i64(out, "line", m->facts[idx].line);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
+    static const struct json_field ROWS[] = {
+        ROW_LIST("facts", struct measurement, facts, n_facts, FACT_ROWS, JSON_REQUIRED)};
+    static const struct measurement NONE = {.n_facts = 0};
+    json_encode(out, ROWS, ARRAY_LEN(ROWS), m ? m : &NONE);
 }
 
 bool fact_is_of_row(struct str name)

@@ -4,7 +4,7 @@
 #ifndef LOG_SERIES_H
 #define LOG_SERIES_H
 
-#include "base/str.h"
+#include "codec/json_table.h"
 
 /* UNKNOWN: neither the format nor the log says it. */
 enum scope { SCOPE_RANK, SCOPE_NODE, SCOPE_JOB, SCOPE_UNKNOWN };
@@ -133,29 +133,25 @@ struct measurement {
     uint64_t n_lines;
 };
 
-/* NULL for one that is not known. */
+extern const char *const SCOPE_NAMES[4]; /* NULL: UNKNOWN */
+extern const char *const QUANTITY_NAMES[7], *const PARSE_VERDICT_NAMES[9];
 const char *scope_name(enum scope scope);
 const char *quantity_name(enum quantity quantity);
 const char *parse_verdict_name(enum parse_verdict verdict);
-bool parse_verdict_of_name(struct str name, enum parse_verdict *ret_verdict);
-/* One run, of which nothing is wrong. */
-bool measurement_is_sound(const struct measurement *m);
-bool scope_of_name(struct str name, enum scope *ret_scope);
-bool quantity_of_name(struct str name, enum quantity *ret_quantity);
 
 /* NULL if there is none of that name. */
 const struct series *measurement_series(const struct measurement *m, struct str name);
 const struct series *measurement_primary(const struct measurement *m);
 
-/* What a series is, into an object that is open: the same wherever one is written. Of its samples there are two forms, which others
-   read: columns, in series that are kept (load/series_parts.h, which also reads them), and here a list, of an object each. */
-struct json_out;
-void series_encode_head(struct json_out *out, const struct series *series);
+/* What a series is: the same wherever one is written. Of its samples there are two forms: columns, in series that are kept
+   (load/kept_series.h, which also reads them), and here a list, of an object each, which others read. */
+extern const struct json_field SERIES_HEAD_ROWS[5],
+    FACT_ROWS[3]; /* of struct series, struct fact */
 enum sample_members { SAMPLE_SCOPE = 1, SAMPLE_GPUS = 2, SAMPLE_RUN = 4 };
 /* step, value and rank, and of the members those asked for; gpus only where it is known. */
 void series_encode_sample(struct json_out *out, const struct series *series, size_t idx,
                           unsigned members);
-/* The member facts: what the log states, and where. Nothing for NULL. */
+/* The member facts: what the log states, and where; none for NULL. */
 void measurement_encode_facts(struct json_out *out, const struct measurement *m);
 
 #endif

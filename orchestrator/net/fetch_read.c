@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/publish.h"
+
 #define READ_BYTES      (256u << 10) /* stays in the core's own cache between the copy and the digest */
 #define WHOLE_MIN_BYTES (4u << 20)
 #define WHOLE_MAX_BYTES (32u << 20)
@@ -49,11 +51,7 @@ static int run_read(void *arg, const atomic_bool *is_cancelled, struct err *err)
     /* Lets the disk start writing what will be synced at the end anyway; if that is not possible, nothing is lost. */
     (void)sync_file_range(read->fd, (off_t)from, (off_t)(read->until - from),
                           SYNC_FILE_RANGE_WRITE);
-    if (read->syncs && fsync(read->fd) < 0) {
-        return err_set(err, err_code_of_errno(errno), "sync what was fetched: %s",
-                       err_errno_text(errno));
-    }
-    return 0;
+    return read->syncs ? publish_data(read->fd, "what was fetched", err) : 0;
 }
 
 static void submit(struct fetch *fetch, struct read_job *read)

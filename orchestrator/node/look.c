@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/publish.h"
 
 #define SMALL_MAX    256
 #define STAT_MAX     1024
@@ -167,16 +168,6 @@ int job_probe(const char *dir, struct err *err)
 }
 
 /* first_fd: a file that must be on the disk before; -1: there is none. */
-static int sync_put(int fd, int first_fd)
-{
-    if (first_fd < 0) {
-        return fsync(fd);
-    }
-    /* Begun for this one, too: then one commit of the file system serves both. */
-    (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-    return fsync(first_fd) < 0 ? -1 : fsync(fd);
-}
-
 static int put(const char *path, struct str text, bool is_synced, int first_fd, struct err *err)
 {
     char part[JOB_PATH_BYTES];
@@ -194,7 +185,16 @@ static int put(const char *path, struct str text, bool is_synced, int first_fd, 
         (void)unlink(part);
         return -1;
     }
-    if ((is_synced && sync_put(fd, first_fd) < 0) || rename(part, path) < 0) {
+    if (first_fd >= 0) {
+        /* Begun for this one, too: then one commit of the file system serves both. */
+        (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    }
+    if ((first_fd >= 0 && publish_data(first_fd, path, err) < 0) ||
+        (is_synced && publish_file(fd, part, path, err) < 0)) {
+        (void)unlink(part);
+        return -1;
+    }
+    if (!is_synced && rename(part, path) < 0) {
         int failed = fail(err, path);
         (void)unlink(part);
         return failed;

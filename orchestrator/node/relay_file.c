@@ -10,6 +10,7 @@
 
 #include "base/beneath.h"
 #include "base/fs.h"
+#include "base/publish.h"
 #include "node/relay_impl.h"
 
 #define PREFIX_CHUNK  (1u << 20)
@@ -282,11 +283,10 @@ static int name_it(struct relay_incoming *incoming, struct err *err)
     }
     if (folder_fd < 0 || fchmod(incoming->fd, incoming->file->is_executable ? 0755 : 0644) < 0 ||
         renameat(incoming->root->partials_fd, incoming->partial, folder_fd,
-                 slash ? slash + 1 : path) < 0 ||
-        (incoming->is_synced && fsync(folder_fd) < 0)) {
+                 slash ? slash + 1 : path) < 0) {
         return err_set(err, err_code_of_errno(errno), "name %s: %s", path, err_errno_text(errno));
     }
-    return 0;
+    return incoming->is_synced ? publish_data(folder_fd, path, err) : 0;
 }
 
 static int finish(struct relay *relay, struct relay_incoming *incoming, struct err *err)
@@ -302,8 +302,8 @@ static int finish(struct relay *relay, struct relay_incoming *incoming, struct e
                    : relay_say(relay, (struct relay_line){.word = RELAY_BAD, .a = incoming->idx},
                                err);
     }
-    if (incoming->is_synced && fdatasync(incoming->fd) < 0) {
-        return failed(relay, file, "sync", err);
+    if (incoming->is_synced && publish_data(incoming->fd, file->path, err) < 0) {
+        return -1;
     }
     if (name_it(incoming, err) < 0) {
         return -1;
@@ -323,9 +323,9 @@ int relay_incoming_finish(struct relay *relay, struct relay_incoming *incoming, 
 int relay_sync(struct relay *relay, struct err *err)
 {
     for (size_t idx = 0; idx < relay->order.n_items && !syncs_each(relay); idx++) {
-        if (relay->roots[idx].fd >= 0 && syncfs(relay->roots[idx].fd) < 0) {
-            return err_set(err, err_code_of_errno(errno), "sync %s: %s",
-                           relay->order.items[idx].root, err_errno_text(errno));
+        if (relay->roots[idx].fd >= 0 &&
+            publish_all(relay->roots[idx].fd, relay->order.items[idx].root, err) < 0) {
+            return -1;
         }
     }
     return 0;

@@ -12,6 +12,7 @@
 #include "base/crc32c.h"
 #include "base/fs.h"
 #include "base/progress.h"
+#include "base/publish.h"
 #include "prep/hdf5.h"
 #include "prep/jpeg.h"
 #include "prep/ordered.h"
@@ -309,11 +310,11 @@ static int finish_shard(struct packer *p, uint32_t idx, struct err *err)
         put_at(p->fds[idx], entries, shard->n * sizeof(*entries), SHARD_ALIGN, err) < 0) {
         return -1;
     }
-    if (fsync(p->fds[idx]) < 0 || rename(temp, shard_path(p, idx, "")) < 0) {
-        return err_set(err, err_code_of_errno(errno), "write %s: %s", temp, err_errno_text(errno));
+    if (publish_file(p->fds[idx], temp, shard_path(p, idx, ""), err) < 0) {
+        return -1;
     }
     fd_close(&p->fds[idx]);
-    return fs_sync_dir(p->opts->folder, err);
+    return 0;
 }
 
 static int chunk_done(void *ctx, size_t job, void *slot UNUSED, struct err *err)

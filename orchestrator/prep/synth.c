@@ -239,5 +239,5 @@ int synth_write(struct arena *arena, const struct synth_opts *opts, struct synth
                        plan.n - n_placed, plan.n);
     }
     *ret_result = result;
-    return fs_sync_dir(opts->folder, err);
+    return 0;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/publish.h"
 #include "codec/ustar.h"
 
 static const uint8_t ZEROS[2 * USTAR_BLOCK];
@@ -64,9 +65,8 @@ int tarfile_close(struct tarfile *tar, struct digest_value *ret_value, struct er
         digest_finish(&tar->digest, ret_value, err) < 0) {
         return -1;
     }
-    if (fsync(tar->fd) < 0 || rename(tar->temp, tar->path) < 0) {
-        return err_set(err, err_code_of_errno(errno), "write %s: %s", tar->path,
-                       err_errno_text(errno));
+    if (publish_file(tar->fd, tar->temp, tar->path, err) < 0) {
+        return -1;
     }
     fd_close(&tar->fd);
     return 0;

@@ -186,6 +186,19 @@ static int get_folder_files(const struct json *at, struct arena *arena UNUSED, v
     return json_i64(&item, group->folder_min, BYTES_MAX, &group->folder_max, err);
 }
 
+static void put_folder_files(struct json_out *out, const char *key, const void *of)
+{
+    const struct dataset_group *group = of;
+    if (group->folder_min < 0) {
+        jw_null(out, key);
+        return;
+    }
+    jw_array(out, key);
+    jw_i64(out, NULL, group->folder_min);
+    jw_i64(out, NULL, group->folder_max);
+    jw_end_array(out);
+}
+
 #define GROUP struct dataset_group
 static const struct json_field PAIR_ROWS[] = {
     ROW("of", GROUP, pair_of, JSON_REQUIRED, .form = &FORM_SLUG),
@@ -201,7 +214,7 @@ static const struct json_field GROUP_ROWS[] = {
     ROW("glob", GROUP, glob, JSON_REQUIRED, .form = &FORM_PATH),
     ROW("files", GROUP, n_files, NUMBER = DATASET_IMAGES_MAX),
     ROW("folders", GROUP, n_folders, NUMBER = DATASET_FOLDERS_MAX),
-    ROW_ANY("folder_files", NULLABLE_FIELD, .get = get_folder_files,
+    ROW_ANY("folder_files", NULLABLE_FIELD, .get = get_folder_files, .put = put_folder_files,
             .schema =
                 "\"type\": [\"array\", \"null\"], \"minItems\": 2, \"maxItems\": 2, \"items\": "
                 "{\"type\": \"integer\", \"minimum\": 1}"),

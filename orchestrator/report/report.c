@@ -79,6 +79,13 @@ static bool find_condition(const struct conditions *list, const char *name, stru
     return false;
 }
 
+bool report_same_row(const struct report_case *a, const struct report_case *b)
+{
+    return str_eq(a->model, b->model) && str_eq(a->precision, b->precision) &&
+           a->nodes == b->nodes && a->gpus == b->gpus && a->variant.len == b->variant.len &&
+           (!a->variant.len || str_eq(a->variant, b->variant));
+}
+
 bool case_condition(const struct report_case *c, const char *name, struct str *ret_value)
 {
     return find_condition(&c->conditions, name, ret_value) ||
@@ -650,7 +657,6 @@ static int link_report(const struct json *root, struct report *report, struct er
 static const struct json_field LOGS_ROWS[] = {
     ROW_HERE(struct report, logs_source, SOURCE_ROWS),
     ROW("series_sha256", struct report, series_sha256, 0, .form = &SHA256),
-    ROW("bundled", struct report, is_bundled, 0),
 };
 /* Of an unpublished report; and of a published one, whose cases of framework reperf nobody published. */
 #define REPORT_RULES                                                                               \

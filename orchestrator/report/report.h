@@ -20,6 +20,7 @@ struct source_ref { /* where a statement was read */
     struct str path;
     struct str date; /* YYYY-MM-DD */
 };
+extern const struct json_field SOURCE_ROWS[4]; /* of a struct source_ref */
 
 struct environment { /* of the machines: its conditions are gpu, cpu, os, driver, cuda, ... */
     struct str id;
@@ -136,10 +137,10 @@ struct report {
     struct source_ref
         logs_source; /* path: the folder below --logs; commit: of the logs; NULL if there are none */
     bool is_unpublished; /* nobody published numbers for its cases: they are only measured */
-    bool is_bundled;     /* its kept series are one file */
     bool
         rules_inferred; /* nobody stated them: each was chosen because it gives numbers of its table */
-    struct str series_sha256; /* of the list of its kept series' digests, hex; NULL: none is kept */
+    struct str
+        series_sha256; /* of its kept series (load/kept_series.h), hex; NULL: none are kept */
     struct environment *environments;
     size_t n_environments;
     struct stack *stacks;
@@ -156,6 +157,9 @@ MUST_CHECK int report_decode(const struct json *root, struct arena *arena,
 const struct report_case *report_case_find(const struct report *report, struct str id);
 const struct cell *report_cell_find(const struct report *report, struct str id,
                                     const struct report_case **ret_case);
+
+/* Whether they are columns of one row: model, precision, nodes, GPUs and variant; the batch may differ. */
+bool report_same_row(const struct report_case *a, const struct report_case *b);
 
 /* The value in force: the case's, else the stack's, else the environment's; false if none names it. A name with a null
    gives true and a NULL str. */

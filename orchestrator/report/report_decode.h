@@ -29,7 +29,6 @@ MUST_CHECK int check_file_path(const struct json *at, const char *key, struct st
 /* The same as rows have them. */
 extern const struct json_form FORM_SLUG, FORM_LINE, FORM_TEXT, FORM_COMMIT, FORM_URL, FORM_PATH,
     FORM_FILE_PATH, FORM_DATE;
-extern const struct json_field SOURCE_ROWS[4]; /* of a struct source_ref */
 
 /* Of a struct conditions. */
 MUST_CHECK int get_conditions(const struct json *at, struct arena *arena, void *out,

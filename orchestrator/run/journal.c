@@ -11,6 +11,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/publish.h"
 #include "codec/digest.h"
 #include "codec/json_table.h"
 
@@ -188,6 +189,9 @@ static int read_records(struct arena *arena, const char *path, struct journal_re
         if (rc == 0 && line_bytes > 0) {
             VEC_PUSH(&list, record);
             at += line_bytes;
+            if (record.state == J_RESULT) {
+                ret_records->result = str_dup(arena, str_of(last_check));
+            }
         }
     }
     if (rc == 0) {
@@ -236,10 +240,13 @@ int journal_open(struct journal *journal, struct arena *arena, const char *path,
         return -1;
     }
     CLEANUP(fd) int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+
     /* What later records build upon must be on the disk, even if a killed process left it only in memory. */
-    if (fd < 0 || (ret_records->torn_bytes && ftruncate(fd, (off_t)opened.end.bytes) < 0) ||
-        fsync(fd) < 0) {
+    if (fd < 0 || (ret_records->torn_bytes && ftruncate(fd, (off_t)opened.end.bytes) < 0)) {
         return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+    }
+    if (publish_data(fd, path, err) < 0 || publish_parent(path, err) < 0) {
+        return -1;
     }
     opened.end.seq = (int64_t)ret_records->n;
     opened.durable = opened.end;
@@ -255,9 +262,11 @@ int journal_open(struct journal *journal, struct arena *arena, const char *path,
 static void cut_back(struct journal *journal)
 {
     struct journal_mark *kept = &journal->durable;
-    if (ftruncate(journal->fd, (off_t)kept->bytes) < 0 || fsync(journal->fd) < 0) {
-        log_line(LOG_DEBUG, "%s: cannot be cut back to %llu bytes: %s", journal->path,
-                 (unsigned long long)kept->bytes, err_errno_text(errno));
+    struct err why = {0};
+    if (ftruncate(journal->fd, (off_t)kept->bytes) < 0 ||
+        publish_data(journal->fd, journal->path, &why) < 0) {
+        log_line(LOG_DEBUG, "%s: cannot be cut back to %llu bytes", journal->path,
+                 (unsigned long long)kept->bytes);
         fd_close(&journal->fd);
         return;
     }
@@ -270,11 +279,9 @@ static int put_line(struct journal *journal, struct str line, bool must_last, st
         cut_back(journal);
         return -1;
     }
-    if (must_last && fsync(journal->fd) < 0) {
-        int why = errno;
+    if (must_last && publish_data(journal->fd, journal->path, err) < 0) {
         cut_back(journal);
-        return err_set(err, err_code_of_errno(why), "sync %s: %s", journal->path,
-                       err_errno_text(why));
+        return -1;
     }
     return 0;
 }

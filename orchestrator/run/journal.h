@@ -79,6 +79,8 @@ struct journal_records {
     struct journal_record *items;
     size_t n;
     uint64_t torn_bytes; /* of a last record that was cut; dropped */
+    struct str
+        result; /* the check of the last record of a result, in hex, which seal signs; ptr NULL: none */
 };
 
 /* Reads without changing anything: for status, history. No file: no records. */

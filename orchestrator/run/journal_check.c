@@ -12,6 +12,7 @@
 #include "codec/tarball.h"
 #include "evidence/evidence.h"
 #include "evidence/rundir.h"
+#include "evidence/seal.h"
 #include "run/journal.h"
 #include "sys/tree.h"
 
@@ -208,6 +209,7 @@ static int check_all_files(const struct checked_record *c, const struct journal_
 {
     CLEANUP(map) struct map files = {0};
     struct fs_names names;
+    bool is_half; /* what a seal that was killed left: the next one removes it */
     journal_expected(&c->derived->frozen, records, c->arena, &files);
     for (size_t idx = 0; idx < files.n; idx++) {
         const struct str *sha256 = files.entries[idx].value;
@@ -220,8 +222,7 @@ static int check_all_files(const struct checked_record *c, const struct journal_
     }
     for (size_t idx = 0; idx < names.n; idx++) {
         struct str name = str_of(names.items[idx]);
-        if (!map_get(&files, name) && !ustar_closing_rank(name) &&
-            !str_eq_z(name, EVIDENCE_CRATE)) {
+        if (!map_get(&files, name) && !seal_makes(name, &is_half)) {
             return err_set(err, ERR_INTEGRITY, "%s: added: %s has no such file", names.items[idx],
                            c->path);
         }
@@ -463,4 +464,44 @@ int run_derive(struct arena *arena, const char *folder, struct derived *ret_deri
     *ret_derived = derived;
     derived = (struct derived){0};
     return 0;
+}
+
+int run_journal_result(struct arena *arena, const char *folder, struct str *ret_result,
+                       struct err *err)
+{
+    struct journal_records records = {0};
+    const char *path;
+    struct str id;
+    if (find_journal(arena, folder, &path, &id) && journal_read(arena, path, &records, err) < 0) {
+        return -1;
+    }
+    *ret_result = records.result;
+    return 0;
+}
+
+int run_check_signed(const char *path, struct str in_statement, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct journal_records records = {0};
+    const char *journal, *folder;
+    struct rundir dir;
+    struct str id;
+    if (find_place(&arena, path, &folder, &id)) {
+        rundir_in(&arena, folder, id, &dir);
+        journal = dir.journal;
+    } else if (!find_journal(&arena, path, &journal, &id)) {
+        return 0;
+    }
+    if (!in_statement.ptr) { /* sealed before the journal was signed */
+        return 0;
+    }
+    if (journal_read(&arena, journal, &records, err) < 0) {
+        return -1;
+    }
+    return str_eq(records.result, in_statement)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s: not the journal of what was sealed: its last result has check %.*s, "
+                         "the statement names %.*s",
+                         journal, STR_ARG(records.result), STR_ARG(in_statement));
 }

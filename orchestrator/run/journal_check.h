@@ -30,6 +30,14 @@ MUST_CHECK int run_tidy(struct arena *arena, const char *folder, const struct ma
    has. path: that folder, the evidence in it, or the archive. ERR_INTEGRITY. */
 MUST_CHECK int run_check_place(const char *path, struct str run_id, struct err *err);
 
+/* The journal that lies with it is the one whose last result was signed there; nothing where there is no journal. in_statement:
+   of verify_info. ERR_INTEGRITY. */
+MUST_CHECK int run_check_signed(const char *path, struct str in_statement, struct err *err);
+
+/* What seal signs of the journal that lies with a folder; ptr NULL where none does. */
+MUST_CHECK int run_journal_result(struct arena *arena, const char *folder, struct str *ret_result,
+                                  struct err *err);
+
 /* Records that a run's own archive was sealed again (sha256: of seal_info). Does nothing if archive is elsewhere. */
 MUST_CHECK int run_note_sealed(const char *archive, const char *sha256, bool is_signed,
                                struct clock_src clock, struct err *err);

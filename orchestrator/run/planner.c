@@ -307,10 +307,26 @@ static int note_missing_pins(struct planner *p, const bool *is_asked, struct pla
     return 0;
 }
 
+/* Another column of its row, whose ratio to it is wanted: --each-node compares a node with another, and a rehearsal nothing. */
+static bool has_other_column(const struct plan *plan, const struct report_case *const *cases,
+                             const struct report_case *c)
+{
+    for (size_t idx = 0; idx + 1 < plan->n_steps; idx++) {
+        if (plan->steps[idx].cause == ERR_NONE && report_same_row(cases[idx], c) &&
+            !str_eq(cases[idx]->framework, c->framework)) {
+            return !plan->is_each_node && !plan->is_rehearsal;
+        }
+    }
+    return false;
+}
+
 static int plan_cases(struct planner *p, struct plan *plan, struct err *err)
 {
     const struct report *report = p->report;
     bool *is_asked = arena_array(p->arena, bool, report->n_stacks + 1);
+    const struct report_case **cases =
+        arena_array(p->arena, const struct report_case *, report->n_cases + 1);
+    plan->takes_turns = p->opts->takes_turns;
     plan->steps = arena_array(p->arena, struct plan_step, report->n_cases + 1);
     for (size_t idx = 0; idx < report->n_cases; idx++) {
         const struct report_case *c = &report->cases[idx];
@@ -322,9 +338,12 @@ static int plan_cases(struct planner *p, struct plan *plan, struct err *err)
                            STR_ARG(report->path), STR_ARG(c->id));
         }
         struct plan_step *step = &plan->steps[plan->n_steps++];
+        cases[plan->n_steps - 1] = c;
         if (plan_case(p, c, step, err) < 0) {
             return -1;
         }
+        plan->takes_turns = plan->takes_turns || (!p->opts->is_packed && step->cause == ERR_NONE &&
+                                                  has_other_column(plan, cases, c));
         is_asked[c->stack - report->stacks] = true;
     }
     return note_missing_pins(p, is_asked, plan, err);
@@ -340,7 +359,6 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
                         .is_rehearsal = opts->is_rehearsal,
                         .repeats = opts->repeats,
                         .is_each_node = opts->is_each_node,
-                        .takes_turns = opts->takes_turns,
                         .asked_steps = opts->asked_steps,
                         .inventory = opts->inventory->id,
                         .runtime = opts->inventory->runtime,

@@ -36,8 +36,9 @@ struct planner_opts {
     const char *root;
     const struct store *store; /* NULL: there is none, and nothing in it */
     int64_t repeats;
-    bool is_each_node;                 /* the report's cases are fixed to nodes */
-    bool takes_turns;                  /* of the frameworks of a row */
+    bool is_each_node; /* the report's cases are fixed to nodes */
+    bool takes_turns,
+        is_packed; /* of the frameworks of a row: in any case, or never; else where a row has several */
     int64_t deadline_s;                /* 0: the profile's default, or three times the estimate */
     struct str asked_steps;            /* as in struct plan */
     const struct inventory *inventory; /* the nodes' GPUs are as it says */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/publish.h"
 
 #define OUTCOME_TEXT_MAX (8u << 20)
 
@@ -56,9 +57,8 @@ static int sync_logs(struct attempt *a, struct err *err)
     }
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
         const struct rank_job *m = &a->jobs[idx];
-        if (fsync(m->fd) < 0) {
-            return err_set(err, err_code_of_errno(errno), "sync %s: %s", m->part,
-                           err_errno_text(errno));
+        if (publish_data(m->fd, m->part, err) < 0) {
+            return -1;
         }
     }
     return 0;
@@ -81,6 +81,13 @@ static int keep_log(struct attempt *a, struct rank_job *m, const char *name, str
     close(m->fd);
     m->fd = -1;
     return 0;
+}
+
+/* All lie in one folder: one sync for all their names. */
+static int sync_names(struct attempt *a, const struct journal_file *of, struct err *err)
+{
+    return publish_parent(
+        arena_printf(a->r->arena, "%s/%.*s", a->r->dir.evidence, STR_ARG(of->name)), err);
 }
 
 /* ---- an attempt that counts ---- */
@@ -129,7 +136,7 @@ static int record_outcome(struct attempt *a, const struct outcome_record *outcom
     struct runner *r = a->r;
     CLEANUP(strbuf) struct strbuf text;
     strbuf_init(&text, OUTCOME_TEXT_MAX);
-    outcome_encode(outcome, r->arena, &text);
+    outcome_encode(outcome, &text);
     return run_put_file(r, rundir_outcome_name(r->arena, outcome->case_id, outcome->repeat),
                         strbuf_str(&text), ret_file, err);
 }
@@ -140,14 +147,15 @@ int attempt_collect(struct attempt *a, struct err *err)
     struct unit *unit = a->unit;
     const struct rank_job *metric = metric_job(a);
     int64_t exit_status = a->end == END_DEADLINE ? metric->exit_status : a->exit_status;
-    struct outcome_record outcome = {.case_id = unit->step->case_id,
-                                     .repeat = unit->repeat,
-                                     .attempt = unit->attempt,
-                                     .outcome =
-                                         a->end == END_DEADLINE ? OUTCOME_DEADLINE : OUTCOME_EXITED,
-                                     .exit_status = exit_status,
-                                     .log_sha256 = str_of(metric->sha256),
-                                     .log_bytes = (int64_t)metric->log_bytes};
+    struct outcome_record outcome = {
+        .case_id = unit->step->case_id,
+        .repeat = unit->repeat,
+        .attempt = unit->attempt,
+        .outcome = a->end == END_DEADLINE ? OUTCOME_DEADLINE : OUTCOME_EXITED,
+        .exit_status = exit_status,
+        .log = str_of(rundir_log_name(r->arena, unit->step->case_id, unit->repeat)),
+        .log_sha256 = str_of(metric->sha256),
+        .log_bytes = (int64_t)metric->log_bytes};
     struct journal_record record = {.state = J_FINISHED,
                                     .case_id = unit->step->case_id,
                                     .repeat = unit->repeat,
@@ -168,7 +176,8 @@ int attempt_collect(struct attempt *a, struct err *err)
             return -1;
         }
     }
-    if (record_outcome(a, &outcome, &record.files[record.n_files++], err) < 0 ||
+    if (sync_names(a, &record.files[record.n_files - 1], err) < 0 ||
+        record_outcome(a, &outcome, &record.files[record.n_files++], err) < 0 ||
         journal_append(&r->journal, &record, err) < 0) {
         return -1;
     }
@@ -265,7 +274,7 @@ int attempt_lose(struct attempt *a, struct err *err)
                  STR_ARG(unit->step->case_id), (long long)unit->repeat, (long long)unit->attempt,
                  text);
     }
-    if (attempt_note_lost(a, err) < 0 ||
+    if ((kept.n_files && sync_names(a, &kept.files[0], err) < 0) || attempt_note_lost(a, err) < 0 ||
         (kept.n_files && journal_append(&r->journal, &kept, err) < 0)) {
         return -1;
     }

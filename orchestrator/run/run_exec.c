@@ -82,17 +82,13 @@ static int append(struct runner *r, enum journal_state state, struct str case_id
 
 /* ---- where it is ---- */
 
-/* Of the steps of the same model, precision, nodes and GPUs the first in the plan. */
+/* Of the steps of the same row the first in the plan. */
 static size_t row_of(const struct frozen *frozen, size_t step)
 {
-    const struct report_case *c = frozen->plan.steps[step].bound.of_case;
+    const struct plan_step *steps = frozen->plan.steps;
     size_t idx = 0;
-    for (; idx < step; idx++) {
-        const struct report_case *other = frozen->plan.steps[idx].bound.of_case;
-        if (str_eq(other->model, c->model) && str_eq(other->precision, c->precision) &&
-            other->nodes == c->nodes && other->gpus == c->gpus) {
-            break;
-        }
+    while (idx < step && !report_same_row(steps[idx].bound.of_case, steps[step].bound.of_case)) {
+        idx++;
     }
     return idx;
 }
@@ -341,6 +337,7 @@ static int seal(struct runner *r, struct run_end *end, struct err *err)
         return -1;
     }
     journal_expected(&r->frozen, &records, r->arena, &files);
+    opts.journal = records.result;
     if (run_tidy(r->arena, r->dir.evidence, &files, err) < 0 ||
         seal_folder(r->arena, &opts, &info, err) < 0 ||
         append(r, J_SEALED, STR_EMPTY, end->is_signed ? "signed" : "unsigned", info.sha256, err) <
@@ -373,7 +370,8 @@ static int check_sealed(struct runner *r, struct run_end *end, struct err *err)
                        r->dir.archive);
     }
     if (verify_archive(r->arena, &opts, &info, err) < 0 ||
-        run_check_place(r->dir.archive, info.run_id, err) < 0) {
+        run_check_place(r->dir.archive, info.run_id, err) < 0 ||
+        run_check_signed(r->dir.archive, info.journal, err) < 0) {
         return err_wrap(err, "%s", r->dir.archive);
     }
     end->is_signed = info.signer != VERIFY_SIGNER_NONE;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/publish.h"
 #include "codec/digest.h"
 #include "evidence/environment.h"
 #include "judge/bind.h"
@@ -350,18 +351,12 @@ int run_create(struct arena *arena, const struct run_opts *opts,
     if (rc == 0) {
         rc = freeze_all(arena, opts, prepared, id, fs_join(arena, fresh, "evidence"), err);
     }
-    if (rc == 0 && rename(fresh, dir.folder) < 0) {
-        rc = err_set(err, err_code_of_errno(errno), "rename to %s: %s", dir.folder,
-                     err_errno_text(errno));
-    }
+    rc = rc < 0 ? rc : publish_name(fresh, dir.folder, err);
     if (rc < 0) {
         struct err ignored = {0};
         if (fs_remove_tree(fresh, &ignored) < 0) {
             log_line(LOG_DEBUG, "%s", ignored.msg);
         }
-        return -1;
-    }
-    if (fs_sync_dir(arena_printf(arena, "%s/runs", opts->state), err) < 0) {
         return -1;
     }
     *ret_dir = dir;

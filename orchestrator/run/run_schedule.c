@@ -25,13 +25,15 @@ static uint64_t steps_of(const struct unit *unit)
     return (uint64_t)(unit->step->n_steps > 0 ? unit->step->n_steps : 1);
 }
 
-/* Lines stand for steps: near enough for a bar, and for nothing else. */
+/* Lines stand for steps: near enough for a bar, and for nothing else. A repeat that does not count is not done: the bar does not fill up
+   over it. */
 static void show_progress(struct schedule *s)
 {
     struct runner *r = s->r;
     uint64_t done = 0;
     for (size_t idx = 0; idx < r->n_units; idx++) {
-        done += r->units[idx].state == UNIT_PARSED ? steps_of(&r->units[idx]) : 0;
+        bool is_done = r->units[idx].state == UNIT_PARSED && r->units[idx].counts;
+        done += is_done ? steps_of(&r->units[idx]) : 0;
     }
     for (size_t idx = 0; idx < s->n_slots; idx++) {
         const struct attempt *a = &s->active[idx];

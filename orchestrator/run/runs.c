@@ -67,6 +67,11 @@ static void note_record(struct run_info *info, const struct journal_record *reco
     }
 }
 
+bool run_can_resume(const struct run_info *info)
+{
+    return strcmp(info->state, "died") == 0 || strcmp(info->state, "interrupted") == 0;
+}
+
 static int load_journal(struct arena *arena, struct run_info *info, struct err *err)
 {
     struct journal_records records = {0};

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/map.h"
+#include "base/publish.h"
 #include "store/bundle_copy.h"
 #include "store/bundle_impl.h"
 #include "store/image_store.h"
@@ -309,12 +310,7 @@ static int write_all(struct maker *m, struct err *err)
     if (should_stop(m)) {
         return err_set(err, ERR_INTERRUPTED, "stopped");
     }
-    sync(); /* thousands of files: one sync of the file system is enough */
-    if (rename(m->folder, m->opts->folder) < 0) {
-        return err_set(err, err_code_of_errno(errno), "rename to %s: %s", m->opts->folder,
-                       err_errno_text(errno));
-    }
-    return 0;
+    return publish_tree(m->folder, m->opts->folder, err);
 }
 
 static void give_info(const struct maker *m, struct bundle_info *ret_info)

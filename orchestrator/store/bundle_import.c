@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/publish.h"
 #include "store/bundle_copy.h"
 #include "store/bundle_impl.h"
 #include "store/image_store.h"
@@ -349,18 +350,15 @@ static int make_repo(struct importer *im, const char *fresh, const char *repo, s
             0) {
         return -1;
     }
-    if (rename(fresh, repo) < 0) {
-        return err_set(err, err_code_of_errno(errno), "rename to %s: %s", repo,
-                       err_errno_text(errno));
-    }
-    return fs_sync_dir(store_path(im->store, "sources"), err);
+    return publish_tree(fresh, repo, err);
 }
 
 /* Objects and references that the repository lacks, each by its rename: they are named by what they are. */
 static int fill_repo(struct importer *im, const char *fresh, const char *repo, struct err *err)
 {
     struct fs_names names;
-    if (fs_walk(im->arena, fresh, &names, err) < 0 ||
+    if (publish_all(im->store->lock_fd, fresh, err) < 0 ||
+        fs_walk(im->arena, fresh, &names, err) < 0 ||
         join_borders(im, fs_join(im->arena, fresh, "shallow"), repo, err) < 0) {
         return -1;
     }
@@ -378,7 +376,7 @@ static int fill_repo(struct importer *im, const char *fresh, const char *repo, s
                            err_errno_text(errno));
         }
     }
-    return fs_remove_tree(fresh, err);
+    return publish_all(im->store->lock_fd, repo, err) < 0 ? -1 : fs_remove_tree(fresh, err);
 }
 
 /* All files of store/sources/NAME.git, whose first is files[from]. */

@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/publish.h"
 #include "store/store_verify.h"
 #include "store/unpack_tree.h"
 
@@ -227,7 +228,7 @@ static int mend_files(struct repairing *r, struct err *err)
             return -1;
         }
     }
-    return fs_sync_dir(dataset_tree_path(r->store, r->here->name), err);
+    return publish_all(r->store->lock_fd, r->store->folder, err);
 }
 
 /* ---- the whole ---- */
@@ -278,14 +279,10 @@ static int verify_again(struct repairing *r, struct err *err)
     }
     return after->verdict != VERDICT_WRONG
                ? 0
-               : err_set(err, ERR_INTEGRITY,
-                         "%s does not hold after the repair: %zu missing, %zu extra, %zu corrupt, "
-                         "%zu unreadable, %zu wrong counts, which its archives have as well%s",
-                         r->here->name, after->n_of[FAULT_MISSING], after->n_of[FAULT_EXTRA],
-                         after->n_of[FAULT_CORRUPT], after->n_of[FAULT_UNREADABLE],
-                         after->n_of[FAULT_COUNT],
+               : err_set(err, ERR_INTEGRITY, "%s does not hold after the repair: %s%s",
+                         r->here->name, dataset_faults_text(r->arena, after->n_of),
                          after->n_of[FAULT_EXTRA] && !r->opts->removes_extra
-                             ? "; --remove-extra removes files that no archive has"
+                             ? "; --remove-extra removes files that are not part of it"
                              : "");
 }
 

@@ -15,6 +15,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/publish.h"
 #include "store/unpack_tree.h"
 
 #define COPY_BYTES  (1u << 20)
@@ -161,7 +162,7 @@ int dataset_copy_blob(struct arena *arena, const struct store *store, const stru
             return -1;
         }
     }
-    if (n < 0 || fsync(out) < 0) {
+    if (n < 0) {
         return err_set(err, err_code_of_errno(errno), "copy %s to %s: %s", from, to,
                        err_errno_text(errno));
     }
@@ -256,7 +257,7 @@ static int write_record(struct making *m, const struct tree_list *list, const ui
     strbuf_init(&text, 4u << 20);
     dataset_record_encode(&record, &text);
     *ret_record = record;
-    return fs_write_atomic(fs_join(m->arena, m->work, DATASET_TREE_JSON), strbuf_str(&text), err);
+    return fs_replace(fs_join(m->arena, m->work, DATASET_TREE_JSON), strbuf_str(&text), err);
 }
 
 /* An older tree of other archives is moved out of the way first; half a tree never has the name. */
@@ -268,11 +269,7 @@ static int place(struct making *m, struct err *err)
     if (fs_exists(to) && rename(to, old) < 0) {
         return err_set(err, err_code_of_errno(errno), "rename %s: %s", to, err_errno_text(errno));
     }
-    if (rename(m->work, to) < 0) {
-        return err_set(err, err_code_of_errno(errno), "rename %s to %s: %s", m->work, to,
-                       err_errno_text(errno));
-    }
-    return fs_sync_dir(store_path(m->store, "trees"), err) < 0 ? -1 : fs_remove_tree(old, err);
+    return publish_tree(m->work, to, err) < 0 ? -1 : fs_remove_tree(old, err);
 }
 
 static int unpack_all(struct making *m, struct err *err)

@@ -4,6 +4,7 @@
 #include "store/dataset_verify_impl.h"
 
 #include "base/fs.h"
+#include "base/map.h"
 
 const char *dataset_fault_name(enum dataset_fault_kind kind)
 {
@@ -16,6 +17,19 @@ const char *dataset_verdict_name(enum dataset_verdict verdict)
 {
     static const char *const NAMES[] = {"holds", "partly", "wrong"};
     return NAMES[verdict];
+}
+
+char *dataset_faults_text(struct arena *arena, const size_t n_of[FAULT_KINDS])
+{
+    char *text = NULL;
+    for (size_t idx = 0; idx < FAULT_KINDS; idx++) {
+        const char *name = idx == FAULT_COUNT ? "wrong counts" : dataset_fault_name(idx);
+        if (n_of[idx]) {
+            text = text ? arena_printf(arena, "%s, %zu %s", text, n_of[idx], name)
+                        : arena_printf(arena, "%zu %s", n_of[idx], name);
+        }
+    }
+    return text ? text : arena_printf(arena, "nothing is wrong");
 }
 
 /* The two files of ours, and of a folder the archives next to its tree. */
@@ -210,9 +224,38 @@ static int check_headers(struct dataset_verifying *v, struct err *err)
     return dataset_headers(&opts, v->present, v->n_present, err);
 }
 
+/* Paths of the missing files by digest. */
+static void map_missing(const struct tree_differences *differences, struct map *ret)
+{
+    for (size_t idx = 0; idx < differences->n; idx++) {
+        const struct tree_difference *difference = &differences->items[idx];
+        if (difference->fault == TREE_MISSING && difference->expected) {
+            struct str digest = {(const char *)difference->expected, SHA256_BYTES};
+            /* Two missing files of equal contents: the first is named. */
+            (void)map_add(ret, digest, (void *)(uintptr_t)difference->path);
+        }
+    }
+}
+
+/* NULL: not a file of the list under another name. */
+static const char *renamed_from(const struct dataset_verifying *v, const struct map *missing,
+                                const char *path)
+{
+    struct digest_value value;
+    struct err ignored = {0};
+    if (missing->n == 0 || digest_file(fs_join(v->arena, v->out->tree_path, path), DIGEST_SHA256,
+                                       &value, &ignored) < 0) {
+        return NULL;
+    }
+    const char *was = map_get(missing, (struct str){(const char *)value.sha256, SHA256_BYTES});
+    return was ? arena_printf(v->arena, "it is the missing %s under another name", was) : NULL;
+}
+
 /* One fault a file: a corrupt one says what its header says, where that is wrong too. */
 static void add_differences(struct dataset_verifying *v, const struct tree_differences *differences)
 {
+    CLEANUP(map) struct map missing = {0};
+    map_missing(differences, &missing);
     for (size_t idx = 0; idx < differences->n; idx++) {
         const struct tree_difference *difference = &differences->items[idx];
         struct header_check *check = verify_find(v, difference->path);
@@ -225,6 +268,8 @@ static void add_differences(struct dataset_verifying *v, const struct tree_diffe
                                       : "its digest differs";
         } else if (check && check->why) {
             why = arena_printf(v->arena, "%s", check->why);
+        } else if (difference->fault == TREE_EXTRA) {
+            why = renamed_from(v, &missing, difference->path);
         }
         if (check) {
             free(check->why);

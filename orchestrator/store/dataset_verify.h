@@ -74,6 +74,8 @@ struct dataset_verified {
 
 const char *dataset_fault_name(enum dataset_fault_kind kind);
 const char *dataset_verdict_name(enum dataset_verdict verdict); /* "holds", "partly", "wrong" */
+/* "2 missing, 1 extra" */
+char *dataset_faults_text(struct arena *arena, const size_t n_of[FAULT_KINDS]);
 
 /* ERR_FETCH where there is no tree; faults are not an error here: see the verdict. opts->folder: data anywhere on disk: the archives,
    the tree, or both. The list of digests is then the description's, the folder's own tree.sha256 or the store's; without one, names,

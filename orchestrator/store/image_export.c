@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/publish.h"
 #include "store/image_verify.h"
 #include "store/skopeo.h"
 #include "sys/proc.h"
@@ -95,9 +96,8 @@ static const char *archive_kind(const struct image_info *info)
 static int place(const char *temp, const char *path, struct err *err)
 {
     CLEANUP(fd) int fd = open(temp, O_RDONLY | O_CLOEXEC);
-    return fd < 0 || fsync(fd) < 0 || rename(temp, path) < 0
-               ? err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno))
-               : 0;
+    return fd < 0 ? err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno))
+                  : publish_file(fd, temp, path, err);
 }
 
 int image_export(struct arena *arena, const struct store *store, const struct image_info *info,

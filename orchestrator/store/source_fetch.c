@@ -12,6 +12,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/publish.h"
 #include "report/source.h"
 
 #define PROBE_DEADLINE_NS (30 * NS_PER_S)
@@ -177,8 +178,8 @@ static int make_repo(struct sources *sources, const char *repo, struct err *err)
     result = result < 0 ? result
                         : fs_write_atomic(fs_join(sources->git.arena, made, "info/attributes"),
                                           STR_LIT(ATTRIBUTES), err);
-    if (result == 0 && rename(made, repo) < 0 && !fs_is_dir(repo)) {
-        result = err_set(err, err_code_of_errno(errno), "make %s: %s", repo, err_errno_text(errno));
+    if (result == 0 && publish_tree(made, repo, err) < 0) {
+        result = fs_is_dir(repo) ? 0 : -1; /* another process made it now */
     }
     source_remove_tmp(made); /* nothing where it was renamed */
     return result;
@@ -239,13 +240,16 @@ static int check_type(struct sources *sources, const char *url, const char *repo
                          url, commit, STR_ARG(type));
 }
 
+/* The reference says that all is there: git syncs neither loose objects nor folders. */
 static int set_ref(struct sources *sources, const char *repo, const char *commit, struct err *err)
 {
-    return git_must(&sources->git,
-                    &(struct git_call){
-                        .git_dir = repo,
-                        .args = GIT_ARGS("update-ref", ref_of(sources->git.arena, commit), commit)},
-                    NULL, ERR_INTEGRITY, err);
+    const struct git_call call = {
+        .git_dir = repo,
+        .args = GIT_ARGS("update-ref", ref_of(sources->git.arena, commit), commit)};
+    return publish_all(sources->store->lock_fd, repo, err) < 0 ||
+                   git_must(&sources->git, &call, NULL, ERR_INTEGRITY, err) < 0
+               ? -1
+               : publish_all(sources->store->lock_fd, repo, err);
 }
 
 /* Servers that provide only the commits of their refs: all branches and tags, with their histories. */

@@ -10,6 +10,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/publish.h"
 #include "report/source.h"
 #include "sys/proc.h"
 
@@ -293,10 +294,7 @@ int source_checkout(struct sources *sources, const struct source_tree *tree, con
     whole = realpath(made, NULL); /* git starts elsewhere */
     result = checkout_all(sources, tree, whole ? whole : made, err);
     free(whole);
-    if (result == 0 && rename(made, folder) < 0) {
-        result = err_set(err, err_code_of_errno(errno), "rename to %s: %s", folder,
-                         err_errno_text(errno));
-    }
+    result = result < 0 ? result : publish_tree(made, folder, err);
     source_remove_tmp(made);
     return result;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/publish.h"
 #include "codec/json.h"
 #include "store/store_impl.h"
 
@@ -36,33 +37,12 @@ int store_temp_new(const struct store *store, struct store_temp *ret_temp, struc
         return err_set(err, ERR_IO, "path longer than %d bytes: %.200s", STORE_PATH_MAX,
                        store->folder);
     }
-    temp.fd = mkostemp(temp.path, O_CLOEXEC);
+    temp.fd = publish_temp(temp.path);
     if (temp.fd < 0) {
         return STORE_FAIL(err, "create a file in", store->folder);
     }
     *ret_temp = temp;
     return 0;
-}
-
-static int folder_sync(const char *path, struct err *err)
-{
-    char folder[STORE_PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    ASSERT(slash != NULL && (size_t)(slash - path) < sizeof(folder));
-    snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
-    return fs_sync_dir(folder, err);
-}
-
-int store_temp_place(struct store_temp *temp, const char *path, mode_t mode, struct err *err)
-{
-    if (fchmod(temp->fd, mode) < 0 || fsync(temp->fd) < 0) {
-        return STORE_FAIL(err, "sync", temp->path);
-    }
-    if (rename(temp->path, path) < 0) {
-        return STORE_FAIL(err, "rename to", path);
-    }
-    temp->path[0] = '\0';
-    return folder_sync(path, err);
 }
 
 void store_temp_cleanup(struct store_temp *temp)
@@ -78,10 +58,12 @@ int store_write(const struct store *store, const char *path, struct str text, st
 {
     CLEANUP(store_temp) struct store_temp temp = {.fd = -1};
     if (store_temp_new(store, &temp, err) < 0 ||
-        fs_write_all(temp.fd, text.ptr, text.len, path, err) < 0) {
+        fs_write_all(temp.fd, text.ptr, text.len, path, err) < 0 ||
+        publish_file(temp.fd, temp.path, path, err) < 0) {
         return -1;
     }
-    return store_temp_place(&temp, path, 0644, err);
+    temp.path[0] = '\0';
+    return 0;
 }
 
 /* ---- opening ---- */
@@ -130,11 +112,11 @@ static int make_file(const struct store *store, const char *name, const char *te
         fs_write_all(temp.fd, text, strlen(text), path, err) < 0) {
         return -1;
     }
-    if (fchmod(temp.fd, 0644) < 0 || fsync(temp.fd) < 0 ||
-        (link(temp.path, path) < 0 && errno != EEXIST)) {
-        return STORE_FAIL(err, "create", path);
+    if (publish_data(temp.fd, path, err) < 0) {
+        return -1;
     }
-    return fs_sync_dir(store->folder, err);
+    return link(temp.path, path) < 0 && errno != EEXIST ? STORE_FAIL(err, "create", path)
+                                                        : publish_folder(store->folder, err);
 }
 
 static int check_layout(const struct store *store, struct err *err)
@@ -159,23 +141,14 @@ static int check_layout(const struct store *store, struct err *err)
                          STR_ARG(str_sub(text, 0, 100)));
 }
 
-/* A folder lost in a power cut would take its files with it. */
 static int make_folders(const struct store *store, struct err *err)
 {
-    bool is_new = false;
     for (size_t idx = 0; idx < ARRAY_LEN(FOLDERS); idx++) {
-        const char *path = store_path(store, FOLDERS[idx]);
-        if (!fs_is_dir(path)) {
-            is_new = true;
-            if (fs_mkdir_p(path, err) < 0) {
-                return -1;
-            }
+        if (fs_mkdir_p(store_path(store, FOLDERS[idx]), err) < 0) {
+            return -1;
         }
     }
-    return is_new && (fs_sync_dir(store_path(store, "blobs"), err) < 0 ||
-                      fs_sync_dir(store->folder, err) < 0)
-               ? -1
-               : 0;
+    return 0;
 }
 
 static int make_all(const struct store *store, struct err *err)

@@ -8,15 +8,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/publish.h"
 #include "store/store_impl.h"
 
 #define COPY_BYTES (1u << 20)
 #define BLOB_MODE  0444
-
-int store_blob_folder_sync(const struct store *store, struct err *err)
-{
-    return fs_sync_dir(store_path(store, "blobs/sha256"), err);
-}
 
 int store_place_blob(struct store *store, const char *path, const uint8_t *sha256, struct err *err)
 {
@@ -27,10 +23,7 @@ int store_place_blob(struct store *store, const char *path, const uint8_t *sha25
     /* One that is there already is replaced: it may be damaged, and these bytes are known to be correct. Another process may
        place the same bytes now: the second rename replaces the first. The rename makes the ctime now, so that a gc of another
        process keeps it until there is a reference. */
-    if (rename(path, place) < 0) {
-        return STORE_FAIL(err, "rename to", place);
-    }
-    return store_blob_folder_sync(store, err);
+    return publish_name(path, place, err);
 }
 
 static int record_md5(struct store *store, const struct digest_value *value, struct err *err)
@@ -75,7 +68,7 @@ static int check_adoptable(const char *path, uint64_t size_bytes, struct err *er
         return err_set(err, ERR_INTEGRITY, "%s: expected %llu bytes, found %lld", path,
                        (unsigned long long)size_bytes, (long long)info.st_size);
     }
-    return fsync(fd) < 0 ? STORE_FAIL(err, "sync", path) : 0;
+    return publish_data(fd, path, err);
 }
 
 int store_adopt(struct store *store, const char *path, const struct digest_value *value,

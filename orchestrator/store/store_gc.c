@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/publish.h"
 #include "store/store_impl.h"
 
 struct gc {
@@ -235,7 +236,7 @@ static int gc_all(struct gc *gc, struct err *err)
                 return -1;
             }
         }
-        if (gc->items.n != before && !gc->opts->is_dry_run && fs_sync_dir(folder, err) < 0) {
+        if (gc->items.n != before && !gc->opts->is_dry_run && publish_folder(folder, err) < 0) {
             return -1;
         }
     }

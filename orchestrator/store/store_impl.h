@@ -17,15 +17,11 @@ struct store_temp { /* a file in tmp/ that is removed unless it was renamed away
 };
 MUST_CHECK int store_temp_new(const struct store *store, struct store_temp *ret_temp,
                               struct err *err);
-/* Synced, read-only or not, renamed to path, whose folder is synced. */
-MUST_CHECK int store_temp_place(struct store_temp *temp, const char *path, mode_t mode,
-                                struct err *err);
 void store_temp_cleanup(struct store_temp *temp);
 
 /* A small file that is replaced whole, written by way of tmp/. */
 MUST_CHECK int store_write(const struct store *store, const char *path, struct str text,
                            struct err *err);
-MUST_CHECK int store_blob_folder_sync(const struct store *store, struct err *err);
 /* path is renamed to the blob's place and becomes read-only; it replaces a blob that is there. */
 MUST_CHECK int store_place_blob(struct store *store, const char *path, const uint8_t *sha256,
                                 struct err *err);

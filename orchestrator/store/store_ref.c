@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/publish.h"
 #include "codec/json.h"
 #include "store/store_impl.h"
 
@@ -186,11 +187,7 @@ int store_ref_put(struct store *store, const char *kind, const char *name, struc
         }
     }
     folder = fs_join(&arena, store->folder, arena_printf(&arena, "refs/%s", kind));
-    if (!fs_is_dir(folder) && (fs_mkdir_p(folder, err) < 0 ||
-                               fs_sync_dir(fs_join(&arena, store->folder, "refs"), err) < 0)) {
-        return -1;
-    }
-    return store_write(store, path, text, err);
+    return fs_mkdir_p(folder, err) < 0 ? -1 : store_write(store, path, text, err);
 }
 
 int store_ref_get(const struct store *store, const char *kind, const char *name,
@@ -213,7 +210,7 @@ int store_ref_drop(struct store *store, const char *kind, const char *name, stru
     if (unlink(path) < 0) {
         return STORE_FAIL(err, "remove", path);
     }
-    return fs_sync_dir(store_path(store, arena_printf(store->arena, "refs/%s", kind)), err);
+    return publish_parent(path, err);
 }
 
 static int by_bytes(const void *a, const void *b)

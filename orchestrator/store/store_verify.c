@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/publish.h"
 #include "store/store_gc.h"
 #include "store/store_impl.h"
 
@@ -90,7 +91,7 @@ static int quarantine(struct verifying *v, const char *hex, struct err *err)
         return STORE_FAIL(err, "move to quarantine", from);
     }
     note(v, STORE_CORRUPT, arena_printf(v->arena, "sha256:%s", hex), name);
-    return store_blob_folder_sync(v->store, err);
+    return publish_folder(store_path(v->store, "blobs/sha256"), err);
 }
 
 static int judge(struct verifying *v, const struct tree_difference *difference, struct err *err)

@@ -12,6 +12,7 @@
 #include "base/beneath.h"
 #include "base/fs.h"
 #include "base/map.h"
+#include "base/publish.h"
 #include "store/unpack_write.h"
 
 #define LARGE_BYTES (64u << 20) /* for a file of that size free space is looked at before */
@@ -400,31 +401,6 @@ static int run_job(struct arena *arena, const struct unpack_tree_opts *opts, int
     return result;
 }
 
-/* Synced as a whole: a fsync for each of a million files would take hours. */
-static int publish(const char *made, int root_fd, const char *folder, struct arena *arena,
-                   struct err *err)
-{
-    char *above = arena_printf(arena, "%s", folder);
-    char *slash;
-    size_t len = strlen(above);
-    while (len > 1 && above[len - 1] == '/') {
-        above[--len] = '\0';
-    }
-    slash = strrchr(above, '/');
-    if (slash) {
-        slash[slash == above ? 1 : 0] = '\0';
-    }
-    if (syncfs(root_fd) < 0) {
-        return fail_errno(err, "sync", made);
-    }
-    /* Some file systems (NFS) do not know "not over another"; that there was none was seen at the start. */
-    if (renameat2(AT_FDCWD, made, AT_FDCWD, folder, RENAME_NOREPLACE) < 0 &&
-        (errno != EINVAL || rename(made, folder) < 0)) {
-        return fail_errno(err, "rename to", folder);
-    }
-    return fs_sync_dir(slash ? above : ".", err);
-}
-
 static char *made_name(struct arena *arena, const char *folder)
 {
     size_t len = strlen(folder);
@@ -453,7 +429,7 @@ static int unpack_new_folder(struct arena *arena, const struct unpack_tree_opts 
         return fail_errno(err, "open", made);
     }
     if (run_job(arena, opts, root_fd, &result, err) < 0 ||
-        publish(made, root_fd, opts->new_folder, arena, err) < 0) {
+        publish_tree(made, opts->new_folder, err) < 0) {
         if (fs_remove_tree(made, &ignored) < 0) {
             return err_wrap(err, "%s could not be removed", made);
         }

@@ -14,6 +14,7 @@
 #include "base/crc32c.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/publish.h"
 #include "base/vec.h"
 
 #define DAY_NS (INT64_C(86400) * NS_PER_S)
@@ -398,8 +399,6 @@ static int write_merged(const struct digest_cache *cache, struct err *err)
     CLEANUP(free) struct digest_line *buf = xmalloc(WRITE_LINES * sizeof(*buf));
     const char *path = cache->path;
     const char *temp = arena_printf(&arena, "%s.new", path);
-    const char *slash = strrchr(path, '/');
-    const char *folder = slash ? arena_strndup(&arena, path, (size_t)(slash - path) + 1) : ".";
     CLEANUP(fd) int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     struct lines_writer writer = {.fd = fd, .name = temp, .buf = buf};
     char crc[CRC_CHARS + 1];
@@ -412,16 +411,11 @@ static int write_merged(const struct digest_cache *cache, struct err *err)
         return -1;
     }
     put_crc(writer.crc, crc);
-    if (fs_write_all(fd, crc, CRC_CHARS, temp, err) < 0) {
+    if (fs_write_all(fd, crc, CRC_CHARS, temp, err) < 0 || publish_file(fd, temp, path, err) < 0) {
         unlink(temp);
         return -1;
     }
-    if (fsync(fd) < 0 || rename(temp, path) < 0) {
-        int saved = errno;
-        unlink(temp);
-        return err_set(err, err_code_of_errno(saved), "write %s: %s", temp, err_errno_text(saved));
-    }
-    return fs_sync_dir(folder, err);
+    return 0;
 }
 
 /* What is on the disk now may be newer than what is mapped. */

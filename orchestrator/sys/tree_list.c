@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/publish.h"
 #include "sys/tree.h"
 
 #define READ_BYTES (1u << 20)
@@ -413,28 +414,19 @@ int tree_list_print(const struct tree_list *list, int fd, const char *name, stru
 static int write_temp(const struct tree_list *list, char *temp, const char *path,
                       uint8_t *ret_sha256, struct err *err)
 {
-    CLEANUP(fd) int fd = mkostemp(temp, O_CLOEXEC);
+    CLEANUP(fd) int fd = publish_temp(temp);
     struct list_sink sink = {.fd = fd, .name = path};
     if (fd < 0) {
         temp[0] = '\0';
         return err_set(err, err_code_of_errno(errno), "create %s: %s", path, err_errno_text(errno));
     }
-    if (emit(&sink, list, ret_sha256, err) < 0) {
-        return -1;
-    }
-    if (fchmod(fd, 0644) < 0 || fsync(fd) < 0 || rename(temp, path) < 0) {
-        return err_set(err, err_code_of_errno(errno), "write %s: %s", path, err_errno_text(errno));
-    }
-    temp[0] = '\0';
-    return 0;
+    return emit(&sink, list, ret_sha256, err) < 0 || publish_file(fd, temp, path, err) < 0 ? -1 : 0;
 }
 
 int tree_list_write(const struct tree_list *list, const char *path, uint8_t *ret_sha256,
                     struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *slash = strrchr(path, '/');
-    const char *folder = slash ? arena_strndup(&arena, path, (size_t)(slash - path) + 1) : ".";
     char *temp = arena_printf(&arena, "%s.XXXXXX", path);
     if (fs_check_target(path, err) < 0) {
         return -1;
@@ -445,7 +437,7 @@ int tree_list_write(const struct tree_list *list, const char *path, uint8_t *ret
         }
         return -1;
     }
-    return fs_sync_dir(folder, err);
+    return 0;
 }
 
 /* ---- comparing ---- */

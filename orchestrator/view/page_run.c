@@ -88,7 +88,7 @@ static void add_beside(struct page *page, const struct cell_result *cell)
 static void add_audited(struct page *page, const struct run_view *view,
                         const struct cell_result *cell)
 {
-    const struct cell_audit *audited = run_view_audited(view, cell->published);
+    const struct cell_audit *audited = columns_audited(view->audit, cell->published);
     if (audited) {
         HTML(page->out, "<td class=\"n desk\">{}<small>{}</small></td>",
              cell_number_words(&page->arena, audited), str_of(cell_verdict_words(audited)));
@@ -168,37 +168,56 @@ static void add_run_cells(struct page *page, const struct run_view *view)
 static void add_column_cell(struct page *page, const struct run_view *view,
                             const struct column_cell *at)
 {
-    const struct cell_audit *audited =
-        at->cell ? run_view_audited(view, at->cell->published) : NULL;
     HTML(page->out, "<td class=\"n\">{}", columns_cell_text(&page->arena, at));
-    if (at->cell) {
-        add_beside(page, at->cell);
+    if (!at) {
+        strbuf_add_z(page->out, "</td>");
+        return;
     }
+    const struct cell *published = at->cell->published;
+    const struct cell_audit *audited = columns_audited(view->audit, published);
+    add_beside(page, at->cell);
     /* Our own case has no published number: it is checked against another's. */
-    if (at->cell && at->cell->published && at->cell->baseline == at->cell->of_case) {
-        HTML(page->out, "<small>published {}</small>", at->cell->published->printed);
+    if (published && at->cell->baseline == at->cell->of_case) {
+        HTML(page->out, "<small>published {}</small>", published->printed);
         if (audited) {
             HTML(page->out, "<small>its log gives {}</small>",
                  cell_number_words(&page->arena, audited));
         }
     }
-    if (at->why) {
-        HTML(page->out, "<small>{}</small>", str_of(at->why));
+    if (at->ratio.why) {
+        HTML(page->out, "<small>no ratio: {}</small>", str_of(at->ratio.why));
     }
-    if (at->n_differs) {
-        strbuf_add_z(page->out, "<small>other ");
-        for (size_t idx = 0; idx < at->n_differs; idx++) {
-            HTML(page->out, "{}{}", idx ? STR_LIT(", ") : STR_EMPTY, str_of(at->differs[idx]));
+    strbuf_add_z(page->out, at->n_differs ? "<small>other " : "");
+    for (size_t idx = 0; idx < at->n_differs; idx++) {
+        HTML(page->out, "{}{}", idx ? STR_LIT(", ") : STR_EMPTY, str_of(at->differs[idx]));
+    }
+    strbuf_add_z(page->out, at->n_differs ? "</small></td>" : "</td>");
+}
+
+/* What the report claims of two columns, and what this run says of it. */
+static void add_claims(struct page *page, const struct columns *columns)
+{
+    strbuf_add_z(page->out, "<ul class=\"claims\">");
+    for (size_t idx = 0; idx < columns->n_rows; idx++) {
+        const struct column_row *row = &columns->rows[idx];
+        for (size_t at = 0; at < row->n_cells; at++) {
+            const struct column_cell *cell = &row->cells[at];
+            if (cell->claim.published > 0) {
+                HTML(page->out, "<li>{} {}, {}: {} against {}: {}</li>\n", row->model,
+                     row->precision,
+                     textf(&page->arena, "%" PRId64 " GPU%s", row->gpus, row->gpus == 1 ? "" : "s"),
+                     cell->name, row->reference, columns_claim_text(&page->arena, cell));
+            }
         }
-        strbuf_add_z(page->out, "</small>");
     }
-    strbuf_add_z(page->out, "</td>");
+    strbuf_add_z(page->out, "</ul>\n");
 }
 
 static void add_columns(struct page *page, const struct run_view *view)
 {
     struct columns columns;
-    columns_of(&page->arena, &view->frozen, &view->result, &columns);
+    bool has_claim = false;
+    columns_of(&page->arena, &view->frozen, &view->result, view->audit, &columns);
     if (columns.n_rows == 0) {
         return;
     }
@@ -206,7 +225,7 @@ static void add_columns(struct page *page, const struct run_view *view)
                  "<section class=\"card\" id=\"columns\"><h2 class=\"first\">Side by side</h2>\n");
     add_scroll_begin(page, STR_LIT("Side by side"));
     HTML(page->out,
-         "<caption>Items a second of the whole job; in brackets the ratio to the row's first "
+         "<caption>Items per second of the whole job; in brackets the ratio to the row's first "
          "framework that has a value, with the 95 % interval of their repeats; {}</caption>"
          "<thead><tr><th scope=\"col\">Model, precision, GPUs</th>",
          str_of(columns_order(&view->frozen)));
@@ -218,13 +237,19 @@ static void add_columns(struct page *page, const struct run_view *view)
         const struct column_row *row = &columns.rows[idx];
         HTML(page->out, "<tr><th scope=\"row\">{} {}, {}</th>", row->model, row->precision,
              textf(&page->arena, "%" PRId64, row->gpus));
-        for (size_t column = 0; column < columns.n_frameworks; column++) {
-            add_column_cell(page, view, &row->cells[column]);
+        for (size_t at = 0; at < columns.n_frameworks; at++) {
+            const struct column_cell *cell = columns_find(row, at);
+            add_column_cell(page, view, cell);
+            has_claim = has_claim || (cell && cell->claim.published > 0);
         }
         strbuf_add_z(page->out, "</tr>\n");
     }
     strbuf_add_z(page->out, "</tbody>");
     add_scroll_end(page);
+    if (has_claim) {
+        strbuf_add_z(page->out, "<h3>What the report claims of them</h3>\n");
+        add_claims(page, &columns);
+    }
     strbuf_add_z(page->out, "</section>\n");
 }
 

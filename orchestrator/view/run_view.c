@@ -265,17 +265,6 @@ void run_view_close(struct run_view *view)
     *view = (struct run_view){0};
 }
 
-const struct cell_audit *run_view_audited(const struct run_view *view, const struct cell *cell)
-{
-    for (size_t idx = 0; cell && view->audit && idx < view->audit->n_cells; idx++) {
-        const struct cell_audit *audited = &view->audit->cells[idx];
-        if (str_eq(audited->cell->id, cell->id) && str_eq(audited->cell->printed, cell->printed)) {
-            return isfinite(audited->recomputed) ? audited : NULL;
-        }
-    }
-    return NULL;
-}
-
 int run_view_log(struct arena *arena, const struct run_view *view, const struct cell_result *cell,
                  size_t repeat_idx, struct measurement *ret_measurement, struct err *err)
 {

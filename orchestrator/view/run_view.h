@@ -42,9 +42,6 @@ static inline void run_view_cleanup(struct run_view *view)
     run_view_close(view);
 }
 
-/* What the published log of that cell gives, or NULL: nobody looked, there is none, or another number is printed for it today. */
-const struct cell_audit *run_view_audited(const struct run_view *view, const struct cell *cell);
-
 /* By node, then by name. */
 int setting_cmp(const struct setting *a, const struct setting *b);
 

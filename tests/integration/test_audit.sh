@@ -121,17 +121,29 @@ is "$(cell "$T/out" "$TF2#throughput" verdict) $(cell "$T/out" "$TF2#speedup" ve
 like "$(cat "$T/out")" '"id": "cell-differs"' "found as such"
 like "$(cat "$T/out")" '"id": "speedup-mismatch"' "and the speed-up as such"
 new_root
-rm "$T/root/logs/published/dlperf-tf2-resnet50/"*1n1g--rn50_b128_fp32_3*
+kept=$T/root/logs/published/dlperf-tf2-resnet50/series.json
+repin() { # what is kept now
+    sed -i "s/\"series_sha256\": \"[0-9a-f]*\"/\"series_sha256\": \"$(sha256sum <"$kept" | cut -d' ' -f1)\"/" "$T/root/manifests/reports/dlperf-tf2-resnet50.json"
+}
+sed -i '/1n1g.rn50_b128_fp32_3/d' "$kept" && repin
 exits 1 "a series removed: status 1, never silence" "$REPERF" audit dlperf-tf2-resnet50 --json
 is "$(cell "$T/out" resnet50/tf2/fp32/n1g1/bs128#throughput verdict)" no_log "its cell is not judged"
 like "$(cat "$T/out")" '"id": "log-missing"' "and the log is named as missing"
 new_root
-one=$(ls "$T/root/logs/published/dlperf-tf2-resnet50/"*1n1g--rn50_b128_fp32_3*)
-sed -i 's/"value":\[[0-9.]*,/"value":[/' "$one"
+rm "$kept"
+exits 1 "all of them removed: status 1" "$REPERF" audit dlperf-tf2-resnet50 --json
+is "$(jq '[.reports[].findings[] | select(.id == "log-missing")] | length' "$T/out")" 30 "and each log is named as missing"
+new_root
+sed -i '/1n1g.rn50_b128_fp32_3/s/"value":\[[0-9.]*,/"value":[/' "$kept" && repin
 exits 3 "a series with a value less is refused" "$REPERF" audit dlperf-tf2-resnet50
-like "$(cat "$T/err")" 'value: expected [0-9]+ values' "with the place"
-cp "$(ls "$ROOT/logs/published/dlperf-tf2-resnet50/"*1n2g--rn50_b128_fp32_3*)" "$one"
+like "$(cat "$T/err")" 'logs\[[0-9]+\].series\[0\].step: expected [0-9]+ values' "with the place"
+new_root
+sed -i 's/1n1g.rn50_b128_fp32_3/1n2g\/rn50_b128_fp32_3/' "$kept" && repin
 exits 3 "the series of another log in its place is refused" "$REPERF" audit dlperf-tf2-resnet50
+like "$(cat "$T/err")" 'is there twice' "as it is there already"
+new_root
+sed -i '/"source"/,/}/s/"commit": "[0-9a-f]*"/"commit": "0000000000000000000000000000000000000000"/' "$kept" && repin
+exits 3 "the series of another commit are refused" "$REPERF" audit dlperf-tf2-resnet50
 
 # --- bad manifests -----------------------------------------------------------------------------------------
 R="$ROOT/manifests/reports/paddle-perf-hrnetw18.json"

@@ -20,7 +20,8 @@ is "$(answers "$REPERF" "" | tr ' ' '\n' | grep -v '^--' | xargs)" "$commands" "
 is "$(answers "$REPERF" comple)" completion "bash: the rest of a command"
 missing=
 for command in $commands; do
-    want=$("$REPERF" "$command" --help | grep -oE '^  +(-., )?--[a-z0-9-]+' | grep -oE -- '--[a-z0-9-]+' | sort -u | xargs)
+    verbs=$("$REPERF" "$command" --help | awk '/^  [a-z]/ { print $1 }')
+    want=$({ "$REPERF" "$command" --help; for verb in $verbs; do "$REPERF" "$command" "$verb" --help; done } | grep -oE '^  +(-., )?--[a-z0-9-]+' | grep -oE -- '--[a-z0-9-]+' | sort -u | xargs)
     [ "$(answers "$REPERF" "$command" --)" = "$want" ] || missing="$missing $command"
 done
 is "$missing" "" "bash: every option of every command"

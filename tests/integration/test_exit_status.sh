@@ -18,34 +18,35 @@ while read -r line; do
     echo "${words[0]}" >>"$T/seen"
 done <<TABLE
 attach @
+status --follow @
 audit @
 audit /@.json
 audit paddle-perf-2020 --logs /@
-bundle @ --output $T/bundle
-bundle dataset:@ --dry-run
+data bundle @ --output $T/bundle
+data bundle dataset:@ --dry-run
 cancel @
 compare @ last
 compare /@.tar.zst last
 completion @
 explain @
-fetch @
-fetch image:@
-fetch dataset:@ --dry-run
-fetch cityscapes --locks /@ --dry-run
-fetch cityscapes --netrc /@
-fetch cityscapes --ca /@
-fetch cityscapes --mirror /@
+data fetch @
+data fetch image:@
+data fetch dataset:@ --dry-run
+data fetch cityscapes --locks /@ --dry-run
+data fetch cityscapes --netrc /@
+data fetch cityscapes --ca /@
+data fetch cityscapes --mirror /@
 history --report @
 history --case @/*
-image load @
-import /@
+data image load @
+data import /@
 keygen /@/key
 lint @
 lint /@.json
 list @
 list cases @
-lock @
-lock image:@
+data lock @
+data lock image:@
 measure /@
 measure $T/file --format @
 measure $T/file --format mmseg --rule @
@@ -61,14 +62,14 @@ nodes copy /@.json $T/file
 nodes provision /@.json image:@
 nodes clean /@.json
 nodes clean local @
-pack @
+data pack @
 plan @
 plan paddle-perf-2020 --nodes /@.json
 plan paddle-perf-2020 --case @/*
 plan paddle-perf-2020 --data @
 plan paddle-perf-2020 --data /@
-repair @
-repair image:@
+data repair @
+data repair image:@
 replay @
 replay /@.tar.zst
 report @
@@ -85,12 +86,12 @@ seal @
 seal /@
 status @
 store @
-store path dataset:@
-store drop dataset/@
-store add /@
-tree /@
-tree $T/empty --list /@
-unpack /@ $T/unpacked
+data path dataset:@
+data drop dataset/@
+data add /@
+data tree /@
+data tree $T/empty --list /@
+data unpack /@ $T/unpacked
 verify @
 verify /@
 verify /@.tar.zst
@@ -99,7 +100,7 @@ verify $T/empty --as @
 verify /@ --as cityscapes
 @
 TABLE
-is "$(sort -u "$T/seen" | grep -v @ | xargs)" "$("$REPERF" --help | awk '/^  [a-z]/ { print $1 }' | sort | xargs)" "every command is in the table"
+is "$(sort -u "$T/seen" | grep -v -e @ -e attach -e replay -e store | xargs)" "$("$REPERF" --help | awk '/^  [a-z]/ { print $1 }' | sort | xargs)" "every command is in the table"
 is "$(find "$REPERF_STATE/runs" -mindepth 1 2>/dev/null | wc -l)" 0 "none of them began a run"
 
 # ---- absent, unreadable, no rule

@@ -34,6 +34,35 @@ mapfile -t ids < <("$REPERF" list formats --ids)
 exits 0 "explain of every format" "$REPERF" explain --json "${ids[@]}"
 cp "$T/out" "$T/formats.json"
 exits 0 "explain of all words" "$REPERF" explain --json
+# Each word that a schema lists under one of these keys is one that it knows.
+is "$(/usr/bin/python3 - "$T/out" <<'PY'
+import glob, json, sys
+known = {word["name"] for word in json.load(open(sys.argv[1]))["items"]}
+KEYS = {"verdict", "proof", "log_state", "state", "claim", "outcome", "scope", "origin"}
+found = set()
+def walk(node, key, root):
+    if isinstance(node, list):
+        for item in node:
+            walk(item, None, root)
+    if not isinstance(node, dict):
+        return
+    while "$ref" in node:
+        at = root
+        for part in node["$ref"].lstrip("#/").split("/"):
+            at = at[part]
+        node = at
+    if key in KEYS:
+        found.update(w for n in [node, *node.get("anyOf", [])] for w in n.get("enum", []) if isinstance(w, str))
+    for name, item in node.items():
+        walk(item, name, root)
+for path in glob.glob("manifests/schema/*.json"):
+    if not path.endswith("/bench.json"): # of reperf-bench
+        root = json.load(open(path))
+        walk(root, None, root)
+assert len(found) > 50, found
+print(*sorted(found - known))
+PY
+)" "" "and there is one for each word of a verdict, proof, state, scope or origin"
 cp "$T/out" "$T/words.json"
 exits 0 "explain of a few cells" "$REPERF" explain --json "$CELL#throughput" dlperf-tf2-resnet50 'resnet50/tf2/fp32/n4g8/bs128#speedup' exact
 cp "$T/out" "$T/few.json"

@@ -73,11 +73,9 @@ exits 0 "a report whose cells hold: status 0" "$REPERF" audit dlperf-tf2-resnet5
 is "$(jq '[.reports[].cells[].proof] | unique | join(" ")' -r "$T/out")" full "each proven in full"
 exits 0 "--strict asks no more of it" "$REPERF" audit dlperf-tf2-resnet50 --strict
 jq '.facts |= map(select(.name != "precision"))' manifests/formats/tf2-timehistory.json >"$T/root/manifests/formats/tf2-timehistory.json"
-for f in "$T"/root/logs/published/dlperf-tf2-resnet50/*.json; do
-    sed -i 's/\["precision","fp32",[0-9]*\],//' "$f"
-done
-(cd "$T/root/logs/published/dlperf-tf2-resnet50" && sha256sum -- *.json >series.sha256)
-sum=$(sha256sum "$T/root/logs/published/dlperf-tf2-resnet50/series.sha256" | cut -c1-64)
+kept=$T/root/logs/published/dlperf-tf2-resnet50/series.json
+sed -i 's/{"name":"precision","value":"fp32","line":[0-9]*},//' "$kept"
+sum=$(sha256sum "$kept" | cut -c1-64)
 sed -i "s/\"series_sha256\": \"[0-9a-f]*\"/\"series_sha256\": \"$sum\"/" "$T/root/manifests/reports/dlperf-tf2-resnet50.json"
 exits 0 "logs that do not state the precision: it still holds" "$REPERF" audit dlperf-tf2-resnet50 --json
 is "$(jq '[.reports[].cells[] | .verdict, .proof] | unique | join(" ")' -r "$T/out")" "exact partial" "in part"
@@ -154,19 +152,9 @@ like "$(cat "$T/out")" '117.202 printed for 117.205' "the table form shows the d
 
 # --- series with digests -----------------------------------------------------------------------------------
 new_root
-one=$(ls "$T/root/logs/published/dlperf-tf2-resnet50/"*1n1g--rn50_b128_fp32_3*)
-sed -i 's/"value":\[\([0-9]*\)/"value":[1\1/' "$one"
+sed -i '/1n1g.rn50_b128_fp32_3/s/"value":\[\([0-9]*\)/"value":[1\1/' "$kept"
 exits 5 "one value of a kept series edited: status 5" "$REPERF" audit dlperf-tf2-resnet50 --json
-like "$(cat "$T/err")" '1n1g--rn50_b128_fp32_3.*expected sha256 [0-9a-f]{64}, found' "with the file"
-(cd "${one%/*}" && sha256sum -- *.json >series.sha256)
-exits 5 "and the list of digests made again: status 5" "$REPERF" audit dlperf-tf2-resnet50 --json
-like "$(cat "$T/err")" 'series.sha256: expected sha256 .* as .*dlperf-tf2-resnet50.json holds it' "by the manifest's digest"
-new_root
-cp "$one" "${one%.json}.x.json"
-sed -i '/1n1g--rn50_b128_fp32_3/d' "${one%/*}/series.sha256"
-sum=$(sha256sum "${one%/*}/series.sha256" | cut -c1-64)
-sed -i "s/\"series_sha256\": \"[0-9a-f]*\"/\"series_sha256\": \"$sum\"/" "$T/root/manifests/reports/dlperf-tf2-resnet50.json"
-exits 5 "a series that the list does not name: status 5" "$REPERF" audit dlperf-tf2-resnet50
+like "$(cat "$T/err")" 'series.json: expected sha256 [0-9a-f]{64} as .*dlperf-tf2-resnet50.json holds it, found' "by the manifest's digest"
 sed -i 's/, "series_sha256": "[0-9a-f]*"//' "$T/root/manifests/reports/dlperf-tf2-resnet50.json"
 exits 3 "a manifest without the digest of its series: status 3" "$REPERF" audit dlperf-tf2-resnet50
 export REPERF_ROOT="$ROOT"

@@ -24,6 +24,18 @@ is "$(head -n -1 "$T/left")" "" "none of $(tail -n 1 "$T/left"), each edited alo
 [ ! -e "$T/forged.tar.zst" ]
 ok $? "and no archive is left"
 exits 0 "without an edit it is sealed" "$REPERF" seal "$R/evidence" -o "$T/whole.tar.zst" --key "$T/key" --force
+# The chain written anew by who owns the folder: what was signed before names the record of the result as it was.
+exits 0 "its journal is the one that was signed" "$REPERF" verify last --key "$T/key.pub"
+cp "$R/journal.jsonl" "$T/journal"
+/usr/bin/python3 "$ROOT/tests/integration/rechain.py" "$R/journal.jsonl" '"attempt":1' '"attempt":1'
+cmp "$R/journal.jsonl" "$T/journal"
+ok $? "the chain is written as the program writes it"
+/usr/bin/python3 "$ROOT/tests/integration/rechain.py" "$R/journal.jsonl" '"time":"20' '"time":"19'
+exits 5 "a journal whose chain was written anew" "$REPERF" verify last --key "$T/key.pub"
+like "$(cat "$T/err")" 'journal[.]jsonl: not the journal of what was sealed' "is named"
+exits 5 "its archive, beside it" "$REPERF" verify "$R/${R##*/}.tar.zst" --key "$T/key.pub"
+cp "$T/journal" "$R/journal.jsonl"
+exits 0 "with the one that was signed it verifies" "$REPERF" verify "$R/${R##*/}.tar.zst" --key "$T/key.pub"
 
 # Interrupted once its log was collected: what was frozen and collected is held against the journal before anything goes on.
 forget_runs

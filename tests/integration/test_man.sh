@@ -5,11 +5,19 @@
 . "$(dirname "$0")/../tap_lib.sh"
 page=${MAN_PAGE:-orchestrator/man/reperf.1}
 
+# Commands, and the verbs of those that have verbs with options of their own.
+program_commands() {
+    local command
+    for command in $("$REPERF" --help | awk '/^  [a-z]/ { print $1 }'); do
+        "$REPERF" "$command" --help | awk -v command="$command" '/^  [a-z]/ { print command, $1 } END { print command }'
+    done
+}
 # "command --option/letter/VALUE" of every option the program has, and of every one the page has.
 program_options() {
     local command
-    for command in $("$REPERF" --help | awk '/^  [a-z]/ { print $1 }'); do
-        "$REPERF" "$command" --help | awk -v command="$command" '
+    program_commands | while read -r command; do
+        # shellcheck disable=SC2086 # "data fetch" are two words
+        "$REPERF" $command --help | awk -v command="${command%% *}" '
             /^ +(-., )?--/ {
                 letter = "-"
                 at = 1
@@ -42,7 +50,7 @@ program_options >"$T/program"
 page_options >"$T/page"
 ok "$([ "$(wc -l <"$T/program")" -ge 30 ]; echo $?)" "the program has options ($(wc -l <"$T/program"))"
 is "$(differ "$T/program" "$T/page")" "" "every option with its letter and value, and no other"
-is "$(sed -n 's/^\.Ss //p' "$page" | xargs)" "$("$REPERF" --help | awk '/^  [a-z]/ { print $1 }' | xargs)" "every command, in order"
+is "$(sed -n 's/^\.Ss //p' "$page" | xargs)" "$(program_commands | grep -v -e '^nodes ' -e '^data$' | LC_ALL=C sort | xargs)" "every command, in order"
 is "$({ grep -rhoE 'getenv\("[A-Z_]+"\)' orchestrator && sed -n '/define ENGINE_ENV/,/[^\\]$/p' orchestrator/base/engine_env.h; } | grep -oE '"[A-Z_]{2,}"' | tr -d '"' | sort -u | xargs)" \
     "$(sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh FILES/s/^\.It Ev //p' "$page" | sort -u | xargs)" "every environment variable"
 is "$(sed -n '/STATUSES\[ERR_CODE_COUNT\]/,/^};/p' orchestrator/base/err.c | grep -o '= [0-9]*' | tr -d '= ' | { echo 0 && cat && sed -n 's/^#define STATUS_[A-Z_]* *\([0-9]*\) .*/\1/p' orchestrator/base/command.h; } | sort -nu | grep -v '^130$' | xargs)" \

@@ -19,7 +19,7 @@ make_report() { # [CHECKOUT RESULTS]
     "$REPERF" measure "$checkout" --results "$results" --json >"$T/round.json" || [ $? = 1 ] || return
     "$ROOT/manifests/tools/mlperf_report.py" "$checkout" "$results" <"$T/round.json" >"$R" || return
     "$REPERF" audit "$ID" --logs "$T/made" --write-series "$T/root/logs/published" >/dev/null || [ $? = 1 ] || return
-    jq --arg sum "$(sha256sum <"$S/series.sha256" | cut -d' ' -f1)" '.logs.series_sha256 = $sum' "$R" >"$T/pinned.json" && mv "$T/pinned.json" "$R"
+    jq --arg sum "$(sha256sum <"$S/series.json" | cut -d' ' -f1)" '.logs.series_sha256 = $sum' "$R" >"$T/pinned.json" && mv "$T/pinned.json" "$R"
 }
 cells() { jq -r '.reports[0].cells[] | [.verdict, .proof, .log_state, .recomputed // "-"] | join(" ")' "$T/out"; }
 export REPERF_ROOT="$T/root" REPERF_STORE="$T/store"
@@ -49,7 +49,7 @@ like "$(jq -r '.cases[6].matched' "$R")" 'a2/resnet.*its score is another' "a ro
 like "$(jq -r '.cases[7].matched' "$R")" '5 of its 5 logs are absent' "and one whose logs are not there that"
 like "$(jq -r '.cases[8].matched' "$R")" '^no folder has this score' "and one of nobody that"
 is "$(jq -c '.cases[2].factor | [.value, .path]' "$R")" '[1.25,"Acme/results/a16s/ssd/scaling.json"]' "a factor is read from where it was published"
-is "$(cd "$T/made/training_results_v9.9" && jq -r '.logs[] | .[1] + "  " + .[0]' "$S/series.json" | sha256sum -c --quiet 2>&1)" "" "every log by its digest"
+is "$(cd "$T/made/training_results_v9.9" && jq -r '.logs[] | .sha256 + "  " + .log' "$S/series.json" | sha256sum -c --quiet 2>&1)" "" "every log by its digest"
 cp "$R" "$T/first.json"
 make_report >/dev/null 2>&1
 exits 0 "made again it is the same" cmp "$R" "$T/first.json"

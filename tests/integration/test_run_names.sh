@@ -87,6 +87,7 @@ is "$(jq -r '[.run, .folder, .archive, .cells[0].verdict, .cells[0].cause] | tos
 is "$(find "$REPERF_STATE" | sort | sha256sum)" "$before" "no run, name or archive was made"
 exits 7 "as text" "$REPERF" run paddle-perf-2020 --case 'resnet50/paddle/fp32/n1g1/bs96' --profile smoke
 like "$(cat "$T/out")" 'nothing could run: no run was started' "it says so"
+like "$(head -n 1 "$T/out")" '^0 of 1 ran; 1 could not run: resnet50/paddle/fp32/n1g1/bs96$' "and begins with which case did not"
 exits 0 "history" "$REPERF" history
 is "$(grep -c not_run "$T/out")" 0 "knows nothing of it"
 like "$("$REPERF" status last)" 'slow' "last is the last that did something"

@@ -52,7 +52,7 @@ forget_runs
 printf 'clocks_throttle_reasons.active 0x0000000000000040\ntemperature.gpu 93\n' >"$T/node1/set"
 exits 0 "one whose GPUs are hot" watched
 folder=$(run_folder)
-like "$(cat "$T/out")" "^$CASE repeat 1 is tainted: n1: GPU 0: slowed by heat in [0-9]+ of [0-9]+ samples at work, up to 93 degrees C" "the table says so"
+like "$(cat "$T/out")" "^$CASE: repeat 1 is tainted: n1: GPU 0: slowed by heat in [0-9]+ of [0-9]+ samples at work, up to 93 degrees C" "the table says so"
 is "$(jq -c '[.cells[0].repeats[0].taints[] | select(contains("heat"))] | length' "$folder/evidence/result.json")" 2 "both GPUs, in result.json"
 exits 0 "which is valid" "${V[@]}" manifests/schema/result.json "$folder/evidence/result.json"
 is "$(jq .cells[0].value "$folder/evidence/result.json")" "$value" "the number is what it is"

@@ -98,6 +98,13 @@ decided=$(awk -F'\t' '
     }' "$text")
 report "$decided" "verdicts on logs are known to log and judgement alone"
 
+# What vouches is durable after what it vouches for: one helper syncs and names.
+synced=$(awk -F'\t' '
+    $1 !~ /^orchestrator\/base\/publish\.c$/ && match($2, /(^|[^A-Za-z0-9_])(fsync|fdatasync|syncfs|sync)\(/) {
+        printf "%s: %s) ", $1, substr($2, RSTART, RLENGTH)
+    }' "$text")
+report "$synced" "only base/publish syncs"
+
 # The fifth law: nothing that is judged chooses how strictly. Neither a number of the rules in force is kept, nor are there rules for what is old.
 chosen=$(awk -F'\t' '
     $1 ~ /^orchestrator\// && match($2, /(^|[^A-Za-z0-9_])(DERIVATION_[A-Z_]+|(->|\.)derivation([^A-Za-z0-9_]|$))/) {

@@ -319,9 +319,10 @@ static void put_log(struct arena *arena, const char *folder, double rate, int64_
                                      .repeat = 1,
                                      .attempt = 1,
                                      .exit_status = exit_status,
+                                     .log = str_of(rundir_log_name(arena, STR_LIT(CASE_ID), 1)),
                                      .log_sha256 = str_of(hex),
                                      .log_bytes = (int64_t)log.len};
-    outcome_encode(&outcome, arena, &text);
+    outcome_encode(&outcome, &text);
     assert_int_equal(rundir_write(arena, folder, rundir_log_name(arena, outcome.case_id, 1),
                                   strbuf_str(&log), &err),
                      0);

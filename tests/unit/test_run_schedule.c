@@ -103,6 +103,7 @@ TEST_IN_SCRATCH(a_rank_that_fails_takes_the_others_down)
     assert_int_equal(run_schedule(&stage.r, &err), 0);
     assert_int_equal(count(&stage, J_FINISHED), 1);
     assert_false(stage.r.units[0].counts);
+    assert_true(stage.r.progress.done < stage.r.progress.total);
     assert_true(stage.fakes[0]->is_killed && stage.fakes[1]->is_killed);
     assert_int_equal(stage.n_at_once, 0);
     says_failed(&stage, "\"exit_status\": 3", "\"failed_node\": \"n3\"");
@@ -175,6 +176,7 @@ TEST_IN_SCRATCH(a_deadline_stops_all_and_does_not_count)
     assert_int_equal(run_schedule(&stage.r, &err), 0);
     assert_int_equal(count(&stage, J_FINISHED), 1);
     assert_false(stage.r.units[0].counts);
+    assert_true(stage.r.progress.done < stage.r.progress.total);
     assert_true(stage.fakes[1]->is_killed);
     /* In between it has its grace. */
     assert_true(stage.fakes[1]->told_ns > 0);

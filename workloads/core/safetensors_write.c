@@ -11,6 +11,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/publish.h"
+
 /* Beginning of a sealed file's header, so that the digest is at a fixed place. */
 #define SEAL_HEAD  "{\"__metadata__\":{\"sha256\":\""
 #define SEAL_ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
@@ -112,24 +114,7 @@ static int write_all(struct writer *writer, const struct st_content *content, ch
             return -1;
         }
     }
-    if (ret_hex && put_digest(writer, ret_hex, err) < 0) {
-        return -1;
-    }
-    if (fsync(writer->fd) < 0) {
-        return err_set(err, err_code_of_errno(errno), "%s: fsync: %s", writer->path,
-                       err_errno_text(errno));
-    }
-    return 0;
-}
-
-static int sync_folder_of(struct arena *arena, const char *path, struct err *err)
-{
-    const char *slash = strrchr(path, '/');
-    if (!slash) {
-        return fs_sync_dir(".", err);
-    }
-    return fs_sync_dir(slash == path ? "/" : arena_strndup(arena, path, (size_t)(slash - path)),
-                       err);
+    return ret_hex ? put_digest(writer, ret_hex, err) : 0;
 }
 
 static int write_file(const char *path, const struct st_content *content, char *ret_hex,
@@ -147,16 +132,12 @@ static int write_file(const char *path, const struct st_content *content, char *
         return err_set(err, err_code_of_errno(errno), "%s: %s", temporary, err_errno_text(errno));
     }
     writer.fd = fd;
-    if (write_all(&writer, content, ret_hex, err) < 0) {
+    if (write_all(&writer, content, ret_hex, err) < 0 ||
+        publish_file(fd, temporary, path, err) < 0) {
         unlink(temporary);
         return -1;
     }
-    if (rename(temporary, path) < 0) {
-        int errnum = errno;
-        unlink(temporary);
-        return err_set(err, err_code_of_errno(errnum), "%s: %s", path, err_errno_text(errnum));
-    }
-    return sync_folder_of(&arena, path, err);
+    return 0;
 }
 
 int st_write(const char *path, const struct st_tensor *tensors, int n_tensors, struct err *err)

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "base/publish.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+
+#define PATH_LEN_MAX 4096
+#define TEMP_CHARS   6
+#define TEMP_TRIES   100
+#define PUBLISH_FAIL(err, op, path)                                                                \
+    err_set((err), err_code_of_errno(errno), "%s %s: %s", (op), (path), err_errno_text(errno))
+
+int publish_temp(char *template)
+{
+    static const char CHARS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    size_t len = strlen(template);
+    ASSERT(len >= TEMP_CHARS);
+    for (int tries = 0; tries < TEMP_TRIES; tries++) {
+        unsigned char random[TEMP_CHARS];
+        if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+            return -1;
+        }
+        for (size_t idx = 0; idx < TEMP_CHARS; idx++) {
+            template[len - TEMP_CHARS + idx] = CHARS[random[idx] % (sizeof(CHARS) - 1)];
+        }
+        int fd = open(template, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        if (fd >= 0 || errno != EEXIST) {
+            return fd;
+        }
+    }
+    return -1;
+}
+
+int publish_data(int fd, const char *name, struct err *err)
+{
+    /* Some file systems cannot sync a folder and return EINVAL: nothing more can be done there. */
+    return fsync(fd) < 0 && errno != EINVAL ? PUBLISH_FAIL(err, "sync", name) : 0;
+}
+
+int publish_folder(const char *path, struct err *err)
+{
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? PUBLISH_FAIL(err, "open", path) : publish_data(fd, path, err);
+}
+
+int publish_parent(const char *path, struct err *err)
+{
+    char folder[PATH_LEN_MAX];
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/') {
+        len--;
+    }
+    while (len > 0 && path[len - 1] != '/') {
+        len--;
+    }
+    if (len >= sizeof(folder)) {
+        return err_set(err, ERR_IO, "path longer than %d bytes: %.200s", PATH_LEN_MAX, path);
+    }
+    snprintf(folder, sizeof(folder), "%.*s", (int)len, path);
+    return publish_folder(len ? folder : ".", err);
+}
+
+int publish_all(int fd, const char *name, struct err *err)
+{
+    return syncfs(fd) < 0 ? PUBLISH_FAIL(err, "sync", name) : 0;
+}
+
+int publish_name(const char *temp, const char *path, struct err *err)
+{
+    return rename(temp, path) < 0 ? PUBLISH_FAIL(err, "rename to", path)
+                                  : publish_parent(path, err);
+}
+
+int publish_file(int fd, const char *temp, const char *path, struct err *err)
+{
+    return publish_data(fd, temp, err) < 0 ? -1 : publish_name(temp, path, err);
+}
+
+int publish_tree(const char *made, const char *path, struct err *err)
+{
+    CLEANUP(fd) int fd = open(made, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return PUBLISH_FAIL(err, "open", made);
+    }
+    if (publish_all(fd, made, err) < 0) {
+        return -1;
+    }
+    /* Some file systems (NFS) do not know "not over another": there a rename replaces an empty folder at most. */
+    if (renameat2(AT_FDCWD, made, AT_FDCWD, path, RENAME_NOREPLACE) < 0 &&
+        (errno != EINVAL || rename(made, path) < 0)) {
+        return PUBLISH_FAIL(err, "rename to", path);
+    }
+    return publish_parent(path, err);
+}

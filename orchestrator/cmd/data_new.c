@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `reperf data new NAME PLACE...`: a description of data of one's own. It is written from what the data is: its archives are put into the store
+   (a folder becomes one), unpacked there as `data fetch` does, and the groups, counts and digests are read off the tree. */
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "cmd/net_args.h"
+#include "codec/json_table.h"
+#include "codec/tar_make.h"
+#include "load/places.h"
+#include "store/dataset_describe.h"
+#include "store/dataset_store.h"
+#include "sys/stop.h"
+#include "sys/tree.h"
+
+#define DOCUMENT_MAX (16u << 20)
+#define TREE_THREADS 8
+#define HAS_PREFIX(z)                                                                              \
+    (str_starts(str_of(z), STR_LIT("https://")) || str_starts(str_of(z), STR_LIT("http://")))
+
+struct describe_args {
+    struct net_args net; /* first: NET_ARGS_OPTS */
+    const char *licence, *title;
+    bool needs_login;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "licence",
+     .kind = OPT_TEXT,
+     .value = "TEXT",
+     .help = "under what terms it may be used; \"unstated\" where nobody says",
+     .offset = offsetof(struct describe_args, licence)},
+    {.name = "title",
+     .kind = OPT_TEXT,
+     .value = "TEXT",
+     .help = "what it is, in words (default: its name)",
+     .offset = offsetof(struct describe_args, title)},
+    {.name = "login",
+     .kind = OPT_FLAG,
+     .help = "its addresses want a login: --netrc or --cookies",
+     .offset = offsetof(struct describe_args, needs_login)},
+    NET_ARGS_OPTS,
+    OPT_END,
+};
+
+struct describing {
+    struct arena *arena;
+    const struct cmd_ctx *ctx;
+    const struct describe_args *args;
+    struct store *store;
+    struct net *net;
+    const char *place;  /* of manifests */
+    const char *folder; /* of the description */
+    struct dataset dataset;
+    struct tree_list list; /* of a folder that was given */
+};
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static struct str archive_kind(const char *name)
+{
+    static const struct {
+        const char *end, *kind;
+    } KINDS[] = {{".tar", "tar"},
+                 {".tar.gz", "tar.gz"},
+                 {".tgz", "tar.gz"},
+                 {".tar.zst", "tar.zst"},
+                 {".zip", "zip"}};
+    for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
+        if (str_ends(str_of(name), str_of(KINDS[idx].end))) {
+            return str_of(KINDS[idx].kind);
+        }
+    }
+    return STR_EMPTY;
+}
+
+static struct dataset_file *add_file(struct describing *m, const char *name)
+{
+    struct dataset_file *file = &m->dataset.files[m->dataset.n_files++];
+    *file =
+        (struct dataset_file){.name = str_of(name), .size_bytes = -1, .unpack = archive_kind(name)};
+    return file;
+}
+
+static void set_digest(struct dataset_file *file, const struct digest_value *value)
+{
+    file->size_bytes = (int64_t)value->size_bytes;
+    file->has_md5 = file->has_sha256 = true;
+    memcpy(file->md5, value->md5, MD5_BYTES);
+    memcpy(file->sha256, value->sha256, SHA256_BYTES);
+}
+
+static int fill_tar(struct describing *m, int fd, const char *folder, struct err *err)
+{
+    CLEANUP(tar_maker) struct tar_maker maker = TAR_MAKER_EMPTY;
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    if (tar_make_open(&maker, fd, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < m->list.n; idx++) {
+        const char *path = m->list.files[idx].path;
+        if (stop_is_asked()) {
+            return err_set(err, ERR_INTERRUPTED, "interrupted");
+        }
+        if (tar_make_file(&maker, path, fs_join(&scratch, folder, path), err) < 0) {
+            return -1;
+        }
+    }
+    return tar_make_close(&maker, err);
+}
+
+/* The tar is made next to the store's blobs and becomes one of them: the data is copied once. */
+static int add_folder(struct describing *m, const char *folder, struct err *err)
+{
+    const char *name = arena_printf(m->arena, "%s.tar", m->dataset.id.ptr);
+    const struct tree_opts opts = {.folder = folder,
+                                   .pool = m->net->pool,
+                                   .n_threads = TREE_THREADS,
+                                   .kinds = DIGEST_SHA256,
+                                   .should_stop = stop_is_asked};
+    char *temp = store_partial(m->store, name);
+    struct digest_value value;
+    int result;
+    CLEANUP(fd) int fd = -1;
+    if (tree_hash(m->arena, &opts, &m->list, err) < 0) {
+        return -1;
+    }
+    if (m->list.n == 0) {
+        return err_set(err, ERR_USAGE, "%s: no file is in it", folder);
+    }
+    (void)unlink(temp);
+    fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return err_set(err, ERR_IO, "create %s: %s", temp, err_errno_text(errno));
+    }
+    result = fill_tar(m, fd, folder, err);
+    if (result == 0 && (digest_file(temp, DIGEST_MD5 | DIGEST_SHA256, &value, err) < 0 ||
+                        store_adopt(m->store, temp, &value, err) < 0)) {
+        result = -1;
+    }
+    if (result < 0) {
+        (void)unlink(temp);
+        return -1;
+    }
+    set_digest(add_file(m, name), &value);
+    return 0;
+}
+
+static int add_archive(struct describing *m, const char *path, struct err *err)
+{
+    const struct store_hooks hooks = {.should_stop = stop_is_asked};
+    struct digest_value value;
+    if (store_add_file(m->store, path, &hooks, &value, err) < 0) {
+        return -1;
+    }
+    set_digest(add_file(m, file_name(path)), &value);
+    return 0;
+}
+
+/* Several URLs of one file name are mirrors of one file. */
+static void add_url(struct describing *m, const char *url)
+{
+    const char *name = file_name(url);
+    struct dataset_file *file = NULL;
+    for (size_t idx = 0; idx < m->dataset.n_files && !file; idx++) {
+        file = str_eq_z(m->dataset.files[idx].name, name) ? &m->dataset.files[idx] : NULL;
+    }
+    file = file ? file : add_file(m, name);
+    if (!file->urls) {
+        file->urls = arena_array(m->arena, struct str, DATASET_URLS_MAX);
+    }
+    if (file->n_urls < DATASET_URLS_MAX) {
+        file->urls[file->n_urls++] = str_of(url);
+    }
+}
+
+static int add_places(struct describing *m, const struct opt_list *operands, struct err *err)
+{
+    m->dataset.files = arena_array(m->arena, struct dataset_file, DATASET_FILES_MAX);
+    for (size_t idx = 1; idx < operands->n; idx++) {
+        const char *at = operands->items[idx];
+        if (m->dataset.n_files == DATASET_FILES_MAX) {
+            return err_set(err, ERR_USAGE, "at most %d files", DATASET_FILES_MAX);
+        }
+        if (HAS_PREFIX(at)) {
+            add_url(m, at);
+        } else if (fs_is_dir(at)) {
+            if (operands->n > 2) {
+                return err_set(err, ERR_USAGE, "%s: a folder is given alone", at);
+            }
+            if (add_folder(m, at, err) < 0) {
+                return -1;
+            }
+        } else if (add_archive(m, at, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int write_description(struct describing *m, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    strbuf_init(&text, DOCUMENT_MAX);
+    json_encode_document(&text, DATASET_DOCUMENT.rows, DATASET_DOCUMENT.n_rows, &m->dataset);
+    return fs_write_atomic(fs_join(m->arena, m->folder, "dataset.json"), strbuf_str(&text), err);
+}
+
+/* What a fetch learned of files of which only an address was given. */
+static void take_seen(struct describing *m, const struct dataset_fetched *fetched)
+{
+    for (size_t idx = 0; idx < m->dataset.n_files; idx++) {
+        struct dataset_file *file = &m->dataset.files[idx];
+        const struct lock_item *item = lock_find(&fetched->record.seen, file->name);
+        if (item && !file->has_sha256) {
+            file->size_bytes = item->size_bytes;
+            file->has_md5 = item->has_md5;
+            file->has_sha256 = item->has_sha256;
+            memcpy(file->md5, item->md5, MD5_BYTES);
+            memcpy(file->sha256, item->sha256, SHA256_BYTES);
+        }
+    }
+}
+
+static int fetch(struct describing *m, struct dataset_fetched *fetched, struct err *err)
+{
+    const struct dataset_which which = {.root = m->ctx->root, .id = m->dataset.id.ptr};
+    const struct dataset_fetch_opts opts = {
+        .net = m->net, .self = m->ctx->self, .wants_tree = true};
+    struct dataset_here here;
+    return dataset_load(m->arena, &which, &here, err) < 0
+               ? -1
+               : dataset_fetch(m->arena, m->store, &here, &opts, fetched, err);
+}
+
+static int describe_tree(struct describing *m, const struct dataset_fetched *fetched,
+                         struct err *err)
+{
+    const char *list_path = fs_join(m->arena, fetched->tree_path, DATASET_TREE_LIST);
+    struct tree_differences differences = {0};
+    struct tree_list list;
+    if (tree_list_read(m->arena, list_path, &list, err) < 0) {
+        return -1;
+    }
+    if (m->list.n) {
+        tree_compare(m->arena, &m->list, &list, &differences);
+    }
+    if (differences.n) {
+        return err_set(err, ERR_INTEGRITY, "%s: %s in the archive: it changed while it was read",
+                       differences.items[0].path, tree_fault_name(differences.items[0].fault));
+    }
+    m->dataset.list_path = STR_LIT(DATASET_TREE_LIST);
+    m->dataset.has_list_sha256 = true;
+    return tree_list_write(&list, fs_join(m->arena, m->folder, DATASET_TREE_LIST),
+                           m->dataset.list_sha256, err) < 0
+               ? -1
+               : dataset_describe(m->arena, &list, &m->dataset, err);
+}
+
+static int print_made(const struct describing *m, const struct dataset_fetched *fetched,
+                      struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    const char *id = m->dataset.id.ptr;
+    strbuf_init(&text, DOCUMENT_MAX);
+    strbuf_printf(&text, "%s: %lld files, %lld bytes\n", id, (long long)fetched->tree.seen.n_files,
+                  (long long)fetched->tree.seen.file_bytes);
+    for (size_t idx = 0; idx < m->dataset.n_groups; idx++) {
+        const struct dataset_group *group = &m->dataset.groups[idx];
+        strbuf_printf(&text, "  %-20s %lld files  %s\n", group->name.ptr, (long long)group->n_files,
+                      group->glob.ptr);
+    }
+    strbuf_printf(&text,
+                  "  %s/dataset.json\n  %s\n"
+                  "reperf data verify %s checks it; data verify FOLDER --as %s checks a copy%s\n",
+                  m->folder, fetched->tree_path, id, id,
+                  m->dataset.pack.kind == PACK_NONE ? "" : "; data pack makes shards of it");
+    return cmd_print(strbuf_str(&text), err);
+}
+
+static int make(struct describing *m, const struct opt_list *operands, struct err *err)
+{
+    struct dataset_fetched fetched = {0};
+    if (net_open(m->net, err) < 0 || add_places(m, operands, err) < 0 ||
+        fs_mkdir_p(m->folder, err) < 0 || write_description(m, err) < 0 ||
+        fetch(m, &fetched, err) < 0) {
+        return -1;
+    }
+    take_seen(m, &fetched);
+    return describe_tree(m, &fetched, err) < 0 || write_description(m, err) < 0
+               ? -1
+               : print_made(m, &fetched, err);
+}
+
+/* Where --manifests or $REPERF_MANIFESTS says, else ./manifests, which is made. */
+static int find_place(struct describing *m, struct err *err)
+{
+    struct places places;
+    if (places_find(m->arena, m->ctx->root, &places, err) < 0) {
+        return -1;
+    }
+    m->place = places.n > 1 ? places.items[0] : "manifests";
+    m->folder = fs_join(m->arena, fs_join(m->arena, m->place, "datasets"), m->dataset.id.ptr);
+    return fs_exists(m->folder) ? err_set(err, ERR_USAGE, "%s is there already", m->folder) : 0;
+}
+
+static int check(const struct describe_args *args, const struct opt_list *operands, struct err *err)
+{
+    if (operands->n < 2) {
+        return err_set(err, ERR_USAGE,
+                       "data new: expected a NAME, and a FOLDER, archives or addresses of them");
+    }
+    return args->licence
+               ? 0
+               : err_set(err, ERR_USAGE,
+                         "data new: --licence TEXT says who may use it; --licence unstated where "
+                         "nobody says");
+}
+
+static int run(const struct cmd_ctx *ctx, const struct describe_args *args,
+               const struct opt_list *operands, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(store) struct store store = STORE_EMPTY;
+    CLEANUP(net) struct net net;
+    struct net_opts net_opts;
+    struct describing m = {.arena = &arena, .ctx = ctx, .args = args, .store = &store, .net = &net};
+    net_init(&net, &net_opts);
+    if (check(args, operands, err) < 0 || net_args_opts(ctx, &args->net, &net_opts, err) < 0 ||
+        store_open(&arena, ctx->store, &store, err) < 0) {
+        return -1;
+    }
+    m.dataset = (struct dataset){
+        .id = str_of(operands->items[0]),
+        .title = str_of(args->title ? args->title : operands->items[0]),
+        .licence = str_of(args->licence),
+        .needs_login = args->needs_login,
+        .pack = {.short_side = -1, .n_classes = -1, .sequence = -1, .predictions = -1},
+        .synthetic = {.width = -1, .height = -1},
+        .layout_source = STR_LIT("the tree itself, by reperf data new")};
+    if (find_place(&m, err) < 0) {
+        return -1;
+    }
+    stop_hold();
+    if (make(&m, operands, err) < 0) {
+        (void)unlink(fs_join(&arena, m.folder, "dataset.json"));
+        (void)unlink(fs_join(&arena, m.folder, DATASET_TREE_LIST));
+        (void)rmdir(m.folder);
+        return stop_end(err);
+    }
+    return 0;
+}
+
+static int run_new(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct describe_args args = {0};
+    int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
+    status = status < 0 ? -1 : run(ctx, &args, &operands, err);
+    net_args_cleanup(&args.net);
+    return status;
+}
+
+const struct cmd DATA_NEW = {
+    .name = "new",
+    .operands = "NAME FOLDER | ARCHIVE... | URL...",
+    .summary = "describe data of one's own and put it into the store",
+    .opts = OPTS,
+    .run = run_new,
+};

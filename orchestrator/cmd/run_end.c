@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a run, as `run` and `resume` print it. */
+#include "base/base.h"
+
+#include "base/log.h"
+#include "cmd/guests.h"
+#include "cmd/run_args.h"
+#include "load/audit_logs.h"
+#include "load/load.h"
+#include "load/load_health.h"
+#include "view/run_health.h"
+#include "view/run_text.h"
+
+#define OUTPUT_MAX (256u << 20)
+
+int run_audit_today(struct arena *arena, const char *root, const struct frozen *frozen,
+                    struct format_set *formats, const struct report_audit **ret_audit,
+                    struct err *err)
+{
+    const struct audit_opts opts = {.root = root, .lint = GUESTS.lint};
+    struct report_audit *audit = arena_new(arena, struct report_audit);
+    struct report *today = arena_new(arena, struct report);
+    if (load_report(arena, root, str_z(arena, frozen->report.id), today, err) < 0 ||
+        load_formats(arena, root, formats, err) < 0 ||
+        audit_report(arena, today, formats, &opts, audit, err) < 0) {
+        return -1;
+    }
+    *ret_audit = audit;
+    return 0;
+}
+
+bool run_may_claim(const struct frozen *frozen)
+{
+    return frozen->plan.takes_turns && frozen->plan.profile == PROFILE_FULL &&
+           !frozen->plan.is_rehearsal && !frozen->report.is_unpublished;
+}
+
+/* NULL: not of --each-node. */
+static int judge_nodes(struct arena *arena, const struct run_opts *opts, const struct rundir *dir,
+                       const struct run_end *end, const struct health **ret_health, struct err *err)
+{
+    struct run_view view = {.frozen = end->frozen, .result = end->result};
+    struct health *health = arena_new(arena, struct health);
+    struct health_limits limits;
+    *ret_health = NULL;
+    if (!dir || !end->frozen.plan.is_each_node) {
+        return 0;
+    }
+    view.folder = dir->evidence;
+    if (load_health_limits(arena, opts->root, opts->limits, &limits, err) < 0 ||
+        run_view_settings(arena, &view, err) < 0) {
+        return -1;
+    }
+    run_health_of(arena, &view, &limits, health);
+    *ret_health = health;
+    return 0;
+}
+
+struct printed {              /* the end of a run */
+    const struct rundir *dir; /* NULL: nothing could run */
+    const struct run_end *end;
+    const struct health *health;      /* NULL: not of --each-node */
+    const struct report_audit *audit; /* NULL: no claim can be judged, or nobody could look */
+    int status;
+};
+
+static void print_text(struct strbuf *buf, const struct printed *of)
+{
+    const struct rundir *dir = of->dir;
+    const struct run_end *end = of->end;
+    run_out_text(&end->frozen, &end->result, of->audit, false, buf);
+    if (of->health) {
+        strbuf_add_char(buf, '\n');
+        run_health_text(of->health, buf);
+    }
+    if (!dir) {
+        strbuf_add_z(buf, "nothing could run: no run was started, nothing is sealed\n");
+        return;
+    }
+    strbuf_printf(buf, "run     %.*s\narchive %s%s\n", STR_ARG(dir->id), dir->archive,
+                  end->is_signed ? "" : " (not signed)");
+}
+
+static void print_json(struct strbuf *buf, struct arena *arena, const struct printed *of)
+{
+    const struct rundir *dir = of->dir;
+    const struct run_end *end = of->end;
+    struct json_out out;
+    struct columns columns;
+    jw_begin(&out, buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_z(&out, "run", dir ? dir->id.ptr : NULL);
+    jw_str(&out, "report", end->frozen.plan.report);
+    jw_z(&out, "profile", profile_name(end->frozen.plan.profile));
+    if (end->frozen.plan.is_rehearsal) {
+        jw_bool(&out, "rehearsal", true);
+    }
+    jw_z(&out, "folder", dir ? dir->folder : NULL);
+    jw_z(&out, "archive", dir ? dir->archive : NULL);
+    jw_i64(&out, "exit_status", of->status);
+    jw_array(&out, "cells");
+    for (size_t idx = 0; idx < end->result.n_cells; idx++) {
+        result_encode_cell(&out, arena, &end->result.cells[idx]);
+    }
+    jw_end_array(&out);
+    columns_of(arena, &end->frozen, &end->result, of->audit, &columns);
+    json_encode(&out, COLUMNS_ROWS, ARRAY_LEN(COLUMNS_ROWS), &columns);
+    if (of->health) {
+        run_health_encode(of->health, "health", &out);
+    }
+    jw_end_object(&out);
+}
+
+static int print_end(struct arena *arena, const struct run_opts *opts, const struct rundir *dir,
+                     const struct run_end *end, bool want_json, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(format_set) struct format_set formats = {0};
+    struct printed of = {dir, end, NULL, NULL, end->result.exit_status};
+    struct err why = {0};
+    strbuf_init(&buf, OUTPUT_MAX);
+    if (run_may_claim(&end->frozen) &&
+        run_audit_today(arena, opts->root, &end->frozen, &formats, &of.audit, &why) < 0) {
+        log_line(LOG_WARN, "the claims are judged without the published logs: %s", why.msg);
+    }
+    if (judge_nodes(arena, opts, dir, end, &of.health, err) < 0) {
+        return -1;
+    }
+    if (of.health && of.status == 0) {
+        of.status = run_health_status(of.health);
+    }
+    if (want_json) {
+        print_json(&buf, arena, &of);
+    } else {
+        print_text(&buf, &of);
+    }
+    return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : of.status;
+}
+
+int run_nothing_and_print(const struct run_opts *opts, const struct run_prepared *prepared,
+                          bool want_json, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct run_end end = {0};
+    if (run_nothing(&arena, prepared, &end, err) < 0) {
+        return -1;
+    }
+    return print_end(&arena, opts, NULL, &end, want_json, err);
+}
+
+int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool want_json,
+                  struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct run_end end;
+    int status;
+    log_line(LOG_INFO, "run %.*s in %s", STR_ARG(dir->id), dir->folder);
+    if (run_execute(&arena, opts, dir, &end, err) < 0) {
+        if (err->code == ERR_NODE || err->code == ERR_CONTAINER) {
+            log_line(LOG_INFO,
+                     "nothing is sealed: reperf resume %.*s runs what is open, reperf cancel gives "
+                     "it up",
+                     STR_ARG(dir->id));
+        }
+        return err_wrap(err, "run %.*s", STR_ARG(dir->id));
+    }
+    if (end.stopped_by) {
+        log_line(LOG_ERROR,
+                 end.is_cancelled ? "run %.*s was cancelled"
+                                  : "run %.*s was interrupted; reperf resume %.*s continues it",
+                 STR_ARG(dir->id), STR_ARG(dir->id));
+        status = 128 + end.stopped_by;
+    } else {
+        status = print_end(&arena, opts, dir, &end, want_json, err);
+    }
+    frozen_release(&end.frozen);
+    return status;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "view/run_text.h"
+
+#include <math.h>
+
+#include "base/table.h"
+#include "base/vec.h"
+
+#define NAMED_MAX 3 /* cases that a remark names, of more than these the number */
+
+static bool is_bad(const struct cell_result *cell)
+{
+    return cell->verdict == RUN_FAILED || cell->verdict == RUN_NOT_RUN;
+}
+
+/* ---- remarks: a text, and the cases of which it is said ---- */
+
+struct remark {
+    struct str text;
+    bool *is_of; /* one a cell */
+};
+
+struct remarks {
+    struct arena arena;
+    const struct run_result *result;
+    struct remark *items;
+    size_t n, n_max;
+};
+
+static void remarks_cleanup(struct remarks *r)
+{
+    arena_release(&r->arena);
+    VEC_RELEASE(r);
+}
+
+static void add_remark(struct remarks *r, size_t cell, const char *text)
+{
+    size_t idx = 0;
+    while (idx < r->n && !str_eq_z(r->items[idx].text, text)) {
+        idx++;
+    }
+    if (idx == r->n) {
+        bool *is_of = arena_array(&r->arena, bool, r->result->n_cells + 1);
+        VEC_PUSH(r, (struct remark){str_of(text), is_of});
+    }
+    r->items[idx].is_of[cell] = true;
+}
+
+static bool is_of_same(const struct remarks *r, const struct remark *a, const struct remark *b)
+{
+    return memcmp(a->is_of, b->is_of, r->result->n_cells * sizeof(*a->is_of)) == 0;
+}
+
+/* Said of every case that it can be said of: of all, or of those that ran. */
+static bool is_of_all(const struct remarks *r, const struct remark *of, size_t *ret_n)
+{
+    bool is_all = true;
+    *ret_n = 0;
+    for (size_t idx = 0; idx < r->result->n_cells; idx++) {
+        *ret_n += of->is_of[idx];
+        is_all = is_all && (of->is_of[idx] || is_bad(&r->result->cells[idx]));
+    }
+    return is_all;
+}
+
+/* "all 18 cases", "a and b", "a, b, c and 3 more". */
+static void print_cases(struct strbuf *buf, const struct remarks *r, const struct remark *of,
+                        bool wants_all)
+{
+    size_t n = 0;
+    size_t n_named = 0;
+    if (is_of_all(r, of, &n) && n > 1) {
+        strbuf_printf(buf, "all %zu cases%s", n, n < r->result->n_cells ? " that ran" : "");
+        return;
+    }
+    size_t n_shown = wants_all || n <= NAMED_MAX + 1 ? n : NAMED_MAX;
+    for (size_t idx = 0; idx < r->result->n_cells && n_named < n_shown; idx++) {
+        if (of->is_of[idx]) {
+            strbuf_printf(buf, "%s%.*s", n_named ? ", " : "",
+                          STR_ARG(r->result->cells[idx].of_case->id));
+            n_named++;
+        }
+    }
+    if (n_shown < n) {
+        strbuf_printf(buf, " and %zu more", n - n_shown);
+    }
+}
+
+/* A line each. */
+static void print_remarks(struct strbuf *buf, const struct remarks *r, bool wants_all)
+{
+    for (size_t idx = 0; idx < r->n; idx++) {
+        strbuf_add_z(buf, idx ? "" : "\n");
+        print_cases(buf, r, &r->items[idx], wants_all);
+        strbuf_printf(buf, ": %.*s\n", STR_ARG(r->items[idx].text));
+    }
+}
+
+/* Those of the same cases together, below them. Returns how many were left out: without wants_all, those that are not of all cases. */
+static size_t print_differences(struct strbuf *buf, const struct remarks *r, bool wants_all)
+{
+    size_t n_left_out = 0;
+    size_t n_cases = 0;
+    for (size_t idx = 0; idx < r->n; idx++) {
+        bool is_new = true;
+        for (size_t before = 0; before < idx; before++) {
+            is_new = is_new && !is_of_same(r, &r->items[before], &r->items[idx]);
+        }
+        if (!wants_all && !is_of_all(r, &r->items[idx], &n_cases)) {
+            n_left_out++;
+            continue;
+        }
+        if (!is_new) {
+            continue;
+        }
+        strbuf_add_z(buf, "\ndiffers in ");
+        print_cases(buf, r, &r->items[idx], wants_all);
+        strbuf_add_z(buf, ":\n");
+        for (size_t at = idx; at < r->n; at++) {
+            if (is_of_same(r, &r->items[idx], &r->items[at])) {
+                strbuf_printf(buf, "  %.*s\n", STR_ARG(r->items[at].text));
+            }
+        }
+    }
+    return n_left_out;
+}
+
+/* Why there is no time to the target, or nothing by a further rule. */
+static void remark_beside(struct remarks *r, size_t idx)
+{
+    const struct cell_result *cell = &r->result->cells[idx];
+    const struct beside *beside = &cell->step->beside;
+    if (cell->target.why.len && beside->target.series.ptr) {
+        add_remark(r, idx, arena_printf(&r->arena, "target: %.*s", STR_ARG(cell->target.why)));
+    }
+    if (cell->n_repeats && !beside->n_also && beside->why_not.ptr) {
+        add_remark(r, idx, arena_printf(&r->arena, "no accuracy: %.*s", STR_ARG(beside->why_not)));
+    }
+    for (size_t at = 0; cell->also && at < beside->n_also; at++) {
+        if (cell->also[at].why.len) {
+            add_remark(r, idx,
+                       arena_printf(&r->arena, "%.*s: %.*s", STR_ARG(beside->also[at]),
+                                    STR_ARG(cell->also[at].why)));
+        }
+    }
+}
+
+static void print_notes(struct strbuf *buf, const struct frozen *frozen,
+                        const struct run_result *result, bool wants_all)
+{
+    CLEANUP(remarks) struct remarks said = {.result = result};
+    CLEANUP(remarks) struct remarks differs = {.result = result};
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        const struct cell_result *cell = &result->cells[idx];
+        if (cell->why.len && !is_bad(cell)) {
+            add_remark(&said, idx, arena_printf(&said.arena, "%.*s", STR_ARG(cell->why)));
+        }
+        remark_beside(&said, idx);
+        for (size_t at = 0; at < cell->n_repeats; at++) {
+            const struct repeat_result *repeat = &cell->repeats[at];
+            for (size_t taint = 0; taint < repeat->n_taints; taint++) {
+                add_remark(&said, idx,
+                           arena_printf(&said.arena, "repeat %lld is tainted: %.*s",
+                                        (long long)repeat->repeat, STR_ARG(repeat->taints[taint])));
+            }
+        }
+        for (size_t at = 0; at < cell->n_differs; at++) {
+            const struct run_difference *d = &cell->differs[at];
+            add_remark(&differs, idx,
+                       arena_printf(
+                           &differs.arena, "%.*s: %.*s here, %.*s published", STR_ARG(d->name),
+                           STR_ARG(d->run.ptr ? d->run : STR_LIT("none")), STR_ARG(d->published)));
+        }
+    }
+    print_remarks(buf, &said, wants_all);
+    size_t n_left_out = print_differences(buf, &differs, wants_all);
+    if (n_left_out) {
+        strbuf_printf(buf, "%zu more difference%s of some of the cases%s%.*s%s\n", n_left_out,
+                      n_left_out == 1 ? "" : "s", frozen->run_id.ptr ? ": reperf report " : "",
+                      STR_ARG(frozen->run_id.ptr ? frozen->run_id : STR_LIT("")),
+                      frozen->run_id.ptr ? " -v" : "");
+    }
+}
+
+/* ---- the cases ---- */
+
+/* "17 of 18 ran; 1 failed: ID"; then why, once for each reason. */
+static void print_conclusion(struct strbuf *buf, const struct run_result *result, bool wants_all)
+{
+    CLEANUP(remarks) struct remarks failures = {.result = result};
+    size_t n_of[RUN_NOT_RUN + 1] = {0};
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        const struct cell_result *cell = &result->cells[idx];
+        n_of[cell->verdict]++;
+        if (is_bad(cell)) {
+            add_remark(&failures, idx,
+                       arena_printf(&failures.arena, "%s%s%.*s",
+                                    cell->cause ? err_code_name(cell->cause) : "",
+                                    cell->cause ? ": " : "", STR_ARG(cell->why)));
+        }
+    }
+    strbuf_printf(buf, "%zu of %zu ran", result->n_cells - n_of[RUN_FAILED] - n_of[RUN_NOT_RUN],
+                  result->n_cells);
+    for (int verdict = RUN_FAILED; verdict <= RUN_NOT_RUN; verdict++) {
+        struct remark of = {.is_of = arena_array(&failures.arena, bool, result->n_cells + 1)};
+        for (size_t idx = 0; idx < result->n_cells; idx++) {
+            of.is_of[idx] = (int)result->cells[idx].verdict == verdict;
+        }
+        if (n_of[verdict]) {
+            strbuf_printf(buf, "; %zu %s: ", n_of[verdict],
+                          verdict == RUN_FAILED ? "failed" : "could not run");
+            print_cases(buf, &failures, &of, wants_all);
+        }
+    }
+    strbuf_add_char(buf, '\n');
+    print_remarks(buf, &failures, wants_all);
+    strbuf_add_char(buf, '\n');
+}
+
+static void add_number(struct table *table, double value)
+{
+    if (isfinite(value)) {
+        table_addf(table, "%.6g", value);
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+}
+
+/* A line a case; those without a number first. */
+static void print_cells(struct strbuf *buf, const struct run_result *result)
+{
+    static const struct table_column COLUMNS[] = {
+        {"case", false}, {"n", true},         {"value", true},    {"std", true},
+        {"unit", false}, {"published", true}, {"verdict", false}, {"s to target", true},
+    };
+    CLEANUP(table) struct table table;
+    bool has_target = false;
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        has_target = has_target || result->cells[idx].step->beside.target.series.ptr;
+    }
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS) - !has_target);
+    for (size_t at = 0; at < 2 * result->n_cells; at++) {
+        const struct cell_result *cell = &result->cells[at % result->n_cells];
+        if (is_bad(cell) != (at < result->n_cells)) {
+            continue;
+        }
+        table_add(&table, cell->of_case->id);
+        table_addf(&table, "%zu", cell->summary.n);
+        add_number(&table, cell->value);
+        add_number(&table, cell->summary.std);
+        table_add(&table, cell->unit.ptr ? cell->unit : STR_LIT("-"));
+        table_add(&table, cell->published ? cell->published->printed : STR_LIT("-"));
+        table_add(&table, str_of(run_verdict_name(cell->verdict)));
+        if (has_target) {
+            add_number(&table, cell->target.step ? cell->target.elapsed_s : (double)NAN);
+        }
+    }
+    table_render(&table, buf);
+}
+
+/* A row for each rule that a recipe names in addition to its case's. */
+static void print_also(struct strbuf *buf, const struct frozen *frozen,
+                       const struct run_result *result)
+{
+    static const struct table_column COLUMNS[] = {
+        {"read beside it", false}, {"rule", false}, {"value", true}, {"unit", false}};
+    CLEANUP(table) struct table table;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        const struct cell_result *cell = &result->cells[idx];
+        for (size_t at = 0; cell->also && at < cell->step->beside.n_also; at++) {
+            const struct also_result *also = &cell->also[at];
+            table_add(&table, cell->of_case->id);
+            table_add(&table, cell->step->beside.also[at]);
+            add_number(&table, also->value);
+            table_add(&table, also->unit.len ? also->unit : STR_LIT("-"));
+        }
+    }
+    if (table.n_cells) {
+        strbuf_add_char(buf, '\n');
+        table_render(&table, buf);
+        strbuf_printf(buf, "%s\n", result_also_means(&frozen->plan));
+    }
+}
+
+/* One line a row: each framework's value, and its ratio to the first that has one. Nothing where no value is. */
+static void print_columns(struct strbuf *buf, const struct frozen *frozen,
+                          const struct run_result *result, const struct report_audit *audit)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(table) struct table table;
+    struct columns columns;
+    columns_of(&arena, frozen, result, audit, &columns);
+    struct table_column *heads = arena_array(&arena, struct table_column, columns.n_frameworks + 1);
+    heads[0] = (struct table_column){"side by side", false};
+    for (size_t idx = 0; idx < columns.n_frameworks; idx++) {
+        heads[idx + 1] = (struct table_column){str_z(&arena, columns.frameworks[idx]), true};
+    }
+    table_init(&table, heads, columns.n_frameworks + 1);
+    for (size_t idx = 0; idx < columns.n_rows; idx++) {
+        const struct column_row *row = &columns.rows[idx];
+        if (!row->reference.ptr) {
+            continue;
+        }
+        table_addf(&table, "%.*s %.*s, %lld GPU%s", STR_ARG(row->model), STR_ARG(row->precision),
+                   (long long)row->gpus, row->gpus == 1 ? "" : "s");
+        for (size_t at = 0; at < columns.n_frameworks; at++) {
+            table_add(&table, columns_cell_text(&arena, columns_find(row, at)));
+        }
+    }
+    if (table.n_cells) {
+        strbuf_add_char(buf, '\n');
+        table_render(&table, buf);
+        columns_notes(buf, frozen, &columns);
+    }
+}
+
+void run_out_text(const struct frozen *frozen, const struct run_result *result,
+                  const struct report_audit *audit, bool wants_all, struct strbuf *out)
+{
+    print_conclusion(out, result, wants_all);
+    print_cells(out, result);
+    print_also(out, frozen, result);
+    print_columns(out, frozen, result, audit);
+    print_notes(out, frozen, result, wants_all);
+}

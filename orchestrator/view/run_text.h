@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run's result for people: what one can act on first, then a line a case, then what is said of several cases once. */
+#ifndef VIEW_RUN_TEXT_H
+#define VIEW_RUN_TEXT_H
+
+#include "evidence/columns.h"
+
+/* wants_all: each case by its name, however many share a remark. */
+void run_out_text(const struct frozen *frozen, const struct run_result *result,
+                  const struct report_audit *audit, bool wants_all, struct strbuf *out);
+
+#endif

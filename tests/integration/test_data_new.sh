@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Room: cmd
+# Data of one's own: described, in the store, verified in place, repaired, locked, packed, bundled; and a file that was renamed.
+. "$(dirname "$0")/../tap_lib.sh"
+export REPERF_STORE="$T/store" REPERF_STATE="$T/state"
+REPERF=$(realpath "$REPERF")
+cd "$T" || exit 1
+mkdir -p manifests
+
+# --- images by class: SPLIT/CLASS/FILE ---
+python3 - <<'PY'
+import os, struct, zlib
+def png(path, seed):
+    raw = b"".join(b"\0" + bytes((seed * 31 + x * 7 + y) % 256 for x in range(24)) for y in range(8))
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0))
+                   + chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b""))
+seed = 0
+for split, count in (("train", 6), ("val", 2)):
+    for kind in range(4):
+        os.makedirs(f"birds/{split}/class{kind}")
+        for idx in range(count):
+            png(f"birds/{split}/class{kind}/{idx}.png", seed)
+            seed += 1
+PY
+exits 2 "a licence is asked for" "$REPERF" data new birds birds
+like "$(cat err)" 'licence unstated' "and how to say that nobody states one"
+exits 0 "a folder becomes a dataset" "$REPERF" data new birds birds --licence CC0
+like "$(cat out)" 'birds: 32 files' "with its files"
+is "$(python3 -c '
+import json
+d = json.load(open("manifests/datasets/birds/dataset.json"))
+print(d["licence"], [(s["name"], s["samples"], s["classes"]) for s in d["splits"]],
+      [(g["glob"], g["files"], g["folders"], g["format"]) for g in d["groups"]], d["pack"]["kind"], d["pack"]["classes"])')" \
+    "CC0 [('train', 24, 4), ('val', 8, 4)] [('train/*/*.png', 24, 4, 'png'), ('val/*/*.png', 8, 4, 'png')] classes 4" "splits, classes and counts are read off it"
+ok "$(cmp -s manifests/datasets/birds/tree.sha256 <(cd birds && find . -type f -printf '%P\n' | LC_ALL=C sort | xargs sha256sum); echo $?)" "a digest for each file"
+exits 2 "a name is described once" "$REPERF" data new birds birds --licence CC0
+
+exits 0 "it verifies in the store, although a folder has its name" "$REPERF" data verify birds
+like "$(cat out)" '^birds: holds$' "and holds whole"
+exits 0 "and in place" "$REPERF" data verify birds --as birds
+rm store/trees/birds/train/class1/3.png
+exits 5 "a file less is seen" "$REPERF" data verify birds
+like "$(cat err)" 'does not hold: 1 missing; reperf data repair birds' "and counted, with what repairs it"
+exits 0 "and repaired" "$REPERF" data repair birds
+exits 0 "it holds again" "$REPERF" data verify birds
+mv birds/train/class1/3.png birds/train/class1/three.png
+exits 5 "a renamed file is seen" "$REPERF" data verify birds --as birds
+like "$(cat out)" 'train/class1/three.png: it is the missing train/class1/3.png under another name' "as renamed"
+exits 0 "it is locked" "$REPERF" data lock birds
+ok "$([ -s manifests/locks/dataset/birds.json ]; echo $?)" "next to its own description"
+exits 0 "it is packed" "$REPERF" data pack birds
+exits 0 "and bundled" "$REPERF" data bundle dataset:birds -o bundle
+exits 0 "and imported elsewhere" env REPERF_STORE="$T/other" "$REPERF" data import bundle --locks "$T/locks"
+exits 0 "where it unpacks without a network" env REPERF_STORE="$T/other" "$REPERF" data fetch birds --offline
+ok "$(cmp -s store/trees/birds/tree.sha256 other/trees/birds/tree.sha256; echo $?)" "to the same files"
+
+# --- the same files give the same archive; an archive and anything else ---
+mv birds/train/class1/three.png birds/train/class1/3.png
+touch birds/train/class1/3.png
+exits 0 "again, under another name" "$REPERF" data new birds2 birds --licence CC0
+is "$(grep -h -m1 '"sha256"' manifests/datasets/birds2/dataset.json)" "$(grep -h -m1 '"sha256"' manifests/datasets/birds/dataset.json)" "the same bytes"
+mkdir -p flat/deep/er && echo text >flat/notes.txt && echo x >flat/deep/er/a.bin && echo y >flat/a-plain
+tar czf flat.tar.gz -C flat .
+exits 0 "an archive as it is" "$REPERF" data new flat flat.tar.gz --licence unstated
+exits 0 "holds" "$REPERF" data verify flat
+is "$(python3 -c 'import json; print(sorted((g["glob"], g["files"]) for g in json.load(open("manifests/datasets/flat/dataset.json"))["groups"]))')" \
+    "[('*', 1), ('*.txt', 1), ('deep/**/*.bin', 1)]" "a group for each folder and kind of file"
+exits 2 "an empty folder is no dataset" sh -c "mkdir empty && '$REPERF' data new empty empty --licence CC0"
+ok "$([ ! -e manifests/datasets/empty ]; echo $?)" "and leaves no description"
+exits 2 "a name that is none" "$REPERF" data new 'Not a name' flat --licence CC0
+tap_done
