@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -12,7 +13,8 @@
 #include "cmd/cmd.h"
 #include "load/places.h"
 
-#define PATH_BYTES 4096
+#define PATH_BYTES      4096
+#define STACK_MIN_BYTES (1u << 20) /* a run takes 192 KiB */
 
 static void print_group(FILE *out, const char *group)
 {
@@ -90,6 +92,22 @@ static void open_standard_fds(void)
     if (fd >= 0) {
         close(fd);
     }
+}
+
+/* A smaller stack is made larger where the caller may; otherwise it would end a command by a signal, in the middle. */
+static bool has_stack(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) < 0 || limit.rlim_cur >= STACK_MIN_BYTES) {
+        return true;
+    }
+    limit.rlim_cur = limit.rlim_max < STACK_MIN_BYTES ? limit.rlim_max : STACK_MIN_BYTES;
+    if (limit.rlim_cur == STACK_MIN_BYTES && setrlimit(RLIMIT_STACK, &limit) == 0) {
+        return true;
+    }
+    log_line(LOG_ERROR, "a stack of %llu KiB (ulimit -s), expected at least %u",
+             (unsigned long long)limit.rlim_cur >> 10, STACK_MIN_BYTES >> 10);
+    return false;
 }
 
 /* The data folder: $REPERF_ROOT, else two levels above the program (build/MODE/reperf), else PREFIX/share/reperf. */
@@ -266,6 +284,10 @@ int main(int argc, char **argv)
     const char *manifests = NULL;
     open_standard_fds();
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a write over the limit of file sizes fails instead, and is said */
+    if (!has_stack()) {
+        return 2;
+    }
     argc = take_manifests(argc, argv, &manifests);
     if (argc < 0) {
         log_line(LOG_ERROR, "--manifests: expected a folder");

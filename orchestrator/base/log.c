@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/secret.h"
 #include "base/str.h"
 
 #define LINE_MAX_BYTES  2048
@@ -87,7 +88,7 @@ void log_line(enum log_level level, const char *fmt, ...)
     if (len > (int)sizeof(line) - 2) {
         len = (int)sizeof(line) - 2;
     }
-    text_hide_logins(line + start, (size_t)(len - start));
+    secret_hide(line + start, (size_t)(len - start));
     text_plain(line + start,
                (size_t)(len - start)); /* text from outside must not steer the terminal */
     for (int idx = start; idx < len; idx++) {

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include <inttypes.h>
+
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"
 #include "cmd/run_get.h"
 #include "codec/sign.h"
 #include "load/load_health.h"
+#include "report/run_id.h"
 #include "view/run_health.h"
+
+#define GATE_FRESH_H 168 /* a week */
 
 static const struct opt OPTS[] = {
     RUN_OPT_CASE,
@@ -68,6 +73,7 @@ static int check_gate(const struct cmd_ctx *ctx, const struct run_args *args,
     CLEANUP(run_view) struct run_view view = {0};
     struct health_limits limits;
     struct health health;
+    char time[RFC3339_MAX];
     if (load_health_limits(&arena, ctx->root, args->limits, &limits, err) < 0 ||
         run_view_open(&arena, ctx->clock, ctx->state, args->gate, &view, err) < 0) {
         return -1;
@@ -76,8 +82,13 @@ static int check_gate(const struct cmd_ctx *ctx, const struct run_args *args,
     if (run_health_admits(&view, &health, inventory, err) < 0) {
         return err_wrap(err, "gate %s", args->gate);
     }
-    log_line(LOG_INFO, "gate %s: %zu nodes measured, nothing against any", args->gate,
-             inventory->n_nodes);
+    int64_t hours =
+        (ctx->clock.wall_ns(ctx->clock.ctx) / NS_PER_S - run_id_wall_s(view.frozen.run_id)) / 3600;
+    run_id_time(view.frozen.run_id, time);
+    log_line(hours < GATE_FRESH_H && hours >= 0 ? LOG_INFO : LOG_WARN,
+             "gate %s: %zu nodes measured, nothing against any; measured %s, %" PRId64
+             " hours ago; limits: %s",
+             args->gate, inventory->n_nodes, time, hours, args->limits ? args->limits : "reperf's");
     if (health.n_alone) {
         log_line(LOG_WARN, "gate %s: %zu figures could not be compared with others'", args->gate,
                  health.n_alone);

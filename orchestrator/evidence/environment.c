@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/secret.h"
 #include "codec/digest.h"
 #include "sys/proc.h"
 
@@ -167,7 +168,7 @@ static void put_variables(struct json_out *out)
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct str rest = str_of(*at);
         struct str name = STR_EMPTY;
-        if (str_next(&rest, '=', &name) && proc_env_is_recorded(name)) {
+        if (str_next(&rest, '=', &name) && secret_may_keep(name, rest)) {
             jw_str(out, str_z(&arena, name), rest.ptr ? rest : STR_LIT(""));
         }
     }

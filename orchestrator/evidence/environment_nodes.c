@@ -3,6 +3,7 @@
    itself there (GPU clocks, caps, limits, ports) under "facts". */
 #include "base/base.h"
 
+#include "base/secret.h"
 #include "evidence/environment.h"
 #include "fleet/doctor.h"
 #include "sys/proc.h"
@@ -57,7 +58,7 @@ static void put_facts(struct json_out *out, struct arena *arena, const struct no
     for (size_t idx = 0; idx < facts->n; idx++) {
         const struct node_fact *fact = &facts->items[idx];
         struct str name = str_sub(fact->key, 4, fact->key.len);
-        if (str_starts(fact->key, STR_LIT("env.")) && proc_env_is_recorded(name)) {
+        if (str_starts(fact->key, STR_LIT("env.")) && secret_may_keep(name, fact->value)) {
             jw_str(out, str_z(arena, name), fact->value);
         }
     }

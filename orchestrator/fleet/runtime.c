@@ -4,6 +4,7 @@
 
 #include "fleet/runtime.h"
 
+#include "base/secret.h"
 #include "fleet/runtime_impl.h"
 
 #define SHOWN_MAX 300
@@ -95,20 +96,9 @@ const char *const *runtime_env(struct arena *arena, const struct runtime_job *jo
 
 bool runtime_env_is_secret(const char *entry)
 {
-    static const char *const PARTS[] = {"TOKEN", "SECRET", "PASSW", "CREDENTIAL", "KEY"};
     struct str name = runtime_env_name(entry);
-    char upper[64];
-    size_t len = name.len < sizeof(upper) ? name.len : sizeof(upper);
-    for (size_t idx = 0; idx < len; idx++) {
-        char c = name.ptr[idx];
-        upper[idx] = c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
-    }
-    for (size_t idx = 0; idx < ARRAY_LEN(PARTS); idx++) {
-        if (str_find((struct str){upper, len}, str_of(PARTS[idx])) >= 0) {
-            return true;
-        }
-    }
-    return name.len > sizeof(upper);
+    struct str value = str_sub(str_of(entry), name.len + 1, SIZE_MAX);
+    return secret_is(name, value);
 }
 
 const char *const *runtime_env_secrets(struct arena *arena, const char *const *env)

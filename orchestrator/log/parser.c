@@ -9,7 +9,8 @@
 #define PIECE_BYTES                                                                                \
     (128u << 10) /* less than FORMAT_LINE_MAX, so that a line within a piece is never too long */
 
-#define NO_LINES "\x01\x02\x03\x04" /* a literal that no line is looked for by */
+#define BREAK_STEP 256
+#define NO_LINES   "\x01\x02\x03\x04" /* a literal that no line is looked for by */
 
 struct parser *parser_of_lines(const struct format *format, struct arena *arena)
 {
@@ -376,13 +377,22 @@ static int carry_add(struct parser *p, const char *ptr, size_t len, struct err *
     return 0;
 }
 
-/* Where the first line break is, or len. has_cr: it may be a CR. */
+/* Where the first line break is, or len. has_cr: it may be a CR. In steps, so that neither of the two is looked for to the end of
+   the text once for each line of the other. */
 static size_t first_break(const char *ptr, size_t len, bool has_cr)
 {
-    const char *lf = memchr(ptr, '\n', len);
-    size_t end = lf ? (size_t)(lf - ptr) : len;
-    const char *cr = has_cr ? memchr(ptr, '\r', end) : NULL;
-    return cr ? (size_t)(cr - ptr) : end;
+    size_t from = 0;
+    while (from < len) {
+        size_t step = has_cr && len - from > BREAK_STEP ? BREAK_STEP : len - from;
+        const char *lf = memchr(ptr + from, '\n', step);
+        size_t end = lf ? (size_t)(lf - ptr) : from + step;
+        const char *cr = has_cr ? memchr(ptr + from, '\r', end - from) : NULL;
+        if (cr || lf) {
+            return cr ? (size_t)(cr - ptr) : end;
+        }
+        from = end;
+    }
+    return len;
 }
 
 /* Number of bytes up to and including the last line break. */

@@ -349,7 +349,7 @@ static size_t read_row(struct records *r, struct str text, struct field *fields)
     struct str cell;
     size_t n = 0;
     if (r->n_columns == 0) {
-        (void)take_header(r, text);
+        (void)(text.len && take_header(r, text));
         return 0;
     }
     while (n < r->n_columns && next_cell(&rest, r->delimiter, &cell)) {

@@ -8,16 +8,12 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include "base/secret.h"
 #include "node/job.h"
 #include "node/serve.h"
 
 #define BEGIN "reperf-probe 1 begin\n"
 #define END   "reperf-probe 1 end\n"
-
-/* Variables that may influence a run; nothing else of the environment leaves the node. */
-static const char *const ENV_PREFIXES[] = {"CUDA_",     "CUDNN_",  "CUBLAS_", "NCCL_", "OMP_",
-                                           "GOMP_",     "KMP_",    "MKL_",    "DNNL_", "ONEDNN_",
-                                           "OPENBLAS_", "NVIDIA_", "FLAGS_",  "UCX_",  "MALLOC_"};
 
 /* ---- lines ---- */
 
@@ -155,10 +151,8 @@ static void say_environment(struct facts *facts)
     for (char **entry = environ; *entry; entry++) {
         struct str value = str_of(*entry), name;
         (void)str_next(&value, '=', &name);
-        for (size_t idx = 0; value.ptr && idx < ARRAY_LEN(ENV_PREFIXES); idx++) {
-            if (str_starts(name, str_of(ENV_PREFIXES[idx]))) {
-                facts_put(facts, arena_printf(&facts->arena, "env.%.*s", STR_ARG(name)), value.ptr);
-            }
+        if (value.ptr && secret_may_keep(name, value)) { /* nothing else leaves the node */
+            facts_put(facts, arena_printf(&facts->arena, "env.%.*s", STR_ARG(name)), value.ptr);
         }
     }
 }

@@ -3,6 +3,8 @@
 
 #include "report/run_id.h"
 
+#include <time.h>
+
 #include "base/clock.h"
 
 /* d: decimal digit, x: lower-case hex digit, the rest is literal. */
@@ -48,4 +50,26 @@ void run_id_time(struct str id, char *ret_time)
     ASSERT(run_id_is_valid(id));
     snprintf(ret_time, RFC3339_MAX, "%.4s-%.2s-%.2sT%.2s:%.2s:%.6sZ", at, at + 4, at + 6, at + 9,
              at + 11, at + 13);
+}
+
+int64_t run_id_wall_s(struct str id)
+{
+    static const struct {
+        size_t at, len;
+    } PARTS[] = {{0, 4}, {4, 2}, {6, 2}, {9, 2}, {11, 2}, {13, 2}};
+    int values[ARRAY_LEN(PARTS)] = {0};
+    struct tm tm = {0};
+    ASSERT(run_id_is_valid(id));
+    for (size_t idx = 0; idx < ARRAY_LEN(PARTS); idx++) {
+        for (size_t at = 0; at < PARTS[idx].len; at++) {
+            values[idx] = 10 * values[idx] + (id.ptr[PARTS[idx].at + at] - '0');
+        }
+    }
+    tm.tm_year = values[0] - 1900;
+    tm.tm_mon = values[1] - 1;
+    tm.tm_mday = values[2];
+    tm.tm_hour = values[3];
+    tm.tm_min = values[4];
+    tm.tm_sec = values[5];
+    return timegm(&tm);
 }

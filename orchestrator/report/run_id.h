@@ -12,5 +12,7 @@ void run_id_make(int64_t wall_ns, uint64_t random, char ret_id[RUN_ID_SIZE]);
 bool run_id_is_valid(struct str id);
 /* When it began, as clock_rfc3339 writes it; ret_time: RFC3339_MAX bytes. id is valid. */
 void run_id_time(struct str id, char *ret_time);
+/* The same in seconds since 1970. */
+int64_t run_id_wall_s(struct str id);
 
 #endif

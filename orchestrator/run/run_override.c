@@ -3,6 +3,7 @@
 
 #include "run/run_override.h"
 
+#include "base/secret.h"
 #include "report/plan.h"
 
 /* A run must not change what it is checked against, or its name. */
@@ -12,35 +13,6 @@ static bool is_published(struct str key)
                                        "cells",          "baseline", "rule",  "format", "formats"};
     for (size_t idx = 0; idx < ARRAY_LEN(KEYS); idx++) {
         if (str_eq_z(key, KEYS[idx])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Whether the name contains the word: HF_TOKEN, AWS_SECRET_ACCESS_KEY, PGPASSWORD. */
-static bool is_secret_name(struct str name)
-{
-    static const char *const WORDS[] = {"TOKEN",       "SECRET",     "PASSWORD", "PASSWD",
-                                        "PASSPHRASE",  "APIKEY",     "API_KEY",  "ACCESS_KEY",
-                                        "PRIVATE_KEY", "CREDENTIAL", "COOKIE"};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *text = str_z(&arena, name);
-    for (size_t idx = 0; idx < ARRAY_LEN(WORDS); idx++) {
-        if (strcasestr(text, WORDS[idx])) {
-            return true;
-        }
-    }
-    return str_ends(name, STR_LIT("_KEY")) || str_ends(name, STR_LIT("_AUTH"));
-}
-
-/* scheme://user:password@host */
-static bool has_login(struct str value)
-{
-    ptrdiff_t at = str_find(value, STR_LIT("://"));
-    struct str rest = at < 0 ? STR_EMPTY : str_sub(value, (size_t)at + 3, value.len);
-    for (size_t idx = 0; idx < rest.len && rest.ptr[idx] != '/'; idx++) {
-        if (rest.ptr[idx] == '@') {
             return true;
         }
     }
@@ -65,7 +37,7 @@ static int check_path(struct str setting, bool *ret_is_text, struct err *err)
         }
     }
     struct str holder = n > 1 ? parts[n - 2].key : STR_EMPTY;
-    if (str_eq_z(holder, "env") && (is_secret_name(parts[n - 1].key) || has_login(value))) {
+    if (str_eq_z(holder, "env") && secret_is(parts[n - 1].key, value)) {
         return err_set(err, ERR_USAGE,
                        "%.*s: looks like a secret, and what is set is kept in the run's evidence "
                        "for others to read; have it in the environment of the program instead",

@@ -14,6 +14,7 @@
 
 #include "base/engine_env.h"
 #include "base/fs.h"
+#include "base/secret.h"
 
 #define TICK_NS (20 * NS_PER_MS)
 
@@ -33,21 +34,6 @@ static const char *const ENV_NAMES[] = {"PATH",
                                         "TSAN_OPTIONS",
                                         "XDG_RUNTIME_DIR",
                                         ENGINE_ENV};
-/* What is recorded as a condition of a measurement; a child gets these too. */
-static const char *const ENV_PREFIXES[] = {"CUDA_",     "CUDNN_",  "CUBLAS_", "NCCL_", "OMP_",
-                                           "GOMP_",     "KMP_",    "MKL_",    "DNNL_", "ONEDNN_",
-                                           "OPENBLAS_", "NVIDIA_", "FLAGS_",  "UCX_",  "MALLOC_"};
-
-bool proc_env_is_recorded(struct str name)
-{
-    for (size_t idx = 0; idx < ARRAY_LEN(ENV_PREFIXES); idx++) {
-        if (str_starts(name, str_of(ENV_PREFIXES[idx]))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool may_inherit(struct str name)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(ENV_NAMES); idx++) {
@@ -55,7 +41,7 @@ static bool may_inherit(struct str name)
             return true;
         }
     }
-    return proc_env_is_recorded(name);
+    return secret_is_condition(name);
 }
 
 const char **proc_env_allowed(struct arena *arena, size_t *ret_n)

@@ -66,7 +66,5 @@ MUST_CHECK int proc_capture(struct clock_src clock, const char *const *argv, int
 
 /* Our environment reduced to what a child may see: the names of the allow-list. In the arena, ended by NULL. */
 const char **proc_env_allowed(struct arena *arena, size_t *ret_n);
-/* Whether a name may be recorded: CUDA_*, NCCL_*, OMP_*, ... */
-bool proc_env_is_recorded(struct str name);
 
 #endif

@@ -88,9 +88,11 @@ exits 0 "two runs side by side" "$REPERF" compare sick sound
 like "$(cat "$T/out")" "^A: n3: $CASE: 52 %" "say what each found"
 gated() { each --json --gate "$@"; }
 exits 0 "the gate of a sound run opens" gated sound
+like "$(cat "$T/err")" "gate sound: 4 nodes measured, .*; measured 20[-0-9]*T[0-9:.]*Z, 0 hours ago; limits: reperf's" "and says how old it is, and by which limits"
 exits 6 "that of a sick node does not" gated "$sick"
 like "$(cat "$T/err")" "gate .*: n3: $CASE: 52 %" "and says why"
 exits 0 "but for other limits" gated sick --limits "$T/wide.json"
+like "$(cat "$T/err")" 'limits: .*wide[.]json' "which are named"
 exits 6 "nor for other nodes" "$REPERF" run node-health --profile smoke --nodes "$T/two.json:n1" --case "$CASE" --offline --gate sound
 like "$(cat "$T/err")" 'it measured the nodes of test, not of' "than it measured"
 exits 0 "a run without --each-node" "$REPERF" run node-health --profile smoke --nodes "$T/four.json" --case "$CASE" --offline --repeats 1 --name plain

@@ -14,6 +14,7 @@
 #include "base/opt.h"
 #include "base/progress.h"
 #include "base/rng.h"
+#include "base/secret.h"
 #include "base/strbuf.h"
 
 TEST(err_keeps_context_and_code)
@@ -447,12 +448,69 @@ TEST(passwords_of_urls_are_hidden)
         {"ssh://git@host/x and http://host:80/a@b", "ssh://git@host/x and http://host:80/a@b"},
         {"a://b:c@d e://f:g@h", "a://b:*@d e://f:*@h"},
         {"://", "://"},
+        {"-e HF_TOKEN=abc -e A=b", "-e HF_TOKEN=*** -e A=b"},
+        {"https://h/x?token=abc&n=2", "https://h/x?token=***&n=2"},
+        {"expected key=value", "expected key=value"},
+        {"hf_bert_base_uncased_config.json", "hf_bert_base_uncased_config.json"},
+        {"said ghp_abcdefghijklmnopqrst.", "said ghp_*********************"},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         char text[64];
         snprintf(text, sizeof(text), "%s", ROWS[idx].text);
-        text_hide_logins(text, strlen(text));
+        secret_hide(text, strlen(text));
         assert_string_equal(text, ROWS[idx].wanted);
+    }
+}
+
+/* 30 spellings, and what only looks like them. */
+TEST(secrets_are_known_by_name_and_value)
+{
+    static const char *const SECRETS[] = {"MY_TOKEN=x",
+                                          "HF_TOKEN=x",
+                                          "hf_token=x",
+                                          "GITHUBTOKEN=x",
+                                          "TOKEN_FILE=x",
+                                          "MY_PW=x",
+                                          "MYSQL_PWD=x",
+                                          "PGPASSWORD=x",
+                                          "DB_PASS=x",
+                                          "SSH_PASSPHRASE=x",
+                                          "API_CRED=x",
+                                          "CREDS_CRED=x",
+                                          "GOOGLE_APPLICATION_CREDENTIALS=x",
+                                          "AWS_SECRET_ACCESS_KEY=x",
+                                          "AWS_ACCESS_KEY_ID=x",
+                                          "API_KEY=x",
+                                          "WANDBAPIKEY=x",
+                                          "TLS_PRIVATE_KEY=x",
+                                          "SESSION_COOKIE=x",
+                                          "REGISTRY_AUTH=x",
+                                          "AZURE_PAT=x",
+                                          "SENTRY_DSN=x",
+                                          "CUDA_SECRET=x",
+                                          "ID=AKIAIOSFODNN7EXAMPLE",
+                                          "GH=ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+                                          "X=glpat-abcdefghijklmnopqrst",
+                                          "X=xoxb-123456789012-abcdefghijkl",
+                                          "X=hf_abcdefghijklmnopqrstuvwxyzABCDEFGH",
+                                          "X=sk-proj-abcdefghijklmnopqrstuvwx",
+                                          "J=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc",
+                                          "P=-----BEGIN PRIVATE KEY-----",
+                                          "U=https://me:pw@host/x",
+                                          "H=Bearer abc"};
+    static const char *const OTHERS[] = {
+        "PWD=/home/me",       "TOKENIZERS_PARALLELISM=false", "MAX_TOKENS=5", "NCCL_IB_PKEY=0",
+        "CUDA_CACHE_PATH=/x", "NCCL_SOCKET_IFNAME=eth0",      "PASSES=3",     "U=https://host/x",
+        "A=sk-learn"};
+    for (size_t idx = 0; idx < ARRAY_LEN(SECRETS) + ARRAY_LEN(OTHERS); idx++) {
+        bool is_secret = idx < ARRAY_LEN(SECRETS);
+        struct str value = str_of(is_secret ? SECRETS[idx] : OTHERS[idx - ARRAY_LEN(SECRETS)]);
+        struct str name = STR_EMPTY;
+        assert_true(str_next(&value, '=', &name));
+        if (secret_is(name, value) != is_secret) {
+            print_error("%.*s\n", STR_ARG(name));
+        }
+        assert_int_equal(secret_is(name, value), is_secret);
     }
 }
 
