@@ -46,7 +46,7 @@ exits 2 "of the full profile" "$REPERF" plan paddle-perf-2020 --steps 5 --profil
 like "$("$REPERF" plan node-health --nodes v100-4x8 2>/dev/null)" ' cases?: no rate is known' "where no rate is known, the plan says so"
 # The last step of a log may have no rate of its own.
 is "$(jq -n --slurpfile r manifests/reports/paddle-perf-2020.json --slurpfile s logs/published/paddle-perf-2020/series.json \
-    '($s[0].logs | map({key: .log, value: ([.series[].step // [] | _nwise(3) | .[0] + .[1] * (.[2] - 1)] | max)}) | from_entries) as $last
+    '($s[0].logs | map({key: .log, value: ([.series[].step // [] | _nwise(3) | select(length == 3) | .[0] + .[1] * (.[2] - 1)] | max)}) | from_entries) as $last
     | [$r[0].cases[] | select(.logged_steps) | select((.logged_steps - $last[.logs[0]]) | . != 0 and . != 1) | .id] | length')" 0 "the numbers of steps are those of the published series"
 
 # --- what a site adds, and the image that its driver runs ---
