@@ -76,12 +76,17 @@ static int plan_status(const struct plan *plan, struct err *err)
                                          "no case can run yet; the plan says what each needs");
 }
 
-int run_print_plan(const struct plan *plan, const struct run_args *args, struct err *err)
+int run_print_plan(const struct run_prepared *prepared, const struct run_args *args,
+                   struct err *err)
 {
+    const struct plan *plan = &prepared->plan;
     CLEANUP(strbuf) struct strbuf buf;
     strbuf_init(&buf, OUTPUT_MAX);
     if (args->want_json) {
         plan_encode(plan, &buf);
+    } else if (args->is_checklist) {
+        plan_out_checklist(plan, &prepared->inventory, &buf);
+        return cmd_print(strbuf_str(&buf), err); /* what is missing is what it is for */
     } else {
         plan_out_text(plan, args->is_verbose, &buf);
     }

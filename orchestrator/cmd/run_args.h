@@ -28,7 +28,7 @@ struct run_args {
     int64_t deadline_s;
     bool is_dry_run;
     bool want_json;
-    bool is_verbose;
+    bool is_verbose, is_checklist;
 };
 
 static inline void run_args_cleanup(struct run_args *args)
@@ -135,6 +135,12 @@ static inline void run_args_cleanup(struct run_args *args)
         .offset = offsetof(struct run_args, want_json)                                             \
     }
 
+#define RUN_OPT_CHECKLIST                                                                          \
+    {                                                                                              \
+        .name = "checklist", .kind = OPT_FLAG,                                                     \
+        .help = "what must hold on the nodes, in the order in which to see to it",                 \
+        .offset = offsetof(struct run_args, is_checklist)                                          \
+    }
 #define RUN_OPT_VERBOSE                                                                            \
     {                                                                                              \
         .name = "verbose", .letter = 'v', .kind = OPT_FLAG,                                        \
@@ -147,7 +153,7 @@ MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *a
                              const char *report, struct run_opts *ret_opts, struct err *err);
 
 /* The plan as text or as its JSON document. */
-MUST_CHECK int run_print_plan(const struct plan *plan, const struct run_args *args,
+MUST_CHECK int run_print_plan(const struct run_prepared *prepared, const struct run_args *args,
                               struct err *err);
 /* The plan with each command of each node. */
 MUST_CHECK int run_print_dry(const struct run_opts *opts, const struct run_prepared *prepared,

@@ -9,6 +9,7 @@
 #include "codec/json_table.h"
 #include "report/container.h"
 #include "report/inventory.h"
+#include "report/plan_needs.h"
 #include "report/report.h"
 
 #define PLAN_STEPS_MAX      CASES_MAX
@@ -96,6 +97,7 @@ struct plan_step {
     struct str image_name;   /* repository, as an engine names it */
     struct str image_digest; /* "sha256:...", of its manifest */
     struct str image_id;     /* "sha256:...", of its config, or NULL: not known yet */
+    struct str image_cuda;   /* as its description or the report states it, or NULL; not kept */
     struct container_flags flags;
     int64_t n_steps;      /* training steps; 0: not known */
     int64_t estimate_s;   /* of one repeat, by the published rate; 0: not known */
@@ -103,13 +105,6 @@ struct plan_step {
     int64_t memory_bytes; /* of the program, estimated; 0: not known */
     int64_t log_bytes;    /* of one repeat, estimated; 0: not known */
     struct step_bound bound;
-};
-
-#define PLAN_PIN_IMAGE "image digest"
-
-struct missing_pin { /* what its authors did not pin although a run of the step needs it */
-    struct str stack;
-    struct str what; /* "image digest", "source commit of URL" */
 };
 
 struct
@@ -127,18 +122,6 @@ struct
 #define PLAN_DATA_WHY_NOT                                                                          \
     "not evaluated: with --data the workload gets the training split alone, and no data that it "  \
     "does not train on"
-
-enum need_state { NEED_ABSENT, NEED_PARTIAL, NEED_READY };
-
-struct plan_need {   /* what a run of the cases' stacks needs from the store */
-    struct str kind; /* "dataset", "image", "source" */
-    struct str name;
-    enum need_state state;
-    int64_t download_bytes; /* still to be fetched; -1: its authors did not say */
-    int64_t disk_bytes;     /* of archives and tree, estimated; -1: likewise */
-    int64_t n_unpinned;     /* files without any digest; of an image: 1 if its tag is not locked */
-    bool needs_login;
-};
 
 struct plan {
     struct str report;        /* id */
@@ -167,8 +150,6 @@ struct plan {
     struct json_override *overrides; /* -C: where the frozen report.json differs from its file */
     size_t n_overrides;
 };
-
-const char *need_state_name(enum need_state state);
 
 /* How a verdict names the data: "cityscapes", "synthetic twin of cityscapes". */
 char *plan_data_name(struct arena *arena, const struct plan_data *data);

@@ -233,6 +233,7 @@ void plan_choose_image(struct planner *p, const struct report_case *c, const str
     step->image_name = given ? given->name : id;
     step->image_digest = given ? given->digest : STR_EMPTY;
     step->image_id = given ? given->config : STR_EMPTY;
+    step->image_cuda = given ? given->cuda : STR_EMPTY;
     take_flags(arena, opts->inventory, container_line(opts, c, recipe), step);
     if (!step->image_digest.ptr) {
         need_pin(arena, opts->inventory, id, given, step);

@@ -8,7 +8,7 @@
 
 #define LIST_MAX   (64u << 10)
 #define HOUR_S     3600
-#define LONG_RUN_S (24 * HOUR_S)
+#define LONG_RUN_S (24LL * HOUR_S)
 
 struct todo { /* of several cases, once */
     const struct step_need *need;
@@ -313,6 +313,21 @@ static void print_details(struct strbuf *out, const struct plan *plan)
 }
 
 /* ---- the whole ---- */
+
+void plan_out_todos(const struct plan *plan, struct strbuf *out)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct plan_text t = {.arena = &arena, .plan = plan, .out = out};
+    find_todos(&t);
+    print_todos(&t);
+}
+
+void plan_out_time(const struct plan *plan, struct strbuf *out)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const struct plan_text t = {.arena = &arena, .plan = plan, .out = out};
+    print_time(&t);
+}
 
 void plan_out_text(const struct plan *plan, bool with_details, struct strbuf *out)
 {

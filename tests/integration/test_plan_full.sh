@@ -49,6 +49,13 @@ is "$(jq -n --slurpfile r manifests/reports/paddle-perf-2020.json --slurpfile s 
     '($s[0].logs | map({key: .log, value: ([.series[].step // [] | _nwise(3) | select(length == 3) | .[0] + .[1] * (.[2] - 1)] | max)}) | from_entries) as $last
     | [$r[0].cases[] | select(.logged_steps) | select((.logged_steps - $last[.logs[0]]) | . != 0 and . != 1) | .id] | length')" 0 "the numbers of steps are those of the published series"
 
+exits 0 "a checklist, whatever is missing" "$REPERF" plan paddle-perf-hrnetw18 --nodes v100-4x8 --checklist
+for line in 'nodes: 4 of the 4 of v100-4x8, 8 GPUs each' 'ports open between them' 'driver 525.60.13 or newer for image reperf-cuda12 .CUDA 12.9.' \
+    'driver 450.80.02 or newer for image mmseg-0.30.0' '32 GB of memory' 'LimitMEMLOCK=infinity' '/dev/infiniband' '[$] images/build.sh mmseg-0.30.0 --store' \
+    'nodes doctor v100-4x8 --report paddle-perf-hrnetw18' '--rehearse' '^time     1 h' 'what only a GPU can show: .*NCCL'; do
+    like "$(cat "$T/out")" "$line" "it has: $line"
+done
+
 # --- what a site adds, and the image that its driver runs ---
 "$REPERF" plan paddle-perf-hrnetw18 --nodes v100-4x8 --json >"$T/out" 2>/dev/null
 is "$(jq -c '[.steps[] | select(.nodes == 4) | [.image.flags.devices, .image.flags.memlock_bytes]] | unique' "$T/out")" '[[["/dev/infiniband"],-1]]' \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Room: run
 # A run leases the nodes that have work: the others stay free, and a node that another run has is not waited for while others do.
-# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2154
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2154,SC2317
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/ssh_lib.sh disable=SC1091
 source "$ROOT/tests/integration/ssh_lib.sh"
@@ -25,7 +25,7 @@ leases() { find "$T"/work-n*/lease -type f 2>/dev/null | sed 's,.*/work-\(n[0-9]
 
 exits 0 "one repeat of one node's case on three nodes" one --repeats 1 --run-id 20261121T000000.000Z-0000000a
 like "$(cat "$T/err")" 'left to other runs: n\[2-3\]' "takes one node"
-is "$(cd "$(run_folder 20261121T000000.000Z-0000000a)/evidence/environment" && ls -- *.json | xargs)" "local.json n1.json" "and asks no other what it is"
+is "$(cd "$(run_folder 20261121T000000.000Z-0000000a)/evidence/environment" && echo *.json)" "local.json n1.json" "and asks no other what it is"
 is "$(leases)" "" "no lease is left"
 
 # What the site adds is frozen, and verified with the rest.

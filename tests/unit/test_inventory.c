@@ -81,7 +81,7 @@ TEST(written_and_read_again_it_is_the_same)
     assert_non_null(strstr(first.ptr, "\"name\": \"n2\""));
 }
 
-#define NODE_ROW(name, address, rest)                                                                   \
+#define NODE_ROW(name, address, rest)                                                              \
     "{\"name\": " name ", \"address\": " address ", \"port\": null, \"user\": null, \"gpus\": 1, " \
     "\"fast_address\": null, \"work_folder\": null, \"groups\": []" rest "}"
 
@@ -104,13 +104,15 @@ TEST(what_is_refused_says_where)
         {"", NODE ", " NODE, "nodes[1]: name: \"n1\" occurs twice"},
         {"", NODE_ROW("\"n[1-3]\"", "\"a[1-2]\"", ""),
          "address: expected as many as there are names (3), found 2"},
-        {"", NODE_ROW("\"n[1-3]\"", "\"a\"", ""), "expected as many as there are names (3), found 1"},
+        {"", NODE_ROW("\"n[1-3]\"", "\"a\"", ""),
+         "expected as many as there are names (3), found 1"},
         {"", NODE_ROW("\"n[1-\"", "\"a\"", ""), "nodes[0]: name: node set \"n[1-\", byte 2"},
         {"", NODE_ROW("\"n[1-5000]\"", "\"a\"", ""), "more than 4096 names"},
         {"", NODE_ROW("\"a;b\"", "\"a\"", ""), "expected a host name"},
         {"", NODE_ROW("\"a\"", "\"-oProxyCommand=x\"", ""), "address: node set"},
         {"", NODE_ROW("\"\"", "\"a\"", ""), "name: node set \"\", byte 1: expected a host name"},
-        {"", NODE_ROW("\"n[1-4/3]\"", "\"a,b\"", ""), "name: node set \"n[1-4/3]\", byte 6: \"/\" is"},
+        {"", NODE_ROW("\"n[1-4/3]\"", "\"a,b\"", ""),
+         "name: node set \"n[1-4/3]\", byte 6: \"/\" is"},
         {"", NODE_ROW("\"a\"", "\"a,!b\"", ""), "address: node set \"a,!b\", byte 3: \"!\" is not"},
         {"", NODE_ROW("1", "\"a\"", ""), "nodes[0].name: expected"},
         {"", NODE_ROW("\"a\"", "\"a\"", ", \"extra\": 1"), "extra"},
