@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs test programs and scripts that print TAP, and ends with the one line "N passed, N failed, N skipped". Three queues run side by side: what computes
 # (programs, lint, the workloads' scripts), the long ones first, in as many lanes as there are processors and behind all others; what mostly waits (other
-# scripts) in two; what runs on the cluster in one. TAP_LANES=1: all in one lane, in the order given. A program that dies, hangs past its limit, plans other
-# tests than it runs, or none at all, counts as failed. One that plans none and says why ("1..0 # SKIP why") is one skip. SCRIPT@MODE is a script with the
-# programs of build/MODE. TIER=all has tests do what is long, too; otherwise they name it ("# test-all: what"), and it is listed, as is what only make
-# test-frameworks does ("# test-frameworks: what").
+# scripts) in two; what runs on a cluster in two, each with a cluster of its own. TAP_LANES=1: all in one lane, in the order given. A program that dies,
+# hangs past its limit, plans other tests than it runs, or none at all, counts as failed. One that plans none and says why ("1..0 # SKIP why") is one skip.
+# SCRIPT@MODE is a script with the programs of build/MODE. TIER=all has tests do what is long, too; otherwise they name it ("# test-all: what"), and it is
+# listed, as is what only make test-frameworks does ("# test-frameworks: what"). What it found good it remembers where a result depends on the program alone
+# (key_of), and does not run that again, but for TIER=all and TAP_AGAIN=1.
 set -u
 : "${B:=build/release}"
 : "${TIER:=everyday}"
+: "${TAP_AGAIN:=}"
 export B TIER CMOCKA_MESSAGE_OUTPUT=TAP
 case $TIER in everyday | all) ;; *)
     echo "TIER=$TIER: expected everyday or all" >&2
@@ -20,7 +22,6 @@ export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}"
 # A make that a test starts is independent of this one.
 unset MAKEFLAGS MFLAGS MAKELEVEL
-# The first test that needs the cluster brings it up for all of this run (tests/cluster/lib.sh).
 export TAP_OWNER=$$
 sums=$(mktemp -d) || exit 1
 lanes=()
@@ -37,7 +38,9 @@ trap finish EXIT
 trap 'exit 130' INT TERM HUP
 limit_s="${TEST_LIMIT_S:-2400}"
 out_dir="$B/tests"
-mkdir -p "$out_dir"
+good="${XDG_CACHE_HOME:-$HOME/.cache}/reperf-tests"
+mkdir -p "$out_dir" "$good"
+find "$good" -type f -mtime +30 -delete
 
 file_of() { # TEST
     local name=${1#build/}
@@ -58,7 +61,30 @@ count() { # FILE
         }' "$1"
 }
 
-judge() { # TEST STATUS FILE
+# What the output of a test depends on, as a digest; nothing where that is more than files, the processor and REPERF_*: of programs of the engine and of the
+# emulated device, which compute long, and of scripts that name in a line "# Only: FILE..." all that they use of $B and of the tree, besides other scripts.
+key_of() { # TEST
+    local only
+    [ "$TIER$TAP_AGAIN" = everyday ] || return
+    case $1 in
+    */unit/test_wl_cuda_*) return ;; # the real libraries' versions
+    */emu/test_* | */unit/test_emu_* | */unit/test_wl_*) only=("$1" "${1%/*/*}/fake") ;;
+    tests/integration/*.sh)
+        read -ra only < <(sed -n 's/^# Only: //p' "$1")
+        [ "${#only[@]}" -gt 0 ] || return
+        only=("$1" tests/*.sh tests/{integration,faults}/*lib.sh "$B/fake" "${only[@]/#@/$B/}")
+        ;;
+    *) return ;;
+    esac
+    {
+        find "${only[@]}" -type f -print0 2>/dev/null | sort -z | xargs -r0 cat
+        find "${only[@]}" -type f -perm -u+x -print0 2>/dev/null | xargs -r0 ldd 2>/dev/null | awk '$2 == "=>" { print $3 }' | sort -u | xargs -r stat -Lc '%n %s %Y'
+        grep -E '^(model name|flags)' /proc/cpuinfo | sort -u
+        env | grep '^REPERF_' | sort
+    } | sha256sum | cut -d' ' -f1
+}
+
+judge() { # TEST STATUS FILE: whether it is good
     local name=${1#build/} status=$2 file=$3 ok bad skip later planned
     read -r ok bad skip later planned < <(count "$file")
     if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then
@@ -80,11 +106,12 @@ judge() { # TEST STATUS FILE
     fi
     echo "$ok $bad $skip $1" >>"$sums/counts"
     { # in one piece: another lane prints too
-        printf '%-56s %4d passed %3d failed %3d skipped %4d s, computing %s s\n' "$name" "$ok" "$bad" "$skip" "$SECONDS" "$(cpu_s)"
+        printf '%-56s %4d passed %3d failed %3d skipped %4d s, computing %s s%s\n' "$name" "$ok" "$bad" "$skip" "$SECONDS" "$(cpu_s)" "${known:+, remembered}"
         [ "$bad" -eq 0 ] || grep -avE '^ok' "$file" | tail -n 60 | sed 's/^/    /'
     } >"$file.said"
     cat "$file.said"
     rm -f "$file.said"
+    [ "$bad" -eq 0 ]
 }
 
 # CPU time of the lane's programs since the last call, from two lines of the shell's own (`times`): this shell, and what it has waited for.
@@ -99,8 +126,10 @@ cpu_s() {
 }
 
 run() { # QUEUE TEST...: those of the queue that no other lane has taken
-    local queue=$1 n=0 test file args mode status child='' cpu_file="$sums/cpu.$BASHPID"
+    local queue=$1 n=0 test file args mode status key known child='' cpu_file="$sums/cpu.$BASHPID"
     shift
+    # A cluster belongs to the lane, and its first test brings it up (tests/cluster/lib.sh).
+    [ "$queue" != cluster ] || export TAP_OWNER=$BASHPID
     # Queues that wait for answers in time come first.
     [ "$queue" != computing ] || renice -n 5 -p "$BASHPID" >/dev/null 2>&1
     trap '[ -z "$child" ] || kill "$child"; exit 143' INT TERM HUP
@@ -108,6 +137,13 @@ run() { # QUEUE TEST...: those of the queue that no other lane has taken
         mkdir "$sums/$queue.$((n += 1))" 2>/dev/null || continue
         file=$(file_of "$test")
         SECONDS=0
+        key=$(key_of "$test") known=
+        if [ -n "$key" ] && cp "$good/$key" "$file" 2>/dev/null; then
+            known=1
+            times >"$cpu_file"
+            judge "$test" 0 "$file"
+            continue
+        fi
         args=()
         case "$test" in
         */replay/*) args=("tests/fuzz/corpus/${test##*/}") ;;
@@ -119,8 +155,9 @@ run() { # QUEUE TEST...: those of the queue that no other lane has taken
         wait "$child"
         status=$?
         times >"$cpu_file"
-        judge "$test" "$status" "$file"
+        ! judge "$test" "$status" "$file" || [ -z "$key" ] || grep -qi '# *skip' "$file" || { cp "$file" "$good/$key.$$" && mv "$good/$key.$$" "$good/$key"; }
     done
+    [ "$queue" != cluster ] || tests/cluster/down.sh --owned-by "$BASHPID"
     echo ended >>"$sums/lanes"
 }
 
@@ -147,7 +184,7 @@ if [ "${TAP_LANES:-}" = 1 ]; then
     lane all "$@"
 else
     for _ in 1 2; do lane waiting "${waiting[@]+"${waiting[@]}"}"; done
-    lane cluster "${on_cluster[@]+"${on_cluster[@]}"}"
+    for _ in 1 2; do lane cluster "${on_cluster[@]+"${on_cluster[@]}"}"; done
     n_processors=$(nproc)
     for ((i = 0; i < (n_processors < 4 ? n_processors : 4); i++)); do
         lane computing "${computing[@]+"${computing[@]}"}"

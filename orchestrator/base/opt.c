@@ -24,6 +24,21 @@ static const struct opt *find_letter(const struct opt *opts, char letter)
     return NULL;
 }
 
+static int store_share(const struct opt *o, const char *value, double *ret, struct err *err)
+{
+    struct str number = str_of(value);
+    struct err reason = {0};
+    if (str_ends(number, STR_LIT("%"))) {
+        number.len--;
+    }
+    if (str_to_f64(number, ret, &reason) < 0 || !(*ret >= 0 && *ret < 100)) {
+        return err_set(err, ERR_USAGE, "--%s %.40s: expected a share from 0%% to under 100%%",
+                       o->name, value);
+    }
+    *ret /= 100;
+    return 0;
+}
+
 static int store(const struct opt *o, const char *value, void *args, struct err *err)
 {
     void *ret = (char *)args + o->offset;
@@ -51,6 +66,8 @@ static int store(const struct opt *o, const char *value, void *args, struct err 
             return err_wrap(err, "--%s", o->name);
         }
         return 0;
+    case OPT_SHARE:
+        return store_share(o, value, ret, err);
     }
     ASSERT(!"option kind");
     return -1;

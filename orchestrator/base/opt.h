@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Command-line options from one table: parsing, help, man-page lines and shell completion all read the same rows.
-   --name VALUE, --name=VALUE, -x VALUE; -- ends options; flags may come before, between and after operands. */
+   --name VALUE, --name=VALUE, -x VALUE; a share is "5%" or "5", from 0 to under 100 %, and stored as 0.05; -- ends options; flags may come before, between and after operands. */
 #ifndef BASE_OPT_H
 #define BASE_OPT_H
 
 #include "base/err.h"
 #include "base/vec.h"
 
-enum opt_kind { OPT_FLAG, OPT_TEXT, OPT_I64, OPT_F64, OPT_LIST };
+enum opt_kind { OPT_FLAG, OPT_TEXT, OPT_I64, OPT_F64, OPT_SHARE, OPT_LIST };
 
 struct opt_list {
     const char **items;

@@ -178,7 +178,7 @@ int artifact_ops_run(struct artifact_job *job, enum artifact_verb verb,
     job->arena = &arena;
     job->store = &store;
     job->net = &net;
-    if (verb != VERB_LOCK && job->is_locks_named && !fs_is_dir(job->locks)) {
+    if (verb != VERB_LOCK && job->locks && !fs_is_dir(job->locks)) {
         return err_set(err, ERR_NOT_FOUND, "--locks %s: no such folder", job->locks);
     }
     if (resolve_all(job, names, is_synthetic, &artifacts, err) < 0 ||

@@ -15,13 +15,12 @@ enum artifact_depth { ARTIFACT_QUICK, ARTIFACT_NORMAL, ARTIFACT_DEEP };
 struct artifact_job { /* what was asked, the same for all names of a command */
     const struct cmd_ctx *ctx;
     const struct net_opts *net_opts; /* verify: offline */
-    const char *locks;               /* folder of locks */
-    bool is_locks_named;             /* by --locks: then it must be there, but for lock */
-    const struct opt_list *samples;  /* --samples SPLIT=N of synthetic datasets; may be NULL */
-    enum artifact_depth depth;       /* verify */
-    const char *folder;              /* verify: where the data lies; NULL: in the store */
-    bool wants_tree;                 /* fetch: unpack datasets, too */
-    bool removes_extra;              /* repair: files that no list names */
+    const char *locks; /* --locks, which must be there, but for lock; NULL: as lock_folder has it */
+    const struct opt_list *samples; /* --samples SPLIT=N of synthetic datasets; may be NULL */
+    enum artifact_depth depth;      /* verify */
+    const char *folder;             /* verify: where the data lies; NULL: in the store */
+    bool wants_tree;                /* fetch: unpack datasets, too */
+    bool removes_extra;             /* repair: files that no list names */
     bool is_aside; /* of another command: its lines are logged, stdout is not touched */
     /* Made by artifact_ops_run. */
     struct arena *arena;

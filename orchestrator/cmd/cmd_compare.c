@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/compare_parts.h"
 #include "cmd/outputs.h"
+#include "load/load.h"
 #include "load/load_health.h"
 #include "report/hostlist.h"
 
@@ -93,7 +94,8 @@ static void compare_setting(struct arena *arena, struct compare *c, const struct
     }
     add_change(&c->changes, name, left ? left->value : STR_EMPTY, right ? right->value : STR_EMPTY);
     if (c->changes.n > n) {
-        c->changes.items[n].weight = weight_of(any->name);
+        c->changes.items[n].weight =
+            str_eq_z(any->node, "log") ? WEIGHT_LIKELY : weight_of(any->name);
     }
 }
 
@@ -103,7 +105,8 @@ static struct str fold_nodes(struct arena *arena, const struct run_view *view)
     size_t n = 0;
     for (size_t idx = 0; idx < view->n_settings; idx++) {
         struct str node = view->settings[idx].node;
-        if (!str_eq_z(node, "local") && (n == 0 || !str_eq(names[n - 1], node))) {
+        bool is_node = !str_eq_z(node, "local") && !str_eq_z(node, "log");
+        if (is_node && (n == 0 || !str_eq(names[n - 1], node))) {
             names[n++] = node;
         }
     }
@@ -173,7 +176,7 @@ static int by_weight(const void *a, const void *b)
     return x->weight != y->weight ? (x->weight < y->weight ? -1 : 1) : str_cmp(x->name, y->name);
 }
 
-static void find_changes(struct arena *arena, struct compare *c)
+static void find_plan_changes(struct arena *arena, struct compare *c)
 {
     add_change(&c->changes, STR_LIT("plan.report"), c->a.frozen.plan.report,
                c->b.frozen.plan.report);
@@ -191,6 +194,13 @@ static void find_changes(struct arena *arena, struct compare *c)
             compare_steps(arena, c, a->step, b->step);
         }
     }
+}
+
+static void find_changes(struct arena *arena, struct compare *c)
+{
+    if (!c->log_a && !c->log_b) {
+        find_plan_changes(arena, c);
+    }
     compare_settings(arena, c);
     if (c->changes.n) {
         qsort(c->changes.items, c->changes.n, sizeof(c->changes.items[0]), by_weight);
@@ -199,30 +209,15 @@ static void find_changes(struct arena *arena, struct compare *c)
 
 struct compare_args {
     struct outputs outputs;
-    const char *fail_slower, *limits;
-    bool allows_undecided;
+    const char *limits, *format;
+    double fail_slower; /* negative: not asked */
+    bool allows_undecided, is_verbose;
 };
-
-/* "5%" or "5": 0.05. */
-static int read_share(const char *text, double *ret, struct err *err)
-{
-    struct str number = str_of(text);
-    struct err reason = {0};
-    if (str_ends(number, STR_LIT("%"))) {
-        number.len--;
-    }
-    if (str_to_f64(number, ret, &reason) < 0 || !(*ret >= 0 && *ret < 100)) {
-        return err_set(err, ERR_USAGE,
-                       "--fail-slower %.40s: expected a share from 0%% to under 100%%", text);
-    }
-    *ret /= 100;
-    return 0;
-}
 
 static const struct opt OPTS[] = {
     OUTPUTS_OPT_CSV(offsetof(struct compare_args, outputs)),
     {.name = "fail-slower",
-     .kind = OPT_TEXT,
+     .kind = OPT_SHARE,
      .value = "SHARE",
      .help = "status 1 unless no cell of the second run is slower by more than this (\"5%\")",
      .offset = offsetof(struct compare_args, fail_slower)},
@@ -235,6 +230,17 @@ static const struct opt OPTS[] = {
      .value = "FILE",
      .help = "when a node is an outlier, instead of manifests/node-health.json",
      .offset = offsetof(struct compare_args, limits)},
+    {.name = "format",
+     .letter = 'f',
+     .kind = OPT_TEXT,
+     .value = "FORMAT",
+     .help = "of logs, by name or file (default: whichever reads them)",
+     .offset = offsetof(struct compare_args, format)},
+    {.name = "verbose",
+     .letter = 'v',
+     .kind = OPT_FLAG,
+     .help = "in text also the differences that can hardly matter",
+     .offset = offsetof(struct compare_args, is_verbose)},
     OUTPUTS_OPT_JSON(offsetof(struct compare_args, outputs)),
     OUTPUTS_OPT_MARKDOWN(offsetof(struct compare_args, outputs)),
     OPT_END,
@@ -290,7 +296,7 @@ static int compare_nodes(const struct compare *c, const struct compare_args *arg
     CLEANUP(strbuf) struct strbuf out;
     struct json_out json;
     strbuf_init(&out, TEXT_BYTES_MAX);
-    if (!c->health_a || args->fail_slower || args->outputs.csv || args->outputs.markdown) {
+    if (!c->health_a || args->fail_slower >= 0 || args->outputs.csv || args->outputs.markdown) {
         return err_set(err, ERR_USAGE,
                        "compare: expected two runs, or one with --each-node for text or --json");
     }
@@ -308,44 +314,72 @@ static int compare_nodes(const struct compare *c, const struct compare_args *arg
     return cmd_print(strbuf_str(&out), err) < 0 ? -1 : run_health_status(c->health_a);
 }
 
+static int open_side(const struct cmd_ctx *ctx, const struct compare_logs *logs, const char *name,
+                     struct compare_side *ret, struct err *err)
+{
+    return compare_is_log(name)
+               ? compare_open_log(logs, name, ret, err)
+               : run_view_open(logs->arena, ctx->clock, ctx->state, name, &ret->view, err);
+}
+
+static int open_both(const struct cmd_ctx *ctx, const struct compare_logs *logs,
+                     const struct opt_list *names, struct compare *c, struct err *err)
+{
+    struct compare_side a = {0};
+    struct compare_side b = {0};
+    int rc = open_side(ctx, logs, names->items[0], &a, err);
+    if (rc == 0 && names->n == 2) {
+        rc = open_side(ctx, logs, names->items[1], &b, err);
+    }
+    if (rc == 0 && names->n == 2 && (a.log || b.log)) {
+        rc = compare_match_log(logs->arena, a.log ? &a : &b, a.log ? &b : &a, err);
+    }
+    c->a = a.view;
+    c->b = b.view;
+    c->log_a = a.log;
+    c->log_b = b.log;
+    return rc;
+}
+
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list names = {0};
+    CLEANUP(format_set) struct format_set formats = {0};
     CLEANUP(compare) struct compare compare = {0};
-    struct compare_args args = {0};
+    struct compare_args args = {.fail_slower = -1};
     if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 ||
         outputs_check(&args.outputs, "compare", err) < 0) {
         return -1;
     }
     if (names.n != 1 && names.n != 2) {
-        return err_set(err, ERR_USAGE, "compare: expected two runs, found %zu", names.n);
+        return err_set(err, ERR_USAGE, "compare: expected two runs, archives or logs, found %zu",
+                       names.n);
     }
-    if (args.allows_undecided && !args.fail_slower) {
+    if (args.allows_undecided && args.fail_slower < 0) {
         return err_set(err, ERR_USAGE, "--allow-undecided needs --fail-slower");
     }
-    compare.gate = (struct compare_gate){args.fail_slower != NULL, args.allows_undecided, 0};
-    if (args.fail_slower && read_share(args.fail_slower, &compare.gate.share, err) < 0) {
-        return -1;
-    }
-    if (run_view_open(&arena, ctx->clock, ctx->state, names.items[0], &compare.a, err) < 0 ||
+    compare.gate =
+        (struct compare_gate){args.fail_slower >= 0, args.allows_undecided, args.fail_slower};
+    compare.is_verbose = args.is_verbose;
+    const struct compare_logs logs = {&arena, ctx->root, args.format, &formats};
+    if (open_both(ctx, &logs, &names, &compare, err) < 0 ||
         judge_nodes(ctx, &arena, &compare.a, args.limits, &compare.health_a, err) < 0) {
         return -1;
     }
     if (names.n == 1) {
         return compare_nodes(&compare, &args, err);
     }
-    if (run_view_open(&arena, ctx->clock, ctx->state, names.items[1], &compare.b, err) < 0 ||
-        judge_nodes(ctx, &arena, &compare.b, args.limits, &compare.health_b, err) < 0) {
+    if (judge_nodes(ctx, &arena, &compare.b, args.limits, &compare.health_b, err) < 0) {
         return -1;
     }
     find_changes(&arena, &compare);
     if (put_all(&compare, &args.outputs, err) < 0) {
         return -1;
     }
-    return args.fail_slower ? gate_run(&compare) : 0;
+    return args.fail_slower >= 0 ? gate_run(&compare) : 0;
 }
 
 const struct cmd CMD_COMPARE = {
-    "compare", "RUN [RUN]",
-    "two runs side by side: values, verdicts, what differs; or the nodes of one", OPTS, run};
+    "compare", "RUN|LOG [RUN|LOG]",
+    "two runs or logs side by side: values, what differs; or the nodes of one run", OPTS, run};

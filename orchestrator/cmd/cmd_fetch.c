@@ -3,7 +3,6 @@
 
 #include "cmd/artifact_ops.h"
 #include "cmd/net_args.h"
-#include "store/lock_file.h"
 
 struct fetch_args {
     struct net_args net; /* first: NET_ARGS_OPTS */
@@ -53,8 +52,7 @@ static int fetch(const struct cmd_ctx *ctx, const struct fetch_args *args,
     struct net_opts net;
     struct artifact_job job = {.ctx = ctx,
                                .net_opts = &net,
-                               .locks = lock_folder(&arena, ctx->root, args->locks),
-                               .is_locks_named = args->locks != NULL,
+                               .locks = args->locks,
                                .samples = &args->samples,
                                .wants_tree = !args->keeps_packed};
     if (names->n == 0) {

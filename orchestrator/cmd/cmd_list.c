@@ -12,6 +12,7 @@
 #include "judge/finding.h"
 #include "load/load.h"
 #include "load/load_inventory.h"
+#include "load/places.h"
 #include "store/dataset_store.h"
 
 #define LIST_BYTES_MAX (8u << 20)
@@ -171,14 +172,14 @@ static int list_findings(struct rows *rows, struct err *err UNUSED)
 static int list_folders(struct rows *rows, const char *folder, const char *file,
                         const char *const *keys, size_t n_keys, struct err *err)
 {
-    const char *top = fs_join(rows->arena, rows->root, folder);
     struct fs_names names;
-    if (fs_list(rows->arena, top, &names, err) < 0) {
+    if (places_names(rows->arena, rows->root, folder, &names, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < names.n; idx++) {
         CLEANUP(json_doc) struct json_doc doc = {0};
-        const char *path = fs_join(rows->arena, fs_join(rows->arena, top, names.items[idx]), file);
+        const char *path = places_path(rows->arena, rows->root, folder,
+                                       fs_join(rows->arena, names.items[idx], file));
         if (!fs_exists(path)) {
             continue;
         }
@@ -231,17 +232,17 @@ static int add_dataset_state(struct rows *rows, const struct store *store, const
 static int list_datasets(struct rows *rows, struct err *err)
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
-    const char *top = fs_join(rows->arena, rows->root, "datasets");
     bool has_store = fs_is_dir(fs_join(rows->arena, rows->store, "blobs/sha256"));
     struct fs_names names;
-    if (fs_list(rows->arena, top, &names, err) < 0 ||
+    if (places_names(rows->arena, rows->root, "datasets", &names, err) < 0 ||
         (has_store && store_open(rows->arena, rows->store, &store, err) < 0)) {
         return -1;
     }
     for (size_t idx = 0; idx < names.n; idx++) {
         const char *id = names.items[idx];
         struct dataset_here here;
-        if (!fs_exists(arena_printf(rows->arena, "%s/%s/dataset.json", top, id))) {
+        if (!fs_exists(places_path(rows->arena, rows->root, "datasets",
+                                   fs_join(rows->arena, id, "dataset.json")))) {
             continue;
         }
         table_add(rows->table, str_of(id));

@@ -3,7 +3,6 @@
 
 #include "cmd/artifact_ops.h"
 #include "cmd/net_args.h"
-#include "store/lock_file.h"
 
 struct lock_args {
     struct net_args net; /* first: NET_ARGS_OPTS */
@@ -30,10 +29,8 @@ static int lock(const struct cmd_ctx *ctx, const struct lock_args *args,
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct net_opts net;
-    struct artifact_job job = {.ctx = ctx,
-                               .net_opts = &net,
-                               .locks = lock_folder(&arena, ctx->root, args->locks),
-                               .wants_tree = true};
+    struct artifact_job job = {
+        .ctx = ctx, .net_opts = &net, .locks = args->locks, .wants_tree = true};
     if (names->n == 0) {
         return err_set(err, ERR_USAGE, "lock: expected the NAME of a dataset, image or report");
     }

@@ -60,16 +60,6 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-static bool series_has_rows(const struct series *series)
-{
-    for (size_t idx = 1; idx < series->n; idx++) {
-        if (series->samples[idx].gpus != series->samples[0].gpus) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The log's own number counts, else the one given. */
 static struct rule_case case_of(const struct args *args, const struct finding_of_log *f)
 {
@@ -98,29 +88,12 @@ static int check_asked(const struct args *args, const struct finding_of_log *f, 
     return 0;
 }
 
-/* Without a rule the engine makes the number; a table of several GPU counts gives that of one row. */
-static int apply_engine(const struct args *args, struct finding_of_log *f, struct err *err)
+static void judge(struct arena *arena, const struct args *args, const struct format *format,
+                  struct finding_of_log *f)
 {
     const struct rule_case of = case_of(args, f);
-    struct rule row = {.id = STR_LIT("row"), .series = f->series->name, .match_gpus = true};
-    if (series_has_rows(f->series)) {
-        return rule_apply(&row, &f->m, &of, &f->value, err);
-    }
-    f->figure = engine_figure(f->series);
-    f->value = (struct rule_value){.value = f->figure.value, .n_used = f->figure.n_used};
-    return f->figure.has_value
-               ? 0
-               : err_set(err, ERR_PARSE, "no number follows from series %.*s without a rule",
-                         STR_ARG(f->series->name));
-}
-
-static void judge(struct arena *arena, const struct args *args, struct finding_of_log *f)
-{
-    const struct rule_case of = case_of(args, f);
-    if (f->rule && !args->rule && f->rule->statistic == STAT_TIMESTAMPS && of.batch_per_gpu == 0) {
-        f->rule =
-            NULL; /* the default of moments asks for the batch; without one they give seconds a step */
-    }
+    struct made_number number;
+    f->rule = args->rule ? f->rule : number_rule(format, f->series, &of);
     const struct judgement j = judgement_of(arena, &f->m, f->rule, DEMAND_PART);
     struct err err = {0};
     f->verdict = j.verdict;
@@ -129,9 +102,8 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
     if (!j.gives) {
         return;
     }
-    if ((f->rule ? rule_apply(f->rule, &f->m, &of, &f->value, &err) : apply_engine(args, f, &err)) <
-        0) {
-        if (!f->rule && series_has_rows(f->series)) {
+    if (number_make(&f->m, f->series, f->rule, &of, &number, &err) < 0) {
+        if (!f->rule && number_has_rows(f->series)) {
             f->verdict = judgement_undecided();
             f->why = STR_LIT("the table has rows for several GPU counts; --gpus chooses one");
         } else {
@@ -140,9 +112,9 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
         return;
     }
     f->has_value = true;
-    f->unit = f->rule                            ? rule_unit(f->rule, f->series->unit)
-              : f->series->quantity == QTY_CLOCK ? STR_LIT("s")
-                                                 : f->unit;
+    f->value = number.made;
+    f->figure = number.figure;
+    f->unit = number.unit;
 }
 
 /* Other forms of a log that were made to read it. */
@@ -175,49 +147,6 @@ static int check_used(const struct args *args, const struct finding_of_log *f, s
                          f->file, args->batch, rule ? "the rule" : "a number without a rule");
 }
 
-/* Of the formats that fit, the program's own if there is one, and the protocols next to it; generic ones only if no other fits. */
-static void sort_guess(struct guess *guess, struct finding_of_log *f)
-{
-    static const enum format_role ORDER[] = {FORMAT_FIRST, FORMAT_OWN, FORMAT_SIDECAR,
-                                             FORMAT_GENERIC};
-    struct guess all = *guess;
-    guess->n = 0;
-    for (size_t role = 0; role < ARRAY_LEN(ORDER) && guess->n == 0; role++) {
-        for (size_t idx = 0; idx < all.n; idx++) {
-            if (format_role(all.formats[idx]) == ORDER[role]) {
-                guess->formats[guess->n++] = all.formats[idx];
-            }
-        }
-    }
-    for (size_t idx = 0; guess->n == 1 && idx < all.n && f->n_sidecars < SIDECARS_MAX; idx++) {
-        if (format_role(all.formats[idx]) != FORMAT_GENERIC &&
-            all.formats[idx] != guess->formats[0]) {
-            f->sidecars[f->n_sidecars++].format = all.formats[idx];
-        }
-    }
-}
-
-/* Tables of any program have no characteristic lines: they must be read. */
-static int guess_tables(const struct source *from, const char *file, struct guess *guess,
-                        struct err *err)
-{
-    for (size_t idx = 0; guess->n == 0 && idx < from->set->n; idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct measurement m;
-        const struct rates_of of = {.path = file, .head = from->head};
-        if (format_role(from->set->items[idx]) != FORMAT_GENERIC) {
-            continue;
-        }
-        if (measure_file_rates(&arena, from->set->items[idx], &of, &m, err) < 0) {
-            return -1;
-        }
-        if (measurement_primary(&m)->n > 0) {
-            guess->formats[guess->n++] = from->set->items[idx];
-        }
-    }
-    return 0;
-}
-
 static bool is_named(const struct args *args)
 {
     return args->pattern || (args->format && strcmp(args->format, "auto") != 0);
@@ -235,11 +164,12 @@ static int choose_format(struct arena *arena, const struct source *from, struct 
         return 0;
     }
     strbuf_init(&why, WHY_BYTES);
-    if (measure_guess(from->guesser, f->path, from->head, &guess, err) < 0 ||
-        guess_tables(from, f->path, &guess, err) < 0) {
+    if (measure_choose(from->guesser, from->set, f->path, from->head, &guess, err) < 0) {
         return -1;
     }
-    sort_guess(&guess, f);
+    for (size_t idx = 0; idx < guess.n_beside && f->n_sidecars < SIDECARS_MAX; idx++) {
+        f->sidecars[f->n_sidecars++].format = guess.beside[idx];
+    }
     *ret_format = guess.n == 1 ? guess.formats[0] : NULL;
     if (guess.n == 1) {
         return 0;
@@ -297,7 +227,7 @@ static int judge_by(struct arena *arena, const struct source *from, const struct
     as->series = measurement_primary(&as->m);
     as->rule = format_rule_of(format, as->series->name);
     as->counts = identity_counts(format, &as->m, as->rule);
-    judge(arena, from->args, as);
+    judge(arena, from->args, format, as);
     return 0;
 }
 
@@ -462,7 +392,7 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
     if (check_asked(args, f, err) < 0) {
         return -1;
     }
-    judge(arena, args, f);
+    judge(arena, args, format, f);
     if (check_used(args, f, err) < 0) {
         return -1;
     }

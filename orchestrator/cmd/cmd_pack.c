@@ -5,7 +5,6 @@
 #include "cmd/cmd.h"
 #include "store/artifact.h"
 #include "store/dataset_pack.h"
-#include "store/lock_file.h"
 #include "sys/stop.h"
 
 #define OUTPUT_MAX (16u << 20)

@@ -3,7 +3,6 @@
 
 #include "cmd/artifact_ops.h"
 #include "cmd/net_args.h"
-#include "store/lock_file.h"
 
 struct repair_args {
     struct net_args net; /* first: NET_ARGS_OPTS */
@@ -40,11 +39,8 @@ static int repair(const struct cmd_ctx *ctx, const struct repair_args *args,
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct net_opts net;
-    struct artifact_job job = {.ctx = ctx,
-                               .net_opts = &net,
-                               .locks = lock_folder(&arena, ctx->root, args->locks),
-                               .is_locks_named = args->locks != NULL,
-                               .removes_extra = args->removes_extra};
+    struct artifact_job job = {
+        .ctx = ctx, .net_opts = &net, .locks = args->locks, .removes_extra = args->removes_extra};
     if (names->n == 0) {
         return err_set(err, ERR_USAGE, "repair: expected the NAME of a dataset, image or report");
     }

@@ -304,6 +304,9 @@ static void audit_run(struct arena *arena, const struct cmd_ctx *ctx, struct for
                       struct run_view *view)
 {
     struct err why = {0};
+    if (view->frozen.report.is_unpublished) {
+        return;
+    }
     if (run_audit_today(arena, ctx->root, &view->frozen, formats, &view->audit, &why) == 0) {
         note_series(arena, view);
         return;

@@ -6,13 +6,15 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"
+#include "cmd/run_command.h"
 #include "cmd/run_get.h"
 #include "codec/sign.h"
 #include "load/load_health.h"
 #include "report/run_id.h"
 #include "view/run_health.h"
 
-#define GATE_FRESH_H 168 /* a week */
+#define REPEATS_MAX_DEFAULT 20  /* with --within */
+#define GATE_FRESH_H        168 /* a week */
 
 static const struct opt OPTS[] = {
     RUN_OPT_CASE,
@@ -51,6 +53,29 @@ static const struct opt OPTS[] = {
      .value = "FILE",
      .help = "when a node is an outlier, instead of manifests/node-health.json",
      .offset = offsetof(struct run_args, limits)},
+    {.name = "within",
+     .kind = OPT_SHARE,
+     .value = "SHARE",
+     .help = "more repeats, until half the 95 % interval of each mean is at most this (\"2%\")",
+     .offset = offsetof(struct run_args, within)},
+    {.name = "repeats-max",
+     .kind = OPT_I64,
+     .value = "N",
+     .help = "with --within: at most so many (20)",
+     .offset = offsetof(struct run_args, repeats_max),
+     .min = 1,
+     .max = REPEATS_RUN_MAX},
+    {.name = "tolerance",
+     .kind = OPT_SHARE,
+     .value = "SHARE",
+     .help = "how far from the published number is still reproduced (5%)",
+     .offset = offsetof(struct run_args, tolerance)},
+    {.name = "format",
+     .letter = 'f',
+     .kind = OPT_TEXT,
+     .value = "FORMAT",
+     .help = "of a command's log, by name or file (default: whichever reads it)",
+     .offset = offsetof(struct run_args, format)},
     {.name = "dry-run",
      .kind = OPT_FLAG,
      .help = "print the plan and each node's commands, and do nothing",
@@ -121,21 +146,40 @@ static int create_and_run(const struct cmd_ctx *ctx, struct arena *arena,
     return run_and_print(opts, &dir, args->want_json, err);
 }
 
+/* Of the words, all but "--" and what follows. */
+static int words_before_command(int argc, char **argv)
+{
+    int n = 0;
+    while (n < argc && strcmp(argv[n], "--") != 0) {
+        n++;
+    }
+    return n;
+}
+
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(run_args) struct run_args args = {.repeats = REPEATS_DEFAULT};
+    CLEANUP(run_args)
+    struct run_args args = {.repeats = REPEATS_DEFAULT, .repeats_max = REPEATS_MAX_DEFAULT};
     struct run_opts opts;
     struct run_prepared prepared;
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+    int n_ours = words_before_command(argc, argv);
+    bool is_command = n_ours + 1 < argc;
+    if (opt_parse(OPTS, n_ours, argv, &args, &operands, err) < 0) {
         return -1;
     }
-    if (operands.n != 1) {
-        return err_set(err, ERR_USAGE, "expected one report");
+    if (operands.n != !is_command) {
+        return err_set(err, ERR_USAGE, "expected one report, or -- and a command");
     }
-    if (run_args_opts(ctx, &args, operands.items[0], &opts, err) < 0 ||
-        check_args(ctx, &arena, &args, err) < 0 || run_read(&arena, &opts, &prepared, err) < 0) {
+    if (args.format && !is_command) {
+        return err_set(err, ERR_USAGE, "--format: a report names the formats of its cases itself");
+    }
+    if (run_args_opts(ctx, &args, is_command ? NULL : operands.items[0], &opts, err) < 0 ||
+        check_args(ctx, &arena, &args, err) < 0 ||
+        (is_command &&
+         run_command_report(&arena, &args, ctx->root, argv + n_ours + 1, &opts.command, err) < 0) ||
+        run_read(&arena, &opts, &prepared, err) < 0) {
         return -1;
     }
     if (args.gate && check_gate(ctx, &args, &prepared.inventory, err) < 0) {
@@ -158,8 +202,8 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 
 const struct cmd CMD_RUN = {
     .name = "run",
-    .operands = "REPORT",
-    .summary = "run cases of a report, judge and seal the results",
+    .operands = "REPORT | -- COMMAND...",
+    .summary = "run cases of a report, or a command: judge and seal the results",
     .opts = OPTS,
     .run = run,
 };

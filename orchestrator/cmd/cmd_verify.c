@@ -9,7 +9,6 @@
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
 #include "run/journal_check.h"
-#include "store/lock_file.h"
 #include "sys/stop.h"
 #include "view/run_view.h"
 
@@ -185,8 +184,7 @@ static int verify_names(const struct cmd_ctx *ctx, const struct verify_args *arg
                                  .clock = ctx->clock};
     struct artifact_job job = {.ctx = ctx,
                                .net_opts = &net,
-                               .locks = lock_folder(&arena, ctx->root, args->locks),
-                               .is_locks_named = args->locks != NULL,
+                               .locks = args->locks,
                                .folder = folder,
                                .depth = args->is_quick  ? ARTIFACT_QUICK
                                         : args->is_deep ? ARTIFACT_DEEP

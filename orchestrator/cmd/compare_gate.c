@@ -35,18 +35,30 @@ struct compare_change compare_change_of(const struct compare *compare, const str
     c.has_interval = stats_change_ci95(&of_a, &of_b, &half);
     c.low = c.change - half;
     c.high = c.change + half;
+    bool is_time = unit_is(compare->a.frozen.vocabulary, a->unit, "time");
+    c.speed = is_time ? 1 / (1 + c.change) - 1 : c.change;
+    c.speed_low = is_time ? 1 / (1 + c.high) - 1 : c.low;
+    c.speed_high = is_time ? 1 / (1 + c.low) - 1 : c.high;
     return c;
 }
 
 void compare_interval_text(const struct compare_change *change, const struct cell_result *a,
                            const struct cell_result *b, struct strbuf *out)
 {
+    /* A log has no repeats, but batches of steps. */
+    bool is_of_runs = a->n_repeats && b->n_repeats;
+    const char *what = is_of_runs                       ? "repeats"
+                       : !a->n_repeats && !b->n_repeats ? "batches of steps"
+                                                        : "repeats or batches of steps";
     if (change->has_interval) {
-        strbuf_printf(out, "95 %% interval %+.2f %% to %+.2f %%, from %zu and %zu repeats",
-                      100 * change->low, 100 * change->high, a->summary.n, b->summary.n);
+        strbuf_printf(out, "95 %% interval %+.2f %% to %+.2f %%, from %zu and %zu %s",
+                      100 * change->speed_low, 100 * change->speed_high, a->summary.n, b->summary.n,
+                      what);
     } else {
-        strbuf_printf(out, "%zu and %zu repeats give no interval: each run needs two that count",
-                      a->summary.n, b->summary.n);
+        strbuf_printf(out, "%zu and %zu %s give no interval: each %s", a->summary.n, b->summary.n,
+                      what,
+                      is_of_runs ? "run needs two that count"
+                                 : "run needs two repeats that count, each log 20 steps");
     }
 }
 
@@ -102,10 +114,10 @@ enum gate gate_of(const struct compare *compare, const struct cell_result *a,
     if (!isfinite(c.change)) {
         return GATE_MISSING;
     }
-    if (!c.has_interval || (c.low < -share && c.high >= -share)) {
+    if (!c.has_interval || (c.speed_low < -share && c.speed_high >= -share)) {
         return GATE_UNDECIDED;
     }
-    return c.high < -share ? GATE_SLOWER : GATE_WITHIN;
+    return c.speed_high < -share ? GATE_SLOWER : GATE_WITHIN;
 }
 
 bool compare_next(const struct compare *c, size_t *at, const struct cell_result **ret_a,
@@ -142,7 +154,7 @@ enum gate gate_of_runs(const struct compare *c)
 static bool passes(const struct compare_gate *opts, enum gate gate,
                    const struct compare_change *change)
 {
-    bool is_beyond = isfinite(change->change) && change->change < -opts->share;
+    bool is_beyond = isfinite(change->change) && change->speed < -opts->share;
     return gate == GATE_WITHIN || (gate == GATE_UNDECIDED && opts->allows_undecided && !is_beyond);
 }
 
@@ -166,7 +178,7 @@ static void say(const struct compare *compare, const struct cell_result *a,
     }
     compare_interval_text(&c, a, b, &interval);
     log_line(level, "%s: %s: %s by %.2f %%, tolerance %.4g %% (%s)%s", id, gate_name(gate),
-             c.change < 0 ? "slower" : "faster", 100 * fabs(c.change), 100 * opts->share,
+             c.speed < 0 ? "slower" : "faster", 100 * fabs(c.speed), 100 * opts->share,
              interval.ptr, gate == GATE_UNDECIDED ? "; too few repeats to tell" : "");
     log_outliers(a, 'A');
     log_outliers(b, 'B');

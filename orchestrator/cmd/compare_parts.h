@@ -36,12 +36,41 @@ struct compare_gate {
     double share; /* the tolerance: of a rate, as a part of it */
 };
 
+/* What a log adds to a view of one cell, whose summary is over means of batches of steps. */
+struct compare_log {
+    const char *path;
+    struct str format, sha256;
+    size_t n_steps; /* that the number is made of */
+};
+
+struct compare_side {
+    struct run_view view;
+    const struct compare_log *log; /* NULL: a run */
+};
+
 struct compare {
     struct run_view a, b;
+    const struct compare_log *log_a, *log_b; /* NULL: a run */
+    bool is_verbose;
     struct changes changes;
     struct compare_gate gate;
     const struct health *health_a, *health_b; /* NULL: not of --each-node */
 };
+
+/* A file that is not an archive. */
+bool compare_is_log(const char *name);
+struct compare_logs { /* how logs are read */
+    struct arena *arena;
+    const char *root;
+    const char *format;     /* --format, or NULL */
+    struct format_set *set; /* loaded for the first log, used for the second */
+};
+/* ERR_PARSE where the log gives no number. */
+MUST_CHECK int compare_open_log(const struct compare_logs *logs, const char *path,
+                                struct compare_side *ret, struct err *err);
+/* Gives a log's cell the case of the run or log beside it. ERR_USAGE where that has several. */
+MUST_CHECK int compare_match_log(struct arena *arena, struct compare_side *log,
+                                 struct compare_side *other, struct err *err);
 
 /* NULL where the run has no such case. */
 const struct cell_result *compare_find(const struct run_view *view, struct str case_id);
@@ -56,6 +85,7 @@ struct compare_change {
     bool has_interval;   /* both have two repeats that count */
     double low, high;    /* of it: 95 % confidence interval of the change, by Welch's t */
     bool exceeds_spread; /* the ranges of their repeats do not touch */
+    double speed, speed_low, speed_high; /* the same as a change of speed: less time is faster */
 };
 struct compare_change compare_change_of(const struct compare *c, const struct cell_result *a,
                                         const struct cell_result *b);

@@ -6,6 +6,7 @@
 
 #include "base/table.h"
 #include "cmd/compare_parts.h"
+#include "judge/stats.h"
 
 #define WHERE_BYTES 48 /* of a value shown in a table: digests and flag lists are cut */
 
@@ -37,11 +38,15 @@ static void add_row(struct table *table, const struct compare *c, const struct c
         table_addf(table, "%+.2f %%", 100 * change.change);
         if (change.has_interval) {
             table_addf(table, "%+.2f to %+.2f %%", 100 * change.low, 100 * change.high);
-        } else {
+            table_add(table, change.exceeds_spread ? STR_LIT("more than the spread")
+                                                   : STR_LIT("within the spread"));
+        } else { /* one repeat has no spread */
             table_add(table, STR_LIT("too few repeats"));
+            table_addf(table, "%zu and %zu", a->summary.n, b->summary.n);
         }
-        table_add(table, change.exceeds_spread ? STR_LIT("more than the spread")
-                                               : STR_LIT("within the spread"));
+    }
+    if (c->log_a && c->log_b) { /* nothing was judged */
+        return;
     }
     table_add(table, a ? str_of(run_verdict_name(a->verdict)) : STR_LIT("-"));
     table_add(table, b ? str_of(run_verdict_name(b->verdict)) : STR_LIT("-"));
@@ -58,7 +63,37 @@ static void add_short(struct table *table, struct str value)
     }
 }
 
+static const char NO_CHANGE_OF_LOGS[] = "the logs state nothing that differs\n";
 static const char NO_CHANGE[] = "no difference of machine, software or plan was recorded\n";
+
+/* The last of the changes, which can hardly explain anything. */
+static size_t n_hidden(const struct compare *c)
+{
+    size_t n = 0;
+    while (!c->is_verbose && n < c->changes.n &&
+           c->changes.items[c->changes.n - 1 - n].weight == WEIGHT_INCIDENTAL) {
+        n++;
+    }
+    return n;
+}
+
+/* What stands below the table of changes, or instead of it. */
+static void add_rest(const struct compare *c, struct strbuf *out)
+{
+    size_t n = n_hidden(c);
+    if (c->changes.n == 0) {
+        strbuf_add_z(out, c->log_a && c->log_b ? NO_CHANGE_OF_LOGS : NO_CHANGE);
+    } else if (n) {
+        strbuf_printf(out, "%s%zu difference%s that can hardly matter: -v\n",
+                      n < c->changes.n ? "and " : "", n, n == 1 ? "" : "s");
+    }
+    if (c->log_a || c->log_b) {
+        strbuf_printf(out,
+                      "interval of a log: from %d means of batches of its steps, since steps that "
+                      "follow each other are not independent\n",
+                      STATS_BATCHES);
+    }
+}
 
 /* Both are init'ed here. */
 static void fill_tables(const struct compare *c, struct table *cells, struct table *changes)
@@ -70,12 +105,12 @@ static void fill_tables(const struct compare *c, struct table *cells, struct tab
         {"matters", false}, {"what differs", false}, {"A", false}, {"B", false}};
     const struct cell_result *a;
     const struct cell_result *b;
-    table_init(cells, CELLS, ARRAY_LEN(CELLS));
+    table_init(cells, CELLS, ARRAY_LEN(CELLS) - (c->log_a && c->log_b ? 2 : 0));
     table_init(changes, CHANGES, ARRAY_LEN(CHANGES));
     for (size_t at = 0; compare_next(c, &at, &a, &b);) {
         add_row(cells, c, a, b);
     }
-    for (size_t idx = 0; idx < c->changes.n; idx++) {
+    for (size_t idx = 0; idx < c->changes.n - n_hidden(c); idx++) {
         const struct change *change = &c->changes.items[idx];
         table_add(changes, str_of(WEIGHT_NAMES[change->weight]));
         table_add(changes, change->name);
@@ -123,11 +158,10 @@ void compare_text(const struct compare *c, struct strbuf *out)
     table_render(&cells, out);
     add_outliers(c, out);
     strbuf_add_char(out, '\n');
-    if (c->changes.n) {
+    if (c->changes.n > n_hidden(c)) {
         table_render(&changes, out);
-    } else {
-        strbuf_add_z(out, NO_CHANGE);
     }
+    add_rest(c, out);
 }
 
 void compare_markdown(const struct compare *c, struct strbuf *out)
@@ -150,11 +184,11 @@ void compare_markdown(const struct compare *c, struct strbuf *out)
         strbuf_add_z(out, "\n");
     }
     strbuf_add_char(out, '\n');
-    if (c->changes.n) {
+    if (c->changes.n > n_hidden(c)) {
         table_render_markdown(&changes, out);
-    } else {
-        strbuf_add_z(out, NO_CHANGE);
+        strbuf_add_char(out, '\n');
     }
+    add_rest(c, out);
 }
 
 static void add_f64(struct table *table, double value)
@@ -258,9 +292,18 @@ static void write_json_cell(struct json_out *json, const struct compare *c,
     jw_end_object(json);
 }
 
-static void write_json_run(struct json_out *json, const char *key, const struct run_view *view)
+static void write_json_run(struct json_out *json, const char *key, const struct run_view *view,
+                           const struct compare_log *log)
 {
     jw_object(json, key);
+    if (log) {
+        jw_z(json, "log", log->path);
+        jw_str(json, "sha256", log->sha256);
+        jw_str(json, "format", log->format);
+        jw_i64(json, "steps", (int64_t)log->n_steps);
+        jw_end_object(json);
+        return;
+    }
     jw_str(json, "run_id", view->frozen.run_id);
     jw_str(json, "report", view->frozen.plan.report);
     jw_z(json, "profile", profile_name(view->frozen.plan.profile));
@@ -278,8 +321,8 @@ void compare_json(const struct compare *c, struct strbuf *out)
     jw_begin(&json, out, false);
     jw_object(&json, NULL);
     jw_i64(&json, "schema_version", 1);
-    write_json_run(&json, "a", &c->a);
-    write_json_run(&json, "b", &c->b);
+    write_json_run(&json, "a", &c->a, c->log_a);
+    write_json_run(&json, "b", &c->b, c->log_b);
     if (c->gate.is_asked) {
         jw_object(&json, "gate");
         jw_f64(&json, "tolerance", c->gate.share);

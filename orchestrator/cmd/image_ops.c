@@ -73,6 +73,11 @@ static int open_registry(struct artifact_job *job, struct registry **ret_registr
     return registry_new(&settings, ret_registry, err);
 }
 
+static const char *locks_of(const struct artifact_job *job, const char *name)
+{
+    return lock_folder(job->arena, job->ctx->root, job->locks, LOCK_IMAGE, name);
+}
+
 /* ---- fetch ---- */
 
 int image_op_fetch(struct artifact_job *job, const struct artifact *artifact,
@@ -135,7 +140,8 @@ int image_op_foresee(struct artifact_job *job, const struct artifact *artifact,
     }
     is_there = image_open(job->arena, job->store, name, &info, &none) == 0;
     none = (struct err){0};
-    if (spec.is_locked && lock_read(job->arena, job->locks, LOCK_IMAGE, name, &lock, &none) == 0) {
+    if (spec.is_locked &&
+        lock_read(job->arena, locks_of(job, name), LOCK_IMAGE, name, &lock, &none) == 0) {
         layers = lock_find(&lock, STR_LIT(IMAGE_LOCK_LAYERS));
     }
     jw_bool(sink->out, "there", is_there);
@@ -309,7 +315,7 @@ int image_op_lock(struct artifact_job *job, const struct artifact *artifact,
     items[3] = make_item(IMAGE_LOCK_LAYERS, docs.manifest.config.sha256,
                          oci_manifest_bytes(&docs.manifest), &spec, from, date);
     items[3].has_sha256 = false;
-    if (lock_settle(job->arena, job->locks, &lock, &is_new, err) < 0) {
+    if (lock_settle(job->arena, locks_of(job, name), &lock, &is_new, err) < 0) {
         return -1;
     }
     jw_z(sink->out, "reference", oci_ref_text(job->arena, &spec.ref));

@@ -9,9 +9,9 @@
 #include "codec/json.h"
 #include "judge/identity.h"
 #include "judge/judgement.h"
+#include "judge/number.h"
 #include "load/measure.h"
 #include "log/arithmetic.h"
-#include "log/engine.h"
 
 #define FLUSH_BYTES  (64u << 10)
 #define SIDECARS_MAX 8 /* protocols in one log */

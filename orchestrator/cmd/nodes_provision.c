@@ -10,7 +10,6 @@
 #include "load/load_inventory.h"
 #include "report/hostlist.h"
 #include "store/image_spec.h"
-#include "store/lock_file.h"
 #include "sys/stop.h"
 
 #define OUTPUT_MAX (16u << 20)
@@ -152,9 +151,8 @@ static int bring_image(struct provision *provision, const char *name, struct err
     struct node_image_report report;
     struct image_spec spec;
     name = equals ? equals + 1 : name;
-    if (image_spec_load(provision->arena, provision->ctx->root,
-                        lock_folder(provision->arena, provision->ctx->root, provision->args->locks),
-                        name, &spec, err) < 0 ||
+    if (image_spec_load(provision->arena, provision->ctx->root, provision->args->locks, name, &spec,
+                        err) < 0 ||
         node_images_provide(provision->arena, provision->fleet, &spec, &opts, &report, err) < 0) {
         return -1;
     }
@@ -191,13 +189,12 @@ static int bring_all(struct provision *provision, struct err *err)
         }
     }
     jw_end_array(provision->out);
-    const struct provision_files files = {
-        .ctx = provision->ctx,
-        .store = provision->store,
-        .locks = lock_folder(provision->arena, provision->ctx->root, provision->args->locks),
-        .wants_program = provision->args->wants_program,
-        .data = provision->args->data,
-        .sources = provision->args->sources};
+    const struct provision_files files = {.ctx = provision->ctx,
+                                          .store = provision->store,
+                                          .locks = provision->args->locks,
+                                          .wants_program = provision->args->wants_program,
+                                          .data = provision->args->data,
+                                          .sources = provision->args->sources};
     if (provision_files_bring(provision->arena, &files, provision->fleet, provision->out,
                               provision->table, err) < 0) {
         return -1;

@@ -30,6 +30,9 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                             .clock = ctx->clock};
     opts.plan = (struct planner_opts){.is_rehearsal = args->is_rehearsal,
                                       .repeats = args->repeats,
+                                      .repeats_max = args->within > 0 ? args->repeats_max : 0,
+                                      .within = args->within,
+                                      .tolerance = args->tolerance,
                                       .is_each_node = args->is_each_node,
                                       .takes_turns = args->takes_turns,
                                       .is_packed = args->is_packed,
@@ -52,6 +55,13 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
     if (args->is_rehearsal && opts.plan.profile != PROFILE_FULL) {
         return err_set(err, ERR_USAGE, "--rehearse: is of the full profile, not of --profile %s",
                        args->profile);
+    }
+    if (args->within > 0 && args->repeats < 2) {
+        return err_set(err, ERR_USAGE, "--within: one repeat has no interval; --repeats 2 or more");
+    }
+    if (args->within > 0 && args->repeats_max < args->repeats) {
+        return err_set(err, ERR_USAGE, "--repeats-max %lld: expected at least --repeats, %lld",
+                       (long long)args->repeats_max, (long long)args->repeats);
     }
     if (args->takes_turns && args->is_packed) {
         return err_set(err, ERR_USAGE, "--columns and --no-columns: which of them?");

@@ -21,7 +21,9 @@ struct run_args {
     const char *data;
     const char *gate, *limits;
     const char *steps;
-    int64_t repeats;
+    const char *format; /* of `run -- COMMAND` */
+    int64_t repeats, repeats_max;
+    double within, tolerance; /* 0: not asked */
     bool is_rehearsal;
     bool is_each_node;
     bool takes_turns, is_packed;

@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "cmd/artifact_ops.h"
-#include "store/lock_file.h"
 #include "sys/stop.h"
 
 struct wanted_case {
@@ -62,15 +61,11 @@ static int check_logins(struct arena *arena, const struct wanted_case *wanted,
                          names);
 }
 
-static int get(const struct cmd_ctx *ctx, const struct net_opts *net, struct arena *arena,
-               const struct step_need *need, struct err *err)
+static int get(const struct cmd_ctx *ctx, const struct net_opts *net, const struct step_need *need,
+               struct err *err)
 {
     CLEANUP(opt_list) struct opt_list names = {0};
-    struct artifact_job job = {.ctx = ctx,
-                               .net_opts = net,
-                               .locks = lock_folder(arena, ctx->root, NULL),
-                               .wants_tree = true,
-                               .is_aside = true};
+    struct artifact_job job = {.ctx = ctx, .net_opts = net, .wants_tree = true, .is_aside = true};
     VEC_PUSH(&names, need->artifact.ptr);
     log_line(LOG_INFO, "getting %.*s", STR_ARG(need->artifact));
     return artifact_ops_run(&job, need->is_lock ? VERB_LOCK : VERB_FETCH, &names, false, false,
@@ -86,7 +81,7 @@ static int get_new(const struct cmd_ctx *ctx, const struct net_opts *net, struct
     }
     for (; wanted->n_tried < wanted->items.n; wanted->n_tried++) {
         struct err why = {0};
-        int status = get(ctx, net, arena, &wanted->items.items[wanted->n_tried], &why);
+        int status = get(ctx, net, &wanted->items.items[wanted->n_tried], &why);
         if (status > 0) {
             return status;
         }

@@ -34,7 +34,8 @@ static int find_pin(struct artifact_job *job, const struct artifact *artifact,
         return -1;
     }
     commit = pin.name.commit;
-    if (lock_read(job->arena, job->locks, LOCK_SOURCE, pin.id, &pin.lock, &missing) < 0) {
+    const char *locks = lock_folder(job->arena, job->ctx->root, job->locks, LOCK_SOURCE, pin.id);
+    if (lock_read(job->arena, locks, LOCK_SOURCE, pin.id, &pin.lock, &missing) < 0) {
         if (missing.code != ERR_NOT_FOUND) {
             *err = missing;
             return -1;
@@ -230,7 +231,9 @@ int source_op_lock(struct artifact_job *job, const struct artifact *artifact,
     }
     clock_rfc3339(clock.wall_ns(clock.ctx), date);
     source_lock_of(job->arena, &tree, pin.id, pin.name.ref, date, &lock);
-    if (lock_settle(job->arena, job->locks, &lock, &is_new, err) < 0) {
+    if (lock_settle(job->arena,
+                    lock_folder(job->arena, job->ctx->root, job->locks, LOCK_SOURCE, pin.id), &lock,
+                    &is_new, err) < 0) {
         return -1;
     }
     print_tree(sink, &pin, &tree, true);

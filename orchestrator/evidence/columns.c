@@ -118,6 +118,9 @@ static void find_differences(const struct cell_result *reference, struct column_
             add_difference(at, NAMES[idx]);
         }
     }
+    if (!ours || !theirs) { /* the engine made the number */
+        return;
+    }
     if (ours->statistic != theirs->statistic) {
         add_difference(at, "statistic");
     }

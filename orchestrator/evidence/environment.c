@@ -248,13 +248,13 @@ static int put_program(struct json_out *out, struct arena *arena,
     return 0;
 }
 
+/* is_tree: the folder is known to be one of git's. */
 static void put_commit(struct json_out *out, struct arena *arena,
-                       const struct environment_opts *opts)
+                       const struct environment_opts *opts, const char *folder, bool is_tree)
 {
-    const char *const commit_argv[] = {"git", "-C", opts->root, "rev-parse", "HEAD", NULL};
+    const char *const commit_argv[] = {"git", "-C", folder, "rev-parse", "HEAD", NULL};
     const char *const dirty_argv[] = {
-        "git", "-C", opts->root, "status", "--porcelain", "--untracked-files=no", NULL};
-    bool is_tree = fs_exists(fs_join(arena, opts->root, ".git"));
+        "git", "-C", folder, "status", "--porcelain", "--untracked-files=no", NULL};
     struct str commit = is_tree ? first_line(ask(arena, opts, commit_argv)) : STR_EMPTY;
     jw_str(out, "commit", commit.len ? commit : STR_EMPTY);
     if (commit.len) {
@@ -282,7 +282,7 @@ int environment_collect(const struct environment_opts *opts, struct strbuf *buf,
     put_variables(&out);
     jw_object(&out, "software");
     jw_z(&out, "reperf", REPERF_VERSION);
-    put_commit(&out, &arena, opts);
+    put_commit(&out, &arena, opts, opts->root, fs_exists(fs_join(&arena, opts->root, ".git")));
     jw_z(&out, "compiler", __VERSION__);
     jw_z(&out, "libc", gnu_get_libc_version());
     jw_array(&out, "programs");
@@ -292,6 +292,11 @@ int environment_collect(const struct environment_opts *opts, struct strbuf *buf,
     }
     jw_end_array(&out);
     jw_end_object(&out);
+    if (opts->work) {
+        jw_object(&out, "command");
+        put_commit(&out, &arena, opts, opts->work, true);
+        jw_end_object(&out);
+    }
     jw_end_object(&out);
     return buf->is_full
                ? err_set(err, ERR_INTERNAL, "environment: more than %zu bytes", buf->cap_bytes)

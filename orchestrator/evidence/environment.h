@@ -11,6 +11,7 @@
 
 struct environment_opts {
     const char *root;       /* of the source tree, for its commit */
+    const char *work;       /* the folder of somebody's own command, for its commit; or NULL */
     const char *self;       /* reperf */
     const char *train_path; /* reperf-train, or NULL */
     struct clock_src clock;

@@ -223,7 +223,7 @@ static int combine(struct arena *arena, struct cell_result *cell, struct err *er
             values[n++] = cell->repeats[idx].value;
         }
     }
-    if (rule->repeats == REPEATS_SINGLE) {
+    if (!rule || rule->repeats == REPEATS_SINGLE) {
         cell->value = cell->summary.mean;
         return 0;
     }
@@ -245,8 +245,26 @@ static void judge_full(const struct frozen *frozen, struct cell_result *cell)
         cell->why = STR_LIT("the units are not both items per second");
     } else {
         cell->rel_diff = rel_diff(cell->value, cell->published->published);
-        cell->verdict = verdict_run(cell->value, cell->published->published);
+        cell->verdict =
+            verdict_run(cell->value, cell->published->published,
+                        frozen->plan.tolerance > 0 ? frozen->plan.tolerance : REPRODUCED_REL_MAX);
     }
+}
+
+/* What came of --within. */
+static struct str interval_of(struct arena *arena, const struct frozen *frozen,
+                              const struct cell_result *cell)
+{
+    double *values = arena_array(arena, double, cell->n_repeats + 1);
+    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
+        values[idx] = cell->repeats[idx].value;
+    }
+    double half = stats_ci95(values, cell->n_repeats) / fabs(cell->summary.mean);
+    return str_of(arena_printf(arena,
+                               "the 95 %% interval of the mean is +- %.2f %% after %zu repeats; "
+                               "--within asked for %.4g %%%s",
+                               100 * half, cell->n_repeats, 100 * frozen->plan.within,
+                               half <= frozen->plan.within ? "" : ", which was not reached"));
 }
 
 static int judge(struct arena *arena, const struct frozen *frozen, struct cell_result *cell,
@@ -264,6 +282,14 @@ static int judge(struct arena *arena, const struct frozen *frozen, struct cell_r
         }
     }
     cell->unit = cell->repeats[0].unit;
+    for (size_t idx = 1; idx < cell->n_repeats; idx++) {
+        if (!str_eq(cell->repeats[idx].unit, cell->unit)) {
+            cell->verdict = RUN_FAILED;
+            cell->cause = ERR_PARSE;
+            cell->why = STR_LIT("the repeats' numbers are of different units");
+            return 0;
+        }
+    }
     if (combine(arena, cell, err) < 0) {
         return -1;
     }
@@ -279,12 +305,52 @@ static int judge(struct arena *arena, const struct frozen *frozen, struct cell_r
         return 0;
     }
     judge_full(frozen, cell);
+    if (frozen->plan.within > 0 && !cell->why.len) {
+        cell->why = interval_of(arena, frozen, cell);
+    }
     if (frozen->plan.n_overrides && !cell->why.len) {
         cell->why =
             str_of(arena_printf(arena, "with %zu settings of its own (-C), see what differs",
                                 frozen->plan.n_overrides));
     }
     return 0;
+}
+
+size_t result_n_repeats(const struct plan *plan)
+{
+    return plan->n_steps * (size_t)plan_most_repeats(plan);
+}
+
+size_t result_repeat_at(const struct plan *plan, const struct plan_step *step, int64_t repeat)
+{
+    return (size_t)(step - plan->steps) * (size_t)plan_most_repeats(plan) + (size_t)repeat - 1;
+}
+
+bool result_has_enough(const struct plan *plan, const struct repeat_result *repeats, int64_t n)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    double *values = arena_array(&arena, double, (size_t)n + 1);
+    if (n < plan->repeats || n >= plan_most_repeats(plan)) {
+        return n >= plan->repeats;
+    }
+    for (int64_t idx = 0; idx < n; idx++) {
+        if (!repeats[idx].counts) {
+            return true; /* the case has failed */
+        }
+        values[idx] = repeats[idx].value;
+    }
+    return n > 1 &&
+           stats_ci95(values, (size_t)n) <= plan->within * fabs(stats_mean(values, (size_t)n));
+}
+
+/* As many as were run: the same question about the same numbers. */
+static size_t repeats_of(const struct plan *plan, const struct repeat_result *repeats)
+{
+    int64_t n = plan->repeats;
+    while (!result_has_enough(plan, repeats, n)) {
+        n++;
+    }
+    return (size_t)n;
 }
 
 static const struct cell *throughput_of(const struct report_case *c)
@@ -316,8 +382,8 @@ static int make_cell(struct arena *arena, const struct frozen *frozen, const str
         cell->why = step->why;
         return 0;
     }
-    cell->n_repeats = (size_t)frozen->plan.repeats;
     cell->repeats = &repeats[result_repeat_at(&frozen->plan, step, 1)];
+    cell->n_repeats = repeats_of(&frozen->plan, cell->repeats);
     cell->summary = summarise(arena, cell);
     cell->target = combine_targets(cell);
     combine_also(arena, cell);
@@ -517,16 +583,6 @@ static void encode_result(struct arena *arena, const struct frozen *frozen,
     jw_end_object(&out);
 }
 
-size_t result_n_repeats(const struct plan *plan)
-{
-    return plan->n_steps * (size_t)plan->repeats;
-}
-
-size_t result_repeat_at(const struct plan *plan, const struct plan_step *step, int64_t repeat)
-{
-    return (size_t)(step - plan->steps) * (size_t)plan->repeats + (size_t)repeat - 1;
-}
-
 int result_combine(struct arena *arena, const struct frozen *frozen, struct repeat_result *repeats,
                    struct derived_to to, struct run_result *ret_result, struct err *err)
 {
@@ -560,10 +616,12 @@ int result_derive(struct arena *arena, const struct frozen *frozen, struct deriv
         arena_array(arena, struct repeat_result, result_n_repeats(plan) + 1);
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         const struct plan_step *step = &plan->steps[idx];
-        for (int64_t no = 1; step->cause == ERR_NONE && step->bound.of_case && no <= plan->repeats;
+        struct repeat_result *of_step = &repeats[result_repeat_at(plan, step, 1)];
+        for (int64_t no = 1; step->cause == ERR_NONE && step->bound.of_case &&
+                             !result_has_enough(plan, of_step, no - 1);
              no++) {
-            if (result_repeat(arena, frozen, (struct repeat_of){step, no}, to,
-                              &repeats[result_repeat_at(plan, step, no)], err) < 0) {
+            if (result_repeat(arena, frozen, (struct repeat_of){step, no}, to, &of_step[no - 1],
+                              err) < 0) {
                 return -1;
             }
         }

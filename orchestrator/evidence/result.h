@@ -138,9 +138,16 @@ MUST_CHECK int result_repeat(struct arena *arena, const struct frozen *frozen, s
                              struct derived_to to, struct repeat_result *ret_repeat,
                              struct err *err);
 
+/* The format of a log whose step names none: of those that the run froze. NULL: *ret_why says why. */
+MUST_CHECK int result_choose_format(struct arena *arena, const struct frozen *frozen,
+                                    const char *path, const struct format **ret_format,
+                                    struct str *ret_why, struct err *err);
+
 /* Where a repeat has its place among those of the plan, of which there are result_n_repeats, each run or not. */
 size_t result_n_repeats(const struct plan *plan);
 size_t result_repeat_at(const struct plan *plan, const struct plan_step *step, int64_t repeat);
+/* Whether the first n repeats of a step are all that it needs: `repeats`, or more until the interval is narrow enough. */
+bool result_has_enough(const struct plan *plan, const struct repeat_result *repeats, int64_t n);
 /* result.json, from the repeats of all steps that were run, each at its place; borrowed by the result. */
 MUST_CHECK int result_combine(struct arena *arena, const struct frozen *frozen,
                               struct repeat_result *repeats, struct derived_to to,

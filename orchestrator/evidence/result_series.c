@@ -16,6 +16,7 @@
 #include "judge/bind.h"
 #include "judge/identity.h"
 #include "judge/judgement.h"
+#include "judge/number.h"
 #include "judge/target.h"
 #include "load/measure.h"
 #include "report/inventory.h"
@@ -325,48 +326,89 @@ static void judge_also(struct arena *arena, const struct plan_step *step,
 
 /* The rule's number. What the log lacks is a cause, not an error: the run goes on and says so. */
 static void judge_log(struct arena *arena, const struct frozen *frozen,
-                      const struct plan_step *step, const struct measurement *m,
+                      const struct plan_step *step, const struct log_read *log,
                       struct repeat_result *repeat)
 {
-    const struct rule *rule = step->bound.rule;
-    const struct log_read log = {step->bound.format, m};
     struct rule_case of = result_rule_case(frozen, step);
-    struct rule_value value = {0};
+    struct made_number number = {0};
     struct err err = {0};
-    const struct judgement j = judgement_of(arena, m, rule, DEMAND_WHOLE);
+    const struct judgement j = judgement_of(arena, log->m, step->bound.rule, DEMAND_WHOLE);
     if (!j.gives) {
         does_not_count(repeat, ERR_PARSE,
                        arena_printf(arena, "log: %s%s%.*s", parse_verdict_name(j.verdict),
                                     j.why.len ? ": " : "", STR_ARG(j.why)));
         return;
     }
-    judge_identity(arena, frozen, step, &log, repeat);
-    if (rule_apply(rule, m, &of, &value, &err) < 0) {
+    if (step->bound.rule) {
+        judge_identity(arena, frozen, step, log, repeat);
+    }
+    if (number_of_log(log->format, log->m, step->bound.rule, &of, &number, &err) < 0) {
         does_not_count(repeat, ERR_PARSE, arena_printf(arena, "rule: %s", err.msg));
         return;
     }
-    const struct series *series = measurement_series(m, rule->series);
-    repeat->unit = series ? rule_unit(rule, series->unit) : STR_EMPTY;
-    repeat->value = value.value;
-    repeat->n_used = value.n_used;
-    repeat->n_window = value.n_window;
+    repeat->unit = number.unit;
+    repeat->value = number.made.value;
+    repeat->n_used = number.made.n_used;
+    repeat->n_window = number.made.n_window;
     if (step->beside.target.series.ptr) {
-        judge_target(arena, step, m, &of, &repeat->target);
+        judge_target(arena, step, log->m, &of, &repeat->target);
     }
-    judge_also(arena, step, &log, &of, repeat);
+    judge_also(arena, step, log, &of, repeat);
+}
+
+int result_choose_format(struct arena *arena, const struct frozen *frozen, const char *path,
+                         const struct format **ret_format, struct str *ret_why, struct err *err)
+{
+    CLEANUP(guesser) struct guesser *guesser = guesser_new(&frozen->formats);
+    CLEANUP(log_head) struct log_head head = {0};
+    struct guess guess;
+    *ret_format = NULL;
+    if (measure_choose(guesser, &frozen->formats, path, &head, &guess, err) < 0) {
+        return -1;
+    }
+    if (guess.n == 1 && !format_is_proposed(guess.formats[0])) {
+        *ret_format = guess.formats[0];
+        return 0;
+    }
+    const char *why = guess.n == 1  ? "its format is only proposed: --format names one to trust:"
+                      : guess.n > 1 ? "several formats fit; --format names one:"
+                                    : "no known format reads anything in it; reperf measure LOG "
+                                      "--suggest FILE makes one, which --format FILE takes";
+    for (size_t idx = 0; idx < guess.n; idx++) {
+        why = arena_printf(arena, "%s%s %.*s", why, idx ? "," : "",
+                           STR_ARG(format_id(guess.formats[idx])));
+    }
+    *ret_why = str_of(why);
+    return 0;
+}
+
+struct log_of { /* how a log is read; format NULL: why says why it is not */
+    const struct format *format;
+    struct str why;
+    bool has_rule; /* else only rates are read, as by `measure` */
+};
+
+static int read_log(struct arena *arena, const struct log_of *of, const char *path,
+                    struct measurement *ret_m, struct str *ret_sha256, struct err *err)
+{
+    const struct rates_of rates = {.path = path};
+    return of->has_rule ? measure_file(arena, of->format, path, ret_m, ret_sha256, err)
+           : measure_file_rates(arena, of->format, &rates, ret_m, err) < 0
+               ? -1
+               : digest_file_hex(arena, path, ret_sha256, err);
 }
 
 /* A log that cannot be read at all (one endless line) is a log without a metric, not an error of ours. */
-static int measure_log(struct arena *arena, const struct format *format, const char *path,
+static int measure_log(struct arena *arena, const struct log_of *of, const char *path,
                        struct measurement *ret_m, struct str *ret_sha256, struct err *err)
 {
     struct err refused = {0};
     struct digest_value value;
     char hex[SHA256_HEX_SIZE];
-    if (measure_file(arena, format, path, ret_m, ret_sha256, &refused) == 0) {
+    if (of->format && read_log(arena, of, path, ret_m, ret_sha256, &refused) == 0) {
         return 0;
     }
-    if (refused.code != ERR_PARSE) {
+    if (of->format && refused.code != ERR_PARSE) {
         return err_set(err, refused.code, "%s", refused.msg);
     }
     if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
@@ -374,9 +416,10 @@ static int measure_log(struct arena *arena, const struct format *format, const c
     }
     hex_encode(value.sha256, SHA256_BYTES, hex);
     *ret_sha256 = str_dup(arena, str_of(hex));
-    *ret_m = (struct measurement){.format = format_id(format),
+    *ret_m = (struct measurement){.format = of->format ? format_id(of->format) : STR_EMPTY,
                                   .verdict = judgement_unread(0),
-                                  .why = str_of(arena_printf(arena, "%s", refused.msg)),
+                                  .why = of->format ? str_of(arena_printf(arena, "%s", refused.msg))
+                                                    : of->why,
                                   .last_step = -1,
                                   .total_steps = -1,
                                   .n_bytes = value.size_bytes};
@@ -409,16 +452,20 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     struct str sha256;
     const char *outcome_path =
         fs_join(arena, frozen->folder, rundir_outcome_name(arena, step->case_id, repeat_no));
+    struct log_of of_log = {step->bound.format, STR_EMPTY, step->bound.rule != NULL};
+    const char *path;
     strbuf_init(&text, SERIES_TEXT_MAX);
     repeat.log = str_of(rundir_log_name(arena, step->case_id, repeat_no));
+    path = fs_join(arena, frozen->folder, repeat.log.ptr);
     if (step->bound.why) {
         return err_set(err, ERR_MANIFEST, "%s/manifest: case %.*s: %s: %s", frozen->folder,
                        STR_ARG(step->case_id), step->bound.key, step->bound.why);
     }
     if (read_outcome(arena, outcome_path, &repeat.outcome, err) < 0 ||
         result_check_outcome(arena, frozen, step, repeat_no, &repeat.outcome, err) < 0 ||
-        measure_log(&scratch, step->bound.format, fs_join(arena, frozen->folder, repeat.log.ptr),
-                    &m, &sha256, err) < 0) {
+        (!of_log.format &&
+         result_choose_format(arena, frozen, path, &of_log.format, &of_log.why, err) < 0) ||
+        measure_log(&scratch, &of_log, path, &m, &sha256, err) < 0) {
         return -1;
     }
     if (!str_eq(sha256, repeat.outcome.log_sha256) ||
@@ -429,7 +476,10 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     }
     repeat.parse = m.verdict;
     judge_end(arena, frozen, step, &repeat);
-    judge_log(arena, frozen, step, &m, &repeat);
+    if (!step->bound.rule && m.n_series) {
+        engine_doubt(&scratch, &m, measurement_primary(&m));
+    }
+    judge_log(arena, frozen, step, &(struct log_read){of_log.format, &m}, &repeat);
     repeat.counts = repeat.cause == ERR_NONE;
     keep_facts(arena, &m, &repeat);
     if (result_taints(arena, frozen, &repeat.outcome, &repeat.taints, &repeat.n_taints, err) < 0) {

@@ -7,7 +7,6 @@
 
 #include "store/dataset_store.h"
 #include "store/image_spec.h"
-#include "store/lock_file.h"
 
 struct room { /* on a node, for everything once */
     int64_t bytes;

@@ -50,21 +50,15 @@ struct remote_job {
 
 /* A short script on the node, waited for. Its stdout and stderr come as one stream. */
 struct remote_exec {
-    const char *script;      /* for /bin/sh */
-    const char *const *args; /* its $1...; ended by NULL; may be NULL */
-    struct str input;        /* its stdin, unless input_fd is used */
-    bool has_input_fd;
-    int input_fd;             /* a regular file, read from 0 to its end; the caller's */
-    struct strbuf *feed;      /* instead of both: what is in it is sent and removed; only abort ends
-                                 it. A connection lost meanwhile is ERR_NODE, or
-                                 ERR_NET if the script had not begun */
+    const char *script;       /* for /bin/sh */
+    const char *const *args;  /* its $1...; ended by NULL; may be NULL */
+    struct strbuf *feed;      /* its stdin: what is in it is sent and removed; only abort ends it.
+                                 A connection lost meanwhile is ERR_NODE, or ERR_NET if the script
+                                 had not begun. NULL: none */
     struct strbuf *output;    /* appended; past its cap: ERR_NODE. May be NULL with on_output */
     proc_output_fn on_output; /* instead of output */
     void *output_ctx;
     int64_t deadline_ns; /* span; 0: REMOTE_EXEC_DEADLINE_NS */
-    /* Idempotent: over SSH it is started again if the connection was lost during it. For any other script that is ERR_NODE.
-       Not with on_output. */
-    bool is_repeatable;
 };
 
 #define REMOTE_EXEC_DEADLINE_NS (60 * NS_PER_S)

@@ -27,7 +27,6 @@ struct local {
     struct proc exec; /* of the exec under way */
     struct way_in to_exec;
     bool is_busy; /* exec is one */
-    int input_fd; /* of exec, ours; -1: none */
 };
 
 /* ---- reperf-node ---- */
@@ -165,29 +164,14 @@ static void end_exec(struct local *local)
 {
     proc_release(&local->exec);
     local->exec = PROC_EMPTY;
-    fd_close(&local->input_fd);
     close_feed(local, &local->to_exec);
     local->is_busy = false;
-}
-
-/* Text as a descriptor to read from. */
-static int input_of(struct str text, struct err *err)
-{
-    int fd = memfd_create("input", MFD_CLOEXEC);
-    if (fd < 0 || fs_write_all(fd, text.ptr, text.len, "input", err) < 0 ||
-        lseek(fd, 0, SEEK_SET) < 0) {
-        if (fd >= 0) {
-            close(fd);
-        }
-        return err->code ? -1
-                         : err_set(err, ERR_IO, "input of a script: %s", err_errno_text(errno));
-    }
-    return fd;
 }
 
 static int exec_begin(struct local *local, const struct remote_exec *exec, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    int input_fd = -1;
     size_t n_args = 0;
     size_t n_env;
     while (exec->args && exec->args[n_args]) {
@@ -213,27 +197,12 @@ static int exec_begin(struct local *local, const struct remote_exec *exec, struc
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
             return err_set(err, ERR_NODE, "socketpair: %s", err_errno_text(errno));
         }
-        local->input_fd = spec.input_fd = ends[0];
+        input_fd = spec.input_fd = ends[0];
         local->to_exec.fd = ends[1];
-        spec.has_input = true;
-    } else if (exec->has_input_fd) {
-        if (lseek(exec->input_fd, 0, SEEK_SET) < 0) {
-            return err_set(err, ERR_IO, "input of a script: %s", err_errno_text(errno));
-        }
-        spec.input_fd = exec->input_fd;
-        spec.has_input = true;
-    } else if (exec->input.len) {
-        local->input_fd = input_of(exec->input, err);
-        if (local->input_fd < 0) {
-            return -1;
-        }
-        spec.input_fd = local->input_fd;
         spec.has_input = true;
     }
     int result = proc_start(&local->exec, local->base.loop, &spec, err);
-    if (exec->feed) {
-        fd_close(&local->input_fd); /* the child alone has it, and its end ends the way in */
-    }
+    fd_close(&input_fd); /* the child alone has it, and its end ends the way in */
     return result;
 }
 
@@ -335,7 +304,7 @@ struct remote *remote_local_new(struct loop *loop, const char *work_folder)
     served_init(&local->base, loop, &LOCAL_WAY);
     local->base.work_folder = absolute(work_folder);
     local->child = local->exec = PROC_EMPTY;
-    local->to_child.fd = local->to_exec.fd = local->input_fd = -1;
+    local->to_child.fd = local->to_exec.fd = -1;
     return &local->base.remote;
 }
 

@@ -45,7 +45,6 @@ struct remote_ssh {
     char nonce[17]; /* of the put under way */
     int put_fd;     /* the file here, while it is being put; -1 */
     struct strbuf script;
-    size_t output_from;     /* of an exec's output */
     bool has_script_failed; /* the last error is of the script itself, not of the way there */
 };
 
@@ -379,40 +378,26 @@ static const struct node_way SSH_WAY = {.prepare = ssh_prepare,
 
 /* ---- operations ---- */
 
-static void rewind_output(const struct remote_exec *exec, size_t len)
-{
-    if (!exec->on_output && exec->output) {
-        exec->output->len = len;
-        exec->output->ptr[len] = '\0';
-    }
-}
-
 static enum step ssh_remote_exec(struct remote *remote, const struct remote_exec *exec,
                                  int *ret_exit_status, struct err *err)
 {
     struct remote_ssh *r = (struct remote_ssh *)remote;
     struct ssh_script script = {.text = exec->script,
                                 .args = exec->args,
-                                .input = exec->input,
-                                .input_fd = exec->has_input_fd ? exec->input_fd : -1,
+                                .input_fd = -1,
                                 .feed = exec->feed,
                                 .on_output = exec->on_output ? exec->on_output : remote_collect,
                                 .output_ctx = exec->on_output ? exec->output_ctx : exec->output,
                                 .deadline_ns = exec->deadline_ns ? exec->deadline_ns
                                                                  : REMOTE_EXEC_DEADLINE_NS};
-    struct script_opts opts = {&script, exec->is_repeatable && !exec->on_output,
-                               "a script was running"};
+    const struct script_opts opts = {&script, false, "a script was running"};
     bool is_again;
     enum step step;
     ASSERT(exec->on_output || exec->output);
     if (!r->base.op.is_active) {
         served_begin(&r->base, opts.what);
-        r->output_from = exec->on_output ? 0 : exec->output->len;
     }
     step = run(r, &opts, ret_exit_status, &is_again, err);
-    if (is_again) {
-        rewind_output(exec, r->output_from);
-    }
     if (is_again && exec->feed &&
         step == STEP_AGAIN) { /* some of it has gone with the connection */
         step = step_fail(err_set(err, ERR_NET, "%s: connection lost", ssh_label(&r->base)));

@@ -168,6 +168,11 @@ void bind_step(struct arena *arena, const struct format_set *formats, struct pla
     const struct format *format = step->format.ptr ? format_find(formats, step->format) : NULL;
     bound->format = format;
     bound->rule = format && step->rule.ptr ? format_rule(format, step->rule) : NULL;
+    if (step->format.ptr && !format && !step->rule.ptr) {
+        bound->key = "format";
+        bound->why = arena_printf(arena, "there is no format %.*s", STR_ARG(step->format));
+        return;
+    }
     if (is_missing(arena, &asked, format, bound)) {
         return;
     }
@@ -223,7 +228,7 @@ static void find_in_recipes(struct arena *arena, const struct rules_of *of,
                             const char *profile)
 {
     for (size_t idx = 0; idx < recipes->n; idx++) {
-        if (recipes->items[idx].image.ptr) { /* else it says why nothing can run */
+        if (!recipes->items[idx].why_not.ptr) {
             find_in_recipe(arena, of, stack, &recipes->items[idx],
                            arena_printf(arena, "%s[%zu]", profile, idx));
         }

@@ -130,6 +130,18 @@ bool stats_change_ci95(const struct stats_sample *a, const struct stats_sample *
     return true;
 }
 
+bool stats_batch_means(const double *values, size_t n, double ret_means[STATS_BATCHES])
+{
+    size_t length = n / STATS_BATCHES;
+    if (length < 2) {
+        return false;
+    }
+    for (size_t idx = 0; idx < STATS_BATCHES; idx++) {
+        ret_means[idx] = stats_mean(&values[n % STATS_BATCHES + idx * length], length);
+    }
+    return true;
+}
+
 #define OUTLIER_Z       3.5
 #define OUTLIER_REL_MIN 0.01
 #define MAD_TO_STD      0.6745 /* 0.75 quantile of the normal distribution */

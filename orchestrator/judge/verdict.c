@@ -56,13 +56,13 @@ enum audit_verdict verdict_audit(double recomputed, double published, int decima
     return fabs(rel_diff(recomputed, published)) <= MATCH_REL_MAX ? AUDIT_MATCH : AUDIT_DIFFERS;
 }
 
-enum run_verdict verdict_run(double measured, double published)
+enum run_verdict verdict_run(double measured, double published, double tolerance)
 {
     double diff = rel_diff(measured, published);
     if (!isfinite(diff)) {
         return RUN_FAILED;
     }
-    if (fabs(diff) <= REPRODUCED_REL_MAX) {
+    if (fabs(diff) <= tolerance) {
         return RUN_REPRODUCED;
     }
     return diff > 0 ? RUN_FASTER : RUN_SLOWER;

@@ -17,7 +17,7 @@ enum run_verdict {
 
 /* Source: DESIGN section 5: "match: within 0.05 %". */
 #define MATCH_REL_MAX 0.0005
-/* A run reproduces a throughput when it is within this share of it. Source: our choice; day-to-day variation of one machine
+/* A run reproduces a throughput when it is within this share of it, unless its plan has another. Source: our choice; day-to-day variation of one machine
    is up to 4 % (NVIDIA nvbench issue 231), so with less than 5 % noise would count as a difference. */
 #define REPRODUCED_REL_MAX 0.05
 
@@ -26,7 +26,7 @@ int verdict_decimals(double published, int decimals);
 /* exact: `recomputed`, rounded or truncated to the printed digits, is the printed number. */
 enum audit_verdict verdict_audit(double recomputed, double published, int decimals,
                                  enum rounding rounding);
-enum run_verdict verdict_run(double measured, double published);
+enum run_verdict verdict_run(double measured, double published, double tolerance);
 double rel_diff(double value, double reference); /* (value - reference) / reference */
 
 extern const char *const AUDIT_VERDICT_NAMES[4];

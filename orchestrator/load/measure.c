@@ -160,6 +160,55 @@ int measure_guess(struct guesser *guesser, const char *path, struct log_head *he
     return 0;
 }
 
+/* Tables of any program must be read. */
+static int guess_tables(const struct format_set *set, const struct rates_of *of,
+                        struct guess *guess, struct err *err)
+{
+    for (size_t idx = 0; guess->n == 0 && idx < set->n; idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct measurement m;
+        if (format_role(set->items[idx]) != FORMAT_GENERIC) {
+            continue;
+        }
+        if (measure_file_rates(&arena, set->items[idx], of, &m, err) < 0) {
+            return -1;
+        }
+        if (measurement_primary(&m)->n > 0) {
+            guess->formats[guess->n++] = set->items[idx];
+        }
+    }
+    return 0;
+}
+
+int measure_choose(struct guesser *guesser, const struct format_set *set, const char *path,
+                   struct log_head *head, struct guess *ret_guess, struct err *err)
+{
+    static const enum format_role ORDER[] = {FORMAT_FIRST, FORMAT_OWN, FORMAT_SIDECAR,
+                                             FORMAT_GENERIC};
+    const struct rates_of of = {.path = path, .head = head};
+    struct guess all;
+    struct guess guess = {.n = 0};
+    if (measure_guess(guesser, path, head, &all, err) < 0 ||
+        guess_tables(set, &of, &all, err) < 0) {
+        return -1;
+    }
+    for (size_t role = 0; role < ARRAY_LEN(ORDER) && guess.n == 0; role++) {
+        for (size_t idx = 0; idx < all.n; idx++) {
+            if (format_role(all.formats[idx]) == ORDER[role]) {
+                guess.formats[guess.n++] = all.formats[idx];
+            }
+        }
+    }
+    for (size_t idx = 0; guess.n == 1 && idx < all.n; idx++) {
+        if (format_role(all.formats[idx]) != FORMAT_GENERIC &&
+            all.formats[idx] != guess.formats[0]) {
+            guess.beside[guess.n_beside++] = all.formats[idx];
+        }
+    }
+    *ret_guess = guess;
+    return 0;
+}
+
 static int feed_all(int fd, const char *path, measure_feed *feed, void *ctx, struct err *err)
 {
     CLEANUP(free) char *window = xmalloc(LOG_WINDOW_BYTES);

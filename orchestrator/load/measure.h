@@ -49,9 +49,18 @@ MUST_CHECK int measure_file_rates(struct arena *arena, const struct format *form
 struct guess {
     const struct format *formats[FORMATS_MAX]; /* that fit, in the order of the set */
     size_t n;                                  /* 1: found; else ambiguous, or unknown */
+    const struct format
+        *beside[FORMATS_MAX]; /* of measure_choose: protocols next to the one found */
+    size_t n_beside;
 };
 MUST_CHECK int measure_guess(struct guesser *guesser, const char *path, struct log_head *head,
                              struct guess *ret_guess, struct err *err);
+
+/* The same, and of those that fit the program's own if there is one, generic ones only if no other fits; tables of any program have no
+   characteristic lines, and are read. set: the guesser's. */
+MUST_CHECK int measure_choose(struct guesser *guesser, const struct format_set *set,
+                              const char *path, struct log_head *head, struct guess *ret_guess,
+                              struct err *err);
 
 /* The log's first MEASURE_BYTES_MAX bytes, piece by piece; head as for measure_file_rates. */
 #define MEASURE_BYTES_MAX (16u << 20)

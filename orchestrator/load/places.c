@@ -58,25 +58,6 @@ int places_find(struct arena *arena, const char *root, struct places *ret, struc
     return 0;
 }
 
-int places_folder(struct arena *arena, const char *root, const char *kind, const char *name,
-                  const char **ret_path, struct err *err)
-{
-    const char *own = strcmp(kind, "overlays") == 0 ? "workloads/competitors" : kind;
-    struct places places;
-    if (places_find(arena, root, &places, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx + 1 < places.n; idx++) {
-        const char *path = arena_printf(arena, "%s/%s/%s", places.items[idx], kind, name);
-        if (fs_is_dir(path)) {
-            *ret_path = path;
-            return 0;
-        }
-    }
-    *ret_path = arena_printf(arena, "%s/%s/%s", root, own, name);
-    return 0;
-}
-
 const struct placed *placed_find(const struct placed_list *list, struct str stem)
 {
     for (size_t idx = 0; idx < list->n; idx++) {
@@ -143,6 +124,94 @@ int places_list(struct arena *arena, const char *root, const char *kind, size_t 
     }
     qsort(list.items, list.n, sizeof(list.items[0]), compare_stems);
     *ret = list;
+    return 0;
+}
+
+/* What the program comes with lies outside its manifests for the kinds that are folders themselves. */
+static const char *own_folder(struct arena *arena, const char *root, const char *kind)
+{
+    static const char *const OUTSIDE[][2] = {
+        {"datasets", "datasets"}, {"images", "images"}, {"overlays", "workloads/competitors"}};
+    for (size_t idx = 0; idx < ARRAY_LEN(OUTSIDE); idx++) {
+        if (strcmp(kind, OUTSIDE[idx][0]) == 0) {
+            return fs_join(arena, root, OUTSIDE[idx][1]);
+        }
+    }
+    return arena_printf(arena, "%s/manifests/%s", root, kind);
+}
+
+/* Folders of the kind, the user's first; one that is not a folder has no names. */
+static size_t folders_of(struct arena *arena, const char *root, const char *kind,
+                         const char *folders[PLACES_MAX])
+{
+    struct places places;
+    struct err ignored = {0}; /* who loads a manifest says what is wrong with the places */
+    size_t n = 0;
+    if (places_find(arena, root, &places, &ignored) == 0) {
+        for (; n + 1 < places.n; n++) {
+            folders[n] = fs_join(arena, places.items[n], kind);
+        }
+    }
+    folders[n] = own_folder(arena, root, kind);
+    return n + 1;
+}
+
+const char *places_path(struct arena *arena, const char *root, const char *kind, const char *name)
+{
+    const char *folders[PLACES_MAX];
+    size_t n = folders_of(arena, root, kind, folders);
+    size_t idx = 0;
+    while (idx + 1 < n && !fs_exists(fs_join(arena, folders[idx], name))) {
+        idx++;
+    }
+    return fs_join(arena, folders[idx], name);
+}
+
+const char *places_beside(struct arena *arena, const char *root, const char *kind, const char *name,
+                          const char *beside)
+{
+    const char *folders[PLACES_MAX];
+    size_t n = folders_of(arena, root, kind, folders);
+    for (size_t idx = 0; idx + 1 < n; idx++) {
+        if (fs_exists(fs_join(arena, folders[idx], name))) {
+            return arena_printf(arena, "%s/../%s", folders[idx], beside);
+        }
+    }
+    return own_folder(arena, root, beside);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int places_names(struct arena *arena, const char *root, const char *kind, struct fs_names *ret,
+                 struct err *err)
+{
+    const char *folders[PLACES_MAX];
+    size_t n_folders = folders_of(arena, root, kind, folders);
+    struct fs_names all = {0};
+    for (size_t idx = 0; idx < n_folders; idx++) {
+        struct fs_names more = {0};
+        if (idx + 1 < n_folders && !fs_is_dir(folders[idx])) {
+            continue;
+        }
+        if (fs_list(arena, folders[idx], &more, err) < 0) {
+            return -1;
+        }
+        char **items = arena_array(arena, char *, all.n + more.n + 1);
+        size_t n = 0;
+        for (size_t at = 0; at < all.n + more.n; at++) {
+            char *name = at < all.n ? all.items[at] : more.items[at - all.n];
+            if (at < all.n || !all.n ||
+                !bsearch(&name, all.items, all.n, sizeof(name), compare_names)) {
+                items[n++] = name;
+            }
+        }
+        qsort(items, n, sizeof(*items), compare_names);
+        all = (struct fs_names){items, n};
+    }
+    *ret = all;
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where manifests are looked for: the folders of $REPERF_MANIFESTS (one colon between two; main.c puts there what --manifests names, ./manifests
-   and the user's own data folder), then the program's. Each holds reports/, formats/ or inventories/; the first that has a name has it. */
+   and the user's own data folder), then the program's. Each may hold reports/, formats/, inventories/, datasets/, images/, overlays/ and
+   locks/; the first that has a name has it. */
 #ifndef LOAD_PLACES_H
 #define LOAD_PLACES_H
 
@@ -21,10 +22,6 @@ const char *places_user(struct arena *arena, const char *xdg, const char *in_hom
 MUST_CHECK int places_find(struct arena *arena, const char *root, struct places *ret,
                            struct err *err);
 
-/* The folder of an image ("images") or overlay ("overlays"): in the first of the user's places that has it, else among the program's own. */
-MUST_CHECK int places_folder(struct arena *arena, const char *root, const char *kind,
-                             const char *name, const char **ret_path, struct err *err);
-
 /* A manifest's file. */
 struct placed {
     const char *place;
@@ -41,6 +38,16 @@ MUST_CHECK int places_list(struct arena *arena, const char *root, const char *ki
                            struct placed_list *ret, struct err *err);
 /* The one of this name; NULL where there is none. */
 const struct placed *placed_find(const struct placed_list *list, struct str stem);
+/* The file or folder NAME of a kind ("formats", "datasets", "images", "overlays"): in the first place that has it, else where the program's
+   own would be. */
+const char *places_path(struct arena *arena, const char *root, const char *kind, const char *name);
+/* The folder of another kind in the place that has this name: "locks" next to one's own dataset; the program's where no place of the user's
+   has it. */
+const char *places_beside(struct arena *arena, const char *root, const char *kind, const char *name,
+                          const char *beside);
+/* What lies below a kind's folders, each name once, sorted. */
+MUST_CHECK int places_names(struct arena *arena, const char *root, const char *kind,
+                            struct fs_names *ret, struct err *err);
 /* "A, B and C", for messages. */
 const char *places_said(struct arena *arena, const struct places *places, const char *kind);
 

@@ -24,8 +24,7 @@ enum step ssh_connect(struct ssh *ssh, struct err *err);
 struct ssh_script {
     const char *text;
     const char *const *args; /* $1...; ended by NULL; may be NULL */
-    struct str input;        /* its stdin */
-    int input_fd;            /* instead: a regular file, from 0 to its end; -1: none */
+    int input_fd;            /* its stdin: a regular file, from 0 to its end; -1: none */
     struct strbuf
         *feed; /* instead: whatever is in it is sent and removed; only ssh_abort ends it */
     proc_output_fn on_output;

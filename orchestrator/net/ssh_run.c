@@ -183,7 +183,6 @@ static int next_bytes(struct ssh_job *job, const struct ssh_script *script, stru
         return 0;
     }
     if (script->input_fd < 0) {
-        *ret_bytes = str_sub(script->input, job->sent, script->input.len);
         return 0;
     }
     if (job->chunk_sent == job->chunk_len) {

@@ -33,12 +33,17 @@ bool profile_of_name(struct str name, enum profile *ret_profile)
     return false;
 }
 
+int64_t plan_most_repeats(const struct plan *plan)
+{
+    return plan->repeats_max ? plan->repeats_max : plan->repeats;
+}
+
 int64_t plan_disk_bytes(const struct plan *plan)
 {
     int64_t bytes = DISK_SLACK_BYTES;
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         if (plan->steps[idx].cause == ERR_NONE) {
-            bytes += 2 * plan->repeats * plan->steps[idx].log_bytes;
+            bytes += 2 * plan_most_repeats(plan) * plan->steps[idx].log_bytes;
         }
     }
     return bytes;
@@ -319,6 +324,12 @@ const struct json_field PLAN_ROWS[PLAN_N] = {
     ROW("each_node", struct plan, is_each_node, JSON_OMIT,
         .about = "each case is fixed to one node, or to a pair of neighbours; absent: it is not"),
     ROW("repeats", struct plan, repeats, JSON_REQUIRED, .min = 1, .max = REPEATS_RUN_MAX),
+    ROW("repeats_max", struct plan, repeats_max, JSON_OMIT, .max = REPEATS_RUN_MAX,
+        .about = "until the interval is as narrow as `within` says; absent: `repeats` is all"),
+    ROW("within", struct plan, within, JSON_OMIT, .max = 1,
+        .about = "half the 95 % interval of a case's mean, as a part of it"),
+    ROW("tolerance", struct plan, tolerance, JSON_OMIT, .max = 1,
+        .about = "how far from the published number, as a part of it, is reproduced; absent: 0.05"),
     ROW("takes_turns", struct plan, takes_turns, JSON_OMIT),
     ROW("deadline_s", struct plan, deadline_s, JSON_REQUIRED, .min = 1, .max = DEADLINE_S_MAX),
     ROW("asked_steps", struct plan, asked_steps, JSON_OMIT,
@@ -355,6 +366,9 @@ int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_p
     if (plan.is_rehearsal && plan.profile != PROFILE_FULL) {
         return json_fail(root, err, "a rehearsal needs profile full, found \"%s\"",
                          profile_name(plan.profile));
+    }
+    if (plan.repeats_max && (plan.repeats_max < plan.repeats || !(plan.within > 0))) {
+        return json_fail(root, err, "repeats_max: expected at least repeats, and within");
     }
     *ret_plan = plan;
     return 0;

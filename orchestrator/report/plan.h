@@ -127,12 +127,12 @@ struct plan {
     struct str report;        /* id */
     struct str report_sha256; /* hex, of the frozen file */
     enum profile profile;
-    bool
-        is_rehearsal; /* full, on synthetic data: nothing in it is checked against a published number */
-    int64_t repeats;
-    bool is_each_node;  /* its cases are the report's on each node (report/each_node.h) */
-    bool takes_turns;   /* the frameworks of a row take turns, one at a time: A B, A B */
-    int64_t deadline_s; /* of one repeat, where its step has none of its own */
+    bool is_rehearsal; /* full, on synthetic data: nothing in it is checked against a number */
+    int64_t repeats, repeats_max; /* repeats_max: with within, until it holds; 0: no more */
+    double within, tolerance;     /* parts of a mean, of the published number; 0: not asked */
+    bool is_each_node;            /* its cases are the report's on each node (report/each_node.h) */
+    bool takes_turns;             /* the frameworks of a row take turns, one at a time: A B, A B */
+    int64_t deadline_s;           /* of one repeat, where its step has none of its own */
     struct str
         asked_steps;      /* --steps: PLAN_STEPS_AS_LOGGED or a number; NULL: as the report says */
     struct str inventory; /* "local", else the id of manifest/inventory.json */
@@ -165,15 +165,16 @@ bool profile_of_name(struct str name, enum profile *ret_profile);
 
 /* The document of `reperf plan --json` and of manifest/plan.json. */
 void plan_encode(const struct plan *plan, struct strbuf *out);
-#define PLAN_N 20
+#define PLAN_N 23
 extern const struct json_field PLAN_ROWS[PLAN_N];
 MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_plan,
                            struct err *err);
 
 /* Bytes of disk that the whole plan will need: all repeats' logs twice (where the job runs, and collected), and slack. */
 int64_t plan_disk_bytes(const struct plan *plan);
-size_t plan_runnable(const struct plan *plan); /* steps that will be run */
-#define SMOKE_RANKS_MAX 4                      /* of a case under the smoke profile */
+size_t plan_runnable(const struct plan *plan);      /* steps that will be run */
+int64_t plan_most_repeats(const struct plan *plan); /* of a case */
+#define SMOKE_RANKS_MAX 4                           /* of a case under the smoke profile */
 int64_t plan_smoke_ranks(const struct report_case *c);
 int64_t plan_full_ranks(const struct report_case *c); /* one a GPU; without GPUs one a node */
 int64_t plan_step_nodes(const struct plan_step *step);

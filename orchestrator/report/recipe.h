@@ -37,7 +37,8 @@ enum recipe_mount_kind { MOUNT_OVERLAY, MOUNT_SOURCE, MOUNT_DATASET };
 struct recipe_mount {
     enum recipe_mount_kind kind;
     struct str
-        name; /* below workloads/competitors; a repository of the stack's sources; a dataset */
+        name; /* a folder of ours, below workloads/competitors or overlays/ of one's own manifests; a repository of the stack's
+                 sources; a dataset */
     struct str commit; /* of a source, any repository's; NULL: the one that the stack pins */
     struct str paths;  /* of a source: the part that is mounted, as in report/source.h; NULL: all */
     bool is_synthetic; /* of a dataset: the synthetic one */
@@ -47,9 +48,9 @@ struct recipe_mount {
 /* If it has no commands, the stack's own apply. */
 struct recipe {
     struct str title;        /* one line for people: what runs */
-    struct str why_not;      /* one line: why nothing can; else NULL, and then there is an image */
+    struct str why_not;      /* one line: why nothing can; else NULL */
     struct str else_why_not; /* one line: why not the cases that no command of it is for; or NULL */
-    struct str image;        /* folder under images/ */
+    struct str image; /* folder under images/; NULL: on the node itself, which has runtime none */
     struct str
         container; /* "docker run ..." whose flags apply; NULL: under full the report's own, under smoke the host's
                       network */

@@ -433,7 +433,7 @@ static const struct json_field RECIPE_ROWS[] = {
     ROW_LIST("commands", struct recipe, commands, n_commands, COMMAND_ROWS, 0, .max = COMMANDS_MAX,
              .check = check_command, .rules = COMMAND_RULES),
 };
-#define RECIPE_RULES "\"oneOf\": [{\"required\": [\"image\"]}, {\"required\": [\"why_not\"]}]"
+#define RECIPE_RULES "\"not\": {\"required\": [\"image\", \"why_not\"]}"
 
 static int check_recipe_commands(const struct json *at, const struct recipe *recipe,
                                  struct err *err)
@@ -459,8 +459,8 @@ static int check_recipe(const struct json *at, struct arena *arena UNUSED, void 
     if (recipe->rule.ptr && str_find(recipe->rule, STR_LIT("/")) <= 0) {
         return json_fail(at, err, "rule: expected FORMAT/NAME, found \"%.160s\"", recipe->rule.ptr);
     }
-    if (!recipe->why_not.ptr == !recipe->image.ptr) {
-        return json_fail(at, err, "expected either an image or why_not");
+    if (recipe->why_not.ptr && recipe->image.ptr) {
+        return json_fail(at, err, "expected an image or why_not, found both");
     }
     if (recipe->beside.n_also && recipe->beside.why_not.ptr) {
         return json_fail(at, err, "expected also or also_why_not, found both");

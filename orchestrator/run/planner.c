@@ -290,7 +290,8 @@ static int note_missing_pins(struct planner *p, const bool *is_asked, struct pla
             continue;
         }
         /* What is built here is pinned by its digest in lock/lock.json. */
-        if (!stack->image_digest.ptr && !plan_is_built(opts, stack->image) &&
+        bool has_image = stack->image.ptr || !report->is_unpublished;
+        if (has_image && !stack->image_digest.ptr && !plan_is_built(opts, stack->image) &&
             add_pin(plan, stack, PLAN_PIN_IMAGE, err) < 0) {
             return -1;
         }
@@ -358,6 +359,9 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
                         .profile = opts->profile,
                         .is_rehearsal = opts->is_rehearsal,
                         .repeats = opts->repeats,
+                        .repeats_max = opts->repeats_max,
+                        .within = opts->within,
+                        .tolerance = opts->tolerance,
                         .is_each_node = opts->is_each_node,
                         .asked_steps = opts->asked_steps,
                         .inventory = opts->inventory->id,

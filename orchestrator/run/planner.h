@@ -34,8 +34,9 @@ struct planner_opts {
     bool
         counts_gettable; /* of several recipes, one that lacks only what reperf can get is as good as one that lacks nothing */
     const char *root;
-    const struct store *store; /* NULL: there is none, and nothing in it */
-    int64_t repeats;
+    const struct store *store;    /* NULL: there is none, and nothing in it */
+    int64_t repeats, repeats_max; /* repeats_max, within, tolerance: as in the plan */
+    double within, tolerance;
     bool is_each_node; /* the report's cases are fixed to nodes */
     bool takes_turns,
         is_packed; /* of the frameworks of a row: in any case, or never; else where a row has several */

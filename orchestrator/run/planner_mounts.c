@@ -28,10 +28,7 @@ static int find_overlay(struct planner *p, const struct recipe_mount *mount,
                         struct plan_found *found, struct err *err)
 {
     struct tree_list list;
-    const char *folder;
-    if (places_folder(p->arena, p->opts->root, "overlays", mount->name.ptr, &folder, err) < 0) {
-        return -1;
-    }
+    const char *folder = places_path(p->arena, p->opts->root, "overlays", mount->name.ptr);
     if (!fs_is_dir(folder)) {
         return err_set(err, ERR_MANIFEST, "recipe of %.*s: no folder %s", STR_ARG(p->report->id),
                        folder);
@@ -54,8 +51,8 @@ static int read_lock(struct planner *p, struct str paths, struct pin_source *pin
         with_paths(p, arena_printf(p->arena, "%s@%s", pin->repository.ptr, pin->ref.ptr), paths);
     struct lock lock;
     struct err absent = {0};
-    if (lock_read(p->arena, lock_folder(p->arena, p->opts->root, NULL), LOCK_SOURCE, id, &lock,
-                  &absent) < 0) {
+    if (lock_read(p->arena, lock_folder(p->arena, p->opts->root, NULL, LOCK_SOURCE, id),
+                  LOCK_SOURCE, id, &lock, &absent) < 0) {
         if (absent.code == ERR_NOT_FOUND) {
             return 0;
         }

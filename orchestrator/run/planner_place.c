@@ -211,6 +211,10 @@ void plan_choose_image(struct planner *p, const struct report_case *c, const str
     const struct planner_opts *opts = p->opts;
     struct str id = recipe->image;
     const struct plan_image *given;
+    if (opts->inventory->runtime == RUNTIME_NONE && !id.ptr) {
+        plan_set_condition(step, "image", STR_LIT("none"));
+        return;
+    }
     if (opts->inventory->runtime == RUNTIME_NONE) {
         if (step->n_argv && !str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
             step->image = step->image_name = id; /* to be got all the same */
@@ -224,7 +228,13 @@ void plan_choose_image(struct planner *p, const struct report_case *c, const str
         return;
     }
     if (!id.ptr) {
-        plan_cannot(step, ERR_CONTAINER, "the report's data names no image for this case", NULL);
+        plan_cannot(step, ERR_CONTAINER,
+                    arena_printf(arena,
+                                 "names no image, and so needs nodes with runtime none: %.*s has "
+                                 "runtime %s",
+                                 STR_ARG(opts->inventory->id),
+                                 runtime_kind_name(opts->inventory->runtime)),
+                    NULL);
         return;
     }
     id = image_for_driver(arena, opts, id, step);

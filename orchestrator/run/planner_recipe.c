@@ -212,14 +212,16 @@ static void rehearse_data(struct arena *arena, const struct recipe *recipe, stru
     }
 }
 
-/* The recipe's, where what it runs prints otherwise than the case's framework or too little for its rule. */
-static void choose_rule(const struct recipe *recipe, struct plan_step *step)
+/* The recipe's, where what it runs prints otherwise than the case's framework or too little for its rule. A number that nobody published
+   needs neither: then the log is read as `measure` reads it. */
+static void choose_rule(const struct planner *p, const struct recipe *recipe,
+                        struct plan_step *step)
 {
     if (recipe->rule.ptr) {
         step->rule = recipe->rule;
         step->format = rule_id_format(recipe->rule);
     }
-    if (!step->format.ptr || !step->rule.ptr) {
+    if (!p->report->is_unpublished && (!step->format.ptr || !step->rule.ptr)) {
         plan_cannot(step, ERR_MANIFEST,
                     "the report's data names no format or no rule for this case", NULL);
     }
@@ -243,7 +245,7 @@ int plan_follow(struct planner *p, const struct report_case *c, const struct rec
         plan_cannot(step, ERR_CONTAINER, recipe->why_not.ptr, NULL);
         return 0;
     }
-    choose_rule(recipe, step);
+    choose_rule(p, recipe, step);
     step->beside = recipe->beside;
     set_env(step, recipe->env, recipe->n_env);
     set_conditions(arena, opts, recipe, step);

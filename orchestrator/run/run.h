@@ -9,8 +9,16 @@
 #include "evidence/rundir.h"
 #include "run/planner.h"
 
+struct
+    run_command { /* of `run -- COMMAND`: a report of one case that no file holds; all NULL: the report is a file */
+    struct str report_text;
+    const char *format_path; /* --format FILE: the format that the report names */
+    const char *folder;      /* where it is started, whose commit is a condition */
+};
+
 struct run_opts {
     const char *root;
+    struct run_command command;
     const char *state;
     const char *self;
     bool is_offline;    /* what the store lacks is not fetched: cases that need it are not run */

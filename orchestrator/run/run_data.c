@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "codec/digest.h"
+#include "load/places.h"
 #include "store/artifact.h"
 #include "store/dataset_store.h"
 
@@ -118,7 +119,8 @@ static int check_original(struct arena *arena, const char *root, const struct pl
 {
     struct dataset_here here;
     if (data->is_synthetic || memchr(data->dataset.ptr, '/', data->dataset.len) ||
-        !fs_exists(arena_printf(arena, "%s/datasets/%s/dataset.json", root, data->dataset.ptr))) {
+        !fs_exists(places_path(arena, root, "datasets",
+                               fs_join(arena, data->dataset.ptr, "dataset.json")))) {
         return 0;
     }
     if (dataset_load(arena, &(struct dataset_which){root, NULL, data->dataset.ptr, false}, &here,

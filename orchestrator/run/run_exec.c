@@ -98,8 +98,8 @@ static void make_units_in_turns(struct runner *r)
 {
     const struct plan *plan = &r->frozen.plan;
     for (size_t row = 0; row < plan->n_steps; row++) {
-        for (int64_t repeat = 1; row_of(&r->frozen, row) == row && repeat <= plan->repeats;
-             repeat++) {
+        for (int64_t repeat = 1;
+             row_of(&r->frozen, row) == row && repeat <= plan_most_repeats(plan); repeat++) {
             for (size_t idx = row; idx < plan->n_steps; idx++) {
                 if (plan->steps[idx].cause == ERR_NONE && row_of(&r->frozen, idx) == row) {
                     r->units[r->n_units++] =
@@ -120,8 +120,8 @@ void run_make_units(struct runner *r)
         return;
     }
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        for (int64_t repeat = 1; plan->steps[idx].cause == ERR_NONE && repeat <= plan->repeats;
-             repeat++) {
+        for (int64_t repeat = 1;
+             plan->steps[idx].cause == ERR_NONE && repeat <= plan_most_repeats(plan); repeat++) {
             r->units[r->n_units++] = (struct unit){.step = &plan->steps[idx], .repeat = repeat};
         }
     }

@@ -5,8 +5,8 @@
 #include "run/run_images.h"
 
 #include "base/fs.h"
+#include "load/places.h"
 #include "store/image_spec.h"
-#include "store/lock_file.h"
 
 static struct str digest_text(struct arena *arena, const uint8_t *sha256)
 {
@@ -56,27 +56,24 @@ static int read_described(struct arena *arena, const char *root, struct str id,
                           struct plan_image *ret_image, bool *ret_is_described, struct err *err)
 {
     struct image_spec spec;
-    const char *folder;
+    const char *name = arena_printf(arena, "%s/image.json", id.ptr);
     *ret_is_described = false;
-    if (image_folder(arena, root, id.ptr, &folder, err) < 0) {
-        return -1;
-    }
-    if (!fs_exists(fs_join(arena, folder, "image.json"))) {
+    if (!fs_exists(places_path(arena, root, "images", name))) {
         return 0;
     }
-    if (image_spec_load(arena, root, lock_folder(arena, root, NULL), id.ptr, &spec, err) < 0) {
+    if (image_spec_load(arena, root, NULL, id.ptr, &spec, err) < 0) {
         return -1;
     }
-    *ret_image = (struct plan_image){
-        .id = id,
-        .name = str_of(oci_ref_name(arena, &spec.ref)),
-        .is_built = spec.is_local,
-        .cuda = spec.cuda,
-        .instead = spec.instead,
-        .n_instead = spec.n_instead,
-        .source = strcmp(folder, arena_printf(arena, "%s/images/%s", root, id.ptr)) == 0
-                      ? id
-                      : str_of(folder)};
+    const char *folder = places_path(arena, root, "images", id.ptr);
+    const char *own = arena_printf(arena, "%s/images/%s", root, id.ptr);
+    const char *source = strcmp(folder, own) == 0 ? id.ptr : folder;
+    *ret_image = (struct plan_image){.id = id,
+                                     .name = str_of(oci_ref_name(arena, &spec.ref)),
+                                     .is_built = spec.is_local,
+                                     .cuda = spec.cuda,
+                                     .instead = spec.instead,
+                                     .n_instead = spec.n_instead,
+                                     .source = str_of(source)};
     if (spec.pins.has_manifest || spec.pins.has_digest) {
         ret_image->digest =
             digest_text(arena, spec.pins.has_manifest ? spec.pins.manifest : spec.pins.digest);

@@ -17,7 +17,13 @@
 #define RUN_CHUNK_BYTES (256u << 10)
 #define RUN_TICK_NS     (50 * NS_PER_MS)
 
-enum unit_state { UNIT_TODO, UNIT_STARTED, UNIT_FINISHED, UNIT_PARSED };
+enum unit_state {
+    UNIT_TODO,
+    UNIT_STARTED,
+    UNIT_FINISHED,
+    UNIT_PARSED,
+    UNIT_SPARE /* the repeats before it are enough */
+};
 
 struct unit { /* one repeat of one step */
     const struct plan_step *step;

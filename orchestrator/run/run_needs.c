@@ -6,7 +6,6 @@
 #include "base/fs.h"
 #include "store/dataset_store.h"
 #include "store/image_spec.h"
-#include "store/lock_file.h"
 #include "store/source_store.h"
 
 struct needs {
@@ -135,13 +134,12 @@ static void drop_pins(struct needs *n, struct str image)
 
 static int add_image(struct needs *n, struct str id, struct err *err)
 {
-    const char *locks = lock_folder(n->arena, n->opts->root, NULL);
     struct plan_need need = {
         .kind = STR_LIT("image"), .name = id, .download_bytes = -1, .disk_bytes = -1};
     struct image_info info;
     struct image_spec spec;
     struct err none = {0};
-    if (image_spec_load(n->arena, n->opts->root, locks, id.ptr, &spec, err) < 0) {
+    if (image_spec_load(n->arena, n->opts->root, NULL, id.ptr, &spec, err) < 0) {
         return -1;
     }
     if (spec.pins.has_digest) {

@@ -117,11 +117,15 @@ static int64_t port_of(const char *job_id)
     return PORT_FIRST + (int64_t)(hash % PORT_COUNT);
 }
 
-static const char *put_path(struct runner *r, const char *text, const char *place, const char *path)
+static const char *put_path(struct arena *arena, const char *text, const char *place,
+                            const char *path)
 {
-    const char *at = strstr(text, place);
-    return at ? arena_printf(r->arena, "%.*s%s%s", (int)(at - text), text, path, at + strlen(place))
-              : text;
+    const char *rest = text;
+    const char *done = "";
+    for (const char *at; (at = strstr(rest, place)); rest = at + strlen(place)) {
+        done = arena_printf(arena, "%s%.*s%s", done, (int)(at - rest), rest, path);
+    }
+    return rest == text ? text : arena_printf(arena, "%s%s", done, rest);
 }
 
 /* Each node's own paths: WORK need not be the same everywhere. */
@@ -135,7 +139,8 @@ static const char *const *put_paths(struct runner *r, size_t node, const char *c
     for (size_t idx = 0; idx < n; idx++) {
         there[idx] = argv[idx];
         for (size_t at = 0; r->nodes[node].paths && at < r->places.n; at++) {
-            there[idx] = put_path(r, there[idx], r->places.items[at], r->nodes[node].paths[at]);
+            there[idx] =
+                put_path(r->arena, there[idx], r->places.items[at], r->nodes[node].paths[at]);
         }
     }
     return argv ? there : NULL;
@@ -143,17 +148,35 @@ static const char *const *put_paths(struct runner *r, size_t node, const char *c
 
 #define INSIDE_DATA "/reperf/data" /* where a container sees it */
 
+/* Without a container nothing is mounted: the folders are where they were brought. */
+static struct str outside(struct arena *arena, const struct plan_step *step, struct str word)
+{
+    const char *text = word.ptr && step->n_mounts ? str_z(arena, word) : NULL;
+    for (size_t idx = 0; text && idx < step->n_mounts; idx++) {
+        text = put_path(arena, text, str_z(arena, step->mounts[idx].inside),
+                        run_place_of(arena, &step->mounts[idx]));
+    }
+    return text ? str_of(text) : word;
+}
+
 /* The step with the data where its processes will see it. */
 static struct plan_step step_there(struct arena *arena, const struct plan *plan,
-                                   const struct plan_step *step, bool is_inside)
+                                   const struct plan_step *step, bool is_local)
 {
+    bool is_inside = plan->runtime != RUNTIME_NONE;
     struct plan_step there = *step;
     there.argv = arena_array(arena, struct str, step->n_argv + 1);
+    there.env = arena_array(arena, struct condition, step->n_env + 1);
     for (size_t idx = 0; idx < step->n_argv; idx++) {
         bool is_data = plan->data.folder.ptr && str_eq(step->argv[idx], plan->data.folder);
-        there.argv[idx] = !is_data    ? step->argv[idx]
-                          : is_inside ? STR_LIT(INSIDE_DATA)
-                                      : STR_LIT(RUN_PLACE_DATA);
+        there.argv[idx] = is_inside ? (is_data ? STR_LIT(INSIDE_DATA) : step->argv[idx])
+                          : is_data && !is_local ? STR_LIT(RUN_PLACE_DATA)
+                                                 : outside(arena, step, step->argv[idx]);
+    }
+    for (size_t idx = 0; idx < step->n_env; idx++) {
+        const struct condition *env = &step->env[idx];
+        there.env[idx] = (struct condition){
+            env->name, is_inside ? env->value : outside(arena, step, env->value)};
     }
     return there;
 }
@@ -182,8 +205,7 @@ int run_launch(struct arena *arena, const struct run_launch *launch, const struc
     const struct plan *plan = launch->plan;
     bool is_inside = plan->runtime != RUNTIME_NONE;
     bool is_local = launch->inventory->is_local;
-    const struct plan_step there =
-        is_local && !is_inside ? *step : step_there(arena, plan, step, is_inside);
+    const struct plan_step there = step_there(arena, plan, step, is_local);
     const struct inventory_node *first = &launch->inventory->nodes[launch->nodes[0]];
     size_t n_mounts = 0;
     const struct container_mount *mounts = mounts_of(arena, plan, step, &n_mounts);
@@ -233,6 +255,7 @@ int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_
     for (size_t idx = 0; idx < *ret_n; idx++) {
         struct launch_job *job = &(*ret_jobs)[idx];
         job->job.argv = put_paths(r, unit->nodes[job->place_idx], job->job.argv);
+        job->job.env = put_paths(r, unit->nodes[job->place_idx], job->job.env);
         job->job.is_watched = run_watches(r);
     }
     return 0;

@@ -15,6 +15,7 @@
 #include "judge/bind.h"
 #include "load/load.h"
 #include "load/load_inventory.h"
+#include "load/places.h"
 #include "report/each_node.h"
 #include "run/run_data.h"
 #include "run/run_images.h"
@@ -71,8 +72,9 @@ int run_read(struct arena *arena, const struct run_opts *opts, struct run_prepar
              struct err *err)
 {
     struct run_prepared prepared = {0};
-    struct report_file file;
-    if (load_report_file(arena, opts->root, opts->report, &file, err) < 0 ||
+    struct report_file file = {
+        .path = "run -- COMMAND", .root = opts->root, .text = opts->command.report_text};
+    if ((!file.text.ptr && load_report_file(arena, opts->root, opts->report, &file, err) < 0) ||
         run_override(arena, opts->overrides, opts->n_overrides, &file.text, &prepared.overrides,
                      err) < 0 ||
         load_report_decode(arena, &file, &prepared.report, err) < 0 ||
@@ -93,17 +95,18 @@ int run_read(struct arena *arena, const struct run_opts *opts, struct run_prepar
 }
 
 /* Otherwise a missing rule would only be noticed at the end. */
-static int check_rules(struct arena *arena, const char *root, const struct plan *plan,
-                       struct err *err)
+static int check_rules(struct arena *arena, const char *root, const char *format_path,
+                       const struct plan *plan, struct err *err)
 {
     CLEANUP(format_set) struct format_set formats = {0};
-    if (load_formats(arena, root, &formats, err) < 0) {
+    if ((format_path ? load_format_file(arena, root, format_path, &formats, err)
+                     : load_formats(arena, root, &formats, err)) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         struct plan_step step = plan->steps[idx]; /* the plan outlives these formats */
         bind_step(arena, &formats, &step);
-        if (step.rule.ptr && step.bound.why) {
+        if (step.bound.why && (step.rule.ptr || step.cause == ERR_NONE)) {
             return err_set(err, ERR_MANIFEST, "case %.*s: %s%.*s%s%s: %s", STR_ARG(step.case_id),
                            step.recipe.ptr ? "recipe \"" : "", STR_ARG(step.recipe),
                            step.recipe.ptr ? "\": " : "", step.bound.key, step.bound.why);
@@ -142,33 +145,61 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
     }
     prepared->plan.overrides = prepared->overrides;
     prepared->plan.n_overrides = opts->n_overrides;
-    return check_rules(arena, opts->root, &prepared->plan, err);
+    return check_rules(arena, opts->root, opts->command.format_path, &prepared->plan, err);
 }
 
 /* ---- freezing ---- */
+
+static int freeze_format(struct arena *arena, const char *evidence, const char *path, struct str id,
+                         struct err *err)
+{
+    const char *name = arena_printf(arena, "manifest/formats/%.*s.json", STR_ARG(id));
+    struct str text;
+    if (fs_exists(fs_join(arena, evidence, name))) {
+        return 0;
+    }
+    if (fs_read(arena, path, JSON_TEXT_MAX, &text, err) < 0) {
+        err->code = ERR_MANIFEST;
+        return -1;
+    }
+    return rundir_write(arena, evidence, name, text, err);
+}
+
+/* The logs of a step without a format are read by whichever fits. */
+static int freeze_all_formats(struct arena *arena, const struct run_opts *opts,
+                              const char *evidence, struct err *err)
+{
+    struct placed_list files;
+    if (places_list(arena, opts->root, "formats", FORMATS_MAX, &files, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < files.n; idx++) {
+        if (freeze_format(arena, evidence, files.items[idx].path, str_of(files.items[idx].stem),
+                          err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
 
 static int freeze_formats(struct arena *arena, const struct run_opts *opts, const char *evidence,
                           const struct plan *plan, struct err *err)
 {
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         const struct plan_step *step = &plan->steps[idx];
-        struct str text;
-        const char *name;
+        if (!step->format.ptr &&
+            (step->cause != ERR_NONE || freeze_all_formats(arena, opts, evidence, err) == 0)) {
+            continue;
+        }
         if (!step->format.ptr) {
-            continue;
-        }
-        name = arena_printf(arena, "formats/%.*s.json", STR_ARG(step->format));
-        if (fs_exists(arena_printf(arena, "%s/manifest/%s", evidence, name))) {
-            continue;
-        }
-        if (fs_read(arena, arena_printf(arena, "%s/manifests/%s", opts->root, name), JSON_TEXT_MAX,
-                    &text, err) < 0) {
-            err->code = ERR_MANIFEST;
-            return err_wrap(err, "case %.*s", STR_ARG(step->case_id));
-        }
-        if (rundir_write(arena, evidence, arena_printf(arena, "manifest/%s", name), text, err) <
-            0) {
             return -1;
+        }
+        const char *file = arena_printf(arena, "%.*s.json", STR_ARG(step->format));
+        const char *path = opts->command.format_path
+                               ? opts->command.format_path
+                               : places_path(arena, opts->root, "formats", file);
+        if (freeze_format(arena, evidence, path, step->format, err) < 0) {
+            return err_wrap(err, "case %.*s", STR_ARG(step->case_id));
         }
     }
     return 0;
@@ -222,6 +253,7 @@ static int freeze_environment(struct arena *arena, const struct run_opts *opts,
     CLEANUP(strbuf) struct strbuf text;
     const char *train = planner_train_path(arena, opts->self);
     struct environment_opts env = {.root = opts->root,
+                                   .work = opts->command.folder,
                                    .self = opts->self,
                                    .train_path = fs_exists(train) ? train : NULL,
                                    .clock = opts->clock};

@@ -391,10 +391,9 @@ int run_provision(struct runner *r, struct err *err)
 {
     int rc;
     if (r->fleet.inventory
-            ->is_local) { /* nothing to lease; its containers need what others' need */
-        bool is_inside = r->frozen.plan.runtime != RUNTIME_NONE;
+            ->is_local) { /* nothing to lease; what its jobs see is brought as to others */
         rc = sweep_orphans(r, err);
-        return rc == 0 && is_inside && has_work(r) ? run_stage(r, err) : rc;
+        return rc == 0 && has_work(r) ? run_stage(r, err) : rc;
     }
     if (!has_work(r)) {
         /* Whoever did it may have been killed before it left the nodes. */

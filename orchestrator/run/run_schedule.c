@@ -32,7 +32,8 @@ static void show_progress(struct schedule *s)
     struct runner *r = s->r;
     uint64_t done = 0;
     for (size_t idx = 0; idx < r->n_units; idx++) {
-        bool is_done = r->units[idx].state == UNIT_PARSED && r->units[idx].counts;
+        bool is_done = r->units[idx].state == UNIT_SPARE ||
+                       (r->units[idx].state == UNIT_PARSED && r->units[idx].counts);
         done += is_done ? steps_of(&r->units[idx]) : 0;
     }
     for (size_t idx = 0; idx < s->n_slots; idx++) {
@@ -188,6 +189,42 @@ static bool must_wait(const struct schedule *s)
     return false;
 }
 
+/* A repeat that is run only if those before it do not suffice waits for them. */
+static bool is_held(struct runner *r, struct unit *unit)
+{
+    const struct plan *plan = &r->frozen.plan;
+    if (unit->repeat <= plan->repeats) {
+        return false;
+    }
+    for (size_t idx = 0; idx < r->n_units; idx++) {
+        const struct unit *other = &r->units[idx];
+        if (other->step == unit->step && other->repeat < unit->repeat &&
+            other->state < UNIT_PARSED) {
+            unit->is_given_up = other->is_given_up;
+            unit->err = other->err;
+            return true;
+        }
+    }
+    if (result_has_enough(plan, &r->repeats[result_repeat_at(plan, unit->step, 1)],
+                          unit->repeat - 1)) {
+        unit->state = UNIT_SPARE;
+        return true;
+    }
+    return false;
+}
+
+static bool may_begin(const struct schedule *s, struct unit *unit)
+{
+    if (is_held(s->r, unit)) {
+        return false;
+    }
+    if (must_give_up(s->r, unit)) {
+        give_up(unit);
+        return false;
+    }
+    return !must_wait(s);
+}
+
 /* First those that run already, on the nodes that they have; then in plan order whatever fits. */
 static int begin_what_fits(struct schedule *s, struct err *err)
 {
@@ -200,11 +237,7 @@ static int begin_what_fits(struct schedule *s, struct err *err)
                 (unit->state == UNIT_TODO) != (is_new == 1)) {
                 continue;
             }
-            if (is_new && must_give_up(r, unit)) {
-                give_up(unit);
-                continue;
-            }
-            if (is_new && must_wait(s)) {
+            if (is_new && !may_begin(s, unit)) {
                 continue;
             }
             is_ready = is_new ? place(r, unit) : nodes_are_idle(r, unit);

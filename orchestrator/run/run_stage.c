@@ -10,6 +10,8 @@
 #include "store/dataset_store.h"
 #include "store/source_store.h"
 
+#define OVERLAY_FILE_MAX (64u << 20)
+
 static bool is_to_run(const struct runner *r, const struct plan_step *step)
 {
     for (size_t idx = 0; idx < r->n_units; idx++) {
@@ -225,6 +227,34 @@ static int check_tree(struct runner *r, const struct plan_mount *mount, struct e
                          STR_ARG(mount->name), STR_ARG(mount->version), hex);
 }
 
+/* Outside a container nothing keeps a program from writing beside its own files: the evidence is not for that. */
+static int copy_overlay(struct runner *r, const struct plan_mount *mount, const char **ret_folder,
+                        struct err *err)
+{
+    const char *from =
+        fs_join(r->arena, r->dir.evidence, rundir_overlay_name(r->arena, mount->name));
+    const char *to =
+        arena_printf(r->arena, "%s/overlays/%s", r->dir.folder, folder_of(r->arena, mount));
+    struct fs_names names;
+    struct str text;
+    *ret_folder = from;
+    if (!r->fleet.inventory->is_local || r->frozen.plan.runtime != RUNTIME_NONE) {
+        return 0;
+    }
+    *ret_folder = to;
+    if (fs_walk(r->arena, from, &names, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        if (fs_read(r->arena, fs_join(r->arena, from, names.items[idx]), OVERLAY_FILE_MAX, &text,
+                    err) < 0 ||
+            rundir_write(r->arena, to, names.items[idx], text, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 static int add_mount(struct runner *r, struct things *things, const struct plan_mount *mount,
                      struct err *err)
 {
@@ -237,8 +267,9 @@ static int add_mount(struct runner *r, struct things *things, const struct plan_
     }
     item.target = run_target_of(r->arena, mount);
     if (mount->kind == MOUNT_OVERLAY) {
-        item.source =
-            fs_join(r->arena, r->dir.evidence, rundir_overlay_name(r->arena, mount->name));
+        if (copy_overlay(r, mount, &item.source, err) < 0) {
+            return -1;
+        }
     } else if (mount->kind == MOUNT_SOURCE) {
         if (check_out(r, mount, &item.source, err) < 0) {
             return -1;
@@ -257,14 +288,16 @@ static int collect_things(struct runner *r, struct things *things, struct err *e
 {
     const struct plan *plan = &r->frozen.plan;
     struct stage_item item;
-    if (needs_program(r)) {
+    /* Outside containers this machine's own program and packed data are used where they are. */
+    bool is_elsewhere = !r->fleet.inventory->is_local || plan->runtime != RUNTIME_NONE;
+    if (is_elsewhere && needs_program(r)) {
         if (stage_program_item(r->arena, planner_train_path(r->arena, r->opts->self), &item, err) <
             0) {
             return -1;
         }
         add_thing(r, things, RUN_PLACE_PROGRAM, item);
     }
-    if (plan->data.folder.ptr) {
+    if (is_elsewhere && plan->data.folder.ptr) {
         if (stage_packed_item(r->arena, plan->data.folder.ptr, &item, err) < 0) {
             return -1;
         }

@@ -23,10 +23,11 @@ static int load_plan(struct arena *arena, struct run_info *info, struct err *err
     info->report = plan.report;
     info->profile = plan.profile;
     info->is_rehearsal = plan.is_rehearsal;
-    info->repeats =
-        arena_array(arena, struct run_repeat, plan_runnable(&plan) * (size_t)plan.repeats + 1);
+    info->repeats = arena_array(arena, struct run_repeat,
+                                plan_runnable(&plan) * (size_t)plan_most_repeats(&plan) + 1);
     for (size_t idx = 0; idx < plan.n_steps; idx++) {
-        for (int64_t n = 1; plan.steps[idx].cause == ERR_NONE && n <= plan.repeats; n++) {
+        for (int64_t n = 1; plan.steps[idx].cause == ERR_NONE && n <= plan_most_repeats(&plan);
+             n++) {
             info->repeats[info->n_total++] = (struct run_repeat){.case_id = plan.steps[idx].case_id,
                                                                  .repeat = n,
                                                                  .state = "waiting",
@@ -67,6 +68,18 @@ static void note_record(struct run_info *info, const struct journal_record *reco
     }
 }
 
+/* Repeats that a sealed run did not need. */
+static void drop_spare(struct run_info *info)
+{
+    size_t n = 0;
+    for (size_t idx = 0; strcmp(info->state, "sealed") == 0 && idx < info->n_total; idx++) {
+        if (info->repeats[idx].attempt) {
+            info->repeats[n++] = info->repeats[idx];
+        }
+    }
+    info->n_total = n ? n : info->n_total;
+}
+
 bool run_can_resume(const struct run_info *info)
 {
     return strcmp(info->state, "died") == 0 || strcmp(info->state, "interrupted") == 0;
@@ -93,6 +106,7 @@ static int load_journal(struct arena *arena, struct run_info *info, struct err *
     if (rundir_holder(&info->dir)) {
         info->state = "running";
     }
+    drop_spare(info);
     return 0;
 }
 

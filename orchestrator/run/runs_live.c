@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "judge/number.h"
 #include "load/measure.h"
 #include "run/run_impl.h"
 
@@ -22,21 +23,22 @@ static void measure_log(struct live *live, const struct plan_step *step, const c
                         struct run_repeat *at)
 {
     const struct frozen *frozen = &live->r.frozen;
-    const struct rule *rule = step->bound.rule;
+    const struct format *format = step->bound.format;
     struct rule_case of = result_rule_case(frozen, step);
     struct measurement m;
-    struct rule_value value = {0};
+    struct made_number number;
+    struct str why = STR_EMPTY;
     struct err ignored = {0}; /* a log that has nothing yet has no number */
-    if (!rule || measure_file(live->arena, step->bound.format, path, &m, NULL, &ignored) < 0) {
+    if ((!format && result_choose_format(live->arena, frozen, path, &format, &why, &ignored) < 0) ||
+        !format || measure_file(live->arena, format, path, &m, NULL, &ignored) < 0) {
         return;
     }
     at->step = m.last_step;
     at->n_steps = m.total_steps;
-    if (rule_apply(rule, &m, &of, &value, &ignored) == 0) {
-        const struct series *series = measurement_series(&m, rule->series);
-        at->value = value.value;
-        at->n_samples = value.n_used;
-        at->unit = series ? rule_unit(rule, series->unit) : STR_EMPTY;
+    if (number_of_log(format, &m, step->bound.rule, &of, &number, &ignored) == 0) {
+        at->value = number.made.value;
+        at->n_samples = number.made.n_used;
+        at->unit = number.unit;
     }
 }
 

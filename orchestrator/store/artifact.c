@@ -65,10 +65,12 @@ static bool is_there(struct arena *arena, const char *root, enum artifact_kind k
     }
     switch (kind) {
     case ARTIFACT_DATASET:
-        path = arena_printf(arena, "%s/datasets/%.*s/dataset.json", root, STR_ARG(name));
+        path = places_path(arena, root, "datasets",
+                           arena_printf(arena, "%.*s/dataset.json", STR_ARG(name)));
         break;
     case ARTIFACT_IMAGE:
-        path = arena_printf(arena, "%s/images/%.*s/image.json", root, STR_ARG(name));
+        path = places_path(arena, root, "images",
+                           arena_printf(arena, "%.*s/image.json", STR_ARG(name)));
         break;
     case ARTIFACT_REPORT:
         return placed_find(reports_of(arena, root), name) != NULL;
@@ -165,7 +167,7 @@ static const char *near_text(struct arena *arena, const char *root, enum artifac
         struct fs_names names = {0};
         struct err ignored = {0};
         if ((kind != ARTIFACT_KINDS && kind != PLACES[idx].kind) ||
-            fs_list(arena, fs_join(arena, root, PLACES[idx].folder), &names, &ignored) < 0) {
+            places_names(arena, root, PLACES[idx].folder, &names, &ignored) < 0) {
             continue;
         }
         for (size_t at = 0; at < names.n; at++) {

@@ -6,6 +6,7 @@
 
 #include "base/fs.h"
 #include "codec/json_table.h"
+#include "load/places.h"
 #include "store/lock_file.h"
 
 #define RECORD_MAX     (4u << 20)
@@ -16,7 +17,8 @@ static int read_description(struct arena *arena, const char *root, const char *i
                             struct dataset_here *ret, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    const char *path = arena_printf(arena, "%s/datasets/%s/dataset.json", root, id);
+    const char *folder = places_path(arena, root, "datasets", id);
+    const char *path = fs_join(arena, folder, "dataset.json");
     struct json at;
     if (!fs_exists(path)) {
         return err_set(err, ERR_MANIFEST, "no dataset \"%.100s\"; reperf list datasets names them",
@@ -33,7 +35,7 @@ static int read_description(struct arena *arena, const char *root, const char *i
         return json_fail(&at, err, "id: expected \"%s\" as the folder is named, found \"%s\"", id,
                          ret->dataset.id.ptr);
     }
-    ret->folder = arena_printf(arena, "%s/datasets/%s", root, id);
+    ret->folder = folder;
     return 0;
 }
 
@@ -48,7 +50,7 @@ int dataset_load(struct arena *arena, const struct dataset_which *which,
     if (read_description(arena, root, id, &here, err) < 0) {
         return -1;
     }
-    here.locks = lock_folder(arena, root, which->locks);
+    here.locks = lock_folder(arena, root, which->locks, LOCK_DATASET, id);
     here.name = dataset_tree_name(arena, &here.dataset, is_synthetic);
     if (is_synthetic && !here.dataset.synthetic.is_there) {
         return err_set(err, ERR_USAGE, "%s: this dataset has no synthetic version%s", id,

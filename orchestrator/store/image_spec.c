@@ -7,23 +7,14 @@
 #include "report/wants.h"
 #include "store/lock_file.h"
 
-int image_folder(struct arena *arena, const char *root, const char *name, const char **ret_path,
-                 struct err *err)
-{
-    return places_folder(arena, root, "images", name, ret_path, err);
-}
-
 static int read_image(struct arena *arena, const char *root, const char *name,
                       struct image_spec *spec, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    const char *folder;
+    const char *path =
+        places_path(arena, root, "images", arena_printf(arena, "%s/image.json", name));
     struct image image;
     struct json json;
-    if (image_folder(arena, root, name, &folder, err) < 0) {
-        return -1;
-    }
-    const char *path = fs_join(arena, folder, "image.json");
     if (json_read_file(path, &doc, err) < 0) {
         return -1;
     }
@@ -77,6 +68,7 @@ int image_spec_load(struct arena *arena, const char *root, const char *locks, co
     }
     spec.pins.has_digest = spec.ref.has_digest;
     memcpy(spec.pins.digest, spec.ref.sha256, SHA256_BYTES);
+    locks = lock_folder(arena, root, locks, LOCK_IMAGE, name);
     spec.is_locked = lock_read(arena, locks, LOCK_IMAGE, name, &lock, &why) == 0;
     if (!spec.is_locked && why.code != ERR_NOT_FOUND) {
         *err = why;
@@ -101,13 +93,12 @@ int image_spec_for_driver(struct arena *arena, const char *root, const char *nam
 {
     struct image_spec spec;
     struct image_spec other;
-    const char *locks = lock_folder(arena, root, NULL);
-    if (image_spec_load(arena, root, locks, name, &spec, err) < 0) {
+    if (image_spec_load(arena, root, NULL, name, &spec, err) < 0) {
         return -1;
     }
     *ret_spec = spec;
     for (size_t idx = 0; !driver_runs_cuda(driver, ret_spec->cuda) && idx < spec.n_instead; idx++) {
-        if (image_spec_load(arena, root, locks, str_z(arena, spec.instead[idx]), &other, err) < 0) {
+        if (image_spec_load(arena, root, NULL, str_z(arena, spec.instead[idx]), &other, err) < 0) {
             return -1;
         }
         *ret_spec = driver_runs_cuda(driver, other.cuda) ? other : *ret_spec;

@@ -11,10 +11,6 @@
 #define IMAGE_LOCK_CONFIG   "config"
 #define IMAGE_LOCK_LAYERS   "layers"
 
-/* images/NAME beside the user's manifests, else among the program's own. */
-MUST_CHECK int image_folder(struct arena *arena, const char *root, const char *name,
-                            const char **ret_path, struct err *err);
-
 /* From images/NAME/image.json, or from the reference that NAME is, and from the lock where there is one (is_locked). */
 MUST_CHECK int image_spec_load(struct arena *arena, const char *root, const char *locks,
                                const char *name, struct image_spec *ret_spec, struct err *err);

@@ -4,13 +4,21 @@
 #include "store/lock_file.h"
 
 #include "base/fs.h"
+#include "load/places.h"
 #include "store/store.h"
 
 #define LOCK_TEXT_MAX (4u << 20)
 
-const char *lock_folder(struct arena *arena, const char *root, const char *named)
+const char *lock_folder(struct arena *arena, const char *root, const char *named,
+                        enum lock_kind kind, const char *id)
 {
-    return named ? named : fs_join(arena, root, "manifests/locks");
+    static const char *const FILES[][2] = {
+        [LOCK_DATASET] = {"datasets", "dataset.json"}, [LOCK_IMAGE] = {"images", "image.json"}};
+    bool is_described = kind != LOCK_SOURCE && !strpbrk(id, "/:@");
+    if (named || !is_described) {
+        return named ? named : fs_join(arena, root, "manifests/locks");
+    }
+    return places_beside(arena, root, FILES[kind][0], fs_join(arena, id, FILES[kind][1]), "locks");
 }
 
 int lock_path(struct arena *arena, const char *folder, enum lock_kind kind, const char *id,

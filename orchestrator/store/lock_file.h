@@ -6,8 +6,9 @@
 
 #include "report/lock.h"
 
-/* manifests/locks below the data folder, unless another was named. */
-const char *lock_folder(struct arena *arena, const char *root, const char *named);
+/* The folder of the locks unless another was named: next to one's own dataset or image, else manifests/locks below the data folder. */
+const char *lock_folder(struct arena *arena, const char *root, const char *named,
+                        enum lock_kind kind, const char *id);
 MUST_CHECK int lock_path(struct arena *arena, const char *folder, enum lock_kind kind,
                          const char *id, char **ret_path, struct err *err);
 /* ERR_NOT_FOUND where there is none; ERR_MANIFEST where it is another's. */

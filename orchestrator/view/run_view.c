@@ -199,6 +199,11 @@ static bool has_file(struct arena *arena, const struct run_view *view, struct st
     return fs_exists(arena_printf(arena, "%s/environment/%.*s.json", view->folder, STR_ARG(node)));
 }
 
+void run_view_sort(struct run_view *view)
+{
+    qsort(view->settings, view->n_settings, sizeof(view->settings[0]), compare_settings);
+}
+
 /* Of a node that could never be asked there is no file. */
 int run_view_settings(struct arena *arena, struct run_view *view, struct err *err)
 {
@@ -220,7 +225,7 @@ int run_view_settings(struct arena *arena, struct run_view *view, struct err *er
             view->settings[view->n_settings++] = of[idx].items[at];
         }
     }
-    qsort(view->settings, view->n_settings, sizeof(view->settings[0]), compare_settings);
+    run_view_sort(view);
     return 0;
 }
 
@@ -270,6 +275,10 @@ int run_view_log(struct arena *arena, const struct run_view *view, const struct 
 {
     const struct format *format = cell->step->bound.format;
     const char *path = fs_join(arena, view->folder, str_z(arena, cell->repeats[repeat_idx].log));
-    ASSERT(format);
-    return measure_file(arena, format, path, ret_measurement, NULL, err);
+    struct str why = STR_EMPTY;
+    if (!format && result_choose_format(arena, &view->frozen, path, &format, &why, err) < 0) {
+        return -1;
+    }
+    return !format ? err_set(err, ERR_PARSE, "%s: %.*s", path, STR_ARG(why))
+                   : measure_file(arena, format, path, ret_measurement, NULL, err);
 }

@@ -35,6 +35,8 @@ struct run_view {
 MUST_CHECK int run_view_open(struct arena *arena, struct clock_src clock, const char *state,
                              const char *name, struct run_view *ret_view, struct err *err);
 void run_view_close(struct run_view *view);
+/* After a setting was added. */
+void run_view_sort(struct run_view *view);
 /* What its folder says of the machines, for a view that was made of a run's end. */
 MUST_CHECK int run_view_settings(struct arena *arena, struct run_view *view, struct err *err);
 static inline void run_view_cleanup(struct run_view *view)

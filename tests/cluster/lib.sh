@@ -137,23 +137,28 @@ node_is_well() {
         [ ! -d /var/lib/containers/storage ] || podman rm -af >/dev/null
         mountpoint -q /var/lib/reperf && exit 1; docker image prune -af >/dev/null 2>&1' 2>/dev/null || { [ $? = 1 ] && [ -s "$S/no-docker" ]; }
 }
-cluster_reset() {
-    local i
+node_reset() {
+    node_restore "$1"
+    node_thaw "$1" 2>/dev/null
+    node_no_rate "$1"
+    node_memory "$1" 0 2>/dev/null
+    node_no_loss "$1" 2>/dev/null
+    node_do "$1" /bin/bash -c 'rm -f /root/.bashrc; [ ! -e /root/.ssh/authorized_keys.away ] || mv /root/.ssh/authorized_keys.away /root/.ssh/authorized_keys
+        while mountpoint -q /var/lib/reperf; do umount -l /var/lib/reperf; done
+        cmp -s /etc/ssh/ssh_host_ed25519_key - || exit 1' <"$S/node$1/host_key" 2>/dev/null && node_is_well "$1" && return
+    node_reboot "$1" && node_is_well "$1" && return
+    echo "# node$1 cannot be made whole" >&2
+    return 1
+}
+cluster_reset() { # all nodes at a time
+    local i resets=() failed=0
     registry resume 2>/dev/null
     registry start
     registry_mend
     for i in $CLUSTER_NODES; do
-        node_restore "$i"
-        node_thaw "$i" 2>/dev/null
-        node_no_rate "$i"
-        node_memory "$i" 0 2>/dev/null
-        node_no_loss "$i" 2>/dev/null
-        node_do "$i" /bin/bash -c 'rm -f /root/.bashrc; [ ! -e /root/.ssh/authorized_keys.away ] || mv /root/.ssh/authorized_keys.away /root/.ssh/authorized_keys
-            while mountpoint -q /var/lib/reperf; do umount -l /var/lib/reperf; done
-            cmp -s /etc/ssh/ssh_host_ed25519_key - || exit 1' <"$S/node$i/host_key" 2>/dev/null && node_is_well "$i" && continue
-        if ! node_reboot "$i" || ! node_is_well "$i"; then
-            echo "# node$i cannot be made whole" >&2
-            return 1
-        fi
+        node_reset "$i" &
+        resets+=($!)
     done
+    for i in "${resets[@]}"; do wait "$i" || failed=1; done
+    return $failed
 }

@@ -31,11 +31,14 @@ end() { # STATUS WAYS TEXT
 }
 for i in $CLUSTER_NODES; do node_rate "$i" 40mbit; done
 
-begin link 4
-node_do 2 iptables -A INPUT -s "$(node_ip 1)" -j DROP
-end 0 "chain ssh chain chain" "a link between two nodes breaks: that one is served by SSH"
-node_no_loss 2
-have link 1 2 3 4
+# Either silence takes the nodes a minute to notice.
+if in_test_all "a link between two nodes that breaks"; then
+    begin link 4
+    node_do 2 iptables -A INPUT -s "$(node_ip 1)" -j DROP
+    end 0 "chain ssh chain chain" "a link between two nodes breaks: that one is served by SSH"
+    node_no_loss 2
+    have link 1 2 3 4
+fi
 
 begin node 4
 node_off 3

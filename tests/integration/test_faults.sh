@@ -14,7 +14,7 @@ trap 'chmod -R u+w "$T"; rm -rf "$T"' EXIT
 W="$T/w" # where calls fail
 export TMPDIR="$T/tmp" REPERF_STATE="$W/state" REPERF_STORE="$W/store" REPERF_ROOT="$T/root"
 mkdir -p "$TMPDIR" "$T/root/datasets/tiny"
-SAMPLES=2
+SAMPLES=1
 in_test_all "each call of each command fails once" && SAMPLES=0
 if [ -d "$T/sanitizer" ]; then
     export ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0"

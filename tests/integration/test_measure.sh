@@ -182,14 +182,14 @@ logs="$SHARED/published/logs"
 count() { # FORMAT PATTERN(ERE) FILE...: lines by grep against records by measure
     local format=$1 pattern=$2 bad=0 n=0 file wanted got
     shift 2
+    mapfile -t got < <("$REPERF" measure "$@" --format "$format" --json 2>/dev/null | jq '(.files // [.])[].records')
     for file in "$@"; do
         wanted=$(tr '\r' '\n' <"$file" | tr -d '\0' | grep -acE -- "$pattern")
-        got=$("$REPERF" measure "$file" --format "$format" --json 2>/dev/null | sed -E 's/.*"records":([0-9]+),.*/\1/')
-        n=$((n + 1))
-        if [ "$wanted" != "$got" ] || [ "$got" -eq 0 ]; then
+        if [ "$wanted" != "${got[n]-}" ] || [ "${got[n]}" -eq 0 ]; then
             bad=$((bad + 1))
-            echo "# $file: grep $wanted, measure $got"
+            echo "# $file: grep $wanted, measure ${got[n]-}"
         fi
+        n=$((n + 1))
     done
     [ "$bad" -eq 0 ] && [ "$n" -gt 0 ]
     ok $? "$format: $n logs, as many records as grep counts lines"

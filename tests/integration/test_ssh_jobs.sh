@@ -122,14 +122,6 @@ is "$?" 6 "a script whose sshd is killed"
 go killed
 like "$(cat "$T/err")" 'connection lost while a script was running' "is not run twice, and that is said"
 start_sshd a || exit 1
-rm -f "$T/in"
-{ one repeatable=1 outage_ms=60000 127.0.0.1 exec "echo run; if [ ! -e '$T/in' ]; then touch '$T/in'; sleep 20; fi; echo whole" & } >"$T/got" 2>"$T/err"
-pid=$!
-wait_for test -e "$T/in"
-kill_sshd a
-start_sshd a || exit 1
-wait "$pid"
-is "$? $(tr '\n' ' ' <"$T/got")" "0 run whole " "one that may be repeated is, and its output counts once"
 one 127.0.0.1 start run/on sh -c "echo 1; echo 2; $(held on); echo 3; echo 4; echo 5; exit 7" 2>"$T/err"
 read -r wrapper _ <"$work/jobs/run/on/pid"
 serves() { pgrep -f "^$work/bin/reperf-node-[0-9a-f]* $work\$" | grep -qvx "$wrapper"; }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: workloads
+# Only: @reperf-train @reperf-pack datasets
 # reperf-train as several ranks: real processes on this machine. The same numbers as one rank, what ends a job, and what does not.
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/ranks_lib.sh disable=SC1091

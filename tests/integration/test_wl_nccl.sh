@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: workloads
+# Only: @emu/reperf-train
 # reperf-train as several ranks on devices: real processes, each with an emulated device, and a fake NCCL between them. The same numbers as one
 # rank, eagerly and replayed, and what ends a job. No GPU and no real NCCL: tests/cuda/gpu_ranks.sh is for those.
 . "$(dirname "$0")/../tap_lib.sh"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: workloads
+# Only: @ptx build/cuda/sm_90
 # The kernels' PTX on a machine for it: every operation as of sm_90, and faults planted in copies of the PTX. Whole networks and the other
 # architectures: test_wl_ptx_70.sh and its like.
 # shellcheck source=tests/integration/ptx_lib.sh

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: workloads
+# Only: @reperf-train
 # reperf-train --turn, which lets programs take turns, and --make-check, which lets them start from the same numbers.
 . "$(dirname "$0")/../tap_lib.sh"
 small=(--model bert_tiny --batch 2 --sequence 8 --predictions 2 --seed 5)

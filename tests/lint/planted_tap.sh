@@ -6,6 +6,8 @@ cd "$root" || exit 1
 tree=$(mktemp -d "${TMPDIR:-/tmp}/reperf-planted.XXXXXX") || exit 1
 trap 'rm -rf "$tree"' EXIT
 n=0 bad=0
+export XDG_CACHE_HOME="$tree/cache"
+mkdir -p "$tree/emu"
 check() { # NAME SUMMARY STATUS [LINE OF ITS OUTPUT]: a program, its text on standard input, alone in a run
     local output status good=0
     { echo '#!/bin/bash' && cat; } >"$tree/$1"
@@ -51,6 +53,15 @@ mkdir -p "$tree/b"
 check everyday "1 passed, 0 failed, 0 skipped" 0 'only in make test-all: .*: the whole network$' <<<"$long"
 tier=all check in_all "2 passed, 0 failed, 0 skipped" 0 '^[^ ]*in_all +2 passed' <<<"$long"
 tier=some check no_such_tier "TIER=some: expected everyday or all" 2 expected <<<"$long"
+# What passed is remembered for the same program, and for no other.
+check emu/test_good "1 passed, 0 failed, 0 skipped" 0 'computing [0-9.]+ s$' <<<"echo >>'$tree/begun'; printf 'ok 1 - a\n1..1\n'"
+check emu/test_good "1 passed, 0 failed, 0 skipped" 0 ', remembered$' <<<"echo >>'$tree/begun'; printf 'ok 1 - a\n1..1\n'"
+TAP_AGAIN=1 check emu/test_good "1 passed, 0 failed, 0 skipped" 0 'computing [0-9.]+ s$' <<<"echo >>'$tree/begun'; printf 'ok 1 - a\n1..1\n'"
+tier=all check emu/test_good "1 passed, 0 failed, 0 skipped" 0 'computing [0-9.]+ s$' <<<"echo >>'$tree/begun'; printf 'ok 1 - a\n1..1\n'"
+REPERF_X=1 check emu/test_good "1 passed, 0 failed, 0 skipped" 0 'computing [0-9.]+ s$' <<<"echo >>'$tree/begun'; printf 'ok 1 - a\n1..1\n'"
+check emu/test_good "1 passed, 1 failed, 0 skipped" 1 <<<"echo >>'$tree/begun'; printf 'ok 1 - a\nnot ok 2 - b\n1..2\n'"
+check emu/test_good "1 passed, 1 failed, 0 skipped" 1 <<<"echo >>'$tree/begun'; printf 'ok 1 - a\nnot ok 2 - b\n1..2\n'"
+check begun_as_often_as_it_had_to "1 passed, 0 failed, 0 skipped" 0 <<<"[ \$(wc -l <'$tree/begun') = 6 ] && printf 'ok 1 - a\n1..1\n'"
 wait "$hangs" || bad=1
 n=$((n + 1))
 sed "s/ok 1 - /ok $n - /" "$tree/hangs.said"

@@ -22,8 +22,8 @@ struct options {
     const char *input;
     const char *text;
     int64_t deadline_ns;
-    int64_t limit_ns; /* limit of the verb: then abort */
-    bool is_repeatable;
+    int64_t limit_ns;  /* limit of the verb: then abort */
+    bool is_collected; /* a script's output comes in one piece, which has a cap */
     bool is_quiet;
 };
 
@@ -69,23 +69,24 @@ static int do_exec(struct op *op, struct err *err)
     CLEANUP(strbuf) struct strbuf output;
     struct remote_exec exec = {.script = op->args[0],
                                .args = (const char *const *)op->args + 1,
-                               .input = str_of(op->options->text),
-                               .deadline_ns = op->options->deadline_ns,
-                               .is_repeatable = op->options->is_repeatable};
-    CLEANUP(fd) int input = -1;
+                               .deadline_ns = op->options->deadline_ns};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf input;
     int status = -1;
     strbuf_init(&output, 64u << 20);
-    if (op->options->is_repeatable) {
+    strbuf_init(&input, 64u << 20);
+    if (op->options->is_collected) {
         exec.output = &output;
     } else {
         exec.on_output = print;
     }
     if (op->options->input) {
-        exec.has_input_fd = true;
-        exec.input_fd = input = open(op->options->input, O_RDONLY | O_CLOEXEC);
-        if (input < 0) {
-            return err_set(err, ERR_IO, "%s cannot be opened", op->options->input);
+        struct str bytes;
+        if (fs_read(&arena, op->options->input, 64u << 20, &bytes, err) < 0) {
+            return -1;
         }
+        strbuf_add(&input, bytes.ptr, bytes.len);
+        exec.feed = &input;
     }
     UNTIL_DONE(op, op->remote->ops->exec(op->remote, &exec, &status, err));
     fwrite(output.ptr, 1, output.len, stdout);
@@ -388,8 +389,8 @@ static int take_option(struct options *options, const char *argument, struct err
     if (strncmp(argument, "port=", 5) == 0) {
         return str_to_i64(str_of(argument + 5), 1, 65535, &options->ssh.port, err) < 0 ? -1 : 1;
     }
-    if (strcmp(argument, "repeatable=1") == 0) {
-        options->is_repeatable = true;
+    if (strcmp(argument, "collected=1") == 0) {
+        options->is_collected = true;
         return 1;
     }
     return 0;

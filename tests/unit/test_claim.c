@@ -142,4 +142,4 @@ TEST(what_the_audit_found_unlike_is_no_claim)
     assert_non_null(strstr(objection(&arena, &pair), "m/b/fp32/n1g1/bs8 belongs to another row"));
 }
 
-UNIT_MAIN
+UNIT_MAIN(NULL, NULL)

@@ -147,4 +147,4 @@ TEST(a_smoke_run_judges_no_claim)
     arena_release(&b.arena);
 }
 
-UNIT_MAIN
+UNIT_MAIN(NULL, NULL)

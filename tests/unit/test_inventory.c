@@ -265,7 +265,7 @@ TEST_IN_SCRATCH(slurms_allocation)
     assert_non_null(strstr(load(&arena, root, "slurm"), "SLURM_JOB_NODELIST is not set"));
     setenv("SLURM_JOB_NODELIST", "gpu[02,01],r[0-1]n[7-8]", 1);
     assert_string_equal(load(&arena, root, "slurm"),
-                        "gpu[01-02],r[0-1]n[7-8]: gpu02 gpu01 r0n7 r0n8 r1n7 r1n8");
+                        "gpu[01-02],r0n[7-8],r1n[7-8]: gpu02 gpu01 r0n7 r0n8 r1n7 r1n8");
     setenv("SLURM_GPUS_ON_NODE", "many", 1);
     assert_non_null(strstr(load(&arena, root, "slurm"), "SLURM_GPUS_ON_NODE"));
     unsetenv("SLURM_GPUS_ON_NODE");

@@ -455,15 +455,18 @@ TEST_IN_SCRATCH(a_script_gets_arguments_and_input_and_gives_output)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     CLEANUP(strbuf) struct strbuf out;
+    CLEANUP(strbuf) struct strbuf feed;
     loop_init(&loop, clock_system());
     struct remote *remote = remote_local_new(current = &loop, *state);
     const char *const args[] = {"a b", "$(x)", NULL};
     struct err err = {0};
     int status = -1;
     strbuf_init(&out, 64);
-    struct remote_exec exec = {.script = "printf '%s|%s|' \"$1\" \"$2\"; cat; exit 3",
+    strbuf_init(&feed, 64);
+    strbuf_add_z(&feed, "in");
+    struct remote_exec exec = {.script = "printf '%s|%s|' \"$1\" \"$2\"; head -c 2; exit 3",
                                .args = args,
-                               .input = STR_LIT("in"),
+                               .feed = &feed,
                                .output = &out};
     assert_int_equal(run_script(remote, &loop, &exec, &status, &err), 0);
     assert_int_equal(status, 3);

@@ -41,11 +41,13 @@ TEST(cells_are_judged_at_their_digits)
 
 TEST(runs_are_judged_within_five_percent)
 {
-    assert_int_equal(verdict_run(100, 100), RUN_REPRODUCED);
-    assert_int_equal(verdict_run(104.9, 100), RUN_REPRODUCED);
-    assert_int_equal(verdict_run(105.1, 100), RUN_FASTER);
-    assert_int_equal(verdict_run(94.9, 100), RUN_SLOWER);
-    assert_int_equal(verdict_run((double)NAN, 100), RUN_FAILED);
+    assert_int_equal(verdict_run(100, 100, REPRODUCED_REL_MAX), RUN_REPRODUCED);
+    assert_int_equal(verdict_run(104.9, 100, REPRODUCED_REL_MAX), RUN_REPRODUCED);
+    assert_int_equal(verdict_run(105.1, 100, REPRODUCED_REL_MAX), RUN_FASTER);
+    assert_int_equal(verdict_run(94.9, 100, REPRODUCED_REL_MAX), RUN_SLOWER);
+    assert_int_equal(verdict_run(109, 100, 0.1), RUN_REPRODUCED);
+    assert_int_equal(verdict_run(101, 100, 0.001), RUN_FASTER);
+    assert_int_equal(verdict_run((double)NAN, 100, REPRODUCED_REL_MAX), RUN_FAILED);
     assert_true(fabs(rel_diff(99, 100) + 0.01) < 1e-12);
     assert_string_equal(audit_verdict_name(AUDIT_NO_LOG), "no_log");
     assert_string_equal(run_verdict_name(RUN_NOT_COMPARABLE), "not_comparable");

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "cmd/run_command.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "evidence/environment.h"
+#include "load/load.h"
+#include "load/load_inventory.h"
+
+#define REPORT_TEXT_MAX (64u << 10)
+#define SLUG_MAX        40
+
+/* The program's name in a case's id: small letters and digits, joined by dots and dashes. */
+static const char *slug_of(struct arena *arena, const char *program)
+{
+    const char *base = strrchr(program, '/');
+    char *slug = arena_array(arena, char, SLUG_MAX + 1);
+    size_t n = 0;
+    for (const char *at = base ? base + 1 : program; *at && n < SLUG_MAX; at++) {
+        char c = *at >= 'A' && *at <= 'Z' ? (char)(*at - 'A' + 'a') : *at;
+        if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+            slug[n++] = c;
+        } else if (n && slug[n - 1] != '-' && slug[n - 1] != '.') {
+            slug[n++] = c == '.' ? '.' : '-';
+        }
+    }
+    while (n && (slug[n - 1] == '-' || slug[n - 1] == '.')) {
+        n--;
+    }
+    slug[n] = '\0';
+    return n ? slug : "command";
+}
+
+static const char *quoted(struct arena *arena, const char *folder, char *const *argv)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    strbuf_init(&text, REPORT_TEXT_MAX);
+    if (folder) {
+        strbuf_add_z(&text, "cd ");
+        shq_append(&text, str_of(folder));
+        strbuf_add_z(&text, " && exec");
+    }
+    for (size_t idx = 0; argv[idx]; idx++) {
+        strbuf_add_z(&text, folder || idx ? " " : "");
+        shq_append(&text, str_of(argv[idx]));
+    }
+    return str_z(arena, strbuf_str(&text));
+}
+
+struct command_case {
+    const char *slug, *id, *image, *format;
+    const char *typed, *works;
+    int64_t gpus; /* of a node */
+};
+
+static void put_stack(struct json_out *out, const struct command_case *c)
+{
+    jw_object(out, NULL);
+    jw_z(out, "id", "command");
+    jw_z(out, "framework", "command");
+    jw_z(out, "label", "command");
+    jw_z(out, "image", c->image);
+    jw_null(out, "image_tag");
+    jw_null(out, "image_digest");
+    jw_null(out, "dataset");
+    jw_array(out, "sources");
+    jw_end_array(out);
+    jw_object(out, "conditions");
+    jw_end_object(out);
+    jw_object(out, "env");
+    jw_end_object(out);
+    jw_array(out, "commands");
+    jw_object(out, NULL);
+    jw_z(out, "purpose", "run");
+    jw_i64(out, "nodes", 0);
+    jw_i64(out, "gpus", 0);
+    jw_null(out, "precision");
+    jw_z(out, "per", "node");
+    jw_z(out, "printed", c->typed);
+    jw_z(out, "works", c->works);
+    jw_end_object(out);
+    jw_end_array(out);
+    jw_array(out, "full");
+    jw_object(out, NULL);
+    jw_z(out, "title", "the command, as it was typed");
+    if (c->image) {
+        jw_z(out, "image", c->image);
+    }
+    if (!c->gpus) {
+        jw_object(out, "conditions");
+        jw_z(out, "device", "cpu");
+        jw_end_object(out);
+    }
+    jw_end_object(out);
+    jw_end_array(out);
+    jw_end_object(out);
+}
+
+static void put_case(struct json_out *out, const struct command_case *c)
+{
+    jw_object(out, NULL);
+    jw_z(out, "id", c->id);
+    jw_z(out, "stack", "command");
+    jw_null(out, "environment");
+    jw_z(out, "group", "command");
+    jw_z(out, "format", c->format);
+    jw_null(out, "rule");
+    jw_null(out, "baseline");
+    jw_array(out, "logs");
+    jw_end_array(out);
+    jw_object(out, "conditions");
+    jw_end_object(out);
+    jw_array(out, "cells");
+    jw_end_array(out);
+    jw_end_object(out);
+}
+
+static void put_report(struct json_out *out, const struct command_case *c, struct arena *arena)
+{
+    jw_object(out, NULL);
+    jw_i64(out, "schema_version", 1);
+    jw_z(out, "id", c->slug);
+    jw_z(out, "title", arena_printf(arena, "%s: a command of one's own", c->slug));
+    jw_bool(out, "unpublished", true);
+    jw_null(out, "source");
+    jw_null(out, "logs");
+    jw_array(out, "environments");
+    jw_end_array(out);
+    jw_array(out, "stacks");
+    put_stack(out, c);
+    jw_end_array(out);
+    jw_array(out, "cases");
+    put_case(out, c);
+    jw_end_array(out);
+    jw_end_object(out);
+    strbuf_add_char(out->buf, '\n');
+}
+
+/* Once on each node that was named, with the GPUs that all of them have. */
+static int make_id(struct arena *arena, const struct run_args *args, const char *root,
+                   struct command_case *c, bool *ret_is_contained, struct err *err)
+{
+    struct inventory inventory;
+    if (inventory_load(arena, root, args->nodes ? args->nodes : INVENTORY_LOCAL, &inventory, err) <
+        0) {
+        return -1;
+    }
+    c->gpus = inventory.is_local ? environment_gpus() : inventory.nodes[0].gpus;
+    for (size_t idx = 0; !inventory.is_local && idx < inventory.n_nodes; idx++) {
+        c->gpus = inventory.nodes[idx].gpus < c->gpus ? inventory.nodes[idx].gpus : c->gpus;
+    }
+    *ret_is_contained = inventory.runtime != RUNTIME_NONE;
+    c->id = arena_printf(arena, "%s/command/unstated/n%zug%lld/bs0", c->slug,
+                         args->is_each_node ? (size_t)1 : inventory.n_nodes, (long long)c->gpus);
+    return 0;
+}
+
+/* --format FILE or NAME: the id by which the report names it. */
+static int find_format(struct arena *arena, const struct run_args *args, const char *root,
+                       struct command_case *c, struct run_command *command, struct err *err)
+{
+    CLEANUP(format_set) struct format_set formats = {0};
+    if (!args->format) {
+        return 0;
+    }
+    if (!strchr(args->format, '/') && !str_ends(str_of(args->format), STR_LIT(".json"))) {
+        c->format = args->format;
+        return load_format(arena, root, args->format, &formats, err) < 0 ? -1
+               : formats.n
+                   ? 0
+                   : err_set(err, ERR_USAGE,
+                             "no format \"%.60s\"; `reperf list formats` names them", args->format);
+    }
+    if (load_format_file(arena, root, args->format, &formats, err) < 0) {
+        return -1;
+    }
+    command->format_path = args->format;
+    c->format = str_z(arena, format_id(formats.items[0]));
+    return 0;
+}
+
+int run_command_report(struct arena *arena, const struct run_args *args, const char *root,
+                       char *const *argv, struct run_command *ret, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(free) char *folder = getcwd(NULL, 0);
+    struct command_case c = {.slug = slug_of(arena, argv[0])};
+    struct run_command command = {0};
+    struct json_out out;
+    bool is_contained;
+    if (!folder) {
+        return err_set(err, err_code_of_errno(errno), "this folder: %s", err_errno_text(errno));
+    }
+    if (args->is_rehearsal || args->takes_turns || args->data || args->cases.n) {
+        return err_set(err, ERR_USAGE,
+                       "--rehearse, --columns, --data and --case are for a report, not for a "
+                       "command");
+    }
+    if (make_id(arena, args, root, &c, &is_contained, err) < 0 ||
+        find_format(arena, args, root, &c, &command, err) < 0) {
+        return -1;
+    }
+    if (args->images.n) {
+        const char *equals = strchr(args->images.items[0], '=');
+        c.image = equals ? arena_strndup(arena, args->images.items[0],
+                                         (size_t)(equals - args->images.items[0]))
+                         : NULL; /* run_images says what is wrong with it */
+    }
+    c.typed = quoted(arena, NULL, argv);
+    c.works = quoted(arena, is_contained ? NULL : folder, argv);
+    command.folder = arena_strndup(arena, folder, strlen(folder));
+    strbuf_init(&text, REPORT_TEXT_MAX);
+    jw_begin(&out, &text, false);
+    put_report(&out, &c, arena);
+    if (text.is_full) {
+        return err_set(err, ERR_USAGE, "run: the command has more than %u bytes", REPORT_TEXT_MAX);
+    }
+    command.report_text = str_dup(arena, strbuf_str(&text));
+    *ret = command;
+    return 0;
+}

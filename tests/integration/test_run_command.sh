@@ -1,0 +1,114 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Room: cmd
+# `run -- COMMAND`: a program of one's own is planned, run, read, judged and sealed like a report's case; and a report of one's own with its
+# format, overlay, dataset and image beside it, without a container.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
+source "$(dirname "$0")/../tap_lib.sh"
+export REPERF_STATE="$T/state" REPERF_STORE="$T/store" HOME="$T/home" GIT_CONFIG_GLOBAL="$T/gitconfig"
+unset XDG_DATA_HOME REPERF_MANIFESTS REPERF_ROOT
+mkdir -p "$T/home" "$T/own folder" && cd "$T/own folder" || exit 1
+git config --global user.email t@example.invalid && git config --global user.name t
+cat >train.py <<'PY'
+import os, sys
+print("data from", os.getcwd(), file=sys.stderr)
+scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
+for step in range(1, 31):
+    print("step %d/30: loss %.3f, %.2f samples/s" % (step, 3 - step / 20, scale * (100 + step % 3)))
+PY
+git init -q . && git add . && git commit -qm first
+python3 train.py >one.log 2>/dev/null
+exits 11 "a format is proposed" "$REPERF" measure one.log --suggest mine.json
+
+exits 0 "a command is run" "$REPERF" run --name one --repeats 2 --format mine.json --json -- python3 train.py
+cp "$T/out" "$T/one.json"
+is "$(jq -r '.cells[0] | "\(.case) \(.verdict) \(.summary.n) \(.unit)"' "$T/one.json")" "python3/command/unstated/n1g0/bs0 not_comparable 2 samples/s" "its case, by the program's name"
+is "$(jq '.cells[0].value | . > 100.5 and . < 101.5' "$T/one.json")" true "and the number that measure gives"
+E=$(jq -r .folder "$T/one.json")/evidence
+L=$(find "$E/logs/raw" -name repeat-1.log)
+(python3 train.py) >"$T/expected" 2>&1
+is "$(cmp "$L" "$T/expected" && echo same)" same "the log is kept byte for byte, started in this folder"
+is "$(jq -r '.command | "\(.commit) \(.is_changed_since_commit)"' "$E/environment/local.json")" "$(git rev-parse HEAD) false" "its commit is a condition"
+is "$(jq -r '.conditions[] | select(.image) // empty' "$E/manifest/plan.json" 2>/dev/null; jq -r '.steps[0].conditions.image' "$E/manifest/plan.json")" none "that it ran in no image is one, too"
+exits 0 "verify derives it" "$REPERF" verify --unsigned one
+exits 0 "replay too" "$REPERF" replay one
+exits 0 "resume knows it as finished" "$REPERF" resume one
+exits 0 "its page" "$REPERF" report one --html "$T/one.html"
+is "$(cat "$T/err")" "" "without a warning of published logs that nobody has published"
+SECRET=sesame OMP_NUM_THREADS=1 "$REPERF" run --name env --repeats 1 --format mine.json -- sh -c 'env >&2; exec python3 train.py' >"$T/out" 2>"$T/err"
+L=$(find "$REPERF_STATE/runs" -path '*sh/command*' -name repeat-1.log)
+is "$(grep -c SECRET "$L")$(grep -c OMP_NUM_THREADS=1 "$L")" 01 "it gets the environment of the allow-list"
+
+# What fails
+exits 8 "its exit status counts" "$REPERF" run --repeats 1 -- sh -c 'exit 3'
+like "$(cat "$T/out")" 'ended with exit status 3' "and is said"
+exits 9 "a log without a number" "$REPERF" run --repeats 1 -- echo hello
+like "$(cat "$T/out")" 'measure LOG --suggest FILE' "says what makes one"
+exits 2 "a format that is not there" "$REPERF" run --format none-such -- true
+exits 2 "a report with --format" "$REPERF" run --format mine.json node-health
+exits 2 "neither report nor command" "$REPERF" run --repeats 1 --
+exits 2 "both" "$REPERF" run node-health -- true
+exits 2 "--data is a report's" "$REPERF" run --data synthetic -- true
+exits 7 "an inventory whose nodes run containers" "$REPERF" run --nodes local-docker -- true
+like "$(cat "$T/out")" 'names no image, and so needs nodes with runtime none' "says what it lacks"
+exits 0 "an uncommitted change" sh -c 'echo "# more" >>train.py'
+exits 0 "a log of a known format needs no --format" "$REPERF" run --name known --repeats 1 --json -- cat "$ROOT/tests/integration/formats/timm.log"
+is "$(jq '.cells[0].value | floor' "$T/out")" 113 "and gives what measure gives"
+is "$(jq .command.is_changed_since_commit "$(jq -r .folder "$T/out")/evidence/environment/local.json")" true "a changed tree is said"
+exits 0 "its archive is whole" "$REPERF" verify --unsigned known
+
+# More repeats until the interval is narrow
+cat >noisy.sh <<'SH'
+#!/bin/sh
+n=$(cat count 2>/dev/null || echo 0); n=$((n + 1)); echo "$n" >count
+[ "$n" -gt 4 ] && d=0 || d=$((n % 2 * 8))
+exec python3 train.py "1.$d"
+SH
+chmod +x noisy.sh
+exits 0 "equal repeats: no more than asked for" "$REPERF" run --within 1% --repeats 2 --format mine.json --json -- python3 train.py
+is "$(jq '.cells[0].repeats | length' "$T/out")" 2 "are enough"
+exits 0 "repeats that differ: more of them" "$REPERF" run --name more --within 30% --repeats 2 --repeats-max 9 --format mine.json --json -- ./noisy.sh
+N=$(jq '.cells[0].repeats | length' "$T/out")
+is "$([ "$N" -gt 2 ] && [ "$N" -lt 9 ] && echo between)" between "until it is narrow ($N)"
+like "$(jq -r '.cells[0].why' "$T/out")" "after $N repeats; --within asked for 30 %\$" "which the evidence says"
+exits 0 "and the archive derives" "$REPERF" verify --unsigned more
+is "$("$REPERF" status more --json | jq "[.. | .repeats? // empty | numbers][0]")" "$N" "status counts those that were needed"
+rm -f count
+exits 0 "never narrow enough" "$REPERF" run --name wide --within 0.1% --repeats 2 --repeats-max 3 --format mine.json -- ./noisy.sh
+like "$(cat "$T/out")" 'which was not reached' "it is said"
+exits 2 "--within with one repeat" "$REPERF" run --within 1% --repeats 1 -- true
+exits 2 "fewer at most than at least" "$REPERF" run --within 1% --repeats-max 2 -- true
+
+# A report of one's own, with what it needs beside it
+mkdir -p manifests/reports manifests/formats manifests/overlays/tool manifests/datasets/birds manifests/images/box
+jq '.id = "mine"' mine.json >manifests/formats/mine.json
+echo 'import helper' | cat - train.py >manifests/overlays/tool/train.py
+echo >manifests/overlays/tool/helper.py # python writes what it compiled of it beside it
+sed 's/"id": *"synthetic"/"id": "birds"/' "$ROOT/datasets/synthetic/dataset.json" >manifests/datasets/birds/dataset.json
+sed 's/"id": *"[^"]*"/"id": "box"/' "$ROOT/images/paddle-cpu/image.json" >manifests/images/box/image.json
+cat >manifests/reports/ours.json <<'JSON'
+{"schema_version": 1, "id": "ours", "title": "ours", "unpublished": true, "source": null, "logs": null, "environments": [],
+ "stacks": [{"id": "tool", "framework": "tool", "label": "tool", "image": null, "image_tag": null, "image_digest": null,
+   "dataset": "birds", "sources": [], "conditions": {}, "env": {"TOOL": "/our/tool"}, "commands": [],
+   "full": [{"title": "without a container", "conditions": {"device": "cpu"},
+     "mounts": [{"kind": "overlay", "name": "tool", "inside": "/our/tool"}],
+     "commands": [{"purpose": "run", "nodes": 0, "gpus": 0, "precision": null, "per": "node", "printed": null,
+       "works": "test -d \"$TOOL\" && exec python3 /our/tool/train.py"}]}]}],
+ "cases": [{"id": "net/tool/fp32/n1g0/bs8", "stack": "tool", "environment": null, "group": "tool", "format": "mine", "rule": null,
+   "baseline": null, "logs": [], "conditions": {}, "cells": []}]}
+JSON
+exits 0 "it runs without an image" "$REPERF" run ours --name ours --repeats 1
+like "$(cat "$T/out")" 'net/tool/fp32/n1g0/bs8 +1 +10[01]' "its format and overlay are found"
+exits 0 "and verifies" "$REPERF" verify --unsigned ours
+is "$(find "$REPERF_STATE"/runs/*/evidence -path '*tool/train.py' | wc -l)" 1 "the overlay is part of the evidence"
+for c in "verify birds" "fetch dataset:birds --dry-run" "list datasets"; do
+    # shellcheck disable=SC2086
+    "$REPERF" $c >"$T/out" 2>"$T/err"
+    is "$(grep -c 'is not a dataset' "$T/err")" 0 "$c finds the dataset of one's own"
+done
+like "$("$REPERF" list datasets)" 'birds' "list names it"
+like "$("$REPERF" list images)" 'box' "and the image"
+cd "$T" || exit 1
+exits 0 "--manifests names them elsewhere" "$REPERF" --manifests "$T/own folder/manifests" run ours --repeats 1
+like "$(REPERF_MANIFESTS="$T/own folder/manifests" "$REPERF" list datasets)" birds "so does the variable"
+tap_done
