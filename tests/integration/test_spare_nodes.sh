@@ -54,7 +54,7 @@ within_60_s is_told
 ok $? "where none is free it waits"
 touch "$T/fake/go"
 for pid in $first $second $third; do
-    wait $pid
+    wait "$pid"
     is "$?" 0 "and each ends well"
 done
 is "$(leases)" "" "no lease is left"
