@@ -91,7 +91,7 @@ static int put_samples(struct json_out *out, const struct finding_of_log *f, str
     unsigned members = SAMPLE_SCOPE | SAMPLE_GPUS | (f->m.n_runs > 1 ? SAMPLE_RUN : 0);
     jw_array(out, "series");
     for (size_t idx = 0; idx < n; idx++) {
-        series_encode_sample(out, f->series, idx, members);
+        series_put_sample(out, f->series, idx, members);
         if (measure_flush(out->buf, FLUSH_BYTES, err) < 0) {
             return -1;
         }

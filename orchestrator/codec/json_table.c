@@ -226,6 +226,9 @@ static int decode_list(const struct json *at, struct arena *arena, const struct 
     for (bool more = json_first(at, &item); more; more = json_next(&item)) {
         size_t idx = (*count_of(row, out))++;
         void *to = items + row->item_size * idx;
+        if (row->blank) {
+            memcpy(to, row->blank, row->item_size);
+        }
         if (row->kind == JSON_LIST ? decode_object(&item, arena, row, to, err) < 0
                                    : decode_text(&item, arena, row, to, err) < 0 ||
                                          check_unique(&item, row, (void *)items, idx, err) < 0) {

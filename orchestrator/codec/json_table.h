@@ -87,6 +87,7 @@ struct json_field {
     int64_t min, max;
     const struct json_field *rows;
     size_t n_rows, item_size;
+    const void *blank;        /* of a list: what an item is before it is read; NULL: zero */
     const char *const *names; /* NULL among them: no word */
     size_t n_names;
     const char *is;

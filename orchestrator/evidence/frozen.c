@@ -15,21 +15,39 @@
 #define MACHINE_CONDITIONS_MAX 64
 #define PROGRAMS_MAX           16
 #define FILES_MAX              100000
+#define VOCABULARY             "manifest/vocabulary.json"
+#define INVENTORY              "manifest/inventory.json"
+#define FORMATS                "manifest/formats"
+#define LOCK                   "lock/lock.json"
+
+/* The document of that name below the folder; its place is valid as long as doc. */
+static int read_part(struct arena *arena, const struct frozen *frozen, const char *name,
+                     struct json_doc *doc, struct json *ret_root, struct err *err)
+{
+    if (json_read_file(fs_join(arena, frozen->folder, name), doc, err) < 0) {
+        return -1;
+    }
+    doc->context = frozen->vocabulary;
+    *ret_root = json_root(doc);
+    return 0;
+}
+
+static bool has_part(struct arena *arena, const struct frozen *frozen, const char *name)
+{
+    return fs_exists(fs_join(arena, frozen->folder, name));
+}
 
 static int load_vocabulary(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    const char *path = fs_join(arena, frozen->folder, "manifest/vocabulary.json");
     struct json root;
-    if (!fs_exists(path)) {
+    if (!has_part(arena, frozen, VOCABULARY)) {
         frozen->vocabulary = vocabulary_builtin(arena);
         return 0;
     }
-    if (json_read_file(path, &doc, err) < 0) {
-        return -1;
-    }
-    root = json_root(&doc);
-    return vocabulary_decode(&root, arena, &frozen->vocabulary, err);
+    return read_part(arena, frozen, VOCABULARY, &doc, &root, err) < 0
+               ? -1
+               : vocabulary_decode(&root, arena, &frozen->vocabulary, err);
 }
 
 static int load_report(struct arena *arena, struct frozen *frozen, struct err *err)
@@ -57,13 +75,9 @@ static int load_report(struct arena *arena, struct frozen *frozen, struct err *e
 static int load_plan(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    const char *path = fs_join(arena, frozen->folder, "manifest/plan.json");
     struct json root;
-    if (json_read_file(path, &doc, err) < 0) {
-        return -1;
-    }
-    root = json_root(&doc);
-    if (plan_decode(&root, arena, &frozen->plan, err) < 0) {
+    if (read_part(arena, frozen, "manifest/plan.json", &doc, &root, err) < 0 ||
+        plan_decode(&root, arena, &frozen->plan, err) < 0) {
         return -1;
     }
     if (!str_eq(frozen->plan.report_sha256, frozen->report_sha256)) {
@@ -79,9 +93,8 @@ static int load_plan(struct arena *arena, struct frozen *frozen, struct err *err
 static int load_inventory(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    const char *path = fs_join(arena, frozen->folder, "manifest/inventory.json");
     struct json root;
-    if (!fs_exists(path)) {
+    if (!has_part(arena, frozen, INVENTORY)) {
         struct inventory_node *node = arena_new(arena, struct inventory_node);
         *node = (struct inventory_node){.name = STR_LIT(INVENTORY_LOCAL),
                                         .address = STR_LIT("127.0.0.1")};
@@ -92,16 +105,14 @@ static int load_inventory(struct arena *arena, struct frozen *frozen, struct err
                                                .n_nodes = 1};
         return 0;
     }
-    if (json_read_file(path, &doc, err) < 0) {
-        return -1;
-    }
-    root = json_root(&doc);
-    return inventory_decode(&root, arena, &frozen->inventory, err);
+    return read_part(arena, frozen, INVENTORY, &doc, &root, err) < 0
+               ? -1
+               : inventory_decode(&root, arena, &frozen->inventory, err);
 }
 
 static int load_formats_below(struct arena *arena, struct frozen *frozen, struct err *err)
 {
-    const char *folder = fs_join(arena, frozen->folder, "manifest/formats");
+    const char *folder = fs_join(arena, frozen->folder, FORMATS);
     struct fs_names names = {0};
     if (fs_exists(folder) && fs_list(arena, folder, &names, err) < 0) {
         return -1;
@@ -113,12 +124,9 @@ static int load_formats_below(struct arena *arena, struct frozen *frozen, struct
     for (size_t idx = 0; idx < names.n; idx++) {
         CLEANUP(json_doc) struct json_doc doc = {0};
         struct json root;
-        if (json_read_file(fs_join(arena, folder, names.items[idx]), &doc, err) < 0) {
-            return -1;
-        }
-        doc.context = frozen->vocabulary;
-        root = json_root(&doc);
-        if (format_read(&root, arena, &frozen->formats.items[frozen->formats.n], err) < 0) {
+        if (read_part(arena, frozen, fs_join(arena, FORMATS, names.items[idx]), &doc, &root, err) <
+                0 ||
+            format_read(&root, arena, &frozen->formats.items[frozen->formats.n], err) < 0) {
             return -1;
         }
         frozen->formats.n++;
@@ -146,59 +154,110 @@ int frozen_load_files(struct arena *arena, struct frozen *frozen, struct err *er
     return 0;
 }
 
-static int decode_digests(const struct json *list, struct arena *arena, size_t max,
-                          struct frozen_digest **ret_items, size_t *ret_n, struct err *err)
+/* ---- lock ---- */
+
+static bool is_run(const struct plan *plan, const struct stack *stack)
 {
-    static const struct json_field FIELDS[] = {
-        ROW("name", struct frozen_digest, name, JSON_REQUIRED),
-        ROW("sha256", struct frozen_digest, sha256, JSON_REQUIRED),
-    };
-    struct json item;
-    size_t n = 0;
-    if (json_expect_array(list, max, &n, err) < 0) {
-        return -1;
-    }
-    *ret_items = arena_array(arena, struct frozen_digest, n + 1);
-    for (bool more = json_first(list, &item); more; more = json_next(&item)) {
-        if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS), &(*ret_items)[(*ret_n)++], err) <
-            0) {
-            return -1;
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        const struct report_case *c = plan->steps[idx].bound.of_case;
+        if (c && c->stack == stack && plan->steps[idx].cause == ERR_NONE) {
+            return true;
         }
     }
-    return 0;
+    return false;
+}
+
+/* NULL under runtime none: the programs above are what ran. */
+static struct str image_digest(const struct plan *plan, const struct stack *stack)
+{
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        const struct report_case *c = plan->steps[idx].bound.of_case;
+        if (c && c->stack == stack && plan->steps[idx].image_digest.ptr) {
+            return plan->steps[idx].image_digest;
+        }
+    }
+    return STR_EMPTY;
+}
+
+static void put_stack(struct json_out *out, const struct stack *stack, struct str digest)
+{
+    jw_object(out, NULL);
+    jw_str(out, "stack", stack->id);
+    jw_str(out, "image_digest", digest);
+    jw_array(out, "sources");
+    for (size_t idx = 0; idx < stack->n_sources; idx++) {
+        jw_object(out, NULL);
+        jw_str(out, "repository", stack->sources[idx].repository);
+        jw_str(out, "commit", stack->sources[idx].commit);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+    jw_end_object(out);
+}
+
+static void put_stacks(struct json_out *out, const char *key, const void *of)
+{
+    const struct frozen *frozen = of;
+    jw_array(out, key);
+    for (size_t idx = 0; idx < frozen->report.n_stacks; idx++) {
+        const struct stack *stack = &frozen->report.stacks[idx];
+        if (is_run(&frozen->plan, stack)) {
+            put_stack(out, stack, image_digest(&frozen->plan, stack));
+        }
+    }
+    jw_end_array(out);
+}
+
+static void put_nothing(struct json_out *out UNUSED, const char *key UNUSED, const void *of UNUSED)
+{
+}
+
+static const struct json_field DIGEST_ROWS[] = {
+    ROW("name", struct frozen_digest, name, JSON_REQUIRED),
+    ROW("sha256", struct frozen_digest, sha256, JSON_REQUIRED),
+};
+static const struct json_field LOCK_ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW("run_id", struct frozen, run_id, JSON_REQUIRED),
+    ROW("program_version", struct frozen, version, 0),
+    ROW_WORD("runtime", struct frozen, plan.runtime, RUNTIME_KIND_NAMES, JSON_UNREAD),
+    ROW_LIST("programs", struct frozen, programs, n_programs, DIGEST_ROWS, JSON_REQUIRED,
+             .max = PROGRAMS_MAX),
+    ROW_LIST("files", struct frozen, locked, n_locked, DIGEST_ROWS, 0, .max = FILES_MAX),
+    ROW_OUT("stacks", JSON_ANY, put_stacks, 0),
+    ROW_HERE(struct frozen, plan, PLAN_DATA_ROWS),
+    ROW_OUT("derivation", JSON_ANY, put_nothing, 0), /* of earlier programs; it means nothing */
+};
+
+void frozen_encode_lock(const struct frozen *frozen, struct strbuf *buf)
+{
+    struct frozen lock = *frozen;
+    lock.version = frozen->version.ptr ? frozen->version : STR_LIT(REPERF_VERSION);
+    lock.locked = frozen->files;
+    lock.n_locked = frozen->n_files;
+    json_encode_document(buf, LOCK_ROWS, ARRAY_LEN(LOCK_ROWS), &lock);
 }
 
 static int load_lock(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json root;
-    struct json member;
-    if (json_read_file(fs_join(arena, frozen->folder, "lock/lock.json"), &doc, err) < 0) {
+    struct frozen lock = {.folder = NULL}; /* what is read of it */
+    if (read_part(arena, frozen, LOCK, &doc, &root, err) < 0 ||
+        json_decode(&root, arena, LOCK_ROWS, ARRAY_LEN(LOCK_ROWS), &lock, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
-    if (json_member(&root, "run_id", &member, err) < 0 ||
-        json_str(&member, arena, &frozen->run_id, err) < 0) {
-        return -1;
+    if (!run_id_is_valid(lock.run_id)) {
+        return json_fail(&root, err, "run_id: expected a run id, found \"%.*s\"",
+                         STR_ARG(lock.run_id));
     }
-    if (!run_id_is_valid(frozen->run_id)) {
-        return json_fail(&member, err, "expected a run id, found \"%.*s\"",
-                         STR_ARG(frozen->run_id));
-    }
-    if (json_find(&root, "program_version", &member) &&
-        (json_str(&member, arena, &frozen->version, err) < 0 ||
-         evidence_version_check(frozen->version, "lock/lock.json", err) < 0)) {
-        return -1;
-    }
-    if (json_find(&root, "files", &member) &&
-        decode_digests(&member, arena, FILES_MAX, &frozen->locked, &frozen->n_locked, err) < 0) {
-        return -1;
-    }
-    return json_member(&root, "programs", &member, err) < 0 ||
-                   decode_digests(&member, arena, PROGRAMS_MAX, &frozen->programs,
-                                  &frozen->n_programs, err) < 0
-               ? -1
-               : 0;
+    frozen->run_id = lock.run_id;
+    frozen->version = lock.version;
+    frozen->programs = lock.programs;
+    frozen->n_programs = lock.n_programs;
+    frozen->locked = lock.locked;
+    frozen->n_locked = lock.n_locked;
+    return lock.version.ptr ? evidence_version_check(lock.version, LOCK, err) : 0;
 }
 
 /* Those of the machine that measured: this one, or the first node that was examined. */
@@ -274,83 +333,4 @@ void frozen_release(struct frozen *frozen)
         format_release(frozen->formats.items[idx]);
     }
     frozen->formats = (struct format_set){0};
-}
-
-/* ---- lock ---- */
-
-static bool is_run(const struct plan *plan, const struct stack *stack)
-{
-    for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        const struct report_case *c = plan->steps[idx].bound.of_case;
-        if (c && c->stack == stack && plan->steps[idx].cause == ERR_NONE) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* NULL under runtime none: the programs above are what ran. */
-static struct str image_digest(const struct plan *plan, const struct stack *stack)
-{
-    for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        const struct report_case *c = plan->steps[idx].bound.of_case;
-        if (c && c->stack == stack && plan->steps[idx].image_digest.ptr) {
-            return plan->steps[idx].image_digest;
-        }
-    }
-    return STR_EMPTY;
-}
-
-static void encode_stack(struct json_out *out, const struct stack *stack, struct str digest)
-{
-    jw_object(out, NULL);
-    jw_str(out, "stack", stack->id);
-    jw_str(out, "image_digest", digest);
-    jw_array(out, "sources");
-    for (size_t idx = 0; idx < stack->n_sources; idx++) {
-        jw_object(out, NULL);
-        jw_str(out, "repository", stack->sources[idx].repository);
-        jw_str(out, "commit", stack->sources[idx].commit);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-    jw_end_object(out);
-}
-
-static void encode_digests(struct json_out *out, const char *key, const struct frozen_digest *items,
-                           size_t n)
-{
-    jw_array(out, key);
-    for (size_t idx = 0; idx < n; idx++) {
-        jw_object(out, NULL);
-        jw_str(out, "name", items[idx].name);
-        jw_str(out, "sha256", items[idx].sha256);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-}
-
-void frozen_encode_lock(const struct frozen *frozen, struct strbuf *buf)
-{
-    const struct report *report = &frozen->report;
-    const struct plan *plan = &frozen->plan;
-    struct json_out out;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
-    jw_str(&out, "run_id", frozen->run_id);
-    jw_str(&out, "program_version",
-           frozen->version.ptr ? frozen->version : STR_LIT(REPERF_VERSION));
-    jw_z(&out, "runtime", runtime_kind_name(plan->runtime));
-    encode_digests(&out, "programs", frozen->programs, frozen->n_programs);
-    encode_digests(&out, "files", frozen->files, frozen->n_files);
-    jw_array(&out, "stacks");
-    for (size_t idx = 0; idx < report->n_stacks; idx++) {
-        if (is_run(plan, &report->stacks[idx])) {
-            encode_stack(&out, &report->stacks[idx], image_digest(plan, &report->stacks[idx]));
-        }
-    }
-    jw_end_array(&out);
-    json_encode(&out, PLAN_DATA_ROWS, ARRAY_LEN(PLAN_DATA_ROWS), plan);
-    jw_end_object(&out);
 }

@@ -93,7 +93,7 @@ static void put_samples(struct json_out *out, const char *key, const void *of)
     const struct series *series = of;
     jw_array(out, key);
     for (size_t idx = 0; idx < series->n; idx++) {
-        series_encode_sample(out, series, idx, SAMPLE_RUN);
+        series_put_sample(out, series, idx, SAMPLE_RUN);
     }
     jw_end_array(out);
 }

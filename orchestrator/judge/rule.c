@@ -72,157 +72,37 @@ const char *run_choice_name(enum run_choice run)
     return RUN_NAMES[run];
 }
 
-/* Index of name, or -1. */
-static int find_name(struct str name, const char *const *names, size_t n)
+static int get_steps(const struct json *list, struct arena *arena UNUSED, void *out,
+                     struct err *err)
 {
-    for (size_t idx = 0; idx < n; idx++) {
-        if (str_eq_z(name, names[idx])) {
-            return (int)idx;
-        }
-    }
-    return -1;
-}
-
-struct choices {
-    const char *const *names;
-    size_t n;
-};
-
-/* The index of the name in member `key` of at; *ret_idx stays if the member is absent. */
-static int decode_choice(const struct json *at, const char *key, struct str value,
-                         const struct choices *of, int *ret_idx, struct err *err)
-{
-    struct json member;
-    int idx = find_name(value, of->names, of->n);
-    if (!value.ptr) {
-        return 0;
-    }
-    if (idx < 0) {
-        char known[200] = "";
-        size_t len = 0;
-        for (size_t each = 0; each < of->n && len < sizeof(known); each++) {
-            len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s", each ? ", " : "",
-                                    of->names[each]);
-        }
-        if (json_member(at, key, &member, err) < 0) {
-            return -1;
-        }
-        return json_fail(&member, err, "expected one of %s, found \"%.60s\"", known, value.ptr);
-    }
-    *ret_idx = idx;
-    return 0;
-}
-#define CHOICE(at, key, value, names, ret, err)                                                    \
-    decode_choice(at, key, value, &(struct choices){names, ARRAY_LEN(names)}, ret, err)
-
-/* Filled by json_decode; the rest of the rule is derived from it. */
-struct raw {
-    struct str name, series, run, statistic, scale, rounding, repeats, origin, source, fact, unit;
-    int64_t skip, drop_last, last;
-    bool match_gpus, skips_warmup, is_default;
-    bool steps, trim, success, required, targets; /* only there for the table: read by hand */
-};
-
-static const struct json_field RAW_FIELDS[] = {
-    ROW("name", struct raw, name, JSON_REQUIRED),
-    ROW("series", struct raw, series, JSON_REQUIRED),
-    ROW("run", struct raw, run, 0),
-    ROW("match_gpus", struct raw, match_gpus, 0),
-    ROW("warmup", struct raw, skips_warmup, 0),
-    ROW("skip", struct raw, skip, 0, .max = COUNT_MAX),
-    ROW("drop_last", struct raw, drop_last, 0, .max = COUNT_MAX),
-    ROW("last", struct raw, last, 0, .max = COUNT_MAX),
-    ROW_ANY("steps", JSON_NULLABLE),
-    ROW_ANY("trim", JSON_NULLABLE),
-    ROW("statistic", struct raw, statistic, JSON_REQUIRED),
-    ROW("scale", struct raw, scale, 0),
-    ROW("fact", struct raw, fact, 0),
-    ROW("unit", struct raw, unit, 0),
-    ROW("default", struct raw, is_default, 0),
-    ROW("rounding", struct raw, rounding, 0),
-    ROW("repeats", struct raw, repeats, 0),
-    ROW_ANY("success", 0),
-    ROW_ANY("required", 0),
-    ROW_ANY("targets", 0),
-    ROW("origin", struct raw, origin, JSON_REQUIRED),
-    ROW("source", struct raw, source, JSON_REQUIRED),
-};
-
-static int decode_steps(const struct json *at, struct window *window, struct err *err)
-{
-    struct json list;
+    struct window *window = out;
     struct json item;
     size_t n;
-    if (!json_find(at, "steps", &list) || json_is_null(&list)) {
-        return 0;
-    }
-    if (json_expect_array(&list, 2, &n, err) < 0) {
+    if (json_expect_array(list, 2, &n, err) < 0) {
         return -1;
     }
     if (n != 2) {
-        return json_fail(&list, err, "expected [first, last], found %zu numbers", n);
+        return json_fail(list, err, "expected [first, last], found %zu numbers", n);
     }
-    if (!json_first(&list, &item) || json_i64(&item, 0, INT64_MAX, &window->step_from, err) < 0 ||
+    if (!json_first(list, &item) || json_i64(&item, 0, INT64_MAX, &window->step_from, err) < 0 ||
         !json_next(&item) || json_i64(&item, 0, INT64_MAX, &window->step_to, err) < 0) {
         return -1;
     }
-    if (window->step_to < window->step_from) {
-        return json_fail(&list, err, "expected the first step before the last");
-    }
     window->has_steps = true;
-    return 0;
+    return window->step_to < window->step_from
+               ? json_fail(list, err, "expected the first step before the last")
+               : 0;
 }
 
-static int decode_trim(const struct json *at, struct rule *rule, struct err *err)
+static int check_trim(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
 {
-    static const struct json_field FIELDS[] = {
-        ROW("count", struct rule, trim_count, 0, .max = COUNT_MAX),
-        ROW("share", struct rule, trim_share, 0),
-    };
-    struct json trim;
-    bool is_there = json_find(at, "trim", &trim) && !json_is_null(&trim);
-    if (is_there != (rule->statistic == STAT_TRIMMED_MEAN)) {
-        return json_fail(at, err, "\"trim\" belongs to statistic trimmed_mean only");
-    }
-    if (!is_there) {
-        return 0;
-    }
-    if (json_decode(&trim, NULL, FIELDS, ARRAY_LEN(FIELDS), rule, err) < 0) {
-        return -1;
-    }
+    const struct rule *rule = out;
     if (!(rule->trim_share >= 0 && rule->trim_share < 0.5)) {
-        return json_fail(&trim, err, "expected a share from 0 to under 0.5");
+        return json_fail(at, err, "expected a share from 0 to under 0.5");
     }
-    if (rule->trim_count == 0 && rule->trim_share == 0) {
-        return json_fail(&trim, err, "expected a count or a share over 0");
-    }
-    return 0;
-}
-
-static int decode_choices(const struct json *at, const struct raw *raw, struct rule *rule,
-                          struct err *err)
-{
-    int run = RUN_ONLY;
-    int statistic = STAT_MEAN;
-    int scale = SCALE_NONE;
-    int rounding = ROUND_NEAREST;
-    int repeats = REPEATS_SINGLE;
-    int origin = 0;
-    if (CHOICE(at, "run", raw->run, RUN_NAMES, &run, err) < 0 ||
-        CHOICE(at, "statistic", raw->statistic, STATISTIC_NAMES, &statistic, err) < 0 ||
-        CHOICE(at, "scale", raw->scale, SCALE_NAMES, &scale, err) < 0 ||
-        CHOICE(at, "rounding", raw->rounding, ROUNDING_NAMES, &rounding, err) < 0 ||
-        CHOICE(at, "repeats", raw->repeats, REPEATS_NAMES, &repeats, err) < 0 ||
-        CHOICE(at, "origin", raw->origin, ORIGIN_NAMES, &origin, err) < 0) {
-        return -1;
-    }
-    rule->run = (enum run_choice)run;
-    rule->statistic = (enum statistic)statistic;
-    rule->scale = (enum scale)scale;
-    rule->rounding = (enum rounding)rounding;
-    rule->repeats = (enum repeats)repeats;
-    rule->origin = raw->origin;
-    return 0;
+    return rule->trim_count == 0 && rule->trim_share == 0
+               ? json_fail(at, err, "expected a count or a share over 0")
+               : 0;
 }
 
 static bool is_slug(struct str s)
@@ -246,104 +126,61 @@ double rule_unit_s(struct str unit)
                                    : 0;
 }
 
-static int decode_success(const struct json *at, struct arena *arena, struct rule *rule,
-                          struct err *err)
+/* An object of numbers by any names: how many there are. */
+static int count_members(const struct json *at, size_t *ret_n, struct err *err)
 {
-    static const struct json_field FIELDS[] = {
-        ROW("fact", struct rule_success, fact, JSON_REQUIRED),
-        ROW("value", struct rule_success, value, JSON_REQUIRED),
-    };
-    struct json member;
-    if (!json_find(at, "success", &member)) {
-        return 0;
+    struct json item;
+    *ret_n = 0;
+    if (!json_is_object(at)) {
+        return json_fail(at, err, "expected an object: numbers by name");
     }
-    if (rule->repeats != REPEATS_OLYMPIC) {
-        return json_fail(&member, err, "\"success\" belongs to repeats olympic only");
+    for (bool more = json_first(at, &item); more; more = json_next(&item)) {
+        ++*ret_n;
     }
-    return json_decode(&member, arena, FIELDS, ARRAY_LEN(FIELDS), &rule->success, err);
+    return *ret_n <= REQUIRED_MAX ? 0
+                                  : json_fail(at, err, "expected at most %d members", REQUIRED_MAX);
 }
 
-static int decode_required(const struct json *at, struct arena *arena, struct rule *rule,
-                           struct err *err)
+static int get_counts(const struct json *at, struct arena *arena, void *out, struct err *err)
 {
-    static const struct json_field FIELDS[] = {
-        ROW("fact", struct rule_required, fact, JSON_REQUIRED),
-        ROW_ANY("logs", JSON_REQUIRED),
-        ROW("source", struct rule_required, source, 0),
-    };
-    struct rule_required *required = &rule->required;
-    struct json member;
-    struct json list;
+    struct rule_required *required = out;
     struct json item;
-    if (!json_find(at, "required", &member)) {
-        return 0;
-    }
-    if (json_decode(&member, arena, FIELDS, ARRAY_LEN(FIELDS), required, err) < 0 ||
-        json_member(&member, "logs", &list, err) < 0) {
+    size_t n;
+    if (count_members(at, &n, err) < 0) {
         return -1;
     }
-    if (!json_is_object(&list)) {
-        return json_fail(&list, err, "expected an object: numbers of logs by the fact's value");
-    }
-    required->items = arena_array(arena, struct rule_count, REQUIRED_MAX);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        struct rule_count *count = &required->items[required->n];
-        if (required->n == REQUIRED_MAX) {
-            return json_fail(&list, err, "expected at most %d members", REQUIRED_MAX);
-        }
+    required->items = arena_array(arena, struct rule_count, n + 1);
+    for (bool more = json_first(at, &item); more; more = json_next(&item)) {
+        struct rule_count *count = &required->items[required->n++];
+        count->value = str_dup(arena, str_of(item.key));
         if (json_i64(&item, 1, LOGS_REQUIRED, &count->n, err) < 0) {
             return -1;
         }
-        count->value = str_dup(arena, str_of(item.key));
-        required->n++;
     }
     return 0;
 }
 
-static int add_targets(const struct json *list, struct arena *arena, bool is_most,
-                       struct rule *rule, struct err *err)
+/* at_least stands before at_most. */
+static int get_targets(const struct json *at, struct arena *arena, void *out, struct err *err)
 {
+    struct rule *rule = out;
     struct json item;
-    for (bool more = json_first(list, &item); more; more = json_next(&item)) {
-        struct rule_target *target = &rule->targets[rule->n_targets];
-        if (rule->n_targets == REQUIRED_MAX) {
-            return json_fail(list, err, "expected at most %d members", REQUIRED_MAX);
-        }
+    size_t n;
+    bool is_most = strcmp(at->key, "at_most") == 0;
+    if (count_members(at, &n, err) < 0) {
+        return -1;
+    }
+    if (!rule->targets) {
+        rule->targets = arena_array(arena, struct rule_target, (size_t)2 * REQUIRED_MAX);
+    }
+    for (bool more = json_first(at, &item); more; more = json_next(&item)) {
+        struct rule_target *target = &rule->targets[rule->n_targets++];
+        *target = (struct rule_target){str_dup(arena, str_of(item.key)), 0, is_most};
         if (json_f64(&item, &target->value, err) < 0) {
             return -1;
         }
-        target->model = str_dup(arena, str_of(item.key));
-        target->is_most = is_most;
-        rule->n_targets++;
     }
     return 0;
-}
-
-static int decode_targets(const struct json *at, struct arena *arena, struct rule *rule,
-                          struct err *err)
-{
-    static const struct json_field FIELDS[] = {
-        ROW_ANY("at_least", JSON_REQUIRED),
-        ROW_ANY("at_most", JSON_REQUIRED),
-    };
-    struct json member;
-    struct json least;
-    struct json most;
-    if (!json_find(at, "targets", &member)) {
-        return 0;
-    }
-    if (json_decode(&member, arena, FIELDS, ARRAY_LEN(FIELDS), rule, err) < 0 ||
-        json_member(&member, "at_least", &least, err) < 0 ||
-        json_member(&member, "at_most", &most, err) < 0) {
-        return -1;
-    }
-    if (!json_is_object(&least) || !json_is_object(&most)) {
-        return json_fail(&member, err, "expected objects: a number by the model's name");
-    }
-    rule->targets = arena_array(arena, struct rule_target, REQUIRED_MAX);
-    return add_targets(&least, arena, false, rule, err) < 0
-               ? -1
-               : add_targets(&most, arena, true, rule, err);
 }
 
 const struct rule_target *rule_target_for(const struct rule *rule, struct str model)
@@ -354,14 +191,6 @@ const struct rule_target *rule_target_for(const struct rule *rule, struct str mo
         }
     }
     return NULL;
-}
-
-static int decode_repeats(const struct json *at, struct arena *arena, struct rule *rule,
-                          struct err *err)
-{
-    return decode_success(at, arena, rule, err) < 0 || decode_required(at, arena, rule, err) < 0
-               ? -1
-               : decode_targets(at, arena, rule, err);
 }
 
 /* NULL if the run states none, or several that differ. */
@@ -431,46 +260,89 @@ int64_t rule_required_for(const struct rule *rule, const struct measurement *m)
     return 0;
 }
 
-int rule_decode(const struct json *at, struct arena *arena, struct str format_id,
-                struct rule *ret_rule, struct err *err)
+static int check_scale(const struct json *at, const struct rule *rule, struct err *err)
 {
-    struct raw raw = {0};
-    struct rule rule = {0};
-    if (json_decode(at, arena, RAW_FIELDS, ARRAY_LEN(RAW_FIELDS), &raw, err) < 0) {
-        return -1;
-    }
-    if (!is_slug(raw.name)) {
-        return json_fail(at, err, "expected a name of a-z, 0-9 and -, found \"%.60s\"",
-                         raw.name.ptr);
-    }
-    rule.id = str_of(arena_printf(arena, "%.*s/%.*s", STR_ARG(format_id), STR_ARG(raw.name)));
-    rule.series = raw.series;
-    rule.match_gpus = raw.match_gpus;
-    rule.source = raw.source;
-    rule.window.skip = raw.skip;
-    rule.window.drop_last = raw.drop_last;
-    rule.window.last = raw.last;
-    rule.window.skips_warmup = raw.skips_warmup;
-    rule.fact = raw.fact;
-    rule.unit = raw.unit;
-    rule.is_default = raw.is_default;
-    if (decode_choices(at, &raw, &rule, err) < 0 || decode_steps(at, &rule.window, err) < 0 ||
-        decode_trim(at, &rule, err) < 0 || decode_repeats(at, arena, &rule, err) < 0) {
-        return -1;
-    }
-    if ((rule.statistic == STAT_TIMESTAMPS || rule.statistic == STAT_ELAPSED) &&
-        rule.scale != SCALE_NONE) {
+    bool is_by_fact = rule_is_by_fact(rule);
+    bool is_elapsed = rule->statistic == STAT_ELAPSED;
+    if ((rule->statistic == STAT_TIMESTAMPS || is_elapsed) && rule->scale != SCALE_NONE) {
         return json_fail(at, err, "statistic %s is for the whole job: expected scale none",
-                         statistic_name(rule.statistic));
+                         statistic_name(rule->statistic));
     }
-    if (rule_is_by_fact(&rule) != (rule.fact.len > 0) ||
-        rule_is_by_fact(&rule) != (rule.unit.len > 0 && rule.statistic != STAT_ELAPSED)) {
+    if (is_by_fact != (rule->fact.len > 0) || is_by_fact != (rule->unit.len > 0 && !is_elapsed)) {
         return json_fail(at, err, "\"fact\" and \"unit\" belong to scales fact and fact_over only");
     }
-    if (rule.statistic == STAT_ELAPSED && rule.unit.len > 0 && rule_unit_s(rule.unit) == 0) {
-        return json_fail(at, err, "unit: expected s, min or h, found \"%.40s\"", rule.unit.ptr);
+    return is_elapsed && rule->unit.len > 0 && rule_unit_s(rule->unit) == 0
+               ? json_fail(at, err, "unit: expected s, min or h, found \"%.40s\"", rule->unit.ptr)
+               : 0;
+}
+
+static int check_rule(const struct json *at, const struct rule *rule, struct err *err)
+{
+    if (!is_slug(rule->id)) {
+        return json_fail(at, err, "expected a name of a-z, 0-9 and -, found \"%.60s\"",
+                         rule->id.ptr);
     }
-    *ret_rule = rule;
+    if ((rule->trim_count || rule->trim_share != 0) != (rule->statistic == STAT_TRIMMED_MEAN)) {
+        return json_fail(at, err, "\"trim\" belongs to statistic trimmed_mean only");
+    }
+    if (rule->success.fact.ptr && rule->repeats != REPEATS_OLYMPIC) {
+        return json_fail(at, err, "\"success\" belongs to repeats olympic only");
+    }
+    return check_scale(at, rule, err);
+}
+
+static const struct json_field TRIM_ROWS[] = {
+    ROW("count", struct rule, trim_count, 0, .max = COUNT_MAX),
+    ROW("share", struct rule, trim_share, 0),
+};
+static const struct json_field SUCCESS_ROWS[] = {
+    ROW("fact", struct rule_success, fact, JSON_REQUIRED),
+    ROW("value", struct rule_success, value, JSON_REQUIRED),
+};
+static const struct json_field REQUIRED_ROWS[] = {
+    ROW("fact", struct rule_required, fact, JSON_REQUIRED),
+    ROW_ANY("logs", JSON_REQUIRED, .get = get_counts),
+    ROW("source", struct rule_required, source, 0),
+};
+static const struct json_field TARGETS_ROWS[] = {
+    ROW_ANY("at_least", JSON_REQUIRED, .get = get_targets),
+    ROW_ANY("at_most", JSON_REQUIRED, .get = get_targets),
+};
+static const struct json_field RULE_ROWS[] = {
+    ROW("name", struct rule, id, JSON_REQUIRED),
+    ROW("series", struct rule, series, JSON_REQUIRED),
+    ROW_WORD("run", struct rule, run, RUN_NAMES, 0),
+    ROW("match_gpus", struct rule, match_gpus, 0),
+    ROW("warmup", struct rule, window.skips_warmup, 0),
+    ROW("skip", struct rule, window.skip, 0, .max = COUNT_MAX),
+    ROW("drop_last", struct rule, window.drop_last, 0, .max = COUNT_MAX),
+    ROW("last", struct rule, window.last, 0, .max = COUNT_MAX),
+    ROW_GET("steps", struct rule, window, get_steps, JSON_NULLABLE),
+    ROW_INSIDE("trim", TRIM_ROWS, JSON_NULLABLE, .check = check_trim),
+    ROW_WORD("statistic", struct rule, statistic, STATISTIC_NAMES, JSON_REQUIRED),
+    ROW_WORD("scale", struct rule, scale, SCALE_NAMES, 0),
+    ROW("fact", struct rule, fact, 0),
+    ROW("unit", struct rule, unit, 0),
+    ROW("default", struct rule, is_default, 0),
+    ROW_WORD("rounding", struct rule, rounding, ROUNDING_NAMES, 0),
+    ROW_WORD("repeats", struct rule, repeats, REPEATS_NAMES, 0),
+    ROW_OBJECT("success", struct rule, success, SUCCESS_ROWS, 0),
+    ROW_OBJECT("required", struct rule, required, REQUIRED_ROWS, 0),
+    ROW_INSIDE("targets", TARGETS_ROWS, 0),
+    ROW("origin", struct rule, origin, JSON_REQUIRED, .names = ORIGIN_NAMES,
+        .n_names = ARRAY_LEN(ORIGIN_NAMES)),
+    ROW("source", struct rule, source, JSON_REQUIRED),
+};
+
+int rule_decode(const struct json *at, struct arena *arena, struct str format_id, struct rule *rule,
+                struct err *err)
+{
+    *rule = (struct rule){.n_targets = 0};
+    if (json_decode(at, arena, RULE_ROWS, ARRAY_LEN(RULE_ROWS), rule, err) < 0 ||
+        check_rule(at, rule, err) < 0) {
+        return -1;
+    }
+    rule->id = str_of(arena_printf(arena, "%.*s/%.*s", STR_ARG(format_id), STR_ARG(rule->id)));
     return 0;
 }
 

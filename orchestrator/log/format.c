@@ -7,12 +7,6 @@
 #include "report/report.h"
 #include "report/vocabulary.h"
 
-/* The state of decoding one format. */
-struct decoder {
-    struct format *format;
-    struct arena *arena;
-};
-
 static int find_literal(const struct format *format, struct str literal)
 {
     for (size_t idx = 0; idx < format->n_literals; idx++) {
@@ -23,21 +17,18 @@ static int find_literal(const struct format *format, struct str literal)
     return -1;
 }
 
-static int add_literal(const struct json *at, struct format *format, struct probe *probe,
+/* Gives the literal its bit. */
+static int add_literal(const struct json *root, struct format *format, struct probe *probe,
                        struct err *err)
 {
     int idx = find_literal(format, probe->literal);
-    if (probe->literal.len < LITERAL_LEN_MIN) {
-        return json_fail(at, err, "expected a literal of at least %d bytes, found \"%s\"",
-                         LITERAL_LEN_MIN, probe->literal.ptr);
-    }
-    if (memchr(probe->literal.ptr, '\n', probe->literal.len) ||
-        memchr(probe->literal.ptr, '\r', probe->literal.len)) {
-        return json_fail(at, err, "a literal holds no line break");
+    if (!probe->literal.len) {
+        probe->bit = NO_LITERAL;
+        return 0;
     }
     if (idx < 0) {
         if (format->n_literals == LITERALS_MAX) {
-            return json_fail(at, err, "more than %d different literals", LITERALS_MAX);
+            return json_fail(root, err, "more than %d different literals", LITERALS_MAX);
         }
         idx = (int)format->n_literals++;
         format->literals[idx] = probe->literal;
@@ -46,231 +37,99 @@ static int add_literal(const struct json *at, struct format *format, struct prob
     return 0;
 }
 
-static int read_pattern(const struct json *at, struct str source, struct pattern **ret_pattern,
-                        struct err *err)
+static int check_literal(const struct json *at, struct str literal, struct err *err)
+{
+    if (literal.len < LITERAL_LEN_MIN) {
+        return json_fail(at, err, "expected a literal of at least %d bytes, found \"%s\"",
+                         LITERAL_LEN_MIN, literal.ptr);
+    }
+    return memchr(literal.ptr, '\n', literal.len) || memchr(literal.ptr, '\r', literal.len)
+               ? json_fail(at, err, "a literal holds no line break")
+               : 0;
+}
+
+static int get_pattern(const struct json *at, struct arena *arena, void *out, struct err *err)
 {
     struct err why = {0};
-    if (pattern_new(source, ret_pattern, &why) < 0) {
-        return json_fail(at, err, "%s", why.msg);
+    struct str source;
+    if (json_str(at, arena, &source, err) < 0) {
+        return -1;
     }
-    return 0;
+    return pattern_new(source, out, &why) < 0 ? json_fail(at->parent, err, "%s", why.msg) : 0;
 }
+#define ROW_PATTERN(name, T, member, ...) ROW_GET(name, T, member, get_pattern, __VA_ARGS__)
 
-/* {"literal": S, "pattern": S} as a member that may be null. */
-static int read_probe(const struct decoder *d, const struct json *at, const char *key,
-                      struct probe *ret_probe, struct err *err)
+static int check_probe(const struct json *at, struct arena *arena UNUSED, void *out,
+                       struct err *err)
 {
-    struct raw_probe {
-        struct str literal, pattern;
-        bool required;
-    } raw = {0};
-    const struct json_field fields[] = {
-        ROW("literal", struct raw_probe, literal, JSON_REQUIRED),
-        ROW("pattern", struct raw_probe, pattern, JSON_REQUIRED),
-        ROW("required", struct raw_probe, required, 0),
-    };
-    struct json member;
-    bool is_end = strcmp(key, "end") == 0;
-    ret_probe->bit = NO_LITERAL;
-    if (!json_find(at, key, &member) || json_is_null(&member)) {
-        return 0;
-    }
-    if (json_decode(&member, d->arena, fields, is_end ? 3 : 2, &raw, err) < 0) {
-        return -1;
-    }
-    ret_probe->literal = raw.literal;
-    if (is_end) {
-        d->format->needs_end = raw.required;
-    }
-    if (add_literal(&member, d->format, ret_probe, err) < 0) {
-        return -1;
-    }
-    return read_pattern(&member, raw.pattern, &ret_probe->pattern, err);
+    const struct probe *probe = out;
+    return check_literal(at, probe->literal, err);
 }
 
-struct raw_fact {
-    struct str name, literal, pattern, says, why;
-    bool is_list, is_last, is_grouped, is_in_sample, is_absent;
+static const struct json_field PROBE_ROWS[] = {
+    ROW("literal", struct probe, literal, JSON_REQUIRED),
+    ROW_PATTERN("pattern", struct probe, pattern, JSON_REQUIRED),
+};
+#define ROW_PROBE(name, T, member)                                                                 \
+    ROW_OBJECT(name, T, member, PROBE_ROWS, JSON_NULLABLE, .check = check_probe)
+
+/* ---- its facts ---- */
+
+static const struct json_field FACT_SPEC_ROWS[] = {
+    ROW("name", struct fact_spec, name, JSON_REQUIRED),
+    ROW("literal", struct fact_spec, line.literal, 0),
+    ROW_PATTERN("pattern", struct fact_spec, line.pattern, 0),
+    ROW("says", struct fact_spec, says, 0),
+    ROW("list", struct fact_spec, is_list, 0),
+    ROW("last", struct fact_spec, is_last, 0),
+    ROW("grouped", struct fact_spec, is_grouped, 0),
+    ROW("in_sample", struct fact_spec, is_in_sample, 0),
+    ROW("absent", struct fact_spec, is_absent, 0),
+    ROW("why", struct fact_spec, why, 0),
 };
 
-static const struct json_field FACT_FIELDS[] = {
-    ROW("name", struct raw_fact, name, JSON_REQUIRED),
-    ROW("literal", struct raw_fact, literal, 0),
-    ROW("pattern", struct raw_fact, pattern, 0),
-    ROW("says", struct raw_fact, says, 0),
-    ROW("list", struct raw_fact, is_list, 0),
-    ROW("last", struct raw_fact, is_last, 0),
-    ROW("grouped", struct raw_fact, is_grouped, 0),
-    ROW("in_sample", struct raw_fact, is_in_sample, 0),
-    ROW("absent", struct raw_fact, is_absent, 0),
-    ROW("why", struct raw_fact, why, 0),
-};
-
-static int add_absent(const struct json *at, struct format *f, const struct raw_fact *raw,
-                      struct err *err)
+static int check_fact(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
 {
-    if (raw->literal.ptr || raw->pattern.ptr || raw->says.ptr || raw->is_list || raw->is_last ||
-        raw->is_grouped || raw->is_in_sample || !raw->why.len) {
-        return json_fail(at, err, "an absent fact has a name and \"why\" only");
+    struct fact_spec *fact = out;
+    if (!vocabulary_has_condition(vocabulary_of(at), fact->name) && !fact_is_of_row(fact->name)) {
+        return json_fail(at, err, "\"%.60s\" is not in the list of conditions", fact->name.ptr);
     }
-    f->absent[f->n_absent++] = (struct absent_fact){raw->name, raw->why};
-    return 0;
-}
-
-static int decode_fact(const struct decoder *d, const struct json *at, struct err *err)
-{
-    struct format *f = d->format;
-    struct raw_fact raw = {0};
-    struct fact_spec *fact;
-    if (json_decode(at, d->arena, FACT_FIELDS, ARRAY_LEN(FACT_FIELDS), &raw, err) < 0) {
-        return -1;
+    if (fact->is_absent) {
+        return fact->line.literal.ptr || fact->line.pattern || fact->says.ptr || fact->is_list ||
+                       fact->is_last || fact->is_grouped || fact->is_in_sample || !fact->why.len
+                   ? json_fail(at, err, "an absent fact has a name and \"why\" only")
+                   : 0;
     }
-    if (!vocabulary_has_condition(vocabulary_of(at), raw.name) && !fact_is_of_row(raw.name)) {
-        return json_fail(at, err, "\"%.60s\" is not in the list of conditions", raw.name.ptr);
-    }
-    if (raw.is_absent) {
-        return add_absent(at, f, &raw, err);
-    }
-    if (raw.why.ptr || !raw.literal.ptr || !raw.pattern.ptr) {
+    if (fact->why.ptr || !fact->line.literal.ptr || !fact->line.pattern) {
         return json_fail(at, err, "a fact has a literal and a pattern, or is absent");
     }
-    fact = &f->facts[f->n_facts++];
-    fact->name = raw.name;
-    fact->says = raw.says;
-    fact->is_list = raw.is_list;
-    fact->is_last = raw.is_last;
-    fact->is_grouped = raw.is_grouped;
-    fact->is_in_sample = raw.is_in_sample;
-    fact->line.literal = raw.literal;
-    if (add_literal(at, f, &fact->line, err) < 0 ||
-        read_pattern(at, raw.pattern, &fact->line.pattern, err) < 0) {
-        return -1;
-    }
-    f->fact_mask[raw.is_in_sample] |= UINT64_C(1) << fact->line.bit;
     fact->value = pattern_group(fact->line.pattern, "value");
-    if ((fact->value < 0) != (raw.says.len > 0)) {
-        return json_fail(at, err, "expected a group \"value\" in the fact's pattern, or \"says\"");
-    }
-    return 0;
+    return (fact->value < 0) != (fact->says.len > 0)
+               ? json_fail(at, err, "expected a group \"value\" in the fact's pattern, or \"says\"")
+               : check_literal(at, fact->line.literal, err);
 }
 
-static int decode_facts(const struct decoder *d, const struct json *root, struct err *err)
+/* Those that are absent apart from the others. */
+static int get_facts(const struct json *list, struct arena *arena, void *out, struct err *err)
 {
-    struct format *f = d->format;
-    struct json list;
-    struct json item;
-    size_t n = 0;
-    if (json_member(root, "facts", &list, err) < 0 ||
-        json_expect_array(&list, FORMAT_FACTS_MAX, &n, err) < 0) {
-        return -1;
-    }
-    f->facts = arena_array(d->arena, struct fact_spec, n ? n : 1);
-    f->absent = arena_array(d->arena, struct absent_fact, n ? n : 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (decode_fact(d, &item, err) < 0) {
-            return -1;
+    struct format *f = out;
+    size_t n = f->n_facts;
+    f->absent = arena_array(arena, struct absent_fact, n + 1);
+    f->n_facts = 0;
+    for (size_t idx = 0; idx < n; idx++) {
+        const struct fact_spec fact = f->facts[idx];
+        if (fact.is_absent) {
+            f->absent[f->n_absent++] = (struct absent_fact){fact.name, fact.why};
+        } else {
+            f->facts[f->n_facts++] = fact;
         }
     }
     for (size_t idx = 0; idx < f->n_absent; idx++) {
         if (format_reads(f, f->absent[idx].name.ptr)) {
-            return json_fail(&list, err, "fact \"%.60s\" is both read and absent",
+            return json_fail(list, err, "fact \"%.60s\" is both read and absent",
                              f->absent[idx].name.ptr);
         }
     }
-    return 0;
-}
-
-static int decode_prefixes(const struct decoder *d, const struct json *root, struct err *err)
-{
-    struct json list;
-    struct str *names;
-    size_t n;
-    if (json_member(root, "prefixes", &list, err) < 0 ||
-        json_str_list(&list, d->arena, 8, &names, &n, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < n; idx++) {
-        if (str_eq_z(names[idx], "mpirun")) {
-            d->format->strips_mpirun = true;
-        } else if (str_eq_z(names[idx], "srun")) {
-            d->format->strips_srun = true;
-        } else {
-            return json_fail(&list, err, "expected mpirun or srun, found \"%.40s\"",
-                             names[idx].ptr);
-        }
-    }
-    return 0;
-}
-
-struct raw_format {
-    struct str id, title, framework, source, total_from, epochs_from, role, records;
-    int64_t schema_version;
-    bool any, is_proposed;
-};
-
-static const struct json_field FORMAT_FIELDS[] = {
-    ROW("schema_version", struct raw_format, schema_version, JSON_REQUIRED, .min = 1, .max = 1),
-    ROW("id", struct raw_format, id, JSON_REQUIRED),
-    ROW("title", struct raw_format, title, JSON_REQUIRED),
-    ROW("framework", struct raw_format, framework, JSON_REQUIRED),
-    ROW("source", struct raw_format, source, JSON_REQUIRED),
-    ROW_ANY("prefixes", JSON_REQUIRED),
-    ROW_ANY("series", JSON_REQUIRED),
-    ROW_ANY("run_start", JSON_NULLABLE),
-    ROW_ANY("begin", JSON_NULLABLE),
-    ROW_ANY("resumed", JSON_NULLABLE),
-    ROW_ANY("end", JSON_NULLABLE),
-    ROW_ANY("fatal", JSON_NULLABLE),
-    ROW_ANY("done", JSON_NULLABLE),
-    ROW("total_from", struct raw_format, total_from, JSON_NULLABLE),
-    ROW("epochs_from", struct raw_format, epochs_from, JSON_NULLABLE),
-    ROW("role", struct raw_format, role, 0),
-    ROW("records", struct raw_format, records, 0),
-    ROW("proposed", struct raw_format, is_proposed, 0),
-    ROW_ANY("facts", JSON_REQUIRED),
-    ROW_ANY("rules", JSON_REQUIRED),
-};
-
-/* "done": a line that says how many steps are made. */
-static int decode_done(const struct decoder *d, const struct json *root, struct err *err)
-{
-    struct format *f = d->format;
-    if (read_probe(d, root, "done", &f->done, err) < 0) {
-        return -1;
-    }
-    f->done_step = f->done.pattern ? pattern_group(f->done.pattern, "step") : -1;
-    return f->done.pattern && f->done_step < 0
-               ? json_fail(root, err, "done: its pattern has a group \"step\"")
-               : 0;
-}
-
-/* "begin": a line that precedes the samples of every run; or why no log of the format shows whether its beginning is there. */
-static int decode_begin(const struct decoder *d, const struct json *root, struct err *err)
-{
-    struct raw_begin {
-        struct str why;
-        bool is_unknown;
-    } raw = {0};
-    static const struct json_field FIELDS[] = {
-        ROW("why", struct raw_begin, why, JSON_REQUIRED),
-        ROW("unknown", struct raw_begin, is_unknown, JSON_REQUIRED),
-    };
-    struct json member;
-    struct json unknown;
-    d->format->begin.bit = NO_LITERAL;
-    if (!json_find(root, "begin", &member) || json_is_null(&member)) {
-        return 0;
-    }
-    if (!json_find(&member, "unknown", &unknown)) {
-        return read_probe(d, root, "begin", &d->format->begin, err);
-    }
-    if (json_decode(&member, d->arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0) {
-        return -1;
-    }
-    if (!raw.is_unknown || !raw.why.len) {
-        return json_fail(&member, err, "expected \"unknown\" true and a \"why\"");
-    }
-    d->format->begin_why = raw.why;
     return 0;
 }
 
@@ -319,24 +178,6 @@ static int check_from(const struct format *f, const struct json *root, const cha
     return !name.ptr || format_reads(f, name.ptr)
                ? 0
                : json_fail(root, err, "%s: there is no fact \"%.40s\"", key, name.ptr);
-}
-
-static int decode_role(const struct json *root, struct str name, enum format_role *ret_role,
-                       struct err *err)
-{
-    static const char *const ROLES[] = {[FORMAT_FIRST] = "first",
-                                        [FORMAT_OWN] = "own",
-                                        [FORMAT_SIDECAR] = "beside",
-                                        [FORMAT_GENERIC] = "generic",
-                                        [FORMAT_NAMED] = "named"};
-    for (size_t idx = 0; idx < ARRAY_LEN(ROLES); idx++) {
-        if (str_eq_z(name, ROLES[idx])) {
-            *ret_role = (enum format_role)idx;
-            return 0;
-        }
-    }
-    return json_fail(
-        root, err, "expected role first, own, beside, generic or named, found \"%.40s\"", name.ptr);
 }
 
 /* ---- its series ---- */
@@ -405,160 +246,189 @@ static int decode_groups(const struct json *at, struct series_spec *s, struct er
     return 0;
 }
 
-struct raw_series {
-    struct str name, literal, pattern, unit, like, until;
-    enum scope scope;
-    enum quantity quantity;
-    bool primary, repeats, after, stands_in, is_on_grid, is_grouped;
-    int64_t step_from, epoch_from, first_by;
-    double factor;
-};
-
-static const struct json_field SERIES_FIELDS[] = {
-    ROW("name", struct raw_series, name, JSON_REQUIRED),
-    ROW("literal", struct raw_series, literal, JSON_NULLABLE),
-    ROW("pattern", struct raw_series, pattern, JSON_REQUIRED),
-    ROW("unit", struct raw_series, unit, JSON_REQUIRED),
-    ROW_WORD("scope", struct raw_series, scope, SCOPE_NAMES, JSON_REQUIRED | JSON_NULLABLE),
-    ROW_WORD("quantity", struct raw_series, quantity, QUANTITY_NAMES, JSON_REQUIRED),
-    ROW("primary", struct raw_series, primary, JSON_REQUIRED),
-    ROW("repeats", struct raw_series, repeats, 0),
-    ROW("stands_in", struct raw_series, stands_in, 0),
-    ROW("grid", struct raw_series, is_on_grid, 0),
-    ROW("grouped", struct raw_series, is_grouped, 0),
-    ROW("step_from", struct raw_series, step_from, 0, .max = 1),
-    ROW("epoch_from", struct raw_series, epoch_from, 0, .max = 1),
-    ROW("first_by", struct raw_series, first_by, 0, .max = INT32_MAX),
-    ROW("factor", struct raw_series, factor, 0),
-    ROW_ANY("after", JSON_NULLABLE),
-    ROW("like", struct raw_series, like, JSON_NULLABLE),
-    ROW("until", struct raw_series, until, JSON_NULLABLE),
-};
-
-static int decode_series_names(const struct json *at, const struct raw_series *raw,
-                               struct series_spec *s, struct err *err)
+static int check_series(const struct json *at, struct arena *arena UNUSED, void *out,
+                        struct err *err)
 {
-    s->scope = raw->scope;
-    s->quantity = raw->quantity;
-    if (!is_unit_of(vocabulary_of(at), raw->unit, s->quantity)) {
-        return json_fail(at, err, "unit \"%.40s\" does not fit quantity %s", raw->unit.ptr,
+    struct series_spec *s = out;
+    bool has_literal = s->line.literal.len > 0;
+    if (!is_unit_of(vocabulary_of(at), s->unit, s->quantity)) {
+        return json_fail(at, err, "unit \"%.40s\" does not fit quantity %s", s->unit.ptr,
                          quantity_name(s->quantity));
     }
-    if (!(raw->factor > 0)) {
+    if (!(s->factor > 0)) {
         return json_fail(at, err, "expected a factor over 0");
     }
-    s->name = raw->name;
-    s->unit = raw->unit;
-    s->is_primary = raw->primary;
-    s->repeats = raw->repeats;
-    s->stands_in = raw->stands_in;
-    s->is_off_grid = !raw->is_on_grid;
-    s->is_grouped = raw->is_grouped;
-    s->step_from = raw->step_from;
-    s->epoch_from = raw->epoch_from;
-    s->first_by = raw->first_by;
-    s->factor = raw->factor;
-    return 0;
-}
-
-static int decode_one_series(const struct decoder *d, const struct json *at, struct series_spec *s,
-                             struct err *err)
-{
-    struct raw_series raw = {
-        .factor = 1, .is_on_grid = true, .step_from = 1, .epoch_from = -1, .first_by = -1};
-    if (json_decode(at, d->arena, SERIES_FIELDS, ARRAY_LEN(SERIES_FIELDS), &raw, err) < 0 ||
-        decode_series_names(at, &raw, s, err) < 0 ||
-        read_probe(d, at, "after", &s->after, err) < 0 ||
-        read_pattern(at, raw.pattern, &s->line.pattern, err) < 0 || decode_groups(at, s, err) < 0) {
+    if (has_literal && check_literal(at, s->line.literal, err) < 0) {
         return -1;
     }
-    s->line.bit = NO_LITERAL;
-    s->line.literal = raw.literal;
-    s->is_bare = raw.literal.len && str_find(raw.pattern, STR_LIT("oss")) < 0;
-    if (raw.literal.len && add_literal(at, d->format, &s->line, err) < 0) {
-        return -1;
-    }
-    if (raw.like.ptr && !raw.literal.len) {
+    s->is_bare = has_literal && str_find(pattern_source(s->line.pattern), STR_LIT("oss")) < 0;
+    if (s->like && !has_literal) {
         return json_fail(at, err, "\"like\" is for lines that hold the literal, but there is none");
     }
-    if (raw.like.ptr && read_pattern(at, raw.like, &s->like, err) < 0) {
-        return -1;
-    }
-    if (raw.until.ptr && !s->after.pattern) {
+    if (s->until && !s->after.pattern) {
         return json_fail(at, err,
                          "\"until\" closes what \"after\" opens, but there is no \"after\"");
     }
-    return raw.until.ptr ? read_pattern(at, raw.until, &s->until, err) : 0;
+    return decode_groups(at, s, err);
 }
 
-static int decode_series(const struct decoder *d, const struct json *root, struct err *err)
+static int check_all_series(const struct json *list, struct arena *arena UNUSED, void *out,
+                            struct err *err)
 {
-    struct format *f = d->format;
-    struct json list;
-    struct json item;
-    size_t n = 0;
+    const struct format *f = out;
     size_t n_primary = 0;
-    if (json_member(root, "series", &list, err) < 0 ||
-        json_expect_array(&list, FORMAT_SERIES_MAX, &n, err) < 0) {
-        return -1;
-    }
-    f->series = arena_array(d->arena, struct series_spec, n ? n : 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        struct series_spec *s =
-            &f->series[f->n_series++]; /* counted first: format_release sees it */
-        if (decode_one_series(d, &item, s, err) < 0) {
-            return -1;
-        }
-        for (size_t idx = 0; idx + 1 < f->n_series; idx++) {
+    for (size_t at = 0; at < f->n_series; at++) {
+        const struct series_spec *s = &f->series[at];
+        n_primary += s->is_primary;
+        for (size_t idx = 0; idx < at; idx++) {
             if (str_eq(f->series[idx].name, s->name)) {
-                return json_fail(&item, err, "two series named \"%.60s\"", s->name.ptr);
+                return json_fail(list, err, "two series named \"%.60s\"", s->name.ptr);
             }
         }
-        n_primary += s->is_primary;
     }
-    if (n_primary != 1) {
-        return json_fail(&list, err, "expected one primary series, found %zu", n_primary);
+    return n_primary == 1
+               ? 0
+               : json_fail(list, err, "expected one primary series, found %zu", n_primary);
+}
+
+static const struct series_spec SERIES_BLANK = {.factor = 1, .is_on_grid = true, .step_from = 1};
+static const struct json_field SERIES_SPEC_ROWS[] = {
+    ROW("name", struct series_spec, name, JSON_REQUIRED),
+    ROW("literal", struct series_spec, line.literal, JSON_NULLABLE),
+    ROW_PATTERN("pattern", struct series_spec, line.pattern, JSON_REQUIRED),
+    ROW("unit", struct series_spec, unit, JSON_REQUIRED),
+    ROW_WORD("scope", struct series_spec, scope, SCOPE_NAMES, JSON_REQUIRED | JSON_NULLABLE),
+    ROW_WORD("quantity", struct series_spec, quantity, QUANTITY_NAMES, JSON_REQUIRED),
+    ROW("primary", struct series_spec, is_primary, JSON_REQUIRED),
+    ROW("repeats", struct series_spec, repeats, 0),
+    ROW("stands_in", struct series_spec, stands_in, 0),
+    ROW("grid", struct series_spec, is_on_grid, 0),
+    ROW("grouped", struct series_spec, is_grouped, 0),
+    ROW("step_from", struct series_spec, step_from, 0, .max = 1),
+    ROW("epoch_from", struct series_spec, epoch_from, JSON_MINUS, .max = 1),
+    ROW("first_by", struct series_spec, first_by, JSON_MINUS, .max = INT32_MAX),
+    ROW("factor", struct series_spec, factor, 0),
+    ROW_PROBE("after", struct series_spec, after),
+    ROW_PATTERN("like", struct series_spec, like, JSON_NULLABLE),
+    ROW_PATTERN("until", struct series_spec, until, JSON_NULLABLE),
+};
+
+/* ---- the format ---- */
+
+static int check_end(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
+{
+    const struct format *f = out;
+    return check_literal(at, f->end.literal, err);
+}
+
+/* A line that precedes the samples of every run; or why no log of the format shows whether its beginning is there. */
+static int check_begin(const struct json *at, struct arena *arena UNUSED, void *out,
+                       struct err *err)
+{
+    const struct format *f = out;
+    if (f->is_begin_unknown || f->begin_why.ptr) {
+        return f->is_begin_unknown && f->begin_why.len && !f->begin.literal.ptr && !f->begin.pattern
+                   ? 0
+                   : json_fail(at, err, "expected \"unknown\" true and a \"why\"");
     }
-    return 0;
+    return !f->begin.literal.ptr || !f->begin.pattern
+               ? json_fail(at, err, "expected a literal and a pattern")
+               : check_literal(at, f->begin.literal, err);
+}
+
+static const char *const ROLES[] = {[FORMAT_FIRST] = "first",
+                                    [FORMAT_OWN] = "own",
+                                    [FORMAT_SIDECAR] = "beside",
+                                    [FORMAT_GENERIC] = "generic",
+                                    [FORMAT_NAMED] = "named"};
+static const char *const RECORDS[] = {
+    [RECORD_NONE] = NULL, [RECORD_CSV] = "csv", [RECORD_JSONL] = "jsonl"};
+static const char *const PREFIXES[] = {"mpirun", "srun"};
+static const struct json_field END_ROWS[] = {
+    ROW("literal", struct format, end.literal, JSON_REQUIRED),
+    ROW_PATTERN("pattern", struct format, end.pattern, JSON_REQUIRED),
+    ROW("required", struct format, needs_end, 0),
+};
+static const struct json_field BEGIN_ROWS[] = {
+    ROW("literal", struct format, begin.literal, 0),
+    ROW_PATTERN("pattern", struct format, begin.pattern, 0),
+    ROW("unknown", struct format, is_begin_unknown, 0),
+    ROW("why", struct format, begin_why, 0),
+};
+static const struct json_field ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW("id", struct format, id, JSON_REQUIRED),
+    ROW("title", struct format, title, JSON_REQUIRED),
+    ROW("framework", struct format, framework, JSON_REQUIRED),
+    ROW("source", struct format, source, JSON_REQUIRED),
+    ROW_STRS("prefixes", struct format, prefixes, n_prefixes, JSON_REQUIRED, .max = 8,
+             .names = PREFIXES, .n_names = ARRAY_LEN(PREFIXES)),
+    ROW_LIST("series", struct format, series, n_series, SERIES_SPEC_ROWS, JSON_REQUIRED,
+             .max = FORMAT_SERIES_MAX, .check = check_series, .get = check_all_series,
+             .blank = &SERIES_BLANK),
+    ROW_PROBE("run_start", struct format, run_start),
+    ROW_INSIDE("begin", BEGIN_ROWS, JSON_NULLABLE, .check = check_begin),
+    ROW_PROBE("resumed", struct format, resumed),
+    ROW_INSIDE("end", END_ROWS, JSON_NULLABLE, .check = check_end),
+    ROW_PROBE("fatal", struct format, fatal),
+    ROW_PROBE("done", struct format, done),
+    ROW("total_from", struct format, total_from, JSON_NULLABLE),
+    ROW("epochs_from", struct format, epochs_from, JSON_NULLABLE),
+    ROW_WORD("role", struct format, role, ROLES, 0),
+    ROW_WORD("records", struct format, records, RECORDS, 0),
+    ROW("proposed", struct format, is_proposed, 0),
+    ROW_LIST("facts", struct format, facts, n_facts, FACT_SPEC_ROWS, JSON_REQUIRED,
+             .max = FORMAT_FACTS_MAX, .check = check_fact, .get = get_facts),
+    ROW_ANY("rules", JSON_REQUIRED), /* judge/rule.c */
+};
+
+static int add_literals(const struct json *root, struct format *f, struct err *err)
+{
+    struct probe *const marks[] = {&f->run_start, &f->begin, &f->resumed,
+                                   &f->end,       &f->fatal, &f->done};
+    for (size_t idx = 0; idx < f->n_series; idx++) {
+        if (add_literal(root, f, &f->series[idx].after, err) < 0 ||
+            add_literal(root, f, &f->series[idx].line, err) < 0) {
+            return -1;
+        }
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(marks); idx++) {
+        if (add_literal(root, f, marks[idx], err) < 0) {
+            return -1;
+        }
+    }
+    for (size_t idx = 0; idx < f->n_facts; idx++) {
+        struct fact_spec *fact = &f->facts[idx];
+        if (add_literal(root, f, &fact->line, err) < 0) {
+            return -1;
+        }
+        f->fact_mask[fact->is_in_sample] |= UINT64_C(1) << fact->line.bit;
+    }
+    return add_crashes(root, f, err);
+}
+
+static int settle(const struct json *root, struct format *f, struct err *err)
+{
+    f->vocabulary = vocabulary_of(root);
+    f->strips_mpirun = str_is_in(STR_LIT("mpirun"), f->prefixes, f->n_prefixes);
+    f->strips_srun = str_is_in(STR_LIT("srun"), f->prefixes, f->n_prefixes);
+    f->done_step = f->done.pattern ? pattern_group(f->done.pattern, "step") : -1;
+    if (f->done.pattern && f->done_step < 0) {
+        return json_fail(root, err, "done: its pattern has a group \"step\"");
+    }
+    return add_literals(root, f, err) < 0 ||
+                   check_from(f, root, "total_from", f->total_from, err) < 0
+               ? -1
+               : check_from(f, root, "epochs_from", f->epochs_from, err);
 }
 
 int format_decode(const struct json *root, struct arena *arena, struct format **ret_format,
                   struct err *err)
 {
-    struct raw_format raw = {.role = STR_LIT("own")};
     struct format *f = arena_new(arena, struct format);
-    struct decoder d = {f, arena};
     f->search = arena_new(arena, struct literals *);
-    if (json_decode(root, arena, FORMAT_FIELDS, ARRAY_LEN(FORMAT_FIELDS), &raw, err) < 0) {
-        return -1;
-    }
-    f->id = raw.id;
-    f->title = raw.title;
-    f->framework = raw.framework;
-    f->source = raw.source;
-    f->is_proposed = raw.is_proposed;
-    f->vocabulary = vocabulary_of(root);
-    f->records = str_eq_z(raw.records, "csv") ? RECORD_CSV
-                 : raw.records.ptr            ? RECORD_JSONL
-                                              : RECORD_NONE;
-    if (raw.records.ptr && f->records == RECORD_JSONL && !str_eq_z(raw.records, "jsonl")) {
-        return json_fail(root, err, "expected records csv or jsonl, found \"%.40s\"",
-                         raw.records.ptr);
-    }
-    f->total_from = raw.total_from;
-    f->epochs_from = raw.epochs_from;
-    if (decode_role(root, raw.role, &f->role, err) < 0 || decode_prefixes(&d, root, err) < 0 ||
-        decode_series(&d, root, err) < 0 ||
-        read_probe(&d, root, "run_start", &f->run_start, err) < 0 ||
-        decode_begin(&d, root, err) < 0 || read_probe(&d, root, "resumed", &f->resumed, err) < 0 ||
-        read_probe(&d, root, "end", &f->end, err) < 0 ||
-        read_probe(&d, root, "fatal", &f->fatal, err) < 0 || decode_done(&d, root, err) < 0 ||
-        decode_facts(&d, root, err) < 0 || add_crashes(root, f, err) < 0) {
-        format_release(f);
-        return -1;
-    }
-    if (check_from(f, root, "total_from", f->total_from, err) < 0 ||
-        check_from(f, root, "epochs_from", f->epochs_from, err) < 0) {
+    f->role = FORMAT_OWN;
+    if (json_decode(root, arena, ROWS, ARRAY_LEN(ROWS), f, err) < 0 || settle(root, f, err) < 0) {
         format_release(f);
         return -1;
     }

@@ -26,7 +26,7 @@ struct series_spec {
     bool stands_in;    /* shown if a log has nothing of the primary series */
     bool is_grouped;   /* digits in groups, "1,234.5" */
     bool is_bare;      /* its lines need not have a word for a loss; they have its literal */
-    bool is_off_grid;  /* printed by the clock, not by the step: intervals reveal no gap */
+    bool is_on_grid;   /* printed by the step, not by the clock: intervals reveal a gap */
     int64_t step_from; /* what the first step is called, 0 or 1: a run from 0 ends at total - 1 */
     int64_t first_by;  /* the first line has at most this step; -1: the interval of the lines */
     int64_t
@@ -51,6 +51,8 @@ struct fact_spec {
     bool is_list;      /* the value is a list with commas, and the fact is its number of items */
     bool is_grouped;   /* digits in groups, "1,281,167" */
     bool is_in_sample; /* read from every line of a sample, and from no other */
+    bool is_absent;    /* no log of the format states it: it is one of struct format's absent */
+    struct str why;
 };
 
 struct absent_fact { /* a fact that no log of the format states */
@@ -61,10 +63,13 @@ struct absent_fact { /* a fact that no log of the format states */
 struct format {
     struct str id, title, framework, source;
     bool is_proposed; /* by a program, from the lines of a log */
-    bool strips_mpirun, strips_srun;
+    struct str *prefixes;
+    size_t n_prefixes;
+    bool strips_mpirun, strips_srun; /* by the prefixes */
     struct series_spec *series;
     size_t n_series;
     struct probe run_start, begin, resumed, end, fatal, done;
+    bool is_begin_unknown;
     struct str begin_why; /* why a log does not show whether its beginning is there, or NULL */
     int done_step;        /* group of done: steps completed by the run */
     uint64_t crash_mask;  /* literals with which any program breaks off */

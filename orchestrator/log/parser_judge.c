@@ -40,7 +40,7 @@ static struct run_seen run_of(const struct parser *p, size_t idx, const struct s
                              .done_step = p->done_step,
                              .repeats = spec->repeats,
                              .has_steps = spec->step >= 0 && !p->has_stepless,
-                             .is_off_grid = spec->is_off_grid,
+                             .is_off_grid = !spec->is_on_grid,
                              .has_end = true,
                              .shows_begin =
                                  !p->format->begin_why.ptr && !p->is_resumed && !p->has_unmeasured,

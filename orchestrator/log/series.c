@@ -68,8 +68,8 @@ const struct json_field FACT_ROWS[] = {
     ROW("line", struct fact, line, JSON_REQUIRED, .max = INT32_MAX),
 };
 
-void series_encode_sample(struct json_out *out, const struct series *series, size_t idx,
-                          unsigned members)
+void series_put_sample(struct json_out *out, const struct series *series, size_t idx,
+                       unsigned members)
 {
     const struct sample *sample = &series->samples[idx];
     jw_object(out, NULL);

@@ -149,8 +149,8 @@ extern const struct json_field SERIES_HEAD_ROWS[5],
     FACT_ROWS[3]; /* of struct series, struct fact */
 enum sample_members { SAMPLE_SCOPE = 1, SAMPLE_GPUS = 2, SAMPLE_RUN = 4 };
 /* step, value and rank, and of the members those asked for; gpus only where it is known. */
-void series_encode_sample(struct json_out *out, const struct series *series, size_t idx,
-                          unsigned members);
+void series_put_sample(struct json_out *out, const struct series *series, size_t idx,
+                       unsigned members);
 /* The member facts: what the log states, and where; none for NULL. */
 void measurement_encode_facts(struct json_out *out, const struct measurement *m);
 

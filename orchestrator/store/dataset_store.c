@@ -6,11 +6,11 @@
 
 #include "base/fs.h"
 #include "codec/json_table.h"
+#include "codec/oci_ref.h"
 #include "load/places.h"
 #include "store/lock_file.h"
 
 #define RECORD_MAX     (4u << 20)
-#define BYTES_MAX      (1LL << 53)
 #define NULLABLE_FIELD (JSON_REQUIRED | JSON_NULLABLE)
 
 static int read_description(struct arena *arena, const char *root, const char *id,
@@ -79,164 +79,64 @@ const struct dataset_file *dataset_files_of(const struct dataset_here *here, siz
 
 /* ---- records ---- */
 
-static void encode_digest(struct json_out *out, const char *key, const uint8_t *bytes, size_t n,
-                          bool has)
+static void put_blobs(struct json_out *out, const char *key, const void *of)
 {
-    char hex[SHA256_HEX_SIZE];
-    if (has) {
-        hex_encode(bytes, n, hex);
+    const struct dataset_record *record = of;
+    jw_array(out, key);
+    for (size_t idx = 0; idx < record->seen.n_items; idx++) {
+        char text[OCI_DIGEST_SIZE];
+        oci_digest_text(record->seen.items[idx].sha256, text);
+        jw_z(out, NULL, text);
     }
-    jw_z(out, key, has ? hex : NULL);
+    jw_end_array(out);
 }
+
+/* Of the tree's list, where there is one. */
+static void put_of_list(struct json_out *out, const char *key, const void *of)
+{
+    const struct dataset_record *record = of;
+    if (record->seen.has_list) {
+        jw_i64(out, key,
+               strcmp(key, "files") == 0 ? record->seen.n_files : record->seen.file_bytes);
+    } else {
+        jw_null(out, key);
+    }
+}
+
+static const struct json_field ARCHIVE_ROWS[] = {
+    ROW("name", struct lock_item, name, JSON_REQUIRED),
+    ROW("bytes", struct lock_item, size_bytes, JSON_REQUIRED),
+    ROW_HEX("md5", struct lock_item, md5, has_md5, NULLABLE_FIELD),
+    ROW_HEX("sha256", struct lock_item, sha256, has_sha256, JSON_REQUIRED),
+    ROW("url", struct lock_item, url, NULLABLE_FIELD),
+    ROW("date", struct lock_item, date, JSON_REQUIRED),
+};
+static const struct json_field SPLIT_ROWS[] = {
+    ROW("name", struct dataset_synthetic_split, name, JSON_REQUIRED),
+    ROW("samples", struct dataset_synthetic_split, n_samples, JSON_REQUIRED, .min = 1),
+    ROW("folders", struct dataset_synthetic_split, n_folders, JSON_REQUIRED, .min = 1),
+};
+static const struct json_field ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW("dataset", struct dataset_record, seen.id, JSON_REQUIRED),
+    ROW("synthetic", struct dataset_record, is_synthetic, JSON_REQUIRED),
+    ROW("recipe", struct dataset_record, recipe, NULLABLE_FIELD),
+    ROW("date", struct dataset_record, date, JSON_REQUIRED),
+    ROW_OUT("blobs", JSON_ANY, put_blobs, JSON_REQUIRED),
+    ROW_LIST("archives", struct dataset_record, seen.items, seen.n_items, ARCHIVE_ROWS,
+             JSON_REQUIRED, .max = DATASET_FILES_MAX),
+    ROW_LIST("splits", struct dataset_record, splits, n_splits, SPLIT_ROWS, JSON_REQUIRED,
+             .max = DATASET_SPLITS_MAX),
+    ROW_HEX("list_sha256", struct dataset_record, seen.list_sha256, seen.has_list, NULLABLE_FIELD),
+    ROW("files", struct dataset_record, seen.n_files, NULLABLE_FIELD | JSON_MINUS,
+        .put = put_of_list),
+    ROW("file_bytes", struct dataset_record, seen.file_bytes, NULLABLE_FIELD | JSON_MINUS,
+        .put = put_of_list),
+};
 
 void dataset_record_encode(const struct dataset_record *record, struct strbuf *out)
 {
-    struct json_out json;
-    jw_begin(&json, out, false);
-    jw_object(&json, NULL);
-    jw_i64(&json, "schema_version", 1);
-    jw_str(&json, "dataset", record->seen.id);
-    jw_bool(&json, "synthetic", record->is_synthetic);
-    jw_str(&json, "recipe", record->recipe);
-    jw_str(&json, "date", record->date);
-    jw_array(&json, "blobs");
-    for (size_t idx = 0; idx < record->seen.n_items; idx++) {
-        char hex[SHA256_HEX_SIZE];
-        char text[sizeof("sha256:") + SHA256_HEX_SIZE];
-        hex_encode(record->seen.items[idx].sha256, SHA256_BYTES, hex);
-        snprintf(text, sizeof(text), "sha256:%s", hex);
-        jw_z(&json, NULL, text);
-    }
-    jw_end_array(&json);
-    jw_array(&json, "archives");
-    for (size_t idx = 0; idx < record->seen.n_items; idx++) {
-        const struct lock_item *item = &record->seen.items[idx];
-        jw_object(&json, NULL);
-        jw_str(&json, "name", item->name);
-        jw_i64(&json, "bytes", item->size_bytes);
-        encode_digest(&json, "md5", item->md5, MD5_BYTES, item->has_md5);
-        encode_digest(&json, "sha256", item->sha256, SHA256_BYTES, item->has_sha256);
-        jw_str(&json, "url", item->url);
-        jw_str(&json, "date", item->date);
-        jw_end_object(&json);
-    }
-    jw_end_array(&json);
-    jw_array(&json, "splits");
-    for (size_t idx = 0; idx < record->n_splits; idx++) {
-        jw_object(&json, NULL);
-        jw_str(&json, "name", record->splits[idx].name);
-        jw_i64(&json, "samples", record->splits[idx].n_samples);
-        jw_i64(&json, "folders", record->splits[idx].n_folders);
-        jw_end_object(&json);
-    }
-    jw_end_array(&json);
-    encode_digest(&json, "list_sha256", record->seen.list_sha256, SHA256_BYTES,
-                  record->seen.has_list);
-    if (record->seen.has_list) {
-        jw_i64(&json, "files", record->seen.n_files);
-        jw_i64(&json, "file_bytes", record->seen.file_bytes);
-    } else {
-        jw_null(&json, "files");
-        jw_null(&json, "file_bytes");
-    }
-    jw_end_object(&json);
-}
-
-static int decode_archive(const struct json *at, struct arena *arena, struct lock_item *ret,
-                          struct err *err)
-{
-    struct text {
-        struct lock_item item;
-        struct str md5, sha256;
-    } text = {.item.size_bytes = -1};
-    static const struct json_field FIELDS[] = {
-        ROW("name", struct text, item.name, JSON_REQUIRED),
-        ROW("bytes", struct text, item.size_bytes, JSON_REQUIRED, .max = BYTES_MAX),
-        ROW("md5", struct text, md5, NULLABLE_FIELD),
-        ROW("sha256", struct text, sha256, JSON_REQUIRED),
-        ROW("url", struct text, item.url, NULLABLE_FIELD),
-        ROW("date", struct text, item.date, JSON_REQUIRED),
-    };
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &text, err) < 0 ||
-        json_hex(at, "md5", text.md5,
-                 (struct json_bytes){text.item.md5, MD5_BYTES, &text.item.has_md5}, err) < 0 ||
-        json_hex(at, "sha256", text.sha256,
-                 (struct json_bytes){text.item.sha256, SHA256_BYTES, &text.item.has_sha256},
-                 err) < 0) {
-        return -1;
-    }
-    *ret = text.item;
-    return 0;
-}
-
-static int decode_arrays(const struct json *at, struct arena *arena, struct dataset_record *ret,
-                         struct err *err)
-{
-    static const struct json_field SPLIT[] = {
-        ROW("name", struct dataset_synthetic_split, name, JSON_REQUIRED),
-        ROW("samples", struct dataset_synthetic_split, n_samples, JSON_REQUIRED, .min = 1,
-            .max = BYTES_MAX),
-        ROW("folders", struct dataset_synthetic_split, n_folders, JSON_REQUIRED, .min = 1,
-            .max = BYTES_MAX),
-    };
-    struct json list;
-    struct json item;
-    size_t idx = 0;
-    if (json_member(at, "archives", &list, err) < 0 ||
-        json_expect_array(&list, DATASET_FILES_MAX, &ret->seen.n_items, err) < 0) {
-        return -1;
-    }
-    ret->seen.items = arena_array(arena, struct lock_item, ret->seen.n_items + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (decode_archive(&item, arena, &ret->seen.items[idx++], err) < 0) {
-            return -1;
-        }
-    }
-    idx = 0;
-    if (json_member(at, "splits", &list, err) < 0 ||
-        json_expect_array(&list, DATASET_SPLITS_MAX, &ret->n_splits, err) < 0) {
-        return -1;
-    }
-    ret->splits = arena_array(arena, struct dataset_synthetic_split, ret->n_splits + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (json_decode(&item, arena, SPLIT, ARRAY_LEN(SPLIT), &ret->splits[idx++], err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static int decode_record(const struct json *at, struct arena *arena, struct dataset_record *ret,
-                         struct err *err)
-{
-    struct head {
-        int64_t version;
-        struct dataset_record record;
-        struct str list_sha256;
-    } head = {.record.seen = {.n_files = -1, .file_bytes = -1}};
-    static const struct json_field FIELDS[] = {
-        ROW("schema_version", struct head, version, JSON_REQUIRED, .min = 1, .max = 1),
-        ROW("dataset", struct head, record.seen.id, JSON_REQUIRED),
-        ROW("synthetic", struct head, record.is_synthetic, JSON_REQUIRED),
-        ROW("recipe", struct head, record.recipe, NULLABLE_FIELD),
-        ROW("date", struct head, record.date, JSON_REQUIRED),
-        ROW_ANY("blobs", JSON_REQUIRED),
-        ROW_ANY("archives", JSON_REQUIRED),
-        ROW_ANY("splits", JSON_REQUIRED),
-        ROW("list_sha256", struct head, list_sha256, NULLABLE_FIELD),
-        ROW("files", struct head, record.seen.n_files, NULLABLE_FIELD, .max = BYTES_MAX),
-        ROW("file_bytes", struct head, record.seen.file_bytes, NULLABLE_FIELD, .max = BYTES_MAX),
-    };
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &head, err) < 0 ||
-        json_hex(at, "list_sha256", head.list_sha256,
-                 (struct json_bytes){head.record.seen.list_sha256, SHA256_BYTES,
-                                     &head.record.seen.has_list},
-                 err) < 0 ||
-        decode_arrays(at, arena, &head.record, err) < 0) {
-        return -1;
-    }
-    *ret = head.record;
-    return 0;
+    json_encode_document(out, ROWS, ARRAY_LEN(ROWS), record);
 }
 
 int dataset_record_parse(struct arena *arena, struct str text, const char *name,
@@ -248,7 +148,8 @@ int dataset_record_parse(struct arena *arena, struct str text, const char *name,
         return -1;
     }
     root = json_root(&doc);
-    return decode_record(&root, arena, ret, err);
+    *ret = (struct dataset_record){.is_synthetic = false};
+    return json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), ret, err);
 }
 
 int dataset_ref_read(struct arena *arena, const struct store *store, const char *name,

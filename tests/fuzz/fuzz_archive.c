@@ -103,7 +103,7 @@ static void try_envelope(struct str text)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const struct evidence_files files = {NULL, 0, 0};
-    const struct evidence_facts facts = {.run_id = STR_LIT("r"), .report = STR_LIT("p")};
+    struct evidence_facts facts = {.run_id = STR_LIT("r"), .report = STR_LIT("p")};
     struct evidence_envelope envelope;
     struct err err = {0};
     if (evidence_envelope_read(&arena, text, "fuzz", &envelope, &err) < 0) {

@@ -507,8 +507,8 @@ TEST(bad_formats_name_the_place)
     } BAD[] = {
         {"\"unit\": \"samples/s\"", "\"unit\": \"samples\"", "$.series[0]: unit"},
         {"\"unit\": \"samples/s\"", "\"unit\": \"s\"", "$.series[0]: unit"},
-        {"\"scope\": \"rank\"", "\"scope\": \"gpu\"", "expected scope"},
-        {"\"quantity\": \"rate\"", "\"quantity\": \"speed\"", "expected quantity"},
+        {"\"scope\": \"rank\"", "\"scope\": \"gpu\"", "expected one of rank"},
+        {"\"quantity\": \"rate\"", "\"quantity\": \"speed\"", "expected one of rate"},
         {"\"primary\": true", "\"primary\": false", "one primary series, found 0"},
         {"\"primary\": false", "\"primary\": true", "one primary series, found 2"},
         {"(?<value>", "(?<valve>", "unknown group \"valve\""},

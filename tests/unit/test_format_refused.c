@@ -85,11 +85,11 @@ TEST(what_more_is_right_is_read)
 TEST(a_format_of_another_make_is_refused)
 {
     static const struct row ROWS[] = {
-        {PREFIX, ", \"torchrun\"", "expected mpirun or srun, found \"torchrun\""},
+        {PREFIX, ", \"torchrun\"", "expected one of mpirun, srun, found \"torchrun\""},
         {PREFIX, ", 3", "$.prefixes[1]"},
         {TOP, ", \"role\": \"main\"",
-         "expected role first, own, beside, generic or named, found \"main\""},
-        {TOP, ", \"records\": \"xml\"", "expected records csv or jsonl, found \"xml\""},
+         "expected one of first, own, beside, generic, named, found \"main\""},
+        {TOP, ", \"records\": \"xml\"", "expected one of csv, jsonl, found \"xml\""},
         {TOP, ", \"total_from\": \"steps\"", "total_from: there is no fact \"steps\""},
         {TOP, ", \"epochs_from\": \"epochs\"", "epochs_from: there is no fact \"epochs\""},
         {TOP, ", \"begin\": {\"unknown\": false, \"why\": \"x\"}",
@@ -146,7 +146,7 @@ TEST(a_series_that_could_not_be_read_is_refused)
               "\"factor\": 0"),
          "expected a factor over 0"},
         {SERIES, MORE("\"pattern\": \"(?<value>1)\", \"unit\": \"s\", \"quantity\": \"speed\""),
-         "or progress, found \"speed\""},
+         "progress, found \"speed\""},
         {SERIES,
          MORE("\"pattern\": \"(?<value>1)\", \"unit\": \"ms\", \"quantity\": \"step_time\""),
          "unit \"ms\" does not fit quantity step_time"},
@@ -175,7 +175,7 @@ TEST(a_series_that_could_not_be_read_is_refused)
         {SERIES,
          ", {\"name\": \"t\", \"literal\": null, \"pattern\": \"(?<value>1)\", \"unit\": \"s\", "
          "\"scope\": \"gpu\", \"primary\": false, \"quantity\": \"step_time\"}",
-         "expected scope rank, node, job or null, found \"gpu\""},
+         "expected one of rank, node, job, found \"gpu\""},
     };
     refuse_all(ROWS, ARRAY_LEN(ROWS));
 }
@@ -260,12 +260,12 @@ TEST(a_rule_that_gives_no_number_is_refused)
          "\"success\" belongs to repeats olympic only"},
         {RULE, OF_MEAN("\"required\": {\"fact\": \"benchmark\"}"), "logs"},
         {RULE, OF_MEAN("\"required\": {\"fact\": \"benchmark\", \"logs\": 5}"),
-         "expected an object: numbers of logs by the fact's value"},
+         "expected an object: numbers by name"},
         {RULE, OF_MEAN("\"required\": {\"fact\": \"benchmark\", \"logs\": {\"bert\": 0}}"),
          "$.rules[1].required.logs.bert"},
         {RULE, OF_MEAN("\"targets\": {\"at_least\": {}}"), "at_most"},
         {RULE, OF_MEAN("\"targets\": {\"at_least\": {}, \"at_most\": 1}"),
-         "expected objects: a number by the model's name"},
+         "expected an object: numbers by name"},
         {RULE, OF_MEAN("\"targets\": {\"at_least\": {\"bert\": \"x\"}, \"at_most\": {}}"),
          "$.rules[1].targets.at_least.bert"},
     };
