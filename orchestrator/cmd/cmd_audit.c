@@ -152,8 +152,9 @@ static void write_sarif(struct arena *arena, const char *root, const struct audi
 static void write_result(struct arena *arena, const char *root, const struct audit_args *args,
                          const struct audit_set *set, struct strbuf *out)
 {
-    struct audit_text_opts text = {isatty(STDOUT_FILENO) && log_wants_color(), args->want_like,
-                                   args->level};
+    const struct audit_text_opts text = {
+        isatty(STDOUT_FILENO) && log_wants_color(), args->want_like, args->level,
+        set->n > 1 && args->is_all && !args->want_like && args->level == TEXT_PLAIN};
     if (args->want_json) {
         audit_out_json(set, out);
     } else if (args->want_sarif) {

@@ -119,7 +119,9 @@ static int put(enum form form, const char *place, const struct strbuf *text, str
 static void write_audit(const struct report_args *args, const struct audit_set *set,
                         const struct format_set *formats, enum form form, struct strbuf *text)
 {
-    struct audit_text_opts opts = {isatty(STDOUT_FILENO) && log_wants_color(), true, args->level};
+    const struct audit_text_opts opts = {isatty(STDOUT_FILENO) && log_wants_color(), true,
+                                         args->level,
+                                         set->n > 1 && args->is_all && args->level == TEXT_PLAIN};
     switch (form) {
     case FORM_HTML:
         page_audit(text, set->items, set->n, formats);

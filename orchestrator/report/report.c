@@ -347,6 +347,16 @@ static const struct json_field CELL_ROWS[] = {
     ROW("rule", struct cell, rule, NULLABLE_FIELD, .form = &RULE),
     ROW("format", struct cell, format, NULLABLE_FIELD, .form = &FORM_SLUG),
     ROW_LIST("also_printed", struct cell, also, n_also, ALSO_ROWS, JSON_REQUIRED, .max = ALSO_MAX),
+    ROW("footnote", struct cell, footnote, JSON_OMIT, .form = &FORM_LINE,
+        .about = "what the report says of this number beside it"),
+};
+const struct json_field NOT_PRINTED_ROWS[5] = {
+    ROW("table", struct not_printed, table, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW("row", struct not_printed, row, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW("column", struct not_printed, column, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW("printed", struct not_printed, printed, JSON_REQUIRED, .form = &FORM_LINE),
+    ROW("line", struct not_printed, line, JSON_REQUIRED, .min = 1,
+        .about = "of the report's source"),
 };
 
 static int check_cell(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
@@ -680,6 +690,8 @@ static const struct json_field ROWS[] = {
     ROW_INSIDE("logs", LOGS_ROWS, NULLABLE_FIELD),
     ROW("rules_inferred", struct report, rules_inferred, 0,
         .about = "nobody stated the rules: each was chosen because it gives numbers of its table"),
+    ROW_LIST("not_printed", struct report, not_printed, n_not_printed, NOT_PRINTED_ROWS, JSON_OMIT,
+             .about = "where a table has no number"),
     ROW_LIST("environments", struct report, environments, n_environments, ENVIRONMENT_ROWS,
              JSON_REQUIRED, .max = ENVIRONMENTS_MAX, .check = check_environment),
     ROW_LIST("stacks", struct report, stacks, n_stacks, STACK_ROWS, JSON_REQUIRED, .min = 1,

@@ -91,6 +91,13 @@ struct cell {
     struct str format; /* overrides the case's format, or NULL */
     struct also_printed *also;
     size_t n_also;
+    struct str footnote; /* what the report says of this number beside it; or NULL */
+};
+
+struct not_printed { /* a place of a table where the report prints no number */
+    struct str table, row, column;
+    struct str printed; /* "-", "OOM" */
+    int64_t line;       /* of the report's source */
 };
 
 struct factor {        /* published along with the logs */
@@ -141,6 +148,8 @@ struct report {
         rules_inferred; /* nobody stated them: each was chosen because it gives numbers of its table */
     struct str
         series_sha256; /* of its kept series (load/kept_series.h), hex; NULL: none are kept */
+    struct not_printed *not_printed;
+    size_t n_not_printed;
     struct environment *environments;
     size_t n_environments;
     struct stack *stacks;
@@ -152,6 +161,8 @@ struct report {
 extern const struct json_document REPORT_DOCUMENT;
 MUST_CHECK int report_decode(const struct json *root, struct arena *arena,
                              struct report *ret_report, struct err *err);
+
+extern const struct json_field NOT_PRINTED_ROWS[5];
 
 /* NULL if absent. */
 const struct report_case *report_case_find(const struct report *report, struct str id);

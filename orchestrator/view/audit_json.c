@@ -139,6 +139,8 @@ static const struct json_field CELL_ROWS[] = {
             .about = "published beside the logs; the rule's number times this is what is compared"),
     ROW_VIA("matched", AUDITED, of_case, matched, JSON_OMIT, .form = &JSON_FILLED,
             .about = "how the row's logs were found, where the report does not name them"),
+    ROW_VIA("footnote", AUDITED, cell, footnote, JSON_OMIT, .form = &JSON_FILLED,
+            .about = "what the report says of this number beside it"),
 };
 #define CELL_RULES                                                                                 \
     "\"if\": {\"properties\": {\"verdict\": {\"const\": \"no_log\"}}}, \"then\": "                 \
@@ -169,10 +171,15 @@ static const struct json_field LIKE_ROWS[] = {
     ROW("published_ratio", struct like_row, published_ratio, JSON_REQUIRED),
     ROW("note", struct like_row, note, JSON_REQUIRED | JSON_TEXT),
 };
+static const struct json_field REPORT_OWN_ROWS[] = {
+    ROW_LIST("not_printed", struct report, not_printed, n_not_printed, NOT_PRINTED_ROWS, JSON_OMIT,
+             .about = "where a table has no number"),
+};
 #define AUDIT struct report_audit
 static const struct json_field REPORT_ROWS[] = {
     ROW_VIA("report", AUDIT, report, id, TEXT),
     ROW_LIST("cells", AUDIT, cells, n_cells, CELL_ROWS, JSON_REQUIRED, .rules = CELL_RULES),
+    ROW_THERE(AUDIT, report, REPORT_OWN_ROWS),
     ROW_LIST("findings", AUDIT, findings.items, findings.n, FINDING_ROWS, JSON_REQUIRED),
     ROW_LIST("like_for_like", AUDIT, rows, n_rows, LIKE_ROWS, JSON_REQUIRED),
 };

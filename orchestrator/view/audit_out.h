@@ -21,6 +21,7 @@ enum text_level {
 struct audit_text_opts {
     bool is_colored, want_like;
     enum text_level level;
+    bool is_brief; /* of each report its counts and what differs */
 };
 void audit_out_text(const struct audit_set *set, const struct audit_text_opts *opts,
                     struct strbuf *out);

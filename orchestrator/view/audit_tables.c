@@ -65,6 +65,27 @@ static void add_row(struct table *table, const struct report *report, const stru
     table_add(table, a->rule.ptr ? cell_rule_words(&table->arena, a) : STR_EMPTY);
     add_logs(table, a);
     table_add(table, a->note.ptr ? a->note : STR_EMPTY);
+    table_add(table, a->cell->footnote.ptr ? a->cell->footnote : STR_EMPTY);
+}
+
+/* A row of the columns that it has. */
+static void add_not_printed(struct table *table, const struct report *report,
+                            const struct not_printed *at)
+{
+    const struct {
+        const char *head;
+        struct str text;
+    } cells[] = {{"report", report->id}, {"framework", at->column},
+                 {"table", at->table},   {"printed", at->printed},
+                 {"note", at->row},      {"verdict", STR_LIT("not_printed")}};
+    for (size_t column = 0; column < table->n_columns; column++) {
+        struct str text = STR_EMPTY;
+        for (size_t idx = 0; idx < ARRAY_LEN(cells); idx++) {
+            text = str_eq_z(str_of(table->columns[column].head), cells[idx].head) ? cells[idx].text
+                                                                                  : text;
+        }
+        table_add(table, text);
+    }
 }
 
 void audit_out_csv(const struct audit_set *set, struct strbuf *out)
@@ -75,12 +96,16 @@ void audit_out_csv(const struct audit_set *set, struct strbuf *out)
         {"metric", false},     {"table", false},     {"printed", true},  {"unit", false},
         {"recomputed", true},  {"rel_diff", true},   {"verdict", false}, {"proof", false},
         {"not_proven", false}, {"log_state", false}, {"rule", false},    {"logs", false},
-        {"note", false}};
+        {"note", false},       {"footnote", false}};
     CLEANUP(table) struct table table;
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     for (size_t idx = 0; idx < set->n; idx++) {
         for (size_t cell = 0; cell < set->items[idx].n_cells; cell++) {
             add_row(&table, set->items[idx].report, &set->items[idx].cells[cell]);
+        }
+        const struct report *report = set->items[idx].report;
+        for (size_t at = 0; at < report->n_not_printed; at++) {
+            add_not_printed(&table, report, &report->not_printed[at]);
         }
     }
     table_render_csv(&table, out);

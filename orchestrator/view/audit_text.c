@@ -83,7 +83,7 @@ static void add_cell(struct arena *arena, struct table *table, const struct cell
     add_count(table, c->gpus, c->nodes > 0);
     add_count(table, c->batch_per_gpu, c->batch_per_gpu > 0);
     table_add(table, a->cell->metric_name);
-    table_add(table, a->cell->printed);
+    table_addf(table, "%.*s%s", STR_ARG(a->cell->printed), a->cell->footnote.ptr ? " *" : "");
     table_add(table, isnan(a->recomputed) ? STR_LIT("-") : cell_number_words(arena, a));
     table_add(table, isnan(a->rel_diff) ? STR_LIT("-") : cell_diff_words(arena, a));
     table_addf(table, "%s", cell_verdict_words(a));
@@ -111,6 +111,30 @@ static bool is_first_of_table(const struct report_audit *audit, size_t idx)
     return true;
 }
 
+/* What a table says beside its numbers, and where it has none; of one table, or with heading NULL of all, as a list of Markdown. */
+static void write_beside(const struct report_audit *audit, struct str heading, struct strbuf *out)
+{
+    const char *mark = heading.ptr ? "" : "\n- ";
+    const char *end = heading.ptr ? "\n" : "";
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        const struct cell *cell = audit->cells[idx].cell;
+        if (cell->footnote.ptr && (!heading.ptr || str_eq(cell->table, heading))) {
+            strbuf_printf(out, "%s* %.*s, %.*s: %.*s%s", mark, STR_ARG(cell->printed),
+                          STR_ARG(audit->cells[idx].of_case->stack->label), STR_ARG(cell->footnote),
+                          end);
+        }
+    }
+    for (size_t idx = 0; idx < audit->report->n_not_printed; idx++) {
+        const struct not_printed *at = &audit->report->not_printed[idx];
+        if (!heading.ptr || str_eq(at->table, heading)) {
+            strbuf_printf(out, "%s%.*s%s%.*s, %.*s: printed as \"%.*s\" (line %" PRId64 ")%s", mark,
+                          STR_ARG(heading.ptr ? STR_EMPTY : at->table), heading.ptr ? "" : ", ",
+                          STR_ARG(at->row), STR_ARG(at->column), STR_ARG(at->printed), at->line,
+                          end);
+        }
+    }
+}
+
 static void write_table(const struct report_audit *audit, struct str heading,
                         const struct audit_text_opts *opts, struct strbuf *out)
 {
@@ -127,6 +151,7 @@ static void write_table(const struct report_audit *audit, struct str heading,
     table_render(&table, &text);
     strbuf_printf(out, "\n%.*s\n", STR_ARG(heading));
     add_painted(out, strbuf_str(&text), opts->is_colored);
+    write_beside(audit, heading, out);
 }
 
 /* What explains a number that its log does not give, the most telling first: it is printed otherwise elsewhere, its log is of another
@@ -150,22 +175,24 @@ static void write_reason(struct arena *arena, const struct cell_audit *a, struct
     }
 }
 
-static void write_differing(const struct report_audit *audit, struct strbuf *out)
+static void write_differing(const struct report_audit *audit, bool is_brief, struct strbuf *out)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     bool has_any = false;
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         const struct cell_audit *a = &audit->cells[idx];
-        if (a->verdict != AUDIT_DIFFERS && a->explanation.n_tried == 0) {
+        if (a->verdict != AUDIT_DIFFERS && (is_brief || a->explanation.n_tried == 0)) {
             continue;
         }
         strbuf_printf(out, "%s  %s: %s printed, and %s gives %s\n",
-                      has_any ? "" : "\nnumbers that do not follow, and why\n", a->cell->id.ptr,
-                      a->cell->printed.ptr,
+                      has_any || is_brief ? "" : "\nnumbers that do not follow, and why\n",
+                      a->cell->id.ptr, a->cell->printed.ptr,
                       a->cell->derive == DERIVE_NONE ? "its log" : "what it is made of",
                       cell_number_words(&arena, a).ptr);
         has_any = true;
-        write_reason(&arena, a, out);
+        if (!is_brief) {
+            write_reason(&arena, a, out);
+        }
     }
 }
 
@@ -314,17 +341,30 @@ static void write_report(const struct report_audit *audit, const struct audit_te
                          struct strbuf *out)
 {
     struct counts counts = {0};
-    for (size_t cell = 0; cell < audit->n_cells; cell++) {
+    for (size_t cell = 0; !opts->is_brief && cell < audit->n_cells; cell++) {
         if (is_first_of_table(audit, cell)) {
             write_table(audit, audit->cells[cell].cell->table, opts, out);
         }
     }
     count_cells(audit, &counts);
-    strbuf_add_char(out, '\n');
+    if (opts->is_brief && counts.n == 0) {
+        strbuf_add_z(out, "no published numbers\n");
+        return;
+    }
+    strbuf_add_z(out, opts->is_brief ? "" : "\n");
     write_counts("", &counts, out);
     write_inferred(audit, out);
     strbuf_add_char(out, '\n');
-    write_differing(audit, out);
+    write_differing(audit, opts->is_brief, out);
+    if (opts->is_brief) {
+        strbuf_printf(out,
+                      "findings: %zu errors, %zu warnings, %zu notes; reperf audit %s shows "
+                      "them, and each cell\n",
+                      findings_count(&audit->findings, LEVEL_ERROR),
+                      findings_count(&audit->findings, LEVEL_WARNING),
+                      findings_count(&audit->findings, LEVEL_NOTE), audit->report->id.ptr);
+        return;
+    }
     write_matches(audit, out);
     write_unproven(audit, out);
     if (opts->want_like) {
@@ -408,5 +448,11 @@ void audit_out_markdown(const struct audit_set *set, struct strbuf *out)
         write_inferred(audit, out);
         strbuf_add_z(out, "\n\n");
         table_render_markdown(&table, out);
+        CLEANUP(strbuf) struct strbuf beside;
+        strbuf_init(&beside, 1 << 20);
+        write_beside(audit, STR_EMPTY, &beside);
+        if (beside.len) {
+            strbuf_printf(out, "%.*s\n", STR_ARG(strbuf_str(&beside)));
+        }
     }
 }

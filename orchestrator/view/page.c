@@ -63,18 +63,17 @@ struct str follow_text(struct page *page, const struct verdict_counts *counts, c
             : "");
 }
 
+const struct verdict_look VERDICT_LOOKS[AUDIT_NO_LOG + 1] = {
+    [AUDIT_EXACT] = {"=", "exact", "equal at the printed digits"},
+    [AUDIT_MATCH] = {"\xe2\x89\x88", "match", "within 0.05 %"},
+    [AUDIT_DIFFERS] = {"\xe2\x89\xa0", "differs", "the logs give a different number"},
+    [AUDIT_NO_LOG] = {"\xe2\x80\x93", "no log", "no log was published"}};
+
 void add_verdict(struct page *page, enum audit_verdict verdict)
 {
-    static const char *const ICONS[] = {[AUDIT_EXACT] = "=",
-                                        [AUDIT_MATCH] = "\xe2\x89\x88",
-                                        [AUDIT_DIFFERS] = "\xe2\x89\xa0",
-                                        [AUDIT_NO_LOG] = "\xe2\x80\x93"};
-    static const char *const WORDS[] = {[AUDIT_EXACT] = "exact",
-                                        [AUDIT_MATCH] = "match",
-                                        [AUDIT_DIFFERS] = "differs",
-                                        [AUDIT_NO_LOG] = "no log"};
     strbuf_printf(page->out, "<span class=\"v %s\"><i aria-hidden=\"true\">%s</i> %s</span>",
-                  audit_verdict_name(verdict), ICONS[verdict], WORDS[verdict]);
+                  audit_verdict_name(verdict), VERDICT_LOOKS[verdict].icon,
+                  VERDICT_LOOKS[verdict].word);
 }
 
 void add_case_id(struct page *page, struct str id)
@@ -251,10 +250,31 @@ static struct str zu(struct page *page, size_t n)
     return textf(&page->arena, "%zu", n);
 }
 
+/* What the counts below it mean. */
+static void add_meaning(struct page *page, const struct report_audit *audit)
+{
+    struct verdict_counts counts = count_verdicts(audit);
+    size_t n_checked = counts.n - counts.of[AUDIT_NO_LOG];
+    size_t n_good = counts.of[AUDIT_EXACT] + counts.of[AUDIT_MATCH];
+    HTML(page->out, "<p class=\"headline\">{}{}</p>\n",
+         counts.n == 0         ? STR_LIT("The report publishes no numbers: its cases are measured.")
+         : n_checked == 0      ? STR_LIT("Nobody can check these numbers: no log is published.")
+         : n_good == n_checked ? STR_LIT("Every number that has a log follows from it.")
+         : 2 * n_good >= n_checked
+             ? STR_LIT("Most of the numbers follow from the published logs, and some do not.")
+             : STR_LIT("Most of the numbers do not follow from the published logs."),
+         n_checked && counts.of[AUDIT_NO_LOG] ? STR_LIT(" For the others no log is published.")
+                                              : STR_EMPTY);
+}
+
 /* The overall result in one sentence. */
 static void add_headline(struct page *page, const struct report_audit *audits, size_t n)
 {
     struct verdict_counts all = {0};
+    if (n == 1) {
+        add_meaning(page, &audits[0]);
+        return;
+    }
     for (size_t idx = 0; idx < n; idx++) {
         struct verdict_counts counts = count_verdicts(&audits[idx]);
         all.n += counts.n;

@@ -33,28 +33,20 @@ static const char STYLE[] =
     ".r,.o{stroke:#171b21}"
     ".was{fill:#171b21;stroke:#ff9a57}.is{fill:#5eb1ff}}</style>\n";
 
-static const struct {
-    enum audit_verdict verdict;
-    const char *icon;
-    const char *words;
-} VERDICTS[] = {{AUDIT_EXACT, "=", "exact"},
-                {AUDIT_MATCH, "\xe2\x89\x88", "match"},
-                {AUDIT_DIFFERS, "\xe2\x89\xa0", "differ"},
-                {AUDIT_NO_LOG, "\xe2\x80\x93", "no log"}};
-
 static void add_counts(struct page *page, const struct verdict_counts *counts)
 {
     double x = MARGIN;
     double text_x = MARGIN;
-    for (size_t idx = 0; idx < ARRAY_LEN(VERDICTS); idx++) {
-        const char *name = audit_verdict_name(VERDICTS[idx].verdict);
-        size_t n = counts->of[VERDICTS[idx].verdict];
+    for (size_t idx = 0; idx <= AUDIT_NO_LOG; idx++) {
+        const char *name = audit_verdict_name((enum audit_verdict)idx);
+        size_t n = counts->of[idx];
         double width = counts->n ? (WIDTH - 2 * MARGIN) * (double)n / (double)counts->n : 0;
         strbuf_printf(page->out,
                       "<rect class=\"%s\" x=\"%.1f\" y=\"72\" width=\"%.1f\" height=\"10\"/>\n",
                       name, x, width);
         strbuf_printf(page->out, "<text class=\"%s h\" x=\"%.1f\" y=\"104\">%s %zu %s</text>\n",
-                      name, text_x, VERDICTS[idx].icon, n, VERDICTS[idx].words);
+                      name, text_x, VERDICT_LOOKS[idx].icon, n,
+                      idx == AUDIT_DIFFERS ? "differ" : VERDICT_LOOKS[idx].word);
         x += width;
         text_x += 110;
     }
@@ -69,10 +61,7 @@ static double ratio_x(double ratio, double low, double high)
 /* "4.25 = 4.25": printed, verdict, computed. */
 static void add_value(struct page *page, const struct cell_audit *ca, double x, double y)
 {
-    const char *icon = ca->is_proposed ? "?" : "";
-    for (size_t idx = 0; idx < ARRAY_LEN(VERDICTS); idx++) {
-        icon = VERDICTS[idx].verdict == ca->verdict && !ca->is_proposed ? VERDICTS[idx].icon : icon;
-    }
+    const char *icon = ca->is_proposed ? "?" : VERDICT_LOOKS[ca->verdict].icon;
     HTML(page->out, "<text class=\"n\" x=\"{}\" y=\"{}\">{}</text>",
          textf(&page->arena, "%.1f", x + 62), textf(&page->arena, "%.1f", y), ca->cell->printed);
     HTML(page->out, "<text class=\"{} h\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",

@@ -101,12 +101,16 @@ static void add_cell(struct page *page, const struct cell_audit *ca, const struc
     if (c->variant.len) {
         HTML(page->out, "<small>{}</small>", c->variant);
     }
+    if (ca->cell->footnote.ptr) {
+        HTML(page->out, "<small class=\"foot\">{}</small>", ca->cell->footnote);
+    }
     HTML(page->out,
          "<small class=\"phone\">{}</small></th><td class=\"n desk\">{}</td>"
-         "<td class=\"n desk\">{}</td><td class=\"n\">{}</td><td class=\"n desk\">{}</td><td>",
+         "<td class=\"n desk\">{}</td><td class=\"n\">{}",
          row_text(page, c), c->nodes ? whole_text(page, c->gpus) : STR_LIT("\xe2\x80\x93"),
          c->batch_per_gpu ? whole_text(page, c->batch_per_gpu) : STR_LIT("\xe2\x80\x93"),
-         ca->cell->printed, cell_number_words(&page->arena, ca));
+         ca->cell->printed);
+    HTML(page->out, "</td><td class=\"n desk\">{}</td><td>", cell_number_words(&page->arena, ca));
     add_verdict(page, ca->verdict);
     /* On a phone these three stand in one column. */
     if (isfinite(ca->recomputed)) {
@@ -131,7 +135,7 @@ static void add_table(struct page *page, const struct report_audit *audit, size_
     strbuf_add_z(page->out,
                  "<thead><tr><th scope=\"col\">Framework</th>"
                  "<th scope=\"col\" class=\"n desk\">GPUs</th>"
-                 "<th scope=\"col\" class=\"n desk\">Batch<br>a GPU</th>"
+                 "<th scope=\"col\" class=\"n desk\">Batch<br>per GPU</th>"
                  "<th scope=\"col\" class=\"n\">Published</th>"
                  "<th scope=\"col\" class=\"n desk\">Recomputed</th><th scope=\"col\">Verdict</th>"
                  "<th scope=\"col\" class=\"n desk\">Difference</th>"
@@ -145,6 +149,19 @@ static void add_table(struct page *page, const struct report_audit *audit, size_
     add_scroll_end(page);
 }
 
+/* Where the report's tables have no number. */
+static void add_not_printed(struct page *page, const struct report *report)
+{
+    strbuf_add_z(page->out,
+                 report->n_not_printed ? "<p class=\"soft\">No number is printed for: " : "");
+    for (size_t idx = 0; idx < report->n_not_printed; idx++) {
+        const struct not_printed *at = &report->not_printed[idx];
+        HTML(page->out, "{}{}, {}, {}: \xe2\x80\x9c{}\xe2\x80\x9d", idx ? STR_LIT("; ") : STR_EMPTY,
+             at->table, at->row, at->column, at->printed);
+    }
+    strbuf_add_z(page->out, report->n_not_printed ? ".</p>\n" : "");
+}
+
 void add_cells(struct page *page, const struct report_audit *audit)
 {
     struct str id = audit->report->id;
@@ -155,6 +172,7 @@ void add_cells(struct page *page, const struct report_audit *audit)
             add_table(page, audit, idx);
         }
     }
+    add_not_printed(page, audit->report);
     strbuf_add_z(page->out, "</section>\n");
 }
 

@@ -29,6 +29,11 @@ void page_end(struct page *page);
 struct verdict_counts count_verdicts(const struct report_audit *audit);
 /* "911 follow from the logs, 26 from other published numbers"; whose: "the logs". */
 struct str follow_text(struct page *page, const struct verdict_counts *counts, const char *whose);
+/* How a verdict looks in pages and pictures. */
+struct verdict_look {
+    const char *icon, *word, *words;
+};
+extern const struct verdict_look VERDICT_LOOKS[AUDIT_NO_LOG + 1];
 void add_verdict(struct page *page, enum audit_verdict verdict);
 void add_scroll_begin(struct page *page, struct str label);
 void add_case_id(struct page *page, struct str id); /* breaks at its slashes */

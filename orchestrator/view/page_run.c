@@ -8,49 +8,19 @@
 
 #include <math.h>
 
-static const struct {
-    enum run_verdict verdict;
-    const char *css; /* a class of page_css.c */
-    const char *icon;
-    const char *word;
-    const char *words;
-} VERDICTS[] = {
-    {RUN_REPRODUCED, "exact", "=", "reproduced", "within 5 % of the published number"},
-    {RUN_FASTER, "match", "\xe2\x86\x91", "faster", "by more than 5 %"},
-    {RUN_SLOWER, "differs", "\xe2\x86\x93", "slower", "by more than 5 %"},
-    {RUN_NOT_COMPARABLE, "no_log", "\xe2\x80\x93", "not comparable",
-     "no published number is claimed"},
-    {RUN_FAILED, "differs", "\xc3\x97", "failed", "it ran but gave no number"},
-    {RUN_NOT_RUN, "warning", "\xe2\x88\x85", "not run", "it could not run here"},
-};
-
 static void add_run_verdict(struct page *page, enum run_verdict verdict)
 {
-    for (size_t idx = 0; idx < ARRAY_LEN(VERDICTS); idx++) {
-        if (VERDICTS[idx].verdict == verdict) {
-            strbuf_printf(page->out,
-                          "<span class=\"v %s\"><i aria-hidden=\"true\">%s</i> %s</span>",
-                          VERDICTS[idx].css, VERDICTS[idx].icon, VERDICTS[idx].word);
-        }
-    }
-}
-
-static void add_tiles(struct page *page, const struct run_result *result)
-{
-    strbuf_add_z(page->out, "<ul class=\"tiles\">");
-    for (size_t idx = 0; idx < ARRAY_LEN(VERDICTS); idx++) {
-        size_t n = 0;
-        for (size_t cell = 0; cell < result->n_cells; cell++) {
-            n += result->cells[cell].verdict == VERDICTS[idx].verdict;
-        }
-        if (n == 0) {
-            continue;
-        }
-        strbuf_printf(page->out, "<li class=\"%s\"><b>%zu</b>", VERDICTS[idx].css, n);
-        add_run_verdict(page, VERDICTS[idx].verdict);
-        HTML(page->out, "<br><span>{}</span></li>", str_of(VERDICTS[idx].words));
-    }
-    strbuf_add_z(page->out, "</ul>\n");
+    static const struct {
+        const char *css; /* a class of page_css.c */
+        const char *icon, *word;
+    } LOOKS[] = {[RUN_REPRODUCED] = {"exact", "=", "reproduced"},
+                 [RUN_FASTER] = {"match", "\xe2\x86\x91", "faster"},
+                 [RUN_SLOWER] = {"differs", "\xe2\x86\x93", "slower"},
+                 [RUN_NOT_COMPARABLE] = {"no_log", "\xe2\x80\x93", "not comparable"},
+                 [RUN_FAILED] = {"differs", "\xc3\x97", "failed"},
+                 [RUN_NOT_RUN] = {"warning", "\xe2\x88\x85", "not run"}};
+    strbuf_printf(page->out, "<span class=\"v %s\"><i aria-hidden=\"true\">%s</i> %s</span>",
+                  LOOKS[verdict].css, LOOKS[verdict].icon, LOOKS[verdict].word);
 }
 
 static struct str g_text(struct page *page, double value)
@@ -140,9 +110,9 @@ static void add_run_cells(struct page *page, const struct run_view *view)
     add_scroll_begin(page, STR_LIT("Cells"));
     strbuf_add_z(
         page->out,
-        "<caption>Items a second of the whole job: as printed; what the published log gives by its "
-        "rule, where its series is kept here; and this run's, mean over the repeats, and their "
-        "spread</caption><thead><tr><th scope=\"col\">Case</th>"
+        "<caption>Samples per second, whole job: published, recomputed from the published log, and "
+        "measured here (mean and standard deviation of the repeats)</caption><thead><tr><th "
+        "scope=\"col\">Case</th>"
         "<th scope=\"col\" class=\"n\">Published</th>"
         "<th scope=\"col\" class=\"n desk\">Audited</th>"
         "<th scope=\"col\" class=\"n desk\">Measured</th>"
@@ -150,8 +120,12 @@ static void add_run_cells(struct page *page, const struct run_view *view)
         "<th scope=\"col\" class=\"n desk\">Repeats</th><th scope=\"col\">Verdict</th>"
         "<th scope=\"col\" class=\"n desk\">Difference</th><th scope=\"col\">Why, and the rule</th>"
         "</tr></thead>\n<tbody>\n");
-    for (size_t idx = 0; idx < result->n_cells; idx++) {
-        add_run_cell(page, view, &result->cells[idx]);
+    for (size_t at = 0; at < 2 * result->n_cells; at++) { /* what has no number first */
+        const struct cell_result *cell = &result->cells[at % result->n_cells];
+        bool is_bad = cell->verdict == RUN_FAILED || cell->verdict == RUN_NOT_RUN;
+        if (is_bad == (at < result->n_cells)) {
+            add_run_cell(page, view, cell);
+        }
     }
     strbuf_add_z(page->out, "</tbody>");
     add_scroll_end(page);
@@ -347,38 +321,44 @@ static int add_run_series(struct page *page, const struct run_view *view, struct
     return 0;
 }
 
-/* What ran, its result, and what it does not claim. */
+/* One sentence of what it means: what failed first, then what holds, and what is not claimed. */
 static void add_headline(struct page *page, const struct run_view *view)
 {
     const struct run_result *result = &view->result;
-    bool is_smoke = view->frozen.plan.profile == PROFILE_SMOKE;
-    bool is_rehearsal = view->frozen.plan.is_rehearsal;
-    size_t n_ran = 0;
-    size_t n_values = 0;
-    size_t n_held = 0;
+    const struct plan *plan = &view->frozen.plan;
+    size_t n_of[RUN_NOT_RUN + 1] = {0};
     for (size_t idx = 0; idx < result->n_cells; idx++) {
-        const struct cell_result *cell = &result->cells[idx];
-        n_ran += cell->verdict != RUN_NOT_RUN;
-        n_values += isfinite(cell->value);
-        n_held += cell->verdict == RUN_REPRODUCED;
+        n_of[result->cells[idx].verdict]++;
     }
-    HTML(page->out, "<p class=\"headline\">{} of {} case{} ran{}, and {} gave a number; ",
-         textf(&page->arena, "%zu", n_ran), textf(&page->arena, "%zu", result->n_cells),
-         result->n_cells == 1 ? STR_EMPTY : STR_LIT("s"),
-         is_smoke       ? STR_LIT(", small and on the CPU (smoke)")
-         : is_rehearsal ? STR_LIT(" in a rehearsal")
-                        : STR_EMPTY,
-         textf(&page->arena, "%zu", n_values));
-    if (is_smoke) {
-        strbuf_add_z(page->out, "it shows that everything from manifest to sealed evidence works, "
-                                "and claims nothing about any published number.</p>\n");
-    } else if (is_rehearsal) {
-        strbuf_add_z(page->out,
-                     "the commands were the report's, what they ran on was not (each case says "
-                     "what differs): nothing is claimed about any published number.</p>\n");
+    size_t n_bad = n_of[RUN_FAILED] + n_of[RUN_NOT_RUN];
+    strbuf_add_z(page->out, "<p class=\"headline\">");
+    if (n_bad) {
+        HTML(page->out, "{} of {} cases gave no number ({} failed, {} could not run); ",
+             textf(&page->arena, "%zu", n_bad), textf(&page->arena, "%zu", result->n_cells),
+             textf(&page->arena, "%zu", n_of[RUN_FAILED]),
+             textf(&page->arena, "%zu", n_of[RUN_NOT_RUN]));
+    }
+    struct str others = n_bad                  ? STR_LIT("the others")
+                        : result->n_cells == 1 ? STR_LIT("its case")
+                                               : STR_LIT("all its cases");
+    if (n_bad == result->n_cells) {
+        strbuf_add_z(page->out, "so this run says nothing about the report.</p>\n");
+    } else if (plan->profile == PROFILE_SMOKE) {
+        HTML(page->out,
+             "{} ran small and on the CPU: this smoke run shows that everything from manifest to "
+             "sealed evidence works{}, and claims nothing about any published number.</p>\n",
+             others, n_bad ? STR_LIT(" for them") : STR_EMPTY);
+    } else if (plan->is_rehearsal) {
+        HTML(
+            page->out,
+            "{} ran in a rehearsal: the commands were the report's, what they ran on was not (each "
+            "case says what differs), so nothing is claimed about any published number.</p>\n",
+            others);
     } else {
-        HTML(page->out, "{} reproduced the published number.</p>\n",
-             textf(&page->arena, "%zu", n_held));
+        HTML(page->out, "{} reproduced the published number, {} were faster and {} slower.</p>\n",
+             textf(&page->arena, "%zu", n_of[RUN_REPRODUCED]),
+             textf(&page->arena, "%zu", n_of[RUN_FASTER]),
+             textf(&page->arena, "%zu", n_of[RUN_SLOWER]));
     }
 }
 
@@ -389,19 +369,13 @@ int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
     page_begin(&page, textf(&page.arena, "Run %.*s \xc2\xb7 reperf", STR_ARG(view->frozen.run_id)));
     HTML(out,
          "<header><h1>Run {}</h1>\n<p class=\"meta\">Report {} (<code>{}</code>), profile {}, {} "
-         "repeat{} a case.</p>\n",
+         "repeat{} per case.</p>\n",
          view->frozen.run_id, view->frozen.report.title, view->frozen.plan.report,
          str_of(plan_kind_name(view->frozen.plan.profile, view->frozen.plan.is_rehearsal)),
          textf(&page.arena, "%" PRId64, view->frozen.plan.repeats),
          view->frozen.plan.repeats == 1 ? STR_EMPTY : STR_LIT("s"));
     add_headline(&page, view);
-    HTML(out,
-         "</header>\n<main id=\"main\">\n<section class=\"card\"><h2 class=\"first\">{} "
-         "case{}</h2>\n",
-         textf(&page.arena, "%zu", view->result.n_cells),
-         view->result.n_cells == 1 ? STR_EMPTY : STR_LIT("s"));
-    add_tiles(&page, &view->result);
-    strbuf_add_z(out, "</section>\n");
+    strbuf_add_z(out, "</header>\n<main id=\"main\">\n");
     add_run_cells(&page, view);
     add_columns(&page, view);
     add_run_conditions(&page, &view->result);

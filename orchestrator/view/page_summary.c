@@ -11,16 +11,6 @@
    allows a single number. */
 #define RATIO_SHIFT_MIN REPRODUCED_REL_MAX
 
-static const struct {
-    enum audit_verdict verdict;
-    const char *words;
-} TILES[] = {
-    {AUDIT_EXACT, "equal at the printed digits"},
-    {AUDIT_MATCH, "within 0.05 %"},
-    {AUDIT_DIFFERS, "the logs give a different number"},
-    {AUDIT_NO_LOG, "no log was published"},
-};
-
 void add_verdict_bar(struct page *page, const struct verdict_counts *counts)
 {
     double x = 0;
@@ -29,12 +19,12 @@ void add_verdict_bar(struct page *page, const struct verdict_counts *counts)
     }
     strbuf_add_z(page->out, "<svg class=\"bar\" viewBox=\"0 0 100 4\" preserveAspectRatio=\"none\" "
                             "aria-hidden=\"true\">");
-    for (size_t idx = 0; idx < ARRAY_LEN(TILES); idx++) {
-        double width = 100.0 * (double)counts->of[TILES[idx].verdict] / (double)counts->n;
+    for (size_t idx = 0; idx <= AUDIT_NO_LOG; idx++) {
+        double width = 100.0 * (double)counts->of[idx] / (double)counts->n;
         if (width > 0) {
             strbuf_printf(page->out,
                           "<rect class=\"%s\" x=\"%.2f\" y=\"0\" width=\"%.2f\" height=\"4\"/>",
-                          audit_verdict_name(TILES[idx].verdict), x, width);
+                          audit_verdict_name((enum audit_verdict)idx), x, width);
         }
         x += width;
     }
@@ -44,11 +34,11 @@ void add_verdict_bar(struct page *page, const struct verdict_counts *counts)
 static void add_tiles(struct page *page, const struct verdict_counts *counts)
 {
     strbuf_add_z(page->out, "<ul class=\"tiles\">");
-    for (size_t idx = 0; idx < ARRAY_LEN(TILES); idx++) {
+    for (size_t idx = 0; idx <= AUDIT_NO_LOG; idx++) {
         strbuf_printf(page->out, "<li class=\"%s\"><b>%zu</b>",
-                      audit_verdict_name(TILES[idx].verdict), counts->of[TILES[idx].verdict]);
-        add_verdict(page, TILES[idx].verdict);
-        HTML(page->out, "<br><span>{}</span></li>", str_of(TILES[idx].words));
+                      audit_verdict_name((enum audit_verdict)idx), counts->of[idx]);
+        add_verdict(page, (enum audit_verdict)idx);
+        HTML(page->out, "<br><span>{}</span></li>", str_of(VERDICT_LOOKS[idx].words));
     }
     strbuf_add_z(page->out, "</ul>\n");
 }
@@ -77,28 +67,42 @@ static void top_add(struct top *top, size_t idx, double key)
     top->key[at] = key;
 }
 
+/* A bar from zero, as long as the value is of the longer one's. */
+static void add_bar(struct page *page, const char *css, double value, double most, struct str words)
+{
+    HTML(page->out, "<span class=\"{}\" style=\"width:{}%\"></span>{}<br>", str_of(css),
+         textf(&page->arena, "%.1f", most > 0 ? 45 * value / most : 0), words);
+}
+
 static void add_cell_surprise(struct page *page, const struct cell_audit *ca)
 {
     const struct explanation *e = &ca->explanation;
-    HTML(page->out, "<li><b>{} {}, {}{}</b>: published {}, {} give {} ({}).", ca->of_case->model,
+    double most = fmax(ca->cell->published, ca->recomputed);
+    HTML(page->out, "<li><b>{} {}, {}{}</b><div class=\"pair\">", ca->of_case->model,
          ca->of_case->precision, case_text(page, ca->of_case),
          ca->cell->metric == METRIC_THROUGHPUT
              ? STR_EMPTY
-             : textf(&page->arena, ", %s", metric_words(ca->cell->metric)),
-         ca->cell->printed,
-         ca->cell->derive == DERIVE_NONE ? STR_LIT("the logs") : STR_LIT("other published numbers"),
-         cell_number_words(&page->arena, ca), percent_text(page, ca->rel_diff));
+             : textf(&page->arena, ", %s", metric_words(ca->cell->metric)));
+    add_bar(page, "was", ca->cell->published, most,
+            textf(&page->arena, "%.*s published", STR_ARG(ca->cell->printed)));
+    add_bar(page, "is", ca->recomputed, most,
+            textf(&page->arena, "%.*s by %s (%.*s)", STR_ARG(cell_number_words(&page->arena, ca)),
+                  ca->cell->derive == DERIVE_NONE ? "its log" : "the other published numbers",
+                  STR_ARG(percent_text(page, ca->rel_diff))));
+    strbuf_add_z(page->out, "</div>");
     if (explains(e)) {
-        HTML(page->out, " All {} cells of its group follow from \xe2\x80\x9c{}\xe2\x80\x9d.",
+        HTML(page->out, "All {} cells of its group follow from \xe2\x80\x9c{}\xe2\x80\x9d.",
              textf(&page->arena, "%zu", e->n_group), e->best);
     } else if (e->best.ptr) {
         HTML(page->out,
-             " \xe2\x80\x9c{}\xe2\x80\x9d would give it, but holds for only {} of the {} cells of "
+             "\xe2\x80\x9c{}\xe2\x80\x9d would give it, but holds for only {} of the {} cells of "
              "its group.",
              e->best, textf(&page->arena, "%zu", e->best_explains),
              textf(&page->arena, "%zu", e->n_group));
+    } else if (ca->proof == PROOF_CONTRADICTED) {
+        html_text(page->out, ca->note);
     } else if (e->n_tried > 0) {
-        HTML(page->out, " None of {} statistics and windows gives it.",
+        HTML(page->out, "None of {} statistics and windows gives it.",
              textf(&page->arena, "%zu", e->n_tried));
     }
     strbuf_add_z(page->out, "</li>\n");
@@ -135,7 +139,8 @@ static void add_surprises(struct page *page, const struct report_audit *audit)
         strbuf_add_z(page->out, "<p>No surprises: nothing that has a log differs.</p>\n");
         return;
     }
-    strbuf_add_z(page->out, "<h4>The main surprises</h4>\n<ul class=\"surprises\">\n");
+    strbuf_add_z(page->out, "<h4>The largest differences, published against recomputed; bars begin "
+                            "at zero</h4>\n<ul class=\"surprises\">\n");
     for (size_t idx = 0; idx < cells.n; idx++) {
         add_cell_surprise(page, &audit->cells[cells.idx[idx]]);
     }

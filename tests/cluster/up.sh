@@ -70,15 +70,18 @@ else
 fi
 state=$(cd "$state" && pwd)
 chmod 755 "$state"
-mkdir -p "$CLUSTER_LIST"
-: >"$state/alive"
-echo "$state" >"$CLUSTER_LIST/${state##*/}"
+# Locked before it is listed: a cluster that begins beside this one would take it for a dead one. The watcher has the lock from here.
+exec 8>"$state/alive"
+flock 8
+# Whoever removes the last entry removes the list.
+until mkdir -p "$CLUSTER_LIST" && echo "$state" 2>/dev/null >"$CLUSTER_LIST/${state##*/}"; do sleep 0.05; done
 : >"$state/starting"
 echo "$net" >"$state/net"
 echo "$owner" >"$state/owner"
 echo "reperf-cluster.$$.$RANDOM" >"$state/group"
 setsid "$CLUSTER_DIR/watch.sh" "$state" "$net" "$owner" "$owner_start" $$ "$(start_time $$)" </dev/null >"$state/watch.log" 2>&1 &
 watcher=$!
+exec 8>&-
 has_started() { [ -e "$state/ready" ] || ! kill -0 "$watcher" 2>/dev/null; }
 if ! wait_for 240 has_started || [ ! -e "$state/ready" ]; then
     echo "the cluster did not come up:" >&2

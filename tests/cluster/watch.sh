@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs a cluster's init and ends it when its owner ends, when up.sh dies before it is up, or on SIGTERM: watch.sh STATE shared|private OWNER
 # OWNER-START STARTER STARTER-START. Killed itself, it takes the init with it (the parent's death signal), and its reaper, a process of
-# another session, removes what is left. So each of these may be killed with -9, and nothing stays.
+# another session, removes what is left. So each of these may be killed with -9, and nothing stays. Descriptor 8 has the lock of STATE/alive, which
+# the init's processes keep.
 # shellcheck source=tests/cluster/env.sh
 . "$(dirname "$0")/env.sh"
 state=$1 net=$2 owner=$3 owner_start=$4 starter=$5 starter_start=$6
 record_process "$state/watch.pid" $$
-exec 8>"$state/alive"
-flock 8
 # shellcheck disable=SC2094
 setsid "$CLUSTER_DIR/reap.sh" "$state" 8>&- </dev/null >/dev/null 2>&1 &
 record_process "$state/reap.pid" $!

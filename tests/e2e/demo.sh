@@ -33,7 +33,7 @@ expect() { # STATUS COMMAND...: prints and runs it; another status ends the demo
 say "Do the published numbers follow from the published logs?"
 printf '$ %s audit --all\n' "$reperf"
 status=0
-"$reperf" audit --all >"$out/audit.txt" || status=$?
+"$reperf" audit --all -v >"$out/audit.txt" || status=$?
 awk '/^[a-z0-9-]+: / { id = $1 } / cells: / { printf "%-28s %s\n", id, $0 }' "$out/audit.txt"
 if [ "$status" -ne 1 ]; then
     echo "demo: audit ended with $status; expected 1, because some published cells do not hold" >&2

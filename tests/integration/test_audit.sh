@@ -38,6 +38,23 @@ like "$(cat "$T/out")" '^error tar-wrong-filter' "and lint's findings"
 exits 2 "both" "$REPERF" audit paddle-perf-deeplabv3p -q -v
 exits 1 "all, -q" "$REPERF" audit --all -q
 like "$(tail -n 1 "$T/out")" '^all reports: [0-9]+ cells' "ends with that of all"
+exits 1 "all, without -v" "$REPERF" audit --all
+[ "$(wc -l <"$T/out")" -lt 250 ]
+ok $? "is short: counts of each report, and what differs"
+is "$(grep -c "shows them, and each cell" "$T/out")" "$(grep -c ' cells: ' "$T/out" | awk '{ print $1 - 1 }')" "with the command that shows a report's cells"
+exits 1 "where the report prints no number" "$REPERF" audit paddle-perf-2020
+like "$(cat "$T/out")" '^32 GPUs, batch 128, NGC MXNet: printed as "-" \(line 82\)$' "it is shown as printed"
+like "$(cat "$T/out")" '^\* 6230.1, NGC PyTorch: out of memory with a batch of 256' "and footnotes stand below their table"
+like "$(cat "$T/out")" ' 6230\.1 \* ' "with a mark at the number"
+exits 1 "as JSON" "$REPERF" audit paddle-perf-2020 airank-mmseg-deeplabv3plus --json
+is "$(jq -c '[.reports[] | .not_printed | length]' "$T/out")" '[7,15]' "seven dashes and fifteen"
+is "$(jq -c '[.reports[].cells[] | select(.printed == "-")] | length' "$T/out")" 0 "none of them a cell"
+is "$(jq '[.reports[].cells[] | select(.footnote)] | length' "$T/out")" 11 "eleven footnotes"
+exits 0 "in three other forms" "$REPERF" report paddle-perf-2020 --csv "$T/dash.csv" --markdown "$T/dash.md" --html "$T/dash.html"
+is "$(grep -c ",'-,.*not_printed" "$T/dash.csv")" 7 "CSV, where a spreadsheet takes it for no formula"
+is "$(grep -c '^- .*printed as "-"' "$T/dash.md")" 7 "Markdown"
+is "$(grep 'No number is printed for' "$T/dash.html" | grep -o 'NGC MXNet: \|Paddle: ' | wc -l)" 7 "the page"
+is "$(grep -c '<small class="foot">' "$T/dash.html")" 11 "with the footnotes at their numbers"
 exits 1 "--case of one that differs" "$REPERF" audit paddle-perf-deeplabv3p --case 'deeplabv3p/mmseg/fp32/n4g8/*' --json
 is "$(jq -c '[.reports[0].cells[].cell]' "$T/out")" '["deeplabv3p/mmseg/fp32/n4g8/bs4#throughput"]' "has that cell"
 is "$(jq -c '[.reports[0].findings[].where | select(test("c32_fp32|cases.7|manifests") | not)]' "$T/out")" '[]' "and no finding of a log of another"
@@ -50,7 +67,7 @@ like "$(cat "$T/out")" '^[0-9]+ findings of cases that are not selected are left
 exits 0 "report in five forms at once" "$REPERF" report --all --html "$T/r.html" --csv "$T/r.csv" --markdown "$T/r.md" --json
 is "$(cmp -s "$T/out" "$T/kept.json"; echo $?)" 0 "its JSON is the audit's"
 is "$(/usr/bin/python3 -c 'import csv,json,sys
-rows = list(csv.DictReader(open(sys.argv[1], newline="", encoding="utf-8"), strict=True))
+rows = [r for r in csv.DictReader(open(sys.argv[1], newline="", encoding="utf-8"), strict=True) if r["verdict"] != "not_printed"]
 cells = [(r["report"], c) for r in json.load(open(sys.argv[2]))["reports"] for c in r["cells"]]
 same = [a["report"] == r and a["cell"] == c["cell"] and a["printed"] == c["printed"] and a["verdict"] == c["verdict"] and
     (float(a["recomputed"]) if a["recomputed"] else None) == c["recomputed"] for a, (r, c) in zip(rows, cells)]
