@@ -99,11 +99,7 @@ static void print_json(struct strbuf *buf, struct arena *arena, const struct pri
     jw_z(&out, "folder", dir ? dir->folder : NULL);
     jw_z(&out, "archive", dir ? dir->archive : NULL);
     jw_i64(&out, "exit_status", of->status);
-    jw_array(&out, "cells");
-    for (size_t idx = 0; idx < end->result.n_cells; idx++) {
-        result_encode_cell(&out, arena, &end->result.cells[idx]);
-    }
-    jw_end_array(&out);
+    json_encode(&out, RESULT_CELLS_ROWS, ARRAY_LEN(RESULT_CELLS_ROWS), &end->result);
     columns_of(arena, &end->frozen, &end->result, of->audit, &columns);
     json_encode(&out, COLUMNS_ROWS, ARRAY_LEN(COLUMNS_ROWS), &columns);
     if (of->health) {

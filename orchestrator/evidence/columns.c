@@ -86,6 +86,20 @@ static struct str condition_of(const struct cell_result *cell, const char *name)
     return STR_EMPTY;
 }
 
+/* What the first log that counts says of it; of a condition that the plan cannot know. */
+static struct str said_by_log(const struct cell_result *cell, const char *name)
+{
+    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
+        const struct repeat_result *repeat = &cell->repeats[idx];
+        for (size_t at = 0; repeat->counts && at < repeat->n_facts; at++) {
+            if (str_eq_z(repeat->facts[at].name, name)) {
+                return repeat->facts[at].value;
+            }
+        }
+    }
+    return STR_EMPTY;
+}
+
 static bool is_same_window(const struct rule *a, const struct rule *b)
 {
     const struct window *x = &a->window;
@@ -107,13 +121,14 @@ static void add_difference(struct column_cell *at, const char *name)
 /* A condition that one of them does not state is not known to differ. */
 static void find_differences(const struct cell_result *reference, struct column_cell *at)
 {
-    static const char *const NAMES[] = {"batch_per_gpu", "image_size", "sequence_length",
-                                        "dataset",       "iterations", "precision"};
+    static const char *const NAMES[] = {"batch_per_gpu", "image_size", "sequence_length", "dataset",
+                                        "iterations",    "precision",  "nccl_transport"};
     const struct rule *ours = at->cell->step->bound.rule;
     const struct rule *theirs = reference->step->bound.rule;
     for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
-        struct str a = condition_of(reference, NAMES[idx]);
-        struct str b = condition_of(at->cell, NAMES[idx]);
+        bool is_transport = idx + 1 == ARRAY_LEN(NAMES);
+        struct str a = (is_transport ? said_by_log : condition_of)(reference, NAMES[idx]);
+        struct str b = (is_transport ? said_by_log : condition_of)(at->cell, NAMES[idx]);
         if (a.ptr && b.ptr && !str_eq(a, b)) {
             add_difference(at, NAMES[idx]);
         }

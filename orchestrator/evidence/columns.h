@@ -7,7 +7,7 @@
 #include "evidence/result.h"
 #include "judge/claim.h"
 
-#define COLUMN_NAMES_MAX 8 /* of conditions that may differ */
+#define COLUMN_NAMES_MAX 9 /* of conditions that may differ */
 
 /* What the report says of two columns by the numbers that it prints for them, and whether this run bears it out. */
 struct claim {

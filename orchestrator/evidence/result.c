@@ -5,10 +5,13 @@
 
 #include <math.h>
 
+#include "codec/json_table.h"
 #include "judge/identity.h"
 #include "judge/stats.h"
+#include "report/beside.h"
 
 #define RESULT_TEXT_MAX (256u << 20)
+#define NULLABLE_FIELD  (JSON_REQUIRED | JSON_NULLABLE)
 #define HELD_STATUS     1 /* a cell does not hold */
 
 /* ---- conditions ---- */
@@ -194,10 +197,12 @@ static void combine_also(struct arena *arena, struct cell_result *cell)
     const struct beside *beside = &cell->step->beside;
     double *values = arena_array(arena, double, cell->n_repeats + 1);
     cell->also = arena_array(arena, struct also_result, beside->n_also + 1);
+    cell->n_also = beside->n_also;
     for (size_t idx = 0; idx < beside->n_also; idx++) {
         const struct rule *rule = cell->step->bound.also[idx];
         struct also_result *all = &cell->also[idx];
-        *all = (struct also_result){.value = (double)NAN, .series = rule->series};
+        *all = (struct also_result){
+            .value = (double)NAN, .rule = beside->also[idx], .series = rule->series};
         for (size_t at = 0; at < cell->n_repeats && !all->why.len; at++) {
             const struct repeat_result *repeat = &cell->repeats[at];
             all->why = repeat->counts ? repeat->also[idx].why : repeat->why;
@@ -427,161 +432,176 @@ static int exit_status_of(const struct run_result *result, const struct frozen *
 
 /* ---- result.json ---- */
 
-static void encode_target(struct json_out *out, const struct target_result *target)
+static const struct json_form RUN_ID = {.pattern = "^[0-9]{8}T[0-9]{6}\\.[0-9]{3}Z-[0-9a-f]{8}$"};
+static const struct json_form CASE_ID = {
+    .pattern = "^[^/]+/[^/]+/[^/]+/n[0-9]+g[0-9]+/bs[0-9]+(/[^/]+)*$"};
+static const struct json_field TARGET_ROWS[] = {
+    ROW("value", struct target_result, elapsed_s, NULLABLE_FIELD),
+    ROW_SAYS("unit", "s"),
+    ROW("step", struct target_result, step, JSON_REQUIRED),
+    ROW("why", struct target_result, why, NULLABLE_FIELD | JSON_BLANK),
+};
+static const struct json_field ALSO_ROWS[] = {
+    ROW("rule", struct also_result, rule, JSON_REQUIRED),
+    ROW("series", struct also_result, series, JSON_REQUIRED),
+    ROW("value", struct also_result, value, NULLABLE_FIELD),
+    ROW("unit", struct also_result, unit, NULLABLE_FIELD),
+    ROW("why", struct also_result, why, NULLABLE_FIELD | JSON_BLANK),
+};
+
+static void put_target(struct json_out *out, const char *key, const struct target_result *target)
 {
-    jw_object(out, "time_to_target");
-    jw_f64(out, "value", target->elapsed_s);
-    jw_z(out, "unit", "s");
-    jw_i64(out, "step", target->step);
-    jw_str(out, "why", target->why.len ? target->why : STR_EMPTY);
+    jw_object(out, key);
+    json_encode(out, TARGET_ROWS, ARRAY_LEN(TARGET_ROWS), target);
     jw_end_object(out);
 }
 
-static void encode_beside(struct json_out *out, const struct beside *beside,
-                          const struct target_result *target, const struct also_result *also)
+static void put_target_of_repeat(struct json_out *out, const char *key, const void *of)
 {
-    if (beside->target.series.ptr) {
-        encode_target(out, target);
+    const struct repeat_result *repeat = of;
+    if (repeat->counts && repeat->has_target) {
+        put_target(out, key, &repeat->target);
     }
-    if (beside->n_also == 0) {
-        return;
-    }
-    jw_array(out, "also");
-    for (size_t idx = 0; idx < beside->n_also; idx++) {
-        jw_object(out, NULL);
-        jw_str(out, "rule", beside->also[idx]);
-        jw_str(out, "series", also[idx].series);
-        jw_f64(out, "value", also[idx].value);
-        jw_str(out, "unit", also[idx].unit);
-        jw_str(out, "why", also[idx].why.len ? also[idx].why : STR_EMPTY);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
 }
 
-static void encode_repeat(struct json_out *out, const struct beside *beside,
-                          const struct repeat_result *repeat)
+static void put_target_of_cell(struct json_out *out, const char *key, const void *of)
 {
-    jw_object(out, NULL);
-    jw_i64(out, "repeat", repeat->repeat);
-    jw_z(out, "outcome", outcome_name(repeat->outcome.outcome));
-    jw_i64(out, "exit_status", repeat->outcome.exit_status);
-    jw_z(out, "parse", parse_verdict_name(repeat->parse));
-    jw_bool(out, "counts", repeat->counts);
-    jw_f64(out, "value", repeat->value);
-    jw_i64(out, "samples_used", (int64_t)repeat->n_used);
-    jw_i64(out, "samples_in_window", (int64_t)repeat->n_window);
-    jw_str(out, "why", repeat->why);
-    if (repeat->counts) {
-        encode_beside(out, beside, &repeat->target, repeat->also);
+    const struct cell_result *cell = of;
+    if (cell->n_repeats && cell->step->beside.target.series.ptr) {
+        put_target(out, key, &cell->target);
     }
-    if (repeat->n_taints) {
-        jw_array(out, "taints");
-        for (size_t idx = 0; idx < repeat->n_taints; idx++) {
-            jw_str(out, NULL, repeat->taints[idx]);
-        }
-        jw_end_array(out);
-    }
-    jw_object(out, "log");
-    jw_str(out, "path", repeat->log);
-    jw_str(out, "sha256", repeat->outcome.log_sha256);
-    jw_i64(out, "bytes", repeat->outcome.log_bytes);
-    jw_end_object(out);
-    jw_end_object(out);
 }
 
-static void encode_summary(struct json_out *out, const struct summary *summary)
+static void put_why_not(struct json_out *out, const char *key, const void *of)
 {
-    jw_object(out, "summary");
-    jw_i64(out, "n", (int64_t)summary->n);
-    if (summary->n) {
-        jw_f64(out, "mean", summary->mean);
-        jw_f64(out, "median", summary->median);
-        jw_f64(out, "std", summary->std);
-        jw_f64(out, "min", summary->min);
-        jw_f64(out, "max", summary->max);
+    const struct cell_result *cell = of;
+    if (cell->n_repeats && cell->step->beside.why_not.ptr) {
+        jw_str(out, key, cell->step->beside.why_not);
     }
-    jw_end_object(out);
 }
 
-static void encode_differences(struct json_out *out, const struct cell_result *cell)
-{
-    jw_array(out, "differs");
-    for (size_t idx = 0; idx < cell->n_differs; idx++) {
-        jw_object(out, NULL);
-        jw_str(out, "name", cell->differs[idx].name);
-        jw_str(out, "published", cell->differs[idx].published);
-        jw_str(out, "run", cell->differs[idx].run);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-    jw_array(out, "not_stated");
-    for (size_t idx = 0; idx < cell->n_not_stated; idx++) {
-        jw_str(out, NULL, cell->not_stated[idx]);
-    }
-    jw_end_array(out);
-}
+#define ROW_TARGET(by)                                                                             \
+    ROW_OUT("time_to_target", JSON_OBJECT, by, 0, ROW_ROWS(TARGET_ROWS),                           \
+            .about = "of a smoke run whose recipe has a target: seconds from the start of the "    \
+                     "first step until the running loss was low enough; value null and step 0: "   \
+                     "why")
+#define ROW_ALSO(T)                                                                                \
+    ROW_LIST("also", T, also, n_also, ALSO_ROWS, JSON_OMIT, .max = ALSO_RULES_MAX,                 \
+             .about = "what the recipe has read from the log beside the case's number, by rules "  \
+                      "of its format, and what is not judged; value null: why")
 
-void result_encode_cell(struct json_out *out, struct arena *arena UNUSED,
-                        const struct cell_result *cell)
+static const struct json_field LOG_ROWS[] = {
+    ROW("path", struct repeat_result, log, JSON_REQUIRED),
+    ROW("sha256", struct repeat_result, outcome.log_sha256, JSON_REQUIRED, .form = &JSON_SHA256),
+    ROW("bytes", struct repeat_result, outcome.log_bytes, JSON_REQUIRED),
+};
+static const struct json_field REPEAT_ROWS[] = {
+    ROW("repeat", struct repeat_result, repeat, JSON_REQUIRED, .min = 1),
+    ROW_WORD("outcome", struct repeat_result, outcome.outcome, OUTCOME_NAMES, JSON_REQUIRED),
+    ROW("exit_status", struct repeat_result, outcome.exit_status, JSON_REQUIRED, .max = 255),
+    ROW_WORD("parse", struct repeat_result, parse, PARSE_VERDICT_NAMES, JSON_REQUIRED),
+    ROW("counts", struct repeat_result, counts, JSON_REQUIRED),
+    ROW("value", struct repeat_result, value, NULLABLE_FIELD),
+    ROW("samples_used", struct repeat_result, n_used, JSON_REQUIRED),
+    ROW("samples_in_window", struct repeat_result, n_window, JSON_REQUIRED),
+    ROW("why", struct repeat_result, why, NULLABLE_FIELD),
+    ROW_TARGET(put_target_of_repeat),
+    ROW_ALSO(struct repeat_result),
+    ROW_STRS("taints", struct repeat_result, taints, n_taints, JSON_OMIT, .form = &JSON_FILLED),
+    ROW_INSIDE("log", LOG_ROWS, JSON_REQUIRED),
+};
+
+static const struct json_field SPREAD_ROWS[] = {
+    ROW("mean", struct summary, mean, 0),
+    ROW("median", struct summary, median, 0),
+    ROW("std", struct summary, std, JSON_NULLABLE),
+    ROW("min", struct summary, min, 0),
+    ROW("max", struct summary, max, 0),
+};
+static const struct json_field SUMMARY_ROWS[] = {
+    ROW("n", struct summary, n, JSON_REQUIRED),
+    {.kind = JSON_HERE, ROW_ROWS(SPREAD_ROWS)},
+};
+
+static void put_summary(struct json_out *out, const char *key, const void *of)
 {
-    const struct report_case *c = cell->of_case;
-    const struct beside *beside = &cell->step->beside;
-    jw_object(out, NULL);
-    jw_str(out, "case", c->id);
-    jw_str(out, "framework", c->framework);
-    jw_str(out, "precision", c->precision);
-    jw_i64(out, "gpus", c->gpus);
-    jw_i64(out, "batch_per_gpu", c->batch_per_gpu);
-    jw_z(out, "metric", metric_name(METRIC_THROUGHPUT));
-    jw_str(out, "baseline", cell->baseline ? cell->baseline->id : STR_EMPTY);
-    jw_str(out, "baseline_cell", cell->published ? cell->published->id : STR_EMPTY);
-    jw_f64(out, "published", cell->published ? cell->published->published : (double)NAN);
-    jw_str(out, "published_unit", cell->published ? cell->published->unit : STR_EMPTY);
-    jw_f64(out, "value", cell->value);
-    jw_str(out, "unit", cell->unit);
-    jw_f64(out, "rel_diff", cell->rel_diff);
-    jw_z(out, "verdict", run_verdict_name(cell->verdict));
-    jw_z(out, "cause", cell->cause ? err_code_name(cell->cause) : NULL);
-    jw_str(out, "why", cell->why.len ? cell->why : STR_EMPTY);
-    jw_str(out, "rule", cell->step->rule);
-    encode_summary(out, &cell->summary);
-    if (cell->n_repeats) {
-        encode_beside(out, beside, &cell->target, cell->also);
-        if (beside->why_not.ptr) {
-            jw_str(out, "also_why_not", beside->why_not);
-        }
-    }
-    encode_differences(out, cell);
-    jw_array(out, "repeats");
-    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
-        encode_repeat(out, beside, &cell->repeats[idx]);
-    }
-    jw_end_array(out);
+    const struct cell_result *cell = of;
+    size_t n_rows = cell->summary.n ? ARRAY_LEN(SUMMARY_ROWS) : 1;
+    jw_object(out, key);
+    json_encode(out, SUMMARY_ROWS, n_rows, &cell->summary);
     jw_end_object(out);
 }
 
-static void encode_result(struct arena *arena, const struct frozen *frozen,
-                          const struct run_result *result, struct strbuf *buf)
-{
-    struct json_out out;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
-    jw_str(&out, "run_id", frozen->run_id);
-    jw_str(&out, "report", frozen->plan.report);
-    jw_z(&out, "profile", profile_name(frozen->plan.profile));
-    if (frozen->plan.is_rehearsal) {
-        jw_bool(&out, "rehearsal", true);
-    }
-    jw_i64(&out, "exit_status", result->exit_status);
-    jw_array(&out, "cells");
-    for (size_t idx = 0; idx < result->n_cells; idx++) {
-        result_encode_cell(&out, arena, &result->cells[idx]);
-    }
-    jw_end_array(&out);
-    jw_end_object(&out);
-}
+static const struct json_field DIFFERENCE_ROWS[] = {
+    ROW("name", struct run_difference, name, JSON_REQUIRED),
+    ROW("published", struct run_difference, published, JSON_REQUIRED),
+    ROW("run", struct run_difference, run, NULLABLE_FIELD),
+};
+#define ROW_OF_CASE(name, member, ...)                                                             \
+    ROW_VIA(name, struct cell_result, of_case, member, __VA_ARGS__)
+static const struct json_field CELL_ROWS[] = {
+    ROW_OF_CASE("case", id, JSON_REQUIRED, .form = &CASE_ID),
+    ROW_OF_CASE("framework", framework, JSON_REQUIRED),
+    ROW_OF_CASE("precision", precision, JSON_REQUIRED, .vocabulary = "precisions"),
+    ROW_OF_CASE("gpus", gpus, JSON_REQUIRED),
+    ROW_OF_CASE("batch_per_gpu", batch_per_gpu, JSON_REQUIRED),
+    ROW_SAYS("metric", "throughput"),
+    ROW_VIA("baseline", struct cell_result, baseline, id, NULLABLE_FIELD),
+    ROW_VIA("baseline_cell", struct cell_result, published, id, NULLABLE_FIELD),
+    ROW_VIA("published", struct cell_result, published, published, NULLABLE_FIELD),
+    ROW_VIA("published_unit", struct cell_result, published, unit, NULLABLE_FIELD),
+    ROW("value", struct cell_result, value, NULLABLE_FIELD),
+    ROW("unit", struct cell_result, unit, NULLABLE_FIELD),
+    ROW("rel_diff", struct cell_result, rel_diff, NULLABLE_FIELD),
+    ROW_WORD("verdict", struct cell_result, verdict, RUN_VERDICT_NAMES, JSON_REQUIRED),
+    ROW_WORD("cause", struct cell_result, cause, ERR_CODE_NAMES, NULLABLE_FIELD),
+    ROW("why", struct cell_result, why, NULLABLE_FIELD | JSON_BLANK),
+    ROW_VIA("rule", struct cell_result, step, rule, NULLABLE_FIELD),
+    ROW_OUT("summary", JSON_OBJECT, put_summary, JSON_REQUIRED, ROW_ROWS(SUMMARY_ROWS)),
+    ROW_TARGET(put_target_of_cell),
+    ROW_ALSO(struct cell_result),
+    ROW_OUT("also_why_not", JSON_STR, put_why_not, 0,
+            .about = "why nothing is read by also: the recipe's reason, or that of --data"),
+    ROW_LIST("differs", struct cell_result, differs, n_differs, DIFFERENCE_ROWS, JSON_REQUIRED),
+    ROW_STRS("not_stated", struct cell_result, not_stated, n_not_stated, JSON_REQUIRED),
+    ROW_LIST("repeats", struct cell_result, repeats, n_repeats, REPEAT_ROWS, JSON_REQUIRED),
+};
+
+#define CELL_RULES                                                                                 \
+    "\"allOf\": [{\"if\": {\"properties\": {\"verdict\": {\"enum\": [\"failed\", \"not_run\"]}}"   \
+    "}, \"then\": {\"properties\": {\"cause\": {\"type\": \"string\"}, \"value\": {\"type\": \"n"  \
+    "ull\"}, \"why\": {\"type\": \"string\"}}}, \"else\": {\"properties\": {\"cause\": {\"type\""  \
+    ": \"null\"}, \"value\": {\"type\": \"number\"}}}}, {\"if\": {\"properties\": {\"verdict\":"   \
+    " {\"enum\": [\"reproduced\", \"faster\", \"slower\"]}}}, \"then\": {\"properties\": {\"re"    \
+    "l_diff\": {\"type\": \"number\"}, \"published\": {\"type\": \"number\"}}}, \"else\": {\"pr"   \
+    "operties\": {\"rel_diff\": {\"type\": \"null\"}}}}, {\"if\": {\"properties\": {\"verdict"     \
+    "\": {\"const\": \"not_run\"}}}, \"then\": {\"properties\": {\"repeats\": {\"maxItems\": 0"    \
+    "}}}, \"else\": {\"properties\": {\"repeats\": {\"minItems\": 1}}}}]"
+const struct json_field RESULT_CELLS_ROWS[] = {
+    ROW_LIST("cells", struct run_result, cells, n_cells, CELL_ROWS, JSON_REQUIRED,
+             .rules = CELL_RULES),
+};
+
+struct result_document {
+    const struct frozen *frozen;
+    struct run_result *result;
+};
+static const struct json_field RESULT_ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW_VIA("run_id", struct result_document, frozen, run_id, JSON_REQUIRED, .form = &RUN_ID),
+    ROW_VIA("report", struct result_document, frozen, plan.report, JSON_REQUIRED),
+    {ROW_AT("profile", JSON_WORD, struct frozen, plan.profile),
+     .via = {1 + offsetof(struct result_document, frozen)}, .item_size = sizeof(enum profile),
+     .names = PROFILE_NAMES, .n_names = ARRAY_LEN(PROFILE_NAMES), .flags = JSON_REQUIRED},
+    ROW_VIA("rehearsal", struct result_document, frozen, plan.is_rehearsal, JSON_OMIT,
+            .schema = "\"const\": true",
+            .about = "of the full profile, and no number of it is compared with a published one; "
+                     "absent: it is none"),
+    ROW_VIA("exit_status", struct result_document, result, exit_status, JSON_REQUIRED, .max = 255),
+    ROW_THERE(struct result_document, result, RESULT_CELLS_ROWS),
+};
+const struct json_document RESULT_DOCUMENT = {
+    JSON_DOCUMENT("result.json", "result.json of a run", RESULT_ROWS)};
 
 int result_combine(struct arena *arena, const struct frozen *frozen, struct repeat_result *repeats,
                    struct derived_to to, struct run_result *ret_result, struct err *err)
@@ -597,7 +617,8 @@ int result_combine(struct arena *arena, const struct frozen *frozen, struct repe
         }
     }
     result.exit_status = exit_status_of(&result, frozen);
-    encode_result(arena, frozen, &result, &text);
+    json_encode_document(&text, RESULT_ROWS, ARRAY_LEN(RESULT_ROWS),
+                         &(struct result_document){frozen, &result});
     if (text.is_full) {
         return err_set(err, ERR_INTERNAL, "result.json: more than %u bytes", RESULT_TEXT_MAX);
     }

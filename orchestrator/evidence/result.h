@@ -31,6 +31,7 @@ struct
     struct outcome_node *nodes; /* none: it ran on this machine alone */
     size_t n_nodes;
     struct str failed_node; /* whose job ended first with another status than 0, or NULL */
+    struct str left;        /* "node: names" of processes that outlived their job, or NULL */
 };
 
 struct target_result { /* of a step that has a target */
@@ -41,7 +42,7 @@ struct target_result { /* of a step that has a target */
 
 struct also_result { /* of a rule that the step's recipe names in addition to its own */
     double value;    /* NAN: there is none: why */
-    struct str series, unit;
+    struct str rule, series, unit;
     struct str why;
 };
 
@@ -60,8 +61,10 @@ struct repeat_result {
     size_t n_facts;
     struct str *taints; /* "node2: ...": reasons to doubt the number, which they do not change */
     size_t n_taints;
+    bool has_target;             /* the step has one */
     struct target_result target; /* of a repeat that counts */
-    struct also_result *also;    /* likewise, one a rule; else NULL */
+    struct also_result *also;    /* likewise, one a rule */
+    size_t n_also;
 };
 
 struct run_difference {
@@ -90,8 +93,9 @@ struct cell_result {
     size_t n_repeats;
     struct summary summary;
     struct target_result target; /* the mean over the repeats, of the last step; of all, or none */
-    struct also_result
-        *also; /* by the rule over the repeats; of all of them, or none; NULL: it was not run */
+    struct also_result *
+        also; /* by the rule over the repeats; of all of them, or none; none where it was not run */
+    size_t n_also;
     struct run_difference *differs;
     size_t n_differs;
     struct str *not_stated; /* conditions of ours that the published case does not state */
@@ -112,6 +116,7 @@ struct derived_to { /* where files go */
 };
 
 void outcome_encode(const struct outcome_record *record, struct strbuf *out);
+extern const char *const OUTCOME_NAMES[2];
 const char *outcome_name(enum outcome outcome);
 
 /* That the record is the repeat's own, agrees with itself, and that all nodes' logs are what was collected; else ERR_INTEGRITY. The
@@ -123,10 +128,9 @@ MUST_CHECK int result_check_outcome(struct arena *arena, const struct frozen *fr
 /* What rules must know of the step, as it was run. */
 struct rule_case result_rule_case(const struct frozen *frozen, const struct plan_step *step);
 
-/* From the monitors' logs of all nodes. */
+/* From its record, from what its log states against what the machine says of itself, and from the monitors' logs of all nodes. */
 MUST_CHECK int result_taints(struct arena *arena, const struct frozen *frozen,
-                             const struct outcome_record *outcome, struct str **ret_taints,
-                             size_t *ret_n, struct err *err);
+                             struct repeat_result *repeat, struct err *err);
 
 /* One repeat: checks the log against its recorded digest (ERR_INTEGRITY), parses it, gives its series file to `put`. Of the log only
    what the result needs stays in the arena. */
@@ -159,7 +163,8 @@ MUST_CHECK int result_derive(struct arena *arena, const struct frozen *frozen, s
 /* What the numbers of rules named in addition to a case's are worth, as a sentence for people. */
 const char *result_also_means(const struct plan *plan);
 
-/* The members of a cell; also for `reperf run --json`. */
-void result_encode_cell(struct json_out *out, struct arena *arena, const struct cell_result *cell);
+/* The cells; also for `reperf run --json`. */
+extern const struct json_field RESULT_CELLS_ROWS[1];
+extern const struct json_document RESULT_DOCUMENT;
 
 #endif

@@ -24,7 +24,7 @@
 #define SERIES_TEXT_MAX (1u << 30)
 #define LOG_TAIL_BYTES  8192
 
-static const char *const OUTCOME_NAMES[] = {"exited", "deadline"};
+const char *const OUTCOME_NAMES[] = {"exited", "deadline"};
 
 const char *outcome_name(enum outcome outcome)
 {
@@ -62,6 +62,7 @@ static const struct json_field OUTCOME_ROWS[] = {
     ROW_LIST("nodes", struct outcome_record, nodes, n_nodes, NODE_ROWS, JSON_OMIT,
              .max = INVENTORY_NODES_MAX),
     ROW("failed_node", struct outcome_record, failed_node, JSON_NULLABLE, .put = put_failed_node),
+    ROW("left", struct outcome_record, left, JSON_OMIT),
 };
 
 void outcome_encode(const struct outcome_record *record, struct strbuf *buf)
@@ -305,6 +306,7 @@ static void judge_also(struct arena *arena, const struct plan_step *step,
 {
     const struct beside *beside = &step->beside;
     repeat->also = arena_array(arena, struct also_result, beside->n_also + 1);
+    repeat->n_also = beside->n_also;
     for (size_t idx = 0; idx < beside->n_also; idx++) {
         const struct rule *rule = step->bound.also[idx];
         const struct series *series = measurement_series(log->m, rule->series);
@@ -312,6 +314,7 @@ static void judge_also(struct arena *arena, const struct plan_step *step,
         struct rule_value value;
         struct err err = {0};
         *also = (struct also_result){.value = (double)NAN,
+                                     .rule = beside->also[idx],
                                      .series = rule->series,
                                      .unit = series ? str_dup(arena, rule_unit(rule, series->unit))
                                                     : STR_EMPTY};
@@ -350,7 +353,8 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
     repeat->value = number.made.value;
     repeat->n_used = number.made.n_used;
     repeat->n_window = number.made.n_window;
-    if (step->beside.target.series.ptr) {
+    repeat->has_target = step->beside.target.series.ptr != NULL;
+    if (repeat->has_target) {
         judge_target(arena, step, log->m, &of, &repeat->target);
     }
     judge_also(arena, step, log, &of, repeat);
@@ -481,8 +485,9 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     }
     judge_log(arena, frozen, step, &(struct log_read){of_log.format, &m}, &repeat);
     repeat.counts = repeat.cause == ERR_NONE;
+    repeat.n_also = repeat.counts ? repeat.n_also : 0;
     keep_facts(arena, &m, &repeat);
-    if (result_taints(arena, frozen, &repeat.outcome, &repeat.taints, &repeat.n_taints, err) < 0) {
+    if (result_taints(arena, frozen, &repeat, err) < 0) {
         return -1;
     }
     encode_series(&text, &repeat, &m);

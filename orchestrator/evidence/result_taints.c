@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reasons to doubt a repeat, from the nodes' monitors. */
+/* Reasons to doubt a repeat, from what outlived it, its own log and the nodes' monitors. */
 #include "base/base.h"
 
 #include "evidence/result.h"
@@ -7,14 +7,38 @@
 #include "base/fs.h"
 #include "base/vec.h"
 #include "fleet/monitor.h"
+#include "judge/identity.h"
 
-int result_taints(struct arena *arena, const struct frozen *frozen,
-                  const struct outcome_record *outcome, struct str **ret_taints, size_t *ret_n,
+static struct str machine_value(const struct frozen *frozen, struct str name)
+{
+    for (size_t idx = 0; idx < frozen->n_machine; idx++) {
+        if (str_eq(frozen->machine[idx].name, name)) {
+            return frozen->machine[idx].value;
+        }
+    }
+    return STR_EMPTY;
+}
+
+int result_taints(struct arena *arena, const struct frozen *frozen, struct repeat_result *repeat,
                   struct err *err)
 {
+    const struct outcome_record *outcome = &repeat->outcome;
     const struct monitor_opts opts = {.ranks_per_gpu = 1};
     VEC(struct str) taints = {0};
     int rc = 0;
+    if (outcome->left.ptr) {
+        VEC_PUSH(&taints, str_of(arena_printf(arena, "outlived the job and were ended: %.*s",
+                                              STR_ARG(outcome->left))));
+    }
+    for (size_t idx = 0; idx < repeat->n_facts; idx++) {
+        const struct fact *fact = &repeat->facts[idx];
+        struct str node = machine_value(frozen, fact->name);
+        if (node.ptr && fact_contradicts(fact->name, node, fact->value)) {
+            VEC_PUSH(&taints, str_of(arena_printf(
+                                  arena, "its log states %.*s %.*s, the machine %.*s",
+                                  STR_ARG(fact->name), STR_ARG(fact->value), STR_ARG(node))));
+        }
+    }
     for (size_t idx = 0; idx < outcome->n_nodes; idx++) {
         const struct outcome_node *node = &outcome->nodes[idx];
         struct monitor_report report;
@@ -39,10 +63,10 @@ int result_taints(struct arena *arena, const struct frozen *frozen,
         }
     }
     if (rc == 0) {
-        *ret_n = taints.n;
-        *ret_taints = arena_array(arena, struct str, taints.n + 1);
+        repeat->n_taints = taints.n;
+        repeat->taints = arena_array(arena, struct str, taints.n + 1);
         for (size_t idx = 0; idx < taints.n; idx++) {
-            (*ret_taints)[idx] = taints.items[idx];
+            repeat->taints[idx] = taints.items[idx];
         }
     }
     VEC_RELEASE(&taints);

@@ -25,7 +25,9 @@ struct job_report {
     bool is_waiting;     /* JOB_RUNNING, but a batch system has not started it yet */
     enum err_code cause; /* of its end, if the remote knows more than the status; else ERR_NONE */
     char why[160];       /* for people: of cause and is_waiting; else "" */
-    int exit_status;     /* of the program; 128+n where signal n ended it, as the shell says it */
+    char left
+        [128]; /* of JOB_ENDED: the names of processes that outlived it and were ended; else "" */
+    int exit_status; /* of the program; 128+n where signal n ended it, as the shell says it */
 };
 
 /* Resources requested from a batch system. */

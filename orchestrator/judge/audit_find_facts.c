@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "judge/audit_parts.h"
+#include "judge/identity.h"
 
 #define NUMBER_REL_MAX    1e-9
 #define COMMIT_DIGITS_MIN 6
@@ -71,7 +72,8 @@ static bool holds_text(struct str text, struct str part)
 }
 
 static const char *const VERSIONS[] = {
-    "cuda", "cudnn", "nccl", "python_version", "framework_version", "library_version", NULL};
+    "cuda", "cudnn", "nccl", "driver", "python_version", "framework_version", "library_version",
+    NULL};
 static const char *const NUMBERS[] = {"iterations",
                                       "log_interval",
                                       "workers",
@@ -82,8 +84,7 @@ static const char *const NUMBERS[] = {"iterations",
                                       "dataset_images",
                                       NULL};
 
-/* Whether the log contradicts what is stated; never for names whose texts cannot be compared. */
-static bool contradicts(struct str name, struct str stated, struct str fact)
+bool fact_contradicts(struct str name, struct str stated, struct str fact)
 {
     double x = 0;
     double y = 0;
@@ -176,7 +177,7 @@ static void find_fact(struct audit *audit, const struct cell_audit *a, size_t lo
         finding_add(
             &audit->out->findings, audit->arena, "data-repeated", fact_where(audit, a, log, fact),
             "%s: the list of images is repeated %.*s times", a->cell->id.ptr, STR_ARG(fact->value));
-    } else if (has_stated && contradicts(fact->name, stated, fact->value)) {
+    } else if (has_stated && fact_contradicts(fact->name, stated, fact->value)) {
         add_once(audit, "log-contradicts-condition", fact_where(audit, a, log, fact),
                  arena_str(audit->arena, "%s: %.*s is stated as %s, but the log says %.*s",
                            a->cell->id.ptr, STR_ARG(fact->name), stated.ptr, STR_ARG(fact->value)));

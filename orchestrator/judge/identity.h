@@ -85,4 +85,7 @@ enum proof identity_proof(const struct identity *identity);
 /* The first fact that the log contradicts, or NULL. */
 const struct identity_item *identity_contradiction(const struct identity *identity);
 
+/* Whether a log's fact contradicts what is stated; never for names whose texts cannot be compared. */
+bool fact_contradicts(struct str name, struct str stated, struct str fact);
+
 #endif

@@ -9,8 +9,8 @@
     14 /* 15 survive text to double to text (DBL_DIG); a mean of several loses one */
 
 const char *const AUDIT_VERDICT_NAMES[4] = {"exact", "match", "differs", "no_log"};
-static const char *const RUN_NAMES[] = {"reproduced",     "faster", "slower",
-                                        "not_comparable", "failed", "not_run"};
+const char *const RUN_VERDICT_NAMES[] = {"reproduced",     "faster", "slower",
+                                         "not_comparable", "failed", "not_run"};
 
 const char *audit_verdict_name(enum audit_verdict verdict)
 {
@@ -20,8 +20,8 @@ const char *audit_verdict_name(enum audit_verdict verdict)
 
 const char *run_verdict_name(enum run_verdict verdict)
 {
-    ASSERT((size_t)verdict < ARRAY_LEN(RUN_NAMES));
-    return RUN_NAMES[verdict];
+    ASSERT((size_t)verdict < ARRAY_LEN(RUN_VERDICT_NAMES));
+    return RUN_VERDICT_NAMES[verdict];
 }
 
 double rel_diff(double value, double reference)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job's folder on this node, WORK/jobs/ID: claim/ (its creator runs the job), pid ("PID START_TICKS BOOT_ID"), log, status ("exit N"), cleanup (a script),
-   monitor/log; of a batch job (slurm.c) also request, batch, slurm, stop and claim/job. Jobs started by older versions of ours use the same files. Paths are
+   monitor/log; of a batch job (slurm.c) also left (names of processes that outlived it), request, batch, slurm, stop and claim/job. Jobs started by older versions of ours use the same files. Paths are
    NUL-terminated and end without a slash. */
 #ifndef NODE_JOB_H
 #define NODE_JOB_H
@@ -28,6 +28,7 @@ struct job_look {
 
 struct proc_stat { /* of /proc/PID/stat */
     char state;
+    pid_t parent;
     pid_t session;
     uint64_t start_ticks;
 };
@@ -50,7 +51,12 @@ MUST_CHECK int job_put(const char *path, struct str text, bool is_synced, struct
 MUST_CHECK int job_put_after(const char *path, struct str text, int first_fd, struct err *err);
 
 /* session.c */
-bool job_has_session(pid_t session); /* a process of it lives */
+/* Ends the children of this process but one, and theirs, which come to it as they are orphaned. ret_names: of those that there were,
+   with commas between them; LEFT_NAMES_MAX bytes. */
+#define LEFT_NAMES_MAX 128
+void job_end_children(pid_t but, char *ret_names);
+/* A process of the session lives, or one that was started with the job's variables. */
+bool job_has_process(const char *dir, pid_t session);
 /* Sends the signal to all processes of the job's session; with 9 its cleanup is run too. */
 void job_signal(const char *dir, int signal_no);
 /* Runs a script of the job's folder for at most limit_ns; 0: no limit. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/owner.h"
 #include "node/job.h"
 
 #define TEXT_MAX  512
@@ -140,9 +141,14 @@ static int fail(const struct lease *lease, struct err *err)
 /* 1: it is ours; 0: it is held; -1: error. */
 static int take(struct lease *lease, struct err *err)
 {
+    struct stat info;
     int rc;
-    if (fs_mkdir_p(lease->work_folder, err) < 0) {
+    if (owner_check(lease->work_folder, err) < 0 || fs_mkdir_p(lease->work_folder, err) < 0) {
         return -1;
+    }
+    if (lstat(lease->folder, &info) == 0 && !S_ISDIR(info.st_mode)) {
+        return err_set(err, ERR_AUTH, "%s: expected a folder, and no link to one; remove it",
+                       lease->folder);
     }
     if (mkdir(lease->folder, 0777) == 0 || str_eq(lease->holder, lease->run)) {
         return 1;
@@ -175,7 +181,7 @@ static int serve(const struct server *server, struct lease *lease, bool is_take,
         return say_held(lease, text);
     }
     if (rc < 0 || (is_take && sign(lease, who, &err) < 0)) {
-        err.code = ERR_DISK; /* whatever the reason */
+        err.code = err.code == ERR_AUTH ? ERR_AUTH : ERR_DISK; /* whatever other reason */
         return serve_failed(text, "the lease cannot be written", &err);
     }
     return 0;

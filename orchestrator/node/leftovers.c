@@ -38,7 +38,8 @@ static const char *state_of(const char *dir)
     struct job_look look;
     job_look(dir, &look);
     /* Its wrapper is gone, but its program may still run. */
-    return look.state == LOOK_LOST && look.wrapper.is_of_boot && job_has_session(look.wrapper.pid)
+    return look.state == LOOK_LOST && look.wrapper.is_of_boot &&
+                   job_has_process(dir, look.wrapper.pid)
                ? "orphaned"
                : NAMES[look.state];
 }

@@ -16,7 +16,8 @@
 #define SMALL_MAX    256
 #define STAT_MAX     1024
 #define STAT_STATE   0 /* words of /proc/PID/stat after the name, from 0 */
-#define STAT_SESSION 3 /* Source: proc(5), fields 3, 6 and 22 */
+#define STAT_PARENT  1
+#define STAT_SESSION 3 /* Source: proc(5), fields 3, 4, 6 and 22 */
 #define STAT_START   19
 #define CLAIM_OLD_NS (60 * NS_PER_S)
 #define PROBE_BYTES  16384
@@ -67,10 +68,11 @@ bool job_proc_stat(pid_t pid, struct proc_stat *ret_stat)
         }
         if (at == STAT_STATE) {
             stat.state = word.ptr[0];
-        } else if (at == STAT_SESSION || at == STAT_START) {
+        } else if (at == STAT_PARENT || at == STAT_SESSION || at == STAT_START) {
             if (str_to_i64(word, 0, INT64_MAX, &number, &ignored) < 0) {
                 return false;
             }
+            stat.parent = at == STAT_PARENT ? (pid_t)number : stat.parent;
             stat.session = at == STAT_SESSION ? (pid_t)number : stat.session;
             stat.start_ticks = (uint64_t)number;
         }

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/owner.h"
 #include "codec/digest.h"
 #include "node/job.h"
 
@@ -134,6 +135,7 @@ static int say_look(struct asked_job *job, const struct job_look *look, struct s
 {
     static const char *const NAMES[] = {"absent", "running", "ended", "lost"};
     struct err err = {0};
+    char left[LEFT_NAMES_MAX];
     uint64_t size = log_size(job);
     /* Lost, and the disk is full: then that is why there is no status. */
     if (look->state == LOOK_LOST && job_probe(job->dir, &err) < 0) {
@@ -143,7 +145,11 @@ static int say_look(struct asked_job *job, const struct job_look *look, struct s
     if (look->state == LOOK_ENDED) {
         strbuf_printf(text, " %d", look->exit_status);
     }
-    strbuf_printf(text, " %" PRIu64 "\n", size);
+    strbuf_printf(text, " %" PRIu64, size);
+    if (look->state == LOOK_ENDED && job_read_small(path_in(job, "left"), left, sizeof(left))) {
+        strbuf_printf(text, " %s", left);
+    }
+    strbuf_add_char(text, '\n');
     return 0;
 }
 
@@ -381,7 +387,8 @@ static int serve_folder(struct server *server, const struct node_request *reques
 {
     struct err err = {0};
     char *path CLEANUP(free) = NULL;
-    if (fs_mkdir_p(server->work_folder, &err) < 0 || job_probe(server->work_folder, &err) < 0) {
+    if (owner_check(server->work_folder, &err) < 0 || fs_mkdir_p(server->work_folder, &err) < 0 ||
+        job_probe(server->work_folder, &err) < 0) {
         return serve_failed(text, "", &err);
     }
     path = realpath(server->work_folder, NULL);

@@ -13,12 +13,17 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fs.h"
 
 #define KILL_WAIT_NS    (2 * NS_PER_S) /* one that the kernel holds dies later */
 #define KILL_LOOK_MS    1
 #define CLEANUP_LIMIT   (30 * NS_PER_S)
 #define SCRIPT_GRACE_NS (2 * NS_PER_S) /* between TERM and KILL */
 #define SCRIPT_LOOK_MS  5
+#define LEFT_GRACE_NS   (1 * NS_PER_S) /* what ends by itself, as the end of a pipe, is not left */
+#define LEFT_LOOK_MS    10
+#define LEFT_ROUNDS_MAX 100
+#define ENVIRON_MAX     (256u << 10)
 
 /* Reads no file of the many that are of other sessions. */
 static bool is_in(pid_t pid, pid_t session)
@@ -29,21 +34,30 @@ static bool is_in(pid_t pid, pid_t session)
            stat.session == session && stat.state != 'Z';
 }
 
+/* The next process of /proc; 0: there is none. */
+static pid_t next_process(DIR *proc)
+{
+    struct dirent *entry;
+    while (proc && (entry = readdir(proc))) {
+        struct err ignored = {0};
+        int64_t pid;
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+            str_to_i64(str_of(entry->d_name), 1, INT32_MAX, &pid, &ignored) == 0) {
+            return (pid_t)pid;
+        }
+    }
+    return 0;
+}
+
 /* Whether any of its processes was reached; with signal 0, whether there is one. */
 static bool signal_session(pid_t session, int signal_no)
 {
     DIR *proc = opendir("/proc");
     bool has_hit = false;
-    struct dirent *entry;
-    while (proc && (entry = readdir(proc))) {
-        struct err ignored = {0};
-        int64_t pid;
-        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
-            str_to_i64(str_of(entry->d_name), 1, INT32_MAX, &pid, &ignored) < 0 ||
-            !is_in((pid_t)pid, session)) {
-            continue;
+    for (pid_t pid; (pid = next_process(proc)) != 0;) {
+        if (is_in(pid, session)) {
+            has_hit = signal_no == 0 || kill(pid, signal_no) == 0 || has_hit;
         }
-        has_hit = signal_no == 0 || kill((pid_t)pid, signal_no) == 0 || has_hit;
     }
     if (proc) {
         closedir(proc);
@@ -51,9 +65,94 @@ static bool signal_session(pid_t session, int signal_no)
     return has_hit;
 }
 
-bool job_has_session(pid_t session)
+static void add_name(pid_t pid, char *names)
 {
-    return session && signal_session(session, 0);
+    char path[64], name[32];
+    size_t len = strlen(names);
+    snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+    if (!job_read_small(path, name, sizeof(name))) {
+        return;
+    }
+    for (char *at = name; *at; at++) {
+        *at = *at <= ' ' || *at == ',' || *at == 127 ? '_' : *at;
+    }
+    snprintf(names + len, LEFT_NAMES_MAX - len, "%s%s", len ? "," : "", name);
+}
+
+/* Whether there were any. ret_names: NULL, or they are added there. */
+static bool signal_children(pid_t but, int signal_no, char *ret_names)
+{
+    DIR *proc = opendir("/proc");
+    const pid_t self = getpid();
+    bool has_hit = false;
+    for (pid_t pid; (pid = next_process(proc)) != 0;) {
+        struct proc_stat stat;
+        if (pid == but || !job_proc_stat(pid, &stat) || stat.parent != self || stat.state == 'Z') {
+            continue;
+        }
+        if (ret_names) {
+            add_name(pid, ret_names);
+        }
+        has_hit = signal_no == 0 || kill(pid, signal_no) == 0 || has_hit;
+    }
+    if (proc) {
+        closedir(proc);
+    }
+    return has_hit;
+}
+
+void job_end_children(pid_t but, char *ret_names)
+{
+    int64_t grace_ns = clock_now_ns() + LEFT_GRACE_NS;
+    ret_names[0] = '\0';
+    while (signal_children(but, 0, NULL) && clock_now_ns() < grace_ns) {
+        (void)poll(NULL, 0, LEFT_LOOK_MS);
+    }
+    /* Those of a child come here as it dies. */
+    for (int round = 0; round < LEFT_ROUNDS_MAX && signal_children(but, SIGKILL, ret_names);
+         round++) {
+        (void)poll(NULL, 0, LEFT_LOOK_MS);
+    }
+}
+
+/* Whether the environment that the process was started with names this job: it may have left the session. */
+static bool is_marked(pid_t pid, const char *dir)
+{
+    static const struct str RUN = {"REPERF_RUN_ID=", 14}, JOB = {"REPERF_JOB=", 11};
+    CLEANUP(free) char *text = xmalloc(ENVIRON_MAX);
+    struct str rest, entry, of = str_of(dir), run = STR_EMPTY, job = STR_EMPTY;
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, ENVIRON_MAX);
+    rest = (struct str){text, len < 0 ? 0 : (size_t)len};
+    while (rest.len && str_next(&rest, '\0', &entry)) {
+        run = str_starts(entry, RUN) ? str_sub(entry, RUN.len, entry.len) : run;
+        job = str_starts(entry, JOB) ? str_sub(entry, JOB.len, entry.len) : job;
+    }
+    return run.len && job.len && str_ends(of, job) && str_find(of, run) >= 0;
+}
+
+static bool signal_marked(const char *dir, int signal_no)
+{
+    DIR *proc = opendir("/proc");
+    const pid_t self = getpid();
+    bool has_hit = false;
+    for (pid_t pid; (pid = next_process(proc)) != 0;) {
+        struct proc_stat stat;
+        if (pid != self && is_marked(pid, dir) && job_proc_stat(pid, &stat) && stat.state != 'Z') {
+            has_hit = signal_no == 0 || kill(pid, signal_no) == 0 || has_hit;
+        }
+    }
+    if (proc) {
+        closedir(proc);
+    }
+    return has_hit;
+}
+
+bool job_has_process(const char *dir, pid_t session)
+{
+    return (session && signal_session(session, 0)) || signal_marked(dir, 0);
 }
 
 void job_run_script(const char *path, int64_t limit_ns)
@@ -101,6 +200,9 @@ void job_signal(const char *dir, int signal_no)
         while (signal_session(wrapper.pid, signal_no) && clock_now_ns() < until_ns) {
             (void)poll(NULL, 0, KILL_LOOK_MS);
         }
+    }
+    if (signal_no == SIGKILL) {
+        (void)signal_marked(dir, SIGKILL);
     }
     if (signal_no == SIGKILL && access(cleanup, F_OK) == 0) {
         job_run_script(cleanup, CLEANUP_LIMIT);

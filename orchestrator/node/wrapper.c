@@ -125,16 +125,19 @@ NORETURN void wrapper_become(const struct wrapper_job *job, int log_fd)
     _exit(failed == ENOENT ? 127 : 126);
 }
 
-static void start_watch(const struct wrapper_job *job)
+/* Its process; -1: there is none. */
+static pid_t start_watch(const struct wrapper_job *job)
 {
     char log[JOB_PATH_BYTES];
     struct err ignored = {0};
     path_in(job, "monitor", log);
+    pid_t pid;
     if (fs_mkdir_p(log, &ignored) < 0) {
-        return;
+        return -1;
     }
     path_in(job, "monitor/log", log);
-    if (fork() == 0) {
+    pid = fork();
+    if (pid == 0) {
         int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         wrapper_reset_signals();
         (void)signal(SIGINT, SIG_IGN); /* as for a command that a shell starts with & */
@@ -143,6 +146,24 @@ static void start_watch(const struct wrapper_job *job)
             job_watch(job->dir);
         }
         _exit(127);
+    }
+    return pid;
+}
+
+/* What the program left running, also in sessions of its own, is ended and put down: it would run beside the next job. Not of a
+   container, whose engine has helpers that live on: its cleanup ends it. */
+static void end_leftovers(const struct wrapper_job *job, pid_t watch)
+{
+    char path[JOB_PATH_BYTES], names[LEFT_NAMES_MAX];
+    struct err ignored = {0};
+    path_in(job, "cleanup", path);
+    if (access(path, F_OK) == 0) {
+        return;
+    }
+    job_end_children(watch, names);
+    path_in(job, "left", path);
+    if (names[0] && job_put(path, str_of(names), false, &ignored) < 0) {
+        (void)unlink(path);
     }
 }
 
@@ -156,7 +177,8 @@ static int run_program(const struct wrapper_job *job, int log_fd)
     const struct timespec delay = {.tv_sec = NODE_WATCH_DELAY_S};
     sigset_t child;
     int status = 0;
-    pid_t pid;
+    pid_t pid, watch = -1;
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     (void)sigprocmask(SIG_BLOCK, &child, NULL);
@@ -171,13 +193,15 @@ static int run_program(const struct wrapper_job *job, int log_fd)
     if (job->is_watched) { /* a job that is over by then is too short to sample */
         (void)sigtimedwait(&child, NULL, &delay);
         if (waitpid(pid, &status, WNOHANG) == pid) {
+            end_leftovers(job, watch);
             return wrapper_exit_status(status);
         }
-        start_watch(job);
+        watch = start_watch(job);
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
         continue;
     }
+    end_leftovers(job, watch);
     return wrapper_exit_status(status);
 }
 

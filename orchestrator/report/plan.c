@@ -10,7 +10,7 @@
 #define SMOKE_NODE_RANKS_MAX 2 /* so that a report's 1, 8 and 32 GPUs become 1, 2 and 4 ranks */
 #define DISK_SLACK_BYTES     (16 << 20) /* environment, results, the archive's own parts */
 
-static const char *const PROFILE_NAMES[] = {[PROFILE_FULL] = "full", [PROFILE_SMOKE] = "smoke"};
+const char *const PROFILE_NAMES[] = {[PROFILE_FULL] = "full", [PROFILE_SMOKE] = "smoke"};
 
 const char *profile_name(enum profile profile)
 {

@@ -299,6 +299,7 @@ static void rank_job_ended(struct attempt *a, struct rank_job *m, const struct j
     bool is_lost = report->state != JOB_ENDED ||
                    (report->cause == ERR_NODE && report->exit_status == 0 && !a->is_stopping);
     m->is_ended = true;
+    snprintf(m->left, sizeof(m->left), "%s", report->left);
     m->exit_status = is_lost ? 128 + SIGTERM : report->exit_status;
     if (report->cause == ERR_WORKLOAD && m->exit_status == 0) {
         m->exit_status = 128 + SIGKILL; /* a part of it was killed, whatever the rest reported */

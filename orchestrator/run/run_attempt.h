@@ -31,6 +31,7 @@ struct rank_job { /* one job of the attempt */
     enum rank_job_phase phase;
     bool is_ended;
     int exit_status; /* once ended */
+    char left[128];  /* of the report of its end */
     int64_t next_look_ns;
     int fd;           /* of its log here; -1: none yet */
     const char *part; /* path of that */

@@ -141,6 +141,24 @@ static int record_outcome(struct attempt *a, const struct outcome_record *outcom
                         strbuf_str(&text), ret_file, err);
 }
 
+/* "n1: sleep; n2: python3"; NULL: nothing outlived the jobs. */
+static struct str left_of(struct attempt *a)
+{
+    char *text = NULL;
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        const struct rank_job *m = &a->jobs[idx];
+        if (m->left[0]) {
+            text = arena_printf(a->r->arena, "%s%s%.*s: %s", text ? text : "", text ? "; " : "",
+                                STR_ARG(node_name(a, m)), m->left);
+        }
+    }
+    if (text) {
+        log_line(LOG_WARN, "%.*s repeat %lld: processes outlived the job and were ended: %s",
+                 STR_ARG(a->unit->step->case_id), (long long)a->unit->repeat, text);
+    }
+    return text ? str_of(text) : STR_EMPTY;
+}
+
 int attempt_collect(struct attempt *a, struct err *err)
 {
     struct runner *r = a->r;
@@ -165,6 +183,7 @@ int attempt_collect(struct attempt *a, struct err *err)
                                     .log_sha256 = outcome.log_sha256,
                                     .log_bytes = outcome.log_bytes};
     record.files = arena_array(r->arena, struct journal_file, 2 * a->n_jobs + 1);
+    outcome.left = left_of(a);
     if (note_nodes(a, &outcome, &record, err) < 0 || sync_logs(a, err) < 0) {
         return -1;
     }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/owner.h"
 #include "base/publish.h"
 #include "codec/digest.h"
 #include "evidence/environment.h"
@@ -370,7 +371,7 @@ int run_create(struct arena *arena, const struct run_opts *opts,
     struct str id = STR_EMPTY;
     char *fresh;
     int rc;
-    if (choose_id(arena, opts, &id, err) < 0) {
+    if (owner_check(opts->state, err) < 0 || choose_id(arena, opts, &id, err) < 0) {
         return -1;
     }
     rundir_paths(arena, opts->state, id, &dir);

@@ -45,6 +45,17 @@ exits 0 "a small stack is made larger" bash -c 'ulimit -Ss 64; exec "$@"' _ "$RE
 exits 2 "where it may not, the command says so" bash -c 'ulimit -s 64; exec "$@"' _ "$REPERF" list reports
 like "$(cat "$T/err")" 'a stack of 64 KiB [(]ulimit -s[)], expected at least 1024' "and which it is"
 
+# ---- folders of others ----
+mkdir -m 0777 "$T/open"
+exits 5 "a state folder that everybody may write to" env REPERF_STATE="$T/open" "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 1
+like "$(cat "$T/err")" 'open: belongs to user [0-9]*, mode 0777: expected a folder of your own' "is refused"
+if [ "$(id -u)" -eq 0 ]; then
+    mkdir "$T/theirs" && chown 65534 "$T/theirs"
+    exits 5 "one of another user" env REPERF_STATE="$T/theirs" "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 1
+else
+    skip "a state folder of another user" "it takes root"
+fi
+
 # ---- floods ----
 head -c 4000000 /dev/zero | tr '\0' '\r' >"$T/cr.log"
 exits 9 "4 MB of carriage returns: no number" timeout 60 "$REPERF" measure "$T/cr.log"

@@ -149,7 +149,7 @@ for sig in INT TERM; do
     ok $? "SIG$sig: its job is stopped"
     [ ! -e "$F/evidence/result.json" ] && [ ! -e "$F/$ID.tar.zst" ]
     ok $? "SIG$sig: no result"
-    is "$("$REPERF" status | grep -c interrupted)" 1 "SIG$sig: status says interrupted"
+    is "$("$REPERF" status | grep -c ' interrupted ')" 1 "SIG$sig: status says interrupted"
     mode ""
     exits 0 "SIG$sig: resume" "$REPERF" resume $ID
 done

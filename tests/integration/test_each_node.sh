@@ -80,6 +80,15 @@ exits 8 "a workload that fails on one node" each --json
 like "$(q '.health.findings | join("; ")')" "n2: $CASE: not measured: repeat 1 of 2: .*; n3: $CASE: 53 %" "is a finding, too"
 sed -i 's,^case $0 in .work-n2.) mode=fails.*,mode=,' "$T/fake/train.sh"
 
+# ---- a lease that is a link ----
+rm -rf "$T/work-n1/lease"
+ln -s "$T" "$T/work-n1/lease"
+timeout 60 "$REPERF" run node-health --profile smoke --nodes "$T/four.json" --case "$CASE" --offline --repeats 1 >"$T/out" 2>"$T/err"
+[ $? -ne 124 ]
+ok $? "a lease that is a link to a folder is not waited for"
+like "$(cat "$T/err")" 'work-n1/lease: expected a folder, and no link to one' "and is named"
+rm "$T/work-n1/lease"
+
 # ---- sound nodes, and the gate ----
 echo 8.0 >"$T/rate"
 exits 0 "equal nodes" each --name sound --json

@@ -222,6 +222,13 @@ is "$(told "$T/acc.log" --rule steps-mean | cut -d' ' -f3,4)" "2 steps/s" "paddl
 { echo "2020-01-01 10:00:00.123456: I tensorflow/core/grappler/optimizers/auto_mixed_precision.cc:1816] Converted 1345/10897 nodes to float16 precision"; cat "$F/tf-estimator.log"; } >"$T/amp.log"
 is "$(states "$T/amp.log")" "precision=amp" "tf-estimator: mixed precision"
 
+# --- what NCCL spoke over ----------------------------------------------------------------------------------
+mapfile -t used < <(jq -r '.cases[].format // empty' manifests/reports/{paddle-perf-,dlperf-,airank-}*.json | sort -u)
+is "$(for format in "${used[@]}"; do jq -r '[.facts[] | select(.name == "nccl_transport")] | length' "manifests/formats/$format.json"; done | sort -u)" 1 \
+    "every format of a case that is launched reads NCCL's transport"
+{ echo 'node1:41:40 [0] NCCL INFO Channel 00 : 0[0] -> 8[0] [send] via NET/Socket/0' && cat "$F/airank-in-paddleseg.log"; } >"$T/nccl.log"
+like "$("$REPERF" measure "$T/nccl.log" --format paddleseg 2>/dev/null)" 'nccl_transport +Socket' "and measure shows it"
+
 # --- a protocol's lines within a program's log -----------------------------------------------------------
 "$REPERF" measure --json "$F/airank-in-paddleseg.log" >"$T/doc.json" 2>"$T/err"
 is "$(jq -rc '[.format, .value, .beside]' "$T/doc.json")" '["paddleseg",19.2,[{"format":"airank","name":"avg_ips","records":1,"verdict":"ok","value":24.5,"unit":"images/s"}]]' "AI-Rank lines: the program's own are the log's, and both are read"

@@ -53,6 +53,9 @@ silent_pid=$!
 
 # ---- a job's life ----
 is "$(one 127.0.0.1 folder 2>&1)" "$work" "the work folder is made and named"
+chmod 0777 "$work"
+gives 6 'belongs to user [0-9]*, mode 0777: expected a folder of your own' "one that everybody may write to is refused" 127.0.0.1 folder
+chmod 0755 "$work"
 is "$(cd / && one work= 127.0.0.1 folder 2>&1)" "$T/home/.local/state/reperf" "its default is below the node's home"
 gives 0 'state absent' "a job that never was" 127.0.0.1 poll run/none
 exits 0 "a job starts" one env='A=it'"'"'s $HOME' env='N=two

@@ -147,4 +147,28 @@ TEST(a_smoke_run_judges_no_claim)
     arena_release(&b.arena);
 }
 
+/* One column over InfiniBand and the other over sockets is no race of frameworks. */
+TEST(columns_of_different_transports_are_not_alike)
+{
+    static const struct fact FACTS[] = {
+        {.name = {"nccl_transport", 14}, .value = {"IB", 2}},
+        {.name = {"nccl_transport", 14}, .value = {"Socket", 6}},
+    };
+    struct bench b;
+    set_up(&b);
+    for (size_t idx = 0; idx < N_REPEATS; idx++) {
+        b.repeats[PADDLE][idx].facts = &FACTS[0];
+        b.repeats[MMSEG][idx].facts = &FACTS[1];
+        b.repeats[PADDLE][idx].n_facts = b.repeats[MMSEG][idx].n_facts = 1;
+    }
+    const struct column_cell *at = look(&b, MMSEG);
+    assert_int_equal(at->n_differs, 1);
+    assert_string_equal(at->differs[0], "nccl_transport");
+    for (size_t idx = 0; idx < N_REPEATS; idx++) {
+        b.repeats[MMSEG][idx].facts = &FACTS[0];
+    }
+    assert_int_equal(look(&b, MMSEG)->n_differs, 0);
+    arena_release(&b.arena);
+}
+
 UNIT_MAIN(NULL, NULL)
