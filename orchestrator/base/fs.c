@@ -264,8 +264,8 @@ static void dir_cleanup(DIR **dir)
     }
 }
 
-static int is_folder(DIR *dir, const struct dirent *entry, const char *folder, bool *ret_is,
-                     struct err *err)
+static int mode_of(DIR *dir, const struct dirent *entry, const char *folder, mode_t *ret_mode,
+                   struct err *err)
 {
     struct stat info = {.st_mode = (mode_t)DTTOIF(entry->d_type)};
     if (entry->d_type == DT_UNKNOWN && /* a file system that keeps no types there */
@@ -273,13 +273,24 @@ static int is_folder(DIR *dir, const struct dirent *entry, const char *folder, b
         return err_set(err, err_code_of_errno(errno), "stat %s/%s: %s", folder, entry->d_name,
                        err_errno_text(errno));
     }
-    *ret_is = S_ISDIR(info.st_mode);
+    *ret_mode = info.st_mode;
     return 0;
 }
 
-/* Puts the entries of one folder into files, and those that are folders into ret_folders unless it is NULL: each as rel/NAME. */
+struct walking {
+    struct name_vec files, folders, others;
+};
+
+static void walking_cleanup(struct walking *found)
+{
+    VEC_RELEASE(&found->files);
+    VEC_RELEASE(&found->folders);
+    VEC_RELEASE(&found->others);
+}
+
+/* Puts the entries of one folder into files, or, where they are to be told apart, where they belong: each as rel/NAME. */
 static int list_into(struct arena *arena, const char *folder, const char *rel,
-                     struct name_vec *files, struct name_vec *ret_folders, struct err *err)
+                     struct walking *found, bool tells_apart, struct err *err)
 {
     CLEANUP(dir) DIR *dir = opendir(folder);
     struct dirent *entry;
@@ -288,7 +299,7 @@ static int list_into(struct arena *arena, const char *folder, const char *rel,
         return FS_FAIL(err, "open folder", folder);
     }
     for (errno = 0; (entry = readdir(dir)); errno = 0) {
-        bool is_to_visit = false;
+        mode_t mode = S_IFREG;
         char *path;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
             continue;
@@ -296,52 +307,52 @@ static int list_into(struct arena *arena, const char *folder, const char *rel,
         if (++n > FS_WALK_MAX) {
             return err_set(err, ERR_IO, "%s: more than %d entries", folder, FS_WALK_MAX);
         }
-        if (ret_folders && is_folder(dir, entry, folder, &is_to_visit, err) < 0) {
+        if (tells_apart && mode_of(dir, entry, folder, &mode, err) < 0) {
             return -1;
         }
         path = rel[0] ? fs_join(arena, rel, entry->d_name)
                       : arena_strndup(arena, entry->d_name, strlen(entry->d_name));
-        VEC_PUSH(is_to_visit ? ret_folders : files, path);
+        VEC_PUSH(S_ISDIR(mode) ? &found->folders : &found->files, path);
+        if (!S_ISDIR(mode) && !S_ISREG(mode)) {
+            VEC_PUSH(&found->others, path);
+        }
     }
     return errno ? FS_FAIL(err, "read folder", folder) : 0;
 }
 
 int fs_list(struct arena *arena, const char *folder, struct fs_names *ret_names, struct err *err)
 {
-    struct name_vec found = {0};
-    if (list_into(arena, folder, "", &found, NULL, err) < 0) {
-        VEC_RELEASE(&found);
+    CLEANUP(walking) struct walking found = {0};
+    if (list_into(arena, folder, "", &found, false, err) < 0) {
         return -1;
     }
-    names_finish(arena, &found, ret_names);
+    names_finish(arena, &found.files, ret_names);
     return 0;
 }
 
 int fs_walk_all(struct arena *arena, const char *folder, struct fs_names *ret_files,
-                struct fs_names *ret_folders, struct err *err)
+                struct fs_names *ret_folders, struct fs_names *ret_others, struct err *err)
 {
-    struct name_vec folders = {0};
-    struct name_vec files = {0};
-    int result = list_into(arena, folder, "", &files, &folders, err);
-    for (size_t idx = 0; result == 0 && idx < folders.n; idx++) {
-        const char *rel = folders.items[idx];
-        result = list_into(arena, fs_join(arena, folder, rel), rel, &files, &folders, err);
-        if (result == 0 && files.n > FS_WALK_MAX) {
+    CLEANUP(walking) struct walking found = {0};
+    int result = list_into(arena, folder, "", &found, true, err);
+    for (size_t idx = 0; result == 0 && idx < found.folders.n; idx++) {
+        const char *rel = found.folders.items[idx];
+        result = list_into(arena, fs_join(arena, folder, rel), rel, &found, true, err);
+        if (result == 0 && found.files.n > FS_WALK_MAX) {
             result = err_set(err, ERR_IO, "%s: more than %d files", folder, FS_WALK_MAX);
         }
     }
     if (result < 0) {
-        VEC_RELEASE(&folders);
-        VEC_RELEASE(&files);
         return -1;
     }
-    names_finish(arena, &files, ret_files);
-    names_finish(arena, &folders, ret_folders);
+    names_finish(arena, &found.files, ret_files);
+    names_finish(arena, &found.folders, ret_folders);
+    names_finish(arena, &found.others, ret_others);
     return 0;
 }
 
 int fs_walk(struct arena *arena, const char *folder, struct fs_names *ret_paths, struct err *err)
 {
-    struct fs_names folders;
-    return fs_walk_all(arena, folder, ret_paths, &folders, err);
+    struct fs_names folders, others;
+    return fs_walk_all(arena, folder, ret_paths, &folders, &others, err);
 }

@@ -59,8 +59,9 @@ MUST_CHECK int fs_list(struct arena *arena, const char *folder, struct fs_names 
 #define FS_WALK_MAX 4000000
 MUST_CHECK int fs_walk(struct arena *arena, const char *folder, struct fs_names *ret_paths,
                        struct err *err);
-/* The folders too, without `folder` itself. */
+/* The folders too, without `folder` itself; and those of the files that are none, such as symlinks, once more. */
 MUST_CHECK int fs_walk_all(struct arena *arena, const char *folder, struct fs_names *ret_files,
-                           struct fs_names *ret_folders, struct err *err);
+                           struct fs_names *ret_folders, struct fs_names *ret_others,
+                           struct err *err);
 
 #endif

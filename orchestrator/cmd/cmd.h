@@ -24,6 +24,7 @@ extern const struct cmd CMD_LOCK;
 extern const struct cmd CMD_MEASURE;
 extern const struct cmd CMD_PACK;
 extern const struct cmd CMD_PLAN;
+extern const struct cmd CMD_PUBLISH;
 extern const struct cmd CMD_REPAIR;
 extern const struct cmd CMD_REPLAY;
 extern const struct cmd CMD_REPORT;

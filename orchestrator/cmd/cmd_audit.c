@@ -11,6 +11,7 @@
 #include "cmd/select.h"
 #include "load/audit_logs.h"
 #include "load/load.h"
+#include "run/run_address.h"
 #include "store/logs_clone.h"
 #include "sys/pool_lanes.h"
 #include "view/audit_out.h"
@@ -186,6 +187,9 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     struct audit_set set = {0};
     strbuf_init(&text, TEXT_BYTES_MAX);
     if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 || check_args(&args, err) < 0 ||
+        address_open_all(
+            &arena, &(struct address_opts){ctx->root, ctx->state, ctx->store, false, ctx->clock},
+            &names, err) < 0 ||
         load_reports_of(&arena, ctx->root, &names, args.is_all, &reports, err) < 0 ||
         (args.logs_folder &&
          logs_clone_read(&arena, ctx, args.logs_folder, &reports, &clone, err) < 0)) {

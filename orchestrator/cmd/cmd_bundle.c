@@ -82,19 +82,7 @@ static void print_json(struct strbuf *buf, const char *command, const char *fold
     }
     jw_i64(&out, "blobs", (int64_t)info->n_blobs);
     jw_i64(&out, "blob_bytes", (int64_t)info->blob_bytes);
-    jw_array(&out, "parts");
-    for (size_t idx = 0; idx < info->n_parts; idx++) {
-        jw_z(&out, NULL, info->parts[idx]);
-    }
-    jw_end_array(&out);
-    jw_array(&out, "missing");
-    for (size_t idx = 0; idx < info->n_missing; idx++) {
-        jw_object(&out, NULL);
-        jw_z(&out, "part", info->missing[idx].said);
-        jw_z(&out, "why", info->missing[idx].why);
-        jw_end_object(&out);
-    }
-    jw_end_array(&out);
+    json_encode(&out, BUNDLE_LISTS, BUNDLE_LISTS_N, info);
     jw_end_object(&out);
 }
 
@@ -114,10 +102,11 @@ static void print_text(struct strbuf *buf, const char *command, const char *fold
                       info->is_synthetic ? "; it contains SYNTHETIC data" : "");
     }
     for (size_t idx = 0; idx < info->n_parts; idx++) {
-        strbuf_printf(buf, "  %s\n", info->parts[idx]);
+        strbuf_printf(buf, "  %.*s\n", STR_ARG(info->parts[idx]));
     }
     for (size_t idx = 0; idx < info->n_missing; idx++) {
-        strbuf_printf(buf, "  MISSING %s: %s\n", info->missing[idx].said, info->missing[idx].why);
+        strbuf_printf(buf, "  MISSING %.*s: %.*s\n", STR_ARG(info->missing[idx].said),
+                      STR_ARG(info->missing[idx].why));
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"
+#include "run/run_address.h"
 
 static const struct opt OPTS[] = {
     RUN_OPT_CASE,    RUN_OPT_PROFILE,  RUN_OPT_REHEARSE, RUN_OPT_NODES,   RUN_OPT_EACH_NODE,
@@ -24,8 +25,15 @@ static int plan(const struct cmd_ctx *ctx, int argc, char **argv, struct err *er
     if (operands.n != 1) {
         return err_set(err, ERR_USAGE, "expected one report");
     }
-    if (run_args_opts(ctx, &args, operands.items[0], &opts, err) < 0 ||
-        run_read(&arena, &opts, &prepared, err) < 0 ||
+    const struct address_opts of = {ctx->root, ctx->state, ctx->store, args.net.is_offline,
+                                    ctx->clock};
+    struct address address;
+    if (address_open(&arena, &of, operands.items[0], &address, err) < 0 ||
+        run_args_opts(ctx, &args, address.report, &opts, err) < 0) {
+        return -1;
+    }
+    opts.plan.address = str_of(address.pin);
+    if (run_read(&arena, &opts, &prepared, err) < 0 ||
         run_plan(&arena, &opts, &prepared, err) < 0) {
         return -1;
     }

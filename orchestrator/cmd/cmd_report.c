@@ -16,6 +16,7 @@
 #include "load/audit_logs.h"
 #include "load/load.h"
 #include "report/plan.h"
+#include "run/run_address.h"
 #include "store/logs_clone.h"
 #include "view/audit_out.h"
 #include "view/page.h"
@@ -360,6 +361,10 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         n_runs += run_view_is_run(&arena, ctx->state, names.items[idx]);
     }
     if (n_runs == 0) {
+        const struct address_opts of = {ctx->root, ctx->state, ctx->store, false, ctx->clock};
+        if (address_open_all(&arena, &of, &names, err) < 0) {
+            return -1;
+        }
         return report_reports(ctx, &args, &names, err);
     }
     if (names.n != 1 || args.is_all) {

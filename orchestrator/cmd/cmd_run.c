@@ -8,6 +8,7 @@
 #include "cmd/run_args.h"
 #include "cmd/run_command.h"
 #include "cmd/run_get.h"
+#include "cmd/run_trust.h"
 #include "codec/sign.h"
 #include "load/load_health.h"
 #include "report/run_id.h"
@@ -53,6 +54,11 @@ static const struct opt OPTS[] = {
      .value = "FILE",
      .help = "when a node is an outlier, instead of manifests/node-health.json",
      .offset = offsetof(struct run_args, limits)},
+    {.name = "trust",
+     .kind = OPT_TEXT,
+     .value = "COMMIT",
+     .help = "run what the report at this address names, unasked, if it is exactly this commit",
+     .offset = offsetof(struct run_args, trust)},
     {.name = "within",
      .kind = OPT_SHARE,
      .value = "SHARE",
@@ -156,6 +162,32 @@ static int words_before_command(int argc, char **argv)
     return n;
 }
 
+static int open_address(const struct cmd_ctx *ctx, struct arena *arena, const struct run_args *args,
+                        const char *name, struct address *ret, struct err *err)
+{
+    const struct address_opts of = {.root = ctx->root,
+                                    .state = ctx->state,
+                                    .store = ctx->store,
+                                    .is_offline = args->net.is_offline,
+                                    .clock = ctx->clock};
+    if (address_open(arena, &of, name, ret, err) < 0) {
+        return -1;
+    }
+    return args->trust && !ret->pin
+               ? err_set(err, ERR_USAGE, "--trust: %s is no address of a report", name)
+               : 0;
+}
+
+/* Before anything that it names is fetched. */
+static int ask_trust(struct arena *arena, const struct run_args *args,
+                     const struct address *address, const struct run_opts *opts,
+                     struct run_prepared *prepared, struct err *err)
+{
+    return run_plan(arena, opts, prepared, err) < 0
+               ? -1
+               : run_trust(args, address, &prepared->report, &prepared->plan, err);
+}
+
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -164,6 +196,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     struct run_args args = {.repeats = REPEATS_DEFAULT, .repeats_max = REPEATS_MAX_DEFAULT};
     struct run_opts opts;
     struct run_prepared prepared;
+    struct address address = {0};
     int n_ours = words_before_command(argc, argv);
     bool is_command = n_ours + 1 < argc;
     if (opt_parse(OPTS, n_ours, argv, &args, &operands, err) < 0) {
@@ -175,11 +208,17 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (args.format && !is_command) {
         return err_set(err, ERR_USAGE, "--format: a report names the formats of its cases itself");
     }
-    if (run_args_opts(ctx, &args, is_command ? NULL : operands.items[0], &opts, err) < 0 ||
+    if ((!is_command && open_address(ctx, &arena, &args, operands.items[0], &address, err) < 0) ||
+        run_args_opts(ctx, &args, address.report, &opts, err) < 0 ||
         check_args(ctx, &arena, &args, err) < 0 ||
         (is_command &&
-         run_command_report(&arena, &args, ctx->root, argv + n_ours + 1, &opts.command, err) < 0) ||
-        run_read(&arena, &opts, &prepared, err) < 0) {
+         run_command_report(&arena, &args, ctx->root, argv + n_ours + 1, &opts.command, err) < 0)) {
+        return -1;
+    }
+    opts.plan.address = str_of(address.pin);
+    if (run_read(&arena, &opts, &prepared, err) < 0 ||
+        (address.pin && !args.is_dry_run &&
+         ask_trust(&arena, &args, &address, &opts, &prepared, err) < 0)) {
         return -1;
     }
     if (args.gate && check_gate(ctx, &args, &prepared.inventory, err) < 0) {

@@ -93,10 +93,10 @@ static int with_cache(struct treeing *t, struct err *err)
     CLEANUP(digest_cache) struct digest_cache *cache = NULL;
     struct err cache_err = {0};
     int result;
-    if (store_open(&t->arena, t->ctx->store, &store, err) < 0 ||
-        digest_cache_open(store_path(&store, "cache/digests"), t->ctx->clock, &cache, err) < 0) {
+    if (store_open(&t->arena, t->ctx->store, &store, err) < 0) {
         return -1;
     }
+    cache = digest_cache_open(store_path(&store, "cache/digests"), t->ctx->clock);
     t->opts.cache = cache;
     result = work(t, err);
     t->opts.cache = NULL;
@@ -110,12 +110,8 @@ static int print_json(const struct treeing *t, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf buf = {0};
     uint8_t sha256[SHA256_BYTES];
-    char hex[SHA256_HEX_SIZE];
     struct json_out out;
-    if (tree_list_sha256(&t->list, sha256, err) < 0) {
-        return -1;
-    }
-    hex_encode(sha256, SHA256_BYTES, hex);
+    tree_list_sha256(&t->list, sha256);
     strbuf_init(&buf, OUTPUT_MAX);
     jw_begin(&out, &buf, false);
     jw_object(&out, NULL);
@@ -126,7 +122,7 @@ static int print_json(const struct treeing *t, struct err *err)
     jw_i64(&out, "read_bytes", (int64_t)t->result.n_bytes_read);
     jw_i64(&out, "not_read_again", (int64_t)t->result.n_cached);
     jw_z(&out, "list", t->args->list);
-    jw_z(&out, "list_sha256", hex);
+    jw_z(&out, "list_sha256", sha256_hex_of(sha256).text);
     if (t->args->list) {
         jw_bool(&out, "holds", t->result.differences.n == 0);
     } else {

@@ -68,6 +68,7 @@ static const struct cmd_row ROWS[] = {
     {&CMD_RESUME, "Runs", NULL},
     {&CMD_CANCEL, "Runs", NULL},
     {&CMD_HISTORY, "Runs", NULL},
+    {&CMD_PUBLISH, "Runs", NULL},
     {&CMD_DATA, "Data", NULL},
     {&CMD_NODES, "Nodes", NULL},
     {&CMD_SEAL, "Evidence", NULL},

@@ -438,10 +438,10 @@ static int check_tree(struct artifact_job *job, const struct dataset_here *here,
     CLEANUP(digest_cache) struct digest_cache *cache = NULL;
     struct dataset_verify_opts opts;
     int result;
-    if (net_open(job->net, err) < 0 || digest_cache_open(store_path(job->store, "cache/digests"),
-                                                         job->ctx->clock, &cache, err) < 0) {
+    if (net_open(job->net, err) < 0) {
         return -1;
     }
+    cache = digest_cache_open(store_path(job->store, "cache/digests"), job->ctx->clock);
     opts = verify_opts(job, depth, cache);
     opts.folder = job->folder;
     result = dataset_verify(job->arena, job->store, here, &opts, ret_verified, err);

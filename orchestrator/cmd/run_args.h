@@ -22,6 +22,7 @@ struct run_args {
     const char *gate, *limits;
     const char *steps;
     const char *format; /* of `run -- COMMAND` */
+    const char *trust;  /* a commit; NULL: none */
     int64_t repeats, repeats_max;
     double within, tolerance; /* 0: not asked */
     bool is_rehearsal;

@@ -165,11 +165,10 @@ int store_check(struct store_cmd *cmd, struct err *err)
     uint64_t n_blobs, bytes;
     int rc;
     if (store_extent(cmd->store, &n_blobs, &bytes, err) < 0 ||
-        digest_cache_open(store_path(cmd->store, "cache/digests"), cmd->ctx->clock, &cache, err) <
-            0 ||
         pool_new(opts.n_threads, &pool, err) < 0) {
         return -1;
     }
+    cache = digest_cache_open(store_path(cmd->store, "cache/digests"), cmd->ctx->clock);
     opts.pool = pool;
     opts.cache = cache;
     progress_start(&progress, cmd->ctx->clock, "verify", "bytes", bytes);

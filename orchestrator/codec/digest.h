@@ -35,14 +35,26 @@ static inline void digest_cleanup(struct digest *digest)
     digest_release(digest);
 }
 /* kinds: DIGEST_MD5 | DIGEST_SHA256. Forgets what was fed before. */
-MUST_CHECK int digest_start(struct digest *digest, unsigned kinds, struct err *err);
-MUST_CHECK int digest_update(struct digest *digest, const void *ptr, size_t len, struct err *err);
-MUST_CHECK int digest_finish(struct digest *digest, struct digest_value *ret_value,
-                             struct err *err);
+/* Hashing cannot fail: without memory, or on a machine whose OpenSSL lacks the algorithm, the process ends. */
+void digest_start(struct digest *digest, unsigned kinds);
+void digest_update(struct digest *digest, const void *ptr, size_t len);
+struct digest_value digest_finish(struct digest *digest);
 
-MUST_CHECK int sha256_of(struct str bytes, uint8_t *ret_sha256, struct err *err);
+void sha256_of(struct str bytes, uint8_t *ret_sha256);
 
-/* From the descriptor's current offset to the end of the file; name is for messages. */
+struct digest_copy {
+    int from_fd;
+    int to_fd;                 /* -1: nowhere */
+    const char *name;          /* for messages */
+    unsigned kinds;            /* 0: no digest, the size alone */
+    bool (*should_stop)(void); /* a stop is ERR_INTERRUPTED */
+    void (*on_bytes)(void *ctx, uint64_t bytes_done);
+    void *ctx;
+};
+/* From a descriptor's current offset to the end of its file, and to the other descriptor. The functions may be NULL. */
+MUST_CHECK int digest_copy(const struct digest_copy *copy, struct digest_value *ret_value,
+                           struct err *err);
+/* The same of one descriptor alone. */
 MUST_CHECK int digest_fd(int fd, const char *name, unsigned kinds, struct digest_value *ret_value,
                          struct err *err);
 /* A regular file; a symlink is followed. */
@@ -53,11 +65,24 @@ MUST_CHECK int digest_file(const char *path, unsigned kinds, struct digest_value
 struct arena;
 MUST_CHECK int digest_file_hex(struct arena *arena, const char *path, struct str *ret_hex,
                                struct err *err);
-MUST_CHECK int digest_text_hex(struct arena *arena, struct str text, struct str *ret_hex,
-                               struct err *err);
+struct str digest_text_hex(struct arena *arena, struct str text);
 
 /* Lower case, NUL-terminated: ret_text has 2 * n + 1 bytes. */
 void hex_encode(const uint8_t *bytes, size_t n, char *ret_text);
+/* The same as a value, of at most SHA256_BYTES; hex_of(bytes, n).text lives until the full expression ends. */
+struct hex {
+    char text[SHA256_HEX_SIZE];
+};
+struct hex hex_of(const uint8_t *bytes, size_t n);
+static inline struct hex sha256_hex_of(const uint8_t *sha256)
+{
+    return hex_of(sha256, SHA256_BYTES);
+}
+struct str hex_dup(struct arena *arena, const uint8_t *bytes, size_t n);
+static inline struct hex md5_hex_of(const uint8_t *md5)
+{
+    return hex_of(md5, MD5_BYTES);
+}
 /* Exactly 2 * n lower-case hex digits, or ERR_PARSE. */
 MUST_CHECK int hex_decode(struct str text, size_t n, uint8_t *ret_bytes, struct err *err);
 

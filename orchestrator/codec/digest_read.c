@@ -14,48 +14,56 @@
 
 #define READ_BYTES (1u << 20)
 
-int sha256_of(struct str bytes, uint8_t *ret_sha256, struct err *err)
+void sha256_of(struct str bytes, uint8_t *ret_sha256)
 {
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    struct digest_value value;
-    if (digest_start(&digest, DIGEST_SHA256, err) < 0 ||
-        digest_update(&digest, bytes.ptr, bytes.len, err) < 0 ||
-        digest_finish(&digest, &value, err) < 0) {
-        return -1;
-    }
-    memcpy(ret_sha256, value.sha256, SHA256_BYTES);
-    return 0;
+    digest_start(&digest, DIGEST_SHA256);
+    digest_update(&digest, bytes.ptr, bytes.len);
+    memcpy(ret_sha256, digest_finish(&digest).sha256, SHA256_BYTES);
 }
 
-static int feed_fd(struct digest *digest, int fd, void *buf, const char *name, struct err *err)
+int digest_copy(const struct digest_copy *copy, struct digest_value *ret_value, struct err *err)
 {
-    for (;;) {
-        ssize_t got = read(fd, buf, READ_BYTES);
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+    CLEANUP(free) void *buf = xmalloc(READ_BYTES);
+    uint64_t n_bytes = 0;
+    ssize_t got = 1;
+    if (copy->kinds) {
+        digest_start(&digest, copy->kinds);
+    }
+    while (got != 0) {
+        got = read(copy->from_fd, buf, READ_BYTES);
         if (got < 0 && errno == EINTR) {
             continue;
         }
         if (got < 0) {
-            return err_set(err, err_code_of_errno(errno), "read %s: %s", name,
+            return err_set(err, err_code_of_errno(errno), "read %s: %s", copy->name,
                            err_errno_text(errno));
         }
-        if (got == 0) {
-            return 0;
+        if (copy->should_stop && copy->should_stop()) {
+            return err_set(err, ERR_INTERRUPTED, "%s: interrupted", copy->name);
         }
-        if (digest_update(digest, buf, (size_t)got, err) < 0) {
-            return err_wrap(err, "%s", name);
+        if (copy->kinds) {
+            digest_update(&digest, buf, (size_t)got);
+        }
+        if (copy->to_fd >= 0 && fs_write_all(copy->to_fd, buf, (size_t)got, copy->name, err) < 0) {
+            return -1;
+        }
+        n_bytes += (uint64_t)got;
+        if (copy->on_bytes) {
+            copy->on_bytes(copy->ctx, n_bytes);
         }
     }
+    *ret_value =
+        copy->kinds ? digest_finish(&digest) : (struct digest_value){.size_bytes = n_bytes};
+    return 0;
 }
 
 int digest_fd(int fd, const char *name, unsigned kinds, struct digest_value *ret_value,
               struct err *err)
 {
-    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    CLEANUP(free) void *buf = xmalloc(READ_BYTES);
-    if (digest_start(&digest, kinds, err) < 0 || feed_fd(&digest, fd, buf, name, err) < 0) {
-        return -1;
-    }
-    return digest_finish(&digest, ret_value, err);
+    const struct digest_copy copy = {.from_fd = fd, .to_fd = -1, .name = name, .kinds = kinds};
+    return digest_copy(&copy, ret_value, err);
 }
 
 int digest_file(const char *path, unsigned kinds, struct digest_value *ret_value, struct err *err)
@@ -79,6 +87,14 @@ void hex_encode(const uint8_t *bytes, size_t n, char *ret_text)
         ret_text[2 * idx + 1] = DIGITS[bytes[idx] & 15];
     }
     ret_text[2 * n] = '\0';
+}
+
+struct hex hex_of(const uint8_t *bytes, size_t n)
+{
+    struct hex hex;
+    ASSERT(n <= SHA256_BYTES);
+    hex_encode(bytes, n, hex.text);
+    return hex;
 }
 
 #define NO_NIBBLE 16u

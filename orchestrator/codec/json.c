@@ -366,3 +366,13 @@ int json_hex(const struct json *at, const char *key, struct str hex, struct json
     *to.has = true;
     return 0;
 }
+
+void jw_json(struct json_out *out, const char *key, const struct json *at)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *text;
+    parsed_into = &arena; /* what cJSON prints, too */
+    text = cJSON_PrintUnformatted(node_of(at));
+    ASSERT(text);
+    jw_raw(out, key, str_of(text));
+}

@@ -108,5 +108,7 @@ void jw_bool(struct json_out *out, const char *key, bool value);
 void jw_null(struct json_out *out, const char *key);
 /* Text that is JSON already. */
 void jw_raw(struct json_out *out, const char *key, struct str json);
+/* Anything that was parsed, on one line. */
+void jw_json(struct json_out *out, const char *key, const struct json *at);
 
 #endif

@@ -127,21 +127,15 @@ static size_t skip_value(struct str text, size_t at)
     return at;
 }
 
-struct override_place {
-    size_t from, to; /* of the value */
-    bool is_absent;  /* if so, from: the end of the object that lacks the key */
-    bool is_empty;   /* that object */
-};
-
 /* A key is compared as written: escapes in keys are not decoded. */
 static bool is_key(struct str text, size_t at, size_t end, struct str key)
 {
     return str_eq(str_sub(text, at + 1, end - at - 2), key);
 }
 
-static bool find_member(struct str text, size_t at, struct str key, struct override_place *place)
+static bool find_member(struct str text, size_t at, struct str key, struct json_span *place)
 {
-    *place = (struct override_place){.is_absent = true, .is_empty = true};
+    *place = (struct json_span){.is_absent = true, .is_empty = true};
     at = skip_blank(text, at + 1);
     while (at < text.len && text.ptr[at] == '"') {
         size_t end = skip_string(text, at);
@@ -149,7 +143,7 @@ static bool find_member(struct str text, size_t at, struct str key, struct overr
         size_t to = skip_value(text, from);
         place->is_empty = false;
         if (is_key(text, at, end, key)) {
-            *place = (struct override_place){from, to, false, false};
+            *place = (struct json_span){from, to, false, false};
             return true;
         }
         at = skip_blank(text, to);
@@ -163,24 +157,24 @@ static bool find_member(struct str text, size_t at, struct str key, struct overr
 
 static bool has_id(struct str text, size_t at, struct str id)
 {
-    struct override_place place = {0};
+    struct json_span place = {0};
     return at < text.len && text.ptr[at] == '{' && find_member(text, at, STR_LIT("id"), &place) &&
            text.ptr[place.from] == '"' && is_key(text, place.from, place.to, id);
 }
 
 static bool find_item(struct str text, size_t at, const struct json_path_part *part,
-                      struct override_place *place)
+                      struct json_span *place)
 {
     int64_t idx = 0;
     at = skip_blank(text, at + 1);
     while (at < text.len && text.ptr[at] != ']') {
         size_t to = skip_value(text, at);
         if (part->id.ptr ? has_id(text, at, part->id) : idx == part->idx) {
-            *place = (struct override_place){.from = at, .to = to};
+            *place = (struct json_span){.from = at, .to = to};
             return true;
         }
         idx++;
-        at = skip_blank(text, to);
+        at = skip_blank(text, to > at ? to : text.len); /* a NUL byte, in text that is no JSON */
         if (at < text.len && text.ptr[at] == ',') {
             at = skip_blank(text, at + 1);
         }
@@ -188,18 +182,26 @@ static bool find_item(struct str text, size_t at, const struct json_path_part *p
     return false;
 }
 
-static int find_place(struct str text, const struct json_path_part *parts, size_t n,
-                      struct str path, struct override_place *ret_place, struct err *err)
+bool json_place_step(struct str text, const struct json_path_part *part, struct json_span *place)
 {
-    struct override_place place = {.from = skip_blank(text, 0), .to = text.len};
+    const size_t at = place->from;
+    const char first = at < text.len ? text.ptr[at] : '\0';
+    place->is_absent = false;
+    if (part->key.ptr) {
+        return first == '{' && find_member(text, at, part->key, place);
+    }
+    return first == '[' && find_item(text, at, part, place);
+}
+
+static int find_place(struct str text, const struct json_path_part *parts, size_t n,
+                      struct str path, struct json_span *ret_place, struct err *err)
+{
+    struct json_span place = {.from = skip_blank(text, 0), .to = text.len};
     for (size_t idx = 0; idx < n; idx++) {
         const struct json_path_part *part = &parts[idx];
-        bool is_found = false;
-        if (part->key.ptr && text.ptr[place.from] == '{') {
-            is_found =
-                find_member(text, place.from, part->key, &place) || idx + 1 == n; /* or new */
-        } else if (!part->key.ptr && text.ptr[place.from] == '[') {
-            is_found = find_item(text, place.from, part, &place);
+        bool is_found = json_place_step(text, part, &place);
+        if (!is_found && part->key.ptr && place.is_absent) {
+            is_found = idx + 1 == n; /* a new key */
         }
         if (!is_found) {
             struct str name = part->key.ptr ? part->key : part->id;
@@ -238,7 +240,7 @@ int json_override(struct arena *arena, struct str text, struct str setting, bool
     struct json_override made = {0};
     struct str given = STR_EMPTY;
     struct str path = STR_EMPTY;
-    struct override_place place = {0};
+    struct json_span place = {0};
     size_t n = 0;
     if (setting.len > VALUE_MAX / 8) {
         return err_set(err, ERR_USAGE, "a setting of more than %u bytes", VALUE_MAX / 8);

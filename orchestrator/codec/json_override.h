@@ -23,6 +23,15 @@ struct json_path_part {
     int64_t idx;
 };
 
+/* Where a value is in a document's text. */
+struct json_span {
+    size_t from, to;
+    bool is_absent; /* if so, from: the end of the object that lacks the key */
+    bool is_empty;  /* that object */
+};
+/* From a value to a part of it; false where it has none. Keys are compared as written. Any text may be given. */
+bool json_place_step(struct str text, const struct json_path_part *part, struct json_span *place);
+
 /* ERR_USAGE if it is not a setting. ret_rest: what follows the "=". */
 MUST_CHECK int json_path_parse(struct str setting, struct json_path_part *parts, size_t *ret_n,
                                struct str *ret_path, struct str *ret_rest, struct err *err);

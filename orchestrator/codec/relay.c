@@ -208,7 +208,6 @@ static void add_u64(struct strbuf *out, uint64_t value)
 static int write_item(const struct relay_order *order, const struct relay_item *item,
                       struct strbuf *out, struct err *err)
 {
-    char hex[SHA256_HEX_SIZE];
     add(out, item->root);
     add(out, item->mark_name ? item->mark_name : "");
     add(out, item->mark_name ? item->mark_hex : "");
@@ -225,10 +224,9 @@ static int write_item(const struct relay_order *order, const struct relay_item *
             return err_set(err, ERR_USAGE, "%s: cannot be staged: a path with a control character",
                            file->path);
         }
-        hex_encode(file->sha256, SHA256_BYTES, hex);
         add_u64(out, file->size_bytes);
         add(out, file->is_executable ? "x" : "-");
-        add(out, hex);
+        add(out, sha256_hex_of(file->sha256).text);
         add(out, file->path);
     }
     return 0;

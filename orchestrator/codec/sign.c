@@ -54,9 +54,7 @@ static int finish_key(EVP_PKEY *pkey, bool is_private, struct sign_key *ret_key,
     if (der_len <= 0 || der_len > DER_MAX || i2d_PUBKEY(pkey, &end) != der_len) {
         return err_set(err, ERR_INTERNAL, "the public key has no DER form");
     }
-    if (sha256_of((struct str){(const char *)der, (size_t)der_len}, sha256, err) < 0) {
-        return -1;
-    }
+    sha256_of((struct str){(const char *)der, (size_t)der_len}, sha256);
     hex_encode(sha256, SHA256_BYTES, key.id);
     *ret_key = take_sign_key(&key);
     return 0;

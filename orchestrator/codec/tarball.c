@@ -89,7 +89,8 @@ int tarball_writer_init(struct tarball_writer *w, int fd, const char *name, stru
     if (set_parameters(w->zstd, err) < 0) {
         return -1;
     }
-    return digest_start(&w->container, DIGEST_SHA256, err);
+    digest_start(&w->container, DIGEST_SHA256);
+    return 0;
 }
 
 void tarball_writer_release(struct tarball_writer *w)
@@ -106,8 +107,8 @@ static int write_out(struct tarball_writer *w, size_t len, struct err *err)
     if (len == 0) {
         return 0;
     }
-    if (digest_update(&w->container, w->out, len, err) < 0 ||
-        fs_write_all(w->fd, w->out, len, w->name, err) < 0) {
+    digest_update(&w->container, w->out, len);
+    if (fs_write_all(w->fd, w->out, len, w->name, err) < 0) {
         return -1;
     }
     w->written_bytes += len;
@@ -195,14 +196,10 @@ static void closing_text(const struct tarball_closing *closing,
 static int write_closing(struct tarball_writer *w, const struct sign_key *key, struct err *err)
 {
     struct tarball_closing closing = {.is_signed = key != NULL};
-    struct digest_value value;
     char text[TARBALL_CLOSING_TEXT_BYTES + 1];
     uint8_t bytes[TARBALL_CLOSING_BYTES];
-    if (digest_finish(&w->container, &value, err) < 0) {
-        return -1;
-    }
-    memcpy(closing.sha256, value.sha256, SHA256_BYTES);
-    memcpy(w->container_sha256, value.sha256, SHA256_BYTES);
+    memcpy(closing.sha256, digest_finish(&w->container).sha256, SHA256_BYTES);
+    memcpy(w->container_sha256, closing.sha256, SHA256_BYTES);
     if (key) {
         memcpy(closing.public_raw, key->public_raw, SIGN_PUBLIC_BYTES);
         closing_text(&closing, text);
@@ -337,7 +334,8 @@ static int open_parts(const char *path, struct tarball_source *source, struct er
                                                              TARBALL_WINDOW_LOG_MAX))) {
         return err_set(err, ERR_INTERNAL, "libzstd %s cannot make a context", ZSTD_versionString());
     }
-    return digest_start(&source->container, DIGEST_SHA256, err);
+    digest_start(&source->container, DIGEST_SHA256);
+    return 0;
 }
 
 int tarball_open(const char *path, struct tarball_source *ret_source, struct err *err)
@@ -367,10 +365,10 @@ static int refill(struct tarball_source *source, struct err *err)
         return err_set(err, ERR_INTEGRITY, "the zstd frame is truncated at byte %" PRIu64,
                        source->read_bytes);
     }
-    if (read_at(source->fd, source->in, len, source->read_bytes, err) < 0 ||
-        digest_update(&source->container, source->in, len, err) < 0) {
+    if (read_at(source->fd, source->in, len, source->read_bytes, err) < 0) {
         return -1;
     }
+    digest_update(&source->container, source->in, len);
     source->read_bytes += len;
     source->in_len = len;
     source->in_pos = 0;
@@ -380,16 +378,12 @@ static int refill(struct tarball_source *source, struct err *err)
 static int read_container(struct tarball_source *source, uint8_t ret_sha256[SHA256_BYTES],
                           struct err *err)
 {
-    struct digest_value value;
     while (source->read_bytes < source->container_bytes) {
         if (refill(source, err) < 0) {
             return -1;
         }
     }
-    if (digest_finish(&source->container, &value, err) < 0) {
-        return -1;
-    }
-    memcpy(ret_sha256, value.sha256, SHA256_BYTES);
+    memcpy(ret_sha256, digest_finish(&source->container).sha256, SHA256_BYTES);
     return 0;
 }
 
@@ -404,7 +398,6 @@ int tarball_container(const char *path, uint8_t ret_sha256[SHA256_BYTES], struct
 
 static int check_end(struct tarball_source *source, struct err *err)
 {
-    struct digest_value value;
     uint64_t at = source->read_bytes - source->in_len + source->in_pos;
     if (at != source->container_bytes) {
         return err_set(err, ERR_INTEGRITY,
@@ -412,10 +405,8 @@ static int check_end(struct tarball_source *source, struct err *err)
                        " bytes stand between the zstd frame and the closing, at %" PRIu64,
                        source->container_bytes - at, at);
     }
-    if (digest_finish(&source->container, &value, err) < 0) {
-        return -1;
-    }
-    if (memcmp(value.sha256, source->closing.sha256, SHA256_BYTES) != 0) {
+    if (memcmp(digest_finish(&source->container).sha256, source->closing.sha256, SHA256_BYTES) !=
+        0) {
         return err_set(err, ERR_INTEGRITY,
                        "the SHA-256 of the first %" PRIu64 " bytes is not that of the closing",
                        source->container_bytes);

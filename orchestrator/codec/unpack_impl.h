@@ -38,8 +38,6 @@ struct unpack {
     struct unpack_source file;    /* the archive's own bytes */
     bool is_peeked;               /* its first portion has not been passed on yet */
     struct unpack_filter *filter; /* of a packed tar */
-    uint64_t zip_at;              /* where libarchive reads next in a zip */
-    void *zip_chunk;              /* owned */
     struct layer outer, inner;
     struct unpack_names names;
     struct __locale_struct *locale, *old_locale; /* locale_t */

@@ -81,41 +81,9 @@ static int filter_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct 
 
 /* --- a zip, whose directory is at its end ------------------------------------------------------------------------------------ */
 
-static la_ssize_t zip_read(struct archive *a, void *ctx, const void **ret_ptr)
-{
-    struct unpack *unpack = ctx;
-    ssize_t got;
-    do {
-        got = pread(unpack->opts.fd, unpack->zip_chunk, ZIP_BYTES, (off_t)unpack->zip_at);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0) {
-        archive_set_error(a, errno, "read: %s", err_errno_text(errno));
-        return -1;
-    }
-    unpack->zip_at += (uint64_t)got;
-    *ret_ptr = unpack->zip_chunk;
-    return got;
-}
-
-static la_int64_t zip_seek(struct archive *a, void *ctx, la_int64_t offset, int whence)
-{
-    struct unpack *unpack = ctx;
-    struct stat st;
-    if (fstat(unpack->opts.fd, &st) < 0) {
-        archive_set_error(a, errno, "stat: %s", err_errno_text(errno));
-        return ARCHIVE_FATAL;
-    }
-    offset += whence == SEEK_END ? st.st_size : whence == SEEK_CUR ? (la_int64_t)unpack->zip_at : 0;
-    if (offset < 0 || offset > st.st_size) {
-        archive_set_error(a, EINVAL, "a place outside of the file");
-        return ARCHIVE_FATAL;
-    }
-    unpack->zip_at = (uint64_t)offset;
-    return offset;
-}
-
 static int zip_open(struct unpack *unpack, struct err *err)
 {
+    char path[32]; /* libarchive gets an offset of its own: ours moves while the bytes are hashed */
     struct archive *a;
     struct stat st;
     if (unpack->opts.fd <= 0 || fstat(unpack->opts.fd, &st) < 0) {
@@ -124,12 +92,11 @@ static int zip_open(struct unpack *unpack, struct err *err)
     unpack->opts.archive_bytes = (uint64_t)st.st_size;
     a = archive_read_new();
     unpack->outer = (struct layer){.a = a, .unpack = unpack, .is_drained = true};
-    unpack->zip_chunk = xmalloc(ZIP_BYTES);
-    if (!a || archive_read_support_format_zip_seekable(a) != ARCHIVE_OK ||
-        archive_read_set_seek_callback(a, zip_seek) != ARCHIVE_OK) {
+    if (!a || archive_read_support_format_zip_seekable(a) != ARCHIVE_OK) {
         return err_set(err, ERR_INTERNAL, "libarchive on this machine cannot read zip");
     }
-    return archive_read_open(a, unpack, NULL, zip_read, NULL) == ARCHIVE_OK
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", unpack->opts.fd);
+    return archive_read_open_filename(a, path, ZIP_BYTES) == ARCHIVE_OK
                ? 0
                : unpack_fail(unpack, a, err);
 }
@@ -275,9 +242,10 @@ static int inner_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct e
 /* The archive's bytes in their order, for who hashes them and shows how far it is: as far as libarchive is in a zip. */
 static int follow_zip(struct unpack *unpack, struct err *err)
 {
+    const uint64_t zip_at = (uint64_t)archive_filter_bytes(unpack->outer.a, -1);
     const void *ptr;
     size_t len = 1;
-    while (len > 0 && unpack->file.offset + unpack->file.len < unpack->zip_at) {
+    while (len > 0 && unpack->file.offset + unpack->file.len < zip_at) {
         if (unpack_source_next(&unpack->file, &ptr, &len, err) < 0) {
             return -1;
         }
@@ -322,5 +290,4 @@ void unpack_close(struct unpack *unpack)
     archive_read_free(unpack->inner.a);
     archive_read_free(unpack->outer.a);
     unpack_filter_free(unpack->filter);
-    free(unpack->zip_chunk);
 }

@@ -306,10 +306,9 @@ static int read_header(struct ustar_reader *reader, struct err *err)
     memcpy(&raw, reader->block, sizeof(raw));
     prefix = field_text(raw.prefix, sizeof(raw.prefix));
     name = field_text(raw.name, sizeof(raw.name));
-    if (prefix.len) {
-        name =
-            str_of(arena_printf(&reader->names.arena, "%.*s/%.*s", STR_ARG(prefix), STR_ARG(name)));
-    }
+    int len = snprintf(reader->path, sizeof(reader->path), "%.*s%s%.*s", STR_ARG(prefix),
+                       prefix.len ? "/" : "", STR_ARG(name));
+    name = (struct str){reader->path, (size_t)len};
     size_bytes = read_size(&raw);
     if (ustar_check_name(name, err) < 0) {
         return -1;
@@ -324,10 +323,10 @@ static int read_header(struct ustar_reader *reader, struct err *err)
     if (compare_header(reader->block, wanted, err) < 0) {
         return err_wrap(err, "%.*s", STR_ARG(name));
     }
-    if (ustar_names_add(&reader->names, name, size_bytes, err) < 0) {
+    if (!reader->takes_any_order && ustar_names_add(&reader->names, name, size_bytes, err) < 0) {
         return -1;
     }
-    reader->name = reader->names.last;
+    reader->name = reader->takes_any_order ? name : reader->names.last;
     reader->left_bytes = size_bytes;
     reader->pad_bytes = ustar_padding(size_bytes);
     reader->state = USTAR_DATA;

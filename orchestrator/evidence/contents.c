@@ -218,8 +218,9 @@ int contents_regular(struct arena *arena, const char *folder, struct contents_fo
                      struct err *err)
 {
     struct contents_found found;
+    struct fs_names others;
     struct stat info;
-    if (fs_walk_all(arena, folder, &found.files, &found.folders, err) < 0) {
+    if (fs_walk_all(arena, folder, &found.files, &found.folders, &others, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < found.files.n; idx++) {

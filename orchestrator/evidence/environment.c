@@ -195,12 +195,10 @@ static struct str ask(struct arena *arena, const struct environment_opts *opts,
 static int put_file_digest(struct json_out *out, const char *path, struct err *err)
 {
     struct digest_value value;
-    char hex[SHA256_HEX_SIZE];
     if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
         return -1;
     }
-    hex_encode(value.sha256, SHA256_BYTES, hex);
-    jw_z(out, "sha256", hex);
+    jw_z(out, "sha256", sha256_hex_of(value.sha256).text);
     return 0;
 }
 

@@ -104,9 +104,7 @@ int evidence_facts(struct arena *arena, struct str result_json, const char *name
 
 static void add_sum(struct strbuf *buf, const struct evidence_file *file)
 {
-    char hex[SHA256_HEX_SIZE];
-    hex_encode(file->sha256, SHA256_BYTES, hex);
-    strbuf_printf(buf, "%s  %.*s\n", hex, STR_ARG(file->name));
+    strbuf_printf(buf, "%s  %.*s\n", sha256_hex_of(file->sha256).text, STR_ARG(file->name));
 }
 
 void evidence_sums(struct strbuf *buf, const struct evidence_files *files)
@@ -221,15 +219,13 @@ static void add_descriptors(struct json_out *out, const char *key,
 {
     jw_array(out, key);
     for (size_t idx = 0; idx < files->n; idx++) {
-        char hex[SHA256_HEX_SIZE];
         if (!is_wanted(&files->items[idx])) {
             continue;
         }
-        hex_encode(files->items[idx].sha256, SHA256_BYTES, hex);
         jw_object(out, NULL);
         jw_str(out, "name", files->items[idx].name);
         jw_object(out, "digest");
-        jw_z(out, "sha256", hex);
+        jw_z(out, "sha256", sha256_hex_of(files->items[idx].sha256).text);
         jw_end_object(out);
         jw_end_object(out);
     }

@@ -56,10 +56,10 @@ static int load_report(struct arena *arena, struct frozen *frozen, struct err *e
     const char *path = fs_join(arena, frozen->folder, "manifest/report.json");
     struct str text;
     struct json root;
-    if (fs_read(arena, path, JSON_TEXT_MAX, &text, err) < 0 ||
-        digest_text_hex(arena, text, &frozen->report_sha256, err) < 0) {
+    if (fs_read(arena, path, JSON_TEXT_MAX, &text, err) < 0) {
         return -1;
     }
+    frozen->report_sha256 = digest_text_hex(arena, text);
     if (json_parse(text, path, &doc, err) < 0) {
         return -1;
     }

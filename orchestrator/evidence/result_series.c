@@ -408,7 +408,6 @@ static int measure_log(struct arena *arena, const struct log_of *of, const char 
 {
     struct err refused = {0};
     struct digest_value value;
-    char hex[SHA256_HEX_SIZE];
     if (of->format && read_log(arena, of, path, ret_m, ret_sha256, &refused) == 0) {
         return 0;
     }
@@ -418,8 +417,7 @@ static int measure_log(struct arena *arena, const struct log_of *of, const char 
     if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
         return -1;
     }
-    hex_encode(value.sha256, SHA256_BYTES, hex);
-    *ret_sha256 = str_dup(arena, str_of(hex));
+    *ret_sha256 = hex_dup(arena, value.sha256, SHA256_BYTES);
     *ret_m = (struct measurement){.format = of->format ? format_id(of->format) : STR_EMPTY,
                                   .verdict = judgement_unread(0),
                                   .why = of->format ? str_of(arena_printf(arena, "%s", refused.msg))

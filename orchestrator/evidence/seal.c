@@ -126,7 +126,8 @@ static int put_file(struct sealing *s, const char *name, struct str text, struct
 {
     const char *path = fs_join(s->arena, s->opts->folder, name);
     struct evidence_file file = {.name = str_of(name), .size_bytes = text.len};
-    if (sha256_of(text, file.sha256, err) < 0 || fs_write_atomic(path, text, err) < 0) {
+    sha256_of(text, file.sha256);
+    if (fs_write_atomic(path, text, err) < 0) {
         return -1;
     }
     VEC_PUSH(&s->files, file);
@@ -187,8 +188,8 @@ static int stream(struct sealing *s, const struct evidence_file *file, int fd, s
         if (s->opts->should_stop && s->opts->should_stop()) {
             return err_set(err, ERR_INTERRUPTED, "interrupted at %.*s", STR_ARG(file->name));
         }
+        digest_update(&s->digest, s->buf, (size_t)got);
         if ((is_first && refuse_secret(file, s->buf, (size_t)got, err) < 0) ||
-            digest_update(&s->digest, s->buf, (size_t)got, err) < 0 ||
             tarball_data(&s->writer, s->buf, (size_t)got, err) < 0) {
             return -1;
         }
@@ -202,21 +203,20 @@ static int check_expected(const struct sealing *s, const struct evidence_file *f
                           struct err *err)
 {
     const struct str *wanted = s->opts->files ? map_get(s->opts->files, file->name) : NULL;
-    char hex[SHA256_HEX_SIZE];
+    const struct hex found = sha256_hex_of(file->sha256);
     bool is_half;
     if (!s->opts->files || seal_makes(file->name, &is_half)) {
         return 0;
     }
-    hex_encode(file->sha256, SHA256_BYTES, hex);
     if (!wanted) {
         return err_set(err, ERR_INTEGRITY, "%.*s: added: the run wrote no such file",
                        STR_ARG(file->name));
     }
-    return str_eq_z(*wanted, hex)
+    return str_eq_z(*wanted, found.text)
                ? 0
                : err_set(err, ERR_INTEGRITY,
                          "%.*s: changed since the run wrote it: SHA-256 was %.*s, is %s",
-                         STR_ARG(file->name), STR_ARG(*wanted), hex);
+                         STR_ARG(file->name), STR_ARG(*wanted), found.text);
 }
 
 /* Each expected file is among those that were found. */
@@ -239,16 +239,15 @@ static int seal_file(struct sealing *s, struct evidence_file *file, struct err *
 {
     const char *path = fs_join(s->arena, s->opts->folder, file->name.ptr);
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    struct digest_value value;
     if (fd < 0) {
         return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
     }
+    digest_start(&s->digest, DIGEST_SHA256);
     if (tarball_begin(&s->writer, file->name, file->size_bytes, err) < 0 ||
-        digest_start(&s->digest, DIGEST_SHA256, err) < 0 || stream(s, file, fd, err) < 0 ||
-        tarball_end(&s->writer, err) < 0 || digest_finish(&s->digest, &value, err) < 0) {
+        stream(s, file, fd, err) < 0 || tarball_end(&s->writer, err) < 0) {
         return -1;
     }
-    memcpy(file->sha256, value.sha256, SHA256_BYTES);
+    memcpy(file->sha256, digest_finish(&s->digest).sha256, SHA256_BYTES);
     return check_expected(s, file, err);
 }
 

@@ -130,7 +130,6 @@ static int stage_tar(struct node_load *load, const char *path, struct err *err)
     struct digest_value value;
     struct stage_report report;
     struct stat info;
-    char hex[SHA256_HEX_SIZE];
     if (image_export(provide->arena, provide->store, &load->info, path, load->fleet.should_stop,
                      err) < 0 ||
         digest_file(path, DIGEST_SHA256, &value, err) < 0) {
@@ -139,12 +138,12 @@ static int stage_tar(struct node_load *load, const char *path, struct err *err)
     if (stat(path, &info) < 0) {
         return err_set(err, ERR_IO, "%s: gone", path);
     }
-    hex_encode(value.sha256, SHA256_BYTES, hex);
-    const struct stage_item item = {.kind = STAGE_FILE,
-                                    .source = path,
-                                    .target = arena_printf(provide->arena, "images/%s.tar", hex),
-                                    .sha256_hex =
-                                        str_of(arena_strndup(provide->arena, hex, strlen(hex)))};
+    const struct hex hex = sha256_hex_of(value.sha256);
+    const struct stage_item item = {
+        .kind = STAGE_FILE,
+        .source = path,
+        .target = arena_printf(provide->arena, "images/%s.tar", hex.text),
+        .sha256_hex = str_of(arena_strndup(provide->arena, hex.text, strlen(hex.text)))};
     const struct stage_opts opts = {.clock = load->fleet.loop->clock};
     if (stage_items(provide->arena, &load->fleet, &opts, (struct stage_list){&item, 1}, &report,
                     err) < 0) {

@@ -178,14 +178,13 @@ int stage_packed_item(struct arena *arena, const char *folder, struct stage_item
                       struct err *err)
 {
     struct digest_value value;
-    char hex[SHA256_HEX_SIZE];
     if (digest_file(fs_join(arena, folder, "pack.json"), DIGEST_SHA256, &value, err) < 0) {
         return err_wrap(err, "%s: no packed data", folder);
     }
-    hex_encode(value.sha256, SHA256_BYTES, hex);
-    *ret_item = (struct stage_item){.kind = STAGE_FOLDER,
-                                    .source = arena_strndup(arena, folder, strlen(folder)),
-                                    .target = arena_printf(arena, "data/%s", hex),
-                                    .may_be_shared = true};
+    *ret_item = (struct stage_item){
+        .kind = STAGE_FOLDER,
+        .source = arena_strndup(arena, folder, strlen(folder)),
+        .target = arena_printf(arena, "data/%s", sha256_hex_of(value.sha256).text),
+        .may_be_shared = true};
     return 0;
 }

@@ -178,10 +178,11 @@ int stage_gather(struct staging *staging, struct err *err)
     int result;
     g.n_threads = cores < 1 ? 1 : cores > THREADS_MAX ? THREADS_MAX : (size_t)cores;
     make_cache_folder(staging);
-    if (pool_new(g.n_threads, &pool, err) < 0 ||
-        (staging->opts->cache_path &&
-         digest_cache_open(staging->opts->cache_path, staging->opts->clock, &cache, err) < 0)) {
+    if (pool_new(g.n_threads, &pool, err) < 0) {
         return -1;
+    }
+    if (staging->opts->cache_path) {
+        cache = digest_cache_open(staging->opts->cache_path, staging->opts->clock);
     }
     g.pool = pool;
     g.cache = cache;

@@ -89,7 +89,7 @@ static void add_zeros(struct strbuf *out, size_t n)
 
 static int add_member(struct staging *staging, struct stage_stream *stream, struct strbuf *out)
 {
-    uint8_t block[RELAY_BLOCK_BYTES];
+    uint8_t block[USTAR_BLOCK];
     if (stream->fd < 0 && next_file(staging, stream) < 0) {
         return -1;
     }
@@ -134,7 +134,7 @@ static int add_data(struct staging *staging, struct stage_stream *stream, struct
 static void end_member(const struct staging *staging, struct stage_stream *stream,
                        struct strbuf *out)
 {
-    add_zeros(out, relay_padding(stream->member_bytes));
+    add_zeros(out, ustar_padding(stream->member_bytes));
     stream->in_member = false;
     if (stream->offset == staging->order.files[stream->file].size_bytes) {
         fd_close(&stream->fd);

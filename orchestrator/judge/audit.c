@@ -171,7 +171,9 @@ static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
         values[idx] = one.value;
         first = idx == 0 ? one.by : first;
     }
-    if (rule_combine(rule->repeats, values, a->n_logs, &first.value, err) < 0) {
+    bool takes_mean = a->bound->takes_mean && rule->repeats == REPEATS_SINGLE;
+    if (rule_combine(takes_mean ? REPEATS_MEAN : rule->repeats, values, a->n_logs, &first.value,
+                     err) < 0) {
         return -1;
     }
     first.value *= a->of_case->factor.value > 0 ? a->of_case->factor.value : 1;

@@ -104,7 +104,8 @@ void bind_report(struct arena *arena, const struct report *report, const struct 
         const struct report_case *c = &report->cases[idx];
         for (size_t at = 0; at < c->n_cells; at++) {
             struct bound_cell *bound = &ret_binding->cells[ret_binding->n_cells++];
-            *bound = (struct bound_cell){.of_case = c, .cell = &c->cells[at]};
+            *bound = (struct bound_cell){
+                .of_case = c, .cell = &c->cells[at], .takes_mean = report->own_logs.ptr != NULL};
             bind_cell(&b, bound);
         }
     }

@@ -33,7 +33,9 @@ struct bound_cell {
     const struct cell *cell;
     const struct format *format; /* that reads its logs; NULL: it names none, or none that exists */
     const struct rule *rule;     /* that gives its number; NULL: likewise */
-    const char *missing;         /* "there is no rule f/x"; NULL: what it names exists */
+    bool
+        takes_mean; /* its logs are repeats of one run: their mean, also by a rule for a single log */
+    const char *missing;     /* "there is no rule f/x"; NULL: what it names exists */
     struct audit_log **logs; /* one for each log of the case; NULL: no format is named for them */
     const struct bound_cell **of; /* a derived cell's own cells, one for each of cell->of */
 };

@@ -150,6 +150,8 @@ static struct str words_of_statistic(struct arena *arena, const struct rule *rul
         return c->n == 1 ? arena_str(arena, "the tool's own %.*s", STR_ARG(name))
                          : arena_str(arena, "%.9g / %zu: mean of the tool's own %.*s of %zu ranks",
                                      stats_sum(c->values, c->n), c->n, STR_ARG(name), c->n);
+    case STAT_ENGINE:
+        return arena_str(arena, "as measure makes it, of %.*s", STR_ARG(name));
     case STAT_COUNT:
         break;
     }

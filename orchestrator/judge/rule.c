@@ -28,7 +28,8 @@ static const char *const STATISTIC_NAMES[STAT_COUNT] = {[STAT_MEAN] = "mean",
                                                         [STAT_LAST] = "last",
                                                         [STAT_TIMESTAMPS] = "timestamps",
                                                         [STAT_TOOL] = "tool",
-                                                        [STAT_ELAPSED] = "elapsed"};
+                                                        [STAT_ELAPSED] = "elapsed",
+                                                        [STAT_ENGINE] = "engine"};
 static const char *const SCALE_NAMES[] = {[SCALE_NONE] = "none",
                                           [SCALE_GPUS] = "gpus",
                                           [SCALE_NODES] = "nodes",

@@ -21,6 +21,7 @@ enum statistic {
     STAT_TIMESTAMPS, /* global batch x (steps between) / (time between), first and last sample of the window */
     STAT_TOOL,    /* the one value of a summary series; more than one (of a rank) is an error */
     STAT_ELAPSED, /* time between the first and the last line of a clock */
+    STAT_ENGINE,  /* as log/engine.h makes a number of the whole series */
     STAT_COUNT,
 };
 

@@ -2,6 +2,7 @@
 #include "base/base.h"
 
 #include "judge/rule.h"
+#include "log/engine.h"
 
 #include <math.h>
 
@@ -526,6 +527,7 @@ static int apply_statistic(const struct rule *rule, const struct rule_case *of,
         return apply_elapsed(rule, picked, &ret->value, err);
     case STAT_TOOL:
         return apply_tool(rule, picked, values, &ret->value, err);
+    case STAT_ENGINE: /* by_engine */
     case STAT_COUNT:
         break;
     }
@@ -614,9 +616,27 @@ struct str rule_unit(const struct rule *rule, struct str series_unit)
                                              : series_unit;
 }
 
+static int by_engine(const struct rule *rule, const struct measurement *m,
+                     struct rule_value *ret_value, struct err *err)
+{
+    const struct series *series = measurement_series(m, rule->series);
+    struct figure figure = series ? engine_figure(series) : (struct figure){0};
+    if (!figure.has_value) {
+        return err_set(err, ERR_PARSE, "no number follows from series %.*s", STR_ARG(rule->series));
+    }
+    *ret_value = (struct rule_value){.value = figure.value,
+                                     .statistic = figure.value,
+                                     .n_used = figure.n_used,
+                                     .n_window = series->n};
+    return 0;
+}
+
 int rule_apply(const struct rule *rule, const struct measurement *m, const struct rule_case *of,
                struct rule_value *ret_value, struct err *err)
 {
+    if (rule->statistic == STAT_ENGINE) {
+        return by_engine(rule, m, ret_value, err);
+    }
     CLEANUP(picked) struct picked picked = {0};
     struct rule_value value = {0};
     if (pick(rule, m, of, &picked, err) < 0 ||

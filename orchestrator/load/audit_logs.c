@@ -240,6 +240,12 @@ int audit_report(struct arena *arena, const struct report *report, const struct 
 {
     struct binding *binding = arena_new(arena, struct binding);
     CLEANUP(kept_series) struct kept_series kept = {.n_logs = 0};
+    struct audit_opts own = *opts;
+    if (report->own_logs.ptr && report->place.ptr && !opts->logs_folder) {
+        own.logs_folder =
+            arena_printf(arena, "%.*s/../%.*s", STR_ARG(report->place), STR_ARG(report->own_logs));
+        opts = &own;
+    }
     struct reading in = {arena, report, formats, opts, binding, &kept, NULL};
     struct str written = STR_EMPTY;
     bind_report(arena, report, formats, binding);

@@ -356,9 +356,8 @@ int kept_series_write(struct arena *arena, const char *path, const struct kept_s
     if (text.is_full) {
         return err_set(err, ERR_DISK, "%s: series of more than %u bytes", path, FILE_BYTES_MAX);
     }
-    return fs_write_atomic(path, strbuf_str(&text), err) < 0
-               ? -1
-               : digest_text_hex(arena, strbuf_str(&text), ret_sha256, err);
+    *ret_sha256 = digest_text_hex(arena, strbuf_str(&text));
+    return fs_write_atomic(path, strbuf_str(&text), err);
 }
 
 static struct str name_of(char name[LOG_NAME_MAX], struct str path, struct str format)
@@ -391,10 +390,10 @@ int kept_series_read(struct arena *arena, const char *path, struct kept_series *
         return -1;
     }
     root = json_root(&doc);
-    if (json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), &kept, err) < 0 ||
-        digest_text_hex(arena, text, ret_sha256, err) < 0) {
+    if (json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), &kept, err) < 0) {
         return -1;
     }
+    *ret_sha256 = digest_text_hex(arena, text);
     for (size_t idx = 0; idx < kept.n_logs; idx++) {
         struct kept_log *log = &kept.logs[idx];
         char name[LOG_NAME_MAX];

@@ -97,7 +97,8 @@ static void leave_something_to_ask(struct fetch *fetch)
 
 static int open_all(struct fetch *fetch, struct err *err)
 {
-    if (read_restart(fetch, err) < 0 || disk_open(fetch, err) < 0) {
+    read_restart(fetch);
+    if (disk_open(fetch, err) < 0) {
         return -1;
     }
     leave_something_to_ask(fetch);
@@ -169,7 +170,8 @@ int fetch_restart(struct fetch *fetch, struct err *err)
         fetch->mirrors[idx].etag = fetch->mirrors[idx].last_modified = STR_EMPTY;
         fetch->mirrors[idx].is_known = false;
     }
-    if (read_restart(fetch, err) < 0 || disk_forget(fetch, err) < 0) {
+    read_restart(fetch);
+    if (disk_forget(fetch, err) < 0) {
         return -1;
     }
     fetch->size_bytes = fetch->spec->size_bytes;
@@ -181,18 +183,13 @@ int fetch_restart(struct fetch *fetch, struct err *err)
 static int compare(const struct fetch *fetch, const struct digest_value *value, struct err *err)
 {
     const struct fetch_spec *spec = fetch->spec;
-    char found[SHA256_HEX_SIZE], expected[SHA256_HEX_SIZE];
     if (spec->sha256 && memcmp(spec->sha256, value->sha256, SHA256_BYTES) != 0) {
-        hex_encode(spec->sha256, SHA256_BYTES, expected);
-        hex_encode(value->sha256, SHA256_BYTES, found);
         return err_set(err, ERR_INTEGRITY, "%s: expected SHA-256 %s, found %s", spec->name,
-                       expected, found);
+                       sha256_hex_of(spec->sha256).text, sha256_hex_of(value->sha256).text);
     }
     if (spec->md5 && memcmp(spec->md5, value->md5, MD5_BYTES) != 0) {
-        hex_encode(spec->md5, MD5_BYTES, expected);
-        hex_encode(value->md5, MD5_BYTES, found);
-        return err_set(err, ERR_INTEGRITY, "%s: expected MD5 %s, found %s", spec->name, expected,
-                       found);
+        return err_set(err, ERR_INTEGRITY, "%s: expected MD5 %s, found %s", spec->name,
+                       md5_hex_of(spec->md5).text, md5_hex_of(value->md5).text);
     }
     return 0;
 }
@@ -239,8 +236,8 @@ static int finish(struct fetch *fetch, struct err *err)
 {
     struct digest_value value = {.size_bytes = (uint64_t)fetch->size_bytes};
     struct err wrong = {0};
-    if (fetch->kinds && digest_finish(&fetch->whole.digest, &value, err) < 0) {
-        return -1;
+    if (fetch->kinds) {
+        value = digest_finish(&fetch->whole.digest);
     }
     ASSERT(value.size_bytes == (uint64_t)fetch->size_bytes);
     if (compare(fetch, &value, &wrong) == 0) {
@@ -365,9 +362,7 @@ static int start_chunk(struct fetch *fetch, struct slot *slot, struct mirror *mi
 static int start_whole(struct fetch *fetch, struct slot *slot, struct mirror *mirror,
                        struct err *err)
 {
-    if (read_restart(fetch, err) < 0) {
-        return -1;
-    }
+    read_restart(fetch);
     for (size_t idx = 0; idx < fetch->n_blocks; idx++) {
         fetch_mark(fetch, idx, BLOCK_TAKEN);
     }

@@ -155,7 +155,7 @@ void read_piece_is_there(struct fetch *fetch, size_t piece_idx);
 MUST_CHECK int read_step(struct fetch *fetch, struct err *err);
 bool read_is_over(const struct fetch *fetch);
 /* Waits for the jobs; the digest of the whole starts again. */
-MUST_CHECK int read_restart(struct fetch *fetch, struct err *err);
+void read_restart(struct fetch *fetch);
 void read_release(struct fetch *fetch);
 
 /* fetch.c */

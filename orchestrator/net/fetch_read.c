@@ -31,7 +31,8 @@ static int read_some(struct read_job *read, uint8_t *buf, struct err *err)
                        got < 0 ? err_errno_text(errno) : "the file became shorter");
     }
     read->pos += (uint64_t)got;
-    return digest_update(&read->digest, buf, (size_t)got, err);
+    digest_update(&read->digest, buf, (size_t)got);
+    return 0;
 }
 
 static int run_read(void *arg, const atomic_bool *is_cancelled, struct err *err)
@@ -80,18 +81,15 @@ void read_piece_is_there(struct fetch *fetch, size_t piece_idx)
     fetch->ready[fetch->n_ready++] = piece_idx;
 }
 
-static int start_piece(struct fetch *fetch, struct read_job *read, struct err *err)
+static void start_piece(struct fetch *fetch, struct read_job *read)
 {
     uint64_t size_bytes = (uint64_t)fetch->size_bytes;
     read->piece_idx = fetch->ready[--fetch->n_ready];
     read->pos = read->piece_idx * fetch->piece_bytes;
     read->until =
         size_bytes - read->pos < fetch->piece_bytes ? size_bytes : read->pos + fetch->piece_bytes;
-    if (digest_start(&read->digest, DIGEST_SHA256, err) < 0) {
-        return -1;
-    }
+    digest_start(&read->digest, DIGEST_SHA256);
     submit(fetch, read);
-    return 0;
 }
 
 static int drop_piece(struct fetch *fetch, size_t piece_idx, struct err *err)
@@ -121,9 +119,7 @@ static int step_piece(struct fetch *fetch, struct read_job *read, struct err *er
         if (ended <= 0) {
             return ended;
         }
-        if (digest_finish(&read->digest, &value, err) < 0) {
-            return -1;
-        }
+        value = digest_finish(&read->digest);
         if (fetch->spec->pieces &&
             memcmp(value.sha256, fetch->spec->pieces->sha256[read->piece_idx], SHA256_BYTES) != 0) {
             if (drop_piece(fetch, read->piece_idx, err) < 0) {
@@ -134,7 +130,10 @@ static int step_piece(struct fetch *fetch, struct read_job *read, struct err *er
             fetch->pieces[read->piece_idx].is_good = true;
         }
     }
-    return fetch->n_ready ? start_piece(fetch, read, err) : 0;
+    if (fetch->n_ready) {
+        start_piece(fetch, read);
+    }
+    return 0;
 }
 
 /* --- the whole ---------------------------------------------------------------------------------------- */
@@ -211,13 +210,15 @@ static void wait_all(struct fetch *fetch)
     }
 }
 
-int read_restart(struct fetch *fetch, struct err *err)
+void read_restart(struct fetch *fetch)
 {
     wait_all(fetch);
     fetch->n_ready = fetch->frontier = 0;
     fetch->whole.pos = 0;
     fetch->whole.is_synced = false;
-    return fetch->kinds ? digest_start(&fetch->whole.digest, fetch->kinds, err) : 0;
+    if (fetch->kinds) {
+        digest_start(&fetch->whole.digest, fetch->kinds);
+    }
 }
 
 void read_release(struct fetch *fetch)

@@ -217,16 +217,13 @@ int ssh_known_line(struct strbuf *out, const char *name, struct str salt, struct
     return 0;
 }
 
-int ssh_key_fingerprint(struct strbuf *out, struct str blob, struct err *err)
+void ssh_key_fingerprint(struct strbuf *out, struct str blob)
 {
     uint8_t sha256[SHA256_BYTES];
-    if (sha256_of(blob, sha256, err) < 0) {
-        return -1;
-    }
+    sha256_of(blob, sha256);
     strbuf_add_z(out, "SHA256:");
     base64_encode(out, (struct str){(const char *)sha256, sizeof(sha256)});
     while (out->len && out->ptr[out->len - 1] == '=') {
         out->ptr[--out->len] = '\0';
     }
-    return 0;
 }

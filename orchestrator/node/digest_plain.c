@@ -14,34 +14,29 @@ void digest_release(struct digest *digest)
     *digest = DIGEST_EMPTY;
 }
 
-int digest_start(struct digest *digest, unsigned kinds, struct err *err)
+void digest_start(struct digest *digest, unsigned kinds)
 {
-    if (kinds != DIGEST_SHA256) {
-        return err_set(err, ERR_INTERNAL, "reperf-node computes only SHA-256");
-    }
+    ASSERT(kinds == DIGEST_SHA256);
     if (!digest->ctx[OF_SHA256]) {
         digest->ctx[OF_SHA256] = xcalloc(1, sizeof(struct sha256_lane));
     }
     sha256_lane_start_any(digest->ctx[OF_SHA256]);
     digest->kinds = kinds;
     digest->size_bytes = 0;
-    return 0;
 }
 
-int digest_update(struct digest *digest, const void *ptr, size_t len, struct err *err UNUSED)
+void digest_update(struct digest *digest, const void *ptr, size_t len)
 {
     ASSERT(digest->kinds == DIGEST_SHA256);
     sha256_lane_add(digest->ctx[OF_SHA256], ptr, len);
     digest->size_bytes += len;
-    return 0;
 }
 
-int digest_finish(struct digest *digest, struct digest_value *ret_value, struct err *err UNUSED)
+struct digest_value digest_finish(struct digest *digest)
 {
     struct digest_value value = {.size_bytes = digest->size_bytes};
     ASSERT(digest->kinds == DIGEST_SHA256);
     sha256_lane_finish(digest->ctx[OF_SHA256], value.sha256);
     digest->kinds = 0;
-    *ret_value = value;
-    return 0;
+    return value;
 }

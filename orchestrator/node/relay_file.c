@@ -119,15 +119,14 @@ int relay_partial_bytes(struct relay *relay, size_t idx, uint64_t *ret_bytes, st
 {
     const struct relay_file *file = &relay->order.files[idx];
     const struct relay_root *root;
-    char hex[SHA256_HEX_SIZE];
     struct stat info;
     if (relay_root(relay, file->item, &root, err) < 0) {
         return -1;
     }
-    hex_encode(file->sha256, SHA256_BYTES, hex);
-    *ret_bytes = fstatat(root->partials_fd, hex, &info, AT_SYMLINK_NOFOLLOW) < 0
-                     ? 0
-                     : usable_bytes(file, &info);
+    *ret_bytes =
+        fstatat(root->partials_fd, sha256_hex_of(file->sha256).text, &info, AT_SYMLINK_NOFOLLOW) < 0
+            ? 0
+            : usable_bytes(file, &info);
     return 0;
 }
 
@@ -150,9 +149,7 @@ static int hash_prefix(struct relay_incoming *incoming, uint64_t size_bytes, str
             return err_set(err, ERR_IO, "read %s: %s", incoming->file->path,
                            n < 0 ? err_errno_text(errno) : "it became shorter");
         }
-        if (digest_update(&incoming->digest, chunk, (size_t)n, err) < 0) {
-            return -1;
-        }
+        digest_update(&incoming->digest, chunk, (size_t)n);
         incoming->have_bytes += (uint64_t)n;
     }
     return 0;
@@ -176,9 +173,8 @@ static int begin(struct relay *relay, struct relay_incoming *incoming, struct er
     if (incoming->stream_bytes > size_bytes) {
         return err_set(err, ERR_INTEGRITY, "stream: a hole in %s", file->path);
     }
-    return digest_start(&incoming->digest, DIGEST_SHA256, err) < 0
-               ? -1
-               : hash_prefix(incoming, size_bytes, err);
+    digest_start(&incoming->digest, DIGEST_SHA256);
+    return hash_prefix(incoming, size_bytes, err);
 }
 
 int relay_incoming_open(struct relay *relay, size_t idx, uint64_t offset,
@@ -223,9 +219,7 @@ int relay_incoming_take(struct relay_incoming *incoming, const uint8_t *bytes, s
     skip = skip < len ? skip : len;
     bytes += skip;
     len -= (size_t)skip;
-    if (digest_update(&incoming->digest, bytes, len, err) < 0) {
-        return -1;
-    }
+    digest_update(&incoming->digest, bytes, len);
     while (len > 0) {
         ssize_t n = pwrite(incoming->fd, bytes, len, (off_t)incoming->have_bytes);
         if (n < 0 && errno != EINTR) {
@@ -292,11 +286,7 @@ static int name_it(struct relay_incoming *incoming, struct err *err)
 static int finish(struct relay *relay, struct relay_incoming *incoming, struct err *err)
 {
     const struct relay_file *file = incoming->file;
-    struct digest_value value;
-    if (digest_finish(&incoming->digest, &value, err) < 0) {
-        return -1;
-    }
-    if (memcmp(value.sha256, file->sha256, SHA256_BYTES) != 0) {
+    if (memcmp(digest_finish(&incoming->digest).sha256, file->sha256, SHA256_BYTES) != 0) {
         return unlinkat(incoming->root->partials_fd, incoming->partial, 0) < 0
                    ? failed(relay, file, "drop", err)
                    : relay_say(relay, (struct relay_line){.word = RELAY_BAD, .a = incoming->idx},

@@ -186,10 +186,11 @@ static int serve(struct relay *relay, const char *work_folder, struct err *err)
     relay->n_threads = cores < THREADS_MIN   ? THREADS_MIN
                        : cores > THREADS_MAX ? THREADS_MAX
                                              : (size_t)cores;
-    if (pool_new(relay->n_threads, &relay->pool, err) < 0 || fs_mkdir_p(folder, err) < 0 ||
-        digest_cache_open(fs_join(&relay->arena, folder, "digests"), relay->clock, &relay->cache,
-                          err) < 0 ||
-        relay_look(relay, err) < 0 || relay_check_disk(relay, err) < 0 ||
+    if (pool_new(relay->n_threads, &relay->pool, err) < 0 || fs_mkdir_p(folder, err) < 0) {
+        return -1;
+    }
+    relay->cache = digest_cache_open(fs_join(&relay->arena, folder, "digests"), relay->clock);
+    if (relay_look(relay, err) < 0 || relay_check_disk(relay, err) < 0 ||
         relay_say_missing(relay, err) < 0) {
         return -1;
     }

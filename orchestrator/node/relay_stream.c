@@ -58,7 +58,7 @@ static int begin_member(void *ctx, const struct relay_member *member, struct err
                                      err);
 }
 
-static int take_data(void *ctx, const uint8_t *bytes, size_t len, struct err *err)
+static int take_data(void *ctx, const void *bytes, size_t len, struct err *err)
 {
     struct relay_flow *flow = ctx;
     return flow->incoming ? relay_incoming_take(flow->incoming, bytes, len, err) : 0;

@@ -46,10 +46,10 @@ int listing_read(struct arena *arena, const char *path, struct listing *ret_list
 {
     CLEANUP(listing) struct listing listing = LISTING_EMPTY;
     size_t n_lines = 0;
-    if (fs_read(arena, path, LISTING_BYTES_MAX, &listing.text, err) < 0 ||
-        sha256_of(listing.text, listing.sha256, err) < 0) {
+    if (fs_read(arena, path, LISTING_BYTES_MAX, &listing.text, err) < 0) {
         return -1;
     }
+    sha256_of(listing.text, listing.sha256);
     for (size_t idx = 0; idx < listing.text.len; idx++) {
         n_lines += listing.text.ptr[idx] == '\n';
     }
@@ -152,14 +152,13 @@ static int hold_against(const struct tree_source *source, const char *path,
                         const struct digest_value *value, struct err *err)
 {
     const char *line = listing_find(source->listing, str_of(path));
-    char found[SHA256_HEX_SIZE];
-    hex_encode(value->sha256, SHA256_BYTES, found);
+    const struct hex found = sha256_hex_of(value->sha256);
     if (!line) {
         return err_set(err, ERR_INTEGRITY, "%s: not in the tree's list", path);
     }
-    if (memcmp(line, found, HEX_LEN) != 0) {
-        return err_set(err, ERR_INTEGRITY, "%s: SHA-256 %s, the tree's list says %.*s", path, found,
-                       HEX_LEN, line);
+    if (memcmp(line, found.text, HEX_LEN) != 0) {
+        return err_set(err, ERR_INTEGRITY, "%s: SHA-256 %s, the tree's list says %.*s", path,
+                       found.text, HEX_LEN, line);
     }
     return 0;
 }
@@ -184,11 +183,9 @@ int tree_source_read(const struct tree_source *source, const char *path, size_t 
     if (!source->listing) {
         return 0;
     }
-    if (digest_start(&bytes->digest, DIGEST_SHA256, err) < 0 ||
-        digest_update(&bytes->digest, bytes->ptr, bytes->len, err) < 0 ||
-        digest_finish(&bytes->digest, &value, err) < 0) {
-        return -1;
-    }
+    digest_start(&bytes->digest, DIGEST_SHA256);
+    digest_update(&bytes->digest, bytes->ptr, bytes->len);
+    value = digest_finish(&bytes->digest);
     return hold_against(source, path, &value, err);
 }
 

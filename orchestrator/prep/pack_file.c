@@ -28,9 +28,7 @@ static void put_text(struct strbuf *out, const char *key, struct str value)
 
 static void add_digest(struct strbuf *out, const char *key, const uint8_t *sha256)
 {
-    char hex[SHA256_HEX_SIZE];
-    hex_encode(sha256, SHA256_BYTES, hex);
-    strbuf_printf(out, "  \"%s\": \"%s\",\n", key, hex);
+    strbuf_printf(out, "  \"%s\": \"%s\",\n", key, sha256_hex_of(sha256).text);
 }
 
 void pack_file_head(const struct pack_file *pack, struct strbuf *out)
@@ -61,13 +59,11 @@ void pack_file_text(const struct pack_file *pack, struct strbuf *out)
     strbuf_add_z(out, "  \"shards\": [\n");
     for (size_t idx = 0; idx < pack->n_shards; idx++) {
         const struct pack_file_shard *shard = &pack->shards[idx];
-        char hex[SHA256_HEX_SIZE];
-        hex_encode(shard->sha256, SHA256_BYTES, hex);
         strbuf_printf(out,
                       "    {\"name\": \"%.*s\", \"bytes\": %" PRIu64 ", \"samples\": %" PRIu64
                       ", \"sha256\": \"%s\"}%s\n",
-                      STR_ARG(shard->name), shard->bytes, shard->n_samples, hex,
-                      idx + 1 < pack->n_shards ? "," : "");
+                      STR_ARG(shard->name), shard->bytes, shard->n_samples,
+                      sha256_hex_of(shard->sha256).text, idx + 1 < pack->n_shards ? "," : "");
     }
     strbuf_add_z(out, "  ]\n}\n");
 }

@@ -82,11 +82,8 @@ static int find_partners(struct arena *arena, const struct samples_opts *opts,
 static int digest_order(struct samples *samples, struct err *err)
 {
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    struct digest_value value;
     uint64_t row = 0;
-    if (digest_start(&digest, DIGEST_SHA256, err) < 0) {
-        return -1;
-    }
+    digest_start(&digest, DIGEST_SHA256);
     for (size_t idx = 0; idx < samples->n; idx++) {
         char line[ORDER_TEXT_MAX];
         const char *path = samples->items[idx].path;
@@ -99,14 +96,9 @@ static int digest_order(struct samples *samples, struct err *err)
             return err_set(err, ERR_INTEGRITY, "a path longer than %d bytes: %.200s",
                            ORDER_TEXT_MAX, path);
         }
-        if (digest_update(&digest, line, (size_t)len, err) < 0) {
-            return -1;
-        }
+        digest_update(&digest, line, (size_t)len);
     }
-    if (digest_finish(&digest, &value, err) < 0) {
-        return -1;
-    }
-    memcpy(samples->order_sha256, value.sha256, SHA256_BYTES);
+    memcpy(samples->order_sha256, digest_finish(&digest).sha256, SHA256_BYTES);
     return 0;
 }
 

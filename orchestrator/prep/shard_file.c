@@ -19,19 +19,14 @@ void shard_seal(struct shard_header *header, const struct shard_entry *entries)
     header->header_crc32c = crc32c(0, header, offsetof(struct shard_header, header_crc32c));
 }
 
-int shard_sha256(const struct shard_header *header, const struct shard_entry *entries,
-                 uint8_t *ret_sha256, struct err *err)
+void shard_sha256(const struct shard_header *header, const struct shard_entry *entries,
+                  uint8_t *ret_sha256)
 {
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    struct digest_value value;
-    if (digest_start(&digest, DIGEST_SHA256, err) < 0 ||
-        digest_update(&digest, header, sizeof(*header), err) < 0 ||
-        digest_update(&digest, entries, header->n_samples * sizeof(*entries), err) < 0 ||
-        digest_finish(&digest, &value, err) < 0) {
-        return -1;
-    }
-    memcpy(ret_sha256, value.sha256, SHA256_BYTES);
-    return 0;
+    digest_start(&digest, DIGEST_SHA256);
+    digest_update(&digest, header, sizeof(*header));
+    digest_update(&digest, entries, header->n_samples * sizeof(*entries));
+    memcpy(ret_sha256, digest_finish(&digest).sha256, SHA256_BYTES);
 }
 
 void shard_file_release(struct shard_file *shard)
@@ -181,7 +176,8 @@ int shard_file_open(struct shard_file *shard, const char *path, const char *name
         check_zeros(shard, SHARD_ALIGN + entries_bytes, shard->header.data_offset, err) < 0) {
         return -1;
     }
-    return shard_sha256(&shard->header, shard->entries, shard->sha256, err);
+    shard_sha256(&shard->header, shard->entries, shard->sha256);
+    return 0;
 }
 
 static int check_labels(const struct shard_file *shard, uint32_t idx, uint32_t n_classes,

@@ -21,8 +21,8 @@ static inline uint64_t shard_data_offset(uint64_t n_samples)
 
 /* Fills both CRCs of the header. */
 void shard_seal(struct shard_header *header, const struct shard_entry *entries);
-MUST_CHECK int shard_sha256(const struct shard_header *header, const struct shard_entry *entries,
-                            uint8_t *ret_sha256, struct err *err);
+void shard_sha256(const struct shard_header *header, const struct shard_entry *entries,
+                  uint8_t *ret_sha256);
 
 struct shard_file {
     const char *name; /* borrowed: for messages */

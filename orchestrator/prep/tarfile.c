@@ -17,9 +17,7 @@ static const uint8_t ZEROS[2 * USTAR_BLOCK];
 static int to_file(void *ctx, const void *ptr, size_t len, struct err *err)
 {
     struct tarfile *tar = ctx;
-    if (digest_update(&tar->digest, ptr, len, err) < 0) {
-        return -1;
-    }
+    digest_update(&tar->digest, ptr, len);
     return fs_write_all(tar->fd, ptr, len, tar->path, err);
 }
 
@@ -42,9 +40,7 @@ int tarfile_open(struct tarfile *tar, const char *path, bool is_gzip, struct err
         return err_set(err, err_code_of_errno(errno), "create %s: %s", tar->temp,
                        err_errno_text(errno));
     }
-    if (digest_start(&tar->digest, DIGEST_MD5 | DIGEST_SHA256, err) < 0) {
-        return -1;
-    }
+    digest_start(&tar->digest, DIGEST_MD5 | DIGEST_SHA256);
     return is_gzip ? gzip_writer_init(&tar->gzip, to_file, tar, err) : 0;
 }
 
@@ -61,10 +57,10 @@ int tarfile_add(struct tarfile *tar, struct str name, const void *ptr, size_t le
 int tarfile_close(struct tarfile *tar, struct digest_value *ret_value, struct err *err)
 {
     if (put(tar, ZEROS, sizeof(ZEROS), err) < 0 ||
-        (tar->is_gzip && gzip_writer_end(&tar->gzip, err) < 0) ||
-        digest_finish(&tar->digest, ret_value, err) < 0) {
+        (tar->is_gzip && gzip_writer_end(&tar->gzip, err) < 0)) {
         return -1;
     }
+    *ret_value = digest_finish(&tar->digest);
     if (publish_file(tar->fd, tar->temp, tar->path, err) < 0) {
         return -1;
     }

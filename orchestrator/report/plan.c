@@ -315,6 +315,8 @@ static void put_disk_bytes(struct json_out *out, const char *key, const void *of
 const struct json_field PLAN_ROWS[PLAN_N] = {
     ROW_NUMBER("schema_version", 1),
     ROW("report", struct plan, report, JSON_REQUIRED),
+    ROW("address", struct plan, address, JSON_OMIT,
+        .about = "of a report that was named by its address: its commit, or the folder's digest"),
     ROW("report_sha256", struct plan, report_sha256, JSON_REQUIRED, .form = &JSON_SHA256),
     ROW_WORD("profile", struct plan, profile, PROFILE_NAMES, JSON_REQUIRED),
     ROW("rehearsal", struct plan, is_rehearsal, JSON_OMIT,

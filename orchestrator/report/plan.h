@@ -124,8 +124,8 @@ struct
     "does not train on"
 
 struct plan {
-    struct str report;        /* id */
-    struct str report_sha256; /* hex, of the frozen file */
+    struct str report, address; /* id; the pin of a report from elsewhere, or NULL */
+    struct str report_sha256;   /* hex, of the frozen file */
     enum profile profile;
     bool is_rehearsal; /* full, on synthetic data: nothing in it is checked against a number */
     int64_t repeats, repeats_max; /* repeats_max: with within, until it holds; 0: no more */
@@ -165,7 +165,7 @@ bool profile_of_name(struct str name, enum profile *ret_profile);
 
 /* The document of `reperf plan --json` and of manifest/plan.json. */
 void plan_encode(const struct plan *plan, struct strbuf *out);
-#define PLAN_N 23
+#define PLAN_N 24
 extern const struct json_field PLAN_ROWS[PLAN_N];
 MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_plan,
                            struct err *err);

@@ -505,7 +505,7 @@ static int link_case(const struct json *at, const struct case_names *names, stru
                                "null, no logs and no cells")
                    : 0;
     }
-    if (is_own) {
+    if (is_own && !c->n_cells) { /* nobody published it; with cells somebody has */
         return c->environment || c->n_cells || c->n_logs || !c->baseline.ptr
                    ? json_fail(at, err,
                                "framework %s: expected environment null, a baseline, no logs and "
@@ -630,7 +630,7 @@ static int link_cases(const struct json *list, struct report *report,
         if (link_case(&item, names, c, err) < 0 || note_ids(&item, c, ids, err) < 0) {
             return -1;
         }
-        if (c->n_logs && !report->logs_source.path.ptr) {
+        if (c->n_logs && !report->logs_source.path.ptr && !report->own_logs.ptr) {
             return json_fail(&item, err, "logs: the report says null for $.logs");
         }
     }
@@ -653,7 +653,7 @@ static int link_report(const struct json *root, struct report *report, struct er
     struct ids ids = {&cases, &cells};
     struct json list;
     /* Only what is published was read somewhere. */
-    if (!report->is_unpublished && !report->source.repository.ptr) {
+    if (!report->is_unpublished && !report->own_logs.ptr && !report->source.repository.ptr) {
         return json_fail(root, err, "source: may not be null");
     }
     if (json_member(root, "cases", &list, err) < 0 || name_parts(root, report, &names, err) < 0 ||
@@ -673,9 +673,10 @@ static const struct json_field LOGS_ROWS[] = {
     "\"if\": {\"required\": [\"unpublished\"], \"properties\": {\"unpublished\": {\"const"         \
     "\": true}}}, \"then\": {\"properties\": {\"cases\": {\"items\": {\"properties\": {\""         \
     "environment\": {\"type\": \"null\"}, \"baseline\": {\"type\": \"null\"}, \"logs\": {"         \
-    "\"maxItems\": 0}, \"cells\": {\"maxItems\": 0}}}}}}, \"else\": {\"properties\": {\"s"         \
-    "ource\": {\"type\": \"object\"}, \"cases\": {\"items\": {\"if\": {\"properties\": {"          \
-    "\"id\": {\"pattern\": \"^[^/]+/reperf/\"}}}, \"then\": {\"properties\": {\"stack\": "         \
+    "\"maxItems\": 0}, \"cells\": {\"maxItems\": 0}}}}}}, \"else\": {\"properties\": {\"cases\": " \
+    "{\"items\": {\"if\": {\"properties\": {"                                                      \
+    "\"id\": {\"pattern\": \"^[^/]+/reperf/\"}, \"cells\": {\"maxItems\": 0}}}, \"then\": "        \
+    "{\"properties\": {\"stack\": "                                                                \
     "{\"pattern\": \"^reperf(-[a-z0-9-]+)?$\"}, \"environment\": {\"type\": \"null\"}, \""         \
     "format\": {\"const\": \"reperf\"}, \"rule\": {\"const\": \"reperf/mean-after-warmup"          \
     "\"}, \"baseline\": {\"type\": \"string\"}, \"logs\": {\"maxItems\": 0}, \"cells\": {"         \
@@ -688,6 +689,9 @@ static const struct json_field ROWS[] = {
     ROW("unpublished", struct report, is_unpublished, 0),
     ROW_OBJECT("source", struct report, source, SOURCE_ROWS, NULLABLE_FIELD),
     ROW_INSIDE("logs", LOGS_ROWS, NULLABLE_FIELD),
+    ROW("own_logs", struct report, own_logs, 0, .form = &FORM_PATH,
+        .about =
+            "the folder beside manifests/ with the raw logs; then source and logs may be null"),
     ROW("rules_inferred", struct report, rules_inferred, 0,
         .about = "nobody stated the rules: each was chosen because it gives numbers of its table"),
     ROW_LIST("not_printed", struct report, not_printed, n_not_printed, NOT_PRINTED_ROWS, JSON_OMIT,

@@ -143,6 +143,8 @@ struct report {
     struct source_ref source;
     struct source_ref
         logs_source; /* path: the folder below --logs; commit: of the logs; NULL if there are none */
+    struct str
+        own_logs; /* the folder beside manifests/ with its raw logs, which came with it; or NULL */
     bool is_unpublished; /* nobody published numbers for its cases: they are only measured */
     bool
         rules_inferred; /* nobody stated them: each was chosen because it gives numbers of its table */

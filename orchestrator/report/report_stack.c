@@ -282,7 +282,7 @@ const struct json_field ENVIRONMENT_ROWS[6] = {
     ROW("nodes", struct environment, nodes, COUNT(NODES_MAX)),
     ROW("gpus_per_node", struct environment, gpus_per_node, COUNT(GPUS_PER_NODE_MAX)),
     ROW_GET("conditions", struct environment, conditions, get_conditions, CONDITIONS),
-    ROW_OBJECT("source", struct environment, source, SOURCE_ROWS, JSON_REQUIRED),
+    ROW_OBJECT("source", struct environment, source, SOURCE_ROWS, NULLABLE_FIELD),
 };
 
 int check_environment(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)

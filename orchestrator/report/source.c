@@ -212,16 +212,11 @@ int source_parse_pin(struct arena *arena, const char *text, struct source_pin *r
 const char *source_folder_name(struct arena *arena, struct str pin)
 {
     uint8_t sha256[SHA256_BYTES];
-    char hex[SHA256_HEX_SIZE];
-    struct err err = {0};
     if (pin.len <= SOURCE_COMMIT_HEX) {
         return str_z(arena, pin);
     }
-    /* Without SHA-256 in OpenSSL the program would have ended long before. */
-    int result = sha256_of(pin, sha256, &err);
-    ASSERT(result == 0);
-    hex_encode(sha256, 4, hex);
-    return arena_printf(arena, "%.*s-%s", SOURCE_COMMIT_HEX, pin.ptr, hex);
+    sha256_of(pin, sha256);
+    return arena_printf(arena, "%.*s-%s", SOURCE_COMMIT_HEX, pin.ptr, hex_of(sha256, 4).text);
 }
 
 /* Probably meant as a commit: 7 to 40 hex digits, but not 40 in lower case. */
@@ -276,21 +271,19 @@ int source_parse_name(struct arena *arena, struct str name, struct source_name *
     return 0;
 }
 
-int source_repo_name(struct arena *arena, const char *url, char **ret_name, struct err *err)
+char *source_repo_name(struct arena *arena, const char *url)
 {
     struct str repository = str_of(url);
     repository.len -= str_ends(repository, STR_LIT(".git")) ? 4 : 0; /* two spellings of one */
     struct str rest = after_scheme(repository);
     uint8_t sha256[SHA256_BYTES];
-    char hex[SHA256_HEX_SIZE], name[NAME_BYTES + 1];
+    char name[NAME_BYTES + 1];
     size_t len = 0;
     rest = rest.ptr ? rest : repository;
     if (rest.len > NAME_BYTES) {
         rest = str_sub(rest, rest.len - NAME_BYTES, NAME_BYTES);
     }
-    if (sha256_of(repository, sha256, err) < 0) {
-        return -1;
-    }
+    sha256_of(repository, sha256);
     for (size_t idx = 0; idx < rest.len; idx++) {
         char c = rest.ptr[idx];
         bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -300,9 +293,7 @@ int source_repo_name(struct arena *arena, const char *url, char **ret_name, stru
         }
     }
     name[len] = '\0';
-    hex_encode(sha256, 4, hex);
-    *ret_name = arena_printf(arena, "%s-%s", len ? name : "repository", hex);
-    return 0;
+    return arena_printf(arena, "%s-%s", len ? name : "repository", hex_of(sha256, 4).text);
 }
 
 static bool is_local(struct str url)

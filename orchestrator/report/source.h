@@ -43,8 +43,7 @@ bool source_lies_in(struct str path, struct str above);
 const char *source_folder_name(struct arena *arena, struct str pin);
 /* "github.com-PaddlePaddle-PaddleSeg-HEX8": two addresses with the same name in lower case differ in HEX8, a digest of the
    whole address. */
-MUST_CHECK int source_repo_name(struct arena *arena, const char *url, char **ret_name,
-                                struct err *err);
+char *source_repo_name(struct arena *arena, const char *url);
 /* "./x" and "../x" of a .gitmodules, against the repository's own address; others stay as they are. */
 MUST_CHECK int source_resolve_url(struct arena *arena, const char *base, struct str url,
                                   char **ret_url, struct err *err);

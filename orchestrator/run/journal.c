@@ -55,19 +55,13 @@ static void encode_body(const struct journal_record *record, struct strbuf *buf)
     json_encode(&out, ROWS, ARRAY_LEN(ROWS) - 1, record);
 }
 
-static int check_of(const char *last_check, struct str body, char ret_check[JOURNAL_CHECK_SIZE],
-                    struct err *err)
+static void check_of(const char *last_check, struct str body, char ret_check[JOURNAL_CHECK_SIZE])
 {
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    struct digest_value value;
-    if (digest_start(&digest, DIGEST_SHA256, err) < 0 ||
-        digest_update(&digest, last_check, strlen(last_check), err) < 0 ||
-        digest_update(&digest, body.ptr, body.len, err) < 0 ||
-        digest_finish(&digest, &value, err) < 0) {
-        return -1;
-    }
-    hex_encode(value.sha256, CHECK_BYTES, ret_check);
-    return 0;
+    digest_start(&digest, DIGEST_SHA256);
+    digest_update(&digest, last_check, strlen(last_check));
+    digest_update(&digest, body.ptr, body.len);
+    hex_encode(digest_finish(&digest).sha256, CHECK_BYTES, ret_check);
 }
 
 static int decode_record(struct arena *arena, struct str line, const char *path,
@@ -91,26 +85,23 @@ static int decode_record(struct arena *arena, struct str line, const char *path,
 /* ---- reading ---- */
 
 /* Whether the line is whole: its check is that of its body after the record before. Takes the check. */
-static int line_holds(struct str line, char *last_check, bool *ret_holds, struct err *err)
+static bool line_holds(struct str line, char *last_check)
 {
     static const char MARK[] = ",\"check\":\"";
     const size_t tail = sizeof(MARK) - 1 + JOURNAL_CHECK_SIZE - 1 + 2; /* "} at the end */
     char check[JOURNAL_CHECK_SIZE];
     struct str body = str_sub(line, 0, line.len > tail ? line.len - tail : 0);
-    *ret_holds = false;
     if (!body.len || memcmp(body.ptr + body.len, MARK, sizeof(MARK) - 1) != 0 ||
         memcmp(line.ptr + line.len - 2, "\"}", 2) != 0) {
-        return 0;
+        return false;
     }
-    if (check_of(last_check, body, check, err) < 0) {
-        return -1;
-    }
-    if (memcmp(line.ptr + line.len - 2 - (JOURNAL_CHECK_SIZE - 1), check, JOURNAL_CHECK_SIZE - 1) ==
+    check_of(last_check, body, check);
+    if (memcmp(line.ptr + line.len - 2 - (JOURNAL_CHECK_SIZE - 1), check, JOURNAL_CHECK_SIZE - 1) !=
         0) {
-        memcpy(last_check, check, JOURNAL_CHECK_SIZE);
-        *ret_holds = true;
+        return false;
     }
-    return 0;
+    memcpy(last_check, check, JOURNAL_CHECK_SIZE);
+    return true;
 }
 
 /* What a crash leaves of the last record: its beginning, or blocks of it that never got to the disk and read as zeros. Anything else
@@ -146,12 +137,8 @@ static int read_record(struct arena *arena, const struct journal_place *at, char
     int64_t seq = at->seq;
     const char *end = memchr(rest.ptr, '\n', rest.len);
     struct str line = {rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len};
-    bool holds = false;
     *ret_line_bytes = 0;
-    if (end && line_holds(line, last_check, &holds, err) < 0) {
-        return -1;
-    }
-    if (!holds) {
+    if (!end || !line_holds(line, last_check)) {
         bool is_last = !end || line.len + 1 == rest.len;
         return is_last && is_torn(line, end != NULL, seq)
                    ? 0
@@ -303,9 +290,7 @@ int journal_append(struct journal *journal, const struct journal_record *record,
     full.seq = ++end.seq;
     full.time = str_of(time);
     encode_body(&full, &buf);
-    if (check_of(journal->end.check, strbuf_str(&buf), end.check, err) < 0) {
-        return -1;
-    }
+    check_of(journal->end.check, strbuf_str(&buf), end.check);
     strbuf_printf(&buf, ",\"check\":\"%s\"}\n", end.check);
     if (buf.is_full) {
         return err_set(err, ERR_INTERNAL, "%s: a record of more than %d bytes", journal->path,

@@ -186,8 +186,8 @@ static bool is_left(const struct map *files, struct str name)
 
 int run_tidy(struct arena *arena, const char *folder, const struct map *files, struct err *err)
 {
-    struct fs_names names, folders;
-    if (fs_walk_all(arena, folder, &names, &folders, err) < 0) {
+    struct fs_names names, folders, others;
+    if (fs_walk_all(arena, folder, &names, &folders, &others, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < names.n; idx++) {
@@ -375,7 +375,6 @@ static int check_archive(struct arena *arena, const struct rundir *dir, struct e
     struct journal_records records = {0};
     struct str sealed = STR_EMPTY;
     uint8_t sha256[SHA256_BYTES];
-    char hex[SHA256_HEX_SIZE];
     if (!fs_exists(dir->archive)) {
         return 0;
     }
@@ -391,12 +390,12 @@ static int check_archive(struct arena *arena, const struct rundir *dir, struct e
     if (tarball_container(dir->archive, sha256, err) < 0) {
         return -1;
     }
-    hex_encode(sha256, SHA256_BYTES, hex);
-    return str_eq_z(sealed, hex) ? 0
-                                 : err_set(err, ERR_INTEGRITY,
-                                           "%s: not the archive that was sealed, by %s; reperf "
-                                           "seal --force makes it again",
-                                           dir->archive, dir->journal);
+    return str_eq_z(sealed, sha256_hex_of(sha256).text)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s: not the archive that was sealed, by %s; reperf "
+                         "seal --force makes it again",
+                         dir->archive, dir->journal);
 }
 
 int run_check_place(const char *path, struct str run_id, struct err *err)

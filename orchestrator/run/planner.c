@@ -356,6 +356,7 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
     struct planner p = {.arena = arena, .opts = opts, .report = report};
     struct plan plan = {.report = report->id,
                         .report_sha256 = opts->report_sha256,
+                        .address = opts->address,
                         .profile = opts->profile,
                         .is_rehearsal = opts->is_rehearsal,
                         .repeats = opts->repeats,

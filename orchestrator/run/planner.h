@@ -49,6 +49,8 @@ struct planner_opts {
     const char *const *globs;
     size_t n_globs;
     struct str report_sha256;
+    struct str
+        address; /* of a report from elsewhere: it chooses no options of an engine; or NULL */
     const char *train_path; /* the bundled workload's program */
     struct plan_data data; /* for the bundled workload; folder NULL: as the report's commands say */
     struct clock_src clock;

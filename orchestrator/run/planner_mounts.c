@@ -15,13 +15,6 @@ struct plan_found {
     struct step_need need;   /* what NULL: it is here */
 };
 
-static struct str hex_of(struct arena *arena, const uint8_t *sha256)
-{
-    char hex[SHA256_HEX_SIZE];
-    hex_encode(sha256, SHA256_BYTES, hex);
-    return str_dup(arena, str_of(hex));
-}
-
 /* ---- files of ours ---- */
 
 static int find_overlay(struct planner *p, const struct recipe_mount *mount,
@@ -161,7 +154,7 @@ static int find_dataset(struct planner *p, const struct recipe_mount *mount,
             return -1;
         }
         found->mount.folder = str_of(dataset_tree_path(store, here.name));
-        found->mount.version = hex_of(p->arena, record.seen.list_sha256);
+        found->mount.version = hex_dup(p->arena, record.seen.list_sha256, SHA256_BYTES);
         return 0;
     }
     bool needs_login =

@@ -89,6 +89,9 @@ static struct str container_line(const struct planner_opts *opts, const struct r
                                  const struct recipe *recipe)
 {
     const struct stack *stack = c->stack;
+    if (opts->address.ptr) {
+        return STR_EMPTY;
+    }
     if (recipe->container.ptr || opts->profile == PROFILE_SMOKE) {
         return recipe->container;
     }
@@ -125,18 +128,18 @@ static struct str image_for_driver(struct arena *arena, const struct planner_opt
 }
 
 /* Without a line that starts it, ranks find each other by the nodes' own addresses. */
-static void take_flags(struct arena *arena, const struct inventory *inventory, struct str line,
+static void take_flags(struct arena *arena, const struct planner_opts *opts, struct str line,
                        struct plan_step *step)
 {
     struct err err = {0};
     if (!line.ptr) {
-        step->flags.is_host_net = true;
+        step->flags.is_host_net = !opts->address.ptr || step->n_nodes > 1;
         step->flags.wants_gpus = step->gpus_per_node > 0;
     } else if (container_flags_of_command(arena, line, &step->flags, &err) < 0) {
         plan_cannot(step, ERR_MANIFEST, arena_printf(arena, "container line: %s", err.msg), NULL);
     }
     if (err.code == ERR_NONE &&
-        inventory_add_flags(arena, inventory, step->n_nodes, &step->flags, &err) < 0) {
+        inventory_add_flags(arena, opts->inventory, step->n_nodes, &step->flags, &err) < 0) {
         plan_cannot(step, ERR_MANIFEST, arena_printf(arena, "%s", err.msg), NULL);
     }
 }
@@ -244,7 +247,7 @@ void plan_choose_image(struct planner *p, const struct report_case *c, const str
     step->image_digest = given ? given->digest : STR_EMPTY;
     step->image_id = given ? given->config : STR_EMPTY;
     step->image_cuda = given ? given->cuda : STR_EMPTY;
-    take_flags(arena, opts->inventory, container_line(opts, c, recipe), step);
+    take_flags(arena, opts, container_line(opts, c, recipe), step);
     if (!step->image_digest.ptr) {
         need_pin(arena, opts->inventory, id, given, step);
     } else {

@@ -89,10 +89,7 @@ static int open_part(struct attempt *a, struct rank_job *m, struct err *err)
         return err_set(err, err_code_of_errno(errno), "create %s: %s", m->part,
                        err_errno_text(errno));
     }
-    if (digest_start(&m->digest, DIGEST_SHA256, err) < 0) {
-        drop_part(m);
-        return -1;
-    }
+    digest_start(&m->digest, DIGEST_SHA256);
     return 0;
 }
 
@@ -213,11 +210,11 @@ static enum step read_part(struct attempt *a, struct rank_job *m, size_t *ret_le
     for (size_t idx = 0; idx < *ret_len; idx++) {
         m->log_lines += chunk[idx] == '\n';
     }
-    if (fs_write_all(m->fd, chunk, *ret_len, m->part, err) < 0 ||
-        digest_update(&m->digest, chunk, *ret_len, err) < 0) {
+    if (fs_write_all(m->fd, chunk, *ret_len, m->part, err) < 0) {
         drop_part(m);
         return STEP_FAIL;
     }
+    digest_update(&m->digest, chunk, *ret_len);
     m->log_bytes += *ret_len;
     return STEP_DONE;
 }
@@ -259,17 +256,13 @@ static bool was_short(const struct attempt *a, const struct rank_job *m)
 static enum step rank_job_digest(struct attempt *a, struct rank_job *m, struct err *err)
 {
     struct remote *remote = m->remote;
-    struct digest_value value;
     const char *there = m->there;
     enum step step =
         m->is_reaped ? STEP_DONE : remote->ops->log_digest(remote, m->job.job.id, m->there, err);
     if (step != STEP_DONE) {
         return step;
     }
-    if (digest_finish(&m->digest, &value, err) < 0) {
-        return STEP_FAIL;
-    }
-    hex_encode(value.sha256, SHA256_BYTES, m->sha256);
+    hex_encode(digest_finish(&m->digest).sha256, SHA256_BYTES, m->sha256);
     if (there[0] && strcmp(there, m->sha256) != 0 && a->end != END_NONE && a->end != END_EXITED &&
         a->end != END_DEADLINE) {
         event(a, m, EV_LOG_NOT_CHECKED, "another log there; the attempt is lost anyway");

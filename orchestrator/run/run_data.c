@@ -20,12 +20,10 @@ static int read_pack(struct arena *arena, const char *path, struct plan_data *re
     CLEANUP(json_doc) struct json_doc doc = {0};
     static const char *const TEXTS[] = {"dataset", "split", "source_sha256"};
     struct str *const targets[] = {&ret->dataset, &ret->split, &ret->source_sha256};
-    uint8_t sha256[SHA256_BYTES];
-    char hex[SHA256_HEX_SIZE];
     struct str text;
     struct json root;
     struct json member;
-    if (fs_read(arena, path, PACK_TEXT_MAX, &text, err) < 0 || sha256_of(text, sha256, err) < 0 ||
+    if (fs_read(arena, path, PACK_TEXT_MAX, &text, err) < 0 ||
         json_parse(text, path, &doc, err) < 0) {
         return -1;
     }
@@ -42,8 +40,7 @@ static int read_pack(struct arena *arena, const char *path, struct plan_data *re
         json_i64(&member, 1, 1LL << 50, &ret->n_samples, err) < 0) {
         return -1;
     }
-    hex_encode(sha256, SHA256_BYTES, hex);
-    ret->pack_sha256 = str_dup(arena, str_of(hex));
+    ret->pack_sha256 = digest_text_hex(arena, text);
     return 0;
 }
 
@@ -68,13 +65,12 @@ static int not_packed(struct arena *arena, const char *store, const struct artif
 static int check_source(const struct plan_data *data, const uint8_t *sha256, const char *whose,
                         struct err *err)
 {
-    char hex[SHA256_HEX_SIZE];
-    hex_encode(sha256, SHA256_BYTES, hex);
-    return str_eq_z(data->source_sha256, hex)
+    const struct hex found = sha256_hex_of(sha256);
+    return str_eq_z(data->source_sha256, found.text)
                ? 0
                : err_set(err, ERR_INTEGRITY,
                          "%s/%s: packed from a tree whose list has SHA-256 %.64s; %s has %s",
-                         data->folder.ptr, PACK_NAME, data->source_sha256.ptr, whose, hex);
+                         data->folder.ptr, PACK_NAME, data->source_sha256.ptr, whose, found.text);
 }
 
 /* In its place in the store: of this split, and of the present tree. */

@@ -38,9 +38,8 @@ int run_put_file(struct runner *r, const char *name, struct str text, struct jou
                  struct err *err)
 {
     ret_file->name = str_dup(r->arena, str_of(name));
-    return digest_text_hex(r->arena, text, &ret_file->sha256, err) < 0
-               ? -1
-               : rundir_settle(r->arena, r->dir.evidence, name, text, err);
+    ret_file->sha256 = digest_text_hex(r->arena, text);
+    return rundir_settle(r->arena, r->dir.evidence, name, text, err);
 }
 
 int run_put_derived(void *ctx, const char *name, struct str text, struct err *err)

@@ -2,6 +2,8 @@
 /* The run's nodes: connections, and what is started on them. */
 #include "base/base.h"
 
+#include <stdlib.h>
+
 #include "fleet/remote_slurm.h"
 #include "run/run_impl.h"
 
@@ -13,13 +15,26 @@
     20000 /* of the ranks' rendezvous; below the kernel's own range for outgoing connections */
 #define PORT_COUNT 10000
 
+/* For what a report from elsewhere runs outside containers: nothing of the caller's but where programs are. */
+static const char *const *bare_env(struct runner *r)
+{
+    const char **env = arena_array(r->arena, const char *, 4);
+    const char *path = getenv("PATH");
+    env[0] = arena_printf(r->arena, "PATH=%s", path ? path : "/usr/bin:/bin");
+    env[1] = arena_printf(r->arena, "HOME=%s", r->dir.folder);
+    env[2] = "LANG=C.UTF-8";
+    return env;
+}
+
 int run_nodes_open(struct runner *r, struct err *err)
 {
     size_t n_env = 0;
     struct fleet_opts opts = {
         .work_folder = r->dir.folder, .clock = r->opts->clock, .stop_signal = &r->stop_signal};
     r->chunk = arena_array(r->arena, char, RUN_CHUNK_BYTES);
-    r->child_env = proc_env_allowed(r->arena, &n_env);
+    r->child_env = r->frozen.plan.address.ptr && r->frozen.plan.runtime == RUNTIME_NONE
+                       ? bare_env(r)
+                       : proc_env_allowed(r->arena, &n_env);
     if (r->frozen.inventory
             .is_local) { /* as when it was planned: what was frozen of it has no count */
         r->frozen.inventory.nodes[0].gpus = environment_gpus();

@@ -78,10 +78,10 @@ int run_read(struct arena *arena, const struct run_opts *opts, struct run_prepar
     if ((!file.text.ptr && load_report_file(arena, opts->root, opts->report, &file, err) < 0) ||
         run_override(arena, opts->overrides, opts->n_overrides, &file.text, &prepared.overrides,
                      err) < 0 ||
-        load_report_decode(arena, &file, &prepared.report, err) < 0 ||
-        digest_text_hex(arena, file.text, &prepared.report_sha256, err) < 0) {
+        load_report_decode(arena, &file, &prepared.report, err) < 0) {
         return -1;
     }
+    prepared.report_sha256 = digest_text_hex(arena, file.text);
     prepared.report_text = file.text;
     if (opts->data && strcmp(opts->data, RUN_DATA_NONE) != 0 &&
         run_data_find(arena, opts->root, opts->store, opts->data, &prepared.data, err) < 0) {

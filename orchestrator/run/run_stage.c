@@ -213,18 +213,17 @@ static int check_tree(struct runner *r, const struct plan_mount *mount, struct e
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
     struct dataset_record record;
-    char hex[SHA256_HEX_SIZE];
     if (store_open(r->arena, r->opts->store, &store, err) < 0 ||
         dataset_tree_read(r->arena, &store, str_z(r->arena, mount->name), &record, err) < 0) {
         return -1;
     }
-    hex_encode(record.seen.list_sha256, SHA256_BYTES, hex);
-    return str_eq_z(mount->version, hex)
+    const struct hex hex = sha256_hex_of(record.seen.list_sha256);
+    return str_eq_z(mount->version, hex.text)
                ? 0
                : err_set(err, ERR_INTEGRITY,
                          "dataset %.*s: the run was planned with the tree of list SHA-256 %.*s, "
                          "found %s",
-                         STR_ARG(mount->name), STR_ARG(mount->version), hex);
+                         STR_ARG(mount->name), STR_ARG(mount->version), hex.text);
 }
 
 /* Outside a container nothing keeps a program from writing beside its own files: the evidence is not for that. */

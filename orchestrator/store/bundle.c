@@ -25,8 +25,7 @@ struct maker {
     const char *folder;      /* in the making */
     VEC(const char *) blobs; /* hex, no two alike */
     VEC(struct bundle_part) parts;
-    VEC(struct str) refs;    /* texts, as parts; of a source NULL */
-    VEC(const char *) repos; /* folders of the store */
+    VEC(struct str) refs; /* texts, as parts; of a source NULL */
     VEC(struct bundle_missing) missing;
     struct map known; /* blobs by hex */
     struct bundle_info info;
@@ -37,7 +36,6 @@ static void maker_cleanup(struct maker *m)
     VEC_RELEASE(&m->blobs);
     VEC_RELEASE(&m->parts);
     VEC_RELEASE(&m->refs);
-    VEC_RELEASE(&m->repos);
     VEC_RELEASE(&m->missing);
     map_release(&m->known);
 }
@@ -50,92 +48,56 @@ static bool should_stop(const struct maker *m)
 /* ---- what is needed ---- */
 
 /* NULL if the store has everything that the reference names, else why not. */
-static const char *blobs_missing(struct maker *m, struct str text, const char *name)
+static const char *take_blobs(struct maker *m, struct str text, const char *name)
 {
     uint8_t(*sha256)[SHA256_BYTES];
     size_t n;
+    uint64_t size_bytes = 0;
     struct err err = {0};
     if (store_ref_blobs(m->arena, text, name, &sha256, &n, &err) < 0) {
         return arena_printf(m->arena, "%s", err.msg);
     }
     for (size_t idx = 0; idx < n; idx++) {
-        char hex[SHA256_HEX_SIZE];
-        uint64_t size_bytes = 0;
-        hex_encode(sha256[idx], SHA256_BYTES, hex);
         if (!store_has(m->opts->store, sha256[idx], &size_bytes)) {
-            return arena_printf(m->arena, "the store has lost its blob sha256:%s", hex);
+            return arena_printf(m->arena, "the store has lost its blob sha256:%s",
+                                sha256_hex_of(sha256[idx]).text);
+        }
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        const char *hex = arena_printf(m->arena, "%s", sha256_hex_of(sha256[idx]).text);
+        if (!map_get(&m->known, str_of(hex))) {
+            (void)map_add(&m->known, str_of(hex), (void *)(uintptr_t)hex);
+            VEC_PUSH(&m->blobs, hex);
+            m->info.blob_bytes +=
+                store_has(m->opts->store, sha256[idx], &size_bytes) ? size_bytes : 0;
         }
     }
     return NULL;
 }
 
-static void take_blobs(struct maker *m, struct str text, const char *name)
-{
-    uint8_t(*sha256)[SHA256_BYTES];
-    size_t n;
-    struct err ignored = {0};
-    if (store_ref_blobs(m->arena, text, name, &sha256, &n, &ignored) < 0) {
-        ASSERT(!"a reference that was read before");
-    }
-    for (size_t idx = 0; idx < n; idx++) {
-        char hex[SHA256_HEX_SIZE];
-        uint64_t size_bytes = 0;
-        hex_encode(sha256[idx], SHA256_BYTES, hex);
-        const char *kept = arena_strndup(m->arena, hex, SHA256_HEX_SIZE - 1);
-        if (map_get(&m->known, str_of(kept))) {
-            continue;
-        }
-        (void)map_add(&m->known, str_of(kept), (void *)(uintptr_t)kept);
-        VEC_PUSH(&m->blobs, kept);
-        if (store_has(m->opts->store, sha256[idx], &size_bytes)) {
-            m->info.blob_bytes += size_bytes;
-        }
-    }
-}
-
 static void add_missing(struct maker *m, const struct bundle_part *part, const char *why)
 {
-    VEC_PUSH(&m->missing, (struct bundle_missing){part->said, arena_printf(m->arena, "%s", why)});
-}
-
-static void look_up_source(struct maker *m, const struct bundle_part *part)
-{
-    struct source_tree tree;
-    struct err err = {0};
-    if (bundle_check_source(m->arena, m->opts->store, m->opts->net, part->name, &tree, &err) < 0) {
-        add_missing(m, part, err.code == ERR_NOT_FOUND ? "not in the store" : err.msg);
-        return;
-    }
-    for (size_t idx = 0; idx < tree.n; idx++) {
-        const char *repo = tree.parts[idx].repo;
-        if (repo && !map_get(&m->known, str_of(repo))) {
-            (void)map_add(&m->known, str_of(repo), m);
-            VEC_PUSH(&m->repos, repo);
-        }
-    }
-    VEC_PUSH(&m->parts, *part);
-    VEC_PUSH(&m->refs, STR_EMPTY);
+    VEC_PUSH(&m->missing, (struct bundle_missing){str_of(part->said),
+                                                  str_of(arena_printf(m->arena, "%s", why))});
 }
 
 static void look_up_part(struct maker *m, const struct bundle_part *part)
 {
     struct str text = STR_EMPTY;
+    struct source_tree tree;
     struct err err = {0};
     const char *why = NULL;
-    if (strcmp(part->kind, BUNDLE_SOURCE) == 0) {
-        look_up_source(m, part);
-        return;
-    }
-    if (store_ref_get(m->opts->store, part->kind, part->name, &text, &err) < 0) {
+    const bool is_source = strcmp(part->kind, BUNDLE_SOURCE) == 0;
+    if ((is_source ? bundle_source(m->arena, m->opts->store, m->opts->net, part->name, &tree, &err)
+                   : store_ref_get(m->opts->store, part->kind, part->name, &text, &err)) < 0) {
         why = err.code == ERR_NOT_FOUND ? "not in the store" : err.msg;
-    } else {
-        why = blobs_missing(m, text, part->said);
+    } else if (!is_source) {
+        why = take_blobs(m, text, part->said);
     }
     if (why) {
         add_missing(m, part, why);
         return;
     }
-    take_blobs(m, text, part->said);
     m->info.is_synthetic = m->info.is_synthetic || bundle_is_synthetic(text);
     VEC_PUSH(&m->parts, *part);
     VEC_PUSH(&m->refs, text);
@@ -151,8 +113,8 @@ static int look_up(struct maker *m, struct err *err)
     if (m->missing.n && !m->opts->allows_missing) {
         size_t n_more = m->missing.n - 1;
         return err_set(err, ERR_FETCH,
-                       "%s: %s%s; fetch it first, or --allow-missing makes a bundle without",
-                       m->missing.items[0].said, m->missing.items[0].why,
+                       "%.*s: %.*s%s; fetch it first, or --allow-missing makes a bundle without",
+                       STR_ARG(m->missing.items[0].said), STR_ARG(m->missing.items[0].why),
                        n_more ? arena_printf(m->arena, " (and %zu more)", n_more) : "");
     }
     return 0;
@@ -171,45 +133,55 @@ static int copy_blobs(struct maker *m, struct store *to, struct err *err)
     for (size_t idx = 0; idx < m->blobs.n; idx++) {
         const char *hex = m->blobs.items[idx];
         struct digest_value value;
-        char found[SHA256_HEX_SIZE];
         if (store_add_file(
                 to, store_path(m->opts->store, arena_printf(m->arena, "blobs/sha256/%s", hex)),
                 &hooks, &value, err) < 0) {
             return -1;
         }
-        hex_encode(value.sha256, SHA256_BYTES, found);
-        if (strcmp(found, hex) != 0) {
+        const struct hex found = sha256_hex_of(value.sha256);
+        if (strcmp(found.text, hex) != 0) {
             return err_set(err, ERR_INTEGRITY,
                            "blob sha256:%s of the store is corrupt: its bytes have the digest %s",
-                           hex, found);
+                           hex, found.text);
         }
     }
     return 0;
 }
 
-static int copy_part(struct store *to, const struct bundle_part *part, struct str text,
-                     struct err *err)
+/* git brings a source into the bundle, and checks every object there (store/source_store.h). Only objects, references and the
+   boundary of a shallow fetch stay: a config or a hook could make git do something else at the destination. */
+static int copy_source(struct maker *m, struct store *to, const struct bundle_part *part,
+                       struct err *err)
+{
+    struct net_opts net = *m->opts->net;
+    struct source_tree tree;
+    struct fs_names files;
+    const char *folder = store_path(to, "sources");
+    net.mirror = m->opts->store->folder;
+    if (bundle_source(m->arena, to, &net, part->name, &tree, err) < 0 ||
+        fs_walk(m->arena, folder, &files, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < files.n; idx++) {
+        const char *path = fs_join(m->arena, folder, files.items[idx]);
+        if (!bundle_may_have(files.items[idx]) && unlink(path) < 0) {
+            return err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
+                           err_errno_text(errno));
+        }
+    }
+    return 0;
+}
+
+static int copy_part(struct maker *m, struct store *to, const struct bundle_part *part,
+                     struct str text, struct err *err)
 {
     if (!text.ptr) {
-        return 0;
+        return copy_source(m, to, part, err);
     }
     if (store_ref_put(to, part->kind, part->name, text, err) < 0) {
         return -1;
     }
     return strcmp(part->kind, IMAGE_KIND) == 0 ? image_list_again(to, part->name, err) : 0;
-}
-
-static int copy_repos(struct maker *m, struct err *err)
-{
-    for (size_t idx = 0; idx < m->repos.n; idx++) {
-        const char *name = strrchr(m->repos.items[idx], '/') + 1;
-        if (copy_folder(m->arena, m->repos.items[idx],
-                        below(m, arena_printf(m->arena, "store/sources/%s", name)),
-                        bundle_skips_in_source, m->opts->should_stop, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
 }
 
 static int copy_parts(struct maker *m, struct err *err)
@@ -220,71 +192,72 @@ static int copy_parts(struct maker *m, struct err *err)
     }
     for (size_t idx = 0; idx < m->parts.n; idx++) {
         const struct bundle_part *part = &m->parts.items[idx];
-        if (copy_part(&to, part, m->refs.items[idx], err) < 0) {
+        if (copy_part(m, &to, part, m->refs.items[idx], err) < 0) {
             return err_wrap(err, "%s", part->said);
-        }
-    }
-    return copy_repos(m, err);
-}
-
-static const char *const FOLDERS[] = {"manifests", "images", "datasets", "logs/published",
-                                      "workloads/competitors"};
-static const char *const PROGRAMS[] = {"reperf-train", "reperf-pack", "reperf-node"};
-
-static int copy_data(struct maker *m, struct err *err)
-{
-    for (size_t idx = 0; idx < ARRAY_LEN(FOLDERS); idx++) {
-        const char *from = fs_join(m->arena, m->opts->root, FOLDERS[idx]);
-        if (fs_is_dir(from) &&
-            copy_folder(m->arena, from,
-                        below(m, arena_printf(m->arena, "share/reperf/%s", FOLDERS[idx])), NULL,
-                        m->opts->should_stop, err) < 0) {
-            return -1;
         }
     }
     return 0;
 }
 
-static int copy_programs(struct maker *m, struct err *err)
+/* Data and programs: from a folder of the data, or beside this program, to where reperf finds it in the bundle. */
+static int for_files(struct maker *m,
+                     int (*fn)(struct maker *, const char *, const char *, struct err *),
+                     struct err *err)
 {
+    static const char *const FOLDERS[] = {"manifests", "images", "datasets", "logs/published",
+                                          "workloads/competitors"};
+    static const char *const PROGRAMS[] = {"reperf-train", "reperf-pack", "reperf-node"};
     const char *slash = strrchr(m->opts->self, '/');
-    if (copy_file(m->opts->self, below(m, "bin/reperf"), m->opts->should_stop, err) < 0) {
-        return -1;
+    for (size_t idx = 0; idx < ARRAY_LEN(FOLDERS); idx++) {
+        const char *from = fs_join(m->arena, m->opts->root, FOLDERS[idx]);
+        if (fs_is_dir(from) &&
+            fn(m, from, arena_printf(m->arena, "share/reperf/%s", FOLDERS[idx]), err) < 0) {
+            return -1;
+        }
     }
     for (size_t idx = 0; slash && idx < ARRAY_LEN(PROGRAMS); idx++) {
         const char *from = arena_printf(m->arena, "%.*s/%s", (int)(slash - m->opts->self),
                                         m->opts->self, PROGRAMS[idx]);
         if (fs_exists(from) &&
-            copy_file(from, below(m, arena_printf(m->arena, "bin/%s", PROGRAMS[idx])),
-                      m->opts->should_stop, err) < 0) {
+            fn(m, from, arena_printf(m->arena, "bin/%s", PROGRAMS[idx]), err) < 0) {
             return -1;
         }
     }
-    return 0;
+    return fn(m, m->opts->self, "bin/reperf", err);
+}
+
+static int copy(struct maker *m, const char *from, const char *to, struct err *err)
+{
+    return fs_is_dir(from) ? copy_folder(m->arena, from, below(m, to), m->opts->should_stop, err)
+                           : copy_file(from, below(m, to), m->opts->should_stop, err);
 }
 
 static int by_text(const void *a, const void *b)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    return str_cmp(*(const struct str *)a, *(const struct str *)b);
 }
 
 static void list_parts(struct maker *m)
 {
     m->info.n_parts = m->parts.n;
     m->info.n_blobs = m->blobs.n;
-    m->info.parts = arena_array(m->arena, const char *, m->parts.n + 1);
+    m->info.parts = arena_array(m->arena, struct str, m->parts.n + 1);
     for (size_t idx = 0; idx < m->parts.n; idx++) {
-        m->info.parts[idx] = m->parts.items[idx].said;
+        m->info.parts[idx] = str_of(m->parts.items[idx].said);
     }
-    qsort(m->info.parts, m->info.n_parts, sizeof(char *), by_text);
+    qsort(m->info.parts, m->info.n_parts, sizeof(struct str), by_text);
 }
 
 static int write_about(struct maker *m, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = {0};
+    char date[RFC3339_MAX];
+    clock_rfc3339(m->opts->clock.wall_ns(m->opts->clock.ctx), date);
     list_parts(m);
+    m->info.made = str_dup(m->arena, str_of(date));
+    m->info.version = STR_LIT(REPERF_VERSION);
     strbuf_init(&text, STORE_TEXT_MAX);
-    bundle_about_encode(&m->info, m->opts->clock, &text);
+    json_encode_document(&text, BUNDLE_ABOUT_ROWS, BUNDLE_ABOUT_N_ROWS, &m->info);
     return fs_write_atomic(below(m, BUNDLE_ABOUT), strbuf_str(&text), err);
 }
 
@@ -303,8 +276,8 @@ static int write_sums(struct maker *m, struct err *err)
 
 static int write_all(struct maker *m, struct err *err)
 {
-    if (copy_parts(m, err) < 0 || copy_data(m, err) < 0 || copy_programs(m, err) < 0 ||
-        write_about(m, err) < 0 || write_sums(m, err) < 0) {
+    if (copy_parts(m, err) < 0 || for_files(m, copy, err) < 0 || write_about(m, err) < 0 ||
+        write_sums(m, err) < 0) {
         return -1;
     }
     if (should_stop(m)) {
@@ -353,39 +326,21 @@ int bundle_make(struct arena *arena, const struct bundle_opts *opts, struct bund
 
 /* ---- what would be written ---- */
 
-static int weigh(struct maker *m, const char *folder, struct err *err)
+static int weigh(struct maker *m, const char *from, const char *ignored, struct err *err)
 {
-    struct fs_names paths;
-    if (!fs_is_dir(folder)) {
-        return 0;
-    }
-    if (fs_walk(m->arena, folder, &paths, err) < 0) {
+    struct fs_names paths = {0};
+    struct stat info;
+    (void)ignored;
+    if (fs_is_dir(from) && fs_walk(m->arena, from, &paths, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < paths.n; idx++) {
-        struct stat info;
-        if (stat(fs_join(m->arena, folder, paths.items[idx]), &info) == 0) {
+    for (size_t idx = 0; idx < (fs_is_dir(from) ? paths.n : 1); idx++) {
+        if (stat(fs_is_dir(from) ? fs_join(m->arena, from, paths.items[idx]) : from, &info) == 0) {
             m->info.n_files++;
             m->info.file_bytes += (uint64_t)info.st_size;
         }
     }
     return 0;
-}
-
-static void weigh_programs(struct maker *m)
-{
-    const char *slash = strrchr(m->opts->self, '/');
-    struct stat info;
-    for (size_t idx = 0; idx <= ARRAY_LEN(PROGRAMS); idx++) {
-        const char *path = idx == 0 || !slash
-                               ? m->opts->self
-                               : arena_printf(m->arena, "%.*s/%s", (int)(slash - m->opts->self),
-                                              m->opts->self, PROGRAMS[idx - 1]);
-        if ((idx == 0 || slash) && stat(path, &info) == 0) {
-            m->info.n_files++;
-            m->info.file_bytes += (uint64_t)info.st_size;
-        }
-    }
 }
 
 int bundle_foresee(struct arena *arena, const struct bundle_opts *opts,
@@ -400,17 +355,9 @@ int bundle_foresee(struct arena *arena, const struct bundle_opts *opts,
     list_parts(&m);
     m.info.n_files = m.blobs.n;
     m.info.file_bytes = m.info.blob_bytes;
-    for (size_t idx = 0; idx < m.repos.n; idx++) {
-        if (weigh(&m, m.repos.items[idx], err) < 0) {
-            return -1;
-        }
+    if (for_files(&m, weigh, err) < 0) {
+        return -1;
     }
-    for (size_t idx = 0; idx < ARRAY_LEN(FOLDERS); idx++) {
-        if (weigh(&m, fs_join(arena, opts->root, FOLDERS[idx]), err) < 0) {
-            return -1;
-        }
-    }
-    weigh_programs(&m);
     give_info(&m, ret_info);
     return 0;
 }

@@ -13,6 +13,7 @@
 #define STORE_BUNDLE_H
 
 #include "base/clock.h"
+#include "codec/json_table.h"
 #include "net/net_session.h"
 #include "store/store.h"
 
@@ -25,7 +26,7 @@ struct bundle_part {  /* a reference of the store */
 };
 
 struct bundle_missing {
-    const char *said, *why;
+    struct str said, why;
 };
 
 struct bundle_opts {
@@ -51,8 +52,13 @@ struct bundle_info {
     bool is_synthetic; /* some part is a synthetic dataset */
     struct bundle_missing *missing;
     size_t n_missing;
-    const char **parts; /* "dataset cityscapes", sorted; in the arena */
+    struct str *parts;        /* "dataset cityscapes", sorted; in the arena */
+    struct str made, version; /* of the bundle: when, and by which program */
 };
+
+/* Members "parts" and "missing" of its documents. */
+#define BUNDLE_LISTS_N 2
+extern const struct json_field BUNDLE_LISTS[BUNDLE_LISTS_N];
 
 /* ERR_FETCH names the parts that the store lacks, unless allows_missing. ERR_INTEGRITY: a blob of the store is not what its name
    says. */

@@ -10,9 +10,8 @@ typedef bool (*copy_stop_fn)(void);
 /* A regular file into a new one; folders above it are made. A stop is ERR_INTERRUPTED. */
 MUST_CHECK int copy_file(const char *from, const char *to, copy_stop_fn should_stop,
                          struct err *err);
-/* Every regular file below; a symlink or anything else there is an error. Files that `skips` selects are left out. */
+/* Every regular file below; a symlink or anything else there is an error. */
 MUST_CHECK int copy_folder(struct arena *arena, const char *from, const char *to,
-                           bool (*skips)(const char *below), copy_stop_fn should_stop,
-                           struct err *err);
+                           copy_stop_fn should_stop, struct err *err);
 
 #endif

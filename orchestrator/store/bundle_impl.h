@@ -11,9 +11,8 @@
 #define BUNDLE_SUMS   "SHA256SUMS"
 #define BUNDLE_SOURCE "source"
 
-/* bundle.json: schema_version, made, version, synthetic, parts, missing. */
-void bundle_about_encode(const struct bundle_info *info, struct clock_src clock,
-                         struct strbuf *out);
+extern const struct json_field BUNDLE_ABOUT_ROWS[];
+extern const size_t BUNDLE_ABOUT_N_ROWS;
 MUST_CHECK int bundle_about_read(struct arena *arena, const char *folder,
                                  struct bundle_info *ret_info, struct err *err);
 
@@ -34,14 +33,11 @@ MUST_CHECK int bundle_check_lock(struct arena *arena, const char *path, struct e
 
 /* Of a reference's text: whether it says that it is synthetic. */
 bool bundle_is_synthetic(struct str ref_text);
-/* URL@COMMIT: every object of it and its submodules is hashed again. ERR_NOT_FOUND where the store lacks something. */
-MUST_CHECK int bundle_check_source(struct arena *arena, const struct store *store,
-                                   const struct net_opts *net, const char *name,
-                                   struct source_tree *ret_tree, struct err *err);
-/* Of a bare repository only objects, references and the boundary of a shallow fetch are copied: its config, hooks,
-   attributes and alternates could make git run or read something else at the destination. */
-bool bundle_skips_in_source(const char *below);
-#define BUNDLE_SOURCE_CONFIG                                                                       \
-    "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n"
+/* The source URL@COMMIT, which is fetched into the store from net->mirror, or without one must be there: ERR_NOT_FOUND. */
+MUST_CHECK int bundle_source(struct arena *arena, const struct store *store,
+                             const struct net_opts *net, const char *name,
+                             struct source_tree *ret_tree, struct err *err);
+/* path: NAME.git/... below sources/. */
+bool bundle_may_have(const char *path);
 
 #endif

@@ -232,33 +232,16 @@ static int is_same_thing(const struct importer *im, struct str ours_text,
     return 0;
 }
 
-static bool is_in_bundle(const struct importer *im, const char *path)
-{
-    size_t from = 0;
-    size_t to = im->list.n;
-    while (from < to) {
-        size_t mid = from + (to - from) / 2;
-        int order = strcmp(im->list.files[mid].path, path);
-        if (order == 0) {
-            return true;
-        }
-        from = order < 0 ? mid + 1 : from;
-        to = order < 0 ? to : mid;
-    }
-    return false;
-}
-
 static int check_blobs_there(const struct importer *im, const char *path, const struct blobs *blobs,
                              struct err *err)
 {
     for (size_t idx = 0; idx < blobs->n; idx++) {
-        char hex[SHA256_HEX_SIZE];
+        const struct hex hex = sha256_hex_of(blobs->sha256[idx]);
         uint64_t size_bytes;
-        hex_encode(blobs->sha256[idx], SHA256_BYTES, hex);
-        if (!is_in_bundle(im, arena_printf(im->arena, BLOBS_BELOW "%s", hex)) &&
+        if (!fs_exists(in_bundle(im, arena_printf(im->arena, BLOBS_BELOW "%s", hex.text))) &&
             !store_has(im->store, blobs->sha256[idx], &size_bytes)) {
             return err_set(err, ERR_INTEGRITY, "%s: neither the bundle nor the store has sha256:%s",
-                           path, hex);
+                           path, hex.text);
         }
     }
     return 0;
@@ -318,121 +301,31 @@ static int import_ref(struct importer *im, const char *path, struct err *err)
     return -1;
 }
 
-/* The commits at which a shallow history ends: with the objects of both repositories, both sets apply. */
-static int join_borders(struct importer *im, const char *fresh, const char *repo, struct err *err)
-{
-    CLEANUP(strbuf) struct strbuf text = {0};
-    const char *to = fs_join(im->arena, repo, "shallow");
-    struct str ours, theirs, line;
-    if (!fs_exists(fresh) || !fs_exists(to)) {
-        return 0;
-    }
-    if (fs_read(im->arena, fresh, STORE_TEXT_MAX, &theirs, err) < 0 ||
-        fs_read(im->arena, to, STORE_TEXT_MAX, &ours, err) < 0) {
-        return -1;
-    }
-    strbuf_init(&text, (size_t)2 * STORE_TEXT_MAX);
-    strbuf_add_str(&text, ours);
-    while (str_next(&theirs, '\n', &line)) {
-        if (line.len && str_find(ours, line) < 0) {
-            strbuf_add_str(&text, line);
-            strbuf_add_char(&text, '\n');
-        }
-    }
-    return fs_write_atomic(to, strbuf_str(&text), err);
-}
-
-static int make_repo(struct importer *im, const char *fresh, const char *repo, struct err *err)
-{
-    if (fs_mkdir_p(fs_join(im->arena, fresh, "objects"), err) < 0 ||
-        fs_mkdir_p(fs_join(im->arena, fresh, "refs"), err) < 0 ||
-        fs_write_atomic(fs_join(im->arena, fresh, "config"), STR_LIT(BUNDLE_SOURCE_CONFIG), err) <
-            0) {
-        return -1;
-    }
-    return publish_tree(fresh, repo, err);
-}
-
-/* Objects and references that the repository lacks, each by its rename: they are named by what they are. */
-static int fill_repo(struct importer *im, const char *fresh, const char *repo, struct err *err)
-{
-    struct fs_names names;
-    if (publish_all(im->store->lock_fd, fresh, err) < 0 ||
-        fs_walk(im->arena, fresh, &names, err) < 0 ||
-        join_borders(im, fs_join(im->arena, fresh, "shallow"), repo, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < names.n; idx++) {
-        char *to = fs_join(im->arena, repo, names.items[idx]);
-        char *slash = strrchr(to, '/');
-        if (fs_exists(to)) {
-            continue;
-        }
-        if (fs_mkdir_p(arena_strndup(im->arena, to, (size_t)(slash - to)), err) < 0) {
-            return -1;
-        }
-        if (rename(fs_join(im->arena, fresh, names.items[idx]), to) < 0) {
-            return err_set(err, err_code_of_errno(errno), "rename to %s: %s", to,
-                           err_errno_text(errno));
-        }
-    }
-    return publish_all(im->store->lock_fd, repo, err) < 0 ? -1 : fs_remove_tree(fresh, err);
-}
-
-/* All files of store/sources/NAME.git, whose first is files[from]. */
-static int import_source(struct importer *im, size_t from, size_t *ret_end, struct err *err)
-{
-    const char *path = im->list.files[from].path;
-    const char *slash = strchr(path + strlen(SOURCES_BELOW), '/');
-    if (!slash) {
-        return err_set(err, ERR_INTEGRITY, "%s: expected a repository's folder", path);
-    }
-    size_t len = (size_t)(slash - path) + 1; /* of "store/sources/NAME.git/" */
-    const char *repo = store_path(
-        im->store, arena_strndup(im->arena, path + strlen("store/"), len - 1 - strlen("store/")));
-    char *fresh = store_path(im->store, "tmp/import-XXXXXX");
-    if (!mkdtemp(fresh)) {
-        return err_set(err, err_code_of_errno(errno), "make %s: %s", fresh, err_errno_text(errno));
-    }
-    for (*ret_end = from; *ret_end < im->list.n; ++*ret_end) {
-        const char *name = im->list.files[*ret_end].path;
-        if (strncmp(name, path, len) != 0) {
-            break;
-        }
-        if (copy_file(in_bundle(im, name), fs_join(im->arena, fresh, name + len), im->should_stop,
-                      err) < 0) {
-            return -1;
-        }
-    }
-    return fs_exists(repo) ? fill_repo(im, fresh, repo, err) : make_repo(im, fresh, repo, err);
-}
-
 /* Before anything is changed: no file that could make git run or read something else. */
 static int check_sources(struct importer *im, struct err *err)
 {
     for (size_t idx = 0; idx < im->list.n; idx++) {
         const char *path = im->list.files[idx].path;
-        if (!starts(path, SOURCES_BELOW)) {
-            continue;
-        }
-        const char *slash = strchr(path + strlen(SOURCES_BELOW), '/');
-        if (!slash || bundle_skips_in_source(slash + 1)) {
+        if (starts(path, SOURCES_BELOW) && !bundle_may_have(path + strlen(SOURCES_BELOW))) {
             return err_set(err, ERR_INTEGRITY, "%s: not a file that a bundle may contain", path);
         }
     }
     return 0;
 }
 
-/* Every object of every source that the bundle says it has. */
-static int verify_sources(struct importer *im, struct err *err)
+/* The bundle is a mirror for every source that it says it has: git checks each object on its way (store/source_store.h). */
+static int import_sources(struct importer *im, struct err *err)
 {
+    struct net_opts net = *im->opts->net;
+    net.mirror = in_bundle(im, "store");
     for (size_t idx = 0; idx < im->info.n_parts; idx++) {
         struct source_tree tree;
-        const char *said = im->info.parts[idx];
-        if (starts(said, "source ") &&
-            bundle_check_source(im->arena, im->store, im->opts->net, said + strlen("source "),
-                                &tree, err) < 0) {
-            err->code = err->code == ERR_NOT_FOUND ? ERR_INTEGRITY : err->code;
+        struct str name = im->info.parts[idx];
+        if (str_starts(name, STR_LIT("source ")) &&
+            bundle_source(im->arena, im->store, &net,
+                          str_z(im->arena, str_sub(name, strlen("source "), name.len)), &tree,
+                          err) < 0) {
+            err->code = err->code == ERR_FETCH ? ERR_INTEGRITY : err->code;
             return err_wrap(err, "bundle %s", im->folder);
         }
     }
@@ -447,14 +340,7 @@ static int import_files(struct importer *im, struct err *err)
             return -1;
         }
     }
-    for (size_t idx = 0; idx < im->list.n;) {
-        if (!starts(im->list.files[idx].path, SOURCES_BELOW)) {
-            idx++;
-        } else if (import_source(im, idx, &idx, err) < 0) {
-            return -1;
-        }
-    }
-    return verify_sources(im, err) < 0 ? -1 : for_refs(im, import_ref, err);
+    return import_sources(im, err) < 0 ? -1 : for_refs(im, import_ref, err);
 }
 
 int bundle_import(struct arena *arena, const struct import_opts *opts, struct bundle_info *ret_info,

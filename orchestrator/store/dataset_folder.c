@@ -11,37 +11,18 @@
 #include "base/fs.h"
 #include "store/dataset_verify_impl.h"
 
-#define READ_BYTES (1u << 20)
-
 /* ---- archives ---- */
 
 static int digest_archive(struct dataset_verifying *v, const char *path,
                           struct digest_value *ret_value, struct err *err)
 {
-    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    char *buf = arena_array(v->arena, char, READ_BYTES);
-    struct stat info;
-    ssize_t n = 1;
-    int result;
-    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode)) {
-        return err_set(err, ERR_INTEGRITY, "%s: expected a regular file that can be read", path);
+    if (dataset_digest_file(path, "verify", v->opts->clock, v->opts->should_stop, ret_value, err) <
+        0) {
+        err->code = err->code == ERR_INTERRUPTED ? ERR_INTERRUPTED : ERR_INTEGRITY;
+        return -1;
     }
-    result = digest_start(&digest, DIGEST_MD5 | DIGEST_SHA256, err);
-    progress_start(&v->progress, v->opts->clock, "verify", "bytes", (uint64_t)info.st_size);
-    while (result == 0 && n > 0) {
-        if (v->opts->should_stop && v->opts->should_stop()) {
-            result = err_set(err, ERR_INTERRUPTED, "%s: interrupted", path);
-        } else if ((n = read(fd, buf, READ_BYTES)) < 0) {
-            result = err_set(err, ERR_INTEGRITY, "read %s: %s", path, err_errno_text(errno));
-        } else if (n > 0) {
-            result = digest_update(&digest, buf, (size_t)n, err);
-            progress_set(&v->progress, digest.size_bytes);
-        }
-    }
-    progress_end(&v->progress);
-    v->out->n_bytes_read += digest.size_bytes;
-    return result < 0 ? -1 : digest_finish(&digest, ret_value, err);
+    v->out->n_bytes_read += ret_value->size_bytes;
+    return 0;
 }
 
 static bool is_right(const struct dataset_file *file, const struct digest_value *found)
@@ -195,10 +176,10 @@ static void lower_list(struct tree_list *list, const char *start, size_t len)
 static int read_list(struct dataset_verifying *v, const char *path, bool is_known, struct err *err)
 {
     const struct dataset *dataset = &v->here->dataset;
-    if (tree_list_read(v->arena, path, &v->list, err) < 0 ||
-        tree_list_sha256(&v->list, v->out->tree.seen.list_sha256, err) < 0) {
+    if (tree_list_read(v->arena, path, &v->list, err) < 0) {
         return -1;
     }
+    tree_list_sha256(&v->list, v->out->tree.seen.list_sha256);
     if (is_known &&
         memcmp(v->out->tree.seen.list_sha256, dataset->list_sha256, SHA256_BYTES) != 0) {
         return err_set(err, ERR_INTEGRITY, "%s: not the known list of files of %s", path,

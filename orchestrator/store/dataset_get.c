@@ -17,7 +17,6 @@
 #define PIECES_TEXT_MAX (FETCH_PIECES_MAX * (size_t)SHA256_HEX_SIZE)
 /* A compressed archive of data that is compressed already (JPEG, PNG, HDF5 with deflate) grows little; label maps and text grow more. */
 #define UNPACK_GROWTH 3
-#define READ_BYTES    (1u << 20)
 
 struct getting {
     struct arena *arena;
@@ -162,59 +161,47 @@ static const char *incoming_path(const struct getting *g, const struct dataset_f
     return store_path(g->store, arena_printf(g->arena, "incoming/%s", file->name.ptr));
 }
 
-/* Both digests of a file that may be very large: with a bar, and ended by ^C. */
-static int digest_incoming(struct getting *g, const char *path, struct digest_value *ret_value,
-                           struct err *err)
+static void show_bytes(void *ctx, uint64_t bytes_done)
+{
+    progress_set(ctx, bytes_done);
+}
+
+int dataset_digest_file(const char *path, const char *what, struct clock_src clock,
+                        bool (*should_stop)(void), struct digest_value *ret_value, struct err *err)
 {
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    const struct net_opts *net = g->opts->net->opts;
     struct progress progress;
-    char *buf = arena_array(g->arena, char, READ_BYTES);
+    const struct digest_copy copy = {.from_fd = fd,
+                                     .to_fd = -1,
+                                     .name = path,
+                                     .kinds = DIGEST_MD5 | DIGEST_SHA256,
+                                     .should_stop = should_stop,
+                                     .on_bytes = show_bytes,
+                                     .ctx = &progress};
     struct stat info;
-    ssize_t n = 1;
-    int result = 0;
+    int result;
     if (fd < 0 || fstat(fd, &info) < 0) {
         return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
     }
     if (!S_ISREG(info.st_mode)) {
         return err_set(err, ERR_IO, "%s: expected a regular file", path);
     }
-    if (digest_start(&digest, DIGEST_MD5 | DIGEST_SHA256, err) < 0) {
-        return -1;
-    }
-    progress_start(&progress, net->clock, "incoming", "bytes", (uint64_t)info.st_size);
-    while (result == 0 && n > 0) {
-        n = read(fd, buf, READ_BYTES);
-        if (n < 0) {
-            result =
-                err_set(err, err_code_of_errno(errno), "read %s: %s", path, err_errno_text(errno));
-        } else if (net->should_stop && net->should_stop()) {
-            result = err_set(err, ERR_INTERRUPTED, "%s: interrupted", path);
-        } else if (n > 0) {
-            result = digest_update(&digest, buf, (size_t)n, err);
-            progress_set(&progress, digest.size_bytes);
-        }
-    }
+    progress_start(&progress, clock, what, "bytes", (uint64_t)info.st_size);
+    result = digest_copy(&copy, ret_value, err);
     progress_end(&progress);
-    return result < 0 ? -1 : digest_finish(&digest, ret_value, err);
+    return result;
 }
 
 /* "147897477120 bytes, MD5 1d67..., SHA-256 not known" */
 static const char *expected_text(struct arena *arena, const struct dataset_file *file)
 {
-    char md5[MD5_HEX_SIZE] = "not known";
-    char sha256[SHA256_HEX_SIZE] = "not known";
+    const struct hex md5 = md5_hex_of(file->md5), sha256 = sha256_hex_of(file->sha256);
     const char *size = file->size_bytes < 0
                            ? "size not known"
                            : arena_printf(arena, "%lld bytes", (long long)file->size_bytes);
-    if (file->has_md5) {
-        hex_encode(file->md5, MD5_BYTES, md5);
-    }
-    if (file->has_sha256) {
-        hex_encode(file->sha256, SHA256_BYTES, sha256);
-    }
-    return arena_printf(arena, "%s, MD5 %s, SHA-256 %s", size, md5, sha256);
+    return arena_printf(arena, "%s, MD5 %s, SHA-256 %s", size,
+                        file->has_md5 ? md5.text : "not known",
+                        file->has_sha256 ? sha256.text : "not known");
 }
 
 static int from_incoming(struct getting *g, const struct dataset_file *file, bool *ret_has,
@@ -231,17 +218,17 @@ static int from_incoming(struct getting *g, const struct dataset_file *file, boo
         return 0;
     }
     log_line(LOG_INFO, "%s: reading %s", g->here->name, path);
-    if (digest_incoming(g, path, &value, err) < 0) {
+    if (dataset_digest_file(path, "incoming", g->opts->net->opts->clock,
+                            g->opts->net->opts->should_stop, &value, err) < 0) {
         return -1;
     }
     got.item = item_of(g, file, &value, NULL);
     known.date = STR_LIT("its publication");
     if (lock_check_item(&known, &got.item, file->name.ptr, &wrong) < 0) {
-        char md5[MD5_HEX_SIZE];
-        hex_encode(value.md5, MD5_BYTES, md5);
         log_line(LOG_WARN,
                  "%s: not the file that is expected (%s): it has %llu bytes, MD5 %s; left there",
-                 path, expected_text(g->arena, file), (unsigned long long)value.size_bytes, md5);
+                 path, expected_text(g->arena, file), (unsigned long long)value.size_bytes,
+                 md5_hex_of(value.md5).text);
         return 0;
     }
     if (S_ISREG(info.st_mode) && info.st_nlink == 1) {
@@ -346,27 +333,18 @@ static uint64_t spare_bytes(const struct getting *g, size_t from)
 }
 
 /* The URL by its digest: a mirror's may hold a password, and this is a name on the disk and in messages. */
-static int partial_key(struct arena *arena, const struct dataset_file *file, const char *url,
-                       const char **ret_key, struct err *err)
+static const char *partial_key(struct arena *arena, const struct dataset_file *file,
+                               const char *url)
 {
     uint8_t of_url[SHA256_BYTES];
-    char hex[SHA256_HEX_SIZE];
     if (file->has_sha256) {
-        hex_encode(file->sha256, SHA256_BYTES, hex);
-        *ret_key = arena_printf(arena, "sha256:%s", hex);
-        return 0;
+        return arena_printf(arena, "sha256:%s", sha256_hex_of(file->sha256).text);
     }
     if (file->has_md5) {
-        hex_encode(file->md5, MD5_BYTES, hex);
-        *ret_key = arena_printf(arena, "md5:%s", hex);
-        return 0;
+        return arena_printf(arena, "md5:%s", md5_hex_of(file->md5).text);
     }
-    if (sha256_of(str_of(url), of_url, err) < 0) {
-        return -1;
-    }
-    hex_encode(of_url, SHA256_BYTES, hex);
-    *ret_key = arena_printf(arena, "%s-%.16s", file->name.ptr, hex);
-    return 0;
+    sha256_of(str_of(url), of_url);
+    return arena_printf(arena, "%s-%.16s", file->name.ptr, sha256_hex_of(of_url).text);
 }
 
 static int adopt(struct getting *g, const struct dataset_file *file,
@@ -388,7 +366,6 @@ static int from_net(struct getting *g, size_t idx, const struct dataset_file *fi
     CLEANUP(fetch) struct fetch *fetch = NULL;
     const struct net_opts *net = g->opts->net->opts;
     const char *urls[FETCH_MIRRORS_MAX];
-    const char *key = NULL;
     struct fetch_pieces pieces;
     struct fetch_spec spec = {.name = file->name.ptr,
                               .urls = urls,
@@ -413,10 +390,7 @@ static int from_net(struct getting *g, size_t idx, const struct dataset_file *fi
         }
         spec.pieces = &pieces;
     }
-    if (partial_key(g->arena, file, urls[spec.n_urls - 1], &key, err) < 0) {
-        return -1;
-    }
-    spec.folder = store_partial(g->store, key);
+    spec.folder = store_partial(g->store, partial_key(g->arena, file, urls[spec.n_urls - 1]));
     if (net_open(g->opts->net, err) < 0) {
         return -1;
     }

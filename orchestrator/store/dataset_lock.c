@@ -27,24 +27,19 @@ static int digest_pieces(struct piecing *p, const char *path, struct strbuf *lin
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
     struct digest_value value;
-    char hex[SHA256_HEX_SIZE];
     char *buf = arena_array(p->arena, char, READ_BYTES);
     ssize_t n = 1;
     if (fd < 0) {
         return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
     }
     while (n > 0) {
-        if (digest_start(&digest, DIGEST_SHA256, err) < 0) {
-            return -1;
-        }
+        digest_start(&digest, DIGEST_SHA256);
         for (uint64_t in_piece = 0; in_piece < PIECE_BYTES;) {
             n = read(fd, buf, READ_BYTES);
             if (n <= 0) {
                 break;
             }
-            if (digest_update(&digest, buf, (size_t)n, err) < 0) {
-                return -1;
-            }
+            digest_update(&digest, buf, (size_t)n);
             in_piece += (uint64_t)n;
             p->done_bytes += (uint64_t)n;
             progress_set(&p->progress, p->done_bytes);
@@ -52,12 +47,9 @@ static int digest_pieces(struct piecing *p, const char *path, struct strbuf *lin
         if (p->net->should_stop && p->net->should_stop()) {
             return err_set(err, ERR_INTERRUPTED, "lock: interrupted");
         }
-        if (digest_finish(&digest, &value, err) < 0) {
-            return -1;
-        }
+        value = digest_finish(&digest);
         if (value.size_bytes > 0) {
-            hex_encode(value.sha256, SHA256_BYTES, hex);
-            strbuf_printf(lines, "%s\n", hex);
+            strbuf_printf(lines, "%s\n", sha256_hex_of(value.sha256).text);
         }
     }
     return n < 0

@@ -206,7 +206,7 @@ static int copy_again(struct repairing *r, const struct dataset_file *file,
         return 0;
     }
     if (fs_remove_tree(r->work, err) < 0 || fs_mkdir_p(r->work, err) < 0 ||
-        dataset_copy_blob(r->arena, r->store, item, to, err) < 0) {
+        dataset_copy_blob(r->store, item, to, err) < 0) {
         return -1;
     }
     if (memcmp(listed->sha256, item->sha256, SHA256_BYTES) == 0) {

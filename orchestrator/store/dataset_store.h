@@ -144,8 +144,12 @@ MUST_CHECK int dataset_make_tree(struct arena *arena, struct store *store,
                                  const struct dataset_here *here,
                                  const struct dataset_fetch_opts *opts,
                                  struct dataset_fetched *fetched, struct err *err);
+/* Both digests of a file that may be very large: with a bar named `what`, and ended by should_stop. */
+MUST_CHECK int dataset_digest_file(const char *path, const char *what, struct clock_src clock,
+                                   bool (*should_stop)(void), struct digest_value *ret_value,
+                                   struct err *err);
 /* A file that is no archive: a copy, since a link to the blob could be written through. */
-MUST_CHECK int dataset_copy_blob(struct arena *arena, const struct store *store,
-                                 const struct lock_item *item, const char *to, struct err *err);
+MUST_CHECK int dataset_copy_blob(const struct store *store, const struct lock_item *item,
+                                 const char *to, struct err *err);
 
 #endif

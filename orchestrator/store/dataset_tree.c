@@ -18,7 +18,6 @@
 #include "base/publish.h"
 #include "store/unpack_tree.h"
 
-#define COPY_BYTES  (1u << 20)
 #define DIFFER_SHOW 20
 
 struct making {
@@ -139,34 +138,20 @@ static int unpack_one(struct making *m, const struct dataset_file *file,
     return 0;
 }
 
-int dataset_copy_blob(struct arena *arena, const struct store *store, const struct lock_item *item,
-                      const char *to, struct err *err)
+int dataset_copy_blob(const struct store *store, const struct lock_item *item, const char *to,
+                      struct err *err)
 {
     const char *from = store_blob_path(store, item->sha256);
     CLEANUP(fd) int in = open(from, O_RDONLY | O_CLOEXEC);
     CLEANUP(fd) int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
     struct digest_value value;
-    char *buf = arena_array(arena, char, COPY_BYTES);
-    ssize_t n;
     if (in < 0 || out < 0) {
         return err_set(err, err_code_of_errno(errno), "copy %s to %s: %s", from, to,
                        err_errno_text(errno));
     }
-    if (digest_start(&digest, DIGEST_SHA256, err) < 0) {
-        return -1;
-    }
-    while ((n = read(in, buf, COPY_BYTES)) > 0) {
-        if (fs_write_all(out, buf, (size_t)n, to, err) < 0 ||
-            digest_update(&digest, buf, (size_t)n, err) < 0) {
-            return -1;
-        }
-    }
-    if (n < 0) {
-        return err_set(err, err_code_of_errno(errno), "copy %s to %s: %s", from, to,
-                       err_errno_text(errno));
-    }
-    if (digest_finish(&digest, &value, err) < 0) {
+    const struct digest_copy copy = {
+        .from_fd = in, .to_fd = out, .name = to, .kinds = DIGEST_SHA256};
+    if (digest_copy(&copy, &value, err) < 0) {
         return -1;
     }
     return memcmp(value.sha256, item->sha256, SHA256_BYTES) == 0
@@ -179,7 +164,7 @@ static int copy_one(struct making *m, const struct dataset_file *file, const str
                     struct err *err)
 {
     const char *to = fs_join(m->arena, into_of(m, file), file->name.ptr);
-    if (dataset_copy_blob(m->arena, m->store, item, to, err) < 0) {
+    if (dataset_copy_blob(m->store, item, to, err) < 0) {
         return -1;
     }
     m->file_bytes += (uint64_t)item->size_bytes;
@@ -220,7 +205,6 @@ static int check_list(struct making *m, const struct tree_list *list, const uint
     const struct dataset *dataset = &m->here->dataset;
     struct tree_list wanted;
     struct tree_differences differences = {0};
-    char hex[SHA256_HEX_SIZE];
     if (m->here->is_synthetic || !dataset->has_list_sha256 ||
         memcmp(dataset->list_sha256, sha256, SHA256_BYTES) == 0) {
         return 0;
@@ -235,10 +219,9 @@ static int check_list(struct making *m, const struct tree_list *list, const uint
             show_difference(m, differences.items[idx].fault, differences.items[idx].path);
         }
     }
-    hex_encode(sha256, SHA256_BYTES, hex);
     return err_set(err, ERR_INTEGRITY,
                    "%s: the tree is not the known one: its list has SHA-256 %s, %zu files differ",
-                   m->here->name, hex, differences.n);
+                   m->here->name, sha256_hex_of(sha256).text, differences.n);
 }
 
 static int write_record(struct making *m, const struct tree_list *list, const uint8_t *sha256,

@@ -28,7 +28,6 @@ const char *image_engine_program(enum image_engine engine)
 char *image_engine_name(struct arena *arena, const struct image_info *info)
 {
     CLEANUP(strbuf) struct strbuf slug;
-    char hex[SHA256_HEX_SIZE];
     bool was_joint = true;
     strbuf_init(&slug, 128);
     for (const char *c = info->name; *c && *c != '@' && slug.len < 100; c++) {
@@ -41,9 +40,8 @@ char *image_engine_name(struct arena *arena, const struct image_info *info)
     while (slug.len && slug.ptr[slug.len - 1] == '-') {
         slug.len--;
     }
-    hex_encode(info->pins.config, SHA256_BYTES, hex);
     return arena_printf(arena, "localhost/reperf/%.*s:%.*s", (int)slug.len, slug.ptr, NAME_SHORT,
-                        hex);
+                        sha256_hex_of(info->pins.config).text);
 }
 
 /* ---- to a file or folder ---- */

@@ -15,9 +15,8 @@ MUST_CHECK int image_check_pins(const struct image_pins *pins, const struct imag
 
 /* The manifest by which OCI tools find an image in a layout: its own, or, for one in Docker's types, which they ignore, the same in
    OCI's types: same config, same layers, another digest. Equal images give equal bytes. *ret_is_made: the latter. */
-MUST_CHECK int image_layout_manifest(struct arena *arena, const struct oci_manifest *manifest,
-                                     bool *ret_is_made, struct str *ret_text, uint8_t *ret_sha256,
-                                     struct err *err);
+void image_layout_manifest(struct arena *arena, const struct oci_manifest *manifest,
+                           bool *ret_is_made, struct str *ret_text, uint8_t *ret_sha256);
 
 struct layout_from {
     const struct image_spec *spec;
@@ -28,10 +27,5 @@ struct layout_from {
 MUST_CHECK int image_from_layout(struct arena *arena, struct store *store,
                                  const struct layout_from *from, struct image_docs *ret_docs,
                                  struct err *err);
-
-/* The descriptor of a manifest, as a member of out. ref_name NULL: without annotation. */
-struct json_out;
-void image_write_descriptor(struct json_out *out, const char *key, struct str type,
-                            const uint8_t *sha256, uint64_t size_bytes);
 
 #endif

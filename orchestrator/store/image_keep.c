@@ -9,8 +9,8 @@
 
 #define REF_TEXT_MAX (1u << 20)
 
-void image_write_descriptor(struct json_out *out, const char *key, struct str type,
-                            const uint8_t *sha256, uint64_t size_bytes)
+static void write_descriptor(struct json_out *out, const char *key, struct str type,
+                             const uint8_t *sha256, uint64_t size_bytes)
 {
     char digest[OCI_DIGEST_SIZE];
     oci_digest_text(sha256, digest);
@@ -33,86 +33,38 @@ static struct str oci_layer_type(enum oci_packing packing)
     return STR_LIT(OCI_TYPE_LAYER);
 }
 
-int image_layout_manifest(struct arena *arena, const struct oci_manifest *manifest,
-                          bool *ret_is_made, struct str *ret_text, uint8_t *ret_sha256,
-                          struct err *err)
+void image_layout_manifest(struct arena *arena, const struct oci_manifest *manifest,
+                           bool *ret_is_made, struct str *ret_text, uint8_t *ret_sha256)
 {
     CLEANUP(strbuf) struct strbuf buf;
     struct json_out out;
     strbuf_init(&buf, OCI_MANIFEST_BYTES_MAX);
     *ret_is_made = !str_eq_z(manifest->media_type, OCI_TYPE_MANIFEST);
     if (!*ret_is_made) {
-        return 0;
+        return;
     }
     jw_begin(&out, &buf, true);
     jw_object(&out, NULL);
     jw_i64(&out, "schemaVersion", 2);
     jw_z(&out, "mediaType", OCI_TYPE_MANIFEST);
-    image_write_descriptor(&out, "config", STR_LIT(OCI_TYPE_CONFIG), manifest->config.sha256,
-                           manifest->config.size_bytes);
+    write_descriptor(&out, "config", STR_LIT(OCI_TYPE_CONFIG), manifest->config.sha256,
+                     manifest->config.size_bytes);
     jw_end_object(&out);
     jw_array(&out, "layers");
     for (size_t idx = 0; idx < manifest->n_layers; idx++) {
         const struct oci_descriptor *layer = &manifest->layers[idx];
-        image_write_descriptor(&out, NULL, oci_layer_type(layer->packing), layer->sha256,
-                               layer->size_bytes);
+        write_descriptor(&out, NULL, oci_layer_type(layer->packing), layer->sha256,
+                         layer->size_bytes);
         jw_end_object(&out);
     }
     jw_end_array(&out);
     jw_end_object(&out);
     ASSERT(!buf.is_full);
     *ret_text = str_dup(arena, strbuf_str(&buf));
-    return sha256_of(*ret_text, ret_sha256, err);
-}
-
-static void write_digest(struct json_out *out, const char *key, const uint8_t *sha256)
-{
-    char digest[OCI_DIGEST_SIZE];
-    oci_digest_text(sha256, digest);
-    jw_z(out, key, digest);
+    sha256_of(*ret_text, ret_sha256);
 }
 
 /* ---- index.json ---- */
-
-/* Anything as it stands; depth is bounded by the parser. */
-static int copy_json(struct json_out *out, const char *key, const struct json *at,
-                     struct arena *arena, struct err *err)
-{
-    struct json item;
-    struct str text;
-    int64_t whole;
-    double number;
-    bool is_on;
-    struct err no = {0};
-    if (json_is_object(at) || json_is_array(at)) {
-        (json_is_object(at) ? jw_object : jw_array)(out, key);
-        for (bool more = json_first(at, &item); more; more = json_next(&item)) {
-            if (copy_json(out, item.key, &item, arena, err) < 0) {
-                return -1;
-            }
-        }
-        (json_is_object(at) ? jw_end_object : jw_end_array)(out);
-        return 0;
-    }
-    if (json_is_null(at)) {
-        jw_null(out, key);
-    } else if (json_is_str(at)) {
-        if (json_str(at, arena, &text, err) < 0) {
-            return -1;
-        }
-        jw_str(out, key, text);
-    } else if (json_i64(at, -(1LL << 53), 1LL << 53, &whole, &no) == 0) {
-        jw_i64(out, key, whole);
-    } else if ((no = (struct err){0}, json_f64(at, &number, &no)) == 0) {
-        jw_f64(out, key, number);
-    } else {
-        if (json_bool(at, &is_on, err) < 0) {
-            return -1;
-        }
-        jw_bool(out, key, is_on);
-    }
-    return 0;
-}
 
 static bool is_named(const struct json *entry, struct arena *arena, const char *name)
 {
@@ -136,8 +88,8 @@ static int copy_entries(struct json_out *out, const struct json *root, struct ar
         return -1;
     }
     for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (!is_named(&item, arena, name) && copy_json(out, NULL, &item, arena, err) < 0) {
-            return -1;
+        if (!is_named(&item, arena, name)) {
+            jw_json(out, NULL, &item);
         }
     }
     return 0;
@@ -157,7 +109,7 @@ struct kept_entry { /* always in OCI's types */
 
 static void add_entry(struct json_out *out, const char *name, const struct kept_entry *entry)
 {
-    image_write_descriptor(out, NULL, STR_LIT(OCI_TYPE_MANIFEST), entry->sha256, entry->size_bytes);
+    write_descriptor(out, NULL, STR_LIT(OCI_TYPE_MANIFEST), entry->sha256, entry->size_bytes);
     jw_object(out, "annotations");
     jw_z(out, OCI_REF_NAME, name);
     jw_end_object(out);
@@ -214,42 +166,48 @@ static uint64_t all_bytes(const struct image_docs *docs)
            (docs->is_list ? docs->top.text.len : 0);
 }
 
-struct referred {
-    const struct image_spec *spec;
-    const struct image_docs *docs;
-    const struct layout_manifest *layout_manifest;
-    const char *from, *date;
+struct ref_text {
+    int64_t version, bytes;
+    struct str name, reference, platform, digest, manifest, config, from, date;
+    struct str *blobs;
+    size_t n_blobs;
 };
 
-static void write_ref(struct json_out *out, struct arena *arena, const struct referred *to)
+#define REF_BLOBS_MAX (OCI_LAYERS_MAX + 4)
+static const struct json_field REF_ROWS[] = {
+    ROW("schema_version", struct ref_text, version, JSON_REQUIRED, .min = 1, .max = 1),
+    ROW("name", struct ref_text, name, JSON_REQUIRED),
+    ROW("reference", struct ref_text, reference, JSON_REQUIRED),
+    ROW("platform", struct ref_text, platform, JSON_REQUIRED),
+    ROW("digest", struct ref_text, digest, JSON_REQUIRED),
+    ROW("manifest", struct ref_text, manifest, JSON_REQUIRED),
+    ROW("config", struct ref_text, config, JSON_REQUIRED),
+    ROW("bytes", struct ref_text, bytes, JSON_REQUIRED, .max = 1LL << 53),
+    ROW("from", struct ref_text, from, JSON_REQUIRED),
+    ROW("date", struct ref_text, date, JSON_REQUIRED),
+    ROW_STRS("blobs", struct ref_text, blobs, n_blobs, JSON_REQUIRED, .max = REF_BLOBS_MAX),
+};
+
+static struct str digest_text(struct arena *arena, const uint8_t *sha256)
 {
-    const struct image_spec *spec = to->spec;
-    const struct image_docs *docs = to->docs;
-    jw_object(out, NULL);
-    jw_i64(out, "schema_version", 1);
-    jw_z(out, "name", spec->name);
-    jw_z(out, "reference", oci_ref_text(arena, &spec->ref));
-    jw_z(out, "platform", oci_platform_text(arena, &spec->platform));
-    write_digest(out, "digest", docs->top.sha256);
-    write_digest(out, "manifest", docs->doc.sha256);
-    write_digest(out, "config", docs->manifest.config.sha256);
-    jw_i64(out, "bytes", (int64_t)all_bytes(docs));
-    jw_z(out, "from", to->from);
-    jw_z(out, "date", to->date);
-    jw_array(out, "blobs");
+    return str_of(arena_printf(arena, "sha256:%s", sha256_hex_of(sha256).text));
+}
+
+static void list_blobs(struct arena *arena, const struct image_docs *docs,
+                       const struct layout_manifest *layout_manifest, struct ref_text *ref)
+{
+    ref->blobs = arena_array(arena, struct str, REF_BLOBS_MAX);
     if (docs->is_list) {
-        write_digest(out, NULL, docs->top.sha256);
+        ref->blobs[ref->n_blobs++] = digest_text(arena, docs->top.sha256);
     }
-    write_digest(out, NULL, docs->doc.sha256);
-    if (to->layout_manifest->is_made) {
-        write_digest(out, NULL, to->layout_manifest->sha256);
+    ref->blobs[ref->n_blobs++] = digest_text(arena, docs->doc.sha256);
+    if (layout_manifest->is_made) {
+        ref->blobs[ref->n_blobs++] = digest_text(arena, layout_manifest->sha256);
     }
-    write_digest(out, NULL, docs->manifest.config.sha256);
+    ref->blobs[ref->n_blobs++] = digest_text(arena, docs->manifest.config.sha256);
     for (size_t idx = 0; idx < docs->manifest.n_layers; idx++) {
-        write_digest(out, NULL, docs->manifest.layers[idx].sha256);
+        ref->blobs[ref->n_blobs++] = digest_text(arena, docs->manifest.layers[idx].sha256);
     }
-    jw_end_array(out);
-    jw_end_object(out);
 }
 
 static int add_doc(struct store *store, const struct registry_doc *doc, struct err *err)
@@ -267,23 +225,32 @@ int image_keep(struct store *store, const struct image_spec *spec, const struct 
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf buf;
-    struct json_out out;
     struct layout_manifest layout_manifest;
     char date[RFC3339_MAX];
     strbuf_init(&buf, REF_TEXT_MAX);
-    if (image_layout_manifest(&arena, &docs->manifest, &layout_manifest.is_made,
-                              &layout_manifest.text, layout_manifest.sha256, err) < 0 ||
-        (layout_manifest.is_made &&
-         store_add_text(store, layout_manifest.text, layout_manifest.sha256, err) < 0)) {
+    image_layout_manifest(&arena, &docs->manifest, &layout_manifest.is_made, &layout_manifest.text,
+                          layout_manifest.sha256);
+    if (layout_manifest.is_made &&
+        store_add_text(store, layout_manifest.text, layout_manifest.sha256, err) < 0) {
         return -1;
     }
     if (add_doc(store, &docs->doc, err) < 0 ||
         (docs->is_list && add_doc(store, &docs->top, err) < 0)) {
         return -1;
     }
-    jw_begin(&out, &buf, false);
     clock_rfc3339(clock.wall_ns(clock.ctx), date);
-    write_ref(&out, &arena, &(struct referred){spec, docs, &layout_manifest, from, date});
+    struct ref_text ref = {.version = 1,
+                           .name = str_of(spec->name),
+                           .reference = str_of(oci_ref_text(&arena, &spec->ref)),
+                           .platform = str_of(oci_platform_text(&arena, &spec->platform)),
+                           .digest = digest_text(&arena, docs->top.sha256),
+                           .manifest = digest_text(&arena, docs->doc.sha256),
+                           .config = digest_text(&arena, docs->manifest.config.sha256),
+                           .bytes = (int64_t)all_bytes(docs),
+                           .from = str_of(from),
+                           .date = str_of(date)};
+    list_blobs(&arena, docs, &layout_manifest, &ref);
+    json_encode_document(&buf, REF_ROWS, ARRAY_LEN(REF_ROWS), &ref);
     ASSERT(!buf.is_full);
     /* The reference first: an entry of index.json whose blobs nothing keeps would lie. */
     if (store_ref_put(store, IMAGE_KIND, spec->name, strbuf_str(&buf), err) < 0) {
@@ -317,34 +284,16 @@ int image_names(const struct store *store, struct fs_names *ret_names, struct er
 
 /* ---- reading it back ---- */
 
-struct ref_text {
-    int64_t version, bytes;
-    struct str name, reference, platform, digest, manifest, config, from, date;
-};
-
 static int read_ref(struct arena *arena, struct str text, const char *name, struct ref_text *ret,
                     struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    static const struct json_field FIELDS[] = {
-        ROW("schema_version", struct ref_text, version, JSON_REQUIRED, .min = 1, .max = 1),
-        ROW("name", struct ref_text, name, JSON_REQUIRED),
-        ROW("reference", struct ref_text, reference, JSON_REQUIRED),
-        ROW("platform", struct ref_text, platform, JSON_REQUIRED),
-        ROW("digest", struct ref_text, digest, JSON_REQUIRED),
-        ROW("manifest", struct ref_text, manifest, JSON_REQUIRED),
-        ROW("config", struct ref_text, config, JSON_REQUIRED),
-        ROW("bytes", struct ref_text, bytes, JSON_REQUIRED, .max = 1LL << 53),
-        ROW("from", struct ref_text, from, JSON_REQUIRED),
-        ROW("date", struct ref_text, date, JSON_REQUIRED),
-        ROW_ANY("blobs", JSON_REQUIRED),
-    };
     struct json root;
     if (json_parse(text, name, &doc, err) < 0) {
         return -1;
     }
     root = json_root(&doc);
-    return json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err);
+    return json_decode(&root, arena, REF_ROWS, ARRAY_LEN(REF_ROWS), ret, err);
 }
 
 int image_ref_check(struct str text, const char *name, struct err *err)
@@ -385,9 +334,7 @@ int image_open(struct arena *arena, const struct store *store, const char *name,
         err->code = err->code == ERR_NOT_FOUND ? ERR_INTEGRITY : err->code;
         return err_wrap(err, "image %s: its manifest", name);
     }
-    if (sha256_of(text, found, err) < 0) {
-        return -1;
-    }
+    sha256_of(text, found);
     if (memcmp(found, info.pins.manifest, SHA256_BYTES) != 0) {
         return err_set(err, ERR_INTEGRITY, "image %s: its manifest in the store is corrupt", name);
     }
@@ -418,11 +365,11 @@ int image_list_again(struct store *store, const char *name, struct err *err)
     struct kept_entry entry = {0};
     struct layout_manifest layout_manifest;
     if (image_open(&arena, store, name, &info, err) < 0 ||
-        oci_platform_parse(&arena, info.platform, &entry.platform, err) < 0 ||
-        image_layout_manifest(&arena, &info.manifest, &layout_manifest.is_made,
-                              &layout_manifest.text, layout_manifest.sha256, err) < 0) {
+        oci_platform_parse(&arena, info.platform, &entry.platform, err) < 0) {
         return -1;
     }
+    image_layout_manifest(&arena, &info.manifest, &layout_manifest.is_made, &layout_manifest.text,
+                          layout_manifest.sha256);
     entry.sha256 = layout_manifest.is_made ? layout_manifest.sha256 : info.descriptor.sha256;
     entry.size_bytes =
         layout_manifest.is_made ? layout_manifest.text.len : info.descriptor.size_bytes;

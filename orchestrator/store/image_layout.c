@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An image from a folder or a tar file that the user has kept: an OCI layout, or what `docker save` writes. Of the latter the
-   manifest is lost, because docker repacks the layers: the image is then identified by the digest of its config, which
-   contains the digests of its layers. */
+/* An image from what the user has kept: an OCI layout, as a folder or in a tar, or a tar that `docker save` wrote, which skopeo
+   reads. Of the latter the manifest is lost, because docker repacks the layers: the image is then identified by the digest of its
+   config, which contains the digests of its layers. */
 #include "base/base.h"
 
 #include "store/image_impl.h"
@@ -9,9 +9,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "store/skopeo.h"
 #include "store/unpack_tree.h"
 
-#define MEMBERS_MAX   512
+#define IMAGES_MAX    512
 #define MANIFEST_JSON "manifest.json"
 #define LAYOUT_FILE   "oci-layout"
 
@@ -19,7 +20,9 @@ struct layout {
     struct arena *arena;
     struct store *store;
     const struct image_spec *spec;
+    const struct image_places *places;
     const char *folder;
+    const char *blob_folder;
     const char *shown; /* what the user named */
 };
 
@@ -27,9 +30,7 @@ struct layout {
 
 static char *blob_path(struct layout *layout, const uint8_t *sha256)
 {
-    char hex[SHA256_HEX_SIZE];
-    hex_encode(sha256, SHA256_BYTES, hex);
-    return arena_printf(layout->arena, "%s/blobs/sha256/%s", layout->folder, hex);
+    return fs_join(layout->arena, layout->blob_folder, sha256_hex_of(sha256).text);
 }
 
 static int read_doc(struct layout *layout, const struct oci_descriptor *entry,
@@ -37,10 +38,10 @@ static int read_doc(struct layout *layout, const struct oci_descriptor *entry,
 {
     struct registry_doc doc = {.content_type = entry->media_type};
     const char *path = blob_path(layout, entry->sha256);
-    if (fs_read(layout->arena, path, OCI_MANIFEST_BYTES_MAX, &doc.text, err) < 0 ||
-        sha256_of(doc.text, doc.sha256, err) < 0) {
+    if (fs_read(layout->arena, path, OCI_MANIFEST_BYTES_MAX, &doc.text, err) < 0) {
         return -1;
     }
+    sha256_of(doc.text, doc.sha256);
     if (memcmp(doc.sha256, entry->sha256, SHA256_BYTES) != 0 || doc.text.len != entry->size_bytes) {
         return err_set(err, ERR_INTEGRITY, "%s: other bytes than its name says", path);
     }
@@ -158,134 +159,86 @@ static int from_oci(struct layout *layout, struct image_docs *ret_docs, struct e
 
 /* ---- docker save ---- */
 
-static bool is_safe(struct str path)
+/* skopeo, with the archive: selector "", ":REF" or ":@N" says which of its images. */
+static int skopeo(struct layout *layout, const char *const *args, struct strbuf *out,
+                  struct err *err)
 {
-    struct str rest = path;
-    struct str part;
-    while (str_next(&rest, '/', &part)) {
-        if (part.len == 0 || str_eq_z(part, ".") || str_eq_z(part, "..")) {
-            return false;
+    const struct skopeo skopeo = {.arena = layout->arena,
+                                  .clock = layout->places->clock,
+                                  .tmp_folder = store_path(layout->store, "tmp"),
+                                  .should_stop = layout->places->should_stop};
+    if (strchr(layout->shown, ':')) {
+        return err_set(err, ERR_USAGE, "%s: skopeo reads no path with a colon", layout->shown);
+    }
+    return skopeo_run(&skopeo, &(struct skopeo_call){.args = args, .out = out}, NULL, err) < 0
+               ? err_wrap(err, "%s", layout->shown)
+               : 0;
+}
+
+/* By the id, which is the config's digest; without pins by the name, or the only image. */
+static int select_image(struct layout *layout, const char **ret_address, struct err *err)
+{
+    const struct image_spec *spec = layout->spec;
+    for (size_t idx = 0; spec->pins.has_config && idx < IMAGES_MAX; idx++) {
+        CLEANUP(strbuf) struct strbuf config;
+        uint8_t sha256[SHA256_BYTES];
+        struct err why = {0};
+        strbuf_init(&config, OCI_CONFIG_BYTES_MAX);
+        *ret_address = arena_printf(layout->arena, "docker-archive:%s:@%zu", layout->shown, idx);
+        if (skopeo(layout, SKOPEO_ARGS("inspect", "--config", "--raw", *ret_address), &config,
+                   &why) < 0) {
+            return err_set(err, idx ? ERR_NOT_FOUND : ERR_FETCH,
+                           "%s: none of its %zu images is the wanted one (%.200s)", layout->shown,
+                           idx, why.msg);
+        }
+        sha256_of(strbuf_str(&config), sha256);
+        if (memcmp(sha256, spec->pins.config, SHA256_BYTES) == 0) {
+            return 0;
         }
     }
-    return path.len > 0;
-}
-
-static int take_member(struct layout *layout, struct str name, struct digest_value *ret_value,
-                       struct err *err)
-{
-    if (!is_safe(name)) {
-        return err_set(err, ERR_INTEGRITY, "%s: " MANIFEST_JSON " names \"%.*s\", which leaves it",
-                       layout->shown, STR_ARG(str_sub(name, 0, 200)));
+    *ret_address = arena_printf(layout->arena, "docker-archive:%s", layout->shown);
+    if (spec->ref.tag.ptr) {
+        CLEANUP(strbuf) struct strbuf tags;
+        const char *name = oci_ref_text(layout->arena, &spec->ref);
+        strbuf_init(&tags, OCI_CONFIG_BYTES_MAX);
+        if (skopeo(layout, SKOPEO_ARGS("list-tags", *ret_address), &tags, err) < 0) {
+            return -1;
+        }
+        if (str_find(strbuf_str(&tags), str_of(arena_printf(layout->arena, "\"%s\"", name))) >= 0) {
+            *ret_address = arena_printf(layout->arena, "%s:%s", *ret_address, name);
+        }
     }
-    return store_add_file(layout->store, fs_join(layout->arena, layout->folder, name.ptr), NULL,
-                          ret_value, err);
+    return 0;
 }
 
-/* What a layer is packed with, by its first bytes. */
-static struct str layer_type(const struct layout *layout, const uint8_t *sha256)
+/* By its first bytes: what skopeo's manifest says of the layers of an archive is not so. */
+static enum oci_packing packing_of(const struct layout *layout, const uint8_t *sha256)
 {
-    static const uint8_t GZIP[] = {0x1f, 0x8b};
-    static const uint8_t ZSTD[] = {0x28, 0xb5, 0x2f, 0xfd};
     uint8_t head[4] = {0};
-    CLEANUP(fd)
-    int fd = open(store_blob_path(layout->store, sha256), O_RDONLY | O_CLOEXEC);
+    CLEANUP(fd) int fd = open(store_blob_path(layout->store, sha256), O_RDONLY | O_CLOEXEC);
     if (fd < 0 || read(fd, head, sizeof(head)) < (ssize_t)sizeof(head)) {
-        return STR_LIT(OCI_TYPE_LAYER);
+        return OCI_TAR;
     }
-    return memcmp(head, GZIP, sizeof(GZIP)) == 0   ? STR_LIT(OCI_TYPE_LAYER "+gzip")
-           : memcmp(head, ZSTD, sizeof(ZSTD)) == 0 ? STR_LIT(OCI_TYPE_LAYER "+zstd")
-                                                   : STR_LIT(OCI_TYPE_LAYER);
+    return memcmp(head, "\x1f\x8b", 2) == 0           ? OCI_TAR_GZIP
+           : memcmp(head, "\x28\xb5\x2f\xfd", 4) == 0 ? OCI_TAR_ZSTD
+                                                      : OCI_TAR;
 }
 
-static int write_manifest(struct layout *layout, struct str config_name, const struct str *layers,
-                          size_t n_layers, struct strbuf *buf, struct err *err)
-{
-    struct digest_value value;
-    struct json_out out;
-    if (take_member(layout, config_name, &value, err) < 0) {
-        return -1;
-    }
-    jw_begin(&out, buf, true);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schemaVersion", 2);
-    jw_z(&out, "mediaType", OCI_TYPE_MANIFEST);
-    image_write_descriptor(&out, "config", STR_LIT(OCI_TYPE_CONFIG), value.sha256,
-                           value.size_bytes);
-    jw_end_object(&out);
-    jw_array(&out, "layers");
-    for (size_t idx = 0; idx < n_layers; idx++) {
-        if (take_member(layout, layers[idx], &value, err) < 0) {
-            return -1;
-        }
-        image_write_descriptor(&out, NULL, layer_type(layout, value.sha256), value.sha256,
-                               value.size_bytes);
-        jw_end_object(&out);
-    }
-    jw_end_array(&out);
-    jw_end_object(&out);
-    return 0;
-}
-
-/* One member of manifest.json. */
-struct save {
-    bool
-        is_it; /* the config is the pinned one, or nothing is pinned and it is the only one or has the name */
-    struct str config;
-    struct str *layers;
-    size_t n_layers;
-};
-
-static int read_save(struct layout *layout, const struct json *entry, bool is_only,
-                     struct save *ret_save, struct err *err)
-{
-    const struct image_pins *pins = &layout->spec->pins;
-    struct digest_value value;
-    struct json member;
-    struct str *tags = NULL;
-    size_t n_tags = 0;
-    if (json_member(entry, "Config", &member, err) < 0 ||
-        json_str(&member, layout->arena, &ret_save->config, err) < 0 ||
-        json_member(entry, "Layers", &member, err) < 0 ||
-        json_str_list(&member, layout->arena, OCI_LAYERS_MAX, &ret_save->layers,
-                      &ret_save->n_layers, err) < 0) {
-        return -1;
-    }
-    if (json_find(entry, "RepoTags", &member) && !json_is_null(&member) &&
-        json_str_list(&member, layout->arena, MEMBERS_MAX, &tags, &n_tags, err) < 0) {
-        return -1;
-    }
-    ret_save->is_it = is_only && !has_pins(pins);
-    for (size_t idx = 0; idx < n_tags && !has_pins(pins); idx++) {
-        struct oci_ref ref;
-        struct err no = {0};
-        ret_save->is_it =
-            ret_save->is_it ||
-            (oci_ref_parse(layout->arena, tags[idx], &ref, &no) == 0 &&
-             str_eq(ref.host, layout->spec->ref.host) && str_eq(ref.path, layout->spec->ref.path) &&
-             str_eq(ref.tag, layout->spec->ref.tag));
-    }
-    if (pins->has_config && is_safe(ret_save->config)) {
-        if (digest_file(fs_join(layout->arena, layout->folder, ret_save->config.ptr), DIGEST_SHA256,
-                        &value, err) < 0) {
-            return -1;
-        }
-        ret_save->is_it = memcmp(value.sha256, pins->config, SHA256_BYTES) == 0;
-    }
-    return 0;
-}
-
-static int make_docs(struct layout *layout, const struct save *save, struct image_docs *ret_docs,
+/* Of the blobs that are in the store. */
+static int make_docs(struct layout *layout, struct oci_manifest *made, struct image_docs *ret_docs,
                      struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf buf;
     struct image_docs docs = {.top.content_type = STR_LIT(OCI_TYPE_MANIFEST)};
-    strbuf_init(&buf, OCI_MANIFEST_BYTES_MAX);
-    if (write_manifest(layout, save->config, save->layers, save->n_layers, &buf, err) < 0) {
-        return -1;
+    bool is_made;
+    for (size_t idx = 0; idx < made->n_layers; idx++) {
+        made->layers[idx].packing = packing_of(layout, made->layers[idx].sha256);
     }
-    docs.top.text = str_dup(layout->arena, strbuf_str(&buf));
-    if (sha256_of(docs.top.text, docs.top.sha256, err) < 0 ||
-        oci_manifest_parse(layout->arena, docs.top.text, STR_EMPTY, layout->shown, &docs.manifest,
+    image_layout_manifest(layout->arena, made, &is_made, &docs.top.text, docs.top.sha256);
+    if (!is_made) {
+        return err_set(err, ERR_FETCH, "%s: skopeo made another manifest than docker's",
+                       layout->shown);
+    }
+    if (oci_manifest_parse(layout->arena, docs.top.text, STR_EMPTY, layout->shown, &docs.manifest,
                            err) < 0) {
         return -1;
     }
@@ -294,36 +247,31 @@ static int make_docs(struct layout *layout, const struct save *save, struct imag
     return 0;
 }
 
+/* Into a folder of skopeo's own form "dir": manifest.json, and each blob under its digest. */
 static int from_save(struct layout *layout, struct image_docs *ret_docs, struct err *err)
 {
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    const char *path = fs_join(layout->arena, layout->folder, MANIFEST_JSON);
-    struct json root, item;
-    size_t n;
+    struct oci_manifest manifest;
+    struct str text;
+    const char *address = NULL;
     if (has_pins(&layout->spec->pins) && !layout->spec->pins.has_config) {
         return err_set(err, ERR_FETCH,
                        "%s: what docker save wrote has another digest than the image had in its "
                        "registry, and the lock does not know the image's id",
                        layout->shown);
     }
-    if (json_read_file(path, &doc, err) < 0) {
+    layout->blob_folder = fs_join(layout->arena, layout->folder, "dir");
+    if (select_image(layout, &address, err) < 0 ||
+        skopeo(layout,
+               SKOPEO_ARGS("copy", "--quiet", address,
+                           arena_printf(layout->arena, "dir:%s", layout->blob_folder)),
+               NULL, err) < 0 ||
+        fs_read(layout->arena, fs_join(layout->arena, layout->blob_folder, MANIFEST_JSON),
+                OCI_MANIFEST_BYTES_MAX, &text, err) < 0 ||
+        oci_manifest_parse(layout->arena, text, STR_EMPTY, layout->shown, &manifest, err) < 0 ||
+        take_blobs(layout, &manifest, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
-    if (json_expect_array(&root, MEMBERS_MAX, &n, err) < 0) {
-        return -1;
-    }
-    for (bool more = json_first(&root, &item); more; more = json_next(&item)) {
-        struct save save;
-        if (read_save(layout, &item, n == 1, &save, err) < 0) {
-            return -1;
-        }
-        if (save.is_it) {
-            return make_docs(layout, &save, ret_docs, err);
-        }
-    }
-    return err_set(err, ERR_NOT_FOUND, "%s: none of its %zu images is the wanted one",
-                   layout->shown, n);
+    return make_docs(layout, &manifest, ret_docs, err);
 }
 
 /* ---- which of them ---- */
@@ -331,13 +279,16 @@ static int from_save(struct layout *layout, struct image_docs *ret_docs, struct 
 static int from_folder(struct layout *layout, struct image_docs *ret_docs, struct err *err)
 {
     int result;
+    layout->blob_folder = fs_join(layout->arena, layout->folder, "blobs/sha256");
     if (fs_exists(fs_join(layout->arena, layout->folder, LAYOUT_FILE))) {
         result = from_oci(layout, ret_docs, err);
-    } else if (fs_exists(fs_join(layout->arena, layout->folder, MANIFEST_JSON))) {
+    } else if (layout->folder != layout->shown &&
+               fs_exists(fs_join(layout->arena, layout->folder, MANIFEST_JSON))) {
         result = from_save(layout, ret_docs, err);
     } else {
         return err_set(err, ERR_USAGE,
-                       "%s: neither an OCI layout (" LAYOUT_FILE ") nor what docker save writes "
+                       "%s: neither an OCI layout (" LAYOUT_FILE
+                       ") nor a tar that docker save wrote "
                        "(" MANIFEST_JSON ")",
                        layout->shown);
     }
@@ -352,8 +303,12 @@ int image_from_layout(struct arena *arena, struct store *store, const struct lay
 {
     const struct image_places *places = from->places;
     const char *path = from->path;
-    struct layout layout = {
-        .arena = arena, .store = store, .spec = from->spec, .folder = path, .shown = path};
+    struct layout layout = {.arena = arena,
+                            .store = store,
+                            .spec = from->spec,
+                            .places = places,
+                            .folder = path,
+                            .shown = path};
     struct unpack_tree_opts opts = {.archive = path,
                                     .unpack.format = "tar",
                                     .size_bytes = -1,

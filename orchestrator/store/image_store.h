@@ -34,7 +34,8 @@ struct image_places {
     struct registry *registry; /* NULL: offline */
     const char *
         mirror; /* [https://]HOST[:PORT][/PREFIX], or a folder with NAME/ or NAME.tar; NULL: none */
-    const char *const *layouts; /* folders or tar files: OCI layout, or what `docker save` writes */
+    const char *const
+        *layouts; /* OCI layouts, as folders or tar files, or tars that `docker save` wrote */
     size_t n_layouts;
     struct pool *pool;
     struct clock_src clock;

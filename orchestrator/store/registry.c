@@ -231,9 +231,7 @@ int registry_manifest(struct registry *r, struct arena *arena, const struct oci_
                        oci_ref_text(arena, ref), OCI_MANIFEST_BYTES_MAX);
     }
     doc.text = str_dup(arena, strbuf_str(&out));
-    if (sha256_of(doc.text, doc.sha256, err) < 0) {
-        return -1;
-    }
+    sha256_of(doc.text, doc.sha256);
     if (ref->has_digest && memcmp(ref->sha256, doc.sha256, SHA256_BYTES) != 0) {
         oci_digest_text(ref->sha256, wanted);
         oci_digest_text(doc.sha256, found);
@@ -262,9 +260,7 @@ struct pull {
 
 static const char *path_of(const struct pull *pull, const struct oci_descriptor *blob)
 {
-    char hex[SHA256_HEX_SIZE];
-    hex_encode(blob->sha256, SHA256_BYTES, hex);
-    return fs_join(pull->ask.skopeo.arena, pull->blob_folder, hex);
+    return fs_join(pull->ask.skopeo.arena, pull->blob_folder, sha256_hex_of(blob->sha256).text);
 }
 
 static bool store_has_blob(const struct pull *pull, const struct oci_descriptor *blob)
@@ -409,10 +405,10 @@ static int get_config(struct pull *pull, struct err *err)
         return 0;
     }
     if (call(&pull->ask, SKOPEO_ARGS("inspect", "--config", "--raw", address_of(&pull->ask)),
-             &(struct skopeo_call){.out = &out, .deadline_ns = REGISTRY_ANSWER_NS}, err) < 0 ||
-        sha256_of(strbuf_str(&out), sha256, err) < 0) {
+             &(struct skopeo_call){.out = &out, .deadline_ns = REGISTRY_ANSWER_NS}, err) < 0) {
         return -1;
     }
+    sha256_of(strbuf_str(&out), sha256);
     if (memcmp(sha256, config->sha256, SHA256_BYTES) != 0) {
         return err_set(err, ERR_INTEGRITY, "%s: its config has other bytes than its manifest says",
                        oci_ref_text(pull->ask.skopeo.arena, pull->ask.ref));
@@ -471,15 +467,14 @@ int registry_pull(struct registry *r, const struct oci_ref *ref,
     struct pull pull = {.store = store, .n_blobs = manifest->n_layers + 1};
     struct oci_descriptor *blobs = arena_array(&arena, struct oci_descriptor, pull.n_blobs);
     struct err ignored = {0};
-    char hex[SHA256_HEX_SIZE];
     int result;
     ASSERT(ref->has_digest);
-    hex_encode(ref->sha256, SHA256_BYTES, hex);
     blobs[0] = manifest->config;
     memcpy(blobs + 1, manifest->layers, manifest->n_layers * sizeof(blobs[0]));
     pull.blobs = blobs;
     pull.total_bytes = bytes_of(blobs, pull.n_blobs);
-    pull.folder = store_partial(store, arena_printf(&arena, "image-%s", hex));
+    pull.folder =
+        store_partial(store, arena_printf(&arena, "image-%s", sha256_hex_of(ref->sha256).text));
     pull.blob_folder = fs_join(&arena, pull.folder, "blobs/sha256");
     if (strchr(pull.folder, ':')) {
         return err_set(err, ERR_USAGE, "%s: skopeo reads no path with a colon", store->folder);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One call of skopeo, and what its complaint means. Only store/registry.c and store/image_export.c include it. */
+/* One call of skopeo, and what its complaint means. Only store/registry.c, store/image_layout.c and store/image_export.c include it. */
 #ifndef STORE_SKOPEO_H
 #define STORE_SKOPEO_H
 

@@ -274,16 +274,24 @@ static int fetch_refs(struct sources *sources, const char *url, const struct sou
     return result.exit_status == 0 ? 0 : fail_remote(url, &result, err);
 }
 
-/* What a dumb server gives does not come through the check of received packs (fetch.fsckObjects). */
-static int check_objects(struct sources *sources, const char *url, const struct source_part *part,
+/* Whatever the transport: what a dumb server gives does not come through git's own check of received packs (fetch.fsckObjects).
+   A part lacks blobs; source_find_selection looks for those that it must have. */
+static int check_objects(struct sources *sources, const struct source_part *part, const char *depth,
                          struct err *err)
 {
+    struct git_result result;
+    const int allowed = part->paths ? FSCK_MISSING : 0;
     const struct git_call call = {.git_dir = part->repo,
-                                  .args = GIT_ARGS("fsck", "--full", "--strict", "--no-dangling",
+                                  .part_of = part->paths ? part->url : NULL,
+                                  .args = GIT_ARGS("fsck", depth, "--strict", "--no-dangling",
                                                    "--no-progress", part->commit)};
-    return git_must(&sources->git, &call, NULL, ERR_INTEGRITY, err) < 0
-               ? err_wrap(err, "%.200s", url)
-               : 0;
+    if (git_run(&sources->git, &call, NULL, &result, err) < 0) {
+        return -1;
+    }
+    return (result.exit_status & ~allowed) == 0
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "git fsck of %.200s: status %d: %.*s", part->url,
+                         result.exit_status, STR_ARG(result.error));
 }
 
 /* From one address. The id is the check: whatever the origin, the bytes hash to it or git refuses them. */
@@ -294,14 +302,14 @@ static int fetch_from(struct sources *sources, const char *url, struct source_pa
     struct git_result result;
     bool is_refused, is_dumb;
     const bool is_part = part->paths;
-    const struct git_call call = {
-        .git_dir = part->repo,
-        .part_of = is_part ? url : NULL,
-        .args = GIT_ARGS("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--depth=1",
-                         is_part ? "--filter=blob:none" : "--quiet",
-                         is_part ? source_upload_pack(sources->git.arena, url) : "--quiet", "--",
-                         is_part ? "part" : url, commit),
-        .deadline_ns = FETCH_DEADLINE_NS};
+    const struct git_call call = {.git_dir = part->repo,
+                                  .part_of = is_part ? url : NULL,
+                                  .args = GIT_ARGS("fetch", "--quiet", "--no-tags",
+                                                   "--no-write-fetch-head", "--depth=1",
+                                                   is_part ? "--filter=blob:none" : "--quiet",
+                                                   source_upload_pack(sources->git.arena, url),
+                                                   "--", is_part ? "part" : url, commit),
+                                  .deadline_ns = FETCH_DEADLINE_NS};
     if (git_run(&sources->git, &call, NULL, &result, err) < 0) {
         return -1;
     }
@@ -317,16 +325,19 @@ static int fetch_from(struct sources *sources, const char *url, struct source_pa
     } else if (result.exit_status != 0) {
         return fail_remote(url, &result, err);
     }
-    if (check_type(sources, url, part->repo, commit, err) < 0 ||
-        (is_dumb && check_objects(sources, url, part, err) < 0)) {
+    if (check_type(sources, url, part->repo, commit, err) < 0) {
         return -1;
     }
+    result.exit_status = 0;
     if (is_part && (is_dumb ? source_find_selection(sources, part, err)
                             : source_fetch_blobs(sources, url, part, &result, err)) < 0) {
         return -1;
     }
-    return is_part && !is_dumb && result.exit_status != 0
-               ? fail_remote(url, &result, err)
+    if (result.exit_status != 0) {
+        return fail_remote(url, &result, err);
+    }
+    return check_objects(sources, part, "--full", err) < 0
+               ? -1
                : set_ref(sources, part->repo, commit, err);
 }
 
@@ -389,25 +400,6 @@ static int fetch_repo(struct sources *sources, struct source_part *part, struct 
 
 /* --- the repository and its submodules ---------------------------------------------------------------------------------------- */
 
-/* Of a part what is missing is looked for by its list; what is there must be what its id says. */
-static int check_part(struct sources *sources, struct source_part *part, bool is_deep,
-                      struct err *err)
-{
-    struct git_result result = {0};
-    const struct git_call call = {
-        .git_dir = part->repo,
-        .part_of = part->url,
-        .args = GIT_ARGS("fsck", "--full", "--no-dangling", "--no-progress", part->commit)};
-    if (source_find_selection(sources, part, err) < 0 ||
-        (is_deep && git_run(&sources->git, &call, NULL, &result, err) < 0)) {
-        return -1;
-    }
-    return (result.exit_status & ~FSCK_MISSING) == 0
-               ? 0
-               : err_set(err, ERR_INTEGRITY, "git fsck: status %d: %.*s", result.exit_status,
-                         STR_ARG(result.error));
-}
-
 static int check_repo(struct sources *sources, struct source_part *part, bool is_deep,
                       struct err *err)
 {
@@ -429,15 +421,12 @@ static int check_repo(struct sources *sources, struct source_part *part, bool is
     if (strcmp(commit, part->commit) != 0) {
         return err_set(err, ERR_INTEGRITY, "%s in %s is %s", ref, part->repo, commit);
     }
-    if (part->paths) {
-        return check_part(sources, part, is_deep, err);
+    if (part->paths && source_find_selection(sources, part, err) < 0) {
+        return -1;
     }
-    return git_must(&sources->git,
-                    &(struct git_call){.git_dir = part->repo,
-                                       .args = GIT_ARGS("fsck", "--no-dangling", "--no-progress",
-                                                        is_deep ? "--full" : "--connectivity-only",
-                                                        part->commit)},
-                    NULL, ERR_INTEGRITY, err);
+    return part->paths && !is_deep
+               ? 0
+               : check_objects(sources, part, is_deep ? "--full" : "--connectivity-only", err);
 }
 
 static int find_tree(struct sources *sources, struct source_part *part, struct err *err)
@@ -455,10 +444,7 @@ static int set_repo(struct sources *sources, struct source_part *part, struct er
 {
     struct arena *arena = sources->git.arena;
     bool has = true;
-    char *name;
-    if (source_repo_name(arena, part->url, &name, err) < 0) {
-        return -1;
-    }
+    const char *name = source_repo_name(arena, part->url);
     part->whole_repo = store_path(sources->store, arena_printf(arena, "sources/%s.git", name));
     part->repo = part->whole_repo;
     if (part->paths && has_ref(sources, part->repo, part->commit, &has, err) < 0) {

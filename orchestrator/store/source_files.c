@@ -37,42 +37,49 @@ void source_remove_tmp(const char *folder)
 
 /* --- submodules --------------------------------------------------------------------------------------------------------------- */
 
-/* submodule.NAME.path and submodule.NAME.url of .gitmodules: "KEY\nVALUE\0". */
-static int read_gitmodules(struct sources *sources, const struct source_part *part,
-                           struct gitlinks *links, struct err *err)
+/* One answer of `git config` about .gitmodules; empty where the file, or the key, is not there. */
+static int ask_gitmodules(struct sources *sources, const struct source_part *part,
+                          const char *const *question, struct str *ret_answer, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf out = {0};
     struct git_result result;
-    struct str rest, entry;
-    const struct git_call call = {
-        .git_dir = part->repo,
-        .args = GIT_ARGS("config", "--blob",
-                         arena_printf(sources->git.arena, "%s:.gitmodules", part->commit), "-z",
-                         "--get-regexp", "^submodule\\..*\\.(path|url)$")};
+    const char *args[GIT_ARGS_MAX] = {
+        "config", "--blob", arena_printf(sources->git.arena, "%s:.gitmodules", part->commit), "-z"};
+    for (size_t n = 4; *question; n++) {
+        args[n] = *question++;
+    }
     strbuf_init(&out, GIT_OUTPUT_MAX);
-    if (git_run(&sources->git, &call, &out, &result, err) < 0) {
+    if (git_run(&sources->git, &(struct git_call){.git_dir = part->repo, .args = args}, &out,
+                &result, err) < 0) {
         return -1;
     }
-    rest = strbuf_str(&out);
-    /* The url stands where the path of the same name is this one's. */
-    for (size_t idx = 0; result.exit_status == 0 && idx < links->n; idx++) {
-        struct str all = rest, stem = STR_EMPTY;
-        for (int round = 0; round < 2; round++) {
-            all = rest;
-            while (str_next(&all, '\0', &entry)) {
-                int64_t at = str_find(entry, STR_LIT("\n"));
-                struct str key = str_sub(entry, 0, at < 0 ? 0 : (size_t)at);
-                struct str value = str_sub(entry, at < 0 ? 0 : (size_t)at + 1, entry.len);
-                if (round == 0 && str_ends(key, STR_LIT(".path")) &&
-                    str_eq_z(value, links->items[idx].path)) {
-                    stem = str_sub(key, 0, key.len - 5);
-                } else if (round == 1 && stem.len > 0 && str_ends(key, STR_LIT(".url")) &&
-                           str_eq(str_sub(key, 0, key.len - 4), stem)) {
-                    links->items[idx].url = str_z(sources->git.arena, value);
-                }
-            }
-        }
+    struct str all = strbuf_str(&out), answer = STR_EMPTY;
+    bool has = result.exit_status == 0 && str_next(&all, '\0', &answer);
+    *ret_answer = has ? str_dup(sources->git.arena, answer) : STR_EMPTY;
+    return 0;
+}
+
+/* The path stands as submodule.NAME.path, and the address as submodule.NAME.url. */
+static int find_url(struct sources *sources, const struct source_part *part, struct gitlink *link,
+                    struct err *err)
+{
+    struct str key, url;
+    if (ask_gitmodules(sources, part,
+                       GIT_ARGS("--fixed-value", "--name-only", "--get-regexp",
+                                "^submodule\\..*\\.path$", link->path),
+                       &key, err) < 0) {
+        return -1;
     }
+    if (key.len == 0) {
+        return 0;
+    }
+    key = str_sub(key, 0, key.len - strlen("path"));
+    if (ask_gitmodules(sources, part,
+                       GIT_ARGS("--get", arena_printf(sources->git.arena, "%.*surl", STR_ARG(key))),
+                       &url, err) < 0) {
+        return -1;
+    }
+    link->url = url.len ? str_z(sources->git.arena, url) : NULL;
     return 0;
 }
 
@@ -96,14 +103,15 @@ int source_gitlinks(struct sources *sources, const struct source_part *part,
             return err_set(err, ERR_INTEGRITY, "%.200s has more than %d submodules", part->url,
                            SOURCE_PARTS_MAX);
         }
-        links.items[links.n++] = (struct gitlink){
+        struct gitlink *link = &links.items[links.n++];
+        *link = (struct gitlink){
             .path = str_z(sources->git.arena,
                           str_sub(entry, head.len + SOURCE_COMMIT_HEX + 1, entry.len)),
             .commit = str_z(sources->git.arena, str_sub(entry, head.len, SOURCE_COMMIT_HEX)),
         };
-    }
-    if (links.n > 0 && read_gitmodules(sources, part, &links, err) < 0) {
-        return -1;
+        if (find_url(sources, part, link, err) < 0) {
+            return -1;
+        }
     }
     *ret_links = links;
     return 0;
@@ -111,120 +119,74 @@ int source_gitlinks(struct sources *sources, const struct source_part *part,
 
 /* --- folders ------------------------------------------------------------------------------------------------------------------ */
 
-/* `git add` of all that is there but the submodules, whose commits are entered by hand; into an index and objects of its own. */
-static int hash_into(struct sources *sources, const struct source_part *part, const char *folder,
-                     const char *tmp, const char **ret_tree, struct err *err)
-{
-    struct arena *arena = sources->git.arena;
-    struct gitlinks links;
-    struct git_call call = {.git_dir = part->repo,
-                            .work_tree = folder,
-                            .index_path = fs_join(arena, tmp, "index"),
-                            .new_objects = tmp};
-    const char **args;
-    size_t n = 0;
-    if (source_gitlinks(sources, part, &links, err) < 0) {
-        return -1;
-    }
-    if (links.n > GIT_ARGS_MAX - 8) {
-        return err_set(err, ERR_INTEGRITY, "%.200s: %zu submodules in one repository", part->url,
-                       links.n);
-    }
-    args = arena_array(arena, const char *, GIT_ARGS_MAX);
-    args[n++] = "add";
-    args[n++] = "--all";
-    args[n++] = "--force";
-    args[n++] = "--";
-    args[n++] = ".";
-    for (size_t idx = 0; idx < links.n; idx++) {
-        args[n++] = arena_printf(arena, ":(exclude,literal)%s", links.items[idx].path);
-    }
-    call.args = args;
-    if (git_must(&sources->git, &call, NULL, ERR_INTEGRITY, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < links.n; idx++) {
-        call.args = GIT_ARGS("update-index", "--add", "--cacheinfo", "160000",
-                             links.items[idx].commit, links.items[idx].path);
-        if (git_must(&sources->git, &call, NULL, ERR_INTEGRITY, err) < 0) {
-            return -1;
-        }
-    }
-    call.args = GIT_ARGS("write-tree");
-    return git_hex(&sources->git, &call, ret_tree, err);
-}
-
 static const char *folder_of(struct sources *sources, const char *folder,
                              const struct source_part *part)
 {
     return strcmp(part->path, ".") == 0 ? folder : fs_join(sources->git.arena, folder, part->path);
 }
 
-/* The tree of a part is in no repository. */
-static int make_selection(struct sources *sources, const struct source_part *part, const char *tmp,
-                          struct err *err)
+static void name_path(struct strbuf *names, size_t n_named, struct str path, const char *what)
 {
-    struct git_call call = {
-        .git_dir = part->repo, .new_objects = tmp, .args = GIT_ARGS("write-tree")};
-    if (!part->paths) {
-        return 0;
+    if (n_named <= DIRTY_SHOWN) {
+        strbuf_printf(names, "%s%.*s %s", n_named > 1 ? ", " : "", STR_ARG(str_sub(path, 0, 100)),
+                      what);
     }
-    return source_put_index(sources, part, tmp, &call.index_path, err) < 0
-               ? -1
-               : git_must(&sources->git, &call, NULL, ERR_INTEGRITY, err);
 }
 
-/* The first paths that differ, for the message. */
-static void name_dirty(struct sources *sources, const struct source_part *part, const char *tree,
-                       const char *tmp, struct strbuf *names)
+/* The index has no times of the files: git compares the content of each when it refreshes it, and says by its status that some
+   differ, which diff-files then names. */
+static int name_dirty(struct sources *sources, const struct git_call *index, struct strbuf *names,
+                      size_t *ret_n, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf out = {0};
+    CLEANUP(strbuf) struct strbuf changed = {0};
+    CLEANUP(strbuf) struct strbuf added = {0};
+    struct git_call refresh = *index, diff = *index, others = *index;
     struct git_result result;
-    struct err ignored = {0};
     struct str rest, status, path;
     size_t n = 0;
-    const char *wanted = part->paths ? part->selection : part->tree;
-    strbuf_init(&out, GIT_OUTPUT_MAX);
-    if (make_selection(sources, part, tmp, &ignored) < 0 ||
-        git_run(&sources->git,
-                &(struct git_call){.git_dir = part->repo,
-                                   .new_objects = tmp,
-                                   .args = GIT_ARGS("diff-tree", "-r", "-z", "--name-status",
-                                                    "--no-renames", wanted, tree)},
-                &out, &result, &ignored) < 0) {
-        return;
+    strbuf_init(&changed, GIT_OUTPUT_MAX);
+    strbuf_init(&added, GIT_OUTPUT_MAX);
+    refresh.args = GIT_ARGS("update-index", "-q", "--really-refresh");
+    diff.args =
+        GIT_ARGS("diff-files", "-z", "--name-status", "--no-renames", "--ignore-submodules=all");
+    others.args = GIT_ARGS("ls-files", "-z", "--others");
+    if (git_run(&sources->git, &refresh, NULL, &result, err) < 0 ||
+        git_must(&sources->git, &diff, &changed, ERR_INTEGRITY, err) < 0 ||
+        git_must(&sources->git, &others, &added, ERR_INTEGRITY, err) < 0) {
+        return -1;
     }
-    rest = strbuf_str(&out);
+    rest = strbuf_str(&changed);
     while (str_next(&rest, '\0', &status) && status.len > 0 && str_next(&rest, '\0', &path)) {
-        if (n++ < DIRTY_SHOWN) {
-            strbuf_printf(names, "%s%.*s %s", n > 1 ? ", " : "", STR_ARG(str_sub(path, 0, 100)),
-                          status.ptr[0] == 'A'   ? "was added"
-                          : status.ptr[0] == 'D' ? "is missing"
-                                                 : "was changed");
-        }
+        name_path(names, ++n, path, status.ptr[0] == 'D' ? "is missing" : "was changed");
+    }
+    rest = strbuf_str(&added);
+    while (str_next(&rest, '\0', &path) && path.len > 0) {
+        name_path(names, ++n, path, "was added");
     }
     if (n > DIRTY_SHOWN) {
         strbuf_printf(names, " and %zu more", n - DIRTY_SHOWN);
     }
+    *ret_n = n;
+    return 0;
 }
 
 static int check_part(struct sources *sources, const struct source_part *part, const char *folder,
                       struct err *err)
 {
     CLEANUP(strbuf) struct strbuf names = {0};
-    const char *tree;
-    const char *wanted = part->paths ? part->selection : part->tree;
+    struct git_call call = {.git_dir = part->repo, .work_tree = folder};
     char *tmp = NULL;
+    size_t n = 0;
     int result;
     strbuf_init(&names, 4096);
     if (source_make_tmp(sources, "check", &tmp, err) < 0) {
         return -1;
     }
-    result = hash_into(sources, part, folder, tmp, &tree, err);
-    if (result == 0 && strcmp(tree, wanted) != 0) {
-        name_dirty(sources, part, tree, tmp, &names);
-        result = err_set(err, ERR_INTEGRITY, "%.100s: its tree is %s, commit %.12s has %s: %s",
-                         folder, tree, part->commit, wanted, names.ptr);
+    result = source_put_index(sources, part, tmp, &call.index_path, err);
+    result = result < 0 ? result : name_dirty(sources, &call, &names, &n, err);
+    if (result == 0 && n > 0) {
+        result = err_set(err, ERR_INTEGRITY, "%.100s is not what commit %.12s has: %s", folder,
+                         part->commit, names.ptr);
     }
     source_remove_tmp(tmp);
     return result;

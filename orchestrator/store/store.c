@@ -222,9 +222,8 @@ char *store_path(const struct store *store, const char *below)
 
 char *store_blob_path(const struct store *store, const uint8_t *sha256)
 {
-    char hex[SHA256_HEX_SIZE];
-    hex_encode(sha256, SHA256_BYTES, hex);
-    return arena_printf(store->arena, "%s/blobs/sha256/%s", store->folder, hex);
+    return arena_printf(store->arena, "%s/blobs/sha256/%s", store->folder,
+                        sha256_hex_of(sha256).text);
 }
 
 bool store_has(const struct store *store, const uint8_t *sha256, uint64_t *ret_size_bytes)
@@ -246,17 +245,17 @@ int store_find_md5(const struct store *store, const uint8_t *md5, uint8_t *ret_s
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     uint8_t sha256[SHA256_BYTES];
-    char hex[MD5_HEX_SIZE];
     const char *path;
     struct err ignored = {0};
     struct str text;
-    hex_encode(md5, MD5_BYTES, hex);
-    path = arena_printf(&arena, "%s/md5/%s", store->folder, hex);
+    const struct hex hex = md5_hex_of(md5);
+    path = arena_printf(&arena, "%s/md5/%s", store->folder, hex.text);
     /* A damaged alias, or one without its blob, does not count: adopting the file again rewrites it. */
     if (fs_read(&arena, path, SHA256_HEX_SIZE, &text, &ignored) < 0 ||
         hex_decode(str_trim(text), SHA256_BYTES, sha256, &ignored) < 0 ||
         !store_has(store, sha256, NULL)) {
-        return err_set(err, ERR_NOT_FOUND, "store %s: no blob with MD5 %s", store->folder, hex);
+        return err_set(err, ERR_NOT_FOUND, "store %s: no blob with MD5 %s", store->folder,
+                       hex.text);
     }
     memcpy(ret_sha256, sha256, SHA256_BYTES);
     return 0;

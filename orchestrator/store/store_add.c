@@ -11,8 +11,7 @@
 #include "base/publish.h"
 #include "store/store_impl.h"
 
-#define COPY_BYTES (1u << 20)
-#define BLOB_MODE  0444
+#define BLOB_MODE 0444
 
 int store_place_blob(struct store *store, const char *path, const uint8_t *sha256, struct err *err)
 {
@@ -29,28 +28,24 @@ int store_place_blob(struct store *store, const char *path, const uint8_t *sha25
 static int record_md5(struct store *store, const struct digest_value *value, struct err *err)
 {
     static const uint8_t NONE[MD5_BYTES];
-    char hex[SHA256_HEX_SIZE];
-    char md5_hex[MD5_HEX_SIZE];
+    const struct hex md5 = md5_hex_of(value->md5);
+    struct hex sha256 = sha256_hex_of(value->sha256);
     uint8_t known[SHA256_BYTES];
     struct err ignored = {0};
     if (memcmp(value->md5, NONE, MD5_BYTES) == 0) {
         return 0;
     }
-    hex_encode(value->sha256, SHA256_BYTES, hex);
-    hex_encode(value->md5, MD5_BYTES, md5_hex);
     if (store_find_md5(store, value->md5, known, &ignored) == 0) {
-        char known_hex[SHA256_HEX_SIZE];
         if (memcmp(known, value->sha256, SHA256_BYTES) == 0) {
             return 0;
         }
-        hex_encode(known, SHA256_BYTES, known_hex);
         return err_set(err, ERR_INTEGRITY,
                        "two different files have MD5 %s: sha256:%s and sha256:%s; one is forged",
-                       md5_hex, known_hex, hex);
+                       md5.text, sha256_hex_of(known).text, sha256.text);
     }
-    hex[SHA256_HEX_SIZE - 1] = '\n';
-    return store_write(store, arena_printf(store->arena, "%s/md5/%s", store->folder, md5_hex),
-                       (struct str){hex, SHA256_HEX_SIZE}, err);
+    sha256.text[SHA256_HEX_SIZE - 1] = '\n';
+    return store_write(store, arena_printf(store->arena, "%s/md5/%s", store->folder, md5.text),
+                       (struct str){sha256.text, SHA256_HEX_SIZE}, err);
 }
 
 /* A file that has another name could be changed from outside after it was adopted. */
@@ -99,43 +94,17 @@ static int check_space(const struct store *store, uint64_t size_bytes, struct er
     return 0;
 }
 
-struct copy {
-    int from_fd;
-    int to_fd;
-    const char *name;
-    uint64_t total_bytes;
+/* The caller's hook wants the total, too. */
+struct blob_adding {
     const struct store_hooks *hooks;
+    uint64_t total_bytes;
 };
 
-static int copy_and_digest(const struct copy *copy, struct digest_value *ret_value, struct err *err)
+static void show_bytes(void *ctx, uint64_t bytes_done)
 {
-    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-    CLEANUP(free) uint8_t *buf = xmalloc(COPY_BYTES);
-    if (digest_start(&digest, DIGEST_MD5 | DIGEST_SHA256, err) < 0) {
-        return -1;
-    }
-    for (;;) {
-        ssize_t got = read(copy->from_fd, buf, COPY_BYTES);
-        if (got == 0) {
-            return digest_finish(&digest, ret_value, err);
-        }
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            return STORE_FAIL(err, "read", copy->name);
-        }
-        if (copy->hooks && copy->hooks->should_stop && copy->hooks->should_stop()) {
-            return err_set(err, ERR_INTERRUPTED, "%s: interrupted", copy->name);
-        }
-        if (digest_update(&digest, buf, (size_t)got, err) < 0 ||
-            fs_write_all(copy->to_fd, buf, (size_t)got, copy->name, err) < 0) {
-            return -1;
-        }
-        if (copy->hooks && copy->hooks->on_progress) {
-            copy->hooks->on_progress(copy->hooks->progress_ctx, digest.size_bytes,
-                                     copy->total_bytes);
-        }
+    const struct blob_adding *adding = ctx;
+    if (adding->hooks && adding->hooks->on_progress) {
+        adding->hooks->on_progress(adding->hooks->progress_ctx, bytes_done, adding->total_bytes);
     }
 }
 
@@ -164,8 +133,15 @@ int store_add_file(struct store *store, const char *path, const struct store_hoo
         store_temp_new(store, &temp, err) < 0) {
         return -1;
     }
-    struct copy copy = {fd, temp.fd, path, (uint64_t)before.st_size, hooks};
-    if (copy_and_digest(&copy, &value, err) < 0) {
+    struct blob_adding adding = {hooks, (uint64_t)before.st_size};
+    const struct digest_copy copy = {.from_fd = fd,
+                                     .to_fd = temp.fd,
+                                     .name = path,
+                                     .kinds = DIGEST_MD5 | DIGEST_SHA256,
+                                     .should_stop = hooks ? hooks->should_stop : NULL,
+                                     .on_bytes = show_bytes,
+                                     .ctx = &adding};
+    if (digest_copy(&copy, &value, err) < 0) {
         return -1;
     }
     if (fstat(fd, &after) < 0 || !is_same_file_state(&before, &after) ||
@@ -185,7 +161,8 @@ int store_add_text(struct store *store, struct str text, uint8_t *ret_sha256, st
     CLEANUP(store_temp) struct store_temp temp = {.fd = -1};
     struct digest_value value = {.size_bytes = text.len};
     ASSERT(store->lock_fd >= 0);
-    if (sha256_of(text, value.sha256, err) < 0 || store_temp_new(store, &temp, err) < 0 ||
+    sha256_of(text, value.sha256);
+    if (store_temp_new(store, &temp, err) < 0 ||
         fs_write_all(temp.fd, text.ptr, text.len, temp.path, err) < 0 ||
         store_adopt(store, temp.path, &value, err) < 0) {
         return -1;

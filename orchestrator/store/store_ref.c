@@ -87,19 +87,15 @@ char *store_partial(const struct store *store, const char *key)
 {
     CLEANUP(strbuf) struct strbuf buf = {0};
     uint8_t sha256[SHA256_BYTES];
-    char hex[SHA256_HEX_SIZE];
-    struct err err = {0};
     strbuf_init(&buf, 3 * strlen(key) + 1);
     escape_into(&buf, key);
     if (buf.len > 0 && buf.len <= STORE_NAME_MAX) {
         return arena_printf(store->arena, "%s/partial/%s", store->folder, buf.ptr);
     }
-    /* '~' is in no escaped name. OpenSSL without SHA-256 has ended the program long before. */
-    int result = sha256_of(str_of(key), sha256, &err);
-    ASSERT(result == 0);
-    hex_encode(sha256, SHA256_BYTES, hex);
+    /* '~' is in no escaped name. */
+    sha256_of(str_of(key), sha256);
     return arena_printf(store->arena, "%s/partial/%.*s~%s", store->folder, CUT_KEY_AT, buf.ptr,
-                        hex);
+                        sha256_hex_of(sha256).text);
 }
 
 /* ---- what a reference names ---- */
@@ -179,11 +175,9 @@ int store_ref_put(struct store *store, const char *kind, const char *name, struc
         return -1;
     }
     for (size_t idx = 0; idx < n; idx++) {
-        char hex[SHA256_HEX_SIZE];
         if (!store_has(store, blobs[idx], NULL)) {
-            hex_encode(blobs[idx], SHA256_BYTES, hex);
             return err_set(err, ERR_NOT_FOUND, "reference %s %s: sha256:%s is not in the store",
-                           kind, name, hex);
+                           kind, name, sha256_hex_of(blobs[idx]).text);
         }
     }
     folder = fs_join(&arena, store->folder, arena_printf(&arena, "refs/%s", kind));

@@ -145,10 +145,9 @@ static int check_ref(void *ctx, const struct store_ref *ref, struct err *err UNU
 {
     struct verifying *v = ctx;
     for (size_t idx = 0; idx < ref->n_blobs; idx++) {
-        char hex[SHA256_HEX_SIZE];
         if (!store_has(v->store, ref->blobs[idx], NULL)) {
-            hex_encode(ref->blobs[idx], SHA256_BYTES, hex);
-            note(v, STORE_MISSING, arena_printf(v->arena, "sha256:%s", hex),
+            note(v, STORE_MISSING,
+                 arena_printf(v->arena, "sha256:%s", sha256_hex_of(ref->blobs[idx]).text),
                  arena_printf(v->arena, "%s/%s", ref->kind, ref->name));
         }
     }

@@ -28,7 +28,7 @@ struct job {
     const struct unpack_tree_opts *opts;
     struct arena *arena;
     uint64_t archive_bytes;
-    struct blocks blocks;
+    struct archive_reader reader;
     struct unpack_writer writer;
     struct unpack *unpack;
     int root_fd; /* borrowed */
@@ -52,27 +52,14 @@ static int fail_errno(struct err *err, const char *what, const char *path)
 
 /* --- reading ------------------------------------------------------------------------------------------------------------------ */
 
-/* What libarchive reads from. Where every block is in use, the work that uses them is waited for. */
 static int read_archive(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
 {
     struct job *job = ctx;
-    struct unpack_block *block;
-    if (check_stop(job, err) < 0) {
+    if (check_stop(job, err) < 0 || archive_reader_next(&job->reader, ret_ptr, ret_len, err) < 0) {
         return -1;
     }
-    while (!(block = blocks_find_free(&job->blocks))) {
-        bool has_waited;
-        if (blocks_step(&job->blocks, true, err) < 0 ||
-            writer_wait_one(&job->writer, &has_waited, err) < 0) {
-            return -1;
-        }
-    }
-    if (blocks_read(&job->blocks, block, ret_len, err) < 0) {
-        return -1;
-    }
-    *ret_ptr = block->ptr;
     if (job->opts->on_progress) {
-        job->opts->on_progress(job->opts->ctx, job->blocks.read_bytes, job->archive_bytes);
+        job->opts->on_progress(job->opts->ctx, job->reader.read_bytes, job->archive_bytes);
     }
     return 0;
 }
@@ -101,7 +88,8 @@ static int take_file(struct job *job, const struct unpack_entry *entry, struct e
         return 0;
     }
     if (check_space(job, entry, err) < 0 ||
-        writer_begin(&job->writer, path, entry->is_executable, err) < 0) {
+        writer_begin(&job->writer, path, entry->is_executable,
+                     entry->is_size_known ? entry->size_bytes : 0, err) < 0) {
         return -1;
     }
     for (;;) {
@@ -111,7 +99,7 @@ static int take_file(struct job *job, const struct unpack_entry *entry, struct e
         if (len == 0) {
             return writer_end(&job->writer, err);
         }
-        if (writer_data(&job->writer, ptr, len, blocks_find(&job->blocks, ptr), err) < 0) {
+        if (writer_data(&job->writer, ptr, len, err) < 0) {
             return -1;
         }
         job->file_bytes += len;
@@ -194,7 +182,7 @@ static int read_all(struct job *job, struct err *err)
     struct unpack_opts unpack = job->opts->unpack;
     bool has = true;
     unpack.archive_bytes = job->archive_bytes;
-    unpack.fd = job->blocks.fd;
+    unpack.fd = job->reader.fd;
     if (unpack_new(&unpack, read_archive, job, job->opts->archive, &job->unpack, err) < 0) {
         return -1;
     }
@@ -226,7 +214,7 @@ static int check_digest(const char *archive, const char *kind, const uint8_t *ex
 static int check_archive(struct job *job, struct digest_value *ret_value, struct err *err)
 {
     const struct unpack_tree_opts *opts = job->opts;
-    if (blocks_finish(&job->blocks, ret_value, err) < 0 ||
+    if (archive_reader_finish(&job->reader, ret_value, err) < 0 ||
         check_digest(opts->archive, "MD5", opts->md5, ret_value->md5, MD5_BYTES, err) < 0) {
         return -1;
     }
@@ -297,9 +285,9 @@ static void make_list(struct job *job, struct tree_list *ret_list)
     for (size_t idx = 0; idx < n; idx++) {
         const struct written *file = &job->writer.files.items[idx];
         ret_list->files[idx].path = file->path;
-        memcpy(ret_list->files[idx].sha256, file->sha256, SHA256_BYTES);
+        memcpy(ret_list->files[idx].sha256, file->value.sha256, SHA256_BYTES);
         if (ret_list->md5) {
-            memcpy(ret_list->md5[idx], file->md5, MD5_BYTES);
+            memcpy(ret_list->md5[idx], file->value.md5, MD5_BYTES);
         }
     }
 }
@@ -343,9 +331,9 @@ static int unpack_and_check(struct job *job, int archive_fd, struct unpack_tree_
     if (opts->list && opts->list->lacks_sha256) {
         file_kinds |= DIGEST_MD5;
     }
-    writer_init(&job->writer, job->root_fd, file_kinds, job->arena, opts->pool);
-    if (blocks_init(&job->blocks, archive_fd, opts->archive, result.kinds, opts->pool, err) < 0 ||
-        read_all(job, err) < 0 || check_archive(job, &result.archive, err) < 0 ||
+    writer_init(&job->writer, job->root_fd, file_kinds, opts->pool);
+    archive_reader_init(&job->reader, archive_fd, opts->archive, result.kinds, opts->pool);
+    if (read_all(job, err) < 0 || check_archive(job, &result.archive, err) < 0 ||
         make_links(job, err) < 0) {
         return -1;
     }
@@ -391,10 +379,9 @@ static int run_job(struct arena *arena, const struct unpack_tree_opts *opts, int
     job->root_fd = root_fd;
     job->archive_bytes = (uint64_t)info.st_size;
     result = unpack_and_check(job, archive_fd, ret_result, err);
-    /* Files first: they hold blocks. */
     writer_release(&job->writer);
     unpack_free(job->unpack);
-    blocks_release(&job->blocks);
+    archive_reader_release(&job->reader);
     VEC_RELEASE(&job->links);
     map_release(&job->hardlinks);
     free(job);

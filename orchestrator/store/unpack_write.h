@@ -1,50 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes and digests files on the pool, many small ones or a part of a large one a job. Owned by one thread. */
+/* The two ends of unpacking that use the pool. The owner's thread reads the archive, decompresses and writes, as any tar does; the
+   pool takes the digests: of each block of the archive while libarchive works on that block, and of files, many small ones a job,
+   once they are written and still in the page cache. A large file is digested as it is written, so that none is read from the
+   disk again. Owned by one thread. */
 #ifndef STORE_UNPACK_WRITE_H
 #define STORE_UNPACK_WRITE_H
 
 #include "base/vec.h"
-#include "store/unpack_blocks.h"
-#include "sys/tree.h"
+#include "codec/digest.h"
+#include "sys/pool.h"
 
-#define BATCHES_MAX 8
+#define ARCHIVE_BLOCKS 2 /* one that libarchive reads, and the next */
+#define HASHES_MAX     8 /* jobs that digest files */
+
+struct archive_reader {
+    struct pool *pool; /* borrowed */
+    const char *name;  /* borrowed */
+    int fd;            /* borrowed */
+    uint8_t *blocks[ARCHIVE_BLOCKS];
+    size_t next;
+    struct pool_job job;
+    struct digest digest;
+    const uint8_t *hashing; /* the block that the job digests; NULL: no job runs */
+    size_t hashing_len;
+    uint64_t read_bytes;
+};
+
+void archive_reader_init(struct archive_reader *reader, int fd, const char *name, unsigned kinds,
+                         struct pool *pool);
+void archive_reader_release(struct archive_reader *reader);
+/* *ret_len 0 at the end. The bytes stay until the call after the next. */
+MUST_CHECK int archive_reader_next(struct archive_reader *reader, const void **ret_ptr,
+                                   size_t *ret_len, struct err *err);
+MUST_CHECK int archive_reader_finish(struct archive_reader *reader, struct digest_value *ret_value,
+                                     struct err *err);
 
 struct written { /* one file */
     const char *path;
-    uint8_t sha256[SHA256_BYTES];
-    uint8_t md5[MD5_BYTES]; /* where it was asked for */
+    struct digest_value value;
 };
 
-struct write_span;
-struct write_batch;
+struct hash_batch;
 
 struct unpack_writer {
     int root_fd; /* borrowed */
     unsigned kinds;
-    struct pool *pool;   /* borrowed */
-    struct arena *arena; /* borrowed: paths */
+    struct pool *pool; /* borrowed */
     VEC(struct written) files;
-    struct write_batch *batches[BATCHES_MAX]; /* owned; a ring */
+    struct hash_batch *batches[HASHES_MAX]; /* owned; a ring */
     size_t first, n_flying;
-    struct write_batch *filling; /* owned */
-    struct write_span *spans;    /* owned: files that go over more than one batch */
-    struct write_span *span;     /* of the file that is being added; or NULL */
-    bool is_in_file, is_executable;
-    atomic_bool is_stopping;
+    size_t n_sent, waiting_bytes; /* files[n_sent...] are for the next batch */
+    struct digest digest;
+    int fd; /* of the file that is being written; -1: none */
+    bool is_large;
 };
 
-void writer_init(struct unpack_writer *writer, int root_fd, unsigned kinds, struct arena *arena,
-                 struct pool *pool);
-/* Waits for what runs; what has not begun is left out. */
+void writer_init(struct unpack_writer *writer, int root_fd, unsigned kinds, struct pool *pool);
 void writer_release(struct unpack_writer *writer);
+/* size_bytes: 0 where it is not known. */
 MUST_CHECK int writer_begin(struct unpack_writer *writer, const char *path, bool is_executable,
-                            struct err *err);
-/* block: the one the bytes lie in, which is then held; NULL: they are copied. */
+                            uint64_t size_bytes, struct err *err);
 MUST_CHECK int writer_data(struct unpack_writer *writer, const void *ptr, size_t len,
-                           struct unpack_block *block, struct err *err);
+                           struct err *err);
 MUST_CHECK int writer_end(struct unpack_writer *writer, struct err *err);
-/* Waits for one batch, starting the one that is being filled where none runs. False where there is nothing to wait for. */
-MUST_CHECK int writer_wait_one(struct unpack_writer *writer, bool *ret_waited, struct err *err);
+/* Afterwards every file has its digests. */
 MUST_CHECK int writer_finish(struct unpack_writer *writer, struct err *err);
 
 #endif

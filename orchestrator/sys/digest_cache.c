@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -14,15 +13,14 @@
 #include "base/crc32c.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "base/publish.h"
 #include "base/vec.h"
 
 #define DAY_NS (INT64_C(86400) * NS_PER_S)
 #define LOCAL_SLACK_NS                                                                             \
     (2 * NS_PER_S) /* FAT keeps times in steps of 2 s, ext3 of 1 s, all others finer */
-#define REMOTE_SLACK_NS (120 * NS_PER_S)
-#define WRITE_LINES     8192
-#define CRC_CHARS       9 /* with the line end */
+#define REMOTE_SLACK_NS        (120 * NS_PER_S)
+#define DIGEST_CACHE_BYTES_MAX (DIGEST_CACHE_RECORDS_MAX * (size_t)DIGEST_CACHE_LINE_BYTES + 64)
+#define CRC_CHARS              9 /* with the line end */
 
 /* Where the columns of a line begin or end. */
 enum { ID_END = 35, CTIME_AT = 70, KEY_END = 86, DAY_AT = 87, DIGEST_AT = 92 };
@@ -31,29 +29,22 @@ struct digest_line {
     char text[DIGEST_CACHE_LINE_BYTES];
 };
 
-struct digest_lines { /* a file that is mapped; zeros: none */
-    void *base;
-    size_t bytes;
+struct digest_lines { /* what the file held; zeros: nothing */
+    struct arena arena;
     const struct digest_line *items;
     size_t n;
 };
 
 struct digest_cache {
-    char *path;      /* owned */
-    char *lock_path; /* owned */
+    char *path; /* owned */
     struct clock_src clock;
-    struct digest_lines map;
+    struct digest_lines saved;
     struct {
         struct digest_line *items;
         size_t n;
         size_t n_max;
     } pending;
 };
-
-static void note_damage(const char *path, const char *why)
-{
-    log_line(LOG_WARN, "digest cache %s: %s; it is dropped, all files are read again", path, why);
-}
 
 /* ---- lines ---- */
 
@@ -76,88 +67,52 @@ static int by_id(const struct digest_line *a, const struct digest_line *b)
     return memcmp(a->text, b->text, ID_END);
 }
 
-static void map_close(struct digest_lines *map)
-{
-    if (map->base) {
-        munmap(map->base, map->bytes);
-    }
-    *map = (struct digest_lines){0};
-}
-
 /* NULL, or why it cannot be used. */
-static const char *check_map(struct digest_lines *map)
+static const char *check_text(struct str text, struct digest_lines *lines)
 {
     const size_t head = sizeof(DIGEST_CACHE_MAGIC) - 1;
-    const char *text = map->base;
     char crc[CRC_CHARS + 1];
-    if (map->bytes < head + CRC_CHARS || memcmp(text, DIGEST_CACHE_MAGIC, head) != 0) {
+    if (text.len < head + CRC_CHARS || memcmp(text.ptr, DIGEST_CACHE_MAGIC, head) != 0) {
         return "it is not a cache of this version";
     }
-    put_crc(crc32c(0, text, map->bytes - CRC_CHARS), crc);
-    if (memcmp(text + map->bytes - CRC_CHARS, crc, CRC_CHARS) != 0) {
+    put_crc(crc32c(0, text.ptr, text.len - CRC_CHARS), crc);
+    if (memcmp(text.ptr + text.len - CRC_CHARS, crc, CRC_CHARS) != 0) {
         return "its checksum is wrong";
     }
-    map->items = (const struct digest_line *)(text + head);
-    map->n = (map->bytes - head - CRC_CHARS) / sizeof(struct digest_line);
-    return map->n > DIGEST_CACHE_RECORDS_MAX ? "it is too long" : NULL;
+    lines->items = (const struct digest_line *)(text.ptr + head);
+    lines->n = (text.len - head - CRC_CHARS) / sizeof(struct digest_line);
+    return NULL;
 }
 
-/* 0: mapped, or absent (zeros); 1: damaged, with why; -1: error. */
-static int map_open(const char *path, struct digest_lines *ret_map, const char **ret_why,
-                    struct err *err)
+/* An absent file is nothing; one that cannot be used only costs time. */
+static void read_lines(struct digest_cache *cache)
 {
-    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct digest_lines map = {0};
-    struct stat info;
-    *ret_map = map;
-    if (fd < 0 && errno == ENOENT) {
-        return 0;
+    struct digest_lines *saved = &cache->saved;
+    struct err err = {0};
+    struct str text;
+    const char *why;
+    arena_release(&saved->arena);
+    *saved = (struct digest_lines){0};
+    if (fs_read(&saved->arena, cache->path, DIGEST_CACHE_BYTES_MAX, &text, &err) < 0) {
+        why = err.code == ERR_NOT_FOUND ? NULL : err.msg;
+    } else {
+        why = check_text(text, saved);
     }
-    if (fd < 0 || fstat(fd, &info) < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+    if (why) {
+        log_line(LOG_WARN, "digest cache %s: %s; it is dropped, all files are read again",
+                 cache->path, why);
     }
-    if (!S_ISREG(info.st_mode) || info.st_size == 0) {
-        *ret_why = "it is not a file with anything in it";
-        return 1;
-    }
-    map.bytes = (size_t)info.st_size;
-    map.base = mmap(NULL, map.bytes, PROT_READ, MAP_SHARED, fd, 0);
-    if (map.base == MAP_FAILED) {
-        return err_set(err, err_code_of_errno(errno), "map %s: %s", path, err_errno_text(errno));
-    }
-    *ret_why = check_map(&map);
-    if (*ret_why) {
-        map_close(&map);
-        return 1;
-    }
-    *ret_map = map;
-    return 0;
 }
 
 /* ---- life ---- */
 
-int digest_cache_open(const char *path, struct clock_src clock, struct digest_cache **ret_cache,
-                      struct err *err)
+struct digest_cache *digest_cache_open(const char *path, struct clock_src clock)
 {
-    struct digest_lines map = {0};
-    const char *why = NULL;
-    int result = map_open(path, &map, &why, err);
-    struct digest_cache *cache;
-    if (result < 0) {
-        return err_wrap(err, "digest cache");
-    }
-    cache = xcalloc(1, sizeof(*cache));
+    struct digest_cache *cache = xcalloc(1, sizeof(*cache));
     cache->path = xstrdup(path);
-    cache->lock_path = xmalloc(strlen(path) + sizeof(".lock"));
-    memcpy(cache->lock_path, path, strlen(path));
-    memcpy(cache->lock_path + strlen(path), ".lock", sizeof(".lock"));
     cache->clock = clock;
-    cache->map = map;
-    if (result == 1) {
-        note_damage(path, why);
-    }
-    *ret_cache = cache;
-    return 0;
+    read_lines(cache);
+    return cache;
 }
 
 void digest_cache_free(struct digest_cache *cache)
@@ -165,10 +120,9 @@ void digest_cache_free(struct digest_cache *cache)
     if (!cache) {
         return;
     }
-    map_close(&cache->map);
+    arena_release(&cache->saved.arena);
     VEC_RELEASE(&cache->pending);
     free(cache->path);
-    free(cache->lock_path);
     free(cache);
 }
 
@@ -214,13 +168,13 @@ static void put_day(uint16_t day, char ret_text[5])
     snprintf(ret_text, 5, "%04" PRIx16, day);
 }
 
-static const struct digest_line *find_line(const struct digest_lines *map, const char *key)
+static const struct digest_line *find_line(const struct digest_lines *saved, const char *key)
 {
     size_t from = 0;
-    size_t end = map->n;
+    size_t end = saved->n;
     while (from < end) {
         size_t middle = from + (end - from) / 2;
-        const struct digest_line *line = &map->items[middle];
+        const struct digest_line *line = &saved->items[middle];
         int order = memcmp(line->text, key, ID_END);
         if (order == 0) {
             return memcmp(line->text, key, KEY_END) == 0 ? line : NULL;
@@ -249,7 +203,7 @@ bool digest_cache_find(const struct digest_cache *cache, const struct digest_key
             continue;
         }
         put_key(key, kind, text);
-        line = find_line(&cache->map, text);
+        line = find_line(&cache->saved, text);
         if (!line || memcmp(line->text + DAY_AT, oldest, sizeof(oldest) - 1) < 0 ||
             hex_decode((struct str){line->text + DIGEST_AT, 2 * n}, n,
                        kind == DIGEST_MD5 ? value.md5 : value.sha256, &ignored) < 0) {
@@ -334,113 +288,63 @@ static void sort_pending(struct digest_cache *cache)
 
 static int lock(const struct digest_cache *cache, int *ret_fd, struct err *err)
 {
-    CLEANUP(fd) int fd = open(cache->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *path = arena_printf(&arena, "%s.lock", cache->path);
+    CLEANUP(fd) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     int result = fd < 0 ? -1 : flock(fd, LOCK_EX);
     while (fd >= 0 && result < 0 && errno == EINTR) {
         result = flock(fd, LOCK_EX);
     }
     if (result < 0) {
-        return err_set(err, err_code_of_errno(errno), "lock %s: %s", cache->lock_path,
-                       err_errno_text(errno));
+        return err_set(err, err_code_of_errno(errno), "lock %s: %s", path, err_errno_text(errno));
     }
     *ret_fd = take_fd(&fd);
     return 0;
 }
 
-struct lines_writer {
-    int fd;
-    const char *name;
-    struct digest_line *buf; /* WRITE_LINES */
-    size_t n;
-    uint32_t crc;
-};
-
-static int put(struct lines_writer *writer, const void *bytes, size_t len, struct err *err)
-{
-    writer->crc = crc32c(writer->crc, bytes, len);
-    return fs_write_all(writer->fd, bytes, len, writer->name, err);
-}
-
-static int flush(struct lines_writer *writer, struct err *err)
-{
-    size_t n = writer->n;
-    writer->n = 0;
-    return put(writer, writer->buf, n * sizeof(*writer->buf), err);
-}
-
 /* Of a pair, the fresh one; old ones that nobody may use any more are left out. */
-static int merge(struct lines_writer *writer, const struct digest_cache *cache, struct err *err)
+static size_t merge(const struct digest_cache *cache, struct digest_line *ret_lines)
 {
-    const struct digest_line *old = cache->map.items, *fresh = cache->pending.items;
-    size_t at = 0, bt = 0;
+    const struct digest_line *old = cache->saved.items, *fresh = cache->pending.items;
+    size_t at = 0, bt = 0, n = 0;
     char oldest[5];
     put_day(min_day(cache), oldest);
-    while (at < cache->map.n || bt < cache->pending.n) {
-        int order = at == cache->map.n       ? 1
+    while (at < cache->saved.n || bt < cache->pending.n) {
+        int order = at == cache->saved.n     ? 1
                     : bt == cache->pending.n ? -1
                                              : by_id(&old[at], &fresh[bt]);
         const struct digest_line *line = order < 0 ? &old[at] : &fresh[bt];
         at += order <= 0;
         bt += order >= 0;
         if (memcmp(line->text + DAY_AT, oldest, sizeof(oldest) - 1) >= 0) {
-            writer->buf[writer->n++] = *line;
-        }
-        if (writer->n == WRITE_LINES && flush(writer, err) < 0) {
-            return -1;
+            ret_lines[n++] = *line;
         }
     }
-    return flush(writer, err);
+    return n;
 }
 
-/* By way of PATH.new, synced. */
-static int write_merged(const struct digest_cache *cache, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(free) struct digest_line *buf = xmalloc(WRITE_LINES * sizeof(*buf));
-    const char *path = cache->path;
-    const char *temp = arena_printf(&arena, "%s.new", path);
-    CLEANUP(fd) int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    struct lines_writer writer = {.fd = fd, .name = temp, .buf = buf};
-    char crc[CRC_CHARS + 1];
-    if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "write %s: %s", temp, err_errno_text(errno));
-    }
-    if (put(&writer, DIGEST_CACHE_MAGIC, sizeof(DIGEST_CACHE_MAGIC) - 1, err) < 0 ||
-        merge(&writer, cache, err) < 0) {
-        unlink(temp);
-        return -1;
-    }
-    put_crc(writer.crc, crc);
-    if (fs_write_all(fd, crc, CRC_CHARS, temp, err) < 0 || publish_file(fd, temp, path, err) < 0) {
-        unlink(temp);
-        return -1;
-    }
-    return 0;
-}
-
-/* What is on the disk now may be newer than what is mapped. */
+/* What is on the disk now may be newer than what was read. */
 static int save_locked(struct digest_cache *cache, struct err *err)
 {
-    const char *why = NULL;
-    int result;
-    map_close(&cache->map);
-    result = map_open(cache->path, &cache->map, &why, err);
-    if (result == 1) {
-        note_damage(cache->path, why);
-    }
-    if (result < 0) {
-        return -1;
-    }
-    if (cache->map.n + cache->pending.n > DIGEST_CACHE_RECORDS_MAX) {
+    const size_t head = sizeof(DIGEST_CACHE_MAGIC) - 1;
+    CLEANUP(free) char *text = NULL;
+    size_t len;
+    read_lines(cache);
+    if (cache->saved.n + cache->pending.n > DIGEST_CACHE_RECORDS_MAX) {
         log_line(LOG_INFO, "digest cache %s: full; begun anew", cache->path);
-        map_close(&cache->map);
+        cache->saved.n = 0;
     }
-    if (write_merged(cache, err) < 0) {
+    text = xmalloc(head + (cache->saved.n + cache->pending.n) * sizeof(struct digest_line) +
+                   CRC_CHARS + 1);
+    memcpy(text, DIGEST_CACHE_MAGIC, head);
+    len = head + merge(cache, (struct digest_line *)(text + head)) * sizeof(struct digest_line);
+    put_crc(crc32c(0, text, len), text + len);
+    if (fs_replace(cache->path, (struct str){text, len + CRC_CHARS}, err) < 0) {
         return -1;
     }
-    map_close(&cache->map);
     cache->pending.n = 0;
-    return map_open(cache->path, &cache->map, &why, err) < 0 ? -1 : 0;
+    read_lines(cache);
+    return 0;
 }
 
 int digest_cache_save(struct digest_cache *cache, struct err *err)

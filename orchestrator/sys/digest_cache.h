@@ -7,7 +7,7 @@
    The racy case: a file that is written in the same tick of the clock in which it was hashed keeps its times. So a
    digest is only recorded for a file whose times were older than digest_cache_slack_ns when reading began.
 
-   One file of text, replaced whole under a lock, mapped for reading: its first line, lines of one length, sorted, so that they can be
+   One file of text, read and replaced whole, the latter under a lock: its first line, lines of one length, sorted, so that they can be
    searched where they are, and the CRC-32C of it all. A line in hexadecimal: device, inode, kind (1 MD5, 2 SHA-256), size, mtime,
    ctime, day of reading, digest. A damaged file is dropped with a line in the log. Two processes may use it at once: the one
    that saves keeps what the other has saved. */
@@ -32,9 +32,8 @@ struct digest_key {
 };
 void digest_key_of(const struct stat *info, struct digest_key *ret_key);
 
-/* An absent file is an empty cache, and so is a damaged one (logged). path is copied. */
-MUST_CHECK int digest_cache_open(const char *path, struct clock_src clock,
-                                 struct digest_cache **ret_cache, struct err *err);
+/* An absent file is an empty cache, and so is one that cannot be used (logged). path is copied. */
+struct digest_cache *digest_cache_open(const char *path, struct clock_src clock);
 /* Forgets what was added and not saved. NULL is fine. */
 void digest_cache_free(struct digest_cache *cache);
 static inline void digest_cache_cleanup(struct digest_cache **cache)

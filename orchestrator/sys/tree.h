@@ -12,7 +12,6 @@
 #define TREE_LIST_BYTES_MAX (1u << 30)
 #define TREE_FILES_MAX      4000000
 #define TREE_PATH_MAX       4096u /* with the NUL */
-#define TREE_DEPTH_MAX      128
 
 struct tree_file {
     const char *path; /* relative; in the arena */
@@ -42,7 +41,7 @@ MUST_CHECK int tree_list_write(const struct tree_list *list, const char *path, u
 MUST_CHECK int tree_list_print(const struct tree_list *list, int fd, const char *name,
                                struct err *err);
 /* SHA-256 of the list's text: the tree's own digest. */
-MUST_CHECK int tree_list_sha256(const struct tree_list *list, uint8_t *ret_sha256, struct err *err);
+void tree_list_sha256(const struct tree_list *list, uint8_t *ret_sha256);
 
 /* ---- trees ---- */
 

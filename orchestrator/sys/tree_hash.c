@@ -216,15 +216,14 @@ int tree_hash_folder(struct arena *arena, const char *folder, struct tree_list *
     CLEANUP(pool) struct pool *pool = NULL;
     struct tree_opts opts = {.folder = folder, .n_threads = 1, .kinds = DIGEST_SHA256};
     uint8_t sha256[SHA256_BYTES];
-    char hex[SHA256_HEX_SIZE];
     if (pool_new(1, &pool, err) < 0) {
         return -1;
     }
     opts.pool = pool;
-    if (tree_hash(arena, &opts, ret_list, err) < 0 || tree_list_sha256(ret_list, sha256, err) < 0) {
+    if (tree_hash(arena, &opts, ret_list, err) < 0) {
         return -1;
     }
-    hex_encode(sha256, SHA256_BYTES, hex);
-    *ret_version = str_dup(arena, str_of(hex));
+    tree_list_sha256(ret_list, sha256);
+    *ret_version = hex_dup(arena, sha256, SHA256_BYTES);
     return 0;
 }

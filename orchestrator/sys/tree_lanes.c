@@ -116,8 +116,8 @@ static int lane_read(struct tree_lanes *lanes, struct tree_lane *lane, struct er
     if (result != 0) {
         return result;
     }
-    if (lanes->other_kinds && digest_update(&lane->other, lane->buf, len, err) < 0) {
-        return -1;
+    if (lanes->other_kinds) {
+        digest_update(&lane->other, lane->buf, len);
     }
     lane->size_bytes += len;
     lane->at = 0;
@@ -134,17 +134,16 @@ static int lane_read(struct tree_lanes *lanes, struct tree_lane *lane, struct er
     return 0;
 }
 
-static int lane_finish(struct tree_lanes *lanes, size_t idx, struct err *err)
+static void lane_finish(struct tree_lanes *lanes, size_t idx)
 {
     struct tree_lane *lane = &lanes->lane[idx];
     struct digest_value value = {0};
-    if (lanes->other_kinds && digest_finish(&lane->other, &value, err) < 0) {
-        return -1;
+    if (lanes->other_kinds) {
+        value = digest_finish(&lane->other);
     }
     value.size_bytes = lane->size_bytes;
     lanes->way->value(lanes, idx, &value);
     tree_done(lanes->worker, &lane->file, &value);
-    return 0;
 }
 
 /* 1: the lane has a file, of which nothing is read yet; 0: there is none for it. */
@@ -167,8 +166,8 @@ static int lane_begin(struct tree_lanes *lanes, size_t idx, struct err *err)
     lane->at = lane->end = 0;
     lane->is_last = false;
     lanes->way->start(lanes, idx);
-    if (lanes->other_kinds && digest_start(&lane->other, lanes->other_kinds, err) < 0) {
-        return -1;
+    if (lanes->other_kinds) {
+        digest_start(&lane->other, lanes->other_kinds);
     }
     return 1;
 }
@@ -185,7 +184,7 @@ static int lane_go_on(struct tree_lanes *lanes, size_t idx, struct err *err)
                 return 0;
             }
         } else if (lane->is_last) {
-            result = lane_finish(lanes, idx, err);
+            lane_finish(lanes, idx);
         } else {
             result = lane_read(lanes, lane, err);
         }

@@ -286,14 +286,10 @@ static void write_fingerprint(struct arena *arena, struct json_out *out, const c
         arena_printf(arena, "%s\n%.*s\n%s\n%.*s\n%zu", rule, STR_ARG(report->id),
                      lasting_place(arena, report, spot->place), STR_ARG(spot->log), nth);
     uint8_t sha256[SHA256_BYTES];
-    char hex[SHA256_HEX_SIZE];
-    struct err ignored = {0};
-    if (sha256_of(str_of(of), sha256, &ignored) < 0) {
-        return;
-    }
-    hex_encode(sha256, SHA256_BYTES, hex);
+    sha256_of(str_of(of), sha256);
     jw_object(out, "partialFingerprints");
-    jw_z(out, "primaryLocationLineHash", hex); /* the one key that GitHub's code scanning reads */
+    jw_z(out, "primaryLocationLineHash",
+         sha256_hex_of(sha256).text); /* the one key that GitHub's code scanning reads */
     jw_end_object(out);
 }
 

@@ -68,7 +68,7 @@ struct
 static int begin(void *ctx, const struct relay_member *member, struct err *err UNUSED)
 {
     struct taken *taken = ctx;
-    uint8_t block[RELAY_BLOCK_BYTES];
+    uint8_t block[USTAR_BLOCK];
     ASSERT(!taken->is_open);
     ASSERT(member->size_bytes <= RELAY_MEMBER_MAX);
     relay_member_write(member, block);
@@ -80,7 +80,7 @@ static int begin(void *ctx, const struct relay_member *member, struct err *err U
     return 0;
 }
 
-static int take(void *ctx, const uint8_t *bytes, size_t len, struct err *err UNUSED)
+static int take(void *ctx, const void *bytes, size_t len, struct err *err UNUSED)
 {
     struct taken *taken = ctx;
     ASSERT(taken->is_open);
@@ -97,7 +97,7 @@ static int end(void *ctx, struct err *err UNUSED)
     struct taken *taken = ctx;
     ASSERT(taken->is_open);
     ASSERT(taken->left_bytes == 0);
-    taken->at += (size_t)(-taken->at % RELAY_BLOCK_BYTES);
+    taken->at += (size_t)(-taken->at % USTAR_BLOCK);
     taken->is_open = false;
     return 0;
 }

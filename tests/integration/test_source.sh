@@ -144,13 +144,24 @@ git -C "$T/work-evil" symbolic-ref HEAD refs/heads/main
 cp -R "$T/work-evil/.git" "$R/evil.git"
 git -C "$R/evil.git" config core.bare true
 git -C "$R/evil.git" update-server-info
-for u in "$D" "$H/v2" "$H/v0" "$H/dumb"; do
+for u in "$D" "$H/v2" "$H/v0" "$H/dumb" "file://$R"; do
     fresh
     fetch "source:$u/evil.git@$evil" >"$T/out" 2>"$T/err"
     got=$?
     ok "$([ "$got" = 4 ] || [ "$got" = 5 ]; echo $?)" "$u: a tree with a file .git is refused ($got)"
     like "$(cat "$T/err")" "hasDotgit|contains '.git'" "$u: for that"
     exits 2 "$u: and is not in the store" verify "source:$u/evil.git@$evil"
+done
+# git's check stands between each fetch and the reference that says the commit is here.
+mkdir "$T/bin"
+printf '#!/bin/sh\necho "$@" >>%s\nexec %s "$@"\n' "$T/git.log" "$(command -v git)" >"$T/bin/git"
+chmod +x "$T/bin/git"
+for u in "$D" "$H/v2" "$H/v0" "$H/dumb" "file://$R"; do
+    fresh
+    rm -f "$T/git.log"
+    PATH="$T/bin:$PATH" fetch "source:$u/top.git@$old" >"$T/out" 2>"$T/err"
+    is "$(grep -oE ' (fetch --quiet|fsck --full --strict|update-ref) ' "$T/git.log" | uniq | awk '{printf "%s ", $1}')" \
+        "fetch fsck update-ref fetch fsck update-ref fetch fsck update-ref " "$u: each of the three repositories is checked after its fetch"
 done
 fresh
 fetch "source:$H/v2/top.git@$tip" >/dev/null 2>&1

@@ -71,7 +71,7 @@ static void put(struct bench *b, const char *path, struct str bytes, bool is_ext
     scratch_write(whole, bytes);
     if (!is_extra) {
         b->files[b->n_files].path = path;
-        assert_int_equal(sha256_of(bytes, b->files[b->n_files++].sha256, &err), 0);
+        sha256_of(bytes, b->files[b->n_files++].sha256);
     }
 }
 

@@ -57,12 +57,7 @@ static const char *cache_path(void **state)
 
 static struct digest_cache *open_cache(const char *path, struct clock_src clock)
 {
-    struct digest_cache *cache = NULL;
-    struct err err = {0};
-    if (digest_cache_open(path, clock, &cache, &err) < 0) {
-        fail_msg("%s", err.msg);
-    }
-    return cache;
+    return digest_cache_open(path, clock);
 }
 
 static void save(struct digest_cache *cache)
@@ -310,11 +305,8 @@ TEST_IN_SCRATCH(test_the_other_ones_records_stay)
 
 static int save_many(const char *path, uint64_t child)
 {
-    struct digest_cache *cache = NULL;
+    struct digest_cache *cache = digest_cache_open(path, test_clock());
     struct err err = {0};
-    if (digest_cache_open(path, test_clock(), &cache, &err) < 0) {
-        return 1;
-    }
     for (uint64_t round = 0; round < N_SAVES; round++) {
         add(cache, 1000 * child + round, DIGEST_SHA256);
         if (digest_cache_save(cache, &err) < 0) {
@@ -351,11 +343,8 @@ TEST_IN_SCRATCH(test_savers_at_once)
 
 static NORETURN void save_for_ever(const char *path, uint64_t first)
 {
-    struct digest_cache *cache = NULL;
+    struct digest_cache *cache = digest_cache_open(path, test_clock());
     struct err err = {0};
-    if (digest_cache_open(path, test_clock(), &cache, &err) < 0) {
-        _exit(1);
-    }
     for (uint64_t number = first;; number++) {
         add(cache, number, DIGEST_SHA256);
         if (digest_cache_save(cache, &err) < 0) {

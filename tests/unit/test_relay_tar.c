@@ -24,7 +24,7 @@ static int begin(void *ctx, const struct relay_member *member, struct err *err)
     return count(taken, err);
 }
 
-static int data(void *ctx, const uint8_t *bytes, size_t len, struct err *err)
+static int data(void *ctx, const void *bytes, size_t len, struct err *err)
 {
     struct taken *taken = ctx;
     strbuf_add(&taken->text, bytes, len);
@@ -47,12 +47,12 @@ static void add_zeros(struct strbuf *out, size_t n)
 
 static void add_member(struct strbuf *out, struct relay_member member, const char *text)
 {
-    uint8_t block[RELAY_BLOCK_BYTES];
+    uint8_t block[USTAR_BLOCK];
     member.size_bytes = strlen(text);
     relay_member_write(&member, block);
     strbuf_add(out, block, sizeof(block));
     strbuf_add_z(out, text);
-    add_zeros(out, relay_padding(member.size_bytes));
+    add_zeros(out, ustar_padding(member.size_bytes));
 }
 
 /* In pieces of that many bytes. */
@@ -79,7 +79,7 @@ TEST(members_are_read_in_any_pieces)
     add_member(&out, (struct relay_member){.file = 1999999, .offset = 1ULL << 45}, "rest");
     add_member(&out, (struct relay_member){.file = 3, .offset = 0}, "");
     add_zeros(&out, RELAY_END_BYTES);
-    assert_int_equal(out.len % RELAY_BLOCK_BYTES, 0);
+    assert_int_equal(out.len % USTAR_BLOCK, 0);
     for (size_t idx = 0; idx < ARRAY_LEN(PIECES); idx++) {
         struct taken taken = {0};
         struct err err = {0};
@@ -121,7 +121,7 @@ static void plant(char *block, size_t at, const char *bytes, size_t len)
     unsigned sum = 0;
     memcpy(block + at, bytes, len);
     memset(block + 148, ' ', 8);
-    for (size_t idx = 0; idx < RELAY_BLOCK_BYTES; idx++) {
+    for (size_t idx = 0; idx < USTAR_BLOCK; idx++) {
         sum += (uint8_t)block[idx];
     }
     snprintf(block + 148, 8, "%06o", sum);
@@ -229,7 +229,7 @@ TEST(hostile_headers_are_refused)
 
 TEST(every_changed_bit_of_a_header_is_seen)
 {
-    for (size_t bit = 0; bit < 8 * RELAY_BLOCK_BYTES; bit++) {
+    for (size_t bit = 0; bit < 8 * USTAR_BLOCK; bit++) {
         CLEANUP(strbuf) struct strbuf out;
         struct err err = {0};
         strbuf_init(&out, 1u << 16);
@@ -245,7 +245,7 @@ TEST(nothing_hides_between_members)
     static const struct {
         size_t zeros;
         bool in_padding, more;
-    } WAYS[] = {{0, true, false}, {RELAY_BLOCK_BYTES, false, true}, {RELAY_END_BYTES, false, true}};
+    } WAYS[] = {{0, true, false}, {USTAR_BLOCK, false, true}, {RELAY_END_BYTES, false, true}};
     for (size_t idx = 0; idx < ARRAY_LEN(WAYS); idx++) {
         CLEANUP(strbuf) struct strbuf out;
         struct taken taken = {0};

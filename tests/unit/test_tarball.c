@@ -229,7 +229,6 @@ static void write_container(const char *path, struct str tar)
     uint8_t sha256[SHA256_BYTES];
     char hex[SHA256_HEX_SIZE];
     char dashes[129];
-    struct err err = {0};
     size_t len;
     assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_contentSizeFlag, 0)));
     assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1)));
@@ -237,7 +236,7 @@ static void write_container(const char *path, struct str tar)
     len = ZSTD_compress2(zstd, out, room, tar.ptr, tar.len);
     assert_false(ZSTD_isError(len));
     ZSTD_freeCCtx(zstd);
-    assert_int_equal(sha256_of((struct str){out, len}, sha256, &err), 0);
+    sha256_of((struct str){out, len}, sha256);
     hex_encode(sha256, sizeof(sha256), hex);
     memset(dashes, '-', 128);
     dashes[128] = '\0';

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "cmd/run_trust.h"
+
+#include <unistd.h>
+
+#define SHOWN_MAX  (1u << 20)
+#define ANSWER_MAX 16
+
+static void show_mounts(struct strbuf *out, const struct plan_step *step)
+{
+    for (size_t idx = 0; idx < step->n_mounts; idx++) {
+        const struct plan_mount *mount = &step->mounts[idx];
+        strbuf_printf(out, "    sees    %s %.*s\n", recipe_mount_kind_name(mount->kind),
+                      STR_ARG(mount->name));
+    }
+}
+
+static bool is_shown(const struct plan *plan, size_t idx)
+{
+    const struct plan_step *step = &plan->steps[idx];
+    for (size_t at = 0; at < idx; at++) {
+        const struct plan_step *other = &plan->steps[at];
+        bool is_same = other->n_argv == step->n_argv && str_eq(other->image_name, step->image_name);
+        for (size_t word = 0; is_same && word < step->n_argv; word++) {
+            is_same = str_eq(other->argv[word], step->argv[word]);
+        }
+        if (is_same) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Each command once, with its image and what it sees. */
+static void show(struct strbuf *out, const struct address *address, const struct report *report,
+                 const struct plan *plan)
+{
+    strbuf_printf(out, "report %.*s, %s, would run:\n", STR_ARG(report->id), address->pin);
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        const struct plan_step *step = &plan->steps[idx];
+        if (step->n_argv == 0 || is_shown(plan, idx)) {
+            continue;
+        }
+        strbuf_printf(out, "  %.*s\n    runs   ", STR_ARG(step->case_id));
+        for (size_t word = 0; word < step->n_argv; word++) {
+            strbuf_add_char(out, ' ');
+            shq_append(out, step->argv[word]);
+        }
+        strbuf_add_char(out, '\n');
+        if (plan->runtime == RUNTIME_NONE) {
+            strbuf_add_z(out, "    in      no container: with all that you may do\n");
+        } else {
+            strbuf_printf(out, "    in      %.*s@%.*s\n", STR_ARG(step->image_name),
+                          STR_ARG(step->image_digest));
+        }
+        show_mounts(out, step);
+    }
+    for (size_t idx = 0; idx < report->n_stacks; idx++) {
+        for (size_t at = 0; at < report->stacks[idx].n_sources; at++) {
+            strbuf_printf(out, "  fetches %.*s\n",
+                          STR_ARG(report->stacks[idx].sources[at].repository));
+        }
+    }
+}
+
+int run_trust(const struct run_args *args, const struct address *address,
+              const struct report *report, const struct plan *plan, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    char answer[ANSWER_MAX] = "";
+    bool can_ask = plan->runtime != RUNTIME_NONE && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+    if (args->net.netrc || args->net.cookies) {
+        return err_set(
+            err, ERR_USAGE,
+            "--netrc and --cookies: no login goes to what a report from elsewhere names; "
+            "reperf fetch it first");
+    }
+    if (args->trust && strcmp(args->trust, address->pin) == 0) {
+        return 0;
+    }
+    strbuf_init(&text, SHOWN_MAX);
+    show(&text, address, report, plan);
+    fprintf(stderr, "%s", text.ptr);
+    if (args->trust) {
+        return err_set(err, ERR_USAGE, "--trust %.80s: the report is %s", args->trust,
+                       address->pin);
+    }
+    if (!can_ask) {
+        return err_set(err, ERR_USAGE,
+                       "%.*s is from elsewhere: read what it would run%s, then --trust %s",
+                       STR_ARG(report->id),
+                       plan->runtime == RUNTIME_NONE ? " outside any container" : "", address->pin);
+    }
+    fprintf(stderr, "Run this? [y/N] ");
+    if (!fgets(answer, sizeof(answer), stdin) || (answer[0] != 'y' && answer[0] != 'Y')) {
+        return err_set(err, ERR_USAGE, "%.*s was not trusted: nothing was run",
+                       STR_ARG(report->id));
+    }
+    return 0;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "run/run_address.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/opt.h"
+#include "load/places.h"
+#include "report/source.h"
+#include "store/source_store.h"
+#include "sys/tree.h"
+
+/* "URL@COMMIT:PATH": a URL that git takes, else a folder. */
+static bool is_repository(struct str name)
+{
+    return str_find(name, STR_LIT("://")) > 0 && str_find(name, STR_LIT("@")) > 0;
+}
+
+static int check_out(struct arena *arena, const struct address_opts *opts,
+                     const struct source_name *name, const char **ret_folder, struct err *err)
+{
+    CLEANUP(store) struct store store = STORE_EMPTY;
+    const struct net_opts net = {.is_offline = opts->is_offline, .clock = opts->clock};
+    struct sources sources;
+    struct source_tree tree;
+    const char *folder = arena_printf(arena, "%s/addresses/%s", opts->state, name->commit);
+    if (store_open(arena, opts->store, &store, err) < 0 ||
+        sources_init(&sources, arena, &store, &net, err) < 0 ||
+        source_fetch(&sources, name->url, name->commit, &tree, err) < 0 ||
+        fs_mkdir_p(fs_join(arena, opts->state, "addresses"), err) < 0) {
+        return -1;
+    }
+    *ret_folder = folder;
+    return fs_is_dir(folder) ? source_check_folder(&sources, &tree, folder, err)
+                             : source_checkout(&sources, &tree, folder, err);
+}
+
+/* The report that is named, or the only one. */
+static int find_report(struct arena *arena, const char *folder, const char *named,
+                       const char **ret_path, struct err *err)
+{
+    const char *reports = fs_join(arena, folder, "manifests/reports");
+    struct fs_names names = {0};
+    const char *found = named ? fs_join(arena, folder, named) : NULL;
+    size_t n = 0;
+    if (!named && fs_is_dir(reports) && fs_list(arena, reports, &names, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        if (str_ends(str_of(names.items[idx]), STR_LIT(".json"))) {
+            found = fs_join(arena, reports, names.items[idx]);
+            n++;
+        }
+    }
+    if (!found || n > 1 || !fs_exists(found)) {
+        return err_set(err, ERR_USAGE,
+                       n > 1 ? "%s has %zu reports: name one, as in URL@COMMIT:manifests/reports/"
+                               "ID.json or by its file"
+                             : "%s has no such report: expected manifests/reports/ID.json in it",
+                       folder, n);
+    }
+    *ret_path = found;
+    return 0;
+}
+
+static void look_there_first(struct arena *arena, const char *folder)
+{
+    const char *before = getenv(PLACES_ENV);
+    (void)setenv(PLACES_ENV, arena_printf(arena, "%s/manifests:%s", folder, before ? before : ""),
+                 1);
+}
+
+int address_open(struct arena *arena, const struct address_opts *opts, const char *name,
+                 struct address *ret, struct err *err)
+{
+    struct address address = {.report = name};
+    struct source_name parts = {0};
+    const char *folder = name;
+    if (is_repository(str_of(name))) {
+        if (source_parse_name(arena, str_of(name), &parts, err) < 0) {
+            return -1;
+        }
+        if (!parts.commit) {
+            return err_set(err, ERR_USAGE,
+                           "%s: a branch or tag moves: expected URL@COMMIT, 40 hex digits", name);
+        }
+        if (check_out(arena, opts, &parts, &folder, err) < 0) {
+            return -1;
+        }
+        address.pin = parts.commit;
+    } else if ((strchr(name, '/') || name[0] == '.') && /* a name never loses to a folder */
+               fs_is_dir(fs_join(arena, name, "manifests/reports"))) {
+        struct tree_list list;
+        struct str version;
+        if (tree_hash_folder(arena, fs_join(arena, name, "manifests"), &list, &version, err) < 0) {
+            return -1;
+        }
+        address.pin = str_z(arena, version);
+    } else {
+        *ret = address;
+        return 0;
+    }
+    if (find_report(arena, folder, parts.paths, &address.report, err) < 0) {
+        return -1;
+    }
+    look_there_first(arena, folder);
+    *ret = address;
+    return 0;
+}
+
+int address_open_all(struct arena *arena, const struct address_opts *opts, struct opt_list *names,
+                     struct err *err)
+{
+    for (size_t idx = 0; idx < names->n; idx++) {
+        struct address address;
+        if (address_open(arena, opts, names->items[idx], &address, err) < 0) {
+            return -1;
+        }
+        names->items[idx] = address.report;
+    }
+    return 0;
+}

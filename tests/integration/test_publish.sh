@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Room: cmd
+# publish, and a report by its address: a run becomes a folder, is pushed to a bare repository, audited and run from there by somebody else;
+# what an address may not do.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
+source "$(dirname "$0")/../tap_lib.sh"
+export REPERF_STATE="$T/state" REPERF_STORE="$T/store" HOME="$T/home" GIT_CONFIG_GLOBAL="$T/gitconfig"
+unset XDG_DATA_HOME REPERF_MANIFESTS REPERF_ROOT
+mkdir -p "$T/home" "$T/work" && cd "$T/work" || exit 1
+git config --global user.email t@example.invalid && git config --global user.name t && git config --global init.defaultBranch main
+cat >train.py <<'PY'
+import os, sys
+print("home", os.environ.get("HOME"), "omp", os.environ.get("OMP_NUM_THREADS"), file=sys.stderr)
+slow = float(os.environ.get("SLOW", "1"))
+for step in range(1, 41):
+    print("step %d/40: loss %.3f, %.2f samples/s" % (step, 3 - step / 20, slow * (100 + step % 3)))
+PY
+python3 train.py >one.log 2>/dev/null
+"$REPERF" measure one.log --suggest mine.json >/dev/null 2>&1
+exits 0 "a run" "$REPERF" run --name one --repeats 2 --format mine.json -- python3 train.py
+exits 2 "a command's files are not in its run" "$REPERF" publish one -o "$T/pub"
+like "$(cat "$T/err")" '--files FOLDER names the files' "says what is missing"
+is "$([ -e "$T/pub/manifests/reports" ] && echo there)" "" "and no report is written"
+rm -rf "$T/pub"
+exits 0 "publish" "$REPERF" publish one -o "$T/pub" --files . --title "Ours" --author "A. Author"
+for f in README.md index.html CITATION.cff .github/workflows/audit.yml manifests/reports/python3.json manifests/formats/mine.json \
+    manifests/overlays/code/train.py logs/python3/command/unstated/n1g0/bs0/repeat-2.log; do
+    is "$([ -s "$T/pub/$f" ] && echo there)" there "$f"
+done
+like "$(cat "$T/pub/README.md")" 'A key that lies beside its archive proves nothing' "what a key proves is said"
+exits 0 "its archive verifies" "$REPERF" verify --unsigned "$(find "$T/pub/archives" -name '*.tar.zst')"
+exits 2 "not over what is there" "$REPERF" publish one -o "$T/pub" --files .
+is "$(grep -rl "$T/work" "$T/pub" --include=*.json --include=*.md --include=*.yml | wc -l)" 0 "no path of its author's machine is in its manifests"
+
+mkdir leak && echo "token = ghp_0123456789abcdefghijABCDEFGHIJ456789" >leak/notes.txt
+exits 2 "a secret among the files" "$REPERF" publish one -o "$T/leaked" --files leak
+like "$(cat "$T/err")" 'overlays/code/notes.txt: what looks like a secret' "is named, and not published"
+is "$(grep -rc ghp_ "$T/leaked" --include=notes.txt | grep -c ':1')" 0 "nor written"
+
+# Audited from the folder and from a bare repository
+cd "$T" || exit 1
+exits 0 "audit FOLDER" "$REPERF" audit "$T/pub/"
+like "$(cat "$T/out")" '1 cells: 1 exact' "recomputes the number from the raw logs"
+exits 0 "its report validates" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$T/pub/manifests/reports/python3.json"
+(cd "$T/pub" && git init -q . && git add -A && git commit -qm publish)
+git clone -q --bare "$T/pub" "$T/pub.git" && git -C "$T/pub.git" config uploadpack.allowAnySHA1InWant true
+C=$(git -C "$T/pub" rev-parse HEAD)
+U="file://$T/pub.git@$C"
+exits 0 "audit URL@COMMIT" "$REPERF" audit "$U"
+like "$(cat "$T/out")" '1 cells: 1 exact' "recomputes it, too"
+exits 0 "the same with the report's path" "$REPERF" audit "$U:manifests/reports/python3.json"
+"$REPERF" lint "$U" >"$T/out" 2>"$T/err"
+is "$(($? < 2))" 1 "lint URL@COMMIT"
+exits 0 "report URL@COMMIT" "$REPERF" report "$U"
+exits 0 "plan URL@COMMIT" "$REPERF" plan "$U"
+exits 2 "a branch is no pin" "$REPERF" audit "file://$T/pub.git@main"
+
+# Somebody else, elsewhere: shown, and not run unless trusted
+export REPERF_STATE="$T/other/state" REPERF_STORE="$T/other/store"
+exits 2 "run URL@COMMIT without a terminal" "$REPERF" run "$U"
+like "$(cat "$T/err")" "train.py.*" "what it would run is shown"
+like "$(cat "$T/err")" "outside any container, then --trust $C" "and how it is trusted"
+is "$([ -d "$REPERF_STATE/runs" ] && echo there)" "" "nothing was run"
+exits 2 "another commit" "$REPERF" run "$U" --trust 0000000000000000000000000000000000000000
+exits 2 "a login" "$REPERF" run "$U" --trust "$C" --netrc "$T/gitconfig"
+exits 2 "--trust of a report of one's own" "$REPERF" run node-health --trust "$C"
+OMP_NUM_THREADS=7 "$REPERF" run "$U" --trust "$C" --repeats 2 --name again >"$T/out" 2>"$T/err"
+is "$?" 0 "trusted: it is reproduced"
+like "$(cat "$T/out")" 'python3/command/unstated/n1g0/bs0 +2 +10[01].* reproduced' "against the published number"
+L=$(find "$REPERF_STATE/runs" -path '*logs/raw*' -name repeat-1.log)
+is "$(grep -c "home $T/other/state.* omp None" "$L")" 1 "without the caller's environment and home"
+exits 0 "verify" "$REPERF" verify --unsigned again
+is "$(jq -r .address "$(find "$REPERF_STATE/runs" -name plan.json | head -n 1)")" "$C" "the address is in the evidence"
+exits 0 "resume" "$REPERF" resume again
+
+# A report from elsewhere chooses nothing of a container engine
+(cd "$T/pub" && jq '.stacks[0].full[0] += {"image": "paddle-cpu", "container": "docker run --privileged --network host -v /:/host img"}' manifests/reports/python3.json >r && mv r manifests/reports/python3.json)
+"$REPERF" plan "$T/pub/" --nodes local-docker --image "paddle-cpu=img@sha256:$(printf '0%.0s' $(seq 64))" --json >"$T/out" 2>"$T/err"
+is "$(jq -c '.steps[0].container // .steps[0].flags | [(.privileged // false), (.volumes // .mounts // [] | length)]' "$T/out")" "[false,0]" "no privileged, no mounts"
+cp -R "$T/pub" "$T/own"
+is "$(cd "$T/own" && "$REPERF" --manifests manifests plan manifests/reports/python3.json --nodes local-docker --image "paddle-cpu=img@sha256:$(printf '0%.0s' $(seq 64))" --json 2>/dev/null | grep -c privileged)" 1 "where one's own may"
+tap_done
