@@ -150,7 +150,7 @@ static const struct fault FAULTS[] = {
     {"\"derive\":null", "\"derive\":{\"kind\":\"mean\",\"of\":[\"" ID "#throughput\"]}",
      "it is circular"},
     {"\"logs\":{", "\"logs\":null,\"logs\":{", "duplicate key"},
-    {ENV, FULL("\"image\":\"i\",\"why_not\":\"w\""), "either an image or why_not"},
+    {ENV, FULL("\"image\":\"i\",\"why_not\":\"w\""), "an image or why_not, found both"},
     {ENV, MOUNTS("source", "https://example.org/d.git", ""), "a repository of the stack's sources"},
     {ENV, MOUNTS("source", "https://example.org/d.git", ",\"commit\":\"0123\""),
      "commit: expected 40 hex"},
