@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes one of our images from the distribution, the Python index and our own programs alone, without a registry; or, where there is a Dockerfile and no
 # system.in, on top of the image that it names:
-#   images/build.sh NAME [--push REGISTRY/REPOSITORY [--plain-http] | --store] [--relock | --cached]
+#   images/build.sh NAME|FOLDER [--push REGISTRY/REPOSITORY [--plain-http] | --store] [--relock | --cached]
 # Prints REPOSITORY@sha256:DIGEST (what --image NAME= takes) where it pushed, or with --store, which needs no registry, put the image into reperf's store, from
 # where a run gives it to the nodes; else the folder of the OCI layout. Each layer is kept under a key of what
 # it is made from in ${REPERF_IMAGES:-${XDG_CACHE_HOME:-~/.cache}/reperf-images}; the same inputs give the same bytes. images/NAME has
@@ -64,9 +64,20 @@ from_dockerfile() {
     "$engine" push "$what" >&2 || die "push to $push failed" 4
     "$engine" image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$what" | grep -F "$push@sha256:" || die "the engine names no digest of $push" 5
 }
+# A registry that speaks HTTP alone, as a site's own often does: asked once, so that a command of `reperf plan` works as it is printed.
+speaks_http_alone() { # HOST:PORT
+    local status=0
+    curl -s -o /dev/null -m 10 "https://$1/v2/" || status=$?
+    [ $status -eq 35 ] && curl -s -o /dev/null -m 10 "http://$1/v2/" # 35: no TLS there
+}
+if [ -n "$push" ] && $tls && command -v curl >/dev/null && speaks_http_alone "${push%%/*}"; then
+    echo "build.sh: ${push%%/*} speaks plain HTTP alone" >&2
+    tls=false
+fi
 [ -z "$store" ] || [ -z "$push" ] || die "--push and --store: one of them" 2
 [ -n "$name" ] || die "expected the NAME of a folder of images/ with a system.in or a Dockerfile" 2
 own=$here/$name
+case $name in */*) own=$(cd "$name" && pwd) && name=${own##*/} ;; esac # beside one's own manifests
 if [ ! -e "$own/system.in" ] && [ ! -e "$own/from.in" ]; then
     [ -d "$own" ] || die "images/$name: no such image" 2
     [ -e "$own/Dockerfile" ] || die "images/$name is pulled as it is: reperf fetch image:$name" 2

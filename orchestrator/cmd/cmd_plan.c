@@ -6,9 +6,10 @@
 #include "run/run_address.h"
 
 static const struct opt OPTS[] = {
-    RUN_OPT_CASE,     RUN_OPT_PROFILE, RUN_OPT_REHEARSE, RUN_OPT_NODES, RUN_OPT_EACH_NODE,
-    RUN_OPT_IMAGE,    RUN_OPT_SET,     RUN_OPT_REPEATS,  RUN_OPT_TURNS, RUN_OPT_PACKED,
-    RUN_OPT_DEADLINE, RUN_OPT_DATA,    RUN_OPT_OFFLINE,  RUN_OPT_JSON,  OPT_END,
+    RUN_OPT_CASE,    RUN_OPT_PROFILE,  RUN_OPT_REHEARSE, RUN_OPT_NODES,   RUN_OPT_EACH_NODE,
+    RUN_OPT_IMAGE,   RUN_OPT_SET,      RUN_OPT_REPEATS,  RUN_OPT_TURNS,   RUN_OPT_PACKED,
+    RUN_OPT_STEPS,   RUN_OPT_DEADLINE, RUN_OPT_DATA,     RUN_OPT_OFFLINE, RUN_OPT_CHECKLIST,
+    RUN_OPT_VERBOSE, RUN_OPT_JSON,     OPT_END,
 };
 
 static int plan(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
@@ -36,7 +37,7 @@ static int plan(const struct cmd_ctx *ctx, int argc, char **argv, struct err *er
         run_plan(&arena, &opts, &prepared, err) < 0) {
         return -1;
     }
-    return run_print_plan(&prepared.plan, args.want_json, err);
+    return run_print_plan(&prepared, &args, err);
 }
 
 const struct cmd CMD_PLAN = {

@@ -27,6 +27,7 @@ static const struct opt OPTS[] = {
     RUN_OPT_SET,
     RUN_OPT_REPEATS,
     RUN_OPT_TURNS,
+    RUN_OPT_STEPS,
     RUN_OPT_PACKED,
     RUN_OPT_DEADLINE,
     RUN_OPT_DATA,

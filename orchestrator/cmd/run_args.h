@@ -20,6 +20,7 @@ struct run_args {
     const char *name;
     const char *data;
     const char *gate, *limits;
+    const char *steps;
     const char *format; /* of `run -- COMMAND` */
     const char *trust;  /* a commit; NULL: none */
     int64_t repeats, repeats_max;
@@ -30,6 +31,7 @@ struct run_args {
     int64_t deadline_s;
     bool is_dry_run;
     bool want_json;
+    bool is_verbose, is_checklist;
 };
 
 static inline void run_args_cleanup(struct run_args *args)
@@ -94,6 +96,12 @@ static inline void run_args_cleanup(struct run_args *args)
         .help = "run one case at a time, those of a row in turns (default: where it has several)", \
         .offset = offsetof(struct run_args, takes_turns)                                           \
     }
+#define RUN_OPT_STEPS                                                                              \
+    {                                                                                              \
+        .name = "steps", .kind = OPT_TEXT, .value = "as-logged|N",                                 \
+        .help = "training steps where a command takes a number: the published log's, or N",        \
+        .offset = offsetof(struct run_args, steps)                                                 \
+    }
 #define RUN_OPT_PACKED                                                                             \
     {                                                                                              \
         .name = "no-columns", .kind = OPT_FLAG,                                                    \
@@ -103,7 +111,7 @@ static inline void run_args_cleanup(struct run_args *args)
 #define RUN_OPT_DEADLINE                                                                           \
     {                                                                                              \
         .name = "deadline", .kind = OPT_I64, .value = "SECONDS",                                   \
-        .help = "of one repeat (smoke 600, full 86400)",                                           \
+        .help = "of one repeat (smoke 600; full 86400, or 3 x the estimate)",                      \
         .offset = offsetof(struct run_args, deadline_s), .min = 1, .max = DEADLINE_S_MAX           \
     }
 #define RUN_OPT_DATA                                                                               \
@@ -130,12 +138,26 @@ static inline void run_args_cleanup(struct run_args *args)
         .offset = offsetof(struct run_args, want_json)                                             \
     }
 
+#define RUN_OPT_CHECKLIST                                                                          \
+    {                                                                                              \
+        .name = "checklist", .kind = OPT_FLAG,                                                     \
+        .help = "what must hold on the nodes, in the order in which to see to it",                 \
+        .offset = offsetof(struct run_args, is_checklist)                                          \
+    }
+#define RUN_OPT_VERBOSE                                                                            \
+    {                                                                                              \
+        .name = "verbose", .letter = 'v', .kind = OPT_FLAG,                                        \
+        .help = "also each case's recipe, folders, command and deadline",                          \
+        .offset = offsetof(struct run_args, is_verbose)                                            \
+    }
+
 /* From the command line to the engine's options. */
 MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args,
                              const char *report, struct run_opts *ret_opts, struct err *err);
 
 /* The plan as text or as its JSON document. */
-MUST_CHECK int run_print_plan(const struct plan *plan, bool want_json, struct err *err);
+MUST_CHECK int run_print_plan(const struct run_prepared *prepared, const struct run_args *args,
+                              struct err *err);
 /* The plan with each command of each node. */
 MUST_CHECK int run_print_dry(const struct run_opts *opts, const struct run_prepared *prepared,
                              bool want_json, struct err *err);

@@ -64,18 +64,31 @@ static char *number_of_case(struct arena *arena, const struct report_case *c, st
     return number < 0 ? NULL : arena_printf(arena, "%lld", (long long)number);
 }
 
-/* The recipe's over the case's over the stack's, as a plan is made. */
-static bool expected_condition(struct arena *arena, const struct plan *plan,
-                               const struct report_case *c, const struct recipe *recipe,
-                               struct condition *at)
+static bool is_site_condition(struct str name)
 {
+    return str_eq_any(name, SITE_CONDITIONS);
+}
+
+/* The recipe's over the case's over the stack's, as a plan is made. */
+static bool expected_condition(struct arena *arena, const struct frozen *frozen,
+                               const struct report_case *c, const struct recipe *recipe,
+                               bool asks_steps, struct condition *at)
+{
+    const struct plan *plan = &frozen->plan;
     const struct condition *said = condition_of(&recipe->conditions, at->name);
     char *number = number_of_case(arena, c, at->name);
     struct str synthetic = plan->is_rehearsal && str_eq_z(at->name, "dataset")
                                ? plan_rehearsed_data(arena, recipe)
                                : STR_EMPTY;
+    if (is_site_condition(at->name)) {
+        at->value = inventory_condition(arena, &frozen->inventory, at->name.ptr);
+        return at->value.ptr != NULL;
+    }
     if (synthetic.ptr) {
         at->value = synthetic;
+    } else if (asks_steps && str_eq_z(at->name, "iterations")) {
+        at->value =
+            str_of(arena_printf(arena, "%lld", (long long)plan_asked_steps(plan->asked_steps, c)));
     } else if (!said && str_eq_z(at->name, "device")) {
         at->value = plan->profile == PROFILE_SMOKE ? STR_LIT("cpu") : STR_LIT("gpu");
     } else if (!said && number) {
@@ -104,20 +117,36 @@ static bool has_conditions(const struct plan_step *step, const struct conditions
     return true;
 }
 
-static bool is_under(const struct plan *plan, const struct plan_step *step,
+static bool has_site_conditions(struct arena *arena, const struct inventory *inventory,
+                                const struct plan_step *step)
+{
+    const struct conditions all = {step->conditions, step->n_conditions};
+    for (size_t idx = 0; idx < SITE_CONDITIONS_N; idx++) {
+        if (inventory_condition(arena, inventory, SITE_CONDITIONS[idx]).ptr &&
+            !condition_of(&all, str_of(SITE_CONDITIONS[idx]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_under(const struct frozen *frozen, const struct plan_step *step,
                      const struct report_case *c, const struct recipe *recipe)
 {
+    const struct plan *plan = &frozen->plan;
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    bool asks_steps = plan->asked_steps.ptr && plan_step_steps(step).ptr;
     for (size_t idx = 0; idx < step->n_conditions; idx++) {
         struct condition wanted = {.name = step->conditions[idx].name};
         if (!is_placed(plan, wanted.name) &&
-            (!expected_condition(&arena, plan, c, recipe, &wanted) ||
+            (!expected_condition(&arena, frozen, c, recipe, asks_steps, &wanted) ||
              !same(wanted.value, step->conditions[idx].value))) {
             return false;
         }
     }
     return has_conditions(step, &c->conditions) && has_conditions(step, &c->stack->conditions) &&
-           has_conditions(step, &recipe->conditions);
+           has_conditions(step, &recipe->conditions) &&
+           has_site_conditions(&arena, &frozen->inventory, step);
 }
 
 static int check_recipe(const struct frozen *frozen, const struct plan_step *step,
@@ -128,7 +157,7 @@ static int check_recipe(const struct frozen *frozen, const struct plan_step *ste
     const struct recipe none = {0};
     bool is_named = !step->recipe.ptr && recipes->n == 0;
     bool is_read = is_named && is_read_by(&frozen->plan, step, c, &none);
-    bool holds = is_read && is_under(&frozen->plan, step, c, &none);
+    bool holds = is_read && is_under(frozen, step, c, &none);
     for (size_t idx = 0; !holds && idx < recipes->n; idx++) {
         const struct recipe *recipe = &recipes->items[idx];
         if (!same(step->recipe, recipe->title)) {
@@ -137,7 +166,7 @@ static int check_recipe(const struct frozen *frozen, const struct plan_step *ste
         is_named = true;
         bool is_read_now = is_read_by(&frozen->plan, step, c, recipe);
         is_read = is_read || is_read_now;
-        holds = is_read_now && is_under(&frozen->plan, step, c, recipe);
+        holds = is_read_now && is_under(frozen, step, c, recipe);
     }
     return holds      ? 0
            : is_read  ? differs(step, "conditions", err)

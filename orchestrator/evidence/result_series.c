@@ -168,7 +168,7 @@ static void ask_engine(struct arena *arena, const struct frozen *frozen,
 }
 
 static void judge_end(struct arena *arena, const struct frozen *frozen,
-                      struct repeat_result *repeat)
+                      const struct plan_step *step, struct repeat_result *repeat)
 {
     struct err cause = {0};
     int64_t status = repeat->outcome.exit_status;
@@ -178,7 +178,7 @@ static void judge_end(struct arena *arena, const struct frozen *frozen,
     if (repeat->outcome.outcome == OUTCOME_DEADLINE) {
         does_not_count(repeat, ERR_TIMEOUT,
                        arena_printf(arena, "stopped: it ran past its deadline of %lld s",
-                                    (long long)frozen->plan.deadline_s));
+                                    (long long)plan_step_deadline_s(&frozen->plan, step)));
         return;
     }
     if (frozen->plan.runtime != RUNTIME_NONE) {
@@ -477,7 +477,7 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
                        repeat.log.ptr, STR_ARG(repeat.outcome.log_sha256), STR_ARG(sha256));
     }
     repeat.parse = m.verdict;
-    judge_end(arena, frozen, &repeat);
+    judge_end(arena, frozen, step, &repeat);
     if (!step->bound.rule && m.n_series) {
         engine_doubt(&scratch, &m, measurement_primary(&m));
     }

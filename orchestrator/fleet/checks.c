@@ -233,9 +233,11 @@ static void try_cuda(struct trial *trial)
     const char *needed = cuda_needs_driver(trial->want->text);
     struct str driver = facts_value(trial->facts, "nvidia.driver");
     trial->check.id = "driver";
+    struct str image = trial->want->image;
+    const char *of = image.ptr ? arena_printf(arena, "image %.*s", STR_ARG(image)) : "the image";
     trial->check.expected =
-        needed ? str_of(arena_printf(arena, "%s or newer, for CUDA %.*s of the image", needed,
-                                     STR_ARG(trial->want->text)))
+        needed ? str_of(arena_printf(arena, "%s or newer, for CUDA %.*s of %s", needed,
+                                     STR_ARG(trial->want->text), of))
                : str_of(arena_printf(arena, "for CUDA %.*s", STR_ARG(trial->want->text)));
     if (!needed) {
         not_known(trial, words(arena, "unknown which driver this CUDA needs"));
@@ -245,6 +247,12 @@ static void try_cuda(struct trial *trial)
         not_known(trial, facts_why(trial->facts, "nvidia.driver"));
     } else {
         judge(trial, version_cmp(driver, str_of(needed)) >= 0, driver);
+    }
+    if (trial->check.verdict == CHECK_FAILS && driver.ptr) {
+        trial->check.advice = str_of(arena_printf(
+            arena, "driver %.*s is too old for %s, which needs %s%s", STR_ARG(driver), of, needed,
+            image.ptr ? ": state \"driver\" in the inventory, and the plan takes an image for it"
+                      : ""));
     }
 }
 
@@ -409,6 +417,26 @@ static struct ib_found find_ib(struct arena *arena, const struct node_facts *fac
     return found;
 }
 
+/* Without the device NCCL uses sockets, and says so only in its log. */
+static void try_ib_device(struct trial *trial)
+{
+    struct ib_found found = find_ib(trial->checks->arena, trial->facts);
+    trial->check.id = "infiniband-device";
+    trial->check.level = CHECK_ADVISED;
+    trial->check.expected = STR_LIT("containers that get the node's InfiniBand");
+    if (!facts_find(trial->facts, "ib.ports")) {
+        not_known(trial, STR_LIT("the node did not say"));
+        return;
+    }
+    judge(trial, found.n_active == 0,
+          found.n_active ? STR_LIT("an active port, and containers without " INFINIBAND_DEVICES)
+                         : STR_LIT("the node has none"));
+    trial->check.advice = found.n_active
+                              ? STR_LIT("\"devices\": [\"" INFINIBAND_DEVICES
+                                        "\"] in the inventory: else NCCL goes over sockets")
+                              : STR_EMPTY;
+}
+
 static void try_infiniband(struct trial *trial)
 {
     struct arena *arena = trial->checks->arena;
@@ -516,6 +544,9 @@ static void try_want(struct trial *trial)
         break;
     case WANT_DEVICE:
         try_device(trial);
+        break;
+    case WANT_IB_DEVICE:
+        try_ib_device(trial);
         break;
     case WANT_INFINIBAND:
         try_infiniband(trial);

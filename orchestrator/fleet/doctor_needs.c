@@ -67,18 +67,28 @@ static int add_dataset(struct arena *arena, const char *root, struct str id, str
     return 0;
 }
 
-static int add_image(struct arena *arena, const char *root, struct str name, struct room *room,
+/* The image that a plan takes, by the driver that the inventory states, and the CUDA that it brings. */
+static int add_image(struct arena *arena, const struct doctor_opts *opts,
+                     const struct report_case *c, struct wants *wants, struct room *room,
                      struct err *err)
 {
     struct image_spec spec;
-    if (!name.ptr || !is_new(room, name)) {
+    struct str name = c->stack->image;
+    struct str cuda = STR_EMPTY;
+    if (!name.ptr) {
         return 0;
     }
-    if (image_spec_load(arena, root, NULL, str_z(arena, name), &spec, err) < 0) {
+    if (image_spec_for_driver(arena, opts->root, str_z(arena, name),
+                              inventory_driver(opts->inventory), &spec, err) < 0) {
         return -1;
     }
-    add_bytes(room, "image", name, spec.bytes);
-    return 0;
+    if (is_new(room, str_of(spec.name))) {
+        add_bytes(room, "image", str_of(spec.name), spec.bytes);
+    }
+    struct want want = {
+        .kind = WANT_CUDA, .text = spec.cuda, .image = str_of(spec.name), .of = c->id};
+    bool is_stated = case_condition(c, "cuda", &cuda) && cuda.ptr;
+    return is_stated || !spec.cuda.ptr || c->gpus == 0 ? 0 : wants_add(wants, want, err);
 }
 
 static bool is_asked(struct arena *arena, const struct doctor_opts *opts, struct str case_id)
@@ -100,9 +110,9 @@ static int add_case(struct arena *arena, const struct doctor_opts *opts,
         struct want nodes = {.kind = WANT_NODES, .number = c->nodes, .of = c->id};
         return wants_add(wants, nodes, err);
     }
-    return wants_of_case(arena, wants, c, err) < 0 ||
+    return wants_of_case(arena, opts->inventory, wants, c, err) < 0 ||
                    add_dataset(arena, opts->root, c->stack->dataset, room, err) < 0 ||
-                   add_image(arena, opts->root, c->stack->image, room, err) < 0
+                   add_image(arena, opts, c, wants, room, err) < 0
                ? -1
                : 0;
 }

@@ -79,7 +79,8 @@ struct lint_command lint_command_at(struct lint *lint, const struct stack *stack
         *place = arena_array(lint->arena, char, PLACE_BYTES);
         snprintf(*place, PLACE_BYTES, ".commands[%zu].printed", idx);
     }
-    return (struct lint_command){stack, command, script_of(lint, stack, command, true), *place};
+    return (struct lint_command){stack, command, script_of(lint, stack, command, true), *place,
+                                 NULL};
 }
 
 void lint_each_run(struct lint *lint, const struct stack *stack,

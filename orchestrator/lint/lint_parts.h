@@ -4,9 +4,9 @@
 #define LINT_LINT_PARTS_H
 
 #include "base/vec.h"
-#include "lint/launch_options.h"
 #include "lint/lint.h"
-#include "lint/shell_script.h"
+#include "report/launch_options.h"
+#include "report/shell_script.h"
 
 struct lint {
     struct arena *arena;
@@ -19,12 +19,13 @@ struct lint {
     char **places; /* by command; NULL until asked for */
 };
 
-/* A printed command, parsed. */
+/* A printed command, or one of a recipe, parsed. */
 struct lint_command {
     const struct stack *stack;
     const struct command *command;
     const struct shell_script *script;
-    const char *place; /* ".commands[3].printed" */
+    const char *place;           /* ".commands[3].printed" */
+    const struct recipe *recipe; /* that it is of; NULL: the stack's own */
 };
 
 /* Parsed once; no runs if the command has no such text. */

@@ -55,27 +55,73 @@ static void lint_batch(struct lint *lint, const struct lint_command *c, struct s
 static const char *const CONDITIONS[MEANS_N] = {
     [MEANS_ITERATIONS] = "iterations", [MEANS_LOG_INTERVAL] = "log_interval",
     [MEANS_WORKERS] = "workers",       [MEANS_SEED] = "seed",
-    [MEANS_IMAGES] = "dataset_images",
+    [MEANS_IMAGES] = "dataset_images", [MEANS_PRECISION] = "precision_mode",
 };
+
+/* As a run of the command would state it: the recipe's over the case's. */
+static bool stated_of(const struct lint_command *c, const struct report_case *of, const char *name,
+                      struct str *ret)
+{
+    for (size_t idx = 0; c->recipe && idx < c->recipe->conditions.n; idx++) {
+        if (str_eq_z(c->recipe->conditions.items[idx].name, name)) {
+            *ret = c->recipe->conditions.items[idx].value;
+            return true;
+        }
+    }
+    return case_condition(of, name, ret);
+}
+
+/* O0 to O3 */
+static bool is_amp_level(struct str s)
+{
+    return s.len == 2 && (s.ptr[0] | 0x20) == 'o' && s.ptr[1] >= '0' && s.ptr[1] <= '3';
+}
+
+static bool contradicts(const struct option_found *o, struct str stated)
+{
+    int64_t value = 0;
+    int64_t number = 0;
+    if (o->means == MEANS_PRECISION) {
+        return is_amp_level(o->value) && is_amp_level(stated) && o->value.ptr[1] != stated.ptr[1];
+    }
+    return to_count(o->value, INT64_MAX, &value) && to_count(stated, INT64_MAX, &number) &&
+           value != number;
+}
 
 static void lint_condition(struct lint *lint, const struct lint_command *c,
                            const struct option_found *o)
 {
     const char *name = CONDITIONS[o->means];
-    int64_t value = 0;
-    if (!name || !to_count(o->value, INT64_MAX, &value)) {
-        return;
-    }
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+    for (size_t idx = 0; name && idx < lint->report->n_cases; idx++) {
         const struct report_case *of = &lint->report->cases[idx];
         struct str stated = STR_EMPTY;
-        int64_t number = 0;
         if (of->stack == c->stack && command_is_for(c->command, of) &&
-            case_condition(of, name, &stated) && to_count(stated, INT64_MAX, &number) &&
-            number != value) {
+            stated_of(c, of, name, &stated) && contradicts(o, stated)) {
             lint_add(lint, "condition-contradicts-command", c->stack, c->place,
-                     "%.*s is %" PRId64 " in the command, and %s is stated as %" PRId64,
-                     STR_ARG(o->spelled), value, name, number);
+                     "%.*s is %.*s in the command, and %s is stated as %.*s", STR_ARG(o->spelled),
+                     STR_ARG(o->value), name, STR_ARG(stated));
+        }
+    }
+}
+
+/* A program whose parts are switched on by --use_..., and which is not told to use the loader that is stated. */
+static void lint_loader(struct lint *lint, const struct lint_command *c,
+                        const struct shell_run *run)
+{
+    bool has_switches = false;
+    for (size_t idx = 1; idx < run->n_own; idx++) {
+        if (holds_text(run->words[idx].text, "dali")) {
+            return;
+        }
+        has_switches = has_switches || str_starts(run->words[idx].text, STR_LIT("--use_"));
+    }
+    for (size_t idx = 0; has_switches && idx < lint->report->n_cases; idx++) {
+        const struct report_case *of = &lint->report->cases[idx];
+        struct str stated = STR_EMPTY;
+        if (of->stack == c->stack && command_is_for(c->command, of) &&
+            stated_of(c, of, "data_loader", &stated) && str_eq_z(stated, "dali")) {
+            lint_add(lint, "condition-contradicts-command", c->stack, c->place,
+                     "data_loader is stated as dali, and the command has no --use_dali");
         }
     }
 }
@@ -236,17 +282,53 @@ static void lint_run(struct lint *lint, const struct lint_command *c, size_t run
             lint_batch(lint, c, o.value);
         } else if (o.means == MEANS_CONFIG) {
             lint_config(lint, c, o.value);
-        } else {
-            lint_condition(lint, c, &o);
         }
+        lint_condition(lint, c, &o);
     }
     if (width != WIDTH_NONE) {
         lint_precision(lint, c, width, width_spelled);
     }
+    lint_loader(lint, c, run);
     lint_configs(lint, c, run);
+}
+
+/* What a recipe runs, which may be the stack's own commands, is held against what its result would state. */
+static void lint_recipe(struct lint *lint, const struct stack *s, const struct recipe *recipe,
+                        const char *place)
+{
+    bool is_own = recipe->n_commands > 0;
+    size_t n = is_own ? recipe->n_commands : s->n_commands;
+    for (size_t idx = 0; idx < n; idx++) {
+        const struct command *command = is_own ? &recipe->commands[idx] : &s->commands[idx];
+        struct shell_script script = {0};
+        struct lint_command c = {
+            .stack = s,
+            .command = command,
+            .script = &script,
+            .place = arena_printf(lint->arena, "%s.commands[%zu].works", is_own ? place : "", idx),
+            .recipe = recipe};
+        struct option_found o;
+        if (!command->works.ptr || !str_eq_z(command->purpose, "run")) {
+            continue; /* as printed, and so looked at before */
+        }
+        shell_script_read(lint->arena, command->works, &script);
+        for (size_t at = 0; at < script.n; at++) {
+            for (size_t option = 0; option_next(lint->arena, &script.runs[at], &option, &o);) {
+                lint_condition(lint, &c, &o);
+            }
+            lint_loader(lint, &c, &script.runs[at]);
+        }
+    }
 }
 
 void lint_settings(struct lint *lint, const struct stack *s)
 {
+    const struct recipes *lists[] = {&s->smoke, &s->full};
     lint_each_run(lint, s, lint_run);
+    for (size_t list = 0; list < ARRAY_LEN(lists); list++) {
+        for (size_t idx = 0; idx < lists[list]->n; idx++) {
+            lint_recipe(lint, s, &lists[list]->items[idx],
+                        arena_printf(lint->arena, ".%s[%zu]", list ? "full" : "smoke", idx));
+        }
+    }
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include "base/log.h"
+
 #include "prep/ordered.h"
 #include "prep/packing.h"
 #include "prep/verb.h"
@@ -97,6 +99,18 @@ static int print(const struct pack_verb_args *args, const struct packing_opts *o
     return verb_print(strbuf_str(&buf), err);
 }
 
+/* Before it begins: shards hold decoded pixels, which are many times the size of a JPEG. */
+static void say_size(const struct packing_opts *opts)
+{
+    uint64_t bytes = 0;
+    for (size_t idx = 0; idx < opts->samples->n; idx++) {
+        bytes += opts->samples->items[idx].bytes;
+    }
+    log_line(LOG_INFO, "%.*s, split %.*s: %zu samples, %.1f MB as packed, in %s",
+             STR_ARG(opts->dataset_id), STR_ARG(opts->split), opts->samples->n, (double)bytes / 1e6,
+             opts->folder);
+}
+
 static int pack(struct arena *arena, const struct pack_verb_args *args, struct err *err)
 {
     CLEANUP(listing) struct listing listing = LISTING_EMPTY;
@@ -132,6 +146,7 @@ static int pack(struct arena *arena, const struct pack_verb_args *args, struct e
                                 .samples = &samples,
                                 .n_threads = samples_opts.n_threads,
                                 .should_stop = verb_is_stopped};
+    say_size(&opts);
     if (packing_write(arena, &opts, &result, err) < 0) {
         return -1;
     }

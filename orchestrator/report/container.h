@@ -64,6 +64,9 @@ size_t container_image_at(const struct shell_word *words, size_t n);
 /* Its flags alone. */
 MUST_CHECK int container_flags_of_command(struct arena *arena, struct str line,
                                           struct container_flags *ret_flags, struct err *err);
+/* Adds what a site's words of `docker run` ask for: its numbers replace, its lists are added. */
+MUST_CHECK int container_flags_add(struct arena *arena, const struct str *words, size_t n,
+                                   struct container_flags *flags, struct err *err);
 #define CONTAINER_FLAGS_N 18
 extern const struct json_field CONTAINER_FLAGS_ROWS[CONTAINER_FLAGS_N];
 

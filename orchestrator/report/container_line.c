@@ -470,6 +470,53 @@ int container_line_read(struct arena *arena, struct str text, struct container_l
     return 0;
 }
 
+static void put_all(struct str *items, size_t *n, const struct str *more, size_t n_more)
+{
+    for (size_t idx = 0; idx < n_more && *n < CONTAINER_LIST_MAX; idx++) {
+        if (!str_is_in(more[idx], items, *n)) {
+            items[(*n)++] = more[idx];
+        }
+    }
+}
+
+int container_flags_add(struct arena *arena, const struct str *words, size_t n,
+                        struct container_flags *flags, struct err *err)
+{
+    struct container_flags both;
+    struct container_flags own;
+    const char *line = "docker run";
+    for (size_t idx = 0; idx < n; idx++) {
+        line = arena_printf(arena, "%s %.*s", line, STR_ARG(words[idx]));
+    }
+    if (container_flags_of_command(arena, str_of(arena_printf(arena, "%s image", line)), &both,
+                                   err) < 0) {
+        return -1;
+    }
+    own = *flags;
+    const struct {
+        int64_t *site, own;
+    } NUMBERS[] = {{&both.shm_bytes, own.shm_bytes},     {&both.memlock_bytes, own.memlock_bytes},
+                   {&both.stack_bytes, own.stack_bytes}, {&both.n_files, own.n_files},
+                   {&both.n_processes, own.n_processes}, {&both.memory_bytes, own.memory_bytes}};
+    for (size_t idx = 0; idx < ARRAY_LEN(NUMBERS); idx++) {
+        *NUMBERS[idx].site = *NUMBERS[idx].site ? *NUMBERS[idx].site : NUMBERS[idx].own;
+    }
+    both.is_host_net |= own.is_host_net;
+    both.is_host_ipc |= own.is_host_ipc;
+    both.is_host_pid |= own.is_host_pid;
+    both.is_privileged |= own.is_privileged;
+    both.wants_gpus |= own.wants_gpus;
+    both.cpuset = both.cpuset.ptr ? both.cpuset : own.cpuset;
+    both.workdir = both.workdir.ptr ? both.workdir : own.workdir;
+    put_all(both.devices, &both.n_devices, own.devices, own.n_devices);
+    put_all(both.caps, &both.n_caps, own.caps, own.n_caps);
+    put_all(both.security, &both.n_security, own.security, own.n_security);
+    put_all(both.env, &both.n_env, own.env, own.n_env);
+    put_all(both.not_understood, &both.n_not_understood, own.not_understood, own.n_not_understood);
+    *flags = both;
+    return 0;
+}
+
 int container_flags_of_command(struct arena *arena, struct str line,
                                struct container_flags *ret_flags, struct err *err)
 {

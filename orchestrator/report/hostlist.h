@@ -32,7 +32,7 @@ enum hostlist_syntax {
 MUST_CHECK int hostlist_expand(struct arena *arena, struct str text, enum hostlist_syntax syntax,
                                struct hostlist *ret_list, struct err *err);
 
-/* The shortest text for those names, in natural order: "gpu[1-3],login". Two sets of the same names give the same text. */
+/* Those names in natural order, folded by their last numbers: "gpu[1-3],login". Two sets of the same names give the same text. */
 struct str hostlist_fold(struct arena *arena, const struct str *names, size_t n_names);
 
 /* A host name or an address that is safe in a command or a path: letters, digits, and in the middle also . : - _ */

@@ -29,9 +29,12 @@ static const struct json_field USE_ROWS[] = {
     ROW_ALONE("stack", JSON_STR, JSON_REQUIRED, .form = &FORM_SLUG),
 };
 static const struct json_field VERSION_ROWS[] = {
-    ROW_ALONE("os", JSON_STR, VERSION),      ROW_ALONE("python", JSON_STR, VERSION),
-    ROW_ALONE("cuda", JSON_STR, VERSION),    ROW_ALONE("cudnn", JSON_STR, VERSION),
-    ROW_ALONE("nccl", JSON_STR, VERSION),    ROW_ALONE("framework", JSON_STR, VERSION),
+    ROW_ALONE("os", JSON_STR, VERSION),
+    ROW_ALONE("python", JSON_STR, VERSION),
+    ROW("cuda", struct image_text, image.cuda, NULLABLE_FIELD, .form = &FORM_LINE),
+    ROW_ALONE("cudnn", JSON_STR, VERSION),
+    ROW_ALONE("nccl", JSON_STR, VERSION),
+    ROW_ALONE("framework", JSON_STR, VERSION),
     ROW_ALONE("library", JSON_STR, VERSION),
 };
 static const struct json_field ROWS[] = {
@@ -45,7 +48,9 @@ static const struct json_field ROWS[] = {
      .flags = JSON_REQUIRED | JSON_UNREAD | JSON_UNIQUE,
      .max = 64,
      ROW_ROWS(USE_ROWS)},
-    ROW_INSIDE("versions", VERSION_ROWS, JSON_REQUIRED | JSON_UNREAD),
+    ROW_INSIDE("versions", VERSION_ROWS, JSON_REQUIRED),
+    ROW_STRS("instead", struct image_text, image.instead, image.n_instead, JSON_OMIT | JSON_UNIQUE,
+             .max = 8, .form = &FORM_SLUG),
     ROW("base", struct image_text, image.base, NULLABLE_FIELD, .form = &BASE),
     ROW("fallback", struct image_text, fallback, NULLABLE_FIELD, .form = &REFERENCE),
     ROW("replacement", struct image_text, image.replacement, NULLABLE_FIELD, .form = &FORM_LINE),

@@ -24,6 +24,10 @@ struct image {
     bool is_local;      /* our own, built and not pulled: neither tag nor digest */
     bool has_fallback;
     struct oci_ref fallback;
+    struct str cuda; /* "12.9", or NULL */
+    struct str
+        *instead; /* ids of images of the same programs for other drivers, the newest CUDA first */
+    size_t n_instead;
     struct str base;        /* what its Dockerfile starts from */
     struct str replacement; /* what to use if it is gone, in a sentence */
     struct str status;

@@ -6,8 +6,10 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "codec/json_table.h"
+#include "report/container.h"
 #include "report/hostlist.h"
 #include "report/report_decode.h"
+#include "report/wants.h"
 
 #define ID_MAX_BYTES   512
 #define HOSTS_MAX      65536
@@ -122,6 +124,85 @@ static bool is_registry(struct str text)
            (prefix.len > 0 && is_alnum(prefix.ptr[0]) && is_alnum(prefix.ptr[prefix.len - 1]));
 }
 
+/* http://HOST:PORT without a login, which would be in every log. */
+static bool is_proxy(struct str text)
+{
+    struct str rest = text;
+    bool is_https = str_starts(text, STR_LIT("https://"));
+    if (!is_https && !str_starts(text, STR_LIT("http://"))) {
+        return false;
+    }
+    rest = str_sub(text, is_https ? 8 : 7, SIZE_MAX);
+    return str_find(rest, STR_LIT("/")) < 0 && is_registry(rest);
+}
+
+/* ---- what a site adds ---- */
+
+const char *const SITE_CONDITIONS[SITE_CONDITIONS_N + 1] = {"site_devices", "site_engine_flags",
+                                                            "site_env", "site_proxy", NULL};
+
+static struct str joined(struct arena *arena, const struct str *items, size_t n)
+{
+    const char *text = n ? "" : NULL;
+    for (size_t idx = 0; idx < n; idx++) {
+        text = arena_printf(arena, "%s%s%.*s", text, idx ? " " : "", STR_ARG(items[idx]));
+    }
+    return str_of(text);
+}
+
+struct str inventory_condition(struct arena *arena, const struct inventory *inventory,
+                               const char *name)
+{
+    struct str *env = arena_array(arena, struct str, inventory->n_env + 1);
+    for (size_t idx = 0; idx < inventory->n_env; idx++) {
+        env[idx] = str_of(arena_printf(arena, "%.*s=%.*s", STR_ARG(inventory->env[idx].name),
+                                       STR_ARG(inventory->env[idx].value)));
+    }
+    return strcmp(name, "site_env") == 0     ? joined(arena, env, inventory->n_env)
+           : strcmp(name, "site_proxy") == 0 ? inventory->proxy
+           : strcmp(name, "site_devices") == 0
+               ? joined(arena, inventory->devices, inventory->n_devices)
+               : joined(arena, inventory->engine_flags, inventory->n_engine_flags);
+}
+
+struct str inventory_driver(const struct inventory *inventory)
+{
+    struct str oldest = STR_EMPTY;
+    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
+        struct str driver = inventory->nodes[idx].driver;
+        if (driver.ptr && (!oldest.ptr || version_cmp(driver, oldest) < 0)) {
+            oldest = driver;
+        }
+    }
+    return oldest;
+}
+
+int inventory_add_flags(struct arena *arena, const struct inventory *inventory, int64_t n_nodes,
+                        struct container_flags *flags, struct err *err)
+{
+    struct str *words = arena_array(arena, struct str, 2 * SITE_LIST_MAX + 1);
+    size_t n = 0;
+    for (size_t idx = 0; idx < inventory->n_engine_flags; idx++) {
+        words[n++] = inventory->engine_flags[idx];
+    }
+    for (size_t idx = 0; flags->wants_gpus && idx < inventory->n_devices; idx++) {
+        struct str device = inventory->devices[idx];
+        bool is_infiniband = str_starts(device, STR_LIT(INFINIBAND_DEVICES));
+        if (is_infiniband && n_nodes < 2) {
+            continue;
+        }
+        words[n++] = str_of(arena_printf(arena, "--device=%.*s", STR_ARG(device)));
+        if (is_infiniband) {
+            words[n++] = STR_LIT("--ulimit=memlock=-1");
+        }
+    }
+    if (n == 0) {
+        return 0;
+    }
+    return container_flags_add(arena, words, n, flags, err) < 0 ? err_wrap(err, "the inventory")
+                                                                : 0;
+}
+
 /* ---- as JSON ---- */
 
 #define HOST     "[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?"
@@ -144,6 +225,14 @@ static const struct json_form USER = {
 static const struct json_form HOSTS = {.pattern = "^[A-Za-z0-9[][][A-Za-z0-9._:, -]*$",
                                        .max = HOSTS_MAX};
 
+static const struct json_form DRIVER = {.pattern = "^[0-9]+(\\.[0-9]+)*$", .max = 32};
+static const struct json_form DEVICE = {
+    .pattern = "^/", .is_valid = container_is_device, .what = "an absolute path"};
+static const struct json_form PROXY = {.pattern = "^https?://" HOST ":[0-9]{1,5}$",
+                                       .is_valid = is_proxy,
+                                       .what = "http://HOST:PORT, without a login"};
+static const struct json_form WORD = {.pattern = "^[^\\s$`]+$", .max = PATH_MAX_BYTES};
+
 #define NODE struct inventory_node
 static const struct json_field NODE_ROWS[] = {
     ROW("name", NODE, name, JSON_REQUIRED, .form = &HOSTS),
@@ -151,6 +240,7 @@ static const struct json_field NODE_ROWS[] = {
     ROW("port", NODE, port, NULLABLE_FIELD, .min = 1, .max = 65535),
     ROW("user", NODE, user, NULLABLE_FIELD, .form = &USER),
     ROW("gpus", NODE, gpus, JSON_REQUIRED, .max = INVENTORY_GPUS_MAX),
+    ROW("driver", NODE, driver, JSON_OMIT, .form = &DRIVER),
     ROW("fast_address", NODE, fast_address, NULLABLE_FIELD, .form = &HOSTS),
     ROW("work_folder", NODE, work_folder, NULLABLE_FIELD, .form = &FOLDER),
     ROW_STRS("groups", NODE, groups, n_groups, JSON_REQUIRED | JSON_UNIQUE, .max = GROUPS_MAX,
@@ -258,6 +348,13 @@ static const struct json_field ROWS[] = {
     ROW("head_address", struct inventory, head_address, JSON_NULLABLE, .form = &ADDRESS),
     ROW("shared_folder", struct inventory, shared_folder, JSON_NULLABLE, .form = &FOLDER),
     ROW("login", struct inventory, login, JSON_NULLABLE, .form = &LOGIN),
+    ROW_PAIRS("env", struct inventory, env, n_env, JSON_OMIT, .max = SITE_LIST_MAX,
+              .schema = "\"propertyNames\": {\"pattern\": \"^[A-Za-z_][A-Za-z0-9_]*$\"}"),
+    ROW_STRS("devices", struct inventory, devices, n_devices, JSON_OMIT | JSON_UNIQUE,
+             .max = SITE_LIST_MAX, .form = &DEVICE),
+    ROW("proxy", struct inventory, proxy, JSON_OMIT, .form = &PROXY),
+    ROW_STRS("engine_flags", struct inventory, engine_flags, n_engine_flags, JSON_OMIT,
+             .max = SITE_LIST_MAX, .form = &WORD),
     ROW_LIST("nodes", struct inventory, nodes, n_nodes, NODE_ROWS, JSON_REQUIRED, .min = 1,
              .max = INVENTORY_NODES_MAX, .get = expand_rows),
     /* Where it is known from is for people. */

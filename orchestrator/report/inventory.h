@@ -6,10 +6,12 @@
 
 #include "base/strbuf.h"
 #include "codec/json.h"
+#include "report/recipe.h"
 
 #define INVENTORY_NODES_MAX 4096
 #define INVENTORY_GPUS_MAX  1024 /* in a node */
 #define INVENTORY_LOCAL     "local"
+#define SITE_LIST_MAX       32
 
 /* What starts the workload on a node. */
 enum runtime_kind {
@@ -35,6 +37,7 @@ struct inventory_node {
     int64_t port;            /* 0: as ~/.ssh/config says, else 22 */
     struct str user;         /* NULL: as ~/.ssh/config says, else the caller's */
     int64_t gpus;            /* a node */
+    struct str driver;       /* NVIDIA's, "450.80.02"; NULL: not stated */
     struct str fast_address; /* of its fast network, or NULL: address */
     struct str work_folder; /* absolute; NULL: ${XDG_STATE_HOME:-$HOME/.local/state}/reperf there */
     struct str *groups;
@@ -52,9 +55,31 @@ struct inventory {
     struct str head_address;  /* of this machine as the nodes see it, or NULL: detected */
     struct str shared_folder; /* absolute, the same on all nodes, or NULL */
     struct str login;         /* name of the node on which sbatch is called; NULL: this machine */
+    /* What a site needs of every job; each is a condition of its runs. */
+    struct condition *env; /* over the report's own */
+    size_t n_env;
+    struct str *
+        devices; /* of each container with GPUs; below /dev/infiniband: where the case has several nodes */
+    size_t n_devices;
+    struct str proxy;         /* "http://HOST:PORT", without a login; NULL: none */
+    struct str *engine_flags; /* words of `docker run`, added to each container's */
+    size_t n_engine_flags;
     struct inventory_node *nodes;
     size_t n_nodes;
 };
+
+/* The value of a condition by which a run states what its site added (site_env, ...); ptr NULL: nothing. */
+#define SITE_CONDITIONS_N 4
+extern const char *const SITE_CONDITIONS[SITE_CONDITIONS_N + 1]; /* ended by NULL */
+struct str inventory_condition(struct arena *arena, const struct inventory *inventory,
+                               const char *name);
+struct container_flags;
+/* Adds what the site gives to a container of a case on so many nodes. With InfiniBand its memory may be locked without a limit. */
+MUST_CHECK int inventory_add_flags(struct arena *arena, const struct inventory *inventory,
+                                   int64_t n_nodes, struct container_flags *flags, struct err *err);
+/* The oldest driver that a node states; ptr NULL: none does. */
+struct str inventory_driver(const struct inventory *inventory);
+#define INFINIBAND_DEVICES "/dev/infiniband"
 
 extern const struct json_document INVENTORY_DOCUMENT;
 /* A pattern such as gpu[01-04] as a node's name stands for several nodes; its address must then expand to as many. */

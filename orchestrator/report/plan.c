@@ -120,6 +120,29 @@ int64_t plan_step_nodes(const struct plan_step *step)
     return step->n_nodes > 0 ? step->n_nodes : 1;
 }
 
+int64_t plan_step_deadline_s(const struct plan *plan, const struct plan_step *step)
+{
+    return step->deadline_s ? step->deadline_s : plan->deadline_s;
+}
+
+int64_t plan_asked_steps(struct str asked, const struct report_case *c)
+{
+    int64_t n = 0;
+    return str_eq_z(asked, PLAN_STEPS_AS_LOGGED)                        ? c->logged_steps
+           : str_to_i64(asked, 1, INT32_MAX, &n, &(struct err){0}) == 0 ? n
+                                                                        : 0;
+}
+
+struct str plan_step_steps(const struct plan_step *step)
+{
+    for (size_t idx = 0; idx < step->n_env; idx++) {
+        if (str_eq_z(step->env[idx].name, PLAN_STEPS_ENV)) {
+            return step->env[idx].value;
+        }
+    }
+    return STR_EMPTY;
+}
+
 static int64_t min_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -235,6 +258,10 @@ static const struct json_field STEP_ROWS[] = {
     ROW_LIST("mounts", struct plan_step, mounts, n_mounts, MOUNT_ROWS, 0, .max = RECIPE_MOUNTS_MAX),
     ROW_LIST("needs", struct plan_step, needs, n_needs, STEP_NEED_ROWS, 0, .max = STEP_NEEDS_MAX),
     ROW("steps", struct plan_step, n_steps, JSON_REQUIRED, .max = BYTES_MAX),
+    ROW("estimate_s", struct plan_step, estimate_s, JSON_OMIT, .max = BYTES_MAX,
+        .about = "of one repeat, by the published rate; absent: not known"),
+    ROW("deadline_s", struct plan_step, deadline_s, JSON_OMIT, .max = DEADLINE_S_MAX,
+        .about = "of one repeat; absent: the plan's"),
     ROW("memory_bytes", struct plan_step, memory_bytes, JSON_REQUIRED, .max = BYTES_MAX),
     ROW("log_bytes", struct plan_step, log_bytes, JSON_REQUIRED, .max = BYTES_MAX),
 };
@@ -307,6 +334,9 @@ const struct json_field PLAN_ROWS[PLAN_N] = {
         .about = "how far from the published number, as a part of it, is reproduced; absent: 0.05"),
     ROW("takes_turns", struct plan, takes_turns, JSON_OMIT),
     ROW("deadline_s", struct plan, deadline_s, JSON_REQUIRED, .min = 1, .max = DEADLINE_S_MAX),
+    ROW("asked_steps", struct plan, asked_steps, JSON_OMIT,
+        .schema = "\"pattern\": \"^(as-logged|[1-9][0-9]*)$\"",
+        .about = "--steps; absent: as the report says"),
     ROW("inventory", struct plan, inventory, JSON_REQUIRED),
     ROW_WORD("runtime", struct plan, runtime, RUNTIME_KIND_NAMES, 0),
     ROW_WORD("launcher", struct plan, launcher, LAUNCHER_KIND_NAMES, 0),

@@ -9,11 +9,12 @@
 #include "codec/json_table.h"
 #include "report/container.h"
 #include "report/inventory.h"
+#include "report/plan_needs.h"
 #include "report/report.h"
 
 #define PLAN_STEPS_MAX      CASES_MAX
 #define PLAN_ARGV_MAX       256
-#define PLAN_ENV_MAX        128
+#define PLAN_ENV_MAX        192                        /* a stack's, a recipe's, a site's */
 #define PLAN_CONDITIONS_MAX (CONDITION_NAMES_MAX + 64) /* a report's, and what a plan adds */
 #define PLAN_PINS_MAX       1024
 #define PLAN_NEEDS_MAX      256
@@ -22,6 +23,9 @@
 #define PLAN_OVERRIDES_MAX  64
 #define REPEATS_RUN_MAX     1000
 #define DEADLINE_S_MAX      2592000 /* 30 days */
+/* A command that names this variable runs as many training steps as it says. */
+#define PLAN_STEPS_ENV       "REPERF_STEPS"
+#define PLAN_STEPS_AS_LOGGED "as-logged"
 
 enum profile { PROFILE_FULL, PROFILE_SMOKE };
 
@@ -93,18 +97,14 @@ struct plan_step {
     struct str image_name;   /* repository, as an engine names it */
     struct str image_digest; /* "sha256:...", of its manifest */
     struct str image_id;     /* "sha256:...", of its config, or NULL: not known yet */
+    struct str image_cuda;   /* as its description or the report states it, or NULL; not kept */
     struct container_flags flags;
     int64_t n_steps;      /* training steps; 0: not known */
+    int64_t estimate_s;   /* of one repeat, by the published rate; 0: not known */
+    int64_t deadline_s;   /* of one repeat; 0: the plan's */
     int64_t memory_bytes; /* of the program, estimated; 0: not known */
     int64_t log_bytes;    /* of one repeat, estimated; 0: not known */
     struct step_bound bound;
-};
-
-#define PLAN_PIN_IMAGE "image digest"
-
-struct missing_pin { /* what its authors did not pin although a run of the step needs it */
-    struct str stack;
-    struct str what; /* "image digest", "source commit of URL" */
 };
 
 struct
@@ -123,18 +123,6 @@ struct
     "not evaluated: with --data the workload gets the training split alone, and no data that it "  \
     "does not train on"
 
-enum need_state { NEED_ABSENT, NEED_PARTIAL, NEED_READY };
-
-struct plan_need {   /* what a run of the cases' stacks needs from the store */
-    struct str kind; /* "dataset", "image", "source" */
-    struct str name;
-    enum need_state state;
-    int64_t download_bytes; /* still to be fetched; -1: its authors did not say */
-    int64_t disk_bytes;     /* of archives and tree, estimated; -1: likewise */
-    int64_t n_unpinned;     /* files without any digest; of an image: 1 if its tag is not locked */
-    bool needs_login;
-};
-
 struct plan {
     struct str report, address; /* id; the pin of a report from elsewhere, or NULL */
     struct str report_sha256;   /* hex, of the frozen file */
@@ -144,8 +132,10 @@ struct plan {
     double within, tolerance;     /* parts of a mean, of the published number; 0: not asked */
     bool is_each_node;            /* its cases are the report's on each node (report/each_node.h) */
     bool takes_turns;             /* the frameworks of a row take turns, one at a time: A B, A B */
-    int64_t deadline_s;           /* of one repeat */
-    struct str inventory;         /* "local", else the id of manifest/inventory.json */
+    int64_t deadline_s;           /* of one repeat, where its step has none of its own */
+    struct str
+        asked_steps;      /* --steps: PLAN_STEPS_AS_LOGGED or a number; NULL: as the report says */
+    struct str inventory; /* "local", else the id of manifest/inventory.json */
     enum runtime_kind runtime;
     enum launcher_kind launcher;
     struct str *globs; /* as asked; empty: all cases */
@@ -161,7 +151,6 @@ struct plan {
     size_t n_overrides;
 };
 
-const char *need_state_name(enum need_state state);
 /* How a verdict names the data: "cityscapes", "synthetic twin of cityscapes". */
 char *plan_data_name(struct arena *arena, const struct plan_data *data);
 /* The condition "dataset" of a rehearsal by a recipe: "synthetic twin of cityscapes"; NULL: the recipe has no dataset. */
@@ -176,7 +165,7 @@ bool profile_of_name(struct str name, enum profile *ret_profile);
 
 /* The document of `reperf plan --json` and of manifest/plan.json. */
 void plan_encode(const struct plan *plan, struct strbuf *out);
-#define PLAN_N 23
+#define PLAN_N 24
 extern const struct json_field PLAN_ROWS[PLAN_N];
 MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_plan,
                            struct err *err);
@@ -189,6 +178,11 @@ int64_t plan_most_repeats(const struct plan *plan); /* of a case */
 int64_t plan_smoke_ranks(const struct report_case *c);
 int64_t plan_full_ranks(const struct report_case *c); /* one a GPU; without GPUs one a node */
 int64_t plan_step_nodes(const struct plan_step *step);
+int64_t plan_step_deadline_s(const struct plan *plan, const struct plan_step *step);
+/* What --steps asks of a case; 0: nothing, as its published log does not say. */
+int64_t plan_asked_steps(struct str asked, const struct report_case *c);
+/* PLAN_STEPS_ENV as the step's command gets it; NULL: it does not. */
+struct str plan_step_steps(const struct plan_step *step);
 /* Whether a node has what each node of the step needs, and is one of those that its case is fixed to. */
 bool plan_step_fits(const struct plan_step *step, const struct inventory_node *node);
 

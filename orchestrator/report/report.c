@@ -415,6 +415,8 @@ static const struct json_field CASE_ROWS[] = {
     ROW("baseline", struct report_case, baseline, NULLABLE_FIELD, .form = &CASE),
     ROW_STRS("logs", struct report_case, logs, n_logs, JSON_REQUIRED, .max = LOGS_MAX,
              .form = &FORM_FILE_PATH),
+    ROW("logged_steps", struct report_case, logged_steps, 0, .min = 1, .max = INT32_MAX,
+        .about = "training steps that the published log ran, for run --steps as-logged"),
     ROW_GET("conditions", struct report_case, conditions, get_conditions, CONDITIONS),
     ROW_LIST("cells", struct report_case, cells, n_cells, CELL_ROWS, JSON_REQUIRED,
              .max = CELLS_MAX, .check = check_cell, .get = check_cells, .vocabulary = "cells"),
@@ -540,9 +542,10 @@ static int check_has_cells(const struct json *list, const struct report *report,
 }
 
 /* What a case points to within the report. */
-static int check_references(const struct json *at, const struct report_case *c,
-                            const struct ids *ids, struct err *err)
+static int check_references(const struct json *at, struct report_case *c, const struct ids *ids,
+                            struct err *err)
 {
+    c->rated = c->baseline.ptr ? map_get(ids->cases, c->baseline) : c;
     if (c->baseline.ptr && (str_eq(c->baseline, c->id) || !map_get(ids->cases, c->baseline))) {
         return json_fail(at, err, "baseline: expected another case's id, found \"%.160s\"",
                          c->baseline.ptr);

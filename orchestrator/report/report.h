@@ -119,8 +119,11 @@ struct report_case {
     struct str rule;                       /* "FORMAT/NAME", or NULL */
     struct str
         baseline; /* case id that a run of this one is compared with (framework reperf), or NULL */
+    const struct report_case
+        *rated;       /* the baseline, else the case itself: whose numbers are published */
     struct str *logs; /* paths below --logs, or empty */
     size_t n_logs;
+    int64_t logged_steps;         /* training steps that its published log ran; 0: not known */
     struct conditions conditions; /* of this case, over the stack's and the environment's */
     struct factor factor; /* the number by its rule is multiplied by it before the comparison */
     struct str matched;   /* how its logs were found if the report does not name them; or NULL */

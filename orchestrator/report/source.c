@@ -273,18 +273,17 @@ int source_parse_name(struct arena *arena, struct str name, struct source_name *
 
 char *source_repo_name(struct arena *arena, const char *url)
 {
-    struct str rest = after_scheme(str_of(url));
+    struct str repository = str_of(url);
+    repository.len -= str_ends(repository, STR_LIT(".git")) ? 4 : 0; /* two spellings of one */
+    struct str rest = after_scheme(repository);
     uint8_t sha256[SHA256_BYTES];
     char name[NAME_BYTES + 1];
     size_t len = 0;
-    rest = rest.ptr ? rest : str_of(url);
-    if (str_ends(rest, STR_LIT(".git"))) {
-        rest.len -= 4;
-    }
+    rest = rest.ptr ? rest : repository;
     if (rest.len > NAME_BYTES) {
         rest = str_sub(rest, rest.len - NAME_BYTES, NAME_BYTES);
     }
-    sha256_of(str_of(url), sha256);
+    sha256_of(repository, sha256);
     for (size_t idx = 0; idx < rest.len; idx++) {
         char c = rest.ptr[idx];
         bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||

@@ -7,7 +7,7 @@
 
 #include "codec/json_table.h"
 
-#define CONDITION_NAMES_MAX 64 /* of the closed list */
+#define CONDITION_NAMES_MAX 96 /* of the closed list */
 
 struct word {             /* of a list of units, metrics or precisions */
     struct str name;      /* the canonical one */

@@ -45,6 +45,12 @@ const char *cuda_needs_driver(struct str cuda)
     return NULL;
 }
 
+bool driver_runs_cuda(struct str driver, struct str cuda)
+{
+    const char *needed = cuda.ptr ? cuda_needs_driver(cuda) : NULL;
+    return !driver.ptr || !needed || version_cmp(driver, str_of(needed)) >= 0;
+}
+
 /* Source: release notes of the CUDA toolkits, "New features": 8.0 Pascal, 9.0 Volta, 10.0 Turing, 11.0 sm_80, 11.1 sm_86,
    11.8 sm_89 and sm_90, 12.8 sm_100 and sm_120. */
 const char *capability_needs_cuda(struct str capability)
@@ -121,9 +127,10 @@ static int add_text(struct wants *wants, const struct report_case *c, enum want_
     return text.len == 0 ? 0 : wants_add(wants, want, err);
 }
 
-static int add_container(struct arena *arena, struct wants *wants, const struct report_case *c,
-                         struct err *err)
+static int add_container(struct arena *arena, const struct inventory *inventory,
+                         struct wants *wants, const struct report_case *c, struct err *err)
 {
+    bool has_infiniband = false;
     for (size_t idx = 0; idx < c->stack->n_commands; idx++) {
         const struct command *command = &c->stack->commands[idx];
         struct str line = command->works.ptr ? command->works : command->printed;
@@ -134,6 +141,9 @@ static int add_container(struct arena *arena, struct wants *wants, const struct 
         if (container_flags_of_command(arena, line, &flags, err) < 0) {
             return err_wrap(err, "%.*s", STR_ARG(c->id));
         }
+        if (inventory_add_flags(arena, inventory, c->nodes, &flags, err) < 0) {
+            return -1;
+        }
         if (add_number(wants, c, WANT_SHM, flags.shm_bytes, err) < 0 ||
             add_number(wants, c, WANT_MEMLOCK, flags.memlock_bytes, err) < 0 ||
             add_number(wants, c, WANT_STACK, flags.stack_bytes, err) < 0 ||
@@ -141,12 +151,17 @@ static int add_container(struct arena *arena, struct wants *wants, const struct 
             return -1;
         }
         for (size_t at = 0; at < flags.n_devices; at++) {
+            has_infiniband |= str_starts(flags.devices[at], STR_LIT(INFINIBAND_DEVICES));
             if (add_text(wants, c, WANT_DEVICE, flags.devices[at], err) < 0) {
                 return -1;
             }
         }
     }
-    return 0;
+    struct want lacking = {.kind = WANT_IB_DEVICE, .of = c->id};
+    return has_infiniband || c->nodes < 2 || c->gpus_per_node == 0 ||
+                   inventory->runtime == RUNTIME_NONE
+               ? 0
+               : wants_add(wants, lacking, err);
 }
 
 /* "InfiniBand 100 Gb/s; NVLink ...": 100 */
@@ -177,8 +192,8 @@ static int add_interconnect(struct wants *wants, const struct report_case *c, st
     return wants_add(wants, want, err);
 }
 
-int wants_of_case(struct arena *arena, struct wants *wants, const struct report_case *c,
-                  struct err *err)
+int wants_of_case(struct arena *arena, const struct inventory *inventory, struct wants *wants,
+                  const struct report_case *c, struct err *err)
 {
     static const struct {
         const char *condition;
@@ -205,5 +220,7 @@ int wants_of_case(struct arena *arena, struct wants *wants, const struct report_
             return -1;
         }
     }
-    return add_container(arena, wants, c, err) < 0 || add_interconnect(wants, c, err) < 0 ? -1 : 0;
+    return add_container(arena, inventory, wants, c, err) < 0 || add_interconnect(wants, c, err) < 0
+               ? -1
+               : 0;
 }

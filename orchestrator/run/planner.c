@@ -364,6 +364,7 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
                         .within = opts->within,
                         .tolerance = opts->tolerance,
                         .is_each_node = opts->is_each_node,
+                        .asked_steps = opts->asked_steps,
                         .inventory = opts->inventory->id,
                         .runtime = opts->inventory->runtime,
                         .launcher = opts->inventory->launcher};

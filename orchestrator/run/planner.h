@@ -19,8 +19,13 @@ struct plan_image { /* strings as in struct plan_step */
     struct str id, name;
     struct str digest; /* NULL: it is described, and not pinned */
     struct str config; /* or NULL */
-    bool is_built;     /* there is nothing to pull */
-    bool is_given;     /* by --image */
+    struct str
+        source; /* what images/build.sh takes: its id, or its folder beside the user's manifests */
+    struct str cuda;           /* or NULL */
+    const struct str *instead; /* ids; as in report/image.h */
+    size_t n_instead;
+    bool is_built; /* there is nothing to pull */
+    bool is_given; /* by --image */
 };
 
 struct planner_opts {
@@ -35,7 +40,8 @@ struct planner_opts {
     bool is_each_node; /* the report's cases are fixed to nodes */
     bool takes_turns,
         is_packed; /* of the frameworks of a row: in any case, or never; else where a row has several */
-    int64_t deadline_s;                /* 0: the profile's default */
+    int64_t deadline_s;                /* 0: the profile's default, or three times the estimate */
+    struct str asked_steps;            /* as in struct plan */
     const struct inventory *inventory; /* the nodes' GPUs are as it says */
     const struct plan_image
         *images; /* of the report, as locks, descriptions and --image have them */

@@ -25,6 +25,13 @@ void plan_cannot(struct plan_step *step, enum err_code cause, const char *why, c
 MUST_CHECK int plan_follow(struct planner *p, const struct report_case *c,
                            const struct recipe *recipe, struct plan_step *step, struct err *err);
 
+/* As many training steps as --steps asks for, where the command takes a number. */
+void plan_ask_steps(struct planner *p, const struct report_case *c, struct plan_step *step);
+/* Its time by the published rate, and the deadline that follows. */
+void plan_estimate(struct planner *p, struct plan_step *step);
+/* 0: the condition is absent or no number. */
+int64_t plan_condition_number(const struct plan_step *step, const char *name);
+
 /* How many ranks on how many nodes of the inventory. */
 void plan_place_smoke(struct arena *arena, const struct planner_opts *opts,
                       const struct report_case *c, struct plan_step *step);

@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include "report/hostlist.h"
+#include "report/wants.h"
 #include "run/planner_impl.h"
 #include "store/image_store.h"
 
@@ -104,6 +105,28 @@ static struct str container_line(const struct planner_opts *opts, const struct r
     return STR_EMPTY;
 }
 
+/* Of images of the same programs one whose CUDA the nodes' driver runs. */
+static struct str image_for_driver(struct arena *arena, const struct planner_opts *opts,
+                                   struct str id, struct plan_step *step)
+{
+    struct str driver = inventory_driver(opts->inventory);
+    const struct plan_image *image = image_given(opts, id);
+    if (!image || step->gpus_per_node == 0 || driver_runs_cuda(driver, image->cuda)) {
+        return id;
+    }
+    for (size_t idx = 0; idx < image->n_instead; idx++) {
+        const struct plan_image *other = image_given(opts, image->instead[idx]);
+        if (other && driver_runs_cuda(driver, other->cuda)) {
+            return other->id;
+        }
+    }
+    plan_cannot(step, ERR_NODE,
+                arena_printf(arena, "driver %.*s is too old for image %.*s, which needs %s",
+                             STR_ARG(driver), STR_ARG(id), cuda_needs_driver(image->cuda)),
+                NULL);
+    return id;
+}
+
 /* Without a line that starts it, ranks find each other by the nodes' own addresses. */
 static void take_flags(struct arena *arena, const struct planner_opts *opts, struct str line,
                        struct plan_step *step)
@@ -115,6 +138,10 @@ static void take_flags(struct arena *arena, const struct planner_opts *opts, str
     } else if (container_flags_of_command(arena, line, &step->flags, &err) < 0) {
         plan_cannot(step, ERR_MANIFEST, arena_printf(arena, "container line: %s", err.msg), NULL);
     }
+    if (err.code == ERR_NONE &&
+        inventory_add_flags(arena, opts->inventory, step->n_nodes, &step->flags, &err) < 0) {
+        plan_cannot(step, ERR_MANIFEST, arena_printf(arena, "%s", err.msg), NULL);
+    }
 }
 
 /* given NULL: not even described. */
@@ -123,11 +150,12 @@ static void need_pin(struct arena *arena, const struct inventory *inventory, str
 {
     if (given && given->is_built) {
         /* Without a registry the nodes get it from the store. */
+        struct str source = given->source;
         const char *command =
             inventory->registry.ptr
-                ? arena_printf(arena, "images/build.sh %.*s --push %.*s/%.*s", STR_ARG(id),
+                ? arena_printf(arena, "images/build.sh %.*s --push %.*s/%.*s", STR_ARG(source),
                                STR_ARG(inventory->registry), STR_ARG(id))
-                : arena_printf(arena, "images/build.sh %.*s --store", STR_ARG(id));
+                : arena_printf(arena, "images/build.sh %.*s --store", STR_ARG(source));
         plan_cannot(step, ERR_CONTAINER,
                     arena_printf(arena,
                                  "image %.*s is built, not pulled: %s prints what --image %.*s= "
@@ -212,11 +240,13 @@ void plan_choose_image(struct planner *p, const struct report_case *c, const str
                     NULL);
         return;
     }
+    id = image_for_driver(arena, opts, id, step);
     given = image_given(opts, id);
     step->image = id;
     step->image_name = given ? given->name : id;
     step->image_digest = given ? given->digest : STR_EMPTY;
     step->image_id = given ? given->config : STR_EMPTY;
+    step->image_cuda = given ? given->cuda : STR_EMPTY;
     take_flags(arena, opts, container_line(opts, c, recipe), step);
     if (!step->image_digest.ptr) {
         need_pin(arena, opts->inventory, id, given, step);

@@ -126,7 +126,7 @@ static void set_env(struct plan_step *step, const struct condition *env, size_t 
     }
 }
 
-static int64_t number_of(const struct plan_step *step, const char *name)
+int64_t plan_condition_number(const struct plan_step *step, const char *name)
 {
     struct err ignored = {0};
     int64_t value = 0;
@@ -149,12 +149,44 @@ static void set_conditions(struct arena *arena, const struct planner_opts *opts,
                            recipe->conditions.items[idx].value);
     }
     if (is_smoke) {
-        int64_t parts = number_of(step, "grad_accumulation");
-        int64_t batch = number_of(step, "batch_per_gpu") * (parts ? parts : 1);
+        int64_t parts = plan_condition_number(step, "grad_accumulation");
+        int64_t batch = plan_condition_number(step, "batch_per_gpu") * (parts ? parts : 1);
         plan_set_condition(step, "gpus", STR_LIT("0"));
         plan_set_condition(step, "global_batch", plan_number(arena, batch * step->n_ranks));
     }
-    step->n_steps = number_of(step, "iterations");
+    step->n_steps = plan_condition_number(step, "iterations");
+}
+
+/* The ranks meet without the proxy. */
+static void set_proxy(struct arena *arena, const struct inventory *inventory,
+                      struct plan_step *step)
+{
+    static const char *const NAMES[] = {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"};
+    const char *direct = "localhost,127.0.0.1";
+    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
+        const struct inventory_node *node = &inventory->nodes[idx];
+        direct = arena_printf(arena, "%s,%.*s", direct, STR_ARG(inventory_fast_address(node)));
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
+        set_env(step, &(struct condition){str_of(NAMES[idx]), inventory->proxy}, 1);
+    }
+    set_env(step, &(struct condition){STR_LIT("no_proxy"), str_of(direct)}, 1);
+    set_env(step, &(struct condition){STR_LIT("NO_PROXY"), str_of(direct)}, 1);
+}
+
+/* What the site adds, over all else, and as conditions. */
+static void set_site(struct arena *arena, const struct inventory *inventory, struct plan_step *step)
+{
+    if (inventory->proxy.ptr) {
+        set_proxy(arena, inventory, step);
+    }
+    set_env(step, inventory->env, inventory->n_env);
+    for (size_t idx = 0; idx < SITE_CONDITIONS_N; idx++) {
+        struct str value = inventory_condition(arena, inventory, SITE_CONDITIONS[idx]);
+        if (value.ptr) {
+            plan_set_condition(step, SITE_CONDITIONS[idx], value);
+        }
+    }
 }
 
 /* The data is a condition like any other: a verdict lists it if it differs from the published run's. */
@@ -217,9 +249,12 @@ int plan_follow(struct planner *p, const struct report_case *c, const struct rec
     step->beside = recipe->beside;
     set_env(step, recipe->env, recipe->n_env);
     set_conditions(arena, opts, recipe, step);
+    set_site(arena, opts->inventory, step);
     if (!choose_command(arena, c, recipe, step)) {
         return 0;
     }
+    plan_ask_steps(p, c, step);
+    plan_estimate(p, step);
     plan_choose_image(p, c, recipe, step);
     use_data(arena, opts, step);
     if (opts->is_rehearsal) {

@@ -165,7 +165,8 @@ int attempt_begin(struct attempt *a, struct runner *r, struct unit *unit, struct
         return -1;
     }
     int64_t spent_ns = now_ns - unit->started_wall_ns;
-    int64_t left_ns = r->frozen.plan.deadline_s * NS_PER_S - (spent_ns > 0 ? spent_ns : 0);
+    int64_t left_ns = plan_step_deadline_s(&r->frozen.plan, unit->step) * NS_PER_S -
+                      (spent_ns > 0 ? spent_ns : 0);
     a->deadline_ns = loop_now_ns(&r->loop) + (left_ns > 0 ? left_ns : 0);
     a->fields = (struct event_fields){
         .case_id = unit->step->case_id, .repeat = unit->repeat, .attempt = unit->attempt};
@@ -361,7 +362,8 @@ static enum step rank_job_wait(struct attempt *a, struct rank_job *m, struct err
         return step;
     }
     if (report.is_waiting) { /* its time runs from when the batch system begins it */
-        a->deadline_ns = loop_now_ns(&a->r->loop) + a->r->frozen.plan.deadline_s * NS_PER_S;
+        a->deadline_ns = loop_now_ns(&a->r->loop) +
+                         plan_step_deadline_s(&a->r->frozen.plan, a->unit->step) * NS_PER_S;
     }
     if (report.state != JOB_RUNNING) {
         rank_job_ended(a, m, &report);

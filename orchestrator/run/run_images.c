@@ -64,8 +64,16 @@ static int read_described(struct arena *arena, const char *root, struct str id,
     if (image_spec_load(arena, root, NULL, id.ptr, &spec, err) < 0) {
         return -1;
     }
-    *ret_image = (struct plan_image){
-        .id = id, .name = str_of(oci_ref_name(arena, &spec.ref)), .is_built = spec.is_local};
+    const char *folder = places_path(arena, root, "images", id.ptr);
+    const char *own = arena_printf(arena, "%s/images/%s", root, id.ptr);
+    const char *source = strcmp(folder, own) == 0 ? id.ptr : folder;
+    *ret_image = (struct plan_image){.id = id,
+                                     .name = str_of(oci_ref_name(arena, &spec.ref)),
+                                     .is_built = spec.is_local,
+                                     .cuda = spec.cuda,
+                                     .instead = spec.instead,
+                                     .n_instead = spec.n_instead,
+                                     .source = str_of(source)};
     if (spec.pins.has_manifest || spec.pins.has_digest) {
         ret_image->digest =
             digest_text(arena, spec.pins.has_manifest ? spec.pins.manifest : spec.pins.digest);
@@ -92,6 +100,25 @@ static void add_id(struct image_ids *ids, struct str id)
     }
 }
 
+#define INSTEAD_MAX 8 /* as the reader of image.json takes */
+
+/* What may stand instead, each described like the image itself. */
+static int add_instead(struct arena *arena, const char *root, struct image_ids *ids,
+                       struct err *err)
+{
+    for (size_t idx = 0, n = ids->n; idx < n; idx++) {
+        struct plan_image image = {0};
+        bool is_described = false;
+        if (read_described(arena, root, ids->items[idx], &image, &is_described, err) < 0) {
+            return -1;
+        }
+        for (size_t at = 0; at < image.n_instead; at++) {
+            add_id(ids, image.instead[at]);
+        }
+    }
+    return 0;
+}
+
 static void add_recipes(struct image_ids *ids, const struct recipes *recipes)
 {
     for (size_t idx = 0; idx < recipes->n; idx++) {
@@ -107,7 +134,7 @@ static struct image_ids ids_of(struct arena *arena, const struct report *report)
     for (size_t idx = 0; idx < report->n_stacks; idx++) {
         n_max += 1 + report->stacks[idx].smoke.n + report->stacks[idx].full.n;
     }
-    ids.items = arena_array(arena, struct str, n_max);
+    ids.items = arena_array(arena, struct str, n_max * (1 + INSTEAD_MAX));
     for (size_t idx = 0; idx < report->n_stacks; idx++) {
         add_id(&ids, report->stacks[idx].image);
         add_recipes(&ids, &report->stacks[idx].smoke);
@@ -134,7 +161,10 @@ static int check_known(struct arena *arena, const struct report *report,
 int run_images(struct arena *arena, const struct run_opts *opts, const struct report *report,
                struct planner_opts *ret_plan, struct err *err)
 {
-    const struct image_ids ids = ids_of(arena, report);
+    struct image_ids ids = ids_of(arena, report);
+    if (add_instead(arena, opts->root, &ids, err) < 0) {
+        return -1;
+    }
     struct plan_image *images = arena_array(arena, struct plan_image, opts->n_images + ids.n + 1);
     size_t n = 0;
     for (size_t idx = 0; idx < opts->n_images; idx++) {

@@ -84,6 +84,7 @@ struct run_node {
     struct lease_op lease;
     const char **paths; /* there, of each of the run's places; NULL: none were staged */
     bool is_bad;        /* it failed: nothing more is placed on it by this orchestrator */
+    bool is_spare;      /* is_bad, as the run has no work for it, or another run has it */
 };
 
 /* ---- all of them ---- */

@@ -239,7 +239,7 @@ int run_launch(struct arena *arena, const struct run_launch *launch, const struc
                                      .is_check_required = is_inside,
                                      .mounts = mounts,
                                      .n_mounts = is_inside ? n_mounts : 0,
-                                     .limit_s = plan->deadline_s,
+                                     .limit_s = plan_step_deadline_s(plan, step),
                                      .env = is_local ? launch->env : NULL};
     if (is_inside && !opts.image) {
         return err_set(err, ERR_CONTAINER, "image %.*s is not on the nodes", STR_ARG(step->image));

@@ -89,6 +89,81 @@ static size_t first_held(const struct leases *leases)
     return idx;
 }
 
+static bool is_open(const struct unit *unit)
+{
+    return unit->state < UNIT_FINISHED && unit->step->cause == ERR_NONE;
+}
+
+/* How many nodes can have work at one time: all repeats that are to be done run beside each other, unless they take turns. */
+static int64_t nodes_in_use(const struct runner *r)
+{
+    int64_t sum = 0;
+    int64_t most = 0;
+    for (size_t idx = 0; idx < r->n_units; idx++) {
+        int64_t n = is_open(&r->units[idx]) ? plan_step_nodes(r->units[idx].step) : 0;
+        sum += n;
+        most = n > most ? n : most;
+    }
+    return r->frozen.plan.takes_turns ? most : sum;
+}
+
+/* Whether each repeat finds room among the chosen nodes, and has those that it was begun on. */
+static bool is_enough(const struct runner *r, const bool *is_chosen)
+{
+    for (size_t idx = 0; idx < r->n_units; idx++) {
+        const struct unit *unit = &r->units[idx];
+        int64_t n_lacking = is_open(unit) ? plan_step_nodes(unit->step) : 0;
+        bool is_begun = n_lacking && unit->nodes;
+        for (size_t at = 0; n_lacking && !is_begun && at < r->fleet.n_nodes; at++) {
+            n_lacking -= is_chosen[at] && plan_step_fits(unit->step, r->fleet.nodes[at].spec);
+        }
+        for (int64_t at = 0; is_begun && at < plan_step_nodes(unit->step); at++) {
+            n_lacking -= is_chosen[unit->nodes[at]];
+        }
+        if (n_lacking > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Of the nodes whose leases are ours as few as have work, in the inventory's order. False: they are not enough. */
+static bool choose_nodes(const struct leases *leases, bool *is_chosen)
+{
+    const struct runner *r = leases->r;
+    int64_t n_wanted = nodes_in_use(r);
+    for (size_t idx = 0; idx < r->fleet.n_nodes && (n_wanted > 0 || !is_enough(r, is_chosen));
+         idx++) {
+        is_chosen[idx] = !leases->holders[idx].len && !r->nodes[idx].is_bad;
+        n_wanted -= is_chosen[idx];
+    }
+    return is_enough(r, is_chosen);
+}
+
+/* The others are given back at once, and nothing more is asked of them. */
+static int leave_spare(struct leases *leases, const bool *is_chosen, struct err *err)
+{
+    struct runner *r = leases->r;
+    size_t *spare = arena_array(r->arena, size_t, r->fleet.n_nodes + 1);
+    size_t n_spare = 0;
+    for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
+        r->fleet.nodes[idx].is_left_out = r->nodes[idx].is_bad || is_chosen[idx];
+    }
+    int result = lease_round(leases, LEASE_DROP, err);
+    for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
+        r->nodes[idx].is_spare = !r->nodes[idx].is_bad && !is_chosen[idx];
+        r->nodes[idx].is_bad = !is_chosen[idx];
+        r->fleet.nodes[idx].is_left_out = !is_chosen[idx];
+        spare[n_spare] = idx;
+        n_spare += r->nodes[idx].is_spare;
+    }
+    if (n_spare) {
+        log_line(LOG_INFO, "left to other runs: %.*s",
+                 STR_ARG(inventory_fold(r->arena, r->fleet.inventory, spare, n_spare)));
+    }
+    return result;
+}
+
 static int wait_a_while(struct runner *r, struct err *err)
 {
     int64_t until_ns = loop_now_ns(&r->loop) + LEASE_WAIT_NS;
@@ -100,7 +175,7 @@ static int wait_a_while(struct runner *r, struct err *err)
     return 0;
 }
 
-/* All nodes or none: otherwise two runs, each holding a part, would wait for each other for ever. */
+/* All nodes that have work or none: otherwise two runs, each holding a part, would wait for each other for ever. */
 static int take_leases(struct leases *leases, struct err *err)
 {
     struct runner *r = leases->r;
@@ -111,8 +186,16 @@ static int take_leases(struct leases *leases, struct err *err)
             return -1;
         }
         size_t held = first_held(leases);
-        if (held == r->fleet.n_nodes || r->stop_signal) {
+        bool *is_chosen = arena_array(r->arena, bool, r->fleet.n_nodes + 1);
+        bool is_enough_ours = choose_nodes(leases, is_chosen);
+        if (r->stop_signal) {
             return 0;
+        }
+        if (is_enough_ours) {
+            return leave_spare(leases, is_chosen, err);
+        }
+        if (held == r->fleet.n_nodes) {
+            return 0; /* those that are missing were not reached */
         }
         const char *holder = str_z(r->arena, leases->holders[held]);
         struct str node = r->fleet.nodes[held].spec->name;
@@ -356,6 +439,9 @@ static void drop_leases(struct runner *r)
     bool is_cut = fleet_each(&r->fleet, LEAVE_DEADLINE_NS, lease_node, &leases, &why) < 0;
     for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
         const struct fleet_node *node = &r->fleet.nodes[idx];
+        if (r->nodes[idx].is_spare) {
+            continue;
+        }
         if (is_cut || node->is_left_out || node->err.code != ERR_NONE) {
             why = is_cut || n_left ? why : node->err;
             left[n_left++] = idx;
@@ -387,7 +473,8 @@ void run_leave_nodes(struct runner *r, bool is_over)
     bool is_left =
         is_over && fleet_each(&r->fleet, LEAVE_DEADLINE_NS, forget_run, r, &ignored) != 0;
     for (size_t idx = 0; is_over && idx < r->fleet.n_nodes; idx++) {
-        is_left = is_left || r->nodes[idx].is_bad; /* nobody asked it */
+        is_left =
+            is_left || (r->nodes[idx].is_bad && !r->nodes[idx].is_spare); /* nobody asked it */
     }
     if (is_left) {
         log_line(LOG_WARN,

@@ -148,7 +148,7 @@ static const char *why_too_few(struct runner *r, const struct unit *unit)
                                     n_wanted == 1 ? "" : "s");
     for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
         const struct fleet_node *node = &r->fleet.nodes[idx];
-        if (r->nodes[idx].is_bad) {
+        if (r->nodes[idx].is_bad && !r->nodes[idx].is_spare) {
             return arena_printf(r->arena, "%s; %.*s: %s", text, STR_ARG(node->spec->name),
                                 node->err.msg);
         }

@@ -4,6 +4,7 @@
 #include "store/image_spec.h"
 
 #include "load/places.h"
+#include "report/wants.h"
 #include "store/lock_file.h"
 
 static int read_image(struct arena *arena, const char *root, const char *name,
@@ -32,6 +33,9 @@ static int read_image(struct arena *arena, const char *root, const char *name,
     spec->fallback = image.fallback;
     spec->replacement = image.replacement;
     spec->is_local = image.is_local;
+    spec->cuda = image.cuda;
+    spec->instead = image.instead;
+    spec->n_instead = image.n_instead;
     return 0;
 }
 
@@ -81,5 +85,23 @@ int image_spec_load(struct arena *arena, const char *root, const char *locks, co
         spec.bytes = layers ? layers->size_bytes : -1;
     }
     *ret_spec = spec;
+    return 0;
+}
+
+int image_spec_for_driver(struct arena *arena, const char *root, const char *name,
+                          struct str driver, struct image_spec *ret_spec, struct err *err)
+{
+    struct image_spec spec;
+    struct image_spec other;
+    if (image_spec_load(arena, root, NULL, name, &spec, err) < 0) {
+        return -1;
+    }
+    *ret_spec = spec;
+    for (size_t idx = 0; !driver_runs_cuda(driver, ret_spec->cuda) && idx < spec.n_instead; idx++) {
+        if (image_spec_load(arena, root, NULL, str_z(arena, spec.instead[idx]), &other, err) < 0) {
+            return -1;
+        }
+        *ret_spec = driver_runs_cuda(driver, other.cuda) ? other : *ret_spec;
+    }
     return 0;
 }

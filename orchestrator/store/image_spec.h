@@ -14,5 +14,10 @@
 /* From images/NAME/image.json, or from the reference that NAME is, and from the lock where there is one (is_locked). */
 MUST_CHECK int image_spec_load(struct arena *arena, const char *root, const char *locks,
                                const char *name, struct image_spec *ret_spec, struct err *err);
+/* The image itself where the driver runs its CUDA, or either is not known; else the first of those that may stand instead which it
+   runs; else the image itself. */
+MUST_CHECK int image_spec_for_driver(struct arena *arena, const char *root, const char *name,
+                                     struct str driver, struct image_spec *ret_spec,
+                                     struct err *err);
 
 #endif

@@ -24,7 +24,10 @@ struct image_spec {     /* what is wanted */
     struct oci_platform platform;
     bool is_local; /* our own: built, not pulled */
     bool is_locked;
-    int64_t bytes; /* of config and layers, from the lock; -1: not known */
+    int64_t bytes;   /* of config and layers, from the lock; -1: not known */
+    struct str cuda; /* as image.json states them */
+    struct str *instead;
+    size_t n_instead;
 };
 
 struct image_places {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a printed command: every word lies in its text, every run within its script, and options are read without harm. */
 #include "base/base.h"
-#include "lint/launch_options.h"
-#include "lint/shell_script.h"
+#include "report/launch_options.h"
+#include "report/shell_script.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

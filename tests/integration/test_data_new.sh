@@ -44,7 +44,7 @@ like "$(cat out)" '^birds: holds$' "and holds whole"
 exits 0 "and in place" "$REPERF" data verify birds --as birds
 rm store/trees/birds/train/class1/3.png
 exits 5 "a file less is seen" "$REPERF" data verify birds
-like "$(cat err)" 'does not hold: 1 missing; reperf data repair birds' "and counted, with what repairs it"
+like "$(cat err)" 'does not hold: 1 missing, 1 wrong counts; reperf data repair birds' "and counted, with what repairs it"
 exits 0 "and repaired" "$REPERF" data repair birds
 exits 0 "it holds again" "$REPERF" data verify birds
 mv birds/train/class1/3.png birds/train/class1/three.png
@@ -53,6 +53,7 @@ like "$(cat out)" 'train/class1/three.png: it is the missing train/class1/3.png 
 exits 0 "it is locked" "$REPERF" data lock birds
 ok "$([ -s manifests/locks/dataset/birds.json ]; echo $?)" "next to its own description"
 exits 0 "it is packed" "$REPERF" data pack birds
+like "$(cat err)" 'birds, split train: 24 samples, 0.0 MB as packed' "and says before how much it writes"
 exits 0 "and bundled" "$REPERF" data bundle dataset:birds -o bundle
 exits 0 "and imported elsewhere" env REPERF_STORE="$T/other" "$REPERF" data import bundle --locks "$T/locks"
 exits 0 "where it unpacks without a network" env REPERF_STORE="$T/other" "$REPERF" data fetch birds --offline

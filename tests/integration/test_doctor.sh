@@ -207,6 +207,11 @@ is "$(verdict as-published-driver n1)" "holds: 450.80.02" "the published driver,
 like "$(verdict places '' | head -1)" '^(holds|fails|not_known): [0-2] of 2' "how many nodes have all that one kind of case needs"
 like "$(verdict places '' | tail -1)" '^fails: 0 of 2; n1: .*(gpu-memory, )?.*infiniband.*; n2: ' "and what those lack that do not"
 is "$(jq -r '.checks[] | select(.check == "gpu-model" and .node == "n1") | .level' "$T/out" | xargs)" "required advised" "another memory of the same GPU is advice"
+doctor --report paddle-perf-hrnetw18 --case '*/reperf/*' --json >"$T/out" 2>/dev/null
+is "$(verdict driver n1)" "fails: 450.80.02" "a driver too old for our own image"
+like "$(jq -r '.checks[] | select(.check == "driver" and .node == "n1") | .advice' "$T/out")" \
+    'driver 450.80.02 is too old for image reperf-cuda12, which needs 525.60.13: state "driver"' "is told by the image's name"
+is "$(verdict infiniband-device n1)" "holds: the node has none" "a node without InfiniBand needs no device of it"
 echo 'driver_version 410.48' >"$T/node1/set"
 doctor --report paddle-perf-2020 --case 'resnet50/paddle/*' --json >"$T/out" 2>/dev/null
 is "$(verdict driver n1)" "fails: 410.48" "a driver too old for CUDA 10.1"

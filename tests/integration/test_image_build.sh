@@ -25,6 +25,19 @@ mkdir -p "$REPERF_IMAGES"
 exits 4 "a Python that this machine lacks" env PATH=/usr/bin:/bin images/build.sh tf1-cpu
 like "$(cat "$T/err")" 'needs a Python 3[.]7, and none answers on PATH' "is named"
 
+# A registry that speaks HTTP alone is spoken to so, without an option; the engine is made up.
+mkdir -p "$T/bin" "$T/www/v2"
+printf '#!/bin/sh\nexit 1\n' >"$T/bin/docker" && chmod +x "$T/bin/docker"
+/usr/bin/python3 -u -m http.server --bind 127.0.0.1 --directory "$T/www" 0 >"$T/served" 2>&1 &
+server=$!
+trap 'kill $server; rm -rf "$T"' EXIT
+for _ in $(seq 100); do grep -q 'port [0-9]' "$T/served" && break; sleep 0.1; done
+port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$T/served")
+exits 7 "a push to a registry without TLS" env PATH="$T/bin:$PATH" images/build.sh mmseg-0.30.0 --push "127.0.0.1:$port/mmseg"
+like "$(cat "$T/err")" "127.0.0.1:$port speaks plain HTTP alone" "is told apart"
+exits 7 "a push to where nobody answers" env PATH="$T/bin:$PATH" images/build.sh mmseg-0.30.0 --push "127.0.0.1:1/mmseg"
+is "$(grep -c 'plain HTTP' "$T/err")" 0 "is not"
+
 in_test_all "an image built twice" || tap_done
 if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null; then
     skip "an image built twice" "debootstrap and root are needed"

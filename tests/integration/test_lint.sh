@@ -96,6 +96,16 @@ planted config-of-other-scale 's/net_8gpu/net_4gpu/'
 planted repeats-differ 's/\{1\.\.3\}/{2..3}/'
 planted batch-differs 's/--batch_size 8/--batch_size 12/'
 planted condition-contradicts-command 's/--iters 200/--iters 500/'
+planted condition-contradicts-command 's/python train.py/python train.py --use_xla/;0,/"seed": "7"/s//"seed": "7", "data_loader": "dali"/'
+# What runs is held against what its result would state, in recipes and in the stack's working commands.
+of_recipe() { # REPORT JQ MESSAGE
+    jq "$2" "manifests/reports/$1.json" >"$T/report.json"
+    "$REPERF" lint "$T/report.json" --json >"$T/out" 2>"$T/err"
+    like "$(jq -r '.. | objects | select(.id? == "condition-contradicts-command") | .where + " " + .message' "$T/out")" "$3" "lint: $3"
+}
+of_recipe paddle-perf-hrnetw18 '.stacks[0].commands[11].works |= sub("amp_level=O1"; "amp_level=O2")' '[.]commands.11..works --amp_level is O2 in the command, and precision_mode is stated as O1'
+of_recipe paddle-perf-hrnetw18 '.stacks[0].full[0].conditions.iterations = "200"' '[.]commands.6..works --iters is 400 in the command, and iterations is stated as 200'
+of_recipe paddle-perf-2020 '(.stacks[1].commands[] | .printed | strings) |= gsub("--use_xla"; "--use_xla --use_dali") | del(.stacks[1].full[0].conditions.data_loader)' '[.]full.0..commands.0..works data_loader is stated as dali, and the command has no --use_dali'
 planted image-name-mismatch 's#data registry.example.org/alpha:1.2.3#data registry.example.org/alpha:9#'
 planted library-path-overwritten 's#/x:\$LD_LIBRARY_PATH#/x#'
 planted copied-from-other-model 's/--name net_alpha/--name test_bert_alpha/'

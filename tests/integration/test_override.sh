@@ -7,7 +7,7 @@
 # shellcheck source=tests/integration/run_lib.sh
 . "$(dirname "$0")/run_lib.sh"
 SETTINGS=(-C 'stacks[reperf].env.FLAGS_test=7' --set "\$.stacks[reperf].conditions.optimizer=none at all")
-plan() { "$REPERF" plan paddle-perf-2020 --case "$CASE" --profile smoke "$@"; }
+plan() { "$REPERF" plan paddle-perf-2020 --case "$CASE" --profile smoke -v "$@"; }
 
 exits 0 "a plan with settings" plan "${SETTINGS[@]}"
 like "$(cat "$T/out")" '^set +stacks\[reperf\]\.env\.FLAGS_test: "7", in the report absent$' "it shows a new value"

@@ -49,6 +49,17 @@ is "$("$REPERF" list reports --json | jq -r '[.reports[].id] | length')" "$(find
 is "$("$REPERF" audit paddle-perf-deeplabv3p --json | jq '[.reports[].cells[] | select(.verdict == "no_log")] | length')" 0 "whose kept series are its own"
 mkdir -p "$T/copy/logs" && cp -R manifests "$T/copy/" && cp -R logs/published "$T/copy/logs/" && cd "$T/copy" || exit 1
 is "$("$REPERF" audit paddle-perf-deeplabv3p --json | jq '[.reports[].cells[] | select(.verdict == "no_log")] | length')" 0 "in the source tree of another copy they are that copy's"
+# An image and an overlay beside one's own manifests
+mkdir -p "$T/site/reports" "$T/site/images/my-image" "$T/site/overlays/my-overlay"
+echo 'print("mine")' >"$T/site/overlays/my-overlay/train.py"
+jq '.id = "my-image" | .name = "reperf/my-image" | .used_for = []' "$ROOT/images/mmseg-0.30.0/image.json" >"$T/site/images/my-image/image.json"
+jq '.id = "my-hrnet" | (.stacks[] | select(.id == "paddle") | .smoke) = [{"title": "mine", "image": "my-image",
+    "mounts": [{"kind": "overlay", "name": "my-overlay", "inside": "/reperf/overlay"}],
+    "commands": [{"purpose": "run", "nodes": 0, "gpus": 0, "precision": null, "per": "node", "printed": null, "works": "python3 /reperf/overlay/train.py"}]}]' \
+    "$ROOT/manifests/reports/paddle-perf-hrnetw18.json" >"$T/site/reports/my-hrnet.json"
 cd "$T/elsewhere" || exit 1
+"$REPERF" plan my-hrnet --manifests "$T/site" --profile smoke --nodes local-docker --case '*/paddle/fp32/n1g1/*' --json >"$T/out" 2>"$T/err"
+is "$(jq -r '.steps[0] | .mounts[0].folder, .needs[0].command' "$T/out" | xargs)" "$T/site/overlays/my-overlay images/build.sh $T/site/images/my-image --store" \
+    "an image and an overlay of one's own lie beside one's own manifests"
 exits 2 "--manifests without a folder" "$REPERF" list reports --manifests
 tap_done

@@ -253,7 +253,7 @@ printf 'x' >"$T/archive/1@0"
 printf 'x' >"$T/archive/0@$size"
 ln -s 0@0 "$T/archive/link"
 mkfifo "$T/archive/pipe"
-plain() { tar --format=ustar --owner=0 --group=0 --numeric-owner --mode=644 --mtime=@0 --blocking-factor=1 -P -C "$T/archive" -c "$@"; }
+plain() { tar --format=ustar --owner=0 --group=0 --numeric-owner --mode=644 --mtime=@315532800 --blocking-factor=1 -P -C "$T/archive" -c "$@"; }
 sent() { # ARGUMENT...: of tar
     order "$T/order" >"$T/input"
     echo stream >>"$T/input"

@@ -81,7 +81,7 @@ TEST(written_and_read_again_it_is_the_same)
     assert_non_null(strstr(first.ptr, "\"name\": \"n2\""));
 }
 
-#define ROW(name, address, rest)                                                                   \
+#define NODE_ROW(name, address, rest)                                                              \
     "{\"name\": " name ", \"address\": " address ", \"port\": null, \"user\": null, \"gpus\": 1, " \
     "\"fast_address\": null, \"work_folder\": null, \"groups\": []" rest "}"
 
@@ -102,18 +102,20 @@ TEST(what_is_refused_says_where)
         {"\"shared_folder\": \"/a/../etc\", ", NODE, "shared_folder: expected an absolute path"},
         {"\"login\": \"other\", ", NODE, "login: expected the name of a node, found \"other\""},
         {"", NODE ", " NODE, "nodes[1]: name: \"n1\" occurs twice"},
-        {"", ROW("\"n[1-3]\"", "\"a[1-2]\"", ""),
+        {"", NODE_ROW("\"n[1-3]\"", "\"a[1-2]\"", ""),
          "address: expected as many as there are names (3), found 2"},
-        {"", ROW("\"n[1-3]\"", "\"a\"", ""), "expected as many as there are names (3), found 1"},
-        {"", ROW("\"n[1-\"", "\"a\"", ""), "nodes[0]: name: node set \"n[1-\", byte 2"},
-        {"", ROW("\"n[1-5000]\"", "\"a\"", ""), "more than 4096 names"},
-        {"", ROW("\"a;b\"", "\"a\"", ""), "expected a host name"},
-        {"", ROW("\"a\"", "\"-oProxyCommand=x\"", ""), "address: node set"},
-        {"", ROW("\"\"", "\"a\"", ""), "name: node set \"\", byte 1: expected a host name"},
-        {"", ROW("\"n[1-4/3]\"", "\"a,b\"", ""), "name: node set \"n[1-4/3]\", byte 6: \"/\" is"},
-        {"", ROW("\"a\"", "\"a,!b\"", ""), "address: node set \"a,!b\", byte 3: \"!\" is not"},
-        {"", ROW("1", "\"a\"", ""), "nodes[0].name: expected"},
-        {"", ROW("\"a\"", "\"a\"", ", \"extra\": 1"), "extra"},
+        {"", NODE_ROW("\"n[1-3]\"", "\"a\"", ""),
+         "expected as many as there are names (3), found 1"},
+        {"", NODE_ROW("\"n[1-\"", "\"a\"", ""), "nodes[0]: name: node set \"n[1-\", byte 2"},
+        {"", NODE_ROW("\"n[1-5000]\"", "\"a\"", ""), "more than 4096 names"},
+        {"", NODE_ROW("\"a;b\"", "\"a\"", ""), "expected a host name"},
+        {"", NODE_ROW("\"a\"", "\"-oProxyCommand=x\"", ""), "address: node set"},
+        {"", NODE_ROW("\"\"", "\"a\"", ""), "name: node set \"\", byte 1: expected a host name"},
+        {"", NODE_ROW("\"n[1-4/3]\"", "\"a,b\"", ""),
+         "name: node set \"n[1-4/3]\", byte 6: \"/\" is"},
+        {"", NODE_ROW("\"a\"", "\"a,!b\"", ""), "address: node set \"a,!b\", byte 3: \"!\" is not"},
+        {"", NODE_ROW("1", "\"a\"", ""), "nodes[0].name: expected"},
+        {"", NODE_ROW("\"a\"", "\"a\"", ", \"extra\": 1"), "extra"},
         {"", "{\"name\": \"a\"}", "nodes[0]"},
         {"", "[]", "nodes[0]"},
     };
@@ -185,7 +187,7 @@ TEST(parts_keep_the_inventorys_order)
     struct err err = {0};
     assert_int_equal(decode(&arena,
                             document(&arena, "\"login\": \"n2\", ",
-                                     NODE ", " ROW("\"m[01-02]\"", "\"b,a\"", "")),
+                                     NODE ", " NODE_ROW("\"m[01-02]\"", "\"b,a\"", "")),
                             &inventory, &err),
                      0);
     assert_string_equal(inventory.nodes[2].address.ptr, "b");
@@ -263,7 +265,7 @@ TEST_IN_SCRATCH(slurms_allocation)
     assert_non_null(strstr(load(&arena, root, "slurm"), "SLURM_JOB_NODELIST is not set"));
     setenv("SLURM_JOB_NODELIST", "gpu[02,01],r[0-1]n[7-8]", 1);
     assert_string_equal(load(&arena, root, "slurm"),
-                        "gpu[01-02],r[0-1]n[7-8]: gpu02 gpu01 r0n7 r0n8 r1n7 r1n8");
+                        "gpu[01-02],r0n[7-8],r1n[7-8]: gpu02 gpu01 r0n7 r0n8 r1n7 r1n8");
     setenv("SLURM_GPUS_ON_NODE", "many", 1);
     assert_non_null(strstr(load(&arena, root, "slurm"), "SLURM_GPUS_ON_NODE"));
     unsetenv("SLURM_GPUS_ON_NODE");

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "judge/finding.h"
-#include "lint/shell_script.h"
+#include "report/shell_script.h"
 
 TEST(words_follow_quotes_and_lines)
 {

@@ -106,6 +106,8 @@ TEST_IN_SCRATCH(test_names)
     other = source_repo_name(&scratch_arena, "https://github.com/a/b.git");
     assert_int_equal(strncmp(one, "github.com-A-B-", 15), 0);
     assert_string_not_equal(one + 15, other + 15);
+    other = source_repo_name(&scratch_arena, "https://github.com/A/B");
+    assert_string_equal(one, other);
     one = source_repo_name(&scratch_arena, "https://h/../../x");
     assert_null(strchr(one, '/'));
     assert_true(one[0] != '.');

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the options of launchers, training programs and their override words mean, however they are spelled: `-np 8`,
    `--nproc_per_node=8`, `-o DATALOADER.TRAIN.sampler.batch_size=32`. The spellings are a table (launch_options_table.c). Pure. */
-#ifndef LINT_LAUNCH_OPTIONS_H
-#define LINT_LAUNCH_OPTIONS_H
+#ifndef REPORT_LAUNCH_OPTIONS_H
+#define REPORT_LAUNCH_OPTIONS_H
 
-#include "lint/shell_script.h"
+#include "report/shell_script.h"
 
 enum meaning {
     MEANS_RANKS,          /* processes of the job */

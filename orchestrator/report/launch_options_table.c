@@ -5,7 +5,7 @@
    torchvision references, Megatron-LM, fairseq, Lightning, MXNet gluon-cv and TensorFlow models. */
 #include "base/base.h"
 
-#include "lint/launch_options.h"
+#include "report/launch_options.h"
 
 #define OF_LAUNCHERS (OF_TORCH | OF_PADDLE | OF_DEEPSPEED | OF_ACCELERATE)
 

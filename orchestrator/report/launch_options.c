@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "lint/launch_options.h"
+#include "report/launch_options.h"
 
 #include "report/container.h"
 

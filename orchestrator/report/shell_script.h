@@ -3,8 +3,8 @@
    and launchers are followed to what they start, and $NAME is replaced where the text itself gives NAME one value. Reserved words of
    conditions are skipped; a loop's head is a run named for, while or until, and its end one named done. Views live in the arena.
    Nothing is run. Pure. */
-#ifndef LINT_SHELL_SCRIPT_H
-#define LINT_SHELL_SCRIPT_H
+#ifndef REPORT_SHELL_SCRIPT_H
+#define REPORT_SHELL_SCRIPT_H
 
 #include "report/shell_text.h"
 

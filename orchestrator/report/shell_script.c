@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "lint/shell_script.h"
+#include "report/shell_script.h"
 
 #include "base/strbuf.h"
 #include "base/vec.h"

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a plan's cases need from the store, and what their authors left open; parts of report/plan.h's struct plan. */
+#ifndef REPORT_PLAN_NEEDS_H
+#define REPORT_PLAN_NEEDS_H
+
+#include "base/str.h"
+
+#define PLAN_PIN_IMAGE "image digest"
+
+struct missing_pin { /* what its authors did not pin although a run of the step needs it */
+    struct str stack;
+    struct str what; /* "image digest", "source commit of URL" */
+};
+
+enum need_state { NEED_ABSENT, NEED_PARTIAL, NEED_READY };
+
+struct plan_need {   /* what a run of the cases' stacks needs from the store */
+    struct str kind; /* "dataset", "image", "source" */
+    struct str name;
+    enum need_state state;
+    int64_t download_bytes; /* still to be fetched; -1: its authors did not say */
+    int64_t disk_bytes;     /* of archives and tree, estimated; -1: likewise */
+    int64_t n_unpinned;     /* files without any digest; of an image: 1 if its tag is not locked */
+    bool needs_login;
+};
+
+const char *need_state_name(enum need_state state);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan for people: what to do first, once each and in order, then a line for each case. Its JSON is plan_encode's. */
+#ifndef VIEW_PLAN_OUT_H
+#define VIEW_PLAN_OUT_H
+
+#include "report/plan.h"
+
+/* with_details: also the recipe, place, mounts and command of each case, and what is known of the store. */
+void plan_out_text(const struct plan *plan, bool with_details, struct strbuf *out);
+/* Its parts: what to do first, once each; how long it takes. */
+void plan_out_todos(const struct plan *plan, struct strbuf *out);
+void plan_out_time(const struct plan *plan, struct strbuf *out);
+/* For the person who has the nodes: what must hold, in the order in which to see to it. */
+void plan_out_checklist(const struct plan *plan, const struct inventory *inventory,
+                        struct strbuf *out);
+/* "36 h 31 min", "12 min", "45 s". In the arena. */
+const char *duration_in_words(struct arena *arena, int64_t seconds);
+
+#endif

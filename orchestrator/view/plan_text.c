@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "base/table.h"
+#include "report/shell_text.h"
+#include "report/source.h"
+#include "view/plan_out.h"
+
+#define LIST_MAX   (64u << 10)
+#define HOUR_S     3600
+#define LONG_RUN_S (24LL * HOUR_S)
+
+struct todo { /* of several cases, once */
+    const struct step_need *need;
+    size_t n_cases;
+};
+
+struct plan_text {
+    struct arena *arena;
+    const struct plan *plan;
+    struct strbuf *out;
+    struct todo *todos; /* in the order in which the cases need them */
+    size_t n_todos;
+};
+
+const char *duration_in_words(struct arena *arena, int64_t seconds)
+{
+    int64_t minutes = (seconds + 30) / 60;
+    return seconds < 100  ? arena_printf(arena, "%lld s", (long long)seconds)
+           : minutes < 60 ? arena_printf(arena, "%lld min", (long long)minutes)
+                          : arena_printf(arena, "%lld h %lld min", (long long)minutes / 60,
+                                         (long long)minutes % 60);
+}
+
+/* ---- what to do first ---- */
+
+static bool is_same_need(const struct step_need *a, const struct step_need *b)
+{
+    return a->command.ptr && b->command.ptr ? str_eq(a->command, b->command)
+                                            : str_eq(a->what, b->what);
+}
+
+/* Its number, from 1. */
+static size_t number_of(const struct plan_text *t, const struct step_need *need)
+{
+    size_t idx = 0;
+    while (idx < t->n_todos && !is_same_need(t->todos[idx].need, need)) {
+        idx++;
+    }
+    return idx + 1;
+}
+
+static void find_todos(struct plan_text *t)
+{
+    size_t n_max = 0;
+    for (size_t idx = 0; idx < t->plan->n_steps; idx++) {
+        n_max += t->plan->steps[idx].n_needs;
+    }
+    t->todos = arena_array(t->arena, struct todo, n_max + 1);
+    for (size_t idx = 0; idx < t->plan->n_steps; idx++) {
+        const struct plan_step *step = &t->plan->steps[idx];
+        for (size_t at = 0; at < step->n_needs; at++) {
+            size_t number = number_of(t, &step->needs[at]);
+            struct todo *todo = &t->todos[number - 1];
+            todo->need = &step->needs[at];
+            todo->n_cases++;
+            t->n_todos = number > t->n_todos ? number : t->n_todos;
+        }
+    }
+}
+
+static const char *cases_in_words(struct arena *arena, size_t n)
+{
+    return arena_printf(arena, "%zu case%s", n, n == 1 ? "" : "s");
+}
+
+/* What the store knows of the thing that it brings; NULL: nothing is counted. */
+static const struct plan_need *stored_of(const struct plan *plan, const struct step_need *need)
+{
+    struct str rest = need->artifact;
+    struct str kind = STR_EMPTY;
+    if (!rest.ptr || !str_next(&rest, ':', &kind)) {
+        return NULL;
+    }
+    for (size_t idx = 0; idx < plan->n_needs; idx++) {
+        if (str_eq(plan->needs[idx].kind, kind) && str_eq(plan->needs[idx].name, rest)) {
+            return &plan->needs[idx];
+        }
+    }
+    return NULL;
+}
+
+static void print_bytes(struct strbuf *out, int64_t bytes)
+{
+    if (bytes < 0) {
+        strbuf_add_z(out, "size not stated");
+    } else {
+        strbuf_printf(out, bytes < 1000000000 ? "%.1f MB" : "%.1f GB",
+                      (double)bytes / (bytes < 1000000000 ? 1e6 : 1e9));
+    }
+}
+
+static void print_todo(const struct plan_text *t, size_t idx)
+{
+    const struct todo *todo = &t->todos[idx];
+    const struct step_need *need = todo->need;
+    const struct plan_need *stored = stored_of(t->plan, need);
+    const char *cases = cases_in_words(t->arena, todo->n_cases);
+    if (!need->command.ptr) {
+        strbuf_printf(t->out, "%4zu  %s (exit status %d): %.*s; %s\n", idx + 1,
+                      err_code_name(need->cause), err_exit_status(need->cause), STR_ARG(need->what),
+                      cases);
+        return;
+    }
+    strbuf_printf(t->out, "%4zu  $ %.*s\n      %.*s; %s", idx + 1, STR_ARG(need->command),
+                  STR_ARG(need->what), cases);
+    if (stored && !need->is_lock) {
+        strbuf_add_z(t->out, "; to fetch: ");
+        print_bytes(t->out, stored->download_bytes);
+        strbuf_add_z(t->out, stored->disk_bytes < 0 ? "" : "; disk, about: ");
+    }
+    if (stored && !need->is_lock && stored->disk_bytes >= 0) {
+        print_bytes(t->out, stored->disk_bytes);
+    }
+    strbuf_add_char(t->out, '\n');
+}
+
+static void print_todos(const struct plan_text *t)
+{
+    bool has_lock = false;
+    if (t->n_todos) {
+        strbuf_add_z(t->out, "first, once each and in this order\n");
+    }
+    for (size_t idx = 0; idx < t->n_todos; idx++) {
+        print_todo(t, idx);
+        has_lock = has_lock || t->todos[idx].need->is_lock;
+    }
+    if (has_lock) {
+        strbuf_add_z(t->out, "      then plan again: what was locked may have to be fetched\n");
+    }
+}
+
+/* ---- time ---- */
+
+/* With as many training steps as the published log ran; as planned where it does not say. */
+static int64_t logged_estimate_s(const struct plan_step *step)
+{
+    const struct report_case *c = step->bound.of_case;
+    bool takes_it = false;
+    for (size_t idx = 0; idx < step->n_argv; idx++) {
+        takes_it = takes_it || str_find(step->argv[idx], STR_LIT(PLAN_STEPS_ENV)) >= 0;
+    }
+    return takes_it && c && c->logged_steps && step->n_steps
+               ? step->estimate_s / step->n_steps * c->logged_steps
+               : step->estimate_s;
+}
+
+static void print_time(const struct plan_text *t)
+{
+    const struct plan *plan = t->plan;
+    int64_t all_s = 0;
+    int64_t logged_s = 0;
+    size_t n_unknown = 0;
+    size_t n_long = 0;
+    if (plan->profile == PROFILE_SMOKE || plan->is_rehearsal) {
+        return;
+    }
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        all_s += plan->steps[idx].estimate_s;
+        logged_s += logged_estimate_s(&plan->steps[idx]);
+        n_unknown += plan->steps[idx].estimate_s == 0;
+        n_long += plan->steps[idx].estimate_s > LONG_RUN_S;
+    }
+    if (all_s) {
+        strbuf_printf(
+            t->out,
+            "time     %s for one repeat of each case, %s for %lld, at the published rates\n",
+            duration_in_words(t->arena, all_s), duration_in_words(t->arena, all_s * plan->repeats),
+            (long long)plan->repeats);
+    }
+    if (n_unknown) {
+        strbuf_printf(t->out, "         %s: no rate is known\n",
+                      cases_in_words(t->arena, n_unknown));
+    }
+    if (n_long) {
+        strbuf_printf(t->out, "warning  a repeat of %s takes more than a day\n",
+                      cases_in_words(t->arena, n_long));
+    }
+    if (all_s - logged_s > HOUR_S) {
+        strbuf_printf(t->out,
+                      "         --steps as-logged: as many training steps as the published logs "
+                      "ran, %s for one repeat of each case\n",
+                      duration_in_words(t->arena, logged_s));
+    }
+}
+
+/* ---- cases ---- */
+
+static void add_state(const struct plan_text *t, const struct plan_step *step, struct table *table)
+{
+    CLEANUP(strbuf) struct strbuf list;
+    strbuf_init(&list, LIST_MAX);
+    for (size_t idx = 0; idx < step->n_needs; idx++) {
+        strbuf_printf(&list, "%s%zu", idx ? ", " : "needs ", number_of(t, &step->needs[idx]));
+    }
+    table_add(table, step->cause == ERR_NONE ? STR_LIT("ready") : strbuf_str(&list));
+}
+
+static void print_cases(const struct plan_text *t)
+{
+    static const struct table_column COLUMNS[] = {
+        {"case", false}, {"state", false}, {"where", false}, {"a repeat", true}};
+    CLEANUP(table) struct table table;
+    bool has_time = t->plan->profile == PROFILE_FULL && !t->plan->is_rehearsal;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS) - !has_time);
+    for (size_t idx = 0; idx < t->plan->n_steps; idx++) {
+        const struct plan_step *step = &t->plan->steps[idx];
+        table_add(&table, step->case_id);
+        add_state(t, step, &table);
+        table_add(&table, step->node);
+        if (has_time) {
+            table_add(&table, step->estimate_s
+                                  ? str_of(duration_in_words(t->arena, step->estimate_s))
+                                  : STR_LIT("not known"));
+        }
+    }
+    strbuf_add_char(t->out, '\n');
+    table_render(&table, t->out);
+    strbuf_add_char(t->out, '\n');
+}
+
+/* ---- details ---- */
+
+/* Details that need no mention on one machine. */
+static void print_place(struct strbuf *out, const struct plan *plan, const struct plan_step *step)
+{
+    if (step->n_ranks > 1 || plan_step_nodes(step) > 1) {
+        strbuf_printf(out, "           %lld ranks, %lld a node, started by %s\n",
+                      (long long)step->n_ranks, (long long)(step->n_ranks / plan_step_nodes(step)),
+                      step->is_per_node                ? "the command, once a node"
+                      : plan->launcher == LAUNCHER_SSH ? "us, one job a node"
+                                                       : launcher_kind_name(plan->launcher));
+    }
+    for (size_t idx = 0; idx < step->n_mounts; idx++) {
+        const struct plan_mount *mount = &step->mounts[idx];
+        strbuf_printf(out, "           %s %.*s at %.*s\n", recipe_mount_kind_name(mount->kind),
+                      STR_ARG(mount->name), STR_ARG(mount->inside));
+        if (mount->part.tree.ptr) {
+            strbuf_printf(out, "             only %.*s: %lld files, %lld are left out\n",
+                          STR_ARG(str_sub(mount->version, SOURCE_COMMIT_HEX + 1, SIZE_MAX)),
+                          (long long)mount->part.n_files, (long long)mount->part.n_left_out);
+        }
+    }
+    if (step->image.ptr) {
+        strbuf_printf(out, "           in %s, image %.*s@%.*s\n", runtime_kind_label(plan->runtime),
+                      STR_ARG(step->image_name), STR_ARG(step->image_digest));
+    }
+}
+
+static void print_step(struct strbuf *out, const struct plan *plan, const struct plan_step *step)
+{
+    strbuf_printf(out, "  %.*s x%lld: %.*s\n", STR_ARG(step->case_id), (long long)plan->repeats,
+                  STR_ARG(step->recipe.ptr ? step->recipe : STR_LIT("as in the report")));
+    print_place(out, plan, step);
+    strbuf_printf(out, "           on %.*s:", STR_ARG(step->node));
+    for (size_t idx = 0; idx < step->n_env; idx++) {
+        strbuf_printf(out, " %.*s=", STR_ARG(step->env[idx].name));
+        shq_append(out, step->env[idx].value);
+    }
+    for (size_t idx = 0; idx < step->n_argv; idx++) {
+        strbuf_add_char(out, ' ');
+        shq_append(out, step->argv[idx]);
+    }
+    strbuf_add_char(out, '\n');
+    if (step->memory_bytes) {
+        strbuf_printf(out, "           about %.0f MB of memory, %.0f kB of log a repeat\n",
+                      (double)step->memory_bytes / 1e6, (double)step->log_bytes / 1e3);
+    }
+    strbuf_printf(out, "           deadline %lld s a repeat\n",
+                  (long long)plan_step_deadline_s(plan, step));
+}
+
+/* What the published frameworks' rows would need, whatever the nodes' runtime is. */
+static void print_store(struct strbuf *out, const struct plan *plan)
+{
+    for (size_t idx = 0; idx < plan->n_needs; idx++) {
+        const struct plan_need *need = &plan->needs[idx];
+        strbuf_printf(
+            out, "%s%.*s %.*s: %s in the store; to fetch: ", idx == 0 ? "store    " : "         ",
+            STR_ARG(need->kind), STR_ARG(need->name), need_state_name(need->state));
+        print_bytes(out, need->download_bytes);
+        strbuf_add_z(out, "; disk, about: ");
+        print_bytes(out, need->disk_bytes);
+        if (need->n_unpinned && str_eq_z(need->kind, "image")) {
+            strbuf_add_z(out, "; its tag is not locked");
+        } else if (need->n_unpinned) {
+            strbuf_printf(out, "; %lld files without a digest", (long long)need->n_unpinned);
+        }
+        strbuf_add_z(out, need->needs_login ? "; for registered users only\n" : "\n");
+    }
+}
+
+static void print_details(struct strbuf *out, const struct plan *plan)
+{
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        print_step(out, plan, &plan->steps[idx]);
+    }
+    print_store(out, plan);
+    for (size_t idx = 0; idx < plan->n_pins; idx++) {
+        strbuf_printf(out, "not pinned by its authors: %.*s: %.*s\n",
+                      STR_ARG(plan->pins[idx].stack), STR_ARG(plan->pins[idx].what));
+    }
+}
+
+/* ---- the whole ---- */
+
+void plan_out_todos(const struct plan *plan, struct strbuf *out)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct plan_text t = {.arena = &arena, .plan = plan, .out = out};
+    find_todos(&t);
+    print_todos(&t);
+}
+
+void plan_out_time(const struct plan *plan, struct strbuf *out)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const struct plan_text t = {.arena = &arena, .plan = plan, .out = out};
+    print_time(&t);
+}
+
+void plan_out_text(const struct plan *plan, bool with_details, struct strbuf *out)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct plan_text t = {.arena = &arena, .plan = plan, .out = out};
+    find_todos(&t);
+    strbuf_printf(out, "%.*s on %.*s, profile %s%s: %zu of %zu cases can be run here\n",
+                  STR_ARG(plan->report), STR_ARG(plan->inventory), profile_name(plan->profile),
+                  plan->is_rehearsal ? ", a rehearsal" : "", plan_runnable(plan), plan->n_steps);
+    for (size_t idx = 0; idx < plan->n_overrides; idx++) {
+        const struct json_override *set = &plan->overrides[idx];
+        strbuf_printf(out, "set      %.*s: %.*s, in the report %.*s\n", STR_ARG(set->path),
+                      STR_ARG(set->value), STR_ARG(set->was.ptr ? set->was : STR_LIT("absent")));
+    }
+    if (plan->data.folder.ptr) {
+        strbuf_printf(out, "data     %s, split %.*s, %lld samples, in %.*s\n",
+                      plan_data_name(&arena, &plan->data), STR_ARG(plan->data.split),
+                      (long long)plan->data.n_samples, STR_ARG(plan->data.folder));
+    }
+    print_todos(&t);
+    print_cases(&t);
+    print_time(&t);
+    strbuf_printf(out, "disk     %.1f MB of logs and archive for %lld repeats of each\n",
+                  (double)plan_disk_bytes(plan) / 1e6, (long long)plan->repeats);
+    if (with_details) {
+        print_details(out, plan);
+    } else if (plan->n_pins) {
+        strbuf_printf(out, "%zu pin%s not stated by the authors; -v shows them, and each command\n",
+                      plan->n_pins, plan->n_pins == 1 ? " is" : "s are");
+    }
+}
