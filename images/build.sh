@@ -80,7 +80,7 @@ own=$here/$name
 case $name in */*) own=$(cd "$name" && pwd) && name=${own##*/} ;; esac # beside one's own manifests
 if [ ! -e "$own/system.in" ] && [ ! -e "$own/from.in" ]; then
     [ -d "$own" ] || die "images/$name: no such image" 2
-    [ -e "$own/Dockerfile" ] || die "images/$name is pulled as it is: reperf fetch image:$name" 2
+    [ -e "$own/Dockerfile" ] || die "images/$name is pulled as it is: reperf data fetch image:$name" 2
     from_dockerfile
     exit
 fi

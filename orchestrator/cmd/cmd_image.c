@@ -95,7 +95,8 @@ static int list(struct image_job *job, struct err *err)
     if (names.n) {
         table_render(&table, job->text);
     } else {
-        strbuf_printf(job->text, "no image is in the store %s: reperf fetch image:ID gets one\n",
+        strbuf_printf(job->text,
+                      "no image is in the store %s: reperf data fetch image:ID gets one\n",
                       job->store->folder);
     }
     return 0;
@@ -164,7 +165,7 @@ static int drop(struct image_job *job, struct err *err)
     }
     jw_z(job->out, "name", job->name);
     strbuf_printf(job->text,
-                  "image %s: no longer kept; \"reperf store gc\" frees what nothing else needs\n",
+                  "image %s: no longer kept; \"reperf data gc\" frees what nothing else needs\n",
                   job->name);
     return 0;
 }

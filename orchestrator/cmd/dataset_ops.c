@@ -118,7 +118,7 @@ static void print_wanted(struct strbuf *text, struct arena *arena,
     }
     strbuf_printf(text, "    put it  %s\n", wanted->put_path);
     if (file->has_md5 || file->has_sha256) {
-        strbuf_add_z(text, "            or from anywhere: reperf store add FILE\n");
+        strbuf_add_z(text, "            or from anywhere: reperf data add FILE\n");
     }
 }
 

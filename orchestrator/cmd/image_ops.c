@@ -114,10 +114,11 @@ int image_op_fetch(struct artifact_job *job, const struct artifact *artifact,
                   fetched.was_there ? "is in the store since before," : "fetched",
                   STR_ARG(fetched.info.from));
     if (!spec.is_locked && !spec.pins.has_digest) {
-        strbuf_printf(sink->text,
-                      "  its tag may mean another image tomorrow: \"reperf lock image:%s\" records "
-                      "what it means now\n",
-                      name);
+        strbuf_printf(
+            sink->text,
+            "  its tag may mean another image tomorrow: \"reperf data lock image:%s\" records "
+            "what it means now\n",
+            name);
     }
     return 0;
 }

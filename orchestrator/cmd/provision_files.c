@@ -46,7 +46,7 @@ static int add_source(struct bringing *b, const char *text, struct err *err)
     }
     if (source_verify(&sources, url, pin, false, &tree, err) < 0) {
         err->code = err->code == ERR_NOT_FOUND ? ERR_FETCH : err->code;
-        return err_wrap(err, "reperf fetch %s brings it", name);
+        return err_wrap(err, "reperf data fetch %s brings it", name);
     }
     const char *place = source_folder_name(b->arena, str_of(pin));
     folder = fs_join(b->arena, b->folder, place);

@@ -75,7 +75,7 @@ int run_trust(const struct run_args *args, const struct address *address,
         return err_set(
             err, ERR_USAGE,
             "--netrc and --cookies: no login goes to what a report from elsewhere names; "
-            "reperf fetch it first");
+            "reperf data fetch it first");
     }
     if (args->trust && strcmp(args->trust, address->pin) == 0) {
         return 0;

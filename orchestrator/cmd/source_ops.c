@@ -59,12 +59,12 @@ static int find_pin(struct artifact_job *job, const struct artifact *artifact,
 
 static int need_commit(const struct pinned *pin, struct err *err)
 {
-    return pin->commit
-               ? 0
-               : err_set(err, ERR_MANIFEST,
-                         "%s is a branch or tag, which may move: reperf lock source:%s records the "
-                         "commit that it is at",
-                         pin->id, pin->id);
+    return pin->commit ? 0
+                       : err_set(err, ERR_MANIFEST,
+                                 "%s is a branch or tag, which may move: reperf data lock "
+                                 "source:%s records the "
+                                 "commit that it is at",
+                                 pin->id, pin->id);
 }
 
 int source_op_find(struct artifact_job *job, const struct artifact *artifact, const char **ret_url,

@@ -213,7 +213,7 @@ static int find_blobs(struct store_cmd *cmd, const char *name, struct name_findi
         }
         return finding->n ? 0
                           : err_set(err, ERR_NOT_FOUND,
-                                    "%.200s: no such reference; reperf store ls lists them", name);
+                                    "%.200s: no such reference; reperf data ls lists them", name);
     }
     finding->n_blobs = 1;
     finding->blobs = arena_alloc(cmd->arena, SHA256_BYTES, 1);

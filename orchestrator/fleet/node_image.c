@@ -364,10 +364,11 @@ static int fail_unpinned(struct provide *provide, struct err *err)
                          "image %s is built, not pulled: images/build.sh %s %s prints what "
                          "--image %s= takes",
                          name, name, to, name)
-               : err_set(err, ERR_CONTAINER,
-                         "image %s is not pinned: no digest is known (reperf lock image:%s, or "
-                         "name it as NAME@sha256:HEX)",
-                         name, name);
+               : err_set(
+                     err, ERR_CONTAINER,
+                     "image %s is not pinned: no digest is known (reperf data lock image:%s, or "
+                     "name it as NAME@sha256:HEX)",
+                     name, name);
 }
 
 static int prepare(struct provide *provide, struct err *err)

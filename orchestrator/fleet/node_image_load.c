@@ -89,7 +89,7 @@ static int open_image(struct node_load *load, struct err *err)
                        provide->spec->name);
     }
     if (image_open(provide->arena, provide->store, provide->spec->name, &load->info, err) < 0) {
-        return err_wrap(err, "the nodes lack image %s (reperf fetch image:%s gets it here)",
+        return err_wrap(err, "the nodes lack image %s (reperf data fetch image:%s gets it here)",
                         provide->spec->name, provide->spec->name);
     }
     if (!node_image_is_pinned(&provide->spec->pins, have)) {

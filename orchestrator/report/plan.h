@@ -33,8 +33,9 @@ enum profile { PROFILE_FULL, PROFILE_SMOKE };
 struct step_need {
     enum err_code cause;
     struct str what;
-    struct str command;  /* that provides it, as one would type it; NULL: none does */
-    struct str artifact; /* that `reperf fetch` provides, or `reperf lock` if is_lock; or NULL */
+    struct str command; /* that provides it, as one would type it; NULL: none does */
+    struct str
+        artifact; /* that `reperf data fetch` provides, or `reperf data lock` if is_lock; or NULL */
     bool is_lock;
     bool needs_login; /* available to registered users only */
 };

@@ -65,7 +65,7 @@ static struct step_need need_lock(struct planner *p, const struct pin_source *pi
     if (pin->ref.ptr) {
         need.artifact = str_of(with_paths(
             p, arena_printf(p->arena, "source:%s@%s", pin->repository.ptr, pin->ref.ptr), paths));
-        need.command = str_of(arena_printf(p->arena, "reperf lock %s", need.artifact.ptr));
+        need.command = str_of(arena_printf(p->arena, "reperf data lock %s", need.artifact.ptr));
         need.is_lock = true;
     }
     return need;
@@ -127,11 +127,11 @@ static int find_source(struct planner *p, const struct stack *stack,
         }
     }
     const char *artifact = arena_printf(p->arena, "source:%s", name);
-    found->need =
-        (struct step_need){.cause = ERR_FETCH,
-                           .what = str_of(arena_printf(p->arena, "source %s", name)),
-                           .command = str_of(arena_printf(p->arena, "reperf fetch %s", artifact)),
-                           .artifact = str_of(artifact)};
+    found->need = (struct step_need){
+        .cause = ERR_FETCH,
+        .what = str_of(arena_printf(p->arena, "source %s", name)),
+        .command = str_of(arena_printf(p->arena, "reperf data fetch %s", artifact)),
+        .artifact = str_of(artifact)};
     return 0;
 }
 
@@ -163,7 +163,7 @@ static int find_dataset(struct planner *p, const struct recipe_mount *mount,
         .cause = ERR_FETCH,
         .what = str_of(arena_printf(p->arena, "dataset %s%s", here.name,
                                     needs_login ? ", for registered users only" : "")),
-        .command = str_of(arena_printf(p->arena, "reperf fetch %s%s", mount->name.ptr,
+        .command = str_of(arena_printf(p->arena, "reperf data fetch %s%s", mount->name.ptr,
                                        mount->is_synthetic ? " --synthetic" : "")),
         .artifact = str_of(arena_printf(p->arena, "dataset:%s", here.name)),
         .needs_login = needs_login};

@@ -167,14 +167,15 @@ static void need_pin(struct arena *arena, const struct inventory *inventory, str
     const char *artifact = arena_printf(arena, "image:%.*s", STR_ARG(id));
     struct step_need need = {
         .cause = ERR_CONTAINER,
-        .what = str_of(arena_printf(arena,
-                                    "image %.*s is not pinned: reperf lock image:%.*s, or --image "
-                                    "%.*s=NAME@sha256:...",
-                                    STR_ARG(id), STR_ARG(id), STR_ARG(id)))};
+        .what =
+            str_of(arena_printf(arena,
+                                "image %.*s is not pinned: reperf data lock image:%.*s, or --image "
+                                "%.*s=NAME@sha256:...",
+                                STR_ARG(id), STR_ARG(id), STR_ARG(id)))};
     if (given) {
         need.artifact = str_of(artifact);
         need.is_lock = true;
-        need.command = str_of(arena_printf(arena, "reperf lock %s", artifact));
+        need.command = str_of(arena_printf(arena, "reperf data lock %s", artifact));
     }
     plan_lacks(step, &need);
 }
@@ -196,15 +197,16 @@ static void need_stored(struct planner *p, struct str id, const struct plan_imag
         return;
     }
     artifact = arena_printf(p->arena, "image:%s", artifact);
-    plan_lacks(step, &(struct step_need){
-                         .cause = ERR_FETCH,
-                         .what = str_of(
-                             arena_printf(p->arena,
-                                          "image %.*s is neither in the store nor in a registry of "
-                                          "the inventory's",
-                                          STR_ARG(id))),
-                         .command = str_of(arena_printf(p->arena, "reperf fetch %s", artifact)),
-                         .artifact = str_of(artifact)});
+    plan_lacks(
+        step,
+        &(struct step_need){
+            .cause = ERR_FETCH,
+            .what = str_of(arena_printf(p->arena,
+                                        "image %.*s is neither in the store nor in a registry of "
+                                        "the inventory's",
+                                        STR_ARG(id))),
+            .command = str_of(arena_printf(p->arena, "reperf data fetch %s", artifact)),
+            .artifact = str_of(artifact)});
 }
 
 void plan_choose_image(struct planner *p, const struct report_case *c, const struct recipe *recipe,

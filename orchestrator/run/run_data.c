@@ -51,7 +51,7 @@ static int not_packed(struct arena *arena, const char *store, const struct artif
                                          STR_ARG(artifact->name), RUN_DATA_SPLIT, PACK_NAME);
     return err_set(
         err, ERR_USAGE,
-        "--data %.*s%s: not packed in the store; first: reperf fetch %.*s%s, then reperf "
+        "--data %.*s%s: not packed in the store; first: reperf data fetch %.*s%s, then reperf "
         "pack %.*s%s%s",
         STR_ARG(artifact->name), artifact->is_synthetic ? DATASET_SYNTHETIC_SUFFIX : "",
         STR_ARG(artifact->name), artifact->is_synthetic ? " --synthetic" : "",

@@ -96,7 +96,7 @@ static int provide_image(struct runner *r, struct store *store, const struct pla
     n_failed = node_images_provide(r->arena, &r->fleet, &spec, &opts, &report, err);
     if (n_failed < 0 && err->code == ERR_NOT_FOUND) {
         err->code = ERR_FETCH;
-        return err_wrap(err, "image %.*s: reperf fetch %s brings it", STR_ARG(step->image),
+        return err_wrap(err, "image %.*s: reperf data fetch %s brings it", STR_ARG(step->image),
                         spec.name);
     }
     blame_registry(r, n_failed);

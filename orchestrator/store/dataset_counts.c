@@ -204,11 +204,11 @@ static void check_records(struct dataset_verifying *v, const struct dataset_grou
         return;
     }
     if (group->format == FILE_HDF5) {
-        verify_note(
-            v, arena_printf(v->arena,
-                            "the datasets within the HDF5 files of group %s (reperf pack reads "
-                            "them): only signature and length",
-                            group->name.ptr));
+        verify_note(v, arena_printf(
+                           v->arena,
+                           "the datasets within the HDF5 files of group %s (reperf data pack reads "
+                           "them): only signature and length",
+                           group->name.ptr));
         return;
     }
     if (wanted < 0) {

@@ -215,7 +215,7 @@ static int find_list(struct dataset_verifying *v, struct err *err)
     v->lacks_list = true;
     verify_note(v, arena_printf(v->arena,
                                 "the bytes of the files: no list of their digests is at hand "
-                                "(reperf fetch %s makes one from the archives)",
+                                "(reperf data fetch %s makes one from the archives)",
                                 dataset->id.ptr));
     return 0;
 }

@@ -237,9 +237,9 @@ int dataset_no_tree(struct arena *arena, const struct store *store, const struct
 {
     bool has_archives = dataset_state(arena, store, here) == DATASET_ARCHIVES;
     *err = (struct err){0};
-    return err_set(err, ERR_FETCH,
-                   has_archives ? "%s is in the store %s, but not unpacked: reperf fetch %s%s first"
-                                : "%s is not in the store %s: reperf fetch %s%s first",
-                   here->name, store->folder, here->dataset.id.ptr,
-                   here->is_synthetic ? " --synthetic" : "");
+    return err_set(
+        err, ERR_FETCH,
+        has_archives ? "%s is in the store %s, but not unpacked: reperf data fetch %s%s first"
+                     : "%s is not in the store %s: reperf data fetch %s%s first",
+        here->name, store->folder, here->dataset.id.ptr, here->is_synthetic ? " --synthetic" : "");
 }

@@ -105,7 +105,8 @@ int verify_archives(struct dataset_verifying *v, struct err *err)
         memcpy(known.sha256, files[idx].sha256, SHA256_BYTES);
         known.date = STR_LIT("its publication");
         if (!item) {
-            return err_set(err, ERR_INTEGRITY, "%s: it was not made of %s: reperf fetch %s%s again",
+            return err_set(err, ERR_INTEGRITY,
+                           "%s: it was not made of %s: reperf data fetch %s%s again",
                            v->out->tree_path, files[idx].name.ptr, v->here->dataset.id.ptr,
                            v->here->is_synthetic ? " --synthetic" : "");
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An image out of the store, by skopeo, which checks each blob's digest while it reads: as an OCI layout in a folder, which
-   `reperf fetch --layout` and skopeo take, or as docker's archive, which `docker load` and `podman load` take (podman alone, where zstd has packed a layer: that is
+   `reperf data fetch --layout` and skopeo take, or as docker's archive, which `docker load` and `podman load` take (podman alone, where zstd has packed a layer: that is
    then an OCI layout in a tar). And into an engine of this machine. */
 #ifndef STORE_IMAGE_EXPORT_H
 #define STORE_IMAGE_EXPORT_H

@@ -153,7 +153,7 @@ static int find_stored(struct clone_reader *in, const struct cmd_ctx *ctx,
     }
     if (source_verify(&sources, str_z(arena, logs->repository), str_z(arena, logs->commit), false,
                       &tree, &missing) < 0) {
-        return err_set(err, missing.code, "%.300s; reperf fetch logs:%s gets it", missing.msg,
+        return err_set(err, missing.code, "%.300s; reperf data fetch logs:%s gets it", missing.msg,
                        report->id.ptr);
     }
     in->git_dir = tree.parts[0].repo;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Every framework's column that runs on a CPU, for `make test-frameworks`: one image on the nodes at a time, one node but for HRNet. With SOURCES=DIR, a mirror as
-# `reperf fetch --mirror` takes, also by the projects' own code at the reports' commits. What does not run is a named skip. ONLY=ERE: columns of such a name.
+# `reperf data fetch --mirror` takes, also by the projects' own code at the reports' commits. What does not run is a named skip. ONLY=ERE: columns of such a name.
 # shellcheck source=tests/cluster/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cluster/fault_lib.sh

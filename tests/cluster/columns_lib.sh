@@ -45,7 +45,7 @@ column() { # REPORT IMAGE NAME CASES N [TARGETS [RECIPE]]: what images/build.sh 
     disk_taken >"$T/taken"
     echo "# $name: $((SECONDS - began)) s; $(cat "$T/taken") MB of disk taken since the start"
 }
-from_source() { # NAME REPORT STACK COMMAND...: by the project's own code at the report's commit, where $SOURCES names a mirror of it (reperf fetch --mirror)
+from_source() { # NAME REPORT STACK COMMAND...: by the project's own code at the report's commit, where $SOURCES names a mirror of it (reperf data fetch --mirror)
     local name=$1 source
     wanted "$name" || return 0
     source=$(jq -r --arg stack "$3" '.stacks[] | select(.id == $stack) | .sources as $own | first(.smoke[].mounts[] | select(.kind == "source")) | .name as $url

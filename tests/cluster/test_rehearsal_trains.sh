@@ -3,7 +3,7 @@
 # Room: run
 # A rehearsal in which the framework trains: under the published names lie the images that images/build.sh has made, with pip, git and one layer more
 # (published/trainee.py). Every rank is started by the framework's own launcher by the report's command, and says how; then four of them (of BERT two), evenly
-# over the nodes, go on as a job of their own, as the stack's smoke recipe says. In make test-all; with SOURCES=DIR, a mirror as `reperf fetch --mirror`
+# over the nodes, go on as a job of their own, as the stack's smoke recipe says. In make test-all; with SOURCES=DIR, a mirror as `reperf data fetch --mirror`
 # takes it, by the projects' own programs at the reports' commits.
 # shellcheck source=tests/cluster/lib.sh disable=SC2016
 . "$(dirname "$0")/lib.sh"

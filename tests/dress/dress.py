@@ -32,7 +32,7 @@ def load(path):
 # ---- code ----
 
 def mirror_of(sources, url, commit):
-    """The bare repository of a mirror (reperf fetch --mirror) that has this commit, by whatever spelling of its address."""
+    """The bare repository of a mirror (reperf data fetch --mirror) that has this commit, by whatever spelling of its address."""
     name = re.sub(r"[^A-Za-z0-9_.]+", "-", re.sub(r"^[a-z]+://", "", url[:-4] if url.endswith(".git") else url))
     for path in sorted(glob.glob(os.path.join(sources, "sources", name + "[-.]*.git"))) if sources else []:
         found = subprocess.run(["git", "--git-dir", path, "rev-parse", "--verify", "-q", (commit or "HEAD") + "^{commit}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # A dress rehearsal: each published framework's case of the full profile, by its own script, up to the first call of a device in upstream's own program, over
-# mirrors of the real repositories (SOURCES=DIR, as `reperf fetch --mirror` takes it); and, without mirrors, that a fault is seen, and the launchers on
+# mirrors of the real repositories (SOURCES=DIR, as `reperf data fetch --mirror` takes it); and, without mirrors, that a fault is seen, and the launchers on
 # nodes as sites have them.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"

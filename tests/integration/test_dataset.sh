@@ -66,7 +66,7 @@ TREE="$REPERF_STORE/trees/mini"
 
 # ---- success
 exits 4 "verify of what was never fetched" verify mini
-like "$(cat "$T/err")" 'mini is not in the store .*: reperf fetch mini first' "says what to do"
+like "$(cat "$T/err")" 'mini is not in the store .*: reperf data fetch mini first' "says what to do"
 exits 0 "fetch" fetch mini --json
 schema "its JSON is valid"
 like "$(cat "$T/out")" '"digest_was_known": false' "a file without a known digest is said to be so"
@@ -104,7 +104,7 @@ exits 5 "a tree of another archive than the description knows" verify mini
 like "$(cat "$T/err")" 'was made of another file: img.tar.gz.*MD5' "is no tree of it, though its files are those of its list"
 dataset mini false "$FILES, $(file MORE "$U/README" "" "" more)" "$GROUPS_OK"
 exits 5 "a tree without one of the description's files" verify mini
-like "$(cat "$T/err")" 'it was not made of MORE: reperf fetch mini again' "says what to do"
+like "$(cat "$T/err")" 'it was not made of MORE: reperf data fetch mini again' "says what to do"
 dataset mini false "$FILES" "$GROUPS_OK"
 sed -i 's/"sha256": "[0-9a-f]*"/"sha256": "'"$(sha256sum <"$WWW/README" | cut -c1-64)"'"/' "$TREE/tree.json"
 exits 5 "a tree whose record names other archives than the lock" verify mini --locks "$T/locks"

@@ -10,7 +10,7 @@ exits 2 "an image without a description" images/build.sh none-such
 like "$(cat "$T/err")" 'no such image' "is said"
 exits 2 "an unknown option" images/build.sh paddle-cpu --fast
 exits 2 "an image that is pulled" images/build.sh ngc-pytorch-20.06
-like "$(cat "$T/err")" 'reperf fetch image:ngc-pytorch-20.06' "is not built, and how it is got is said"
+like "$(cat "$T/err")" 'reperf data fetch image:ngc-pytorch-20.06' "is not built, and how it is got is said"
 for image in images/*/system.in; do
     name=$(basename "$(dirname "$image")")
     exits 4 "$name was not made yet" images/build.sh "$name" --cached

@@ -75,7 +75,7 @@ sed -n "/^cat > manifests.reports/,/^END/p" manifests/README.md | sed '1d;$d' |
 export REPERF_MANIFESTS="$T/m"
 
 exits 2 "not fetched yet" "$REPERF" audit my-report --logs store
-like "$(cat "$T/err")" "the store does not have $url at $commit; reperf fetch logs:my-report gets it" "says what gets it"
+like "$(cat "$T/err")" "the store does not have $url at $commit; reperf data fetch logs:my-report gets it" "says what gets it"
 exits 4 "offline" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --offline
 exits 4 "the server's certificate is not trusted" "$REPERF" fetch logs:my-report
 exits 0 "a dry run" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --dry-run

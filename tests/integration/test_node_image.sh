@@ -97,7 +97,7 @@ from_store() { # ENGINE
     inventory "store-$e" "$e" ""
     rm -rf "$REPERF_STORE"
     exits 2 "$e: without registry and not in the store" provision "store-$e"
-    like "$(cat "$T/err")" "reperf fetch image:" "$e: what to do about it"
+    like "$(cat "$T/err")" "reperf data fetch image:" "$e: what to do about it"
     exits 0 "$e: in the store" img fetch "$IMAGE" --offline --layout "$L"
     exits 0 "$e: loaded from there" provision "store-$e" "$IMAGE" --json
     is "$(way)" "('loaded', '$config')" "$e: as the same image"

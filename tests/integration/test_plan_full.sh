@@ -162,7 +162,7 @@ like "$(cat "$T/out")" 'the command is typed on the first node alone .*; 1 case'
 
 # What its authors named by a branch is locked first.
 "$REPERF" plan dlperf-tf2-resnet50 --profile full --nodes v100-4x8 --case '*/tf2/fp32/n4g8/*' >"$T/out" 2>&1
-like "$(cat "$T/out")" '[$] reperf lock source:https://github.com/tensorflow/models.git@r2.3.0' "a branch without a commit is to be locked"
+like "$(cat "$T/out")" '[$] reperf data lock source:https://github.com/tensorflow/models.git@r2.3.0' "a branch without a commit is to be locked"
 
 # Locked, in a data folder of the test's own: the lock's commit is fetched.
 mkdir -p "$T/data"
@@ -173,7 +173,7 @@ git init -q "$T/models" && git -C "$T/models" -c user.name=t -c user.email=t@loc
 mkdir -p "$T/data/manifests/locks/source"
 jq '.id = "https://github.com/tensorflow/models.git@r2.3.0"' "$T"/locks/source/*.json >"$T/data/manifests/locks/source/https%3A%2F%2Fgithub.com%2Ftensorflow%2Fmodels.git%40r2.3.0.json"
 REPERF_ROOT="$T/data" "$REPERF" plan dlperf-tf2-resnet50 --profile full --nodes v100-4x8 --case '*/tf2/fp32/n4g8/*' >"$T/out" 2>&1
-like "$(cat "$T/out")" "[$] reperf fetch source:https://github.com/tensorflow/models.git@$(git -C "$T/models" rev-parse HEAD)" "locked, that commit is to be fetched"
+like "$(cat "$T/out")" "[$] reperf data fetch source:https://github.com/tensorflow/models.git@$(git -C "$T/models" rev-parse HEAD)" "locked, that commit is to be fetched"
 
 # --- fake pins, code and data: what would be started ---
 git init -q "$T/code"
@@ -186,7 +186,7 @@ ask=(paddle-perf-hrnetw18 --profile full --nodes "$T/with-registry.json" -C "sta
 digest=$(printf 'a%.0s' {1..64})
 for id in paddle-benchmark-2.5.0 mmseg-0.30.0 reperf-cuda12; do ask+=(--image "$id=docker.io/made/up@sha256:$digest"); done
 exits 4 "without its code and data nothing is ready but our own" "$REPERF" plan "${ask[@]}" --case '*/paddle/*'
-like "$(cat "$T/out")" "[$] reperf fetch source:file://$T/code@$commit:tools$" "a recipe's own commit is fetched, and of it what the recipe mounts"
+like "$(cat "$T/out")" "[$] reperf data fetch source:file://$T/code@$commit:tools$" "a recipe's own commit is fetched, and of it what the recipe mounts"
 "$REPERF" fetch "source:file://$T/code@$commit:tools" >/dev/null && "$REPERF" fetch cityscapes-300 --synthetic >/dev/null
 exits 0 "with them" "$REPERF" run "${ask[@]}" --dry-run --json
 cp "$T/out" "$T/dry.json"
@@ -207,7 +207,7 @@ type=bind,source=\${XDG_STATE_HOME:-\$HOME/.local/state}/reperf/data/LIST,target
 # --- a rehearsal ---
 "$REPERF" plan paddle-perf-2020 --rehearse --nodes v100-4x8 --case 'resnet50/ngc-pytorch/fp32/n4g8/*' >"$T/out" 2>&1
 like "$(cat "$T/out")" 'profile full, a rehearsal: 0 of 1 cases' "a rehearsal is of the full profile, and says that it is one"
-like "$(cat "$T/out")" '[$] reperf fetch imagenet-2012 --synthetic' "on synthetic data, which nobody needs a login for"
+like "$(cat "$T/out")" '[$] reperf data fetch imagenet-2012 --synthetic' "on synthetic data, which nobody needs a login for"
 exits 2 "there is none for smoke" "$REPERF" plan paddle-perf-2020 --rehearse --profile smoke
 exits 0 "what a rehearsal would start" "$REPERF" run "${ask[@]}" --rehearse --dry-run --json
 is "$(jq -c '[.rehearsal, (.steps[] | select(.recipe and .mounts != []) | .conditions.dataset)] | unique' "$T/out")" '[true,"synthetic twin of cityscapes-300"]' "declares its data"

@@ -107,9 +107,9 @@ inode=$(stat -c %i "$TREE/mini/img/7.txt")
 rm "$TREE/mini/img/1.txt" && printf X | dd of="$TREE/mini/lab/2.txt" conv=notrunc status=none && echo other >"$TREE/mini/README"
 exits 5 "fetch of a damaged tree" "$REPERF" fetch mini
 is "$(grep -c 'was there' "$T/out")" 0 "does not say that it was there"
-like "$(cat "$T/err")" '1 missing.*2 corrupt.*reperf repair mini' "but what repairs it"
+like "$(cat "$T/err")" '1 missing.*2 corrupt.*reperf data repair mini' "but what repairs it"
 exits 5 "verify" verify mini
-like "$(cat "$T/err")" 'reperf repair mini$' "says the same"
+like "$(cat "$T/err")" 'reperf data repair mini$' "says the same"
 exits 0 "repair" repair mini --json
 schema "its JSON is valid"
 is "$(value '.items[0].files | join(" ")')" "mini/img/1.txt mini/lab/2.txt mini/README" "three files, and no other"

@@ -16,7 +16,7 @@ ask=(paddle-perf-2020 --profile smoke --case "$CASE")
 exits 4 "a plan of which nothing can be run" "$REPERF" plan "${ask[@]}" -C "$synthetic"
 like "$(cat "$T/out")" 'dataset cityscapes-300.synthetic' "says what the case lacks"
 command=$(sed -n 's/^ *[0-9]* *\$ //p' "$T/out" | head -n 1)
-is "$command" "reperf fetch cityscapes-300 --synthetic" "and the command that brings it"
+is "$command" "reperf data fetch cityscapes-300 --synthetic" "and the command that brings it"
 "$REPERF" plan "${ask[@]}" -C "$synthetic" --json >"$T/plan.json" 2>"$T/err"
 is "$? $(jq -r '.steps[0].needs[] | [.cause, .what, .command] | join("|")' "$T/plan.json")" "4 fetch|dataset cityscapes-300.synthetic|$command" "so does the document"
 exits 4 "offline nothing is fetched" "$REPERF" run "${ask[@]}" -C "$synthetic" --offline --repeats 1

@@ -196,7 +196,7 @@ ok "$([ -z "$(ls "$REPERF_STORE/tmp")" ]; echo $?)" "no temporary files are left
 
 # --- locks
 exits 3 "a branch cannot be fetched" fetch "source:$D/top.git@main"
-like "$(cat "$T/err")" 'reperf lock source:' "what to do is said"
+like "$(cat "$T/err")" 'reperf data lock source:' "what to do is said"
 exits 0 "lock of a branch" lock --json "source:$D/top.git@main"
 valid "its document is valid"
 is "$(value 'd["items"][0]["commit"], d["items"][0]["new"]')" "('$tip', True)" "the commit that it was at"

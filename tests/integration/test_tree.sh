@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: codec
-# reperf tree against sha256sum and md5sum: the same lists, and each difference named.
+# reperf data tree against sha256sum and md5sum: the same lists, and each difference named.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC1003,SC2317
 . "$(dirname "$0")/../tap_lib.sh"
 V=(/usr/bin/python3 tests/integration/validate.py manifests/schema/tree-output.json)

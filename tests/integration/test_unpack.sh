@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: codec
-# reperf unpack compared with the tools that made the archives and others that unpack them: the same trees, and nothing left after a failure.
+# reperf data unpack compared with the tools that made the archives and others that unpack them: the same trees, and nothing left after a failure.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/faults/lib.sh disable=SC1091
