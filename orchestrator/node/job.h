@@ -50,6 +50,9 @@ MUST_CHECK int job_put(const char *path, struct str text, bool is_synced, struct
 /* Synced, but not before that file is: whoever finds this one finds the other whole. */
 MUST_CHECK int job_put_after(const char *path, struct str text, int first_fd, struct err *err);
 
+/* The job's folder, in the environment of all that it starts: it alone tells the jobs of two work folders on one machine apart. */
+#define JOB_FOLDER_ENV "REPERF_JOB_FOLDER"
+
 /* session.c */
 /* Ends the children of this process but one, and theirs, which come to it as they are orphaned. ret_names: of those that there were,
    with commas between them; LEFT_NAMES_MAX bytes. */

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -115,32 +116,38 @@ void job_end_children(pid_t but, char *ret_names)
     }
 }
 
-/* Whether the environment that the process was started with names this job: it may have left the session. */
-static bool is_marked(pid_t pid, const char *dir)
+/* Whether the environment that the process was started with names this job's folder: it may have left the session. */
+static bool is_marked(pid_t pid, const char *folder)
 {
-    static const struct str RUN = {"REPERF_RUN_ID=", 14}, JOB = {"REPERF_JOB=", 11};
+    static const struct str NAME = {JOB_FOLDER_ENV "=", sizeof(JOB_FOLDER_ENV)};
     CLEANUP(free) char *text = xmalloc(ENVIRON_MAX);
-    struct str rest, entry, of = str_of(dir), run = STR_EMPTY, job = STR_EMPTY;
+    struct str rest, entry;
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t len = fd < 0 ? -1 : read(fd, text, ENVIRON_MAX);
     rest = (struct str){text, len < 0 ? 0 : (size_t)len};
     while (rest.len && str_next(&rest, '\0', &entry)) {
-        run = str_starts(entry, RUN) ? str_sub(entry, RUN.len, entry.len) : run;
-        job = str_starts(entry, JOB) ? str_sub(entry, JOB.len, entry.len) : job;
+        if (str_starts(entry, NAME)) {
+            return str_eq_z(str_sub(entry, NAME.len, entry.len), folder);
+        }
     }
-    return run.len && job.len && str_ends(of, job) && str_find(of, run) >= 0;
+    return false;
 }
 
 static bool signal_marked(const char *dir, int signal_no)
 {
+    char folder[PATH_MAX];
+    if (!realpath(dir, folder)) {
+        return false;
+    }
     DIR *proc = opendir("/proc");
     const pid_t self = getpid();
     bool has_hit = false;
     for (pid_t pid; (pid = next_process(proc)) != 0;) {
         struct proc_stat stat;
-        if (pid != self && is_marked(pid, dir) && job_proc_stat(pid, &stat) && stat.state != 'Z') {
+        if (pid != self && is_marked(pid, folder) && job_proc_stat(pid, &stat) &&
+            stat.state != 'Z') {
             has_hit = signal_no == 0 || kill(pid, signal_no) == 0 || has_hit;
         }
     }

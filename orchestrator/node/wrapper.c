@@ -75,11 +75,12 @@ static void add_env(char **env, size_t *n, char *entry)
 static char **make_env(struct arena *arena, const struct wrapper_job *job)
 {
     size_t n_ours = 0, n = 0;
+    char folder[PATH_MAX];
     char **env;
     while (environ[n_ours]) {
         n_ours++;
     }
-    env = arena_array(arena, char *, job->n_env + n_ours + ARRAY_LEN(FROM_LOGIN) + 1);
+    env = arena_array(arena, char *, job->n_env + n_ours + ARRAY_LEN(FROM_LOGIN) + 2);
     for (size_t idx = 0; idx < n_ours && job->is_in_batch; idx++) {
         env[n++] = environ[idx];
     }
@@ -91,6 +92,9 @@ static char **make_env(struct arena *arena, const struct wrapper_job *job)
     }
     for (size_t idx = 0; idx < job->n_env; idx++) {
         add_env(env, &n, arena_strndup(arena, job->env[idx].ptr, job->env[idx].len));
+    }
+    if (realpath(job->dir, folder)) {
+        add_env(env, &n, arena_printf(arena, "%s=%s", JOB_FOLDER_ENV, folder));
     }
     return env;
 }

@@ -70,6 +70,7 @@ plan paddle-perf-2020 --data @
 plan paddle-perf-2020 --data /@
 data repair @
 data repair image:@
+publish @ -o $T/published
 replay @
 replay /@.tar.zst
 report @
