@@ -47,7 +47,7 @@ valid() { # the document that the last command printed
 
 # --- by tag, by digest -------------------------------------------------------------------------
 exits 0 "by tag, a list followed to linux/amd64" img fetch "$R/team/img:v1"
-like "$(cat "$T/out")" 'reperf lock' "and it says that a tag is no pin"
+like "$(cat "$T/out")" 'reperf data lock' "and it says that a tag is no pin"
 exits 0 "again" img fetch "$R/team/img:v1" --json
 is "$(value "$T/out" "d['items'][0]['was_there'], d['items'][0]['fetched_bytes'], d['items'][0]['digest'], d['items'][0]['config']")" \
     "(True, 0, 'sha256:$list', 'sha256:$amd_config')" "nothing is fetched twice"

@@ -49,7 +49,7 @@ exits 2 "nothing to bring" "$REPERF" nodes provision "$T/docker.json"
 exits 2 "a runtime that takes no images" provision none
 exits 2 "an unknown engine" provision docker "$IMAGE" --runtime rocket
 exits 7 "an image without a digest" provision docker example.org/team/img:1
-like "$(cat "$T/err")" "is not pinned.*reperf lock" "and what to do about it"
+like "$(cat "$T/err")" "is not pinned.*reperf data lock" "and what to do about it"
 inventory apptainer apptainer "127.0.0.1:$MAIN"
 exits 7 "an engine that is not there" provision apptainer
 like "$(cat "$T/err")" "apptainer: not found on this node" "is named"
