@@ -50,7 +50,7 @@ int digest_copy(const struct digest_copy *copy, struct digest_value *ret_value, 
             return -1;
         }
         n_bytes += (uint64_t)got;
-        if (copy->on_bytes) {
+        if (copy->on_bytes && got > 0) {
             copy->on_bytes(copy->ctx, n_bytes);
         }
     }

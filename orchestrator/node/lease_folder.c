@@ -146,8 +146,8 @@ static int take(struct lease *lease, struct err *err)
     if (owner_check(lease->work_folder, err) < 0 || fs_mkdir_p(lease->work_folder, err) < 0) {
         return -1;
     }
-    if (lstat(lease->folder, &info) == 0 && !S_ISDIR(info.st_mode)) {
-        return err_set(err, ERR_AUTH, "%s: expected a folder, and no link to one; remove it",
+    if (lstat(lease->folder, &info) == 0 && S_ISLNK(info.st_mode)) {
+        return err_set(err, ERR_AUTH, "%s: expected a folder, found a link; remove it",
                        lease->folder);
     }
     if (mkdir(lease->folder, 0777) == 0 || str_eq(lease->holder, lease->run)) {
