@@ -30,8 +30,7 @@ for archive in "$V"/2*/*.tar.zst; do
     done < <(jq -r --slurpfile plan "$R/manifest/plan.json" '.cells[] | .case as $case | ($plan[0].steps[] | select(.case == $case) | .format) as $format
         | .repeats[] | "\(.log.path) \($format)"' "$R/result.json")
 done
-is "$(sort "$T/unread" 2>/dev/null)" "20261123T151601.441Z-49ab5fb7 paddleseg two_levels hrnetw18/paddle/fp32/n1g8/bs8/repeat-1.log
-20261123T151601.441Z-49ab5fb7 reperf two_levels hrnetw18/reperf/fp32/n1g8/bs8/repeat-1.log" "every log is found and read as what it is, two of them as of a machine that was busy at first"
+is "$(sort "$T/unread" 2>/dev/null)" "" "every log is found and read as what it is"
 
 # What ran on a GPU: objects that no run of ours made, so their bytes are what is verified.
 for run in first-gpu-20261128T031032Z bench-resnet50-amp-20261128T035721Z; do
