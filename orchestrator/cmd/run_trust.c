@@ -82,6 +82,13 @@ int run_trust(const struct run_args *args, const struct address *address,
     }
     strbuf_init(&text, SHOWN_MAX);
     show(&text, address, report, plan);
+    if (text.is_full) {
+        return err_set(err, ERR_USAGE,
+                       "%.*s is from elsewhere, and what it would run is longer than %u bytes: "
+                       "nobody can look at that",
+                       STR_ARG(report->id), SHOWN_MAX);
+    }
+    text_plain(text.ptr, text.len); /* its words must not steer the terminal that shows them */
     fprintf(stderr, "%s", text.ptr);
     if (args->trust) {
         return err_set(err, ERR_USAGE, "--trust %.80s: the report is %s", args->trust,

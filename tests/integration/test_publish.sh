@@ -74,6 +74,13 @@ exits 0 "verify" "$REPERF" verify --unsigned again
 is "$(jq -r .address "$(find "$REPERF_STATE/runs" -name plan.json | head -n 1)")" "$C" "the address is in the evidence"
 exits 0 "resume" "$REPERF" resume again
 
+# What is shown before anything is trusted cannot rub itself out.
+cp -R "$T/pub" "$T/hide"
+jq '(.. | strings | select(test("train[.]py"))) |= . + "\u001b[2K\u001b[1A"' "$T/pub/manifests/reports/python3.json" >"$T/hide/manifests/reports/python3.json"
+is "$(grep -c "train.py.*u001b" "$T/hide/manifests/reports/python3.json")" 2 "a report whose command has signs for the terminal"
+exits 2 "is not run" "$REPERF" run "$T/hide/"
+is "$(grep -c 'train.py' "$T/err") $(grep -c "$(printf '\033')" "$T/err")" "1 0" "and is shown without them"
+
 # A report from elsewhere chooses nothing of a container engine
 (cd "$T/pub" && jq '.stacks[0].full[0] += {"image": "paddle-cpu", "container": "docker run --privileged --network host -v /:/host img"}' manifests/reports/python3.json >r && mv r manifests/reports/python3.json)
 "$REPERF" plan "$T/pub/" --nodes local-docker --image "paddle-cpu=img@sha256:$(printf '0%.0s' $(seq 64))" --json >"$T/out" 2>"$T/err"
