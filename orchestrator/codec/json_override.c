@@ -130,7 +130,7 @@ static size_t skip_value(struct str text, size_t at)
 /* A key is compared as written: escapes in keys are not decoded. */
 static bool is_key(struct str text, size_t at, size_t end, struct str key)
 {
-    return str_eq(str_sub(text, at + 1, end - at - 2), key);
+    return end >= at + 2 && str_eq(str_sub(text, at + 1, end - at - 2), key);
 }
 
 static bool find_member(struct str text, size_t at, struct str key, struct json_span *place)
@@ -139,7 +139,8 @@ static bool find_member(struct str text, size_t at, struct str key, struct json_
     at = skip_blank(text, at + 1);
     while (at < text.len && text.ptr[at] == '"') {
         size_t end = skip_string(text, at);
-        size_t from = skip_blank(text, skip_blank(text, end) + 1);
+        size_t colon = skip_blank(text, end);
+        size_t from = colon < text.len ? skip_blank(text, colon + 1) : text.len;
         size_t to = skip_value(text, from);
         place->is_empty = false;
         if (is_key(text, at, end, key)) {
@@ -159,7 +160,8 @@ static bool has_id(struct str text, size_t at, struct str id)
 {
     struct json_span place = {0};
     return at < text.len && text.ptr[at] == '{' && find_member(text, at, STR_LIT("id"), &place) &&
-           text.ptr[place.from] == '"' && is_key(text, place.from, place.to, id);
+           place.from < text.len && text.ptr[place.from] == '"' &&
+           is_key(text, place.from, place.to, id);
 }
 
 static bool find_item(struct str text, size_t at, const struct json_path_part *part,
