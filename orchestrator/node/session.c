@@ -27,12 +27,42 @@
 #define ENVIRON_MAX     (256u << 10)
 
 /* Reads no file of the many that are of other sessions. */
-static bool is_in(pid_t pid, pid_t session)
+static bool is_in_session(pid_t pid, const void *of)
 {
     struct proc_stat stat;
+    const pid_t session = *(const pid_t *)of;
     pid_t found = getsid(pid);
     return (found == session || (found < 0 && errno != ESRCH)) && job_proc_stat(pid, &stat) &&
            stat.session == session && stat.state != 'Z';
+}
+
+/* A child of this process but one. */
+static bool is_child(pid_t pid, const void *of)
+{
+    struct proc_stat stat;
+    return pid != *(const pid_t *)of && job_proc_stat(pid, &stat) && stat.parent == getpid() &&
+           stat.state != 'Z';
+}
+
+/* The environment that the process was started with names this job's folder: it may have left the session. */
+static bool is_marked(pid_t pid, const void *of)
+{
+    static const struct str NAME = {JOB_FOLDER_ENV "=", sizeof(JOB_FOLDER_ENV)};
+    CLEANUP(free) char *text = xmalloc(ENVIRON_MAX);
+    struct str rest, entry;
+    struct proc_stat stat;
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, ENVIRON_MAX);
+    rest = (struct str){text, len < 0 ? 0 : (size_t)len};
+    while (rest.len && str_next(&rest, '\0', &entry)) {
+        if (str_starts(entry, NAME)) {
+            return pid != getpid() && str_eq_z(str_sub(entry, NAME.len, entry.len), of) &&
+                   job_proc_stat(pid, &stat) && stat.state != 'Z';
+        }
+    }
+    return false;
 }
 
 /* The next process of /proc; 0: there is none. */
@@ -50,22 +80,6 @@ static pid_t next_process(DIR *proc)
     return 0;
 }
 
-/* Whether any of its processes was reached; with signal 0, whether there is one. */
-static bool signal_session(pid_t session, int signal_no)
-{
-    DIR *proc = opendir("/proc");
-    bool has_hit = false;
-    for (pid_t pid; (pid = next_process(proc)) != 0;) {
-        if (is_in(pid, session)) {
-            has_hit = signal_no == 0 || kill(pid, signal_no) == 0 || has_hit;
-        }
-    }
-    if (proc) {
-        closedir(proc);
-    }
-    return has_hit;
-}
-
 static void add_name(pid_t pid, char *names)
 {
     char path[64], name[32];
@@ -80,15 +94,14 @@ static void add_name(pid_t pid, char *names)
     snprintf(names + len, LEFT_NAMES_MAX - len, "%s%s", len ? "," : "", name);
 }
 
-/* Whether there were any. ret_names: NULL, or they are added there. */
-static bool signal_children(pid_t but, int signal_no, char *ret_names)
+/* Whether any process that is meant was reached; with signal 0, whether there is one. ret_names: NULL, or theirs are added there. */
+static bool signal_all(bool (*is_meant)(pid_t pid, const void *of), const void *of, int signal_no,
+                       char *ret_names)
 {
     DIR *proc = opendir("/proc");
-    const pid_t self = getpid();
     bool has_hit = false;
     for (pid_t pid; (pid = next_process(proc)) != 0;) {
-        struct proc_stat stat;
-        if (pid == but || !job_proc_stat(pid, &stat) || stat.parent != self || stat.state == 'Z') {
+        if (!is_meant(pid, of)) {
             continue;
         }
         if (ret_names) {
@@ -102,59 +115,29 @@ static bool signal_children(pid_t but, int signal_no, char *ret_names)
     return has_hit;
 }
 
-void job_end_children(pid_t but, char *ret_names)
+static bool signal_session(pid_t session, int signal_no)
 {
-    int64_t grace_ns = clock_now_ns() + LEFT_GRACE_NS;
-    ret_names[0] = '\0';
-    while (signal_children(but, 0, NULL) && clock_now_ns() < grace_ns) {
-        (void)poll(NULL, 0, LEFT_LOOK_MS);
-    }
-    /* Those of a child come here as it dies. */
-    for (int round = 0; round < LEFT_ROUNDS_MAX && signal_children(but, SIGKILL, ret_names);
-         round++) {
-        (void)poll(NULL, 0, LEFT_LOOK_MS);
-    }
-}
-
-/* Whether the environment that the process was started with names this job's folder: it may have left the session. */
-static bool is_marked(pid_t pid, const char *folder)
-{
-    static const struct str NAME = {JOB_FOLDER_ENV "=", sizeof(JOB_FOLDER_ENV)};
-    CLEANUP(free) char *text = xmalloc(ENVIRON_MAX);
-    struct str rest, entry;
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd < 0 ? -1 : read(fd, text, ENVIRON_MAX);
-    rest = (struct str){text, len < 0 ? 0 : (size_t)len};
-    while (rest.len && str_next(&rest, '\0', &entry)) {
-        if (str_starts(entry, NAME)) {
-            return str_eq_z(str_sub(entry, NAME.len, entry.len), folder);
-        }
-    }
-    return false;
+    return signal_all(is_in_session, &session, signal_no, NULL);
 }
 
 static bool signal_marked(const char *dir, int signal_no)
 {
     char folder[PATH_MAX];
-    if (!realpath(dir, folder)) {
-        return false;
+    return realpath(dir, folder) && signal_all(is_marked, folder, signal_no, NULL);
+}
+
+void job_end_children(pid_t but, char *ret_names)
+{
+    int64_t grace_ns = clock_now_ns() + LEFT_GRACE_NS;
+    ret_names[0] = '\0';
+    while (signal_all(is_child, &but, 0, NULL) && clock_now_ns() < grace_ns) {
+        (void)poll(NULL, 0, LEFT_LOOK_MS);
     }
-    DIR *proc = opendir("/proc");
-    const pid_t self = getpid();
-    bool has_hit = false;
-    for (pid_t pid; (pid = next_process(proc)) != 0;) {
-        struct proc_stat stat;
-        if (pid != self && is_marked(pid, folder) && job_proc_stat(pid, &stat) &&
-            stat.state != 'Z') {
-            has_hit = signal_no == 0 || kill(pid, signal_no) == 0 || has_hit;
-        }
+    /* Those of a child come here as it dies. */
+    for (int round = 0; round < LEFT_ROUNDS_MAX && signal_all(is_child, &but, SIGKILL, ret_names);
+         round++) {
+        (void)poll(NULL, 0, LEFT_LOOK_MS);
     }
-    if (proc) {
-        closedir(proc);
-    }
-    return has_hit;
 }
 
 bool job_has_process(const char *dir, pid_t session)
