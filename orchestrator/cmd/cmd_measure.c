@@ -574,11 +574,6 @@ static int load_pattern(struct arena *arena, const char *root, const struct args
     return 0;
 }
 
-static bool is_path(const char *name)
-{
-    return strchr(name, '/') || str_ends(str_of(name), STR_LIT(".json"));
-}
-
 /* The named format alone, or all of them for auto. */
 static int load_wanted(struct arena *arena, const char *root, const struct args *args,
                        struct format_set *ret_set, struct err *err)
@@ -588,7 +583,7 @@ static int load_wanted(struct arena *arena, const char *root, const struct args 
     if (args->pattern) {
         return load_pattern(arena, root, args, ret_set, err);
     }
-    if (id && is_path(id)) {
+    if (id && load_is_format_file(id)) {
         return load_format_file(arena, root, id, ret_set, err);
     }
     if (!id || strcmp(id, "auto") == 0) {

@@ -126,7 +126,6 @@ static int measure(struct arena *arena, const struct format *format, struct comp
         return -1;
     }
     made.series = measurement_primary(m);
-    engine_doubt(arena, m, made.series);
     const struct judgement j = judgement_of(arena, m, NULL, DEMAND_PART);
     if (!j.gives || !judgement_is_ok(j.verdict)) {
         return err_set(err, ERR_PARSE, "%s: %s: %.*s", log->path, parse_verdict_name(j.verdict),
@@ -178,13 +177,7 @@ static int load_set(const struct compare_logs *logs, struct err *err)
     if (!named) {
         return load_formats(logs->arena, logs->root, logs->set, err);
     }
-    if (strchr(named, '/') || str_ends(str_of(named), STR_LIT(".json"))) {
-        return load_format_file(logs->arena, logs->root, named, logs->set, err);
-    }
-    return load_format(logs->arena, logs->root, named, logs->set, err) < 0 ? -1
-           : logs->set->n                                                  ? 0
-                                                                           : err_set(err, ERR_USAGE,
-                                                                                     "no format \"%.60s\"; `reperf list formats` names them", named);
+    return load_format_named(logs->arena, logs->root, named, logs->set, err);
 }
 
 int compare_open_log(const struct compare_logs *logs, const char *path, struct compare_side *ret,

@@ -166,18 +166,10 @@ static int find_format(struct arena *arena, const struct run_args *args, const c
     if (!args->format) {
         return 0;
     }
-    if (!strchr(args->format, '/') && !str_ends(str_of(args->format), STR_LIT(".json"))) {
-        c->format = args->format;
-        return load_format(arena, root, args->format, &formats, err) < 0 ? -1
-               : formats.n
-                   ? 0
-                   : err_set(err, ERR_USAGE,
-                             "no format \"%.60s\"; `reperf list formats` names them", args->format);
-    }
-    if (load_format_file(arena, root, args->format, &formats, err) < 0) {
+    if (load_format_named(arena, root, args->format, &formats, err) < 0) {
         return -1;
     }
-    command->format_path = args->format;
+    command->format_path = load_is_format_file(args->format) ? args->format : NULL;
     c->format = str_z(arena, format_id(formats.items[0]));
     return 0;
 }

@@ -478,9 +478,6 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     }
     repeat.parse = m.verdict;
     judge_end(arena, frozen, step, &repeat);
-    if (!step->bound.rule && m.n_series) {
-        engine_doubt(&scratch, &m, measurement_primary(&m));
-    }
     judge_log(arena, frozen, step, &(struct log_read){of_log.format, &m}, &repeat);
     repeat.counts = repeat.cause == ERR_NONE;
     repeat.n_also = repeat.counts ? repeat.n_also : 0;

@@ -18,6 +18,11 @@ MUST_CHECK int load_formats(struct arena *arena, const char *root, struct format
 /* A set of only that format; an empty set if there is none of that id. */
 MUST_CHECK int load_format(struct arena *arena, const char *root, const char *id,
                            struct format_set *ret_set, struct err *err);
+/* Of a format that a user names: the path of its file, not its id. */
+bool load_is_format_file(const char *named);
+/* A set of only that format, named by its id or by its file's path; ERR_USAGE if there is none of that id. */
+MUST_CHECK int load_format_named(struct arena *arena, const char *root, const char *named,
+                                 struct format_set *ret_set, struct err *err);
 /* The rule "FORMAT/NAME" and its format; ERR_MANIFEST if there is none. */
 MUST_CHECK int load_rule(struct arena *arena, const char *root, struct str id,
                          struct format_set *ret_set, const struct rule **ret_rule, struct err *err);

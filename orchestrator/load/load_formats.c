@@ -140,3 +140,22 @@ void format_set_release(struct format_set *set)
     }
     set->n = 0;
 }
+
+bool load_is_format_file(const char *named)
+{
+    return strchr(named, '/') || str_ends(str_of(named), STR_LIT(SUFFIX));
+}
+
+int load_format_named(struct arena *arena, const char *root, const char *named,
+                      struct format_set *ret_set, struct err *err)
+{
+    if (load_is_format_file(named)) {
+        return load_format_file(arena, root, named, ret_set, err);
+    }
+    if (load_format(arena, root, named, ret_set, err) < 0) {
+        return -1;
+    }
+    return ret_set->n ? 0
+                      : err_set(err, ERR_USAGE,
+                                "no format \"%.60s\"; `reperf list formats` names them", named);
+}
