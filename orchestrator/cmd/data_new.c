@@ -19,10 +19,7 @@
 #include "sys/tree.h"
 
 #define DOCUMENT_MAX (16u << 20)
-#define ID_MAX       64
 #define TREE_THREADS 8
-#define HAS_PREFIX(z)                                                                              \
-    (str_starts(str_of(z), STR_LIT("https://")) || str_starts(str_of(z), STR_LIT("http://")))
 
 struct describe_args {
     struct net_args net; /* first: NET_ARGS_OPTS */
@@ -60,6 +57,12 @@ struct describing {
     struct dataset dataset;
     struct tree_list list; /* of a folder that was given */
 };
+
+static bool is_url(const char *place)
+{
+    return str_starts(str_of(place), STR_LIT("https://")) ||
+           str_starts(str_of(place), STR_LIT("http://"));
+}
 
 static const char *file_name(const char *path)
 {
@@ -192,7 +195,7 @@ static int add_places(struct describing *m, const struct opt_list *operands, str
         if (m->dataset.n_files == DATASET_FILES_MAX) {
             return err_set(err, ERR_USAGE, "at most %d files", DATASET_FILES_MAX);
         }
-        if (HAS_PREFIX(at)) {
+        if (is_url(at)) {
             add_url(m, at);
         } else if (fs_is_dir(at)) {
             if (operands->n > 2) {
@@ -314,27 +317,18 @@ static int find_place(struct describing *m, struct err *err)
     return fs_exists(m->folder) ? err_set(err, ERR_USAGE, "%s is there already", m->folder) : 0;
 }
 
-static bool is_id(struct str name)
-{
-    bool is_good = name.len > 0 && name.len <= ID_MAX && name.ptr[0] != '-' && name.ptr[0] != '.';
-    for (size_t idx = 0; is_good && idx < name.len; idx++) {
-        char c = name.ptr[idx];
-        is_good = (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '.';
-    }
-    return is_good;
-}
-
 static int check(const struct describe_args *args, const struct opt_list *operands, struct err *err)
 {
     if (operands->n < 2) {
         return err_set(err, ERR_USAGE,
                        "data new: expected a NAME, and a FOLDER, archives or addresses of them");
     }
-    if (!is_id(str_of(operands->items[0]))) {
-        return err_set(err, ERR_USAGE,
-                       "data new: a NAME is of small letters, digits, - and ., at most %d, not "
-                       "\"%.100s\"",
-                       ID_MAX, operands->items[0]);
+    if (!is_slug(str_of(operands->items[0]))) {
+        return err_set(
+            err, ERR_USAGE,
+            "data new: a NAME is of small letters and digits joined by - or ., at most 64, "
+            "not \"%.100s\"",
+            operands->items[0]);
     }
     return args->licence
                ? 0

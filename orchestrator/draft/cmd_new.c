@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "load/places.h"
+#include "report/report.h"
 
 struct new_args {
     const char *from, *repository, *below;
@@ -55,13 +56,6 @@ static int find_folder(struct arena *arena, const char *root, const char **ret, 
     return 0;
 }
 
-static bool is_slug(const char *name)
-{
-    size_t len = strlen(name);
-    return len > 0 && len <= 64 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len &&
-           name[0] != '-' && name[0] != '.' && name[len - 1] != '-' && name[len - 1] != '.';
-}
-
 static int begin(const struct cmd_ctx *ctx, const struct new_args *args, const char *name,
                  struct err *err)
 {
@@ -88,7 +82,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0) {
         return -1;
     }
-    if (names.n != 1 || !args.from || !is_slug(names.items[0])) {
+    if (names.n != 1 || !args.from || !is_slug(str_of(names.items[0]))) {
         return err_set(err, ERR_USAGE,
                        "new: expected one name (small letters, digits, - and .) and --from CLONE");
     }

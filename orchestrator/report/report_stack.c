@@ -67,8 +67,7 @@ static bool is_slug_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* Letters and digits, with single dots and dashes between them. */
-static bool is_slug(struct str s)
+bool is_slug(struct str s)
 {
     bool was_joint = true;
     for (size_t idx = 0; idx < s.len; idx++) {
