@@ -8,32 +8,32 @@
 #define OUTPUT_MAX  (256u << 20)
 #define GRACE_S_MAX (3650 * INT64_C(86400))
 
-#define OPT_DRY_RUN                                                                                \
-    {                                                                                              \
-        .name = "dry-run", .letter = 'n', .kind = OPT_FLAG,                                        \
-        .help = "gc: list what would be dropped, drop nothing",                                    \
-        .offset = offsetof(struct store_args, is_dry_run)                                          \
-    }
-#define OPT_GRACE                                                                                  \
-    {                                                                                              \
-        .name = "grace", .kind = OPT_I64, .value = "SECONDS",                                      \
-        .help = "gc: keep what is younger (default a day; a week for interrupted fetches)",        \
-        .offset = offsetof(struct store_args, grace_s), .min = 0, .max = GRACE_S_MAX               \
-    }
-#define OPT_QUICK                                                                                  \
-    {                                                                                              \
-        .name = "quick", .kind = OPT_FLAG,                                                         \
-        .help = "verify: do not read blobs again that have not changed since they were read",      \
-        .offset = offsetof(struct store_args, is_quick)                                            \
-    }
-#define OPT_JSON                                                                                   \
-    {                                                                                              \
-        .name = "json", .kind = OPT_FLAG, .help = "print one JSON document",                       \
-        .offset = offsetof(struct store_args, want_json)                                           \
-    }
-static const struct opt OPTS[] = {OPT_DRY_RUN, OPT_GRACE, OPT_QUICK, OPT_JSON, OPT_END};
-static const struct opt GC_OPTS[] = {OPT_DRY_RUN, OPT_GRACE, OPT_JSON, OPT_END};
-static const struct opt JSON_OPTS[] = {OPT_JSON, OPT_END};
+/* Of all verbs; from gc's on, those of gc; the last is everybody's. */
+static const struct opt OPTS[] = {
+    {.name = "quick",
+     .kind = OPT_FLAG,
+     .help = "verify: do not read blobs again that have not changed since they were read",
+     .offset = offsetof(struct store_args, is_quick)},
+    {.name = "dry-run",
+     .letter = 'n',
+     .kind = OPT_FLAG,
+     .help = "gc: list what would be dropped, drop nothing",
+     .offset = offsetof(struct store_args, is_dry_run)},
+    {.name = "grace",
+     .kind = OPT_I64,
+     .value = "SECONDS",
+     .help = "gc: keep what is younger (default a day; a week for interrupted fetches)",
+     .offset = offsetof(struct store_args, grace_s),
+     .min = 0,
+     .max = GRACE_S_MAX},
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document",
+     .offset = offsetof(struct store_args, want_json)},
+    OPT_END,
+};
+#define GC_OPTS   (OPTS + 1)
+#define JSON_OPTS (OPTS + 3)
 
 static const struct verb {
     const char *name;
