@@ -8,6 +8,8 @@
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh disable=SC1091
 . "$ROOT/tests/integration/run_lib.sh"
+# shellcheck source=tests/integration/tiny_lib.sh disable=SC1091
+. "$ROOT/tests/integration/tiny_lib.sh"
 # shellcheck source=tests/faults/lib.sh disable=SC1091
 . "$ROOT/tests/faults/lib.sh"
 trap 'chmod -R u+w "$T"; rm -rf "$T"' EXIT
@@ -22,16 +24,7 @@ if [ -d "$T/sanitizer" ]; then
 fi
 
 # --- the commands ------------------------------------------------------------------------------
-for folder in manifests images; do ln -s "$ROOT/$folder" "$T/root/$folder"; done
-mkdir -p "$T/in/tree/a" "$T/in/tree/b" "$T/www"
-for i in 1 2 3 4; do head -c $((i * 7001)) /dev/urandom >"$T/in/tree/a/$i.bin" && cp "$T/in/tree/a/$i.bin" "$T/in/tree/b/$i.bin"; done
-tar -C "$T/in" -czf "$T/www/tree.tar.gz" tree
-cat >"$T/root/datasets/tiny/dataset.json" <<J
-{"schema_version": 1, "id": "tiny", "title": "test", "synthetic": false, "licence": null, "login": false, "derived_from": null,
- "files": [{"name": "tree.tar.gz", "urls": ["http://127.0.0.1:9/tree.tar.gz"], "bytes": null, "md5": null,
-  "sha256": "$(sha256sum <"$T/www/tree.tar.gz" | cut -c1-64)", "unpack": "tar.gz", "nested": false, "into": null, "source": null}],
- "splits": [], "groups": [], "others": true, "list": null, "pack": null, "twin": null, "note": null, "layout_source": null, "source": null}
-J
+tiny_dataset 4
 
 # A command NAME has: NAME_before, from nothing to where it is tried (kept and copied for each try); NAME, the command; NAME_again, the repair (default:
 # NAME); NAME_right, whether the result is right.

@@ -10,6 +10,8 @@
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh disable=SC1091
 . "$ROOT/tests/integration/run_lib.sh"
+# shellcheck source=tests/integration/tiny_lib.sh disable=SC1091
+. "$ROOT/tests/integration/tiny_lib.sh"
 # shellcheck source=tests/faults/lib.sh disable=SC1091
 . "$ROOT/tests/faults/lib.sh"
 W="$T/w" # the disk
@@ -57,16 +59,7 @@ usable() { # KIND: else why not
 # --- the commands --------------------------------------------------------------------------------------
 # NAME_before, from an empty disk to where it is tried; NAME; NAME_again, the repair (default: NAME); NAME_right, whether all is there; NAME_said, what
 # a good end said besides.
-for folder in manifests images; do mkdir -p "$T/root" && ln -s "$ROOT/$folder" "$T/root/$folder"; done
-mkdir -p "$T/in/tree/a" "$T/in/tree/b" "$T/www" "$T/root/datasets/tiny"
-for i in 1 2 3; do head -c $((i * 7001)) /dev/urandom >"$T/in/tree/a/$i.bin" && cp "$T/in/tree/a/$i.bin" "$T/in/tree/b/$i.bin"; done
-tar -C "$T/in" -czf "$T/www/tree.tar.gz" tree
-cat >"$T/root/datasets/tiny/dataset.json" <<J
-{"schema_version": 1, "id": "tiny", "title": "test", "synthetic": false, "licence": null, "login": false, "derived_from": null,
- "files": [{"name": "tree.tar.gz", "urls": ["http://127.0.0.1:9/tree.tar.gz"], "bytes": null, "md5": null,
-  "sha256": "$(sha256sum <"$T/www/tree.tar.gz" | cut -c1-64)", "unpack": "tar.gz", "nested": false, "into": null, "source": null}],
- "splits": [], "groups": [], "others": true, "list": null, "pack": null, "twin": null, "note": null, "layout_source": null, "source": null}
-J
+tiny_dataset 3
 git init -q -b main "$T/git" && cp "$T"/in/tree/a/* "$T/git" && git -C "$T/git" add . && git -C "$T/git" -c user.name=a -c user.email=a@a commit -qm x
 SOURCE="source:file://$T/git@$(git -C "$T/git" rev-parse HEAD)"
 on_disk() { export REPERF_STATE="$W/state" REPERF_STORE="$W/store"; }
