@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Untrusted archives, read one entry after another with libarchive, whose only home is codec/unpack.c: tar, tar.gz, tar.zst,
+/* Untrusted archives, read one entry after another with libarchive, whose home for reading is codec/unpack*.c: tar, tar.gz, tar.zst,
    zip, and a tar inside a tar. Names and sizes are those that libarchive
    gives; a zip has the entries that its directory lists. Which entries may be written where is decided here, from names and types alone, before a byte
    is written; store/unpack_tree.h writes them. An archive that would leave its folder, or make anything but regular files,

@@ -21,7 +21,7 @@ for room in report log judge load; do
     may[$room]=${may[$room]/ sys/}
 done
 declare -A home=(
-    [cjson/cJSON.h]="orchestrator/codec/json" [archive.h]="orchestrator/codec/" [archive_entry.h]="orchestrator/codec/"
+    [cjson/cJSON.h]="orchestrator/codec/json" [archive.h]="orchestrator/codec/@(unpack|tar_make)" [archive_entry.h]="orchestrator/codec/@(unpack|tar_make)"
     [pcre2.h]="orchestrator/codec/pattern" [curl/curl.h]="orchestrator/net/http" [libssh2.h]="orchestrator/net/ssh"
     [jpeglib.h]="orchestrator/prep/jpeg" [spng.h]="orchestrator/prep/png" [hdf5.h]="orchestrator/prep/hdf5"
     [cuda_runtime.h]="workloads/backend_cuda/" [cuda_runtime_api.h]="workloads/backend_cuda/" [cuda_fp16.h]="workloads/backend_cuda/" [mma.h]="workloads/backend_cuda/"
@@ -76,7 +76,7 @@ check() { # FILE ROOM
             esac
             ;;
         *)
-            if [ -n "${home[$inc]-}" ] && [[ "$file" != "${home[$inc]}"* ]]; then
+            if [ -n "${home[$inc]-}" ] && [[ "$file" != ${home[$inc]}* ]]; then
                 echo "# $file: <$inc> belongs to ${home[$inc]}.c"
                 bad=$((bad + 1))
             fi
