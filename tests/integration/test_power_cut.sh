@@ -133,7 +133,10 @@ cut_at() { # KIND COMMAND CALL NUMBER
     disk_before "$1" || { lost "$2: no disk"; return; }
     rm -f "$T/mark" "$T/fake/count"
     LD_PRELOAD="$FAULT_CALLS" REPERF_FAULT_BELOW="$W/" REPERF_FAULT_CALL="$3" REPERF_FAULT_AT="$4" REPERF_FAULT_SIGNAL=9 REPERF_FAULT_DONE="$T/mark" "$2" >"$T/log" 2>&1
-    [ -e "$T/mark" ] || return 0 # not so many calls this time
+    if [ ! -e "$T/mark" ]; then # not so many calls this time: the one before
+        [ "$SAMPLES" -eq 0 ] || [ "$4" -le 1 ] || cut_at "$1" "$2" "$3" $(($4 - 1))
+        return 0
+    fi
     n_cuts=$((n_cuts + 1))
     power_cut "$1" || { lost "$2: no disk after the cut"; return; }
     heals "$1" "$2" "$2, cut at $3 $4"
