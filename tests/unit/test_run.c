@@ -315,20 +315,28 @@ static void put_log(struct arena *arena, const char *folder, double rate, int64_
                        "\"elapsed_ns\":160,\"samples_per_s\":1}\n");
     sha256_of(strbuf_str(&log), sha256);
     hex_encode(sha256, SHA256_BYTES, hex);
-    struct outcome_record outcome = {.case_id = STR_LIT(CASE_ID),
-                                     .repeat = 1,
-                                     .attempt = 1,
-                                     .exit_status = exit_status,
-                                     .log = str_of(rundir_log_name(arena, STR_LIT(CASE_ID), 1)),
-                                     .log_sha256 = str_of(hex),
-                                     .log_bytes = (int64_t)log.len};
+    struct outcome_record outcome = {
+        .case_id = STR_LIT(CASE_ID),
+        .repeat = 1,
+        .attempt = 1,
+        .exit_status = exit_status,
+        .log = str_of(rundir_name(arena, RUNDIR_LOG,
+                                  (struct rundir_of){.case_id = STR_LIT(CASE_ID), .repeat = 1})),
+        .log_sha256 = str_of(hex),
+        .log_bytes = (int64_t)log.len};
     outcome_encode(&outcome, &text);
-    assert_int_equal(rundir_write(arena, folder, rundir_log_name(arena, outcome.case_id, 1),
-                                  strbuf_str(&log), &err),
-                     0);
-    assert_int_equal(rundir_write(arena, folder, rundir_outcome_name(arena, outcome.case_id, 1),
-                                  strbuf_str(&text), &err),
-                     0);
+    assert_int_equal(
+        rundir_write(arena, folder,
+                     rundir_name(arena, RUNDIR_LOG,
+                                 (struct rundir_of){.case_id = outcome.case_id, .repeat = 1}),
+                     strbuf_str(&log), &err),
+        0);
+    assert_int_equal(
+        rundir_write(arena, folder,
+                     rundir_name(arena, RUNDIR_OUTCOME,
+                                 (struct rundir_of){.case_id = outcome.case_id, .repeat = 1}),
+                     strbuf_str(&text), &err),
+        0);
 }
 
 /* An evidence folder as run_create would make it, on a machine with a GPU. */
@@ -514,9 +522,12 @@ TEST_IN_SCRATCH(a_log_that_changed_is_refused)
     struct err err = {0};
     put_frozen(&arena, *state, PROFILE_SMOKE);
     put_log(&arena, *state, 1.0, 0);
-    assert_int_equal(rundir_write(&arena, *state, rundir_log_name(&arena, STR_LIT(CASE_ID), 1),
-                                  STR_LIT("x"), &err),
-                     0);
+    assert_int_equal(
+        rundir_write(&arena, *state,
+                     rundir_name(&arena, RUNDIR_LOG,
+                                 (struct rundir_of){.case_id = STR_LIT(CASE_ID), .repeat = 1}),
+                     STR_LIT("x"), &err),
+        0);
     assert_int_equal(frozen_load(&arena, *state, &frozen, &err), 0);
     assert_int_equal(
         result_derive(&arena, &frozen, (struct derived_to){keep_nothing, NULL}, &result, &err), -1);
