@@ -90,7 +90,7 @@ static int read_outcome(struct arena *arena, const char *path, struct outcome_re
                         struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    CLEANUP(strbuf) struct strbuf wanted;
+    CLEANUP(strbuf) struct strbuf wanted = {0};
     struct str text;
     if (json_read_text(arena, path, &text, err) < 0 || json_parse(text, path, &doc, err) < 0) {
         return -1;
