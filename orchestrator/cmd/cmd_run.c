@@ -84,7 +84,7 @@ static const struct opt OPTS[] = {
      .offset = offsetof(struct run_args, format)},
     {.name = "dry-run",
      .kind = OPT_FLAG,
-     .help = "print the plan and each node's commands, and do nothing",
+     .help = "print the plan, as `reperf plan` does, and do nothing",
      .offset = offsetof(struct run_args, is_dry_run)},
     RUN_OPT_JSON,
     OPT_END,
@@ -232,7 +232,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         return -1;
     }
     if (args.is_dry_run) {
-        return run_print_dry(&opts, &prepared, args.want_json, err);
+        return run_print_plan(&prepared, &args, err);
     }
     return plan_runnable(&prepared.plan) == 0
                ? run_nothing_and_print(&opts, &prepared, args.want_json, err)

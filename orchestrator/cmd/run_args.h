@@ -4,7 +4,6 @@
 #define CMD_RUN_ARGS_H
 
 #include "cmd/net_args.h"
-#include "codec/json_table.h"
 #include "judge/audit.h"
 #include "run/run.h"
 
@@ -158,9 +157,6 @@ MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *a
 /* The plan as text or as its JSON document. */
 MUST_CHECK int run_print_plan(const struct run_prepared *prepared, const struct run_args *args,
                               struct err *err);
-/* The plan with each command of each node. */
-MUST_CHECK int run_print_dry(const struct run_opts *opts, const struct run_prepared *prepared,
-                             bool want_json, struct err *err);
 
 /* What the published logs give by today's report, formats and series, which belong together; those that the run froze need not fit today's
    series. The audit borrows the formats. */
@@ -178,8 +174,5 @@ MUST_CHECK int run_nothing_and_print(const struct run_opts *opts,
 /* Executes the run and prints the result; returns the exit status, or -1. */
 MUST_CHECK int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool want_json,
                              struct err *err);
-
-/* Also of manifest/plan.json of a run. */
-extern const struct json_document PLAN_DOCUMENT;
 
 #endif
