@@ -75,13 +75,13 @@ static int print(struct arena *arena, const struct run_opts *opts,
     struct planned_commands commands = {
         plan,
         arena_array(arena, struct planned_command, plan->n_steps * prepared->inventory.n_nodes), 0};
+    strbuf_init(&buf, OUTPUT_MAX);
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         if (plan->steps[idx].cause == ERR_NONE &&
             add_step(arena, opts, prepared, &plan->steps[idx], &commands, err) < 0) {
             return -1;
         }
     }
-    strbuf_init(&buf, OUTPUT_MAX);
     json_encode_document(&buf, DOCUMENT_ROWS, ARRAY_LEN(DOCUMENT_ROWS), &commands);
     return cmd_print_document(strbuf_str(&buf), err);
 }
