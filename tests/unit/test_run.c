@@ -326,9 +326,11 @@ static void put_log(struct arena *arena, const char *folder, double rate, int64_
                      strbuf_str(&text), &err),
         0);
 =======
-    PASSES(rundir_write(arena, folder, rundir_name(arena, RUNDIR_LOG, (struct rundir_of){outcome.case_id, 1}), strbuf_str(&log),
-                        ERR));
-    PASSES(rundir_write(arena, folder, rundir_name(arena, RUNDIR_OUTCOME, (struct rundir_of){outcome.case_id, 1}),
+    PASSES(rundir_write(arena, folder,
+                        rundir_name(arena, RUNDIR_LOG, (struct rundir_of){outcome.case_id, 1}),
+                        strbuf_str(&log), ERR));
+    PASSES(rundir_write(arena, folder,
+                        rundir_name(arena, RUNDIR_OUTCOME, (struct rundir_of){outcome.case_id, 1}),
                         strbuf_str(&text), ERR));
 >>>>>>> main
 }
@@ -514,8 +516,9 @@ TEST_IN_SCRATCH(a_log_that_changed_is_refused)
 =======
     put_frozen(ARENA, *state, PROFILE_SMOKE);
     put_log(ARENA, *state, 1.0, 0);
-    PASSES(rundir_write(ARENA, *state, rundir_name(ARENA, RUNDIR_LOG, (struct rundir_of){STR_LIT(CASE_ID), 1}), STR_LIT("x"),
-                        ERR));
+    PASSES(rundir_write(ARENA, *state,
+                        rundir_name(ARENA, RUNDIR_LOG, (struct rundir_of){STR_LIT(CASE_ID), 1}),
+                        STR_LIT("x"), ERR));
     PASSES(frozen_load(ARENA, *state, &frozen, ERR));
     FAILS(result_derive(ARENA, &frozen, (struct derived_to){keep_nothing, NULL}, &result, ERR),
           ERR_INTEGRITY);
