@@ -206,12 +206,11 @@ static struct str line_before(struct str text)
    one. */
 static struct str model_of(struct draft_reader *r, const struct draft_page *page)
 {
-    static const char *const GENERAL[] = {
-        "docs", "doc",      "otherreports", "benchmark", "benchmarks", "results", "result",  "logs",
-        "log",  "examples", "en",           "csv",       "records",    "data",    "reports", NULL};
     struct str path = page->document;
     struct str name = folder_name(path);
-    while (name.len && (str_eq_any(draft_lower(r->arena, name), GENERAL) ||
+    while (name.len && (str_is_word(draft_lower(r->arena, name),
+                                    "docs doc otherreports benchmark benchmarks results result "
+                                    "logs log examples en csv records data reports") ||
                         draft_finds(r, SHAPE_FRAMEWORK, name))) {
         path = str_sub(path, 0, (size_t)(name.ptr - path.ptr));
         name = folder_name(path);

@@ -265,25 +265,15 @@ size_t guesser_found(const struct guesser *guesser, const struct format **ret_fo
 
 bool guess_is_log_name(struct str path)
 {
-    static const char *const ENDS[] = {
-        ".log", ".out", "_log", ".log.txt", "log.json", ".jsonl", "trainer_state.json", NULL};
-    static const char *const PACKED[] = {".gz", ".zst", ".xz", ".bz2", NULL};
-    static const char *const OTHERS[] = {".py",  ".sh",  ".md", ".yaml",  ".yml",
-                                         ".png", ".jpg", ".c",  ".h",     ".cc",
-                                         ".cpp", ".cu",  ".js", ".ipynb", NULL};
     static const char *const FOLDERS[] = {"logs/", "log/", "/logs/", "/log/"};
-    for (size_t idx = 0; PACKED[idx]; idx++) {
-        path.len -= str_ends(path, str_of(PACKED[idx])) ? strlen(PACKED[idx]) : 0;
+    for (size_t len; (len = str_ends_any(path, ".gz .zst .xz .bz2")) > 0;) {
+        path.len -= len;
     }
-    for (size_t idx = 0; ENDS[idx]; idx++) {
-        if (str_ends(path, str_of(ENDS[idx]))) {
-            return true;
-        }
+    if (str_ends_any(path, ".log .out _log .log.txt log.json .jsonl trainer_state.json")) {
+        return true;
     }
-    for (size_t idx = 0; OTHERS[idx]; idx++) {
-        if (str_ends(path, str_of(OTHERS[idx]))) {
-            return false;
-        }
+    if (str_ends_any(path, ".py .sh .md .yaml .yml .png .jpg .c .h .cc .cpp .cu .js .ipynb")) {
+        return false;
     }
     for (size_t idx = 0; idx < ARRAY_LEN(FOLDERS); idx++) {
         int64_t at = str_find(path, str_of(FOLDERS[idx]));

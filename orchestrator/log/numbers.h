@@ -27,7 +27,9 @@ bool survey_is_epoch_word(struct str word);
 struct str survey_snake(struct str name, char *buf, size_t size);
 struct str survey_words(struct str name, char *buf, size_t size);
 /* Whether one of the words is a word of the text; words in lower case. */
-bool survey_has_word(struct str text, const char *const *words);
+bool survey_has_word(struct str text, const char *words);
+/* Whether one of the words is between "_" of a name in snake case. */
+bool survey_name_has(struct str name, const char *words);
 /* The last of a key's words, in lower case, in buf. */
 struct str survey_last_word(struct str key, char *buf, size_t size);
 
