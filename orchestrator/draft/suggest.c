@@ -70,13 +70,12 @@ static const struct word *time_over_step(const struct vocabulary *v, struct str 
 
 static const char EPOCHS[] = "epoch epochs";
 static const char STEPS[] = "step iter iteration batch";
-static const char *const TIMES[] = {"time", "timing", "took",    "duration",
-                                    "cost", "dt",     "latency", NULL};
+static const char TIME_WORDS[] = "time timing took duration cost dt latency";
 
 static bool is_step_time_name(struct str name)
 {
     return str_is_word(name, "time dt sec time/iter time/step time/batch step duration") ||
-           (survey_name_has(name, TIMES) && !survey_name_has(name, EPOCHS) &&
+           (survey_name_has(name, TIME_WORDS) && !survey_name_has(name, EPOCHS) &&
             (survey_name_has(name, STEPS) || survey_name_has(name, SURVEY_TRAIN)));
 }
 
@@ -158,7 +157,7 @@ static void set_unit(struct suggestion *s, const struct word *unit, struct str n
         bool is_span = only_grows(s->number) || is_of_more(s->number, name);
         set_time(s, is_span ? SUGGEST_SPAN : SUGGEST_TIME, factor);
     } else if (factor_of(unit, &factor) &&
-               (survey_name_has(name, EPOCHS) || survey_name_has(name, TIMES) ||
+               (survey_name_has(name, EPOCHS) || survey_name_has(name, TIME_WORDS) ||
                 is_elapsed(s->number))) {
         set_time(s, SUGGEST_SPAN, factor);
     }
