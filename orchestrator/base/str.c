@@ -21,30 +21,6 @@ bool str_eq_any(struct str a, const char *const *list)
     return false;
 }
 
-int str_word_at(struct str word, const char *words)
-{
-    for (int n = 0;; n++) {
-        size_t len = strcspn(words, " ");
-        if (len == word.len && memcmp(words, word.ptr, len) == 0) {
-            return n;
-        }
-        if (!words[len]) {
-            return -1;
-        }
-        words += len + 1;
-    }
-}
-
-size_t str_ends_any(struct str s, const char *words)
-{
-    for (struct str rest = str_of(words), word; str_next(&rest, ' ', &word);) {
-        if (str_ends(s, word)) {
-            return word.len;
-        }
-    }
-    return 0;
-}
-
 bool str_is_in(struct str s, const struct str *list, size_t n)
 {
     for (size_t idx = 0; idx < n; idx++) {

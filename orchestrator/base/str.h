@@ -36,14 +36,6 @@ void text_plain_line(char *text, size_t len);
 /* Likewise each byte of the password in "scheme://user:password@host" becomes "*". */
 void text_hide_logins(char *text, size_t len);
 bool str_eq_any(struct str a, const char *const *list); /* ended by NULL */
-/* The place of a word in a list of words with one blank between, from 0; -1: it is not there. */
-int str_word_at(struct str word, const char *words);
-static inline bool str_is_word(struct str word, const char *words)
-{
-    return str_word_at(word, words) >= 0;
-}
-/* The length of the word of such a list with which the text ends; 0: none. */
-size_t str_ends_any(struct str s, const char *words);
 bool str_is_in(struct str s, const struct str *list, size_t n);
 static inline bool is_digit(char c)
 {

@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/map.h"
 #include "judge/identity.h"
+#include "log/numbers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +67,7 @@ static enum new_rank rank_of(struct str path)
         return RANK_NAMED;
     }
     return str_ends(path, STR_LIT(".txt")) &&
-                   !str_ends_any(path, "requirements.txt CMakeLists.txt LICENSE.txt")
+                   !ends_with_any(path, "requirements.txt CMakeLists.txt LICENSE.txt")
                ? RANK_TEXT
                : RANK_NONE;
 }
@@ -165,7 +166,7 @@ int new_list_files(struct new_maker *m, struct err *err)
         take_entry(m, line);
     }
     for (size_t idx = 0; idx < m->all.n; idx++) {
-        m->n_sheets += str_ends_any(str_of(m->all.items[idx].path), ".xlsx .xls .ods") > 0;
+        m->n_sheets += ends_with_any(str_of(m->all.items[idx].path), ".xlsx .xls .ods") > 0;
         if (!is_doc(str_of(m->all.items[idx].path)) ||
             !map_add(&seen, str_of(m->all.items[idx].hash), m)) {
             continue; /* the same bytes under another name are one document */

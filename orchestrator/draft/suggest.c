@@ -74,7 +74,7 @@ static const char TIME_WORDS[] = "time timing took duration cost dt latency";
 
 static bool is_step_time_name(struct str name)
 {
-    return str_is_word(name, "time dt sec time/iter time/step time/batch step duration") ||
+    return is_word_of(name, "time dt sec time/iter time/step time/batch step duration") ||
            (survey_name_has(name, TIME_WORDS) && !survey_name_has(name, EPOCHS) &&
             (survey_name_has(name, STEPS) || survey_name_has(name, SURVEY_TRAIN)));
 }
@@ -111,7 +111,7 @@ static bool factor_of_seconds(struct str unit, double *ret)
 {
     static const char SECONDS[] = "s sec secs second seconds";
     *ret = 1;
-    return str_is_word(unit, SECONDS);
+    return is_word_of(unit, SECONDS);
 }
 
 /* A time without a word for steps: a training's, with its unit; one that stands there once is the run's, one of a line that counts epochs

@@ -18,8 +18,8 @@
 /* Something that a case is told from another by, beside the figure. */
 static bool is_key_word(struct str word)
 {
-    return str_is_word(word, "size bytes link kernel threads nodes channel len length message "
-                             "clients seqlen bs batch_size");
+    return is_word_of(word, "size bytes link kernel threads nodes channel len length message "
+                            "clients seqlen bs batch_size");
 }
 
 /* Steps or moments that go on, from one line of a writer to the next. */

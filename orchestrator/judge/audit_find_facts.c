@@ -7,6 +7,7 @@
 
 #include "judge/audit_parts.h"
 #include "judge/identity.h"
+#include "log/numbers.h"
 
 #define NUMBER_REL_MAX    1e-9
 #define COMMIT_DIGITS_MIN 6
@@ -80,10 +81,10 @@ bool fact_contradicts(struct str name, struct str stated, struct str fact)
 {
     double x = 0;
     double y = 0;
-    if (str_is_word(name, VERSIONS)) {
+    if (is_word_of(name, VERSIONS)) {
         return !is_version_prefix(stated, fact) && !is_version_prefix(fact, stated);
     }
-    if (str_is_word(name, NUMBERS)) {
+    if (is_word_of(name, NUMBERS)) {
         return to_number(stated, &x) && to_number(fact, &y) &&
                fabs(x - y) > NUMBER_REL_MAX * fmax(fabs(x), fabs(y));
     }

@@ -3,6 +3,8 @@
 
 #include "judge/identity.h"
 
+#include "log/numbers.h"
+
 #define COUNT_MAX   1000000000
 #define STATED_MAX  16
 #define NAME_BYTES  64
@@ -484,8 +486,8 @@ static bool tells_machine(struct str word)
     while (n_digits < word.len && is_digit(word.ptr[n_digits])) {
         n_digits++;
     }
-    if (str_is_word(word, "nvidia tesla geforce amd intel gpu gpus node nodes server with and amp "
-                          "log logs result results train training benchmark run x") ||
+    if (is_word_of(word, "nvidia tesla geforce amd intel gpu gpus node nodes server with and amp "
+                         "log logs result results train training benchmark run x") ||
         n_digits == word.len ||
         (n_digits > 0 && (str_eq_z(str_sub(word, n_digits, SIZE_MAX), "x") ||
                           str_eq_z(str_sub(word, n_digits, SIZE_MAX), "g") ||

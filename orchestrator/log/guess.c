@@ -4,6 +4,8 @@
 #include "base/base.h"
 
 #include "base/rarity.h"
+
+#include "log/numbers.h"
 #include "log/parser_impl.h"
 
 #define TEXTS_MAX 16 /* of a pattern */
@@ -266,13 +268,13 @@ size_t guesser_found(const struct guesser *guesser, const struct format **ret_fo
 bool guess_is_log_name(struct str path)
 {
     static const char *const FOLDERS[] = {"logs/", "log/", "/logs/", "/log/"};
-    for (size_t len; (len = str_ends_any(path, ".gz .zst .xz .bz2")) > 0;) {
+    for (size_t len; (len = ends_with_any(path, ".gz .zst .xz .bz2")) > 0;) {
         path.len -= len;
     }
-    if (str_ends_any(path, ".log .out _log .log.txt log.json .jsonl trainer_state.json")) {
+    if (ends_with_any(path, ".log .out _log .log.txt log.json .jsonl trainer_state.json")) {
         return true;
     }
-    if (str_ends_any(path, ".py .sh .md .yaml .yml .png .jpg .c .h .cc .cpp .cu .js .ipynb")) {
+    if (ends_with_any(path, ".py .sh .md .yaml .yml .png .jpg .c .h .cc .cpp .cu .js .ipynb")) {
         return false;
     }
     for (size_t idx = 0; idx < ARRAY_LEN(FOLDERS); idx++) {

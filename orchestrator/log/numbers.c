@@ -18,6 +18,30 @@
 #define TIME_TEXT   8  /* "12:00:00" */
 #define GLOG_TEXT   6  /* "I1126 " */
 
+int word_at(struct str word, const char *words)
+{
+    for (int n = 0;; n++) {
+        size_t len = strcspn(words, " ");
+        if (len == word.len && memcmp(words, word.ptr, len) == 0) {
+            return n;
+        }
+        if (!words[len]) {
+            return -1;
+        }
+        words += len + 1;
+    }
+}
+
+size_t ends_with_any(struct str text, const char *words)
+{
+    for (struct str rest = str_of(words), word; str_next(&rest, ' ', &word);) {
+        if (str_ends(text, word)) {
+            return word.len;
+        }
+    }
+    return 0;
+}
+
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -49,7 +73,7 @@ struct str survey_last_word(struct str key, char *buf, size_t size)
 
 bool survey_is_step_word(struct str word)
 {
-    return str_is_word(
+    return is_word_of(
         word,
         "step steps iter iters iteration iterations global_step it update updates num_updates "
         "batch batches batch_id batch_idx mb step_num train_step nupdates current_steps");
@@ -58,7 +82,7 @@ bool survey_is_step_word(struct str word)
 bool survey_is_epoch_word(struct str word)
 {
     static const char WORDS[] = "epoch epochs ep";
-    return str_is_word(word, WORDS);
+    return is_word_of(word, WORDS);
 }
 
 /* ---- bars ---- */
@@ -154,7 +178,7 @@ struct str survey_words(struct str name, char *buf, size_t size)
 bool survey_name_has(struct str name, const char *words)
 {
     for (struct str part; str_next(&name, '_', &part);) {
-        if (str_is_word(part, words)) {
+        if (is_word_of(part, words)) {
             return true;
         }
     }
@@ -166,7 +190,7 @@ bool survey_has_word(struct str text, const char *words)
     char buf[WORD_BYTES];
     struct str word;
     for (size_t at = 0; (word = next_word(text, &at, buf, sizeof(buf))).len > 0;) {
-        if (str_is_word(word, words)) {
+        if (is_word_of(word, words)) {
             return true;
         }
     }
@@ -191,8 +215,8 @@ static bool begins_with(struct str text, const char *words, const char *others)
         if (is_cut && at == text.len) {
             return false; /* half a word */
         }
-        if (str_is_word(word, words) || str_is_word(word, others)) {
-            return str_is_word(word, words);
+        if (is_word_of(word, words) || is_word_of(word, others)) {
+            return is_word_of(word, words);
         }
     }
     return false;
@@ -238,7 +262,7 @@ int64_t survey_rank(struct str text)
         while (digits > 0 && is_digit(word.ptr[digits - 1])) {
             digits--;
         }
-        if (!str_is_word(str_sub(word, 0, digits), RANKS)) {
+        if (!is_word_of(str_sub(word, 0, digits), RANKS)) {
             continue;
         }
         while (gap < text.len && gap < at + 3 && strchr(" =:#", text.ptr[gap])) {

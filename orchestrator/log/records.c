@@ -159,7 +159,7 @@ static enum role role_of(struct str plain)
                  {ROLE_TIME, "timestamp time ts date datetime wall_time"},
                  {ROLE_LOSS, "loss loss_step"}};
     for (size_t idx = 0; idx < ARRAY_LEN(ROLES); idx++) {
-        if (str_is_word(plain, ROLES[idx].names)) {
+        if (is_word_of(plain, ROLES[idx].names)) {
             return ROLES[idx].role;
         }
     }
@@ -176,7 +176,7 @@ static struct column column_of(const struct records *r, struct str name)
         return column;
     }
     plain = drop_prefix(plain);
-    column.setting = str_word_at(plain, SETTINGS);
+    column.setting = word_at(plain, SETTINGS);
     column.role = role_of(plain);
     if (column.role == ROLE_NONE) {
         column.role = find_figure(r->vocabulary, plain, column.label) ? ROLE_FIGURE
