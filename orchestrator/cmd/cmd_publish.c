@@ -236,6 +236,15 @@ static int put_case(struct publish *p, const struct run_view *view, const struct
 }
 
 /* Of several runs the first that has a number for a case gives it. */
+static bool is_taken(const struct publish *p, struct str id)
+{
+    size_t idx = 0;
+    while (idx < p->report.n_cases && !str_eq(p->report.cases[idx].id, id)) {
+        idx++;
+    }
+    return idx < p->report.n_cases;
+}
+
 static int put_cases(struct publish *p, struct err *err)
 {
     const struct report *report = &p->views[0].frozen.report;
@@ -249,7 +258,7 @@ static int put_cases(struct publish *p, struct err *err)
         for (size_t at = 0; at < view->result.n_cells; at++) {
             const struct cell_result *cell = &view->result.cells[at];
             bool is_rate = unit_is(view->frozen.vocabulary, cell->unit, "rate");
-            if (!isfinite(cell->value) || report_case_find(&p->report, cell->of_case->id)) {
+            if (!isfinite(cell->value) || is_taken(p, cell->of_case->id)) {
                 continue;
             }
             if (!is_rate) {
