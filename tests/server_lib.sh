@@ -18,7 +18,7 @@ log_is_whole() { (exec 3<>"/dev/tcp/127.0.0.1/$1" && printf 'GET /logged HTTP/1.
 free_port() { # nobody listens at it, and it was not given before; below those that the kernel gives to connections, at which nobody can listen for a moment
     local port base=$((10000 + $$ % 560 * 40))
     # Between this look and the listening another script could take it: those of another lane of tap.sh have others.
-    [ -z "${TAP_LANE-}" ] || base=$((10000 + TAP_LANE % 8 * 2800 + $$ % 70 * 40))
+    [ -z "${TAP_LANE-}" ] || base=$((10000 + TAP_LANE % 10 * 2240 + $$ % 56 * 40))
     while :; do
         printf . >>"$T/ports"
         port=$((base + $(stat -c %s "$T/ports") % 40))

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs test programs and scripts that print TAP, and ends with the one line "N passed, N failed, N skipped". Three queues run side by side: what computes
-# (programs, lint, the workloads' scripts), the long ones first, in as many lanes as there are processors and behind all others; what mostly waits (other
-# scripts) in two; what runs on a cluster in two, each with a cluster of its own. TAP_LANES=1: all in one lane, in the order given. A program that dies,
+# (programs, lint, the workloads' scripts) in as many lanes as there are processors and behind all others; what mostly waits (other scripts) in four; what
+# runs on a cluster in two, each with a cluster of its own. In each queue those that took longest the last time begin first, so that no lane is left alone
+# with a long one. TAP_LANES=1: all in one lane, in the order given. A program that dies,
 # hangs past its limit, plans other tests than it runs, or none at all, counts as failed. One that plans none and says why ("1..0 # SKIP why") is one skip.
 # SCRIPT@MODE is a script with the programs of build/MODE. TIER=all has tests do what is long, too; otherwise they name it ("# test-all: what"), and it is
 # listed, as is what only make test-frameworks does ("# test-frameworks: what"). What it found good it remembers where a result depends on the program alone
@@ -39,7 +40,7 @@ trap 'exit 130' INT TERM HUP
 limit_s="${TEST_LIMIT_S:-2400}"
 out_dir="$B/tests"
 good="${XDG_CACHE_HOME:-$HOME/.cache}/reperf-tests"
-mkdir -p "$out_dir" "$good"
+mkdir -p "$out_dir" "$good" && touch "$good/seconds"
 find "$good" -type f -mtime +30 -delete
 
 file_of() { # TEST
@@ -105,6 +106,7 @@ judge() { # TEST STATUS FILE: whether it is good
         echo "not ok $name ran no test" >>"$file"
     fi
     echo "$ok $bad $skip $1" >>"$sums/counts"
+    [ -n "$known" ] || echo "$SECONDS $1" >>"$sums/seconds"
     { # in one piece: another lane prints too
         printf '%-56s %4d passed %3d failed %3d skipped %4d s, computing %s s%s\n' "$name" "$ok" "$bad" "$skip" "$SECONDS" "$(cpu_s)" "${known:+, remembered}"
         [ "$bad" -eq 0 ] || grep -avE '^ok' "$file" | tail -n 60 | sed 's/^/    /'
@@ -161,18 +163,18 @@ run() { # QUEUE TEST...: those of the queue that no other lane has taken
     echo ended >>"$sums/lanes"
 }
 
-first=() computing=() waiting=() on_cluster=()
-for test in "$@"; do
+computing=() waiting=() on_cluster=()
+# By the seconds that each took here the last time; where that is not known, those that are long anywhere begin.
+mapfile -t in_order < <(printf '%s\n' "$@" | grep . | awk '
+    is_last { took[$2] = $1; next }
+    { print ($0 in took) ? took[$0] : /c_checks|test_wl_(torch|cuda|dist|net|checkpoint|fuse|feed)|\/emu\/test_/ ? 100 : 10, NR, $0 }' is_last=1 "$good/seconds" is_last=0 - | sort -k1,1rn -k2,2n | cut -d' ' -f3-)
+for test in "${in_order[@]+"${in_order[@]}"}"; do
     case "$test" in
-    # The longest begin first, so that no lane is left alone with one.
-    tests/lint/c_checks.sh | tests/integration/test_wl_torch* | tests/integration/test_wl_cuda.sh | tests/integration/test_wl_dist.sh) first+=("$test") ;;
-    build/*/emu/test_* | */test_wl_net | */test_wl_checkpoint | */test_wl_fuse | */test_wl_feed) first+=("$test") ;;
     build/* | tests/lint/* | tests/integration/test_wl_* | tests/fuzz/*) computing+=("$test") ;;
     tests/cluster/*) on_cluster+=("$test") ;;
     *) waiting+=("$test") ;;
     esac
 done
-computing=("${first[@]+"${first[@]}"}" "${computing[@]+"${computing[@]}"}")
 n_lanes=0
 lane() { # QUEUE TEST...
     [ $# -gt 1 ] || return 0
@@ -183,7 +185,7 @@ lane() { # QUEUE TEST...
 if [ "${TAP_LANES:-}" = 1 ]; then
     lane all "$@"
 else
-    for _ in 1 2; do lane waiting "${waiting[@]+"${waiting[@]}"}"; done
+    for _ in 1 2 3 4; do lane waiting "${waiting[@]+"${waiting[@]}"}"; done
     for _ in 1 2; do lane cluster "${on_cluster[@]+"${on_cluster[@]}"}"; done
     n_processors=$(nproc)
     for ((i = 0; i < (n_processors < 4 ? n_processors : 4); i++)); do
@@ -192,7 +194,8 @@ else
 fi
 wait
 lanes=()
-touch "$sums/counts" "$sums/lanes"
+touch "$sums/counts" "$sums/lanes" "$sums/seconds"
+awk '{ took[$2] = $1 } END { for (test in took) print took[test], test }' "$good/seconds" "$sums/seconds" >"$good/seconds.$$" && mv "$good/seconds.$$" "$good/seconds"
 complete=1
 if [ "$(wc -l <"$sums/lanes")" -ne $n_lanes ] || [ "$(wc -l <"$sums/counts")" -ne $# ]; then
     complete=0

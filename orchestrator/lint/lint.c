@@ -15,15 +15,10 @@ size_t stack_index(const struct report *report, const struct stack *stack)
     return (size_t)(stack - report->stacks);
 }
 
-void lint_add(struct lint *lint, const char *id, const struct stack *stack, const char *place,
-              const char *fmt, ...)
+static void add_once(struct lint *lint, const char *id, const struct stack *stack,
+                     const char *place, const char *text)
 {
-    char text[MESSAGE_BYTES];
     char *where;
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
     if (stack) {
         where = arena_printf(lint->arena, "%s:$.stacks[%zu]%s", lint->report->path.ptr,
                              stack_index(lint->report, stack), place);
@@ -42,14 +37,48 @@ void lint_add(struct lint *lint, const char *id, const struct stack *stack, cons
     finding_add(lint->findings, lint->arena, id, str_of(where), "%s", text);
 }
 
-bool stack_has_cells(const struct report *report, const struct stack *stack)
+void lint_add(struct lint *lint, const char *id, const struct stack *stack, const char *place,
+              const char *fmt, ...)
 {
-    for (size_t idx = 0; idx < report->n_cases; idx++) {
-        if (report->cases[idx].stack == stack && report->cases[idx].n_cells) {
-            return true;
-        }
+    char text[MESSAGE_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    add_once(lint, id, stack, place, text);
+}
+
+void lint_say(const struct lint_command *c, const char *id, const char *fmt, ...)
+{
+    char text[MESSAGE_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    add_once(c->lint, id, c->stack, c->place, text);
+}
+
+const struct report_case *stack_next_case(const struct lint *lint, const struct stack *stack,
+                                          const struct report_case *before)
+{
+    const struct report_case *end = lint->report->cases + lint->report->n_cases;
+    const struct report_case *c = before ? before + 1 : lint->report->cases;
+    while (c < end && (c->stack != stack || !c->n_cells)) {
+        c++;
     }
-    return false;
+    return c < end ? c : NULL;
+}
+
+const struct report_case *command_next_case(const struct lint_command *c,
+                                            const struct report_case *before)
+{
+    const struct report *report = c->lint->report;
+    const struct report_case *of = before ? before + 1 : report->cases;
+    while (of < report->cases + report->n_cases &&
+           (of->stack != c->stack || !command_is_for(c->command, of))) {
+        of++;
+    }
+    return of < report->cases + report->n_cases ? of : NULL;
 }
 
 static const struct shell_script *script_of(struct lint *lint, const struct stack *stack,
@@ -70,28 +99,38 @@ static const struct shell_script *script_of(struct lint *lint, const struct stac
     return lint->scripts[at];
 }
 
-struct lint_command lint_command_at(struct lint *lint, const struct stack *stack, size_t idx)
+struct lint_command lint_walk(struct lint *lint, const struct stack *stack)
 {
-    static const size_t PLACE_BYTES = 48;
-    const struct command *command = &stack->commands[idx];
-    char **place = &lint->places[lint->first_command[stack_index(lint->report, stack)] + idx];
-    if (!*place) {
-        *place = arena_array(lint->arena, char, PLACE_BYTES);
-        snprintf(*place, PLACE_BYTES, ".commands[%zu].printed", idx);
-    }
-    return (struct lint_command){stack, command, script_of(lint, stack, command, true), *place,
-                                 NULL};
+    return (struct lint_command){.lint = lint, .stack = stack};
 }
 
-void lint_each_run(struct lint *lint, const struct stack *stack,
-                   void (*rule)(struct lint *lint, const struct lint_command *c, size_t at))
+bool lint_next_command(struct lint_command *c)
 {
-    for (size_t idx = 0; idx < stack->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, stack, idx);
-        for (size_t at = 0; !is_list_log(c.command) && at < c.script->n; at++) {
-            rule(lint, &c, at);
-        }
+    struct lint *lint = c->lint;
+    size_t idx = c->command ? (size_t)(c->command - c->stack->commands) + 1 : 0;
+    if (idx == c->stack->n_commands) {
+        return false;
     }
+    char **place = &lint->places[lint->first_command[stack_index(lint->report, c->stack)] + idx];
+    *place = *place ? *place : arena_printf(lint->arena, ".commands[%zu].printed", idx);
+    c->command = &c->stack->commands[idx];
+    c->script = script_of(lint, c->stack, c->command, true);
+    c->place = *place;
+    c->run = NULL;
+    return true;
+}
+
+bool lint_next_run(struct lint_command *c)
+{
+    size_t at = c->run ? (size_t)(c->run - c->script->runs) + 1 : 0;
+    while (!c->command || is_list_log(c->command) || at >= c->script->n) {
+        if (!lint_next_command(c)) {
+            return false;
+        }
+        at = 0;
+    }
+    c->run = &c->script->runs[at];
+    return true;
 }
 
 const struct shell_script *working_script(struct lint *lint, const struct stack *stack,

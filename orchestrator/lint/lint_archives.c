@@ -314,8 +314,7 @@ static bool collect_saved(const struct steps *steps, struct names *saved)
 static struct str working_download(struct lint *lint, const struct stack *s,
                                    const struct step *step)
 {
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, s, idx);
+    for (struct lint_command c = lint_walk(lint, s); lint_next_command(&c);) {
         const struct shell_script *works = working_script(lint, s, c.command);
         for (size_t run = 0; strcmp(c.place, step->place) == 0 && run < works->n; run++) {
             struct str url = url_of(&works->runs[run]);
@@ -344,15 +343,10 @@ static void lint_name(struct lint *lint, const struct stack *s, const struct ste
 
 static void collect_steps(struct lint *lint, const struct stack *s, struct steps *steps)
 {
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, s, idx);
-        for (size_t at = 0; !is_list_log(c.command) && at < c.script->n; at++) {
-            const struct shell_run *run = &c.script->runs[at];
-            const struct shell_run *before =
-                at && run->before == '|' ? &c.script->runs[at - 1] : NULL;
-            if (run->n) {
-                VEC_PUSH(steps, (struct step){run, before, c.place});
-            }
+    for (struct lint_command c = lint_walk(lint, s); lint_next_run(&c);) {
+        bool is_piped = c.run > c.script->runs && c.run->before == '|';
+        if (c.run->n) {
+            VEC_PUSH(steps, (struct step){c.run, is_piped ? c.run - 1 : NULL, c.place});
         }
     }
 }

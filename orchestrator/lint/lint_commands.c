@@ -65,20 +65,25 @@ static void lint_changed(struct lint *lint, const struct stack *s)
 
 void lint_commands(struct lint *lint)
 {
+    /* In this order; a rule is of a stack as a whole, or of each run of its printed commands. */
+    static const struct {
+        void (*of_stack)(struct lint *lint, const struct stack *s);
+        void (*of_run)(const struct lint_command *c);
+    } RULES[] = {{lint_archives, NULL},    {lint_git, NULL},        {NULL, lint_packages},
+                 {lint_variables, NULL},   {lint_changed, NULL},    {NULL, lint_launches},
+                 {lint_not_printed, NULL}, {NULL, lint_settings},   {lint_recipes, NULL},
+                 {NULL, lint_loops},       {NULL, lint_containers}, {lint_logs, NULL}};
     for (size_t idx = 0; idx < lint->report->n_stacks; idx++) {
         const struct stack *s = &lint->report->stacks[idx];
-        if (!stack_has_cells(lint->report, s)) {
-            continue;
+        for (size_t rule = 0; stack_next_case(lint, s, NULL) && rule < ARRAY_LEN(RULES); rule++) {
+            struct lint_command c = lint_walk(lint, s);
+            if (RULES[rule].of_stack) {
+                RULES[rule].of_stack(lint, s);
+                continue;
+            }
+            while (lint_next_run(&c)) {
+                RULES[rule].of_run(&c);
+            }
         }
-        lint_archives(lint, s);
-        lint_git(lint, s);
-        lint_packages(lint, s);
-        lint_variables(lint, s);
-        lint_changed(lint, s);
-        lint_launches(lint, s);
-        lint_settings(lint, s);
-        lint_loops(lint, s);
-        lint_containers(lint, s);
-        lint_logs(lint, s);
     }
 }

@@ -62,11 +62,8 @@ static void lint_not_stated(struct lint *lint, const struct stack *s)
     CLEANUP(strbuf) struct strbuf list;
     struct unstated unstated = {.n = 0};
     strbuf_init(&list, LIST_BYTES);
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        const struct report_case *c = &lint->report->cases[idx];
-        if (c->stack == s && c->n_cells) {
-            collect_unstated(c, &unstated);
-        }
+    for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
+        collect_unstated(c, &unstated);
     }
     for (size_t idx = 0; idx < unstated.n; idx++) {
         strbuf_printf(&list, "%s%.*s", idx ? ", " : "", STR_ARG(unstated.names[idx]));
@@ -78,10 +75,9 @@ static void lint_not_stated(struct lint *lint, const struct stack *s)
 
 static bool states(const struct lint *lint, const struct stack *s, const char *name)
 {
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+    for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
         struct str value = STR_EMPTY;
-        const struct report_case *c = &lint->report->cases[idx];
-        if (c->stack == s && c->n_cells && (!case_condition(c, name, &value) || !value.ptr)) {
+        if (!case_condition(c, name, &value) || !value.ptr) {
             return false;
         }
     }
@@ -106,8 +102,7 @@ static struct str option_value(struct lint *lint, const struct shell_script *scr
 static bool prints_seed(struct lint *lint, const struct stack *s)
 {
     static const char *const NONE[] = {"None", "none", "null", "-1", "", NULL};
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, s, idx);
+    for (struct lint_command c = lint_walk(lint, s); lint_next_command(&c);) {
         struct str seed = option_value(lint, c.script, MEANS_SEED);
         if (seed.ptr && !str_eq_any(seed, NONE)) {
             return true;
@@ -155,8 +150,8 @@ static double workers_of(struct lint *lint, const struct report_case *c)
     struct err err = {0};
     struct str text = STR_EMPTY;
     double n = 0;
-    for (size_t idx = 0; idx < c->stack->n_commands && !text.ptr; idx++) {
-        struct lint_command command = lint_command_at(lint, c->stack, idx);
+    for (struct lint_command command = lint_walk(lint, c->stack);
+         !text.ptr && lint_next_command(&command);) {
         if (command_is_for(command.command, c)) {
             text = option_value(lint, command.script, MEANS_WORKERS);
             text = text.ptr ? text
@@ -184,9 +179,8 @@ static double needed_bytes(struct lint *lint, const struct report_case *c, struc
    "Shared memory" (both read 2026-11). */
 static void lint_no_shm(struct lint *lint, const struct stack *s, const char *place)
 {
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        const struct report_case *c = &lint->report->cases[idx];
-        if (c->stack == s && c->n_cells && (c->gpus_per_node > 1 || workers_of(lint, c) > 0)) {
+    for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
+        if (c->gpus_per_node > 1 || workers_of(lint, c) > 0) {
             lint_add(lint, "shm-too-small", s, place,
                      "neither --shm-size nor --ipc=host: %" PRId64
                      " ranks a node and their loaders share 64 MiB",
@@ -199,13 +193,11 @@ static void lint_no_shm(struct lint *lint, const struct stack *s, const char *pl
 /* The stated and the printed size may differ: both must be enough. */
 static void lint_shm_of(struct lint *lint, const struct stack *s, struct str printed)
 {
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        const struct report_case *c = &lint->report->cases[idx];
+    for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
         struct str shm = printed;
         struct str image;
         double needed;
-        if (c->stack != s || !c->n_cells ||
-            (!printed.ptr && (!case_condition(c, "shm_size", &shm) || !shm.ptr))) {
+        if (!printed.ptr && (!case_condition(c, "shm_size", &shm) || !shm.ptr)) {
             continue;
         }
         needed = needed_bytes(lint, c, &image);
@@ -239,12 +231,11 @@ static void lint_shm(struct lint *lint, const struct stack *s)
 static bool has_runs(const struct lint *lint, const struct stack *s)
 {
     bool has_some = false;
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        const struct report_case *c = &lint->report->cases[idx];
-        if (c->stack == s && c->n_cells && c->n_logs == 1) {
+    for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
+        if (c->n_logs == 1) {
             return false;
         }
-        has_some = has_some || (c->stack == s && c->n_cells && c->n_logs > 1);
+        has_some = has_some || c->n_logs > 1;
     }
     return has_some;
 }
@@ -286,7 +277,7 @@ void lint_conditions(struct lint *lint)
 {
     for (size_t idx = 0; idx < lint->report->n_stacks; idx++) {
         const struct stack *s = &lint->report->stacks[idx];
-        if (!stack_has_cells(lint->report, s)) {
+        if (!stack_next_case(lint, s, NULL)) {
             continue;
         }
         lint_not_stated(lint, s);

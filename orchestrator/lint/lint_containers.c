@@ -63,12 +63,10 @@ static bool makes(const struct shell_run *run, struct str image)
 /* Whether a printed command of the stack pulls, builds with -t or tags this image. */
 static bool is_made(struct lint *lint, const struct stack *s, struct str image)
 {
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, s, idx);
-        for (size_t at = 0; at < c.script->n; at++) {
-            if (makes(&c.script->runs[at], image)) {
-                return true;
-            }
+    struct lint_command c = lint_walk(lint, s);
+    while (lint_next_run(&c)) {
+        if (makes(c.run, image)) {
+            return true;
         }
     }
     return false;
@@ -80,15 +78,15 @@ static struct str image_of(const struct shell_run *run)
     return at < run->n ? run->words[at].text : STR_EMPTY;
 }
 
-static void lint_image(struct lint *lint, const struct lint_command *c, const struct shell_run *run)
+static void lint_image(const struct lint_command *c, const struct shell_run *run)
 {
     struct str image = image_of(run);
     if (!image.ptr || is_unknown(image) ||
         (c->stack->image_tag.ptr && same_image(image, c->stack->image_tag)) ||
-        is_made(lint, c->stack, image)) {
+        is_made(c->lint, c->stack, image)) {
         return;
     }
-    lint_add(lint, "image-name-mismatch", c->stack, c->place,
+    lint_say(c, "image-name-mismatch",
              "image \"%.*s\" is run, but no printed command pulls, builds or tags it",
              STR_ARG(image));
 }
@@ -111,7 +109,7 @@ static bool keeps_path(const struct shell_word *word, struct str value)
     return has_use && str_find(value, STR_LIT("LD_LIBRARY_PATH")) >= 0;
 }
 
-static void lint_path_word(struct lint *lint, const struct lint_command *c, const char *option,
+static void lint_path_word(const struct lint_command *c, const char *option,
                            const struct shell_word *word)
 {
     struct str name;
@@ -121,12 +119,10 @@ static void lint_path_word(struct lint *lint, const struct lint_command *c, cons
         keeps_path(word, value)) {
         return;
     }
-    lint_add(lint, "library-path-overwritten", c->stack, c->place, "%sLD_LIBRARY_PATH=%.*s", option,
-             STR_ARG(value));
+    lint_say(c, "library-path-overwritten", "%sLD_LIBRARY_PATH=%.*s", option, STR_ARG(value));
 }
 
-static void lint_library_path(struct lint *lint, const struct lint_command *c,
-                              const struct shell_run *run)
+static void lint_library_path(const struct lint_command *c, const struct shell_run *run)
 {
     for (size_t at = 1; at < run->n_own; at++) {
         struct str before = run->words[at - 1].text;
@@ -135,16 +131,16 @@ static void lint_library_path(struct lint *lint, const struct lint_command *c,
                       str_eq_z(before, "-x") || str_starts(word, STR_LIT("--env=")) ||
                       str_starts(word, STR_LIT("-eLD_"));
         if (is_env) {
-            lint_path_word(lint, c, str_eq_z(before, "-x") ? "-x " : "-e ", &run->words[at]);
+            lint_path_word(c, str_eq_z(before, "-x") ? "-x " : "-e ", &run->words[at]);
         }
     }
     for (size_t idx = 0; idx < run->n_sets; idx++) {
         if (str_starts(run->sets[idx].text, STR_LIT("LD_LIBRARY_PATH="))) {
-            lint_path_word(lint, c, "", &run->sets[idx]);
+            lint_path_word(c, "", &run->sets[idx]);
         }
     }
     if (shell_is(run, "unset") && shell_run_flag(run, "LD_LIBRARY_PATH")) {
-        lint_add(lint, "library-path-overwritten", c->stack, c->place, "unset LD_LIBRARY_PATH");
+        lint_say(c, "library-path-overwritten", "unset LD_LIBRARY_PATH");
     }
 }
 
@@ -158,23 +154,20 @@ static const char *const FAMILIES[] = {
 
 static bool is_own_family(const struct lint *lint, const struct stack *s, const char *family)
 {
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        if (lint->report->cases[idx].stack == s &&
-            holds_text(lint->report->cases[idx].model, family)) {
+    for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
+        if (holds_text(c->model, family)) {
             return true;
         }
     }
     return false;
 }
 
-static void lint_name(struct lint *lint, const struct lint_command *c, const char *what,
-                      struct str name)
+static void lint_name(const struct lint_command *c, const char *what, struct str name)
 {
     for (const char *const *family = FAMILIES; name.ptr && *family; family++) {
-        if (holds_text(name, *family) && !is_own_family(lint, c->stack, *family)) {
-            lint_add(lint, "copied-from-other-model", c->stack, c->place,
-                     "%s \"%.*s\" is of another model than %.*s", what, STR_ARG(name),
-                     STR_ARG(lint->report->cases[0].model));
+        if (holds_text(name, *family) && !is_own_family(c->lint, c->stack, *family)) {
+            lint_say(c, "copied-from-other-model", "%s \"%.*s\" is of another model than %.*s",
+                     what, STR_ARG(name), STR_ARG(c->lint->report->cases[0].model));
         }
     }
 }
@@ -189,7 +182,7 @@ static struct str inside_of(struct str mount)
     return inside;
 }
 
-static void lint_names(struct lint *lint, const struct lint_command *c, const struct shell_run *run)
+static void lint_names(const struct lint_command *c, const struct shell_run *run)
 {
     static const struct {
         const char *option, *what;
@@ -201,58 +194,51 @@ static void lint_names(struct lint *lint, const struct lint_command *c, const st
         struct shell_word value;
         for (size_t at = 1; shell_run_option(run, NAMES[idx].option, &at, &value);) {
             bool is_mount = NAMES[idx].option[1] == 'v' || NAMES[idx].option[2] == 'v';
-            lint_name(lint, c, NAMES[idx].what, is_mount ? inside_of(value.text) : value.text);
+            lint_name(c, NAMES[idx].what, is_mount ? inside_of(value.text) : value.text);
         }
     }
 }
 
-static void lint_run(struct lint *lint, const struct lint_command *c, size_t run_idx)
+void lint_containers(const struct lint_command *c)
 {
-    const struct shell_run *run = &c->script->runs[run_idx];
+    const struct shell_run *run = c->run;
     struct shell_word value;
     if (shell_engine_does(run, "run") || shell_engine_does(run, "create")) {
-        lint_image(lint, c, run);
-        lint_names(lint, c, run);
+        lint_image(c, run);
+        lint_names(c, run);
     }
     for (size_t at = 1;
          shell_engine_does(run, "build") && (shell_run_option(run, "-t", &at, &value) ||
                                              shell_run_option(run, "--tag", &at, &value));) {
-        lint_name(lint, c, "image name", value.text);
+        lint_name(c, "image name", value.text);
     }
     if (run->n > 1 && (shell_is(run, "cd") || shell_is(run, "pushd"))) {
-        lint_name(lint, c, "folder", run->words[run->n - 1].text);
+        lint_name(c, "folder", run->words[run->n - 1].text);
     }
-    lint_library_path(lint, c, run);
-}
-
-void lint_containers(struct lint *lint, const struct stack *s)
-{
-    lint_each_run(lint, s, lint_run);
+    lint_library_path(c, run);
 }
 
 bool lint_container_of(struct lint *lint, const struct stack *s, struct lint_container *ret)
 {
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, s, idx);
-        for (size_t at = 0; !is_list_log(c.command) && at < c.script->n; at++) {
-            const struct shell_run *run = &c.script->runs[at];
-            struct lint_container of = {.place = c.place};
-            struct shell_word value = {.text = STR_EMPTY};
-            size_t from = 1;
-            if (!shell_engine_does(run, "run") || !image_of(run).ptr) {
-                continue;
-            }
-            of.shm = shell_run_option(run, "--shm-size", &from, &value) ? value.text : STR_EMPTY;
-            from = 1;
-            of.is_host_ipc =
-                shell_run_option(run, "--ipc", &from, &value) && !str_eq_z(value.text, "private");
-            for (size_t word = 1; word < run->n; word++) {
-                of.is_host_ipc =
-                    of.is_host_ipc || str_find(run->words[word].text, STR_LIT("/dev/shm")) >= 0;
-            }
-            *ret = of;
-            return true;
+    struct lint_command c = lint_walk(lint, s);
+    while (lint_next_run(&c)) {
+        const struct shell_run *run = c.run;
+        struct lint_container of = {.place = c.place};
+        struct shell_word value = {.text = STR_EMPTY};
+        size_t from = 1;
+        if (!shell_engine_does(run, "run") || !image_of(run).ptr) {
+            continue;
         }
+        of.shm = shell_run_option(run, "--shm-size", &from, &value) ? value.text : STR_EMPTY;
+        from = 1;
+        of.is_host_ipc =
+            shell_run_option(run, "--ipc", &from, &value) && !str_eq_z(value.text, "private");
+        for (size_t word = 1; word < run->n; word++) {
+            of.is_host_ipc =
+                of.is_host_ipc || str_find(run->words[word].text, STR_LIT("/dev/shm")) >= 0;
+        }
+        *ret = of;
+        return true;
     }
     return false;
 }

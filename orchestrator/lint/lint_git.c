@@ -14,7 +14,7 @@ struct git_step {
     struct str text;     /* of GIT_MOVE: the message; of GIT_CLONE: the URL */
     bool is_commit, has_ref,
         stays; /* stays: in the folder of an earlier clone, not in the one that it made */
-    size_t command_idx;
+    const struct command *command;
     const char *place;
 };
 
@@ -26,7 +26,7 @@ struct git_walk {
         size_t n, n_max;
     } steps;
     struct str folder; /* where commands are typed; NULL: unknown */
-    size_t command_idx;
+    const struct command *command;
     const char *place;
 };
 
@@ -102,12 +102,12 @@ static struct str operand(const struct shell_run *run, size_t at, size_t nth)
 static struct git_step *add_step(struct git_walk *w, enum git_kind kind, struct str folder)
 {
     struct git_step step = {
-        .kind = kind, .folder = folder, .command_idx = w->command_idx, .place = w->place};
+        .kind = kind, .folder = folder, .command = w->command, .place = w->place};
     for (size_t idx = 0; kind != GIT_CLONE && idx < w->steps.n; idx++) {
         const struct git_step *clone = &w->steps.items[idx];
         step.stays =
-            step.stays || (clone->kind == GIT_CLONE && clone->command_idx == w->command_idx &&
-                           folder.ptr && clone->clone_at.ptr && str_eq(folder, clone->clone_at));
+            step.stays || (clone->kind == GIT_CLONE && clone->command == w->command && folder.ptr &&
+                           clone->clone_at.ptr && str_eq(folder, clone->clone_at));
     }
     for (size_t idx = 0; idx < w->steps.n; idx++) {
         const struct git_step *clone = &w->steps.items[idx];
@@ -255,7 +255,7 @@ static bool is_pinned_later(const struct git_walk *w, size_t from)
         const struct git_step *pin = &w->steps.items[idx];
         bool may_be_there = !pin->folder.ptr || !step->folder.ptr ||
                             is_inside(pin->folder, step->folder) ||
-                            (pin->command_idx != step->command_idx && pin->folder.len == 0);
+                            (pin->command != step->command && pin->folder.len == 0);
         if (pin->kind == GIT_PIN && !pin->stays && may_be_there) {
             return true;
         }
@@ -295,22 +295,18 @@ static void judge_step(const struct git_walk *w, size_t idx)
 void lint_git(struct lint *lint, const struct stack *s)
 {
     struct git_walk w = {.lint = lint, .stack = s};
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, s, idx);
-        w.command_idx = idx;
+    for (struct lint_command c = lint_walk(lint, s); lint_next_run(&c);) {
+        w.folder = c.command == w.command ? w.folder : STR_LIT("");
+        w.command = c.command;
         w.place = c.place;
-        w.folder = STR_LIT("");
-        for (size_t at = 0; !is_list_log(c.command) && at < c.script->n; at++) {
-            const struct shell_run *run = &c.script->runs[at];
-            if (shell_is(run, "cd") || shell_is(run, "pushd")) {
-                follow_cd(&w, run);
-            } else if (shell_is(run, "popd")) {
-                w.folder = STR_EMPTY;
-            } else if (shell_is(run, "git")) {
-                read_git(&w, run);
-            } else if (shell_is(run, "checkout")) {
-                read_bare_checkout(&w, run);
-            }
+        if (shell_is(c.run, "cd") || shell_is(c.run, "pushd")) {
+            follow_cd(&w, c.run);
+        } else if (shell_is(c.run, "popd")) {
+            w.folder = STR_EMPTY;
+        } else if (shell_is(c.run, "git")) {
+            read_git(&w, c.run);
+        } else if (shell_is(c.run, "checkout")) {
+            read_bare_checkout(&w, c.run);
         }
     }
     for (size_t idx = 0; idx < w.steps.n; idx++) {

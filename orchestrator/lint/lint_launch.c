@@ -25,39 +25,23 @@ static bool fits_case(const struct report_case *c, unsigned fits, int64_t n)
            ((fits & FITS_ONE) && n == 1) || ((fits & FITS_MORE) && n >= c->gpus_per_node);
 }
 
-/* True if the command is for some cases, but n is right for none of them; *ret_like: one of those. */
-static bool fits_none(const struct lint *lint, const struct lint_command *c, unsigned fits,
-                      int64_t n, const struct report_case **ret_like)
-{
-    bool is_for_any = false;
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        const struct report_case *of = &lint->report->cases[idx];
-        if (of->stack != c->stack || !command_is_for(c->command, of)) {
-            continue;
-        }
-        if (fits_case(of, fits, n)) {
-            return false;
-        }
-        is_for_any = true;
-        *ret_like = of;
-    }
-    return is_for_any;
-}
-
-static void lint_size(struct lint *lint, const struct lint_command *c, unsigned fits,
-                      struct str spelled, int64_t n)
+static void lint_size(const struct lint_command *c, unsigned fits, struct str spelled, int64_t n)
 {
     const struct report_case *like = NULL;
+    for (const struct report_case *of = NULL; (of = command_next_case(c, of)); like = of) {
+        if (fits_case(of, fits, n)) {
+            return;
+        }
+    }
     /* A script that is printed as code gets its sizes from its caller. */
-    if (str_eq_z(c->command->purpose, "code") || !fits_none(lint, c, fits, n, &like)) {
+    if (!like || str_eq_z(c->command->purpose, "code")) {
         return;
     }
     if (fits == FITS_NODES) {
-        lint_add(lint, "nodes-differ", c->stack, c->place,
-                 "%.*s is %" PRId64 " for cases of %" PRId64 " nodes", STR_ARG(spelled), n,
-                 like->nodes);
+        lint_say(c, "nodes-differ", "%.*s is %" PRId64 " for cases of %" PRId64 " nodes",
+                 STR_ARG(spelled), n, like->nodes);
     } else {
-        lint_add(lint, "nodes-differ", c->stack, c->place,
+        lint_say(c, "nodes-differ",
                  "%.*s is %" PRId64 " for cases of %" PRId64 " x %" PRId64 " GPUs",
                  STR_ARG(spelled), n, like->nodes, like->gpus_per_node);
     }
@@ -77,8 +61,7 @@ static bool assigned_number(const struct shell_script *script, const char *name,
     return false;
 }
 
-static void lint_nodes(struct lint *lint, const struct lint_command *c,
-                       const struct option_found *o)
+static void lint_nodes(const struct lint_command *c, const struct option_found *o)
 {
     int64_t n = 0;
     int64_t stated = 0;
@@ -86,16 +69,15 @@ static void lint_nodes(struct lint *lint, const struct lint_command *c,
         return;
     }
     if (assigned_number(c->script, "NUM_NODES", &stated) && stated != n) {
-        lint_add(lint, "nodes-differ", c->stack, c->place,
-                 "%.*s is %" PRId64 " and NUM_NODES is %" PRId64, STR_ARG(o->spelled), n, stated);
+        lint_say(c, "nodes-differ", "%.*s is %" PRId64 " and NUM_NODES is %" PRId64,
+                 STR_ARG(o->spelled), n, stated);
     } else {
-        lint_size(lint, c, FITS_NODES, o->spelled, n);
+        lint_size(c, FITS_NODES, o->spelled, n);
     }
 }
 
 /* "a:8,b:8": two nodes, and 16 processes. */
-static void lint_hosts(struct lint *lint, const struct lint_command *c,
-                       const struct option_found *o)
+static void lint_hosts(const struct lint_command *c, const struct option_found *o)
 {
     struct str rest = o->value;
     struct str part;
@@ -113,9 +95,9 @@ static void lint_hosts(struct lint *lint, const struct lint_command *c,
     if (n == 1 && is_unknown(o->value)) {
         return;
     }
-    lint_size(lint, c, FITS_NODES, o->spelled, n);
+    lint_size(c, FITS_NODES, o->spelled, n);
     if (has_slots) {
-        lint_size(lint, c, FITS_JOB, o->spelled, slots);
+        lint_size(c, FITS_JOB, o->spelled, slots);
     }
 }
 
@@ -153,34 +135,32 @@ static int64_t read_devices(struct str list, bool *ret_is_plain)
     return n;
 }
 
-static void lint_devices(struct lint *lint, const struct lint_command *c, struct str spelled,
-                         struct str list, unsigned fits)
+static void lint_devices(const struct lint_command *c, struct str spelled, struct str list,
+                         unsigned fits)
 {
     bool is_plain;
     int64_t n = read_devices(list, &is_plain);
     if (n && !is_plain) {
-        lint_add(lint, "device-hard-coded", c->stack, c->place, "%.*s=%.*s", STR_ARG(spelled),
-                 STR_ARG(list));
+        lint_say(c, "device-hard-coded", "%.*s=%.*s", STR_ARG(spelled), STR_ARG(list));
     }
     if (n && fits && c->command->gpus) {
-        lint_size(lint, c, fits, spelled, n);
+        lint_size(c, fits, spelled, n);
     }
 }
 
 /* --gpus 8 is a count, --gpus 0,1 a list; one number may be either. */
-static void lint_gpus(struct lint *lint, const struct lint_command *c, const struct option_found *o)
+static void lint_gpus(const struct lint_command *c, const struct option_found *o)
 {
     int64_t n = 0;
     if (!to_count(o->value, GPUS_NAME_MAX, &n)) {
-        lint_devices(lint, c, o->spelled, o->value, FITS_NODE);
+        lint_devices(c, o->spelled, o->value, FITS_NODE);
     } else if (n > 0) {
-        lint_size(lint, c, FITS_NODE | FITS_JOB, o->spelled, n);
+        lint_size(c, FITS_NODE | FITS_JOB, o->spelled, n);
     }
 }
 
 /* cuda:3 anywhere, in a word or in a program's text. */
-static void lint_cuda_words(struct lint *lint, const struct lint_command *c,
-                            const struct shell_run *run)
+static void lint_cuda_words(const struct lint_command *c, const struct shell_run *run)
 {
     for (size_t idx = 1; idx < run->n_own; idx++) {
         struct str word = run->words[idx].text;
@@ -191,8 +171,7 @@ static void lint_cuda_words(struct lint *lint, const struct lint_command *c,
             len++;
         }
         if (len && number.ptr[0] != '0' && (len == number.len || number.ptr[len] != '.')) {
-            lint_add(lint, "device-hard-coded", c->stack, c->place, "cuda:%.*s",
-                     STR_ARG(str_sub(number, 0, len)));
+            lint_say(c, "device-hard-coded", "cuda:%.*s", STR_ARG(str_sub(number, 0, len)));
         }
     }
 }
@@ -271,8 +250,8 @@ static bool is_address(struct str s)
     return dots == 3;
 }
 
-static void lint_node_value(struct lint *lint, const struct lint_command *c, struct str name,
-                            struct str raw, struct str value)
+static void lint_node_value(const struct lint_command *c, struct str name, struct str raw,
+                            struct str value)
 {
     int64_t rank = 0;
     if (c->command->nodes < 2 || !str_eq_z(c->command->per, "node") || is_of_head(name)) {
@@ -280,17 +259,16 @@ static void lint_node_value(struct lint *lint, const struct lint_command *c, str
     }
     if (is_first_of_family(c->script, raw)) {
         int64_t equals = str_find(raw, STR_LIT("="));
-        lint_add(lint, "node-hard-coded", c->stack, c->place, "%.*s=%.*s on every node",
-                 STR_ARG(name), STR_ARG(str_sub(raw, (size_t)(equals + 1), SIZE_MAX)));
+        lint_say(c, "node-hard-coded", "%.*s=%.*s on every node", STR_ARG(name),
+                 STR_ARG(str_sub(raw, (size_t)(equals + 1), SIZE_MAX)));
     } else if (!is_unknown(raw) && (to_count(value, GPUS_NAME_MAX, &rank) || is_address(value))) {
-        lint_add(lint, "node-hard-coded", c->stack, c->place, "%.*s=%.*s on every node",
-                 STR_ARG(name), STR_ARG(value));
+        lint_say(c, "node-hard-coded", "%.*s=%.*s on every node", STR_ARG(name), STR_ARG(value));
     }
 }
 
 /* ---- what is set ---- */
 
-static void lint_set(struct lint *lint, const struct lint_command *c, const struct shell_word *set)
+static void lint_set(const struct lint_command *c, const struct shell_word *set)
 {
     static const struct {
         const char *name;
@@ -311,56 +289,55 @@ static void lint_set(struct lint *lint, const struct lint_command *c, const stru
         return;
     }
     if (is_device_variable(name)) {
-        lint_devices(lint, c, name, value, FITS_MORE);
+        lint_devices(c, name, value, FITS_MORE);
     }
     for (size_t idx = 0; idx < ARRAY_LEN(SIZES); idx++) {
         if (str_eq_z(name, SIZES[idx].name) && to_count(value, INT32_MAX, &n)) {
-            lint_size(lint, c, SIZES[idx].fits, name, n);
+            lint_size(c, SIZES[idx].fits, name, n);
         }
     }
     if (is_node_variable(name) || is_first_of_family(c->script, set->raw)) {
-        lint_node_value(lint, c, name, set->raw, value);
+        lint_node_value(c, name, set->raw, value);
     }
 }
 
-static void lint_option(struct lint *lint, const struct lint_command *c,
-                        const struct shell_run *run, const struct option_found *o,
-                        bool has_launcher)
+static void lint_option(const struct lint_command *c, const struct shell_run *run,
+                        const struct option_found *o, bool has_launcher)
 {
     int64_t n = 0;
     bool is_number = to_count(o->value, INT32_MAX, &n);
     switch (o->means) {
     case MEANS_RANKS:
         if (is_number) {
-            lint_size(lint, c, has_launcher ? FITS_JOB | FITS_NODES : FITS_JOB, o->spelled, n);
+            lint_size(c, has_launcher ? FITS_JOB | FITS_NODES : FITS_JOB, o->spelled, n);
         }
         break;
     case MEANS_RANKS_PER_NODE:
         if (is_number) {
-            lint_size(lint, c, has_launcher ? FITS_NODE | FITS_ONE : FITS_NODE, o->spelled, n);
+            lint_size(c, has_launcher ? FITS_NODE | FITS_ONE : FITS_NODE, o->spelled, n);
         }
         break;
     case MEANS_NODES:
-        lint_nodes(lint, c, o);
+        lint_nodes(c, o);
         break;
     case MEANS_HOSTS:
-        lint_hosts(lint, c, o);
+        lint_hosts(c, o);
         break;
     case MEANS_DEVICES:
-        lint_devices(lint, c, o->spelled, o->value, FITS_NODE);
+        lint_devices(c, o->spelled, o->value, FITS_NODE);
         break;
     case MEANS_DEVICE:
-        lint_devices(lint, c, o->spelled, o->value, 0);
+        lint_devices(c, o->spelled, o->value, 0);
         break;
     case MEANS_GPUS:
-        lint_gpus(lint, c, o);
+        lint_gpus(c, o);
         break;
     case MEANS_NODE_RANK:
     case MEANS_NODE_ADDRESS:
         for (size_t idx = 1; idx < run->n; idx++) {
             struct str word = run->words[idx].text;
             if (word.ptr + word.len == o->value.ptr + o->value.len) {
-                lint_node_value(lint, c, o->spelled, run->words[idx].raw, o->value);
+                lint_node_value(c, o->spelled, run->words[idx].raw, o->value);
             }
         }
         break;
@@ -379,47 +356,51 @@ static void lint_option(struct lint *lint, const struct lint_command *c,
 }
 
 /* docker --gpus, and NAME=VALUE after -e. */
-static void lint_container_devices(struct lint *lint, const struct lint_command *c,
-                                   const struct shell_run *run)
+static void lint_container_devices(const struct lint_command *c, const struct shell_run *run)
 {
     struct shell_word value;
     int64_t n = 0;
     for (size_t at = 1; shell_run_option(run, "--gpus", &at, &value);) {
         if (to_count(value.text, GPUS_NAME_MAX, &n)) {
-            lint_size(lint, c, FITS_MORE, STR_LIT("--gpus"), n);
+            lint_size(c, FITS_MORE, STR_LIT("--gpus"), n);
         } else {
-            lint_devices(lint, c, STR_LIT("--gpus"), value.text, FITS_MORE);
+            lint_devices(c, STR_LIT("--gpus"), value.text, FITS_MORE);
         }
     }
     for (size_t at = 1; at < run->n_own; at++) {
         struct shell_word word = run->words[at];
         word.text =
             str_starts(word.text, STR_LIT("--env=")) ? str_sub(word.text, 6, SIZE_MAX) : word.text;
-        lint_set(lint, c, &word);
+        lint_set(c, &word);
     }
 }
 
-static void lint_run(struct lint *lint, const struct lint_command *c, size_t at)
+void lint_launches(const struct lint_command *c)
 {
     static const char *const SCRIPTS[] = {"dist_train.sh", "dist_test.sh", NULL};
-    const struct shell_run *run = &c->script->runs[at];
-    const struct shell_run *next = at + 1 < c->script->n ? run + 1 : NULL;
-    bool has_launcher = next && next->is_inner && option_is_launcher(next);
+    const struct shell_run *run = c->run;
+    bool is_last = run + 1 == c->script->runs + c->script->n;
+    bool has_launcher = !is_last && run[1].is_inner && option_is_launcher(run + 1);
     struct option_found o;
     int64_t n = 0;
-    for (size_t word = 0; option_next(lint->arena, run, &word, &o);) {
-        lint_option(lint, c, run, &o, has_launcher);
+    for (size_t word = 0; option_next(c->lint->arena, run, &word, &o);) {
+        lint_option(c, run, &o, has_launcher);
     }
     if (shell_engine_verb(run) < run->n) {
-        lint_container_devices(lint, c, run);
+        lint_container_devices(c, run);
     }
     if (shell_is_any(run, SCRIPTS) && run->n > 2 &&
         to_count(run->words[run->n - 1].text, GPUS_NAME_MAX, &n)) {
-        lint_size(lint, c, FITS_NODE | FITS_JOB, shell_program(run), n);
+        lint_size(c, FITS_NODE | FITS_JOB, shell_program(run), n);
     }
-    lint_cuda_words(lint, c, run);
+    lint_cuda_words(c, run);
     for (size_t idx = 0; idx < run->n_sets; idx++) {
-        lint_set(lint, c, &run->sets[idx]);
+        lint_set(c, &run->sets[idx]);
+    }
+    if (is_last && str_eq_z(c->command->purpose, "run") && c->command->nodes > 1 &&
+        str_eq_z(c->command->per, "node")) {
+        lint_say(c, "command-typed-on-nodes",
+                 "the command for %" PRId64 " nodes is typed on each of them", c->command->nodes);
     }
 }
 
@@ -437,14 +418,13 @@ static bool is_printed_for(const struct stack *s, const struct report_case *c)
     return false;
 }
 
-static void lint_not_printed(struct lint *lint, const struct stack *s)
+void lint_not_printed(struct lint *lint, const struct stack *s)
 {
     CLEANUP(strbuf) struct strbuf list;
     size_t n = 0;
     strbuf_init(&list, LIST_BYTES);
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        const struct report_case *c = &lint->report->cases[idx];
-        if (c->stack == s && c->n_cells && !is_printed_for(s, c)) {
+    for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
+        if (!is_printed_for(s, c)) {
             strbuf_printf(&list, "%s%s", n ? ", " : "", c->id.ptr);
             n++;
         }
@@ -454,24 +434,4 @@ static void lint_not_printed(struct lint *lint, const struct stack *s)
                  "no launch is printed for %zu cases: %s%s", n, list.ptr,
                  list.is_full ? ", ..." : "");
     }
-}
-
-void lint_launches(struct lint *lint, const struct stack *s)
-{
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, s, idx);
-        if (is_list_log(c.command)) {
-            continue;
-        }
-        for (size_t at = 0; at < c.script->n; at++) {
-            lint_run(lint, &c, at);
-        }
-        if (c.command->printed.ptr && str_eq_z(c.command->purpose, "run") && c.command->nodes > 1 &&
-            str_eq_z(c.command->per, "node")) {
-            lint_add(lint, "command-typed-on-nodes", s, c.place,
-                     "the command for %" PRId64 " nodes is typed on each of them",
-                     c.command->nodes);
-        }
-    }
-    lint_not_printed(lint, s);
 }

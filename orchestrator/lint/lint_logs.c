@@ -18,9 +18,8 @@ static bool printed_mentions(const struct stack *s, struct str text)
 
 static bool is_case_log(const struct lint *lint, const struct stack *s, struct str name)
 {
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        const struct report_case *c = &lint->report->cases[idx];
-        for (size_t log = 0; c->stack == s && log < c->n_logs; log++) {
+    for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
+        for (size_t log = 0; log < c->n_logs; log++) {
             if (str_eq(path_base(c->logs[log]), name)) {
                 return true;
             }
@@ -89,37 +88,36 @@ static bool read_link(struct str line, struct str *ret_label, struct str *ret_pa
 }
 
 /* The label says one precision and the path the other. */
-static void lint_link(struct lint *lint, const struct lint_command *c, struct str line)
+static void lint_link(const struct lint_command *c, struct str line)
 {
     struct str label;
     struct str path;
     if (read_link(line, &label, &path) &&
         ((says_full(label) && !says_half(label) && says_half(path) && !says_full(path)) ||
          (says_half(label) && !says_full(label) && says_full(path) && !says_half(path)))) {
-        lint_add(lint, "log-links-swapped", c->stack, c->place, "the link \"%.*s\"",
-                 STR_ARG(str_trim(line)));
+        lint_say(c, "log-links-swapped", "the link \"%.*s\"", STR_ARG(str_trim(line)));
     }
 }
 
-static void lint_name(struct lint *lint, const struct lint_command *c, struct str word)
+static void lint_name(const struct lint_command *c, struct str word)
 {
     static const char *const LOGS[] = {".txt", ".log", NULL};
     struct str name = path_base(word);
     if (ends_in_any(name, LOGS) && !printed_mentions(c->stack, name) &&
-        !is_case_log(lint, c->stack, name)) {
-        lint_add(lint, "log-name-unknown", c->stack, c->place,
-                 "log %.*s is listed, but no printed command writes it", STR_ARG(name));
+        !is_case_log(c->lint, c->stack, name)) {
+        lint_say(c, "log-name-unknown", "log %.*s is listed, but no printed command writes it",
+                 STR_ARG(name));
     }
 }
 
 /* Names end at blanks and at markup. */
-static void lint_names(struct lint *lint, const struct lint_command *c, struct str line)
+static void lint_names(const struct lint_command *c, struct str line)
 {
     static const char ENDS[] = " \t\r()[]<>\"'`,;|";
     size_t from = 0;
     for (size_t at = 0; at <= line.len; at++) {
         if (at == line.len || memchr(ENDS, line.ptr[at], sizeof(ENDS) - 1)) {
-            lint_name(lint, c, str_sub(line, from, at - from));
+            lint_name(c, str_sub(line, from, at - from));
             from = at + 1;
         }
     }
@@ -127,13 +125,13 @@ static void lint_names(struct lint *lint, const struct lint_command *c, struct s
 
 void lint_logs(struct lint *lint, const struct stack *s)
 {
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, s, idx);
+    struct lint_command c = lint_walk(lint, s);
+    while (lint_next_command(&c)) {
         struct str rest = c.command->printed;
         struct str line;
         while (is_list_log(c.command) && str_next(&rest, '\n', &line)) {
-            lint_link(lint, &c, line);
-            lint_names(lint, &c, line);
+            lint_link(&c, line);
+            lint_names(&c, line);
         }
     }
 }

@@ -102,34 +102,27 @@ static bool launches(const struct shell_script *script, size_t first)
     return false;
 }
 
-static void lint_count(struct lint *lint, const struct lint_command *c, int64_t n)
+static void lint_count(const struct lint_command *c, int64_t n)
 {
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        const struct report_case *of = &lint->report->cases[idx];
+    for (const struct report_case *of = NULL; (of = command_next_case(c, of));) {
         struct str stated = STR_EMPTY;
         int64_t repeats = 0;
-        if (of->stack == c->stack && command_is_for(c->command, of) &&
-            case_condition(of, "repeats", &stated) && to_count(stated, INT32_MAX, &repeats) &&
+        if (case_condition(of, "repeats", &stated) && to_count(stated, INT32_MAX, &repeats) &&
             repeats != n) {
-            lint_add(lint, "repeats-differ", c->stack, c->place,
+            lint_say(c, "repeats-differ",
                      "the loop runs %" PRId64 " times, and %" PRId64 " repeats are stated", n,
                      repeats);
         }
     }
 }
 
-static void lint_run(struct lint *lint, const struct lint_command *c, size_t at)
+void lint_loops(const struct lint_command *c)
 {
-    const struct shell_run *run = &c->script->runs[at];
+    const struct shell_run *run = c->run;
     int64_t n = shell_is(run, "for")                               ? count_for(run)
                 : shell_is(run, "while") || shell_is(run, "until") ? count_while(c->script, run)
                                                                    : 0;
-    if (n && launches(c->script, at + 1)) {
-        lint_count(lint, c, n);
+    if (n && launches(c->script, (size_t)(run - c->script->runs) + 1)) {
+        lint_count(c, n);
     }
-}
-
-void lint_loops(struct lint *lint, const struct stack *s)
-{
-    lint_each_run(lint, s, lint_run);
 }

@@ -178,8 +178,8 @@ bool is_release(struct str ref)
     return has_dot && memchr(ref.ptr, '/', ref.len) == NULL;
 }
 
-static void lint_download(struct lint *lint, const struct lint_command *c,
-                          const struct shell_run *run, struct str word)
+static void lint_download(const struct lint_command *c, const struct shell_run *run,
+                          struct str word)
 {
     struct download d = {.is_tag = false};
     bool is_page = str_find(word, STR_LIT("/blob/")) > 0 || str_find(word, STR_LIT("/tree/")) > 0;
@@ -191,16 +191,15 @@ static void lint_download(struct lint *lint, const struct lint_command *c,
         return;
     }
     if (!d.is_tag && !is_commit(d.ref) && !is_release(d.ref) && !is_unknown(d.ref)) {
-        lint_add(lint, "download-from-branch", c->stack, c->place,
-                 "files of %.*s/%.*s are downloaded from branch %.*s", STR_ARG(d.owner),
-                 STR_ARG(d.name), STR_ARG(d.ref));
+        lint_say(c, "download-from-branch", "files of %.*s/%.*s are downloaded from branch %.*s",
+                 STR_ARG(d.owner), STR_ARG(d.name), STR_ARG(d.ref));
     }
 }
 
 /* ---- installs ---- */
 
 /* git+URL@REF#egg=NAME */
-static void lint_git_package(struct lint *lint, const struct lint_command *c, struct str word)
+static void lint_git_package(const struct lint_command *c, struct str word)
 {
     int64_t at = str_find(word, STR_LIT("git+"));
     struct str url = str_sub(word, (size_t)at + 4, SIZE_MAX);
@@ -214,20 +213,18 @@ static void lint_git_package(struct lint *lint, const struct lint_command *c, st
     }
     ref_at = str_find(rest, STR_LIT("@"));
     if (ref_at < 0) {
-        lint_add(lint, "git-pull-moving", c->stack, c->place,
-                 "%.*s is installed from its default branch", STR_ARG(url));
+        lint_say(c, "git-pull-moving", "%.*s is installed from its default branch", STR_ARG(url));
         return;
     }
     rest = str_sub(rest, (size_t)ref_at + 1, SIZE_MAX);
     if (!is_commit(rest) && !is_unknown(rest)) {
-        lint_add(lint, "git-pull-moving", c->stack, c->place,
-                 "%.*s is installed from branch or tag %.*s",
+        lint_say(c, "git-pull-moving", "%.*s is installed from branch or tag %.*s",
                  STR_ARG(str_sub(url, 0, url.len - rest.len - 1)), STR_ARG(rest));
     }
 }
 
 /* A framework's package by its bare name, which means the newest. */
-static void lint_bare_package(struct lint *lint, const struct lint_command *c, struct str word)
+static void lint_bare_package(const struct lint_command *c, struct str word)
 {
     static const char *const PACKAGES[] = {"torch",
                                            "tensorflow",
@@ -247,8 +244,8 @@ static void lint_bare_package(struct lint *lint, const struct lint_command *c, s
                                            "tensorflow-cpu",
                                            NULL};
     if (str_eq_any(word, PACKAGES)) {
-        lint_add(lint, "framework-version-moving", c->stack, c->place,
-                 "%.*s is installed without a version", STR_ARG(word));
+        lint_say(c, "framework-version-moving", "%.*s is installed without a version",
+                 STR_ARG(word));
     }
 }
 
@@ -256,10 +253,9 @@ static void lint_bare_package(struct lint *lint, const struct lint_command *c, s
 static struct str stated_cuda(const struct lint *lint, const struct stack *s)
 {
     struct str all = STR_EMPTY;
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        const struct report_case *c = &lint->report->cases[idx];
+    for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
         struct str cuda = STR_EMPTY;
-        if (c->stack != s || !case_condition(c, "cuda", &cuda) || !cuda.ptr) {
+        if (!case_condition(c, "cuda", &cuda) || !cuda.ptr) {
             continue;
         }
         if (all.ptr && !str_eq(all, cuda)) {
@@ -270,11 +266,11 @@ static struct str stated_cuda(const struct lint *lint, const struct stack *s)
     return all;
 }
 
-static void lint_package_cuda(struct lint *lint, const struct lint_command *c, struct str word)
+static void lint_package_cuda(const struct lint_command *c, struct str word)
 {
     char built[16];
     char other[16];
-    struct str cuda = stated_cuda(lint, c->stack);
+    struct str cuda = stated_cuda(c->lint, c->stack);
     struct str version = STR_EMPTY;
     if (!cuda.ptr || !package_cuda(word, built, sizeof(built)) || same_cuda(built, cuda)) {
         return;
@@ -283,13 +279,12 @@ static void lint_package_cuda(struct lint *lint, const struct lint_command *c, s
         str_find(word, version) >= 0 && package_cuda(version, other, sizeof(other))) {
         return; /* reported for the stated version */
     }
-    lint_add(lint, "cuda-of-wheel-differs", c->stack, c->place,
+    lint_say(c, "cuda-of-wheel-differs",
              "package %.*s is built for CUDA %s, but CUDA %.*s is stated", STR_ARG(word), built,
              STR_ARG(cuda));
 }
 
-static void lint_install(struct lint *lint, const struct lint_command *c,
-                         const struct shell_run *run)
+static void lint_install(const struct lint_command *c, const struct shell_run *run)
 {
     static const char *const INSTALLERS[] = {"pip", "conda", "mamba", "micromamba", "uv", "poetry"};
     struct str program = shell_program(run);
@@ -300,29 +295,24 @@ static void lint_install(struct lint *lint, const struct lint_command *c,
     for (size_t at = 1; is_installer && at < run->n; at++) {
         struct str word = run->words[at].text;
         if (str_find(word, STR_LIT("git+")) >= 0) {
-            lint_git_package(lint, c, word);
+            lint_git_package(c, word);
             continue;
         }
-        lint_package_cuda(lint, c, word);
+        lint_package_cuda(c, word);
         if (shell_run_flag(run, "install") && !str_eq_z(run->words[at - 1].text, "-n")) {
-            lint_bare_package(lint, c, word);
+            lint_bare_package(c, word);
         }
     }
 }
 
-static void lint_run(struct lint *lint, const struct lint_command *c, size_t at)
+void lint_packages(const struct lint_command *c)
 {
-    const struct shell_run *run = &c->script->runs[at];
+    const struct shell_run *run = c->run;
     for (size_t word = 0; !shell_is(run, "git") && word < run->n; word++) {
-        lint_download(lint, c, run, run->words[word].text);
+        lint_download(c, run, run->words[word].text);
     }
     for (size_t set = 0; set < run->n_sets; set++) {
-        lint_download(lint, c, run, run->sets[set].text);
+        lint_download(c, run, run->sets[set].text);
     }
-    lint_install(lint, c, run);
-}
-
-void lint_packages(struct lint *lint, const struct stack *s)
-{
-    lint_each_run(lint, s, lint_run);
+    lint_install(c, run);
 }

@@ -21,24 +21,35 @@ struct lint {
 
 /* A printed command, or one of a recipe, parsed. */
 struct lint_command {
+    struct lint *lint;
     const struct stack *stack;
     const struct command *command;
     const struct shell_script *script;
     const char *place;           /* ".commands[3].printed" */
     const struct recipe *recipe; /* that it is of; NULL: the stack's own */
+    const struct shell_run *run; /* the one that a walk has come to; NULL: none yet */
 };
 
-/* Parsed once; no runs if the command has no such text. */
-struct lint_command lint_command_at(struct lint *lint, const struct stack *stack, size_t idx);
-/* Calls the rule for each run of each printed command of the stack that is no list of logs. */
-void lint_each_run(struct lint *lint, const struct stack *stack,
-                   void (*rule)(struct lint *lint, const struct lint_command *c, size_t at));
+/* A walk over a stack's printed commands, each parsed once, without runs if it has no such text; or over the runs of those that are no
+   lists of logs:
+       struct lint_command c = lint_walk(lint, stack);
+       while (lint_next_run(&c)) ... c.run ... */
+struct lint_command lint_walk(struct lint *lint, const struct stack *stack);
+bool lint_next_command(struct lint_command *c);
+bool lint_next_run(struct lint_command *c);
+/* The next case after `before` (NULL: the first) of the stack that has cells; that the command is for. NULL: no more. */
+const struct report_case *stack_next_case(const struct lint *lint, const struct stack *stack,
+                                          const struct report_case *before);
+const struct report_case *command_next_case(const struct lint_command *c,
+                                            const struct report_case *before);
 const struct shell_script *working_script(struct lint *lint, const struct stack *stack,
                                           const struct command *command);
 
 /* Adds a finding once: the same id and message in the same stack (or report, stack NULL) is left out. */
 void lint_add(struct lint *lint, const char *id, const struct stack *stack, const char *place,
               const char *fmt, ...) PRINTF_LIKE(5, 6);
+/* A finding at a command. */
+void lint_say(const struct lint_command *c, const char *id, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 void lint_pins(struct lint *lint);       /* images, sources, data, versions */
 void lint_commands(struct lint *lint);   /* printed commands, stack by stack, by the following */
@@ -47,15 +58,16 @@ void lint_rows(struct lint *lint);       /* what is compared with what */
 
 void lint_archives(struct lint *lint, const struct stack *s);  /* downloads, unpacking, checksums */
 void lint_git(struct lint *lint, const struct stack *s);       /* clones and checkouts */
-void lint_packages(struct lint *lint, const struct stack *s);  /* downloads of code, installs */
+void lint_packages(const struct lint_command *c);              /* downloads of code, installs */
 void lint_variables(struct lint *lint, const struct stack *s); /* misspelt, without a dollar */
-void lint_containers(struct lint *lint, const struct stack *s); /* docker run and its like */
-void lint_launches(struct lint *lint, const struct stack *s);   /* size and placement of the job */
-void lint_settings(struct lint *lint, const struct stack *s);   /* batch, steps, seed, precision */
-void lint_loops(struct lint *lint, const struct stack *s);      /* repeats */
-void lint_logs(struct lint *lint, const struct stack *s);       /* names of and links to logs */
+void lint_containers(const struct lint_command *c);            /* docker run and its like */
+void lint_launches(const struct lint_command *c);              /* size and placement of the job */
+void lint_not_printed(struct lint *lint, const struct stack *s); /* cases without a launch */
+void lint_settings(const struct lint_command *c);                /* batch, steps, seed, precision */
+void lint_recipes(struct lint *lint, const struct stack *s);     /* the same of what is to run */
+void lint_loops(const struct lint_command *c);                   /* repeats */
+void lint_logs(struct lint *lint, const struct stack *s);        /* names of and links to logs */
 
-bool stack_has_cells(const struct report *report, const struct stack *stack);
 /* The value stated by the stack itself; false if it does not name it. */
 bool stack_condition(const struct stack *stack, const char *name, struct str *ret_value);
 size_t stack_index(const struct report *report, const struct stack *stack);

@@ -9,16 +9,13 @@
 /* Whether a printed command pulls or runs an image by its digest: then the tag is only a name. */
 static bool is_by_digest(struct lint *lint, const struct stack *s)
 {
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, s, idx);
-        for (size_t run = 0; run < c.script->n; run++) {
-            for (size_t at = 1; at < c.script->runs[run].n; at++) {
-                struct str word = c.script->runs[run].words[at].text;
-                int64_t digest = str_find(word, STR_LIT("@sha256:"));
-                struct str name = digest > 0 ? str_sub(word, 0, (size_t)digest) : STR_EMPTY;
-                if (name.ptr && str_starts(s->image_tag, name)) {
-                    return true;
-                }
+    for (struct lint_command c = lint_walk(lint, s); lint_next_run(&c);) {
+        for (size_t at = 1; at < c.run->n; at++) {
+            struct str word = c.run->words[at].text;
+            int64_t digest = str_find(word, STR_LIT("@sha256:"));
+            struct str name = digest > 0 ? str_sub(word, 0, (size_t)digest) : STR_EMPTY;
+            if (name.ptr && str_starts(s->image_tag, name)) {
+                return true;
             }
         }
     }
@@ -242,11 +239,10 @@ bool same_cuda(const char *built, struct str stated)
 static void lint_wheel(struct lint *lint, const struct stack *s)
 {
     char built[16];
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        const struct report_case *c = &lint->report->cases[idx];
+    for (const struct report_case *c = NULL; (c = stack_next_case(lint, s, c));) {
         struct str version = STR_EMPTY;
         struct str cuda = STR_EMPTY;
-        if (c->stack != s || !case_condition(c, "framework_version", &version) || !version.ptr ||
+        if (!case_condition(c, "framework_version", &version) || !version.ptr ||
             !case_condition(c, "cuda", &cuda) || !cuda.ptr ||
             !package_cuda(version, built, sizeof(built))) {
             continue;
@@ -264,12 +260,9 @@ static void lint_data(struct lint *lint, const struct stack *s)
     if (!s->dataset.ptr) {
         return;
     }
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, s, idx);
-        for (size_t run = 0; !is_list_log(c.command) && run < c.script->n; run++) {
-            if (is_checksum(&c.script->runs[run])) {
-                return;
-            }
+    for (struct lint_command c = lint_walk(lint, s); lint_next_run(&c);) {
+        if (is_checksum(c.run)) {
+            return;
         }
     }
     lint_add(lint, "dataset-no-checksum", s, ".dataset",
@@ -280,7 +273,7 @@ void lint_pins(struct lint *lint)
 {
     for (size_t idx = 0; idx < lint->report->n_stacks; idx++) {
         const struct stack *s = &lint->report->stacks[idx];
-        if (!stack_has_cells(lint->report, s)) {
+        if (!stack_next_case(lint, s, NULL)) {
             continue;
         }
         lint_image(lint, s);

@@ -28,23 +28,19 @@ static bool fits_batch(const struct report_case *c, int64_t batch)
     }
 }
 
-static void lint_batch(struct lint *lint, const struct lint_command *c, struct str value)
+static void lint_batch(const struct lint_command *c, struct str value)
 {
     int64_t batch = 0;
-    size_t n_cases = 0;
-    bool fits = false;
     if (!to_count(value, INT32_MAX, &batch)) {
         return;
     }
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        const struct report_case *of = &lint->report->cases[idx];
-        if (of->stack == c->stack && command_is_for(c->command, of)) {
-            n_cases++;
-            fits = fits || fits_batch(of, batch);
+    for (const struct report_case *of = NULL; (of = command_next_case(c, of));) {
+        if (fits_batch(of, batch)) {
+            return;
         }
     }
-    if (n_cases && !fits) {
-        lint_add(lint, "batch-differs", c->stack, c->place,
+    if (command_next_case(c, NULL)) {
+        lint_say(c, "batch-differs",
                  "the command's batch is %" PRId64 ", and no row that it is for has that", batch);
     }
 }
@@ -88,16 +84,13 @@ static bool contradicts(const struct option_found *o, struct str stated)
            value != number;
 }
 
-static void lint_condition(struct lint *lint, const struct lint_command *c,
-                           const struct option_found *o)
+static void lint_condition(const struct lint_command *c, const struct option_found *o)
 {
     const char *name = CONDITIONS[o->means];
-    for (size_t idx = 0; name && idx < lint->report->n_cases; idx++) {
-        const struct report_case *of = &lint->report->cases[idx];
+    for (const struct report_case *of = NULL; name && (of = command_next_case(c, of));) {
         struct str stated = STR_EMPTY;
-        if (of->stack == c->stack && command_is_for(c->command, of) &&
-            stated_of(c, of, name, &stated) && contradicts(o, stated)) {
-            lint_add(lint, "condition-contradicts-command", c->stack, c->place,
+        if (stated_of(c, of, name, &stated) && contradicts(o, stated)) {
+            lint_say(c, "condition-contradicts-command",
                      "%.*s is %.*s in the command, and %s is stated as %.*s", STR_ARG(o->spelled),
                      STR_ARG(o->value), name, STR_ARG(stated));
         }
@@ -105,8 +98,7 @@ static void lint_condition(struct lint *lint, const struct lint_command *c,
 }
 
 /* A program whose parts are switched on by --use_..., and which is not told to use the loader that is stated. */
-static void lint_loader(struct lint *lint, const struct lint_command *c,
-                        const struct shell_run *run)
+static void lint_loader(const struct lint_command *c, const struct shell_run *run)
 {
     bool has_switches = false;
     for (size_t idx = 1; idx < run->n_own; idx++) {
@@ -115,12 +107,10 @@ static void lint_loader(struct lint *lint, const struct lint_command *c,
         }
         has_switches = has_switches || str_starts(run->words[idx].text, STR_LIT("--use_"));
     }
-    for (size_t idx = 0; has_switches && idx < lint->report->n_cases; idx++) {
-        const struct report_case *of = &lint->report->cases[idx];
+    for (const struct report_case *of = NULL; has_switches && (of = command_next_case(c, of));) {
         struct str stated = STR_EMPTY;
-        if (of->stack == c->stack && command_is_for(c->command, of) &&
-            stated_of(c, of, "data_loader", &stated) && str_eq_z(stated, "dali")) {
-            lint_add(lint, "condition-contradicts-command", c->stack, c->place,
+        if (stated_of(c, of, "data_loader", &stated) && str_eq_z(stated, "dali")) {
+            lint_say(c, "condition-contradicts-command",
                      "data_loader is stated as dali, and the command has no --use_dali");
         }
     }
@@ -164,32 +154,21 @@ static enum width width_of_option(const struct option_found *o)
                : WIDTH_HALF;
 }
 
-static enum width width_of_case(const struct report_case *c)
-{
-    return width_of_name(c->precision);
-}
-
 /* Several options of a run decide together: --fp16 False --bf16 True is half. */
-static void lint_precision(struct lint *lint, const struct lint_command *c, enum width width,
-                           struct str spelled)
+static void lint_precision(const struct lint_command *c, enum width width, struct str spelled)
 {
-    bool is_for_any = false;
     struct str precision = STR_EMPTY;
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        const struct report_case *of = &lint->report->cases[idx];
-        if (of->stack != c->stack || !command_is_for(c->command, of)) {
-            continue;
-        }
-        if (width_of_case(of) == width || width_of_case(of) == WIDTH_NONE) {
+    for (const struct report_case *of = NULL; (of = command_next_case(c, of));) {
+        enum width of_case = width_of_name(of->precision);
+        if (of_case == width || of_case == WIDTH_NONE) {
             return;
         }
-        is_for_any = true;
         precision = of->precision;
     }
-    if (is_for_any) {
-        lint_add(lint, "condition-contradicts-command", c->stack, c->place,
-                 "%.*s asks for %s precision, for rows of %.*s", STR_ARG(spelled),
-                 width == WIDTH_HALF ? "half or mixed" : "full", STR_ARG(precision));
+    if (precision.ptr) {
+        lint_say(c, "condition-contradicts-command", "%.*s asks for %s precision, for rows of %.*s",
+                 STR_ARG(spelled), width == WIDTH_HALF ? "half or mixed" : "full",
+                 STR_ARG(precision));
     }
 }
 
@@ -241,55 +220,54 @@ static int64_t scale_in_name(struct str name)
     return 0;
 }
 
-static void lint_config(struct lint *lint, const struct lint_command *c, struct str word)
+static void lint_config(const struct lint_command *c, struct str word)
 {
     struct str name = path_base(word);
     int64_t scale = scale_in_name(name);
     if (c->command->gpus > 0 && scale > 0 && scale != c->command->gpus) {
-        lint_add(lint, "config-of-other-scale", c->stack, c->place,
-                 "%.*s is used on %" PRId64 " GPUs", STR_ARG(name), c->command->gpus);
+        lint_say(c, "config-of-other-scale", "%.*s is used on %" PRId64 " GPUs", STR_ARG(name),
+                 c->command->gpus);
     }
 }
 
-static void lint_configs(struct lint *lint, const struct lint_command *c,
-                         const struct shell_run *run)
+static void lint_configs(const struct lint_command *c, const struct shell_run *run)
 {
     static const char *const CONFIGS[] = {".py",  ".yaml", ".yml",      ".json", ".toml",
                                           ".cfg", ".ini",  ".prototxt", ".sh",   NULL};
     for (size_t idx = 0; idx < run->n_own; idx++) {
         struct str word = run->words[idx].text;
         if (ends_in_any(word, CONFIGS)) {
-            lint_config(lint, c, word);
+            lint_config(c, word);
         }
     }
 }
 
 /* ---- the whole ---- */
 
-static void lint_run(struct lint *lint, const struct lint_command *c, size_t run_idx)
+void lint_settings(const struct lint_command *c)
 {
-    const struct shell_run *run = &c->script->runs[run_idx];
+    const struct shell_run *run = c->run;
     enum width width = WIDTH_NONE;
     struct str width_spelled = STR_EMPTY;
     struct option_found o;
-    for (size_t at = 0; option_next(lint->arena, run, &at, &o);) {
+    for (size_t at = 0; option_next(c->lint->arena, run, &at, &o);) {
         enum width asked = width_of_option(&o);
         if (asked > width) {
             width = asked;
             width_spelled = o.spelled;
         }
         if (o.means == MEANS_BATCH) {
-            lint_batch(lint, c, o.value);
+            lint_batch(c, o.value);
         } else if (o.means == MEANS_CONFIG) {
-            lint_config(lint, c, o.value);
+            lint_config(c, o.value);
         }
-        lint_condition(lint, c, &o);
+        lint_condition(c, &o);
     }
     if (width != WIDTH_NONE) {
-        lint_precision(lint, c, width, width_spelled);
+        lint_precision(c, width, width_spelled);
     }
-    lint_loader(lint, c, run);
-    lint_configs(lint, c, run);
+    lint_loader(c, run);
+    lint_configs(c, run);
 }
 
 /* What a recipe runs, which may be the stack's own commands, is held against what its result would state. */
@@ -302,6 +280,7 @@ static void lint_recipe(struct lint *lint, const struct stack *s, const struct r
         const struct command *command = is_own ? &recipe->commands[idx] : &s->commands[idx];
         struct shell_script script = {0};
         struct lint_command c = {
+            .lint = lint,
             .stack = s,
             .command = command,
             .script = &script,
@@ -314,17 +293,16 @@ static void lint_recipe(struct lint *lint, const struct stack *s, const struct r
         shell_script_read(lint->arena, command->works, &script);
         for (size_t at = 0; at < script.n; at++) {
             for (size_t option = 0; option_next(lint->arena, &script.runs[at], &option, &o);) {
-                lint_condition(lint, &c, &o);
+                lint_condition(&c, &o);
             }
-            lint_loader(lint, &c, &script.runs[at]);
+            lint_loader(&c, &script.runs[at]);
         }
     }
 }
 
-void lint_settings(struct lint *lint, const struct stack *s)
+void lint_recipes(struct lint *lint, const struct stack *s)
 {
     const struct recipes *lists[] = {&s->smoke, &s->full};
-    lint_each_run(lint, s, lint_run);
     for (size_t list = 0; list < ARRAY_LEN(lists); list++) {
         for (size_t idx = 0; idx < lists[list]->n; idx++) {
             lint_recipe(lint, s, &lists[list]->items[idx],

@@ -98,8 +98,8 @@ static bool are_alike(struct str a, struct str b)
 }
 
 /* Set here and used nowhere, while a launcher, CUDA, OpenMP or NCCL reads a variable of almost that name. */
-static void lint_misspelt_known(struct lint *lint, const struct lint_command *c,
-                                const struct names *here, const struct names *used)
+static void lint_misspelt_known(const struct lint_command *c, const struct names *here,
+                                const struct names *used)
 {
     static const char *const KNOWN[] = {"CUDA_VISIBLE_DEVICES",
                                         "NVIDIA_VISIBLE_DEVICES",
@@ -120,7 +120,7 @@ static void lint_misspelt_known(struct lint *lint, const struct lint_command *c,
         struct str name = here->items[idx];
         for (size_t at = 0; !has_name(used, name) && !str_eq_any(name, KNOWN) && KNOWN[at]; at++) {
             if (are_alike(name, str_of(KNOWN[at]))) {
-                lint_add(lint, "variable-misspelt", c->stack, c->place,
+                lint_say(c, "variable-misspelt",
                          "%.*s is set, but nothing reads it; the started program reads %s",
                          STR_ARG(name), KNOWN[at]);
             }
@@ -129,7 +129,7 @@ static void lint_misspelt_known(struct lint *lint, const struct lint_command *c,
 }
 
 /* Set and never used, while a similar name is used and never set. */
-static void lint_misspelt(struct lint *lint, const struct lint_command *c, const struct names *set,
+static void lint_misspelt(const struct lint_command *c, const struct names *set,
                           const struct names *used)
 {
     struct names here = {.n = 0};
@@ -138,13 +138,13 @@ static void lint_misspelt(struct lint *lint, const struct lint_command *c, const
     for (size_t u = 0; u < here.n; u++) {
         for (size_t a = 0; !has_name(set, here.items[u]) && a < set->n; a++) {
             if (!has_name(used, set->items[a]) && are_alike(set->items[a], here.items[u])) {
-                lint_add(lint, "variable-misspelt", c->stack, c->place,
+                lint_say(c, "variable-misspelt",
                          "%.*s is set, but $%.*s is used, which nothing sets",
                          STR_ARG(set->items[a]), STR_ARG(here.items[u]));
             }
         }
     }
-    lint_misspelt_known(lint, c, &unused, used);
+    lint_misspelt_known(c, &unused, used);
     VEC_RELEASE(&here);
     VEC_RELEASE(&unused);
 }
@@ -170,7 +170,7 @@ static struct str before_colon(struct str part)
     return colon > 0 && part.ptr[0] != '$' ? str_sub(part, 0, (size_t)colon) : part;
 }
 
-static void lint_list(struct lint *lint, const struct lint_command *c, struct str list, char sep)
+static void lint_list(const struct lint_command *c, struct str list, char sep)
 {
     struct str rest = list;
     struct str part;
@@ -184,7 +184,7 @@ static void lint_list(struct lint *lint, const struct lint_command *c, struct st
             if (pass == 0 && shell_next_use(part, &cursor, &name, &has_default)) {
                 sibling = has_default ? sibling : name;
             } else if (pass == 1 && sibling.ptr && lacks_dollar(before_colon(part), sibling)) {
-                lint_add(lint, "variable-without-dollar", c->stack, c->place,
+                lint_say(c, "variable-without-dollar",
                          "%.*s is used as a name in a list next to $%.*s",
                          STR_ARG(before_colon(part)), STR_ARG(sibling));
             }
@@ -213,21 +213,19 @@ static bool is_capital(struct str name)
     return name.len >= BARE_BYTES_MIN && is_identifier(name);
 }
 
-static void lint_value(struct lint *lint, const struct lint_command *c, struct str value,
-                       const struct names *set)
+static void lint_value(const struct lint_command *c, struct str value, const struct names *set)
 {
     struct str fallback = default_of(value);
     if (fallback.ptr != value.ptr && is_identifier(fallback) && has_name(set, fallback)) {
-        lint_add(lint, "variable-without-dollar", c->stack, c->place,
-                 "%.*s falls back to the name %.*s, not to its value", STR_ARG(value),
-                 STR_ARG(fallback));
+        lint_say(c, "variable-without-dollar", "%.*s falls back to the name %.*s, not to its value",
+                 STR_ARG(value), STR_ARG(fallback));
     } else if (is_capital(value) && has_name(set, value)) {
-        lint_add(lint, "variable-without-dollar", c->stack, c->place,
+        lint_say(c, "variable-without-dollar",
                  "%.*s is used literally, but is the name of a variable that is set",
                  STR_ARG(value));
     }
     if (str_find(fallback, STR_LIT(",")) >= 0 && str_find(fallback, STR_LIT("$")) >= 0) {
-        lint_list(lint, c, fallback, ',');
+        lint_list(c, fallback, ',');
     }
 }
 
@@ -251,21 +249,21 @@ static struct str plain(struct lint *lint, struct str raw)
     return (struct str){out, len};
 }
 
-static void lint_sets(struct lint *lint, const struct lint_command *c, const struct shell_run *run,
+static void lint_sets(const struct lint_command *c, const struct shell_run *run,
                       const struct names *set)
 {
     for (size_t idx = 0; idx < run->n_sets; idx++) {
         struct str name;
         struct str value;
-        if (shell_assignment(plain(lint, run->sets[idx].raw), &name, &value)) {
-            lint_value(lint, c, value, set);
+        if (shell_assignment(plain(c->lint, run->sets[idx].raw), &name, &value)) {
+            lint_value(c, value, set);
         }
     }
 }
 
 /* Checks values of options (--name VALUE or --name=VALUE), and lists anywhere. */
-static void lint_arguments(struct lint *lint, const struct lint_command *c,
-                           const struct shell_run *run, const struct names *set)
+static void lint_arguments(const struct lint_command *c, const struct shell_run *run,
+                           const struct names *set)
 {
     static const char *const NAMING[] = {"export",   "declare", "typeset", "readonly",
                                          "local",    "setenv",  "read",    "unset",
@@ -274,16 +272,16 @@ static void lint_arguments(struct lint *lint, const struct lint_command *c,
                                           "--env", "--export", "-E", "--build-arg",
                                           "-genv", "-envlist", NULL};
     for (size_t idx = 1; !shell_is_any(run, NAMING) && idx < run->n; idx++) {
-        struct str word = plain(lint, run->words[idx].raw);
+        struct str word = plain(c->lint, run->words[idx].raw);
         struct str before = run->words[idx - 1].text;
         int64_t equals = str_find(word, STR_LIT("="));
         if (word.len > 2 && word.ptr[0] == '-' && equals > 0) {
-            lint_value(lint, c, str_sub(word, (size_t)equals + 1, SIZE_MAX), set);
+            lint_value(c, str_sub(word, (size_t)equals + 1, SIZE_MAX), set);
         } else if (!str_eq_any(before, HANDING) && before.len > 1 && before.ptr[0] == '-' &&
                    str_find(before, STR_LIT("=")) < 0) {
-            lint_value(lint, c, word, set);
+            lint_value(c, word, set);
         } else if (str_find(word, STR_LIT(",")) >= 0 && str_find(word, STR_LIT("$")) >= 0) {
-            lint_list(lint, c, word, ',');
+            lint_list(c, word, ',');
         }
     }
 }
@@ -292,21 +290,19 @@ void lint_variables(struct lint *lint, const struct stack *s)
 {
     struct names set = {.n = 0};
     struct names used = {.n = 0};
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, s, idx);
+    for (struct lint_command c = lint_walk(lint, s); lint_next_command(&c);) {
         if (!is_list_log(c.command)) {
             collect(c.script, &set, &used);
         }
     }
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = lint_command_at(lint, s, idx);
+    for (struct lint_command c = lint_walk(lint, s); lint_next_command(&c);) {
         if (is_list_log(c.command)) {
             continue;
         }
-        lint_misspelt(lint, &c, &set, &used);
+        lint_misspelt(&c, &set, &used);
         for (size_t at = 0; at < c.script->n; at++) {
-            lint_sets(lint, &c, &c.script->runs[at], &set);
-            lint_arguments(lint, &c, &c.script->runs[at], &set);
+            lint_sets(&c, &c.script->runs[at], &set);
+            lint_arguments(&c, &c.script->runs[at], &set);
         }
     }
     VEC_RELEASE(&set);

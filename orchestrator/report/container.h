@@ -38,19 +38,18 @@ struct container_flags {
     size_t n_not_understood;
 };
 
-/* A whole line, taken apart. Each of its words is in exactly one place. */
+/* A whole line, taken apart. Each word of the text is in `words` or `elsewhere`. */
 struct container_line {
     struct container_flags flags;
+    struct str *words; /* of the command that is a `run`, redirections left out */
+    size_t n;
     struct str image;    /* as written */
-    struct str *command; /* what is run inside */
+    struct str *command; /* what is run inside: the last of the words */
     size_t n_command;
     struct str *left_out; /* ours to choose: mounts, names, -it, --rm, where its log goes */
     size_t n_left_out;
-    struct str *elsewhere; /* words of other commands in the same text */
+    struct str *elsewhere;
     size_t n_elsewhere;
-    size_t n_words;      /* of the text, comments left out */
-    size_t n_understood; /* that the flags express, "docker" and "run" among them */
-    size_t n_left_out_words, n_not_understood_words; /* an option and its value are two words */
 };
 
 /* The first `docker run`, `nvidia-docker run` or `podman run` of the text. ERR_MANIFEST if there is none, or for more words or

@@ -28,81 +28,44 @@ enum what {
 };
 
 struct option {
-    const char *name; /* without its dashes */
-    char letter;      /* or '\0' */
-    bool is_claim;    /* takes no value, but for =true and =false */
+    const char *names; /* without their dashes; a single letter is a letter */
     enum what what;
+    bool is_claim; /* takes no value, but for =true and =false */
 };
 
+/* The options of W_OTHER take a value too, which must not be taken for the image. */
 static const struct option OPTIONS[] = {
-    {"attach", 'a', false, W_LEFT_OUT},
-    {"cap-add", 0, false, W_CAP},
-    {"cidfile", 0, false, W_LEFT_OUT},
-    {"cpuset-cpus", 0, false, W_CPUSET},
-    {"detach", 'd', true, W_LEFT_OUT},
-    {"detach-keys", 0, false, W_LEFT_OUT},
-    {"device", 0, false, W_DEVICE},
-    {"env", 'e', false, W_ENV},
-    {"gpus", 0, false, W_GPUS},
-    {"init", 0, true, W_LEFT_OUT},
-    {"interactive", 'i', true, W_LEFT_OUT},
-    {"ipc", 0, false, W_IPC},
-    {"label", 'l', false, W_LEFT_OUT},
-    {"label-file", 0, false, W_LEFT_OUT},
-    {"log-driver", 0, false, W_LEFT_OUT},
-    {"log-opt", 0, false, W_LEFT_OUT},
-    {"memory", 'm', false, W_MEMORY},
-    {"mount", 0, false, W_LEFT_OUT},
-    {"name", 0, false, W_LEFT_OUT},
-    {"net", 0, false, W_NET},
-    {"network", 0, false, W_NET},
-    {"pid", 0, false, W_PID},
-    {"privileged", 0, true, W_PRIVILEGED},
-    {"pull", 0, false, W_LEFT_OUT},
-    {"quiet", 'q', true, W_LEFT_OUT},
-    {"restart", 0, false, W_LEFT_OUT},
-    {"rm", 0, true, W_LEFT_OUT},
-    {"runtime", 0, false, W_RUNTIME},
-    {"security-opt", 0, false, W_SECURITY},
-    {"shm-size", 0, false, W_SHM},
-    {"sig-proxy", 0, true, W_LEFT_OUT},
-    {"stop-timeout", 0, false, W_LEFT_OUT},
-    {"tty", 't', true, W_LEFT_OUT},
-    {"ulimit", 0, false, W_ULIMIT},
-    {"volume", 'v', false, W_LEFT_OUT},
-    {"volume-driver", 0, false, W_LEFT_OUT},
-    {"workdir", 'w', false, W_WORKDIR},
+    {"cap-add", W_CAP, false},
+    {"cpuset-cpus", W_CPUSET, false},
+    {"device", W_DEVICE, false},
+    {"env e", W_ENV, false},
+    {"gpus", W_GPUS, false},
+    {"ipc", W_IPC, false},
+    {"memory m", W_MEMORY, false},
+    {"net network", W_NET, false},
+    {"pid", W_PID, false},
+    {"privileged", W_PRIVILEGED, true},
+    {"runtime", W_RUNTIME, false},
+    {"security-opt", W_SECURITY, false},
+    {"shm-size", W_SHM, false},
+    {"ulimit", W_ULIMIT, false},
+    {"workdir w", W_WORKDIR, false},
+    {"detach d init interactive i quiet q rm sig-proxy tty t", W_LEFT_OUT, true},
+    {"attach a cidfile detach-keys label l label-file log-driver log-opt mount name pull restart "
+     "stop-timeout volume v volume-driver",
+     W_LEFT_OUT, false},
+    {"publish-all P", W_OTHER, true},
+    {"add-host annotation blkio-weight blkio-weight-device c cap-drop cgroup-parent cgroupns "
+     "cpu-period cpu-quota cpu-rt-period cpu-rt-runtime cpu-shares cpus cpuset-mems "
+     "device-cgroup-rule device-read-bps device-read-iops device-write-bps device-write-iops dns "
+     "dns-option dns-search domainname entrypoint env-file expose group-add h health-cmd "
+     "health-interval health-retries health-start-interval health-start-period health-timeout "
+     "hostname ip ip6 isolation kernel-memory link link-local-ip mac-address memory-reservation "
+     "memory-swap memory-swappiness net-alias network-alias oom-score-adj p pids-limit platform "
+     "publish stop-signal storage-opt sysctl tmpfs u user userns uts volumes-from",
+     W_OTHER, false},
 };
-
-/* Other options that take a value, which must not be taken for the image: not understood. An option that is listed nowhere is taken for
-   one without. */
-static const char VALUED[] =
-    "add-host annotation blkio-weight blkio-weight-device cap-drop cgroup-parent cgroupns "
-    "cpu-period cpu-quota cpu-rt-period cpu-rt-runtime cpu-shares cpus cpuset-mems "
-    "device-cgroup-rule device-read-bps device-read-iops device-write-bps device-write-iops dns "
-    "dns-option dns-search domainname entrypoint env-file expose group-add health-cmd "
-    "health-interval health-retries health-start-interval health-start-period health-timeout "
-    "hostname ip ip6 isolation kernel-memory link link-local-ip mac-address memory-reservation "
-    "memory-swap memory-swappiness net-alias network-alias oom-score-adj pids-limit platform "
-    "publish stop-signal storage-opt sysctl tmpfs user userns uts volumes-from";
-static const struct option OTHER_VALUED = {NULL, 0, false, W_OTHER};
-static const struct option OTHER_CLAIM = {NULL, 0, true, W_OTHER};
-
-struct line_reader {
-    struct arena *arena;
-    const struct shell_words *words;
-    size_t at, end; /* of the command's words */
-    struct container_line line;
-};
-
-static int add(struct str **items, size_t *n, size_t max, struct str word)
-{
-    if (*n == max) {
-        return -1;
-    }
-    (*items)[(*n)++] = word;
-    return 0;
-}
+static const struct option UNKNOWN = {"", W_OTHER, true};
 
 /* "64g", "512MB", "1GiB", "67108864": all powers of 1024. */
 static bool size_of(struct str text, int64_t *ret_bytes)
@@ -168,9 +131,13 @@ static bool take_host(bool *claim, struct str value, const char *usual)
     return str_eq_z(value, "host") || str_eq_z(value, usual);
 }
 
-static bool take_to(struct str **items, size_t *n, struct str value, bool is_valid)
+static bool take_to(struct str *items, size_t *n, struct str value, bool is_valid)
 {
-    return is_valid && add(items, n, CONTAINER_LIST_MAX, value) == 0;
+    if (is_valid && *n < CONTAINER_LIST_MAX) {
+        items[(*n)++] = value;
+        return true;
+    }
+    return false;
 }
 
 /* False: not understood. */
@@ -178,14 +145,14 @@ static bool take_value(struct container_flags *flags, enum what what, struct str
 {
     switch (what) {
     case W_CAP:
-        return take_to(&flags->caps, &flags->n_caps, value, container_is_cap(value));
+        return take_to(flags->caps, &flags->n_caps, value, container_is_cap(value));
     case W_CPUSET:
         flags->cpuset = container_is_cpuset(value) ? value : flags->cpuset;
         return container_is_cpuset(value);
     case W_DEVICE:
-        return take_to(&flags->devices, &flags->n_devices, value, container_is_device(value));
+        return take_to(flags->devices, &flags->n_devices, value, container_is_device(value));
     case W_ENV:
-        return take_to(&flags->env, &flags->n_env, value, container_is_env(value));
+        return take_to(flags->env, &flags->n_env, value, container_is_env(value));
     case W_GPUS:
         /* Some of them: the plan says which ones, so that the choice is shown. */
         flags->wants_gpus = true;
@@ -202,7 +169,7 @@ static bool take_value(struct container_flags *flags, enum what what, struct str
         flags->wants_gpus = flags->wants_gpus || str_eq_z(value, "nvidia");
         return str_eq_z(value, "nvidia") || str_eq_z(value, "runc");
     case W_SECURITY:
-        return take_to(&flags->security, &flags->n_security, value, container_is_security(value));
+        return take_to(flags->security, &flags->n_security, value, container_is_security(value));
     case W_SHM:
         return size_of(value, &flags->shm_bytes);
     case W_ULIMIT:
@@ -222,81 +189,38 @@ static bool take_value(struct container_flags *flags, enum what what, struct str
 
 static const struct option *option_of_name(struct str name)
 {
-    struct str rest = STR_LIT(VALUED), word;
     for (size_t idx = 0; idx < ARRAY_LEN(OPTIONS); idx++) {
-        if (str_eq_z(name, OPTIONS[idx].name)) {
-            return &OPTIONS[idx];
+        struct str names = str_of(OPTIONS[idx].names), each;
+        while (str_next(&names, ' ', &each)) {
+            if (str_eq(name, each)) {
+                return &OPTIONS[idx];
+            }
         }
     }
-    while (str_next(&rest, ' ', &word)) {
-        if (str_eq(name, word)) {
-            return &OTHER_VALUED;
-        }
-    }
-    return &OTHER_CLAIM;
+    return &UNKNOWN;
 }
 
-/* NULL: no option has that letter. */
-static const struct option *option_of_letter(char letter)
-{
-    for (size_t idx = 0; idx < ARRAY_LEN(OPTIONS); idx++) {
-        if (letter && letter == OPTIONS[idx].letter) {
-            return &OPTIONS[idx];
-        }
-    }
-    return letter == 'P' ? &OTHER_CLAIM : letter && strchr("chpu", letter) ? &OTHER_VALUED : NULL;
-}
-
-/* Joins the words from `from` to `to` into one and files it under its kind. */
-static int put(struct line_reader *reader, size_t from, size_t to, enum what what, bool is_taken,
-               struct err *err)
-{
-    struct container_line *line = &reader->line;
-    struct str text = reader->words->items[from].text;
-    size_t n = to - from;
-    if (is_taken) {
-        line->n_understood += n;
-        return 0;
-    }
-    if (n > 1) {
-        text = str_of(arena_printf(reader->arena, "%.*s %.*s", STR_ARG(text),
-                                   STR_ARG(reader->words->items[from + 1].text)));
-    }
-    if (what == W_LEFT_OUT) {
-        line->n_left_out_words += n;
-        line->left_out[line->n_left_out++] = text;
-        return 0;
-    }
-    line->n_not_understood_words += n;
-    return add(&line->flags.not_understood, &line->flags.n_not_understood, CONTAINER_LIST_MAX,
-               text) == 0
-               ? 0
-               : err_set(err, ERR_MANIFEST,
-                         "container command: more than %d options that are not understood",
-                         CONTAINER_LIST_MAX);
-}
-
-/* -itv X, -e=A=1, -m4g: letters that take no value, then perhaps one that does. */
+/* -itv X, -e=A=1, -m4g: letters that take no value, then perhaps one that does. A word with a letter that is not understood is not
+   understood as a whole. */
 static const struct option *option_of_cluster(struct str word, struct str *ret_value)
 {
-    const struct option *option = &OTHER_CLAIM;
+    static const struct option OTHER_VALUED = {"", W_OTHER, false};
+    const struct option *option = &UNKNOWN;
     bool has_other = false;
     for (size_t idx = 1; idx < word.len; idx++) {
-        const struct option *next = option_of_letter(word.ptr[idx]);
-        if (!next) {
-            return &OTHER_CLAIM;
+        option = option_of_name(str_sub(word, idx, 1));
+        if (option == &UNKNOWN) {
+            return option;
         }
-        has_other = has_other || next->what == W_OTHER;
-        option = idx == 1 || next->what != W_LEFT_OUT ? next : option;
-        if (!next->is_claim) {
+        has_other = has_other || option->what == W_OTHER;
+        if (!option->is_claim) {
             struct str value = str_sub(word, idx + 1, SIZE_MAX);
-            bool has_sign = value.len && value.ptr[0] == '=';
-            *ret_value = has_sign ? str_sub(value, 1, SIZE_MAX) : value;
-            /* -Pv X: understood and other letters in one word */
-            return has_other ? &OTHER_VALUED : next;
+            value = str_sub(value, value.len && value.ptr[0] == '=', SIZE_MAX);
+            *ret_value = value.len ? value : STR_EMPTY;
+            return has_other ? &OTHER_VALUED : option;
         }
     }
-    return has_other ? &OTHER_CLAIM : option;
+    return has_other ? &UNKNOWN : option;
 }
 
 /* A word that is an option, and what stands in it as its value; ptr NULL: nothing does. */
@@ -305,32 +229,44 @@ static const struct option *option_of(struct str word, struct str *ret_value)
     struct str name;
     *ret_value = STR_EMPTY;
     if (word.ptr[1] != '-') {
-        const struct option *option = option_of_cluster(word, ret_value);
-        *ret_value = ret_value->len ? *ret_value : STR_EMPTY;
-        return option;
+        return option_of_cluster(word, ret_value);
     }
     *ret_value = str_sub(word, 2, SIZE_MAX);
     (void)str_next(ret_value, '=', &name);
     return option_of_name(name);
 }
 
-/* The option at reader->at, which moves past it and its value. */
-static int read_option(struct line_reader *reader, struct err *err)
+/* The option at *at, which moves past it and its value. */
+static int read_option(struct arena *arena, struct container_line *line, size_t *at,
+                       struct err *err)
 {
-    size_t from = reader->at++;
-    struct str word = reader->words->items[from].text, value;
+    struct container_flags *flags = &line->flags;
+    struct str word = line->words[(*at)++], value;
     const struct option *option = option_of(word, &value);
     if (option->is_claim) {
         value = value.ptr ? value : STR_LIT("true");
     } else if (!value.ptr) {
-        if (reader->at == reader->end) {
+        if (*at == line->n) {
             return err_set(err, ERR_MANIFEST, "container command: %.*s has no value",
                            STR_ARG(word));
         }
-        value = reader->words->items[reader->at++].text;
+        value = line->words[(*at)++];
+        word = str_of(arena_printf(arena, "%.*s %.*s", STR_ARG(word), STR_ARG(value)));
     }
-    return put(reader, from, reader->at, option->what,
-               take_value(&reader->line.flags, option->what, value), err);
+    if (option->what == W_LEFT_OUT) {
+        line->left_out[line->n_left_out++] = word;
+        return 0;
+    }
+    if (take_value(flags, option->what, value)) {
+        return 0;
+    }
+    if (flags->n_not_understood == CONTAINER_LIST_MAX) {
+        return err_set(err, ERR_MANIFEST,
+                       "container command: more than %d options that are not understood",
+                       CONTAINER_LIST_MAX);
+    }
+    flags->not_understood[flags->n_not_understood++] = word;
+    return 0;
 }
 
 bool container_is_engine(struct str program)
@@ -339,23 +275,26 @@ bool container_is_engine(struct str program)
     return str_eq_any(path_base(program), ENGINES);
 }
 
-/* The words of the first simple command that is a `run`; *ret_run: the word "run". */
-static bool find_run(const struct shell_words *words, size_t *ret_first, size_t *ret_run,
-                     size_t *ret_end)
+/* The first simple command of an engine that has a word "run", and the index of that word among its arguments. */
+static bool find_run(const struct shell_words *words, size_t *ret_first, size_t *ret_end,
+                     size_t *ret_run)
 {
-    for (size_t idx = 0; idx < words->n; idx++) {
-        bool is_engine = container_is_engine(words->items[idx].text);
-        size_t end = idx + 1;
+    for (size_t first = 0, end; first < words->n; first = end) {
+        size_t n = 0;
+        end = first + 1;
         while (end < words->n && !words->items[end].starts) {
             end++;
         }
-        for (size_t run = idx + 1; is_engine && words->items[idx].starts && run < end; run++) {
-            if (str_eq_z(words->items[run].text, "run")) {
-                *ret_first = idx;
-                *ret_run = run;
+        for (size_t idx = first; container_is_engine(words->items[first].text) && idx < end;
+             idx++) {
+            bool is_argument = words->items[idx].role == SHELL_ARGUMENT;
+            if (is_argument && str_eq_z(words->items[idx].text, "run")) {
+                *ret_first = first;
                 *ret_end = end;
+                *ret_run = n;
                 return true;
             }
+            n += is_argument;
         }
     }
     return false;
@@ -377,68 +316,40 @@ size_t container_image_at(const struct shell_word *words, size_t n)
     return at < n ? at : n;
 }
 
-static int read_words(struct line_reader *reader, size_t first, size_t run, struct err *err)
+static int read_words(struct arena *arena, struct container_line *line, size_t run, struct err *err)
 {
-    struct container_line *line = &reader->line;
-    const struct shell_word *items = reader->words->items;
-    for (size_t idx = 0; idx < reader->words->n; idx++) {
-        if (idx < first || idx >= reader->end) {
-            line->elsewhere[line->n_elsewhere++] = items[idx].text;
-        }
-    }
+    size_t at = run + 1;
+    line->flags.wants_gpus = str_eq_z(path_base(line->words[0]), "nvidia-docker");
     /* In `docker -H HOST container run` the words between are about the engine, not the container. */
-    line->n_understood = 2;
-    for (size_t idx = first + 1; idx < run; idx++) {
-        if (put(reader, idx, idx + 1, W_LEFT_OUT, false, err) < 0) {
+    for (size_t idx = 1; idx < run; idx++) {
+        line->left_out[line->n_left_out++] = line->words[idx];
+    }
+    while (at < line->n && line->words[at].len > 1 && line->words[at].ptr[0] == '-') {
+        if (str_eq_z(line->words[at], "--")) {
+            at++;
+            break;
+        }
+        if (read_option(arena, line, &at, err) < 0) {
             return -1;
         }
     }
-    line->flags.wants_gpus = str_eq_z(path_base(items[first].text), "nvidia-docker");
-    for (reader->at = run + 1; reader->at < reader->end;) {
-        struct str word = items[reader->at].text;
-        if (str_eq_z(word, "--")) {
-            line->n_understood++;
-            reader->at++;
-            break;
-        }
-        if (word.len < 2 || word.ptr[0] != '-') {
-            break;
-        }
-        if (read_option(reader, err) < 0) {
-            return -1;
-        }
-    }
-    if (reader->at == reader->end) {
+    if (at == line->n) {
         return err_set(err, ERR_MANIFEST, "container command: no image");
     }
-    line->image = items[reader->at++].text;
-    while (reader->at < reader->end) {
-        line->command[line->n_command++] = items[reader->at++].text;
-    }
+    line->image = line->words[at++];
+    line->command = line->words + at;
+    line->n_command = line->n - at;
     return 0;
-}
-
-/* Redirections are for the shell, not for the container. */
-static void leave_out_redirections(struct shell_words *words, struct container_line *line)
-{
-    size_t n = 0;
-    for (size_t idx = 0; idx < words->n; idx++) {
-        if (words->items[idx].role == SHELL_ARGUMENT) {
-            words->items[n++] = words->items[idx];
-        } else {
-            line->elsewhere[line->n_elsewhere++] = words->items[idx].text;
-        }
-    }
-    words->n = n;
 }
 
 int container_line_read(struct arena *arena, struct str text, struct container_line *ret_line,
                         struct err *err)
 {
     struct shell_words words;
-    size_t first, run;
-    struct line_reader reader = {.arena = arena, .words = &words};
-    struct container_line *line = &reader.line;
+    size_t first, end, run;
+    struct container_line line = {0};
+    struct str **const LISTS[] = {&line.flags.devices, &line.flags.caps, &line.flags.security,
+                                  &line.flags.env, &line.flags.not_understood};
     if (text.len && memchr(text.ptr, '\0', text.len)) {
         return err_set(err, ERR_MANIFEST, "container command: it contains a NUL");
     }
@@ -446,27 +357,27 @@ int container_line_read(struct arena *arena, struct str text, struct container_l
     if (words.n > SHELL_WORDS_MAX) {
         return err_set(err, ERR_MANIFEST, "container command: more than %d words", SHELL_WORDS_MAX);
     }
-    line->command = arena_array(arena, struct str, words.n);
-    line->left_out = arena_array(arena, struct str, words.n);
-    line->elsewhere = arena_array(arena, struct str, words.n);
-    line->flags.devices = arena_array(arena, struct str, CONTAINER_LIST_MAX);
-    line->flags.caps = arena_array(arena, struct str, CONTAINER_LIST_MAX);
-    line->flags.security = arena_array(arena, struct str, CONTAINER_LIST_MAX);
-    line->flags.env = arena_array(arena, struct str, CONTAINER_LIST_MAX);
-    line->flags.not_understood = arena_array(arena, struct str, CONTAINER_LIST_MAX);
-    line->n_words = words.n;
-    leave_out_redirections(&words, line);
-    if (!find_run(&words, &first, &run, &reader.end)) {
+    if (!find_run(&words, &first, &end, &run)) {
         return err_set(err, ERR_MANIFEST,
                        "container command: expected docker run, nvidia-docker run or podman run");
     }
-    if (read_words(&reader, first, run, err) < 0) {
+    line.words = arena_array(arena, struct str, words.n);
+    line.left_out = arena_array(arena, struct str, words.n);
+    line.elsewhere = arena_array(arena, struct str, words.n);
+    for (size_t idx = 0; idx < ARRAY_LEN(LISTS); idx++) {
+        *LISTS[idx] = arena_array(arena, struct str, CONTAINER_LIST_MAX);
+    }
+    for (size_t idx = 0; idx < words.n; idx++) {
+        if (idx >= first && idx < end && words.items[idx].role == SHELL_ARGUMENT) {
+            line.words[line.n++] = words.items[idx].text;
+        } else { /* redirections are for the shell, not for the container */
+            line.elsewhere[line.n_elsewhere++] = words.items[idx].text;
+        }
+    }
+    if (read_words(arena, &line, run, err) < 0) {
         return -1;
     }
-    ASSERT(line->n_understood + line->n_left_out_words + line->n_not_understood_words +
-               line->n_command + line->n_elsewhere + 1 ==
-           line->n_words);
-    *ret_line = *line;
+    *ret_line = line;
     return 0;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report's container command: each word ends in one place (container_line_read asserts it), and what is read comes back from
-   JSON as it went in. The first byte says whether the rest is a line or such JSON. */
+/* A report's container command: what is read comes back from JSON as it went in. The first byte says whether the rest is a line or such JSON. */
 #include "base/base.h"
 #include "report/container.h"
 

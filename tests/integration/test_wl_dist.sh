@@ -21,28 +21,41 @@ losses() { grep -o '"loss":[^,]*' "$1" | cut -d: -f2 | tr '\n' ' '; }
 wait_for() { waiting_for 300 grep -qs "$1" "$2"; } # PATTERN FILE
 
 # --- what runs beside all that follows -------------------------------------------------------------
+long=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --batch 1 --steps 100000)
 begin() { # NAME
-    local long=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --batch 1 --steps 100000 --comm-timeout "${silence:-120}")
     port=$(free_port)
-    for r in 0 1 2; do start $r 3 "${long[@]}"; done
+    for r in 0 1 2; do start $r 3 "${long[@]}" --comm-timeout 120; done
     wait_for '"step":2,' "$T/out.0"
     ok $? "$1"
 }
+# What ends long before it is asked for writes its status down: by then another process can have its number.
+beside() { # FOLDER RANK N COMMAND...
+    (
+        T="$T/$1" start "${@:2}"
+        echo "${pids[$2]}" >"$T/$1/pid.$2"
+        wait "${pids[$2]}"
+        echo $? >"$T/$1/status.$2"
+    ) &
+    wait_for . "$T/$1/pid.$2"
+}
 # A rank that is frozen is silent for a minute; one that does not come is waited for until the clock of rank 0 goes on, at the end.
-beside=()
-trap 'kill -9 "${pids[@]}" "${beside[@]}" 2>/dev/null; rm -rf "$T"' EXIT
+still_beside() {
+    local p
+    for p in "$T"/frozen/pid.2 "$T"/missing/pid.*; do [ -e "${p/pid./status.}" ] || cat "$p"; done
+}
+trap 'kill -9 "${pids[@]}" $(still_beside) 2>/dev/null; rm -rf "$T"' EXIT
 mkdir "$T/frozen" "$T/missing"
-ln "$T/ports" "$T/frozen/ports" # none of them twice
-T="$T/frozen" silence=60 begin "three ranks, beside"
-kill -STOP "${pids[2]}"
-beside=("${pids[@]}")
+port=$(free_port)
+for r in 0 1 2; do beside frozen $r 3 "${long[@]}" --comm-timeout 60; done
+wait_for '"step":2,' "$T/frozen/out.0"
+ok $? "three ranks, beside"
+kill -STOP "$(cat "$T/frozen/pid.2")"
 port=$(free_port)
 quick=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --steps 1 --rendezvous-timeout 120)
 with=(LD_PRELOAD="$CLOCK_CALLS" REPERF_CLOCK_OF=reperf-train REPERF_CLOCK="$T/late")
-T="$T/missing" start 0 3 "${quick[@]}" --batch 1 --rendezvous-timeout 600
+beside missing 0 3 "${quick[@]}" --batch 1 --rendezvous-timeout 600
 with=()
-T="$T/missing" start 2 3 "${quick[@]}" --batch 1 --rendezvous-timeout 3600
-beside+=("${pids[0]}" "${pids[2]}")
+beside missing 2 3 "${quick[@]}" --batch 1 --rendezvous-timeout 3600
 pids=()
 
 # --- N ranks x B are one rank x N*B ----------------------------------------------------------------
@@ -280,16 +293,19 @@ all_of 2
 is "$statuses" "0 0" "Slurm's names"
 
 # --- what ran beside -------------------------------------------------------------------------------
-ended() { wait "${beside[$1]}"; is $? "$2" "$3"; } # NUMBER STATUS NAME
-ended 0 70 "rank 2 is frozen: rank 0 ends"
-ended 1 70 "and rank 1"
+ended() { # FOLDER RANK STATUS NAME
+    wait_for . "$T/$1/status.$2"
+    is "$(cat "$T/$1/status.$2")" "$3" "$4"
+}
+ended frozen 0 70 "rank 2 is frozen: rank 0 ends"
+ended frozen 1 70 "and rank 1"
 for r in 0 1; do like "$(tail -n 1 "$T/frozen/out.$r")" '"event":"fatal".*"what":"rank 2 is silent' "rank $r names it"; done
-kill -CONT "${beside[2]}"
-ended 2 70 "and when it wakes up it ends too"
+kill -CONT "$(cat "$T/frozen/pid.2")"
+ended frozen 2 70 "and when it wakes up it ends too"
 like "$(cat "$T/frozen/out.2")" '"event":"fatal","rank":2,' "with a fatal line"
 echo 600 >"$T/late"
-ended 3 124 "a rank that does not come: the deadline"
+ended missing 0 124 "a rank that does not come: the deadline"
 like "$(cat "$T/missing/out.0")" 'of 3 ranks these have not come: 1"' "names it"
-ended 4 2 "and the other one hears of it"
+ended missing 2 2 "and the other one hears of it"
 like "$(cat "$T/missing/out.2")" 'of 3 ranks these have not come: 1"' "the same"
 tap_done

@@ -123,15 +123,27 @@ keys() { # FILE...: "KEY FILE" a line; KEY is the digest of the digests of all t
     (cd "$work/made_of" && find . -type f -printf '%f\0' | xargs -0 -r sha256sum | sed 's/  / /; s#%#/#g')
 }
 # shellcheck disable=SC2086,SC2317
-tidy_one() { # KEY FILE
-    pass_or_say "$1" "$2" error clang-tidy --quiet --warnings-as-errors='*' --checks="$checks" --config="$config" "$2" -- $flags
+tidy() { clang-tidy --quiet --warnings-as-errors='*' --checks="$checks" --config="$config" "$@" -- $flags; }
+# shellcheck disable=SC2317
+tidy_some() { # KEY FILE...: one process for all of them; where it finds something, one for each
+    local pair files=() keys=() bad=0
+    for ((pair = 1; pair < $#; pair += 2)); do
+        keys+=("${!pair}")
+        files+=("${@:pair+1:1}")
+    done
+    if [ ${#files[@]} -gt 1 ] && tidy "${files[@]}" >/dev/null 2>&1; then
+        (cd "$known" && printf '%s\n' "${keys[@]}" | grep -vx -e - | xargs -r touch)
+        return
+    fi
+    for pair in "${!files[@]}"; do pass_or_say "${keys[pair]}" "${files[pair]}" error tidy "${files[pair]}" || bad=1; done
+    return "$bad"
 }
-export -f tidy_one
+export -f tidy tidy_some
 export checks config flags
 mapfile -t tidied < <(printf '%s\n' "${files[@]}" | grep -E '^(orchestrator|workloads)/.*\.c$' | grep -vE "$no_cuda")
 keys "${tidied[@]}" | unknown >"$work/new"
 echo "# clang-tidy: ${#tidied[@]} files, $(($(wc -l <"$work/new") / 2)) of them not known to be good"
-xargs -r -d '\n' -P "$(nproc)" -n 2 bash -c 'tidy_one "$@"' bash <"$work/new"
+xargs -r -d '\n' -P "$(nproc)" -n 32 bash -c 'tidy_some "$@"' bash <"$work/new"
 report $? "clang-tidy"
 if [ "$no_cuda" = '^$' ]; then :; else echo "ok $((n += 1)) - clang-tidy of what needs CUDA # SKIP no CUDA headers in $cuda"; fi
 echo "1..$n"

@@ -19,8 +19,9 @@ static inline int rank_port(void)
 {
     static int n_given;
     const char *lane = getenv("TAP_LANE");
-    int first = lane ? 10000 + (lane[0] - '0') % 8 * 2800 + (int)(getpid() % 28) * 100
-                     : 10000 + (int)(getpid() % 200) * 100;
+    int first = lane
+                    ? 10000 + (int)(strtol(lane, NULL, 10) % 10) * 2240 + (int)(getpid() % 22) * 100
+                    : 10000 + (int)(getpid() % 200) * 100;
     for (int tries = 0; tries < 100; tries++) {
         struct err err = {0};
         CLEANUP(fd) int fd = -1;

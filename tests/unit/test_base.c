@@ -138,20 +138,9 @@ TEST(options_parse_or_say_why)
         int64_t count;
     } args = {0};
     const struct opt opts[] = {
-        {.name = "json", .kind = OPT_FLAG, .help = "h", .offset = offsetof(struct args, flag)},
-        {.name = "logs",
-         .letter = 'l',
-         .kind = OPT_TEXT,
-         .value = "DIR",
-         .help = "h",
-         .offset = offsetof(struct args, text)},
-        {.name = "n",
-         .kind = OPT_I64,
-         .value = "N",
-         .help = "h",
-         .offset = offsetof(struct args, count),
-         .min = 1,
-         .max = 9},
+        OPT(struct args, flag, "json", "h"),
+        OPT(struct args, text, "logs", "h", .letter = 'l', .value = "DIR"),
+        OPT(struct args, count, "n", "h", .value = "N", .min = 1, .max = 9),
         OPT_END,
     };
     char a0[] = "x", a1[] = "--json", a2[] = "-l", a3[] = "d", a4[] = "--n=7", a5[] = "--",

@@ -335,7 +335,7 @@ static void no_word_is_lost(struct arena *arena, struct str text)
     struct container_line line = line_of(arena, str_z(arena, text));
     struct shell_words words;
     shell_split(arena, text, &words);
-    assert_int_equal(words.n, line.n_words);
+    assert_int_equal(words.n, line.n + line.n_elsewhere);
     for (size_t idx = 0; idx < words.n; idx++) {
         struct str word = without_quotes(arena, words.items[idx].text);
         struct str next = idx + 1 < words.n ? words.items[idx + 1].text : STR_EMPTY;

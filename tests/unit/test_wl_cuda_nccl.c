@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NCCL itself, if the toolkit has it next to nccl.h: it is found, its version is accepted, it has every function used, and it reports
    its errors. That needs no GPU; anything more is tested with the fake one (test_emu_nccl.c). */
+#ifdef REPERF_HAVE_NCCL
 #include "unit.h"
 
 #include <unistd.h>
 
-#ifdef REPERF_HAVE_NCCL
 #include "dist/nccl_api.h"
 
 TEST(the_real_library)
@@ -38,6 +38,8 @@ TEST(none_in_a_folder_that_is_named)
 
 UNIT_MAIN(NULL, NULL)
 #else
+#include <stdio.h>
+
 int main(void)
 {
     (void)printf("1..0 # SKIP this build is without NCCL, which needs CUDA and nccl.h\n");
