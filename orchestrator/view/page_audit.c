@@ -229,8 +229,9 @@ static void add_samples(struct page *page, const struct how_log *log)
          count_text(page, series->n), series->name);
     for (size_t idx = 0; idx < series->n && n_shown < SAMPLES_SHOWN; idx++) {
         if (use_is_in_window(log->uses[idx])) {
-            HTML(page->out, "{}{}", n_shown++ ? STR_LIT(", ") : STR_EMPTY,
+            HTML(page->out, "{}{}", n_shown ? STR_LIT(", ") : STR_EMPTY,
                  number_text(page, series->samples[idx].value));
+            n_shown++;
         }
     }
     HTML(page->out, "{}{}", series->unit.len ? STR_LIT(" ") : STR_EMPTY, series->unit);
