@@ -69,6 +69,16 @@ int fs_read(struct arena *arena, const char *path, size_t max_bytes, struct str 
     return 0;
 }
 
+struct str fs_read_tail(struct arena *arena, const char *path)
+{
+    char *text = arena_array(arena, char, FS_TAIL_BYTES);
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+    off_t from = size > FS_TAIL_BYTES ? size - FS_TAIL_BYTES : 0;
+    ssize_t got = size < 0 ? -1 : pread(fd, text, FS_TAIL_BYTES, from);
+    return got < 0 ? STR_EMPTY : (struct str){text, (size_t)got};
+}
+
 int fs_write_all(int fd, const void *ptr, size_t len, const char *name, struct err *err)
 {
     const char *bytes = ptr;

@@ -33,6 +33,9 @@ MUST_CHECK int fs_write_atomic(const char *path, struct str content, struct err 
 /* The same without the syncs: after a power loss it may be the old file, the new one or empty. For files that can be made again. */
 MUST_CHECK int fs_replace(const char *path, struct str content, struct err *err);
 
+/* The last FS_TAIL_BYTES of a file; ptr NULL where it cannot be read. */
+#define FS_TAIL_BYTES 8192
+struct str fs_read_tail(struct arena *arena, const char *path);
 MUST_CHECK int fs_write_all(int fd, const void *ptr, size_t len, const char *name, struct err *err);
 /* The parent of each folder that it makes is synced. */
 MUST_CHECK int fs_mkdir_p(const char *path, struct err *err);

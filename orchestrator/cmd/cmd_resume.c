@@ -4,7 +4,10 @@
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"
 
-static const struct opt OPTS[] = {RUN_OPT_KEY, RUN_OPT_JSON, OPT_END};
+static const struct opt OPTS[] = {
+    OPT(struct run_args, reruns_failed, "rerun-failed",
+        "make repeats that failed again; of a sealed run: into a new archive beside the old one"),
+    RUN_OPT_RETRY, RUN_OPT_KEY, RUN_OPT_JSON, OPT_END};
 
 static int resume(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
@@ -24,6 +27,8 @@ static int resume(const struct cmd_ctx *ctx, int argc, char **argv, struct err *
         return err_set(err, ERR_USAGE, "expected one run");
     }
     opts.key_path = args.key;
+    opts.reruns_failed = args.reruns_failed;
+    opts.retries = args.retries;
     if (rundir_find(&arena, ctx->state, operands.items[0], &dir, err) < 0) {
         return -1;
     }

@@ -33,6 +33,7 @@ static const struct opt OPTS[] = {
     RUN_OPT_DATA,
     NET_ARGS_ASK_OPTS,
     RUN_OPT_OFFLINE,
+    RUN_OPT_RETRY,
     RUN_OPT_KEY,
     OPT(struct run_args, run_id, "run-id", "the run's id, instead of a generated one",
         .value = "ID"),

@@ -17,6 +17,7 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                             .report = report,
                             .run_id = args->run_id,
                             .key_path = args->key,
+                            .retries = args->retries,
                             .store = ctx->store,
                             .data = args->data,
                             .nodes = args->nodes,

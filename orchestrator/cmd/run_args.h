@@ -29,6 +29,8 @@ struct run_args {
     bool takes_turns, is_packed;
     int64_t deadline_s;
     bool is_dry_run;
+    bool reruns_failed;
+    int64_t retries;
     bool want_json;
     bool is_verbose, is_checklist;
 };
@@ -92,6 +94,10 @@ static inline void run_args_cleanup(struct run_args *args)
 #define RUN_OPT_KEY                                                                                \
     OPT(struct run_args, key, "key", "sign the archive with this private key (without: unsigned)", \
         .value = "KEY")
+#define RUN_OPT_RETRY                                                                              \
+    OPT(struct run_args, retries, "retry-failed",                                                  \
+        "make a repeat that fails again, at most N times; the last attempt counts", .value = "N",  \
+        .min = 0, .max = 100)
 #define RUN_OPT_JSON OPT(struct run_args, want_json, "json", "print one JSON document")
 
 #define RUN_OPT_CHECKLIST                                                                          \

@@ -142,6 +142,7 @@ static int expect_repeat(struct contents *c, const struct repeat_result *repeat,
     struct rundir_of of = {.case_id = outcome->case_id, .repeat = repeat->repeat, .attempt = 1};
     for (; of.attempt < outcome->attempt; of.attempt++) {
         expect(c, RUNDIR_LOST, of);
+        expect(c, RUNDIR_LOST_OUTCOME, of);
         expect_of_nodes(c, RUNDIR_LOST_NODE, of);
     }
     expect(c, RUNDIR_OUTCOME, of);

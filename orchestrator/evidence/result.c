@@ -508,6 +508,8 @@ static const struct json_field REPEAT_ROWS[] = {
     ROW_TARGET(put_target_of_repeat),
     ROW_ALSO(struct repeat_result),
     ROW_STRS("taints", struct repeat_result, taints, n_taints, JSON_OMIT, .form = &JSON_FILLED),
+    ROW("replaces", struct repeat_result, outcome.replaces, JSON_OMIT, .form = &JSON_SHA256,
+        .about = "SHA-256 of the archive in which the attempt before this one counted"),
     ROW_INSIDE("log", LOG_ROWS, JSON_REQUIRED),
 };
 

@@ -32,6 +32,8 @@ struct
     size_t n_nodes;
     struct str failed_node; /* whose job ended first with another status than 0, or NULL */
     struct str left;        /* "node: names" of processes that outlived their job, or NULL */
+    struct str
+        replaces; /* SHA-256 of the archive in which the attempt before it counted, or NULL */
 };
 
 struct commands_record { /* logs/commands/CASE/repeat-N.json: what was started on the nodes */

@@ -4,9 +4,7 @@
 
 #include "evidence/result.h"
 
-#include <fcntl.h>
 #include <math.h>
-#include <unistd.h>
 
 #include "base/fs.h"
 #include "codec/digest.h"
@@ -23,7 +21,6 @@
 #include "report/inventory.h"
 
 #define SERIES_TEXT_MAX (1u << 30)
-#define LOG_TAIL_BYTES  8192
 
 const char *const OUTCOME_NAMES[] = {"exited", "deadline"};
 
@@ -64,6 +61,7 @@ static const struct json_field OUTCOME_ROWS[] = {
              .max = INVENTORY_NODES_MAX),
     ROW("failed_node", struct outcome_record, failed_node, JSON_NULLABLE, .put = put_failed_node),
     ROW("left", struct outcome_record, left, JSON_OMIT),
+    ROW("replaces", struct outcome_record, replaces, JSON_OMIT, .form = &JSON_SHA256),
 };
 
 static const struct json_field JOB_ROWS[] = {
@@ -165,16 +163,6 @@ static void does_not_count(struct repeat_result *repeat, enum err_code cause, co
     }
 }
 
-static struct str read_tail(struct arena *arena, const char *path)
-{
-    char *text = arena_array(arena, char, LOG_TAIL_BYTES);
-    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
-    off_t from = size > LOG_TAIL_BYTES ? size - LOG_TAIL_BYTES : 0;
-    ssize_t got = size < 0 ? -1 : pread(fd, text, LOG_TAIL_BYTES, from);
-    return got < 0 ? STR_EMPTY : (struct str){text, (size_t)got};
-}
-
 /* Of a container the engine itself may have something to say; else *ret_cause says what the workload's status means. */
 static void ask_engine(struct arena *arena, const struct frozen *frozen,
                        const struct outcome_record *outcome, const char *log, struct err *ret_cause)
@@ -185,7 +173,8 @@ static void ask_engine(struct arena *arena, const struct frozen *frozen,
         }
     }
     if (runtime_exit_check(frozen->plan.runtime, (int)outcome->exit_status,
-                           read_tail(arena, fs_join(arena, frozen->folder, log)), ret_cause) == 0) {
+                           fs_read_tail(arena, fs_join(arena, frozen->folder, log)),
+                           ret_cause) == 0) {
         ASSERT(outcome->exit_status == 0);
     }
 }

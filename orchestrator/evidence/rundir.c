@@ -17,6 +17,12 @@
 #define LOCK_TEXT_MAX 64
 #define HALF_BYTES    7 /* ".XXXXXX", which fs_write_atomic adds */
 
+const char *rundir_archive(struct arena *arena, const char *folder, struct str id, int n)
+{
+    return n ? arena_printf(arena, "%s/%.*s.%d.tar.zst", folder, STR_ARG(id), n + 1)
+             : arena_printf(arena, "%s/%.*s.tar.zst", folder, STR_ARG(id));
+}
+
 void rundir_in(struct arena *arena, const char *folder, struct str id, struct rundir *ret_dir)
 {
     struct rundir dir = {.id = str_dup(arena, id)};
@@ -28,7 +34,9 @@ void rundir_in(struct arena *arena, const char *folder, struct str id, struct ru
     dir.jobs = fs_join(arena, dir.folder, "jobs");
     dir.lock = fs_join(arena, dir.folder, "run.lock");
     dir.cancel = fs_join(arena, dir.folder, "cancel");
-    dir.archive = arena_printf(arena, "%s/%.*s.tar.zst", dir.folder, STR_ARG(id));
+    for (int n = 0; n == 0 || fs_exists(rundir_archive(arena, folder, id, n)); n++) {
+        dir.archive = rundir_archive(arena, folder, id, n);
+    }
     *ret_dir = dir;
 }
 
@@ -256,6 +264,8 @@ const struct rundir_file RUNDIR_FILES[RUNDIR_FILES_N] = {
                      .is_optional = true},
     [RUNDIR_LOST_NODE] = {"logs/lost/" OF_REPEAT ".attempt-%a.%n.log", RUNDIR_BY_JOURNAL,
                           .is_optional = true},
+    [RUNDIR_LOST_OUTCOME] = {"logs/lost/" OF_REPEAT ".attempt-%a.json", RUNDIR_BY_JOURNAL,
+                             .is_optional = true},
     [RUNDIR_SERIES] = {"series/" OF_REPEAT ".json", RUNDIR_BY_JOURNAL, .is_again = true},
     [RUNDIR_RESULT] = {"result.json", RUNDIR_BY_JOURNAL, .is_again = true},
     [RUNDIR_CRATE] = {"ro-crate-metadata.json", RUNDIR_BY_SEAL, .is_optional = true},
@@ -300,35 +310,28 @@ struct str rundir_half_of(struct str name)
     return len && name.ptr[len] == '.' ? str_sub(name, 0, len) : STR_EMPTY;
 }
 
-/* The path, once its folders are there; NULL. */
-static char *make_way(struct arena *arena, const char *folder, const char *name, struct err *err)
+int rundir_make_way(struct arena *arena, const char *path, struct err *err)
 {
-    char *path = fs_join(arena, folder, name);
-    char *slash = strrchr(path, '/');
-    *slash = '\0';
-    if (fs_mkdir_p(path, err) < 0) {
-        return NULL;
-    }
-    *slash = '/';
-    return path;
+    const char *slash = strrchr(path, '/');
+    return fs_mkdir_p(arena_printf(arena, "%.*s", (int)(slash - path), path), err);
 }
 
 int rundir_write(struct arena *arena, const char *folder, const char *name, struct str content,
                  struct err *err)
 {
-    const char *path = make_way(arena, folder, name, err);
-    return path ? fs_write_atomic(path, content, err) : -1;
+    const char *path = fs_join(arena, folder, name);
+    return rundir_make_way(arena, path, err) < 0 ? -1 : fs_write_atomic(path, content, err);
 }
 
 int rundir_settle(struct arena *arena, const char *folder, const char *name, struct str content,
                   struct err *err)
 {
-    char *path = make_way(arena, folder, name, err);
-    CLEANUP(fd) int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+    const char *path = fs_join(arena, folder, name);
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct err ignored = {0};
     struct str there;
     struct stat info;
-    if (!path) {
+    if (rundir_make_way(arena, path, err) < 0) {
         return -1;
     }
     if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||

@@ -6,7 +6,7 @@
      metrics.prom    OpenMetrics text (run/metrics.c)
      jobs/           what the local node keeps of jobs; gone once sealed
      run.lock        held while an orchestrator works on the run; holds its process number
-     RUN.tar.zst     the archive
+     RUN.tar.zst     the archive; RUN.2.tar.zst the one after, of a run of which repeats were made again: the last one counts
    Paths live in the arena given. */
 #ifndef EVIDENCE_RUNDIR_H
 #define EVIDENCE_RUNDIR_H
@@ -30,6 +30,8 @@ struct rundir {
 void rundir_paths(struct arena *arena, const char *state, struct str id, struct rundir *ret_dir);
 /* The same of the run's own folder, wherever it lies; folder is borrowed. */
 void rundir_in(struct arena *arena, const char *folder, struct str id, struct rundir *ret_dir);
+/* Of a run that was sealed, and of which something was made again and sealed anew: n is 0 of the first archive. */
+const char *rundir_archive(struct arena *arena, const char *folder, struct str id, int n);
 
 #define RUN_NAME_MAX 64
 
@@ -79,6 +81,7 @@ enum rundir_kind {
     RUNDIR_OUTCOME,
     RUNDIR_LOST, /* of an attempt that does not count, the job that metrics would have been read from */
     RUNDIR_LOST_NODE,
+    RUNDIR_LOST_OUTCOME, /* of one that was set aside: it ended, and was made again */
     RUNDIR_SERIES,
     RUNDIR_RESULT,
     RUNDIR_CRATE,
@@ -108,6 +111,8 @@ const struct rundir_file *rundir_file(struct str name);
 /* NAME of NAME.XXXXXX, which a killed process may leave; ptr NULL: it is no such name. */
 struct str rundir_half_of(struct str name);
 
+/* The folders on the way to a file. */
+MUST_CHECK int rundir_make_way(struct arena *arena, const char *path, struct err *err);
 /* fs_write_atomic after making the folders on the way. */
 MUST_CHECK int rundir_write(struct arena *arena, const char *folder, const char *name,
                             struct str content, struct err *err);

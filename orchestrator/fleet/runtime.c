@@ -253,6 +253,18 @@ static int fail_memory(struct err *err, struct str oom)
     return err_set(err, ERR_CONTAINER, "out of memory: the kernel killed a process of it");
 }
 
+/* 125 is the engine's own status, also where its client lost it after the container was started. */
+bool runtime_is_lost(enum runtime_kind kind, int exit_status, struct str log_tail)
+{
+    struct str end = last_line(log_tail, STR_LIT("{\"event\":\"container_end\""));
+    struct str words = last_words(log_tail);
+    return kind != RUNTIME_NONE && exit_status != 0 &&
+           (says(end, "\"started\":null") ||
+            (exit_status == 125 && says(end, "\"started\":true") &&
+             (says(words, "unexpected EOF") || says(words, "error waiting for container") ||
+              says(words, "annot connect to the Docker daemon"))));
+}
+
 int runtime_exit_check(enum runtime_kind kind, int exit_status, struct str log_tail,
                        struct err *err)
 {

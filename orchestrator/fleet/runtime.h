@@ -54,6 +54,8 @@ MUST_CHECK int runtime_commands(struct arena *arena, enum runtime_kind kind,
                                 const struct runtime_job *job,
                                 struct runtime_commands *ret_commands, struct err *err);
 
+/* Whether the log of a job that failed says that its engine was lost while it ran: nothing is known of the workload's end then. */
+bool runtime_is_lost(enum runtime_kind kind, int exit_status, struct str log_tail);
 /* What the end of a job's command means, by its exit status and the last part of its log (some KiB). 0: status 0. ERR_CONTAINER:
    the engine could not start it, lost it, a flag is not in force inside, the image has no such program, or it ran out of memory
    (also where the workload said 0 afterwards: the status is then 137). ERR_WORKLOAD: its own status. */

@@ -27,6 +27,8 @@ const struct event_row EVENTS[EV_COUNT] = {
     [EV_REPEAT_FINISHED] = {"repeat_finished", "info", "a job ended and its log was collected"},
     [EV_REPEAT_PARSED] = {"repeat_parsed", "info",
                           "a log was read; value in fields where it counts"},
+    [EV_REPEAT_SET_ASIDE] = {"repeat_set_aside", "info",
+                             "a repeat that failed is made again; what it left is kept"},
     [EV_CASE_JUDGED] = {"case_judged", "info", "a case has its verdict"},
     [EV_RUN_INTERRUPTED] = {"run_interrupted", "warning",
                             "stopped by a signal, or by what its message says; can be resumed"},

@@ -19,10 +19,11 @@
 #define CHECK_BYTES ((JOURNAL_CHECK_SIZE - 1) / 2)
 
 static const char *const STATE_NAMES[J_STATE_COUNT] = {
-    [J_PLANNED] = "planned",   [J_STARTED] = "started",     [J_LOST] = "lost",
-    [J_FINISHED] = "finished", [J_PARSED] = "parsed",       [J_JUDGED] = "judged",
-    [J_RESULT] = "result",     [J_SEALED] = "sealed",       [J_INTERRUPTED] = "interrupted",
-    [J_RESUMED] = "resumed",   [J_CANCELLED] = "cancelled", [J_FILES] = "files",
+    [J_PLANNED] = "planned",     [J_STARTED] = "started",     [J_LOST] = "lost",
+    [J_FINISHED] = "finished",   [J_PARSED] = "parsed",       [J_JUDGED] = "judged",
+    [J_RESULT] = "result",       [J_SEALED] = "sealed",       [J_INTERRUPTED] = "interrupted",
+    [J_RESUMED] = "resumed",     [J_CANCELLED] = "cancelled", [J_FILES] = "files",
+    [J_SET_ASIDE] = "set_aside",
 };
 
 /* ---- one record ---- */
@@ -174,11 +175,11 @@ static int read_records(struct arena *arena, const char *path, struct journal_re
         const struct journal_place place = {path, str_sub(text, at, text.len), (int64_t)list.n + 1};
         rc = read_record(arena, &place, last_check, &record, &line_bytes, err);
         if (rc == 0 && line_bytes > 0) {
+            if (record.state == J_RESULT) {
+                record.check = ret_records->result = str_dup(arena, str_of(last_check));
+            }
             VEC_PUSH(&list, record);
             at += line_bytes;
-            if (record.state == J_RESULT) {
-                ret_records->result = str_dup(arena, str_of(last_check));
-            }
         }
     }
     if (rc == 0) {

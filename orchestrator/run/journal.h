@@ -30,12 +30,13 @@ enum journal_state {
     J_RESUMED,
     J_CANCELLED, /* the run: stopped for good */
     J_FILES,     /* files that belong to no other record */
+    J_SET_ASIDE, /* the repeat: its attempt does not count any more, and it is made again; note: SHA-256 of the archive that has it */
     J_STATE_COUNT,
 };
 
 struct journal_file {
-    struct str name; /* below the evidence folder */
-    struct str sha256;
+    struct str name;   /* below the evidence folder */
+    struct str sha256; /* "": of a set-aside attempt, the file counts no more */
 };
 
 struct journal_record {
@@ -54,6 +55,7 @@ struct journal_record {
     struct str note;
     struct journal_file *files; /* that were written before it */
     size_t n_files;
+    struct str check; /* of J_RESULT, once read: in hex, which seal signs */
 };
 
 struct journal_mark { /* the end of a record */
@@ -79,8 +81,7 @@ struct journal_records {
     struct journal_record *items;
     size_t n;
     uint64_t torn_bytes; /* of a last record that was cut; dropped */
-    struct str
-        result; /* the check of the last record of a result, in hex, which seal signs; ptr NULL: none */
+    struct str result;   /* the check of the last result; ptr NULL: none */
 };
 
 /* Reads without changing anything: for status, history. No file: no records. */

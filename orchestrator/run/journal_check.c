@@ -38,7 +38,7 @@ int journal_check_files(struct arena *arena, const char *folder, const struct ma
     for (size_t idx = 0; idx < files->n; idx++) {
         const struct journal_file *file = files->entries[idx].value;
         const struct rundir_file *kind = rundir_file(file->name);
-        if (!(kind && kind->is_again) &&
+        if (file->sha256.len && !(kind && kind->is_again) &&
             check_file(arena, folder, file->name, file->sha256, err) < 0) {
             return -1;
         }
@@ -53,7 +53,9 @@ void journal_expected(const struct frozen *frozen, const struct journal_records 
     journal_files(records, &files);
     for (size_t idx = 0; idx < files.n; idx++) {
         struct journal_file *file = files.entries[idx].value;
-        (void)map_add(ret_files, file->name, &file->sha256);
+        if (file->sha256.len) {
+            (void)map_add(ret_files, file->name, &file->sha256);
+        }
     }
     for (size_t idx = 0; idx < frozen->n_locked; idx++) {
         struct str *sha256 = arena_new(arena, struct str);
@@ -62,11 +64,14 @@ void journal_expected(const struct frozen *frozen, const struct journal_records 
     }
 }
 
+/* A copy of a file, half written; a log of a lost attempt; what an attempt that was set aside left, and the one that counts has not. */
 static bool is_left(const struct map *files, struct str name)
 {
+    const struct journal_file *file = map_get(files, name);
     struct str half_of = rundir_half_of(name);
-    return !map_get(files, name) && ((half_of.ptr && map_get(files, half_of)) ||
-                                     rundir_file(name) == &RUNDIR_FILES[RUNDIR_LOST]);
+    return file ? !file->sha256.len
+                : (half_of.ptr && map_get(files, half_of)) ||
+                      rundir_file(name) == &RUNDIR_FILES[RUNDIR_LOST];
 }
 
 int run_tidy(struct arena *arena, const char *folder, const struct map *files, struct err *err)
@@ -123,8 +128,8 @@ struct attempts { /* of one repeat */
 
 struct checked_journal {
     const struct derived *derived;
-    struct attempts *attempts; /* as result_repeat_at */
-    size_t n_judged;
+    struct attempts *attempts;            /* as result_repeat_at */
+    const struct journal_record **judged; /* by cell */
     const struct journal_record *result;
 };
 
@@ -138,6 +143,10 @@ static const char *note_attempt(struct attempts *attempts, const struct journal_
 {
     if (record->state == J_PARSED) {
         attempts->parsed = record;
+        return NULL;
+    }
+    if (record->state == J_SET_ASIDE) {
+        attempts->finished = attempts->parsed = NULL;
         return NULL;
     }
     if (attempts->finished) {
@@ -168,13 +177,13 @@ static const char *note_record(struct checked_journal *c, const struct journal_r
                                   record);
     }
     c->result = record->state == J_RESULT ? record : c->result;
-    c->n_judged += record->state == J_JUDGED;
+    if (record->state == J_JUDGED && is_case) {
+        c->judged[cell - result->cells] = record;
+    }
     return record->state == J_PLANNED && !str_eq(record->note, c->derived->frozen.report_sha256)
                ? "another report"
-           : record->state == J_JUDGED &&
-                   !(is_case && is_verdict(c, record->verdict, run_verdict_name(cell->verdict)))
-               ? "another verdict"
-               : NULL;
+           : record->state == J_JUDGED && !is_case ? "another case"
+                                                   : NULL;
 }
 
 /* Its attempt that counts ended as the journal has it. */
@@ -202,6 +211,7 @@ static int check_records(struct arena *arena, const char *folder, const struct d
 {
     struct checked_journal c = {
         .derived = derived,
+        .judged = arena_array(arena, const struct journal_record *, derived->result.n_cells + 1),
         .attempts =
             arena_array(arena, struct attempts, result_n_repeats(&derived->frozen.plan) + 1)};
     const char *why = records->n && records->items[0].state == J_PLANNED ? NULL : "no plan";
@@ -211,6 +221,10 @@ static int check_records(struct arena *arena, const char *folder, const struct d
     }
     for (size_t cell = 0; cell < derived->result.n_cells; cell++) {
         const struct cell_result *at = &derived->result.cells[cell];
+        const struct journal_record *judged = c.judged[cell];
+        if (!why && !(judged && is_verdict(&c, judged->verdict, run_verdict_name(at->verdict)))) {
+            why = "another verdict";
+        }
         for (size_t idx = 0; idx < at->n_repeats && !why; idx++) {
             size_t place = result_repeat_at(&derived->frozen.plan, at->step, (int64_t)idx + 1);
             why = check_repeat(&c, &c.attempts[place], &at->repeats[idx]);
@@ -220,8 +234,7 @@ static int check_records(struct arena *arena, const char *folder, const struct d
                         err) < 0) {
         return -1;
     }
-    if (!why &&
-        (c.n_judged < derived->result.n_cells || !c.result || !str_eq(c.result->note, hex))) {
+    if (!why && (!c.result || !str_eq(c.result->note, hex))) {
         why = "no record of this result.json";
     }
     return why ? err_set(err, ERR_INTEGRITY,
@@ -318,7 +331,11 @@ int run_check(const char *path, const struct run_claim *claim, struct err *err)
                    ? -1
                    : check_all_files(&arena, path, &claim->derived->frozen, &records, err);
     }
-    if (claim->journal.ptr && !str_eq(records.result, claim->journal)) {
+    bool is_signed_here = !claim->journal.ptr;
+    for (size_t idx = 0; idx < records.n && !is_signed_here; idx++) {
+        is_signed_here = str_eq(records.items[idx].check, claim->journal);
+    }
+    if (!is_signed_here) {
         return err_set(err, ERR_INTEGRITY,
                        "%s: not the journal of what was sealed: its last result has check %.*s, "
                        "the statement names %.*s",

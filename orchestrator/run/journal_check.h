@@ -28,7 +28,8 @@ MUST_CHECK int journal_check_files(struct arena *arena, const char *folder, cons
 /* All files that the run has written, by the journal and the lock: name, and SHA-256 in hex (a struct str, in the arena). */
 void journal_expected(const struct frozen *frozen, const struct journal_records *records,
                       struct arena *arena, struct map *ret_files);
-/* Removes what a killed run left: temporary copies of its files, logs of lost attempts that it had not recorded, folders without a file. */
+/* Removes what killed and set-aside attempts left: temporary copies of files, logs of lost attempts that were not recorded, folders
+   without a file. files: of journal_files. */
 MUST_CHECK int run_tidy(struct arena *arena, const char *folder, const struct map *files,
                         struct err *err);
 

@@ -80,6 +80,12 @@ MUST_CHECK int attempt_note_lost(struct attempt *a, struct err *err);
 MUST_CHECK int attempt_lose(struct attempt *a, struct err *err);
 /* A node's failure during this repeat: it ends the run unless another attempt succeeds. */
 void unit_blame(struct unit *unit, const char *why);
+/* It ended and does not count: its logs and outcome are kept as those of a lost attempt, and it is to be made again. archive: as
+   run_make_again. */
+MUST_CHECK int unit_set_aside(struct runner *r, struct unit *unit, struct str archive,
+                              struct err *err);
+/* A container whose engine died in mid-job says nothing of the workload: its node is lost, not the repeat. */
+void attempt_look_for_engines(struct attempt *a);
 MUST_CHECK int unit_parse(struct runner *r, struct unit *unit, struct err *err);
 
 /* Free bytes of the run folder's disk are at least these. */

@@ -68,13 +68,10 @@ static int sync_logs(struct attempt *a, struct err *err)
 /* Synced already, it is moved below the evidence folder: whole, or not there at all. */
 static int keep_log(struct attempt *a, struct rank_job *m, const char *name, struct err *err)
 {
-    char *path = fs_join(a->r->arena, a->r->dir.evidence, name);
-    char *slash = strrchr(path, '/');
-    *slash = '\0';
-    if (fs_mkdir_p(path, err) < 0) {
+    const char *path = fs_join(a->r->arena, a->r->dir.evidence, name);
+    if (rundir_make_way(a->r->arena, path, err) < 0) {
         return -1;
     }
-    *slash = '/';
     if (rename(m->part, path) < 0) {
         return err_set(err, err_code_of_errno(errno), "rename to %s: %s", path,
                        err_errno_text(errno));
@@ -179,7 +176,8 @@ int attempt_collect(struct attempt *a, struct err *err)
             r->arena, RUNDIR_LOG,
             (struct rundir_of){.case_id = unit->step->case_id, .repeat = unit->repeat})),
         .log_sha256 = str_of(metric->sha256),
-        .log_bytes = (int64_t)metric->log_bytes};
+        .log_bytes = (int64_t)metric->log_bytes,
+        .replaces = unit->replaces};
     struct journal_record record = {.state = J_FINISHED,
                                     .case_id = unit->step->case_id,
                                     .repeat = unit->repeat,
@@ -215,6 +213,28 @@ int attempt_collect(struct attempt *a, struct err *err)
 }
 
 /* ---- one that does not ---- */
+
+void attempt_look_for_engines(struct attempt *a)
+{
+    for (size_t idx = 0; idx < a->n_jobs && a->end == END_EXITED && a->exit_status; idx++) {
+        struct rank_job *m = &a->jobs[idx];
+        const char *const *words = m->job.job.cleanup;
+        if (m->fd < 0 || !runtime_is_lost(a->r->frozen.plan.runtime, m->exit_status,
+                                          fs_read_tail(a->r->arena, m->part))) {
+            continue;
+        }
+        while (words && words[0] && words[1]) {
+            words++;
+        }
+        (void)!err_set(&m->err, ERR_NODE,
+                       "its container engine was lost in mid-job; container %s may be left there, "
+                       "which resume and reperf nodes clean remove",
+                       words && words[0] ? words[0] : "of the job");
+        run_leave_out(a->r, m->node, &m->err);
+        a->failed_job = idx;
+        a->end = END_NODE;
+    }
+}
 
 void unit_blame(struct unit *unit, const char *why)
 {
@@ -308,6 +328,71 @@ int attempt_lose(struct attempt *a, struct err *err)
     events_write(&r->events, EV_JOB_LOST, &a->fields);
     unit->state = UNIT_TODO;
     unit->n_lost += a->end != END_STOPPED;
+    return 0;
+}
+
+static int set_file_aside(struct runner *r, const char *name, const char *aside,
+                          struct journal_record *record, struct err *err)
+{
+    const char *path = fs_join(r->arena, r->dir.evidence, name);
+    const char *to = aside ? fs_join(r->arena, r->dir.evidence, aside) : NULL;
+    if (!fs_exists(path)) {
+        return 0;
+    }
+    record->files[record->n_files++] = (struct journal_file){str_of(name), STR_LIT("")};
+    if (!aside) {
+        return 0;
+    }
+    struct journal_file *kept = &record->files[record->n_files++];
+    kept->name = str_of(aside);
+    if (rundir_make_way(r->arena, to, err) < 0 ||
+        (link(path, to) < 0 && errno != EEXIST &&
+         err_set(err, err_code_of_errno(errno), "link %s: %s", to, err_errno_text(errno)) < 0) ||
+        digest_file_hex(r->arena, to, &kept->sha256, err) < 0) {
+        return -1;
+    }
+    return publish_parent(to, err);
+}
+
+/* Both names until the next attempt's files take the place of this one's: whoever is killed in between finds what the journal has. */
+int unit_set_aside(struct runner *r, struct unit *unit, struct str archive, struct err *err)
+{
+    static const struct {
+        enum rundir_kind kind, aside; /* RUNDIR_FILES_N: it is not kept */
+        bool is_of_node;
+    } KINDS[] = {
+        {RUNDIR_LOG, RUNDIR_LOST, false},          {RUNDIR_OUTCOME, RUNDIR_LOST_OUTCOME, false},
+        {RUNDIR_COMMANDS, RUNDIR_FILES_N, false},  {RUNDIR_SERIES, RUNDIR_FILES_N, false},
+        {RUNDIR_NODE_LOG, RUNDIR_LOST_NODE, true}, {RUNDIR_MONITOR, RUNDIR_FILES_N, true},
+    };
+    struct rundir_of of = {
+        .case_id = unit->step->case_id, .repeat = unit->repeat, .attempt = unit->attempt};
+    struct event_fields fields = {
+        .case_id = of.case_id, .repeat = of.repeat, .attempt = of.attempt};
+    struct journal_record record = {.state = J_SET_ASIDE,
+                                    .case_id = of.case_id,
+                                    .repeat = of.repeat,
+                                    .attempt = of.attempt,
+                                    .note = archive};
+    record.files =
+        arena_array(r->arena, struct journal_file, 2 * ARRAY_LEN(KINDS) * (r->fleet.n_nodes + 1));
+    for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
+        for (size_t node = 0; node < (KINDS[idx].is_of_node ? r->fleet.n_nodes : 1); node++) {
+            of.name = r->fleet.nodes[node].spec->name;
+            const char *name = rundir_name(r->arena, KINDS[idx].kind, of);
+            const char *aside = KINDS[idx].aside < RUNDIR_FILES_N
+                                    ? rundir_name(r->arena, KINDS[idx].aside, of)
+                                    : NULL;
+            if (set_file_aside(r, name, aside, &record, err) < 0) {
+                return -1;
+            }
+        }
+    }
+    if (journal_append(&r->journal, &record, err) < 0) {
+        return -1;
+    }
+    run_make_again(r, unit, archive);
+    events_write(&r->events, EV_REPEAT_SET_ASIDE, &fields);
     return 0;
 }
 

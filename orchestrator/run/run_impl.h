@@ -39,6 +39,9 @@ struct unit { /* one repeat of one step */
     bool counts; /* once parsed */
     double value;
     int64_t log_bytes;
+    int n_retries; /* --retry-failed: of this orchestrator */
+    struct str
+        replaces; /* SHA-256 of the archive in which the attempt before counted; ptr NULL: in none */
     struct journal_file commands; /* of that attempt; name NULL: it has no such file */
 };
 
@@ -74,6 +77,8 @@ struct runner {
     int stop_signal; /* 0: none yet */
     int n_signals;
     bool was_sealed;
+    struct str sealed; /* the last archive's SHA-256 */
+    int n_archives;    /* that were sealed and are kept beside the one to come */
 };
 
 struct run_node {
@@ -102,7 +107,13 @@ int run_put_derived(void *ctx, const char *name, struct str text, struct err *er
 /* Executes every unit as far as possible. 0 with stop_signal set if it was stopped. */
 MUST_CHECK int run_schedule(struct runner *r, struct err *err);
 
+/* Those that are collected and not yet parsed. */
+MUST_CHECK int run_parse_collected(struct runner *r, struct err *err);
+
 /* ---- where it is ---- */
+
+/* The unit's attempt was set aside; archive: of the run as it was sealed with it, or NULL. */
+void run_make_again(struct runner *r, struct unit *unit, struct str archive);
 
 void runner_cleanup(struct runner *r); /* CLEANUP(runner) */
 /* Below the run's folder: what has come so far of the log of a unit's job, by both numbers. */

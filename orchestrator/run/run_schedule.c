@@ -268,6 +268,7 @@ static int end_attempt(struct schedule *s, struct attempt *a, struct err *err)
     struct runner *r = s->r;
     struct unit *unit = a->unit;
     int rc = 0;
+    attempt_look_for_engines(a);
     if (a->end != END_STOPPED && run_expect_disk(r, DISK_FULL_BYTES, err) < 0) {
         forget_jobs(a);
         rc = -1;
@@ -281,6 +282,11 @@ static int end_attempt(struct schedule *s, struct attempt *a, struct err *err)
     *a = (struct attempt){0};
     if (rc == 0 && unit->state == UNIT_FINISHED) {
         rc = unit_parse(r, unit, err);
+    }
+    if (rc == 0 && unit->state == UNIT_PARSED && !unit->counts &&
+        unit->n_retries < r->opts->retries) {
+        unit->n_retries++;
+        rc = unit_set_aside(r, unit, STR_EMPTY, err);
     }
     run_write_metrics(r, "running");
     return rc;
@@ -326,7 +332,7 @@ static int step_all(struct schedule *s, size_t *ret_n_active, struct err *err)
     return 0;
 }
 
-static int parse_collected(struct runner *r, struct err *err)
+int run_parse_collected(struct runner *r, struct err *err)
 {
     for (size_t idx = 0; idx < r->n_units; idx++) {
         if (r->units[idx].state == UNIT_FINISHED && unit_parse(r, &r->units[idx], err) < 0) {
@@ -407,7 +413,7 @@ int run_schedule(struct runner *r, struct err *err)
     for (size_t idx = 0; idx < r->n_units; idx++) {
         total += steps_of(&r->units[idx]);
     }
-    if (parse_collected(r, err) < 0) {
+    if (run_parse_collected(r, err) < 0) {
         return -1;
     }
     progress_start(&r->progress, r->opts->clock, "run", "steps", total);

@@ -53,6 +53,9 @@ static void note_record(struct run_info *info, const struct journal_record *reco
         if (record->state == J_STARTED) {
             at->state = "running";
             at->nodes = record->note;
+        } else if (record->state == J_SET_ASIDE) {
+            at->state = "waiting";
+            info->n_done--;
         } else if (record->state == J_LOST) {
             at->state = "lost";
             at->n_lost++;

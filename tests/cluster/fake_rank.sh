@@ -53,6 +53,14 @@ fills)
     steps 1 5
     head -c 40000000 /dev/zero | tr '\0' '#'
     ;;
+naps) # long enough for what is done to its node meanwhile
+    start
+    steps 1 5
+    sleep 20
+    steps 6 20
+    stop
+    exit 0
+    ;;
 waits)
     start
     steps 1 5

@@ -88,6 +88,20 @@ take_up mute 0 "resume, with the registry answering"
 whole mute 1 1
 nothing_left "images" 1 2 3 4
 
+# --- the engine dies in mid-job: that says nothing of the workload
+world engine naps
+begin engine "$ONE" "$N:node4" --repeats 1 --image "$(image_of engine)"
+runs_on_4() { [ -n "$(node_ssh 4 docker ps -q 2>/dev/null)" ]; }
+wait_for 240 runs_on_4
+ok $? "a container runs"
+node_docker_stop 4
+finish engine 6 "the engine is killed in mid-job: the repeat stays open"
+says engine 'container reperf[^ ]* may be left there' "and the container is named"
+is "$(jq -r 'select(.state == "finished") | .seq' "$(run_dir engine)/journal.jsonl")" "" "nothing is final"
+node_docker_start 4
+take_up engine 0 "resume, with the engine back"
+nothing_left "the engine's death" 1 2 3 4
+
 # --- orphans: the orchestrator is gone for good, its container is not
 world orphan waits
 begin orphan "$ONE" "$N:node3" --repeats 1 --image "$(image_of orphan)"

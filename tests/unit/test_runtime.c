@@ -297,4 +297,35 @@ TEST(ends_have_causes)
     }
 }
 
+TEST(an_engine_that_was_lost_is_no_end_of_the_workload)
+{
+    static const struct {
+        int status;
+        const char *tail;
+        bool is_lost;
+    } CASES[] = {
+        {125,
+         "x\n{\"event\":\"container_end\",\"status\":125,\"oom_killed\":null,\"started\":null}\n",
+         true},
+        {125,
+         "error waiting for container: unexpected EOF\n"
+         "{\"event\":\"container_end\",\"status\":125,\"oom_killed\":false,\"started\":true}\n",
+         true},
+        {125,
+         "its own words\n"
+         "{\"event\":\"container_end\",\"status\":125,\"oom_killed\":false,\"started\":true}\n",
+         false},
+        {137,
+         "x\n{\"event\":\"container_end\",\"status\":137,\"oom_killed\":false,\"started\":true}\n",
+         false},
+        {3, "unexpected EOF\n", false},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+        assert_int_equal(
+            runtime_is_lost(RUNTIME_DOCKER, CASES[idx].status, str_of(CASES[idx].tail)),
+            CASES[idx].is_lost);
+        assert_false(runtime_is_lost(RUNTIME_NONE, CASES[idx].status, str_of(CASES[idx].tail)));
+    }
+}
+
 UNIT_MAIN(NULL, NULL)
