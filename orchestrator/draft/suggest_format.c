@@ -82,7 +82,8 @@ static bool has_steps(const struct survey_number *n)
     const struct survey_steps *s = &n->steps;
     bool is_nearly = s->n >= STEPS_MANY && s->n * 4 >= n->n * 3; /* others are of another line */
     bool is_open_bar = n->is_bar && s->n_full == 0 && s->has_total;
-    return (s->n == n->n || is_nearly) && !s->is_changing &&
+    bool stands = n->n > 1 && s->first == s->last && s->n_back == 0; /* once an epoch */
+    return (s->n == n->n || is_nearly) && !s->is_changing && !stands &&
            (!n->is_bar || is_open_bar || is_beside(n));
 }
 
