@@ -51,6 +51,7 @@ exits 2 "a folder without one" "$REPERF" measure "$T/none"
 exits 2 "a round's table with other logs" "$REPERF" measure "$T/both" --results x.csv
 
 # --- a format of ten lines ------------------------------------------------------------------------------
+# shellcheck disable=SC2016 # the fence of a block
 sed -n '/^```json$/,/^```$/{/^```/d;p}' manifests/formats/README.md >"$T/mine.json"
 for s in 10 20 30 40; do echo "step $s/40 speed 250.5 img/s"; done >"$T/mine.log"
 is "$(wc -l <"$T/mine.json")" 10 "the smallest format is of ten lines"
