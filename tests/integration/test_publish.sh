@@ -3,7 +3,7 @@
 # Room: cmd
 # publish, and a report by its address: a run becomes a folder, is pushed to a bare repository, audited and run from there by somebody else;
 # what an address may not do.
-# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016,SC2317
 source "$(dirname "$0")/../tap_lib.sh"
 export REPERF_STATE="$T/state" REPERF_STORE="$T/store" HOME="$T/home" GIT_CONFIG_GLOBAL="$T/gitconfig"
 unset XDG_DATA_HOME REPERF_MANIFESTS REPERF_ROOT
