@@ -128,6 +128,7 @@ static int put_format(struct publish *p, const struct run_view *view,
     const char *log = fs_join(arena, view->folder, str_z(arena, cell->repeats[0].log));
     struct measurement *m = arena_new(arena, struct measurement);
     struct json_override set;
+    const char *rules = NULL;
     struct str why = STR_EMPTY;
     struct str text;
     if ((!format && result_choose_format(arena, &view->frozen, log, &format, &why, err) < 0) ||
@@ -155,23 +156,20 @@ static int put_format(struct publish *p, const struct run_view *view,
             return -1;
         }
         struct str inside = str_trim(str_sub(old.was, 1, old.was.len - 2));
-        const char *rules = arena_printf(arena,
-                                         "rules=[%.*s%s{\"name\": \"measured\", \"series\": "
-                                         "\"%.*s\", \"statistic\": \"engine\", "
-                                         "\"repeats\": \"mean\", \"origin\": \"own\", \"source\": "
-                                         "\"as reperf measure reads it\"}]",
-                                         STR_ARG(inside), inside.len ? ", " : "",
-                                         STR_ARG(measurement_primary(m)->name));
-        if (json_override(arena, text, str_of(rules), false, &set, err) < 0) {
-            return -1;
-        }
-        text = set.text;
+        rules = arena_printf(arena,
+                             "rules=[%.*s%s{\"name\": \"measured\", \"series\": \"%.*s\", "
+                             "\"statistic\": \"engine\", \"repeats\": \"mean\", \"origin\": "
+                             "\"own\", \"source\": \"as reperf measure reads it\"}]",
+                             STR_ARG(inside), inside.len ? ", " : "",
+                             STR_ARG(measurement_primary(m)->name));
     }
-    if (format_is_proposed(format)) { /* whoever ran it named it */
-        if (json_override(arena, text, STR_LIT("proposed=false"), false, &set, err) < 0) {
+    const char *settings[] = {rules, format_is_proposed(format) ? "proposed=false" : NULL};
+    for (size_t idx = 0; idx < ARRAY_LEN(settings); idx++) { /* whoever ran it named it */
+        if (settings[idx] &&
+            json_override(arena, text, str_of(settings[idx]), false, &set, err) < 0) {
             return -1;
         }
-        text = set.text;
+        text = settings[idx] ? set.text : text;
     }
     return put_text(p, name, text, err);
 }
@@ -391,15 +389,14 @@ static int add_readme(struct publish *p, struct strbuf *out, struct err *err)
             return -1;
         }
         strbuf_printf(out, "- archives/%.*s.tar.zst: %s%s\n", STR_ARG(info.run_id),
-                      info.key_id[0] ? "signed by the key of fingerprint " : "not signed",
+                      info.key_id[0] ? "signed by the key of fingerprint\n  " : "not signed",
                       info.key_id);
     }
-    strbuf_printf(
-        out,
-        "%" PRIu64 " bytes: logs/ (raw logs), archives/ (the sealed runs, with all "
-        "conditions), locks/ (each file and image by digest), manifests/ (report, formats, files "
-        "that run), index.html, picture.svg\n",
-        p->bytes);
+    strbuf_printf(out,
+                  "\n%" PRIu64 " bytes: logs/ (raw logs), archives/ (the sealed runs, with all "
+                  "conditions),\nlocks/ (each file and image by digest), manifests/ (report, "
+                  "formats, files that run), index.html.\n",
+                  p->bytes);
     return 0;
 }
 
@@ -422,7 +419,7 @@ static int put_rest(const struct cmd_ctx *ctx, struct publish *p, struct err *er
         strbuf_printf(&text,
                       "cff-version: 1.2.0\nmessage: Please cite this report.\ntitle: \"%.*s\"\n"
                       "authors:\n  - name: \"%s\"\n",
-                      STR_ARG(p->views[0].frozen.report.id), p->args->author);
+                      STR_ARG(p->report.title), p->args->author);
         if (put_text(p, "CITATION.cff", strbuf_str(&text), err) < 0) {
             return -1;
         }
