@@ -46,6 +46,7 @@ is "$(grep -rc ghp_ "$T/leaked" --include=notes.txt | grep -c ':1')" 0 "nor writ
 cd "$T" || exit 1
 exits 0 "audit FOLDER" "$REPERF" audit "$T/pub/"
 like "$(cat "$T/out")" '1 cells: 1 exact' "recomputes the number from the raw logs"
+exits 0 "its name alone is enough where no report has it" "$REPERF" audit pub
 exits 0 "its report validates" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$T/pub/manifests/reports/python3.json"
 (cd "$T/pub" && git init -q . && git add -A && git commit -qm publish)
 git clone -q --bare "$T/pub" "$T/pub.git" && git -C "$T/pub.git" config uploadpack.allowAnySHA1InWant true
