@@ -14,7 +14,7 @@ like "$(jq -r '.reports[0].cells[].note' "$T/out" | head -n 1)$(jq -r '.reports[
 is "$(grep -c '^error' "$T/out")" 0 "lint finds no error"
 is "$(cmp "$R/manifests/overlays/torch-cpu/nets_torch.py" workloads/competitors/nets_torch.py && echo same)" same "PyTorch's networks are those that the tests hold against ours"
 exits 0 "the published run's archive, by its key" "$REPERF" verify "$(find "$R/archives" -name '*.tar.zst')" --key "$V/cpu-2026.key.pub"
-like "$(cat "$R/README.md")" "fingerprint $(sed -n '2p' "$V/cpu-2026.key.pub" | base64 -d | tail -c 32 | sha256sum | cut -c1-64)" "whose fingerprint the README prints"
+like "$(tr -d '\n' <"$R/README.md")" "fingerprint +$(openssl pkey -pubin -in "$V/cpu-2026.key.pub" -outform DER | sha256sum | cut -c1-64)" "whose fingerprint the README prints"
 
 A=$(find "$V" -name '*.tar.zst')
 exits 0 "the reproduction's archive, by its key" "$REPERF" verify "$A" --key "$V/again.key.pub"
