@@ -344,7 +344,7 @@ test-all: test-programs $(FUZZ_BIN) $(addprefix build/asan/unit/test_wl_,$(WHOLE
 	@TIER=all B=build/release tests/tap.sh $(TEST_RUN) $(addprefix build/asan/unit/test_wl_,$(WHOLE_TOO)) $(SANITIZED) tests/fuzz/run.sh
 test-frameworks: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## every framework's column that runs on a CPU, one image at a time, in 45 minutes; SOURCES=DIR: a mirror of their code; ONLY=ERE: some
 	@SOURCES="$(SOURCES)" ONLY="$(ONLY)" TEST_LIMIT_S=2700 B=build/release tests/tap.sh tests/cluster/columns.sh
-test-dress: $(addprefix build/release/,$(PROGRAMS)) ## the published frameworks' own scripts up to their first call of a device; SOURCES=DIR: a mirror of their code; ONLY=ERE: some
+test-dress: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## the published frameworks' own scripts up to their first call of a device; SOURCES=DIR: a mirror of their code; ONLY=ERE: some
 	@TIER=all SOURCES="$(SOURCES)" ONLY="$(ONLY)" TEST_LIMIT_S=3600 B=build/release tests/tap.sh $(DRESS)
 # One room (ROOM=judge): its unit tests, and the scripts that name it in their third line; ROOM=prep and ROOM=workloads, too. Without ROOM the unit tests of
 # all, but for whole networks and the emulator, and the golden.

@@ -30,6 +30,15 @@ struct opt {
     int64_t min, max; /* OPT_I64 */
 };
 
+/* A row, whose kind follows from the member's C type (OPT_F64 has none: a double is a share): OPT(STRUCT, MEMBER, "name", "help"[, .letter = 'n'][, .value = "N"][, .min = ...]) */
+/* clang-format off */
+#define OPT_KIND(expr)                                                                             \
+    _Generic((expr), bool: OPT_FLAG, const char *: OPT_TEXT, int64_t: OPT_I64, double: OPT_SHARE,  \
+             struct opt_list: OPT_LIST)
+#define OPT(T, member, of_name, ...)                                                               \
+    {.name = (of_name), .kind = OPT_KIND(((T *)NULL)->member), .offset = offsetof(T, member),      \
+     .help = __VA_ARGS__}
+/* clang-format on */
 #define OPT_END                                                                                    \
     {                                                                                              \
         .name = NULL                                                                               \

@@ -31,25 +31,23 @@ static void audit_args_cleanup(struct audit_args *args)
     shown_args_cleanup(&args->shown);
 }
 
-#define AT(member) offsetof(struct audit_args, member)
 static const struct opt OPTS[] = {
-    {"all", 0, OPT_FLAG, NULL, "all reports", AT(is_all), 0, 0},
-    {"logs", 0, OPT_TEXT, "DIR",
-     "read raw logs from DIR, a clone or the \"store\" instead of the published series",
-     AT(logs_folder), 0, 0},
-    {"json", 0, OPT_FLAG, NULL, "one JSON document", AT(want_json), 0, 0},
-    {"sarif", 0, OPT_FLAG, NULL, "findings as SARIF 2.1.0", AT(want_sarif), 0, 0},
-    {"junit", 0, OPT_FLAG, NULL, "cells as JUnit XML", AT(want_junit), 0, 0},
-    {"like-for-like", 0, OPT_FLAG, NULL, "also compare each row of two frameworks by one rule",
-     AT(want_like), 0, 0},
-    {"strict", 0, OPT_FLAG, NULL, "a cell that its log proves only in part does not hold",
-     AT(is_strict), 0, 0},
-    {"write-series", 0, OPT_TEXT, "DIR", "with --logs: write the series of each report below DIR",
-     AT(series_folder), 0, 0},
-    SHOWN_ARGS_OPTS(AT(shown)),
+    OPT(struct audit_args, is_all, "all", "all reports"),
+    OPT(struct audit_args, logs_folder, "logs",
+        "read raw logs from DIR, a clone or the \"store\" instead of the published series",
+        .value = "DIR"),
+    OPT(struct audit_args, want_json, "json", "one JSON document"),
+    OPT(struct audit_args, want_sarif, "sarif", "findings as SARIF 2.1.0"),
+    OPT(struct audit_args, want_junit, "junit", "cells as JUnit XML"),
+    OPT(struct audit_args, want_like, "like-for-like",
+        "also compare each row of two frameworks by one rule"),
+    OPT(struct audit_args, is_strict, "strict",
+        "a cell that its log proves only in part does not hold"),
+    OPT(struct audit_args, series_folder, "write-series",
+        "with --logs: write the series of each report below DIR", .value = "DIR"),
+    SHOWN_ARGS_OPTS(struct audit_args, shown),
     OPT_END,
 };
-#undef AT
 
 static bool holds(const struct report_audit *audit, bool is_strict)
 {

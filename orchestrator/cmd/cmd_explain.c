@@ -104,20 +104,11 @@ static void offer_words(struct nearest *nearest)
 }
 
 static const struct opt OPTS[] = {
-    {.name = "logs",
-     .kind = OPT_TEXT,
-     .value = "DIR",
-     .help = "of cells: read the raw logs, as audit does",
-     .offset = offsetof(struct explain_args, logs_folder)},
-    {.name = "json",
-     .kind = OPT_FLAG,
-     .help = "one JSON document",
-     .offset = offsetof(struct explain_args, want_json)},
-    {.name = "verbose",
-     .letter = 'v',
-     .kind = OPT_FLAG,
-     .help = "of cells: every sample, and every fact that their logs state",
-     .offset = offsetof(struct explain_args, is_verbose)},
+    OPT(struct explain_args, logs_folder, "logs", "of cells: read the raw logs, as audit does",
+        .value = "DIR"),
+    OPT(struct explain_args, want_json, "json", "one JSON document"),
+    OPT(struct explain_args, is_verbose, "verbose",
+        "of cells: every sample, and every fact that their logs state", .letter = 'v'),
     OPT_END,
 };
 

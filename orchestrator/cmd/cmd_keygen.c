@@ -12,10 +12,7 @@ struct keygen_args {
 };
 
 static const struct opt OPTS[] = {
-    {.name = "json",
-     .kind = OPT_FLAG,
-     .help = "print one JSON document",
-     .offset = offsetof(struct keygen_args, want_json)},
+    OPT(struct keygen_args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 

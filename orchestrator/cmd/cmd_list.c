@@ -23,14 +23,8 @@ struct list_args {
 };
 
 static const struct opt OPTS[] = {
-    {.name = "ids",
-     .kind = OPT_FLAG,
-     .help = "only the ids, one a line",
-     .offset = offsetof(struct list_args, want_ids)},
-    {.name = "json",
-     .kind = OPT_FLAG,
-     .help = "one JSON document",
-     .offset = offsetof(struct list_args, want_json)},
+    OPT(struct list_args, want_ids, "ids", "only the ids, one a line"),
+    OPT(struct list_args, want_json, "json", "one JSON document"),
     OPT_END,
 };
 

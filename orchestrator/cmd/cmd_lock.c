@@ -12,15 +12,8 @@ struct lock_args {
 
 static const struct opt OPTS[] = {
     NET_ARGS_OPTS,
-    {.name = "locks",
-     .kind = OPT_TEXT,
-     .value = "DIR",
-     .help = "write there instead of manifests/locks",
-     .offset = offsetof(struct lock_args, locks)},
-    {.name = "json",
-     .kind = OPT_FLAG,
-     .help = "print one JSON document, also on failure",
-     .offset = offsetof(struct lock_args, want_json)},
+    OPT(struct lock_args, locks, "locks", "write there instead of manifests/locks", .value = "DIR"),
+    OPT(struct lock_args, want_json, "json", "print one JSON document, also on failure"),
     OPT_END,
 };
 

@@ -27,27 +27,12 @@ struct publish_args {
 };
 
 static const struct opt OPTS[] = {
-    {.name = "output",
-     .letter = 'o',
-     .kind = OPT_TEXT,
-     .value = "FOLDER",
-     .help = "where it is written; not there yet, or empty",
-     .offset = offsetof(struct publish_args, output)},
-    {.name = "title",
-     .kind = OPT_TEXT,
-     .value = "TEXT",
-     .help = "of the report (default: the run's)",
-     .offset = offsetof(struct publish_args, title)},
-    {.name = "files",
-     .kind = OPT_TEXT,
-     .value = "FOLDER",
-     .help = "of a command's run: the files that it needs, which are published too",
-     .offset = offsetof(struct publish_args, files)},
-    {.name = "author",
-     .kind = OPT_TEXT,
-     .value = "NAME",
-     .help = "writes CITATION.cff",
-     .offset = offsetof(struct publish_args, author)},
+    OPT(struct publish_args, output, "output", "where it is written; not there yet, or empty",
+        .letter = 'o', .value = "FOLDER"),
+    OPT(struct publish_args, title, "title", "of the report (default: the run's)", .value = "TEXT"),
+    OPT(struct publish_args, files, "files",
+        "of a command's run: the files that it needs, which are published too", .value = "FOLDER"),
+    OPT(struct publish_args, author, "author", "writes CITATION.cff", .value = "NAME"),
     OPT_END,
 };
 

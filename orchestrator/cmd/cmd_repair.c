@@ -13,24 +13,13 @@ struct repair_args {
 };
 
 static const struct opt OPTS[] = {
-    {.name = "synthetic",
-     .kind = OPT_FLAG,
-     .help = "the synthetic dataset",
-     .offset = offsetof(struct repair_args, is_synthetic)},
-    {.name = "remove-extra",
-     .kind = OPT_FLAG,
-     .help = "remove files of a dataset's tree that none of its archives has",
-     .offset = offsetof(struct repair_args, removes_extra)},
+    OPT(struct repair_args, is_synthetic, "synthetic", "the synthetic dataset"),
+    OPT(struct repair_args, removes_extra, "remove-extra",
+        "remove files of a dataset's tree that none of its archives has"),
     NET_ARGS_OPTS,
-    {.name = "locks",
-     .kind = OPT_TEXT,
-     .value = "DIR",
-     .help = "check against these locks (default manifests/locks)",
-     .offset = offsetof(struct repair_args, locks)},
-    {.name = "json",
-     .kind = OPT_FLAG,
-     .help = "print one JSON document, also on failure",
-     .offset = offsetof(struct repair_args, want_json)},
+    OPT(struct repair_args, locks, "locks", "check against these locks (default manifests/locks)",
+        .value = "DIR"),
+    OPT(struct repair_args, want_json, "json", "print one JSON document, also on failure"),
     OPT_END,
 };
 

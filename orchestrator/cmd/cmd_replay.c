@@ -13,10 +13,7 @@ struct replay_args {
 };
 
 static const struct opt OPTS[] = {
-    {.name = "json",
-     .kind = OPT_FLAG,
-     .help = "print one JSON document",
-     .offset = offsetof(struct replay_args, want_json)},
+    OPT(struct replay_args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 

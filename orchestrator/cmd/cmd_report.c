@@ -35,20 +35,19 @@ static void report_args_cleanup(struct report_args *args)
     shown_args_cleanup(&args->shown);
 }
 
-#define AT(member) offsetof(struct report_args, member)
 static const struct opt OPTS[] = {
-    {"all", 0, OPT_FLAG, NULL, "all reports", AT(is_all), 0, 0},
-    OUTPUTS_OPT_CSV(AT(outputs)),
-    {"html", 0, OPT_TEXT, "FILE", "write one self-contained page; - is standard output",
-     AT(outputs.html), 0, 0},
-    OUTPUTS_OPT_JSON(AT(outputs)),
-    OUTPUTS_OPT_MARKDOWN(AT(outputs)),
-    {"logs", 0, OPT_TEXT, "DIR", "read the raw logs, as audit does", AT(logs_folder), 0, 0},
-    {"svg", 0, OPT_TEXT, "FILE", "write one picture of one report", AT(outputs.svg), 0, 0},
-    SHOWN_ARGS_OPTS(AT(shown)),
+    OPT(struct report_args, is_all, "all", "all reports"),
+    OUTPUTS_OPT_CSV(struct report_args, outputs),
+    OPT(struct report_args, outputs.html, "html",
+        "write one self-contained page; - is standard output", .value = "FILE"),
+    OUTPUTS_OPT_JSON(struct report_args, outputs),
+    OUTPUTS_OPT_MARKDOWN(struct report_args, outputs),
+    OPT(struct report_args, logs_folder, "logs", "read the raw logs, as audit does",
+        .value = "DIR"),
+    OPT(struct report_args, outputs.svg, "svg", "write one picture of one report", .value = "FILE"),
+    SHOWN_ARGS_OPTS(struct report_args, shown),
     OPT_END,
 };
-#undef AT
 
 static int check_args(struct report_args *args, struct err *err)
 {

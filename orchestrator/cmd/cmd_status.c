@@ -17,20 +17,11 @@ struct status_args {
 };
 
 static const struct opt OPTS[] = {
-    {.name = "watch",
-     .letter = 'w',
-     .kind = OPT_FLAG,
-     .help = "print again each second while a run is running",
-     .offset = offsetof(struct status_args, is_watched)},
-    {.name = "follow",
-     .letter = 'f',
-     .kind = OPT_FLAG,
-     .help = "print each change of one run until it ends, then its result",
-     .offset = offsetof(struct status_args, is_followed)},
-    {.name = "json",
-     .kind = OPT_FLAG,
-     .help = "print one JSON document",
-     .offset = offsetof(struct status_args, want_json)},
+    OPT(struct status_args, is_watched, "watch", "print again each second while a run is running",
+        .letter = 'w'),
+    OPT(struct status_args, is_followed, "follow",
+        "print each change of one run until it ends, then its result", .letter = 'f'),
+    OPT(struct status_args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 

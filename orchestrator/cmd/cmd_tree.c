@@ -20,23 +20,13 @@ struct tree_args {
 };
 
 static const struct opt OPTS[] = {
-    {.name = "list",
-     .kind = OPT_TEXT,
-     .value = "FILE",
-     .help = "compare with a list that sha256sum, md5sum or this command wrote",
-     .offset = offsetof(struct tree_args, list)},
-    {.name = "md5",
-     .kind = OPT_FLAG,
-     .help = "write MD5, as md5sum does (a list that is given says itself what it has)",
-     .offset = offsetof(struct tree_args, wants_md5)},
-    {.name = "quick",
-     .kind = OPT_FLAG,
-     .help = "do not read files again that have not changed since they were read",
-     .offset = offsetof(struct tree_args, is_quick)},
-    {.name = "json",
-     .kind = OPT_FLAG,
-     .help = "print one JSON document",
-     .offset = offsetof(struct tree_args, want_json)},
+    OPT(struct tree_args, list, "list",
+        "compare with a list that sha256sum, md5sum or this command wrote", .value = "FILE"),
+    OPT(struct tree_args, wants_md5, "md5",
+        "write MD5, as md5sum does (a list that is given says itself what it has)"),
+    OPT(struct tree_args, is_quick, "quick",
+        "do not read files again that have not changed since they were read"),
+    OPT(struct tree_args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 

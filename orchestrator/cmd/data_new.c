@@ -28,20 +28,12 @@ struct describe_args {
 };
 
 static const struct opt OPTS[] = {
-    {.name = "licence",
-     .kind = OPT_TEXT,
-     .value = "TEXT",
-     .help = "under what terms it may be used; \"unstated\" where nobody says",
-     .offset = offsetof(struct describe_args, licence)},
-    {.name = "title",
-     .kind = OPT_TEXT,
-     .value = "TEXT",
-     .help = "what it is, in words (default: its name)",
-     .offset = offsetof(struct describe_args, title)},
-    {.name = "login",
-     .kind = OPT_FLAG,
-     .help = "its addresses want a login: --netrc or --cookies",
-     .offset = offsetof(struct describe_args, needs_login)},
+    OPT(struct describe_args, licence, "licence",
+        "under what terms it may be used; \"unstated\" where nobody says", .value = "TEXT"),
+    OPT(struct describe_args, title, "title", "what it is, in words (default: its name)",
+        .value = "TEXT"),
+    OPT(struct describe_args, needs_login, "login",
+        "its addresses want a login: --netrc or --cookies"),
     NET_ARGS_OPTS,
     OPT_END,
 };

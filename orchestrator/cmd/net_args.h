@@ -28,72 +28,33 @@ static inline void net_args_cleanup(struct net_args *args)
 }
 
 #define NET_ARGS_ASK_OPTS                                                                          \
-    {.name = "connections",                                                                        \
-     .kind = OPT_I64,                                                                              \
-     .value = "N",                                                                                 \
-     .help = "connections for each file (default 8)",                                              \
-     .offset = offsetof(struct net_args, connections),                                             \
-     .min = 1,                                                                                     \
-     .max = FETCH_CONNECTIONS_MAX},                                                                \
-        {.name = "rate",                                                                           \
-         .kind = OPT_TEXT,                                                                         \
-         .value = "BYTES",                                                                         \
-         .help = "a second at most, of one file; k, M or G may follow",                            \
-         .offset = offsetof(struct net_args, rate)},                                               \
-        {.name = "retries",                                                                        \
-         .kind = OPT_I64,                                                                          \
-         .value = "N",                                                                             \
-         .help = "of a piece from one mirror; default 5",                                          \
-         .offset = offsetof(struct net_args, retries),                                             \
-         .min = 1,                                                                                 \
-         .max = 100},                                                                              \
-        {.name = "netrc",                                                                          \
-         .kind = OPT_TEXT,                                                                         \
-         .value = "FILE",                                                                          \
-         .help = "logins by host; must not be readable by others",                                 \
-         .offset = offsetof(struct net_args, netrc)},                                              \
-        {.name = "cookies",                                                                        \
-         .kind = OPT_TEXT,                                                                         \
-         .value = "FILE",                                                                          \
-         .help = "a browser's cookies in Netscape's format; likewise",                             \
-         .offset = offsetof(struct net_args, cookies)},                                            \
-        {.name = "proxy",                                                                          \
-         .kind = OPT_TEXT,                                                                         \
-         .value = "URL",                                                                           \
-         .help = "proxy instead of http_proxy and https_proxy",                                    \
-         .offset = offsetof(struct net_args, proxy)},                                              \
-        {.name = "ca",                                                                             \
-         .kind = OPT_TEXT,                                                                         \
-         .value = "FILE",                                                                          \
-         .help = "certificates to trust instead of the system's",                                  \
-         .offset = offsetof(struct net_args, ca)},                                                 \
-        {.name = "mirror",                                                                         \
-         .kind = OPT_TEXT,                                                                         \
-         .value = "URL|DIR",                                                                       \
-         .help = "another place; files of datasets are asked for there first, images last",        \
-         .offset = offsetof(struct net_args, mirror)},                                             \
-        {.name = "auth-file",                                                                      \
-         .kind = OPT_TEXT,                                                                         \
-         .value = "FILE",                                                                          \
-         .help = "logins of registries as in docker's config.json; not readable by others",        \
-         .offset = offsetof(struct net_args, auth_file)},                                          \
-        {.name = "insecure-registry",                                                              \
-         .kind = OPT_LIST,                                                                         \
-         .value = "HOST",                                                                          \
-         .help = "may be contacted over plain HTTP; may be repeated",                              \
-         .offset = offsetof(struct net_args, plain_hosts)},                                        \
-    {                                                                                              \
-        .name = "layout", .kind = OPT_LIST, .value = "PATH",                                       \
-        .help = "OCI layout or docker save's tar that may hold an image; likewise",                \
-        .offset = offsetof(struct net_args, layouts)                                               \
-    }
+    OPT(struct net_args, connections, "connections", "connections for each file (default 8)",      \
+        .value = "N", .min = 1, .max = FETCH_CONNECTIONS_MAX),                                     \
+        OPT(struct net_args, rate, "rate", "a second at most, of one file; k, M or G may follow",  \
+            .value = "BYTES"),                                                                     \
+        OPT(struct net_args, retries, "retries", "of a piece from one mirror; default 5",          \
+            .value = "N", .min = 1, .max = 100),                                                   \
+        OPT(struct net_args, netrc, "netrc", "logins by host; must not be readable by others",     \
+            .value = "FILE"),                                                                      \
+        OPT(struct net_args, cookies, "cookies",                                                   \
+            "a browser's cookies in Netscape's format; likewise", .value = "FILE"),                \
+        OPT(struct net_args, proxy, "proxy", "proxy instead of http_proxy and https_proxy",        \
+            .value = "URL"),                                                                       \
+        OPT(struct net_args, ca, "ca", "certificates to trust instead of the system's",            \
+            .value = "FILE"),                                                                      \
+        OPT(struct net_args, mirror, "mirror",                                                     \
+            "another place; files of datasets are asked for there first, images last",             \
+            .value = "URL|DIR"),                                                                   \
+        OPT(struct net_args, auth_file, "auth-file",                                               \
+            "logins of registries as in docker's config.json; not readable by others",             \
+            .value = "FILE"),                                                                      \
+        OPT(struct net_args, plain_hosts, "insecure-registry",                                     \
+            "may be contacted over plain HTTP; may be repeated", .value = "HOST"),                 \
+        OPT(struct net_args, layouts, "layout",                                                    \
+            "OCI layout or docker save's tar that may hold an image; likewise", .value = "PATH")
 #define NET_ARGS_OPTS                                                                              \
-    NET_ARGS_ASK_OPTS,                                                                             \
-    {                                                                                              \
-        .name = "offline", .kind = OPT_FLAG,                                                       \
-        .help = "only what is in the store or in --mirror DIR",                                    \
-        .offset = offsetof(struct net_args, is_offline)                                            \
-    }
+    NET_ARGS_ASK_OPTS, OPT(struct net_args, is_offline, "offline",                                 \
+                           "only what is in the store or in --mirror DIR")
 
 /* Strings are borrowed from args. ERR_USAGE for what cannot be. */
 MUST_CHECK int net_args_opts(const struct cmd_ctx *ctx, const struct net_args *args,

@@ -21,21 +21,10 @@ struct clean_args {
 };
 
 static const struct opt OPTS[] = {
-    {.name = "dry-run",
-     .letter = 'n',
-     .kind = OPT_FLAG,
-     .help = "only list it",
-     .offset = offsetof(struct clean_args, is_dry_run)},
-    {.name = "json",
-     .kind = OPT_FLAG,
-     .help = "print one JSON document",
-     .offset = offsetof(struct clean_args, want_json)},
-    {.name = "nodes",
-     .letter = 'w',
-     .kind = OPT_TEXT,
-     .value = "SET",
-     .help = "only these nodes of the inventory",
-     .offset = offsetof(struct clean_args, nodes)},
+    OPT(struct clean_args, is_dry_run, "dry-run", "only list it", .letter = 'n'),
+    OPT(struct clean_args, want_json, "json", "print one JSON document"),
+    OPT(struct clean_args, nodes, "nodes", "only these nodes of the inventory", .letter = 'w',
+        .value = "SET"),
     OPT_END,
 };
 

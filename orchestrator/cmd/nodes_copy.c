@@ -19,21 +19,11 @@ struct copy_args {
 };
 
 static const struct opt OPTS[] = {
-    {.name = "json",
-     .kind = OPT_FLAG,
-     .help = "print one JSON document",
-     .offset = offsetof(struct copy_args, want_json)},
-    {.name = "nodes",
-     .letter = 'w',
-     .kind = OPT_TEXT,
-     .value = "SET",
-     .help = "only these nodes of the inventory",
-     .offset = offsetof(struct copy_args, nodes)},
-    {.name = "to",
-     .kind = OPT_TEXT,
-     .value = "DIR",
-     .help = "folder there: absolute, or below the node's work folder (files)",
-     .offset = offsetof(struct copy_args, to)},
+    OPT(struct copy_args, want_json, "json", "print one JSON document"),
+    OPT(struct copy_args, nodes, "nodes", "only these nodes of the inventory", .letter = 'w',
+        .value = "SET"),
+    OPT(struct copy_args, to, "to",
+        "folder there: absolute, or below the node's work folder (files)", .value = "DIR"),
     OPT_END,
 };
 

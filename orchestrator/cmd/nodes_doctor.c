@@ -22,21 +22,21 @@ struct doctor_args {
     bool allow_unknown, want_all, want_json;
 };
 
-#define AT(member) offsetof(struct doctor_args, member)
 static const struct opt OPTS[] = {
-    {"report", 0, OPT_TEXT, "REPORT", "also check what this report's launches need", AT(report), 0,
-     0},
-    {"case", 0, OPT_LIST, "GLOB", "only its cases that match; may be repeated; * also matches /",
-     AT(cases), 0, 0},
-    {"profile", 0, OPT_TEXT, "full|smoke", "as for run; smoke needs no GPU", AT(profile), 0, 0},
-    {"port", 0, OPT_I64, "N", "tried between the nodes (29500)", AT(port), 1024, PORT_MAX},
-    {"allow-unknown", 0, OPT_FLAG, NULL, "an unknown requirement is not a failure",
-     AT(allow_unknown), 0, 0},
-    {"all", 0, OPT_FLAG, NULL, "show also what holds", AT(want_all), 0, 0},
-    {"json", 0, OPT_FLAG, NULL, "print one JSON document", AT(want_json), 0, 0},
+    OPT(struct doctor_args, report, "report", "also check what this report's launches need",
+        .value = "REPORT"),
+    OPT(struct doctor_args, cases, "case",
+        "only its cases that match; may be repeated; * also matches /", .value = "GLOB"),
+    OPT(struct doctor_args, profile, "profile", "as for run; smoke needs no GPU",
+        .value = "full|smoke"),
+    OPT(struct doctor_args, port, "port", "tried between the nodes (29500)", .value = "N",
+        .min = 1024, .max = PORT_MAX),
+    OPT(struct doctor_args, allow_unknown, "allow-unknown",
+        "an unknown requirement is not a failure"),
+    OPT(struct doctor_args, want_all, "all", "show also what holds"),
+    OPT(struct doctor_args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
-#undef AT
 
 static int read_args(struct arena *arena, const struct cmd_ctx *ctx, const struct doctor_args *args,
                      struct report *report, struct doctor_opts *opts, struct err *err)

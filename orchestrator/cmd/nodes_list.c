@@ -13,10 +13,8 @@ struct list_args {
 };
 
 static const struct opt OPTS[] = {
-    {.name = "json",
-     .kind = OPT_FLAG,
-     .help = "print one JSON document: the inventory, its patterns expanded",
-     .offset = offsetof(struct list_args, want_json)},
+    OPT(struct list_args, want_json, "json",
+        "print one JSON document: the inventory, its patterns expanded"),
     OPT_END,
 };
 

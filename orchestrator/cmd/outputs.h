@@ -10,23 +10,14 @@ struct outputs {
     const char *html, *svg, *csv, *markdown; /* files; "-": standard output; NULL: not asked for */
     bool want_json;                          /* on standard output */
 };
-#define OUTPUTS_OPT_CSV(base)                                                                      \
-    {                                                                                              \
-        .name = "csv", .kind = OPT_TEXT, .value = "FILE",                                          \
-        .help = "write comma-separated values; - is standard output",                              \
-        .offset = (base) + offsetof(struct outputs, csv)                                           \
-    }
-#define OUTPUTS_OPT_JSON(base)                                                                     \
-    {                                                                                              \
-        .name = "json", .kind = OPT_FLAG, .help = "one JSON document on standard output",          \
-        .offset = (base) + offsetof(struct outputs, want_json)                                     \
-    }
-#define OUTPUTS_OPT_MARKDOWN(base)                                                                 \
-    {                                                                                              \
-        .name = "markdown", .kind = OPT_TEXT, .value = "FILE",                                     \
-        .help = "write tables of Markdown; - is standard output",                                  \
-        .offset = (base) + offsetof(struct outputs, markdown)                                      \
-    }
+#define OUTPUTS_OPT_CSV(T, outputs)                                                                \
+    OPT(T, outputs.csv, "csv", "write comma-separated values; - is standard output",               \
+        .value = "FILE")
+#define OUTPUTS_OPT_JSON(T, outputs)                                                               \
+    OPT(T, outputs.want_json, "json", "one JSON document on standard output")
+#define OUTPUTS_OPT_MARKDOWN(T, outputs)                                                           \
+    OPT(T, outputs.markdown, "markdown", "write tables of Markdown; - is standard output",         \
+        .value = "FILE")
 
 /* ERR_USAGE where two are for standard output or for one file. */
 MUST_CHECK int outputs_check(const struct outputs *outputs, const char *command, struct err *err);

@@ -4,7 +4,6 @@
 #include "cmd/run_args.h"
 
 #include "base/log.h"
-#include "run/dry_run.h"
 #include "view/plan_out.h"
 
 #define OUTPUT_MAX (256u << 20)
@@ -76,8 +75,6 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
     return 0;
 }
 
-/* ---- plan ---- */
-
 /* Nothing to run is not a success: the status is the first case's cause. */
 static int plan_status(const struct plan *plan, struct err *err)
 {
@@ -101,64 +98,4 @@ int run_print_plan(const struct run_prepared *prepared, const struct run_args *a
         plan_out_text(plan, args->is_verbose, &buf);
     }
     return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : plan_status(plan, err);
-}
-
-/* ---- dry run ---- */
-
-struct dry_document {
-    const struct plan *plan;
-    const struct dry_command *commands;
-    size_t n_commands;
-};
-static const struct json_field COMMAND_ROWS[] = {
-    ROW("case", struct dry_command, case_id, JSON_REQUIRED),
-    ROW("node", struct dry_command, node, JSON_REQUIRED),
-    ROW("shell", struct dry_command, shell, JSON_REQUIRED),
-    ROW("argv", struct dry_command, argv, JSON_REQUIRED, .min = 1),
-    ROW("env", struct dry_command, env, JSON_REQUIRED),
-    ROW("cleanup", struct dry_command, cleanup, JSON_REQUIRED),
-};
-static const struct json_field DRY_ROWS[] = {
-    ROW_THERE(struct dry_document, plan, PLAN_ROWS),
-    ROW_LIST("commands", struct dry_document, commands, n_commands, COMMAND_ROWS, 0,
-             .about = "run --dry-run alone: of the first repeat of each case that can be run"),
-};
-const struct json_document PLAN_DOCUMENT = {
-    JSON_DOCUMENT("plan.json", "reperf plan --json, manifest/plan.json of a run", DRY_ROWS)};
-
-static void encode_dry(struct strbuf *buf, const struct plan *plan,
-                       const struct dry_commands *commands)
-{
-    const struct dry_document document = {plan, commands->items, commands->n};
-    json_encode_document(buf, DRY_ROWS, ARRAY_LEN(DRY_ROWS), &document);
-}
-
-static void print_dry(struct strbuf *buf, const struct plan *plan,
-                      const struct dry_commands *commands)
-{
-    plan_out_text(plan, false, buf);
-    strbuf_add_z(buf, commands->n
-                          ? "\n# Commands of each case's first repeat, once its image, code "
-                            "and data are on the nodes; a run takes nodes that are free,\n"
-                            "# and puts its own id for DRY-RUN and another port a repeat.\n"
-                          : "");
-    for (size_t idx = 0; idx < commands->n; idx++) {
-        const struct dry_command *command = &commands->items[idx];
-        strbuf_printf(buf, "\n# %.*s on %.*s\n%s\n", STR_ARG(command->case_id),
-                      STR_ARG(command->node), command->shell);
-    }
-}
-
-int run_print_dry(const struct run_opts *opts, const struct run_prepared *prepared, bool want_json,
-                  struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf buf;
-    struct dry_commands commands;
-    strbuf_init(&buf, OUTPUT_MAX);
-    if (dry_run(&arena, opts, prepared, &commands, err) < 0) {
-        return -1;
-    }
-    (want_json ? encode_dry : print_dry)(&buf, &prepared->plan, &commands);
-    return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : plan_status(&prepared->plan, err);
 }

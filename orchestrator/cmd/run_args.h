@@ -4,7 +4,6 @@
 #define CMD_RUN_ARGS_H
 
 #include "cmd/net_args.h"
-#include "codec/json_table.h"
 #include "judge/audit.h"
 #include "run/run.h"
 
@@ -44,112 +43,63 @@ static inline void run_args_cleanup(struct run_args *args)
 
 /* Rows of the option tables. */
 #define RUN_OPT_CASE                                                                               \
-    {                                                                                              \
-        .name = "case", .kind = OPT_LIST, .value = "GLOB",                                         \
-        .help = "only cases that match; may be repeated; * also matches /",                        \
-        .offset = offsetof(struct run_args, cases)                                                 \
-    }
+    OPT(struct run_args, cases, "case",                                                            \
+        "only cases that match; may be repeated; * also matches /", .value = "GLOB")
 #define RUN_OPT_PROFILE                                                                            \
-    {                                                                                              \
-        .name = "profile", .kind = OPT_TEXT, .value = "full|smoke",                                \
-        .help = "full (as the report says; default) or smoke (small, on the CPU)",                 \
-        .offset = offsetof(struct run_args, profile)                                               \
-    }
+    OPT(struct run_args, profile, "profile",                                                       \
+        "full (as the report says; default) or smoke (small, on the CPU)", .value = "full|smoke")
 #define RUN_OPT_REHEARSE                                                                           \
-    {                                                                                              \
-        .name = "rehearse", .kind = OPT_FLAG,                                                      \
-        .help = "the full profile on synthetic data: no number is claimed",                        \
-        .offset = offsetof(struct run_args, is_rehearsal)                                          \
-    }
+    OPT(struct run_args, is_rehearsal, "rehearse",                                                 \
+        "the full profile on synthetic data: no number is claimed")
 #define RUN_OPT_NODES                                                                              \
-    {                                                                                              \
-        .name = "nodes", .kind = OPT_TEXT, .value = "INVENTORY",                                   \
-        .help = "where: an inventory, INVENTORY:NODESET, host1,host2, slurm (default: local)",     \
-        .offset = offsetof(struct run_args, nodes)                                                 \
-    }
+    OPT(struct run_args, nodes, "nodes",                                                           \
+        "where: an inventory, INVENTORY:NODESET, host1,host2, slurm (default: local)",             \
+        .value = "INVENTORY")
 #define RUN_OPT_EACH_NODE                                                                          \
-    {                                                                                              \
-        .name = "each-node", .kind = OPT_FLAG,                                                     \
-        .help = "each case on every node, or every pair of neighbours, and compare the nodes",     \
-        .offset = offsetof(struct run_args, is_each_node)                                          \
-    }
+    OPT(struct run_args, is_each_node, "each-node",                                                \
+        "each case on every node, or every pair of neighbours, and compare the nodes")
 #define RUN_OPT_IMAGE                                                                              \
-    {                                                                                              \
-        .name = "image", .kind = OPT_LIST, .value = "ID=NAME@DIGEST",                              \
-        .help = "use this image for images/ID; may be repeated",                                   \
-        .offset = offsetof(struct run_args, images)                                                \
-    }
+    OPT(struct run_args, images, "image", "use this image for images/ID; may be repeated",         \
+        .value = "ID=NAME@DIGEST")
 #define RUN_OPT_SET                                                                                \
-    {                                                                                              \
-        .name = "set", .letter = 'C', .kind = OPT_LIST, .value = "PATH=VALUE",                     \
-        .help = "override a value of the report for this run; may be repeated",                    \
-        .offset = offsetof(struct run_args, overrides)                                             \
-    }
+    OPT(struct run_args, overrides, "set",                                                         \
+        "override a value of the report for this run; may be repeated", .letter = 'C',             \
+        .value = "PATH=VALUE")
 #define RUN_OPT_REPEATS                                                                            \
-    {                                                                                              \
-        .name = "repeats", .kind = OPT_I64, .value = "N", .help = "processes a case (3)",          \
-        .offset = offsetof(struct run_args, repeats), .min = 1, .max = REPEATS_RUN_MAX             \
-    }
+    OPT(struct run_args, repeats, "repeats", "processes a case (3)", .value = "N", .min = 1,       \
+        .max = REPEATS_RUN_MAX)
 #define RUN_OPT_TURNS                                                                              \
-    {                                                                                              \
-        .name = "columns", .kind = OPT_FLAG,                                                       \
-        .help = "run one case at a time, those of a row in turns (default: where it has several)", \
-        .offset = offsetof(struct run_args, takes_turns)                                           \
-    }
+    OPT(struct run_args, takes_turns, "columns",                                                   \
+        "run one case at a time, those of a row in turns (default: where it has several)")
 #define RUN_OPT_STEPS                                                                              \
-    {                                                                                              \
-        .name = "steps", .kind = OPT_TEXT, .value = "as-logged|N",                                 \
-        .help = "training steps where a command takes a number: the published log's, or N",        \
-        .offset = offsetof(struct run_args, steps)                                                 \
-    }
+    OPT(struct run_args, steps, "steps",                                                           \
+        "training steps where a command takes a number: the published log's, or N",                \
+        .value = "as-logged|N")
 #define RUN_OPT_PACKED                                                                             \
-    {                                                                                              \
-        .name = "no-columns", .kind = OPT_FLAG,                                                    \
-        .help = "run cases at the same time wherever nodes are free: no ratios",                   \
-        .offset = offsetof(struct run_args, is_packed)                                             \
-    }
+    OPT(struct run_args, is_packed, "no-columns",                                                  \
+        "run cases at the same time wherever nodes are free: no ratios")
 #define RUN_OPT_DEADLINE                                                                           \
-    {                                                                                              \
-        .name = "deadline", .kind = OPT_I64, .value = "SECONDS",                                   \
-        .help = "of one repeat (smoke 600; full 86400, or 3 x the estimate)",                      \
-        .offset = offsetof(struct run_args, deadline_s), .min = 1, .max = DEADLINE_S_MAX           \
-    }
+    OPT(struct run_args, deadline_s, "deadline",                                                   \
+        "of one repeat (smoke 600; full 86400, or 3 x the estimate)", .value = "SECONDS",          \
+        .min = 1, .max = DEADLINE_S_MAX)
 #define RUN_OPT_DATA                                                                               \
-    {                                                                                              \
-        .name = "data", .kind = OPT_TEXT, .value = "synthetic|NAME|PATH",                          \
-        .help = "packed dataset for the bundled workload; NAME: in the store",                     \
-        .offset = offsetof(struct run_args, data)                                                  \
-    }
+    OPT(struct run_args, data, "data",                                                             \
+        "packed dataset for the bundled workload; NAME: in the store",                             \
+        .value = "synthetic|NAME|PATH")
 #define RUN_OPT_OFFLINE                                                                            \
-    {                                                                                              \
-        .name = "offline", .kind = OPT_FLAG,                                                       \
-        .help = "do not run a case whose image, data or code the store lacks (status 4)",          \
-        .offset = offsetof(struct run_args, net.is_offline)                                        \
-    }
+    OPT(struct run_args, net.is_offline, "offline",                                                \
+        "do not run a case whose image, data or code the store lacks (status 4)")
 #define RUN_OPT_KEY                                                                                \
-    {                                                                                              \
-        .name = "key", .kind = OPT_TEXT, .value = "KEY",                                           \
-        .help = "sign the archive with this private key (without: unsigned)",                      \
-        .offset = offsetof(struct run_args, key)                                                   \
-    }
-#define RUN_OPT_JSON                                                                               \
-    {                                                                                              \
-        .name = "json", .kind = OPT_FLAG, .help = "print one JSON document",                       \
-        .offset = offsetof(struct run_args, want_json)                                             \
-    }
+    OPT(struct run_args, key, "key", "sign the archive with this private key (without: unsigned)", \
+        .value = "KEY")
+#define RUN_OPT_JSON OPT(struct run_args, want_json, "json", "print one JSON document")
 
 #define RUN_OPT_CHECKLIST                                                                          \
-    {                                                                                              \
-        .name = "checklist", .kind = OPT_FLAG,                                                     \
-        .help = "what must hold on the nodes, in the order in which to see to it",                 \
-        .offset = offsetof(struct run_args, is_checklist)                                          \
-    }
+    OPT(struct run_args, is_checklist, "checklist",                                                \
+        "what must hold on the nodes, in the order in which to see to it")
 #define RUN_OPT_VERBOSE                                                                            \
-    {                                                                                              \
-        .name = "verbose", .letter = 'v', .kind = OPT_FLAG,                                        \
-        .help = "also each case's recipe, folders, command and deadline",                          \
-        .offset = offsetof(struct run_args, is_verbose)                                            \
-    }
+    OPT(struct run_args, is_verbose, "verbose",                                                    \
+        "also each case's recipe, folders, command and deadline", .letter = 'v')
 
 /* From the command line to the engine's options. */
 MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args,
@@ -158,9 +108,6 @@ MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *a
 /* The plan as text or as its JSON document. */
 MUST_CHECK int run_print_plan(const struct run_prepared *prepared, const struct run_args *args,
                               struct err *err);
-/* The plan with each command of each node. */
-MUST_CHECK int run_print_dry(const struct run_opts *opts, const struct run_prepared *prepared,
-                             bool want_json, struct err *err);
 
 /* What the published logs give by today's report, formats and series, which belong together; those that the run froze need not fit today's
    series. The audit borrows the formats. */
@@ -178,8 +125,5 @@ MUST_CHECK int run_nothing_and_print(const struct run_opts *opts,
 /* Executes the run and prints the result; returns the exit status, or -1. */
 MUST_CHECK int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool want_json,
                              struct err *err);
-
-/* Also of manifest/plan.json of a run. */
-extern const struct json_document PLAN_DOCUMENT;
 
 #endif

@@ -16,22 +16,13 @@ static inline void shown_args_cleanup(struct shown_args *args)
 {
     VEC_RELEASE(&args->cases);
 }
-#define SHOWN_ARGS_OPTS(base)                                                                      \
-    {.name = "case",                                                                               \
-     .kind = OPT_LIST,                                                                             \
-     .value = "GLOB",                                                                              \
-     .help = "only cases that match; may be repeated; * also matches /",                           \
-     .offset = (base) + offsetof(struct shown_args, cases)},                                       \
-        {.name = "quiet",                                                                          \
-         .letter = 'q',                                                                            \
-         .kind = OPT_FLAG,                                                                         \
-         .help = "in text only what is an error, and the summary",                                 \
-         .offset = (base) + offsetof(struct shown_args, is_quiet)},                                \
-    {                                                                                              \
-        .name = "verbose", .letter = 'v', .kind = OPT_FLAG,                                        \
-        .help = "in text also the cells' ids, and what lint finds",                                \
-        .offset = (base) + offsetof(struct shown_args, is_verbose)                                 \
-    }
+#define SHOWN_ARGS_OPTS(T, shown)                                                                  \
+    OPT(T, shown.cases, "case", "only cases that match; may be repeated; * also matches /",        \
+        .value = "GLOB"),                                                                          \
+        OPT(T, shown.is_quiet, "quiet", "in text only what is an error, and the summary",          \
+            .letter = 'q'),                                                                        \
+        OPT(T, shown.is_verbose, "verbose", "in text also the cells' ids, and what lint finds",    \
+            .letter = 'v')
 
 /* ERR_USAGE where both are asked for. */
 MUST_CHECK int shown_level(const struct shown_args *args, enum text_level *ret_level,

@@ -3,15 +3,12 @@
 
 #include "codec/pattern.h"
 
-#include "base/rarity.h"
-
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <limits.h>
 #include <pcre2.h>
 
 #define MESSAGE_BYTES      256
 #define SHOWN_MAX          60 /* bytes of the pattern in a message */
-#define TEXTS_MAX          16
 #define MATCHES_BEFORE_JIT 12
 #define STEPS_OF_START     256 /* uncounted backtracking points for one start, */
 #define STEPS_OF_BYTE      8   /* and for each byte after it */
@@ -28,15 +25,12 @@ struct pattern {
     pcre2_jit_stack *jit_stack;   /* owned; NULL before first use */
     const PCRE2_SIZE *spans;      /* of the last match, in match */
     uint32_t n_spans;
-    bool is_ready;      /* its beginnings and what it holds are known */
+    bool is_ready;      /* its beginnings are known */
     unsigned n_matches; /* until it is compiled by JIT, which takes as long as some */
     bool has_jit;
     bool is_anchored; /* can match at the beginning alone */
     bool has_first;   /* and a match begins with one of these bytes */
     bool is_first[UCHAR_MAX + 1];
-    char *held_buf;                        /* owned */
-    struct str held;                       /* every match has it; NULL: not known */
-    size_t held_at;                        /* its rarest byte */
     const char *names[PATTERN_GROUPS_MAX]; /* into code's name table */
     int numbers[PATTERN_GROUPS_MAX];
     size_t n_names;
@@ -105,7 +99,6 @@ void pattern_free(struct pattern *pattern)
     pcre2_code_free(pattern->code);
     pcre2_code_free(pattern->counted);
     free(pattern->source);
-    free(pattern->held_buf);
     free(pattern);
 }
 
@@ -145,50 +138,6 @@ static void find_starts(struct pattern *pattern)
     }
 }
 
-/* Of the texts that every match has, the rarest, unless many lines have that too. */
-static void find_held(struct pattern *pattern)
-{
-    struct str source = {pattern->source, pattern->source_len};
-    struct str texts[TEXTS_MAX];
-    uint32_t least = RARITY_WORDS;
-    size_t n;
-    pattern->held_buf = xmalloc(source.len);
-    n = pattern_holds(source, pattern->held_buf, texts, TEXTS_MAX);
-    for (size_t idx = 0; idx < n; idx++) {
-        size_t offset;
-        uint32_t common = rarity_common(texts[idx], &offset);
-        if (common < least) {
-            least = common;
-            pattern->held = texts[idx];
-            for (size_t at = pattern->held_at = offset; at < offset + RARITY_BYTES; at++) {
-                bool is_rarer = rarity_weight((unsigned char)texts[idx].ptr[at]) <
-                                rarity_weight((unsigned char)texts[idx].ptr[pattern->held_at]);
-                pattern->held_at = is_rarer ? at : pattern->held_at;
-            }
-        }
-    }
-}
-
-/* Most lines that do not match lack what each match has, and that is seen at once. */
-static bool may_match(const struct pattern *pattern, struct str subject)
-{
-    struct str held = pattern->held;
-    size_t at = pattern->held_at;
-    while (held.len > 0 && at + held.len - pattern->held_at <= subject.len) {
-        const char *hit = memchr(subject.ptr + at, held.ptr[pattern->held_at], subject.len - at);
-        if (!hit) {
-            return false;
-        }
-        at = (size_t)(hit - subject.ptr);
-        if (at - pattern->held_at + held.len <= subject.len &&
-            memcmp(hit - pattern->held_at, held.ptr, held.len) == 0) {
-            return true;
-        }
-        at++;
-    }
-    return held.len == 0;
-}
-
 /* What a match works in. */
 static void make_room(struct pattern *pattern)
 {
@@ -214,7 +163,6 @@ static void make_ready(struct pattern *pattern)
     }
     make_room(pattern);
     find_starts(pattern);
-    find_held(pattern);
     pattern->is_ready = true;
 }
 
@@ -377,10 +325,6 @@ int pattern_match(struct pattern *pattern, struct str subject, struct match_budg
     const struct stretch whole = {subject, 0, 0};
     int status;
     make_ready(pattern);
-    if (!may_match(pattern, subject)) {
-        *ret_found = false;
-        return 0;
-    }
     if (subject.len > 2 * PATTERN_WINDOW && !pattern->is_anchored) {
         return match_by_windows(pattern, subject, budget, ret_found, err);
     }

@@ -43,11 +43,6 @@ MUST_CHECK int pattern_match_partial(struct pattern *pattern, struct str subject
                                      struct err *err);
 
 struct str pattern_source(const struct pattern *pattern);
-/* Texts of at least PATTERN_HOLDS_MIN bytes that every match of this source contains, in their order, without overlap; at most max. buf
-   holds them and is as long as the source. None if there are none or the source is not understood (codec/pattern_holds.c). */
-#define PATTERN_HOLDS_MIN 4
-size_t pattern_holds(struct str source, char *buf, struct str *ret_texts, size_t max);
-
 /* A group's text in the last match; ptr NULL if it took no part. group -1 gives that too; 0 is the whole match. */
 struct str pattern_text(const struct pattern *pattern, struct str subject, int group);
 

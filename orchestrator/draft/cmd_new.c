@@ -15,23 +15,24 @@ struct new_args {
     int64_t gpus, batch, gpus_per_node;
 };
 
-#define ARG(member) offsetof(struct new_args, member)
 static const struct opt OPTS[] = {
-    {"from", 0, OPT_TEXT, "CLONE",
-     "git repository (bare or not, or its URL) whose tables and logs are read", ARG(from), 0, 0},
-    {"repository", 0, OPT_TEXT, "URL", "its address (default: its remote origin)", ARG(repository),
-     0, 0},
-    {"below", 0, OPT_TEXT, "FOLDER", "only documents and logs below this folder of it", ARG(below),
-     0, 0},
-    {"model", 0, OPT_TEXT, "NAME", "model of rows that do not state it", ARG(model), 0, 0},
-    {"framework", 0, OPT_TEXT, "NAME", "framework of such rows", ARG(framework), 0, 0},
-    {"precision", 0, OPT_TEXT, "P", "precision of such rows", ARG(precision), 0, 0},
-    {"unit", 0, OPT_TEXT, "U", "unit of speeds whose table names none", ARG(unit), 0, 0},
-    {"gpus", 0, OPT_I64, "N", "GPUs of such rows", ARG(gpus), 1, 1000000},
-    {"batch", 0, OPT_I64, "N", "batch of one GPU of such rows", ARG(batch), 1, 1000000000},
-    {"gpus-per-node", 0, OPT_I64, "N",
-     "GPUs of a node, where only those of a job are stated (default 8)", ARG(gpus_per_node), 1,
-     1024},
+    OPT(struct new_args, from, "from",
+        "git repository (bare or not, or its URL) whose tables and logs are read",
+        .value = "CLONE"),
+    OPT(struct new_args, repository, "repository", "its address (default: its remote origin)",
+        .value = "URL"),
+    OPT(struct new_args, below, "below", "only documents and logs below this folder of it",
+        .value = "FOLDER"),
+    OPT(struct new_args, model, "model", "model of rows that do not state it", .value = "NAME"),
+    OPT(struct new_args, framework, "framework", "framework of such rows", .value = "NAME"),
+    OPT(struct new_args, precision, "precision", "precision of such rows", .value = "P"),
+    OPT(struct new_args, unit, "unit", "unit of speeds whose table names none", .value = "U"),
+    OPT(struct new_args, gpus, "gpus", "GPUs of such rows", .value = "N", .min = 1, .max = 1000000),
+    OPT(struct new_args, batch, "batch", "batch of one GPU of such rows", .value = "N", .min = 1,
+        .max = 1000000000),
+    OPT(struct new_args, gpus_per_node, "gpus-per-node",
+        "GPUs of a node, where only those of a job are stated (default 8)", .value = "N", .min = 1,
+        .max = 1024),
     OPT_END,
 };
 

@@ -20,14 +20,12 @@ struct lint_args {
     bool is_all, want_json, want_sarif;
 };
 
-#define AT(member) offsetof(struct lint_args, member)
 static const struct opt OPTS[] = {
-    {"all", 0, OPT_FLAG, NULL, "all reports", AT(is_all), 0, 0},
-    {"json", 0, OPT_FLAG, NULL, "one JSON document", AT(want_json), 0, 0},
-    {"sarif", 0, OPT_FLAG, NULL, "SARIF 2.1.0, for code hosts and editors", AT(want_sarif), 0, 0},
+    OPT(struct lint_args, is_all, "all", "all reports"),
+    OPT(struct lint_args, want_json, "json", "one JSON document"),
+    OPT(struct lint_args, want_sarif, "sarif", "SARIF 2.1.0, for code hosts and editors"),
     OPT_END,
 };
-#undef AT
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {

@@ -3,10 +3,7 @@
    matches it. */
 #include "base/base.h"
 
-#include "base/rarity.h"
 #include "log/parser_impl.h"
-
-#define TEXTS_MAX 16 /* of a pattern */
 
 struct clue {                  /* a pattern that proves a format */
     const struct probe *probe; /* borrowed */
@@ -16,7 +13,7 @@ struct clue {                  /* a pattern that proves a format */
 
 /* As many formats as LITERALS_MAX different texts allow. */
 struct group {
-    struct str texts[LITERALS_MAX]; /* each is in every line that its clues match */
+    struct str texts[LITERALS_MAX]; /* literals: each is in every line that its clues match */
     size_t n_texts;
     uint16_t first[LITERALS_MAX]; /* clue of each text: its index and one; 0: none */
     uint64_t live;                /* texts of formats that have not been found yet */
@@ -55,38 +52,10 @@ static bool can_guess(const struct format *format)
     return format->records == RECORD_NONE && format->role != FORMAT_NAMED;
 }
 
-/* No line has one. */
-static bool has_break(struct str text)
-{
-    return memchr(text.ptr, '\n', text.len) || memchr(text.ptr, '\r', text.len);
-}
-
-/* What to look for instead of the literal: of the texts that the pattern's matches hold the rarest, if the literal is in one of them. */
-static struct str text_of(struct guesser *guesser, const struct probe *probe)
-{
-    struct str source = pattern_source(probe->pattern);
-    char *buf = arena_array(&guesser->arena, char, source.len);
-    struct str texts[TEXTS_MAX];
-    size_t n = pattern_holds(source, buf, texts, TEXTS_MAX);
-    struct str best = probe->literal;
-    size_t offset;
-    uint32_t least = rarity_common(best, &offset);
-    bool has_literal = false;
-    for (size_t idx = 0; idx < n; idx++) {
-        uint32_t common = rarity_common(texts[idx], &offset);
-        has_literal = has_literal || str_find(texts[idx], probe->literal) >= 0;
-        if (common < least && !has_break(texts[idx])) {
-            least = common;
-            best = texts[idx];
-        }
-    }
-    return has_literal ? best : probe->literal;
-}
-
 static void add_clue(struct guesser *guesser, const struct probe *probe, size_t owner)
 {
     struct group *g = &guesser->groups[guesser->n_groups - 1];
-    struct str text = text_of(guesser, probe);
+    struct str text = probe->literal;
     struct clue *clue = &guesser->clues[guesser->n_clues++];
     size_t bit = 0;
     while (bit < g->n_texts && !str_eq(g->texts[bit], text)) {

@@ -57,8 +57,8 @@ static int check_spec(const struct fetch_spec *spec, struct err *err)
         return err_set(err, ERR_USAGE, "%s: %zu URLs, expected 1 to %d", spec->name, spec->n_urls,
                        FETCH_MIRRORS_MAX);
     }
-    if (spec->n_headers >= HTTP_HEADERS_MAX || spec->n_connections > FETCH_CONNECTIONS_MAX) {
-        return err_set(err, ERR_USAGE, "%s: too many headers or connections", spec->name);
+    if (spec->n_connections > FETCH_CONNECTIONS_MAX) {
+        return err_set(err, ERR_USAGE, "%s: too many connections", spec->name);
     }
     if (pieces && (pieces->piece_bytes == 0 || pieces->piece_bytes > INT64_MAX || pieces->n == 0 ||
                    pieces->n > FETCH_PIECES_MAX)) {
@@ -210,11 +210,6 @@ static int give_result(struct fetch *fetch, const struct digest_value *value)
     result->url = most->shown;
     result->etag = most->etag;
     result->last_modified = most->last_modified;
-    if (fetch->piece_bytes && fetch->map) {
-        result->piece_bytes = fetch->piece_bytes;
-        result->piece_sha256 = (const uint8_t(*)[SHA256_BYTES])fetch->piece_sha256;
-        result->n_pieces = fetch->n_pieces;
-    }
     fetch->is_done = true;
     return 0;
 }

@@ -29,15 +29,12 @@ struct fetch_spec {
     const char *name;        /* for messages: "cityscapes.tar" */
     const char *const *urls; /* mirrors, best first */
     size_t n_urls;
-    const struct http_header *headers; /* for every request; a registry's token */
-    size_t n_headers;
     const char *folder; /* created if missing */
     int64_t size_bytes; /* -1: not known */
     unsigned kinds;     /* digests wanted besides those expected */
     const uint8_t *md5; /* expected; NULL: not known */
     const uint8_t *sha256;
     const struct fetch_pieces *pieces; /* NULL: none are known */
-    bool wants_pieces;                 /* computes our own for `lock`; costs a second SHA-256 */
     size_t n_connections;              /* 0: 8 */
     int n_retries;      /* of one piece and mirror after ERR_NET, ERR_TIMEOUT, 429, 5xx; 0: 5 */
     int64_t backoff_ns; /* before the first new try, then twice as long each time; 0: 0.5 s */
@@ -58,9 +55,6 @@ struct fetch_result {
     bool
         is_single_stream; /* no ranges: one connection, and the next try would start from the beginning */
     struct str etag, last_modified;
-    uint64_t piece_bytes; /* digests of the pieces, known or wanted ones; 0: none */
-    const uint8_t (*piece_sha256)[SHA256_BYTES];
-    size_t n_pieces;
 };
 
 struct fetch;
@@ -83,7 +77,7 @@ static inline void fetch_cleanup(struct fetch **fetch)
     fetch_free(*fetch);
 }
 
-/* Fetches everything: runs the loop, with a progress bar if wants_progress. should_stop may be NULL; a stop is
+/* All of it: runs the loop, with a progress bar if wants_progress. should_stop may be NULL; a stop is
    ERR_INTERRUPTED. */
 struct fetch_run {
     struct http *http;
@@ -92,7 +86,6 @@ struct fetch_run {
     bool wants_progress;
     bool (*should_stop)(void);
 };
-MUST_CHECK int fetch_all(const struct fetch_run *run, struct fetch **fetches, size_t n,
-                         struct err *err);
+MUST_CHECK int fetch_all(const struct fetch_run *run, struct fetch *fetch, struct err *err);
 
 #endif

@@ -17,9 +17,6 @@
 #define BLOCK_BYTES_MIN (4u << 10)
 #define BLOCK_BYTES_MAX (4u << 20)
 #define BLOCKS_WANTED   16384u /* so that a crash costs only a small part of any file */
-#define PIECE_BYTES_MIN (1u << 20)
-#define PIECE_BYTES_MAX (64u << 20)
-#define PIECES_WANTED   4096u
 #define DIVISOR_MAX     4096u
 #define BOOT_ID         "/proc/sys/kernel/random/boot_id"
 
@@ -67,20 +64,12 @@ static int check_space(const struct fetch *fetch, struct err *err)
     return 0;
 }
 
-static uint64_t power_over(uint64_t value, uint64_t min, uint64_t max)
-{
-    uint64_t power = min;
-    while (power < value && power < max) {
-        power *= 2;
-    }
-    return power;
-}
-
 /* Blocks are small compared with the file, and a piece is a whole number of them. */
 static uint64_t choose_block(uint64_t size_bytes, uint64_t piece_bytes)
 {
-    uint64_t block_bytes = power_over(size_bytes / BLOCKS_WANTED, BLOCK_BYTES_MIN, BLOCK_BYTES_MAX);
-    while (size_bytes / block_bytes >= FETCH_PIECES_MAX) {
+    uint64_t block_bytes = BLOCK_BYTES_MIN;
+    while ((block_bytes < size_bytes / BLOCKS_WANTED && block_bytes < BLOCK_BYTES_MAX) ||
+           size_bytes / block_bytes >= FETCH_PIECES_MAX) {
         block_bytes *= 2;
     }
     if (piece_bytes == 0 || piece_bytes % block_bytes == 0) {
@@ -97,25 +86,16 @@ static uint64_t choose_block(uint64_t size_bytes, uint64_t piece_bytes)
 static int make_pieces(struct fetch *fetch, struct err *err)
 {
     const struct fetch_pieces *known = fetch->spec->pieces;
-    uint64_t size_bytes = (uint64_t)fetch->size_bytes;
-    fetch->piece_bytes = known                       ? known->piece_bytes
-                         : fetch->spec->wants_pieces ? power_over(size_bytes / PIECES_WANTED,
-                                                                  PIECE_BYTES_MIN, PIECE_BYTES_MAX)
-                                                     : 0;
-    while (!known && fetch->piece_bytes && size_bytes / fetch->piece_bytes >= FETCH_PIECES_MAX) {
-        fetch->piece_bytes *= 2;
-    }
-    fetch->n_pieces = fetch->piece_bytes ? state_n_blocks(size_bytes, fetch->piece_bytes) : 0;
-    if (known && known->n != fetch->n_pieces) {
+    size_t n = known ? state_n_blocks((uint64_t)fetch->size_bytes, known->piece_bytes) : 0;
+    fetch->piece_bytes = known ? known->piece_bytes : 0;
+    if (known && known->n != n) {
         return err_set(err, ERR_INTEGRITY,
-                       "%s: %" PRIu64 " bytes are %zu pieces of %" PRIu64
+                       "%s: %" PRId64 " bytes are %zu pieces of %" PRIu64
                        " bytes, but digests of %zu are known",
-                       fetch->spec->name, size_bytes, fetch->n_pieces, known->piece_bytes,
-                       known->n);
+                       fetch->spec->name, fetch->size_bytes, n, known->piece_bytes, known->n);
     }
-    fetch->pieces = arena_array(&fetch->arena, struct piece, fetch->n_pieces + 1);
-    fetch->ready = arena_array(&fetch->arena, size_t, fetch->n_pieces + 1);
-    fetch->piece_sha256 = arena_alloc_array(&fetch->arena, SHA256_BYTES, fetch->n_pieces + 1, 1);
+    fetch->pieces = arena_array(&fetch->arena, struct piece, n + 1);
+    fetch->ready = arena_array(&fetch->arena, size_t, n + 1);
     return 0;
 }
 

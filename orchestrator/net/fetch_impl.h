@@ -6,7 +6,7 @@
    fetch_read.c   digests, computed by the pool
 
    The file is cut into blocks, small ones, so that a cut costs little; a slot is one connection, which brings a span of blocks.
-   Where digests of pieces are known or wanted, a piece is a whole number of blocks.
+   Where digests of pieces are known, a piece is a whole number of blocks.
 
    MISSING -- plan --> TAKEN -- body --> DONE -- its piece is wrong, the file has changed --> MISSING
               TAKEN -- the connection ends --> MISSING
@@ -28,7 +28,7 @@
 struct piece {
     uint32_t n_left; /* blocks that are not DONE */
     uint8_t n_bad;   /* times that it was wrong */
-    bool is_good;    /* its digest is computed, and as expected where that is known */
+    bool is_good;    /* its digest is as expected */
 };
 
 struct mirror {
@@ -116,9 +116,7 @@ struct fetch {
     uint64_t done_bytes;
 
     uint64_t piece_bytes; /* 0: no pieces */
-    size_t n_pieces;
     struct piece *pieces;
-    uint8_t (*piece_sha256)[SHA256_BYTES];
     size_t *ready; /* pieces whose blocks are all there, to be read */
     size_t n_ready;
 

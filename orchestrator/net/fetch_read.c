@@ -120,14 +120,10 @@ static int step_piece(struct fetch *fetch, struct read_job *read, struct err *er
             return ended;
         }
         value = digest_finish(&read->digest);
-        if (fetch->spec->pieces &&
-            memcmp(value.sha256, fetch->spec->pieces->sha256[read->piece_idx], SHA256_BYTES) != 0) {
-            if (drop_piece(fetch, read->piece_idx, err) < 0) {
-                return -1;
-            }
-        } else {
-            memcpy(fetch->piece_sha256[read->piece_idx], value.sha256, SHA256_BYTES);
+        if (memcmp(value.sha256, fetch->spec->pieces->sha256[read->piece_idx], SHA256_BYTES) == 0) {
             fetch->pieces[read->piece_idx].is_good = true;
+        } else if (drop_piece(fetch, read->piece_idx, err) < 0) {
+            return -1;
         }
     }
     if (fetch->n_ready) {

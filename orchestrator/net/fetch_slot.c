@@ -289,28 +289,18 @@ int slot_start(struct slot *slot, struct mirror *mirror, uint64_t pos, uint64_t 
 {
     struct fetch *fetch = slot->fetch;
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
-    struct http_header headers[HTTP_HEADERS_MAX];
     struct str validator = range_validator(mirror);
-    struct http_request request = {.url = mirror->url,
-                                   .headers = headers,
-                                   .n_headers = fetch->spec->n_headers,
-                                   .is_alone = true,
-                                   .on_head = on_head,
-                                   .on_body = on_body,
-                                   .ctx = slot};
+    struct http_request request = {
+        .url = mirror->url, .on_head = on_head, .on_body = on_body, .ctx = slot};
     *slot = (struct slot){
         .fetch = fetch, .mirror = mirror, .pos = pos, .end = end, .retry_after_ns = -1};
-    ASSERT(fetch->spec->n_headers < HTTP_HEADERS_MAX);
-    for (size_t idx = 0; idx < fetch->spec->n_headers; idx++) {
-        headers[idx] = fetch->spec->headers[idx];
-    }
     slot->is_whole_body = mirror->no_ranges;
     slot->asked_end = fetch->map ? end : PROBE_BYTES;
     request.has_range = !slot->is_whole_body;
     request.first_byte = pos;
     request.last_byte = slot->asked_end - 1;
     if (request.has_range && validator.len) {
-        headers[request.n_headers++] = (struct http_header){"If-Range", str_z(&scratch, validator)};
+        request.if_range = str_z(&scratch, validator);
         slot->sent_if_range = true;
     }
     fetch->result.n_requests++;

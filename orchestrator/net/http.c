@@ -15,19 +15,15 @@
 
 #define CONNECT_TIMEOUT_NS (15 * NS_PER_S)
 #define STALL_TIMEOUT_NS   (30 * NS_PER_S)
-#define BUFFER_SMALL_BYTES (64L * 1024)
-#define BUFFER_LARGE_BYTES (256L * 1024)
+#define BUFFER_BYTES       (256L * 1024)
 #define HEADER_BYTES_MAX                                                                           \
     (256u << 10) /* of all answers of a transfer, redirects and all; some libcurl end at 300 KiB */
-
-/* A stream of a shared HTTP/2 connection, or a connection each. */
-enum { LANE_SHARED, LANE_ALONE, N_LANES };
 
 struct http {
     struct loop *loop;             /* borrowed */
     struct http_settings settings; /* strings in the arena */
     struct arena arena;
-    struct http_lane lanes[N_LANES];
+    struct http_lane lane;
     struct http_transfer *first;
 };
 
@@ -80,8 +76,6 @@ static void keep_settings(struct http *http, const struct http_settings *setting
     own->cookie_path = keep(&http->arena, own->cookie_path);
     own->proxy = keep(&http->arena, own->proxy);
     own->ca_path = keep(&http->arena, own->ca_path ? own->ca_path : getenv("SSL_CERT_FILE"));
-    own->connect_timeout_ns =
-        own->connect_timeout_ns ? own->connect_timeout_ns : CONNECT_TIMEOUT_NS;
     own->stall_timeout_ns = own->stall_timeout_ns ? own->stall_timeout_ns : STALL_TIMEOUT_NS;
 }
 
@@ -99,8 +93,7 @@ int http_new(struct loop *loop, const struct http_settings *settings, struct htt
     http = xcalloc(1, sizeof(*http));
     http->loop = loop;
     keep_settings(http, settings);
-    if (lane_init(&http->lanes[LANE_SHARED], loop, true, err) < 0 ||
-        lane_init(&http->lanes[LANE_ALONE], loop, false, err) < 0) {
+    if (lane_init(&http->lane, loop, err) < 0) {
         return -1;
     }
     *ret_http = http;
@@ -116,9 +109,7 @@ void http_free(struct http *http)
     while (http->first) {
         http_transfer_free(http->first);
     }
-    for (size_t idx = 0; idx < N_LANES; idx++) {
-        lane_release(&http->lanes[idx]);
-    }
+    lane_release(&http->lane);
     arena_release(&http->arena);
     free(http);
     curl_global_cleanup();
@@ -166,28 +157,19 @@ static void read_head(struct http_transfer *transfer)
     long status = 0;
     long version = 0;
     int64_t retry_after_s;
-    const char *url = NULL;
     bool is_chunked = header_of(transfer, "Transfer-Encoding").len > 0;
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_VERSION, &version);
-    (void)curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url);
     head->status = (int)status;
-    head->http_version = version == CURL_HTTP_VERSION_1_0   ? 10
-                         : version == CURL_HTTP_VERSION_1_1 ? 11
-                                                            : 20;
     head->content_bytes = info_of(transfer, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T);
     head->total_bytes = -1;
-    head->url = str_dup(&transfer->arena, str_of(url ? url : transfer->shown));
-    head->is_delimited = head->content_bytes >= 0 || is_chunked || head->http_version == 20;
+    head->is_delimited = head->content_bytes >= 0 || is_chunked || version > CURL_HTTP_VERSION_1_1;
     head->is_encoded = content_encoding_changes(header_of(transfer, "Content-Encoding"));
     retry_after_s = info_of(transfer, CURLINFO_RETRY_AFTER);
     head->retry_after_ns =
         retry_after_s > 0 && retry_after_s < INT64_MAX / NS_PER_S ? retry_after_s * NS_PER_S : -1;
     head->etag = header_of(transfer, "ETag");
     head->last_modified = header_of(transfer, "Last-Modified");
-    head->content_type = header_of(transfer, "Content-Type");
-    head->accepts_ranges =
-        head->status == 206 || str_eq_z(header_of(transfer, "Accept-Ranges"), "bytes");
     read_range(transfer, head);
 }
 
@@ -262,40 +244,20 @@ static size_t on_write(char *ptr, size_t size, size_t n, void *ctx)
 
 /* --- a transfer ------------------------------------------------------------------------------------ */
 
-static int add_header(struct http_transfer *transfer, const char *name, const char *value,
-                      struct err *err)
+/* Unencoded bytes: digests and ranges refer to those. */
+static int add_headers(struct http_transfer *transfer, const char *if_range, struct err *err)
 {
-    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
-    struct curl_slist *longer;
-    if (!header_value_is_plain(str_of(name)) || strpbrk(name, ": ") || strpbrk(value, "\r\n")) {
-        return err_set(err, ERR_USAGE, "header %.40s: a name or value that cannot be sent", name);
-    }
-    longer = curl_slist_append(transfer->headers,
-                               arena_printf(&scratch, value[0] ? "%s: %s" : "%s;", name, value));
-    if (!longer) {
-        return err_set(err, ERR_INTERNAL, "libcurl: out of memory");
-    }
-    transfer->headers = longer;
-    return 0;
-}
-
-static int add_headers(struct http_transfer *transfer, const struct http_request *request,
-                       struct err *err)
-{
-    bool has_encoding = false;
-    if (request->n_headers > HTTP_HEADERS_MAX) {
-        return err_set(err, ERR_USAGE, "%zu headers: expected at most %d", request->n_headers,
-                       HTTP_HEADERS_MAX);
-    }
-    for (size_t idx = 0; idx < request->n_headers; idx++) {
-        const struct http_header *header = &request->headers[idx];
-        has_encoding |= strcasecmp(header->name, "Accept-Encoding") == 0;
-        if (add_header(transfer, header->name, header->value, err) < 0) {
-            return -1;
+    const char *const lines[] = {"Accept-Encoding: identity",
+                                 if_range ? arena_printf(&transfer->arena, "If-Range: %s", if_range)
+                                          : NULL};
+    for (size_t idx = 0; idx < ARRAY_LEN(lines) && lines[idx]; idx++) {
+        struct curl_slist *longer = curl_slist_append(transfer->headers, lines[idx]);
+        if (!longer) {
+            return err_set(err, ERR_INTERNAL, "libcurl: out of memory");
         }
+        transfer->headers = longer;
     }
-    /* Unencoded bytes: digests and ranges refer to those. */
-    return has_encoding ? 0 : add_header(transfer, "Accept-Encoding", "identity", err);
+    return 0;
 }
 
 #define SET(option, value) (is_bad |= curl_easy_setopt(easy, (option), (value)) != CURLE_OK)
@@ -320,7 +282,7 @@ static int set_common(struct http_transfer *transfer, const struct http_settings
     SET(CURLOPT_MAXREDIRS, (long)HTTP_REDIRECTS_MAX);
     SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     SET(CURLOPT_TCP_KEEPALIVE, 1L);
-    SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(settings->connect_timeout_ns / NS_PER_MS + 1));
+    SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(CONNECT_TIMEOUT_NS / NS_PER_MS));
     if (settings->proxy) {
         SET(CURLOPT_PROXY, settings->proxy);
     }
@@ -334,24 +296,6 @@ static int set_common(struct http_transfer *transfer, const struct http_settings
     if (settings->cookie_path) {
         SET(CURLOPT_COOKIEFILE, settings->cookie_path);
     }
-    if (settings->rate_bytes_per_s) {
-        SET(CURLOPT_MAX_RECV_SPEED_LARGE, (curl_off_t)settings->rate_bytes_per_s);
-    }
-    return is_bad ? err_set(err, ERR_INTERNAL, "libcurl refuses an option") : 0;
-}
-
-static int set_method(CURL *easy, const struct http_request *request, struct err *err)
-{
-    const char *method = request->method ? request->method : request->body.ptr ? "POST" : "GET";
-    bool is_bad = false;
-    if (strcmp(method, "HEAD") == 0) {
-        SET(CURLOPT_NOBODY, 1L);
-    } else if (strcmp(method, "POST") == 0) {
-        SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
-        SET(CURLOPT_COPYPOSTFIELDS, request->body.ptr ? request->body.ptr : "");
-    } else if (strcmp(method, "GET") != 0) {
-        return err_set(err, ERR_USAGE, "method %.20s: expected GET, HEAD or POST", method);
-    }
     return is_bad ? err_set(err, ERR_INTERNAL, "libcurl refuses an option") : 0;
 }
 
@@ -363,27 +307,26 @@ static int set_request(struct http_transfer *transfer, const struct http_request
     bool is_secure = strncasecmp(request->url, "https:", 6) == 0;
     SET(CURLOPT_URL, request->url);
     SET(CURLOPT_REDIR_PROTOCOLS_STR, is_secure ? "https" : "http,https");
-    SET(CURLOPT_BUFFERSIZE, request->is_alone ? BUFFER_LARGE_BYTES : BUFFER_SMALL_BYTES);
+    SET(CURLOPT_BUFFERSIZE, BUFFER_BYTES);
     if (request->has_range) {
         SET(CURLOPT_RANGE, arena_printf(&transfer->arena, "%" PRIu64 "-%" PRIu64,
                                         request->first_byte, request->last_byte));
     }
-    return is_bad ? err_set(err, ERR_INTERNAL, "libcurl refuses an option")
-                  : set_method(easy, request, err);
+    return is_bad ? err_set(err, ERR_INTERNAL, "libcurl refuses an option") : 0;
 }
 
 static int start_curl(struct http_transfer *transfer, const struct http_request *request,
                       struct err *err)
 {
     struct http *http = transfer->http;
-    transfer->lane = &http->lanes[request->is_alone ? LANE_ALONE : LANE_SHARED];
+    transfer->lane = &http->lane;
     transfer->error_text = arena_alloc(&transfer->arena, CURL_ERROR_SIZE, 1);
     transfer->easy = curl_easy_init();
     if (!transfer->easy) {
         return err_set(err, ERR_INTERNAL, "libcurl: curl_easy_init failed");
     }
-    if (add_headers(transfer, request, err) < 0 || set_common(transfer, &http->settings, err) < 0 ||
-        set_request(transfer, request, err) < 0) {
+    if (add_headers(transfer, request->if_range, err) < 0 ||
+        set_common(transfer, &http->settings, err) < 0 || set_request(transfer, request, err) < 0) {
         return -1;
     }
     if (curl_multi_add_handle(transfer->lane->multi, transfer->easy) != CURLM_OK) {
@@ -445,7 +388,6 @@ int http_start(struct http *http, const struct http_request *request,
     transfer->ctx = request->ctx;
     transfer->stall_timeout_ns = http->settings.stall_timeout_ns;
     transfer->alive_ns = transfer->window_ns = loop_now_ns(http->loop);
-    transfer->rate_bytes_per_s = http->settings.rate_bytes_per_s;
     if (start_by_scheme(transfer, request, err) < 0) {
         http_transfer_free(transfer);
         return -1;
@@ -482,11 +424,6 @@ void http_set_rate(struct http_transfer *transfer, uint64_t rate_bytes_per_s)
         (void)curl_easy_setopt(transfer->easy, CURLOPT_MAX_RECV_SPEED_LARGE,
                                (curl_off_t)rate_bytes_per_s);
     }
-}
-
-const struct http_head *http_head(const struct http_transfer *transfer)
-{
-    return transfer->has_head ? &transfer->head : NULL;
 }
 
 /* Head of an answer without a body, then the end. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP(S), FTP-free: one transfer after another, many at once, on the one loop (libcurl's multi-socket interface, of which
+/* GET over HTTP(S): many transfers at once, each on a connection of its own, on the one loop (libcurl's multi-socket interface, of which
    net/http.c is the only home). A transfer gives its head once, then its body in pieces as they arrive. Retries, ranges
    over several connections and digests are in net/fetch.h. Secrets come from files only and stay out of argv, messages and
    logs: a message shows a URL without user info, query and fragment (http_url_shown). */
@@ -9,7 +9,6 @@
 #include "base/strbuf.h"
 #include "sys/loop.h"
 
-#define HTTP_HEADERS_MAX   32
 #define HTTP_REDIRECTS_MAX 10
 #define HTTP_URL_MAX       8192
 
@@ -18,15 +17,13 @@ struct http_transfer;
 
 /* Settings for all transfers of a command. NULL and 0: the default in the comment. */
 struct http_settings {
-    const char *netrc_path;     /* logins by host; none. ERR_AUTH if others may read it */
-    const char *cookie_path;    /* Netscape cookie file, only read; none. Likewise */
-    const char *proxy;          /* URL; NULL: http_proxy, https_proxy, no_proxy; "": none */
-    const char *ca_path;        /* file with certificates; SSL_CERT_FILE, then the system's */
-    int64_t connect_timeout_ns; /* 15 s */
+    const char *netrc_path;  /* logins by host; none. ERR_AUTH if others may read it */
+    const char *cookie_path; /* Netscape cookie file, only read; none. Likewise */
+    const char *proxy;       /* URL; NULL: http_proxy, https_proxy, no_proxy; "": none */
+    const char *ca_path;     /* file with certificates; SSL_CERT_FILE, then the system's */
     int64_t
         stall_timeout_ns; /* no byte, or less than 1000 a second, for so long ends a transfer with ERR_TIMEOUT; 30 s */
-    uint64_t rate_bytes_per_s; /* of one transfer; no limit */
-    bool allows_file;          /* file:// URLs too */
+    bool allows_file; /* file:// URLs too */
 };
 
 MUST_CHECK int http_new(struct loop *loop, const struct http_settings *settings,
@@ -38,10 +35,6 @@ static inline void http_cleanup(struct http **http)
     http_free(*http);
 }
 
-struct http_header {
-    const char *name, *value;
-};
-
 /* Of the last answer, redirects followed. */
 struct http_head {
     int status;            /* 200, 206, ...; file://: 200, or 206 for a range, 416, 404 */
@@ -50,16 +43,12 @@ struct http_head {
     int64_t total_bytes;
     uint64_t first_byte;    /* of a 206 with a Content-Range */
     bool has_content_range; /* one that could be parsed */
-    bool accepts_ranges;    /* Accept-Ranges: bytes, or a 206 */
     /* The body has a visible end (Content-Length, chunks, HTTP/2): if truncated, ERR_NET. Else it ends with the connection. */
     bool is_delimited;
     bool is_encoded;        /* Content-Encoding other than identity: its length is not the file's */
     int64_t retry_after_ns; /* Retry-After; -1: none */
-    long http_version;      /* 10, 11, 20; 0: file:// */
-    struct str url;         /* the last one: may hold secrets */
     struct str etag; /* strings: ptr NULL where not sent; valid until the transfer is freed */
     struct str last_modified;
-    struct str content_type;
 };
 
 /* 0 to go on; -1 with *err filled ends the transfer with that error. They are called from loop_once (and http_step) and must
@@ -68,18 +57,12 @@ typedef int (*http_head_fn)(void *ctx, const struct http_head *head, struct err 
 typedef int (*http_body_fn)(void *ctx, const uint8_t *ptr, size_t len, struct err *err);
 
 struct http_request {
-    const char *method; /* NULL: GET */
     const char *url;
-    const struct http_header *headers; /* an Authorization header is not sent on to another host */
-    size_t n_headers;
-    struct str body; /* of a POST */
+    const char *if_range; /* a validator: the range counts only for that file; NULL: none */
     bool has_range;
     uint64_t first_byte, last_byte; /* inclusive */
-    /* A separate connection (not a stream of a shared HTTP/2 one) with large buffers: for one of several ranges of a large
-       file. */
-    bool is_alone;
-    http_head_fn on_head; /* may be NULL */
-    http_body_fn on_body; /* may be NULL: body is dropped */
+    http_head_fn on_head;           /* may be NULL */
+    http_body_fn on_body;           /* may be NULL: body is dropped */
     void *ctx;
 };
 
@@ -90,7 +73,6 @@ MUST_CHECK int http_start(struct http *http, const struct http_request *request,
    DNS), ERR_TIMEOUT, ERR_AUTH (login refused by a proxy), ERR_INTEGRITY (TLS certificate), ERR_FETCH (a redirect in a circle, to
    another scheme, or from https to http), or a callback's. Only ERR_NET and ERR_TIMEOUT are worth another try. */
 enum step http_step(struct http_transfer *transfer, struct err *err);
-const struct http_head *http_head(const struct http_transfer *transfer); /* NULL until it arrived */
 /* Stops it if it runs. NULL is fine. */
 void http_transfer_free(struct http_transfer *transfer);
 static inline void http_transfer_cleanup(struct http_transfer **transfer)

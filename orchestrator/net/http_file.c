@@ -34,7 +34,6 @@ static void set_head(struct http_transfer *transfer, const struct stat *info,
     uint64_t size_bytes = (uint64_t)info->st_size;
     head->status = 200;
     head->total_bytes = info->st_size;
-    head->accepts_ranges = true;
     head->is_delimited = true;
     head->etag = str_of(arena_printf(&transfer->arena, "\"%jx-%jx-%jx.%09ld\"",
                                      (uintmax_t)info->st_ino, (uintmax_t)info->st_size,
@@ -60,7 +59,6 @@ int file_start(struct http_transfer *transfer, struct loop *loop, const char *pa
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     transfer->head.retry_after_ns = -1;
     transfer->head.total_bytes = -1;
-    transfer->head.url = str_of(transfer->shown);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) {
         transfer->head.status = 404;
     } else if (fd < 0 && (errno == EACCES || errno == EPERM)) {

@@ -13,9 +13,8 @@ struct http_lane {
     struct err err; /* of the loop: no more descriptors or timers */
 };
 
-/* is_shared: streams of one HTTP/2 connection if the server supports that, else one connection each. */
-MUST_CHECK int lane_init(struct http_lane *lane, struct loop *loop, bool is_shared,
-                         struct err *err);
+/* A connection for each transfer. */
+MUST_CHECK int lane_init(struct http_lane *lane, struct loop *loop, struct err *err);
 void lane_release(struct http_lane *lane);
 
 struct file_read { /* a file:// transfer */

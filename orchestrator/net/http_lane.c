@@ -86,9 +86,8 @@ static int on_timeout(CURLM *multi UNUSED, long timeout_ms, void *ctx)
                           &lane->timer, &lane->err);
 }
 
-int lane_init(struct http_lane *lane, struct loop *loop, bool is_shared, struct err *err)
+int lane_init(struct http_lane *lane, struct loop *loop, struct err *err)
 {
-    long pipelining = is_shared ? CURLPIPE_MULTIPLEX : CURLPIPE_NOTHING;
     bool is_bad = false;
     lane->loop = loop;
     lane->multi = curl_multi_init();
@@ -99,7 +98,7 @@ int lane_init(struct http_lane *lane, struct loop *loop, bool is_shared, struct 
     is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_SOCKETDATA, lane) != CURLM_OK;
     is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_TIMERFUNCTION, on_timeout) != CURLM_OK;
     is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_TIMERDATA, lane) != CURLM_OK;
-    is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_PIPELINING, pipelining) != CURLM_OK;
+    is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING) != CURLM_OK;
     is_bad |= curl_multi_setopt(lane->multi, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS) != CURLM_OK;
     return is_bad ? err_set(err, ERR_INTERNAL, "libcurl: curl_multi_setopt failed") : 0;
 }

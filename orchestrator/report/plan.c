@@ -352,6 +352,8 @@ const struct json_field PLAN_ROWS[PLAN_N] = {
     ROW_LIST("overrides", struct plan, overrides, n_overrides, OVERRIDE_ROWS, JSON_OMIT,
              .max = PLAN_OVERRIDES_MAX),
 };
+const struct json_document PLAN_DOCUMENT = {
+    JSON_DOCUMENT("plan.json", "reperf plan --json, manifest/plan.json of a run", PLAN_ROWS)};
 
 void plan_encode(const struct plan *plan, struct strbuf *buf)
 {

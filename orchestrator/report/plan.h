@@ -168,6 +168,7 @@ bool profile_of_name(struct str name, enum profile *ret_profile);
 void plan_encode(const struct plan *plan, struct strbuf *out);
 #define PLAN_N 24
 extern const struct json_field PLAN_ROWS[PLAN_N];
+extern const struct json_document PLAN_DOCUMENT;
 MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_plan,
                            struct err *err);
 

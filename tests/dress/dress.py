@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""dress.py WORK SOURCES DATA DRY-RUN...: runs the script of each container of a dry run of the full profile over the real upstream repositories, on up to four
+"""dress.py WORK SOURCES DATA COMMANDS...: runs the script of each container of a run of the full profile over the real upstream repositories, on up to four
 nodes that nodes.sh has made, until each rank's program comes to its first call of a device; then holds what the program understood against the case. One line
 a case: `ok`, `not ok`, `skip`; and one a program of where it came to. In the namespaces of nodes.sh; see README.md."""
 import collections

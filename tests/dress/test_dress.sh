@@ -125,7 +125,7 @@ for report in "${REPORTS[@]}"; do
         given+=(--image "$id=docker.io/made/up@sha256:$(printf 'd%.0s' {1..64})")
     done
     for stack in $(jq -r '.stacks[] | select(.full[0].image) | .id' "manifests/reports/$report.json"); do given+=(-C "stacks[$stack].full[0].mounts=[]"); done
-    exits 0 "$report: what would be started" "$REPERF" run "$report" --profile full --nodes "$T/nodes.json" --dry-run --json "${given[@]}"
+    exits 0 "$report: what would be started" "$B/servers/plan_commands" "$report" --profile full --nodes "$T/nodes.json" "${given[@]}"
     cp "$T/out" "$T/dry-$report.json"
 done
 if [ -n "${SOURCES:-}" ]; then

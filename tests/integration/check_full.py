@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_full.py REPORT.json DRY-RUN.json: what a dry run of the full profile would start, held against what the report's commands say: launcher,
+"""check_full.py REPORT.json COMMANDS.json: what a run of the full profile would start (tests/servers/plan_commands.c), held against what the report's commands say: launcher,
 world size, argv and environment of every node. Reads both documents for itself. One line a fault; the last line counts nodes and ranks."""
 import json
 import shlex

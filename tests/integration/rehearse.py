@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""rehearse.py ROOT < DRY-RUN...: runs the script that each container of a dry run would run, in the folder ROOT as its file system, where the frameworks
+"""rehearse.py ROOT < COMMANDS...: runs the script that each container of a run would run (tests/servers/plan_commands.c), in the folder ROOT as its file system, where the frameworks
 are stood in for by stubs that note how they are called; then holds number of ranks, number of the node and batch against the case. One line a
 fault; the last line counts."""
 import json

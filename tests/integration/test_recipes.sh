@@ -60,7 +60,7 @@ for report in airank-mmseg-deeplabv3plus dlperf-tf2-resnet50 paddle-perf-2020 pa
     given=()
     for id in $(jq -r '.stacks[].full[]?.image | values' "manifests/reports/$report.json" | sort -u); do given+=(--image "$id=docker.io/made/up@sha256:$(printf 'c%.0s' {1..64})"); done
     for stack in $(jq -r '.stacks[] | select(.full[0].image) | .id' "manifests/reports/$report.json"); do given+=(-C "stacks[$stack].full[0].mounts=[]"); done
-    "$REPERF" run "$report" --profile full --nodes "$T/nodes.json" --dry-run --json "${given[@]}" 2>/dev/null
+    "$B/servers/plan_commands" "$report" --profile full --nodes "$T/nodes.json" "${given[@]}" 2>/dev/null
 done | jq -s '[.[].commands[]]' >"$T/commands"
 cat >"$T/in-root.sh" <<EOF
 mount --bind /dev $R/dev && mkdir -p $R/usr && mount --bind /usr $R/usr || exit 70

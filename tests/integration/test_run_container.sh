@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: fleet
-# A case in a container on this machine, by a real dockerd and registry: a recipe's code at its commit, overlay and data, what runs first, and its log; and
-# the dry run's line, typed, prints the same. The engine is the one that DOCKER_HOST or docker's context names.
+# A case in a container on this machine, by a real dockerd and registry: a recipe's code at its commit, overlay and data, what runs first, and its log.
+# The engine is the one that DOCKER_HOST or docker's context names.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/image_lib.sh disable=SC1091
@@ -42,12 +42,6 @@ is "$(own "$log")" "$(printf '%s\n' installed "the code" "a  b 1" "$(head -n 1 w
     "touch: /reperf/source/x: Read-only file system" | sort)" "what runs first, the code, its environment, overlay and data, which it cannot write to"
 like "$(cat "$log")" '"event":"container","holds":true' "and what the container gives"
 is "$("$T/bin/docker" ps -aq | wc -l)" 0 "no container is left"
-exits 0 "its dry run" env DOCKER_HOST="$DOCKER" "$REPERF" run "${ask[@]}" --offline --dry-run --json
-jq -r '.commands[0].shell' "$T/out" >"$T/line"
-# The commit is checked out by a run alone.
-mkdir -p "$REPERF_STATE/runs/DRY-RUN/sources" && git clone -q "$T/code" "$REPERF_STATE/runs/DRY-RUN/sources/$commit"
-(DOCKER_HOST="$DOCKER" sh "$T/line") >"$T/typed" 2>&1
-is "$? $(own "$T/typed")" "0 $(own "$log")" "typed, it prints the same"
 
 # --- which engine ---
 # Docker's own client decides; an engine reached over a network cannot see what a run mounts.

@@ -14,11 +14,9 @@ struct options {
     struct http_settings settings;
     struct fetch_spec spec;
     const char *urls[FETCH_MIRRORS_MAX];
-    struct http_header header;
     struct fetch_pieces pieces;
     uint8_t md5[MD5_BYTES];
     uint8_t sha256[SHA256_BYTES];
-    const char *pieces_out;
     bool wants_progress;
     uint64_t kill_at_bytes; /* 0: never */
 };
@@ -114,15 +112,6 @@ static int take_option(struct options *options, struct arena *arena, const char 
         return hex_decode(rest, MD5_BYTES, options->md5, err);
     } else if (strcmp(key, "pieces") == 0) {
         return read_pieces(options, arena, value, err);
-    } else if (strcmp(key, "pieces_out") == 0) {
-        options->pieces_out = value;
-        spec->wants_pieces = true;
-    } else if (strcmp(key, "header") == 0) {
-        struct str name;
-        (void)str_next(&rest, ':', &name);
-        options->header = (struct http_header){str_z(arena, name), str_z(arena, str_trim(rest))};
-        spec->headers = &options->header;
-        spec->n_headers = 1;
     } else if (strcmp(key, "netrc") == 0) {
         options->settings.netrc_path = value;
     } else if (strcmp(key, "cookies") == 0) {
@@ -160,19 +149,6 @@ static void print_result(const struct fetch_result *result, unsigned kinds)
     printf("rss_kib %ld\ncpu_ms %ld\n", usage.ru_maxrss,
            (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
                (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000);
-}
-
-static int write_pieces(const struct fetch_result *result, const char *path, struct err *err)
-{
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 1u << 28);
-    for (size_t idx = 0; idx < result->n_pieces; idx++) {
-        char hex[SHA256_HEX_SIZE];
-        hex_encode(result->piece_sha256[idx], SHA256_BYTES, hex);
-        strbuf_printf(&text, "%s\n", hex);
-    }
-    printf("piece_bytes %" PRIu64 "\n", result->piece_bytes);
-    return fs_write_atomic(path, strbuf_str(&text), err);
 }
 
 /* What should_stop, which gets no argument, looks at. */
@@ -213,13 +189,13 @@ static int fetch_one(struct options *options, struct err *err)
         killed.at_bytes = options->kill_at_bytes;
         run.should_stop = kill_self;
     }
-    if (fetch_all(&run, &fetch, 1, err) < 0) {
+    if (fetch_all(&run, fetch, err) < 0) {
         return -1;
     }
     result = fetch_result(fetch);
     print_result(result, options->spec.kinds | (options->spec.sha256 ? 2u : 0) |
                              (options->spec.md5 ? 1u : 0));
-    return options->pieces_out ? write_pieces(result, options->pieces_out, err) : 0;
+    return 0;
 }
 
 int main(int argc, char **argv)
