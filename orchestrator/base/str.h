@@ -37,8 +37,6 @@ void text_plain_line(char *text, size_t len);
 void text_hide_logins(char *text, size_t len);
 bool str_eq_any(struct str a, const char *const *list); /* ended by NULL */
 bool str_is_in(struct str s, const struct str *list, size_t n);
-/* Whether it has a byte, and each of its bytes is in the set: "a-z0-9._-", with ranges, and a dash at the end for itself. */
-bool str_is_made_of(struct str s, const char *set);
 static inline bool is_digit(char c)
 {
     return c >= '0' && c <= '9';

@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "base/charset.h"
+
 #define OUTPUT_MAX 4096
 
 /* Only characters of names are kept: it is read on other machines and shown on terminals. */

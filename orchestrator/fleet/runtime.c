@@ -4,6 +4,7 @@
 
 #include "fleet/runtime.h"
 
+#include "base/charset.h"
 #include "base/secret.h"
 #include "fleet/runtime_impl.h"
 

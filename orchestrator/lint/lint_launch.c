@@ -2,6 +2,7 @@
 /* Compares printed launches with their cases: how many nodes, processes and GPUs, and which ones. */
 #include "base/base.h"
 
+#include "base/charset.h"
 #include "base/strbuf.h"
 #include "lint/lint_parts.h"
 

@@ -2,6 +2,7 @@
 /* Code that is downloaded or installed: from a branch, without a version, for another CUDA. */
 #include "base/base.h"
 
+#include "base/charset.h"
 #include "lint/lint_parts.h"
 
 #define COMMIT_DIGITS_MIN 7

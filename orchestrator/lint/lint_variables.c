@@ -5,6 +5,7 @@
 
 #include <strings.h>
 
+#include "base/charset.h"
 #include "lint/lint_parts.h"
 
 #define DISTANCE_MAX   2

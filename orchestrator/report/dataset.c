@@ -3,6 +3,7 @@
 
 #include "report/dataset.h"
 
+#include "base/charset.h"
 #include "codec/json_table.h"
 #include "report/report_decode.h"
 

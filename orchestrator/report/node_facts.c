@@ -3,6 +3,8 @@
 
 #include "report/node_facts.h"
 
+#include "base/charset.h"
+
 static const char BEGIN[] = "reperf-probe 1 begin";
 static const char END[] = "reperf-probe 1 end";
 

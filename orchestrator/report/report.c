@@ -3,6 +3,7 @@
 
 #include "report/report.h"
 
+#include "base/charset.h"
 #include "base/map.h"
 #include "codec/digest.h"
 #include "codec/json_table.h"

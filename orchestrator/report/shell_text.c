@@ -3,6 +3,8 @@
 
 #include "report/shell_text.h"
 
+#include "base/charset.h"
+
 #define DISTANCE_BYTES_MAX 64
 
 struct splitter {
