@@ -66,7 +66,7 @@ static struct str bytes_in_words(struct arena *arena, int64_t bytes)
 struct trial;
 
 /* How a kind of requirement is tried. */
-struct way {
+struct want_way {
     void (*try)(struct trial *trial);
     const char *id;  /* of the check */
     const char *key; /* the fact; of a limit the suffix of systemd's setting, as in LimitMEMLOCK */
@@ -80,7 +80,7 @@ struct trial {
     const struct inventory *inventory;
     const struct node_facts *facts;
     const struct want *want;
-    const struct way *way;
+    const struct want_way *way;
     struct check check; /* being made */
 };
 
@@ -508,7 +508,7 @@ static void try_same(struct trial *trial)
     judge(trial, str_eq(plain(arena, value), plain(arena, trial->want->text)), value);
 }
 
-static const struct way WAYS[WANT_KIND_COUNT] = {
+static const struct want_way WAYS[WANT_KIND_COUNT] = {
     [WANT_GPUS] = {.try = try_gpus, .id = "gpus"},
     [WANT_GPU_MODEL] = {.try = try_model, .id = "gpu-model"},
     [WANT_GPU_MEMORY] = {.try = try_gpu_memory, .id = "gpu-memory"},
@@ -560,7 +560,7 @@ void checks_of_wants(struct checks *checks, const struct inventory *inventory,
 {
     for (size_t idx = 0; probe->is_reached && idx < wants->n; idx++) {
         const struct want *want = &wants->items[idx];
-        const struct way *way = &WAYS[want->kind];
+        const struct want_way *way = &WAYS[want->kind];
         struct trial trial = {.checks = checks,
                               .inventory = inventory,
                               .facts = &probe->facts,

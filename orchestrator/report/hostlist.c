@@ -17,7 +17,7 @@ struct number {
     bool is_padded;
 };
 
-struct numbers {          /* of a bracket */
+struct bracket {          /* of a bracket */
     struct number *items; /* HOSTLIST_NAMES_MAX */
     size_t n;
 };
@@ -75,7 +75,7 @@ static bool is_padded(struct str digits)
 }
 
 /* The numbers of "3" or "01-04". */
-static int add_range(const struct expansion *e, struct str text, struct numbers *numbers)
+static int add_range(const struct expansion *e, struct str text, struct bracket *numbers)
 {
     struct str last = text;
     struct str first;
@@ -106,7 +106,7 @@ static int add_range(const struct expansion *e, struct str text, struct numbers 
     return 0;
 }
 
-static int read_bracket(const struct expansion *e, struct str inside, struct numbers *numbers)
+static int read_bracket(const struct expansion *e, struct str inside, struct bracket *numbers)
 {
     struct str rest = inside;
     struct str part;
@@ -167,7 +167,7 @@ struct heads { /* the names of a term, as far as it was read */
 
 /* Each of them with the text, or with each of the numbers. */
 static int extend(const struct expansion *e, struct heads *heads, struct str text,
-                  const struct numbers *numbers)
+                  const struct bracket *numbers)
 {
     size_t n_tails = numbers->n ? numbers->n : 1;
     if (heads->n > HOSTLIST_NAMES_MAX / n_tails) {
@@ -196,7 +196,7 @@ static int read_term(const struct expansion *e, struct str rest, struct heads *h
     CLEANUP(free) struct number *room = xcalloc(HOSTLIST_NAMES_MAX, sizeof(*room));
     size_t n_brackets = 0;
     while (rest.len) {
-        struct numbers numbers = {.items = room};
+        struct bracket numbers = {.items = room};
         int64_t end = str_find(rest, rest.ptr[0] == '[' ? STR_LIT("]") : STR_LIT("["));
         size_t len = end < 0 ? rest.len : (size_t)end;
         if (rest.ptr[0] == '[') {
