@@ -13,7 +13,7 @@
 #include "base/progress.h"
 #include "codec/file_header.h"
 
-struct checking {
+struct header_pass {
     const struct headers_opts *opts;
     struct header_check *checks;
     struct progress progress;
@@ -165,31 +165,31 @@ static void check_one(const struct headers_opts *opts, struct header_check *chec
 static int check_nth(void *ctx, size_t idx, const atomic_bool *is_stopped UNUSED,
                      struct err *err UNUSED)
 {
-    struct checking *checking = ctx;
-    check_one(checking->opts, &checking->checks[idx]);
+    struct header_pass *pass = ctx;
+    check_one(pass->opts, &pass->checks[idx]);
     return 0;
 }
 
 static void show(void *ctx, size_t n_begun)
 {
-    struct checking *checking = ctx;
-    progress_set(&checking->progress, n_begun);
+    struct header_pass *pass = ctx;
+    progress_set(&pass->progress, n_begun);
 }
 
 int dataset_headers(const struct headers_opts *opts, struct header_check *checks, size_t n,
                     struct err *err)
 {
-    struct checking checking = {.opts = opts, .checks = checks};
+    struct header_pass pass = {.opts = opts, .checks = checks};
     const struct pool_many many = {.pool = opts->pool,
                                    .n_threads = opts->n_threads ? opts->n_threads : 1,
                                    .n = n,
                                    .each = check_nth,
                                    .should_stop = opts->should_stop,
                                    .on_tick = show,
-                                   .ctx = &checking};
+                                   .ctx = &pass};
     int result;
-    progress_start(&checking.progress, opts->clock, "headers", "files", n);
+    progress_start(&pass.progress, opts->clock, "headers", "files", n);
     result = pool_many(&many, err);
-    progress_end(&checking.progress);
+    progress_end(&pass.progress);
     return result < 0 ? err_wrap(err, "verify") : 0;
 }
