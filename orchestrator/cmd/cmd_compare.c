@@ -288,9 +288,7 @@ static int compare_nodes(const struct compare *c, const struct compare_args *arg
                        "compare: expected two runs, or one with --each-node for text or --json");
     }
     if (args->outputs.want_json) {
-        jw_begin(&json, &out, false);
-        jw_object(&json, NULL);
-        jw_i64(&json, "schema_version", 1);
+        jw_document(&json, &out);
         jw_str(&json, "run_id", c->a.frozen.run_id);
         run_health_encode(c->health_a, "health", &json);
         jw_end_object(&json);

@@ -70,9 +70,7 @@ static void print(struct strbuf *buf, const struct dataset_here *here,
         }
         return;
     }
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, buf);
     jw_str(&out, "dataset", here->dataset.id);
     jw_bool(&out, "synthetic", here->is_synthetic);
     jw_array(&out, "splits");

@@ -27,9 +27,7 @@ static int print(const char *path, const struct replay_info *info, bool want_jso
     const struct discrepancies *discrepancies = &info->discrepancies;
     strbuf_init(&buf, OUTPUT_MAX);
     if (want_json) {
-        jw_begin(&out, &buf, false);
-        jw_object(&out, NULL);
-        jw_i64(&out, "schema_version", 1);
+        jw_document(&out, &buf);
         jw_z(&out, "path", path);
         jw_z(&out, "run_id", info->run_id);
         jw_i64(&out, "logs", (int64_t)info->n_logs);

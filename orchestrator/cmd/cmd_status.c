@@ -25,15 +25,6 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-static void put_step(struct json_out *out, const char *key, int64_t step)
-{
-    if (step < 0) {
-        jw_null(out, key);
-    } else {
-        jw_i64(out, key, step);
-    }
-}
-
 static void add_repeats_json(struct json_out *out, const struct run_info *info)
 {
     jw_array(out, "repeat_states");
@@ -51,8 +42,8 @@ static void add_repeats_json(struct json_out *out, const struct run_info *info)
         jw_f64(out, "value", at->value);
         jw_str(out, "unit", at->unit);
         jw_i64(out, "samples", (int64_t)at->n_samples);
-        put_step(out, "step", at->step);
-        put_step(out, "steps", at->n_steps);
+        jw_known(out, "step", at->step);
+        jw_known(out, "steps", at->n_steps);
         jw_f64(out, "seconds_left", at->left_s);
         jw_end_object(out);
     }
@@ -74,11 +65,7 @@ static void add_json(struct json_out *out, const struct run_info *info)
     jw_i64(out, "repeats_done", (int64_t)info->n_done);
     jw_i64(out, "repeats", (int64_t)info->n_total);
     jw_i64(out, "attempts_lost", (int64_t)info->n_lost);
-    if (info->exit_status >= 0) {
-        jw_i64(out, "exit_status", info->exit_status);
-    } else {
-        jw_null(out, "exit_status");
-    }
+    jw_known(out, "exit_status", info->exit_status);
     jw_z(out, "folder", info->dir.folder);
     jw_z(out, "archive", info->exit_status >= 0 ? info->dir.archive : NULL);
     jw_str(out, "why", info->why);
@@ -165,9 +152,7 @@ static void print_text(struct strbuf *buf, const struct run_info *infos, size_t 
 static void print_json(struct strbuf *buf, const struct run_info *infos, size_t n)
 {
     struct json_out out;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, buf);
     jw_array(&out, "runs");
     for (size_t idx = 0; idx < n; idx++) {
         add_json(&out, &infos[idx]);

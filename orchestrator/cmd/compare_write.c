@@ -318,9 +318,7 @@ void compare_json(const struct compare *c, struct strbuf *out)
     struct json_out json;
     const struct cell_result *a;
     const struct cell_result *b;
-    jw_begin(&json, out, false);
-    jw_object(&json, NULL);
-    jw_i64(&json, "schema_version", 1);
+    jw_document(&json, out);
     write_json_run(&json, "a", &c->a, c->log_a);
     write_json_run(&json, "b", &c->b, c->log_b);
     if (c->gate.is_asked) {

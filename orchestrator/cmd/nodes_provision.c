@@ -199,9 +199,7 @@ static int provide(struct provision *provision, struct err *err)
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     provision->out = &out;
     provision->table = &table;
-    jw_begin(&out, &text, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, &text);
     jw_str(&out, "inventory", provision->fleet->inventory->id);
     if (bring_all(provision, err) < 0) {
         return -1;

@@ -87,9 +87,7 @@ static void print_json(struct strbuf *buf, struct arena *arena, const struct pri
     const struct run_end *end = of->end;
     struct json_out out;
     struct columns columns;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, buf);
     jw_z(&out, "run", dir ? dir->id.ptr : NULL);
     jw_str(&out, "report", end->frozen.plan.report);
     jw_z(&out, "profile", profile_name(end->frozen.plan.profile));

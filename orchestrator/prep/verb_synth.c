@@ -62,9 +62,7 @@ static int print(const struct dataset *dataset, const struct synth_result *resul
     CLEANUP(strbuf) struct strbuf buf = {0};
     struct json_out out;
     strbuf_init(&buf, JSON_MAX);
-    jw_begin(&out, &buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, &buf);
     jw_str(&out, "dataset", dataset->id);
     jw_bool(&out, "synthetic", true);
     jw_array(&out, "files");

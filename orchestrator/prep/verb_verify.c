@@ -32,9 +32,7 @@ static const struct opt OPTS[] = {
 static void print_json(const char *folder, const struct check_result *result, struct strbuf *buf)
 {
     struct json_out out;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, buf);
     jw_z(&out, "folder", folder);
     jw_str(&out, "dataset", result->pack.dataset);
     jw_bool(&out, "synthetic", result->pack.is_synthetic);

@@ -338,9 +338,7 @@ int run_write_commands(struct runner *r, struct unit *unit, const struct launch_
     if (r->fleet.inventory->is_local) {
         return 0; /* the plan has it; what else there is are this machine's own paths */
     }
-    jw_begin(&out, &text, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, &text);
     jw_str(&out, "case", unit->step->case_id);
     jw_i64(&out, "repeat", unit->repeat);
     jw_i64(&out, "attempt", unit->attempt);
