@@ -60,6 +60,12 @@ static int store(const struct opt *o, const char *value, void *args, struct err 
             return err_wrap(err, "--%s", o->name);
         }
         return 0;
+    case OPT_F64:
+        if (str_to_f64(str_of(value), ret, err) < 0) {
+            err->code = ERR_USAGE;
+            return err_wrap(err, "--%s", o->name);
+        }
+        return 0;
     case OPT_SHARE:
         return store_share(o, value, ret, err);
     }

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 
-enum opt_kind { OPT_FLAG, OPT_TEXT, OPT_I64, OPT_SHARE, OPT_LIST };
+enum opt_kind { OPT_FLAG, OPT_TEXT, OPT_I64, OPT_F64, OPT_SHARE, OPT_LIST };
 
 struct opt_list {
     const char **items;
@@ -30,7 +30,7 @@ struct opt {
     int64_t min, max; /* OPT_I64 */
 };
 
-/* A row, whose kind follows from the member's C type: OPT(STRUCT, MEMBER, "name", "help"[, .letter = 'n'][, .value = "N"][, .min = ...]) */
+/* A row, whose kind follows from the member's C type (OPT_F64 has none: a double is a share): OPT(STRUCT, MEMBER, "name", "help"[, .letter = 'n'][, .value = "N"][, .min = ...]) */
 /* clang-format off */
 #define OPT_KIND(expr)                                                                             \
     _Generic((expr), bool: OPT_FLAG, const char *: OPT_TEXT, int64_t: OPT_I64, double: OPT_SHARE,  \
