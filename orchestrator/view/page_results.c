@@ -45,7 +45,7 @@ static void add_dot(struct page *page, double ratio, bool is_dropped)
 }
 
 struct result_runs {
-    struct rule_repeat repeats[LOGS_MAX];
+    double values[LOGS_MAX];
     size_t n, n_failed, fastest, slowest;
 };
 
@@ -61,13 +61,15 @@ static bool runs_of(struct page *page, const struct cell_audit *ca, struct resul
     }
     for (size_t idx = 0; idx < ca->n_logs; idx++) {
         struct err ignored = {0};
-        if (!ca->measurements[idx] || rule_repeat(rule, ca->measurements[idx], &of, &page->arena,
-                                                  &ret->repeats[idx], &ignored) < 0) {
+        struct rule_repeat repeat;
+        if (!ca->measurements[idx] ||
+            rule_repeat(rule, ca->measurements[idx], &of, &page->arena, &repeat, &ignored) < 0) {
             return false;
         }
-        ret->n_failed += isinf(ret->repeats[idx].value) != 0;
+        ret->values[idx] = repeat.value;
+        ret->n_failed += isinf(repeat.value) != 0;
     }
-    rule_dropped(ret->repeats, ret->n, &ret->fastest, &ret->slowest);
+    rule_dropped(ret->values, ret->n, &ret->fastest, &ret->slowest);
     return true;
 }
 
@@ -86,8 +88,7 @@ static void add_strip(struct page *page, const struct cell_audit *ca,
          textf(&page->arena, "%zu", runs->n),
          runs->n_failed ? textf(&page->arena, ", %zu did not succeed", runs->n_failed) : STR_EMPTY);
     for (size_t idx = 0; idx < runs->n; idx++) {
-        add_dot(page, runs->repeats[idx].value * scale,
-                idx == runs->fastest || idx == runs->slowest);
+        add_dot(page, runs->values[idx] * scale, idx == runs->fastest || idx == runs->slowest);
     }
     strbuf_add_z(page->out, "</svg>");
 }
@@ -106,8 +107,8 @@ static void add_minutes(struct page *page, const struct report *report, const st
     for (size_t idx = 0; idx < runs->n; idx++) {
         bool is_dropped = idx == runs->fastest || idx == runs->slowest;
         HTML(page->out, is_dropped ? "{}<s>{}</s>" : "{}{}", idx ? STR_LIT(", ") : STR_EMPTY,
-             isinf(runs->repeats[idx].value) ? STR_LIT("no success")
-                                             : number_text(page, runs->repeats[idx].value, 3));
+             isinf(runs->values[idx]) ? STR_LIT("no success")
+                                      : number_text(page, runs->values[idx], 3));
     }
     HTML(page->out, " min{}; their mean {}{} min. Published {}: {}.</p></details>",
          runs->fastest == runs->slowest ? STR_EMPTY

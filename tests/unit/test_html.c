@@ -55,8 +55,7 @@ TEST(holes_are_filled_in_order_and_escaped)
 
 TEST(text_of_any_length_is_formatted)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct str text = textf(&arena, "%0*d", 2000, 7);
+    struct str text = textf(ARENA, "%0*d", 2000, 7);
     assert_int_equal(text.len, 2000);
     assert_int_equal(strlen(text.ptr), 2000);
     assert_true(text.ptr[1999] == '7');
