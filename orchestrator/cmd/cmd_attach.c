@@ -109,10 +109,5 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
                                                                   : run_follow(ctx, &operands, err);
 }
 
-const struct cmd CMD_ATTACH = {
-    .name = "attach",
-    .operands = "RUN",
-    .summary = "follow a run of another process to its end",
-    .opts = OPTS,
-    .run = run,
-};
+const struct cmd CMD_ATTACH = {"attach", "RUN", "follow a run of another process to its end", OPTS,
+                               run};

@@ -80,16 +80,12 @@ static void add_row(struct table *table, const struct run_info *info)
     } else {
         table_add(table, info->dir.id);
     }
-    table_add(table, info->report.ptr ? info->report : STR_LIT("-"));
+    table_add_or_dash(table, info->report);
     table_add(table,
               str_of(info->report.ptr ? plan_kind_name(info->profile, info->is_rehearsal) : "-"));
     table_add(table, str_of(info->state));
     table_addf(table, "%zu/%zu", info->n_done, info->n_total);
-    if (info->exit_status >= 0) {
-        table_addf(table, "%lld", (long long)info->exit_status);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
+    table_addf_if(table, info->exit_status >= 0, "%lld", (long long)info->exit_status);
 }
 
 static int load_runs(struct arena *arena, const struct cmd_ctx *ctx, const struct opt_list *names,
@@ -230,9 +226,5 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 }
 
 const struct cmd CMD_STATUS = {
-    .name = "status",
-    .operands = "[RUN...]",
-    .summary = "progress of the runs on this machine, and of each repeat of the named ones",
-    .opts = OPTS,
-    .run = run,
-};
+    "status", "[RUN...]",
+    "progress of the runs on this machine, and of each repeat of the named ones", OPTS, run};

@@ -191,23 +191,13 @@ void compare_markdown(const struct compare *c, struct strbuf *out)
     add_rest(c, out);
 }
 
-static void add_f64(struct table *table, double value)
-{
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 64);
-    if (isfinite(value)) {
-        strbuf_add_f64(&text, value);
-    }
-    table_add(table, strbuf_str(&text));
-}
-
 static void add_csv_side(struct table *table, const struct cell_result *cell)
 {
     CLEANUP(strbuf) struct strbuf outliers;
     strbuf_init(&outliers, 65536);
-    add_f64(table, cell ? cell->value : (double)NAN);
+    table_add_f64(table, cell ? cell->value : (double)NAN);
     table_addf(table, "%zu", cell ? cell->summary.n : 0);
-    add_f64(table, cell && cell->summary.n > 1 ? cell->summary.std : (double)NAN);
+    table_add_f64(table, cell && cell->summary.n > 1 ? cell->summary.std : (double)NAN);
     table_add(table, cell ? str_of(run_verdict_name(cell->verdict)) : STR_EMPTY);
     if (cell) {
         compare_outliers_text(cell, &outliers);
@@ -223,9 +213,9 @@ static void add_csv_row(struct table *table, const struct compare *c, const stru
     table_add(table, a ? a->unit : b->unit);
     add_csv_side(table, a);
     add_csv_side(table, b);
-    add_f64(table, change.change);
-    add_f64(table, change.has_interval ? change.low : (double)NAN);
-    add_f64(table, change.has_interval ? change.high : (double)NAN);
+    table_add_f64(table, change.change);
+    table_add_f64(table, change.has_interval ? change.low : (double)NAN);
+    table_add_f64(table, change.has_interval ? change.high : (double)NAN);
     table_add(table, c->gate.is_asked ? str_of(gate_name(gate_of(c, a, b))) : STR_EMPTY);
 }
 

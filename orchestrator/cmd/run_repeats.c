@@ -12,24 +12,13 @@
 /* What the log gives, how far it is, and how long it will take at that pace. */
 static void add_so_far(struct table *table, const struct run_repeat *at)
 {
-    if (isfinite(at->value)) {
-        table_addf(table, "%.5g %.*s", at->value, STR_ARG(at->unit));
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
+    table_addf_if(table, isfinite(at->value), "%.5g %.*s", at->value, STR_ARG(at->unit));
     if (at->step >= 0 && at->n_steps >= 0) {
         table_addf(table, "%lld/%lld", (long long)at->step, (long long)at->n_steps);
-    } else if (at->step >= 0) {
-        table_addf(table, "%lld", (long long)at->step);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
-    if (isfinite(at->left_s)) {
-        table_addf(table, at->left_s < 90 ? "%.0f s" : "%.0f min",
-                   at->left_s < 90 ? at->left_s : at->left_s / 60);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
+    } else
+        table_addf_if(table, at->step >= 0, "%lld", (long long)at->step);
+    table_addf_if(table, isfinite(at->left_s), at->left_s < 90 ? "%.0f s" : "%.0f min",
+                  at->left_s < 90 ? at->left_s : at->left_s / 60);
 }
 
 void run_repeats_table(struct strbuf *buf, const struct run_info *info)
@@ -49,10 +38,10 @@ void run_repeats_table(struct strbuf *buf, const struct run_info *info)
         table_add(&table, at->case_id);
         table_addf(&table, "%lld", (long long)at->repeat);
         table_add(&table, str_of(at->state));
-        table_add(&table, at->nodes.ptr ? at->nodes : STR_LIT("-"));
+        table_add_or_dash(&table, at->nodes);
         table_addf(&table, "%zu", at->n_lost);
         add_so_far(&table, at);
-        table_add(&table, at->since.ptr ? at->since : STR_LIT("-"));
+        table_add_or_dash(&table, at->since);
         table_add(&table, at->why.ptr ? str_sub(at->why, 0, WHY_MAX) : STR_EMPTY);
     }
     table_render(&table, buf);

@@ -227,11 +227,8 @@ static void show_folder(const struct folder *f, struct strbuf *text)
     for (size_t idx = 0; idx < f->s->n_logs; idx++) {
         const char *dropped = dropped_as(f, idx);
         table_add(&table, str_of(name_of(f, idx)));
-        if (f->s->logs[idx].has_repeat && isfinite(f->s->logs[idx].repeat.value)) {
-            table_addf(&table, "%.4f", f->s->logs[idx].repeat.value);
-        } else {
-            table_add(&table, STR_LIT("-"));
-        }
+        table_addf_if(&table, f->s->logs[idx].has_repeat && isfinite(f->s->logs[idx].repeat.value),
+                      "%.4f", f->s->logs[idx].repeat.value);
         table_addf(&table, "%s%s%s", dropped ? dropped : "",
                    f->s->logs[idx].repeat.why.len ? ": " : "",
                    f->s->logs[idx].repeat.why.ptr ? f->s->logs[idx].repeat.why.ptr : "");
@@ -335,11 +332,7 @@ static void write_json(const struct folders *all, struct strbuf *text)
 
 static void add_minutes(struct table *table, double minutes)
 {
-    if (isfinite(minutes)) {
-        table_addf(table, "%.10g", minutes);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
+    table_addf_if(table, isfinite(minutes), "%.10g", minutes);
 }
 
 static void show_rows(const struct round_rows *rows, struct strbuf *text)
