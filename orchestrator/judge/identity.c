@@ -3,6 +3,8 @@
 
 #include "judge/identity.h"
 
+#include "log/numbers.h"
+
 #define COUNT_MAX   1000000000
 #define STATED_MAX  16
 #define NAME_BYTES  64
@@ -478,17 +480,15 @@ void identity_count_logs(struct arena *arena, struct identity *identity, const s
 /* A word of a machine's name that tells it from others: no vendor, no count or size ("8x", "80gb", "bs96"), no word of a run. */
 static bool tells_machine(struct str word)
 {
-    static const char *const COMMON[] = {
-        "nvidia",  "tesla",  "geforce",  "amd",       "intel", "gpu", "gpus", "node",
-        "nodes",   "server", "with",     "and",       "amp",   "log", "logs", "result",
-        "results", "train",  "training", "benchmark", "run",   "x",   NULL};
     static const char *const BEFORE_COUNTS[] = {"bs", "batch", "fp", "bf", "int", "gpu", "gpus",
                                                 "n",  "g",     "c",  "v",  "tf",  "run"};
     size_t n_digits = 0;
     while (n_digits < word.len && is_digit(word.ptr[n_digits])) {
         n_digits++;
     }
-    if (str_eq_any(word, COMMON) || n_digits == word.len ||
+    if (is_word_of(word, "nvidia tesla geforce amd intel gpu gpus node nodes server with and amp "
+                         "log logs result results train training benchmark run x") ||
+        n_digits == word.len ||
         (n_digits > 0 && (str_eq_z(str_sub(word, n_digits, SIZE_MAX), "x") ||
                           str_eq_z(str_sub(word, n_digits, SIZE_MAX), "g") ||
                           str_eq_z(str_sub(word, n_digits, SIZE_MAX), "gb")))) {

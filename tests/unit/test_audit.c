@@ -112,17 +112,15 @@ static struct kept_series make_kept(struct kept_log *logs, size_t n)
 /* Two logs of one name, by two formats: one of several runs, one of a single one. */
 TEST(kept_series_read_back_bit_by_bit)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(kept_series) struct kept_series back = {.n_logs = 0};
     struct rng rng;
-    struct err err = {0};
     struct series series[3];
     struct fact fact = {STR_LIT("gpus"), STR_LIT("8"), 3, 0, 0};
     struct str sha256[2];
-    char *path = scratch_path(&arena);
+    char *path = scratch_path(ARENA);
     rng_init(&rng, 7);
-    series[0] = make_series(&arena, &rng, true);
-    series[1] = make_series(&arena, &rng, false);
+    series[0] = make_series(ARENA, &rng, true);
+    series[1] = make_series(ARENA, &rng, false);
     series[2] = (struct series){.name = STR_LIT("none"),
                                 .unit = STR_LIT(""),
                                 .scope = SCOPE_UNKNOWN,
@@ -136,8 +134,8 @@ TEST(kept_series_read_back_bit_by_bit)
     one->facts = &fact;
     one->n_facts = 1;
     const struct kept_series kept = make_kept(logs, ARRAY_LEN(logs));
-    assert_int_equal(kept_series_write(&arena, path, &kept, &sha256[0], &err), 0);
-    assert_int_equal(kept_series_read(&arena, path, &back, &sha256[1], &err), 0);
+    PASSES(kept_series_write(ARENA, path, &kept, &sha256[0], ERR));
+    PASSES(kept_series_read(ARENA, path, &back, &sha256[1], ERR));
     assert_true(str_eq(sha256[0], sha256[1]) && sha256[0].len == 64);
     assert_true(str_eq_z(back.report, "r") && str_eq(back.source.commit, kept.source.commit));
     assert_int_equal(back.n_logs, 2);
@@ -188,7 +186,6 @@ TEST(a_changed_file_is_refused)
         {"\"schema_version\": 2", "\"schema_version\": 1", "schema_version: expected 2"},
         {"\"last_run\":1}", "\"last_run\":40000}", "32767"},
     };
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
     struct sample samples[3] = {{.step = 1, .value = 1, .time_s = 5, .gpus = -1},
                                 {.step = 2, .value = 2, .time_s = 6, .gpus = -1},
@@ -199,18 +196,18 @@ TEST(a_changed_file_is_refused)
     struct kept_series back;
     struct str text;
     struct str sha256;
-    char *path = scratch_path(&arena);
-    assert_int_equal(kept_series_write(&arena, path, &kept, &sha256, &err), 0);
-    assert_int_equal(fs_read(&arena, path, 1 << 20, &text, &err), 0);
+    char *path = scratch_path(ARENA);
+    assert_int_equal(kept_series_write(ARENA, path, &kept, &sha256, &err), 0);
+    assert_int_equal(fs_read(ARENA, path, 1 << 20, &text, &err), 0);
     for (size_t idx = 0; idx < ARRAY_LEN(FAULTS); idx++) {
         struct err what = {0};
         const char *at = strstr(text.ptr, FAULTS[idx].from);
         char *changed;
         assert_non_null(at);
-        changed = arena_printf(&arena, "%.*s%s%s", (int)(at - text.ptr), text.ptr, FAULTS[idx].to,
+        changed = arena_printf(ARENA, "%.*s%s%s", (int)(at - text.ptr), text.ptr, FAULTS[idx].to,
                                at + strlen(FAULTS[idx].from));
         assert_int_equal(fs_write_atomic(path, str_of(changed), &err), 0);
-        assert_int_equal(kept_series_read(&arena, path, &back, &sha256, &what), -1);
+        assert_int_equal(kept_series_read(ARENA, path, &back, &sha256, &what), -1);
         if (!strstr(what.msg, FAULTS[idx].says)) {
             fail_msg("\"%s\" does not say \"%s\"", what.msg, FAULTS[idx].says);
         }

@@ -45,19 +45,14 @@ TEST(numbers_are_whole_or_refused)
     double value = 0;
     int64_t whole = 0;
     for (size_t idx = 0; idx < ARRAY_LEN(BAD_F64); idx++) {
-        struct err err = {0};
-        assert_int_equal(str_to_f64(str_of(BAD_F64[idx]), &value, &err), -1);
-        assert_int_equal(err.code, ERR_PARSE);
+        FAILS(str_to_f64(str_of(BAD_F64[idx]), &value, ERR), ERR_PARSE);
     }
     for (size_t idx = 0; idx < ARRAY_LEN(BAD_I64); idx++) {
-        struct err err = {0};
-        assert_int_equal(str_to_i64(str_of(BAD_I64[idx]), INT64_MIN, INT64_MAX, &whole, &err), -1);
+        FAILS(str_to_i64(str_of(BAD_I64[idx]), INT64_MIN, INT64_MAX, &whole, ERR), ERR_ANY);
     }
-    struct err err = {0};
-    assert_int_equal(str_to_f64(STR_LIT("-1.25e+2"), &value, &err), 0);
+    PASSES(str_to_f64(STR_LIT("-1.25e+2"), &value, ERR));
     assert_true(value == -125.0);
-    assert_int_equal(
-        str_to_i64(STR_LIT("-9223372036854775808"), INT64_MIN, INT64_MAX, &whole, &err), 0);
+    PASSES(str_to_i64(STR_LIT("-9223372036854775808"), INT64_MIN, INT64_MAX, &whole, ERR));
     assert_true(whole == INT64_MIN);
     assert_int_equal(str_decimals(STR_LIT("117.205")), 3);
     assert_int_equal(str_decimals(STR_LIT("428")), 0);
@@ -119,9 +114,8 @@ TEST(shell_words_are_quoted)
 TEST(map_finds_and_refuses_twice)
 {
     CLEANUP(map) struct map map = {0};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     for (int idx = 0; idx < 1000; idx++) {
-        char *key = arena_printf(&arena, "key%d", idx);
+        char *key = arena_printf(ARENA, "key%d", idx);
         assert_true(map_add(&map, str_of(key), key));
         assert_false(map_add(&map, str_of(key), key));
     }
@@ -147,8 +141,7 @@ TEST(options_parse_or_say_why)
          a6[] = "-y";
     char *good[] = {a0, a1, a2, a3, a4, a5, a6};
     struct opt_list operands = {0};
-    struct err err = {0};
-    assert_int_equal(opt_parse(opts, 7, good, &args, &operands, &err), 0);
+    PASSES(opt_parse(opts, 7, good, &args, &operands, ERR));
     assert_true(args.flag && args.count == 7);
     assert_string_equal(args.text, "d");
     assert_int_equal(operands.n, 2);
@@ -156,33 +149,28 @@ TEST(options_parse_or_say_why)
     VEC_RELEASE(&operands);
     char b0[] = "--n", b1[] = "10";
     char *bad[] = {b0, b1};
-    assert_int_equal(opt_parse(opts, 2, bad, &args, &operands, &err), -1);
-    assert_int_equal(err.code, ERR_USAGE);
+    FAILS(opt_parse(opts, 2, bad, &args, &operands, ERR), ERR_USAGE);
     VEC_RELEASE(&operands);
 }
 
 TEST(files_are_written_whole_and_found)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     struct fs_names paths;
     struct str text;
     char top[] = "/tmp/reperf-unit.XXXXXX";
     assert_non_null(mkdtemp(top));
-    assert_int_equal(fs_mkdir_p(fs_join(&arena, top, "b/c"), &err), 0);
-    assert_int_equal(fs_write_atomic(fs_join(&arena, top, "b/c/f"), STR_LIT("hello"), &err), 0);
-    assert_int_equal(fs_write_atomic(fs_join(&arena, top, "a"), STR_LIT("1"), &err), 0);
-    assert_int_equal(fs_walk(&arena, top, &paths, &err), 0);
+    PASSES(fs_mkdir_p(fs_join(ARENA, top, "b/c"), ERR));
+    PASSES(fs_write_atomic(fs_join(ARENA, top, "b/c/f"), STR_LIT("hello"), ERR));
+    PASSES(fs_write_atomic(fs_join(ARENA, top, "a"), STR_LIT("1"), ERR));
+    PASSES(fs_walk(ARENA, top, &paths, ERR));
     assert_int_equal(paths.n, 2);
     assert_string_equal(paths.items[0], "a");
     assert_string_equal(paths.items[1], "b/c/f");
-    assert_int_equal(fs_read(&arena, fs_join(&arena, top, "b/c/f"), 5, &text, &err), 0);
+    PASSES(fs_read(ARENA, fs_join(ARENA, top, "b/c/f"), 5, &text, ERR));
     assert_true(str_eq_z(text, "hello"));
-    assert_int_equal(fs_read(&arena, fs_join(&arena, top, "b/c/f"), 4, &text, &err), -1);
-    err = (struct err){0};
-    assert_int_equal(fs_write_atomic(fs_join(&arena, top, "no/such/f"), STR_LIT("1"), &err), -1);
-    err = (struct err){0};
-    assert_int_equal(fs_remove_tree(top, &err), 0);
+    FAILS(fs_read(ARENA, fs_join(ARENA, top, "b/c/f"), 4, &text, ERR), ERR_ANY);
+    FAILS(fs_write_atomic(fs_join(ARENA, top, "no/such/f"), STR_LIT("1"), ERR), ERR_ANY);
+    PASSES(fs_remove_tree(top, ERR));
     assert_false(fs_exists(top));
 }
 
@@ -215,23 +203,21 @@ TEST(doubles_have_their_shortest_text)
 TEST(a_pipe_is_written_to_and_not_replaced)
 {
     char folder[] = "/tmp/reperf-pipe.XXXXXX";
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(fd) int reader = -1;
-    struct err err = {0};
     struct stat info;
     char got[8] = {0};
     const char *path;
     assert_non_null(mkdtemp(folder));
-    path = fs_join(&arena, folder, "pipe");
+    path = fs_join(ARENA, folder, "pipe");
     assert_int_equal(mkfifo(path, 0600), 0);
     reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     assert_true(reader >= 0);
-    assert_int_equal(fs_write_atomic(path, STR_LIT("page"), &err), 0);
+    PASSES(fs_write_atomic(path, STR_LIT("page"), ERR));
     assert_int_equal(read(reader, got, sizeof(got)), 4);
     assert_string_equal(got, "page");
     assert_int_equal(lstat(path, &info), 0);
     assert_true(S_ISFIFO(info.st_mode));
-    assert_int_equal(fs_remove_tree(folder, &err), 0);
+    PASSES(fs_remove_tree(folder, ERR));
 }
 
 /* ---- a progress line on a terminal ---- */

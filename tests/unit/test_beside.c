@@ -110,11 +110,10 @@ TEST(test_missing)
     };
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct format *format = NULL;
-    struct err err = {0};
-    assert_int_equal(json_parse(str_of(FORMAT), "f.json", &doc, &err), 0);
+    PASSES(json_parse(str_of(FORMAT), "f.json", &doc, ERR));
     doc.context = vocabulary_builtin(&arena);
     struct json root = json_root(&doc);
-    assert_int_equal(format_read(&root, &arena, &format, &err), 0);
+    PASSES(format_read(&root, &arena, &format, ERR));
     const struct format_set formats = {&format, 1};
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         struct beside beside = decoded(ROWS[idx].text);

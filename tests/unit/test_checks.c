@@ -54,19 +54,18 @@ TEST(wants_are_joined)
         {{.kind = WANT_MEMLOCK, .number = LIMIT_UNLIMITED}, 2, 8},
         {{.kind = WANT_MEMLOCK, .number = 4096}, 2, 8},
     };
-    struct err err = {0};
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        assert_int_equal(wants_add(&wants, ROWS[idx].want, &err), 0);
+        PASSES(wants_add(&wants, ROWS[idx].want, ERR));
         assert_int_equal(wants.n, ROWS[idx].n);
         assert_int_equal(wants.items[0].number, ROWS[idx].number);
     }
     assert_int_equal(wants.items[0].n_cases, 3);
     assert_int_equal(wants.items[1].number, LIMIT_UNLIMITED);
     struct want model = {.kind = WANT_GPU_MODEL, .text = STR_LIT("Tesla V100-SXM2-16GB")};
-    assert_int_equal(wants_add(&wants, model, &err), 0);
-    assert_int_equal(wants_add(&wants, model, &err), 0);
+    PASSES(wants_add(&wants, model, ERR));
+    PASSES(wants_add(&wants, model, ERR));
     model.text = STR_LIT("Tesla V100-SXM2-32GB");
-    assert_int_equal(wants_add(&wants, model, &err), 0);
+    PASSES(wants_add(&wants, model, ERR));
     assert_int_equal(wants.n, 4);
 }
 
@@ -88,8 +87,7 @@ static struct check check_of(struct arena *arena, const char *lines, enum runtim
 
 static enum check_verdict verdict(const char *lines, enum runtime_kind runtime, struct want want)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    return check_of(&arena, lines, runtime, want).verdict;
+    return check_of(ARENA, lines, runtime, want).verdict;
 }
 
 #define GPU(name, mib)                                                                             \
@@ -181,9 +179,8 @@ TEST(a_limit_that_is_too_low_says_what_to_do)
          WANT_NOFILE},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct want want = {.kind = ROWS[idx].kind, .number = 1 << 20};
-        struct check check = check_of(&arena, ROWS[idx].lines, ROWS[idx].runtime, want);
+        struct check check = check_of(ARENA, ROWS[idx].lines, ROWS[idx].runtime, want);
         assert_int_equal(check.verdict, CHECK_FAILS);
         assert_string_equal(check.found.ptr, ROWS[idx].found);
         assert_string_equal(check.advice.ptr, ROWS[idx].advice);
@@ -261,14 +258,13 @@ TEST(cases_find_their_nodes)
         {{"? nvidia.smi status 9\n"}, 1, false, false, CHECK_REQUIRED},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct wants_group *groups = arena_array(&arena, struct wants_group, 2);
+        struct wants_group *groups = arena_array(ARENA, struct wants_group, 2);
         struct inventory_node spec = {.name = STR_LIT("n")};
         struct inventory inventory = {.nodes = &spec, .n_nodes = 1};
-        struct node_probe *probes = arena_array(&arena, struct node_probe, ROWS[idx].n);
+        struct node_probe *probes = arena_array(ARENA, struct node_probe, ROWS[idx].n);
         struct node_probes all = {&inventory, probes, ROWS[idx].n};
-        struct checks places = {.arena = &arena};
-        struct checks checks = {.arena = &arena};
+        struct checks places = {.arena = ARENA};
+        struct checks checks = {.arena = ARENA};
         struct wants_groups both = {groups, 2};
         groups[0] = (struct wants_group){
             .wants = asking(1, 16, "Tesla V100-SXM2-16GB"), .first = STR_LIT("one"), .n_cases = 3};
@@ -278,7 +274,7 @@ TEST(cases_find_their_nodes)
         assert_true(wants_eq(&groups[1].wants, &groups[1].wants));
         for (size_t at = 0; at < ROWS[idx].n; at++) {
             probes[at] = (struct node_probe){
-                .spec = &spec, .is_reached = true, .facts = facts_of(&arena, ROWS[idx].nodes[at])};
+                .spec = &spec, .is_reached = true, .facts = facts_of(ARENA, ROWS[idx].nodes[at])};
         }
         checks_of_places(&places, &all, &both);
         assert_int_equal(places.n, 2);
@@ -336,12 +332,11 @@ TEST(a_node_by_itself)
          "not known for every GPU"},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct inventory_node spec = {.name = STR_LIT("n1"), .gpus = 1};
         struct inventory inventory = {.nodes = &spec, .n_nodes = 1};
         struct node_probe probe = {
-            .spec = &spec, .is_reached = true, .facts = facts_of(&arena, ROWS[idx].lines)};
-        struct checks checks = {.arena = &arena};
+            .spec = &spec, .is_reached = true, .facts = facts_of(ARENA, ROWS[idx].lines)};
+        struct checks checks = {.arena = ARENA};
         size_t n = 0;
         checks_of_probe(&checks, &inventory, &probe);
         for (size_t at = 0; at < checks.n; at++) {
@@ -388,9 +383,8 @@ TEST(what_nccl_takes)
         {"= net.eth0.index 2\n? net.eth0.address neither ip nor ifconfig\n", ""},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct node_facts facts = facts_of(&arena, ROWS[idx].lines);
-        struct str taken = nccl_interfaces(&arena, &facts);
+        struct node_facts facts = facts_of(ARENA, ROWS[idx].lines);
+        struct str taken = nccl_interfaces(ARENA, &facts);
         if (!str_eq_z(taken, ROWS[idx].taken)) {
             fail_msg("row %zu: \"%.*s\"", idx, STR_ARG(taken));
         }
@@ -400,35 +394,33 @@ TEST(what_nccl_takes)
 /* The last of many, after those of containers. */
 TEST(nccl_takes_the_300th)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf lines;
     strbuf_init(&lines, 1 << 20);
     for (int idx = 1; idx < 300; idx++) {
         strbuf_printf(&lines, NET("docker%d", "%d", "1.1.1.1"), idx, idx, idx, idx);
     }
     strbuf_add_z(&lines, NET("eth0", "300", "1.1.1.1"));
-    struct node_facts facts = facts_of(&arena, lines.ptr);
-    assert_true(str_eq_z(nccl_interfaces(&arena, &facts), "eth0"));
+    struct node_facts facts = facts_of(ARENA, lines.ptr);
+    assert_true(str_eq_z(nccl_interfaces(ARENA, &facts), "eth0"));
 }
 
 TEST(what_differs)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct inventory_node specs[3] = {
         {.name = STR_LIT("n1")}, {.name = STR_LIT("n2")}, {.name = STR_LIT("n3")}};
     struct inventory inventory = {.nodes = specs, .n_nodes = 3};
     struct node_probe items[3] = {
         {.spec = &specs[0],
          .is_reached = true,
-         .facts = facts_of(&arena, "= system.kernel 6.1\n= nvidia.module 450.1\n")},
+         .facts = facts_of(ARENA, "= system.kernel 6.1\n= nvidia.module 450.1\n")},
         {.spec = &specs[1],
          .is_reached = true,
-         .facts = facts_of(&arena, "= system.kernel 6.1\n? nvidia.module none\n")},
+         .facts = facts_of(ARENA, "= system.kernel 6.1\n? nvidia.module none\n")},
         {.spec = &specs[2],
          .is_reached = true,
-         .facts = facts_of(&arena, "= system.kernel 6.1\n= nvidia.module 450.1\n")}};
+         .facts = facts_of(ARENA, "= system.kernel 6.1\n= nvidia.module 450.1\n")}};
     struct node_probes probes = {&inventory, items, 3};
-    struct checks checks = {.arena = &arena};
+    struct checks checks = {.arena = ARENA};
     struct differences differences;
     checks_of_differences(&checks, &probes, &differences);
     assert_int_equal(differences.n, 1);
@@ -451,15 +443,14 @@ TEST(what_differs)
 TEST(ports_of_many)
 {
     enum { N = 1000 };
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct inventory_node *specs = arena_array(&arena, struct inventory_node, N);
-    struct node_probe *items = arena_array(&arena, struct node_probe, N);
+    struct inventory_node *specs = arena_array(ARENA, struct inventory_node, N);
+    struct node_probe *items = arena_array(ARENA, struct node_probe, N);
     struct inventory inventory = {.nodes = specs, .n_nodes = N};
     struct node_probes probes = {&inventory, items, N};
-    struct checks checks = {.arena = &arena};
+    struct checks checks = {.arena = ARENA};
     size_t n_ports = 0;
     for (size_t idx = 0; idx < N; idx++) {
-        specs[idx].name = str_of(arena_printf(&arena, "n%zu", idx));
+        specs[idx].name = str_of(arena_printf(ARENA, "n%zu", idx));
         specs[idx].address = specs[idx].name;
         items[idx] = (struct node_probe){.spec = &specs[idx], .is_reached = true};
     }
@@ -488,7 +479,6 @@ TEST(clocks)
                 {1500, 2500, CHECK_UNKNOWN}, /* too coarse to judge */
                 {-2500, 2500, CHECK_UNKNOWN}};
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct inventory_node spec = {.name = STR_LIT("n1")};
         struct inventory inventory = {.nodes = &spec, .n_nodes = 1};
         struct node_probe probe = {.spec = &spec,
@@ -496,8 +486,8 @@ TEST(clocks)
                                    .has_clock = true,
                                    .clock_low_ns = ROWS[idx].low_ms * NS_PER_MS,
                                    .clock_high_ns = ROWS[idx].high_ms * NS_PER_MS,
-                                   .facts = facts_of(&arena, "")};
-        struct checks checks = {.arena = &arena};
+                                   .facts = facts_of(ARENA, "")};
+        struct checks checks = {.arena = ARENA};
         size_t n = 0;
         checks_of_probe(&checks, &inventory, &probe);
         for (size_t at = 0; at < checks.n; at++) {

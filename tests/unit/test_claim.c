@@ -123,23 +123,22 @@ static const char *objection(struct arena *arena, const struct pair *pair)
 
 TEST(what_the_audit_found_unlike_is_no_claim)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct pair pair;
     alike(&pair);
-    assert_null(objection(&arena, &pair));
-    assert_null(claim_objection(&arena, &pair.cases[0], &pair.cases[1], NULL, NULL));
+    assert_null(objection(ARENA, &pair));
+    assert_null(claim_objection(ARENA, &pair.cases[0], &pair.cases[1], NULL, NULL));
     pair.cases[1].batch_per_gpu = 4;
-    assert_non_null(strstr(objection(&arena, &pair), "batch 8 per GPU against 4"));
+    assert_non_null(strstr(objection(ARENA, &pair), "batch 8 per GPU against 4"));
     alike(&pair);
     pair.conditions[1][0].value = STR_LIT("15724000");
-    assert_non_null(strstr(objection(&arena, &pair), "two networks, one with 1.63 times"));
+    assert_non_null(strstr(objection(ARENA, &pair), "two networks, one with 1.63 times"));
     alike(&pair);
     pair.conditions[0][0] = (struct condition){STR_LIT("grad_accumulation"), STR_LIT("264")};
     pair.conditions[1][0] = (struct condition){STR_LIT("grad_accumulation"), STR_LIT("1")};
-    assert_non_null(strstr(objection(&arena, &pair), "accumulated over 264 steps against 1"));
+    assert_non_null(strstr(objection(ARENA, &pair), "accumulated over 264 steps against 1"));
     alike(&pair);
     pair.audits[1].proof = PROOF_CONTRADICTED;
-    assert_non_null(strstr(objection(&arena, &pair), "m/b/fp32/n1g1/bs8 belongs to another row"));
+    assert_non_null(strstr(objection(ARENA, &pair), "m/b/fp32/n1g1/bs8 belongs to another row"));
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -41,9 +41,8 @@ static void set_values(struct bench *b, int cell, double first, double second, d
 
 static void set_up(struct bench *b)
 {
-    struct err err = {0};
     *b = (struct bench){.arena = ARENA_EMPTY};
-    assert_int_equal(load_report(&b->arena, ".", REPORT, &b->report, &err), 0);
+    PASSES(load_report(&b->arena, ".", REPORT, &b->report, ERR));
     b->frozen.vocabulary = vocabulary_builtin(&b->arena);
     b->frozen.plan = (struct plan){
         .profile = PROFILE_FULL, .takes_turns = true, .repeats = N_REPEATS, .n_steps = N_CASES};

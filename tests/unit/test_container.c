@@ -9,8 +9,7 @@
 static struct container_line line_of(struct arena *arena, const char *text)
 {
     struct container_line line = {0};
-    struct err err = {0};
-    assert_int_equal(container_line_read(arena, str_of(text), &line, &err), 0);
+    PASSES(container_line_read(arena, str_of(text), &line, ERR));
     return line;
 }
 
@@ -23,15 +22,14 @@ static void is_str(struct str got, const char *wanted)
 
 TEST(flags_of_a_whole_line_are_read)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct container_line line = line_of(
-        &arena, "NV=1 sudo docker -H unix:///x run --gpus all --net host --ipc=host --pid=host "
-                "--privileged --shm-size=64g -m 512MiB --ulimit memlock=-1 --ulimit "
-                "stack=67108864:67108864 --ulimit=nofile=1048576 --ulimit nproc=4096 "
-                "--device=/dev/infiniband --device /dev/fuse --cap-add=IPC_LOCK "
-                "--security-opt seccomp=unconfined --cpuset-cpus=0-3,8 -w /work "
-                "-e A='b c' -e=NVIDIA_VISIBLE_DEVICES=all -itv /h:/c --rm --name x "
-                "img:1 sh -c 'a b' --shm-size=1g");
+        ARENA, "NV=1 sudo docker -H unix:///x run --gpus all --net host --ipc=host --pid=host "
+               "--privileged --shm-size=64g -m 512MiB --ulimit memlock=-1 --ulimit "
+               "stack=67108864:67108864 --ulimit=nofile=1048576 --ulimit nproc=4096 "
+               "--device=/dev/infiniband --device /dev/fuse --cap-add=IPC_LOCK "
+               "--security-opt seccomp=unconfined --cpuset-cpus=0-3,8 -w /work "
+               "-e A='b c' -e=NVIDIA_VISIBLE_DEVICES=all -itv /h:/c --rm --name x "
+               "img:1 sh -c 'a b' --shm-size=1g");
     const struct container_flags *flags = &line.flags;
     assert_true(flags->wants_gpus && flags->is_host_net && flags->is_host_ipc &&
                 flags->is_host_pid && flags->is_privileged);
@@ -70,20 +68,19 @@ TEST(ways_of_writing_are_the_same)
     } SIZES[] = {{"64g", 64LL << 30}, {"64G", 64LL << 30},    {"64GB", 64LL << 30},
                  {"1gib", 1LL << 30}, {"67108864", 67108864}, {"512m", 512 << 20},
                  {"7b", 7},           {"100k", 102400},       {"1t", 1LL << 40}};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     for (size_t idx = 0; idx < ARRAY_LEN(SIZES); idx++) {
         struct container_line line =
-            line_of(&arena, arena_printf(&arena, "docker run --shm-size=%s i", SIZES[idx].text));
+            line_of(ARENA, arena_printf(ARENA, "docker run --shm-size=%s i", SIZES[idx].text));
         assert_int_equal(line.flags.shm_bytes, SIZES[idx].shm_bytes);
         assert_int_equal(line.flags.n_not_understood, 0);
     }
-    assert_true(line_of(&arena, "nvidia-docker run i").flags.wants_gpus);
-    assert_true(line_of(&arena, "docker run --runtime=nvidia i").flags.wants_gpus);
-    assert_true(line_of(&arena, "podman run --network=host -- i").flags.is_host_net);
-    assert_true(line_of(&arena, "docker container run --privileged=true i").flags.is_privileged);
-    assert_false(line_of(&arena, "docker run --privileged=false i").flags.is_privileged);
-    assert_false(line_of(&arena, "docker run i --privileged").flags.is_privileged);
-    assert_int_equal(line_of(&arena, "docker run -m4g i").flags.memory_bytes, 4LL << 30);
+    assert_true(line_of(ARENA, "nvidia-docker run i").flags.wants_gpus);
+    assert_true(line_of(ARENA, "docker run --runtime=nvidia i").flags.wants_gpus);
+    assert_true(line_of(ARENA, "podman run --network=host -- i").flags.is_host_net);
+    assert_true(line_of(ARENA, "docker container run --privileged=true i").flags.is_privileged);
+    assert_false(line_of(ARENA, "docker run --privileged=false i").flags.is_privileged);
+    assert_false(line_of(ARENA, "docker run i --privileged").flags.is_privileged);
+    assert_int_equal(line_of(ARENA, "docker run -m4g i").flags.memory_bytes, 4LL << 30);
 }
 
 /* Each of these has one unknown item; the image after it is still found. */
@@ -115,10 +112,9 @@ TEST(what_is_not_understood_is_kept)
                  {"--cpuset-cpus=a", "--cpuset-cpus=a"},
                  {"--no-such-thing", "--no-such-thing"},
                  {"-Z", "-Z"}};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
         struct container_line line =
-            line_of(&arena, arena_printf(&arena, "docker run --rm %s img cmd", CASES[idx].options));
+            line_of(ARENA, arena_printf(ARENA, "docker run --rm %s img cmd", CASES[idx].options));
         assert_int_equal(line.flags.n_not_understood, 1);
         is_str(line.flags.not_understood[0], CASES[idx].wanted);
         is_str(line.image, "img");
@@ -139,13 +135,10 @@ TEST(lines_that_are_no_run_are_refused)
                                         "# docker run img",
                                         "docker; run img",
                                         "mydocker run img"};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf many;
     for (size_t idx = 0; idx < ARRAY_LEN(LINES); idx++) {
         struct container_flags flags;
-        struct err err = {0};
-        assert_int_equal(container_flags_of_command(&arena, str_of(LINES[idx]), &flags, &err), -1);
-        assert_int_equal(err.code, ERR_MANIFEST);
+        FAILS(container_flags_of_command(ARENA, str_of(LINES[idx]), &flags, ERR), ERR_MANIFEST);
     }
     strbuf_init(&many, 1 << 20);
     strbuf_add_z(&many, "docker run");
@@ -154,7 +147,7 @@ TEST(lines_that_are_no_run_are_refused)
     }
     strbuf_add_z(&many, " img");
     {
-        struct container_line line = line_of(&arena, many.ptr);
+        struct container_line line = line_of(ARENA, many.ptr);
         assert_int_equal(line.n_left_out, 2000);
     }
     strbuf_clear(&many);
@@ -164,9 +157,7 @@ TEST(lines_that_are_no_run_are_refused)
     }
     {
         struct container_line line;
-        struct err err = {0};
-        assert_int_equal(container_line_read(&arena, strbuf_str(&many), &line, &err), -1);
-        assert_int_equal(err.code, ERR_MANIFEST);
+        FAILS(container_line_read(ARENA, strbuf_str(&many), &line, ERR), ERR_MANIFEST);
     }
     strbuf_clear(&many);
     strbuf_add_z(&many, "docker run");
@@ -175,7 +166,7 @@ TEST(lines_that_are_no_run_are_refused)
     }
     strbuf_add_z(&many, " img");
     { /* one more than the list holds: kept in place */
-        struct container_line line = line_of(&arena, many.ptr);
+        struct container_line line = line_of(ARENA, many.ptr);
         assert_int_equal(line.flags.n_devices, CONTAINER_LIST_MAX);
         assert_int_equal(line.flags.n_not_understood, 1);
     }
@@ -198,13 +189,11 @@ static int decode(struct arena *arena, struct str text, struct container_flags *
 
 TEST(flags_come_back_from_json)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct container_line line = line_of(
-        &arena, "nvidia-docker run --shm-size=1g --ulimit memlock=-1 --ulimit stack=67108864 "
-                "--net=host --device=/dev/infiniband --cap-add SYS_PTRACE --security-opt "
-                "seccomp=unconfined -e 'A=\"b\" c' -w /w --cpuset-cpus=1 -u 0 i");
+        ARENA, "nvidia-docker run --shm-size=1g --ulimit memlock=-1 --ulimit stack=67108864 "
+               "--net=host --device=/dev/infiniband --cap-add SYS_PTRACE --security-opt "
+               "seccomp=unconfined -e 'A=\"b\" c' -w /w --cpuset-cpus=1 -u 0 i");
     struct container_flags back = {0};
-    struct err err = {0};
     CLEANUP(strbuf) struct strbuf once, twice;
     struct json_out out;
     strbuf_init(&once, 1 << 16);
@@ -213,7 +202,7 @@ TEST(flags_come_back_from_json)
     jw_object(&out, NULL);
     json_encode(&out, CONTAINER_FLAGS_ROWS, CONTAINER_FLAGS_N, &line.flags);
     jw_end_object(&out);
-    assert_int_equal(decode(&arena, strbuf_str(&once), &back, &err), 0);
+    PASSES(decode(ARENA, strbuf_str(&once), &back, ERR));
     jw_begin(&out, &twice, false);
     jw_object(&out, NULL);
     json_encode(&out, CONTAINER_FLAGS_ROWS, CONTAINER_FLAGS_N, &back);
@@ -239,8 +228,7 @@ TEST(bad_json_is_refused)
                  {"\"env\":[]", "\"env\":[\"A\"]"},
                  {"\"env\":[]", "\"env\":[\"A=$(x)\"]"},
                  {"\"wants_gpus\":false", "\"wants_gpus\":1"}};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct container_line line = line_of(&arena, "docker run --ulimit memlock=-1 i");
+    struct container_line line = line_of(ARENA, "docker run --ulimit memlock=-1 i");
     CLEANUP(strbuf) struct strbuf good;
     struct json_out out;
     strbuf_init(&good, 1 << 16);
@@ -251,12 +239,10 @@ TEST(bad_json_is_refused)
     for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
         int64_t at = str_find(strbuf_str(&good), str_of(CASES[idx].from));
         struct container_flags flags;
-        struct err err = {0};
         assert_true(at > 0);
-        char *bad = arena_printf(&arena, "%.*s%s%s", (int)at, good.ptr, CASES[idx].to,
+        char *bad = arena_printf(ARENA, "%.*s%s%s", (int)at, good.ptr, CASES[idx].to,
                                  good.ptr + at + strlen(CASES[idx].from));
-        assert_int_equal(decode(&arena, str_of(bad), &flags, &err), -1);
-        assert_int_equal(err.code, ERR_MANIFEST);
+        FAILS(decode(ARENA, str_of(bad), &flags, ERR), ERR_MANIFEST);
     }
 }
 
@@ -382,21 +368,18 @@ static size_t walk(struct arena *arena, const struct json *at)
 
 TEST(every_container_command_of_the_reports)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct fs_names names;
-    struct err err = {0};
     size_t n = 0;
-    assert_int_equal(fs_list(&arena, "manifests/reports", &names, &err), 0);
+    PASSES(fs_list(ARENA, "manifests/reports", &names, ERR));
     for (size_t idx = 0; idx < names.n; idx++) {
         CLEANUP(json_doc) struct json_doc doc = {0};
         struct json root;
         if (!str_ends(str_of(names.items[idx]), STR_LIT(".json"))) {
             continue;
         }
-        assert_int_equal(
-            json_read_file(fs_join(&arena, "manifests/reports", names.items[idx]), &doc, &err), 0);
+        PASSES(json_read_file(fs_join(ARENA, "manifests/reports", names.items[idx]), &doc, ERR));
         root = json_root(&doc);
-        n += walk(&arena, &root);
+        n += walk(ARENA, &root);
     }
     print_message("# %zu lines\n", n);
     assert_true(n >= 20);

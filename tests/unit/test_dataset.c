@@ -43,11 +43,9 @@ static int decode(struct arena *arena, const char *text, struct dataset *ret, st
 
 TEST(a_description_is_read)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     struct dataset d = {0};
     struct str partner;
-    assert_int_equal(decode(&arena, GOOD, &d, &err), 0);
+    PASSES(decode(ARENA, GOOD, &d, ERR));
     assert_int_equal(d.n_files, 1);
     assert_int_equal(d.files[0].size_bytes, -1);
     assert_false(d.files[0].has_md5);
@@ -63,11 +61,11 @@ TEST(a_description_is_read)
     assert_int_equal(d.synthetic.n_files, 1);
     assert_string_equal(d.synthetic.files[0].unpack.ptr, "tar");
     assert_int_equal(d.synthetic.files[0].n_urls, 0);
-    assert_string_equal(dataset_tree_name(&arena, &d, true), "d-1.synthetic");
-    assert_string_equal(dataset_tree_name(&arena, &d, false), "d-1");
-    partner = dataset_partner(&arena, &d.groups[1], STR_LIT("img/x/a_img.png"));
+    assert_string_equal(dataset_tree_name(ARENA, &d, true), "d-1.synthetic");
+    assert_string_equal(dataset_tree_name(ARENA, &d, false), "d-1");
+    partner = dataset_partner(ARENA, &d.groups[1], STR_LIT("img/x/a_img.png"));
     assert_string_equal(partner.ptr, "lab/x/a_lab_l.png");
-    assert_null(dataset_partner(&arena, &d.groups[1], STR_LIT("img/x/a_img.jpg")).ptr);
+    assert_null(dataset_partner(ARENA, &d.groups[1], STR_LIT("img/x/a_img.jpg")).ptr);
     assert_ptr_equal(dataset_group_of(&d, STR_LIT("lab/x/y/z.png")), &d.groups[1]);
     assert_null(dataset_group_of(&d, STR_LIT("img/x/y/z.png")));
     assert_ptr_equal(dataset_group_find(&d, STR_LIT("train"), ROLE_IMAGE), &d.groups[0]);
@@ -114,13 +112,10 @@ TEST(what_is_wrong_is_named)
          "kind: expected one of classes, segments, tokens, found \"none\""},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct err err = {0};
         struct dataset d = {.id = STR_LIT("kept")};
-        assert_int_equal(decode(&arena, BAD[idx].text, &d, &err), -1);
-        assert_int_equal(err.code, ERR_MANIFEST);
-        if (!strstr(err.msg, BAD[idx].says)) {
-            fail_msg("%zu: expected \"%s\" in \"%s\"", idx, BAD[idx].says, err.msg);
+        FAILS(decode(ARENA, BAD[idx].text, &d, ERR), ERR_MANIFEST);
+        if (!strstr(ERR->msg, BAD[idx].says)) {
+            fail_msg("%zu: expected \"%s\" in \"%s\"", idx, BAD[idx].says, ERR->msg);
         }
         assert_string_equal(d.id.ptr, "kept");
     }
@@ -166,22 +161,21 @@ TEST(globs_match_whole_paths)
 /* Every description that comes with reperf is read, and its id is its folder's name. */
 TEST(ours_are_read)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
     struct fs_names names;
     size_t n = 0;
-    assert_int_equal(fs_list(&arena, "datasets", &names, &err), 0);
+    assert_int_equal(fs_list(ARENA, "datasets", &names, &err), 0);
     for (size_t idx = 0; idx < names.n; idx++) {
         CLEANUP(json_doc) struct json_doc doc = {0};
         struct dataset d = {0};
         struct json root;
-        const char *path = arena_printf(&arena, "datasets/%s/dataset.json", names.items[idx]);
+        const char *path = arena_printf(ARENA, "datasets/%s/dataset.json", names.items[idx]);
         if (!fs_exists(path)) {
             continue;
         }
         assert_int_equal(json_read_file(path, &doc, &err), 0);
         root = json_root(&doc);
-        if (dataset_decode(&root, &arena, &d, &err) < 0) {
+        if (dataset_decode(&root, ARENA, &d, &err) < 0) {
             fail_msg("%s", err.msg);
         }
         assert_string_equal(d.id.ptr, names.items[idx]);

@@ -39,10 +39,9 @@ static struct dataset_group group_of(const char *name, const char *glob, enum fi
 
 static void begin(struct bench *b, const char *folder)
 {
-    struct err err = {0};
     *b = (struct bench){.store = STORE_EMPTY};
-    assert_int_equal(store_open(&b->arena, folder, &b->store, &err), 0);
-    assert_int_equal(pool_new(2, &b->pool, &err), 0);
+    PASSES(store_open(&b->arena, folder, &b->store, ERR));
+    PASSES(pool_new(2, &b->pool, ERR));
     b->splits[0] = (struct dataset_split){STR_LIT("train"), -1, -1};
     b->here = (struct dataset_here){.dataset = {.id = STR_LIT("m"),
                                                 .splits = b->splits,
@@ -63,11 +62,10 @@ static void end(struct bench *b)
 /* Written below the tree; in the list unless is_extra. */
 static void put(struct bench *b, const char *path, struct str bytes, bool is_extra)
 {
-    struct err err = {0};
     const char *whole = fs_join(&b->arena, dataset_tree_path(&b->store, b->here.name), path);
     char *folder = arena_printf(&b->arena, "%s", whole);
     *strrchr(folder, '/') = '\0';
-    assert_int_equal(fs_mkdir_p(folder, &err), 0);
+    PASSES(fs_mkdir_p(folder, ERR));
     scratch_write(whole, bytes);
     if (!is_extra) {
         b->files[b->n_files].path = path;
@@ -79,7 +77,6 @@ static void put(struct bench *b, const char *path, struct str bytes, bool is_ext
 static void seal_tree(struct bench *b)
 {
     CLEANUP(strbuf) struct strbuf text = {0};
-    struct err err = {0};
     const char *folder = dataset_tree_path(&b->store, b->here.name);
     struct tree_list list = {.files = b->files, .n = b->n_files};
     struct dataset_record record = {.is_synthetic = b->here.is_synthetic,
@@ -87,9 +84,8 @@ static void seal_tree(struct bench *b)
                                     .splits = b->synthetic_splits,
                                     .n_splits = b->here.is_synthetic ? 1 : 0,
                                     .seen = {.id = STR_LIT("m"), .has_list = true}};
-    assert_int_equal(tree_list_write(&list, fs_join(&b->arena, folder, DATASET_TREE_LIST),
-                                     record.seen.list_sha256, &err),
-                     0);
+    PASSES(tree_list_write(&list, fs_join(&b->arena, folder, DATASET_TREE_LIST),
+                           record.seen.list_sha256, ERR));
     record.seen.n_files = (int64_t)b->n_files;
     strbuf_init(&text, 1u << 20);
     dataset_record_encode(&record, &text);
@@ -314,22 +310,18 @@ TEST_IN_SCRATCH(a_tree_of_another_is_refused)
 {
     struct bench b;
     struct dataset_verified v = {0};
-    struct err err = {0};
     begin(&b, *state);
     b.groups[0] = group_of("all", "*", FILE_ANY);
     const struct dataset_verify_opts opts = {
         .pool = b.pool, .n_threads = 1, .clock = clock_system()};
-    assert_int_equal(dataset_verify(&b.arena, &b.store, &b.here, &opts, &v, &err), -1);
-    assert_int_equal(err.code, ERR_FETCH);
+    FAILS(dataset_verify(&b.arena, &b.store, &b.here, &opts, &v, ERR), ERR_FETCH);
     put(&b, "a", STR_LIT("1"), false);
     b.synthetic_splits[0] = (struct dataset_synthetic_split){STR_LIT("train"), 1, 1};
     b.here.is_synthetic = true; /* a synthetic dataset's record in the place of the original */
     seal_tree(&b);
     b.here.is_synthetic = false;
-    err = (struct err){0};
-    assert_int_equal(dataset_verify(&b.arena, &b.store, &b.here, &opts, &v, &err), -1);
-    assert_int_equal(err.code, ERR_INTEGRITY);
-    assert_non_null(strstr(err.msg, "says that it is m, synthetic"));
+    FAILS(dataset_verify(&b.arena, &b.store, &b.here, &opts, &v, ERR), ERR_INTEGRITY);
+    SAYS("says that it is m, synthetic");
     end(&b);
 }
 

@@ -54,44 +54,35 @@ TEST(only_what_was_asked_for)
 TEST(a_file_in_large_reads)
 {
     char folder[] = "/tmp/reperf-digest.XXXXXX";
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     struct digest_value of_file;
     uint8_t of_memory[SHA256_BYTES];
     size_t len = (3u << 20) + 17;
-    char *bytes = arena_alloc(&arena, len, 1);
+    char *bytes = arena_alloc(ARENA, len, 1);
     const char *path;
     assert_non_null(mkdtemp(folder));
-    path = fs_join(&arena, folder, "big");
+    path = fs_join(ARENA, folder, "big");
     for (size_t idx = 0; idx < len; idx++) {
         bytes[idx] = (char)(idx * 2654435761u >> 13);
     }
-    assert_int_equal(fs_write_atomic(path, (struct str){bytes, len}, &err), 0);
-    assert_int_equal(digest_file(path, DIGEST_SHA256, &of_file, &err), 0);
+    PASSES(fs_write_atomic(path, (struct str){bytes, len}, ERR));
+    PASSES(digest_file(path, DIGEST_SHA256, &of_file, ERR));
     sha256_of((struct str){bytes, len}, of_memory);
     assert_memory_equal(of_file.sha256, of_memory, SHA256_BYTES);
     assert_int_equal(of_file.size_bytes, len);
-    assert_int_equal(digest_file(folder, DIGEST_SHA256, &of_file, &err), -1);
-    assert_int_equal(err.code, ERR_IO);
-    err = (struct err){0};
-    assert_int_equal(digest_file("/nonexistent/file", DIGEST_MD5, &of_file, &err), -1);
-    assert_int_equal(err.code, ERR_NOT_FOUND);
-    err = (struct err){0};
-    assert_int_equal(fs_remove_tree(folder, &err), 0);
+    FAILS(digest_file(folder, DIGEST_SHA256, &of_file, ERR), ERR_IO);
+    FAILS(digest_file("/nonexistent/file", DIGEST_MD5, &of_file, ERR), ERR_NOT_FOUND);
+    PASSES(fs_remove_tree(folder, ERR));
 }
 
 TEST(hex_is_exact)
 {
     static const char *const BAD[] = {"", "0", "000", "00000", "0g12", "AB12", " 012", "0x12"};
     uint8_t bytes[2];
-    struct err err = {0};
-    assert_int_equal(hex_decode(STR_LIT("0aff"), 2, bytes, &err), 0);
+    PASSES(hex_decode(STR_LIT("0aff"), 2, bytes, ERR));
     assert_int_equal(bytes[0], 0x0a);
     assert_int_equal(bytes[1], 0xff);
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        err = (struct err){0};
-        assert_int_equal(hex_decode(str_of(BAD[idx]), 2, bytes, &err), -1);
-        assert_int_equal(err.code, ERR_PARSE);
+        FAILS(hex_decode(str_of(BAD[idx]), 2, bytes, ERR), ERR_PARSE);
     }
 }
 

@@ -399,13 +399,12 @@ static struct tree_list make_tree(const char *folder)
     struct tree_opts opts = {
         .folder = folder, .pool = pool, .n_threads = 2, .kinds = DIGEST_SHA256};
     struct tree_list list;
-    struct err err = {0};
-    assert_int_equal(fs_mkdir_p(folder, &err), 0);
+    PASSES(fs_mkdir_p(folder, ERR));
     for (int idx = 0; idx < 200; idx++) {
         const char *name = arena_printf(&scratch_arena, "%03d", idx);
         scratch_write(fs_join(&scratch_arena, folder, name), str_of(name));
     }
-    assert_int_equal(tree_hash(&scratch_arena, &opts, &list, &err), 0);
+    PASSES(tree_hash(&scratch_arena, &opts, &list, ERR));
     return list;
 }
 
@@ -415,8 +414,7 @@ TEST_IN_SCRATCH(test_quick_reads_only_what_changed)
     const char *path = fs_join(&scratch_arena, folder, "017");
     struct tree_list list;
     struct stat info;
-    struct err err = {0};
-    assert_int_equal(pool_new(2, &pool, &err), 0);
+    PASSES(pool_new(2, &pool, ERR));
     list = make_tree(folder);
     CLEANUP(digest_cache) struct digest_cache *cache = open_cache(cache_path(state), later_clock());
     assert_int_equal(verify(folder, cache, &list).n_cached, 0);
@@ -443,8 +441,7 @@ TEST_IN_SCRATCH(test_racy_files_are_not_recorded)
 {
     const char *folder = fs_join(&scratch_arena, *state, "tree");
     struct tree_list list;
-    struct err err = {0};
-    assert_int_equal(pool_new(2, &pool, &err), 0);
+    PASSES(pool_new(2, &pool, ERR));
     list = make_tree(folder);
     CLEANUP(digest_cache)
     struct digest_cache *cache = open_cache(cache_path(state), clock_system());

@@ -15,14 +15,12 @@ struct bed {
 
 static void open_bed(struct bed *bed, const struct cuda_opts *opts)
 {
-    struct err err = {0};
-    MUST_PASS(cuda_init(&bed->cuda, opts, &bed->backend, &err), err);
+    PASSES(cuda_init(&bed->cuda, opts, &bed->backend, ERR));
 }
 
 static void close_bed(struct bed *bed)
 {
-    struct err err = {0};
-    MUST_PASS(bed->backend.async.check(bed->backend.self, &err), err);
+    PASSES(bed->backend.async.check(bed->backend.self, ERR));
     cuda_release(&bed->cuda);
     assert_int_equal(emu_stats().allocated_bytes, 0);
 }
@@ -31,10 +29,9 @@ static void refused_with(const char *message)
 {
     struct cuda cuda;
     struct backend backend;
-    struct err err = {0};
-    assert_int_equal(cuda_init(&cuda, &OPTS, &backend, &err), -1);
-    if (!strstr(err.msg, message)) {
-        fail_msg("\"%s\" does not say \"%s\"", err.msg, message);
+    FAILS(cuda_init(&cuda, &OPTS, &backend, ERR), ERR_ANY);
+    if (!strstr(ERR->msg, message)) {
+        fail_msg("\"%s\" does not say \"%s\"", ERR->msg, message);
     }
     assert_int_equal(emu_stats().allocated_bytes, 0);
     emu_unplant();
@@ -178,7 +175,6 @@ static void fill(float *row, int seed)
 
 TEST(test_streams_and_programs)
 {
-    struct err err = {0};
     float given[N];
     for (int seed = 1; seed <= 10; seed++) {
         struct chain c;
@@ -192,9 +188,9 @@ TEST(test_streams_and_programs)
         backend->upload(backend->self, &ROW, given, c.x);
         enqueue_chain(&c);
         must_hold(&c, given);
-        MUST_PASS(backend->async.capture_begin(backend->self, &err), err);
+        PASSES(backend->async.capture_begin(backend->self, ERR));
         enqueue_chain(&c);
-        MUST_PASS(backend->async.capture_end(backend->self, 1, &err), err);
+        PASSES(backend->async.capture_end(backend->self, 1, ERR));
         for (int again = 0; again < 3; again++) {
             fill(given, 100 * seed + again);
             backend->upload(backend->self, &ROW, given, c.x);
@@ -211,7 +207,6 @@ TEST(test_streams_and_programs)
 /* Each mark has what was there when the device came to it, though the host was far ahead. */
 TEST(test_marks)
 {
-    struct err err = {0};
     struct chain c;
     float given[N];
     open_bed(&c.bed, &OPTS);
@@ -231,7 +226,7 @@ TEST(test_marks)
     for (int slot = 1; slot < 4; slot++) {
         float copy[3];
         int64_t ns = -1;
-        MUST_PASS(backend->async.collect(backend->self, slot, slot - 1, copy, &ns, &err), err);
+        PASSES(backend->async.collect(backend->self, slot, slot - 1, copy, &ns, ERR));
         assert_true(copy[0] == (float)(slot * 1000 + 5) && copy[1] == (float)(slot * 1000 + 6) &&
                     copy[2] == (float)(slot * 1000));
         assert_true(ns >= 0);

@@ -418,7 +418,6 @@ TEST(an_abort_that_hangs)
 
 static int set_up(void **state UNUSED)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     char self[4096];
     ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
     assert_true(len > 0);

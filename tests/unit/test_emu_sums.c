@@ -179,8 +179,7 @@ TEST(the_fastest_that_works)
                         .dtype = DT_F16};
     int64_t ns[3];
     int best = -1;
-    struct err err = {0};
-    assert_int_equal(tune_choose(&tune, ns, &best, &err), 0);
+    PASSES(tune_choose(&tune, ns, &best, ERR));
     assert_true(best == 1 || best == 2);
     assert_int_equal(ns[0], -1);
     assert_true(ns[best] > 0 && ns[best] <= ns[1] && ns[best] <= ns[2]);
@@ -188,8 +187,8 @@ TEST(the_fastest_that_works)
     assert_true(ways.n_runs[best] > 3);
     assert_int_equal(emu_stats().allocated_bytes, 0);
     tune.n_ways = 1;
-    assert_int_equal(tune_choose(&tune, ns, &best, &err), -1);
-    assert_non_null(strstr(err.msg, "none of 1 works"));
+    FAILS(tune_choose(&tune, ns, &best, ERR), ERR_ANY);
+    SAYS("none of 1 works");
     assert_int_equal(emu_stats().allocated_bytes, 0);
 }
 
@@ -204,10 +203,9 @@ TEST(without_memory_the_first_is_taken)
                         .dtype = DT_F32};
     int64_t ns[2] = {7, 7};
     int best = -1;
-    struct err err = {0};
     log_set_level(LOG_ERROR);
     emu_plant("cudaMalloc", 2);
-    assert_int_equal(tune_choose(&tune, ns, &best, &err), 0);
+    PASSES(tune_choose(&tune, ns, &best, ERR));
     emu_unplant();
     log_set_level(LOG_INFO);
     assert_int_equal(best, 0);

@@ -76,7 +76,6 @@ static const struct row ROWS[] = {
 static struct format *format_of(struct arena *arena, const struct row *row)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct err err = {0};
     struct format *format = NULL;
     bool is_clock = strcmp(row->quantity, "clock") == 0;
     const char *text = arena_printf(
@@ -88,10 +87,10 @@ static struct format *format_of(struct arena *arena, const struct row *row)
         "\"run_start\": null, \"end\": null, \"facts\": [], \"rules\": []}",
         strstr(row->line, "%S") ? "step (?<step>\\\\d+) " : "",
         is_clock ? "x$" : "v (?<value>\\\\S+) x", row->unit, row->scope, row->quantity);
-    assert_int_equal(json_parse(str_of(text), "t.json", &doc, &err), 0);
+    PASSES(json_parse(str_of(text), "t.json", &doc, ERR));
     doc.context = vocabulary_builtin(arena);
     struct json root = json_root(&doc);
-    assert_int_equal(format_read(&root, arena, &format, &err), 0);
+    PASSES(format_read(&root, arena, &format, ERR));
     return format;
 }
 
@@ -118,22 +117,20 @@ static void add_line(struct strbuf *out, const struct row *row, int64_t idx, str
 
 static void measures(const struct row *row)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text = {0};
-    struct format *format = format_of(&arena, row);
+    struct format *format = format_of(ARENA, row);
     struct parser *parser = NULL;
     struct measurement m = {0};
-    struct err err = {0};
     struct str rest = str_of(row->values);
     struct str value;
     strbuf_init(&text, 1u << 16);
     for (int64_t idx = 0; str_next(&rest, ' ', &value); idx++) {
         add_line(&text, row, idx, value);
     }
-    assert_int_equal(parser_new(format, &arena, &parser, &err), 0);
-    assert_int_equal(parser_feed(parser, strbuf_str(&text).ptr, text.len, &err), 0);
-    assert_int_equal(parser_finish(parser, &m, &err), 0);
-    engine_doubt(&arena, &m, &m.series[0]);
+    PASSES(parser_new(format, ARENA, &parser, ERR));
+    PASSES(parser_feed(parser, strbuf_str(&text).ptr, text.len, ERR));
+    PASSES(parser_finish(parser, &m, ERR));
+    engine_doubt(ARENA, &m, &m.series[0]);
     if (m.verdict != row->verdict) {
         fail_msg("%s: verdict %s: %.*s", row->name, parse_verdict_name(m.verdict), STR_ARG(m.why));
     }

@@ -29,10 +29,9 @@ TEST(a_state_is_read_as_it_was_written)
 {
     CLEANUP(strbuf) struct strbuf text;
     struct state state;
-    struct err err = {0};
     strbuf_init(&text, 1 << 16);
     good_state(&text);
-    assert_int_equal(state_parse(strbuf_str(&text), &state, &err), 0);
+    PASSES(state_parse(strbuf_str(&text), &state, ERR));
     assert_true(str_eq_z(state.boot, "a-b"));
     assert_int_equal(state.size_bytes, 16 * 5 - 3);
     assert_int_equal(state.n_blocks, 5);

@@ -20,11 +20,9 @@ typedef int (*reader)(const uint8_t *ptr, size_t len, bool deep, struct file_hea
 static void refused(reader read, const uint8_t *ptr, size_t len, bool deep, const char *says)
 {
     struct file_header header = {7, 7, 7, 7};
-    struct err err = {0};
-    assert_int_equal(read(ptr, len, deep, &header, &err), -1);
-    assert_int_equal(err.code, ERR_INTEGRITY);
-    if (!strstr(err.msg, says)) {
-        fail_msg("expected \"%s\" in \"%s\"", says, err.msg);
+    FAILS(read(ptr, len, deep, &header, ERR), ERR_INTEGRITY);
+    if (!strstr(ERR->msg, says)) {
+        fail_msg("expected \"%s\" in \"%s\"", says, ERR->msg);
     }
     assert_int_equal(header.width, 7);
 }
@@ -45,9 +43,8 @@ TEST(jpeg_headers)
     };
     for (size_t idx = 0; idx < 2 * ARRAY_LEN(GOOD); idx++) {
         struct file_header header = {0};
-        struct err err = {0};
         const uint8_t *ptr = (const uint8_t *)GOOD[idx / 2];
-        assert_int_equal(file_header_jpeg(ptr, LENGTHS[idx / 2], idx % 2, &header, &err), 0);
+        PASSES(file_header_jpeg(ptr, LENGTHS[idx / 2], idx % 2, &header, ERR));
         assert_int_equal(header.width, 3);
         assert_int_equal(header.height, 2);
         assert_int_equal(header.channels, 1);
@@ -75,8 +72,7 @@ TEST(cuts_are_seen)
     static const char JPEG[] = SOI APP0 SOF("\xc2") SOS DATA SOS DATA EOI;
     for (size_t len = 0; len < sizeof(JPEG) - 1; len++) {
         struct file_header header;
-        struct err err = {0};
-        assert_int_equal(file_header_jpeg((const uint8_t *)JPEG, len, true, &header, &err), -1);
+        FAILS(file_header_jpeg((const uint8_t *)JPEG, len, true, &header, ERR), ERR_ANY);
     }
 }
 
@@ -89,9 +85,7 @@ TEST(cuts_are_seen)
 TEST(png_headers)
 {
     struct file_header header = {0};
-    struct err err = {0};
-    assert_int_equal(file_header_png(S(PNG_SIG PNG_IHDR PNG_IDAT PNG_IEND), true, &header, &err),
-                     0);
+    PASSES(file_header_png(S(PNG_SIG PNG_IHDR PNG_IDAT PNG_IEND), true, &header, ERR));
     assert_int_equal(header.width, 8);
     assert_int_equal(header.height, 4);
     assert_int_equal(header.channels, 3);
@@ -110,20 +104,17 @@ TEST(png_headers)
     refused(file_header_png, S(PNG_SIG PNG_IHDR "\x00\x00\x00\x00IDAT\x35\xaf\x06\x1f" PNG_IEND),
             true, "chunk IDAT has checksum");
     /* Only deep reads the checksums of the others. */
-    assert_int_equal(
-        file_header_png(S(PNG_SIG PNG_IHDR "\x00\x00\x00\x00IDAT\x35\xaf\x06\x1f" PNG_IEND), false,
-                        &header, &err),
-        0);
+    PASSES(file_header_png(S(PNG_SIG PNG_IHDR "\x00\x00\x00\x00IDAT\x35\xaf\x06\x1f" PNG_IEND),
+                           false, &header, ERR));
 }
 
 TEST(hdf5_headers)
 {
     uint8_t file[600] = "\x89HDF\r\n\x1a\n";
     struct file_header header = {0};
-    struct err err = {0};
     file[13] = 8; /* size of addresses, version 0 */
     file[40] = 96;
-    assert_int_equal(file_header_hdf5(file, 96, false, &header, &err), 0);
+    PASSES(file_header_hdf5(file, 96, false, &header, ERR));
     assert_int_equal(header.width, -1);
     refused(file_header_hdf5, file, 95, false,
             "says that the file ends at byte 96, but it ends at 95");
@@ -139,7 +130,7 @@ TEST(hdf5_headers)
     file[512 + 12 + 1] = 2; /* base 512 */
     file[512 + 12 + 16] = 88;
     file[512 + 12 + 17] = 2;
-    assert_int_equal(file_header_hdf5(file, 600, false, &header, &err), 0);
+    PASSES(file_header_hdf5(file, 600, false, &header, ERR));
     refused(file_header_hdf5, file, 599, false, "ends at byte 600, but it ends at 599");
 }
 
@@ -166,18 +157,17 @@ TEST(tfrecord_headers)
 {
     uint8_t file[256];
     struct file_header header = {0};
-    struct err err = {0};
     size_t len = add_record(file, "first record");
     len += add_record(file + len, "");
     len += add_record(file + len, "last");
-    assert_int_equal(file_header_tfrecord(file, len, true, &header, &err), 0);
+    PASSES(file_header_tfrecord(file, len, true, &header, ERR));
     assert_int_equal(header.n_records, 3);
     refused(file_header_tfrecord, file, 0, false, "an empty file");
     refused(file_header_tfrecord, file, len - 1, false,
             "record 2 has 4 bytes, the file has 7 more");
     refused(file_header_tfrecord, file, 30, false, "byte 28: record 1 is truncated");
     file[14] ^= 1;
-    assert_int_equal(file_header_tfrecord(file, len, false, &header, &err), 0);
+    PASSES(file_header_tfrecord(file, len, false, &header, ERR));
     refused(file_header_tfrecord, file, len, true, "byte 0: the record's data has checksum");
     file[0] ^= 1;
     refused(file_header_tfrecord, file, len, false, "the record's length has checksum");
@@ -186,12 +176,11 @@ TEST(tfrecord_headers)
 TEST(texts)
 {
     struct file_header header = {0};
-    struct err err = {0};
-    assert_int_equal(file_header_text(S(""), false, &header, &err), 0);
+    PASSES(file_header_text(S(""), false, &header, ERR));
     assert_int_equal(header.n_records, 0);
-    assert_int_equal(file_header_text(S("1\n2\n3\n"), false, &header, &err), 0);
+    PASSES(file_header_text(S("1\n2\n3\n"), false, &header, ERR));
     assert_int_equal(header.n_records, 3);
-    assert_int_equal(file_header_text(S("1\n2\n3"), false, &header, &err), 0);
+    PASSES(file_header_text(S("1\n2\n3"), false, &header, ERR));
     assert_int_equal(header.n_records, 3);
     refused(file_header_text, S("1\n\0"), false, "byte 2: expected text, found a NUL byte");
 }

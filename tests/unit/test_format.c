@@ -345,8 +345,7 @@ TEST(arrival_does_not_matter)
     assert_string_equal(wanted, "1=1.5@0 1=2@1 2=3@0 3=4 4=5 ok");
     for (size_t cut = 0; cut <= text.len; cut++) {
         struct measurement m = {0};
-        struct err err = {0};
-        assert_int_equal(parse_cut(&made, text, cut, &m, &err), 0);
+        PASSES(parse_cut(&made, text, cut, &m, ERR));
         assert_string_equal(told(&made, &m), wanted);
         assert_int_equal(m.n_lines, whole.n_lines);
         assert_int_equal(m.n_facts, whole.n_facts);
@@ -380,7 +379,6 @@ TEST(long_lines)
 {
     struct made made;
     struct measurement m = {0};
-    struct err err = {0};
     size_t len = FORMAT_LINE_MAX + 40;
     char *text = xmalloc(2 * len);
     decode(&made, TRAIN);
@@ -388,22 +386,18 @@ TEST(long_lines)
     memset(text, 'x', 2 * len);
     memcpy(text, "iter: 1, ips: 7 samples/sec\n", 28);
     text[28 + FORMAT_LINE_MAX] = '\n';
-    assert_int_equal(parse_cut(&made, (struct str){text, 28 + FORMAT_LINE_MAX + 1}, 100, &m, &err),
-                     0);
+    PASSES(parse_cut(&made, (struct str){text, 28 + FORMAT_LINE_MAX + 1}, 100, &m, ERR));
     assert_string_equal(told(&made, &m), "1=7 ok");
     /* one more byte */
     text[28 + FORMAT_LINE_MAX] = 'x';
     text[28 + FORMAT_LINE_MAX + 1] = '\n';
     for (size_t cut = 0; cut < 2 * len; cut += 99991) {
-        err = (struct err){0};
-        assert_int_equal(parse_cut(&made, (struct str){text, 2 * len}, cut, &m, &err), -1);
-        assert_int_equal(err.code, ERR_PARSE);
-        assert_non_null(strstr(err.msg, "byte 28"));
+        FAILS(parse_cut(&made, (struct str){text, 2 * len}, cut, &m, ERR), ERR_PARSE);
+        SAYS("byte 28");
     }
     /* NULs do not count */
     memset(text + 28, 0, 2 * len - 28);
-    err = (struct err){0};
-    assert_int_equal(parse_cut(&made, (struct str){text, 2 * len}, 5, &m, &err), 0);
+    PASSES(parse_cut(&made, (struct str){text, 2 * len}, 5, &m, ERR));
     assert_string_equal(told(&made, &m), "1=7 ok");
     free(text);
     release(&made);
@@ -413,12 +407,9 @@ TEST(ranks_are_limited)
 {
     struct made made;
     struct measurement m = {0};
-    struct err err = {0};
     decode(&made, TRAIN);
-    assert_int_equal(
-        parse_cut(&made, STR_LIT("[1,65536]<stdout>:iter: 1, ips: 1 samples/sec\n"), 0, &m, &err),
-        -1);
-    assert_int_equal(err.code, ERR_PARSE);
+    FAILS(parse_cut(&made, STR_LIT("[1,65536]<stdout>:iter: 1, ips: 1 samples/sec\n"), 0, &m, ERR),
+          ERR_PARSE);
     release(&made);
 }
 
@@ -429,12 +420,10 @@ TEST(scores_can_be_left_out)
     for (int named = 0; named < 2; named++) {
         struct parser *parser = NULL;
         struct measurement m;
-        struct err err = {0};
-        assert_int_equal(parser_new(made.format, &made.arena, &parser, &err), 0);
+        PASSES(parser_new(made.format, &made.arena, &parser, ERR));
         parser_skip_scores(parser, named ? STR_LIT("loss") : STR_EMPTY);
-        assert_int_equal(parser_feed(parser, "loss: 2\niter: 1, ips: 1 samples/sec\n", 36, &err),
-                         0);
-        assert_int_equal(parser_finish(parser, &m, &err), 0);
+        PASSES(parser_feed(parser, "loss: 2\niter: 1, ips: 1 samples/sec\n", 36, ERR));
+        PASSES(parser_finish(parser, &m, ERR));
         assert_int_equal(measurement_series(&m, STR_LIT("loss"))->n, named);
         assert_int_equal(measurement_primary(&m)->n, 1);
         parser_free(parser);
@@ -446,15 +435,14 @@ static void is_guessed(const struct format_set *set, const char *const *pieces, 
                        const bool *wanted)
 {
     struct guesser *guesser = guesser_new(set);
-    struct err err = {0};
     for (int round = 0; round < 2; round++) { /* the second as if nothing had been before */
         const struct format *found[FORMATS_MAX];
         size_t n_found;
         size_t n_wanted = 0;
         for (size_t idx = 0; idx < n; idx++) {
-            assert_int_equal(guesser_feed(guesser, pieces[idx], strlen(pieces[idx]), &err), 0);
+            PASSES(guesser_feed(guesser, pieces[idx], strlen(pieces[idx]), ERR));
         }
-        assert_int_equal(guesser_finish(guesser, &err), 0);
+        PASSES(guesser_finish(guesser, ERR));
         n_found = guesser_found(guesser, found);
         for (size_t idx = 0; idx < set->n; idx++) {
             if (wanted[idx]) {
@@ -536,22 +524,19 @@ TEST(bad_formats_name_the_place)
         {"\"scope\": \"rank\"", "\"until\": \"x\", \"scope\": \"rank\"", "until"},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         CLEANUP(json_doc) struct json_doc doc = {0};
         const char *hit = strstr(TRAIN, BAD[idx].from);
         struct format *format = NULL;
-        struct err err = {0};
         struct json root;
         assert_non_null(hit);
-        const char *text = arena_printf(&arena, "%s%.*s%s%s", HEAD, (int)(hit - TRAIN), TRAIN,
+        const char *text = arena_printf(ARENA, "%s%.*s%s%s", HEAD, (int)(hit - TRAIN), TRAIN,
                                         BAD[idx].to, hit + strlen(BAD[idx].from));
-        assert_int_equal(json_parse(str_of(text), "t.json", &doc, &err), 0);
-        doc.context = vocabulary_builtin(&arena);
+        PASSES(json_parse(str_of(text), "t.json", &doc, ERR));
+        doc.context = vocabulary_builtin(ARENA);
         root = json_root(&doc);
-        assert_int_equal(format_read(&root, &arena, &format, &err), -1);
-        assert_int_equal(err.code, ERR_MANIFEST);
-        if (!strstr(err.msg, BAD[idx].says) || strncmp(err.msg, "t.json:", 7) != 0) {
-            fail_msg("%s: %s", BAD[idx].to, err.msg);
+        FAILS(format_read(&root, ARENA, &format, ERR), ERR_MANIFEST);
+        if (!strstr(ERR->msg, BAD[idx].says) || strncmp(ERR->msg, "t.json:", 7) != 0) {
+            fail_msg("%s: %s", BAD[idx].to, ERR->msg);
         }
     }
 }

@@ -12,12 +12,11 @@ enum slot { PREFIX, SERIES, TOP, FACT, RULE, SLOTS };
 /* A valid format with one more item in one of its places. */
 static int decode(enum slot slot, const char *more, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct format *format = NULL;
     const char *in[SLOTS] = {"", "", "", "", ""};
     in[slot] = more;
-    const char *text = arena_printf(&arena,
+    const char *text = arena_printf(ARENA,
                                     "{\"schema_version\": 1, \"id\": \"t\", \"title\": \"T\", "
                                     "\"framework\": \"f\", \"source\": \"s\", "
                                     "\"prefixes\": [\"srun\"%s], \"series\": [{\"name\": \"ips\", "
@@ -33,9 +32,9 @@ static int decode(enum slot slot, const char *more, struct err *err)
     if (json_parse(str_of(text), "t.json", &doc, err) < 0) {
         fail_msg("%s", err->msg);
     }
-    doc.context = vocabulary_builtin(&arena);
+    doc.context = vocabulary_builtin(ARENA);
     struct json root = json_root(&doc);
-    int result = format_read(&root, &arena, &format, err);
+    int result = format_read(&root, ARENA, &format, err);
     format_release(format);
     return result;
 }
@@ -274,18 +273,17 @@ TEST(a_rule_that_gives_no_number_is_refused)
 
 TEST(a_rule_for_too_many_models_is_refused)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf models;
     strbuf_init(&models, 1 << 16);
     for (int idx = 0; idx < 65; idx++) {
         strbuf_printf(&models, "%s\"m%d\": 1", idx ? ", " : "", idx);
     }
     refuses(RULE,
-            arena_printf(&arena, OF_MEAN("\"required\": {\"fact\": \"benchmark\", \"logs\": {%s}}"),
+            arena_printf(ARENA, OF_MEAN("\"required\": {\"fact\": \"benchmark\", \"logs\": {%s}}"),
                          models.ptr),
             "expected at most 64 members");
     refuses(RULE,
-            arena_printf(&arena, OF_MEAN("\"targets\": {\"at_least\": {}, \"at_most\": {%s}}"),
+            arena_printf(ARENA, OF_MEAN("\"targets\": {\"at_least\": {}, \"at_most\": {%s}}"),
                          models.ptr),
             "expected at most 64 members");
 }

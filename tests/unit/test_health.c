@@ -20,10 +20,9 @@ static const struct str ONE_KIND[] = {{"a", 1}, {"a", 1}};
 static struct health_limits the_limits(struct arena *arena)
 {
     struct health_limits limits;
-    struct err err = {0};
     struct str text;
-    assert_int_equal(fs_read(arena, "manifests/node-health.json", 1 << 20, &text, &err), 0);
-    assert_int_equal(health_limits_decode(arena, text, "node-health.json", &limits, &err), 0);
+    PASSES(fs_read(arena, "manifests/node-health.json", 1 << 20, &text, ERR));
+    PASSES(health_limits_decode(arena, text, "node-health.json", &limits, ERR));
     return limits;
 }
 
@@ -90,15 +89,14 @@ TEST(finds_the_sick_node_in_ten_of_ten)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(PLANTED); idx++) {
         for (uint64_t seed = 1; seed <= 10; seed++) {
-            CLEANUP(arena) struct arena arena = ARENA_EMPTY;
             struct rng rng;
             struct group group;
             size_t sick = seed % NODES;
             rng_init(&rng, seed);
-            make_group(&arena, &rng, PLANTED[idx].measure, PLANTED[idx].value, PLANTED[idx].noise,
+            make_group(ARENA, &rng, PLANTED[idx].measure, PLANTED[idx].value, PLANTED[idx].noise,
                        &group);
             slow_down(&group, sick, PLANTED[idx].sick);
-            struct health health = judged(&arena, &group);
+            struct health health = judged(ARENA, &group);
             if (health.n_findings != 1 || !str_eq(health.findings[0].who, NAMES[sick])) {
                 fail_msg("%s, seed %d: %zu findings; the sick one's %g of %g", PLANTED[idx].measure,
                          (int)seed, health.n_findings, health.figures[sick].median,
@@ -112,15 +110,14 @@ TEST(finds_the_sick_node_in_ten_of_ten)
 TEST(finds_the_node_with_the_slow_network_in_ten_of_ten)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct rng rng;
         struct group group;
         size_t sick = seed % NODES;
         rng_init(&rng, seed);
-        make_group(&arena, &rng, "network/iperf3/unstated/n2g0/bs0", 9400, 0.03, &group);
+        make_group(ARENA, &rng, "network/iperf3/unstated/n2g0/bs0", 9400, 0.03, &group);
         slow_down(&group, sick, 0.5);
         slow_down(&group, (sick + NODES - 1) % NODES, 0.5);
-        struct health health = judged(&arena, &group);
+        struct health health = judged(ARENA, &group);
         assert_int_equal(health.n_findings, 1);
         assert_true(str_eq(health.findings[0].who, NAMES[sick]));
     }
@@ -130,14 +127,13 @@ TEST(finds_the_slow_link_in_ten_of_ten)
 {
     static const char *const PAIRS[] = {"node1+node2", "node2+node3", "node3+node4", "node1+node4"};
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct rng rng;
         struct group group;
         size_t slow = seed % NODES;
         rng_init(&rng, seed);
-        make_group(&arena, &rng, "network-reverse/iperf3/unstated/n2g0/bs0", 9400, 0.03, &group);
+        make_group(ARENA, &rng, "network-reverse/iperf3/unstated/n2g0/bs0", 9400, 0.03, &group);
         slow_down(&group, slow, 0.5);
-        struct health health = judged(&arena, &group);
+        struct health health = judged(ARENA, &group);
         assert_int_equal(health.n_findings, 1);
         assert_true(str_eq_z(health.findings[0].who, PAIRS[slow]));
     }
@@ -146,14 +142,13 @@ TEST(finds_the_slow_link_in_ten_of_ten)
 /* A rank that is missing ends its case: what was not measured is a finding too. */
 TEST(finds_what_could_not_be_measured)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct rng rng;
     struct group group;
     rng_init(&rng, 1);
-    make_group(&arena, &rng, "allreduce/nccl-tests/fp32/n1g8/bs0", 230, 0.02, &group);
+    make_group(ARENA, &rng, "allreduce/nccl-tests/fp32/n1g8/bs0", 230, 0.02, &group);
     group.figures[2].n = 0;
     group.figures[2].why = STR_LIT("repeat 1 of 3: exit status 3");
-    struct health health = judged(&arena, &group);
+    struct health health = judged(ARENA, &group);
     assert_int_equal(health.n_findings, 1);
     assert_string_equal(health.findings[0].says.ptr,
                         "node3: allreduce/nccl-tests/fp32/n1g8/bs0: not measured: repeat 1 of 3: "
@@ -166,14 +161,13 @@ TEST(names_none_of_twenty_sound_groups)
     for (size_t idx = 0; idx <= ARRAY_LEN(PLANTED); idx++) {
         bool is_pairs = idx == ARRAY_LEN(PLANTED);
         for (uint64_t seed = 1; seed <= 20; seed++) {
-            CLEANUP(arena) struct arena arena = ARENA_EMPTY;
             struct rng rng;
             struct group group;
             rng_init(&rng, 1000 + seed);
             make_group(
-                &arena, &rng, is_pairs ? "network/iperf3/unstated/n2g0/bs0" : PLANTED[idx].measure,
+                ARENA, &rng, is_pairs ? "network/iperf3/unstated/n2g0/bs0" : PLANTED[idx].measure,
                 is_pairs ? 9400 : PLANTED[idx].value, is_pairs ? 0.03 : PLANTED[idx].noise, &group);
-            assert_int_equal(judged(&arena, &group).n_findings, 0);
+            assert_int_equal(judged(ARENA, &group).n_findings, 0);
         }
     }
 }
@@ -183,12 +177,11 @@ TEST(noise_alone_makes_no_outlier)
 {
     size_t n = 0;
     for (uint64_t seed = 1; seed <= 500; seed++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct rng rng;
         struct group group;
         rng_init(&rng, seed);
-        make_group(&arena, &rng, "memory/x", 100, 0.2, &group);
-        n += judged(&arena, &group).n_findings;
+        make_group(ARENA, &rng, "memory/x", 100, 0.2, &group);
+        n += judged(ARENA, &group).n_findings;
     }
     assert_true(n <= 5);
 }
@@ -196,18 +189,17 @@ TEST(noise_alone_makes_no_outlier)
 TEST(noise_hides_no_fiftieth)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct rng rng;
         struct group group;
         rng_init(&rng, seed);
-        make_group(&arena, &rng, "disk-write/x", 10, 0, &group);
+        make_group(ARENA, &rng, "disk-write/x", 10, 0, &group);
         for (size_t node = 0; node < NODES; node++) {
             for (size_t at = 0; at < REPEATS; at++) {
                 group.values[node][at] *= exp(0.4 * rng_normal(&rng));
             }
         }
         slow_down(&group, 1, 0.02);
-        struct health health = judged(&arena, &group);
+        struct health health = judged(ARENA, &group);
         assert_int_equal(health.n_findings, 1);
         assert_true(str_eq_z(health.findings[0].who, "node2"));
     }
@@ -215,13 +207,12 @@ TEST(noise_hides_no_fiftieth)
 
 TEST(says_the_rate)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct rng rng;
     struct group group;
     rng_init(&rng, 1);
-    make_group(&arena, &rng, "memory/x", 8400, 0, &group);
+    make_group(ARENA, &rng, "memory/x", 8400, 0, &group);
     slow_down(&group, 2, 0.5);
-    struct health health = judged(&arena, &group);
+    struct health health = judged(ARENA, &group);
     assert_int_equal(health.n_findings, 1);
     assert_string_equal(health.findings[0].says.ptr,
                         "node3: memory/x: 50 % of the median of its kind (4200 of 8400 MB/s)");
@@ -232,13 +223,12 @@ TEST(better_is_no_outlier)
 {
     static const double FACTORS[] = {3, 0.92};
     for (size_t idx = 0; idx < ARRAY_LEN(FACTORS); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct rng rng;
         struct group group;
         rng_init(&rng, 1);
-        make_group(&arena, &rng, "memory/x", 8400, 0, &group);
+        make_group(ARENA, &rng, "memory/x", 8400, 0, &group);
         slow_down(&group, 2, FACTORS[idx]);
-        struct health health = judged(&arena, &group);
+        struct health health = judged(ARENA, &group);
         assert_int_equal(health.n_findings, 0);
         assert_int_equal(health.figures[2].verdict, HEALTH_WITHIN);
     }
@@ -248,30 +238,29 @@ TEST(better_is_no_outlier)
 TEST(compares_only_what_can_be)
 {
     static const struct str OTHER[] = {{"b", 1}};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct rng rng;
     struct group group;
     struct health health;
     rng_init(&rng, 1);
-    make_group(&arena, &rng, "memory/x", 8400, 0, &group);
+    make_group(ARENA, &rng, "memory/x", 8400, 0, &group);
     slow_down(&group, 0, 0.1);
     group.n = 2;
-    health = judged(&arena, &group);
+    health = judged(ARENA, &group);
     assert_int_equal(health.n_findings, 0);
     assert_int_equal(health.n_alone, 2);
     assert_int_equal(health.figures[0].verdict, HEALTH_NOT_COMPARED);
     assert_true(str_find(health.figures[0].why, STR_LIT("2 of its kind measured")) >= 0);
     group.n = NODES;
     group.figures[0].kinds = OTHER;
-    health = judged(&arena, &group);
+    health = judged(ARENA, &group);
     assert_int_equal(health.n_findings, 0);
     assert_int_equal(health.n_alone, 1);
     group.figures[0].kinds = ONE_KIND;
-    assert_int_equal(judged(&arena, &group).n_findings, 1);
+    assert_int_equal(judged(ARENA, &group).n_findings, 1);
     for (size_t at = 0; at < NODES; at++) {
         group.figures[at].measure = STR_LIT("other/x");
     }
-    health = judged(&arena, &group);
+    health = judged(ARENA, &group);
     assert_int_equal(health.n_alone, NODES);
     assert_true(str_find(health.figures[0].why, STR_LIT("no limit")) >= 0);
 }
@@ -294,18 +283,11 @@ TEST(refuses_limits)
         {LIMITS("6", "3", LIMIT("null")), "share"},
         {"{}", "schema_version"},
     };
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct health_limits limits;
-    struct err err = {0};
-    assert_int_equal(
-        health_limits_decode(&arena, STR_LIT(LIMITS("6", "3", LIMIT("0.1"))), "l", &limits, &err),
-        0);
+    PASSES(health_limits_decode(ARENA, STR_LIT(LIMITS("6", "3", LIMIT("0.1"))), "l", &limits, ERR));
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        err = (struct err){0};
-        assert_int_equal(health_limits_decode(&arena, str_of(BAD[idx].text), "l", &limits, &err),
-                         -1);
-        assert_int_equal(err.code, ERR_MANIFEST);
-        assert_non_null(strstr(err.msg, BAD[idx].why));
+        FAILS(health_limits_decode(ARENA, str_of(BAD[idx].text), "l", &limits, ERR), ERR_MANIFEST);
+        SAYS(BAD[idx].why);
     }
 }
 

@@ -26,8 +26,7 @@ static const char *expand(struct arena *arena, const char *text, enum hostlist_s
 static const char *fold(struct arena *arena, const char *text)
 {
     struct hostlist list;
-    struct err err = {0};
-    assert_int_equal(hostlist_expand(arena, str_of(text), HOSTLIST_SET, &list, &err), 0);
+    PASSES(hostlist_expand(arena, str_of(text), HOSTLIST_SET, &list, ERR));
     return str_z(arena, hostlist_fold(arena, list.names, list.n));
 }
 
@@ -52,9 +51,8 @@ TEST(each_form)
         {"10.11.0.[2-3]", "10.11.0.2 10.11.0.3"},
         {"fe80::[1-2]", "fe80::1 fe80::2"},
     };
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        assert_string_equal(expand(&arena, ROWS[idx][0], HOSTLIST_SET), ROWS[idx][1]);
+        assert_string_equal(expand(ARENA, ROWS[idx][0], HOSTLIST_SET), ROWS[idx][1]);
     }
 }
 
@@ -97,9 +95,8 @@ TEST(what_is_refused_says_where)
         {"n[0-10/5]", "byte 7: \"/\" is not understood"},
         {"../x", "byte 3: \"/\" is not understood"},
     };
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        const char *found = expand(&arena, ROWS[idx][0], HOSTLIST_SET);
+        const char *found = expand(ARENA, ROWS[idx][0], HOSTLIST_SET);
         if (!strstr(found, ROWS[idx][1])) {
             fail_msg("%s: expected ... %s ..., found %s", ROWS[idx][0], ROWS[idx][1], found);
         }
@@ -108,7 +105,6 @@ TEST(what_is_refused_says_where)
 
 TEST(limits_hold)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text;
     strbuf_init(&text, 1 << 20);
     strbuf_add_z(&text, "a");
@@ -116,25 +112,25 @@ TEST(limits_hold)
         strbuf_add_z(&text, "[1]-");
     }
     strbuf_add_z(&text, "z");
-    assert_non_null(strstr(expand(&arena, text.ptr, HOSTLIST_SET), "more than 16 brackets"));
+    assert_non_null(strstr(expand(ARENA, text.ptr, HOSTLIST_SET), "more than 16 brackets"));
     strbuf_clear(&text);
     for (int idx = 0; idx < HOSTLIST_NAME_MAX + 1; idx++) {
         strbuf_add_char(&text, 'a');
     }
-    assert_non_null(strstr(expand(&arena, text.ptr, HOSTLIST_SET), "longer than 253 bytes"));
+    assert_non_null(strstr(expand(ARENA, text.ptr, HOSTLIST_SET), "longer than 253 bytes"));
     /* Names that occur again cost work all the same. */
     strbuf_clear(&text);
     strbuf_add_z(&text, "x");
     for (int idx = 0; idx < 300; idx++) {
         strbuf_add_z(&text, ",a[1-4095]");
     }
-    assert_non_null(strstr(expand(&arena, text.ptr, HOSTLIST_SET), "names in all"));
+    assert_non_null(strstr(expand(ARENA, text.ptr, HOSTLIST_SET), "names in all"));
     strbuf_clear(&text);
     while (text.len <= HOSTLIST_TEXT_MAX) {
         strbuf_add_z(&text, "aaaaaaaa,");
     }
-    assert_non_null(strstr(expand(&arena, text.ptr, HOSTLIST_SET), "65536 bytes"));
-    assert_string_equal(fold(&arena, "a[0-4095]"), "a[0-4095]");
+    assert_non_null(strstr(expand(ARENA, text.ptr, HOSTLIST_SET), "65536 bytes"));
+    assert_string_equal(fold(ARENA, "a[0-4095]"), "a[0-4095]");
 }
 
 TEST(slurms_own_lists)
@@ -149,12 +145,11 @@ TEST(slurms_own_lists)
         {"n[1-4/2]", "node set \"n[1-4/2]\", byte 6: \"/\" is not understood: expected names and "
                      "ranges, as in gpu[01-04,7],login"},
     };
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *wide;
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        assert_string_equal(expand(&arena, ROWS[idx][0], HOSTLIST_SLURM), ROWS[idx][1]);
+        assert_string_equal(expand(ARENA, ROWS[idx][0], HOSTLIST_SLURM), ROWS[idx][1]);
     }
-    wide = expand(&arena, "n[09-100]", HOSTLIST_SLURM);
+    wide = expand(ARENA, "n[09-100]", HOSTLIST_SLURM);
     assert_true(str_starts(str_of(wide), STR_LIT("n09 n10 ")));
     assert_true(str_ends(str_of(wide), STR_LIT(" n99 n100")));
 }
@@ -177,13 +172,12 @@ TEST(folded)
          "n123456789012345678901,n123456789012345678902"},
         {"a1b2c3d4e5f6g7h8i9j1k2l3m4n5o6p7q[1-2]", "a1b2c3d4e5f6g7h8i9j1k2l3m4n5o6p7q[1-2]"},
     };
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct str twice[] = {STR_LIT("a1"), STR_LIT("a1"), STR_LIT("a2")};
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        assert_string_equal(fold(&arena, ROWS[idx][0]), ROWS[idx][1]);
+        assert_string_equal(fold(ARENA, ROWS[idx][0]), ROWS[idx][1]);
     }
-    assert_string_equal(str_z(&arena, hostlist_fold(&arena, twice, 3)), "a[1-2]");
-    assert_string_equal(str_z(&arena, hostlist_fold(&arena, NULL, 0)), "");
+    assert_string_equal(str_z(ARENA, hostlist_fold(ARENA, twice, 3)), "a[1-2]");
+    assert_string_equal(str_z(ARENA, hostlist_fold(ARENA, NULL, 0)), "");
 }
 
 UNIT_MAIN(NULL, NULL)

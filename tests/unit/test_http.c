@@ -381,7 +381,6 @@ TEST(logins_come_from_private_files)
     struct http_request request = {.url = canned_url(&server, "/f")};
     struct client client;
     struct http *http;
-    struct err err = {0};
     struct str asked;
     write_mode(netrc, "machine 127.0.0.1 login ann password hush\n", 0600);
     write_mode(cookies, "127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\tcrumb\n", 0600);
@@ -394,17 +393,13 @@ TEST(logins_come_from_private_files)
     for (size_t idx = 0; idx < 2; idx++) {
         const char *path = idx ? cookies : netrc;
         assert_int_equal(chmod(path, 0640), 0);
-        err = (struct err){0};
-        assert_int_equal(http_new(&client.loop, &settings, &http, &err), -1);
-        assert_int_equal(err.code, ERR_AUTH);
-        assert_true(has(str_of(err.msg), path) && has(str_of(err.msg), "0640"));
-        assert_false(has(str_of(err.msg), "hush"));
+        FAILS(http_new(&client.loop, &settings, &http, ERR), ERR_AUTH);
+        assert_true(has(str_of(ERR->msg), path) && has(str_of(ERR->msg), "0640"));
+        assert_false(has(str_of(ERR->msg), "hush"));
         assert_int_equal(chmod(path, 0600), 0);
     }
     assert_int_equal(unlink(netrc), 0);
-    err = (struct err){0};
-    assert_int_equal(http_new(&client.loop, &settings, &http, &err), -1);
-    assert_int_equal(err.code, ERR_NOT_FOUND);
+    FAILS(http_new(&client.loop, &settings, &http, ERR), ERR_NOT_FOUND);
 }
 
 TEST(files_are_read_in_pieces)

@@ -32,20 +32,17 @@ static const char *document(struct arena *arena, const char *more, const char *n
 
 TEST(patterns_stand_for_nodes)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct inventory inventory;
-    struct err err = {0};
-    assert_int_equal(
-        decode(&arena,
-               document(&arena,
+    PASSES(
+        decode(ARENA,
+               document(ARENA,
                         "\"launcher\": \"mpirun\", \"registry\": \"10.0.0.1:5000/a\", "
                         "\"head_address\": \"10.0.0.1\", \"shared_folder\": \"/nfs/x\", "
                         "\"login\": \"m\", ",
                         NODE ", {\"name\": \"m\", \"address\": \"m.example\", \"port\": 2222, "
                              "\"user\": \"ops\", \"gpus\": 0, \"fast_address\": \"192.168.0.3\", "
                              "\"work_folder\": \"/scratch/w\", \"groups\": []}"),
-               &inventory, &err),
-        0);
+               &inventory, ERR));
     assert_int_equal(inventory.n_nodes, 3);
     assert_int_equal(inventory.runtime, RUNTIME_PODMAN);
     assert_int_equal(inventory.launcher, LAUNCHER_MPIRUN);
@@ -64,17 +61,14 @@ TEST(patterns_stand_for_nodes)
 
 TEST(written_and_read_again_it_is_the_same)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf first;
     CLEANUP(strbuf) struct strbuf second;
     struct inventory inventory;
-    struct err err = {0};
     strbuf_init(&first, 1 << 20);
     strbuf_init(&second, 1 << 20);
-    assert_int_equal(
-        decode(&arena, document(&arena, "\"registry\": \"r:1\", ", NODE), &inventory, &err), 0);
+    PASSES(decode(ARENA, document(ARENA, "\"registry\": \"r:1\", ", NODE), &inventory, ERR));
     inventory_encode(&inventory, &first);
-    assert_int_equal(decode(&arena, first.ptr, &inventory, &err), 0);
+    PASSES(decode(ARENA, first.ptr, &inventory, ERR));
     inventory_encode(&inventory, &second);
     assert_string_equal(first.ptr, second.ptr);
     assert_int_equal(inventory.n_nodes, 2);
@@ -119,12 +113,11 @@ TEST(what_is_refused_says_where)
         {"", "{\"name\": \"a\"}", "nodes[0]"},
         {"", "[]", "nodes[0]"},
     };
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         struct inventory inventory = {0};
         struct err err = {0};
         int result =
-            decode(&arena, document(&arena, ROWS[idx].more, ROWS[idx].nodes), &inventory, &err);
+            decode(ARENA, document(ARENA, ROWS[idx].more, ROWS[idx].nodes), &inventory, &err);
         if (result == 0 || err.code != ERR_MANIFEST || !strstr(err.msg, ROWS[idx].expected)) {
             fail_msg("row %zu: expected ... %s ..., found %s", idx, ROWS[idx].expected, err.msg);
         }
@@ -147,7 +140,6 @@ TEST(one_field_of_a_node)
         {"[\"a\"]", "[\"A B\"]", "groups"},
         {"[\"a\"]", "null", "groups"},
     };
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         struct str node = STR_LIT(NODE);
         int64_t at = str_find(node, str_of(ROWS[idx][0]));
@@ -155,9 +147,9 @@ TEST(one_field_of_a_node)
         struct inventory inventory = {0};
         struct err err = {0};
         assert_true(at >= 0);
-        const char *changed = arena_printf(&arena, "%.*s%s%s", (int)at, node.ptr, ROWS[idx][1],
+        const char *changed = arena_printf(ARENA, "%.*s%s%s", (int)at, node.ptr, ROWS[idx][1],
                                            node.ptr + (size_t)at + len);
-        int result = decode(&arena, document(&arena, "", changed), &inventory, &err);
+        int result = decode(ARENA, document(ARENA, "", changed), &inventory, &err);
         if (result == 0 || err.code != ERR_MANIFEST || !strstr(err.msg, ROWS[idx][2])) {
             fail_msg("row %zu: expected ... %s ..., found %s", idx, ROWS[idx][2], err.msg);
         }
@@ -166,46 +158,38 @@ TEST(one_field_of_a_node)
 
 TEST(a_local_one_has_one_node)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct inventory inventory;
-    struct err err = {0};
-    assert_int_equal(decode(&arena,
-                            "{\"schema_version\": 1, \"id\": \"x\", \"title\": \"t\", \"remote\": "
-                            "\"local\", \"runtime\": \"none\", \"nodes\": [" NODE
-                            "], \"source\": null}",
-                            &inventory, &err),
-                     -1);
-    assert_non_null(strstr(err.msg, "nodes: expected one, because remote is \"local\", found 2"));
+    FAILS(decode(ARENA,
+                 "{\"schema_version\": 1, \"id\": \"x\", \"title\": \"t\", \"remote\": "
+                 "\"local\", \"runtime\": \"none\", \"nodes\": [" NODE "], \"source\": null}",
+                 &inventory, ERR),
+          ERR_ANY);
+    SAYS("nodes: expected one, because remote is \"local\", found 2");
 }
 
 TEST(parts_keep_the_inventorys_order)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct inventory inventory;
     struct inventory part;
     size_t nodes[] = {2, 0};
-    struct err err = {0};
-    assert_int_equal(decode(&arena,
-                            document(&arena, "\"login\": \"n2\", ",
-                                     NODE ", " NODE_ROW("\"m[01-02]\"", "\"b,a\"", "")),
-                            &inventory, &err),
-                     0);
+    PASSES(decode(
+        ARENA,
+        document(ARENA, "\"login\": \"n2\", ", NODE ", " NODE_ROW("\"m[01-02]\"", "\"b,a\"", "")),
+        &inventory, ERR));
     assert_string_equal(inventory.nodes[2].address.ptr, "b");
-    assert_int_equal(inventory_select(&inventory, &arena, STR_LIT("m02,n2,m01"), &part, &err), 0);
+    PASSES(inventory_select(&inventory, ARENA, STR_LIT("m02,n2,m01"), &part, ERR));
     assert_int_equal(part.n_nodes, 3);
     assert_string_equal(part.nodes[0].name.ptr, "n2");
     assert_string_equal(part.nodes[2].name.ptr, "m02");
-    assert_int_equal(inventory_select(&inventory, &arena, STR_LIT("n[1-2]"), &part, &err), 0);
+    PASSES(inventory_select(&inventory, ARENA, STR_LIT("n[1-2]"), &part, ERR));
     assert_int_equal(part.n_nodes, 2);
-    assert_string_equal(str_z(&arena, inventory_fold(&arena, &inventory, nodes, ARRAY_LEN(nodes))),
+    assert_string_equal(str_z(ARENA, inventory_fold(ARENA, &inventory, nodes, ARRAY_LEN(nodes))),
                         "m01,n1");
-    assert_int_equal(inventory_select(&inventory, &arena, STR_LIT("n1"), &part, &err), -1);
-    assert_int_equal(err.code, ERR_USAGE);
-    assert_non_null(strstr(err.msg, "leaves out n2, which is its login node"));
-    err = (struct err){0};
-    assert_int_equal(inventory_select(&inventory, &arena, STR_LIT("@a"), &part, &err), -1);
+    FAILS(inventory_select(&inventory, ARENA, STR_LIT("n1"), &part, ERR), ERR_USAGE);
+    SAYS("leaves out n2, which is its login node");
+    FAILS(inventory_select(&inventory, ARENA, STR_LIT("@a"), &part, ERR), ERR_ANY);
     assert_non_null(
-        strstr(err.msg, "inventory x: node set \"@a\", byte 1: \"@\" is not understood"));
+        strstr(ERR->msg, "inventory x: node set \"@a\", byte 1: \"@\" is not understood"));
 }
 
 /* What --nodes says, as "ID: names", or the error. */
@@ -227,50 +211,46 @@ static const char *load(struct arena *arena, const char *root, const char *text)
 
 TEST_IN_SCRATCH(what_nodes_takes)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *root = *state;
-    const char *folder = fs_join(&arena, root, "manifests/inventories");
-    const char *path = fs_join(&arena, folder, "x.json");
-    struct err err = {0};
-    assert_int_equal(fs_mkdir_p(folder, &err), 0);
-    assert_int_equal(fs_write_atomic(path, str_of(document(&arena, "", NODE)), &err), 0);
-    assert_int_equal(fs_write_atomic(fs_join(&arena, folder, "y.json"),
-                                     str_of(document(&arena, "", NODE)), &err),
-                     0);
-    assert_string_equal(load(&arena, root, "x"), "x: n1 n2");
-    assert_string_equal(load(&arena, root, "x:n2"), "x:n2: n2");
-    assert_string_equal(load(&arena, root, "x:n2,n1"), "x:n[1-2]: n1 n2");
-    assert_string_equal(load(&arena, root, path), "x: n1 n2");
-    assert_string_equal(load(&arena, root, arena_printf(&arena, "%s:n[1-2]", path)),
+    const char *folder = fs_join(ARENA, root, "manifests/inventories");
+    const char *path = fs_join(ARENA, folder, "x.json");
+    PASSES(fs_mkdir_p(folder, ERR));
+    PASSES(fs_write_atomic(path, str_of(document(ARENA, "", NODE)), ERR));
+    PASSES(
+        fs_write_atomic(fs_join(ARENA, folder, "y.json"), str_of(document(ARENA, "", NODE)), ERR));
+    assert_string_equal(load(ARENA, root, "x"), "x: n1 n2");
+    assert_string_equal(load(ARENA, root, "x:n2"), "x:n2: n2");
+    assert_string_equal(load(ARENA, root, "x:n2,n1"), "x:n[1-2]: n1 n2");
+    assert_string_equal(load(ARENA, root, path), "x: n1 n2");
+    assert_string_equal(load(ARENA, root, arena_printf(ARENA, "%s:n[1-2]", path)),
                         "x:n[1-2]: n1 n2");
-    assert_string_equal(load(&arena, root, "h2,h1"), "h[1-2]: h2 h1");
-    assert_string_equal(load(&arena, root, "local"), "local: local");
-    assert_non_null(strstr(load(&arena, root, "y"), "expected \"y\" as the file is named"));
-    assert_non_null(strstr(load(&arena, root, "x:n3"), "inventory x has no node \"n3\""));
-    assert_non_null(strstr(load(&arena, root, "z:n1"), "no inventory \"z\" in "));
-    assert_non_null(strstr(load(&arena, root, "a b;c"), "and no list of hosts"));
-    assert_non_null(strstr(load(&arena, root, "x:"), "inventory x: node set \"\", byte 1"));
-    assert_non_null(strstr(load(&arena, root, "x:*!n2"), "byte 1: \"*\" is not understood"));
-    assert_non_null(strstr(load(&arena, root, "h[0-4/2]"), "byte 6: \"/\" is not understood"));
-    assert_non_null(strstr(load(&arena, root, ""), "found nothing"));
-    assert_non_null(strstr(load(&arena, root, "./nothing.json"), "nothing.json"));
+    assert_string_equal(load(ARENA, root, "h2,h1"), "h[1-2]: h2 h1");
+    assert_string_equal(load(ARENA, root, "local"), "local: local");
+    assert_non_null(strstr(load(ARENA, root, "y"), "expected \"y\" as the file is named"));
+    assert_non_null(strstr(load(ARENA, root, "x:n3"), "inventory x has no node \"n3\""));
+    assert_non_null(strstr(load(ARENA, root, "z:n1"), "no inventory \"z\" in "));
+    assert_non_null(strstr(load(ARENA, root, "a b;c"), "and no list of hosts"));
+    assert_non_null(strstr(load(ARENA, root, "x:"), "inventory x: node set \"\", byte 1"));
+    assert_non_null(strstr(load(ARENA, root, "x:*!n2"), "byte 1: \"*\" is not understood"));
+    assert_non_null(strstr(load(ARENA, root, "h[0-4/2]"), "byte 6: \"/\" is not understood"));
+    assert_non_null(strstr(load(ARENA, root, ""), "found nothing"));
+    assert_non_null(strstr(load(ARENA, root, "./nothing.json"), "nothing.json"));
 }
 
 TEST_IN_SCRATCH(slurms_allocation)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *root = *state;
     unsetenv("SLURM_JOB_NODELIST");
     unsetenv("SLURM_GPUS_ON_NODE");
-    assert_non_null(strstr(load(&arena, root, "slurm"), "SLURM_JOB_NODELIST is not set"));
+    assert_non_null(strstr(load(ARENA, root, "slurm"), "SLURM_JOB_NODELIST is not set"));
     setenv("SLURM_JOB_NODELIST", "gpu[02,01],r[0-1]n[7-8]", 1);
-    assert_string_equal(load(&arena, root, "slurm"),
+    assert_string_equal(load(ARENA, root, "slurm"),
                         "gpu[01-02],r0n[7-8],r1n[7-8]: gpu02 gpu01 r0n7 r0n8 r1n7 r1n8");
     setenv("SLURM_GPUS_ON_NODE", "many", 1);
-    assert_non_null(strstr(load(&arena, root, "slurm"), "SLURM_GPUS_ON_NODE"));
+    assert_non_null(strstr(load(ARENA, root, "slurm"), "SLURM_GPUS_ON_NODE"));
     unsetenv("SLURM_GPUS_ON_NODE");
     setenv("SLURM_JOB_NODELIST", "gpu[02", 1);
-    assert_non_null(strstr(load(&arena, root, "slurm"), "SLURM_JOB_NODELIST: node set"));
+    assert_non_null(strstr(load(ARENA, root, "slurm"), "SLURM_JOB_NODELIST: node set"));
     unsetenv("SLURM_JOB_NODELIST");
 }
 

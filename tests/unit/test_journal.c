@@ -40,7 +40,6 @@ static void write_three(struct arena *arena, const char *path)
 {
     CLEANUP(journal) struct journal journal = JOURNAL_EMPTY;
     struct journal_records records = {0};
-    struct err err = {0};
     struct journal_record list[] = {
         {.state = J_PLANNED, .note = STR_LIT("a \"note\"\n")},
         {.state = J_STARTED, .case_id = STR_LIT("m/f/fp32/n1g1/bs1"), .repeat = 1, .attempt = 1},
@@ -51,23 +50,21 @@ static void write_three(struct arena *arena, const char *path)
          .exit_status = 137,
          .log_bytes = 12},
     };
-    assert_int_equal(journal_open(&journal, arena, path, clock_system(), &records, &err), 0);
+    PASSES(journal_open(&journal, arena, path, clock_system(), &records, ERR));
     assert_int_equal(records.n, 0);
     for (size_t idx = 0; idx < ARRAY_LEN(list); idx++) {
-        assert_int_equal(journal_append(&journal, &list[idx], &err), 0);
+        PASSES(journal_append(&journal, &list[idx], ERR));
     }
 }
 
 TEST_IN_SCRATCH(records_come_back_as_written)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct journal_records records = {0};
-    struct err err = {0};
-    const char *path = path_of(&arena, state);
-    assert_int_equal(journal_read(&arena, path, &records, &err), 0); /* none yet */
+    const char *path = path_of(ARENA, state);
+    PASSES(journal_read(ARENA, path, &records, ERR)); /* none yet */
     assert_int_equal(records.n, 0);
-    write_three(&arena, path);
-    assert_int_equal(journal_read(&arena, path, &records, &err), 0);
+    write_three(ARENA, path);
+    PASSES(journal_read(ARENA, path, &records, ERR));
     assert_int_equal(records.n, 3);
     assert_true(str_eq_z(records.items[0].note, "a \"note\"\n"));
     assert_int_equal(records.items[2].state, J_FINISHED);
@@ -78,13 +75,11 @@ TEST_IN_SCRATCH(records_come_back_as_written)
 /* Truncated anywhere: the rest is a beginning of what was written, and more can be appended after it. */
 TEST_IN_SCRATCH(every_cut_leaves_whole_records)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     struct str text;
     size_t n_before = 0;
-    const char *path = path_of(&arena, state);
-    write_three(&arena, path);
-    assert_int_equal(fs_read(&arena, path, 1 << 20, &text, &err), 0);
+    const char *path = path_of(ARENA, state);
+    write_three(ARENA, path);
+    PASSES(fs_read(ARENA, path, 1 << 20, &text, ERR));
     for (size_t len = 0; len <= text.len; len++) {
         CLEANUP(journal) struct journal journal = JOURNAL_EMPTY;
         struct journal_records records = {0};
@@ -92,15 +87,15 @@ TEST_IN_SCRATCH(every_cut_leaves_whole_records)
         for (size_t idx = 0; idx < len; idx++) {
             n_lines += text.ptr[idx] == '\n';
         }
-        assert_int_equal(fs_write_atomic(path, str_sub(text, 0, len), &err), 0);
-        assert_int_equal(journal_open(&journal, &arena, path, clock_system(), &records, &err), 0);
+        PASSES(fs_write_atomic(path, str_sub(text, 0, len), ERR));
+        PASSES(journal_open(&journal, ARENA, path, clock_system(), &records, ERR));
         assert_int_equal(records.n, n_lines);
         assert_true(records.n >= n_before);
         n_before = records.n;
         if (len % 37 == 0) {
             const struct journal_record more = {.state = J_RESUMED};
-            assert_int_equal(journal_append(&journal, &more, &err), 0);
-            assert_int_equal(journal_read(&arena, path, &records, &err), 0);
+            PASSES(journal_append(&journal, &more, ERR));
+            PASSES(journal_read(ARENA, path, &records, ERR));
             assert_int_equal(records.n, n_lines + 1);
             assert_int_equal(records.items[n_lines].state, J_RESUMED);
         }
@@ -109,20 +104,19 @@ TEST_IN_SCRATCH(every_cut_leaves_whole_records)
 
 TEST_IN_SCRATCH(every_flipped_bit_of_a_record_is_seen)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
     struct str text;
-    const char *path = path_of(&arena, state);
-    write_three(&arena, path);
-    assert_int_equal(fs_read(&arena, path, 1 << 20, &text, &err), 0);
-    char *changed = arena_strndup(&arena, text.ptr, text.len);
+    const char *path = path_of(ARENA, state);
+    write_three(ARENA, path);
+    assert_int_equal(fs_read(ARENA, path, 1 << 20, &text, &err), 0);
+    char *changed = arena_strndup(ARENA, text.ptr, text.len);
     /* Except for the last line end: without it, the record is truncated. */
     for (size_t idx = 0; idx + 1 < text.len; idx++) {
         struct journal_records records = {0};
         struct err found = {0};
         changed[idx] = (char)(changed[idx] ^ 1);
         assert_int_equal(fs_write_atomic(path, (struct str){changed, text.len}, &err), 0);
-        assert_int_equal(journal_read(&arena, path, &records, &found), -1);
+        assert_int_equal(journal_read(ARENA, path, &records, &found), -1);
         assert_int_equal(found.code, ERR_INTEGRITY);
         changed[idx] = text.ptr[idx];
     }
@@ -150,12 +144,11 @@ TEST_IN_SCRATCH(what_was_never_a_record_is_damage)
         {TEXT("{\"seq\":4,\0\0\0\n"), true},
         {TEXT("x\0\0\0"), false},
     };
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *path = path_of(&arena, state);
+    const char *path = path_of(ARENA, state);
     struct err err = {0};
     struct str whole;
-    write_three(&arena, path);
-    assert_int_equal(fs_read(&arena, path, 1 << 20, &whole, &err), 0);
+    write_three(ARENA, path);
+    assert_int_equal(fs_read(ARENA, path, 1 << 20, &whole, &err), 0);
     for (size_t idx = 0; idx < ARRAY_LEN(ENDS); idx++) {
         struct journal_records records = {0};
         struct err found = {0};
@@ -164,13 +157,13 @@ TEST_IN_SCRATCH(what_was_never_a_record_is_damage)
         strbuf_add_str(&text, whole);
         strbuf_add(&text, ENDS[idx].text, ENDS[idx].len);
         assert_int_equal(fs_write_atomic(path, strbuf_str(&text), &err), 0);
-        assert_int_equal(journal_read(&arena, path, &records, &found), ENDS[idx].is_torn ? 0 : -1);
+        assert_int_equal(journal_read(ARENA, path, &records, &found), ENDS[idx].is_torn ? 0 : -1);
         assert_int_equal(found.code, ENDS[idx].is_torn ? ERR_NONE : ERR_INTEGRITY);
         assert_int_equal(records.n, ENDS[idx].is_torn ? 3 : 0);
     }
     assert_int_equal(fs_write_atomic(path, STR_LIT("garbage\n"), &err), 0);
     struct journal_records records = {0};
-    assert_int_equal(journal_read(&arena, path, &records, &err), -1);
+    assert_int_equal(journal_read(ARENA, path, &records, &err), -1);
     assert_int_equal(err.code, ERR_INTEGRITY);
 }
 
@@ -187,14 +180,13 @@ static void assert_goes_on(struct arena *arena, const char *path, const enum jou
 {
     CLEANUP(journal) struct journal journal = JOURNAL_EMPTY;
     struct journal_records records = {0};
-    struct err err = {0};
-    assert_int_equal(journal_open(&journal, arena, path, clock_system(), &records, &err), 0);
+    PASSES(journal_open(&journal, arena, path, clock_system(), &records, ERR));
     assert_int_equal(records.n, n);
     for (size_t idx = 0; idx < n; idx++) {
         assert_int_equal(records.items[idx].state, states[idx]);
     }
-    assert_int_equal(journal_append(&journal, &RESUMED, &err), 0);
-    assert_int_equal(journal_read(arena, path, &records, &err), 0);
+    PASSES(journal_append(&journal, &RESUMED, ERR));
+    PASSES(journal_read(arena, path, &records, ERR));
     assert_int_equal(records.n, n + 1);
     assert_int_equal(records.torn_bytes, 0);
 }
@@ -203,14 +195,13 @@ static void assert_goes_on(struct arena *arena, const char *path, const enum jou
 TEST_IN_SCRATCH(a_failed_sync_takes_its_record_back)
 {
     static const enum journal_state LEFT[] = {J_PLANNED, J_STARTED, J_FINISHED, J_INTERRUPTED};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(journal) struct journal journal = JOURNAL_EMPTY;
     struct journal_records records = {0};
     struct err err = {0};
     struct err failed = {0};
-    const char *path = path_of(&arena, state);
-    write_three(&arena, path);
-    assert_int_equal(journal_open(&journal, &arena, path, clock_system(), &records, &err), 0);
+    const char *path = path_of(ARENA, state);
+    write_three(ARENA, path);
+    assert_int_equal(journal_open(&journal, ARENA, path, clock_system(), &records, &err), 0);
     assert_int_equal(journal_append(&journal, &PARSED, &err), 0);
     fsync_fails_at = 1;
     assert_int_equal(journal_append(&journal, &STARTED, &failed), -1);
@@ -218,7 +209,7 @@ TEST_IN_SCRATCH(a_failed_sync_takes_its_record_back)
     assert_non_null(strstr(failed.msg, "journal.jsonl"));
     assert_int_equal(journal_append(&journal, &INTERRUPTED, &err), 0);
     journal_release(&journal);
-    assert_goes_on(&arena, path, LEFT, ARRAY_LEN(LEFT));
+    assert_goes_on(ARENA, path, LEFT, ARRAY_LEN(LEFT));
 }
 
 /* Half a record is written before the disk is full. */
@@ -239,18 +230,17 @@ static int append_torn(struct journal *journal, struct err *err)
 TEST_IN_SCRATCH(a_torn_record_is_taken_back)
 {
     static const enum journal_state LEFT[] = {J_PLANNED, J_STARTED, J_FINISHED, J_INTERRUPTED};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(journal) struct journal journal = JOURNAL_EMPTY;
     struct journal_records records = {0};
     struct err err = {0};
     struct err failed = {0};
-    const char *path = path_of(&arena, state);
-    write_three(&arena, path);
-    assert_int_equal(journal_open(&journal, &arena, path, clock_system(), &records, &err), 0);
+    const char *path = path_of(ARENA, state);
+    write_three(ARENA, path);
+    assert_int_equal(journal_open(&journal, ARENA, path, clock_system(), &records, &err), 0);
     assert_int_equal(append_torn(&journal, &failed), -1);
     assert_int_equal(journal_append(&journal, &INTERRUPTED, &err), 0);
     journal_release(&journal);
-    assert_goes_on(&arena, path, LEFT, ARRAY_LEN(LEFT));
+    assert_goes_on(ARENA, path, LEFT, ARRAY_LEN(LEFT));
 }
 
 /* What cannot be removed stays the last: the handle appends nothing any more, and the next opener continues. */
@@ -258,8 +248,7 @@ TEST_IN_SCRATCH(nothing_follows_a_record_that_cannot_be_taken_back)
 {
     static const enum journal_state LEFT[] = {J_PLANNED, J_STARTED, J_FINISHED, J_STARTED};
     static const size_t N_LEFT[] = {4, 3, 3}; /* whole though not synced; torn; taken back */
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *path = path_of(&arena, state);
+    const char *path = path_of(ARENA, state);
     for (size_t way = 0; way < ARRAY_LEN(N_LEFT); way++) {
         CLEANUP(journal) struct journal journal = JOURNAL_EMPTY;
         struct journal_records records = {0};
@@ -267,8 +256,8 @@ TEST_IN_SCRATCH(nothing_follows_a_record_that_cannot_be_taken_back)
         struct err failed = {0};
         struct err dead = {0};
         (void)unlink(path);
-        write_three(&arena, path);
-        assert_int_equal(journal_open(&journal, &arena, path, clock_system(), &records, &err), 0);
+        write_three(ARENA, path);
+        assert_int_equal(journal_open(&journal, ARENA, path, clock_system(), &records, &err), 0);
         fsync_fails_at = way == 1 ? 0 : 1;
         ftruncate_fails_at = way == 2 ? 0 : 1;
         int rc =
@@ -279,7 +268,7 @@ TEST_IN_SCRATCH(nothing_follows_a_record_that_cannot_be_taken_back)
         assert_int_equal(journal_append(&journal, &INTERRUPTED, &dead), -1);
         assert_int_equal(dead.code, ERR_IO);
         journal_release(&journal);
-        assert_goes_on(&arena, path, LEFT, N_LEFT[way]);
+        assert_goes_on(ARENA, path, LEFT, N_LEFT[way]);
     }
 }
 

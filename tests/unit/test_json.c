@@ -62,15 +62,14 @@ TEST(depth_is_capped)
 {
     char text[2 * JSON_DEPTH_MAX + 2];
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct err err = {0};
     size_t depth = JSON_DEPTH_MAX - 1;
     memset(text, '[', depth);
     memset(text + depth, ']', depth);
-    assert_int_equal(json_parse((struct str){text, 2 * depth}, "f", &doc, &err), 0);
+    PASSES(json_parse((struct str){text, 2 * depth}, "f", &doc, ERR));
     json_doc_release(&doc);
     memset(text, '[', depth + 1);
     memset(text + depth + 1, ']', depth + 1);
-    assert_int_equal(json_parse((struct str){text, 2 * depth + 2}, "f", &doc, &err), -1);
+    FAILS(json_parse((struct str){text, 2 * depth + 2}, "f", &doc, ERR), ERR_ANY);
 }
 
 struct thing {
@@ -117,19 +116,15 @@ TEST(tables_decode_and_name_the_place)
         {"{\"list\":[7]}", "expected an object"},
         {"{\"List\":[]}", "expected a member \"list\""},
     };
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct thing thing = {0};
-    struct err err = {0};
-    assert_int_equal(decode("{\"list\":[{\"name\":null,\"count\":9,\"rate\":-2.5,\"on\":true}]}",
-                            &arena, &thing, &err),
-                     0);
+    PASSES(decode("{\"list\":[{\"name\":null,\"count\":9,\"rate\":-2.5,\"on\":true}]}", ARENA,
+                  &thing, ERR));
     assert_null(thing.name.ptr);
     assert_true(thing.count == 9 && thing.rate == -2.5 && thing.is_on);
     for (size_t idx = 0; idx < ARRAY_LEN(WRONG); idx++) {
-        err = (struct err){0};
-        assert_int_equal(decode(WRONG[idx][0], &arena, &thing, &err), -1);
-        if (!strstr(err.msg, WRONG[idx][1])) {
-            fail_msg("%s: %s", WRONG[idx][0], err.msg);
+        FAILS(decode(WRONG[idx][0], ARENA, &thing, ERR), ERR_ANY);
+        if (!strstr(ERR->msg, WRONG[idx][1])) {
+            fail_msg("%s: %s", WRONG[idx][0], ERR->msg);
         }
     }
 }
@@ -137,12 +132,11 @@ TEST(tables_decode_and_name_the_place)
 TEST(whole_numbers_beyond_2_53_are_refused)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct err err = {0};
     struct json root;
     int64_t value;
-    assert_int_equal(json_parse(STR_LIT("9007199254740994"), "f", &doc, &err), 0);
+    PASSES(json_parse(STR_LIT("9007199254740994"), "f", &doc, ERR));
     root = json_root(&doc);
-    assert_int_equal(json_i64(&root, INT64_MIN, INT64_MAX, &value, &err), -1);
+    FAILS(json_i64(&root, INT64_MIN, INT64_MAX, &value, ERR), ERR_ANY);
 }
 
 TEST(output_keeps_order_and_escapes)
@@ -150,7 +144,6 @@ TEST(output_keeps_order_and_escapes)
     CLEANUP(strbuf) struct strbuf buf;
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json_out out;
-    struct err err = {0};
     strbuf_init(&buf, 1000);
     jw_begin(&out, &buf, true);
     jw_object(&out, NULL);
@@ -166,19 +159,17 @@ TEST(output_keeps_order_and_escapes)
     jw_end_object(&out);
     assert_string_equal(buf.ptr, "{\"z\":\"a\\\"\\\\\\n\\u0001\\ufffd\",\"a\":[117.205,null,"
                                  "\"9007199254740993\",{}],\"b\":false}");
-    assert_int_equal(json_parse(strbuf_str(&buf), "out", &doc, &err), 0);
+    PASSES(json_parse(strbuf_str(&buf), "out", &doc, ERR));
 }
 
 /* A backslash, escaped, and then u0000 is six characters, not U+0000. */
 TEST(an_escaped_backslash_is_no_escape)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct err err = {0};
     struct str value;
-    assert_int_equal(json_parse(str_of("\"\\\\u0000\""), "t", &doc, &err), 0);
+    PASSES(json_parse(str_of("\"\\\\u0000\""), "t", &doc, ERR));
     struct json root = json_root(&doc);
-    assert_int_equal(json_str(&root, &arena, &value, &err), 0);
+    PASSES(json_str(&root, ARENA, &value, ERR));
     assert_true(str_eq_z(value, "\\u0000"));
 }
 

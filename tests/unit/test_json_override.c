@@ -14,19 +14,18 @@ static const char DOC[] =
 static void change(const char *setting, const char *from, const char *to, const char *was,
                    const char *value)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json_override made;
     struct err err = {0};
-    int rc = json_override(&arena, str_of(DOC), str_of(setting), false, &made, &err);
+    int rc = json_override(ARENA, str_of(DOC), str_of(setting), false, &made, &err);
     if (rc < 0) {
         print_message("# %s: %s\n", setting, err.msg);
     }
     assert_int_equal(rc, 0);
     int64_t at = str_find(str_of(DOC), str_of(from));
     assert_true(at >= 0);
-    assert_string_equal(
-        made.text.ptr, arena_printf(&arena, "%.*s%s%s", (int)at, DOC, to, DOC + at + strlen(from)));
+    assert_string_equal(made.text.ptr,
+                        arena_printf(ARENA, "%.*s%s%s", (int)at, DOC, to, DOC + at + strlen(from)));
     assert_true(was ? str_eq_z(made.was, was) : made.was.ptr == NULL);
     assert_true(str_eq_z(made.value, value));
     assert_int_equal(json_parse(made.text, "changed", &doc, &err), 0);
@@ -75,10 +74,9 @@ TEST(what_leads_nowhere_is_refused)
                                       "stacks[a]env.X=1",
                                       "n[0]=1"};
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct json_override made;
         struct err err = {0};
-        if (json_override(&arena, str_of(DOC), str_of(BAD[idx]), false, &made, &err) == 0) {
+        if (json_override(ARENA, str_of(DOC), str_of(BAD[idx]), false, &made, &err) == 0) {
             print_message("# taken: %s\n", BAD[idx]);
             fail();
         }

@@ -112,12 +112,10 @@ TEST(what_is_written_is_read_back)
 {
     static const char *const TEXTS[] = {FULL, BARE};
     for (size_t idx = 0; idx < ARRAY_LEN(TEXTS); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         CLEANUP(strbuf) struct strbuf again;
         struct thing thing;
-        struct err err = {0};
         strbuf_init(&again, 1 << 16);
-        assert_int_equal(decode(&arena, TEXTS[idx], &thing, &err), 0);
+        PASSES(decode(ARENA, TEXTS[idx], &thing, ERR));
         json_encode_document(&again, ROWS, ARRAY_LEN(ROWS), &thing);
         assert_string_equal(again.ptr, TEXTS[idx]);
         assert_true(thing.size_bytes == (idx ? -1 : 0));
@@ -158,10 +156,9 @@ TEST(what_a_row_forbids_is_refused_with_its_place)
         {"[]", "expected an object, found an array"},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(WRONG); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct thing thing;
         struct err err = {0};
-        if (decode(&arena, WRONG[idx][0], &thing, &err) == 0 || !strstr(err.msg, WRONG[idx][1])) {
+        if (decode(ARENA, WRONG[idx][0], &thing, &err) == 0 || !strstr(err.msg, WRONG[idx][1])) {
             fail_msg("%s: \"%s\" is not in \"%s\"", WRONG[idx][0], WRONG[idx][1], err.msg);
         }
     }
@@ -192,10 +189,9 @@ TEST(the_schema_says_the_same)
     };
     CLEANUP(strbuf) struct strbuf text;
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct err err = {0};
     strbuf_init(&text, 1 << 16);
     json_schema(&text, &DOCUMENT, NULL);
-    assert_int_equal(json_parse(strbuf_str(&text), "thing.json", &doc, &err), 0);
+    PASSES(json_parse(strbuf_str(&text), "thing.json", &doc, ERR));
     for (size_t idx = 0; idx < ARRAY_LEN(SAID); idx++) {
         if (!strstr(text.ptr, SAID[idx])) {
             fail_msg("%s is not in %s", SAID[idx], text.ptr);

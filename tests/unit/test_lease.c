@@ -46,9 +46,7 @@ static const char *ask(struct loop *loop, struct remote *remote, const char *run
 
 static void write_holder(const char *folder, const char *text)
 {
-    struct err err = {0};
-    assert_int_equal(
-        fs_write_atomic(arena_printf(&texts, "%s/lease/holder", folder), str_of(text), &err), 0);
+    PASSES(fs_write_atomic(arena_printf(&texts, "%s/lease/holder", folder), str_of(text), ERR));
 }
 
 TEST_IN_SCRATCH(a_lease_is_held_against_others_until_dropped)
@@ -157,7 +155,6 @@ TEST_IN_SCRATCH(what_lies_in_a_leases_place_is_an_error)
 /* As a job's wrapper writes it: number, start time, boot. */
 static void write_pid(const char *job, int64_t start_offset, const char *boot)
 {
-    struct err err = {0};
     char line[4096];
     struct str word = STR_EMPTY;
     char here[64];
@@ -175,28 +172,27 @@ static void write_pid(const char *job, int64_t start_offset, const char *boot)
         arena_printf(&texts, "%d %lld %s\n", (int)getpid(),
                      strtoll(str_z(&texts, word), NULL, 10) + (long long)start_offset,
                      boot ? boot : str_z(&texts, str_trim(str_of(here))));
-    assert_int_equal(fs_write_atomic(fs_join(&texts, job, "pid"), str_of(text), &err), 0);
+    PASSES(fs_write_atomic(fs_join(&texts, job, "pid"), str_of(text), ERR));
 }
 
 static void take_over(const char *work)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
-    struct err err = {0};
     loop_init(&loop, clock_system());
     struct remote *remote = remote_local_new(&loop, work);
     const char *job = arena_printf(&texts, "%s/jobs/run-a/case/attempt-1", work);
     const char *dead = arena_printf(&texts, "%s/jobs/run-a/case/attempt-0", work);
-    assert_int_equal(fs_mkdir_p(work, &err), 0);
+    PASSES(fs_mkdir_p(work, ERR));
     assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
     write_holder(work, "run-a 1000\n"); /* 1970 */
-    assert_int_equal(fs_mkdir_p(dead, &err), 0);
+    PASSES(fs_mkdir_p(dead, ERR));
     write_pid(dead, 1, NULL);
-    assert_int_equal(fs_mkdir_p(job, &err), 0);
+    PASSES(fs_mkdir_p(job, ERR));
     write_pid(job, 0, NULL);
     if (strcmp(ask(&loop, remote, "run-b", LEASE_TAKE), "run-a") != 0) {
         fail_msg("%s: stolen while a job lives", work);
     }
-    assert_int_equal(fs_write_atomic(fs_join(&texts, job, "status"), STR_LIT("exit 0\n"), &err), 0);
+    PASSES(fs_write_atomic(fs_join(&texts, job, "status"), STR_LIT("exit 0\n"), ERR));
     assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "");
     assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "run-b");
     remote_free(remote);
@@ -220,13 +216,12 @@ TEST_IN_SCRATCH(a_process_with_the_number_of_a_job_is_not_the_job)
     } ROWS[] = {{0, "another-boot"}, {-1, NULL}};
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         CLEANUP(loop) struct loop loop = LOOP_EMPTY;
-        struct err err = {0};
         loop_init(&loop, clock_system());
         struct remote *remote = remote_local_new(&loop, *state);
         const char *job = arena_printf(&texts, "%s/jobs/run-a/case", (const char *)*state);
         assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
         write_holder(*state, "run-a 1000\n");
-        assert_int_equal(fs_mkdir_p(job, &err), 0);
+        PASSES(fs_mkdir_p(job, ERR));
         write_pid(job, ROWS[idx].start_offset, ROWS[idx].boot);
         assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "");
         assert_string_equal(ask(&loop, remote, "run-b", LEASE_DROP), "");

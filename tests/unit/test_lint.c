@@ -6,12 +6,11 @@
 
 TEST(words_follow_quotes_and_lines)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct shell_words words = {0};
     static const char *const WANTED[] = {"export", "A=1 2", "echo",      "x y", "$(a; b)",
                                          "c",      "d",     "${e:-f g}", "last"};
     static const bool STARTS[] = {true, true, true, false, false, true, false, true, false};
-    shell_split(&arena,
+    shell_split(ARENA,
                 str_of("export 'A=1 2'\n# a comment; not read\necho \"x y\" $(a; b) && c \\\n  d;"
                        " ${e:-f g} last"),
                 &words);
@@ -24,13 +23,12 @@ TEST(words_follow_quotes_and_lines)
 
 TEST(text_without_words_has_none)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct shell_words words = {0};
-    shell_split(&arena, str_of(""), &words);
+    shell_split(ARENA, str_of(""), &words);
     assert_int_equal(words.n, 0);
-    shell_split(&arena, str_of("# only this"), &words);
+    shell_split(ARENA, str_of("# only this"), &words);
     assert_int_equal(words.n, 0);
-    shell_split(&arena, str_of("'open"), &words);
+    shell_split(ARENA, str_of("'open"), &words);
     assert_int_equal(words.n, 1);
 }
 
@@ -84,18 +82,17 @@ TEST(programs_are_found)
         {"(cd a; b) | c # d", "cd a|b|c"},
     };
     for (size_t row = 0; row < ARRAY_LEN(ROWS); row++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct shell_script script = script_of(&arena, ROWS[row].text);
+        struct shell_script script = script_of(ARENA, ROWS[row].text);
         const char *got = "";
         for (size_t idx = 0; idx < script.n; idx++) {
             for (size_t word = 0; word < script.runs[idx].n; word++) {
-                got = arena_printf(&arena, "%s%s%.*s", got,
+                got = arena_printf(ARENA, "%s%s%.*s", got,
                                    word  ? " "
                                    : idx ? "|"
                                          : "",
                                    STR_ARG(script.runs[idx].words[word].text));
             }
-            got = script.runs[idx].n ? got : arena_printf(&arena, "%s|", got);
+            got = script.runs[idx].n ? got : arena_printf(ARENA, "%s|", got);
         }
         assert_string_equal(got, ROWS[row].runs);
     }
@@ -103,8 +100,7 @@ TEST(programs_are_found)
 
 TEST(options_have_values)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct shell_script script = script_of(&arena, "run --nnodes=2 -b8 --size 8 -xzf F --last");
+    struct shell_script script = script_of(ARENA, "run --nnodes=2 -b8 --size 8 -xzf F --last");
     struct shell_word word;
     size_t at = 1;
     assert_true(shell_run_option(script.runs, "--nnodes", &at, &word) && str_eq_z(word.text, "2"));
@@ -123,14 +119,13 @@ TEST(distances_are_least)
 
 TEST(rules_are_sorted_and_complete)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct findings list = {0};
     for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
         const struct finding_rule *rule = &FINDING_RULES[idx];
         assert_true(idx == 0 || strcmp(FINDING_RULES[idx - 1].id, rule->id) < 0);
         assert_true(rule->title[0] && rule->help[0]);
         assert_int_equal(rule->title[strlen(rule->title) - 1] == '.', false);
-        finding_add(&list, &arena, rule->id, str_of("here"), "%zu", idx);
+        finding_add(&list, ARENA, rule->id, str_of("here"), "%zu", idx);
     }
     assert_int_equal(list.n, N_FINDING_RULES);
     assert_ptr_equal(list.items[3].id, FINDING_RULES[3].id);

@@ -31,19 +31,15 @@ static struct lock one_file(uint8_t first)
 
 TEST_IN_SCRATCH(a_lock_is_written_and_read)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     struct lock lock = one_file(9);
     struct lock read = {0};
     bool is_new = false;
-    assert_int_equal(lock_read(&arena, *state, LOCK_DATASET, "d.1", &read, &err), -1);
-    assert_int_equal(err.code, ERR_NOT_FOUND);
-    err = (struct err){0};
-    assert_int_equal(lock_settle(&arena, *state, &lock, &is_new, &err), 0);
+    FAILS(lock_read(ARENA, *state, LOCK_DATASET, "d.1", &read, ERR), ERR_NOT_FOUND);
+    PASSES(lock_settle(ARENA, *state, &lock, &is_new, ERR));
     assert_true(is_new);
-    assert_int_equal(lock_settle(&arena, *state, &lock, &is_new, &err), 0);
+    PASSES(lock_settle(ARENA, *state, &lock, &is_new, ERR));
     assert_false(is_new);
-    assert_int_equal(lock_read(&arena, *state, LOCK_DATASET, "d.1", &read, &err), 0);
+    PASSES(lock_read(ARENA, *state, LOCK_DATASET, "d.1", &read, ERR));
     assert_int_equal(read.n_items, 1);
     assert_int_equal(read.items[0].size_bytes, 5);
     assert_int_equal(read.items[0].sha256[31], 9);
@@ -55,61 +51,52 @@ TEST_IN_SCRATCH(a_lock_is_written_and_read)
     lock.has_list = true;
     memset(lock.list_sha256, 4, SHA256_BYTES);
     lock.items[0].date = STR_LIT("2027-01-01T00:00:00.000Z");
-    assert_int_equal(lock_settle(&arena, *state, &lock, &is_new, &err), 0);
+    PASSES(lock_settle(ARENA, *state, &lock, &is_new, ERR));
     assert_true(is_new);
-    assert_int_equal(lock_read(&arena, *state, LOCK_DATASET, "d.1", &read, &err), 0);
+    PASSES(lock_read(ARENA, *state, LOCK_DATASET, "d.1", &read, ERR));
     assert_true(read.has_list);
     assert_string_equal(read.items[0].date.ptr, DATE);
 }
 
 TEST_IN_SCRATCH(drift_is_an_integrity_error)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     struct lock lock = one_file(9);
     bool is_new = false;
-    assert_int_equal(lock_settle(&arena, *state, &lock, &is_new, &err), 0);
+    PASSES(lock_settle(ARENA, *state, &lock, &is_new, ERR));
     lock = one_file(8);
-    assert_int_equal(lock_settle(&arena, *state, &lock, &is_new, &err), -1);
-    assert_int_equal(err.code, ERR_INTEGRITY);
-    assert_non_null(strstr(err.msg, "a.tar: locked on 2026-11-21 with SHA-256 0909"));
-    assert_non_null(strstr(err.msg, "found 0808"));
-    err = (struct err){0};
+    FAILS(lock_settle(ARENA, *state, &lock, &is_new, ERR), ERR_INTEGRITY);
+    SAYS("a.tar: locked on 2026-11-21 with SHA-256 0909");
+    SAYS("found 0808");
     lock = one_file(9);
     lock.items[0].size_bytes = 6;
-    assert_int_equal(lock_settle(&arena, *state, &lock, &is_new, &err), -1);
-    assert_non_null(strstr(err.msg, "with 5 bytes, found 6"));
-    err = (struct err){0};
+    FAILS(lock_settle(ARENA, *state, &lock, &is_new, ERR), ERR_ANY);
+    SAYS("with 5 bytes, found 6");
     lock = one_file(9);
     lock.items[0].has_sha256 = false;
     lock.items[0].md5[0] = 6;
-    assert_int_equal(lock_settle(&arena, *state, &lock, &is_new, &err), -1);
-    assert_non_null(strstr(err.msg, "MD5"));
+    FAILS(lock_settle(ARENA, *state, &lock, &is_new, ERR), ERR_ANY);
+    SAYS("MD5");
 }
 
 TEST(sources_drift_by_commit)
 {
-    struct err err = {0};
     struct lock_item known = {.size_bytes = -1,
                               .commit = STR_LIT("0123456789abcdef0123456789abcdef01234567"),
                               .date = STR_LIT(DATE)};
     struct lock_item found = known;
-    assert_int_equal(lock_check_item(&known, &found, "x", &err), 0);
+    PASSES(lock_check_item(&known, &found, "x", ERR));
     found.tree = STR_LIT("1123456789abcdef0123456789abcdef01234567");
-    assert_int_equal(lock_check_item(&known, &found, "x", &err), 0);
+    PASSES(lock_check_item(&known, &found, "x", ERR));
     found.commit = found.tree;
-    assert_int_equal(lock_check_item(&known, &found, "x", &err), -1);
-    assert_int_equal(err.code, ERR_INTEGRITY);
+    FAILS(lock_check_item(&known, &found, "x", ERR), ERR_INTEGRITY);
 }
 
 TEST(a_lock_fills_a_description)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     struct lock lock = one_file(9);
     struct dataset_file file = {.name = STR_LIT("a.tar"), .size_bytes = -1};
     struct dataset dataset = {.id = STR_LIT("d.1"), .files = &file, .n_files = 1};
-    assert_int_equal(lock_merge_dataset(&arena, &lock, &dataset, &err), 0);
+    PASSES(lock_merge_dataset(ARENA, &lock, &dataset, ERR));
     assert_int_equal(dataset.files[0].size_bytes, 5);
     assert_true(dataset.files[0].has_sha256);
     assert_int_equal(dataset.files[0].sha256[0], 9);
@@ -117,9 +104,8 @@ TEST(a_lock_fills_a_description)
     assert_true(dataset.files[0].pieces_are_locks);
     assert_int_equal(file.size_bytes, -1); /* the caller's own are not written to */
     dataset.files[0].size_bytes = 6;
-    assert_int_equal(lock_merge_dataset(&arena, &lock, &dataset, &err), -1);
-    assert_int_equal(err.code, ERR_MANIFEST);
-    assert_non_null(strstr(err.msg, "the lock of d.1 contradicts its description"));
+    FAILS(lock_merge_dataset(ARENA, &lock, &dataset, ERR), ERR_MANIFEST);
+    SAYS("the lock of d.1 contradicts its description");
 }
 
 TEST_IN_SCRATCH(a_bad_lock_is_refused)
@@ -136,15 +122,12 @@ TEST_IN_SCRATCH(a_bad_lock_is_refused)
         "\"list_sha256\":null,\"files\":null,\"file_bytes\":null,\"more\":1}",
     };
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct err err = {0};
         struct lock lock;
         char *path = NULL;
-        assert_int_equal(lock_path(&arena, *state, LOCK_DATASET, "d.1", &path, &err), 0);
-        assert_int_equal(fs_mkdir_p(fs_join(&arena, *state, "dataset"), &err), 0);
+        PASSES(lock_path(ARENA, *state, LOCK_DATASET, "d.1", &path, ERR));
+        PASSES(fs_mkdir_p(fs_join(ARENA, *state, "dataset"), ERR));
         scratch_write(path, str_of(BAD[idx]));
-        assert_int_equal(lock_read(&arena, *state, LOCK_DATASET, "d.1", &lock, &err), -1);
-        assert_int_equal(err.code, ERR_MANIFEST);
+        FAILS(lock_read(ARENA, *state, LOCK_DATASET, "d.1", &lock, ERR), ERR_MANIFEST);
     }
 }
 
@@ -173,14 +156,13 @@ TEST(artifacts_are_resolved)
         {"reperf-cpu.synthetic", ARTIFACT_IMAGE, NULL},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct err err = {0};
         struct artifact artifact;
-        int result = artifact_resolve(&arena, ".", ROWS[idx].name, &artifact, &err);
+        int result = artifact_resolve(ARENA, ".", ROWS[idx].name, &artifact, &err);
         if (ROWS[idx].text) {
             assert_int_equal(result, 0);
             assert_int_equal(artifact.kind, ROWS[idx].kind);
-            assert_string_equal(artifact_text(&arena, &artifact), ROWS[idx].text);
+            assert_string_equal(artifact_text(ARENA, &artifact), ROWS[idx].text);
         } else {
             assert_int_equal(result, -1);
             assert_int_equal(err.code, ERR_USAGE);
@@ -190,11 +172,9 @@ TEST(artifacts_are_resolved)
 
 TEST(a_report_needs_each_thing_once)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     struct artifacts artifacts;
     size_t n_datasets = 0;
-    assert_int_equal(artifact_of_report(&arena, ".", "paddle-perf-hrnetw18", &artifacts, &err), 0);
+    PASSES(artifact_of_report(ARENA, ".", "paddle-perf-hrnetw18", &artifacts, ERR));
     for (size_t idx = 0; idx < artifacts.n; idx++) {
         n_datasets += artifacts.items[idx].kind == ARTIFACT_DATASET;
         assert_false(str_eq_z(artifacts.items[idx].name, "synthetic"));

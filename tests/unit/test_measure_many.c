@@ -43,8 +43,7 @@ static void add_log(struct logs *logs, size_t bytes)
 static void measure_all(struct logs *logs)
 {
     const struct measure_with with = {.root = "."};
-    struct err err = {0};
-    assert_int_equal(measure_many(&scratch_arena, &with, logs->jobs, logs->n, &err), 0);
+    PASSES(measure_many(&scratch_arena, &with, logs->jobs, logs->n, ERR));
 }
 
 static void holds(const struct format *format, const struct measure_job *job)
@@ -52,9 +51,8 @@ static void holds(const struct format *format, const struct measure_job *job)
     uint8_t sha256[SHA256_BYTES];
     char hex[SHA256_HEX_SIZE];
     struct measurement m;
-    struct err err = {0};
     assert_non_null(job->measurement);
-    assert_int_equal(measure_file(&scratch_arena, format, job->path, &m, NULL, &err), 0);
+    PASSES(measure_file(&scratch_arena, format, job->path, &m, NULL, ERR));
     assert_int_equal(job->measurement->n_lines, m.n_lines);
     assert_int_equal(job->measurement->n_series, m.n_series);
     for (size_t idx = 0; idx < m.n_series; idx++) {
@@ -74,8 +72,7 @@ TEST(each_log_is_read_as_if_alone)
     static const size_t NEAR[] = {0, 1, 55, 56, 63, 64, 65, 127, 128, 1000};
     CLEANUP(free) struct logs *logs = xcalloc(1, sizeof(*logs));
     struct format_set formats = {0};
-    struct err err = {0};
-    assert_int_equal(load_format(&scratch_arena, ".", "csv", &formats, &err), 0);
+    PASSES(load_format(&scratch_arena, ".", "csv", &formats, ERR));
     for (size_t windows = 0; windows < 4; windows++) {
         for (size_t idx = 0; idx < sizeof(NEAR) / sizeof(NEAR[0]); idx++) {
             size_t bytes = windows * 65536 + NEAR[idx];
@@ -105,9 +102,8 @@ TEST(logs_that_cannot_be_read_leave_the_others_alone)
     CLEANUP(free) struct logs *logs = xcalloc(1, sizeof(*logs));
     CLEANUP(free) char *line = xmalloc(2u << 20);
     struct format_set formats = {0};
-    struct err err = {0};
     memset(line, 'x', 2u << 20);
-    assert_int_equal(load_format(&scratch_arena, ".", "csv", &formats, &err), 0);
+    PASSES(load_format(&scratch_arena, ".", "csv", &formats, ERR));
     assert_int_equal(mkfifo(scratch_path("pipe"), 0600), 0);
     scratch_write(scratch_path("line"), (struct str){line, 2u << 20});
     add(logs, scratch_path("absent"));

@@ -29,14 +29,11 @@ static struct monitor_report judged(struct arena *arena, const char *text)
 
 static void is_refused(const char *text, const char *why)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct monitor_report report;
     struct monitor_opts opts = {0};
-    struct err err = {0};
-    assert_int_equal(monitor_judge(&arena, str_of(text), &opts, &report, &err), -1);
-    assert_int_equal(err.code, ERR_PARSE);
-    if (!strstr(err.msg, why)) {
-        fail_msg("\"%s\" does not say \"%s\"", err.msg, why);
+    FAILS(monitor_judge(ARENA, str_of(text), &opts, &report, ERR), ERR_PARSE);
+    if (!strstr(ERR->msg, why)) {
+        fail_msg("\"%s\" does not say \"%s\"", ERR->msg, why);
     }
 }
 
@@ -57,11 +54,10 @@ static char *log_of(struct arena *arena, const char *row, const char *others)
 
 TEST(a_clean_run)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct monitor_report report = judged(
-        &arena, log_of(&arena, "1500 MHz, 1530 MHz, 280.00 W, 65, 99 %, 0, 3, 0x0000000000000004",
-                       "n eth0 900000 9000 0 5 900000 9000 0 0\nl 1.0 1.0 1.0 2/300 99\nm 1000\n"
-                       "f 2600000\n"));
+        ARENA, log_of(ARENA, "1500 MHz, 1530 MHz, 280.00 W, 65, 99 %, 0, 3, 0x0000000000000004",
+                      "n eth0 900000 9000 0 5 900000 9000 0 0\nl 1.0 1.0 1.0 2/300 99\nm 1000\n"
+                      "f 2600000\n"));
     assert_int_equal(report.n_taints, 0);
     assert_int_equal(report.n_samples, 3);
     assert_true(report.is_whole);
@@ -102,9 +98,8 @@ TEST(taints)
          "cpu-steal", "20.0 %"},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct monitor_report report =
-            judged(&arena, log_of(&arena, ROWS[idx].row, ROWS[idx].others));
+            judged(ARENA, log_of(ARENA, ROWS[idx].row, ROWS[idx].others));
         if (!ROWS[idx].id) {
             /* Two processes within one sample: those of the previous sample do not count. */
             assert_int_equal(report.n_taints, 1);
@@ -123,7 +118,6 @@ TEST(taints)
 /* As many interfaces as are read, each with all that is wrong with one. */
 TEST(every_interface_may_taint)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text;
     strbuf_init(&text, 1 << 20);
     strbuf_add_z(&text, "reperf-monitor 1 begin 2\n");
@@ -136,7 +130,7 @@ TEST(every_interface_may_taint)
         }
     }
     strbuf_add_z(&text, "reperf-monitor 1 end job ended\n");
-    struct monitor_report report = judged(&arena, text.ptr);
+    struct monitor_report report = judged(ARENA, text.ptr);
     assert_int_equal(report.n_taints, 2 * MONITOR_PORTS_MAX + 1);
     assert_string_equal(report.taints[report.n_taints - 1].id, "cpu-steal");
 }
@@ -153,8 +147,7 @@ TEST(no_taints)
          "n eth0 2000 10010 0 99 2000 10 0 0\n"},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct monitor_report report = judged(&arena, log_of(&arena, ROWS[idx][0], ROWS[idx][1]));
+        struct monitor_report report = judged(ARENA, log_of(ARENA, ROWS[idx][0], ROWS[idx][1]));
         if (report.n_taints) {
             fail_msg("row %zu: %s", idx, report.taints[0].id);
         }
@@ -163,9 +156,8 @@ TEST(no_taints)
 
 TEST(logs_that_are_cut_or_none)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct monitor_report report =
-        judged(&arena, "reperf-monitor 1 begin 2\n? gpu Failed to initialize NVML\nt 1.0 1\nt 3.");
+        judged(ARENA, "reperf-monitor 1 begin 2\n? gpu Failed to initialize NVML\nt 1.0 1\nt 3.");
     assert_false(report.is_whole);
     assert_int_equal(report.n_samples, 1);
     assert_int_equal(report.n_unknown, 1);
@@ -227,33 +219,32 @@ static enum step poll_until_over(struct loop *loop, struct remote *remote,
 TEST(the_sampler)
 {
     static const char RUN[] = "until grep -q '^g 1' \"$1\"; do sleep 0.1; done; sleep 0.2";
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     const char *work = scratch_path("work"), *bin = scratch_path("bin");
-    const char *log = arena_printf(&arena, "%s/jobs/job/monitor/log", work);
+    const char *log = arena_printf(ARENA, "%s/jobs/job/monitor/log", work);
     const char *const argv[] = {"/bin/sh", "-c", RUN, "run", log, NULL};
     const struct remote_job job = {.id = "job", .argv = argv, .is_watched = true};
     struct err err = {0};
     struct str text, smi;
     assert_int_equal(fs_mkdir_p(bin, &err), 0);
-    assert_int_equal(fs_read(&arena, "tests/integration/fake_nvidia_smi.sh", 1u << 20, &smi, &err),
+    assert_int_equal(fs_read(ARENA, "tests/integration/fake_nvidia_smi.sh", 1u << 20, &smi, &err),
                      0);
-    scratch_write(fs_join(&arena, bin, "nvidia-smi"), smi);
-    assert_int_equal(chmod(fs_join(&arena, bin, "nvidia-smi"), 0755), 0);
-    assert_int_equal(setenv("PATH", arena_printf(&arena, "%s:%s", bin, getenv("PATH")), 1), 0);
+    scratch_write(fs_join(ARENA, bin, "nvidia-smi"), smi);
+    assert_int_equal(chmod(fs_join(ARENA, bin, "nvidia-smi"), 0755), 0);
+    assert_int_equal(setenv("PATH", arena_printf(ARENA, "%s:%s", bin, getenv("PATH")), 1), 0);
     loop_init(&loop, clock_system());
     struct remote *remote = remote_local_new(&loop, work);
     assert_int_equal(poll_until_over(&loop, remote, &job, &err), STEP_DONE);
     remote_free(remote);
     /* It looks once a second whether the job is over. */
     for (int tries = 0; tries < 6000; tries++) {
-        assert_int_equal(fs_read(&arena, log, 1u << 20, &text, &err), 0);
+        assert_int_equal(fs_read(ARENA, log, 1u << 20, &text, &err), 0);
         if (str_find(text, STR_LIT(" end ")) >= 0) {
             break;
         }
         (void)poll(NULL, 0, 100);
     }
-    struct monitor_report report = judged(&arena, text.ptr);
+    struct monitor_report report = judged(ARENA, text.ptr);
     assert_true(report.is_whole);
     assert_true(str_eq_z(report.end, "job ended"));
     assert_true(report.n_samples >= 1);

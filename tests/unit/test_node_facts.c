@@ -19,13 +19,10 @@ static struct node_facts parsed(struct arena *arena, const char *text)
 
 static void is_refused(const char *text, const char *why)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct node_facts facts;
-    struct err err = {0};
-    assert_int_equal(facts_parse(&arena, str_of(text), &facts, &err), -1);
-    assert_int_equal(err.code, ERR_NODE);
-    if (!strstr(err.msg, why)) {
-        fail_msg("\"%s\" does not say \"%s\"", err.msg, why);
+    FAILS(facts_parse(ARENA, str_of(text), &facts, ERR), ERR_NODE);
+    if (!strstr(ERR->msg, why)) {
+        fail_msg("\"%s\" does not say \"%s\"", ERR->msg, why);
     }
 }
 
@@ -39,10 +36,9 @@ static void is_value(const struct node_facts *facts, const char *key, const char
 
 TEST(lines)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct node_facts facts =
-        parsed(&arena, BEGIN "= system.kernel Linux 6.1.0\r\n? nvidia.smi no nvidia-smi\n"
-                             "= cdi.specs \n= a.number 17\n= x.escape \033[31mred\n" END "after");
+        parsed(ARENA, BEGIN "= system.kernel Linux 6.1.0\r\n? nvidia.smi no nvidia-smi\n"
+                            "= cdi.specs \n= a.number 17\n= x.escape \033[31mred\n" END "after");
     int64_t number = 0;
     assert_int_equal(facts.n, 5);
     assert_int_equal(facts.noise_bytes, 0);
@@ -60,12 +56,11 @@ TEST(lines)
 
 TEST(noise_of_a_login_shell)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct node_facts facts = parsed(&arena, "Welcome to node1!\nlast login\n" BEGIN "= a 1\n" END);
+    struct node_facts facts = parsed(ARENA, "Welcome to node1!\nlast login\n" BEGIN "= a 1\n" END);
     assert_int_equal(facts.noise_bytes, 29);
     assert_true(str_eq_z(facts.noise, "Welcome to node1!"));
     is_value(&facts, "a", "1");
-    facts = parsed(&arena, "no newline" BEGIN "= a 1\n" END);
+    facts = parsed(ARENA, "no newline" BEGIN "= a 1\n" END);
     assert_int_equal(facts.noise_bytes, 10);
     assert_true(str_eq_z(facts.noise, "no newline"));
 }
@@ -105,10 +100,8 @@ TEST(refused)
 
 TEST(gpus_of_an_old_driver)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
-    struct node_facts facts = parsed(&arena, V100);
-    assert_int_equal(facts_expand_gpus(&arena, &facts, &err), 0);
+    struct node_facts facts = parsed(ARENA, V100);
+    PASSES(facts_expand_gpus(ARENA, &facts, ERR));
     is_value(&facts, "gpu.count", "2");
     is_value(&facts, "nvidia.driver", "450.80.02");
     is_value(&facts, "nvidia.cuda", "11.0");
@@ -125,15 +118,13 @@ TEST(gpus_of_an_old_driver)
 
 TEST(gpus_in_one_query)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     struct node_facts facts =
-        parsed(&arena, BEGIN
+        parsed(ARENA, BEGIN
                "= nvidia.smi | NVIDIA-SMI 610.57.04   KMD Version: 610.57.04   CUDA UMD Version: "
                "13.3 |\n"
                "= smi.all.0 index, name, memory.total [MiB], driver_version, compute_cap\n"
                "= smi.all.1 0, NVIDIA H200, 143771 MiB, 610.57.04, 9.0\n" END);
-    assert_int_equal(facts_expand_gpus(&arena, &facts, &err), 0);
+    PASSES(facts_expand_gpus(ARENA, &facts, ERR));
     is_value(&facts, "gpu.count", "1");
     is_value(&facts, "nvidia.cuda", "13.3");
     is_value(&facts, "gpu.0.compute_cap", "9.0");
@@ -154,10 +145,8 @@ TEST(no_gpus)
         {BEGIN "? nvidia.smi status 9: NVIDIA-SMI has failed\n" END, NULL, "status 9"},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct err err = {0};
-        struct node_facts facts = parsed(&arena, ROWS[idx].text);
-        assert_int_equal(facts_expand_gpus(&arena, &facts, &err), 0);
+        struct node_facts facts = parsed(ARENA, ROWS[idx].text);
+        PASSES(facts_expand_gpus(ARENA, &facts, ERR));
         if (ROWS[idx].count) {
             is_value(&facts, "gpu.count", ROWS[idx].count);
         } else {
@@ -176,13 +165,9 @@ TEST(rows_that_are_no_csv)
                                           {"index, clocks.sm [furlongs]", "0, 1 furlongs"},
                                           {"index, clocks.sm [MHz", "0, 1 MHz"}};
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct smi_cell cells[SMI_COLUMNS_MAX];
-        struct err err = {0};
         size_t n = 0;
-        assert_int_equal(
-            smi_row(&arena, str_of(ROWS[idx][0]), str_of(ROWS[idx][1]), cells, &n, &err), -1);
-        assert_int_equal(err.code, ERR_NODE);
+        FAILS(smi_row(ARENA, str_of(ROWS[idx][0]), str_of(ROWS[idx][1]), cells, &n, ERR), ERR_NODE);
     }
 }
 

@@ -16,7 +16,6 @@ static void write_request(struct strbuf *out)
 
 TEST(requests_come_byte_by_byte)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf out;
     struct node_request request;
     struct err err = {0};
@@ -25,10 +24,10 @@ TEST(requests_come_byte_by_byte)
     assert_int_equal(out.ptr[out.len - 1], '\n');
     for (size_t n = 0; n < out.len; n++) {
         assert_int_equal(
-            node_request_read(&arena, str_sub(strbuf_str(&out), 0, n), &request, &len, &err), 0);
+            node_request_read(ARENA, str_sub(strbuf_str(&out), 0, n), &request, &len, &err), 0);
     }
     strbuf_add_z(&out, "RPN>"); /* of the next one */
-    assert_int_equal(node_request_read(&arena, strbuf_str(&out), &request, &len, &err), 1);
+    assert_int_equal(node_request_read(ARENA, strbuf_str(&out), &request, &len, &err), 1);
     assert_int_equal(len, out.len - 4);
     assert_int_equal(request.seq, 7);
     assert_int_equal(request.op, NODE_SIGNAL);
@@ -41,13 +40,10 @@ TEST(requests_come_byte_by_byte)
 
 static void refuses_request(const char *bytes, size_t n, const char *why)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct node_request request;
-    struct err err = {0};
     size_t len;
-    assert_int_equal(node_request_read(&arena, (struct str){bytes, n}, &request, &len, &err), -1);
-    assert_int_equal(err.code, ERR_PARSE);
-    assert_non_null(strstr(err.msg, why));
+    FAILS(node_request_read(ARENA, (struct str){bytes, n}, &request, &len, ERR), ERR_PARSE);
+    SAYS(why);
 }
 
 TEST(what_is_no_request_is_refused)

@@ -57,8 +57,7 @@ TEST(the_descriptor_says_that_a_job_ended)
     CLEANUP(pool) struct pool *pool = NULL;
     struct square arg = {12};
     struct pool_job job = {.fn = square, .arg = &arg};
-    struct err err = {0};
-    assert_int_equal(pool_new(1, &pool, &err), 0);
+    PASSES(pool_new(1, &pool, ERR));
     struct pollfd wait = {pool_fd(pool), POLLIN, 0};
     uint64_t count = 0;
     assert_int_equal(poll(&wait, 1, 0), 0);
@@ -67,7 +66,7 @@ TEST(the_descriptor_says_that_a_job_ended)
     assert_int_equal(read(wait.fd, &count, sizeof(count)), sizeof(count));
     assert_int_equal(count, 1);
     assert_true(pool_is_done(pool, &job));
-    assert_int_equal(pool_wait(pool, &job, &err), 0);
+    PASSES(pool_wait(pool, &job, ERR));
     assert_int_equal(arg.value, 144);
 }
 
@@ -77,8 +76,7 @@ TEST(freeing_cancels_what_runs_and_drops_what_waits)
     struct square arg = {3};
     struct pool_job endless = {.fn = until_cancelled};
     struct pool_job never = {.fn = square, .arg = &arg};
-    struct err err = {0};
-    assert_int_equal(pool_new(1, &pool, &err), 0);
+    PASSES(pool_new(1, &pool, ERR));
     pool_submit(pool, &endless);
     pool_submit(pool, &never);
     usleep(20000);

@@ -28,16 +28,14 @@ static struct file jpeg_of(const uint8_t *pixels, uint32_t width, uint32_t heigh
 {
     struct jpeg_picture picture = {pixels, width, height, n_channels, 95};
     struct file file = {0};
-    struct err err = {0};
-    assert_int_equal(jpeg_encode(&picture, &file.ptr, &file.len, &err), 0);
+    PASSES(jpeg_encode(&picture, &file.ptr, &file.len, ERR));
     return file;
 }
 
 static struct file png_of(const struct png_picture *picture)
 {
     struct file file = {0};
-    struct err err = {0};
-    assert_int_equal(png_encode(picture, &file.ptr, &file.len, &err), 0);
+    PASSES(png_encode(picture, &file.ptr, &file.len, ERR));
     return file;
 }
 
@@ -71,20 +69,19 @@ TEST(jpegs_come_back)
 {
     static uint8_t pixels[W * H * 4], out[W * H * 3], expected[W * H * 3];
     struct pixel_info info;
-    struct err err = {0};
     for (size_t idx = 0; idx < W * H; idx++) { /* smooth: the loss is small */
         pixels[idx * 3] = (uint8_t)(idx % W * 3);
         pixels[idx * 3 + 1] = (uint8_t)(idx / W * 5);
         pixels[idx * 3 + 2] = 90;
     }
     CLEANUP(file) struct file rgb = jpeg_of(pixels, W, H, 3);
-    assert_int_equal(decode(text_of(&rgb), -1, out, &info, &err), 0);
+    PASSES(decode(text_of(&rgb), -1, out, &info, ERR));
     assert_int_equal(info.width * 1000 + info.height, W * 1000 + H);
     assert_int_equal(info.traits, 0);
     assert_near(out, pixels, W * H * 3, 12);
 
     CLEANUP(file) struct file grey = jpeg_of(pixels, W, H, 1);
-    assert_int_equal(decode(text_of(&grey), -1, out, &info, &err), 0);
+    PASSES(decode(text_of(&grey), -1, out, &info, ERR));
     assert_int_equal(info.traits, TRAIT_GREY);
     for (size_t idx = 0; idx < W * H; idx++) {
         assert_int_equal(out[idx * 3], out[idx * 3 + 1]);
@@ -97,7 +94,7 @@ TEST(jpegs_come_back)
         memcpy(expected + idx * 3, (uint8_t[]){100, 50, 25}, 3);
     }
     CLEANUP(file) struct file cmyk = jpeg_of(pixels, W, H, 4);
-    assert_int_equal(decode(text_of(&cmyk), -1, out, &info, &err), 0);
+    PASSES(decode(text_of(&cmyk), -1, out, &info, ERR));
     assert_int_equal(info.traits, TRAIT_CMYK);
     assert_near(out, expected, W * H * 3, 2);
 }
@@ -107,18 +104,17 @@ TEST(pngs_come_back)
     static uint8_t pixels[W * H * 8], out[W * H * 3];
     static const uint8_t palette[3][3] = {{1, 2, 3}, {40, 50, 60}, {255, 0, 7}};
     struct pixel_info info;
-    struct err err = {0};
     fill_random(pixels, sizeof(pixels), 3);
     struct png_picture picture = {
         .pixels = pixels, .width = W, .height = H, .n_channels = 3, .bits = 8};
     CLEANUP(file) struct file rgb = png_of(&picture);
-    assert_int_equal(decode(text_of(&rgb), -1, out, &info, &err), 0);
+    PASSES(decode(text_of(&rgb), -1, out, &info, ERR));
     assert_int_equal(info.traits, 0);
     assert_memory_equal(out, pixels, W * H * 3);
 
     picture.n_channels = 4;
     CLEANUP(file) struct file rgba = png_of(&picture);
-    assert_int_equal(decode(text_of(&rgba), -1, out, &info, &err), 0);
+    PASSES(decode(text_of(&rgba), -1, out, &info, ERR));
     assert_int_equal(info.traits, TRAIT_ALPHA);
     for (size_t idx = 0; idx < W * H; idx++) {
         assert_memory_equal(out + idx * 3, pixels + idx * 4, 3);
@@ -127,7 +123,7 @@ TEST(pngs_come_back)
     picture.n_channels = 3;
     picture.bits = 16;
     CLEANUP(file) struct file deep = png_of(&picture);
-    assert_int_equal(decode(text_of(&deep), -1, out, &info, &err), 0);
+    PASSES(decode(text_of(&deep), -1, out, &info, ERR));
     assert_int_equal(info.traits, TRAIT_DEEP);
     for (size_t idx = 0; idx < W * H * 3; idx++) { /* little endian: the upper byte is the second */
         assert_int_equal(out[idx], pixels[idx * 2 + 1]);
@@ -136,7 +132,7 @@ TEST(pngs_come_back)
     picture =
         (struct png_picture){.pixels = pixels, .width = W, .height = H, .n_channels = 1, .bits = 8};
     CLEANUP(file) struct file grey = png_of(&picture);
-    assert_int_equal(decode(text_of(&grey), -1, out, &info, &err), 0);
+    PASSES(decode(text_of(&grey), -1, out, &info, ERR));
     assert_int_equal(info.traits, TRAIT_GREY);
     for (size_t idx = 0; idx < W * H * 3; idx++) {
         assert_int_equal(out[idx], pixels[idx / 3]);
@@ -148,13 +144,13 @@ TEST(pngs_come_back)
     picture.palette = palette;
     picture.n_palette = 3;
     CLEANUP(file) struct file indexed = png_of(&picture);
-    assert_int_equal(decode(text_of(&indexed), -1, out, &info, &err), 0);
+    PASSES(decode(text_of(&indexed), -1, out, &info, ERR));
     assert_int_equal(info.traits, TRAIT_PALETTE);
     for (size_t idx = 0; idx < W * H; idx++) {
         assert_memory_equal(out + idx * 3, palette[pixels[idx]], 3);
     }
     /* As a label map its numbers count, not its colours. */
-    assert_int_equal(image_decode_labels(text_of(&indexed), &info, out, &err), 0);
+    PASSES(image_decode_labels(text_of(&indexed), &info, out, ERR));
     assert_memory_equal(out, pixels, W * H);
 }
 
@@ -162,13 +158,12 @@ TEST(label_maps_have_one_form)
 {
     static uint8_t pixels[W * H * 8], out[W * H * 3];
     struct pixel_info info;
-    struct err err = {0};
     fill_random(pixels, sizeof(pixels), 4);
     struct png_picture picture = {
         .pixels = pixels, .width = W, .height = H, .n_channels = 1, .bits = 8};
     CLEANUP(file) struct file grey = png_of(&picture);
-    assert_int_equal(image_probe(text_of(&grey), true, "test", &info, &err), 0);
-    assert_int_equal(image_decode_labels(text_of(&grey), &info, out, &err), 0);
+    PASSES(image_probe(text_of(&grey), true, "test", &info, ERR));
+    PASSES(image_decode_labels(text_of(&grey), &info, out, ERR));
     assert_memory_equal(out, pixels, W * H);
     picture.n_channels = 3;
     CLEANUP(file) struct file rgb = png_of(&picture);
@@ -178,10 +173,8 @@ TEST(label_maps_have_one_form)
     CLEANUP(file) struct file jpeg = jpeg_of(pixels, W, H, 1);
     const struct file *const wrong[] = {&rgb, &deep, &jpeg};
     for (size_t idx = 0; idx < ARRAY_LEN(wrong); idx++) {
-        err = (struct err){0};
-        assert_int_equal(image_probe(text_of(wrong[idx]), true, "test", &info, &err), 0);
-        assert_int_equal(image_decode_labels(text_of(wrong[idx]), &info, out, &err), -1);
-        assert_int_equal(err.code, ERR_INTEGRITY);
+        PASSES(image_probe(text_of(wrong[idx]), true, "test", &info, ERR));
+        FAILS(image_decode_labels(text_of(wrong[idx]), &info, out, ERR), ERR_INTEGRITY);
     }
 }
 
@@ -226,13 +219,12 @@ TEST(exif_is_counted_and_not_applied)
                                      1,    0,    0, 0,  6,   0,   0,   0,   0,    0, 0,   0};
     static uint8_t pixels[W * H * 3], plain[W * H * 3], out[W * H * 3];
     struct pixel_info info;
-    struct err err = {0};
     fill_random(pixels, sizeof(pixels), 6);
     CLEANUP(file) struct file jpeg = jpeg_of(pixels, W, H, 3);
     CLEANUP(file) struct file rotated = with_segments(&jpeg, little, sizeof(little));
-    assert_int_equal(decode(text_of(&jpeg), -1, plain, &info, &err), 0);
+    PASSES(decode(text_of(&jpeg), -1, plain, &info, ERR));
     assert_int_equal(info.traits, 0);
-    assert_int_equal(decode(text_of(&rotated), -1, out, &info, &err), 0);
+    PASSES(decode(text_of(&rotated), -1, out, &info, ERR));
     assert_int_equal(info.traits, TRAIT_ROTATED);
     assert_int_equal(info.width, W);
     assert_memory_equal(out, plain, sizeof(out));
@@ -242,19 +234,14 @@ TEST(a_long_header_asks_for_more)
 {
     static uint8_t pixels[W * H * 3], segment[60000];
     struct pixel_info info;
-    struct err err = {0};
     CLEANUP(file) struct file jpeg = jpeg_of(pixels, W, H, 3);
     memcpy(segment,
            (uint8_t[]){0xFF, 0xE2, (sizeof(segment) - 2) >> 8, (sizeof(segment) - 2) & 255}, 4);
     CLEANUP(file) struct file large = with_segments(&jpeg, segment, sizeof(segment));
     struct str head = {(const char *)large.ptr, 16384};
-    assert_int_equal(image_probe(head, false, "test", &info, &err), -1);
-    assert_int_equal(err.code, ERR_PARSE);
-    err = (struct err){0};
-    assert_int_equal(image_probe(head, true, "test", &info, &err), -1);
-    assert_int_equal(err.code, ERR_INTEGRITY);
-    err = (struct err){0};
-    assert_int_equal(image_probe(text_of(&large), true, "test", &info, &err), 0);
+    FAILS(image_probe(head, false, "test", &info, ERR), ERR_PARSE);
+    FAILS(image_probe(head, true, "test", &info, ERR), ERR_INTEGRITY);
+    PASSES(image_probe(text_of(&large), true, "test", &info, ERR));
     assert_int_equal(info.height, H);
 }
 
@@ -262,23 +249,19 @@ TEST(sizes_are_limited_before_memory)
 {
     static uint8_t pixels[W * H * 3];
     struct pixel_info info;
-    struct err err = {0};
     struct png_picture picture = {
         .pixels = pixels, .width = W, .height = H, .n_channels = 3, .bits = 8};
     CLEANUP(file) struct file png = png_of(&picture);
     CLEANUP(file) struct file jpeg = jpeg_of(pixels, W, H, 3);
     png.ptr[17] = 1; /* width 65536 and more */
-    assert_int_equal(image_probe(text_of(&png), true, "test", &info, &err), -1);
-    assert_int_equal(err.code, ERR_INTEGRITY);
+    FAILS(image_probe(text_of(&png), true, "test", &info, ERR), ERR_INTEGRITY);
     for (size_t idx = 2; idx + 9 < jpeg.len; idx++) {
         if (jpeg.ptr[idx] == 0xFF && jpeg.ptr[idx + 1] == 0xC0) {
             jpeg.ptr[idx + 5] = 0x41; /* height 16640 and more */
             break;
         }
     }
-    err = (struct err){0};
-    assert_int_equal(image_probe(text_of(&jpeg), true, "test", &info, &err), -1);
-    assert_int_equal(err.code, ERR_INTEGRITY);
+    FAILS(image_probe(text_of(&jpeg), true, "test", &info, ERR), ERR_INTEGRITY);
 }
 
 TEST(packed_sizes)
@@ -351,14 +334,13 @@ TEST(scaled_decoding_looks_the_same)
     uint8_t *pixels = xmalloc(n_bytes), *whole = xmalloc(n_bytes);
     uint8_t *wanted = xmalloc(n_bytes), *out = xmalloc(n_bytes);
     struct pixel_info info;
-    struct err err = {0};
     uint64_t total = 0;
     draw_object(5, 3, width, height, pixels);
     CLEANUP(file) struct file jpeg = jpeg_of(pixels, width, height, 3);
-    assert_int_equal(decode(text_of(&jpeg), -1, whole, &info, &err), 0);
+    PASSES(decode(text_of(&jpeg), -1, whole, &info, ERR));
     resample_rgb(whole, (struct resample_size){width, height}, wanted,
                  (struct resample_size){133, 100});
-    assert_int_equal(decode(text_of(&jpeg), 100, out, &info, &err), 0);
+    PASSES(decode(text_of(&jpeg), 100, out, &info, ERR));
     for (size_t idx = 0; idx < (size_t)133 * 100 * 3; idx++) {
         total += (uint64_t)abs(out[idx] - wanted[idx]);
     }

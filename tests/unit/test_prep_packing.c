@@ -57,8 +57,7 @@ static void write_png(const char *folder, const char *name, const uint8_t *pixel
         .pixels = pixels, .width = width, .height = H, .n_channels = n_channels, .bits = 8};
     uint8_t *bytes = NULL;
     size_t len = 0;
-    struct err err = {0};
-    assert_int_equal(png_encode(&picture, &bytes, &len, &err), 0);
+    PASSES(png_encode(&picture, &bytes, &len, ERR));
     scratch_write(fs_join(&scratch_arena, folder, name), (struct str){(const char *)bytes, len});
     free(bytes);
 }
@@ -72,9 +71,8 @@ static void draw_pair(unsigned idx, uint8_t *rgb, uint8_t *labels)
 static const char *make_tree(const char *folder)
 {
     const char *tree = fs_join(&scratch_arena, folder, "tree");
-    struct err err = {0};
-    assert_int_equal(fs_mkdir_p(fs_join(&scratch_arena, tree, "img"), &err), 0);
-    assert_int_equal(fs_mkdir_p(fs_join(&scratch_arena, tree, "lab"), &err), 0);
+    PASSES(fs_mkdir_p(fs_join(&scratch_arena, tree, "img"), ERR));
+    PASSES(fs_mkdir_p(fs_join(&scratch_arena, tree, "lab"), ERR));
     for (unsigned idx = 0; idx < N; idx++) {
         uint8_t rgb[W * H * 3], labels[W * H];
         draw_pair(idx, rgb, labels);
@@ -113,21 +111,19 @@ static struct check_result check(const char *tree, const char *out)
     struct tree_source source = {.folder = tree};
     struct check_opts opts = {.folder = out, .n_threads = 2};
     struct check_result result = {0};
-    struct err err = {0};
     if (tree) {
         opts.dataset = &dataset;
         opts.source = &source;
     }
-    assert_int_equal(check_folder(&scratch_arena, &opts, &result, &err), 0);
+    PASSES(check_folder(&scratch_arena, &opts, &result, ERR));
     return result;
 }
 
 static void assert_same_folders(const char *a, const char *b)
 {
     struct fs_names left, right;
-    struct err err = {0};
-    assert_int_equal(fs_list(&scratch_arena, a, &left, &err), 0);
-    assert_int_equal(fs_list(&scratch_arena, b, &right, &err), 0);
+    PASSES(fs_list(&scratch_arena, a, &left, ERR));
+    PASSES(fs_list(&scratch_arena, b, &right, ERR));
     assert_int_equal(left.n, right.n);
     for (size_t idx = 0; idx < left.n; idx++) {
         struct str x = scratch_read(fs_join(&scratch_arena, a, left.items[idx]));
@@ -141,8 +137,7 @@ TEST_IN_SCRATCH(samples_lie_where_the_format_says)
 {
     const char *tree = make_tree(*state), *out = fs_join(&scratch_arena, *state, "out");
     struct packing_result result = {0};
-    struct err err = {0};
-    assert_int_equal(pack(tree, out, 2, &result, &err), 0);
+    PASSES(pack(tree, out, 2, &result, ERR));
     assert_int_equal(result.n_shards, 3);
     for (unsigned idx = 0; idx < N; idx++) {
         uint8_t rgb[W * H * 3], labels[W * H];
@@ -174,11 +169,10 @@ TEST_IN_SCRATCH(threads_do_not_change_bytes)
 {
     const char *tree = make_tree(*state), *one = fs_join(&scratch_arena, *state, "one");
     struct packing_result result = {0};
-    struct err err = {0};
-    assert_int_equal(pack(tree, one, 1, &result, &err), 0);
+    PASSES(pack(tree, one, 1, &result, ERR));
     for (size_t n_threads = 2; n_threads < 7; n_threads += 2) {
         const char *more = arena_printf(&scratch_arena, "%s/%zu", (char *)*state, n_threads);
-        assert_int_equal(pack(tree, more, n_threads, &result, &err), 0);
+        PASSES(pack(tree, more, n_threads, &result, ERR));
         assert_same_folders(one, more);
     }
 }
@@ -188,14 +182,13 @@ TEST_IN_SCRATCH(a_death_is_taken_up)
 {
     const char *tree = make_tree(*state), *whole = fs_join(&scratch_arena, *state, "whole");
     struct packing_result result = {0};
-    struct err err = {0};
-    assert_int_equal(pack(tree, whole, 1, &result, &err), 0);
+    PASSES(pack(tree, whole, 1, &result, ERR));
     struct str text = scratch_read(fs_join(&scratch_arena, whole, PACK_NAME));
     int64_t head = str_find(text, STR_LIT("  \"shards\": ["));
     assert_true(head > 0);
     for (unsigned n_whole = 0; n_whole <= 3; n_whole++) {
         const char *out = arena_printf(&scratch_arena, "%s/after-%u", (char *)*state, n_whole);
-        assert_int_equal(fs_mkdir_p(out, &err), 0);
+        PASSES(fs_mkdir_p(out, ERR));
         scratch_write(fs_join(&scratch_arena, out, PLAN_NAME), str_sub(text, 0, (size_t)head));
         for (unsigned idx = 0; idx < n_whole; idx++) {
             const char *name = arena_printf(&scratch_arena, "%05u.shard", idx);
@@ -204,7 +197,7 @@ TEST_IN_SCRATCH(a_death_is_taken_up)
         }
         scratch_write(arena_printf(&scratch_arena, "%s/%05u.shard.part", out, n_whole),
                       STR_LIT("half"));
-        assert_int_equal(pack(tree, out, 2, &result, &err), 0);
+        PASSES(pack(tree, out, 2, &result, ERR));
         assert_int_equal(result.n_kept, n_whole);
         assert_same_folders(whole, out);
     }
@@ -215,8 +208,7 @@ TEST_IN_SCRATCH(every_byte_counts)
 {
     const char *tree = make_tree(*state), *out = fs_join(&scratch_arena, *state, "out");
     struct packing_result result = {0};
-    struct err err = {0};
-    assert_int_equal(pack(tree, out, 1, &result, &err), 0);
+    PASSES(pack(tree, out, 1, &result, ERR));
     const char *path = fs_join(&scratch_arena, out, "00001.shard");
     struct str good = scratch_read(path);
     char *bytes = arena_strndup(&scratch_arena, good.ptr, good.len);
@@ -231,7 +223,7 @@ TEST_IN_SCRATCH(every_byte_counts)
     }
     bytes[9000] ^= 1;
     scratch_write(path, (struct str){bytes, good.len});
-    assert_int_equal(pack(tree, out, 1, &result, &err), 0);
+    PASSES(pack(tree, out, 1, &result, ERR));
     assert_int_equal(result.n_kept, 2);
     assert_true(str_eq(scratch_read(path), good));
 }
@@ -276,9 +268,8 @@ static void no_image(const char *tree)
 }
 static void a_folder(const char *tree)
 {
-    struct err err = {0};
     no_label(tree);
-    assert_int_equal(fs_mkdir_p(fs_join(&scratch_arena, tree, "lab/3_l.png"), &err), 0);
+    PASSES(fs_mkdir_p(fs_join(&scratch_arena, tree, "lab/3_l.png"), ERR));
 }
 
 TEST_IN_SCRATCH(what_does_not_fit_is_named)
@@ -296,12 +287,10 @@ TEST_IN_SCRATCH(what_does_not_fit_is_named)
         const char *folder = arena_printf(&scratch_arena, "%s/%zu", (char *)*state, idx);
         const char *tree = make_tree(folder), *out = fs_join(&scratch_arena, folder, "out");
         struct packing_result result = {0};
-        struct err err = {0};
         faults[idx].make(tree);
-        assert_int_equal(pack(tree, out, 2, &result, &err), -1);
-        assert_int_equal(err.code, ERR_INTEGRITY);
-        if (!strstr(err.msg, faults[idx].message)) {
-            fail_msg("%s", err.msg);
+        FAILS(pack(tree, out, 2, &result, ERR), ERR_INTEGRITY);
+        if (!strstr(ERR->msg, faults[idx].message)) {
+            fail_msg("%s", ERR->msg);
         }
         assert_false(fs_exists(fs_join(&scratch_arena, out, PACK_NAME)));
     }
@@ -311,9 +300,8 @@ TEST_IN_SCRATCH(label_255_is_ignored_and_fine)
 {
     const char *tree = make_tree(*state), *out = fs_join(&scratch_arena, *state, "out");
     struct packing_result result = {0};
-    struct err err = {0};
     put_label(tree, 255);
-    assert_int_equal(pack(tree, out, 2, &result, &err), 0);
+    PASSES(pack(tree, out, 2, &result, ERR));
 }
 
 TEST_IN_SCRATCH(pack_json_is_strict)

@@ -16,9 +16,8 @@ TEST(tokens_are_held_to_their_range)
     int32_t row[ROW_LEN];
     assert_int_equal(tokens_len(&SHAPE), ROW_LEN);
     for (uint64_t seed = 0; seed < 50; seed++) {
-        struct err err = {0};
         tokens_draw(seed, &SHAPE, row);
-        assert_int_equal(tokens_check(&SHAPE, row, &err), 0);
+        PASSES(tokens_check(&SHAPE, row, ERR));
     }
     static const struct {
         enum tokens_part part;
@@ -28,12 +27,10 @@ TEST(tokens_are_held_to_their_range)
                  {TOKENS_POSITIONS, 32}, {TOKENS_IDS, -5},
                  {TOKENS_NEXT, 2}};
     for (size_t idx = 0; idx < ARRAY_LEN(wrong); idx++) {
-        struct err err = {0};
         tokens_draw(1, &SHAPE, row);
         row[tokens_part_at(&SHAPE, wrong[idx].part)] = wrong[idx].value;
-        assert_int_equal(tokens_check(&SHAPE, row, &err), -1);
-        assert_int_equal(err.code, ERR_INTEGRITY);
-        assert_non_null(strstr(err.msg, tokens_part_name(wrong[idx].part)));
+        FAILS(tokens_check(&SHAPE, row, ERR), ERR_INTEGRITY);
+        SAYS(tokens_part_name(wrong[idx].part));
     }
 }
 
@@ -59,11 +56,10 @@ TEST(tfrecords_come_back)
     for (uint64_t seed = 0; seed < 20; seed++) {
         CLEANUP(strbuf) struct strbuf text = {0};
         int32_t row[ROW_LEN], again[ROW_LEN];
-        struct err err = {0};
         strbuf_init(&text, 1u << 20);
         tokens_draw(seed, &SHAPE, row);
         tfrecord_append(&text, &SHAPE, row);
-        assert_int_equal(read_record((const uint8_t *)text.ptr, text.len, again, &err), 0);
+        PASSES(read_record((const uint8_t *)text.ptr, text.len, again, ERR));
         assert_memory_equal(row, again, sizeof(row));
     }
 }
@@ -76,10 +72,8 @@ TEST(a_changed_byte_is_seen)
     tokens_draw(3, &SHAPE, row);
     tfrecord_append(&text, &SHAPE, row);
     for (size_t idx = 0; idx < text.len; idx++) {
-        struct err err = {0};
         text.ptr[idx] ^= 0x10;
-        assert_int_equal(read_record((const uint8_t *)text.ptr, text.len, row, &err), -1);
-        assert_int_equal(err.code, ERR_INTEGRITY);
+        FAILS(read_record((const uint8_t *)text.ptr, text.len, row, ERR), ERR_INTEGRITY);
         text.ptr[idx] ^= 0x10;
     }
 }
@@ -114,12 +108,10 @@ TEST(examples_are_strict)
     };
     int32_t row[ROW_LEN];
     for (size_t idx = 0; idx < ARRAY_LEN(cases); idx++) {
-        struct err err = {0};
         struct str data = {cases[idx].bytes, cases[idx].len};
-        assert_int_equal(tfrecord_example(data, &SHAPE, row, &err), -1);
-        assert_int_equal(err.code, ERR_INTEGRITY);
-        if (!strstr(err.msg, cases[idx].message)) {
-            fail_msg("case %zu: %s", idx, err.msg);
+        FAILS(tfrecord_example(data, &SHAPE, row, ERR), ERR_INTEGRITY);
+        if (!strstr(ERR->msg, cases[idx].message)) {
+            fail_msg("case %zu: %s", idx, ERR->msg);
         }
     }
 }

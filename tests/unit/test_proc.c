@@ -26,17 +26,16 @@ static void note_timer(void *ctx)
 TEST(timers_fire_once_and_can_be_dropped)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
-    struct err err = {0};
     int kept = 0;
     int dropped = 0;
     uint64_t id = 0;
     loop_init(&loop, clock_system());
     int64_t now_ns = loop_now_ns(&loop);
-    assert_int_equal(loop_timer_add(&loop, now_ns, note_timer, &kept, &id, &err), 0);
-    assert_int_equal(loop_timer_add(&loop, now_ns, note_timer, &dropped, &id, &err), 0);
+    PASSES(loop_timer_add(&loop, now_ns, note_timer, &kept, &id, ERR));
+    PASSES(loop_timer_add(&loop, now_ns, note_timer, &dropped, &id, ERR));
     loop_timer_drop(&loop, id);
     for (int round = 0; round < 3; round++) {
-        assert_int_equal(loop_once(&loop, 0, &err), 0);
+        PASSES(loop_once(&loop, 0, ERR));
     }
     assert_int_equal(kept, 1);
     assert_int_equal(dropped, 0);
@@ -51,12 +50,11 @@ static void note_signal(void *ctx UNUSED, int signal_no)
 TEST(signals_come_from_the_loop)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
-    struct err err = {0};
     loop_init(&loop, clock_system());
-    assert_int_equal(loop_catch_signals(&loop, note_signal, NULL, &err), 0);
+    PASSES(loop_catch_signals(&loop, note_signal, NULL, ERR));
     assert_int_equal(raise(SIGTERM), 0);
     assert_int_equal(caught, 0);
-    assert_int_equal(loop_once(&loop, NS_PER_S, &err), 0);
+    PASSES(loop_once(&loop, NS_PER_S, ERR));
     assert_int_equal(caught, SIGTERM);
 }
 
@@ -70,10 +68,9 @@ TEST(a_child_gets_its_argv_as_it_is)
 {
     CLEANUP(strbuf) struct strbuf out;
     const char *const argv[] = {"printf", "%s|", "a b", "$(id)", "'\"", "", NULL};
-    struct err err = {0};
     int status = -1;
     strbuf_init(&out, 1 << 16);
-    assert_int_equal(capture(argv, LONG_NS, &out, &status, &err), 0);
+    PASSES(capture(argv, LONG_NS, &out, &status, ERR));
     assert_int_equal(status, 0);
     assert_string_equal(out.ptr, "a b|$(id)|'\"||");
 }
@@ -84,16 +81,14 @@ TEST(exit_status_and_signal_are_told_apart)
     const char *const exits[] = {"sh", "-c", "echo out; echo err >&2; exit 7", NULL};
     const char *const dies[] = {"sh", "-c", "kill -9 $$", NULL};
     const char *const absent[] = {"/no/such/program", NULL};
-    struct err err = {0};
     int status = -1;
     strbuf_init(&out, 1 << 16);
-    assert_int_equal(capture(exits, LONG_NS, &out, &status, &err), 0);
+    PASSES(capture(exits, LONG_NS, &out, &status, ERR));
     assert_int_equal(status, 7);
     assert_string_equal(out.ptr, "out\nerr\n");
-    assert_int_equal(capture(dies, LONG_NS, &out, &status, &err), 0);
+    PASSES(capture(dies, LONG_NS, &out, &status, ERR));
     assert_int_equal(status, 128 + SIGKILL);
-    assert_int_equal(capture(absent, LONG_NS, &out, &status, &err), -1);
-    assert_int_equal(err.code, ERR_NOT_FOUND);
+    FAILS(capture(absent, LONG_NS, &out, &status, ERR), ERR_NOT_FOUND);
 }
 
 static void add_text(void *ctx, const char *ptr, size_t len)
@@ -173,21 +168,18 @@ TEST(a_deadline_is_an_error_of_its_own)
 {
     CLEANUP(strbuf) struct strbuf out;
     const char *const argv[] = {"sleep", "600", NULL};
-    struct err err = {0};
     int status = -1;
     strbuf_init(&out, 1 << 16);
-    assert_int_equal(capture(argv, 50 * NS_PER_MS, &out, &status, &err), -1);
-    assert_int_equal(err.code, ERR_TIMEOUT);
+    FAILS(capture(argv, 50 * NS_PER_MS, &out, &status, ERR), ERR_TIMEOUT);
 }
 
 TEST(output_of_megabytes_is_whole)
 {
     CLEANUP(strbuf) struct strbuf out;
     const char *const argv[] = {"sh", "-c", "head -c 3000000 /dev/zero", NULL};
-    struct err err = {0};
     int status = -1;
     strbuf_init(&out, 4 << 20);
-    assert_int_equal(capture(argv, LONG_NS, &out, &status, &err), 0);
+    PASSES(capture(argv, LONG_NS, &out, &status, ERR));
     assert_int_equal(out.len, 3000000);
 }
 
@@ -201,18 +193,17 @@ TEST(only_what_is_listed_is_recorded)
 
 TEST(a_large_environment_is_passed_on_whole)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     size_t n_before = 0;
     size_t n = 0;
-    const char **env = proc_env_allowed(&arena, &n_before);
+    const char **env = proc_env_allowed(ARENA, &n_before);
     for (int idx = 0; idx < 1000; idx++) {
-        assert_int_equal(setenv(arena_printf(&arena, "OMP_X%d", idx), "1", 1), 0);
+        assert_int_equal(setenv(arena_printf(ARENA, "OMP_X%d", idx), "1", 1), 0);
     }
-    env = proc_env_allowed(&arena, &n);
+    env = proc_env_allowed(ARENA, &n);
     assert_int_equal(n, n_before + 1000);
     assert_null(env[n]);
     for (int idx = 0; idx < 1000; idx++) {
-        assert_int_equal(unsetenv(arena_printf(&arena, "OMP_X%d", idx)), 0);
+        assert_int_equal(unsetenv(arena_printf(ARENA, "OMP_X%d", idx)), 0);
     }
 }
 
@@ -300,13 +291,12 @@ TEST_IN_SCRATCH(a_job_outlives_its_starter_and_is_lost_when_killed)
 /* As over SSH: between TERM and KILL a program has time to save its data, and sets its own status. */
 TEST_IN_SCRATCH(a_job_that_is_told_to_end_has_its_grace)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
     struct remote *remote = remote_local_new(current = &loop, *state);
-    const char *saved = fs_join(&arena, *state, "checkpoint");
-    const char *ready = fs_join(&arena, *state, "ready");
-    const char *script = arena_printf(&arena,
+    const char *saved = fs_join(ARENA, *state, "checkpoint");
+    const char *ready = fs_join(ARENA, *state, "ready");
+    const char *script = arena_printf(ARENA,
                                       "trap 'sleep 1; echo saved >\"%s\"; exit 3' TERM\n"
                                       "touch \"%s\"; while :; do sleep 0.05; done",
                                       saved, ready);
@@ -327,17 +317,16 @@ TEST_IN_SCRATCH(a_job_that_is_told_to_end_has_its_grace)
 
 TEST_IN_SCRATCH(a_process_number_of_another_boot_is_nobody)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
     struct remote *remote = remote_local_new(current = &loop, *state);
     struct err err = {0};
     struct job_report report = {0};
-    const char *folder = fs_join(&arena, *state, "jobs/old");
+    const char *folder = fs_join(ARENA, *state, "jobs/old");
     char text[128];
     snprintf(text, sizeof(text), "%d 1 00000000-0000-0000-0000-000000000000\n", (int)getpid());
     assert_int_equal(fs_mkdir_p(folder, &err), 0);
-    assert_int_equal(fs_write_atomic(fs_join(&arena, folder, "pid"), str_of(text), &err), 0);
+    assert_int_equal(fs_write_atomic(fs_join(ARENA, folder, "pid"), str_of(text), &err), 0);
     DONE(remote->ops->poll(remote, "old", &report, &err));
     assert_int_equal(report.state, JOB_LOST);
     /* Above all, no process is killed for it. */
@@ -358,12 +347,11 @@ static int run_script(struct remote *remote, struct loop *loop, const struct rem
 static pid_t only_child(void)
 {
     char path[64], text[64] = "";
-    struct err err = {0};
     int64_t pid;
     snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0 && read(fd, text, sizeof(text) - 1) > 0);
-    assert_int_equal(str_to_i64(str_trim(str_of(text)), 2, INT32_MAX, &pid, &err), 0);
+    PASSES(str_to_i64(str_trim(str_of(text)), 2, INT32_MAX, &pid, ERR));
     return (pid_t)pid;
 }
 
@@ -420,11 +408,10 @@ TEST_IN_SCRATCH(what_lies_in_the_way_of_a_job_is_an_error)
     loop_init(&loop, clock_system());
     const char *jobs = fs_join(&scratch_arena, *state, "jobs");
     struct remote *remote = remote_local_new(&loop, *state);
-    struct err err = {0};
     scratch_write(jobs, STR_LIT("x"));
     fails_with(&loop, remote, true, ERR_NODE, "jobs/x: Not a directory");
     assert_int_equal(unlink(jobs), 0);
-    assert_int_equal(fs_mkdir_p(fs_join(&scratch_arena, jobs, "x/log"), &err), 0);
+    PASSES(fs_mkdir_p(fs_join(&scratch_arena, jobs, "x/log"), ERR));
     fails_with(&loop, remote, false, ERR_NODE, "log: Is a directory");
     remote_free(remote);
 }
@@ -460,7 +447,6 @@ TEST_IN_SCRATCH(a_script_gets_arguments_and_input_and_gives_output)
     loop_init(&loop, clock_system());
     struct remote *remote = remote_local_new(current = &loop, *state);
     const char *const args[] = {"a b", "$(x)", NULL};
-    struct err err = {0};
     int status = -1;
     strbuf_init(&out, 64);
     strbuf_init(&feed, 64);
@@ -469,33 +455,29 @@ TEST_IN_SCRATCH(a_script_gets_arguments_and_input_and_gives_output)
                                .args = args,
                                .feed = &feed,
                                .output = &out};
-    assert_int_equal(run_script(remote, &loop, &exec, &status, &err), 0);
+    PASSES(run_script(remote, &loop, &exec, &status, ERR));
     assert_int_equal(status, 3);
     assert_string_equal(out.ptr, "a b|$(x)|in");
     /* Too much output, and too much time, are failures that are reported as such. */
     strbuf_clear(&out);
     exec = (struct remote_exec){.script = "seq 1000", .output = &out};
-    assert_int_equal(run_script(remote, &loop, &exec, &status, &err), -1);
-    assert_int_equal(err.code, ERR_NODE);
-    err = (struct err){0};
+    FAILS(run_script(remote, &loop, &exec, &status, ERR), ERR_NODE);
     strbuf_clear(&out);
     exec = (struct remote_exec){
         .script = "exec sleep 600", .output = &out, .deadline_ns = 50 * NS_PER_MS};
-    assert_int_equal(run_script(remote, &loop, &exec, &status, &err), -1);
-    assert_int_equal(err.code, ERR_TIMEOUT);
+    FAILS(run_script(remote, &loop, &exec, &status, ERR), ERR_TIMEOUT);
     remote_free(remote);
 }
 
 TEST_IN_SCRATCH(a_jobs_cleanup_runs_at_its_end_and_after_a_kill)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
     struct remote *remote = remote_local_new(current = &loop, *state);
     struct err err = {0};
     for (int kills = 0; kills < 2; kills++) {
-        const char *mark = arena_printf(&arena, "%s/it's over %d", (const char *)*state, kills);
-        const char *id = arena_printf(&arena, "cleaned-%d", kills);
+        const char *mark = arena_printf(ARENA, "%s/it's over %d", (const char *)*state, kills);
+        const char *id = arena_printf(ARENA, "cleaned-%d", kills);
         const char *const argv[] = {"/bin/sh", "-c", kills ? "sleep 600" : "true", NULL};
         const char *const cleanup[] = {"/usr/bin/touch", mark, NULL};
         struct remote_job job = {.id = id, .argv = argv, .env = NO_ENV, .cleanup = cleanup};

@@ -37,9 +37,8 @@ TEST(orders_are_read_as_written)
     struct str text = order_with(SIZE_MAX, NULL);
     struct relay_order order;
     struct strbuf out;
-    struct err err = {0};
     strbuf_init(&out, 1u << 16);
-    assert_int_equal(relay_order_parse(&scratch_arena, text, &order, &err), 0);
+    PASSES(relay_order_parse(&scratch_arena, text, &order, ERR));
     assert_int_equal(order.n_items, 2);
     assert_int_equal(order.n_files, 3);
     assert_int_equal(order.part, 1);
@@ -51,7 +50,7 @@ TEST(orders_are_read_as_written)
     assert_true(order.files[0].is_executable);
     assert_string_equal(order.files[1].path, "b/c d");
     assert_int_equal(order.files[2].item, 1);
-    assert_int_equal(relay_order_write(&order, &out, &err), 0);
+    PASSES(relay_order_write(&order, &out, ERR));
     struct str head = strbuf_str(&out);
     uint64_t size_bytes = 0;
     head.len -= text.len;
@@ -154,10 +153,8 @@ TEST(names_that_cannot_be_sent_are_refused_here)
     struct relay_order order = {
         .n_parts = 1, .items = &item, .n_items = 1, .files = &file, .n_files = 1};
     struct strbuf out;
-    struct err err = {0};
     strbuf_init(&out, 1u << 16);
-    assert_int_equal(relay_order_write(&order, &out, &err), -1);
-    assert_int_equal(err.code, ERR_USAGE);
+    FAILS(relay_order_write(&order, &out, ERR), ERR_USAGE);
     strbuf_release(&out);
 }
 

@@ -40,12 +40,11 @@ static struct meeting *begin(net_find_fn find, const char *first, const char *se
                              const uint8_t *token)
 {
     struct meeting *meeting = xcalloc(1, sizeof(*meeting));
-    struct err err = {0};
     struct caller *caller = &meeting->caller;
-    assert_int_equal(pool_new(1, &meeting->pool, &err), 0);
+    PASSES(pool_new(1, &meeting->pool, ERR));
     *caller =
         (struct caller){.hop.address = {first, second}, .find = find, .token = token, .fd = -1};
-    assert_int_equal(relay_listen(&meeting->listen_fd, &caller->hop.port, &err), 0);
+    PASSES(relay_listen(&meeting->listen_fd, &caller->hop.port, ERR));
     meeting->job = (struct pool_job){.fn = call, .arg = caller};
     return meeting;
 }
@@ -108,11 +107,10 @@ TEST(who_knows_the_token_is_connected)
     for (size_t idx = 0; idx < ARRAY_LEN(WAYS); idx++) {
         struct meeting *meeting = begin(WAYS[idx].find, WAYS[idx].first, WAYS[idx].second, TOKEN);
         CLEANUP(fd) int fd = -1;
-        struct err err = {0};
         char text[8] = "";
         call_and_wait(meeting);
-        assert_int_equal(relay_accept(meeting->listen_fd, TOKEN, &fd, &err), 0);
-        assert_int_equal(pool_wait(meeting->pool, &meeting->job, &err), 0);
+        PASSES(relay_accept(meeting->listen_fd, TOKEN, &fd, ERR));
+        PASSES(pool_wait(meeting->pool, &meeting->job, ERR));
         assert_int_equal(send(fd, "down", 4, MSG_NOSIGNAL), 4);
         assert_int_equal(send(meeting->caller.fd, "up", 2, MSG_NOSIGNAL), 2);
         struct pollfd waits[] = {{fd, POLLIN, 0}, {meeting->caller.fd, POLLIN, 0}};

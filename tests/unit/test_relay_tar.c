@@ -82,17 +82,14 @@ TEST(members_are_read_in_any_pieces)
     assert_int_equal(out.len % USTAR_BLOCK, 0);
     for (size_t idx = 0; idx < ARRAY_LEN(PIECES); idx++) {
         struct taken taken = {0};
-        struct err err = {0};
         bool is_over;
         strbuf_init(&taken.text, 4096);
-        assert_int_equal(take(&taken, strbuf_str(&out), PIECES[idx], &is_over, &err), 0);
+        PASSES(take(&taken, strbuf_str(&out), PIECES[idx], &is_over, ERR));
         assert_true(is_over);
         assert_string_equal(taken.text.ptr, "[0@0+5 first][1999999@35184372088832+4 rest][3@0+0 ]");
         strbuf_release(&taken.text);
         strbuf_init(&taken.text, 4096);
-        assert_int_equal(
-            take(&taken, str_sub(strbuf_str(&out), 0, out.len - 1), PIECES[idx], &is_over, &err),
-            0);
+        PASSES(take(&taken, str_sub(strbuf_str(&out), 0, out.len - 1), PIECES[idx], &is_over, ERR));
         assert_false(is_over); /* cut off: the reader waits for the rest */
         strbuf_release(&taken.text);
     }
@@ -106,11 +103,9 @@ TEST(a_sinks_error_ends_it)
     add_member(&out, (struct relay_member){.file = 2}, "");
     for (int at = 1; at <= 5; at++) {
         struct taken taken = {.fail_at = at};
-        struct err err = {0};
         bool is_over;
         strbuf_init(&taken.text, 4096);
-        assert_int_equal(take(&taken, strbuf_str(&out), 4096, &is_over, &err), -1);
-        assert_int_equal(err.code, ERR_DISK);
+        FAILS(take(&taken, strbuf_str(&out), 4096, &is_over, ERR), ERR_DISK);
         strbuf_release(&taken.text);
     }
 }
@@ -231,12 +226,10 @@ TEST(every_changed_bit_of_a_header_is_seen)
 {
     for (size_t bit = 0; bit < 8 * USTAR_BLOCK; bit++) {
         CLEANUP(strbuf) struct strbuf out;
-        struct err err = {0};
         strbuf_init(&out, 1u << 16);
         add_member(&out, (struct relay_member){.file = 7}, "x");
         out.ptr[bit / 8] = (char)(out.ptr[bit / 8] ^ (1 << bit % 8));
-        assert_int_equal(take_all(&out, &err), -1);
-        assert_int_equal(err.code, ERR_INTEGRITY);
+        FAILS(take_all(&out, ERR), ERR_INTEGRITY);
     }
 }
 
@@ -249,7 +242,6 @@ TEST(nothing_hides_between_members)
     for (size_t idx = 0; idx < ARRAY_LEN(WAYS); idx++) {
         CLEANUP(strbuf) struct strbuf out;
         struct taken taken = {0};
-        struct err err = {0};
         bool is_over;
         strbuf_init(&out, 1u << 16);
         strbuf_init(&taken.text, 4096);
@@ -261,8 +253,7 @@ TEST(nothing_hides_between_members)
         if (WAYS[idx].more) {
             add_member(&out, (struct relay_member){.file = 8}, "y");
         }
-        assert_int_equal(take(&taken, strbuf_str(&out), 4096, &is_over, &err), -1);
-        assert_int_equal(err.code, ERR_INTEGRITY);
+        FAILS(take(&taken, strbuf_str(&out), 4096, &is_over, ERR), ERR_INTEGRITY);
         assert_string_equal(taken.text.ptr, "[7@0+1 x]");
         strbuf_release(&taken.text);
     }

@@ -53,12 +53,10 @@ static int decode(struct arena *arena, const char *text, struct report *ret, str
 
 TEST(a_report_is_read)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     struct report r = {0};
     const struct report_case *c;
     struct str value = STR_LIT("unchanged");
-    assert_int_equal(decode(&arena, GOOD, &r, &err), 0);
+    PASSES(decode(ARENA, GOOD, &r, ERR));
     assert_int_equal(r.n_cases, 1);
     c = &r.cases[0];
     assert_true(str_eq_z(c->model, "m") && str_eq_z(c->framework, "fw"));
@@ -169,45 +167,41 @@ static const struct fault FAULTS[] = {
 TEST(a_wrong_report_is_refused_with_its_place)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(FAULTS); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct err err = {0};
         struct report r = {0};
-        char *text = replace_once(&arena, GOOD, FAULTS[idx].from, FAULTS[idx].to);
-        assert_int_equal(decode(&arena, text, &r, &err), -1);
-        if (!strstr(err.msg, FAULTS[idx].says)) {
-            fail_msg("%s: \"%s\" does not say \"%s\"", FAULTS[idx].to, err.msg, FAULTS[idx].says);
+        char *text = replace_once(ARENA, GOOD, FAULTS[idx].from, FAULTS[idx].to);
+        FAILS(decode(ARENA, text, &r, ERR), ERR_ANY);
+        if (!strstr(ERR->msg, FAULTS[idx].says)) {
+            fail_msg("%s: \"%s\" does not say \"%s\"", FAULTS[idx].to, ERR->msg, FAULTS[idx].says);
         }
-        assert_int_equal(err.code, ERR_MANIFEST);
-        assert_non_null(strstr(err.msg, "r.json"));
+        assert_int_equal(ERR->code, ERR_MANIFEST);
+        SAYS("r.json");
         assert_null(r.id.ptr);
     }
 }
 
 TEST(ids_are_unique)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
     struct err err2 = {0};
     struct report r = {0};
-    assert_int_equal(decode(&arena, REPORT(CASE(ID, ONE_CELL) "," CASE(ID, ONE_CELL)), &r, &err),
+    assert_int_equal(decode(ARENA, REPORT(CASE(ID, ONE_CELL) "," CASE(ID, ONE_CELL)), &r, &err),
                      -1);
     assert_non_null(strstr(err.msg, "$.cases[1]: id: duplicate case"));
-    assert_int_equal(decode(&arena, REPORT(CASE(ID, ONE_CELL "," ONE_CELL)), &r, &err2), -1);
+    assert_int_equal(decode(ARENA, REPORT(CASE(ID, ONE_CELL "," ONE_CELL)), &r, &err2), -1);
     assert_non_null(strstr(err2.msg, "cells[1].cell: duplicate cell"));
 }
 
 TEST(derived_cells_may_not_chase_each_other)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
     struct err err2 = {0};
     struct report r = {0};
 #define MEAN_OF(id)  "{\"kind\":\"mean\",\"of\":[\"" ID "#throughput." id "\"]}"
 #define LINK(id, of) CELL(ID "#throughput." id, "1", "samples/s", MEAN_OF(of))
-    assert_int_equal(decode(&arena, REPORT(CASE(ID, LINK("1", "2") "," LINK("2", "1"))), &r, &err),
+    assert_int_equal(decode(ARENA, REPORT(CASE(ID, LINK("1", "2") "," LINK("2", "1"))), &r, &err),
                      -1);
     assert_non_null(strstr(err.msg, "it is circular"));
-    assert_int_equal(decode(&arena,
+    assert_int_equal(decode(ARENA,
                             REPORT(CASE(ID, LINK("1", "2") "," CELL(ID "#throughput.2", "1",
                                                                     "samples/s", "null"))),
                             &r, &err2),
@@ -217,14 +211,13 @@ TEST(derived_cells_may_not_chase_each_other)
 
 TEST(own_framework_has_no_cells)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
     struct err err2 = {0};
     struct report r = {0};
-    char *own = replace_once(&arena, GOOD, "\"framework\":\"fw\"", "\"framework\":\"reperf\"");
+    char *own = replace_once(ARENA, GOOD, "\"framework\":\"fw\"", "\"framework\":\"reperf\"");
     assert_int_equal(
-        decode(&arena,
-               replace_once(&arena, own, CASE(ID, ONE_CELL),
+        decode(ARENA,
+               replace_once(ARENA, own, CASE(ID, ONE_CELL),
                             "{\"id\":\"m/reperf/fp32/n1g1/bs4\",\"stack\":\"a\",\"environment\":"
                             "null,\"group\":\"g\",\"format\":\"reperf\",\"rule\":\"reperf/m\","
                             "\"baseline\":\"none\",\"logs\":[],\"conditions\":{},\"cells\":[]}"),
@@ -232,8 +225,8 @@ TEST(own_framework_has_no_cells)
         -1);
     assert_non_null(strstr(err.msg, "baseline: expected another case's id"));
     assert_int_equal(
-        decode(&arena,
-               replace_once(&arena, own, ID "\",\"stack\"", "m/reperf/fp32/n2g8/bs4\",\"stack\""),
+        decode(ARENA,
+               replace_once(ARENA, own, ID "\",\"stack\"", "m/reperf/fp32/n2g8/bs4\",\"stack\""),
                &r, &err2),
         -1);
 }
@@ -243,35 +236,32 @@ static char *make_root(struct arena *arena, const char *name, const char *text)
 {
     char *root = arena_printf(arena, "%s/reperf-report-%ld",
                               getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (long)getpid());
-    struct err err = {0};
-    assert_int_equal(fs_mkdir_p(fs_join(arena, root, "manifests/reports"), &err), 0);
-    assert_int_equal(fs_write_atomic(arena_printf(arena, "%s/manifests/reports/%s", root, name),
-                                     str_of(text), &err),
-                     0);
+    PASSES(fs_mkdir_p(fs_join(arena, root, "manifests/reports"), ERR));
+    PASSES(fs_write_atomic(arena_printf(arena, "%s/manifests/reports/%s", root, name), str_of(text),
+                           ERR));
     return root;
 }
 
 TEST(reports_are_found_by_name)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
     struct err missing = {0};
     struct err wrong_name = {0};
     struct report r = {0};
     struct report_set set = {0};
-    char *root = make_root(&arena, "r.json", GOOD);
-    assert_int_equal(load_report(&arena, root, "r", &r, &err), 0);
+    char *root = make_root(ARENA, "r.json", GOOD);
+    assert_int_equal(load_report(ARENA, root, "r", &r, &err), 0);
     assert_string_equal(r.path.ptr, "manifests/reports/r.json");
-    assert_int_equal(load_all_reports(&arena, root, &set, &err), 0);
+    assert_int_equal(load_all_reports(ARENA, root, &set, &err), 0);
     assert_int_equal(set.n, 1);
-    assert_int_equal(load_report(&arena, root,
-                                 arena_printf(&arena, "%s/manifests/reports/r.json", root), &r,
+    assert_int_equal(load_report(ARENA, root,
+                                 arena_printf(ARENA, "%s/manifests/reports/r.json", root), &r,
                                  &err),
                      0);
-    assert_int_equal(load_report(&arena, root, "nobody", &r, &missing), -1);
+    assert_int_equal(load_report(ARENA, root, "nobody", &r, &missing), -1);
     assert_int_equal(missing.code, ERR_NOT_FOUND);
-    make_root(&arena, "s.json", GOOD);
-    assert_int_equal(load_all_reports(&arena, root, &set, &wrong_name), -1);
+    make_root(ARENA, "s.json", GOOD);
+    assert_int_equal(load_all_reports(ARENA, root, &set, &wrong_name), -1);
     assert_non_null(strstr(wrong_name.msg, "manifests/reports/s.json:$.id: expected \"s\""));
     assert_int_equal(fs_remove_tree(root, &err), 0);
 }

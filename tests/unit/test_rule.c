@@ -54,9 +54,8 @@ static const struct rule_case CASE = {.gpus = 8, .nodes = 2, .batch_per_gpu = 4}
 
 static int try_rule(struct made *made, const char *members, struct rule_value *ret, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct rule rule;
-    assert_int_equal(decode(&arena, members, &rule, err), 0);
+    assert_int_equal(decode(ARENA, members, &rule, err), 0);
     return rule_apply(&rule, &made->m, &CASE, ret, err);
 }
 
@@ -75,11 +74,9 @@ static void gives(struct made *made, const char *members, double wanted, size_t 
 static void refuses(struct made *made, const char *members, const char *says)
 {
     struct rule_value value = {0};
-    struct err err = {0};
-    assert_int_equal(try_rule(made, members, &value, &err), -1);
-    assert_int_equal(err.code, ERR_PARSE);
-    if (!strstr(err.msg, says)) {
-        fail_msg("%s: %s", members, err.msg);
+    FAILS(try_rule(made, members, &value, ERR), ERR_PARSE);
+    if (!strstr(ERR->msg, says)) {
+        fail_msg("%s: %s", members, ERR->msg);
     }
 }
 
@@ -133,7 +130,6 @@ TEST(every_scale)
     static const double V[] = {2, 2};
     struct made made;
     struct rule_case unknown = {0};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     fill(&made, V, 2);
     gives(&made, "\"statistic\": \"mean\", \"scale\": \"gpus\"", 16, 2);
     gives(&made, "\"statistic\": \"mean\", \"scale\": \"nodes\"", 4, 2);
@@ -146,10 +142,9 @@ TEST(every_scale)
     for (size_t idx = 0; idx < ARRAY_LEN(NEED); idx++) {
         struct rule rule;
         struct rule_value value;
-        struct err err = {0};
-        assert_int_equal(decode(&arena, NEED[idx], &rule, &err), 0);
-        assert_int_equal(rule_apply(&rule, &made.m, &unknown, &value, &err), -1);
-        assert_non_null(strstr(err.msg, "needs to know"));
+        PASSES(decode(ARENA, NEED[idx], &rule, ERR));
+        FAILS(rule_apply(&rule, &made.m, &unknown, &value, ERR), ERR_ANY);
+        SAYS("needs to know");
     }
 }
 
@@ -200,12 +195,10 @@ static void fill_ranks(struct made *made, const double (*rows)[3], size_t n)
 
 static void gives_weighted(struct made *made, double wanted)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct rule rule;
     struct rule_value value = {0};
-    struct err err = {0};
-    assert_int_equal(decode(&arena, WEIGHTED, &rule, &err), 0);
-    assert_int_equal(rule_apply(&rule, &made->m, &CASE, &value, &err), 0);
+    PASSES(decode(ARENA, WEIGHTED, &rule, ERR));
+    PASSES(rule_apply(&rule, &made->m, &CASE, &value, ERR));
     if (fabs(value.value - wanted) > 1e-12 * wanted) {
         fail_msg("%.17g, expected %.17g", value.value, wanted);
     }
@@ -309,13 +302,10 @@ TEST(bad_rules_name_the_place)
         {"\"statistic\": \"mean\", \"match_gpus\": 1", "$.match_gpus"},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct rule rule;
-        struct err err = {0};
-        assert_int_equal(decode(&arena, BAD[idx].members, &rule, &err), -1);
-        assert_int_equal(err.code, ERR_MANIFEST);
-        if (!strstr(err.msg, BAD[idx].says)) {
-            fail_msg("%s: %s", BAD[idx].members, err.msg);
+        FAILS(decode(ARENA, BAD[idx].members, &rule, ERR), ERR_MANIFEST);
+        if (!strstr(ERR->msg, BAD[idx].says)) {
+            fail_msg("%s: %s", BAD[idx].members, ERR->msg);
         }
     }
 }
@@ -324,18 +314,16 @@ TEST(repeats_combine)
 {
     static const double V[] = {5, 1, 3, 100};
     double value = 0;
-    struct err err = {0};
-    assert_int_equal(rule_combine(REPEATS_MEAN, V, 4, &value, &err), 0);
+    PASSES(rule_combine(REPEATS_MEAN, V, 4, &value, ERR));
     assert_true(value == 27.25);
-    assert_int_equal(rule_combine(REPEATS_MEDIAN, V, 4, &value, &err), 0);
+    PASSES(rule_combine(REPEATS_MEDIAN, V, 4, &value, ERR));
     assert_true(value == 4);
-    assert_int_equal(rule_combine(REPEATS_OLYMPIC, V, 4, &value, &err), 0);
+    PASSES(rule_combine(REPEATS_OLYMPIC, V, 4, &value, ERR));
     assert_true(value == 4);
-    assert_int_equal(rule_combine(REPEATS_SINGLE, V, 1, &value, &err), 0);
+    PASSES(rule_combine(REPEATS_SINGLE, V, 1, &value, ERR));
     assert_true(value == 5);
-    assert_int_equal(rule_combine(REPEATS_SINGLE, V, 2, &value, &err), -1);
-    err = (struct err){0};
-    assert_int_equal(rule_combine(REPEATS_OLYMPIC, V, 2, &value, &err), -1);
+    FAILS(rule_combine(REPEATS_SINGLE, V, 2, &value, ERR), ERR_ANY);
+    FAILS(rule_combine(REPEATS_OLYMPIC, V, 2, &value, ERR), ERR_ANY);
 }
 
 TEST(repeats_that_failed)
@@ -343,17 +331,15 @@ TEST(repeats_that_failed)
     const double one[] = {5, (double)INFINITY, 3, 4, 7};
     const double two[] = {5, (double)INFINITY, 3, (double)INFINITY, 7};
     double value = 0;
-    struct err err = {0};
-    assert_int_equal(rule_combine(REPEATS_OLYMPIC, one, 5, &value, &err), 0);
+    PASSES(rule_combine(REPEATS_OLYMPIC, one, 5, &value, ERR));
     assert_true(fabs(value - 16.0 / 3) < 1e-12); /* 4, 5, 7: the one that failed is the slowest */
-    assert_int_equal(rule_combine(REPEATS_OLYMPIC, two, 5, &value, &err), -1);
-    assert_non_null(strstr(err.msg, "more than one"));
+    FAILS(rule_combine(REPEATS_OLYMPIC, two, 5, &value, ERR), ERR_ANY);
+    SAYS("more than one");
 }
 
 TEST(repeats_dropped)
 {
-    const struct rule_repeat repeats[] = {
-        {.value = 4}, {.value = 3}, {.value = (double)INFINITY}, {.value = 3}, {.value = 9}};
+    const double repeats[] = {4, 3, (double)INFINITY, 3, 9};
     size_t fastest = 0;
     size_t slowest = 0;
     rule_dropped(repeats, 5, &fastest, &slowest);
@@ -369,33 +355,30 @@ TEST(success_and_required)
         "\"success\": {\"fact\": \"run_status\", \"value\": \"success\"}, "
         "\"required\": {\"fact\": \"model\", \"logs\": {\"resnet\": 5}}, "
         "\"targets\": {\"at_least\": {\"resnet\": 0.759}, \"at_most\": {\"rnnt\": 0.058}}";
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct fact facts[] = {{STR_LIT("run_status"), STR_LIT("success"), 3, 0, 0},
                            {STR_LIT("model"), STR_LIT("resnet"), 1, 0, 0}};
     struct made made;
     struct rule rule;
     struct rule_repeat repeat;
-    struct err err = {0};
     fill(&made, V, 2);
     made.m.facts = facts;
     made.m.n_facts = 2;
-    assert_int_equal(decode(&arena, MEMBERS, &rule, &err), 0);
-    assert_int_equal(rule_repeat(&rule, &made.m, &CASE, &arena, &repeat, &err), 0);
+    PASSES(decode(ARENA, MEMBERS, &rule, ERR));
+    PASSES(rule_repeat(&rule, &made.m, &CASE, ARENA, &repeat, ERR));
     assert_true(repeat.value == 2.0 / 60 && repeat.by.value == repeat.value);
     assert_int_equal(rule_required_for(&rule, &made.m), 5);
     assert_true(rule_target_for(&rule, STR_LIT("rnnt"))->is_most);
     assert_null(rule_target_for(&rule, STR_LIT("bert")));
     facts[0].value = STR_LIT("aborted");
-    assert_int_equal(rule_repeat(&rule, &made.m, &CASE, &arena, &repeat, &err), 0);
+    PASSES(rule_repeat(&rule, &made.m, &CASE, ARENA, &repeat, ERR));
     assert_true(isinf(repeat.value) && repeat.by.n_used == 0);
     assert_non_null(strstr(repeat.why.ptr, "aborted"));
     facts[1] =
         (struct fact){STR_LIT("run_status"), STR_LIT("success"), 9, 0, 0}; /* two that differ */
-    assert_int_equal(rule_repeat(&rule, &made.m, &CASE, &arena, &repeat, &err), 0);
+    PASSES(rule_repeat(&rule, &made.m, &CASE, ARENA, &repeat, ERR));
     assert_true(isinf(repeat.value));
     assert_int_equal(rule_required_for(&rule, &made.m), 0);
-    assert_int_equal(decode(&arena, "\"statistic\": \"elapsed\", \"unit\": \"days\"", &rule, &err),
-                     -1);
+    FAILS(decode(ARENA, "\"statistic\": \"elapsed\", \"unit\": \"days\"", &rule, ERR), ERR_ANY);
 }
 
 TEST(rounding)
@@ -409,16 +392,13 @@ TEST(rounding)
 
 TEST(rules_are_told_in_words)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text;
     struct rule rule;
-    struct err err = {0};
     strbuf_init(&text, 1000);
-    assert_int_equal(decode(&arena,
-                            "\"statistic\": \"trimmed_mean\", \"skip\": 2, \"trim\": {\"count\": "
-                            "5, \"share\": 0.05}, \"scale\": \"gpus\"",
-                            &rule, &err),
-                     0);
+    PASSES(decode(ARENA,
+                  "\"statistic\": \"trimmed_mean\", \"skip\": 2, \"trim\": {\"count\": "
+                  "5, \"share\": 0.05}, \"scale\": \"gpus\"",
+                  &rule, ERR));
     rule_describe(&rule, &text);
     assert_string_equal(text.ptr,
                         "trimmed mean of s, skip 2, trim 5+5 or 5 % each if that is more, x GPUs");
@@ -472,7 +452,6 @@ TEST(a_memo_is_of_one_series_run_and_row)
     struct rule_case with = CASE;
     struct rule rule = {.id = STR_LIT("f/r"), .series = STR_LIT("s"), .run = RUN_FIRST};
     struct rule_value value = {0};
-    struct err err = {0};
     struct made made;
     struct made other;
     fill(&made, V, 4);
@@ -480,22 +459,22 @@ TEST(a_memo_is_of_one_series_run_and_row)
     made.samples[2].run = made.samples[3].run = 1;
     made.samples[0].gpus = 8;
     with.memo = &memo;
-    assert_int_equal(rule_apply(&rule, &made.m, &with, &value, &err), 0);
+    PASSES(rule_apply(&rule, &made.m, &with, &value, ERR));
     assert_true(value.value == 1.5);
     rule.run = RUN_LAST;
-    assert_int_equal(rule_apply(&rule, &made.m, &with, &value, &err), 0);
+    PASSES(rule_apply(&rule, &made.m, &with, &value, ERR));
     assert_true(value.value == 6);
     rule.run = RUN_FIRST;
     rule.match_gpus = true;
-    assert_int_equal(rule_apply(&rule, &made.m, &with, &value, &err), 0);
+    PASSES(rule_apply(&rule, &made.m, &with, &value, ERR));
     assert_true(value.value == 1);
     with.gpus = 4;
-    assert_int_equal(rule_apply(&rule, &made.m, &with, &value, &err), -1);
+    FAILS(rule_apply(&rule, &made.m, &with, &value, ERR), ERR_ANY);
     rule.match_gpus = false;
-    assert_int_equal(rule_apply(&rule, &other.m, &with, &value, &err), 0);
+    PASSES(rule_apply(&rule, &other.m, &with, &value, ERR));
     assert_true(value.value == 1.5);
     rule.window = (struct window){.has_steps = true, .step_from = 20, .step_to = 20};
-    assert_int_equal(rule_apply(&rule, &other.m, &with, &value, &err), 0);
+    PASSES(rule_apply(&rule, &other.m, &with, &value, ERR));
     assert_true(value.value == 2);
     rule_memo_release(&memo);
 }

@@ -74,9 +74,8 @@ static struct plan make_plan(struct arena *arena, struct report *report, enum pr
                              const char *glob, int64_t n_nodes, int64_t n_gpus)
 {
     struct plan plan;
-    struct err err = {0};
-    assert_int_equal(load_report(arena, ".", REPORT, report, &err), 0);
-    assert_int_equal(plan_of(arena, report, profile, glob, n_nodes, n_gpus, &plan, &err), 0);
+    PASSES(load_report(arena, ".", REPORT, report, ERR));
+    PASSES(plan_of(arena, report, profile, glob, n_nodes, n_gpus, &plan, ERR));
     return plan;
 }
 
@@ -92,9 +91,8 @@ static struct str option(const struct plan_step *step, const char *name)
 
 TEST(smoke_makes_it_small_with_1_2_and_4_ranks)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct report report;
-    struct plan plan = make_plan(&arena, &report, PROFILE_SMOKE, "resnet50/reperf/*", 1, 0);
+    struct plan plan = make_plan(ARENA, &report, PROFILE_SMOKE, "resnet50/reperf/*", 1, 0);
     size_t n_run = 0;
     unsigned seen = 0;
     for (size_t idx = 0; idx < plan.n_steps; idx++) {
@@ -151,27 +149,25 @@ static struct str condition_of(const struct plan_step *step, const char *name)
 /* As many as the closed list may have: none is left out, and the case's value overrides its stack's. */
 TEST(every_condition_is_planned_and_the_cases_wins)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct report report;
-    struct plan plan = make_plan(&arena, &report, PROFILE_SMOKE, CASE_ID, 1, 0);
+    struct plan plan = make_plan(ARENA, &report, PROFILE_SMOKE, CASE_ID, 1, 0);
     struct report_case *c = case_of(&report);
-    struct stack *stack = arena_new(&arena, struct stack);
-    struct err err = {0};
+    struct stack *stack = arena_new(ARENA, struct stack);
     report.stacks = stack;
     report.n_stacks = 1;
     *stack = *c->stack;
     c->stack = stack;
-    stack->conditions.items = conditions_made(&arena, "x", "stack", CONDITION_NAMES_MAX);
+    stack->conditions.items = conditions_made(ARENA, "x", "stack", CONDITION_NAMES_MAX);
     stack->conditions.n = CONDITION_NAMES_MAX;
-    c->conditions.items = conditions_made(&arena, "x", "case", CONDITION_NAMES_MAX - 1);
+    c->conditions.items = conditions_made(ARENA, "x", "case", CONDITION_NAMES_MAX - 1);
     c->conditions.n = CONDITION_NAMES_MAX - 1;
-    stack->env = conditions_made(&arena, "E", "1", PLAN_ENV_MAX);
+    stack->env = conditions_made(ARENA, "E", "1", PLAN_ENV_MAX);
     stack->n_env = PLAN_ENV_MAX;
     report.cases = c;
     report.n_cases = 1;
-    assert_int_equal(plan_of(&arena, &report, PROFILE_SMOKE, CASE_ID, 1, 0, &plan, &err), 0);
+    PASSES(plan_of(ARENA, &report, PROFILE_SMOKE, CASE_ID, 1, 0, &plan, ERR));
     for (size_t idx = 0; idx < CONDITION_NAMES_MAX; idx++) {
-        const char *name = arena_printf(&arena, "x%zu", idx);
+        const char *name = arena_printf(ARENA, "x%zu", idx);
         struct str value = condition_of(&plan.steps[0], name);
         if (!str_eq_z(value, idx + 1 < CONDITION_NAMES_MAX ? "case" : "stack")) {
             fail_msg("%s: \"%.*s\"", name, STR_ARG(value));
@@ -183,10 +179,9 @@ TEST(every_condition_is_planned_and_the_cases_wins)
 
 TEST(a_global_batch_counts_accumulation)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct report report;
     struct plan plan =
-        make_plan(&arena, &report, PROFILE_SMOKE, "bert-base/ngc-pytorch/fp32/n1g8/bs32", 1, 0);
+        make_plan(ARENA, &report, PROFILE_SMOKE, "bert-base/ngc-pytorch/fp32/n1g8/bs32", 1, 0);
     assert_int_equal(plan.steps[0].n_ranks, 2);
     assert_true(str_eq_z(condition_of(&plan.steps[0], "batch_per_gpu"), "1"));
     assert_true(str_eq_z(condition_of(&plan.steps[0], "grad_accumulation"), "2"));
@@ -195,12 +190,10 @@ TEST(a_global_batch_counts_accumulation)
 
 TEST(too_many_pins_are_an_error)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct report report;
-    struct plan plan = make_plan(&arena, &report, PROFILE_SMOKE, CASE_ID, 1, 0);
+    struct plan plan = make_plan(ARENA, &report, PROFILE_SMOKE, CASE_ID, 1, 0);
     struct report_case *c = case_of(&report);
-    struct stack *stack = arena_new(&arena, struct stack);
-    struct err err = {0};
+    struct stack *stack = arena_new(ARENA, struct stack);
     *stack = *c->stack;
     stack->framework = STR_LIT("other");
     stack->image_digest = STR_EMPTY;
@@ -210,13 +203,12 @@ TEST(too_many_pins_are_an_error)
     report.cases = c;
     report.n_cases = 1;
     stack->n_sources = PLAN_PINS_MAX - 1;
-    stack->sources = arena_array(&arena, struct pin_source, PLAN_PINS_MAX);
-    assert_int_equal(plan_of(&arena, &report, PROFILE_SMOKE, CASE_ID, 1, 0, &plan, &err), 0);
+    stack->sources = arena_array(ARENA, struct pin_source, PLAN_PINS_MAX);
+    PASSES(plan_of(ARENA, &report, PROFILE_SMOKE, CASE_ID, 1, 0, &plan, ERR));
     assert_int_equal(plan.n_pins, PLAN_PINS_MAX);
     stack->n_sources++;
-    assert_int_equal(plan_of(&arena, &report, PROFILE_SMOKE, CASE_ID, 1, 0, &plan, &err), -1);
-    assert_int_equal(err.code, ERR_MANIFEST);
-    assert_non_null(strstr(err.msg, "more than 1024"));
+    FAILS(plan_of(ARENA, &report, PROFILE_SMOKE, CASE_ID, 1, 0, &plan, ERR), ERR_MANIFEST);
+    SAYS("more than 1024");
 }
 
 TEST(a_step_gets_the_nodes_that_it_needs)
@@ -236,9 +228,8 @@ TEST(a_step_gets_the_nodes_that_it_needs)
         {"resnet50/reperf/fp32/n4g8/bs96", PROFILE_FULL, 4, 4, 4, 32, ERR_NODE},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct report report;
-        struct plan plan = make_plan(&arena, &report, ROWS[idx].profile, ROWS[idx].glob,
+        struct plan plan = make_plan(ARENA, &report, ROWS[idx].profile, ROWS[idx].glob,
                                      ROWS[idx].n_nodes, ROWS[idx].n_gpus);
         assert_int_equal(plan.steps[0].cause, ROWS[idx].cause);
         assert_int_equal(plan.steps[0].n_nodes, ROWS[idx].nodes);
@@ -248,35 +239,32 @@ TEST(a_step_gets_the_nodes_that_it_needs)
 
 TEST(full_is_as_the_report_says_and_needs_its_gpus)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct report report;
-    struct plan plan = make_plan(&arena, &report, PROFILE_FULL, CASE_ID, 1, 0);
+    struct plan plan = make_plan(ARENA, &report, PROFILE_FULL, CASE_ID, 1, 0);
     assert_int_equal(plan.n_steps, 1);
     assert_int_equal(plan.steps[0].cause, ERR_NODE);
-    plan = make_plan(&arena, &report, PROFILE_FULL, CASE_ID, 1, 1);
+    plan = make_plan(ARENA, &report, PROFILE_FULL, CASE_ID, 1, 1);
     assert_int_equal(plan.steps[0].cause, ERR_NONE);
     assert_true(str_eq_z(option(&plan.steps[0], "--batch"), "96"));
     assert_true(str_eq_z(option(&plan.steps[0], "--device"), "cuda"));
-    plan = make_plan(&arena, &report, PROFILE_FULL, "resnet50/paddle/fp32/n1g1/bs96", 1, 1);
+    plan = make_plan(ARENA, &report, PROFILE_FULL, "resnet50/paddle/fp32/n1g1/bs96", 1, 1);
     assert_int_equal(plan.steps[0].cause, ERR_CONTAINER);
 }
 
 TEST(plans_are_read_back_as_written)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf first;
     CLEANUP(strbuf) struct strbuf second;
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct report report;
-    struct plan plan = make_plan(&arena, &report, PROFILE_SMOKE, "*", 1, 0);
+    struct plan plan = make_plan(ARENA, &report, PROFILE_SMOKE, "*", 1, 0);
     struct plan again;
-    struct err err = {0};
     strbuf_init(&first, 16 << 20);
     strbuf_init(&second, 16 << 20);
     plan_encode(&plan, &first);
-    assert_int_equal(json_parse(strbuf_str(&first), "plan", &doc, &err), 0);
+    PASSES(json_parse(strbuf_str(&first), "plan", &doc, ERR));
     struct json root = json_root(&doc);
-    assert_int_equal(plan_decode(&root, &arena, &again, &err), 0);
+    PASSES(plan_decode(&root, ARENA, &again, ERR));
     plan_encode(&again, &second);
     assert_string_equal(first.ptr, second.ptr);
     assert_true(plan.n_pins > 0);
@@ -284,10 +272,10 @@ TEST(plans_are_read_back_as_written)
     strbuf_clear(&second);
     plan_encode(&again, &second);
     CLEANUP(json_doc) struct json_doc wrong = {0};
-    assert_int_equal(json_parse(strbuf_str(&second), "plan", &wrong, &err), 0);
+    PASSES(json_parse(strbuf_str(&second), "plan", &wrong, ERR));
     root = json_root(&wrong);
-    assert_int_equal(plan_decode(&root, &arena, &again, &err), -1);
-    assert_non_null(strstr(err.msg, "a rehearsal needs profile full"));
+    FAILS(plan_decode(&root, ARENA, &again, ERR), ERR_ANY);
+    SAYS("a rehearsal needs profile full");
 }
 
 /* ---- verdicts ---- */
@@ -298,7 +286,6 @@ static void put_log(struct arena *arena, const char *folder, double rate, int64_
     CLEANUP(strbuf) struct strbuf text;
     uint8_t sha256[SHA256_BYTES];
     char hex[SHA256_HEX_SIZE];
-    struct err err = {0};
     strbuf_init(&log, 1 << 20);
     strbuf_init(&text, 1 << 20);
     strbuf_add_z(
@@ -323,12 +310,10 @@ static void put_log(struct arena *arena, const char *folder, double rate, int64_
                                      .log_sha256 = str_of(hex),
                                      .log_bytes = (int64_t)log.len};
     outcome_encode(&outcome, &text);
-    assert_int_equal(rundir_write(arena, folder, rundir_log_name(arena, outcome.case_id, 1),
-                                  strbuf_str(&log), &err),
-                     0);
-    assert_int_equal(rundir_write(arena, folder, rundir_outcome_name(arena, outcome.case_id, 1),
-                                  strbuf_str(&text), &err),
-                     0);
+    PASSES(rundir_write(arena, folder, rundir_log_name(arena, outcome.case_id, 1), strbuf_str(&log),
+                        ERR));
+    PASSES(rundir_write(arena, folder, rundir_outcome_name(arena, outcome.case_id, 1),
+                        strbuf_str(&text), ERR));
 }
 
 /* An evidence folder as run_create would make it, on a machine with a GPU. */
@@ -343,13 +328,10 @@ static void put_frozen(struct arena *arena, const char *folder, enum profile pro
     struct str id = STR_LIT(RUN_ID);
     uint8_t sha256[SHA256_BYTES];
     char hex[SHA256_HEX_SIZE];
-    struct err err = {0};
     strbuf_init(&plan_text, 1 << 20);
     strbuf_init(&lock_text, 1 << 20);
-    assert_int_equal(
-        fs_read(arena, "manifests/reports/" REPORT ".json", 16 << 20, &report_text, &err), 0);
-    assert_int_equal(fs_read(arena, "manifests/formats/reperf.json", 16 << 20, &format_text, &err),
-                     0);
+    PASSES(fs_read(arena, "manifests/reports/" REPORT ".json", 16 << 20, &report_text, ERR));
+    PASSES(fs_read(arena, "manifests/formats/reperf.json", 16 << 20, &format_text, ERR));
     sha256_of(report_text, sha256);
     hex_encode(sha256, SHA256_BYTES, hex);
     plan.report_sha256 = str_of(hex);
@@ -366,7 +348,7 @@ static void put_frozen(struct arena *arena, const char *folder, enum profile pro
         {"environment/local.json", STR_LIT("{\"conditions\": {\"gpu\": \"Another GPU\"}}")},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(files); idx++) {
-        assert_int_equal(rundir_write(arena, folder, files[idx].name, files[idx].text, &err), 0);
+        PASSES(rundir_write(arena, folder, files[idx].name, files[idx].text, ERR));
     }
 }
 
@@ -388,17 +370,14 @@ TEST_IN_SCRATCH(full_runs_are_held_against_the_published_number)
         {383.0 * 0.951, 0, RUN_REPRODUCED, 0}, {383.0 * 1.06, 0, RUN_FASTER, 1},
         {383.0 * 0.94, 0, RUN_SLOWER, 1},      {383.0, 1, RUN_FAILED, 8},
     };
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    put_frozen(&arena, *state, PROFILE_FULL);
+    put_frozen(ARENA, *state, PROFILE_FULL);
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         CLEANUP(frozen) struct frozen frozen = {0};
         struct run_result result;
-        struct err err = {0};
-        put_log(&arena, *state, ROWS[idx].rate, ROWS[idx].exit_status);
-        assert_int_equal(frozen_load(&arena, *state, &frozen, &err), 0);
-        assert_int_equal(
-            result_derive(&arena, &frozen, (struct derived_to){keep_nothing, NULL}, &result, &err),
-            0);
+        put_log(ARENA, *state, ROWS[idx].rate, ROWS[idx].exit_status);
+        PASSES(frozen_load(ARENA, *state, &frozen, ERR));
+        PASSES(
+            result_derive(ARENA, &frozen, (struct derived_to){keep_nothing, NULL}, &result, ERR));
         assert_int_equal(result.n_cells, 1);
         assert_int_equal(result.cells[0].verdict, ROWS[idx].verdict);
         assert_int_equal(result.exit_status, ROWS[idx].status);
@@ -419,18 +398,15 @@ TEST_IN_SCRATCH(a_rehearsal_claims_no_number)
         enum run_verdict verdict;
         int status;
     } ROWS[] = {{0, RUN_NOT_COMPARABLE, 0}, {1, RUN_FAILED, 8}};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    put_frozen(&arena, *state, PROFILE_FULL);
+    put_frozen(ARENA, *state, PROFILE_FULL);
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         CLEANUP(frozen) struct frozen frozen = {0};
         struct run_result result;
-        struct err err = {0};
-        put_log(&arena, *state, 383.0, ROWS[idx].exit_status);
-        assert_int_equal(frozen_load(&arena, *state, &frozen, &err), 0);
+        put_log(ARENA, *state, 383.0, ROWS[idx].exit_status);
+        PASSES(frozen_load(ARENA, *state, &frozen, ERR));
         frozen.plan.is_rehearsal = true;
-        assert_int_equal(
-            result_derive(&arena, &frozen, (struct derived_to){keep_nothing, NULL}, &result, &err),
-            0);
+        PASSES(
+            result_derive(ARENA, &frozen, (struct derived_to){keep_nothing, NULL}, &result, ERR));
         assert_int_equal(result.cells[0].verdict, ROWS[idx].verdict);
         assert_int_equal(result.exit_status, ROWS[idx].status);
         assert_true(isnan(result.cells[0].rel_diff));
@@ -440,14 +416,12 @@ TEST_IN_SCRATCH(a_rehearsal_claims_no_number)
 /* Its log is read with the batch and ranks that its recipe declares; that of any other run, with the case's. */
 TEST_IN_SCRATCH(a_rehearsal_is_read_as_what_it_trains)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(frozen) struct frozen frozen = {0};
     struct condition small[] = {{STR_LIT("batch_per_gpu"), STR_LIT("2")},
                                 {STR_LIT("training_ranks"), STR_LIT("4")}};
     struct rule_case of;
-    struct err err = {0};
-    put_frozen(&arena, *state, PROFILE_FULL);
-    assert_int_equal(frozen_load(&arena, *state, &frozen, &err), 0);
+    put_frozen(ARENA, *state, PROFILE_FULL);
+    PASSES(frozen_load(ARENA, *state, &frozen, ERR));
     struct plan_step *step = &frozen.plan.steps[0];
     step->conditions = small;
     step->n_conditions = ARRAY_LEN(small);
@@ -468,29 +442,25 @@ TEST_IN_SCRATCH(a_rehearsal_is_read_as_what_it_trains)
 /* A result names every condition in force that the published case does not state. */
 TEST_IN_SCRATCH(no_condition_of_a_run_is_left_out)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(frozen) struct frozen frozen = {0};
     struct run_result result;
-    struct err err = {0};
-    put_frozen(&arena, *state, PROFILE_FULL);
-    put_log(&arena, *state, 383, 0);
-    assert_int_equal(frozen_load(&arena, *state, &frozen, &err), 0);
-    frozen.machine = conditions_made(&arena, "m", "1", 200);
+    put_frozen(ARENA, *state, PROFILE_FULL);
+    put_log(ARENA, *state, 383, 0);
+    PASSES(frozen_load(ARENA, *state, &frozen, ERR));
+    frozen.machine = conditions_made(ARENA, "m", "1", 200);
     frozen.n_machine = 200;
-    frozen.plan.steps[0].conditions = conditions_made(&arena, "p", "1", 200);
+    frozen.plan.steps[0].conditions = conditions_made(ARENA, "p", "1", 200);
     frozen.plan.steps[0].n_conditions = 200;
-    assert_int_equal(
-        result_derive(&arena, &frozen, (struct derived_to){keep_nothing, NULL}, &result, &err), 0);
+    PASSES(result_derive(ARENA, &frozen, (struct derived_to){keep_nothing, NULL}, &result, ERR));
     assert_true(result.cells[0].n_not_stated >= 400);
 }
 
 TEST_IN_SCRATCH(a_machine_of_too_many_conditions_is_refused)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text;
     struct err err = {0};
     strbuf_init(&text, 1 << 20);
-    put_frozen(&arena, *state, PROFILE_FULL);
+    put_frozen(ARENA, *state, PROFILE_FULL);
     for (int n = 64; n <= 65; n++) {
         CLEANUP(frozen) struct frozen frozen = {0};
         strbuf_clear(&text);
@@ -500,27 +470,23 @@ TEST_IN_SCRATCH(a_machine_of_too_many_conditions_is_refused)
         }
         strbuf_add_z(&text, "}}");
         assert_int_equal(
-            rundir_write(&arena, *state, "environment/local.json", strbuf_str(&text), &err), 0);
-        assert_int_equal(frozen_load(&arena, *state, &frozen, &err), n == 64 ? 0 : -1);
+            rundir_write(ARENA, *state, "environment/local.json", strbuf_str(&text), &err), 0);
+        assert_int_equal(frozen_load(ARENA, *state, &frozen, &err), n == 64 ? 0 : -1);
     }
     assert_non_null(strstr(err.msg, "expected at most 64 conditions"));
 }
 
 TEST_IN_SCRATCH(a_log_that_changed_is_refused)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(frozen) struct frozen frozen = {0};
     struct run_result result;
-    struct err err = {0};
-    put_frozen(&arena, *state, PROFILE_SMOKE);
-    put_log(&arena, *state, 1.0, 0);
-    assert_int_equal(rundir_write(&arena, *state, rundir_log_name(&arena, STR_LIT(CASE_ID), 1),
-                                  STR_LIT("x"), &err),
-                     0);
-    assert_int_equal(frozen_load(&arena, *state, &frozen, &err), 0);
-    assert_int_equal(
-        result_derive(&arena, &frozen, (struct derived_to){keep_nothing, NULL}, &result, &err), -1);
-    assert_int_equal(err.code, ERR_INTEGRITY);
+    put_frozen(ARENA, *state, PROFILE_SMOKE);
+    put_log(ARENA, *state, 1.0, 0);
+    PASSES(rundir_write(ARENA, *state, rundir_log_name(ARENA, STR_LIT(CASE_ID), 1), STR_LIT("x"),
+                        ERR));
+    PASSES(frozen_load(ARENA, *state, &frozen, ERR));
+    FAILS(result_derive(ARENA, &frozen, (struct derived_to){keep_nothing, NULL}, &result, ERR),
+          ERR_INTEGRITY);
 }
 
 UNIT_MAIN(scratch_group_start, scratch_group_end)

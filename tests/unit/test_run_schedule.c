@@ -14,9 +14,8 @@
 TEST_IN_SCRATCH(repeats_on_other_nodes_run_at_one_time)
 {
     struct stage stage;
-    struct err err = {0};
     set_up(&stage, *state, ONE_NODE, 8);
-    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    PASSES(run_schedule(&stage.r, ERR));
     assert_int_equal(stage.most_at_once, N_NODES);
     assert_int_equal(count(&stage, J_STARTED), 8);
     assert_int_equal(count(&stage, J_PARSED), 8);
@@ -29,17 +28,15 @@ TEST_IN_SCRATCH(repeats_on_other_nodes_run_at_one_time)
 TEST_IN_SCRATCH(one_job_a_node_and_each_log_is_kept)
 {
     struct stage stage;
-    struct err err = {0};
     struct fs_names logs;
     set_up(&stage, *state, FOUR_NODES, 2);
-    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    PASSES(run_schedule(&stage.r, ERR));
     assert_int_equal(stage.most_at_once, N_NODES);
     for (size_t idx = 0; idx < N_NODES; idx++) {
         assert_int_equal(stage.fakes[idx]->n_started, 2);
     }
-    assert_int_equal(
-        fs_walk(&stage.arena, fs_join(&stage.arena, stage.r.dir.evidence, "logs/raw"), &logs, &err),
-        0);
+    PASSES(
+        fs_walk(&stage.arena, fs_join(&stage.arena, stage.r.dir.evidence, "logs/raw"), &logs, ERR));
     assert_int_equal(logs.n, 2 * N_NODES);
     tear_down(&stage);
 }
@@ -48,7 +45,6 @@ TEST_IN_SCRATCH(one_job_a_node_and_each_log_is_kept)
 TEST_IN_SCRATCH(frameworks_of_a_row_take_turns)
 {
     struct stage stage;
-    struct err err = {0};
     struct journal_records records = {0};
     const char *cases[] = {"resnet50/reperf/amp/n1g1/bs128", "resnet50/reperf/amp/n1g1/bs208"};
     size_t n = 0;
@@ -56,10 +52,10 @@ TEST_IN_SCRATCH(frameworks_of_a_row_take_turns)
     stage.r.frozen.plan.takes_turns = true;
     stage.r.n_units = 0;
     run_make_units(&stage.r);
-    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    PASSES(run_schedule(&stage.r, ERR));
     assert_int_equal(stage.most_at_once, 1);
     assert_int_equal(stage.fakes[0]->n_started, 4);
-    assert_int_equal(journal_read(&stage.arena, stage.r.dir.journal, &records, &err), 0);
+    PASSES(journal_read(&stage.arena, stage.r.dir.journal, &records, ERR));
     for (size_t idx = 0; idx < records.n; idx++) {
         if (records.items[idx].state == J_STARTED) {
             assert_true(str_eq_z(records.items[idx].case_id, cases[n % 2]));
@@ -74,12 +70,10 @@ TEST_IN_SCRATCH(frameworks_of_a_row_take_turns)
 /* What is recorded of the one repeat on four nodes. */
 static struct str read_outcome_text(struct stage *stage)
 {
-    struct err err = {0};
     struct str text;
     const char *name = rundir_outcome_name(&stage->arena, STR_LIT(FOUR_NODES), 1);
-    assert_int_equal(fs_read(&stage->arena, fs_join(&stage->arena, stage->r.dir.evidence, name),
-                             65536, &text, &err),
-                     0);
+    PASSES(fs_read(&stage->arena, fs_join(&stage->arena, stage->r.dir.evidence, name), 65536, &text,
+                   ERR));
     return text;
 }
 
@@ -94,13 +88,12 @@ static void says_failed(struct stage *stage, const char *status, const char *nod
 TEST_IN_SCRATCH(a_rank_that_fails_takes_the_others_down)
 {
     struct stage stage;
-    struct err err = {0};
     set_up(&stage, *state, FOUR_NODES, 1);
     stage.fakes[2]->way = FAKE_FAILS;
     for (size_t idx = 0; idx < 2; idx++) {
         stage.fakes[idx]->way = FAKE_HANGS;
     }
-    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    PASSES(run_schedule(&stage.r, ERR));
     assert_int_equal(count(&stage, J_FINISHED), 1);
     assert_false(stage.r.units[0].counts);
     assert_true(stage.r.progress.done < stage.r.progress.total);
@@ -114,12 +107,11 @@ TEST_IN_SCRATCH(a_rank_that_fails_takes_the_others_down)
 TEST_IN_SCRATCH(a_rank_that_was_killed_is_named_before_those_that_lost_it)
 {
     struct stage stage;
-    struct err err = {0};
     set_up(&stage, *state, FOUR_NODES, 1);
     stage.fakes[1]->way = FAKE_FAILS;
     stage.fakes[2]->way = FAKE_KILLED;
     stage.fakes[3]->way = FAKE_FAILS;
-    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    PASSES(run_schedule(&stage.r, ERR));
     assert_false(stage.r.units[0].counts);
     says_failed(&stage, "\"exit_status\": 137", "\"failed_node\": \"n3\"");
     tear_down(&stage);
@@ -128,10 +120,9 @@ TEST_IN_SCRATCH(a_rank_that_was_killed_is_named_before_those_that_lost_it)
 TEST_IN_SCRATCH(a_lost_node_is_left_out_and_others_take_its_repeats)
 {
     struct stage stage;
-    struct err err = {0};
     set_up(&stage, *state, ONE_NODE, 6);
     stage.fakes[1]->way = FAKE_DROPS;
-    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    PASSES(run_schedule(&stage.r, ERR));
     assert_int_equal(count(&stage, J_LOST), 1);
     assert_int_equal(count(&stage, J_PARSED), 6);
     assert_int_equal(stage.fakes[1]->n_started, 1);
@@ -142,12 +133,10 @@ TEST_IN_SCRATCH(a_lost_node_is_left_out_and_others_take_its_repeats)
 TEST_IN_SCRATCH(too_few_nodes_left_is_a_node_failure_that_resume_mends)
 {
     struct stage stage;
-    struct err err = {0};
     set_up(&stage, *state, "resnet50/reperf/fp32/n?g?/bs96", 1);
     stage.fakes[3]->way = FAKE_DROPS;
-    assert_int_equal(run_schedule(&stage.r, &err), -1);
-    assert_int_equal(err.code, ERR_NODE);
-    assert_non_null(strstr(err.msg, "n4: no answer"));
+    FAILS(run_schedule(&stage.r, ERR), ERR_NODE);
+    SAYS("n4: no answer");
     assert_true(count(&stage, J_PARSED) >= 2); /* the smaller cases went on */
     assert_int_equal(stage.n_at_once, 0);
     tear_down(&stage);
@@ -169,11 +158,10 @@ TEST_IN_SCRATCH(too_few_nodes_from_the_first_are_named)
 TEST_IN_SCRATCH(a_deadline_stops_all_and_does_not_count)
 {
     struct stage stage;
-    struct err err = {0};
     set_up(&stage, *state, FOUR_NODES, 1);
     stage.r.frozen.plan.deadline_s = 2;
     stage.fakes[1]->way = FAKE_HANGS;
-    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    PASSES(run_schedule(&stage.r, ERR));
     assert_int_equal(count(&stage, J_FINISHED), 1);
     assert_false(stage.r.units[0].counts);
     assert_true(stage.r.progress.done < stage.r.progress.total);
@@ -187,11 +175,9 @@ TEST_IN_SCRATCH(a_deadline_stops_all_and_does_not_count)
 TEST_IN_SCRATCH(jobs_that_leave_no_status_are_tried_three_times)
 {
     struct stage stage;
-    struct err err = {0};
     set_up(&stage, *state, FOUR_NODES, 1);
     stage.fakes[0]->way = FAKE_LOSES;
-    assert_int_equal(run_schedule(&stage.r, &err), -1);
-    assert_int_equal(err.code, ERR_NODE);
+    FAILS(run_schedule(&stage.r, ERR), ERR_NODE);
     assert_int_equal(count(&stage, J_LOST), 3);
     assert_int_equal(count(&stage, J_FINISHED), 0);
     tear_down(&stage);
@@ -200,11 +186,9 @@ TEST_IN_SCRATCH(jobs_that_leave_no_status_are_tried_three_times)
 TEST_IN_SCRATCH(a_log_that_is_another_there_ends_the_run)
 {
     struct stage stage;
-    struct err err = {0};
     set_up(&stage, *state, FOUR_NODES, 1);
     stage.fakes[2]->way = FAKE_ANOTHER;
-    assert_int_equal(run_schedule(&stage.r, &err), -1);
-    assert_int_equal(err.code, ERR_INTEGRITY);
+    FAILS(run_schedule(&stage.r, ERR), ERR_INTEGRITY);
     assert_int_equal(count(&stage, J_FINISHED), 0);
     tear_down(&stage);
 }
@@ -212,14 +196,12 @@ TEST_IN_SCRATCH(a_log_that_is_another_there_ends_the_run)
 TEST_IN_SCRATCH(a_changed_host_key_ends_the_run_and_stops_the_others)
 {
     struct stage stage;
-    struct err err = {0};
     set_up(&stage, *state, ONE_NODE, 8);
     for (size_t idx = 0; idx < 3; idx++) {
         stage.fakes[idx]->way = FAKE_HANGS;
     }
     stage.fakes[3]->way = FAKE_NEW_KEY;
-    assert_int_equal(run_schedule(&stage.r, &err), -1);
-    assert_int_equal(err.code, ERR_INTEGRITY);
+    FAILS(run_schedule(&stage.r, ERR), ERR_INTEGRITY);
     assert_int_equal(stage.n_at_once, 0);
     assert_int_equal(count(&stage, J_PARSED), 0);
     /* Otherwise resume would find jobs that ended with 143, and take that for how their programs ended. */
@@ -233,12 +215,10 @@ TEST_IN_SCRATCH(a_changed_host_key_ends_the_run_and_stops_the_others)
 TEST_IN_SCRATCH(a_node_that_took_a_part_down_is_no_failure_of_the_program)
 {
     struct stage stage;
-    struct err err = {0};
     set_up(&stage, *state, FOUR_NODES, 1);
     stage.fakes[2]->way = FAKE_BLAMED;
     stage.fakes[0]->way = FAKE_HANGS;
-    assert_int_equal(run_schedule(&stage.r, &err), -1);
-    assert_int_equal(err.code, ERR_NODE);
+    FAILS(run_schedule(&stage.r, ERR), ERR_NODE);
     assert_int_equal(count(&stage, J_LOST), 3);
     assert_int_equal(count(&stage, J_FINISHED), 0);
     tear_down(&stage);
@@ -249,14 +229,13 @@ TEST_IN_SCRATCH(a_node_that_took_a_part_down_is_no_failure_of_the_program)
 TEST_IN_SCRATCH(a_lease_that_is_due_does_not_keep_a_job_from_its_kill)
 {
     struct stage stage;
-    struct err err = {0};
     set_up(&stage, *state, ONE_NODE, 1);
     stage.r.frozen.plan.deadline_s = 2;
     stage.r.has_leases = true;
     stage.r.lease_due_ns = loop_now_ns(&stage.r.loop) + 4 * NS_PER_S;
     stage.fakes[0]->way = FAKE_HANGS;
     (void)alarm(HANGS_S);
-    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    PASSES(run_schedule(&stage.r, ERR));
     (void)alarm(0);
     assert_true(stage.fakes[0]->is_killed);
     assert_int_equal(count(&stage, J_FINISHED), 1);
@@ -267,11 +246,10 @@ TEST_IN_SCRATCH(a_lease_that_is_due_does_not_keep_a_job_from_its_kill)
 TEST_IN_SCRATCH(nodes_that_are_busy_with_their_lease_are_waited_for)
 {
     struct stage stage;
-    struct err err = {0};
     set_up(&stage, *state, "resnet50/reperf/fp32/n?g?/bs96", 1);
     stage.r.nodes[3].is_due = true;
     (void)alarm(HANGS_S);
-    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    PASSES(run_schedule(&stage.r, ERR));
     (void)alarm(0);
     assert_int_equal(count(&stage, J_FINISHED), stage.r.n_units);
     tear_down(&stage);
@@ -348,10 +326,9 @@ TEST_IN_SCRATCH(nodes_that_are_slow_get_their_leases_back_and_others_are_said)
 TEST_IN_SCRATCH(a_lease_that_is_being_renewed_at_the_end_is_dropped_after_it)
 {
     struct stage stage;
-    struct err err = {0};
     set_up(&stage, *state, ONE_NODE, 1);
     stage.r.nodes[3].is_due = true;
-    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    PASSES(run_schedule(&stage.r, ERR));
     assert_true(stage.r.nodes[3].is_renewing);
     stage.r.has_leases = true;
     run_leave_nodes(&stage.r, true);
@@ -367,13 +344,12 @@ TEST_IN_SCRATCH(a_lease_that_is_being_renewed_at_the_end_is_dropped_after_it)
 TEST_IN_SCRATCH(jobs_that_ended_while_nobody_looked_ended_in_time)
 {
     struct stage stage;
-    struct err err = {0};
     set_up_resumed(&stage, *state);
     put_jobs(&stage, FAKE_WELL);
     for (size_t idx = 0; idx < N_NODES; idx++) {
         stage.fakes[idx]->n_polls = 4;
     }
-    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    PASSES(run_schedule(&stage.r, ERR));
     struct str text = read_outcome_text(&stage);
     assert_true(str_find(text, STR_LIT("\"outcome\": \"exited\"")) >= 0);
     assert_int_equal(count(&stage, J_FINISHED), 1);
@@ -409,9 +385,8 @@ TEST_IN_SCRATCH(an_attempt_with_a_node_that_is_gone_is_lost)
 TEST_IN_SCRATCH(jobs_that_were_never_started_are_not_past_their_deadline)
 {
     struct stage stage;
-    struct err err = {0};
     set_up_resumed(&stage, *state);
-    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    PASSES(run_schedule(&stage.r, ERR));
     struct str text = read_outcome_text(&stage);
     assert_true(str_find(text, STR_LIT("\"outcome\": \"exited\"")) >= 0);
     assert_int_equal(count(&stage, J_LOST), 1);
@@ -443,8 +418,7 @@ static enum err_code derive(struct stage *stage)
 
 static void put(struct stage *stage, const char *name, struct str text)
 {
-    struct err err = {0};
-    assert_int_equal(rundir_write(&stage->arena, stage->r.dir.evidence, name, text, &err), 0);
+    PASSES(rundir_write(&stage->arena, stage->r.dir.evidence, name, text, ERR));
 }
 
 static struct str replaced(struct arena *arena, struct str text, const char *what, const char *by)
@@ -471,9 +445,8 @@ TEST_IN_SCRATCH(an_outcome_that_does_not_agree_is_refused)
         {"\"failed_node\": null", "\"failed_node\": \"n3\""},
     };
     struct stage stage;
-    struct err err = {0};
     set_up(&stage, *state, FOUR_NODES, 1);
-    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    PASSES(run_schedule(&stage.r, ERR));
     assert_int_equal(derive(&stage), ERR_NONE);
     const char *name = rundir_outcome_name(&stage.arena, STR_LIT(FOUR_NODES), 1);
     struct str text = read_outcome_text(&stage);

@@ -23,8 +23,7 @@ static const struct runtime_image IMAGE = {.name = {"reperf/cpu", 10},
 static struct container_flags flags_of(struct arena *arena, const char *line)
 {
     struct container_flags flags = {0};
-    struct err err = {0};
-    assert_int_equal(container_flags_of_command(arena, str_of(line), &flags, &err), 0);
+    PASSES(container_flags_of_command(arena, str_of(line), &flags, ERR));
     assert_int_equal(flags.n_not_understood, 0);
     return flags;
 }
@@ -55,20 +54,19 @@ static const char *joined(struct arena *arena, const char *const *argv)
 static void is_argv(enum runtime_kind kind, const char *line, bool keeps_entrypoint,
                     const char *wanted, const char *wanted_env)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct container_flags flags = flags_of(&arena, line);
+    struct container_flags flags = flags_of(ARENA, line);
     struct runtime_job job = job_of(&flags);
     struct runtime_commands commands = {0};
     struct err err = {0};
     job.keeps_entrypoint = keeps_entrypoint;
-    if (runtime_commands(&arena, kind, &job, &commands, &err) < 0) {
+    if (runtime_commands(ARENA, kind, &job, &commands, &err) < 0) {
         fail_msg("%s", err.msg);
     }
-    assert_string_equal(joined(&arena, commands.argv), wanted);
-    assert_string_equal(joined(&arena, commands.env), wanted_env);
+    assert_string_equal(joined(ARENA, commands.argv), wanted);
+    assert_string_equal(joined(ARENA, commands.env), wanted_env);
     if (kind == RUNTIME_DOCKER || kind == RUNTIME_PODMAN) {
-        assert_string_equal(joined(&arena, commands.cleanup),
-                            arena_printf(&arena, "/bin/sh|-c|SCRIPT|reperf-cleanup|%s|%s",
+        assert_string_equal(joined(ARENA, commands.cleanup),
+                            arena_printf(ARENA, "/bin/sh|-c|SCRIPT|reperf-cleanup|%s|%s",
                                          runtime_kind_name(kind), job.name));
     } else {
         assert_null(commands.cleanup);
@@ -137,35 +135,29 @@ TEST(apptainer_and_enroot)
 
 TEST(no_container)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct container_flags flags = flags_of(&arena, "docker run -e A=1 -w /w --shm-size=1g i");
+    struct container_flags flags = flags_of(ARENA, "docker run -e A=1 -w /w --shm-size=1g i");
     static const struct container_mount SAME = {{"/d", 2}, {"/d", 2}, true};
     struct runtime_job job = {
         .flags = &flags, .argv = ARGV, .env = ENV, .mounts = &SAME, .n_mounts = 1};
     struct runtime_commands commands = {0};
-    struct err err = {0};
-    assert_int_equal(runtime_commands(&arena, RUNTIME_NONE, &job, &commands, &err), 0);
-    assert_string_equal(joined(&arena, commands.argv),
+    PASSES(runtime_commands(ARENA, RUNTIME_NONE, &job, &commands, ERR));
+    assert_string_equal(joined(ARENA, commands.argv),
                         "/bin/sh|-c|cd \"$1\" && shift && exec \"$@\"|reperf-run|/w|python|a b|-x");
-    assert_string_equal(joined(&arena, commands.env), "A=1|B=3|API_TOKEN=hush|C=d e");
+    assert_string_equal(joined(ARENA, commands.env), "A=1|B=3|API_TOKEN=hush|C=d e");
     assert_null(commands.cleanup);
     job.flags = NULL;
-    assert_int_equal(runtime_commands(&arena, RUNTIME_NONE, &job, &commands, &err), 0);
-    assert_string_equal(joined(&arena, commands.argv), "python|a b|-x");
+    PASSES(runtime_commands(ARENA, RUNTIME_NONE, &job, &commands, ERR));
+    assert_string_equal(joined(ARENA, commands.argv), "python|a b|-x");
     job.mounts = MOUNTS;
-    assert_int_equal(runtime_commands(&arena, RUNTIME_NONE, &job, &commands, &err), -1);
-    assert_int_equal(err.code, ERR_CONTAINER);
+    FAILS(runtime_commands(ARENA, RUNTIME_NONE, &job, &commands, ERR), ERR_CONTAINER);
 }
 
 static void is_refused(enum runtime_kind kind, const struct runtime_job *job, const char *why)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct runtime_commands commands = {0};
-    struct err err = {0};
-    assert_int_equal(runtime_commands(&arena, kind, job, &commands, &err), -1);
-    assert_int_equal(err.code, ERR_CONTAINER);
-    if (!strstr(err.msg, why)) {
-        fail_msg("%s: not said in: %s", why, err.msg);
+    FAILS(runtime_commands(ARENA, kind, job, &commands, ERR), ERR_CONTAINER);
+    if (!strstr(ERR->msg, why)) {
+        fail_msg("%s: not said in: %s", why, ERR->msg);
     }
 }
 
@@ -182,11 +174,10 @@ TEST(what_cannot_be_given_is_refused)
                  {RUNTIME_ENROOT, "--cap-add A", "capabilities"},
                  {RUNTIME_ENROOT, "-w /w", "working folder"},
                  {RUNTIME_ENROOT, "-e 'A=1' -m 1g", "a memory limit"}};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct runtime_job job = {0};
     for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
         struct container_flags flags =
-            flags_of(&arena, arena_printf(&arena, "docker run %s i", CASES[idx].option));
+            flags_of(ARENA, arena_printf(ARENA, "docker run %s i", CASES[idx].option));
         job = job_of(&flags);
         job.n_mounts = 0;
         is_refused(CASES[idx].kind, &job, CASES[idx].why);

@@ -62,13 +62,12 @@ static int seal(const char *folder, const char *archive, const struct sign_key *
 static int verify(const char *path, const struct sign_key *with, bool allows_unsigned,
                   struct verify_info *info, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const struct verify_opts opts = {.path = path,
                                      .key = with,
                                      .allows_unsigned = allows_unsigned,
                                      .is_bytes_only = true,
                                      .clock = clock_system()};
-    int result = verify_archive(&arena, &opts, info, err);
+    int result = verify_archive(ARENA, &opts, info, err);
     info->run_id = STR_EMPTY; /* went with the arena */
     return result;
 }
@@ -88,12 +87,11 @@ static void expect_refused(const char *path, const struct sign_key *with, bool a
                            enum err_code code, const char *says)
 {
     struct verify_info info;
-    struct err err = {0};
-    assert_int_equal(verify(path, with, allows_unsigned, &info, &err), -1);
-    if (err.code != code || !strstr(err.msg, says)) {
-        fail_msg("code %d: %s; expected code %d: %s", (int)err.code, err.msg, (int)code, says);
+    FAILS(verify(path, with, allows_unsigned, &info, ERR), ERR_ANY);
+    if (ERR->code != code || !strstr(ERR->msg, says)) {
+        fail_msg("code %d: %s; expected code %d: %s", (int)ERR->code, ERR->msg, (int)code, says);
     }
-    assert_int_equal(err_exit_status(err.code), 5);
+    assert_int_equal(err_exit_status(ERR->code), 5);
 }
 
 static const char *sealed(const char *name, const struct sign_key *with)
@@ -114,7 +112,6 @@ TEST(signers_are_told_apart)
     const char *with_key = sealed("signed", &key);
     const char *without = sealed("unsigned", NULL);
     struct verify_info info;
-    struct err err = {0};
     expect_verified(with_key, &key);
     expect_refused(with_key, &other_key, false, ERR_AUTH, "expected key");
     expect_refused(with_key, NULL, false, ERR_AUTH, "signer unverified");
@@ -122,12 +119,12 @@ TEST(signers_are_told_apart)
     expect_refused(without, &key, false, ERR_AUTH, "not signed");
     expect_refused(without, NULL, false, ERR_AUTH, "signer unverified: not signed");
     expect_verified(without, NULL);
-    assert_int_equal(verify(with_key, NULL, true, &info, &err), 0);
+    PASSES(verify(with_key, NULL, true, &info, ERR));
     assert_int_equal(info.signer, VERIFY_SIGNER_UNVERIFIED);
     assert_string_equal(info.key_id, key.id);
-    assert_int_equal(verify(with_key, &key, false, &info, &err), 0);
+    PASSES(verify(with_key, &key, false, &info, ERR));
     assert_int_equal(info.signer, VERIFY_SIGNER_VERIFIED);
-    assert_int_equal(verify(without, NULL, true, &info, &err), 0);
+    PASSES(verify(without, NULL, true, &info, ERR));
     assert_int_equal(info.signer, VERIFY_SIGNER_NONE);
 }
 
@@ -135,12 +132,11 @@ TEST(equal_folders_give_equal_bytes)
 {
     struct str first = scratch_read(sealed("one", &key));
     struct seal_info info;
-    struct err err = {0};
     const char *again = scratch_path("again.tar.zst");
     assert_true(str_eq(first, scratch_read(sealed("two", &key))));
     /* The folder now has what sealing added; sealing it again changes nothing. */
     put(scratch_path("two"), "SHA256SUMS.a1B2c3", "left by a killed seal");
-    assert_int_equal(seal(scratch_path("two"), again, &key, &info, &err), 0);
+    PASSES(seal(scratch_path("two"), again, &key, &info, ERR));
     assert_true(str_eq(first, scratch_read(again)));
     assert_int_equal(info.archive_bytes, first.len);
 }
@@ -191,11 +187,10 @@ TEST(every_byte_of_every_file_of_a_folder_counts)
 {
     const char *folder;
     struct fs_names names;
-    struct err err = {0};
     sealed("folder", &key);
     folder = scratch_path("folder");
     expect_verified(folder, &key);
-    assert_int_equal(fs_walk(&scratch_arena, folder, &names, &err), 0);
+    PASSES(fs_walk(&scratch_arena, folder, &names, ERR));
     for (size_t file = 0; file < names.n; file++) {
         const char *path = fs_join(&scratch_arena, folder, names.items[file]);
         struct str whole = scratch_read(path);
@@ -236,14 +231,13 @@ TEST(a_changed_log_with_good_sums_is_refused)
     const char *archive = scratch_path("forged.tar.zst");
     const char *folder;
     struct seal_info info;
-    struct err err = {0};
     struct str statement;
     sealed("forged", &key);
     folder = scratch_path("forged");
     statement = scratch_read(fs_join(&scratch_arena, folder, USTAR_STATEMENT));
     put(folder, "logs/raw/a/rank0.log", "step 1 ips: 999.9\n");
     unlink(archive);
-    assert_int_equal(seal(folder, archive, &other_key, &info, &err), 0);
+    PASSES(seal(folder, archive, &other_key, &info, ERR));
     expect_refused(archive, &key, false, ERR_AUTH, "expected key");
     /* As a folder: the old signed statement with new sums. */
     scratch_write(fs_join(&scratch_arena, folder, USTAR_STATEMENT), statement);
@@ -263,14 +257,12 @@ TEST(only_reproduced_passes)
     };
     for (size_t idx = 0; idx < ARRAY_LEN(WANTED); idx++) {
         struct evidence_facts facts = {0};
-        struct err err = {0};
         const char *text =
             arena_printf(&scratch_arena,
                          "{\"run_id\":\"20261121T000000.000Z-00000001\",\"report\":\"r\","
                          "\"cells\":[{\"case\":\"a\",\"verdict\":\"%s\"}]}",
                          WANTED[idx].verdict);
-        assert_int_equal(evidence_facts(&scratch_arena, str_of(text), "result.json", &facts, &err),
-                         0);
+        PASSES(evidence_facts(&scratch_arena, str_of(text), "result.json", &facts, ERR));
         assert_int_equal(facts.outcome, WANTED[idx].outcome);
     }
 }
@@ -282,36 +274,30 @@ TEST(a_result_that_says_other_than_the_statement_is_refused)
     struct evidence_files files = {0};
     struct evidence_file file = {.name = STR_LIT(USTAR_SUMS)};
     CLEANUP(strbuf) struct strbuf payload;
-    struct err err = {0};
     strbuf_init(&payload, 1u << 20);
     VEC_PUSH(&files, file);
-    assert_int_equal(
-        evidence_facts(&scratch_arena, str_of(RUN[5].text), "result.json", &facts, &err), 0);
+    PASSES(evidence_facts(&scratch_arena, str_of(RUN[5].text), "result.json", &facts, ERR));
     assert_int_equal(facts.outcome, EVIDENCE_WARNED);
     assert_true(str_eq_z(facts.cells[1].name, "b/1"));
     evidence_statement(&payload, EVIDENCE_TEST_RESULT, &facts, &files, STR_LIT("0"));
-    assert_int_equal(evidence_statement_check(&scratch_arena, strbuf_str(&payload),
-                                              EVIDENCE_TEST_RESULT, &facts, &files, &err),
-                     0);
+    PASSES(evidence_statement_check(&scratch_arena, strbuf_str(&payload), EVIDENCE_TEST_RESULT,
+                                    &facts, &files, ERR));
     /* Every way in which the statement may differ from result.json. */
     for (int way = 0; way < 5; way++) {
         struct evidence_cell cells[3] = {facts.cells[0], facts.cells[1], facts.cells[0]};
-        err = (struct err){0};
         wrong = facts;
         wrong.cells = cells;
         wrong.n_cells = way == 0 ? 1 : way == 1 ? 3 : 2;
         wrong.outcome = way == 2 ? EVIDENCE_PASSED : facts.outcome;
         cells[0].outcome = way == 3 ? EVIDENCE_FAILED : cells[0].outcome;
         cells[0].name = way == 4 ? STR_LIT("c") : cells[0].name;
-        assert_int_equal(evidence_statement_check(&scratch_arena, strbuf_str(&payload),
-                                                  EVIDENCE_TEST_RESULT, &wrong, &files, &err),
-                         -1);
-        assert_int_equal(err.code, ERR_INTEGRITY);
+        FAILS(evidence_statement_check(&scratch_arena, strbuf_str(&payload), EVIDENCE_TEST_RESULT,
+                                       &wrong, &files, ERR),
+              ERR_INTEGRITY);
     }
-    err = (struct err){0};
-    assert_int_equal(evidence_statement_check(&scratch_arena, strbuf_str(&payload),
-                                              EVIDENCE_PROVENANCE, &facts, &files, &err),
-                     -1);
+    FAILS(evidence_statement_check(&scratch_arena, strbuf_str(&payload), EVIDENCE_PROVENANCE,
+                                   &facts, &files, ERR),
+          ERR_ANY);
     VEC_RELEASE(&files);
 }
 
@@ -338,15 +324,14 @@ TEST(folders_that_are_no_finished_run_are_refused)
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         const char *folder = make_run("none");
         struct seal_info info;
-        struct err err = {0};
         if (ROWS[idx].text) {
             put(folder, ROWS[idx].name, ROWS[idx].text);
         } else {
             unlink(fs_join(&scratch_arena, folder, ROWS[idx].name));
         }
-        assert_int_equal(seal(folder, archive, NULL, &info, &err), -1);
-        if (err.code != ROWS[idx].code || !strstr(err.msg, ROWS[idx].says)) {
-            fail_msg("row %zu: code %d: %s", idx, (int)err.code, err.msg);
+        FAILS(seal(folder, archive, NULL, &info, ERR), ERR_ANY);
+        if (ERR->code != ROWS[idx].code || !strstr(ERR->msg, ROWS[idx].says)) {
+            fail_msg("row %zu: code %d: %s", idx, (int)ERR->code, ERR->msg);
         }
         assert_false(fs_exists(archive));
         assert_false(fs_exists(scratch_path("none.tar.zst.partial")));
@@ -357,10 +342,9 @@ TEST(links_in_a_run_are_refused)
 {
     const char *folder = make_run("links");
     struct seal_info info;
-    struct err err = {0};
     assert_int_equal(symlink("/etc/passwd", fs_join(&scratch_arena, folder, "logs/raw/x")), 0);
-    assert_int_equal(seal(folder, scratch_path("links.tar.zst"), NULL, &info, &err), -1);
-    assert_non_null(strstr(err.msg, "regular file"));
+    FAILS(seal(folder, scratch_path("links.tar.zst"), NULL, &info, ERR), ERR_ANY);
+    SAYS("regular file");
 }
 
 TEST(an_archive_is_not_replaced_unasked_nor_put_into_its_run)
@@ -369,29 +353,23 @@ TEST(an_archive_is_not_replaced_unasked_nor_put_into_its_run)
     const char *folder = scratch_path("there");
     struct str before = scratch_read(archive);
     struct seal_info info;
-    struct err err = {0};
-    assert_int_equal(seal(folder, archive, NULL, &info, &err), -1);
-    assert_int_equal(err.code, ERR_USAGE);
+    FAILS(seal(folder, archive, NULL, &info, ERR), ERR_USAGE);
     assert_true(str_eq(before, scratch_read(archive)));
-    err = (struct err){0};
-    assert_int_equal(
-        seal(folder, fs_join(&scratch_arena, folder, "logs/a.tar.zst"), NULL, &info, &err), -1);
-    assert_int_equal(err.code, ERR_USAGE);
+    FAILS(seal(folder, fs_join(&scratch_arena, folder, "logs/a.tar.zst"), NULL, &info, ERR),
+          ERR_USAGE);
     const struct seal_opts opts = {.folder = folder,
                                    .archive = archive,
                                    .is_bytes_only = true,
                                    .may_replace = true,
                                    .clock = clock_system()};
-    err = (struct err){0};
-    assert_int_equal(seal_folder(&scratch_arena, &opts, &info, &err), 0);
+    PASSES(seal_folder(&scratch_arena, &opts, &info, ERR));
     expect_refused(archive, &key, false, ERR_AUTH, "not signed");
     /* Nor a pipe (or, for root, a device) of that name. */
     struct seal_opts pipe_opts = opts;
     struct stat status;
     pipe_opts.archive = scratch_path("pipe");
     assert_int_equal(mkfifo(pipe_opts.archive, 0600), 0);
-    assert_int_equal(seal_folder(&scratch_arena, &pipe_opts, &info, &err), -1);
-    assert_int_equal(err.code, ERR_USAGE);
+    FAILS(seal_folder(&scratch_arena, &pipe_opts, &info, ERR), ERR_USAGE);
     assert_int_equal(lstat(pipe_opts.archive, &status), 0);
     assert_true(S_ISFIFO(status.st_mode));
 }
@@ -436,9 +414,7 @@ TEST(a_stop_leaves_nothing)
                                    .clock = clock_system(),
                                    .should_stop = stop_at_once};
     struct seal_info info;
-    struct err err = {0};
-    assert_int_equal(seal_folder(&scratch_arena, &opts, &info, &err), -1);
-    assert_int_equal(err.code, ERR_INTERRUPTED);
+    FAILS(seal_folder(&scratch_arena, &opts, &info, ERR), ERR_INTERRUPTED);
     assert_false(fs_exists(opts.archive));
     assert_false(fs_exists(scratch_path("stop.tar.zst.partial")));
     const struct verify_opts check = {.path = sealed("stop2", NULL),
@@ -447,9 +423,7 @@ TEST(a_stop_leaves_nothing)
                                       .clock = clock_system(),
                                       .should_stop = stop_at_once};
     struct verify_info verified;
-    err = (struct err){0};
-    assert_int_equal(verify_archive(&scratch_arena, &check, &verified, &err), -1);
-    assert_int_equal(err.code, ERR_INTERRUPTED);
+    FAILS(verify_archive(&scratch_arena, &check, &verified, ERR), ERR_INTERRUPTED);
 }
 
 TEST(verified_archives_unpack_in_the_same_pass)
@@ -463,8 +437,7 @@ TEST(verified_archives_unpack_in_the_same_pass)
                                      .clock = clock_system()};
     struct verify_opts wrong = opts;
     struct verify_info info;
-    struct err err = {0};
-    assert_int_equal(verify_archive(&scratch_arena, &opts, &info, &err), 0);
+    PASSES(verify_archive(&scratch_arena, &opts, &info, ERR));
     expect_verified(out, &key);
     for (size_t idx = 0; idx < ARRAY_LEN(RUN); idx++) {
         struct str bytes = scratch_read(fs_join(&scratch_arena, out, RUN[idx].name));
@@ -472,8 +445,7 @@ TEST(verified_archives_unpack_in_the_same_pass)
     }
     wrong.key = &other_key;
     wrong.unpack_to = scratch_path("unpack.wrong");
-    assert_int_equal(verify_archive(&scratch_arena, &wrong, &info, &err), -1);
-    assert_int_equal(err.code, ERR_AUTH);
+    FAILS(verify_archive(&scratch_arena, &wrong, &info, ERR), ERR_AUTH);
     assert_false(fs_exists(wrong.unpack_to));
 }
 

@@ -34,8 +34,7 @@ static int remove_key(void **state UNUSED)
 
 static void write_file(const char *path, const char *text, unsigned mode)
 {
-    struct err err = {0};
-    assert_int_equal(fs_write_atomic(path, str_of(text), &err), 0);
+    PASSES(fs_write_atomic(path, str_of(text), ERR));
     assert_int_equal(chmod(path, mode), 0);
 }
 
@@ -45,21 +44,18 @@ TEST(what_is_signed_holds_and_nothing_else)
     CLEANUP(sign_key) struct sign_key open_part = SIGN_KEY_EMPTY;
     CLEANUP(sign_key) struct sign_key raw = SIGN_KEY_EMPTY;
     uint8_t signature[SIGN_BYTES];
-    struct err err = {0};
-    assert_int_equal(sign_load_private(private_path, &secret, &err), 0);
-    assert_int_equal(sign_load_public(public_path, &open_part, &err), 0);
-    assert_int_equal(sign_from_raw(secret.public_raw, &raw, &err), 0);
+    PASSES(sign_load_private(private_path, &secret, ERR));
+    PASSES(sign_load_public(public_path, &open_part, ERR));
+    PASSES(sign_from_raw(secret.public_raw, &raw, ERR));
     assert_string_equal(secret.id, key_id);
     assert_string_equal(open_part.id, key_id);
     assert_string_equal(raw.id, key_id);
-    assert_int_equal(sign_message(&secret, STR_LIT("117.205 samples/s"), signature, &err), 0);
-    assert_int_equal(sign_check(&raw, STR_LIT("117.205 samples/s"), signature, &err), 0);
-    assert_int_equal(sign_check(&open_part, STR_LIT("117.206 samples/s"), signature, &err), -1);
-    assert_int_equal(err.code, ERR_INTEGRITY);
+    PASSES(sign_message(&secret, STR_LIT("117.205 samples/s"), signature, ERR));
+    PASSES(sign_check(&raw, STR_LIT("117.205 samples/s"), signature, ERR));
+    FAILS(sign_check(&open_part, STR_LIT("117.206 samples/s"), signature, ERR), ERR_INTEGRITY);
     for (size_t bit = 0; bit < 8 * sizeof(signature); bit++) {
-        err = (struct err){0};
         signature[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        assert_int_equal(sign_check(&open_part, STR_LIT("117.205 samples/s"), signature, &err), -1);
+        FAILS(sign_check(&open_part, STR_LIT("117.205 samples/s"), signature, ERR), ERR_ANY);
         signature[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
 }
@@ -73,11 +69,10 @@ TEST(known_answer)
         "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00";
     CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
     uint8_t raw[SIGN_PUBLIC_BYTES], signature[SIGN_BYTES];
-    struct err err = {0};
-    assert_int_equal(hex_decode(str_of(PUBLIC), sizeof(raw), raw, &err), 0);
-    assert_int_equal(hex_decode(str_of(SIGNATURE), sizeof(signature), signature, &err), 0);
-    assert_int_equal(sign_from_raw(raw, &key, &err), 0);
-    assert_int_equal(sign_check(&key, STR_LIT("\x72"), signature, &err), 0);
+    PASSES(hex_decode(str_of(PUBLIC), sizeof(raw), raw, ERR));
+    PASSES(hex_decode(str_of(SIGNATURE), sizeof(signature), signature, ERR));
+    PASSES(sign_from_raw(raw, &key, ERR));
+    PASSES(sign_check(&key, STR_LIT("\x72"), signature, ERR));
 }
 
 TEST(keys_are_never_overwritten)
@@ -85,15 +80,12 @@ TEST(keys_are_never_overwritten)
     const char *other = fs_join(&arena, folder, "other");
     char id[SIGN_KEY_ID_SIZE];
     struct stat info;
-    struct err err = {0};
     assert_int_equal(stat(private_path, &info), 0);
     assert_int_equal(info.st_mode & 07777, 0600);
-    assert_int_equal(sign_keygen(private_path, other, id, &err), -1);
-    assert_int_equal(err.code, ERR_USAGE);
+    FAILS(sign_keygen(private_path, other, id, ERR), ERR_USAGE);
     assert_false(fs_exists(other));
     /* The public name is taken: the private file must not stay either. */
-    err = (struct err){0};
-    assert_int_equal(sign_keygen(other, public_path, id, &err), -1);
+    FAILS(sign_keygen(other, public_path, id, ERR), ERR_ANY);
     assert_false(fs_exists(other));
 }
 
@@ -106,23 +98,15 @@ TEST(files_that_are_no_key_are_refused)
                                "-----END PUBLIC KEY-----\n";
     CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
     const char *path = fs_join(&arena, folder, "bad");
-    struct err err = {0};
     write_file(path, P256, 0644);
-    assert_int_equal(sign_load_public(path, &key, &err), -1);
-    assert_int_equal(err.code, ERR_AUTH);
-    assert_non_null(strstr(err.msg, "Ed25519"));
-    err = (struct err){0};
+    FAILS(sign_load_public(path, &key, ERR), ERR_AUTH);
+    SAYS("Ed25519");
     write_file(path, "not a key", 0600);
-    assert_int_equal(sign_load_private(path, &key, &err), -1);
-    assert_int_equal(err.code, ERR_AUTH);
-    err = (struct err){0};
-    assert_int_equal(sign_load_public(private_path, &key, &err), -1);
-    assert_int_equal(err.code, ERR_AUTH);
-    err = (struct err){0};
+    FAILS(sign_load_private(path, &key, ERR), ERR_AUTH);
+    FAILS(sign_load_public(private_path, &key, ERR), ERR_AUTH);
     assert_int_equal(chmod(private_path, 0640), 0);
-    assert_int_equal(sign_load_private(private_path, &key, &err), -1);
-    assert_int_equal(err.code, ERR_AUTH);
-    assert_non_null(strstr(err.msg, "0640"));
+    FAILS(sign_load_private(private_path, &key, ERR), ERR_AUTH);
+    SAYS("0640");
     assert_int_equal(chmod(private_path, 0600), 0);
 }
 
@@ -141,7 +125,6 @@ TEST(base64_has_one_text_for_each_value)
                                       "Zg==Zg==", "Z===", "Zm 9", "Zm9v\n", "Zm-_", "Z=g="};
     for (size_t len = 0; len < 1600; len++) {
         CLEANUP(strbuf) struct strbuf buf;
-        struct err err = {0};
         struct str back;
         char bytes[1600];
         for (size_t idx = 0; idx < len; idx++) {
@@ -149,7 +132,7 @@ TEST(base64_has_one_text_for_each_value)
         }
         strbuf_init(&buf, 4096);
         base64_encode(&buf, (struct str){bytes, len});
-        assert_int_equal(base64_decode(&arena, strbuf_str(&buf), &back, &err), 0);
+        PASSES(base64_decode(&arena, strbuf_str(&buf), &back, ERR));
         assert_int_equal(back.len, len);
         assert_memory_equal(back.ptr, bytes, len);
     }
@@ -159,10 +142,8 @@ TEST(base64_has_one_text_for_each_value)
     base64_encode(&known, STR_LIT("fooba"));
     assert_string_equal(known.ptr, "Zm9vYmE=");
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        struct err err = {0};
         struct str back;
-        assert_int_equal(base64_decode(&arena, str_of(BAD[idx]), &back, &err), -1);
-        assert_int_equal(err.code, ERR_PARSE);
+        FAILS(base64_decode(&arena, str_of(BAD[idx]), &back, ERR), ERR_PARSE);
     }
 }
 

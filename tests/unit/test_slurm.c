@@ -9,8 +9,7 @@
 static struct job_report read_line(const char *line, int64_t now_ns, int64_t *gone_ns)
 {
     struct job_report report = {.state = JOB_ABSENT};
-    struct err err = {0};
-    assert_int_equal(slurm_read_report(str_of(line), now_ns, gone_ns, &report, &err), 0);
+    PASSES(slurm_read_report(str_of(line), now_ns, gone_ns, &report, ERR));
     return report;
 }
 
@@ -95,9 +94,8 @@ TEST(other_words_are_an_error)
     static const char *const BAD[] = {"", "Welcome to login1!", "ended x", "ended 300"};
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
         struct job_report report;
-        struct err err = {0};
         int64_t gone_ns = 0;
-        assert_int_equal(slurm_read_report(str_of(BAD[idx]), NOW_NS, &gone_ns, &report, &err), -1);
+        FAILS(slurm_read_report(str_of(BAD[idx]), NOW_NS, &gone_ns, &report, ERR), ERR_ANY);
     }
 }
 

@@ -177,9 +177,8 @@ struct made {
 static void run_script(const char *script, const char *arg, struct strbuf *out)
 {
     const char *const argv[] = {"/bin/sh", "-c", script, "-", arg, NULL};
-    struct err err = {0};
     int status = -1;
-    assert_int_equal(proc_capture(clock_system(), argv, 60 * NS_PER_S, out, &status, &err), 0);
+    PASSES(proc_capture(clock_system(), argv, 60 * NS_PER_S, out, &status, ERR));
     if (status != 0) {
         fail_msg("%s", out->ptr);
     }
@@ -188,7 +187,6 @@ static void run_script(const char *script, const char *arg, struct strbuf *out)
 static void make(void **state, struct made *m)
 {
     CLEANUP(strbuf) struct strbuf out = {0};
-    struct err err = {0};
     struct str rest;
     struct str line;
     const char **const places[] = {&m->commit, &m->tag, &m->tree};
@@ -203,10 +201,8 @@ static void make(void **state, struct made *m)
     }
     m->url = arena_printf(&scratch_arena, "file://%s/main", m->folder);
     m->net.clock = clock_system();
-    assert_int_equal(
-        store_open(&scratch_arena, fs_join(&scratch_arena, m->folder, "store"), &m->store, &err),
-        0);
-    assert_int_equal(sources_init(&m->sources, &scratch_arena, &m->store, &m->net, &err), 0);
+    PASSES(store_open(&scratch_arena, fs_join(&scratch_arena, m->folder, "store"), &m->store, ERR));
+    PASSES(sources_init(&m->sources, &scratch_arena, &m->store, &m->net, ERR));
 }
 
 static void expect(int result, struct err *err, enum err_code code, const char *says)
@@ -423,14 +419,13 @@ TEST_IN_SCRATCH(test_part_damage)
     CLEANUP(strbuf) struct strbuf out = {0};
     struct fetched f;
     struct source_tree other;
-    struct err err = {0};
     fetch_what(state, ":d", &f);
     damage(&f, "cd \"$1\"/store/sources/*.git/objects/pack && for p in *.pack; do chmod u+w $p; "
                "s=$(stat -c %s $p); printf 'XX' | dd of=$p bs=1 seek=$((s - 24)) conv=notrunc "
                "2>/dev/null; done");
     strbuf_init(&out, 1u << 16);
     run_script("rm -rf \"$1\"/store/sources/*.git/objects/pack/*", f.m.folder, &out);
-    assert_int_equal(source_verify(&f.m.sources, f.m.url, f.what, false, &other, &err), -1);
+    FAILS(source_verify(&f.m.sources, f.m.url, f.what, false, &other, ERR), ERR_ANY);
     store_close(&f.m.store);
 }
 
@@ -438,7 +433,6 @@ TEST_IN_SCRATCH(test_part_damage)
 TEST_IN_SCRATCH(test_damage)
 {
     struct fetched f;
-    struct err err = {0};
     fetch_what(state, "", &f);
     const char *folder = fs_join(&scratch_arena, f.m.folder, "out");
     damage(&f, "cd \"$1\"/store/sources/*main*.git/objects/pack && for p in *.pack; do chmod u+w "
@@ -447,7 +441,7 @@ TEST_IN_SCRATCH(test_damage)
                "chmod u+w $o; "
                "s=$(stat -c %s $o); printf 'XX' | dd of=$o bs=1 seek=$((s / 2)) conv=notrunc "
                "2>/dev/null; done; true");
-    assert_int_equal(source_checkout(&f.m.sources, &f.tree, folder, &err), -1);
+    FAILS(source_checkout(&f.m.sources, &f.tree, folder, ERR), ERR_ANY);
     assert_false(fs_exists(folder));
     store_close(&f.m.store);
 }

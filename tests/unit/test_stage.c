@@ -105,9 +105,8 @@ static int stage(struct cluster *c, const struct stage_item *items, size_t n_ite
 
 static void make_tree(const char *folder)
 {
-    struct err err = {0};
     char name[64];
-    assert_int_equal(fs_mkdir_p(below(folder, "deep/er"), &err), 0);
+    PASSES(fs_mkdir_p(below(folder, "deep/er"), ERR));
     write_bytes(below(folder, "deep/er/big"), BIG_BYTES + 7, 1);
     write_bytes(below(folder, "empty"), 0, 0);
     write_bytes(below(folder, "deep/tool"), 1000, 2);
@@ -174,7 +173,6 @@ TEST_IN_SCRATCH(shared_folders_are_not_copied)
     struct stage_report report;
     const char *source = below(*state, "source");
     struct fs_names names;
-    struct err err = {0};
     make_tree(source);
     struct stage_item items[] = {
         {.kind = STAGE_FOLDER, .source = source, .target = "data/x", .may_be_shared = true}};
@@ -186,7 +184,7 @@ TEST_IN_SCRATCH(shared_folders_are_not_copied)
         assert_string_equal(report.nodes[idx].paths[0], source);
     }
     assert_true(report.head_bytes == 0);
-    assert_int_equal(fs_list(&scratch_arena, source, &names, &err), 0);
+    PASSES(fs_list(&scratch_arena, source, &names, ERR));
     assert_int_equal(names.n, 2); /* deep, empty: the mark is gone */
     c.opts.must_copy = true;
     assert_int_equal(stage(&c, items, 1, &report), 0);
@@ -198,12 +196,11 @@ TEST_IN_SCRATCH(shared_folders_are_not_copied)
 static const char *partial_of(const char *folder, const char *node, const char *source)
 {
     struct digest_value value;
-    struct err err = {0};
     char hex[SHA256_HEX_SIZE];
     char *root = arena_printf(&scratch_arena, "%s/%s/data/" RELAY_FOLDER, folder, node);
-    assert_int_equal(digest_file(source, DIGEST_SHA256, &value, &err), 0);
+    PASSES(digest_file(source, DIGEST_SHA256, &value, ERR));
     hex_encode(value.sha256, SHA256_BYTES, hex);
-    assert_int_equal(fs_mkdir_p(root, &err), 0);
+    PASSES(fs_mkdir_p(root, ERR));
     return below(root, hex);
 }
 
@@ -247,7 +244,6 @@ TEST_IN_SCRATCH(a_file_that_is_another_is_refused_here)
 {
     struct cluster c;
     struct stage_report report;
-    struct err err = {0};
     const char *source = below(*state, "f");
     struct stage_item item = {
         .kind = STAGE_FILE,
@@ -256,9 +252,8 @@ TEST_IN_SCRATCH(a_file_that_is_another_is_refused_here)
         .sha256_hex = STR_LIT("0000000000000000000000000000000000000000000000000000000000000000")};
     write_bytes(source, 10, 3);
     cluster_open(&c, *state, 1);
-    assert_int_equal(
-        stage_items(&c.arena, &c.fleet, &c.opts, (struct stage_list){&item, 1}, &report, &err), -1);
-    assert_int_equal(err.code, ERR_INTEGRITY);
+    FAILS(stage_items(&c.arena, &c.fleet, &c.opts, (struct stage_list){&item, 1}, &report, ERR),
+          ERR_INTEGRITY);
     cluster_close(&c);
 }
 
@@ -267,12 +262,11 @@ TEST_IN_SCRATCH(a_node_that_fails_is_told_apart)
 {
     struct cluster c;
     struct stage_report report;
-    struct err err = {0};
     const char *source = below(*state, "f");
     struct stage_item item = {.kind = STAGE_FILE, .source = source, .target = "data/f"};
     write_bytes(source, 100000, 3);
     cluster_open(&c, *state, 3);
-    assert_int_equal(fs_mkdir_p(below(*state, "n2"), &err), 0);
+    PASSES(fs_mkdir_p(below(*state, "n2"), ERR));
     scratch_write(below(*state, "n2/data"), STR_LIT("a file where a folder should be"));
     assert_int_equal(stage(&c, &item, 1, &report), 1);
     assert_int_equal(c.fleet.nodes[1].err.code, ERR_IO);
@@ -307,8 +301,7 @@ TEST_IN_SCRATCH(a_node_without_tcp_gets_copies)
     struct stage_report report;
     const char *source = below(*state, "source");
     struct stage_item item = {.kind = STAGE_FOLDER, .source = source, .target = "data/x"};
-    struct err err = {0};
-    assert_int_equal(fs_mkdir_p(source, &err), 0);
+    PASSES(fs_mkdir_p(source, ERR));
     write_bytes(below(source, "a"), 100000, 3);
     write_bytes(below(source, "b c"), 200000, 4);
     cluster_open(&c, *state, 3);
@@ -377,16 +370,15 @@ TEST_IN_SCRATCH(nothing_more_goes_to_a_relay_that_has_ended)
 {
     struct cluster c;
     struct stage_report report;
-    struct err err = {0};
     const char *source = below(*state, "tree");
     struct stage_item item = {.kind = STAGE_FOLDER, .source = source, .target = "data/tree"};
-    assert_int_equal(fs_mkdir_p(source, &err), 0);
+    PASSES(fs_mkdir_p(source, ERR));
     write_bytes(below(source, "a"), 1000, 3);
     write_bytes(below(source, "huge"), 0, 0);
     assert_int_equal(truncate(below(source, "huge"), 64 << 20), 0);
     cluster_open(&c, *state, 1);
     c.specs[0].address = STR_LIT("no-such-host.invalid");
-    assert_int_equal(fs_mkdir_p(below(*state, "n1/data/tree/a/folder"), &err), 0);
+    PASSES(fs_mkdir_p(below(*state, "n1/data/tree/a/folder"), ERR));
     assert_int_equal(stage(&c, &item, 1, &report), 1);
     assert_non_null(strstr(c.fleet.nodes[0].err.msg, "name a"));
     assert_true(report.head_bytes > 0 && report.head_bytes < 32 << 20);

@@ -61,13 +61,12 @@ TEST_IN_SCRATCH(test_open_makes_an_image_layout)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct store store = open_store(in_folder(state, "a/b/store"));
-    struct err err = {0};
     struct json root, list;
     size_t n = 1;
-    assert_int_equal(json_read_file(store_path(&store, "index.json"), &doc, &err), 0);
+    PASSES(json_read_file(store_path(&store, "index.json"), &doc, ERR));
     root = json_root(&doc);
-    assert_int_equal(json_member(&root, "manifests", &list, &err), 0);
-    assert_int_equal(json_expect_array(&list, 0, &n, &err), 0);
+    PASSES(json_member(&root, "manifests", &list, ERR));
+    PASSES(json_expect_array(&list, 0, &n, ERR));
     assert_true(str_eq_z(scratch_read(store_path(&store, "oci-layout")),
                          "{\"imageLayoutVersion\":\"1.0.0\"}"));
     assert_true(fs_is_dir(store_path(&store, "blobs/sha256")));
@@ -103,11 +102,10 @@ TEST_IN_SCRATCH(test_add_file)
     struct store store = open_store(in_folder(state, "store"));
     const char *path = write_file(state, "abc", "abc");
     struct digest_value value;
-    struct err err = {0};
     char md5[MD5_HEX_SIZE], sha256[SHA256_HEX_SIZE];
     uint8_t found[SHA256_BYTES];
     uint64_t size_bytes = 0;
-    assert_int_equal(store_add_file(&store, path, NULL, &value, &err), 0);
+    PASSES(store_add_file(&store, path, NULL, &value, ERR));
     hex_encode(value.md5, MD5_BYTES, md5);
     hex_encode(value.sha256, SHA256_BYTES, sha256);
     /* Source: RFC 1321 section A.5; FIPS 180-2 appendix B.1. */
@@ -118,13 +116,13 @@ TEST_IN_SCRATCH(test_add_file)
     assert_int_equal(mode_of(store_blob_path(&store, value.sha256)) & 07777, 0444);
     assert_true(str_eq_z(scratch_read(store_blob_path(&store, value.sha256)), "abc"));
     assert_true(str_eq_z(scratch_read(path), "abc")); /* the file itself stays */
-    assert_int_equal(store_find_md5(&store, value.md5, found, &err), 0);
+    PASSES(store_find_md5(&store, value.md5, found, ERR));
     assert_memory_equal(found, value.sha256, SHA256_BYTES);
-    assert_int_equal(store_add_file(&store, path, NULL, &value, &err), 0); /* again */
-    assert_int_equal(store_add_text(&store, STR_LIT("abc"), found, &err), 0);
+    PASSES(store_add_file(&store, path, NULL, &value, ERR)); /* again */
+    PASSES(store_add_text(&store, STR_LIT("abc"), found, ERR));
     assert_memory_equal(found, value.sha256, SHA256_BYTES);
     struct fs_names left;
-    assert_int_equal(fs_list(&scratch_arena, store_path(&store, "tmp"), &left, &err), 0);
+    PASSES(fs_list(&scratch_arena, store_path(&store, "tmp"), &left, ERR));
     assert_int_equal(left.n, 0);
     store_close(&store);
 }
@@ -149,8 +147,7 @@ TEST_IN_SCRATCH(test_absent)
 static struct digest_value digest_of(const char *path)
 {
     struct digest_value value;
-    struct err err = {0};
-    assert_int_equal(digest_file(path, DIGEST_MD5 | DIGEST_SHA256, &value, &err), 0);
+    PASSES(digest_file(path, DIGEST_MD5 | DIGEST_SHA256, &value, ERR));
     return value;
 }
 
@@ -185,9 +182,8 @@ TEST_IN_SCRATCH(test_adopt_over_a_cut_blob)
     struct store store = open_store(in_folder(state, "store"));
     const char *path = write_file(state, "store/tmp/whole", "whole");
     struct digest_value value = digest_of(path);
-    struct err err = {0};
     scratch_write(store_blob_path(&store, value.sha256), STR_LIT("wh"));
-    assert_int_equal(store_adopt(&store, path, &value, &err), 0);
+    PASSES(store_adopt(&store, path, &value, ERR));
     assert_true(str_eq_z(scratch_read(store_blob_path(&store, value.sha256)), "whole"));
     store_close(&store);
 }
@@ -366,8 +362,7 @@ TEST_IN_SCRATCH(test_bad_refs)
 static int check_blobs(const struct store *store)
 {
     struct fs_names names;
-    struct err err = {0};
-    assert_int_equal(fs_list(&scratch_arena, store_path(store, "blobs/sha256"), &names, &err), 0);
+    PASSES(fs_list(&scratch_arena, store_path(store, "blobs/sha256"), &names, ERR));
     for (size_t idx = 0; idx < names.n; idx++) {
         char hex[SHA256_HEX_SIZE];
         struct digest_value value = digest_of(
@@ -409,7 +404,6 @@ TEST_IN_SCRATCH(test_adopters_at_once)
     pid_t pids[N_CHILDREN];
     struct fs_names names;
     struct store store;
-    struct err err = {0};
     for (unsigned child = 0; child < N_CHILDREN; child++) {
         pids[child] = fork();
         if (pids[child] == 0) {
@@ -423,9 +417,9 @@ TEST_IN_SCRATCH(test_adopters_at_once)
     }
     store = open_store(folder);
     assert_int_equal(check_blobs(&store), N_FILES_EACH);
-    assert_int_equal(fs_list(&scratch_arena, store_path(&store, "tmp"), &names, &err), 0);
+    PASSES(fs_list(&scratch_arena, store_path(&store, "tmp"), &names, ERR));
     assert_int_equal(names.n, 0);
-    assert_int_equal(fs_list(&scratch_arena, store_path(&store, "md5"), &names, &err), 0);
+    PASSES(fs_list(&scratch_arena, store_path(&store, "md5"), &names, ERR));
     assert_int_equal(names.n, N_FILES_EACH);
     store_close(&store);
 }

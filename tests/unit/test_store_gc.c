@@ -35,8 +35,7 @@ struct blob {
 static struct blob add(const char *text)
 {
     struct blob blob;
-    struct err err = {0};
-    assert_int_equal(store_add_text(&store, str_of(text), blob.sha256, &err), 0);
+    PASSES(store_add_text(&store, str_of(text), blob.sha256, ERR));
     hex_encode(blob.sha256, SHA256_BYTES, blob.hex);
     return blob;
 }
@@ -48,9 +47,8 @@ static bool is_there(const struct blob *blob)
 
 static void refer(const char *name, const struct blob *blob)
 {
-    struct err err = {0};
     const char *text = arena_printf(&scratch_arena, "{\"blobs\": [\"sha256:%s\"]}", blob->hex);
-    assert_int_equal(store_ref_put(&store, "dataset", name, str_of(text), &err), 0);
+    PASSES(store_ref_put(&store, "dataset", name, str_of(text), ERR));
 }
 
 /* gc as it would be `later_s` seconds from now. */
@@ -78,11 +76,10 @@ static struct store_gc_result gc_ok(int64_t later_s, bool is_dry_run)
 TEST_WITH(test_only_old_and_unnamed_blobs_go, setup, teardown)
 {
     struct digest_value value;
-    struct err err = {0};
     struct blob kept = add("kept"), loose = add("loose");
     const char *path = fs_join(&scratch_arena, *state, "incoming/file");
     scratch_write(path, STR_LIT("with an alias"));
-    assert_int_equal(store_add_file(&store, path, NULL, &value, &err), 0);
+    PASSES(store_add_file(&store, path, NULL, &value, ERR));
     refer("a", &kept);
     struct store_gc_result result = gc_ok(DAY_S - 60, false);
     assert_int_equal(result.n, 0);
@@ -103,7 +100,7 @@ TEST_WITH(test_only_old_and_unnamed_blobs_go, setup, teardown)
     assert_int_equal(result.bytes, 5 + 13 + SHA256_HEX_SIZE);
     assert_true(is_there(&kept));
     assert_true(fs_exists(path)); /* a person's file is not ours to remove */
-    assert_int_equal(store_ref_drop(&store, "dataset", "a", &err), 0);
+    PASSES(store_ref_drop(&store, "dataset", "a", ERR));
     assert_int_equal(gc_ok(DAY_S + 60, false).n, 1);
     assert_false(is_there(&kept));
 }
@@ -115,13 +112,12 @@ TEST_WITH(test_seen_again_is_young, setup, teardown)
     struct store_gc_opts opts = {.grace_s = DAY_S, .partial_grace_s = DAY_S};
     struct clock_src clock = clock_system();
     struct store_gc_result result;
-    struct err err = {0};
     const char *path =
         store_path(&store, arena_printf(&scratch_arena, "blobs/sha256/%s", blob.hex));
     assert_int_equal(utimensat(AT_FDCWD, path, long_ago, 0), 0);
     add("twice");
     opts.now_ns = clock.wall_ns(clock.ctx);
-    assert_int_equal(store_gc(&scratch_arena, &store, &opts, &result, &err), 0);
+    PASSES(store_gc(&scratch_arena, &store, &opts, &result, ERR));
     assert_true(is_there(&blob));
     assert_int_equal(result.n_young, 1);
 }
@@ -161,15 +157,13 @@ TEST_WITH(test_nothing_goes_when_something_cannot_be_read, setup, teardown)
     static const char *const REFS[] = {"refs/dataset/broken.json", "index.json"};
     struct blob loose = add("loose");
     struct store_gc_result result;
-    struct err err = {0};
     refer("good", &loose);
-    assert_int_equal(store_ref_drop(&store, "dataset", "good", &err), 0);
+    PASSES(store_ref_drop(&store, "dataset", "good", ERR));
     for (size_t idx = 0; idx < ARRAY_LEN(REFS); idx++) {
         const char *path = fs_join(&scratch_arena, *state, REFS[idx]);
         scratch_write(path, STR_LIT("{\"blobs\": [\"sha"));
-        err = (struct err){0};
-        assert_int_equal(gc_later(2 * DAY_S, false, &result, &err), -1);
-        assert_non_null(strstr(err.msg, "nothing was dropped"));
+        FAILS(gc_later(2 * DAY_S, false, &result, ERR), ERR_ANY);
+        SAYS("nothing was dropped");
         assert_true(is_there(&loose));
         assert_int_equal(unlink(path), 0);
     }
@@ -177,10 +171,9 @@ TEST_WITH(test_nothing_goes_when_something_cannot_be_read, setup, teardown)
 
 TEST_WITH(test_leftovers, setup, teardown)
 {
-    struct err err = {0};
     const char *busy = store_partial(&store, "busy"), *idle = store_partial(&store, "idle");
-    assert_int_equal(fs_mkdir_p(busy, &err), 0);
-    assert_int_equal(fs_mkdir_p(idle, &err), 0);
+    PASSES(fs_mkdir_p(busy, ERR));
+    PASSES(fs_mkdir_p(idle, ERR));
     scratch_write(fs_join(&scratch_arena, busy, "data"), STR_LIT("12345"));
     scratch_write(fs_join(&scratch_arena, idle, "data"), STR_LIT("1234567"));
     scratch_write(store_path(&store, "tmp/XXabcd"), STR_LIT("dead"));
@@ -204,11 +197,9 @@ TEST_WITH(test_not_while_another_has_it_open, setup, teardown)
 {
     struct store other = STORE_EMPTY;
     struct store_gc_result result;
-    struct err err = {0};
     struct blob loose = add("loose");
-    assert_int_equal(store_open(&scratch_arena, *state, &other, &err), 0);
-    assert_int_equal(gc_later(2 * DAY_S, false, &result, &err), -1);
-    assert_int_equal(err.code, ERR_USAGE);
+    PASSES(store_open(&scratch_arena, *state, &other, ERR));
+    FAILS(gc_later(2 * DAY_S, false, &result, ERR), ERR_USAGE);
     assert_true(is_there(&loose));
     assert_int_equal(gc_ok(2 * DAY_S, true).n, 1); /* asking is harmless */
     store_close(&other);
@@ -220,19 +211,18 @@ TEST_WITH(test_not_while_another_has_it_open, setup, teardown)
 static int add_and_refer(const char *folder)
 {
     for (unsigned round = 0; round < N_ROUNDS; round++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct store own = STORE_EMPTY;
         struct blob blob;
         struct err err = {0};
         char name[16];
         snprintf(name, sizeof(name), "%u", round);
-        if (store_open(&arena, folder, &own, &err) < 0 ||
+        if (store_open(ARENA, folder, &own, &err) < 0 ||
             store_add_text(&own, str_of(name), blob.sha256, &err) < 0) {
             fprintf(stderr, "%s\n", err.msg);
             return 1;
         }
         hex_encode(blob.sha256, SHA256_BYTES, blob.hex);
-        const char *text = arena_printf(&arena, "{\"blobs\": [\"sha256:%s\"]}", blob.hex);
+        const char *text = arena_printf(ARENA, "{\"blobs\": [\"sha256:%s\"]}", blob.hex);
         if (store_ref_put(&own, "dataset", name, str_of(text), &err) < 0) {
             fprintf(stderr, "%s\n", err.msg);
             return 2;
@@ -254,12 +244,11 @@ TEST_WITH(test_gc_races_with_an_adder, setup, teardown)
         _exit(add_and_refer(*state));
     }
     for (pid_t ended = 0; ended == 0; ended = waitpid(pid, &status, WNOHANG)) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct store own = STORE_EMPTY;
         struct store_gc_result result;
         struct err err = {0};
-        assert_int_equal(store_open(&arena, *state, &own, &err), 0);
-        int gone = store_gc(&arena, &own, &opts, &result, &err);
+        assert_int_equal(store_open(ARENA, *state, &own, &err), 0);
+        int gone = store_gc(ARENA, &own, &opts, &result, &err);
         assert_true(gone == 0 || err.code == ERR_USAGE);
         store_close(&own);
     }

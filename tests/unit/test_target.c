@@ -52,11 +52,9 @@ static void refuses(struct made *made, double at_most, int64_t mean_of, const ch
 {
     struct loss_target target = {STR_LIT("loss"), at_most, mean_of};
     struct target_value value = {0};
-    struct err err = {0};
-    assert_int_equal(target_apply(&target, &made->m, &CASE, &value, &err), -1);
-    assert_int_equal(err.code, ERR_PARSE);
-    if (!strstr(err.msg, says)) {
-        fail_msg("\"%s\" does not say \"%s\"", err.msg, says);
+    FAILS(target_apply(&target, &made->m, &CASE, &value, ERR), ERR_PARSE);
+    if (!strstr(ERR->msg, says)) {
+        fail_msg("\"%s\" does not say \"%s\"", ERR->msg, says);
     }
 }
 

@@ -42,9 +42,8 @@ static const char *below(void **state, const char *name)
 static void make(void **state, const char *name, const char *text)
 {
     const char *path = below(state, name);
-    struct err err = {0};
     char *folder = arena_strndup(&scratch_arena, path, (size_t)(strrchr(path, '/') - path));
-    assert_int_equal(fs_mkdir_p(folder, &err), 0);
+    PASSES(fs_mkdir_p(folder, ERR));
     scratch_write(path, str_of(text));
 }
 
@@ -69,19 +68,18 @@ TEST_IN_SCRATCH(test_list_round_trip)
     static const char TEXT[] =
         HEX_0 "  .hidden\n" HEX_A "  a b/c\n\\" HEX_A "  new\\nline\\\\\n" HEX_0 "  z\n";
     struct tree_list list;
-    struct err err = {0};
     uint8_t written[SHA256_BYTES], own[SHA256_BYTES], of_text[SHA256_BYTES];
     const char *path = below(state, "list");
-    assert_int_equal(tree_text_read(tree_list_read, &scratch_arena, STR_LIT(TEXT), &list, &err), 0);
+    PASSES(tree_text_read(tree_list_read, &scratch_arena, STR_LIT(TEXT), &list, ERR));
     assert_int_equal(list.n, 4);
     assert_string_equal(list.files[2].path, "new\nline\\");
-    assert_int_equal(tree_list_write(&list, path, written, &err), 0);
+    PASSES(tree_list_write(&list, path, written, ERR));
     assert_true(str_eq(scratch_read(path), STR_LIT(TEXT)));
     tree_list_sha256(&list, own);
     sha256_of(STR_LIT(TEXT), of_text);
     assert_memory_equal(written, own, SHA256_BYTES);
     assert_memory_equal(own, of_text, SHA256_BYTES);
-    assert_int_equal(tree_list_read(&scratch_arena, path, &list, &err), 0);
+    PASSES(tree_list_read(&scratch_arena, path, &list, ERR));
     assert_int_equal(list.n, 4);
     assert_string_equal(list.files[0].path, ".hidden");
     assert_null(list.md5);
@@ -235,9 +233,8 @@ TEST_IN_SCRATCH(test_verify_names_each_fault)
     struct tree_list before, after;
     struct tree_differences compared;
     struct tree_verify_result result;
-    struct err err = {0};
     make_small_tree(state);
-    assert_int_equal(tree_hash(&scratch_arena, &opts, &before, &err), 0);
+    PASSES(tree_hash(&scratch_arena, &opts, &before, ERR));
     verify(state, &before, &result);
     assert_int_equal(result.differences.n, 0);
     assert_int_equal(result.n_checked, 5);
@@ -252,7 +249,7 @@ TEST_IN_SCRATCH(test_verify_names_each_fault)
     assert_fault(&result.differences.items[1], TREE_CORRUPT, "a.b");
     assert_fault(&result.differences.items[2], TREE_MISSING, "a/x");
     assert_fault(&result.differences.items[3], TREE_EXTRA, "zz/last");
-    assert_int_equal(tree_hash(&scratch_arena, &opts, &after, &err), 0);
+    PASSES(tree_hash(&scratch_arena, &opts, &after, ERR));
     tree_compare(&scratch_arena, &before, &after, &compared);
     assert_int_equal(compared.n, 4);
     for (size_t idx = 0; idx < 4; idx++) {
@@ -265,12 +262,10 @@ TEST_IN_SCRATCH(test_verify_by_md5)
 {
     struct tree_list list;
     struct tree_verify_result result;
-    struct err err = {0};
     make(state, "a", "a");
     make(state, "b", "a");
-    assert_int_equal(tree_text_read(tree_sums_read, &scratch_arena,
-                                    STR_LIT(MD5_A "  a\n" MD5_A "  b\n"), &list, &err),
-                     0);
+    PASSES(tree_text_read(tree_sums_read, &scratch_arena, STR_LIT(MD5_A "  a\n" MD5_A "  b\n"),
+                          &list, ERR));
     verify(state, &list, &result);
     assert_int_equal(result.differences.n, 0);
     assert_int_equal(result.n_checked, 2);
@@ -321,7 +316,6 @@ TEST_IN_SCRATCH(test_many_sizes)
 {
     struct tree_opts opts = opts_of(state, DIGEST_SHA256 | DIGEST_MD5);
     struct tree_list list;
-    struct err err = {0};
     struct rng rng;
     size_t room = 700000;
     char *bytes = arena_alloc(&scratch_arena, room, 1);
@@ -336,12 +330,11 @@ TEST_IN_SCRATCH(test_many_sizes)
     }
     for (unsigned kinds = DIGEST_MD5; kinds <= (DIGEST_MD5 | DIGEST_SHA256); kinds++) {
         opts.kinds = kinds;
-        assert_int_equal(tree_hash(&scratch_arena, &opts, &list, &err), 0);
+        PASSES(tree_hash(&scratch_arena, &opts, &list, ERR));
         assert_int_equal(list.n, N_FILES);
         for (size_t idx = 0; idx < N_FILES; idx++) {
             struct digest_value value;
-            assert_int_equal(digest_file(below(state, list.files[idx].path), kinds, &value, &err),
-                             0);
+            PASSES(digest_file(below(state, list.files[idx].path), kinds, &value, ERR));
             assert_memory_equal(value.sha256, list.files[idx].sha256, SHA256_BYTES);
             assert_int_equal(list.md5 != NULL, (kinds & DIGEST_MD5) != 0);
             if (list.md5) {

@@ -36,10 +36,8 @@ static double pass_bytes(const struct graph *graph, const struct floor_count *co
 /* conv 4 -> 8, batch norm with ReLU, conv 8 -> 4, pooled, loss: batch 2, image 6 x 6, half precision. */
 TEST(floor_of_a_small_network)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     struct floor_count count;
-    struct graph *graph = built(&arena, DT_F16);
+    struct graph *graph = built(ARENA, DT_F16);
     int x = graph_input(graph, "input", SHAPE(2, 4, 6, 6), DT_F16);
     int labels = graph_input(graph, "labels", SHAPE(2), DT_I64);
     x = graph_conv(graph, x,
@@ -48,8 +46,8 @@ TEST(floor_of_a_small_network)
     x = graph_conv(graph, x, &(struct conv_opts){.name = "c", .out_channels = 4, .kernel = 1});
     x = graph_global_avgpool(graph, x);
     (void)graph_loss(graph, x, labels, &(struct loss_opts){.ignore_label = LOSS_IGNORE_NONE});
-    MUST_PASS(graph_finish(graph, &err), err);
-    floor_of_graph(&arena, graph, 1, true, &count);
+    PASSES(graph_finish(graph, ERR));
+    floor_of_graph(ARENA, graph, 1, true, &count);
     const double t = 2.0 * 2 * 36; /* bytes of one channel: 2 each, 2 images of 36 pixels */
     const double w_a = 2.0 * 8 * 4 * 9;
     const double w_c = 2.0 * 4 * 8;
@@ -75,7 +73,7 @@ TEST(floor_of_a_small_network)
     assert_true(floor_seconds(&count, 1.0, 1.0) > count.bytes);
     /* Without such convolutions: statistics, the result, which the next one reads, and sums of the gradient. */
     double fused = count.bytes;
-    floor_of_graph(&arena, graph, 1, false, &count);
+    floor_of_graph(ARENA, graph, 1, false, &count);
     assert_true(pass_bytes(graph, &count, OP_BN, 0, FLOOR_FORWARD) == 3 * 8 * t);
     assert_true(pass_bytes(graph, &count, OP_CONV, 1, FLOOR_FORWARD) == 8 * t + w_c + 4 * t);
     assert_true(pass_bytes(graph, &count, OP_BN, 0, FLOOR_BACKWARD) == 5 * 8 * t);
@@ -85,15 +83,13 @@ TEST(floor_of_a_small_network)
 /* A sum of three with one of them upsampled: one pass over what is stored. */
 TEST(floor_of_a_sum)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     struct floor_count count;
-    struct graph *graph = built(&arena, DT_F32);
+    struct graph *graph = built(ARENA, DT_F32);
     int labels = graph_input(graph, "labels", SHAPE(1), DT_I64);
     int x = graph_input(graph, "input", SHAPE(1, 4, 8, 8), DT_F32);
     int parts[3];
     for (int i = 0; i < 3; i++) {
-        const char *name = arena_printf(&arena, "part%d", i);
+        const char *name = arena_printf(ARENA, "part%d", i);
         parts[i] =
             graph_conv(graph, x,
                        &(struct conv_opts){
@@ -103,8 +99,8 @@ TEST(floor_of_a_sum)
     x = graph_add(graph, graph_add(graph, parts[0], parts[1], false), parts[2], true);
     x = graph_global_avgpool(graph, x);
     (void)graph_loss(graph, x, labels, &(struct loss_opts){.ignore_label = LOSS_IGNORE_NONE});
-    MUST_PASS(graph_finish(graph, &err), err);
-    floor_of_graph(&arena, graph, 1, true, &count);
+    PASSES(graph_finish(graph, ERR));
+    floor_of_graph(ARENA, graph, 1, true, &count);
     const double large = 4.0 * 4 * 64;
     const double small = 4.0 * 4 * 4;
     assert_true(pass_bytes(graph, &count, OP_ADD, 0, FLOOR_FORWARD) == 0.0);
@@ -130,19 +126,17 @@ TEST(floors_of_the_models)
         {"bert_base", 11655.0e6, 0.0, 0.0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct err err = {0};
         struct floor_count count;
         const struct model *model = model_find(rows[i].model);
-        struct graph *graph = built(&arena, DT_F16);
+        struct graph *graph = built(ARENA, DT_F16);
         model->build(graph, &(struct model_opts){.batch = BATCH,
                                                  .height = model->height_default,
                                                  .width = model->width_default,
                                                  .sequence = 128,
                                                  .predictions = 20,
                                                  .has_dropout = true});
-        MUST_PASS(graph_finish(graph, &err), err);
-        floor_of_graph(&arena, graph, 1, true, &count);
+        PASSES(graph_finish(graph, ERR));
+        floor_of_graph(ARENA, graph, 1, true, &count);
         double wanted = 2.0 * BATCH * (3.0 * rows[i].macs - rows[i].first_macs);
         assert_true(fabs(count.flops / wanted - 1.0) < 1e-3);
         double update = count.parts[count.n_parts - 1].bytes;
@@ -170,28 +164,21 @@ TEST(peaks_are_plausible)
 
 TEST(lines_are_read)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     struct event event;
-    MUST_PASS(event_read(&arena,
-                         STR_LIT("{\"event\":\"step\",\"step\":3,\"rank\":0,\"loss\":2.5e-1,\"step_"
-                                 "time_ns\":12345,\"lr\":0.1}"),
-                         &event, &err),
-              err);
+    PASSES(event_read(ARENA,
+                      STR_LIT("{\"event\":\"step\",\"step\":3,\"rank\":0,\"loss\":2.5e-1,\"step_"
+                              "time_ns\":12345,\"lr\":0.1}"),
+                      &event, ERR));
     assert_true(event.kind == EVENT_STEP && event.step == 3 && event.step_time_ns == 12345);
     assert_true(event.has_loss && event.loss == 0.25);
-    MUST_PASS(
-        event_read(&arena,
-                   STR_LIT("{\"event\":\"run_start\",\"gpu\":\"NVIDIA H200\",\"image\":[1,2]}"),
-                   &event, &err),
-        err);
+    PASSES(event_read(ARENA,
+                      STR_LIT("{\"event\":\"run_start\",\"gpu\":\"NVIDIA H200\",\"image\":[1,2]}"),
+                      &event, ERR));
     assert_true(event.kind == EVENT_START && str_eq_z(event.gpu, "NVIDIA H200"));
-    MUST_PASS(event_read(&arena, STR_LIT("{\"event\":\"run_stop\",\"peak_memory_bytes\":7}"),
-                         &event, &err),
-              err);
+    PASSES(event_read(ARENA, STR_LIT("{\"event\":\"run_stop\",\"peak_memory_bytes\":7}"), &event,
+                      ERR));
     assert_true(event.kind == EVENT_STOP && event.peak_memory_bytes == 7);
-    MUST_PASS(event_read(&arena, STR_LIT("{\"event\":\"run_start\",\"gpu\":null}"), &event, &err),
-              err);
+    PASSES(event_read(ARENA, STR_LIT("{\"event\":\"run_start\",\"gpu\":null}"), &event, ERR));
     assert_null(event.gpu.ptr);
 }
 
@@ -207,11 +194,9 @@ TEST(other_lines_are_refused)
                                         "{\"event\":\"step\",\"step\":-1}",
                                         "[1]"};
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct err err = {0};
         struct event event;
-        assert_int_equal(event_read(&arena, str_of(lines[i]), &event, &err), -1);
-        assert_true(err.msg[0] != '\0');
+        FAILS(event_read(ARENA, str_of(lines[i]), &event, ERR), ERR_ANY);
+        assert_true(ERR->msg[0] != '\0');
     }
 }
 
@@ -247,15 +232,13 @@ static void make_file(struct arena *arena, const struct two *values, int n_gradi
 
 static bool holds(const struct two *a, const struct two *b, const char *precision)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     struct st_file ours;
     struct st_file theirs;
     struct agreement found;
     const struct agree_limits limits = agree_limits_of(precision, "cuda");
-    make_file(&arena, a, 1, &ours);
-    make_file(&arena, b, 1, &theirs);
-    MUST_PASS(agree(&ours, &theirs, &limits, &found, &err), err);
+    make_file(ARENA, a, 1, &ours);
+    make_file(ARENA, b, 1, &theirs);
+    PASSES(agree(&ours, &theirs, &limits, &found, ERR));
     assert_int_equal(found.n_elements, 3);
     return found.holds;
 }
@@ -307,7 +290,6 @@ static double statistics_apart(const struct kept *a, const struct kept *b)
     struct st_tensor tensors[2][4];
     struct st_file files[2];
     struct agreement found;
-    struct err err = {0};
     for (int i = 0; i < 2; i++) {
         const struct st_tensor all[] = {
             {"bn._mean", DT_F32, SHAPE(2), kept[i]->mean, 8},
@@ -318,7 +300,7 @@ static double statistics_apart(const struct kept *a, const struct kept *b)
         memcpy(tensors[i], all, sizeof(all));
         files[i] = (struct st_file){.tensors = tensors[i], .n_tensors = 4};
     }
-    MUST_PASS(agree(&files[0], &files[1], &limits, &found, &err), err);
+    PASSES(agree(&files[0], &files[1], &limits, &found, ERR));
     assert_int_equal(found.holds, found.statistics_difference <= limits.statistics);
     return found.statistics_difference;
 }
@@ -343,27 +325,22 @@ TEST(a_mean_is_held_against_its_deviation)
 
 TEST(files_must_match)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     const struct two values = {.loss = 2.0F, .gradient = {3.0F, 0.0F, 4.0F}};
     const struct agree_limits limits = agree_limits_of("amp", "cuda");
     struct st_file ours;
     struct st_file theirs;
     struct agreement found;
-    make_file(&arena, &values, 1, &ours);
-    make_file(&arena, &values, 1, &theirs);
+    make_file(ARENA, &values, 1, &ours);
+    make_file(ARENA, &values, 1, &theirs);
     theirs.tensors[0].name = "grad.b";
-    assert_int_equal(agree(&ours, &theirs, &limits, &found, &err), -1);
-    assert_string_equal(err.msg, "tensor grad.a is missing");
-    err = (struct err){0};
+    FAILS(agree(&ours, &theirs, &limits, &found, ERR), ERR_ANY);
+    assert_string_equal(ERR->msg, "tensor grad.a is missing");
     theirs.tensors[0].name = "grad.a";
     theirs.tensors[0].shape = SHAPE(1, 3);
-    assert_int_equal(agree(&ours, &theirs, &limits, &found, &err), -1);
-    err = (struct err){0};
-    make_file(&arena, &values, 0, &theirs);
-    assert_int_equal(agree(&ours, &theirs, &limits, &found, &err), -1);
-    err = (struct err){0};
-    assert_int_equal(agree(&theirs, &theirs, &limits, &found, &err), -1); /* nothing to compare */
+    FAILS(agree(&ours, &theirs, &limits, &found, ERR), ERR_ANY);
+    make_file(ARENA, &values, 0, &theirs);
+    FAILS(agree(&ours, &theirs, &limits, &found, ERR), ERR_ANY);
+    FAILS(agree(&theirs, &theirs, &limits, &found, ERR), ERR_ANY); /* nothing to compare */
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -85,8 +85,7 @@ static const char *losses_of(struct arena *arena, const char *text)
 static struct str file_of(struct arena *arena, const char *path)
 {
     struct str content;
-    struct err err = {0};
-    MUST_PASS(fs_read(arena, path, 1U << 30, &content, &err), err);
+    PASSES(fs_read(arena, path, 1U << 30, &content, ERR));
     return content;
 }
 
@@ -102,27 +101,26 @@ TEST(goes_on_bit_by_bit)
         "--schedule poly --schedule-covers-warmup --schedule-steps 20 --accumulate 2",
     };
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        const char *whole = in_folder(&arena, "whole");
-        const char *half = in_folder(&arena, "half");
-        const char *rest = in_folder(&arena, "rest");
+        const char *whole = in_folder(ARENA, "whole");
+        const char *half = in_folder(ARENA, "half");
+        const char *rest = in_folder(ARENA, "rest");
         const char *all =
-            must_run(&arena, arena_printf(&arena, TINY " %s --steps 3 --save %s", kinds[i], whole));
+            must_run(ARENA, arena_printf(ARENA, TINY " %s --steps 3 --save %s", kinds[i], whole));
         const char *first =
-            must_run(&arena, arena_printf(&arena, TINY " %s --steps 2 --save %s", kinds[i], half));
+            must_run(ARENA, arena_printf(ARENA, TINY " %s --steps 2 --save %s", kinds[i], half));
         const char *second =
-            must_run(&arena, arena_printf(&arena, TINY " %s --steps 1 --load %s --save %s",
-                                          kinds[i], half, rest));
+            must_run(ARENA, arena_printf(ARENA, TINY " %s --steps 1 --load %s --save %s", kinds[i],
+                                         half, rest));
         assert_non_null(strstr(second, "\"first_step\":3,\"loaded_sha256\":\""));
         assert_non_null(strstr(second, "\"event\":\"checkpoint\",\"rank\":0,\"done_steps\":3,"));
         const char *joined =
-            arena_printf(&arena, "%s%s", losses_of(&arena, first), losses_of(&arena, second));
-        assert_string_equal(losses_of(&arena, all), joined);
-        struct str a = file_of(&arena, whole);
-        struct str b = file_of(&arena, rest);
+            arena_printf(ARENA, "%s%s", losses_of(ARENA, first), losses_of(ARENA, second));
+        assert_string_equal(losses_of(ARENA, all), joined);
+        struct str a = file_of(ARENA, whole);
+        struct str b = file_of(ARENA, rest);
         assert_int_equal(a.len, b.len);
         assert_memory_equal(a.ptr, b.ptr, a.len);
-        struct str c = file_of(&arena, half);
+        struct str c = file_of(ARENA, half);
         assert_true(c.len == a.len && memcmp(a.ptr, c.ptr, a.len) != 0); /* the test can fail */
     }
 }
@@ -130,28 +128,23 @@ TEST(goes_on_bit_by_bit)
 /* Running statistics; the language model has dropout, which goes by the step's number. */
 TEST(an_image_model_goes_on_too)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *model = "--model hrnet_w18 --backend plain --image 32 --batch 2 --lr 1e-3 "
                         "--schedule constant --threads 2";
-    const char *half = in_folder(&arena, "image");
-    const char *whole = in_folder(&arena, "image-whole");
-    const char *rest = in_folder(&arena, "image-rest");
-    const char *all =
-        must_run(&arena, arena_printf(&arena, "%s --steps 2 --save %s", model, whole));
-    const char *first =
-        must_run(&arena, arena_printf(&arena, "%s --steps 1 --save %s", model, half));
-    const char *second = must_run(
-        &arena, arena_printf(&arena, "%s --steps 1 --load %s --save %s", model, half, rest));
-    assert_string_equal(
-        losses_of(&arena, all),
-        arena_printf(&arena, "%s%s", losses_of(&arena, first), losses_of(&arena, second)));
-    struct str a = file_of(&arena, whole);
-    struct str b = file_of(&arena, rest);
+    const char *half = in_folder(ARENA, "image");
+    const char *whole = in_folder(ARENA, "image-whole");
+    const char *rest = in_folder(ARENA, "image-rest");
+    const char *all = must_run(ARENA, arena_printf(ARENA, "%s --steps 2 --save %s", model, whole));
+    const char *first = must_run(ARENA, arena_printf(ARENA, "%s --steps 1 --save %s", model, half));
+    const char *second =
+        must_run(ARENA, arena_printf(ARENA, "%s --steps 1 --load %s --save %s", model, half, rest));
+    assert_string_equal(losses_of(ARENA, all), arena_printf(ARENA, "%s%s", losses_of(ARENA, first),
+                                                            losses_of(ARENA, second)));
+    struct str a = file_of(ARENA, whole);
+    struct str b = file_of(ARENA, rest);
     assert_true(a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0);
     /* Any program can read it: parameters and statistics have their own names. */
     struct st_file file;
-    struct err err = {0};
-    MUST_PASS(st_parse(&arena, a, &file, &err), err);
+    PASSES(st_parse(ARENA, a, &file, ERR));
     const struct st_tensor *weight = st_find(&file, "head.cls.weight");
     assert_non_null(weight);
     assert_int_equal(weight->dtype, DT_F32);
@@ -168,10 +161,9 @@ TEST(an_image_model_goes_on_too)
 
 static void refused(const char *line, enum err_code code, const char *needle)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     int status;
     struct err err;
-    const char *text = run_of(&arena, line, &status, &err);
+    const char *text = run_of(ARENA, line, &status, &err);
     if (status == 0) {
         fail_msg("%s: was accepted", line);
     }
@@ -183,8 +175,7 @@ static void refused(const char *line, enum err_code code, const char *needle)
 
 static void write_bytes(const char *path, const char *bytes, size_t len)
 {
-    struct err err = {0};
-    MUST_PASS(fs_write_atomic(path, (struct str){bytes, len}, &err), err);
+    PASSES(fs_write_atomic(path, (struct str){bytes, len}, ERR));
 }
 
 /* ---- what is refused, on a network of a few numbers ---- */
@@ -196,7 +187,6 @@ struct few {
 
 static void few_init(struct few *few, enum opt_method method, int64_t width)
 {
-    struct err err = {0};
     struct opt_rule rule = sgd_rule();
     rule.method = method;
     fixture_init(&few->f, DT_F32, CPU_PLAIN, 1);
@@ -205,10 +195,10 @@ static void few_init(struct few *few, enum opt_method method, int64_t width)
     x = graph_linear(few->f.graph, x, "fc", width);
     (void)graph_loss(few->f.graph, x, labels,
                      &(struct loss_opts){.ignore_label = LOSS_IGNORE_NONE});
-    MUST_PASS(graph_finish(few->f.graph, &err), err);
-    MUST_PASS(net_plan(&few->f.net, &few->f.arena, few->f.graph, &few->f.backend, &err), err);
-    MUST_PASS(net_plan_optimizer(&few->f.net, &few->f.arena, &rule, NET_DECAY_ALL, &err), err);
-    MUST_PASS(net_alloc(&few->f.net, &err), err);
+    PASSES(graph_finish(few->f.graph, ERR));
+    PASSES(net_plan(&few->f.net, &few->f.arena, few->f.graph, &few->f.backend, ERR));
+    PASSES(net_plan_optimizer(&few->f.net, &few->f.arena, &rule, NET_DECAY_ALL, ERR));
+    PASSES(net_alloc(&few->f.net, ERR));
     net_init_values(&few->f.net, 1);
     few->opts = (struct train_opts){.model = &model_resnet50,
                                     .dtype = DT_F32,
@@ -221,21 +211,19 @@ static void few_init(struct few *few, enum opt_method method, int64_t width)
 static void few_save(struct few *few, const char *path)
 {
     struct checkpoint_saved saved = {0};
-    struct err err = {0};
     struct opt_state state = opt_state_start(&few->opts.rule);
     state.n_updates = 1;
     state.n_good = 1;
     net_write_opt_state(&few->f.net, &state);
     few->opts.save_path = path;
-    MUST_PASS(checkpoint_write(&few->opts, &few->f.net, "synthetic", 1, &saved, &err), err);
+    PASSES(checkpoint_write(&few->opts, &few->f.net, "synthetic", 1, &saved, ERR));
 }
 
 static void few_refuses(struct few *few, const char *path, enum err_code code, const char *needle)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct checkpoint checkpoint;
     struct err err = {0};
-    if (checkpoint_read(&arena, &few->opts, &few->f.net, path, &checkpoint, &err) == 0) {
+    if (checkpoint_read(ARENA, &few->opts, &few->f.net, path, &checkpoint, &err) == 0) {
         fail_msg("accepted, expected \"%s\"", needle);
     }
     if (err.code != code || !strstr(err.msg, needle)) {
@@ -245,21 +233,17 @@ static void few_refuses(struct few *few, const char *path, enum err_code code, c
 
 static void few_takes(struct few *few, const char *path)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct checkpoint checkpoint;
-    struct err err = {0};
-    MUST_PASS(checkpoint_read(&arena, &few->opts, &few->f.net, path, &checkpoint, &err), err);
+    PASSES(checkpoint_read(ARENA, &few->opts, &few->f.net, path, &checkpoint, ERR));
     assert_int_equal(checkpoint.step, 1);
-    MUST_PASS(checkpoint_check_data(&checkpoint, &few->opts, "synthetic", &err), err);
-    assert_int_equal(checkpoint_check_data(&checkpoint, &few->opts, "else", &err), -1);
-    assert_int_equal(err.code, ERR_PARSE);
-    assert_non_null(strstr(err.msg, "data is synthetic, this run's is else"));
+    PASSES(checkpoint_check_data(&checkpoint, &few->opts, "synthetic", ERR));
+    FAILS(checkpoint_check_data(&checkpoint, &few->opts, "else", ERR), ERR_PARSE);
+    SAYS("data is synthetic, this run's is else");
 }
 
 TEST(what_is_of_another_run_is_refused)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *path = in_folder(&arena, "few");
+    const char *path = in_folder(ARENA, "few");
     struct few few;
     struct few other;
     few_init(&few, OPT_ADAMW, 4);
@@ -289,13 +273,12 @@ TEST(what_is_of_another_run_is_refused)
 
 TEST(a_run_without_its_file_prints_nothing)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    refused(arena_printf(&arena, TINY " --load %s/none", folder), ERR_NOT_FOUND, "none");
-    refused(arena_printf(&arena, TINY " --load %s", folder), ERR_IO, folder);
-    refused(arena_printf(&arena, TINY " --save %s/none/x", folder), ERR_NOT_FOUND, "--save");
-    write_bytes(in_folder(&arena, "text"),
+    refused(arena_printf(ARENA, TINY " --load %s/none", folder), ERR_NOT_FOUND, "none");
+    refused(arena_printf(ARENA, TINY " --load %s", folder), ERR_IO, folder);
+    refused(arena_printf(ARENA, TINY " --save %s/none/x", folder), ERR_NOT_FOUND, "--save");
+    write_bytes(in_folder(ARENA, "text"),
                 "this is some other file, and a long one at that, no tensors", 59);
-    refused(arena_printf(&arena, TINY " --load %s/text", folder), ERR_PARSE, "not a checkpoint");
+    refused(arena_printf(ARENA, TINY " --load %s/text", folder), ERR_PARSE, "not a checkpoint");
 }
 
 /* Texts and tensors of a whole checkpoint with one thing changed, sealed again. */
@@ -309,8 +292,7 @@ static struct forged *forge(struct arena *arena, const char *path)
 {
     struct forged *f = arena_new(arena, struct forged);
     struct st_file file;
-    struct err err = {0};
-    MUST_PASS(st_read(arena, path, &file, &err), err);
+    PASSES(st_read(arena, path, &file, ERR));
     assert_int_equal(file.n_tensors, 6); /* two parameters, two moments of each */
     memcpy(f->meta, file.meta + 1, (size_t)(file.n_meta - 1) * sizeof(*f->meta)); /* but the seal */
     memcpy(f->tensors, file.tensors, (size_t)file.n_tensors * sizeof(*f->tensors));
@@ -324,9 +306,8 @@ static struct forged *forge(struct arena *arena, const char *path)
 static const char *write_forged(struct arena *arena, struct forged *f)
 {
     char hex[SHA256_HEX_LEN + 1];
-    struct err err = {0};
     const char *path = in_folder(arena, "forged");
-    MUST_PASS(st_write_sealed(path, &f->content, hex, &err), err);
+    PASSES(st_write_sealed(path, &f->content, hex, ERR));
     return path;
 }
 
@@ -343,13 +324,12 @@ static void set_meta(struct forged *f, const char *key, const char *value)
 
 TEST(what_is_sealed_but_wrong_is_refused)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *path = in_folder(&arena, "few");
+    const char *path = in_folder(ARENA, "few");
     const float extra = 1.0F;
     struct few few;
     few_init(&few, OPT_ADAMW, 4);
     few_save(&few, path);
-    few_takes(&few, write_forged(&arena, forge(&arena, path))); /* unchanged it is taken */
+    few_takes(&few, write_forged(ARENA, forge(ARENA, path))); /* unchanged it is taken */
     static const struct {
         const char *key, *value, *needle;
     } TEXTS[] = {
@@ -364,25 +344,25 @@ TEST(what_is_sealed_but_wrong_is_refused)
         {"loss_scale", "0", "loss_scale"},
     };
     for (size_t i = 0; i < ARRAY_LEN(TEXTS); i++) {
-        struct forged *f = forge(&arena, path);
+        struct forged *f = forge(ARENA, path);
         set_meta(f, TEXTS[i].key, TEXTS[i].value);
-        few_refuses(&few, write_forged(&arena, f), ERR_PARSE, TEXTS[i].needle);
+        few_refuses(&few, write_forged(ARENA, f), ERR_PARSE, TEXTS[i].needle);
     }
-    struct forged *f = forge(&arena, path);
+    struct forged *f = forge(ARENA, path);
     f->content.n_meta--;
-    few_refuses(&few, write_forged(&arena, f), ERR_PARSE, "it has no samples_per_step");
+    few_refuses(&few, write_forged(ARENA, f), ERR_PARSE, "it has no samples_per_step");
     for (int i = 0; i < 6; i++) { /* each tensor in turn */
-        f = forge(&arena, path);
+        f = forge(ARENA, path);
         const char *name = f->tensors[i].name;
         f->tensors[i] = f->tensors[5];
         f->content.n_tensors--;
-        few_refuses(&few, write_forged(&arena, f), ERR_PARSE,
-                    arena_printf(&arena, "tensor %s is missing", name));
+        few_refuses(&few, write_forged(ARENA, f), ERR_PARSE,
+                    arena_printf(ARENA, "tensor %s is missing", name));
     }
-    f = forge(&arena, path);
+    f = forge(ARENA, path);
     f->tensors[f->content.n_tensors++] = (struct st_tensor){
         .name = "zzz", .dtype = DT_F32, .shape = SHAPE(1), .data = &extra, .bytes = 4};
-    few_refuses(&few, write_forged(&arena, f), ERR_PARSE, "7 tensors, this run has 6");
+    few_refuses(&few, write_forged(ARENA, f), ERR_PARSE, "7 tensors, this run has 6");
     fixture_release(&few.f);
 }
 
@@ -402,14 +382,13 @@ static void scale(struct arena *arena, struct st_tensor *tensor, float factor)
    a million. */
 TEST(a_gradient_that_is_not_finite_ends_the_run)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *path = in_folder(&arena, "huge");
+    const char *path = in_folder(ARENA, "huge");
     struct st_file file;
     struct err err = {0};
     int status;
     char hex[SHA256_HEX_LEN + 1];
-    (void)must_run(&arena, arena_printf(&arena, TINY " --steps 1 --save %s", path));
-    MUST_PASS(st_read(&arena, path, &file, &err), err);
+    (void)must_run(ARENA, arena_printf(ARENA, TINY " --steps 1 --save %s", path));
+    MUST_PASS(st_read(ARENA, path, &file, &err), err);
     int n_scaled = 0;
     for (int i = 0; i < file.n_tensors; i++) {
         struct st_tensor *tensor = &file.tensors[i];
@@ -417,7 +396,7 @@ TEST(a_gradient_that_is_not_finite_ends_the_run)
         bool is_embedding = strncmp(tensor->name, "bert.embeddings.", 16) == 0 &&
                             strstr(tensor->name, "_embeddings.weight") != NULL;
         if (is_last || is_embedding) {
-            scale(&arena, tensor, is_last ? 1e37F : 1e-20F);
+            scale(ARENA, tensor, is_last ? 1e37F : 1e-20F);
             n_scaled++;
         }
     }
@@ -428,7 +407,7 @@ TEST(a_gradient_that_is_not_finite_ends_the_run)
                                        .n_tensors = file.n_tensors};
     MUST_PASS(st_write_sealed(path, &content, hex, &err), err);
     const char *text =
-        run_of(&arena, arena_printf(&arena, TINY " --steps 2 --load %s --save %s", path, path),
+        run_of(ARENA, arena_printf(ARENA, TINY " --steps 2 --load %s --save %s", path, path),
                &status, &err);
     assert_int_equal(status, -1);
     assert_int_equal(err.code, ERR_WORKLOAD);
@@ -437,46 +416,40 @@ TEST(a_gradient_that_is_not_finite_ends_the_run)
     assert_non_null(strstr(fatal, "\"where\":\"step 1\",\"what\":\"a gradient is not finite\"}"));
     assert_string_equal(strchr(fatal, '\n'), "\n");  /* the last line, */
     assert_null(strstr(text, "\"event\":\"step\"")); /* of a run that has done no step */
-    assert_memory_equal(file_of(&arena, path).ptr + 35, hex, SHA256_HEX_LEN); /* not saved over */
+    assert_memory_equal(file_of(ARENA, path).ptr + 35, hex, SHA256_HEX_LEN); /* not saved over */
 }
 
 /* Every kind of damage, checked by the seal alone: fast enough to cover every part of the file. */
 TEST(damage_is_found)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     static const double zeros[64];
     const struct st_tensor tensor = {
         .name = "a", .dtype = DT_F64, .shape = SHAPE(64), .data = zeros, .bytes = sizeof(zeros)};
     const struct st_meta meta = {"format", CHECKPOINT_FORMAT};
     const struct st_content content = {
         .meta = &meta, .n_meta = 1, .tensors = &tensor, .n_tensors = 1};
-    const char *path = in_folder(&arena, "sealed");
+    const char *path = in_folder(ARENA, "sealed");
     char hex[SHA256_HEX_LEN + 1];
     char again[SHA256_HEX_LEN + 1];
-    struct err err = {0};
-    MUST_PASS(st_write_sealed(path, &content, hex, &err), err);
-    struct str whole = file_of(&arena, path);
-    MUST_PASS(st_check_seal(whole, again, &err), err);
+    PASSES(st_write_sealed(path, &content, hex, ERR));
+    struct str whole = file_of(ARENA, path);
+    PASSES(st_check_seal(whole, again, ERR));
     assert_string_equal(hex, again);
-    char *bytes = arena_alloc(&arena, whole.len + 1, 1);
+    char *bytes = arena_alloc(ARENA, whole.len + 1, 1);
     for (size_t i = 0; i < whole.len * 8; i++) { /* every bit */
         memcpy(bytes, whole.ptr, whole.len);
         bytes[i / 8] = (char)(bytes[i / 8] ^ (1 << (i % 8)));
-        err = (struct err){0};
-        assert_int_equal(st_check_seal((struct str){bytes, whole.len}, again, &err), -1);
-        assert_int_equal(err.code, ERR_INTEGRITY);
+        FAILS(st_check_seal((struct str){bytes, whole.len}, again, ERR), ERR_INTEGRITY);
     }
     memcpy(bytes, whole.ptr, whole.len);
     bytes[whole.len] = '\0';
     for (size_t len = 0; len <= whole.len + 1; len++) { /* every length but its own */
-        err = (struct err){0};
         if (len != whole.len) {
-            assert_int_equal(st_check_seal((struct str){bytes, len}, again, &err), -1);
-            assert_int_equal(err.code, ERR_INTEGRITY);
+            FAILS(st_check_seal((struct str){bytes, len}, again, ERR), ERR_INTEGRITY);
         }
     }
     write_bytes(path, whole.ptr, whole.len - 1);
-    refused(arena_printf(&arena, TINY " --load %s", path), ERR_INTEGRITY, "damaged or truncated");
+    refused(arena_printf(ARENA, TINY " --load %s", path), ERR_INTEGRITY, "damaged or truncated");
 }
 
 UNIT_MAIN(make_folder, remove_folder)

@@ -28,11 +28,9 @@ TEST(the_real_library)
 TEST(none_in_a_folder_that_is_named)
 {
     struct nccl_api api;
-    struct err err = {0};
     assert_int_equal(setenv("REPERF_NCCL_DIR", "/nowhere", 1), 0);
-    assert_int_equal(nccl_api_open(&api, &err), -1);
-    assert_int_equal(err.code, ERR_USAGE);
-    assert_non_null(strstr(err.msg, "REPERF_NCCL_DIR: /nowhere/libnccl.so.2: no such file"));
+    FAILS(nccl_api_open(&api, ERR), ERR_USAGE);
+    SAYS("REPERF_NCCL_DIR: /nowhere/libnccl.so.2: no such file");
     assert_int_equal(unsetenv("REPERF_NCCL_DIR"), 0);
 }
 

@@ -168,10 +168,9 @@ static const char *const FORM_NAMES[] = {"fp32", "amp", "amp fused"};
 
 static void fuse(struct graph *graph)
 {
-    struct err err = {0};
     struct fuse_support support = fuse_support_hopper();
     struct fuse_policy policy = fuse_supported(&support);
-    assert_int_equal(graph_fuse(graph, &policy, NULL, &err), 0);
+    PASSES(graph_fuse(graph, &policy, NULL, ERR));
 }
 
 static const enum kernel_id FUSED_IDS[] = {K_CONV_STATS_FWD, K_CONV_BWD_DATA_BN,
@@ -182,7 +181,6 @@ static void plan_networks(const char *device_json, enum form form)
     bool is_amp = form != FULL;
     int n_failed = 0;
     for (size_t i = 0; i < ARRAY_LEN(NETWORKS); i++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         const struct model *model = model_find(NETWORKS[i].model);
         const struct model_opts opts = {.batch = NETWORKS[i].batch,
                                         .height = model->height_default,
@@ -190,15 +188,14 @@ static void plan_networks(const char *device_json, enum form form)
         const struct graph_types types = {is_amp ? DT_F16 : DT_F32, DT_F32, DT_F32};
         struct tally tally = {0};
         struct cuda cuda;
-        struct err err = {0};
-        struct graph *graph = graph_new_typed(&arena, &types);
+        struct graph *graph = graph_new_typed(ARENA, &types);
         int64_t start_ns = clock_system().mono_ns(NULL);
         model->build(graph, &opts);
-        assert_int_equal(graph_finish(graph, &err), 0);
+        PASSES(graph_finish(graph, ERR));
         if (form == FUSED) {
             fuse(graph);
         }
-        assert_int_equal(open_described(&cuda, device_json, is_amp, &err), 0);
+        PASSES(open_described(&cuda, device_json, is_amp, ERR));
         plan_calls(&cuda, graph, &tally);
         dnn_close(&cuda);
         print_message("%s %s: %d calls, %d without a plan, workspace %.1f MB, %.1f s\n",
@@ -261,14 +258,12 @@ TEST_WITH(every_convolution_for_volta, NULL, NULL)
    of 8 in half precision, except for the logits of the vocabulary and of the two sentences, which are stored as their shape says. */
 TEST(matrices_of_bert)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const struct graph_types types = {DT_F16, DT_F32, DT_F32};
     const struct model *model = model_find("bert_base");
-    struct err err = {0};
-    struct graph *graph = graph_new_typed(&arena, &types);
+    struct graph *graph = graph_new_typed(ARENA, &types);
     model->build(graph, &(struct model_opts){
                             .batch = 96, .sequence = 128, .predictions = 20, .has_dropout = true});
-    assert_int_equal(graph_finish(graph, &err), 0);
+    PASSES(graph_finish(graph, ERR));
     int n_even = 0;
     int n_of_words = 0;
     int n_of_sentences = 0;
@@ -360,14 +355,13 @@ static const struct wish WISHES[] = {
 TEST_WITH(what_is_fused, NULL, NULL)
 {
     struct fixture *f = *state;
-    struct err err = {0};
     int n_lost = 0;
     NEED_PLANS(f);
     for (size_t i = 0; i < ARRAY_LEN(WISHES); i++) {
         const struct wish *wish = &WISHES[i];
         struct kernel_args args = args_of(wish);
         struct cuda cuda;
-        assert_int_equal(open_described(&cuda, f->device_json, wish->is_amp, &err), 0);
+        PASSES(open_described(&cuda, f->device_json, wish->is_amp, ERR));
         bool is_had = dnn_supports(&cuda, &args);
         dnn_close(&cuda);
         if (is_had != wish->is_had) {
@@ -432,19 +426,17 @@ TEST_WITH(errors_name_what_is_wrong, NULL, NULL)
 {
     struct fixture *f = *state;
     struct plan_opts opts = {.device_json = "{\"no\": \"device\"}"};
-    struct err err = {0};
     struct cuda cuda;
     NEED_PLANS(f);
     cuda_describe(&cuda, true);
-    assert_int_equal(dnn_open(&cuda, &opts, &err), -1);
+    FAILS(dnn_open(&cuda, &opts, ERR), ERR_ANY);
     assert_null(cuda.dnn);
-    assert_non_null(strstr(err.msg, "cudnn: description of a device"));
-    err = (struct err){0};
-    assert_int_equal(open_described(&cuda, f->device_json, true, &err), 0);
+    SAYS("cudnn: description of a device");
+    PASSES(open_described(&cuda, f->device_json, true, ERR));
     struct kernel_args args = args_of(&WISHES[16]); /* dilation 16 */
-    assert_int_equal(dnn_prepare(&cuda, &args, &err), -1);
+    FAILS(dnn_prepare(&cuda, &args, ERR), ERR_ANY);
     assert_null(args.prepared);
-    assert_non_null(strstr(err.msg, "conv_stats_fwd f16 n4 c512 h64 w128 k512 r3 s3"));
+    SAYS("conv_stats_fwd f16 n4 c512 h64 w128 k512 r3 s3");
     dnn_close(&cuda);
     dnn_close(&cuda);
 }

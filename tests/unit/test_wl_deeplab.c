@@ -19,11 +19,9 @@ static struct conv_geom conv_of(const struct graph *graph, const char *weight)
 /* Source of the count: PaddleSeg's log of the benchmarked run prints 26,794,243 parameters, statistics included. */
 TEST(deeplab_has_its_published_size)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
-    struct graph *graph = graph_new(&arena, DT_F32);
+    struct graph *graph = graph_new(ARENA, DT_F32);
     model_deeplabv3p.build(graph, &(struct model_opts){.batch = 2, .height = 512, .width = 1024});
-    MUST_PASS(graph_finish(graph, &err), err);
+    PASSES(graph_finish(graph, ERR));
     assert_int_equal(graph_n_trainable(graph), 26723395);
     assert_int_equal(graph_n_running(graph), 70848);
     assert_int_equal(graph_n_trainable(graph) + graph_n_running(graph), 26794243);
@@ -35,12 +33,10 @@ TEST(deeplab_has_its_published_size)
    in the reports; this one has 1.6 times the parameters and the cost. */
 TEST(mmsegs_deeplab_is_another_network)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
-    struct graph *graph = graph_new(&arena, DT_F32);
+    struct graph *graph = graph_new(ARENA, DT_F32);
     model_deeplabv3p_mmseg.build(
         graph, &(struct model_opts){.batch = 2, .height = 512, .width = 1024, .has_dropout = true});
-    MUST_PASS(graph_finish(graph, &err), err);
+    PASSES(graph_finish(graph, ERR));
     assert_int_equal(graph_n_trainable(graph), 43589878);
     assert_int_equal(graph_macs(graph) / 2, 371682967552);
     assert_int_equal(conv_of(graph, "backbone.layer3.0.conv2.weight").dil_h, 1);
@@ -83,8 +79,7 @@ TEST(deeplab_has_paddlesegs_names_and_dilations)
         {"head.decoder.conv_bn_relu2.depthwise_conv._conv.weight", 1, 1, 304, 64},
         {"head.decoder.conv.weight", 1, 1, 1, 64},
     };
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct graph *graph = graph_new(&arena, DT_F32);
+    struct graph *graph = graph_new(ARENA, DT_F32);
     model_deeplabv3p.build(
         graph, &(struct model_opts){.batch = 2, .height = 256, .width = 320, .has_dropout = true});
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -144,14 +139,11 @@ TEST(loss_falls_on_a_fixed_batch)
 /* The image's average is one value a sample: with one sample a batch norm has no variance. */
 TEST(a_batch_of_one_is_refused)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
-    struct graph *graph = graph_new(&arena, DT_F32);
+    struct graph *graph = graph_new(ARENA, DT_F32);
     model_deeplabv3p.build(graph, &(struct model_opts){.batch = 1, .height = 64, .width = 64});
-    assert_int_equal(graph_finish(graph, &err), -1);
-    assert_int_equal(err.code, ERR_USAGE);
+    FAILS(graph_finish(graph, ERR), ERR_USAGE);
     assert_non_null(
-        strstr(err.msg, "head.aspp.global_avg_pool.1._batch_norm: one value per channel"));
+        strstr(ERR->msg, "head.aspp.global_avg_pool.1._batch_norm: one value per channel"));
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -36,11 +36,10 @@ static struct hello some_hello(int rank)
 TEST(messages_come_back_as_they_were)
 {
     uint8_t bytes[WIRE_HELLO_BYTES];
-    struct err err = {0};
     struct hello hello = some_hello(3);
     struct hello back;
     hello_encode(&hello, bytes);
-    assert_int_equal(hello_decode(bytes, &back, &err), 0);
+    PASSES(hello_decode(bytes, &back, ERR));
     assert_int_equal(back.rank, 3);
     assert_int_equal(back.n_ranks, 4);
     assert_int_equal(back.ring_port, 4711);
@@ -53,7 +52,7 @@ TEST(messages_come_back_as_they_were)
     memset(note.key, 0xa5, sizeof(note.key));
     struct note again;
     note_encode(&note, bytes);
-    assert_int_equal(note_decode(bytes, &again, &err), 0);
+    PASSES(note_decode(bytes, &again, ERR));
     assert_int_equal(again.kind, NOTE_REPORT);
     assert_true(again.number == note.number);
     assert_int_equal(again.port, 65535);
@@ -149,11 +148,9 @@ static struct ranks good(void *env)
 static void bad(void *env, const char *part)
 {
     struct ranks ranks;
-    struct err err = {0};
-    assert_int_equal(ranks_read(from_list, env, false, &ranks, &err), -1);
-    assert_int_equal(err.code, ERR_USAGE);
-    if (!strstr(err.msg, part)) {
-        fail_msg("\"%s\" is not in \"%s\"", part, err.msg);
+    FAILS(ranks_read(from_list, env, false, &ranks, ERR), ERR_USAGE);
+    if (!strstr(ERR->msg, part)) {
+        fail_msg("\"%s\" is not in \"%s\"", part, ERR->msg);
     }
 }
 
@@ -220,18 +217,15 @@ TEST(first_hosts)
                                         "node[a-b]", "a b", "n[1;2]", "x/y"};
     char host[RANKS_ADDR_MAX];
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct err err = {0};
-        assert_int_equal(ranks_first_host(rows[i][0], host, &err), 0);
+        PASSES(ranks_first_host(rows[i][0], host, ERR));
         assert_string_equal(host, rows[i][1]);
     }
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        struct err err = {0};
-        assert_int_equal(ranks_first_host(wrong[i], host, &err), -1);
+        FAILS(ranks_first_host(wrong[i], host, ERR), ERR_ANY);
     }
     char *longest = xcalloc(100000, 1);
-    struct err err = {0};
     memset(longest, 'a', 99999);
-    assert_int_equal(ranks_first_host(longest, host, &err), -1);
+    FAILS(ranks_first_host(longest, host, ERR), ERR_ANY);
     free(longest);
 }
 

@@ -27,13 +27,12 @@ static int64_t ticking(void *ctx)
 /* The pack as split train in FOLDER/train, and as the other split in FOLDER/eval. */
 static void write_both(const struct hand_pack *pack, const char *folder, const char *split)
 {
-    struct err err = {0};
     struct hand_pack held_out = *pack;
     held_out.split = split;
     const char *const paths[] = {fs_join(&scratch_arena, folder, "train"),
                                  fs_join(&scratch_arena, folder, "eval")};
-    assert_int_equal(fs_mkdir_p(paths[0], &err), 0);
-    assert_int_equal(fs_mkdir_p(paths[1], &err), 0);
+    PASSES(fs_mkdir_p(paths[0], ERR));
+    PASSES(fs_mkdir_p(paths[1], ERR));
     hand_write(pack, paths[0]);
     hand_write(&held_out, paths[1]);
 }

@@ -136,9 +136,8 @@ TEST_IN_SCRATCH(a_resumed_run_sees_the_same_batches)
     struct str wide = runs(*state, arena_printf(&scratch_arena, "%s 1 --dtype f64", line));
     double f32 = 0;
     double f64 = 0;
-    struct err err = {0};
-    assert_int_equal(str_to_f64(loss_of(whole, 1), &f32, &err), 0);
-    assert_int_equal(str_to_f64(loss_of(wide, 1), &f64, &err), 0);
+    PASSES(str_to_f64(loss_of(whole, 1), &f32, ERR));
+    PASSES(str_to_f64(loss_of(wide, 1), &f64, ERR));
     assert_true(fabs(f32 - f64) < 1e-3 * f64);
 }
 
@@ -172,9 +171,8 @@ TEST_IN_SCRATCH(tokens_train_a_language_model)
         *state, "--model bert_tiny --sequence 8 --predictions 3 --batch 4 --steps 1 --dtype f64");
     double f32 = 0;
     double f64 = 0;
-    struct err err = {0};
-    assert_int_equal(str_to_f64(loss_of(text, 1), &f32, &err), 0);
-    assert_int_equal(str_to_f64(loss_of(wide, 1), &f64, &err), 0);
+    PASSES(str_to_f64(loss_of(text, 1), &f32, ERR));
+    PASSES(str_to_f64(loss_of(wide, 1), &f64, ERR));
     assert_true(fabs(f32 - f64) < 1e-5 * f64);
 }
 
@@ -266,11 +264,10 @@ TEST_IN_SCRATCH(a_token_without_a_row_ends_the_run)
 
 static void put(const char *folder, const char *name, const char *text)
 {
-    struct err err = {0};
     const char *path = fs_join(&scratch_arena, folder, name);
     const char *slash = strrchr(path, '/');
     char *parent = arena_strndup(&scratch_arena, path, (size_t)(slash - path));
-    assert_int_equal(fs_mkdir_p(parent, &err), 0);
+    PASSES(fs_mkdir_p(parent, ERR));
     scratch_write(path, str_of(text));
 }
 

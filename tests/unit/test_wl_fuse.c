@@ -167,9 +167,8 @@ static void fill_input(struct fixture *f)
 
 static void fill_net(struct fixture *f, int64_t n_classes)
 {
-    struct err err = {0};
-    MUST_PASS(net_plan(&f->net, &f->arena, f->graph, &f->backend, &err), err);
-    MUST_PASS(net_alloc(&f->net, &err), err);
+    PASSES(net_plan(&f->net, &f->arena, f->graph, &f->backend, ERR));
+    PASSES(net_alloc(&f->net, ERR));
     net_init_values(&f->net, 7);
     for (int i = 0; i < f->graph->n_params; i++) {
         const struct value *param = &f->graph->values[f->graph->params[i]];
@@ -188,9 +187,8 @@ static void fill_net(struct fixture *f, int64_t n_classes)
 static void ready_fused(struct fixture *f, const struct fuse_policy *policy, int64_t n_classes,
                         struct fuse_report *ret_report)
 {
-    struct err err = {0};
-    MUST_PASS(graph_finish(f->graph, &err), err);
-    MUST_PASS(graph_fuse(f->graph, policy, ret_report, &err), err);
+    PASSES(graph_finish(f->graph, ERR));
+    PASSES(graph_fuse(f->graph, policy, ret_report, ERR));
     fill_net(f, n_classes);
 }
 
@@ -432,15 +430,14 @@ static void full_size(struct arena *arena, const struct model_case *c,
                       const struct fuse_policy *policy, struct graph **ret_graph,
                       struct fuse_report *ret_report)
 {
-    struct err err = {0};
     struct graph *graph = graph_new_typed(
         arena, &(struct graph_types){.dtype = DT_F16, .norm = DT_F32, .stat = DT_F32});
     c->model->build(graph, &(struct model_opts){.batch = c->batch,
                                                 .height = c->model->height_default,
                                                 .width = c->model->width_default,
                                                 .has_dropout = true});
-    MUST_PASS(graph_finish(graph, &err), err);
-    MUST_PASS(graph_fuse(graph, policy, ret_report, &err), err);
+    PASSES(graph_finish(graph, ERR));
+    PASSES(graph_fuse(graph, policy, ret_report, ERR));
     *ret_graph = graph;
 }
 
@@ -449,15 +446,13 @@ TEST(models_fuse_as_often_as_they_should)
     const struct fuse_support hopper = fuse_support_hopper();
     const struct fuse_policy policies[2] = {fuse_none(), fuse_supported(&hopper)};
     for (size_t m = 0; m < ARRAY_LEN(CASES); m++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct memplan plans[2];
         struct traffic traffic[2];
         for (int i = 0; i < 2; i++) {
-            struct err err = {0};
             struct graph *graph;
             struct fuse_report report;
-            full_size(&arena, &CASES[m], &policies[i], &graph, &report);
-            MUST_PASS(memplan_make(&arena, graph, bytes_of, NULL, &plans[i], &err), err);
+            full_size(ARENA, &CASES[m], &policies[i], &graph, &report);
+            PASSES(memplan_make(ARENA, graph, bytes_of, NULL, &plans[i], ERR));
             traffic[i] = traffic_of_graph(graph, bytes_of, NULL);
             if (i == 1) {
                 assert_memory_equal(report.n_fused, CASES[m].n_fused, sizeof(report.n_fused));
@@ -480,16 +475,14 @@ TEST(models_fuse_as_often_as_they_should)
 /* Convolutions are fused in half precision only; batch norms and the loss in any type. */
 TEST(float_has_no_fused_convolutions)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     const struct fuse_support hopper = fuse_support_hopper();
     const struct fuse_policy policy = fuse_supported(&hopper);
     struct graph *graph = graph_new_typed(
-        &arena, &(struct graph_types){.dtype = DT_F32, .norm = DT_F32, .stat = DT_F32});
+        ARENA, &(struct graph_types){.dtype = DT_F32, .norm = DT_F32, .stat = DT_F32});
     struct fuse_report report;
     model_hrnet_w18.build(graph, &(struct model_opts){.batch = 8, .height = 512, .width = 1024});
-    MUST_PASS(graph_finish(graph, &err), err);
-    MUST_PASS(graph_fuse(graph, &policy, &report, &err), err);
+    PASSES(graph_finish(graph, ERR));
+    PASSES(graph_fuse(graph, &policy, &report, ERR));
     static const int wanted[FUSE_PATTERN_COUNT] = {1, 139, 135, 0, 0, 0, 0};
     assert_memory_equal(report.n_fused, wanted, sizeof(wanted));
     assert_int_equal(report.n_sites[FUSE_CONV_STATS], 306);
@@ -499,17 +492,15 @@ TEST(float_has_no_fused_convolutions)
 
 static void unfused(struct fixture *f)
 {
-    struct err err = {0};
     fixture_init(f, DT_F64, CPU_PLAIN, 1);
     build_small(f);
-    MUST_PASS(graph_finish(f->graph, &err), err);
+    PASSES(graph_finish(f->graph, ERR));
 }
 
 TEST(a_list_is_followed)
 {
     struct fixture plain;
     struct fixture listed;
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct fuse_list list;
     struct err err = {0};
     const struct fuse_policy none = fuse_none();
@@ -517,7 +508,7 @@ TEST(a_list_is_followed)
     const struct backend unasked = {0};
     const struct fuse_asked asked = {.support = &EVERYTHING, .backend = &unasked};
     struct fuse_tally tally;
-    MUST_PASS(fuse_choose(&arena, plain.graph, &asked, &list, &tally, &err), err);
+    MUST_PASS(fuse_choose(ARENA, plain.graph, &asked, &list, &tally, &err), err);
     int n_wanted[FUSE_PATTERN_COUNT] = {0};
     int n_sites = 0;
     for (int i = 0; i < FUSE_PATTERN_COUNT; i++) {

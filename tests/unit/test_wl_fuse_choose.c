@@ -66,10 +66,9 @@ static struct graph *build(struct arena *arena)
 {
     const struct graph_types types = {DT_F16, DT_F32, DT_F32};
     const struct model_opts opts = {.batch = 2, .height = 64, .width = 64};
-    struct err err = {0};
     struct graph *graph = graph_new_typed(arena, &types);
     model_find("resnet50")->build(graph, &opts);
-    assert_int_equal(graph_finish(graph, &err), 0);
+    PASSES(graph_finish(graph, ERR));
     return graph;
 }
 
@@ -80,8 +79,7 @@ static struct fuse_list choose(struct arena *arena, struct teller *teller,
     struct backend backend = {.self = teller, .compare = teller ? compare : NULL};
     const struct fuse_asked asked = {.support = &support, .backend = &backend};
     struct fuse_list list = {0};
-    struct err err = {0};
-    assert_int_equal(fuse_choose(arena, build(arena), &asked, &list, ret_tally, &err), 0);
+    PASSES(fuse_choose(arena, build(arena), &asked, &list, ret_tally, ERR));
     return list;
 }
 
@@ -107,20 +105,18 @@ static int count_calls(const struct graph *graph, enum kernel_id id, int64_t str
 /* The list applied to a new graph. */
 static struct graph *apply(struct arena *arena, struct fuse_list *list)
 {
-    struct err err = {0};
     struct graph *graph = build(arena);
-    assert_int_equal(graph_fuse_listed(graph, list, NULL, &err), 0);
+    PASSES(graph_fuse_listed(graph, list, NULL, ERR));
     return graph;
 }
 
 TEST(all_that_is_faster)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct teller teller = {.answer = say_faster};
     struct fuse_tally tally;
     struct fuse_tally untimed;
-    struct fuse_list list = choose(&arena, &teller, &tally);
-    struct fuse_list all = choose(&arena, NULL, &untimed); /* no backend to ask */
+    struct fuse_list list = choose(ARENA, &teller, &tally);
+    struct fuse_list all = choose(ARENA, NULL, &untimed); /* no backend to ask */
     assert_int_equal(list.n_choices, all.n_choices);
     assert_memory_equal(list.choices, all.choices, (size_t)all.n_choices * sizeof(*all.choices));
     int n_said = tally.n_sites[FUSE_CONV_STATS][FORM_FASTER] +
@@ -136,19 +132,18 @@ TEST(all_that_is_faster)
 
 TEST(nothing_that_is_slower_or_not_had)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct fuse_tally tally;
     for (int i = 0; i < 2; i++) {
         struct teller teller = {.answer = i == 0 ? say_slower : say_unsupported};
         enum form_choice said = i == 0 ? FORM_SLOWER : FORM_UNSUPPORTED;
-        struct fuse_list list = choose(&arena, &teller, &tally);
+        struct fuse_list list = choose(ARENA, &teller, &tally);
         assert_int_equal(count_fused(&list, FUSE_CONV_STATS), 0);
         assert_int_equal(count_fused(&list, FUSE_CONV_BN_BWD), 0);
         assert_true(count_fused(&list, FUSE_BN_ADD) > 0); /* our own kernels are not asked about */
         assert_true(tally.n_sites[FUSE_CONV_STATS][said] > 50);
         /* A site that needs an earlier fused convolution never comes up. */
         assert_int_equal(tally.n_sites[FUSE_NORM_CONV][said], 0);
-        const struct graph *graph = apply(&arena, &list);
+        const struct graph *graph = apply(ARENA, &list);
         assert_int_equal(count_calls(graph, K_CONV_STATS_FWD, 0), 0);
         assert_int_equal(count_calls(graph, K_CONV_BWD_DATA_BN, 0), 0);
     }
@@ -156,11 +151,10 @@ TEST(nothing_that_is_slower_or_not_had)
 
 TEST(one_layer_so_another_otherwise)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct teller teller = {.answer = say_stride_2_slower};
     struct fuse_tally tally;
-    struct fuse_list list = choose(&arena, &teller, &tally);
-    const struct graph *graph = apply(&arena, &list);
+    struct fuse_list list = choose(ARENA, &teller, &tally);
+    const struct graph *graph = apply(ARENA, &list);
     assert_int_equal(count_calls(graph, K_CONV_STATS_FWD, 2), 0);
     assert_int_equal(count_calls(graph, K_CONV_BWD_DATA_BN, 2), 0);
     assert_true(count_calls(graph, K_CONV_STATS_FWD, 1) > 40);
@@ -183,11 +177,10 @@ TEST(the_calls_that_are_compared)
     static const enum kernel_id STATS_FUSED[] = {K_CONV_STATS_FWD, K_BN_FINALIZE, K_BN_APPLY};
     static const enum kernel_id BWD_PLAIN[] = {K_CONV_BWD_DATA, K_BN_BWD};
     static const enum kernel_id BWD_FUSED[] = {K_CONV_BWD_DATA_BN, K_BN_BWD_APPLY};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct teller *teller = arena_array(&arena, struct teller, 1);
+    struct teller *teller = arena_array(ARENA, struct teller, 1);
     struct fuse_tally tally;
     teller->answer = say_faster;
-    (void)choose(&arena, teller, &tally);
+    (void)choose(ARENA, teller, &tally);
     const struct forms *stats = &teller->first_of[K_CONV_STATS_FWD];
     hold_calls(&stats->plain, STATS_PLAIN, 2);
     hold_calls(&stats->fused, STATS_FUSED, 3);
@@ -215,17 +208,15 @@ TEST(the_calls_that_are_compared)
 
 TEST(what_the_device_says_is_passed_on)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct fuse_support support = fuse_support_hopper();
     struct teller teller = {.answer = say_faster, .is_broken = true};
     struct backend backend = {.self = &teller, .compare = compare};
     const struct fuse_asked asked = {.support = &support, .backend = &backend};
     struct fuse_list list = {0};
     struct fuse_tally tally;
-    struct err err = {0};
-    assert_int_equal(fuse_choose(&arena, build(&arena), &asked, &list, &tally, &err), -1);
-    assert_non_null(strstr(err.msg, "fusion conv_stats at op "));
-    assert_non_null(strstr(err.msg, "the device is gone"));
+    FAILS(fuse_choose(ARENA, build(ARENA), &asked, &list, &tally, ERR), ERR_ANY);
+    SAYS("fusion conv_stats at op ");
+    SAYS("the device is gone");
     assert_int_equal(teller.n_asked, 1);
 }
 

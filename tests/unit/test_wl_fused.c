@@ -19,9 +19,8 @@ struct bench {
 
 static void bench_init(struct bench *b, enum dtype dtype)
 {
-    struct err err = {0};
     *b = (struct bench){.dtype = dtype, .seed = 1};
-    MUST_PASS(cpu_init(&b->cpu, CPU_PLAIN, 2, &b->backend, &err), err);
+    PASSES(cpu_init(&b->cpu, CPU_PLAIN, 2, &b->backend, ERR));
 }
 
 static void bench_release(struct bench *b)
@@ -84,10 +83,9 @@ static void *copy(struct bench *b, const void *x, int64_t count)
 
 static void run(struct bench *b, enum kernel_id id, struct kernel_args args)
 {
-    struct err err = {0};
     args.id = id;
     args.dtype = b->dtype;
-    MUST_PASS(b->backend.prepare(b->backend.self, &args, &err), err);
+    PASSES(b->backend.prepare(b->backend.self, &args, ERR));
     args.workspace = b->backend.alloc(b->backend.self, args.workspace_bytes);
     b->backend.run[id](b->backend.self, &args);
     b->backend.free(b->backend.self, args.workspace);

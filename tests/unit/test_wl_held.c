@@ -107,8 +107,7 @@ static enum held_verdict run_case(enum kernel_id id, int idx, enum plant plant, 
                                   bool *ret_is_there)
 {
     struct planted planted = {.plant = plant};
-    struct err err = {0};
-    assert_int_equal(cpu_init(&planted.cpu, CPU_PLAIN, 1, &planted.honest, &err), 0);
+    PASSES(cpu_init(&planted.cpu, CPU_PLAIN, 1, &planted.honest, ERR));
     struct backend backend = {.name = "planted",
                               .self = &planted,
                               .tensor_bytes = tensor_bytes,

@@ -103,23 +103,21 @@ static void join_all(struct peer *peers, int n)
 /* An uninvited connection; waits until somebody listens. */
 static int visit(int port, const void *ptr, size_t len)
 {
-    struct err err = {0};
     int fd = -1;
     const struct wait wait = {.deadline_ns = clock_now_ns() + LONG_NS};
-    assert_int_equal(sock_connect("127.0.0.1", port, &wait, &fd, &err), 0);
-    assert_int_equal(sock_send_all(fd, ptr, len, &wait, &err), 0);
+    PASSES(sock_connect("127.0.0.1", port, &wait, &fd, ERR));
+    PASSES(sock_send_all(fd, ptr, len, &wait, ERR));
     return fd;
 }
 
 /* What rank 0 answers to a hello. */
 static struct note answer_to(int fd)
 {
-    struct err err = {0};
     struct note note = {0};
     uint8_t bytes[WIRE_NOTE_BYTES];
     const struct wait wait = {.deadline_ns = clock_now_ns() + LONG_NS};
-    assert_int_equal(sock_recv_all(fd, bytes, sizeof(bytes), &wait, &err), 0);
-    assert_int_equal(note_decode(bytes, &note, &err), 0);
+    PASSES(sock_recv_all(fd, bytes, sizeof(bytes), &wait, ERR));
+    PASSES(note_decode(bytes, &note, ERR));
     return note;
 }
 
@@ -234,8 +232,7 @@ TEST(what_ranks_disagree_about_ends_them_all)
 /* A port of rank 0's, at which others may be before it. */
 static int listen_for(struct peer *rank_0)
 {
-    struct err err = {0};
-    assert_int_equal(sock_listen("127.0.0.1", 0, &rank_0->listener, &err), 0);
+    PASSES(sock_listen("127.0.0.1", 0, &rank_0->listener, ERR));
     return sock_own_port(rank_0->listener);
 }
 
@@ -357,9 +354,8 @@ TEST(what_all_find_is_every_ranks_own)
 TEST(a_port_that_is_taken_is_said)
 {
     struct peer peer;
-    struct err err = {0};
     int fd = -1;
-    assert_int_equal(sock_listen("127.0.0.1", 0, &fd, &err), 0);
+    PASSES(sock_listen("127.0.0.1", 0, &fd, ERR));
     prepare(&peer, 1, sock_own_port(fd));
     peer.ranks.n_ranks = 2;
     run_peer(&peer);
@@ -373,9 +369,8 @@ TEST(a_port_that_is_taken_is_said)
 TEST(rank_0_takes_a_listener)
 {
     struct peer peers[3];
-    struct err err = {0};
     int fd = -1;
-    assert_int_equal(sock_listen("127.0.0.1", 0, &fd, &err), 0);
+    PASSES(sock_listen("127.0.0.1", 0, &fd, ERR));
     prepare(peers, 3, sock_own_port(fd));
     peers[0].listener = fd;
     for (int i = 0; i < 3; i++) {

@@ -34,15 +34,13 @@ static const struct load_want WANT = {.what = "Fake",
 /* `name` below the folder, from C text. False: there is no compiler here. */
 static bool build(const char *name, const char *text)
 {
-    struct err err = {0};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    char *source = arena_printf(&arena, "%s/source.c", folder);
-    char *out = fs_join(&arena, folder, name);
+    char *source = arena_printf(ARENA, "%s/source.c", folder);
+    char *out = fs_join(ARENA, folder, name);
     char *slash = strrchr(out, '/');
     *slash = '\0';
-    assert_int_equal(fs_mkdir_p(out, &err), 0);
+    PASSES(fs_mkdir_p(out, ERR));
     *slash = '/';
-    assert_int_equal(fs_write_atomic(source, str_of(text), &err), 0);
+    PASSES(fs_write_atomic(source, str_of(text), ERR));
     char *argv[] = {
         (char[]){"cc"}, (char[]){"-shared"}, (char[]){"-fPIC"}, (char[]){"-o"}, out, source, NULL};
     pid_t pid = 0;
@@ -60,19 +58,16 @@ static bool build(const char *name, const char *text)
 
 static void set_up_folder(const char *name)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    assert_int_equal(setenv("REPERF_FAKE_DIR", fs_join(&arena, folder, name), 1), 0);
+    assert_int_equal(setenv("REPERF_FAKE_DIR", fs_join(ARENA, folder, name), 1), 0);
 }
 
 static void refused(const char *expected)
 {
     struct load load = {0};
-    struct err err = {0};
-    assert_int_equal(load_open(&WANT, &load, &err), -1);
-    assert_int_equal(err.code, ERR_USAGE);
+    FAILS(load_open(&WANT, &load, ERR), ERR_USAGE);
     assert_null(load.handle);
-    if (!strstr(err.msg, expected) || !strstr(err.msg, "9.3.0") || !strstr(err.msg, "10.0.0")) {
-        fail_msg("\"%s\" does not say \"%s\" and what is wanted", err.msg, expected);
+    if (!strstr(ERR->msg, expected) || !strstr(ERR->msg, "9.3.0") || !strstr(ERR->msg, "10.0.0")) {
+        fail_msg("\"%s\" does not say \"%s\" and what is wanted", ERR->msg, expected);
     }
 }
 
@@ -106,30 +101,25 @@ TEST(says_what_is_wrong)
 
 TEST(damaged_file_is_refused)
 {
-    struct err err = {0};
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    assert_int_equal(fs_mkdir_p(fs_join(&arena, folder, "damaged"), &err), 0);
-    assert_int_equal(fs_write_atomic(fs_join(&arena, folder, "damaged/libreperf_fake.so.9"),
-                                     STR_LIT("no library"), &err),
-                     0);
+    PASSES(fs_mkdir_p(fs_join(ARENA, folder, "damaged"), ERR));
+    PASSES(fs_write_atomic(fs_join(ARENA, folder, "damaged/libreperf_fake.so.9"),
+                           STR_LIT("no library"), ERR));
     set_up_folder("damaged");
     refused("damaged/libreperf_fake.so.9: ");
 }
 
 TEST(takes_the_first_that_fits)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct load load = {0};
-    struct err err = {0};
     if (!build("cuda/lib64/libreperf_fake.so.9", FAKE(90100) ADD)) {
         skip();
     }
     (void)build("venv/lib/python3.12/site-packages/nvidia/fake/lib/libreperf_fake.so.9",
                 FAKE(91901) ADD);
     unsetenv("REPERF_FAKE_DIR");
-    assert_int_equal(setenv("CUDA_HOME", fs_join(&arena, folder, "cuda"), 1), 0);
-    assert_int_equal(setenv("VIRTUAL_ENV", fs_join(&arena, folder, "venv"), 1), 0);
-    assert_int_equal(load_open(&WANT, &load, &err), 0);
+    assert_int_equal(setenv("CUDA_HOME", fs_join(ARENA, folder, "cuda"), 1), 0);
+    assert_int_equal(setenv("VIRTUAL_ENV", fs_join(ARENA, folder, "venv"), 1), 0);
+    PASSES(load_open(&WANT, &load, ERR));
     assert_int_equal(load.version, 91901);
     assert_non_null(strstr(load.path, "/venv/"));
     assert_int_equal(((int (*)(int, int))table[1])(3, 4), 7);

@@ -121,9 +121,8 @@ static int faults_of(const struct graph *graph, const struct memplan *plan)
 
 static void plan_of(struct arena *arena, struct graph *graph, struct memplan *ret_plan)
 {
-    struct err err = {0};
-    MUST_PASS(graph_finish(graph, &err), err);
-    MUST_PASS(memplan_make(arena, graph, bytes_of, NULL, ret_plan, &err), err);
+    PASSES(graph_finish(graph, ERR));
+    PASSES(memplan_make(arena, graph, bytes_of, NULL, ret_plan, ERR));
 }
 
 static void plan_resnet(struct arena *arena, int64_t size, struct graph **ret_graph,
@@ -137,10 +136,9 @@ static void plan_resnet(struct arena *arena, int64_t size, struct graph **ret_gr
 
 TEST(resnet_reads_what_was_written)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct graph *graph;
     struct memplan plan;
-    plan_resnet(&arena, 64, &graph, &plan);
+    plan_resnet(ARENA, 64, &graph, &plan);
     assert_int_equal(faults_of(graph, &plan), 0);
     /* No plan can do with less than what lives at once; ours comes within 5 % of it. */
     assert_true(plan.arena_bytes[MEMPLAN_ACT] >= plan.live_bytes_max);
@@ -154,12 +152,11 @@ TEST(segmentation_networks_read_what_was_written)
                                                  &model_deeplabv3p_mmseg};
     static const int n_wanted[] = {35 + 4, 3 + 7, 4 + 7};
     for (size_t m = 0; m < ARRAY_LEN(models); m++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct graph *graph = graph_new(&arena, DT_F32);
+        struct graph *graph = graph_new(ARENA, DT_F32);
         struct memplan plan;
         models[m]->build(graph, &(struct model_opts){
                                     .batch = 2, .height = 61, .width = 96, .has_dropout = true});
-        plan_of(&arena, graph, &plan);
+        plan_of(ARENA, graph, &plan);
         assert_int_equal(faults_of(graph, &plan), 0);
         assert_true(plan.arena_bytes[MEMPLAN_ACT] >= plan.live_bytes_max);
         assert_true((double)plan.arena_bytes[MEMPLAN_ACT] <= 1.05 * (double)plan.live_bytes_max);
@@ -177,15 +174,14 @@ TEST(segmentation_networks_read_what_was_written)
 TEST(bert_reads_what_was_written)
 {
     for (int has_logits = 0; has_logits < 2; has_logits++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct graph *graph = graph_new(&arena, DT_F32);
+        struct graph *graph = graph_new(ARENA, DT_F32);
         struct memplan plan;
         model_bert_base.build(graph, &(struct model_opts){.batch = 2,
                                                           .sequence = 31,
                                                           .predictions = 5,
                                                           .has_logits = has_logits == 1,
                                                           .has_dropout = true});
-        plan_of(&arena, graph, &plan);
+        plan_of(ARENA, graph, &plan);
         assert_int_equal(faults_of(graph, &plan), 0);
         assert_true(plan.arena_bytes[MEMPLAN_ACT] >= plan.live_bytes_max);
         assert_true((double)plan.arena_bytes[MEMPLAN_ACT] <= 1.05 * (double)plan.live_bytes_max);
@@ -211,10 +207,9 @@ TEST(bert_reads_what_was_written)
 /* The interpreter must notice a wrong plan: move each activation in turn onto its neighbour. */
 TEST(a_wrong_plan_is_seen)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct graph *graph;
     struct memplan plan;
-    plan_resnet(&arena, 32, &graph, &plan);
+    plan_resnet(ARENA, 32, &graph, &plan);
     int n_moved = 0;
     for (int i = 0; i < graph->n_ops; i++) {
         struct place *place = &plan.places[graph->ops[i].out[0]];
@@ -242,8 +237,7 @@ TEST(a_wrong_plan_is_seen)
 
 TEST(elementwise_ops_work_in_place)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct graph *graph = graph_new(&arena, DT_F64);
+    struct graph *graph = graph_new(ARENA, DT_F64);
     int x = graph_input(graph, "x", SHAPE(2, 3, 8, 8), DT_F64);
     int labels = graph_input(graph, "labels", SHAPE(2, 8, 8), DT_I64);
     int a = graph_conv(graph, x, &(struct conv_opts){.name = "a", .out_channels = 4, .kernel = 1});
@@ -251,20 +245,20 @@ TEST(elementwise_ops_work_in_place)
     int relu = graph_relu(graph, graph_add(graph, a, b, false));
     (void)graph_loss(graph, relu, labels, &(struct loss_opts){.ignore_label = LOSS_IGNORE_NONE});
     struct memplan plan;
-    plan_of(&arena, graph, &plan);
+    plan_of(ARENA, graph, &plan);
     assert_int_equal(faults_of(graph, &plan), 0);
     /* add takes a's memory, relu that of the sum: the ReLU's backward needs its result only. */
     assert_int_equal(plan.places[relu].offset_bytes, plan.places[a].offset_bytes);
     assert_int_equal(plan.places[relu].root, a);
     /* The memory of a kept value is not reused. */
-    struct graph *kept = graph_new(&arena, DT_F64);
+    struct graph *kept = graph_new(ARENA, DT_F64);
     x = graph_input(kept, "x", SHAPE(2, 3, 8, 8), DT_F64);
     labels = graph_input(kept, "labels", SHAPE(2, 8, 8), DT_I64);
     a = graph_conv(kept, x, &(struct conv_opts){.name = "a", .out_channels = 4, .kernel = 1});
     graph_output(kept, "a", a);
     relu = graph_relu(kept, a);
     (void)graph_loss(kept, relu, labels, &(struct loss_opts){.ignore_label = LOSS_IGNORE_NONE});
-    plan_of(&arena, kept, &plan);
+    plan_of(ARENA, kept, &plan);
     assert_int_equal(faults_of(kept, &plan), 0);
     assert_true(plan.places[relu].root == relu);
 }
@@ -272,10 +266,9 @@ TEST(elementwise_ops_work_in_place)
 /* The basis of data parallelism: gradients are stored in the order in which backward completes them, without a gap. */
 TEST(gradients_lie_in_backward_order)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct graph *graph;
     struct memplan plan;
-    plan_resnet(&arena, 32, &graph, &plan);
+    plan_resnet(ARENA, 32, &graph, &plan);
     assert_int_equal(graph->n_params, 161);
     assert_string_equal(graph->values[graph->grad_order[0]].name, "fc.weight");
     assert_string_equal(graph->values[graph->grad_order[160]].name, "conv1.weight");

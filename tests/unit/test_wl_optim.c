@@ -52,11 +52,10 @@ static double rounded(enum dtype dtype, double value)
 /* The middle segment has no decay. Gaps between the segments are zero. */
 static struct bench *bench_new(enum dtype type, const struct opt_rule *rule, int n_threads)
 {
-    struct err err = {0};
     struct bench *b = xcalloc(1, sizeof(*b));
     b->type = type;
     b->wide = type == DT_F64 ? DT_F64 : DT_F32;
-    MUST_PASS(cpu_init(&b->cpu, CPU_PLAIN, n_threads, &b->backend, &err), err);
+    PASSES(cpu_init(&b->cpu, CPU_PLAIN, n_threads, &b->backend, ERR));
     for (int s = 0; s < SEGMENTS; s++) {
         b->segments[s] = (struct opt_segment){
             .param = s * STRIDE * dtype_bytes(type),
@@ -70,7 +69,7 @@ static struct bench *bench_new(enum dtype type, const struct opt_rule *rule, int
         };
     }
     b->args = (struct opt_args){.rule = *rule, .segments = b->segments, .n_segments = SEGMENTS};
-    MUST_PASS(b->backend.prepare_update(b->backend.self, &b->args, &err), err);
+    PASSES(b->backend.prepare_update(b->backend.self, &b->args, ERR));
     b->args.param = b->param = zeroed(TOTAL, type);
     b->args.grad = b->grad = zeroed(TOTAL, type);
     b->args.master = b->master = type == DT_F16 ? zeroed(TOTAL, b->wide) : NULL;

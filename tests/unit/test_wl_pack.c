@@ -68,10 +68,9 @@ TEST(sha256_gives_the_standard_s_examples)
 
 static int skip_one(const char *text)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct json_in in = {.text = str_of(text)};
     struct err err = {0};
-    return json_in_skip(&in, &arena, &err) < 0 ? -1 : json_in_end(&in, &err);
+    return json_in_skip(&in, ARENA, &err) < 0 ? -1 : json_in_end(&in, &err);
 }
 
 TEST(a_value_is_skipped_only_if_it_is_json)
@@ -118,9 +117,8 @@ TEST_IN_SCRATCH(whole_folders_open)
     static const struct hand_pack *const packs[] = {&CLASSES, &SEGMENTS, &TOKENS};
     for (size_t i = 0; i < ARRAY_LEN(packs); i++) {
         CLEANUP(pack) struct pack pack;
-        struct err err = {0};
         hand_write(packs[i], *state);
-        MUST_PASS(pack_open(&pack, *state, &err), err);
+        PASSES(pack_open(&pack, *state, ERR));
         assert_int_equal(pack.n_samples, packs[i]->n_samples);
         assert_int_equal(pack.n_classes, packs[i]->n_classes);
         assert_string_equal(pack.dataset, "by-hand");
@@ -129,7 +127,7 @@ TEST_IN_SCRATCH(whole_folders_open)
         uint8_t *want = xmalloc((size_t)pack.sample_bytes_max);
         for (uint32_t s = 0; s < packs[i]->n_samples; s++) {
             struct pack_sample sample;
-            MUST_PASS(pack_read(&pack, s, buf, &sample, &err), err);
+            PASSES(pack_read(&pack, s, buf, &sample, ERR));
             hand_sample(packs[i], s, want);
             assert_memory_equal(buf, want, hand_bytes(packs[i], s));
         }

@@ -20,8 +20,7 @@ static char *below(struct arena *arena, const char *name)
 
 TEST(found_again_under_its_key)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *folder = below(&arena, "a/b");
+    const char *folder = below(ARENA, "a/b");
     const struct plan_choice choice = {"cudnn 62 2=1 12=-3", 123456};
     struct plan_choice found = {0};
     assert_false(plan_cache_find(folder, KEY, &found));
@@ -38,24 +37,22 @@ TEST(found_again_under_its_key)
 
 TEST(damage_is_refused_and_written_over)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
-    const char *folder = below(&arena, "damage");
+    const char *folder = below(ARENA, "damage");
     const struct plan_choice choice = {"cudnn 62 2=1", 5};
     struct plan_choice found = {0};
     struct str text;
     plan_cache_put(folder, KEY, &choice);
-    char *path = plan_cache_path(&arena, folder, KEY);
-    assert_int_equal(fs_read(&arena, path, PLAN_FILE_MAX, &text, &err), 0);
+    char *path = plan_cache_path(ARENA, folder, KEY);
+    PASSES(fs_read(ARENA, path, PLAN_FILE_MAX, &text, ERR));
     log_set_level(LOG_ERROR);
     for (size_t len = 0; len + 1 < text.len; len++) { /* without the line's end it is whole */
-        assert_int_equal(fs_write_atomic(path, (struct str){text.ptr, len}, &err), 0);
+        PASSES(fs_write_atomic(path, (struct str){text.ptr, len}, ERR));
         assert_false(plan_cache_find(folder, KEY, &found));
     }
     /* A choice of another key in this one's file. */
-    assert_int_equal(fs_read(&arena, path, PLAN_FILE_MAX, &text, &err), 0);
+    PASSES(fs_read(ARENA, path, PLAN_FILE_MAX, &text, ERR));
     plan_cache_put(folder, OTHER, &choice);
-    assert_int_equal(rename(plan_cache_path(&arena, folder, OTHER), path), 0);
+    assert_int_equal(rename(plan_cache_path(ARENA, folder, OTHER), path), 0);
     assert_false(plan_cache_find(folder, KEY, &found));
     log_set_level(LOG_INFO);
     plan_cache_put(folder, KEY, &choice);
@@ -83,49 +80,39 @@ TEST(strange_documents_are_refused)
         "{\"schema_version\":1,\"key\":\"k\",\"plan\":3,\"time_ns\":0}",
     };
     for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct plan_choice choice = {.time_ns = -7};
-        struct err err = {0};
-        assert_int_equal(plan_cache_parse(&arena, str_of(BAD[i]), "k", &choice, &err), -1);
-        assert_int_equal(err.code, ERR_PARSE);
+        FAILS(plan_cache_parse(ARENA, str_of(BAD[i]), "k", &choice, ERR), ERR_PARSE);
         assert_int_equal(choice.time_ns, -7);
     }
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct plan_choice choice = {0};
-    struct err err = {0};
-    assert_int_equal(
-        plan_cache_parse(
-            &arena, STR_LIT("{\"time_ns\":7,\"plan\":\"p\",\"key\":\"k\",\"schema_version\":1}"),
-            "k", &choice, &err),
-        0);
+    PASSES(plan_cache_parse(
+        ARENA, STR_LIT("{\"time_ns\":7,\"plan\":\"p\",\"key\":\"k\",\"schema_version\":1}"), "k",
+        &choice, ERR));
     assert_int_equal(choice.time_ns, 7);
 }
 
 TEST(a_folder_that_cannot_be_written_is_no_error)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     const struct plan_choice choice = {"p", 1};
     struct plan_choice found;
-    assert_int_equal(fs_write_atomic(below(&arena, "file"), STR_LIT("x"), &err), 0);
+    PASSES(fs_write_atomic(below(ARENA, "file"), STR_LIT("x"), ERR));
     log_set_level(LOG_ERROR);
-    plan_cache_put(below(&arena, "file/below"), KEY, &choice);
-    assert_false(plan_cache_find(below(&arena, "file/below"), KEY, &found));
+    plan_cache_put(below(ARENA, "file/below"), KEY, &choice);
+    assert_false(plan_cache_find(below(ARENA, "file/below"), KEY, &found));
     log_set_level(LOG_INFO);
 }
 
 TEST(folder_is_where_caches_are)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     assert_int_equal(setenv("XDG_CACHE_HOME", "/x/cache", 1), 0);
     assert_int_equal(setenv("HOME", "/x/home", 1), 0);
-    assert_string_equal(plan_cache_folder(&arena), "/x/cache/reperf/plans");
+    assert_string_equal(plan_cache_folder(ARENA), "/x/cache/reperf/plans");
     assert_int_equal(setenv("XDG_CACHE_HOME", "relative", 1), 0);
-    assert_string_equal(plan_cache_folder(&arena), "/x/home/.cache/reperf/plans");
+    assert_string_equal(plan_cache_folder(ARENA), "/x/home/.cache/reperf/plans");
     assert_int_equal(unsetenv("XDG_CACHE_HOME"), 0);
-    assert_string_equal(plan_cache_folder(&arena), "/x/home/.cache/reperf/plans");
+    assert_string_equal(plan_cache_folder(ARENA), "/x/home/.cache/reperf/plans");
     assert_int_equal(unsetenv("HOME"), 0);
-    assert_null(plan_cache_folder(&arena));
+    assert_null(plan_cache_folder(ARENA));
 }
 
 static int make_root(void **state UNUSED)
@@ -142,13 +129,11 @@ static int remove_root(void **state UNUSED)
 /* What one book has found or made, another takes as text, and finds without the folder. */
 TEST(a_book_serves_another)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text;
     struct plan_book one;
     struct plan_book other;
     struct plan_choice found = {0};
-    struct err err = {0};
-    const char *folder = below(&arena, "book");
+    const char *folder = below(ARENA, "book");
     strbuf_init(&text, PLAN_BOOK_TEXT_MAX);
     plan_book_open(&one, folder, "a device; a driver");
     plan_book_put(&one, "conv_fwd", &(struct plan_choice){"cudnn 5", 9});
@@ -163,16 +148,15 @@ TEST(a_book_serves_another)
                         "7\tcudnn 2\tconv_fwd\n"); /* what nobody asked for stays in the folder */
     plan_book_open(&other, folder, "a device; another driver");
     assert_false(plan_book_find(&other, "conv_fwd", &found));
-    assert_int_equal(plan_book_read(&other, strbuf_str(&text), &err), 0);
+    PASSES(plan_book_read(&other, strbuf_str(&text), ERR));
     assert_true(plan_book_find(&other, "conv_fwd", &found));
     assert_string_equal(found.plan, "cudnn 2");
     assert_int_equal(found.time_ns, 7);
     static const char *const BAD[] = {"\n",        "7\n",        "7\tp\n",   "7\tp\t\n",
                                       "x\tp\tc\n", "-1\tp\tc\n", "7\t\tc\n", "7\tp\x01\tc\n"};
     for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
-        err = (struct err){0};
-        assert_int_equal(plan_book_read(&other, str_of(BAD[i]), &err), -1);
-        assert_true(err.code != ERR_NONE);
+        FAILS(plan_book_read(&other, str_of(BAD[i]), ERR), ERR_ANY);
+        assert_true(ERR->code != ERR_NONE);
     }
     plan_book_close(&one);
     plan_book_close(&other);

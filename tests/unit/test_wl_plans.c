@@ -43,7 +43,6 @@ struct planned {
 
 static void plan_full(struct planned *p, const struct full *full, const struct how *how)
 {
-    struct err err = {0};
     int64_t channel_pad = how->is_amp ? 8 : 4;
     const struct fuse_support hopper = fuse_support_hopper();
     const struct fuse_policy policy = how->is_fused ? fuse_supported(&hopper) : fuse_none();
@@ -58,15 +57,15 @@ static void plan_full(struct planned *p, const struct full *full, const struct h
                                             .sequence = full->model->sequence_default,
                                             .predictions = full->model->predictions_default,
                                             .has_dropout = true});
-    MUST_PASS(graph_finish(p->graph, &err), err);
-    MUST_PASS(graph_fuse(p->graph, &policy, NULL, &err), err);
+    PASSES(graph_finish(p->graph, ERR));
+    PASSES(graph_fuse(p->graph, &policy, NULL, ERR));
     const struct streams_opts opts = {.n_streams = how->n_streams,
                                       .n_events = EVENTS,
                                       .window = how->window,
                                       .bytes_of = device_bytes,
                                       .self = &channel_pad};
-    MUST_PASS(streams_assign(p->graph, &opts, &p->streams, &err), err);
-    MUST_PASS(memplan_make(&p->arena, p->graph, device_bytes, &channel_pad, &p->plan, &err), err);
+    PASSES(streams_assign(p->graph, &opts, &p->streams, ERR));
+    PASSES(memplan_make(&p->arena, p->graph, device_bytes, &channel_pad, &p->plan, ERR));
     p->traffic = traffic_of_graph(p->graph, device_bytes, &channel_pad);
 }
 
@@ -233,7 +232,6 @@ TEST(a_plan_for_one_stream_does_not_hold_on_four)
 {
     struct planned p;
     plan_hrnet(&p, 4, WINDOW);
-    struct err err = {0};
     int64_t channel_pad = 8;
     struct call *kept = arena_array(&p.arena, struct call, (size_t)p.graph->n_calls);
     memcpy(kept, p.graph->calls, (size_t)p.graph->n_calls * sizeof(*kept));
@@ -241,7 +239,7 @@ TEST(a_plan_for_one_stream_does_not_hold_on_four)
         p.graph->calls[i].args.stream = 0;
         p.graph->calls[i].n_waits = 0;
     }
-    MUST_PASS(memplan_make(&p.arena, p.graph, device_bytes, &channel_pad, &p.plan, &err), err);
+    PASSES(memplan_make(&p.arena, p.graph, device_bytes, &channel_pad, &p.plan, ERR));
     must_hold(&p, "one stream, in the order of four");
     memcpy(p.graph->calls, kept, (size_t)p.graph->n_calls * sizeof(*kept));
     assert_true(faults_of(&p) > 0);

@@ -298,7 +298,6 @@ static void write_check_file(const char *path)
 {
     struct fixture f;
     struct st_tensor tensors[2048];
-    struct err err = {0};
     int n = 0;
     fixture_init(&f, DT_F64, CPU_PLAIN, 1);
     model_hrnet_w18.build(f.graph, &(struct model_opts){.batch = 4, .height = 32, .width = 48});
@@ -318,7 +317,7 @@ static void write_check_file(const char *path)
                                               .bytes = bytes};
         }
     }
-    MUST_PASS(st_write(path, tensors, n, &err), err);
+    PASSES(st_write(path, tensors, n, ERR));
     fixture_release(&f);
 }
 
@@ -366,20 +365,18 @@ static double norm_of_tensor(const struct st_tensor *a, const struct st_tensor *
 
 TEST(check_files_are_those_of_one_rank)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     char folder[] = "/tmp/reperf-ranks.XXXXXX";
-    struct err err = {0};
     struct st_file one;
     struct st_file two;
     double all = 0.0;
     assert_non_null(mkdtemp(folder));
-    const char *in = fs_join(&arena, folder, "in");
-    const char *out[2] = {fs_join(&arena, folder, "one"), fs_join(&arena, folder, "two")};
+    const char *in = fs_join(ARENA, folder, "in");
+    const char *out[2] = {fs_join(ARENA, folder, "one"), fs_join(ARENA, folder, "two")};
     write_check_file(in);
     check_as(1, in, out[0]);
     check_as(2, in, out[1]);
-    MUST_PASS(st_read(&arena, out[0], &one, &err), err);
-    MUST_PASS(st_read(&arena, out[1], &two, &err), err);
+    PASSES(st_read(ARENA, out[0], &one, ERR));
+    PASSES(st_read(ARENA, out[1], &two, ERR));
     assert_int_equal(one.n_tensors, two.n_tensors);
     assert_non_null(st_find(&two, "logits"));
     assert_non_null(st_find(&two, "loss"));
@@ -398,7 +395,7 @@ TEST(check_files_are_those_of_one_rank)
             fail_msg("%s: apart %.2g", a->name, apart);
         }
     }
-    MUST_PASS(fs_remove_tree(folder, &err), err);
+    PASSES(fs_remove_tree(folder, ERR));
 }
 
 /* Without the switch each rank's batch norm is its own: the network is another one, and the test above could see it. */

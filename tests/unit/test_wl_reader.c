@@ -131,9 +131,8 @@ struct opened {
 
 static void opened_init(struct opened *o, const struct hand_pack *hand, const char *folder)
 {
-    struct err err = {0};
     hand_write(hand, folder);
-    MUST_PASS(pack_open(&o->pack, folder, &err), err);
+    PASSES(pack_open(&o->pack, folder, ERR));
     o->recipe = hand->kind == SHARD_SEGMENTS ? augment_segments : augment_classes;
     o->opts = (struct reader_opts){.pack = &o->pack,
                                    .recipe = &o->recipe,
@@ -150,14 +149,13 @@ static void opened_init(struct opened *o, const struct hand_pack *hand, const ch
 static void digests_of(const struct reader_opts *opts, char (*hex)[SHA256_HEX_LEN + 1])
 {
     struct reader *reader = NULL;
-    struct err err = {0};
     int64_t plane = opts->height * opts->width;
     bool is_dense = opts->pack->kind == SHARD_SEGMENTS;
-    MUST_PASS(reader_open(&reader, opts, &err), err);
+    PASSES(reader_open(&reader, opts, ERR));
     for (int64_t i = 0; i < opts->n_steps; i++) {
         struct reader_batch batch;
         struct sha256 sha;
-        MUST_PASS(reader_next(reader, NULL, &batch, &err), err);
+        PASSES(reader_next(reader, NULL, &batch, ERR));
         assert_int_equal(batch.step, opts->first_step + i);
         sha256_init(&sha);
         sha256_add(&sha, batch.samples, (size_t)batch.n_samples * 8);
@@ -216,16 +214,15 @@ static void order_of(const struct opened *o, int64_t n_ranks, int64_t batch, int
 {
     for (int64_t rank = 0; rank < n_ranks; rank++) {
         struct reader *reader = NULL;
-        struct err err = {0};
         struct reader_opts opts = o->opts;
         opts.rank = rank;
         opts.n_ranks = n_ranks;
         opts.batch = batch;
         opts.n_steps = n_steps;
-        MUST_PASS(reader_open(&reader, &opts, &err), err);
+        PASSES(reader_open(&reader, &opts, ERR));
         for (int64_t i = 0; i < n_steps; i++) {
             struct reader_batch got;
-            MUST_PASS(reader_next(reader, NULL, &got, &err), err);
+            PASSES(reader_next(reader, NULL, &got, ERR));
             assert_int_equal(got.n_samples, batch);
             memcpy(ret_samples + (i * n_ranks + rank) * batch, got.samples, (size_t)batch * 8);
         }
@@ -270,10 +267,9 @@ TEST_IN_SCRATCH(tokens_and_labels_arrive_in_their_places)
     struct opened o;
     struct reader *reader = NULL;
     struct reader_batch batch;
-    struct err err = {0};
     opened_init(&o, &TOKENS, *state);
-    MUST_PASS(reader_open(&reader, &o.opts, &err), err);
-    MUST_PASS(reader_next(reader, NULL, &batch, &err), err);
+    PASSES(reader_open(&reader, &o.opts, ERR));
+    PASSES(reader_next(reader, NULL, &batch, ERR));
     const uint32_t lengths[6] = {8, 8, 8, 3, 3, 1};
     for (uint32_t i = 0; i < 4; i++) {
         uint32_t at = 0;
@@ -287,8 +283,8 @@ TEST_IN_SCRATCH(tokens_and_labels_arrive_in_their_places)
     reader_close(reader);
     pack_release(&o.pack);
     opened_init(&o, &CLASSES, *state);
-    MUST_PASS(reader_open(&reader, &o.opts, &err), err);
-    MUST_PASS(reader_next(reader, NULL, &batch, &err), err);
+    PASSES(reader_open(&reader, &o.opts, ERR));
+    PASSES(reader_next(reader, NULL, &batch, ERR));
     for (int64_t i = 0; i < 4; i++) {
         assert_int_equal(batch.labels[i], batch.samples[i] % 7);
     }
@@ -310,12 +306,11 @@ TEST_IN_SCRATCH(an_evaluation_reads_each_sample_once_in_order)
     int64_t total = 0;
     for (int64_t rank = 0; rank < 3; rank++) {
         struct reader *reader = NULL;
-        struct err err = {0};
         o.opts.rank = rank;
-        MUST_PASS(reader_open(&reader, &o.opts, &err), err);
+        PASSES(reader_open(&reader, &o.opts, ERR));
         for (int64_t i = 0; i < 3; i++) {
             struct reader_batch batch;
-            MUST_PASS(reader_next(reader, NULL, &batch, &err), err);
+            PASSES(reader_next(reader, NULL, &batch, ERR));
             /* 50 = 2 * 24 + 2: the last step has two samples for rank 0 and none for the others. */
             assert_int_equal(batch.n_samples, i < 2 ? 8 : rank == 0 ? 2 : 0);
             for (int64_t j = 0; j < batch.n_samples; j++, total++) {
@@ -329,8 +324,7 @@ TEST_IN_SCRATCH(an_evaluation_reads_each_sample_once_in_order)
     assert_int_equal(seen, (UINT64_C(1) << 50) - 1);
     o.opts.first_step = 1;
     struct reader *reader = NULL;
-    struct err err = {0};
-    assert_int_equal(reader_open(&reader, &o.opts, &err), -1);
+    FAILS(reader_open(&reader, &o.opts, ERR), ERR_ANY);
     pack_release(&o.pack);
 }
 
@@ -422,13 +416,12 @@ TEST_IN_SCRATCH(a_label_past_the_classes_is_refused)
 {
     struct opened o;
     struct pack_sample sample;
-    struct err err = {0};
     opened_init(&o, &SEGMENTS, *state);
     uint8_t *buf = aligned_alloc(64, (size_t)o.pack.sample_bytes_max);
-    MUST_PASS(pack_read(&o.pack, 0, buf, &sample, &err), err);
+    PASSES(pack_read(&o.pack, 0, buf, &sample, ERR));
     o.pack.n_classes = 18; /* the file has 0 to 18 and 255 */
-    assert_int_equal(pack_read(&o.pack, 0, buf, &sample, &err), -1);
-    assert_non_null(strstr(err.msg, "a pixel's label is 18 to 254"));
+    FAILS(pack_read(&o.pack, 0, buf, &sample, ERR), ERR_ANY);
+    SAYS("a pixel's label is 18 to 254");
     free(buf);
     pack_release(&o.pack);
 }
@@ -437,19 +430,16 @@ TEST_IN_SCRATCH(what_cannot_be_read_is_refused)
 {
     struct opened o;
     struct reader *reader = NULL;
-    struct err err = {0};
     opened_init(&o, &CLASSES, *state);
     o.opts.batch = 17;
     o.opts.n_ranks = 3;
-    assert_int_equal(reader_open(&reader, &o.opts, &err), -1);
-    assert_int_equal(err.code, ERR_USAGE);
-    assert_non_null(strstr(err.msg, "50 samples are less than one batch of 17 on each of 3 ranks"));
+    FAILS(reader_open(&reader, &o.opts, ERR), ERR_USAGE);
+    SAYS("50 samples are less than one batch of 17 on each of 3 ranks");
     int64_t bytes = 0;
-    err = (struct err){0};
-    MUST_PASS(reader_bytes(&o.opts, &bytes, &err), err);
+    PASSES(reader_bytes(&o.opts, &bytes, ERR));
     assert_int_equal(bytes, 4 * 17 * (3 * 6 * 7 * 4 + 8 + 8));
     o.opts.height = INT64_MAX / 4;
-    assert_int_equal(reader_bytes(&o.opts, &bytes, &err), -1);
+    FAILS(reader_bytes(&o.opts, &bytes, ERR), ERR_ANY);
     pack_release(&o.pack);
 }
 
@@ -462,14 +452,12 @@ TEST_IN_SCRATCH(a_signal_and_a_close_end_it_at_any_time)
     for (int taken = 0; taken < 12; taken++) {
         volatile sig_atomic_t stop = 0;
         struct reader *reader = NULL;
-        struct err err = {0};
-        MUST_PASS(reader_open(&reader, &o.opts, &err), err);
+        PASSES(reader_open(&reader, &o.opts, ERR));
         for (int i = 0; i < taken; i++) {
-            MUST_PASS(reader_next(reader, &stop, &batch, &err), err);
+            PASSES(reader_next(reader, &stop, &batch, ERR));
         }
         stop = 15;
-        assert_int_equal(reader_next(reader, &stop, &batch, &err), -1);
-        assert_int_equal(err.code, ERR_INTERRUPTED);
+        FAILS(reader_next(reader, &stop, &batch, ERR), ERR_INTERRUPTED);
         reader_close(reader);
     }
     reader_close(NULL);

@@ -100,10 +100,9 @@ static const struct {
 TEST(hostile_files_are_refused_with_their_place)
 {
     for (size_t i = 0; i < ARRAY_LEN(REFUSED); i++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct st_file file = {0};
         struct err err = {0};
-        if (parse(&arena, REFUSED[i].header, REFUSED[i].n_data, &file, &err) == 0) {
+        if (parse(ARENA, REFUSED[i].header, REFUSED[i].n_data, &file, &err) == 0) {
             fail_msg("%s: was read", REFUSED[i].why);
         }
         if (err.code != ERR_PARSE || !strstr(err.msg, REFUSED[i].message)) {
@@ -125,32 +124,25 @@ TEST(header_sizes_are_checked)
                  {"\xF8\xFF\xFF\xFF\xFF\xFF\xFF\xFF{}", 10},
                  {"\0\0\0\0\0\0\0\x80{}", 10}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct st_file file;
-        struct err err = {0};
-        assert_int_equal(st_parse(&arena, (struct str){cases[i].bytes, cases[i].len}, &file, &err),
-                         -1);
-        assert_int_equal(err.code, ERR_PARSE);
-        assert_non_null(strstr(err.msg, "header size"));
+        FAILS(st_parse(ARENA, (struct str){cases[i].bytes, cases[i].len}, &file, ERR), ERR_PARSE);
+        SAYS("header size");
     }
 }
 
 TEST(good_files_are_read)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct st_file file;
-    struct err err = {0};
-    assert_int_equal(parse(&arena, "{}   ", 0, &file, &err), 0);
+    PASSES(parse(ARENA, "{}   ", 0, &file, ERR));
     assert_int_equal(file.n_tensors, 0);
-    assert_int_equal(
-        parse(&arena,
+    PASSES(
+        parse(ARENA,
               " { \"b\" : " T(
                   "I64", "[ 2 ]",
                   "[4 , 20]") ",\n\"__metadata__\":{\"x\":\"y\\\"\"},"
                               "\"\\u00e9\\ud83d\\ude00\":" T("F32", "[]", "[0,4]") ",\"none\":" T(
                                   "F64", "[3,0,1099511627776]", "[20,20]") "}  ",
-              20, &file, &err),
-        0);
+              20, &file, ERR));
     assert_int_equal(file.n_tensors, 3);
     const struct st_tensor *scalar = st_find(&file, "\xC3\xA9\xF0\x9F\x98\x80");
     assert_non_null(scalar);
@@ -174,18 +166,16 @@ TEST(many_short_texts_take_little_memory)
     }
     strbuf_add_z(&header, "}}");
     struct st_file file;
-    struct err err = {0};
-    assert_int_equal(parse(&arena, header.ptr, 0, &file, &err), 0);
+    PASSES(parse(&arena, header.ptr, 0, &file, ERR));
     assert_true(arena.used_bytes < 16 * header.len);
 }
 
 TEST(what_is_written_is_read)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
     char folder[] = "/tmp/reperf-st-XXXXXX";
     assert_non_null(mkdtemp(folder));
-    const char *path = fs_join(&arena, folder, "a.safetensors");
+    const char *path = fs_join(ARENA, folder, "a.safetensors");
     const float f[3] = {1.5F, -0.0F, 3e-40F};
     const double d = 0.1;
     const int64_t n[2] = {INT64_MIN, 7};
@@ -196,7 +186,7 @@ TEST(what_is_written_is_read)
     };
     assert_int_equal(st_write(path, tensors, 3, &err), 0);
     struct st_file file;
-    assert_int_equal(st_read(&arena, path, &file, &err), 0);
+    assert_int_equal(st_read(ARENA, path, &file, &err), 0);
     assert_int_equal(file.n_tensors, 3);
     for (int i = 0; i < 3; i++) {
         const struct st_tensor *tensor = st_find(&file, tensors[i].name);
@@ -208,7 +198,7 @@ TEST(what_is_written_is_read)
     /* A second write replaces it, and leaves no temporary file. */
     assert_int_equal(st_write(path, tensors, 1, &err), 0);
     struct fs_names names;
-    assert_int_equal(fs_list(&arena, folder, &names, &err), 0);
+    assert_int_equal(fs_list(ARENA, folder, &names, &err), 0);
     assert_int_equal(names.n, 1);
     /* A missing folder is named. */
     assert_int_equal(st_write("/nonexistent/folder/a", tensors, 1, &err), -1);

@@ -26,7 +26,6 @@ static void no_fork(void *self UNUSED)
 static void net_on(struct fixture *f, const struct model *model, int n_streams, bool is_fused,
                    struct streams_report *ret_report)
 {
-    struct err err = {0};
     fixture_init(f, DT_F64, CPU_PLAIN, 1);
     /* A CPU has no streams: the calls run one after the other, each stream with a workspace of its own. */
     f->backend.async = (struct backend_async){.n_streams = n_streams,
@@ -42,11 +41,11 @@ static void net_on(struct fixture *f, const struct model *model, int n_streams, 
         .n_streams = n_streams, .n_events = EVENTS, .window = WINDOW, .bytes_of = packed};
     model->build(f->graph,
                  &(struct model_opts){.batch = 2, .height = 33, .width = 33, .has_dropout = true});
-    MUST_PASS(graph_finish(f->graph, &err), err);
-    MUST_PASS(graph_fuse(f->graph, &policy, NULL, &err), err);
-    MUST_PASS(streams_assign(f->graph, &opts, ret_report, &err), err);
-    MUST_PASS(net_plan(&f->net, &f->arena, f->graph, &f->backend, &err), err);
-    MUST_PASS(net_alloc(&f->net, &err), err);
+    PASSES(graph_finish(f->graph, ERR));
+    PASSES(graph_fuse(f->graph, &policy, NULL, ERR));
+    PASSES(streams_assign(f->graph, &opts, ret_report, ERR));
+    PASSES(net_plan(&f->net, &f->arena, f->graph, &f->backend, ERR));
+    PASSES(net_alloc(&f->net, ERR));
 }
 
 static void fill(struct fixture *f, const struct model *model)
@@ -244,26 +243,23 @@ TEST(without_waits_the_bits_differ)
 
 static struct graph *finished(struct arena *arena, const struct model *model)
 {
-    struct err err = {0};
     struct graph *graph = graph_new_typed(
         arena, &(struct graph_types){.dtype = DT_F16, .norm = DT_F32, .stat = DT_F32});
     model->build(
         graph, &(struct model_opts){.batch = 2, .height = 256, .width = 256, .has_dropout = true});
-    MUST_PASS(graph_finish(graph, &err), err);
+    PASSES(graph_finish(graph, ERR));
     return graph;
 }
 
 TEST(one_stream_changes_nothing)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
-    struct graph *graph = finished(&arena, &model_hrnet_w18);
+    struct graph *graph = finished(ARENA, &model_hrnet_w18);
     size_t bytes = (size_t)graph->n_calls * sizeof(struct call);
-    void *kept = arena_alloc(&arena, bytes, alignof(max_align_t));
+    void *kept = arena_alloc(ARENA, bytes, alignof(max_align_t));
     memcpy(kept, graph->calls, bytes);
     const struct streams_opts opts = {.n_streams = 1, .window = WINDOW, .bytes_of = packed};
     struct streams_report report;
-    MUST_PASS(streams_assign(graph, &opts, &report, &err), err);
+    PASSES(streams_assign(graph, &opts, &report, ERR));
     assert_memory_equal(kept, graph->calls, bytes);
     assert_int_equal(report.n_waits, 0);
     assert_true(report.serial_ns > 0.0 && report.side_by_side_ns == report.serial_ns);
@@ -275,16 +271,14 @@ TEST(branches_run_side_by_side)
 {
     double before = 1.0;
     for (int n = 2; n <= 4; n *= 2) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct err err = {0};
-        struct graph *graph = finished(&arena, &model_hrnet_w18);
+        struct graph *graph = finished(ARENA, &model_hrnet_w18);
         const struct streams_opts opts = {
             .n_streams = n, .n_events = EVENTS, .window = WINDOW, .bytes_of = packed};
         struct streams_report report;
         struct streams_clocks clocks;
         int n_on[GRAPH_STREAMS_MAX] = {0};
-        MUST_PASS(streams_assign(graph, &opts, &report, &err), err);
-        MUST_PASS(streams_clocks_make(&arena, graph, &clocks, &err), err);
+        PASSES(streams_assign(graph, &opts, &report, ERR));
+        PASSES(streams_clocks_make(ARENA, graph, &clocks, ERR));
         assert_int_equal(clocks.n_streams, n);
         for (int i = 0; i < graph->n_calls; i++) {
             n_on[graph->calls[i].args.stream]++;
@@ -304,14 +298,12 @@ TEST(branches_run_side_by_side)
 /* Two graphs of one model get the same schedule on every machine: ranks must agree, and a cached plan must fit. */
 TEST(the_schedule_is_the_same_each_time)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct err err = {0};
     struct graph *graphs[2];
     const struct streams_opts opts = {
         .n_streams = 4, .n_events = EVENTS, .window = WINDOW, .bytes_of = packed};
     for (int i = 0; i < 2; i++) {
-        graphs[i] = finished(&arena, &model_deeplabv3p);
-        MUST_PASS(streams_assign(graphs[i], &opts, NULL, &err), err);
+        graphs[i] = finished(ARENA, &model_deeplabv3p);
+        PASSES(streams_assign(graphs[i], &opts, NULL, ERR));
     }
     for (int i = 0; i < graphs[0]->n_calls; i++) {
         const struct call *a = &graphs[0]->calls[i];
@@ -324,9 +316,8 @@ TEST(the_schedule_is_the_same_each_time)
 
 TEST(too_few_events_are_an_error)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
-    struct graph *graph = finished(&arena, &model_hrnet_w18);
+    struct graph *graph = finished(ARENA, &model_hrnet_w18);
     const struct streams_opts opts = {
         .n_streams = 4, .n_events = 3, .window = WINDOW, .bytes_of = packed};
     assert_true(streams_assign(graph, &opts, NULL, &err) < 0);
@@ -335,13 +326,12 @@ TEST(too_few_events_are_an_error)
 
 TEST(an_event_that_nobody_records_is_an_error)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
-    struct graph *graph = finished(&arena, &model_resnet50);
+    struct graph *graph = finished(ARENA, &model_resnet50);
     struct memplan plan;
     graph->calls[5].waits[0] = 2;
     graph->calls[5].n_waits = 1;
-    assert_true(memplan_make(&arena, graph, packed, NULL, &plan, &err) < 0);
+    assert_true(memplan_make(ARENA, graph, packed, NULL, &plan, &err) < 0);
     assert_int_equal(err.code, ERR_INTERNAL);
 }
 

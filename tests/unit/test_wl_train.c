@@ -175,11 +175,9 @@ TEST(a_device_is_there_or_refused)
 TEST(choices_are_understood)
 {
     struct train_opts opts;
-    struct err err = {0};
-    assert_int_equal(options_of("--model resnet50 --image 64x48 --batch 4 --dtype f64 --steps 7 "
-                                "--warmup 2 --label-smoothing 0.1 --data synthetic-fresh",
-                                &opts, &err),
-                     0);
+    PASSES(options_of("--model resnet50 --image 64x48 --batch 4 --dtype f64 --steps 7 "
+                      "--warmup 2 --label-smoothing 0.1 --data synthetic-fresh",
+                      &opts, ERR));
     assert_int_equal(opts.size.height, 64);
     assert_int_equal(opts.size.width, 48);
     assert_int_equal(opts.dtype, DT_F64);
@@ -187,7 +185,7 @@ TEST(choices_are_understood)
     assert_int_equal(opts.flavour, CPU_PLAIN);
     assert_true(opts.is_fresh_data);
     assert_int_equal(opts.warmup_steps, 2);
-    assert_int_equal(options_of("--model resnet50 --backend plain", &opts, &err), 0);
+    PASSES(options_of("--model resnet50 --backend plain", &opts, ERR));
     assert_int_equal(opts.size.height, 224);
     assert_int_equal(opts.batch, 32);
     assert_int_equal(opts.flavour, CPU_PLAIN);
@@ -196,16 +194,14 @@ TEST(choices_are_understood)
 TEST(a_launchers_ranks_are_not_ignored)
 {
     struct train_opts opts;
-    struct err err = {0};
     setenv("WORLD_SIZE", "4", 1);
-    assert_int_equal(options_of("--model resnet50", &opts, &err), -1);
-    assert_non_null(strstr(err.msg, "WORLD_SIZE=4 without RANK"));
-    err = (struct err){0};
-    assert_int_equal(options_of("--model resnet50 --describe", &opts, &err), 0);
+    FAILS(options_of("--model resnet50", &opts, ERR), ERR_ANY);
+    SAYS("WORLD_SIZE=4 without RANK");
+    PASSES(options_of("--model resnet50 --describe", &opts, ERR));
     assert_int_equal(opts.ranks.rank, 0);
     setenv("RANK", "3", 1);
     setenv("MASTER_ADDR", "10.11.0.2", 1);
-    assert_int_equal(options_of("--model resnet50 --comm-timeout 5", &opts, &err), 0);
+    PASSES(options_of("--model resnet50 --comm-timeout 5", &opts, ERR));
     assert_int_equal(opts.ranks.rank, 3);
     assert_int_equal(opts.ranks.n_ranks, 4);
     assert_string_equal(opts.ranks.master_addr, "10.11.0.2");
@@ -214,11 +210,10 @@ TEST(a_launchers_ranks_are_not_ignored)
     assert_int_equal(opts.rendezvous_s, 60);
     setenv("WORLD_SIZE", "1", 1);
     setenv("RANK", "1", 1);
-    assert_int_equal(options_of("--model resnet50", &opts, &err), -1);
-    assert_non_null(strstr(err.msg, "RANK"));
+    FAILS(options_of("--model resnet50", &opts, ERR), ERR_ANY);
+    SAYS("RANK");
     setenv("RANK", "0", 1);
-    err = (struct err){0};
-    assert_int_equal(options_of("--model resnet50", &opts, &err), 0);
+    PASSES(options_of("--model resnet50", &opts, ERR));
     unsetenv("WORLD_SIZE");
     unsetenv("RANK");
     unsetenv("MASTER_ADDR");
@@ -364,15 +359,14 @@ TEST(a_full_disk_is_an_error)
 {
     static const stop_flag never;
     struct train_opts opts;
-    struct err err = {0};
     FILE *full = fopen("/dev/full", "w");
     if (!full) {
         print_message("/dev/full is not here\n");
         skip();
     }
-    assert_int_equal(options_of("--model bert_tiny --sequence 8 --batch 2", &opts, &err), 0);
-    assert_int_equal(train_run(&opts, clock_system(), fileno(full), &never, &err), -1);
-    assert_int_equal(err_exit_status(err.code), 10);
+    PASSES(options_of("--model bert_tiny --sequence 8 --batch 2", &opts, ERR));
+    FAILS(train_run(&opts, clock_system(), fileno(full), &never, ERR), ERR_ANY);
+    assert_int_equal(err_exit_status(ERR->code), 10);
     fclose(full);
 }
 

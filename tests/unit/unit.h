@@ -10,16 +10,65 @@
 
 #include <cmocka.h>
 
+#include "base/arena.h"
+#include "base/err.h"
+
 static struct CMUnitTest unit_tests[64]; /* cmocka passes over entries without a name */
 static size_t unit_n_tests;
 
+/* Each test begins with both empty: what its calls report, and what lives until it ends. */
+static struct err unit_err;
+static struct arena unit_arena;
+#define ERR   (&unit_err)
+#define ARENA (&unit_arena)
+
+static inline void unit_begin(void)
+{
+    unit_err = (struct err){0};
+    arena_release(&unit_arena);
+}
+
+static inline void unit_passes(int status, const char *call, const char *file, int line)
+{
+    if (status != 0 || unit_err.code != ERR_NONE) {
+        print_error("%s: %d, \"%s\"\n", call, status, unit_err.msg);
+        _fail(file, line);
+    }
+}
+
+#define ERR_ANY ERR_CODE_COUNT
+static inline void unit_fails(int status, enum err_code code, const char *call, const char *file,
+                              int line)
+{
+    if (status != -1 || unit_err.code == ERR_NONE || (code != ERR_ANY && unit_err.code != code)) {
+        print_error("%s: %d, error %d: \"%s\"\n", call, status, (int)unit_err.code, unit_err.msg);
+        _fail(file, line);
+    }
+}
+
+/* A call that reports into ERR, which is emptied before: it returns 0, or -1 with this code (ERR_ANY: some code) and a text that holds SAYS. */
+#define PASSES(call) (unit_err = (struct err){0}, unit_passes((call), #call, __FILE__, __LINE__))
+#define FAILS(call, code)                                                                          \
+    (unit_err = (struct err){0}, unit_fails((call), (code), #call, __FILE__, __LINE__))
+#define SAYS(text)                                                                                 \
+    do {                                                                                           \
+        if (!strstr(unit_err.msg, (text))) {                                                       \
+            fail_msg("\"%s\" does not say \"%s\"", unit_err.msg, (text));                          \
+        }                                                                                          \
+    } while (0)
+
 #define UNIT_TEST(test, set_up, tear_down, parameter)                                              \
     static void test(void **parameter);                                                            \
+    static void begin_##test(void **state)                                                         \
+    {                                                                                              \
+        unit_begin();                                                                              \
+        test(state);                                                                               \
+    }                                                                                              \
     __attribute__((constructor)) static void enter_##test(void)                                    \
     {                                                                                              \
         ASSERT(unit_n_tests < ARRAY_LEN(unit_tests));                                              \
         unit_tests[unit_n_tests++] =                                                               \
-            (struct CMUnitTest)cmocka_unit_test_setup_teardown(test, set_up, tear_down);           \
+            (struct CMUnitTest){#test, begin_##test, set_up, tear_down, NULL};                     \
     }                                                                                              \
     static void test(void **parameter UNUSED)
 #define TEST(test) UNIT_TEST(test, NULL, NULL, unit_no_state)

@@ -23,9 +23,9 @@ struct resample {
 };
 
 void resample_release(struct resample *scratch);
-static inline void resample_cleanup(struct resample *scratch)
+static inline void resample_cleanup(struct resample *one)
 {
-    resample_release(scratch);
+    resample_release(one);
 }
 
 struct resample_job {

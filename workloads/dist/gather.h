@@ -20,9 +20,9 @@ struct gathered {
     int n_ranks;
 };
 void gathered_release(struct gathered *all);
-static inline void gathered_cleanup(struct gathered *all)
+static inline void gathered_cleanup(struct gathered *one)
 {
-    gathered_release(all);
+    gathered_release(one);
 }
 
 /* All ranks present and in agreement, or an error that all of them have been told. */
