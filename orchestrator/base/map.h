@@ -19,10 +19,7 @@ struct map {
 };
 
 void map_release(struct map *map);
-static inline void map_cleanup(struct map *one)
-{
-    map_release(one);
-}
+CLEANUP_BY_RELEASE(map);
 
 /* NULL where absent. */
 void *map_get(const struct map *map, struct str key);

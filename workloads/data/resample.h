@@ -23,10 +23,7 @@ struct resample {
 };
 
 void resample_release(struct resample *scratch);
-static inline void resample_cleanup(struct resample *one)
-{
-    resample_release(one);
-}
+CLEANUP_BY_RELEASE(resample);
 
 struct resample_job {
     const struct augment_plan *plan;
