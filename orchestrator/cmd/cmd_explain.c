@@ -10,38 +10,39 @@
 #include "load/load.h"
 #include "run/events.h"
 
-#define OUTPUT_MAX     (1u << 30)
-#define SCHEMA_VERSION 1
+#define OUTPUT_MAX (1u << 30)
 
 /* A word of any of the three lists: of statuses and verdicts, of findings, of events. */
-struct term {
+struct explained {
     const char *kind, *name, *level, *title, *text; /* level and title may be NULL */
 };
 static const struct json_field TERM_ROWS[] = {
-    ROW("kind", struct term, kind, 0),           ROW("name", struct term, name, 0),
-    ROW("level", struct term, level, JSON_OMIT), ROW("title", struct term, title, JSON_OMIT),
-    ROW("text", struct term, text, 0),
+    ROW("kind", struct explained, kind, 0),
+    ROW("name", struct explained, name, 0),
+    ROW("level", struct explained, level, JSON_OMIT),
+    ROW("title", struct explained, title, JSON_OMIT),
+    ROW("text", struct explained, text, 0),
 };
 
 /* The idx-th of all; false after the last. */
-static bool term_at(size_t idx, struct term *ret)
+static bool term_at(size_t idx, struct explained *ret)
 {
     size_t finding = idx - N_MEANINGS, event = finding - N_FINDING_RULES;
     if (idx < N_MEANINGS) {
         const struct meaning *word = &MEANINGS[idx];
-        *ret = (struct term){word->kind, word->name, NULL, NULL, word->text};
+        *ret = (struct explained){word->kind, word->name, NULL, NULL, word->text};
     } else if (finding < N_FINDING_RULES) {
         const struct finding_rule *rule = &FINDING_RULES[finding];
-        *ret = (struct term){"finding", rule->id, finding_level_name(rule->level), rule->title,
-                             rule->help};
+        *ret = (struct explained){"finding", rule->id, finding_level_name(rule->level), rule->title,
+                                  rule->help};
     } else if (event < EV_COUNT) {
         const struct event_row *row = &EVENTS[event];
-        *ret = (struct term){"event", row->name, row->level, NULL, row->help};
+        *ret = (struct explained){"event", row->name, row->level, NULL, row->help};
     }
     return idx < N_MEANINGS + N_FINDING_RULES + EV_COUNT;
 }
 
-static void add_term(struct explainer *e, const struct term *term)
+static void add_term(struct explainer *e, const struct explained *term)
 {
     if (e->args->want_json) {
         jw_object(e->json, NULL);
@@ -68,7 +69,7 @@ static bool is_signal_status(const char *code)
 /* code NULL: all. */
 static size_t add_matching(struct explainer *e, const char *code)
 {
-    struct term term;
+    struct explained term;
     size_t n = 0;
     for (size_t idx = 0; term_at(idx, &term); idx++) {
         if (!code || strcmp(term.name, code) == 0 ||
@@ -82,7 +83,7 @@ static size_t add_matching(struct explainer *e, const char *code)
 
 static void offer_words(struct nearest *nearest)
 {
-    struct term term;
+    struct explained term;
     for (size_t idx = 0; term_at(idx, &term); idx++) {
         nearest_offer(nearest, term.name);
     }
@@ -135,10 +136,8 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }
-    jw_begin(&json, &buf, false);
     if (args.want_json) {
-        jw_object(&json, NULL);
-        jw_i64(&json, "schema_version", SCHEMA_VERSION);
+        jw_document(&json, &buf);
         jw_array(&json, "items");
     }
     for (size_t idx = 0; idx < operands.n; idx += taken) {

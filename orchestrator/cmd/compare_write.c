@@ -230,7 +230,7 @@ void compare_csv(const struct compare *c, struct strbuf *out)
     table_render_csv(&table, out);
 }
 
-static void write_json_side(struct json_out *json, const char *key, const struct cell_result *cell)
+static void put_side(struct json_out *json, const char *key, const struct cell_result *cell)
 {
     if (!cell) {
         jw_null(json, key);
@@ -254,13 +254,12 @@ static void write_json_side(struct json_out *json, const char *key, const struct
     jw_end_object(json);
 }
 
-static void write_json_row(struct json_out *json, const struct compare *c,
-                           const struct compare_row *row)
+static void put_row(struct json_out *json, const struct compare *c, const struct compare_row *row)
 {
     jw_object(json, NULL);
     jw_str(json, "case", row->case_id);
-    write_json_side(json, "a", row->a);
-    write_json_side(json, "b", row->b);
+    put_side(json, "a", row->a);
+    put_side(json, "b", row->b);
     jw_f64(json, "rel_diff", row->change.change);
     if (isfinite(row->change.change)) {
         jw_bool(json, "exceeds_spread", row->change.exceeds_spread);
@@ -275,8 +274,8 @@ static void write_json_row(struct json_out *json, const struct compare *c,
     jw_end_object(json);
 }
 
-static void write_json_run(struct json_out *json, const char *key, const struct run_view *view,
-                           const struct compare_log *log)
+static void put_run(struct json_out *json, const char *key, const struct run_view *view,
+                    const struct compare_log *log)
 {
     jw_object(json, key);
     if (log) {
@@ -296,17 +295,22 @@ static void write_json_run(struct json_out *json, const char *key, const struct 
     jw_end_object(json);
 }
 
+static void put_gate(struct json_out *json, const struct compare *c)
+{
+    jw_object(json, "gate");
+    jw_f64(json, "tolerance", c->gate.share);
+    jw_z(json, "outcome", gate_name(c->outcome));
+    jw_end_object(json);
+}
+
 void compare_json(const struct compare *c, struct strbuf *out)
 {
     struct json_out json;
     jw_document(&json, out);
-    write_json_run(&json, "a", &c->a, c->log_a);
-    write_json_run(&json, "b", &c->b, c->log_b);
+    put_run(&json, "a", &c->a, c->log_a);
+    put_run(&json, "b", &c->b, c->log_b);
     if (c->gate.is_asked) {
-        jw_object(&json, "gate");
-        jw_f64(&json, "tolerance", c->gate.share);
-        jw_z(&json, "outcome", gate_name(c->outcome));
-        jw_end_object(&json);
+        put_gate(&json, c);
     }
     if (c->health_a) {
         run_health_encode(c->health_a, "health_a", &json);
@@ -316,7 +320,7 @@ void compare_json(const struct compare *c, struct strbuf *out)
     }
     jw_array(&json, "cells");
     for (size_t idx = 0; idx < c->n_rows; idx++) {
-        write_json_row(&json, c, &c->rows[idx]);
+        put_row(&json, c, &c->rows[idx]);
     }
     jw_end_array(&json);
     json_encode(&json, CHANGES_ROWS, ARRAY_LEN(CHANGES_ROWS), &c->changes);

@@ -69,7 +69,7 @@ void explain_rule_text(const struct rule *rule, const struct explain_users *user
     add_users(users, out);
 }
 
-static void write_window(const struct window *w, struct json_out *out)
+static void put_window(const struct window *w, struct json_out *out)
 {
     jw_object(out, "window");
     if (w->has_steps) {
@@ -86,8 +86,8 @@ static void write_window(const struct window *w, struct json_out *out)
     jw_end_object(out);
 }
 
-void explain_rule_json(const struct rule *rule, const struct explain_users *users,
-                       struct json_out *out)
+void explain_put_rule(const struct rule *rule, const struct explain_users *users,
+                      struct json_out *out)
 {
     CLEANUP(strbuf) struct strbuf words = {0};
     strbuf_init(&words, 4096);
@@ -99,7 +99,7 @@ void explain_rule_json(const struct rule *rule, const struct explain_users *user
     jw_str(out, "series", rule->series);
     jw_z(out, "run", run_choice_name(rule->run));
     jw_bool(out, "match_gpus", rule->match_gpus);
-    write_window(&rule->window, out);
+    put_window(&rule->window, out);
     jw_z(out, "statistic", statistic_name(rule->statistic));
     jw_i64(out, "trim_count", rule->trim_count);
     jw_f64(out, "trim_share", rule->trim_share);
