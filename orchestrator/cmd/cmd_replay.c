@@ -74,7 +74,9 @@ static int replay(struct arena *arena, const struct cmd_ctx *ctx, struct derived
     r->n_files = r->n_logs + 1;
     r->discrepancies = is_folder ? derived->discrepancies : info.from.discrepancies;
     r->is_same = r->discrepancies.n_values == 0;
-    return run_check_place(r->path, r->run_id, err) < 0 ? -1 : run_check_folder(folder, err);
+    return run_check(r->path, &(struct run_claim){.run_id = r->run_id}, err) < 0
+               ? -1
+               : run_check_folder(folder, err);
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
