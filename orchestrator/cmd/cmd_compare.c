@@ -359,6 +359,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         return -1;
     }
     find_changes(&arena, &compare);
+    compare_rows(&arena, &compare);
     if (put_all(&compare, &args.outputs, err) < 0) {
         return -1;
     }

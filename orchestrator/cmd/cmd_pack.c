@@ -138,10 +138,5 @@ static int run_pack(const struct cmd_ctx *ctx, int argc, char **argv, struct err
     return status;
 }
 
-const struct cmd CMD_PACK = {
-    .name = "pack",
-    .operands = "NAME",
-    .summary = "make shards for training of a dataset in the store",
-    .opts = OPTS,
-    .run = run_pack,
-};
+const struct cmd CMD_PACK = {"pack", "NAME", "make shards for training of a dataset in the store",
+                             OPTS, run_pack};

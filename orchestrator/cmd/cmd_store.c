@@ -66,14 +66,14 @@ struct listed {
     int64_t age_s;
 };
 
-struct extent {
+struct blob_extent {
     uint64_t n, bytes;
 };
 
-struct listing {
+struct store_listing {
     struct store_cmd *cmd;
     VEC(struct listed) refs;
-    struct extent kept,
+    struct blob_extent kept,
         of[STORE_GC_KINDS]; /* what a gc without grace periods would drop, by kind */
     uint64_t n_busy;
 };
@@ -87,25 +87,25 @@ static const struct json_field LISTED_ROWS[] = {
     ROW("since", struct listed, since, 0),
 };
 static const struct json_field EXTENT_ROWS[] = {
-    ROW("blobs", struct extent, n, 0),
-    ROW("size_bytes", struct extent, bytes, 0),
+    ROW("blobs", struct blob_extent, n, 0),
+    ROW("size_bytes", struct blob_extent, bytes, 0),
 };
 static const struct json_field PARTIAL_ROWS[] = {
-    ROW("idle", struct listing, of[GC_PARTIAL].n, 0),
-    ROW("busy", struct listing, n_busy, 0),
-    ROW("size_bytes", struct listing, of[GC_PARTIAL].bytes, 0),
+    ROW("idle", struct store_listing, of[GC_PARTIAL].n, 0),
+    ROW("busy", struct store_listing, n_busy, 0),
+    ROW("size_bytes", struct store_listing, of[GC_PARTIAL].bytes, 0),
 };
 static const struct json_field LISTING_ROWS[] = {
-    ROW_LIST("references", struct listing, refs.items, refs.n, LISTED_ROWS, 0),
-    ROW_OBJECT("referenced", struct listing, kept, EXTENT_ROWS, 0),
-    ROW_OBJECT("unreferenced", struct listing, of[GC_BLOB], EXTENT_ROWS, 0),
+    ROW_LIST("references", struct store_listing, refs.items, refs.n, LISTED_ROWS, 0),
+    ROW_OBJECT("referenced", struct store_listing, kept, EXTENT_ROWS, 0),
+    ROW_OBJECT("unreferenced", struct store_listing, of[GC_BLOB], EXTENT_ROWS, 0),
     ROW_INSIDE("partial", PARTIAL_ROWS, 0),
-    ROW("quarantined", struct listing, of[GC_QUARANTINE].n, 0),
+    ROW("quarantined", struct store_listing, of[GC_QUARANTINE].n, 0),
 };
 
 static int list_ref(void *ctx, const struct store_ref *ref, struct err *err)
 {
-    struct listing *listing = ctx;
+    struct store_listing *listing = ctx;
     struct arena *arena = listing->cmd->arena;
     const struct store *store = listing->cmd->store;
     struct clock_src clock = listing->cmd->ctx->clock;
@@ -136,7 +136,7 @@ static int list_ref(void *ctx, const struct store_ref *ref, struct err *err)
     return 0;
 }
 
-static int sum_up(struct listing *listing, struct err *err)
+static int sum_up(struct store_listing *listing, struct err *err)
 {
     struct store_cmd *cmd = listing->cmd;
     const struct store_gc_opts opts = {.is_dry_run = true,
@@ -145,7 +145,7 @@ static int sum_up(struct listing *listing, struct err *err)
     if (store_gc(cmd->arena, cmd->store, &opts, &result, err) < 0) {
         return -1;
     }
-    listing->kept = (struct extent){result.n_kept, result.kept_bytes};
+    listing->kept = (struct blob_extent){result.n_kept, result.kept_bytes};
     listing->n_busy = result.n_busy;
     for (size_t idx = 0; idx < result.n; idx++) {
         listing->of[result.items[idx].kind].n++;
@@ -166,7 +166,7 @@ static void add_age(struct table *table, int64_t age_s)
                           : "min");
 }
 
-static void print_refs(const struct listing *listing)
+static void print_refs(const struct store_listing *listing)
 {
     static const struct table_column COLUMNS[] = {{"kind", false}, {"name", false},
                                                   {"blobs", true}, {"size", true},
@@ -193,12 +193,12 @@ static void print_refs(const struct listing *listing)
     }
 }
 
-static void print_listing(const struct listing *l)
+static void print_listing(const struct store_listing *l)
 {
     struct arena *arena = l->cmd->arena;
     struct strbuf *buf = l->cmd->buf;
-    const struct extent *loose = &l->of[GC_BLOB], *idle = &l->of[GC_PARTIAL],
-                        *bad = &l->of[GC_QUARANTINE];
+    const struct blob_extent *loose = &l->of[GC_BLOB], *idle = &l->of[GC_PARTIAL],
+                             *bad = &l->of[GC_QUARANTINE];
     print_refs(l);
     strbuf_printf(buf, "\n%s: %zu blobs, %s, are referenced; %zu, %s, are not\n",
                   l->cmd->store->folder, l->kept.n, store_size_text(arena, l->kept.bytes), loose->n,
@@ -220,7 +220,7 @@ static void print_listing(const struct listing *l)
 
 static int store_ls(struct store_cmd *cmd, struct err *err)
 {
-    struct listing listing = {.cmd = cmd};
+    struct store_listing listing = {.cmd = cmd};
     int result = store_each_ref(cmd->store, list_ref, &listing, err);
     result = result < 0 ? -1 : sum_up(&listing, err);
     if (result == 0 && cmd->out) {
@@ -322,6 +322,12 @@ static int store_path_of(struct store_cmd *cmd, struct err *err)
 
 /* ---- drop ---- */
 
+static void put_dropped(struct json_out *out, const char *kind, const char *name)
+{
+    jw_z(out, "kind", kind);
+    jw_z(out, "name", name);
+}
+
 static int store_drop(struct store_cmd *cmd, struct err *err)
 {
     const char *operand = cmd->operands[0];
@@ -345,8 +351,7 @@ static int store_drop(struct store_cmd *cmd, struct err *err)
         return -1;
     }
     if (cmd->out) {
-        jw_z(cmd->out, "kind", kind);
-        jw_z(cmd->out, "name", slash + 1);
+        put_dropped(cmd->out, kind, slash + 1);
     } else {
         strbuf_printf(cmd->buf, "%s is dropped; the next gc drops blobs that nothing else names\n",
                       operand);
@@ -515,7 +520,7 @@ static int store_gc_now(struct store_cmd *cmd, struct err *err)
 
 /* ---- verify ---- */
 
-struct checked {
+struct store_checked {
     const struct store_verify_result *result;
     bool is_quick, holds;
 };
@@ -531,9 +536,9 @@ static const struct json_field RESULT_ROWS[] = {
     ROW_LIST("findings", struct store_verify_result, findings, n, FINDING_ROWS, 0),
 };
 static const struct json_field CHECKED_ROWS[] = {
-    ROW("quick", struct checked, is_quick, 0),
-    ROW("holds", struct checked, holds, 0),
-    ROW_THERE(struct checked, result, RESULT_ROWS),
+    ROW("quick", struct store_checked, is_quick, 0),
+    ROW("holds", struct store_checked, holds, 0),
+    ROW_THERE(struct store_checked, result, RESULT_ROWS),
 };
 
 /* 5 if something is corrupt or missing, 10 if only the disk is at fault. A foreign file is reported but harmless. */
@@ -609,7 +614,7 @@ static int store_check(struct store_cmd *cmd, struct err *err)
         return -1;
     }
     int status = judge(&result);
-    const struct checked checked = {&result, opts.is_quick, status == 0};
+    const struct store_checked checked = {&result, opts.is_quick, status == 0};
     if (cmd->out) {
         json_encode(cmd->out, CHECKED_ROWS, ARRAY_LEN(CHECKED_ROWS), &checked);
     } else {
@@ -675,6 +680,13 @@ static int check_options(const struct verb *verb, const struct store_args *args,
     return 0;
 }
 
+static void put_head(const struct store_cmd *cmd, const char *verb)
+{
+    jw_document(cmd->out, cmd->buf);
+    jw_z(cmd->out, "command", verb);
+    jw_z(cmd->out, "store", cmd->store->folder);
+}
+
 /* operands: those after the verb. */
 static int carry_out(const struct cmd_ctx *ctx, const struct verb *verb,
                      const struct store_args *args, const char *const *operands, size_t n,
@@ -697,12 +709,8 @@ static int carry_out(const struct cmd_ctx *ctx, const struct verb *verb,
     if (store_open(&arena, ctx->store, &store, err) < 0) {
         return -1;
     }
-    jw_begin(&out, &buf, false);
     if (cmd.out) {
-        jw_object(&out, NULL);
-        jw_i64(&out, "schema_version", 1);
-        jw_z(&out, "command", verb->name);
-        jw_z(&out, "store", store.folder);
+        put_head(&cmd, verb->name);
     }
     status = verb->run(&cmd, err);
     if (status < 0) {

@@ -71,7 +71,7 @@ static int print_table(const struct clean_job *job, struct err *err)
             const struct clean_item *item = &node->items[at];
             table_add(&table, job->nodes->inventory.nodes[idx].name);
             table_add(&table, str_of(clean_kind_name(item->kind)));
-            table_add(&table, item->run.ptr ? item->run : STR_LIT("-"));
+            table_add_or_dash(&table, item->run);
             table_add(&table, item->kind == CLEAN_LEASE ? STR_LIT("-") : item->name);
             table_add(&table, item->state[0] ? str_of(item->state) : STR_LIT("-"));
             table_addf(&table, "%s%s%s", clean_action_name(item->action), item->why ? ": " : "",

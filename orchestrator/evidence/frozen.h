@@ -41,10 +41,7 @@ MUST_CHECK int frozen_load(struct arena *arena, const char *folder, struct froze
 /* Reads them again once the nodes were examined. */
 MUST_CHECK int frozen_load_machine(struct arena *arena, struct frozen *frozen, struct err *err);
 void frozen_release(struct frozen *frozen);
-static inline void frozen_cleanup(struct frozen *frozen)
-{
-    frozen_release(frozen);
-}
+CLEANUP_BY_RELEASE(frozen);
 
 /* Digests of the files that the run froze before its lock. */
 MUST_CHECK int frozen_load_files(struct arena *arena, struct frozen *frozen, struct err *err);

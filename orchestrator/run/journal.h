@@ -101,9 +101,6 @@ MUST_CHECK int journal_append(struct journal *journal, const struct journal_reco
                               struct err *err);
 
 void journal_release(struct journal *journal);
-static inline void journal_cleanup(struct journal *journal)
-{
-    journal_release(journal);
-}
+CLEANUP_BY_RELEASE(journal);
 
 #endif

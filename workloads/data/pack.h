@@ -42,10 +42,7 @@ struct pack {
    wrong. */
 MUST_CHECK int pack_open(struct pack *pack, const char *path, struct err *err);
 void pack_release(struct pack *pack);
-static inline void pack_cleanup(struct pack *pack)
-{
-    pack_release(pack);
-}
+CLEANUP_BY_RELEASE(pack);
 
 /* pack.json alone; texts go into pack->arena, files are not read. */
 MUST_CHECK int pack_parse(struct pack *pack, struct str text, struct err *err);

@@ -23,10 +23,7 @@ struct resample {
 };
 
 void resample_release(struct resample *scratch);
-static inline void resample_cleanup(struct resample *scratch)
-{
-    resample_release(scratch);
-}
+CLEANUP_BY_RELEASE(resample);
 
 struct resample_job {
     const struct augment_plan *plan;

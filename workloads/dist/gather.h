@@ -20,10 +20,7 @@ struct gathered {
     int n_ranks;
 };
 void gathered_release(struct gathered *all);
-static inline void gathered_cleanup(struct gathered *all)
-{
-    gathered_release(all);
-}
+CLEANUP_BY_RELEASE(gathered);
 
 /* All ranks present and in agreement, or an error that all of them have been told. */
 MUST_CHECK int gather(struct gathered *ret_all, int listener, const struct hello *own,
