@@ -20,7 +20,10 @@ struct arena {
 #define ARENA_EMPTY ((struct arena){0})
 
 void arena_release(struct arena *arena);
-CLEANUP_BY_RELEASE(arena);
+static inline void arena_cleanup(struct arena *one)
+{
+    arena_release(one);
+}
 
 /* Zeroed memory. */
 void *arena_alloc(struct arena *arena, size_t size, size_t align);

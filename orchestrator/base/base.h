@@ -22,19 +22,6 @@
 #define UNUSED            __attribute__((unused))
 #define ARRAY_LEN(a)      (sizeof(a) / sizeof((a)[0]))
 #define CLEANUP(kind)     __attribute__((cleanup(kind##_cleanup)))
-/* What it calls, for a kind that kind_release releases in place, or that kind_free frees. */
-#define CLEANUP_BY_RELEASE(kind)                                                                   \
-    static inline void kind##_cleanup(struct kind *one)                                            \
-    {                                                                                              \
-        kind##_release(one);                                                                       \
-    }                                                                                              \
-    struct kind
-#define CLEANUP_BY_FREE(kind)                                                                      \
-    static inline void kind##_cleanup(struct kind **one)                                           \
-    {                                                                                              \
-        kind##_free(*one);                                                                         \
-    }                                                                                              \
-    struct kind
 
 /* A broken invariant of ours: on in every build, never for outside data. */
 #define ASSERT(cond)                                                                               \

@@ -19,7 +19,10 @@ struct map {
 };
 
 void map_release(struct map *map);
-CLEANUP_BY_RELEASE(map);
+static inline void map_cleanup(struct map *one)
+{
+    map_release(one);
+}
 
 /* NULL where absent. */
 void *map_get(const struct map *map, struct str key);

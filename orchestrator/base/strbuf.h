@@ -16,7 +16,10 @@ struct strbuf {
 
 void strbuf_init(struct strbuf *buf, size_t cap_bytes);
 void strbuf_release(struct strbuf *buf);
-CLEANUP_BY_RELEASE(strbuf);
+static inline void strbuf_cleanup(struct strbuf *one)
+{
+    strbuf_release(one);
+}
 void strbuf_clear(struct strbuf *buf);
 
 void strbuf_add(struct strbuf *buf, const void *ptr, size_t len);

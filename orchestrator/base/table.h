@@ -24,7 +24,10 @@ struct table {
 
 void table_init(struct table *table, const struct table_column *columns, size_t n_columns);
 void table_release(struct table *table);
-CLEANUP_BY_RELEASE(table);
+static inline void table_cleanup(struct table *one)
+{
+    table_release(one);
+}
 
 /* Cells are added row by row, left to right. */
 void table_add(struct table *table, struct str text);

@@ -30,7 +30,10 @@ struct digest_value {
 };
 
 void digest_release(struct digest *digest);
-CLEANUP_BY_RELEASE(digest);
+static inline void digest_cleanup(struct digest *one)
+{
+    digest_release(one);
+}
 /* kinds: DIGEST_MD5 | DIGEST_SHA256. Forgets what was fed before. */
 /* Hashing cannot fail: without memory, or on a machine whose OpenSSL lacks the algorithm, the process ends. */
 void digest_start(struct digest *digest, unsigned kinds);

@@ -24,7 +24,10 @@ struct sign_key {
 #define SIGN_KEY_EMPTY ((struct sign_key){0})
 
 void sign_key_release(struct sign_key *key);
-CLEANUP_BY_RELEASE(sign_key);
+static inline void sign_key_cleanup(struct sign_key *one)
+{
+    sign_key_release(one);
+}
 static inline struct sign_key take_sign_key(struct sign_key *key)
 {
     struct sign_key taken = *key;

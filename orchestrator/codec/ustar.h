@@ -78,7 +78,10 @@ struct ustar_reader {
 
 void ustar_reader_init(struct ustar_reader *reader, struct ustar_sink sink);
 void ustar_reader_release(struct ustar_reader *reader);
-CLEANUP_BY_RELEASE(ustar_reader);
+static inline void ustar_reader_cleanup(struct ustar_reader *one)
+{
+    ustar_reader_release(one);
+}
 MUST_CHECK int ustar_feed(struct ustar_reader *reader, const void *ptr, size_t len,
                           struct err *err);
 /* The stream has ended: an error unless the archive is complete. */

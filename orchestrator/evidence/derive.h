@@ -31,6 +31,9 @@ MUST_CHECK int derive_check(struct arena *arena, const char *folder, struct deri
                             struct err *err);
 
 void derived_release(struct derived *derived);
-CLEANUP_BY_RELEASE(derived);
+static inline void derived_cleanup(struct derived *one)
+{
+    derived_release(one);
+}
 
 #endif

@@ -41,7 +41,10 @@ MUST_CHECK int frozen_load(struct arena *arena, const char *folder, struct froze
 /* Reads them again once the nodes were examined. */
 MUST_CHECK int frozen_load_machine(struct arena *arena, struct frozen *frozen, struct err *err);
 void frozen_release(struct frozen *frozen);
-CLEANUP_BY_RELEASE(frozen);
+static inline void frozen_cleanup(struct frozen *one)
+{
+    frozen_release(one);
+}
 
 /* Digests of the files that the run froze before its lock. */
 MUST_CHECK int frozen_load_files(struct arena *arena, struct frozen *frozen, struct err *err);

@@ -47,7 +47,10 @@ MUST_CHECK int fleet_open(struct fleet *fleet, struct loop *loop, const struct i
 struct remote *fleet_remote_new(struct loop *loop, const struct inventory *inventory,
                                 const struct inventory_node *node, struct err *err);
 void fleet_release(struct fleet *fleet);
-CLEANUP_BY_RELEASE(fleet);
+static inline void fleet_cleanup(struct fleet *one)
+{
+    fleet_release(one);
+}
 
 typedef enum step (*fleet_step_fn)(void *ctx, struct fleet_node *node, size_t node_idx,
                                    struct err *err);

@@ -25,7 +25,10 @@ struct kept_series {
     struct map by_name; /* set by reading: of kept_series_find */
 };
 void kept_series_release(struct kept_series *kept);
-CLEANUP_BY_RELEASE(kept_series);
+static inline void kept_series_cleanup(struct kept_series *one)
+{
+    kept_series_release(one);
+}
 
 /* ret_sha256: of the file, hex, in the arena. */
 MUST_CHECK int kept_series_write(struct arena *arena, const char *path,

@@ -89,7 +89,10 @@ struct survey *survey_new(const struct vocabulary *vocabulary);
 MUST_CHECK int survey_feed(struct survey *survey, const char *ptr, size_t len, struct err *err);
 MUST_CHECK int survey_finish(struct survey *survey, struct err *err);
 void survey_free(struct survey *survey);
-CLEANUP_BY_FREE(survey);
+static inline void survey_cleanup(struct survey **one)
+{
+    survey_free(*one);
+}
 
 /* In the order in which they were seen; of the survey. */
 size_t survey_numbers(const struct survey *survey, const struct survey_number **ret_numbers);

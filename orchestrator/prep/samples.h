@@ -49,7 +49,10 @@ struct samples_opts {
 MUST_CHECK int samples_find(struct arena *arena, const struct samples_opts *opts,
                             struct samples *ret_samples, struct err *err);
 void samples_release(struct samples *samples);
-CLEANUP_BY_RELEASE(samples);
+static inline void samples_cleanup(struct samples *one)
+{
+    samples_release(one);
+}
 
 /* For samples.c: the class of each image. */
 MUST_CHECK int samples_label(struct arena *arena, const struct samples_opts *opts,

@@ -38,7 +38,10 @@ struct shard_file {
 MUST_CHECK int shard_file_open(struct shard_file *shard, const char *path, const char *name,
                                struct err *err);
 void shard_file_release(struct shard_file *shard);
-CLEANUP_BY_RELEASE(shard_file);
+static inline void shard_file_cleanup(struct shard_file *one)
+{
+    shard_file_release(one);
+}
 /* One sample into buf (sample_bytes_max plus SHARD_DATA_ALIGN): its CRC, zeros after it, label maps and tokens in their range.
    Threads may do this at the same time. */
 MUST_CHECK int shard_file_check(const struct shard_file *shard, uint32_t idx, uint32_t n_classes,

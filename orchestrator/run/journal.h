@@ -101,6 +101,9 @@ MUST_CHECK int journal_append(struct journal *journal, const struct journal_reco
                               struct err *err);
 
 void journal_release(struct journal *journal);
-CLEANUP_BY_RELEASE(journal);
+static inline void journal_cleanup(struct journal *one)
+{
+    journal_release(one);
+}
 
 #endif

@@ -36,7 +36,10 @@ struct registry;
 MUST_CHECK int registry_new(const struct registry_settings *settings,
                             struct registry **ret_registry, struct err *err);
 void registry_free(struct registry *registry);
-CLEANUP_BY_FREE(registry);
+static inline void registry_cleanup(struct registry **one)
+{
+    registry_free(*one);
+}
 
 struct registry_doc {
     struct str text;

@@ -36,7 +36,10 @@ void digest_key_of(const struct stat *info, struct digest_key *ret_key);
 struct digest_cache *digest_cache_open(const char *path, struct clock_src clock);
 /* Forgets what was added and not saved. NULL is fine. */
 void digest_cache_free(struct digest_cache *cache);
-CLEANUP_BY_FREE(digest_cache);
+static inline void digest_cache_cleanup(struct digest_cache **one)
+{
+    digest_cache_free(*one);
+}
 
 /* Finds all of `kinds`, or false. Any thread, concurrently only with find and settled. */
 bool digest_cache_find(const struct digest_cache *cache, const struct digest_key *key,

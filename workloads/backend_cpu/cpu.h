@@ -28,7 +28,10 @@ bool cpu_has_onednn(void);
 MUST_CHECK int cpu_init(struct cpu *cpu, enum cpu_flavour flavour, int n_threads,
                         struct backend *ret_backend, struct err *err);
 void cpu_release(struct cpu *cpu);
-CLEANUP_BY_RELEASE(cpu);
+static inline void cpu_cleanup(struct cpu *one)
+{
+    cpu_release(one);
+}
 
 /* For backend_cpu/ itself. What one output row or column of an upsampling is made of:
    (1 - share) of input `low` and share of input `high`. */

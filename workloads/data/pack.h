@@ -42,7 +42,10 @@ struct pack {
    wrong. */
 MUST_CHECK int pack_open(struct pack *pack, const char *path, struct err *err);
 void pack_release(struct pack *pack);
-CLEANUP_BY_RELEASE(pack);
+static inline void pack_cleanup(struct pack *one)
+{
+    pack_release(one);
+}
 
 /* pack.json alone; texts go into pack->arena, files are not read. */
 MUST_CHECK int pack_parse(struct pack *pack, struct str text, struct err *err);

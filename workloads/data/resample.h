@@ -23,7 +23,10 @@ struct resample {
 };
 
 void resample_release(struct resample *scratch);
-CLEANUP_BY_RELEASE(resample);
+static inline void resample_cleanup(struct resample *one)
+{
+    resample_release(one);
+}
 
 struct resample_job {
     const struct augment_plan *plan;

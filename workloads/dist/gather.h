@@ -20,7 +20,10 @@ struct gathered {
     int n_ranks;
 };
 void gathered_release(struct gathered *all);
-CLEANUP_BY_RELEASE(gathered);
+static inline void gathered_cleanup(struct gathered *one)
+{
+    gathered_release(one);
+}
 
 /* All ranks present and in agreement, or an error that all of them have been told. */
 MUST_CHECK int gather(struct gathered *ret_all, int listener, const struct hello *own,

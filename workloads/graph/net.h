@@ -82,7 +82,10 @@ void net_plan_staging(struct net *net, struct arena *arena);
 struct net_bytes net_sizes(const struct net *net);
 MUST_CHECK int net_alloc(struct net *net, struct err *err);
 void net_release(struct net *net);
-CLEANUP_BY_RELEASE(net);
+static inline void net_cleanup(struct net *one)
+{
+    net_release(one);
+}
 
 /* Whole value from or to a host buffer in PyTorch's order. A parameter with a master is written to both. */
 void net_write(struct net *net, int value, const void *host);

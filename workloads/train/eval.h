@@ -27,7 +27,10 @@ struct eval {
 MUST_CHECK int eval_open(struct eval *eval, struct arena *arena, const struct train_opts *opts,
                          const struct net *net, const struct feed *feed, struct err *err);
 void eval_release(struct eval *eval);
-CLEANUP_BY_RELEASE(eval);
+static inline void eval_cleanup(struct eval *one)
+{
+    eval_release(one);
+}
 
 /* Its memory besides the run's own. */
 int64_t eval_bytes(const struct eval *eval);

@@ -48,6 +48,9 @@ bool feed_makes(const struct feed *feed, int64_t step);
 struct mlog_data feed_facts(const struct feed *feed);
 
 void feed_release(struct feed *feed);
-CLEANUP_BY_RELEASE(feed);
+static inline void feed_cleanup(struct feed *one)
+{
+    feed_release(one);
+}
 
 #endif
