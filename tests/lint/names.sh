@@ -47,12 +47,6 @@ code "${product[@]}" >"$text"
 # Declared in a header of ours and defined, and nothing else of the product has the name.
 lonely=$(awk -F'\t' '
     { rest = $2
-      if (match(rest, /CLEANUP_BY_(RELEASE|FREE)\([a-z0-9_]+/)) { # which calls it
-          kind = substr(rest, RSTART, RLENGTH)
-          verb = kind ~ /RELEASE/ ? "_release" : "_free"
-          sub(/.*\(/, "", kind)
-          seen[kind verb]++
-      }
       while (match(rest, /[A-Za-z_][A-Za-z0-9_]*/)) {
           word = substr(rest, RSTART, RLENGTH)
           rest = substr(rest, RSTART + RLENGTH)
