@@ -20,9 +20,9 @@ struct arena {
 #define ARENA_EMPTY ((struct arena){0})
 
 void arena_release(struct arena *arena);
-static inline void arena_cleanup(struct arena *one)
+static inline void arena_cleanup(struct arena *arena)
 {
-    arena_release(one);
+    arena_release(arena);
 }
 
 /* Zeroed memory. */

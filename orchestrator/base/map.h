@@ -19,9 +19,9 @@ struct map {
 };
 
 void map_release(struct map *map);
-static inline void map_cleanup(struct map *one)
+static inline void map_cleanup(struct map *map)
 {
-    map_release(one);
+    map_release(map);
 }
 
 /* NULL where absent. */

@@ -16,9 +16,9 @@ struct strbuf {
 
 void strbuf_init(struct strbuf *buf, size_t cap_bytes);
 void strbuf_release(struct strbuf *buf);
-static inline void strbuf_cleanup(struct strbuf *one)
+static inline void strbuf_cleanup(struct strbuf *buf)
 {
-    strbuf_release(one);
+    strbuf_release(buf);
 }
 void strbuf_clear(struct strbuf *buf);
 

@@ -24,9 +24,9 @@ struct table {
 
 void table_init(struct table *table, const struct table_column *columns, size_t n_columns);
 void table_release(struct table *table);
-static inline void table_cleanup(struct table *one)
+static inline void table_cleanup(struct table *table)
 {
-    table_release(one);
+    table_release(table);
 }
 
 /* Cells are added row by row, left to right. */

@@ -30,9 +30,9 @@ struct digest_value {
 };
 
 void digest_release(struct digest *digest);
-static inline void digest_cleanup(struct digest *one)
+static inline void digest_cleanup(struct digest *digest)
 {
-    digest_release(one);
+    digest_release(digest);
 }
 /* kinds: DIGEST_MD5 | DIGEST_SHA256. Forgets what was fed before. */
 /* Hashing cannot fail: without memory, or on a machine whose OpenSSL lacks the algorithm, the process ends. */

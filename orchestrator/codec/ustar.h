@@ -78,9 +78,9 @@ struct ustar_reader {
 
 void ustar_reader_init(struct ustar_reader *reader, struct ustar_sink sink);
 void ustar_reader_release(struct ustar_reader *reader);
-static inline void ustar_reader_cleanup(struct ustar_reader *one)
+static inline void ustar_reader_cleanup(struct ustar_reader *reader)
 {
-    ustar_reader_release(one);
+    ustar_reader_release(reader);
 }
 MUST_CHECK int ustar_feed(struct ustar_reader *reader, const void *ptr, size_t len,
                           struct err *err);

@@ -31,9 +31,9 @@ MUST_CHECK int derive_check(struct arena *arena, const char *folder, struct deri
                             struct err *err);
 
 void derived_release(struct derived *derived);
-static inline void derived_cleanup(struct derived *one)
+static inline void derived_cleanup(struct derived *derived)
 {
-    derived_release(one);
+    derived_release(derived);
 }
 
 #endif

@@ -41,9 +41,9 @@ MUST_CHECK int frozen_load(struct arena *arena, const char *folder, struct froze
 /* Reads them again once the nodes were examined. */
 MUST_CHECK int frozen_load_machine(struct arena *arena, struct frozen *frozen, struct err *err);
 void frozen_release(struct frozen *frozen);
-static inline void frozen_cleanup(struct frozen *one)
+static inline void frozen_cleanup(struct frozen *frozen)
 {
-    frozen_release(one);
+    frozen_release(frozen);
 }
 
 /* Digests of the files that the run froze before its lock. */

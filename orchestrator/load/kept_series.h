@@ -25,9 +25,9 @@ struct kept_series {
     struct map by_name; /* set by reading: of kept_series_find */
 };
 void kept_series_release(struct kept_series *kept);
-static inline void kept_series_cleanup(struct kept_series *one)
+static inline void kept_series_cleanup(struct kept_series *kept)
 {
-    kept_series_release(one);
+    kept_series_release(kept);
 }
 
 /* ret_sha256: of the file, hex, in the arena. */

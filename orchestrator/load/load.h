@@ -32,9 +32,9 @@ MUST_CHECK int load_format_file(struct arena *arena, const char *root, const cha
 MUST_CHECK int load_format_text(struct arena *arena, const char *root, struct str text,
                                 const char *name, struct format_set *ret_set, struct err *err);
 void format_set_release(struct format_set *set);
-static inline void format_set_cleanup(struct format_set *one)
+static inline void format_set_cleanup(struct format_set *set)
 {
-    format_set_release(one);
+    format_set_release(set);
 }
 
 /* One report by id, or by path if the name contains a slash or ends in .json. ERR_MANIFEST if there is none. */

@@ -89,9 +89,9 @@ struct survey *survey_new(const struct vocabulary *vocabulary);
 MUST_CHECK int survey_feed(struct survey *survey, const char *ptr, size_t len, struct err *err);
 MUST_CHECK int survey_finish(struct survey *survey, struct err *err);
 void survey_free(struct survey *survey);
-static inline void survey_cleanup(struct survey **one)
+static inline void survey_cleanup(struct survey **survey)
 {
-    survey_free(*one);
+    survey_free(*survey);
 }
 
 /* In the order in which they were seen; of the survey. */

@@ -30,9 +30,9 @@ MUST_CHECK int http_new(struct loop *loop, const struct http_settings *settings,
                         struct http **ret_http, struct err *err);
 /* Ends all transfers. */
 void http_free(struct http *http);
-static inline void http_cleanup(struct http **one)
+static inline void http_cleanup(struct http **http)
 {
-    http_free(*one);
+    http_free(*http);
 }
 
 /* Of the last answer, redirects followed. */
@@ -75,9 +75,9 @@ MUST_CHECK int http_start(struct http *http, const struct http_request *request,
 enum step http_step(struct http_transfer *transfer, struct err *err);
 /* Stops it if it runs. NULL is fine. */
 void http_transfer_free(struct http_transfer *transfer);
-static inline void http_transfer_cleanup(struct http_transfer **one)
+static inline void http_transfer_cleanup(struct http_transfer **transfer)
 {
-    http_transfer_free(*one);
+    http_transfer_free(*transfer);
 }
 /* From now on; 0: no limit. */
 void http_set_rate(struct http_transfer *transfer, uint64_t rate_bytes_per_s);

@@ -22,9 +22,9 @@ struct listing {
 MUST_CHECK int listing_read(struct arena *arena, const char *path, struct listing *ret_listing,
                             struct err *err);
 void listing_release(struct listing *listing);
-static inline void listing_cleanup(struct listing *one)
+static inline void listing_cleanup(struct listing *listing)
 {
-    listing_release(one);
+    listing_release(listing);
 }
 /* NULL where the path is not in it; else 64 hex digits. */
 const char *listing_find(const struct listing *listing, struct str path);

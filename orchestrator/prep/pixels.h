@@ -43,9 +43,9 @@ struct image_decoder { /* used again for many images; one thread at a time */
 };
 #define IMAGE_DECODER_EMPTY ((struct image_decoder){0})
 void image_decoder_release(struct image_decoder *decoder);
-static inline void image_decoder_cleanup(struct image_decoder *one)
+static inline void image_decoder_cleanup(struct image_decoder *decoder)
 {
-    image_decoder_release(one);
+    image_decoder_release(decoder);
 }
 
 /* The packed size of an image whose shorter side may be at most short_side (-1: any). */

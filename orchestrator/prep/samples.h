@@ -49,9 +49,9 @@ struct samples_opts {
 MUST_CHECK int samples_find(struct arena *arena, const struct samples_opts *opts,
                             struct samples *ret_samples, struct err *err);
 void samples_release(struct samples *samples);
-static inline void samples_cleanup(struct samples *one)
+static inline void samples_cleanup(struct samples *samples)
 {
-    samples_release(one);
+    samples_release(samples);
 }
 
 /* For samples.c: the class of each image. */

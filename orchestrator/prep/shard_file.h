@@ -38,9 +38,9 @@ struct shard_file {
 MUST_CHECK int shard_file_open(struct shard_file *shard, const char *path, const char *name,
                                struct err *err);
 void shard_file_release(struct shard_file *shard);
-static inline void shard_file_cleanup(struct shard_file *one)
+static inline void shard_file_cleanup(struct shard_file *shard)
 {
-    shard_file_release(one);
+    shard_file_release(shard);
 }
 /* One sample into buf (sample_bytes_max plus SHARD_DATA_ALIGN): its CRC, zeros after it, label maps and tokens in their range.
    Threads may do this at the same time. */

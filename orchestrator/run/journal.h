@@ -101,9 +101,9 @@ MUST_CHECK int journal_append(struct journal *journal, const struct journal_reco
                               struct err *err);
 
 void journal_release(struct journal *journal);
-static inline void journal_cleanup(struct journal *one)
+static inline void journal_cleanup(struct journal *journal)
 {
-    journal_release(one);
+    journal_release(journal);
 }
 
 #endif

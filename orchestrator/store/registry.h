@@ -36,9 +36,9 @@ struct registry;
 MUST_CHECK int registry_new(const struct registry_settings *settings,
                             struct registry **ret_registry, struct err *err);
 void registry_free(struct registry *registry);
-static inline void registry_cleanup(struct registry **one)
+static inline void registry_cleanup(struct registry **registry)
 {
-    registry_free(*one);
+    registry_free(*registry);
 }
 
 struct registry_doc {

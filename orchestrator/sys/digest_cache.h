@@ -36,9 +36,9 @@ void digest_key_of(const struct stat *info, struct digest_key *ret_key);
 struct digest_cache *digest_cache_open(const char *path, struct clock_src clock);
 /* Forgets what was added and not saved. NULL is fine. */
 void digest_cache_free(struct digest_cache *cache);
-static inline void digest_cache_cleanup(struct digest_cache **one)
+static inline void digest_cache_cleanup(struct digest_cache **cache)
 {
-    digest_cache_free(*one);
+    digest_cache_free(*cache);
 }
 
 /* Finds all of `kinds`, or false. Any thread, concurrently only with find and settled. */

@@ -46,9 +46,9 @@ struct loop {
 void loop_init(struct loop *loop, struct clock_src clock);
 /* Restores the signal mask; borrowed descriptors stay open. */
 void loop_release(struct loop *loop);
-static inline void loop_cleanup(struct loop *one)
+static inline void loop_cleanup(struct loop *loop)
 {
-    loop_release(one);
+    loop_release(loop);
 }
 
 /* The descriptor stays the caller's. events: POLLIN, POLLOUT. Hang-up and error are always reported. */

@@ -55,9 +55,9 @@ enum step proc_step(struct proc *proc, struct err *err);
 void proc_stop(struct proc *proc);
 /* Kills what still runs, reaps it. */
 void proc_release(struct proc *proc);
-static inline void proc_cleanup(struct proc *one)
+static inline void proc_cleanup(struct proc *proc)
 {
-    proc_release(one);
+    proc_release(proc);
 }
 
 /* Runs to the end and collects stdout and stderr in out, up to its cap. For short tools only. */

@@ -28,9 +28,9 @@ bool cpu_has_onednn(void);
 MUST_CHECK int cpu_init(struct cpu *cpu, enum cpu_flavour flavour, int n_threads,
                         struct backend *ret_backend, struct err *err);
 void cpu_release(struct cpu *cpu);
-static inline void cpu_cleanup(struct cpu *one)
+static inline void cpu_cleanup(struct cpu *cpu)
 {
-    cpu_release(one);
+    cpu_release(cpu);
 }
 
 /* For backend_cpu/ itself. What one output row or column of an upsampling is made of:

@@ -42,9 +42,9 @@ struct pack {
    wrong. */
 MUST_CHECK int pack_open(struct pack *pack, const char *path, struct err *err);
 void pack_release(struct pack *pack);
-static inline void pack_cleanup(struct pack *one)
+static inline void pack_cleanup(struct pack *pack)
 {
-    pack_release(one);
+    pack_release(pack);
 }
 
 /* pack.json alone; texts go into pack->arena, files are not read. */

@@ -23,9 +23,9 @@ struct resample {
 };
 
 void resample_release(struct resample *scratch);
-static inline void resample_cleanup(struct resample *one)
+static inline void resample_cleanup(struct resample *scratch)
 {
-    resample_release(one);
+    resample_release(scratch);
 }
 
 struct resample_job {

@@ -20,9 +20,9 @@ struct gathered {
     int n_ranks;
 };
 void gathered_release(struct gathered *all);
-static inline void gathered_cleanup(struct gathered *one)
+static inline void gathered_cleanup(struct gathered *all)
 {
-    gathered_release(one);
+    gathered_release(all);
 }
 
 /* All ranks present and in agreement, or an error that all of them have been told. */

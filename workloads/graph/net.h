@@ -82,9 +82,9 @@ void net_plan_staging(struct net *net, struct arena *arena);
 struct net_bytes net_sizes(const struct net *net);
 MUST_CHECK int net_alloc(struct net *net, struct err *err);
 void net_release(struct net *net);
-static inline void net_cleanup(struct net *one)
+static inline void net_cleanup(struct net *net)
 {
-    net_release(one);
+    net_release(net);
 }
 
 /* Whole value from or to a host buffer in PyTorch's order. A parameter with a master is written to both. */

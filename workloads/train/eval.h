@@ -27,9 +27,9 @@ struct eval {
 MUST_CHECK int eval_open(struct eval *eval, struct arena *arena, const struct train_opts *opts,
                          const struct net *net, const struct feed *feed, struct err *err);
 void eval_release(struct eval *eval);
-static inline void eval_cleanup(struct eval *one)
+static inline void eval_cleanup(struct eval *eval)
 {
-    eval_release(one);
+    eval_release(eval);
 }
 
 /* Its memory besides the run's own. */

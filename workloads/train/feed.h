@@ -48,9 +48,9 @@ bool feed_makes(const struct feed *feed, int64_t step);
 struct mlog_data feed_facts(const struct feed *feed);
 
 void feed_release(struct feed *feed);
-static inline void feed_cleanup(struct feed *one)
+static inline void feed_cleanup(struct feed *feed)
 {
-    feed_release(one);
+    feed_release(feed);
 }
 
 #endif
