@@ -8,6 +8,7 @@
 #include "cmd/dataset_ops.h"
 #include "cmd/image_ops.h"
 #include "cmd/source_ops.h"
+#include "codec/json_document.h"
 #include "sys/stop.h"
 
 #define OUTPUT_MAX    (1u << 30)

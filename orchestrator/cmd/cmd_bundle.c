@@ -4,6 +4,7 @@
 
 #include "cmd/cmd.h"
 #include "codec/json.h"
+#include "codec/json_document.h"
 #include "report/dataset.h"
 #include "store/artifact.h"
 #include "store/bundle.h"

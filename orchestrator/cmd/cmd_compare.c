@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/compare_parts.h"
 #include "cmd/outputs.h"
+#include "codec/json_document.h"
 #include "load/load.h"
 #include "load/load_health.h"
 #include "report/hostlist.h"

@@ -5,6 +5,7 @@
 #include "base/nearest.h"
 #include "cmd/cmd.h"
 #include "cmd/explain_names.h"
+#include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "judge/finding.h"
 #include "load/load.h"

@@ -5,6 +5,7 @@
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "cmd/image_ops.h"
+#include "codec/json_document.h"
 #include "store/image_export.h"
 #include "sys/stop.h"
 

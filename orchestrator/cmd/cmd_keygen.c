@@ -3,6 +3,7 @@
 
 #include "cmd/cmd.h"
 #include "codec/json.h"
+#include "codec/json_document.h"
 #include "codec/sign.h"
 
 #define OUTPUT_MAX (64u << 10)

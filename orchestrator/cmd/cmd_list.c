@@ -9,6 +9,7 @@
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
+#include "codec/json_document.h"
 #include "judge/finding.h"
 #include "load/load.h"
 #include "load/load_inventory.h"

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "codec/json_document.h"
 #include "store/artifact.h"
 #include "store/dataset_pack.h"
 #include "sys/stop.h"

@@ -4,6 +4,7 @@
 
 #include "base/fs.h"
 #include "cmd/cmd.h"
+#include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "evidence/derive.h"
 #include "evidence/rundir.h"

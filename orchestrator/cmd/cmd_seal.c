@@ -4,6 +4,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "codec/json_document.h"
 #include "evidence/rundir.h"
 #include "evidence/seal.h"
 #include "run/journal_check.h"

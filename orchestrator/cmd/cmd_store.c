@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "base/table.h"
 #include "cmd/store_args.h"
+#include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "store/image_store.h"
 #include "store/store_gc.h"

@@ -7,6 +7,7 @@
 #include "base/progress.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
+#include "codec/json_document.h"
 #include "store/store.h"
 #include "sys/digest_cache.h"
 #include "sys/pool_lanes.h"

@@ -8,6 +8,7 @@
 #include "base/progress.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
+#include "codec/json_document.h"
 #include "store/unpack_tree.h"
 #include "sys/pool_lanes.h"
 #include "sys/stop.h"

@@ -6,6 +6,7 @@
 #include "cmd/artifact_ops.h"
 #include "cmd/cmd.h"
 #include "cmd/store_args.h"
+#include "codec/json_document.h"
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
 #include "run/journal_check.h"

@@ -6,6 +6,7 @@
 
 #include "base/table.h"
 #include "cmd/compare_parts.h"
+#include "codec/json_document.h"
 #include "codec/json_table.h"
 #include "judge/stats.h"
 

@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include "cmd/dataset_ops.h"
+#include "codec/json_document.h"
 #include "store/dataset_store.h"
 
 static void put_foreseen(struct artifact_sink *sink, const struct dataset_foreseen *one)

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "cmd/store_args.h"
+#include "codec/json_document.h"
 #include "store/dataset_lock.h"
 #include "store/dataset_repair.h"
 #include "store/dataset_verify.h"

@@ -7,6 +7,7 @@
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
 #include "codec/json.h"
+#include "codec/json_document.h"
 #include "evidence/rundir.h"
 #include "run/runs.h"
 #include "sys/stop.h"

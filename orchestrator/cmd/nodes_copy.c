@@ -8,6 +8,7 @@
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
 #include "cmd/stage_out.h"
+#include "codec/json_document.h"
 #include "sys/stop.h"
 
 #define OUTPUT_MAX (64u << 20)

@@ -10,6 +10,7 @@
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
 #include "codec/json.h"
+#include "codec/json_document.h"
 #include "sys/stop.h"
 
 #define TIMEOUT_DEFAULT_S 600

@@ -11,6 +11,7 @@
 #include "cmd/nodes_fleet.h"
 #include "cmd/source_ops.h"
 #include "cmd/stage_out.h"
+#include "codec/json_document.h"
 #include "fleet/node_image.h"
 #include "report/source.h"
 #include "run/planner.h"

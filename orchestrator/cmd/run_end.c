@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cmd/guests.h"
 #include "cmd/run_args.h"
+#include "codec/json_document.h"
 #include "load/audit_logs.h"
 #include "load/load.h"
 #include "load/load_health.h"

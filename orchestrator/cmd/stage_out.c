@@ -5,6 +5,7 @@
 
 #include "base/fs.h"
 #include "base/table.h"
+#include "codec/json_document.h"
 
 static void show(void *ctx, uint64_t bytes_done, uint64_t bytes_total)
 {

@@ -95,8 +95,6 @@ struct json_out {
     bool is_compact; /* no line breaks */
 };
 void jw_begin(struct json_out *out, struct strbuf *buf, bool is_compact);
-/* A document of schema_version 1, whose object is open. */
-void jw_document(struct json_out *out, struct strbuf *buf);
 void jw_object(struct json_out *out, const char *key);
 void jw_array(struct json_out *out, const char *key);
 void jw_end_object(struct json_out *out);
@@ -108,10 +106,6 @@ void jw_i64(struct json_out *out, const char *key, int64_t value);   /* beyond 2
 void jw_f64(struct json_out *out, const char *key, double value); /* NaN and infinity write null */
 void jw_bool(struct json_out *out, const char *key, bool value);
 void jw_null(struct json_out *out, const char *key);
-/* A number that may not be known: below 0 it is null. */
-void jw_known(struct json_out *out, const char *key, int64_t value);
-/* {code, message}; null where there is none. */
-void jw_err(struct json_out *out, const char *key, const struct err *err);
 /* Text that is JSON already. */
 void jw_raw(struct json_out *out, const char *key, struct str json);
 /* Anything that was parsed, on one line. */

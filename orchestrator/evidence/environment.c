@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/secret.h"
 #include "codec/digest.h"
+#include "codec/json_document.h"
 #include "sys/proc.h"
 
 #define TOOL_DEADLINE_NS (10 * NS_PER_S)

@@ -4,6 +4,7 @@
 #include "base/base.h"
 
 #include "base/secret.h"
+#include "codec/json_document.h"
 #include "evidence/environment.h"
 #include "fleet/doctor.h"
 #include "sys/proc.h"

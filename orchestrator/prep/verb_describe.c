@@ -2,6 +2,7 @@
 #include "base/base.h"
 
 #include "base/fs.h"
+#include "codec/json_document.h"
 #include "prep/pack_file.h"
 #include "prep/verb.h"
 

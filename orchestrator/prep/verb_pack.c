@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 
+#include "codec/json_document.h"
 #include "prep/ordered.h"
 #include "prep/packing.h"
 #include "prep/verb.h"

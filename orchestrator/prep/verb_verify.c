@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include "codec/json_document.h"
 #include "prep/ordered.h"
 #include "prep/pack_check.h"
 #include "prep/verb.h"

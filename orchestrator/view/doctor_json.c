@@ -4,6 +4,7 @@
 #include "view/doctor_out.h"
 
 #include "base/clock.h"
+#include "codec/json_document.h"
 
 static double ms(int64_t ns)
 {
