@@ -172,5 +172,3 @@ TEST(ratios_without_a_log_have_one_mark)
     assert_int_equal(count(&out, "<circle"), 2);
     assert_int_equal(count(&out, "nan"), 0);
 }
-
-UNIT_MAIN(NULL, NULL)
