@@ -381,6 +381,7 @@ static void fails_with(struct loop *loop, struct remote *remote, bool is_start, 
     char text[8];
     struct log_part part = {.dst = text, .size = sizeof(text)};
     enum step step;
+    *ERR = (struct err){0};
     while ((step = is_start ? remote->ops->start(remote, &job, ERR)
                             : remote->ops->read_log(remote, "x", &part, ERR)) == STEP_AGAIN) {
         assert_int_equal(loop_once(loop, TICK_NS, &(struct err){0}), 0);
@@ -415,6 +416,7 @@ TEST_IN_SCRATCH(what_is_no_reperf_node_is_an_error)
         loop_init(&loop, clock_system());
         struct job_report report;
         enum step step;
+        *ERR = (struct err){0};
         assert_int_equal(setenv("REPERF_NODE", WHO[idx], 1), 0);
         struct remote *remote = remote_local_new(&loop, *state);
         while ((step = remote->ops->poll(remote, "x", &report, ERR)) == STEP_AGAIN) {
