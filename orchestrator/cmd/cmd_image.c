@@ -44,11 +44,9 @@ struct image_job {
 static int add_image(struct image_job *job, const char *name, struct table *table, struct err *err)
 {
     struct image_info info;
-    char config[OCI_DIGEST_SIZE];
     if (image_open(job->arena, job->store, name, &info, err) < 0) {
         return -1;
     }
-    oci_digest_text(info.pins.config, config);
     jw_object(job->out, NULL);
     jw_z(job->out, "name", name);
     image_info_json(job->out, &info);
@@ -57,7 +55,7 @@ static int add_image(struct image_job *job, const char *name, struct table *tabl
     table_add(table, info.platform);
     table_addf(table, "%zu", info.manifest.n_layers);
     table_addf(table, "%.1f", (double)info.bytes / 1e6);
-    table_add(table, str_sub(str_of(config), 0, 19));
+    table_add(table, str_sub(str_of(oci_digest_of(info.pins.config).text), 0, 19));
     table_add(table, info.from);
     return 0;
 }

@@ -116,18 +116,18 @@ static int put(enum form form, const char *place, const struct strbuf *text, str
                              : outputs_put(place, text, err);
 }
 
-static void write_audit(const struct report_args *args, const struct audit_set *set,
-                        const struct format_set *formats, enum form form, struct strbuf *text)
+static void write_audit(const struct report_args *args, const struct audit_set *set, enum form form,
+                        struct strbuf *text)
 {
     const struct audit_text_opts opts = {isatty(STDOUT_FILENO) && log_wants_color(), true,
                                          args->level,
                                          set->n > 1 && args->is_all && args->level == TEXT_PLAIN};
     switch (form) {
     case FORM_HTML:
-        page_audit(text, set->items, set->n, formats);
+        page_audit(text, set->items, set->n);
         return;
     case FORM_SVG:
-        page_card(text, &set->items[0], formats);
+        page_card(text, &set->items[0]);
         return;
     case FORM_CSV:
         audit_out_csv(set, text);
@@ -172,7 +172,7 @@ static int report_reports(const struct cmd_ctx *ctx, const struct report_args *a
             continue;
         }
         strbuf_init(&text, HTML_BYTES_MAX);
-        write_audit(args, &set, &formats, (enum form)form, &text);
+        write_audit(args, &set, (enum form)form, &text);
         if (put((enum form)form, places[form], &text, err) < 0) {
             return -1;
         }

@@ -12,9 +12,7 @@
 
 static void put_digest(struct json_out *out, const char *key, const uint8_t *sha256)
 {
-    char text[OCI_DIGEST_SIZE];
-    oci_digest_text(sha256, text);
-    jw_z(out, key, text);
+    jw_z(out, key, oci_digest_of(sha256).text);
 }
 
 void image_info_json(struct json_out *out, const struct image_info *info)
@@ -32,9 +30,7 @@ void image_info_json(struct json_out *out, const struct image_info *info)
 
 static void put_line(struct strbuf *text, const char *what, const uint8_t *sha256)
 {
-    char digest[OCI_DIGEST_SIZE];
-    oci_digest_text(sha256, digest);
-    strbuf_printf(text, "  %-9s %s\n", what, digest);
+    strbuf_printf(text, "  %-9s %s\n", what, oci_digest_of(sha256).text);
 }
 
 static void put_info(struct strbuf *text, const struct image_info *info)

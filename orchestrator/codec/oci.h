@@ -22,9 +22,6 @@
 #define OCI_TYPE_LAYER       "application/vnd.oci.image.layer.v1.tar"
 #define DOCKER_TYPE_MANIFEST "application/vnd.docker.distribution.manifest.v2+json"
 #define DOCKER_TYPE_INDEX    "application/vnd.docker.distribution.manifest.list.v2+json"
-/* For the Accept header. */
-#define OCI_ACCEPT                                                                                 \
-    OCI_TYPE_MANIFEST ", " OCI_TYPE_INDEX ", " DOCKER_TYPE_MANIFEST ", " DOCKER_TYPE_INDEX
 
 #define OCI_REF_NAME "org.opencontainers.image.ref.name"
 

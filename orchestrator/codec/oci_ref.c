@@ -4,7 +4,6 @@
 #include "codec/oci_ref.h"
 
 #define DOCKER_HOST   "docker.io"
-#define DOCKER_SERVER "registry-1.docker.io"
 #define DIGEST_PREFIX "sha256:"
 #define PORT_MAX      65535
 
@@ -47,6 +46,13 @@ void oci_digest_text(const uint8_t *sha256, char ret_text[OCI_DIGEST_SIZE])
 {
     memcpy(ret_text, DIGEST_PREFIX, sizeof(DIGEST_PREFIX) - 1);
     hex_encode(sha256, SHA256_BYTES, ret_text + sizeof(DIGEST_PREFIX) - 1);
+}
+
+struct oci_digest oci_digest_of(const uint8_t *sha256)
+{
+    struct oci_digest digest;
+    oci_digest_text(sha256, digest.text);
+    return digest;
 }
 
 /* ---- parts ---- */
@@ -259,18 +265,9 @@ char *oci_ref_name(struct arena *arena, const struct oci_ref *ref)
 
 char *oci_ref_text(struct arena *arena, const struct oci_ref *ref)
 {
-    char digest[OCI_DIGEST_SIZE] = "";
-    if (ref->has_digest) {
-        oci_digest_text(ref->sha256, digest);
-    }
     return arena_printf(arena, "%.*s/%.*s%s%.*s%s%s", STR_ARG(ref->host), STR_ARG(ref->path),
                         ref->tag.ptr ? ":" : "", STR_ARG(ref->tag), ref->has_digest ? "@" : "",
-                        digest);
-}
-
-struct str oci_ref_server(const struct oci_ref *ref)
-{
-    return str_eq_z(ref->host, DOCKER_HOST) ? STR_LIT(DOCKER_SERVER) : ref->host;
+                        ref->has_digest ? oci_digest_of(ref->sha256).text : "");
 }
 
 bool oci_host_is_loopback(struct str host)

@@ -30,13 +30,16 @@ MUST_CHECK int oci_ref_parse(struct arena *arena, struct str text, struct oci_re
 char *oci_ref_text(struct arena *arena, const struct oci_ref *ref);
 /* HOST/PATH alone. */
 char *oci_ref_name(struct arena *arena, const struct oci_ref *ref);
-/* Where its registry answers: docker.io's is registry-1.docker.io. */
-struct str oci_ref_server(const struct oci_ref *ref);
 /* localhost, 127.0.0.0/8 or ::1, whatever the port: the only hosts to which nobody else can read plain HTTP. */
 bool oci_host_is_loopback(struct str host);
 
 /* "sha256:" and 64 lower-case digits; another algorithm is refused by name. ERR_PARSE. */
 MUST_CHECK int oci_digest_parse(struct str text, uint8_t *ret_sha256, struct err *err);
 void oci_digest_text(const uint8_t *sha256, char ret_text[OCI_DIGEST_SIZE]);
+/* The same as a value; oci_digest_of(sha256).text lives until the full expression ends. */
+struct oci_digest {
+    char text[OCI_DIGEST_SIZE];
+};
+struct oci_digest oci_digest_of(const uint8_t *sha256);
 
 #endif

@@ -5,6 +5,7 @@
 #include "draft/draft_impl.h"
 
 #include "log/logtime.h"
+#include "log/numbers.h"
 
 #define HEAD_ROWS_MAX   3
 #define HEAD_MAX        300 /* bytes */
@@ -206,12 +207,11 @@ static struct str line_before(struct str text)
    one. */
 static struct str model_of(struct draft_reader *r, const struct draft_page *page)
 {
-    static const char *const GENERAL[] = {
-        "docs", "doc",      "otherreports", "benchmark", "benchmarks", "results", "result",  "logs",
-        "log",  "examples", "en",           "csv",       "records",    "data",    "reports", NULL};
     struct str path = page->document;
     struct str name = folder_name(path);
-    while (name.len && (str_eq_any(draft_lower(r->arena, name), GENERAL) ||
+    while (name.len && (is_word_of(draft_lower(r->arena, name),
+                                   "docs doc otherreports benchmark benchmarks results result "
+                                   "logs log examples en csv records data reports") ||
                         draft_finds(r, SHAPE_FRAMEWORK, name))) {
         path = str_sub(path, 0, (size_t)(name.ptr - path.ptr));
         name = folder_name(path);

@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/map.h"
 #include "judge/identity.h"
+#include "log/numbers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,16 +33,6 @@ int new_git_line(struct new_maker *m, const char *const *args, struct str *ret, 
 }
 
 /* ---- what there is ---- */
-
-static bool ends_any(struct str path, const char *const *ends)
-{
-    for (; *ends; ends++) {
-        if (str_ends(path, str_of(*ends))) {
-            return true;
-        }
-    }
-    return false;
-}
 
 enum doc_kind new_doc_kind(struct str path, bool *ret_is)
 {
@@ -72,12 +63,13 @@ static bool is_doc(struct str path)
 
 static enum new_rank rank_of(struct str path)
 {
-    static const char *const NO_LOGS[] = {"requirements.txt", "CMakeLists.txt", "LICENSE.txt",
-                                          NULL};
     if (guess_is_log_name(path) && !is_doc(path)) {
         return RANK_NAMED;
     }
-    return str_ends(path, STR_LIT(".txt")) && !ends_any(path, NO_LOGS) ? RANK_TEXT : RANK_NONE;
+    return str_ends(path, STR_LIT(".txt")) &&
+                   !ends_with_any(path, "requirements.txt CMakeLists.txt LICENSE.txt")
+               ? RANK_TEXT
+               : RANK_NONE;
 }
 
 /* A path that stays in a folder and does not clash with our own files. */
@@ -174,8 +166,7 @@ int new_list_files(struct new_maker *m, struct err *err)
         take_entry(m, line);
     }
     for (size_t idx = 0; idx < m->all.n; idx++) {
-        static const char *const SHEETS[] = {".xlsx", ".xls", ".ods", NULL};
-        m->n_sheets += ends_any(str_of(m->all.items[idx].path), SHEETS);
+        m->n_sheets += ends_with_any(str_of(m->all.items[idx].path), ".xlsx .xls .ods") > 0;
         if (!is_doc(str_of(m->all.items[idx].path)) ||
             !map_add(&seen, str_of(m->all.items[idx].hash), m)) {
             continue; /* the same bytes under another name are one document */

@@ -77,6 +77,7 @@ static int read_factor(struct arena *arena, const char *folder, struct submissio
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json root;
     struct err what = {0};
+    struct factor factor = {0};
     struct str text;
     const char *path = arena_printf(arena, "%s/%.*s/scaling.json", folder, STR_ARG(s->folder));
     if (fs_read(arena, path, SMALL_BYTES_MAX, &text, &what) < 0) {
@@ -86,12 +87,13 @@ static int read_factor(struct arena *arena, const char *folder, struct submissio
         return -1;
     }
     root = json_root(&doc);
-    if (json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), &s->factor, err) < 0) {
+    if (json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), &factor, err) < 0) {
         return -1;
     }
-    return s->factor.value >= 1 /* it makes a time longer */
+    s->factor = factor.value;
+    return factor.value >= 1 /* it makes a time longer */
                ? 0
-               : json_fail(&root, err, "scaling_factor %g: expected 1 or more", s->factor.value);
+               : json_fail(&root, err, "scaling_factor %g: expected 1 or more", factor.value);
 }
 
 /* Paths are sorted bytewise, so the logs of a folder stand together but for folders within it. */
@@ -118,76 +120,100 @@ static int add_logs(struct arena *arena, const struct fs_names *files, struct ro
         s = submission_of(round, folder);
         if (!s) {
             s = &round->items[round->n++];
-            *s = (struct submission){.folder = folder,
-                                     .logs = arena_array(arena, struct round_log, LOGS_MAX)};
+            *s = (struct submission){
+                .folder = folder,
+                .path = str_eq_z(folder, ".")
+                            ? round->folder
+                            : arena_printf(arena, "%s/%.*s", round->folder, STR_ARG(folder)),
+                .runs = arena_array(arena, struct round_run, LOGS_MAX),
+                .factor = 1};
             name_parts(s);
             read_description(arena, round->folder, s);
             if (read_factor(arena, round->folder, s, err) < 0) {
                 return -1;
             }
         }
-        if (s->n_logs == LOGS_MAX) {
+        if (s->n_runs == LOGS_MAX) {
             return err_set(err, ERR_PARSE, "%s/%.*s: more than %d logs", round->folder,
                            STR_ARG(folder), LOGS_MAX);
         }
-        s->logs[s->n_logs++] = (struct round_log){.name = name};
-    }
-    return 0;
-}
-
-static int read_logs(struct arena *arena, const char *root, struct round *round, size_t n_max,
-                     struct err *err)
-{
-    struct measure_job *jobs = arena_array(arena, struct measure_job, n_max + 1);
-    struct round_log **logs = arena_array(arena, struct round_log *, n_max + 1);
-    const struct lanes lanes = pool_lanes();
-    const struct measure_with with = {.root = root, .lanes = &lanes};
-    size_t n = 0;
-    for (size_t idx = 0; idx < round->n; idx++) {
-        const struct submission *s = &round->items[idx];
-        for (size_t log = 0; log < s->n_logs; log++) {
-            const char *path = arena_printf(arena, "%s/%.*s/%.*s", round->folder,
-                                            STR_ARG(s->folder), STR_ARG(s->logs[log].name));
-            logs[n] = &s->logs[log];
-            jobs[n++] = (struct measure_job){.path = path, .format = STR_LIT(ROUND_FORMAT)};
-        }
-    }
-    if (measure_many(arena, &with, jobs, n, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < n; idx++) {
-        logs[idx]->measurement = jobs[idx].measurement;
-        logs[idx]->why =
-            jobs[idx].measurement ? STR_EMPTY : str_dup(arena, str_of(jobs[idx].err.msg));
+        s->runs[s->n_runs++] = (struct round_run){.name = name};
     }
     return 0;
 }
 
 /* The rule is the one that judges the rows of published rounds, too. */
+static void take_run(struct arena *arena, const struct rule *rule, const struct measure_job *job,
+                     struct round_run *run)
+{
+    struct rule_repeat repeat = {.value = (double)NAN};
+    struct err why = {0};
+    run->measurement = job->measurement;
+    if (!job->measurement) {
+        run->why = str_dup(arena, str_of(job->err.msg));
+    } else if (rule_repeat(rule, job->measurement, &(struct rule_case){0}, arena, &repeat, &why) <
+               0) {
+        run->why = str_dup(arena, str_of(why.msg));
+    } else {
+        run->why = repeat.why;
+    }
+    run->value = repeat.value;
+    run->minutes = isfinite(repeat.value) ? repeat.value : (double)NAN;
+}
+
 static void score(struct arena *arena, const struct rule *rule, struct submission *s)
 {
-    const struct rule_case of = {0};
     double values[LOGS_MAX];
     struct err err = {0};
+    size_t ends[2]; /* that the mean leaves out */
     s->minutes = (double)NAN;
-    for (size_t idx = 0; idx < s->n_logs; idx++) {
-        struct round_log *log = &s->logs[idx];
-        struct err why = {0};
-        log->has_repeat = log->measurement &&
-                          rule_repeat(rule, log->measurement, &of, arena, &log->repeat, &why) == 0;
-        if (!log->has_repeat && !s->why.ptr) {
-            s->why = log->measurement ? str_dup(arena, str_of(why.msg)) : log->why;
+    s->rule = rule->id;
+    for (size_t idx = 0; idx < s->n_runs; idx++) {
+        values[idx] = s->runs[idx].value;
+        if (isnan(values[idx])) {
+            s->why = s->runs[idx].why;
+            return;
         }
-        values[idx] = log->repeat.value;
     }
-    if (s->why.ptr) {
-        return;
+    if (s->n_runs >= 3) {
+        rule_dropped(values, s->n_runs, &ends[0], &ends[1]);
+        s->runs[ends[0]].dropped = "fastest";
+        s->runs[ends[1]].dropped = isinf(values[ends[1]]) ? "unsuccessful" : "slowest";
     }
-    if (rule_combine(rule->repeats, values, s->n_logs, &s->minutes, &err) < 0) {
+    if (rule_combine(rule->repeats, values, s->n_runs, &s->minutes, &err) < 0) {
         s->why = str_dup(arena, str_of(err.msg));
         return;
     }
-    s->minutes *= s->factor.value > 0 ? s->factor.value : 1;
+    s->minutes *= s->factor;
+}
+
+static int read_logs(struct arena *arena, const char *root, const struct rule *rule,
+                     struct round *round, size_t n_max, struct err *err)
+{
+    struct measure_job *jobs = arena_array(arena, struct measure_job, n_max + 1);
+    const struct lanes lanes = pool_lanes();
+    const struct measure_with with = {.root = root, .lanes = &lanes};
+    size_t n = 0;
+    for (size_t idx = 0; idx < round->n; idx++) {
+        const struct submission *s = &round->items[idx];
+        for (size_t run = 0; run < s->n_runs; run++) {
+            jobs[n++] = (struct measure_job){
+                .path = fs_join(arena, s->path, str_z(arena, s->runs[run].name)),
+                .format = STR_LIT(ROUND_FORMAT)};
+        }
+    }
+    if (measure_many(arena, &with, jobs, n, err) < 0) {
+        return -1;
+    }
+    n = 0;
+    for (size_t idx = 0; idx < round->n; idx++) {
+        struct submission *s = &round->items[idx];
+        for (size_t run = 0; run < s->n_runs; run++) {
+            take_run(arena, rule, &jobs[n++], &s->runs[run]);
+        }
+        score(arena, rule, s);
+    }
+    return 0;
 }
 
 int round_read(struct arena *arena, const char *root, const char *folder, const struct rule *rule,
@@ -200,7 +226,7 @@ int round_read(struct arena *arena, const char *root, const char *folder, const 
     }
     round.items = arena_array(arena, struct submission, files.n + 1);
     if (add_logs(arena, &files, &round, err) < 0 ||
-        read_logs(arena, root, &round, files.n, err) < 0) {
+        read_logs(arena, root, rule, &round, files.n, err) < 0) {
         return -1;
     }
     if (round.n == 0) {
@@ -208,9 +234,6 @@ int round_read(struct arena *arena, const char *root, const char *folder, const 
                        "%s: a folder is taken for results of MLPerf, and no result_*.txt is at or "
                        "below it; a log is named by its file",
                        folder);
-    }
-    for (size_t idx = 0; idx < round.n; idx++) {
-        score(arena, rule, &round.items[idx]);
     }
     *ret_round = round;
     return 0;

@@ -10,23 +10,33 @@
 #define ROUND_FORMAT "mlperf-training"
 #define ROUND_RULE   "mlperf-training/result"
 
-struct round_log {
+struct round_run {                         /* one log */
     struct str name;                       /* in its folder */
     const struct measurement *measurement; /* NULL: it cannot be read, and why says why */
+    struct str why;                        /* likewise, or why it did not succeed */
+    double value;        /* minutes; INFINITY: it did not succeed; NAN: it has none */
+    double minutes;      /* the same, NAN if it did not succeed */
+    const char *dropped; /* by the score: "fastest", "slowest", "unsuccessful"; NULL: it counts */
+};
+
+struct round_check { /* a rule that failed, or could not be checked */
+    const char *rule;
+    bool has_failed;
     struct str why;
-    bool has_repeat;
-    struct rule_repeat repeat;
 };
 
 struct submission {                           /* one result as it was handed in */
     struct str folder;                        /* relative to the round; "." is the round's own */
+    const char *path;                         /* of that folder, as the user names it */
     struct str submitter, machine, benchmark; /* empty where the path is not a round's */
     struct str machine_name, submitter_name;  /* as its submitter describes them, or empty */
-    struct round_log *logs;
-    size_t n_logs;
-    struct factor factor;
-    double minutes; /* INFINITY or NAN: there is no score; why says why */
-    struct str why;
+    struct round_run *runs;
+    size_t n_runs;
+    struct round_check *checks;
+    size_t n_checks, n_failed;
+    double factor;  /* of scaling.json; 1 without */
+    double minutes; /* NAN: there is no score; why says why */
+    struct str why, rule;
 };
 
 struct round {
@@ -34,7 +44,7 @@ struct round {
     struct submission *items; /* sorted by folder */
     size_t n;
 };
-/* Every folder at or below this one that holds result_*.txt. ERR_NOT_FOUND where none does. */
+/* Every folder at or below this one that holds result_*.txt, with its score. ERR_NOT_FOUND where none does. */
 MUST_CHECK int round_read(struct arena *arena, const char *root, const char *folder,
                           const struct rule *rule, struct round *ret_round, struct err *err);
 

@@ -15,18 +15,6 @@
 #define OF_ONE_LESS 10 /* below the job's own rate */
 #define BESIDE_LESS 65 /* below any rate or time of steps, above bare time stamps */
 
-static bool has_word(struct str name, const char *const *words)
-{
-    struct str rest = name;
-    struct str part;
-    while (str_next(&rest, '_', &part)) {
-        if (str_eq_any(part, words)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Short names of rates. Sources: fairseq's wps and ups, video's fps, Megatron's tgs, requests' qps. */
 static struct str short_rate(struct str word)
 {
@@ -80,29 +68,22 @@ static const struct word *time_over_step(const struct vocabulary *v, struct str 
                : NULL;
 }
 
-static const char *const EPOCHS[] = {"epoch", "epochs", NULL};
-static const char *const STEPS[] = {"step", "iter", "iteration", "batch", NULL};
-static const char *const TIMES[] = {"time", "timing", "took",    "duration",
-                                    "cost", "dt",     "latency", NULL};
-/* Other statistics than the one that a series or a summary stands for. */
-static const char *const OTHERS[] = {"best", "peak",   "max",   "maximum", "min", "minimum",
-                                     "p50",  "p90",    "p95",   "p99",     "med", "median",
-                                     "std",  "stddev", "stdev", NULL};
+static const char EPOCHS[] = "epoch epochs";
+static const char STEPS[] = "step iter iteration batch";
+static const char TIME_WORDS[] = "time timing took duration cost dt latency";
 
 static bool is_step_time_name(struct str name)
 {
-    static const char *const NAMES[] = {"time",       "dt",   "sec",      "time/iter", "time/step",
-                                        "time/batch", "step", "duration", NULL};
-    return str_eq_any(name, NAMES) || (has_word(name, TIMES) && !has_word(name, EPOCHS) &&
-                                       (has_word(name, STEPS) || has_word(name, SURVEY_TRAIN)));
+    return is_word_of(name, "time dt sec time/iter time/step time/batch step duration") ||
+           (survey_name_has(name, TIME_WORDS) && !survey_name_has(name, EPOCHS) &&
+            (survey_name_has(name, STEPS) || survey_name_has(name, SURVEY_TRAIN)));
 }
 
 static bool is_rate_name(struct str name)
 {
-    static const char *const WORDS[] = {"throughput", "ips", "speed", "rate", NULL};
-    static const char *const NOT[] = {"learning", "drop",  "dropout", "lr",   "hit",
-                                      "error",    "clock", "memory",  "baud", NULL};
-    return has_word(name, WORDS) && !has_word(name, NOT);
+    static const char WORDS[] = "throughput ips speed rate";
+    static const char NOT[] = "learning drop dropout lr hit error clock memory baud";
+    return survey_name_has(name, WORDS) && !survey_name_has(name, NOT);
 }
 
 /* ---- the meaning of a number ---- */
@@ -128,17 +109,17 @@ static bool only_grows_with(const struct survey_number *n)
 
 static bool factor_of_seconds(struct str unit, double *ret)
 {
-    static const char *const SECONDS[] = {"s", "sec", "secs", "second", "seconds", NULL};
+    static const char SECONDS[] = "s sec secs second seconds";
     *ret = 1;
-    return str_eq_any(unit, SECONDS);
+    return is_word_of(unit, SECONDS);
 }
 
 /* A time without a word for steps: a training's, with its unit; one that stands there once is the run's, one of a line that counts epochs
    alone is the epoch's; one of lines that count nothing is of something unknown. */
 static bool is_of_more(const struct survey_number *n, struct str name)
 {
-    bool is_of_step = has_word(name, STEPS) || str_find(name, STR_LIT("/")) >= 0;
-    bool is_of_training = has_word(name, SURVEY_TRAIN) && n->unit.len > 0;
+    bool is_of_step = survey_name_has(name, STEPS) || str_find(name, STR_LIT("/")) >= 0;
+    bool is_of_training = survey_name_has(name, SURVEY_TRAIN) && n->unit.len > 0;
     bool is_of_none = n->unit.len > 0 && n->steps.n == 0 && !n->head.ptr;
     return !is_of_step && (is_of_training || n->n == 1 || n->n_epoch_only == n->n || is_of_none);
 }
@@ -154,8 +135,7 @@ static bool is_elapsed(const struct survey_number *n)
 {
     const struct survey_steps *steps = &n->steps;
     double factor;
-    static const char *const SINCE[] = {"elapsed",  "elapsed_time", "wall",
-                                        "walltime", "since",        NULL};
+    static const char SINCE[] = "elapsed elapsed_time wall walltime since";
     return !n->is_bar && !n->head.ptr && only_grows_with(n) && survey_has_word(n->example, SINCE) &&
            steps->n == n->n && !steps->is_changing && steps->last > steps->first &&
            steps->n_back == 0 &&
@@ -164,8 +144,8 @@ static bool is_elapsed(const struct survey_number *n)
 
 static void set_unit(struct suggestion *s, const struct word *unit, struct str name)
 {
-    static const char *const MEANS[] = {"avg", "average", "mean", NULL};
-    bool is_mean = has_word(name, MEANS) && has_word(name, STEPS);
+    static const char MEANS[] = "avg average mean";
+    bool is_mean = survey_name_has(name, MEANS) && survey_name_has(name, STEPS);
     double factor = 1;
     if (word_is_rate(unit) && is_count_of_operations(s->number->unit)) {
         s->kind = SUGGEST_NONE;
@@ -177,7 +157,8 @@ static void set_unit(struct suggestion *s, const struct word *unit, struct str n
         bool is_span = only_grows(s->number) || is_of_more(s->number, name);
         set_time(s, is_span ? SUGGEST_SPAN : SUGGEST_TIME, factor);
     } else if (factor_of(unit, &factor) &&
-               (has_word(name, EPOCHS) || has_word(name, TIMES) || is_elapsed(s->number))) {
+               (survey_name_has(name, EPOCHS) || survey_name_has(name, TIME_WORDS) ||
+                is_elapsed(s->number))) {
         set_time(s, SUGGEST_SPAN, factor);
     }
 }
@@ -229,7 +210,7 @@ static const struct word *time_in(const struct vocabulary *v, struct str name)
 /* "= 8192 GB/s PEAK" of a device's line. */
 static bool is_nominal(const struct survey_number *n)
 {
-    static const char *const PEAK[] = {"peak", "theoretical", "nominal", NULL};
+    static const char PEAK[] = "peak theoretical nominal";
     int64_t at = n->unit.len ? str_find(n->example, n->unit) : -1;
     struct str after =
         at >= 0 ? str_sub(n->example, (size_t)at + n->unit.len, n->example.len) : STR_EMPTY;
@@ -241,13 +222,14 @@ static bool is_nominal(const struct survey_number *n)
 /* An evaluation's figures are never the training's; of a language model "eval" is what it generates. */
 static bool is_of_eval(const struct survey_number *n, struct str name)
 {
-    static const char *const EVALS[] = {"eval", "val", "valid", "validation", "evaluation", NULL};
+    static const char EVALS[] = "eval val valid validation evaluation";
     bool is_of_tokens = str_starts(n->unit, STR_LIT("tok"));
     bool is_of_scores = n->is_bar && n->n_points > 0;
     for (size_t idx = 0; idx < n->n_points; idx++) {
         is_of_scores = is_of_scores && n->points[idx].is_before_scores;
     }
-    return (!is_of_tokens && (n->is_eval || has_word(name, EVALS))) || (is_of_scores && n->n > 1);
+    return (!is_of_tokens && (n->is_eval || survey_name_has(name, EVALS))) ||
+           (is_of_scores && n->n > 1);
 }
 
 static void classify_words(const struct vocabulary *v, struct suggestion *s)
@@ -266,7 +248,8 @@ static void classify_words(const struct vocabulary *v, struct suggestion *s)
     double factor = 1;
     time = time ? time : time_over_step(v, name);
     time = time ? time : time_in(v, name);
-    if ((has_word(name, OTHERS) && !n->is_cell) || is_nominal(n) || is_of_eval(n, name)) {
+    if ((survey_name_has(name, SURVEY_OTHER_STATISTICS) && !n->is_cell) || is_nominal(n) ||
+        is_of_eval(n, name)) {
         s->kind = SUGGEST_NONE;
     } else if (n->si) {
         s->kind = SUGGEST_SCALED;
@@ -336,25 +319,24 @@ static void classify(const struct vocabulary *v, struct suggestion *s)
 /* For figures other than the training's own, and smoothed ones. */
 static int penalty(const struct survey_number *n)
 {
-    static const char *const SIDE_FIGURES[] = {
-        "data",      "load",       "eval",       "val",       "test",     "valid",
-        "loader",    "validation", "evaluation", "reader",    "backward", "forward",
-        "optimizer", "optim",      "io",         "inference", "eta",      "total",
-        "elapsed",   "remaining",  "sanity",     "predict",   NULL};
-    static const char *const PROMPT[] = {"prompt",  "prefill", "input", "total",
-                                         "request", NULL}; /* what is generated comes first */
-    static const char *const SMOOTH[] = {"avg", "mean", "average", "running", "global", NULL};
-    static const char *const SUMS[] = {"mean", "avg", "average", "throughput", "overall", NULL};
+    static const char SIDE_FIGURES[] =
+        "data load eval val test valid loader validation evaluation reader backward forward "
+        "optimizer optim io inference eta total elapsed remaining sanity predict";
+    static const char PROMPT[] =
+        "prompt prefill input total request"; /* what is generated comes first */
+    static const char SMOOTH[] = "avg mean average running global";
+    static const char SUMS[] = "mean avg average throughput overall";
     char buf[NAME_BYTES];
     char lead_buf[NAME_BYTES];
     struct str name = survey_snake(n->key, buf, sizeof(buf));
     struct str lead = survey_snake(n->lead, lead_buf, sizeof(lead_buf));
     bool has_grown = n->n > SAMPLES_FEW && n->n_up + 1 == n->n && n->last > 2 * n->first;
-    bool is_side = n->is_eval || has_word(name, SIDE_FIGURES) || has_word(lead, SIDE_FIGURES);
-    bool is_summary = n->n == 1 && has_word(name, SUMS);
+    bool is_side =
+        n->is_eval || survey_name_has(name, SIDE_FIGURES) || survey_name_has(lead, SIDE_FIGURES);
+    bool is_summary = n->n == 1 && survey_name_has(name, SUMS);
     bool stands = n->n > 1 && n->steps.n == n->n && n->steps.first == n->steps.last;
-    return (is_side ? 50 : 0) + (has_word(name, SMOOTH) && !is_summary ? 5 : 0) +
-           (has_word(name, PROMPT) ? 10 : 0) +
+    return (is_side ? 50 : 0) + (survey_name_has(name, SMOOTH) && !is_summary ? 5 : 0) +
+           (survey_name_has(name, PROMPT) ? 10 : 0) +
            (n->n < SAMPLES_FEW && !n->is_bar && !is_summary ? 15 : 0) +
            (n->n == 1 && !n->is_bar && !is_summary ? 10 : 0) + (has_grown ? 30 : 0) +
            (stands ? 20 : 0);
@@ -454,10 +436,10 @@ static bool has_alike(const struct survey_number *n, const struct survey_number 
 /* Whether frames are those of a game that is played: not images. Sources: the tables of Stable-Baselines3 and of RLlib. */
 static bool has_episodes(const struct survey_number *all, size_t n_all)
 {
-    static const char *const WORDS[] = {"timesteps", "episode", "episodes", "rew", "reward", NULL};
+    static const char WORDS[] = "timesteps episode episodes rew reward";
     char buf[NAME_BYTES];
     for (size_t idx = 0; idx < n_all; idx++) {
-        if (has_word(survey_snake(all[idx].key, buf, sizeof(buf)), WORDS)) {
+        if (survey_name_has(survey_snake(all[idx].key, buf, sizeof(buf)), WORDS)) {
             return true;
         }
     }

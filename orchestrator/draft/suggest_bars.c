@@ -9,18 +9,14 @@
 /* Bars of what comes before the first step. Sources: the bars of huggingface_hub, datasets and transformers. */
 static bool is_preparing(const struct survey_number *n)
 {
-    static const char *const WORDS[] = {
-        "loading",    "fetching",   "downloading",  "download",      "extracting",   "map",
-        "filter",     "tokenizer",  "num_proc",     "tokenizing",    "split",        "saving",
-        "resolving",  "casting",    "creating",     "checksums",     "converting",   "convert",
-        "filtering",  "scanning",   "caching",      "chunks",        "grouping",     "packing",
-        "flattening", "preparing",  "prepare",      "preprocessing", "preprocess",   "building",
-        "encoding",   "indexing",   "reading",      "parsing",       "copying",      "copy",
-        "moving",     "unpacking",  "unzipping",    "decompressing", "collecting",   "installing",
-        "uploading",  "upload",     "hashing",      "verifying",     "shuffling",    "cleaning",
-        "sorting",    "counting",   "resizing",     "writing",       "transforming", "importing",
-        "exporting",  "statistics", "vocab",        "vocabulary",    "features",     "shards",
-        "files",      "tokenize",   "tokenization", "syncing",       "receiving",    NULL};
+    static const char WORDS[] =
+        "loading fetching downloading download extracting map filter tokenizer num_proc tokenizing "
+        "split saving resolving casting creating checksums converting convert filtering scanning "
+        "caching chunks grouping packing flattening preparing prepare preprocessing preprocess "
+        "building encoding indexing reading parsing copying copy moving unpacking unzipping "
+        "decompressing collecting installing uploading upload hashing verifying shuffling cleaning "
+        "sorting counting resizing writing transforming importing exporting statistics vocab "
+        "vocabulary features shards files tokenize tokenization syncing receiving";
     int64_t end = str_find(n->example, STR_LIT("%"));
     struct str before =
         str_sub(n->example, 0, end > 0 ? (size_t)end : 0); /* "train: Scanning /d" */
@@ -31,17 +27,16 @@ static bool is_preparing(const struct survey_number *n)
    of anything. */
 static bool is_bar_of_data(const struct survey_number *n)
 {
-    static const char *const TRAINS[] = {"train", "training", "loss", "train_loss", "epoch", NULL};
-    return n->is_bar && (str_starts(n->unit, STR_LIT("example")) ||
-                         (n->is_open && !survey_has_word(n->example, TRAINS)));
+    return n->is_bar &&
+           (str_starts(n->unit, STR_LIT("example")) ||
+            (n->is_open && !survey_has_word(n->example, "train training loss train_loss epoch")));
 }
 
 /* Bytes on a line that says what is transferred. Sources: pip, curl, wget, apt, git. */
 static bool is_transfer(const struct survey_number *n)
 {
-    static const char *const WORDS[] = {"eta",        "fetched",     "receiving", "saved",
-                                        "downloaded", "downloading", "uploaded",  "uploading",
-                                        "objects",    "wget",        NULL};
+    static const char WORDS[] =
+        "eta fetched receiving saved downloaded downloading uploaded uploading objects wget";
     return survey_has_word(n->example, WORDS);
 }
 

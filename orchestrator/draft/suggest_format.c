@@ -141,12 +141,11 @@ static void add_column(struct strbuf *out, const struct survey_number *n)
     strbuf_add_z(out, "(?<value>" NUMBER ")(?![^\\s|])");
 }
 
-static void add_words(struct strbuf *out, const char *const *words)
+static void add_words(struct strbuf *out, const char *words)
 {
     strbuf_add_z(out, "\\b(?i:");
-    for (size_t idx = 0; words[idx]; idx++) {
-        strbuf_add_z(out, idx ? "|" : "");
-        strbuf_add_z(out, words[idx]);
+    for (; *words; words++) {
+        strbuf_add_char(out, *words == ' ' ? '|' : *words);
     }
     strbuf_add_z(out, ")\\b");
 }
@@ -269,14 +268,14 @@ static const char *quantity_of(const struct suggestion *s)
 /* As far as its words say it: nothing is the job's by default. */
 static const char *scope_of(const struct suggestion *s)
 {
-    static const char *const JOB[] = {"global", "total",   "aggregate", "overall",
-                                      "job",    "cluster", NULL};
     char buf[WORDS_BYTES];
     bool is_step = s->kind == SUGGEST_TIME || s->kind == SUGGEST_CLOCK ||
                    s->kind == SUGGEST_ELAPSED || str_eq_z(s->unit, "steps/s");
     return s->is_of_one ? "rank"
-           : is_step || survey_has_word(survey_words(s->number->key, buf, sizeof(buf)), JOB) ? "job"
-                                                                                             : NULL;
+           : is_step || survey_has_word(survey_words(s->number->key, buf, sizeof(buf)),
+                                        "global total aggregate overall job cluster")
+               ? "job"
+               : NULL;
 }
 
 static void put_after(struct json_out *out, const struct survey_number *n)

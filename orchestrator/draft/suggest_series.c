@@ -18,10 +18,8 @@
 /* Something that a case is told from another by, beside the figure. */
 static bool is_key_word(struct str word)
 {
-    static const char *const KEYS[] = {"size",    "bytes",   "link", "kernel",     "threads",
-                                       "nodes",   "channel", "len",  "length",     "message",
-                                       "clients", "seqlen",  "bs",   "batch_size", NULL};
-    return str_eq_any(word, KEYS);
+    return is_word_of(word, "size bytes link kernel threads nodes channel len length message "
+                            "clients seqlen bs batch_size");
 }
 
 /* Steps or moments that go on, from one line of a writer to the next. */
@@ -126,9 +124,8 @@ bool suggest_is_table(const struct survey_number *n)
 
 bool suggest_is_enough(const struct survey_number *n)
 {
-    static const char *const SUMS[] = {
-        "total", "average", "avg",   "mean", "overall", "throughput", "performance", "speed",
-        "rate",  "result",  "final", "ips",  "trained", "tps",        "per",         NULL};
+    static const char SUMS[] = "total average avg mean overall throughput performance speed rate "
+                               "result final ips trained tps per";
     struct str text = n->example;
     bool is_listed =
         text.len > 0 && (strchr("#*>", text.ptr[0]) || str_starts(text, STR_LIT("- ")));

@@ -7,6 +7,7 @@
 
 #include "judge/audit_parts.h"
 #include "judge/identity.h"
+#include "log/numbers.h"
 
 #define NUMBER_REL_MAX    1e-9
 #define COMMIT_DIGITS_MIN 6
@@ -71,27 +72,19 @@ static bool holds_text(struct str text, struct str part)
     return false;
 }
 
-static const char *const VERSIONS[] = {
-    "cuda", "cudnn", "nccl", "driver", "python_version", "framework_version", "library_version",
-    NULL};
-static const char *const NUMBERS[] = {"iterations",
-                                      "log_interval",
-                                      "workers",
-                                      "weight_decay",
-                                      "loss_scale",
-                                      "sequence_length",
-                                      "predictions_per_sequence",
-                                      "dataset_images",
-                                      NULL};
+static const char VERSIONS[] =
+    "cuda cudnn nccl driver python_version framework_version library_version";
+static const char NUMBERS[] = "iterations log_interval workers weight_decay loss_scale "
+                              "sequence_length predictions_per_sequence dataset_images";
 
 bool fact_contradicts(struct str name, struct str stated, struct str fact)
 {
     double x = 0;
     double y = 0;
-    if (str_eq_any(name, VERSIONS)) {
+    if (is_word_of(name, VERSIONS)) {
         return !is_version_prefix(stated, fact) && !is_version_prefix(fact, stated);
     }
-    if (str_eq_any(name, NUMBERS)) {
+    if (is_word_of(name, NUMBERS)) {
         return to_number(stated, &x) && to_number(fact, &y) &&
                fabs(x - y) > NUMBER_REL_MAX * fmax(fabs(x), fabs(y));
     }

@@ -234,19 +234,6 @@ static void how_log_of(struct arena *arena, const struct rule *rule, const struc
 
 /* ---- the cell ---- */
 
-static void mark_dropped(struct arena *arena, const struct how *how, size_t n)
-{
-    struct rule_repeat *repeats = arena_array(arena, struct rule_repeat, n);
-    size_t fastest;
-    size_t slowest;
-    for (size_t idx = 0; idx < n; idx++) {
-        repeats[idx].value = how->logs[idx].value;
-    }
-    rule_dropped(repeats, n, &fastest, &slowest);
-    how->logs[fastest].is_dropped = true;
-    how->logs[slowest].is_dropped = true;
-}
-
 static void add_combined(const struct made *made, const struct how *how,
                          const struct cell_audit *cell)
 {
@@ -260,7 +247,9 @@ static void add_combined(const struct made *made, const struct how *how,
     if (cell->n_logs > 1 &&
         rule_combine(rule->repeats, values, cell->n_logs, &combined, &err) == 0) {
         if (rule->repeats == REPEATS_OLYMPIC) {
-            mark_dropped(made->arena, how, cell->n_logs);
+            size_t ends[2];
+            rule_dropped(values, cell->n_logs, &ends[0], &ends[1]);
+            how->logs[ends[0]].is_dropped = how->logs[ends[1]].is_dropped = true;
         }
         add_step(made, combined,
                  arena_str(made->arena, "%s of the numbers of %zu logs%s",

@@ -3,6 +3,8 @@
 
 #include "judge/identity.h"
 
+#include "log/numbers.h"
+
 #define COUNT_MAX   1000000000
 #define STATED_MAX  16
 #define NAME_BYTES  64
@@ -230,6 +232,18 @@ static struct identity_item check_count(struct arena *arena, const struct format
                                  is_gpus ? "how many GPUs there are" : "how many nodes there are");
 }
 
+/* A format counts the devices that train. Of a row of CPUs these are its processes, one a node, which a log does not tell from GPUs. */
+static struct identity_item check_gpus(struct arena *arena, const struct format *format,
+                                       const struct told *told, const struct identity_row *row,
+                                       int64_t counted)
+{
+    if (row->nodes > 0 && row->gpus == 0 && count_stated(told, NAMES[ID_GPUS]) == row->nodes) {
+        return unproven(STR_LIT("the row has no GPUs, and the log does not say that what trained "
+                                "was none"));
+    }
+    return check_count(arena, format, told, ID_GPUS, row->nodes ? row->gpus : NOT_PRINTED, counted);
+}
+
 /* Batches per GPU that a step of the log accumulates: as stated, or by its batches of all GPUs and of one. 0: not known. */
 static int64_t adds_up(const struct format *format, const struct told *told,
                        const struct log_counts *counts)
@@ -430,10 +444,8 @@ struct identity identity_of(struct arena *arena, const struct format *format,
     struct stated model = stated_of(&told, "model");
     precision.vocabulary = format_vocabulary(format);
     bool is_row_of_gpus = rule && rule->match_gpus; /* the rule took the row of this many */
-    id.items[ID_GPUS] = is_row_of_gpus
-                            ? proven()
-                            : check_count(arena, format, &told, ID_GPUS,
-                                          row->nodes ? row->gpus : NOT_PRINTED, counts.gpus);
+    id.items[ID_GPUS] =
+        is_row_of_gpus ? proven() : check_gpus(arena, format, &told, row, counts.gpus);
     id.items[ID_NODES] = is_row_of_gpus && row->gpus == 1
                              ? follows(arena, row->nodes, 1, "number of nodes")
                              : check_count(arena, format, &told, ID_NODES,
@@ -478,17 +490,15 @@ void identity_count_logs(struct arena *arena, struct identity *identity, const s
 /* A word of a machine's name that tells it from others: no vendor, no count or size ("8x", "80gb", "bs96"), no word of a run. */
 static bool tells_machine(struct str word)
 {
-    static const char *const COMMON[] = {
-        "nvidia",  "tesla",  "geforce",  "amd",       "intel", "gpu", "gpus", "node",
-        "nodes",   "server", "with",     "and",       "amp",   "log", "logs", "result",
-        "results", "train",  "training", "benchmark", "run",   "x",   NULL};
     static const char *const BEFORE_COUNTS[] = {"bs", "batch", "fp", "bf", "int", "gpu", "gpus",
                                                 "n",  "g",     "c",  "v",  "tf",  "run"};
     size_t n_digits = 0;
     while (n_digits < word.len && is_digit(word.ptr[n_digits])) {
         n_digits++;
     }
-    if (str_eq_any(word, COMMON) || n_digits == word.len ||
+    if (is_word_of(word, "nvidia tesla geforce amd intel gpu gpus node nodes server with and amp "
+                         "log logs result results train training benchmark run x") ||
+        n_digits == word.len ||
         (n_digits > 0 && (str_eq_z(str_sub(word, n_digits, SIZE_MAX), "x") ||
                           str_eq_z(str_sub(word, n_digits, SIZE_MAX), "g") ||
                           str_eq_z(str_sub(word, n_digits, SIZE_MAX), "gb")))) {

@@ -234,15 +234,14 @@ int rule_repeat(const struct rule *rule, const struct measurement *m, const stru
     return 0;
 }
 
-void rule_dropped(const struct rule_repeat *repeats, size_t n, size_t *ret_fastest,
-                  size_t *ret_slowest)
+void rule_dropped(const double *values, size_t n, size_t *ret_fastest, size_t *ret_slowest)
 {
     size_t fastest = 0;
     size_t slowest = 0;
     ASSERT(n >= 2);
     for (size_t idx = 1; idx < n; idx++) {
-        fastest = repeats[idx].value < repeats[fastest].value ? idx : fastest;
-        slowest = repeats[idx].value >= repeats[slowest].value ? idx : slowest;
+        fastest = values[idx] < values[fastest] ? idx : fastest;
+        slowest = values[idx] >= values[slowest] ? idx : slowest;
     }
     *ret_fastest = fastest;
     *ret_slowest = slowest;

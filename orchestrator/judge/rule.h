@@ -176,8 +176,7 @@ MUST_CHECK int rule_repeat(const struct rule *rule, const struct measurement *m,
                            const struct rule_case *of, struct arena *arena,
                            struct rule_repeat *ret_repeat, struct err *err);
 /* Which two of n an olympic mean leaves out: the first of the fastest, the last of the slowest. n >= 2. */
-void rule_dropped(const struct rule_repeat *repeats, size_t n, size_t *ret_fastest,
-                  size_t *ret_slowest);
+void rule_dropped(const double *values, size_t n, size_t *ret_fastest, size_t *ret_slowest);
 /* NULL if the rule has none. */
 const struct rule_target *rule_target_for(const struct rule *rule, struct str model);
 /* How many logs the rule asks for if they state the same as this one; 0: any number. */

@@ -35,23 +35,21 @@ static const char *const OBJECT_NAMES[OBJECTS] = {
 /* In this order: the first whose word is in the name decides. */
 static const struct {
     enum object object;
-    const char *words[8];
+    const char *words;
 } OBJECT_WORDS[] = {
-    {OF_OUTPUT, {"output", "generated", "generation", "decode", "gen", NULL}},
-    {OF_INPUT, {"input", "prompt", "prefill", NULL}},
-    {OF_TOKENS, {"tokens", "token", "tok", NULL}},
-    {OF_REQUESTS, {"requests", "request", "req", NULL}},
-    {OF_SAMPLES, {"samples", "sample", "examples", "images", "sequences", NULL}},
-    {OF_STEPS, {"steps", "step", "iterations", NULL}},
+    {OF_OUTPUT, "output generated generation decode gen"},
+    {OF_INPUT, "input prompt prefill"},
+    {OF_TOKENS, "tokens token tok"},
+    {OF_REQUESTS, "requests request req"},
+    {OF_SAMPLES, "samples sample examples images sequences"},
+    {OF_STEPS, "steps step iterations"},
 };
 
-static const char *const RATES[] = {"throughput", "rate", "speed", "per", "sec", NULL};
-static const char *const TIMES[] = {"duration", "runtime", "elapsed", "time", NULL};
+static const char RATES[] = "throughput rate speed per sec";
+static const char TIMES[] = "duration runtime elapsed time";
 /* Other statistics, and parts of the whole. */
-static const char *const OTHERS[] = {
-    "peak",    "max",           "min",   "best",   "mean", "median",    "avg",    "p50",
-    "p90",     "p99",           "std",   "eval",   "val",  "test",      "failed", "concurrent",
-    "goodput", "instantaneous", "micro", "device", "gpu",  "trainable", NULL};
+static const char OTHERS[] =
+    "mean avg eval val test failed concurrent goodput instantaneous micro device gpu trainable";
 
 struct role_of_name {
     enum part part;
@@ -83,22 +81,20 @@ static enum object object_of(struct str words)
 
 static struct role_of_name role_of_number(const struct survey_number *n)
 {
-    static const char *const WHOLE[] = {"total", "num", "number", "global", NULL};
-    static const char *const EPOCHS[] = {"epochs", "epoch", NULL};
-    static const char *const BATCH[] = {"batch", NULL};
-    static const char *const FROM[] = {"continuing", "resuming", "resumed", NULL};
+    static const char EPOCHS[] = "epochs epoch";
+    static const char BATCH[] = "batch";
     char buf[NAME_BYTES];
     struct str name = survey_words(words_before(n), buf, sizeof(buf));
-    bool is_whole = survey_has_word(name, WHOLE);
+    bool is_whole = survey_has_word(name, "total num number global");
     struct role_of_name m = {PART_NONE, OF_NOTHING};
     char unit[NAME_BYTES]; /* "Throughput: 200.0 samples/s" */
     m.object = object_of(name);
     m.object =
         m.object == OF_NOTHING ? object_of(survey_words(n->unit, unit, sizeof(unit))) : m.object;
     bool is_per_s = str_find(n->unit, STR_LIT("/s")) >= 0 || str_find(n->key, STR_LIT("/s")) >= 0;
-    if (survey_has_word(n->example, FROM) && m.object == OF_STEPS) {
+    if (survey_has_word(n->example, SURVEY_RESUMES) && m.object == OF_STEPS) {
         m.part = PART_RESUMED;
-    } else if (survey_has_word(name, OTHERS)) {
+    } else if (survey_has_word(name, OTHERS) || survey_has_word(name, SURVEY_OTHER_STATISTICS)) {
         return m;
     } else if (survey_has_word(name, BATCH) && !survey_has_word(name, RATES)) {
         m.part = is_whole ? PART_BATCH : PART_NONE;

@@ -3,6 +3,7 @@
    matches it. */
 #include "base/base.h"
 
+#include "log/numbers.h"
 #include "log/parser_impl.h"
 
 struct clue {                  /* a pattern that proves a format */
@@ -234,25 +235,15 @@ size_t guesser_found(const struct guesser *guesser, const struct format **ret_fo
 
 bool guess_is_log_name(struct str path)
 {
-    static const char *const ENDS[] = {
-        ".log", ".out", "_log", ".log.txt", "log.json", ".jsonl", "trainer_state.json", NULL};
-    static const char *const PACKED[] = {".gz", ".zst", ".xz", ".bz2", NULL};
-    static const char *const OTHERS[] = {".py",  ".sh",  ".md", ".yaml",  ".yml",
-                                         ".png", ".jpg", ".c",  ".h",     ".cc",
-                                         ".cpp", ".cu",  ".js", ".ipynb", NULL};
     static const char *const FOLDERS[] = {"logs/", "log/", "/logs/", "/log/"};
-    for (size_t idx = 0; PACKED[idx]; idx++) {
-        path.len -= str_ends(path, str_of(PACKED[idx])) ? strlen(PACKED[idx]) : 0;
+    for (size_t len; (len = ends_with_any(path, ".gz .zst .xz .bz2")) > 0;) {
+        path.len -= len;
     }
-    for (size_t idx = 0; ENDS[idx]; idx++) {
-        if (str_ends(path, str_of(ENDS[idx]))) {
-            return true;
-        }
+    if (ends_with_any(path, ".log .out _log .log.txt log.json .jsonl trainer_state.json")) {
+        return true;
     }
-    for (size_t idx = 0; OTHERS[idx]; idx++) {
-        if (str_ends(path, str_of(OTHERS[idx]))) {
-            return false;
-        }
+    if (ends_with_any(path, ".py .sh .md .yaml .yml .png .jpg .c .h .cc .cpp .cu .js .ipynb")) {
+        return false;
     }
     for (size_t idx = 0; idx < ARRAY_LEN(FOLDERS); idx++) {
         int64_t at = str_find(path, str_of(FOLDERS[idx]));

@@ -18,6 +18,30 @@
 #define TIME_TEXT   8  /* "12:00:00" */
 #define GLOG_TEXT   6  /* "I1126 " */
 
+int word_at(struct str word, const char *words)
+{
+    for (int n = 0;; n++) {
+        size_t len = strcspn(words, " ");
+        if (len == word.len && memcmp(words, word.ptr, len) == 0) {
+            return n;
+        }
+        if (!words[len]) {
+            return -1;
+        }
+        words += len + 1;
+    }
+}
+
+size_t ends_with_any(struct str text, const char *words)
+{
+    for (struct str rest = str_of(words), word; str_next(&rest, ' ', &word);) {
+        if (str_ends(text, word)) {
+            return word.len;
+        }
+    }
+    return 0;
+}
+
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -49,19 +73,16 @@ struct str survey_last_word(struct str key, char *buf, size_t size)
 
 bool survey_is_step_word(struct str word)
 {
-    static const char *const WORDS[] = {"step",      "steps",      "iter",        "iters",
-                                        "iteration", "iterations", "global_step", "it",
-                                        "update",    "updates",    "num_updates", "batch",
-                                        "batches",   "batch_id",   "batch_idx",   "mb",
-                                        "step_num",  "train_step", "nupdates",    "current_steps",
-                                        NULL};
-    return str_eq_any(word, WORDS);
+    return is_word_of(
+        word,
+        "step steps iter iters iteration iterations global_step it update updates num_updates "
+        "batch batches batch_id batch_idx mb step_num train_step nupdates current_steps");
 }
 
 bool survey_is_epoch_word(struct str word)
 {
-    static const char *const WORDS[] = {"epoch", "epochs", "ep", NULL};
-    return str_eq_any(word, WORDS);
+    static const char WORDS[] = "epoch epochs ep";
+    return is_word_of(word, WORDS);
 }
 
 /* ---- bars ---- */
@@ -154,24 +175,37 @@ struct str survey_words(struct str name, char *buf, size_t size)
     return words;
 }
 
-bool survey_has_word(struct str text, const char *const *words)
+bool survey_name_has(struct str name, const char *words)
 {
-    char buf[WORD_BYTES];
-    struct str word;
-    for (size_t at = 0; (word = next_word(text, &at, buf, sizeof(buf))).len > 0;) {
-        if (str_eq_any(word, words)) {
+    for (struct str part; str_next(&name, '_', &part);) {
+        if (is_word_of(part, words)) {
             return true;
         }
     }
     return false;
 }
 
-const char *const SURVEY_TRAIN[] = {"train", "training", "trainer", NULL};
-const char *const SURVEY_EVAL[] = {"eval",       "evaluate", "evaluating", "evaluation",
-                                   "val",        "valid",    "validate",   "validating",
-                                   "validation", "test",     "testing",    NULL};
+bool survey_has_word(struct str text, const char *words)
+{
+    char buf[WORD_BYTES];
+    struct str word;
+    for (size_t at = 0; (word = next_word(text, &at, buf, sizeof(buf))).len > 0;) {
+        if (is_word_of(word, words)) {
+            return true;
+        }
+    }
+    return false;
+}
 
-static bool begins_with(struct str text, const char *const *words, const char *const *others)
+const char SURVEY_TRAIN[] = "train training trainer";
+const char SURVEY_EVAL[] =
+    "eval evaluate evaluating evaluation val valid validate validating validation test testing";
+
+const char SURVEY_RESUMES[] = "continuing resuming resumed";
+const char SURVEY_OTHER_STATISTICS[] =
+    "best peak max maximum min minimum p50 p90 p95 p99 med median std stddev stdev";
+
+static bool begins_with(struct str text, const char *words, const char *others)
 {
     char buf[WORD_BYTES];
     struct str word;
@@ -181,8 +215,8 @@ static bool begins_with(struct str text, const char *const *words, const char *c
         if (is_cut && at == text.len) {
             return false; /* half a word */
         }
-        if (str_eq_any(word, words) || str_eq_any(word, others)) {
-            return str_eq_any(word, words);
+        if (is_word_of(word, words) || is_word_of(word, others)) {
+            return is_word_of(word, words);
         }
     }
     return false;
@@ -214,9 +248,8 @@ static int64_t rank_at(struct str text, size_t from)
 
 int64_t survey_rank(struct str text)
 {
-    static const char *const RANKS[] = {"rank",   "local_rank", "global_rank", "gpu",
-                                        "device", "worker",     "default",     "pid",
-                                        "proc",   "xla",        "dp",          NULL};
+    static const char RANKS[] =
+        "rank local_rank global_rank gpu device worker default pid proc xla dp";
     char buf[WORD_BYTES];
     struct str word;
     if (char_at(text, 0) == '[' && str_find(text, STR_LIT("]")) <= RANK_DIGITS &&
@@ -229,7 +262,7 @@ int64_t survey_rank(struct str text)
         while (digits > 0 && is_digit(word.ptr[digits - 1])) {
             digits--;
         }
-        if (!str_eq_any(str_sub(word, 0, digits), RANKS)) {
+        if (!is_word_of(str_sub(word, 0, digits), RANKS)) {
             continue;
         }
         while (gap < text.len && gap < at + 3 && strchr(" =:#", text.ptr[gap])) {

@@ -5,6 +5,15 @@
 
 #include "log/survey.h"
 
+/* The place of a word in a list of words with one blank between, from 0; -1: it is not there. */
+int word_at(struct str word, const char *words);
+static inline bool is_word_of(struct str word, const char *words)
+{
+    return word_at(word, words) >= 0;
+}
+/* The length of the one of them with which the text ends; 0: none. */
+size_t ends_with_any(struct str text, const char *words);
+
 enum token_kind { TOKEN_NUMBER, TOKEN_FRACTION, TOKEN_SPAN, TOKEN_MOMENT, TOKEN_OTHER };
 
 struct token {
@@ -27,7 +36,9 @@ bool survey_is_epoch_word(struct str word);
 struct str survey_snake(struct str name, char *buf, size_t size);
 struct str survey_words(struct str name, char *buf, size_t size);
 /* Whether one of the words is a word of the text; words in lower case. */
-bool survey_has_word(struct str text, const char *const *words);
+bool survey_has_word(struct str text, const char *words);
+/* Whether one of the words is between "_" of a name in snake case. */
+bool survey_name_has(struct str name, const char *words);
 /* The last of a key's words, in lower case, in buf. */
 struct str survey_last_word(struct str key, char *buf, size_t size);
 

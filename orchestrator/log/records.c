@@ -4,6 +4,7 @@
 #include "log/records.h"
 
 #include "log/logtime.h"
+#include "log/numbers.h"
 
 #include <math.h>
 
@@ -22,58 +23,28 @@ enum role {
 };
 
 /* Names of settings. */
-static const char *const SETTINGS[] = {"batch_size",
-                                       "global_batch_size",
-                                       "micro_batch_size",
-                                       "local_batch_size",
-                                       "per_device_batch_size",
-                                       "bs",
-                                       "model",
-                                       "model_name",
-                                       "arch",
-                                       "architecture",
-                                       "network",
-                                       "precision",
-                                       "dtype",
-                                       "amp",
-                                       "fp16",
-                                       "bf16",
-                                       "gpus",
-                                       "n_gpus",
-                                       "num_gpus",
-                                       "world_size",
-                                       "nodes",
-                                       "num_nodes",
-                                       "seq_len",
-                                       "seq_length",
-                                       "sequence_length",
-                                       "framework",
-                                       "backend",
-                                       "dataset",
-                                       "optimizer",
-                                       "config",
-                                       "run",
-                                       "run_id",
-                                       "run_name",
-                                       "experiment",
-                                       "trial",
-                                       NULL};
+static const char SETTINGS[] =
+    "batch_size global_batch_size micro_batch_size local_batch_size per_device_batch_size bs model "
+    "model_name arch architecture network precision dtype amp fp16 bf16 gpus n_gpus num_gpus "
+    "world_size nodes num_nodes seq_len seq_length sequence_length framework backend dataset "
+    "optimizer config run run_id run_name experiment trial";
+#define SETTINGS_MAX 40
 
 struct column {
     enum role role;
-    size_t setting;         /* of a setting: its index */
+    int setting;            /* of a setting: its index; else -1 */
     size_t twin;            /* of an earlier column with this name: its index + 1 */
     char label[NAME_BYTES]; /* of a figure: "throughput[images/s]" */
 };
 
 struct records {
     enum record_kind kind;
-    const struct vocabulary *vocabulary;    /* borrowed */
-    struct column columns[FIELDS_MAX];      /* of a CSV */
-    size_t n_columns;                       /* 0: no header yet */
-    bool is_table;                          /* its rows have no order */
-    uint64_t cells[FIELDS_MAX];             /* of a table: a hash of each column's last key */
-    uint64_t settings[ARRAY_LEN(SETTINGS)]; /* a hash of each one's last text; 0: none yet */
+    const struct vocabulary *vocabulary; /* borrowed */
+    struct column columns[FIELDS_MAX];   /* of a CSV */
+    size_t n_columns;                    /* 0: no header yet */
+    bool is_table;                       /* its rows have no order */
+    uint64_t cells[FIELDS_MAX];          /* of a table: a hash of each column's last key */
+    uint64_t settings[SETTINGS_MAX];     /* a hash of each one's last text; 0: none yet */
     char delimiter;
 };
 
@@ -96,15 +67,6 @@ void records_free(struct records *records)
 }
 
 /* ---- the meaning of a column ---- */
-
-static size_t setting_of(struct str name)
-{
-    size_t idx = 0;
-    while (SETTINGS[idx] && !str_eq_z(name, SETTINGS[idx])) {
-        idx++;
-    }
-    return idx;
-}
 
 /* Lower case, "_per_" as "/", brackets and blanks as "_": "Throughput (images/s)" is "throughput_images/s". */
 static struct str plain_name(struct str name, char *buf, size_t size)
@@ -190,33 +152,18 @@ static enum role role_of(struct str plain)
 {
     static const struct {
         enum role role;
-        const char *names[8];
-    } ROLES[] = {
-        {ROLE_STEP, {"step", "global_step", "iteration", "iter", "update", "steps", "_step", NULL}},
-        {ROLE_EPOCH, {"epoch", NULL}},
-        {ROLE_RANK, {"rank", "local_rank", "global_rank", NULL}},
-        {ROLE_TIME, {"timestamp", "time", "ts", "date", "datetime", "wall_time", NULL}},
-        {ROLE_LOSS, {"loss", "loss_step", NULL}}};
+        const char *names;
+    } ROLES[] = {{ROLE_STEP, "step global_step iteration iter update steps _step"},
+                 {ROLE_EPOCH, "epoch"},
+                 {ROLE_RANK, "rank local_rank global_rank"},
+                 {ROLE_TIME, "timestamp time ts date datetime wall_time"},
+                 {ROLE_LOSS, "loss loss_step"}};
     for (size_t idx = 0; idx < ARRAY_LEN(ROLES); idx++) {
-        if (str_eq_any(plain, ROLES[idx].names)) {
+        if (is_word_of(plain, ROLES[idx].names)) {
             return ROLES[idx].role;
         }
     }
     return ROLE_NONE;
-}
-
-/* "peak_tokens/s", "p99_step_time_ms" */
-static bool is_other_statistic(struct str plain)
-{
-    static const char *const WORDS[] = {"best", "peak", "max",    "min", "p50", "p90",
-                                        "p95",  "p99",  "median", "std", NULL};
-    struct str part;
-    while (str_next(&plain, '_', &part)) {
-        if (str_eq_any(part, WORDS)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static struct column column_of(const struct records *r, struct str name)
@@ -225,18 +172,15 @@ static struct column column_of(const struct records *r, struct str name)
     struct str plain = plain_name(name, buf, sizeof(buf));
     struct column column = {.role = ROLE_NONE};
     if (str_starts(plain, STR_LIT("eval")) || str_starts(plain, STR_LIT("val")) ||
-        str_starts(plain, STR_LIT("test"))) {
-        return column;
-    }
-    if (is_other_statistic(plain)) {
+        str_starts(plain, STR_LIT("test")) || survey_name_has(plain, SURVEY_OTHER_STATISTICS)) {
         return column;
     }
     plain = drop_prefix(plain);
-    column.setting = setting_of(plain);
+    column.setting = word_at(plain, SETTINGS);
     column.role = role_of(plain);
     if (column.role == ROLE_NONE) {
         column.role = find_figure(r->vocabulary, plain, column.label) ? ROLE_FIGURE
-                      : SETTINGS[column.setting]                      ? ROLE_SETTING
+                      : column.setting >= 0                           ? ROLE_SETTING
                                                                       : ROLE_NONE;
     }
     return column;
@@ -466,11 +410,11 @@ static bool has_other_settings(struct records *records, const struct field *fiel
     bool is_other = false;
     for (size_t idx = 0; idx < n; idx++) {
         const struct field *f = &fields[idx];
-        uint64_t *kept = &records->settings[f->column.setting];
+        bool is_setting = f->column.role == ROLE_SETTING && f->value.len > 0;
+        bool is_cell = f->column.role == ROLE_NONE && records->is_table && is_key(f->value);
+        uint64_t *kept = is_setting ? &records->settings[f->column.setting] : &records->cells[idx];
         uint64_t hash = hash_of(f->value);
-        if (f->column.role == ROLE_NONE && records->is_table && is_key(f->value)) {
-            kept = &records->cells[idx];
-        } else if (f->column.role != ROLE_SETTING || f->value.len == 0) {
+        if (!is_setting && !is_cell) {
             continue;
         }
         is_other = is_other || (*kept != 0 && *kept != hash);

@@ -55,6 +55,16 @@ const struct series *measurement_primary(const struct measurement *m)
     return NULL;
 }
 
+const struct fact *measurement_fact(const struct measurement *m, struct str name, int32_t run)
+{
+    for (size_t idx = 0; idx < m->n_facts; idx++) {
+        if (str_eq(m->facts[idx].name, name) && fact_is_of(&m->facts[idx], run)) {
+            return &m->facts[idx];
+        }
+    }
+    return NULL;
+}
+
 const struct json_field SERIES_HEAD_ROWS[] = {
     ROW("name", struct series, name, JSON_REQUIRED),
     ROW("unit", struct series, unit, JSON_REQUIRED),

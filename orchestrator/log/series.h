@@ -142,6 +142,8 @@ const char *parse_verdict_name(enum parse_verdict verdict);
 /* NULL if there is none of that name. */
 const struct series *measurement_series(const struct measurement *m, struct str name);
 const struct series *measurement_primary(const struct measurement *m);
+/* The first fact of that name that the run states (run < 0: any); NULL: none. */
+const struct fact *measurement_fact(const struct measurement *m, struct str name, int32_t run);
 
 /* What a series is: the same wherever one is written. Of its samples there are two forms: columns, in series that are kept
    (load/kept_series.h, which also reads them), and here a list, of an object each, which others read. */

@@ -288,10 +288,8 @@ static void note_rank(struct survey_number *number, const struct scene *scene)
 /* "Num Epochs = 3", "Total optimization steps = 1,000", "Continuing training from global step 900": of the whole run. */
 static bool is_of_run(const struct scene *scene, const struct token *t)
 {
-    static const char *const WORDS[] = {"total", "num", "number", NULL};
-    static const char *const FROM[] = {"continuing", "resuming", "resumed", NULL};
-    return t->kind == TOKEN_NUMBER &&
-           (survey_has_word(t->key, WORDS) || survey_has_word(scene->text, FROM));
+    return t->kind == TOKEN_NUMBER && (survey_has_word(t->key, "total num number") ||
+                                       survey_has_word(scene->text, SURVEY_RESUMES));
 }
 
 static void find_steps(struct scene *scene)
@@ -646,7 +644,7 @@ static bool counts_epochs(const struct token *t, double *ret_value)
 /* What a line says of epochs. */
 static void note_around(struct survey *s, const struct scene *scene)
 {
-    static const char *const EPOCHS[] = {"epoch", "epochs", NULL};
+    static const char EPOCHS[] = "epoch epochs";
     size_t idx = 0;
     double value = -1;
     while (idx < scene->n && !counts_epochs(&scene->tokens[idx], &value)) {
@@ -673,8 +671,7 @@ static void find_times(struct scene *scene)
 /* What a line without words of its own belongs to: the evaluation that a line above it has begun, until a step is counted. */
 static void follow_phase(struct survey *s, struct scene *scene)
 {
-    static const char *const BEGINS[] = {"evaluating", "evaluation", "validating",
-                                         "validation", "validate",   NULL};
+    static const char BEGINS[] = "evaluating evaluation validating validation validate";
     bool is_said = scene->n == 0 ? survey_has_word(scene->text, BEGINS) && scene->is_eval
                                  : scene->is_eval || survey_is_of_training(scene->text);
     s->is_in_eval = is_said ? scene->is_eval : s->is_in_eval && !scene->step;
@@ -684,7 +681,7 @@ static void follow_phase(struct survey *s, struct scene *scene)
 /* A bar above a line of accuracies is the evaluation's. */
 static void mark_bars(struct survey *s, const struct scene *scene)
 {
-    static const char *const SCORES[] = {"accuracy", "acc", "top1", "map", "miou", "f1", NULL};
+    static const char SCORES[] = "accuracy acc top1 map miou f1";
     if (scene->is_bar || !survey_has_word(scene->text, SCORES)) {
         return;
     }

@@ -10,7 +10,9 @@
 
 /* Words that say whose line it is, near its beginning: "[val] iter 5", "Test: [1/12]". */
 #define SURVEY_WHOSE_BYTES 200
-extern const char *const SURVEY_TRAIN[], *const SURVEY_EVAL[]; /* NULL after the last */
+extern const char SURVEY_TRAIN[], SURVEY_EVAL[];
+/* "Continuing training from global step 900", and "best", "p99": a statistic that is not the mean. */
+extern const char SURVEY_RESUMES[], SURVEY_OTHER_STATISTICS[];
 
 #define SURVEY_NUMBERS_MAX 512  /* different ones; more are counted and left out */
 #define SURVEY_LINE_BYTES  2048 /* of a line that are looked at */

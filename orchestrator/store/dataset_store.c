@@ -84,9 +84,7 @@ static void put_blobs(struct json_out *out, const char *key, const void *of)
     const struct dataset_record *record = of;
     jw_array(out, key);
     for (size_t idx = 0; idx < record->seen.n_items; idx++) {
-        char text[OCI_DIGEST_SIZE];
-        oci_digest_text(record->seen.items[idx].sha256, text);
-        jw_z(out, NULL, text);
+        jw_z(out, NULL, oci_digest_of(record->seen.items[idx].sha256).text);
     }
     jw_end_array(out);
 }

@@ -225,19 +225,17 @@ static int ask_id(struct load *load, const char *digest, bool *ret_has, struct s
 /* An engine's id is the config's digest; docker's containerd store has the manifest's instead. Both are of what was sent. */
 static int ask_either(struct load *load, bool *ret_is_ours, struct str *ret_id, struct err *err)
 {
-    const uint8_t *const digests[] = {load->info->pins.config, load->info->pins.manifest};
-    char text[ARRAY_LEN(digests)][OCI_DIGEST_SIZE];
+    const struct oci_digest digests[] = {oci_digest_of(load->info->pins.config),
+                                         oci_digest_of(load->info->pins.manifest)};
     *ret_is_ours = false;
     *ret_id = STR_LIT("none");
-    for (size_t idx = 0; idx < ARRAY_LEN(digests); idx++) {
-        oci_digest_text(digests[idx], text[idx]);
-    }
     for (size_t idx = 0; !*ret_is_ours && idx < ARRAY_LEN(digests); idx++) {
         bool has;
-        if (ask_id(load, text[idx], &has, ret_id, err) < 0) {
+        if (ask_id(load, digests[idx].text, &has, ret_id, err) < 0) {
             return -1;
         }
-        *ret_is_ours = has && (str_eq_z(*ret_id, text[0]) || str_eq_z(*ret_id, text[1]));
+        *ret_is_ours =
+            has && (str_eq_z(*ret_id, digests[0].text) || str_eq_z(*ret_id, digests[1].text));
     }
     return 0;
 }
@@ -274,7 +272,6 @@ static int send_archive(struct load *load, struct err *err)
 
 static int load_it(struct load *load, struct image_loaded *out, struct err *err)
 {
-    char text[OCI_DIGEST_SIZE];
     bool is_ours;
     if (check_engine(load, err) < 0 || ask_either(load, &out->was_there, &out->id, err) < 0) {
         return -1;
@@ -285,12 +282,12 @@ static int load_it(struct load *load, struct image_loaded *out, struct err *err)
     if (send_archive(load, err) < 0 || ask_either(load, &is_ours, &out->id, err) < 0) {
         return -1;
     }
-    oci_digest_text(load->info->pins.config, text);
     return is_ours ? 0
                    : err_set(err, ERR_INTEGRITY,
                              "%s accepted image %s, but does not have it afterwards: expected the "
                              "id %s, found %.*s",
-                             load->program, load->info->name, text, STR_ARG(out->id));
+                             load->program, load->info->name,
+                             oci_digest_of(load->info->pins.config).text, STR_ARG(out->id));
 }
 
 int image_load(struct arena *arena, const struct store *store, const struct image_info *info,

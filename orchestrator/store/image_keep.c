@@ -12,11 +12,9 @@
 static void write_descriptor(struct json_out *out, const char *key, struct str type,
                              const uint8_t *sha256, uint64_t size_bytes)
 {
-    char digest[OCI_DIGEST_SIZE];
-    oci_digest_text(sha256, digest);
     jw_object(out, key);
     jw_str(out, "mediaType", type);
-    jw_z(out, "digest", digest);
+    jw_z(out, "digest", oci_digest_of(sha256).text);
     jw_i64(out, "size", (int64_t)size_bytes);
 }
 

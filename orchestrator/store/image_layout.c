@@ -33,9 +33,10 @@ static char *blob_path(struct layout *layout, const uint8_t *sha256)
     return fs_join(layout->arena, layout->blob_folder, sha256_hex_of(sha256).text);
 }
 
-static int read_doc(struct layout *layout, const struct oci_descriptor *entry,
-                    struct registry_doc *ret_doc, struct err *err)
+static int read_doc(void *ctx, const struct oci_descriptor *entry, struct registry_doc *ret_doc,
+                    struct err *err)
 {
+    struct layout *layout = ctx;
     struct registry_doc doc = {.content_type = entry->media_type};
     const char *path = blob_path(layout, entry->sha256);
     if (fs_read(layout->arena, path, OCI_MANIFEST_BYTES_MAX, &doc.text, err) < 0) {
@@ -46,35 +47,6 @@ static int read_doc(struct layout *layout, const struct oci_descriptor *entry,
         return err_set(err, ERR_INTEGRITY, "%s: other bytes than its name says", path);
     }
     *ret_doc = doc;
-    return 0;
-}
-
-/* One entry of index.json, its list followed. */
-static int read_docs(struct layout *layout, const struct oci_descriptor *entry,
-                     struct image_docs *ret_docs, struct err *err)
-{
-    struct image_docs docs = {0};
-    const struct oci_descriptor *below;
-    if (read_doc(layout, entry, &docs.top, err) < 0 ||
-        oci_manifest_parse(layout->arena, docs.top.text, docs.top.content_type, layout->shown,
-                           &docs.manifest, err) < 0) {
-        return -1;
-    }
-    docs.doc = docs.top;
-    if (docs.manifest.is_index) {
-        docs.is_list = true;
-        if (oci_choose_platform(&docs.manifest, &layout->spec->platform, layout->shown, &below,
-                                err) < 0 ||
-            read_doc(layout, below, &docs.doc, err) < 0 ||
-            oci_manifest_parse(layout->arena, docs.doc.text, docs.doc.content_type, layout->shown,
-                               &docs.manifest, err) < 0) {
-            return -1;
-        }
-    }
-    if (docs.manifest.is_index) {
-        return err_set(err, ERR_FETCH, "%s: a list of lists is not supported", layout->shown);
-    }
-    *ret_docs = docs;
     return 0;
 }
 
@@ -132,6 +104,7 @@ static int take_blobs(struct layout *layout, const struct oci_manifest *manifest
 static int from_oci(struct layout *layout, struct image_docs *ret_docs, struct err *err)
 {
     const char *path = fs_join(layout->arena, layout->folder, "index.json");
+    const struct image_docs_from from = {read_doc, layout, layout->shown, &layout->spec->platform};
     struct oci_manifest index;
     struct str text;
     if (fs_read(layout->arena, path, OCI_MANIFEST_BYTES_MAX, &text, err) < 0 ||
@@ -141,7 +114,7 @@ static int from_oci(struct layout *layout, struct image_docs *ret_docs, struct e
     for (size_t idx = 0; idx < index.n_manifests; idx++) {
         struct image_docs docs;
         struct err why = {0};
-        if (read_docs(layout, &index.manifests[idx], &docs, &why) < 0) {
+        if (image_docs_read(layout->arena, &from, &index.manifests[idx], &docs, &why) < 0) {
             if (why.code == ERR_INTEGRITY || index.n_manifests == 1) {
                 *err = why;
                 return -1;

@@ -10,66 +10,83 @@
 
 /* ---- manifests ---- */
 
-static int follow_list(struct arena *arena, struct registry *registry, const struct oci_ref *ref,
-                       const struct oci_platform *platform, struct image_docs *docs,
-                       struct err *err)
+static int parse(struct arena *arena, const char *name, struct image_docs *docs, struct err *err)
 {
-    const char *name = oci_ref_text(arena, ref);
+    return oci_manifest_parse(arena, docs->doc.text, docs->doc.content_type, name, &docs->manifest,
+                              err);
+}
+
+int image_docs_read(struct arena *arena, const struct image_docs_from *from,
+                    const struct oci_descriptor *top, struct image_docs *ret_docs, struct err *err)
+{
+    struct image_docs docs = {0};
     const struct oci_descriptor *entry;
-    struct oci_ref below = *ref;
-    docs->is_list = true;
-    if (oci_choose_platform(&docs->manifest, platform, name, &entry, err) < 0) {
+    if (from->read(from->ctx, top, &docs.doc, err) < 0 ||
+        parse(arena, from->name, &docs, err) < 0) {
+        return -1;
+    }
+    docs.top = docs.doc;
+    docs.is_list = docs.manifest.is_index;
+    if (docs.is_list &&
+        oci_choose_platform(&docs.manifest, from->platform, from->name, &entry, err) < 0) {
         err->code = ERR_FETCH; /* it exists, but not for this platform: not gone */
         return -1;
     }
-    below.tag = STR_EMPTY;
-    below.has_digest = true;
-    memcpy(below.sha256, entry->sha256, SHA256_BYTES);
-    if (registry_manifest(registry, arena, &below, &docs->doc, err) < 0) {
+    if (docs.is_list && (from->read(from->ctx, entry, &docs.doc, err) < 0 ||
+                         parse(arena, from->name, &docs, err) < 0)) {
         return -1;
     }
-    if (docs->doc.text.len != entry->size_bytes) {
-        return err_set(err, ERR_INTEGRITY, "%s: its list says %" PRIu64 " bytes, it has %zu",
-                       oci_ref_text(arena, &below), entry->size_bytes, docs->doc.text.len);
+    if (docs.manifest.is_index) {
+        return err_set(err, ERR_FETCH, "%s: a list of lists is not supported", from->name);
     }
-    if (oci_manifest_parse(arena, docs->doc.text, docs->doc.content_type, name, &docs->manifest,
-                           err) < 0) {
-        return -1;
-    }
-    return docs->manifest.is_index
-               ? err_set(err, ERR_FETCH, "%s: a list of lists is not supported", name)
-               : 0;
+    *ret_docs = docs;
+    return 0;
 }
 
-int image_manifests(struct arena *arena, struct registry *registry, const struct oci_ref *ref,
-                    const struct oci_platform *platform, struct image_docs *ret_docs,
-                    struct err *err)
+struct asking { /* of a registry */
+    struct arena *arena;
+    struct registry *registry;
+    const struct oci_ref *ref;
+};
+
+static int ask(void *ctx, const struct oci_descriptor *entry, struct registry_doc *ret_doc,
+               struct err *err)
 {
-    struct image_docs docs = {0};
-    int result = registry_manifest(registry, arena, ref, &docs.top, err);
-    if (result == 0) {
-        result = oci_manifest_parse(arena, docs.top.text, docs.top.content_type,
-                                    oci_ref_text(arena, ref), &docs.manifest, err);
-        docs.doc = docs.top;
+    const struct asking *asking = ctx;
+    struct oci_ref ref = *asking->ref;
+    if (entry) {
+        ref.tag = STR_EMPTY;
+        ref.has_digest = true;
+        memcpy(ref.sha256, entry->sha256, SHA256_BYTES);
     }
-    if (result == 0 && docs.manifest.is_index) {
-        result = follow_list(arena, registry, ref, platform, &docs, err);
+    if (registry_manifest(asking->registry, asking->arena, &ref, ret_doc, err) < 0) {
+        return -1;
     }
-    if (result < 0) {
+    return !entry || ret_doc->text.len == entry->size_bytes
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s: its list says %" PRIu64 " bytes, it has %zu",
+                         oci_ref_text(asking->arena, &ref), entry->size_bytes, ret_doc->text.len);
+}
+
+/* The manifests of a reference, its list followed to the platform. No blob is fetched. */
+static int image_manifests(struct arena *arena, struct registry *registry,
+                           const struct oci_ref *ref, const struct oci_platform *platform,
+                           struct image_docs *ret_docs, struct err *err)
+{
+    struct asking asking = {arena, registry, ref};
+    const struct image_docs_from from = {ask, &asking, oci_ref_text(arena, ref), platform};
+    if (image_docs_read(arena, &from, NULL, ret_docs, err) < 0) {
         err->code = err->code == ERR_PARSE ? ERR_FETCH : err->code;
         return -1;
     }
-    *ret_docs = docs;
     return 0;
 }
 
 static int pin_differs(const char *where, const char *what, const uint8_t *pinned,
                        const uint8_t *found, struct err *err)
 {
-    char a[OCI_DIGEST_SIZE], b[OCI_DIGEST_SIZE];
-    oci_digest_text(pinned, a);
-    oci_digest_text(found, b);
-    return err_set(err, ERR_INTEGRITY, "%s: %s: pinned %s, found %s", where, what, a, b);
+    return err_set(err, ERR_INTEGRITY, "%s: %s: pinned %s, found %s", where, what,
+                   oci_digest_of(pinned).text, oci_digest_of(found).text);
 }
 
 int image_check_pins(const struct image_pins *pins, const struct image_docs *docs,
@@ -95,20 +112,13 @@ int image_check_pins(const struct image_pins *pins, const struct image_docs *doc
 static int drift(const struct image_spec *spec, struct arena *arena, const uint8_t *found,
                  struct err *err)
 {
-    char a[OCI_DIGEST_SIZE], b[OCI_DIGEST_SIZE];
-    oci_digest_text(spec->pins.digest, a);
-    oci_digest_text(found, b);
+    const struct oci_ref tag = {
+        .host = spec->ref.host, .path = spec->ref.path, .tag = spec->ref.tag};
     return err_set(err, ERR_INTEGRITY,
                    "image %s: the tag %s has moved: it was locked as %s and is now %s; what a run "
                    "would use is no longer what the tag says",
-                   spec->name,
-                   oci_ref_text(arena,
-                                &(struct oci_ref){
-                                    .host = spec->ref.host,
-                                    .path = spec->ref.path,
-                                    .tag = spec->ref.tag,
-                                }),
-                   a, b);
+                   spec->name, oci_ref_text(arena, &tag), oci_digest_of(spec->pins.digest).text,
+                   oci_digest_of(found).text);
 }
 
 /* A deleted tag, or a registry that does not answer, is not drift: the digest decides then. */

@@ -65,10 +65,6 @@ struct image_fetched {
     struct registry_got got;
 };
 
-/* The manifests of a reference, its list followed to the platform. No blob is fetched. */
-MUST_CHECK int image_manifests(struct arena *arena, struct registry *registry,
-                               const struct oci_ref *ref, const struct oci_platform *platform,
-                               struct image_docs *ret_docs, struct err *err);
 /* What the tag means now, for a lock; ERR_INTEGRITY where spec's pins say otherwise. */
 MUST_CHECK int image_resolve(struct arena *arena, struct registry *registry,
                              const struct image_spec *spec, struct image_docs *ret_docs,

@@ -108,23 +108,21 @@ static int read_rest(struct blob_check *check, struct digest_value *ret_value, s
 static int judge(const struct blob_check *check, const struct digest_value *packed,
                  const struct digest_value *unpacked, const struct err *unpack_err, struct err *err)
 {
-    char wanted[OCI_DIGEST_SIZE], found[OCI_DIGEST_SIZE];
     if (packed->size_bytes != check->size_bytes) {
         return err_set(err, ERR_INTEGRITY, "expected %" PRIu64 " bytes, found %" PRIu64,
                        check->size_bytes, packed->size_bytes);
     }
     if (memcmp(packed->sha256, check->sha256, SHA256_BYTES) != 0) {
-        oci_digest_text(packed->sha256, found);
-        return err_set(err, ERR_INTEGRITY, "corrupt: its bytes are %s", found);
+        return err_set(err, ERR_INTEGRITY, "corrupt: its bytes are %s",
+                       oci_digest_of(packed->sha256).text);
     }
     if (unpack_err->code != ERR_NONE) {
         *err = *unpack_err;
         return err_wrap(err, "does not unpack");
     }
     if (check->has_diff_id && memcmp(unpacked->sha256, check->diff_id, SHA256_BYTES) != 0) {
-        oci_digest_text(check->diff_id, wanted);
-        oci_digest_text(unpacked->sha256, found);
-        return err_set(err, ERR_INTEGRITY, "unpacks to %s, the config says %s", found, wanted);
+        return err_set(err, ERR_INTEGRITY, "unpacks to %s, the config says %s",
+                       oci_digest_of(unpacked->sha256).text, oci_digest_of(check->diff_id).text);
     }
     return 0;
 }
@@ -188,10 +186,8 @@ static void add_blob(struct verify *v, const char *role, const struct oci_descri
                      const uint8_t *diff_id)
 {
     struct blob_check *check = &v->checks[v->n_checks++];
-    char digest[OCI_DIGEST_SIZE];
-    oci_digest_text(blob->sha256, digest);
     check->path = store_blob_path(v->store, blob->sha256);
-    check->what = arena_printf(v->arena, "%s %s", role, digest);
+    check->what = arena_printf(v->arena, "%s %s", role, oci_digest_of(blob->sha256).text);
     check->size_bytes = blob->size_bytes;
     memcpy(check->sha256, blob->sha256, SHA256_BYTES);
     check->has_diff_id = diff_id != NULL;
@@ -206,11 +202,10 @@ static void add_blob(struct verify *v, const char *role, const struct oci_descri
 static void check_pin(struct verify *v, const char *what, bool has, const uint8_t *pinned,
                       const uint8_t *found)
 {
-    char a[OCI_DIGEST_SIZE], b[OCI_DIGEST_SIZE];
     if (has && memcmp(pinned, found, SHA256_BYTES) != 0) {
-        oci_digest_text(pinned, a);
-        oci_digest_text(found, b);
-        add_fault(v, what, arena_printf(v->arena, "locked as %s, the store has %s", a, b));
+        add_fault(v, what,
+                  arena_printf(v->arena, "locked as %s, the store has %s",
+                               oci_digest_of(pinned).text, oci_digest_of(found).text));
     }
 }
 

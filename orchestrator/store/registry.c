@@ -153,7 +153,7 @@ static struct host *host_of(struct registry *r, struct str name)
 static int call_once(struct registry_call *ask, const char *const *words, int n_retries,
                      const struct skopeo_call *how, bool *ret_is_plain, struct err *err)
 {
-    const struct host *host = host_of(ask->r, oci_ref_server(ask->ref));
+    const struct host *host = host_of(ask->r, ask->ref->host);
     struct arena *arena = ask->skopeo.arena;
     const char *prefix = strcmp(words[0], "copy") == 0 ? "src-" : "";
     const char *argv[SKOPEO_ARGS_MAX];
@@ -177,7 +177,7 @@ static int call(struct registry_call *ask, const char *const *words, const struc
                 struct err *err)
 {
     struct registry *r = ask->r;
-    struct host *host = host_of(r, oci_ref_server(ask->ref));
+    struct host *host = host_of(r, ask->ref->host);
     int n_retries = r->settings.n_retries ? r->settings.n_retries : REGISTRY_RETRIES;
     struct err why = {0};
     bool is_plain = false;
@@ -214,7 +214,6 @@ int registry_manifest(struct registry *r, struct arena *arena, const struct oci_
 {
     CLEANUP(strbuf) struct strbuf out;
     CLEANUP(registry_call) struct registry_call ask = {0};
-    char wanted[OCI_DIGEST_SIZE], found[OCI_DIGEST_SIZE];
     struct registry_doc doc = {0};
     strbuf_init(&out, OCI_MANIFEST_BYTES_MAX);
     if (!ref->has_digest && !ref->tag.ptr) {
@@ -233,11 +232,10 @@ int registry_manifest(struct registry *r, struct arena *arena, const struct oci_
     doc.text = str_dup(arena, strbuf_str(&out));
     sha256_of(doc.text, doc.sha256);
     if (ref->has_digest && memcmp(ref->sha256, doc.sha256, SHA256_BYTES) != 0) {
-        oci_digest_text(ref->sha256, wanted);
-        oci_digest_text(doc.sha256, found);
         return err_set(err, ERR_INTEGRITY,
                        "%s: the registry gives other bytes than requested: expected %s, found %s",
-                       oci_ref_text(arena, ref), wanted, found);
+                       oci_ref_text(arena, ref), oci_digest_of(ref->sha256).text,
+                       oci_digest_of(doc.sha256).text);
     }
     *ret_doc = doc;
     return 0;
@@ -294,7 +292,6 @@ static int take(struct pull *pull, const struct oci_descriptor *blob, bool *ret_
 static int take_all(struct pull *pull, struct err *err)
 {
     const struct oci_descriptor *bad = NULL;
-    char digest[OCI_DIGEST_SIZE];
     for (size_t idx = 0; idx < pull->n_blobs; idx++) {
         bool is_false = false;
         if (take(pull, &pull->blobs[idx], &is_false, err) < 0) {
@@ -303,9 +300,9 @@ static int take_all(struct pull *pull, struct err *err)
         bad = is_false ? &pull->blobs[idx] : bad;
     }
     if (bad) {
-        oci_digest_text(bad->sha256, digest);
         return err_set(err, ERR_INTEGRITY, "%s: what came for %s has other bytes",
-                       oci_ref_text(pull->ask.skopeo.arena, pull->ask.ref), digest);
+                       oci_ref_text(pull->ask.skopeo.arena, pull->ask.ref),
+                       oci_digest_of(bad->sha256).text);
     }
     return 0;
 }
@@ -418,12 +415,11 @@ static int get_config(struct pull *pull, struct err *err)
 
 static int check_whole(struct pull *pull, struct err *err)
 {
-    char digest[OCI_DIGEST_SIZE];
     for (size_t idx = 0; idx < pull->n_blobs; idx++) {
         if (!store_has_blob(pull, &pull->blobs[idx])) {
-            oci_digest_text(pull->blobs[idx].sha256, digest);
             return err_set(err, ERR_INTEGRITY, "%s: skopeo ended well, and %s did not come",
-                           oci_ref_text(pull->ask.skopeo.arena, pull->ask.ref), digest);
+                           oci_ref_text(pull->ask.skopeo.arena, pull->ask.ref),
+                           oci_digest_of(pull->blobs[idx].sha256).text);
         }
     }
     return 0;

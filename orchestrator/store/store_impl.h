@@ -26,7 +26,4 @@ MUST_CHECK int store_write(const struct store *store, const char *path, struct s
 MUST_CHECK int store_place_blob(struct store *store, const char *path, const uint8_t *sha256,
                                 struct err *err);
 
-/* "sha256:HEX" */
-MUST_CHECK int store_parse_digest(struct str text, uint8_t *ret_sha256, struct err *err);
-
 #endif

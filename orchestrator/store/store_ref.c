@@ -7,6 +7,7 @@
 
 #include "base/publish.h"
 #include "codec/json.h"
+#include "codec/oci_ref.h"
 #include "store/store_impl.h"
 
 #define KIND_MAX   32
@@ -100,15 +101,6 @@ char *store_partial(const struct store *store, const char *key)
 
 /* ---- what a reference names ---- */
 
-int store_parse_digest(struct str text, uint8_t *ret_sha256, struct err *err)
-{
-    if (!str_starts(text, STR_LIT("sha256:"))) {
-        return err_set(err, ERR_PARSE, "expected sha256:HEX, found \"%.*s\"",
-                       STR_ARG(str_sub(text, 0, 100)));
-    }
-    return hex_decode(str_sub(text, 7, text.len), SHA256_BYTES, ret_sha256, err);
-}
-
 int store_ref_blobs(struct arena *arena, struct str text, const char *name,
                     uint8_t (**ret_sha256)[SHA256_BYTES], size_t *ret_n, struct err *err)
 {
@@ -128,7 +120,7 @@ int store_ref_blobs(struct arena *arena, struct str text, const char *name,
     }
     sha256 = arena_alloc_array(arena, SHA256_BYTES, n ? n : 1, 1);
     for (size_t idx = 0; idx < n; idx++) {
-        if (store_parse_digest(items[idx], sha256[idx], err) < 0) {
+        if (oci_digest_parse(items[idx], sha256[idx], err) < 0) {
             return err_wrap(err, "%s: blobs[%zu]", name, idx);
         }
     }

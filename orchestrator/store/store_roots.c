@@ -4,6 +4,7 @@
 #include "base/base.h"
 
 #include "codec/json.h"
+#include "codec/oci_ref.h"
 #include "store/store_gc.h"
 #include "store/store_impl.h"
 
@@ -120,7 +121,7 @@ static int mark_descriptor(struct marking *marking, const struct json *descripto
     if (!str_starts(text, STR_LIT("sha256:"))) {
         return 0; /* another algorithm's blobs lie elsewhere, where nothing is dropped */
     }
-    if (store_parse_digest(text, sha256, err) < 0) {
+    if (oci_digest_parse(text, sha256, err) < 0) {
         return -1;
     }
     push(&marking->found, sha256);

@@ -11,7 +11,8 @@
 #include "base/fs.h"
 #include "sys/proc.h"
 
-#define TICK_NS (100 * NS_PER_MS)
+#define TICK_NS     (100 * NS_PER_MS)
+#define RELAY_BYTES 4096
 
 static void collect(void *ctx, const char *ptr, size_t len)
 {
@@ -20,8 +21,21 @@ static void collect(void *ctx, const char *ptr, size_t len)
     }
 }
 
+/* What is new in the file of its stderr, to ours. */
+static void relay(const struct child_call *call, int error_fd)
+{
+    char buf[RELAY_BYTES];
+    ssize_t n = 1;
+    while (call->shows_error && n > 0) {
+        n = read(error_fd, buf, sizeof(buf));
+        if (n > 0 && fwrite(buf, 1, (size_t)n, stderr) != (size_t)n) {
+            return;
+        }
+    }
+}
+
 static int wait_for(const struct child_call *call, struct loop *loop, struct proc *proc,
-                    struct child_result *result, struct err *err)
+                    int error_fd, struct child_result *result, struct err *err)
 {
     enum step step = STEP_AGAIN;
     bool is_stopped = false;
@@ -30,6 +44,7 @@ static int wait_for(const struct child_call *call, struct loop *loop, struct pro
             return -1;
         }
         step = proc_step(proc, err);
+        relay(call, error_fd);
         if (!is_stopped && call->should_stop && call->should_stop()) {
             is_stopped = true;
             proc_stop(proc);
@@ -91,7 +106,7 @@ int child_run(struct arena *arena, struct clock_src clock, const struct child_ca
     }
     loop_init(&loop, clock);
     status = proc_start(&proc, &loop, &spec, err);
-    status = status < 0 ? status : wait_for(call, &loop, &proc, &result, err);
+    status = status < 0 ? status : wait_for(call, &loop, &proc, error_fd, &result, err);
     result.error = status < 0 ? STR_EMPTY : read_end(arena, error_fd);
     unlink(error_path);
     if (status < 0) {

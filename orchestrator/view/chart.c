@@ -12,6 +12,7 @@
 #define RIGHT  14.0
 #define TOP    12.0
 #define BOTTOM 44.0
+#define COLORS 6 /* classes c0 .. c5 */
 
 struct axis {
     double low, high;
@@ -30,7 +31,8 @@ static double place_y(const struct axis *axis, double value)
     return axis->from + (value - axis->low) / (axis->high - axis->low) * (axis->to - axis->from);
 }
 
-double chart_step(double value)
+/* A rounded step (1, 2 or 5 times a power of ten) of at least `value`. value > 0. */
+static double step_of(double value)
 {
     double power = pow(10.0, floor(log10(value)));
     double lead = value / power;
@@ -65,7 +67,7 @@ static bool find_axes(const struct chart *chart, struct axis *x, struct axis *y,
     }
     /* Half the range below, so that a small difference is not drawn as a large one; never below 0. */
     double span = fmax(high - low, high * 0.1);
-    *ret_step = chart_step(span * 1.8 / 5);
+    *ret_step = step_of(span * 1.8 / 5);
     *x = (struct axis){gpus_low / 1.35, gpus_high * 1.35, LEFT, WIDTH - RIGHT};
     *y = (struct axis){fmax(0, low - span * 0.5), high + span * 0.3, HEIGHT - BOTTOM, TOP};
     return true;
@@ -101,8 +103,9 @@ static void add_x_axis(struct strbuf *out, const struct axis *x)
                   (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8);
 }
 
-void chart_marker(struct strbuf *out, double x, double y, size_t color, bool is_hollow)
+void chart_marker(struct strbuf *out, double x, double y, size_t line, bool is_hollow)
 {
+    size_t color = line % COLORS;
     double r = is_hollow ? 6.5 : 4.0;
     const char *fill = is_hollow ? "hollow" : "solid";
     switch (color % 4) {
@@ -128,26 +131,25 @@ void chart_marker(struct strbuf *out, double x, double y, size_t color, bool is_
 }
 
 /* Every GPU as fast as at the line's first published point. */
-static void add_ideal(struct strbuf *out, const struct chart_line *line, const struct axis *x,
-                      const struct axis *y)
+static void add_ideal(struct strbuf *out, const struct chart_line *line, size_t color,
+                      const struct axis *x, const struct axis *y)
 {
     const struct chart_point *first = &line->points[0];
     double level = place_y(y, first->published / first->gpus);
     if (line->n < 2 || !isfinite(first->published)) {
         return;
     }
-    strbuf_printf(out,
-                  "<line class=\"c%zu ideal\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>",
-                  line->color, place_x(x, first->gpus), level,
-                  place_x(x, line->points[line->n - 1].gpus), level);
+    strbuf_printf(
+        out, "<line class=\"c%zu ideal\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>", color,
+        place_x(x, first->gpus), level, place_x(x, line->points[line->n - 1].gpus), level);
 }
 
-static void add_line(struct strbuf *out, const struct chart_line *line, const struct axis *x,
-                     const struct axis *y)
+static void add_line(struct strbuf *out, const struct chart_line *line, size_t color,
+                     const struct axis *x, const struct axis *y)
 {
     bool is_open = false;
-    add_ideal(out, line, x, y);
-    strbuf_printf(out, "<path class=\"c%zu line\" d=\"", line->color);
+    add_ideal(out, line, color, x, y);
+    strbuf_printf(out, "<path class=\"c%zu line\" d=\"", color);
     for (size_t idx = 0; idx < line->n; idx++) {
         const struct chart_point *p = &line->points[idx];
         if (isfinite(p->published)) {
@@ -160,11 +162,11 @@ static void add_line(struct strbuf *out, const struct chart_line *line, const st
     for (size_t idx = 0; idx < line->n; idx++) {
         const struct chart_point *p = &line->points[idx];
         if (isfinite(p->published)) {
-            chart_marker(out, place_x(x, p->gpus), place_y(y, p->published / p->gpus), line->color,
+            chart_marker(out, place_x(x, p->gpus), place_y(y, p->published / p->gpus), color,
                          false);
         }
         if (isfinite(p->recomputed) && p->recomputed > 0) {
-            chart_marker(out, place_x(x, p->gpus), place_y(y, p->recomputed / p->gpus), line->color,
+            chart_marker(out, place_x(x, p->gpus), place_y(y, p->recomputed / p->gpus), color,
                          true);
         }
     }
@@ -177,10 +179,10 @@ static void add_description(struct strbuf *out, const struct chart *chart)
         HTML(out, "{}: ", chart->lines[line].label);
         for (size_t idx = 0; idx < chart->lines[line].n; idx++) {
             const struct chart_point *p = &chart->lines[line].points[idx];
-            HTML(out, "{} GPUs {} published", textf(&arena, "%g", p->gpus),
-                 textf(&arena, "%.6g", p->published));
+            HTML(out, "{} GPUs {} published", str_of(arena_printf(&arena, "%g", p->gpus)),
+                 str_of(arena_printf(&arena, "%.6g", p->published)));
             if (isfinite(p->recomputed)) {
-                HTML(out, ", {} recomputed", textf(&arena, "%.6g", p->recomputed));
+                HTML(out, ", {} recomputed", str_of(arena_printf(&arena, "%.6g", p->recomputed)));
             }
             strbuf_add_z(out, idx + 1 < chart->lines[line].n ? "; " : ". ");
         }
@@ -205,7 +207,199 @@ void chart_scaling(struct strbuf *out, const struct chart *chart)
     add_y_axis(out, &y, step);
     add_x_axis(out, &x);
     for (size_t line = 0; line < chart->n; line++) {
-        add_line(out, &chart->lines[line], &x, &y);
+        add_line(out, &chart->lines[line], line % COLORS, &x, &y);
+    }
+    strbuf_add_z(out, "</svg>");
+}
+
+/* ---- one series ---- */
+
+#define SPARK_WIDTH  300.0
+#define SPARK_HEIGHT 72.0
+#define SPARK_BUCKETS                                                                              \
+    300 /* more samples than this are drawn as the lowest and the highest of each bucket */
+#define DOT_BUCKETS 600
+
+static void spark_range(const struct spark *s, double *ret_low, double *ret_high)
+{
+    double low = INFINITY;
+    double high = -INFINITY;
+    for (size_t idx = 0; idx < s->n; idx++) {
+        if (isfinite(s->values[idx]) && (!s->is_used || s->is_used[idx])) {
+            low = fmin(low, s->values[idx]);
+            high = fmax(high, s->values[idx]);
+        }
+    }
+    if (isfinite(s->level)) {
+        low = fmin(low, s->level);
+        high = fmax(high, s->level);
+    }
+    if (!isfinite(low)) {
+        low = 0;
+        high = 1;
+    }
+    /* A flat series stays a flat line in the middle: the range is at least 2 % of the value. */
+    double margin = fmax((high - low) * 0.35, fabs(high) * 0.01);
+    margin = margin > 0 ? margin : 1;
+    *ret_low = low >= 0 ? fmax(0, low - margin) : low - margin;
+    *ret_high = high + margin;
+}
+
+static double spark_x(const struct spark *s, size_t idx)
+{
+    return s->n < 2 ? SPARK_WIDTH / 2 : SPARK_WIDTH * (double)idx / (double)(s->n - 1);
+}
+
+static double spark_y(double value, double low, double high)
+{
+    double share = (value - low) / (high - low);
+    share = share < 0 ? 0 : share > 1 ? 1 : share;
+    return SPARK_HEIGHT - 2 - share * (SPARK_HEIGHT - 4);
+}
+
+static void add_shade(struct strbuf *out, const struct spark *s)
+{
+    double half = s->n < 2 ? SPARK_WIDTH / 2 : SPARK_WIDTH / (double)(s->n - 1) / 2;
+    for (size_t from = 0; from < s->n;) {
+        size_t to = from;
+        while (to < s->n && s->is_used[to] == s->is_used[from]) {
+            to++;
+        }
+        if (!s->is_used[from]) {
+            double left = fmax(0, spark_x(s, from) - half);
+            double right = fmin(SPARK_WIDTH, spark_x(s, to - 1) + half);
+            strbuf_printf(out,
+                          "<rect class=\"out\" x=\"%.1f\" y=\"0\" width=\"%.1f\" height=\"%.0f\"/>",
+                          left, right - left, SPARK_HEIGHT);
+        }
+        from = to;
+    }
+}
+
+static void add_point(struct strbuf *out, const struct spark *s, size_t idx, double low,
+                      double high, bool *is_open)
+{
+    double x = spark_x(s, idx);
+    double y = spark_y(s->values[idx], low, high);
+    if (s->is_dots || s->n == 1) {
+        strbuf_printf(out, "M%.1f %.1fh0", x, y);
+    } else {
+        strbuf_printf(out, "%c%.1f %.1f", *is_open ? 'L' : 'M', x, y);
+        *is_open = true;
+    }
+}
+
+/* In each bucket the lowest and the highest, in the order in which they come. */
+static void add_samples(struct strbuf *out, const struct spark *s, double low, double high)
+{
+    size_t n_buckets = s->is_dots ? DOT_BUCKETS : SPARK_BUCKETS;
+    bool is_open = false;
+    n_buckets = s->n < n_buckets ? s->n : n_buckets;
+    for (size_t bucket = 0; bucket < n_buckets; bucket++) {
+        size_t from = bucket * s->n / n_buckets;
+        size_t to = (bucket + 1) * s->n / n_buckets;
+        size_t low_idx = SIZE_MAX;
+        size_t high_idx = SIZE_MAX;
+        for (size_t idx = from; idx < to; idx++) {
+            if (!isfinite(s->values[idx])) {
+                continue;
+            }
+            low_idx = low_idx == SIZE_MAX || s->values[idx] < s->values[low_idx] ? idx : low_idx;
+            high_idx =
+                high_idx == SIZE_MAX || s->values[idx] > s->values[high_idx] ? idx : high_idx;
+        }
+        if (low_idx == SIZE_MAX) {
+            is_open = false;
+            continue;
+        }
+        size_t first = low_idx < high_idx ? low_idx : high_idx;
+        size_t second = low_idx < high_idx ? high_idx : low_idx;
+        add_point(out, s, first, low, high, &is_open);
+        if (second != first) {
+            add_point(out, s, second, low, high, &is_open);
+        }
+    }
+}
+
+void chart_spark(struct strbuf *out, const struct spark *spark, double *ret_low, double *ret_high)
+{
+    spark_range(spark, ret_low, ret_high);
+    HTML(out,
+         "<svg class=\"spark\" viewBox=\"0 0 300 72\" preserveAspectRatio=\"none\" role=\"img\">"
+         "<title>{}</title>",
+         spark->title);
+    if (spark->is_used) {
+        add_shade(out, spark);
+    }
+    if (isfinite(spark->level)) {
+        double y = spark_y(spark->level, *ret_low, *ret_high);
+        strbuf_printf(out, "<line class=\"level\" x1=\"0\" x2=\"300\" y1=\"%.1f\" y2=\"%.1f\"/>", y,
+                      y);
+    }
+    strbuf_printf(out, "<path class=\"%s\" d=\"",
+                  spark->is_dots || spark->n == 1 ? "dots" : "series");
+    add_samples(out, spark, *ret_low, *ret_high);
+    strbuf_add_z(out, "\"/></svg>");
+}
+
+/* ---- ratios ---- */
+
+double chart_ratio_x(const struct chart_ratios *scale, double ratio)
+{
+    double share = (log(ratio) - log(scale->low)) / (log(scale->high) - log(scale->low));
+    return scale->from + share * (scale->to - scale->from);
+}
+
+void chart_ratio(struct strbuf *out, const struct chart_ratios *scale, double published,
+                 double like, double y)
+{
+    double was = chart_ratio_x(scale, published);
+    double is = chart_ratio_x(scale, like);
+    if (isfinite(was) && isfinite(is)) {
+        strbuf_printf(out, "<line class=\"bar\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>",
+                      was, is, y, y);
+    }
+    if (isfinite(was)) {
+        strbuf_printf(out, "<circle class=\"was\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/>", was, y);
+    }
+    if (isfinite(is)) {
+        strbuf_printf(out, "<circle class=\"is\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/>", is, y);
+    }
+}
+
+/* ---- runs of one result ---- */
+
+#define STRIP_WIDTH 180.0
+#define STRIP_EDGE  6.0
+#define SPREAD      0.15 /* of the result, to each side of it */
+#define DOT_R       3.0
+
+/* Values beyond the strip are at its edge. On a square-root scale, since most runs differ by less than one in a hundred and some
+   by ten. */
+static double strip_x(double ratio)
+{
+    double share = copysign(sqrt(fmin(fabs(ratio - 1) / SPREAD, 1)), ratio - 1);
+    return STRIP_WIDTH / 2 + share * (STRIP_WIDTH / 2 - STRIP_EDGE);
+}
+
+void chart_runs(struct strbuf *out, const struct chart_run *runs, size_t n)
+{
+    size_t n_failed = 0;
+    for (size_t idx = 0; idx < n; idx++) {
+        n_failed += isinf(runs[idx].ratio) != 0;
+    }
+    strbuf_printf(out,
+                  "<svg class=\"runs\" viewBox=\"0 0 180 16\" role=\"img\"><title>%zu runs, %zu of "
+                  "them did not succeed</title><path class=\"mid\" d=\"M90 0v16\"/>",
+                  n, n_failed);
+    for (size_t idx = 0; idx < n; idx++) {
+        double x = strip_x(runs[idx].ratio);
+        if (isinf(runs[idx].ratio)) {
+            strbuf_printf(out, "<path class=\"lost\" d=\"M%.1f 5l6 6m0-6l-6 6\"/>", x - DOT_R);
+        } else {
+            strbuf_printf(out, "<circle cx=\"%.1f\" cy=\"8\" r=\"%.0f\"%s/>", x, DOT_R,
+                          runs[idx].is_dropped ? " class=\"out\"" : "");
+        }
     }
     strbuf_add_z(out, "</svg>");
 }

@@ -6,8 +6,6 @@
 
 #include "view/html.h"
 
-#define CHART_COLORS 6
-
 struct chart_point {
     double gpus;
     double published;  /* NAN: none */
@@ -16,7 +14,6 @@ struct chart_point {
 
 struct chart_line {
     struct str label;
-    size_t color; /* below CHART_COLORS; also chooses the marker */
     struct chart_point *points;
     size_t n;
 };
@@ -29,11 +26,12 @@ struct chart {
     size_t n;
 };
 
-/* Throughput of one GPU over the number of GPUs (logarithmic): ideal scaling is a level line, dotted. */
+/* Throughput of one GPU over the number of GPUs (logarithmic): ideal scaling is a level line, dotted. Lines are told apart by
+   their places. */
 void chart_scaling(struct strbuf *out, const struct chart *chart);
 
-/* The marker of a line by itself, for legends. is_hollow: the recomputed one. */
-void chart_marker(struct strbuf *out, double x, double y, size_t color, bool is_hollow);
+/* The marker of a line by itself, for legends; `line` chooses colour and shape. is_hollow: the recomputed one. */
+void chart_marker(struct strbuf *out, double x, double y, size_t line, bool is_hollow);
 
 struct spark {
     struct str title;
@@ -48,10 +46,20 @@ struct spark {
    others outside are drawn at the edge. ret_low and ret_high are the ends of the range. */
 void chart_spark(struct strbuf *out, const struct spark *spark, double *ret_low, double *ret_high);
 
-/* One row of a dumbbell chart: two ratios on a common logarithmic scale, with a line at 1. */
-void chart_ratio(struct strbuf *out, double published, double like, double low, double high);
+/* Ratios on a logarithmic scale between two places of a picture. */
+struct chart_ratios {
+    double low, high, from, to;
+};
+double chart_ratio_x(const struct chart_ratios *scale, double ratio);
+/* A row of a dumbbell chart: two ratios at the height y, either of which may be missing. */
+void chart_ratio(struct strbuf *out, const struct chart_ratios *scale, double published,
+                 double like, double y);
 
-/* A rounded step (1, 2 or 5 times a power of ten) of at least `value`. value > 0. */
-double chart_step(double value);
+struct chart_run {
+    double ratio; /* of its time to the result; INFINITY: it did not succeed */
+    bool is_dropped;
+};
+/* A strip of dots: 1, the result, is in the middle. */
+void chart_runs(struct strbuf *out, const struct chart_run *runs, size_t n);
 
 #endif

@@ -73,22 +73,3 @@ void html_fill(struct strbuf *out, const char *markup, const struct str *args, s
     ASSERT(n_used == n_args);
     strbuf_add_z(out, markup);
 }
-
-struct str textf(struct arena *arena, const char *fmt, ...)
-{
-    char small[512];
-    va_list args;
-    int len;
-    va_start(args, fmt);
-    len = vsnprintf(small, sizeof(small), fmt, args);
-    va_end(args);
-    ASSERT(len >= 0);
-    if ((size_t)len < sizeof(small)) {
-        return str_of(arena_strndup(arena, small, (size_t)len));
-    }
-    char *big = arena_alloc(arena, (size_t)len + 1, 1);
-    va_start(args, fmt);
-    vsnprintf(big, (size_t)len + 1, fmt, args);
-    va_end(args);
-    return (struct str){big, (size_t)len};
-}

@@ -16,7 +16,4 @@ void html_fill(struct strbuf *out, const char *markup, const struct str *args, s
     html_fill(out, markup, (const struct str[]){__VA_ARGS__},                                      \
               sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str))
 
-/* A formatted text in the arena, as an argument of HTML. */
-struct str textf(struct arena *arena, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
 #endif

@@ -9,12 +9,10 @@
 #include "view/run_view.h"
 
 /* The result of recomputing: one report, or several with an overview first. */
-void page_audit(struct strbuf *out, const struct report_audit *audits, size_t n,
-                const struct format_set *formats);
+void page_audit(struct strbuf *out, const struct report_audit *audits, size_t n);
 
 /* The same in one picture, an SVG file that stands alone: verdicts, and each row of two frameworks as printed and by one rule. */
-void page_card(struct strbuf *out, const struct report_audit *audit,
-               const struct format_set *formats);
+void page_card(struct strbuf *out, const struct report_audit *audit);
 
 /* One run: its cells next to the published ones, what differs, every repeat's series, its machine. */
 MUST_CHECK int page_run(struct strbuf *out, const struct run_view *view, struct err *err);

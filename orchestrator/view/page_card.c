@@ -14,8 +14,6 @@
 #define NOTE_BYTES  130  /* as many fit */
 #define FOOT_HEIGHT 40.0
 #define ROWS_MAX    16
-#define RATIO_LEFT  600.0
-#define RATIO_RIGHT (WIDTH - MARGIN - 12)
 
 static const char STYLE[] =
     "<style>text{font:14px system-ui,\"Segoe UI\",\"DejaVu Sans\",sans-serif;fill:#1b1f24}"
@@ -42,83 +40,55 @@ static void add_counts(struct page *page, const struct verdict_counts *counts)
         size_t n = counts->of[idx];
         double width = counts->n ? (WIDTH - 2 * MARGIN) * (double)n / (double)counts->n : 0;
         strbuf_printf(page->out,
-                      "<rect class=\"%s\" x=\"%.1f\" y=\"72\" width=\"%.1f\" height=\"10\"/>\n",
-                      name, x, width);
-        strbuf_printf(page->out, "<text class=\"%s h\" x=\"%.1f\" y=\"104\">%s %zu %s</text>\n",
-                      name, text_x, VERDICT_LOOKS[idx].icon, n,
+                      "<rect class=\"%s\" x=\"%.1f\" y=\"72\" width=\"%.1f\" height=\"10\"/>\n"
+                      "<text class=\"%s h\" x=\"%.1f\" y=\"104\">%s %zu %s</text>\n",
+                      name, x, width, name, text_x, VERDICT_LOOKS[idx].icon, n,
                       idx == AUDIT_DIFFERS ? "differ" : VERDICT_LOOKS[idx].word);
         x += width;
         text_x += 110;
     }
 }
 
-static double ratio_x(double ratio, double low, double high)
+static void add_text(struct page *page, const char *css, double x, double y, struct str text)
 {
-    return RATIO_LEFT +
-           (log(ratio) - log(low)) / (log(high) - log(low)) * (RATIO_RIGHT - RATIO_LEFT);
+    strbuf_printf(page->out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", css, x, y);
+    html_text(page->out, text);
+    strbuf_add_z(page->out, "</text>\n");
+}
+
+/* The value as the verdict compared it: rounded as the cell's rule rounds. */
+static struct str rounded_text(struct page *page, const struct cell_audit *ca)
+{
+    enum rounding rounding = ca->by ? ca->by->rounding : ROUND_NEAREST;
+    return ca->verdict == AUDIT_NO_LOG ? STR_LIT("no log")
+           : ca->verdict == AUDIT_EXACT
+               ? ca->cell->printed
+               : fixed_text(page, rule_round(rounding, ca->recomputed, ca->cell->decimals),
+                            ca->cell->decimals);
 }
 
 /* "4.25 = 4.25": printed, verdict, computed. */
 static void add_value(struct page *page, const struct cell_audit *ca, double x, double y)
 {
-    const char *icon = ca->is_proposed ? "?" : VERDICT_LOOKS[ca->verdict].icon;
-    HTML(page->out, "<text class=\"n\" x=\"{}\" y=\"{}\">{}</text>",
-         textf(&page->arena, "%.1f", x + 62), textf(&page->arena, "%.1f", y), ca->cell->printed);
-    HTML(page->out, "<text class=\"{} h\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-         str_of(audit_verdict_name(ca->verdict)), textf(&page->arena, "%.1f", x + 77),
-         textf(&page->arena, "%.1f", y), str_of(icon));
-    HTML(page->out, "<text class=\"n\" x=\"{}\" y=\"{}\">{}</text>\n",
-         textf(&page->arena, "%.1f", x + 150), textf(&page->arena, "%.1f", y),
-         ca->verdict == AUDIT_NO_LOG ? STR_LIT("no log") : rounded_text(page, ca));
+    add_text(page, "n", x + 62, y, ca->cell->printed);
+    add_text(page, arena_printf(&page->arena, "%s h", audit_verdict_name(ca->verdict)), x + 71, y,
+             str_of(ca->is_proposed ? "?" : VERDICT_LOOKS[ca->verdict].icon));
+    add_text(page, "n", x + 150, y, rounded_text(page, ca));
 }
 
-static void add_dumbbell(struct page *page, const struct like_row *row, double low, double high,
-                         double y)
+static void add_ratio(struct page *page, const struct like_row *row,
+                      const struct chart_ratios *scale, double y)
 {
-    bool has_like = isfinite(row->ratio) && row->ratio > 0;
-    double was = ratio_x(row->published_ratio, low, high);
-    double is = has_like ? ratio_x(row->ratio, low, high) : was;
-    bool is_left = is <= was;
-    strbuf_printf(page->out,
-                  "<line class=\"bar\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>"
-                  "<circle class=\"was\" cx=\"%.1f\" cy=\"%.1f\" r=\"5.5\"/>",
-                  was, is, y - 5, y - 5, was, y - 5);
-    strbuf_printf(page->out, "<text class=\"s%s\" x=\"%.1f\" y=\"%.1f\">%.2f\xc3\x97</text>",
-                  is_left ? "" : " n", was + (is_left ? 10 : -10), y, row->published_ratio);
-    if (has_like) {
-        strbuf_printf(page->out,
-                      "<circle class=\"is\" cx=\"%.1f\" cy=\"%.1f\" r=\"5.5\"/>"
-                      "<text class=\"r%s\" x=\"%.1f\" y=\"%.1f\">%.2f\xc3\x97</text>",
-                      is, y - 5, is_left ? " n" : "", is + (is_left ? -10 : 10), y, row->ratio);
+    double was = chart_ratio_x(scale, row->published_ratio);
+    double is = chart_ratio_x(scale, row->ratio);
+    bool is_left = !(is > was);
+    chart_ratio(page->out, scale, row->published_ratio, row->ratio, y - 5);
+    add_text(page, is_left ? "s" : "s n", was + (is_left ? 10 : -10), y,
+             text_of(page, "%.2f\xc3\x97", row->published_ratio));
+    if (isfinite(is)) {
+        add_text(page, is_left ? "r n" : "r", is + (is_left ? -10 : 10), y,
+                 text_of(page, "%.2f\xc3\x97", row->ratio));
     }
-    strbuf_add_char(page->out, '\n');
-}
-
-static void find_range(const struct report_audit *audit, size_t n_rows, double *low, double *high)
-{
-    *low = 0.9;
-    *high = 1.1;
-    for (size_t idx = 0; idx < n_rows; idx++) {
-        const double values[] = {audit->rows[idx].ratio, audit->rows[idx].published_ratio};
-        for (size_t at = 0; at < ARRAY_LEN(values); at++) {
-            if (isfinite(values[at]) && values[at] > 0) {
-                *low = fmin(*low, values[at]);
-                *high = fmax(*high, values[at]);
-            }
-        }
-    }
-    *low /= 1.25;
-    *high *= 1.3;
-}
-
-/* The first `n_rows` of them. */
-static double rows_height(const struct report_audit *audit, size_t n_rows)
-{
-    double height = 0;
-    for (size_t idx = 0; idx < n_rows; idx++) {
-        height += ROW_HEIGHT + (audit->rows[idx].note.len ? NOTE_HEIGHT : 0);
-    }
-    return height;
 }
 
 /* As many of its reasons as fit. */
@@ -128,74 +98,72 @@ static struct str note_text(struct page *page, struct str note)
     while (len > 0 && note.len > NOTE_BYTES && note.ptr[len] != ';') {
         len--;
     }
-    return note.len > NOTE_BYTES ? textf(&page->arena, "%.*s; \xe2\x80\xa6", (int)len, note.ptr)
-                                 : note;
+    return note.len > NOTE_BYTES ? text_of(page, "%.*s; \xe2\x80\xa6", (int)len, note.ptr) : note;
 }
 
-static void add_rows(struct page *page, const struct report_audit *audit, size_t n_rows)
+/* Returns where they end. */
+static double add_rows(struct page *page, const struct report_audit *audit, size_t n_rows)
 {
-    double low;
-    double high;
-    find_range(audit, n_rows, &low, &high);
-    HTML(page->out,
-         "<text class=\"s\" x=\"230\" y=\"140\">{}</text><text class=\"s\" x=\"400\" "
-         "y=\"140\">{}</text>",
-         audit->rows[0].a->of_case->stack->label, audit->rows[0].b->of_case->stack->label);
-    strbuf_printf(page->out,
-                  "<text class=\"s\" x=\"%.1f\" y=\"140\">ratio: printed \xe2\x97\x8b, by one rule "
-                  "\xe2\x97\x8f</text>\n<line class=\"one\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" "
-                  "y2=\"%.1f\"/>\n",
-                  RATIO_LEFT, ratio_x(1, low, high), ratio_x(1, low, high), HEAD_HEIGHT,
-                  HEAD_HEIGHT + rows_height(audit, n_rows));
+    struct chart_ratios scale = {.from = 660, .to = WIDTH - 90};
+    double y = HEAD_HEIGHT;
+    like_scale(audit->rows, n_rows, &scale);
+    add_text(page, "s", 230, 140, audit->rows[0].a->of_case->stack->label);
+    add_text(page, "s", 400, 140, audit->rows[0].b->of_case->stack->label);
+    add_text(page, "s", 600, 140, STR_LIT("ratio: printed \xe2\x97\x8b, by one rule \xe2\x97\x8f"));
     for (size_t idx = 0; idx < n_rows; idx++) {
         const struct like_row *row = &audit->rows[idx];
         const struct report_case *c = row->a->of_case;
-        double y = HEAD_HEIGHT + rows_height(audit, idx) + 22;
+        double height = ROW_HEIGHT + (row->note.len ? NOTE_HEIGHT : 0);
         strbuf_printf(page->out,
-                      "<line class=\"line\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>",
-                      MARGIN, WIDTH - MARGIN, y - 22, y - 22);
-        HTML(page->out, "<text x=\"28\" y=\"{}\">{} {}, {} GPU{}</text>",
-             textf(&page->arena, "%.1f", y), c->model, c->precision,
-             textf(&page->arena, "%" PRId64, c->gpus), c->gpus == 1 ? STR_EMPTY : STR_LIT("s"));
-        add_value(page, row->a, 230, y);
-        add_value(page, row->b, 400, y);
-        add_dumbbell(page, row, low, high, y);
+                      "<path class=\"line\" d=\"M%.1f %.1fH%.1f\"/>"
+                      "<path class=\"one\" d=\"M%.1f %.1fv%.1f\"/>",
+                      MARGIN, y, WIDTH - MARGIN, chart_ratio_x(&scale, 1), y, height);
+        add_text(page, "", MARGIN, y + 22,
+                 text_of(page, "%.*s %.*s, %.*s", STR_ARG(c->model), STR_ARG(c->precision),
+                         STR_ARG(gpus_text(page, c->gpus))));
+        add_value(page, row->a, 230, y + 22);
+        add_value(page, row->b, 400, y + 22);
+        add_ratio(page, row, &scale, y + 22);
         if (row->note.len) {
-            HTML(page->out, "<text class=\"s o\" x=\"28\" y=\"{}\">{}</text>\n",
-                 textf(&page->arena, "%.1f", y + NOTE_HEIGHT), note_text(page, row->note));
+            add_text(page, "s o", MARGIN, y + 22 + NOTE_HEIGHT, note_text(page, row->note));
         }
+        y += height;
     }
+    return y;
 }
 
-void page_card(struct strbuf *out, const struct report_audit *audit,
-               const struct format_set *formats)
+void page_card(struct strbuf *out, const struct report_audit *audit)
 {
-    struct page page = {.out = out, .formats = formats};
-    struct verdict_counts counts = count_verdicts(audit);
+    CLEANUP(strbuf) struct strbuf body;
+    struct page page = {.out = &body};
+    struct verdict_counts counts = {0};
     size_t n_rows = audit->n_rows < ROWS_MAX ? audit->n_rows : ROWS_MAX;
-    double height = (n_rows ? HEAD_HEIGHT + rows_height(audit, n_rows) : 120) + FOOT_HEIGHT;
+    strbuf_init(&body, HTML_BYTES_MAX);
+    count_verdicts(audit, &counts);
+    add_text(&page, "t", MARGIN, 38, audit->report->title);
+    add_text(&page, "s", MARGIN, 58,
+             text_of(&page,
+                     "%zu published numbers, printed against computed from the published "
+                     "logs%.*s",
+                     counts.n, STR_ARG(audit_inferred_words(&page.arena, audit))));
+    add_counts(&page, &counts);
+    double height = FOOT_HEIGHT + (n_rows ? add_rows(&page, audit, n_rows) : 120);
+    add_text(&page, "s", MARGIN, height - 14,
+             text_of(&page, "reperf report %.*s --svg FILE%s", STR_ARG(audit->report->id),
+                     n_rows < audit->n_rows
+                         ? arena_printf(&page.arena, " (%zu of %zu rows)", n_rows, audit->n_rows)
+                         : ""));
     strbuf_printf(out,
                   "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
                   "width=\"%.0f\" height=\"%.0f\" role=\"img\" aria-labelledby=\"t\">\n",
                   WIDTH, height, WIDTH, height);
     HTML(out, "<title id=\"t\">{}: of {} published numbers, {}</title>\n", audit->report->title,
-         textf(&page.arena, "%zu", counts.n), follow_text(&page, &counts, "the logs"));
-    strbuf_add_z(out, STYLE);
-    strbuf_printf(
-        out, "<rect class=\"b\" x=\"0.5\" y=\"0.5\" width=\"%.0f\" height=\"%.0f\" rx=\"9\"/>\n",
-        WIDTH - 1, height - 1);
-    HTML(out, "<text class=\"t\" x=\"28\" y=\"38\">{}</text>\n", audit->report->title);
-    HTML(out,
-         "<text class=\"s\" x=\"28\" y=\"58\">{} published numbers, printed against computed from "
-         "the published logs{}</text>\n",
-         textf(&page.arena, "%zu", counts.n), audit_inferred_words(&page.arena, audit));
-    add_counts(&page, &counts);
-    if (n_rows) {
-        add_rows(&page, audit, n_rows);
-    }
-    HTML(out, "<text class=\"s\" x=\"28\" y=\"{}\">reperf report {} --svg FILE{}</text>\n</svg>\n",
-         textf(&page.arena, "%.0f", height - 14), audit->report->id,
-         n_rows < audit->n_rows ? textf(&page.arena, " (%zu of %zu rows)", n_rows, audit->n_rows)
-                                : STR_EMPTY);
+         count_text(&page, counts.n), follow_text(&page, &counts));
+    strbuf_printf(out,
+                  "%s<rect class=\"b\" x=\"0.5\" y=\"0.5\" width=\"%.0f\" height=\"%.0f\" "
+                  "rx=\"9\"/>\n",
+                  STYLE, WIDTH - 1, height - 1);
+    strbuf_add_str(out, strbuf_str(&body));
+    strbuf_add_z(out, "</svg>\n");
     arena_release(&page.arena);
 }

@@ -73,7 +73,8 @@ const char *const PAGE_CSS[] = {
     "var(--line);color:var(--soft);font-weight:600;white-space:nowrap;"
     "vertical-align:bottom}",
 
-    "tbody th{font-weight:500}.n{text-align:right;white-space:nowrap}"
+    "thead .mono{font:inherit;font-weight:600}tbody "
+    "th{font-weight:500}.n{text-align:right;white-space:nowrap}"
     "tr.wide td{min-width:9.5rem}td.rule{min-width:15rem;max-width:26rem}td small,th "
     "small{color:var(--soft);display:block;"
     "font-size:.8125rem}td.where{min-width:14rem}"

@@ -2,7 +2,6 @@
 /* Scaling curves and step series. */
 #include "base/base.h"
 
-#include "view/chart.h"
 #include "view/page_parts.h"
 
 #include <math.h>
@@ -46,161 +45,115 @@ static bool same_chart(const struct scaling *s, size_t a, size_t b)
            str_eq(x->model, y->model) && str_eq(x->precision, y->precision);
 }
 
-/* The colour of a stack: its place among the report's stacks that ran this model. */
-static size_t stack_color(struct page *page, const struct report_audit *audit,
-                          const struct cell_audit *of)
+static struct chart_line *find_line(struct page *page, struct chart *chart, size_t n_max,
+                                    const struct report_case *c)
 {
-    const struct stack **seen =
-        arena_array(&page->arena, const struct stack *, audit->report->n_stacks + 1);
-    size_t n = 0;
-    for (size_t idx = 0; idx < audit->n_cells; idx++) {
-        const struct report_case *c = audit->cells[idx].of_case;
-        size_t at = 0;
-        if (!str_eq(c->model, of->of_case->model)) {
-            continue;
-        }
-        while (at < n && seen[at] != c->stack) {
-            at++;
-        }
-        if (c->stack == of->of_case->stack) {
-            return at % CHART_COLORS;
-        }
-        if (at == n) {
-            seen[n++] = c->stack;
-        }
+    struct str label = text_of(page, "%.*s%s%.*s", STR_ARG(c->stack->label),
+                               c->variant.len ? ", " : "", STR_ARG(c->variant));
+    size_t at = 0;
+    while (at < chart->n && !str_eq(chart->lines[at].label, label)) {
+        at++;
     }
-    return 0;
-}
-
-static struct chart_line *find_line(struct page *page, struct chart *chart,
-                                    const struct report_audit *audit, const struct cell_audit *ca)
-{
-    struct str label = ca->of_case->stack->label;
-    if (ca->of_case->variant.len) {
-        label = textf(&page->arena, "%.*s, %.*s", STR_ARG(label), STR_ARG(ca->of_case->variant));
+    if (at == chart->n) {
+        chart->lines[chart->n++] = (struct chart_line){
+            .label = label, .points = arena_array(&page->arena, struct chart_point, n_max)};
     }
-    for (size_t idx = 0; idx < chart->n; idx++) {
-        if (str_eq(chart->lines[idx].label, label)) {
-            return &chart->lines[idx];
-        }
-    }
-    chart->lines[chart->n] = (struct chart_line){
-        .label = label,
-        .color = stack_color(page, audit, ca),
-        .points = arena_array(&page->arena, struct chart_point, audit->n_cells)};
-    return &chart->lines[chart->n++];
+    return &chart->lines[at];
 }
 
 /* Points stay sorted by GPUs. */
 static void add_chart_point(struct chart_line *line, const struct cell_audit *ca)
 {
-    size_t at = line->n;
-    while (at > 0 && line->points[at - 1].gpus > (double)ca->of_case->gpus) {
+    size_t at = line->n++;
+    for (; at > 0 && line->points[at - 1].gpus > (double)ca->of_case->gpus; at--) {
         line->points[at] = line->points[at - 1];
-        at--;
     }
     line->points[at] =
         (struct chart_point){(double)ca->of_case->gpus, ca->cell->published, ca->recomputed};
-    line->n++;
 }
 
+/* Markers of the lines; and throughput per GPU at the most GPUs, as a share of that at the fewest. */
 static void add_legend(struct page *page, const struct chart *chart)
 {
+    const char *before = "As published: ";
     strbuf_add_z(page->out, "<ul class=\"legend\">");
     for (size_t idx = 0; idx < chart->n; idx++) {
         strbuf_add_z(page->out, "<li><svg viewBox=\"0 0 18 18\" aria-hidden=\"true\">");
-        chart_marker(page->out, 9, 9, chart->lines[idx].color, false);
+        chart_marker(page->out, 9, 9, idx, false);
         HTML(page->out, "</svg> {}</li>", chart->lines[idx].label);
     }
-    strbuf_add_z(page->out, "</ul>");
-}
-
-/* Throughput a GPU at the most GPUs, as a share of that at the fewest: one sentence a line. */
-static void add_efficiency(struct page *page, const struct chart *chart)
-{
-    bool has_any = false;
+    strbuf_add_z(page->out, "</ul><figcaption><small>");
     for (size_t idx = 0; idx < chart->n; idx++) {
         const struct chart_line *line = &chart->lines[idx];
         const struct chart_point *first = &line->points[0];
         const struct chart_point *last = &line->points[line->n - 1];
         double share = last->published / last->gpus / (first->published / first->gpus);
-        if (line->n < 2 || !isfinite(share)) {
-            continue;
+        if (line->n > 1 && isfinite(share)) {
+            HTML(page->out, "{}{} {} % of ideal at {} GPUs", str_of(before), line->label,
+                 fixed_text(page, 100 * share, 0), number_text(page, last->gpus));
+            before = "; ";
         }
-        HTML(page->out, "{}{} {} % of ideal at {} GPUs",
-             has_any ? STR_LIT("; ") : STR_LIT("As published: "), line->label,
-             textf(&page->arena, "%.0f", 100 * share), textf(&page->arena, "%g", last->gpus));
-        has_any = true;
     }
-    strbuf_add_z(page->out, has_any ? "." : "");
+    strbuf_add_z(page->out, "</small></figcaption>");
 }
 
-static void add_chart(struct page *page, const struct scaling *s, size_t first)
+/* The chart of this cell and of those that stand in one with it; false: all are of one number of GPUs, and nothing scales. */
+static bool find_chart(struct page *page, struct scaling *s, size_t first, struct chart *ret_chart)
 {
     const struct report_audit *audit = s->audit;
-    const struct cell_audit *head = &audit->cells[first];
-    struct chart *chart = arena_new(&page->arena, struct chart);
-    chart->lines = arena_array(&page->arena, struct chart_line, audit->n_cells);
-    chart->id = arena_printf(&page->arena, "chart-%zu", ++page->n_charts);
-    chart->unit = head->cell->unit;
-    chart->title =
-        textf(&page->arena, "%.*s, %.*s%s", STR_ARG(head->of_case->model),
-              STR_ARG(head->of_case->precision), s->ranks[first] ? ", larger batch" : "");
+    const struct report_case *c = audit->cells[first].of_case;
+    struct chart chart = {.lines = arena_array(&page->arena, struct chart_line, audit->n_cells)};
+    bool scales = false;
     for (size_t idx = first; idx < audit->n_cells; idx++) {
         const struct cell_audit *ca = &audit->cells[idx];
-        if (!same_chart(s, first, idx)) {
-            continue;
-        }
-        add_chart_point(find_line(page, chart, audit, ca), ca);
-    }
-    HTML(page->out,
-         "<figure><figcaption><b>{}</b> <span class=\"soft\">{} a GPU</span></figcaption>\n",
-         chart->title, chart->unit);
-    chart_scaling(page->out, chart);
-    add_legend(page, chart);
-    strbuf_add_z(page->out, "<figcaption><small>");
-    add_efficiency(page, chart);
-    strbuf_add_z(page->out, "</small></figcaption></figure>\n");
-}
-
-/* Marks the cells of the chart that begins with this one. False: all are of one number of GPUs, and nothing scales. */
-static bool mark_chart(struct scaling *s, size_t first)
-{
-    bool scales = false;
-    for (size_t idx = first; idx < s->audit->n_cells; idx++) {
         if (same_chart(s, first, idx)) {
+            add_chart_point(find_line(page, &chart, audit->n_cells, ca->of_case), ca);
             s->is_shown[idx] = true;
-            scales = scales ||
-                     s->audit->cells[idx].of_case->gpus != s->audit->cells[first].of_case->gpus;
+            scales = scales || ca->of_case->gpus != c->gpus;
         }
     }
+    chart.id = arena_printf(&page->arena, "chart-%zu", page->n_charts + 1);
+    chart.unit = audit->cells[first].cell->unit;
+    chart.title = text_of(page, "%.*s, %.*s%s", STR_ARG(c->model), STR_ARG(c->precision),
+                          s->ranks[first] ? ", larger batch" : "");
+    *ret_chart = chart;
     return scales;
 }
 
 void add_scaling(struct page *page, const struct report_audit *audit)
 {
-    struct scaling s = {audit, arena_array(&page->arena, size_t, audit->n_cells + 1),
-                        arena_array(&page->arena, bool, audit->n_cells + 1)};
+    struct scaling s = {audit, arena_array(&page->arena, size_t, audit->n_cells),
+                        arena_array(&page->arena, bool, audit->n_cells)};
     bool has_any = false;
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         s.ranks[idx] = is_charted(&audit->cells[idx]) ? batch_rank(audit, &audit->cells[idx]) : 0;
     }
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
-        if (s.is_shown[idx] || !is_charted(&audit->cells[idx]) || !mark_chart(&s, idx)) {
+        struct chart chart;
+        if (s.is_shown[idx] || !is_charted(&audit->cells[idx]) ||
+            !find_chart(page, &s, idx, &chart)) {
             continue;
         }
         if (!has_any) {
-            HTML(page->out,
-                 "<section class=\"card\" id=\"{}-scaling\"><h3>Scaling</h3>\n<p>Throughput of one "
-                 "GPU over the number of GPUs: ideal scaling is level (dotted). Filled: as "
-                 "published. Ring: computed from the log; where they differ, the number does not "
-                 "follow.</p>\n<div class=\"grid2\">\n",
-                 audit->report->id);
+            page_section(page, "scaling", STR_LIT("Scaling"));
+            strbuf_add_z(page->out,
+                         "<p>Throughput per GPU over the number of GPUs: ideal scaling is level "
+                         "(dotted). Filled: as published. Ring: computed from the log; where they "
+                         "differ, the number does not follow.</p>\n<div class=\"grid2\">\n");
         }
         has_any = true;
-        add_chart(page, &s, idx);
+        page->n_charts++;
+        HTML(page->out,
+             "<figure><figcaption><b>{}</b> <span class=\"soft\">{} per GPU</span></figcaption>\n",
+             chart.title, chart.unit);
+        chart_scaling(page->out, &chart);
+        add_legend(page, &chart);
+        strbuf_add_z(page->out, "</figure>\n");
     }
-    strbuf_add_z(page->out, has_any ? "</div></section>\n" : "");
+    if (has_any) {
+        strbuf_add_z(page->out, "</div>");
+        page_section_end(page);
+    }
 }
 
 /* What one spark line shows. */
@@ -270,7 +223,7 @@ static bool find_shown(struct page *page, const struct spark_of *of, struct show
 
 static struct str scale_text(struct page *page, double value)
 {
-    return textf(&page->arena, fabs(value) >= 1000 ? "%.0f" : "%.4g", value);
+    return text_of(page, fabs(value) >= 1000 ? "%.0f" : "%.4g", value);
 }
 
 void add_spark_figure(struct page *page, const struct spark_of *of)
@@ -281,39 +234,49 @@ void add_spark_figure(struct page *page, const struct spark_of *of)
     if (!find_shown(page, of, &shown)) {
         return;
     }
-    struct str unit = shown.is_step_time ? STR_LIT("s between lines") : shown.series->unit;
-    struct spark spark = {
-        .title = textf(&page->arena, "%.*s of %.*s over %zu samples, %zu of them used",
-                       STR_ARG(shown.series->name), STR_ARG(of->name), shown.n, shown.n_used),
-        .values = shown.values,
-        .is_used = shown.is_used,
-        .n = shown.n,
-        .level = shown.level,
-        .is_dots = shown.is_mixed};
+    struct spark spark = {.title = text_of(page, "%.*s of %.*s over %zu samples, %zu of them used",
+                                           STR_ARG(shown.series->name), STR_ARG(of->name), shown.n,
+                                           shown.n_used),
+                          .values = shown.values,
+                          .is_used = shown.is_used,
+                          .n = shown.n,
+                          .level = shown.level,
+                          .is_dots = shown.is_mixed};
     HTML(page->out, "<figure class=\"step-series\"><figcaption><b>{}</b>{}</figcaption>\n",
          of->name, of->note);
     chart_spark(page->out, &spark, &low, &high);
     HTML(page->out,
          "<figcaption><small><code>{}</code> in {}, {} to {}; {} of {} samples used</small>"
          "</figcaption></figure>\n",
-         shown.series->name, unit, scale_text(page, low), scale_text(page, high),
-         textf(&page->arena, "%zu", shown.n_used), textf(&page->arena, "%zu", shown.n));
+         shown.series->name, shown.is_step_time ? STR_LIT("s between lines") : shown.series->unit,
+         scale_text(page, low), scale_text(page, high), count_text(page, shown.n_used),
+         count_text(page, shown.n));
 }
 
-static void add_cell_spark(struct page *page, const struct cell_audit *ca, size_t log)
+void series_begin(struct page *page, const char *whose)
 {
-    const struct report_case *c = ca->of_case;
-    if (!ca->measurements || !ca->measurements[log]) {
-        return;
+    page_section(page, "series", STR_LIT("Step series"));
+    HTML(page->out,
+         "<p>{} samples in order. <span class=\"key shade\"></span> left out by the rule, "
+         "<span class=\"key dash\"></span> the number the rule gives. The scale is that of the "
+         "samples used; values beyond it are drawn at the edge.</p>\n",
+         str_of(whose));
+}
+
+static void add_cell_sparks(struct page *page, const struct cell_audit *ca)
+{
+    for (size_t log = 0; ca->measurements && log < ca->n_logs; log++) {
+        struct spark_of of = {.rule = ca->by,
+                              .rule_case = rule_case_of(ca->of_case),
+                              .m = ca->measurements[log],
+                              .name = case_text(page, ca->of_case),
+                              .note = ca->n_logs > 1
+                                          ? text_of(page, ", log %zu of %zu", log + 1, ca->n_logs)
+                                          : STR_EMPTY};
+        if (of.m) {
+            add_spark_figure(page, &of);
+        }
     }
-    struct spark_of of = {.rule = ca->by,
-                          .rule_case = rule_case_of(c),
-                          .m = ca->measurements[log],
-                          .name = case_text(page, c),
-                          .note = ca->n_logs > 1
-                                      ? textf(&page->arena, ", log %zu of %zu", log + 1, ca->n_logs)
-                                      : STR_EMPTY};
-    add_spark_figure(page, &of);
 }
 
 static bool has_series(const struct cell_audit *ca)
@@ -325,39 +288,24 @@ static bool has_series(const struct cell_audit *ca)
     return has_any;
 }
 
-static bool same_series_group(const struct cell_audit *a, const struct cell_audit *b)
+/* Those of one model and precision; `of` is the first of them that has some. */
+static bool in_group(const struct cell_audit *ca, const struct cell_audit *of)
 {
-    return str_eq(a->of_case->model, b->of_case->model) &&
-           str_eq(a->of_case->precision, b->of_case->precision);
-}
-
-static bool is_first_of_series(const struct report_audit *audit, size_t idx)
-{
-    if (!has_series(&audit->cells[idx])) {
-        return false;
-    }
-    for (size_t before = 0; before < idx; before++) {
-        if (has_series(&audit->cells[before]) &&
-            same_series_group(&audit->cells[before], &audit->cells[idx])) {
-            return false;
-        }
-    }
-    return true;
+    return has_series(ca) && str_eq(ca->of_case->model, of->of_case->model) &&
+           str_eq(ca->of_case->precision, of->of_case->precision);
 }
 
 void add_series(struct page *page, const struct report_audit *audit)
 {
     bool has_any = false;
-    HTML(page->out,
-         "<section class=\"card\" id=\"{}-series\"><h3>Step series</h3>\n<p>Each log's samples in "
-         "order. "
-         "<span class=\"key shade\"></span> left out by the rule, <span class=\"key dash\"></span> "
-         "the number the rule gives. The scale is that of the samples used; values beyond it are "
-         "drawn at the edge.</p>\n",
-         audit->report->id);
+    series_begin(page, "Each log's");
     for (size_t first = 0; first < audit->n_cells; first++) {
         const struct cell_audit *head = &audit->cells[first];
-        if (!is_first_of_series(audit, first)) {
+        bool is_first = has_series(head);
+        for (size_t before = 0; before < first && is_first; before++) {
+            is_first = !in_group(&audit->cells[before], head);
+        }
+        if (!is_first) {
             continue;
         }
         HTML(page->out, "<details{}><summary>{}, {}</summary>\n<div class=\"grid3\">\n",
@@ -365,13 +313,12 @@ void add_series(struct page *page, const struct report_audit *audit)
              head->of_case->precision);
         has_any = true;
         for (size_t idx = first; idx < audit->n_cells; idx++) {
-            const struct cell_audit *ca = &audit->cells[idx];
-            for (size_t log = 0; same_series_group(head, ca) && log < ca->n_logs; log++) {
-                add_cell_spark(page, ca, log);
+            if (in_group(&audit->cells[idx], head)) {
+                add_cell_sparks(page, &audit->cells[idx]);
             }
         }
         strbuf_add_z(page->out, "</div></details>\n");
     }
-    strbuf_add_z(page->out,
-                 has_any ? "</section>\n" : "<p>There is no log of this report.</p></section>\n");
+    page_soft(page, has_any ? STR_EMPTY : STR_LIT("There is no log of this report."));
+    page_section_end(page);
 }

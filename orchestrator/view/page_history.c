@@ -2,7 +2,6 @@
 /* The page of many runs: each case over time. */
 #include "base/base.h"
 
-#include "view/chart.h"
 #include "view/page_history.h"
 #include "view/page_parts.h"
 
@@ -28,11 +27,11 @@ static bool is_first(const struct history_point *points, size_t idx)
 static void add_chart(struct page *page, const struct history_point *points, size_t n, size_t first)
 {
     double *values = arena_array(&page->arena, double, n);
-    double ends[2] = {0, 0}; /* of what is drawn, which is a little more than what was measured */
+    double ends[2]; /* of what is drawn, which is a little more than what was measured */
     double low = INFINITY;
     double high = -INFINITY;
     struct spark spark = {.values = values, .level = (double)NAN};
-    spark.title = textf(&page->arena, "%.*s over time", STR_ARG(points[first].case_id));
+    spark.title = text_of(page, "%.*s over time", STR_ARG(points[first].case_id));
     for (size_t idx = first; idx < n; idx++) {
         if (is_alike(&points[first], &points[idx]) && isfinite(points[idx].value)) {
             values[spark.n++] = points[idx].value;
@@ -46,52 +45,36 @@ static void add_chart(struct page *page, const struct history_point *points, siz
     strbuf_add_z(page->out, "<figure class=\"history\">");
     chart_spark(page->out, &spark, &ends[0], &ends[1]);
     HTML(page->out, "<figcaption>{} runs in order, between {} and {} {}</figcaption></figure>\n",
-         textf(&page->arena, "%zu", spark.n), textf(&page->arena, "%.4g", low),
-         textf(&page->arena, "%.4g", high), points[first].unit);
-}
-
-/* In one column, for phones: the run's name, and its time. */
-static void add_run(struct page *page, const struct history_point *point)
-{
-    char *verdict = arena_strndup(&page->arena, point->verdict.ptr, point->verdict.len);
-    for (size_t idx = 0; idx < point->verdict.len; idx++) {
-        verdict[idx] = verdict[idx] == '_' ? ' ' : verdict[idx];
-    }
-    strbuf_add_z(page->out, "<tr class=\"run\"><th scope=\"row\">");
-    if (point->name.len) {
-        HTML(page->out, "{}<small>{}</small>", point->name, point->run);
-    } else {
-        HTML(page->out, "<code>{}</code>", point->run);
-    }
-    HTML(page->out, "<small>{}</small></th><td class=\"n\">{}</td><td>{}</td></tr>\n", point->time,
-         isfinite(point->value) ? textf(&page->arena, "%.6g", point->value)
-                                : STR_LIT("\xe2\x80\x93"),
-         str_of(verdict));
+         count_text(page, spark.n), text_of(page, "%.4g", low), text_of(page, "%.4g", high),
+         points[first].unit);
 }
 
 static void add_case(struct page *page, const struct history_point *points, size_t n, size_t first)
 {
+    static const struct page_column COLUMNS[] = {{"Run", NULL}, {"Value", "n"}, {"Verdict", NULL}};
     const struct history_point *head = &points[first];
-    HTML(page->out, "<section class=\"card\"><h2 class=\"first\"><code>{}</code></h2>\n",
-         head->case_id);
+    page_section(page, arena_printf(&page->arena, "case-%zu", first + 1), head->case_id);
     HTML(page->out, "<p class=\"meta\">Report {}, profile {}.</p>\n", head->report,
          str_of(head->kind));
     add_chart(page, points, n, first);
-    add_scroll_begin(page, head->case_id);
-    HTML(page->out,
-         "<caption>Each finished run{}{}</caption><thead><tr><th scope=\"col\">Run</th>"
-         "<th scope=\"col\" class=\"n\">Value</th>"
-         "<th scope=\"col\">Verdict</th></tr></thead>\n<tbody>\n",
-         head->unit.len ? STR_LIT(", in ") : STR_EMPTY, head->unit);
+    page_table(page,
+               text_of(page, "Each finished run%s%.*s", head->unit.len ? ", in " : "",
+                       STR_ARG(head->unit)),
+               COLUMNS, ARRAY_LEN(COLUMNS));
     for (size_t idx = first; idx < n; idx++) {
         const struct history_point *point = &points[idx];
         if (is_alike(head, point)) {
-            add_run(page, point);
+            page_row(page, "run", STR_EMPTY);
+            page_cell(page, point->name.len ? point->name : point->run);
+            page_note(page, point->name.len ? point->run : STR_EMPTY);
+            page_note(page, point->time);
+            page_cell(page, isfinite(point->value) ? number_text(page, point->value)
+                                                   : STR_LIT("\xe2\x80\x93"));
+            page_cell(page, point->verdict);
         }
     }
-    strbuf_add_z(page->out, "</tbody>");
-    add_scroll_end(page);
-    strbuf_add_z(page->out, "</section>\n");
+    page_table_end(page);
+    page_section_end(page);
 }
 
 void page_history(struct strbuf *out, const struct history_point *points, size_t n)
@@ -101,17 +84,16 @@ void page_history(struct strbuf *out, const struct history_point *points, size_t
     for (size_t idx = 0; idx < n; idx++) {
         n_cases += is_first(points, idx);
     }
-    page_begin(&page, STR_LIT("Runs over time \xc2\xb7 reperf"));
+    page_begin(&page, STR_LIT("Runs over time"));
     HTML(out,
-         "<header><h1>Runs over time</h1>\n<p class=\"headline\">{} number{} of {} case{} from "
-         "finished runs on this machine, oldest first.</p></header>\n<main id=\"main\">\n",
-         textf(&page.arena, "%zu", n), n == 1 ? STR_EMPTY : STR_LIT("s"),
-         textf(&page.arena, "%zu", n_cases), n_cases == 1 ? STR_EMPTY : STR_LIT("s"));
+         "<p class=\"headline\">{} number{} of {} case{} from finished runs on this machine, "
+         "oldest first.</p></header>\n<main id=\"main\">\n",
+         count_text(&page, n), n == 1 ? STR_EMPTY : STR_LIT("s"), count_text(&page, n_cases),
+         n_cases == 1 ? STR_EMPTY : STR_LIT("s"));
     for (size_t idx = 0; idx < n; idx++) {
         if (is_first(points, idx)) {
             add_case(&page, points, n, idx);
         }
     }
     page_end(&page);
-    arena_release(&page.arena);
 }

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of a run. */
+/* The page of a run: its cells, the same side by side, what differs, where it ran, and what it left. */
 #include "base/base.h"
 
 #include "evidence/columns.h"
+#include "report/hostlist.h"
+#include "report/source.h"
 #include "view/page.h"
 #include "view/page_parts.h"
 
 #include <math.h>
 
-static void add_run_verdict(struct page *page, enum run_verdict verdict)
+#define COMMAND_MAX (16u << 20)
+#define DASH        STR_LIT("\xe2\x80\x93")
+
+/* ---- cells ---- */
+
+static void add_verdict(struct page *page, enum run_verdict verdict)
 {
     static const struct {
         const char *css; /* a class of page_css.c */
@@ -19,286 +26,394 @@ static void add_run_verdict(struct page *page, enum run_verdict verdict)
                  [RUN_NOT_COMPARABLE] = {"no_log", "\xe2\x80\x93", "not comparable"},
                  [RUN_FAILED] = {"differs", "\xc3\x97", "failed"},
                  [RUN_NOT_RUN] = {"warning", "\xe2\x88\x85", "not run"}};
-    strbuf_printf(page->out, "<span class=\"v %s\"><i aria-hidden=\"true\">%s</i> %s</span>",
-                  LOOKS[verdict].css, LOOKS[verdict].icon, LOOKS[verdict].word);
-}
-
-static struct str g_text(struct page *page, double value)
-{
-    return isfinite(value) ? textf(&page->arena, "%.6g", value) : STR_EMPTY;
+    page_verdict(page, LOOKS[verdict].css, LOOKS[verdict].icon, LOOKS[verdict].word);
 }
 
 /* The time to the recipe's target and what its log is asked for also, next to the rate. */
-static void add_beside(struct page *page, const struct cell_result *cell)
+static void add_beside(struct page *page, const struct cell_result *at)
 {
-    const struct beside *beside = &cell->step->beside;
+    const struct beside *beside = &at->step->beside;
     const struct loss_target *target = &beside->target;
-    if (target->series.ptr && cell->target.step) {
-        HTML(page->out, "<small>{} at most {} after {}</small>", target->series,
-             g_text(page, target->at_most),
-             textf(&page->arena, "%.3g s, step %" PRId64, cell->target.elapsed_s,
-                   cell->target.step));
-    } else if (target->series.ptr && cell->n_repeats) {
-        HTML(page->out, "<small>{}</small>", cell->target.why);
+    if (target->series.ptr && at->target.step) {
+        page_note(page, text_of(page, "%.*s at most %.6g after %.3g s, step %" PRId64,
+                                STR_ARG(target->series), target->at_most, at->target.elapsed_s,
+                                at->target.step));
+    } else if (target->series.ptr && at->n_repeats) {
+        page_note(page, at->target.why);
     }
-    if (cell->n_repeats && !beside->n_also && beside->why_not.ptr) {
-        HTML(page->out, "<small>no accuracy: {}</small>", beside->why_not);
+    if (at->n_repeats && !beside->n_also && beside->why_not.ptr) {
+        page_note(page, text_of(page, "no accuracy: %.*s", STR_ARG(beside->why_not)));
     }
-    for (size_t idx = 0; cell->also && idx < beside->n_also; idx++) {
-        const struct also_result *also = &cell->also[idx];
+    for (size_t idx = 0; at->also && idx < beside->n_also; idx++) {
+        const struct also_result *also = &at->also[idx];
+        bool has_value = isfinite(also->value);
         HTML(page->out, "<small data-rule=\"{}\">{} {}{}{}</small>", beside->also[idx],
              rule_id_name(beside->also[idx]),
-             isfinite(also->value) ? g_text(page, also->value) : STR_LIT("\xe2\x80\x93, "),
-             also->unit.len && isfinite(also->value) ? STR_LIT(" ") : STR_EMPTY,
-             isfinite(also->value) ? also->unit : also->why);
+             has_value ? number_text(page, also->value) : STR_LIT("\xe2\x80\x93, "),
+             also->unit.len && has_value ? STR_LIT(" ") : STR_EMPTY,
+             has_value ? also->unit : also->why);
     }
 }
 
-/* What the published log gives by its rule, compared with the printed number. */
-static void add_audited(struct page *page, const struct run_view *view,
-                        const struct cell_result *cell)
+static void add_cell(struct page *page, const struct run_view *view, const struct cell_result *at)
 {
-    const struct cell_audit *audited = columns_audited(view->audit, cell->published);
-    if (audited) {
-        HTML(page->out, "<td class=\"n desk\">{}<small>{}</small></td>",
-             cell_number_words(&page->arena, audited), str_of(cell_verdict_words(audited)));
-    } else {
-        strbuf_add_z(page->out, "<td class=\"n desk\">\xe2\x80\x93</td>");
-    }
-}
-
-static void add_run_cell(struct page *page, const struct run_view *view,
-                         const struct cell_result *cell)
-{
-    HTML(page->out, "<tr class=\"cell\" data-cell=\"{}\"><th scope=\"row\">", cell->of_case->id);
-    add_case_id(page, cell->of_case->id);
-    HTML(page->out, "</th><td class=\"n\">{}</td>",
-         cell->published ? cell->published->printed : STR_LIT("\xe2\x80\x93"));
-    add_audited(page, view, cell);
-    HTML(page->out,
-         "<td class=\"n desk\">{}</td><td class=\"n desk\">{}</td><td class=\"n desk\">{}</td><td>",
-         g_text(page, cell->value), g_text(page, cell->summary.std),
-         textf(&page->arena, "%zu", cell->summary.n));
-    add_run_verdict(page, cell->verdict);
-    if (isfinite(cell->value)) { /* on a phone these stand in one column */
+    const struct cell_audit *audited = columns_audited(view->audit, at->published);
+    page_row(page, "cell", at->of_case->id);
+    page_cell(page, STR_EMPTY);
+    page_case_id(page, at->of_case->id);
+    page_cell(page, at->published ? at->published->printed : DASH);
+    page_cell(page, audited ? cell_number_words(&page->arena, audited) : DASH);
+    page_note(page, audited ? str_of(cell_verdict_words(audited)) : STR_EMPTY);
+    page_cell(page, number_text(page, at->value));
+    page_cell(page, number_text(page, at->summary.std));
+    page_cell(page, count_text(page, at->summary.n));
+    page_cell(page, STR_EMPTY);
+    add_verdict(page, at->verdict);
+    if (isfinite(at->value)) { /* on a phone these stand in one column */
         HTML(page->out, "<small class=\"phone\">{}{}measured {}</small>",
-             percent_text(page, cell->rel_diff),
-             isfinite(cell->rel_diff) ? STR_LIT(", ") : STR_EMPTY, g_text(page, cell->value));
+             percent_text(page, at->rel_diff), isfinite(at->rel_diff) ? STR_LIT(", ") : STR_EMPTY,
+             number_text(page, at->value));
     }
-    HTML(page->out,
-         "</td><td class=\"n desk\">{}</td><td class=\"rule\">{}<small><code>{}</code></small>",
-         percent_text(page, cell->rel_diff), cell->why, cell->step->rule);
-    add_beside(page, cell);
-    strbuf_add_z(page->out, "</td></tr>\n");
+    page_cell(page, percent_text(page, at->rel_diff));
+    page_cell(page, at->why);
+    HTML(page->out, "<small><code>{}</code></small>", at->step->rule);
+    add_beside(page, at);
 }
 
-static bool has_also(const struct run_result *result)
+static void add_cells(struct page *page, const struct run_view *view)
 {
-    bool has_some = false;
-    for (size_t idx = 0; idx < result->n_cells; idx++) {
-        has_some = has_some || (result->cells[idx].also && result->cells[idx].step->beside.n_also);
-    }
-    return has_some;
-}
-
-static void add_run_cells(struct page *page, const struct run_view *view)
-{
+    static const struct page_column COLUMNS[] = {
+        {"Case", NULL},         {"Published", "n"},       {"Audited", "n desk"},
+        {"Measured", "n desk"}, {"Std. dev.", "n desk"},  {"Repeats", "n desk"},
+        {"Verdict", NULL},      {"Difference", "n desk"}, {"Why, and the rule", "rule"}};
     const struct run_result *result = &view->result;
-    strbuf_add_z(page->out,
-                 "<section class=\"card\" id=\"cells\"><h2 class=\"first\">Published, audited and "
-                 "measured</h2>\n");
-    add_scroll_begin(page, STR_LIT("Cells"));
-    strbuf_add_z(
-        page->out,
-        "<caption>Samples per second, whole job: published, recomputed from the published log, and "
-        "measured here (mean and standard deviation of the repeats)</caption><thead><tr><th "
-        "scope=\"col\">Case</th>"
-        "<th scope=\"col\" class=\"n\">Published</th>"
-        "<th scope=\"col\" class=\"n desk\">Audited</th>"
-        "<th scope=\"col\" class=\"n desk\">Measured</th>"
-        "<th scope=\"col\" class=\"n desk\">Std. dev.</th>"
-        "<th scope=\"col\" class=\"n desk\">Repeats</th><th scope=\"col\">Verdict</th>"
-        "<th scope=\"col\" class=\"n desk\">Difference</th><th scope=\"col\">Why, and the rule</th>"
-        "</tr></thead>\n<tbody>\n");
-    for (size_t at = 0; at < 2 * result->n_cells; at++) { /* what has no number first */
-        const struct cell_result *cell = &result->cells[at % result->n_cells];
-        bool is_bad = cell->verdict == RUN_FAILED || cell->verdict == RUN_NOT_RUN;
-        if (is_bad == (at < result->n_cells)) {
-            add_run_cell(page, view, cell);
+    bool has_also = false;
+    page_section(page, "cells", STR_LIT("Published, audited and measured"));
+    page_table(page,
+               STR_LIT("Samples per second, whole job: published, recomputed from the published "
+                       "log, and measured here (mean and standard deviation of the repeats)"),
+               COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < 2 * result->n_cells; idx++) { /* what has no number first */
+        const struct cell_result *at = &result->cells[idx % result->n_cells];
+        bool is_bad = at->verdict == RUN_FAILED || at->verdict == RUN_NOT_RUN;
+        if (is_bad == (idx < result->n_cells)) {
+            add_cell(page, view, at);
         }
+        has_also = has_also || (at->also && at->step->beside.n_also);
     }
-    strbuf_add_z(page->out, "</tbody>");
-    add_scroll_end(page);
-    if (has_also(result)) {
-        HTML(page->out, "<p class=\"soft\">{}</p>\n",
-             str_of(result_also_means(&view->frozen.plan)));
-    }
-    if (view->audit_note.ptr) {
-        HTML(page->out, "<p class=\"soft\">{}</p>\n", view->audit_note);
-    }
-    strbuf_add_z(page->out, "</section>\n");
+    page_table_end(page);
+    page_soft(page, has_also ? str_of(result_also_means(&view->frozen.plan)) : STR_EMPTY);
+    page_soft(page, view->audit_note);
+    page_section_end(page);
 }
 
-static void add_column_cell(struct page *page, const struct run_view *view,
-                            const struct column_cell *at)
+/* ---- side by side ---- */
+
+static void add_column_cell(struct page *page, const struct column_cell *at)
 {
-    HTML(page->out, "<td class=\"n\">{}", columns_cell_text(&page->arena, at));
-    if (!at) {
-        strbuf_add_z(page->out, "</td>");
-        return;
+    page_cell(page, columns_cell_text(&page->arena, at));
+    if (at && at->ratio.why) {
+        page_note(page, text_of(page, "no ratio: %s", at->ratio.why));
     }
-    const struct cell *published = at->cell->published;
-    const struct cell_audit *audited = columns_audited(view->audit, published);
-    add_beside(page, at->cell);
-    /* Our own case has no published number: it is checked against another's. */
-    if (published && at->cell->baseline == at->cell->of_case) {
-        HTML(page->out, "<small>published {}</small>", published->printed);
-        if (audited) {
-            HTML(page->out, "<small>its log gives {}</small>",
-                 cell_number_words(&page->arena, audited));
+    if (at && at->n_differs) {
+        strbuf_add_z(page->out, "<small>other ");
+        for (size_t idx = 0; idx < at->n_differs; idx++) {
+            HTML(page->out, "{}{}", idx ? STR_LIT(", ") : STR_EMPTY, str_of(at->differs[idx]));
         }
+        strbuf_add_z(page->out, "</small>");
     }
-    if (at->ratio.why) {
-        HTML(page->out, "<small>no ratio: {}</small>", str_of(at->ratio.why));
-    }
-    strbuf_add_z(page->out, at->n_differs ? "<small>other " : "");
-    for (size_t idx = 0; idx < at->n_differs; idx++) {
-        HTML(page->out, "{}{}", idx ? STR_LIT(", ") : STR_EMPTY, str_of(at->differs[idx]));
-    }
-    strbuf_add_z(page->out, at->n_differs ? "</small></td>" : "</td>");
 }
 
 /* What the report claims of two columns, and what this run says of it. */
 static void add_claims(struct page *page, const struct columns *columns)
 {
-    strbuf_add_z(page->out, "<ul class=\"claims\">");
+    bool has_any = false;
     for (size_t idx = 0; idx < columns->n_rows; idx++) {
         const struct column_row *row = &columns->rows[idx];
         for (size_t at = 0; at < row->n_cells; at++) {
-            const struct column_cell *cell = &row->cells[at];
-            if (cell->claim.published > 0) {
-                HTML(page->out, "<li>{} {}, {}: {} against {}: {}</li>\n", row->model,
-                     row->precision,
-                     textf(&page->arena, "%" PRId64 " GPU%s", row->gpus, row->gpus == 1 ? "" : "s"),
-                     cell->name, row->reference, columns_claim_text(&page->arena, cell));
+            const struct column_cell *one = &row->cells[at];
+            if (!(one->claim.published > 0)) {
+                continue;
             }
+            strbuf_add_z(page->out, has_any ? ""
+                                            : "<h3>What the report claims of them</h3>\n"
+                                              "<ul class=\"claims\">");
+            has_any = true;
+            HTML(page->out, "<li>{} {}, {}: {} against {}: {}</li>\n", row->model, row->precision,
+                 gpus_text(page, row->gpus), one->name, row->reference,
+                 columns_claim_text(&page->arena, one));
         }
     }
-    strbuf_add_z(page->out, "</ul>\n");
+    strbuf_add_z(page->out, has_any ? "</ul>\n" : "");
 }
 
 static void add_columns(struct page *page, const struct run_view *view)
 {
     struct columns columns;
-    bool has_claim = false;
     columns_of(&page->arena, &view->frozen, &view->result, view->audit, &columns);
     if (columns.n_rows == 0) {
         return;
     }
-    strbuf_add_z(page->out,
-                 "<section class=\"card\" id=\"columns\"><h2 class=\"first\">Side by side</h2>\n");
-    add_scroll_begin(page, STR_LIT("Side by side"));
-    HTML(page->out,
-         "<caption>Items per second of the whole job; in brackets the ratio to the row's first "
-         "framework that has a value, with the 95 % interval of their repeats; {}</caption>"
-         "<thead><tr><th scope=\"col\">Model, precision, GPUs</th>",
-         str_of(columns_order(&view->frozen)));
+    struct page_column *heads =
+        arena_array(&page->arena, struct page_column, columns.n_frameworks + 1);
+    heads[0].head = "Model, precision, GPUs";
     for (size_t idx = 0; idx < columns.n_frameworks; idx++) {
-        HTML(page->out, "<th scope=\"col\" class=\"n\">{}</th>", columns.frameworks[idx]);
+        heads[idx + 1] = (struct page_column){str_z(&page->arena, columns.frameworks[idx]), "n"};
     }
-    strbuf_add_z(page->out, "</tr></thead>\n<tbody>\n");
+    page_section(page, "columns", STR_LIT("Side by side"));
+    page_table(page,
+               text_of(page,
+                       "Items per second of the whole job; in brackets the ratio to the row's "
+                       "first framework that has a value, with the 95 %% interval of their "
+                       "repeats; %s",
+                       columns_order(&view->frozen)),
+               heads, columns.n_frameworks + 1);
     for (size_t idx = 0; idx < columns.n_rows; idx++) {
         const struct column_row *row = &columns.rows[idx];
-        HTML(page->out, "<tr><th scope=\"row\">{} {}, {}</th>", row->model, row->precision,
-             textf(&page->arena, "%" PRId64, row->gpus));
+        page_row(page, "", STR_EMPTY);
+        page_cell(page, text_of(page, "%.*s %.*s, %" PRId64, STR_ARG(row->model),
+                                STR_ARG(row->precision), row->gpus));
         for (size_t at = 0; at < columns.n_frameworks; at++) {
-            const struct column_cell *cell = columns_find(row, at);
-            add_column_cell(page, view, cell);
-            has_claim = has_claim || (cell && cell->claim.published > 0);
+            add_column_cell(page, columns_find(row, at));
         }
-        strbuf_add_z(page->out, "</tr>\n");
     }
-    strbuf_add_z(page->out, "</tbody>");
-    add_scroll_end(page);
-    if (has_claim) {
-        strbuf_add_z(page->out, "<h3>What the report claims of them</h3>\n");
-        add_claims(page, &columns);
-    }
-    strbuf_add_z(page->out, "</section>\n");
+    page_table_end(page);
+    add_claims(page, &columns);
+    page_section_end(page);
 }
 
-static void add_differences(struct page *page, const struct cell_result *cell, bool is_open)
+/* ---- conditions ---- */
+
+static void add_differences(struct page *page, const struct cell_result *of, bool is_open)
 {
+    static const struct page_column COLUMNS[] = {
+        {"Condition", NULL}, {"Published", NULL}, {"This run", NULL}};
     HTML(page->out,
          "<details{}><summary><code>{}</code> <span class=\"soft\">against</span> "
          "<code>{}</code></summary>\n",
-         is_open ? STR_LIT(" open") : STR_EMPTY, cell->of_case->id, cell->baseline->id);
-    add_scroll_begin(page, cell->of_case->id);
-    HTML(page->out,
-         "<caption>Conditions that differ from {}</caption><thead><tr><th "
-         "scope=\"col\">Condition</th>"
-         "<th scope=\"col\">Published</th><th scope=\"col\">This run</th></tr></thead>\n<tbody>\n",
-         cell->baseline->id);
-    for (size_t idx = 0; idx < cell->n_differs; idx++) {
-        const struct run_difference *d = &cell->differs[idx];
-        HTML(page->out, "<tr class=\"wide\"><th scope=\"row\">{}</th><td>", d->name);
-        add_condition_value(page, d->published);
-        strbuf_add_z(page->out, "</td><td>");
-        add_condition_value(page, d->run.ptr ? d->run : STR_LIT("none"));
-        strbuf_add_z(page->out, "</td></tr>\n");
+         is_open ? STR_LIT(" open") : STR_EMPTY, of->of_case->id, of->baseline->id);
+    page_table(page, text_of(page, "Conditions that differ from %.*s", STR_ARG(of->baseline->id)),
+               COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < of->n_differs; idx++) {
+        const struct run_difference *d = &of->differs[idx];
+        page_row(page, "wide", STR_EMPTY);
+        page_cell(page, d->name);
+        page_cell(page, d->published);
+        page_cell(page, d->run.ptr ? d->run : STR_LIT("none"));
     }
-    strbuf_add_z(page->out, "</tbody>");
-    add_scroll_end(page);
-    if (cell->n_not_stated) {
-        strbuf_add_z(page->out, "<p class=\"soft\">Not stated by the report: ");
-        for (size_t idx = 0; idx < cell->n_not_stated; idx++) {
-            HTML(page->out, "{}{}", idx ? STR_LIT(", ") : STR_EMPTY, cell->not_stated[idx]);
-        }
-        strbuf_add_z(page->out, ".</p>\n");
+    page_table_end(page);
+    strbuf_add_z(page->out, of->n_not_stated ? "<p class=\"soft\">Not stated by the report: " : "");
+    for (size_t idx = 0; idx < of->n_not_stated; idx++) {
+        HTML(page->out, "{}{}", idx ? STR_LIT(", ") : STR_EMPTY, of->not_stated[idx]);
     }
-    strbuf_add_z(page->out, "</details>\n");
+    strbuf_add_z(page->out, of->n_not_stated ? ".</p>\n</details>\n" : "</details>\n");
 }
 
-static void add_run_conditions(struct page *page, const struct run_result *result)
+static void add_conditions_of(struct page *page, const struct run_result *result)
 {
     bool has_any = false;
-    strbuf_add_z(page->out,
-                 "<section class=\"card\" id=\"conditions\"><h2 class=\"first\">What differs "
-                 "from the published conditions</h2>\n");
+    page_section(page, "conditions", STR_LIT("What differs from the published conditions"));
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         if (result->cells[idx].baseline && result->cells[idx].n_differs) {
             add_differences(page, &result->cells[idx], !has_any);
             has_any = true;
         }
     }
-    strbuf_add_z(page->out, has_any ? "</section>\n" : "<p>Nothing that is known.</p></section>\n");
+    strbuf_add_z(page->out, has_any ? "" : "<p>Nothing that is known.</p>");
+    page_section_end(page);
 }
 
-static struct str taints_of(struct page *page, const struct repeat_result *repeat)
+/* ---- where it ran ---- */
+static void add_command(struct page *page, const struct plan_step *step)
 {
-    return repeat->n_taints == 0 ? STR_EMPTY
-                                 : textf(&page->arena, ": tainted (%zu): %.*s", repeat->n_taints,
-                                         STR_ARG(repeat->taints[0]));
+    CLEANUP(strbuf) struct strbuf line;
+    strbuf_init(&line, COMMAND_MAX);
+    for (size_t idx = 0; idx < step->n_env; idx++) {
+        strbuf_printf(&line, "%.*s=", STR_ARG(step->env[idx].name));
+        shq_append(&line, step->env[idx].value);
+        strbuf_add_char(&line, ' ');
+    }
+    for (size_t idx = 0; idx < step->n_argv; idx++) {
+        if (idx) {
+            strbuf_add_char(&line, ' ');
+        }
+        shq_append(&line, step->argv[idx]);
+    }
+    HTML(page->out, "<code>{}</code>", strbuf_str(&line));
 }
+
+/* Whose code it was, and what of its commit was left out. */
+static void add_code(struct page *page, const struct plan_step *step)
+{
+    page_note(page, step->recipe);
+    for (size_t idx = 0; idx < step->n_mounts; idx++) {
+        const struct plan_mount *mount = &step->mounts[idx];
+        if (mount->kind != MOUNT_SOURCE) {
+            continue;
+        }
+        HTML(page->out, "<small>{} at {}", mount->name,
+             str_sub(mount->version, 0, SOURCE_COMMIT_HEX));
+        if (mount->part.tree.ptr) {
+            HTML(page->out, ", of it {}: {} files; {} are left out",
+                 str_sub(mount->version, SOURCE_COMMIT_HEX + 1, mount->version.len),
+                 text_of(page, "%" PRId64, mount->part.n_files),
+                 text_of(page, "%" PRId64, mount->part.n_left_out));
+        }
+        strbuf_add_z(page->out, "</small>");
+    }
+}
+
+static void add_place(struct page *page, const struct cell_result *of)
+{
+    const struct plan_step *step = of->step;
+    page_row(page, "", STR_EMPTY);
+    page_cell(page, STR_EMPTY);
+    page_case_id(page, of->of_case->id);
+    page_cell(page, text_of(page, "%" PRId64, step->n_ranks));
+    page_cell(page, text_of(page, "%" PRId64, plan_step_nodes(step)));
+    page_cell(page, step->image.ptr ? text_of(page, "%.*s@%.*s", STR_ARG(step->image_name),
+                                              STR_ARG(step->image_digest))
+                                    : STR_LIT("none"));
+    page_cell(page, STR_EMPTY);
+    add_command(page, step);
+    add_code(page, step);
+}
+
+static struct str nodes_text(const struct repeat_result *repeat, struct page *page)
+{
+    size_t n = repeat->outcome.n_nodes;
+    struct str *names = arena_array(&page->arena, struct str, n + 1);
+    if (n == 0) {
+        return STR_LIT("local");
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        names[idx] = repeat->outcome.nodes[idx].name;
+    }
+    return hostlist_fold(&page->arena, names, n);
+}
+
+/* A raw log of a repeat; numbers are read from the first one. */
+static void add_log(struct page *page, struct str path, int64_t n_bytes, struct str sha256)
+{
+    HTML(page->out,
+         "<small class=\"log\"><code>{}</code>, {} bytes, SHA-256 <code>{}</code></small>", path,
+         text_of(page, "%" PRId64, n_bytes), sha256);
+}
+
+static void add_repeat(struct page *page, const struct cell_result *of,
+                       const struct repeat_result *repeat)
+{
+    const struct outcome_record *outcome = &repeat->outcome;
+    page_row(page, "repeat", STR_EMPTY);
+    page_cell(page, STR_EMPTY);
+    page_case_id(page, of->of_case->id);
+    page_cell(page, text_of(page, "%" PRId64, repeat->repeat));
+    page_cell(page, text_of(page, "%" PRId64, outcome->attempt));
+    page_cell(page, nodes_text(repeat, page));
+    page_cell(page, text_of(page, "%" PRId64, outcome->exit_status));
+    page_cell(page, repeat->counts ? STR_LIT("it counts") : repeat->why);
+    for (size_t idx = 0; idx < repeat->n_taints; idx++) {
+        HTML(page->out, "<small class=\"taint\">doubt: {}</small>", repeat->taints[idx]);
+    }
+    if (outcome->n_nodes == 0) {
+        add_log(page, repeat->log, outcome->log_bytes, outcome->log_sha256);
+    }
+    for (size_t idx = 0; idx < outcome->n_nodes; idx++) {
+        const struct outcome_node *node = &outcome->nodes[idx];
+        add_log(page, node->log, node->log_bytes, node->log_sha256);
+    }
+}
+
+static void add_places(struct page *page, const struct run_view *view)
+{
+    static const struct page_column COMMANDS[] = {{"Case", NULL},
+                                                  {"Ranks", "n"},
+                                                  {"Nodes", "n"},
+                                                  {"Image", "where mono"},
+                                                  {"Command", "where"}};
+    static const struct page_column REPEATS[] = {
+        {"Case", NULL},    {"Repeat", "n"},      {"Attempt", "n"},
+        {"Nodes", "mono"}, {"Exit status", "n"}, {"Remarks, and its logs", "rule"}};
+    const struct plan *plan = &view->frozen.plan;
+    const struct inventory *inventory = &view->frozen.inventory;
+    page_section(page, "places", STR_LIT("Where it ran"));
+    HTML(page->out, "<p>{}: {}. {} node{}, runtime {}, launcher {}.</p>\n", inventory->id,
+         inventory->title, count_text(page, inventory->n_nodes),
+         inventory->n_nodes == 1 ? STR_EMPTY : STR_LIT("s"),
+         str_of(runtime_kind_label(plan->runtime)), str_of(launcher_kind_name(plan->launcher)));
+    page_table(page, STR_LIT("What was started, once a rank"), COMMANDS, ARRAY_LEN(COMMANDS));
+    for (size_t idx = 0; idx < view->result.n_cells; idx++) {
+        if (view->result.cells[idx].verdict != RUN_NOT_RUN) {
+            add_place(page, &view->result.cells[idx]);
+        }
+    }
+    page_table_end(page);
+    page_table(page, STR_LIT("Repeats; numbers are read from the first log of each"), REPEATS,
+               ARRAY_LEN(REPEATS));
+    for (size_t idx = 0; idx < view->result.n_cells; idx++) {
+        for (size_t at = 0; at < view->result.cells[idx].n_repeats; at++) {
+            add_repeat(page, &view->result.cells[idx], &view->result.cells[idx].repeats[at]);
+        }
+    }
+    page_table_end(page);
+    HTML(page->out, "<p>The report's manifest has SHA-256 <code>{}</code>. {}</p>\n",
+         view->frozen.report_sha256,
+         view->is_archive
+             ? STR_LIT("The archive's form, digests and statements were checked; who signed it "
+                       "was not (reperf verify --key does that).")
+             : STR_LIT("The result was derived from the raw logs again and is the same; the "
+                       "folder's seal was not checked (reperf verify does that)."));
+    page_section_end(page);
+}
+
+/* ---- machines ---- */
+
+static void add_machines(struct page *page, const struct run_view *view)
+{
+    static const struct page_column COLUMNS[] = {{"Name", "mono"}, {"Value", "where mono"}};
+    page_section(page, "machine", STR_LIT("The machines"));
+    page_soft(page, STR_LIT("Everything that was recorded about each."));
+    for (size_t idx = 0; idx < view->n_settings;) { /* those of a node stand together */
+        struct str node = view->settings[idx].node;
+        HTML(page->out, "<details class=\"machine\"><summary>{}{}</summary>\n", node,
+             str_eq_z(node, "local") ? STR_LIT(": where reperf ran") : STR_EMPTY);
+        page_table(page, text_of(page, "environment/%.*s.json", STR_ARG(node)), COLUMNS,
+                   ARRAY_LEN(COLUMNS));
+        for (; idx < view->n_settings && str_eq(view->settings[idx].node, node); idx++) {
+            const struct setting *at = &view->settings[idx];
+            page_row(page, "", STR_EMPTY);
+            page_cell(page, at->name);
+            page_cell(page, at->value.ptr ? at->value : STR_LIT("none"));
+        }
+        page_table_end(page);
+        strbuf_add_z(page->out, "</details>\n");
+    }
+    page_section_end(page);
+}
+
+/* ---- series ---- */
 
 static int add_cell_series(struct page *page, const struct run_view *view,
-                           const struct cell_result *cell, struct err *err)
+                           const struct cell_result *of, struct err *err)
 {
-    HTML(page->out, "<h3><code>{}</code></h3>\n<div class=\"grid3\">\n", cell->of_case->id);
-    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
+    HTML(page->out, "<h3><code>{}</code></h3>\n<div class=\"grid3\">\n", of->of_case->id);
+    for (size_t idx = 0; idx < of->n_repeats; idx++) {
+        const struct repeat_result *repeat = &of->repeats[idx];
         struct measurement m;
-        if (run_view_log(&page->arena, view, cell, idx, &m, err) < 0) {
+        if (run_view_log(&page->arena, view, of, idx, &m, err) < 0) {
             return -1;
         }
-        struct spark_of of = {
-            .rule = cell->step->bound.rule,
-            .rule_case = result_rule_case(&view->frozen, cell->step),
-            .m = &m,
-            .name = textf(&page->arena, "Repeat %" PRId64, cell->repeats[idx].repeat),
-            .note = cell->repeats[idx].counts
-                        ? taints_of(page, &cell->repeats[idx])
-                        : textf(&page->arena, ": %.*s", STR_ARG(cell->repeats[idx].why))};
-        add_spark_figure(page, &of);
+        struct spark_of spark = {.rule = of->step->bound.rule,
+                                 .rule_case = result_rule_case(&view->frozen, of->step),
+                                 .m = &m,
+                                 .name = text_of(page, "Repeat %" PRId64, repeat->repeat)};
+        if (!repeat->counts) {
+            spark.note = text_of(page, ": %.*s", STR_ARG(repeat->why));
+        } else if (repeat->n_taints) {
+            spark.note = text_of(page, ": tainted (%zu): %.*s", repeat->n_taints,
+                                 STR_ARG(repeat->taints[0]));
+        }
+        add_spark_figure(page, &spark);
     }
     strbuf_add_z(page->out, "</div>\n");
     return 0;
@@ -306,20 +421,18 @@ static int add_cell_series(struct page *page, const struct run_view *view,
 
 static int add_run_series(struct page *page, const struct run_view *view, struct err *err)
 {
-    strbuf_add_z(
-        page->out,
-        "<section class=\"card\" id=\"series\"><h2 class=\"first\">Step series</h2>\n<p>Each "
-        "repeat's samples in order. <span class=\"key shade\"></span> left out by the rule, "
-        "<span class=\"key dash\"></span> the number the rule gives.</p>\n");
+    series_begin(page, "Each repeat's");
     for (size_t idx = 0; idx < view->result.n_cells; idx++) {
         if (view->result.cells[idx].n_repeats &&
             add_cell_series(page, view, &view->result.cells[idx], err) < 0) {
             return -1;
         }
     }
-    strbuf_add_z(page->out, "</section>\n");
+    page_section_end(page);
     return 0;
 }
+
+/* ---- the page ---- */
 
 /* One sentence of what it means: what failed first, then what holds, and what is not claimed. */
 static void add_headline(struct page *page, const struct run_view *view)
@@ -334,13 +447,12 @@ static void add_headline(struct page *page, const struct run_view *view)
     strbuf_add_z(page->out, "<p class=\"headline\">");
     if (n_bad) {
         HTML(page->out, "{} of {} cases gave no number ({} failed, {} could not run); ",
-             textf(&page->arena, "%zu", n_bad), textf(&page->arena, "%zu", result->n_cells),
-             textf(&page->arena, "%zu", n_of[RUN_FAILED]),
-             textf(&page->arena, "%zu", n_of[RUN_NOT_RUN]));
+             count_text(page, n_bad), count_text(page, result->n_cells),
+             count_text(page, n_of[RUN_FAILED]), count_text(page, n_of[RUN_NOT_RUN]));
     }
     struct str others = n_bad                  ? STR_LIT("the others")
-                        : result->n_cells == 1 ? STR_LIT("its case")
-                                               : STR_LIT("all its cases");
+                        : result->n_cells == 1 ? STR_LIT("Its case")
+                                               : STR_LIT("All its cases");
     if (n_bad == result->n_cells) {
         strbuf_add_z(page->out, "so this run says nothing about the report.</p>\n");
     } else if (plan->profile == PROFILE_SMOKE) {
@@ -356,34 +468,30 @@ static void add_headline(struct page *page, const struct run_view *view)
             others);
     } else {
         HTML(page->out, "{} reproduced the published number, {} were faster and {} slower.</p>\n",
-             textf(&page->arena, "%zu", n_of[RUN_REPRODUCED]),
-             textf(&page->arena, "%zu", n_of[RUN_FASTER]),
-             textf(&page->arena, "%zu", n_of[RUN_SLOWER]));
+             count_text(page, n_of[RUN_REPRODUCED]), count_text(page, n_of[RUN_FASTER]),
+             count_text(page, n_of[RUN_SLOWER]));
     }
 }
 
 int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
 {
-    struct page page = {.out = out, .formats = &view->frozen.formats};
+    const struct plan *plan = &view->frozen.plan;
+    struct page page = {.out = out};
     int rc;
-    page_begin(&page, textf(&page.arena, "Run %.*s \xc2\xb7 reperf", STR_ARG(view->frozen.run_id)));
+    page_begin(&page, text_of(&page, "Run %.*s", STR_ARG(view->frozen.run_id)));
     HTML(out,
-         "<header><h1>Run {}</h1>\n<p class=\"meta\">Report {} (<code>{}</code>), profile {}, {} "
-         "repeat{} per case.</p>\n",
-         view->frozen.run_id, view->frozen.report.title, view->frozen.plan.report,
-         str_of(plan_kind_name(view->frozen.plan.profile, view->frozen.plan.is_rehearsal)),
-         textf(&page.arena, "%" PRId64, view->frozen.plan.repeats),
-         view->frozen.plan.repeats == 1 ? STR_EMPTY : STR_LIT("s"));
+         "<p class=\"meta\">Report {} (<code>{}</code>), profile {}, {} repeat{} per case.</p>\n",
+         view->frozen.report.title, plan->report,
+         str_of(plan_kind_name(plan->profile, plan->is_rehearsal)),
+         text_of(&page, "%" PRId64, plan->repeats), plan->repeats == 1 ? STR_EMPTY : STR_LIT("s"));
     add_headline(&page, view);
     strbuf_add_z(out, "</header>\n<main id=\"main\">\n");
-    add_run_cells(&page, view);
+    add_cells(&page, view);
     add_columns(&page, view);
-    add_run_conditions(&page, &view->result);
-    add_run_places(&page, view);
+    add_conditions_of(&page, &view->result);
+    add_places(&page, view);
     rc = add_run_series(&page, view, err);
-    add_run_machines(&page, view);
-    add_run_logs(&page, view);
+    add_machines(&page, view);
     page_end(&page);
-    arena_release(&page.arena);
     return rc;
 }

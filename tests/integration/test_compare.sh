@@ -18,7 +18,7 @@ cmp -s "$T/json" "$run/evidence/result.json"
 ok $? "report --json of a run is its result.json"
 exits 0 "a page of a run" "$REPERF" report last --html "$T/run.html"
 is "$(grep -c '<tr class="cell" data-cell="resnet50/reperf/fp32/n1g1/bs96">' "$T/run.html")" 1 "the page has the cell once"
-like "$(grep -o 'class="headline">[^<]*' "$T/run.html")" 'its case ran small and on the CPU: this smoke run .*claims nothing' "one sentence says what ran and what it does not claim"
+like "$(grep -o 'class="headline">[^<]*' "$T/run.html")" 'Its case ran small and on the CPU: this smoke run .*claims nothing' "one sentence says what ran and what it does not claim"
 is "$(grep -c 'class="step-series"' "$T/run.html")" 1 "and one step series a repeat"
 like "$(grep -o '16 of 20 samples used' "$T/run.html")" '16 of 20' "whose warm-up is shaded"
 

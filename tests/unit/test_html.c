@@ -53,14 +53,6 @@ TEST(holes_are_filled_in_order_and_escaped)
     assert_string_equal(out.ptr, "<td title=\"&quot;{}\">&lt;b&gt;</td>");
 }
 
-TEST(text_of_any_length_is_formatted)
-{
-    struct str text = textf(ARENA, "%0*d", 2000, 7);
-    assert_int_equal(text.len, 2000);
-    assert_int_equal(strlen(text.ptr), 2000);
-    assert_true(text.ptr[1999] == '7');
-}
-
 TEST(scaling_shows_every_point_once)
 {
     struct chart_point points[2][3];
@@ -73,8 +65,7 @@ TEST(scaling_shows_every_point_once)
     chart.lines[0].points[0] = (struct chart_point){1, 100, 100};
     chart.lines[0].points[1] = (struct chart_point){8, 700, 690};
     chart.lines[0].points[2] = (struct chart_point){32, 2500, NAN};
-    chart.lines[1] =
-        (struct chart_line){.label = STR_LIT("two"), .color = 1, .points = points[1], .n = 1};
+    chart.lines[1] = (struct chart_line){.label = STR_LIT("two"), .points = points[1], .n = 1};
     chart.lines[1].points[0] = (struct chart_point){8, NAN, 650};
     chart_scaling(&out, &chart);
     assert_int_equal(count(&out, "<circle class=\"c0 solid\""), 3);
@@ -163,12 +154,30 @@ TEST(flat_and_empty_series_have_a_scale)
 
 TEST(ratios_without_a_log_have_one_mark)
 {
+    const struct chart_ratios scale = {.low = 0.5, .high = 4, .from = 10, .to = 110};
     CLEANUP(strbuf) struct strbuf out = {0};
     strbuf_init(&out, 4096);
-    chart_ratio(&out, 2.89, NAN, 0.5, 4);
+    chart_ratio(&out, &scale, 2.89, NAN, 11);
     assert_int_equal(count(&out, "<circle"), 1);
     strbuf_clear(&out);
-    chart_ratio(&out, 2.89, 1.29, 0.5, 4);
+    chart_ratio(&out, &scale, 2.89, 1.29, 11);
     assert_int_equal(count(&out, "<circle"), 2);
     assert_int_equal(count(&out, "nan"), 0);
+    /* The scale is logarithmic: 1 is a third of the way from 0.5 to 4. */
+    assert_true(fabs(chart_ratio_x(&scale, 1) - 43.333) < 0.001);
+}
+
+TEST(a_strip_has_a_mark_a_run)
+{
+    const struct chart_run runs[] = {{1, false}, {0.5, true}, {1.01, false}, {INFINITY, true}};
+    CLEANUP(strbuf) struct strbuf out = {0};
+    strbuf_init(&out, 4096);
+    chart_runs(&out, runs, ARRAY_LEN(runs));
+    assert_int_equal(count(&out, "<circle"), 3);
+    assert_int_equal(count(&out, "class=\"out\""), 1);
+    assert_int_equal(count(&out, "class=\"lost\""), 1);
+    assert_int_equal(count(&out, "4 runs, 1 of them did not succeed"), 1);
+    assert_int_equal(count(&out, "cx=\"90.0\""), 1); /* the result itself is in the middle */
+    assert_int_equal(count(&out, "cx=\"6.0\""), 1);  /* what is far off is at the edge */
+    assert_int_equal(count(&out, "inf"), 0);
 }

@@ -23,7 +23,7 @@ static void add(struct made *m, const char *folder, const char *name, double min
                                         .machine = str_of(folder),
                                         .machine_name = str_of(name),
                                         .benchmark = STR_LIT("resnet"),
-                                        .n_logs = 5,
+                                        .n_runs = 5,
                                         .minutes = minutes};
     m->round.items = m->items;
     m->rows[idx] = (struct round_row){.submitter = STR_LIT("Acme"),

@@ -339,8 +339,7 @@ TEST(repeats_that_failed)
 
 TEST(repeats_dropped)
 {
-    const struct rule_repeat repeats[] = {
-        {.value = 4}, {.value = 3}, {.value = (double)INFINITY}, {.value = 3}, {.value = 9}};
+    const double repeats[] = {4, 3, (double)INFINITY, 3, 9};
     size_t fastest = 0;
     size_t slowest = 0;
     rule_dropped(repeats, 5, &fastest, &slowest);

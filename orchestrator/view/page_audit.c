@@ -1,0 +1,731 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The page of reports: how many numbers are confirmed, the largest differences, each cell with how it follows from its logs, and
+   rows of two frameworks by one rule. */
+#include "base/base.h"
+
+#include "judge/how.h"
+#include "view/page_parts.h"
+
+#include <math.h>
+
+#define SURPRISES_MAX 4
+/* A ratio of rows that are alike, this far from the published one, is worth a line. Source: ours; the spread that REPRODUCED_REL_MAX
+   allows a single number. */
+#define RATIO_SHIFT_MIN REPRODUCED_REL_MAX
+#define SAMPLES_SHOWN   8
+#define RUNS_MIN        3 /* that make a strip of dots */
+#define RESULT_DECIMALS 3
+#define DASH            STR_LIT("\xe2\x80\x93")
+
+void count_verdicts(const struct report_audit *audit, struct verdict_counts *counts)
+{
+    counts->n += audit->n_cells;
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        const struct cell_audit *ca = &audit->cells[idx];
+        bool is_good = ca->verdict == AUDIT_EXACT || ca->verdict == AUDIT_MATCH;
+        counts->of[ca->verdict]++;
+        counts->n_derived += is_good && ca->cell->derive != DERIVE_NONE;
+        counts->n_proposed += is_good && ca->is_proposed;
+        counts->n_inferred += is_good && ca->n_asked > 0;
+        counts->n_asked += ca->n_asked > 0;
+    }
+}
+
+struct str follow_text(struct page *page, const struct verdict_counts *counts)
+{
+    size_t n = counts->of[AUDIT_EXACT] + counts->of[AUDIT_MATCH] - counts->n_derived;
+    struct str text = text_of(page, "%zu follow from the published logs", n);
+    if (counts->n_derived) {
+        text = text_of(page, "%.*s, %zu from other published numbers", STR_ARG(text),
+                       counts->n_derived);
+    }
+    if (counts->n_proposed) {
+        text = text_of(page, "%.*s, %zu of them by a proposed format", STR_ARG(text),
+                       counts->n_proposed);
+    }
+    if (counts->n_inferred) {
+        text = text_of(page, "%.*s, %zu of them by rules inferred from %zu numbers", STR_ARG(text),
+                       counts->n_inferred, counts->n_asked);
+    }
+    return text;
+}
+
+const struct verdict_look VERDICT_LOOKS[AUDIT_NO_LOG + 1] = {
+    [AUDIT_EXACT] = {"=", "exact", "equal at the printed digits"},
+    [AUDIT_MATCH] = {"\xe2\x89\x88", "match", "within 0.05 %"},
+    [AUDIT_DIFFERS] = {"\xe2\x89\xa0", "differs", "the logs give a different number"},
+    [AUDIT_NO_LOG] = {"\xe2\x80\x93", "no log", "no log was published"}};
+
+static void add_verdict(struct page *page, enum audit_verdict verdict)
+{
+    page_verdict(page, audit_verdict_name(verdict), VERDICT_LOOKS[verdict].icon,
+                 VERDICT_LOOKS[verdict].word);
+}
+
+static struct str row_text(struct page *page, const struct report_case *c)
+{
+    struct str gpus = c->gpus    ? gpus_text(page, c->gpus)
+                      : c->nodes ? STR_LIT("CPUs")
+                                 : STR_LIT("GPUs not printed");
+    return c->batch_per_gpu ? text_of(page, "%.*s, batch %" PRId64, STR_ARG(gpus), c->batch_per_gpu)
+                            : text_of(page, "%.*s, batch not printed", STR_ARG(gpus));
+}
+
+struct str case_text(struct page *page, const struct report_case *c)
+{
+    return text_of(page, "%.*s, %.*s%s%.*s", STR_ARG(c->stack->label), STR_ARG(row_text(page, c)),
+                   c->variant.len ? ", " : "", STR_ARG(c->variant));
+}
+
+static const char *metric_words(enum metric metric)
+{
+    static const char *const WORDS[] = {
+        [METRIC_THROUGHPUT] = "throughput", [METRIC_RUN_THROUGHPUT] = "throughput of one run",
+        [METRIC_SPEEDUP] = "speed-up",      [METRIC_TIME_TO_TRAIN] = "time to train",
+        [METRIC_ACCURACY] = "accuracy",     [METRIC_OTHER] = "another figure"};
+    return WORDS[metric];
+}
+
+/* Where the rule counts runs that succeeded, a cell is the result of several runs. */
+static bool is_results(const struct report_audit *audit)
+{
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        const struct rule *rule = audit->cells[idx].by;
+        if (rule && rule->success.fact.ptr) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- what one should know first ---- */
+
+/* A bar from zero, as long as the value is of the longer one's. */
+static void add_bar(struct page *page, const char *css, double value, double most, struct str words)
+{
+    HTML(page->out, "<span class=\"{}\" style=\"width:{}%\"></span>{}<br>", str_of(css),
+         fixed_text(page, most > 0 ? 45 * value / most : 0, 1), words);
+}
+
+static void add_cell_surprise(struct page *page, const struct cell_audit *ca)
+{
+    double most = fmax(ca->cell->published, ca->recomputed);
+    HTML(page->out, "<li><b>{} {}, {}{}</b><div class=\"pair\">", ca->of_case->model,
+         ca->of_case->precision, case_text(page, ca->of_case),
+         ca->cell->metric == METRIC_THROUGHPUT
+             ? STR_EMPTY
+             : text_of(page, ", %s", metric_words(ca->cell->metric)));
+    add_bar(page, "was", ca->cell->published, most,
+            text_of(page, "%.*s published", STR_ARG(ca->cell->printed)));
+    add_bar(page, "is", ca->recomputed, most,
+            text_of(page, "%.*s by %s (%.*s)", STR_ARG(cell_number_words(&page->arena, ca)),
+                    ca->cell->derive == DERIVE_NONE ? "its log" : "the other published numbers",
+                    STR_ARG(percent_text(page, ca->rel_diff))));
+    HTML(page->out, "</div>{}</li>\n", ca->note);
+}
+
+static void add_row_surprise(struct page *page, const struct like_row *row)
+{
+    HTML(page->out,
+         "<li><b>{} {}, {} against {}, {}</b>: printed {}\xc3\x97, by one rule for both "
+         "{}\xc3\x97.</li>\n",
+         row->a->of_case->model, row->a->of_case->precision, row->a->of_case->stack->label,
+         row->b->of_case->stack->label, gpus_text(page, row->a->of_case->gpus),
+         fixed_text(page, row->published_ratio, 2), fixed_text(page, row->ratio, 2));
+}
+
+/* The place of the largest key, which is taken out; n where none is above 0. */
+static size_t take_largest(double *keys, size_t n)
+{
+    size_t largest = n;
+    for (size_t idx = 0; idx < n; idx++) {
+        if (keys[idx] > 0 && (largest == n || keys[idx] > keys[largest])) {
+            largest = idx;
+        }
+    }
+    if (largest < n) {
+        keys[largest] = 0;
+    }
+    return largest;
+}
+
+static void add_surprises(struct page *page, const struct report_audit *audit)
+{
+    double *cells = arena_array(&page->arena, double, audit->n_cells + 1);
+    double *rows = arena_array(&page->arena, double, audit->n_rows + 1);
+    size_t n = 0;
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        const struct cell_audit *ca = &audit->cells[idx];
+        cells[idx] =
+            ca->verdict == AUDIT_DIFFERS && isfinite(ca->rel_diff) ? fabs(ca->rel_diff) : 0;
+        n += cells[idx] > 0;
+    }
+    for (size_t idx = 0; idx < audit->n_rows; idx++) {
+        const struct like_row *row = &audit->rows[idx];
+        double shift = fabs(log(row->ratio / row->published_ratio));
+        rows[idx] = shift >= RATIO_SHIFT_MIN && isfinite(shift) && !row->note.len ? shift : 0;
+        n += rows[idx] > 0;
+    }
+    if (n == 0) {
+        strbuf_add_z(page->out, "<p>No surprises: nothing that has a log differs.</p>\n");
+        return;
+    }
+    strbuf_add_z(page->out, "<h4>The largest differences, published against recomputed; bars begin "
+                            "at zero</h4>\n<ul class=\"surprises\">\n");
+    for (size_t at = 0, idx; at < SURPRISES_MAX; at++) {
+        if ((idx = take_largest(cells, audit->n_cells)) < audit->n_cells) {
+            add_cell_surprise(page, &audit->cells[idx]);
+        }
+    }
+    for (size_t at = 0, idx; at < SURPRISES_MAX; at++) {
+        if ((idx = take_largest(rows, audit->n_rows)) < audit->n_rows) {
+            add_row_surprise(page, &audit->rows[idx]);
+        }
+    }
+    strbuf_add_z(page->out, "</ul>\n");
+}
+
+static void add_summary(struct page *page, const struct report_audit *audit)
+{
+    struct verdict_counts counts = {0};
+    size_t n_of[LEVEL_ERROR + 1] = {0};
+    count_verdicts(audit, &counts);
+    for (size_t idx = 0; idx < audit->findings.n; idx++) {
+        n_of[audit->findings.items[idx].level]++;
+    }
+    page_section(page, "summary",
+                 text_of(page, "Of %zu published numbers, %.*s", counts.n,
+                         STR_ARG(follow_text(page, &counts))));
+    strbuf_add_z(page->out, "<ul class=\"tiles\">");
+    for (size_t idx = 0; idx <= AUDIT_NO_LOG; idx++) {
+        HTML(page->out, "<li class=\"{}\"><b>{}</b>",
+             str_of(audit_verdict_name((enum audit_verdict)idx)), count_text(page, counts.of[idx]));
+        add_verdict(page, (enum audit_verdict)idx);
+        HTML(page->out, "<br><span>{}</span></li>", str_of(VERDICT_LOOKS[idx].words));
+    }
+    strbuf_add_z(page->out, "</ul>\n");
+    add_surprises(page, audit);
+    HTML(page->out,
+         "<p><a href=\"#{}-findings\">Findings</a>: {} errors, {} warnings, {} notes.</p>\n",
+         audit->report->id, count_text(page, n_of[LEVEL_ERROR]),
+         count_text(page, n_of[LEVEL_WARNING]), count_text(page, n_of[LEVEL_NOTE]));
+    page_section_end(page);
+}
+
+/* ---- how a number follows ---- */
+
+static void add_log_link(struct page *page, const struct report *report, struct str path)
+{
+    struct str below = address_log_path(report, path);
+    page_link(page, address_file(&page->arena, &report->logs_source, below, 0), below);
+}
+
+static void add_samples(struct page *page, const struct how_log *log)
+{
+    const struct series *series = log->series;
+    size_t n_used = log->n_of[USE_COUNTED] + log->n_of[USE_TRIMMED] + log->n_of[USE_BETWEEN];
+    size_t n_shown = 0;
+    HTML(page->out, "<p>Window: {} of {} samples of <code>{}</code>: ", count_text(page, n_used),
+         count_text(page, series->n), series->name);
+    for (size_t idx = 0; idx < series->n && n_shown < SAMPLES_SHOWN; idx++) {
+        if (use_is_in_window(log->uses[idx])) {
+            HTML(page->out, "{}{}", n_shown ? STR_LIT(", ") : STR_EMPTY,
+                 number_text(page, series->samples[idx].value));
+            n_shown++;
+        }
+    }
+    HTML(page->out, "{}{}", series->unit.len ? STR_LIT(" ") : STR_EMPTY, series->unit);
+    if (n_used > n_shown) {
+        HTML(page->out, ", and {} more (drawn under \xe2\x80\x9cStep series\xe2\x80\x9d)",
+             count_text(page, n_used - n_shown));
+    }
+    strbuf_add_z(page->out, ".</p>\n");
+}
+
+static void add_steps(struct page *page, const struct how_steps *steps)
+{
+    for (size_t idx = 0; idx < steps->n; idx++) {
+        HTML(page->out, "<p>{} = <b>{}</b></p>\n", steps->items[idx].words,
+             text_of(page, "%.9g", steps->items[idx].value));
+    }
+}
+
+static void add_log(struct page *page, const struct report *report, const struct log_ref *log,
+                    const struct how_log *how)
+{
+    strbuf_add_z(page->out, "<p>");
+    add_log_link(page, report, log->path);
+    HTML(page->out, "<br>SHA-256 <code>{}</code></p>\n", log->sha256);
+    if (how->uses) {
+        add_samples(page, how);
+    }
+    add_steps(page, &how->steps);
+    if (how->why.len) {
+        HTML(page->out, "<p>{}</p>\n", how->why);
+    }
+}
+
+/* The folder of a result's logs, and what each of its runs took. */
+static void add_runs(struct page *page, const struct report *report, const struct cell_audit *ca,
+                     const struct how *how)
+{
+    struct str folder = ca->logs[0].path;
+    while (folder.len && folder.ptr[folder.len - 1] != '/') {
+        folder.len--;
+    }
+    strbuf_add_z(page->out, "<p>");
+    add_log_link(page, report, str_sub(folder, 0, folder.len - (folder.len > 0)));
+    strbuf_add_z(page->out, "</p><p>");
+    for (size_t idx = 0; idx < ca->n_logs; idx++) {
+        const struct how_log *log = &how->logs[idx];
+        HTML(page->out, log->is_dropped ? "{}<s>{}</s>" : "{}{}", idx ? STR_LIT(", ") : STR_EMPTY,
+             isinf(log->value) ? STR_LIT("no success")
+                               : fixed_text(page, log->value, RESULT_DECIMALS));
+    }
+    strbuf_add_z(page->out, " min</p>\n");
+}
+
+/* A fold with the cell's logs, samples, window and arithmetic. */
+static void add_how(struct page *page, const struct report *report, const struct cell_audit *ca,
+                    const struct how *how, bool has_runs)
+{
+    if (ca->n_logs == 0) {
+        return;
+    }
+    HTML(page->out, "<details class=\"how\"><summary>{}</summary>\n",
+         has_runs ? STR_LIT("runs, arithmetic") : STR_LIT("log, samples, arithmetic"));
+    for (size_t log = 0; !has_runs && log < ca->n_logs; log++) {
+        add_log(page, report, &ca->logs[log], &how->logs[log]);
+    }
+    if (has_runs) {
+        add_runs(page, report, ca, how);
+    }
+    add_steps(page, &how->steps);
+    if (how->steps.n) {
+        HTML(page->out, "<p>Published {}: {}.</p>\n", ca->cell->printed,
+             percent_text(page, ca->rel_diff));
+    }
+    strbuf_add_z(page->out, "</details>");
+}
+
+/* ---- cells ---- */
+
+/* "proof partial: gpus, nodes", and what the log is where it is not whole. */
+static void add_proof(struct page *page, const struct cell_audit *ca)
+{
+    const char *before = ": ";
+    if (ca->verdict == AUDIT_NO_LOG) {
+        return;
+    }
+    HTML(page->out, "<small class=\"proof\">proof {}", str_of(proof_name(ca->proof)));
+    for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
+        if (ca->identity.items[fact].state != ID_PROVEN) {
+            strbuf_printf(page->out, "%s%s", before, identity_name((enum identity_fact)fact));
+            before = ", ";
+        }
+    }
+    if (ca->log_state != LOG_WHOLE) {
+        strbuf_printf(page->out, "; log %s", log_state_name(ca->log_state));
+    }
+    if (ca->digits.ptr) {
+        HTML(page->out, "; {}", ca->digits);
+    }
+    if (ca->is_proposed) {
+        strbuf_add_z(page->out, "; by a proposed format");
+    }
+    if (ca->n_asked) {
+        strbuf_printf(page->out, "; inferred: the rule gives %zu of %zu", ca->n_given, ca->n_asked);
+    }
+    strbuf_add_z(page->out, "</small>");
+}
+
+/* "mean of ips, skip 2", the id, and the note. */
+static void add_rule(struct page *page, const struct cell_audit *ca)
+{
+    CLEANUP(strbuf) struct strbuf words = {0};
+    strbuf_init(&words, 4096);
+    if (ca->by) {
+        rule_describe(ca->by, &words);
+        page_cell(page, strbuf_str(&words));
+        HTML(page->out, "<small><code>{}</code>, {}</small>", ca->rule, ca->by->origin);
+    } else {
+        page_cell(page, STR_EMPTY);
+        HTML(page->out, "<code>{}</code>", ca->rule);
+    }
+    page_note(page, ca->note);
+}
+
+static const struct page_column CELL_COLUMNS[] = {
+    {"Framework", NULL},      {"GPUs", "n desk"}, {"Batch per GPU", "n desk"}, {"Published", "n"},
+    {"Recomputed", "n desk"}, {"Verdict", NULL},  {"Difference", "n desk"},    {"Rule", "rule"}};
+
+static void add_cell(struct page *page, const struct report *report, const struct cell_audit *ca)
+{
+    const struct report_case *c = ca->of_case;
+    struct str number = cell_number_words(&page->arena, ca);
+    struct how how;
+    page_row(page, arena_printf(&page->arena, "cell row-%s", audit_verdict_name(ca->verdict)),
+             ca->cell->id);
+    page_cell(page, c->stack->label);
+    page_note(page, c->variant);
+    if (ca->cell->footnote.ptr) {
+        HTML(page->out, "<small class=\"foot\">{}</small>", ca->cell->footnote);
+    }
+    HTML(page->out, "<small class=\"phone\">{}</small>", row_text(page, c));
+    page_cell(page, c->nodes ? text_of(page, "%" PRId64, c->gpus) : DASH);
+    page_cell(page, c->batch_per_gpu ? text_of(page, "%" PRId64, c->batch_per_gpu) : DASH);
+    page_cell(page, ca->cell->printed);
+    page_cell(page, number);
+    page_cell(page, STR_EMPTY);
+    add_verdict(page, ca->verdict);
+    if (number.len) { /* on a phone these three stand in one column */
+        HTML(page->out, "<small class=\"phone\">{}, logs {}</small>",
+             percent_text(page, ca->rel_diff), number);
+    }
+    add_proof(page, ca);
+    page_cell(page, percent_text(page, ca->rel_diff));
+    add_rule(page, ca);
+    how_of(&page->arena, ca, &how);
+    add_how(page, report, ca, &how, false);
+}
+
+static const struct page_column RESULT_COLUMNS[] = {
+    {"System", NULL},        {"Accelerators", "n desk"},
+    {"Published, min", "n"}, {"From the runs", "n desk"},
+    {"Verdict", NULL},       {"Runs", NULL}};
+
+static void add_result(struct page *page, const struct report *report, const struct cell_audit *ca)
+{
+    const struct report_case *c = ca->of_case;
+    struct str gpus = c->gpus ? text_of(page, "%" PRId64, c->gpus) : STR_LIT("CPUs");
+    bool has_runs = ca->by && ca->n_logs >= RUNS_MIN && isfinite(ca->recomputed);
+    struct how how;
+    how_of(&page->arena, ca, &how);
+    page_row(page, arena_printf(&page->arena, "cell row-%s", audit_verdict_name(ca->verdict)),
+             ca->cell->id);
+    page_cell(page, c->environment->title);
+    page_note(page, c->stack->label);
+    HTML(page->out, "<small class=\"phone\">{}{}</small>", gpus,
+         c->gpus ? STR_LIT(" accelerators") : STR_EMPTY);
+    page_cell(page, gpus);
+    page_cell(page, STR_EMPTY);
+    HTML(page->out, "<data value=\"{}\">{}</data>", ca->cell->printed,
+         fixed_text(page, ca->cell->published, RESULT_DECIMALS));
+    page_cell(page, fixed_text(page, ca->recomputed, RESULT_DECIMALS));
+    page_cell(page, STR_EMPTY);
+    add_verdict(page, ca->verdict);
+    page_note(page,
+              c->factor.value > 0 ? text_of(page, "factor %.6f", c->factor.value) : STR_EMPTY);
+    page_note(page, ca->verdict == AUDIT_EXACT ? STR_EMPTY : ca->note.ptr ? ca->note : c->matched);
+    page_cell(page, STR_EMPTY);
+    if (has_runs) {
+        struct chart_run *runs = arena_array(&page->arena, struct chart_run, ca->n_logs);
+        double scale = (c->factor.value > 0 ? c->factor.value : 1) / ca->recomputed;
+        for (size_t idx = 0; idx < ca->n_logs; idx++) {
+            runs[idx] = (struct chart_run){how.logs[idx].value * scale, how.logs[idx].is_dropped};
+        }
+        chart_runs(page->out, runs, ca->n_logs);
+    }
+    add_how(page, report, ca, &how, has_runs);
+}
+
+/* Cells of one table stand together: same model, heading and metric; of results: same model. */
+static bool same_table(const struct cell_audit *a, const struct cell_audit *b, bool is_results)
+{
+    return str_eq(a->of_case->model, b->of_case->model) &&
+           (is_results ||
+            (str_eq(a->cell->table, b->cell->table) && a->cell->metric == b->cell->metric));
+}
+
+static void add_table(struct page *page, const struct report_audit *audit, size_t first,
+                      bool is_results)
+{
+    const struct cell_audit *head = &audit->cells[first];
+    size_t n = 0;
+    size_t n_hold = 0;
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        bool is_of = same_table(head, &audit->cells[idx], is_results);
+        if (is_of && idx < first) {
+            return; /* stands there already */
+        }
+        n += is_of;
+        n_hold += is_of && (audit->cells[idx].verdict == AUDIT_EXACT ||
+                            audit->cells[idx].verdict == AUDIT_MATCH);
+    }
+    if (is_results) {
+        HTML(page->out, "<details><summary>{}: {} of {} results follow from their runs</summary>\n",
+             head->of_case->model, count_text(page, n_hold), count_text(page, n));
+        page_table(page,
+                   text_of(page, "%.*s: results and their runs", STR_ARG(head->of_case->model)),
+                   RESULT_COLUMNS, ARRAY_LEN(RESULT_COLUMNS));
+    } else {
+        page_table(page,
+                   text_of(page, "%.*s, %.*s: %s%s%.*s", STR_ARG(head->of_case->model),
+                           STR_ARG(head->cell->table), metric_words(head->cell->metric),
+                           head->cell->unit.len ? " in " : "", STR_ARG(head->cell->unit)),
+                   CELL_COLUMNS, ARRAY_LEN(CELL_COLUMNS));
+    }
+    for (size_t idx = first; idx < audit->n_cells; idx++) {
+        if (same_table(head, &audit->cells[idx], is_results)) {
+            (is_results ? add_result : add_cell)(page, audit->report, &audit->cells[idx]);
+        }
+    }
+    page_table_end(page);
+    strbuf_add_z(page->out, is_results ? "</details>\n" : "");
+}
+
+/* Where the report's tables have no number. */
+static void add_not_printed(struct page *page, const struct report *report)
+{
+    strbuf_add_z(page->out,
+                 report->n_not_printed ? "<p class=\"soft\">No number is printed for: " : "");
+    for (size_t idx = 0; idx < report->n_not_printed; idx++) {
+        const struct not_printed *at = &report->not_printed[idx];
+        HTML(page->out, "{}{}, {}, {}: \xe2\x80\x9c{}\xe2\x80\x9d", idx ? STR_LIT("; ") : STR_EMPTY,
+             at->table, at->row, at->column, at->printed);
+    }
+    strbuf_add_z(page->out, report->n_not_printed ? ".</p>\n" : "");
+}
+
+static void add_cells(struct page *page, const struct report_audit *audit, bool is_results)
+{
+    page_section(page, "cells",
+                 is_results ? STR_LIT("Results and their runs")
+                            : STR_LIT("Published against recomputed"));
+    page_soft(page,
+              is_results
+                  ? STR_LIT("A dot is a run, its time over the result: the line is 1, the "
+                            "edges are 15 % off, halfway is 3.75 %. Hollow: dropped, as the "
+                            "fastest or the slowest. A cross: it did not succeed, and counts as "
+                            "the slowest. The digest of each log is in the JSON of reperf audit.")
+                  : STR_EMPTY);
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        add_table(page, audit, idx, is_results);
+    }
+    add_not_printed(page, audit->report);
+    page_section_end(page);
+}
+
+/* ---- like for like ---- */
+
+void like_scale(const struct like_row *rows, size_t n, struct chart_ratios *scale)
+{
+    scale->low = 0.8;
+    scale->high = 1.25;
+    for (size_t idx = 0; idx < n; idx++) {
+        const double ratios[] = {rows[idx].ratio, rows[idx].published_ratio};
+        for (size_t at = 0; at < ARRAY_LEN(ratios); at++) {
+            if (isfinite(ratios[at]) && ratios[at] > 0) {
+                scale->low = fmin(scale->low, ratios[at]);
+                scale->high = fmax(scale->high, ratios[at]);
+            }
+        }
+    }
+}
+
+static void add_like_row(struct page *page, const struct like_row *row,
+                         const struct chart_ratios *scale)
+{
+    const struct report_case *a = row->a->of_case;
+    const struct report_case *b = row->b->of_case;
+    page_row(page, "like", STR_EMPTY);
+    page_cell(page, text_of(page, "%.*s %.*s", STR_ARG(a->model), STR_ARG(a->precision)));
+    page_note(page, text_of(page, "%.*s, batch %" PRId64 " against %" PRId64 "%s%.*s",
+                            STR_ARG(gpus_text(page, a->gpus)), a->batch_per_gpu, b->batch_per_gpu,
+                            b->variant.len ? ", " : "", STR_ARG(b->variant)));
+    page_cell(page, text_of(page, "%.*s against %.*s", STR_ARG(a->stack->label),
+                            STR_ARG(b->stack->label)));
+    page_cell(page, fixed_text(page, row->value_a, 2));
+    page_cell(page, fixed_text(page, row->value_b, 2));
+    page_cell(page, text_of(page, "%.2f\xc3\x97", row->published_ratio));
+    page_cell(page,
+              isfinite(row->ratio) ? text_of(page, "%.2f\xc3\x97", row->ratio) : STR_LIT("no log"));
+    page_cell(page, STR_EMPTY);
+    strbuf_printf(page->out,
+                  "<svg class=\"ratio\" viewBox=\"0 0 180 22\" aria-hidden=\"true\">"
+                  "<path class=\"one\" d=\"M%.1f 0v22\"/>",
+                  chart_ratio_x(scale, 1));
+    chart_ratio(page->out, scale, row->published_ratio, row->ratio, 11);
+    strbuf_add_z(page->out, "</svg>");
+    page_cell(page, row->rule);
+    page_note(page, row->note);
+}
+
+static void add_like(struct page *page, const struct report_audit *audit)
+{
+    static const struct page_column COLUMNS[] = {
+        {"Row", NULL},          {"Frameworks", NULL},
+        {"First", "n"},         {"Second", "n"},
+        {"Printed ratio", "n"}, {"By one rule", "n"},
+        {"Shift", NULL},        {"Rule, and what still differs", "rule"}};
+    struct chart_ratios scale = {.from = 8, .to = 172};
+    if (audit->n_rows == 0) {
+        return;
+    }
+    like_scale(audit->rows, audit->n_rows, &scale);
+    page_section(page, "like", STR_LIT("Like for like"));
+    strbuf_add_z(
+        page->out,
+        "<p>One statistic over one window, applied to both logs of a row, next to the ratio of the "
+        "printed numbers. <span class=\"dot was\"></span> printed, "
+        "<span class=\"dot is\"></span> by one rule; the upright line is 1\xc3\x97, the scale is "
+        "logarithmic.</p>\n");
+    page_table(page, STR_LIT("Ratio of two frameworks by one rule for both"), COLUMNS,
+               ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < audit->n_rows; idx++) {
+        add_like_row(page, &audit->rows[idx], &scale);
+    }
+    page_table_end(page);
+    page_section_end(page);
+}
+
+/* ---- the page ---- */
+
+/* The path of logs is the folder of a clone, and nothing in the repository. */
+static void add_source(struct page *page, const char *what, const struct source_ref *source,
+                       bool is_clone)
+{
+    if (!source->repository.ptr) {
+        return;
+    }
+    HTML(page->out, "<p class=\"meta\">{}: {}", str_of(what), source->repository);
+    if (source->commit.ptr) {
+        strbuf_add_z(page->out, " at ");
+        page_link(page, address_commit(&page->arena, source), source->commit);
+    }
+    if (source->path.ptr && !is_clone) {
+        strbuf_add_z(page->out, ", ");
+        page_link(page, address_file(&page->arena, source, source->path, 0), source->path);
+    }
+    HTML(page->out, "{}{}</p>\n", source->date.ptr ? STR_LIT(", ") : STR_EMPTY, source->date);
+}
+
+/* What the summary leaves out, each section with its place in the list of them. */
+static void add_sections(struct page *page, const struct report_audit *audit)
+{
+    bool has_results = is_results(audit);
+    if (audit->n_cells > 0) {
+        add_cells(page, audit, has_results);
+    }
+    if (audit->n_cells > 0 && !has_results) {
+        add_like(page, audit);
+        add_scaling(page, audit);
+        add_series(page, audit);
+    }
+    add_findings(page, audit);
+    add_conditions(page, audit->report);
+}
+
+static void add_report(struct page *page, const struct report_audit *audit, bool is_alone)
+{
+    CLEANUP(strbuf) struct strbuf sections;
+    CLEANUP(strbuf) struct strbuf nav;
+    const struct report *report = audit->report;
+    struct strbuf *out = page->out;
+    strbuf_init(&sections, HTML_BYTES_MAX);
+    strbuf_init(&nav, HTML_BYTES_MAX);
+    page->prefix = report->id;
+    HTML(out, "<h2 id=\"{}\" class=\"{}\">{}</h2>\n", report->id,
+         is_alone ? STR_LIT("sub") : STR_LIT("title"), is_alone ? report->id : report->title);
+    add_source(page, "Report", &report->source, false);
+    add_source(page, "Logs", &report->logs_source, true);
+    HTML(out, "<p class=\"meta\">Manifest: <code>{}</code></p>\n", report->path);
+    if (audit->n_cells > 0) {
+        add_summary(page, audit);
+    }
+    page->out = &sections;
+    page->nav = &nav;
+    add_sections(page, audit);
+    page->out = out;
+    page->nav = NULL;
+    HTML(out, "<nav aria-label=\"Parts of {}\"><ul>", report->id);
+    strbuf_add_str(out, strbuf_str(&nav));
+    strbuf_add_z(out, "</ul></nav>\n");
+    strbuf_add_str(out, strbuf_str(&sections));
+}
+
+/* What the counts below it mean. */
+static void add_meaning(struct page *page, const struct report_audit *audit)
+{
+    struct verdict_counts counts = {0};
+    count_verdicts(audit, &counts);
+    size_t n_checked = counts.n - counts.of[AUDIT_NO_LOG];
+    size_t n_good = counts.of[AUDIT_EXACT] + counts.of[AUDIT_MATCH];
+    HTML(page->out, "<p class=\"headline\">{}{}</p>\n",
+         counts.n == 0         ? STR_LIT("The report publishes no numbers: its cases are measured.")
+         : n_checked == 0      ? STR_LIT("Nobody can check these numbers: no log is published.")
+         : n_good == n_checked ? STR_LIT("Every number that has a log follows from it.")
+         : 2 * n_good >= n_checked
+             ? STR_LIT("Most of the numbers follow from the published logs, and some do not.")
+             : STR_LIT("Most of the numbers do not follow from the published logs."),
+         n_checked && counts.of[AUDIT_NO_LOG] ? STR_LIT(" For the others no log is published.")
+                                              : STR_EMPTY);
+}
+
+static void add_overview_row(struct page *page, const struct verdict_counts *counts)
+{
+    page_cell(page, count_text(page, counts->n));
+    for (size_t verdict = 0; verdict <= AUDIT_NO_LOG; verdict++) {
+        page_cell(page, count_text(page, counts->of[verdict]));
+    }
+}
+
+/* Of several reports: the result in one sentence, then a row for each. */
+static void add_overview(struct page *page, const struct report_audit *audits, size_t n)
+{
+    static const struct page_column COLUMNS[] = {{"Report", NULL},    {"Numbers", "n"},
+                                                 {"Exact", "n desk"}, {"Match", "n desk"},
+                                                 {"Differs", "n"},    {"No log", "n"}};
+    struct verdict_counts all = {0};
+    page_section(page, "reports", STR_LIT("All reports"));
+    page_table(page,
+               STR_LIT("How many published numbers follow from the published logs, and ratios and "
+                       "means from other published numbers"),
+               COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < n; idx++) {
+        struct verdict_counts counts = {0};
+        count_verdicts(&audits[idx], &counts);
+        page_row(page, "", STR_EMPTY);
+        page_cell(page, STR_EMPTY);
+        HTML(page->out, "<a href=\"#{}\">{}</a>", audits[idx].report->id, audits[idx].report->id);
+        add_overview_row(page, &counts);
+        count_verdicts(&audits[idx], &all);
+    }
+    page_row(page, "", STR_EMPTY);
+    page_cell(page, STR_LIT("all"));
+    add_overview_row(page, &all);
+    page_table_end(page);
+    page_section_end(page);
+}
+
+void page_audit(struct strbuf *out, const struct report_audit *audits, size_t n)
+{
+    struct page page = {.out = out};
+    ASSERT(n > 0);
+    page_begin(&page, n == 1 ? audits[0].report->title
+                             : STR_LIT("Published performance reports against their logs"));
+    if (n == 1) {
+        add_meaning(&page, &audits[0]);
+    } else {
+        struct verdict_counts all = {0};
+        for (size_t idx = 0; idx < n; idx++) {
+            count_verdicts(&audits[idx], &all);
+        }
+        HTML(out,
+             "<p class=\"headline\">Of {} published numbers in {} reports, {}, {} differ{} and {} "
+             "cannot be checked.</p>\n",
+             count_text(&page, all.n), count_text(&page, n), follow_text(&page, &all),
+             count_text(&page, all.of[AUDIT_DIFFERS]),
+             all.of[AUDIT_DIFFERS] == 1 ? STR_LIT("s") : STR_EMPTY,
+             count_text(&page, all.of[AUDIT_NO_LOG]));
+    }
+    strbuf_add_z(out, "<p>Every published number, computed again from the published logs by the "
+                      "rule that the manifest names.</p></header>\n<main id=\"main\">\n");
+    if (n > 1) {
+        add_overview(&page, audits, n);
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        add_report(&page, &audits[idx], n == 1);
+    }
+    page_end(&page);
+}
