@@ -33,7 +33,6 @@ TEST(none_in_a_folder_that_is_named)
     assert_int_equal(unsetenv("REPERF_NCCL_DIR"), 0);
 }
 
-UNIT_MAIN(NULL, NULL)
 #else
 #include <stdio.h>
 
