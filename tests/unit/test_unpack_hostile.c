@@ -324,6 +324,7 @@ TEST_IN_SCRATCH(test_names_many)
             assert_int_equal(added, round == 0 ? 0 : -1);
             assert_true(round == 1 || is_new);
             assert_true(round == 0 || strstr(ERR->msg, "twice"));
+            *ERR = (struct err){0};
         }
     }
     assert_int_equal(names.n_nodes, 1 + 20000 + 1000 + 3000);
