@@ -539,5 +539,3 @@ TEST(bad_formats_name_the_place)
         }
     }
 }
-
-UNIT_MAIN(NULL, NULL)
