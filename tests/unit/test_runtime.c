@@ -327,5 +327,3 @@ TEST(an_engine_that_was_lost_is_no_end_of_the_workload)
         assert_false(runtime_is_lost(RUNTIME_NONE, CASES[idx].status, str_of(CASES[idx].tail)));
     }
 }
-
-UNIT_MAIN(NULL, NULL)
