@@ -210,11 +210,11 @@ static int select_cells(struct arena *arena, const struct report_args *args, str
 static void write_run_text(const struct report_args *args, const struct run_view *view,
                            struct strbuf *text)
 {
+    const struct plan *plan = &view->frozen.plan;
     size_t n_of[RUN_NOT_RUN + 1] = {0};
     if (args->level != TEXT_QUIET) {
         strbuf_printf(text, "run %.*s, report %.*s, profile %s\n\n", STR_ARG(view->frozen.run_id),
-                      STR_ARG(view->frozen.plan.report),
-                      plan_kind_name(view->frozen.plan.profile, view->frozen.plan.is_rehearsal));
+                      STR_ARG(plan->report), plan_kind_name(plan->profile, plan->is_rehearsal));
         run_out_text(&view->frozen, &view->result, view->audit, args->level == TEXT_VERBOSE, text);
         strbuf_add_char(text, '\n');
     }
@@ -228,12 +228,7 @@ static void write_run_text(const struct report_args *args, const struct run_view
         }
     }
     strbuf_printf(text, "run %.*s: %zu cells", STR_ARG(view->frozen.run_id), view->result.n_cells);
-    for (size_t idx = 0, n = 0; idx < ARRAY_LEN(n_of); idx++) {
-        if (n_of[idx]) {
-            strbuf_printf(text, "%s %zu %s", n++ ? "," : ":", n_of[idx],
-                          run_verdict_name((enum run_verdict)idx));
-        }
-    }
+    run_out_counts(n_of, text);
     strbuf_add_char(text, '\n');
 }
 
