@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/secret.h"
 #include "cmd/cmd.h"
+#include "cmd/run_command.h"
 #include "codec/json_override.h"
 #include "evidence/rundir.h"
 #include "judge/number.h"
@@ -19,6 +20,7 @@
 #define LOG_MAX          (1u << 30)
 #define PUBLISH_RUNS_MAX 64
 #define OWN_LOGS         "logs"
+#define MEASURED         "measured"
 #define CODE_INSIDE      "/published/code"
 #define DIGITS           6 /* of a number */
 
@@ -43,10 +45,8 @@ struct publish {
     struct run_view views[PUBLISH_RUNS_MAX];
     const char *archives[PUBLISH_RUNS_MAX];
     size_t n;
-    struct strbuf cases; /* JSON */
-    struct str report;   /* the frozen text, as it is changed */
-    size_t n_cells;
-    int64_t nodes, gpus; /* most of a case; GPUs of a node */
+    struct report report;     /* the frozen one, as it is changed */
+    struct environment where; /* its nodes and GPUs: the most of a case */
     uint64_t bytes;
 };
 
@@ -55,7 +55,6 @@ static void publish_cleanup(struct publish *p)
     for (size_t idx = 0; idx < p->n; idx++) {
         run_view_close(&p->views[idx]);
     }
-    strbuf_release(&p->cases);
 }
 
 /* The archives were filtered when they were sealed. */
@@ -171,19 +170,10 @@ static int put_format(struct publish *p, const struct run_view *view,
     return put_text(p, name, text, err);
 }
 
-static void put_conditions(struct json_out *out, const struct condition *items, size_t n)
-{
-    jw_object(out, "conditions");
-    for (size_t idx = 0; idx < n; idx++) {
-        jw_str(out, items[idx].name.ptr, items[idx].value);
-    }
-    jw_end_object(out);
-}
-
 static int put_logs(struct publish *p, const struct run_view *view, const struct cell_result *cell,
-                    struct json_out *out, struct err *err)
+                    struct report_case *c, struct err *err)
 {
-    jw_array(out, "logs");
+    c->logs = arena_array(p->arena, struct str, cell->n_repeats + 1);
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
         const char *log = str_z(p->arena, cell->repeats[idx].log);
         const char *name =
@@ -193,80 +183,67 @@ static int put_logs(struct publish *p, const struct run_view *view, const struct
                       err) < 0) {
             return -1;
         }
-        jw_z(out, NULL, name);
+        c->logs[c->n_logs++] = str_of(name);
     }
-    jw_end_array(out);
     return 0;
 }
 
 static int put_case(struct publish *p, const struct run_view *view, const struct cell_result *cell,
                     struct err *err)
 {
-    const struct report_case *c = cell->of_case;
-    struct json_out out;
+    const struct report_case *was = cell->of_case;
+    struct report_case *c = &p->report.cases[p->report.n_cases++];
+    struct cell *number = arena_new(p->arena, struct cell);
     const char *rule = NULL;
     int decimals = DIGITS - 1 - (int)floor(log10(fabs(cell->value)));
     if (put_format(p, view, cell, &rule, err) < 0) {
         return -1;
     }
-    struct str format = rule_id_format(str_of(rule));
-    strbuf_add_z(&p->cases, p->n_cells++ ? "," : "");
-    jw_begin(&out, &p->cases, true);
-    jw_object(&out, NULL);
-    jw_str(&out, "id", c->id);
-    jw_str(&out, "stack", c->stack_id);
-    jw_z(&out, "environment", "measured");
-    jw_str(&out, "group", c->stack_id);
-    jw_str(&out, "format", format);
-    jw_z(&out, "rule", rule);
-    jw_null(&out, "baseline");
-    if (put_logs(p, view, cell, &out, err) < 0) {
-        return -1;
-    }
-    put_conditions(&out, c->conditions.items, c->conditions.n);
-    jw_array(&out, "cells");
-    jw_object(&out, NULL);
-    jw_z(&out, "cell", arena_printf(p->arena, "%.*s#throughput", STR_ARG(c->id)));
-    jw_z(&out, "metric", "throughput");
-    jw_z(&out, "printed", arena_printf(p->arena, "%.*f", decimals > 0 ? decimals : 0, cell->value));
-    jw_str(&out, "unit", cell->unit);
-    jw_z(&out, "table", "measured");
-    jw_null(&out, "derive");
-    jw_null(&out, "rule");
-    jw_null(&out, "format");
-    jw_array(&out, "also_printed");
-    jw_end_array(&out);
-    jw_end_object(&out);
-    jw_end_array(&out);
-    jw_end_object(&out);
-    p->nodes = c->nodes > p->nodes ? c->nodes : p->nodes;
-    p->gpus = c->gpus_per_node > p->gpus ? c->gpus_per_node : p->gpus;
-    return 0;
+    *number = (struct cell){
+        .id = str_of(arena_printf(p->arena, "%.*s#throughput", STR_ARG(was->id))),
+        .metric_name = STR_LIT("throughput"),
+        .printed = str_of(arena_printf(p->arena, "%.*f", decimals > 0 ? decimals : 0, cell->value)),
+        .unit = cell->unit,
+        .table = STR_LIT(MEASURED)};
+    *c = (struct report_case){.id = was->id,
+                              .stack_id = was->stack_id,
+                              .environment_id = STR_LIT(MEASURED),
+                              .group = was->stack_id,
+                              .format = rule_id_format(str_of(rule)),
+                              .rule = str_of(rule),
+                              .conditions = was->conditions,
+                              .cells = number,
+                              .n_cells = 1};
+    p->where.nodes = was->nodes > p->where.nodes ? was->nodes : p->where.nodes;
+    p->where.gpus_per_node =
+        was->gpus_per_node > p->where.gpus_per_node ? was->gpus_per_node : p->where.gpus_per_node;
+    return put_logs(p, view, cell, c, err);
 }
 
 /* Of several runs the first that has a number for a case gives it. */
-static bool is_taken(const struct publish *p, size_t view, const struct cell_result *cell)
+static bool is_taken(const struct publish *p, struct str id)
 {
-    for (size_t idx = 0; idx < view; idx++) {
-        const struct run_result *result = &p->views[idx].result;
-        for (size_t at = 0; at < result->n_cells; at++) {
-            if (str_eq(result->cells[at].of_case->id, cell->of_case->id) &&
-                isfinite(result->cells[at].value)) {
-                return true;
-            }
-        }
+    size_t idx = 0;
+    while (idx < p->report.n_cases && !str_eq(p->report.cases[idx].id, id)) {
+        idx++;
     }
-    return false;
+    return idx < p->report.n_cases;
 }
 
 static int put_cases(struct publish *p, struct err *err)
 {
+    const struct report *report = &p->views[0].frozen.report;
+    p->report = (struct report){.id = report->id,
+                                .title = report->title,
+                                .stacks = report->stacks,
+                                .n_stacks = report->n_stacks,
+                                .cases = arena_array(p->arena, struct report_case, CASES_MAX)};
     for (size_t idx = 0; idx < p->n; idx++) {
         const struct run_view *view = &p->views[idx];
         for (size_t at = 0; at < view->result.n_cells; at++) {
             const struct cell_result *cell = &view->result.cells[at];
             bool is_rate = unit_is(view->frozen.vocabulary, cell->unit, "rate");
-            if (!isfinite(cell->value) || is_taken(p, idx, cell)) {
+            if (!isfinite(cell->value) || is_taken(p, cell->of_case->id)) {
                 continue;
             }
             if (!is_rate) {
@@ -277,118 +254,56 @@ static int put_cases(struct publish *p, struct err *err)
             }
         }
     }
-    return p->n_cells ? 0 : err_set(err, ERR_USAGE, "no case of these runs has a rate to publish");
+    return p->report.n_cases
+               ? 0
+               : err_set(err, ERR_USAGE, "no case of these runs has a rate to publish");
 }
 
 /* ---- the report ---- */
 
-/* As JSON writes it. */
-static const char *json_text(struct arena *arena, const char *value)
-{
-    CLEANUP(strbuf) struct strbuf text = {0};
-    struct json_out out;
-    strbuf_init(&text, TEXT_MAX);
-    jw_begin(&out, &text, true);
-    jw_array(&out, NULL);
-    jw_z(&out, NULL, value);
-    jw_end_array(&out);
-    struct str whole = str_trim(strbuf_str(&text));
-    return str_z(arena, str_sub(whole, 1, whole.len - 2));
-}
-
-static int set(struct publish *p, const char *setting, struct err *err)
-{
-    struct json_override change;
-    if (json_override(p->arena, p->report, str_of(setting), false, &change, err) < 0) {
-        return -1;
-    }
-    p->report = change.text;
-    return 0;
-}
-
-static int set_environment(struct publish *p, struct err *err)
-{
-    CLEANUP(strbuf) struct strbuf text = {0};
-    const struct frozen *frozen = &p->views[0].frozen;
-    struct json_out out;
-    strbuf_init(&text, TEXT_MAX);
-    strbuf_add_z(&text, "environments=[");
-    jw_begin(&out, &text, true);
-    jw_object(&out, NULL);
-    jw_z(&out, "id", "measured");
-    jw_z(&out, "title", "where it was measured");
-    jw_i64(&out, "nodes", p->nodes);
-    jw_i64(&out, "gpus_per_node", p->gpus);
-    put_conditions(&out, frozen->machine, frozen->n_machine);
-    jw_null(&out, "source");
-    jw_end_object(&out);
-    strbuf_add_z(&text, "]");
-    return set(p, str_z(p->arena, strbuf_str(&text)), err);
-}
-
 /* A command of one's own started in a folder of its author's: here its files are an overlay. */
 static int set_command(struct publish *p, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
-    const struct frozen *frozen = &p->views[0].frozen;
-    const struct stack *stack = &frozen->report.stacks[0];
-    struct json_out out;
-    if (!str_eq_z(stack->id, "command")) {
+    struct stack *stack = &p->report.stacks[0];
+    if (!str_eq_z(stack->id, COMMAND_STACK)) {
         return p->args->files ? err_set(err, ERR_USAGE, "--files is for a run of a command") : 0;
     }
+    struct str typed = stack->commands[0].printed;
     if (!p->args->files) {
         return err_set(err, ERR_USAGE,
                        "the run is of a command (%.*s): --files FOLDER names the files that it "
                        "needs; without them nobody can repeat it",
-                       STR_ARG(stack->commands[0].printed));
+                       STR_ARG(typed));
     }
-    strbuf_init(&text, TEXT_MAX);
-    strbuf_add_z(&text, "stacks[command].full=[");
-    jw_begin(&out, &text, true);
-    jw_object(&out, NULL);
-    jw_z(&out, "title", "the command, in the folder of its files");
-    if (stack->image.ptr) {
-        jw_str(&out, "image", stack->image);
-    }
-    jw_array(&out, "mounts");
-    jw_object(&out, NULL);
-    jw_z(&out, "kind", "overlay");
-    jw_z(&out, "name", "code");
-    jw_z(&out, "inside", CODE_INSIDE);
-    jw_end_object(&out);
-    jw_end_array(&out);
-    put_conditions(&out, stack->full.items[0].conditions.items, stack->full.items[0].conditions.n);
-    jw_end_object(&out);
-    strbuf_add_z(&text, "]");
-    const char *works =
-        arena_printf(p->arena, "stacks[command].commands[0].works=%s",
-                     json_text(p->arena, arena_printf(p->arena, "cd " CODE_INSIDE " && exec %.*s",
-                                                      STR_ARG(stack->commands[0].printed))));
-    if (set(p, str_z(p->arena, strbuf_str(&text)), err) < 0) {
-        return -1;
-    }
-    return set(p, works, err) < 0 ? -1
-                                  : copy_folder(p, p->args->files, "manifests/overlays/code", err);
+    struct recipe_mount *code = arena_new(p->arena, struct recipe_mount);
+    *code = (struct recipe_mount){
+        .kind = MOUNT_OVERLAY, .name = STR_LIT("code"), .inside = STR_LIT(CODE_INSIDE)};
+    stack->full.items[0].title = STR_LIT("the command, in the folder of its files");
+    stack->full.items[0].mounts = code;
+    stack->full.items[0].n_mounts = 1;
+    stack->commands[0].works =
+        str_of(arena_printf(p->arena, "cd " CODE_INSIDE " && exec %.*s", STR_ARG(typed)));
+    return copy_folder(p, p->args->files, "manifests/overlays/code", err);
 }
 
 static int put_report(struct publish *p, struct err *err)
 {
-    const struct run_view *view = &p->views[0];
-    const char *id = str_z(p->arena, view->frozen.report.id);
-    const char *title = p->args->title ? p->args->title : view->frozen.report.title.ptr;
-    if (fs_read(p->arena, fs_join(p->arena, view->folder, "manifest/report.json"), JSON_TEXT_MAX,
-                &p->report, err) < 0) {
+    CLEANUP(strbuf) struct strbuf text = {0};
+    const struct frozen *frozen = &p->views[0].frozen;
+    p->report.title = p->args->title ? str_of(p->args->title) : p->report.title;
+    p->report.own_logs = STR_LIT(OWN_LOGS);
+    p->report.environments = &p->where;
+    p->report.n_environments = 1;
+    p->where.id = STR_LIT(MEASURED);
+    p->where.title = STR_LIT("where it was measured");
+    p->where.conditions = (struct conditions){frozen->machine, frozen->n_machine};
+    if (set_command(p, err) < 0) {
         return -1;
     }
-    return set(p, arena_printf(p->arena, "title=%s", json_text(p->arena, title)), err) < 0 ||
-                   set(p, "unpublished=false", err) < 0 || set(p, "source=null", err) < 0 ||
-                   set(p, "logs=null", err) < 0 || set(p, "own_logs=\"" OWN_LOGS "\"", err) < 0 ||
-                   set_environment(p, err) < 0 || set_command(p, err) < 0 ||
-                   set(p, arena_printf(p->arena, "cases=[%.*s]", (int)p->cases.len, p->cases.ptr),
-                       err) < 0
-               ? -1
-               : put_text(p, arena_printf(p->arena, "manifests/reports/%s.json", id), p->report,
-                          err);
+    strbuf_init(&text, TEXT_MAX);
+    json_encode_document(&text, REPORT_DOCUMENT.rows, REPORT_DOCUMENT.n_rows, &p->report);
+    return put_text(p, arena_printf(p->arena, "manifests/reports/%.*s.json", STR_ARG(p->report.id)),
+                    strbuf_str(&text), err);
 }
 
 /* ---- the rest ---- */
@@ -516,7 +431,6 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     }
     p.args = &args;
     p.folder = args.output;
-    strbuf_init(&p.cases, TEXT_MAX);
     if (open_runs(ctx, &names, &p, err) < 0 || put_cases(&p, err) < 0 || put_report(&p, err) < 0 ||
         put_archives(&p, err) < 0 || put_rest(&p, err) < 0) {
         return -1;
@@ -524,7 +438,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     log_line(LOG_INFO,
              "%s: %zu numbers, %" PRIu64 " bytes; git init, commit and push it, then "
              "anybody runs URL@COMMIT",
-             args.output, p.n_cells, p.bytes);
+             args.output, p.report.n_cases, p.bytes);
     return 0;
 }
 

@@ -73,7 +73,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     }
     inner = fs_join(&arena, opts.path, "evidence");
     if (replay(&arena, &opts, &info, err) < 0 ||
-        run_check_place(opts.path, str_of(info.run_id), err) < 0 ||
+        run_check(opts.path, &(struct run_claim){.run_id = str_of(info.run_id)}, err) < 0 ||
         run_check_folder(fs_is_dir(inner) ? inner : opts.path, err) < 0) {
         return err_wrap(err, "%s", opts.path);
     }

@@ -142,8 +142,8 @@ static int verify_it(const struct cmd_ctx *ctx, struct arena *arena, const char 
         return -1;
     }
     if (verify_archive(arena, &opts, info, err) < 0 ||
-        (info->run_id.ptr && (run_check_place(path, info->run_id, err) < 0 ||
-                              run_check_signed(path, info->journal, err) < 0))) {
+        (info->run_id.ptr &&
+         run_check(path, &(struct run_claim){info->run_id, info->journal, NULL}, err) < 0)) {
         return -1;
     }
     return info->is_folder && !args->is_bytes_only ? run_check_folder(path, err) : 0;

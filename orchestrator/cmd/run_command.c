@@ -56,87 +56,36 @@ struct command_case {
     int64_t gpus; /* of a node */
 };
 
-static void put_stack(struct json_out *out, const struct command_case *c)
+static void write_report(struct strbuf *text, const struct command_case *c, struct arena *arena)
 {
-    jw_object(out, NULL);
-    jw_z(out, "id", "command");
-    jw_z(out, "framework", "command");
-    jw_z(out, "label", "command");
-    jw_z(out, "image", c->image);
-    jw_null(out, "image_tag");
-    jw_null(out, "image_digest");
-    jw_null(out, "dataset");
-    jw_array(out, "sources");
-    jw_end_array(out);
-    jw_object(out, "conditions");
-    jw_end_object(out);
-    jw_object(out, "env");
-    jw_end_object(out);
-    jw_array(out, "commands");
-    jw_object(out, NULL);
-    jw_z(out, "purpose", "run");
-    jw_i64(out, "nodes", 0);
-    jw_i64(out, "gpus", 0);
-    jw_null(out, "precision");
-    jw_z(out, "per", "node");
-    jw_z(out, "printed", c->typed);
-    jw_z(out, "works", c->works);
-    jw_end_object(out);
-    jw_end_array(out);
-    jw_array(out, "full");
-    jw_object(out, NULL);
-    jw_z(out, "title", "the command, as it was typed");
-    if (c->image) {
-        jw_z(out, "image", c->image);
-    }
-    if (!c->gpus) {
-        jw_object(out, "conditions");
-        jw_z(out, "device", "cpu");
-        jw_end_object(out);
-    }
-    jw_end_object(out);
-    jw_end_array(out);
-    jw_end_object(out);
-}
-
-static void put_case(struct json_out *out, const struct command_case *c)
-{
-    jw_object(out, NULL);
-    jw_z(out, "id", c->id);
-    jw_z(out, "stack", "command");
-    jw_null(out, "environment");
-    jw_z(out, "group", "command");
-    jw_z(out, "format", c->format);
-    jw_null(out, "rule");
-    jw_null(out, "baseline");
-    jw_array(out, "logs");
-    jw_end_array(out);
-    jw_object(out, "conditions");
-    jw_end_object(out);
-    jw_array(out, "cells");
-    jw_end_array(out);
-    jw_end_object(out);
-}
-
-static void put_report(struct json_out *out, const struct command_case *c, struct arena *arena)
-{
-    jw_object(out, NULL);
-    jw_i64(out, "schema_version", 1);
-    jw_z(out, "id", c->slug);
-    jw_z(out, "title", arena_printf(arena, "%s: a command of one's own", c->slug));
-    jw_bool(out, "unpublished", true);
-    jw_null(out, "source");
-    jw_null(out, "logs");
-    jw_array(out, "environments");
-    jw_end_array(out);
-    jw_array(out, "stacks");
-    put_stack(out, c);
-    jw_end_array(out);
-    jw_array(out, "cases");
-    put_case(out, c);
-    jw_end_array(out);
-    jw_end_object(out);
-    strbuf_add_char(out->buf, '\n');
+    struct command command = {.purpose = STR_LIT("run"),
+                              .per = STR_LIT("node"),
+                              .printed = str_of(c->typed),
+                              .works = str_of(c->works)};
+    struct condition on_cpu = {STR_LIT("device"), STR_LIT("cpu")};
+    struct recipe full = {.title = STR_LIT("the command, as it was typed"),
+                          .image = str_of(c->image),
+                          .conditions = {&on_cpu, c->gpus ? 0 : 1}};
+    struct stack stack = {.id = STR_LIT(COMMAND_STACK),
+                          .framework = STR_LIT(COMMAND_STACK),
+                          .label = STR_LIT(COMMAND_STACK),
+                          .image = str_of(c->image),
+                          .commands = &command,
+                          .n_commands = 1,
+                          .full = {&full, 1}};
+    struct report_case only = {.id = str_of(c->id),
+                               .stack_id = STR_LIT(COMMAND_STACK),
+                               .group = STR_LIT(COMMAND_STACK),
+                               .format = str_of(c->format)};
+    const struct report report = {
+        .id = str_of(c->slug),
+        .title = str_of(arena_printf(arena, "%s: a command of one's own", c->slug)),
+        .is_unpublished = true,
+        .stacks = &stack,
+        .n_stacks = 1,
+        .cases = &only,
+        .n_cases = 1};
+    json_encode_document(text, REPORT_DOCUMENT.rows, REPORT_DOCUMENT.n_rows, &report);
 }
 
 /* Once on each node that was named, with the GPUs that all of them have. */
@@ -181,7 +130,6 @@ int run_command_report(struct arena *arena, const struct run_args *args, const c
     CLEANUP(free) char *folder = getcwd(NULL, 0);
     struct command_case c = {.slug = slug_of(arena, argv[0])};
     struct run_command command = {0};
-    struct json_out out;
     bool is_contained;
     if (!folder) {
         return err_set(err, err_code_of_errno(errno), "this folder: %s", err_errno_text(errno));
@@ -205,8 +153,7 @@ int run_command_report(struct arena *arena, const struct run_args *args, const c
     c.works = quoted(arena, is_contained ? NULL : folder, argv);
     command.folder = arena_strndup(arena, folder, strlen(folder));
     strbuf_init(&text, REPORT_TEXT_MAX);
-    jw_begin(&out, &text, false);
-    put_report(&out, &c, arena);
+    write_report(&text, &c, arena);
     if (text.is_full) {
         return err_set(err, ERR_USAGE, "run: the command has more than %u bytes", REPORT_TEXT_MAX);
     }

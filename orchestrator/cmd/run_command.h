@@ -6,6 +6,8 @@
 
 #include "cmd/run_args.h"
 
+#define COMMAND_STACK "command" /* its stack, framework and group */
+
 /* argv: of the command, ended by NULL. The text and paths live in the arena. */
 MUST_CHECK int run_command_report(struct arena *arena, const struct run_args *args,
                                   const char *root, char *const *argv, struct run_command *ret,

@@ -117,7 +117,13 @@ static void put_pairs(struct schema *to, const struct json_field *row)
     }
     jw_object(&to->out, "additionalProperties");
     put_type(to, &value, "string");
+    put_form(to, row->form);
     jw_end_object(&to->out);
+    if (row->vocabulary) {
+        jw_object(&to->out, "propertyNames");
+        put_list(to, "enum", row->vocabulary);
+        jw_end_object(&to->out);
+    }
 }
 
 static void put_hex(struct schema *to, const struct json_field *row)
@@ -187,12 +193,6 @@ static void put_value(struct schema *to, const struct json_field *row)
         put_pairs(to, row);
         return;
     case JSON_ANY:
-        if (row->vocabulary) {
-            jw_object(&to->out, "propertyNames");
-            put_list(to, "enum", row->vocabulary);
-            jw_end_object(&to->out);
-        }
-        return;
     case JSON_HERE:
         return;
     }

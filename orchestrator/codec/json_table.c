@@ -238,8 +238,8 @@ static int decode_list(const struct json *at, struct arena *arena, const struct 
     return row->get ? row->get(at, arena, out, err) : 0;
 }
 
-int json_decode_pairs(const struct json *at, struct arena *arena, const struct json_field *row,
-                      void *out, struct err *err)
+static int decode_pairs(const struct json *at, struct arena *arena, const struct json_field *row,
+                        void *out, struct err *err)
 {
     struct json item;
     struct str *pairs;
@@ -260,11 +260,12 @@ int json_decode_pairs(const struct json *at, struct arena *arena, const struct j
     for (bool more = json_first(at, &item); more; more = json_next(&item), pairs += 2) {
         pairs[0] = str_dup(arena, str_of(item.key));
         if (!(json_is_null(&item) && (row->flags & JSON_NULLABLE)) &&
-            json_str(&item, arena, &pairs[1], err) < 0) {
+            (json_str(&item, arena, &pairs[1], err) < 0 ||
+             (row->form && row->form->check(at, pairs[0].ptr, pairs[1], err) < 0))) {
             return -1;
         }
     }
-    return row->get ? row->get(at, arena, out, err) : 0;
+    return row->get ? row->get(at, arena, target_of(row, out), err) : 0;
 }
 
 static int decode_hex(const struct json *at, struct arena *arena, const struct json_field *row,
@@ -307,7 +308,7 @@ static int decode_value(const struct json *at, struct arena *arena, const struct
     case JSON_STRS:
         return decode_list(at, arena, row, out, err);
     case JSON_PAIRS:
-        return json_decode_pairs(at, arena, row, out, err);
+        return decode_pairs(at, arena, row, out, err);
     case JSON_Z:
     case JSON_ZS:
     case JSON_HERE:
@@ -441,9 +442,10 @@ static bool is_none(const struct json_field *row, const void *of, bool is_omit)
         return is_omit && !number_of_items(row, of);
     case JSON_ZS:
         return is_omit && !*(const void *const *)at;
+    case JSON_HERE:
+        return is_none(&row->rows[0], at, is_omit);
     case JSON_ANY:
     case JSON_CONST:
-    case JSON_HERE:
         break;
     }
     return false;
@@ -559,7 +561,7 @@ void json_encode(struct json_out *out, const struct json_field *rows, size_t n_r
         const void *in = struct_of(row, of);
         if (row->put) {
             row->put(out, row->key, of);
-        } else if (in && !is_none(row, in, row->flags & JSON_OMIT)) {
+        } else if (in && (row->kind == JSON_HERE || !is_none(row, in, row->flags & JSON_OMIT))) {
             encode_value(out, row, in);
         } else if (row->flags & JSON_TEXT) {
             jw_z(out, row->key, "");

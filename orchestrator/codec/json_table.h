@@ -91,10 +91,10 @@ struct json_field {
     const char *const *names; /* NULL among them: no word */
     size_t n_names;
     const char *is;
-    const struct json_form *form; /* of JSON_STR, JSON_STRS */
+    const struct json_form *form; /* of JSON_STR, JSON_STRS; of values of JSON_PAIRS, its check */
     /* Of an object or an item, after its rows: out is the struct. */
     int (*check)(const struct json *at, struct arena *arena, void *out, struct err *err);
-    /* Of a list or pairs, once read, and of another value: the struct that the row is of; of JSON_ANY what is at its offset. */
+    /* Of a list, once read: the struct that the row is of; of JSON_ANY, and of pairs once read, what is at the row's offset. */
     int (*get)(const struct json *at, struct arena *arena, void *out, struct err *err);
     void (*put)(struct json_out *out, const char *key, const void *of);
     const char *
@@ -167,9 +167,6 @@ MUST_CHECK int json_decode(const struct json *at, struct arena *arena,
 void json_encode(struct json_out *out, const struct json_field *rows, size_t n_rows,
                  const void *of);
 
-/* Of a JSON_PAIRS row alone. */
-MUST_CHECK int json_decode_pairs(const struct json *at, struct arena *arena,
-                                 const struct json_field *row, void *out, struct err *err);
 /* The least number of items of a list. */
 int64_t json_items_min(const struct json_field *row);
 

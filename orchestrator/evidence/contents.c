@@ -8,25 +8,26 @@
 
 #include "base/map.h"
 #include "codec/json_table.h"
-#include "codec/ustar.h"
-#include "evidence/evidence.h"
 #include "evidence/rundir.h"
 #include "evidence/seal.h"
 #include "sys/tree.h"
 
-enum presence { PRESENT_MAYBE, PRESENT_ALWAYS };
-
 struct contents {
     struct arena *arena;
     const struct frozen *frozen;
-    struct map names; /* name below the folder: an enum presence */
+    struct map names; /* name below the folder: whether it may be missing */
 };
 
-static void expect(struct contents *c, const char *name, enum presence presence)
+static void expect_name(struct contents *c, enum rundir_kind kind, const char *name)
 {
-    enum presence *value = arena_new(c->arena, enum presence);
-    *value = presence;
-    (void)map_add(&c->names, str_of(name), value); /* a format is named by many steps */
+    bool *is_optional = arena_new(c->arena, bool);
+    *is_optional = RUNDIR_FILES[kind].is_optional;
+    (void)map_add(&c->names, str_of(name), is_optional); /* a format is named by many steps */
+}
+
+static void expect(struct contents *c, enum rundir_kind kind, struct rundir_of of)
+{
+    expect_name(c, kind, rundir_name(c->arena, kind, of));
 }
 
 static const char *path_of(const struct contents *c, const char *name)
@@ -41,53 +42,44 @@ static int wrong(const char *name, const char *what, struct err *err)
 
 /* ---- what a run freezes ---- */
 
-static void expect_format(struct contents *c, struct str id)
+/* One of each job's node; the local node has no name. */
+static void expect_of_nodes(struct contents *c, enum rundir_kind kind, struct rundir_of of)
 {
-    expect(c, arena_printf(c->arena, "manifest/formats/%.*s.json", STR_ARG(id)), PRESENT_ALWAYS);
+    const struct inventory *inventory = &c->frozen->inventory;
+    for (size_t idx = 0; !inventory->is_local && idx < inventory->n_nodes; idx++) {
+        of.name = inventory->nodes[idx].name;
+        expect(c, kind, of);
+    }
 }
 
 static void expect_frozen(struct contents *c)
 {
-    static const char *const MAYBE[] = {"manifest/inventory.json",
-                                        "manifest/vocabulary.json",
-                                        EVIDENCE_CRATE,
-                                        USTAR_SUMS,
-                                        USTAR_PROVENANCE,
-                                        USTAR_STATEMENT};
-    static const char *const ALWAYS[] = {"manifest/report.json", "manifest/plan.json",
-                                         "lock/lock.json", "environment/local.json",
-                                         EVIDENCE_RESULT};
     const struct frozen *frozen = c->frozen;
-    for (size_t idx = 0; idx < ARRAY_LEN(MAYBE); idx++) {
-        expect(c, MAYBE[idx], PRESENT_MAYBE);
-    }
-    for (size_t idx = 0; idx < ARRAY_LEN(ALWAYS); idx++) {
-        expect(c, ALWAYS[idx], PRESENT_ALWAYS);
+    for (size_t kind = 0; kind < RUNDIR_FILES_N; kind++) {
+        if (!strchr(RUNDIR_FILES[kind].name, '%')) {
+            expect_name(c, kind, RUNDIR_FILES[kind].name);
+        }
     }
     for (size_t idx = 0; idx < frozen->plan.n_steps; idx++) {
         const struct plan_step *step = &frozen->plan.steps[idx];
         if (step->format.ptr) {
-            expect_format(c, step->format);
+            expect(c, RUNDIR_FORMAT, (struct rundir_of){.name = step->format});
         }
         /* Without one its log was read by what fits of all that were there. */
         for (size_t at = 0; !step->format.ptr && step->cause == ERR_NONE && at < frozen->formats.n;
              at++) {
-            expect_format(c, format_id(frozen->formats.items[at]));
+            expect(c, RUNDIR_FORMAT,
+                   (struct rundir_of){.name = format_id(frozen->formats.items[at])});
         }
     }
-    /* There is none for a node that could never be asked. */
-    for (size_t idx = 0; !frozen->inventory.is_local && idx < frozen->inventory.n_nodes; idx++) {
-        expect(c,
-               arena_printf(c->arena, "environment/%.*s.json",
-                            STR_ARG(frozen->inventory.nodes[idx].name)),
-               PRESENT_MAYBE);
-    }
+    expect_of_nodes(c, RUNDIR_NODE, (struct rundir_of){0});
 }
 
 /* The files that a container of the run saw, by the digest that the plan has of them. */
 static int expect_overlay(struct contents *c, const struct plan_mount *mount, struct err *err)
 {
-    const char *name = rundir_overlay_name(c->arena, mount->name);
+    const char *name =
+        rundir_name(c->arena, RUNDIR_OVERLAY, (struct rundir_of){.name = mount->name});
     struct tree_list list;
     struct str version;
     if (tree_hash_folder(c->arena, path_of(c, name), &list, &version, err) < 0) {
@@ -97,7 +89,7 @@ static int expect_overlay(struct contents *c, const struct plan_mount *mount, st
         return wrong(name, "not the files that were planned with", err);
     }
     for (size_t idx = 0; idx < list.n; idx++) {
-        expect(c, fs_join(c->arena, name, list.files[idx].path), PRESENT_ALWAYS);
+        expect_name(c, RUNDIR_OVERLAY, fs_join(c->arena, name, list.files[idx].path));
     }
     return 0;
 }
@@ -120,84 +112,48 @@ static int expect_overlays(struct contents *c, struct err *err)
 
 /* ---- what a repeat leaves ---- */
 
-static void expect_lost(struct contents *c, const struct repeat_result *repeat, int64_t attempt)
-{
-    const struct inventory *inventory = &c->frozen->inventory;
-    struct str case_id = repeat->outcome.case_id;
-    expect(c, rundir_lost_log_name(c->arena, case_id, repeat->repeat, attempt, STR_EMPTY),
-           PRESENT_MAYBE);
-    for (size_t idx = 0; !inventory->is_local && idx < inventory->n_nodes; idx++) {
-        expect(c,
-               rundir_lost_log_name(c->arena, case_id, repeat->repeat, attempt,
-                                    inventory->nodes[idx].name),
-               PRESENT_MAYBE);
-    }
-}
-
 /* The commands on the nodes must be those of the attempt that counts. */
-static int expect_commands(struct contents *c, const struct repeat_result *repeat, struct err *err)
+static int expect_commands(struct contents *c, struct rundir_of of, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    const struct outcome_record *outcome = &repeat->outcome;
-    const char *name = rundir_commands_name(c->arena, outcome->case_id, repeat->repeat);
-    struct outcome_record said = {0};
-    static const struct json_field FIELDS[] = {
-        ROW_ANY("schema_version", JSON_REQUIRED),
-        ROW("case", struct outcome_record, case_id, JSON_REQUIRED),
-        ROW("repeat", struct outcome_record, repeat, JSON_REQUIRED, .min = 1, .max = INT32_MAX),
-        ROW("attempt", struct outcome_record, attempt, JSON_REQUIRED, .min = 1, .max = INT32_MAX),
-        ROW_ANY("jobs", JSON_REQUIRED),
-    };
+    const char *name = rundir_name(c->arena, RUNDIR_COMMANDS, of);
+    struct commands_record said = {0};
     struct json root;
     if (c->frozen->inventory.is_local) {
         return 0;
     }
-    expect(c, name, PRESENT_ALWAYS);
+    expect_name(c, RUNDIR_COMMANDS, name);
     if (json_read_file(path_of(c, name), &doc, err) < 0) {
         return -1;
     }
     root = json_root(&doc);
-    if (json_decode(&root, c->arena, FIELDS, ARRAY_LEN(FIELDS), &said, err) < 0) {
+    if (json_decode(&root, c->arena, COMMANDS_ROWS, COMMANDS_N, &said, err) < 0) {
         return -1;
     }
-    return str_eq(said.case_id, outcome->case_id) && said.repeat == repeat->repeat &&
-                   said.attempt == outcome->attempt
+    return str_eq(said.case_id, of.case_id) && said.repeat == of.repeat &&
+                   said.attempt == of.attempt
                ? 0
                : wrong(name, "not of the attempt that counts", err);
-}
-
-/* Byte for byte as it was written, and nothing else. */
-static int check_outcome_text(const struct contents *c, const struct repeat_result *repeat,
-                              struct err *err)
-{
-    CLEANUP(strbuf) struct strbuf wanted = {0};
-    const char *name =
-        rundir_outcome_name(c->arena, repeat->outcome.case_id, repeat->outcome.repeat);
-    struct str found;
-    strbuf_init(&wanted, JSON_TEXT_MAX);
-    outcome_encode(&repeat->outcome, &wanted);
-    return fs_read(c->arena, path_of(c, name), JSON_TEXT_MAX, &found, err) < 0
-               ? -1
-               : evidence_same_text(found, strbuf_str(&wanted), name, err);
 }
 
 static int expect_repeat(struct contents *c, const struct repeat_result *repeat, struct err *err)
 {
     const struct outcome_record *outcome = &repeat->outcome;
-    struct str case_id = outcome->case_id;
-    expect(c, rundir_outcome_name(c->arena, case_id, repeat->repeat), PRESENT_ALWAYS);
-    expect(c, rundir_series_name(c->arena, case_id, repeat->repeat), PRESENT_ALWAYS);
-    expect(c, rundir_log_name(c->arena, case_id, repeat->repeat), PRESENT_ALWAYS);
+    struct rundir_of of = {.case_id = outcome->case_id, .repeat = repeat->repeat, .attempt = 1};
+    for (; of.attempt < outcome->attempt; of.attempt++) {
+        expect(c, RUNDIR_LOST, of);
+        expect_of_nodes(c, RUNDIR_LOST_NODE, of);
+    }
+    expect(c, RUNDIR_OUTCOME, of);
+    expect(c, RUNDIR_SERIES, of);
+    expect(c, RUNDIR_LOG, of);
     for (size_t idx = 0; idx < outcome->n_nodes; idx++) {
-        expect(c, outcome->nodes[idx].log.ptr, PRESENT_ALWAYS);
+        expect_name(c, RUNDIR_NODE_LOG, outcome->nodes[idx].log.ptr);
         if (outcome->nodes[idx].monitor.ptr) {
-            expect(c, outcome->nodes[idx].monitor.ptr, PRESENT_ALWAYS);
+            expect_name(c, RUNDIR_MONITOR, outcome->nodes[idx].monitor.ptr);
         }
     }
-    for (int64_t attempt = 1; attempt < outcome->attempt; attempt++) {
-        expect_lost(c, repeat, attempt);
-    }
-    return check_outcome_text(c, repeat, err) < 0 ? -1 : expect_commands(c, repeat, err);
+    return expect_commands(c, of, err);
 }
 
 static int expect_repeats(struct contents *c, const struct run_result *result, struct err *err)
@@ -249,9 +205,8 @@ static int check_file(const struct contents *c, const char *name, struct map *kn
                       struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    bool is_half;
     if (!map_get(&c->names, str_of(name))) {
-        return seal_makes(str_of(name), &is_half) && is_half
+        return seal_makes(rundir_half_of(str_of(name)))
                    ? 0
                    : wrong(name, "added: no run leaves such a file", err);
     }
@@ -279,7 +234,8 @@ static int check_there(const struct contents *c, const struct contents_found *fo
     }
     for (size_t idx = 0; idx < c->names.n; idx++) {
         const struct map_entry *at = &c->names.entries[idx];
-        if (*(const enum presence *)at->value == PRESENT_ALWAYS && !map_get(known, at->key)) {
+        const bool *is_optional = at->value;
+        if (!*is_optional && !map_get(known, at->key)) {
             return wrong(at->key.ptr, "missing", err);
         }
     }

@@ -7,6 +7,7 @@
 #include "codec/digest.h"
 #include "codec/json_table.h"
 #include "evidence/evidence.h"
+#include "evidence/rundir.h"
 #include "judge/bind.h"
 #include "judge/rule.h"
 #include "report/each_node.h"
@@ -15,10 +16,7 @@
 #define MACHINE_CONDITIONS_MAX 64
 #define PROGRAMS_MAX           16
 #define FILES_MAX              100000
-#define VOCABULARY             "manifest/vocabulary.json"
-#define INVENTORY              "manifest/inventory.json"
 #define FORMATS                "manifest/formats"
-#define LOCK                   "lock/lock.json"
 
 /* The document of that name below the folder; its place is valid as long as doc. */
 static int read_part(struct arena *arena, const struct frozen *frozen, const char *name,
@@ -37,15 +35,17 @@ static bool has_part(struct arena *arena, const struct frozen *frozen, const cha
     return fs_exists(fs_join(arena, frozen->folder, name));
 }
 
+#define NAME_OF(kind) RUNDIR_FILES[RUNDIR_##kind].name
+
 static int load_vocabulary(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json root;
-    if (!has_part(arena, frozen, VOCABULARY)) {
+    if (!has_part(arena, frozen, NAME_OF(VOCABULARY))) {
         frozen->vocabulary = vocabulary_builtin(arena);
         return 0;
     }
-    return read_part(arena, frozen, VOCABULARY, &doc, &root, err) < 0
+    return read_part(arena, frozen, NAME_OF(VOCABULARY), &doc, &root, err) < 0
                ? -1
                : vocabulary_decode(&root, arena, &frozen->vocabulary, err);
 }
@@ -53,7 +53,7 @@ static int load_vocabulary(struct arena *arena, struct frozen *frozen, struct er
 static int load_report(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    const char *path = fs_join(arena, frozen->folder, "manifest/report.json");
+    const char *path = fs_join(arena, frozen->folder, NAME_OF(REPORT));
     struct str text;
     struct json root;
     if (fs_read(arena, path, JSON_TEXT_MAX, &text, err) < 0) {
@@ -76,7 +76,7 @@ static int load_plan(struct arena *arena, struct frozen *frozen, struct err *err
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json root;
-    if (read_part(arena, frozen, "manifest/plan.json", &doc, &root, err) < 0 ||
+    if (read_part(arena, frozen, NAME_OF(PLAN), &doc, &root, err) < 0 ||
         plan_decode(&root, arena, &frozen->plan, err) < 0) {
         return -1;
     }
@@ -94,7 +94,7 @@ static int load_inventory(struct arena *arena, struct frozen *frozen, struct err
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json root;
-    if (!has_part(arena, frozen, INVENTORY)) {
+    if (!has_part(arena, frozen, NAME_OF(INVENTORY))) {
         struct inventory_node *node = arena_new(arena, struct inventory_node);
         *node = (struct inventory_node){.name = STR_LIT(INVENTORY_LOCAL),
                                         .address = STR_LIT("127.0.0.1")};
@@ -105,7 +105,7 @@ static int load_inventory(struct arena *arena, struct frozen *frozen, struct err
                                                .n_nodes = 1};
         return 0;
     }
-    return read_part(arena, frozen, INVENTORY, &doc, &root, err) < 0
+    return read_part(arena, frozen, NAME_OF(INVENTORY), &doc, &root, err) < 0
                ? -1
                : inventory_decode(&root, arena, &frozen->inventory, err);
 }
@@ -144,7 +144,7 @@ int frozen_load_files(struct arena *arena, struct frozen *frozen, struct err *er
     for (frozen->n_files = 0; frozen->n_files <= names.n; frozen->n_files++) {
         struct frozen_digest *file = &frozen->files[frozen->n_files];
         file->name = frozen->n_files == names.n
-                         ? STR_LIT("environment/local.json")
+                         ? str_of(NAME_OF(LOCAL))
                          : str_of(fs_join(arena, "manifest", names.items[frozen->n_files]));
         if (digest_file_hex(arena, fs_join(arena, frozen->folder, file->name.ptr), &file->sha256,
                             err) < 0) {
@@ -243,7 +243,7 @@ static int load_lock(struct arena *arena, struct frozen *frozen, struct err *err
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json root;
     struct frozen lock = {.folder = NULL}; /* what is read of it */
-    if (read_part(arena, frozen, LOCK, &doc, &root, err) < 0 ||
+    if (read_part(arena, frozen, NAME_OF(LOCK), &doc, &root, err) < 0 ||
         json_decode(&root, arena, LOCK_ROWS, ARRAY_LEN(LOCK_ROWS), &lock, err) < 0) {
         return -1;
     }
@@ -257,20 +257,20 @@ static int load_lock(struct arena *arena, struct frozen *frozen, struct err *err
     frozen->n_programs = lock.n_programs;
     frozen->locked = lock.locked;
     frozen->n_locked = lock.n_locked;
-    return lock.version.ptr ? evidence_version_check(lock.version, LOCK, err) : 0;
+    return lock.version.ptr ? evidence_version_check(lock.version, NAME_OF(LOCK), err) : 0;
 }
 
 /* Those of the machine that measured: this one, or the first node that was examined. */
 static const char *machine_path(struct arena *arena, const struct frozen *frozen)
 {
     for (size_t idx = 0; !frozen->inventory.is_local && idx < frozen->inventory.n_nodes; idx++) {
-        const char *path = arena_printf(arena, "%s/environment/%.*s.json", frozen->folder,
-                                        STR_ARG(frozen->inventory.nodes[idx].name));
+        const struct rundir_of of = {.name = frozen->inventory.nodes[idx].name};
+        const char *path = fs_join(arena, frozen->folder, rundir_name(arena, RUNDIR_NODE, of));
         if (fs_exists(path)) {
             return path;
         }
     }
-    return fs_join(arena, frozen->folder, "environment/local.json");
+    return fs_join(arena, frozen->folder, NAME_OF(LOCAL));
 }
 
 int frozen_load_machine(struct arena *arena, struct frozen *frozen, struct err *err)

@@ -5,6 +5,7 @@
 #include "base/fs.h"
 #include "evidence/evidence.h"
 #include "evidence/frozen.h"
+#include "evidence/rundir.h"
 
 #define TEXT_MAX (64u << 20)
 
@@ -250,7 +251,7 @@ static int check_names(const struct frozen *frozen, struct err *err)
 static int check_plan_text(struct arena *arena, const struct frozen *frozen, struct err *err)
 {
     static const char NEEDS[] = "\n  \"needs\": [";
-    const char *name = "manifest/plan.json";
+    const char *name = RUNDIR_FILES[RUNDIR_PLAN].name;
     CLEANUP(strbuf) struct strbuf plan = {0};
     struct str kept, before, behind;
     strbuf_init(&plan, TEXT_MAX);
@@ -273,7 +274,7 @@ static int check_plan_text(struct arena *arena, const struct frozen *frozen, str
 static int check_texts(struct arena *arena, const struct frozen *frozen, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf inventory = {0};
-    const char *path = fs_join(arena, frozen->folder, "manifest/inventory.json");
+    const char *path = fs_join(arena, frozen->folder, RUNDIR_FILES[RUNDIR_INVENTORY].name);
     struct str kept;
     strbuf_init(&inventory, TEXT_MAX);
     inventory_encode(&frozen->inventory, &inventory);
@@ -308,7 +309,7 @@ static int check_lock(struct arena *arena, const struct frozen *frozen,
                       struct discrepancies *discrepancies, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = {0};
-    const char *name = "lock/lock.json";
+    const char *name = RUNDIR_FILES[RUNDIR_LOCK].name;
     struct str kept;
     strbuf_init(&text, TEXT_MAX);
     frozen_encode_lock(frozen, &text);

@@ -34,6 +34,18 @@ struct
     struct str left;        /* "node: names" of processes that outlived their job, or NULL */
 };
 
+struct commands_record { /* logs/commands/CASE/repeat-N.json: what was started on the nodes */
+    struct str case_id;
+    int64_t repeat, attempt;
+    const struct commands_job { /* NULL once read: nothing is derived of it */
+        struct str node;
+        const char *const *argv, *const *env, *const *cleanup; /* ended by NULL */
+    } * jobs;
+    size_t n_jobs;
+};
+#define COMMANDS_N 5
+extern const struct json_field COMMANDS_ROWS[COMMANDS_N];
+
 struct target_result { /* of a step that has a target */
     double elapsed_s;  /* NAN: not reached, or not to be told from the log: why */
     int64_t step;      /* 0: none */

@@ -36,7 +36,10 @@ static int check_log(const struct checked *c, const struct outcome_node *node, b
                      struct err *err)
 {
     const struct outcome_record *record = c->record;
-    const char *own = rundir_node_log_name(c->arena, record->case_id, record->repeat, node->name);
+    const char *own =
+        rundir_name(c->arena, RUNDIR_NODE_LOG,
+                    (struct rundir_of){
+                        .case_id = record->case_id, .repeat = record->repeat, .name = node->name});
     struct str hex;
     if (!is_metric && !str_eq_z(node->log, own)) {
         return wrong(c, err, "log of a node: expected its own", node->log);
@@ -62,9 +65,12 @@ static int check_node(const struct checked *c, size_t node_idx, size_t *n_metric
     const struct outcome_record *record = c->record;
     const struct outcome_node *node = &record->nodes[node_idx];
     const char *monitor =
-        rundir_monitor_name(c->arena, record->case_id, record->repeat, node->name);
-    bool is_metric =
-        str_eq_z(node->log, rundir_log_name(c->arena, record->case_id, record->repeat));
+        rundir_name(c->arena, RUNDIR_MONITOR,
+                    (struct rundir_of){
+                        .case_id = record->case_id, .repeat = record->repeat, .name = node->name});
+    bool is_metric = str_eq_z(node->log, rundir_name(c->arena, RUNDIR_LOG,
+                                                     (struct rundir_of){.case_id = record->case_id,
+                                                                        .repeat = record->repeat}));
     if (!is_in_inventory(c, node->name)) {
         return wrong(c, err, "expected a node of the inventory", node->name);
     }
@@ -108,8 +114,10 @@ int result_check_outcome(struct arena *arena, const struct frozen *frozen,
                          const struct plan_step *step, int64_t repeat,
                          const struct outcome_record *record, struct err *err)
 {
-    const struct checked c = {arena, frozen, record,
-                              rundir_outcome_name(arena, step->case_id, repeat)};
+    const struct checked c = {
+        arena, frozen, record,
+        rundir_name(arena, RUNDIR_OUTCOME,
+                    (struct rundir_of){.case_id = step->case_id, .repeat = repeat})};
     size_t n_wanted = frozen->inventory.is_local              ? 0
                       : frozen->plan.launcher == LAUNCHER_SSH ? (size_t)plan_step_nodes(step)
                                                               : 1;
@@ -119,7 +127,9 @@ int result_check_outcome(struct arena *arena, const struct frozen *frozen,
                      str_of(arena_printf(arena, "%.*s repeat %lld", STR_ARG(record->case_id),
                                          (long long)record->repeat)));
     }
-    if (!str_eq_z(record->log, rundir_log_name(arena, step->case_id, repeat))) {
+    if (!str_eq_z(record->log,
+                  rundir_name(arena, RUNDIR_LOG,
+                              (struct rundir_of){.case_id = step->case_id, .repeat = repeat}))) {
         return wrong(&c, err, "expected the repeat's own log", record->log);
     }
     if (record->n_nodes != n_wanted) {

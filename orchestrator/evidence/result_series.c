@@ -11,6 +11,7 @@
 #include "base/fs.h"
 #include "codec/digest.h"
 #include "codec/json_table.h"
+#include "evidence/evidence.h"
 #include "evidence/rundir.h"
 #include "fleet/runtime.h"
 #include "judge/bind.h"
@@ -65,21 +66,43 @@ static const struct json_field OUTCOME_ROWS[] = {
     ROW("left", struct outcome_record, left, JSON_OMIT),
 };
 
+static const struct json_field JOB_ROWS[] = {
+    ROW("node", struct commands_job, node, 0),
+    ROW("argv", struct commands_job, argv, 0),
+    ROW("env", struct commands_job, env, 0),
+    ROW("cleanup", struct commands_job, cleanup, 0),
+};
+const struct json_field COMMANDS_ROWS[COMMANDS_N] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW("case", struct commands_record, case_id, JSON_REQUIRED),
+    ROW("repeat", struct commands_record, repeat, JSON_REQUIRED, .min = 1, .max = INT32_MAX),
+    ROW("attempt", struct commands_record, attempt, JSON_REQUIRED, .min = 1, .max = INT32_MAX),
+    ROW_LIST("jobs", struct commands_record, jobs, n_jobs, JOB_ROWS, JSON_REQUIRED | JSON_UNREAD),
+};
+
 void outcome_encode(const struct outcome_record *record, struct strbuf *buf)
 {
     json_encode_document(buf, OUTCOME_ROWS, ARRAY_LEN(OUTCOME_ROWS), record);
 }
 
+/* It is byte for byte as it was written. */
 static int read_outcome(struct arena *arena, const char *path, struct outcome_record *ret_record,
                         struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    if (json_read_file(path, &doc, err) < 0) {
+    CLEANUP(strbuf) struct strbuf wanted = {0};
+    struct str text;
+    if (json_read_text(arena, path, &text, err) < 0 || json_parse(text, path, &doc, err) < 0) {
         return -1;
     }
     const struct json root = json_root(&doc);
     *ret_record = (struct outcome_record){.repeat = 0};
-    return json_decode(&root, arena, OUTCOME_ROWS, ARRAY_LEN(OUTCOME_ROWS), ret_record, err);
+    if (json_decode(&root, arena, OUTCOME_ROWS, ARRAY_LEN(OUTCOME_ROWS), ret_record, err) < 0) {
+        return -1;
+    }
+    strbuf_init(&wanted, JSON_TEXT_MAX);
+    outcome_encode(ret_record, &wanted);
+    return evidence_same_text(text, strbuf_str(&wanted), path, err);
 }
 
 /* ---- the series file ---- */
@@ -453,11 +476,14 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
     struct measurement m = {0};
     struct str sha256;
     const char *outcome_path =
-        fs_join(arena, frozen->folder, rundir_outcome_name(arena, step->case_id, repeat_no));
+        fs_join(arena, frozen->folder,
+                rundir_name(arena, RUNDIR_OUTCOME,
+                            (struct rundir_of){.case_id = step->case_id, .repeat = repeat_no}));
     struct log_of of_log = {step->bound.format, STR_EMPTY, step->bound.rule != NULL};
     const char *path;
     strbuf_init(&text, SERIES_TEXT_MAX);
-    repeat.log = str_of(rundir_log_name(arena, step->case_id, repeat_no));
+    repeat.log = str_of(rundir_name(
+        arena, RUNDIR_LOG, (struct rundir_of){.case_id = step->case_id, .repeat = repeat_no}));
     path = fs_join(arena, frozen->folder, repeat.log.ptr);
     if (step->bound.why) {
         return err_set(err, ERR_MANIFEST, "%s/manifest: case %.*s: %s: %s", frozen->folder,
@@ -490,8 +516,10 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, struct repea
         return err_set(err, ERR_PARSE, "%s: more samples than fit %u bytes", repeat.log.ptr,
                        SERIES_TEXT_MAX);
     }
-    if (to.put(to.ctx, rundir_series_name(arena, step->case_id, repeat_no), strbuf_str(&text),
-               err) < 0) {
+    if (to.put(to.ctx,
+               rundir_name(arena, RUNDIR_SERIES,
+                           (struct rundir_of){.case_id = step->case_id, .repeat = repeat_no}),
+               strbuf_str(&text), err) < 0) {
         return -1;
     }
     *ret_repeat = repeat;

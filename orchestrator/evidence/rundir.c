@@ -5,13 +5,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/publish.h"
+#include "base/strbuf.h"
+#include "codec/ustar.h"
 
 #define LOCK_TEXT_MAX 64
+#define HALF_BYTES    7 /* ".XXXXXX", which fs_write_atomic adds */
 
 void rundir_in(struct arena *arena, const char *folder, struct str id, struct rundir *ret_dir)
 {
@@ -230,49 +234,70 @@ int64_t rundir_holder(const struct rundir *dir)
     return read_holder(fd);
 }
 
-/* ---- names ---- */
+/* ---- files of the evidence ---- */
 
-char *rundir_log_name(struct arena *arena, struct str case_id, int64_t repeat)
+#define OF_REPEAT "%c/repeat-%r"
+const struct rundir_file RUNDIR_FILES[RUNDIR_FILES_N] = {
+    [RUNDIR_REPORT] = {"manifest/report.json", RUNDIR_BY_LOCK},
+    [RUNDIR_PLAN] = {"manifest/plan.json", RUNDIR_BY_LOCK},
+    [RUNDIR_INVENTORY] = {"manifest/inventory.json", RUNDIR_BY_LOCK, .is_optional = true},
+    [RUNDIR_VOCABULARY] = {"manifest/vocabulary.json", RUNDIR_BY_LOCK, .is_optional = true},
+    [RUNDIR_FORMAT] = {"manifest/formats/%n.json", RUNDIR_BY_LOCK},
+    [RUNDIR_OVERLAY] = {"manifest/overlay/%n", RUNDIR_BY_LOCK},
+    [RUNDIR_LOCAL] = {"environment/local.json", RUNDIR_BY_LOCK},
+    [RUNDIR_LOCK] = {"lock/lock.json", RUNDIR_BY_JOURNAL},
+    [RUNDIR_NODE] = {"environment/%n.json", RUNDIR_BY_JOURNAL, .is_optional = true},
+    [RUNDIR_COMMANDS] = {"logs/commands/" OF_REPEAT ".json", RUNDIR_BY_JOURNAL, .is_again = true},
+    [RUNDIR_LOG] = {"logs/raw/" OF_REPEAT ".log", RUNDIR_BY_JOURNAL},
+    [RUNDIR_NODE_LOG] = {"logs/raw/" OF_REPEAT ".%n.log", RUNDIR_BY_JOURNAL},
+    [RUNDIR_MONITOR] = {"logs/monitor/" OF_REPEAT ".%n.log", RUNDIR_BY_JOURNAL},
+    [RUNDIR_OUTCOME] = {"logs/outcome/" OF_REPEAT ".json", RUNDIR_BY_JOURNAL},
+    [RUNDIR_LOST] = {"logs/lost/" OF_REPEAT ".attempt-%a.log", RUNDIR_BY_JOURNAL,
+                     .is_optional = true},
+    [RUNDIR_LOST_NODE] = {"logs/lost/" OF_REPEAT ".attempt-%a.%n.log", RUNDIR_BY_JOURNAL,
+                          .is_optional = true},
+    [RUNDIR_SERIES] = {"series/" OF_REPEAT ".json", RUNDIR_BY_JOURNAL, .is_again = true},
+    [RUNDIR_RESULT] = {"result.json", RUNDIR_BY_JOURNAL, .is_again = true},
+    [RUNDIR_CRATE] = {"ro-crate-metadata.json", RUNDIR_BY_SEAL, .is_optional = true},
+    [RUNDIR_SUMS] = {USTAR_SUMS, RUNDIR_BY_SEAL, .is_optional = true},
+    [RUNDIR_PROVENANCE] = {USTAR_PROVENANCE, RUNDIR_BY_SEAL, .is_optional = true},
+    [RUNDIR_STATEMENT] = {USTAR_STATEMENT, RUNDIR_BY_SEAL, .is_optional = true},
+};
+
+char *rundir_name(struct arena *arena, enum rundir_kind kind, struct rundir_of of)
 {
-    return arena_printf(arena, "logs/raw/%.*s/repeat-%lld.log", STR_ARG(case_id),
-                        (long long)repeat);
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, PATH_MAX);
+    for (const char *at = RUNDIR_FILES[kind].name; *at; at++) {
+        char hole = *at == '%' ? *++at : '\0';
+        if (!hole) {
+            strbuf_add_char(&text, *at);
+        } else if (hole == 'c' || hole == 'n') {
+            strbuf_add_str(&text, hole == 'c' ? of.case_id : of.name);
+        } else {
+            strbuf_printf(&text, "%lld", (long long)(hole == 'r' ? of.repeat : of.attempt));
+        }
+    }
+    return str_z(arena, strbuf_str(&text));
 }
 
-char *rundir_node_log_name(struct arena *arena, struct str case_id, int64_t repeat, struct str node)
+const struct rundir_file *rundir_file(struct str name)
 {
-    return arena_printf(arena, "logs/raw/%.*s/repeat-%lld.%.*s.log", STR_ARG(case_id),
-                        (long long)repeat, STR_ARG(node));
+    for (size_t idx = 0; idx < RUNDIR_FILES_N; idx++) {
+        const struct rundir_file *file = &RUNDIR_FILES[idx];
+        size_t len = strcspn(file->name, "%");
+        if (file->name[len] ? str_starts(name, (struct str){file->name, len})
+                            : str_eq_z(name, file->name)) {
+            return file;
+        }
+    }
+    return NULL;
 }
 
-char *rundir_monitor_name(struct arena *arena, struct str case_id, int64_t repeat, struct str node)
+struct str rundir_half_of(struct str name)
 {
-    return arena_printf(arena, "logs/monitor/%.*s/repeat-%lld.%.*s.log", STR_ARG(case_id),
-                        (long long)repeat, STR_ARG(node));
-}
-
-char *rundir_lost_log_name(struct arena *arena, struct str case_id, int64_t repeat, int64_t attempt,
-                           struct str node)
-{
-    return arena_printf(arena, "logs/lost/%.*s/repeat-%lld.attempt-%lld%s%.*s.log",
-                        STR_ARG(case_id), (long long)repeat, (long long)attempt,
-                        node.len ? "." : "", STR_ARG(node));
-}
-
-char *rundir_commands_name(struct arena *arena, struct str case_id, int64_t repeat)
-{
-    return arena_printf(arena, "logs/commands/%.*s/repeat-%lld.json", STR_ARG(case_id),
-                        (long long)repeat);
-}
-
-char *rundir_outcome_name(struct arena *arena, struct str case_id, int64_t repeat)
-{
-    return arena_printf(arena, "logs/outcome/%.*s/repeat-%lld.json", STR_ARG(case_id),
-                        (long long)repeat);
-}
-
-char *rundir_series_name(struct arena *arena, struct str case_id, int64_t repeat)
-{
-    return arena_printf(arena, "series/%.*s/repeat-%lld.json", STR_ARG(case_id), (long long)repeat);
+    const size_t len = name.len > HALF_BYTES ? name.len - HALF_BYTES : 0;
+    return len && name.ptr[len] == '.' ? str_sub(name, 0, len) : STR_EMPTY;
 }
 
 /* The path, once its folders are there; NULL. */
@@ -286,11 +311,6 @@ static char *make_way(struct arena *arena, const char *folder, const char *name,
     }
     *slash = '/';
     return path;
-}
-
-char *rundir_overlay_name(struct arena *arena, struct str name)
-{
-    return arena_printf(arena, "manifest/overlay/%.*s", STR_ARG(name));
 }
 
 int rundir_write(struct arena *arena, const char *folder, const char *name, struct str content,

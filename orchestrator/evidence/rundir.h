@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a run lives: STATE/runs/RUN/
-     evidence/       what is sealed, and nothing else: manifest/ (report.json, formats/, plan.json, overlay/), lock/lock.json,
-                     environment/NODE.json, logs/raw/CASE/repeat-N.log, logs/outcome/CASE/repeat-N.json, series/, result.json
+     evidence/       what is sealed, and nothing else (RUNDIR_FILES)
      journal.jsonl   how far it is (run/journal.h)
      events.jsonl    what happened when (run/events.h)
      metrics.prom    OpenMetrics text (run/metrics.c)
@@ -61,22 +60,53 @@ MUST_CHECK int rundir_lock(const struct rundir *dir, int *ret_fd, struct err *er
 /* Process that holds the lock, or 0. */
 int64_t rundir_holder(const struct rundir *dir);
 
-/* Below evidence/: "logs/raw/CASE/repeat-N.log" and its like. */
-char *rundir_log_name(struct arena *arena, struct str case_id, int64_t repeat);
-/* "logs/raw/CASE/repeat-N.NODE.log": of the jobs other than the one that metrics are read from. */
-char *rundir_node_log_name(struct arena *arena, struct str case_id, int64_t repeat,
-                           struct str node);
-char *rundir_commands_name(struct arena *arena, struct str case_id, int64_t repeat);
-/* What the node's monitor saw. */
-char *rundir_monitor_name(struct arena *arena, struct str case_id, int64_t repeat, struct str node);
-/* node NULL: of the job that metrics would have been read from. */
-char *rundir_lost_log_name(struct arena *arena, struct str case_id, int64_t repeat, int64_t attempt,
-                           struct str node);
-char *rundir_outcome_name(struct arena *arena, struct str case_id, int64_t repeat);
-char *rundir_series_name(struct arena *arena, struct str case_id, int64_t repeat);
+/* Each kind of file below evidence/: its name, whether it must be there, and what has its digest. Who freezes, collects, derives, seals
+   or checks takes it from here. */
+enum rundir_kind {
+    RUNDIR_REPORT,
+    RUNDIR_PLAN,
+    RUNDIR_INVENTORY,  /* none: this machine alone */
+    RUNDIR_VOCABULARY, /* none: the program's own */
+    RUNDIR_FORMAT,
+    RUNDIR_OVERLAY, /* a folder of files of ours that a container of the run sees */
+    RUNDIR_LOCAL,
+    RUNDIR_LOCK,
+    RUNDIR_NODE, /* none for a node that could never be asked */
+    RUNDIR_COMMANDS,
+    RUNDIR_LOG,      /* that metrics are read from */
+    RUNDIR_NODE_LOG, /* of the attempt's other jobs */
+    RUNDIR_MONITOR,  /* what the node's monitor saw */
+    RUNDIR_OUTCOME,
+    RUNDIR_LOST, /* of an attempt that does not count, the job that metrics would have been read from */
+    RUNDIR_LOST_NODE,
+    RUNDIR_SERIES,
+    RUNDIR_RESULT,
+    RUNDIR_CRATE,
+    RUNDIR_SUMS,
+    RUNDIR_PROVENANCE,
+    RUNDIR_STATEMENT,
+    RUNDIR_FILES_N
+};
 
-/* Folder with the files of ours that a container of the run sees. */
-char *rundir_overlay_name(struct arena *arena, struct str name);
+struct rundir_file {
+    const char *name; /* %c: case, %r: repeat, %a: attempt, %n: of a node, format or overlay */
+    enum { RUNDIR_BY_LOCK, RUNDIR_BY_JOURNAL, RUNDIR_BY_SEAL } by; /* what has its digest */
+    bool is_optional;
+    bool
+        is_again; /* it is written anew before it counts: until the run is over it need not be as the journal has it */
+};
+extern const struct rundir_file RUNDIR_FILES[RUNDIR_FILES_N];
+
+struct rundir_of {
+    struct str case_id;
+    int64_t repeat, attempt;
+    struct str name;
+};
+char *rundir_name(struct arena *arena, enum rundir_kind kind, struct rundir_of of);
+/* The kind of a name, by what stands before its first hole; NULL: no run leaves such a file. */
+const struct rundir_file *rundir_file(struct str name);
+/* NAME of NAME.XXXXXX, which a killed process may leave; ptr NULL: it is no such name. */
+struct str rundir_half_of(struct str name);
 
 /* fs_write_atomic after making the folders on the way. */
 MUST_CHECK int rundir_write(struct arena *arena, const char *folder, const char *name,

@@ -14,6 +14,7 @@
 #include "base/publish.h"
 #include "codec/tarball.h"
 #include "evidence/derive.h"
+#include "evidence/rundir.h"
 #include "report/run_id.h"
 
 #define SECRET_FILE_MAX 16384 /* a file of at most this size is looked at for a private key */
@@ -31,12 +32,10 @@ struct sealing {
     uint64_t file_bytes;
 };
 
-bool seal_makes(struct str name, bool *ret_is_half)
+bool seal_makes(struct str name)
 {
-    size_t len = name.len > 7 ? name.len - 7 : 0;
-    *ret_is_half = len && name.ptr[len] == '.';
-    name = *ret_is_half ? str_sub(name, 0, len) : name;
-    return ustar_closing_rank(name) || str_eq_z(name, EVIDENCE_CRATE);
+    const struct rundir_file *file = name.ptr ? rundir_file(name) : NULL;
+    return file && file->by == RUNDIR_BY_SEAL;
 }
 
 static int add_name(struct sealing *s, const char *name, struct err *err)
@@ -44,8 +43,8 @@ static int add_name(struct sealing *s, const char *name, struct err *err)
     const char *path = fs_join(s->arena, s->opts->folder, name);
     struct evidence_file file = {.name = str_of(name)};
     struct stat info;
-    bool is_half;
-    if (seal_makes(file.name, &is_half)) {
+    bool is_half = seal_makes(rundir_half_of(file.name));
+    if (is_half || seal_makes(file.name)) {
         return !is_half || unlink(path) == 0
                    ? 0
                    : err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
@@ -204,8 +203,7 @@ static int check_expected(const struct sealing *s, const struct evidence_file *f
 {
     const struct str *wanted = s->opts->files ? map_get(s->opts->files, file->name) : NULL;
     const struct hex found = sha256_hex_of(file->sha256);
-    bool is_half;
-    if (!s->opts->files || seal_makes(file->name, &is_half)) {
+    if (!s->opts->files || seal_makes(file->name)) {
         return 0;
     }
     if (!wanted) {

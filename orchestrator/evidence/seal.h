@@ -35,9 +35,8 @@ struct seal_info {
     char sha256[SHA256_HEX_SIZE]; /* of all bytes before the closing */
 };
 
-/* Whether a file of that name is made by sealing, or is half of one: NAME.XXXXXX, which a killed seal leaves and the next one
-   removes. */
-bool seal_makes(struct str name, bool *ret_is_half);
+/* Whether a file of that name is made by sealing; of half a one (rundir_half_of), which a killed seal leaves, the next one removes it. */
+bool seal_makes(struct str name);
 
 MUST_CHECK int seal_folder(struct arena *arena, const struct seal_opts *opts,
                            struct seal_info *ret_info, struct err *err);

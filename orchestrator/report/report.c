@@ -236,6 +236,11 @@ static int get_id(const struct json *at, struct arena *arena, void *out, struct 
     return json_str(at, arena, &c->id, err) < 0 ? -1 : parse_id(at->parent, c, err);
 }
 
+static void put_id(struct json_out *out, const char *key, const void *of)
+{
+    jw_str(out, key, ((const struct report_case *)of)->id);
+}
+
 static int check_printed(const struct json *at, const char *key UNUSED, struct str printed,
                          struct err *err)
 {
@@ -405,7 +410,7 @@ static int check_factor(const struct json *at, struct arena *arena UNUSED, void 
 }
 
 static const struct json_field CASE_ROWS[] = {
-    ROW_ANY("id", JSON_REQUIRED, .get = get_id,
+    ROW_ANY("id", JSON_REQUIRED, .get = get_id, .put = put_id,
             .schema = "\"type\": \"string\", \"maxLength\": 192, \"pattern\": \"" CASE_ID "$\""),
     ROW("stack", struct report_case, stack_id, JSON_REQUIRED, .form = &FORM_SLUG),
     ROW("environment", struct report_case, environment_id, NULLABLE_FIELD, .form = &FORM_SLUG),
@@ -415,13 +420,13 @@ static const struct json_field CASE_ROWS[] = {
     ROW("baseline", struct report_case, baseline, NULLABLE_FIELD, .form = &CASE),
     ROW_STRS("logs", struct report_case, logs, n_logs, JSON_REQUIRED, .max = LOGS_MAX,
              .form = &FORM_FILE_PATH),
-    ROW("logged_steps", struct report_case, logged_steps, 0, .min = 1, .max = INT32_MAX,
+    ROW("logged_steps", struct report_case, logged_steps, JSON_OMIT, .min = 1, .max = INT32_MAX,
         .about = "training steps that the published log ran, for run --steps as-logged"),
-    ROW_GET("conditions", struct report_case, conditions, get_conditions, CONDITIONS),
+    ROW_CONDITIONS(struct report_case),
     ROW_LIST("cells", struct report_case, cells, n_cells, CELL_ROWS, JSON_REQUIRED,
              .max = CELLS_MAX, .check = check_cell, .get = check_cells, .vocabulary = "cells"),
-    ROW_OBJECT("factor", struct report_case, factor, FACTOR_ROWS, 0, .check = check_factor),
-    ROW("matched", struct report_case, matched, 0, .form = &FORM_TEXT),
+    ROW_OBJECT("factor", struct report_case, factor, FACTOR_ROWS, JSON_OMIT, .check = check_factor),
+    ROW("matched", struct report_case, matched, JSON_OMIT, .form = &FORM_TEXT),
 };
 /* A case with logs has what reads them. */
 #define CASE_RULES                                                                                 \
@@ -666,7 +671,7 @@ static int link_report(const struct json *root, struct report *report, struct er
 
 static const struct json_field LOGS_ROWS[] = {
     ROW_HERE(struct report, logs_source, SOURCE_ROWS),
-    ROW("series_sha256", struct report, series_sha256, 0, .form = &SHA256),
+    ROW("series_sha256", struct report, series_sha256, JSON_OMIT, .form = &SHA256),
 };
 /* Of an unpublished report; and of a published one, whose cases of framework reperf nobody published. */
 #define REPORT_RULES                                                                               \
@@ -686,13 +691,13 @@ static const struct json_field ROWS[] = {
     ROW_NUMBER("schema_version", 1),
     ROW("id", struct report, id, JSON_REQUIRED, .form = &FORM_SLUG),
     ROW("title", struct report, title, JSON_REQUIRED, .form = &FORM_LINE),
-    ROW("unpublished", struct report, is_unpublished, 0),
+    ROW("unpublished", struct report, is_unpublished, JSON_OMIT),
     ROW_OBJECT("source", struct report, source, SOURCE_ROWS, NULLABLE_FIELD),
     ROW_INSIDE("logs", LOGS_ROWS, NULLABLE_FIELD),
-    ROW("own_logs", struct report, own_logs, 0, .form = &FORM_PATH,
+    ROW("own_logs", struct report, own_logs, JSON_OMIT, .form = &FORM_PATH,
         .about =
             "the folder beside manifests/ with the raw logs; then source and logs may be null"),
-    ROW("rules_inferred", struct report, rules_inferred, 0,
+    ROW("rules_inferred", struct report, rules_inferred, JSON_OMIT,
         .about = "nobody stated the rules: each was chosen because it gives numbers of its table"),
     ROW_LIST("not_printed", struct report, not_printed, n_not_printed, NOT_PRINTED_ROWS, JSON_OMIT,
              .about = "where a table has no number"),

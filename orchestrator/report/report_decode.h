@@ -33,10 +33,11 @@ extern const struct json_form FORM_SLUG, FORM_LINE, FORM_TEXT, FORM_COMMIT, FORM
 /* Of a struct conditions. */
 MUST_CHECK int get_conditions(const struct json *at, struct arena *arena, void *out,
                               struct err *err);
-#define CONDITIONS                                                                                 \
-    JSON_REQUIRED, .vocabulary = "conditions",                                                     \
-                   .schema = "\"type\": \"object\", \"additionalProperties\": {\"type\": "         \
-                             "[\"string\", \"null\"], \"minLength\": 1, \"maxLength\": 512}"
+#define CONDITIONS_MAX 128
+#define ROW_CONDITIONS(T)                                                                          \
+    ROW_PAIRS("conditions", T, conditions.items, conditions.n, JSON_REQUIRED | JSON_NULLABLE,      \
+              .max = CONDITIONS_MAX, .form = &FORM_LINE, .get = get_conditions,                    \
+              .vocabulary = "conditions")
 extern const struct json_field ENVIRONMENT_ROWS[6], STACK_ROWS[13];
 MUST_CHECK int check_environment(const struct json *at, struct arena *arena, void *out,
                                  struct err *err);

@@ -17,7 +17,6 @@
 #define COMMIT_DIGITS  40
 #define DIGEST_DIGITS  64
 #define DIGEST_PREFIX  "sha256:"
-#define CONDITIONS_MAX 128
 #define DATE_BYTES     10
 #define NULLABLE_FIELD (JSON_REQUIRED | JSON_NULLABLE)
 
@@ -188,23 +187,6 @@ static int compare_conditions(const void *a, const void *b)
     return str_cmp(((const struct condition *)a)->name, ((const struct condition *)b)->name);
 }
 
-static int get_pairs(const struct json *at, struct arena *arena, struct conditions *ret,
-                     struct err *err)
-{
-    static const struct json_field PAIRS[] = {
-        ROW_PAIRS("", struct conditions, items, n, JSON_NULLABLE, .max = CONDITIONS_MAX)};
-    if (json_decode_pairs(at, arena, PAIRS, ret, err) < 0) {
-        return -1;
-    }
-    qsort(ret->items, ret->n, sizeof(ret->items[0]), compare_conditions);
-    for (size_t idx = 0; idx < ret->n; idx++) {
-        if (check_line(at, ret->items[idx].name.ptr, ret->items[idx].value, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
 static int check_condition(const struct json *at, struct str name, struct err *err)
 {
     return vocabulary_has_condition(vocabulary_of(at), name)
@@ -213,12 +195,10 @@ static int check_condition(const struct json *at, struct str name, struct err *e
                            (int)(name.len < 100 ? name.len : 100), name.ptr);
 }
 
-int get_conditions(const struct json *at, struct arena *arena, void *out, struct err *err)
+int get_conditions(const struct json *at, struct arena *arena UNUSED, void *out, struct err *err)
 {
     struct conditions *list = out;
-    if (get_pairs(at, arena, list, err) < 0) {
-        return -1;
-    }
+    qsort(list->items, list->n, sizeof(list->items[0]), compare_conditions);
     for (size_t idx = 0; idx < list->n; idx++) {
         if (check_condition(at, list->items[idx].name, err) < 0) {
             return -1;
@@ -228,13 +208,12 @@ int get_conditions(const struct json *at, struct arena *arena, void *out, struct
 }
 
 /* A recipe may also deviate from properties in a case's id. */
-static int get_differences(const struct json *at, struct arena *arena, void *out, struct err *err)
+static int get_differences(const struct json *at, struct arena *arena UNUSED, void *out,
+                           struct err *err)
 {
     static const char *const OF_THE_CASE[] = {"device", "precision", NULL};
     struct conditions *list = out;
-    if (get_pairs(at, arena, list, err) < 0) {
-        return -1;
-    }
+    qsort(list->items, list->n, sizeof(list->items[0]), compare_conditions);
     for (size_t idx = 0; idx < list->n; idx++) {
         struct str name = list->items[idx].name;
         if (!str_eq_any(name, OF_THE_CASE) && check_condition(at, name, err) < 0) {
@@ -280,7 +259,7 @@ const struct json_field ENVIRONMENT_ROWS[6] = {
     ROW("title", struct environment, title, JSON_REQUIRED, .form = &FORM_LINE),
     ROW("nodes", struct environment, nodes, COUNT(NODES_MAX)),
     ROW("gpus_per_node", struct environment, gpus_per_node, COUNT(GPUS_PER_NODE_MAX)),
-    ROW_GET("conditions", struct environment, conditions, get_conditions, CONDITIONS),
+    ROW_CONDITIONS(struct environment),
     ROW_OBJECT("source", struct environment, source, SOURCE_ROWS, NULLABLE_FIELD),
 };
 
@@ -323,7 +302,7 @@ static const struct json_field COMMAND_ROWS[] = {
         .n_names = ARRAY_LEN(PURPOSES)),
     ROW("nodes", struct command, nodes, COUNT(NODES_MAX)),
     ROW("gpus", struct command, gpus, COUNT((int64_t)NODES_MAX *GPUS_PER_NODE_MAX)),
-    ROW("batch", struct command, batch, 0, .max = BATCH_MAX),
+    ROW("batch", struct command, batch, JSON_OMIT, .max = BATCH_MAX),
     ROW("precision", struct command, precision, NULLABLE_FIELD, .form = &PRECISION,
         .vocabulary = "precisions"),
     ROW("per", struct command, per, JSON_REQUIRED, .names = PER, .n_names = ARRAY_LEN(PER)),
@@ -375,6 +354,20 @@ static int get_paths(const struct json *at, struct arena *arena, void *out, stru
     return 0;
 }
 
+static void put_paths(struct json_out *out, const char *key, const void *of)
+{
+    struct str paths = ((const struct recipe_mount *)of)->paths;
+    struct str path;
+    if (!paths.ptr) {
+        return;
+    }
+    jw_array(out, key);
+    while (str_next(&paths, ',', &path)) {
+        jw_str(out, NULL, path);
+    }
+    jw_end_array(out);
+}
+
 static const struct json_form INSIDE = {.pattern = "^/",
                                         .max = LINE_BYTES_MAX,
                                         .is_valid = container_is_path,
@@ -382,13 +375,13 @@ static const struct json_form INSIDE = {.pattern = "^/",
 static const struct json_field MOUNT_ROWS[] = {
     ROW_WORD("kind", struct recipe_mount, kind, MOUNT_KIND_NAMES, JSON_REQUIRED),
     ROW("name", struct recipe_mount, name, JSON_REQUIRED, .form = &FORM_LINE),
-    ROW("commit", struct recipe_mount, commit, 0, .form = &FORM_COMMIT),
-    ROW_ANY("paths", 0, .get = get_paths,
+    ROW("commit", struct recipe_mount, commit, JSON_OMIT, .form = &FORM_COMMIT),
+    ROW_ANY("paths", 0, .get = get_paths, .put = put_paths,
             .schema =
                 "\"type\": \"array\", \"minItems\": 1, \"maxItems\": 32, \"uniqueItems\": true, "
                 "\"items\": {\"type\": \"string\", \"maxLength\": 200, \"pattern\": "
                 "\"^(?!.*\\\\.\\\\.)(?!.*(^|/)\\\\.?(/|$))[A-Za-z0-9_.+][A-Za-z0-9_.+/-]*$\"}"),
-    ROW("synthetic", struct recipe_mount, is_synthetic, 0),
+    ROW("synthetic", struct recipe_mount, is_synthetic, JSON_OMIT),
     ROW("inside", struct recipe_mount, inside, JSON_REQUIRED, .form = &INSIDE),
 };
 
@@ -414,21 +407,20 @@ static int check_mount(const struct json *at, struct arena *arena UNUSED, void *
 static const struct json_form RULE = {.pattern = "^[a-z0-9-]+/[a-z0-9-]+$", .check = check_line};
 static const struct json_field RECIPE_ROWS[] = {
     ROW("title", struct recipe, title, JSON_REQUIRED, .form = &FORM_LINE),
-    ROW("why_not", struct recipe, why_not, 0, .form = &FORM_LINE),
-    ROW("else_why_not", struct recipe, else_why_not, 0, .form = &FORM_LINE),
-    ROW("image", struct recipe, image, 0, .form = &FORM_SLUG),
-    ROW("container", struct recipe, container, 0, .form = &FORM_TEXT),
-    ROW("rule", struct recipe, rule, 0, .form = &RULE),
+    ROW("why_not", struct recipe, why_not, JSON_OMIT, .form = &FORM_LINE),
+    ROW("else_why_not", struct recipe, else_why_not, JSON_OMIT, .form = &FORM_LINE),
+    ROW("image", struct recipe, image, JSON_OMIT, .form = &FORM_SLUG),
+    ROW("container", struct recipe, container, JSON_OMIT, .form = &FORM_TEXT),
+    ROW("rule", struct recipe, rule, JSON_OMIT, .form = &RULE),
     ROW_HERE(struct recipe, beside, BESIDE_ROWS),
-    ROW("before", struct recipe, before, 0, .form = &FORM_TEXT),
+    ROW("before", struct recipe, before, JSON_OMIT, .form = &FORM_TEXT),
     ROW_LIST("mounts", struct recipe, mounts, n_mounts, MOUNT_ROWS, 0, .max = RECIPE_MOUNTS_MAX,
              .check = check_mount),
-    ROW_PAIRS("env", struct recipe, env, n_env, JSON_NULLABLE, .max = ENV_MAX, .get = check_env,
-              .schema = ENV_RULES),
-    ROW_GET(
-        "conditions", struct recipe, conditions, get_differences, 0,
-        .schema =
-            "\"type\": \"object\", \"additionalProperties\": {\"type\": [\"string\", \"null\"]}"),
+    ROW_PAIRS("env", struct recipe, env, n_env, JSON_OMIT | JSON_NULLABLE, .max = ENV_MAX,
+              .get = check_env, .schema = ENV_RULES),
+    ROW_PAIRS("conditions", struct recipe, conditions.items, conditions.n,
+              JSON_OMIT | JSON_NULLABLE, .max = CONDITIONS_MAX, .form = &FORM_LINE,
+              .get = get_differences),
     ROW_LIST("commands", struct recipe, commands, n_commands, COMMAND_ROWS, 0, .max = COMMANDS_MAX,
              .check = check_command, .rules = COMMAND_RULES),
 };
@@ -542,7 +534,7 @@ const struct json_field STACK_ROWS[13] = {
     ROW("dataset", struct stack, dataset, NULLABLE_FIELD, .form = &FORM_SLUG),
     ROW_LIST("sources", struct stack, sources, n_sources, PIN_ROWS, JSON_REQUIRED,
              .max = SOURCES_MAX, .check = check_pin),
-    ROW_GET("conditions", struct stack, conditions, get_conditions, CONDITIONS),
+    ROW_CONDITIONS(struct stack),
     ROW_PAIRS("env", struct stack, env, n_env, NULLABLE_FIELD, .max = ENV_MAX, .get = check_env,
               .schema = ENV_RULES),
     ROW_LIST("commands", struct stack, commands, n_commands, COMMAND_ROWS, JSON_REQUIRED,

@@ -7,13 +7,19 @@
 #include "evidence/derive.h"
 #include "run/journal.h"
 
-/* folder: any folder of evidence; not checked if it is in no run's folder. Else the run must be the folder's, each repeat's attempts
-   must follow each other, the one that counts must have ended with the logs in the journal, verdicts must be those that were judged, each
-   file must be the one that was written, and there must be no other. ERR_INTEGRITY. */
-MUST_CHECK int journal_check(struct arena *arena, const char *folder, const struct derived *derived,
-                             struct err *err);
+/* What is held against the run in whose folder a path is: that folder, what lies in it, its archive. */
+struct run_claim {
+    struct str run_id;
+    struct str journal; /* of verify_info; ptr NULL: it was sealed before the journal was signed */
+    const struct derived
+        *derived; /* of the folder of evidence that the path is; NULL: of the archive */
+};
+/* A path in no run's folder is not checked. Else it must be that run's. Of an archive: the one whose SHA-256 the journal has, and the
+   journal's last result is the one that was signed. Of a folder: attempts follow each other, the one that counts ended with the
+   log in the journal, verdicts are those that were judged, each file is the one that was written, and there is no other. ERR_INTEGRITY. */
+MUST_CHECK int run_check(const char *path, const struct run_claim *claim, struct err *err);
 
-/* The same of a folder that is to be sealed or was; nothing where no journal lies next to it. */
+/* The same of a folder that is to be sealed or was; nothing where it is in no run's folder. */
 MUST_CHECK int run_check_folder(const char *folder, struct err *err);
 
 /* Of a run under way: each file that its journal has is as it was written, but for what is written anew before it counts. */
@@ -26,14 +32,6 @@ void journal_expected(const struct frozen *frozen, const struct journal_records 
 MUST_CHECK int run_tidy(struct arena *arena, const char *folder, const struct map *files,
                         struct err *err);
 
-/* The content of a run's own folder (named by the run) must be that run's, and the archive there the one whose SHA-256 the journal
-   has. path: that folder, the evidence in it, or the archive. ERR_INTEGRITY. */
-MUST_CHECK int run_check_place(const char *path, struct str run_id, struct err *err);
-
-/* The journal that lies with it is the one whose last result was signed there; nothing where there is no journal. in_statement:
-   of verify_info. ERR_INTEGRITY. */
-MUST_CHECK int run_check_signed(const char *path, struct str in_statement, struct err *err);
-
 /* What seal signs of the journal that lies with a folder; ptr NULL where none does. */
 MUST_CHECK int run_journal_result(struct arena *arena, const char *folder, struct str *ret_result,
                                   struct err *err);
@@ -42,7 +40,7 @@ MUST_CHECK int run_journal_result(struct arena *arena, const char *folder, struc
 MUST_CHECK int run_note_sealed(const char *archive, const char *sha256, bool is_signed,
                                struct clock_src clock, struct err *err);
 
-/* derive_folder, then the above. */
+/* derive_folder, then run_check. */
 MUST_CHECK int run_derive(struct arena *arena, const char *folder, struct derived *ret_derived,
                           struct err *err);
 

@@ -213,7 +213,7 @@ static int check_programs(struct runner *r, struct err *err)
 /* The first record, which stands for all that was frozen: the lock has the digests of the other files. */
 static int note_plan(struct runner *r, struct err *err)
 {
-    struct journal_file lock = {.name = STR_LIT("lock/lock.json")};
+    struct journal_file lock = {.name = str_of(RUNDIR_FILES[RUNDIR_LOCK].name)};
     struct journal_record record = {
         .state = J_PLANNED, .note = r->frozen.report_sha256, .files = &lock, .n_files = 1};
     return digest_file_hex(r->arena, fs_join(r->arena, r->dir.evidence, lock.name.ptr),
@@ -369,8 +369,7 @@ static int check_sealed(struct runner *r, struct run_end *end, struct err *err)
                        r->dir.archive);
     }
     if (verify_archive(r->arena, &opts, &info, err) < 0 ||
-        run_check_place(r->dir.archive, info.run_id, err) < 0 ||
-        run_check_signed(r->dir.archive, info.journal, err) < 0) {
+        run_check(r->dir.archive, &(struct run_claim){info.run_id, info.journal, NULL}, err) < 0) {
         return err_wrap(err, "%s", r->dir.archive);
     }
     end->is_signed = info.signer != VERIFY_SIGNER_NONE;

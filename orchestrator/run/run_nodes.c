@@ -320,45 +320,32 @@ struct remote *run_batch_open(struct runner *r, struct err *err)
 
 /* ---- as data ---- */
 
-static void encode_words(struct json_out *out, const char *key, const char *const *words)
-{
-    jw_array(out, key);
-    for (size_t idx = 0; words && words[idx]; idx++) {
-        jw_z(out, NULL, words[idx]);
-    }
-    jw_end_array(out);
-}
-
 int run_write_commands(struct runner *r, struct unit *unit, const struct launch_job *jobs, size_t n,
                        struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text;
-    struct json_out out;
+    struct commands_job *of_jobs = arena_array(r->arena, struct commands_job, n + 1);
+    const struct commands_record record = {unit->step->case_id, unit->repeat, unit->attempt,
+                                           of_jobs, n};
     strbuf_init(&text, RUN_COMMANDS_MAX);
     if (r->fleet.inventory->is_local) {
         return 0; /* the plan has it; what else there is are this machine's own paths */
     }
-    jw_begin(&out, &text, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
-    jw_str(&out, "case", unit->step->case_id);
-    jw_i64(&out, "repeat", unit->repeat);
-    jw_i64(&out, "attempt", unit->attempt);
-    jw_array(&out, "jobs");
     for (size_t idx = 0; idx < n; idx++) {
-        jw_object(&out, NULL);
-        jw_str(&out, "node", r->fleet.nodes[unit->nodes[jobs[idx].place_idx]].spec->name);
-        encode_words(&out, "argv", jobs[idx].job.argv);
-        encode_words(&out, "env", jobs[idx].job.env);
-        encode_words(&out, "cleanup", jobs[idx].job.cleanup);
-        jw_end_object(&out);
+        of_jobs[idx] = (struct commands_job){
+            .node = r->fleet.nodes[unit->nodes[jobs[idx].place_idx]].spec->name,
+            .argv = jobs[idx].job.argv,
+            .env = jobs[idx].job.env,
+            .cleanup = jobs[idx].job.cleanup};
     }
-    jw_end_array(&out);
-    jw_end_object(&out);
+    json_encode_document(&text, COMMANDS_ROWS, COMMANDS_N, &record);
     if (text.is_full) {
         return err_set(err, ERR_INTERNAL, "commands of a repeat: more than %u bytes",
                        RUN_COMMANDS_MAX);
     }
-    return run_put_file(r, rundir_commands_name(r->arena, unit->step->case_id, unit->repeat),
-                        strbuf_str(&text), &unit->commands, err);
+    return run_put_file(
+        r,
+        rundir_name(r->arena, RUNDIR_COMMANDS,
+                    (struct rundir_of){.case_id = unit->step->case_id, .repeat = unit->repeat}),
+        strbuf_str(&text), &unit->commands, err);
 }

@@ -151,10 +151,16 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
 
 /* ---- freezing ---- */
 
+static int freeze(struct arena *arena, const char *evidence, enum rundir_kind kind, struct str text,
+                  struct err *err)
+{
+    return rundir_write(arena, evidence, RUNDIR_FILES[kind].name, text, err);
+}
+
 static int freeze_format(struct arena *arena, const char *evidence, const char *path, struct str id,
                          struct err *err)
 {
-    const char *name = arena_printf(arena, "manifest/formats/%.*s.json", STR_ARG(id));
+    const char *name = rundir_name(arena, RUNDIR_FORMAT, (struct rundir_of){.name = id});
     struct str text;
     if (fs_exists(fs_join(arena, evidence, name))) {
         return 0;
@@ -220,7 +226,7 @@ static int freeze_vocabulary(struct arena *arena, const struct run_opts *opts, c
     }
     return str_eq(text, vocabulary_builtin_text())
                ? 0
-               : rundir_write(arena, evidence, "manifest/vocabulary.json", text, err);
+               : freeze(arena, evidence, RUNDIR_VOCABULARY, text, err);
 }
 
 /* The last of what is frozen: it holds the digests of the others. */
@@ -245,7 +251,7 @@ static int freeze_lock(struct arena *arena, const struct run_opts *opts,
         return -1;
     }
     frozen_encode_lock(&frozen, &text);
-    return rundir_write(arena, evidence, "lock/lock.json", strbuf_str(&text), err);
+    return freeze(arena, evidence, RUNDIR_LOCK, strbuf_str(&text), err);
 }
 
 static int freeze_environment(struct arena *arena, const struct run_opts *opts,
@@ -261,7 +267,7 @@ static int freeze_environment(struct arena *arena, const struct run_opts *opts,
     strbuf_init(&text, TEXT_MAX);
     return environment_collect(&env, &text, err) < 0
                ? -1
-               : rundir_write(arena, evidence, "environment/local.json", strbuf_str(&text), err);
+               : freeze(arena, evidence, RUNDIR_LOCAL, strbuf_str(&text), err);
 }
 
 /* Where a run was says nothing of this machine alone: environment/local.json does. */
@@ -274,14 +280,14 @@ static int freeze_inventory(struct arena *arena, const struct inventory *invento
         return 0;
     }
     inventory_encode(inventory, &text);
-    return rundir_write(arena, evidence, "manifest/inventory.json", strbuf_str(&text), err);
+    return freeze(arena, evidence, RUNDIR_INVENTORY, strbuf_str(&text), err);
 }
 
 /* Exactly the files that were planned with. */
 static int freeze_overlay(struct arena *arena, const char *evidence, const struct plan_mount *mount,
                           struct err *err)
 {
-    const char *there = rundir_overlay_name(arena, mount->name);
+    const char *there = rundir_name(arena, RUNDIR_OVERLAY, (struct rundir_of){.name = mount->name});
     struct tree_list list;
     struct str version;
     struct str text;
@@ -309,7 +315,8 @@ static int freeze_overlays(struct arena *arena, const struct plan *plan, const c
         const struct plan_step *step = &plan->steps[idx];
         for (size_t at = 0; at < step->n_mounts && step->cause == ERR_NONE; at++) {
             const struct plan_mount *mount = &step->mounts[at];
-            const char *folder = rundir_overlay_name(arena, mount->name);
+            const char *folder =
+                rundir_name(arena, RUNDIR_OVERLAY, (struct rundir_of){.name = mount->name});
             if (mount->kind == MOUNT_OVERLAY && !fs_is_dir(fs_join(arena, evidence, folder)) &&
                 freeze_overlay(arena, evidence, mount, err) < 0) {
                 return -1;
@@ -329,8 +336,8 @@ static int freeze_all(struct arena *arena, const struct run_opts *opts,
     if (text.is_full) {
         return err_set(err, ERR_INTERNAL, "plan: more than %u bytes", TEXT_MAX);
     }
-    if (rundir_write(arena, evidence, "manifest/report.json", prepared->report_text, err) < 0 ||
-        rundir_write(arena, evidence, "manifest/plan.json", strbuf_str(&text), err) < 0) {
+    if (freeze(arena, evidence, RUNDIR_REPORT, prepared->report_text, err) < 0 ||
+        freeze(arena, evidence, RUNDIR_PLAN, strbuf_str(&text), err) < 0) {
         return -1;
     }
     if (freeze_inventory(arena, &prepared->inventory, evidence, err) < 0 ||

@@ -320,8 +320,8 @@ static int sweep_orphans(struct runner *r, struct err *err)
 
 static const char *environment_name(struct runner *r, size_t node_idx)
 {
-    return arena_printf(r->arena, "environment/%.*s.json",
-                        STR_ARG(r->fleet.nodes[node_idx].spec->name));
+    return rundir_name(r->arena, RUNDIR_NODE,
+                       (struct rundir_of){.name = r->fleet.nodes[node_idx].spec->name});
 }
 
 static bool has_all_environments(struct runner *r)
@@ -350,7 +350,7 @@ static int freeze_environments(struct runner *r, struct err *err)
     record.files = arena_array(r->arena, struct journal_file, n + 1);
     for (size_t idx = 0; idx < n; idx++) {
         const char *name =
-            arena_printf(r->arena, "environment/%.*s.json", STR_ARG(items[idx].name));
+            rundir_name(r->arena, RUNDIR_NODE, (struct rundir_of){.name = items[idx].name});
         if (!map_get(&r->files, str_of(name)) &&
             run_put_file(r, name, items[idx].json, &record.files[record.n_files++], err) < 0) {
             return -1;

@@ -13,7 +13,8 @@ static int load_plan(struct arena *arena, struct run_info *info, struct err *err
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct plan plan;
     struct json root;
-    if (json_read_file(fs_join(arena, info->dir.evidence, "manifest/plan.json"), &doc, err) < 0) {
+    if (json_read_file(fs_join(arena, info->dir.evidence, RUNDIR_FILES[RUNDIR_PLAN].name), &doc,
+                       err) < 0) {
         return -1;
     }
     root = json_root(&doc);
@@ -120,7 +121,8 @@ static int load_result(struct arena *arena, struct run_info *info, struct err *e
         return 0;
     }
     if (run_derive(arena, info->dir.evidence, &derived, err) < 0 ||
-        run_check_place(info->dir.evidence, derived.frozen.run_id, err) < 0) {
+        run_check(info->dir.evidence, &(struct run_claim){.run_id = derived.frozen.run_id}, err) <
+            0) {
         return -1;
     }
     info->exit_status = result->exit_status;

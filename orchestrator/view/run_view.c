@@ -247,7 +247,8 @@ int run_view_open(struct arena *arena, struct clock_src clock, const char *state
                  "lists them",
                  name, derived.discrepancies.n_values);
     }
-    if (run_check_place(fs_exists(name) ? name : view.folder, view.frozen.run_id, err) < 0) {
+    if (run_check(fs_exists(name) ? name : view.folder,
+                  &(struct run_claim){.run_id = view.frozen.run_id}, err) < 0) {
         return err_wrap(err, "%s", name);
     }
     view.result = derived.result;

@@ -231,6 +231,40 @@ TEST(own_framework_has_no_cells)
         -1);
 }
 
+static struct str encode(struct arena *arena, const struct report *report)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    strbuf_init(&text, JSON_TEXT_MAX);
+    json_encode_document(&text, REPORT_DOCUMENT.rows, REPORT_DOCUMENT.n_rows, report);
+    return str_dup(arena, strbuf_str(&text));
+}
+
+TEST(what_was_read_is_written_again)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct report_set set = {0};
+    struct report own = {0};
+    const char *mounts =
+        MOUNTS("source", "https://example.org/c.git", ",\"paths\":[\"a\",\"b/c\"]");
+    assert_int_equal(decode(&arena, replace_once(&arena, GOOD, ENV, mounts), &own, &err), 0);
+    struct str text = encode(&arena, &own);
+    const char *kept[] = {ID,        "\"nccl\": null", "\"B\": null", "\"paths\": [",
+                          "\"b/c\"", "1.log",          "117.205",     "\"ref\": \"main\""};
+    for (size_t idx = 0; idx < ARRAY_LEN(kept); idx++) {
+        assert_true(str_find(text, str_of(kept[idx])) > 0);
+    }
+    assert_int_equal(load_all_reports(&arena, ".", &set, &err), 0);
+    assert_true(set.n > 5);
+    for (size_t idx = 0; idx < set.n; idx++) {
+        struct report again = {0};
+        struct str once = encode(&arena, &set.items[idx]);
+        assert_int_equal(decode(&arena, str_z(&arena, once), &again, &err), 0);
+        assert_true(str_eq(once, encode(&arena, &again)));
+        assert_int_equal(again.n_cases, set.items[idx].n_cases);
+    }
+}
+
 /* A folder manifests/reports with one file. */
 static char *make_root(struct arena *arena, const char *name, const char *text)
 {

@@ -71,7 +71,8 @@ TEST_IN_SCRATCH(frameworks_of_a_row_take_turns)
 static struct str read_outcome_text(struct stage *stage)
 {
     struct str text;
-    const char *name = rundir_outcome_name(&stage->arena, STR_LIT(FOUR_NODES), 1);
+    const char *name = rundir_name(&stage->arena, RUNDIR_OUTCOME,
+                                   (struct rundir_of){.case_id = STR_LIT(FOUR_NODES), .repeat = 1});
     PASSES(fs_read(&stage->arena, fs_join(&stage->arena, stage->r.dir.evidence, name), 65536, &text,
                    ERR));
     return text;
@@ -448,7 +449,8 @@ TEST_IN_SCRATCH(an_outcome_that_does_not_agree_is_refused)
     set_up(&stage, *state, FOUR_NODES, 1);
     PASSES(run_schedule(&stage.r, ERR));
     assert_int_equal(derive(&stage), ERR_NONE);
-    const char *name = rundir_outcome_name(&stage.arena, STR_LIT(FOUR_NODES), 1);
+    const char *name = rundir_name(&stage.arena, RUNDIR_OUTCOME,
+                                   (struct rundir_of){.case_id = STR_LIT(FOUR_NODES), .repeat = 1});
     struct str text = read_outcome_text(&stage);
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         put(&stage, name, replaced(&stage.arena, text, ROWS[idx][0], ROWS[idx][1]));
@@ -458,7 +460,9 @@ TEST_IN_SCRATCH(an_outcome_that_does_not_agree_is_refused)
     }
     put(&stage, name, text);
     assert_int_equal(derive(&stage), ERR_NONE);
-    const char *log = rundir_node_log_name(&stage.arena, STR_LIT(FOUR_NODES), 1, STR_LIT("n3"));
+    const char *log = rundir_name(
+        &stage.arena, RUNDIR_NODE_LOG,
+        (struct rundir_of){.case_id = STR_LIT(FOUR_NODES), .repeat = 1, .name = STR_LIT("n3")});
     put(&stage, log, STR_LIT("pretended otherwise\n"));
     assert_int_equal(derive(&stage), ERR_INTEGRITY);
     tear_down(&stage);
