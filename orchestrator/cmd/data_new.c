@@ -12,6 +12,7 @@
 #include "cmd/net_args.h"
 #include "codec/json_table.h"
 #include "codec/tar_make.h"
+#include "codec/unpack.h"
 #include "load/places.h"
 #include "store/dataset_describe.h"
 #include "store/dataset_store.h"
@@ -62,28 +63,11 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static struct str archive_kind(const char *name)
-{
-    static const struct {
-        const char *end, *kind;
-    } KINDS[] = {{".tar", "tar"},
-                 {".tar.gz", "tar.gz"},
-                 {".tgz", "tar.gz"},
-                 {".tar.zst", "tar.zst"},
-                 {".zip", "zip"}};
-    for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
-        if (str_ends(str_of(name), str_of(KINDS[idx].end))) {
-            return str_of(KINDS[idx].kind);
-        }
-    }
-    return STR_EMPTY;
-}
-
 static struct dataset_file *add_file(struct describing *m, const char *name)
 {
     struct dataset_file *file = &m->dataset.files[m->dataset.n_files++];
-    *file =
-        (struct dataset_file){.name = str_of(name), .size_bytes = -1, .unpack = archive_kind(name)};
+    *file = (struct dataset_file){
+        .name = str_of(name), .size_bytes = -1, .unpack = str_of(unpack_kind(name))};
     return file;
 }
 

@@ -54,6 +54,9 @@ struct unpack_opts {
         is_nested; /* an entry NAME.tar is itself unpacked, into NAME/ next to it, without a temporary; a tar in that is a file */
 };
 
+/* The format that a file's name ends with, one of the words of unpack_opts.format; NULL: none. */
+const char *unpack_kind(const char *name);
+
 struct unpack;
 MUST_CHECK int unpack_new(const struct unpack_opts *opts, unpack_read_fn read, void *ctx,
                           const char *name, struct unpack **ret_unpack, struct err *err);

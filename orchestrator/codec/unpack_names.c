@@ -453,3 +453,20 @@ int unpack_names_check_links(const struct unpack_names *names, struct err *err)
     }
     return 0;
 }
+
+const char *unpack_kind(const char *name)
+{
+    static const struct {
+        const char *end, *kind;
+    } KINDS[] = {{".tar", "tar"},
+                 {".tar.gz", "tar.gz"},
+                 {".tgz", "tar.gz"},
+                 {".tar.zst", "tar.zst"},
+                 {".zip", "zip"}};
+    for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
+        if (str_ends(str_of(name), str_of(KINDS[idx].end))) {
+            return KINDS[idx].kind;
+        }
+    }
+    return NULL;
+}

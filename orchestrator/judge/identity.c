@@ -232,6 +232,18 @@ static struct identity_item check_count(struct arena *arena, const struct format
                                  is_gpus ? "how many GPUs there are" : "how many nodes there are");
 }
 
+/* A format counts the devices that train. Of a row of CPUs these are its processes, one a node, which a log does not tell from GPUs. */
+static struct identity_item check_gpus(struct arena *arena, const struct format *format,
+                                       const struct told *told, const struct identity_row *row,
+                                       int64_t counted)
+{
+    if (row->nodes > 0 && row->gpus == 0 && count_stated(told, NAMES[ID_GPUS]) == row->nodes) {
+        return unproven(STR_LIT("the row has no GPUs, and the log does not say that what trained "
+                                "was none"));
+    }
+    return check_count(arena, format, told, ID_GPUS, row->nodes ? row->gpus : NOT_PRINTED, counted);
+}
+
 /* Batches per GPU that a step of the log accumulates: as stated, or by its batches of all GPUs and of one. 0: not known. */
 static int64_t adds_up(const struct format *format, const struct told *told,
                        const struct log_counts *counts)
@@ -432,10 +444,8 @@ struct identity identity_of(struct arena *arena, const struct format *format,
     struct stated model = stated_of(&told, "model");
     precision.vocabulary = format_vocabulary(format);
     bool is_row_of_gpus = rule && rule->match_gpus; /* the rule took the row of this many */
-    id.items[ID_GPUS] = is_row_of_gpus
-                            ? proven()
-                            : check_count(arena, format, &told, ID_GPUS,
-                                          row->nodes ? row->gpus : NOT_PRINTED, counts.gpus);
+    id.items[ID_GPUS] =
+        is_row_of_gpus ? proven() : check_gpus(arena, format, &told, row, counts.gpus);
     id.items[ID_NODES] = is_row_of_gpus && row->gpus == 1
                              ? follows(arena, row->nodes, 1, "number of nodes")
                              : check_count(arena, format, &told, ID_NODES,

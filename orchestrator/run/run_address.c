@@ -10,7 +10,10 @@
 #include "load/places.h"
 #include "report/source.h"
 #include "store/source_store.h"
+#include "store/unpack_tree.h"
 #include "sys/tree.h"
+
+#define ARCHIVE_BYTES_MAX (64ULL << 30)
 
 /* "URL@COMMIT:PATH": a URL that git takes, else a folder. */
 static bool is_repository(struct str name)
@@ -35,6 +38,41 @@ static int check_out(struct arena *arena, const struct address_opts *opts,
     *ret_folder = folder;
     return fs_is_dir(folder) ? source_check_folder(&sources, &tree, folder, err)
                              : source_checkout(&sources, &tree, folder, err);
+}
+
+/* What an archive holds, or the only folder at its top: hosts of repositories make such. */
+static int unpack(struct arena *arena, const struct address_opts *opts, const char *archive,
+                  struct address *address, const char **ret_folder, struct err *err)
+{
+    CLEANUP(pool) struct pool *pool = NULL;
+    char hex[SHA256_HEX_SIZE];
+    struct digest_value value;
+    struct unpack_tree_result result;
+    struct fs_names names = {0};
+    if (fs_mkdir_p(fs_join(arena, opts->state, "addresses"), err) < 0 ||
+        digest_file(archive, DIGEST_SHA256, &value, err) < 0 ||
+        pool_new(POOL_THREADS_MIN, &pool, err) < 0) {
+        return -1;
+    }
+    hex_encode(value.sha256, SHA256_BYTES, hex);
+    const char *folder = arena_printf(arena, "%s/addresses/%s", opts->state, hex);
+    const struct unpack_tree_opts of = {.archive = archive,
+                                        .new_folder = folder,
+                                        .unpack = {.limits = {.bytes = ARCHIVE_BYTES_MAX}},
+                                        .sha256 = value.sha256,
+                                        .size_bytes = -1,
+                                        .pool = pool};
+    if ((fs_is_dir(folder) && fs_remove_tree(folder, err) < 0) ||
+        unpack_tree(arena, &of, &result, err) < 0 || fs_list(arena, folder, &names, err) < 0) {
+        return -1;
+    }
+    address->pin = arena_strndup(arena, hex, sizeof(hex) - 1);
+    *ret_folder = names.n == 1 ? fs_join(arena, folder, names.items[0]) : folder;
+    return fs_exists(fs_join(arena, folder, "manifest/report.json"))
+               ? err_set(err, ERR_USAGE,
+                         "%s is a sealed run; reperf publish makes a folder of it that can be run",
+                         archive)
+               : 0;
 }
 
 /* The report that is named, or the only one. */
@@ -90,6 +128,10 @@ int address_open(struct arena *arena, const struct address_opts *opts, const cha
             return -1;
         }
         address.pin = parts.commit;
+    } else if (unpack_kind(name) && fs_exists(name)) {
+        if (unpack(arena, opts, name, &address, &folder, err) < 0) {
+            return -1;
+        }
     } else if ((strchr(name, '/') || name[0] == '.') && /* a name never loses to a folder */
                fs_is_dir(fs_join(arena, name, "manifests/reports"))) {
         struct tree_list list;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report by its address: a folder with manifests/ in it, or URL@COMMIT of a git repository that is one. What it holds is read first from
+/* A report by its address: a folder with manifests/ in it, an archive of one, or URL@COMMIT of a git repository that is one. What it holds is read first from
    there: its formats, overlays, images and datasets. Who wrote it chose none of the machine's protections, and is not trusted. */
 #ifndef RUN_RUN_ADDRESS_H
 #define RUN_RUN_ADDRESS_H
@@ -16,7 +16,7 @@ struct address_opts {
 struct address {
     const char *report; /* the path of its file, or the name as it was given */
     const char *
-        pin; /* its commit, or the SHA-256 of the folder's list of files; NULL: the name is no address */
+        pin; /* its commit, or the SHA-256 of the archive or the folder's list of files; NULL: the name is no address */
 };
 
 /* Each of the names that is an address becomes the path of its report. */

@@ -3,7 +3,7 @@
 # Room: cmd
 # publish, and a report by its address: a run becomes a folder, is pushed to a bare repository, audited and run from there by somebody else;
 # what an address may not do.
-# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016,SC2317
 source "$(dirname "$0")/../tap_lib.sh"
 export REPERF_STATE="$T/state" REPERF_STORE="$T/store" HOME="$T/home" GIT_CONFIG_GLOBAL="$T/gitconfig"
 unset XDG_DATA_HOME REPERF_MANIFESTS REPERF_ROOT
@@ -73,6 +73,32 @@ is "$(grep -c "home $T/other/state.* omp None" "$L")" 1 "without the caller's en
 exits 0 "verify" "$REPERF" verify --unsigned again
 is "$(jq -r .address "$(find "$REPERF_STATE/runs" -name plan.json | head -n 1)")" "$C" "the address is in the evidence"
 exits 0 "resume" "$REPERF" resume again
+
+# An archive of the folder is an address, too, as hosts of repositories make it: with one folder at its top.
+git -C "$T/pub" archive --prefix=ours-main/ -o "$T/pub.tar.gz" HEAD
+A=$(sha256sum <"$T/pub.tar.gz" | cut -c1-64)
+exits 0 "audit ARCHIVE" "$REPERF" audit "$T/pub.tar.gz"
+exits 2 "run ARCHIVE is not trusted either" "$REPERF" run "$T/pub.tar.gz"
+like "$(cat "$T/err")" "then --trust $A" "its digest is what is trusted"
+exits 0 "run ARCHIVE" "$REPERF" run "$T/pub.tar.gz" --trust "$A" --repeats 1
+like "$(cat "$T/out")" ' reproduced' "reproduces it"
+exits 2 "a sealed run is no such folder" "$REPERF" plan "$(find "$T/pub/archives" -name '*.tar.zst')"
+like "$(cat "$T/err")" 'reperf publish makes a folder' "which is said"
+head -c 700 "$T/pub.tar.gz" >"$T/cut.tar.gz"
+exits 5 "a truncated archive" "$REPERF" audit "$T/cut.tar.gz"
+
+# In a root that has nothing of its author's, on another path
+fresh() { # COMMAND...: reperf at /mnt/tool, its user at /mnt/reader, the repository at /mnt/ours.git
+    unshare --mount --propagation private bash -c 'mount -t tmpfs none /mnt && mkdir /mnt/tool /mnt/reader && mount --bind "$1" /mnt/tool &&
+        cp -R "$2/pub.git" /mnt/ours.git && mount -t tmpfs none "$2" && cd /mnt/reader && reperf=/mnt/tool/$3 && shift 3 &&
+        env -i PATH="$PATH" HOME=/mnt/reader LANG=C.UTF-8 "$reperf" "$@"' bash "$ROOT" "$T" "${REPERF#"$ROOT"/}" "$@"
+}
+if unshare --mount true 2>/dev/null; then
+    exits 0 "run URL@COMMIT in a fresh root" fresh run "file:///mnt/ours.git@$C" --trust "$C" --repeats 2 --json
+    is "$(jq -r '.cells[0].verdict' "$T/out") $(jq -r .folder "$T/out" | cut -d/ -f1-3)" "reproduced /mnt/reader" "reproduces it there"
+else
+    skip "run URL@COMMIT in a fresh root" "this user makes no mount namespace"
+fi
 
 # What is shown before anything is trusted cannot rub itself out.
 cp -R "$T/pub" "$T/hide"
