@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/table.h"
 
+#include <math.h>
+
 #include "base/vec.h"
 
 #define CELL_BYTES_MAX 4096
@@ -39,6 +41,16 @@ void table_addf(struct table *table, const char *fmt, ...)
     va_end(args);
     ASSERT(len >= 0);
     table_add(table, str_of(text));
+}
+
+void table_add_f64(struct table *table, double value)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, 64);
+    if (isfinite(value)) {
+        strbuf_add_f64(&text, value);
+    }
+    table_add(table, strbuf_str(&text));
 }
 
 /* One code point's first byte and length; a byte that begins none counts as one. */

@@ -32,6 +32,8 @@ static inline void table_cleanup(struct table *table)
 /* Cells are added row by row, left to right. */
 void table_add(struct table *table, struct str text);
 void table_addf(struct table *table, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Every digit of it; nothing for NAN. */
+void table_add_f64(struct table *table, double value);
 
 /* Header, rule of dashes, rows; whole rows only. Columns are separated by two blanks; no blanks at the end of a
    line. */

@@ -329,7 +329,7 @@ static void add_readme(struct publish *p, struct strbuf *out)
     strbuf_printf(out, "# %s\n\n",
                   p->args->title ? p->args->title : first->frozen.report.title.ptr);
     for (size_t idx = 0; idx < p->n; idx++) {
-        run_out_markdown(&p->views[idx], out);
+        run_out_table(&p->views[idx], false, out);
         strbuf_add_char(out, '\n');
     }
     strbuf_add_z(out,
