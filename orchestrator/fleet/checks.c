@@ -63,12 +63,24 @@ static struct str bytes_in_words(struct arena *arena, int64_t bytes)
                             : str_of(arena_printf(arena, "%lld bytes", (long long)bytes));
 }
 
+struct trial;
+
+/* How a kind of requirement is tried. */
+struct want_way {
+    void (*try)(struct trial *trial);
+    const char *id;  /* of the check */
+    const char *key; /* the fact; of a limit the suffix of systemd's setting, as in LimitMEMLOCK */
+    bool is_count;   /* not bytes */
+    enum check_level level;
+};
+
 /* One requirement, one node. */
 struct trial {
     struct checks *checks;
     const struct inventory *inventory;
     const struct node_facts *facts;
     const struct want *want;
+    const struct want_way *way;
     struct check check; /* being made */
 };
 
@@ -142,7 +154,6 @@ static void try_gpus(struct trial *trial)
 {
     struct arena *arena = trial->checks->arena;
     int64_t n;
-    trial->check.id = "gpus";
     trial->check.expected = str_of(arena_printf(arena, "%lld", (long long)trial->want->number));
     if (!facts_i64(trial->facts, "gpu.count", &n)) {
         not_known(trial, facts_why(trial->facts, "gpu.count"));
@@ -177,7 +188,6 @@ static void try_model(struct trial *trial)
     int64_t n = 0;
     bool holds = facts_i64(trial->facts, "gpu.count", &n) && n > 0;
     bool is_like = holds;
-    trial->check.id = "gpu-model";
     trial->check.expected = trial->want->text;
     if (!found.ptr) {
         not_known(trial, facts_why(trial->facts, "gpu.0.name"));
@@ -204,7 +214,6 @@ static void try_gpu_memory(struct trial *trial)
     struct str found = gpus_in_words(arena, trial->facts, "memory.total_mib");
     int64_t n = 0;
     bool holds = facts_i64(trial->facts, "gpu.count", &n) && n > 0;
-    trial->check.id = "gpu-memory";
     trial->check.expected = str_of(arena_printf(arena, "%lld GB", (long long)trial->want->number));
     if (!found.ptr) {
         not_known(trial, facts_why(trial->facts, "gpu.0.memory.total_mib"));
@@ -232,7 +241,6 @@ static void try_cuda(struct trial *trial)
     struct arena *arena = trial->checks->arena;
     const char *needed = cuda_needs_driver(trial->want->text);
     struct str driver = facts_value(trial->facts, "nvidia.driver");
-    trial->check.id = "driver";
     struct str image = trial->want->image;
     const char *of = image.ptr ? arena_printf(arena, "image %.*s", STR_ARG(image)) : "the image";
     trial->check.expected =
@@ -296,7 +304,6 @@ static void try_shm(struct trial *trial)
         trial->inventory->runtime == RUNTIME_DOCKER || trial->inventory->runtime == RUNTIME_PODMAN;
     const char *key = is_own ? "memory.total_kb" : "shm.size_kb";
     int64_t kb;
-    trial->check.id = "shm";
     trial->check.expected =
         str_of(arena_printf(arena, "%.*s%s", STR_ARG(bytes_in_words(arena, trial->want->number)),
                             is_own ? " of memory for the container's /dev/shm" : " in /dev/shm"));
@@ -312,22 +319,15 @@ static void try_shm(struct trial *trial)
 static bool may_raise(struct str caps)
 {
     uint64_t mask = 0;
-    for (size_t idx = 0; idx < caps.len && idx < 16; idx++) {
-        char c = caps.ptr[idx];
-        bool is_digit = c >= '0' && c <= '9';
-        if (!is_digit && !(c >= 'a' && c <= 'f')) {
-            return false;
-        }
-        mask = (mask << 4) | (uint64_t)(is_digit ? c - '0' : c - 'a' + 10);
-    }
-    return (mask >> CAP_RESOURCE) & 1;
+    return facts_hex(caps, &mask) && (mask >> CAP_RESOURCE & 1);
 }
 
 /* A container's limits come from its engine's daemon if there is one, else from whoever starts it: up to the hard limit, beyond
-   it with CAP_SYS_RESOURCE. unit: the suffix of systemd's setting, as in LimitMEMLOCK. */
-static void try_limit(struct trial *trial, const char *name, const char *unit, bool is_bytes)
+   it with CAP_SYS_RESOURCE. */
+static void try_limit(struct trial *trial)
 {
     struct arena *arena = trial->checks->arena;
+    const char *name = trial->way->id;
     bool of_daemon = is_daemon(trial->inventory->runtime);
     const char *prefix = of_daemon ? "engine.docker." : "limit.";
     const char *hard_key = arena_printf(arena, "%s%s.hard", prefix, name);
@@ -337,8 +337,7 @@ static void try_limit(struct trial *trial, const char *name, const char *unit, b
     int64_t wanted = trial->want->number;
     int64_t value = 0;
     bool is_number = facts_i64(trial->facts, hard_key, &value);
-    trial->check.id = name;
-    trial->check.expected = is_bytes || wanted == LIMIT_UNLIMITED
+    trial->check.expected = !trial->way->is_count || wanted == LIMIT_UNLIMITED
                                 ? bytes_in_words(arena, wanted)
                                 : str_of(arena_printf(arena, "%lld", (long long)wanted));
     if (!hard.ptr) {
@@ -354,17 +353,16 @@ static void try_limit(struct trial *trial, const char *name, const char *unit, b
                               of_daemon ? " of dockerd" : "",
                               caps.ptr && may_raise(caps) ? ", may be raised" : "")));
     trial->check.advice = str_of(
-        of_daemon
-            ? arena_printf(arena, "start dockerd with Limit%s=infinity and CAP_SYS_RESOURCE", unit)
-            : arena_printf(arena, "/etc/security/limits.conf: hard %s unlimited; log in again",
-                           name));
+        of_daemon ? arena_printf(arena, "start dockerd with Limit%s=infinity and CAP_SYS_RESOURCE",
+                                 trial->way->key)
+                  : arena_printf(
+                        arena, "/etc/security/limits.conf: hard %s unlimited; log in again", name));
 }
 
 static void try_disk(struct trial *trial)
 {
     struct arena *arena = trial->checks->arena;
     int64_t kb;
-    trial->check.id = "disk";
     trial->check.expected = str_of(arena_printf(
         arena, "%.*s free in %.*s%s%.*s", STR_ARG(bytes_in_words(arena, trial->want->number)),
         STR_ARG(facts_value(trial->facts, "disk.work.path")), trial->want->text.len ? "; " : "",
@@ -421,8 +419,6 @@ static struct ib_found find_ib(struct arena *arena, const struct node_facts *fac
 static void try_ib_device(struct trial *trial)
 {
     struct ib_found found = find_ib(trial->checks->arena, trial->facts);
-    trial->check.id = "infiniband-device";
-    trial->check.level = CHECK_ADVISED;
     trial->check.expected = STR_LIT("containers that get the node's InfiniBand");
     if (!facts_find(trial->facts, "ib.ports")) {
         not_known(trial, STR_LIT("the node did not say"));
@@ -442,7 +438,6 @@ static void try_infiniband(struct trial *trial)
     struct arena *arena = trial->checks->arena;
     struct ib_found found = find_ib(arena, trial->facts);
     int64_t wanted = trial->want->number;
-    trial->check.id = "infiniband";
     trial->check.expected =
         wanted ? str_of(arena_printf(arena, "an active port of %lld Gb/s", (long long)wanted))
                : STR_LIT("an active port");
@@ -460,7 +455,6 @@ static void try_infiniband(struct trial *trial)
 static void try_device(struct trial *trial)
 {
     struct str path = trial->want->text;
-    trial->check.id = "device";
     trial->check.expected = path;
     if (!str_starts(path, STR_LIT("/dev/infiniband"))) {
         not_known(trial, STR_LIT("the probe does not check it"));
@@ -493,12 +487,11 @@ static struct str plain(struct arena *arena, struct str text)
     return str_dup(arena, strbuf_str(&buf));
 }
 
-static void try_same(struct trial *trial, const char *id, const char *key)
+static void try_same(struct trial *trial)
 {
     struct arena *arena = trial->checks->arena;
+    const char *key = trial->way->key;
     struct str value = facts_value(trial->facts, key);
-    trial->check.id = id;
-    trial->check.level = CHECK_ADVISED;
     trial->check.expected = trial->want->text;
     if (!value.ptr) {
         not_known(trial, facts_why(trial->facts, key));
@@ -515,65 +508,25 @@ static void try_same(struct trial *trial, const char *id, const char *key)
     judge(trial, str_eq(plain(arena, value), plain(arena, trial->want->text)), value);
 }
 
-static void try_want(struct trial *trial)
-{
-    switch (trial->want->kind) {
-    case WANT_GPUS:
-        try_gpus(trial);
-        break;
-    case WANT_GPU_MODEL:
-        try_model(trial);
-        break;
-    case WANT_GPU_MEMORY:
-        try_gpu_memory(trial);
-        break;
-    case WANT_CUDA:
-        try_cuda(trial);
-        break;
-    case WANT_SHM:
-        try_shm(trial);
-        break;
-    case WANT_MEMLOCK:
-        try_limit(trial, "memlock", "MEMLOCK", true);
-        break;
-    case WANT_STACK:
-        try_limit(trial, "stack", "STACK", true);
-        break;
-    case WANT_NOFILE:
-        try_limit(trial, "nofile", "NOFILE", false);
-        break;
-    case WANT_DEVICE:
-        try_device(trial);
-        break;
-    case WANT_IB_DEVICE:
-        try_ib_device(trial);
-        break;
-    case WANT_INFINIBAND:
-        try_infiniband(trial);
-        break;
-    case WANT_DISK:
-        try_disk(trial);
-        break;
-    case WANT_CPU:
-        try_same(trial, "as-published-cpu", "cpu.model");
-        break;
-    case WANT_CORES:
-        try_same(trial, "as-published-cores", "cpu.cores");
-        break;
-    case WANT_MEMORY:
-        try_same(trial, "as-published-memory", "memory.total_kb");
-        break;
-    case WANT_OS:
-        try_same(trial, "as-published-os", "system.os");
-        break;
-    case WANT_DRIVER:
-        try_same(trial, "as-published-driver", "nvidia.driver");
-        break;
-    case WANT_NODES:
-    case WANT_KIND_COUNT:
-        break;
-    }
-}
+static const struct want_way WAYS[WANT_KIND_COUNT] = {
+    [WANT_GPUS] = {.try = try_gpus, .id = "gpus"},
+    [WANT_GPU_MODEL] = {.try = try_model, .id = "gpu-model"},
+    [WANT_GPU_MEMORY] = {.try = try_gpu_memory, .id = "gpu-memory"},
+    [WANT_CUDA] = {.try = try_cuda, .id = "driver"},
+    [WANT_SHM] = {.try = try_shm, .id = "shm"},
+    [WANT_MEMLOCK] = {.try = try_limit, .id = "memlock", .key = "MEMLOCK"},
+    [WANT_STACK] = {.try = try_limit, .id = "stack", .key = "STACK"},
+    [WANT_NOFILE] = {.try = try_limit, .id = "nofile", .key = "NOFILE", .is_count = true},
+    [WANT_DEVICE] = {.try = try_device, .id = "device"},
+    [WANT_IB_DEVICE] = {.try = try_ib_device, .id = "infiniband-device", .level = CHECK_ADVISED},
+    [WANT_INFINIBAND] = {.try = try_infiniband, .id = "infiniband"},
+    [WANT_DISK] = {.try = try_disk, .id = "disk"},
+    [WANT_CPU] = {try_same, "as-published-cpu", "cpu.model", false, CHECK_ADVISED},
+    [WANT_CORES] = {try_same, "as-published-cores", "cpu.cores", false, CHECK_ADVISED},
+    [WANT_MEMORY] = {try_same, "as-published-memory", "memory.total_kb", false, CHECK_ADVISED},
+    [WANT_OS] = {try_same, "as-published-os", "system.os", false, CHECK_ADVISED},
+    [WANT_DRIVER] = {try_same, "as-published-driver", "nvidia.driver", false, CHECK_ADVISED},
+};
 
 static bool asks_for(const struct wants *wants, const struct want *what)
 {
@@ -607,13 +560,18 @@ void checks_of_wants(struct checks *checks, const struct inventory *inventory,
 {
     for (size_t idx = 0; probe->is_reached && idx < wants->n; idx++) {
         const struct want *want = &wants->items[idx];
-        struct trial trial = {
-            checks, inventory, &probe->facts, want, {.node = probe->spec->name, .of = want->of}};
+        const struct want_way *way = &WAYS[want->kind];
+        struct trial trial = {.checks = checks,
+                              .inventory = inventory,
+                              .facts = &probe->facts,
+                              .want = want,
+                              .way = way,
+                              .check = {.id = way->id, .node = probe->spec->name, .of = want->of}};
         if (want->kind == WANT_NODES) {
             continue; /* over all nodes together */
         }
-        trial.check.level = is_spared(want, groups) ? CHECK_ADVISED : CHECK_REQUIRED;
-        try_want(&trial);
+        trial.check.level = is_spared(want, groups) ? CHECK_ADVISED : way->level;
+        way->try(&trial);
         checks_add(checks, trial.check);
         if (want->kind == WANT_CUDA) {
             trial.check.advice = STR_EMPTY;

@@ -15,17 +15,19 @@
 
 enum phase { PHASE_KILL, PHASE_GONE, PHASE_FORGET };
 
+struct removal {        /* the items that one reperf-node removes without more ado */
+    struct str *fields; /* of NODE_REMOVE: the engine, then pairs; NULL: not begun */
+    size_t n, at;       /* pairs: in all, done */
+};
+
 struct apply_node {
     size_t
         n_over; /* items, from the last on: a job's folder may hold another job's, its monitor's */
     enum phase phase;
     int64_t until_ns;
     struct remote *own; /* of the local node: each run has its own work folder */
-    struct str *batch;  /* of NODE_REMOVE, as rest; NULL: not begun */
-    size_t n_batch;     /* pairs */
-    bool is_batch_done;
-    struct str *rest;       /* of NODE_REMOVE: the engine, then pairs; NULL: not begun */
-    size_t n_rest, rest_at; /* pairs: in all, done */
+    struct removal batch,
+        rest; /* jobs of Slurm, by its login node; what is neither those nor jobs */
     struct strbuf output;
 };
 
@@ -125,96 +127,60 @@ static void end_job(struct apply_node *of)
     of->n_over++;
 }
 
-/* ---- Slurm's jobs ---- */
-
-static enum step step_cancel(struct apply *apply, size_t node_idx, struct err *err)
-{
-    struct clean_node *list = &apply->list->nodes[node_idx];
-    struct apply_node *of = &apply->nodes[node_idx];
-    enum step step = STEP_DONE;
-    if (!of->batch) {
-        of->batch = arena_array(&apply->arena, struct str, 2 * list->n_items + 1);
-        of->batch[0] = STR_LIT("");
-        for (size_t idx = 0; idx < list->n_items; idx++) {
-            const struct clean_item *item = &list->items[idx];
-            if (item->kind == CLEAN_BATCH && item->action != CLEAN_KEEP) {
-                of->batch[2 * of->n_batch + 1] = str_of(clean_kind_name(item->kind));
-                of->batch[2 * of->n_batch + 2] = item->id;
-                of->n_batch++;
-            }
-        }
-    }
-    if (of->n_batch) {
-        struct remote *remote = clean_batch_remote(apply->fleet, apply->list, &apply->own);
-        const struct remote_ask ask = {.what = "ending jobs of Slurm",
-                                       .op = NODE_REMOVE,
-                                       .fields = of->batch,
-                                       .n_fields = 2 * of->n_batch + 1,
-                                       .output = &of->output,
-                                       .deadline_ns = REST_DEADLINE_NS};
-        step = remote->ops->ask(remote, &ask, err);
-    }
-    if (step != STEP_DONE) {
-        return step;
-    }
-    for (size_t idx = 0; idx < list->n_items; idx++) {
-        struct clean_item *item = &list->items[idx];
-        item->is_done = item->is_done || (item->kind == CLEAN_BATCH && item->action != CLEAN_KEEP);
-    }
-    of->is_batch_done = true;
-    return STEP_DONE;
-}
-
 /* ---- the rest ---- */
 
-static bool is_rest(const struct clean_item *item)
+static bool is_of(const struct clean_item *item, bool is_batch)
 {
-    return item->kind != CLEAN_JOB && item->kind != CLEAN_BATCH && item->action != CLEAN_KEEP;
+    return item->action != CLEAN_KEEP && item->kind != CLEAN_JOB &&
+           (item->kind == CLEAN_BATCH) == is_batch;
 }
 
-static void begin_rest(struct apply *apply, size_t node_idx)
+static void begin_removal(struct apply *apply, const struct clean_node *list, bool is_batch,
+                          struct removal *removal)
 {
-    const struct clean_node *node = &apply->list->nodes[node_idx];
-    struct apply_node *of = &apply->nodes[node_idx];
-    of->rest = arena_array(&apply->arena, struct str, 2 * node->n_items + 1);
-    for (size_t idx = 0; idx < node->n_items; idx++) {
-        const struct clean_item *item = &node->items[idx];
-        if (is_rest(item)) {
-            of->rest[2 * of->n_rest + 1] = str_of(clean_kind_name(item->kind));
-            of->rest[2 * of->n_rest + 2] = item->id;
-            of->n_rest++;
+    removal->fields = arena_array(&apply->arena, struct str, 2 * list->n_items + 1);
+    for (size_t idx = 0; idx < list->n_items; idx++) {
+        const struct clean_item *item = &list->items[idx];
+        if (is_of(item, is_batch)) {
+            removal->fields[2 * removal->n + 1] = str_of(clean_kind_name(item->kind));
+            removal->fields[2 * removal->n + 2] = item->id;
+            removal->n++;
         }
     }
 }
 
-static enum step step_rest(struct apply *apply, struct fleet_node *node, size_t node_idx,
-                           struct err *err)
+/* The jobs of Slurm, or all else but jobs. */
+static enum step step_removal(struct apply *apply, struct remote *remote, size_t node_idx,
+                              bool is_batch, struct err *err)
 {
     struct clean_node *list = &apply->list->nodes[node_idx];
     struct apply_node *of = &apply->nodes[node_idx];
-    if (!of->rest) {
-        begin_rest(apply, node_idx);
+    struct removal *removal = is_batch ? &of->batch : &of->rest;
+    if (!removal->fields) {
+        begin_removal(apply, list, is_batch, removal);
     }
-    while (of->rest_at < of->n_rest) {
-        size_t left = of->n_rest - of->rest_at;
+    while (removal->at < removal->n) {
+        size_t left = removal->n - removal->at;
         size_t n = left < REST_PAIRS_MAX ? left : REST_PAIRS_MAX;
-        struct str *fields = of->rest + 2 * of->rest_at; /* the slot before the pairs is free */
-        const struct remote_ask ask = {.what = "removing what is left there",
+        struct str *fields = removal->fields + 2 * removal->at; /* the slot before them is free */
+        const struct remote_ask ask = {.what = is_batch ? "ending jobs of Slurm"
+                                                        : "removing what is left there",
                                        .op = NODE_REMOVE,
                                        .fields = fields,
                                        .n_fields = 2 * n + 1,
                                        .output = &of->output,
                                        .deadline_ns = REST_DEADLINE_NS};
+        remote = remote ? remote : clean_batch_remote(apply->fleet, apply->list, &apply->own);
         fields[0] = str_of(runtime_kind_name(apply->fleet->inventory->runtime));
-        enum step step = node->remote->ops->ask(node->remote, &ask, err);
+        enum step step = remote->ops->ask(remote, &ask, err);
         if (step != STEP_DONE) {
             return step;
         }
-        of->rest_at += n;
+        removal->at += n;
     }
     for (size_t idx = 0; idx < list->n_items; idx++) {
         struct clean_item *item = &list->items[idx];
-        item->is_done = item->is_done || is_rest(item);
+        item->is_done = item->is_done || is_of(item, is_batch);
     }
     return STEP_DONE;
 }
@@ -228,8 +194,8 @@ static enum step step_apply(void *ctx, struct fleet_node *node, size_t node_idx,
         *err = list->err;
         return STEP_FAIL;
     }
-    if (node_idx == apply->list->batch_idx && !of->is_batch_done) {
-        enum step step = step_cancel(apply, node_idx, err);
+    if (node_idx == apply->list->batch_idx) { /* found when it is needed: most need none */
+        enum step step = step_removal(apply, NULL, node_idx, true, err);
         if (step != STEP_DONE) {
             return step;
         }
@@ -245,7 +211,7 @@ static enum step step_apply(void *ctx, struct fleet_node *node, size_t node_idx,
         }
         end_job(of);
     }
-    return step_rest(apply, node, node_idx, err);
+    return step_removal(apply, node->remote, node_idx, false, err);
 }
 
 int clean_apply(struct fleet *fleet, struct clean_list *list, struct err *err)

@@ -6,12 +6,13 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "base/charset.h"
+
 #define OUTPUT_MAX 4096
 
 /* Only characters of names are kept: it is read on other machines and shown on terminals. */
 static void name_us(char ret_who[LEASE_WHO_MAX])
 {
-    static const char OTHERS[] = "0123456789._-@";
     const char *user = getenv("LOGNAME");
     char host[HOST_NAME_MAX + 1] = "";
     user = user && user[0] ? user : getenv("USER");
@@ -24,8 +25,7 @@ static void name_us(char ret_who[LEASE_WHO_MAX])
         snprintf(ret_who, LEASE_WHO_MAX, "uid-%ld@%.80s", (long)geteuid(), host);
     }
     for (char *at = ret_who; *at; at++) {
-        bool is_letter = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z');
-        *at = is_letter || strchr(OTHERS, *at) ? *at : '_';
+        *at = str_is_made_of((struct str){at, 1}, "a-zA-Z0-9._@-") ? *at : '_';
     }
 }
 

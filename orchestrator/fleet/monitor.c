@@ -156,27 +156,11 @@ static bool reasons_of(const struct smi_cell *cells, size_t n, uint64_t *ret_mas
     static const char *const FIELDS[] = {"clocks_event_reasons.active",
                                          "clocks_throttle_reasons.active"};
     const struct smi_cell *cell = NULL;
-    uint64_t mask = 0;
     for (size_t idx = 0; idx < ARRAY_LEN(FIELDS) && !cell; idx++) {
         cell = cell_of(cells, n, FIELDS[idx]);
     }
-    if (!cell || !str_starts(cell->value, STR_LIT("0x")) || cell->value.len > 18 ||
-        cell->value.len < 3) {
-        return false;
-    }
-    for (size_t idx = 2; idx < cell->value.len; idx++) {
-        char c = cell->value.ptr[idx];
-        int digit = c >= '0' && c <= '9'   ? c - '0'
-                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                           : -1;
-        if (digit < 0) {
-            return false;
-        }
-        mask = (mask << 4) | (uint64_t)digit;
-    }
-    *ret_mask = mask;
-    return true;
+    return cell && str_starts(cell->value, STR_LIT("0x")) &&
+           facts_hex(str_sub(cell->value, 2, SIZE_MAX), ret_mask);
 }
 
 static struct gpu_state *gpu_of(struct reader *reader, int64_t index)

@@ -7,25 +7,19 @@
 #define POLL_WAIT_MS    "1000"
 #define READ_AHEAD_TEXT "4194304" /* READ_AHEAD_MAX */
 
-static bool begin_job_op(struct served *r, const char *id, const char *what, struct err *err)
+static int check_id(const char *id, struct err *err)
 {
     struct str rest = str_of(id);
     struct str part;
-    if (r->op.is_active) {
-        return true;
-    }
     if (rest.len >= JOB_ID_MAX || !rest.len) {
-        (void)!err_set(err, ERR_INTERNAL, "job id of %zu bytes", rest.len);
-        return false;
+        return err_set(err, ERR_INTERNAL, "job id of %zu bytes", rest.len);
     }
     while (str_next(&rest, '/', &part)) {
         if (!part.len || str_eq_z(part, ".") || str_eq_z(part, "..")) {
-            (void)!err_set(err, ERR_INTERNAL, "job id %s is not a plain relative path", id);
-            return false;
+            return err_set(err, ERR_INTERNAL, "job id %s is not a plain relative path", id);
         }
     }
-    served_begin(r, what);
-    return true;
+    return 0;
 }
 
 static struct str make_cleanup(struct arena *arena, const char *prefix,
@@ -67,21 +61,38 @@ struct str *remote_job_fields(struct arena *arena, const struct remote_job *job,
     return fields;
 }
 
-static void request_start(struct served *r, const struct remote_job *job)
+/* A request about a job, with at most two words more. STEP_DONE: its answer is in op.output until end_op. */
+static enum step ask_job(struct served *r, const char *what, enum node_op op,
+                         const char *const words[3], struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    size_t n;
-    struct str *fields = remote_job_fields(&arena, job, "", 1, &n);
-    fields[0] = str_of(job->id);
-    remote_node_request(r, NODE_START, fields, n);
+    const struct str fields[] = {str_of(words[0]), str_of(words[1]), str_of(words[2])};
+    if (!r->op.is_active) {
+        if (check_id(words[0], err) < 0) {
+            return STEP_FAIL;
+        }
+        served_begin(r, what);
+    }
+    remote_node_request(r, op, fields, words[2] ? 3 : words[1] ? 2 : 1);
+    return remote_node_ask(r, err);
 }
 
-/* ID and at most two words more. */
-static void request(struct served *r, enum node_op op, const char *id, const char *second,
-                    const char *third)
+static enum step end_op(struct served *r, int result)
 {
-    const struct str fields[] = {str_of(id), str_of(second), str_of(third)};
-    remote_node_request(r, op, fields, third ? 3 : second ? 2 : 1);
+    served_end(r);
+    return result < 0 ? STEP_FAIL : STEP_DONE;
+}
+
+static int cannot_read(const struct served *r, const char *what, struct str said, struct err *err)
+{
+    *err = (struct err){0};
+    return err_set(err, ERR_NODE, "%s: %s: \"%.*s\"", r->way->label(r), what,
+                   STR_ARG(str_trim(str_sub(said, 0, 200))));
+}
+
+/* What is known from now on is about that job's log. */
+static void know_log(struct served *r, const char *id)
+{
+    snprintf(r->ahead_id, sizeof(r->ahead_id), "%s", id);
 }
 
 static void forget_log(struct served *r)
@@ -119,8 +130,7 @@ static int read_report(struct served *r, struct str said, struct job_report *rep
     } else if (is_good && str_eq_z(words[0], "absent")) {
         *report = (struct job_report){.state = JOB_ABSENT};
     } else {
-        return err_set(err, ERR_NODE, "%s: a job's state cannot be read: \"%.*s\"",
-                       r->way->label(r), STR_ARG(str_trim(str_sub(said, 0, 200))));
+        return cannot_read(r, "a job's state cannot be read", said, err);
     }
     r->known_size = size;
     return 0;
@@ -138,12 +148,10 @@ static int take_reaped(struct served *r, struct str said, const char *id, uint64
     bool has_line = str_next(&rest, '\n', &line) && str_next(&line, ' ', &hex);
     if (!has_line || str_to_i64(line, 0, INT64_MAX, &size, err) < 0 ||
         (!str_eq_z(hex, "-") && hex_decode(hex, SHA256_BYTES, sha256, err) < 0)) {
-        *err = (struct err){0};
-        return err_set(err, ERR_NODE, "%s: the end of a job cannot be read: \"%.*s\"",
-                       r->way->label(r), STR_ARG(str_sub(said, 0, 100)));
+        return cannot_read(r, "the end of a job cannot be read", said, err);
     }
     forget_log(r);
-    snprintf(r->ahead_id, sizeof(r->ahead_id), "%s", id);
+    know_log(r, id);
     r->known_size = size;
     strbuf_add_str(&r->ahead, rest);
     r->ahead_at = offset;
@@ -167,7 +175,7 @@ static int take_early(struct served *r, const char *id, struct err *err)
     if (has_end && take_reaped(r, rest, id, 0, r->early_hex, err) < 0) {
         return -1;
     }
-    snprintf(r->ahead_id, sizeof(r->ahead_id), "%s", id);
+    know_log(r, id);
     r->early = report;
     r->has_early = true;
     r->has_early_end = has_end;
@@ -178,11 +186,16 @@ enum step remote_job_start(struct remote *remote, const struct remote_job *job, 
 {
     struct served *r = (struct served *)remote;
     enum step step;
-    if (!begin_job_op(r, job->id, "the start of a job", err)) {
-        return STEP_FAIL;
-    }
-    if (!r->op.request.len) {
-        request_start(r, job);
+    if (!r->op.is_active) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        size_t n;
+        struct str *fields = remote_job_fields(&arena, job, "", 1, &n);
+        if (check_id(job->id, err) < 0) {
+            return STEP_FAIL;
+        }
+        fields[0] = str_of(job->id);
+        served_begin(r, "the start of a job");
+        remote_node_request(r, NODE_START, fields, n);
     }
     if (r->op.request.is_full) {
         served_end(r);
@@ -191,11 +204,7 @@ enum step remote_job_start(struct remote *remote, const struct remote_job *job, 
                                  NODE_BODY_MAX));
     }
     step = remote_node_ask(r, err);
-    if (step == STEP_DONE) {
-        step = take_early(r, job->id, err) < 0 ? STEP_FAIL : STEP_DONE;
-        served_end(r);
-    }
-    return step;
+    return step == STEP_DONE ? end_op(r, take_early(r, job->id, err)) : step;
 }
 
 enum step remote_job_poll(struct remote *remote, const char *id, struct job_report *ret_report,
@@ -208,21 +217,15 @@ enum step remote_job_poll(struct remote *remote, const char *id, struct job_repo
         *ret_report = r->early;
         return STEP_DONE;
     }
-    if (!begin_job_op(r, id, "a look at a job", err)) {
-        return STEP_FAIL;
+    step = ask_job(r, "a look at a job", NODE_POLL, (const char *const[3]){id, POLL_WAIT_MS}, err);
+    if (step != STEP_DONE) {
+        return step;
     }
-    request(r, NODE_POLL, id, POLL_WAIT_MS, NULL);
-    step = remote_node_ask(r, err);
-    if (step == STEP_DONE) {
-        if (strcmp(r->ahead_id, id) != 0) {
-            forget_log(r);
-            snprintf(r->ahead_id, sizeof(r->ahead_id), "%s", id);
-        }
-        step =
-            read_report(r, strbuf_str(&r->op.output), ret_report, err) < 0 ? STEP_FAIL : STEP_DONE;
-        served_end(r);
+    if (strcmp(r->ahead_id, id) != 0) {
+        forget_log(r);
+        know_log(r, id);
     }
-    return step;
+    return end_op(r, read_report(r, strbuf_str(&r->op.output), ret_report, err));
 }
 
 /* From what was read ahead. Returns false where that has nothing for this offset. */
@@ -260,65 +263,47 @@ enum step remote_job_read_log(struct remote *remote, const char *id, struct log_
             return STEP_DONE;
         }
     }
-    if (!begin_job_op(r, id, "the reading of a job's log", err)) {
-        return STEP_FAIL;
-    }
     snprintf(from, sizeof(from), "%" PRIu64, part->offset);
-    request(r, NODE_READ, id, from, READ_AHEAD_TEXT);
-    step = remote_node_ask(r, err);
-    if (step == STEP_DONE) {
-        int64_t known_size = strcmp(r->ahead_id, id) == 0 ? r->known_size : -1;
-        forget_log(r);
-        snprintf(r->ahead_id, sizeof(r->ahead_id), "%s", id);
-        r->known_size = known_size;
-        strbuf_add_str(&r->ahead, strbuf_str(&r->op.output));
-        r->ahead_at = part->offset;
-        (void)serve_ahead(r, id, part);
-        served_end(r);
+    step = ask_job(r, "the reading of a job's log", NODE_READ,
+                   (const char *const[3]){id, from, READ_AHEAD_TEXT}, err);
+    if (step != STEP_DONE) {
+        return step;
     }
-    return step;
+    int64_t known_size = strcmp(r->ahead_id, id) == 0 ? r->known_size : -1;
+    forget_log(r);
+    know_log(r, id);
+    r->known_size = known_size;
+    strbuf_add_str(&r->ahead, strbuf_str(&r->op.output));
+    r->ahead_at = part->offset;
+    (void)serve_ahead(r, id, part);
+    return end_op(r, 0);
 }
 
 enum step remote_job_digest(struct remote *remote, const char *id, char *ret_hex, struct err *err)
 {
     struct served *r = (struct served *)remote;
     uint8_t sha256[SHA256_BYTES];
-    enum step step;
-    if (!begin_job_op(r, id, "the digest of a job's log", err)) {
-        return STEP_FAIL;
+    enum step step =
+        ask_job(r, "the digest of a job's log", NODE_DIGEST, (const char *const[3]){id}, err);
+    if (step != STEP_DONE) {
+        return step;
     }
-    request(r, NODE_DIGEST, id, NULL, NULL);
-    step = remote_node_ask(r, err);
-    if (step == STEP_DONE) {
-        struct str hex = str_trim(strbuf_str(&r->op.output));
-        if (hex.len && hex_decode(hex, SHA256_BYTES, sha256, err) < 0) {
-            *err = (struct err){0};
-            step =
-                step_fail(err_set(err, ERR_NODE, "%s: the digest of a log cannot be read: \"%.*s\"",
-                                  r->way->label(r), STR_ARG(str_sub(hex, 0, 100))));
-        } else {
-            snprintf(ret_hex, SHA256_HEX_SIZE, "%.*s", STR_ARG(hex));
-        }
-        served_end(r);
+    struct str hex = str_trim(strbuf_str(&r->op.output));
+    if (hex.len && hex_decode(hex, SHA256_BYTES, sha256, err) < 0) {
+        return end_op(r, cannot_read(r, "the digest of a log cannot be read", hex, err));
     }
-    return step;
+    snprintf(ret_hex, SHA256_HEX_SIZE, "%.*s", STR_ARG(hex));
+    return end_op(r, 0);
 }
 
 enum step remote_job_signal(struct remote *remote, const char *id, int signal_no, struct err *err)
 {
     struct served *r = (struct served *)remote;
     char number[16];
-    enum step step;
     snprintf(number, sizeof(number), "%d", signal_no);
-    if (!begin_job_op(r, id, "a signal to a job", err)) {
-        return STEP_FAIL;
-    }
-    request(r, NODE_SIGNAL, id, number, NULL);
-    step = remote_node_ask(r, err);
-    if (step == STEP_DONE) {
-        served_end(r);
-    }
-    return step;
+    enum step step =
+        ask_job(r, "a signal to a job", NODE_SIGNAL, (const char *const[3]){id, number}, err);
+    return step == STEP_DONE ? end_op(r, 0) : step;
 }
 
 enum step remote_job_reap(struct remote *remote, const char *id, uint64_t offset, char *ret_hex,
@@ -333,33 +318,23 @@ enum step remote_job_reap(struct remote *remote, const char *id, uint64_t offset
         return STEP_DONE;
     }
     snprintf(from, sizeof(from), "%" PRIu64, offset);
-    if (!begin_job_op(r, id, "the end of a job", err)) {
-        return STEP_FAIL;
-    }
-    request(r, NODE_REAP, id, from, READ_AHEAD_TEXT);
-    step = remote_node_ask(r, err);
-    if (step == STEP_DONE) {
-        step = take_reaped(r, strbuf_str(&r->op.output), id, offset, ret_hex, err) < 0 ? STEP_FAIL
-                                                                                       : STEP_DONE;
-        served_end(r);
-    }
-    return step;
+    step = ask_job(r, "the end of a job", NODE_REAP,
+                   (const char *const[3]){id, from, READ_AHEAD_TEXT}, err);
+    return step == STEP_DONE
+               ? end_op(r, take_reaped(r, strbuf_str(&r->op.output), id, offset, ret_hex, err))
+               : step;
 }
 
 enum step remote_job_forget(struct remote *remote, const char *id, struct err *err)
 {
     struct served *r = (struct served *)remote;
-    enum step step;
-    if (!begin_job_op(r, id, "the removal of a job's folder", err)) {
-        return STEP_FAIL;
+    enum step step =
+        ask_job(r, "the removal of a job's folder", NODE_FORGET, (const char *const[3]){id}, err);
+    if (step != STEP_DONE) {
+        return step;
     }
-    request(r, NODE_FORGET, id, NULL, NULL);
-    step = remote_node_ask(r, err);
-    if (step == STEP_DONE) {
-        forget_log(r);
-        served_end(r);
-    }
-    return step;
+    forget_log(r);
+    return end_op(r, 0);
 }
 
 enum step remote_job_folder(struct remote *remote, const char **ret_path, struct err *err)
@@ -375,20 +350,17 @@ enum step remote_job_folder(struct remote *remote, const char **ret_path, struct
     }
     remote_node_request(r, NODE_FOLDER, NULL, 0);
     step = remote_node_ask(r, err);
-    if (step == STEP_DONE) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct str path = str_trim(strbuf_str(&r->op.output));
-        if (!str_starts(path, STR_LIT("/"))) {
-            step = step_fail(err_set(err, ERR_NODE,
-                                     "%s: its work folder has no absolute path: \"%.*s\"",
-                                     r->way->label(r), STR_ARG(str_sub(path, 0, 200))));
-        } else {
-            r->work_folder = xstrdup(str_z(&arena, path));
-            *ret_path = r->work_folder;
-        }
-        served_end(r);
+    if (step != STEP_DONE) {
+        return step;
     }
-    return step;
+    struct str path = str_trim(strbuf_str(&r->op.output));
+    if (!str_starts(path, STR_LIT("/"))) {
+        return end_op(r, cannot_read(r, "its work folder has no absolute path", path, err));
+    }
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    r->work_folder = xstrdup(str_z(&arena, path));
+    *ret_path = r->work_folder;
+    return end_op(r, 0);
 }
 
 enum step remote_ask(struct remote *remote, const struct remote_ask *ask, struct err *err)
@@ -407,13 +379,12 @@ enum step remote_ask(struct remote *remote, const struct remote_ask *ask, struct
             err_set(err, ERR_USAGE, "%s: more than %u bytes", ask->what, NODE_BODY_MAX));
     }
     step = remote_node_ask(r, err);
-    if (step == STEP_DONE) {
-        strbuf_add_str(ask->output, strbuf_str(&r->op.output));
-        step = ask->output->is_full
-                   ? step_fail(err_set(err, ERR_NODE, "%s: %s: more than %zu bytes",
-                                       r->way->label(r), ask->what, ask->output->cap_bytes))
-                   : STEP_DONE;
-        served_end(r);
+    if (step != STEP_DONE) {
+        return step;
     }
-    return step;
+    strbuf_add_str(ask->output, strbuf_str(&r->op.output));
+    return end_op(r, ask->output->is_full
+                         ? err_set(err, ERR_NODE, "%s: %s: more than %zu bytes", r->way->label(r),
+                                   ask->what, ask->output->cap_bytes)
+                         : 0);
 }

@@ -4,6 +4,7 @@
 
 #include "fleet/runtime.h"
 
+#include "base/charset.h"
 #include "base/secret.h"
 #include "fleet/runtime_impl.h"
 
@@ -150,12 +151,8 @@ int runtime_check_mounts(const struct runtime_job *job, const char *forbidden, s
 static int check_name(const char *name, struct err *err)
 {
     size_t len = name ? strlen(name) : 0;
-    for (size_t idx = 0; idx < len; idx++) {
-        char c = name[idx];
-        bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!is_plain && (idx == 0 || !strchr("-_.", c))) {
-            return err_set(err, ERR_CONTAINER, "\"%.100s\" is not a container name", name);
-        }
+    if (len && (!str_is_made_of(str_of(name), "a-zA-Z0-9_.-") || strchr("-_.", name[0]))) {
+        return err_set(err, ERR_CONTAINER, "\"%.100s\" is not a container name", name);
     }
     return len > 0 && len <= 200
                ? 0

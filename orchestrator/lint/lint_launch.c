@@ -2,6 +2,7 @@
 /* Compares printed launches with their cases: how many nodes, processes and GPUs, and which ones. */
 #include "base/base.h"
 
+#include "base/charset.h"
 #include "base/strbuf.h"
 #include "lint/lint_parts.h"
 
@@ -242,12 +243,9 @@ static bool is_address(struct str s)
 {
     size_t dots = 0;
     for (size_t idx = 0; idx < s.len; idx++) {
-        if (!is_digit(s.ptr[idx]) && s.ptr[idx] != '.') {
-            return false;
-        }
         dots += s.ptr[idx] == '.';
     }
-    return dots == 3;
+    return dots == 3 && str_is_made_of(s, "0-9.");
 }
 
 static void lint_node_value(const struct lint_command *c, struct str name, struct str raw,

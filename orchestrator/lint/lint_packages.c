@@ -2,6 +2,7 @@
 /* Code that is downloaded or installed: from a branch, without a version, for another CUDA. */
 #include "base/base.h"
 
+#include "base/charset.h"
 #include "lint/lint_parts.h"
 
 #define COMMIT_DIGITS_MIN 7
@@ -9,12 +10,7 @@
 
 bool is_commit(struct str s)
 {
-    for (size_t idx = 0; idx < s.len; idx++) {
-        if (!is_digit(s.ptr[idx]) && !(s.ptr[idx] >= 'a' && s.ptr[idx] <= 'f')) {
-            return false;
-        }
-    }
-    return s.len >= COMMIT_DIGITS_MIN && s.len <= COMMIT_DIGITS_MAX;
+    return str_is_made_of(s, "0-9a-f") && s.len >= COMMIT_DIGITS_MIN && s.len <= COMMIT_DIGITS_MAX;
 }
 
 /* ---- where code is kept ---- */

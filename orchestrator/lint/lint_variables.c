@@ -5,6 +5,7 @@
 
 #include <strings.h>
 
+#include "base/charset.h"
 #include "lint/lint_parts.h"
 
 #define DISTANCE_MAX   2
@@ -205,12 +206,7 @@ static struct str default_of(struct str value)
 
 static bool is_capital(struct str name)
 {
-    for (size_t idx = 0; idx < name.len; idx++) {
-        if (name.ptr[idx] >= 'a' && name.ptr[idx] <= 'z') {
-            return false;
-        }
-    }
-    return name.len >= BARE_BYTES_MIN && is_identifier(name);
+    return name.len >= BARE_BYTES_MIN && str_is_made_of(name, "A-Z0-9_") && !is_digit(name.ptr[0]);
 }
 
 static void lint_value(const struct lint_command *c, struct str value, const struct names *set)

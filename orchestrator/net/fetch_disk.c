@@ -176,11 +176,11 @@ static bool is_of_this_file(const struct fetch *fetch, const struct state *state
 {
     const struct fetch_spec *spec = fetch->spec;
     struct stat info;
-    return (spec->size_bytes < 0 || (uint64_t)spec->size_bytes == state->size_bytes) &&
+    return (spec->size_bytes < 0 || spec->size_bytes == state->size_bytes) &&
            !is_other_digest(state->has_sha256, state->sha256, spec->sha256, SHA256_BYTES) &&
            !is_other_digest(state->has_md5, state->md5, spec->md5, MD5_BYTES) &&
-           (!spec->pieces || spec->pieces->piece_bytes % state->block_bytes == 0) &&
-           fstat(fetch->data_fd, &info) == 0 && (uint64_t)info.st_size == state->size_bytes;
+           (!spec->pieces || spec->pieces->piece_bytes % (uint64_t)state->block_bytes == 0) &&
+           fstat(fetch->data_fd, &info) == 0 && info.st_size == state->size_bytes;
 }
 
 /* Bytes are kept if something can tell whether they belong to this file, a digest or a server's validator, and whether they have
@@ -198,7 +198,7 @@ static int take_state(struct fetch *fetch, struct err *err)
     if (fs_read(&scratch, fetch->state_path, STATE_BYTES_MAX, &text, err) < 0) {
         return -1;
     }
-    if (state_parse(text, &state, &ignored) < 0 || !is_of_this_file(fetch, &state)) {
+    if (state_parse(&scratch, text, &state, &ignored) < 0 || !is_of_this_file(fetch, &state)) {
         return 0;
     }
     has_validator = take_validators(fetch, &state);
@@ -206,11 +206,12 @@ static int take_state(struct fetch *fetch, struct err *err)
         (!has_validator || !*fetch->boot || !str_eq_z(state.boot, fetch->boot))) {
         return 0;
     }
-    fetch->size_bytes = (int64_t)state.size_bytes;
-    if (make_blocks(fetch, state.block_bytes, err) < 0) {
+    fetch->size_bytes = state.size_bytes;
+    if (make_blocks(fetch, (uint64_t)state.block_bytes, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; fetch->block_bytes == state.block_bytes && idx < state.n_blocks; idx++) {
+    for (size_t idx = 0; fetch->block_bytes == (uint64_t)state.block_bytes && idx < state.n_blocks;
+         idx++) {
         if (state.map[idx] == BLOCK_DONE || state.map[idx] == BLOCK_KEPT) {
             fetch_mark(fetch, idx, BLOCK_KEPT);
             fetch->has_kept = true;
@@ -282,11 +283,13 @@ static int write_state(struct fetch *fetch, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text;
     const struct fetch_spec *spec = fetch->spec;
+    struct state_mirror mirrors[FETCH_MIRRORS_MAX];
     struct state state = {.boot = str_of(fetch->boot),
-                          .size_bytes = (uint64_t)fetch->size_bytes,
-                          .block_bytes = fetch->block_bytes,
+                          .size_bytes = fetch->size_bytes,
+                          .block_bytes = (int64_t)fetch->block_bytes,
                           .has_sha256 = spec->sha256 != NULL,
                           .has_md5 = spec->md5 != NULL,
+                          .mirrors = mirrors,
                           .n_mirrors = fetch->n_mirrors,
                           .map = fetch->map,
                           .n_blocks = fetch->n_blocks};
@@ -299,7 +302,7 @@ static int write_state(struct fetch *fetch, struct err *err)
     }
     for (size_t idx = 0; idx < fetch->n_mirrors; idx++) {
         const struct mirror *mirror = &fetch->mirrors[idx];
-        state.mirrors[idx] =
+        mirrors[idx] =
             (struct state_mirror){str_of(mirror->shown), mirror->etag, mirror->last_modified};
     }
     state_text(&state, &text);

@@ -3,107 +3,61 @@
 
 #include "net/fetch_state.h"
 
-static const char MAGIC[] = "reperf-fetch 2";
+#include "codec/json_table.h"
+
+static const struct json_field MIRROR_ROWS[] = {
+    ROW("url", struct state_mirror, shown, JSON_REQUIRED),
+    ROW("etag", struct state_mirror, etag, JSON_REQUIRED | JSON_NULLABLE),
+    ROW("last_modified", struct state_mirror, last_modified, JSON_REQUIRED | JSON_NULLABLE),
+};
+static const struct json_field ROWS[] = {
+    ROW_NUMBER("schema_version", 3),
+    ROW("boot", struct state, boot, JSON_REQUIRED),
+    ROW("size", struct state, size_bytes, JSON_REQUIRED),
+    ROW("block", struct state, block_bytes, JSON_REQUIRED, .min = 1),
+    ROW_HEX("sha256", struct state, sha256, has_sha256, JSON_REQUIRED | JSON_NULLABLE),
+    ROW_HEX("md5", struct state, md5, has_md5, JSON_REQUIRED | JSON_NULLABLE),
+    ROW_LIST("mirrors", struct state, mirrors, n_mirrors, MIRROR_ROWS, JSON_REQUIRED,
+             .max = FETCH_MIRRORS_MAX),
+};
 
 void state_text(const struct state *state, struct strbuf *out)
 {
-    char sha256[SHA256_HEX_SIZE] = "-";
-    char md5[MD5_HEX_SIZE] = "-";
-    if (state->has_sha256) {
-        hex_encode(state->sha256, SHA256_BYTES, sha256);
-    }
-    if (state->has_md5) {
-        hex_encode(state->md5, MD5_BYTES, md5);
-    }
-    strbuf_printf(out, "%s\nboot %.*s\nsize %" PRIu64 "\nblock %" PRIu64 "\nsha256 %s\nmd5 %s\n",
-                  MAGIC, STR_ARG(state->boot), state->size_bytes, state->block_bytes, sha256, md5);
-    for (size_t idx = 0; idx < state->n_mirrors; idx++) {
-        const struct state_mirror *mirror = &state->mirrors[idx];
-        strbuf_printf(out, "mirror %.*s\t%.*s\t%.*s\n", STR_ARG(mirror->shown),
-                      STR_ARG(mirror->etag), STR_ARG(mirror->last_modified));
-    }
-    strbuf_add_z(out, "map\n");
+    json_encode_document(out, ROWS, ARRAY_LEN(ROWS), state);
     strbuf_add(out, state->map, state->n_blocks);
 }
 
-/* "KEY VALUE\n" off the front of rest. */
-static int take_line(struct str *rest, const char *key, struct str *ret_value, struct err *err)
+/* No byte of a map is a bracket. */
+static int parse(struct arena *arena, struct str text, struct state *state, struct err *err)
 {
-    struct str line;
-    size_t key_len = strlen(key);
-    if (!rest->ptr || str_find(*rest, STR_LIT("\n")) < 0 || !str_next(rest, '\n', &line) ||
-        line.len <= key_len || memcmp(line.ptr, key, key_len) != 0 || line.ptr[key_len] != ' ') {
-        return err_set(err, ERR_PARSE, "expected a line \"%s\"", key);
-    }
-    *ret_value = str_sub(line, key_len + 1, line.len);
-    return 0;
-}
-
-static int take_number(struct str *rest, const char *key, int64_t min, uint64_t *ret_value,
-                       struct err *err)
-{
-    struct str text;
-    int64_t value;
-    if (take_line(rest, key, &text, err) < 0 || str_to_i64(text, min, INT64_MAX, &value, err) < 0) {
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    const char *end = text.len ? memrchr(text.ptr, '}', text.len) : NULL;
+    struct str head = {text.ptr, end ? (size_t)(end - text.ptr) + 1 : 0};
+    struct str map = str_sub(text, head.len, text.len);
+    struct json root;
+    if (json_parse(head, "state", &doc, err) < 0) {
         return -1;
     }
-    *ret_value = (uint64_t)value;
-    return 0;
-}
-
-static int take_digest(struct str *rest, const char *key, size_t n, uint8_t *ret_bytes,
-                       bool *ret_has, struct err *err)
-{
-    struct str text;
-    if (take_line(rest, key, &text, err) < 0) {
+    root = json_root(&doc);
+    if (json_decode(&root, arena, ROWS, ARRAY_LEN(ROWS), state, err) < 0) {
         return -1;
     }
-    *ret_has = !str_eq_z(text, "-");
-    return *ret_has ? hex_decode(text, n, ret_bytes, err) : 0;
-}
-
-static int take_mirrors(struct str *rest, struct state *state, struct err *err)
-{
-    while (str_starts(*rest, STR_LIT("mirror "))) {
-        struct state_mirror *mirror = &state->mirrors[state->n_mirrors];
-        struct str value;
-        if (state->n_mirrors == FETCH_MIRRORS_MAX) {
-            return err_set(err, ERR_PARSE, "more than %d mirrors", FETCH_MIRRORS_MAX);
-        }
-        if (take_line(rest, "mirror", &value, err) < 0) {
-            return -1;
-        }
-        if (!str_next(&value, '\t', &mirror->shown) || !str_next(&value, '\t', &mirror->etag) ||
-            !str_next(&value, '\t', &mirror->last_modified) || value.ptr) {
-            return err_set(err, ERR_PARSE, "expected a mirror with two validators");
-        }
-        state->n_mirrors++;
+    state->n_blocks = state_n_blocks((uint64_t)state->size_bytes, (uint64_t)state->block_bytes);
+    if (state->n_blocks > FETCH_PIECES_MAX || map.len != state->n_blocks + 1 ||
+        map.ptr[0] != '\n') {
+        return err_set(err, ERR_PARSE, "expected a map of %zu blocks", state->n_blocks);
     }
+    state->map = map.ptr + 1;
     return 0;
 }
 
-int state_parse(struct str text, struct state *ret_state, struct err *err)
+int state_parse(struct arena *arena, struct str text, struct state *ret_state, struct err *err)
 {
     struct state state = {0};
-    struct str rest = text;
-    struct str line;
-    if (!str_next(&rest, '\n', &line) || !str_eq_z(line, MAGIC)) {
-        return err_set(err, ERR_PARSE, "expected \"%s\"", MAGIC);
-    }
-    if (take_line(&rest, "boot", &state.boot, err) < 0 ||
-        take_number(&rest, "size", 0, &state.size_bytes, err) < 0 ||
-        take_number(&rest, "block", 1, &state.block_bytes, err) < 0 ||
-        take_digest(&rest, "sha256", SHA256_BYTES, state.sha256, &state.has_sha256, err) < 0 ||
-        take_digest(&rest, "md5", MD5_BYTES, state.md5, &state.has_md5, err) < 0 ||
-        take_mirrors(&rest, &state, err) < 0) {
+    if (parse(arena, text, &state, err) < 0) {
+        err->code = ERR_PARSE;
         return -1;
     }
-    state.n_blocks = state_n_blocks(state.size_bytes, state.block_bytes);
-    if (!str_next(&rest, '\n', &line) || !str_eq_z(line, "map") || !rest.ptr ||
-        rest.len != state.n_blocks || state.n_blocks > FETCH_PIECES_MAX) {
-        return err_set(err, ERR_PARSE, "expected a map of %zu blocks", state.n_blocks);
-    }
-    state.map = rest.ptr;
     *ret_state = state;
     return 0;
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file `state` next to a half-fetched `data`: a head in text, written whole, then one byte a block, which is overwritten when
-   the block is in `data`. Both outlive the process (they are the kernel's by then) but not the machine: the head names the boot.
-   The reader is pure and fuzzed.
-
-   reperf-fetch 2 / boot ID / size N / block N / sha256 HEX|- / md5 HEX|- / mirror URL TAB ETAG TAB LAST-MODIFIED ... / map */
+/* The file `state` next to a half-fetched `data`: a JSON document, written whole, then one byte a block, which is overwritten when
+   the block is in `data`. Both outlive the process (they are the kernel's by then) but not the machine: the document names the
+   boot. The reader is pure and fuzzed. */
 #ifndef NET_FETCH_STATE_H
 #define NET_FETCH_STATE_H
 
@@ -27,19 +25,19 @@ struct state_mirror {
 
 struct state {
     struct str boot; /* /proc/sys/kernel/random/boot_id; "": not known */
-    uint64_t size_bytes;
-    uint64_t block_bytes;
+    int64_t size_bytes, block_bytes;
     bool has_sha256, has_md5; /* what was expected then */
     uint8_t sha256[SHA256_BYTES];
     uint8_t md5[MD5_BYTES];
-    struct state_mirror mirrors[FETCH_MIRRORS_MAX];
+    struct state_mirror *mirrors;
     size_t n_mirrors;
     const char *map; /* of n_blocks */
     size_t n_blocks;
 };
 
-/* ERR_PARSE: it is not whole, or does not make sense. Strings point into text. */
-MUST_CHECK int state_parse(struct str text, struct state *ret_state, struct err *err);
+/* ERR_PARSE: it is not whole, or does not make sense. The map points into text. */
+MUST_CHECK int state_parse(struct arena *arena, struct str text, struct state *ret_state,
+                           struct err *err);
 void state_text(const struct state *state, struct strbuf *out);
 
 static inline size_t state_n_blocks(uint64_t size_bytes, uint64_t block_bytes)

@@ -242,6 +242,32 @@ static size_t on_write(char *ptr, size_t size, size_t n, void *ctx)
     return len;
 }
 
+/* --- URLs ------------------------------------------------------------------------------------------- */
+
+static void url_cleanup(CURLU **url)
+{
+    curl_url_cleanup(*url);
+}
+
+static void text_cleanup(char **text)
+{
+    curl_free(*text);
+}
+
+char *http_url_shown(struct arena *arena, const char *url)
+{
+    static const CURLUPart HIDDEN[] = {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS,
+                                       CURLUPART_QUERY, CURLUPART_FRAGMENT};
+    CLEANUP(url) CURLU *parts = curl_url();
+    CLEANUP(text) char *text = NULL;
+    bool is_bad = !parts || curl_url_set(parts, CURLUPART_URL, url, 0) != CURLUE_OK;
+    for (size_t idx = 0; !is_bad && idx < ARRAY_LEN(HIDDEN); idx++) {
+        is_bad = curl_url_set(parts, HIDDEN[idx], NULL, 0) != CURLUE_OK;
+    }
+    is_bad = is_bad || curl_url_get(parts, CURLUPART_URL, &text, 0) != CURLUE_OK;
+    return arena_printf(arena, "%s", is_bad ? "(no URL)" : text);
+}
+
 /* --- a transfer ------------------------------------------------------------------------------------ */
 
 /* Unencoded bytes: digests and ranges refer to those. */
@@ -333,16 +359,6 @@ static int start_curl(struct http_transfer *transfer, const struct http_request 
         return err_set(err, ERR_INTERNAL, "libcurl: curl_multi_add_handle failed");
     }
     return transfer_watch(transfer, err);
-}
-
-static void url_cleanup(CURLU **url)
-{
-    curl_url_cleanup(*url);
-}
-
-static void text_cleanup(char **text)
-{
-    curl_free(*text);
 }
 
 /* Shows no part of an unreadable URL: it may contain a password anywhere. */

@@ -3,6 +3,7 @@
 
 #include "report/dataset.h"
 
+#include "base/charset.h"
 #include "codec/json_table.h"
 #include "report/report_decode.h"
 
@@ -36,14 +37,8 @@ static const char *const FORMATS[] = {
 
 static bool is_file_name(struct str name)
 {
-    bool is_good = name.len > 0 && name.len <= FILE_NAME_MAX && name.ptr[0] != '.' &&
-                   name.ptr[0] != '_' && name.ptr[0] != '-';
-    for (size_t idx = 0; is_good && idx < name.len; idx++) {
-        char c = name.ptr[idx];
-        is_good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '.' || c == '_' || c == '-';
-    }
-    return is_good;
+    return str_is_made_of(name, "a-zA-Z0-9._-") && name.len <= FILE_NAME_MAX &&
+           !strchr("._-", name.ptr[0]);
 }
 
 /* http://USER:PASSWORD@HOST/: refused, because descriptions are shown, printed and bundled. */

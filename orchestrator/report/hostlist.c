@@ -3,30 +3,23 @@
 
 #include "report/hostlist.h"
 
+#include "base/charset.h"
 #include "base/map.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
 
-#define TERM_PIECES_MAX (2 * HOSTLIST_BRACKETS_MAX + 1)
-#define SHOWN_MAX       80
-#define FOUND_MAX       60
+#define SHOWN_MAX 80
+#define FOUND_MAX 60
 
 struct number {
     int64_t value;
     int width; /* digits: at least as many in a set, as many as written in a name */
+    bool is_padded;
 };
 
-struct term_piece { /* literal text, or the numbers of a bracket */
-    struct str text;
-    struct number *numbers;
-    size_t n_numbers; /* 0: it is text */
-};
-
-/* "rack[1-2]node[01-04]": what stands between two commas. */
-struct term {
-    struct term_piece pieces[TERM_PIECES_MAX];
-    size_t n_pieces;
-    size_t n_names; /* product of the brackets' numbers, 1 to HOSTLIST_NAMES_MAX */
+struct bracket {          /* of a bracket */
+    struct number *items; /* HOSTLIST_NAMES_MAX */
+    size_t n;
 };
 
 struct expansion {
@@ -39,21 +32,10 @@ struct expansion {
     size_t n_work;
 };
 
-static bool is_alnum(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
 bool hostlist_is_name(struct str text)
 {
-    for (size_t idx = 0; idx < text.len; idx++) {
-        char c = text.ptr[idx];
-        if (!is_alnum(c) && c != '.' && c != ':' && c != '-' && c != '_') {
-            return false;
-        }
-    }
-    return text.len > 0 && text.len <= HOSTLIST_NAME_MAX && is_alnum(text.ptr[0]) &&
-           is_alnum(text.ptr[text.len - 1]);
+    return str_is_made_of(text, "a-zA-Z0-9.:_-") && text.len <= HOSTLIST_NAME_MAX &&
+           !strchr(".:_-", text.ptr[0]) && !strchr(".:_-", text.ptr[text.len - 1]);
 }
 
 /* ERR_USAGE: 'node set "TEXT", byte N: ...' */
@@ -92,8 +74,8 @@ static bool is_padded(struct str digits)
     return digits.len > 1 && digits.ptr[0] == '0';
 }
 
-/* Appends the numbers of "3" or "01-04" to the piece's, which have room for HOSTLIST_NAMES_MAX. */
-static int add_range(const struct expansion *e, struct str text, struct term_piece *piece)
+/* The numbers of "3" or "01-04". */
+static int add_range(const struct expansion *e, struct str text, struct bracket *numbers)
 {
     struct str last = text;
     struct str first;
@@ -114,34 +96,29 @@ static int add_range(const struct expansion *e, struct str text, struct term_pie
         return fail(e, text.ptr, "both ends of \"%.*s\" need the same number of digits",
                     STR_ARG(str_sub(text, 0, FOUND_MAX)));
     }
-    if (to - from >= (int64_t)(HOSTLIST_NAMES_MAX - piece->n_numbers)) {
+    if (to - from >= (int64_t)(HOSTLIST_NAMES_MAX - numbers->n)) {
         return fail(e, text.ptr, "more than %d names", HOSTLIST_NAMES_MAX);
     }
     for (; from <= to; from++) {
-        piece->numbers[piece->n_numbers++] =
-            (struct number){from, is_padded(first) ? (int)first.len : 1};
+        numbers->items[numbers->n++] =
+            (struct number){from, is_padded(first) ? (int)first.len : 1, false};
     }
     return 0;
 }
 
-static int read_bracket(const struct expansion *e, struct str inside, struct term_piece *ret_piece)
+static int read_bracket(const struct expansion *e, struct str inside, struct bracket *numbers)
 {
-    CLEANUP(free) struct number *room = xcalloc(HOSTLIST_NAMES_MAX, sizeof(*room));
-    struct term_piece piece = {.numbers = room};
     struct str rest = inside;
     struct str part;
+    numbers->n = 0;
     if (str_trim(inside).len == 0) {
         return fail(e, inside.ptr, "expected a number");
     }
     while (str_next(&rest, ',', &part)) {
-        if (add_range(e, str_trim(part), &piece) < 0) {
+        if (add_range(e, str_trim(part), numbers) < 0) {
             return -1;
         }
     }
-    ASSERT(piece.n_numbers > 0);
-    piece.numbers = arena_array(e->arena, struct number, piece.n_numbers);
-    memcpy(piece.numbers, room, piece.n_numbers * sizeof(*room));
-    *ret_piece = piece;
     return 0;
 }
 
@@ -160,70 +137,6 @@ static int check_bytes(const struct expansion *e, struct str text)
         }
     }
     return 0;
-}
-
-static int term_parse(const struct expansion *e, struct str text, struct term *ret_term)
-{
-    struct term term = {.n_names = 1};
-    size_t at = 0;
-    while (at < text.len) {
-        struct term_piece piece = {0};
-        size_t from = at;
-        if (term.n_pieces == TERM_PIECES_MAX) {
-            return fail(e, text.ptr + at, "more than %d brackets in a name", HOSTLIST_BRACKETS_MAX);
-        }
-        if (text.ptr[at] == '[') {
-            while (at < text.len && text.ptr[at] != ']') {
-                at++;
-            }
-            if (at == text.len) {
-                return fail(e, text.ptr + from, "expected ] after this [");
-            }
-            if (read_bracket(e, str_sub(text, from + 1, at - from - 1), &piece) < 0) {
-                return -1;
-            }
-            at++;
-            if (term.n_names > HOSTLIST_NAMES_MAX / piece.n_numbers) {
-                return fail(e, text.ptr + from, "more than %d names", HOSTLIST_NAMES_MAX);
-            }
-            term.n_names *= piece.n_numbers;
-        } else {
-            while (at < text.len && text.ptr[at] != '[') {
-                at++;
-            }
-            piece.text = str_sub(text, from, at - from);
-        }
-        term.pieces[term.n_pieces++] = piece;
-    }
-    *ret_term = term;
-    return 0;
-}
-
-/* The idx-th of its names, in buf (NUL-terminated). False if it is longer than HOSTLIST_NAME_MAX. */
-static bool term_name(const struct term *term, size_t idx, char buf[HOSTLIST_NAME_MAX + 1],
-                      struct str *ret_name)
-{
-    size_t which[TERM_PIECES_MAX];
-    size_t len = 0;
-    for (size_t at = term->n_pieces; at-- > 0;) {
-        size_t n = term->pieces[at].n_numbers;
-        which[at] = n ? idx % n : 0;
-        idx = n ? idx / n : idx;
-    }
-    for (size_t at = 0; at < term->n_pieces; at++) {
-        const struct term_piece *piece = &term->pieces[at];
-        size_t room = HOSTLIST_NAME_MAX + 1 - len;
-        int more = piece->n_numbers
-                       ? snprintf(buf + len, room, "%0*lld", piece->numbers[which[at]].width,
-                                  (long long)piece->numbers[which[at]].value)
-                       : snprintf(buf + len, room, "%.*s", STR_ARG(piece->text));
-        if (more < 0 || (size_t)more >= room) {
-            return false;
-        }
-        len += (size_t)more;
-    }
-    *ret_name = (struct str){buf, len};
-    return true;
 }
 
 static int add_name(struct expansion *e, struct str name, const char *at)
@@ -246,27 +159,79 @@ static int add_name(struct expansion *e, struct str name, const char *at)
     return 0;
 }
 
-static int add_term(struct expansion *e, struct str text)
+struct heads { /* the names of a term, as far as it was read */
+    struct arena arena;
+    struct str *items;
+    size_t n;
+};
+
+/* Each of them with the text, or with each of the numbers. */
+static int extend(const struct expansion *e, struct heads *heads, struct str text,
+                  const struct bracket *numbers)
 {
-    char buf[HOSTLIST_NAME_MAX + 1];
-    struct term term = {0};
-    struct str name;
-    if (check_bytes(e, text) < 0 || term_parse(e, text, &term) < 0) {
-        return -1;
+    size_t n_tails = numbers->n ? numbers->n : 1;
+    if (heads->n > HOSTLIST_NAMES_MAX / n_tails) {
+        return fail(e, text.ptr, "more than %d names", HOSTLIST_NAMES_MAX);
     }
-    e->n_work += term.n_names;
-    if (e->n_work > HOSTLIST_WORK_MAX) {
-        return fail(e, text.ptr, "more than %d names in all", HOSTLIST_WORK_MAX);
-    }
-    for (size_t idx = 0; idx < term.n_names; idx++) {
-        if (!term_name(&term, idx, buf, &name)) {
+    struct str *names = arena_array(&heads->arena, struct str, heads->n * n_tails);
+    for (size_t idx = 0; idx < heads->n * n_tails; idx++) {
+        struct str head = heads->items[idx / n_tails];
+        const struct number *number = &numbers->items[idx % n_tails];
+        names[idx] = str_of(
+            numbers->n ? arena_printf(&heads->arena, "%.*s%0*lld", STR_ARG(head), number->width,
+                                      (long long)number->value)
+                       : arena_printf(&heads->arena, "%.*s%.*s", STR_ARG(head), STR_ARG(text)));
+        if (names[idx].len > HOSTLIST_NAME_MAX) {
             return fail(e, text.ptr, "a name longer than %d bytes", HOSTLIST_NAME_MAX);
         }
-        if (add_name(e, name, text.ptr) < 0) {
+    }
+    heads->items = names;
+    heads->n *= n_tails;
+    return 0;
+}
+
+/* "rack[1-2]node[01-04]": what stands between two commas. */
+static int read_term(const struct expansion *e, struct str rest, struct heads *heads)
+{
+    CLEANUP(free) struct number *room = xcalloc(HOSTLIST_NAMES_MAX, sizeof(*room));
+    size_t n_brackets = 0;
+    while (rest.len) {
+        struct bracket numbers = {.items = room};
+        int64_t end = str_find(rest, rest.ptr[0] == '[' ? STR_LIT("]") : STR_LIT("["));
+        size_t len = end < 0 ? rest.len : (size_t)end;
+        if (rest.ptr[0] == '[') {
+            if (n_brackets++ == HOSTLIST_BRACKETS_MAX) {
+                return fail(e, rest.ptr, "more than %d brackets in a name", HOSTLIST_BRACKETS_MAX);
+            }
+            if (end < 0) {
+                return fail(e, rest.ptr, "expected ] after this [");
+            }
+            if (read_bracket(e, str_sub(rest, 1, len - 1), &numbers) < 0) {
+                return -1;
+            }
+            len++;
+        }
+        if (extend(e, heads, str_sub(rest, 0, len), &numbers) < 0) {
             return -1;
         }
+        rest = str_sub(rest, len, SIZE_MAX);
     }
     return 0;
+}
+
+static int add_term(struct expansion *e, struct str text)
+{
+    struct heads heads = {.items = &STR_LIT(""), .n = 1};
+    int result = check_bytes(e, text) < 0 || read_term(e, text, &heads) < 0 ? -1 : 0;
+    e->n_work += heads.n;
+    if (result == 0 && e->n_work > HOSTLIST_WORK_MAX) {
+        result = fail(e, text.ptr, "more than %d names in all", HOSTLIST_WORK_MAX);
+    }
+    for (size_t idx = 0; result == 0 && idx < heads.n; idx++) {
+        result = add_name(e, heads.items[idx], text.ptr);
+    }
+    arena_release(&heads.arena);
+    return result;
 }
 
 /* ---- a set ---- */
@@ -367,6 +332,7 @@ static struct folded read_name(struct str name)
         folded.number.value = folded.number.value * 10 + (name.ptr[at] - '0');
     }
     folded.number.width = (int)(end - from);
+    folded.number.is_padded = is_padded(str_sub(name, from, end - from));
     folded.before = str_sub(name, 0, from);
     folded.after = (struct str){name.ptr + end, name.len - end};
     return folded;
@@ -404,21 +370,12 @@ static size_t drop_equal(struct folded *names, size_t n)
 
 /* ---- text ---- */
 
-static bool is_padded_number(const struct number *number)
-{
-    int64_t least = 1;
-    for (int idx = 1; idx < number->width; idx++) {
-        least *= 10;
-    }
-    return number->width > 1 && number->value < least;
-}
-
 /* Whether `next` is the number that FIRST-LAST counts to after `last`. */
 static bool goes_on(const struct number *first, const struct number *last,
                     const struct number *next)
 {
     return next->value == last->value + 1 &&
-           (next->width == last->width || (!is_padded_number(first) && !is_padded_number(next)));
+           (next->width == last->width || (!first->is_padded && !next->is_padded));
 }
 
 static void print_number(struct strbuf *out, const struct number *number)

@@ -3,6 +3,7 @@
 
 #include "report/inventory.h"
 
+#include "base/charset.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "codec/json_table.h"
@@ -60,20 +61,10 @@ struct str inventory_fast_address(const struct inventory_node *node)
 
 /* ---- text forms ---- */
 
-static bool is_alnum(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
 static bool is_user(struct str text)
 {
-    for (size_t idx = 0; idx < text.len; idx++) {
-        char c = text.ptr[idx];
-        if (!(c >= 'a' && c <= 'z') && c != '_' && (idx == 0 || (!is_alnum(c) && c != '-'))) {
-            return false;
-        }
-    }
-    return text.len > 0 && text.len <= USER_MAX_BYTES;
+    return str_is_made_of(str_sub(text, 0, 1), "a-z_") && str_is_made_of(text, "a-z0-9_-") &&
+           text.len <= USER_MAX_BYTES;
 }
 
 /* Absolute, nothing that leads upwards, no blank or control character. */
@@ -97,31 +88,22 @@ static bool is_folder(struct str text)
 /* HOST:PORT[/PREFIX] */
 static bool is_registry(struct str text)
 {
-    struct str rest = text;
+    struct str prefix = text;
     struct str place;
-    struct str prefix = STR_EMPTY;
     struct err ignored = {0};
     int64_t port;
     size_t colon;
-    if (text.len > PATH_MAX_BYTES || !str_next(&rest, '/', &place)) {
+    if (text.len > PATH_MAX_BYTES || !str_next(&prefix, '/', &place)) {
         return false;
     }
-    prefix = rest;
     for (colon = place.len; colon > 0 && place.ptr[colon - 1] != ':'; colon--) {
     }
     if (colon == 0 || !hostlist_is_name(str_sub(place, 0, colon - 1)) ||
         str_to_i64(str_sub(place, colon, place.len), 1, 65535, &port, &ignored) < 0) {
         return false;
     }
-    for (size_t idx = 0; idx < prefix.len; idx++) {
-        char c = prefix.ptr[idx];
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '.' && c != '_' &&
-            c != '-' && c != '/') {
-            return false;
-        }
-    }
-    return !prefix.ptr ||
-           (prefix.len > 0 && is_alnum(prefix.ptr[0]) && is_alnum(prefix.ptr[prefix.len - 1]));
+    return !prefix.ptr || (str_is_made_of(prefix, "a-z0-9._/-") && !strchr("._/-", prefix.ptr[0]) &&
+                           !strchr("._/-", prefix.ptr[prefix.len - 1]));
 }
 
 /* http://HOST:PORT without a login, which would be in every log. */

@@ -8,6 +8,16 @@
 #define NAME_BYTES_MAX 40
 #define KEY_BYTES_MAX  160 /* of an override, with its sections */
 
+const struct launcher_name *launcher_of(struct str program)
+{
+    for (size_t idx = 0; idx < N_LAUNCHER_NAMES; idx++) {
+        if (str_eq_z(program, LAUNCHER_NAMES[idx].name)) {
+            return &LAUNCHER_NAMES[idx];
+        }
+    }
+    return NULL;
+}
+
 /* Whose options the run's words are; 0: none of the known ones. */
 static unsigned owner_of(const struct shell_run *run)
 {
@@ -15,10 +25,8 @@ static unsigned owner_of(const struct shell_run *run)
     struct str first = run->n ? run->words[0].text : STR_EMPTY;
     bool is_script = str_ends(program, STR_LIT(".py")) || !str_eq(program, path_base(first)) ||
                      str_starts(first, STR_LIT("./")) || run->is_inner;
-    for (size_t idx = 0; idx < N_LAUNCHER_NAMES; idx++) {
-        if (str_eq_z(program, LAUNCHER_NAMES[idx].name)) {
-            return LAUNCHER_NAMES[idx].of;
-        }
+    if (launcher_of(program)) {
+        return launcher_of(program)->of;
     }
     if (!run->n || container_is_engine(run->words[0].text) || shell_is_any(run, OTHER_PROGRAMS)) {
         return 0;

@@ -57,6 +57,8 @@ struct launcher_name {
 };
 extern const struct launcher_name LAUNCHER_NAMES[];
 extern const size_t N_LAUNCHER_NAMES;
+/* The row of a program whose words hold another program's; NULL: it is none. */
+const struct launcher_name *launcher_of(struct str program);
 
 /* Programs whose options are not among these, */
 extern const char *const OTHER_PROGRAMS[]; /* in addition to container engines */

@@ -33,16 +33,17 @@ const struct launcher_name LAUNCHER_NAMES[] = {
     {"accelerate", OF_ACCELERATE},
     {"accelerate.commands.launch", OF_ACCELERATE},
     {"srun", OF_SLURM},
+    {"nsys", 0}, /* profilers, whose options are none of these */
+    {"nvprof", 0},
 };
 const size_t N_LAUNCHER_NAMES = ARRAY_LEN(LAUNCHER_NAMES);
 
 const char *const OTHER_PROGRAMS[] = {
-    "pip",      "pip3",  "conda", "make",  "cmake",  "ninja", "apt",        "apt-get",
-    "yum",      "git",   "wget",  "curl",  "tar",    "unzip", "nvidia-smi", "xargs",
-    "parallel", "seq",   "head",  "tail",  "sort",   "echo",  "printf",     "awk",
-    "sed",      "grep",  "ssh",   "scp",   "cd",     "mkdir", "export",     "cat",
-    "tee",      "rsync", "nsys",  "ncu",   "nvprof", "test",  "[",          "[[",
-    "sleep",    "for",   "while", "until", "done",   NULL};
+    "pip",  "pip3", "conda", "make",   "cmake",  "ninja",      "apt",   "apt-get",  "yum",
+    "git",  "wget", "curl",  "tar",    "unzip",  "nvidia-smi", "xargs", "parallel", "seq",
+    "head", "tail", "sort",  "echo",   "printf", "awk",        "sed",   "grep",     "ssh",
+    "scp",  "cd",   "mkdir", "export", "cat",    "tee",        "rsync", "ncu",      "test",
+    "[",    "[[",   "sleep", "for",    "while",  "until",      "done",  NULL};
 
 const struct option_spelling OPTION_SPELLINGS[] = {
     {MEANS_RANKS, OF_MPI | OF_HOROVOD, "np"},

@@ -3,22 +3,14 @@
 
 #include "report/node_facts.h"
 
+#include "base/charset.h"
+
 static const char BEGIN[] = "reperf-probe 1 begin";
 static const char END[] = "reperf-probe 1 end";
 
 static bool is_key(struct str key)
 {
-    if (key.len == 0 || key.len > FACT_KEY_MAX) {
-        return false;
-    }
-    for (size_t idx = 0; idx < key.len; idx++) {
-        char c = key.ptr[idx];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-              c == '.' || c == '_' || c == '-' || c == ':' || c == '@')) {
-            return false;
-        }
-    }
-    return true;
+    return str_is_made_of(key, "a-zA-Z0-9._:@-") && key.len <= FACT_KEY_MAX;
 }
 
 /* A printable copy: no control characters, cut at the limit. */
@@ -77,6 +69,17 @@ bool facts_i64(const struct node_facts *facts, const char *key, int64_t *ret_val
     struct err ignored = {0};
     struct str value = facts_value(facts, key);
     return value.ptr && str_to_i64(value, 0, INT64_MAX, ret_value, &ignored) == 0;
+}
+
+bool facts_hex(struct str text, uint64_t *ret_mask)
+{
+    uint64_t mask = 0;
+    for (size_t idx = 0; idx < text.len; idx++) {
+        char c = text.ptr[idx];
+        mask = mask << 4 | (uint64_t)(is_digit(c) ? c - '0' : (c | 0x20) - 'a' + 10);
+    }
+    *ret_mask = mask;
+    return str_is_made_of(text, "0-9a-fA-F") && text.len <= 16;
 }
 
 /* ---- read ---- */
@@ -294,8 +297,7 @@ struct str smi_banner_cuda(struct str banner)
             struct str rest =
                 str_trim(str_sub(banner, (size_t)at + strlen(LABELS[idx]), banner.len));
             size_t len = 0;
-            while (len < rest.len &&
-                   ((rest.ptr[len] >= '0' && rest.ptr[len] <= '9') || rest.ptr[len] == '.')) {
+            while (len < rest.len && (is_digit(rest.ptr[len]) || rest.ptr[len] == '.')) {
                 len++;
             }
             return len ? str_sub(rest, 0, len) : STR_EMPTY; /* "N/A" */

@@ -46,6 +46,9 @@ struct str facts_why(const struct node_facts *facts, const char *key);
 /* False if it is not known or not a whole number from 0 on. */
 bool facts_i64(const struct node_facts *facts, const char *key, int64_t *ret_value);
 
+/* A mask of 1 to 16 hex digits, as the kernel and nvidia-smi print them. */
+bool facts_hex(struct str text, uint64_t *ret_mask);
+
 /* Inserts in order; for parsers of facts. ERR_NODE if full. */
 MUST_CHECK int facts_add(struct arena *arena, struct node_facts *facts, struct node_fact fact,
                          struct err *err);

@@ -3,6 +3,7 @@
 
 #include "report/report.h"
 
+#include "base/charset.h"
 #include "base/map.h"
 #include "codec/digest.h"
 #include "codec/json_table.h"
@@ -136,18 +137,12 @@ static int note_ids(const struct json *at, struct report_case *c, struct ids *id
 static int read_printed(const struct json *at, struct str printed, double *ret, struct err *err)
 {
     struct err reason = {0};
-    for (size_t idx = 0; idx < printed.len; idx++) {
-        char c = printed.ptr[idx];
-        if (!((c >= '0' && c <= '9') || (c == '.' && idx > 0 && idx + 1 < printed.len))) {
-            return json_fail(at, err, "printed: expected a plain decimal number, found \"%.100s\"",
-                             printed.ptr);
-        }
-    }
-    if (printed.len > PRINTED_BYTES_MAX || str_to_f64(printed, ret, &reason) < 0) {
-        return json_fail(at, err, "printed: expected a plain decimal number, found \"%.100s\"",
-                         printed.ptr);
-    }
-    return 0;
+    bool is_plain = str_is_made_of(printed, "0-9.") && printed.ptr[0] != '.' &&
+                    printed.ptr[printed.len - 1] != '.';
+    return is_plain && printed.len <= PRINTED_BYTES_MAX && str_to_f64(printed, ret, &reason) == 0
+               ? 0
+               : json_fail(at, err, "printed: expected a plain decimal number, found \"%.100s\"",
+                           printed.ptr);
 }
 
 /* "bs8" with prefix "bs" is 8. */
@@ -221,13 +216,7 @@ static int parse_id(const struct json *at, struct report_case *c, struct err *er
 
 static bool is_sha256(struct str value)
 {
-    for (size_t idx = 0; idx < value.len; idx++) {
-        char c = value.ptr[idx];
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
-            return false;
-        }
-    }
-    return value.len == 2 * (size_t)SHA256_BYTES;
+    return str_is_made_of(value, "0-9a-f") && value.len == 2 * (size_t)SHA256_BYTES;
 }
 
 static int get_id(const struct json *at, struct arena *arena, void *out, struct err *err)

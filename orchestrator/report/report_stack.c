@@ -2,6 +2,7 @@
 /* Sources, conditions, environments and stacks of a report, and the forms of text. */
 #include "base/base.h"
 
+#include "base/charset.h"
 #include "report/report_decode.h"
 
 #include "codec/json_table.h"
@@ -23,17 +24,6 @@
 static const char *const PURPOSES[] = {"pull", "build",   "container", "code",
                                        "data", "install", "run",       "log"};
 static const char *const PER[] = {"node", "rank", "head"};
-
-static bool is_lower_hex(struct str s)
-{
-    for (size_t idx = 0; idx < s.len; idx++) {
-        char c = s.ptr[idx];
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
-            return false;
-        }
-    }
-    return true;
-}
 
 int check_text(const struct json *at, const char *key, struct str value, struct err *err)
 {
@@ -61,22 +51,17 @@ int check_line(const struct json *at, const char *key, struct str value, struct 
     return 0;
 }
 
-static bool is_slug_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
 bool is_slug(struct str s)
 {
     bool was_joint = true;
     for (size_t idx = 0; idx < s.len; idx++) {
         bool is_joint = s.ptr[idx] == '-' || s.ptr[idx] == '.';
-        if (is_joint ? was_joint : !is_slug_char(s.ptr[idx])) {
+        if (is_joint && was_joint) {
             return false;
         }
         was_joint = is_joint;
     }
-    return s.len > 0 && s.len <= SLUG_BYTES_MAX && !was_joint;
+    return str_is_made_of(s, "a-z0-9.-") && s.len <= SLUG_BYTES_MAX && !was_joint;
 }
 
 int check_slug(const struct json *at, const char *key, struct str value, struct err *err)
@@ -92,7 +77,7 @@ int check_slug(const struct json *at, const char *key, struct str value, struct 
 
 int check_commit(const struct json *at, const char *key, struct str value, struct err *err)
 {
-    if (value.ptr && (value.len != COMMIT_DIGITS || !is_lower_hex(value))) {
+    if (value.ptr && (value.len != COMMIT_DIGITS || !str_is_made_of(value, "0-9a-f"))) {
         return json_fail(at, err, "%s: expected %d hex digits (a whole commit), found \"%.100s\"",
                          key, COMMIT_DIGITS, value.ptr);
     }
@@ -146,12 +131,9 @@ int check_file_path(const struct json *at, const char *key, struct str value, st
 
 static int check_date(const struct json *at, const char *key, struct str value, struct err *err)
 {
-    static const char SHAPE[] = "dddd-dd-dd";
-    bool is_good = value.len == DATE_BYTES;
-    for (size_t idx = 0; is_good && idx < DATE_BYTES; idx++) {
-        char c = value.ptr[idx];
-        is_good = SHAPE[idx] == 'd' ? c >= '0' && c <= '9' : c == '-';
-    }
+    bool is_good = value.len == DATE_BYTES && str_is_made_of(str_sub(value, 0, 4), "0-9") &&
+                   value.ptr[4] == '-' && str_is_made_of(str_sub(value, 5, 2), "0-9") &&
+                   value.ptr[7] == '-' && str_is_made_of(str_sub(value, 8, 2), "0-9");
     return is_good
                ? 0
                : json_fail(at, err, "%s: expected YYYY-MM-DD, found \"%.100s\"", key, value.ptr);
@@ -225,12 +207,7 @@ static int get_differences(const struct json *at, struct arena *arena UNUSED, vo
 
 static bool is_variable(struct str name)
 {
-    bool is_good = name.len > 0 && !(name.ptr[0] >= '0' && name.ptr[0] <= '9');
-    for (size_t pos = 0; is_good && pos < name.len; pos++) {
-        char c = name.ptr[pos];
-        is_good = is_slug_char(c) || (c >= 'A' && c <= 'Z') || c == '_';
-    }
-    return is_good;
+    return str_is_made_of(name, "a-zA-Z0-9_") && !is_digit(name.ptr[0]);
 }
 
 static int check_env(const struct json *at, struct arena *arena, void *out UNUSED, struct err *err)
@@ -516,7 +493,7 @@ static bool is_image_digest(struct str digest)
 {
     struct str hex = str_sub(digest, sizeof(DIGEST_PREFIX) - 1, SIZE_MAX);
     return str_starts(digest, STR_LIT(DIGEST_PREFIX)) && hex.len == DIGEST_DIGITS &&
-           is_lower_hex(hex);
+           str_is_made_of(hex, "0-9a-f");
 }
 
 static const struct json_form IMAGE_DIGEST = {.pattern = "^sha256:[0-9a-f]{64}$",

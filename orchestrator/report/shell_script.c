@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "report/container.h"
+#include "report/launch_options.h"
 
 #define FRAMES_MAX         6         /* bash -c in docker run in mpirun ... */
 #define EXPANDED_BYTES_MAX (1 << 20) /* of a text in all; beyond it a $NAME stays as it is */
@@ -271,32 +272,11 @@ bool shell_engine_does(const struct shell_run *run, const char *verb)
 
 /* ---- what is started ---- */
 
-/* Programs whose words hold another program's. */
-static const char *const LAUNCHERS[] = {"mpirun",
-                                        "mpiexec",
-                                        "orterun",
-                                        "horovodrun",
-                                        "srun",
-                                        "torchrun",
-                                        "fleetrun",
-                                        "deepspeed",
-                                        "accelerate",
-                                        "torch.distributed.launch",
-                                        "torch.distributed.run",
-                                        "paddle.distributed.launch",
-                                        "paddle.distributed.fleet.launch",
-                                        "oneflow.distributed.launch",
-                                        "multiproc.py",
-                                        "launch.py",
-                                        "nsys",
-                                        "nvprof",
-                                        NULL};
-
 static bool is_program(struct str word)
 {
     struct str base = path_base(word);
     struct shell_word one = {.text = base};
-    return is_python(base) || is_shell(base) || str_eq_any(base, LAUNCHERS) ||
+    return is_python(base) || is_shell(base) || launcher_of(base) ||
            str_ends(base, STR_LIT(".py")) || str_ends(base, STR_LIT(".sh")) ||
            prefix_words(&one, 1) > 0;
 }
@@ -342,8 +322,7 @@ static size_t inner_at(const struct shell_run *run, struct str *ret_text)
         at = skip_options(run->words, run->n, shell_engine_verb(run) + 1, "euw");
         return at + (at < run->n);
     }
-    return str_eq_any(shell_program(run), LAUNCHERS) || base.ptr[0] == '$' ? launched_at(run)
-                                                                           : run->n;
+    return launcher_of(shell_program(run)) || base.ptr[0] == '$' ? launched_at(run) : run->n;
 }
 
 /* ---- one simple command ---- */

@@ -3,6 +3,8 @@
 
 #include "report/shell_text.h"
 
+#include "base/charset.h"
+
 #define DISTANCE_BYTES_MAX 64
 
 struct splitter {
@@ -142,16 +144,6 @@ static bool is_opener(struct str word)
     return str_eq_any(word, WORDS) || shell_assignment(word, &name, &value);
 }
 
-static bool is_number(struct str s)
-{
-    for (size_t idx = 0; idx < s.len; idx++) {
-        if (s.ptr[idx] < '0' || s.ptr[idx] > '9') {
-            return false;
-        }
-    }
-    return s.len > 0;
-}
-
 /* > >> >& &> < and the word after it; at the operator. */
 static void read_redirection(struct splitter *s)
 {
@@ -166,7 +158,7 @@ static void read_redirection(struct splitter *s)
         s->at++;
     }
     read_word(s, &word);
-    if (word.raw.len > 0 && !(copies && is_number(word.text))) {
+    if (word.raw.len > 0 && !(copies && str_is_made_of(word.text, "0-9"))) {
         word.role = is_from ? SHELL_FROM : SHELL_TO;
         s->items[s->n++] = word;
     }
@@ -204,7 +196,7 @@ static void add_argument(struct splitter *s)
         s->at++;
         return;
     }
-    if ((peek(s, 0) == '<' || peek(s, 0) == '>') && is_number(word.raw)) {
+    if ((peek(s, 0) == '<' || peek(s, 0) == '>') && str_is_made_of(word.raw, "0-9")) {
         return; /* the descriptor of a redirection */
     }
     if (word.text.len == 0 && !word.is_quoted) {
@@ -245,20 +237,9 @@ void shell_split(struct arena *arena, struct str text, struct shell_words *ret_w
     *ret_words = (struct shell_words){s.items, s.n};
 }
 
-static bool is_name_char(char c, bool is_first)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           (!is_first && c >= '0' && c <= '9');
-}
-
 bool is_identifier(struct str s)
 {
-    for (size_t idx = 0; idx < s.len; idx++) {
-        if (!is_name_char(s.ptr[idx], idx == 0)) {
-            return false;
-        }
-    }
-    return s.len > 0;
+    return str_is_made_of(s, "a-zA-Z0-9_") && !is_digit(s.ptr[0]);
 }
 
 bool shell_assignment(struct str word, struct str *ret_name, struct str *ret_value)
@@ -297,7 +278,7 @@ static bool skip_quoting(struct str raw, struct shell_cursor *c)
 
 static size_t name_end(struct str raw, size_t from)
 {
-    while (from < raw.len && is_name_char(raw.ptr[from], false)) {
+    while (str_is_made_of(str_sub(raw, from, 1), "a-zA-Z0-9_")) {
         from++;
     }
     return from;
@@ -323,7 +304,7 @@ bool shell_next_use(struct str raw, struct shell_cursor *c, struct str *ret_name
         }
         to = name_end(raw, from);
         c->at = to > c->at ? to : c->at + 1;
-        if (to > from && is_name_char(raw.ptr[from], true)) {
+        if (to > from && !is_digit(raw.ptr[from])) {
             *ret_name = str_sub(raw, from, to - from);
             *ret_has_default =
                 is_braced && to < raw.len && raw.ptr[to] != '}' && raw.ptr[to] != '[';

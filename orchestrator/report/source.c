@@ -3,6 +3,7 @@
 
 #include "report/source.h"
 
+#include "base/charset.h"
 #include "codec/digest.h"
 
 #define SHOWN_MAX  160
@@ -11,13 +12,7 @@
 
 bool source_is_commit(struct str text)
 {
-    for (size_t idx = 0; idx < text.len; idx++) {
-        char c = text.ptr[idx];
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
-            return false;
-        }
-    }
-    return text.len == SOURCE_COMMIT_HEX;
+    return str_is_made_of(text, "0-9a-f") && text.len == SOURCE_COMMIT_HEX;
 }
 
 /* The part behind "://", or STR_EMPTY. */
@@ -107,15 +102,8 @@ int source_check_url(struct str url, struct err *err)
 
 static bool is_ref(struct str ref)
 {
-    for (size_t idx = 0; idx < ref.len; idx++) {
-        char c = ref.ptr[idx];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-              c == '-' || c == '_' || c == '.' || c == '/' || c == '+')) {
-            return false;
-        }
-    }
-    return ref.len > 0 && ref.len <= SOURCE_REF_MAX && ref.ptr[0] != '-' && ref.ptr[0] != '/' &&
-           str_find(ref, STR_LIT("..")) < 0;
+    return str_is_made_of(ref, "a-zA-Z0-9_./+-") && ref.len <= SOURCE_REF_MAX &&
+           ref.ptr[0] != '-' && ref.ptr[0] != '/' && str_find(ref, STR_LIT("..")) < 0;
 }
 
 /* --- a part of a repository --------------------------------------------------------------------------------------------------- */
@@ -222,13 +210,8 @@ const char *source_folder_name(struct arena *arena, struct str pin)
 /* Probably meant as a commit: 7 to 40 hex digits, but not 40 in lower case. */
 static bool is_short_commit(struct str pin)
 {
-    for (size_t idx = 0; idx < pin.len; idx++) {
-        char c = pin.ptr[idx];
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'))) {
-            return false;
-        }
-    }
-    return pin.len >= 7 && pin.len <= SOURCE_COMMIT_HEX && !source_is_commit(pin);
+    return str_is_made_of(pin, "0-9a-fA-F") && pin.len >= 7 && pin.len <= SOURCE_COMMIT_HEX &&
+           !source_is_commit(pin);
 }
 
 int source_parse_name(struct arena *arena, struct str name, struct source_name *ret_name,
@@ -286,8 +269,8 @@ char *source_repo_name(struct arena *arena, const char *url)
     sha256_of(repository, sha256);
     for (size_t idx = 0; idx < rest.len; idx++) {
         char c = rest.ptr[idx];
-        bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                        (c >= '0' && c <= '9') || c == '_' || (c == '.' && len > 0);
+        bool is_plain =
+            str_is_made_of(str_sub(rest, idx, 1), len > 0 ? "a-zA-Z0-9_." : "a-zA-Z0-9_");
         if (is_plain || (len > 0 && name[len - 1] != '-')) {
             name[len++] = is_plain ? c : '-';
         }

@@ -56,12 +56,13 @@ static const char *now_text(const struct getting *g)
     return arena_printf(g->arena, "%s", text);
 }
 
-static struct lock_item known_of(const struct dataset_file *file)
+struct lock_item dataset_file_known(const struct dataset_file *file)
 {
     struct lock_item item = {.name = file->name,
                              .size_bytes = file->size_bytes,
                              .has_md5 = file->has_md5,
-                             .has_sha256 = file->has_sha256};
+                             .has_sha256 = file->has_sha256,
+                             .date = STR_LIT("its publication")};
     memcpy(item.md5, file->md5, MD5_BYTES);
     memcpy(item.sha256, file->sha256, SHA256_BYTES);
     return item;
@@ -122,7 +123,7 @@ static const struct lock_item *earlier_item(const struct getting *g, struct str 
 static bool find_in_store(const struct getting *g, const struct dataset_file *file,
                           struct lock_item *ret_item)
 {
-    struct lock_item known = known_of(file);
+    struct lock_item known = dataset_file_known(file);
     const struct lock_item *item = earlier_item(g, file->name);
     struct err drift = {0};
     struct err none = {0};
@@ -208,7 +209,7 @@ static int from_incoming(struct getting *g, const struct dataset_file *file, boo
                          struct err *err)
 {
     const char *path = incoming_path(g, file);
-    struct lock_item known = known_of(file);
+    struct lock_item known = dataset_file_known(file);
     struct dataset_got got = {.origin = FROM_INCOMING};
     struct err wrong = {0};
     struct digest_value value;
@@ -223,7 +224,6 @@ static int from_incoming(struct getting *g, const struct dataset_file *file, boo
         return -1;
     }
     got.item = item_of(g, file, &value, NULL);
-    known.date = STR_LIT("its publication");
     if (lock_check_item(&known, &got.item, file->name.ptr, &wrong) < 0) {
         log_line(LOG_WARN,
                  "%s: not the file that is expected (%s): it has %llu bytes, MD5 %s; left there",

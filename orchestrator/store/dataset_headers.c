@@ -5,8 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,15 +13,10 @@
 #include "base/progress.h"
 #include "codec/file_header.h"
 
-#define TICK_MS     100
-#define THREADS_MAX POOL_THREADS_MAX
-
-struct shared { /* by all jobs */
+struct header_pass {
     const struct headers_opts *opts;
     struct header_check *checks;
-    size_t n;
-    atomic_size_t next; /* file to look at */
-    atomic_bool is_stopped;
+    struct progress progress;
 };
 
 typedef int (*header_fn)(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
@@ -169,65 +162,34 @@ static void check_one(const struct headers_opts *opts, struct header_check *chec
     }
 }
 
-static int run_job(void *arg, const atomic_bool *is_cancelled, struct err *err UNUSED)
+static int check_nth(void *ctx, size_t idx, const atomic_bool *is_stopped UNUSED,
+                     struct err *err UNUSED)
 {
-    struct shared *shared = arg;
-    for (;;) {
-        size_t idx = atomic_fetch_add(&shared->next, 1);
-        if (idx >= shared->n || atomic_load(is_cancelled) || atomic_load(&shared->is_stopped)) {
-            return 0;
-        }
-        check_one(shared->opts, &shared->checks[idx]);
-    }
+    struct header_pass *pass = ctx;
+    check_one(pass->opts, &pass->checks[idx]);
+    return 0;
 }
 
-static bool all_done(struct pool *pool, const struct pool_job *jobs, size_t n)
+static void show(void *ctx, size_t n_begun)
 {
-    for (size_t idx = 0; idx < n; idx++) {
-        if (!pool_is_done(pool, &jobs[idx])) {
-            return false;
-        }
-    }
-    return true;
+    struct header_pass *pass = ctx;
+    progress_set(&pass->progress, n_begun);
 }
 
 int dataset_headers(const struct headers_opts *opts, struct header_check *checks, size_t n,
                     struct err *err)
 {
-    struct shared shared = {.opts = opts, .checks = checks, .n = n};
-    struct pool_job jobs[THREADS_MAX];
-    struct progress progress;
-    size_t n_jobs = opts->n_threads < THREADS_MAX ? opts->n_threads : THREADS_MAX;
-    int result = 0;
-    n_jobs = n_jobs ? n_jobs : 1;
-    progress_start(&progress, opts->clock, "headers", "files", n);
-    for (size_t idx = 0; idx < n_jobs; idx++) {
-        jobs[idx] = (struct pool_job){.fn = run_job, .arg = &shared};
-        pool_submit(opts->pool, &jobs[idx]);
-    }
-    while (!all_done(opts->pool, jobs, n_jobs)) {
-        struct pollfd fd = {.fd = pool_fd(opts->pool), .events = POLLIN};
-        uint64_t events;
-        if (poll(&fd, 1, TICK_MS) > 0 && read(fd.fd, &events, sizeof(events)) < 0) {
-            /* Read empty by another wait: nothing is lost, the jobs are asked. */
-        }
-        if (opts->should_stop && opts->should_stop()) {
-            atomic_store(&shared.is_stopped, true);
-        }
-        size_t done = atomic_load(&shared.next);
-        progress_set(&progress, done < n ? done : n);
-    }
-    for (size_t idx = 0; idx < n_jobs; idx++) {
-        struct err ignored = {0};
-        if (pool_wait(opts->pool, &jobs[idx], &ignored) < 0) {
-            result = -1;
-            if (err->code == ERR_NONE) {
-                *err = ignored;
-            }
-        }
-    }
-    progress_end(&progress);
-    return result == 0 && atomic_load(&shared.is_stopped)
-               ? err_set(err, ERR_INTERRUPTED, "verify: interrupted")
-               : result;
+    struct header_pass pass = {.opts = opts, .checks = checks};
+    const struct pool_many many = {.pool = opts->pool,
+                                   .n_threads = opts->n_threads ? opts->n_threads : 1,
+                                   .n = n,
+                                   .each = check_nth,
+                                   .should_stop = opts->should_stop,
+                                   .on_tick = show,
+                                   .ctx = &pass};
+    int result;
+    progress_start(&pass.progress, opts->clock, "headers", "files", n);
+    result = pool_many(&many, err);
+    progress_end(&pass.progress);
+    return result < 0 ? err_wrap(err, "verify") : 0;
 }

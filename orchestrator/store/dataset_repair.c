@@ -27,31 +27,12 @@ struct repairing {
 
 /* ---- what is to be done ---- */
 
-static const struct tree_file *find_listed(const struct tree_list *list, const char *path)
-{
-    size_t from = 0;
-    size_t to = list->n;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        int order = strcmp(list->files[middle].path, path);
-        if (order == 0) {
-            return &list->files[middle];
-        }
-        if (order < 0) {
-            from = middle + 1;
-        } else {
-            to = middle;
-        }
-    }
-    return NULL;
-}
-
 static size_t collect_wanted(struct repairing *r, const struct dataset_verified *before)
 {
     size_t n = 0;
     for (size_t idx = 0; idx < before->n_faults; idx++) {
         const struct dataset_fault *fault = &before->faults[idx];
-        const struct tree_file *file = find_listed(&before->list, fault->path);
+        const struct tree_file *file = tree_list_find(&before->list, fault->path);
         if (file && fault->kind != FAULT_EXTRA && fault->kind != FAULT_COUNT &&
             (fault->kind == FAULT_MISSING || fault->expected)) {
             n += map_add(&r->wanted, str_of(file->path), (void *)(uintptr_t)file);
@@ -65,7 +46,7 @@ static int remove_extra(struct repairing *r, const struct dataset_verified *befo
     for (size_t idx = 0; idx < before->n_faults; idx++) {
         const struct dataset_fault *fault = &before->faults[idx];
         const char *path = fs_join(r->arena, before->tree_path, fault->path);
-        if (fault->kind != FAULT_EXTRA || find_listed(&before->list, fault->path)) {
+        if (fault->kind != FAULT_EXTRA || tree_list_find(&before->list, fault->path)) {
             continue;
         }
         if (unlink(path) < 0) {
@@ -175,11 +156,7 @@ static int unpack_again(struct repairing *r, const struct dataset_file *file,
         .archive = store_blob_path(r->store, item->sha256),
         .into = r->work,
         .wants = wants,
-        .unpack = {.archive_bytes = (uint64_t)item->size_bytes,
-                   .format = file->unpack.ptr,
-                   .takes_other_format = true,
-                   .is_nested = file->is_nested},
-        .kinds = DIGEST_SHA256,
+        .unpack = dataset_unpack_opts(file),
         .sha256 = item->sha256,
         .size_bytes = item->size_bytes,
         .pool = r->opts->verify->pool,

@@ -61,6 +61,10 @@ void dataset_record_encode(const struct dataset_record *record, struct strbuf *o
 /* ERR_FETCH with what to do about the missing tree. Returns -1. */
 int dataset_no_tree(struct arena *arena, const struct store *store, const struct dataset_here *here,
                     struct err *err);
+/* What its description and lock know of a file. */
+struct lock_item dataset_file_known(const struct dataset_file *file);
+/* How an archive of a dataset is unpacked. */
+struct unpack_opts dataset_unpack_opts(const struct dataset_file *file);
 /* Path of the tree's folder, whether it is there or not. */
 char *dataset_tree_path(const struct store *store, const char *name);
 

@@ -101,6 +101,12 @@ static const char *into_of(struct making *m, const struct dataset_file *file)
     return file->into.ptr ? fs_join(m->arena, m->work, file->into.ptr) : m->work;
 }
 
+struct unpack_opts dataset_unpack_opts(const struct dataset_file *file)
+{
+    return (struct unpack_opts){
+        .format = file->unpack.ptr, .takes_other_format = true, .is_nested = file->is_nested};
+}
+
 static int unpack_one(struct making *m, const struct dataset_file *file,
                       const struct lock_item *item, struct err *err)
 {
@@ -109,11 +115,7 @@ static int unpack_one(struct making *m, const struct dataset_file *file,
     const struct unpack_tree_opts opts = {
         .archive = store_blob_path(m->store, item->sha256),
         .into = into_of(m, file),
-        .unpack = {.archive_bytes = (uint64_t)item->size_bytes,
-                   .format = file->unpack.ptr,
-                   .takes_other_format = true,
-                   .is_nested = file->is_nested},
-        .kinds = DIGEST_SHA256,
+        .unpack = dataset_unpack_opts(file),
         .sha256 = item->sha256,
         .size_bytes = item->size_bytes,
         .pool = m->opts->net->pool,
@@ -173,11 +175,6 @@ static int copy_one(struct making *m, const struct dataset_file *file, const str
                             : file->name.ptr,
              item->sha256);
     return 0;
-}
-
-static int compare_files(const void *a, const void *b)
-{
-    return strcmp(((const struct tree_file *)a)->path, ((const struct tree_file *)b)->path);
 }
 
 static bool is_ours(const char *path, const char *own)
@@ -291,10 +288,8 @@ static int make(struct making *m, struct dataset_record *ret_record, struct err 
     if (result < 0 || check_names(m, err) < 0) {
         return -1;
     }
-    if (m->files.n) {
-        qsort(m->files.items, m->files.n, sizeof(m->files.items[0]), compare_files);
-    }
     list = (struct tree_list){.files = m->files.items, .n = m->files.n};
+    tree_list_sort(&list);
     if (tree_list_write(&list, fs_join(m->arena, m->work, DATASET_TREE_LIST), sha256, err) < 0 ||
         check_list(m, &list, sha256, err) < 0 ||
         write_record(m, &list, sha256, ret_record, err) < 0) {

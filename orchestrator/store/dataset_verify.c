@@ -98,12 +98,7 @@ int verify_archives(struct dataset_verifying *v, struct err *err)
     const struct dataset_file *files = dataset_files_of(v->here, &n);
     for (size_t idx = 0; idx < n; idx++) {
         const struct lock_item *item = lock_find(&v->out->tree.seen, files[idx].name);
-        struct lock_item known = {.size_bytes = files[idx].size_bytes,
-                                  .has_md5 = files[idx].has_md5,
-                                  .has_sha256 = files[idx].has_sha256};
-        memcpy(known.md5, files[idx].md5, MD5_BYTES);
-        memcpy(known.sha256, files[idx].sha256, SHA256_BYTES);
-        known.date = STR_LIT("its publication");
+        const struct lock_item known = dataset_file_known(&files[idx]);
         if (!item) {
             return err_set(err, ERR_INTEGRITY,
                            "%s: it was not made of %s: reperf data fetch %s%s again",

@@ -14,12 +14,10 @@
 
 #define THREADS_MAX 16
 #define READ_BYTES  (256u << 10)
-#define WAIT_NS     (100 * NS_PER_MS)
 /* The highest possible ratio: zeros in gzip give 1030. A layer beyond it is a decompression bomb. */
 #define RATIO_MAX 100000
 
-struct blob_check { /* one job of the pool; all in it is its own */
-    struct pool_job job;
+struct blob_check { /* by one thread of the pool; all in it is its own */
     const char *path;
     const char *what; /* "layer 3 of 9 sha256:0123456789ab" */
     uint64_t size_bytes;
@@ -31,9 +29,10 @@ struct blob_check { /* one job of the pool; all in it is its own */
     int fd;
     uint8_t *buf;
     struct digest packed;
-    const atomic_bool *is_cancelled;
+    const atomic_bool *is_stopped;
     atomic_uint_least64_t at_bytes;
     uint64_t unpacked_bytes;
+    struct err fault; /* ERR_NONE: none */
 };
 
 /* ---- one blob ---- */
@@ -42,7 +41,7 @@ static int next_packed(void *ctx, const void **ret_ptr, size_t *ret_len, struct 
 {
     struct blob_check *check = ctx;
     ssize_t got;
-    if (atomic_load(check->is_cancelled)) {
+    if (atomic_load(check->is_stopped)) {
         return err_set(err, ERR_INTERRUPTED, "stopped");
     }
     do {
@@ -127,19 +126,19 @@ static int judge(const struct blob_check *check, const struct digest_value *pack
     return 0;
 }
 
-static int check_blob(void *arg, const atomic_bool *is_cancelled, struct err *err)
+static int check_blob(struct blob_check *check, struct err *err)
 {
-    struct blob_check *check = arg;
+    CLEANUP(free) uint8_t *buf = xmalloc(READ_BYTES);
     struct digest_value packed = {0}, unpacked = {0};
     struct err unpack_err = {0};
     CLEANUP(fd) int fd = open(check->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    check->is_cancelled = is_cancelled;
     if (fd < 0) {
         return errno == ENOENT ? err_set(err, ERR_INTEGRITY, "missing")
                                : err_set(err, err_code_of_errno(errno), "open %s: %s", check->path,
                                          err_errno_text(errno));
     }
     check->fd = fd;
+    check->buf = buf;
     digest_start(&check->packed, DIGEST_SHA256);
     if (check->has_diff_id && unpack_all(check, &unpacked, &unpack_err) < 0 &&
         unpack_err.code != ERR_INTEGRITY && unpack_err.code != ERR_PARSE) {
@@ -161,18 +160,9 @@ struct verify {
     struct blob_check *checks;
     size_t n_checks;
     struct image_check out;
-    struct pool *pool;
-    bool wants_progress;
-    bool (*should_stop)(void);
+    const struct image_verify_opts *opts;
+    struct progress progress;
 };
-
-static void checks_release(struct verify *v)
-{
-    for (size_t idx = 0; idx < v->n_checks; idx++) {
-        digest_release(&v->checks[idx].packed);
-        free(v->checks[idx].buf);
-    }
-}
 
 static void add_fault(struct verify *v, const char *what, const char *why)
 {
@@ -195,8 +185,6 @@ static void add_blob(struct verify *v, const char *role, const struct oci_descri
     if (diff_id) {
         memcpy(check->diff_id, diff_id, SHA256_BYTES);
     }
-    check->buf = xmalloc(READ_BYTES);
-    check->job = (struct pool_job){.fn = check_blob, .arg = check};
 }
 
 static void check_pin(struct verify *v, const char *what, bool has, const uint8_t *pinned,
@@ -288,60 +276,30 @@ static int list_blobs(struct verify *v, struct err *err)
     return 0;
 }
 
-static uint64_t bytes_so_far(struct verify *v)
+static void show(void *ctx, size_t n_begun UNUSED)
 {
+    struct verify *v = ctx;
     uint64_t bytes = 0;
     for (size_t idx = 0; idx < v->n_checks; idx++) {
         bytes += atomic_load(&v->checks[idx].at_bytes);
     }
-    return bytes;
+    progress_set(&v->progress, bytes);
 }
 
-/* Waits for one job, with an eye on ^C and the bar. A stop cancels through pool_free, which the caller does. */
-static int wait_for(struct verify *v, struct blob_check *check, struct progress *progress,
-                    struct err *err)
+/* A fault of the blob does not end the others' checks. */
+static int check_nth(void *ctx, size_t idx, const atomic_bool *is_stopped, struct err *err)
 {
-    const struct timespec tick = {.tv_nsec = WAIT_NS};
-    while (!pool_is_done(v->pool, &check->job)) {
-        if (v->should_stop && v->should_stop()) {
-            return err_set(err, ERR_INTERRUPTED, "verify: stopped");
-        }
-        if (v->wants_progress) {
-            progress_set(progress, bytes_so_far(v));
-        }
-        nanosleep(&tick, NULL);
+    struct verify *v = ctx;
+    struct blob_check *check = &v->checks[idx];
+    int result;
+    check->is_stopped = is_stopped;
+    result = check_blob(check, &check->fault);
+    digest_release(&check->packed);
+    if (result < 0 && check->fault.code != ERR_INTEGRITY) {
+        *err = check->fault;
+        return err_wrap(err, "%s", check->what);
     }
-    struct err why = {0};
-    if (pool_wait(v->pool, &check->job, &why) < 0) {
-        if (why.code != ERR_INTEGRITY) {
-            *err = why;
-            return err_wrap(err, "%s", check->what);
-        }
-        add_fault(v, check->what, why.msg);
-    }
-    v->out.n_blobs++;
-    v->out.packed_bytes += atomic_load(&check->at_bytes);
-    v->out.unpacked_bytes += check->unpacked_bytes;
     return 0;
-}
-
-static int run_checks(struct verify *v, struct err *err)
-{
-    struct progress progress;
-    int result = 0;
-    if (v->wants_progress) {
-        progress_start(&progress, clock_system(), "verify", "bytes", v->out.info.bytes);
-    }
-    for (size_t idx = 0; idx < v->n_checks; idx++) {
-        pool_submit(v->pool, &v->checks[idx].job);
-    }
-    for (size_t idx = 0; result == 0 && idx < v->n_checks; idx++) {
-        result = wait_for(v, &v->checks[idx], &progress, err);
-    }
-    if (v->wants_progress) {
-        progress_end(&progress);
-    }
-    return result;
 }
 
 static size_t n_threads(void)
@@ -352,15 +310,44 @@ static size_t n_threads(void)
                                       : (size_t)n_cores;
 }
 
+static int run_checks(struct verify *v, struct err *err)
+{
+    CLEANUP(pool) struct pool *pool = NULL;
+    struct pool_many many = {.n_threads = n_threads(),
+                             .n = v->n_checks,
+                             .each = check_nth,
+                             .should_stop = v->opts->should_stop,
+                             .on_tick = v->opts->wants_progress ? show : NULL,
+                             .ctx = v};
+    int result;
+    if (pool_new(many.n_threads, &pool, err) < 0) {
+        return -1;
+    }
+    many.pool = pool;
+    if (v->opts->wants_progress) {
+        progress_start(&v->progress, clock_system(), "verify", "bytes", v->out.info.bytes);
+    }
+    result = pool_many(&many, err);
+    if (v->opts->wants_progress) {
+        progress_end(&v->progress);
+    }
+    for (size_t idx = 0; idx < v->n_checks; idx++) {
+        const struct blob_check *check = &v->checks[idx];
+        if (check->fault.code == ERR_INTEGRITY) {
+            add_fault(v, check->what, check->fault.msg);
+        }
+        v->out.packed_bytes += atomic_load(&check->at_bytes);
+        v->out.unpacked_bytes += check->unpacked_bytes;
+    }
+    v->out.n_blobs = v->n_checks;
+    return result < 0 ? err_wrap(err, "verify") : 0;
+}
+
 int image_verify(struct arena *arena, const struct store *store,
                  const struct image_verify_opts *opts, struct image_check *ret_check,
                  struct err *err)
 {
-    struct verify v = {.arena = arena,
-                       .store = store,
-                       .wants_progress = opts->wants_progress,
-                       .should_stop = opts->should_stop};
-    int result;
+    struct verify v = {.arena = arena, .store = store, .opts = opts};
     v.out.faults = arena_array(arena, struct str, IMAGE_FAULTS_MAX);
     if (image_open(arena, store, opts->name, &v.out.info, err) < 0) {
         return -1;
@@ -368,16 +355,7 @@ int image_verify(struct arena *arena, const struct store *store,
     if (opts->pins) {
         check_pins(&v, opts->pins);
     }
-    result = list_blobs(&v, err);
-    if (result == 0) {
-        result = pool_new(n_threads(), &v.pool, err);
-    }
-    if (result == 0) {
-        result = run_checks(&v, err);
-    }
-    pool_free(v.pool); /* waits for those that run */
-    checks_release(&v);
-    if (result < 0) {
+    if (list_blobs(&v, err) < 0 || run_checks(&v, err) < 0) {
         return -1;
     }
     *ret_check = v.out;

@@ -13,6 +13,8 @@
 #include "base/arena.h"
 #include "base/fs.h"
 
+#define TICK_MS 100
+
 struct pool {
     pthread_mutex_t lock; /* guards the queue, is_done of every job, is_ending */
     pthread_cond_t has_job;
@@ -154,6 +156,70 @@ int pool_wait(struct pool *pool, struct pool_job *job, struct err *err)
         *err = job->err;
     }
     return job->result;
+}
+
+struct many_run {
+    const struct pool_many *many;
+    atomic_size_t next;
+    atomic_bool is_stopped;
+};
+
+static int run_many(void *arg, const atomic_bool *is_cancelled UNUSED, struct err *err)
+{
+    struct many_run *run = arg;
+    size_t idx;
+    while (!atomic_load(&run->is_stopped) &&
+           (idx = atomic_fetch_add(&run->next, 1)) < run->many->n) {
+        if (run->many->each(run->many->ctx, idx, &run->is_stopped, err) < 0) {
+            atomic_store(&run->is_stopped, true);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Between two looks at a job. */
+static void tick(struct many_run *run)
+{
+    const struct pool_many *many = run->many;
+    struct pollfd ready = {.fd = many->pool->done_fd, .events = POLLIN};
+    size_t n_begun = atomic_load(&run->next);
+    uint64_t n_done;
+    if (poll(&ready, 1, TICK_MS) > 0 && read(ready.fd, &n_done, sizeof(n_done)) < 0) {
+        /* Read empty by another wait: nothing is lost, the jobs are asked. */
+    }
+    if (many->should_stop && many->should_stop()) {
+        atomic_store(&run->is_stopped, true);
+    }
+    if (many->on_tick) {
+        many->on_tick(many->ctx, n_begun < many->n ? n_begun : many->n);
+    }
+}
+
+int pool_many(const struct pool_many *many, struct err *err)
+{
+    struct many_run run = {.many = many};
+    struct pool_job jobs[POOL_THREADS_MAX];
+    size_t n_jobs = many->n_threads < POOL_THREADS_MAX ? many->n_threads : POOL_THREADS_MAX;
+    int result = 0;
+    ASSERT(n_jobs > 0);
+    for (size_t idx = 0; idx < n_jobs; idx++) {
+        jobs[idx] = (struct pool_job){.fn = run_many, .arg = &run};
+        pool_submit(many->pool, &jobs[idx]);
+    }
+    for (size_t idx = 0; idx < n_jobs; idx++) {
+        struct err failed = {0};
+        while (!pool_is_done(many->pool, &jobs[idx])) {
+            tick(&run);
+        }
+        if (pool_wait(many->pool, &jobs[idx], &failed) < 0 && result == 0) {
+            *err = failed;
+            result = -1;
+        }
+    }
+    return result == 0 && atomic_load(&run.is_stopped)
+               ? err_set(err, ERR_INTERRUPTED, "interrupted")
+               : result;
 }
 
 int pool_fd(const struct pool *pool)

@@ -41,6 +41,17 @@ void pool_submit(struct pool *pool, struct pool_job *job);
 /* Blocks until the job is done; gives its result and error. */
 MUST_CHECK int pool_wait(struct pool *pool, struct pool_job *job, struct err *err);
 bool pool_is_done(struct pool *pool, const struct pool_job *job);
+/* Many things, each by `each` on one of n_threads of the pool. Blocks until all are done, one has failed (its error is the result), or
+   should_stop (or NULL) says so, ten times a second: ERR_INTERRUPTED. is_stopped: the others may end early. on_tick may be NULL. */
+struct pool_many {
+    struct pool *pool;
+    size_t n_threads, n;
+    int (*each)(void *ctx, size_t idx, const atomic_bool *is_stopped, struct err *err);
+    bool (*should_stop)(void);
+    void (*on_tick)(void *ctx, size_t n_begun);
+    void *ctx;
+};
+MUST_CHECK int pool_many(const struct pool_many *many, struct err *err);
 /* Becomes readable (eventfd) when a job has ended, for poll(2); the owner reads it empty. */
 int pool_fd(const struct pool *pool);
 /* The end of a job ends the loop's wait; counted, so that several users of one pool may ask for it. The loop then reads

@@ -40,6 +40,10 @@ MUST_CHECK int tree_list_write(const struct tree_list *list, const char *path, u
 /* The same text to an open descriptor; name is for messages. */
 MUST_CHECK int tree_list_print(const struct tree_list *list, int fd, const char *name,
                                struct err *err);
+/* NULL: the list does not have it. */
+const struct tree_file *tree_list_find(const struct tree_list *list, const char *path);
+/* Into the order of the paths' bytes. */
+void tree_list_sort(struct tree_list *list);
 /* SHA-256 of the list's text: the tree's own digest. */
 void tree_list_sha256(const struct tree_list *list, uint8_t *ret_sha256);
 

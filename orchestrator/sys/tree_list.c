@@ -186,6 +186,19 @@ static int by_path(const void *a, const void *b)
     return strcmp(left->path, right->path);
 }
 
+void tree_list_sort(struct tree_list *list)
+{
+    if (list->n) {
+        qsort(list->files, list->n, sizeof(list->files[0]), by_path);
+    }
+}
+
+const struct tree_file *tree_list_find(const struct tree_list *list, const char *path)
+{
+    const struct tree_file wanted = {.path = path};
+    return list->n ? bsearch(&wanted, list->files, list->n, sizeof(wanted), by_path) : NULL;
+}
+
 static int drop_doubles(struct list_reader *reader, struct err *err)
 {
     struct tree_file *files = reader->files.items;

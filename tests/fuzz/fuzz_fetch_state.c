@@ -7,18 +7,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text;
     struct state state, again;
     struct err err = {0};
     strbuf_init(&text, 1 << 26);
-    if (state_parse((struct str){(const char *)data, size}, &state, &err) < 0) {
+    if (state_parse(&arena, (struct str){(const char *)data, size}, &state, &err) < 0) {
         ASSERT(err.code == ERR_PARSE && err.msg[0]);
         return 0;
     }
-    ASSERT(state.n_blocks == state_n_blocks(state.size_bytes, state.block_bytes));
+    ASSERT(state.n_blocks ==
+           state_n_blocks((uint64_t)state.size_bytes, (uint64_t)state.block_bytes));
     ASSERT(state.n_blocks <= size && state.n_mirrors <= FETCH_MIRRORS_MAX);
     state_text(&state, &text);
-    ASSERT(state_parse(strbuf_str(&text), &again, &err) == 0);
+    ASSERT(state_parse(&arena, strbuf_str(&text), &again, &err) == 0);
     ASSERT(again.n_blocks == state.n_blocks && again.n_mirrors == state.n_mirrors);
     ASSERT(memcmp(again.md5, state.md5, MD5_BYTES) == 0);
     ASSERT(memcmp(again.map, state.map, state.n_blocks) == 0);

@@ -12,16 +12,17 @@
 
 static void good_state(struct strbuf *text)
 {
+    struct state_mirror mirrors[] = {{STR_LIT("http://a/f"), STR_LIT("\"e\""), STR_EMPTY},
+                                     {STR_LIT("http://b/f"), STR_EMPTY, STR_LIT("Sat")}};
     struct state state = {.boot = STR_LIT("a-b"),
                           .size_bytes = 16 * 5 - 3,
                           .block_bytes = 16,
                           .has_md5 = true,
+                          .mirrors = mirrors,
                           .n_mirrors = 2,
                           .map = MAP,
                           .n_blocks = 5};
     memset(state.md5, 0xab, sizeof(state.md5));
-    state.mirrors[0] = (struct state_mirror){STR_LIT("http://a/f"), STR_LIT("\"e\""), STR_EMPTY};
-    state.mirrors[1] = (struct state_mirror){STR_LIT("http://b/f"), STR_EMPTY, STR_LIT("Sat")};
     state_text(&state, text);
 }
 
@@ -31,7 +32,7 @@ TEST(a_state_is_read_as_it_was_written)
     struct state state;
     strbuf_init(&text, 1 << 16);
     good_state(&text);
-    PASSES(state_parse(strbuf_str(&text), &state, ERR));
+    PASSES(state_parse(&scratch_arena, strbuf_str(&text), &state, ERR));
     assert_true(str_eq_z(state.boot, "a-b"));
     assert_int_equal(state.size_bytes, 16 * 5 - 3);
     assert_int_equal(state.n_blocks, 5);
@@ -54,14 +55,14 @@ TEST(a_state_of_another_length_is_refused)
         struct str part = str_sub(strbuf_str(&text), 0, len);
         struct state state;
         struct err err = {0};
-        assert_int_equal(state_parse(part, &state, &err), len == text.len ? 0 : -1);
+        assert_int_equal(state_parse(&scratch_arena, part, &state, &err), len == text.len ? 0 : -1);
         assert_true(len == text.len || err.code == ERR_PARSE);
     }
     strbuf_add_char(&text, '#');
     {
         struct state state;
         struct err err = {0};
-        assert_int_equal(state_parse(strbuf_str(&text), &state, &err), -1);
+        assert_int_equal(state_parse(&scratch_arena, strbuf_str(&text), &state, &err), -1);
     }
 }
 
