@@ -31,16 +31,37 @@ void table_add(struct table *table, struct str text)
     table->cells[table->n_cells++] = (struct str){copy, text.len};
 }
 
-void table_addf(struct table *table, const char *fmt, ...)
+static void PRINTF_LIKE(2, 0) add_args(struct table *table, const char *fmt, va_list args)
 {
     char text[CELL_BYTES_MAX];
-    va_list args;
-    int len;
-    va_start(args, fmt);
-    len = vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
+    int len = vsnprintf(text, sizeof(text), fmt, args);
     ASSERT(len >= 0);
     table_add(table, str_of(text));
+}
+
+void table_addf(struct table *table, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    add_args(table, fmt, args);
+    va_end(args);
+}
+
+void table_addf_if(struct table *table, bool is_known, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    if (is_known) {
+        add_args(table, fmt, args);
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+    va_end(args);
+}
+
+void table_add_or_dash(struct table *table, struct str text)
+{
+    table_add(table, text.len ? text : STR_LIT("-"));
 }
 
 void table_add_f64(struct table *table, double value)
