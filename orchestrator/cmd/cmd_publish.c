@@ -12,7 +12,12 @@
 #include "cmd/run_command.h"
 #include "codec/json_override.h"
 #include "evidence/rundir.h"
+#include "evidence/verify_archive.h"
 #include "judge/number.h"
+#include "judge/stats.h"
+#include "load/audit_logs.h"
+#include "load/load.h"
+#include "run/run_address.h"
 #include "view/page.h"
 #include "view/run_view.h"
 
@@ -45,8 +50,9 @@ struct publish {
     struct run_view views[PUBLISH_RUNS_MAX];
     const char *archives[PUBLISH_RUNS_MAX];
     size_t n;
-    struct report report;     /* the frozen one, as it is changed */
-    struct environment where; /* its nodes and GPUs: the most of a case */
+    struct report report;                    /* the frozen one, as it is changed */
+    const struct cell_result *of[CASES_MAX]; /* of each of its cases */
+    struct environment where;                /* its nodes and GPUs: the most of a case */
     uint64_t bytes;
 };
 
@@ -122,6 +128,7 @@ static int put_format(struct publish *p, const struct run_view *view,
     const char *log = fs_join(arena, view->folder, str_z(arena, cell->repeats[0].log));
     struct measurement *m = arena_new(arena, struct measurement);
     struct json_override set;
+    const char *rules = NULL;
     struct str why = STR_EMPTY;
     struct str text;
     if ((!format && result_choose_format(arena, &view->frozen, log, &format, &why, err) < 0) ||
@@ -149,23 +156,20 @@ static int put_format(struct publish *p, const struct run_view *view,
             return -1;
         }
         struct str inside = str_trim(str_sub(old.was, 1, old.was.len - 2));
-        const char *rules = arena_printf(arena,
-                                         "rules=[%.*s%s{\"name\": \"measured\", \"series\": "
-                                         "\"%.*s\", \"statistic\": \"engine\", "
-                                         "\"repeats\": \"mean\", \"origin\": \"own\", \"source\": "
-                                         "\"as reperf measure reads it\"}]",
-                                         STR_ARG(inside), inside.len ? ", " : "",
-                                         STR_ARG(measurement_primary(m)->name));
-        if (json_override(arena, text, str_of(rules), false, &set, err) < 0) {
-            return -1;
-        }
-        text = set.text;
+        rules = arena_printf(arena,
+                             "rules=[%.*s%s{\"name\": \"measured\", \"series\": \"%.*s\", "
+                             "\"statistic\": \"engine\", \"repeats\": \"mean\", \"origin\": "
+                             "\"own\", \"source\": \"as reperf measure reads it\"}]",
+                             STR_ARG(inside), inside.len ? ", " : "",
+                             STR_ARG(measurement_primary(m)->name));
     }
-    if (format_is_proposed(format)) { /* whoever ran it named it */
-        if (json_override(arena, text, STR_LIT("proposed=false"), false, &set, err) < 0) {
+    const char *settings[] = {rules, format_is_proposed(format) ? "proposed=false" : NULL};
+    for (size_t idx = 0; idx < ARRAY_LEN(settings); idx++) { /* whoever ran it named it */
+        if (settings[idx] &&
+            json_override(arena, text, str_of(settings[idx]), false, &set, err) < 0) {
             return -1;
         }
-        text = set.text;
+        text = settings[idx] ? set.text : text;
     }
     return put_text(p, name, text, err);
 }
@@ -192,9 +196,10 @@ static int put_case(struct publish *p, const struct run_view *view, const struct
                     struct err *err)
 {
     const struct report_case *was = cell->of_case;
-    struct report_case *c = &p->report.cases[p->report.n_cases++];
+    struct report_case *c = &p->report.cases[p->report.n_cases];
     struct cell *number = arena_new(p->arena, struct cell);
     const char *rule = NULL;
+    p->of[p->report.n_cases++] = cell;
     int decimals = DIGITS - 1 - (int)floor(log10(fabs(cell->value)));
     if (put_format(p, view, cell, &rule, err) < 0) {
         return -1;
@@ -314,7 +319,9 @@ static int put_archives(struct publish *p, struct err *err)
         const struct run_view *view = &p->views[idx];
         const char *name =
             arena_printf(p->arena, "archives/%.*s.tar.zst", STR_ARG(view->frozen.run_id));
+        const char *lock = arena_printf(p->arena, "locks/%.*s.json", STR_ARG(view->frozen.run_id));
         if (copy_file(p, p->archives[idx], name, err) < 0 ||
+            copy_file(p, fs_join(p->arena, view->folder, "lock/lock.json"), lock, err) < 0 ||
             copy_folder(p, fs_join(p->arena, view->folder, "manifest/overlay"),
                         "manifests/overlays", err) < 0) {
             return -1;
@@ -323,28 +330,77 @@ static int put_archives(struct publish *p, struct err *err)
     return 0;
 }
 
-static void add_readme(struct publish *p, struct strbuf *out)
+/* The folder is read as anybody will read it. */
+static int put_picture(const struct cmd_ctx *ctx, struct publish *p, struct err *err)
 {
-    const struct run_view *first = &p->views[0];
-    strbuf_printf(out, "# %s\n\n",
-                  p->args->title ? p->args->title : first->frozen.report.title.ptr);
-    for (size_t idx = 0; idx < p->n; idx++) {
-        run_out_markdown(&p->views[idx], out);
-        strbuf_add_char(out, '\n');
+    CLEANUP(format_set) struct format_set formats = {0};
+    CLEANUP(strbuf) struct strbuf text = {0};
+    const struct address_opts of = {ctx->root, ctx->state, ctx->store, true, ctx->clock};
+    const struct audit_opts opts = {.root = ctx->root};
+    struct address address;
+    struct report report;
+    struct report_audit audit;
+    if (address_open(p->arena, &of, fs_join(p->arena, p->folder, ""), &address, err) < 0 ||
+        load_report(p->arena, ctx->root, address.report, &report, err) < 0 ||
+        load_formats(p->arena, ctx->root, &formats, err) < 0 ||
+        audit_report(p->arena, &report, &formats, &opts, &audit, err) < 0) {
+        return err_wrap(err, "what was written to %s", p->folder);
     }
+    strbuf_init(&text, TEXT_MAX);
+    page_card(&text, &audit);
+    return put_text(p, "picture.svg", strbuf_str(&text), err);
+}
+
+static void add_table(const struct publish *p, struct strbuf *out)
+{
+    strbuf_add_z(out, "| model | framework | precision | GPUs | batch per GPU | value | 95 % "
+                      "interval | unit | repeats |\n|---|---|---|---:|---:|---:|---:|---|---:|\n");
+    for (size_t idx = 0; idx < p->report.n_cases; idx++) {
+        const struct report_case *c = p->of[idx]->of_case;
+        const struct summary *summary = &p->of[idx]->summary;
+        strbuf_printf(out, "| %.*s | %.*s | %.*s | %" PRId64 " | %" PRId64 " | %.*s | ",
+                      STR_ARG(c->model), STR_ARG(c->stack->label), STR_ARG(c->precision), c->gpus,
+                      c->batch_per_gpu, STR_ARG(p->report.cases[idx].cells[0].printed));
+        if (summary->n > 1) {
+            strbuf_printf(out, "± %.2f %%",
+                          100 * stats_t975((double)(summary->n - 1)) * summary->std /
+                              sqrt((double)summary->n) / summary->mean);
+        }
+        strbuf_printf(out, " | %.*s | %zu |\n", STR_ARG(p->of[idx]->unit), summary->n);
+    }
+}
+
+static int add_readme(struct publish *p, struct strbuf *out, struct err *err)
+{
+    strbuf_printf(out, "# %s\n\n![Printed numbers, and what their logs give](picture.svg)\n\n",
+                  p->report.title.ptr);
+    add_table(p, out);
     strbuf_add_z(out,
-                 "## Reproduce it\n\n```sh\nreperf run URL@COMMIT --nodes INVENTORY   # this "
+                 "\n## Reproduce it\n\n```sh\nreperf run URL@COMMIT --nodes INVENTORY   # this "
                  "repository's address and commit; --trust COMMIT\nreperf audit .   # the numbers "
                  "again, from the raw logs in logs/\nreperf verify archives/RUN.tar.zst --key "
                  "PUBLIC_KEY\n```\n\nA key that lies beside its archive proves nothing about who "
                  "signed it: take the key's fingerprint from somewhere else.\n\n");
+    for (size_t idx = 0; idx < p->n; idx++) {
+        const struct verify_opts opts = {
+            .path = p->archives[idx], .allows_unsigned = true, .is_bytes_only = true};
+        struct verify_info info = {0};
+        if (verify_archive(p->arena, &opts, &info, err) < 0) {
+            return -1;
+        }
+        strbuf_printf(out, "- archives/%.*s.tar.zst: %s%s\n", STR_ARG(info.run_id),
+                      info.key_id[0] ? "signed by the key of fingerprint\n  " : "not signed",
+                      info.key_id);
+    }
     strbuf_printf(out,
-                  "%" PRIu64 " bytes: logs/ (raw logs), archives/ (the sealed runs, with all "
-                  "conditions), manifests/ (report, formats, files that run), index.html\n",
+                  "\n%" PRIu64 " bytes: logs/ (raw logs), archives/ (the sealed runs, with all "
+                  "conditions),\nlocks/ (each file and image by digest), manifests/ (report, "
+                  "formats, files that run), index.html.\n",
                   p->bytes);
+    return 0;
 }
 
-static int put_rest(struct publish *p, struct err *err)
+static int put_rest(const struct cmd_ctx *ctx, struct publish *p, struct err *err)
 {
     static const char CI[] =
         "# Put reperf in PATH first: it is built from its repository with `make deb`.\n"
@@ -354,7 +410,7 @@ static int put_rest(struct publish *p, struct err *err)
     CLEANUP(strbuf) struct strbuf page = {0};
     strbuf_init(&text, TEXT_MAX);
     strbuf_init(&page, TEXT_MAX);
-    if (page_run(&page, &p->views[0], err) < 0 ||
+    if (put_picture(ctx, p, err) < 0 || page_run(&page, &p->views[0], err) < 0 ||
         put_text(p, "index.html", strbuf_str(&page), err) < 0 ||
         put_text(p, ".github/workflows/audit.yml", STR_LIT(CI), err) < 0) {
         return -1;
@@ -363,14 +419,13 @@ static int put_rest(struct publish *p, struct err *err)
         strbuf_printf(&text,
                       "cff-version: 1.2.0\nmessage: Please cite this report.\ntitle: \"%.*s\"\n"
                       "authors:\n  - name: \"%s\"\n",
-                      STR_ARG(p->views[0].frozen.report.id), p->args->author);
+                      STR_ARG(p->report.title), p->args->author);
         if (put_text(p, "CITATION.cff", strbuf_str(&text), err) < 0) {
             return -1;
         }
         strbuf_clear(&text);
     }
-    add_readme(p, &text);
-    return put_text(p, "README.md", strbuf_str(&text), err);
+    return add_readme(p, &text, err) < 0 ? -1 : put_text(p, "README.md", strbuf_str(&text), err);
 }
 
 static int open_runs(const struct cmd_ctx *ctx, const struct opt_list *names, struct publish *p,
@@ -432,7 +487,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     p.args = &args;
     p.folder = args.output;
     if (open_runs(ctx, &names, &p, err) < 0 || put_cases(&p, err) < 0 || put_report(&p, err) < 0 ||
-        put_archives(&p, err) < 0 || put_rest(&p, err) < 0) {
+        put_archives(&p, err) < 0 || put_rest(ctx, &p, err) < 0) {
         return -1;
     }
     log_line(LOG_INFO,

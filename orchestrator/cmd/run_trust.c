@@ -8,29 +8,23 @@
 #define SHOWN_MAX  (1u << 20)
 #define ANSWER_MAX 16
 
-static void show_mounts(struct strbuf *out, const struct plan_step *step)
+static void show_step(struct strbuf *out, const struct plan *plan, const struct plan_step *step)
 {
+    strbuf_add_z(out, "    runs   ");
+    for (size_t word = 0; word < step->n_argv; word++) {
+        strbuf_add_char(out, ' ');
+        shq_append(out, step->argv[word]);
+    }
+    if (plan->runtime == RUNTIME_NONE) {
+        strbuf_add_z(out, "\n    in      no container: with all that you may do\n");
+    } else {
+        strbuf_printf(out, "\n    in      %.*s@%.*s\n", STR_ARG(step->image_name),
+                      STR_ARG(step->image_digest));
+    }
     for (size_t idx = 0; idx < step->n_mounts; idx++) {
-        const struct plan_mount *mount = &step->mounts[idx];
-        strbuf_printf(out, "    sees    %s %.*s\n", recipe_mount_kind_name(mount->kind),
-                      STR_ARG(mount->name));
+        strbuf_printf(out, "    sees    %s %.*s\n", recipe_mount_kind_name(step->mounts[idx].kind),
+                      STR_ARG(step->mounts[idx].name));
     }
-}
-
-static bool is_shown(const struct plan *plan, size_t idx)
-{
-    const struct plan_step *step = &plan->steps[idx];
-    for (size_t at = 0; at < idx; at++) {
-        const struct plan_step *other = &plan->steps[at];
-        bool is_same = other->n_argv == step->n_argv && str_eq(other->image_name, step->image_name);
-        for (size_t word = 0; is_same && word < step->n_argv; word++) {
-            is_same = str_eq(other->argv[word], step->argv[word]);
-        }
-        if (is_same) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Each command once, with its image and what it sees. */
@@ -39,23 +33,14 @@ static void show(struct strbuf *out, const struct address *address, const struct
 {
     strbuf_printf(out, "report %.*s, %s, would run:\n", STR_ARG(report->id), address->pin);
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        CLEANUP(strbuf) struct strbuf one = {0};
         const struct plan_step *step = &plan->steps[idx];
-        if (step->n_argv == 0 || is_shown(plan, idx)) {
-            continue;
+        strbuf_init(&one, SHOWN_MAX);
+        show_step(&one, plan, step);
+        if (step->n_argv && str_find(strbuf_str(out), strbuf_str(&one)) < 0) {
+            strbuf_printf(out, "  %.*s\n%.*s", STR_ARG(step->case_id), STR_ARG(strbuf_str(&one)));
         }
-        strbuf_printf(out, "  %.*s\n    runs   ", STR_ARG(step->case_id));
-        for (size_t word = 0; word < step->n_argv; word++) {
-            strbuf_add_char(out, ' ');
-            shq_append(out, step->argv[word]);
-        }
-        strbuf_add_char(out, '\n');
-        if (plan->runtime == RUNTIME_NONE) {
-            strbuf_add_z(out, "    in      no container: with all that you may do\n");
-        } else {
-            strbuf_printf(out, "    in      %.*s@%.*s\n", STR_ARG(step->image_name),
-                          STR_ARG(step->image_digest));
-        }
-        show_mounts(out, step);
+        out->is_full |= one.is_full;
     }
     for (size_t idx = 0; idx < report->n_stacks; idx++) {
         for (size_t at = 0; at < report->stacks[idx].n_sources; at++) {

@@ -237,9 +237,10 @@ static void judge_claim(struct arena *arena, const struct frozen *frozen,
         claim->why = claim->why ? claim->why : at->ratio.why;
         return;
     }
-    claim->verdict = claim_judge(claim->published, &at->ratio, REPRODUCED_REL_MAX);
+    claim->verdict = claim_judge(claim->published, &at->ratio, frozen_tolerance(frozen));
     if (claim->verdict == CLAIM_NONE) {
-        claim->why = "published as equal within 5 %";
+        claim->why =
+            arena_printf(arena, "published as equal within %g %%", 100 * frozen_tolerance(frozen));
         return;
     }
     list_hardware(arena, at->cell, claim);

@@ -6,6 +6,7 @@
 #define EVIDENCE_FROZEN_H
 
 #include "evidence/discrepancy.h"
+#include "judge/verdict.h"
 #include "log/format.h"
 #include "report/plan.h"
 
@@ -38,6 +39,11 @@ struct frozen {
 /* ERR_INTEGRITY where the plan was made for another report than the frozen one. */
 MUST_CHECK int frozen_load(struct arena *arena, const char *folder, struct frozen *ret_frozen,
                            struct err *err);
+/* How far from a published number, or ratio, is still it, as a share. */
+static inline double frozen_tolerance(const struct frozen *frozen)
+{
+    return frozen->plan.tolerance > 0 ? frozen->plan.tolerance : REPRODUCED_REL_MAX;
+}
 /* Reads them again once the nodes were examined. */
 MUST_CHECK int frozen_load_machine(struct arena *arena, struct frozen *frozen, struct err *err);
 void frozen_release(struct frozen *frozen);

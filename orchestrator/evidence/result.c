@@ -251,8 +251,7 @@ static void judge_full(const struct frozen *frozen, struct cell_result *cell)
     } else {
         cell->rel_diff = rel_diff(cell->value, cell->published->published);
         cell->verdict =
-            verdict_run(cell->value, cell->published->published,
-                        frozen->plan.tolerance > 0 ? frozen->plan.tolerance : REPRODUCED_REL_MAX);
+            verdict_run(cell->value, cell->published->published, frozen_tolerance(frozen));
     }
 }
 

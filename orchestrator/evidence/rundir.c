@@ -103,7 +103,8 @@ int rundir_check_name(struct arena *arena, const char *state, const char *name, 
             "and '-', and not \"last\"",
             name, RUN_NAME_MAX - 1);
     }
-    return id ? err_set(err, ERR_USAGE, "--name %s: run %s has that name", name, id) : 0;
+    return id ? err_set(err, ERR_USAGE, "--name %s: run %s has that name; choose another", name, id)
+              : 0;
 }
 
 int rundir_give_name(struct arena *arena, const char *state, const char *name,

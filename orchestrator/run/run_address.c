@@ -132,7 +132,10 @@ int address_open(struct arena *arena, const struct address_opts *opts, const cha
         if (unpack(arena, opts, name, &address, &folder, err) < 0) {
             return -1;
         }
-    } else if ((strchr(name, '/') || name[0] == '.') && /* a name never loses to a folder */
+    } else if ((strchr(name, '/') || name[0] == '.' ||
+                !fs_exists(places_path(arena, opts->root, "reports",
+                                       arena_printf(arena, "%s.json", name)))) &&
+               /* a name never loses to a folder */
                fs_is_dir(fs_join(arena, name, "manifests/reports"))) {
         struct tree_list list;
         struct str version;

@@ -2,14 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # nginx on 127.0.0.1 for tests: nginx_start FOLDER, then $NGINX_URL; log in $T/nginx/access.log. Ended by its pid at the end.
 # /private/ serves the same files to user:secret.
-NGINX_PID=
-nginx_start() { # FOLDER
-    local port
+nginx_conf() { # the servers, on standard input: the whole configuration
     mkdir -p "$T/nginx"
-    for _ in 1 2 3; do
-        port=$(free_port)
-        printf 'user:%s\n' "$(openssl passwd -apr1 secret)" >"$T/nginx/users"
-        cat >"$T/nginx/nginx.conf" <<NGINX
+    cat >"$T/nginx/nginx.conf" <<NGINX
 user $(id -un);
 daemon off;
 master_process off;
@@ -20,13 +15,47 @@ http {
     access_log $T/nginx/access.log;
     client_body_temp_path $T/nginx/body; proxy_temp_path $T/nginx/proxy; fastcgi_temp_path $T/nginx/fastcgi;
     uwsgi_temp_path $T/nginx/uwsgi; scgi_temp_path $T/nginx/scgi;
+$(cat)
+}
+NGINX
+}
+nginx_git() { # FOLDER PATH MORE: of a location, for git's own backend over the repositories there, at $T/cgi.sock
+    cat <<NGINX
+            client_max_body_size 0;
+            fastcgi_pass unix:$T/cgi.sock;
+            fastcgi_param SCRIPT_FILENAME $(git --exec-path)/git-http-backend;
+            fastcgi_param GIT_HTTP_EXPORT_ALL 1;
+            fastcgi_param GIT_PROJECT_ROOT $1;
+            fastcgi_param PATH_INFO $2;
+            fastcgi_param QUERY_STRING \$query_string;
+            fastcgi_param REQUEST_METHOD \$request_method;
+            fastcgi_param CONTENT_TYPE \$content_type;
+            fastcgi_param CONTENT_LENGTH \$content_length;
+            $3
+NGINX
+}
+git_serve() { # PORT: nginx as configured, and git's backend; their pids are added to $pids
+    fcgiwrap -s "unix:$T/cgi.sock" 2>"$T/cgi.log" &
+    pids+=($!)
+    served $! "fcgiwrap" test -S "$T/cgi.sock"
+    nginx -c "$T/nginx/nginx.conf" -p "$T/nginx" >"$T/nginx/out" 2>&1 &
+    pids+=($!)
+    served $! "nginx" port_answers "$1"
+}
+NGINX_PID=
+nginx_start() { # FOLDER
+    local port
+    mkdir -p "$T/nginx"
+    for _ in 1 2 3; do
+        port=$(free_port)
+        printf 'user:%s\n' "$(openssl passwd -apr1 secret)" >"$T/nginx/users"
+        nginx_conf <<NGINX
     server {
         listen 127.0.0.1:$port;
         root $1;
         location = /logged { access_log off; return 204; }
         location /private/ { alias $1/; auth_basic "private"; auth_basic_user_file $T/nginx/users; }
     }
-}
 NGINX
         nginx -c "$T/nginx/nginx.conf" -p "$T/nginx" >"$T/nginx/out" 2>&1 &
         NGINX_PID=$!

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: workloads
+# Only: @emu/reperf-train @emu/test_device @emu/test_forms @emu/test_models @faults
 # All code that calls cuDNN and cuBLASLt, on the emulated device with fake libraries that compute by loops what the real ones' manuals say
 # (tests/cuda_fake): every call against the CPU backend, plans by the library's order and by timing, kept, damaged and foreign choices, missing
 # libraries.

@@ -83,7 +83,7 @@ sed -i 's,^case $0 in .work-n2.) mode=fails.*,mode=,' "$T/fake/train.sh"
 # ---- a lease that is a link ----
 rm -rf "$T/work-n1/lease"
 ln -s "$T" "$T/work-n1/lease"
-timeout 60 "$REPERF" run node-health --profile smoke --nodes "$T/four.json" --case "$CASE" --offline --repeats 1 >"$T/out" 2>"$T/err"
+timeout 600 "$REPERF" run node-health --profile smoke --nodes "$T/four.json" --case "$CASE" --offline --repeats 1 >"$T/out" 2>"$T/err"
 [ $? -ne 124 ]
 ok $? "a lease that is a link to a folder is not waited for"
 like "$(cat "$T/err")" 'work-n1/lease: expected a folder, found a link' "and is named"

@@ -31,7 +31,7 @@ printf '#!/bin/sh\nexit 1\n' >"$T/bin/docker" && chmod +x "$T/bin/docker"
 /usr/bin/python3 -u -m http.server --bind 127.0.0.1 --directory "$T/www" 0 >"$T/served" 2>&1 &
 server=$!
 trap 'kill $server; rm -rf "$T"' EXIT
-for _ in $(seq 100); do grep -q 'port [0-9]' "$T/served" && break; sleep 0.1; done
+served "$server" "the registry" grep -q 'port [0-9]' "$T/served"
 port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$T/served")
 exits 7 "a push to a registry without TLS" env PATH="$T/bin:$PATH" images/build.sh mmseg-0.30.0 --push "127.0.0.1:$port/mmseg"
 like "$(cat "$T/err")" "127.0.0.1:$port speaks plain HTTP alone" "is told apart"

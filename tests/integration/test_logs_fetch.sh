@@ -33,42 +33,17 @@ git clone -q --bare "$T/made" "$T/served/ours.git"
 port=$(free_port)
 mkdir -p "$T/nginx"
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 -keyout "$T/nginx/key" -out "$T/ca.pem" 2>/dev/null
-cat >"$T/nginx/nginx.conf" <<NGINX
-user $(id -un);
-daemon off;
-master_process off;
-pid $T/nginx/pid;
-error_log $T/nginx/error.log;
-events { worker_connections 64; }
-http {
-    access_log $T/nginx/access.log;
-    client_body_temp_path $T/nginx/body; proxy_temp_path $T/nginx/proxy; fastcgi_temp_path $T/nginx/fastcgi;
-    uwsgi_temp_path $T/nginx/uwsgi; scgi_temp_path $T/nginx/scgi;
+nginx_conf <<NGINX
     server {
         listen 127.0.0.1:$port ssl;
         ssl_certificate $T/ca.pem;
         ssl_certificate_key $T/nginx/key;
         location / {
-            fastcgi_pass unix:$T/cgi.sock;
-            fastcgi_param SCRIPT_FILENAME $(git --exec-path)/git-http-backend;
-            fastcgi_param GIT_HTTP_EXPORT_ALL 1;
-            fastcgi_param GIT_PROJECT_ROOT $T/served;
-            fastcgi_param PATH_INFO \$uri;
-            fastcgi_param QUERY_STRING \$query_string;
-            fastcgi_param REQUEST_METHOD \$request_method;
-            fastcgi_param CONTENT_TYPE \$content_type;
-            fastcgi_param CONTENT_LENGTH \$content_length;
-            fastcgi_param GIT_PROTOCOL \$http_git_protocol;
+$(nginx_git "$T/served" "\$uri" "fastcgi_param GIT_PROTOCOL \$http_git_protocol;")
         }
     }
-}
 NGINX
-fcgiwrap -s "unix:$T/cgi.sock" 2>"$T/cgi.log" &
-pids+=($!)
-served $! "fcgiwrap" test -S "$T/cgi.sock"
-nginx -c "$T/nginx/nginx.conf" -p "$T/nginx" >"$T/nginx/out" 2>&1 &
-pids+=($!)
-served $! "nginx" port_answers "$port"
+git_serve "$port"
 url=https://127.0.0.1:$port/ours.git
 sed -n "/^cat > manifests.reports/,/^END/p" manifests/README.md | sed '1d;$d' |
     sed "s/0123456789abcdef0123456789abcdef01234567/$commit/; s#https://example.org/ours.git#$url#; s#\"train.log\"#\"runs/a/train.log\"#" >"$T/m/reports/my-report.json"

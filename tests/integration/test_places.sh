@@ -45,7 +45,7 @@ sed -i "s/\"path\": \"mine\", /\"path\": \"mine\", \"series_sha256\": \"$sha\", 
 exits 0 "and the audit needs no logs" "$REPERF" audit my-report
 like "$(cat "$T/out")" '1 cells: 1 exact' "it is exact by them"
 cd "$ROOT" || exit 1
-is "$("$REPERF" list reports --json | jq -r '[.reports[].id] | length')" "$(find manifests/reports -name '*.json' | awk 'END {print NR + 1}')" "in the source tree ./manifests is the program's own"
+is "$("$REPERF" list reports --json | jq -r '[.reports[].id] | length')" "$(find manifests/reports -maxdepth 1 -name '*.json' | awk 'END {print NR + 1}')" "in the source tree ./manifests is the program's own"
 is "$("$REPERF" audit paddle-perf-deeplabv3p --json | jq '[.reports[].cells[] | select(.verdict == "no_log")] | length')" 0 "whose kept series are its own"
 mkdir -p "$T/copy/logs" && cp -R manifests "$T/copy/" && cp -R logs/published "$T/copy/logs/" && cd "$T/copy" || exit 1
 is "$("$REPERF" audit paddle-perf-deeplabv3p --json | jq '[.reports[].cells[] | select(.verdict == "no_log")] | length')" 0 "in the source tree of another copy they are that copy's"

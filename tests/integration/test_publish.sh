@@ -24,11 +24,15 @@ like "$(cat "$T/err")" '--files FOLDER names the files' "says what is missing"
 is "$([ -e "$T/pub/manifests/reports" ] && echo there)" "" "and no report is written"
 rm -rf "$T/pub"
 exits 0 "publish" "$REPERF" publish one -o "$T/pub" --files . --title "Ours" --author "A. Author"
-for f in README.md index.html CITATION.cff .github/workflows/audit.yml manifests/reports/python3.json manifests/formats/mine.json \
+for f in README.md index.html picture.svg CITATION.cff .github/workflows/audit.yml manifests/reports/python3.json manifests/formats/mine.json \
     manifests/overlays/code/train.py logs/python3/command/unstated/n1g0/bs0/repeat-2.log; do
     is "$([ -s "$T/pub/$f" ] && echo there)" there "$f"
 done
 like "$(cat "$T/pub/README.md")" 'A key that lies beside its archive proves nothing' "what a key proves is said"
+like "$(cat "$T/pub/README.md")" 'archives/.*: not signed' "and that nobody signed this run"
+like "$(cat "$T/pub/README.md")" '^. python3 . command . unstated . 0 . 0 . 10[01][.].* . ± [0-9.]+ % . samples/s . 2 .$' "its table has value and interval"
+is "$(jq -r '.files[].name' "$T"/pub/locks/*.json | grep -c manifest/report.json)" 1 "what ran is pinned by digest"
+like "$(cat "$T/pub/picture.svg")" '1 exact|exact' "the picture is of the folder's own audit"
 exits 0 "its archive verifies" "$REPERF" verify --unsigned "$(find "$T/pub/archives" -name '*.tar.zst')"
 exits 2 "not over what is there" "$REPERF" publish one -o "$T/pub" --files .
 is "$(grep -rl "$T/work" "$T/pub" --include=*.json --include=*.md --include=*.yml | wc -l)" 0 "no path of its author's machine is in its manifests"
@@ -42,6 +46,7 @@ is "$(grep -rc ghp_ "$T/leaked" --include=notes.txt | grep -c ':1')" 0 "nor writ
 cd "$T" || exit 1
 exits 0 "audit FOLDER" "$REPERF" audit "$T/pub/"
 like "$(cat "$T/out")" '1 cells: 1 exact' "recomputes the number from the raw logs"
+exits 0 "its name alone is enough where no report has it" "$REPERF" audit pub
 exits 0 "its report validates" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$T/pub/manifests/reports/python3.json"
 (cd "$T/pub" && git init -q . && git add -A && git commit -qm publish)
 git clone -q --bare "$T/pub" "$T/pub.git" && git -C "$T/pub.git" config uploadpack.allowAnySHA1InWant true

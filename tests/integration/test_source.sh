@@ -74,31 +74,11 @@ backend() { # PREFIX MORE
     cat <<NGINX
         location /$1/ {
             $2
-            client_max_body_size 0;
-            fastcgi_pass unix:$T/cgi.sock;
-            fastcgi_param SCRIPT_FILENAME $(git --exec-path)/git-http-backend;
-            fastcgi_param GIT_HTTP_EXPORT_ALL 1;
-            fastcgi_param GIT_PROJECT_ROOT $R;
-            fastcgi_param PATH_INFO \$path;
-            fastcgi_param QUERY_STRING \$query_string;
-            fastcgi_param REQUEST_METHOD \$request_method;
-            fastcgi_param CONTENT_TYPE \$content_type;
-            fastcgi_param CONTENT_LENGTH \$content_length;
-            $3
+$(nginx_git "$R" "\$path" "$3")
         }
 NGINX
 }
-cat >"$T/nginx/nginx.conf" <<NGINX
-user $(id -un);
-daemon off;
-master_process off;
-pid $T/nginx/pid;
-error_log $T/nginx/error.log;
-events { worker_connections 64; }
-http {
-    access_log $T/nginx/access.log;
-    client_body_temp_path $T/nginx/body; proxy_temp_path $T/nginx/proxy; fastcgi_temp_path $T/nginx/fastcgi;
-    uwsgi_temp_path $T/nginx/uwsgi; scgi_temp_path $T/nginx/scgi;
+nginx_conf <<NGINX
     map \$uri \$path { ~^/[a-z0-9]+(/.*)\$ \$1; }
     server {
         listen 127.0.0.1:$web;
@@ -108,14 +88,8 @@ $(backend private 'auth_basic "private"; auth_basic_user_file '"$T/nginx/users;"
         location /dumb/ { alias $R/; }
         location /broken/ { return 503; }
     }
-}
 NGINX
-fcgiwrap -s "unix:$T/cgi.sock" 2>"$T/cgi.log" &
-pids+=($!)
-served $! "fcgiwrap" test -S "$T/cgi.sock"
-nginx -c "$T/nginx/nginx.conf" -p "$T/nginx" >"$T/nginx/out" 2>&1 &
-pids+=($!)
-served $! "nginx" port_answers "$web"
+git_serve "$web"
 D="git://127.0.0.1:$port" H="http://127.0.0.1:$web"
 
 # --- each server gives the same: the old commit, which is no branch's head, with its submodules

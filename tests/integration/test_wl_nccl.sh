@@ -75,8 +75,10 @@ ok $? "which is not what each rank's own batch norm gives: $(of loss "$T/out.0")
 # Timing takes seconds here, more than the rendezvous may: rank 1, which has plans of its own, joins before and takes rank 0's.
 n_kept() { find "$T/plans.$1" -name '*.json' 2>/dev/null | wc -l; }
 planned=("${words[@]}" --precision amp --steps 1 --batch 1 --plan-cache "$T/plans.%RANK")
+begin_s=$SECONDS
 job 2 "${planned[@]}"
 is "$statuses" "0 0" "plans are chosen by timing"
+limit_s=$((2 + (SECONDS - begin_s) / 2)) # less than that took, and as long as this machine is slow
 [ "$(n_kept 0)" -gt 10 ]
 ok $? "by rank 0 ($(n_kept 0) kept)"
 is "$(n_kept 1)" 0 "and by no other"
@@ -84,8 +86,8 @@ grep -hq '"key":"CUDA emulator; driver CUDA [0-9.]*; cudnn [0-9.]*, cublaslt [0-
 ok $? "they are kept with device, driver and libraries"
 mv "$T/plans.0" "$T/plans.1"
 begin_s=$SECONDS
-job 2 "${planned[@]}" --rendezvous-timeout 2
-is "$statuses" "0 0" "a rank that has plans waits for one that times: $((SECONDS - begin_s)) s, with 2 s for the rendezvous"
+job 2 "${planned[@]}" --rendezvous-timeout "$limit_s"
+is "$statuses" "0 0" "a rank that has plans waits for one that times: $((SECONDS - begin_s)) s, with $limit_s s for the rendezvous"
 like "$(head -n 1 "$T/out.0")" '"tuned":true,"untimed":0,' "nothing was left untimed"
 rm -rf "$T"/plans.*
 port=$(free_port)

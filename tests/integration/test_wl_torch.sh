@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Room: workloads
+# Only: @reperf-train tests/workloads /usr/lib/python3/dist-packages/torch/version.py /usr/lib/python3/dist-packages/numpy/version.py
 # The engine against PyTorch (Debian's python3-torch), by `reperf-train --check`: every network, every optimiser of the reports.
 . "$(dirname "$0")/../tap_lib.sh"
 python=/usr/bin/python3

@@ -16,11 +16,10 @@ static inline void job_expect(struct job *job, double *expected[KERNEL_OUT_MAX])
 {
     struct cpu cpu;
     struct backend backend;
-    struct err err = {0};
     struct kernel_args args = job->args;
-    assert_int_equal(cpu_init(&cpu, CPU_PLAIN, 1, &backend, &err), 0);
+    PASSES(cpu_init(&cpu, CPU_PLAIN, 1, &backend, ERR));
     args.dtype = DT_F64;
-    assert_int_equal(backend.prepare(backend.self, &args, &err), 0);
+    PASSES(backend.prepare(backend.self, &args, ERR));
     args.workspace = xcalloc((size_t)args.workspace_bytes + 1, 1);
     for (int i = 0; i < KERNEL_IN_MAX; i++) {
         const struct slot *slot = &job->in[i];

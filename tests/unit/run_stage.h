@@ -155,11 +155,15 @@ static void set_up(struct stage *stage, const char *folder, const char *glob, in
     run_make_units(r);
 }
 
-static void tear_down(struct stage *stage)
+static void stage_cleanup(struct stage *stage)
 {
     runner_cleanup(&stage->r);
     arena_release(&stage->arena);
 }
+
+#define STAGE(stage, ...)                                                                          \
+    CLEANUP(stage) struct stage stage;                                                             \
+    set_up(&(stage), __VA_ARGS__)
 
 /* Its one unit was begun in 1970 and not watched since. */
 static void set_up_resumed(struct stage *stage, const char *folder)

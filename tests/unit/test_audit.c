@@ -214,5 +214,3 @@ TEST(a_changed_file_is_refused)
     }
     unlink(path);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -19,22 +19,20 @@
 
 TEST(err_keeps_context_and_code)
 {
-    struct err err = {0};
-    assert_int_equal(err_set(&err, ERR_DISK, "write %s", "x"), -1);
-    assert_int_equal(err_wrap(&err, "node %d", 3), -1);
-    assert_string_equal(err.msg, "node 3: write x");
-    assert_int_equal(err_exit_status(err.code), 10);
+    assert_int_equal(err_set(ERR, ERR_DISK, "write %s", "x"), -1);
+    assert_int_equal(err_wrap(ERR, "node %d", 3), -1);
+    assert_string_equal(ERR->msg, "node 3: write x");
+    assert_int_equal(err_exit_status(ERR->code), 10);
 }
 
 TEST(err_cuts_what_is_too_long)
 {
-    struct err err = {0};
     char text[2 * ERR_MSG_MAX];
     memset(text, 'a', sizeof(text));
     text[sizeof(text) - 1] = '\0';
-    assert_int_equal(err_set(&err, ERR_IO, "%s", text), -1);
-    assert_int_equal(err_wrap(&err, "%s", text), -1);
-    assert_int_equal(strlen(err.msg), ERR_MSG_MAX - 1);
+    assert_int_equal(err_set(ERR, ERR_IO, "%s", text), -1);
+    assert_int_equal(err_wrap(ERR, "%s", text), -1);
+    assert_int_equal(strlen(ERR->msg), ERR_MSG_MAX - 1);
 }
 
 TEST(numbers_are_whole_or_refused)
@@ -64,8 +62,8 @@ TEST(doubles_print_shortest_and_read_back)
     rng_init(&rng, 7);
     for (int round = 0; round < 2000; round++) {
         CLEANUP(strbuf) struct strbuf buf;
-        double value = (rng_f64(&rng) - 0.5) * pow(10, (double)rng_below(&rng, 40) - 20);
         strbuf_init(&buf, 64);
+        double value = (rng_f64(&rng) - 0.5) * pow(10, (double)rng_below(&rng, 40) - 20);
         strbuf_add_f64(&buf, value);
         assert_true(strtod(buf.ptr, NULL) == value);
     }
@@ -83,8 +81,8 @@ TEST(whole_numbers_print_as_printf_does)
                                      INT64_MAX, INT64_MIN};
     for (size_t idx = 0; idx < ARRAY_LEN(VALUES); idx++) {
         CLEANUP(strbuf) struct strbuf buf;
-        char wanted[32];
         strbuf_init(&buf, 64);
+        char wanted[32];
         strbuf_add_i64(&buf, VALUES[idx]);
         snprintf(wanted, sizeof(wanted), "%" PRId64, VALUES[idx]);
         assert_string_equal(buf.ptr, wanted);
@@ -181,11 +179,11 @@ TEST(doubles_have_their_shortest_text)
     rng_init(&rng, 11);
     for (int idx = 0; idx < 200000; idx++) {
         CLEANUP(strbuf) struct strbuf buf;
+        strbuf_init(&buf, 64);
         char wanted[40];
         double power = (double)(1 + rng_below(&rng, 3)) * pow(10, (double)rng_below(&rng, 14) - 5);
         double value =
             idx % 2 ? (double)rng_below(&rng, 100000000) / power : rng_normal(&rng) * power;
-        strbuf_init(&buf, 64);
         strbuf_add_f64(&buf, value);
         if (floor(value) == value && fabs(value) < 1e15) {
             continue;
@@ -488,5 +486,3 @@ TEST(secrets_are_known_by_name_and_value)
         assert_int_equal(secret_is(name, value), is_secret);
     }
 }
-
-UNIT_MAIN(NULL, NULL)

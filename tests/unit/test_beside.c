@@ -70,9 +70,9 @@ TEST(test_round_trip)
     };
     for (size_t idx = 0; idx < ARRAY_LEN(TEXTS); idx++) {
         CLEANUP(strbuf) struct strbuf buf;
+        strbuf_init(&buf, 4096);
         struct json_out out;
         struct beside beside = decoded(TEXTS[idx]);
-        strbuf_init(&buf, 4096);
         jw_begin(&out, &buf, true);
         jw_object(&out, NULL);
         json_encode(&out, BESIDE_ROWS, BESIDE_N, &beside);
@@ -144,11 +144,4 @@ TEST(test_missing)
     bind_step(&arena, &formats, &of_no_format);
     assert_string_equal(of_no_format.bound.key, "also[0]");
     format_release(format);
-}
-
-int main(void)
-{
-    int failed = unit_run(NULL, NULL);
-    arena_release(&arena);
-    return failed;
 }

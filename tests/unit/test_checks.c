@@ -499,5 +499,3 @@ TEST(clocks)
         assert_int_equal(n, 1);
     }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -140,5 +140,3 @@ TEST(what_the_audit_found_unlike_is_no_claim)
     pair.audits[1].proof = PROOF_CONTRADICTED;
     assert_non_null(strstr(objection(ARENA, &pair), "m/b/fp32/n1g1/bs8 belongs to another row"));
 }
-
-UNIT_MAIN(NULL, NULL)

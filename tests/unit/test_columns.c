@@ -169,5 +169,3 @@ TEST(columns_of_different_transports_are_not_alike)
     assert_int_equal(look(&b, MMSEG)->n_differs, 0);
     arena_release(&b.arena);
 }
-
-UNIT_MAIN(NULL, NULL)

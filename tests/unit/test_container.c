@@ -136,11 +136,11 @@ TEST(lines_that_are_no_run_are_refused)
                                         "docker; run img",
                                         "mydocker run img"};
     CLEANUP(strbuf) struct strbuf many;
+    strbuf_init(&many, 1 << 20);
     for (size_t idx = 0; idx < ARRAY_LEN(LINES); idx++) {
         struct container_flags flags;
         FAILS(container_flags_of_command(ARENA, str_of(LINES[idx]), &flags, ERR), ERR_MANIFEST);
     }
-    strbuf_init(&many, 1 << 20);
     strbuf_add_z(&many, "docker run");
     for (size_t n = 0; n < 2000; n++) {
         strbuf_add_z(&many, " -v /a:/b");
@@ -230,8 +230,8 @@ TEST(bad_json_is_refused)
                  {"\"wants_gpus\":false", "\"wants_gpus\":1"}};
     struct container_line line = line_of(ARENA, "docker run --ulimit memlock=-1 i");
     CLEANUP(strbuf) struct strbuf good;
-    struct json_out out;
     strbuf_init(&good, 1 << 16);
+    struct json_out out;
     jw_begin(&out, &good, true);
     jw_object(&out, NULL);
     json_encode(&out, CONTAINER_FLAGS_ROWS, CONTAINER_FLAGS_N, &line.flags);
@@ -384,5 +384,3 @@ TEST(every_container_command_of_the_reports)
     print_message("# %zu lines\n", n);
     assert_true(n >= 20);
 }
-
-UNIT_MAIN(NULL, NULL)

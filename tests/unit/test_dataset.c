@@ -161,10 +161,9 @@ TEST(globs_match_whole_paths)
 /* Every description that comes with reperf is read, and its id is its folder's name. */
 TEST(ours_are_read)
 {
-    struct err err = {0};
     struct fs_names names;
     size_t n = 0;
-    assert_int_equal(fs_list(ARENA, "datasets", &names, &err), 0);
+    PASSES(fs_list(ARENA, "datasets", &names, ERR));
     for (size_t idx = 0; idx < names.n; idx++) {
         CLEANUP(json_doc) struct json_doc doc = {0};
         struct dataset d = {0};
@@ -173,15 +172,13 @@ TEST(ours_are_read)
         if (!fs_exists(path)) {
             continue;
         }
-        assert_int_equal(json_read_file(path, &doc, &err), 0);
+        PASSES(json_read_file(path, &doc, ERR));
         root = json_root(&doc);
-        if (dataset_decode(&root, ARENA, &d, &err) < 0) {
-            fail_msg("%s", err.msg);
+        if (dataset_decode(&root, ARENA, &d, ERR) < 0) {
+            fail_msg("%s", ERR->msg);
         }
         assert_string_equal(d.id.ptr, names.items[idx]);
         n++;
     }
     assert_true(n >= 8);
 }
-
-UNIT_MAIN(NULL, NULL)

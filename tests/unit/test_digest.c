@@ -85,5 +85,3 @@ TEST(hex_is_exact)
         FAILS(hex_decode(str_of(BAD[idx]), 2, bytes, ERR), ERR_PARSE);
     }
 }
-
-UNIT_MAIN(NULL, NULL)

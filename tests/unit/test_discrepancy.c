@@ -122,5 +122,3 @@ TEST(values_are_listed_whatever_comes_before)
     assert_int_equal(found.n_wordings, 2 * DISCREPANCIES_MAX);
     FAILS(discrepancies_refuse(&found, ERR), ERR_ANY);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -174,5 +174,3 @@ TEST(test_centre_crop)
     recipe.short_ratio = 0.0; /* larger than the image: padded */
     check_batch(&recipe, (struct augment_size){50, 50}, false, 7);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -258,5 +258,3 @@ TEST(test_a_failure_sticks)
     assert_string_equal(again.msg, err.msg);
     cuda_release(&c.bed.cuda);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -132,5 +132,3 @@ TEST(test_other_filters_are_refused)
         job_release(&job);
     }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -290,5 +290,3 @@ TEST(test_plants)
     assert_int_equal(cudaMalloc(&ptr, free_bytes + 1), cudaErrorMemoryAllocation);
     (void)cudaGetLastError();
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -322,5 +322,3 @@ TEST(test_upsample)
         }
     }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -55,5 +55,3 @@ TEST(rows_that_are_no_vectors_or_too_long_are_refused)
         assert_true(rows[i].is_taken || strstr(err.msg, "1024 at most"));
     }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -333,5 +333,3 @@ TEST(test_several_ranks_are_refused)
     FAILS(cuda_loss_check(&cuda, &job.args, ERR), ERR_ANY);
     SAYS("2 ranks");
 }
-
-UNIT_MAIN(NULL, NULL)

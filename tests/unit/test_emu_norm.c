@@ -309,5 +309,3 @@ TEST(test_several_ranks_are_refused)
     SAYS("4 ranks");
     job_release(&job);
 }
-
-UNIT_MAIN(NULL, NULL)

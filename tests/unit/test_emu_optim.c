@@ -343,5 +343,3 @@ TEST(test_what_cannot_be_done_is_refused)
     FAILS(backend.prepare_update(&cuda, &args, ERR), ERR_ANY);
     SAYS("tables");
 }
-
-UNIT_MAIN(NULL, NULL)

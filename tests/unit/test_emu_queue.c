@@ -234,5 +234,3 @@ TEST(test_bad_captures)
     OK(cudaFree(y));
     forked_close(&f);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -152,5 +152,3 @@ TEST(every_row)
         measures(&ROWS[idx]);
     }
 }
-
-UNIT_MAIN(NULL, NULL)

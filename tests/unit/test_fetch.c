@@ -29,8 +29,8 @@ static void good_state(struct strbuf *text)
 TEST(a_state_is_read_as_it_was_written)
 {
     CLEANUP(strbuf) struct strbuf text;
-    struct state state;
     strbuf_init(&text, 1 << 16);
+    struct state state;
     good_state(&text);
     PASSES(state_parse(&scratch_arena, strbuf_str(&text), &state, ERR));
     assert_true(str_eq_z(state.boot, "a-b"));
@@ -84,7 +84,7 @@ static void bench_start(struct bench *bench)
     assert_int_equal(http_new(&bench->loop, &SETTINGS, &bench->http, &bench->err), 0);
 }
 
-static void bench_end(struct bench *bench)
+static void bench_cleanup(struct bench *bench)
 {
     http_free(bench->http);
     pool_free(bench->pool);
@@ -110,7 +110,7 @@ static const char *make_source(const char *name, size_t size, uint8_t *ret_sha25
 TEST(several_at_once_share_a_pool)
 {
     static const size_t SIZES[N_FETCHES] = {1, 3000000, 10000000};
-    struct bench bench;
+    CLEANUP(bench) struct bench bench;
     struct fetch *fetches[N_FETCHES];
     struct fetch_spec specs[N_FETCHES];
     const char *urls[N_FETCHES];
@@ -153,7 +153,6 @@ TEST(several_at_once_share_a_pool)
         assert_memory_equal(value.md5, result->value.md5, MD5_BYTES);
         fetch_free(fetches[idx]);
     }
-    bench_end(&bench);
 }
 
 static int n_steps_left;
@@ -165,7 +164,7 @@ static bool stop_soon(void)
 
 TEST(a_stopped_fetch_goes_on_later)
 {
-    struct bench bench;
+    CLEANUP(bench) struct bench bench;
     struct fetch *fetch;
     uint8_t sha256[SHA256_BYTES];
     const char *url = make_source("stopped", 12000000, sha256);
@@ -199,12 +198,11 @@ TEST(a_stopped_fetch_goes_on_later)
     assert_int_equal(fetch_result(fetch)->kept_bytes + fetch_result(fetch)->received_bytes,
                      12000000 + fetch_result(fetch)->again_bytes);
     fetch_free(fetch);
-    bench_end(&bench);
 }
 
 TEST(a_folder_is_for_one_at_a_time)
 {
-    struct bench bench;
+    CLEANUP(bench) struct bench bench;
     struct fetch *fetch, *other;
     uint8_t sha256[SHA256_BYTES];
     const char *url = make_source("locked", 100, sha256);
@@ -221,13 +219,12 @@ TEST(a_folder_is_for_one_at_a_time)
     bench.err = (struct err){0};
     assert_int_equal(fetch_new(bench.http, bench.pool, &bench.loop, &spec, &other, &bench.err), 0);
     fetch_free(other);
-    bench_end(&bench);
 }
 
 /* Pieces of a length that no power of two divides, the last one shorter. */
 TEST(pieces_may_have_any_length)
 {
-    struct bench bench;
+    CLEANUP(bench) struct bench bench;
     struct fetch *fetch;
     uint8_t sha256[SHA256_BYTES];
     uint8_t pieces[4][SHA256_BYTES];
@@ -257,7 +254,6 @@ TEST(pieces_may_have_any_length)
     assert_int_equal(bench.err.code, ERR_INTEGRITY);
     assert_true(str_find(str_of(bench.err.msg), STR_LIT("bytes 900021 to 1000002")) >= 0);
     fetch_free(fetch);
-    bench_end(&bench);
 }
 
 UNIT_MAIN(scratch_group_start, scratch_group_end)

@@ -184,5 +184,3 @@ TEST(texts)
     assert_int_equal(header.n_records, 3);
     refused(file_header_text, S("1\n\0"), false, "byte 2: expected text, found a NUL byte");
 }
-
-UNIT_MAIN(NULL, NULL)

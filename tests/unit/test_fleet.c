@@ -125,32 +125,29 @@ TEST(all_are_done)
 
 TEST(one_that_fails_stops_no_other)
 {
-    struct err err = {0};
     begin(NODES_MAX, 8);
     for (int idx = 0; idx < NODES_MAX; idx++) {
         world.fakes[idx].n_steps = idx % 5;
         world.fakes[idx].fails = idx % 3 == 1;
     }
-    assert_int_equal(fleet_each(&world.fleet, 0, step_fake, &world, &err), 21);
-    assert_int_equal(err.code, ERR_NONE);
+    assert_int_equal(fleet_each(&world.fleet, 0, step_fake, &world, ERR), 21);
+    assert_int_equal(ERR->code, ERR_NONE);
     for (int idx = 0; idx < NODES_MAX; idx++) {
         assert_int_equal(world.fakes[idx].n_calls, idx % 5 + 1);
         assert_int_equal(world.nodes[idx].err.code, idx % 3 == 1 ? ERR_NODE : ERR_NONE);
     }
-    assert_int_equal(fleet_first_error(&world.fleet, &err), -1);
-    assert_int_equal(err.code, ERR_NODE);
-    assert_string_equal(err.msg, "n1: no route");
+    FAILS(fleet_first_error(&world.fleet, ERR), ERR_NODE);
+    assert_string_equal(ERR->msg, "n1: no route");
     loop_release(&world.loop);
 }
 
 TEST(the_next_round_begins_anew)
 {
-    struct err err = {0};
     begin(3, 3);
     world.fakes[1].fails = true;
-    assert_int_equal(fleet_each(&world.fleet, 0, step_fake, &world, &err), 1);
+    assert_int_equal(fleet_each(&world.fleet, 0, step_fake, &world, ERR), 1);
     world.fakes[1].fails = false;
-    assert_int_equal(fleet_each(&world.fleet, 0, step_fake, &world, &err), 0);
+    PASSES(fleet_each(&world.fleet, 0, step_fake, &world, ERR));
     assert_int_equal(world.nodes[1].err.code, ERR_NONE);
     loop_release(&world.loop);
 }
@@ -172,13 +169,12 @@ TEST(no_more_than_the_fanout_are_busy)
 
 TEST(past_its_deadline_a_node_is_given_up)
 {
-    struct err err = {0};
     begin(8, 2);
     for (int idx = 0; idx < 8; idx++) {
         world.fakes[idx].n_steps = idx == 2 || idx == 5 ? -1 : 1;
     }
     /* From each node's own first step: those behind the hanging ones still have their own. */
-    assert_int_equal(fleet_each(&world.fleet, 100 * TICK_NS, step_fake, &world, &err), 2);
+    assert_int_equal(fleet_each(&world.fleet, 100 * TICK_NS, step_fake, &world, ERR), 2);
     for (int idx = 0; idx < 8; idx++) {
         bool hangs = idx == 2 || idx == 5;
         assert_int_equal(world.nodes[idx].err.code, hangs ? ERR_TIMEOUT : ERR_NONE);
@@ -225,5 +221,3 @@ TEST(opened_it_has_a_remote_for_each_node)
     assert_true(str_starts(str_of(ERR->msg), STR_LIT("n1: ")));
     loop_release(&world.loop);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -540,5 +540,3 @@ TEST(bad_formats_name_the_place)
         }
     }
 }
-
-UNIT_MAIN(NULL, NULL)

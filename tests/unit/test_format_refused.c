@@ -182,6 +182,7 @@ TEST(a_series_that_could_not_be_read_is_refused)
 TEST(a_fact_that_is_neither_read_nor_absent_is_refused)
 {
     CLEANUP(strbuf) struct strbuf many;
+    strbuf_init(&many, 1 << 16);
     static const struct row ROWS[] = {
         {FACT, ", {\"name\": \"cudnn\"}", "a fact has a literal and a pattern, or is absent"},
         {FACT, ", {\"name\": \"cudnn\", \"literal\": \"cudnn\", \"pattern\": \"cudnn\"}",
@@ -203,7 +204,6 @@ TEST(a_fact_that_is_neither_read_nor_absent_is_refused)
          "fact \"cuda\" is both read and absent"},
     };
     refuse_all(ROWS, ARRAY_LEN(ROWS));
-    strbuf_init(&many, 1 << 16);
     for (int idx = 0; idx < 64; idx++) {
         strbuf_printf(&many,
                       ", {\"name\": \"cudnn\", \"literal\": \"cudnn %d\", \"pattern\": \"cudnn "
@@ -287,5 +287,3 @@ TEST(a_rule_for_too_many_models_is_refused)
                          models.ptr),
             "expected at most 64 members");
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -290,5 +290,3 @@ TEST(refuses_limits)
         SAYS(BAD[idx].why);
     }
 }
-
-UNIT_MAIN(NULL, NULL)

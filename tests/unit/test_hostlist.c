@@ -10,9 +10,9 @@
 static const char *expand(struct arena *arena, const char *text, enum hostlist_syntax syntax)
 {
     CLEANUP(strbuf) struct strbuf out;
+    strbuf_init(&out, 1 << 20);
     struct hostlist list;
     struct err err = {0};
-    strbuf_init(&out, 1 << 20);
     if (hostlist_expand(arena, str_of(text), syntax, &list, &err) < 0) {
         assert_int_equal(err.code, ERR_USAGE);
         return arena_printf(arena, "%s", err.msg);
@@ -179,5 +179,3 @@ TEST(folded)
     assert_string_equal(str_z(ARENA, hostlist_fold(ARENA, twice, 3)), "a[1-2]");
     assert_string_equal(str_z(ARENA, hostlist_fold(ARENA, NULL, 0)), "");
 }
-
-UNIT_MAIN(NULL, NULL)

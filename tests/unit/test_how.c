@@ -281,5 +281,3 @@ TEST(several_logs_are_one_number)
     assert_int_equal(how.logs[0].is_dropped + how.logs[1].is_dropped + how.logs[2].is_dropped, 2);
     unmake(&made);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -181,5 +181,3 @@ TEST(a_strip_has_a_mark_a_run)
     assert_int_equal(count(&out, "cx=\"6.0\""), 1);  /* what is far off is at the edge */
     assert_int_equal(count(&out, "inf"), 0);
 }
-
-UNIT_MAIN(NULL, NULL)

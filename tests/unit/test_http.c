@@ -40,7 +40,7 @@ static void client_start(struct client *client, const struct http_settings *sett
     assert_int_equal(http_new(&client->loop, settings, &client->http, &client->err), 0);
 }
 
-static void client_end(struct client *client)
+static void client_cleanup(struct client *client)
 {
     http_transfer_free(client->transfer);
     http_free(client->http);
@@ -118,7 +118,7 @@ TEST(gives_head_and_body)
                 "Last-Modified: Sat, 21 Nov 2026 10:00:00 GMT\r\nContent-Type: text/plain\r\n\r\n"
                 "hello"),
         false};
-    struct client client;
+    CLEANUP(client) struct client client;
     struct str asked;
     const struct http_head *head;
     assert_int_equal(ask(&client, &reply, 1, (struct http_request){.if_range = "\"a-1\""},
@@ -136,7 +136,6 @@ TEST(gives_head_and_body)
     assert_true(has(asked, "GET /f?key=secret HTTP/1.1\r\n"));
     assert_true(has(asked, "\r\nIf-Range: \"a-1\"\r\n"));
     assert_true(has(asked, "\r\nAccept-Encoding: identity\r\n"));
-    client_end(&client);
 }
 
 TEST(reads_a_range)
@@ -146,7 +145,7 @@ TEST(reads_a_range)
                 "Content-Range: bytes 7-9/100\r\n\r\nabc"),
         false};
     const struct http_request request = {.has_range = true, .first_byte = 7, .last_byte = 9};
-    struct client client;
+    CLEANUP(client) struct client client;
     struct str asked;
     const struct http_head *head;
     assert_int_equal(ask(&client, &reply, 1, request, "/f", &asked), 0);
@@ -157,19 +156,17 @@ TEST(reads_a_range)
     assert_int_equal(head->content_bytes, 3);
     assert_true(head->has_content_range);
     assert_true(has(asked, "\r\nRange: bytes=7-9\r\n"));
-    client_end(&client);
 }
 
 TEST(an_error_status_is_an_answer)
 {
     const struct canned_reply reply = {
         STR_LIT("HTTP/1.1 429 Too Many\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nslow"), false};
-    struct client client;
+    CLEANUP(client) struct client client;
     assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), 0);
     assert_int_equal(client.head.status, 429);
     assert_int_equal(client.head.retry_after_ns, 7 * NS_PER_S);
     assert_int_equal(client.body.len, 0);
-    client_end(&client);
 }
 
 TEST(an_empty_answer_has_a_head)
@@ -177,12 +174,11 @@ TEST(an_empty_answer_has_a_head)
     const struct canned_reply reply = {
         STR_LIT("HTTP/1.1 416 No\r\nContent-Range: bytes */12\r\nContent-Length: 0\r\n\r\n"),
         false};
-    struct client client;
+    CLEANUP(client) struct client client;
     assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), 0);
     assert_int_equal(client.head.status, 416);
     assert_int_equal(client.head.total_bytes, 12);
     assert_false(client.head.has_content_range);
-    client_end(&client);
 }
 
 TEST(says_what_is_encoded_and_what_has_no_end)
@@ -196,22 +192,22 @@ TEST(says_what_is_encoded_and_what_has_no_end)
     struct client client;
     assert_int_equal(ask(&client, &encoded, 1, (struct http_request){0}, "/f", NULL), 0);
     assert_true(client.head.is_encoded);
-    client_end(&client);
+    client_cleanup(&client);
     assert_int_equal(ask(&client, &open_end, 1, (struct http_request){0}, "/f", NULL), 0);
     assert_false(client.head.is_delimited);
     assert_int_equal(client.head.total_bytes, -1);
-    client_end(&client);
+    client_cleanup(&client);
     assert_int_equal(ask(&client, &chunked, 1, (struct http_request){0}, "/f", NULL), 0);
     assert_true(client.head.is_delimited);
     assert_string_equal(client.body.ptr, "zz");
-    client_end(&client);
+    client_cleanup(&client);
 }
 
 TEST(endless_headers_are_refused)
 {
     CLEANUP(strbuf) struct strbuf text;
-    struct client client;
     strbuf_init(&text, 64u << 20);
+    CLEANUP(client) struct client client;
     strbuf_add_z(&text, "HTTP/1.1 200 OK\r\n");
     for (int idx = 0; idx < 100000; idx++) {
         strbuf_printf(&text, "X-%d: some text that goes on and on\r\n", idx);
@@ -221,16 +217,15 @@ TEST(endless_headers_are_refused)
     assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), -1);
     assert_int_equal(client.err.code, ERR_FETCH);
     assert_true(has(str_of(client.err.msg), "bytes of headers"));
-    client_end(&client);
 }
 
 TEST(an_endless_header_is_refused)
 {
     CLEANUP(strbuf) struct strbuf text;
-    struct client client;
+    strbuf_init(&text, 64u << 20);
+    CLEANUP(client) struct client client;
     char *line = xmalloc(1u << 20);
     memset(line, 'a', 1u << 20);
-    strbuf_init(&text, 64u << 20);
     strbuf_add_z(&text, "HTTP/1.1 200 OK\r\nX-A: ");
     for (int idx = 0; idx < 50; idx++) {
         strbuf_add(&text, line, 1u << 20);
@@ -240,7 +235,6 @@ TEST(an_endless_header_is_refused)
     assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), -1);
     assert_int_equal(client.err.code, ERR_FETCH);
     assert_true(has(str_of(client.err.msg), "a header line"));
-    client_end(&client);
     free(line);
 }
 
@@ -250,11 +244,10 @@ TEST(a_trickle_is_given_up)
     const struct canned_reply reply = {
         .text = STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"),
         .end = CANNED_TRICKLES};
-    struct client client;
+    CLEANUP(client) struct client client;
     assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), -1);
     assert_int_equal(client.err.code, ERR_TIMEOUT);
     assert_true(has(str_of(client.err.msg), "slower than 1000 bytes/s"));
-    client_end(&client);
 }
 
 TEST(failures_have_their_codes)
@@ -284,7 +277,7 @@ TEST(failures_have_their_codes)
     };
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         const struct canned_reply reply = {str_of(ROWS[idx].text), ROWS[idx].stays_open};
-        struct client client;
+        CLEANUP(client) struct client client;
         int result = ask(&client, &reply, 1, (struct http_request){0}, "/f?key=hidden", NULL);
         if (result == 0 || client.err.code != ROWS[idx].code) {
             print_error("%s: %d %s\n", ROWS[idx].name, result, client.err.msg);
@@ -292,7 +285,6 @@ TEST(failures_have_their_codes)
         assert_int_equal(result, -1);
         assert_int_equal(client.err.code, ROWS[idx].code);
         assert_false(has(str_of(client.err.msg), "hidden"));
-        client_end(&client);
     }
 }
 
@@ -300,12 +292,11 @@ TEST(a_refused_connection_is_net)
 {
     struct canned_server server = canned_start(NULL, 0);
     const struct http_request request = {.url = canned_url(&server, "/f")};
-    struct client client;
+    CLEANUP(client) struct client client;
     canned_stop(&server);
     client_start(&client, &(struct http_settings){.proxy = ""}, false);
     assert_int_equal(get(&client, &request), -1);
     assert_int_equal(client.err.code, ERR_NET);
-    client_end(&client);
 }
 
 TEST(follows_redirects_up_to_a_number)
@@ -325,13 +316,13 @@ TEST(follows_redirects_up_to_a_number)
     assert_string_equal(client.body.ptr, "ok");
     assert_int_equal(client.head.status, 200);
     assert_true(has(asked, "GET /g HTTP/1.1\r\nHost"));
-    client_end(&client);
+    client_cleanup(&client);
     for (size_t idx = 0; idx < ARRAY_LEN(replies); idx++) {
         replies[idx] = circle;
     }
     assert_int_equal(ask(&client, replies, ARRAY_LEN(replies), range, "/f", NULL), -1);
     assert_int_equal(client.err.code, ERR_FETCH);
-    client_end(&client);
+    client_cleanup(&client);
 }
 
 static void write_mode(const char *path, const char *text, mode_t mode)
@@ -350,7 +341,7 @@ TEST(a_login_is_not_sent_to_another_host)
     struct canned_server other = canned_start(&good, 1), server;
     struct canned_reply away = {.end = CANNED_CLOSES};
     struct http_request request = {0};
-    struct client client;
+    CLEANUP(client) struct client client;
     struct str asked, asked_other;
     away.text = str_of(arena_printf(&scratch_arena,
                                     "HTTP/1.1 302 Go\r\nLocation: http://localhost:%d/g\r\n"
@@ -366,7 +357,6 @@ TEST(a_login_is_not_sent_to_another_host)
     assert_true(has(asked, "Authorization: Basic YW5uOmh1c2g="));
     assert_true(has(asked_other, "GET /g"));
     assert_false(has(asked_other, "Authorization"));
-    client_end(&client);
 }
 
 TEST(logins_come_from_private_files)
@@ -389,7 +379,7 @@ TEST(logins_come_from_private_files)
     asked = canned_stop(&server);
     assert_true(has(asked, "\r\nAuthorization: Basic YW5uOmh1c2g=\r\n"));
     assert_true(has(asked, "\r\nCookie: session=crumb\r\n"));
-    client_end(&client);
+    client_cleanup(&client);
     for (size_t idx = 0; idx < 2; idx++) {
         const char *path = idx ? cookies : netrc;
         assert_int_equal(chmod(path, 0640), 0);
@@ -407,7 +397,7 @@ TEST(files_are_read_in_pieces)
     const char *path = scratch_path("a file%");
     const char *url = arena_printf(&scratch_arena, "file://%s/a%%20file%%25", scratch_folder);
     struct http_request request = {.url = url};
-    struct client client;
+    CLEANUP(client) struct client client;
     scratch_write(path, STR_LIT("0123456789"));
     client_start(&client, &(struct http_settings){.allows_file = true}, false);
     assert_int_equal(get(&client, &request), 0);
@@ -433,7 +423,6 @@ TEST(files_are_read_in_pieces)
     request.url = arena_printf(&scratch_arena, "file://%s/none", scratch_folder);
     assert_int_equal(get(&client, &request), 0);
     assert_int_equal(client.head.status, 404);
-    client_end(&client);
 }
 
 TEST(bad_urls_are_usage_and_not_shown)
@@ -445,7 +434,7 @@ TEST(bad_urls_are_usage_and_not_shown)
                                        "hush",
                                        "",
                                        "http://host:hush/"};
-    struct client client;
+    CLEANUP(client) struct client client;
     client_start(&client, NULL, false);
     for (size_t idx = 0; idx < ARRAY_LEN(URLS); idx++) {
         const struct http_request request = {.url = URLS[idx]};
@@ -454,7 +443,6 @@ TEST(bad_urls_are_usage_and_not_shown)
         assert_int_equal(client.err.code, ERR_USAGE);
         assert_false(has(str_of(client.err.msg), "hush"));
     }
-    client_end(&client);
 }
 
 TEST(urls_are_shown_without_secrets)

@@ -29,5 +29,3 @@ TEST(a_path_names_the_machine_or_another_or_none)
         }
     }
 }
-
-UNIT_MAIN(NULL, NULL)

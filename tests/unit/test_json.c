@@ -142,9 +142,9 @@ TEST(whole_numbers_beyond_2_53_are_refused)
 TEST(output_keeps_order_and_escapes)
 {
     CLEANUP(strbuf) struct strbuf buf;
+    strbuf_init(&buf, 1000);
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json_out out;
-    strbuf_init(&buf, 1000);
     jw_begin(&out, &buf, true);
     jw_object(&out, NULL);
     jw_z(&out, "z", "a\"\\\n\x01\xff");
@@ -199,5 +199,3 @@ TEST(places_have_regions)
     assert_region("$.a[9].c", 2, 6, 2, 19);
     assert_region("$.nothing", 1, 1, 1, 2);
 }
-
-UNIT_MAIN(NULL, NULL)

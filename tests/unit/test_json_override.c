@@ -83,5 +83,3 @@ TEST(what_leads_nowhere_is_refused)
         assert_int_equal(err.code, ERR_USAGE);
     }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -105,5 +105,3 @@ TEST(only_the_window_is_doubted)
     assert_int_equal(m.verdict, PARSE_OK);
     arena_release(&arena);
 }
-
-UNIT_MAIN(NULL, NULL)

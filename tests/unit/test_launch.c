@@ -68,23 +68,18 @@ static int make(struct fixture *f)
     return rc;
 }
 
-static void assert_words(const char *const *got, const char *const *wanted)
+/* The words from there on, each followed by a bar: all of them, or the first ones. */
+static const char *joined(const char *const *words, size_t from)
 {
-    size_t n = 0;
-    for (; wanted[n] && got[n]; n++) {
-        assert_string_equal(got[n], wanted[n]);
+    const char *text = "";
+    for (size_t idx = from; words[idx]; idx++) {
+        text = arena_printf(ARENA, "%s%s|", text, words[idx]);
     }
-    assert_null(wanted[n]);
-    assert_null(got[n]);
+    return text;
 }
-
-static void assert_words_at(const char *const *got, size_t from, const char *const *wanted)
-{
-    for (size_t idx = 0; wanted[idx]; idx++) {
-        assert_non_null(got[from + idx]);
-        assert_string_equal(got[from + idx], wanted[idx]);
-    }
-}
+#define assert_words(got, wanted) assert_string_equal(joined((got), 0), wanted)
+#define assert_words_at(got, from, wanted)                                                         \
+    assert_int_equal(strncmp(joined((got), (from)), wanted, strlen(wanted)), 0)
 
 static const char *value_of(const char *const *env, const char *name)
 {
@@ -108,12 +103,10 @@ TEST(one_rank_is_started_as_it_is)
     assert_int_equal(f.n_jobs, 1);
     assert_true(f.jobs[0].has_metric);
     assert_string_equal(f.jobs[0].job.id, JOB);
-    assert_words(f.jobs[0].job.argv,
-                 (const char *[]){"/home/a b/bin/reperf-train", "--model", "resnet50", NULL});
+    assert_words(f.jobs[0].job.argv, "/home/a b/bin/reperf-train|--model|resnet50|");
     assert_words(f.jobs[0].job.env,
-                 (const char *[]){"FLAGS_x=1", ENV_RUN, ENV_JOB, "MASTER_ADDR=10.12.0.2",
-                                  "MASTER_PORT=29501", "WORLD_SIZE=1", "LOCAL_WORLD_SIZE=1",
-                                  "RANK=0", "LOCAL_RANK=0", NULL});
+                 "FLAGS_x=1|" ENV_RUN "|" ENV_JOB "|MASTER_ADDR=10.12.0.2|MASTER_PORT=29501|WORLD_"
+                 "SIZE=1|LOCAL_WORLD_SIZE=1|RANK=0|LOCAL_RANK=0|");
     assert_null(f.jobs[0].job.cleanup);
     arena_release(&f.arena);
 }
@@ -124,8 +117,7 @@ TEST(one_rank_a_node_has_nothing_around_it)
     init(&f, 2, 1);
     assert_int_equal(make(&f), 0);
     assert_int_equal(f.n_jobs, 2);
-    assert_words(f.jobs[1].job.argv,
-                 (const char *[]){"/home/a b/bin/reperf-train", "--model", "resnet50", NULL});
+    assert_words(f.jobs[1].job.argv, "/home/a b/bin/reperf-train|--model|resnet50|");
     assert_string_equal(value_of(f.jobs[1].job.env, "RANK"), "1");
     assert_string_equal(value_of(f.jobs[1].job.env, "LOCAL_RANK"), "0");
     arena_release(&f.arena);
@@ -143,12 +135,12 @@ TEST(each_node_starts_its_ranks)
         assert_int_equal(f.jobs[idx].has_metric, idx == 0);
         assert_string_equal(f.jobs[idx].job.id, JOB);
         assert_words(argv,
-                     (const char *[]){NODE_SELF, "ranks", idx ? "2" : "0", "2", "5",
-                                      "/home/a b/bin/reperf-train", "--model", "resnet50", NULL});
+                     arena_printf(ARENA,
+                                  "%s|ranks|%s|2|5|/home/a b/bin/reperf-train|--model|resnet50|",
+                                  NODE_SELF, idx ? "2" : "0"));
         assert_words(f.jobs[idx].job.env,
-                     (const char *[]){ENV_RUN, ENV_JOB, "MASTER_ADDR=10.12.0.2",
-                                      "MASTER_PORT=29501", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=2",
-                                      "OMP_WAIT_POLICY=passive", NULL});
+                     ENV_RUN "|" ENV_JOB "|MASTER_ADDR=10.12.0.2|MASTER_PORT=29501|WORLD_SIZE=4|"
+                             "LOCAL_WORLD_SIZE=2|OMP_WAIT_POLICY=passive|");
     }
     arena_release(&f.arena);
 }
@@ -163,12 +155,10 @@ TEST(a_shell_line_runs_once_a_node)
     f.argv[2] = STR_LIT("launch --node_rank=$NODE_RANK 'a b'");
     assert_int_equal(make(&f), 0);
     assert_int_equal(f.n_jobs, 2);
-    assert_words(f.jobs[1].job.argv,
-                 (const char *[]){"/bin/sh", "-c", "launch --node_rank=$NODE_RANK 'a b'", NULL});
+    assert_words(f.jobs[1].job.argv, "/bin/sh|-c|launch --node_rank=$NODE_RANK 'a b'|");
     assert_words(f.jobs[1].job.env,
-                 (const char *[]){ENV_RUN, ENV_JOB, "MASTER_ADDR=10.12.0.2", "MASTER_PORT=29501",
-                                  "NNODES=2", "NPROC_PER_NODE=8", "NODE_IPS=10.12.0.2,10.12.0.3",
-                                  "NODE_RANK=1", NULL});
+                 ENV_RUN "|" ENV_JOB "|MASTER_ADDR=10.12.0.2|MASTER_PORT=29501|NNODES=2|NPROC_PER_"
+                         "NODE=8|NODE_IPS=10.12.0.2,10.12.0.3|NODE_RANK=1|");
     arena_release(&f.arena);
 }
 
@@ -253,36 +243,12 @@ TEST(mpirun_starts_all_from_the_first_node)
     assert_true(f.jobs[0].has_metric);
     const char *const *argv = f.jobs[0].job.argv;
     /* 10.12.0.2 to .4 lie in 10.12.0.0/29 */
-    assert_words_at(argv, 0,
-                    (const char *[]){NODE_SELF,
-                                     "mpirun",
-                                     "10.12.0.0/29",
-                                     "2",
-                                     "3",
-                                     "10.11.0.2",
-                                     "10.11.0.3",
-                                     "10.11.0.4",
-                                     "-x",
-                                     "ODD",
-                                     "-x",
-                                     "REPERF_RUN_ID",
-                                     "-x",
-                                     "REPERF_JOB",
-                                     "-x",
-                                     "MASTER_ADDR",
-                                     "-x",
-                                     "MASTER_PORT",
-                                     "-x",
-                                     "WORLD_SIZE",
-                                     "-x",
-                                     "LOCAL_WORLD_SIZE",
-                                     "-x",
-                                     "OMP_WAIT_POLICY",
-                                     NODE_SELF,
-                                     "task",
-                                     NULL});
-    assert_words(argv + 26,
-                 (const char *[]){"2", "/home/a b/bin/reperf-train", "--model", "resnet50", NULL});
+    assert_words(
+        argv, NODE_SELF
+        "|mpirun|10.12.0.0/"
+        "29|2|3|10.11.0.2|10.11.0.3|10.11.0.4|-x|ODD|-x|REPERF_RUN_ID|-x|REPERF_JOB|-x|MASTER_ADDR|"
+        "-x|MASTER_PORT|-x|WORLD_SIZE|-x|LOCAL_WORLD_SIZE|-x|OMP_WAIT_POLICY|" NODE_SELF
+        "|task|2|/home/a b/bin/reperf-train|--model|resnet50|");
     assert_string_equal(value_of(f.jobs[0].job.env, "ODD"), "a 'b'\nc; d");
     arena_release(&f.arena);
     init(&f, 2, 8); /* a line that starts its own ranks: one process a node */
@@ -292,8 +258,7 @@ TEST(mpirun_starts_all_from_the_first_node)
     f.argv[1] = STR_LIT("-c");
     f.argv[2] = STR_LIT("echo $NODE_RANK");
     assert_int_equal(make(&f), 0);
-    assert_words_at(f.jobs[0].job.argv, 2,
-                    (const char *[]){"10.12.0.2/31", "1", "2", "10.11.0.2", "10.11.0.3", NULL});
+    assert_words_at(f.jobs[0].job.argv, 2, "10.12.0.2/31|1|2|10.11.0.2|10.11.0.3|");
     arena_release(&f.arena);
 }
 
@@ -330,29 +295,11 @@ TEST(slurm_gets_one_job_for_all_nodes)
     assert_int_equal(make(&f), 0);
     assert_int_equal(f.n_jobs, 1);
     const struct remote_job *job = &f.jobs[0].job;
-    assert_words_at(job->argv, 0,
-                    (const char *[]){NODE_SELF,
-                                     "srun",
-                                     "2",
-                                     "node1",
-                                     "10.12.0.2",
-                                     "node2",
-                                     "10.12.0.3",
-                                     "--nodes=2",
-                                     "--ntasks=4",
-                                     "--ntasks-per-node=2",
-                                     "--nodelist=node[1-2]",
-                                     "--gpus-per-node=2",
-                                     "--distribution=block",
-                                     "--cpu-bind=none",
-                                     "--mpi=none",
-                                     "--export=ALL",
-                                     "--kill-on-bad-exit=1",
-                                     NODE_SELF,
-                                     "task",
-                                     NULL});
-    assert_words(job->argv + 19,
-                 (const char *[]){"2", "/home/a b/bin/reperf-train", "--model", "resnet50", NULL});
+    assert_words(job->argv, NODE_SELF
+                 "|srun|2|node1|10.12.0.2|node2|10.12.0.3|--nodes=2|--ntasks=4|--ntasks-per-"
+                 "node=2|--nodelist=node[1-2]|--gpus-per-node=2|--distribution=block|--cpu-bind="
+                 "none|--mpi=none|--export=ALL|--kill-on-bad-exit=1|" NODE_SELF
+                 "|task|2|/home/a b/bin/reperf-train|--model|resnet50|");
     assert_int_equal(job->batch->n_nodes, 2);
     assert_int_equal(job->batch->tasks_per_node, 2);
     assert_int_equal(job->batch->gpus_per_node, 2);
@@ -416,5 +363,3 @@ TEST(what_cannot_be_launched_is_refused)
     assert_int_equal(make(&f), -1);
     arena_release(&f.arena);
 }
-
-UNIT_MAIN(NULL, NULL)

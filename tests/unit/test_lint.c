@@ -132,5 +132,3 @@ TEST(rules_are_sorted_and_complete)
     assert_int_equal(list.items[3].level, FINDING_RULES[3].level);
     assert_true(str_eq_z(list.items[3].message, "3"));
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -81,5 +81,3 @@ TEST(only_the_wanted_are_found)
     }
     literals_free(literals);
 }
-
-UNIT_MAIN(NULL, NULL)

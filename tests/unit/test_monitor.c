@@ -224,21 +224,19 @@ TEST(the_sampler)
     const char *log = arena_printf(ARENA, "%s/jobs/job/monitor/log", work);
     const char *const argv[] = {"/bin/sh", "-c", RUN, "run", log, NULL};
     const struct remote_job job = {.id = "job", .argv = argv, .is_watched = true};
-    struct err err = {0};
     struct str text, smi;
-    assert_int_equal(fs_mkdir_p(bin, &err), 0);
-    assert_int_equal(fs_read(ARENA, "tests/integration/fake_nvidia_smi.sh", 1u << 20, &smi, &err),
-                     0);
+    PASSES(fs_mkdir_p(bin, ERR));
+    PASSES(fs_read(ARENA, "tests/integration/fake_nvidia_smi.sh", 1u << 20, &smi, ERR));
     scratch_write(fs_join(ARENA, bin, "nvidia-smi"), smi);
     assert_int_equal(chmod(fs_join(ARENA, bin, "nvidia-smi"), 0755), 0);
     assert_int_equal(setenv("PATH", arena_printf(ARENA, "%s:%s", bin, getenv("PATH")), 1), 0);
     loop_init(&loop, clock_system());
     struct remote *remote = remote_local_new(&loop, work);
-    assert_int_equal(poll_until_over(&loop, remote, &job, &err), STEP_DONE);
+    assert_int_equal(poll_until_over(&loop, remote, &job, ERR), STEP_DONE);
     remote_free(remote);
     /* It looks once a second whether the job is over. */
     for (int tries = 0; tries < 6000; tries++) {
-        assert_int_equal(fs_read(ARENA, log, 1u << 20, &text, &err), 0);
+        PASSES(fs_read(ARENA, log, 1u << 20, &text, ERR));
         if (str_find(text, STR_LIT(" end ")) >= 0) {
             break;
         }
@@ -256,18 +254,10 @@ TEST(the_sampler)
     }
 }
 
-static int start(void **state UNUSED)
-{
-    return scratch_start();
-}
-
-static int end(void **state UNUSED)
-{
-    return scratch_end();
-}
-
-int main(void)
+static int start(void **state)
 {
     use_built_node();
-    return unit_run(start, end);
+    return scratch_group_start(state);
 }
+
+UNIT_MAIN(start, scratch_group_end)

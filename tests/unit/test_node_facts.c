@@ -182,5 +182,3 @@ TEST(banners)
         assert_true(str_eq_z(smi_banner_cuda(str_of(ROWS[idx][0])), ROWS[idx][1]));
     }
 }
-
-UNIT_MAIN(NULL, NULL)

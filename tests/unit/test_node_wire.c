@@ -18,16 +18,14 @@ TEST(requests_come_byte_by_byte)
 {
     CLEANUP(strbuf) struct strbuf out;
     struct node_request request;
-    struct err err = {0};
     size_t len = 0;
     write_request(&out);
     assert_int_equal(out.ptr[out.len - 1], '\n');
     for (size_t n = 0; n < out.len; n++) {
-        assert_int_equal(
-            node_request_read(ARENA, str_sub(strbuf_str(&out), 0, n), &request, &len, &err), 0);
+        PASSES(node_request_read(ARENA, str_sub(strbuf_str(&out), 0, n), &request, &len, ERR));
     }
     strbuf_add_z(&out, "RPN>"); /* of the next one */
-    assert_int_equal(node_request_read(ARENA, strbuf_str(&out), &request, &len, &err), 1);
+    assert_int_equal(node_request_read(ARENA, strbuf_str(&out), &request, &len, ERR), 1);
     assert_int_equal(len, out.len - 4);
     assert_int_equal(request.seq, 7);
     assert_int_equal(request.op, NODE_SIGNAL);
@@ -70,36 +68,31 @@ TEST(what_is_no_request_is_refused)
 TEST(answers_are_read_as_written)
 {
     CLEANUP(strbuf) struct strbuf out;
+    strbuf_init(&out, NODE_FRAME_MAX);
     struct node_answer answer = {.seq = 0xfffffffe, .status = 74, .text = STR_LIT("why\n")};
     struct node_answer got;
-    struct err err = {0};
     size_t len = 0;
-    strbuf_init(&out, NODE_FRAME_MAX);
     node_answer_write(&out, &answer);
     node_answer_write(&out, &(struct node_answer){.seq = 1});
-    assert_int_equal(node_answer_read(strbuf_str(&out), &got, &len, &err), 1);
+    assert_int_equal(node_answer_read(strbuf_str(&out), &got, &len, ERR), 1);
     assert_int_equal(got.seq, answer.seq);
     assert_int_equal(got.status, 74);
     assert_true(str_eq(got.text, answer.text));
-    assert_int_equal(node_answer_read(str_sub(strbuf_str(&out), len, out.len), &got, &len, &err),
-                     1);
+    assert_int_equal(node_answer_read(str_sub(strbuf_str(&out), len, out.len), &got, &len, ERR), 1);
     assert_int_equal(got.text.len, 0);
     out.ptr[9] = 1; /* status 330 */
-    assert_int_equal(node_answer_read(strbuf_str(&out), &got, &len, &err), -1);
-    assert_int_equal(err.code, ERR_PARSE);
+    FAILS(node_answer_read(strbuf_str(&out), &got, &len, ERR), ERR_PARSE);
 }
 
 TEST(what_is_too_long_is_not_written)
 {
     CLEANUP(strbuf) struct strbuf out;
+    strbuf_init(&out, 2 * NODE_FRAME_MAX);
     static char big[NODE_BODY_MAX];
     const struct str field = {big, sizeof(big)};
-    strbuf_init(&out, 2 * NODE_FRAME_MAX);
     node_request_write(&out, &(struct node_request){1, NODE_START, &field, 1});
     assert_true(out.is_full);
     strbuf_clear(&out);
     node_answer_write(&out, &(struct node_answer){.text = {big, (size_t)NODE_TEXT_MAX + 1}});
     assert_true(out.is_full);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -195,5 +195,3 @@ TEST(long_lines_cost_what_they_are_long)
     test_free(line);
     pattern_free(pattern);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -85,5 +85,3 @@ TEST(freeing_cancels_what_runs_and_drops_what_waits)
     assert_false(never.is_done);
     assert_int_equal(arg.value, 3);
 }
-
-UNIT_MAIN(NULL, NULL)

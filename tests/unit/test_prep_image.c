@@ -367,5 +367,3 @@ TEST(streets_hold_train_ids)
     }
     assert_true(seen[0] && seen[10] && seen[13] && seen[DRAW_VOID]);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -67,9 +67,9 @@ static int capture(const char *const *argv, int64_t deadline_ns, struct strbuf *
 TEST(a_child_gets_its_argv_as_it_is)
 {
     CLEANUP(strbuf) struct strbuf out;
+    strbuf_init(&out, 1 << 16);
     const char *const argv[] = {"printf", "%s|", "a b", "$(id)", "'\"", "", NULL};
     int status = -1;
-    strbuf_init(&out, 1 << 16);
     PASSES(capture(argv, LONG_NS, &out, &status, ERR));
     assert_int_equal(status, 0);
     assert_string_equal(out.ptr, "a b|$(id)|'\"||");
@@ -104,7 +104,6 @@ TEST(a_child_reads_what_it_is_given)
     const char *const argv[] = {"cat", NULL};
     struct proc_spec spec = {
         .argv = argv, .env = NO_ENV, .has_input = true, .on_output = add_text, .output_ctx = &out};
-    struct err err = {0};
     int fds[2];
     strbuf_init(&out, 1 << 16);
     loop_init(&loop, clock_system());
@@ -112,10 +111,10 @@ TEST(a_child_reads_what_it_is_given)
     spec.input_fd = fds[0];
     assert_int_equal(write(fds[1], "input", 5), 5);
     close(fds[1]); /* before the child starts: it would hold its own pipe open */
-    assert_int_equal(proc_start(&proc, &loop, &spec, &err), 0);
+    PASSES(proc_start(&proc, &loop, &spec, ERR));
     close(fds[0]);
-    while (proc_step(&proc, &err) == STEP_AGAIN) {
-        assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
+    while (proc_step(&proc, ERR) == STEP_AGAIN) {
+        PASSES(loop_once(&loop, TICK_NS, ERR));
     }
     assert_int_equal(proc.exit_status, 0);
     assert_string_equal(out.ptr, "input");
@@ -142,24 +141,23 @@ TEST(a_deadline_ends_a_whole_group_that_ignores_term)
                              .on_output = add_text,
                              .output_ctx = &out,
                              .grace_ns = 50 * NS_PER_MS};
-    struct err err = {0};
     int64_t child = 0;
     strbuf_init(&out, 1 << 16);
     loop_init(&loop, clock_system());
-    assert_int_equal(proc_start(&proc, &loop, &spec, &err), 0);
+    PASSES(proc_start(&proc, &loop, &spec, ERR));
     while (!memchr(out.ptr, '\n', out.len)) {
-        assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
-        assert_int_equal(proc_step(&proc, &err), STEP_AGAIN);
+        PASSES(loop_once(&loop, TICK_NS, ERR));
+        assert_int_equal(proc_step(&proc, ERR), STEP_AGAIN);
     }
     proc_stop(&proc);
-    while (proc_step(&proc, &err) == STEP_AGAIN) {
-        assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
+    while (proc_step(&proc, ERR) == STEP_AGAIN) {
+        PASSES(loop_once(&loop, TICK_NS, ERR));
     }
     assert_int_equal(proc.signal_no, SIGKILL);
-    assert_int_equal(str_to_i64(str_trim(strbuf_str(&out)), 2, INT32_MAX, &child, &err), 0);
+    PASSES(str_to_i64(str_trim(strbuf_str(&out)), 2, INT32_MAX, &child, ERR));
     /* Gone, or dead and waiting to be reaped. */
     for (int tries = 0; is_alive((pid_t)child) && tries < 6000; tries++) {
-        assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
+        PASSES(loop_once(&loop, TICK_NS, ERR));
     }
     assert_false(is_alive((pid_t)child));
 }
@@ -167,18 +165,18 @@ TEST(a_deadline_ends_a_whole_group_that_ignores_term)
 TEST(a_deadline_is_an_error_of_its_own)
 {
     CLEANUP(strbuf) struct strbuf out;
+    strbuf_init(&out, 1 << 16);
     const char *const argv[] = {"sleep", "600", NULL};
     int status = -1;
-    strbuf_init(&out, 1 << 16);
     FAILS(capture(argv, 50 * NS_PER_MS, &out, &status, ERR), ERR_TIMEOUT);
 }
 
 TEST(output_of_megabytes_is_whole)
 {
     CLEANUP(strbuf) struct strbuf out;
+    strbuf_init(&out, 4 << 20);
     const char *const argv[] = {"sh", "-c", "head -c 3000000 /dev/zero", NULL};
     int status = -1;
-    strbuf_init(&out, 4 << 20);
     PASSES(capture(argv, LONG_NS, &out, &status, ERR));
     assert_int_equal(out.len, 3000000);
 }
@@ -216,20 +214,19 @@ static struct loop *current; /* of the test */
     do {                                                                                           \
         enum step done_step;                                                                       \
         while ((done_step = (call)) == STEP_AGAIN) {                                               \
-            assert_int_equal(loop_once(current, TICK_NS, &err), 0);                                \
+            assert_int_equal(loop_once(current, TICK_NS, ERR), 0);                                 \
         }                                                                                          \
         if (done_step == STEP_FAIL) {                                                              \
-            fail_msg("%s", err.msg);                                                               \
+            fail_msg("%s", ERR->msg);                                                              \
         }                                                                                          \
     } while (0)
 
 static struct job_report wait_job(struct remote *remote, const char *id, enum job_state not_this)
 {
     struct job_report report = {.state = not_this};
-    struct err err = {0};
     for (int tries = 0; tries < 6000; tries++) {
         const struct timespec tick = {0, TICK_NS};
-        DONE(remote->ops->poll(remote, id, &report, &err));
+        DONE(remote->ops->poll(remote, id, &report, ERR));
         if (report.state != not_this) {
             break;
         }
@@ -242,8 +239,7 @@ static void start_job(struct remote *remote, const char *id, const char *script)
 {
     const char *const argv[] = {"/bin/sh", "-c", script, NULL};
     struct remote_job job = {.id = id, .argv = argv, .env = NO_ENV};
-    struct err err = {0};
-    DONE(remote->ops->start(remote, &job, &err));
+    DONE(remote->ops->start(remote, &job, ERR));
 }
 
 TEST_IN_SCRATCH(a_job_leaves_log_and_status_for_whoever_comes)
@@ -251,7 +247,6 @@ TEST_IN_SCRATCH(a_job_leaves_log_and_status_for_whoever_comes)
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
     struct remote *remote = remote_local_new(current = &loop, *state);
-    struct err err = {0};
     char text[64];
     assert_int_equal(wait_job(remote, "none", JOB_RUNNING).state, JOB_ABSENT);
     start_job(remote, "case/repeat-1", "echo one; echo two >&2; exit 3");
@@ -263,10 +258,10 @@ TEST_IN_SCRATCH(a_job_leaves_log_and_status_for_whoever_comes)
     remote = remote_local_new(&loop, *state);
     assert_int_equal(wait_job(remote, "case/repeat-1", JOB_RUNNING).exit_status, 3);
     struct log_part part = {.offset = 4, .dst = text, .size = sizeof(text)};
-    DONE(remote->ops->read_log(remote, "case/repeat-1", &part, &err));
+    DONE(remote->ops->read_log(remote, "case/repeat-1", &part, ERR));
     assert_int_equal(part.len, 4);
     assert_memory_equal(text, "two\n", 4);
-    DONE(remote->ops->forget(remote, "case/repeat-1", &err));
+    DONE(remote->ops->forget(remote, "case/repeat-1", ERR));
     assert_int_equal(wait_job(remote, "case/repeat-1", JOB_RUNNING).state, JOB_ABSENT);
     remote_free(remote);
 }
@@ -276,14 +271,13 @@ TEST_IN_SCRATCH(a_job_outlives_its_starter_and_is_lost_when_killed)
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
     struct remote *remote = remote_local_new(current = &loop, *state);
-    struct err err = {0};
     start_job(remote, "long", "echo begun; trap '' TERM; sleep 600");
     remote_free(remote);
     remote = remote_local_new(&loop, *state);
     struct job_report report = {0};
-    DONE(remote->ops->poll(remote, "long", &report, &err));
+    DONE(remote->ops->poll(remote, "long", &report, ERR));
     assert_int_equal(report.state, JOB_RUNNING);
-    DONE(remote->ops->signal(remote, "long", SIGKILL, &err));
+    DONE(remote->ops->signal(remote, "long", SIGKILL, ERR));
     assert_int_equal(wait_job(remote, "long", JOB_RUNNING).state, JOB_LOST);
     remote_free(remote);
 }
@@ -300,14 +294,13 @@ TEST_IN_SCRATCH(a_job_that_is_told_to_end_has_its_grace)
                                       "trap 'sleep 1; echo saved >\"%s\"; exit 3' TERM\n"
                                       "touch \"%s\"; while :; do sleep 0.05; done",
                                       saved, ready);
-    struct err err = {0};
     struct job_report report = {0};
     start_job(remote, "saves", script);
     while (!fs_exists(ready)) {
         const struct timespec tick = {0, TICK_NS};
         nanosleep(&tick, NULL);
     }
-    DONE(remote->ops->signal(remote, "saves", SIGTERM, &err));
+    DONE(remote->ops->signal(remote, "saves", SIGTERM, ERR));
     report = wait_job(remote, "saves", JOB_RUNNING);
     assert_true(fs_exists(saved));
     assert_int_equal(report.state, JOB_ENDED);
@@ -320,17 +313,16 @@ TEST_IN_SCRATCH(a_process_number_of_another_boot_is_nobody)
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
     struct remote *remote = remote_local_new(current = &loop, *state);
-    struct err err = {0};
     struct job_report report = {0};
     const char *folder = fs_join(ARENA, *state, "jobs/old");
     char text[128];
     snprintf(text, sizeof(text), "%d 1 00000000-0000-0000-0000-000000000000\n", (int)getpid());
-    assert_int_equal(fs_mkdir_p(folder, &err), 0);
-    assert_int_equal(fs_write_atomic(fs_join(ARENA, folder, "pid"), str_of(text), &err), 0);
-    DONE(remote->ops->poll(remote, "old", &report, &err));
+    PASSES(fs_mkdir_p(folder, ERR));
+    PASSES(fs_write_atomic(fs_join(ARENA, folder, "pid"), str_of(text), ERR));
+    DONE(remote->ops->poll(remote, "old", &report, ERR));
     assert_int_equal(report.state, JOB_LOST);
     /* Above all, no process is killed for it. */
-    DONE(remote->ops->signal(remote, "old", SIGKILL, &err));
+    DONE(remote->ops->signal(remote, "old", SIGKILL, ERR));
     remote_free(remote);
 }
 
@@ -361,24 +353,23 @@ TEST_IN_SCRATCH(a_reperf_node_that_dies_is_begun_again)
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
     struct remote *remote = remote_local_new(current = &loop, *state);
-    struct err err = {0};
     struct job_report report = {0};
     start_job(remote, "long", "sleep 600");
     for (int round = 0; round < 2; round++) {
         assert_int_equal(kill(only_child(), SIGKILL), 0);
-        DONE(remote->ops->poll(remote, "long", &report, &err));
+        DONE(remote->ops->poll(remote, "long", &report, ERR));
         assert_int_equal(report.state, JOB_RUNNING);
     }
     /* A running job is not forgotten. */
     enum step step;
-    while ((step = remote->ops->forget(remote, "long", &err)) == STEP_AGAIN) {
+    while ((step = remote->ops->forget(remote, "long", ERR)) == STEP_AGAIN) {
         assert_int_equal(loop_once(&loop, TICK_NS, &(struct err){0}), 0);
     }
     assert_int_equal(step, STEP_FAIL);
-    assert_int_equal(err.code, ERR_NODE);
-    err = (struct err){0};
-    DONE(remote->ops->signal(remote, "long", SIGKILL, &err));
-    DONE(remote->ops->forget(remote, "long", &err));
+    assert_int_equal(ERR->code, ERR_NODE);
+    *ERR = (struct err){0};
+    DONE(remote->ops->signal(remote, "long", SIGKILL, ERR));
+    DONE(remote->ops->forget(remote, "long", ERR));
     remote_free(remote);
 }
 
@@ -387,17 +378,17 @@ static void fails_with(struct loop *loop, struct remote *remote, bool is_start, 
 {
     const char *const argv[] = {"true", NULL};
     const struct remote_job job = {.id = "x", .argv = argv, .env = NO_ENV};
-    struct err err = {0};
     char text[8];
     struct log_part part = {.dst = text, .size = sizeof(text)};
     enum step step;
-    while ((step = is_start ? remote->ops->start(remote, &job, &err)
-                            : remote->ops->read_log(remote, "x", &part, &err)) == STEP_AGAIN) {
+    *ERR = (struct err){0};
+    while ((step = is_start ? remote->ops->start(remote, &job, ERR)
+                            : remote->ops->read_log(remote, "x", &part, ERR)) == STEP_AGAIN) {
         assert_int_equal(loop_once(loop, TICK_NS, &(struct err){0}), 0);
     }
     assert_int_equal(step, STEP_FAIL);
-    if (err.code != code || !strstr(err.msg, says)) {
-        fail_msg("%d: \"%s\" does not say \"%s\"", (int)err.code, err.msg, says);
+    if (ERR->code != code || !strstr(ERR->msg, says)) {
+        fail_msg("%d: \"%s\" does not say \"%s\"", (int)ERR->code, ERR->msg, says);
     }
 }
 
@@ -423,16 +414,16 @@ TEST_IN_SCRATCH(what_is_no_reperf_node_is_an_error)
     for (size_t idx = 0; idx < ARRAY_LEN(WHO); idx++) {
         CLEANUP(loop) struct loop loop = LOOP_EMPTY;
         loop_init(&loop, clock_system());
-        struct err err = {0};
         struct job_report report;
         enum step step;
+        *ERR = (struct err){0};
         assert_int_equal(setenv("REPERF_NODE", WHO[idx], 1), 0);
         struct remote *remote = remote_local_new(&loop, *state);
-        while ((step = remote->ops->poll(remote, "x", &report, &err)) == STEP_AGAIN) {
+        while ((step = remote->ops->poll(remote, "x", &report, ERR)) == STEP_AGAIN) {
             assert_int_equal(loop_once(&loop, TICK_NS, &(struct err){0}), 0);
         }
         assert_int_equal(step, STEP_FAIL);
-        assert_int_equal(err.code, ERR_NODE);
+        assert_int_equal(ERR->code, ERR_NODE);
         remote_free(remote);
     }
     assert_int_equal(setenv("REPERF_NODE", was, 1), 0);
@@ -443,13 +434,13 @@ TEST_IN_SCRATCH(a_script_gets_arguments_and_input_and_gives_output)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     CLEANUP(strbuf) struct strbuf out;
+    strbuf_init(&out, 64);
     CLEANUP(strbuf) struct strbuf feed;
+    strbuf_init(&feed, 64);
     loop_init(&loop, clock_system());
     struct remote *remote = remote_local_new(current = &loop, *state);
     const char *const args[] = {"a b", "$(x)", NULL};
     int status = -1;
-    strbuf_init(&out, 64);
-    strbuf_init(&feed, 64);
     strbuf_add_z(&feed, "in");
     struct remote_exec exec = {.script = "printf '%s|%s|' \"$1\" \"$2\"; head -c 2; exit 3",
                                .args = args,
@@ -474,16 +465,15 @@ TEST_IN_SCRATCH(a_jobs_cleanup_runs_at_its_end_and_after_a_kill)
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
     struct remote *remote = remote_local_new(current = &loop, *state);
-    struct err err = {0};
     for (int kills = 0; kills < 2; kills++) {
         const char *mark = arena_printf(ARENA, "%s/it's over %d", (const char *)*state, kills);
         const char *id = arena_printf(ARENA, "cleaned-%d", kills);
         const char *const argv[] = {"/bin/sh", "-c", kills ? "sleep 600" : "true", NULL};
         const char *const cleanup[] = {"/usr/bin/touch", mark, NULL};
         struct remote_job job = {.id = id, .argv = argv, .env = NO_ENV, .cleanup = cleanup};
-        DONE(remote->ops->start(remote, &job, &err));
+        DONE(remote->ops->start(remote, &job, ERR));
         if (kills) {
-            DONE(remote->ops->signal(remote, id, SIGKILL, &err));
+            DONE(remote->ops->signal(remote, id, SIGKILL, ERR));
         }
         assert_int_equal(wait_job(remote, id, JOB_RUNNING).state, kills ? JOB_LOST : JOB_ENDED);
         assert_true(fs_exists(mark));
@@ -491,8 +481,10 @@ TEST_IN_SCRATCH(a_jobs_cleanup_runs_at_its_end_and_after_a_kill)
     remote_free(remote);
 }
 
-int main(void)
+static int start(void **state)
 {
     use_built_node();
-    return unit_run(scratch_group_start, scratch_group_end);
+    return scratch_group_start(state);
 }
+
+UNIT_MAIN(start, scratch_group_end)

@@ -184,14 +184,13 @@ TEST(who_leaves_before_its_half_is_turned_away)
     struct meeting *meeting = begin(net_find, "127.0.0.1", NULL, TOKEN);
     struct net_address at[NET_ADDRESSES_MAX];
     struct pollfd waits = {meeting->listen_fd, POLLIN, 0};
-    struct err err = {0};
     int fd = -1;
     assert_int_equal(net_find("127.0.0.1", meeting->caller.hop.port, at), 1);
     int guest = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(guest, &at[0].at.any, at[0].len), 0);
     assert_int_equal(shutdown(guest, SHUT_WR), 0);
     assert_int_equal(poll(&waits, 1, 60000), 1);
-    expect(relay_accept(meeting->listen_fd, TOKEN, &fd, &err), &err, ERR_AUTH,
+    expect(relay_accept(meeting->listen_fd, TOKEN, &fd, ERR), ERR, ERR_AUTH,
            "closed by the other side");
     close(guest);
     end(meeting);
@@ -200,16 +199,13 @@ TEST(who_leaves_before_its_half_is_turned_away)
 TEST(who_is_not_reached_is_named)
 {
     struct relay_hop hop = {.port = 1, .address = {"127.0.0.1", "127.0.0.2"}};
-    struct err err = {0};
     int fd = -1;
-    expect(relay_connect(&hop, net_find, TOKEN, &fd, &err), &err, ERR_NET,
+    expect(relay_connect(&hop, net_find, TOKEN, &fd, ERR), ERR, ERR_NET,
            "127.0.0.1 port 1: Connection refused");
     hop.address[0] = "node7";
-    expect(relay_connect(&hop, find_nothing, TOKEN, &fd, &err), &err, ERR_NET,
+    expect(relay_connect(&hop, find_nothing, TOKEN, &fd, ERR), ERR, ERR_NET,
            "node7: the name does not resolve");
-    expect(relay_connect(&hop, find_of_no_family, TOKEN, &fd, &err), &err, ERR_NET,
+    expect(relay_connect(&hop, find_of_no_family, TOKEN, &fd, ERR), ERR, ERR_NET,
            "node7 port 1: socket: Address family not supported by protocol");
     assert_int_equal(fd, -1);
 }
-
-UNIT_MAIN(NULL, NULL)

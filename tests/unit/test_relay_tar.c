@@ -211,8 +211,8 @@ TEST(hostile_headers_are_refused)
 #undef NAME
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
         CLEANUP(strbuf) struct strbuf out;
-        struct err err = {0};
         strbuf_init(&out, 1u << 16);
+        struct err err = {0};
         add_member(&out, (struct relay_member){.file = 7}, "x");
         plant(out.ptr, BAD[idx].at, BAD[idx].bytes, BAD[idx].len);
         if (take_all(&out, &err) == 0) {
@@ -241,9 +241,9 @@ TEST(nothing_hides_between_members)
     } WAYS[] = {{0, true, false}, {USTAR_BLOCK, false, true}, {RELAY_END_BYTES, false, true}};
     for (size_t idx = 0; idx < ARRAY_LEN(WAYS); idx++) {
         CLEANUP(strbuf) struct strbuf out;
+        strbuf_init(&out, 1u << 16);
         struct taken taken = {0};
         bool is_over;
-        strbuf_init(&out, 1u << 16);
         strbuf_init(&taken.text, 4096);
         add_member(&out, (struct relay_member){.file = 7}, "x");
         if (WAYS[idx].in_padding) {
@@ -258,5 +258,3 @@ TEST(nothing_hides_between_members)
         strbuf_release(&taken.text);
     }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -299,5 +299,3 @@ TEST(reports_are_found_by_name)
     assert_non_null(strstr(wrong_name.msg, "manifests/reports/s.json:$.id: expected \"s\""));
     assert_int_equal(fs_remove_tree(root, &err), 0);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -128,5 +128,3 @@ TEST(scores_go_before_names)
     says(&m.rows[1], &m.items[0], "and score");
     says(&m.rows[0], &m.items[1], "its score is another");
 }
-
-UNIT_MAIN(NULL, NULL)

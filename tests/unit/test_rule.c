@@ -393,8 +393,8 @@ TEST(rounding)
 TEST(rules_are_told_in_words)
 {
     CLEANUP(strbuf) struct strbuf text;
-    struct rule rule;
     strbuf_init(&text, 1000);
+    struct rule rule;
     PASSES(decode(ARENA,
                   "\"statistic\": \"trimmed_mean\", \"skip\": 2, \"trim\": {\"count\": "
                   "5, \"share\": 0.05}, \"scale\": \"gpus\"",
@@ -478,5 +478,3 @@ TEST(a_memo_is_of_one_series_run_and_row)
     assert_true(value.value == 2);
     rule_memo_release(&memo);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -26,8 +26,7 @@ static void fails_for(struct stage *stage, enum err_code code, const char *path)
 /* The journal loses nothing that was not started, and other running units are stopped. */
 TEST_IN_SCRATCH(a_log_that_cannot_be_made_ends_the_run)
 {
-    struct stage stage;
-    set_up(&stage, *state, ONE_NODE, N_NODES + 1);
+    STAGE(stage, *state, ONE_NODE, N_NODES + 1);
     for (size_t idx = 0; idx < N_NODES - 1; idx++) {
         stage.fakes[idx]->way = FAKE_HANGS;
     }
@@ -40,13 +39,11 @@ TEST_IN_SCRATCH(a_log_that_cannot_be_made_ends_the_run)
     assert_int_equal(stage.fakes[N_NODES - 1]->n_started, 1);
     assert_false(fs_exists(part_of(&stage, 0, 0)));
     assert_true(fs_exists(path)); /* not ours */
-    tear_down(&stage);
 }
 
 TEST_IN_SCRATCH(one_of_several_logs_that_cannot_be_made_ends_the_run)
 {
-    struct stage stage;
-    set_up(&stage, *state, FOUR_NODES, 1);
+    STAGE(stage, *state, FOUR_NODES, 1);
     const char *path = part_of(&stage, 0, 2);
     PASSES(fs_mkdir_p(path, ERR));
     fails_for(&stage, ERR_IO, path);
@@ -55,7 +52,6 @@ TEST_IN_SCRATCH(one_of_several_logs_that_cannot_be_made_ends_the_run)
     for (size_t idx = 0; idx < N_NODES; idx++) {
         assert_int_equal(stage.fakes[idx]->n_started, 0);
     }
-    tear_down(&stage);
 }
 
 TEST_IN_SCRATCH(jobs_that_are_found_and_cannot_be_followed_are_stopped)
@@ -70,13 +66,12 @@ TEST_IN_SCRATCH(jobs_that_are_found_and_cannot_be_followed_are_stopped)
     for (size_t idx = 0; idx < N_NODES; idx++) {
         assert_true(stage.fakes[idx]->is_killed && stage.fakes[idx]->was_journaled);
     }
-    tear_down(&stage);
+    stage_cleanup(&stage);
 }
 
 TEST_IN_SCRATCH(a_job_whose_log_meets_a_full_disk_is_stopped)
 {
-    struct stage stage;
-    set_up(&stage, *state, FOUR_NODES, 1);
+    STAGE(stage, *state, FOUR_NODES, 1);
     for (size_t idx = 0; idx < N_NODES; idx++) {
         stage.fakes[idx]->way = FAKE_HANGS;
     }
@@ -88,7 +83,6 @@ TEST_IN_SCRATCH(a_job_whose_log_meets_a_full_disk_is_stopped)
     for (size_t idx = 0; idx < N_NODES; idx++) {
         assert_true(stage.fakes[idx]->is_killed && stage.fakes[idx]->was_journaled);
     }
-    tear_down(&stage);
 }
 
 UNIT_MAIN(scratch_group_start, scratch_group_end)

@@ -13,8 +13,7 @@
 
 TEST_IN_SCRATCH(repeats_on_other_nodes_run_at_one_time)
 {
-    struct stage stage;
-    set_up(&stage, *state, ONE_NODE, 8);
+    STAGE(stage, *state, ONE_NODE, 8);
     PASSES(run_schedule(&stage.r, ERR));
     assert_int_equal(stage.most_at_once, N_NODES);
     assert_int_equal(count(&stage, J_STARTED), 8);
@@ -22,14 +21,12 @@ TEST_IN_SCRATCH(repeats_on_other_nodes_run_at_one_time)
     for (size_t idx = 0; idx < N_NODES; idx++) {
         assert_true(stage.fakes[idx]->n_started >= 1);
     }
-    tear_down(&stage);
 }
 
 TEST_IN_SCRATCH(one_job_a_node_and_each_log_is_kept)
 {
-    struct stage stage;
     struct fs_names logs;
-    set_up(&stage, *state, FOUR_NODES, 2);
+    STAGE(stage, *state, FOUR_NODES, 2);
     PASSES(run_schedule(&stage.r, ERR));
     assert_int_equal(stage.most_at_once, N_NODES);
     for (size_t idx = 0; idx < N_NODES; idx++) {
@@ -38,17 +35,15 @@ TEST_IN_SCRATCH(one_job_a_node_and_each_log_is_kept)
     PASSES(
         fs_walk(&stage.arena, fs_join(&stage.arena, stage.r.dir.evidence, "logs/raw"), &logs, ERR));
     assert_int_equal(logs.n, 2 * N_NODES);
-    tear_down(&stage);
 }
 
 /* Two cases of one row: a repeat of each, then the next of each, one at a time and all on the first node. */
 TEST_IN_SCRATCH(frameworks_of_a_row_take_turns)
 {
-    struct stage stage;
     struct journal_records records = {0};
     const char *cases[] = {"resnet50/reperf/amp/n1g1/bs128", "resnet50/reperf/amp/n1g1/bs208"};
     size_t n = 0;
-    set_up(&stage, *state, "resnet50/reperf/amp/n1g1/*", 2);
+    STAGE(stage, *state, "resnet50/reperf/amp/n1g1/*", 2);
     stage.r.frozen.plan.takes_turns = true;
     stage.r.n_units = 0;
     run_make_units(&stage.r);
@@ -64,7 +59,6 @@ TEST_IN_SCRATCH(frameworks_of_a_row_take_turns)
         }
     }
     assert_int_equal(n, 4);
-    tear_down(&stage);
 }
 
 /* What is recorded of the one repeat on four nodes. */
@@ -88,8 +82,7 @@ static void says_failed(struct stage *stage, const char *status, const char *nod
 /* One rank that fails: the others are stopped, the repeat is collected with that status, and does not count. */
 TEST_IN_SCRATCH(a_rank_that_fails_takes_the_others_down)
 {
-    struct stage stage;
-    set_up(&stage, *state, FOUR_NODES, 1);
+    STAGE(stage, *state, FOUR_NODES, 1);
     stage.fakes[2]->way = FAKE_FAILS;
     for (size_t idx = 0; idx < 2; idx++) {
         stage.fakes[idx]->way = FAKE_HANGS;
@@ -101,65 +94,55 @@ TEST_IN_SCRATCH(a_rank_that_fails_takes_the_others_down)
     assert_true(stage.fakes[0]->is_killed && stage.fakes[1]->is_killed);
     assert_int_equal(stage.n_at_once, 0);
     says_failed(&stage, "\"exit_status\": 3", "\"failed_node\": \"n3\"");
-    tear_down(&stage);
 }
 
 /* Ranks that report the loss of another may be seen to end before the one that was killed. */
 TEST_IN_SCRATCH(a_rank_that_was_killed_is_named_before_those_that_lost_it)
 {
-    struct stage stage;
-    set_up(&stage, *state, FOUR_NODES, 1);
+    STAGE(stage, *state, FOUR_NODES, 1);
     stage.fakes[1]->way = FAKE_FAILS;
     stage.fakes[2]->way = FAKE_KILLED;
     stage.fakes[3]->way = FAKE_FAILS;
     PASSES(run_schedule(&stage.r, ERR));
     assert_false(stage.r.units[0].counts);
     says_failed(&stage, "\"exit_status\": 137", "\"failed_node\": \"n3\"");
-    tear_down(&stage);
 }
 
 TEST_IN_SCRATCH(a_lost_node_is_left_out_and_others_take_its_repeats)
 {
-    struct stage stage;
-    set_up(&stage, *state, ONE_NODE, 6);
+    STAGE(stage, *state, ONE_NODE, 6);
     stage.fakes[1]->way = FAKE_DROPS;
     PASSES(run_schedule(&stage.r, ERR));
     assert_int_equal(count(&stage, J_LOST), 1);
     assert_int_equal(count(&stage, J_PARSED), 6);
     assert_int_equal(stage.fakes[1]->n_started, 1);
     assert_int_equal(stage.r.orphans.n, 1);
-    tear_down(&stage);
 }
 
 TEST_IN_SCRATCH(too_few_nodes_left_is_a_node_failure_that_resume_mends)
 {
-    struct stage stage;
-    set_up(&stage, *state, "resnet50/reperf/fp32/n?g?/bs96", 1);
+    STAGE(stage, *state, "resnet50/reperf/fp32/n?g?/bs96", 1);
     stage.fakes[3]->way = FAKE_DROPS;
     FAILS(run_schedule(&stage.r, ERR), ERR_NODE);
     SAYS("n4: no answer");
     assert_true(count(&stage, J_PARSED) >= 2); /* the smaller cases went on */
     assert_int_equal(stage.n_at_once, 0);
-    tear_down(&stage);
 }
 
 /* Left out before anything was started on it, as if it could not be reached at all. */
 TEST_IN_SCRATCH(too_few_nodes_from_the_first_are_named)
 {
-    struct stage stage;
     struct err err = {0};
-    set_up(&stage, *state, FOUR_NODES, 1);
+    STAGE(stage, *state, FOUR_NODES, 1);
     run_leave_out(&stage.r, 2, &(struct err){.code = ERR_NODE, .msg = "connection refused"});
     assert_int_equal(run_schedule(&stage.r, &err), -1);
     assert_int_equal(err.code, ERR_NODE);
     assert_non_null(strstr(err.msg, "n3: connection refused"));
-    tear_down(&stage);
 }
 
 TEST_IN_SCRATCH(a_deadline_stops_all_and_does_not_count)
 {
-    struct stage stage;
-    set_up(&stage, *state, FOUR_NODES, 1);
+    STAGE(stage, *state, FOUR_NODES, 1);
     stage.r.frozen.plan.deadline_s = 2;
     stage.fakes[1]->way = FAKE_HANGS;
     PASSES(run_schedule(&stage.r, ERR));
@@ -170,34 +153,28 @@ TEST_IN_SCRATCH(a_deadline_stops_all_and_does_not_count)
     /* In between it has its grace. */
     assert_true(stage.fakes[1]->told_ns > 0);
     assert_true(stage.fakes[1]->killed_ns - stage.fakes[1]->told_ns >= 5 * NS_PER_S);
-    tear_down(&stage);
 }
 
 TEST_IN_SCRATCH(jobs_that_leave_no_status_are_tried_three_times)
 {
-    struct stage stage;
-    set_up(&stage, *state, FOUR_NODES, 1);
+    STAGE(stage, *state, FOUR_NODES, 1);
     stage.fakes[0]->way = FAKE_LOSES;
     FAILS(run_schedule(&stage.r, ERR), ERR_NODE);
     assert_int_equal(count(&stage, J_LOST), 3);
     assert_int_equal(count(&stage, J_FINISHED), 0);
-    tear_down(&stage);
 }
 
 TEST_IN_SCRATCH(a_log_that_is_another_there_ends_the_run)
 {
-    struct stage stage;
-    set_up(&stage, *state, FOUR_NODES, 1);
+    STAGE(stage, *state, FOUR_NODES, 1);
     stage.fakes[2]->way = FAKE_ANOTHER;
     FAILS(run_schedule(&stage.r, ERR), ERR_INTEGRITY);
     assert_int_equal(count(&stage, J_FINISHED), 0);
-    tear_down(&stage);
 }
 
 TEST_IN_SCRATCH(a_changed_host_key_ends_the_run_and_stops_the_others)
 {
-    struct stage stage;
-    set_up(&stage, *state, ONE_NODE, 8);
+    STAGE(stage, *state, ONE_NODE, 8);
     for (size_t idx = 0; idx < 3; idx++) {
         stage.fakes[idx]->way = FAKE_HANGS;
     }
@@ -210,27 +187,23 @@ TEST_IN_SCRATCH(a_changed_host_key_ends_the_run_and_stops_the_others)
     for (size_t idx = 0; idx < 3; idx++) {
         assert_true(stage.fakes[idx]->was_journaled);
     }
-    tear_down(&stage);
 }
 
 TEST_IN_SCRATCH(a_node_that_took_a_part_down_is_no_failure_of_the_program)
 {
-    struct stage stage;
-    set_up(&stage, *state, FOUR_NODES, 1);
+    STAGE(stage, *state, FOUR_NODES, 1);
     stage.fakes[2]->way = FAKE_BLAMED;
     stage.fakes[0]->way = FAKE_HANGS;
     FAILS(run_schedule(&stage.r, ERR), ERR_NODE);
     assert_int_equal(count(&stage, J_LOST), 3);
     assert_int_equal(count(&stage, J_FINISHED), 0);
-    tear_down(&stage);
 }
 
 /* ---- leases, while other things go on ---- */
 
 TEST_IN_SCRATCH(a_lease_that_is_due_does_not_keep_a_job_from_its_kill)
 {
-    struct stage stage;
-    set_up(&stage, *state, ONE_NODE, 1);
+    STAGE(stage, *state, ONE_NODE, 1);
     stage.r.frozen.plan.deadline_s = 2;
     stage.r.has_leases = true;
     stage.r.lease_due_ns = loop_now_ns(&stage.r.loop) + 4 * NS_PER_S;
@@ -240,20 +213,17 @@ TEST_IN_SCRATCH(a_lease_that_is_due_does_not_keep_a_job_from_its_kill)
     (void)alarm(0);
     assert_true(stage.fakes[0]->is_killed);
     assert_int_equal(count(&stage, J_FINISHED), 1);
-    tear_down(&stage);
 }
 
 /* A repeat that needs nodes whose leases are being renewed: the loop runs meanwhile. */
 TEST_IN_SCRATCH(nodes_that_are_busy_with_their_lease_are_waited_for)
 {
-    struct stage stage;
-    set_up(&stage, *state, "resnet50/reperf/fp32/n?g?/bs96", 1);
+    STAGE(stage, *state, "resnet50/reperf/fp32/n?g?/bs96", 1);
     stage.r.nodes[3].is_due = true;
     (void)alarm(HANGS_S);
     PASSES(run_schedule(&stage.r, ERR));
     (void)alarm(0);
     assert_int_equal(count(&stage, J_FINISHED), stage.r.n_units);
-    tear_down(&stage);
 }
 
 static enum step stay(void *ctx, struct fleet_node *node UNUSED, size_t node_idx UNUSED,
@@ -275,10 +245,9 @@ static struct remote *open_fake(struct loop *loop, const struct inventory *inven
 /* Images and data are transferred for five minutes: nobody may think that the run is dead. */
 TEST_IN_SCRATCH(leases_are_kept_while_nodes_are_provisioned)
 {
-    struct stage stage;
     struct run_keeper keeper;
     struct err err = {0};
-    set_up(&stage, *state, ONE_NODE, 1);
+    STAGE(stage, *state, ONE_NODE, 1);
     run_leave_out(&stage.r, 2, &(struct err){.code = ERR_NODE, .msg = "unreachable"});
     run_keep_begin(&keeper, &stage.r);
     keeper.open = open_fake;
@@ -293,18 +262,16 @@ TEST_IN_SCRATCH(leases_are_kept_while_nodes_are_provisioned)
     }
     run_keep_end(&keeper);
     assert_null(stage.r.fleet.on_turn);
-    tear_down(&stage);
 }
 
 /* Each takes 15 s to answer. */
 TEST_IN_SCRATCH(nodes_that_are_slow_get_their_leases_back_and_others_are_said)
 {
-    struct stage stage;
     struct err err = {0};
     struct str said;
     CLEANUP(fd) int before = dup(STDERR_FILENO);
     const char *path;
-    set_up(&stage, *state, ONE_NODE, 1);
+    STAGE(stage, *state, ONE_NODE, 1);
     path = fs_join(&stage.arena, *state, "said");
     CLEANUP(fd) int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     run_leave_out(&stage.r, 1, &(struct err){.code = ERR_NODE, .msg = "unreachable for 30 s"});
@@ -320,14 +287,12 @@ TEST_IN_SCRATCH(nodes_that_are_slow_get_their_leases_back_and_others_are_said)
         fail_msg("%.*s", STR_ARG(said));
     }
     assert_false(stage.r.has_leases);
-    tear_down(&stage);
 }
 
 /* If its end were taken for the end of the drop, the lease would stay there. */
 TEST_IN_SCRATCH(a_lease_that_is_being_renewed_at_the_end_is_dropped_after_it)
 {
-    struct stage stage;
-    set_up(&stage, *state, ONE_NODE, 1);
+    STAGE(stage, *state, ONE_NODE, 1);
     stage.r.nodes[3].is_due = true;
     PASSES(run_schedule(&stage.r, ERR));
     assert_true(stage.r.nodes[3].is_renewing);
@@ -337,7 +302,6 @@ TEST_IN_SCRATCH(a_lease_that_is_being_renewed_at_the_end_is_dropped_after_it)
         assert_int_equal(stage.fakes[idx]->n_asked, idx == 3 ? 2 : 1);
     }
     assert_false(stage.r.nodes[3].is_renewing);
-    tear_down(&stage);
 }
 
 /* ---- resumed long after ---- */
@@ -356,7 +320,7 @@ TEST_IN_SCRATCH(jobs_that_ended_while_nobody_looked_ended_in_time)
     assert_int_equal(count(&stage, J_FINISHED), 1);
     assert_int_equal(stage.fakes[0]->n_started, 0);
     assert_false(stage.fakes[0]->is_killed && stage.fakes[0]->is_started);
-    tear_down(&stage);
+    stage_cleanup(&stage);
 }
 
 /* Its jobs elsewhere would wait for it for ever, and so would we. */
@@ -379,7 +343,7 @@ TEST_IN_SCRATCH(an_attempt_with_a_node_that_is_gone_is_lost)
         assert_true(stage.fakes[idx]->is_killed);
     }
     assert_false(stage.fakes[3]->is_killed);
-    tear_down(&stage);
+    stage_cleanup(&stage);
 }
 
 /* A job that was never started did not run past its deadline: it is started now. */
@@ -395,7 +359,7 @@ TEST_IN_SCRATCH(jobs_that_were_never_started_are_not_past_their_deadline)
     for (size_t idx = 0; idx < N_NODES; idx++) {
         assert_int_equal(stage.fakes[idx]->n_started, 1);
     }
-    tear_down(&stage);
+    stage_cleanup(&stage);
 }
 
 /* ---- kept files are not changed unnoticed ---- */
@@ -445,8 +409,7 @@ TEST_IN_SCRATCH(an_outcome_that_does_not_agree_is_refused)
         {"\"n3\",\n      \"exit_status\": 0", "\"n3\",\n      \"exit_status\": 9"},
         {"\"failed_node\": null", "\"failed_node\": \"n3\""},
     };
-    struct stage stage;
-    set_up(&stage, *state, FOUR_NODES, 1);
+    STAGE(stage, *state, FOUR_NODES, 1);
     PASSES(run_schedule(&stage.r, ERR));
     assert_int_equal(derive(&stage), ERR_NONE);
     const char *name = rundir_name(&stage.arena, RUNDIR_OUTCOME,
@@ -465,7 +428,6 @@ TEST_IN_SCRATCH(an_outcome_that_does_not_agree_is_refused)
         (struct rundir_of){.case_id = STR_LIT(FOUR_NODES), .repeat = 1, .name = STR_LIT("n3")});
     put(&stage, log, STR_LIT("pretended otherwise\n"));
     assert_int_equal(derive(&stage), ERR_INTEGRITY);
-    tear_down(&stage);
 }
 
 UNIT_MAIN(scratch_group_start, scratch_group_end)

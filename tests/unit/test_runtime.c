@@ -296,5 +296,3 @@ TEST(ends_have_causes)
         }
     }
 }
-
-UNIT_MAIN(NULL, NULL)

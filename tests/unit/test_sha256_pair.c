@@ -83,13 +83,14 @@ TEST(test_plain)
     }
 }
 
-int main(void)
+static int fill(void **state UNUSED)
 {
     struct rng rng;
     rng_init(&rng, 1);
     for (size_t idx = 0; idx < BYTES; idx++) {
         bytes[idx] = (uint8_t)rng_u64(&rng);
     }
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return unit_run(NULL, NULL);
+    return 0;
 }
+
+UNIT_MAIN(fill, NULL)

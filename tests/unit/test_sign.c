@@ -125,12 +125,12 @@ TEST(base64_has_one_text_for_each_value)
                                       "Zg==Zg==", "Z===", "Zm 9", "Zm9v\n", "Zm-_", "Z=g="};
     for (size_t len = 0; len < 1600; len++) {
         CLEANUP(strbuf) struct strbuf buf;
+        strbuf_init(&buf, 4096);
         struct str back;
         char bytes[1600];
         for (size_t idx = 0; idx < len; idx++) {
             bytes[idx] = (char)(idx * 37 + len);
         }
-        strbuf_init(&buf, 4096);
         base64_encode(&buf, (struct str){bytes, len});
         PASSES(base64_decode(&arena, strbuf_str(&buf), &back, ERR));
         assert_int_equal(back.len, len);

@@ -98,5 +98,3 @@ TEST(other_words_are_an_error)
         FAILS(slurm_read_report(str_of(BAD[idx]), NOW_NS, &gone_ns, &report, ERR), ERR_ANY);
     }
 }
-
-UNIT_MAIN(NULL, NULL)

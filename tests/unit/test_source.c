@@ -225,33 +225,32 @@ TEST_IN_SCRATCH(test_fetch)
 {
     struct made m;
     struct source_tree tree;
-    struct err err = {0};
     const char *commit;
     make(state, &m);
-    expect(source_verify(&m.sources, m.url, m.commit, true, &tree, &err), &err, ERR_NOT_FOUND,
+    expect(source_verify(&m.sources, m.url, m.commit, true, &tree, ERR), ERR, ERR_NOT_FOUND,
            "does not have");
-    hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
+    hold(source_fetch(&m.sources, m.url, m.commit, &tree, ERR), ERR);
     assert_int_equal(tree.n, 2);
     assert_string_equal(tree.parts[0].tree, m.tree);
     assert_true(tree.parts[0].is_new && tree.parts[1].is_new);
     assert_string_equal(tree.parts[1].path, "lib");
-    hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
+    hold(source_fetch(&m.sources, m.url, m.commit, &tree, ERR), ERR);
     assert_false(tree.parts[0].is_new || tree.parts[1].is_new);
-    hold(source_verify(&m.sources, m.url, m.commit, true, &tree, &err), &err);
-    hold(source_resolve(&m.sources, m.url, "main", &commit, &err), &err);
+    hold(source_verify(&m.sources, m.url, m.commit, true, &tree, ERR), ERR);
+    hold(source_resolve(&m.sources, m.url, "main", &commit, ERR), ERR);
     assert_string_equal(commit, m.commit);
-    hold(source_resolve(&m.sources, m.url, "v1", &commit, &err), &err);
+    hold(source_resolve(&m.sources, m.url, "v1", &commit, ERR), ERR);
     assert_string_equal(commit, m.commit); /* of the tag's commit, not the tag */
-    expect(source_resolve(&m.sources, m.url, "none", &commit, &err), &err, ERR_FETCH,
+    expect(source_resolve(&m.sources, m.url, "none", &commit, ERR), ERR, ERR_FETCH,
            "no branch and no tag");
-    expect(source_fetch(&m.sources, m.url, m.tag, &tree, &err), &err, ERR_MANIFEST,
+    expect(source_fetch(&m.sources, m.url, m.tag, &tree, ERR), ERR, ERR_MANIFEST,
            "is a tag, not a commit");
-    expect(source_fetch(&m.sources, m.url, m.tree, &tree, &err), &err, ERR_MANIFEST,
+    expect(source_fetch(&m.sources, m.url, m.tree, &tree, ERR), ERR, ERR_MANIFEST,
            "is a tree, not a commit");
-    expect(source_fetch(&m.sources, m.url, COMMIT, &tree, &err), &err, ERR_FETCH, "no commit");
+    expect(source_fetch(&m.sources, m.url, COMMIT, &tree, ERR), ERR, ERR_FETCH, "no commit");
     m.net.is_offline = true;
-    hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
-    expect(source_fetch(&m.sources, "https://h.example/r", COMMIT, &tree, &err), &err, ERR_FETCH,
+    hold(source_fetch(&m.sources, m.url, m.commit, &tree, ERR), ERR);
+    expect(source_fetch(&m.sources, "https://h.example/r", COMMIT, &tree, ERR), ERR, ERR_FETCH,
            "offline");
     store_close(&m.store);
 }
@@ -265,41 +264,40 @@ TEST_IN_SCRATCH(test_checkout)
 {
     struct made m;
     struct source_tree tree;
-    struct err err = {0};
     struct str text;
     make(state, &m);
     const char *folder = fs_join(&scratch_arena, m.folder, "out");
-    hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
-    hold(source_checkout(&m.sources, &tree, folder, &err), &err);
+    hold(source_fetch(&m.sources, m.url, m.commit, &tree, ERR), ERR);
+    hold(source_checkout(&m.sources, &tree, folder, ERR), ERR);
     /* As committed: no line ends, no $Id$ changed. */
     text = scratch_read(fs_join(&scratch_arena, folder, "crlf.txt"));
     assert_true(str_eq_z(text, "a\r\n$Id$ $Format:%H$\n"));
     text = scratch_read(fs_join(&scratch_arena, folder, "lib/l.c"));
     assert_true(str_eq_z(text, "lib\n"));
     assert_int_equal(access(fs_join(&scratch_arena, folder, "run.sh"), X_OK), 0);
-    hold(source_check_folder(&m.sources, &tree, folder, &err), &err);
-    expect(source_checkout(&m.sources, &tree, folder, &err), &err, ERR_USAGE, "exists already");
+    hold(source_check_folder(&m.sources, &tree, folder, ERR), ERR);
+    expect(source_checkout(&m.sources, &tree, folder, ERR), ERR, ERR_USAGE, "exists already");
     write_below(folder, "d/e/x.o", "y"); /* ignored by .gitignore, not by us */
-    expect(source_check_folder(&m.sources, &tree, folder, &err), &err, ERR_INTEGRITY,
+    expect(source_check_folder(&m.sources, &tree, folder, ERR), ERR, ERR_INTEGRITY,
            "d/e/x.o was changed");
     write_below(folder, "d/e/x.o", "x\n");
     write_below(folder, "d/new.pyc", "x\n");
-    expect(source_check_folder(&m.sources, &tree, folder, &err), &err, ERR_INTEGRITY,
+    expect(source_check_folder(&m.sources, &tree, folder, ERR), ERR, ERR_INTEGRITY,
            "d/new.pyc was added");
     assert_int_equal(unlink(fs_join(&scratch_arena, folder, "d/new.pyc")), 0);
     assert_int_equal(unlink(fs_join(&scratch_arena, folder, "hidden.txt")), 0);
-    expect(source_check_folder(&m.sources, &tree, folder, &err), &err, ERR_INTEGRITY,
+    expect(source_check_folder(&m.sources, &tree, folder, ERR), ERR, ERR_INTEGRITY,
            "hidden.txt is missing");
     write_below(folder, "hidden.txt", "hidden\n");
     assert_int_equal(chmod(fs_join(&scratch_arena, folder, "run.sh"), 0644), 0);
-    expect(source_check_folder(&m.sources, &tree, folder, &err), &err, ERR_INTEGRITY,
+    expect(source_check_folder(&m.sources, &tree, folder, ERR), ERR, ERR_INTEGRITY,
            "run.sh was changed");
     assert_int_equal(chmod(fs_join(&scratch_arena, folder, "run.sh"), 0755), 0);
     write_below(folder, "lib/l.c", "bil\n");
-    expect(source_check_folder(&m.sources, &tree, folder, &err), &err, ERR_INTEGRITY,
+    expect(source_check_folder(&m.sources, &tree, folder, ERR), ERR, ERR_INTEGRITY,
            "l.c was changed");
     write_below(folder, "lib/l.c", "lib\n");
-    hold(source_check_folder(&m.sources, &tree, folder, &err), &err);
+    hold(source_check_folder(&m.sources, &tree, folder, ERR), ERR);
     store_close(&m.store);
 }
 
@@ -321,33 +319,32 @@ TEST_IN_SCRATCH(test_part)
 {
     struct made m;
     struct source_tree tree;
-    struct err err = {0};
     make(state, &m);
     const char *folder = fs_join(&scratch_arena, m.folder, "out");
     const char *part = arena_printf(&scratch_arena, "%s:crlf.txt,d,link", m.commit);
     const char *hidden = arena_printf(&scratch_arena, "%s:d,hidden.txt", m.commit);
     lose_blob(&m, "hidden.txt");
-    expect(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err, ERR_FETCH, "");
-    expect(source_fetch(&m.sources, m.url, hidden, &tree, &err), &err, ERR_FETCH, "");
-    expect(source_verify(&m.sources, m.url, hidden, false, &tree, &err), &err, ERR_NOT_FOUND, "");
-    hold(source_fetch(&m.sources, m.url, part, &tree, &err), &err);
+    expect(source_fetch(&m.sources, m.url, m.commit, &tree, ERR), ERR, ERR_FETCH, "");
+    expect(source_fetch(&m.sources, m.url, hidden, &tree, ERR), ERR, ERR_FETCH, "");
+    expect(source_verify(&m.sources, m.url, hidden, false, &tree, ERR), ERR, ERR_NOT_FOUND, "");
+    hold(source_fetch(&m.sources, m.url, part, &tree, ERR), ERR);
     assert_int_equal(tree.n, 1); /* the submodule lies outside */
     assert_string_equal(tree.parts[0].tree, m.tree);
     assert_int_equal(tree.parts[0].n_files, 3);
     assert_int_equal(tree.parts[0].n_all, 10);
     m.net.is_offline = true;
-    hold(source_fetch(&m.sources, m.url, part, &tree, &err), &err);
+    hold(source_fetch(&m.sources, m.url, part, &tree, ERR), ERR);
     assert_false(tree.parts[0].is_new);
-    hold(source_verify(&m.sources, m.url, part, true, &tree, &err), &err);
-    hold(source_checkout(&m.sources, &tree, folder, &err), &err);
+    hold(source_verify(&m.sources, m.url, part, true, &tree, ERR), ERR);
+    hold(source_checkout(&m.sources, &tree, folder, ERR), ERR);
     assert_false(fs_exists(fs_join(&scratch_arena, folder, "run.sh")));
     assert_true(str_eq_z(scratch_read(fs_join(&scratch_arena, folder, "d/e/x.o")), "x\n"));
     write_below(folder, "d/e/x.o", "y");
-    expect(source_check_folder(&m.sources, &tree, folder, &err), &err, ERR_INTEGRITY,
+    expect(source_check_folder(&m.sources, &tree, folder, ERR), ERR, ERR_INTEGRITY,
            "d/e/x.o was changed");
     write_below(folder, "d/e/x.o", "x\n");
     write_below(folder, "run.sh", "#!/bin/sh\n"); /* of the commit, not of the part */
-    expect(source_check_folder(&m.sources, &tree, folder, &err), &err, ERR_INTEGRITY,
+    expect(source_check_folder(&m.sources, &tree, folder, ERR), ERR, ERR_INTEGRITY,
            "run.sh was added");
     store_close(&m.store);
 }
@@ -357,26 +354,25 @@ TEST_IN_SCRATCH(test_part_of)
     struct made m;
     struct source_tree tree;
     struct lock lock, other;
-    struct err err = {0};
     make(state, &m);
     const char *part = arena_printf(&scratch_arena, "%s:d", m.commit);
     const char *with_lib = arena_printf(&scratch_arena, "%s:.gitmodules,lib", m.commit);
     expect(source_fetch(&m.sources, m.url, arena_printf(&scratch_arena, "%s:lib", m.commit), &tree,
-                        &err),
-           &err, ERR_MANIFEST, ".gitmodules");
+                        ERR),
+           ERR, ERR_MANIFEST, ".gitmodules");
     expect(source_fetch(&m.sources, m.url, arena_printf(&scratch_arena, "%s:d,e", m.commit), &tree,
-                        &err),
-           &err, ERR_MANIFEST, "has no e");
+                        ERR),
+           ERR, ERR_MANIFEST, "has no e");
     expect(source_fetch(&m.sources, m.url, arena_printf(&scratch_arena, "%s:d,a", m.commit), &tree,
-                        &err),
-           &err, ERR_MANIFEST, "order");
-    hold(source_fetch(&m.sources, m.url, with_lib, &tree, &err), &err);
+                        ERR),
+           ERR, ERR_MANIFEST, "order");
+    hold(source_fetch(&m.sources, m.url, with_lib, &tree, ERR), ERR);
     assert_int_equal(tree.n, 2);
-    hold(source_checkout(&m.sources, &tree, fs_join(&scratch_arena, m.folder, "out"), &err), &err);
+    hold(source_checkout(&m.sources, &tree, fs_join(&scratch_arena, m.folder, "out"), ERR), ERR);
     assert_true(fs_exists(fs_join(&scratch_arena, m.folder, "out/lib/l.c")));
-    hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
+    hold(source_fetch(&m.sources, m.url, m.commit, &tree, ERR), ERR);
     m.net.is_offline = true;
-    hold(source_fetch(&m.sources, m.url, part, &tree, &err), &err); /* of the whole commit */
+    hold(source_fetch(&m.sources, m.url, part, &tree, ERR), ERR); /* of the whole commit */
     assert_false(tree.parts[0].is_new);
     source_lock_of(&scratch_arena, &tree, "id", NULL, "2026-01-01T00:00:00Z", &lock);
     assert_true(str_eq_z(lock.items[0].paths, "d") && lock.n_files == 1);
@@ -384,7 +380,7 @@ TEST_IN_SCRATCH(test_part_of)
     struct lock_item item = lock.items[0];
     other.items = &item;
     other.items[0].selection = str_of(COMMIT);
-    expect(lock_check(&lock, &other, &err), &err, ERR_INTEGRITY, "part");
+    expect(lock_check(&lock, &other, ERR), ERR, ERR_INTEGRITY, "part");
     store_close(&m.store);
 }
 
@@ -451,17 +447,16 @@ TEST_IN_SCRATCH(test_lock_of)
     struct made m;
     struct source_tree tree;
     struct lock lock, again;
-    struct err err = {0};
     make(state, &m);
-    hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
+    hold(source_fetch(&m.sources, m.url, m.commit, &tree, ERR), ERR);
     source_lock_of(&scratch_arena, &tree, "id", "main", "2026-01-01T00:00:00Z", &lock);
     assert_int_equal(lock.n_items, 2);
     again = lock;
     again.items = arena_array(&scratch_arena, struct lock_item, 2);
     memcpy(again.items, lock.items, 2 * sizeof(*lock.items));
-    hold(lock_check(&lock, &again, &err), &err);
+    hold(lock_check(&lock, &again, ERR), ERR);
     again.items[1].commit = str_of(COMMIT);
-    expect(lock_check(&lock, &again, &err), &err, ERR_INTEGRITY, "");
+    expect(lock_check(&lock, &again, ERR), ERR, ERR_INTEGRITY, "");
     store_close(&m.store);
 }
 

@@ -135,11 +135,11 @@ static enum known_state look(struct str text, const char *name, struct str blob,
 TEST(test_known)
 {
     CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, 65536);
     struct str ed = blob_of(ARENA, "ssh-ed25519", "good");
     struct str ec = blob_of(ARENA, "ecdsa-sha2-nistp256", "good");
     struct str bad = blob_of(ARENA, "ssh-ed25519", "evil");
     struct known_answer answer;
-    strbuf_init(&text, 65536);
     strbuf_add_z(&text, "# a comment\n\nbroken\n");
     add_line(&text, "alpha,10.0.0.1,*.lan,!x.lan", ed);
     add_line(&text, "alpha", ec);
@@ -197,9 +197,9 @@ TEST(test_known_hashed)
 TEST(test_public)
 {
     CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, 1024);
     struct str ed = blob_of(ARENA, "ssh-ed25519", "good");
     struct str blob = STR_EMPTY;
-    strbuf_init(&text, 1024);
     strbuf_add_z(&text, "ssh-ed25519 ");
     base64_encode(&text, ed);
     strbuf_add_z(&text, " me@here\n");
@@ -230,8 +230,8 @@ TEST(test_stream)
     static const char WANTED[] = "out\nEND of it\n\nBEGIN " NONCE "\n\0x\n";
     for (size_t piece = 1; piece < sizeof(WHOLE); piece++) {
         CLEANUP(strbuf) struct strbuf out;
-        struct ssh_stream stream;
         strbuf_init(&out, 65536);
+        struct ssh_stream stream;
         stream_init(&stream);
         for (size_t at = 0; at < sizeof(WHOLE) - 1; at += piece) {
             struct str rest = {WHOLE + at, sizeof(WHOLE) - 1 - at};
@@ -250,8 +250,8 @@ TEST(test_stream)
 TEST(test_stream_cut)
 {
     CLEANUP(strbuf) struct strbuf out;
-    struct ssh_stream stream;
     strbuf_init(&out, 65536);
+    struct ssh_stream stream;
     stream_init(&stream);
     stream_take(&stream, NONCE, STR_LIT("BEGIN " NONCE "\nhalf\nEND " NONCE " 3"), collect, &out);
     stream_finish(&stream, collect, &out);
@@ -273,8 +273,8 @@ TEST(test_stream_at_once)
         {"END " NONCE " 0\n", "line\nno breakEND of it\nx END 0123"},
     };
     CLEANUP(strbuf) struct strbuf out;
-    struct ssh_stream stream;
     strbuf_init(&out, 65536);
+    struct ssh_stream stream;
     stream_init(&stream);
     for (size_t idx = 0; idx < ARRAY_LEN(PIECES); idx++) {
         stream_take(&stream, NONCE, str_of(PIECES[idx][0]), collect, &out);
@@ -293,9 +293,9 @@ TEST(test_stream_false_end)
                                              "END " NONCE " \n", "END " NONCE " -1\n"};
     for (size_t idx = 0; idx < ARRAY_LEN(FALSE_ENDS); idx++) {
         CLEANUP(strbuf) struct strbuf out;
+        strbuf_init(&out, 4 << 20);
         struct ssh_stream stream;
         char filler[4096];
-        strbuf_init(&out, 4 << 20);
         stream_init(&stream);
         memset(filler, 'x', sizeof(filler));
         stream_take(&stream, NONCE, STR_LIT("BEGIN " NONCE "\n"), collect, &out);
@@ -311,5 +311,3 @@ TEST(test_stream_false_end)
         stream_release(&stream);
     }
 }
-
-UNIT_MAIN(NULL, NULL)

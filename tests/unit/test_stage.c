@@ -51,7 +51,7 @@ static void cluster_open(struct cluster *c, const char *folder, size_t n_nodes)
     c->opts = (struct stage_opts){.clock = clock_system()};
 }
 
-static void cluster_close(struct cluster *c)
+static void cluster_cleanup(struct cluster *c)
 {
     fleet_release(&c->fleet);
     loop_release(&c->loop);
@@ -120,7 +120,7 @@ static void make_tree(const char *folder)
 
 TEST_IN_SCRATCH(hands_a_folder_on)
 {
-    struct cluster c;
+    CLEANUP(cluster) struct cluster c;
     struct stage_report report;
     const char *source = below(*state, "source");
     struct stat info;
@@ -164,12 +164,11 @@ TEST_IN_SCRATCH(hands_a_folder_on)
     assert_int_equal(report.nodes[0].way, STAGE_NOTHING);
     assert_int_equal(report.nodes[2].way, STAGE_CHAIN);
     assert_same(below(source, "deep/file 17"), below(report.nodes[2].paths[0], "deep/file 17"));
-    cluster_close(&c);
 }
 
 TEST_IN_SCRATCH(shared_folders_are_not_copied)
 {
-    struct cluster c;
+    CLEANUP(cluster) struct cluster c;
     struct stage_report report;
     const char *source = below(*state, "source");
     struct fs_names names;
@@ -190,7 +189,6 @@ TEST_IN_SCRATCH(shared_folders_are_not_copied)
     assert_int_equal(stage(&c, items, 1, &report), 0);
     assert_int_equal(report.nodes[0].way, STAGE_CHAIN);
     assert_same(below(source, "deep/er/big"), below(report.nodes[3].paths[0], "deep/er/big"));
-    cluster_close(&c);
 }
 
 static const char *partial_of(const char *folder, const char *node, const char *source)
@@ -206,7 +204,7 @@ static const char *partial_of(const char *folder, const char *node, const char *
 
 TEST_IN_SCRATCH(goes_on_with_what_a_broken_one_left)
 {
-    struct cluster c;
+    CLEANUP(cluster) struct cluster c;
     struct stage_report report;
     const char *source = below(*state, "big");
     struct str whole;
@@ -220,12 +218,11 @@ TEST_IN_SCRATCH(goes_on_with_what_a_broken_one_left)
     assert_true(report.head_bytes == BIG_BYTES - 3000000);
     assert_same(source, report.nodes[0].paths[0]);
     assert_same(source, report.nodes[1].paths[0]);
-    cluster_close(&c);
 }
 
 TEST_IN_SCRATCH(a_damaged_partial_comes_again)
 {
-    struct cluster c;
+    CLEANUP(cluster) struct cluster c;
     struct stage_report report;
     const char *source = below(*state, "big");
     struct stage_item item = {.kind = STAGE_FILE, .source = source, .target = "data/big"};
@@ -237,12 +234,11 @@ TEST_IN_SCRATCH(a_damaged_partial_comes_again)
     for (size_t idx = 0; idx < 3; idx++) {
         assert_same(source, report.nodes[idx].paths[0]);
     }
-    cluster_close(&c);
 }
 
 TEST_IN_SCRATCH(a_file_that_is_another_is_refused_here)
 {
-    struct cluster c;
+    CLEANUP(cluster) struct cluster c;
     struct stage_report report;
     const char *source = below(*state, "f");
     struct stage_item item = {
@@ -254,13 +250,12 @@ TEST_IN_SCRATCH(a_file_that_is_another_is_refused_here)
     cluster_open(&c, *state, 1);
     FAILS(stage_items(&c.arena, &c.fleet, &c.opts, (struct stage_list){&item, 1}, &report, ERR),
           ERR_INTEGRITY);
-    cluster_close(&c);
 }
 
 /* A node that cannot be written to fails alone, and is named. */
 TEST_IN_SCRATCH(a_node_that_fails_is_told_apart)
 {
-    struct cluster c;
+    CLEANUP(cluster) struct cluster c;
     struct stage_report report;
     const char *source = below(*state, "f");
     struct stage_item item = {.kind = STAGE_FILE, .source = source, .target = "data/f"};
@@ -272,12 +267,11 @@ TEST_IN_SCRATCH(a_node_that_fails_is_told_apart)
     assert_int_equal(c.fleet.nodes[1].err.code, ERR_IO);
     assert_same(source, report.nodes[0].paths[0]);
     assert_same(source, report.nodes[2].paths[0]);
-    cluster_close(&c);
 }
 
 TEST_IN_SCRATCH(a_node_that_is_left_out_is_left_alone)
 {
-    struct cluster c;
+    CLEANUP(cluster) struct cluster c;
     struct stage_report report;
     const char *source = below(*state, "source");
     make_tree(source);
@@ -291,13 +285,12 @@ TEST_IN_SCRATCH(a_node_that_is_left_out_is_left_alone)
     assert_int_equal(stage(&c, &item, 1, &report), 0);
     assert_same(below(source, "deep/er/big"), below(report.nodes[2].paths[0], "deep/er/big"));
     assert_false(fs_exists(below(*state, "n2")));
-    cluster_close(&c);
 }
 
 /* An address at which nobody listens: the copy is made another way, which is reported. */
 TEST_IN_SCRATCH(a_node_without_tcp_gets_copies)
 {
-    struct cluster c;
+    CLEANUP(cluster) struct cluster c;
     struct stage_report report;
     const char *source = below(*state, "source");
     struct stage_item item = {.kind = STAGE_FOLDER, .source = source, .target = "data/x"};
@@ -315,13 +308,12 @@ TEST_IN_SCRATCH(a_node_without_tcp_gets_copies)
         assert_same(below(source, "a"), below(report.nodes[idx].paths[0], "a"));
         assert_same(below(source, "b c"), below(report.nodes[idx].paths[0], "b c"));
     }
-    cluster_close(&c);
 }
 
 /* Its relay cannot be reached: the same stream goes to its stdin. */
 TEST_IN_SCRATCH(a_node_that_nobody_connects_to_is_served_by_ssh)
 {
-    struct cluster c;
+    CLEANUP(cluster) struct cluster c;
     struct stage_report report;
     const char *source = below(*state, "tree");
     struct stage_item item = {.kind = STAGE_FOLDER, .source = source, .target = "data/tree"};
@@ -341,13 +333,12 @@ TEST_IN_SCRATCH(a_node_that_nobody_connects_to_is_served_by_ssh)
     }
     assert_int_equal(stage(&c, &item, 1, &report), 0);
     assert_true(report.head_bytes == 0);
-    cluster_close(&c);
 }
 
 /* What another staging writes in the same folder cannot be resumed: the file is sent whole. */
 TEST_IN_SCRATCH(a_partial_that_another_writes_is_left_to_it)
 {
-    struct cluster c;
+    CLEANUP(cluster) struct cluster c;
     struct stage_report report;
     const char *source = below(*state, "big");
     struct stage_item item = {.kind = STAGE_FILE, .source = source, .target = "data/big"};
@@ -362,13 +353,12 @@ TEST_IN_SCRATCH(a_partial_that_another_writes_is_left_to_it)
     assert_int_equal(report.nodes[0].way, STAGE_SSH);
     assert_true(report.head_bytes == BIG_BYTES);
     assert_same(source, report.nodes[0].paths[0]);
-    cluster_close(&c);
 }
 
 /* The rest of a stream is not sent to a relay that has ended: no more than what it may still have read. */
 TEST_IN_SCRATCH(nothing_more_goes_to_a_relay_that_has_ended)
 {
-    struct cluster c;
+    CLEANUP(cluster) struct cluster c;
     struct stage_report report;
     const char *source = below(*state, "tree");
     struct stage_item item = {.kind = STAGE_FOLDER, .source = source, .target = "data/tree"};
@@ -382,7 +372,6 @@ TEST_IN_SCRATCH(nothing_more_goes_to_a_relay_that_has_ended)
     assert_int_equal(stage(&c, &item, 1, &report), 1);
     assert_non_null(strstr(c.fleet.nodes[0].err.msg, "name a"));
     assert_true(report.head_bytes > 0 && report.head_bytes < 32 << 20);
-    cluster_close(&c);
 }
 
 static int group_start(void **state)

@@ -194,5 +194,3 @@ TEST(whole_numbers_of_logs)
     assert_false(logwhole_parse(STR_LIT(""), INT64_MAX, &value));
     assert_false(logwhole_parse(STR_LIT("9999999999999999999"), INT64_MAX, &value));
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -196,16 +196,14 @@ TEST_IN_SCRATCH(test_one_md5_of_two_files)
     struct digest_value value = digest_of(first);
     struct digest_value other = digest_of(second);
     uint8_t found[SHA256_BYTES];
-    struct err err = {0};
-    assert_int_equal(store_adopt(&store, first, &value, &err), 0);
+    PASSES(store_adopt(&store, first, &value, ERR));
     memcpy(other.md5, value.md5, MD5_BYTES); /* as if somebody had made a collision */
-    assert_code(store_adopt(&store, second, &other, &err), ERR_INTEGRITY, &err);
-    err = (struct err){0};
-    assert_int_equal(store_find_md5(&store, value.md5, found, &err), 0);
+    assert_code(store_adopt(&store, second, &other, ERR), ERR_INTEGRITY, ERR);
+    PASSES(store_find_md5(&store, value.md5, found, ERR));
     assert_memory_equal(found, value.sha256, SHA256_BYTES);
     /* An alias whose blob is gone, or that is damaged, is ignored. */
     assert_int_equal(unlink(store_blob_path(&store, value.sha256)), 0);
-    assert_code(store_find_md5(&store, value.md5, found, &err), ERR_NOT_FOUND, &err);
+    assert_code(store_find_md5(&store, value.md5, found, ERR), ERR_NOT_FOUND, ERR);
     store_close(&store);
 }
 
@@ -230,14 +228,12 @@ TEST_IN_SCRATCH(test_hooks)
     struct store_hooks hooks = {.on_progress = note_progress, .progress_ctx = &seen};
     struct digest_value value;
     struct fs_names left;
-    struct err err = {0};
     scratch_write(path, (struct str){zeros, 5u << 20});
-    assert_int_equal(store_add_file(&store, path, &hooks, &value, &err), 0);
+    PASSES(store_add_file(&store, path, &hooks, &value, ERR));
     assert_int_equal(seen, 5u << 20);
     hooks.should_stop = stop_now;
-    assert_code(store_add_file(&store, path, &hooks, &value, &err), ERR_INTERRUPTED, &err);
-    err = (struct err){0};
-    assert_int_equal(fs_list(&scratch_arena, store_path(&store, "tmp"), &left, &err), 0);
+    assert_code(store_add_file(&store, path, &hooks, &value, ERR), ERR_INTERRUPTED, ERR);
+    PASSES(fs_list(&scratch_arena, store_path(&store, "tmp"), &left, ERR));
     assert_int_equal(left.n, 0);
     store_close(&store);
 }
@@ -344,16 +340,13 @@ TEST_IN_SCRATCH(test_bad_refs)
                                         "{\"blobs\": []} x"};
     struct store store = open_store(in_folder(state, "store"));
     struct fs_names names;
-    struct err err = {0};
     for (size_t idx = 0; idx < ARRAY_LEN(TEXTS); idx++) {
-        err = (struct err){0};
-        assert_int_equal(store_ref_put(&store, "image", "x", str_of(TEXTS[idx]), &err), -1);
-        assert_true(err.code == ERR_MANIFEST || err.code == ERR_PARSE);
+        FAILS(store_ref_put(&store, "image", "x", str_of(TEXTS[idx]), ERR), ERR_ANY);
+        assert_true(ERR->code == ERR_MANIFEST || ERR->code == ERR_PARSE);
     }
-    err = (struct err){0};
-    assert_int_equal(fs_mkdir_p(store_path(&store, "refs/image"), &err), 0);
+    PASSES(fs_mkdir_p(store_path(&store, "refs/image"), ERR));
     scratch_write(store_path(&store, "refs/image/a b.json"), STR_LIT("{\"blobs\": []}"));
-    assert_code(store_ref_list(&store, "image", &names, &err), ERR_INTEGRITY, &err);
+    assert_code(store_ref_list(&store, "image", &names, ERR), ERR_INTEGRITY, ERR);
     store_close(&store);
 }
 

@@ -99,13 +99,12 @@ TEST(without_descriptors_nothing_starts_and_nothing_stays)
 TEST(a_poll_that_fails_is_an_error)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
-    struct err err = {0};
     loop_init(&loop, clock_system());
-    assert_int_equal(loop_watch(&loop, STDERR_FILENO, POLLIN, NULL, NULL, &err), 0);
+    PASSES(loop_watch(&loop, STDERR_FILENO, POLLIN, NULL, NULL, ERR));
     struct rlimit was = allow_fds(0);
-    int result = loop_once(&loop, 0, &err);
+    int result = loop_once(&loop, 0, ERR);
     give_back_fds(was);
-    expect(result, &err, ERR_INTERNAL, "poll: Invalid argument");
+    expect(result, ERR, ERR_INTERNAL, "poll: Invalid argument");
 }
 
 static void note_ready(void *ctx UNUSED, int fd UNUSED, short events UNUSED)
@@ -156,18 +155,17 @@ TEST(a_full_list_of_timers_refuses_by_name)
     const char *const argv[] = {"sleep", "600", NULL};
     struct proc_spec spec = {.argv = argv, .env = NO_ENV, .deadline_ns = 600 * NS_PER_S};
     CLEANUP(proc) struct proc proc = PROC_EMPTY;
-    struct err err = {0};
     uint64_t id = 0;
     loop_init(&loop, clock_system());
     int64_t far_ns = loop_now_ns(&loop) + 600 * NS_PER_S;
     for (int idx = 0; idx < LOOP_TIMERS_MAX; idx++) {
-        assert_int_equal(loop_timer_add(&loop, far_ns, note_timer, NULL, &id, &err), 0);
+        PASSES(loop_timer_add(&loop, far_ns, note_timer, NULL, &id, ERR));
     }
     /* A child without its deadline might run for ever: it does not run. */
-    expect(proc_start(&proc, &loop, &spec, &err), &err, ERR_INTERNAL, "more than 4096 timers");
+    expect(proc_start(&proc, &loop, &spec, ERR), ERR, ERR_INTERNAL, "more than 4096 timers");
     assert_int_equal(waitpid(-1, NULL, 0), -1);
     loop_timer_drop(&loop, id);
-    assert_int_equal(loop_timer_add(&loop, far_ns, note_timer, NULL, &id, &err), 0);
+    PASSES(loop_timer_add(&loop, far_ns, note_timer, NULL, &id, ERR));
 }
 
 #define HOLDER "setsid sh -c 'echo $$; exec sleep 60' & "
@@ -224,5 +222,3 @@ TEST(a_folder_or_file_that_cannot_be_starts_nothing)
     spec = (struct proc_spec){.argv = argv, .env = NO_ENV, .error_path = "/proc/no/such"};
     expect(proc_start(&proc, &loop, &spec, &err), &err, ERR_NOT_FOUND, "start true: No such file");
 }
-
-UNIT_MAIN(NULL, NULL)

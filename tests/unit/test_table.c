@@ -72,5 +72,3 @@ TEST(forms_for_other_programs)
                                       "| @SUM(A1), again | -2+3\\|cmd |\n"
                                       "| \\<b\\>\\*x\\* | +5 |\n");
 }
-
-UNIT_MAIN(NULL, NULL)

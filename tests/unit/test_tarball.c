@@ -115,8 +115,8 @@ TEST(what_is_written_is_read)
 {
     const char *path = scratch_path("a.tar.zst");
     CLEANUP(strbuf) struct strbuf wanted;
-    struct seen seen;
     strbuf_init(&wanted, 1u << 20);
+    struct seen seen;
     for (size_t idx = 0; idx < ARRAY_LEN(FILES); idx++) {
         strbuf_printf(&wanted, "%s %zu\n", FILES[idx].name, FILES[idx].bytes.len);
         strbuf_add_str(&wanted, FILES[idx].bytes);
@@ -318,8 +318,8 @@ TEST(hostile_headers_are_refused)
     const char *path = scratch_path("hostile");
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         CLEANUP(strbuf) struct strbuf tar;
-        struct seen seen;
         strbuf_init(&tar, 1u << 20);
+        struct seen seen;
         add_member(&tar, "a", STR_LIT("data"));
         add_end(&tar);
         write_container(path, strbuf_str(&tar));
@@ -354,8 +354,8 @@ TEST(orders_and_synthetic_are_refused)
     const char *path = scratch_path("order");
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         CLEANUP(strbuf) struct strbuf tar;
-        struct seen seen;
         strbuf_init(&tar, 1u << 20);
+        struct seen seen;
         for (size_t k = 0; k < 3 && ROWS[idx].names[k]; k++) {
             add_member(&tar, ROWS[idx].names[k], STR_LIT("data"));
         }
@@ -410,8 +410,8 @@ TEST(bombs_are_refused)
 {
     const char *path = scratch_path("bomb");
     CLEANUP(strbuf) struct strbuf tar;
-    char size[13];
     strbuf_init(&tar, 4u << 20);
+    char size[13];
     for (int idx = 0; idx < 10; idx++) {
         char name[16];
         snprintf(name, sizeof(name), "f%d", idx);
@@ -507,21 +507,21 @@ TEST(a_full_disk_is_said_so)
     const struct file big = {"big", {arena_alloc(&scratch_arena, 1u << 20, 1), 1u << 20}};
     const char *path = scratch_path("full.tar.zst");
     struct rlimit old, small;
-    struct err err = {0};
-    assert_int_equal(write_files(path, &big, 1, NULL, &err), 0);
+    PASSES(write_files(path, &big, 1, NULL, ERR));
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     small = (struct rlimit){4096, old.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    int result = unpack_all(path, scratch_path("full.out"), &err);
+    int result = unpack_all(path, scratch_path("full.out"), ERR);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     assert_int_equal(result, -1);
-    assert_int_equal(err.code, ERR_DISK);
+    assert_int_equal(ERR->code, ERR_DISK);
 }
 
 static int make_key(void **state UNUSED)
 {
     char id[SIGN_KEY_ID_SIZE];
     struct err err = {0};
+    signal(SIGXFSZ, SIG_IGN);
     if (scratch_start() < 0 ||
         sign_keygen(scratch_path("k"), scratch_path("k.pub"), id, &err) < 0) {
         return -1;
@@ -535,8 +535,4 @@ static int finish(void **state UNUSED)
     return scratch_end();
 }
 
-int main(void)
-{
-    signal(SIGXFSZ, SIG_IGN);
-    return unit_run(make_key, finish);
-}
+UNIT_MAIN(make_key, finish)

@@ -140,5 +140,3 @@ TEST(test_refuses)
     made.series[1].name = STR_LIT("other");
     refuses(&made, 3, 1, "no series \"loss\"");
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -125,23 +125,21 @@ TEST_IN_SCRATCH(test_bad_lists)
 TEST_IN_SCRATCH(test_long_list)
 {
     struct tree_list list = {.n = 30000}, again;
-    struct err err = {0};
     uint8_t before[SHA256_BYTES], after[SHA256_BYTES];
     list.files = arena_array(&scratch_arena, struct tree_file, list.n);
     for (size_t idx = 0; idx < list.n; idx++) {
         list.files[idx].path = arena_printf(&scratch_arena, "folder/%08zu", idx);
         memset(list.files[idx].sha256, (int)(idx & 255), SHA256_BYTES);
     }
-    assert_int_equal(tree_list_write(&list, below(state, "list"), before, &err), 0);
-    assert_int_equal(tree_list_read(&scratch_arena, below(state, "list"), &again, &err), 0);
+    PASSES(tree_list_write(&list, below(state, "list"), before, ERR));
+    PASSES(tree_list_read(&scratch_arena, below(state, "list"), &again, ERR));
     assert_int_equal(again.n, list.n);
     tree_list_sha256(&again, after);
     assert_memory_equal(before, after, SHA256_BYTES);
     char *line = arena_alloc(&scratch_arena, 3u << 20, 1);
     memset(line, 'a', 3u << 20);
     scratch_write(below(state, "line"), (struct str){line, 3u << 20});
-    assert_code(tree_list_read(&scratch_arena, below(state, "line"), &again, &err), ERR_PARSE,
-                &err);
+    assert_code(tree_list_read(&scratch_arena, below(state, "line"), &again, ERR), ERR_PARSE, ERR);
 }
 
 TEST_IN_SCRATCH(test_published_lists)
@@ -191,12 +189,11 @@ TEST_IN_SCRATCH(test_hash_in_path_order)
     static const char *const PATHS[] = {"a-b", "a.b", "a/x", "ab/deep/er/file", "new\nline"};
     struct tree_opts opts = opts_of(state, DIGEST_SHA256 | DIGEST_MD5);
     struct tree_list list;
-    struct err err = {0};
     char hex[SHA256_HEX_SIZE];
     make_small_tree(state);
     assert_int_equal(mkdir(below(state, "empty-folder"), 0755), 0);
-    if (tree_hash(&scratch_arena, &opts, &list, &err) < 0) {
-        fail_msg("%s", err.msg);
+    if (tree_hash(&scratch_arena, &opts, &list, ERR) < 0) {
+        fail_msg("%s", ERR->msg);
     }
     assert_int_equal(list.n, ARRAY_LEN(PATHS));
     for (size_t idx = 0; idx < list.n; idx++) {
@@ -304,11 +301,10 @@ TEST_IN_SCRATCH(test_absent_and_empty)
 {
     struct tree_opts opts = opts_of(state, DIGEST_SHA256);
     struct tree_list list;
-    struct err err = {0};
-    assert_int_equal(tree_hash(&scratch_arena, &opts, &list, &err), 0);
+    PASSES(tree_hash(&scratch_arena, &opts, &list, ERR));
     assert_int_equal(list.n, 0);
     opts.folder = below(state, "none");
-    assert_code(tree_hash(&scratch_arena, &opts, &list, &err), ERR_NOT_FOUND, &err);
+    assert_code(tree_hash(&scratch_arena, &opts, &list, ERR), ERR_NOT_FOUND, ERR);
 }
 
 /* Sizes around the borders of blocks and of the buffers; each digest against OpenSSL's own over the whole file. */
@@ -360,15 +356,14 @@ TEST_IN_SCRATCH(test_progress_and_stop)
 {
     struct tree_opts opts = opts_of(state, DIGEST_SHA256);
     struct tree_list list;
-    struct err err = {0};
     uint64_t last = 0;
     make_small_tree(state);
     opts.on_progress = note_progress;
     opts.progress_ctx = &last;
-    assert_int_equal(tree_hash(&scratch_arena, &opts, &list, &err), 0);
+    PASSES(tree_hash(&scratch_arena, &opts, &list, ERR));
     assert_int_equal(last, 5);
     opts.should_stop = stop_now;
-    assert_code(tree_hash(&scratch_arena, &opts, &list, &err), ERR_INTERRUPTED, &err);
+    assert_code(tree_hash(&scratch_arena, &opts, &list, ERR), ERR_INTERRUPTED, ERR);
 }
 
 /* As a user who is not root, whom the mode stops; 0 when all is as it should be. */

@@ -313,7 +313,6 @@ TEST_IN_SCRATCH(test_names_many)
 {
     static const uint64_t KEY[2] = {1, 2};
     struct unpack_names names;
-    struct err err = {0};
     bool is_new;
     char path[64];
     unpack_names_init(&names, KEY, 100000);
@@ -321,11 +320,11 @@ TEST_IN_SCRATCH(test_names_many)
         for (int idx = 0; idx < 20000; idx++) {
             int n = snprintf(path, sizeof(path), "n%03d/%d/f%d.JPEG", idx % 1000, idx % 3, idx);
             int added = unpack_names_add(&names, (struct str){path, (size_t)n}, UNPACK_FILE,
-                                         STR_EMPTY, &is_new, &err);
+                                         STR_EMPTY, &is_new, ERR);
             assert_int_equal(added, round == 0 ? 0 : -1);
             assert_true(round == 1 || is_new);
-            assert_true(round == 0 || strstr(err.msg, "twice"));
-            err = (struct err){0};
+            assert_true(round == 0 || strstr(ERR->msg, "twice"));
+            *ERR = (struct err){0};
         }
     }
     assert_int_equal(names.n_nodes, 1 + 20000 + 1000 + 3000);

@@ -52,5 +52,3 @@ TEST(runs_are_judged_within_five_percent)
     assert_string_equal(audit_verdict_name(AUDIT_NO_LOG), "no_log");
     assert_string_equal(run_verdict_name(RUN_NOT_COMPARABLE), "not_comparable");
 }
-
-UNIT_MAIN(NULL, NULL)

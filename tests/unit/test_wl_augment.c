@@ -346,5 +346,3 @@ TEST(scaled_crops_cover_their_range)
     assert_int_equal(least, 64);
     assert_int_equal(most, 256);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -342,5 +342,3 @@ TEST(files_must_match)
     FAILS(agree(&ours, &theirs, &limits, &found, ERR), ERR_ANY);
     FAILS(agree(&theirs, &theirs, &limits, &found, ERR), ERR_ANY); /* nothing to compare */
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -184,8 +184,7 @@ static struct counts count_batch(const struct fixture *f, const struct token_for
 TEST(synthetic_sequences_are_what_bert_reads)
 {
     const struct token_form form = {.sequence = 128, .predictions = 20, .vocabulary = 30522};
-    struct fixture f;
-    fixture_init(&f, DT_F32, CPU_PLAIN, 1);
+    FIXTURE(f, DT_F32, CPU_PLAIN, 1);
     model_bert_tiny.build(f.graph,
                           &(struct model_opts){.batch = 40, .sequence = 128, .predictions = 20});
     fixture_ready(&f, 1);
@@ -195,7 +194,6 @@ TEST(synthetic_sequences_are_what_bert_reads)
     assert_true(counts.padded > 40 * 128 / 6 && counts.padded < 40 * 128 / 3);
     assert_true(counts.predicted > 40 * 8 && counts.predicted < 40 * 18);
     assert_true(counts.next > 8 && counts.next < 32);
-    fixture_release(&f);
 }
 
 TEST(tokens_out_of_range_are_named)
@@ -218,5 +216,3 @@ TEST(tokens_out_of_range_are_named)
         SAYS("element 1 is -1");
     }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -384,11 +384,10 @@ TEST(a_gradient_that_is_not_finite_ends_the_run)
 {
     const char *path = in_folder(ARENA, "huge");
     struct st_file file;
-    struct err err = {0};
     int status;
     char hex[SHA256_HEX_LEN + 1];
     (void)must_run(ARENA, arena_printf(ARENA, TINY " --steps 1 --save %s", path));
-    MUST_PASS(st_read(ARENA, path, &file, &err), err);
+    PASSES(st_read(ARENA, path, &file, ERR));
     int n_scaled = 0;
     for (int i = 0; i < file.n_tensors; i++) {
         struct st_tensor *tensor = &file.tensors[i];
@@ -405,12 +404,12 @@ TEST(a_gradient_that_is_not_finite_ends_the_run)
                                        .n_meta = file.n_meta - 1,
                                        .tensors = file.tensors,
                                        .n_tensors = file.n_tensors};
-    MUST_PASS(st_write_sealed(path, &content, hex, &err), err);
+    PASSES(st_write_sealed(path, &content, hex, ERR));
     const char *text =
         run_of(ARENA, arena_printf(ARENA, TINY " --steps 2 --load %s --save %s", path, path),
-               &status, &err);
+               &status, ERR);
     assert_int_equal(status, -1);
-    assert_int_equal(err.code, ERR_WORKLOAD);
+    assert_int_equal(ERR->code, ERR_WORKLOAD);
     const char *fatal = strstr(text, "{\"event\":\"fatal\",");
     assert_non_null(fatal);
     assert_non_null(strstr(fatal, "\"where\":\"step 1\",\"what\":\"a gradient is not finite\"}"));

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuDNN's plans without a device: every convolution of every model is planned for the GPU described in tests/cuda/h100.json, and for
    that of tests/cuda/v100.json by a cuDNN that still has kernels for it. Without the toolkit or cuDNN the tests are named skips. */
+#ifdef REPERF_HAVE_CUDA
+#define UNIT_OWN_MAIN
+#endif
 #include "unit.h"
 
 #ifndef REPERF_HAVE_CUDA
@@ -10,8 +13,6 @@ TEST(plans_need_a_toolkit)
     print_message("built without the CUDA toolkit and cuDNN's headers\n");
     skip();
 }
-
-UNIT_MAIN(NULL, NULL)
 
 #else
 
@@ -441,9 +442,11 @@ TEST_WITH(errors_name_what_is_wrong, NULL, NULL)
     dnn_close(&cuda);
 }
 
+UNIT_MAIN(set_up, tear_down)
+
 int main(void)
 {
-    int status = unit_run(set_up, tear_down);
+    int status = unit_run();
 #ifdef __SANITIZE_ADDRESS__
     __lsan_do_leak_check(); /* now, while cuDNN's libraries are loaded: they unload themselves at exit */
 #endif

@@ -102,8 +102,7 @@ TEST(deeplab_has_paddlesegs_names_and_dilations)
 
 TEST(deeplab_gradient_along_random_directions)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     model_deeplabv3p.build(
         f.graph, &(struct model_opts){.batch = 3, .height = 17, .width = 21, .has_dropout = true});
     fixture_ready(&f, 11);
@@ -111,13 +110,11 @@ TEST(deeplab_gradient_along_random_directions)
     fill_labels(&f, model_deeplabv3p.n_classes, 5);
     set_step(&f.net, 3);
     assert_true(best_directional_error(&f, 1000, 1.0) < 1e-5);
-    fixture_release(&f);
 }
 
 TEST(loss_falls_on_a_fixed_batch)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F32, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F32, CPU_PLAIN, 2);
     model_deeplabv3p.build(
         f.graph, &(struct model_opts){.batch = 2, .height = 32, .width = 48, .has_dropout = true});
     fixture_ready(&f, 3);
@@ -133,7 +130,6 @@ TEST(loss_falls_on_a_fixed_batch)
     }
     assert_true(first > 2.0 && first < 6.0); /* near ln(19) = 2.9 before training */
     assert_true(last < first - 0.1);
-    fixture_release(&f);
 }
 
 /* The image's average is one value a sample: with one sample a batch norm has no variance. */
@@ -145,5 +141,3 @@ TEST(a_batch_of_one_is_refused)
     assert_non_null(
         strstr(ERR->msg, "head.aspp.global_avg_pool.1._batch_norm: one value per channel"));
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -92,5 +92,3 @@ TEST(test_driver_versions)
         assert_string_equal(version, CASES[i].version);
     }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -457,5 +457,3 @@ TEST(failures_stick_and_name_somebody)
         ring_release(&peers[i].ring);
     }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -6,8 +6,7 @@
 
 #include "train/train.h"
 #include "wl_pack.h"
-
-#define ARGS_MAX 40
+#include "wl_run.h"
 
 static const struct hand_pack CLASSES = {
     .kind = SHARD_CLASSES, .n_samples = 7, .per_shard = 4, .n_classes = 7};
@@ -15,14 +14,6 @@ static const struct hand_pack SEGMENTS = {
     .kind = SHARD_SEGMENTS, .n_samples = 5, .per_shard = 3, .n_classes = 19};
 static const struct hand_pack TOKENS = {
     .kind = SHARD_TOKENS, .n_samples = 10, .per_shard = 6, .sequence = 8, .predictions = 3};
-
-/* Each reading of the clock is 0.25 s after the last. */
-static int64_t ticking(void *ctx)
-{
-    int64_t *now_ns = ctx;
-    *now_ns += NS_PER_S / 4;
-    return *now_ns;
-}
 
 /* The pack as split train in FOLDER/train, and as the other split in FOLDER/eval. */
 static void write_both(const struct hand_pack *pack, const char *folder, const char *split)
@@ -40,28 +31,11 @@ static void write_both(const struct hand_pack *pack, const char *folder, const c
 /* What a run on FOLDER/train prints. */
 static struct str run_of(const char *folder, const char *line, struct err *err)
 {
-    char *argv[ARGS_MAX] = {
-        arena_printf(&scratch_arena, "--data=%s", fs_join(&scratch_arena, folder, "train")),
-        arena_printf(&scratch_arena, "--threads=1")};
-    int argc = 2;
-    int64_t now_ns = 0;
-    struct clock_src clock = {.mono_ns = ticking, .ctx = &now_ns};
-    struct train_opts opts;
-    struct str rest = str_of(line);
-    struct str word;
-    static const stop_flag never;
-    const char *path = fs_join(&scratch_arena, folder, "out");
-    while (rest.ptr && str_next(&rest, ' ', &word)) {
-        argv[argc++] = str_z(&scratch_arena, word);
-    }
-    if (train_options(argc, argv, &opts, err) < 0) {
-        fail_msg("%s", err->msg);
-    }
-    int fd = scratch_create(path);
-    int status = train_run(&opts, clock, fd, &never, err);
-    close(fd);
+    int status;
+    struct str text =
+        run_with(fs_join(&scratch_arena, folder, "train"), folder, line, &status, err);
     assert_int_equal(status < 0, err->code != ERR_NONE);
-    return scratch_read(path);
+    return text;
 }
 
 static const char *with_eval(const char *folder, const char *line)
@@ -165,7 +139,6 @@ TEST_IN_SCRATCH(an_evaluation_changes_nothing)
 
 TEST_IN_SCRATCH(a_target_ends_the_run)
 {
-    struct err err = {0};
     write_both(&SEGMENTS, *state, "val");
     const char *line =
         with_eval(*state, "--model hrnet_w18 --backend plain --image 32 --batch 2 --dtype f64 "
@@ -176,9 +149,9 @@ TEST_IN_SCRATCH(a_target_ends_the_run)
     holds(end, "\"samples\":8,\"elapsed_ns\":");
     holds(nth_of(text, "run_stop", 0), "\"steps\":4,");
     holds(nth_of(text, "run_stop", 0), "\"next_step\":4}");
-    text = run_of(*state, arena_printf(&scratch_arena, "%s --until 1", line), &err);
-    assert_int_equal(err.code, ERR_WORKLOAD);
-    assert_non_null(strstr(err.msg, "after the last of 8 steps, the target was not reached"));
+    text = run_of(*state, arena_printf(&scratch_arena, "%s --until 1", line), ERR);
+    assert_int_equal(ERR->code, ERR_WORKLOAD);
+    SAYS("after the last of 8 steps, the target was not reached");
     holds(nth_of(text, "time_to_train", 0), "\"step\":8,");
     holds(nth_of(text, "time_to_train", 0), "\"reached\":false,");
     holds(nth_of(text, "run_stop", 0), "\"steps\":8,");
@@ -214,7 +187,6 @@ TEST_IN_SCRATCH(what_is_not_held_out_is_refused)
 /* The run ends at a damaged sample of an evaluation, and counts none. */
 TEST_IN_SCRATCH(a_bad_sample_ends_the_run)
 {
-    struct err err = {0};
     write_both(&CLASSES, *state, "val");
     const char *path =
         fs_join(&scratch_arena, fs_join(&scratch_arena, *state, "eval"), "00001.shard");
@@ -224,8 +196,8 @@ TEST_IN_SCRATCH(a_bad_sample_ends_the_run)
     scratch_write(path, (struct str){copy, bytes.len});
     struct str text = run_of(
         *state, with_eval(*state, "--model resnet50 --image 16 --batch 4 --steps 2 --eval-every 1"),
-        &err);
-    assert_int_equal(err.code, ERR_INTEGRITY);
+        ERR);
+    assert_int_equal(ERR->code, ERR_INTEGRITY);
     holds(nth_of(text, "fatal", 0), "sample 2 (6 of the set): CRC-32C is");
     assert_true(str_find(text, STR_LIT("\"event\":\"eval\"")) < 0);
     assert_true(str_find(text, STR_LIT("run_stop")) < 0);

@@ -6,54 +6,18 @@
 
 #include "train/feed.h"
 #include "wl_pack.h"
-
-#define ARGS_MAX 40
+#include "wl_run.h"
 
 static const struct hand_pack CLASSES = {
     .kind = SHARD_CLASSES, .n_samples = 50, .per_shard = 17, .n_classes = 7};
 static const struct hand_pack SEGMENTS = {
     .kind = SHARD_SEGMENTS, .n_samples = 5, .per_shard = 3, .n_classes = 19, .is_synthetic = true};
 
-/* Each reading of the clock is 0.25 s after the last. */
-static int64_t ticking(void *ctx)
-{
-    int64_t *now_ns = ctx;
-    *now_ns += NS_PER_S / 4;
-    return *now_ns;
-}
-
-/* Runs with "--data folder", one OpenMP thread (several would compete with the reader's) and the words of `line`; returns what was printed, in the scratch
-   arena. */
-static struct str run_of(const char *folder, const char *line, int *ret_status, struct err *err)
-{
-    char *argv[ARGS_MAX] = {arena_printf(&scratch_arena, "--data"),
-                            arena_printf(&scratch_arena, "%s", folder),
-                            arena_printf(&scratch_arena, "--threads=1")};
-    int argc = 3;
-    int64_t now_ns = 0;
-    struct clock_src clock = {.mono_ns = ticking, .ctx = &now_ns};
-    struct train_opts opts;
-    struct str rest = str_of(line);
-    struct str word;
-    static const stop_flag never;
-    const char *path = fs_join(&scratch_arena, folder, "out");
-    while (rest.ptr && str_next(&rest, ' ', &word)) {
-        argv[argc++] = str_z(&scratch_arena, word);
-    }
-    if (train_options(argc, argv, &opts, err) < 0) {
-        fail_msg("%s", err->msg);
-    }
-    int fd = scratch_create(path);
-    *ret_status = train_run(&opts, clock, fd, &never, err);
-    close(fd);
-    return scratch_read(path);
-}
-
 static struct str runs(const char *folder, const char *line)
 {
     struct err err = {0};
     int status = 0;
-    struct str text = run_of(folder, line, &status, &err);
+    struct str text = run_with(folder, folder, line, &status, &err);
     if (status < 0) {
         fail_msg("%s: %s", line, err.msg);
     }
@@ -180,7 +144,7 @@ static void refused(const char *folder, const char *line, enum err_code code, co
 {
     struct err err = {0};
     int status = 0;
-    struct str text = run_of(folder, line, &status, &err);
+    struct str text = run_with(folder, folder, line, &status, &err);
     assert_int_equal(status, -1);
     if (err.code != code || !strstr(err.msg, message)) {
         fail_msg("%s: \"%s\"; expected \"%s\"", err_code_name(err.code), err.msg, message);
@@ -221,7 +185,6 @@ TEST_IN_SCRATCH(what_does_not_go_with_the_model_is_refused)
 
 TEST_IN_SCRATCH(a_bad_sample_ends_the_run_in_a_fatal_line)
 {
-    struct err err = {0};
     int status = 0;
     hand_write(&CLASSES, *state);
     const char *path = fs_join(&scratch_arena, *state, "00002.shard");
@@ -229,11 +192,12 @@ TEST_IN_SCRATCH(a_bad_sample_ends_the_run_in_a_fatal_line)
     char *copy = arena_strndup(&scratch_arena, bytes.ptr, bytes.len);
     copy[bytes.len - 1] = (char)~copy[bytes.len - 1];
     scratch_write(path, (struct str){copy, bytes.len});
-    struct str text = run_of(
-        *state, "--model resnet50 --backend plain --image 16 --batch 10 --steps 5", &status, &err);
+    struct str text =
+        run_with(*state, *state, "--model resnet50 --backend plain --image 16 --batch 10 --steps 5",
+                 &status, ERR);
     assert_int_equal(status, -1);
-    assert_int_equal(err.code, ERR_INTEGRITY);
-    assert_non_null(strstr(err.msg, "00002.shard: sample 15 (49 of the set): CRC-32C is"));
+    assert_int_equal(ERR->code, ERR_INTEGRITY);
+    SAYS("00002.shard: sample 15 (49 of the set): CRC-32C is");
     int64_t at = str_find(text, STR_LIT("{\"event\":\"fatal\""));
     assert_true(at >= 0);
     struct str last = str_sub(text, (size_t)at, text.len);
@@ -245,19 +209,18 @@ TEST_IN_SCRATCH(a_bad_sample_ends_the_run_in_a_fatal_line)
 /* A shard may hold any token; the network has rows for 30,522, and sample 31 begins with 31,000. */
 TEST_IN_SCRATCH(a_token_without_a_row_ends_the_run)
 {
-    struct err err = {0};
     int status = 0;
     struct hand_pack pack = TOKENS;
     pack.n_samples = 32;
     pack.per_shard = 16;
     hand_write(&pack, *state);
-    struct str text =
-        run_of(*state, "--model bert_tiny --sequence 8 --predictions 3 --batch 32 --steps 1",
-               &status, &err);
+    struct str text = run_with(
+        *state, *state, "--model bert_tiny --sequence 8 --predictions 3 --batch 32 --steps 1",
+        &status, ERR);
     assert_int_equal(status, -1);
-    assert_int_equal(err.code, ERR_INTEGRITY);
+    assert_int_equal(ERR->code, ERR_INTEGRITY);
     assert_non_null(
-        strstr(err.msg, "sample 31: input_ids: element 0 is 31000, expected 0 to 30521"));
+        strstr(ERR->msg, "sample 31: input_ids: element 0 is 31000, expected 0 to 30521"));
     assert_true(str_find(text, STR_LIT("{\"event\":\"fatal\"")) >= 0);
     assert_true(str_find(text, STR_LIT("run_stop")) < 0);
 }

@@ -502,13 +502,12 @@ TEST(a_list_is_followed)
     struct fixture plain;
     struct fixture listed;
     struct fuse_list list;
-    struct err err = {0};
     const struct fuse_policy none = fuse_none();
     unfused(&plain);
     const struct backend unasked = {0};
     const struct fuse_asked asked = {.support = &EVERYTHING, .backend = &unasked};
     struct fuse_tally tally;
-    MUST_PASS(fuse_choose(ARENA, plain.graph, &asked, &list, &tally, &err), err);
+    PASSES(fuse_choose(ARENA, plain.graph, &asked, &list, &tally, ERR));
     int n_wanted[FUSE_PATTERN_COUNT] = {0};
     int n_sites = 0;
     for (int i = 0; i < FUSE_PATTERN_COUNT; i++) {
@@ -524,7 +523,7 @@ TEST(a_list_is_followed)
     }
     struct fuse_report report;
     unfused(&listed);
-    MUST_PASS(graph_fuse_listed(listed.graph, &list, &report, &err), err);
+    PASSES(graph_fuse_listed(listed.graph, &list, &report, ERR));
     fill_net(&listed, 4);
     assert_memory_equal(report.n_fused, n_wanted, sizeof(n_wanted));
     fixture_release(&plain);
@@ -540,11 +539,9 @@ TEST(a_list_is_followed)
         choice->is_fused = choice->pattern == FUSE_NORM_CONV;
     }
     unfused(&listed);
-    assert_true(graph_fuse_listed(listed.graph, &list, &report, &err) < 0);
+    assert_true(graph_fuse_listed(listed.graph, &list, &report, ERR) < 0);
     assert_int_equal(report.n_fused[FUSE_NORM_CONV], 0);
-    assert_int_equal(err.code, ERR_INTERNAL);
+    assert_int_equal(ERR->code, ERR_INTERNAL);
     fixture_release(&listed);
     fixture_release(&plain);
 }
-
-UNIT_MAIN(NULL, NULL)

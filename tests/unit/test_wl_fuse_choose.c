@@ -219,5 +219,3 @@ TEST(what_the_device_says_is_passed_on)
     SAYS("the device is gone");
     assert_int_equal(teller.n_asked, 1);
 }
-
-UNIT_MAIN(NULL, NULL)

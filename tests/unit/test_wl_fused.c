@@ -568,5 +568,3 @@ TEST(upsampling_and_loss_need_no_large_logits)
         bench_release(&b);
     }
 }
-
-UNIT_MAIN(NULL, NULL)

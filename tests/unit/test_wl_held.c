@@ -180,5 +180,3 @@ TEST(plants_are_noticed)
         }
     }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -121,8 +121,7 @@ TEST(loss_falls_on_a_fixed_batch)
 /* Labels as in a dataset: classes, ignored pixels, patches larger than a pixel. */
 TEST(synthetic_labels_are_patches)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F32, CPU_PLAIN, 1);
+    FIXTURE(f, DT_F32, CPU_PLAIN, 1);
     model_hrnet_w18.build(f.graph, &(struct model_opts){.batch = 4, .height = 70, .width = 90});
     fixture_ready(&f, 1);
     synthetic_batch(&f.net, &model_hrnet_w18, 1, 0);
@@ -144,7 +143,6 @@ TEST(synthetic_labels_are_patches)
     }
     assert_true(n_same_as_left > count * 9 / 10);
     free(label);
-    fixture_release(&f);
 }
 
 TEST(too_small_an_image_is_refused)
@@ -154,5 +152,3 @@ TEST(too_small_an_image_is_refused)
     FAILS(graph_finish(graph, ERR), ERR_USAGE);
     SAYS("one value per channel has no variance");
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -384,5 +384,3 @@ TEST(rank_0_takes_a_listener)
     }
     assert_int_equal(fcntl(fd, F_GETFD), -1); /* it has closed it */
 }
-
-UNIT_MAIN(NULL, NULL)

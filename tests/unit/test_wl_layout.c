@@ -202,5 +202,3 @@ TEST(test_rounding)
     layout_unpack(&layout, halves, 0, 6, back);
     assert_memory_equal(back, expected, sizeof(expected));
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -288,5 +288,3 @@ TEST(gradients_lie_in_backward_order)
     }
     assert_int_equal(at, plan.arena_bytes[MEMPLAN_GRAD]);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -187,5 +187,3 @@ TEST(what_is_no_label_is_an_error)
     SAYS("label 1 of an evaluation's batch is 254, expected 0 to 3");
     metric_release(&metric);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -184,8 +184,7 @@ TEST(loss_follows_its_formula)
 {
     static const double smoothings[] = {0.0, 0.3};
     for (int i = 0; i < 2; i++) {
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         int logits = graph_param(f.graph, "logits", SHAPE(2, 3), (struct init){INIT_CONST, 0});
         int labels = graph_input(f.graph, "labels", SHAPE(2), DT_I64);
         (void)graph_loss(
@@ -206,17 +205,15 @@ TEST(loss_follows_its_formula)
         assert_true(fabs(grad[2] - (0.625 - share)) < 1e-15);
         assert_true(grad[3] == 0.0 && grad[4] == 0.0 && grad[5] == 0.0); /* ignored */
         free(grad);
-        fixture_release(&f);
     }
 }
 
 /* x = 1, 3 in one channel: mean 2, variance 1 (biased), 2 (unbiased). */
 static void hold_batch_norm(bool is_paddles)
 {
-    struct fixture f;
     const char *mean_name = is_paddles ? "bn._mean" : "bn.running_mean";
     const char *var_name = is_paddles ? "bn._variance" : "bn.running_var";
-    fixture_init(&f, DT_F64, CPU_PLAIN, 1);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 1);
     int x = graph_param(f.graph, "x", SHAPE(1, 1, 1, 2), (struct init){INIT_CONST, 0});
     int y = graph_bn(f.graph, x, &(struct bn_opts){.name = "bn", .is_paddles = is_paddles});
     graph_output(f.graph, "y", y);
@@ -240,7 +237,6 @@ static void hold_batch_norm(bool is_paddles)
     free(out);
     free(mean);
     free(var);
-    fixture_release(&f);
 }
 
 TEST(batch_norm_follows_its_formula)
@@ -309,8 +305,7 @@ TEST(onednn_agrees_with_the_oracle)
         int64_t counts[4];
         int n = 0;
         for (int side = 0; side < 2; side++) {
-            struct fixture f;
-            fixture_init(&f, DT_F32, side == 0 ? CPU_PLAIN : CPU_ONEDNN, 2);
+            FIXTURE(f, DT_F32, side == 0 ? CPU_PLAIN : CPU_ONEDNN, 2);
             int x = graph_param(f.graph, "x", SHAPE(3, cases[i].groups > 0 ? 24 : 35, 17, 14),
                                 (struct init){INIT_CONST, 0});
             int y = graph_conv(f.graph, x, &cases[i]);
@@ -335,7 +330,6 @@ TEST(onednn_agrees_with_the_oracle)
                 counts[j] = count_of(&f, values[j]);
                 results[side][j] = read_doubles(&f, values[j]);
             }
-            fixture_release(&f);
         }
         for (int j = 0; j < n; j++) {
             double error = rel_error(results[1][j], results[0][j], counts[j]);
@@ -351,8 +345,7 @@ TEST(onednn_agrees_with_the_oracle)
 /* Two layers of one input, so that its gradient is added to. */
 static void linear_results(enum cpu_flavour flavour, double *results[5], int64_t counts[5])
 {
-    struct fixture f;
-    fixture_init(&f, DT_F32, flavour, 2);
+    FIXTURE(f, DT_F32, flavour, 2);
     int x = graph_param(f.graph, "x", SHAPE(37, 29), (struct init){INIT_CONST, 0});
     int y = graph_linear(f.graph, x, "a", 43);
     graph_output(f.graph, "y", y);
@@ -371,7 +364,6 @@ static void linear_results(enum cpu_flavour flavour, double *results[5], int64_t
         counts[i] = count_of(&f, graph_find(f.graph, names[i]));
         results[i] = read_doubles(&f, graph_find(f.graph, names[i]));
     }
-    fixture_release(&f);
 }
 
 TEST(onednn_linear_agrees_with_the_oracle)
@@ -394,5 +386,3 @@ TEST(onednn_linear_agrees_with_the_oracle)
         free(onednn[i]);
     }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -6,105 +6,50 @@
 
 struct conv_case {
     const char *name;
-    int64_t n, c, h, w;
-    struct conv_opts opts;
+    int64_t n, c, h, w, out, kernel, stride, pad, dilation, groups;
+    bool has_bias;
 };
 
 static const struct conv_case CONV_CASES[] = {
-    {"1x1", 2, 5, 4, 3, {.name = "conv", .out_channels = 6, .kernel = 1}},
-    {"1x1 stride 2", 2, 3, 5, 4, {.name = "conv", .out_channels = 4, .kernel = 1, .stride = 2}},
-    {"3x3 pad 1 bias",
-     2,
-     3,
-     5,
-     4,
-     {.name = "conv", .out_channels = 9, .kernel = 3, .pad = 1, .has_bias = true}},
-    {"3x3 stride 2 odd image",
-     1,
-     4,
-     7,
-     5,
-     {.name = "conv", .out_channels = 3, .kernel = 3, .stride = 2, .pad = 1}},
-    {"3x3 stride 2 even image",
-     1,
-     2,
-     6,
-     8,
-     {.name = "conv", .out_channels = 3, .kernel = 3, .stride = 2, .pad = 1}},
-    {"7x7 stride 2 pad 3",
-     1,
-     3,
-     9,
-     8,
-     {.name = "conv", .out_channels = 2, .kernel = 7, .stride = 2, .pad = 3}},
-    {"3x3 dilation 2",
-     1,
-     2,
-     7,
-     6,
-     {.name = "conv", .out_channels = 3, .kernel = 3, .pad = 2, .dilation = 2}},
-    {"3x3 stride 3 dilation 2 no pad",
-     1,
-     2,
-     9,
-     8,
-     {.name = "conv", .out_channels = 3, .kernel = 3, .stride = 3, .dilation = 2}},
-    {"3x3 in 2 groups",
-     2,
-     4,
-     4,
-     5,
-     {.name = "conv", .out_channels = 6, .kernel = 3, .pad = 1, .groups = 2, .has_bias = true}},
-    {"depthwise",
-     2,
-     5,
-     5,
-     4,
-     {.name = "conv", .out_channels = 5, .kernel = 3, .pad = 1, .groups = 5}},
-    {"3x3 with everything",
-     2,
-     4,
-     9,
-     8,
-     {.name = "conv",
-      .out_channels = 6,
-      .kernel = 3,
-      .stride = 2,
-      .pad = 2,
-      .dilation = 2,
-      .groups = 2,
-      .has_bias = true}},
-    {"depthwise, dilated past the image",
-     1,
-     3,
-     5,
-     6,
-     {.name = "conv",
-      .out_channels = 3,
-      .kernel = 3,
-      .pad = 7,
-      .dilation = 7,
-      .groups = 3,
-      .has_bias = true}},
-    {"window larger than image",
-     1,
-     2,
-     2,
-     3,
-     {.name = "conv", .out_channels = 2, .kernel = 5, .pad = 2}},
-    {"unused border", 1, 2, 6, 6, {.name = "conv", .out_channels = 2, .kernel = 1, .stride = 4}},
+    {"1x1", 2, 5, 4, 3, 6, 1, 1, 0, 1, 1, false},
+    {"1x1 stride 2", 2, 3, 5, 4, 4, 1, 2, 0, 1, 1, false},
+    {"3x3 pad 1 bias", 2, 3, 5, 4, 9, 3, 1, 1, 1, 1, true},
+    {"3x3 stride 2 odd image", 1, 4, 7, 5, 3, 3, 2, 1, 1, 1, false},
+    {"3x3 stride 2 even image", 1, 2, 6, 8, 3, 3, 2, 1, 1, 1, false},
+    {"7x7 stride 2 pad 3", 1, 3, 9, 8, 2, 7, 2, 3, 1, 1, false},
+    {"3x3 dilation 2", 1, 2, 7, 6, 3, 3, 1, 2, 2, 1, false},
+    {"3x3 stride 3 dilation 2 no pad", 1, 2, 9, 8, 3, 3, 3, 0, 2, 1, false},
+    {"3x3 in 2 groups", 2, 4, 4, 5, 6, 3, 1, 1, 1, 2, true},
+    {"depthwise", 2, 5, 5, 4, 5, 3, 1, 1, 1, 5, false},
+    {"3x3 with everything", 2, 4, 9, 8, 6, 3, 2, 2, 2, 2, true},
+    {"depthwise, dilated past the image", 1, 3, 5, 6, 3, 3, 1, 7, 7, 3, true},
+    {"window larger than image", 1, 2, 2, 3, 2, 5, 1, 2, 1, 1, false},
+    {"unused border", 1, 2, 6, 6, 2, 1, 4, 0, 1, 1, false},
 };
+
+/* The graph of one case: its input and its output. */
+static int conv_of(struct fixture *f, const struct conv_case *c, int *ret_x)
+{
+    *ret_x = param_x(f, SHAPE(c->n, c->c, c->h, c->w));
+    return graph_conv(f->graph, *ret_x,
+                      &(struct conv_opts){.name = "conv",
+                                          .out_channels = c->out,
+                                          .kernel = c->kernel,
+                                          .stride = c->stride,
+                                          .pad = c->pad,
+                                          .dilation = c->dilation,
+                                          .groups = c->groups,
+                                          .has_bias = c->has_bias});
+}
 
 TEST(conv_gradients)
 {
     for (size_t i = 0; i < ARRAY_LEN(CONV_CASES); i++) {
         const struct conv_case *c = &CONV_CASES[i];
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
-        int x = param_x(&f, SHAPE(c->n, c->c, c->h, c->w));
-        finish_with_loss(&f, graph_conv(f.graph, x, &c->opts), 0.0);
-        check_all_gradients(&f, c->opts.out_channels, c->name);
-        fixture_release(&f);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
+        int x;
+        finish_with_loss(&f, conv_of(&f, c, &x), 0.0);
+        check_all_gradients(&f, c->out, c->name);
     }
 }
 
@@ -184,31 +129,24 @@ static void check_one_direction(struct fixture *f, int param)
 TEST(conv_equals_six_loops_across_tiles)
 {
     static const struct conv_case cases[] = {
-        {"", 3, 51, 8, 7, {.name = "conv", .out_channels = 70, .kernel = 3, .pad = 1}},
-        {"",
-         2,
-         40,
-         9,
-         9,
-         {.name = "conv", .out_channels = 136, .kernel = 3, .stride = 2, .groups = 2}},
-        {"", 5, 300, 3, 11, {.name = "conv", .out_channels = 65, .kernel = 1}},
+        {"", 3, 51, 8, 7, 70, 3, 1, 1, 1, 1, false},
+        {"", 2, 40, 9, 9, 136, 3, 2, 0, 1, 2, false},
+        {"", 5, 300, 3, 11, 65, 1, 1, 0, 1, 1, false},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
-        int x = param_x(&f, SHAPE(cases[i].n, cases[i].c, cases[i].h, cases[i].w));
-        int y = graph_conv(f.graph, x, &cases[i].opts);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
+        int x;
+        int y = conv_of(&f, &cases[i], &x);
         graph_output(f.graph, "y", y);
         finish_with_loss(&f, y, 0.0);
         fill_spread(&f, x, 5);
         fill_spread(&f, graph_find(f.graph, "conv.weight"), 6);
-        fill_labels(&f, cases[i].opts.out_channels, 2);
+        fill_labels(&f, cases[i].out, 2);
         (void)loss_now(&f);
         check_conv_values(&f, x, y);
         for (int p = 0; p < f.graph->n_params; p++) {
             check_one_direction(&f, f.graph->params[p]);
         }
-        fixture_release(&f);
     }
 }
 
@@ -217,43 +155,36 @@ TEST(conv_equals_six_loops_across_tiles)
 TEST(batch_norm_gradients)
 {
     for (int has_relu = 0; has_relu < 2; has_relu++) {
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         int x = param_x(&f, SHAPE(3, 4, 3, 5));
         int y = graph_bn(f.graph, x, &(struct bn_opts){.name = "bn", .has_relu = has_relu == 1});
         finish_with_loss(&f, y, 0.0);
         check_all_gradients(&f, 4, has_relu ? "bn_relu" : "bn");
-        fixture_release(&f);
     }
 }
 
 TEST(relu_gradients)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     finish_with_loss(&f, graph_relu(f.graph, param_x(&f, SHAPE(2, 6, 3, 3))), 0.0);
     check_all_gradients(&f, 6, "relu");
-    fixture_release(&f);
 }
 
 TEST(add_gradients)
 {
     for (int has_relu = 0; has_relu < 2; has_relu++) {
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         int a = param_x(&f, SHAPE(2, 4, 3, 3));
         int b = graph_param(f.graph, "b", SHAPE(2, 4, 3, 3), (struct init){INIT_CONST, 0.1});
         finish_with_loss(&f, graph_add(f.graph, a, b, has_relu == 1), 0.0);
         check_all_gradients(&f, 4, has_relu ? "add_relu" : "add");
-        fixture_release(&f);
     }
 }
 
 /* One value used three times, once as both sides of a sum: its gradient is written once and then added to. */
 TEST(gradients_of_a_value_with_many_consumers)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     int x = param_x(&f, SHAPE(2, 4, 4, 4));
     int y = graph_bn(f.graph, x, &(struct bn_opts){.name = "bn", .has_relu = true});
     int a = graph_conv(f.graph, y,
@@ -264,7 +195,6 @@ TEST(gradients_of_a_value_with_many_consumers)
         graph_add(f.graph, graph_add(f.graph, a, b, true), graph_add(f.graph, y, y, false), false);
     finish_with_loss(&f, graph_add(f.graph, sum, graph_relu(f.graph, pooled), false), 0.0);
     check_all_gradients(&f, 4, "shared value");
-    fixture_release(&f);
 }
 
 TEST(pooling_gradients)
@@ -273,39 +203,29 @@ TEST(pooling_gradients)
         int64_t h, w, window, stride, pad;
     } cases[] = {{8, 7, 3, 2, 1}, {6, 6, 2, 2, 0}, {5, 4, 3, 1, 1}, {3, 3, 3, 3, 0}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         int x = param_x(&f, SHAPE(2, 3, cases[i].h, cases[i].w));
         finish_with_loss(
             &f, graph_maxpool(f.graph, x, cases[i].window, cases[i].stride, cases[i].pad), 0.0);
         check_all_gradients(&f, 3, "maxpool");
-        fixture_release(&f);
     }
-    struct fixture f;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     finish_with_loss(&f, graph_global_avgpool(f.graph, param_x(&f, SHAPE(3, 5, 4, 3))), 0.0);
     check_all_gradients(&f, 5, "avgpool");
-    fixture_release(&f);
 }
 
 TEST(linear_gradients)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     finish_with_loss(&f, graph_linear(f.graph, param_x(&f, SHAPE(3, 11)), "fc", 9), 0.0);
     check_all_gradients(&f, 9, "linear");
-    fixture_release(&f);
 }
 
 TEST(loss_gradients)
 {
     for (int i = 0; i < 2; i++) {
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         finish_with_loss(&f, param_x(&f, i ? SHAPE(2, 5, 3, 4) : SHAPE(6, 7)), i ? 0.0 : 0.1);
         check_all_gradients(&f, i ? 5 : 7, i ? "loss of pixels" : "loss with smoothing");
-        fixture_release(&f);
     }
 }
-
-UNIT_MAIN(NULL, NULL)

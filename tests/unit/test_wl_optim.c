@@ -426,5 +426,3 @@ TEST(halves_round_to_nearest)
     assert_int_equal(half_from_float(-1e30F), 0xfc00);
     assert_int_equal(half_from_float(1e-30F), 0);
 }
-
-UNIT_MAIN(NULL, NULL)

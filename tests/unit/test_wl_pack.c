@@ -8,13 +8,6 @@
 #include "data/pack.h"
 #include "wl_pack.h"
 
-#define MUST_PASS(call, err)                                                                       \
-    do {                                                                                           \
-        if ((call) < 0) {                                                                          \
-            fail_msg("%s: %s", #call, (err).msg);                                                  \
-        }                                                                                          \
-    } while (0)
-
 static const struct hand_pack CLASSES = {
     .kind = SHARD_CLASSES, .n_samples = 50, .per_shard = 17, .n_classes = 7};
 static const struct hand_pack SEGMENTS = {
@@ -324,8 +317,8 @@ TEST_IN_SCRATCH(every_word_of_pack_json_is_checked)
     struct str text = scratch_read(path);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         CLEANUP(strbuf) struct strbuf changed;
-        int64_t at = str_find(text, str_of(cases[i].from));
         strbuf_init(&changed, 1 << 20);
+        int64_t at = str_find(text, str_of(cases[i].from));
         assert_true(at >= 0);
         strbuf_add_str(&changed, str_sub(text, 0, (size_t)at));
         strbuf_add_z(&changed, cases[i].to);

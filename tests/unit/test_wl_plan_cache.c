@@ -130,11 +130,11 @@ static int remove_root(void **state UNUSED)
 TEST(a_book_serves_another)
 {
     CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, PLAN_BOOK_TEXT_MAX);
     struct plan_book one;
     struct plan_book other;
     struct plan_choice found = {0};
     const char *folder = below(ARENA, "book");
-    strbuf_init(&text, PLAN_BOOK_TEXT_MAX);
     plan_book_open(&one, folder, "a device; a driver");
     plan_book_put(&one, "conv_fwd", &(struct plan_choice){"cudnn 5", 9});
     plan_book_put(&one, "conv_fwd", &(struct plan_choice){"cudnn 2", 7});

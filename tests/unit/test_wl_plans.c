@@ -266,5 +266,3 @@ TEST(a_wrong_take_over_is_seen)
     assert_int_equal(n_tried, 20);
     arena_release(&p.arena);
 }
-
-UNIT_MAIN(NULL, NULL)

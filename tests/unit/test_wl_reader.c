@@ -8,13 +8,6 @@
 #include "data/reader.h"
 #include "wl_pack.h"
 
-#define MUST_PASS(call, err)                                                                       \
-    do {                                                                                           \
-        if ((call) < 0) {                                                                          \
-            fail_msg("%s: %s", #call, (err).msg);                                                  \
-        }                                                                                          \
-    } while (0)
-
 static const struct hand_pack CLASSES = {
     .kind = SHARD_CLASSES, .n_samples = 50, .per_shard = 17, .n_classes = 7};
 static const struct hand_pack SEGMENTS = {
@@ -371,15 +364,14 @@ TEST_IN_SCRATCH(a_bad_sample_is_named_and_never_skipped)
     for (int n_workers = 1; n_workers <= 6; n_workers++) {
         struct reader *reader = NULL;
         struct reader_batch batch;
-        struct err err = {0};
         /* Opened again: scratch_write made a new file of the same name, or truncated the old one. */
         CLEANUP(pack) struct pack again;
-        MUST_PASS(pack_open(&again, *state, &err), err);
+        PASSES(pack_open(&again, *state, ERR));
         o.opts.pack = &again;
         o.opts.n_workers = n_workers;
-        MUST_PASS(reader_open(&reader, &o.opts, &err), err);
+        PASSES(reader_open(&reader, &o.opts, ERR));
         for (int64_t i = 0; i < step; i++) {
-            MUST_PASS(reader_next(reader, NULL, &batch, &err), err);
+            PASSES(reader_next(reader, NULL, &batch, ERR));
         }
         for (int i = 0; i < 2; i++) { /* and it stays */
             struct err found = {0};
@@ -397,17 +389,16 @@ TEST_IN_SCRATCH(a_shard_that_shrinks_is_an_error_not_a_crash)
     struct opened o;
     struct reader *reader = NULL;
     struct reader_batch batch;
-    struct err err = {0};
     opened_init(&o, &CLASSES, *state);
     assert_int_equal(truncate(fs_join(&scratch_arena, *state, "00002.shard"), 9000), 0);
-    MUST_PASS(reader_open(&reader, &o.opts, &err), err);
+    PASSES(reader_open(&reader, &o.opts, ERR));
     int result = 0;
     for (int i = 0; i < 12 && result == 0; i++) {
-        result = reader_next(reader, NULL, &batch, &err);
+        result = reader_next(reader, NULL, &batch, ERR);
     }
     assert_int_equal(result, -1);
-    assert_int_equal(err.code, ERR_INTEGRITY);
-    assert_non_null(strstr(err.msg, "the file ends before byte"));
+    assert_int_equal(ERR->code, ERR_INTEGRITY);
+    SAYS("the file ends before byte");
     reader_close(reader);
     pack_release(&o.pack);
 }

@@ -30,9 +30,8 @@ TEST(tied_weights_get_all_their_gradients)
 {
     static const int64_t ids[] = {3, 1, 3, 0, 2, 3};
     static const int64_t segments[] = {0, 0, 1, 0, 1, 1};
-    struct fixture f;
     int word;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     int at_ids = numbers(&f, "ids", SHAPE(2, 3));
     int at_segments = numbers(&f, "segments", SHAPE(2, 3));
     const struct embed_opts embed = {
@@ -50,7 +49,6 @@ TEST(tied_weights_get_all_their_gradients)
     assert_int_equal(graph_find(f.graph, "tied.weight"), NO_VALUE);
     assert_int_equal(graph_n_trainable(f.graph), (7 + 4 + 2) * 5 + 7);
     check_all_gradients(&f, 7, "tied linear");
-    fixture_release(&f);
 }
 
 /* Rows that a backend may pad are for the loss alone, and a table that is read as one has to be stored as one. */
@@ -60,9 +58,8 @@ TEST(rounded_rows_are_read_by_the_loss_alone)
                                            "tied: the tied weight is of another shape or role",
                                            "tied: the tied weight is of another shape or role"};
     for (int i = 0; i < (int)ARRAY_LEN(messages); i++) {
-        struct fixture f;
         struct err err = {0};
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         int labels = numbers(&f, "labels", SHAPE(3));
         int plain = graph_param(f.graph, "plain", SHAPE(6, 5), (struct init){INIT_NORMAL, 1.0});
         struct linear_opts opts = {.name = "own", .out_features = 6, .is_rounded = true};
@@ -86,28 +83,24 @@ TEST(rounded_rows_are_read_by_the_loss_alone)
         if (!strstr(err.msg, message)) {
             fail_msg("case %d: %s", i, err.msg);
         }
-        fixture_release(&f);
     }
 }
 
 TEST(joined_linear_gradients)
 {
     static const char *const names[] = {"q", "k", "v"};
-    struct fixture f;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     int y = graph_linear_joined(f.graph, param_x(&f, SHAPE(5, 8)), names,
                                 &(struct linear_opts){.out_features = 8, .init_std = 0.02});
     finish_rows(&f, y, &PLAIN);
     check_all_gradients(&f, 24, "joined linear");
-    fixture_release(&f);
 }
 
 /* Each column comes from the parameter that is named for it. */
 TEST(joined_linear_equals_three)
 {
     static const char *const names[] = {"q", "k", "v"};
-    struct fixture f;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     int x = param_x(&f, SHAPE(3, 8));
     int y = graph_linear_joined(f.graph, x, names, &(struct linear_opts){.out_features = 8});
     graph_output(f.graph, "y", y);
@@ -134,7 +127,6 @@ TEST(joined_linear_equals_three)
     }
     free(in);
     free(out);
-    fixture_release(&f);
 }
 
 /* 7 x 7 doubles do not fill whole lines: the three would not be adjacent. */
@@ -160,20 +152,17 @@ TEST(layer_norm_gradients)
 {
     static const struct shape shapes[] = {{2, {4, 9}}, {2, {1, 3}}, {2, {7, 70}}};
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         int y = graph_layer_norm(f.graph, param_x(&f, shapes[i]), "ln", 1e-12);
         finish_rows(&f, y, &PLAIN);
         check_all_gradients(&f, shapes[i].dim[1], "layer norm");
-        fixture_release(&f);
     }
 }
 
 /* Mean 0 and variance 1 before gamma and beta, which start at 1 and 0. */
 TEST(layer_norm_follows_its_formula)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     int x = param_x(&f, SHAPE(1, 4));
     int y = graph_layer_norm(f.graph, x, "ln", 0.25);
     graph_output(f.graph, "y", y);
@@ -187,18 +176,15 @@ TEST(layer_norm_follows_its_formula)
         assert_true(fabs(out[i] - (in[i] - 2.5) / sqrt(2.5)) < 1e-15);
     }
     free(out);
-    fixture_release(&f);
 }
 
 TEST(curve_gradients)
 {
     for (int i = 0; i < 2; i++) {
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         int x = param_x(&f, SHAPE(6, 9));
         finish_rows(&f, i ? graph_tanh(f.graph, x) : graph_gelu(f.graph, x), &PLAIN);
         check_all_gradients(&f, 9, i ? "tanh" : "gelu");
-        fixture_release(&f);
     }
 }
 
@@ -206,8 +192,7 @@ TEST(curve_gradients)
    Abramowitz and Stegun, table 26.1, has 0.84134 47461 at 1 and 0.97724 98681 at 2. */
 TEST(gelu_has_the_normal_distribution)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 1);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 1);
     int x = param_x(&f, SHAPE(1, 5));
     int y = graph_gelu(f.graph, x);
     graph_output(f.graph, "y", y);
@@ -223,7 +208,6 @@ TEST(gelu_has_the_normal_distribution)
         assert_true(fabs(out[i] - want[i]) < 3e-10);
     }
     free(out);
-    fixture_release(&f);
 }
 
 /* ---- attention ---- */
@@ -265,12 +249,10 @@ TEST(attention_gradients)
 {
     for (size_t i = 0; i < ARRAY_LEN(ATTENTION_CASES); i++) {
         const struct attention_case *c = &ATTENTION_CASES[i];
-        struct fixture f;
         int x;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         (void)make_attention(&f, c, &x);
         check_all_gradients(&f, c->heads * c->d, c->name);
-        fixture_release(&f);
     }
 }
 
@@ -304,9 +286,8 @@ TEST(attention_follows_its_formula)
 {
     for (size_t i = 0; i < ARRAY_LEN(ATTENTION_CASES); i++) {
         const struct attention_case *c = &ATTENTION_CASES[i];
-        struct fixture f;
         int x;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         int y = make_attention(&f, c, &x);
         fill_spread(&f, x, 4);
         fill_labels(&f, c->heads * c->d, 1);
@@ -324,7 +305,6 @@ TEST(attention_follows_its_formula)
         }
         free(qkv);
         free(out);
-        fixture_release(&f);
     }
 }
 
@@ -335,8 +315,7 @@ TEST(gather_gradients)
 {
     static const int64_t places[] = {2, 0, 2, 2, 1, 0};
     for (int is_first = 0; is_first < 2; is_first++) {
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         int x = param_x(&f, SHAPE(6, 5));
         int at = is_first ? NO_VALUE : numbers(&f, "at", SHAPE(2, 3));
         int y = graph_gather(f.graph, x, at, 2);
@@ -355,7 +334,6 @@ TEST(gather_gradients)
         }
         free(in);
         free(out);
-        fixture_release(&f);
     }
 }
 
@@ -367,19 +345,16 @@ TEST(row_loss_gradients)
         {.ignore_label = 0, .label_smoothing = 0.1, .weight = 0.7},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         finish_rows(&f, param_x(&f, SHAPE(17, 6)), &cases[i]);
         check_all_gradients(&f, 6, "row loss");
-        fixture_release(&f);
     }
 }
 
 /* Two heads' losses of the same logits: the gradient of the second is added to that of the first. */
 TEST(row_losses_add_up)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     int y = graph_gelu(f.graph, param_x(&f, SHAPE(5, 6)));
     int labels = numbers(&f, "labels", SHAPE(5));
     (void)graph_row_loss(f.graph, y, labels, &PLAIN);
@@ -387,7 +362,6 @@ TEST(row_losses_add_up)
                          &(struct loss_opts){.ignore_label = LOSS_IGNORE_NONE, .weight = 0.3});
     fixture_ready(&f, 1);
     check_all_gradients(&f, 6, "two row losses");
-    fixture_release(&f);
 }
 
 /* The same numbers by K_LOSS, and by K_ROW_LOSS. */
@@ -397,8 +371,7 @@ TEST(row_loss_equals_loss)
     double loss[2];
     double *grad[2];
     for (int i = 0; i < 2; i++) {
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         int x = param_x(&f, SHAPE(9, 6));
         if (i == 0) {
             finish_with_labels(&f, x, &opts);
@@ -409,7 +382,6 @@ TEST(row_loss_equals_loss)
         fill_labels(&f, 6, 3);
         loss[i] = loss_now(&f);
         grad[i] = read_doubles(&f, f.graph->values[x].grad);
-        fixture_release(&f);
     }
     assert_true(fabs(loss[0] - loss[1]) < 1e-14);
     assert_true(rel_error(grad[1], grad[0], 9 * 6) < 1e-14);
@@ -419,8 +391,7 @@ TEST(row_loss_equals_loss)
 
 TEST(nothing_to_predict_is_a_loss_of_zero)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     int x = param_x(&f, SHAPE(4, 3));
     finish_rows(&f, x, &(struct loss_opts){.ignore_label = 1});
     fill_spread(&f, x, 2);
@@ -429,7 +400,6 @@ TEST(nothing_to_predict_is_a_loss_of_zero)
     double *grad = read_doubles(&f, f.graph->values[x].grad);
     assert_true(norm_of(grad, 12) == 0.0);
     free(grad);
-    fixture_release(&f);
 }
 
 /* ---- embedding ---- */
@@ -438,9 +408,8 @@ TEST(embedding_gradients)
 {
     static const int64_t ids[] = {4, 4, 0, 4, 9, 0, 1, 4};
     static const int64_t segments[] = {0, 0, 1, 1, 0, 1, 1, 1};
-    struct fixture f;
     int word;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     int at_ids = numbers(&f, "ids", SHAPE(2, 4));
     int at_segments = numbers(&f, "segments", SHAPE(2, 4));
     const struct embed_opts opts = {
@@ -466,7 +435,4 @@ TEST(embedding_gradients)
     free(position);
     free(segment);
     free(out);
-    fixture_release(&f);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -228,5 +228,3 @@ TEST(json_output_is_quoted_and_exact)
                         "\"b\":9007199254740992,\"c\":\"9007199254740993\",\"d\":0.1,"
                         "\"e\":[-1,1e+300]}");
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -134,5 +134,3 @@ TEST(options_replace_a_recipes_numbers)
     fit_schedule(&o);
     assert_int_equal(o.schedule.steps, 705);
 }
-
-UNIT_MAIN(NULL, NULL)

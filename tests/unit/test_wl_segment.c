@@ -23,15 +23,13 @@ TEST(upsample_gradients)
 {
     for (size_t i = 0; i < 2 * ARRAY_LEN(RESIZE_CASES); i++) {
         const struct resize_case *c = &RESIZE_CASES[i / 2];
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         int x = param_x(&f, SHAPE(2, 3, c->h, c->w));
         int y = graph_upsample(
             f.graph, x,
             &(struct upsample_opts){.height = c->p, .width = c->q, .is_aligned = i % 2 == 1});
         finish_with_labels(&f, y, &WITH_IGNORED);
         check_all_gradients(&f, 3, c->name);
-        fixture_release(&f);
     }
 }
 
@@ -59,8 +57,7 @@ static const struct line_case LINES[] = {
 static void check_lines(const struct line_case *rows, const struct line_case *columns,
                         enum dtype dtype)
 {
-    struct fixture f;
-    fixture_init(&f, dtype, CPU_PLAIN, 2);
+    FIXTURE(f, dtype, CPU_PLAIN, 2);
     int x = param_x(&f, SHAPE(1, 2, rows->n_in, columns->n_in));
     int y = graph_upsample(f.graph, x,
                            &(struct upsample_opts){.height = rows->n_out,
@@ -90,7 +87,6 @@ static void check_lines(const struct line_case *rows, const struct line_case *co
         }
     }
     free(out);
-    fixture_release(&f);
 }
 
 TEST(upsample_follows_its_formula)
@@ -110,8 +106,7 @@ TEST(upsample_follows_its_formula)
 TEST(concat_gradients)
 {
     for (int n_parts = 1; n_parts <= CONCAT_IN_MAX; n_parts++) {
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         int x = param_x(&f, SHAPE(2, 2, 3, 2));
         int parts[CONCAT_IN_MAX];
         int64_t channels = 0;
@@ -123,27 +118,23 @@ TEST(concat_gradients)
         }
         finish_with_labels(&f, graph_concat(f.graph, parts, n_parts), &WITH_IGNORED);
         check_all_gradients(&f, channels, "concat");
-        fixture_release(&f);
     }
 }
 
 /* x three times, once as part of an earlier sum: its gradient is written once and then added to. */
 TEST(concat_of_the_same_value)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     int x = param_x(&f, SHAPE(2, 3, 3, 4));
     int sum = graph_add(f.graph, x, graph_relu(f.graph, x), false);
     int parts[4] = {x, sum, x, sum};
     finish_with_labels(&f, graph_concat(f.graph, parts, 4), &WITH_IGNORED);
     check_all_gradients(&f, 12, "concat of one value");
-    fixture_release(&f);
 }
 
 TEST(concat_keeps_the_order)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F32, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F32, CPU_PLAIN, 2);
     int a = graph_param(f.graph, "a", SHAPE(2, 1, 1, 2), (struct init){INIT_CONST, 0});
     int b = graph_param(f.graph, "b", SHAPE(2, 2, 1, 2), (struct init){INIT_CONST, 0});
     int y = graph_concat(f.graph, (int[]){b, a}, 2);
@@ -157,7 +148,6 @@ TEST(concat_keeps_the_order)
     double *out = read_doubles(&f, y);
     assert_memory_equal(out, want, sizeof(want));
     free(out);
-    fixture_release(&f);
 }
 
 TEST(concat_refuses_what_does_not_fit)
@@ -177,23 +167,20 @@ TEST(avgpool_gradients)
 {
     static const int64_t cases[][3] = {{4, 6, 2}, {5, 3, 2}, {7, 8, 3}, {3, 5, 5}, {4, 2, 9}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         int x = param_x(&f, SHAPE(2, 3, cases[i][0], cases[i][1]));
         int sum = graph_add(f.graph, x, x, false);
         int both[2] = {graph_avgpool(f.graph, sum, cases[i][2]),
                        graph_avgpool(f.graph, x, cases[i][2])};
         finish_with_labels(&f, graph_concat(f.graph, both, 2), &WITH_IGNORED);
         check_all_gradients(&f, 6, "average pool");
-        fixture_release(&f);
     }
 }
 
 /* A window at the border contains less of the image and divides by what it contains. */
 TEST(avgpool_follows_its_formula)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F32, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F32, CPU_PLAIN, 2);
     int x = param_x(&f, SHAPE(1, 2, 3, 3));
     int y = graph_avgpool(f.graph, x, 2);
     int whole = graph_avgpool(f.graph, x, 3);
@@ -211,7 +198,6 @@ TEST(avgpool_follows_its_formula)
     out = read_doubles(&f, whole);
     assert_true(out[0] == 9.0 && out[1] == 1.0);
     free(out);
-    fixture_release(&f);
 }
 
 /* ---- dropout ---- */
@@ -223,8 +209,7 @@ static void set_drop_step(struct fixture *f, int64_t step)
 
 TEST(dropout_gradients)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     int x = param_x(&f, SHAPE(2, 4, 3, 5));
     int step = graph_input(f.graph, "step", SHAPE_SCALAR, DT_I64);
     int y = graph_dropout(f.graph, graph_relu(f.graph, x), step, 0.3);
@@ -232,7 +217,6 @@ TEST(dropout_gradients)
     finish_with_labels(&f, y, &WITH_IGNORED);
     set_drop_step(&f, 7);
     check_all_gradients(&f, 4, "dropout");
-    fixture_release(&f);
 }
 
 /* The mask, read by passing ones through two dropouts of the same value: each has a random stream of its own. */
@@ -255,8 +239,7 @@ static int64_t n_equal(const double *a, const double *b, int64_t count)
 
 TEST(dropout_drops_its_share_anew_each_step)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F32, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F32, CPU_PLAIN, 2);
     const int64_t count = INT64_C(2) * 10 * 50 * 50;
     int x = graph_param(f.graph, "x", SHAPE(2, 10, 50, 50), (struct init){INIT_CONST, 1.0});
     int step = graph_input(f.graph, "step", SHAPE_SCALAR, DT_I64);
@@ -289,14 +272,12 @@ TEST(dropout_drops_its_share_anew_each_step)
         free(again[i]);
         free(next[i]);
     }
-    fixture_release(&f);
 }
 
 /* Whole planes are kept or dropped. */
 TEST(channel_dropout_drops_planes)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     int x = graph_param(f.graph, "x", SHAPE(4, 50, 3, 2), (struct init){INIT_CONST, 1.0});
     int step = graph_input(f.graph, "step", SHAPE_SCALAR, DT_I64);
     int y = graph_dropout_channels(f.graph, x, step, 0.25);
@@ -320,7 +301,6 @@ TEST(channel_dropout_drops_planes)
     assert_true(n_dropped > 20 && n_dropped < 80); /* 50, one standard deviation is 6.1 */
     free(out);
     free(grad);
-    fixture_release(&f);
 }
 
 /* ---- several resolutions at once ---- */
@@ -328,8 +308,7 @@ TEST(channel_dropout_drops_planes)
 /* The shape of an exchange between two resolutions: down by a strided convolution, up by 1x1 and upsampling, sums with ReLU. */
 TEST(exchange_gradients)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     int high = param_x(&f, SHAPE(2, 2, 5, 6));
     int low = graph_conv(
         f.graph, high,
@@ -345,7 +324,6 @@ TEST(exchange_gradients)
                             &(struct upsample_opts){.height = 5, .width = 6, .is_aligned = true})};
     finish_with_labels(&f, graph_concat(f.graph, both, 2), &WITH_IGNORED);
     check_all_gradients(&f, 5, "exchange");
-    fixture_release(&f);
 }
 
 /* ---- the loss over pixels ---- */
@@ -354,13 +332,11 @@ TEST(pixel_loss_gradients)
 {
     static const double smoothings[] = {0.0, 0.2};
     for (size_t i = 0; i < ARRAY_LEN(smoothings); i++) {
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         finish_with_labels(
             &f, param_x(&f, SHAPE(3, 5, 3, 7)),
             &(struct loss_opts){.label_smoothing = smoothings[i], .ignore_label = IGNORED});
         check_all_gradients(&f, 5, "loss with ignored pixels");
-        fixture_release(&f);
     }
 }
 
@@ -369,8 +345,7 @@ TEST(a_second_loss_is_added)
 {
     double losses[3];
     for (int i = 0; i < 3; i++) { /* the first alone, the second alone, both */
-        struct fixture f;
-        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        FIXTURE(f, DT_F64, CPU_PLAIN, 2);
         int x = param_x(&f, SHAPE(2, 5, 3, 4));
         int labels = graph_input(f.graph, "labels", SHAPE(2, 3, 4), DT_I64);
         if (i != 1) {
@@ -383,7 +358,6 @@ TEST(a_second_loss_is_added)
         fixture_ready(&f, 1);
         check_all_gradients(&f, 5, "weighted losses");
         losses[i] = loss_now(&f);
-        fixture_release(&f);
     }
     assert_true(losses[1] > 0.1 && losses[0] > 0.1);
     assert_true(fabs(losses[2] - losses[0] - losses[1]) < 1e-15);
@@ -412,8 +386,7 @@ static double loss_by_hand(const double *x, const int64_t *labels, int64_t n, in
 
 TEST(pixel_loss_is_the_mean_over_labelled_pixels)
 {
-    struct fixture f;
-    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    FIXTURE(f, DT_F64, CPU_PLAIN, 2);
     int x = param_x(&f, SHAPE(2, 19, 5, 3));
     finish_with_labels(&f, x, &WITH_IGNORED);
     fill_spread(&f, x, 4);
@@ -428,15 +401,13 @@ TEST(pixel_loss_is_the_mean_over_labelled_pixels)
     assert_int_equal(n_ignored, 4);
     assert_true(fabs(loss_now(&f) - loss_by_hand(logits, labels, 2, 19, 15)) < 1e-14);
     free(logits);
-    fixture_release(&f);
 }
 
 TEST(a_batch_without_labels_has_loss_zero_and_no_gradient)
 {
     static const enum dtype dtypes[] = {DT_F32, DT_F64};
     for (size_t t = 0; t < ARRAY_LEN(dtypes); t++) {
-        struct fixture f;
-        fixture_init(&f, dtypes[t], CPU_PLAIN, 2);
+        FIXTURE(f, dtypes[t], CPU_PLAIN, 2);
         int x = param_x(&f, SHAPE(2, 3, 2, 2));
         finish_with_labels(&f, x, &WITH_IGNORED);
         fill_spread(&f, x, 4);
@@ -446,8 +417,5 @@ TEST(a_batch_without_labels_has_loss_zero_and_no_gradient)
         double *grad = read_doubles(&f, f.graph->values[x].grad);
         assert_true(norm_of(grad, 24) == 0.0);
         free(grad);
-        fixture_release(&f);
     }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -316,23 +316,19 @@ TEST(the_schedule_is_the_same_each_time)
 
 TEST(too_few_events_are_an_error)
 {
-    struct err err = {0};
     struct graph *graph = finished(ARENA, &model_hrnet_w18);
     const struct streams_opts opts = {
         .n_streams = 4, .n_events = 3, .window = WINDOW, .bytes_of = packed};
-    assert_true(streams_assign(graph, &opts, NULL, &err) < 0);
-    assert_int_equal(err.code, ERR_USAGE);
+    assert_true(streams_assign(graph, &opts, NULL, ERR) < 0);
+    assert_int_equal(ERR->code, ERR_USAGE);
 }
 
 TEST(an_event_that_nobody_records_is_an_error)
 {
-    struct err err = {0};
     struct graph *graph = finished(ARENA, &model_resnet50);
     struct memplan plan;
     graph->calls[5].waits[0] = 2;
     graph->calls[5].n_waits = 1;
-    assert_true(memplan_make(ARENA, graph, packed, NULL, &plan, &err) < 0);
-    assert_int_equal(err.code, ERR_INTERNAL);
+    assert_true(memplan_make(ARENA, graph, packed, NULL, &plan, ERR) < 0);
+    assert_int_equal(ERR->code, ERR_INTERNAL);
 }
-
-UNIT_MAIN(NULL, NULL)

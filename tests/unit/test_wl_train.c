@@ -262,12 +262,11 @@ static bool begins(const char *text, const char *prefix)
 TEST(a_run_prints_its_lines)
 {
     static const stop_flag never;
-    struct err err = {0};
     int status;
     char *text = run_of(
         "--model hrnet_w18 --backend plain --image 32x40 --batch 2 --steps 3 --warmup 1 --threads "
         "2 --seed 9 --lr 0.005 --schedule piecewise --lr-drops 5,70",
-        &never, &status, &err);
+        &never, &status, ERR);
     assert_int_equal(status, 0);
     assert_true(begins(
         text,
@@ -300,7 +299,7 @@ TEST(a_run_prints_its_lines)
     char *again = run_of(
         "--model hrnet_w18 --backend plain --image 32x40 --batch 2 --steps 3 --warmup 1 --threads "
         "2 --seed 9 --lr 0.005 --schedule piecewise --lr-drops 5,70",
-        &never, &status, &err);
+        &never, &status, ERR);
     assert_string_equal(text, again);
     free(text);
     free(again);
@@ -309,14 +308,13 @@ TEST(a_run_prints_its_lines)
 TEST(a_loss_that_is_not_finite_ends_the_run)
 {
     static const stop_flag never;
-    struct err err = {0};
     int status;
     char *text =
         run_of("--model hrnet_w18 --backend plain --image 32 --batch 2 --steps 9 --lr 1e300",
-               &never, &status, &err);
+               &never, &status, ERR);
     assert_int_equal(status, -1);
-    assert_int_equal(err.code, ERR_WORKLOAD);
-    assert_int_equal(err_exit_status(err.code), 8);
+    assert_int_equal(ERR->code, ERR_WORKLOAD);
+    assert_int_equal(err_exit_status(ERR->code), 8);
     const char *fatal =
         strstr(text, "{\"event\":\"fatal\",\"rank\":0,\"device\":\"cpu\",\"where\":\"step ");
     assert_non_null(fatal);
@@ -330,12 +328,11 @@ TEST(a_loss_that_is_not_finite_ends_the_run)
 TEST(a_signal_ends_the_run_without_run_stop)
 {
     static const stop_flag interrupted = SIGINT;
-    struct err err = {0};
     int status;
     char *text =
-        run_of("--model bert_tiny --sequence 8 --batch 2 --steps 9", &interrupted, &status, &err);
+        run_of("--model bert_tiny --sequence 8 --batch 2 --steps 9", &interrupted, &status, ERR);
     assert_int_equal(status, -1);
-    assert_int_equal(err.code, ERR_INTERRUPTED);
+    assert_int_equal(ERR->code, ERR_INTERRUPTED);
     assert_true(begins(text, "{\"event\":\"run_start\""));
     assert_string_equal(nth_line(text, 1), "");
     free(text);
@@ -344,12 +341,11 @@ TEST(a_signal_ends_the_run_without_run_stop)
 TEST(what_does_not_fit_is_said_before_the_first_step)
 {
     static const stop_flag never;
-    struct err err = {0};
     int status;
-    char *text = run_of("--model resnet50 --image 2000 --batch 4000", &never, &status, &err);
+    char *text = run_of("--model resnet50 --image 2000 --batch 4000", &never, &status, ERR);
     assert_int_equal(status, -1);
-    assert_int_equal(err.code, ERR_WORKLOAD);
-    assert_non_null(strstr(err.msg, "the network needs "));
+    assert_int_equal(ERR->code, ERR_WORKLOAD);
+    SAYS("the network needs ");
     assert_string_equal(text, "");
     assert_true(memory_available() > 0);
     free(text);
@@ -402,5 +398,3 @@ TEST(a_signal_leaves_the_stack_as_it_is)
     assert_int_not_equal(n_changed_by_a_signal(), 0); /* the test would notice it */
     sigaction(SIGTERM, &before, NULL);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program of unit tests. TEST(what_holds) { ... } defines a test and enters it, so that its name is said once; the program's last line, UNIT_MAIN, runs
-   them in the order of the file. */
+/* A program of unit tests. TEST(what_holds) { ... } defines a test and enters it, so that its name is said once; main runs them in the order of the
+   file. */
 #ifndef TESTS_UNIT_UNIT_H
 #define TESTS_UNIT_UNIT_H
 
@@ -75,17 +75,26 @@ static inline void unit_fails(int status, enum err_code code, const char *call, 
 /* With what is done before and after this test alone, or NULL; `state` is cmocka's. */
 #define TEST_WITH(test, set_up, tear_down) UNIT_TEST(test, set_up, tear_down, state)
 
-static inline int unit_run(CMFixtureFunction set_up, CMFixtureFunction tear_down)
+/* What is done once before and after all tests of a program, which needs no such line where that is nothing. */
+static CMFixtureFunction unit_set_up, unit_tear_down;
+#define UNIT_MAIN(set_up, tear_down)                                                               \
+    __attribute__((constructor)) static void enter_fixtures(void)                                  \
+    {                                                                                              \
+        unit_set_up = set_up;                                                                      \
+        unit_tear_down = tear_down;                                                                \
+    }
+
+static inline int unit_run(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(unit_tests, set_up, tear_down);
+    return cmocka_run_group_tests(unit_tests, unit_set_up, unit_tear_down);
 }
 
-/* With what is done once before and after all of them, or NULL. */
-#define UNIT_MAIN(set_up, tear_down)                                                               \
-    int main(void)                                                                                 \
-    {                                                                                              \
-        return unit_run(set_up, tear_down);                                                        \
-    }
+#ifndef UNIT_OWN_MAIN
+int main(void)
+{
+    return unit_run();
+}
+#endif
 
 #endif

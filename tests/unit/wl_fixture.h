@@ -61,19 +61,11 @@ struct fixture {
     struct net net;
 };
 
-#define MUST_PASS(call, err)                                                                       \
-    do {                                                                                           \
-        if ((call) < 0) {                                                                          \
-            fail_msg("%s: %s", #call, (err).msg);                                                  \
-        }                                                                                          \
-    } while (0)
-
 static inline void fixture_init(struct fixture *f, enum dtype dtype, enum cpu_flavour flavour,
                                 int n_threads)
 {
-    struct err err = {0};
     *f = (struct fixture){0};
-    MUST_PASS(cpu_init(&f->cpu, flavour, n_threads, &f->backend, &err), err);
+    PASSES(cpu_init(&f->cpu, flavour, n_threads, &f->backend, ERR));
     f->graph = graph_new(&f->arena, dtype);
 }
 
@@ -86,12 +78,11 @@ static inline struct opt_rule sgd_rule(void)
 /* After the graph is built: plans, allocates memory, fills parameters and states. */
 static inline void fixture_ready(struct fixture *f, uint64_t seed)
 {
-    struct err err = {0};
-    MUST_PASS(graph_finish(f->graph, &err), err);
-    MUST_PASS(net_plan(&f->net, &f->arena, f->graph, &f->backend, &err), err);
+    PASSES(graph_finish(f->graph, ERR));
+    PASSES(net_plan(&f->net, &f->arena, f->graph, &f->backend, ERR));
     struct opt_rule rule = sgd_rule();
-    MUST_PASS(net_plan_optimizer(&f->net, &f->arena, &rule, NET_DECAY_ALL, &err), err);
-    MUST_PASS(net_alloc(&f->net, &err), err);
+    PASSES(net_plan_optimizer(&f->net, &f->arena, &rule, NET_DECAY_ALL, ERR));
+    PASSES(net_alloc(&f->net, ERR));
     net_init_values(&f->net, seed);
 }
 
@@ -101,6 +92,16 @@ static inline void fixture_release(struct fixture *f)
     cpu_release(&f->cpu);
     arena_release(&f->arena);
 }
+
+static inline void fixture_cleanup(struct fixture *f)
+{
+    fixture_release(f);
+}
+
+/* A fixture that is released at the end of its block. */
+#define FIXTURE(f, ...)                                                                            \
+    CLEANUP(fixture) struct fixture f;                                                             \
+    fixture_init(&(f), __VA_ARGS__)
 
 static inline int64_t count_of(const struct fixture *f, int value)
 {

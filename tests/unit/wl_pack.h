@@ -158,8 +158,8 @@ static UNUSED void hand_write(const struct hand_pack *pack, const char *folder)
     static const char *const kinds[] = {"", "classes", "segments", "tokens"};
     static const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000000";
     CLEANUP(strbuf) struct strbuf json;
-    char classes[16];
     strbuf_init(&json, 1 << 20);
+    char classes[16];
     snprintf(classes, sizeof(classes), "%u", pack->n_classes);
     strbuf_printf(&json,
                   "{\"schema_version\":1,\"dataset\":\"by-hand\",\"synthetic\":%s,\"kind\":\"%s\","
