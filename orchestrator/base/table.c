@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/table.h"
 
+#include <math.h>
+
 #include "base/vec.h"
 
 #define CELL_BYTES_MAX 4096
@@ -29,16 +31,47 @@ void table_add(struct table *table, struct str text)
     table->cells[table->n_cells++] = (struct str){copy, text.len};
 }
 
-void table_addf(struct table *table, const char *fmt, ...)
+static void PRINTF_LIKE(2, 0) add_args(struct table *table, const char *fmt, va_list args)
 {
     char text[CELL_BYTES_MAX];
-    va_list args;
-    int len;
-    va_start(args, fmt);
-    len = vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
+    int len = vsnprintf(text, sizeof(text), fmt, args);
     ASSERT(len >= 0);
     table_add(table, str_of(text));
+}
+
+void table_addf(struct table *table, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    add_args(table, fmt, args);
+    va_end(args);
+}
+
+void table_addf_if(struct table *table, bool is_known, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    if (is_known) {
+        add_args(table, fmt, args);
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+    va_end(args);
+}
+
+void table_add_or_dash(struct table *table, struct str text)
+{
+    table_add(table, text.len ? text : STR_LIT("-"));
+}
+
+void table_add_f64(struct table *table, double value)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, 64);
+    if (isfinite(value)) {
+        strbuf_add_f64(&text, value);
+    }
+    table_add(table, strbuf_str(&text));
 }
 
 /* One code point's first byte and length; a byte that begins none counts as one. */

@@ -32,6 +32,11 @@ static inline void table_cleanup(struct table *table)
 /* Cells are added row by row, left to right. */
 void table_add(struct table *table, struct str text);
 void table_addf(struct table *table, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* A dash where it is not known, or the text is empty. */
+void table_addf_if(struct table *table, bool is_known, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void table_add_or_dash(struct table *table, struct str text);
+/* All digits; nothing where it is not finite. */
+void table_add_f64(struct table *table, double value);
 
 /* Header, rule of dashes, rows; whole rows only. Columns are separated by two blanks; no blanks at the end of a
    line. */

@@ -8,6 +8,7 @@
 #include "cmd/dataset_ops.h"
 #include "cmd/image_ops.h"
 #include "cmd/source_ops.h"
+#include "codec/json_document.h"
 #include "sys/stop.h"
 
 #define OUTPUT_MAX    (1u << 30)
@@ -82,18 +83,6 @@ static int resolve_all(struct artifact_job *job, const struct opt_list *names, b
     return 0;
 }
 
-static void put_error(struct json_out *out, const struct err *err)
-{
-    if (err->code == ERR_NONE) {
-        jw_null(out, "error");
-        return;
-    }
-    jw_object(out, "error");
-    jw_z(out, "code", err_code_name(err->code));
-    jw_z(out, "message", err->msg);
-    jw_end_object(out);
-}
-
 /* True where the command should go on with the next name. */
 static bool run_one(struct artifact_job *job, enum artifact_verb verb,
                     const struct artifact *artifact, struct artifact_sink *sink, struct err *first)
@@ -107,7 +96,7 @@ static bool run_one(struct artifact_job *job, enum artifact_verb verb,
     result = fn ? fn(job, artifact, sink, &err)
                 : err_set(&err, ERR_USAGE, "%s: this version cannot %s a %s", name, VERBS[verb],
                           artifact_kind_name(artifact->kind));
-    put_error(sink->out, &err);
+    jw_err(sink->out, "error", &err);
     jw_end_object(sink->out);
     if (result == 0) {
         return true;
@@ -186,9 +175,7 @@ int artifact_ops_run(struct artifact_job *job, enum artifact_verb verb,
         return -1;
     }
     stop_hold();
-    jw_begin(&out, &document, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, &document);
     jw_z(&out, "command", VERBS[verb]);
     jw_array(&out, "items");
     for (size_t idx = 0; idx < artifacts.n; idx++) {

@@ -4,6 +4,7 @@
 
 #include "cmd/cmd.h"
 #include "codec/json.h"
+#include "codec/json_document.h"
 #include "report/dataset.h"
 #include "store/artifact.h"
 #include "store/bundle.h"
@@ -49,9 +50,7 @@ static void print_json(struct strbuf *buf, const char *command, const char *fold
                        const struct bundle_info *info)
 {
     struct json_out out;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, buf);
     jw_z(&out, "command", command);
     jw_z(&out, "folder", folder);
     jw_bool(&out, "synthetic", info->is_synthetic);

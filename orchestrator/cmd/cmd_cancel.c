@@ -29,9 +29,4 @@ static int cancel(const struct cmd_ctx *ctx, int argc, char **argv, struct err *
 }
 
 const struct cmd CMD_CANCEL = {
-    .name = "cancel",
-    .operands = "RUN",
-    .summary = "give up a run: stop its jobs, whichever process started it",
-    .opts = OPTS,
-    .run = cancel,
-};
+    "cancel", "RUN", "give up a run: stop its jobs, whichever process started it", OPTS, cancel};

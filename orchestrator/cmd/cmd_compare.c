@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/compare_parts.h"
 #include "cmd/outputs.h"
+#include "codec/json_document.h"
 #include "load/load.h"
 #include "load/load_health.h"
 #include "report/hostlist.h"
@@ -288,9 +289,7 @@ static int compare_nodes(const struct compare *c, const struct compare_args *arg
                        "compare: expected two runs, or one with --each-node for text or --json");
     }
     if (args->outputs.want_json) {
-        jw_begin(&json, &out, false);
-        jw_object(&json, NULL);
-        jw_i64(&json, "schema_version", 1);
+        jw_document(&json, &out);
         jw_str(&json, "run_id", c->a.frozen.run_id);
         run_health_encode(c->health_a, "health", &json);
         jw_end_object(&json);
@@ -361,6 +360,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         return -1;
     }
     find_changes(&arena, &compare);
+    compare_rows(&arena, &compare);
     if (put_all(&compare, &args.outputs, err) < 0) {
         return -1;
     }

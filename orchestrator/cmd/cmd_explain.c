@@ -5,54 +5,58 @@
 #include "base/nearest.h"
 #include "cmd/cmd.h"
 #include "cmd/explain_names.h"
+#include "codec/json_document.h"
+#include "codec/json_table.h"
 #include "judge/finding.h"
 #include "load/load.h"
 #include "run/events.h"
 
-#define OUTPUT_MAX     (1u << 30)
-#define SCHEMA_VERSION 1
+#define OUTPUT_MAX (1u << 30)
 
-static void add_word(struct explainer *e, const struct meaning *word)
+/* A word of any of the three lists: of statuses and verdicts, of findings, of events. */
+struct explained {
+    const char *kind, *name, *level, *title, *text; /* level and title may be NULL */
+};
+static const struct json_field TERM_ROWS[] = {
+    ROW("kind", struct explained, kind, 0),
+    ROW("name", struct explained, name, 0),
+    ROW("level", struct explained, level, JSON_OMIT),
+    ROW("title", struct explained, title, JSON_OMIT),
+    ROW("text", struct explained, text, 0),
+};
+
+/* The idx-th of all; false after the last. */
+static bool term_at(size_t idx, struct explained *ret)
 {
-    if (!e->args->want_json) {
-        strbuf_printf(e->text, "%s (%s)\n    %s\n", word->name, word->kind, word->text);
-        return;
+    size_t finding = idx - N_MEANINGS, event = finding - N_FINDING_RULES;
+    if (idx < N_MEANINGS) {
+        const struct meaning *word = &MEANINGS[idx];
+        *ret = (struct explained){word->kind, word->name, NULL, NULL, word->text};
+    } else if (finding < N_FINDING_RULES) {
+        const struct finding_rule *rule = &FINDING_RULES[finding];
+        *ret = (struct explained){"finding", rule->id, finding_level_name(rule->level), rule->title,
+                                  rule->help};
+    } else if (event < EV_COUNT) {
+        const struct event_row *row = &EVENTS[event];
+        *ret = (struct explained){"event", row->name, row->level, NULL, row->help};
     }
-    jw_object(e->json, NULL);
-    jw_z(e->json, "kind", word->kind);
-    jw_z(e->json, "name", word->name);
-    jw_z(e->json, "text", word->text);
-    jw_end_object(e->json);
+    return idx < N_MEANINGS + N_FINDING_RULES + EV_COUNT;
 }
 
-static void add_finding(struct explainer *e, const struct finding_rule *rule)
+static void add_term(struct explainer *e, const struct explained *term)
 {
-    if (!e->args->want_json) {
-        strbuf_printf(e->text, "%s (finding, %s)\n    %s\n    %s\n", rule->id,
-                      finding_level_name(rule->level), rule->title, rule->help);
+    if (e->args->want_json) {
+        jw_object(e->json, NULL);
+        json_encode(e->json, TERM_ROWS, ARRAY_LEN(TERM_ROWS), term);
+        jw_end_object(e->json);
         return;
     }
-    jw_object(e->json, NULL);
-    jw_z(e->json, "kind", "finding");
-    jw_z(e->json, "name", rule->id);
-    jw_z(e->json, "level", finding_level_name(rule->level));
-    jw_z(e->json, "title", rule->title);
-    jw_z(e->json, "text", rule->help);
-    jw_end_object(e->json);
-}
-
-static void add_event(struct explainer *e, const struct event_row *row)
-{
-    if (!e->args->want_json) {
-        strbuf_printf(e->text, "%s (event, %s)\n    %s\n", row->name, row->level, row->help);
-        return;
+    strbuf_printf(e->text, "%s (%s%s%s)\n", term->name, term->kind, term->level ? ", " : "",
+                  term->level ? term->level : "");
+    if (term->title) {
+        strbuf_printf(e->text, "    %s\n", term->title);
     }
-    jw_object(e->json, NULL);
-    jw_z(e->json, "kind", "event");
-    jw_z(e->json, "name", row->name);
-    jw_z(e->json, "level", row->level);
-    jw_z(e->json, "text", row->help);
-    jw_end_object(e->json);
+    strbuf_printf(e->text, "    %s\n", term->text);
 }
 
 /* 129 to 192 are 128+n. */
@@ -66,24 +70,12 @@ static bool is_signal_status(const char *code)
 /* code NULL: all. */
 static size_t add_matching(struct explainer *e, const char *code)
 {
+    struct explained term;
     size_t n = 0;
-    for (size_t idx = 0; idx < N_MEANINGS; idx++) {
-        bool is_hit = !code || strcmp(MEANINGS[idx].name, code) == 0 ||
-                      (strcmp(MEANINGS[idx].name, "128+n") == 0 && is_signal_status(code));
-        if (is_hit) {
-            add_word(e, &MEANINGS[idx]);
-            n++;
-        }
-    }
-    for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
-        if (!code || strcmp(FINDING_RULES[idx].id, code) == 0) {
-            add_finding(e, &FINDING_RULES[idx]);
-            n++;
-        }
-    }
-    for (size_t idx = 0; idx < EV_COUNT; idx++) {
-        if (!code || strcmp(EVENTS[idx].name, code) == 0) {
-            add_event(e, &EVENTS[idx]);
+    for (size_t idx = 0; term_at(idx, &term); idx++) {
+        if (!code || strcmp(term.name, code) == 0 ||
+            (strcmp(term.name, "128+n") == 0 && is_signal_status(code))) {
+            add_term(e, &term);
             n++;
         }
     }
@@ -92,14 +84,9 @@ static size_t add_matching(struct explainer *e, const char *code)
 
 static void offer_words(struct nearest *nearest)
 {
-    for (size_t idx = 0; idx < N_MEANINGS; idx++) {
-        nearest_offer(nearest, MEANINGS[idx].name);
-    }
-    for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
-        nearest_offer(nearest, FINDING_RULES[idx].id);
-    }
-    for (size_t idx = 0; idx < EV_COUNT; idx++) {
-        nearest_offer(nearest, EVENTS[idx].name);
+    struct explained term;
+    for (size_t idx = 0; term_at(idx, &term); idx++) {
+        nearest_offer(nearest, term.name);
     }
 }
 
@@ -150,10 +137,8 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }
-    jw_begin(&json, &buf, false);
     if (args.want_json) {
-        jw_object(&json, NULL);
-        jw_i64(&json, "schema_version", SCHEMA_VERSION);
+        jw_document(&json, &buf);
         jw_array(&json, "items");
     }
     for (size_t idx = 0; idx < operands.n; idx += taken) {
@@ -173,9 +158,5 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 }
 
 const struct cmd CMD_EXPLAIN = {
-    .name = "explain",
-    .operands = "[CELL | REPORT CELL | RULE | FORMAT | CODE]...",
-    .summary = "how a cell follows from its log; what a rule, a format or a term means",
-    .opts = OPTS,
-    .run = run,
-};
+    "explain", "[CELL | REPORT CELL | RULE | FORMAT | CODE]...",
+    "how a cell follows from its log; what a rule, a format or a term means", OPTS, run};

@@ -1,70 +1,115 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `data fetch`, `repair` and `lock` of names: what each does with a name of each kind is in artifact_ops.c. */
 #include "base/base.h"
 
 #include "cmd/artifact_ops.h"
 #include "cmd/net_args.h"
 
-struct fetch_args {
+struct get_args {
     struct net_args net; /* first: NET_ARGS_OPTS */
     struct opt_list samples;
     const char *locks;
     bool is_synthetic;
     bool keeps_packed;
+    bool removes_extra;
     bool is_dry;
     bool want_json;
 };
 
-static const struct opt OPTS[] = {
-    OPT(struct fetch_args, is_synthetic, "synthetic", "make the synthetic dataset instead"),
-    OPT(struct fetch_args, samples, "samples",
+static void get_args_cleanup(struct get_args *args)
+{
+    net_args_cleanup(&args->net);
+    VEC_RELEASE(&args->samples);
+}
+
+#define OPT_LOCKS(says) OPT(struct get_args, locks, "locks", says, .value = "DIR")
+#define OPT_JSON        OPT(struct get_args, want_json, "json", "print one JSON document, also on failure")
+
+static const struct opt FETCH_OPTS[] = {
+    OPT(struct get_args, is_synthetic, "synthetic", "make the synthetic dataset instead"),
+    OPT(struct get_args, samples, "samples",
         "number of samples of a synthetic dataset; may be repeated", .value = "SPLIT=N"),
-    OPT(struct fetch_args, keeps_packed, "no-unpack", "do not unpack a dataset's archives"),
-    OPT(struct fetch_args, is_dry, "dry-run",
+    OPT(struct get_args, keeps_packed, "no-unpack", "do not unpack a dataset's archives"),
+    OPT(struct get_args, is_dry, "dry-run",
         "list the files, their sizes and sources; fetch nothing"),
     NET_ARGS_OPTS,
-    OPT(struct fetch_args, locks, "locks", "check against these locks (default manifests/locks)",
-        .value = "DIR"),
-    OPT(struct fetch_args, want_json, "json", "print one JSON document, also on failure"),
+    OPT_LOCKS("check against these locks (default manifests/locks)"),
+    OPT_JSON,
     OPT_END,
 };
 
-static int fetch(const struct cmd_ctx *ctx, const struct fetch_args *args,
-                 const struct opt_list *names, struct err *err)
+static const struct opt REPAIR_OPTS[] = {
+    OPT(struct get_args, is_synthetic, "synthetic", "the synthetic dataset"),
+    OPT(struct get_args, removes_extra, "remove-extra",
+        "remove files of a dataset's tree that none of its archives has"),
+    NET_ARGS_OPTS,
+    OPT_LOCKS("check against these locks (default manifests/locks)"),
+    OPT_JSON,
+    OPT_END,
+};
+
+static const struct opt LOCK_OPTS[] = {
+    NET_ARGS_OPTS,
+    OPT_LOCKS("write there instead of manifests/locks"),
+    OPT_JSON,
+    OPT_END,
+};
+
+static int get(const struct cmd_ctx *ctx, const struct cmd *of, int argc, char **argv,
+               struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list names = {0};
+    CLEANUP(get_args) struct get_args args = {0};
     struct net_opts net;
+    if (opt_parse(of->opts, argc, argv, &args, &names, err) < 0) {
+        return -1;
+    }
     struct artifact_job job = {.ctx = ctx,
                                .net_opts = &net,
-                               .locks = args->locks,
-                               .samples = &args->samples,
-                               .wants_tree = !args->keeps_packed};
-    if (names->n == 0) {
-        return err_set(err, ERR_USAGE, "fetch: expected the NAME of a dataset, image or report");
+                               .locks = args.locks,
+                               .samples = &args.samples,
+                               .wants_tree = !args.keeps_packed,
+                               .removes_extra = args.removes_extra};
+    enum artifact_verb verb = of == &CMD_REPAIR ? VERB_REPAIR
+                              : of == &CMD_LOCK ? VERB_LOCK
+                              : args.is_dry     ? VERB_FORESEE
+                                                : VERB_FETCH;
+    if (names.n == 0) {
+        return err_set(err, ERR_USAGE, "%s: expected the NAME of a dataset, image or report",
+                       of->name);
     }
-    if (args->samples.n && !args->is_synthetic) {
+    if (args.samples.n && !args.is_synthetic) {
         return err_set(err, ERR_USAGE, "fetch: --samples goes with --synthetic");
     }
-    return net_args_opts(ctx, &args->net, &net, err) < 0
+    return net_args_opts(ctx, &args.net, &net, err) < 0
                ? -1
-               : artifact_ops_run(&job, args->is_dry ? VERB_FORESEE : VERB_FETCH, names,
-                                  args->is_synthetic, args->want_json, err);
+               : artifact_ops_run(&job, verb, &names, args.is_synthetic, args.want_json, err);
 }
 
 static int run_fetch(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    struct fetch_args args = {0};
-    int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
-    status = status < 0 ? -1 : fetch(ctx, &args, &operands, err);
-    net_args_cleanup(&args.net);
-    VEC_RELEASE(&args.samples);
-    return status;
+    return get(ctx, &CMD_FETCH, argc, argv, err);
+}
+
+static int run_repair(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    return get(ctx, &CMD_REPAIR, argc, argv, err);
+}
+
+static int run_lock(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    return get(ctx, &CMD_LOCK, argc, argv, err);
 }
 
 const struct cmd CMD_FETCH = {
-    .name = "fetch",
-    .operands = "NAME...",
-    .summary = "get datasets, images and sources into the store, or all that a report needs",
-    .opts = OPTS,
-    .run = run_fetch,
-};
+    "fetch", "NAME...",
+    "get datasets, images and sources into the store, or all that a report needs", FETCH_OPTS,
+    run_fetch};
+const struct cmd CMD_REPAIR = {
+    "repair", "NAME...",
+    "fetch or unpack what the store's datasets and images lack, and nothing else", REPAIR_OPTS,
+    run_repair};
+const struct cmd CMD_LOCK = {
+    "lock", "NAME...",
+    "record the state of datasets, images and sources, and require it from then on", LOCK_OPTS,
+    run_lock};

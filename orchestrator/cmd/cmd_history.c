@@ -265,9 +265,4 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 }
 
 const struct cmd CMD_HISTORY = {
-    .name = "history",
-    .operands = "",
-    .summary = "verdicts of finished runs on this machine, or one cell over time",
-    .opts = OPTS,
-    .run = run,
-};
+    "history", "", "verdicts of finished runs on this machine, or one cell over time", OPTS, run};

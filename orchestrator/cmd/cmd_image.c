@@ -5,6 +5,7 @@
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "cmd/image_ops.h"
+#include "codec/json_document.h"
 #include "store/image_export.h"
 #include "sys/stop.h"
 
@@ -202,9 +203,7 @@ static int run_verb(struct image_job *job, size_t verb, struct strbuf *json, str
     }
     job->store = &store;
     job->out = &out;
-    jw_begin(&out, json, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, json);
     jw_z(&out, "command", VERBS[verb].verb);
     result = VERBS[verb].run(job, err);
     if (result == 0) {

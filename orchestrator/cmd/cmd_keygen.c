@@ -3,6 +3,7 @@
 
 #include "cmd/cmd.h"
 #include "codec/json.h"
+#include "codec/json_document.h"
 #include "codec/sign.h"
 
 #define OUTPUT_MAX (64u << 10)
@@ -25,9 +26,7 @@ static void print_key(struct strbuf *buf, bool want_json, const char *private_pa
                       public_path, key_id);
         return;
     }
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, buf);
     jw_z(&out, "private_key", private_path);
     jw_z(&out, "public_key", public_path);
     jw_z(&out, "key_id", key_id);

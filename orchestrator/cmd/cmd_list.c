@@ -9,6 +9,7 @@
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
+#include "codec/json_document.h"
 #include "judge/finding.h"
 #include "load/load.h"
 #include "load/load_inventory.h"
@@ -343,9 +344,7 @@ static int add_json(struct rows *rows, const struct kind *kind, struct strbuf *o
 {
     struct json_out json;
     const struct table *table = rows->table;
-    jw_begin(&json, out, false);
-    jw_object(&json, NULL);
-    jw_i64(&json, "schema_version", 1);
+    jw_document(&json, out);
     jw_array(&json, kind->name);
     for (size_t row = 0; row < table->n_cells; row += kind->n_columns) {
         jw_object(&json, NULL);

@@ -685,10 +685,6 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     return status;
 }
 
-const struct cmd CMD_MEASURE = {
-    .name = "measure",
-    .operands = "FILE... | FOLDER...",
-    .summary = "read logs of any origin: series, number, parse verdict",
-    .opts = OPTS,
-    .run = run,
-};
+const struct cmd CMD_MEASURE = {"measure", "FILE... | FOLDER...",
+                                "read logs of any origin: series, number, parse verdict", OPTS,
+                                run};

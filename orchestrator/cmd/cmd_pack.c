@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "codec/json_document.h"
 #include "store/artifact.h"
 #include "store/dataset_pack.h"
 #include "sys/stop.h"
@@ -70,9 +71,7 @@ static void print(struct strbuf *buf, const struct dataset_here *here,
         }
         return;
     }
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, buf);
     jw_str(&out, "dataset", here->dataset.id);
     jw_bool(&out, "synthetic", here->is_synthetic);
     jw_array(&out, "splits");
@@ -140,10 +139,5 @@ static int run_pack(const struct cmd_ctx *ctx, int argc, char **argv, struct err
     return status;
 }
 
-const struct cmd CMD_PACK = {
-    .name = "pack",
-    .operands = "NAME",
-    .summary = "make shards for training of a dataset in the store",
-    .opts = OPTS,
-    .run = run_pack,
-};
+const struct cmd CMD_PACK = {"pack", "NAME", "make shards for training of a dataset in the store",
+                             OPTS, run_pack};

@@ -41,9 +41,4 @@ static int plan(const struct cmd_ctx *ctx, int argc, char **argv, struct err *er
 }
 
 const struct cmd CMD_PLAN = {
-    .name = "plan",
-    .operands = "REPORT",
-    .summary = "show what a run would do, on which node, with which command",
-    .opts = OPTS,
-    .run = plan,
-};
+    "plan", "REPORT", "show what a run would do, on which node, with which command", OPTS, plan};

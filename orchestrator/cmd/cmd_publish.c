@@ -3,7 +3,11 @@
    the runs, its logs the raw ones, its recipes what ran; nothing is written that was not frozen or collected with the runs. */
 #include "base/base.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/log.h"
@@ -18,11 +22,14 @@
 #include "load/audit_logs.h"
 #include "load/load.h"
 #include "run/run_address.h"
+#include "store/bundle_copy.h"
+#include "sys/stop.h"
 #include "view/page.h"
 #include "view/run_view.h"
 
 #define TEXT_MAX         (64u << 20)
-#define LOG_MAX          (1u << 30)
+#define CHUNK_BYTES      ((size_t)1 << 20)
+#define OVERLAP_BYTES    8192
 #define PUBLISH_RUNS_MAX 64
 #define OWN_LOGS         "logs"
 #define MEASURED         "measured"
@@ -63,14 +70,11 @@ static void publish_cleanup(struct publish *p)
     }
 }
 
-/* The archives were filtered when they were sealed. */
-static int check_secrets(const char *name, struct str text, struct err *err)
+/* Also of a part of a file, which begins at its byte `from`. */
+static int check_secrets(const char *name, uint64_t from, struct str text, struct err *err)
 {
     CLEANUP(free) char *copy = xmalloc(text.len + 1);
     size_t at = 0;
-    if (text.len == 0 || str_starts(str_of(name), STR_LIT("archives/"))) {
-        return 0;
-    }
     memcpy(copy, text.ptr, text.len);
     secret_hide(copy, text.len);
     while (at < text.len && copy[at] == text.ptr[at]) {
@@ -78,8 +82,34 @@ static int check_secrets(const char *name, struct str text, struct err *err)
     }
     return at == text.len
                ? 0
-               : err_set(err, ERR_USAGE, "%s: what looks like a secret at byte %zu: not published",
-                         name, at);
+               : err_set(err, ERR_USAGE,
+                         "%s: what looks like a secret at byte %" PRIu64 ": not published", name,
+                         from + at);
+}
+
+/* By whole lines: a log may be longer than memory. Of a line that does not fit, parts overlap by more than a secret is long. */
+static int check_file(const char *from, const char *name, struct err *err)
+{
+    CLEANUP(fd) int fd = open(from, O_RDONLY | O_CLOEXEC);
+    CLEANUP(free) char *chunk = xmalloc(CHUNK_BYTES);
+    uint64_t at = 0;
+    size_t n = 0;
+    ssize_t got = 0;
+    while (fd >= 0 && (got = read(fd, chunk + n, CHUNK_BYTES - n)) > 0) {
+        n += (size_t)got;
+        const char *end = memrchr(chunk, '\n', n);
+        size_t whole = end ? (size_t)(end - chunk) + 1 : n == CHUNK_BYTES ? n : 0;
+        if (check_secrets(name, at, (struct str){chunk, whole}, err) < 0) {
+            return -1;
+        }
+        whole -= whole && !end ? OVERLAP_BYTES : 0;
+        memmove(chunk, chunk + whole, n - whole);
+        at += whole;
+        n -= whole;
+    }
+    return fd < 0 || got < 0
+               ? err_set(err, err_code_of_errno(errno), "read %s: %s", from, err_errno_text(errno))
+               : check_secrets(name, at, (struct str){chunk, n}, err);
 }
 
 static int put_text(struct publish *p, const char *name, struct str text, struct err *err)
@@ -87,20 +117,30 @@ static int put_text(struct publish *p, const char *name, struct str text, struct
     const char *path = fs_join(p->arena, p->folder, name);
     char *slash = strrchr(path, '/');
     p->bytes += text.len;
-    return check_secrets(name, text, err) < 0 ||
+    return (text.len && check_secrets(name, 0, text, err) < 0) ||
                    fs_mkdir_p(arena_strndup(p->arena, path, (size_t)(slash - path)), err) < 0
                ? -1
                : fs_write_atomic(path, text, err);
 }
 
-static int copy_file(struct publish *p, const char *from, const char *name, struct err *err)
+/* The archives were filtered when they were sealed. Several runs of one report have the same overlays. */
+static int put_file(struct publish *p, const char *from, const char *name, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct str text;
-    return fs_read(&arena, from, LOG_MAX, &text, err) < 0 ? -1 : put_text(p, name, text, err);
+    const char *to = fs_join(p->arena, p->folder, name);
+    bool is_archive = str_starts(str_of(name), STR_LIT("archives/"));
+    struct stat st;
+    if (fs_exists(to)) {
+        return 0;
+    }
+    if ((!is_archive && check_file(from, name, err) < 0) ||
+        copy_file(from, to, stop_is_asked, err) < 0) {
+        return -1;
+    }
+    p->bytes += stat(to, &st) == 0 ? (uint64_t)st.st_size : 0;
+    return 0;
 }
 
-static int copy_folder(struct publish *p, const char *from, const char *name, struct err *err)
+static int put_folder(struct publish *p, const char *from, const char *name, struct err *err)
 {
     struct fs_names names = {0};
     if (fs_is_dir(from) && fs_walk(p->arena, from, &names, err) < 0) {
@@ -108,8 +148,8 @@ static int copy_folder(struct publish *p, const char *from, const char *name, st
     }
     for (size_t idx = 0; idx < names.n; idx++) {
         bool is_git = str_starts(str_of(names.items[idx]), STR_LIT(".git/"));
-        if (!is_git && copy_file(p, fs_join(p->arena, from, names.items[idx]),
-                                 fs_join(p->arena, name, names.items[idx]), err) < 0) {
+        if (!is_git && put_file(p, fs_join(p->arena, from, names.items[idx]),
+                                fs_join(p->arena, name, names.items[idx]), err) < 0) {
             return -1;
         }
     }
@@ -183,8 +223,8 @@ static int put_logs(struct publish *p, const struct run_view *view, const struct
         const char *name =
             arena_printf(p->arena, "%.*s/repeat-%lld.log", STR_ARG(cell->of_case->id),
                          (long long)cell->repeats[idx].repeat);
-        if (copy_file(p, fs_join(p->arena, view->folder, log), fs_join(p->arena, OWN_LOGS, name),
-                      err) < 0) {
+        if (put_file(p, fs_join(p->arena, view->folder, log), fs_join(p->arena, OWN_LOGS, name),
+                     err) < 0) {
             return -1;
         }
         c->logs[c->n_logs++] = str_of(name);
@@ -288,7 +328,7 @@ static int set_command(struct publish *p, struct err *err)
     stack->full.items[0].n_mounts = 1;
     stack->commands[0].works =
         str_of(arena_printf(p->arena, "cd " CODE_INSIDE " && exec %.*s", STR_ARG(typed)));
-    return copy_folder(p, p->args->files, "manifests/overlays/code", err);
+    return put_folder(p, p->args->files, "manifests/overlays/code", err);
 }
 
 static int put_report(struct publish *p, struct err *err)
@@ -320,10 +360,10 @@ static int put_archives(struct publish *p, struct err *err)
         const char *name =
             arena_printf(p->arena, "archives/%.*s.tar.zst", STR_ARG(view->frozen.run_id));
         const char *lock = arena_printf(p->arena, "locks/%.*s.json", STR_ARG(view->frozen.run_id));
-        if (copy_file(p, p->archives[idx], name, err) < 0 ||
-            copy_file(p, fs_join(p->arena, view->folder, "lock/lock.json"), lock, err) < 0 ||
-            copy_folder(p, fs_join(p->arena, view->folder, "manifest/overlay"),
-                        "manifests/overlays", err) < 0) {
+        if (put_file(p, p->archives[idx], name, err) < 0 ||
+            put_file(p, fs_join(p->arena, view->folder, "lock/lock.json"), lock, err) < 0 ||
+            put_folder(p, fs_join(p->arena, view->folder, "manifest/overlay"), "manifests/overlays",
+                       err) < 0) {
             return -1;
         }
     }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `replay`, the name of an earlier release for what `verify` derives: a run's series and result again from its raw logs, whoever signed it. */
 #include "base/base.h"
 
 #include "base/fs.h"
 #include "cmd/cmd.h"
-#include "codec/json.h"
-#include "evidence/replay.h"
+#include "codec/json_document.h"
+#include "codec/json_table.h"
+#include "evidence/derive.h"
 #include "evidence/rundir.h"
+#include "evidence/verify_archive.h"
 #include "run/journal_check.h"
 
 struct replay_args {
@@ -13,77 +16,94 @@ struct replay_args {
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct replay_args, want_json, "json", "print one JSON document"),
-    OPT_END,
-};
+    OPT(struct replay_args, want_json, "json", "print one JSON document"), OPT_END};
 
 #define OUTPUT_MAX     (256u << 10)
 #define DIFFERS_STATUS 1 /* a value is not what today's rules derive */
 
-static int print(const char *path, const struct replay_info *info, bool want_json, struct err *err)
+struct replayed {
+    const char *path;
+    struct str run_id;
+    size_t n_logs, n_files; /* files that were derived and compared */
+    bool is_same;
+    struct discrepancies discrepancies;
+};
+
+static const struct json_field REPLAYED_ROWS[] = {
+    ROW("path", struct replayed, path, 0),       ROW("run_id", struct replayed, run_id, 0),
+    ROW("logs", struct replayed, n_logs, 0),     ROW("files", struct replayed, n_files, 0),
+    ROW("is_same", struct replayed, is_same, 0),
+};
+
+static int print(const struct replayed *r, bool want_json, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf buf;
     struct json_out out;
-    const struct discrepancies *discrepancies = &info->discrepancies;
     strbuf_init(&buf, OUTPUT_MAX);
     if (want_json) {
-        jw_begin(&out, &buf, false);
-        jw_object(&out, NULL);
-        jw_i64(&out, "schema_version", 1);
-        jw_z(&out, "path", path);
-        jw_z(&out, "run_id", info->run_id);
-        jw_i64(&out, "logs", (int64_t)info->n_logs);
-        jw_i64(&out, "files", (int64_t)info->n_files);
-        jw_bool(&out, "is_same", discrepancies->n_values == 0);
-        discrepancies_encode(&out, discrepancies);
+        jw_document(&out, &buf);
+        json_encode(&out, REPLAYED_ROWS, ARRAY_LEN(REPLAYED_ROWS), r);
+        discrepancies_encode(&out, &r->discrepancies);
         jw_end_object(&out);
     } else {
         strbuf_printf(&buf,
-                      "%s\n  run %s: from %zu raw logs and the frozen rules, %zu files derived "
+                      "%s\n  run %.*s: from %zu raw logs and the frozen rules, %zu files derived "
                       "again%s\n",
-                      path, info->run_id, info->n_logs, info->n_files,
-                      discrepancies->n ? "" : ", the same byte for byte");
-        discrepancies_print(&buf, discrepancies);
+                      r->path, STR_ARG(r->run_id), r->n_logs, r->n_files,
+                      r->discrepancies.n ? "" : ", the same byte for byte");
+        discrepancies_print(&buf, &r->discrepancies);
     }
-    return cmd_print(strbuf_str(&buf), err) < 0 ? -1
-           : discrepancies->n_values > 0        ? DIFFERS_STATUS
-                                                : 0;
+    return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : r->is_same ? 0 : DIFFERS_STATUS;
+}
+
+/* A folder's logs are read where they lie; an archive is checked for form and bytes, too. */
+static int replay(struct arena *arena, const struct cmd_ctx *ctx, struct derived *derived,
+                  struct replayed *r, struct err *err)
+{
+    const char *inner = fs_join(arena, r->path, "evidence");
+    const char *folder = fs_is_dir(inner) ? inner : r->path;
+    struct verify_info info = {0};
+    const struct verify_opts opts = {
+        .path = r->path, .allows_unsigned = true, .wants_progress = true, .clock = ctx->clock};
+    bool is_folder = fs_is_dir(r->path);
+    if (is_folder ? derive_folder(arena, folder, derived, err) < 0
+                  : verify_archive(arena, &opts, &info, err) < 0) {
+        return -1;
+    }
+    r->run_id = is_folder ? derived->frozen.run_id : info.run_id;
+    r->n_logs = is_folder ? derived->n_logs : info.from.n;
+    r->n_files = r->n_logs + 1;
+    r->discrepancies = is_folder ? derived->discrepancies : info.from.discrepancies;
+    r->is_same = r->discrepancies.n_values == 0;
+    return run_check(r->path, &(struct run_claim){.run_id = r->run_id}, err) < 0
+               ? -1
+               : run_check_folder(folder, err);
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list operands = {0};
+    CLEANUP(derived) struct derived derived = {0};
     struct replay_args args = {0};
-    struct replay_info info = {0};
     struct rundir dir;
-    const char *inner;
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }
     if (operands.n != 1) {
         return err_set(err, ERR_USAGE, "expected one archive, folder or run");
     }
-    struct replay_opts opts = {.path = operands.items[0], .clock = ctx->clock};
-    if (!fs_exists(opts.path)) {
-        if (rundir_find(&arena, ctx->state, operands.items[0], &dir, err) < 0) {
+    struct replayed r = {.path = operands.items[0]};
+    if (!fs_exists(r.path)) {
+        if (rundir_find(&arena, ctx->state, r.path, &dir, err) < 0) {
             return -1;
         }
-        opts.path = fs_exists(dir.archive) ? dir.archive : dir.folder;
+        r.path = fs_exists(dir.archive) ? dir.archive : dir.folder;
     }
-    inner = fs_join(&arena, opts.path, "evidence");
-    if (replay(&arena, &opts, &info, err) < 0 ||
-        run_check(opts.path, &(struct run_claim){.run_id = str_of(info.run_id)}, err) < 0 ||
-        run_check_folder(fs_is_dir(inner) ? inner : opts.path, err) < 0) {
-        return err_wrap(err, "%s", opts.path);
-    }
-    return print(opts.path, &info, args.want_json, err);
+    return replay(&arena, ctx, &derived, &r, err) < 0 ? err_wrap(err, "%s", r.path)
+                                                      : print(&r, args.want_json, err);
 }
 
 const struct cmd CMD_REPLAY = {
-    .name = "replay",
-    .operands = "ARCHIVE|FOLDER|RUN",
-    .summary = "derive a run's series and result again with its frozen rules, and compare",
-    .opts = OPTS,
-    .run = run,
-};
+    "replay", "ARCHIVE|FOLDER|RUN",
+    "derive a run's series and result again with its frozen rules, and compare", OPTS, run};

@@ -30,10 +30,6 @@ static int resume(const struct cmd_ctx *ctx, int argc, char **argv, struct err *
     return run_and_print(&opts, &dir, args.want_json, err);
 }
 
-const struct cmd CMD_RESUME = {
-    .name = "resume",
-    .operands = "RUN",
-    .summary = "continue a run that was interrupted or whose orchestrator died",
-    .opts = OPTS,
-    .run = resume,
-};
+const struct cmd CMD_RESUME = {"resume", "RUN",
+                               "continue a run that was interrupted or whose orchestrator died",
+                               OPTS, resume};

@@ -211,10 +211,6 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
                : create_and_run(ctx, &arena, &args, &opts, &prepared, err);
 }
 
-const struct cmd CMD_RUN = {
-    .name = "run",
-    .operands = "REPORT | -- COMMAND...",
-    .summary = "run cases of a report, or a command: judge and seal the results",
-    .opts = OPTS,
-    .run = run,
-};
+const struct cmd CMD_RUN = {"run", "REPORT | -- COMMAND...",
+                            "run cases of a report, or a command: judge and seal the results", OPTS,
+                            run};

@@ -4,6 +4,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "codec/json_document.h"
 #include "evidence/rundir.h"
 #include "evidence/seal.h"
 #include "run/journal_check.h"
@@ -43,9 +44,7 @@ static void print_seal(struct strbuf *buf, bool want_json, const char *archive,
                       key ? "key " : "none: not signed", key ? key->id : "");
         return;
     }
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, buf);
     jw_z(&out, "archive", archive);
     jw_str(&out, "run_id", info->run_id);
     jw_z(&out, "result", evidence_outcome_name(info->outcome));

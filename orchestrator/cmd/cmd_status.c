@@ -1,89 +1,120 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include <math.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "base/log.h"
 #include "base/table.h"
-#include "cmd/run_repeats.h"
-#include "codec/json.h"
+#include "cmd/cmd.h"
+#include "codec/json_table.h"
+#include "run/runs.h"
 
 #define OUTPUT_MAX (64u << 20)
+#define WHY_MAX    60
+#define TICK_NS    (250 * NS_PER_MS)
 
 struct status_args {
     bool want_json;
-    bool is_watched;
     bool is_followed;
 };
 
 static const struct opt OPTS[] = {
-    OPT(struct status_args, is_watched, "watch", "print again each second while a run is running",
-        .letter = 'w'),
     OPT(struct status_args, is_followed, "follow",
         "print each change of one run until it ends, then its result", .letter = 'f'),
     OPT(struct status_args, want_json, "json", "print one JSON document"),
     OPT_END,
 };
 
-static void put_step(struct json_out *out, const char *key, int64_t step)
+static const struct opt ATTACH_OPTS[] = {OPT_END};
+
+static void put_profile(struct json_out *out, const char *key, const void *of)
 {
-    if (step < 0) {
-        jw_null(out, key);
-    } else {
-        jw_i64(out, key, step);
-    }
+    const struct run_info *info = of;
+    jw_z(out, key, info->report.ptr ? profile_name(info->profile) : NULL);
 }
 
-static void add_repeats_json(struct json_out *out, const struct run_info *info)
+static void put_archive(struct json_out *out, const char *key, const void *of)
 {
-    jw_array(out, "repeat_states");
+    const struct run_info *info = of;
+    jw_z(out, key, info->exit_status >= 0 ? info->dir.archive : NULL);
+}
+
+#define REPEAT  struct run_repeat
+#define INFO    struct run_info
+#define UNKNOWN JSON_NULLABLE | JSON_MINUS
+static const struct json_field REPEAT_ROWS[] = {
+    ROW("case", REPEAT, case_id, 0),        ROW("repeat", REPEAT, repeat, 0),
+    ROW("attempt", REPEAT, attempt, 0),     ROW("attempts_lost", REPEAT, n_lost, 0),
+    ROW("state", REPEAT, state, 0),         ROW("nodes", REPEAT, nodes, 0),
+    ROW("since", REPEAT, since, 0),         ROW("why", REPEAT, why, 0),
+    ROW("value", REPEAT, value, 0),         ROW("unit", REPEAT, unit, 0),
+    ROW("samples", REPEAT, n_samples, 0),   ROW("step", REPEAT, step, UNKNOWN),
+    ROW("steps", REPEAT, n_steps, UNKNOWN), ROW("seconds_left", REPEAT, left_s, 0),
+};
+static const struct json_field INFO_ROWS[] = {
+    ROW("run", INFO, dir.id, 0),
+    ROW("name", INFO, name, 0),
+    ROW("time", INFO, time, 0),
+    ROW("report", INFO, report, 0),
+    ROW_OUT("profile", JSON_STR, put_profile, 0),
+    ROW("rehearsal", INFO, is_rehearsal, JSON_OMIT),
+    ROW("state", INFO, state, 0),
+    ROW("repeats_done", INFO, n_done, 0),
+    ROW("repeats", INFO, n_total, 0),
+    ROW("attempts_lost", INFO, n_lost, 0),
+    ROW("exit_status", INFO, exit_status, UNKNOWN),
+    ROW("folder", INFO, dir.folder, 0),
+    ROW_OUT("archive", JSON_STR, put_archive, 0),
+    ROW("why", INFO, why, 0),
+    ROW_LIST("repeat_states", INFO, repeats, n_total, REPEAT_ROWS, 0),
+};
+struct infos {
+    struct run_info *items;
+    size_t n;
+};
+static const struct json_field STATUS_ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW_LIST("runs", struct infos, items, n, INFO_ROWS, 0),
+};
+
+/* What the log gives, how far it is, and how long it will take at that pace. */
+static void add_so_far(struct table *table, const struct run_repeat *at)
+{
+    table_addf_if(table, isfinite(at->value), "%.5g %.*s", at->value, STR_ARG(at->unit));
+    if (at->step >= 0 && at->n_steps >= 0) {
+        table_addf(table, "%lld/%lld", (long long)at->step, (long long)at->n_steps);
+    } else {
+        table_addf_if(table, at->step >= 0, "%lld", (long long)at->step);
+    }
+    table_addf_if(table, isfinite(at->left_s), at->left_s < 90 ? "%.0f s" : "%.0f min",
+                  at->left_s < 90 ? at->left_s : at->left_s / 60);
+}
+
+static void print_repeats(struct strbuf *buf, const struct run_info *info)
+{
+    static const struct table_column COLUMNS[] = {
+        {"case", false},  {"repeat", true}, {"state", false}, {"nodes", false}, {"lost", true},
+        {"so far", true}, {"step", true},   {"left", true},   {"since", false}, {"why", false},
+    };
+    CLEANUP(table) struct table table;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    if (info->n_total == 0) {
+        strbuf_add_z(buf, "no repeat: none of its cases could run\n");
+        return;
+    }
     for (size_t idx = 0; idx < info->n_total; idx++) {
         const struct run_repeat *at = &info->repeats[idx];
-        jw_object(out, NULL);
-        jw_str(out, "case", at->case_id);
-        jw_i64(out, "repeat", at->repeat);
-        jw_i64(out, "attempt", at->attempt);
-        jw_i64(out, "attempts_lost", (int64_t)at->n_lost);
-        jw_z(out, "state", at->state);
-        jw_str(out, "nodes", at->nodes);
-        jw_str(out, "since", at->since);
-        jw_str(out, "why", at->why);
-        jw_f64(out, "value", at->value);
-        jw_str(out, "unit", at->unit);
-        jw_i64(out, "samples", (int64_t)at->n_samples);
-        put_step(out, "step", at->step);
-        put_step(out, "steps", at->n_steps);
-        jw_f64(out, "seconds_left", at->left_s);
-        jw_end_object(out);
+        table_add(&table, at->case_id);
+        table_addf(&table, "%lld", (long long)at->repeat);
+        table_add(&table, str_of(at->state));
+        table_add_or_dash(&table, at->nodes);
+        table_addf(&table, "%zu", at->n_lost);
+        add_so_far(&table, at);
+        table_add_or_dash(&table, at->since);
+        table_add(&table, at->why.ptr ? str_sub(at->why, 0, WHY_MAX) : STR_EMPTY);
     }
-    jw_end_array(out);
-}
-
-static void add_json(struct json_out *out, const struct run_info *info)
-{
-    jw_object(out, NULL);
-    jw_str(out, "run", info->dir.id);
-    jw_z(out, "name", info->name);
-    jw_z(out, "time", info->time);
-    jw_str(out, "report", info->report);
-    jw_z(out, "profile", info->report.ptr ? profile_name(info->profile) : NULL);
-    if (info->is_rehearsal) {
-        jw_bool(out, "rehearsal", true);
-    }
-    jw_z(out, "state", info->state);
-    jw_i64(out, "repeats_done", (int64_t)info->n_done);
-    jw_i64(out, "repeats", (int64_t)info->n_total);
-    jw_i64(out, "attempts_lost", (int64_t)info->n_lost);
-    if (info->exit_status >= 0) {
-        jw_i64(out, "exit_status", info->exit_status);
-    } else {
-        jw_null(out, "exit_status");
-    }
-    jw_z(out, "folder", info->dir.folder);
-    jw_z(out, "archive", info->exit_status >= 0 ? info->dir.archive : NULL);
-    jw_str(out, "why", info->why);
-    add_repeats_json(out, info);
-    jw_end_object(out);
+    table_render(&table, buf);
 }
 
 static void add_row(struct table *table, const struct run_info *info)
@@ -93,16 +124,12 @@ static void add_row(struct table *table, const struct run_info *info)
     } else {
         table_add(table, info->dir.id);
     }
-    table_add(table, info->report.ptr ? info->report : STR_LIT("-"));
+    table_add_or_dash(table, info->report);
     table_add(table,
               str_of(info->report.ptr ? plan_kind_name(info->profile, info->is_rehearsal) : "-"));
     table_add(table, str_of(info->state));
     table_addf(table, "%zu/%zu", info->n_done, info->n_total);
-    if (info->exit_status >= 0) {
-        table_addf(table, "%lld", (long long)info->exit_status);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
+    table_addf_if(table, info->exit_status >= 0, "%lld", (long long)info->exit_status);
 }
 
 static int load_runs(struct arena *arena, const struct cmd_ctx *ctx, const struct opt_list *names,
@@ -158,22 +185,8 @@ static void print_text(struct strbuf *buf, const struct run_info *infos, size_t 
         if (infos[idx].why.ptr) {
             strbuf_printf(buf, "%s: %.*s\n\n", infos[idx].state, STR_ARG(infos[idx].why));
         }
-        run_repeats_table(buf, &infos[idx]);
+        print_repeats(buf, &infos[idx]);
     }
-}
-
-static void print_json(struct strbuf *buf, const struct run_info *infos, size_t n)
-{
-    struct json_out out;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
-    jw_array(&out, "runs");
-    for (size_t idx = 0; idx < n; idx++) {
-        add_json(&out, &infos[idx]);
-    }
-    jw_end_array(&out);
-    jw_end_object(&out);
 }
 
 /* A listing continues past a damaged run; naming one is an error. */
@@ -188,8 +201,8 @@ static int refuse_damaged(const struct run_info *infos, size_t n, struct err *er
     return 0;
 }
 
-static int print_once(const struct cmd_ctx *ctx, const struct opt_list *names, bool want_json,
-                      bool *ret_is_running, struct err *err)
+static int print_status(const struct cmd_ctx *ctx, const struct opt_list *names, bool want_json,
+                        struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf buf;
@@ -199,55 +212,130 @@ static int print_once(const struct cmd_ctx *ctx, const struct opt_list *names, b
     if (load_runs(&arena, ctx, names, &infos, &n, err) < 0) {
         return -1;
     }
-    *ret_is_running = false;
-    for (size_t idx = 0; idx < n; idx++) {
-        *ret_is_running = *ret_is_running || strcmp(infos[idx].state, "running") == 0;
-    }
     if (want_json) {
-        print_json(&buf, infos, n);
+        json_encode_document(&buf, STATUS_ROWS, ARRAY_LEN(STATUS_ROWS), &(struct infos){infos, n});
     } else {
         print_text(&buf, infos, n, names->n > 0);
     }
     return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : names->n ? refuse_damaged(infos, n, err) : 0;
 }
 
+/* ---- follow: a line for each change of a repeat of a run of another process, then the result ---- */
+
+/* What has changed since the last look: states live as long as the program, so pointers tell them apart by text. */
+static void tell_changes(const struct run_info *before, const struct run_info *now)
+{
+    for (size_t idx = 0; idx < now->n_total; idx++) {
+        const struct run_repeat *at = &now->repeats[idx];
+        const struct run_repeat *was = before ? &before->repeats[idx] : NULL;
+        bool is_same = was && strcmp(was->state, at->state) == 0 && was->attempt == at->attempt;
+        if (is_same || (!was && strcmp(at->state, "waiting") == 0)) {
+            continue;
+        }
+        log_line(LOG_INFO, "%.*s %.*s repeat %lld: %s%s%.*s%s%.*s", STR_ARG(at->since),
+                 STR_ARG(at->case_id), (long long)at->repeat, at->state,
+                 at->nodes.len ? " on " : "", STR_ARG(at->nodes), at->why.len ? ": " : "",
+                 STR_ARG(at->why));
+    }
+}
+
+static int print_end(const struct run_info *info, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf;
+    strbuf_init(&buf, OUTPUT_MAX);
+    print_repeats(&buf, info);
+    for (size_t idx = 0; idx < info->n_cells; idx++) {
+        strbuf_printf(&buf, "%.*s: %.*s\n", STR_ARG(info->cells[idx].case_id),
+                      STR_ARG(info->cells[idx].verdict));
+    }
+    if (info->exit_status >= 0) {
+        strbuf_printf(&buf, "archive %s\n", info->dir.archive);
+    }
+    return cmd_print(strbuf_str(&buf), err);
+}
+
+static int end_status(const struct run_info *info, struct err *err)
+{
+    if (print_end(info, err) < 0) {
+        return -1;
+    }
+    if (strcmp(info->state, "sealed") == 0) {
+        return (int)info->exit_status;
+    }
+    if (!run_can_resume(info)) {
+        return err_set(err, ERR_INTERRUPTED, "run %s: %s", info->dir.id.ptr, info->state);
+    }
+    return err_set(
+        err, ERR_INTERRUPTED, "run %s: %s; reperf resume %s continues it", info->dir.id.ptr,
+        strcmp(info->state, "died") == 0 ? "its orchestrator died" : info->state, info->dir.id.ptr);
+}
+
+static int follow(const struct rundir *dir, struct err *err)
+{
+    struct arena arenas[2] = {ARENA_EMPTY, ARENA_EMPTY};
+    struct run_info infos[2];
+    size_t at = 0;
+    bool has_before = false;
+    int status = 0;
+    do {
+        const struct timespec tick = {0, TICK_NS};
+        arena_release(&arenas[at]);
+        arenas[at] = ARENA_EMPTY;
+        status = run_info_load(&arenas[at], dir, &infos[at], err);
+        if (status == 0) {
+            tell_changes(has_before ? &infos[1 - at] : NULL, &infos[at]);
+            has_before = true;
+            at = 1 - at;
+        }
+        if (status == 0 && strcmp(infos[1 - at].state, "running") == 0) {
+            (void)nanosleep(&tick, NULL); /* a signal ends this command, not the run */
+        }
+    } while (status == 0 && strcmp(infos[1 - at].state, "running") == 0);
+    if (status == 0) {
+        status = end_status(&infos[1 - at], err);
+    }
+    arena_release(&arenas[0]);
+    arena_release(&arenas[1]);
+    return status;
+}
+
+static int run_follow(const struct cmd_ctx *ctx, const struct opt_list *operands, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct rundir dir;
+    if (operands->n != 1) {
+        return err_set(err, ERR_USAGE, "expected one run");
+    }
+    return rundir_find(&arena, ctx->state, operands->items[0], &dir, err) < 0 ? -1
+                                                                              : follow(&dir, err);
+}
+
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(opt_list) struct opt_list operands = {0};
     struct status_args args = {0};
-    bool is_running = true;
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }
-    if (args.is_watched && args.want_json) {
-        return err_set(err, ERR_USAGE, "--watch and --json: one document is printed once");
+    if (args.is_followed && args.want_json) {
+        return err_set(err, ERR_USAGE, "--follow excludes --json");
     }
-    if (args.is_followed && (args.is_watched || args.want_json)) {
-        return err_set(err, ERR_USAGE, "--follow excludes --watch and --json");
-    }
-    if (args.is_followed) {
-        return run_follow(ctx, &operands, err);
-    }
-    while (is_running) {
-        const struct timespec tick = {1, 0};
-        if (args.is_watched && isatty(STDOUT_FILENO)) {
-            (void)fputs("\033[H\033[2J", stdout); /* home, and nothing below */
-        }
-        if (print_once(ctx, &operands, args.want_json, &is_running, err) < 0) {
-            return -1;
-        }
-        is_running = is_running && args.is_watched;
-        if (is_running) {
-            (void)nanosleep(&tick, NULL); /* a signal ends the command itself */
-        }
-    }
-    return 0;
+    return args.is_followed ? run_follow(ctx, &operands, err)
+                            : print_status(ctx, &operands, args.want_json, err);
 }
 
 const struct cmd CMD_STATUS = {
-    .name = "status",
-    .operands = "[RUN...]",
-    .summary = "progress of the runs on this machine, and of each repeat of the named ones",
-    .opts = OPTS,
-    .run = run,
-};
+    "status", "[RUN...]",
+    "progress of the runs on this machine, and of each repeat of the named ones", OPTS, run};
+
+static int run_attach(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    char none = 0;
+    return opt_parse(ATTACH_OPTS, argc, argv, &none, &operands, err) < 0
+               ? -1
+               : run_follow(ctx, &operands, err);
+}
+
+const struct cmd CMD_ATTACH = {"attach", "RUN", "follow a run of another process to its end",
+                               ATTACH_OPTS, run_attach};

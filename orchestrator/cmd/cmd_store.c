@@ -1,12 +1,630 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What is in the store as a whole: `data ls, gc, add, path, drop`, `data verify` without a name; `store` is their name of an earlier release. Each
+   verb fills a document, from which its text comes, too. */
 #include "base/base.h"
 
-#include "cmd/cmd.h"
+#include <sys/stat.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/table.h"
 #include "cmd/store_args.h"
+#include "codec/json_document.h"
+#include "codec/json_table.h"
+#include "store/image_store.h"
+#include "store/store_gc.h"
+#include "store/store_verify.h"
+#include "sys/digest_cache.h"
+#include "sys/pool_lanes.h"
 #include "sys/stop.h"
 
-#define OUTPUT_MAX  (256u << 20)
-#define GRACE_S_MAX (3650 * INT64_C(86400))
+#define OUTPUT_MAX    (256u << 20)
+#define GRACE_S_MAX   (3650 * INT64_C(86400))
+#define FILE_KIND     "file" /* references of files that the user added */
+#define REF_BYTES_MAX 8192
+#define HOUR_S        INT64_C(3600)
+#define DAY_S         (24 * HOUR_S)
+
+struct store_args {
+    bool want_json;
+    bool is_dry_run; /* gc */
+    bool is_quick;   /* verify */
+    int64_t grace_s; /* gc; -1: the defaults */
+};
+
+struct store_cmd { /* one call */
+    const struct cmd_ctx *ctx;
+    const struct store_args *args;
+    struct arena *arena;
+    struct store *store;
+    const char *const *operands; /* after the verb */
+    size_t n_operands;
+    struct strbuf *buf;   /* the output */
+    struct json_out *out; /* begun, in the top object; NULL: text is wanted */
+};
+
+char *store_size_text(struct arena *arena, uint64_t size_bytes)
+{
+    static const char *const UNITS[] = {"kB", "MB", "GB", "TB"};
+    double size = (double)size_bytes / 1000;
+    size_t unit = 0;
+    if (size_bytes < 1000) {
+        return arena_printf(arena, "%llu B", (unsigned long long)size_bytes);
+    }
+    /* From 999.95 on one decimal would show 1000.0 of the smaller unit. */
+    for (; size >= 999.95 && unit + 1 < ARRAY_LEN(UNITS); size /= 1000) {
+        unit++;
+    }
+    return arena_printf(arena, "%.1f %s", size, UNITS[unit]);
+}
+
+/* ---- ls ---- */
+
+struct listed {
+    const char *kind, *name, *since;
+    uint64_t n_blobs, n_missing, size_bytes;
+    int64_t age_s;
+};
+
+struct blob_extent {
+    uint64_t n, bytes;
+};
+
+struct store_listing {
+    struct store_cmd *cmd;
+    VEC(struct listed) refs;
+    struct blob_extent kept,
+        of[STORE_GC_KINDS]; /* what a gc without grace periods would drop, by kind */
+    uint64_t n_busy;
+};
+
+static const struct json_field LISTED_ROWS[] = {
+    ROW("kind", struct listed, kind, 0),
+    ROW("name", struct listed, name, 0),
+    ROW("blobs", struct listed, n_blobs, 0),
+    ROW("missing", struct listed, n_missing, 0),
+    ROW("size_bytes", struct listed, size_bytes, 0),
+    ROW("since", struct listed, since, 0),
+};
+static const struct json_field EXTENT_ROWS[] = {
+    ROW("blobs", struct blob_extent, n, 0),
+    ROW("size_bytes", struct blob_extent, bytes, 0),
+};
+static const struct json_field PARTIAL_ROWS[] = {
+    ROW("idle", struct store_listing, of[GC_PARTIAL].n, 0),
+    ROW("busy", struct store_listing, n_busy, 0),
+    ROW("size_bytes", struct store_listing, of[GC_PARTIAL].bytes, 0),
+};
+static const struct json_field LISTING_ROWS[] = {
+    ROW_LIST("references", struct store_listing, refs.items, refs.n, LISTED_ROWS, 0),
+    ROW_OBJECT("referenced", struct store_listing, kept, EXTENT_ROWS, 0),
+    ROW_OBJECT("unreferenced", struct store_listing, of[GC_BLOB], EXTENT_ROWS, 0),
+    ROW_INSIDE("partial", PARTIAL_ROWS, 0),
+    ROW("quarantined", struct store_listing, of[GC_QUARANTINE].n, 0),
+};
+
+static int list_ref(void *ctx, const struct store_ref *ref, struct err *err)
+{
+    struct store_listing *listing = ctx;
+    struct arena *arena = listing->cmd->arena;
+    const struct store *store = listing->cmd->store;
+    struct clock_src clock = listing->cmd->ctx->clock;
+    struct listed item = {.kind = arena_printf(arena, "%s", ref->kind),
+                          .name = arena_printf(arena, "%s", ref->name),
+                          .n_blobs = ref->n_blobs};
+    char time[RFC3339_MAX];
+    char *component;
+    struct stat info;
+    if (store_escape(arena, ref->name, &component, err) < 0) {
+        return -1;
+    }
+    const char *path =
+        store_path(store, arena_printf(arena, "refs/%s/%s.json", ref->kind, component));
+    if (stat(path, &info) < 0) {
+        return err_set(err, ERR_IO, "stat %s: it is gone", path);
+    }
+    int64_t since_ns = (int64_t)info.st_mtim.tv_sec * NS_PER_S + info.st_mtim.tv_nsec;
+    for (size_t idx = 0; idx < ref->n_blobs; idx++) {
+        uint64_t size_bytes = 0;
+        item.n_missing += !store_has(store, ref->blobs[idx], &size_bytes);
+        item.size_bytes += size_bytes;
+    }
+    clock_rfc3339(since_ns, time);
+    item.since = arena_printf(arena, "%s", time);
+    item.age_s = (clock.wall_ns(clock.ctx) - since_ns) / NS_PER_S;
+    VEC_PUSH(&listing->refs, item);
+    return 0;
+}
+
+static int sum_up(struct store_listing *listing, struct err *err)
+{
+    struct store_cmd *cmd = listing->cmd;
+    const struct store_gc_opts opts = {.is_dry_run = true,
+                                       .now_ns = cmd->ctx->clock.wall_ns(cmd->ctx->clock.ctx)};
+    struct store_gc_result result;
+    if (store_gc(cmd->arena, cmd->store, &opts, &result, err) < 0) {
+        return -1;
+    }
+    listing->kept = (struct blob_extent){result.n_kept, result.kept_bytes};
+    listing->n_busy = result.n_busy;
+    for (size_t idx = 0; idx < result.n; idx++) {
+        listing->of[result.items[idx].kind].n++;
+        listing->of[result.items[idx].kind].bytes += result.items[idx].size_bytes;
+    }
+    return 0;
+}
+
+static void add_age(struct table *table, int64_t age_s)
+{
+    bool is_hours = age_s >= 2 * HOUR_S, is_days = age_s >= 2 * DAY_S;
+    table_addf(table, "%lld %s",
+               (long long)(age_s / (is_days    ? DAY_S
+                                    : is_hours ? HOUR_S
+                                               : 60)),
+               is_days    ? "d"
+               : is_hours ? "h"
+                          : "min");
+}
+
+static void print_refs(const struct store_listing *listing)
+{
+    static const struct table_column COLUMNS[] = {{"kind", false}, {"name", false},
+                                                  {"blobs", true}, {"size", true},
+                                                  {"age", true},   {"note", false}};
+    CLEANUP(table) struct table table;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < listing->refs.n; idx++) {
+        const struct listed *ref = &listing->refs.items[idx];
+        table_add(&table, str_of(ref->kind));
+        table_add(&table, str_of(ref->name));
+        table_addf(&table, "%zu", ref->n_blobs);
+        table_add(&table, str_of(store_size_text(&table.arena, ref->size_bytes)));
+        add_age(&table, ref->age_s);
+        if (ref->n_missing) {
+            table_addf(&table, "%zu blobs are missing", ref->n_missing);
+        } else {
+            table_add(&table, STR_EMPTY);
+        }
+    }
+    if (table.n_cells) {
+        table_render(&table, listing->cmd->buf);
+    } else {
+        strbuf_add_z(listing->cmd->buf, "no references\n");
+    }
+}
+
+static void print_listing(const struct store_listing *l)
+{
+    struct arena *arena = l->cmd->arena;
+    struct strbuf *buf = l->cmd->buf;
+    const struct blob_extent *loose = &l->of[GC_BLOB], *idle = &l->of[GC_PARTIAL],
+                             *bad = &l->of[GC_QUARANTINE];
+    print_refs(l);
+    strbuf_printf(buf, "\n%s: %zu blobs, %s, are referenced; %zu, %s, are not\n",
+                  l->cmd->store->folder, l->kept.n, store_size_text(arena, l->kept.bytes), loose->n,
+                  store_size_text(arena, loose->bytes));
+    if (fs_exists(store_path(l->cmd->store, "trees")) ||
+        fs_exists(store_path(l->cmd->store, "packed"))) {
+        strbuf_add_z(buf, "unpacked trees and packed shards, in trees/ and packed/ there, are "
+                          "not counted\n");
+    }
+    if (idle->n || l->n_busy) {
+        strbuf_printf(buf, "fetches: %zu are running, %zu were broken off, %s\n", l->n_busy,
+                      idle->n, store_size_text(arena, idle->bytes));
+    }
+    if (bad->n) {
+        strbuf_printf(buf, "in quarantine: %zu corrupt blobs, %s\n", bad->n,
+                      store_size_text(arena, bad->bytes));
+    }
+}
+
+static int store_ls(struct store_cmd *cmd, struct err *err)
+{
+    struct store_listing listing = {.cmd = cmd};
+    int result = store_each_ref(cmd->store, list_ref, &listing, err);
+    result = result < 0 ? -1 : sum_up(&listing, err);
+    if (result == 0 && cmd->out) {
+        json_encode(cmd->out, LISTING_ROWS, ARRAY_LEN(LISTING_ROWS), &listing);
+    } else if (result == 0) {
+        print_listing(&listing);
+    }
+    VEC_RELEASE(&listing.refs);
+    return result;
+}
+
+/* ---- path ---- */
+
+struct name_finding {
+    struct store_cmd *cmd;
+    const char *wanted; /* NAME or KIND/NAME */
+    size_t n;           /* references of that name */
+    const char *kind;
+    uint8_t (*blobs)[SHA256_BYTES];
+    size_t n_blobs;
+};
+
+static int match_ref(void *ctx, const struct store_ref *ref, struct err *err)
+{
+    struct name_finding *finding = ctx;
+    size_t kind_len = strlen(ref->kind);
+    bool is_whole = strncmp(finding->wanted, ref->kind, kind_len) == 0 &&
+                    finding->wanted[kind_len] == '/' &&
+                    strcmp(finding->wanted + kind_len + 1, ref->name) == 0;
+    if (!is_whole && strcmp(finding->wanted, ref->name) != 0) {
+        return 0;
+    }
+    if (finding->n++) {
+        return err_set(err, ERR_USAGE, "%.200s: %s and %s have a reference of that name: KIND/NAME",
+                       finding->wanted, finding->kind, ref->kind);
+    }
+    finding->kind = arena_strndup(finding->cmd->arena, ref->kind, kind_len);
+    finding->n_blobs = ref->n_blobs;
+    finding->blobs =
+        arena_alloc_array(finding->cmd->arena, SHA256_BYTES, ref->n_blobs ? ref->n_blobs : 1, 1);
+    memcpy(finding->blobs, ref->blobs, ref->n_blobs * SHA256_BYTES);
+    return 0;
+}
+
+static int find_blobs(struct store_cmd *cmd, const char *name, struct name_finding *finding,
+                      struct err *err)
+{
+    struct str text = str_of(name);
+    uint8_t md5[MD5_BYTES];
+    *finding = (struct name_finding){.cmd = cmd, .wanted = name};
+    if (!str_starts(text, STR_LIT("sha256:")) && !str_starts(text, STR_LIT("md5:"))) {
+        if (store_each_ref(cmd->store, match_ref, finding, err) < 0) {
+            return -1;
+        }
+        return finding->n ? 0
+                          : err_set(err, ERR_NOT_FOUND,
+                                    "%.200s: no such reference; reperf data ls lists them", name);
+    }
+    finding->n_blobs = 1;
+    finding->blobs = arena_alloc(cmd->arena, SHA256_BYTES, 1);
+    if (str_starts(text, STR_LIT("sha256:"))) {
+        if (hex_decode(str_sub(text, 7, text.len), SHA256_BYTES, finding->blobs[0], err) < 0) {
+            err->code = ERR_USAGE;
+            return err_wrap(err, "%.100s", name);
+        }
+        return 0;
+    }
+    if (hex_decode(str_sub(text, 4, text.len), MD5_BYTES, md5, err) < 0) {
+        err->code = ERR_USAGE;
+        return err_wrap(err, "%.100s", name);
+    }
+    return store_find_md5(cmd->store, md5, finding->blobs[0], err);
+}
+
+static int store_path_of(struct store_cmd *cmd, struct err *err)
+{
+    static const struct json_field PATH_ROWS[] = {ROW_ALONE("paths", JSON_ZS, 0)};
+    struct name_finding finding;
+    if (find_blobs(cmd, cmd->operands[0], &finding, err) < 0) {
+        return -1;
+    }
+    const char **paths = arena_array(cmd->arena, const char *, finding.n_blobs + 1);
+    const char *const *list = paths;
+    for (size_t idx = 0; idx < finding.n_blobs; idx++) {
+        paths[idx] = store_blob_path(cmd->store, finding.blobs[idx]);
+        if (!store_has(cmd->store, finding.blobs[idx], NULL)) {
+            return err_set(err, ERR_NOT_FOUND, "%.200s: %s is not in the store", cmd->operands[0],
+                           paths[idx]);
+        }
+        if (!cmd->out) {
+            strbuf_printf(cmd->buf, "%s\n", paths[idx]);
+        }
+    }
+    if (cmd->out) {
+        json_encode(cmd->out, PATH_ROWS, ARRAY_LEN(PATH_ROWS), &list);
+    }
+    return 0;
+}
+
+/* ---- drop ---- */
+
+static void put_dropped(struct json_out *out, const char *kind, const char *name)
+{
+    jw_z(out, "kind", kind);
+    jw_z(out, "name", name);
+}
+
+static int store_drop(struct store_cmd *cmd, struct err *err)
+{
+    const char *operand = cmd->operands[0];
+    const char *slash = strchr(operand, '/');
+    const char *kind = slash ? arena_strndup(cmd->arena, operand, (size_t)(slash - operand)) : "";
+    struct fs_names kinds;
+    bool is_known = false;
+    if (store_ref_kinds(cmd->store, &kinds, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < kinds.n; idx++) {
+        is_known = is_known || strcmp(kinds.items[idx], kind) == 0;
+    }
+    if (!is_known) {
+        return err_set(err, ERR_NOT_FOUND, "%.200s: no such reference; expected KIND/NAME",
+                       operand);
+    }
+    /* An image has an entry in index.json, too, that leads to its blobs. */
+    if ((strcmp(kind, "image") == 0 ? image_remove(cmd->store, slash + 1, err)
+                                    : store_ref_drop(cmd->store, kind, slash + 1, err)) < 0) {
+        return -1;
+    }
+    if (cmd->out) {
+        put_dropped(cmd->out, kind, slash + 1);
+    } else {
+        strbuf_printf(cmd->buf, "%s is dropped; the next gc drops blobs that nothing else names\n",
+                      operand);
+    }
+    return 0;
+}
+
+/* ---- add ---- */
+
+static void show_progress(void *ctx, uint64_t bytes_done, uint64_t bytes_total)
+{
+    struct progress *progress = ctx;
+    progress->total = bytes_total;
+    progress_set(progress, bytes_done);
+}
+
+struct added {
+    const char *file, *kind, *name, *md5, *sha256, *path;
+    const char *const *blobs; /* of the reference */
+    int64_t size_bytes;
+};
+static const struct json_field ADDED_ROWS[] = {
+    ROW("file", struct added, file, 0), ROW("kind", struct added, kind, 0),
+    ROW("name", struct added, name, 0), ROW("size_bytes", struct added, size_bytes, 0),
+    ROW("md5", struct added, md5, 0),   ROW("sha256", struct added, sha256, 0),
+    ROW("path", struct added, path, 0),
+};
+static const struct json_field REFERENCE_ROWS[] = {
+    ROW("file", struct added, name, 0),   ROW("size_bytes", struct added, size_bytes, 0),
+    ROW("md5", struct added, md5, 0),     ROW("sha256", struct added, sha256, 0),
+    ROW("blobs", struct added, blobs, 0),
+};
+
+/* NAME, or NAME@ and the digest's beginning where another file has that name already. */
+static int refer(struct store_cmd *cmd, struct added *added, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf = {0};
+    const char *blobs[] = {arena_printf(cmd->arena, "sha256:%s", added->sha256), NULL};
+    struct str known;
+    struct err why = {0};
+    added->blobs = blobs;
+    strbuf_init(&buf, REF_BYTES_MAX);
+    json_encode_document(&buf, REFERENCE_ROWS, ARRAY_LEN(REFERENCE_ROWS), added);
+    if (store_ref_get(cmd->store, FILE_KIND, added->name, &known, &why) == 0 &&
+        str_find(known, str_of(blobs[0])) < 0) {
+        added->name = arena_printf(cmd->arena, "%s@%.12s", added->name, added->sha256);
+    }
+    added->blobs = NULL;
+    return store_ref_put(cmd->store, FILE_KIND, added->name, strbuf_str(&buf), err);
+}
+
+static int add_one(struct store_cmd *cmd, const char *path, struct err *err)
+{
+    const char *slash = strrchr(path, '/');
+    struct progress progress;
+    struct store_hooks hooks = {stop_is_asked, show_progress, &progress};
+    struct digest_value value;
+    int result;
+    progress_start(&progress, cmd->ctx->clock, "add", "bytes", 0);
+    result = store_add_file(cmd->store, path, &hooks, &value, err);
+    progress_end(&progress);
+    if (result < 0) {
+        return -1;
+    }
+    struct added added = {.file = path,
+                          .kind = FILE_KIND,
+                          .name = slash ? slash + 1 : path,
+                          .md5 = hex_dup(cmd->arena, value.md5, MD5_BYTES).ptr,
+                          .sha256 = hex_dup(cmd->arena, value.sha256, SHA256_BYTES).ptr,
+                          .path = store_blob_path(cmd->store, value.sha256),
+                          .size_bytes = (int64_t)value.size_bytes};
+    if (refer(cmd, &added, err) < 0) {
+        return -1;
+    }
+    if (cmd->out) {
+        jw_object(cmd->out, NULL);
+        json_encode(cmd->out, ADDED_ROWS, ARRAY_LEN(ADDED_ROWS), &added);
+        jw_end_object(cmd->out);
+    } else {
+        strbuf_printf(cmd->buf, "%s\n  name    " FILE_KIND "/%s\n  size    %lld bytes\n", path,
+                      added.name, (long long)added.size_bytes);
+        strbuf_printf(cmd->buf, "  MD5     %s\n  SHA-256 %s\n", added.md5, added.sha256);
+    }
+    return 0;
+}
+
+static int store_add(struct store_cmd *cmd, struct err *err)
+{
+    if (cmd->out) {
+        jw_array(cmd->out, "files");
+    }
+    for (size_t idx = 0; idx < cmd->n_operands; idx++) {
+        if (add_one(cmd, cmd->operands[idx], err) < 0) {
+            return -1;
+        }
+    }
+    if (cmd->out) {
+        jw_end_array(cmd->out);
+    }
+    return 0;
+}
+
+/* ---- gc ---- */
+
+struct dropped {
+    const struct store_gc_result *result;
+    bool is_dry_run;
+};
+static const struct json_field DROPPED_ITEM_ROWS[] = {
+    ROW_WORD("kind", struct store_gc_item, kind, STORE_GC_KIND_NAMES, 0),
+    ROW("name", struct store_gc_item, name, 0),
+    ROW("size_bytes", struct store_gc_item, size_bytes, 0),
+};
+static const struct json_field GC_ROWS[] = {
+    ROW_LIST("dropped", struct store_gc_result, items, n, DROPPED_ITEM_ROWS, 0),
+    ROW("size_bytes", struct store_gc_result, bytes, 0),
+    ROW("kept", struct store_gc_result, n_kept, 0),
+    ROW("young", struct store_gc_result, n_young, 0),
+    ROW("busy", struct store_gc_result, n_busy, 0),
+};
+static const struct json_field DROPPED_ROWS[] = {
+    ROW("dry_run", struct dropped, is_dry_run, 0),
+    ROW_THERE(struct dropped, result, GC_ROWS),
+};
+
+static void print_dropped(struct store_cmd *cmd, const struct store_gc_result *result)
+{
+    const char *verb = cmd->args->is_dry_run ? "would drop" : "dropped";
+    for (size_t idx = 0; idx < result->n; idx++) {
+        strbuf_printf(cmd->buf, "%s %s, %zu bytes\n", verb, result->items[idx].name,
+                      result->items[idx].size_bytes);
+    }
+    strbuf_printf(cmd->buf, "%s %zu, %zu bytes; kept %zu blobs that are referenced", verb,
+                  result->n, result->bytes, result->n_kept);
+    if (result->n_young) {
+        strbuf_printf(cmd->buf, ", %zu (%s) that are younger than their grace", result->n_young,
+                      store_size_text(cmd->arena, result->young_bytes));
+    }
+    if (result->n_busy) {
+        strbuf_printf(cmd->buf, ", %zu fetches that are running", result->n_busy);
+    }
+    strbuf_add_z(cmd->buf, "\n");
+}
+
+static int store_gc_now(struct store_cmd *cmd, struct err *err)
+{
+    int64_t grace_s = cmd->args->grace_s;
+    const struct store_gc_opts opts = {
+        .is_dry_run = cmd->args->is_dry_run,
+        .now_ns = cmd->ctx->clock.wall_ns(cmd->ctx->clock.ctx),
+        .grace_s = grace_s >= 0 ? grace_s : STORE_GRACE_S,
+        .partial_grace_s = grace_s >= 0 ? grace_s : STORE_PARTIAL_GRACE_S,
+    };
+    struct store_gc_result result;
+    const struct dropped dropped = {&result, opts.is_dry_run};
+    if (store_gc(cmd->arena, cmd->store, &opts, &result, err) < 0) {
+        return -1;
+    }
+    if (cmd->out) {
+        json_encode(cmd->out, DROPPED_ROWS, ARRAY_LEN(DROPPED_ROWS), &dropped);
+    } else {
+        print_dropped(cmd, &result);
+    }
+    return 0;
+}
+
+/* ---- verify ---- */
+
+struct store_checked {
+    const struct store_verify_result *result;
+    bool is_quick, holds;
+};
+static const struct json_field FINDING_ROWS[] = {
+    ROW_WORD("fault", struct store_finding, fault, STORE_FAULT_NAMES, 0),
+    ROW("name", struct store_finding, name, 0),
+    ROW("where", struct store_finding, where, 0),
+};
+static const struct json_field RESULT_ROWS[] = {
+    ROW("blobs", struct store_verify_result, n_blobs, 0),
+    ROW("size_bytes", struct store_verify_result, blob_bytes, 0),
+    ROW("not_read_again", struct store_verify_result, n_cached, 0),
+    ROW_LIST("findings", struct store_verify_result, findings, n, FINDING_ROWS, 0),
+};
+static const struct json_field CHECKED_ROWS[] = {
+    ROW("quick", struct store_checked, is_quick, 0),
+    ROW("holds", struct store_checked, holds, 0),
+    ROW_THERE(struct store_checked, result, RESULT_ROWS),
+};
+
+/* 5 if something is corrupt or missing, 10 if only the disk is at fault. A foreign file is reported but harmless. */
+static int judge(const struct store_verify_result *result)
+{
+    int status = 0;
+    for (size_t idx = 0; idx < result->n; idx++) {
+        enum store_fault fault = result->findings[idx].fault;
+        if (fault == STORE_CORRUPT || fault == STORE_MISSING) {
+            return err_exit_status(ERR_INTEGRITY);
+        }
+        if (fault == STORE_UNREADABLE) {
+            status = err_exit_status(ERR_IO);
+        }
+    }
+    return status;
+}
+
+static void print_checked(struct store_cmd *cmd, const struct store_verify_result *result)
+{
+    for (size_t idx = 0; idx < result->n; idx++) {
+        const struct store_finding *f = &result->findings[idx];
+        strbuf_printf(cmd->buf, "%s %s%s%s\n", STORE_FAULT_NAMES[f->fault], f->name,
+                      !f->where                   ? ""
+                      : f->fault == STORE_CORRUPT ? ", now "
+                                                  : ", named by ",
+                      f->where ? f->where : "");
+    }
+    strbuf_printf(cmd->buf, "%zu blobs, %s: %zu findings", result->n_blobs,
+                  store_size_text(cmd->arena, result->blob_bytes), result->n);
+    if (result->n_cached) {
+        strbuf_printf(cmd->buf, "; %zu unchanged since they were read, and not read again",
+                      result->n_cached);
+    }
+    strbuf_add_z(cmd->buf, "\n");
+}
+
+static void show_bytes(void *ctx, uint64_t bytes_done)
+{
+    progress_set(ctx, bytes_done);
+}
+
+static int store_check(struct store_cmd *cmd, struct err *err)
+{
+    CLEANUP(pool) struct pool *pool = NULL;
+    CLEANUP(digest_cache) struct digest_cache *cache = NULL;
+    struct progress progress;
+    struct store_verify_opts opts = {.n_threads = pool_lanes().n,
+                                     .is_quick = cmd->args->is_quick,
+                                     .now_ns = cmd->ctx->clock.wall_ns(cmd->ctx->clock.ctx),
+                                     .should_stop = stop_is_asked,
+                                     .on_bytes = show_bytes,
+                                     .progress_ctx = &progress};
+    struct store_verify_result result;
+    struct err cache_err = {0};
+    uint64_t n_blobs, bytes;
+    int rc;
+    if (store_extent(cmd->store, &n_blobs, &bytes, err) < 0 ||
+        pool_new(opts.n_threads, &pool, err) < 0) {
+        return -1;
+    }
+    cache = digest_cache_open(store_path(cmd->store, "cache/digests"), cmd->ctx->clock);
+    opts.pool = pool;
+    opts.cache = cache;
+    progress_start(&progress, cmd->ctx->clock, "verify", "bytes", bytes);
+    rc = store_verify(cmd->arena, cmd->store, &opts, &result, err);
+    progress_end(&progress);
+    /* What was read before a ^C or a full disk is worth keeping; a cache that cannot be written only costs time. */
+    if (digest_cache_save(cache, &cache_err) < 0) {
+        log_line(LOG_WARN, "%s", cache_err.msg);
+    }
+    if (rc < 0) {
+        return -1;
+    }
+    int status = judge(&result);
+    const struct store_checked checked = {&result, opts.is_quick, status == 0};
+    if (cmd->out) {
+        json_encode(cmd->out, CHECKED_ROWS, ARRAY_LEN(CHECKED_ROWS), &checked);
+    } else {
+        print_checked(cmd, &result);
+    }
+    return status;
+}
+
+/* ---- the verbs ---- */
 
 /* Of all verbs; from gc's on, those of gc; the last is everybody's. */
 static const struct opt OPTS[] = {
@@ -37,21 +655,6 @@ static const struct verb {
     {"drop", 1, 1, "KIND/NAME", store_drop},
 };
 
-char *store_size_text(struct arena *arena, uint64_t size_bytes)
-{
-    static const char *const UNITS[] = {"kB", "MB", "GB", "TB"};
-    double size = (double)size_bytes / 1000;
-    size_t unit = 0;
-    if (size_bytes < 1000) {
-        return arena_printf(arena, "%llu B", (unsigned long long)size_bytes);
-    }
-    /* From 999.95 on one decimal would show 1000.0 of the smaller unit. */
-    for (; size >= 999.95 && unit + 1 < ARRAY_LEN(UNITS); size /= 1000) {
-        unit++;
-    }
-    return arena_printf(arena, "%.1f %s", size, UNITS[unit]);
-}
-
 static const struct verb *find_verb(const char *name, struct err *err)
 {
     static const char EXPECTED[] = "store: expected ls, gc, verify, add, path or drop";
@@ -78,6 +681,13 @@ static int check_options(const struct verb *verb, const struct store_args *args,
     return 0;
 }
 
+static void put_head(const struct store_cmd *cmd, const char *verb)
+{
+    jw_document(cmd->out, cmd->buf);
+    jw_z(cmd->out, "command", verb);
+    jw_z(cmd->out, "store", cmd->store->folder);
+}
+
 /* operands: those after the verb. */
 static int carry_out(const struct cmd_ctx *ctx, const struct verb *verb,
                      const struct store_args *args, const char *const *operands, size_t n,
@@ -94,24 +704,20 @@ static int carry_out(const struct cmd_ctx *ctx, const struct verb *verb,
                             .operands = operands,
                             .n_operands = n,
                             .buf = &buf,
-                            .out = &out};
+                            .out = args->want_json ? &out : NULL};
     int status;
     strbuf_init(&buf, OUTPUT_MAX);
     if (store_open(&arena, ctx->store, &store, err) < 0) {
         return -1;
     }
-    jw_begin(&out, &buf, false);
-    if (args->want_json) {
-        jw_object(&out, NULL);
-        jw_i64(&out, "schema_version", 1);
-        jw_z(&out, "command", verb->name);
-        jw_z(&out, "store", store.folder);
+    if (cmd.out) {
+        put_head(&cmd, verb->name);
     }
     status = verb->run(&cmd, err);
     if (status < 0) {
         return -1;
     }
-    if (args->want_json) {
+    if (cmd.out) {
         jw_end_object(&out);
     }
     if (buf.is_full) {
@@ -165,9 +771,10 @@ static int run_named(const struct cmd_ctx *ctx, const char *name, const struct o
                : run_verb(ctx, verb, &args, operands.items, operands.n, err);
 }
 
-int store_verify_all(const struct cmd_ctx *ctx, const struct store_args *args, struct err *err)
+int store_verify_all(const struct cmd_ctx *ctx, bool is_quick, bool want_json, struct err *err)
 {
-    return run_verb(ctx, find_verb("verify", err), args, NULL, 0, err);
+    const struct store_args args = {want_json, false, is_quick, -1};
+    return run_verb(ctx, find_verb("verify", err), &args, NULL, 0, err);
 }
 
 static int run_ls(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)

@@ -7,8 +7,10 @@
 #include "base/progress.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
+#include "codec/json_document.h"
 #include "store/store.h"
 #include "sys/digest_cache.h"
+#include "sys/pool_lanes.h"
 #include "sys/stop.h"
 #include "sys/tree.h"
 
@@ -45,14 +47,6 @@ static void show_progress(void *ctx, uint64_t files_done, uint64_t files_total)
     struct treeing *t = ctx;
     t->progress.total = files_total;
     progress_set(&t->progress, files_done);
-}
-
-static size_t count_threads(void)
-{
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < POOL_THREADS_MIN   ? POOL_THREADS_MIN
-           : n > POOL_THREADS_MAX ? POOL_THREADS_MAX
-                                  : (size_t)n;
 }
 
 static int work(struct treeing *t, struct err *err)
@@ -103,9 +97,7 @@ static int print_json(const struct treeing *t, struct err *err)
     struct json_out out;
     tree_list_sha256(&t->list, sha256);
     strbuf_init(&buf, OUTPUT_MAX);
-    jw_begin(&out, &buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, &buf);
     jw_z(&out, "folder", t->opts.folder);
     jw_z(&out, "kind", t->list.lacks_sha256 ? "md5" : "sha256");
     jw_i64(&out, "files", (int64_t)t->list.n);
@@ -204,12 +196,12 @@ static int run_tree(const struct cmd_ctx *ctx, int argc, char **argv, struct err
         return err_set(err, ERR_USAGE, "tree: the list says which digests it has: no --md5");
     }
     stop_hold();
-    if (pool_new(count_threads(), &pool, err) < 0) {
+    if (pool_new(pool_lanes().n, &pool, err) < 0) {
         return -1;
     }
     t.opts = (struct tree_opts){.folder = operands.items[0],
                                 .pool = pool,
-                                .n_threads = count_threads(),
+                                .n_threads = pool_lanes().n,
                                 .should_stop = stop_is_asked,
                                 .on_progress = show_progress,
                                 .progress_ctx = &t};

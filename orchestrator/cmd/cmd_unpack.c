@@ -8,7 +8,9 @@
 #include "base/progress.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
+#include "codec/json_document.h"
 #include "store/unpack_tree.h"
+#include "sys/pool_lanes.h"
 #include "sys/stop.h"
 
 #define OUTPUT_MAX      (256u << 20)
@@ -82,9 +84,7 @@ static void print_json(struct strbuf *buf, const struct unpack_run *u, const str
     const struct unpack_tree_result *r = &u->result;
     bool holds = err->code == ERR_NONE;
     struct json_out out;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, buf);
     jw_z(&out, "archive", u->archive);
     jw_z(&out, "folder", holds ? u->folder : NULL);
     jw_bool(&out, "holds", holds);
@@ -105,14 +105,7 @@ static void print_json(struct strbuf *buf, const struct unpack_run *u, const str
         jw_end_object(&out);
     }
     jw_end_array(&out);
-    if (holds) {
-        jw_null(&out, "error");
-    } else {
-        jw_object(&out, "error");
-        jw_z(&out, "code", err_code_name(err->code));
-        jw_z(&out, "message", err->msg);
-        jw_end_object(&out);
-    }
+    jw_err(&out, "error", err);
     jw_end_object(&out);
 }
 
@@ -168,16 +161,11 @@ static int check_format(const char *format, struct err *err)
                   : 0;
 }
 
-static size_t count_threads(void)
-{
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 2 ? 2 : n > UNPACK_THREADS ? UNPACK_THREADS : (size_t)n;
-}
-
 static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u,
                      const struct unpack_args *args, struct err *err)
 {
     CLEANUP(pool) struct pool *pool = NULL;
+    size_t n_cores = pool_lanes().n;
     uint8_t sha256[SHA256_BYTES], md5[MD5_BYTES];
     struct tree_list list;
     struct unpack_tree_opts opts = {
@@ -204,7 +192,10 @@ static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u,
     }
     if ((args->list && tree_sums_read(&u->arena, args->list, &list, err) < 0) ||
         (args->write_list && fs_check_target(args->write_list, err) < 0) ||
-        pool_new(count_threads(), &pool, err) < 0) {
+        pool_new(n_cores < 2                ? 2
+                 : n_cores > UNPACK_THREADS ? UNPACK_THREADS
+                                            : n_cores,
+                 &pool, err) < 0) {
         return -1;
     }
     opts.pool = pool;

@@ -6,6 +6,7 @@
 #include "cmd/artifact_ops.h"
 #include "cmd/cmd.h"
 #include "cmd/store_args.h"
+#include "codec/json_document.h"
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
 #include "run/journal_check.h"
@@ -56,9 +57,7 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
                        const struct err *err)
 {
     struct json_out out;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, buf);
     jw_z(&out, "path", path);
     jw_z(&out, "kind", info->is_folder ? "folder" : "archive");
     jw_bool(&out, "holds", err->code == ERR_NONE && info->from.discrepancies.n_values == 0);
@@ -73,14 +72,7 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
     jw_i64(&out, "file_bytes", (int64_t)info->file_bytes);
     jw_z(&out, "signer", SIGNERS[info->signer]);
     jw_z(&out, "key_id", info->key_id[0] ? info->key_id : NULL);
-    if (err->code == ERR_NONE) {
-        jw_null(&out, "error");
-    } else {
-        jw_object(&out, "error");
-        jw_z(&out, "code", err_code_name(err->code));
-        jw_z(&out, "message", err->msg);
-        jw_end_object(&out);
-    }
+    jw_err(&out, "error", err);
     jw_end_object(&out);
 }
 
@@ -292,10 +284,7 @@ static int run_data_verify(const struct cmd_ctx *ctx, int argc, char **argv, str
                        "data verify: --deep, --synthetic and --locks are for a NAME; without one "
                        "every blob of the store is checked");
     }
-    return store_verify_all(
-        ctx,
-        &(struct store_args){.want_json = args.want_json, .is_quick = args.is_quick, .grace_s = -1},
-        err);
+    return store_verify_all(ctx, args.is_quick, args.want_json, err);
 }
 
 const struct cmd DATA_VERIFY = {"verify", "[NAME... | PATH --as DATASET]",

@@ -18,10 +18,10 @@ bool compare_is_apart(const struct compare *c)
     return c->a.frozen.plan.is_rehearsal != c->b.frozen.plan.is_rehearsal;
 }
 
-struct compare_change compare_change_of(const struct compare *compare, const struct cell_result *a,
-                                        const struct cell_result *b)
+static struct compare_change change_of(const struct compare *compare, const struct cell_result *a,
+                                       const struct cell_result *b)
 {
-    struct compare_change c = {.change = (double)NAN};
+    struct compare_change c = {.change = (double)NAN, .low = (double)NAN, .high = (double)NAN};
     double half = 0;
     if (compare_is_apart(compare) || !a || !b || !isfinite(a->value) || !isfinite(b->value) ||
         !str_eq(a->unit, b->unit)) {
@@ -33,8 +33,8 @@ struct compare_change compare_change_of(const struct compare *compare, const str
     c.exceeds_spread = of_a.n > 0 && of_b.n > 0 &&
                        (a->summary.max < b->summary.min || b->summary.max < a->summary.min);
     c.has_interval = stats_change_ci95(&of_a, &of_b, &half);
-    c.low = c.change - half;
-    c.high = c.change + half;
+    c.low = c.has_interval ? c.change - half : (double)NAN;
+    c.high = c.has_interval ? c.change + half : (double)NAN;
     bool is_time = unit_is(compare->a.frozen.vocabulary, a->unit, "time");
     c.speed = is_time ? 1 / (1 + c.change) - 1 : c.change;
     c.speed_low = is_time ? 1 / (1 + c.high) - 1 : c.low;
@@ -42,9 +42,10 @@ struct compare_change compare_change_of(const struct compare *compare, const str
     return c;
 }
 
-void compare_interval_text(const struct compare_change *change, const struct cell_result *a,
-                           const struct cell_result *b, struct strbuf *out)
+void compare_interval_text(const struct compare_row *row, struct strbuf *out)
 {
+    const struct compare_change *change = &row->change;
+    const struct cell_result *a = row->a, *b = row->b;
     /* A log has no repeats, but batches of steps. */
     bool is_of_runs = a->n_repeats && b->n_repeats;
     const char *what = is_of_runs                       ? "repeats"
@@ -103,101 +104,85 @@ const char *gate_name(enum gate gate)
     return NAMES[gate];
 }
 
-enum gate gate_of(const struct compare *compare, const struct cell_result *a,
-                  const struct cell_result *b)
+static enum gate gate_of(const struct compare_row *row, double share)
 {
-    struct compare_change c = compare_change_of(compare, a, b);
-    double share = compare->gate.share;
-    if (!a || !isfinite(a->value)) {
+    const struct compare_change *c = &row->change;
+    if (!row->a || !isfinite(row->a->value)) {
         return GATE_UNDECIDED;
     }
-    if (!isfinite(c.change)) {
+    if (!isfinite(c->change)) {
         return GATE_MISSING;
     }
-    if (!c.has_interval || (c.speed_low < -share && c.speed_high >= -share)) {
+    if (!c->has_interval || (c->speed_low < -share && c->speed_high >= -share)) {
         return GATE_UNDECIDED;
     }
-    return c.speed_high < -share ? GATE_SLOWER : GATE_WITHIN;
+    return c->speed_high < -share ? GATE_SLOWER : GATE_WITHIN;
 }
 
-bool compare_next(const struct compare *c, size_t *at, const struct cell_result **ret_a,
-                  const struct cell_result **ret_b)
+void compare_rows(struct arena *arena, struct compare *c)
 {
-    while (*at < c->a.result.n_cells + c->b.result.n_cells) {
-        bool is_of_a = *at < c->a.result.n_cells;
-        const struct cell_result *cell =
-            is_of_a ? &c->a.result.cells[*at] : &c->b.result.cells[*at - c->a.result.n_cells];
-        ++*at;
-        *ret_a = compare_find(&c->a, cell->of_case->id);
-        *ret_b = compare_find(&c->b, cell->of_case->id);
-        if (is_of_a || !*ret_a) {
-            return true;
+    const struct run_result *a = &c->a.result, *b = &c->b.result;
+    c->rows = arena_array(arena, struct compare_row, a->n_cells + b->n_cells + 1);
+    c->outcome = a->n_cells + b->n_cells ? GATE_WITHIN : GATE_UNDECIDED;
+    for (size_t at = 0; at < a->n_cells + b->n_cells; at++) {
+        bool is_of_a = at < a->n_cells;
+        struct compare_row row = {
+            .case_id = (is_of_a ? &a->cells[at] : &b->cells[at - a->n_cells])->of_case->id};
+        row.a = compare_find(&c->a, row.case_id);
+        row.b = compare_find(&c->b, row.case_id);
+        row.change = change_of(c, row.a, row.b);
+        row.gate = gate_of(&row, c->gate.share);
+        if (is_of_a || !row.a) {
+            c->rows[c->n_rows++] = row;
+            c->outcome = row.gate > c->outcome ? row.gate : c->outcome;
         }
     }
-    return false;
 }
 
-enum gate gate_of_runs(const struct compare *c)
+static bool passes(const struct compare_gate *opts, const struct compare_row *row)
 {
-    const struct cell_result *a;
-    const struct cell_result *b;
-    enum gate worst = GATE_WITHIN;
-    size_t n = 0;
-    for (size_t at = 0; compare_next(c, &at, &a, &b);) {
-        enum gate gate = gate_of(c, a, b);
-        worst = gate > worst ? gate : worst;
-        n++;
-    }
-    return n ? worst : GATE_UNDECIDED;
+    bool is_beyond = isfinite(row->change.change) && row->change.speed < -opts->share;
+    return row->gate == GATE_WITHIN ||
+           (row->gate == GATE_UNDECIDED && opts->allows_undecided && !is_beyond);
 }
 
-static bool passes(const struct compare_gate *opts, enum gate gate,
-                   const struct compare_change *change)
-{
-    bool is_beyond = isfinite(change->change) && change->speed < -opts->share;
-    return gate == GATE_WITHIN || (gate == GATE_UNDECIDED && opts->allows_undecided && !is_beyond);
-}
-
-static void say(const struct compare *compare, const struct cell_result *a,
-                const struct cell_result *b, enum gate gate)
+static void say(const struct compare *compare, const struct compare_row *row)
 {
     const struct compare_gate *opts = &compare->gate;
     CLEANUP(strbuf) struct strbuf interval;
-    const char *id = (a ? a : b)->of_case->id.ptr;
-    struct compare_change c = compare_change_of(compare, a, b);
-    enum log_level level = !passes(opts, gate, &c)  ? LOG_ERROR
+    const struct compare_change *c = &row->change;
+    enum gate gate = row->gate;
+    enum log_level level = !passes(opts, row)       ? LOG_ERROR
                            : gate == GATE_UNDECIDED ? LOG_WARN
                                                     : LOG_INFO;
     strbuf_init(&interval, 512);
-    if (!isfinite(c.change)) {
-        log_line(level, "%s: %s: %s", id, gate_name(gate),
+    if (!isfinite(c->change)) {
+        log_line(level, "%.*s: %s: %s", STR_ARG(row->case_id), gate_name(gate),
                  compare_is_apart(compare) ? "only one of the runs is a rehearsal"
                  : gate == GATE_MISSING    ? "a value in A, none in B with that unit"
                                            : "no value in A to compare with");
         return;
     }
-    compare_interval_text(&c, a, b, &interval);
-    log_line(level, "%s: %s: %s by %.2f %%, tolerance %.4g %% (%s)%s", id, gate_name(gate),
-             c.speed < 0 ? "slower" : "faster", 100 * fabs(c.speed), 100 * opts->share,
-             interval.ptr, gate == GATE_UNDECIDED ? "; too few repeats to tell" : "");
-    log_outliers(a, 'A');
-    log_outliers(b, 'B');
+    compare_interval_text(row, &interval);
+    log_line(level, "%.*s: %s: %s by %.2f %%, tolerance %.4g %% (%s)%s", STR_ARG(row->case_id),
+             gate_name(gate), c->speed < 0 ? "slower" : "faster", 100 * fabs(c->speed),
+             100 * opts->share, interval.ptr,
+             gate == GATE_UNDECIDED ? "; too few repeats to tell" : "");
+    log_outliers(row->a, 'A');
+    log_outliers(row->b, 'B');
 }
 
 int gate_run(const struct compare *c)
 {
-    const struct cell_result *a;
-    const struct cell_result *b;
     size_t n[GATE_MISSING + 1] = {0};
     size_t n_values = 0;
     bool is_passed = true;
-    for (size_t at = 0; compare_next(c, &at, &a, &b);) {
-        enum gate gate = gate_of(c, a, b);
-        struct compare_change change = compare_change_of(c, a, b);
-        say(c, a, b, gate);
-        n[gate]++;
-        n_values += isfinite(change.change);
-        is_passed = is_passed && passes(&c->gate, gate, &change);
+    for (size_t idx = 0; idx < c->n_rows; idx++) {
+        const struct compare_row *row = &c->rows[idx];
+        say(c, row);
+        n[row->gate]++;
+        n_values += isfinite(row->change.change);
+        is_passed = is_passed && passes(&c->gate, row);
     }
     if (compare_is_apart(c)) {
         log_line(LOG_ERROR, "one of the runs is a rehearsal: its numbers are of other work, and "

@@ -48,12 +48,32 @@ struct compare_side {
     const struct compare_log *log; /* NULL: a run */
 };
 
+/* A cell of B against that of A. */
+struct compare_change {
+    double
+        change; /* b / a - 1; NAN: one has no value, their units differ, or only one was rehearsed */
+    bool has_interval;   /* both have two repeats that count */
+    double low, high;    /* of it: 95 % confidence interval of the change, by Welch's t; else NAN */
+    bool exceeds_spread; /* the ranges of their repeats do not touch */
+    double speed, speed_low, speed_high; /* the same as a change of speed: less time is faster */
+};
+
+struct compare_row {
+    struct str case_id;
+    const struct cell_result *a, *b; /* one of them may be NULL */
+    struct compare_change change;
+    enum gate gate;
+};
+
 struct compare {
     struct run_view a, b;
     const struct compare_log *log_a, *log_b; /* NULL: a run */
     bool is_verbose;
     struct changes changes;
+    struct compare_row *rows; /* in the arena */
+    size_t n_rows;
     struct compare_gate gate;
+    enum gate outcome;                        /* the worst of the rows' */
     const struct health *health_a, *health_b; /* NULL: not of --each-node */
 };
 
@@ -74,26 +94,12 @@ MUST_CHECK int compare_match_log(struct arena *arena, struct compare_side *log,
 
 /* NULL where the run has no such case. */
 const struct cell_result *compare_find(const struct run_view *view, struct str case_id);
-/* The rows of a comparison: the cells of both runs, those of A first; NULL where one has none. Begin with *at 0; false after the last. */
-bool compare_next(const struct compare *c, size_t *at, const struct cell_result **ret_a,
-                  const struct cell_result **ret_b);
-
-/* Compares a cell of B with that of A; either may be NULL. */
-struct compare_change {
-    double
-        change; /* b / a - 1; NAN: one has no value, their units differ, or only one was rehearsed */
-    bool has_interval;   /* both have two repeats that count */
-    double low, high;    /* of it: 95 % confidence interval of the change, by Welch's t */
-    bool exceeds_spread; /* the ranges of their repeats do not touch */
-    double speed, speed_low, speed_high; /* the same as a change of speed: less time is faster */
-};
-struct compare_change compare_change_of(const struct compare *c, const struct cell_result *a,
-                                        const struct cell_result *b);
+/* Makes the rows: the cells of both runs, those of A first. */
+void compare_rows(struct arena *arena, struct compare *c);
 /* Only one of the runs is a rehearsal: their numbers are of different work. */
 bool compare_is_apart(const struct compare *c);
 /* "95 % interval -13.10 % to -11.90 %, from 3 and 3 repeats", or that there is none, and why. */
-void compare_interval_text(const struct compare_change *change, const struct cell_result *a,
-                           const struct cell_result *b, struct strbuf *out);
+void compare_interval_text(const struct compare_row *row, struct strbuf *out);
 bool compare_is_outlier(const struct cell_result *cell, size_t repeat_idx);
 /* Repeats that count and are outliers: "3 (7.1)"; nothing if there are none. */
 void compare_outliers_text(const struct cell_result *cell, struct strbuf *out);
@@ -103,10 +109,6 @@ void compare_json(const struct compare *c, struct strbuf *out);
 void compare_csv(const struct compare *c, struct strbuf *out);
 void compare_markdown(const struct compare *c, struct strbuf *out);
 
-/* Either may be NULL, but not both. */
-enum gate gate_of(const struct compare *c, const struct cell_result *a,
-                  const struct cell_result *b);
-enum gate gate_of_runs(const struct compare *c);
 /* Returns the exit status: 0 if every cell of both passes; reports each on stderr. */
 int gate_run(const struct compare *c);
 

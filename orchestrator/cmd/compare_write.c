@@ -6,11 +6,22 @@
 
 #include "base/table.h"
 #include "cmd/compare_parts.h"
+#include "codec/json_document.h"
+#include "codec/json_table.h"
 #include "judge/stats.h"
 
 #define WHERE_BYTES 48 /* of a value shown in a table: digests and flag lists are cut */
 
 static const char *const WEIGHT_NAMES[] = {"likely", "possible", "incidental"};
+
+static const struct json_field CHANGE_ROWS[] = {
+    ROW("name", struct change, name, 0),
+    ROW_WORD("matters", struct change, weight, WEIGHT_NAMES, 0),
+    ROW("a", struct change, a, 0),
+    ROW("b", struct change, b, 0),
+};
+static const struct json_field CHANGES_ROWS[] = {
+    ROW_LIST("differences", struct changes, items, n, CHANGE_ROWS, 0)};
 
 static void add_value(struct table *table, const struct cell_result *cell)
 {
@@ -23,33 +34,27 @@ static void add_value(struct table *table, const struct cell_result *cell)
     }
 }
 
-static void add_row(struct table *table, const struct compare *c, const struct cell_result *a,
-                    const struct cell_result *b)
+static void add_row(struct table *table, const struct compare *c, const struct compare_row *row)
 {
-    struct compare_change change = compare_change_of(c, a, b);
-    table_add(table, (a ? a : b)->of_case->id);
-    add_value(table, a);
-    add_value(table, b);
-    if (!isfinite(change.change)) {
-        table_add(table, STR_LIT("-"));
-        table_add(table, STR_LIT("-"));
-        table_add(table, STR_EMPTY);
-    } else {
-        table_addf(table, "%+.2f %%", 100 * change.change);
-        if (change.has_interval) {
-            table_addf(table, "%+.2f to %+.2f %%", 100 * change.low, 100 * change.high);
-            table_add(table, change.exceeds_spread ? STR_LIT("more than the spread")
-                                                   : STR_LIT("within the spread"));
-        } else { /* one repeat has no spread */
-            table_add(table, STR_LIT("too few repeats"));
-            table_addf(table, "%zu and %zu", a->summary.n, b->summary.n);
-        }
+    const struct compare_change *change = &row->change;
+    bool is_known = isfinite(change->change);
+    table_add(table, row->case_id);
+    add_value(table, row->a);
+    add_value(table, row->b);
+    table_addf_if(table, is_known, "%+.2f %%", 100 * change->change);
+    if (change->has_interval || !is_known) {
+        table_addf_if(table, is_known, "%+.2f to %+.2f %%", 100 * change->low, 100 * change->high);
+        table_add(table, !is_known                ? STR_EMPTY
+                         : change->exceeds_spread ? STR_LIT("more than the spread")
+                                                  : STR_LIT("within the spread"));
+    } else { /* one repeat has no spread */
+        table_add(table, STR_LIT("too few repeats"));
+        table_addf(table, "%zu and %zu", row->a->summary.n, row->b->summary.n);
     }
-    if (c->log_a && c->log_b) { /* nothing was judged */
-        return;
+    if (!c->log_a || !c->log_b) { /* else nothing was judged */
+        table_add(table, row->a ? str_of(run_verdict_name(row->a->verdict)) : STR_LIT("-"));
+        table_add(table, row->b ? str_of(run_verdict_name(row->b->verdict)) : STR_LIT("-"));
     }
-    table_add(table, a ? str_of(run_verdict_name(a->verdict)) : STR_LIT("-"));
-    table_add(table, b ? str_of(run_verdict_name(b->verdict)) : STR_LIT("-"));
 }
 
 static void add_short(struct table *table, struct str value)
@@ -103,12 +108,10 @@ static void fill_tables(const struct compare *c, struct table *cells, struct tab
         {"95 % interval", true}, {"repeats", false}, {"verdict A", false}, {"verdict B", false}};
     static const struct table_column CHANGES[] = {
         {"matters", false}, {"what differs", false}, {"A", false}, {"B", false}};
-    const struct cell_result *a;
-    const struct cell_result *b;
     table_init(cells, CELLS, ARRAY_LEN(CELLS) - (c->log_a && c->log_b ? 2 : 0));
     table_init(changes, CHANGES, ARRAY_LEN(CHANGES));
-    for (size_t at = 0; compare_next(c, &at, &a, &b);) {
-        add_row(cells, c, a, b);
+    for (size_t idx = 0; idx < c->n_rows; idx++) {
+        add_row(cells, c, &c->rows[idx]);
     }
     for (size_t idx = 0; idx < c->changes.n - n_hidden(c); idx++) {
         const struct change *change = &c->changes.items[idx];
@@ -191,42 +194,18 @@ void compare_markdown(const struct compare *c, struct strbuf *out)
     add_rest(c, out);
 }
 
-static void add_f64(struct table *table, double value)
-{
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 64);
-    if (isfinite(value)) {
-        strbuf_add_f64(&text, value);
-    }
-    table_add(table, strbuf_str(&text));
-}
-
 static void add_csv_side(struct table *table, const struct cell_result *cell)
 {
     CLEANUP(strbuf) struct strbuf outliers;
     strbuf_init(&outliers, 65536);
-    add_f64(table, cell ? cell->value : (double)NAN);
+    table_add_f64(table, cell ? cell->value : (double)NAN);
     table_addf(table, "%zu", cell ? cell->summary.n : 0);
-    add_f64(table, cell && cell->summary.n > 1 ? cell->summary.std : (double)NAN);
+    table_add_f64(table, cell && cell->summary.n > 1 ? cell->summary.std : (double)NAN);
     table_add(table, cell ? str_of(run_verdict_name(cell->verdict)) : STR_EMPTY);
     if (cell) {
         compare_outliers_text(cell, &outliers);
     }
     table_add(table, strbuf_str(&outliers));
-}
-
-static void add_csv_row(struct table *table, const struct compare *c, const struct cell_result *a,
-                        const struct cell_result *b)
-{
-    struct compare_change change = compare_change_of(c, a, b);
-    table_add(table, a ? a->of_case->id : b->of_case->id);
-    table_add(table, a ? a->unit : b->unit);
-    add_csv_side(table, a);
-    add_csv_side(table, b);
-    add_f64(table, change.change);
-    add_f64(table, change.has_interval ? change.low : (double)NAN);
-    add_f64(table, change.has_interval ? change.high : (double)NAN);
-    table_add(table, c->gate.is_asked ? str_of(gate_name(gate_of(c, a, b))) : STR_EMPTY);
 }
 
 void compare_csv(const struct compare *c, struct strbuf *out)
@@ -237,16 +216,22 @@ void compare_csv(const struct compare *c, struct strbuf *out)
         {"n_b", true},      {"std_b", true},      {"verdict_b", false},  {"outliers_b", false},
         {"rel_diff", true}, {"ci95_low", true},   {"ci95_high", true},   {"gate", false}};
     CLEANUP(table) struct table table;
-    const struct cell_result *a;
-    const struct cell_result *b;
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
-    for (size_t at = 0; compare_next(c, &at, &a, &b);) {
-        add_csv_row(&table, c, a, b);
+    for (size_t idx = 0; idx < c->n_rows; idx++) {
+        const struct compare_row *row = &c->rows[idx];
+        table_add(&table, row->case_id);
+        table_add(&table, (row->a ? row->a : row->b)->unit);
+        add_csv_side(&table, row->a);
+        add_csv_side(&table, row->b);
+        table_add_f64(&table, row->change.change);
+        table_add_f64(&table, row->change.low);
+        table_add_f64(&table, row->change.high);
+        table_add(&table, c->gate.is_asked ? str_of(gate_name(row->gate)) : STR_EMPTY);
     }
     table_render_csv(&table, out);
 }
 
-static void write_json_side(struct json_out *json, const char *key, const struct cell_result *cell)
+static void put_side(struct json_out *json, const char *key, const struct cell_result *cell)
 {
     if (!cell) {
         jw_null(json, key);
@@ -270,30 +255,28 @@ static void write_json_side(struct json_out *json, const char *key, const struct
     jw_end_object(json);
 }
 
-static void write_json_cell(struct json_out *json, const struct compare *c,
-                            const struct cell_result *a, const struct cell_result *b)
+static void put_row(struct json_out *json, const struct compare *c, const struct compare_row *row)
 {
-    struct compare_change change = compare_change_of(c, a, b);
     jw_object(json, NULL);
-    jw_str(json, "case", (a ? a : b)->of_case->id);
-    write_json_side(json, "a", a);
-    write_json_side(json, "b", b);
-    jw_f64(json, "rel_diff", change.change);
-    if (isfinite(change.change)) {
-        jw_bool(json, "exceeds_spread", change.exceeds_spread);
+    jw_str(json, "case", row->case_id);
+    put_side(json, "a", row->a);
+    put_side(json, "b", row->b);
+    jw_f64(json, "rel_diff", row->change.change);
+    if (isfinite(row->change.change)) {
+        jw_bool(json, "exceeds_spread", row->change.exceeds_spread);
     } else {
         jw_null(json, "exceeds_spread");
     }
-    jw_f64(json, "ci95_low", change.has_interval ? change.low : (double)NAN);
-    jw_f64(json, "ci95_high", change.has_interval ? change.high : (double)NAN);
+    jw_f64(json, "ci95_low", row->change.low);
+    jw_f64(json, "ci95_high", row->change.high);
     if (c->gate.is_asked) {
-        jw_z(json, "gate", gate_name(gate_of(c, a, b)));
+        jw_z(json, "gate", gate_name(row->gate));
     }
     jw_end_object(json);
 }
 
-static void write_json_run(struct json_out *json, const char *key, const struct run_view *view,
-                           const struct compare_log *log)
+static void put_run(struct json_out *json, const char *key, const struct run_view *view,
+                    const struct compare_log *log)
 {
     jw_object(json, key);
     if (log) {
@@ -313,21 +296,22 @@ static void write_json_run(struct json_out *json, const char *key, const struct 
     jw_end_object(json);
 }
 
+static void put_gate(struct json_out *json, const struct compare *c)
+{
+    jw_object(json, "gate");
+    jw_f64(json, "tolerance", c->gate.share);
+    jw_z(json, "outcome", gate_name(c->outcome));
+    jw_end_object(json);
+}
+
 void compare_json(const struct compare *c, struct strbuf *out)
 {
     struct json_out json;
-    const struct cell_result *a;
-    const struct cell_result *b;
-    jw_begin(&json, out, false);
-    jw_object(&json, NULL);
-    jw_i64(&json, "schema_version", 1);
-    write_json_run(&json, "a", &c->a, c->log_a);
-    write_json_run(&json, "b", &c->b, c->log_b);
+    jw_document(&json, out);
+    put_run(&json, "a", &c->a, c->log_a);
+    put_run(&json, "b", &c->b, c->log_b);
     if (c->gate.is_asked) {
-        jw_object(&json, "gate");
-        jw_f64(&json, "tolerance", c->gate.share);
-        jw_z(&json, "outcome", gate_name(gate_of_runs(c)));
-        jw_end_object(&json);
+        put_gate(&json, c);
     }
     if (c->health_a) {
         run_health_encode(c->health_a, "health_a", &json);
@@ -336,20 +320,11 @@ void compare_json(const struct compare *c, struct strbuf *out)
         run_health_encode(c->health_b, "health_b", &json);
     }
     jw_array(&json, "cells");
-    for (size_t at = 0; compare_next(c, &at, &a, &b);) {
-        write_json_cell(&json, c, a, b);
+    for (size_t idx = 0; idx < c->n_rows; idx++) {
+        put_row(&json, c, &c->rows[idx]);
     }
     jw_end_array(&json);
-    jw_array(&json, "differences");
-    for (size_t idx = 0; idx < c->changes.n; idx++) {
-        jw_object(&json, NULL);
-        jw_str(&json, "name", c->changes.items[idx].name);
-        jw_z(&json, "matters", WEIGHT_NAMES[c->changes.items[idx].weight]);
-        jw_str(&json, "a", c->changes.items[idx].a);
-        jw_str(&json, "b", c->changes.items[idx].b);
-        jw_end_object(&json);
-    }
-    jw_end_array(&json);
+    json_encode(&json, CHANGES_ROWS, ARRAY_LEN(CHANGES_ROWS), &c->changes);
     jw_end_object(&json);
     strbuf_add_char(out, '\n');
 }

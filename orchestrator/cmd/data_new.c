@@ -357,10 +357,5 @@ static int run_new(const struct cmd_ctx *ctx, int argc, char **argv, struct err 
     return status;
 }
 
-const struct cmd DATA_NEW = {
-    .name = "new",
-    .operands = "NAME FOLDER | ARCHIVE... | URL...",
-    .summary = "describe data of one's own and put it into the store",
-    .opts = OPTS,
-    .run = run_new,
-};
+const struct cmd DATA_NEW = {"new", "NAME FOLDER | ARCHIVE... | URL...",
+                             "describe data of one's own and put it into the store", OPTS, run_new};

@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include "cmd/dataset_ops.h"
+#include "codec/json_document.h"
 #include "store/dataset_store.h"
 
 static void put_foreseen(struct artifact_sink *sink, const struct dataset_foreseen *one)
@@ -10,11 +11,7 @@ static void put_foreseen(struct artifact_sink *sink, const struct dataset_forese
     const char *from = one->is_wanted ? "person" : dataset_origin_name(one->origin);
     jw_object(sink->out, NULL);
     jw_str(sink->out, "name", one->file->name);
-    if (one->bytes < 0) {
-        jw_null(sink->out, "bytes");
-    } else {
-        jw_i64(sink->out, "bytes", one->bytes);
-    }
+    jw_known(sink->out, "bytes", one->bytes);
     jw_z(sink->out, "from", from);
     jw_z(sink->out, "url", one->url);
     jw_end_object(sink->out);

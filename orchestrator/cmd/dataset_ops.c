@@ -7,10 +7,12 @@
 
 #include "base/log.h"
 #include "cmd/store_args.h"
+#include "codec/json_document.h"
 #include "store/dataset_lock.h"
 #include "store/dataset_repair.h"
 #include "store/dataset_verify.h"
 #include "sys/digest_cache.h"
+#include "sys/pool_lanes.h"
 #include "sys/stop.h"
 
 static int load(struct artifact_job *job, const struct artifact *artifact,
@@ -56,11 +58,7 @@ static void put_wanted(struct json_out *out, const struct dataset_wanted *wanted
     const struct dataset_file *file = wanted->file;
     jw_object(out, NULL);
     jw_str(out, "name", file->name);
-    if (file->size_bytes < 0) {
-        jw_null(out, "bytes");
-    } else {
-        jw_i64(out, "bytes", file->size_bytes);
-    }
+    jw_known(out, "bytes", file->size_bytes);
     put_digest(out, "md5", file->md5, MD5_BYTES, file->has_md5);
     put_digest(out, "sha256", file->sha256, SHA256_BYTES, file->has_sha256);
     jw_array(out, "urls");
@@ -87,13 +85,8 @@ static void put_fetched(struct json_out *out, const struct dataset_here *here,
     }
     jw_end_array(out);
     jw_z(out, "tree", fetched->has_tree ? fetched->tree_path : NULL);
-    if (fetched->has_tree) {
-        jw_i64(out, "tree_files", fetched->tree.seen.n_files);
-        jw_i64(out, "tree_bytes", fetched->tree.seen.file_bytes);
-    } else {
-        jw_null(out, "tree_files");
-        jw_null(out, "tree_bytes");
-    }
+    jw_known(out, "tree_files", fetched->has_tree ? fetched->tree.seen.n_files : -1);
+    jw_known(out, "tree_bytes", fetched->has_tree ? fetched->tree.seen.file_bytes : -1);
     put_digest(out, "list_sha256", fetched->tree.seen.list_sha256, SHA256_BYTES, fetched->has_tree);
 }
 
@@ -223,15 +216,6 @@ int dataset_op_lock(struct artifact_job *job, const struct artifact *artifact,
 
 /* ---- verify ---- */
 
-static void put_count_or_null(struct json_out *out, const char *key, int64_t value)
-{
-    if (value < 0) {
-        jw_null(out, key);
-    } else {
-        jw_i64(out, key, value);
-    }
-}
-
 static void put_fault(struct json_out *out, const struct dataset_fault *fault)
 {
     static const uint8_t NONE[SHA256_BYTES];
@@ -243,7 +227,7 @@ static void put_fault(struct json_out *out, const struct dataset_fault *fault)
     put_digest(out, "expected_sha256", fault->expected ? fault->expected : NONE, SHA256_BYTES,
                fault->expected);
     put_digest(out, "found_sha256", found ? found->sha256 : NONE, SHA256_BYTES, found);
-    put_count_or_null(out, "found_bytes", found ? (int64_t)found->size_bytes : -1);
+    jw_known(out, "found_bytes", found ? (int64_t)found->size_bytes : -1);
     jw_end_object(out);
 }
 
@@ -255,11 +239,10 @@ static void put_archive(struct json_out *out, const struct dataset_archive *arch
     jw_str(out, "name", file->name);
     jw_bool(out, "there", archive->is_there);
     jw_bool(out, "holds", archive->is_right);
-    put_count_or_null(out, "expected_bytes", file->size_bytes);
+    jw_known(out, "expected_bytes", file->size_bytes);
     put_digest(out, "expected_md5", file->md5, MD5_BYTES, file->has_md5);
     put_digest(out, "expected_sha256", file->sha256, SHA256_BYTES, file->has_sha256);
-    put_count_or_null(out, "found_bytes",
-                      archive->is_there ? (int64_t)archive->found.size_bytes : -1);
+    jw_known(out, "found_bytes", archive->is_there ? (int64_t)archive->found.size_bytes : -1);
     put_digest(out, "found_md5", archive->found.md5, MD5_BYTES, archive->is_there);
     put_digest(out, "found_sha256", archive->found.sha256, SHA256_BYTES, archive->is_there);
     jw_end_object(out);
@@ -282,9 +265,9 @@ static void put_verified(struct json_out *out, const struct dataset_here *here,
         jw_object(out, NULL);
         jw_z(out, "name", group->name);
         jw_i64(out, "files", (int64_t)group->n_files);
-        put_count_or_null(out, "expected_files", group->wanted_files);
+        jw_known(out, "expected_files", group->wanted_files);
         jw_i64(out, "folders", (int64_t)group->n_folders);
-        put_count_or_null(out, "expected_folders", group->wanted_folders);
+        jw_known(out, "expected_folders", group->wanted_folders);
         jw_end_object(out);
     }
     jw_end_array(out);
@@ -411,10 +394,9 @@ static void save_cache(struct digest_cache *cache)
 static struct dataset_verify_opts verify_opts(const struct artifact_job *job,
                                               enum dataset_depth depth, struct digest_cache *cache)
 {
-    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
     return (struct dataset_verify_opts){.depth = depth,
                                         .pool = job->net->pool,
-                                        .n_threads = n_cores > 0 ? (size_t)n_cores : 1,
+                                        .n_threads = pool_lanes().n,
                                         .cache = cache,
                                         .should_stop = stop_is_asked,
                                         .clock = job->ctx->clock};

@@ -98,7 +98,7 @@ static void explain_rule(struct explainer *e, const struct rule *rule)
     struct explain_users users = {0};
     find_users(e, STR_EMPTY, rule->id, &users);
     if (e->args->want_json) {
-        explain_rule_json(rule, &users, e->json);
+        explain_put_rule(rule, &users, e->json);
     } else {
         explain_rule_text(rule, &users, e->text);
     }

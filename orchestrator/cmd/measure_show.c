@@ -212,7 +212,7 @@ void measure_add_row(struct table *table, const struct finding_of_log *f)
 {
     size_t n = f->series ? f->series->n : 0;
     table_add(table, str_of(f->file));
-    table_add(table, f->format.ptr ? f->format : STR_LIT("-"));
+    table_add_or_dash(table, f->format);
     table_addf(table, "%zu", n);
     if (n > 0) {
         table_addf(table, "%" PRId64 "-%" PRId64, f->series->samples[0].step,
@@ -223,17 +223,9 @@ void measure_add_row(struct table *table, const struct finding_of_log *f)
     table_add(table, f->series && f->series->scope != SCOPE_UNKNOWN
                          ? str_of(scope_name(f->series->scope))
                          : STR_LIT("-"));
-    if (f->has_value) {
-        table_addf(table, "%.6g", f->value.value);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
-    table_add(table, f->unit.len ? f->unit : STR_LIT("-"));
-    if (f->has_value) {
-        table_addf(table, "%zu", f->value.n_used);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
+    table_addf_if(table, f->has_value, "%.6g", f->value.value);
+    table_add_or_dash(table, f->unit);
+    table_addf_if(table, f->has_value, "%zu", f->value.n_used);
     table_add(table, str_of(parse_verdict_name(f->verdict)));
 }
 

@@ -7,6 +7,7 @@
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
 #include "codec/json.h"
+#include "codec/json_document.h"
 #include "evidence/rundir.h"
 #include "run/runs.h"
 #include "sys/stop.h"
@@ -71,7 +72,7 @@ static int print_table(const struct clean_job *job, struct err *err)
             const struct clean_item *item = &node->items[at];
             table_add(&table, job->nodes->inventory.nodes[idx].name);
             table_add(&table, str_of(clean_kind_name(item->kind)));
-            table_add(&table, item->run.ptr ? item->run : STR_LIT("-"));
+            table_add_or_dash(&table, item->run);
             table_add(&table, item->kind == CLEAN_LEASE ? STR_LIT("-") : item->name);
             table_add(&table, item->state[0] ? str_of(item->state) : STR_LIT("-"));
             table_addf(&table, "%s%s%s", clean_action_name(item->action), item->why ? ": " : "",
@@ -143,14 +144,7 @@ static void add_node_json(struct json_out *out, const struct clean_job *job, siz
     const struct err *why = &job->nodes->fleet.nodes[idx].err;
     jw_object(out, NULL);
     jw_str(out, "node", job->nodes->inventory.nodes[idx].name);
-    if (why->code == ERR_NONE) {
-        jw_null(out, "error");
-    } else {
-        jw_object(out, "error");
-        jw_z(out, "code", err_code_name(why->code));
-        jw_z(out, "message", why->msg);
-        jw_end_object(out);
-    }
+    jw_err(out, "error", why);
     jw_array(out, "items");
     for (size_t at = 0; at < job->list.nodes[idx].n_items; at++) {
         add_item_json(out, &job->list.nodes[idx].items[at]);
@@ -164,9 +158,7 @@ static int print_json(const struct clean_job *job, int status, struct err *err)
     CLEANUP(strbuf) struct strbuf text;
     struct json_out out;
     strbuf_init(&text, OUTPUT_MAX);
-    jw_begin(&out, &text, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, &text);
     jw_str(&out, "inventory", job->nodes->inventory.id);
     jw_str(&out, "run", job->list.opts.run);
     jw_bool(&out, "dry_run", job->args->is_dry_run);

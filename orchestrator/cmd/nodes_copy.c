@@ -8,6 +8,7 @@
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
 #include "cmd/stage_out.h"
+#include "codec/json_document.h"
 #include "sys/stop.h"
 
 #define OUTPUT_MAX (64u << 20)
@@ -65,9 +66,7 @@ static int print_report(const struct copy_args *args, struct nodes_fleet *nodes,
     int status = nodes_log_failed(nodes);
     strbuf_init(&text, OUTPUT_MAX);
     if (args->want_json) {
-        jw_begin(&json, &text, false);
-        jw_object(&json, NULL);
-        jw_i64(&json, "schema_version", 1);
+        jw_document(&json, &text);
         jw_str(&json, "inventory", nodes->inventory.id);
         jw_i64(&json, "exit_status", status);
         stage_out_json(&json, &nodes->fleet, items, n_items, report);

@@ -10,6 +10,7 @@
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
 #include "codec/json.h"
+#include "codec/json_document.h"
 #include "sys/stop.h"
 
 #define TIMEOUT_DEFAULT_S 600
@@ -166,16 +167,8 @@ static void add_node_json(struct json_out *out, const struct exec_job *job, size
     const struct err *why = &job->nodes->fleet.nodes[idx].err;
     jw_object(out, NULL);
     jw_str(out, "node", node->name);
-    if (why->code == ERR_NONE) {
-        jw_i64(out, "exit_status", node->exit_status);
-        jw_null(out, "error");
-    } else {
-        jw_null(out, "exit_status");
-        jw_object(out, "error");
-        jw_z(out, "code", err_code_name(why->code));
-        jw_z(out, "message", why->msg);
-        jw_end_object(out);
-    }
+    jw_known(out, "exit_status", why->code == ERR_NONE ? node->exit_status : -1);
+    jw_err(out, "error", why);
     jw_str(out, "output", strbuf_str(&node->output));
     jw_end_object(out);
 }
@@ -185,9 +178,7 @@ static int print_json(const struct exec_job *job, int status, struct err *err)
     CLEANUP(strbuf) struct strbuf text;
     struct json_out out;
     strbuf_init(&text, OUTPUT_MAX);
-    jw_begin(&out, &text, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, &text);
     jw_str(&out, "inventory", job->nodes->inventory.id);
     jw_array(&out, "argv");
     for (size_t idx = 0; idx < job->n_argv; idx++) {

@@ -29,17 +29,6 @@ int nodes_open(struct arena *arena, const struct cmd_ctx *ctx, const struct node
     return 0;
 }
 
-int nodes_runtime(const char *option, const struct inventory *inventory,
-                  enum runtime_kind *ret_runtime, struct err *err)
-{
-    *ret_runtime = inventory->runtime;
-    if (option && !runtime_kind_of_name(str_of(option), ret_runtime)) {
-        return err_set(err, ERR_USAGE,
-                       "--runtime %.60s: expected docker, podman, apptainer or enroot", option);
-    }
-    return 0;
-}
-
 void nodes_release(struct nodes_fleet *nodes)
 {
     if (nodes->fleet.nodes) {

@@ -31,10 +31,6 @@ static inline void nodes_fleet_cleanup(struct nodes_fleet *nodes)
     nodes_release(nodes);
 }
 
-/* What --runtime says (NULL: nothing), else the inventory. */
-MUST_CHECK int nodes_runtime(const char *option, const struct inventory *inventory,
-                             enum runtime_kind *ret_runtime, struct err *err);
-
 /* Logs each node that failed in the last fleet_each, those with one and the same reason in one line ("node[2-3]: ..."), and
    returns the exit status of the first of them, 0 where there is none. */
 int nodes_log_failed(const struct nodes_fleet *nodes);

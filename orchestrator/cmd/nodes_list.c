@@ -18,11 +18,6 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-static void add_or_dash(struct table *table, struct str text)
-{
-    table_add(table, text.len ? text : STR_LIT("-"));
-}
-
 static void add_groups(struct table *table, const struct inventory_node *node)
 {
     CLEANUP(strbuf) struct strbuf names;
@@ -30,7 +25,7 @@ static void add_groups(struct table *table, const struct inventory_node *node)
     for (size_t idx = 0; idx < node->n_groups; idx++) {
         strbuf_printf(&names, "%s%.*s", idx ? "," : "", STR_ARG(node->groups[idx]));
     }
-    add_or_dash(table, strbuf_str(&names));
+    table_add_or_dash(table, strbuf_str(&names));
 }
 
 static void print_text(struct strbuf *text, const struct inventory *inventory)
@@ -47,15 +42,11 @@ static void print_text(struct strbuf *text, const struct inventory *inventory)
         const struct inventory_node *node = &inventory->nodes[idx];
         table_add(&table, node->name);
         table_add(&table, node->address);
-        if (node->port) {
-            table_addf(&table, "%lld", (long long)node->port);
-        } else {
-            table_add(&table, STR_LIT("-"));
-        }
-        add_or_dash(&table, node->user);
+        table_addf_if(&table, node->port, "%lld", (long long)node->port);
+        table_add_or_dash(&table, node->user);
         table_addf(&table, "%lld", (long long)node->gpus);
-        add_or_dash(&table, node->fast_address);
-        add_or_dash(&table, node->work_folder);
+        table_add_or_dash(&table, node->fast_address);
+        table_add_or_dash(&table, node->work_folder);
         add_groups(&table, node);
     }
     table_render(&table, text);

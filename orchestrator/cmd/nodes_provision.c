@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `nodes provision`: puts what a run needs on the nodes in advance. Images here. */
+/* `nodes provision`: puts what a run needs on the nodes in advance: images, the bundled workload's program, packed data, sources. */
 #include "base/base.h"
 
-#include "base/table.h"
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/log.h"
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
-#include "cmd/provision_files.h"
+#include "cmd/source_ops.h"
+#include "cmd/stage_out.h"
+#include "codec/json_document.h"
 #include "fleet/node_image.h"
-#include "load/load_inventory.h"
-#include "report/hostlist.h"
+#include "report/source.h"
+#include "run/planner.h"
+#include "run/run_data.h"
 #include "store/image_spec.h"
+#include "store/source_store.h"
 #include "sys/stop.h"
 
 #define OUTPUT_MAX (16u << 20)
@@ -47,114 +55,244 @@ struct provision {
     const struct cmd_ctx *ctx;
     const struct provision_args *args;
     struct arena *arena;
-    struct fleet *fleet;
-    struct store *store; /* NULL: not needed */
+    struct nodes_fleet *nodes;
+    struct store *store; /* not open: not needed */
     enum runtime_kind runtime;
     struct json_out *out; /* inside the document */
     struct table *table;
     struct err first; /* of the first node that failed */
+    /* The image that was brought last. */
+    const char *image;
+    const struct node_image_node *results;
+    /* The files. */
+    const char *folder; /* of our own: checked-out sources, until they are sent */
+    struct stage_item items[STAGE_ITEMS_MAX];
+    const char *names[STAGE_ITEMS_MAX]; /* as they were asked for */
+    size_t n_items;
 };
+
+static void note_failure(struct provision *p, const char *what)
+{
+    if (p->first.code == ERR_NONE && fleet_first_error(&p->nodes->fleet, &p->first) < 0) {
+        (void)!err_wrap(&p->first, "%s", what);
+    }
+}
 
 /* ---- images ---- */
 
-static void tell_node(struct provision *provision, const struct fleet_node *node,
+static void tell_node(struct provision *p, const struct fleet_node *node,
                       const struct node_image_node *result)
 {
     bool is_bad = node->err.code != ERR_NONE;
-    jw_object(provision->out, NULL);
-    jw_str(provision->out, "node", node->spec->name);
-    jw_z(provision->out, "way", is_bad ? NULL : node_image_way_name(result->way));
-    jw_str(provision->out, "id", is_bad ? STR_EMPTY : result->id);
-    jw_z(provision->out, "error", is_bad ? node->err.msg : NULL);
-    jw_end_object(provision->out);
+    jw_object(p->out, NULL);
+    jw_str(p->out, "node", node->spec->name);
+    jw_z(p->out, "way", is_bad ? NULL : node_image_way_name(result->way));
+    jw_str(p->out, "id", is_bad ? STR_EMPTY : result->id);
+    jw_z(p->out, "error", is_bad ? node->err.msg : NULL);
+    jw_end_object(p->out);
 }
 
-static struct str row_way(const struct fleet_node *node, const struct node_image_node *result)
+static struct str way_of(const struct provision *p, size_t node_idx)
 {
-    return node->err.code != ERR_NONE ? STR_LIT("failed")
-                                      : str_of(node_image_way_name(result->way));
+    return p->nodes->fleet.nodes[node_idx].err.code != ERR_NONE
+               ? STR_LIT("failed")
+               : str_of(node_image_way_name(p->results[node_idx].way));
 }
 
-static struct str row_text(const struct fleet_node *node, const struct node_image_node *result)
+static struct str text_of(const struct provision *p, size_t node_idx)
 {
-    return node->err.code != ERR_NONE ? str_of(node->err.msg) : result->id;
+    const struct err *why = &p->nodes->fleet.nodes[node_idx].err;
+    return why->code != ERR_NONE ? str_of(why->msg) : p->results[node_idx].id;
+}
+
+static struct str result_of(void *ctx, size_t node_idx)
+{
+    struct provision *p = ctx;
+    return str_of(arena_printf(p->arena, "%.*s\n%.*s", STR_ARG(way_of(p, node_idx)),
+                               STR_ARG(text_of(p, node_idx))));
 }
 
 /* Nodes with the same result are one row, at the place of the first of them. */
-static void add_rows(struct provision *provision, const char *name,
-                     const struct node_image_node *results)
+static void add_row(void *ctx, struct str names, size_t node_idx)
 {
-    const struct fleet *fleet = provision->fleet;
-    struct str *names = arena_array(provision->arena, struct str, fleet->n_nodes);
-    bool *is_told = arena_array(provision->arena, bool, fleet->n_nodes);
-    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
-        struct str way = row_way(&fleet->nodes[idx], &results[idx]);
-        struct str text = row_text(&fleet->nodes[idx], &results[idx]);
-        size_t n = 0;
-        if (is_told[idx]) {
-            continue;
-        }
-        for (size_t at = idx; at < fleet->n_nodes; at++) {
-            if (str_eq(row_way(&fleet->nodes[at], &results[at]), way) &&
-                str_eq(row_text(&fleet->nodes[at], &results[at]), text)) {
-                names[n++] = fleet->nodes[at].spec->name;
-                is_told[at] = true;
-            }
-        }
-        table_add(provision->table, hostlist_fold(provision->arena, names, n));
-        table_addf(provision->table, "image %s", name);
-        table_add(provision->table, way);
-        table_add(provision->table, text);
-    }
+    struct provision *p = ctx;
+    table_add(p->table, names);
+    table_addf(p->table, "image %s", p->image);
+    table_add(p->table, way_of(p, node_idx));
+    table_add(p->table, text_of(p, node_idx));
 }
 
-static void tell_image(struct provision *provision, const char *name,
-                       const struct node_image_report *report)
-{
-    jw_object(provision->out, NULL);
-    jw_z(provision->out, "image", name);
-    jw_str(provision->out, "digest", report->image.digest);
-    jw_str(provision->out, "id", report->image.id);
-    jw_i64(provision->out, "tar_bytes", (int64_t)report->tar_bytes);
-    jw_i64(provision->out, "head_bytes", (int64_t)report->head_bytes);
-    jw_array(provision->out, "nodes");
-    for (size_t idx = 0; idx < provision->fleet->n_nodes; idx++) {
-        tell_node(provision, &provision->fleet->nodes[idx], &report->nodes[idx]);
-    }
-    jw_end_array(provision->out);
-    jw_end_object(provision->out);
-    add_rows(provision, name, report->nodes);
-}
-
-static int bring_image(struct provision *provision, const char *name, struct err *err)
+static int bring_image(struct provision *p, const char *name, struct err *err)
 {
     const char *equals = strchr(name, '='); /* as `run --image` has it: ID=NAME@DIGEST */
-    const struct node_image_opts opts = {.store = provision->store, .kind = provision->runtime};
+    const struct node_image_opts opts = {.store = p->store->folder ? p->store : NULL,
+                                         .kind = p->runtime};
     struct node_image_report report;
     struct image_spec spec;
-    name = equals ? equals + 1 : name;
-    if (image_spec_load(provision->arena, provision->ctx->root, provision->args->locks, name, &spec,
-                        err) < 0 ||
-        node_images_provide(provision->arena, provision->fleet, &spec, &opts, &report, err) < 0) {
+    p->image = equals ? equals + 1 : name;
+    if (image_spec_load(p->arena, p->ctx->root, p->args->locks, p->image, &spec, err) < 0 ||
+        node_images_provide(p->arena, &p->nodes->fleet, &spec, &opts, &report, err) < 0) {
         return -1;
     }
-    tell_image(provision, name, &report);
-    if (provision->first.code == ERR_NONE &&
-        fleet_first_error(provision->fleet, &provision->first) < 0) {
-        (void)!err_wrap(&provision->first, "image %s", name);
+    p->results = report.nodes;
+    jw_object(p->out, NULL);
+    jw_z(p->out, "image", p->image);
+    jw_str(p->out, "digest", report.image.digest);
+    jw_str(p->out, "id", report.image.id);
+    jw_i64(p->out, "tar_bytes", (int64_t)report.tar_bytes);
+    jw_i64(p->out, "head_bytes", (int64_t)report.head_bytes);
+    jw_array(p->out, "nodes");
+    for (size_t idx = 0; idx < p->nodes->fleet.n_nodes; idx++) {
+        tell_node(p, &p->nodes->fleet.nodes[idx], &report.nodes[idx]);
+    }
+    jw_end_array(p->out);
+    jw_end_object(p->out);
+    nodes_each_group(p->nodes, p, result_of, add_row);
+    note_failure(p, arena_printf(p->arena, "image %s", p->image));
+    return 0;
+}
+
+/* ---- files ---- */
+
+static void add_item(struct provision *p, const char *name, const struct stage_item *item)
+{
+    p->names[p->n_items] = name;
+    p->items[p->n_items++] = *item;
+}
+
+/* What the store has, without the network; every file is checked against its commit while it is written. */
+static int add_source(struct provision *p, const char *text, struct err *err)
+{
+    struct net_opts offline = {
+        .clock = p->ctx->clock, .is_offline = true, .should_stop = stop_is_asked};
+    struct artifact_job job = {.ctx = p->ctx, .locks = p->args->locks, .arena = p->arena};
+    struct sources sources;
+    struct source_tree tree;
+    struct artifact artifact;
+    const char *url, *pin;
+    bool has_prefix = str_starts(str_of(text), STR_LIT("source:"));
+    const char *name = has_prefix ? text : arena_printf(p->arena, "source:%s", text);
+    const char *folder;
+    if (artifact_resolve(p->arena, p->ctx->root, name, &artifact, err) < 0 ||
+        source_op_find(&job, &artifact, &url, &pin, err) < 0 ||
+        sources_init(&sources, p->arena, p->store, &offline, err) < 0) {
+        return -1;
+    }
+    if (source_verify(&sources, url, pin, false, &tree, err) < 0) {
+        err->code = err->code == ERR_NOT_FOUND ? ERR_FETCH : err->code;
+        return err_wrap(err, "reperf data fetch %s brings it", name);
+    }
+    const char *place = source_folder_name(p->arena, str_of(pin));
+    folder = fs_join(p->arena, p->folder, place);
+    if (source_checkout(&sources, &tree, folder, err) < 0) {
+        return -1;
+    }
+    add_item(p, text,
+             &(struct stage_item){.kind = STAGE_FOLDER,
+                                  .source = folder,
+                                  .target = arena_printf(p->arena, "source/%s", place)});
+    return 0;
+}
+
+static int add_items(struct provision *p, struct err *err)
+{
+    const struct provision_args *args = p->args;
+    const struct cmd_ctx *ctx = p->ctx;
+    struct stage_item item;
+    struct plan_data data;
+    if (args->wants_program) {
+        if (stage_program_item(p->arena, planner_train_path(p->arena, ctx->self), &item, err) < 0) {
+            return -1;
+        }
+        add_item(p, "reperf-train", &item);
+    }
+    if (args->data) {
+        if (run_data_find(p->arena, ctx->root, ctx->store, args->data, &data, err) < 0 ||
+            stage_packed_item(p->arena, data.folder.ptr, &item, err) < 0) {
+            return -1;
+        }
+        add_item(p, args->data, &item);
+    }
+    for (size_t idx = 0; idx < args->sources.n; idx++) {
+        if (p->n_items >= STAGE_ITEMS_MAX) {
+            return err_set(err, ERR_USAGE, "more than %d things to bring", STAGE_ITEMS_MAX);
+        }
+        if (add_source(p, args->sources.items[idx], err) < 0) {
+            return -1;
+        }
     }
     return 0;
 }
 
-/* ---- the command ---- */
-
-static int choose_runtime(const struct provision_args *args, const struct inventory *inventory,
-                          enum runtime_kind *ret_runtime, struct err *err)
+static int send_files(struct provision *p, struct err *err)
 {
-    if (nodes_runtime(args->runtime, inventory, ret_runtime, err) < 0) {
+    struct fleet *fleet = &p->nodes->fleet;
+    struct stage_report report;
+    struct stage_out stage;
+    if (add_items(p, err) < 0) {
         return -1;
     }
-    if (args->images.n && *ret_runtime == RUNTIME_NONE) {
+    stage_out_init(&stage, p->ctx, false);
+    if (stage_out_run(p->arena, &stage, fleet, (struct stage_list){p->items, p->n_items}, &report,
+                      err) < 0) {
+        return -1;
+    }
+    jw_object(p->out, "files");
+    stage_out_json(p->out, fleet, p->items, p->n_items, &report);
+    jw_end_object(p->out);
+    for (size_t node = 0; node < fleet->n_nodes; node++) {
+        for (size_t idx = 0; idx < p->n_items; idx++) {
+            table_add(p->table, fleet->nodes[node].spec->name);
+            table_addf(p->table, "%s", p->names[idx]);
+            stage_out_row(p->table, &fleet->nodes[node], &report.nodes[node], idx);
+        }
+    }
+    note_failure(p, "files");
+    return 0;
+}
+
+static int bring_files(struct provision *p, struct err *err)
+{
+    const struct provision_args *args = p->args;
+    struct err unclean = {0};
+    char *folder = arena_printf(p->arena, "%s/tmp-source.XXXXXX", p->ctx->state);
+    int result;
+    if (!args->wants_program && !args->data && !args->sources.n) {
+        jw_null(p->out, "files");
+        return 0;
+    }
+    if (p->nodes->inventory.is_local && args->sources.n) {
+        return err_set(err, ERR_USAGE,
+                       "nodes provision: --source is for nodes; inventory local is "
+                       "this machine, whose store has it");
+    }
+    if (fs_mkdir_p(p->ctx->state, err) < 0) {
+        return -1;
+    }
+    if (!mkdtemp(folder)) {
+        return err_set(err, err_code_of_errno(errno), "make a folder in %s: %s", p->ctx->state,
+                       err_errno_text(errno));
+    }
+    p->folder = folder;
+    result = send_files(p, err);
+    if (fs_remove_tree(folder, &unclean) < 0) {
+        log_line(LOG_WARN, "%s", unclean.msg);
+    }
+    return result;
+}
+
+/* ---- the command ---- */
+
+static int choose_runtime(struct provision *p, struct err *err)
+{
+    const struct inventory *inventory = &p->nodes->inventory;
+    const char *option = p->args->runtime;
+    p->runtime = inventory->runtime;
+    if (option && !runtime_kind_of_name(str_of(option), &p->runtime)) {
+        return err_set(err, ERR_USAGE,
+                       "--runtime %.60s: expected docker, podman, apptainer or enroot", option);
+    }
+    if (p->args->images.n && p->runtime == RUNTIME_NONE) {
         return err_set(err, ERR_USAGE,
                        "inventory %.*s has runtime none: --runtime says what takes the images",
                        STR_ARG(inventory->id));
@@ -162,112 +300,84 @@ static int choose_runtime(const struct provision_args *args, const struct invent
     return 0;
 }
 
-static int bring_all(struct provision *provision, struct err *err)
+static int bring_all(struct provision *p, struct err *err)
 {
-    jw_array(provision->out, "images");
-    for (size_t idx = 0; idx < provision->args->images.n; idx++) {
-        if (bring_image(provision, provision->args->images.items[idx], err) < 0) {
+    jw_array(p->out, "images");
+    for (size_t idx = 0; idx < p->args->images.n; idx++) {
+        if (bring_image(p, p->args->images.items[idx], err) < 0) {
             return -1;
         }
     }
-    jw_end_array(provision->out);
-    const struct provision_files files = {.ctx = provision->ctx,
-                                          .store = provision->store,
-                                          .locks = provision->args->locks,
-                                          .wants_program = provision->args->wants_program,
-                                          .data = provision->args->data,
-                                          .sources = provision->args->sources};
-    if (provision_files_bring(provision->arena, &files, provision->fleet, provision->out,
-                              provision->table, err) < 0) {
-        return -1;
-    }
-    if (provision_files_any(&files) && provision->first.code == ERR_NONE &&
-        fleet_first_error(provision->fleet, &provision->first) < 0) {
-        (void)!err_wrap(&provision->first, "files");
-    }
-    return 0;
+    jw_end_array(p->out);
+    return bring_files(p, err);
 }
 
-static int provide(struct provision *provision, struct err *err)
+static int provide(struct provision *p, struct err *err)
 {
     static const struct table_column COLUMNS[] = {
         {"nodes", false}, {"what", false}, {"result", false}, {"", false}};
-    CLEANUP(table) struct table table;
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(table) struct table table = {0};
+    CLEANUP(store) struct store store = STORE_EMPTY;
+    CLEANUP(strbuf) struct strbuf text = {0};
     struct json_out out;
+    p->store = &store;
+    p->out = &out;
+    p->table = &table;
+    if (choose_runtime(p, err) < 0 || ((!p->nodes->inventory.registry.ptr || p->args->sources.n) &&
+                                       store_open(p->arena, p->ctx->store, &store, err) < 0)) {
+        return -1;
+    }
     strbuf_init(&text, OUTPUT_MAX);
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
-    provision->out = &out;
-    provision->table = &table;
-    jw_begin(&out, &text, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
-    jw_str(&out, "inventory", provision->fleet->inventory->id);
-    if (bring_all(provision, err) < 0) {
+    jw_document(&out, &text);
+    jw_str(&out, "inventory", p->nodes->inventory.id);
+    if (bring_all(p, err) < 0) {
         return -1;
     }
     jw_end_object(&out);
-    if (!provision->args->want_json) {
+    if (!p->args->want_json) {
         strbuf_clear(&text);
         table_render(&table, &text);
     }
     if (cmd_print(strbuf_str(&text), err) < 0) {
         return -1;
     }
-    if (provision->first.code != ERR_NONE) {
-        *err = provision->first;
+    if (p->first.code != ERR_NONE) {
+        *err = p->first;
         return -1;
     }
     return 0;
 }
 
-static int open_all(struct provision *provision, const struct inventory *inventory, struct err *err)
+static void provision_args_cleanup(struct provision_args *args)
 {
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
-    CLEANUP(store) struct store store = STORE_EMPTY;
-    CLEANUP(fleet) struct fleet fleet = {0};
-    const struct fleet_opts opts = {.work_folder = provision->ctx->state,
-                                    .clock = provision->ctx->clock,
-                                    .should_stop = stop_is_asked};
-    loop_init(&loop, provision->ctx->clock);
-    if (!inventory->registry.ptr || provision->args->sources.n) {
-        if (store_open(provision->arena, provision->ctx->store, &store, err) < 0) {
-            return -1;
-        }
-        provision->store = &store;
-    }
-    if (fleet_open(&fleet, &loop, inventory, &opts, err) < 0) {
-        return -1;
-    }
-    provision->fleet = &fleet;
-    return provide(provision, err);
+    VEC_RELEASE(&args->images);
+    VEC_RELEASE(&args->sources);
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list operands = {0};
-    struct provision_args args = {0};
-    struct provision provision = {.ctx = ctx, .args = &args, .arena = &arena};
-    struct inventory inventory;
-    int result = -1;
+    CLEANUP(provision_args) struct provision_args args = {0};
+    CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
+    struct provision provision = {.ctx = ctx, .args = &args, .arena = &arena, .nodes = &nodes};
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        /* what was parsed is released below */
-    } else if (operands.n != 1) {
-        (void)!err_set(err, ERR_USAGE, "nodes provision: expected one inventory");
-    } else if (args.images.n + args.sources.n == 0 && !args.data && !args.wants_program) {
-        (void)!err_set(err, ERR_USAGE,
+        return -1;
+    }
+    if (operands.n != 1) {
+        return err_set(err, ERR_USAGE, "nodes provision: expected one inventory");
+    }
+    if (args.images.n + args.sources.n == 0 && !args.data && !args.wants_program) {
+        return err_set(err, ERR_USAGE,
                        "nodes provision: nothing to bring: expected --image, --data, --program or "
                        "--source");
-    } else if (inventory_load(&arena, ctx->root, operands.items[0], &inventory, err) == 0 &&
-               choose_runtime(&args, &inventory, &provision.runtime, err) == 0) {
-        stop_hold();
-        result = open_all(&provision, &inventory, err);
-        result = result < 0 ? stop_end(err) : result;
     }
-    VEC_RELEASE(&args.images);
-    VEC_RELEASE(&args.sources);
-    return result;
+    const struct nodes_fleet_opts opts = {.inventory = operands.items[0]};
+    if (nodes_open(&arena, ctx, &opts, &nodes, err) < 0) {
+        return -1;
+    }
+    return provide(&provision, err) < 0 ? stop_end(err) : 0;
 }
 
 const struct cmd NODES_PROVISION = {"provision", "INVENTORY", "put what a run needs on the nodes",

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cmd/guests.h"
 #include "cmd/run_args.h"
+#include "codec/json_document.h"
 #include "load/audit_logs.h"
 #include "load/load.h"
 #include "load/load_health.h"
@@ -87,9 +88,7 @@ static void print_json(struct strbuf *buf, struct arena *arena, const struct pri
     const struct run_end *end = of->end;
     struct json_out out;
     struct columns columns;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, buf);
     jw_z(&out, "run", dir ? dir->id.ptr : NULL);
     jw_str(&out, "report", end->frozen.plan.report);
     jw_z(&out, "profile", profile_name(end->frozen.plan.profile));

@@ -5,6 +5,7 @@
 
 #include "base/fs.h"
 #include "base/table.h"
+#include "codec/json_document.h"
 
 static void show(void *ctx, uint64_t bytes_done, uint64_t bytes_total)
 {
@@ -46,14 +47,7 @@ static void add_node_json(struct json_out *json, const struct fleet_node *node,
         jw_z(json, NULL, staged->paths[idx]);
     }
     jw_end_array(json);
-    if (has_failed) {
-        jw_object(json, "error");
-        jw_z(json, "code", err_code_name(node->err.code));
-        jw_z(json, "message", node->err.msg);
-        jw_end_object(json);
-    } else {
-        jw_null(json, "error");
-    }
+    jw_err(json, "error", &node->err);
     jw_end_object(json);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "codec/json.h"
+#include "codec/json_document.h"
 #include "codec/json_scan.h"
 
 #define I64_EXACT_MAX 9007199254740992LL /* 2^53 */
@@ -10,6 +11,13 @@
 void jw_begin(struct json_out *out, struct strbuf *buf, bool is_compact)
 {
     *out = (struct json_out){.buf = buf, .is_compact = is_compact};
+}
+
+void jw_document(struct json_out *out, struct strbuf *buf)
+{
+    jw_begin(out, buf, false);
+    jw_object(out, NULL);
+    jw_i64(out, "schema_version", 1);
 }
 
 /* Bytes at the beginning that stand for themselves. */
@@ -167,6 +175,27 @@ void jw_null(struct json_out *out, const char *key)
 {
     lead(out, key);
     strbuf_add_z(out->buf, "null");
+}
+
+void jw_known(struct json_out *out, const char *key, int64_t value)
+{
+    if (value < 0) {
+        jw_null(out, key);
+    } else {
+        jw_i64(out, key, value);
+    }
+}
+
+void jw_err(struct json_out *out, const char *key, const struct err *err)
+{
+    if (err->code == ERR_NONE) {
+        jw_null(out, key);
+        return;
+    }
+    jw_object(out, key);
+    jw_z(out, "code", err_code_name(err->code));
+    jw_z(out, "message", err->msg);
+    jw_end_object(out);
 }
 
 void jw_raw(struct json_out *out, const char *key, struct str json)

@@ -90,10 +90,5 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     return begin(ctx, &args, names.items[0], err);
 }
 
-const struct cmd CMD_NEW = {
-    .name = "new",
-    .operands = "REPORT",
-    .summary = "draft a report from a repository's tables and logs",
-    .opts = OPTS,
-    .run = run,
-};
+const struct cmd CMD_NEW = {"new", "REPORT", "draft a report from a repository's tables and logs",
+                            OPTS, run};

@@ -182,11 +182,7 @@ static const struct json_field ALL_ROWS[] = {
 
 static void add_minutes(struct table *table, double minutes, int digits)
 {
-    if (isfinite(minutes)) {
-        table_addf(table, "%.*g", digits, minutes);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
+    table_addf_if(table, isfinite(minutes), "%.*g", digits, minutes);
 }
 
 static void show_folder(const struct submission *s, struct strbuf *text)

@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/secret.h"
 #include "codec/digest.h"
+#include "codec/json_document.h"
 #include "sys/proc.h"
 
 #define TOOL_DEADLINE_NS (10 * NS_PER_S)
@@ -269,9 +270,7 @@ int environment_collect(const struct environment_opts *opts, struct strbuf *buf,
     struct json_out out;
     char time[RFC3339_MAX];
     clock_rfc3339(opts->clock.wall_ns(opts->clock.ctx), time);
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, buf);
     jw_z(&out, "node", "local");
     jw_z(&out, "collected_at", time);
     jw_z(&out, "runtime", "none");

@@ -4,6 +4,7 @@
 #include "base/base.h"
 
 #include "base/secret.h"
+#include "codec/json_document.h"
 #include "evidence/environment.h"
 #include "fleet/doctor.h"
 #include "sys/proc.h"
@@ -83,9 +84,7 @@ static int encode(struct arena *arena, const struct inventory *inventory,
     struct environment_machine machine = machine_of(&probe->facts);
     struct json_out out;
     strbuf_init(&text, TEXT_MAX);
-    jw_begin(&out, &text, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, &text);
     jw_str(&out, "node", probe->spec->name);
     jw_z(&out, "collected_at", time);
     jw_z(&out, "runtime", runtime_kind_name(inventory->runtime));

@@ -59,29 +59,17 @@ static const char PROVIDE[] =
     "ask \"$ref\" || { echo \"$ref was pulled and is not there\"; exit 1; }\n"
     "show pulled \"$id\"\n";
 
-/* The same of an engine that keeps an image in a file of its own making: $6 the file, $7 the digest. FILE.sha256, as sha256sum writes it,
-   says that it is still what was made. enroot does not hold a manifest against its digest: its file is the site's to make.
-   Never run with the real ones. */
-static const char PROVIDE_FILE[] =
-    "engine=$1 ref=$4 file=$6 id=$7\n"
+/* An engine that keeps an image in a file: $6 the file, $7 the digest. The site makes it, and FILE.sha256, as sha256sum writes it, says that
+   it is still what was made. */
+static const char FIND_FILE[] =
+    "engine=$1 file=$6 id=$7\n"
     "command -v \"$engine\" >/dev/null 2>&1 || { echo \"$engine: not found on this node\"; exit "
     "127; }\n"
-    "if [ -f \"$file\" ] && [ -f \"$file.sha256\" ]; then\n"
-    "  (cd \"${file%/*}\" && sha256sum -c \"${file##*/}.sha256\" >/dev/null 2>&1) && { echo "
-    "\"there $id\"; exit 0; }\n"
-    "  [ \"$engine\" = apptainer ] || { echo \"$file is not what its .sha256 says: layer "
-    "verification failed\"; exit 1; }\n"
-    "fi\n"
-    "[ \"$engine\" = apptainer ] || { echo \"$file and its .sha256 are not there: reperf does not "
-    "make images for $engine\"; exit 1; }\n"
-    "[ -n \"$ref\" ] || exit 3\n"
-    "mkdir -p \"${file%/*}\" || exit 1\n"
-    "out=$(apptainer build --force \"$file.part\" \"docker://$ref\" 2>&1) ||\n"
-    "  out=$(apptainer build --force --no-https \"$file.part\" \"docker://$ref\" 2>&1) ||\n"
-    "  { printf '%s\\n' \"$out\" | tail -n 3; exit 1; }\n"
-    "mv \"$file.part\" \"$file\" && cd \"${file%/*}\" && sha256sum \"${file##*/}\" "
-    ">\"$file.sha256\" || exit 1\n"
-    "echo \"pulled $id\"\n";
+    "[ -f \"$file\" ] && [ -f \"$file.sha256\" ] || { echo \"$file and its .sha256 are not there: "
+    "reperf does not make images for $engine\"; exit 1; }\n"
+    "(cd \"${file%/*}\" && sha256sum -c \"${file##*/}.sha256\" >/dev/null 2>&1) || { echo "
+    "\"$file is not what its .sha256 says: layer verification failed\"; exit 1; }\n"
+    "echo \"there $id\"\n";
 
 const char *node_image_way_name(enum node_image_way way)
 {
@@ -265,7 +253,7 @@ static enum step step_ask(void *ctx, struct fleet_node *node, size_t node_idx, s
                                 provide->files ? provide->files[node_idx] : "",
                                 provide->report.image.digest.ptr,
                                 NULL};
-    const struct remote_exec exec = {.script = provide->files ? PROVIDE_FILE : PROVIDE,
+    const struct remote_exec exec = {.script = provide->files ? FIND_FILE : PROVIDE,
                                      .args = args,
                                      .output = &ask->results[node_idx].output,
                                      .deadline_ns = provide->deadline_ns};

@@ -25,15 +25,6 @@ static const char LOAD[] =
     "echo \"the image was loaded and is not known by its id: manifest verification failed\"\n"
     "exit 1\n";
 
-/* The same for apptainer, whose image is the file $5, known by $6. */
-static const char BUILD[] = "file=$5\n"
-                            "mkdir -p \"${file%/*}\" || exit 1\n"
-                            "out=$(apptainer build --force \"$file.part\" \"docker-archive:$2\" "
-                            "2>&1) || { printf '%s\\n' \"$out\" | tail -n 3; exit 1; }\n"
-                            "mv \"$file.part\" \"$file\" && cd \"${file%/*}\" && sha256sum "
-                            "\"${file##*/}\" >\"$file.sha256\" || exit 1\n"
-                            "echo \"loaded $6\"\n";
-
 struct node_load {
     struct provide *provide;
     struct fleet fleet;       /* the nodes that lack it: remotes and specs are those of provide's */
@@ -161,14 +152,9 @@ static enum step step_load(void *ctx, struct fleet_node *node, size_t node_idx, 
 {
     struct node_load *load = ctx;
     const struct provide *provide = load->provide;
-    const char *const args[] = {runtime_kind_name(provide->kind),
-                                load->tars[node_idx],
-                                provide->config,
-                                provide->manifest,
-                                provide->files ? provide->files[load->node_idx[node_idx]] : "",
-                                provide->report.image.digest.ptr,
-                                NULL};
-    const struct remote_exec exec = {.script = provide->files ? BUILD : LOAD,
+    const char *const args[] = {runtime_kind_name(provide->kind), load->tars[node_idx],
+                                provide->config, provide->manifest, NULL};
+    const struct remote_exec exec = {.script = LOAD,
                                      .args = args,
                                      .output = &load->results[node_idx].output,
                                      .deadline_ns = provide->deadline_ns};
@@ -243,7 +229,7 @@ int node_image_load(struct provide *provide, struct err *err)
         if (open_image(&load, err) < 0) {
             return -1;
         }
-        if (provide->fleet->inventory->is_local && !provide->files) {
+        if (provide->fleet->inventory->is_local) {
             return load_here(&load, err);
         }
         const char *tar = arena_printf(provide->arena, "%s/image-%ld.tar",

@@ -2,6 +2,7 @@
 #include "base/base.h"
 
 #include "base/fs.h"
+#include "codec/json_document.h"
 #include "prep/pack_file.h"
 #include "prep/verb.h"
 
@@ -31,9 +32,7 @@ static int describe(struct arena *arena, const char *folder, struct err *err)
     hex_encode(pack.order_sha256, SHA256_BYTES, order);
     hex_encode(pack.source_sha256, SHA256_BYTES, source);
     strbuf_init(&buf, JSON_MAX);
-    jw_begin(&out, &buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, &buf);
     jw_str(&out, "dataset", pack.dataset);
     jw_bool(&out, "synthetic", pack.is_synthetic);
     jw_z(&out, "kind", pack_file_kind_name(pack.kind));

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 
+#include "codec/json_document.h"
 #include "prep/ordered.h"
 #include "prep/packing.h"
 #include "prep/verb.h"
@@ -53,9 +54,7 @@ static int print(const struct pack_verb_args *args, const struct packing_opts *o
                       result->was_there ? ", all there before" : "");
         return verb_print(strbuf_str(&buf), err);
     }
-    jw_begin(&out, &buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, &buf);
     jw_str(&out, "dataset", opts->dataset_id);
     jw_bool(&out, "synthetic", opts->is_synthetic);
     jw_str(&out, "split", opts->split);

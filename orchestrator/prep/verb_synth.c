@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include "codec/json_document.h"
 #include "prep/ordered.h"
 #include "prep/synth.h"
 #include "prep/verb.h"
@@ -62,9 +63,7 @@ static int print(const struct dataset *dataset, const struct synth_result *resul
     CLEANUP(strbuf) struct strbuf buf = {0};
     struct json_out out;
     strbuf_init(&buf, JSON_MAX);
-    jw_begin(&out, &buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, &buf);
     jw_str(&out, "dataset", dataset->id);
     jw_bool(&out, "synthetic", true);
     jw_array(&out, "files");

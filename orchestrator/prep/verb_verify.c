@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include "codec/json_document.h"
 #include "prep/ordered.h"
 #include "prep/pack_check.h"
 #include "prep/verb.h"
@@ -32,9 +33,7 @@ static const struct opt OPTS[] = {
 static void print_json(const char *folder, const struct check_result *result, struct strbuf *buf)
 {
     struct json_out out;
-    jw_begin(&out, buf, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, buf);
     jw_z(&out, "folder", folder);
     jw_str(&out, "dataset", result->pack.dataset);
     jw_bool(&out, "synthetic", result->pack.is_synthetic);

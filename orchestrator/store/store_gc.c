@@ -27,12 +27,8 @@ struct gc {
     struct store_gc_result result;
 };
 
-const char *store_gc_kind_name(enum store_gc_kind kind)
-{
-    static const char *const NAMES[STORE_GC_KINDS] = {"blob", "alias",   "tree",      "packed",
-                                                      "tmp",  "partial", "quarantine"};
-    return NAMES[kind];
-}
+const char *const STORE_GC_KIND_NAMES[STORE_GC_KINDS] = {"blob", "alias",   "tree",      "packed",
+                                                         "tmp",  "partial", "quarantine"};
 
 /* The ctime: a rename into the store or a new look at the blob sets it, and nobody can set it back. */
 static bool is_young(const struct gc *gc, int64_t changed_s, int64_t grace_s)

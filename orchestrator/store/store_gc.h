@@ -37,7 +37,7 @@ struct store_gc_result {
 };
 
 /* "blob", "alias", ... */
-const char *store_gc_kind_name(enum store_gc_kind kind);
+extern const char *const STORE_GC_KIND_NAMES[STORE_GC_KINDS];
 
 MUST_CHECK int store_gc(struct arena *arena, struct store *store, const struct store_gc_opts *opts,
                         struct store_gc_result *ret_result, struct err *err);

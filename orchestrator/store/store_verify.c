@@ -24,11 +24,7 @@ struct verifying {
     struct store_verify_result result;
 };
 
-const char *store_fault_name(enum store_fault fault)
-{
-    static const char *const NAMES[] = {"corrupt", "missing", "unreadable", "foreign"};
-    return NAMES[fault];
-}
+const char *const STORE_FAULT_NAMES[4] = {"corrupt", "missing", "unreadable", "foreign"};
 
 static void note(struct verifying *v, enum store_fault fault, const char *name, const char *where)
 {

@@ -13,7 +13,7 @@ enum store_fault {
     STORE_UNREADABLE, /* the disk cannot read it */
     STORE_FOREIGN, /* a file in blobs/sha256 that is not a blob: another tool's, perhaps abandoned */
 };
-const char *store_fault_name(enum store_fault fault);
+extern const char *const STORE_FAULT_NAMES[4];
 
 struct store_finding {
     enum store_fault fault;

@@ -7,16 +7,6 @@
 #include "base/table.h"
 #include "view/audit_out.h"
 
-static void add_f64(struct table *table, double value)
-{
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 64);
-    if (isfinite(value)) {
-        strbuf_add_f64(&text, value);
-    }
-    table_add(table, strbuf_str(&text));
-}
-
 /* Facts of the row that its logs do not prove, or the paths of its logs: parted by blanks. */
 static void add_unproven(struct table *table, const struct cell_audit *a)
 {
@@ -56,8 +46,8 @@ static void add_row(struct table *table, const struct report *report, const stru
     table_add(table, a->cell->table);
     table_add(table, a->cell->printed);
     table_add(table, a->cell->unit);
-    add_f64(table, a->recomputed);
-    add_f64(table, a->rel_diff);
+    table_add_f64(table, a->recomputed);
+    table_add_f64(table, a->rel_diff);
     table_addf(table, "%s", cell_verdict_words(a));
     table_addf(table, "%s", proof_name(a->proof));
     add_unproven(table, a);

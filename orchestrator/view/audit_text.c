@@ -66,11 +66,7 @@ static void add_number(struct table *table, double value, int decimals)
 
 static void add_count(struct table *table, int64_t count, bool is_printed)
 {
-    if (is_printed) {
-        table_addf(table, "%" PRId64, count);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
+    table_addf_if(table, is_printed, "%" PRId64, count);
 }
 
 static void add_cell(struct arena *arena, struct table *table, const struct cell_audit *a,

@@ -4,6 +4,7 @@
 #include "view/doctor_out.h"
 
 #include "base/clock.h"
+#include "codec/json_document.h"
 
 static double ms(int64_t ns)
 {
@@ -97,9 +98,7 @@ void doctor_out_json(const struct doctor_view *view, struct strbuf *text)
 {
     const struct doctor_result *result = view->result;
     struct json_out out;
-    jw_begin(&out, text, false);
-    jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
+    jw_document(&out, text);
     jw_str(&out, "inventory", view->inventory->id);
     jw_str(&out, "report", view->report ? view->report->id : STR_EMPTY);
     jw_array(&out, "cases");

@@ -13,19 +13,11 @@
 
 /* ---- the nodes ---- */
 
-static void add_or_dash(struct table *table, struct str text)
-{
-    table_add(table, text.len ? text : STR_LIT("-"));
-}
-
 static void add_gib(struct table *table, const struct node_facts *facts, const char *key)
 {
-    int64_t kb;
-    if (facts_i64(facts, key, &kb)) {
-        table_addf(table, "%.0f", (double)kb / 1048576);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
+    int64_t kb = 0;
+    bool is_known = facts_i64(facts, key, &kb);
+    table_addf_if(table, is_known, "%.0f", (double)kb / 1048576);
 }
 
 static struct str engine_of(struct arena *arena, const struct inventory *inventory,
@@ -52,19 +44,15 @@ static void add_probe(struct table *table, struct arena *arena, const struct inv
         return;
     }
     table_addf(table, "%.0f", (double)probe->connect_ns / (double)NS_PER_MS);
-    if (probe->has_clock) {
-        table_addf(table, "%+.2f",
-                   (double)(probe->clock_low_ns + probe->clock_high_ns) / 2 / (double)NS_PER_S);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
-    add_or_dash(table, facts_value(facts, "system.os"));
-    add_or_dash(table, facts_value(facts, "cpu.threads"));
+    table_addf_if(table, probe->has_clock, "%+.2f",
+                  (double)(probe->clock_low_ns + probe->clock_high_ns) / 2 / (double)NS_PER_S);
+    table_add_or_dash(table, facts_value(facts, "system.os"));
+    table_add_or_dash(table, facts_value(facts, "cpu.threads"));
     add_gib(table, facts, "memory.total_kb");
     add_gib(table, facts, "disk.work.free_kb");
-    add_or_dash(table, engine_of(arena, inventory, facts));
-    add_or_dash(table, facts_value(facts, "nvidia.driver"));
-    add_or_dash(table, gpus_in_words(arena, facts, "name"));
+    table_add_or_dash(table, engine_of(arena, inventory, facts));
+    table_add_or_dash(table, facts_value(facts, "nvidia.driver"));
+    table_add_or_dash(table, gpus_in_words(arena, facts, "name"));
 }
 
 static void put_probes(const struct doctor_view *view, struct arena *arena, struct strbuf *out)

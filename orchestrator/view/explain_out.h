@@ -31,8 +31,8 @@ struct explain_users {
 };
 void explain_rule_text(const struct rule *rule, const struct explain_users *users,
                        struct strbuf *out);
-void explain_rule_json(const struct rule *rule, const struct explain_users *users,
-                       struct json_out *out);
+void explain_put_rule(const struct rule *rule, const struct explain_users *users,
+                      struct json_out *out);
 
 struct explain_format {
     const struct format *format;

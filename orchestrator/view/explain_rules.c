@@ -2,6 +2,7 @@
 /* Rules and formats, and which cells they are for. */
 #include "base/base.h"
 
+#include "codec/json_table.h"
 #include "view/explain_out.h"
 
 static void add_users(const struct explain_users *users, struct strbuf *out)
@@ -13,17 +14,12 @@ static void add_users(const struct explain_users *users, struct strbuf *out)
     }
 }
 
-static void write_users(const struct explain_users *users, struct json_out *out)
-{
-    jw_array(out, "cells");
-    for (size_t idx = 0; idx < users->n; idx++) {
-        jw_object(out, NULL);
-        jw_str(out, "report", users->items[idx].report->id);
-        jw_str(out, "cell", users->items[idx].cell->id);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-}
+static const struct json_field USER_ROWS[] = {
+    ROW_VIA("report", struct explain_user, report, id, 0),
+    ROW_VIA("cell", struct explain_user, cell, id, 0),
+};
+static const struct json_field USERS_ROWS[] = {
+    ROW_LIST("cells", struct explain_users, items, n, USER_ROWS, 0)};
 
 /* ---- rules ---- */
 
@@ -73,7 +69,7 @@ void explain_rule_text(const struct rule *rule, const struct explain_users *user
     add_users(users, out);
 }
 
-static void write_window(const struct window *w, struct json_out *out)
+static void put_window(const struct window *w, struct json_out *out)
 {
     jw_object(out, "window");
     if (w->has_steps) {
@@ -90,8 +86,8 @@ static void write_window(const struct window *w, struct json_out *out)
     jw_end_object(out);
 }
 
-void explain_rule_json(const struct rule *rule, const struct explain_users *users,
-                       struct json_out *out)
+void explain_put_rule(const struct rule *rule, const struct explain_users *users,
+                      struct json_out *out)
 {
     CLEANUP(strbuf) struct strbuf words = {0};
     strbuf_init(&words, 4096);
@@ -103,7 +99,7 @@ void explain_rule_json(const struct rule *rule, const struct explain_users *user
     jw_str(out, "series", rule->series);
     jw_z(out, "run", run_choice_name(rule->run));
     jw_bool(out, "match_gpus", rule->match_gpus);
-    write_window(&rule->window, out);
+    put_window(&rule->window, out);
     jw_z(out, "statistic", statistic_name(rule->statistic));
     jw_i64(out, "trim_count", rule->trim_count);
     jw_f64(out, "trim_share", rule->trim_share);
@@ -113,11 +109,57 @@ void explain_rule_json(const struct rule *rule, const struct explain_users *user
     jw_z(out, "repeats", repeats_name(rule->repeats));
     jw_str(out, "origin", rule->origin);
     jw_str(out, "source", rule->source);
-    write_users(users, out);
+    json_encode(out, USERS_ROWS, ARRAY_LEN(USERS_ROWS), users);
     jw_end_object(out);
 }
 
 /* ---- formats ---- */
+
+/* What a manifest says of one series or fact. */
+struct part {
+    struct str name, unit, scope, quantity, literal, pattern, says, why;
+};
+struct parts {
+    struct part *items;
+    size_t n;
+};
+struct format_says {
+    const char *path;
+    struct str id, title, framework, source;
+    struct parts series, facts, absent;
+    struct str *rules;
+    size_t n_rules;
+};
+
+#define PART struct part
+#define SAYS struct format_says
+static const struct json_field SERIES_ROWS[] = {
+    ROW("name", PART, name, 0),       ROW("unit", PART, unit, 0),
+    ROW("scope", PART, scope, 0),     ROW("quantity", PART, quantity, 0),
+    ROW("literal", PART, literal, 0), ROW("pattern", PART, pattern, 0),
+};
+static const struct json_field STATED_ROWS[] = {
+    ROW("name", PART, name, 0),
+    ROW("says", PART, says, 0),
+    ROW("literal", PART, literal, 0),
+    ROW("pattern", PART, pattern, 0),
+};
+static const struct json_field ABSENT_ROWS[] = {
+    ROW("name", PART, name, 0),
+    ROW("why", PART, why, 0),
+};
+static const struct json_field SAYS_ROWS[] = {
+    ROW_SAYS("kind", "format"),
+    ROW("format", SAYS, id, 0),
+    ROW("title", SAYS, title, 0),
+    ROW("framework", SAYS, framework, 0),
+    ROW("path", SAYS, path, 0),
+    ROW("source", SAYS, source, 0),
+    ROW_LIST("series", SAYS, series.items, series.n, SERIES_ROWS, 0),
+    ROW_LIST("facts", SAYS, facts.items, facts.n, STATED_ROWS, 0),
+    ROW_LIST("absent", SAYS, absent.items, absent.n, ABSENT_ROWS, 0),
+    ROW_STRS("rules", SAYS, rules, n_rules, 0),
+};
 
 /* A member that is text; empty where it is null or absent. */
 static int text_of(const struct json *at, struct arena *arena, const char *key, struct str *ret,
@@ -129,50 +171,67 @@ static int text_of(const struct json *at, struct arena *arena, const char *key, 
                                                                : 0;
 }
 
-/* What a manifest says of one series or fact. */
-struct part {
-    struct str name, unit, scope, quantity, literal, pattern, says, why;
-};
-
 static int part_of(const struct json *at, struct arena *arena, struct part *ret, struct err *err)
 {
-    return text_of(at, arena, "name", &ret->name, err) < 0 ||
-                   text_of(at, arena, "unit", &ret->unit, err) < 0 ||
-                   text_of(at, arena, "scope", &ret->scope, err) < 0 ||
-                   text_of(at, arena, "quantity", &ret->quantity, err) < 0 ||
-                   text_of(at, arena, "literal", &ret->literal, err) < 0 ||
-                   text_of(at, arena, "pattern", &ret->pattern, err) < 0 ||
-                   text_of(at, arena, "says", &ret->says, err) < 0 ||
-                   text_of(at, arena, "why", &ret->why, err) < 0
-               ? -1
-               : 0;
+    const struct {
+        const char *key;
+        struct str *ret;
+    } texts[] = {{"name", &ret->name},       {"unit", &ret->unit},
+                 {"scope", &ret->scope},     {"quantity", &ret->quantity},
+                 {"literal", &ret->literal}, {"pattern", &ret->pattern},
+                 {"says", &ret->says},       {"why", &ret->why}};
+    for (size_t idx = 0; idx < ARRAY_LEN(texts); idx++) {
+        if (text_of(at, arena, texts[idx].key, texts[idx].ret, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
 }
 
-struct parts {
-    struct part *items;
-    size_t n;
-};
-
+/* What says why it is not in the logs is absent. */
 static int parts_of(const struct explain_format *of, struct arena *arena, const char *key,
-                    struct parts *ret, struct err *err)
+                    struct parts *there, struct parts *absent, struct err *err)
 {
     struct json list;
     struct json item;
     size_t n = 0;
-    ret->n = 0;
     if (!json_find(of->root, key, &list)) {
         return 0;
     }
     if (json_expect_array(&list, FORMAT_FACTS_MAX, &n, err) < 0) {
         return -1;
     }
-    ret->items = arena_array(arena, struct part, n + 1);
+    there->items = arena_array(arena, struct part, n + 1);
+    absent->items = arena_array(arena, struct part, n + 1);
     for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (part_of(&item, arena, &ret->items[ret->n++], err) < 0) {
+        struct part part;
+        if (part_of(&item, arena, &part, err) < 0) {
             return -1;
         }
+        struct parts *into = part.why.len ? absent : there;
+        into->items[into->n++] = part;
     }
     return 0;
+}
+
+static int read_format(struct arena *arena, const struct explain_format *of,
+                       struct format_says *ret, struct err *err)
+{
+    const struct rule *rules;
+    struct parts none = {0};
+    *ret = (struct format_says){.path = of->path,
+                                .id = format_id(of->format),
+                                .title = format_title(of->format),
+                                .framework = format_framework(of->format),
+                                .n_rules = format_rules(of->format, &rules)};
+    ret->rules = arena_array(arena, struct str, ret->n_rules + 1);
+    for (size_t idx = 0; idx < ret->n_rules; idx++) {
+        ret->rules[idx] = rules[idx].id;
+    }
+    return parts_of(of, arena, "series", &ret->series, &none, err) < 0 ||
+                   parts_of(of, arena, "facts", &ret->facts, &ret->absent, err) < 0
+               ? -1
+               : text_of(of->root, arena, "source", &ret->source, err);
 }
 
 static bool is_first_report(const struct explain_users *users, size_t idx)
@@ -183,40 +242,31 @@ static bool is_first_report(const struct explain_users *users, size_t idx)
 int explain_format_text(struct arena *arena, const struct explain_format *of, struct strbuf *out,
                         struct err *err)
 {
-    struct parts series = {0};
-    struct parts facts = {0};
-    struct str source;
+    struct format_says says;
     const struct rule *rules;
-    size_t n_rules = format_rules(of->format, &rules);
-    if (parts_of(of, arena, "series", &series, err) < 0 ||
-        parts_of(of, arena, "facts", &facts, err) < 0 ||
-        text_of(of->root, arena, "source", &source, err) < 0) {
+    format_rules(of->format, &rules);
+    if (read_format(arena, of, &says, err) < 0) {
         return -1;
     }
     strbuf_printf(out, "%.*s (format)\n  %.*s; framework %.*s\n  %s\n  source: %.*s\n",
-                  STR_ARG(format_id(of->format)), STR_ARG(format_title(of->format)),
-                  STR_ARG(format_framework(of->format)), of->path, STR_ARG(source));
-    for (size_t idx = 0; idx < series.n; idx++) {
-        const struct part *s = &series.items[idx];
+                  STR_ARG(says.id), STR_ARG(says.title), STR_ARG(says.framework), of->path,
+                  STR_ARG(says.source));
+    for (size_t idx = 0; idx < says.series.n; idx++) {
+        const struct part *s = &says.series.items[idx];
         strbuf_printf(out, "  series %.*s: %.*s of the %.*s%s%.*s\n    %.*s\n", STR_ARG(s->name),
                       STR_ARG(s->quantity), STR_ARG(s->scope), s->unit.len ? ", in " : "",
                       STR_ARG(s->unit), STR_ARG(s->pattern));
     }
-    for (size_t idx = 0; idx < facts.n; idx++) {
-        const struct part *f = &facts.items[idx];
-        if (f->why.len) {
-            continue;
-        }
+    for (size_t idx = 0; idx < says.facts.n; idx++) {
+        const struct part *f = &says.facts.items[idx];
         strbuf_printf(out, "  fact %.*s%s%.*s\n    %.*s\n", STR_ARG(f->name),
                       f->says.len ? ", which is then " : "", STR_ARG(f->says), STR_ARG(f->pattern));
     }
-    for (size_t idx = 0; idx < facts.n; idx++) {
-        if (facts.items[idx].why.len) {
-            strbuf_printf(out, "  absent %.*s: %.*s\n", STR_ARG(facts.items[idx].name),
-                          STR_ARG(facts.items[idx].why));
-        }
+    for (size_t idx = 0; idx < says.absent.n; idx++) {
+        strbuf_printf(out, "  absent %.*s: %.*s\n", STR_ARG(says.absent.items[idx].name),
+                      STR_ARG(says.absent.items[idx].why));
     }
-    for (size_t idx = 0; idx < n_rules; idx++) {
+    for (size_t idx = 0; idx < says.n_rules; idx++) {
         strbuf_printf(out, "  rule %.*s: ", STR_ARG(rules[idx].id));
         rule_describe(&rules[idx], out);
         strbuf_add_char(out, '\n');
@@ -234,69 +284,16 @@ int explain_format_text(struct arena *arena, const struct explain_format *of, st
     return 0;
 }
 
-static void write_parts(const char *key, const struct parts *parts, bool are_facts,
-                        struct json_out *out)
-{
-    jw_array(out, key);
-    for (size_t idx = 0; idx < parts->n; idx++) {
-        const struct part *p = &parts->items[idx];
-        if (p->why.len) {
-            continue;
-        }
-        jw_object(out, NULL);
-        jw_str(out, "name", p->name);
-        if (are_facts) {
-            jw_str(out, "says", p->says);
-        } else {
-            jw_str(out, "unit", p->unit);
-            jw_str(out, "scope", p->scope);
-            jw_str(out, "quantity", p->quantity);
-        }
-        jw_str(out, "literal", p->literal);
-        jw_str(out, "pattern", p->pattern);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-}
-
 int explain_format_json(struct arena *arena, const struct explain_format *of, struct json_out *out,
                         struct err *err)
 {
-    struct parts series = {0};
-    struct parts facts = {0};
-    struct str source;
-    const struct rule *rules;
-    size_t n_rules = format_rules(of->format, &rules);
-    if (parts_of(of, arena, "series", &series, err) < 0 ||
-        parts_of(of, arena, "facts", &facts, err) < 0 ||
-        text_of(of->root, arena, "source", &source, err) < 0) {
+    struct format_says says;
+    if (read_format(arena, of, &says, err) < 0) {
         return -1;
     }
     jw_object(out, NULL);
-    jw_z(out, "kind", "format");
-    jw_str(out, "format", format_id(of->format));
-    jw_str(out, "title", format_title(of->format));
-    jw_str(out, "framework", format_framework(of->format));
-    jw_z(out, "path", of->path);
-    jw_str(out, "source", source);
-    write_parts("series", &series, false, out);
-    write_parts("facts", &facts, true, out);
-    jw_array(out, "absent");
-    for (size_t idx = 0; idx < facts.n; idx++) {
-        if (facts.items[idx].why.len) {
-            jw_object(out, NULL);
-            jw_str(out, "name", facts.items[idx].name);
-            jw_str(out, "why", facts.items[idx].why);
-            jw_end_object(out);
-        }
-    }
-    jw_end_array(out);
-    jw_array(out, "rules");
-    for (size_t idx = 0; idx < n_rules; idx++) {
-        jw_str(out, NULL, rules[idx].id);
-    }
-    jw_end_array(out);
-    write_users(&of->users, out);
+    json_encode(out, SAYS_ROWS, ARRAY_LEN(SAYS_ROWS), &says);
+    json_encode(out, USERS_ROWS, ARRAY_LEN(USERS_ROWS), &of->users);
     jw_end_object(out);
     return 0;
 }

@@ -74,23 +74,14 @@ static void add_sample(struct arena *arena, struct table *table, const struct ex
 {
     const struct how_log *how = &of->how.logs[log];
     const struct sample *s = &how->series->samples[idx];
-    if (how->series->lines) {
-        table_addf(table, "%" PRId64, how->series->lines[idx]);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
+    table_addf_if(table, how->series->lines, "%" PRId64,
+                  how->series->lines ? how->series->lines[idx] : 0);
     table_addf(table, "%" PRId64, s->step);
-    if (s->rank >= 0) {
-        table_addf(table, "%d", s->rank);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
+    table_addf_if(table, s->rank >= 0, "%d", s->rank);
     if (isfinite(s->value)) {
         table_addf(table, "%.9g", s->value);
-    } else if (isfinite(s->time_s)) {
-        table_addf(table, "at %.6f s", s->time_s);
     } else {
-        table_add(table, STR_LIT("-"));
+        table_addf_if(table, isfinite(s->time_s), "at %.6f s", s->time_s);
     }
     table_add(table, how_use_words(arena, of->how.rule, how->uses[idx]));
     if (of->texts && of->texts[log]) {

@@ -8,16 +8,6 @@
 #include "judge/stats.h"
 #include "view/run_view.h"
 
-static void add_f64(struct table *table, double value)
-{
-    CLEANUP(strbuf) struct strbuf text;
-    strbuf_init(&text, 64);
-    if (isfinite(value)) {
-        strbuf_add_f64(&text, value);
-    }
-    table_add(table, strbuf_str(&text));
-}
-
 static void add_cells(const struct run_view *view, struct table *table)
 {
     for (size_t idx = 0; idx < view->result.n_cells; idx++) {
@@ -29,15 +19,16 @@ static void add_cells(const struct run_view *view, struct table *table)
                    plan_kind_name(view->frozen.plan.profile, view->frozen.plan.is_rehearsal));
         table_add(table, cell->of_case->id);
         table_addf(table, "%zu", n);
-        add_f64(table, cell->value);
-        add_f64(table, n > 1 ? cell->summary.std : (double)NAN);
-        add_f64(table, n > 1 ? stats_t975((double)(n - 1)) * cell->summary.std / sqrt((double)n)
-                             : (double)NAN);
-        add_f64(table, n ? cell->summary.min : (double)NAN);
-        add_f64(table, n ? cell->summary.max : (double)NAN);
+        table_add_f64(table, cell->value);
+        table_add_f64(table, n > 1 ? cell->summary.std : (double)NAN);
+        table_add_f64(table, n > 1
+                                 ? stats_t975((double)(n - 1)) * cell->summary.std / sqrt((double)n)
+                                 : (double)NAN);
+        table_add_f64(table, n ? cell->summary.min : (double)NAN);
+        table_add_f64(table, n ? cell->summary.max : (double)NAN);
         table_add(table, cell->unit.ptr ? cell->unit : STR_EMPTY);
         table_add(table, cell->published ? cell->published->printed : STR_EMPTY);
-        add_f64(table, cell->rel_diff);
+        table_add_f64(table, cell->rel_diff);
         table_addf(table, "%s", run_verdict_name(cell->verdict));
         table_add(table, cell->why.ptr ? cell->why : STR_EMPTY);
     }

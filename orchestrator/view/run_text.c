@@ -221,11 +221,7 @@ static void print_conclusion(struct strbuf *buf, const struct run_result *result
 
 static void add_number(struct table *table, double value)
 {
-    if (isfinite(value)) {
-        table_addf(table, "%.6g", value);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
+    table_addf_if(table, isfinite(value), "%.6g", value);
 }
 
 /* A line a case; those without a number first. */
@@ -250,7 +246,7 @@ static void print_cells(struct strbuf *buf, const struct run_result *result)
         table_addf(&table, "%zu", cell->summary.n);
         add_number(&table, cell->value);
         add_number(&table, cell->summary.std);
-        table_add(&table, cell->unit.ptr ? cell->unit : STR_LIT("-"));
+        table_add_or_dash(&table, cell->unit);
         table_add(&table, cell->published ? cell->published->printed : STR_LIT("-"));
         table_add(&table, str_of(run_verdict_name(cell->verdict)));
         if (has_target) {
@@ -275,7 +271,7 @@ static void print_also(struct strbuf *buf, const struct frozen *frozen,
             table_add(&table, cell->of_case->id);
             table_add(&table, cell->step->beside.also[at]);
             add_number(&table, also->value);
-            table_add(&table, also->unit.len ? also->unit : STR_LIT("-"));
+            table_add_or_dash(&table, also->unit);
         }
     }
     if (table.n_cells) {

@@ -128,44 +128,25 @@ if start_podman; then
 else
     skip "podman" "podman runs nothing here: $(cat "$T/why")"
 fi
-# --- engines that keep an image in a file: fakes, only for the order of the calls ------------------------
+# --- engines that keep an image in a file, which is the site's to make: fakes ------------------------------
 mkdir -p "$T/fake"
-cat >"$T/fake/apptainer" <<'EOF2'
-#!/bin/sh
-# build --force [--no-https] FILE SOURCE
-[ "$1 $2" = "build --force" ] || exit 9
-shift 2
-[ "$1" != --no-https ] || { https=no; shift; }
-case $2 in
-docker://*) [ -n "$https" ] || { echo "server gave HTTP response to HTTPS client"; exit 255; } ;;
-docker-archive:*) tar -tf "${2#*:}" | grep -qx manifest.json || exit 8 ;;
-esac
-echo "made from ${2%%:*}" >"$1"
-EOF2
-printf '#!/bin/sh\nexit 9\n' >"$T/fake/enroot"
+printf '#!/bin/sh\nexit 9\n' | tee "$T/fake/enroot" >"$T/fake/apptainer"
 chmod +x "$T/fake/apptainer" "$T/fake/enroot"
-SIF="$REPERF_STATE/images/${digest#sha256:}"
 # shellcheck disable=SC2317 # run by exits
 faked() { PATH="$T/fake:$PATH" provision "$1" "$IMAGE" --json; } # INVENTORY
-exits 0 "apptainer: made from the registry" faked apptainer
-is "$(way) $(cat "$SIF.sif")" "('pulled', '$digest') made from docker" "and kept in a file"
-exits 0 "apptainer: again" faked apptainer
-is "$(way)" "('there', '$digest')" "it is there"
-echo changed >"$SIF.sif"
-inventory store-apptainer apptainer ""
-img fetch "$IMAGE" --offline --layout "$L" >/dev/null 2>&1
-exits 0 "apptainer: a file that was changed" faked store-apptainer
-is "$(way) $(cat "$SIF.sif")" "('loaded', '$digest') made from docker-archive" "is made again, from the store"
-is "$(find "$REPERF_STATE/images" -type f | wc -l)" 2 "and no tar is left"
-inventory enroot enroot "127.0.0.1:$MAIN"
-exits 7 "enroot: images are not made" faked enroot
-like "$(cat "$T/err")" "reperf does not make images for enroot" "for a reason that is said"
-echo mine >"$SIF.sqsh"
-(cd "${SIF%/*}" && sha256sum "${SIF##*/}.sqsh" >"$SIF.sqsh.sha256")
-exits 0 "enroot: a file of the site's own" faked enroot
-is "$(way)" "('there', '$digest')" "is taken with its digest"
-echo changed >"$SIF.sqsh"
-exits 5 "enroot: and not when it was changed" faked enroot
+for engine in apptainer:sif enroot:sqsh; do
+    file="$REPERF_STATE/images/${digest#sha256:}.${engine#*:}" engine=${engine%:*}
+    mkdir -p "${file%/*}"
+    inventory "$engine" "$engine" "127.0.0.1:$MAIN"
+    exits 7 "$engine: images are not made" faked "$engine"
+    like "$(cat "$T/err")" "reperf does not make images for $engine" "for a reason that is said"
+    echo mine >"$file"
+    (cd "${file%/*}" && sha256sum "${file##*/}" >"$file.sha256")
+    exits 0 "$engine: a file of the site's own" faked "$engine"
+    is "$(way)" "('there', '$digest')" "is taken with its digest"
+    echo changed >"$file"
+    exits 5 "$engine: and not when it was changed" faked "$engine"
+done
 # An engine that says it has the image, by another id.
 cat >"$T/bin/docker" <<'EOF2'
 #!/bin/sh

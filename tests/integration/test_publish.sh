@@ -42,6 +42,11 @@ exits 2 "a secret among the files" "$REPERF" publish one -o "$T/leaked" --files 
 like "$(cat "$T/err")" 'overlays/code/notes.txt: what looks like a secret' "is named, and not published"
 is "$(grep -rc ghp_ "$T/leaked" --include=notes.txt | grep -c ':1')" 0 "nor written"
 
+mkdir long && { head -c 1048570 /dev/zero | tr '\0' ' ' && echo "token = ghp_0123456789abcdefghijABCDEFGHIJ456789"; } >long/notes.txt
+exits 2 "a secret across the end of what is read at a time" "$REPERF" publish one -o "$T/leaked2" --files long
+like "$(cat "$T/err")" 'overlays/code/notes.txt: what looks like a secret at byte 10485[0-9][0-9]:' "is named with its place"
+is "$([ -e "$T/leaked2/manifests/overlays/code/notes.txt" ] && echo there)" "" "nor is it written"
+
 # Audited from the folder and from a bare repository
 cd "$T" || exit 1
 exits 0 "audit FOLDER" "$REPERF" audit "$T/pub/"
