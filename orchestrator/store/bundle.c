@@ -6,7 +6,6 @@
 #include "store/bundle.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -15,6 +14,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/publish.h"
+#include "store/bundle_copy.h"
 #include "store/bundle_impl.h"
 #include "store/image_store.h"
 #include "sys/tree.h"
@@ -199,26 +199,10 @@ static int copy_parts(struct maker *m, struct err *err)
     return 0;
 }
 
-typedef int (*file_fn)(struct maker *m, const char *from, const char *to, struct err *err);
-
-static int for_folder(struct maker *m, const char *from, const char *to, file_fn fn,
-                      struct err *err)
-{
-    struct fs_names paths;
-    if (fs_walk(m->arena, from, &paths, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < paths.n; idx++) {
-        if (fn(m, fs_join(m->arena, from, paths.items[idx]),
-               fs_join(m->arena, to, paths.items[idx]), err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-/* Data and programs: each file of a folder of the data, or beside this program, to where reperf finds it in the bundle. */
-static int for_files(struct maker *m, file_fn fn, struct err *err)
+/* Data and programs: from a folder of the data, or beside this program, to where reperf finds it in the bundle. */
+static int for_files(struct maker *m,
+                     int (*fn)(struct maker *, const char *, const char *, struct err *),
+                     struct err *err)
 {
     static const char *const FOLDERS[] = {"manifests", "images", "datasets", "logs/published",
                                           "workloads/competitors"};
@@ -227,8 +211,7 @@ static int for_files(struct maker *m, file_fn fn, struct err *err)
     for (size_t idx = 0; idx < ARRAY_LEN(FOLDERS); idx++) {
         const char *from = fs_join(m->arena, m->opts->root, FOLDERS[idx]);
         if (fs_is_dir(from) &&
-            for_folder(m, from, arena_printf(m->arena, "share/reperf/%s", FOLDERS[idx]), fn, err) <
-                0) {
+            fn(m, from, arena_printf(m->arena, "share/reperf/%s", FOLDERS[idx]), err) < 0) {
             return -1;
         }
     }
@@ -243,30 +226,10 @@ static int for_files(struct maker *m, file_fn fn, struct err *err)
     return fn(m, m->opts->self, "bin/reperf", err);
 }
 
-/* A regular file. Its digest is taken of the copy afterwards. */
 static int copy(struct maker *m, const char *from, const char *to, struct err *err)
 {
-    CLEANUP(fd) int from_fd = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    CLEANUP(fd) int to_fd = -1;
-    struct digest_value ignored;
-    struct stat st;
-    to = below(m, to);
-    if (from_fd < 0 || fstat(from_fd, &st) < 0) {
-        return err_set(err, err_code_of_errno(errno), "open %s: %s", from, err_errno_text(errno));
-    }
-    if (!S_ISREG(st.st_mode)) {
-        return err_set(err, ERR_INTEGRITY, "%s: expected a regular file", from);
-    }
-    if (fs_mkdir_p(arena_strndup(m->arena, to, (size_t)(strrchr(to, '/') - to)), err) < 0) {
-        return -1;
-    }
-    to_fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, (st.st_mode & S_IXUSR) ? 0755 : 0644);
-    if (to_fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "create %s: %s", to, err_errno_text(errno));
-    }
-    const struct digest_copy bytes = {
-        .from_fd = from_fd, .to_fd = to_fd, .name = from, .should_stop = m->opts->should_stop};
-    return digest_copy(&bytes, &ignored, err);
+    return fs_is_dir(from) ? copy_folder(m->arena, from, below(m, to), m->opts->should_stop, err)
+                           : copy_file(from, below(m, to), m->opts->should_stop, err);
 }
 
 static int by_text(const void *a, const void *b)
@@ -363,12 +326,19 @@ int bundle_make(struct arena *arena, const struct bundle_opts *opts, struct bund
 
 /* ---- what would be written ---- */
 
-static int weigh(struct maker *m, const char *from, const char *to UNUSED, struct err *err UNUSED)
+static int weigh(struct maker *m, const char *from, const char *ignored, struct err *err)
 {
+    struct fs_names paths = {0};
     struct stat info;
-    if (stat(from, &info) == 0) {
-        m->info.n_files++;
-        m->info.file_bytes += (uint64_t)info.st_size;
+    (void)ignored;
+    if (fs_is_dir(from) && fs_walk(m->arena, from, &paths, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < (fs_is_dir(from) ? paths.n : 1); idx++) {
+        if (stat(fs_is_dir(from) ? fs_join(m->arena, from, paths.items[idx]) : from, &info) == 0) {
+            m->info.n_files++;
+            m->info.file_bytes += (uint64_t)info.st_size;
+        }
     }
     return 0;
 }

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/publish.h"
+#include "store/bundle_copy.h"
 #include "store/bundle_impl.h"
 #include "store/image_store.h"
 
