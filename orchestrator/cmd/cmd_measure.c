@@ -17,6 +17,7 @@
 #include "load/measure.h"
 #include "log/survey.h"
 #include "log/whole.h"
+#include "store/dataset_store.h"
 
 #include <math.h>
 
@@ -28,7 +29,7 @@ struct args {
     const char *format;
     const char *rule;
     const char *pattern, *unit, *suggest;
-    const char *results;
+    const char *results, *dataset;
     int64_t gpus, nodes, batch;
     bool want_json, allows_incomplete;
 };
@@ -53,6 +54,9 @@ static const struct opt OPTS[] = {
         .letter = 'n', .value = "N", .min = 1, .max = 1000000),
     OPT(struct args, batch, "batch", "batch of one GPU, if the log does not state it",
         .letter = 'b', .value = "N", .min = 1, .max = 1000000000),
+    OPT(struct args, dataset, "dataset",
+        "dataset that an epoch goes through: its steps times the job's batch are its samples",
+        .value = "DATASET"),
     OPT(struct args, results, "results",
         "with a checkout of an MLPerf round: the table of its results", .value = "CSV"),
     OPT(struct args, allows_incomplete, "allow-incomplete", "an incomplete log is not a failure"),
@@ -139,7 +143,7 @@ static int check_used(const struct args *args, const struct finding_of_log *f, s
     bool takes_batch =
         rule && (rule->scale == SCALE_GLOBAL_BATCH || rule->scale == SCALE_GLOBAL_BATCH_OVER ||
                  rule->statistic == STAT_TIMESTAMPS);
-    return args->batch == 0 || takes_batch || f->counts.batch_per_gpu > 0
+    return args->batch == 0 || args->dataset || takes_batch || f->counts.batch_per_gpu > 0
                ? 0
                : err_set(err, ERR_USAGE,
                          "%s: --batch %" PRId64 " is not used: %s takes no batch; --rule names one "
@@ -215,6 +219,42 @@ static int check_arithmetic(struct arena *arena, const struct source *from,
     return 0;
 }
 
+/* An epoch of fewer steps than the dataset's samples fill went through a part of it, whatever its speed. */
+static int check_dataset(struct arena *arena, const struct source *from, struct finding_of_log *f,
+                         struct err *err)
+{
+    const struct rule_case of = case_of(from->args, f);
+    struct dataset_here here;
+    double batch = (double)of.gpus * (double)of.batch_per_gpu;
+    double found = (double)f->m.epoch_steps * batch;
+    int64_t samples = -1;
+    if (!from->args->dataset) {
+        return 0;
+    }
+    if (dataset_load(arena, &(struct dataset_which){.root = from->root, .id = from->args->dataset},
+                     &here, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < here.dataset.n_splits; idx++) {
+        const struct dataset_split *split = &here.dataset.splits[idx];
+        samples = str_eq_z(split->name, "train") ? split->n_samples : samples;
+    }
+    if (samples <= 0 || !(found > 0)) {
+        return err_set(err, ERR_USAGE, "%s: --dataset %s is not used: %s", f->file,
+                       from->args->dataset,
+                       samples <= 0            ? "how many samples it has is not known"
+                       : f->m.epoch_steps <= 0 ? "the log does not say how many steps an epoch has"
+                                               : "it takes --gpus and --batch, too");
+    }
+    if (fabs(found - (double)samples) >= batch) { /* a last batch may be a part, or left out */
+        const char *said = arena_printf(
+            arena, "an epoch of %" PRId64 " steps of %.0f samples is of %.0f, and %s has %" PRId64,
+            f->m.epoch_steps, batch, found, from->args->dataset, samples);
+        engine_contradict(&f->m, 0, str_of(said));
+    }
+    return 0;
+}
+
 /* By a format that was not asked for. */
 static int judge_by(struct arena *arena, const struct source *from, const struct format *format,
                     struct finding_of_log *as, struct err *err)
@@ -255,6 +295,7 @@ static int propose(struct arena *arena, const struct source *from, struct findin
     struct proposal *proposal = from->proposal;
     const struct proposal_want want = {.root = from->root,
                                        .file = from->args->suggest,
+                                       .makes = from->args->suggest != NULL,
                                        .unit = str_of(from->args->unit),
                                        .log = f->file,
                                        .path = f->path,
@@ -397,7 +438,7 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
     if (doubt.len) {
         engine_contradict(&f->m, 0, doubt);
     }
-    if (check_asked(args, f, err) < 0) {
+    if (check_asked(args, f, err) < 0 || check_dataset(arena, from, f, err) < 0) {
         return -1;
     }
     judge(arena, args, format, f);
@@ -654,8 +695,9 @@ static int measure_rounds(const struct cmd_ctx *ctx, const struct args *args,
                           const struct opt_list *folders, size_t n_rounds, struct err *err)
 {
     const struct folder_args as = {folders, args->results, args->want_json};
-    bool has_other = args->format || args->rule || args->pattern || args->unit || args->suggest ||
-                     args->gpus || args->nodes || args->batch || args->allows_incomplete;
+    bool has_other = args->format || args->rule || args->dataset || args->pattern || args->unit ||
+                     args->suggest || args->gpus || args->nodes || args->batch ||
+                     args->allows_incomplete;
     if (n_rounds < folders->n || has_other || !GUESTS.measure_folders) {
         return err_set(
             err, ERR_USAGE,

@@ -239,6 +239,16 @@ static void read_around(struct draft_reader *r, const struct draft_page *page,
 
 /* ---- numbers ---- */
 
+static void leave_out(struct draft *into, enum draft_left_out why, const struct draft_page *page,
+                      struct str text)
+{
+    if (into->left[why].n++ == 0) {
+        into->left[why].first = text;
+        into->left[why].document = page->document;
+        into->left[why].line = page->table->line;
+    }
+}
+
 /* A unit outside the column counts if the column's header says speed, a row, or a name: not if it says "date". */
 static struct str unit_around(struct draft_reader *r, const struct draft_page *page)
 {
@@ -265,15 +275,17 @@ static bool find_unit(struct draft_reader *r, const struct draft_page *page, siz
         return false;
     }
     if (draft_finds(r, SHAPE_PER_GPU, head) || draft_finds(r, SHAPE_PER_GPU, text)) {
-        into->n_per_gpu++;
+        leave_out(into, LEFT_PER_GPU, page, text);
         return false;
     }
     if (!unit.len && draft_finds(r, SHAPE_ANY_PER_SECOND, head)) {
-        into->unknown_unit = into->n_unknown_unit++ ? into->unknown_unit : head;
+        leave_out(into, LEFT_UNKNOWN_UNIT, page, head);
         return false;
     }
     unit = unit.len ? unit : r->unit;
-    into->n_without_unit += !unit.len;
+    if (!unit.len) {
+        leave_out(into, LEFT_NO_UNIT, page, text);
+    }
     *ret = unit;
     return unit.len > 0;
 }
@@ -321,7 +333,7 @@ static bool find_rate(struct draft_reader *r, const struct draft_page *page, siz
     number->metric = STR_LIT("throughput");
     if (is_value && draft_is_scaled(r, page->heads[column], text)) {
         if (find_unit(r, page, column, text, into, &number->unit)) {
-            into->scaled = into->n_scaled++ ? into->scaled : text;
+            leave_out(into, LEFT_SCALED, page, text);
         }
         return false;
     }
@@ -336,16 +348,14 @@ static void note_unusable(struct draft_reader *r, const struct draft_page *page,
     struct draft_number number = {0};
     struct draft counts = {0};
     struct str as_if;
-    if (!draft_is_unusable(r, text, &as_if) ||
-        (!find_rate(r, page, column, &number, as_if, &counts) &&
-         !find_other(r, page, column, &number, as_if) &&
-         counts.n_scaled + counts.n_per_gpu + counts.n_unknown_unit + counts.n_without_unit == 0)) {
-        return;
+    bool is_one = draft_is_unusable(r, text, &as_if) &&
+                  (find_rate(r, page, column, &number, as_if, &counts) ||
+                   find_other(r, page, column, &number, as_if));
+    for (int why = 0; why < DRAFT_LEFTS; why++) {
+        is_one = is_one || counts.left[why].n > 0;
     }
-    if (into->n_unusable++ == 0) {
-        into->unusable = text;
-        into->unusable_in = page->document;
-        into->unusable_line = page->table->line;
+    if (is_one) {
+        leave_out(into, LEFT_UNUSABLE, page, text);
     }
 }
 

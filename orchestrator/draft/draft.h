@@ -71,21 +71,27 @@ struct draft_number {
     bool is_proposed;            /* what its log gives was read by a proposed format */
     enum log_state log_state;
 };
+/* Why a number of a table is left out. */
+enum draft_left_out {
+    LEFT_NO_UNIT,      /* its header says speed but no unit */
+    LEFT_UNKNOWN_UNIT, /* its header has a unit that the vocabulary lacks */
+    LEFT_SCALED,       /* a rate in thousands or millions: how exact it is is not printed */
+    LEFT_PER_GPU,      /* a rate of one GPU: no rule gives such a number */
+    LEFT_UNUSABLE,     /* NaN, infinite, not over 0, over DRAFT_PRINTED_MAX or malformed */
+    DRAFT_LEFTS
+};
+
 struct draft {
     struct draft_number *items;
     size_t n, n_left_out;
     struct draft_number
         *others; /* times and accuracies: they follow the rates, as far as there is room */
     size_t n_others;
-    size_t n_without_unit;   /* numbers below a header that says speed but no unit */
-    size_t n_unknown_unit;   /* numbers below a header with a unit that the vocabulary lacks */
-    struct str unknown_unit; /* the header of the first */
-    size_t n_scaled;         /* rates in thousands or millions: how exact they are is not printed */
-    struct str scaled;       /* the first */
-    size_t n_per_gpu;        /* rates per GPU: no rule gives such a number */
-    size_t n_unusable;       /* NaN, infinite, not over 0, over DRAFT_PRINTED_MAX or malformed */
-    struct str unusable, unusable_in; /* the first, and its document */
-    int64_t unusable_line;            /* of its table */
+    struct draft_left {
+        size_t n;
+        struct str first, document; /* the first, and where it stands */
+        int64_t line;               /* of its table */
+    } left[DRAFT_LEFTS];
 };
 
 /* Lower-case letters, digits and single dashes; empty if nothing is left. */

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/table.h"
-#include "draft/suggest.h"
+#include "draft/propose.h"
 #include "judge/identity.h"
 #include "lint/lint.h"
 #include "load/audit_logs.h"
@@ -96,36 +96,30 @@ static const struct format *first_that_reads(struct new_maker *m, const struct f
     return NULL;
 }
 
-/* A format from the log's own lines, if they are self-explanatory. */
+/* A format from the log's own lines, if they are self-explanatory: the one that measure proposes. */
 static const struct format *make_format(struct new_maker *m, const char *path, const char *file,
                                         struct measurement *ret)
 {
-    CLEANUP(survey) struct survey *survey = survey_new(format_vocabulary(m->formats.items[0]));
-    CLEANUP(strbuf) struct strbuf text = {0};
-    struct suggestions list = {0};
-    struct suggested_format as = {.source =
-                                      str_of(arena_printf(m->arena, "the lines of %s", path))};
-    struct format_set one = {0};
+    const struct proposal_want want = {
+        .root = m->ctx->root,
+        .id = str_of(arena_printf(m->arena, "%s-%zu", m->from->id, m->made.n + 1)),
+        .log = path,
+        .path = file,
+        .makes = true};
+    CLEANUP(format_set) struct format_set one = {0};
+    struct proposal proposal = {0};
     struct err ignored = {0};
-    if (m->made.n == ARRAY_LEN(m->made_text) || measure_survey(survey, file, NULL, &ignored) < 0 ||
-        suggest_rank(m->arena, survey, format_vocabulary(m->formats.items[0]), STR_EMPTY, &list,
-                     &ignored) < 0 ||
-        !suggest_best(&list)) {
+    bool is_made = m->made.n < ARRAY_LEN(m->made_text) &&
+                   propose_format(m->arena, &want, &proposal, &one, &ignored) == 0 &&
+                   first_that_reads(m, &one, file, ret);
+    proposal_release(&proposal);
+    if (!is_made) {
         return NULL;
     }
-    as.id = str_of(arena_printf(m->arena, "%s-%zu", m->from->id, m->made.n + 1));
-    strbuf_init(&text, TEXT_MAX);
-    suggest_format(&list, &as, &text);
-    if (load_format_text(m->arena, m->ctx->root, strbuf_str(&text), path, &one, &ignored) < 0) {
-        return NULL;
-    }
-    if (!first_that_reads(m, &one, file, ret)) {
-        format_set_release(&one);
-        return NULL;
-    }
-    m->made_text[m->made.n] = str_dup(m->arena, strbuf_str(&text));
+    m->made_text[m->made.n] = proposal.text;
     m->made.items[m->made.n++] = one.items[0];
-    return one.items[0];
+    one = (struct format_set){0};
+    return m->made.items[m->made.n - 1];
 }
 
 static const struct format *format_of(struct new_maker *m, const struct new_file *of,
@@ -355,6 +349,12 @@ static void say_logs(struct new_maker *m, struct strbuf *text)
 /* What was left out, and the option that would include it. */
 static void say_left_out(struct new_maker *m, struct strbuf *text)
 {
+    static const char *const WHY[] = {
+        [LEFT_NO_UNIT] = "numbers of speed whose table names no unit (--unit says it)",
+        [LEFT_UNKNOWN_UNIT] = "numbers whose unit is not known",
+        [LEFT_SCALED] = "rates in thousands or millions",
+        [LEFT_PER_GPU] = "rates of one GPU of several",
+        [LEFT_UNUSABLE] = "numbers that are NaN, infinite, not over 0, over 1e+12 or malformed"};
     if (m->docs.n_left_out + m->log_files.n_left_out + m->draft.n_left_out > 0) {
         strbuf_printf(text,
                       "not looked at, over the limits of %d documents, %d logs and %d numbers: %zu "
@@ -363,28 +363,13 @@ static void say_left_out(struct new_maker *m, struct strbuf *text)
                       NEW_DOC_FILES_MAX, NEW_LOG_FILES_MAX, DRAFT_NUMBERS_MAX, m->docs.n_left_out,
                       m->log_files.n_left_out, m->draft.n_left_out);
     }
-    if (m->draft.n_without_unit) {
-        strbuf_printf(text,
-                      "left out: %zu numbers of speed whose table names no unit; --unit says it\n",
-                      m->draft.n_without_unit);
-    }
-    if (m->draft.n_unknown_unit) {
-        strbuf_printf(text, "left out: %zu numbers whose unit is not known, as \"%.*s\"\n",
-                      m->draft.n_unknown_unit, STR_ARG(m->draft.unknown_unit));
-    }
-    if (m->draft.n_scaled) {
-        strbuf_printf(text, "left out: %zu rates in thousands or millions, as \"%.*s\"\n",
-                      m->draft.n_scaled, STR_ARG(m->draft.scaled));
-    }
-    if (m->draft.n_per_gpu) {
-        strbuf_printf(text, "left out: %zu rates of one GPU of several\n", m->draft.n_per_gpu);
-    }
-    if (m->draft.n_unusable) {
-        strbuf_printf(text,
-                      "left out: %zu numbers that are NaN, infinite, not over 0, over %g or "
-                      "malformed, the first \"%.*s\" of %.*s:%" PRId64 "\n",
-                      m->draft.n_unusable, DRAFT_PRINTED_MAX, STR_ARG(m->draft.unusable),
-                      STR_ARG(m->draft.unusable_in), m->draft.unusable_line);
+    for (int why = 0; why < DRAFT_LEFTS; why++) {
+        const struct draft_left *left = &m->draft.left[why];
+        if (left->n) {
+            strbuf_printf(text, "left out: %zu %s, the first \"%.*s\" of %.*s:%" PRId64 "\n",
+                          left->n, WHY[why], STR_ARG(left->first), STR_ARG(left->document),
+                          left->line);
+        }
     }
     if (m->n_sheets) {
         strbuf_printf(
@@ -514,6 +499,7 @@ static int make(struct new_maker *m, struct err *err)
     struct str unit;
     struct str series_sha256 = STR_EMPTY;
     bool has_rows = false;
+    size_t n_left = 0;
     int status;
     if (fs_exists(report_path(m))) {
         return err_set(err, ERR_USAGE, "%s exists already", report_path(m));
@@ -543,10 +529,12 @@ static int make(struct new_maker *m, struct err *err)
     if (status < 0) {
         return -1;
     }
+    for (int why = 0; why < DRAFT_LEFTS; why++) {
+        n_left += m->draft.left[why].n;
+    }
     if (!has_rows) {
         log_line(LOG_ERROR, "%s",
-                 m->draft.n || m->draft.n_without_unit || m->draft.n_unknown_unit ||
-                         m->draft.n_scaled || m->draft.n_unusable
+                 m->draft.n || n_left > 0
                      ? "no number has a unit and a row: nothing is written; --unit, "
                        "--model, --framework, --precision, --gpus and --batch say "
                        "what the tables do not"

@@ -44,8 +44,9 @@ static int make_format(struct arena *arena, const struct proposal_want *want, st
                        struct str source, struct format_set *ret_set, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = {0};
-    const struct suggested_format as = {id_of(arena, want->file ? want->file : "suggested"), source,
-                                        p->skip};
+    const struct suggested_format as = {
+        want->id.len ? want->id : id_of(arena, want->file ? want->file : "suggested"), source,
+        p->skip};
     strbuf_init(&text, FORMAT_BYTES);
     suggest_format(&p->list, &as, &text);
     strbuf_add_z(&text, "\n");
@@ -93,11 +94,11 @@ static int write_format(struct arena *arena, const struct proposal_want *want, s
                         struct format_set *ret_set, struct err *err)
 {
     struct str source = str_of(arena_printf(arena, "the lines of %s", want->log));
-    if (!want->file) {
+    if (!want->makes) {
         return 0;
     }
     return make_format(arena, want, p, source, ret_set, err) < 0 ||
-                   fs_write_atomic(want->file, p->text, err) < 0
+                   (want->file && fs_write_atomic(want->file, p->text, err) < 0)
                ? -1
                : 0;
 }

@@ -26,13 +26,15 @@ struct proposal {
 };
 struct proposal_want {
     const char *root;
+    struct str id;    /* of the format; empty: as the file is named */
     const char *file; /* where the format goes; NULL: nowhere */
+    bool makes;       /* the format is wanted, if something can be read */
     struct str unit;  /* of what prints none; or empty */
     const char *log;  /* as the user names it */
     const char *path; /* where it is read */
     const struct log_head *head;
 };
-/* Where a file is wanted and something can be read, ret_set is its format; else it stays empty. */
+/* Where the format is wanted and something can be read, it is in ret_set, and its text in ret->text; else the set stays empty. */
 MUST_CHECK int propose_format(struct arena *arena, const struct proposal_want *want,
                               struct proposal *ret, struct format_set *ret_set, struct err *err);
 void proposal_release(struct proposal *proposal);

@@ -32,12 +32,13 @@ static struct str short_rate(struct str word)
     return STR_EMPTY;
 }
 
-static bool factor_of(const struct word *unit, double *ret)
+bool suggest_factor(const struct word *unit, double *ret)
 {
     static const struct {
         const char *name;
         double factor;
     } TIMES[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60}, {"h", 3600}};
+    *ret = 1;
     for (size_t idx = 0; unit && idx < ARRAY_LEN(TIMES); idx++) {
         if (str_eq_z(unit->name, TIMES[idx].name)) {
             *ret = TIMES[idx].factor;
@@ -153,10 +154,10 @@ static void set_unit(struct suggestion *s, const struct word *unit, struct str n
         s->kind = SUGGEST_RATE;
         s->unit = unit->name;
         s->is_beside = !str_ends(unit->dimension, STR_LIT("rate"));
-    } else if (factor_of(unit, &factor) && (is_step_time_name(name) || is_mean)) {
+    } else if (suggest_factor(unit, &factor) && (is_step_time_name(name) || is_mean)) {
         bool is_span = only_grows(s->number) || is_of_more(s->number, name);
         set_time(s, is_span ? SUGGEST_SPAN : SUGGEST_TIME, factor);
-    } else if (factor_of(unit, &factor) &&
+    } else if (suggest_factor(unit, &factor) &&
                (survey_name_has(name, EPOCHS) || survey_name_has(name, TIME_WORDS) ||
                 is_elapsed(s->number))) {
         set_time(s, SUGGEST_SPAN, factor);
@@ -260,7 +261,7 @@ static void classify_words(const struct vocabulary *v, struct suggestion *s)
         s->kind = are_steps ? SUGGEST_CLOCK : SUGGEST_NONE;
     } else if (n->is_span) {
         s->kind = SUGGEST_SPAN;
-    } else if (time && factor_of(time, &factor)) {
+    } else if (time && suggest_factor(time, &factor)) {
         set_time(s, SUGGEST_TIME, factor);
     } else if (unit && unit->name.len) {
         set_unit(s, unit, name);
@@ -269,7 +270,7 @@ static void classify_words(const struct vocabulary *v, struct suggestion *s)
         s->unit = short_rate(last);
     } else if (!str_eq_z(name, "throughput") && !str_eq_z(name, "ips") &&
                records_figure(v, rate, &metric, &unit)) {
-        bool is_time = factor_of(unit, &factor);
+        bool is_time = suggest_factor(unit, &factor);
         if (!is_time) {
             set_unit(s, unit, name);
         } else if (str_eq_z(metric, "step_time")) {
@@ -389,7 +390,7 @@ static int take_unit(struct suggestions *list, const struct vocabulary *v, struc
 {
     const struct word *word = words_find(&v->units, unit);
     double factor = 1;
-    bool is_time = factor_of(word, &factor);
+    bool is_time = suggest_factor(word, &factor);
     bool is_taken = false;
     bool is_rate = word && word_is_rate(word);
     if (!is_time && !is_rate) {

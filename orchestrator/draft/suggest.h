@@ -53,6 +53,9 @@ bool suggest_is_enough(const struct survey_number *number);
 /* Whether each figure is of all steps so far. */
 bool suggest_is_running(const struct survey_number *number);
 
+/* Whether it is a unit of time, and how many seconds it is; else 1. */
+bool suggest_factor(const struct word *unit, double *ret);
+
 struct suggestions {
     struct suggestion *items; /* all numbers, best first; in the arena */
     size_t n;

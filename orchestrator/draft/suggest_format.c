@@ -82,7 +82,8 @@ static bool has_steps(const struct survey_number *n)
     const struct survey_steps *s = &n->steps;
     bool is_nearly = s->n >= STEPS_MANY && s->n * 4 >= n->n * 3; /* others are of another line */
     bool is_open_bar = n->is_bar && s->n_full == 0 && s->has_total;
-    return (s->n == n->n || is_nearly) && !s->is_changing &&
+    bool stands = n->n > 1 && s->first == s->last && s->n_back == 0; /* once an epoch */
+    return (s->n == n->n || is_nearly) && !s->is_changing && !stands &&
            (!n->is_bar || is_open_bar || is_beside(n));
 }
 
@@ -302,17 +303,17 @@ static void put_series(struct json_out *out, const struct suggestion *s, struct 
     const struct survey_number *n = s->number;
     bool is_stepped = has_steps(n) && !s->is_plain;
     struct str literal = literal_of(s);
-    bool has_literal = literal.len && !n->head.ptr;
     strbuf_init(&pattern, PATTERN_LEN_MAX);
     (void)suggest_pattern(s, &pattern);
     jw_object(out, NULL);
     jw_str(out, "name", name);
-    jw_str(out, "literal", has_literal ? literal : STR_EMPTY);
+    if (literal.len && !n->head.ptr) {
+        jw_str(out, "literal", literal);
+    }
     jw_str(out, "pattern", strbuf_str(&pattern));
     jw_str(out, "unit", quantity_of(s)[0] == 'c' ? STR_LIT("") : s->unit);
     jw_z(out, "scope", scope_of(s));
     jw_z(out, "quantity", quantity_of(s));
-    jw_bool(out, "primary", is_primary);
     if (!is_primary) {
         jw_bool(out, "stands_in", true);
     }
@@ -347,12 +348,9 @@ static void put_loss(struct json_out *out)
     strbuf_add_z(&pattern, LOSS);
     jw_object(out, NULL);
     jw_z(out, "name", "loss");
-    jw_null(out, "literal"); /* "Loss" as well */
     jw_str(out, "pattern", strbuf_str(&pattern));
     jw_z(out, "unit", "");
     jw_z(out, "scope", "rank");
-    jw_z(out, "quantity", "score");
-    jw_bool(out, "primary", false);
     jw_end_object(out);
 }
 
@@ -416,27 +414,12 @@ static void put_rules(struct json_out *out, const struct suggestion *s, size_t s
     jw_end_array(out);
 }
 
-static void put_absent(struct json_out *out)
-{
-    static const char *const NAMES[] = {"gpus", "nodes", "precision", "batch_per_gpu", "model"};
-    jw_array(out, "facts");
-    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
-        jw_object(out, NULL);
-        jw_z(out, "name", NAMES[idx]);
-        jw_bool(out, "absent", true);
-        jw_z(out, "why", "not looked for: the format was made from the lines of one log");
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-}
-
 static void put_head(struct json_out *out, struct str id, struct str source, bool is_proposed)
 {
     jw_object(out, NULL);
     jw_i64(out, "schema_version", 1);
     jw_str(out, "id", id);
     jw_z(out, "title", "made from one log");
-    jw_z(out, "framework", "any");
     jw_str(out, "source", source);
     if (is_proposed) {
         jw_bool(out, "proposed", true);
@@ -444,13 +427,6 @@ static void put_head(struct json_out *out, struct str id, struct str source, boo
     jw_array(out, "prefixes");
     jw_str(out, NULL, STR_LIT("mpirun"));
     jw_end_array(out);
-}
-
-static void put_marks(struct json_out *out)
-{
-    jw_null(out, "run_start");
-    jw_null(out, "end");
-    put_absent(out);
 }
 
 void suggest_format(const struct suggestions *list, const struct suggested_format *as,
@@ -480,7 +456,6 @@ void suggest_format(const struct suggestions *list, const struct suggested_forma
     }
     put_loss(&json);
     jw_end_array(&json);
-    put_marks(&json);
     put_rules(&json, best, as->skip);
     jw_end_object(&json);
 }
@@ -489,9 +464,8 @@ int suggest_given(const struct given_format *given, struct strbuf *out, struct e
 {
     struct json_out json;
     const struct word *unit = words_find(&given->vocabulary->units, given->unit);
-    const char *quantity = "score";
-    double factor = 1;
-    bool is_time = unit && str_eq_z(unit->dimension, "time");
+    double factor;
+    bool is_time = suggest_factor(unit, &factor);
     if (!unit) {
         return err_set(err, ERR_USAGE,
                        "--unit %.40s: no such unit; manifests/vocabulary.json has them",
@@ -501,32 +475,18 @@ int suggest_given(const struct given_format *given, struct strbuf *out, struct e
         return err_set(err, ERR_USAGE,
                        "--pattern: expected a group (?<value>...) around the number");
     }
-    if (is_time) {
-        factor = str_eq_z(unit->name, "ms")    ? 1e-3
-                 : str_eq_z(unit->name, "us")  ? 1e-6
-                 : str_eq_z(unit->name, "min") ? 60
-                 : str_eq_z(unit->name, "h")   ? 3600
-                                               : 1;
-    }
-    quantity = is_time ? "step_time" : word_is_rate(unit) ? "rate" : "score";
     jw_begin(&json, out, false);
     put_head(&json, given->id, STR_LIT("a pattern of the command line"), false);
     jw_array(&json, "series");
     jw_object(&json, NULL);
     jw_z(&json, "name", "value");
-    jw_null(&json, "literal");
     jw_str(&json, "pattern", given->pattern);
     jw_str(&json, "unit", is_time ? STR_LIT("s") : unit->name);
     jw_z(&json, "scope", "job");
-    jw_z(&json, "quantity", quantity);
-    jw_bool(&json, "primary", true);
     jw_f64(&json, "factor", factor);
     jw_bool(&json, "repeats", true);
     jw_bool(&json, "grid", false);
     jw_end_object(&json);
-    jw_end_array(&json);
-    put_marks(&json);
-    jw_array(&json, "rules");
     jw_end_array(&json);
     jw_end_object(&json);
     return 0;

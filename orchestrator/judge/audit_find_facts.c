@@ -193,12 +193,7 @@ static const struct fact *fact_named(const struct cell_audit *a, const char *nam
 {
     const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
     int32_t run = m ? run_of(a, 0) : -1;
-    for (size_t idx = 0; m && idx < m->n_facts; idx++) {
-        if (str_eq_z(m->facts[idx].name, name) && fact_is_of(&m->facts[idx], run)) {
-            return &m->facts[idx];
-        }
-    }
-    return NULL;
+    return m ? measurement_fact(m, str_of(name), run) : NULL;
 }
 
 /* Logs of one framework and model that state different software: once for each name, with the first that differs. */

@@ -37,17 +37,6 @@ static const struct series *pace_series(const struct rule *rule, const struct me
     return primary && is_pace(primary) ? primary : NULL;
 }
 
-static int chosen_run(const struct rule *rule, const struct series *s)
-{
-    int first = s->samples[0].run;
-    int last = first;
-    for (size_t idx = 1; idx < s->n; idx++) {
-        first = s->samples[idx].run < first ? s->samples[idx].run : first;
-        last = s->samples[idx].run > last ? s->samples[idx].run : last;
-    }
-    return rule->run == RUN_LAST ? last : first;
-}
-
 static double job_factor(const struct series *s, const struct report_case *c)
 {
     return s->scope == SCOPE_RANK ? (double)c->gpus : s->scope == SCOPE_NODE ? (double)c->nodes : 1;
@@ -65,17 +54,15 @@ static double mean_time(const struct series *s, const struct report_case *c, dou
 static int64_t batch_of(const struct cell_audit *a, const struct series *s)
 {
     const struct measurement *m = a->measurements[0];
-    const struct rule *rule = a->by;
-    int32_t run = rule ? rule_run(rule, m) : -1;
+    const struct fact *fact =
+        s->quantity == QTY_STEP_TIME
+            ? measurement_fact(m, STR_LIT("batch_per_gpu"), a->by ? rule_run(a->by, m) : -1)
+            : NULL;
     struct err err = {0};
     int64_t batch = a->of_case->batch_per_gpu;
-    for (size_t idx = 0; s->quantity == QTY_STEP_TIME && idx < m->n_facts; idx++) {
-        if (str_eq_z(m->facts[idx].name, "batch_per_gpu") && fact_is_of(&m->facts[idx], run) &&
-            str_to_i64(m->facts[idx].value, 1, INT32_MAX, &batch, &err) == 0) {
-            break;
-        }
-    }
-    return batch;
+    return fact && str_to_i64(fact->value, 1, INT32_MAX, &batch, &err) < 0
+               ? a->of_case->batch_per_gpu
+               : batch;
 }
 
 /* Seconds from line to line. A running mean's total is steps so far times mean so far. */
@@ -106,7 +93,7 @@ bool audit_pace(struct audit *audit, const struct cell_audit *a, struct pace *re
     if (!s) {
         return false;
     }
-    run = chosen_run(rule, s);
+    run = rule_run_of(rule, s);
     *ret = (struct pace){.items = arena_array(audit->arena, struct interval, s->n), .series = s};
     for (size_t idx = 0; idx < s->n; idx++) {
         const struct sample *at = &s->samples[idx];

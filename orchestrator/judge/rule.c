@@ -194,8 +194,7 @@ const struct rule_target *rule_target_for(const struct rule *rule, struct str mo
     return NULL;
 }
 
-/* NULL if the run states none, or several that differ. */
-static const struct fact *one_fact(const struct measurement *m, struct str name, int32_t run)
+const struct fact *rule_one_fact(const struct measurement *m, struct str name, int32_t run)
 {
     const struct fact *found = NULL;
     for (size_t idx = 0; idx < m->n_facts; idx++) {
@@ -216,7 +215,7 @@ int rule_repeat(const struct rule *rule, const struct measurement *m, const stru
     const struct rule_success *success = &rule->success;
     struct rule_value value = {0};
     if (success->fact.ptr) {
-        const struct fact *fact = one_fact(m, success->fact, rule_run(rule, m));
+        const struct fact *fact = rule_one_fact(m, success->fact, rule_run(rule, m));
         if (!fact || !str_eq(fact->value, success->value)) {
             *ret_repeat = (struct rule_repeat){
                 .value = (double)INFINITY,
@@ -251,7 +250,7 @@ int64_t rule_required_for(const struct rule *rule, const struct measurement *m)
 {
     const struct rule_required *required = &rule->required;
     const struct fact *fact =
-        required->fact.ptr ? one_fact(m, required->fact, rule_run(rule, m)) : NULL;
+        required->fact.ptr ? rule_one_fact(m, required->fact, rule_run(rule, m)) : NULL;
     for (size_t idx = 0; fact && idx < required->n; idx++) {
         if (str_eq(required->items[idx].value, fact->value)) {
             return required->items[idx].n;
@@ -435,8 +434,10 @@ static int decode_rules(const struct json *root, struct arena *arena, struct for
     struct rule *rules;
     size_t n = 0;
     size_t n_max = 0;
-    if (json_member(root, "rules", &list, err) < 0 ||
-        json_expect_array(&list, FORMAT_RULES_MAX, &n_max, err) < 0) {
+    if (!json_find(root, "rules", &list)) {
+        return 0;
+    }
+    if (json_expect_array(&list, FORMAT_RULES_MAX, &n_max, err) < 0) {
         return -1;
     }
     rules = arena_array(arena, struct rule, n_max ? n_max : 1);

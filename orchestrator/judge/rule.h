@@ -160,6 +160,7 @@ MUST_CHECK int rule_apply(const struct rule *rule, const struct measurement *m,
 
 /* The run whose samples the rule takes; -1: none, none chosen of several, or a table that may describe another run than its own. */
 int32_t rule_run(const struct rule *rule, const struct measurement *m);
+int32_t rule_run_of(const struct rule *rule, const struct series *series); /* last or first */
 
 /* What rule_apply does with each sample of the rule's series: ret_uses has one entry for each. */
 MUST_CHECK int rule_uses(const struct rule *rule, const struct measurement *m,

@@ -49,13 +49,19 @@ static bool is_choice(const struct rule *rule, struct runs runs)
     return rule->run != RUN_ONLY || runs.first == runs.last;
 }
 
+int32_t rule_run_of(const struct rule *rule, const struct series *series)
+{
+    struct runs runs = runs_of(series);
+    return rule->run == RUN_LAST ? runs.last : runs.first;
+}
+
 int32_t rule_run(const struct rule *rule, const struct measurement *m)
 {
     const struct series *series = measurement_series(m, rule->series);
     struct runs runs = series ? runs_of(series) : (struct runs){0};
-    return !series || series->n == 0 || rule->match_gpus || !is_choice(rule, runs) ? -1
-           : rule->run == RUN_LAST                                                 ? runs.last
-                                                                                   : runs.first;
+    return !series || series->n == 0 || rule->match_gpus || !is_choice(rule, runs)
+               ? -1
+               : rule_run_of(rule, series);
 }
 
 static int choose_run(const struct rule *rule, const struct series *series, int32_t *ret_run,
@@ -66,23 +72,19 @@ static int choose_run(const struct rule *rule, const struct series *series, int3
         return err_set(err, ERR_PARSE, "the log holds %d runs and rule %.*s does not choose one",
                        runs.last - runs.first + 1, STR_ARG(rule->id));
     }
-    *ret_run = rule->run == RUN_LAST ? runs.last : runs.first;
+    *ret_run = rule_run_of(rule, series);
     return 0;
 }
 
 /* Warm-up steps that the run states, -1: none; for a log of one run also those that a kept series states. */
 static int64_t warmup_of(const struct measurement *m, int32_t run)
 {
+    const struct fact *fact = m->n_runs > 1 ? measurement_fact(m, STR_LIT("warmup"), run) : NULL;
     struct err ignored = {0};
     int64_t steps;
-    for (size_t idx = 0; m->n_runs > 1 && idx < m->n_facts; idx++) {
-        const struct fact *fact = &m->facts[idx];
-        if (fact_is_of(fact, run) && str_eq_z(fact->name, "warmup") &&
-            str_to_i64(fact->value, 0, INT64_MAX, &steps, &ignored) == 0) {
-            return steps;
-        }
-    }
-    return m->n_runs > 1 ? -1 : m->warmup_steps;
+    return fact && str_to_i64(fact->value, 0, INT64_MAX, &steps, &ignored) == 0 ? steps
+           : m->n_runs > 1                                                      ? -1
+                                                                                : m->warmup_steps;
 }
 
 static void picked_note(const struct picked *picked, const struct sample *s, enum sample_use use)
@@ -536,19 +538,12 @@ static int apply_statistic(const struct rule *rule, const struct rule_case *of,
 }
 
 /* Items per step, from a fact that the run states once; 0 if it does not. */
-static double stated_items(const struct measurement *m, struct str fact, int32_t run)
+static double stated_items(const struct measurement *m, struct str name, int32_t run)
 {
+    const struct fact *fact = rule_one_fact(m, name, run);
     struct err ignored = {0};
-    double items = 0;
-    for (size_t idx = 0; idx < m->n_facts; idx++) {
-        if (!str_eq(m->facts[idx].name, fact) || !fact_is_of(&m->facts[idx], run)) {
-            continue;
-        }
-        if (items > 0 || str_to_f64(m->facts[idx].value, &items, &ignored) < 0 || !(items > 0)) {
-            return 0;
-        }
-    }
-    return items;
+    double items;
+    return fact && str_to_f64(fact->value, &items, &ignored) == 0 && items > 0 ? items : 0;
 }
 
 /* Sets ret->operand and scales the value by it. */

@@ -11,4 +11,7 @@ static inline bool rule_is_by_fact(const struct rule *rule)
 {
     return rule->scale == SCALE_FACT_OVER || rule->scale == SCALE_FACT;
 }
+/* NULL if the run states none, or several that differ. */
+const struct fact *rule_one_fact(const struct measurement *m, struct str name, int32_t run);
+
 #endif

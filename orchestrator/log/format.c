@@ -8,6 +8,9 @@
 #include "report/report.h"
 #include "report/vocabulary.h"
 
+/* As of a series that does not say it: a rate, a time of steps or a score, by its unit. */
+#define QUANTITY_BY_UNIT ((enum quantity)(QTY_PROGRESS + 1))
+
 static int find_literal(const struct format *format, struct str literal)
 {
     for (size_t idx = 0; idx < format->n_literals; idx++) {
@@ -254,11 +257,19 @@ static int decode_groups(const struct json *at, struct series_spec *s, struct er
     return 0;
 }
 
+static enum quantity quantity_of_unit(const struct vocabulary *v, struct str unit)
+{
+    const struct word *word = words_find(&v->units, unit);
+    return word && word_is_rate(word) ? QTY_RATE : str_eq_z(unit, "s") ? QTY_STEP_TIME : QTY_SCORE;
+}
+
 static int check_series(const struct json *at, struct arena *arena UNUSED, void *out,
                         struct err *err)
 {
     struct series_spec *s = out;
     bool has_literal = s->line.literal.len > 0;
+    s->quantity = s->quantity == QUANTITY_BY_UNIT ? quantity_of_unit(vocabulary_of(at), s->unit)
+                                                  : s->quantity;
     if (!is_unit_of(vocabulary_of(at), s->unit, s->quantity)) {
         return json_fail(at, err, "unit \"%.40s\" does not fit quantity %s", s->unit.ptr,
                          quantity_name(s->quantity));
@@ -294,20 +305,28 @@ static int check_all_series(const struct json *list, struct arena *arena UNUSED,
             }
         }
     }
+    if (n_primary == 0 && f->n_series > 0) {
+        f->series[0].is_primary = true;
+        n_primary = 1;
+    }
     return n_primary == 1
                ? 0
                : json_fail(list, err, "expected one primary series, found %zu", n_primary);
 }
 
-static const struct series_spec SERIES_BLANK = {.factor = 1, .is_on_grid = true, .step_from = 1};
+static const struct series_spec SERIES_BLANK = {.factor = 1,
+                                                .is_on_grid = true,
+                                                .step_from = 1,
+                                                .scope = SCOPE_UNKNOWN,
+                                                .quantity = QUANTITY_BY_UNIT};
 static const struct json_field SERIES_SPEC_ROWS[] = {
     ROW("name", struct series_spec, name, JSON_REQUIRED),
     ROW("literal", struct series_spec, line.literal, JSON_NULLABLE),
     ROW_PATTERN("pattern", struct series_spec, line.pattern, JSON_REQUIRED),
     ROW("unit", struct series_spec, unit, JSON_REQUIRED),
-    ROW_WORD("scope", struct series_spec, scope, SCOPE_NAMES, JSON_REQUIRED | JSON_NULLABLE),
-    ROW_WORD("quantity", struct series_spec, quantity, QUANTITY_NAMES, JSON_REQUIRED),
-    ROW("primary", struct series_spec, is_primary, JSON_REQUIRED),
+    ROW_WORD("scope", struct series_spec, scope, SCOPE_NAMES, JSON_NULLABLE),
+    ROW_WORD("quantity", struct series_spec, quantity, QUANTITY_NAMES, 0),
+    ROW("primary", struct series_spec, is_primary, 0),
     ROW("repeats", struct series_spec, repeats, 0),
     ROW("stands_in", struct series_spec, stands_in, 0),
     ROW("grid", struct series_spec, is_on_grid, 0),
@@ -367,10 +386,10 @@ static const struct json_field ROWS[] = {
     ROW_NUMBER("schema_version", 1),
     ROW("id", struct format, id, JSON_REQUIRED),
     ROW("title", struct format, title, JSON_REQUIRED),
-    ROW("framework", struct format, framework, JSON_REQUIRED),
+    ROW("framework", struct format, framework, 0),
     ROW("source", struct format, source, JSON_REQUIRED),
-    ROW_STRS("prefixes", struct format, prefixes, n_prefixes, JSON_REQUIRED, .max = 8,
-             .names = PREFIXES, .n_names = ARRAY_LEN(PREFIXES)),
+    ROW_STRS("prefixes", struct format, prefixes, n_prefixes, 0, .max = 8, .names = PREFIXES,
+             .n_names = ARRAY_LEN(PREFIXES)),
     ROW_LIST("series", struct format, series, n_series, SERIES_SPEC_ROWS, JSON_REQUIRED,
              .max = FORMAT_SERIES_MAX, .check = check_series, .get = check_all_series,
              .blank = &SERIES_BLANK),
@@ -385,9 +404,9 @@ static const struct json_field ROWS[] = {
     ROW_WORD("role", struct format, role, ROLES, 0),
     ROW_WORD("records", struct format, records, RECORDS, 0),
     ROW("proposed", struct format, is_proposed, 0),
-    ROW_LIST("facts", struct format, facts, n_facts, FACT_SPEC_ROWS, JSON_REQUIRED,
-             .max = FORMAT_FACTS_MAX, .check = check_fact, .get = get_facts),
-    ROW_ANY("rules", JSON_REQUIRED), /* judge/rule.c */
+    ROW_LIST("facts", struct format, facts, n_facts, FACT_SPEC_ROWS, 0, .max = FORMAT_FACTS_MAX,
+             .check = check_fact, .get = get_facts),
+    ROW_ANY("rules", 0), /* judge/rule.c */
 };
 
 static int add_literals(const struct json *root, struct format *f, struct err *err)
@@ -418,6 +437,7 @@ static int add_literals(const struct json *root, struct format *f, struct err *e
 static int settle(const struct json *root, struct format *f, struct err *err)
 {
     f->vocabulary = vocabulary_of(root);
+    f->framework = f->framework.ptr ? f->framework : STR_LIT("any");
     f->strips_mpirun = str_is_in(STR_LIT("mpirun"), f->prefixes, f->n_prefixes);
     f->strips_srun = str_is_in(STR_LIT("srun"), f->prefixes, f->n_prefixes);
     f->done_step = f->done.pattern ? pattern_group(f->done.pattern, "step") : -1;

@@ -16,6 +16,7 @@ measure() { # ARGS...: JSON into $out, status into $status
 seg() { # STEP TOTAL IPS
     printf '2023-07-27 12:48:42 [INFO]\t[TRAIN] epoch: 1, iter: %s/%s, loss: 1.6502, lr: 0.009345, batch_cost: 0.4109, reader_cost: 0.00346, ips: %s samples/sec | ETA 00:02:32\n' "$@"
 }
+V=(/usr/bin/python3 tests/integration/validate.py)
 whole() { for i in 1 2 3 4; do seg "$i" 4 "$((10 * i))"; done; }
 
 whole >"$T/whole.log"
@@ -48,6 +49,32 @@ is "$(jq -r '.files[] | "\(.file | ltrimstr($t)) \(.value)"' --arg t "$T/" "$T/o
 exits 9 "a log that no format reads is one of them" "$REPERF" measure "$T/both" --format airank --json
 exits 2 "a folder without one" "$REPERF" measure "$T/none"
 exits 2 "a round's table with other logs" "$REPERF" measure "$T/both" --results x.csv
+
+# --- a format of ten lines ------------------------------------------------------------------------------
+# shellcheck disable=SC2016 # the fence of a block
+sed -n '/^```json$/,/^```$/{/^```/d;p}' manifests/formats/README.md >"$T/mine.json"
+for s in 10 20 30 40; do echo "step $s/40 speed 250.5 img/s"; done >"$T/mine.log"
+is "$(wc -l <"$T/mine.json")" 10 "the smallest format is of ten lines"
+exits 0 "it reads a log" "$REPERF" measure "$T/mine.log" --format "$T/mine.json" --json
+is "$(jq -r '"\(.format) \(.verdict) \(.value) \(.unit) \(.quantity) \(.series[0].scope)"' "$T/out")" "mine ok 250.5 images/s rate null" "a rate by its unit, of nobody knows whom"
+exits 0 "and is valid" "${V[@]}" manifests/schema/format.json "$T/mine.json"
+
+# --- an epoch that goes through a part of the dataset ---------------------------------------------------
+epochs() { # STEPS: every hundredth of them
+    echo "=> creating model 'resnet18'"
+    for ((s = 0; s < $1; s += $1 / 10)); do echo "Epoch: [0][$s/$1] Time 0.250 (0.251) Loss 6.9$s (6.95)"; done
+    echo "Epoch: [0][$(($1 - 1))/$1] Time 0.250 (0.251) Loss 6.5 (6.6)"
+}
+epochs 60 >"$T/part.log"
+epochs 5004 >"$T/all.log"
+whole_set=(--gpus 8 --batch 32 --dataset imagenet-2012)
+exits 9 "60 steps of ImageNet" "$REPERF" measure "$T/part.log" "${whole_set[@]}" --json
+is "$(jq -r '"\(.verdict) \(.value) \(.why)"' "$T/out")" "contradicts_itself null an epoch of 60 steps of 256 samples is of 15360, and imagenet-2012 has 1281167" "are a part of it"
+exits 0 "5004 steps" "$REPERF" measure "$T/all.log" "${whole_set[@]}" --json
+is "$(jq -r '"\(.verdict) \(.value)"' "$T/out")" "ok 0.25" "are all of it"
+exits 2 "without a batch it is not used" "$REPERF" measure "$T/all.log" --gpus 8 --dataset imagenet-2012
+exits 2 "nor for a log without epochs" "$REPERF" measure "$T/whole.log" --batch 32 --gpus 8 --dataset imagenet-2012
+exits 3 "a dataset that is none" "$REPERF" measure "$T/all.log" --gpus 8 --batch 32 --dataset imagenet
 
 # --- what the frameworks themselves wrote (logs/README.md) ---------------------------------------------
 real() { # FILE FORMAT/RULE GPUS VALUE RECORDS

@@ -67,7 +67,7 @@ is "$( (echo "$resume" && seg 1,3d) | told paddleseg)" "0 ok 10 " "not where the
 is "$( (seg && echo "$resume" && seg 1,3d) | told paddleseg)" "9 ambiguous null runs=2" "nor in the second of two"
 is "$( (echo "$resume" && seg 1,3d && seg 1,3d) | told paddleseg | sed 's/.*\(begin\)/\1/')" "begin=3" "but each run says it for itself"
 is "$( (echo 'python tools/train.py --log_iters 10' && seg 1,6d) | told paddleseg)" "9 incomplete 10 begin=6" "two lines show no interval; one that is stated does"
-is "$(jq -r '.id as $i | select((.begin // null) == null and (any(.series[]; (.primary or .quantity == "progress") and (.pattern | test("\\(\\?<step>"))) | not)) | $i' manifests/formats/*.json)" "" "each format reads steps, has a line to begin with, or says why a log does not show its beginning"
+is "$(jq -r '.id as $i | select((.begin // null) == null and (([.series[] | select(.primary)] + .series)[0] as $p | any(($p, .series[]); (. == $p or .quantity == "progress") and (.pattern | test("\\(\\?<step>"))) | not)) | $i' manifests/formats/*.json)" "" "each format reads steps, has a line to begin with, or says why a log does not show its beginning"
 
 job() { # RANK STEP
     echo '{"event":"step","step":'"$2"',"steps":3,"rank":'"$1"',"loss":7.5,"step_time_ns":500000000,"samples_per_s":8.0,"lr":0.01}'

@@ -497,7 +497,6 @@ TEST(bad_formats_name_the_place)
         {"\"unit\": \"samples/s\"", "\"unit\": \"s\"", "$.series[0]: unit"},
         {"\"scope\": \"rank\"", "\"scope\": \"gpu\"", "expected one of rank"},
         {"\"quantity\": \"rate\"", "\"quantity\": \"speed\"", "expected one of rate"},
-        {"\"primary\": true", "\"primary\": false", "one primary series, found 0"},
         {"\"primary\": false", "\"primary\": true", "one primary series, found 2"},
         {"(?<value>", "(?<valve>", "unknown group \"valve\""},
         {"\\\\S+) samples", "\\\\S+ samples", "missing closing parenthesis"},
