@@ -14,13 +14,14 @@
 #include "report/vocabulary.h"
 #include "view/audit_out.h"
 #include "view/findings_out.h"
+#include "view/history.h"
 
 #define SCHEMA_MAX (1u << 20)
 
 static const struct json_document *const DOCUMENTS[] = {
     &AUDIT_DOCUMENT, &LINT_DOCUMENT,      &VOCABULARY_DOCUMENT, &DATASET_DOCUMENT,
     &IMAGE_DOCUMENT, &INVENTORY_DOCUMENT, &RESULT_DOCUMENT,     &LOCK_DOCUMENT,
-    &PLAN_DOCUMENT,  &REPORT_DOCUMENT,
+    &PLAN_DOCUMENT,  &REPORT_DOCUMENT,    &HISTORY_DOCUMENT,
 };
 
 int main(int argc, char **argv)

@@ -5,15 +5,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/progress.h"
 #include "cmd/cmd.h"
-#include "cmd/guests.h"
 #include "cmd/select.h"
-#include "load/audit_logs.h"
-#include "load/load.h"
-#include "run/run_address.h"
-#include "store/logs_clone.h"
-#include "sys/pool_lanes.h"
 #include "view/audit_out.h"
 #include "view/sarif.h"
 
@@ -22,7 +15,6 @@
 struct audit_args {
     bool is_all, want_json, want_sarif, want_junit, want_like, is_strict;
     const char *logs_folder, *series_folder;
-    const char *clone; /* that the logs were read from, or NULL */
     struct shown_args shown;
     enum text_level level;
 };
@@ -99,34 +91,6 @@ static int status_of(const struct audit_set *set, bool is_strict)
                                          : 0;
 }
 
-static int run_audits(const struct cmd_ctx *ctx, const struct audit_args *args, struct arena *arena,
-                      const struct report_set *reports, struct audit_set *ret_set, struct err *err)
-{
-    CLEANUP(format_set) struct format_set formats = {0};
-    struct report_audit *audits = arena_array(arena, struct report_audit, reports->n + 1);
-    struct progress progress = {0};
-    const struct lanes lanes = pool_lanes();
-    struct audit_opts opts = {.logs_folder = args->logs_folder,
-                              .root = ctx->root,
-                              .series_folder = args->series_folder,
-                              .clone = args->clone,
-                              .progress = &progress,
-                              .lanes = &lanes,
-                              .lint = GUESTS.lint};
-    uint64_t total = 0;
-    int rc = load_formats(arena, ctx->root, &formats, err);
-    for (size_t idx = 0; idx < reports->n; idx++) {
-        total += audit_count_logs(&reports->items[idx]);
-    }
-    progress_start(&progress, ctx->clock, "audit", "logs", total);
-    for (size_t idx = 0; rc == 0 && idx < reports->n; idx++) {
-        rc = audit_report(arena, &reports->items[idx], &formats, &opts, &audits[idx], err);
-    }
-    progress_end(&progress);
-    *ret_set = (struct audit_set){audits, reports->n};
-    return rc < 0 ? -1 : shown_select(arena, &args->shown, audits, reports->n, err);
-}
-
 static int check_args(struct audit_args *args, struct err *err)
 {
     if (args->want_json + args->want_sarif + args->want_junit > 1) {
@@ -179,27 +143,18 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list names = {0};
     CLEANUP(strbuf) struct strbuf text;
-    CLEANUP(logs_clone) struct logs_clone clone = {0};
+    CLEANUP(audited) struct audited audited = {0};
     CLEANUP(audit_args) struct audit_args args = {0};
-    struct report_set reports = {0};
-    struct audit_set set = {0};
     strbuf_init(&text, TEXT_BYTES_MAX);
-    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 || check_args(&args, err) < 0 ||
-        address_open_all(
-            &arena, &(struct address_opts){ctx->root, ctx->state, ctx->store, false, ctx->clock},
-            &names, err) < 0 ||
-        load_reports_of(&arena, ctx->root, &names, args.is_all, &reports, err) < 0 ||
-        (args.logs_folder &&
-         logs_clone_read(&arena, ctx, args.logs_folder, &reports, &clone, err) < 0)) {
+    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 || check_args(&args, err) < 0) {
         return -1;
     }
-    if (clone.folder) {
-        args.clone = args.logs_folder;
-        args.logs_folder = clone.folder;
-    }
-    if (run_audits(ctx, &args, &arena, &reports, &set, err) < 0) {
+    const struct audit_ask ask = {
+        "audit", &names, args.is_all, args.logs_folder, args.series_folder, &args.shown};
+    if (audited_make(&arena, ctx, &ask, &audited, err) < 0) {
         return -1;
     }
+    const struct audit_set set = {audited.audits, audited.reports.n};
     for (size_t idx = 0; idx < set.n; idx++) {
         say_written(&set.items[idx]);
     }

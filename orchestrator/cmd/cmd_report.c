@@ -7,17 +7,11 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "base/progress.h"
 #include "cmd/cmd.h"
-#include "cmd/guests.h"
 #include "cmd/outputs.h"
 #include "cmd/run_args.h"
 #include "cmd/select.h"
-#include "load/audit_logs.h"
-#include "load/load.h"
 #include "report/plan.h"
-#include "run/run_address.h"
-#include "store/logs_clone.h"
 #include "view/audit_out.h"
 #include "view/page.h"
 #include "view/run_text.h"
@@ -56,47 +50,6 @@ static int check_args(struct report_args *args, struct err *err)
                : shown_level(&args->shown, &args->level, err);
 }
 
-struct audited {
-    const struct cmd_ctx *ctx;
-    const struct report_args *args;
-    const struct report_set *reports;
-    const struct format_set *formats;
-};
-
-static int audit_all(struct arena *arena, const struct audited *of, struct audit_set *ret_set,
-                     struct err *err)
-{
-    CLEANUP(logs_clone) struct logs_clone clone = {0};
-    const struct report_args *args = of->args;
-    const struct report_set *reports = of->reports;
-    struct report_audit *audits = arena_array(arena, struct report_audit, reports->n);
-    struct progress progress = {0};
-    struct audit_opts opts = {.logs_folder = args->logs_folder,
-                              .root = of->ctx->root,
-                              .progress = &progress,
-                              .lint = GUESTS.lint};
-    uint64_t total = 0;
-    int rc = 0;
-    if (args->logs_folder &&
-        logs_clone_read(arena, of->ctx, args->logs_folder, reports, &clone, err) < 0) {
-        return -1;
-    }
-    if (clone.folder) {
-        opts.clone = opts.logs_folder;
-        opts.logs_folder = clone.folder;
-    }
-    for (size_t idx = 0; idx < reports->n; idx++) {
-        total += audit_count_logs(&reports->items[idx]);
-    }
-    progress_start(&progress, of->ctx->clock, "report", "logs", total);
-    for (size_t idx = 0; rc == 0 && idx < reports->n; idx++) {
-        rc = audit_report(arena, &reports->items[idx], of->formats, &opts, &audits[idx], err);
-    }
-    progress_end(&progress);
-    *ret_set = (struct audit_set){audits, reports->n};
-    return rc < 0 ? -1 : shown_select(arena, &args->shown, audits, reports->n, err);
-}
-
 enum form { FORM_HTML, FORM_SVG, FORM_CSV, FORM_MARKDOWN, FORM_JSON, FORM_TEXT, FORMS };
 
 /* Destination of each form; NULL if not requested. */
@@ -108,12 +61,6 @@ static void places_of(const struct outputs *outputs, const char *places[FORMS])
     places[FORM_MARKDOWN] = outputs->markdown;
     places[FORM_JSON] = outputs->want_json ? "-" : NULL;
     places[FORM_TEXT] = outputs_want_text(outputs) ? "-" : NULL;
-}
-
-static int put(enum form form, const char *place, const struct strbuf *text, struct err *err)
-{
-    return form == FORM_TEXT ? cmd_print_painted(strbuf_str(text), err)
-                             : outputs_put(place, text, err);
 }
 
 static void write_audit(const struct report_args *args, const struct audit_set *set, enum form form,
@@ -147,39 +94,6 @@ static void write_audit(const struct report_args *args, const struct audit_set *
     ASSERT(!"form");
 }
 
-static int report_reports(const struct cmd_ctx *ctx, const struct report_args *args,
-                          const struct opt_list *names, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(format_set) struct format_set formats = {0};
-    const char *places[FORMS];
-    struct report_set reports = {0};
-    struct audit_set set = {0};
-    if (load_reports_of(&arena, ctx->root, names, args->is_all, &reports, err) < 0) {
-        return -1;
-    }
-    if (args->outputs.svg && reports.n != 1) {
-        return err_set(err, ERR_USAGE, "report: --svg is for one report, found %zu", reports.n);
-    }
-    if (load_formats(&arena, ctx->root, &formats, err) < 0 ||
-        audit_all(&arena, &(struct audited){ctx, args, &reports, &formats}, &set, err) < 0) {
-        return -1;
-    }
-    places_of(&args->outputs, places);
-    for (int form = 0; form < FORMS; form++) {
-        CLEANUP(strbuf) struct strbuf text = {0};
-        if (!places[form]) {
-            continue;
-        }
-        strbuf_init(&text, HTML_BYTES_MAX);
-        write_audit(args, &set, (enum form)form, &text);
-        if (put((enum form)form, places[form], &text, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
 /* ---- runs ---- */
 
 /* Leaves the cells of the cases that are selected. */
@@ -210,11 +124,11 @@ static int select_cells(struct arena *arena, const struct report_args *args, str
 static void write_run_text(const struct report_args *args, const struct run_view *view,
                            struct strbuf *text)
 {
+    const struct plan *plan = &view->frozen.plan;
     size_t n_of[RUN_NOT_RUN + 1] = {0};
     if (args->level != TEXT_QUIET) {
         strbuf_printf(text, "run %.*s, report %.*s, profile %s\n\n", STR_ARG(view->frozen.run_id),
-                      STR_ARG(view->frozen.plan.report),
-                      plan_kind_name(view->frozen.plan.profile, view->frozen.plan.is_rehearsal));
+                      STR_ARG(plan->report), plan_kind_name(plan->profile, plan->is_rehearsal));
         run_out_text(&view->frozen, &view->result, view->audit, args->level == TEXT_VERBOSE, text);
         strbuf_add_char(text, '\n');
     }
@@ -228,12 +142,7 @@ static void write_run_text(const struct report_args *args, const struct run_view
         }
     }
     strbuf_printf(text, "run %.*s: %zu cells", STR_ARG(view->frozen.run_id), view->result.n_cells);
-    for (size_t idx = 0, n = 0; idx < ARRAY_LEN(n_of); idx++) {
-        if (n_of[idx]) {
-            strbuf_printf(text, "%s %zu %s", n++ ? "," : ":", n_of[idx],
-                          run_verdict_name((enum run_verdict)idx));
-        }
-    }
+    run_out_counts(n_of, text);
     strbuf_add_char(text, '\n');
 }
 
@@ -253,10 +162,8 @@ static int write_run(struct arena *arena, const struct report_args *args,
         strbuf_add_str(text, result);
         return 0;
     case FORM_CSV:
-        run_out_csv(view, text);
-        return 0;
     case FORM_MARKDOWN:
-        run_out_markdown(view, text);
+        run_out_table(view, form == FORM_CSV, text);
         return 0;
     case FORM_TEXT:
         write_run_text(args, view, text);
@@ -267,6 +174,55 @@ static int write_run(struct arena *arena, const struct report_args *args,
     }
     ASSERT(!"form");
     return -1;
+}
+
+/* ---- all forms ---- */
+
+/* What is shown: a run, or else reports. */
+struct report_shown {
+    const struct run_view *view;
+    struct audit_set set;
+};
+
+static int write_forms(struct arena *arena, const struct report_args *args,
+                       const struct report_shown *shown, struct err *err)
+{
+    const char *places[FORMS];
+    places_of(&args->outputs, places);
+    for (enum form form = FORM_HTML; form < FORMS; form++) {
+        CLEANUP(strbuf) struct strbuf text = {0};
+        if (!places[form]) {
+            continue;
+        }
+        strbuf_init(&text, HTML_BYTES_MAX);
+        if (!shown->view) {
+            write_audit(args, &shown->set, form, &text);
+        } else if (write_run(arena, args, shown->view, form, &text, err) < 0) {
+            return -1;
+        }
+        if ((form == FORM_TEXT ? cmd_print_painted(strbuf_str(&text), err)
+                               : outputs_put(places[form], &text, err)) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int report_reports(const struct cmd_ctx *ctx, const struct report_args *args,
+                          struct opt_list *names, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(audited) struct audited audited = {0};
+    const struct audit_ask ask = {"report",          names, args->is_all,
+                                  args->logs_folder, NULL,  &args->shown};
+    if (args->outputs.svg && (args->is_all || names->n != 1)) {
+        return err_set(err, ERR_USAGE, "report: --svg is for one report");
+    }
+    if (audited_make(&arena, ctx, &ask, &audited, err) < 0) {
+        return -1;
+    }
+    const struct report_shown shown = {.set = {audited.audits, audited.reports.n}};
+    return write_forms(&arena, args, &shown, err);
 }
 
 static int check_run_args(const struct report_args *args, const char *name, struct err *err)
@@ -323,28 +279,15 @@ static int report_run(const struct cmd_ctx *ctx, const struct report_args *args,
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(format_set) struct format_set formats = {0};
     CLEANUP(run_view) struct run_view view = {0};
-    const char *places[FORMS];
     if (check_run_args(args, name, err) < 0 ||
         run_view_open(&arena, ctx->clock, ctx->state, name, &view, err) < 0 ||
         select_cells(&arena, args, &view, err) < 0) {
         return -1;
     }
-    places_of(&args->outputs, places);
-    if (places[FORM_HTML] || (places[FORM_TEXT] && run_may_claim(&view.frozen))) {
+    if (args->outputs.html || (outputs_want_text(&args->outputs) && run_may_claim(&view.frozen))) {
         audit_run(&arena, ctx, &formats, &view);
     }
-    for (int form = 0; form < FORMS; form++) {
-        CLEANUP(strbuf) struct strbuf text = {0};
-        if (!places[form]) {
-            continue;
-        }
-        strbuf_init(&text, HTML_BYTES_MAX);
-        if (write_run(&arena, args, &view, (enum form)form, &text, err) < 0 ||
-            put((enum form)form, places[form], &text, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
+    return write_forms(&arena, args, &(struct report_shown){.view = &view}, err);
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
@@ -360,10 +303,6 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         n_runs += run_view_is_run(&arena, ctx->state, names.items[idx]);
     }
     if (n_runs == 0) {
-        const struct address_opts of = {ctx->root, ctx->state, ctx->store, false, ctx->clock};
-        if (address_open_all(&arena, &of, &names, err) < 0) {
-            return -1;
-        }
         return report_reports(ctx, &args, &names, err);
     }
     if (names.n != 1 || args.is_all) {

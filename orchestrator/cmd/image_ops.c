@@ -129,21 +129,13 @@ int image_op_foresee(struct artifact_job *job, const struct artifact *artifact,
     struct image_info info;
     struct image_spec spec;
     struct err none = {0};
-    struct lock lock;
-    const struct lock_item *layers = NULL;
-    bool is_there;
     if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, err) < 0) {
         return -1;
     }
-    is_there = image_open(job->arena, job->store, name, &info, &none) == 0;
-    none = (struct err){0};
-    if (spec.is_locked &&
-        lock_read(job->arena, locks_of(job, name), LOCK_IMAGE, name, &lock, &none) == 0) {
-        layers = lock_find(&lock, STR_LIT(IMAGE_LOCK_LAYERS));
-    }
+    const bool is_there = image_open(job->arena, job->store, name, &info, &none) == 0;
+    const int64_t bytes = is_there ? (int64_t)info.bytes : spec.bytes;
     jw_bool(sink->out, "there", is_there);
-    if (is_there || layers) {
-        int64_t bytes = is_there ? (int64_t)info.bytes : layers->size_bytes;
+    if (bytes >= 0) {
         jw_i64(sink->out, "bytes", bytes);
         strbuf_printf(sink->text, "image %s\n  %s, %lld bytes\n", name,
                       is_there ? "store" : "network", (long long)bytes);

@@ -4,6 +4,11 @@
 #include "cmd/select.h"
 
 #include "base/nearest.h"
+#include "base/progress.h"
+#include "cmd/guests.h"
+#include "load/audit_logs.h"
+#include "run/run_address.h"
+#include "sys/pool_lanes.h"
 
 int shown_level(const struct shown_args *args, enum text_level *ret_level, struct err *err)
 {
@@ -14,8 +19,9 @@ int shown_level(const struct shown_args *args, enum text_level *ret_level, struc
     return 0;
 }
 
-int shown_select(struct arena *arena, const struct shown_args *args, struct report_audit *audits,
-                 size_t n, struct err *err)
+/* Leaves the cases of those reports that are selected. */
+static int select_cases(struct arena *arena, const struct shown_args *args,
+                        struct report_audit *audits, size_t n, struct err *err)
 {
     const size_t n_globs = args->cases.n;
     struct str *globs = arena_array(arena, struct str, n_globs + 1);
@@ -39,4 +45,49 @@ int shown_select(struct arena *arena, const struct shown_args *args, struct repo
     }
     return err_set(err, ERR_USAGE, "no published cell is selected by --case %.200s%s",
                    args->cases.items[0], nearest_text(&nearest, text));
+}
+
+void audited_cleanup(struct audited *audited)
+{
+    logs_clone_cleanup(&audited->clone);
+    format_set_cleanup(&audited->formats);
+}
+
+int audited_make(struct arena *arena, const struct cmd_ctx *ctx, const struct audit_ask *ask,
+                 struct audited *ret, struct err *err)
+{
+    const struct address_opts addresses = {ctx->root, ctx->state, ctx->store, false, ctx->clock};
+    const struct lanes lanes = pool_lanes();
+    struct progress progress = {0};
+    struct audit_opts opts = {.logs_folder = ask->logs_folder,
+                              .root = ctx->root,
+                              .series_folder = ask->series_folder,
+                              .progress = &progress,
+                              .lanes = &lanes,
+                              .lint = GUESTS.lint};
+    struct report_set *reports = &ret->reports;
+    uint64_t total = 0;
+    int rc = 0;
+    if (address_open_all(arena, &addresses, ask->names, err) < 0 ||
+        load_reports_of(arena, ctx->root, ask->names, ask->is_all, reports, err) < 0 ||
+        load_formats(arena, ctx->root, &ret->formats, err) < 0 ||
+        (ask->logs_folder &&
+         logs_clone_read(arena, ctx, ask->logs_folder, reports, &ret->clone, err) < 0)) {
+        return -1;
+    }
+    if (ret->clone.folder) {
+        opts.clone = ask->logs_folder;
+        opts.logs_folder = ret->clone.folder;
+    }
+    ret->audits = arena_array(arena, struct report_audit, reports->n + 1);
+    for (size_t idx = 0; idx < reports->n; idx++) {
+        total += audit_count_logs(&reports->items[idx]);
+    }
+    progress_start(&progress, ctx->clock, ask->command, "logs", total);
+    for (size_t idx = 0; rc == 0 && idx < reports->n; idx++) {
+        rc =
+            audit_report(arena, &reports->items[idx], &ret->formats, &opts, &ret->audits[idx], err);
+    }
+    progress_end(&progress);
+    return rc < 0 ? -1 : select_cases(arena, ask->shown, ret->audits, reports->n, err);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which reports a command is about: operands (ids or files), or all. */
+/* The reports that a command is about, operands or all, and their audit: what audit and report have in common. */
 #ifndef CMD_SELECT_H
 #define CMD_SELECT_H
 
-#include "base/opt.h"
+#include "base/command.h"
 #include "load/load.h"
+#include "store/logs_clone.h"
 #include "view/audit_out.h"
 
 /* What audit and report show: of which cases, and how much in text. */
@@ -27,8 +28,23 @@ static inline void shown_args_cleanup(struct shown_args *args)
 /* ERR_USAGE where both are asked for. */
 MUST_CHECK int shown_level(const struct shown_args *args, enum text_level *ret_level,
                            struct err *err);
-/* The cases of those reports alone; ERR_USAGE where none is selected. */
-MUST_CHECK int shown_select(struct arena *arena, const struct shown_args *args,
-                            struct report_audit *audits, size_t n, struct err *err);
+
+struct audit_ask {
+    const char *command; /* for the bar */
+    struct opt_list *names;
+    bool is_all;
+    const char *logs_folder, *series_folder; /* or NULL */
+    const struct shown_args *shown;
+};
+struct audited {
+    struct format_set formats;
+    struct logs_clone clone;
+    struct report_set reports;
+    struct report_audit *audits; /* one a report, of the selected cases */
+};
+/* Opens the addresses, reads the reports, formats and logs, and judges each cell. ERR_USAGE where no case is selected. */
+MUST_CHECK int audited_make(struct arena *arena, const struct cmd_ctx *ctx,
+                            const struct audit_ask *ask, struct audited *ret, struct err *err);
+void audited_cleanup(struct audited *audited);
 
 #endif

@@ -38,8 +38,9 @@ int unpack_source_next(struct unpack_source *source, const void **ret_ptr, size_
     return 0;
 }
 
-int unpack_source_rest(struct unpack_source *source, uint64_t *from, const void **ret_ptr,
-                       size_t *ret_len, struct err *err)
+/* The bytes from that offset on, portion by portion; *from moves past them. *ret_len 0 at the end. */
+static int take_rest(struct unpack_source *source, uint64_t *from, const void **ret_ptr,
+                     size_t *ret_len, struct err *err)
 {
     const void *ptr;
     size_t len;
@@ -70,12 +71,12 @@ int unpack_source_rest(struct unpack_source *source, uint64_t *from, const void 
 
 int unpack_source_pad(struct unpack_source *source, uint64_t from, struct err *err)
 {
-    const void *ptr;
-    size_t len;
+    const void *ptr = NULL;
+    size_t len = 0;
     do {
         uint64_t at = from;
         const uint8_t *bytes;
-        if (unpack_source_rest(source, &from, &ptr, &len, err) < 0) {
+        if (take_rest(source, &from, &ptr, &len, err) < 0) {
             return -1;
         }
         bytes = ptr;

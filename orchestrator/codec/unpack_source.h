@@ -21,9 +21,6 @@ struct unpack_source {
 /* The next portion; *ret_len 0 at the end, any number of times. */
 MUST_CHECK int unpack_source_next(struct unpack_source *source, const void **ret_ptr,
                                   size_t *ret_len, struct err *err);
-/* The bytes from that offset on, portion by portion; *from moves past them. *ret_len 0 at the end. */
-MUST_CHECK int unpack_source_rest(struct unpack_source *source, uint64_t *from,
-                                  const void **ret_ptr, size_t *ret_len, struct err *err);
 /* Reads to the end: zeros are padding, anything else is ERR_INTEGRITY. */
 MUST_CHECK int unpack_source_pad(struct unpack_source *source, uint64_t from, struct err *err);
 

@@ -302,11 +302,7 @@ static void judge_pairs(struct arena *arena, const struct health_limits *limits,
 
 /* ---- the whole ---- */
 
-const char *health_verdict_name(enum health_verdict verdict)
-{
-    static const char *const NAMES[] = {"within", "outlier", "not_compared", "not_measured"};
-    return NAMES[verdict];
-}
+const char *const HEALTH_VERDICT_NAMES[] = {"within", "outlier", "not_compared", "not_measured"};
 
 static void find(struct arena *arena, const struct health_figure *figure, struct health *health)
 {

@@ -28,7 +28,7 @@ MUST_CHECK int health_limits_decode(struct arena *arena, struct str text, const 
                                     struct health_limits *ret_limits, struct err *err);
 
 enum health_verdict { HEALTH_WITHIN, HEALTH_OUTLIER, HEALTH_NOT_COMPARED, HEALTH_NOT_MEASURED };
-const char *health_verdict_name(enum health_verdict verdict);
+extern const char *const HEALTH_VERDICT_NAMES[4];
 
 struct health_figure {    /* one rate, of one node or of a pair */
     struct str measure;   /* the case's id without the nodes */

@@ -19,7 +19,8 @@ static void on_timer(void *ctx)
     transfer->file.timer = 0;
 }
 
-int file_wake(struct http_transfer *transfer, struct loop *loop, struct err *err)
+/* The loop comes back at once, while there is something to read. */
+static int file_wake(struct http_transfer *transfer, struct loop *loop, struct err *err)
 {
     if (transfer->file.timer) {
         return 0;

@@ -67,8 +67,6 @@ MUST_CHECK int file_start(struct http_transfer *transfer, struct loop *loop, con
                           const struct http_request *request, struct err *err);
 /* Gives the head, then a piece of the body each time it is called. */
 void file_step(struct http_transfer *transfer, struct loop *loop);
-/* The loop comes back at once, while there is something to read. */
-MUST_CHECK int file_wake(struct http_transfer *transfer, struct loop *loop, struct err *err);
 void file_release(struct http_transfer *transfer, struct loop *loop);
 
 #endif

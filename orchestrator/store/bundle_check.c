@@ -9,7 +9,7 @@
 #include "store/image_store.h"
 #include "store/lock_file.h"
 
-static bool is_listed(const uint8_t (*blobs)[SHA256_BYTES], size_t n, const uint8_t *sha256)
+bool bundle_lists(const uint8_t (*blobs)[SHA256_BYTES], size_t n, const uint8_t *sha256)
 {
     for (size_t idx = 0; idx < n; idx++) {
         if (memcmp(blobs[idx], sha256, SHA256_BYTES) == 0) {
@@ -35,7 +35,8 @@ static int check_record(struct arena *arena, const char *name, struct str text, 
                        name, own);
     }
     for (size_t idx = 0; idx < record.seen.n_items; idx++) {
-        if (!is_listed((const uint8_t(*)[SHA256_BYTES])blobs, n, record.seen.items[idx].sha256)) {
+        if (!bundle_lists((const uint8_t(*)[SHA256_BYTES])blobs, n,
+                          record.seen.items[idx].sha256)) {
             return err_set(err, ERR_INTEGRITY, "%s: its blob is not among those that are kept",
                            record.seen.items[idx].name.ptr);
         }

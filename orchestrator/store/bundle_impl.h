@@ -22,6 +22,7 @@ MUST_CHECK int bundle_hash(struct arena *arena, const char *folder, bool (*shoul
 /* Every store/blobs/sha256/HEX has that digest: ERR_INTEGRITY if one has not. */
 MUST_CHECK int bundle_check_blobs(const struct tree_list *list, struct err *err);
 
+bool bundle_lists(const uint8_t (*blobs)[SHA256_BYTES], size_t n, const uint8_t *sha256);
 /* A reference of a dataset or an image, whole and of that name; ERR_INTEGRITY. */
 MUST_CHECK int bundle_check_ref(struct arena *arena, const char *kind, const char *name,
                                 struct str text, struct err *err);

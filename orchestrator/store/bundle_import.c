@@ -199,20 +199,11 @@ struct blobs {
     size_t n;
 };
 
-static bool has_blob(const struct blobs *blobs, const uint8_t *sha256)
-{
-    for (size_t idx = 0; idx < blobs->n; idx++) {
-        if (memcmp(blobs->sha256[idx], sha256, SHA256_BYTES) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool has_all(const struct blobs *more, const struct blobs *less)
 {
     for (size_t idx = 0; idx < less->n; idx++) {
-        if (!has_blob(more, less->sha256[idx])) {
+        if (!bundle_lists((const uint8_t(*)[SHA256_BYTES])more->sha256, more->n,
+                          less->sha256[idx])) {
             return false;
         }
     }

@@ -13,7 +13,8 @@
 
 #define BLOB_MODE 0444
 
-int store_place_blob(struct store *store, const char *path, const uint8_t *sha256, struct err *err)
+/* path becomes the read-only blob. */
+static int place_blob(struct store *store, const char *path, const uint8_t *sha256, struct err *err)
 {
     const char *place = store_blob_path(store, sha256);
     if (chmod(path, BLOB_MODE) < 0) {
@@ -71,7 +72,7 @@ int store_adopt(struct store *store, const char *path, const struct digest_value
 {
     ASSERT(store->lock_fd >= 0);
     if (check_adoptable(path, value->size_bytes, err) < 0 ||
-        store_place_blob(store, path, value->sha256, err) < 0) {
+        place_blob(store, path, value->sha256, err) < 0) {
         return -1;
     }
     return record_md5(store, value, err);

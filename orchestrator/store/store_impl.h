@@ -22,8 +22,5 @@ void store_temp_cleanup(struct store_temp *temp);
 /* A small file that is replaced whole, written by way of tmp/. */
 MUST_CHECK int store_write(const struct store *store, const char *path, struct str text,
                            struct err *err);
-/* path is renamed to the blob's place and becomes read-only; it replaces a blob that is there. */
-MUST_CHECK int store_place_blob(struct store *store, const char *path, const uint8_t *sha256,
-                                struct err *err);
 
 #endif

@@ -2,8 +2,6 @@
 /* The audit as tables for other programs: a row a cell. */
 #include "base/base.h"
 
-#include <math.h>
-
 #include "base/table.h"
 #include "view/audit_out.h"
 

@@ -48,10 +48,6 @@ const char *const PAGE_CSS[] = {
     ".tiles .differs{border-left-color:var(--differs)}.tiles "
     ".no_log{border-left-color:var(--no_log)}"
     ".tiles span{color:var(--soft);font-size:.875rem}"
-    ".bar{display:block;width:100%;height:.8rem;border-radius:.2rem;margin:.3rem 0 .6rem}"
-    "td .bar{margin:0;min-width:7rem}"
-    "rect.exact{fill:var(--exact)}rect.match{fill:var(--match)}rect.differs{fill:var(--differs)}"
-    "rect.no_log{fill:var(--no_log);opacity:.55}"
     ".v{white-space:nowrap;font-weight:600}.v i{font-style:normal;display:inline-block;width:1.1em;"
     "text-align:center}",
 
@@ -114,7 +110,7 @@ const char *const PAGE_CSS[] = {
     ".key.dash{height:0;border-top:2px dashed var(--c1);vertical-align:.3em}"
     "svg.ratio{width:11.25rem;height:1.375rem;max-width:none}.one{stroke:var(--line);stroke-width:"
     "1.5}"
-    ".bar line,.ratio .bar{stroke:var(--soft);stroke-width:2}"
+    ".ratio .bar{stroke:var(--soft);stroke-width:2}"
     ".was{fill:var(--card);stroke:var(--c1);stroke-width:2}.is{fill:var(--c0)}"
     ".dot{display:inline-block;width:.7em;height:.7em;border-radius:50%;vertical-align:-.02em}"
     ".dot.was{border:2px solid var(--c1);background:none}.dot.is{background:var(--c0)}"

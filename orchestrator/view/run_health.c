@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/table.h"
+#include "codec/json_table.h"
 #include "judge/verdict.h"
 #include "report/each_node.h"
 
@@ -145,22 +146,10 @@ int run_health_admits(const struct run_view *view, const struct health *health,
 
 /* ---- output ---- */
 
-static void add_number(struct table *table, const struct health_figure *figure, double value)
+static struct str number_text(struct arena *arena, const struct health_figure *figure, double value)
 {
-    if (isnan(value)) {
-        table_add(table, STR_LIT("-"));
-    } else {
-        table_addf(table, "%.4g %.*s", value, STR_ARG(figure->unit));
-    }
-}
-
-static void add_names(const struct health_figure *figure, struct table *table)
-{
-    if (figure->n_on == 1) {
-        table_add(table, figure->on[0]);
-    } else {
-        table_addf(table, "%.*s+%.*s", STR_ARG(figure->on[0]), STR_ARG(figure->on[1]));
-    }
+    return isnan(value) ? STR_LIT("-")
+                        : str_of(arena_printf(arena, "%.4g %.*s", value, STR_ARG(figure->unit)));
 }
 
 void run_health_text(const struct health *health, struct strbuf *out)
@@ -174,11 +163,13 @@ void run_health_text(const struct health *health, struct strbuf *out)
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     for (size_t idx = 0; idx < health->n_figures; idx++) {
         const struct health_figure *figure = &health->figures[idx];
-        add_names(figure, &table);
+        bool is_pair = figure->n_on > 1;
+        table_addf(&table, "%.*s%s%.*s", STR_ARG(figure->on[0]), is_pair ? "+" : "",
+                   STR_ARG(is_pair ? figure->on[1] : STR_EMPTY));
         table_add(&table, figure->measure);
-        add_number(&table, figure, figure->median);
-        add_number(&table, figure, figure->kind_median);
-        table_add(&table, str_of(health_verdict_name(figure->verdict)));
+        table_add(&table, number_text(&table.arena, figure, figure->median));
+        table_add(&table, number_text(&table.arena, figure, figure->kind_median));
+        table_add(&table, str_of(HEALTH_VERDICT_NAMES[figure->verdict]));
     }
     table_render(&table, out);
     for (size_t idx = 0; idx < health->n_findings; idx++) {
@@ -189,31 +180,32 @@ void run_health_text(const struct health *health, struct strbuf *out)
     }
 }
 
-void run_health_encode(const struct health *health, const char *key, struct json_out *out)
+static const struct json_field FIGURE_ROWS[] = {
+    ROW("case", struct health_figure, measure, JSON_REQUIRED),
+    ROW_STRS("nodes", struct health_figure, on, n_on, JSON_REQUIRED),
+    ROW_WORD("verdict", struct health_figure, verdict, HEALTH_VERDICT_NAMES, JSON_REQUIRED),
+    ROW("value", struct health_figure, median, JSON_REQUIRED | JSON_NULLABLE),
+    ROW("kind_median", struct health_figure, kind_median, JSON_REQUIRED | JSON_NULLABLE),
+    ROW("unit", struct health_figure, unit, JSON_REQUIRED | JSON_NULLABLE),
+    ROW("why", struct health_figure, why, JSON_REQUIRED | JSON_NULLABLE | JSON_BLANK),
+};
+static const struct json_field HEALTH_ROWS[] = {
+    ROW_LIST("figures", struct health, figures, n_figures, FIGURE_ROWS, JSON_REQUIRED),
+};
+
+static void put_findings(const struct health *health, struct json_out *out)
 {
-    jw_object(out, key);
-    jw_array(out, "figures");
-    for (size_t idx = 0; idx < health->n_figures; idx++) {
-        const struct health_figure *figure = &health->figures[idx];
-        jw_object(out, NULL);
-        jw_str(out, "case", figure->measure);
-        jw_array(out, "nodes");
-        for (size_t at = 0; at < figure->n_on; at++) {
-            jw_str(out, NULL, figure->on[at]);
-        }
-        jw_end_array(out);
-        jw_z(out, "verdict", health_verdict_name(figure->verdict));
-        jw_f64(out, "value", figure->median);
-        jw_f64(out, "kind_median", figure->kind_median);
-        jw_str(out, "unit", figure->unit);
-        jw_str(out, "why", figure->why.len ? figure->why : STR_EMPTY);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
     jw_array(out, "findings");
     for (size_t idx = 0; idx < health->n_findings; idx++) {
         jw_str(out, NULL, health->findings[idx].says);
     }
     jw_end_array(out);
+}
+
+void run_health_encode(const struct health *health, const char *key, struct json_out *out)
+{
+    jw_object(out, key);
+    json_encode(out, HEALTH_ROWS, ARRAY_LEN(HEALTH_ROWS), health);
+    put_findings(health, out);
     jw_end_object(out);
 }

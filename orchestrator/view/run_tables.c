@@ -39,18 +39,10 @@ static const struct table_column COLUMNS[] = {
     {"value", true}, {"std", true},       {"ci95", true},     {"min", true},      {"max", true},
     {"unit", false}, {"published", true}, {"rel_diff", true}, {"verdict", false}, {"why", false}};
 
-void run_out_csv(const struct run_view *view, struct strbuf *out)
+void run_out_table(const struct run_view *view, bool is_csv, struct strbuf *out)
 {
     CLEANUP(table) struct table table;
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     add_cells(view, &table);
-    table_render_csv(&table, out);
-}
-
-void run_out_markdown(const struct run_view *view, struct strbuf *out)
-{
-    CLEANUP(table) struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
-    add_cells(view, &table);
-    table_render_markdown(&table, out);
+    (is_csv ? table_render_csv : table_render_markdown)(&table, out);
 }

@@ -322,3 +322,14 @@ void run_out_text(const struct frozen *frozen, const struct run_result *result,
     print_columns(out, frozen, result, audit);
     print_notes(out, frozen, result, wants_all);
 }
+
+void run_out_counts(const size_t n_of[], struct strbuf *out)
+{
+    const char *before = ": ";
+    for (size_t idx = 0; idx < ARRAY_LEN(RUN_VERDICT_NAMES); idx++) {
+        if (n_of[idx]) {
+            strbuf_printf(out, "%s%zu %s", before, n_of[idx], RUN_VERDICT_NAMES[idx]);
+            before = ", ";
+        }
+    }
+}

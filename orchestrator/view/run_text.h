@@ -9,4 +9,7 @@
 void run_out_text(const struct frozen *frozen, const struct run_result *result,
                   const struct report_audit *audit, bool wants_all, struct strbuf *out);
 
+/* ": 6 not_comparable, 1 failed", by verdict. */
+void run_out_counts(const size_t n_of[], struct strbuf *out);
+
 #endif

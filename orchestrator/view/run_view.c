@@ -83,12 +83,6 @@ bool run_view_is_run(struct arena *arena, const char *state, const char *name)
 
 /* ---- the machine ---- */
 
-struct settings { /* of one node */
-    struct str node;
-    struct setting *items;
-    size_t n;
-};
-
 static struct str scalar_text(const struct json *at, struct arena *arena)
 {
     struct err ignored = {0};
@@ -136,22 +130,29 @@ struct place { /* a cursor must live as long as those reached from it: they all 
     struct str name;
 };
 
+struct setting_list { /* a VEC */
+    struct setting *items;
+    size_t n, n_max;
+};
+
 /* Every scalar of the document under its path; depth is bounded by the reader, the number of values by SETTINGS_MAX. */
-static int flatten(struct arena *arena, struct arena *scratch, const struct json *root,
-                   struct settings *out, struct err *err)
+static int flatten(struct arena *arena, const struct json *root, struct str node,
+                   struct setting_list *out, struct err *err)
 {
-    struct place *stack = arena_array(scratch, struct place, SETTINGS_MAX);
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    struct place *stack = arena_array(&scratch, struct place, SETTINGS_MAX);
     size_t n = 0;
+    size_t n_left = SETTINGS_MAX;
     stack[n++] = (struct place){*root, STR_LIT("")};
     while (n > 0) {
-        struct place *place = arena_new(scratch, struct place);
+        struct place *place = arena_new(&scratch, struct place);
         struct json item;
         size_t idx = 0;
         *place = stack[--n];
         bool is_array = json_is_array(&place->at);
         if (!is_array && !json_is_object(&place->at)) {
-            out->items[out->n++] =
-                (struct setting){out->node, place->name, scalar_text(&place->at, arena)};
+            VEC_PUSH(out, (struct setting){node, place->name, scalar_text(&place->at, arena)});
+            n_left--;
             continue;
         }
         for (bool more = json_first(&place->at, &item); more; more = json_next(&item), idx++) {
@@ -159,7 +160,7 @@ static int flatten(struct arena *arena, struct arena *scratch, const struct json
             if (!is_array && str_eq_z(key, "name") && json_is_str(&item)) {
                 continue; /* stands in the path already */
             }
-            if (n + out->n + 1 >= SETTINGS_MAX) {
+            if (n + 1 >= n_left) {
                 return json_fail(root, err, "expected at most %d values", SETTINGS_MAX);
             }
             stack[n++] = (struct place){
@@ -171,62 +172,42 @@ static int flatten(struct arena *arena, struct arena *scratch, const struct json
     return 0;
 }
 
-static int load_node(struct arena *arena, const struct run_view *view, struct settings *ret,
-                     struct err *err)
-{
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
-    const char *path =
-        arena_printf(arena, "%s/environment/%.*s.json", view->folder, STR_ARG(ret->node));
-    struct settings one = {ret->node, arena_array(&scratch, struct setting, SETTINGS_MAX), 0};
-    if (json_read_file(path, &doc, err) < 0) {
-        return -1;
-    }
-    struct json root = json_root(&doc);
-    if (flatten(arena, &scratch, &root, &one, err) < 0) {
-        return -1;
-    }
-    ret->n = one.n;
-    ret->items = arena_array(arena, struct setting, one.n + 1);
-    for (size_t idx = 0; idx < one.n; idx++) {
-        ret->items[idx] = one.items[idx];
-    }
-    return 0;
-}
-
-static bool has_file(struct arena *arena, const struct run_view *view, struct str node)
-{
-    return fs_exists(arena_printf(arena, "%s/environment/%.*s.json", view->folder, STR_ARG(node)));
-}
-
 void run_view_sort(struct run_view *view)
 {
     qsort(view->settings, view->n_settings, sizeof(view->settings[0]), compare_settings);
 }
 
 /* Of a node that could never be asked there is no file. */
+static int load_node(struct arena *arena, const struct run_view *view, struct str node,
+                     struct setting_list *out, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    const char *path = arena_printf(arena, "%s/environment/%.*s.json", view->folder, STR_ARG(node));
+    if (!str_eq_z(node, "local") && !fs_exists(path)) {
+        return 0;
+    }
+    if (json_read_file(path, &doc, err) < 0) {
+        return -1;
+    }
+    struct json root = json_root(&doc);
+    return flatten(arena, &root, node, out, err);
+}
+
 int run_view_settings(struct arena *arena, struct run_view *view, struct err *err)
 {
     const struct inventory *inventory = &view->frozen.inventory;
-    size_t n_nodes = inventory->is_local ? 0 : inventory->n_nodes;
-    struct settings *of = arena_array(arena, struct settings, n_nodes + 1);
-    size_t n = 0;
-    for (size_t idx = 0; idx <= n_nodes; idx++) {
-        of[idx].node = idx == 0 ? STR_LIT("local") : inventory->nodes[idx - 1].name;
-        if ((idx == 0 || has_file(arena, view, of[idx].node)) &&
-            load_node(arena, view, &of[idx], err) < 0) {
-            return -1;
-        }
-        n += of[idx].n;
+    struct setting_list all = {0};
+    int rc = load_node(arena, view, STR_LIT("local"), &all, err);
+    for (size_t idx = 0; rc == 0 && !inventory->is_local && idx < inventory->n_nodes; idx++) {
+        rc = load_node(arena, view, inventory->nodes[idx].name, &all, err);
     }
-    view->settings = arena_array(arena, struct setting, n + 1);
-    for (size_t idx = 0; idx <= n_nodes; idx++) {
-        for (size_t at = 0; at < of[idx].n; at++) {
-            view->settings[view->n_settings++] = of[idx].items[at];
-        }
+    arena_adopt(arena, all.items);
+    view->settings = all.items;
+    view->n_settings = all.n;
+    if (all.n > 0) {
+        run_view_sort(view);
     }
-    run_view_sort(view);
-    return 0;
+    return rc;
 }
 
 /* ---- all of it ---- */

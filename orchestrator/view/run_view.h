@@ -50,9 +50,8 @@ int setting_cmp(const struct setting *a, const struct setting *b);
 /* True if `name` can only be a run: a folder with a result, an archive, the id of a run on this machine. */
 bool run_view_is_run(struct arena *arena, const char *state, const char *name);
 
-/* A row a cell. */
-void run_out_csv(const struct run_view *view, struct strbuf *out);
-void run_out_markdown(const struct run_view *view, struct strbuf *out);
+/* A row a cell, as CSV or Markdown. */
+void run_out_table(const struct run_view *view, bool is_csv, struct strbuf *out);
 
 /* The log of one repeat, parsed by the format it was measured with. */
 MUST_CHECK int run_view_log(struct arena *arena, const struct run_view *view,

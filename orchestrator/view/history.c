@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "view/history.h"
+
+#include <math.h>
+
+#include "base/table.h"
+#include "judge/verdict.h"
+#include "view/page_parts.h"
+#include "view/run_text.h"
+
+/* ---- the document ---- */
+
+static const struct json_form RUN_ID = {.pattern = "^[0-9]{8}T[0-9]{6}\\.[0-9]{3}Z-[0-9a-f]{8}$"};
+static const struct json_form TIME = {
+    .pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{3})?Z$"};
+static const struct json_form CASE_ID = {
+    .pattern = "^[^/]+/[^/]+/[^/]+/n[0-9]+g[0-9]+/bs[0-9]+(/[^/]+)*$"};
+
+static const struct json_field CELL_ROWS[] = {
+    ROW("run", struct history_cell, run, JSON_REQUIRED, .form = &RUN_ID),
+    ROW("time", struct history_cell, time, JSON_REQUIRED, .form = &TIME),
+    ROW("report", struct history_cell, report, JSON_REQUIRED),
+    ROW_WORD("profile", struct history_cell, profile, PROFILE_NAMES, JSON_REQUIRED),
+    ROW("rehearsal", struct history_cell, is_rehearsal, JSON_OMIT, .schema = "\"const\": true"),
+    ROW("case", struct history_cell, case_id, JSON_REQUIRED, .form = &CASE_ID),
+    ROW("value", struct history_cell, value, JSON_REQUIRED | JSON_NULLABLE),
+    ROW("unit", struct history_cell, unit, JSON_REQUIRED | JSON_NULLABLE),
+    ROW("verdict", struct history_cell, verdict, JSON_REQUIRED, .names = RUN_VERDICT_NAMES,
+        .n_names = ARRAY_LEN(RUN_VERDICT_NAMES)),
+};
+static const struct json_field DAMAGED_ROWS[] = {
+    ROW("run", struct history_damaged, run, JSON_REQUIRED),
+    ROW("time", struct history_damaged, time, JSON_REQUIRED),
+    ROW("why", struct history_damaged, why, JSON_REQUIRED),
+};
+static const struct json_field ROWS[] = {
+    ROW_NUMBER("schema_version", 1),
+    ROW_LIST("cells", struct history, cells, n_cells, CELL_ROWS, JSON_REQUIRED),
+    ROW_LIST("damaged", struct history, damaged, n_damaged, DAMAGED_ROWS, 0),
+};
+const struct json_document HISTORY_DOCUMENT = {
+    JSON_DOCUMENT("history.json", "what `reperf history --json` prints", ROWS)};
+
+/* ---- text ---- */
+
+void history_text(const struct history *history, const struct history_text_opts *opts,
+                  struct strbuf *out)
+{
+    static const struct table_column COLUMNS[] = {
+        {"time", false}, {"run", false},  {"report", false},  {"profile", false}, {"case", false},
+        {"value", true}, {"unit", false}, {"verdict", false}, {"lies in", false},
+    };
+    CLEANUP(table) struct table table;
+    size_t n_of[ARRAY_LEN(RUN_VERDICT_NAMES)] = {0};
+    size_t n_columns = ARRAY_LEN(COLUMNS) - !opts->wants_folder;
+    table_init(&table, COLUMNS, n_columns);
+    for (size_t idx = 0; idx < history->n_cells; idx++) {
+        const struct history_cell *cell = &history->cells[idx];
+        size_t verdict = 0;
+        while (!str_eq_z(cell->verdict, RUN_VERDICT_NAMES[verdict])) {
+            verdict++;
+        }
+        n_of[verdict]++;
+        if (opts->is_quiet && verdict != RUN_FAILED && verdict != RUN_NOT_RUN) {
+            continue;
+        }
+        table_add(&table, str_of(cell->time));
+        table_add(&table, cell->run);
+        table_add(&table, cell->report);
+        table_add(&table, str_of(plan_kind_name(cell->profile, cell->is_rehearsal)));
+        table_add(&table, cell->case_id);
+        if (isfinite(cell->value)) {
+            table_addf(&table, "%.6g", cell->value);
+        } else {
+            table_add(&table, STR_LIT("-"));
+        }
+        table_add(&table, cell->unit.ptr ? cell->unit : STR_LIT("-"));
+        table_add(&table, cell->verdict);
+        if (opts->wants_folder) {
+            table_add(&table, str_of(cell->folder));
+        }
+    }
+    for (size_t idx = 0; idx < history->n_damaged; idx++) {
+        table_add(&table, str_of(history->damaged[idx].time));
+        table_add(&table, history->damaged[idx].run);
+        for (int column = 2; column < 7; column++) {
+            table_add(&table, STR_LIT("-"));
+        }
+        table_add(&table, STR_LIT("damaged"));
+        if (opts->wants_folder) {
+            table_add(&table, str_of(history->damaged[idx].folder));
+        }
+    }
+    if (!opts->is_quiet || table.n_cells) {
+        table_render(&table, out);
+        strbuf_add_char(out, '\n');
+    }
+    strbuf_printf(out, "%zu runs, %zu cells", history->n_runs, history->n_cells);
+    run_out_counts(n_of, out);
+    if (history->n_damaged) {
+        strbuf_printf(out, "; %zu damaged run%s", history->n_damaged,
+                      history->n_damaged == 1 ? "" : "s");
+    }
+    strbuf_add_char(out, '\n');
+}
+
+/* ---- the page ---- */
+
+/* Runs of one case that may stand in one curve. */
+static bool is_alike(const struct history_cell *a, const struct history_cell *b)
+{
+    return str_eq(a->case_id, b->case_id) && str_eq(a->report, b->report) &&
+           str_eq(a->unit, b->unit) && a->profile == b->profile &&
+           a->is_rehearsal == b->is_rehearsal;
+}
+
+static bool is_first(const struct history_cell *points, size_t idx)
+{
+    for (size_t before = 0; before < idx; before++) {
+        if (is_alike(&points[before], &points[idx])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add_chart(struct page *page, const struct history_cell *points, size_t n, size_t first)
+{
+    double *values = arena_array(&page->arena, double, n);
+    double ends[2]; /* of what is drawn, which is a little more than what was measured */
+    double low = INFINITY;
+    double high = -INFINITY;
+    struct spark spark = {.values = values, .level = (double)NAN};
+    spark.title = text_of(page, "%.*s over time", STR_ARG(points[first].case_id));
+    for (size_t idx = first; idx < n; idx++) {
+        if (is_alike(&points[first], &points[idx]) && isfinite(points[idx].value)) {
+            values[spark.n++] = points[idx].value;
+            low = fmin(low, points[idx].value);
+            high = fmax(high, points[idx].value);
+        }
+    }
+    if (spark.n < 2) {
+        return; /* one number is no curve: the table has it */
+    }
+    strbuf_add_z(page->out, "<figure class=\"history\">");
+    chart_spark(page->out, &spark, &ends[0], &ends[1]);
+    HTML(page->out, "<figcaption>{} runs in order, between {} and {} {}</figcaption></figure>\n",
+         count_text(page, spark.n), text_of(page, "%.4g", low), text_of(page, "%.4g", high),
+         points[first].unit);
+}
+
+static void add_case(struct page *page, const struct history_cell *points, size_t n, size_t first)
+{
+    static const struct page_column COLUMNS[] = {{"Run", NULL}, {"Value", "n"}, {"Verdict", NULL}};
+    const struct history_cell *head = &points[first];
+    page_section(page, arena_printf(&page->arena, "case-%zu", first + 1), head->case_id);
+    HTML(page->out, "<p class=\"meta\">Report {}, profile {}.</p>\n", head->report,
+         str_of(plan_kind_name(head->profile, head->is_rehearsal)));
+    add_chart(page, points, n, first);
+    page_table(page,
+               text_of(page, "Each finished run%s%.*s", head->unit.len ? ", in " : "",
+                       STR_ARG(head->unit)),
+               COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = first; idx < n; idx++) {
+        const struct history_cell *point = &points[idx];
+        if (is_alike(head, point)) {
+            page_row(page, "run", STR_EMPTY);
+            page_cell(page, point->name ? str_of(point->name) : point->run);
+            page_note(page, point->name ? point->run : STR_EMPTY);
+            page_note(page, str_of(point->time));
+            page_cell(page, isfinite(point->value) ? number_text(page, point->value)
+                                                   : STR_LIT("\xe2\x80\x93"));
+            page_cell(page, point->verdict);
+        }
+    }
+    page_table_end(page);
+    page_section_end(page);
+}
+
+void history_page(const struct history *history, struct strbuf *out)
+{
+    struct page page = {.out = out};
+    size_t n = history->n_cells;
+    size_t n_cases = 0;
+    for (size_t idx = 0; idx < n; idx++) {
+        n_cases += is_first(history->cells, idx);
+    }
+    page_begin(&page, STR_LIT("Runs over time"));
+    HTML(out,
+         "<p class=\"headline\">{} number{} of {} case{} from finished runs on this machine, "
+         "oldest first.</p></header>\n<main id=\"main\">\n",
+         count_text(&page, n), n == 1 ? STR_EMPTY : STR_LIT("s"), count_text(&page, n_cases),
+         n_cases == 1 ? STR_EMPTY : STR_LIT("s"));
+    for (size_t idx = 0; idx < n; idx++) {
+        if (is_first(history->cells, idx)) {
+            add_case(&page, history->cells, n, idx);
+        }
+    }
+    page_end(&page);
+}
