@@ -278,12 +278,23 @@ static void move_json(int argc, char **argv)
     }
 }
 
+/* A core file would hold what is secret. A job may raise its own limit again. */
+static void keep_no_core(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_CORE, &limit) == 0) {
+        limit.rlim_cur = 0;
+        (void)setrlimit(RLIMIT_CORE, &limit);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct cmd_row *row;
     const char *manifests = NULL;
     open_standard_fds();
     signal(SIGPIPE, SIG_IGN);
+    keep_no_core();
     signal(SIGXFSZ, SIG_IGN); /* a write over the limit of file sizes fails instead, and is said */
     if (!has_stack()) {
         return 2;

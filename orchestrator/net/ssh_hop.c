@@ -165,12 +165,21 @@ enum step hop_connect(struct ssh_hop *hop, struct err *err)
 
 /* ---- handshake ---- */
 
+/* libssh2 looks for a line that begins with "SSH-" for as long as something comes, without returning. */
+static bool is_flood(const struct ssh_hop *hop)
+{
+    return hop->state == HOP_HANDSHAKE && hop->n_heard > SSH_GREETING_MAX;
+}
+
 /* libssh2 reads the banner byte by byte: receives more at once. */
 static LIBSSH2_RECV_FUNC(receive)
 {
     struct ssh_hop *hop = *abstract;
     size_t left = hop->ahead_len - hop->ahead_at;
     ssize_t len;
+    if (is_flood(hop)) {
+        return -EPROTO;
+    }
     if (left == 0) {
         bool is_ahead = length < sizeof(hop->ahead);
         len = recv(socket, is_ahead ? hop->ahead : buffer, is_ahead ? sizeof(hop->ahead) : length,
@@ -179,6 +188,7 @@ static LIBSSH2_RECV_FUNC(receive)
             return errno == EINTR || errno == EWOULDBLOCK ? -EAGAIN : -errno;
         }
         hop->heard_ns = loop_now_ns(hop->ssh->loop);
+        hop->n_heard += (uint64_t)len;
         if (!is_ahead || len == 0) {
             return len;
         }
@@ -274,6 +284,10 @@ enum step hop_handshake(struct ssh_hop *hop, struct err *err)
     rc = libssh2_session_handshake(hop->session, hop->fd);
     if (rc == LIBSSH2_ERROR_EAGAIN) {
         return ssh_want_session(hop, err) < 0 ? STEP_FAIL : STEP_AGAIN;
+    }
+    if (is_flood(hop)) {
+        return step_fail(err_set(err, ERR_NODE, "%s: more than %d bytes without an SSH handshake",
+                                 hop->target->label, SSH_GREETING_MAX));
     }
     if (rc == LIBSSH2_ERROR_HOSTKEY_SIGN || rc == LIBSSH2_ERROR_HOSTKEY_INIT) {
         return step_fail(err_set(err, ERR_INTEGRITY,

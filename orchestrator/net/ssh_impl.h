@@ -16,6 +16,7 @@
 #define SSH_AHEAD_BYTES 256
 #define SSH_NOISE_MAX   4096
 #define SSH_NONCE_BYTES 16
+#define SSH_GREETING_MAX (256 << 10) /* until the handshake has ended */
 
 enum hop_state {
     HOP_RESOLVE,
@@ -78,6 +79,7 @@ struct ssh_hop {
     int64_t heard_ns;
     char ahead[SSH_AHEAD_BYTES]; /* received, but not requested yet */
     size_t ahead_at, ahead_len;
+    uint64_t n_heard; /* bytes */
     int64_t asked_ns; /* last keepalive */
     enum hop_pending pending;
     LIBSSH2_CHANNEL *tunnel; /* to the next stop */
