@@ -10,12 +10,12 @@
 #include "net/ssh_agent.h"
 #include "net/ssh_known.h"
 
-#define SSH_TICK_NS     (250 * NS_PER_MS)
-#define SSH_BUF_BYTES   32768
-#define SSH_TRIED_MAX   400
-#define SSH_AHEAD_BYTES 256
-#define SSH_NOISE_MAX   4096
-#define SSH_NONCE_BYTES 16
+#define SSH_TICK_NS      (250 * NS_PER_MS)
+#define SSH_BUF_BYTES    32768
+#define SSH_TRIED_MAX    400
+#define SSH_AHEAD_BYTES  256
+#define SSH_NOISE_MAX    4096
+#define SSH_NONCE_BYTES  16
 #define SSH_GREETING_MAX (256 << 10) /* until the handshake has ended */
 
 enum hop_state {

@@ -46,9 +46,11 @@ if ! no_docker "containers on four nodes"; then
     is "$(cluster_image test/probe "$T/probe")" "$image" "the same programs give the same digest"
     is "$(for i in $CLUSTER_NODES; do node_ssh "$i" "docker run --rm --net=host $pin hostname" 2>/dev/null; done | tr '\n' ' ')" "node1 node2 node3 node4 " "each engine pulls it by digest and runs it as its own host"
     like "$(run_on 2 "docker run --rm --net=host $pin ip -4 addr show eth0")" '10\.11\.0\.3/24' "on its own network"
-    is "$(run_on 1 'docker images -q | wc -l; docker run -d --name stays '"$pin"' sleep 100 >/dev/null; docker ps -q | wc -l' | tr '\n' ' ')$(run_on 2 'docker ps -q | wc -l')" "1 1 0" \
+    # Tests before this one have left images of theirs.
+    run_on 1 "docker tag $pin test/own && docker run -d --name stays $pin sleep 100" >/dev/null
+    is "$(for i in 1 2; do run_on $i 'docker images -q test/own | wc -l; docker ps -q --filter name=stays | wc -l'; done | tr '\n' ' ')" "1 1 0 0 " \
         "each engine has its own images and containers"
-    run_on 1 'docker rm -f stays' >/dev/null
+    run_on 1 'docker rm -f stays; docker rmi test/own' >/dev/null
     run_on 1 "docker run --rm --privileged --ulimit memlock=-1 --ulimit nofile=1048576 --shm-size=64m $pin df /dev/shm" >"$T/flags"
     like "$(cat "$T/flags")" ' 65536 ' "the flags of the reports' lines run"
     # The engine hears of the kill and of the end by two ways, and now and then of the end alone: it is asked of three containers.

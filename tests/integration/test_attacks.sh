@@ -46,7 +46,7 @@ exits 2 "where it may not, the command says so" bash -c 'ulimit -s 64; exec "$@"
 like "$(cat "$T/err")" 'a stack of 64 KiB [(]ulimit -s[)], expected at least 1024' "and which it is"
 forget_runs
 mode hangs
-bash -c 'ulimit -Sc "$(ulimit -Hc)"; exec "$@"' _ "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 1 >"$T/out" 2>&1 &
+bash -c 'ulimit -Sc "$(ulimit -Hc)"; exec "$@"' _ "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 1 >"$T/hangs.out" 2>&1 &
 pid=$!
 waiting_for 120 test -d "$REPERF_STATE/runs"
 is "$(awk '/^Max core file size/ { print $5 }' "/proc/$pid/limits")" 0 "no core file, which would hold what is secret"
