@@ -403,8 +403,7 @@ static void add_table(const struct publish *p, struct strbuf *out)
                       c->batch_per_gpu, STR_ARG(p->report.cases[idx].cells[0].printed));
         if (summary->n > 1) {
             strbuf_printf(out, "± %.2f %%",
-                          100 * stats_t975((double)(summary->n - 1)) * summary->std /
-                              sqrt((double)summary->n) / summary->mean);
+                          100 * stats_half95(summary->std, summary->n) / summary->mean);
         }
         strbuf_printf(out, " | %.*s | %zu |\n", STR_ARG(p->of[idx]->unit), summary->n);
     }

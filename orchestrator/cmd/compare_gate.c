@@ -13,7 +13,8 @@ static struct stats_sample sample_of(const struct cell_result *cell)
     return (struct stats_sample){cell->summary.n, cell->summary.mean, cell->summary.std};
 }
 
-bool compare_is_apart(const struct compare *c)
+/* Only one of the runs is a rehearsal: their numbers are of different work. */
+static bool compare_is_apart(const struct compare *c)
 {
     return c->a.frozen.plan.is_rehearsal != c->b.frozen.plan.is_rehearsal;
 }
@@ -42,7 +43,8 @@ static struct compare_change change_of(const struct compare *compare, const stru
     return c;
 }
 
-void compare_interval_text(const struct compare_row *row, struct strbuf *out)
+/* "95 % interval -13.10 % to -11.90 %, from 3 and 3 repeats", or that there is none, and why. */
+static void compare_interval_text(const struct compare_row *row, struct strbuf *out)
 {
     const struct compare_change *change = &row->change;
     const struct cell_result *a = row->a, *b = row->b;

@@ -96,10 +96,6 @@ MUST_CHECK int compare_match_log(struct arena *arena, struct compare_side *log,
 const struct cell_result *compare_find(const struct run_view *view, struct str case_id);
 /* Makes the rows: the cells of both runs, those of A first. */
 void compare_rows(struct arena *arena, struct compare *c);
-/* Only one of the runs is a rehearsal: their numbers are of different work. */
-bool compare_is_apart(const struct compare *c);
-/* "95 % interval -13.10 % to -11.90 %, from 3 and 3 repeats", or that there is none, and why. */
-void compare_interval_text(const struct compare_row *row, struct strbuf *out);
 bool compare_is_outlier(const struct cell_result *cell, size_t repeat_idx);
 /* Repeats that count and are outliers: "3 (7.1)"; nothing if there are none. */
 void compare_outliers_text(const struct cell_result *cell, struct strbuf *out);

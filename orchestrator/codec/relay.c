@@ -20,7 +20,8 @@ static int bad_field(const struct relay_reader *reader, const char *expected, st
     return err_set(err, ERR_PARSE, "order, field %zu: expected %s", reader->n_fields, expected);
 }
 
-bool relay_path_is_safe(struct str path)
+/* Relative, no empty part, no "." and "..", no control bytes. */
+static bool relay_path_is_safe(struct str path)
 {
     struct str part;
     if (path.len == 0 || path.len >= RELAY_PATH_MAX) {

@@ -69,8 +69,6 @@ MUST_CHECK int relay_order_parse(struct arena *arena, struct str text,
 /* With the first line. Paths with a line break, or longer than RELAY_PATH_MAX, are ERR_USAGE. */
 MUST_CHECK int relay_order_write(const struct relay_order *order, struct strbuf *out,
                                  struct err *err);
-/* Relative, no empty part, no "." and "..", no control bytes. */
-bool relay_path_is_safe(struct str path);
 
 /* ---- the answers ---- */
 

@@ -109,8 +109,6 @@ void draft_add_tables(struct draft_reader *reader, struct str document,
                       const struct doc_tables *tables, struct draft *into);
 /* The path in the repository of a document's link, "../logs/a.log" or an address at a repository host; empty if it leads elsewhere. */
 struct str draft_link_path(struct arena *arena, struct str document, struct str link);
-/* Whether it is that file, or lies in that folder. */
-bool draft_is_below(struct str path, struct str link_path);
 /* Whether at least one number's row does not contradict the log's path. */
 bool draft_has_row_like(const struct draft *draft, const struct draft_attrs *log);
 /* given: the user's statements for rows that do not state it themselves. */

@@ -116,7 +116,8 @@ struct str draft_link_path(struct arena *arena, struct str document, struct str 
     return len ? str_dup(arena, (struct str){path, len}) : STR_EMPTY;
 }
 
-bool draft_is_below(struct str path, struct str link_path)
+/* Whether it is that file, or lies in that folder. */
+static bool draft_is_below(struct str path, struct str link_path)
 {
     return link_path.len > 0 && str_starts(path, link_path) &&
            (path.len == link_path.len || path.ptr[link_path.len] == '/');

@@ -231,8 +231,9 @@ static void name_peers(struct port_round *round, const struct node_probes *probe
     round->n_fields[at] = n;
 }
 
-int doctor_try_ports(struct arena *arena, struct fleet *fleet, int64_t port,
-                     struct node_probes *probes, struct err *err)
+/* Which nodes reach each other, for those that answered doctor_examine. */
+static int doctor_try_ports(struct arena *arena, struct fleet *fleet, int64_t port,
+                            struct node_probes *probes, struct err *err)
 {
     struct port_round round = {.arena = arena,
                                .probes = probes,

@@ -42,9 +42,6 @@ MUST_CHECK int doctor_run(struct arena *arena, const struct doctor_opts *opts,
    engines that are asked, which takes most of the time; "": all. */
 MUST_CHECK int doctor_examine(struct arena *arena, struct fleet *fleet, struct clock_src clock,
                               const char *engines, struct node_probes *ret_probes, struct err *err);
-/* Which nodes reach each other, for those that answered doctor_examine. */
-MUST_CHECK int doctor_try_ports(struct arena *arena, struct fleet *fleet, int64_t port,
-                                struct node_probes *probes, struct err *err);
 
 /* 0: all required checks pass; else 6, or 5 if a node's host key has changed. A required check that is unknown is not 0
    unless allow_unknown. */

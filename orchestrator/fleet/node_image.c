@@ -80,7 +80,7 @@ const char *node_image_way_name(enum node_image_way way)
 }
 
 /* Source of the words: docker 20.10 and podman 4.3 against registries with each fault (tests/integration/test_node_image.sh). */
-enum err_code node_image_cause(struct str output)
+static enum err_code node_image_cause(struct str output)
 {
     static const struct {
         const char *words;

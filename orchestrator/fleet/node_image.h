@@ -48,7 +48,4 @@ MUST_CHECK int node_images_provide(struct arena *arena, struct fleet *fleet,
                                    const struct node_image_opts *opts,
                                    struct node_image_report *ret_report, struct err *err);
 
-/* The meaning of an engine's messages; used by node_images_provide, and tested with real ones. */
-enum err_code node_image_cause(struct str output);
-
 #endif

@@ -90,11 +90,6 @@ double stats_std(const double *values, size_t n)
     return n > 1 ? sqrt(sum / (double)(n - 1)) : 0;
 }
 
-static double stats_sem(const double *values, size_t n)
-{
-    return stats_std(values, n) / sqrt((double)n);
-}
-
 /* Two-sided 95 % points of Student's t for 1 to 30 degrees of freedom; beyond, 1.96 + 2.4 / df is within 0.001.
    Source: NIST/SEMATECH e-Handbook of Statistical Methods, table 1.3.6.7.2, column 0.975 (read 2026-11). */
 static const double T_975[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
@@ -110,10 +105,15 @@ double stats_t975(double df)
     return whole <= n_known ? T_975[whole - 1] : 1.96 + 2.4 / floor(df);
 }
 
+double stats_half95(double std, size_t n)
+{
+    return n < 2 ? (double)NAN : stats_t975((double)(n - 1)) * (std / sqrt((double)n));
+}
+
 double stats_ci95(const double *values, size_t n)
 {
     ASSERT(n > 0);
-    return n == 1 ? (double)NAN : stats_t975((double)(n - 1)) * stats_sem(values, n);
+    return stats_half95(stats_std(values, n), n);
 }
 
 bool stats_change_ci95(const struct stats_sample *a, const struct stats_sample *b, double *ret_half)

@@ -22,7 +22,8 @@ double stats_std(const double *values, size_t n); /* of the sample: n - 1; 0 for
 /* Two-sided 95 % point of Student's t; fractional degrees of freedom are rounded down, so that no interval is too narrow. df >=
    1. */
 double stats_t975(double df);
-/* Half the width of the 95 % confidence interval of the mean by Student's t; NAN for n = 1. */
+/* Half the width of the 95 % confidence interval of the mean by Student's t; NAN for n < 2. */
+double stats_half95(double std, size_t n);
 double stats_ci95(const double *values, size_t n);
 
 /* Of repeats: n, their mean and standard deviation. */

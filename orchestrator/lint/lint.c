@@ -10,7 +10,7 @@
 const char *const ARCHIVE_SUFFIXES[] = {".tar",  ".tar.gz", ".tgz", ".zip",     ".tar.bz2",
                                         ".tbz2", ".tar.xz", ".txz", ".tar.zst", NULL};
 
-size_t stack_index(const struct report *report, const struct stack *stack)
+static size_t stack_index(const struct report *report, const struct stack *stack)
 {
     return (size_t)(stack - report->stacks);
 }

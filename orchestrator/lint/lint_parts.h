@@ -70,7 +70,6 @@ void lint_logs(struct lint *lint, const struct stack *s);        /* names of and
 
 /* The value stated by the stack itself; false if it does not name it. */
 bool stack_condition(const struct stack *stack, const char *name, struct str *ret_value);
-size_t stack_index(const struct report *report, const struct stack *stack);
 bool ends_in_any(struct str s, const char *const *suffixes); /* list ended by NULL */
 extern const char *const ARCHIVE_SUFFIXES[];
 

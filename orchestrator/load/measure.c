@@ -207,7 +207,7 @@ int measure_choose(struct guesser *guesser, const struct format_set *set, const 
     return 0;
 }
 
-static int feed_all(int fd, const char *path, measure_feed *feed, void *ctx, struct err *err)
+static int feed_all(int fd, const char *path, struct survey *survey, struct err *err)
 {
     CLEANUP(free) char *window = xmalloc(LOG_WINDOW_BYTES);
     for (size_t n_bytes = 0; n_bytes < MEASURE_BYTES_MAX;) {
@@ -219,32 +219,22 @@ static int feed_all(int fd, const char *path, measure_feed *feed, void *ctx, str
             return 0;
         }
         n_bytes += len;
-        if (feed(ctx, window, len, err) < 0) {
+        if (survey_feed(survey, window, len, err) < 0) {
             return err_wrap(err, "%s", path);
         }
     }
     return 0;
 }
 
-int measure_bytes(const char *path, const struct log_head *head, measure_feed *feed, void *ctx,
-                  struct err *err)
-{
-    CLEANUP(fd) int fd = -1;
-    if (head && head->is_whole) {
-        return feed(ctx, head->ptr, head->len, err) < 0 ? err_wrap(err, "%s", path) : 0;
-    }
-    return log_open(path, &fd, err) < 0 ? -1 : feed_all(fd, path, feed, ctx, err);
-}
-
-static int feed_survey(void *ctx, const char *ptr, size_t len, struct err *err)
-{
-    return survey_feed(ctx, ptr, len, err);
-}
-
 int measure_survey(struct survey *survey, const char *path, const struct log_head *head,
                    struct err *err)
 {
-    if (measure_bytes(path, head, feed_survey, survey, err) < 0) {
+    CLEANUP(fd) int fd = -1;
+    if (head && head->is_whole) {
+        if (survey_feed(survey, head->ptr, head->len, err) < 0) {
+            return err_wrap(err, "%s", path);
+        }
+    } else if (log_open(path, &fd, err) < 0 || feed_all(fd, path, survey, err) < 0) {
         return -1;
     }
     return survey_finish(survey, err) < 0 ? err_wrap(err, "%s", path) : 0;

@@ -62,12 +62,8 @@ MUST_CHECK int measure_choose(struct guesser *guesser, const struct format_set *
                               const char *path, struct log_head *head, struct guess *ret_guess,
                               struct err *err);
 
-/* The log's first MEASURE_BYTES_MAX bytes, piece by piece; head as for measure_file_rates. */
+/* The log's first MEASURE_BYTES_MAX bytes into a survey, which is finished; head as for measure_file_rates. */
 #define MEASURE_BYTES_MAX (16u << 20)
-typedef int measure_feed(void *ctx, const char *ptr, size_t len, struct err *err);
-MUST_CHECK int measure_bytes(const char *path, const struct log_head *head, measure_feed *feed,
-                             void *ctx, struct err *err);
-/* The same into a survey, which is finished. */
 struct survey;
 MUST_CHECK int measure_survey(struct survey *survey, const char *path, const struct log_head *head,
                               struct err *err);

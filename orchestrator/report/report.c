@@ -26,7 +26,7 @@ struct case_names { /* what a case may name: struct environment by id, struct st
 static const char *const METRIC_NAMES[] = {"throughput", "run_throughput", "speedup",
                                            "time_to_train", "accuracy"};
 
-enum metric metric_of_name(struct str name)
+static enum metric metric_of_name(struct str name)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(METRIC_NAMES); idx++) {
         if (str_eq_z(name, METRIC_NAMES[idx])) {

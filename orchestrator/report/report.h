@@ -184,7 +184,6 @@ bool command_is_for(const struct command *command, const struct report_case *c);
 const struct command *run_command_for(const struct command *commands, size_t n,
                                       const struct report_case *c);
 
-enum metric metric_of_name(struct str name);
 /* What ids are: small letters and digits, with single dots and dashes between them, at most 64. */
 bool is_slug(struct str s);
 const char *metric_name(enum metric metric);

@@ -91,8 +91,9 @@ static void encode_repeats(struct strbuf *out, const struct frozen *frozen,
     }
 }
 
-void metrics_encode(struct strbuf *out, const struct frozen *frozen, const struct unit *units,
-                    size_t n_units, const char *state)
+/* OpenMetrics text; pure. state: "running", "sealed", ... */
+static void metrics_encode(struct strbuf *out, const struct frozen *frozen,
+                           const struct unit *units, size_t n_units, const char *state)
 {
     family(out, "reperf_run", "info", NULL, "A run of reperf and how far it is.");
     strbuf_add_z(out, "reperf_run_info{");

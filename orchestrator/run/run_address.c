@@ -45,7 +45,6 @@ static int unpack(struct arena *arena, const struct address_opts *opts, const ch
                   struct address *address, const char **ret_folder, struct err *err)
 {
     CLEANUP(pool) struct pool *pool = NULL;
-    char hex[SHA256_HEX_SIZE];
     struct digest_value value;
     struct unpack_tree_result result;
     struct fs_names names = {0};
@@ -54,8 +53,8 @@ static int unpack(struct arena *arena, const struct address_opts *opts, const ch
         pool_new(POOL_THREADS_MIN, &pool, err) < 0) {
         return -1;
     }
-    hex_encode(value.sha256, SHA256_BYTES, hex);
-    const char *folder = arena_printf(arena, "%s/addresses/%s", opts->state, hex);
+    const struct hex hex = sha256_hex_of(value.sha256);
+    const char *folder = arena_printf(arena, "%s/addresses/%s", opts->state, hex.text);
     const struct unpack_tree_opts of = {.archive = archive,
                                         .new_folder = folder,
                                         .unpack = {.limits = {.bytes = ARCHIVE_BYTES_MAX}},
@@ -66,7 +65,7 @@ static int unpack(struct arena *arena, const struct address_opts *opts, const ch
         unpack_tree(arena, &of, &result, err) < 0 || fs_list(arena, folder, &names, err) < 0) {
         return -1;
     }
-    address->pin = arena_strndup(arena, hex, sizeof(hex) - 1);
+    address->pin = arena_printf(arena, "%s", hex.text);
     *ret_folder = names.n == 1 ? fs_join(arena, folder, names.items[0]) : folder;
     return fs_exists(fs_join(arena, folder, "manifest/report.json"))
                ? err_set(err, ERR_USAGE,

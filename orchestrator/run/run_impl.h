@@ -137,8 +137,6 @@ MUST_CHECK int run_stage(struct runner *r, struct err *err);
 #define RUN_PLACE_PROGRAM "/@reperf-train@"
 #define RUN_PLACE_DATA    "/@reperf-data@"
 char *run_place_of(struct arena *arena, const struct plan_mount *mount);
-/* Where its folder lies below a node's work folder. */
-char *run_target_of(struct arena *arena, const struct plan_mount *mount);
 /* NULL: not provided. */
 const struct runtime_image *run_image_of(const struct runner *r, const struct plan_step *step);
 /* Renewing is due from time to time. */
@@ -185,9 +183,5 @@ MUST_CHECK int run_jobs(struct runner *r, const struct unit *unit, struct launch
 
 /* metrics.prom, as far as the run is. A failure to write it is logged only. */
 void run_write_metrics(struct runner *r, const char *state);
-
-/* OpenMetrics text; pure. state: "running", "sealed", ... */
-void metrics_encode(struct strbuf *out, const struct frozen *frozen, const struct unit *units,
-                    size_t n_units, const char *state);
 
 #endif

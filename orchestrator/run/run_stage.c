@@ -177,7 +177,8 @@ char *run_place_of(struct arena *arena, const struct plan_mount *mount)
                         folder_of(arena, mount));
 }
 
-char *run_target_of(struct arena *arena, const struct plan_mount *mount)
+/* Where its folder lies below a node's work folder. */
+static char *run_target_of(struct arena *arena, const struct plan_mount *mount)
 {
     static const char *const FOLDERS[] = {
         [MOUNT_OVERLAY] = "overlay", [MOUNT_SOURCE] = "source", [MOUNT_DATASET] = "data"};

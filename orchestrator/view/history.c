@@ -71,12 +71,8 @@ void history_text(const struct history *history, const struct history_text_opts 
         table_add(&table, cell->report);
         table_add(&table, str_of(plan_kind_name(cell->profile, cell->is_rehearsal)));
         table_add(&table, cell->case_id);
-        if (isfinite(cell->value)) {
-            table_addf(&table, "%.6g", cell->value);
-        } else {
-            table_add(&table, STR_LIT("-"));
-        }
-        table_add(&table, cell->unit.ptr ? cell->unit : STR_LIT("-"));
+        table_addf_if(&table, isfinite(cell->value), "%.6g", cell->value);
+        table_add_or_dash(&table, cell->unit);
         table_add(&table, cell->verdict);
         if (opts->wants_folder) {
             table_add(&table, str_of(cell->folder));

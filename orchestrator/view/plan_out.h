@@ -13,7 +13,5 @@ void plan_out_time(const struct plan *plan, struct strbuf *out);
 /* For the person who has the nodes: what must hold, in the order in which to see to it. */
 void plan_out_checklist(const struct plan *plan, const struct inventory *inventory,
                         struct strbuf *out);
-/* "36 h 31 min", "12 min", "45 s". In the arena. */
-const char *duration_in_words(struct arena *arena, int64_t seconds);
 
 #endif

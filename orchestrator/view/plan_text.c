@@ -23,7 +23,8 @@ struct plan_text {
     size_t n_todos;
 };
 
-const char *duration_in_words(struct arena *arena, int64_t seconds)
+/* "36 h 31 min", "12 min", "45 s". In the arena. */
+static const char *duration_in_words(struct arena *arena, int64_t seconds)
 {
     int64_t minutes = (seconds + 30) / 60;
     return seconds < 100  ? arena_printf(arena, "%lld s", (long long)seconds)

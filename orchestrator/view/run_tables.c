@@ -21,9 +21,7 @@ static void add_cells(const struct run_view *view, struct table *table)
         table_addf(table, "%zu", n);
         table_add_f64(table, cell->value);
         table_add_f64(table, n > 1 ? cell->summary.std : (double)NAN);
-        table_add_f64(table, n > 1
-                                 ? stats_t975((double)(n - 1)) * cell->summary.std / sqrt((double)n)
-                                 : (double)NAN);
+        table_add_f64(table, stats_half95(cell->summary.std, n));
         table_add_f64(table, n ? cell->summary.min : (double)NAN);
         table_add_f64(table, n ? cell->summary.max : (double)NAN);
         table_add(table, cell->unit.ptr ? cell->unit : STR_EMPTY);
