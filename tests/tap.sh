@@ -7,11 +7,13 @@
 # hangs past its limit, plans other tests than it runs, or none at all, counts as failed. One that plans none and says why ("1..0 # SKIP why") is one skip.
 # SCRIPT@MODE is a script with the programs of build/MODE. TIER=all has tests do what is long, too; otherwise they name it ("# test-all: what"), and it is
 # listed, as is what only make test-frameworks does ("# test-frameworks: what"). What it found good it remembers where a result depends on the program alone
-# (key_of), and does not run that again, but for TIER=all and TAP_AGAIN=1.
+# (key_of), and does not run that again, but for TIER=all and TAP_AGAIN=1. TAP_RETRIES=N: where at most N tests failed, each is run once more when all others
+# have ended; what passes then counts, and is named as unsteady, with what it printed first.
 set -u
 : "${B:=build/release}"
 : "${TIER:=everyday}"
 : "${TAP_AGAIN:=}"
+: "${TAP_RETRIES:=0}"
 export B TIER CMOCKA_MESSAGE_OUTPUT=TAP
 case $TIER in everyday | all) ;; *)
     echo "TIER=$TIER: expected everyday or all" >&2
@@ -193,8 +195,18 @@ else
     done
 fi
 wait
-lanes=()
 touch "$sums/counts" "$sums/lanes" "$sums/seconds"
+mapfile -t bad < <(awk '$2 > 0 { print $4 }' "$sums/counts")
+if [ "${#bad[@]}" -gt 0 ] && [ "${#bad[@]}" -le "$TAP_RETRIES" ]; then
+    echo "once more, alone: ${bad[*]#build/}"
+    for test in "${bad[@]}"; do
+        cp "$(file_of "$test")" "$(file_of "$test").first"
+        awk -v test="$test" '$4 == test { print test, $2 >>(FILENAME ".first"); next } { print }' "$sums/counts" >"$sums/counts.rest" && mv "$sums/counts.rest" "$sums/counts"
+    done
+    lane again "${bad[@]}"
+    wait
+fi
+lanes=()
 awk '{ took[$2] = $1 } END { for (test in took) print took[test], test }' "$good/seconds" "$sums/seconds" >"$good/seconds.$$" && mv "$good/seconds.$$" "$good/seconds"
 complete=1
 if [ "$(wc -l <"$sums/lanes")" -ne $n_lanes ] || [ "$(wc -l <"$sums/counts")" -ne $# ]; then
@@ -213,6 +225,10 @@ only_in() { # TARGET TEST...
 only_in test-frameworks "$@"
 later=$(only_in test-all "$@")
 [ -z "$later" ] || printf '%s\n%s\n' "$later" "make test-all runs these as well; it is run before an issue is closed"
+while read -r test n_bad; do
+    awk -v test="$test" '$4 == test && $2 == 0 { good = 1 } END { exit !good }' "$sums/counts" || continue
+    echo "unsteady: ${test#build/}: $n_bad failed beside others and none alone: $(file_of "$test").first"
+done < <(cat "$sums/counts.first" 2>/dev/null)
 read -r n_tests passed failed skipped < <(awk '{ p += $1; f += $2; s += $3 } END { print NR, p + 0, f + 0, s + 0 }' "$sums/counts")
 if [ $complete = 0 ] || [ "$n_tests" -ne $# ]; then
     echo "not ok $# tests were to run, $n_tests were judged"

@@ -38,12 +38,15 @@ ServerAliveCountMax 3'
 { CLOCK="$T/silence" at_clock remote_one "$B/servers/remote_one" config="$T/ssh/lives" port="${ssh_port[lives]}" 127.0.0.1 exec ": >'$T/silent'; $(held late); echo late" & } >"$T/late.out" 2>&1
 late_pid=$!
 was_asked() { [ "$(grep -c 'rtype keepalive@libssh2.org' "$T/sshd-lives/log")" -ge "$1" ]; } # TIMES
+# An answer that is heard only after the next step of the clock puts the question off until the step after that: so the clock goes on until it has been asked.
 be_silent() {
-    local times
+    local step=0 times
     wait_for test -e "$T/silent"
     for times in 1 2 3 4; do
-        echo $((11 * times)) >"$T/silence"
-        wait_for was_asked $times || break
+        until [ $((step += 1)) -gt 40 ]; do
+            echo $((11 * step)) >"$T/silence"
+            ! waiting_for 10 was_asked $times || break
+        done
         sleep 2.1
     done
     go late

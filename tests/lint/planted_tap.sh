@@ -6,7 +6,7 @@ cd "$root" || exit 1
 tree=$(mktemp -d "${TMPDIR:-/tmp}/reperf-planted.XXXXXX") || exit 1
 trap 'rm -rf "$tree"' EXIT
 n=0 bad=0
-export XDG_CACHE_HOME="$tree/cache"
+export XDG_CACHE_HOME="$tree/cache" TAP_RETRIES=0
 mkdir -p "$tree/emu"
 check() { # NAME SUMMARY STATUS [LINE OF ITS OUTPUT]: a program, its text on standard input, alone in a run
     local output status good=0
@@ -62,6 +62,14 @@ REPERF_X=1 check emu/test_good "1 passed, 0 failed, 0 skipped" 0 'computing [0-9
 check emu/test_good "1 passed, 1 failed, 0 skipped" 1 <<<"echo >>'$tree/begun'; printf 'ok 1 - a\nnot ok 2 - b\n1..2\n'"
 check emu/test_good "1 passed, 1 failed, 0 skipped" 1 <<<"echo >>'$tree/begun'; printf 'ok 1 - a\nnot ok 2 - b\n1..2\n'"
 check begun_as_often_as_it_had_to "1 passed, 0 failed, 0 skipped" 0 <<<"[ \$(wc -l <'$tree/begun') = 6 ] && printf 'ok 1 - a\n1..1\n'"
+# What failed beside others is asked once more where retries are allowed, and named; what fails again has failed.
+steady='printf "ok 1 - a\nok 2 - b\n1..2\n"'
+# shellcheck disable=SC2016
+unsteady='[ -e "$0.was" ] && '"$steady"' && exit; : >"$0.was"; printf "ok 1 - a\nnot ok 2 - b\n1..2\n"'
+TAP_RETRIES=1 check unsteady "2 passed, 0 failed, 0 skipped" 0 'unsteady: .*/unsteady: 1 failed beside others and none alone' <<<"$unsteady"
+rm "$tree/unsteady.was"
+TAP_RETRIES=0 check unsteady "1 passed, 1 failed, 0 skipped" 1 'not ok 2 - b' <<<"$unsteady"
+TAP_RETRIES=1 check fails_twice "1 passed, 1 failed, 0 skipped" 1 'once more, alone: .*fails_twice' <<<'printf "ok 1 - a\nnot ok 2 - b\n1..2\n"; exit 1'
 wait "$hangs" || bad=1
 n=$((n + 1))
 sed "s/ok 1 - /ok $n - /" "$tree/hangs.said"
