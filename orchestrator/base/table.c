@@ -180,15 +180,15 @@ void text_wrap(struct str text, size_t columns_max, struct strbuf *out)
 }
 
 /* Which columns stand beside each other, and how wide. The others are the same in every row, or stand below theirs. */
-struct layout {
+struct table_layout {
     size_t shown[TABLE_COLUMNS_MAX], widths[TABLE_COLUMNS_MAX]; /* of each shown one */
     size_t n_shown;
     bool is_same[TABLE_COLUMNS_MAX]; /* of each column: said once, above */
 };
 
 /* One line; the last column gets no trailing blanks if it is left-aligned. */
-static void add_line(const struct table *table, const struct layout *l, const struct str *cells,
-                     struct strbuf *out)
+static void add_line(const struct table *table, const struct table_layout *l,
+                     const struct str *cells, struct strbuf *out)
 {
     size_t n_last = l->n_shown;
     while (n_last > 0 && cells[n_last - 1].len == 0) {
@@ -204,8 +204,8 @@ static void add_line(const struct table *table, const struct layout *l, const st
     strbuf_add_char(out, '\n');
 }
 
-static void add_named(const struct table *table, const struct layout *l, size_t row, bool is_above,
-                      struct strbuf *out)
+static void add_named(const struct table *table, const struct table_layout *l, size_t row,
+                      bool is_above, struct strbuf *out)
 {
     const char *between = is_above ? "in every row: " : "    ";
     for (size_t column = 0, at = 0; column < table->n_columns; column++) {
@@ -226,7 +226,7 @@ static void add_named(const struct table *table, const struct layout *l, size_t 
 }
 
 /* The shown cells of a row, folded to their columns; then the others. */
-static void add_row(const struct table *table, const struct layout *l, size_t row,
+static void add_row(const struct table *table, const struct table_layout *l, size_t row,
                     struct strbuf *out)
 {
     struct str rest[TABLE_COLUMNS_MAX];
@@ -273,7 +273,7 @@ static size_t least_width(const struct table *table, size_t column, size_t width
 
 /* As many columns as fit, from the left; what room is left goes to those that are folded most. */
 static void fit_columns(const struct table *table, const size_t *widths, size_t columns_max,
-                        struct layout *l)
+                        struct table_layout *l)
 {
     size_t used = 0;
     /* Where all rows are equal one column stands for them. */
@@ -304,11 +304,11 @@ static void fit_columns(const struct table *table, const size_t *widths, size_t 
 }
 
 /* columns_max 0: as wide as it is. */
-static void choose_layout(const struct table *table, size_t columns_max, struct layout *l)
+static void choose_layout(const struct table *table, size_t columns_max, struct table_layout *l)
 {
     size_t widths[TABLE_COLUMNS_MAX];
     size_t whole = 0;
-    *l = (struct layout){0};
+    *l = (struct table_layout){0};
     measure_columns(table, widths, l->is_same);
     for (size_t column = 0; column < table->n_columns; column++) {
         whole += widths[column] + (column ? GAP_COLUMNS : 0);
@@ -327,7 +327,7 @@ static void choose_layout(const struct table *table, size_t columns_max, struct 
 
 void table_render_in(const struct table *table, size_t columns_max, struct strbuf *out)
 {
-    struct layout layout;
+    struct table_layout layout;
     struct str heads[TABLE_COLUMNS_MAX] = {0};
     ASSERT(table->n_cells % table->n_columns == 0);
     choose_layout(table, columns_max, &layout);
