@@ -121,26 +121,31 @@ static void pad(struct strbuf *out, char c, size_t count)
     }
 }
 
+/* Bytes and columns of what stands at `at`: a code point, or a colour to its "m", which takes no room. */
+static size_t take_sign(struct str text, size_t at, uint32_t *ret_code, size_t *columns)
+{
+    size_t len = code_point(text, at, ret_code);
+    if (*ret_code == 0x1b) {
+        const char *end = memchr(text.ptr + at, 'm', text.len - at);
+        return end ? (size_t)(end - text.ptr) - at + 1 : len;
+    }
+    *columns += is_wide(*ret_code) ? 2 : 1;
+    return len;
+}
+
 size_t text_fit(struct str text, size_t columns_max, bool keeps_words)
 {
     size_t columns = 0, blank = 0, mark = 0, len;
     for (size_t at = 0; at < text.len; at += len) {
         uint32_t code;
-        len = code_point(text, at, &code);
-        if (code == 0x1b) { /* a colour, to its "m" */
-            const char *end = memchr(text.ptr + at, 'm', text.len - at);
-            len = end ? (size_t)(end - text.ptr) - at + 1 : len;
-            continue;
-        }
-        columns += is_wide(code) ? 2 : 1;
-        if (columns > columns_max && at > 0) {
-            if (code == ' ' || blank || !keeps_words) {
-                return code == ' ' ? at : blank ? blank : mark ? mark : at;
-            }
-        }
+        len = take_sign(text, at, &code, &columns);
         if (code == ' ') {
             blank = at;
-        } else if (code && code < 0x80 && strchr("/-_,;:=#", (int)code)) {
+        }
+        if (columns > columns_max && at > 0 && (blank || !keeps_words)) {
+            return blank ? blank : mark ? mark : at;
+        }
+        if (code && code < 0x80 && strchr("/-_,:;=#", (int)code)) {
             mark = at + len;
         }
     }
