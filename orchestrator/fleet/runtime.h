@@ -31,7 +31,7 @@ struct runtime_job {
        (TOKEN, SECRET, PASSWORD, KEY, ...): those go through the environment of the engine's command. */
     const char *const *env;
     const char *run_id; /* label: `nodes clean` finds orphans by it */
-    bool keeps_cache; /* RUNTIME_CACHE inside is kept on the node, for all runs */
+    bool keeps_cache;   /* RUNTIME_CACHE inside is kept on the node, for all runs */
     bool
         keeps_entrypoint; /* argv goes to the image's own entrypoint (reports' images prepare their environment
                               there); else argv[0] is the program */
