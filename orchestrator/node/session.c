@@ -24,6 +24,7 @@
 #define LEFT_GRACE_NS   (1 * NS_PER_S) /* what ends by itself, as the end of a pipe, is not left */
 #define LEFT_LOOK_MS    10
 #define LEFT_ROUNDS_MAX 100
+#define LEFT_PIDS_MAX   (LEFT_NAMES_MAX / 2)
 #define ENVIRON_MAX     (256u << 10)
 
 /* Reads no file of the many that are of other sessions. */
@@ -80,10 +81,33 @@ static pid_t next_process(DIR *proc)
     return 0;
 }
 
-static void add_name(pid_t pid, char *names)
+struct left { /* what was reached: each process once, though it may take a while to die */
+    pid_t pids[LEFT_PIDS_MAX];
+    size_t n;
+    char *names; /* LEFT_NAMES_MAX bytes */
+};
+
+static bool is_first_look(struct left *left, pid_t pid)
+{
+    for (size_t idx = 0; idx < left->n; idx++) {
+        if (left->pids[idx] == pid) {
+            return false;
+        }
+    }
+    if (left->n < LEFT_PIDS_MAX) {
+        left->pids[left->n++] = pid;
+    }
+    return true;
+}
+
+static void add_name(struct left *left, pid_t pid)
 {
     char path[64], name[32];
+    char *names = left->names;
     size_t len = strlen(names);
+    if (!is_first_look(left, pid)) {
+        return;
+    }
     snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
     if (!job_read_small(path, name, sizeof(name))) {
         return;
@@ -94,9 +118,9 @@ static void add_name(pid_t pid, char *names)
     snprintf(names + len, LEFT_NAMES_MAX - len, "%s%s", len ? "," : "", name);
 }
 
-/* Whether any process that is meant was reached; with signal 0, whether there is one. ret_names: NULL, or theirs are added there. */
+/* Whether any process that is meant was reached; with signal 0, whether there is one. left: NULL, or they are added there. */
 static bool signal_all(bool (*is_meant)(pid_t pid, const void *of), const void *of, int signal_no,
-                       char *ret_names)
+                       struct left *left)
 {
     DIR *proc = opendir("/proc");
     bool has_hit = false;
@@ -104,8 +128,8 @@ static bool signal_all(bool (*is_meant)(pid_t pid, const void *of), const void *
         if (!is_meant(pid, of)) {
             continue;
         }
-        if (ret_names) {
-            add_name(pid, ret_names);
+        if (left) {
+            add_name(left, pid);
         }
         has_hit = signal_no == 0 || kill(pid, signal_no) == 0 || has_hit;
     }
@@ -129,12 +153,13 @@ static bool signal_marked(const char *dir, int signal_no)
 void job_end_children(pid_t but, char *ret_names)
 {
     int64_t grace_ns = clock_now_ns() + LEFT_GRACE_NS;
+    struct left left = {.names = ret_names};
     ret_names[0] = '\0';
     while (signal_all(is_child, &but, 0, NULL) && clock_now_ns() < grace_ns) {
         (void)poll(NULL, 0, LEFT_LOOK_MS);
     }
     /* Those of a child come here as it dies. */
-    for (int round = 0; round < LEFT_ROUNDS_MAX && signal_all(is_child, &but, SIGKILL, ret_names);
+    for (int round = 0; round < LEFT_ROUNDS_MAX && signal_all(is_child, &but, SIGKILL, &left);
          round++) {
         (void)poll(NULL, 0, LEFT_LOOK_MS);
     }
