@@ -64,8 +64,10 @@ exits 0 "a report with it" "$REPERF" --manifests "$T/mine/manifests" run "$T/min
 exits 0 "is published" "$REPERF" --manifests "$T/mine/manifests" publish seeded -o "$T/seeded"
 exits 0 "with the dataset's description" cmp "$T/mine/manifests/datasets/seeds/dataset.json" "$T/seeded/manifests/datasets/seeds/dataset.json"
 exits 0 "by which anybody checks a copy" "$REPERF" --manifests "$T/seeded/manifests" data verify seeds --as seeds
-(cd "$T/mine/manifests/datasets/seeds" && echo "$(printf x | sha256sum | cut -c1-64)  train/b/9.txt" >>tree.sha256 &&
-    jq --arg d "$(sha256sum <tree.sha256 | cut -c1-64)" '.list.sha256 = $d' dataset.json >d && mv d dataset.json)
+S=$T/mine/manifests/datasets/seeds
+echo "$(printf x | sha256sum | cut -c1-64)  train/b/9.txt" >>"$S/tree.sha256"
+jq --arg d "$(sha256sum <"$S/tree.sha256" | cut -c1-64)" '.list.sha256 = $d' "$S/dataset.json" >"$T/changed.json"
+mv "$T/changed.json" "$S/dataset.json"
 exits 5 "a description that was changed since is another" "$REPERF" --manifests "$T/mine/manifests" publish seeded -o "$T/seeded2"
 like "$(cat "$T/err")" "dataset seeds: its description is another than when it was run with" "and is not published"
 
