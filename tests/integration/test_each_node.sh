@@ -102,6 +102,23 @@ exits 6 "that of a sick node does not" gated "$sick"
 like "$(cat "$T/err")" "gate .*: n3: $CASE: 52 %" "and says why"
 exits 0 "but for other limits" gated sick --limits "$T/wide.json"
 like "$(cat "$T/err")" 'limits: .*wide[.]json' "which are named"
+# Limits that came along with what is judged, a figure made good beside its log, a date of long ago: each was tried to get a sick node through.
+forge_gate() { # NAME EXPECTED EDIT...: an archive of the sick run, edited and signed by its forger
+    local name=$1 expected=$2
+    shift 2
+    rm -rf "$T/forged" && mkdir "$T/forged" && tar -C "$T/forged" --zstd -xf "$sick"
+    "$@"
+    TMPDIR=$T /usr/bin/python3 tests/integration/forge_evidence.py --repack "$T/forged" "$T/forged.tar.zst" "$T/forger"
+    exits "$expected" "$name: the gate" gated "$T/forged.tar.zst"
+    exits 5 "$name: verify, under the forger's own key" "$REPERF" verify "$T/forged.tar.zst" --key "$T/forger.pub"
+}
+"$REPERF" keygen "$T/forger" >"$T/out"
+forge_gate "limits of its own" 5 cp "$T/wide.json" "$T/forged/manifest/node-health.json"
+forge_gate "a key for them in its plan" 5 sed -i '0,/{/s//{"limits": [], /' "$T/forged/manifest/plan.json"
+forge_gate "rates made equal in the result alone" 5 sed -i 's/"value": 4\b/"value": 8/' "$T/forged/result.json"
+exits 0 "a run that says it is of 1999" each --run-id 19990101T000000.000Z-0000000a
+exits 0 "opens the gate" gated 19990101T000000.000Z-0000000a
+like "$(grep 'gate 1999' "$T/err")" 'warn.*measured 1999-01-01T00:00:00.000Z, [0-9]{6,} hours ago' "with a warning of its age"
 exits 6 "nor for other nodes" "$REPERF" run node-health --profile smoke --nodes "$T/two.json:n1" --case "$CASE" --offline --gate sound
 like "$(cat "$T/err")" 'it measured the nodes of test, not of' "than it measured"
 exits 0 "a run without --each-node" "$REPERF" run node-health --profile smoke --nodes "$T/four.json" --case "$CASE" --offline --repeats 1 --name plain
