@@ -92,7 +92,7 @@ struct json_out {
     struct strbuf *buf; /* borrowed */
     int depth;
     bool has_item[JSON_DEPTH_MAX + 8]; /* what was parsed may be written somewhat deeper */
-    bool is_compact; /* no line breaks */
+    bool is_compact;                   /* no line breaks */
 };
 void jw_begin(struct json_out *out, struct strbuf *buf, bool is_compact);
 void jw_object(struct json_out *out, const char *key);
