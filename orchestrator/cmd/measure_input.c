@@ -5,6 +5,7 @@
 #include "cmd/measure_parts.h"
 
 #include "base/fs.h"
+#include "base/temp.h"
 #include "base/vec.h"
 #include "log/format.h"
 
@@ -36,16 +37,19 @@ static int copy_input(int fd, struct err *err)
 
 int measure_open_spool(struct arena *arena, const char **ret_path, int *ret_fd, struct err *err)
 {
-    const char *named = getenv("TMPDIR");
-    char *path = arena_printf(arena, "%s/reperf-log.XXXXXX", named && named[0] ? named : "/tmp");
-    CLEANUP(fd) int fd = mkostemp(path, O_CLOEXEC);
+    CLEANUP(temp) struct temp *scratch = NULL;
+    const char *path;
+    int fd;
+    if (temp_scratch(&scratch, err) < 0) {
+        return -1;
+    }
+    path = fs_join(arena, scratch->path, "log"); /* it lives as long as its descriptor */
+    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
         return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
     }
-    (void)unlink(path); /* it lives as long as its descriptor */
     *ret_path = arena_printf(arena, "/proc/self/fd/%d", fd);
     *ret_fd = fd;
-    fd = -1;
     return 0;
 }
 
