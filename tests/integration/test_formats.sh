@@ -155,6 +155,8 @@ short caffe.log caffe mean "--gpus 1 --batch 1" 5
 short gluon.log gluon mean "" 12 # in the last of its epochs
 sed 's,\[1/1\],[1/500],' "$F/paddleocr.log" >"$T/bad.log"
 is "$(told "$T/bad.log" | cut -d' ' -f2)" incomplete "paddleocr: the first epoch of 500"
+sed 's, samples/s,,' "$F/paddleocr.log" >"$T/old.log"
+is "$(told "$T/old.log")" "$(told "$F/paddleocr.log")" "paddleocr: releases before 2.5 print no unit after ips"
 
 # --- whether the log shows the end of its run -----------------------------------------------------------------
 ends() { # FILE [LINE ADDED]: verdict, and whether its end is stated
