@@ -3,7 +3,7 @@
 # Room: base
 # Temporary names (base/temp.h has the table): at each place a command is killed while one is there, and the next command leaves nothing of it. What a process
 # that lives has made is nobody else's to remove.
-# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2119
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2119,SC2317
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh disable=SC1091
 . "$ROOT/tests/integration/run_lib.sh"
