@@ -171,14 +171,29 @@ int temp_folder(const char *name, struct temp **ret, struct err *err)
                : 0;
 }
 
-int temp_scratch(struct temp **ret, struct err *err)
+static int make_scratch(mode_t mode, bool is_folder, struct temp **ret, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *folder = arena_printf(&arena, "%s/", scratch_folder());
-    return make(folder, 0700, true, ret) < 0
-               ? err_set(err, err_code_of_errno(errno), "make a folder in %s: %s", folder,
+    const char *in = fs_join(&arena, scratch_folder(), "");
+    return make(in, mode, is_folder, ret) < 0
+               ? err_set(err, err_code_of_errno(errno), "make a file or folder in %s: %s", in,
                          err_errno_text(errno))
                : 0;
+}
+
+int temp_scratch(struct temp **ret, struct err *err)
+{
+    return make_scratch(0700, true, ret, err);
+}
+
+int temp_spool(int *ret_fd, struct err *err)
+{
+    CLEANUP(temp) struct temp *file = NULL;
+    if (make_scratch(0600, false, &file, err) < 0) {
+        return -1;
+    }
+    *ret_fd = take_fd(&file->fd);
+    return 0;
 }
 
 void temp_free(struct temp *temp)

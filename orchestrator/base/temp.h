@@ -36,6 +36,8 @@ MUST_CHECK int temp_file(const char *name, mode_t mode, struct temp **ret);
 MUST_CHECK int temp_folder(const char *name, struct temp **ret, struct err *err);
 /* A folder for nobody else, below $TMPDIR, else /tmp. */
 MUST_CHECK int temp_scratch(struct temp **ret, struct err *err);
+/* A file there that is gone when its descriptor is closed. */
+MUST_CHECK int temp_spool(int *ret_fd, struct err *err);
 /* Removes what is there still, which is nothing where it has got its name; NULL: nothing to do. */
 void temp_free(struct temp *temp);
 static inline void temp_cleanup(struct temp **temp) /* CLEANUP(temp) struct temp *made = NULL; */

@@ -7,10 +7,10 @@
 #include "base/fs.h"
 #include "base/temp.h"
 #include "base/vec.h"
+#include "load/log_reader.h"
 #include "log/format.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #define WINDOW_BYTES (64u << 10)
@@ -37,19 +37,10 @@ static int copy_input(int fd, struct err *err)
 
 int measure_open_spool(struct arena *arena, const char **ret_path, int *ret_fd, struct err *err)
 {
-    CLEANUP(temp) struct temp *scratch = NULL;
-    const char *path;
-    int fd;
-    if (temp_scratch(&scratch, err) < 0) {
+    if (temp_spool(ret_fd, err) < 0) {
         return -1;
     }
-    path = fs_join(arena, scratch->path, "log"); /* it lives as long as its descriptor */
-    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
-    }
-    *ret_path = arena_printf(arena, "/proc/self/fd/%d", fd);
-    *ret_fd = fd;
+    *ret_path = arena_printf(arena, "/proc/self/fd/%d", *ret_fd);
     return 0;
 }
 
