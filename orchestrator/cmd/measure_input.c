@@ -5,6 +5,7 @@
 #include "cmd/measure_parts.h"
 
 #include "base/fs.h"
+#include "base/temp.h"
 #include "base/vec.h"
 #include "load/log_reader.h"
 #include "log/format.h"
@@ -36,7 +37,7 @@ static int copy_input(int fd, struct err *err)
 
 int measure_open_spool(struct arena *arena, const char **ret_path, int *ret_fd, struct err *err)
 {
-    if (log_spool(ret_fd, err) < 0) {
+    if (temp_spool(ret_fd, err) < 0) {
         return -1;
     }
     *ret_path = arena_printf(arena, "/proc/self/fd/%d", *ret_fd);

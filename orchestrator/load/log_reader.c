@@ -4,6 +4,7 @@
 #include "load/log_reader.h"
 
 #include "base/fs.h"
+#include "base/temp.h"
 #include "codec/unpack_raw.h"
 
 #include <errno.h>
@@ -29,26 +30,12 @@ bool log_is_compressed(const char *path)
     return is_one;
 }
 
-int log_spool(int *ret_fd, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const char *named = getenv("TMPDIR");
-    char *path = arena_printf(&arena, "%s/reperf-log.XXXXXX", named && named[0] ? named : "/tmp");
-    int fd = mkostemp(path, O_CLOEXEC);
-    if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
-    }
-    (void)unlink(path);
-    *ret_fd = fd;
-    return 0;
-}
-
 int log_open(const char *path, int *ret_fd, struct err *err)
 {
     struct stat st;
     struct err why = {0};
     CLEANUP(fd) int spool = -1;
-    if (log_is_compressed(path) && log_spool(&spool, &why) == 0 &&
+    if (log_is_compressed(path) && temp_spool(&spool, &why) == 0 &&
         unpack_raw(path, UNPACKED_MAX, spool, &why) == 0 && lseek(spool, 0, SEEK_SET) == 0) {
         *ret_fd = spool;
         spool = -1;

@@ -12,8 +12,6 @@
 bool log_is_compressed(const char *path);
 /* A descriptor of a file that is no folder; of a compressed one, of what it holds, unless it is damaged. */
 MUST_CHECK int log_open(const char *path, int *ret_fd, struct err *err);
-/* A file that is gone when its descriptor is closed. */
-MUST_CHECK int log_spool(int *ret_fd, struct err *err);
 /* A digest needs a file that can be read again; a pipe cannot, and may never end. */
 MUST_CHECK int log_must_be_regular(const char *path, struct err *err);
 /* Up to a window's bytes; 0 in *ret_len at the end. */
