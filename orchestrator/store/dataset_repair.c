@@ -15,7 +15,7 @@
 #include "store/store_verify.h"
 #include "store/unpack_tree.h"
 
-struct wanted {
+struct wanted_file {
     const struct tree_file *file;
     bool is_back;
 };
@@ -28,7 +28,7 @@ struct repairing {
     struct dataset_repaired *out;
     const char *work;  /* STORE/tmp/repair-NAME, or in the user's folder */
     const char *into;  /* of the archive that is being unpacked; NULL: the top */
-    struct map wanted; /* path to a struct wanted */
+    struct map wanted; /* path to a struct wanted_file */
 };
 
 /* ---- what is to be done ---- */
@@ -41,7 +41,7 @@ static size_t collect_wanted(struct repairing *r, const struct dataset_verified 
         const struct tree_file *file = tree_list_find(&before->list, fault->path);
         if (file && fault->kind != FAULT_EXTRA && fault->kind != FAULT_COUNT &&
             (fault->kind == FAULT_MISSING || fault->expected)) {
-            struct wanted *wanted = arena_new(r->arena, struct wanted);
+            struct wanted_file *wanted = arena_new(r->arena, struct wanted_file);
             wanted->file = file;
             n += map_add(&r->wanted, str_of(file->path), wanted);
         }
@@ -125,9 +125,9 @@ static const char *tree_path_of(const struct repairing *r, const char *path)
 }
 
 /* NULL: it is there. */
-static struct wanted *find_wanted(const struct repairing *r, const char *path)
+static struct wanted_file *find_wanted(const struct repairing *r, const char *path)
 {
-    struct wanted *wanted = map_get(&r->wanted, str_of(tree_path_of(r, path)));
+    struct wanted_file *wanted = map_get(&r->wanted, str_of(tree_path_of(r, path)));
     return wanted && !wanted->is_back ? wanted : NULL;
 }
 
@@ -137,7 +137,7 @@ static bool wants(void *ctx, const char *path)
 }
 
 /* Replaces the existing file in one step. If that fails, the tree is made again. */
-static void place(struct repairing *r, const char *from, struct wanted *wanted)
+static void place(struct repairing *r, const char *from, struct wanted_file *wanted)
 {
     const char *to = fs_join(r->arena, r->out->verified.tree_path, wanted->file->path);
     char *above = arena_printf(r->arena, "%s", to);
@@ -155,7 +155,7 @@ static void place(struct repairing *r, const char *from, struct wanted *wanted)
 static void place_all(struct repairing *r, const struct tree_list *list)
 {
     for (size_t idx = 0; idx < list->n; idx++) {
-        struct wanted *wanted = find_wanted(r, list->files[idx].path);
+        struct wanted_file *wanted = find_wanted(r, list->files[idx].path);
         if (wanted && memcmp(wanted->file->sha256, list->files[idx].sha256, SHA256_BYTES) == 0) {
             place(r, fs_join(r->arena, r->work, list->files[idx].path), wanted);
         }
@@ -192,7 +192,7 @@ static int copy_again(struct repairing *r, const struct dataset_file *file,
                       const struct lock_item *item, struct err *err)
 {
     const char *to = fs_join(r->arena, r->work, "file");
-    struct wanted *wanted = find_wanted(r, file->name.ptr);
+    struct wanted_file *wanted = find_wanted(r, file->name.ptr);
     if (!wanted) {
         return 0;
     }
@@ -211,7 +211,7 @@ static int take_copies(struct repairing *r, struct err *err)
 {
     const char *work = fs_join(r->arena, r->work, "copy");
     for (size_t idx = 0; idx < r->wanted.n; idx++) {
-        struct wanted *wanted = r->wanted.entries[idx].value;
+        struct wanted_file *wanted = r->wanted.entries[idx].value;
         const char *from = fs_join(r->arena, r->opts->from, wanted->file->path);
         struct digest_value value;
         struct err why = {0};
