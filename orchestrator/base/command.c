@@ -4,6 +4,8 @@
 
 #include "base/base.h"
 #include "base/command.h"
+#include "base/log.h"
+#include "base/table.h"
 
 typedef void clean_fn(char *text, size_t len);
 
@@ -11,11 +13,17 @@ typedef void clean_fn(char *text, size_t len);
 static int put(struct str text, bool for_programs, clean_fn *clean, struct err *err)
 {
     CLEANUP(free) char *plain = NULL;
+    CLEANUP(strbuf) struct strbuf wrapped = {0};
     if (!for_programs || isatty(STDOUT_FILENO)) {
         plain = xmalloc(text.len + 1);
         memcpy(plain, text.ptr, text.len);
         clean(plain, text.len);
         text.ptr = plain;
+    }
+    if (!for_programs && isatty(STDOUT_FILENO)) {
+        strbuf_init(&wrapped, SIZE_MAX);
+        text_wrap(text, (size_t)log_output_columns(), &wrapped);
+        text = strbuf_str(&wrapped);
     }
     if (fwrite(text.ptr, 1, text.len, stdout) != text.len || fflush(stdout) != 0) {
         return err_set(err, err_code_of_errno(errno), "write to standard output: %s",

@@ -22,18 +22,28 @@ void log_set_level(enum log_level level)
     current_level = level;
 }
 
-int log_columns(void)
+static int columns_of(int fd)
 {
     const char *said = getenv("COLUMNS");
     struct err ignored = {0};
     struct winsize size = {0};
     int64_t columns;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
         return size.ws_col;
     }
     return said && str_to_i64(str_of(said), 1, COLUMNS_MAX, &columns, &ignored) == 0
                ? (int)columns
                : COLUMNS_DEFAULT;
+}
+
+int log_columns(void)
+{
+    return columns_of(STDERR_FILENO);
+}
+
+int log_output_columns(void)
+{
+    return isatty(STDOUT_FILENO) ? columns_of(STDOUT_FILENO) : 0;
 }
 
 static atomic_int unended_cells;

@@ -14,6 +14,8 @@ void log_line(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Width of the terminal on stderr, asked for anew at each call because it may be resized. If unknown: COLUMNS, else
    80. */
 int log_columns(void);
+/* Of standard output; 0 where that is no terminal. */
+int log_output_columns(void);
 /* A progress line that is n_cells wide is on the terminal, without a line break: the next message overwrites it. 0: none. */
 void log_set_unended(int n_cells);
 /* What erases that line, to be written before anything else; at most size bytes. Returns the length: 0 if there is no

@@ -375,12 +375,11 @@ static int put_picture(const struct cmd_ctx *ctx, struct publish *p, struct err 
 {
     CLEANUP(format_set) struct format_set formats = {0};
     CLEANUP(strbuf) struct strbuf text = {0};
-    const struct address_opts of = {ctx->root, ctx->state, ctx->store, true, ctx->clock};
     const struct audit_opts opts = {.root = ctx->root};
     struct address address;
     struct report report;
     struct report_audit audit;
-    if (address_open(p->arena, &of, fs_join(p->arena, p->folder, ""), &address, err) < 0 ||
+    if (address_open(p->arena, ctx, true, fs_join(p->arena, p->folder, ""), &address, err) < 0 ||
         load_report(p->arena, ctx->root, address.report, &report, err) < 0 ||
         load_formats(p->arena, ctx->root, &formats, err) < 0 ||
         audit_report(p->arena, &report, &formats, &opts, &audit, err) < 0) {

@@ -31,10 +31,15 @@ struct runtime_job {
        (TOKEN, SECRET, PASSWORD, KEY, ...): those go through the environment of the engine's command. */
     const char *const *env;
     const char *run_id; /* label: `nodes clean` finds orphans by it */
+    bool keeps_cache;   /* RUNTIME_CACHE inside is kept on the node, for all runs */
     bool
         keeps_entrypoint; /* argv goes to the image's own entrypoint (reports' images prepare their environment
                               there); else argv[0] is the program */
 };
+
+/* docker and podman keep it as a volume of that name, apptainer and enroot as the user's folder ~/.cache/NAME. */
+#define RUNTIME_CACHE_NAME "reperf-cache"
+#define RUNTIME_CACHE      "/reperf/cache"
 
 #define RUNTIME_LABEL_RUN "reperf.run" /* on every container: its run's id */
 #define RUNTIME_LABEL_JOB "reperf.job" /* and its name */

@@ -25,6 +25,7 @@ enum part {
     HOST_PID,
     OWN_PID,
     PRIVILEGED,
+    CACHE,
     GPUS,
     GPUS_UNNAMED, /* and the environment names none */
     SHM,
@@ -44,7 +45,7 @@ enum part {
 };
 
 /* Words with blanks between them. In a word %v is the part's value; of a limit %k is it in KiB and %u in pieces, or "unlimited"; of a
-   mount %h and %i are the paths there and inside, %m is ro or rw, %r nothing or ",readonly". */
+   mount %h and %i are the paths there and inside. */
 struct row {
     enum part part;
     const char *words;
@@ -103,56 +104,62 @@ static const char OCI_CLEANUP[] =
 
 /* --mount, not -v: a source that is not there is an error and not made as an empty folder. As much memory with swap as without:
    none. */
-static const struct row OCI[] = {{JOB_NAME, "--name=%v"},
-                                 {RUN_ID, "--label=" RUNTIME_LABEL_RUN "=%v"},
-                                 {JOB_NAME, "--label=" RUNTIME_LABEL_JOB "=%v"},
-                                 {ALWAYS, "--pull=never --log-driver=none"},
-                                 {HOST_NET, "--network=host"},
-                                 {HOST_IPC, "--ipc=host"},
-                                 {HOST_PID, "--pid=host"},
-                                 {PRIVILEGED, "--privileged"},
-                                 {GPUS, NULL},
-                                 {SHM_OWN, "--shm-size=%v"},
-                                 {MEMLOCK, "--ulimit memlock=%v:%v"},
-                                 {STACK, "--ulimit stack=%v:%v"},
-                                 {FILES, "--ulimit nofile=%v:%v"},
-                                 {PROCESSES, "--ulimit nproc=%v:%v"},
-                                 {MEMORY, "--memory=%v --memory-swap=%v"},
-                                 {CPUSET, "--cpuset-cpus=%v"},
-                                 {DEVICE, "--device %v"},
-                                 {CAP, "--cap-add %v"},
-                                 {SECURITY, "--security-opt %v"},
-                                 {WORKDIR, "--workdir=%v"},
-                                 {MOUNT, "--mount type=bind,source=%h,target=%i%r"},
-                                 {ALWAYS, "--env " RUNTIME_ENV_NETNS},
-                                 {ENV, "--env %v"},
-                                 {PROGRAM, "--entrypoint=%v"},
-                                 {IMAGE_ID, "%v"},
-                                 {END, NULL}};
+static const struct row OCI[] = {
+    {JOB_NAME, "--name=%v"},
+    {RUN_ID, "--label=" RUNTIME_LABEL_RUN "=%v"},
+    {JOB_NAME, "--label=" RUNTIME_LABEL_JOB "=%v"},
+    {ALWAYS, "--pull=never --log-driver=none"},
+    {HOST_NET, "--network=host"},
+    {HOST_IPC, "--ipc=host"},
+    {HOST_PID, "--pid=host"},
+    {PRIVILEGED, "--privileged"},
+    {GPUS, NULL},
+    {SHM_OWN, "--shm-size=%v"},
+    {MEMLOCK, "--ulimit memlock=%v:%v"},
+    {STACK, "--ulimit stack=%v:%v"},
+    {FILES, "--ulimit nofile=%v:%v"},
+    {PROCESSES, "--ulimit nproc=%v:%v"},
+    {MEMORY, "--memory=%v --memory-swap=%v"},
+    {CPUSET, "--cpuset-cpus=%v"},
+    {DEVICE, "--device %v"},
+    {CAP, "--cap-add %v"},
+    {SECURITY, "--security-opt %v"},
+    {WORKDIR, "--workdir=%v"},
+    {MOUNT, "--mount type=bind,source=%h,target=%i,readonly"},
+    {CACHE, "--mount type=volume,source=" RUNTIME_CACHE_NAME ",target=" RUNTIME_CACHE},
+    {ALWAYS, "--env " RUNTIME_ENV_NETNS},
+    {ENV, "--env %v"},
+    {PROGRAM, "--entrypoint=%v"},
+    {IMAGE_ID, "%v"},
+    {END, NULL}};
 
 /* Soft limits are inherited, there is no option for them: words LIMIT=KIB-OR-COUNT up to "--". One that cannot be had is left for the
-   check inside to find. */
+   check inside to find. The word "cache" sets $cache, which is made where it is not there. */
 #define TAKE_LIMITS                                                                                \
+    "cache=\n"                                                                                     \
     "while [ \"$1\" != -- ]; do\n"                                                                 \
     "  case $1 in\n"                                                                               \
+    "  cache) cache=${XDG_CACHE_HOME:-$HOME/.cache}/" RUNTIME_CACHE_NAME "\n"                      \
+    "    mkdir -p \"$cache\" || exit 125 ;;\n"                                                     \
     "  l=* | s=* | n=* | u=*) ulimit -S -\"${1%%=*}\" \"${1#*=}\" 2>/dev/null ;;\n"                \
     "  esac\n"                                                                                     \
     "  shift\n"                                                                                    \
     "done\n"                                                                                       \
     "shift\n"
 #define LIMITS                                                                                     \
-    {MEMLOCK, "l=%k"}, {STACK, "s=%k"}, {FILES, "n=%u"}, {PROCESSES, "u=%u"},                      \
+    {MEMLOCK, "l=%k"}, {STACK, "s=%k"}, {FILES, "n=%u"}, {PROCESSES, "u=%u"}, {CACHE, "cache"},    \
     {                                                                                              \
         ALWAYS, "--"                                                                               \
     }
 
 /* Its own /dev/shm is small, and has no option; its --env splits values at commas. */
-static const char APPTAINER_RUN[] =
-    TAKE_LIMITS "APPTAINERENV_" RUNTIME_ENV_NETNS "=$(readlink /proc/self/ns/net)\n"
-                "export APPTAINERENV_" RUNTIME_ENV_NETNS "\n"
-                "exec \"$@\"\n";
+static const char APPTAINER_RUN[] = TAKE_LIMITS
+    "APPTAINERENV_" RUNTIME_ENV_NETNS "=$(readlink /proc/self/ns/net)\n"
+    "export APPTAINERENV_" RUNTIME_ENV_NETNS "\n"
+    "mode=$1\n"
+    "shift\n"
+    "exec apptainer \"$mode\" ${cache:+--bind \"$cache:" RUNTIME_CACHE ":rw\"} \"$@\"\n";
 static const struct row APPTAINER[] = {LIMITS,
-                                       {ALWAYS, "apptainer"},
                                        {WITH_ENTRYPOINT, "run"},
                                        {WITHOUT_ENTRYPOINT, "exec"},
                                        {ALWAYS, "--contain --cleanenv --no-eval --writable-tmpfs"},
@@ -165,7 +172,7 @@ static const struct row APPTAINER[] = {LIMITS,
                                        {MEMORY, "--memory %v"},
                                        {CPUSET, "--cpuset-cpus %v"},
                                        {WORKDIR, "--pwd %v"},
-                                       {MOUNT, "--bind %h:%i:%m"},
+                                       {MOUNT, "--bind %h:%i:ro"},
                                        {IMAGE_FILE, "%v"},
                                        {END, NULL}};
 
@@ -175,6 +182,8 @@ static const char ENROOT_RUN[] =
     TAKE_LIMITS "mode=$1\n"
                 "shift\n" RUNTIME_ENV_NETNS "=$(readlink /proc/self/ns/net)\n"
                 "export " RUNTIME_ENV_NETNS "\n"
+                "[ -z \"$cache\" ] || set -- --mount "
+                "\"$cache:" RUNTIME_CACHE ":none:x-create=dir,bind,rw\" \"$@\"\n"
                 "[ \"$mode\" = plain ] || exec enroot start \"$@\"\n"
                 "tmp=$(mktemp -d) || exit 125\n"
                 "trap : HUP INT TERM\n"
@@ -187,7 +196,7 @@ static const struct row ENROOT[] = {LIMITS,
                                     {WITH_ENTRYPOINT, "entrypoint"},
                                     {WITHOUT_ENTRYPOINT, "plain"},
                                     {ALWAYS, "--rw"},
-                                    {MOUNT, "--mount %h:%i:none:x-create=auto,bind,%m"},
+                                    {MOUNT, "--mount %h:%i:none:x-create=auto,bind,ro"},
                                     {ALWAYS, "--env " RUNTIME_ENV_NETNS},
                                     {ENV, "--env %v"},
                                     {GPUS_UNNAMED, "--env NVIDIA_VISIBLE_DEVICES=all"},
@@ -271,6 +280,8 @@ static bool is_claimed(const struct runtime_wish *wish, enum part part)
         return !flags->is_host_pid;
     case PRIVILEGED:
         return flags->is_privileged;
+    case CACHE:
+        return wish->job->keeps_cache;
     case GPUS:
         return flags->wants_gpus;
     case GPUS_UNNAMED:
@@ -388,12 +399,6 @@ static void add_value(struct strbuf *text, const struct value *value, char lette
         break;
     case 'i':
         strbuf_add_str(text, value->mount->inside);
-        break;
-    case 'm':
-        strbuf_add_z(text, value->mount->is_writable ? "rw" : "ro");
-        break;
-    case 'r':
-        strbuf_add_z(text, value->mount->is_writable ? "" : ",readonly");
         break;
     case 'k':
     case 'u':

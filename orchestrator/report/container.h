@@ -13,8 +13,7 @@
 
 struct container_mount {
     struct str host;   /* absolute path on the node */
-    struct str inside; /* absolute */
-    bool is_writable;
+    struct str inside; /* absolute; it is read-only there */
 };
 
 struct container_flags {

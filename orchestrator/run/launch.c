@@ -155,6 +155,13 @@ static int make_env(const struct launch *launch, struct launch_list *ret_env, st
     if (add_step_env(launch, &env, err) < 0) {
         return -1;
     }
+    /* Where reperf-train keeps its plans, and the driver what it compiles. */
+    if (launch->opts->keeps_cache && !has_name(launch, "XDG_CACHE_HOME")) {
+        add(&env, "XDG_CACHE_HOME=" RUNTIME_CACHE);
+    }
+    if (launch->opts->keeps_cache && !has_name(launch, "CUDA_CACHE_PATH")) {
+        add(&env, "CUDA_CACHE_PATH=" RUNTIME_CACHE "/cuda");
+    }
     add(&env, arena_printf(arena, "REPERF_RUN_ID=%s", launch->opts->run_id));
     add(&env, arena_printf(arena, "REPERF_JOB=%s", launch->opts->job_id));
     add(&env, arena_printf(arena, "MASTER_ADDR=%s", place->master_addr));
@@ -230,7 +237,7 @@ static const struct container_mount *mounts_of(const struct launch *launch,
         memcpy(mounts, opts->mounts, n * sizeof(*mounts));
     }
     if (strcmp(argv->items[0], NODE_INSIDE) == 0) {
-        mounts[n++] = (struct container_mount){STR_LIT(NODE_SELF), STR_LIT(NODE_INSIDE), false};
+        mounts[n++] = (struct container_mount){STR_LIT(NODE_SELF), STR_LIT(NODE_INSIDE)};
     }
     *ret_n = n;
     return mounts;
@@ -253,6 +260,7 @@ static int wrap_container(const struct launch *launch, size_t place_idx,
                                  .argv = argv->items,
                                  .env = env->items,
                                  .run_id = opts->run_id,
+                                 .keeps_cache = opts->keeps_cache,
                                  .keeps_entrypoint = launch->step->is_per_node};
     if (!opts->image) {
         return err_set(err, ERR_INTERNAL, "case %.*s: runtime %s without an image",

@@ -29,7 +29,9 @@ struct launch_opts {
         is_check_required; /* a flag that does not hold inside ends the job before the workload begins */
     const struct container_mount *mounts;
     size_t n_mounts;
-    int64_t limit_s;        /* LAUNCHER_SLURM: what Slurm is asked for; 0: its own default */
+    bool
+        keeps_cache; /* of plans and kernels: a container of reperf-train has it in RUNTIME_CACHE */
+    int64_t limit_s; /* LAUNCHER_SLURM: what Slurm is asked for; 0: its own default */
     const char *const *env; /* inherited part: of the local node; NULL elsewhere */
 };
 

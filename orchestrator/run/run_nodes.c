@@ -203,12 +203,11 @@ static struct container_mount *mounts_of(struct arena *arena, const struct plan 
     struct container_mount *mounts = arena_array(arena, struct container_mount, step->n_mounts + 1);
     size_t n = 0;
     if (plan->data.folder.ptr) {
-        mounts[n++] =
-            (struct container_mount){STR_LIT(RUN_PLACE_DATA), STR_LIT(INSIDE_DATA), false};
+        mounts[n++] = (struct container_mount){STR_LIT(RUN_PLACE_DATA), STR_LIT(INSIDE_DATA)};
     }
     for (size_t idx = 0; idx < step->n_mounts; idx++) {
         mounts[n++] = (struct container_mount){str_of(run_place_of(arena, &step->mounts[idx])),
-                                               step->mounts[idx].inside, false};
+                                               step->mounts[idx].inside};
     }
     *ret_n = n;
     return mounts;
@@ -239,6 +238,10 @@ int run_launch(struct arena *arena, const struct run_launch *launch, const struc
                                      .is_check_required = is_inside,
                                      .mounts = mounts,
                                      .n_mounts = is_inside ? n_mounts : 0,
+                                     /* A report from elsewhere could spoil it for the others. */
+                                     .keeps_cache = is_inside && !plan->address.ptr &&
+                                                    step->n_argv &&
+                                                    str_eq_z(step->argv[0], TRAIN_PROGRAM),
                                      .limit_s = plan_step_deadline_s(plan, step),
                                      .env = is_local ? launch->env : NULL};
     if (is_inside && !opts.image) {

@@ -12,7 +12,7 @@ source "$ROOT/tests/integration/engines_lib.sh"
 trap 'end_engines; end_servers; rm -rf "$T"' EXIT
 JOB="$B/servers/runtime_job"
 NONE=sha256:1111111111111111111111111111111111111111111111111111111111111111
-mkdir -p "$T/in" "$T/out.d" "$T/empty"
+mkdir -p "$T/in" "$T/empty"
 echo hello >"$T/in/file"
 
 # run STATUS NAME CHECK LINE [-v ...|-e ...] -- ARGV...: the log is $T/log
@@ -84,12 +84,15 @@ flags() {
 }
 
 wiring() {
-    run 0 "mounts and environment" check "docker run --net=host -e FROM_LINE=1 -e BOTH=line -w /data i" -v "$T/in:/data" -v "$T/out.d:/out:w" \
+    run 0 "mounts and environment" check "docker run --net=host -e FROM_LINE=1 -e BOTH=line -w /data i" -v "$T/in:/data" \
         -e "BOTH=job" -e "TEXT=a b\"c'd \$x" -e "API_TOKEN=hush" -- \
-        /bin/sh -c 'cat file; touch file 2>/dev/null || echo read-only; echo made >/out/made; echo "$FROM_LINE $BOTH $TEXT $API_TOKEN"; pwd; echo "[$REPERF_HOST_NETNS]"'
+        /bin/sh -c 'cat file; touch file 2>/dev/null || echo read-only; echo "$FROM_LINE $BOTH $TEXT $API_TOKEN"; pwd; echo "[$REPERF_HOST_NETNS]"'
     is "$(grep -v '^{' "$T/log" | tr '\n' '|')" "hello|read-only|1 job a b\"c'd \$x hush|/data|[]|" "$E: are what was asked for"
-    is "$(cat "$T/out.d/made")" made "$E: what it wrote is here"
-    rm -f "$T/out.d/made"
+    run 0 "a cache" check "docker run --net=host i" -v cache -- /bin/sh -c 'echo made >/reperf/cache/plan'
+    run 0 "that another container has" check "docker run --net=host i" -v cache -- /bin/sh -c 'cat /reperf/cache/plan'
+    is "$(grep -v '^{' "$T/log")" made "$E: with what the first wrote"
+    run 0 "and one that asked for none" check "docker run --net=host i" -- /bin/sh -c 'ls /reperf || echo none'
+    like "$(cat "$T/log")" '^none$' "$E: has not"
     is "$("$JOB" show "$E" x "$ID" plain "docker run i" -e API_TOKEN=hush -- /bin/true | grep -c hush)" 0 "$E: a secret is not in argv"
     run 125 "a mount whose source is not there" check "docker run --net=host i" -v "$T/nothing:/data" -- /bin/true
     is "$([ -e "$T/nothing" ] && echo made)" "" "$E: is not made"
@@ -157,6 +160,17 @@ if start_podman; then
 else
     skip "podman" "podman runs nothing here: $(cat "$T/why")"
 fi
+# --- apptainer and enroot, whose words a program of ours says ---------------------------------------
+mkdir -p "$T/fake"
+for E in apptainer enroot; do
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\nprintf "%%s|" "${0##*/}" "$@"\n' >"$T/fake/$E" && chmod +x "$T/fake/$E"
+    PATH="$T/fake:$PATH" HOME="$T/home" XDG_CACHE_HOME='' "$JOB" run "$E" x "$NONE" plain "docker run i" -v cache -- /bin/true >"$T/$E" 2>&1
+    is "$?" 0 "$E is started with a cache"
+done
+like "$(cat "$T/apptainer")" "^apptainer\|exec\|--bind\|$T/home/.cache/reperf-cache:/reperf/cache:rw\|--contain" "which apptainer binds"
+like "$(cat "$T/enroot")" "^enroot\|start\|--rc\|.*\|--mount\|$T/home/.cache/reperf-cache:/reperf/cache:none:x-create=dir,bind,rw\|--rw" "and enroot mounts"
+is "$(ls "$T/home/.cache")" reperf-cache "a folder of the user's own"
 # --- no container ----------------------------------------------------------------------------------
 E=none ID=$NONE
 run 3 "no container" plain "docker run -w $T/in -e A=1 i" -e "B=2 3" -- /bin/sh -c 'cat file; echo "$A $B"; exit 3'

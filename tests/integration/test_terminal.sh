@@ -7,9 +7,10 @@
 . "$(dirname "$0")/../tap_lib.sh"
 cat >"$T/on_terminal.py" <<'EOF'
 """Runs a command on a terminal of its own; what it wrote there to standard output."""
-import os, pty, subprocess, sys
+import fcntl, os, pty, struct, subprocess, sys, termios
 
 main, side = pty.openpty()
+fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, int(os.environ.get("WIDTH", "200")), 0, 0))
 child = subprocess.Popen(sys.argv[1:], stdin=side, stdout=side, stderr=side if os.environ.get("BOTH") else subprocess.DEVNULL)
 os.close(side)
 while True:
@@ -21,6 +22,23 @@ while True:
         break
     sys.stdout.buffer.write(part)
 sys.exit(child.wait())
+EOF
+cat >"$T/fits.py" <<'EOF'
+"""WIDTH WHOLE SHOWN: what is wrong with SHOWN, the text of file WHOLE on a terminal of WIDTH columns."""
+import re, sys
+
+width, whole, shown = int(sys.argv[1]), open(sys.argv[2]).read(), open(sys.argv[3]).read()
+for line in shown.splitlines():
+    if len(line) > width and "$ " not in line and len(line.split()) > 1:
+        print("too wide:", line)
+plain = re.sub(r"[\s;]", "", shown)
+words = {word.rstrip(";") for word in shown.split()}
+for word in whole.split():
+    word = word.rstrip(";")
+    # A word that is longer than its column goes on in the next line.
+    parts = [part[:12] for part in re.findall(r"[^-/_,:;=#]+", word)]
+    if word not in words and word not in plain and not all(part in plain for part in parts):
+        print("dropped:", word)
 EOF
 on_tty() { python3 "$T/on_terminal.py" "$@" | tr -d '\r'; }
 steers() { # how many bytes of standard input would steer a terminal, beside its own colours
@@ -59,4 +77,28 @@ is "$(BOTH=1 on_tty "$REPERF" nodes doctor local | steers)" 0 "doctor"
 like "$(BOTH=1 on_tty env -u NO_COLOR "$REPERF" lint airank-mmseg-deeplabv3plus | cat -v)" '^\^\[\[31merror\^\[\[0m ' "our own colours are there"
 like "$(BOTH=1 on_tty env -u NO_COLOR "$REPERF" audit airank-mmseg-deeplabv3plus | cat -v)" '\^\[\[32m exact ' "those of an audit, too"
 is "$(BOTH=1 on_tty env NO_COLOR=1 "$REPERF" lint airank-mmseg-deeplabv3plus | grep -c $'\033')" 0 "and not with NO_COLOR"
+# Tables and lines fit the terminal, and have all words of what a pipe gets.
+fits() { # WIDTH COMMAND...
+    local width=$1
+    shift
+    NO_COLOR=1 "$REPERF" "$@" >"$T/whole" 2>"$T/err"
+    NO_COLOR=1 WIDTH=$width on_tty "$REPERF" "$@" >"$T/shown"
+    is "$(python3 "$T/fits.py" "$width" "$T/whole" "$T/shown")$([ -s "$T/whole" ] || echo empty)" "" "$width columns: $*"
+}
+A=(logs/verified/*/*.tar.zst)
+for kind in reports cases datasets images formats rules findings inventories; do
+    fits 80 list $kind
+done
+fits 80 audit mlperf-training-1.0
+for width in 80 50; do
+    fits $width status
+    fits $width nodes list v100-4x8
+    fits $width audit paddle-perf-deeplabv3p --like-for-like -v
+    fits $width compare -v "${A[0]}" "${A[2]}"
+    fits $width report "${A[0]}"
+    fits $width plan paddle-perf-hrnetw18 --profile full
+done
+WIDTH=80 on_tty "$REPERF" nodes doctor local >"$T/shown"
+is "$(awk 'length > 80' "$T/shown")" "" "80 columns: nodes doctor"
+is "$(WIDTH=80 on_tty "$REPERF" list --json | jq -c .)" "$("$REPERF" list --json | jq -c .)" "JSON on a terminal is not folded"
 tap_done

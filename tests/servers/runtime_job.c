@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs what fleet/runtime makes, as a node's remote would, for tests/integration/test_runtime.sh:
-     runtime_job run|show|cleanup KIND NAME IMAGE_ID plain|check|required DOCKER_RUN_LINE [-v HOST:INSIDE[:w]] [-e NAME=VALUE] -- ARGV...
+     runtime_job run|show|cleanup KIND NAME IMAGE_ID plain|check|required DOCKER_RUN_LINE [-v HOST:INSIDE|cache] [-e NAME=VALUE] -- ARGV...
      runtime_job exit KIND STATUS <LOG: prints "CODE: MESSAGE"
    The container's run id is "run-test". */
 #include "base/base.h"
@@ -32,8 +32,7 @@ static struct container_mount mount_of(struct str text)
 {
     struct container_mount mount = {0};
     (void)str_next(&text, ':', &mount.host);
-    (void)str_next(&text, ':', &mount.inside);
-    mount.is_writable = str_eq_z(text, "w");
+    mount.inside = text;
     return mount;
 }
 
@@ -48,7 +47,8 @@ struct asked {
 static int read_job(struct arena *arena, char **argv, struct asked *asked, struct err *err)
 {
     size_t n_env = 0;
-    asked->image = (struct runtime_image){.name = STR_LIT("test"), .id = str_of(argv[1])};
+    asked->image = (struct runtime_image){
+        .name = STR_LIT("test"), .id = str_of(argv[1]), .file = str_of(argv[1])};
     if (container_flags_of_command(arena, str_of(argv[3]), &asked->flags, err) < 0) {
         return -1;
     }
@@ -61,7 +61,9 @@ static int read_job(struct arena *arena, char **argv, struct asked *asked, struc
                                       .run_id = "run-test"};
     for (argv += 4; argv[0] && strcmp(argv[0], "--") != 0; argv += 2) {
         ASSERT(argv[1] && n_env < OPTIONS_MAX && asked->job.n_mounts < OPTIONS_MAX);
-        if (strcmp(argv[0], "-v") == 0) {
+        if (strcmp(argv[0], "-v") == 0 && strcmp(argv[1], "cache") == 0) {
+            asked->job.keeps_cache = true;
+        } else if (strcmp(argv[0], "-v") == 0) {
             asked->mounts[asked->job.n_mounts++] = mount_of(str_of(argv[1]));
         } else {
             asked->env[n_env++] = argv[1];

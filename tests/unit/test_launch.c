@@ -201,7 +201,9 @@ TEST(a_container_is_around_the_ranks)
     assert_int_equal(make(&f), -1); /* without an image */
     f.err = (struct err){0};
     f.opts.image = &image;
+    f.opts.keeps_cache = true;
     add_env(&f, "ODD", "a 'b'\nc");
+    add_env(&f, "CUDA_CACHE_PATH", "/own");
     assert_int_equal(make(&f), 0);
     assert_int_equal(f.n_jobs, 2);
     argv = f.jobs[1].job.argv;
@@ -222,12 +224,18 @@ TEST(a_container_is_around_the_ranks)
     assert_string_not_equal(f.jobs[0].job.cleanup[0], "");
     bool has_odd = false;
     bool has_name = false;
+    const char *cache = ""; /* where it is, but where the step says so itself */
     for (size_t idx = 0; idx < n; idx++) {
         has_odd = has_odd || strstr(argv[idx], "ODD=a 'b'\nc");
         has_name = has_name || strstr(argv[idx], "reperf-" RUN_NAME);
+        if (strstr(argv[idx], "CACHE_") || strstr(argv[idx], "target=/reperf/cache")) {
+            cache = arena_printf(&f.arena, "%s%s|", cache, argv[idx]);
+        }
     }
     assert_true(has_odd);
     assert_true(has_name);
+    assert_string_equal(cache, "type=volume,source=reperf-cache,target=/reperf/cache|"
+                               "CUDA_CACHE_PATH=/own|XDG_CACHE_HOME=/reperf/cache|");
     arena_release(&f.arena);
 }
 

@@ -13,8 +13,7 @@
 
 static const char *const ARGV[] = {"python", "a b", "-x", NULL};
 static const char *const ENV[] = {"B=3", "API_TOKEN=hush", "C=d e", NULL};
-static const struct container_mount MOUNTS[] = {{{"/h/data", 7}, {"/data", 5}, false},
-                                                {{"/h/out", 6}, {"/out", 4}, true}};
+static const struct container_mount MOUNTS[] = {{{"/h/data", 7}, {"/data", 5}}};
 static const struct runtime_image IMAGE = {.name = {"reperf/cpu", 10},
                                            .digest = {"sha256:22", 9},
                                            .id = {ID, sizeof(ID) - 1},
@@ -35,6 +34,7 @@ static struct runtime_job job_of(const struct container_flags *flags)
                                 .flags = flags,
                                 .mounts = MOUNTS,
                                 .n_mounts = ARRAY_LEN(MOUNTS),
+                                .keeps_cache = true,
                                 .argv = ARGV,
                                 .env = ENV,
                                 .run_id = "run-1"};
@@ -77,8 +77,8 @@ static void is_argv(enum runtime_kind kind, const char *line, bool keeps_entrypo
     "--name=run-1.case_2.n3|--label=reperf.run=run-1|--label=reperf.job=run-1.case_2.n3|"          \
     "--pull=never|--log-driver=none|"
 #define OCI_MOUNTS                                                                                 \
-    "--mount|type=bind,source=/h/data,target=/data,readonly|--mount|"                              \
-    "type=bind,source=/h/out,target=/out|"
+    "--mount|type=bind,source=/h/data,target=/"                                                    \
+    "data,readonly|--mount|type=volume,source=reperf-cache,target=/reperf/cache|"
 #define OCI_LIMITS                                                                                 \
     "--ulimit|memlock=-1:-1|--ulimit|stack=67108864:67108864|--ulimit|nofile=1024:1024|--ulimit|"  \
     "nproc=77:77|"
@@ -96,47 +96,44 @@ TEST(docker_and_podman)
         "--entrypoint=python|" ID "|a b|-x",
         "API_TOKEN=hush");
     is_argv(RUNTIME_PODMAN, "docker run --gpus all --privileged --shm-size=64g i", true,
-            "/bin/sh|-c|SCRIPT|reperf-run|podman|" OCI_HEAD
-            "--privileged|--device|nvidia.com/gpu=all|--shm-size=68719476736|" OCI_MOUNTS
+            "/bin/sh|-c|SCRIPT|reperf-run|podman|" OCI_HEAD "--privileged|"
+            "--device|nvidia.com/gpu=all|--shm-size=68719476736|" OCI_MOUNTS
             "--env|REPERF_HOST_NETNS|--env|B=3|--env|API_TOKEN|--env|C=d e|" ID "|python|a b|-x",
             "API_TOKEN=hush");
 }
 
 TEST(apptainer_and_enroot)
 {
-    is_argv(
-        RUNTIME_APPTAINER,
-        LINE_ALL "--security-opt seccomp=unconfined -m 1g --cpuset-cpus=0 -w /w i", false,
-        "/bin/sh|-c|SCRIPT|reperf-run|l=unlimited|s=65536|n=1024|u=77|--|apptainer|exec|--contain|"
-        "--cleanenv|--no-eval|--writable-tmpfs|--nv|--bind|/dev/shm:/dev/shm|--bind|"
-        "/dev/infiniband|--add-caps|CAP_IPC_LOCK|--memory|1073741824|--cpuset-cpus|0|--pwd|/w|"
-        "--bind|/h/data:/data:ro|--bind|/h/out:/out:rw|/w/images/22.img|python|a b|-x",
-        "APPTAINERENV_A=1|APPTAINERENV_B=3|APPTAINERENV_API_TOKEN=hush|APPTAINERENV_C=d e");
+    is_argv(RUNTIME_APPTAINER,
+            LINE_ALL "--security-opt seccomp=unconfined -m 1g --cpuset-cpus=0 -w /w i", false,
+            "/bin/sh|-c|SCRIPT|reperf-run|l=unlimited|s=65536|n=1024|u=77|cache|--|exec|--contain|"
+            "--cleanenv|--no-eval|--writable-tmpfs|--nv|--bind|/dev/shm:/dev/shm|--bind|"
+            "/dev/infiniband|--add-caps|CAP_IPC_LOCK|--memory|1073741824|--cpuset-cpus|0|--pwd|/w|"
+            "--bind|/h/data:/data:ro|/w/images/22.img|python|a b|-x",
+            "APPTAINERENV_A=1|APPTAINERENV_B=3|APPTAINERENV_API_TOKEN=hush|APPTAINERENV_C=d e");
     is_argv(RUNTIME_APPTAINER, "docker run --rm i", true,
-            "/bin/sh|-c|SCRIPT|reperf-run|--|apptainer|run|--contain|--cleanenv|--no-eval|"
-            "--writable-tmpfs|--pid|--ipc|--bind|/h/data:/data:ro|--bind|/h/out:/out:rw|"
+            "/bin/sh|-c|SCRIPT|reperf-run|cache|--|run|--contain|--cleanenv|--no-eval|"
+            "--writable-tmpfs|--pid|--ipc|--bind|/h/data:/data:ro|"
             "/w/images/22.img|python|a b|-x",
             "APPTAINERENV_B=3|APPTAINERENV_API_TOKEN=hush|APPTAINERENV_C=d e");
-    is_argv(
-        RUNTIME_ENROOT, "nvidia-docker run --net=host --ulimit memlock=-1 i", false,
-        "/bin/sh|-c|SCRIPT|reperf-run|l=unlimited|--|plain|--rw|--mount|"
-        "/h/data:/data:none:x-create=auto,bind,ro|--mount|/h/out:/out:none:x-create=auto,bind,rw|"
-        "--env|REPERF_HOST_NETNS|--env|B=3|--env|API_TOKEN|--env|C=d e|--env|"
-        "NVIDIA_VISIBLE_DEVICES=all|--|/w/images/22.img|python|a b|-x",
-        "API_TOKEN=hush");
-    is_argv(
-        RUNTIME_ENROOT, "docker run -e NVIDIA_VISIBLE_DEVICES=0 --gpus all i", true,
-        "/bin/sh|-c|SCRIPT|reperf-run|--|entrypoint|--rw|--mount|"
-        "/h/data:/data:none:x-create=auto,bind,ro|--mount|/h/out:/out:none:x-create=auto,bind,rw|"
-        "--env|REPERF_HOST_NETNS|--env|NVIDIA_VISIBLE_DEVICES=0|--env|B=3|--env|API_TOKEN|"
-        "--env|C=d e|--|/w/images/22.img|python|a b|-x",
-        "API_TOKEN=hush");
+    is_argv(RUNTIME_ENROOT, "nvidia-docker run --net=host --ulimit memlock=-1 i", false,
+            "/bin/sh|-c|SCRIPT|reperf-run|l=unlimited|cache|--|plain|--rw|--mount|"
+            "/h/data:/data:none:x-create=auto,bind,ro|"
+            "--env|REPERF_HOST_NETNS|--env|B=3|--env|API_TOKEN|--env|C=d e|--env|"
+            "NVIDIA_VISIBLE_DEVICES=all|--|/w/images/22.img|python|a b|-x",
+            "API_TOKEN=hush");
+    is_argv(RUNTIME_ENROOT, "docker run -e NVIDIA_VISIBLE_DEVICES=0 --gpus all i", true,
+            "/bin/sh|-c|SCRIPT|reperf-run|cache|--|entrypoint|--rw|--mount|"
+            "/h/data:/data:none:x-create=auto,bind,ro|"
+            "--env|REPERF_HOST_NETNS|--env|NVIDIA_VISIBLE_DEVICES=0|--env|B=3|--env|API_TOKEN|"
+            "--env|C=d e|--|/w/images/22.img|python|a b|-x",
+            "API_TOKEN=hush");
 }
 
 TEST(no_container)
 {
     struct container_flags flags = flags_of(ARENA, "docker run -e A=1 -w /w --shm-size=1g i");
-    static const struct container_mount SAME = {{"/d", 2}, {"/d", 2}, true};
+    static const struct container_mount SAME = {{"/d", 2}, {"/d", 2}};
     struct runtime_job job = {
         .flags = &flags, .argv = ARGV, .env = ENV, .mounts = &SAME, .n_mounts = 1};
     struct runtime_commands commands = {0};
@@ -186,9 +183,9 @@ TEST(what_cannot_be_given_is_refused)
 
 TEST(bad_jobs_are_refused)
 {
-    static const struct container_mount COMMA = {{"/a,b", 4}, {"/x", 2}, false};
-    static const struct container_mount COLON = {{"/a:b", 4}, {"/x", 2}, false};
-    static const struct container_mount RELATIVE = {{"a", 1}, {"/x", 2}, false};
+    static const struct container_mount COMMA = {{"/a,b", 4}, {"/x", 2}};
+    static const struct container_mount COLON = {{"/a:b", 4}, {"/x", 2}};
+    static const struct container_mount RELATIVE = {{"a", 1}, {"/x", 2}};
     static const char *const DOLLAR[] = {"A=${HOME}", NULL};
     struct runtime_image none = IMAGE;
     struct runtime_job job = job_of(NULL);
