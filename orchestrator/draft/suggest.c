@@ -75,7 +75,7 @@ static const char TIME_WORDS[] = "time timing took duration cost dt latency";
 
 static bool is_step_time_name(struct str name)
 {
-    return is_word_of(name, "time dt sec time/iter time/step time/batch step duration") ||
+    return is_word_of(name, "time dt sec time/iter time/step time/batch step duration took") ||
            (survey_name_has(name, TIME_WORDS) && !survey_name_has(name, EPOCHS) &&
             (survey_name_has(name, STEPS) || survey_name_has(name, SURVEY_TRAIN)));
 }
@@ -516,6 +516,21 @@ static bool has_eval(const struct survey_number *n, const struct survey_number *
     return false;
 }
 
+/* Two summaries that could be meant alike ("baseline throughput", "optimized throughput"): neither stands for the log. */
+static void mark_rivals(struct suggestions *list)
+{
+    struct suggestion *first = list->items;
+    struct suggestion *second = first + 1;
+    bool are_rivals =
+        list->n > 1 && first->score == second->score && first->kind == SUGGEST_RATE &&
+        second->kind == SUGGEST_RATE && first->number->n == 1 && second->number->n == 1 &&
+        str_eq(first->unit, second->unit) &&
+        (first->number->last < second->number->last || first->number->last > second->number->last);
+    if (are_rivals) {
+        first->kind = second->kind = SUGGEST_TABLE;
+    }
+}
+
 int suggest_rank(struct arena *arena, const struct survey *survey, const struct vocabulary *v,
                  struct str unit, struct suggestions *ret, struct err *err)
 {
@@ -546,6 +561,7 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
         list.items[idx].score = score_of(&list.items[idx]);
     }
     qsort(list.items, list.n, sizeof(list.items[0]), compare);
+    mark_rivals(&list);
     if (unit.len && take_unit(&list, v, unit, err) < 0) {
         return -1;
     }

@@ -138,7 +138,7 @@ bool suggest_is_table(const struct survey_number *n)
 bool suggest_is_enough(const struct survey_number *n)
 {
     static const char SUMS[] = "total average avg mean overall throughput performance speed rate "
-                               "result final ips trained tps per";
+                               "result final ips trained tps per generated";
     struct str text = n->example;
     bool is_listed =
         text.len > 0 && (strchr("#*>$", text.ptr[0]) || str_starts(text, STR_LIT("- ")));

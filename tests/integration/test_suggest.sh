@@ -453,4 +453,10 @@ for e in 1 2 3; do printf '%s\n' "Epoch $e/3" "60000/60000 [====================
 shapes "Keras by the sample" "0 ok 1.25e+04 samples/s job" known
 for i in $(seq 3 20); do echo "[2023-07-25 21:03:$((i + 10)),269] [INFO] [timer.py:215:stop] epoch=0/micro_step=$i/global_step=$i, RunningAvgSamplesPerSec=7.8, CurrSamplesPerSec=7.$i, MemAllocated=59.65GB"; done >"$T/shape.log"
 shapes "DeepSpeed from its third step on" "0 ok 7.315 samples/s job" known
+printf '%s\n' "Baseline throughput: 100.0 samples/s" "Optimized throughput: 150.0 samples/s" >"$T/shape.log"
+shapes "two results that could be meant" "9 ambiguous null  null"
+echo "Output generated in 10.00 seconds (20.00 tokens/s, 200 tokens, context 100)" >"$T/shape.log"
+shapes "one answer of a model" "11 proposed 20 tokens/s null"
+steps 'step %d took 25%d.0us'
+shapes "what a step took" "11 proposed 0.000251 s job"
 tap_done
