@@ -37,7 +37,7 @@ suggested home-grouped '12364.9913 tokens/s 12 rate'
 suggested home-time '54000 tokens/s 12 rate'
 suggested home-took '0.3103 s 29 step_time'
 suggested detectron2 '0.3543 s 29 step_time' --unit s
-suggested espnet '0.4403 s 12 step_time' --unit s
+suggested train-time '0.4403 s 12 step_time' --unit s
 suggested home-speed '101.9804 images/s 15 rate' --unit images/s
 exits 0 "the formats are valid against the schema" "${V[@]}" manifests/schema/format.json "${formats[@]}"
 is "${#formats[@]}" 14 "all of them"
@@ -57,7 +57,7 @@ not_written() { # LOG TEXT ARGS...
     ok $? "$log: no format is written"
 }
 not_written home-speed 'does not say in what "speed" is'
-not_written espnet 'does not say in what'
+not_written train-time 'does not say in what'
 not_written xgboost 'None of them is a rate'
 not_written fastai 'spans of time alone'
 exits 2 "a unit for what has one" "$REPERF" measure "$L/home-rate.log" --unit s
