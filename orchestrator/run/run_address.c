@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/temp.h"
 #include "load/places.h"
 #include "report/source.h"
 #include "store/source_store.h"
@@ -52,20 +53,24 @@ static int unpack(struct arena *arena, const struct cmd_ctx *ctx, const char *ar
         pool_new(POOL_THREADS_MIN, &pool, err) < 0) {
         return -1;
     }
+    CLEANUP(temp) struct temp *made = NULL;
     const struct hex hex = sha256_hex_of(value.sha256);
-    const char *folder = arena_printf(arena, "%s/addresses/%s", ctx->state, hex.text);
+    if (temp_folder(fs_join(arena, ctx->state, "addresses/"), &made, err) < 0) {
+        return -1;
+    }
+    const char *folder = fs_join(arena, made->path, hex.text);
     const struct unpack_tree_opts of = {.archive = archive,
                                         .new_folder = folder,
                                         .unpack = {.limits = {.bytes = ARCHIVE_BYTES_MAX}},
                                         .sha256 = value.sha256,
                                         .size_bytes = -1,
                                         .pool = pool};
-    if ((fs_is_dir(folder) && fs_remove_tree(folder, err) < 0) ||
-        unpack_tree(arena, &of, &result, err) < 0 || fs_list(arena, folder, &names, err) < 0) {
+    if (unpack_tree(arena, &of, &result, err) < 0 || fs_list(arena, folder, &names, err) < 0) {
         return -1;
     }
     address->pin = arena_printf(arena, "%s", hex.text);
     *ret_folder = names.n == 1 ? fs_join(arena, folder, names.items[0]) : folder;
+    temp_leave(&made); /* who asked reads on in it */
     return fs_exists(fs_join(arena, folder, "manifest/report.json"))
                ? err_set(err, ERR_USAGE,
                          "%s is a sealed run; reperf publish makes a folder of it that can be run",
