@@ -406,7 +406,10 @@ shapes() { # NAME WANTED [known]: the log is $T/shape.log
     set -- "$?" "$@"
     is "$1 $(jq -r '"\(.verdict) \(.value) \(.unit) \(.series[0].scope)"' "$T/out" | awk '{ if ($2 != "null") $2 = sprintf("%.4g", $2); print }')" "$3" "$2"
 }
-steps() { for i in $(seq 12); do printf "$1\n" "$i" $((i % 3)); done >"$T/shape.log"; } # FORMAT of the step and a digit
+steps() { # FORMAT of the step and a digit
+    # shellcheck disable=SC2059
+    for i in $(seq 12); do printf "$1\n" "$i" $((i % 3)); done >"$T/shape.log"
+}
 {
     for i in 10 20 30; do printf '%d%%|#  | %d/60 [00:%d<00:30,  1.03s/it]\r' $((i * 100 / 60)) "$i" "$i"; done
     printf '100%%|####| 60/60 [00:58<00:00,  1.03it/s]\n'
