@@ -3,8 +3,8 @@
 # Makes one of our images from the distribution, the Python index and our own programs alone, without a registry; or, where there is a Dockerfile and no
 # system.in, on top of the image that it names:
 #   images/build.sh NAME|FOLDER [--push REGISTRY/REPOSITORY [--plain-http] | --store] [--relock | --cached]
-# Prints REPOSITORY@sha256:DIGEST (what --image NAME= takes) where it pushed, or with --store, which needs no registry, put the image into reperf's store, from
-# where a run gives it to the nodes; else the folder of the OCI layout. Each layer is kept under a key of what
+# Prints REPOSITORY@sha256:DIGEST (what --image NAME= takes) where it pushed, or with --store, which needs no registry, put the image into reperf's store, where
+# a run finds it by its NAME and gives it to the nodes; else the folder of the OCI layout. Each layer is kept under a key of what
 # it is made from in ${REPERF_IMAGES:-${XDG_CACHE_HOME:-~/.cache}/reperf-images}; the same inputs give the same bytes. images/NAME has
 #   system.in         packages of the distribution; system.lock: every package and version that they stood for when --relock was last given
 #   from.in           instead of system.in: another of our images, of which all layers are taken
@@ -34,20 +34,45 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-# On top of another image, by this machine's engine, which must reach that image's registry. BASE: another image to start from, or the same by its digest.
 # An OCI layout into the store of reperf, under the name that image.json gives it.
 to_store() { # FOLDER
-    local program=${B:-$here/../build/release}/reperf reference
+    local program=${B:-$here/../build/release}/reperf reference one
     reference=$(sed -n 's/^ *"name": "\([^"]*\)".*/\1/p' "$own/image.json")@$(sed 's/.*"digest":"\(sha256:[0-9a-f]*\)".*/\1/' "$1/index.json")
     [ -x "$program" ] || program=$(command -v reperf) || die "reperf is not built: make"
-    "$program" fetch "image:$reference" --layout "$1" --offline >&2 || die "images/$name does not get into the store" 5
+    "$program" data drop "image/$name" >/dev/null 2>&1 || : # an earlier one
+    for one in "$reference" "$name"; do
+        "$program" fetch "image:$one" --layout "$1" --offline >&2 || die "images/$name does not get into the store" 5
+    done
     echo "$reference"
 }
+# The image that a Dockerfile starts from, by the digest that its lock has; nothing where it is in no folder of images/, or not locked.
+locked_base() {
+    local base id file folder digest
+    base=$(sed -n 's/^ARG BASE=//p' "$own/Dockerfile")
+    for file in "$here"/*/image.json; do
+        [ "$(sed -n 's/^ *"name": "\(.*\)",/\1/p' "$file"):$(sed -n 's/^ *"tag": "\(.*\)",/\1/p' "$file")" = "$base" ] || continue
+        id=$(basename "${file%/image.json}")
+        for folder in ${REPERF_ROOT:+"$REPERF_ROOT/manifests"} manifests "${XDG_DATA_HOME:-$HOME/.local/share}/reperf/manifests" "$here/../manifests"; do
+            [ -e "$folder/locks/image/$id.json" ] || continue
+            digest=$(tr -d ' \n' <"$folder/locks/image/$id.json" | sed -n 's/.*"name":"manifest"[^}]*"sha256":"\([0-9a-f]*\)".*/\1/p')
+            echo "${base%:*}@sha256:$digest"
+            return
+        done
+    done
+    echo "build.sh: $base is taken by its tag, which may move${id:+; reperf data lock image:$id pins it}" >&2
+}
+# On top of another image, by this machine's engine or that of DOCKER_HOST, which must reach that image's registry. BASE: another image to start from. What
+# the environment says of proxies and of the Python index holds for the build, and is not kept in the image.
 from_dockerfile() {
-    local engine what=${push:-reperf/$name}:latest
+    local engine what=${push:-reperf/$name}:latest word context=$own given=()
+    : "${BASE=$(locked_base)}"
+    for word in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY PIP_INDEX_URL PIP_TRUSTED_HOST; do
+        [ -z "${!word:-}" ] || given+=(--build-arg "$word")
+    done
     [ -z "$relock$cached" ] || die "images/$name is made from its Dockerfile: it has no --relock and no --cached" 2
     engine=$(command -v docker || command -v podman) || die "images/$name is made from its Dockerfile: neither docker nor podman is installed"
-    "$engine" build ${BASE:+--build-arg BASE="$BASE"} -f "$own/Dockerfile" -t "$what" "$here/.." >&2 || die "images/$name: its Dockerfile cannot be built here"
+    ! grep -q '^COPY' "$own/Dockerfile" || context=$here/..
+    "$engine" build ${BASE:+--build-arg BASE="$BASE"} "${given[@]}" -f "$own/Dockerfile" -t "$what" "$context" >&2 || die "images/$name: its Dockerfile cannot be built here"
     if [ -n "$store" ]; then
         lacks skopeo
         work=$(mktemp -d)

@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/nearest.h"
+#include "base/temp.h"
 #include "cmd/cmd.h"
 #include "load/places.h"
 
@@ -228,6 +229,8 @@ static int run_command(const struct cmd *c, int argc, char **argv, const char *m
                           find_folder(&arena, getenv("REPERF_STORE"), getenv("XDG_DATA_HOME"),
                                       ".local/share", "reperf/store"),
                           self};
+    temp_sweep_root(TEMP_STATE, ctx.state);
+    temp_sweep_root(TEMP_SCRATCH, NULL);
     int status = set_log_level(&err) < 0 ? -1 : c->run(&ctx, argc, argv, &err);
     if (status < 0) {
         log_line(LOG_ERROR, "%s", err.msg);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/publish.h"
+#include "base/temp.h"
 
 #define PATH_LEN_MAX 4096
 
@@ -96,17 +97,6 @@ int fs_write_all(int fd, const void *ptr, size_t len, const char *name, struct e
     return 0;
 }
 
-int fs_make_scratch(struct arena *arena, const char *name, const char **ret_folder, struct err *err)
-{
-    const char *below = getenv("TMPDIR");
-    char *folder = arena_printf(arena, "%s/%s.XXXXXX", below && below[0] ? below : "/tmp", name);
-    if (!mkdtemp(folder)) {
-        return err_set(err, err_code_of_errno(errno), "make %s: %s", folder, err_errno_text(errno));
-    }
-    *ret_folder = folder;
-    return 0;
-}
-
 /* A device or a pipe is written to, never replaced: as root, a rename would turn /dev/full into a regular file. */
 static bool is_special(const char *path)
 {
@@ -134,30 +124,20 @@ int fs_check_target(const char *path, struct err *err)
 
 static int replace(const char *path, struct str content, bool is_synced, struct err *err)
 {
-    char temp[PATH_LEN_MAX];
-    CLEANUP(fd) int fd = -1;
+    CLEANUP(temp) struct temp *temp = NULL;
     if (is_special(path)) {
         return write_through(path, content, err);
     }
-    if ((size_t)snprintf(temp, sizeof(temp), "%s.XXXXXX", path) >= sizeof(temp)) {
-        return err_set(err, ERR_IO, "path longer than %d bytes: %.200s", PATH_LEN_MAX, path);
-    }
-    fd = publish_temp(temp);
-    if (fd < 0) {
+    if (temp_file(path, 0644, &temp) < 0) {
         return FS_FAIL(err, "create", path);
     }
-    if (fs_write_all(fd, content.ptr, content.len, temp, err) < 0 ||
-        (is_synced && publish_file(fd, temp, path, err) < 0)) {
-        unlink(temp);
+    if (fs_write_all(temp->fd, content.ptr, content.len, temp->path, err) < 0) {
         return -1;
     }
-    if (!is_synced && rename(temp, path) < 0) {
-        int saved = errno;
-        unlink(temp);
-        errno = saved;
-        return FS_FAIL(err, "rename to", path);
+    if (is_synced) {
+        return publish_file(temp->fd, temp->path, path, err);
     }
-    return 0;
+    return rename(temp->path, path) < 0 ? FS_FAIL(err, "rename to", path) : 0;
 }
 
 int fs_write_atomic(const char *path, struct str content, struct err *err)

@@ -39,9 +39,6 @@ struct str fs_read_tail(struct arena *arena, const char *path);
 MUST_CHECK int fs_write_all(int fd, const void *ptr, size_t len, const char *name, struct err *err);
 /* The parent of each folder that it makes is synced. */
 MUST_CHECK int fs_mkdir_p(const char *path, struct err *err);
-/* A new folder of one's own below $TMPDIR, else /tmp: NAME.XXXXXX. Its maker removes it, with fs_remove_tree. */
-MUST_CHECK int fs_make_scratch(struct arena *arena, const char *name, const char **ret_folder,
-                               struct err *err);
 MUST_CHECK int
 fs_remove_tree(const char *path,
                struct err *err); /* absent: nothing to do; symlinks are not followed */

@@ -6,37 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/fs.h"
 
 #define PATH_LEN_MAX 4096
-#define TEMP_CHARS   6
-#define TEMP_TRIES   100
 #define PUBLISH_FAIL(err, op, path)                                                                \
     err_set((err), err_code_of_errno(errno), "%s %s: %s", (op), (path), err_errno_text(errno))
-
-int publish_temp(char *template)
-{
-    static const char CHARS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-    size_t len = strlen(template);
-    ASSERT(len >= TEMP_CHARS);
-    for (int tries = 0; tries < TEMP_TRIES; tries++) {
-        unsigned char random[TEMP_CHARS];
-        if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
-            return -1;
-        }
-        for (size_t idx = 0; idx < TEMP_CHARS; idx++) {
-            template[len - TEMP_CHARS + idx] = CHARS[random[idx] % (sizeof(CHARS) - 1)];
-        }
-        int fd = open(template, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-        if (fd >= 0 || errno != EEXIST) {
-            return fd;
-        }
-    }
-    return -1;
-}
 
 int publish_data(int fd, const char *name, struct err *err)
 {

@@ -8,8 +8,6 @@
 
 #include "base/err.h"
 
-/* A new file NAME.XXXXXX for writing, of the mode that the umask leaves of 0644; template[] ends with XXXXXX. -1, with errno. */
-int publish_temp(char *template);
 /* The bytes of an open file, or the names in an open folder. */
 MUST_CHECK int publish_data(int fd, const char *name, struct err *err);
 /* The names in a folder. */

@@ -13,8 +13,9 @@
 #define TEXT_BYTES_MAX (1u << 30)
 
 struct audit_args {
-    bool is_all, want_json, want_sarif, want_junit, want_like, is_strict;
+    bool is_all, want_sarif, want_junit, want_like, is_strict;
     const char *logs_folder, *series_folder;
+    struct outputs outputs;
     struct shown_args shown;
     enum text_level level;
 };
@@ -28,7 +29,11 @@ static const struct opt OPTS[] = {
     OPT(struct audit_args, logs_folder, "logs",
         "read raw logs from DIR, a clone or the \"store\" instead of the published series",
         .value = "DIR"),
-    OPT(struct audit_args, want_json, "json", "one JSON document"),
+    OUTPUTS_OPT_CSV(struct audit_args, outputs),
+    OUTPUTS_OPT_HTML(struct audit_args, outputs),
+    OUTPUTS_OPT_JSON(struct audit_args, outputs),
+    OUTPUTS_OPT_MARKDOWN(struct audit_args, outputs),
+    OUTPUTS_OPT_SVG(struct audit_args, outputs),
     OPT(struct audit_args, want_sarif, "sarif", "findings as SARIF 2.1.0"),
     OPT(struct audit_args, want_junit, "junit", "cells as JUnit XML"),
     OPT(struct audit_args, want_like, "like-for-like",
@@ -93,8 +98,13 @@ static int status_of(const struct audit_set *set, bool is_strict)
 
 static int check_args(struct audit_args *args, struct err *err)
 {
-    if (args->want_json + args->want_sarif + args->want_junit > 1) {
+    struct outputs outputs = args->outputs;
+    if (outputs.want_json + args->want_sarif + args->want_junit > 1) {
         return err_set(err, ERR_USAGE, "one of --json, --sarif and --junit");
+    }
+    outputs.want_json |= args->want_sarif || args->want_junit; /* one form for standard output */
+    if (outputs_check(&outputs, "audit", err) < 0) {
+        return -1;
     }
     if (args->series_folder && !args->logs_folder) {
         return err_set(err, ERR_USAGE, "--write-series needs --logs");
@@ -112,21 +122,24 @@ static void write_sarif(struct arena *arena, const char *root, const struct audi
     sarif_write(arena, root, each, set->n, out);
 }
 
-static void write_result(struct arena *arena, const char *root, const struct audit_args *args,
-                         const struct audit_set *set, struct strbuf *out)
+static int put_result(struct arena *arena, const char *root, const struct audit_args *args,
+                      const struct audited *audited, struct err *err)
 {
-    const struct audit_text_opts text = {
+    const struct audit_text_opts opts = {
         isatty(STDOUT_FILENO) && log_wants_color(), args->want_like, args->level,
-        set->n > 1 && args->is_all && !args->want_like && args->level == TEXT_PLAIN};
-    if (args->want_json) {
-        audit_out_json(set, out);
-    } else if (args->want_sarif) {
-        write_sarif(arena, root, set, out);
+        args->is_all && !args->want_like && args->level == TEXT_PLAIN};
+    const struct audit_set set = {audited->audits, audited->reports.n};
+    CLEANUP(strbuf) struct strbuf text = {0};
+    strbuf_init(&text, TEXT_BYTES_MAX);
+    if (args->want_sarif) {
+        write_sarif(arena, root, &set, &text);
     } else if (args->want_junit) {
-        audit_out_junit(set, out);
-    } else {
-        audit_out_text(set, &text, out);
+        audit_out_junit(&set, &text);
     }
+    return text.len && cmd_print(strbuf_str(&text), err) < 0 ? -1
+           : text.len && outputs_want_text(&args->outputs)
+               ? 0
+               : audited_put(audited, &opts, &args->outputs, err);
 }
 
 /* A manifest holds the digest of its series, which differs for new ones. */
@@ -142,10 +155,8 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list names = {0};
-    CLEANUP(strbuf) struct strbuf text;
     CLEANUP(audited) struct audited audited = {0};
     CLEANUP(audit_args) struct audit_args args = {0};
-    strbuf_init(&text, TEXT_BYTES_MAX);
     if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 || check_args(&args, err) < 0) {
         return -1;
     }
@@ -158,8 +169,9 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     for (size_t idx = 0; idx < set.n; idx++) {
         say_written(&set.items[idx]);
     }
-    write_result(&arena, ctx->root, &args, &set, &text);
-    return cmd_print_painted(strbuf_str(&text), err) < 0 ? -1 : status_of(&set, args.is_strict);
+    return put_result(&arena, ctx->root, &args, &audited, err) < 0
+               ? -1
+               : status_of(&set, args.is_strict);
 }
 
 const struct cmd CMD_AUDIT = {"audit", "REPORT... | --all",

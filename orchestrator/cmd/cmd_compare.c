@@ -208,6 +208,16 @@ static void find_changes(struct arena *arena, struct compare *c)
     }
 }
 
+static void find_claims(struct arena *arena, struct compare *c)
+{
+    if (!c->log_a) {
+        columns_of(arena, &c->a.frozen, &c->a.result, c->a.audit, &c->columns_a);
+    }
+    if (!c->log_b) {
+        columns_of(arena, &c->b.frozen, &c->b.result, c->b.audit, &c->columns_b);
+    }
+}
+
 struct compare_args {
     struct outputs outputs;
     const char *limits, *format;
@@ -234,28 +244,28 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-typedef void (*write_fn)(const struct compare *c, struct strbuf *out);
-
-/* place NULL: not asked for. */
-static int put(const struct compare *c, write_fn write, const char *place, struct err *err)
+static int write_form(const void *of, enum output_form form, struct strbuf *out,
+                      struct err *err UNUSED)
 {
-    CLEANUP(strbuf) struct strbuf out = {0};
-    if (!place) {
+    switch (form) {
+    case OUTPUT_CSV:
+        compare_csv(of, out);
         return 0;
+    case OUTPUT_MARKDOWN:
+        compare_markdown(of, out);
+        return 0;
+    case OUTPUT_JSON:
+        compare_json(of, out);
+        return 0;
+    case OUTPUT_TEXT:
+        compare_text(of, out);
+        return 0;
+    case OUTPUT_HTML:
+    case OUTPUT_SVG:
+        break;
     }
-    strbuf_init(&out, TEXT_BYTES_MAX);
-    write(c, &out);
-    return write == compare_text ? cmd_print(strbuf_str(&out), err) : outputs_put(place, &out, err);
-}
-
-static int put_all(const struct compare *c, const struct outputs *outputs, struct err *err)
-{
-    return put(c, compare_csv, outputs->csv, err) < 0 ||
-                   put(c, compare_markdown, outputs->markdown, err) < 0 ||
-                   put(c, compare_json, outputs->want_json ? "-" : NULL, err) < 0 ||
-                   put(c, compare_text, outputs_want_text(outputs) ? "-" : NULL, err) < 0
-               ? -1
-               : 0;
+    ASSERT(!"form");
+    return -1;
 }
 
 /* ---- nodes ---- */
@@ -360,8 +370,9 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         return -1;
     }
     find_changes(&arena, &compare);
+    find_claims(&arena, &compare);
     compare_rows(&arena, &compare);
-    if (put_all(&compare, &args.outputs, err) < 0) {
+    if (outputs_put(&args.outputs, write_form, &compare, false, err) < 0) {
         return -1;
     }
     return args.fail_slower >= 0 ? gate_run(&compare) : 0;

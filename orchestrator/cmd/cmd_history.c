@@ -10,13 +10,10 @@
 #include "run/runs.h"
 #include "view/history.h"
 
-#define OUTPUT_MAX (64u << 20)
-
 struct history_args {
     const char *case_glob;
     const char *report;
-    const char *html;
-    bool want_json;
+    struct outputs outputs;
     struct history_text_opts text;
 };
 
@@ -24,9 +21,9 @@ static const struct opt OPTS[] = {
     OPT(struct history_args, case_glob, "case",
         "only cells of cases that match: one cell over time", .value = "GLOB"),
     OPT(struct history_args, report, "report", "only runs of this report", .value = "REPORT"),
-    OPT(struct history_args, html, "html",
+    OPT(struct history_args, outputs.html, "html",
         "a page with each case over time as a curve; - is standard output", .value = "FILE"),
-    OPT(struct history_args, want_json, "json", "print one JSON document"),
+    OUTPUTS_OPT_JSON(struct history_args, outputs),
     OPT(struct history_args, text.is_quiet, "quiet",
         "in text only what failed, did not run or is damaged, and the summary", .letter = 'q'),
     OPT(struct history_args, text.wants_folder, "verbose", "in text also where each run is stored",
@@ -110,20 +107,35 @@ static int check_args(const struct history_args *args, const struct opt_list *op
     if (args->text.is_quiet && args->text.wants_folder) {
         return err_set(err, ERR_USAGE, "either --quiet or --verbose");
     }
-    return args->html && args->want_json
-               ? err_set(err, ERR_USAGE, "history: either --html or --json")
-               : 0;
+    return outputs_check(&args->outputs, "history", err);
+}
+
+struct history_written {
+    const struct history *history;
+    const struct history_text_opts *text;
+};
+
+static int write_form(const void *of, enum output_form form, struct strbuf *out,
+                      struct err *err UNUSED)
+{
+    const struct history_written *w = of;
+    if (form == OUTPUT_HTML) {
+        history_page(w->history, out);
+    } else if (form == OUTPUT_JSON) {
+        json_encode_document(out, HISTORY_DOCUMENT.rows, HISTORY_DOCUMENT.n_rows, w->history);
+    } else {
+        history_text(w->history, w->text, out);
+    }
+    return 0;
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(strbuf) struct strbuf buf = {0};
     struct history_args args = {0};
     CLEANUP(found) struct found found = {.arena = &arena, .args = &args};
     struct fs_names ids;
-    strbuf_init(&buf, OUTPUT_MAX);
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0 ||
         check_args(&args, &operands, err) < 0 || rundir_list(&arena, ctx->state, &ids, err) < 0) {
         return -1;
@@ -136,16 +148,8 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     }
     const struct history history = {found.cells.items, found.cells.n, found.damaged.items,
                                     found.damaged.n, found.n_runs};
-    if (args.html) {
-        history_page(&history, &buf);
-        return outputs_put(args.html, &buf, err);
-    }
-    if (args.want_json) {
-        json_encode_document(&buf, HISTORY_DOCUMENT.rows, HISTORY_DOCUMENT.n_rows, &history);
-    } else {
-        history_text(&history, &args.text, &buf);
-    }
-    return cmd_print(strbuf_str(&buf), err);
+    const struct history_written of = {&history, &args.text};
+    return outputs_put(&args.outputs, write_form, &of, false, err);
 }
 
 const struct cmd CMD_HISTORY = {

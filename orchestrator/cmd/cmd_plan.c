@@ -25,10 +25,8 @@ static int plan(const struct cmd_ctx *ctx, int argc, char **argv, struct err *er
     if (operands.n != 1) {
         return err_set(err, ERR_USAGE, "expected one report");
     }
-    const struct address_opts of = {ctx->root, ctx->state, ctx->store, args.net.is_offline,
-                                    ctx->clock};
     struct address address;
-    if (address_open(&arena, &of, operands.items[0], &address, err) < 0 ||
+    if (address_open(&arena, ctx, args.net.is_offline, operands.items[0], &address, err) < 0 ||
         run_args_opts(ctx, &args, address.report, &opts, err) < 0) {
         return -1;
     }

@@ -15,6 +15,7 @@
 #include "cmd/cmd.h"
 #include "cmd/run_command.h"
 #include "codec/json_override.h"
+#include "codec/unpack_raw.h"
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
 #include "judge/number.h"
@@ -23,15 +24,18 @@
 #include "load/load.h"
 #include "run/run_address.h"
 #include "store/bundle_copy.h"
+#include "store/dataset_store.h"
 #include "sys/stop.h"
 #include "view/page.h"
 #include "view/run_view.h"
 
 #define TEXT_MAX         (64u << 20)
 #define CHUNK_BYTES      ((size_t)1 << 20)
+#define LOG_PLAIN_MAX    (1u << 20) /* a longer log is compressed */
 #define OVERLAP_BYTES    8192
 #define PUBLISH_RUNS_MAX 64
 #define OWN_LOGS         "logs"
+#define PACKED           ".log.zst"
 #define MEASURED         "measured"
 #define CODE_INSIDE      "/published/code"
 #define DIGITS           6 /* of a number */
@@ -53,7 +57,7 @@ static const struct opt OPTS[] = {
 struct publish {
     struct arena *arena;
     const struct publish_args *args;
-    const char *folder;
+    const char *root, *folder;
     struct run_view views[PUBLISH_RUNS_MAX];
     const char *archives[PUBLISH_RUNS_MAX];
     size_t n;
@@ -133,7 +137,10 @@ static int put_file(struct publish *p, const char *from, const char *name, struc
         return 0;
     }
     if ((!is_archive && check_file(from, name, err) < 0) ||
-        copy_file(from, to, stop_is_asked, err) < 0) {
+        (str_ends(str_of(name), STR_LIT(PACKED))
+             ? fs_mkdir_p(arena_strndup(p->arena, to, (size_t)(strrchr(to, '/') - to)), err) < 0 ||
+                   pack_raw(from, to, err) < 0
+             : copy_file(from, to, stop_is_asked, err) < 0)) {
         return -1;
     }
     p->bytes += stat(to, &st) == 0 ? (uint64_t)st.st_size : 0;
@@ -219,17 +226,55 @@ static int put_logs(struct publish *p, const struct run_view *view, const struct
 {
     c->logs = arena_array(p->arena, struct str, cell->n_repeats + 1);
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
-        const char *log = str_z(p->arena, cell->repeats[idx].log);
+        const char *log = fs_join(p->arena, view->folder, str_z(p->arena, cell->repeats[idx].log));
+        struct stat st;
         const char *name =
-            arena_printf(p->arena, "%.*s/repeat-%lld.log", STR_ARG(cell->of_case->id),
-                         (long long)cell->repeats[idx].repeat);
-        if (put_file(p, fs_join(p->arena, view->folder, log), fs_join(p->arena, OWN_LOGS, name),
-                     err) < 0) {
+            arena_printf(p->arena, "%.*s/repeat-%lld%s", STR_ARG(cell->of_case->id),
+                         (long long)cell->repeats[idx].repeat,
+                         stat(log, &st) == 0 && st.st_size > LOG_PLAIN_MAX ? PACKED : ".log");
+        if (put_file(p, log, fs_join(p->arena, OWN_LOGS, name), err) < 0) {
             return -1;
         }
         c->logs[c->n_logs++] = str_of(name);
     }
     return 0;
+}
+
+/* The description of a dataset that a case was given, if it is what it was then; list: what its list of files was, or NULL. */
+static int put_dataset(struct publish *p, struct str id, struct str list, struct err *err)
+{
+    const char *name = arena_printf(p->arena, "%.*s", STR_ARG(id));
+    struct dataset_here here;
+    if (dataset_load(p->arena, &(struct dataset_which){p->root, NULL, name, false}, &here, err) <
+        0) {
+        return -1;
+    }
+    if (list.ptr && here.dataset.has_list_sha256 &&
+        !str_eq(list, hex_dup(p->arena, here.dataset.list_sha256, SHA256_BYTES))) {
+        return err_set(err, ERR_INTEGRITY,
+                       "dataset %s: its description is another than when it was run with: its "
+                       "list of files had the digest %.*s",
+                       name, STR_ARG(list));
+    }
+    return put_folder(p, here.folder, fs_join(p->arena, "manifests/datasets", name), err);
+}
+
+static int put_datasets(struct publish *p, const struct run_view *view,
+                        const struct plan_step *step, struct err *err)
+{
+    const struct plan_data *data = &view->frozen.plan.data;
+    for (size_t idx = 0; idx < step->n_mounts; idx++) {
+        struct str id = step->mounts[idx].name;
+        bool is_synthetic = str_ends(id, STR_LIT(DATASET_SYNTHETIC_SUFFIX));
+        id.len -= is_synthetic ? strlen(DATASET_SYNTHETIC_SUFFIX) : 0;
+        if (step->mounts[idx].kind == MOUNT_DATASET &&
+            put_dataset(p, id, is_synthetic ? STR_EMPTY : step->mounts[idx].version, err) < 0) {
+            return -1;
+        }
+    }
+    return data->folder.ptr ? put_dataset(p, data->dataset,
+                                          data->is_synthetic ? STR_EMPTY : data->source_sha256, err)
+                            : 0;
 }
 
 static int put_case(struct publish *p, const struct run_view *view, const struct cell_result *cell,
@@ -262,7 +307,7 @@ static int put_case(struct publish *p, const struct run_view *view, const struct
     p->where.nodes = was->nodes > p->where.nodes ? was->nodes : p->where.nodes;
     p->where.gpus_per_node =
         was->gpus_per_node > p->where.gpus_per_node ? was->gpus_per_node : p->where.gpus_per_node;
-    return put_logs(p, view, cell, c, err);
+    return put_datasets(p, view, cell->step, err) < 0 ? -1 : put_logs(p, view, cell, c, err);
 }
 
 /* Of several runs the first that has a number for a case gives it. */
@@ -310,7 +355,8 @@ static int put_cases(struct publish *p, struct err *err)
 static int set_command(struct publish *p, struct err *err)
 {
     struct stack *stack = &p->report.stacks[0];
-    if (!str_eq_z(stack->id, COMMAND_STACK)) {
+    /* Where it was published before, it has them. */
+    if (!str_eq_z(stack->id, COMMAND_STACK) || stack->full.items[0].n_mounts > 0) {
         return p->args->files ? err_set(err, ERR_USAGE, "--files is for a run of a command") : 0;
     }
     struct str typed = stack->commands[0].printed;
@@ -375,12 +421,11 @@ static int put_picture(const struct cmd_ctx *ctx, struct publish *p, struct err 
 {
     CLEANUP(format_set) struct format_set formats = {0};
     CLEANUP(strbuf) struct strbuf text = {0};
-    const struct address_opts of = {ctx->root, ctx->state, ctx->store, true, ctx->clock};
     const struct audit_opts opts = {.root = ctx->root};
     struct address address;
     struct report report;
     struct report_audit audit;
-    if (address_open(p->arena, &of, fs_join(p->arena, p->folder, ""), &address, err) < 0 ||
+    if (address_open(p->arena, ctx, true, fs_join(p->arena, p->folder, ""), &address, err) < 0 ||
         load_report(p->arena, ctx->root, address.report, &report, err) < 0 ||
         load_formats(p->arena, ctx->root, &formats, err) < 0 ||
         audit_report(p->arena, &report, &formats, &opts, &audit, err) < 0) {
@@ -432,9 +477,10 @@ static int add_readme(struct publish *p, struct strbuf *out, struct err *err)
                       info.key_id);
     }
     strbuf_printf(out,
-                  "\n%" PRIu64 " bytes: logs/ (raw logs), archives/ (the sealed runs, with all "
-                  "conditions),\nlocks/ (each file and image by digest), manifests/ (report, "
-                  "formats, files that run), index.html.\n",
+                  "\n%" PRIu64 " bytes: logs/ (raw logs; a long one as .zst, which audit and "
+                  "measure read too),\narchives/ (the sealed runs, with all conditions), locks/ "
+                  "(each file and image by digest),\nmanifests/ (report, formats, files that run, "
+                  "datasets by their digests), index.html.\n",
                   p->bytes);
     return 0;
 }
@@ -524,6 +570,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
                        PUBLISH_RUNS_MAX, names.n);
     }
     p.args = &args;
+    p.root = ctx->root;
     p.folder = args.output;
     if (open_runs(ctx, &names, &p, err) < 0 || put_cases(&p, err) < 0 || put_report(&p, err) < 0 ||
         put_archives(&p, err) < 0 || put_rest(ctx, &p, err) < 0) {

@@ -8,11 +8,9 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
-#include "cmd/outputs.h"
 #include "cmd/run_args.h"
 #include "cmd/select.h"
 #include "report/plan.h"
-#include "view/audit_out.h"
 #include "view/page.h"
 #include "view/run_text.h"
 #include "view/run_view.h"
@@ -32,13 +30,12 @@ static void report_args_cleanup(struct report_args *args)
 static const struct opt OPTS[] = {
     OPT(struct report_args, is_all, "all", "all reports"),
     OUTPUTS_OPT_CSV(struct report_args, outputs),
-    OPT(struct report_args, outputs.html, "html",
-        "write one self-contained page; - is standard output", .value = "FILE"),
+    OUTPUTS_OPT_HTML(struct report_args, outputs),
     OUTPUTS_OPT_JSON(struct report_args, outputs),
     OUTPUTS_OPT_MARKDOWN(struct report_args, outputs),
     OPT(struct report_args, logs_folder, "logs", "read the raw logs, as audit does",
         .value = "DIR"),
-    OPT(struct report_args, outputs.svg, "svg", "write one picture of one report", .value = "FILE"),
+    OUTPUTS_OPT_SVG(struct report_args, outputs),
     SHOWN_ARGS_OPTS(struct report_args, shown),
     OPT_END,
 };
@@ -48,50 +45,6 @@ static int check_args(struct report_args *args, struct err *err)
     return outputs_check(&args->outputs, "report", err) < 0
                ? -1
                : shown_level(&args->shown, &args->level, err);
-}
-
-enum form { FORM_HTML, FORM_SVG, FORM_CSV, FORM_MARKDOWN, FORM_JSON, FORM_TEXT, FORMS };
-
-/* Destination of each form; NULL if not requested. */
-static void places_of(const struct outputs *outputs, const char *places[FORMS])
-{
-    places[FORM_HTML] = outputs->html;
-    places[FORM_SVG] = outputs->svg;
-    places[FORM_CSV] = outputs->csv;
-    places[FORM_MARKDOWN] = outputs->markdown;
-    places[FORM_JSON] = outputs->want_json ? "-" : NULL;
-    places[FORM_TEXT] = outputs_want_text(outputs) ? "-" : NULL;
-}
-
-static void write_audit(const struct report_args *args, const struct audit_set *set, enum form form,
-                        struct strbuf *text)
-{
-    const struct audit_text_opts opts = {isatty(STDOUT_FILENO) && log_wants_color(), true,
-                                         args->level,
-                                         set->n > 1 && args->is_all && args->level == TEXT_PLAIN};
-    switch (form) {
-    case FORM_HTML:
-        page_audit(text, set->items, set->n);
-        return;
-    case FORM_SVG:
-        page_card(text, &set->items[0]);
-        return;
-    case FORM_CSV:
-        audit_out_csv(set, text);
-        return;
-    case FORM_MARKDOWN:
-        audit_out_markdown(set, text);
-        return;
-    case FORM_JSON:
-        audit_out_json(set, text);
-        return;
-    case FORM_TEXT:
-        audit_out_text(set, &opts, text);
-        return;
-    case FORMS:
-        break;
-    }
-    ASSERT(!"form");
 }
 
 /* ---- runs ---- */
@@ -146,66 +99,38 @@ static void write_run_text(const struct report_args *args, const struct run_view
     strbuf_add_char(text, '\n');
 }
 
-static int write_run(struct arena *arena, const struct report_args *args,
-                     const struct run_view *view, enum form form, struct strbuf *text,
-                     struct err *err)
+struct run_written {
+    struct arena *arena;
+    const struct report_args *args;
+    const struct run_view *view;
+};
+
+static int write_run(const void *of, enum output_form form, struct strbuf *text, struct err *err)
 {
+    const struct run_written *w = of;
     struct str result;
     switch (form) {
-    case FORM_HTML:
-        return page_run(text, view, err);
-    case FORM_JSON:
-        if (fs_read(arena, fs_join(arena, view->folder, "result.json"), HTML_BYTES_MAX, &result,
-                    err) < 0) {
+    case OUTPUT_HTML:
+        return page_run(text, w->view, err);
+    case OUTPUT_JSON:
+        if (fs_read(w->arena, fs_join(w->arena, w->view->folder, "result.json"), HTML_BYTES_MAX,
+                    &result, err) < 0) {
             return -1;
         }
         strbuf_add_str(text, result);
         return 0;
-    case FORM_CSV:
-    case FORM_MARKDOWN:
-        run_out_table(view, form == FORM_CSV, text);
+    case OUTPUT_CSV:
+    case OUTPUT_MARKDOWN:
+        run_out_table(w->view, form == OUTPUT_CSV, text);
         return 0;
-    case FORM_TEXT:
-        write_run_text(args, view, text);
+    case OUTPUT_TEXT:
+        write_run_text(w->args, w->view, text);
         return 0;
-    case FORM_SVG:
-    case FORMS:
+    case OUTPUT_SVG:
         break;
     }
     ASSERT(!"form");
     return -1;
-}
-
-/* ---- all forms ---- */
-
-/* What is shown: a run, or else reports. */
-struct report_shown {
-    const struct run_view *view;
-    struct audit_set set;
-};
-
-static int write_forms(struct arena *arena, const struct report_args *args,
-                       const struct report_shown *shown, struct err *err)
-{
-    const char *places[FORMS];
-    places_of(&args->outputs, places);
-    for (enum form form = FORM_HTML; form < FORMS; form++) {
-        CLEANUP(strbuf) struct strbuf text = {0};
-        if (!places[form]) {
-            continue;
-        }
-        strbuf_init(&text, HTML_BYTES_MAX);
-        if (!shown->view) {
-            write_audit(args, &shown->set, form, &text);
-        } else if (write_run(arena, args, shown->view, form, &text, err) < 0) {
-            return -1;
-        }
-        if ((form == FORM_TEXT ? cmd_print_painted(strbuf_str(&text), err)
-                               : outputs_put(places[form], &text, err)) < 0) {
-            return -1;
-        }
-    }
-    return 0;
 }
 
 static int report_reports(const struct cmd_ctx *ctx, const struct report_args *args,
@@ -215,14 +140,12 @@ static int report_reports(const struct cmd_ctx *ctx, const struct report_args *a
     CLEANUP(audited) struct audited audited = {0};
     const struct audit_ask ask = {"report",          names, args->is_all,
                                   args->logs_folder, NULL,  &args->shown};
-    if (args->outputs.svg && (args->is_all || names->n != 1)) {
-        return err_set(err, ERR_USAGE, "report: --svg is for one report");
-    }
+    const struct audit_text_opts text = {isatty(STDOUT_FILENO) && log_wants_color(), true,
+                                         args->level, args->is_all && args->level == TEXT_PLAIN};
     if (audited_make(&arena, ctx, &ask, &audited, err) < 0) {
         return -1;
     }
-    const struct report_shown shown = {.set = {audited.audits, audited.reports.n}};
-    return write_forms(&arena, args, &shown, err);
+    return audited_put(&audited, &text, &args->outputs, err);
 }
 
 static int check_run_args(const struct report_args *args, const char *name, struct err *err)
@@ -287,7 +210,8 @@ static int report_run(const struct cmd_ctx *ctx, const struct report_args *args,
     if (args->outputs.html || (outputs_want_text(&args->outputs) && run_may_claim(&view.frozen))) {
         audit_run(&arena, ctx, &formats, &view);
     }
-    return write_forms(&arena, args, &(struct report_shown){.view = &view}, err);
+    const struct run_written of = {&arena, args, &view};
+    return outputs_put(&args->outputs, write_run, &of, true, err);
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)

@@ -138,12 +138,7 @@ static int words_before_command(int argc, char **argv)
 static int open_address(const struct cmd_ctx *ctx, struct arena *arena, const struct run_args *args,
                         const char *name, struct address *ret, struct err *err)
 {
-    const struct address_opts of = {.root = ctx->root,
-                                    .state = ctx->state,
-                                    .store = ctx->store,
-                                    .is_offline = args->net.is_offline,
-                                    .clock = ctx->clock};
-    if (address_open(arena, &of, name, ret, err) < 0) {
+    if (address_open(arena, ctx, args->net.is_offline, name, ret, err) < 0) {
         return -1;
     }
     return args->trust && !ret->pin
@@ -197,8 +192,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (args.gate && check_gate(ctx, &args, &prepared.inventory, err) < 0) {
         return -1;
     }
-    if (!args.is_dry_run && !args.net.is_offline &&
-        run_get(ctx, &args, &opts, &prepared, err) < 0) {
+    if (!args.is_dry_run && run_get(ctx, &args, &opts, &prepared, err) < 0) {
         return -1;
     }
     if (run_plan(&arena, &opts, &prepared, err) < 0) {

@@ -9,9 +9,11 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/table.h"
+#include "base/temp.h"
 #include "cmd/store_args.h"
 #include "codec/json_document.h"
 #include "codec/json_table.h"
+#include "evidence/rundir.h"
 #include "store/image_store.h"
 #include "store/store_gc.h"
 #include "store/store_verify.h"
@@ -508,6 +510,13 @@ static int store_gc_now(struct store_cmd *cmd, struct err *err)
     };
     struct store_gc_result result;
     const struct dropped dropped = {&result, opts.is_dry_run};
+    struct fs_names runs = {0};
+    if (rundir_list(cmd->arena, cmd->ctx->state, &runs, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < runs.n; idx++) {
+        temp_sweep(arena_printf(cmd->arena, "%s/runs/%s", cmd->ctx->state, runs.items[idx]), NULL);
+    }
     if (store_gc(cmd->arena, cmd->store, &opts, &result, err) < 0) {
         return -1;
     }

@@ -28,7 +28,8 @@ bool compare_is_log(const char *name)
     if (file) {
         (void)fclose(file);
     }
-    return file && !(len == sizeof(magic) && memcmp(magic, ZSTD_MAGIC, sizeof(magic)) == 0);
+    bool is_zstd = len == sizeof(magic) && memcmp(magic, ZSTD_MAGIC, sizeof(magic)) == 0;
+    return file && (!is_zstd || str_ends(text, STR_LIT(".log.zst")));
 }
 
 /* ---- the number ---- */

@@ -283,8 +283,8 @@ int image_op_lock(struct artifact_job *job, const struct artifact *artifact,
         return err_set(
             err, ERR_MANIFEST,
             "image %s: is built and not pulled, there is no tag to lock: images/build.sh "
-            "%s --store makes it and prints what run --image %s= takes",
-            name, name, name);
+            "%s --store makes it",
+            name, name);
     }
     if (job->net_opts->is_offline) {
         return err_set(err, ERR_FETCH, "image %s: what its tag means cannot be asked offline",

@@ -8,10 +8,8 @@
 #include "base/fs.h"
 #include "codec/json.h"
 #include "codec/tf_events.h"
-#include "codec/unpack_raw.h"
 #include "load/log_reader.h"
 
-#define UNPACKED_MAX (4ull << 30)
 #define TEXT_MAX     (64u << 20)
 #define EVENTS_MAX   (1u << 30)
 #define PATH_BYTES   512
@@ -32,17 +30,6 @@ static int put_text(struct arena *arena, const struct strbuf *text, struct conve
 
 /* ---- compressed ---- */
 
-static bool is_compressed(struct str text)
-{
-    static const struct str MAGIC[] = {
-        {"\x1f\x8b", 2}, {"\x28\xb5\x2f\xfd", 4}, {"\xfd\x37zXZ", 5}, {"BZh", 3}};
-    bool is_one = false;
-    for (size_t idx = 0; idx < ARRAY_LEN(MAGIC); idx++) {
-        is_one = is_one || str_starts(text, MAGIC[idx]);
-    }
-    return is_one;
-}
-
 /* Whether its first bytes are those of such a file. */
 static bool begins_as(const char *path, bool (*is)(struct str text))
 {
@@ -57,11 +44,11 @@ static bool begins_as(const char *path, bool (*is)(struct str text))
 bool measure_decompress(struct arena *arena, const char *path, struct converted *ret)
 {
     struct err why = {0};
-    if (!begins_as(path, is_compressed) ||
-        measure_open_spool(arena, &ret->path, &ret->fd, &why) < 0) {
+    if (!log_is_compressed(path) || log_open(path, &ret->fd, &why) < 0) {
         return false;
     }
-    return unpack_raw(path, UNPACKED_MAX, ret->fd, &why) == 0;
+    ret->path = arena_printf(arena, "/proc/self/fd/%d", ret->fd);
+    return true;
 }
 
 int measure_events(struct arena *arena, const char *path, struct converted *ret, struct err *err)

@@ -5,11 +5,12 @@
 #include "cmd/measure_parts.h"
 
 #include "base/fs.h"
+#include "base/temp.h"
 #include "base/vec.h"
+#include "load/log_reader.h"
 #include "log/format.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #define WINDOW_BYTES (64u << 10)
@@ -36,16 +37,10 @@ static int copy_input(int fd, struct err *err)
 
 int measure_open_spool(struct arena *arena, const char **ret_path, int *ret_fd, struct err *err)
 {
-    const char *named = getenv("TMPDIR");
-    char *path = arena_printf(arena, "%s/reperf-log.XXXXXX", named && named[0] ? named : "/tmp");
-    CLEANUP(fd) int fd = mkostemp(path, O_CLOEXEC);
-    if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
+    if (temp_spool(ret_fd, err) < 0) {
+        return -1;
     }
-    (void)unlink(path); /* it lives as long as its descriptor */
-    *ret_path = arena_printf(arena, "/proc/self/fd/%d", fd);
-    *ret_fd = fd;
-    fd = -1;
+    *ret_path = arena_printf(arena, "/proc/self/fd/%d", *ret_fd);
     return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/temp.h"
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
 #include "cmd/source_ops.h"
@@ -254,9 +255,7 @@ static int send_files(struct provision *p, struct err *err)
 static int bring_files(struct provision *p, struct err *err)
 {
     const struct provision_args *args = p->args;
-    struct err unclean = {0};
-    char *folder = arena_printf(p->arena, "%s/tmp-source.XXXXXX", p->ctx->state);
-    int result;
+    CLEANUP(temp) struct temp *made = NULL;
     if (!args->wants_program && !args->data && !args->sources.n) {
         jw_null(p->out, "files");
         return 0;
@@ -266,19 +265,12 @@ static int bring_files(struct provision *p, struct err *err)
                        "nodes provision: --source is for nodes; inventory local is "
                        "this machine, whose store has it");
     }
-    if (fs_mkdir_p(p->ctx->state, err) < 0) {
+    if (fs_mkdir_p(p->ctx->state, err) < 0 ||
+        temp_folder(fs_join(p->arena, p->ctx->state, ""), &made, err) < 0) {
         return -1;
     }
-    if (!mkdtemp(folder)) {
-        return err_set(err, err_code_of_errno(errno), "make a folder in %s: %s", p->ctx->state,
-                       err_errno_text(errno));
-    }
-    p->folder = folder;
-    result = send_files(p, err);
-    if (fs_remove_tree(folder, &unclean) < 0) {
-        log_line(LOG_WARN, "%s", unclean.msg);
-    }
-    return result;
+    p->folder = made->path;
+    return send_files(p, err);
 }
 
 /* ---- the command ---- */

@@ -6,6 +6,8 @@
 #include "base/fs.h"
 #include "cmd/cmd.h"
 
+#define TEXT_BYTES_MAX (1u << 30)
+
 int outputs_check(const struct outputs *outputs, const char *command, struct err *err)
 {
     const char *const files[] = {outputs->html, outputs->svg, outputs->csv, outputs->markdown,
@@ -28,11 +30,37 @@ bool outputs_want_text(const struct outputs *outputs)
            !outputs->want_json;
 }
 
-int outputs_put(const char *file, const struct strbuf *text, struct err *err)
+int outputs_put(const struct outputs *outputs, outputs_write write, const void *of, bool is_painted,
+                struct err *err)
 {
-    if (text->is_full) {
-        return err_set(err, ERR_INTERNAL, "more than %zu bytes of text", text->cap_bytes);
+    const char *const places[] = {
+        [OUTPUT_HTML] = outputs->html,
+        [OUTPUT_SVG] = outputs->svg,
+        [OUTPUT_CSV] = outputs->csv,
+        [OUTPUT_MARKDOWN] = outputs->markdown,
+        [OUTPUT_JSON] = outputs->want_json ? "-" : NULL,
+        [OUTPUT_TEXT] = outputs_want_text(outputs) ? "-" : NULL,
+    };
+    for (size_t form = 0; form < ARRAY_LEN(places); form++) {
+        CLEANUP(strbuf) struct strbuf text = {0};
+        strbuf_init(&text, TEXT_BYTES_MAX);
+        if (!places[form]) {
+            continue;
+        }
+        if (write(of, (enum output_form)form, &text, err) < 0) {
+            return -1;
+        }
+        if (text.is_full) {
+            return err_set(err, ERR_INTERNAL, "more than %zu bytes of text", text.cap_bytes);
+        }
+        int rc = strcmp(places[form], "-") != 0
+                     ? fs_write_atomic(places[form], strbuf_str(&text), err)
+                 : form != OUTPUT_TEXT ? cmd_print_document(strbuf_str(&text), err)
+                 : is_painted          ? cmd_print_painted(strbuf_str(&text), err)
+                                       : cmd_print(strbuf_str(&text), err);
+        if (rc < 0) {
+            return -1;
+        }
     }
-    return strcmp(file, "-") != 0 ? fs_write_atomic(file, strbuf_str(text), err)
-                                  : cmd_print_document(strbuf_str(text), err);
+    return 0;
 }

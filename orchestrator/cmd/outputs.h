@@ -13,6 +13,11 @@ struct outputs {
 #define OUTPUTS_OPT_CSV(T, outputs)                                                                \
     OPT(T, outputs.csv, "csv", "write comma-separated values; - is standard output",               \
         .value = "FILE")
+#define OUTPUTS_OPT_HTML(T, outputs)                                                               \
+    OPT(T, outputs.html, "html", "write one self-contained page; - is standard output",            \
+        .value = "FILE")
+#define OUTPUTS_OPT_SVG(T, outputs)                                                                \
+    OPT(T, outputs.svg, "svg", "write one picture of one report", .value = "FILE")
 #define OUTPUTS_OPT_JSON(T, outputs)                                                               \
     OPT(T, outputs.want_json, "json", "one JSON document on standard output")
 #define OUTPUTS_OPT_MARKDOWN(T, outputs)                                                           \
@@ -23,7 +28,12 @@ struct outputs {
 MUST_CHECK int outputs_check(const struct outputs *outputs, const char *command, struct err *err);
 /* Text for people is printed if nothing else was requested. */
 bool outputs_want_text(const struct outputs *outputs);
-/* A file is written whole or not at all. */
-MUST_CHECK int outputs_put(const char *file, const struct strbuf *text, struct err *err);
+
+enum output_form { OUTPUT_HTML, OUTPUT_SVG, OUTPUT_CSV, OUTPUT_MARKDOWN, OUTPUT_JSON, OUTPUT_TEXT };
+typedef int (*outputs_write)(const void *of, enum output_form form, struct strbuf *text,
+                             struct err *err);
+/* Each form that was requested; a file is written whole or not at all. is_painted: the text is as cmd_print_painted expects it. */
+MUST_CHECK int outputs_put(const struct outputs *outputs, outputs_write write, const void *of,
+                           bool is_painted, struct err *err);
 
 #endif

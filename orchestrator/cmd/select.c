@@ -9,6 +9,7 @@
 #include "load/audit_logs.h"
 #include "run/run_address.h"
 #include "sys/pool_lanes.h"
+#include "view/page.h"
 
 int shown_level(const struct shown_args *args, enum text_level *ret_level, struct err *err)
 {
@@ -56,7 +57,6 @@ void audited_cleanup(struct audited *audited)
 int audited_make(struct arena *arena, const struct cmd_ctx *ctx, const struct audit_ask *ask,
                  struct audited *ret, struct err *err)
 {
-    const struct address_opts addresses = {ctx->root, ctx->state, ctx->store, false, ctx->clock};
     const struct lanes lanes = pool_lanes();
     struct progress progress = {0};
     struct audit_opts opts = {.logs_folder = ask->logs_folder,
@@ -68,7 +68,7 @@ int audited_make(struct arena *arena, const struct cmd_ctx *ctx, const struct au
     struct report_set *reports = &ret->reports;
     uint64_t total = 0;
     int rc = 0;
-    if (address_open_all(arena, &addresses, ask->names, err) < 0 ||
+    if (address_open_all(arena, ctx, ask->names, err) < 0 ||
         load_reports_of(arena, ctx->root, ask->names, ask->is_all, reports, err) < 0 ||
         load_formats(arena, ctx->root, &ret->formats, err) < 0 ||
         (ask->logs_folder &&
@@ -90,4 +90,46 @@ int audited_make(struct arena *arena, const struct cmd_ctx *ctx, const struct au
     }
     progress_end(&progress);
     return rc < 0 ? -1 : select_cases(arena, ask->shown, ret->audits, reports->n, err);
+}
+
+struct audit_written {
+    struct audit_set set;
+    const struct audit_text_opts *text;
+};
+
+static int write_audit(const void *of, enum output_form form, struct strbuf *out,
+                       struct err *err UNUSED)
+{
+    const struct audit_written *w = of;
+    switch (form) {
+    case OUTPUT_HTML:
+        page_audit(out, w->set.items, w->set.n);
+        return 0;
+    case OUTPUT_SVG:
+        page_card(out, &w->set.items[0]);
+        return 0;
+    case OUTPUT_CSV:
+        audit_out_csv(&w->set, out);
+        return 0;
+    case OUTPUT_MARKDOWN:
+        audit_out_markdown(&w->set, out);
+        return 0;
+    case OUTPUT_JSON:
+        audit_out_json(&w->set, out);
+        return 0;
+    case OUTPUT_TEXT:
+        audit_out_text(&w->set, w->text, out);
+        return 0;
+    }
+    ASSERT(!"form");
+    return -1;
+}
+
+int audited_put(const struct audited *audited, const struct audit_text_opts *text,
+                const struct outputs *outputs, struct err *err)
+{
+    const struct audit_written of = {{audited->audits, audited->reports.n}, text};
+    return outputs->svg && of.set.n != 1
+               ? err_set(err, ERR_USAGE, "--svg is for one report, found %zu", of.set.n)
+               : outputs_put(outputs, write_audit, &of, true, err);
 }

@@ -4,6 +4,7 @@
 #define CMD_SELECT_H
 
 #include "base/command.h"
+#include "cmd/outputs.h"
 #include "load/load.h"
 #include "store/logs_clone.h"
 #include "view/audit_out.h"
@@ -46,5 +47,9 @@ struct audited {
 MUST_CHECK int audited_make(struct arena *arena, const struct cmd_ctx *ctx,
                             const struct audit_ask *ask, struct audited *ret, struct err *err);
 void audited_cleanup(struct audited *audited);
+
+/* In each form that was requested. ERR_USAGE where a picture is to be of several reports. */
+MUST_CHECK int audited_put(const struct audited *audited, const struct audit_text_opts *text,
+                           const struct outputs *outputs, struct err *err);
 
 #endif

@@ -5,6 +5,9 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "base/fs.h"
 
@@ -56,4 +59,37 @@ int unpack_raw(const char *path, uint64_t max, int fd, struct err *err)
         return err_set(err, ERR_INTEGRITY, "%s: %s", path, why ? why : "it is not compressed");
     }
     return copy_all(reader, path, max, fd, err);
+}
+
+static void writer_release(struct archive **writer)
+{
+    archive_write_free(*writer);
+}
+
+static void entry_release(struct archive_entry **entry)
+{
+    archive_entry_free(*entry);
+}
+
+int pack_raw(const char *from, const char *to, struct err *err)
+{
+    struct archive *writer __attribute__((cleanup(writer_release))) = archive_write_new();
+    struct archive_entry *entry __attribute__((cleanup(entry_release))) = archive_entry_new();
+    CLEANUP(free) char *window = xmalloc(WINDOW_BYTES);
+    CLEANUP(fd) int fd = open(from, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : 0;
+    bool is_written = archive_write_add_filter_zstd(writer) == ARCHIVE_OK &&
+                      archive_write_set_format_raw(writer) == ARCHIVE_OK &&
+                      archive_write_open_filename(writer, to) == ARCHIVE_OK;
+    archive_entry_set_filetype(entry, AE_IFREG);
+    is_written = is_written && archive_write_header(writer, entry) == ARCHIVE_OK;
+    while (is_written && fd >= 0 && (len = read(fd, window, WINDOW_BYTES)) > 0) {
+        is_written = archive_write_data(writer, window, (size_t)len) == len;
+    }
+    if (len < 0) {
+        return err_set(err, err_code_of_errno(errno), "read %s: %s", from, err_errno_text(errno));
+    }
+    return is_written && archive_write_close(writer) == ARCHIVE_OK
+               ? 0
+               : err_set(err, ERR_IO, "write %s: %s", to, archive_error_string(writer));
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/table.h"
+#include "base/temp.h"
 #include "draft/propose.h"
 #include "judge/identity.h"
 #include "lint/lint.h"
@@ -553,16 +554,14 @@ static int make(struct new_maker *m, struct err *err)
 int new_from_clone(const struct cmd_ctx *ctx, const struct new_from *from, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(logs_clone) struct logs_clone tmp = {0};
-    const char *scratch = NULL;
+    CLEANUP(temp) struct temp *tmp = NULL;
     struct new_maker m = {.ctx = ctx, .from = from, .arena = &arena};
     int status;
-    if (fs_make_scratch(&arena, "reperf-new", &scratch, err) < 0) {
+    if (temp_scratch(&tmp, err) < 0) {
         return -1;
     }
-    tmp.folder = xstrdup(scratch);
-    m.tmp = tmp.folder;
-    m.git = (struct git){.arena = &arena, .clock = ctx->clock, .tmp_folder = tmp.folder};
+    m.tmp = tmp->path;
+    m.git = (struct git){.arena = &arena, .clock = ctx->clock, .tmp_folder = tmp->path};
     m.made.items = arena_array(&arena, struct format *, ARRAY_LEN(m.made_text));
     status = make(&m, err);
     guesser_free(m.guesser);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/map.h"
+#include "base/temp.h"
 #include "codec/json_table.h"
 #include "evidence/rundir.h"
 #include "evidence/seal.h"
@@ -207,7 +208,7 @@ static int check_file(const struct contents *c, const char *name, struct map *kn
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     if (!map_get(&c->names, str_of(name))) {
-        return seal_makes(rundir_half_of(str_of(name)))
+        return seal_makes(temp_of(str_of(name)))
                    ? 0
                    : wrong(name, "added: no run leaves such a file", err);
     }

@@ -15,7 +15,6 @@
 #include "codec/ustar.h"
 
 #define LOCK_TEXT_MAX 64
-#define HALF_BYTES    7 /* ".XXXXXX", which fs_write_atomic adds */
 
 const char *rundir_archive(struct arena *arena, const char *folder, struct str id, int n)
 {
@@ -303,12 +302,6 @@ const struct rundir_file *rundir_file(struct str name)
         }
     }
     return NULL;
-}
-
-struct str rundir_half_of(struct str name)
-{
-    const size_t len = name.len > HALF_BYTES ? name.len - HALF_BYTES : 0;
-    return len && name.ptr[len] == '.' ? str_sub(name, 0, len) : STR_EMPTY;
 }
 
 int rundir_make_way(struct arena *arena, const char *path, struct err *err)

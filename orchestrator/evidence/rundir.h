@@ -108,8 +108,6 @@ struct rundir_of {
 char *rundir_name(struct arena *arena, enum rundir_kind kind, struct rundir_of of);
 /* The kind of a name, by what stands before its first hole; NULL: no run leaves such a file. */
 const struct rundir_file *rundir_file(struct str name);
-/* NAME of NAME.XXXXXX, which a killed process may leave; ptr NULL: it is no such name. */
-struct str rundir_half_of(struct str name);
 
 /* The folders on the way to a file. */
 MUST_CHECK int rundir_make_way(struct arena *arena, const char *path, struct err *err);

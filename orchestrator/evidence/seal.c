@@ -12,6 +12,7 @@
 #include "base/fs.h"
 #include "base/progress.h"
 #include "base/publish.h"
+#include "base/temp.h"
 #include "codec/tarball.h"
 #include "evidence/derive.h"
 #include "evidence/rundir.h"
@@ -43,7 +44,7 @@ static int add_name(struct sealing *s, const char *name, struct err *err)
     const char *path = fs_join(s->arena, s->opts->folder, name);
     struct evidence_file file = {.name = str_of(name)};
     struct stat info;
-    bool is_half = seal_makes(rundir_half_of(file.name));
+    bool is_half = seal_makes(temp_of(file.name));
     if (is_half || seal_makes(file.name)) {
         return !is_half || unlink(path) == 0
                    ? 0

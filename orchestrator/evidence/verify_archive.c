@@ -22,6 +22,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/temp.h"
 #include "codec/tarball.h"
 #include "sys/pool.h"
 
@@ -431,17 +432,10 @@ static int check_and_unpack(struct checking *c, const char *folder, struct err *
 /* If nobody wants the files, they are unpacked to a temporary folder. */
 static int check_aside(struct checking *c, struct err *err)
 {
-    const char *scratch;
-    struct err ignored = {0};
-    int result;
-    if (fs_make_scratch(c->arena, "reperf-verify", &scratch, err) < 0) {
-        return -1;
-    }
-    result = check_and_unpack(c, fs_join(c->arena, scratch, "run"), err);
-    if (fs_remove_tree(scratch, &ignored) < 0) {
-        log_line(LOG_WARN, "%s", ignored.msg);
-    }
-    return result;
+    CLEANUP(temp) struct temp *scratch = NULL;
+    return temp_scratch(&scratch, err) < 0
+               ? -1
+               : check_and_unpack(c, fs_join(c->arena, scratch->path, "run"), err);
 }
 
 int verify_archive(struct arena *arena, const struct verify_opts *opts,

@@ -44,9 +44,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (args.want_json && args.want_sarif) {
         return err_set(err, ERR_USAGE, "either --json or --sarif");
     }
-    if (address_open_all(
-            &arena, &(struct address_opts){ctx->root, ctx->state, ctx->store, false, ctx->clock},
-            &names, err) < 0 ||
+    if (address_open_all(&arena, ctx, &names, err) < 0 ||
         load_reports_of(&arena, ctx->root, &names, args.is_all, &reports, err) < 0 ||
         load_formats(&arena, ctx->root, &formats, err) < 0) {
         return -1;

@@ -4,9 +4,9 @@
 #include "load/log_lines.h"
 
 #include "base/fs.h"
+#include "load/log_reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #define WINDOW_BYTES (64u << 10)
@@ -56,11 +56,11 @@ static void feed(struct wanted *w, const char *ptr, size_t len)
 int log_lines_read(struct arena *arena, const char *path, const int64_t *lines, size_t n,
                    struct str *ret_texts, struct err *err)
 {
-    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    CLEANUP(fd) int fd = -1;
     CLEANUP(free) char *window = xmalloc(WINDOW_BYTES);
     struct wanted w = {.arena = arena, .lines = lines, .n = n, .line = 1, .texts = ret_texts};
-    if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
+    if (log_open(path, &fd, err) < 0) {
+        return -1;
     }
     memset(ret_texts, 0, n * sizeof(ret_texts[0]));
     while (w.next < n) {

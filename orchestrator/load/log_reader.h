@@ -8,7 +8,9 @@
 
 #define LOG_WINDOW_BYTES (64u << 10)
 
-/* A descriptor of a file that is no folder. */
+/* Whether it is compressed as a whole: gzip, zstd, xz, bzip2. */
+bool log_is_compressed(const char *path);
+/* A descriptor of a file that is no folder; of a compressed one, of what it holds, unless it is damaged. */
 MUST_CHECK int log_open(const char *path, int *ret_fd, struct err *err);
 /* A digest needs a file that can be read again; a pipe cannot, and may never end. */
 MUST_CHECK int log_must_be_regular(const char *path, struct err *err);

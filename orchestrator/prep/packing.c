@@ -13,6 +13,7 @@
 #include "base/fs.h"
 #include "base/progress.h"
 #include "base/publish.h"
+#include "base/temp.h"
 #include "prep/hdf5.h"
 #include "prep/jpeg.h"
 #include "prep/ordered.h"
@@ -396,12 +397,11 @@ static bool is_ours(struct str name)
            str_eq_z(name, PACK_NAME) || str_eq_z(name, PLAN_NAME);
 }
 
-/* The last two: what fs_write_atomic had not renamed when it was killed, six characters after the name. */
+/* The last two: what fs_write_atomic had not renamed when it was killed. */
 static bool is_torn(struct str name)
 {
-    return str_ends(name, STR_LIT(".shard.part")) ||
-           (str_starts(name, STR_LIT(PACK_NAME ".")) && name.len == sizeof(PACK_NAME) + 6) ||
-           (str_starts(name, STR_LIT(PLAN_NAME ".")) && name.len == sizeof(PLAN_NAME) + 6);
+    return str_ends(name, STR_LIT(".shard.part")) || str_eq_z(temp_of(name), PACK_NAME) ||
+           str_eq_z(temp_of(name), PLAN_NAME);
 }
 
 /* Remains of an earlier packing: all of it, or what a stop left half written. */

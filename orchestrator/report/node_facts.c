@@ -125,7 +125,8 @@ static int parse_line(struct arena *arena, struct node_facts *facts, struct str 
     if (is_value) {
         fact.value = clean(arena, rest.ptr ? rest : STR_LIT(""));
     } else {
-        fact.why = clean(arena, rest.ptr && str_trim(rest).len ? rest : STR_LIT("no reason given"));
+        fact.why = clean(arena, rest.ptr ? rest : STR_LIT(""));
+        fact.why = fact.why.len ? fact.why : STR_LIT("no reason given");
     }
     return facts_add(arena, facts, fact, err);
 }

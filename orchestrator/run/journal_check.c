@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/temp.h"
 #include "codec/digest.h"
 #include "codec/tarball.h"
 #include "evidence/rundir.h"
@@ -68,7 +69,7 @@ void journal_expected(const struct frozen *frozen, const struct journal_records 
 static bool is_left(const struct map *files, struct str name)
 {
     const struct journal_file *file = map_get(files, name);
-    struct str half_of = rundir_half_of(name);
+    struct str half_of = temp_of(name);
     return file ? !file->sha256.len
                 : (half_of.ptr && map_get(files, half_of)) ||
                       rundir_file(name) == &RUNDIR_FILES[RUNDIR_LOST];
@@ -111,7 +112,7 @@ static int check_all_files(struct arena *arena, const char *folder, const struct
     }
     for (size_t idx = 0; idx < names.n; idx++) {
         struct str name = str_of(names.items[idx]);
-        if (!map_get(&files, name) && !seal_makes(name) && !seal_makes(rundir_half_of(name))) {
+        if (!map_get(&files, name) && !seal_makes(name) && !seal_makes(temp_of(name))) {
             return err_set(err, ERR_INTEGRITY, "%s/%s: added: the run's journal has no such file",
                            folder, names.items[idx]);
         }

@@ -151,16 +151,17 @@ static void need_pin(struct arena *arena, const struct inventory *inventory, str
     if (given && given->is_built) {
         /* Without a registry the nodes get it from the store. */
         struct str source = given->source;
-        const char *command =
+        const char *to =
             inventory->registry.ptr
-                ? arena_printf(arena, "images/build.sh %.*s --push %.*s/%.*s", STR_ARG(source),
-                               STR_ARG(inventory->registry), STR_ARG(id))
-                : arena_printf(arena, "images/build.sh %.*s --store", STR_ARG(source));
+                ? arena_printf(arena, "--push %.*s/%.*s", STR_ARG(inventory->registry), STR_ARG(id))
+                : "--store";
+        const char *command = arena_printf(arena, "images/build.sh %.*s %s", STR_ARG(source), to);
+        const char *then = inventory->registry.ptr
+                               ? arena_printf(arena, "prints what --image %.*s= takes", STR_ARG(id))
+                               : "makes it";
         plan_cannot(step, ERR_CONTAINER,
-                    arena_printf(arena,
-                                 "image %.*s is built, not pulled: %s prints what --image %.*s= "
-                                 "takes",
-                                 STR_ARG(id), command, STR_ARG(id)),
+                    arena_printf(arena, "image %.*s is built, not pulled: %s %s", STR_ARG(id),
+                                 command, then),
                     command);
         return;
     }
@@ -209,6 +210,18 @@ static void need_stored(struct planner *p, struct str id, const struct plan_imag
             .artifact = str_of(artifact)});
 }
 
+/* One that is built and was not given is the one that the store has under its id. */
+static void take_built(struct planner *p, struct str id, struct plan_step *step)
+{
+    struct image_info info;
+    struct err absent = {0};
+    if (p->opts->store &&
+        image_open(p->arena, p->opts->store, str_z(p->arena, id), &info, &absent) == 0) {
+        step->image_digest = str_dup(p->arena, str_of(oci_digest_of(info.pins.manifest).text));
+        step->image_id = str_dup(p->arena, str_of(oci_digest_of(info.pins.config).text));
+    }
+}
+
 void plan_choose_image(struct planner *p, const struct report_case *c, const struct recipe *recipe,
                        struct plan_step *step)
 {
@@ -250,9 +263,12 @@ void plan_choose_image(struct planner *p, const struct report_case *c, const str
     step->image_id = given ? given->config : STR_EMPTY;
     step->image_cuda = given ? given->cuda : STR_EMPTY;
     take_flags(arena, opts, container_line(opts, c, recipe), step);
+    if (!step->image_digest.ptr && plan_is_built(opts, id) && !opts->inventory->registry.ptr) {
+        take_built(p, id, step);
+    }
     if (!step->image_digest.ptr) {
         need_pin(arena, opts->inventory, id, given, step);
-    } else {
+    } else if (given->digest.ptr) {
         need_stored(p, id, given, step);
     }
     plan_set_condition(step, "image", step->image_digest);

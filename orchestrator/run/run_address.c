@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/opt.h"
+#include "base/temp.h"
 #include "load/places.h"
 #include "report/source.h"
 #include "store/source_store.h"
@@ -21,18 +21,18 @@ static bool is_repository(struct str name)
     return str_find(name, STR_LIT("://")) > 0 && str_find(name, STR_LIT("@")) > 0;
 }
 
-static int check_out(struct arena *arena, const struct address_opts *opts,
+static int check_out(struct arena *arena, const struct cmd_ctx *ctx, bool is_offline,
                      const struct source_name *name, const char **ret_folder, struct err *err)
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
-    const struct net_opts net = {.is_offline = opts->is_offline, .clock = opts->clock};
+    const struct net_opts net = {.is_offline = is_offline, .clock = ctx->clock};
     struct sources sources;
     struct source_tree tree;
-    const char *folder = arena_printf(arena, "%s/addresses/%s", opts->state, name->commit);
-    if (store_open(arena, opts->store, &store, err) < 0 ||
+    const char *folder = arena_printf(arena, "%s/addresses/%s", ctx->state, name->commit);
+    if (store_open(arena, ctx->store, &store, err) < 0 ||
         sources_init(&sources, arena, &store, &net, err) < 0 ||
         source_fetch(&sources, name->url, name->commit, &tree, err) < 0 ||
-        fs_mkdir_p(fs_join(arena, opts->state, "addresses"), err) < 0) {
+        fs_mkdir_p(fs_join(arena, ctx->state, "addresses"), err) < 0) {
         return -1;
     }
     *ret_folder = folder;
@@ -41,32 +41,36 @@ static int check_out(struct arena *arena, const struct address_opts *opts,
 }
 
 /* What an archive holds, or the only folder at its top: hosts of repositories make such. */
-static int unpack(struct arena *arena, const struct address_opts *opts, const char *archive,
+static int unpack(struct arena *arena, const struct cmd_ctx *ctx, const char *archive,
                   struct address *address, const char **ret_folder, struct err *err)
 {
     CLEANUP(pool) struct pool *pool = NULL;
     struct digest_value value;
     struct unpack_tree_result result;
     struct fs_names names = {0};
-    if (fs_mkdir_p(fs_join(arena, opts->state, "addresses"), err) < 0 ||
+    if (fs_mkdir_p(fs_join(arena, ctx->state, "addresses"), err) < 0 ||
         digest_file(archive, DIGEST_SHA256, &value, err) < 0 ||
         pool_new(POOL_THREADS_MIN, &pool, err) < 0) {
         return -1;
     }
+    CLEANUP(temp) struct temp *made = NULL;
     const struct hex hex = sha256_hex_of(value.sha256);
-    const char *folder = arena_printf(arena, "%s/addresses/%s", opts->state, hex.text);
+    if (temp_folder(fs_join(arena, ctx->state, "addresses/"), &made, err) < 0) {
+        return -1;
+    }
+    const char *folder = fs_join(arena, made->path, hex.text);
     const struct unpack_tree_opts of = {.archive = archive,
                                         .new_folder = folder,
                                         .unpack = {.limits = {.bytes = ARCHIVE_BYTES_MAX}},
                                         .sha256 = value.sha256,
                                         .size_bytes = -1,
                                         .pool = pool};
-    if ((fs_is_dir(folder) && fs_remove_tree(folder, err) < 0) ||
-        unpack_tree(arena, &of, &result, err) < 0 || fs_list(arena, folder, &names, err) < 0) {
+    if (unpack_tree(arena, &of, &result, err) < 0 || fs_list(arena, folder, &names, err) < 0) {
         return -1;
     }
     address->pin = arena_printf(arena, "%s", hex.text);
     *ret_folder = names.n == 1 ? fs_join(arena, folder, names.items[0]) : folder;
+    temp_leave(&made); /* who asked reads on in it */
     return fs_exists(fs_join(arena, folder, "manifest/report.json"))
                ? err_set(err, ERR_USAGE,
                          "%s is a sealed run; reperf publish makes a folder of it that can be run",
@@ -109,7 +113,7 @@ static void look_there_first(struct arena *arena, const char *folder)
                  1);
 }
 
-int address_open(struct arena *arena, const struct address_opts *opts, const char *name,
+int address_open(struct arena *arena, const struct cmd_ctx *ctx, bool is_offline, const char *name,
                  struct address *ret, struct err *err)
 {
     struct address address = {.report = name};
@@ -123,16 +127,16 @@ int address_open(struct arena *arena, const struct address_opts *opts, const cha
             return err_set(err, ERR_USAGE,
                            "%s: a branch or tag moves: expected URL@COMMIT, 40 hex digits", name);
         }
-        if (check_out(arena, opts, &parts, &folder, err) < 0) {
+        if (check_out(arena, ctx, is_offline, &parts, &folder, err) < 0) {
             return -1;
         }
         address.pin = parts.commit;
     } else if (unpack_kind(name) && fs_exists(name)) {
-        if (unpack(arena, opts, name, &address, &folder, err) < 0) {
+        if (unpack(arena, ctx, name, &address, &folder, err) < 0) {
             return -1;
         }
     } else if ((strchr(name, '/') || name[0] == '.' ||
-                !fs_exists(places_path(arena, opts->root, "reports",
+                !fs_exists(places_path(arena, ctx->root, "reports",
                                        arena_printf(arena, "%s.json", name)))) &&
                /* a name never loses to a folder */
                fs_is_dir(fs_join(arena, name, "manifests/reports"))) {
@@ -154,12 +158,12 @@ int address_open(struct arena *arena, const struct address_opts *opts, const cha
     return 0;
 }
 
-int address_open_all(struct arena *arena, const struct address_opts *opts, struct opt_list *names,
+int address_open_all(struct arena *arena, const struct cmd_ctx *ctx, struct opt_list *names,
                      struct err *err)
 {
     for (size_t idx = 0; idx < names->n; idx++) {
         struct address address;
-        if (address_open(arena, opts, names->items[idx], &address, err) < 0) {
+        if (address_open(arena, ctx, false, names->items[idx], &address, err) < 0) {
             return -1;
         }
         names->items[idx] = address.report;

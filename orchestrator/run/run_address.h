@@ -4,14 +4,8 @@
 #ifndef RUN_RUN_ADDRESS_H
 #define RUN_RUN_ADDRESS_H
 
-#include "base/clock.h"
+#include "base/command.h"
 #include "base/fs.h"
-
-struct address_opts {
-    const char *root, *state, *store;
-    bool is_offline;
-    struct clock_src clock;
-};
 
 struct address {
     const char *report; /* the path of its file, or the name as it was given */
@@ -20,11 +14,10 @@ struct address {
 };
 
 /* Each of the names that is an address becomes the path of its report. */
-struct opt_list;
-MUST_CHECK int address_open_all(struct arena *arena, const struct address_opts *opts,
+MUST_CHECK int address_open_all(struct arena *arena, const struct cmd_ctx *ctx,
                                 struct opt_list *names, struct err *err);
 /* ERR_USAGE where a repository is named without a whole commit, or there is no report, or several. Changes $REPERF_MANIFESTS. */
-MUST_CHECK int address_open(struct arena *arena, const struct address_opts *opts, const char *name,
-                            struct address *ret, struct err *err);
+MUST_CHECK int address_open(struct arena *arena, const struct cmd_ctx *ctx, bool is_offline,
+                            const char *name, struct address *ret, struct err *err);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/owner.h"
 #include "base/publish.h"
+#include "base/temp.h"
 #include "codec/digest.h"
 #include "evidence/environment.h"
 #include "judge/bind.h"
@@ -376,8 +377,7 @@ int run_create(struct arena *arena, const struct run_opts *opts,
 {
     struct rundir dir;
     struct str id = STR_EMPTY;
-    char *fresh;
-    int rc;
+    CLEANUP(temp) struct temp *fresh = NULL;
     if (owner_check(opts->state, err) < 0 || choose_id(arena, opts, &id, err) < 0) {
         return -1;
     }
@@ -386,17 +386,10 @@ int run_create(struct arena *arena, const struct run_opts *opts,
         return err_set(err, ERR_USAGE, "run %.*s exists already", STR_ARG(id));
     }
     /* Made under a temporary name and renamed: an existing run is complete. */
-    fresh = arena_printf(arena, "%s/runs/new-%.*s", opts->state, STR_ARG(id));
-    rc = fs_mkdir_p(fresh, err);
-    if (rc == 0) {
-        rc = freeze_all(arena, opts, prepared, id, fs_join(arena, fresh, "evidence"), err);
-    }
-    rc = rc < 0 ? rc : publish_name(fresh, dir.folder, err);
-    if (rc < 0) {
-        struct err ignored = {0};
-        if (fs_remove_tree(fresh, &ignored) < 0) {
-            log_line(LOG_DEBUG, "%s", ignored.msg);
-        }
+    const char *runs = fs_join(arena, opts->state, "runs/");
+    if (fs_mkdir_p(runs, err) < 0 || temp_folder(runs, &fresh, err) < 0 ||
+        freeze_all(arena, opts, prepared, id, fs_join(arena, fresh->path, "evidence"), err) < 0 ||
+        publish_name(fresh->path, dir.folder, err) < 0) {
         return -1;
     }
     *ret_dir = dir;

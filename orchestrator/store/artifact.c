@@ -280,6 +280,20 @@ static int add_recipes(struct arena *arena, struct artifacts *artifacts,
     return 0;
 }
 
+/* Those that its full recipes run in; without one, the report's own. */
+static int add_images(struct artifacts *artifacts, const struct stack *stack, struct err *err)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < stack->full.n; idx++) {
+        struct str image = stack->full.items[idx].image;
+        if (image.ptr && add_once(artifacts, ARTIFACT_IMAGE, image, err) < 0) {
+            return -1;
+        }
+        n += image.ptr != NULL;
+    }
+    return n || !stack->image.ptr ? 0 : add_once(artifacts, ARTIFACT_IMAGE, stack->image, err);
+}
+
 int artifact_of_report(struct arena *arena, const char *root, const char *report,
                        struct artifacts *ret_artifacts, struct err *err)
 {
@@ -294,7 +308,7 @@ int artifact_of_report(struct arena *arena, const char *root, const char *report
             add_once(&artifacts, ARTIFACT_DATASET, stack->dataset, err) < 0) {
             return -1;
         }
-        if (stack->image.ptr && add_once(&artifacts, ARTIFACT_IMAGE, stack->image, err) < 0) {
+        if (add_images(&artifacts, stack, err) < 0) {
             return -1;
         }
         for (size_t src = 0; src < stack->n_sources; src++) {

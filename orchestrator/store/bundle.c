@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/publish.h"
+#include "base/temp.h"
 #include "store/bundle_copy.h"
 #include "store/bundle_impl.h"
 #include "store/image_store.h"
@@ -299,25 +300,18 @@ int bundle_make(struct arena *arena, const struct bundle_opts *opts, struct bund
                 struct err *err)
 {
     CLEANUP(maker) struct maker m = {.arena = arena, .opts = opts};
-    struct err ignored = {0};
+    CLEANUP(temp) struct temp *made = NULL;
     if (fs_exists(opts->folder)) {
         return err_set(err, ERR_USAGE, "%s exists already", opts->folder);
     }
     if (look_up(&m, err) < 0) {
         return -1;
     }
-    char *folder = arena_printf(arena, "%s.partial-XXXXXX", opts->folder);
-    if (!mkdtemp(folder)) {
-        return err_set(err, err_code_of_errno(errno), "make %s: %s", folder, err_errno_text(errno));
+    if (temp_folder(opts->folder, &made, err) < 0) {
+        return -1;
     }
-    m.folder = folder;
-    if (chmod(folder, 0755) < 0) {
-        log_line(LOG_DEBUG, "chmod %s: %s", folder, err_errno_text(errno));
-    }
+    m.folder = made->path;
     if (write_all(&m, err) < 0) {
-        if (fs_remove_tree(m.folder, &ignored) < 0) {
-            log_line(LOG_DEBUG, "%s", ignored.msg);
-        }
         return -1;
     }
     give_info(&m, ret_info);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/publish.h"
+#include "base/temp.h"
 #include "store/image_verify.h"
 #include "store/skopeo.h"
 #include "sys/proc.h"
@@ -102,7 +103,7 @@ int image_export(struct arena *arena, const struct store *store, const struct im
                  const char *path, bool (*should_stop)(void), struct err *err)
 {
     struct str text = str_of(path);
-    struct err ignored = {0};
+    CLEANUP(temp) struct temp *made = NULL;
     const char *temp, *target;
     bool is_tar;
     while (text.len > 1 && text.ptr[text.len - 1] == '/') {
@@ -119,15 +120,14 @@ int image_export(struct arena *arena, const struct store *store, const struct im
     if (is_tar && fs_check_target(path, err) < 0) {
         return -1;
     }
-    temp = arena_printf(arena, "%s.%ld.tmp", path, (long)getpid());
+    if (temp_folder(path, &made, err) < 0) {
+        return -1;
+    }
+    temp = fs_join(arena, made->path, "image");
     target = is_tar ? arena_printf(arena, "%s:%s:%s", archive_kind(info), temp,
                                    image_engine_name(arena, info))
                     : arena_printf(arena, "oci:%s:%s", temp, info->name);
-    if (copy_to(arena, store, info, target, should_stop, err) < 0 || place(temp, path, err) < 0) {
-        (void)!fs_remove_tree(temp, &ignored);
-        return -1;
-    }
-    return 0;
+    return copy_to(arena, store, info, target, should_stop, err) < 0 ? -1 : place(temp, path, err);
 }
 
 /* ---- into an engine ---- */

@@ -4,6 +4,7 @@
 #include "store/logs_clone.h"
 
 #include "base/fs.h"
+#include "base/temp.h"
 #include "store/source_store.h"
 
 #include <unistd.h>
@@ -14,12 +15,8 @@
 
 void logs_clone_cleanup(struct logs_clone *clone)
 {
-    struct err ignored = {0};
-    if (clone->folder) {
-        (void)!fs_remove_tree(clone->folder, &ignored);
-    }
-    free(clone->folder);
-    clone->folder = NULL;
+    temp_free(clone->temp);
+    *clone = (struct logs_clone){.folder = NULL};
 }
 
 /* Where a work tree's or submodule's ".git" file points: "gitdir: PATH". NULL: nowhere. */
@@ -163,16 +160,15 @@ static int find_stored(struct clone_reader *in, const struct cmd_ctx *ctx,
 int logs_clone_read(struct arena *arena, const struct cmd_ctx *ctx, const char *folder,
                     const struct report_set *reports, struct logs_clone *ret, struct err *err)
 {
-    const char *scratch = NULL;
     bool is_store = strcmp(folder, "store") == 0;
     struct clone_reader in = {.git_dir = is_store ? NULL : git_dir_of(arena, folder)};
     if (!in.git_dir && !is_store) {
         return 0;
     }
-    if (fs_make_scratch(arena, "reperf-logs", &scratch, err) < 0) {
+    if (temp_scratch(&ret->temp, err) < 0) {
         return -1;
     }
-    ret->folder = xstrdup(scratch);
+    ret->folder = ret->temp->path;
     in.folder = ret->folder;
     in.git = (struct git){.arena = arena, .clock = ctx->clock, .tmp_folder = ret->folder};
     for (size_t idx = 0; idx < reports->n; idx++) {

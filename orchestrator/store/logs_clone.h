@@ -8,7 +8,8 @@
 #include "load/load.h"
 
 struct logs_clone {
-    char *folder; /* owned; removed with all in it at the end; NULL: --logs is no repository */
+    const char *folder; /* NULL: --logs is no repository */
+    struct temp *temp;
 };
 void logs_clone_cleanup(struct logs_clone *clone);
 

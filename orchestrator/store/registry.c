@@ -23,6 +23,7 @@
 
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/temp.h"
 #include "store/skopeo.h"
 
 #define IMAGE_NAME "it"           /* in the folder's index.json, which nobody reads */
@@ -86,28 +87,24 @@ struct registry_call {
     struct registry *r;
     const struct oci_ref *ref;
     struct skopeo skopeo;
-    const char *auth_path; /* NULL: no login */
+    struct temp *auth; /* of mode 0600, with the login for this one registry; NULL: there is none */
 };
 
 static void registry_call_cleanup(struct registry_call *ask)
 {
-    if (ask->auth_path) {
-        unlink(ask->auth_path);
-    }
+    temp_free(ask->auth);
 }
 
 static int write_login(struct registry_call *ask, struct err *err)
 {
     struct arena *arena = ask->skopeo.arena;
-    char *path = arena_printf(arena, "%s/login-XXXXXX", ask->r->settings.tmp_folder);
+    const char *folder = fs_join(arena, ask->r->settings.tmp_folder, "");
     const char *text = arena_printf(arena, "{\"auths\":{\"%.*s\":{\"auth\":\"%.*s\"}}}",
                                     STR_ARG(ask->ref->host), STR_ARG(ask->skopeo.login.packed));
-    CLEANUP(fd) int fd = mkostemp(path, O_CLOEXEC); /* of mode 0600 */
-    if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
+    if (temp_file(folder, 0600, &ask->auth) < 0) {
+        return err_set(err, err_code_of_errno(errno), "%s: %s", folder, err_errno_text(errno));
     }
-    ask->auth_path = path;
-    return fs_write_all(fd, text, strlen(text), path, err);
+    return fs_write_all(ask->auth->fd, text, strlen(text), ask->auth->path, err);
 }
 
 static int ask_open(struct registry_call *ask, struct registry *r, struct arena *arena,
@@ -162,8 +159,8 @@ static int call_once(struct registry_call *ask, const char *const *words, int n_
     argv[n++] = words[0];
     argv[n++] = arena_printf(arena, "--%stls-verify=%s", prefix, host->is_plain ? "false" : "true");
     argv[n++] = arena_printf(arena, "--retry-times=%d", n_retries);
-    argv[n++] = ask->auth_path ? arena_printf(arena, "--%sauthfile=%s", prefix, ask->auth_path)
-                               : arena_printf(arena, "--%sno-creds", prefix);
+    argv[n++] = ask->auth ? arena_printf(arena, "--%sauthfile=%s", prefix, ask->auth->path)
+                          : arena_printf(arena, "--%sno-creds", prefix);
     for (size_t idx = 1; words[idx]; idx++) {
         argv[n++] = words[idx];
     }

@@ -13,6 +13,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/publish.h"
+#include "base/temp.h"
 #include "report/source.h"
 
 #define PROBE_DEADLINE_NS (30 * NS_PER_S)
@@ -161,28 +162,23 @@ int source_resolve(struct sources *sources, const char *url, const char *ref,
 
 static int make_repo(struct sources *sources, const char *repo, struct err *err)
 {
-    char *made = NULL;
-    int result;
+    CLEANUP(temp) struct temp *made = NULL;
     if (fs_is_dir(repo)) {
         return 0;
     }
-    if (source_make_tmp(sources, "git", &made, err) < 0) {
+    if (source_make_tmp(sources, &made, err) < 0) {
         return -1;
     }
-    result =
-        git_must(&sources->git,
-                 &(struct git_call){.args = GIT_ARGS("init", "--quiet", "--bare",
-                                                     "--template=", "--object-format=sha1", made)},
-                 NULL, ERR_IO, err);
-    result = result < 0 ? result : fs_mkdir_p(fs_join(sources->git.arena, made, "info"), err);
-    result = result < 0 ? result
-                        : fs_write_atomic(fs_join(sources->git.arena, made, "info/attributes"),
-                                          STR_LIT(ATTRIBUTES), err);
-    if (result == 0 && publish_tree(made, repo, err) < 0) {
-        result = fs_is_dir(repo) ? 0 : -1; /* another process made it now */
+    const struct git_call call = {.args = GIT_ARGS("init", "--quiet", "--bare", "--template=",
+                                                   "--object-format=sha1", made->path)};
+    if (git_must(&sources->git, &call, NULL, ERR_IO, err) < 0 ||
+        fs_mkdir_p(fs_join(sources->git.arena, made->path, "info"), err) < 0 ||
+        fs_write_atomic(fs_join(sources->git.arena, made->path, "info/attributes"),
+                        STR_LIT(ATTRIBUTES), err) < 0) {
+        return -1;
     }
-    source_remove_tmp(made); /* nothing where it was renamed */
-    return result;
+    /* Another process may have made it now. */
+    return publish_tree(made->path, repo, err) < 0 && !fs_is_dir(repo) ? -1 : 0;
 }
 
 /* One process at a time works on a repository. */

@@ -11,28 +11,15 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/publish.h"
+#include "base/temp.h"
 #include "report/source.h"
 #include "sys/proc.h"
 
 #define DIRTY_SHOWN 3
 
-int source_make_tmp(struct sources *sources, const char *what, char **ret_folder, struct err *err)
+int source_make_tmp(struct sources *sources, struct temp **ret_folder, struct err *err)
 {
-    char *folder =
-        arena_printf(sources->git.arena, "%s/source-%s-XXXXXX", sources->git.tmp_folder, what);
-    if (!mkdtemp(folder)) {
-        return err_set(err, err_code_of_errno(errno), "make %s: %s", folder, err_errno_text(errno));
-    }
-    *ret_folder = folder;
-    return 0;
-}
-
-void source_remove_tmp(const char *folder)
-{
-    struct err err = {0};
-    if (folder && fs_remove_tree(folder, &err) < 0) {
-        log_line(LOG_DEBUG, "%s", err.msg);
-    }
+    return temp_folder(fs_join(sources->git.arena, sources->git.tmp_folder, ""), ret_folder, err);
 }
 
 /* --- submodules --------------------------------------------------------------------------------------------------------------- */
@@ -175,21 +162,17 @@ static int check_part(struct sources *sources, const struct source_part *part, c
 {
     CLEANUP(strbuf) struct strbuf names = {0};
     struct git_call call = {.git_dir = part->repo, .work_tree = folder};
-    char *tmp = NULL;
+    CLEANUP(temp) struct temp *tmp = NULL;
     size_t n = 0;
-    int result;
     strbuf_init(&names, 4096);
-    if (source_make_tmp(sources, "check", &tmp, err) < 0) {
+    if (source_make_tmp(sources, &tmp, err) < 0 ||
+        source_put_index(sources, part, tmp->path, &call.index_path, err) < 0 ||
+        name_dirty(sources, &call, &names, &n, err) < 0) {
         return -1;
     }
-    result = source_put_index(sources, part, tmp, &call.index_path, err);
-    result = result < 0 ? result : name_dirty(sources, &call, &names, &n, err);
-    if (result == 0 && n > 0) {
-        result = err_set(err, ERR_INTEGRITY, "%.100s is not what commit %.12s has: %s", folder,
-                         part->commit, names.ptr);
-    }
-    source_remove_tmp(tmp);
-    return result;
+    return n ? err_set(err, ERR_INTEGRITY, "%.100s is not what commit %.12s has: %s", folder,
+                       part->commit, names.ptr)
+             : 0;
 }
 
 int source_check_folder(struct sources *sources, const struct source_tree *tree, const char *folder,
@@ -215,18 +198,13 @@ static int checkout_part(struct sources *sources, const struct source_part *part
                          const char *folder, struct err *err)
 {
     struct git_call call = {.git_dir = part->repo, .work_tree = folder};
-    char *tmp = NULL;
-    int result;
-    if (fs_mkdir_p(folder, err) < 0 || source_make_tmp(sources, "index", &tmp, err) < 0) {
+    CLEANUP(temp) struct temp *tmp = NULL;
+    if (fs_mkdir_p(folder, err) < 0 || source_make_tmp(sources, &tmp, err) < 0 ||
+        source_put_index(sources, part, tmp->path, &call.index_path, err) < 0) {
         return -1;
     }
-    result = source_put_index(sources, part, tmp, &call.index_path, err);
-    if (result == 0) {
-        call.args = GIT_ARGS("checkout-index", "--all", "--quiet");
-        result = git_must(&sources->git, &call, NULL, ERR_IO, err);
-    }
-    source_remove_tmp(tmp);
-    return result;
+    call.args = GIT_ARGS("checkout-index", "--all", "--quiet");
+    return git_must(&sources->git, &call, NULL, ERR_IO, err);
 }
 
 static int checkout_all(struct sources *sources, const struct source_tree *tree, const char *folder,
@@ -244,19 +222,16 @@ static int checkout_all(struct sources *sources, const struct source_tree *tree,
 int source_checkout(struct sources *sources, const struct source_tree *tree, const char *folder,
                     struct err *err)
 {
-    char *made = arena_printf(sources->git.arena, "%s.checkout-XXXXXX", folder);
-    char *whole;
-    int result;
+    CLEANUP(temp) struct temp *made = NULL;
+    CLEANUP(free) char *whole = NULL;
     if (fs_exists(folder)) {
         return err_set(err, ERR_USAGE, "%s exists already", folder);
     }
-    if (!mkdtemp(made) || chmod(made, 0755) < 0) {
-        return err_set(err, err_code_of_errno(errno), "make %s: %s", made, err_errno_text(errno));
+    if (temp_folder(folder, &made, err) < 0) {
+        return -1;
     }
-    whole = realpath(made, NULL); /* git starts elsewhere */
-    result = checkout_all(sources, tree, whole ? whole : made, err);
-    free(whole);
-    result = result < 0 ? result : publish_tree(made, folder, err);
-    source_remove_tmp(made);
-    return result;
+    whole = realpath(made->path, NULL); /* git starts elsewhere */
+    return checkout_all(sources, tree, whole ? whole : made->path, err) < 0
+               ? -1
+               : publish_tree(made->path, folder, err);
 }

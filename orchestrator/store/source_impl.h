@@ -3,6 +3,7 @@
 #ifndef STORE_SOURCE_IMPL_H
 #define STORE_SOURCE_IMPL_H
 
+#include "base/temp.h"
 #include "store/source_store.h"
 
 /* The submodules that this commit names; path is below that repository. url NULL: .gitmodules has none. */
@@ -31,8 +32,6 @@ MUST_CHECK int source_fetch_blobs(struct sources *sources, const char *url,
 const char *source_upload_pack(struct arena *arena, const char *url);
 
 /* A new folder in the store's tmp/. */
-MUST_CHECK int source_make_tmp(struct sources *sources, const char *what, char **ret_folder,
-                               struct err *err);
-void source_remove_tmp(const char *folder);
+MUST_CHECK int source_make_tmp(struct sources *sources, struct temp **ret_folder, struct err *err);
 
 #endif

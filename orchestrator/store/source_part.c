@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/temp.h"
 #include "report/source.h"
 
 #define LISTING_MAX  (4 * (size_t)GIT_OUTPUT_MAX)
@@ -114,15 +115,14 @@ int source_put_index(struct sources *sources, const struct source_part *part, co
 int source_find_selection(struct sources *sources, struct source_part *part, struct err *err)
 {
     struct git_call call = {.git_dir = part->repo, .args = GIT_ARGS("write-tree")};
-    char *tmp = NULL;
+    CLEANUP(temp) struct temp *tmp = NULL;
     int result;
-    if (source_select(sources, part, err) < 0 || source_make_tmp(sources, "part", &tmp, err) < 0) {
+    if (source_select(sources, part, err) < 0 || source_make_tmp(sources, &tmp, err) < 0) {
         return -1;
     }
-    call.new_objects = tmp;
-    result = source_put_index(sources, part, tmp, &call.index_path, err);
+    call.new_objects = tmp->path;
+    result = source_put_index(sources, part, tmp->path, &call.index_path, err);
     result = result < 0 ? result : git_hex(&sources->git, &call, &part->selection, err);
-    source_remove_tmp(tmp);
     return result < 0 ? err_wrap(err, "part of %.100s at %.12s", part->url, part->commit) : 0;
 }
 
@@ -153,7 +153,7 @@ int source_fetch_blobs(struct sources *sources, const char *url, struct source_p
                        struct git_result *ret_result, struct err *err)
 {
     struct err absent = {0};
-    char *tmp = NULL;
+    CLEANUP(temp) struct temp *tmp = NULL;
     struct git_call call = {.git_dir = part->repo,
                             .part_of = url,
                             .args = GIT_ARGS("fetch", "--quiet", "--no-tags",
@@ -170,13 +170,12 @@ int source_fetch_blobs(struct sources *sources, const char *url, struct source_p
         *err = absent;
         return -1;
     }
-    if (source_make_tmp(sources, "blobs", &tmp, err) < 0) {
+    if (source_make_tmp(sources, &tmp, err) < 0) {
         return -1;
     }
-    call.input_path = fs_join(sources->git.arena, tmp, "ids");
+    call.input_path = fs_join(sources->git.arena, tmp->path, "ids");
     result = list_blobs(part, call.input_path, err);
     result = result < 0 ? result : git_run(&sources->git, &call, NULL, ret_result, err);
-    source_remove_tmp(tmp);
     return result < 0 || ret_result->exit_status != 0 ? result
                                                       : source_find_selection(sources, part, err);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/publish.h"
 #include "codec/json.h"
 #include "store/store_impl.h"
@@ -29,40 +30,21 @@ static const char *const FOLDERS[] = {"blobs/sha256", "md5",   "refs",      "par
 
 /* ---- temporary files ---- */
 
-int store_temp_new(const struct store *store, struct store_temp *ret_temp, struct err *err)
+int store_temp(const struct store *store, struct temp **ret_temp, struct err *err)
 {
-    struct store_temp temp;
-    if ((size_t)snprintf(temp.path, sizeof(temp.path), "%s/tmp/XXXXXX", store->folder) >=
-        sizeof(temp.path)) {
-        return err_set(err, ERR_IO, "path longer than %d bytes: %.200s", STORE_PATH_MAX,
-                       store->folder);
-    }
-    temp.fd = publish_temp(temp.path);
-    if (temp.fd < 0) {
-        return STORE_FAIL(err, "create a file in", store->folder);
-    }
-    *ret_temp = temp;
-    return 0;
-}
-
-void store_temp_cleanup(struct store_temp *temp)
-{
-    fd_close(&temp->fd);
-    if (temp->path[0]) {
-        unlink(temp->path);
-    }
-    temp->path[0] = '\0';
+    return temp_file(store_path(store, "tmp/"), 0644, ret_temp) < 0
+               ? STORE_FAIL(err, "create a file in", store->folder)
+               : 0;
 }
 
 int store_write(const struct store *store, const char *path, struct str text, struct err *err)
 {
-    CLEANUP(store_temp) struct store_temp temp = {.fd = -1};
-    if (store_temp_new(store, &temp, err) < 0 ||
-        fs_write_all(temp.fd, text.ptr, text.len, path, err) < 0 ||
-        publish_file(temp.fd, temp.path, path, err) < 0) {
+    CLEANUP(temp) struct temp *temp = NULL;
+    if (store_temp(store, &temp, err) < 0 ||
+        fs_write_all(temp->fd, text.ptr, text.len, path, err) < 0 ||
+        publish_file(temp->fd, temp->path, path, err) < 0) {
         return -1;
     }
-    temp.path[0] = '\0';
     return 0;
 }
 
@@ -84,6 +66,24 @@ static int check_folder(struct arena *arena, const char *folder, struct err *err
                    folder, names.n, names.items[0]);
 }
 
+/* What nobody else has open is in nobody's use: also what programs left in tmp/ that died with the process that started them. */
+static void sweep(struct store *store, int lock_fd)
+{
+    const char *tmp = store_path(store, "tmp");
+    struct fs_names names = {0};
+    struct err err = {0};
+    temp_sweep_root(TEMP_STORE, store->folder);
+    if (flock(lock_fd, LOCK_EX | LOCK_NB) < 0 || fs_list(store->arena, tmp, &names, &err) < 0) {
+        return;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        struct err why = {0};
+        if (fs_remove_tree(fs_join(store->arena, tmp, names.items[idx]), &why) < 0) {
+            log_line(LOG_DEBUG, "%s", why.msg);
+        }
+    }
+}
+
 static int take_lock(struct store *store, struct err *err)
 {
     const char *path = store_path(store, ".lock");
@@ -91,6 +91,7 @@ static int take_lock(struct store *store, struct err *err)
     if (fd < 0) {
         return STORE_FAIL(err, "open", path);
     }
+    sweep(store, fd);
     while (flock(fd, LOCK_SH) < 0) { /* waits for a gc, which is short */
         if (errno != EINTR) {
             return STORE_FAIL(err, "lock", path);
@@ -103,20 +104,20 @@ static int take_lock(struct store *store, struct err *err)
 /* Another process may be making the same store: the one that is second finds the file there, and never replaces it. */
 static int make_file(const struct store *store, const char *name, const char *text, struct err *err)
 {
-    CLEANUP(store_temp) struct store_temp temp = {.fd = -1};
+    CLEANUP(temp) struct temp *temp = NULL;
     const char *path = store_path(store, name);
     if (fs_exists(path)) {
         return 0;
     }
-    if (store_temp_new(store, &temp, err) < 0 ||
-        fs_write_all(temp.fd, text, strlen(text), path, err) < 0) {
+    if (store_temp(store, &temp, err) < 0 ||
+        fs_write_all(temp->fd, text, strlen(text), path, err) < 0) {
         return -1;
     }
-    if (publish_data(temp.fd, path, err) < 0) {
+    if (publish_data(temp->fd, path, err) < 0) {
         return -1;
     }
-    return link(temp.path, path) < 0 && errno != EEXIST ? STORE_FAIL(err, "create", path)
-                                                        : publish_folder(store->folder, err);
+    return link(temp->path, path) < 0 && errno != EEXIST ? STORE_FAIL(err, "create", path)
+                                                         : publish_folder(store->folder, err);
 }
 
 static int check_layout(const struct store *store, struct err *err)

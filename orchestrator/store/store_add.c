@@ -120,7 +120,7 @@ int store_add_file(struct store *store, const char *path, const struct store_hoo
                    struct digest_value *ret_value, struct err *err)
 {
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    CLEANUP(store_temp) struct store_temp temp = {.fd = -1};
+    CLEANUP(temp) struct temp *temp = NULL;
     struct stat before, after;
     struct digest_value value = {0};
     ASSERT(store->lock_fd >= 0);
@@ -131,12 +131,12 @@ int store_add_file(struct store *store, const char *path, const struct store_hoo
         return err_set(err, ERR_IO, "open %s: expected a regular file", path);
     }
     if (check_space(store, (uint64_t)before.st_size, err) < 0 ||
-        store_temp_new(store, &temp, err) < 0) {
+        store_temp(store, &temp, err) < 0) {
         return -1;
     }
     struct blob_adding adding = {hooks, (uint64_t)before.st_size};
     const struct digest_copy copy = {.from_fd = fd,
-                                     .to_fd = temp.fd,
+                                     .to_fd = temp->fd,
                                      .name = path,
                                      .kinds = DIGEST_MD5 | DIGEST_SHA256,
                                      .should_stop = hooks ? hooks->should_stop : NULL,
@@ -149,26 +149,24 @@ int store_add_file(struct store *store, const char *path, const struct store_hoo
         value.size_bytes != (uint64_t)after.st_size) {
         return err_set(err, ERR_IO, "%s: changed while it was copied", path);
     }
-    if (store_adopt(store, temp.path, &value, err) < 0) {
+    if (store_adopt(store, temp->path, &value, err) < 0) {
         return -1;
     }
-    temp.path[0] = '\0';
     *ret_value = value;
     return 0;
 }
 
 int store_add_text(struct store *store, struct str text, uint8_t *ret_sha256, struct err *err)
 {
-    CLEANUP(store_temp) struct store_temp temp = {.fd = -1};
+    CLEANUP(temp) struct temp *temp = NULL;
     struct digest_value value = {.size_bytes = text.len};
     ASSERT(store->lock_fd >= 0);
     sha256_of(text, value.sha256);
-    if (store_temp_new(store, &temp, err) < 0 ||
-        fs_write_all(temp.fd, text.ptr, text.len, temp.path, err) < 0 ||
-        store_adopt(store, temp.path, &value, err) < 0) {
+    if (store_temp(store, &temp, err) < 0 ||
+        fs_write_all(temp->fd, text.ptr, text.len, temp->path, err) < 0 ||
+        store_adopt(store, temp->path, &value, err) < 0) {
         return -1;
     }
-    temp.path[0] = '\0';
     memcpy(ret_sha256, value.sha256, SHA256_BYTES);
     return 0;
 }

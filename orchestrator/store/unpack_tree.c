@@ -13,6 +13,7 @@
 #include "base/fs.h"
 #include "base/map.h"
 #include "base/publish.h"
+#include "base/temp.h"
 #include "store/unpack_write.h"
 
 #define LARGE_BYTES (64u << 20) /* for a file of that size free space is looked at before */
@@ -388,38 +389,26 @@ static int run_job(struct arena *arena, const struct unpack_tree_opts *opts, int
     return result;
 }
 
-static char *made_name(struct arena *arena, const char *folder)
-{
-    size_t len = strlen(folder);
-    while (len > 1 && folder[len - 1] == '/') {
-        len--;
-    }
-    return arena_printf(arena, "%.*s.unpack-XXXXXX", (int)len, folder);
-}
-
 static int unpack_new_folder(struct arena *arena, const struct unpack_tree_opts *opts,
                              struct unpack_tree_result *ret_result, struct err *err)
 {
+    CLEANUP(temp) struct temp *made = NULL;
     struct unpack_tree_result result;
-    struct err ignored = {0};
-    CLEANUP(fd) int root_fd = -1;
-    char *made = made_name(arena, opts->new_folder);
+    size_t len = strlen(opts->new_folder);
+    while (len > 1 && opts->new_folder[len - 1] == '/') {
+        len--;
+    }
     if (fs_exists(opts->new_folder)) {
         return err_set(err, ERR_USAGE, "%s exists already", opts->new_folder);
     }
-    if (!mkdtemp(made)) {
-        return fail_errno(err, "make folder", made);
+    if (temp_folder(arena_strndup(arena, opts->new_folder, len), &made, err) < 0) {
+        return -1;
     }
-    root_fd = open(made, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (root_fd < 0 || fchmod(root_fd, FOLDER_MODE) < 0) {
-        (void)rmdir(made); /* empty, and the error is the other one */
-        return fail_errno(err, "open", made);
+    if (fchmod(made->fd, FOLDER_MODE) < 0) { /* modes do not hang on the umask */
+        return fail_errno(err, "mode of", made->path);
     }
-    if (run_job(arena, opts, root_fd, &result, err) < 0 ||
-        publish_tree(made, opts->new_folder, err) < 0) {
-        if (fs_remove_tree(made, &ignored) < 0) {
-            return err_wrap(err, "%s could not be removed", made);
-        }
+    if (run_job(arena, opts, made->fd, &result, err) < 0 ||
+        publish_tree(made->path, opts->new_folder, err) < 0) {
         return -1;
     }
     *ret_result = result;

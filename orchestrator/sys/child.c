@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/temp.h"
 #include "sys/proc.h"
 
 #define TICK_NS     (100 * NS_PER_MS)
@@ -80,9 +81,11 @@ int child_run(struct arena *arena, struct clock_src clock, const struct child_ca
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     CLEANUP(proc) struct proc proc = PROC_EMPTY;
     CLEANUP(fd) int input_fd = call->input_path ? open(call->input_path, O_RDONLY | O_CLOEXEC) : -1;
-    char *error_path = arena_printf(arena, "%s/stderr-XXXXXX", call->tmp_folder);
-    CLEANUP(fd) int error_fd = mkostemp(error_path, O_CLOEXEC);
+    CLEANUP(temp) struct temp *error = NULL;
     struct child_result result = {0};
+    if (temp_file(fs_join(arena, call->tmp_folder, ""), 0600, &error) < 0) {
+        return err_set(err, ERR_IO, "no temporary file in %s", call->tmp_folder);
+    }
     const struct proc_spec spec = {
         .argv = call->argv,
         .env = call->env,
@@ -90,25 +93,20 @@ int child_run(struct arena *arena, struct clock_src clock, const struct child_ca
         .has_input = call->input_path,
         .input_fd = input_fd,
         .output_path = call->output_path,
-        .error_path = error_path,
+        .error_path = error->path,
         .on_output = call->output_path ? NULL : collect,
         .output_ctx = call->out,
         .deadline_ns = call->deadline_ns,
     };
     int status;
-    if (error_fd < 0) {
-        return err_set(err, ERR_IO, "no temporary file in %s", call->tmp_folder);
-    }
     if (call->input_path && input_fd < 0) {
-        unlink(error_path);
         return err_set(err, err_code_of_errno(errno), "open %s: %s", call->input_path,
                        err_errno_text(errno));
     }
     loop_init(&loop, clock);
     status = proc_start(&proc, &loop, &spec, err);
-    status = status < 0 ? status : wait_for(call, &loop, &proc, error_fd, &result, err);
-    result.error = status < 0 ? STR_EMPTY : read_end(arena, error_fd);
-    unlink(error_path);
+    status = status < 0 ? status : wait_for(call, &loop, &proc, error->fd, &result, err);
+    result.error = status < 0 ? STR_EMPTY : read_end(arena, error->fd);
     if (status < 0) {
         return -1;
     }

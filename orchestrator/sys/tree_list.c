@@ -10,6 +10,7 @@
 
 #include "base/fs.h"
 #include "base/publish.h"
+#include "base/temp.h"
 #include "sys/tree.h"
 
 #define READ_BYTES (1u << 20)
@@ -423,33 +424,19 @@ int tree_list_print(const struct tree_list *list, int fd, const char *name, stru
     return emit(&sink, list, NULL, err);
 }
 
-static int write_temp(const struct tree_list *list, char *temp, const char *path,
-                      uint8_t *ret_sha256, struct err *err)
-{
-    CLEANUP(fd) int fd = publish_temp(temp);
-    struct list_sink sink = {.fd = fd, .name = path};
-    if (fd < 0) {
-        temp[0] = '\0';
-        return err_set(err, err_code_of_errno(errno), "create %s: %s", path, err_errno_text(errno));
-    }
-    return emit(&sink, list, ret_sha256, err) < 0 || publish_file(fd, temp, path, err) < 0 ? -1 : 0;
-}
-
 int tree_list_write(const struct tree_list *list, const char *path, uint8_t *ret_sha256,
                     struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    char *temp = arena_printf(&arena, "%s.XXXXXX", path);
+    CLEANUP(temp) struct temp *temp = NULL;
     if (fs_check_target(path, err) < 0) {
         return -1;
     }
-    if (write_temp(list, temp, path, ret_sha256, err) < 0) {
-        if (temp[0]) {
-            unlink(temp);
-        }
-        return -1;
+    if (temp_file(path, 0644, &temp) < 0) {
+        return err_set(err, err_code_of_errno(errno), "create %s: %s", path, err_errno_text(errno));
     }
-    return 0;
+    struct list_sink sink = {.fd = temp->fd, .name = path};
+    return emit(&sink, list, ret_sha256, err) < 0 ? -1
+                                                  : publish_file(temp->fd, temp->path, path, err);
 }
 
 /* ---- comparing ---- */

@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/temp.h"
 #include "codec/json.h"
 #include "evidence/derive.h"
 #include "evidence/rundir.h"
@@ -23,19 +24,17 @@ static bool has_result(struct arena *arena, const char *folder)
 static int open_archive(struct arena *arena, struct clock_src clock, const char *path,
                         struct run_view *view, struct err *err)
 {
-    const char *scratch;
     struct verify_info info;
     struct verify_opts opts = {.path = path,
                                .allows_unsigned = true,
                                .is_bytes_only = true, /* derived when it is opened */
                                .wants_progress = true,
                                .clock = clock};
-    if (fs_make_scratch(arena, "reperf-view", &scratch, err) < 0) {
+    if (temp_scratch(&view->scratch, err) < 0) {
         return -1;
     }
-    view->scratch = xstrdup(scratch);
     view->is_archive = true;
-    opts.unpack_to = fs_join(arena, scratch, "run");
+    opts.unpack_to = fs_join(arena, view->scratch->path, "run");
     view->folder = opts.unpack_to;
     return verify_archive(arena, &opts, &info, err);
 }
@@ -243,12 +242,8 @@ int run_view_open(struct arena *arena, struct clock_src clock, const char *state
 
 void run_view_close(struct run_view *view)
 {
-    struct err ignored = {0};
     frozen_release(&view->frozen);
-    if (view->scratch && fs_remove_tree(view->scratch, &ignored) < 0) {
-        ignored.code = ERR_NONE; /* a folder of $TMPDIR stays behind */
-    }
-    free(view->scratch);
+    temp_free(view->scratch);
     *view = (struct run_view){0};
 }
 

@@ -18,8 +18,8 @@ struct
 };
 
 struct run_view {
-    const char *folder; /* the evidence */
-    char *scratch;      /* owned: what was unpacked, removed at the end; or NULL */
+    const char *folder;   /* the evidence */
+    struct temp *scratch; /* what was unpacked; NULL: nothing */
     bool is_archive;
     struct frozen frozen;
     struct run_result result;

@@ -210,4 +210,22 @@ if need_shared "raw logs and kept series give one document; every row of numbers
     is "$(cell "$T/out" deeplabv3p/paddle/fp32/n1g1/bs4#throughput verdict)" no_log "is no_log"
     like "$(cat "$T/out")" '"id": "log-missing"' "with a finding of level error"
 fi
+
+# audit writes the forms of report itself, and judges as ever.
+exits 1 "audit in five forms" "$REPERF" audit paddle-perf-deeplabv3p --html "$T/a.html" --svg "$T/a.svg" --csv "$T/a.csv" --markdown "$T/a.md" --json
+"$REPERF" report paddle-perf-deeplabv3p --html "$T/b.html" --svg "$T/b.svg" --csv "$T/b.csv" --markdown "$T/b.md" --json >"$T/b.json"
+for form in html svg csv md; do
+    exits 0 "its $form is report's" cmp "$T/a.$form" "$T/b.$form"
+done
+"$REPERF" audit paddle-perf-deeplabv3p --json >"$T/a.json"
+exits 0 "its JSON, too" cmp "$T/a.json" "$T/b.json"
+exits 1 "a picture on standard output" "$REPERF" audit paddle-perf-deeplabv3p --svg -
+like "$(head -c 100 "$T/out")" "^<svg" "and nothing before it"
+exits 1 "JUnit beside a page" "$REPERF" audit paddle-perf-deeplabv3p --junit --html "$T/c.html"
+like "$(head -n 2 "$T/out")" "<testsuites" "JUnit for standard output"
+exits 0 "is both" cmp "$T/b.html" "$T/c.html"
+exits 2 "two forms for standard output" "$REPERF" audit paddle-perf-deeplabv3p --sarif --csv -
+like "$(cat "$T/err")" "two forms for standard output" "are refused"
+exits 2 "a picture of two reports" "$REPERF" audit paddle-perf-deeplabv3p paddle-perf-hrnetw18 --svg "$T/d.svg"
+like "$(cat "$T/err")" "svg is for one report, found 2" "is refused"
 tap_done

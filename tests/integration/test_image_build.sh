@@ -38,6 +38,21 @@ like "$(cat "$T/err")" "127.0.0.1:$port speaks plain HTTP alone" "is told apart"
 exits 7 "a push to where nobody answers" env PATH="$T/bin:$PATH" images/build.sh mmseg-0.30.0 --push "127.0.0.1:1/mmseg"
 is "$(grep -c 'plain HTTP' "$T/err")" 0 "is not"
 
+# What a stack installs is an image on top of the report's: that one by the digest of its lock, and the site's proxy and index reach pip.
+printf '#!/bin/sh\nprintf "%%s\\n" "$*" >>"%s"\n' "$T/notes" >"$T/bin/docker"
+# shellcheck disable=SC2030,SC2031,SC2317 # called by exits
+derive() { (cd "$T" && PATH="$T/bin:$PATH" XDG_DATA_HOME="$T/data" "$@" "$ROOT/images/build.sh" paddleseg-f3cec79); }
+exits 0 "a base without a lock" derive env
+like "$(cat "$T/err")" 'is taken by its tag, which may move; reperf data lock image:paddle-benchmark-2.5.0 pins it' "is said"
+is "$(grep -c -- --build-arg "$T/notes")" 0 "and nothing is given to the build"
+mkdir -p "$T/manifests/locks/image"
+hex=$(printf 'b%.0s' {1..64})
+printf '{"items": [{"name": "digest", "sha256": "0"},\n {"name": "manifest", "bytes": 1,\n "sha256": "%s"}, {"name": "config", "sha256": "1"}]}' "$hex" >"$T/manifests/locks/image/paddle-benchmark-2.5.0.json"
+exits 0 "a base with a lock" derive env https_proxy=http://proxy:3128 PIP_INDEX_URL=https://index.example/simple
+like "$(tail -n 2 "$T/notes")" "--build-arg BASE=docker.io/paddlepaddle/paddle-benchmark@sha256:$hex --build-arg https_proxy --build-arg PIP_INDEX_URL -f" "is taken by its digest, and proxy and index are those of the environment"
+exits 0 "another base" derive env BASE=example.org/base@sha256:0
+like "$(tail -n 2 "$T/notes")" '--build-arg BASE=example.org/base@sha256:0' "is the user's choice"
+
 in_test_all "an image built twice" || tap_done
 if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null; then
     skip "an image built twice" "debootstrap and root are needed"

@@ -23,19 +23,19 @@ start_registry other
 M=127.0.0.1:$PORT OTHER=$PID
 push "$L:one" "$R/paddlepaddle/bench:v1"
 push "$L:one" "$M/elsewhere/bench:v1"
-ID=paddle-benchmark-2.5.0
+ID=ngc-mxnet-19.07
 mkdir -p "$T/root"
 cp -R manifests images datasets "$T/root/"
 mkdir "$T/root/workloads" && cp -R workloads/competitors "$T/root/workloads/"
 export REPERF_ROOT="$T/root"
 sed -E "s#\"name\": .*#\"name\": \"$R/paddlepaddle/bench\",#; s#\"tag\": .*#\"tag\": \"v1\",#" "images/$ID/image.json" >"$T/root/images/$ID/image.json"
 exits 0 "a registry of one's own has a port" /usr/bin/python3 tests/integration/validate.py manifests/schema/image.json "$T/root/images/$ID/image.json"
-plan() { "$REPERF" plan paddle-perf-hrnetw18 --case '*/paddle/*' --json >"$T/plan.json" 2>"$T/err"; }
+plan() { "$REPERF" plan paddle-perf-2020 --case '*/ngc-mxnet/*' --json >"$T/plan.json" 2>"$T/err"; }
 need() { value "$T/plan.json" "[(n['state'], n['download_bytes'], n['unpinned_files']) for n in d['needs'] if n['kind'] == 'image']"; }
 pins() { value "$T/plan.json" "[p['stack'] for p in d['missing_pins'] if p['what'] == 'image digest']"; }
 
 plan
-is "$(need) $(pins)" "[('absent', None, 1)] ['paddle']" "a plan says that the image is not pinned, and that its size is not known"
+is "$(need) $(pins)" "[('absent', None, 1)] ['resnet50-ngc-mxnet']" "a plan says that the image is not pinned, and that its size is not known"
 exits 0 "a plan is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/plan.json "$T/plan.json"
 exits 0 "lock" "$REPERF" lock "$ID"
 is "$(value "$T/root/manifests/locks/image/$ID.json" "[i['name'] for i in d['items']], d['items'][0]['sha256']")" "(['digest', 'manifest', 'config', 'layers'], '$hex')" \
@@ -68,7 +68,7 @@ PORT_WANTED=${R##*:} start_registry origin
 curl -s -X DELETE "http://$R/v2/paddlepaddle/bench/manifests/sha256:$hex" -o "$T/curl.out"
 sed -i -E 's#"fallback": .*#"fallback": null,#' "$T/root/images/$ID/image.json"
 exits 4 "gone" "$REPERF" fetch "$ID"
-like "$(cat "$T/err")" "is gone: .*what then: its Dockerfile here" "says so, and what to do"
+like "$(cat "$T/err")" "is gone: .*what then: no other registry" "says so, and what to do"
 exits 2 "not in the store" "$REPERF" verify "image:$ID"
 
 # --- lock and description ---------------------------------------------------------------------------------

@@ -237,9 +237,9 @@ exits 0 "after four kills" "${bigpack[@]}" --out killed
 same go killed
 ok $? "the same shards, and nothing else"
 # Killed as it wrote its own files: before a rename, after a rename and before the next step.
-cp killed/pack.json killed/pack.json.aB3xYz
+cp killed/pack.json killed/pack.json.reperf-tmp-aB3xYz
 cp killed/pack.json killed/packing.part
-echo >killed/packing.part.Zz09aA
+echo >killed/packing.part.reperf-tmp-Zz09aA
 echo >killed/pack.json.notes
 exits 0 "after kills between shards" "${bigpack[@]}" --out killed
 is "$(diff -r go killed)" "Only in killed: pack.json.notes" "nothing else is left, but for what is not ours"

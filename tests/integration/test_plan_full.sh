@@ -80,7 +80,7 @@ site '.nodes[0].driver = "525.60.13"'
 is "$(ours)" "reperf-cuda12" "one that runs CUDA 12 gets it"
 site '.nodes[0].driver = "390.46"'
 is "$(jq -r '[.steps[].needs[].what | select(contains("too old"))] | unique | .[]' "$T/out")" "driver 390.46 is too old for image mmseg-0.30.0, which needs 450.80.02
-driver 390.46 is too old for image paddle-benchmark-2.5.0, which needs 450.80.02
+driver 390.46 is too old for image paddleseg-f3cec79, which needs 450.80.02
 driver 390.46 is too old for image reperf-cuda12, which needs 525.60.13" "one that runs none is told so, of every column"
 
 # --- each command, as it is printed ---
@@ -124,13 +124,20 @@ while read -r command; do
         ;;
     esac
 done < <(jq -r '[.[].needs[].command | values] | unique | .[]' "$T/steps")
-is "$n" 30 "commands in all"
+is "$n" 31 "commands in all"
+if [ "$has_skopeo" = 0 ]; then
+    for report in paddle-perf-hrnetw18 paddle-perf-2020; do "$REPERF" plan $report --profile full --nodes v100-4x8 --json 2>/dev/null; done >"$T/out"
+    is "$(jq -r '.steps[].needs[].what | select(test("is built"))' "$T/out" | wc -l)" 0 "what was built once is found by its id"
+    is "$(jq -r '.steps[].image | select(.id == "paddleseg-f3cec79") | .digest' "$T/out" | sort -u)" \
+        "$(jq -r '.manifests[] | select(.annotations["org.opencontainers.image.ref.name"] == "paddleseg-f3cec79") | .digest' "$REPERF_STORE/index.json")" "and pinned by its digest"
+    like "$(cd "$T" && "$REPERF" bundle paddle-perf-hrnetw18 --dry-run --json -o "$T/b" 2>/dev/null | jq -r '.parts | tostring')" 'image paddleseg-f3cec79' "and carried to a site without a network"
+fi
 mkdir "$T/none"
 PATH="$T/none:/usr/bin:/bin" sh -c 'command -v docker podman' >/dev/null || {
     exits 7 "an image on top of another, without an engine" env PATH="$T/none:/usr/bin:/bin" images/build.sh mmseg-0.30.0
 }
 exits 3 "an image that is built has no lock" "$REPERF" lock image:reperf-cuda12
-like "$(cat "$T/err")" 'images/build.sh reperf-cuda12 --store makes it and prints what run --image reperf-cuda12= takes' "and the message says what makes it"
+like "$(cat "$T/err")" 'images/build.sh reperf-cuda12 --store makes it$' "and the message says what makes it"
 exits 2 "a Dockerfile has no --relock" images/build.sh mmseg-0.30.0 --relock
 jq '.registry = "registry.example:5000"' manifests/inventories/v100-4x8.json >"$T/with-registry.json"
 "$REPERF" plan paddle-perf-hrnetw18 --profile full --nodes "$T/with-registry.json" --case '*/mmseg/*' >"$T/out" 2>"$T/err"
@@ -184,7 +191,7 @@ source="{\"kind\":\"source\",\"name\":\"file://$T/code\",\"commit\":\"$commit\",
 data='{"kind":"dataset","name":"cityscapes-300","synthetic":true,"inside":"/reperf/data"}'
 ask=(paddle-perf-hrnetw18 --profile full --nodes "$T/with-registry.json" -C "stacks[paddle].full[0].mounts=[$source,$data]" -C "stacks[mmseg].full[0].mounts=[$data]")
 digest=$(printf 'a%.0s' {1..64})
-for id in paddle-benchmark-2.5.0 mmseg-0.30.0 reperf-cuda12; do ask+=(--image "$id=docker.io/made/up@sha256:$digest"); done
+for id in paddleseg-f3cec79 mmseg-0.30.0 reperf-cuda12; do ask+=(--image "$id=docker.io/made/up@sha256:$digest"); done
 exits 4 "without its code and data nothing is ready but our own" "$REPERF" plan "${ask[@]}" --case '*/paddle/*'
 like "$(cat "$T/out")" "[$] reperf data fetch source:file://$T/code@$commit:tools$" "a recipe's own commit is fetched, and of it what the recipe mounts"
 "$REPERF" fetch "source:file://$T/code@$commit:tools" >/dev/null && "$REPERF" fetch cityscapes-300 --synthetic >/dev/null

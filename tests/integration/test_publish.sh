@@ -37,6 +37,40 @@ exits 0 "its archive verifies" "$REPERF" verify --unsigned "$(find "$T/pub/archi
 exits 2 "not over what is there" "$REPERF" publish one -o "$T/pub" --files .
 is "$(grep -rl "$T/work" "$T/pub" --include=*.json --include=*.md --include=*.yml | wc -l)" 0 "no path of its author's machine is in its manifests"
 
+# A long log is compressed, and read as it is.
+sed 's/range(1, 41)/range(1, 40001)/; s#%d/40:#%d/40000:#; s/3 - step/3000 - step/' train.py >long.py
+exits 0 "a run with a log of megabytes" "$REPERF" run --name megabytes --format mine.json -- python3 long.py
+mkdir code && cp long.py code/
+exits 0 "is published" "$REPERF" publish megabytes -o "$T/big" --files code
+L=$T/big/logs/python3/command/unstated/n1g0/bs0/repeat-1.log
+is "$([ -e "$L" ] && echo plain) $(head -c 4 "$L.zst" | xxd -p)" " 28b52ffd" "its log with zstd"
+R=$(find "$REPERF_STATE/runs" -path '*logs/raw*' -name repeat-1.log -size +1M)
+exits 0 "byte for byte" cmp <(zstd -dcq "$L.zst") "$R"
+exits 0 "audit reads it" "$REPERF" audit "$T/big/" --json
+is "$(jq -r '.reports[0].cells[0] | "\(.verdict) \(.logs[0].sha256)"' "$T/out")" "exact $(sha256sum <"$R" | cut -d' ' -f1)" "as the log that it is"
+exits 0 "so does measure" "$REPERF" measure --format mine.json "$L.zst" --json
+is "$(jq -c '[.value, .records]' "$T/out")" "$("$REPERF" measure --format mine.json "$R" --json | jq -c '[.value, .records]')" "with the same number"
+exits 0 "explain shows its lines" env REPERF_MANIFESTS="$T/big/manifests" "$REPERF" explain python3/command/unstated/n1g0/bs0
+like "$(cat "$T/out")" 'step 1/40000: loss' "from within it"
+exits 0 "and compare takes two of them" "$REPERF" compare --format mine.json "$L.zst" "$R"
+
+# A dataset's description is published with the report that is given it.
+mkdir -p seeds/train/a seeds/train/b && for n in 1 2 3; do echo "$n" >seeds/train/a/$n.txt && echo "b$n" >seeds/train/b/$n.txt; done
+mkdir -p "$T/mine/manifests"
+exits 0 "a dataset of one's own" "$REPERF" --manifests "$T/mine/manifests" data new seeds seeds --licence CC0
+cp -R "$T/pub/manifests" "$T/mine/" && cp -R "$T/pub/logs" "$T/mine/"
+jq '.stacks[0].full[0].mounts += [{"kind": "dataset", "name": "seeds", "inside": "/data/seeds"}]' "$T/pub/manifests/reports/python3.json" >"$T/mine/manifests/reports/python3.json"
+exits 0 "a report with it" "$REPERF" --manifests "$T/mine/manifests" run "$T/mine/manifests/reports/python3.json" --name seeded --repeats 1
+exits 0 "is published" "$REPERF" --manifests "$T/mine/manifests" publish seeded -o "$T/seeded"
+exits 0 "with the dataset's description" cmp "$T/mine/manifests/datasets/seeds/dataset.json" "$T/seeded/manifests/datasets/seeds/dataset.json"
+exits 0 "by which anybody checks a copy" "$REPERF" --manifests "$T/seeded/manifests" data verify seeds --as seeds
+S=$T/mine/manifests/datasets/seeds
+echo "$(printf x | sha256sum | cut -c1-64)  train/b/9.txt" >>"$S/tree.sha256"
+jq --arg d "$(sha256sum <"$S/tree.sha256" | cut -c1-64)" '.list.sha256 = $d' "$S/dataset.json" >"$T/changed.json"
+mv "$T/changed.json" "$S/dataset.json"
+exits 5 "a description that was changed since is another" "$REPERF" --manifests "$T/mine/manifests" publish seeded -o "$T/seeded2"
+like "$(cat "$T/err")" "dataset seeds: its description is another than when it was run with" "and is not published"
+
 mkdir leak && echo "token = ghp_0123456789abcdefghijABCDEFGHIJ456789" >leak/notes.txt
 exits 2 "a secret among the files" "$REPERF" publish one -o "$T/leaked" --files leak
 like "$(cat "$T/err")" 'overlays/code/notes.txt: what looks like a secret' "is named, and not published"

@@ -4,11 +4,11 @@
 # The README is true: its commands are run and print what it shows, its picture is what the command next to it makes, its links lead somewhere.
 # shellcheck disable=SC2016
 . "$(dirname "$0")/../tap_lib.sh"
-command=$(grep -oE '`reperf report [^`]*--svg [^`]*`' README.md | tr -d '`' | head -n 1)
-like "$command" '^reperf report [a-z0-9-]+ --svg orchestrator/man/report.svg$' "the README names the command of its picture"
+command=$(grep -oE '`reperf audit [^`]*--svg [^`]*`' README.md | tr -d '`' | head -n 1)
+like "$command" '^reperf audit [a-z0-9-]+ --svg orchestrator/man/report.svg$' "the README names the command of its picture"
 read -r _ _ report _ picture <<<"$command"
 like "$(cat README.md)" "!\[[^]]+\]\($picture\)" "and shows that picture"
-exits 0 "the command works" "$REPERF" report "$report" --svg "$T/report.svg"
+exits 1 "the command works: the report does not hold" "$REPERF" audit "$report" --svg "$T/report.svg"
 cmp "$T/report.svg" "$picture"
 ok $? "the picture is the one it makes"
 xmllint --noout "$picture"

@@ -118,6 +118,13 @@ synced=$(awk -F'\t' '
     }' "$text")
 report "$synced" "only base/publish syncs"
 
+# What a killed process leaves has a name that the next one knows.
+named=$(awk -F'\t' '
+    $1 ~ /^orchestrator\// && match($2, /(^|[^A-Za-z0-9_])(mkdtemp|mkstemp|mkostemp|tmpfile)(64)?\(/) {
+        printf "%s: %s) ", $1, substr($2, RSTART, RLENGTH)
+    }' "$text")
+report "$named" "only base/temp makes temporary names"
+
 # The fifth law: nothing that is judged chooses how strictly. Neither a number of the rules in force is kept, nor are there rules for what is old.
 chosen=$(awk -F'\t' '
     $1 ~ /^orchestrator\// && match($2, /(^|[^A-Za-z0-9_])(DERIVATION_[A-Z_]+|(->|\.)derivation([^A-Za-z0-9_]|$))/) {

@@ -4,8 +4,11 @@
 
 #include <sys/stat.h>
 
+#include "base/fs.h"
 #include "codec/digest.h"
+#include "codec/unpack_raw.h"
 #include "load/load.h"
+#include "load/log_reader.h"
 #include "load/measure.h"
 #include "load/measure_many.h"
 #include "scratch.h"
@@ -138,6 +141,29 @@ TEST(logs_of_two_formats_go_beside_each_other)
         assert_true(str_eq_z(m->format, idx % 2 ? "csv" : "timm"));
         assert_true(measurement_primary(m)->n > 0);
     }
+}
+
+/* A compressed log is read, and digested, as what it holds; a damaged one as its own bytes, which no format reads. */
+TEST(compressed_logs)
+{
+    CLEANUP(format_set) struct format_set formats = {0};
+    struct logs logs = {0};
+    struct str packed;
+    PASSES(load_formats(&scratch_arena, ".", &formats, ERR));
+    add_log(&logs, 300000);
+    const char *path = scratch_path("a.log.zst"), *cut = scratch_path("cut.log.zst");
+    PASSES(pack_raw(logs.jobs[0].path, path, ERR));
+    FAILS(pack_raw(scratch_path("none"), scratch_path("none.zst"), ERR), ERR_NOT_FOUND);
+    PASSES(fs_read(&scratch_arena, path, 1 << 20, &packed, ERR));
+    assert_true(packed.len < 100000);
+    scratch_write(cut, str_sub(packed, 0, packed.len / 2));
+    add(&logs, path);
+    add(&logs, cut);
+    measure_all(&logs);
+    assert_true(str_eq(logs.jobs[1].sha256, logs.jobs[0].sha256));
+    assert_int_equal(logs.jobs[1].measurement->n_lines, logs.jobs[0].measurement->n_lines);
+    assert_false(str_eq(logs.jobs[2].sha256, logs.jobs[0].sha256));
+    assert_true(log_is_compressed(cut) && !log_is_compressed(logs.jobs[0].path));
 }
 
 UNIT_MAIN(scratch_group_start, scratch_group_end)

@@ -135,7 +135,7 @@ TEST(equal_folders_give_equal_bytes)
     const char *again = scratch_path("again.tar.zst");
     assert_true(str_eq(first, scratch_read(sealed("two", &key))));
     /* The folder now has what sealing added; sealing it again changes nothing. */
-    put(scratch_path("two"), "SHA256SUMS.a1B2c3", "left by a killed seal");
+    put(scratch_path("two"), "SHA256SUMS.reperf-tmp-a1B2c3", "left by a killed seal");
     PASSES(seal(scratch_path("two"), again, &key, &info, ERR));
     assert_true(str_eq(first, scratch_read(again)));
     assert_int_equal(info.archive_bytes, first.len);
